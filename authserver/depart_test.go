@@ -256,9 +256,14 @@ func TestHomeDeparture(t *testing.T) {
 		p := r.person()
 		p.get(callback(t, "github",
 			p.post("/depart", url.Values{"step": {choice(p.get("/"), "Continue with <bdi>GitHub")}})))
-		step := choice(p.get("/account"), "Unlink<span")
+		page := p.get("/account")
+		if strings.Count(page.body, "Unlink<span") != 1 ||
+			!strings.Contains(page.body, "Your account here began with it") {
+			t.Error("the account with which it began can be unlinked")
+		}
+		step := choice(page, "Unlink<span")
 		if pg := p.post("/disconnect", url.Values{"step": {step}}); pg.status != 303 ||
-			!slices.Equal(f.untied, []string{"usr_githubada github ada"}) {
+			!slices.Equal(f.untied, []string{"usr_githubada google ada"}) {
 			t.Errorf("got %d %v", pg.status, f.untied)
 		}
 		f.untieErr = storage.ErrLast

@@ -13,7 +13,8 @@ import (
 )
 
 // accounts are the accounts at providers that let a person in, and the providers at which they can
-// connect another one. The only way in has no form (PE-03); only: it is one of them.
+// connect another one. The only way in has no form (PE-03), nor has that with which the account began;
+// only: one of them is the only way in.
 func (p *wayPages) accounts(
 	w http.ResponseWriter, r *http.Request, u storage.User, all []storage.Identity, only bool,
 ) (accounts []web.Account, connect []web.Choice, err error) {
@@ -21,7 +22,9 @@ func (p *wayPages) accounts(
 	for _, id := range all {
 		connected[id.Connector] = true
 		a := p.steps.views.account(id)
-		if !only || a.Gone {
+		last := only && !a.Gone
+		a.Began = id.Began && !last
+		if !last && !id.Began {
 			form := account.DisconnectForm{UserID: u.ID, Connector: id.Connector, Subject: id.Subject}
 			if a.Step, err = p.forms.seal(w, r, purposeDisconnect, form); err != nil {
 				return nil, nil, err

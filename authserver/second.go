@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/mcp-authd/mcp-authd/authserver/internal/entry"
+	"github.com/mcp-authd/mcp-authd/delegation"
 	"github.com/mcp-authd/mcp-authd/internal/users"
 	"github.com/mcp-authd/mcp-authd/internal/ways"
 	"github.com/mcp-authd/mcp-authd/internal/wire"
@@ -200,6 +201,8 @@ func proofProblem(w http.ResponseWriter, wrong web.Text, err error) (status int,
 		return http.StatusTooManyRequests, tooMany(throttled.Counted, minutes(throttled.RetryAfter))
 	case errors.Is(err, users.ErrWrong):
 		return http.StatusUnauthorized, wrong
+	case errors.Is(err, delegation.ErrAway):
+		return http.StatusForbidden, web.Told(delegation.ErrAway.Description)
 	case errors.Is(err, errNoScript):
 		return http.StatusBadRequest, web.Say("passkey.noscript")
 	case errors.As(err, &unknown):

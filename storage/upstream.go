@@ -2,6 +2,7 @@ package storage
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/oauth"
@@ -16,7 +17,13 @@ type Identity struct {
 	Label      string // the person's name there, for people to read; never compared
 	CreatedAt  time.Time
 	LastUsedAt time.Time
+	// Began: the account began with it, when a person signed in for whom there was none yet. The
+	// account then belongs to that provider, whatever else its person signs in with. The store says it.
+	Began bool
 }
+
+// ErrAway: the account began at a provider, and the person has no session there that stands.
+var ErrAway = errors.New("storage: no session at the provider of the account")
 
 // Upstream is a session at an identity provider: the tokens that a sign-in there returned (AS-217).
 // Browser sessions and grants that began with it name it, and end with it.
@@ -77,7 +84,8 @@ type Arrival struct {
 	// more than once, and within a transaction.
 	Seal func(userID string) ([]byte, error)
 	// Session is the browser session that begins; nil: none does. Its UserID is filled
-	// in, and its UpstreamID is Upstream.ID. The user's last sign-in is then Now.
+	// in, and its UpstreamID is Upstream.ID; in an account that began with another identity it rests on
+	// the newest live session of that one. The user's last sign-in is then Now.
 	Session *Session
 	Now     time.Time
 }
@@ -91,10 +99,9 @@ type Arrivals interface {
 	//
 	// ErrRevoked: the account is disabled. ErrUntied: the identity has no user, and the user of
 	// Identity.UserID was not asked. ErrExists: the identity is another user's (with
-	// Identity.UserID), or the id of NewUser is stored but does not have the identity (any more): a
-	// person who unties an account at a provider, because another person controls it, keeps that
-	// person out. ErrNotFound: the user of Identity.UserID is gone, or no user has the identity and
-	// there is no NewUser.
+	// Identity.UserID), or the id of NewUser is stored but does not have the identity. ErrNotFound: the
+	// user of Identity.UserID is gone, or no user has the identity and there is no NewUser. ErrAway: the
+	// account began with another identity, and a Session has nothing there to rest on.
 	Arrive(ctx context.Context, a Arrival) (User, error)
 }
 
@@ -105,7 +112,7 @@ type Identities interface {
 	// Unlink removes an identity of a user, ends its sessions as EndUpstreams does and
 	// returns them as they were before.
 	// ErrNotFound when the user has no such identity. ErrLast when nothing else would let the user
-	// in, as WayEnds says.
+	// in, as WayEnds says, and for the one with which the account began, on which all the others rest.
 	Unlink(ctx context.Context, u Untie) ([]Upstream, error)
 }
 

@@ -207,6 +207,8 @@ func (d *Delegation) arrival(c *connector, sent sentRequest, held holding, s sto
 // turnedAway translates why a person whose identity is proven could not sign in.
 func (c *connector) turnedAway(err error) error {
 	switch {
+	case errors.Is(err, storage.ErrAway):
+		return delegation.ErrAway
 	case errors.Is(err, storage.ErrRevoked):
 		return oauth.NewError(oauth.AccessDenied,
 			"Your account on this server is disabled. Please ask its operator.").Because(err)

@@ -288,6 +288,7 @@ type Account struct {
 	Provider
 	Label        string // the person's name there
 	Gone         bool   // the provider is not in the configuration any more
+	Began        bool   // the account here rests on it, and there are other ways in
 	Action, Step string
 }
 

@@ -35,19 +35,20 @@ type identityView struct {
 	Label      string    `json:"label,omitempty"`
 	CreatedAt  time.Time `json:"created_at"`
 	LastUsedAt time.Time `json:"last_used_at,omitzero"`
+	Began      bool      `json:"began"` // the account here began with it
 }
 
 func printIdentities(s std, all []storage.Identity, asJSON bool) error {
 	views := make([]identityView, 0, len(all))
 	for _, i := range all {
-		views = append(views, identityView{i.Connector, i.Subject, i.Label, i.CreatedAt, i.LastUsedAt})
+		views = append(views, identityView{i.Connector, i.Subject, i.Label, i.CreatedAt, i.LastUsedAt, i.Began})
 	}
 	if asJSON {
 		return printJSON(s.out, views)
 	}
-	t := newTable(s.out, "CONNECTOR", "ACCOUNT", "SUBJECT", "SINCE", "LAST SIGN-IN")
+	t := newTable(s.out, "CONNECTOR", "ACCOUNT", "SUBJECT", "SINCE", "LAST SIGN-IN", "BEGAN WITH IT")
 	for _, v := range views {
-		t.row(v.Connector, v.Label, v.Subject, moment(v.CreatedAt), moment(v.LastUsedAt))
+		t.row(v.Connector, v.Label, v.Subject, moment(v.CreatedAt), moment(v.LastUsedAt), ifText(v.Began, "yes"))
 	}
 	return t.flush()
 }

@@ -49,7 +49,7 @@ var mayImport = map[string][]string{
 		"authserver/internal/catalogue", "authserver/internal/form", "authserver/internal/refusal",
 	},
 	"authserver/internal/entry": {
-		"oauth", "storage", "audit",
+		"oauth", "storage", "delegation", "audit",
 		"internal/notice", "internal/secrets", "internal/users", "internal/ways",
 		"authserver/internal/binding", "authserver/internal/clients", "authserver/internal/device",
 		"authserver/internal/form", "authserver/internal/refusal",

@@ -20,12 +20,16 @@ const (
 	admit = "UPDATE users SET last_login_at = coalesce($2, last_login_at) WHERE id = $1 AND NOT disabled RETURNING " +
 		column.UserColumns
 
-	tie = "INSERT INTO identities AS i (" + column.IdentityColumns + `) VALUES ($1,$2,$3,$4,$5,$6)
-ON CONFLICT (connector, subject) DO UPDATE SET user_id = excluded.user_id, label = excluded.label, last_used_at = excluded.last_used_at
+	tie = "INSERT INTO identities AS i (" + column.IdentityColumns + `) VALUES ($1,$2,$3,$4,$5,$6,$7)
+ON CONFLICT (connector, subject) DO UPDATE SET began = CASE WHEN i.user_id = excluded.user_id THEN i.began ELSE excluded.began END,
+	user_id = excluded.user_id, label = excluded.label, last_used_at = excluded.last_used_at
 WHERE i.user_id = excluded.user_id OR NOT EXISTS (SELECT 1 FROM users u WHERE u.id = i.user_id)`
 
 	insertUpstream = "INSERT INTO upstreams (" + column.UpstreamColumns +
 		") VALUES ($1,$2,$3,$4,$5,$6,$7,$8,$9,$10,$11,$12,$13,$14)"
+
+	// beganElsewhere: the account began with another identity, which vouches for what begins with this one.
+	beganElsewhere = column.Home + "$1 AND (h.connector <> $2 OR h.subject <> $3)"
 
 	insertSession = "INSERT INTO sessions (" + column.SessionInsert +
 		") VALUES ($1,$2,$3,$4,$5,$6,$7,$8,$9,$10,$11)"
@@ -81,8 +85,8 @@ func arriving(ctx context.Context, q querier, a storage.Arrival) (string, error)
 }
 
 // createArrival creates the new user, under another name when theirs is taken. The id of a new user
-// belongs to the identity; when it is stored although no user has the identity, its owner has
-// untied it, and a person who comes with it is not let in.
+// belongs to the identity; when it is stored although no user has the identity, an earlier version
+// has untied it, and a person who comes with it is not let in.
 func createArrival(ctx context.Context, q querier, a storage.Arrival) error {
 	u := *a.NewUser
 	if u.Admin {
@@ -152,6 +156,14 @@ func begin(ctx context.Context, q querier, a storage.Arrival, userID string) err
 	}
 	se := *a.Session
 	se.UserID, se.UpstreamID = userID, u.ID
-	_, err = q.Exec(ctx, insertSession, column.SessionValues(se)...)
-	return err
+	err = one(ctx, q, []any{new(int)}, beganElsewhere, userID, a.Identity.Connector, a.Identity.Subject)
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		_, err = q.Exec(ctx, insertSession, column.SessionValues(se)...)
+		return err
+	case err != nil:
+		return err
+	}
+	se.UpstreamID = ""
+	return changed(storage.ErrAway)(exec(ctx, q, putSession, append(column.SessionValues(se), "", nil)...))
 }

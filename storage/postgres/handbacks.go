@@ -20,7 +20,7 @@ const (
 ` + handback + "SELECT id, connector, subject, user_id, sealed, $1::bigint + $4::bigint FROM gone WHERE sealed IS NOT NULL ON CONFLICT DO NOTHING"
 
 	// unused is the condition that nothing rests on a session u at a provider, $1 being now.
-	unused = ` AND ended_at IS NULL AND NOT linked
+	unused = ` AND ended_at IS NULL AND NOT linked AND NOT ` + column.IsNeeded + `
 	AND NOT EXISTS (SELECT 1 FROM sessions s WHERE s.upstream_id = u.id AND s.expires_at > $1::bigint)
 	AND NOT EXISTS (SELECT 1 FROM grants g WHERE g.upstream_id = u.id AND g.revoked_at IS NULL AND g.expires_at > $1::bigint)`
 )

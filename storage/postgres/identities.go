@@ -16,14 +16,15 @@ func (s *Store) Identities(ctx context.Context, userID string) (out []storage.Id
 			var r column.IdentityRow
 			err := row.Scan(r.Dest()...)
 			return r.Identity(), err
-		}, "SELECT "+column.IdentityColumns+
-			" FROM identities WHERE user_id = $1 ORDER BY created_at, connector, subject", userID)
+		}, "SELECT "+column.IdentityRead+
+			" FROM identities i WHERE i.user_id = $1 ORDER BY i.created_at, i.connector, i.subject", userID)
 		return err
 	})
 	return out, err
 }
 
-const untie = "DELETE FROM identities WHERE user_id = $1 AND connector = $5 AND subject = $6 AND (" + aPassword +
+const untie = "DELETE FROM identities WHERE user_id = $1 AND connector = $5 AND subject = $6 AND NOT EXISTS (" +
+	column.Home + "$1 AND h.connector = $5 AND h.subject = $6) AND (" + aPassword +
 	" OR " + aProvider + " AND (connector <> $5 OR subject <> $6)) OR " + aPasskey + "))"
 
 // Unlink implements storage.Identities.

@@ -17,10 +17,14 @@ const (
 	admit = "UPDATE users SET last_login_at = coalesce(?2, last_login_at) WHERE id = ?1 AND NOT disabled RETURNING " +
 		column.UserColumns
 
-	tie = "INSERT INTO identities (" + column.IdentityColumns + `) VALUES (?,?,?,?,?,?)
-ON CONFLICT (connector, subject) DO UPDATE SET user_id = excluded.user_id, label = excluded.label, last_used_at = excluded.last_used_at`
+	tie = "INSERT INTO identities (" + column.IdentityColumns + `) VALUES (?,?,?,?,?,?,?)
+ON CONFLICT (connector, subject) DO UPDATE SET began = CASE WHEN identities.user_id = excluded.user_id THEN identities.began ELSE excluded.began END,
+	user_id = excluded.user_id, label = excluded.label, last_used_at = excluded.last_used_at`
 
 	insertUpstream = "INSERT INTO upstreams (" + column.UpstreamColumns + ") VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?)"
+
+	// beganElsewhere: the account began with another identity, which vouches for what begins with this one.
+	beganElsewhere = column.Home + "?1 AND (h.connector <> ?2 OR h.subject <> ?3)"
 
 	insertSession = "INSERT INTO sessions (" + column.SessionInsert + ") VALUES (?,?,?,?,?,?,?,?,?,?,?)"
 )
@@ -75,8 +79,8 @@ func arriving(c *conn, a storage.Arrival) (string, error) {
 }
 
 // createArrival creates the new user, under another name when theirs is taken. The id of a new user
-// belongs to the identity; when it is stored although no user has the identity, its owner has
-// untied it, and a person who comes with it is not let in.
+// belongs to the identity; when it is stored although no user has the identity, an earlier version
+// has untied it, and a person who comes with it is not let in.
 func createArrival(c *conn, u storage.User) error {
 	for _, name := range []string{u.Name, column.OtherName(u)} {
 		u.Name = name
@@ -122,6 +126,14 @@ func begin(c *conn, a storage.Arrival, userID string) error {
 	}
 	se := *a.Session
 	se.UserID, se.UpstreamID = userID, u.ID
-	_, err = c.exec(insertSession, column.SessionValues(se)...)
-	return err
+	err = c.one([]any{new(int)}, beganElsewhere, userID, a.Identity.Connector, a.Identity.Subject)
+	switch {
+	case errors.Is(err, storage.ErrNotFound):
+		_, err = c.exec(insertSession, column.SessionValues(se)...)
+		return err
+	case err != nil:
+		return err
+	}
+	se.UpstreamID = ""
+	return changed(storage.ErrAway)(c.exec(putSession, append(column.SessionValues(se), "", nil)...))
 }

@@ -33,7 +33,7 @@ func orphans(c *conn, before int64, limit int) (n int64, err error) {
 
 // unused is the condition that nothing rests on a session u at a provider.
 func unused(now string) string {
-	return ` AND ended_at IS NULL AND NOT linked
+	return ` AND ended_at IS NULL AND NOT linked AND NOT ` + column.IsNeeded + `
 		AND NOT EXISTS (SELECT 1 FROM sessions s WHERE s.upstream_id = u.id AND s.expires_at > ` + now + `)
 		AND NOT EXISTS (SELECT 1 FROM grants g WHERE g.upstream_id = u.id AND g.revoked_at IS NULL AND g.expires_at > ` + now + ")"
 }

@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -8,16 +9,33 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage/internal/column"
 )
 
-const putSession = "INSERT INTO sessions (" + column.SessionInsert + `)
-SELECT ?1, id, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11 FROM users
+const putSession = "WITH vouches AS (" + vouches + ") INSERT INTO sessions (" + column.SessionInsert + `)
+SELECT ?1, id, ?3, ?4, ?5, (SELECT id FROM vouches), ?7, ?8, ?9, ?10, ?11 FROM users
 WHERE id = ?2 AND NOT disabled AND (?12 = '' OR password_hash = ?12) AND (?13 IS NULL OR coalesce(stopped_at, 0) < ?13)
-	AND (?6 IS NULL OR EXISTS (SELECT 1 FROM upstreams p WHERE p.id = ?6 AND p.user_id = ?2 AND p.ended_at IS NULL))`
+	AND (EXISTS (SELECT 1 FROM vouches) OR ?6 IS NULL AND NOT EXISTS (` + column.Home + "?2))"
+
+// vouches is the session at a provider on which a session of the user ?2 rests: ?6 where it is named,
+// of an account that began at a provider one there.
+const vouches = `SELECT p.id FROM upstreams p WHERE p.user_id = ?2 AND p.ended_at IS NULL AND (?6 IS NULL OR p.id = ?6)
+	AND (EXISTS (` + column.Home + "?2 AND h.connector = p.connector AND h.subject = p.subject) OR ?6 IS NOT NULL AND NOT EXISTS (" +
+	column.Home + `?2))
+ORDER BY p.linked DESC, p.created_at DESC, p.id DESC LIMIT 1`
+
+const away = column.Home + "?1 AND NOT o.disabled AND (?2 = '' OR o.password_hash = ?2)" +
+	" AND (?3 IS NULL OR coalesce(o.stopped_at, 0) < ?3)"
 
 // PutSession implements storage.Sessions.
 func (s *Store) PutSession(ctx context.Context, se storage.Session, by storage.SignInStart) error {
 	return s.write(ctx, "put session", func(c *conn) error {
-		return changed(storage.ErrNotFound)(c.exec(putSession,
-			append(column.SessionValues(se), by.PasswordHash, column.OptMillis(by.At))...))
+		n, err := c.exec(putSession, append(column.SessionValues(se), by.PasswordHash, column.OptMillis(by.At))...)
+		if err != nil || n > 0 {
+			return err
+		}
+		err = c.one([]any{new(int)}, away, se.UserID, by.PasswordHash, column.OptMillis(by.At))
+		if err != nil || se.UpstreamID != "" {
+			return cmp.Or(err, storage.ErrNotFound)
+		}
+		return storage.ErrAway
 	})
 }
 

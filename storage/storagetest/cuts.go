@@ -265,7 +265,7 @@ func allCuts(t *testing.T, e *env) {
 
 // providerCuts holds the end of all that rests on a provider.
 func providerCuts(t *testing.T, e *env) {
-	a, u := e.arrived(t)
+	a, u := e.tied(t)
 	grant, refresh := e.grantedBy(t, u, a.Session.Hash)
 	byPassword := person{User: u, session: randomHash()}
 	e.signIn(t, byPassword)
@@ -299,7 +299,8 @@ func providerCuts(t *testing.T, e *env) {
 	e.wantLive(t, fresh, true)
 	tokens, err := e.s.TakeHandbacks(e.ctx, 10)
 	check(t, err)
-	if len(tokens) != 1 || tokens[0].ID != a.Upstream.ID {
+	ours := func(u storage.Upstream) bool { return u.ID == a.Upstream.ID }
+	if len(tokens) != 2 || !slices.ContainsFunc(tokens, ours) { // and the one of the connected account
 		t.Errorf("to be given back are %v", tokens)
 	}
 }

@@ -191,9 +191,8 @@ func boundGrants(t *testing.T, e *env) {
 		wantErr(t, err, storage.ErrSpent)
 		want(t, again.Grant, nil)
 	})
-	t.Run("a grant of a password sign-in rests on none", func(t *testing.T) {
-		p := person{User: u, session: randomHash()}
-		e.signIn(t, p)
+	t.Run("a grant of a password sign-in rests on none, in an account of the operator", func(t *testing.T) {
+		p := e.person(t)
 		b := e.approval(p)
 		b.Grant.UpstreamID = a.Upstream.ID
 		check(t, e.s.Approve(e.ctx, b))

@@ -79,6 +79,7 @@ func RunWithoutRaces(t *testing.T, open func(t *testing.T) storage.Store) {
 		{"Arrivals", arrivals},
 		{"Links", links},
 		{"Unlinks", unlinks},
+		{"Homes", homes},
 		{"Claims", claims},
 		{"DueUpstreams", dueUpstreams},
 		{"Preferences", preferences},

@@ -85,6 +85,7 @@ func Upgrade(t *testing.T, exec func(query string, args ...any), open func() sto
 	same(t, v.Session.UpstreamID+r.Grant.UpstreamID, "")
 	upgradedCodes(t, e, exec, code)
 	upgradedConnections(t, e, exec)
+	oldHomes(t, e, exec)
 	upgradedArrivals(t, e, exec, session)
 	upgradedCalls(t, e, exec)
 }

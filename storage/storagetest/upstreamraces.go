@@ -107,7 +107,7 @@ func raceLink(t *testing.T, e *env) {
 // raceUnlink unties all accounts of a person without a password at once: one must stay.
 func raceUnlink(t *testing.T, e *env) {
 	const ways = 8
-	a, u := e.arrived(t)
+	a, u := e.tied(t)
 	all := []storage.Identity{a.Identity}
 	for range ways - 1 {
 		b := e.link("other", u.ID)

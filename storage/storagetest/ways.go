@@ -173,7 +173,7 @@ func lastWay(t *testing.T, e *env) {
 		wantErr(t, e.s.RemovePassword(e.ctx, "usr_none", served), storage.ErrNotFound)
 	})
 	t.Run("so is an account at a provider, and the other way round", func(t *testing.T) {
-		a, u := e.arrived(t)
+		a, u := e.tied(t)
 		one := e.add(t, e.passkey(u.ID))
 		check(t, remove(one))
 		_, err := e.s.Unlink(e.ctx, e.untie(u.ID, a.Identity))
@@ -189,7 +189,7 @@ func lastWay(t *testing.T, e *env) {
 		wantErr(t, remove(two), storage.ErrLast)
 	})
 	t.Run("PE-03 what is configured no more lets no person in", func(t *testing.T) {
-		a, u := e.arrived(t)
+		a, u := e.tied(t)
 		check(t, e.s.SetPassword(e.ctx, u.ID, "$hash", false, e.now))
 		one := e.add(t, e.passkey(u.ID))
 		none := served
@@ -320,7 +320,7 @@ func raceUse(t *testing.T, e *env) {
 // one stays, which is not the codes.
 func raceLast(t *testing.T, e *env) {
 	for range 4 {
-		a, u := e.arrived(t)
+		a, u := e.tied(t)
 		check(t, e.s.SetPassword(e.ctx, u.ID, "$hash", false, e.now))
 		one, two := e.add(t, e.passkey(u.ID)), e.add(t, e.passkey(u.ID))
 		check(t, e.s.ReplaceRecoveryCodes(e.ctx, u.ID, []storage.Hash{randomHash(), randomHash()}))

@@ -175,5 +175,5 @@ func (e *Enrolment) SetPassword(ctx context.Context, v storage.Visit, password s
 	s := mint(u, v.Session.Methods)
 	s.UpstreamID, s.AuthTime, s.ProvedAt = v.Session.UpstreamID, v.Session.AuthTime, v.Session.ProvedAt
 	by.PasswordHash = u.PasswordHash
-	return refusal.Protocol(e.Store.PutSession(ctx, s, by))
+	return away(e.Store.PutSession(ctx, s, by))
 }

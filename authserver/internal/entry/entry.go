@@ -148,7 +148,10 @@ func (e *Entry) enter(ctx context.Context, u storage.User, p Proof, a Answer, mi
 	case errors.Is(err, storage.ErrNotFound): // disabled, stopped, or the password was changed in between
 		return nil, users.ErrWrong
 	case err != nil:
-		return nil, refusal.Unavailable(err)
+		return nil, e.away(ctx, u, err)
+	}
+	if err := e.vouched(ctx, u, s.Hash); err != nil {
+		return nil, err
 	}
 	e.Users.SignedIn(ctx, u, a.Attempt.Network, p.Methods)
 	switch {

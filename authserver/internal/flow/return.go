@@ -136,8 +136,7 @@ func (s *ProviderSignIns) owes(ctx context.Context, u storage.User, fresh storag
 // if it has become another one, the person is asked again.
 func (s *ProviderSignIns) answer(ctx context.Context, p Payload, result delegation.Result, fresh storage.Session) Step {
 	f := s.Flow
-	fresh.UpstreamID = result.Upstream
-	who := known(storage.Visit{Session: fresh, User: result.User})
+	who := f.browser(fresh.Hash)
 	x := f.Examine(ctx, form.New(p.Query.Values()), f.fetching(f.Clients.Current, who), who)
 	by := Approver{Session: fresh.Hash, UserID: result.User.ID, AuthTime: result.AuthTime, Code: p.Code}
 	return f.approved(ctx, x, answer{p.Approved, p.Choice, p.Elsewhere, p.Query.SignedIn()}, by)

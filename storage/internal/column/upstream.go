@@ -9,9 +9,22 @@ import (
 
 // The columns of what is kept about upstream providers.
 const (
-	IdentityColumns = "connector, subject, user_id, label, created_at, last_used_at"
+	IdentityColumns = "connector, subject, user_id, label, created_at, last_used_at, began"
 	UpstreamColumns = "id, connector, subject, user_id, session_id, linked, sealed, scopes, version, created_at, checked_at, due_at, ended_at, end_reason"
 )
+
+// Home finds the identity h with which the account o of a user began, whose id is to follow. An earlier
+// version has stored both at one time, and nothing else about it.
+const Home = "SELECT 1 FROM identities h JOIN users o ON o.id = h.user_id WHERE (h.began OR h.began IS NULL AND h.created_at = o.created_at) AND o.id = "
+
+// IsNeeded is the condition that the session u at a provider is the newest that vouches for an account
+// that began there, and that its person has something else to sign in with. Without it that would let
+// them in no more (see Sessions.PutSession).
+const IsNeeded = "EXISTS (" + Home + `u.user_id AND h.connector = u.connector AND h.subject = u.subject
+	AND (o.password_hash <> '' OR EXISTS (SELECT 1 FROM ways w WHERE w.user_id = o.id AND w.kind = 'passkey')
+		OR EXISTS (SELECT 1 FROM recovery_codes r WHERE r.user_id = o.id AND r.used_at IS NULL))
+	AND NOT EXISTS (SELECT 1 FROM upstreams n WHERE n.user_id = u.user_id AND n.connector = u.connector
+		AND n.subject = u.subject AND n.ended_at IS NULL AND (n.created_at, n.id) > (u.created_at, u.id)))`
 
 // Replaced is the reason for which a linked session ends when there is a new one.
 const Replaced = "replaced"
@@ -26,7 +39,11 @@ const Disabled = "disabled"
 // CutOff is the reason for which the sessions at a provider end that the operator has cut off.
 const CutOff = "cut-off"
 
-// IdentityRow reads IdentityColumns.
+// IdentityRead are the columns of an identity i. Whether the account began with it follows from both.
+const IdentityRead = "i.connector, i.subject, i.user_id, i.label, i.created_at, i.last_used_at, EXISTS (" +
+	Home + "i.user_id AND h.connector = i.connector AND h.subject = i.subject)"
+
+// IdentityRow reads IdentityRead.
 type IdentityRow struct {
 	i             storage.Identity
 	created, used int64
@@ -34,7 +51,7 @@ type IdentityRow struct {
 
 // Dest is what to scan into.
 func (r *IdentityRow) Dest() []any {
-	return []any{&r.i.Connector, &r.i.Subject, &r.i.UserID, &r.i.Label, &r.created, &r.used}
+	return []any{&r.i.Connector, &r.i.Subject, &r.i.UserID, &r.i.Label, &r.created, &r.used, &r.i.Began}
 }
 
 // Identity is the record that was read.
@@ -45,12 +62,13 @@ func (r *IdentityRow) Identity() storage.Identity {
 }
 
 // IdentityValues are the values of IdentityColumns for an identity of a user that is
-// used now. It was created now unless it says otherwise.
+// used now. It was created now unless it says otherwise. One that no user has, and that names none, has just made its
+// account.
 func IdentityValues(i storage.Identity, userID string, now time.Time) []any {
 	if i.CreatedAt.IsZero() {
 		i.CreatedAt = now
 	}
-	return []any{i.Connector, i.Subject, userID, i.Label, Millis(i.CreatedAt), Millis(now)}
+	return []any{i.Connector, i.Subject, userID, i.Label, Millis(i.CreatedAt), Millis(now), i.UserID == ""}
 }
 
 // UpstreamRow reads UpstreamColumns.

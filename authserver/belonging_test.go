@@ -1,0 +1,138 @@
+package authserver
+
+import (
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/mcp-authd/mcp-authd/internal/testkit/authkit"
+	"github.com/mcp-authd/mcp-authd/oauth"
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// wayBack is another way in of a person of a provider: arm gives it to them, come has another browser of
+// theirs come in by it.
+type wayBack struct {
+	name string
+	arm  func(p *person)
+	come func(p *person) page
+}
+
+const belongingPassword = "a fine new pass phrase 9"
+
+// waysBack are all of them. name is what the person is called here.
+func waysBack(t *testing.T, r *rig, name string) []wayBack {
+	var codes []string
+	var key *authkit.Authenticator
+	return []wayBack{
+		{"a recovery code", func(p *person) {
+			pg := p.post("/account/recovery", url.Values{"step": {p.get("/account/recovery").step(t)}})
+			for _, m := range regexp.MustCompile(`<li><code>([0-9A-Z-]+)</code>`).FindAllStringSubmatch(pg.body, -1) {
+				codes = append(codes, m[1])
+			}
+		}, func(p *person) page {
+			code := codes[0]
+			codes = codes[1:]
+			return p.post("/login/recovery", url.Values{
+				"step": {formStep(t, p.get("/login"), "/login/recovery")}, "username": {name}, "recovery": {code},
+			})
+		}},
+		{"a passkey", func(p *person) {
+			key = r.authenticator()
+			p.addPasskey(key).has(t, http.StatusOK, "")
+		}, func(p *person) page { return p.byPasskey(key) }},
+		{"a password", func(p *person) {
+			p.post("/account/password", url.Values{
+				"step": {p.get("/account/password").step(t)}, "password": {belongingPassword},
+			}).leads(t, "/account#ways")
+		}, func(p *person) page {
+			return p.post("/login", url.Values{
+				"step": {formStep(t, p.get("/login"), "/login")}, "username": {name}, "password": {belongingPassword},
+			})
+		}},
+	}
+}
+
+// consented has an application ask for scopes, approves, and returns the token answer.
+func (p *person) consented(scope string) map[string]any {
+	p.t.Helper()
+	got := p.approve(authorizeQuery("scope", scope, "prompt", "consent"))
+	status, out := p.token(codeForm(got.Get("code")))
+	if status != http.StatusOK {
+		p.t.Fatalf("token: got %d %v", status, out)
+	}
+	return out
+}
+
+// TestBelonging: an account that began at a provider is the provider's (AS-111, AS-217 to AS-219):
+// what the operator says about its people, and what it withdraws, holds whichever way the person comes in.
+func TestBelonging(t *testing.T) {
+	r, f := delegated(t, named)
+	limited := oauth.Scopes{"mcp"}
+	withdraw := func(t *testing.T) {
+		t.Helper()
+		f.set(func(f *providers) { f.checkErr = storage.ErrRevoked })
+		f.end(t, "google")
+	}
+	for i, name := range []string{"recovery", "passkey", "password"} {
+		f.set(func(f *providers) { f.person, f.checkErr, f.permitted = name, nil, limited })
+		way := waysBack(t, r, name+"@google")[i]
+		p := r.person()
+		p.signInAt("google")
+		way.arm(p)
+		other := r.person()
+		if pg := way.come(other); !other.signedIn() {
+			t.Fatalf("%s does not let the person in: %d %.2000s", way.name, pg.status, pg.body)
+		}
+		t.Run("AS-111 a scope rule holds for a person who comes in by "+way.name, func(t *testing.T) {
+			for _, who := range []*person{p, other} { // p has set the password in the session of the provider
+				if got := who.consented("mcp notes:write"); got["scope"] != "mcp" {
+					t.Errorf("got %v", got)
+				}
+			}
+			other.post("/account/keys", other.keyForm("scope", "mcp notes:write")).
+				has(t, http.StatusForbidden, "Nothing was made")
+		})
+		tokens := other.consented("mcp offline_access")
+		key := other.makeKey()
+		t.Run("AS-218 the provider is asked before one begins by "+way.name, func(t *testing.T) {
+			f.set(func(f *providers) { f.checkErr = storage.ErrRevoked })
+			defer f.set(func(f *providers) { f.checkErr = nil })
+			late := r.person()
+			way.come(late).has(t, http.StatusForbidden, "has to confirm it")
+			if late.signedIn() {
+				t.Error("the person is in")
+			}
+		})
+		t.Run("AS-219 what began by "+way.name+" ends with the session at the provider", func(t *testing.T) {
+			f.end(t, "google")
+			f.set(func(f *providers) { f.checkErr = nil })
+			if p.signedIn() || other.signedIn() {
+				t.Error("a session goes on")
+			}
+			status, out := other.token(refreshForm(tokens["refresh_token"]))
+			if status != http.StatusBadRequest || out["error"] != "invalid_grant" {
+				t.Errorf("refresh: got %d %v", status, out)
+			}
+			other.refuses(key, http.StatusUnauthorized, "invalid_client")
+		})
+		t.Run("AS-219 none begins by "+way.name+" until the person has been there again", func(t *testing.T) {
+			late := r.person()
+			way.come(late).has(t, http.StatusForbidden, "has to confirm it")
+			if late.signedIn() {
+				t.Error("the person is in")
+			}
+			if !strings.Contains(r.log.String(), `"reason":"not at the provider"`) {
+				t.Error("the log does not say so")
+			}
+			late.signInAt("google")
+			again := r.person()
+			if way.come(again); !again.signedIn() {
+				t.Error("the person is not let in any more")
+			}
+			withdraw(t)
+		})
+	}
+}
