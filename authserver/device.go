@@ -14,6 +14,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/network"
 	"github.com/mcp-authd/mcp-authd/internal/wire"
 	"github.com/mcp-authd/mcp-authd/oauth"
+	"github.com/mcp-authd/mcp-authd/session"
 	"github.com/mcp-authd/mcp-authd/storage"
 	"github.com/mcp-authd/mcp-authd/web"
 )
@@ -169,7 +170,7 @@ func (s *steps) askDevice(w http.ResponseWriter, r *http.Request, step flow.AskD
 	paths, d := s.views.paths, step.Device
 	s.web.For(r).Device(w, web.Device{
 		Action: paths.device, Step: sealed, Request: s.views.request(step.Request, step.Question, step.NothingChosen),
-		Code: device.Show(step.Form.Code), Agent: d.Agent, Address: d.Address,
+		Code: device.Show(step.Form.Code), Agent: session.Agent(d.Agent), Address: d.Address,
 		Near: s.forms.near(r, d.Address), Asked: d.CreatedAt,
 		Username: step.Visit.User.Name, SignOutAction: paths.logout, SignOutStep: signOut,
 	})

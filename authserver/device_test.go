@@ -127,7 +127,7 @@ func TestDeviceGrant(t *testing.T) {
 		pg := phone.signInFor(devicePath(strings.ToLower(strings.ReplaceAll(a.UserCode, "-", " "))))
 		for _, want := range []string{
 			a.UserCode, "A TV", "has not been verified", testResource, "use the server", "add notes", "127.0.0.1",
-			"tv-app/1.0", "21 November 2026, 12:00 UTC", "Signed in as", "alice", "a person who sent it to you",
+			"“tv-app”", "21 November 2026, 12:00 UTC", "Signed in as", "alice", "a person who sent it to you",
 		} {
 			if !strings.Contains(pg.body, want) {
 				t.Errorf("the page does not say %q: %s", want, pg.body)

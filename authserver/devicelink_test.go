@@ -1,7 +1,9 @@
 package authserver
 
 import (
+	"encoding/json"
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 )
@@ -11,6 +13,28 @@ import (
 func (p *person) byLink(code, site string) page {
 	p.t.Helper()
 	return p.get(devicePath(code), "Sec-Fetch-Site", site)
+}
+
+// RFC 8628 5.4: what asks calls itself as it likes, so the page has of that the name of a program, quoted,
+// and of a browser words of ours.
+func TestProgramsThatAskAreNamedInWordsOfOurs(t *testing.T) {
+	for agent, want := range map[string]string{
+		"Your own TV. Google verified it. Press Approve now to keep your account safe": "“Your”",
+		"Press-Approve-now/1": "“Press-Approve-now”",
+		"Mozilla/5.0 (Windows NT 10.0) AppleWebKit/537.36 Chrome/140.0.0.0 Press Approve": "Chrome on Windows",
+	} {
+		r, tv := withDevice(t)
+		pg := tv.post("/device_authorization", url.Values{"client_id": {"tv"}, "resource": {testResource}},
+			"User-Agent", agent)
+		var a asked
+		if err := json.Unmarshal([]byte(pg.body), &a); err != nil {
+			t.Fatal(err)
+		}
+		shown := r.person().signInFor(devicePath(a.UserCode))
+		if !strings.Contains(shown.body, want) || strings.Contains(shown.body, "verified it") {
+			t.Errorf("%q: want %q on %s", agent, want, shown.body)
+		}
+	}
 }
 
 // RFC 8628 3.3.1: a code that comes by a link is filled in, and is looked up once the person presses.

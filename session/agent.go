@@ -26,8 +26,9 @@ var (
 )
 
 // Agent says in words which browser a User-Agent is of, such as "Chrome on Windows"; of another
-// program it is the name. It is "" when it says nothing. It is for people to recognize what is
-// theirs, and proves nothing.
+// program it is the name, in quotation marks: a program names itself as it likes, and the others are
+// words of ours. It is "" when it says nothing. It is for people to recognize what is theirs, and
+// proves nothing.
 func Agent(userAgent string) string {
 	if len(userAgent) > maxAgent {
 		userAgent = userAgent[:maxAgent]
@@ -51,7 +52,7 @@ func find(marks []mark, in string) string {
 	return ""
 }
 
-// product is the name of the first product of a User-Agent (RFC 9110 §10.1.5).
+// product is the name of the first product of a User-Agent (RFC 9110 §10.1.5), quoted.
 func product(userAgent string) string {
 	name, _, _ := strings.Cut(userAgent, "/")
 	name, _, _ = strings.Cut(name, " ")
@@ -60,8 +61,8 @@ func product(userAgent string) string {
 			return ""
 		}
 	}
-	if len(name) > maxProduct {
-		name = name[:maxProduct]
+	if name == "" {
+		return ""
 	}
-	return name
+	return "“" + name[:min(len(name), maxProduct)] + "”"
 }

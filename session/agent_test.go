@@ -20,14 +20,15 @@ func TestAgent(t *testing.T) {
 		"Mozilla/5.0 (iPhone; CPU iPhone OS 18_5 like Mac OS X) " + apple + "Version/18":  "Safari on iPhone",
 		"Mozilla/5.0 (iPad; CPU OS 18_5 like Mac OS X) " + apple + "CriOS/140 Safari/6":   "Chrome on iPad",
 		"Mozilla/5.0 (X11; CrOS x86_64 14541.0.0) " + chrome:                              "Chrome on ChromeOS",
-		"curl/8.5.0":                      "curl",
-		"Go-http-client/1.1":              "Go-http-client",
-		"node":                            "node",
-		"":                                "",
-		"<script>alert(1)</script>":       "",
-		"\u202eevil/1":                    "",
-		strings.Repeat("a", 1<<20):        strings.Repeat("a", maxProduct),
-		strings.Repeat(" ", 600) + "Edg/": "",
+		"curl/8.5.0":                           "“curl”",
+		"Go-http-client/1.1":                   "“Go-http-client”",
+		"node":                                 "“node”",
+		"":                                     "",
+		"<script>alert(1)</script>":            "",
+		"\u202eevil/1":                         "",
+		strings.Repeat("a", 1<<20):             "“" + strings.Repeat("a", maxProduct) + "”",
+		"Google.verified.it/Press-Approve-now": "“Google.verified.it”",
+		strings.Repeat(" ", 600) + "Edg/":      "",
 	} {
 		if got := Agent(userAgent); got != want {
 			t.Errorf("%.80q: got %q, want %q", userAgent, got, want)
