@@ -60,6 +60,7 @@ type Store interface {
 	storage.Events
 	storage.Notices
 	storage.OneTimeLinks
+	storage.LinkStops
 }
 
 // Clients finds a client by its id: storage.ErrNotFound when it is unknown, storage.ErrRevoked when

@@ -38,18 +38,7 @@ func newPages(s *Server) *pages {
 	browsers := &entry.Browsers{
 		Store: c.Store, Bindings: s.bindings, Notices: c.Bindings, Audit: c.Audit, Now: c.Now,
 	}
-	listed := &flow.SignInOptions{Password: !c.NoLocalLogin, At: c.Delegation, Default: c.DefaultProvider}
-	f := &flow.Flow{
-		Clients:  s.clients,
-		Catalog:  s.catalog,
-		Browsers: browsers,
-		Options:  listed,
-		Factors:  s.ways,
-		Protocol: &protocol{s.grants.shell, s.grants.approvals},
-		Bindings: s.bindings,
-		Audit:    c.Audit,
-		Now:      c.Now,
-	}
+	f := s.newFlow(browsers)
 	start := &flow.StartPage{Browsers: browsers, Catalog: s.catalog}
 	signIns := flow.NewProviderSignIns(f, c.Delegation, s.links, s.notifier)
 	signIn := &entry.Entry{
@@ -63,7 +52,118 @@ func newPages(s *Server) *pages {
 		Now:      c.Now,
 	}
 	forms := &pageForms{sessions: s.sessions, errors: s.errors, proxies: c.TrustedProxies}
-	steps := &steps{
+	steps := s.newSteps(f, forms)
+	devices := &flow.Devices{Flow: f, Requests: s.devices, Approvals: s.grants.approvals}
+	prove := &provePages{entry: signIn, forms: forms, steps: steps}
+	enrol := &entry.Enrolment{
+		Store:   c.Store,
+		Users:   s.users,
+		Ways:    s.ways,
+		Notices: s.notifier,
+		Now:     c.Now,
+	}
+	ways := &wayPages{
+		browsers: browsers,
+		enrol:    enrol,
+		prove:    prove,
+		forms:    forms,
+		steps:    steps,
+	}
+	notices := &noticePages{
+		browsers: browsers,
+		notifier: s.notifier,
+		users:    s.users,
+		prove:    prove,
+		paths:    s.paths,
+		web:      s.errors.web,
+		forms:    forms,
+	}
+	accounts := &account.Page{
+		Store:      c.Store,
+		Browsers:   browsers,
+		Catalog:    s.catalog,
+		Identities: c.Accounts,
+		Factors:    s.ways,
+		Notices:    s.notifier,
+		Audit:      c.Audit,
+		Now:        c.Now,
+	}
+	keys := &keyPages{maker: s.newKeyMaker(browsers), prove: prove, forms: forms, steps: steps}
+	remote := s.newRemote(browsers, forms, steps)
+	p := &pages{
+		issuer:    c.Issuer,
+		paths:     s.paths,
+		web:       s.errors.web,
+		errors:    s.errors,
+		authorize: &authorizePages{flow: f, signIns: signIns, forms: forms, steps: steps},
+		login: &loginPages{
+			flow:  f,
+			start: start,
+			entry: signIn,
+			off:   c.NoLocalLogin,
+			forms: forms,
+			steps: steps,
+		},
+		notices:  notices,
+		language: &languagePages{browsers: browsers, forms: forms, web: s.errors.web},
+		links: &linkPages{
+			users:  s.users,
+			ways:   s.ways,
+			off:    c.NoLocalLogin,
+			issuer: c.Issuer,
+			paths:  s.paths,
+			web:    s.errors.web,
+			forms:  forms,
+		},
+		home: &homePages{start: start, forms: forms, steps: steps},
+		account: &accountPages{
+			accounts: accounts,
+			ways:     ways,
+			keys:     keys,
+			notices:  notices,
+			forms:    forms,
+			steps:    steps,
+		},
+		keys: keys,
+		setup: &setupPages{
+			users:  s.users,
+			off:    c.NoLocalLogin,
+			issuer: c.Issuer,
+			path:   s.paths.setup,
+			web:    s.errors.web,
+			forms:  forms,
+		},
+		device:      &devicePages{devices: devices, remote: remote, forms: forms, steps: steps},
+		prove:       prove,
+		ways:        ways,
+		remote:      remote,
+		backchannel: c.BackchannelLogout,
+	}
+	if c.Delegation != nil {
+		p.provider = &providerPages{flow: f, signIns: signIns, forms: forms, steps: steps}
+	}
+	return p
+}
+
+func (s *Server) newFlow(browsers *entry.Browsers) *flow.Flow {
+	c := s.cfg
+	listed := &flow.SignInOptions{Password: !c.NoLocalLogin, At: c.Delegation, Default: c.DefaultProvider}
+	return &flow.Flow{
+		Clients:  s.clients,
+		Catalog:  s.catalog,
+		Browsers: browsers,
+		Options:  listed,
+		Factors:  s.ways,
+		Protocol: &protocol{s.grants.shell, s.grants.approvals},
+		Bindings: s.bindings,
+		Audit:    c.Audit,
+		Now:      c.Now,
+	}
+}
+
+func (s *Server) newSteps(f *flow.Flow, forms *pageForms) *steps {
+	c := s.cfg
+	return &steps{
 		forms:  forms,
 		errors: s.errors,
 		web:    s.errors.web,
@@ -75,53 +175,6 @@ func newPages(s *Server) *pages {
 		ways:      s.ways,
 		audit:     c.Audit,
 	}
-	devices := &flow.Devices{Flow: f, Requests: s.devices, Approvals: s.grants.approvals}
-	prove := &provePages{signIn, forms, steps}
-	enrol := &entry.Enrolment{Store: c.Store, Users: s.users, Ways: s.ways, Notices: s.notifier, Now: c.Now}
-	ways := &wayPages{
-		browsers: browsers,
-		enrol:    enrol,
-		prove:    prove,
-		forms:    forms,
-		steps:    steps,
-	}
-	notices := &noticePages{browsers, s.notifier, s.users, prove, s.paths, s.errors.web, forms}
-	accounts := &account.Page{
-		Store:      c.Store,
-		Browsers:   browsers,
-		Catalog:    s.catalog,
-		Identities: c.Accounts,
-		Factors:    s.ways,
-		Notices:    s.notifier,
-		Audit:      c.Audit,
-		Now:        c.Now,
-	}
-	keys := &keyPages{s.newKeyMaker(browsers), prove, forms, steps}
-	remote := s.newRemote(browsers, forms, steps)
-	p := &pages{
-		issuer:      c.Issuer,
-		paths:       s.paths,
-		web:         s.errors.web,
-		errors:      s.errors,
-		authorize:   &authorizePages{f, signIns, forms, steps},
-		login:       &loginPages{f, start, signIn, c.NoLocalLogin, forms, steps},
-		notices:     notices,
-		language:    &languagePages{browsers, forms, s.errors.web},
-		links:       &linkPages{s.users, s.ways, c.NoLocalLogin, c.Issuer, s.paths, s.errors.web, forms},
-		home:        &homePages{start, forms, steps},
-		account:     &accountPages{accounts, ways, keys, notices, forms, steps},
-		keys:        keys,
-		setup:       &setupPages{s.users, c.NoLocalLogin, c.Issuer, s.paths.setup, s.errors.web, forms},
-		device:      &devicePages{devices, remote, forms, steps},
-		prove:       prove,
-		ways:        ways,
-		remote:      remote,
-		backchannel: c.BackchannelLogout,
-	}
-	if c.Delegation != nil {
-		p.provider = &providerPages{f, signIns, forms, steps}
-	}
-	return p
 }
 
 func (s *Server) newKeyMaker(browsers *entry.Browsers) *account.KeyMaker {
@@ -138,74 +191,4 @@ func (s *Server) newKeyMaker(browsers *entry.Browsers) *account.KeyMaker {
 		MaxTTL:   c.ProgramKeys.MaxTTL,
 		Now:      c.Now,
 	}
-}
-
-// register mounts the pages.
-func (p *pages) register(handle func(string, http.Handler, ...string)) {
-	// Posts from another site are refused by the browser's own word (Sec-Fetch-Site,
-	// Origin), and every form carries a sealed step that is bound to the browser (AS-47).
-	sameSite := http.NewCrossOriginProtection()
-	sameSite.SetDenyHandler(http.HandlerFunc(p.errors.crossOrigin))
-	register := handle
-	handle = func(path string, h http.Handler, methods ...string) { register(path, p.ownHost(h), methods...) }
-	post := func(path string, h http.HandlerFunc) { handle(path, sameSite.Handler(h), http.MethodPost) }
-
-	// GET alone (OAuth 2.1 §3.1, AS-37): a HEAD could issue a code
-	handle(p.paths.authorize, http.HandlerFunc(p.authorize.authorize), http.MethodGet)
-	signIn := sameSite.Handler(byMethod(p.login.page, p.login.login))
-	handle(p.paths.login, signIn, http.MethodGet, http.MethodHead, http.MethodPost)
-	post(p.paths.passkey, p.login.passkey)
-	post(p.paths.recovery, p.login.recovery)
-	both := func(path string, page, form http.HandlerFunc) {
-		handle(path, sameSite.Handler(byMethod(page, form)), http.MethodGet, http.MethodHead, http.MethodPost)
-	}
-	both(p.paths.second, p.login.more, p.login.second)
-	both(p.paths.prove, p.prove.page, p.prove.prove)
-	both(p.paths.prefix+pagePasskey, p.ways.passkey, p.ways.addPasskey)
-	both(p.paths.prefix+pageApp, p.ways.app, p.ways.addApp)
-	both(p.paths.prefix+pageRecovery, p.ways.recovery, p.ways.newCodes)
-	both(p.paths.prefix+pagePassword, p.ways.password, p.ways.setPassword)
-	both(p.paths.prefix+pageWays, p.ways.list, p.account.changeWay)
-	both(p.paths.prefix+pageKeys, p.keys.page, p.keys.make)
-	post(p.paths.consent, p.authorize.consent)
-	post(p.paths.logout, p.login.logout)
-	post(p.paths.language, p.language.choose)
-	device := sameSite.Handler(byMethod(p.device.page, p.device.decide))
-	handle(p.paths.device, device, http.MethodGet, http.MethodHead, http.MethodPost)
-	if p.remote != nil {
-		remote := sameSite.Handler(byMethod(p.remote.wait, p.remote.begin))
-		handle(p.paths.remote, remote, http.MethodGet, http.MethodPost) // a HEAD could begin a session
-		handle(p.paths.remote+"/state", http.HandlerFunc(p.remote.state), http.MethodGet)
-		post(p.paths.remoteDecision, p.remote.decide)
-	}
-	post(p.paths.choose, p.login.choose)
-	setup := sameSite.Handler(http.HandlerFunc(p.setup.setup))
-	link := sameSite.Handler(byMethod(p.links.page, p.links.use))
-	handle(p.paths.link+"{token}", link, http.MethodGet, http.MethodHead, http.MethodPost)
-	notices := sameSite.Handler(byMethod(p.notices.page, p.notices.act))
-	handle(p.paths.notices, notices, http.MethodGet, http.MethodHead, http.MethodPost)
-	forgotten := sameSite.Handler(byMethod(p.links.forgotten, p.links.send))
-	handle(p.paths.forgotten, forgotten, http.MethodGet, http.MethodHead, http.MethodPost)
-	handle(p.paths.setup, setup, http.MethodGet, http.MethodHead, http.MethodPost)
-	post(p.paths.setup+"/check", p.setup.check)
-	handle(p.paths.home+"{$}", http.HandlerFunc(p.home.home), http.MethodGet, http.MethodHead)
-	handle(p.paths.account, http.HandlerFunc(p.account.page), http.MethodGet, http.MethodHead)
-	post(p.paths.connections, p.account.connections)
-	post(p.paths.signIns, p.account.signIns)
-	post(p.paths.stop, p.account.stop)
-	if p.provider != nil {
-		post(p.paths.depart, p.provider.depart)
-		post(p.paths.disconnect, p.account.disconnect)
-		post(p.paths.claim, p.provider.claim)
-		link := sameSite.Handler(http.HandlerFunc(p.provider.connect))
-		handle(p.paths.connect+"{request}", link, http.MethodGet, http.MethodPost)
-		// Providers send the browser here, some by a form: what guards this path is the state.
-		handle(p.paths.callback+"{provider}", http.HandlerFunc(p.provider.callback), http.MethodGet, http.MethodPost)
-	}
-	if p.backchannel != nil {
-		register(p.paths.callback+"{provider}/logout", p.backchannel, http.MethodPost)
-	}
-	// Under every host: the page that refuses one has a style, too.
-	register(p.paths.prefix+"/assets/", http.StripPrefix(p.paths.prefix, p.web.pages.Assets()), http.MethodGet,
-		http.MethodHead)
 }

@@ -56,6 +56,10 @@ type OneTimeLinks interface {
 	// browser; ErrRevoked when the account is disabled; ErrExists when the passkey is taken, and ErrFull
 	// as AddWay says. None of these spends it.
 	RecoverAccount(ctx context.Context, r Recovery) (User, error)
+}
+
+// LinkStops ends links that were not used.
+type LinkStops interface {
 	// StopLink ends a link by the hash of the token that stops it, and returns it. ErrNotFound.
 	StopLink(ctx context.Context, stop Hash, now time.Time) (OneTimeLink, error)
 	// StopLinks ends every link of a user, and reports how many could still have been used.

@@ -376,6 +376,7 @@ type Store interface {
 	Events
 	Notices
 	OneTimeLinks
+	LinkStops
 	Housekeeping
 	Clock
 	Departures

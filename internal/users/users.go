@@ -56,6 +56,7 @@ type Store interface {
 	storage.Setup
 	storage.Failures
 	storage.OneTimeLinks
+	storage.LinkStops
 	// Factors and Ways are those of storage.WayEnds and storage.Ways.
 	Factors(ctx context.Context, userID string, by storage.Admission) (storage.Factors, error)
 	Ways(ctx context.Context, userID string) ([]storage.Way, error)

@@ -151,7 +151,7 @@ func addPasskey(ctx context.Context, q querier, w *storage.Way) error {
 	return changed(storage.ErrFull)(exec(ctx, q, insertWay, wayValues(*w)...))
 }
 
-// StopLink implements storage.OneTimeLinks.
+// StopLink implements storage.LinkStops.
 func (s *Store) StopLink(ctx context.Context, stop storage.Hash, now time.Time) (out storage.OneTimeLink, err error) {
 	err = s.do(ctx, "stop link", func(ctx context.Context, q querier) (err error) {
 		out, err = oneLink(ctx, q, "DELETE FROM one_time_links WHERE stop_hash = $1 AND expires_at > $2 RETURNING "+
@@ -161,7 +161,7 @@ func (s *Store) StopLink(ctx context.Context, stop storage.Hash, now time.Time) 
 	return out, err
 }
 
-// StopLinks implements storage.OneTimeLinks.
+// StopLinks implements storage.LinkStops.
 func (s *Store) StopLinks(ctx context.Context, userID string, now time.Time) (n int, err error) {
 	err = s.do(ctx, "stop links", func(ctx context.Context, q querier) error {
 		stopped, err := exec(ctx, q,
@@ -173,7 +173,7 @@ func (s *Store) StopLinks(ctx context.Context, userID string, now time.Time) (n 
 	return n, err
 }
 
-// RecoveryLink implements storage.OneTimeLinks.
+// RecoveryLink implements storage.LinkStops.
 func (s *Store) RecoveryLink(
 	ctx context.Context, userID string, now time.Time,
 ) (out storage.OneTimeLink, err error) {

@@ -134,7 +134,7 @@ func addPasskey(c *conn, w *storage.Way) error {
 	return changed(storage.ErrFull)(c.exec(insertWay, wayValues(*w)...))
 }
 
-// StopLink implements storage.OneTimeLinks.
+// StopLink implements storage.LinkStops.
 func (s *Store) StopLink(ctx context.Context, stop storage.Hash, now time.Time) (out storage.OneTimeLink, err error) {
 	err = s.write(ctx, "stop link", func(c *conn) (err error) {
 		out, err = oneLink(c, "DELETE FROM one_time_links WHERE stop_hash = ? AND expires_at > ? RETURNING "+
@@ -144,7 +144,7 @@ func (s *Store) StopLink(ctx context.Context, stop storage.Hash, now time.Time) 
 	return out, err
 }
 
-// StopLinks implements storage.OneTimeLinks.
+// StopLinks implements storage.LinkStops.
 func (s *Store) StopLinks(ctx context.Context, userID string, now time.Time) (n int, err error) {
 	err = s.write(ctx, "stop links", func(c *conn) error {
 		stopped, err := c.exec("DELETE FROM one_time_links WHERE user_id = ? AND user_id <> '' AND expires_at > ?",
@@ -155,7 +155,7 @@ func (s *Store) StopLinks(ctx context.Context, userID string, now time.Time) (n 
 	return n, err
 }
 
-// RecoveryLink implements storage.OneTimeLinks.
+// RecoveryLink implements storage.LinkStops.
 func (s *Store) RecoveryLink(
 	ctx context.Context, userID string, now time.Time,
 ) (out storage.OneTimeLink, err error) {

@@ -266,7 +266,9 @@ func (s *RemoteSignIns) Decide(
 	return nil, refusal.ErrIncomplete
 }
 
-func (s *RemoteSignIns) deny(ctx context.Context, form RemoteForm, u storage.User, outcome RemoteOutcome) (Step, error) {
+func (s *RemoteSignIns) deny(
+	ctx context.Context, form RemoteForm, u storage.User, outcome RemoteOutcome,
+) (Step, error) {
 	if err := s.Requests.Deny(ctx, form.Secret); err != nil {
 		return again(form.Code, err)
 	}
