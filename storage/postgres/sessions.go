@@ -32,7 +32,8 @@ const away = column.Home + "$1 AND NOT o.disabled AND ($2::text = '' OR o.passwo
 // PutSession implements storage.Sessions.
 func (s *Store) PutSession(ctx context.Context, se storage.Session, by storage.SignInStart) error {
 	return s.do(ctx, "put session", func(ctx context.Context, q querier) error {
-		n, err := exec(ctx, q, putSession, append(column.SessionValues(se), by.PasswordHash, column.OptMillis(by.At))...)
+		args := append(column.SessionValues(se), by.PasswordHash, column.OptMillis(by.At))
+		n, err := exec(ctx, q, putSession, args...)
 		if err != nil || n > 0 {
 			return err
 		}
