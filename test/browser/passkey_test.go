@@ -32,14 +32,16 @@ func install(t *testing.T) *served {
 	return s
 }
 
-// command runs one of the operator's on it.
-func (s *served) command(t *testing.T, stdin string, args ...string) {
+// command runs one of the operator's on it, and returns what it prints.
+func (s *served) command(t *testing.T, stdin string, args ...string) string {
 	t.Helper()
 	cmd := exec.Command(demotest.Binary(t), append(args, "--data", s.data)...)
 	cmd.Stdin, cmd.Env = strings.NewReader(stdin), append(os.Environ(), "HOME="+t.TempDir())
-	if out, err := cmd.CombinedOutput(); err != nil {
+	out, err := cmd.CombinedOutput()
+	if err != nil {
 		t.Fatalf("%v: %v\n%s", args, err, out)
 	}
+	return string(out)
 }
 
 // start serves it as an issuer until the test ends, or until stop is called.

@@ -1,0 +1,88 @@
+package browser
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+	"github.com/pquerna/otp/totp"
+)
+
+// enter types into the field that the tab key reaches, and presses the return key.
+func (b *tab) enter(field, typed string) {
+	b.t.Helper()
+	b.tabTo(field)
+	b.leave()
+	b.keys(typed + "\r")
+	b.arrive()
+}
+
+// push goes to a button or a link with the tab key, and presses the return key.
+func (b *tab) push(selector string) { b.t.Helper(); b.enter(selector, "") }
+
+// byKeyboard signs in with a password, without a mouse.
+func (b *tab) byKeyboard(name, password string) {
+	b.t.Helper()
+	b.tabTo("input[name=username]")
+	b.keys(name)
+	b.enter("input[name=password]", password)
+}
+
+// PE-12: without a mouse a person accepts an invitation, adds an app, signs in with its code as the
+// second step, and adds a passkey.
+func TestWaysByKeyboard(t *testing.T) {
+	s := install(t)
+	issuer := s.at("localhost")
+	s.start(t, issuer)
+	b := open(t, looks[2])
+	b.focus()
+	b.authenticator()
+
+	b.visit(issuer + s.invite(t, "bob"))
+	b.enter("input[name=password]", password)
+	b.says("Your account is ready")
+
+	b.visit(issuer + "/account/app")
+	b.byKeyboard("bob", password)
+	b.do(chromedp.WaitVisible(chromedp.CSS("svg.qr")))
+	secret, err := chromedp.Run(b.ctx, chromedp.Evaluate[string](
+		"document.querySelector('.secret code').innerText.replaceAll(' ', '')"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	code := func(after time.Duration) string {
+		out, err := totp.GenerateCode(secret, time.Now().Add(after))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out
+	}
+	b.enter("input[name=code]", code(-30*time.Second))
+	b.says("Devices get lost")
+
+	b.visit(issuer + "/account")
+	b.push("form[action$='/logout'] button")
+	b.visit(issuer + "/login")
+	b.byKeyboard("bob", password)
+	b.says("second proof")
+	b.enter("input[name=code]", code(0))
+
+	b.visit(issuer + "/account/passkey")
+	b.tabTo("input[name=name]")
+	b.tabTo("form[data-passkey=create] button")
+	b.keys("\r")
+	b.says("Not used yet")
+}
+
+// invite is the path of the link of an invitation that the operator prints.
+func (s *served) invite(t *testing.T, name string) string {
+	t.Helper()
+	for line := range strings.Lines(s.command(t, "", "user", "invite", name)) {
+		if strings.Contains(line, "/link/") {
+			return strings.Fields(line[strings.Index(line, "/link/"):])[0]
+		}
+	}
+	t.Fatal("no link")
+	return ""
+}
