@@ -28,8 +28,9 @@ type Connections interface {
 	// Connection returns one of them, or a key for a program. ErrNotFound.
 	Connection(ctx context.Context, userID, id string, now time.Time) (Connection, error)
 	// NarrowGrant leaves a grant fewer scopes, and forgets the consent to the others, so that a
-	// client which wants them again has to ask. ErrWider for a scope that the grant has not;
-	// ErrNotFound when it is not live.
+	// client which wants them again has to ask. offline_access stays: it is no permission, and the
+	// client is as signed in as it was. ErrWider for a scope that the grant has not; ErrNotFound when
+	// it is not live.
 	NarrowGrant(ctx context.Context, userID, id string, to oauth.Scopes, now time.Time) error
 	// PauseGrant has a grant give nothing until it is resumed: its tokens are inactive, its refresh
 	// tokens are ErrPaused, and stay. No error when it is paused. ErrNotFound when it is not live.

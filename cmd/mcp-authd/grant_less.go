@@ -18,7 +18,8 @@ func newGrantNarrow(s std) *cobra.Command {
 	var asJSON bool
 	return storeCommand(s, &cobra.Command{
 		Use: "narrow ID [SCOPE...]", Short: "Leave a grant fewer permissions", Args: cobra.MinimumNArgs(1),
-		Long: "Leaves a grant the scopes that you name, and no others. Refreshes and introspection say so at once; an access token\n" +
+		Long: "Leaves a grant the scopes that you name, and no others but offline_access. Refreshes and\n" +
+			"introspection say so at once; an access token " +
 			"that a resource server checks by itself says more until it expires (tokens.access_ttl).",
 		Example: "  mcp-authd grant narrow grt_... notes:read",
 	}, func(c *cobra.Command) { c.Flags().BoolVar(&asJSON, "json", false, "print JSON") },

@@ -103,6 +103,22 @@ func connections(t *testing.T, e *env) {
 
 // narrowings holds that a grant can be left less and never more (PE-10).
 func narrowings(t *testing.T, e *env) {
+	t.Run("PE-10 the client stays signed in as it was", func(t *testing.T) {
+		p := e.person(t)
+		a := e.approval(p)
+		a.Grant.Scopes = oauth.Scopes{"mcp", "notes:write", oauth.OfflineAccess}
+		check(t, e.s.Approve(e.ctx, a))
+		_, err := e.s.RedeemCode(e.ctx, e.redemption(a))
+		check(t, err)
+		left := oauth.Scopes{"mcp", oauth.OfflineAccess}
+		check(t, e.s.NarrowGrant(e.ctx, p.ID, a.Grant.ID, oauth.Scopes{"mcp"}, e.now))
+		same(t, e.state(t, a).Scopes, left)
+		v, err := e.s.Visit(e.ctx, storage.VisitKey{
+			Session: p.session, ClientID: a.Grant.ClientID, Resource: a.Grant.Resource, Now: e.now,
+		})
+		check(t, err)
+		same(t, v.Consented, left)
+	})
 	t.Run("PE-10 refreshes and introspection know the scopes that are left", func(t *testing.T) {
 		p := e.person(t)
 		a, token := e.connected(t, p)

@@ -252,9 +252,6 @@ func (a *Page) Disconnect(ctx context.Context, p Person, id string) (Outcome, er
 func (a *Page) Narrow(ctx context.Context, p Person, id string, to oauth.Scopes) (Outcome, error) {
 	c, err := a.connection(ctx, p, id)
 	if err == nil {
-		// The client stays signed in as it was: that is not among the permissions.
-		offline := oauth.Scopes{oauth.OfflineAccess}
-		to = append(to.Without(offline), c.Scopes.Intersect(offline)...)
 		err = a.Store.NarrowGrant(ctx, p.UserID, id, to, a.Now())
 	}
 	if errors.Is(err, storage.ErrWider) {

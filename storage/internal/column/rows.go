@@ -369,10 +369,11 @@ func (r *NumberedRow) Values() (secret []byte, generation int64, rotatedAt, expi
 	return r.secret, r.generation, OptTime(r.rotated), OptTime(r.expires), r.rotations
 }
 
-// Narrowing is what a grant loses when it is left the scopes to: nothing when it has no others.
+// Narrowing is what a grant loses when it is left the scopes to: nothing when it has no others. It
+// keeps offline_access.
 func Narrowing(g storage.Grant, to oauth.Scopes) (gone oauth.Scopes, err error) {
 	if len(to.Without(g.Scopes)) > 0 {
 		return nil, storage.ErrWider
 	}
-	return g.Scopes.Without(to), nil
+	return g.Scopes.Without(to).Without(oauth.Scopes{oauth.OfflineAccess}), nil
 }
