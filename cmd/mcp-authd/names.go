@@ -141,7 +141,7 @@ func (n *names) of(id string, read func() (string, error)) string {
 func explainUser(err error, name string) error {
 	switch {
 	case errors.Is(err, users.ErrExists):
-		return fmt.Errorf("the name %q is taken", name)
+		return fmt.Errorf("the name %q is taken; see: mcp-authd user show %s", name, name)
 	case errors.Is(err, users.ErrUnknown):
 		return fmt.Errorf("there is no user %q; see: mcp-authd user list", name)
 	case errors.Is(err, users.ErrName), errors.Is(err, users.ErrPassword), errors.Is(err, users.ErrCommon),

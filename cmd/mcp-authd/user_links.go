@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/mcp-authd/mcp-authd/internal/config"
 	"github.com/mcp-authd/mcp-authd/internal/users"
 )
 
@@ -16,11 +17,11 @@ func newUserInvite(s std) *cobra.Command {
 		Use: "invite NAME", Short: "Print a one-time link by which a person makes an account", Args: cobra.ExactArgs(1),
 		Long: "Prints a link to hand over: its person chooses a password or makes a passkey, and the account is there. " +
 			"With --mail, and mail.smtp configured, it is sent as well. It works once; a new one replaces it.",
-		Example: "  mcp-authd user invite alice\n  mcp-authd user invite bob --mail bob@example.com --ttl 24h",
+		Example: "  mcp-authd user invite alice\n  mcp-authd user invite bob --mail bob@example.com --ttl 7d",
 	}, func(c *cobra.Command) {
 		c.Flags().BoolVar(&i.Admin, "admin", false, "make it an administrator")
 		c.Flags().StringVar(&i.Mail, "mail", "", "where the person gets mail")
-		c.Flags().DurationVar(&i.TTL, "ttl", 0, "how long the link is good (default: login.links.invite_ttl)")
+		c.Flags().Var((*lifetime)(&i.TTL), "ttl", "how long the link is good (default: login.links.invite_ttl)")
 		c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	}, func(c *cobra.Command, a *app, args []string) error {
 		if err := a.takesLinks(); err != nil {
@@ -33,6 +34,9 @@ func newUserInvite(s std) *cobra.Command {
 		i.Name = args[0]
 		if err := checkTTL(c, i.TTL, users.MaxInviteTTL); err != nil {
 			return err
+		}
+		if i.Mail != "" && a.config.Mail.SMTP.Address == "" {
+			fmt.Fprintln(s.err, "mcp-authd: mail.smtp is not configured, so the link is not sent: hand it over")
 		}
 		made, err := u.Invite(c.Context(), a.config.Issuer, i)
 		return a.printLink(made, err, i.Name, asJSON)
@@ -52,7 +56,7 @@ func newUserRecover(s std) *cobra.Command {
 		Example: "  mcp-authd user recover alice\n  mcp-authd user recover alice --now",
 	}, func(c *cobra.Command) {
 		c.Flags().BoolVar(&o.Now, "now", false, "refuse if the link would have to wait")
-		c.Flags().DurationVar(&o.TTL, "ttl", 0, "how long the link is good, once it is (default: login.links.recover_ttl)")
+		c.Flags().Var((*lifetime)(&o.TTL), "ttl", "how long the link is good, once it is (default: login.links.recover_ttl)")
 		c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	}, func(c *cobra.Command, a *app, args []string) error {
 		if err := a.takesLinks(); err != nil {
@@ -70,10 +74,27 @@ func newUserRecover(s std) *cobra.Command {
 	})
 }
 
+// lifetime is a flag with a duration that is written as in the configuration, also in days.
+type lifetime time.Duration
+
+// String implements pflag.Value. Without a default, help shows none.
+func (l *lifetime) String() string {
+	if *l == 0 {
+		return ""
+	}
+	return config.Duration(*l).String()
+}
+
+// Set implements pflag.Value.
+func (l *lifetime) Set(s string) error { return (*config.Duration)(l).UnmarshalText([]byte(s)) }
+
+// Type implements pflag.Value.
+func (l *lifetime) Type() string { return "duration" }
+
 // checkTTL is an error when --ttl was given, and is out of bounds.
 func checkTTL(c *cobra.Command, ttl, most time.Duration) error {
 	if c.Flags().Changed("ttl") && (ttl < users.MinLinkTTL || ttl > most) {
-		return fmt.Errorf("--ttl is not between 1m and %.0fh", most.Hours())
+		return fmt.Errorf("--ttl is not between 1m and %s", config.Duration(most))
 	}
 	return nil
 }

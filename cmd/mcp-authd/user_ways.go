@@ -19,7 +19,7 @@ import (
 func newUserWays(s std) *cobra.Command {
 	var asJSON bool
 	list := storeCommand(s, &cobra.Command{
-		Use: "ways NAME", Short: "List the passkeys, apps and recovery codes of an account", Args: cobra.ExactArgs(1),
+		Use: "ways NAME", Short: "List what lets a person into an account", Args: cobra.ExactArgs(1),
 		Example: "  mcp-authd user ways alice --json\n  mcp-authd user ways remove alice way_...",
 	}, func(c *cobra.Command) { c.Flags().BoolVar(&asJSON, "json", false, "print JSON") },
 		func(c *cobra.Command, a *app, args []string) error {
@@ -112,9 +112,25 @@ func printWays(s std, all []wayView, asJSON bool) error {
 	}
 	t := newTable(s.out, "WAY", "KIND", "NAME", "STATE", "SINCE", "LAST USED")
 	for _, w := range all {
-		t.row(w.ID, w.Kind, w.Name, w.state(), moment(w.CreatedAt), moment(w.LastUsedAt))
+		t.row(w.ID, w.Kind, w.Name, w.state(), w.since(), w.lastUsed())
 	}
 	return t.flush()
+}
+
+// since is empty for the password and recovery codes, of which that is not kept.
+func (w wayView) since() string {
+	if w.CreatedAt.IsZero() {
+		return ""
+	}
+	return moment(w.CreatedAt)
+}
+
+// lastUsed is empty where since is.
+func (w wayView) lastUsed() string {
+	if w.CreatedAt.IsZero() {
+		return ""
+	}
+	return moment(w.LastUsedAt)
 }
 
 // state is what is special about a way in.

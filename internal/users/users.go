@@ -33,7 +33,7 @@ var (
 		"users: this password is one of the most common ones, or the name of the account; choose another",
 	)
 	// ErrMail: it is no address to which mail can be sent.
-	ErrMail = errors.New("users: it is not a mail address such as alice@example.com")
+	ErrMail = errors.New("users: the address is not a mail address such as alice@example.com")
 	// ErrLink is every link that is of no use: unknown, used, expired, stopped or replaced, or that of
 	// a disabled account. To a stranger they are one.
 	ErrLink = errors.New("users: the link is not valid, or no longer valid")

@@ -1,0 +1,33 @@
+package notice
+
+import (
+	"maps"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestKindsInDocs: a receiver of notices filters by the names in docs/operating.md, so these are
+// the names of the kinds, and all of them.
+func TestKindsInDocs(t *testing.T) {
+	page, err := os.ReadFile("../../docs/operating.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(page), "\nKinds are ")
+	list, _, _ := strings.Cut(rest, ". The header")
+	var documented []string
+	for _, m := range regexp.MustCompile("`([a-z-]+)`").FindAllStringSubmatch(list, -1) {
+		documented = append(documented, m[1])
+	}
+	slices.Sort(documented)
+	var sent []string
+	for _, k := range slices.Sorted(maps.Keys(kinds)) {
+		sent = append(sent, string(k))
+	}
+	if !slices.Equal(documented, sent) {
+		t.Errorf("docs/operating.md names the kinds\n%v, and these are sent:\n%v", documented, sent)
+	}
+}
