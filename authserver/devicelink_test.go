@@ -103,3 +103,22 @@ func TestLinksWithCodes(t *testing.T) {
 		}
 	})
 }
+
+// PE-09: the first use of a connection by a device code has a place, as each has.
+func TestDeviceCodesAreUsedFromSomewhere(t *testing.T) {
+	r, tv := withDevice(t)
+	_, a := tv.ask()
+	phone := r.person()
+	phone.decideDevice(phone.signInFor(devicePath(a.UserCode)), "approve")
+	if status, out := tv.poll(a); status != http.StatusOK {
+		t.Fatalf("got %d %v", status, out)
+	}
+	u, err := r.store.UserByName(t.Context(), "alice")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := r.store.Connections(t.Context(), u.ID, "", r.now(), 10)
+	if err != nil || len(got) != 1 || got[0].UsedFrom != "127.0.0.0/24" {
+		t.Errorf("got %+v, %v", got, err)
+	}
+}
