@@ -90,6 +90,7 @@ func add(all map[string]*Language, tree fs.FS, want map[string]Entry, check chec
 		under, ok := all[l.Tag]
 		if !ok {
 			under = &Language{Tag: l.Tag, tag: l.tag, entries: maps.Clone(want)}
+			under.entries[ownName] = Entry{Forms: map[string][]Piece{Other: {{Words: l.Tag}}}}
 			all[l.Tag] = under
 		}
 		maps.Copy(under.entries, l.entries)
@@ -169,9 +170,13 @@ func (l *Language) Entry(key string) (Entry, bool) {
 	return e, ok
 }
 
+// ownName is the key of the name by which people choose the language. One that an operator adds has its
+// tag until they name it: "English" would stand in the choice twice.
+const ownName = "layout.name"
+
 // Name is what the language calls itself.
 func (l *Language) Name() string {
-	if e, ok := l.entries["layout.name"]; ok {
+	if e, ok := l.entries[ownName]; ok {
 		return e.Forms[Other][0].Words
 	}
 	return l.Tag

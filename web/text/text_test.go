@@ -95,7 +95,7 @@ func TestLoadMore(t *testing.T) {
 	file := func(s string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(s)} }
 	c, err := Load(fstest.MapFS{
 		"de/signedout.json": file(`{"title": "Tschüss"}`), "ar/signedout.json": file(`{"title": "مع السلامة"}`),
-		"README.md": file("not a language"),
+		"nl/layout.json": file(`{"name": "Nederlands"}`), "README.md": file("not a language"),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -104,6 +104,7 @@ func TestLoadMore(t *testing.T) {
 		{"de", "signedout.title", "Tschüss"}, {"de", "signedout.heading", "Sie sind abgemeldet"},
 		{"ar", "signedout.title", "مع السلامة"}, {"ar", "signedout.heading", "You are signed out"},
 		{"en", "signedout.title", "Signed out"},
+		{"ar", "layout.name", "ar"}, {"nl", "layout.name", "Nederlands"}, // never a second "English" in the choice
 	} {
 		e, _ := c.Match(tt.tag).Entry(tt.key)
 		if got := e.Forms[Other][0].Words; got != tt.want {
