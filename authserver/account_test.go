@@ -261,6 +261,9 @@ func TestAccountPauses(t *testing.T) {
 				t.Errorf("got %d %s", pg.status, pg.body)
 			}
 		}
+		if strings.Contains(r.log.String(), `"level":"ERROR"`) {
+			t.Error("a program that asks again while it is paused fills the log with errors")
+		}
 	})
 	t.Run("PE-09 resumed: everything is as before", func(t *testing.T) {
 		p.account("connections", "grant", id, "act", "resume")

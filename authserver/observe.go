@@ -2,6 +2,7 @@ package authserver
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"net/http"
 	"runtime/debug"
@@ -15,6 +16,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
 	"github.com/mcp-authd/mcp-authd/oauth"
+	"github.com/mcp-authd/mcp-authd/storage"
 )
 
 // requestNote is what the one log line of a request will say beyond what is noted in its
@@ -75,7 +77,7 @@ const forgottenProxy = "a forwarded header from an address that is not a trusted
 
 func (s *Server) logRequest(r *http.Request, note *requestNote, known *audit.Request, m httpsnoop.Metrics) {
 	level := slog.LevelInfo
-	if note.err != nil && m.Code >= 500 {
+	if note.err != nil && m.Code >= 500 && !errors.Is(note.err, storage.ErrPaused) { // a person paused; nothing failed
 		level = slog.LevelError
 	}
 	if !s.log.Enabled(r.Context(), level) {

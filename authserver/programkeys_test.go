@@ -359,7 +359,7 @@ func TestProgramKeyForm(t *testing.T) {
 	})
 	t.Run("PE-17 a name with what cannot be seen is refused", func(t *testing.T) {
 		for _, name := range []string{
-			"", "  ", "a\x00b", "a\nb", "a\u202eb", "a\u200bb", strings.Repeat("x", 65), "\xff",
+			"", "  ", "a\x00b", "a\nb", "a\u202eb", "a\u200bb", strings.Repeat("x", 65), "\xff", "\u3164", "\u115f",
 		} {
 			form := p.keyForm()
 			form.Set("name", name)

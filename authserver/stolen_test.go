@@ -46,7 +46,9 @@ func TestStolenSession(t *testing.T) {
 		alice := r.alice()
 		thief := r.stolen(alice)
 		thief.notices("seen").leads(t, "/prove?to=")
-		const told = "A browser was signed in from another device"
+		const told = "A browser was signed in with another device"
+		alice.get("/account").has(t, http.StatusOK, told)
+		alice.notices("hide").has(t, http.StatusBadRequest, "out of date")
 		alice.get("/account").has(t, http.StatusOK, told)
 		alice.notices("seen")
 		if pg := alice.get("/account"); strings.Contains(pg.body, told) {

@@ -3,9 +3,10 @@ package web
 import (
 	"html/template"
 	"net/url"
-	"slices"
 	"strings"
 	"unicode"
+
+	"github.com/mcp-authd/mcp-authd/internal/label"
 )
 
 // How much of a supplied text is shown, in characters.
@@ -56,10 +57,10 @@ func clean(s string, limit int) string {
 	marks, space := 0, false
 	for _, r := range s {
 		switch {
-		case blank(r):
+		case label.Blank(r):
 			space = len(out) > 0
 			continue
-		case invisible(r):
+		case label.Invisible(r):
 			continue
 		case unicode.Is(unicode.M, r):
 			if marks++; marks > 2 || len(out) == 0 || space {
@@ -88,19 +89,6 @@ func isClean(s string) bool {
 		space = s[i] == ' '
 	}
 	return s == "" || !space
-}
-
-// blank reports characters that look like nothing but take room; the last six are
-// letters and symbols by their Unicode class.
-func blank(r rune) bool {
-	return unicode.IsSpace(r) || unicode.Is(unicode.Z, r) ||
-		slices.Contains([]rune{'\u115F', '\u1160', '\u17B4', '\u2800', '\u3164', '\uFFA0'}, r)
-}
-
-// invisible reports control, format (bidirectional, zero-width, tag), private-use and
-// surrogate characters, the combining grapheme joiner and non-characters.
-func invisible(r rune) bool {
-	return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Co, unicode.Cs) || r == '\u034F' || r&0xFFFE == 0xFFFE
 }
 
 // link makes a live link of an address that a client had a hand in, or "" when it

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 	"unicode/utf8"
+
+	"github.com/mcp-authd/mcp-authd/internal/label"
 )
 
 // hostile is what a client may call itself, or send in place of an address.
@@ -175,7 +177,7 @@ func TestHostileText(t *testing.T) {
 				}
 				assertElements(t, body, record(p, harmless[i].show).Body.String())
 				shown := fieldValue.ReplaceAllString(body, "")
-				if bad := strings.IndexFunc(strings.ReplaceAll(shown, "\n", ""), invisible); bad >= 0 {
+				if bad := strings.IndexFunc(strings.ReplaceAll(shown, "\n", ""), label.Invisible); bad >= 0 {
 					t.Errorf("an invisible character is shown: %.40q", strings.ReplaceAll(shown, "\n", "")[bad:])
 				}
 				plain := record(p, harmless[i].show).Body.String()
@@ -290,7 +292,7 @@ func FuzzClientName(f *testing.F) {
 	f.Fuzz(func(t *testing.T, name string) {
 		shown := cleanName(name)
 		if utf8.RuneCountInString(shown) > maxName || !utf8.ValidString(shown) ||
-			strings.ContainsFunc(shown, invisible) {
+			strings.ContainsFunc(shown, label.Invisible) {
 			t.Errorf("cleanName(%q) = %q", name, shown)
 		}
 		if again := cleanName(shown); again != shown {

@@ -11,7 +11,7 @@ import (
 // edge to the protocol to the store, and imports go the same way.
 var mayImport = map[string][]string{
 	"oauth":      {},
-	"web":        {"web/text"},
+	"web":        {"web/text", "internal/label"},
 	"web/text":   {},
 	"migrations": {},
 	"storage":    {"oauth"},
@@ -36,7 +36,7 @@ var mayImport = map[string][]string{
 		"authserver/internal/refusal", "authserver/internal/shell",
 	},
 	"authserver/internal/account": {
-		"oauth", "storage", "policy", "audit", "internal/notice", "internal/secrets",
+		"oauth", "storage", "policy", "audit", "internal/label", "internal/notice", "internal/secrets",
 		"authserver/internal/binding", "authserver/internal/catalogue", "authserver/internal/entry",
 		"authserver/internal/refusal",
 	},
@@ -105,8 +105,9 @@ var mayImport = map[string][]string{
 	"internal/safehttp": {},
 	"internal/notice":   {"storage", "audit", "web/text", "internal/mail", "internal/safehttp", "internal/secrets"},
 	"internal/ways": {
-		"oauth", "storage", "audit", "internal/users", "internal/secrets",
+		"oauth", "storage", "audit", "internal/label", "internal/users", "internal/secrets",
 	},
+	"internal/label":      {},
 	"internal/network":    {"oauth"},
 	"internal/archtest":   {},
 	"internal/mcp":        {},

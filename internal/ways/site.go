@@ -96,7 +96,7 @@ func (s Site) CheckRPID(rpID string) error {
 
 // CheckPrevious says what is wrong with the hosts whose passkeys are to work.
 func (s Site) CheckPrevious(hosts []string) error {
-	labels := map[string]bool{label(s.Host): true}
+	labels := map[string]bool{ownLabel(s.Host): true}
 	for i, h := range hosts {
 		if !isHost(h) {
 			return fmt.Errorf("%q is not a host name such as auth.example.com", h)
@@ -104,7 +104,7 @@ func (s Site) CheckPrevious(hosts []string) error {
 		if slices.Contains(hosts[:i], h) {
 			return fmt.Errorf("%q is listed twice", h)
 		}
-		labels[label(h)] = true
+		labels[ownLabel(h)] = true
 	}
 	if len(labels) > maxLabels {
 		return fmt.Errorf("with the issuer they are of %d domains; browsers read %d at most", len(labels), maxLabels)
@@ -126,8 +126,8 @@ func isHost(s string) bool {
 	})
 }
 
-// label is the name of the registrable domain of a host without its public suffix.
-func label(host string) string {
+// ownLabel is the name of the registrable domain of a host without its public suffix.
+func ownLabel(host string) string {
 	domain, err := publicsuffix.EffectiveTLDPlusOne(host)
 	if err != nil {
 		return host

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode"
 	"unicode/utf8"
 
 	"github.com/mcp-authd/mcp-authd/audit"
@@ -16,6 +15,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/authserver/internal/catalogue"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/entry"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
+	"github.com/mcp-authd/mcp-authd/internal/label"
 	"github.com/mcp-authd/mcp-authd/internal/notice"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
 	"github.com/mcp-authd/mcp-authd/oauth"
@@ -266,12 +266,11 @@ const maxKeyName = 64
 // stands around it, is refused, and not mended: its person would look for another one.
 func keyName(name string) (string, error) {
 	name = strings.TrimSpace(name)
-	hidden := func(c rune) bool { return !unicode.IsPrint(c) && !unicode.Is(unicode.Zs, c) }
-	n := utf8.RuneCountInString(name)
-	if n == 0 || n > maxKeyName || !utf8.ValidString(name) || strings.ContainsFunc(name, hidden) {
+	if n := utf8.RuneCountInString(name); n == 0 || n > maxKeyName || strings.ContainsFunc(name, label.Invisible) ||
+		!utf8.ValidString(name) || label.Visible(name) == "" {
 		return "", ErrKeyName
 	}
-	return name, nil
+	return label.Visible(name), nil
 }
 
 // again shows the key that the same form has made just before, for a person whose browser sent it
