@@ -77,7 +77,7 @@ func TestProofAtAProvider(t *testing.T) {
 	t.Run("before an account is connected", func(t *testing.T) {
 		proves(t, press(t, depart))
 		shown, err := alice.goOn(press(t, depart))
-		if err != nil || connected(shown) != 2 {
+		if err != nil || connected(shown) != 1 {
 			t.Fatalf("after the proof: %v, %d accounts\n%s", err, connected(shown), shown.Text)
 		}
 	})
