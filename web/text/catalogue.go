@@ -37,7 +37,7 @@ type Language struct {
 
 // Load reads the languages that are part of the program and over them those of more, which may
 // be nil: texts that replace ours, and languages that we have not, in which an untranslated text
-// is English. An error names the file and the text.
+// is that of the language that they are a kind of (pt of pt-BR), or English. An error names the file and the text.
 func Load(more fs.FS) (*Catalogues, error) {
 	ours, err := ours()
 	if err != nil || more == nil {
@@ -89,13 +89,23 @@ func add(all map[string]*Language, tree fs.FS, want map[string]Entry, check chec
 		}
 		under, ok := all[l.Tag]
 		if !ok {
-			under = &Language{Tag: l.Tag, tag: l.tag, entries: maps.Clone(want)}
+			under = &Language{Tag: l.Tag, tag: l.tag, entries: maps.Clone(nearest(all, l.tag, want))}
 			under.entries[ownName] = Entry{Forms: map[string][]Piece{Other: {{Words: l.Tag}}}}
 			all[l.Tag] = under
 		}
 		maps.Copy(under.entries, l.entries)
 	}
 	return nil
+}
+
+// nearest are the texts that a language begins with: of pt for pt-BR, and else the others.
+func nearest(all map[string]*Language, tag language.Tag, others map[string]Entry) map[string]Entry {
+	for tag = tag.Parent(); !tag.IsRoot(); tag = tag.Parent() {
+		if l, ok := all[tag.String()]; ok {
+			return l.entries
+		}
+	}
+	return others
 }
 
 func newCatalogues(all map[string]*Language) *Catalogues {

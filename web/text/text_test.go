@@ -95,7 +95,8 @@ func TestLoadMore(t *testing.T) {
 	file := func(s string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(s)} }
 	c, err := Load(fstest.MapFS{
 		"de/signedout.json": file(`{"title": "Tschüss"}`), "ar/signedout.json": file(`{"title": "مع السلامة"}`),
-		"nl/layout.json": file(`{"name": "Nederlands"}`), "README.md": file("not a language"),
+		"de-AT/signedout.json": file(`{"heading": "Servus"}`),
+		"nl/layout.json":       file(`{"name": "Nederlands"}`), "README.md": file("not a language"),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -104,6 +105,8 @@ func TestLoadMore(t *testing.T) {
 		{"de", "signedout.title", "Tschüss"}, {"de", "signedout.heading", "Sie sind abgemeldet"},
 		{"ar", "signedout.title", "مع السلامة"}, {"ar", "signedout.heading", "You are signed out"},
 		{"en", "signedout.title", "Signed out"},
+		{"de-AT", "signedout.heading", "Servus"}, {"de-AT", "signedout.title", "Tschüss"}, // German where it says nothing
+		{"de-AT", "layout.name", "de-AT"},
 		{"ar", "layout.name", "ar"}, {"nl", "layout.name", "Nederlands"}, // never a second "English" in the choice
 	} {
 		e, _ := c.Match(tt.tag).Entry(tt.key)
