@@ -137,7 +137,7 @@ type Sessions interface {
 	// PutSession stores a new session. ErrNotFound when the account is gone or disabled, or has another
 	// password or was stopped since the sign-in began; also when the session names one at an upstream
 	// provider that has ended or is not the user's. In an account that began at a provider it rests on a
-	// live one there, the newest where none is named: ErrAway without one.
+	// live one there, where none is named the newest of a sign-in, else a linked one: ErrAway without one.
 	PutSession(ctx context.Context, s Session, by SignInStart) error
 	// Visit answers, in one round trip, who a browser belongs to and what that
 	// person has consented to for one client and resource.

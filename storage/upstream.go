@@ -78,7 +78,8 @@ type Arrival struct {
 	NewUser *User
 	// Upstream is the new session there. Its UserID is filled in and its Version is 1. If
 	// it is Linked it replaces the user's earlier linked sessions at the connector, which
-	// end as by EndUpstreams, with the reason "replaced".
+	// end as by EndUpstreams, with the reason "replaced". What rests on one of the same account there
+	// rests on the new one from then on.
 	Upstream Upstream
 	// Seal, unless it is nil, makes Upstream.Sealed, for the user who signs in. It may be called
 	// more than once, and within a transaction.

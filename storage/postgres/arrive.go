@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -27,6 +28,19 @@ WHERE i.user_id = excluded.user_id OR NOT EXISTS (SELECT 1 FROM users u WHERE u.
 
 	insertUpstream = "INSERT INTO upstreams (" + column.UpstreamColumns +
 		") VALUES ($1,$2,$3,$4,$5,$6,$7,$8,$9,$10,$11,$12,$13,$14)"
+
+	lockLinked = `SELECT count(*) FROM (SELECT id FROM upstreams WHERE linked AND connector = $1 AND user_id = $2
+	AND ended_at IS NULL ORDER BY id FOR UPDATE) l`
+
+	// onPredecessor finds what rests on a linked session with the same account at a provider.
+	onPredecessor = `upstream_id IS NOT NULL AND upstream_id IN (SELECT id FROM upstreams
+	WHERE linked AND connector = $2 AND subject = $3 AND user_id = $4 AND ended_at IS NULL)`
+
+	// moveSessions waits for the approvals that run, each of which holds its session (see approveHead):
+	// moveGrants then sees what they have granted.
+	moveSessions = `WITH held AS (SELECT hash FROM sessions WHERE ` + onPredecessor + ` ORDER BY hash FOR UPDATE)
+UPDATE sessions s SET upstream_id = $1 FROM held WHERE s.hash = held.hash`
+	moveGrants = "UPDATE grants SET upstream_id = $1 WHERE " + onPredecessor + " AND revoked_at IS NULL"
 
 	// beganElsewhere: the account began with another identity, which vouches for what begins with this one.
 	beganElsewhere = column.Home + "$1 AND (h.connector <> $2 OR h.subject <> $3)"
@@ -145,9 +159,7 @@ func begin(ctx context.Context, q querier, a storage.Arrival, userID string) err
 		return err
 	}
 	if u.Linked {
-		_, err := endUpstreams(ctx, q, "linked AND connector = $1 AND user_id = $2", []any{u.Connector, userID},
-			column.Replaced, a.Now)
-		if err != nil {
+		if err := replaceLinked(ctx, q, u, a.Now); err != nil {
 			return err
 		}
 	}
@@ -166,4 +178,22 @@ func begin(ctx context.Context, q querier, a storage.Arrival, userID string) err
 	}
 	se.UpstreamID = ""
 	return changed(storage.ErrAway)(exec(ctx, q, putSession, append(column.SessionValues(se), "", nil)...))
+}
+
+// replaceLinked ends the linked sessions that u follows. What rests on one with the same account at the
+// provider rests on u from now on: a person who extends access stays signed in. They are locked as in
+// endUpstreams, before what rests on them.
+func replaceLinked(ctx context.Context, q querier, u storage.Upstream, now time.Time) error {
+	moved := []any{u.ID, u.Connector, u.Subject, u.UserID}
+	err := all(ctx, q,
+		statement{lockLinked, []any{u.Connector, u.UserID}},
+		statement{moveSessions, moved},
+		statement{moveGrants, moved},
+	)
+	if err != nil {
+		return err
+	}
+	_, err = endUpstreams(ctx, q, "linked AND connector = $1 AND user_id = $2", []any{u.Connector, u.UserID},
+		column.Replaced, now)
+	return err
 }

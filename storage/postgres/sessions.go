@@ -14,14 +14,15 @@ import (
 
 // putSession holds the account against a change of its password or its state, and the
 // session at a provider against its end, until the session is there to be ended by it. That is $6
-// where it is named, and of an account that began at a provider one there.
+// where it is named, and of an account that began at a provider one there: of a sign-in rather than a linked one,
+// which lives until the next is linked.
 const putSession = `WITH account AS (SELECT id FROM users
 	WHERE id = $2 AND NOT disabled AND ($12::text = '' OR password_hash = $12)
 		AND ($13::bigint IS NULL OR coalesce(stopped_at, 0) < $13) FOR SHARE),
 upstream AS (SELECT p.id FROM upstreams p WHERE p.user_id = $2 AND p.ended_at IS NULL AND ($6::text IS NULL OR p.id = $6)
 	AND (EXISTS (` + column.Home + "$2 AND h.connector = p.connector AND h.subject = p.subject) OR $6 IS NOT NULL AND NOT EXISTS (" +
 	column.Home + `$2))
-	ORDER BY p.linked DESC, p.created_at DESC, p.id DESC LIMIT 1 FOR KEY SHARE OF p)
+	ORDER BY p.linked, p.created_at DESC, p.id DESC LIMIT 1 FOR KEY SHARE OF p)
 INSERT INTO sessions (` + column.SessionInsert + `)
 SELECT $1::bytea, id, $3::bigint, $4::bigint, $5::bigint, (SELECT id FROM upstream), $7::text, $8::bigint, $9::text, $10::text, $11::bigint
 FROM account WHERE EXISTS (SELECT 1 FROM upstream) OR $6 IS NULL AND NOT EXISTS (` + column.Home + "$2)"

@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/mcp-authd/mcp-authd/storage"
 	"github.com/mcp-authd/mcp-authd/storage/internal/column"
@@ -22,6 +23,10 @@ ON CONFLICT (connector, subject) DO UPDATE SET began = CASE WHEN identities.user
 	user_id = excluded.user_id, label = excluded.label, last_used_at = excluded.last_used_at`
 
 	insertUpstream = "INSERT INTO upstreams (" + column.UpstreamColumns + ") VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?)"
+
+	// onPredecessor finds what rests on a linked session with the same account at a provider.
+	onPredecessor = `upstream_id IN (SELECT id FROM upstreams
+	WHERE linked AND connector = ?2 AND subject = ?3 AND user_id = ?4 AND ended_at IS NULL)`
 
 	// beganElsewhere: the account began with another identity, which vouches for what begins with this one.
 	beganElsewhere = column.Home + "?1 AND (h.connector <> ?2 OR h.subject <> ?3)"
@@ -115,9 +120,7 @@ func begin(c *conn, a storage.Arrival, userID string) error {
 		return err
 	}
 	if u.Linked {
-		_, err := endUpstreams(c, "linked AND connector = ? AND user_id = ?", []any{u.Connector, userID},
-			column.Replaced, a.Now)
-		if err != nil {
+		if err := replaceLinked(c, u, a.Now); err != nil {
 			return err
 		}
 	}
@@ -136,4 +139,21 @@ func begin(c *conn, a storage.Arrival, userID string) error {
 	}
 	se.UpstreamID = ""
 	return changed(storage.ErrAway)(c.exec(putSession, append(column.SessionValues(se), "", nil)...))
+}
+
+// replaceLinked ends the linked sessions that u follows. What rests on one with the same account at the
+// provider rests on u from now on: a person who extends access stays signed in.
+func replaceLinked(c *conn, u storage.Upstream, now time.Time) error {
+	const moved = " SET upstream_id = ?1 WHERE " + onPredecessor
+	args := []any{u.ID, u.Connector, u.Subject, u.UserID}
+	err := all(
+		run(c, "UPDATE sessions"+moved, args...),
+		run(c, "UPDATE grants"+moved+" AND revoked_at IS NULL", args...),
+	)
+	if err != nil {
+		return err
+	}
+	_, err = endUpstreams(c, "linked AND connector = ? AND user_id = ?", []any{u.Connector, u.UserID},
+		column.Replaced, now)
+	return err
 }

@@ -15,11 +15,12 @@ WHERE id = ?2 AND NOT disabled AND (?12 = '' OR password_hash = ?12) AND (?13 IS
 	AND (EXISTS (SELECT 1 FROM vouches) OR ?6 IS NULL AND NOT EXISTS (` + column.Home + "?2))"
 
 // vouches is the session at a provider on which a session of the user ?2 rests: ?6 where it is named,
-// of an account that began at a provider one there.
+// of an account that began at a provider one there: of a sign-in rather than a linked one, which lives
+// until the next is linked.
 const vouches = `SELECT p.id FROM upstreams p WHERE p.user_id = ?2 AND p.ended_at IS NULL AND (?6 IS NULL OR p.id = ?6)
 	AND (EXISTS (` + column.Home + "?2 AND h.connector = p.connector AND h.subject = p.subject) OR ?6 IS NOT NULL AND NOT EXISTS (" +
 	column.Home + `?2))
-ORDER BY p.linked DESC, p.created_at DESC, p.id DESC LIMIT 1`
+ORDER BY p.linked, p.created_at DESC, p.id DESC LIMIT 1`
 
 const away = column.Home + "?1 AND NOT o.disabled AND (?2 = '' OR o.password_hash = ?2)" +
 	" AND (?3 IS NULL OR coalesce(o.stopped_at, 0) < ?3)"

@@ -108,6 +108,57 @@ func homes(t *testing.T, e *env) {
 			restsOn(t, h, b.Upstream.ID)
 		}
 	})
+	linkAgain := func(t *testing.T, a storage.Arrival, userID string, after time.Duration) storage.Arrival {
+		l := e.link(a.Identity.Connector, userID)
+		l.Identity.Subject, l.Upstream.Subject = a.Identity.Subject, a.Identity.Subject
+		l.Upstream.CreatedAt = e.now.Add(after)
+		e.arrive(t, l)
+		return l
+	}
+	t.Run("AS-217 it rests on that of a sign-in rather than on a linked one, which may be replaced", func(t *testing.T) {
+		a, u := e.arrived(t)
+		e.add(t, e.passkey(u.ID))
+		linked := linkAgain(t, a, u.ID, time.Second)
+		h, err := begin(u.ID, "")
+		check(t, err)
+		restsOn(t, h, a.Upstream.ID)
+		grant, _ := e.grantedBy(t, u, h)
+		linkAgain(t, a, u.ID, 2*time.Second)
+		e.wantUpstream(t, linked.Upstream.ID, "replaced")
+		restsOn(t, h, a.Upstream.ID)
+		e.wantLive(t, grant, true)
+		other, _ := e.arrived(t)
+		e.add(t, e.passkey(other.NewUser.ID))
+		linkAgain(t, other, other.NewUser.ID, time.Second)
+		check(t, e.s.EndSession(e.ctx, other.Session.Hash, e.now))
+		e.wantUpstream(t, other.Upstream.ID, "") // the linked one does not make it an orphan
+	})
+	t.Run("AS-219 what rests on a linked one rests on that which replaces it, and ends with it", func(t *testing.T) {
+		a, u := e.arrived(t)
+		linkAgain(t, a, u.ID, time.Second)
+		e.end(t, storage.UpstreamKey{ID: a.Upstream.ID}, "logout")
+		h, err := begin(u.ID, "")
+		check(t, err)
+		grant, refresh := e.grantedBy(t, u, h)
+		successor := linkAgain(t, a, u.ID, 2*time.Second)
+		restsOn(t, h, successor.Upstream.ID)
+		e.wantLive(t, grant, true)
+		e.end(t, storage.UpstreamKey{ID: successor.Upstream.ID}, "revoked")
+		e.wantFarewell(t, h, "acme", "revoked")
+		e.wantLive(t, grant, false)
+		e.wantRefreshRefused(t, grant, refresh)
+	})
+	t.Run("AS-219 another account at that provider does not stand for it", func(t *testing.T) {
+		a, u := e.arrived(t)
+		linkAgain(t, a, u.ID, time.Second)
+		e.end(t, storage.UpstreamKey{ID: a.Upstream.ID}, "logout")
+		h, err := begin(u.ID, "")
+		check(t, err)
+		grant, _ := e.grantedBy(t, u, h)
+		e.arrive(t, e.link("acme", u.ID))
+		e.wantFarewell(t, h, "acme", "replaced")
+		e.wantLive(t, grant, false)
+	})
 }
 
 // oldHomes checks that an account counts as the provider's that an earlier version has stored.

@@ -17,13 +17,13 @@ const (
 // version has stored both at one time, and nothing else about it.
 const Home = "SELECT 1 FROM identities h JOIN users o ON o.id = h.user_id WHERE (h.began OR h.began IS NULL AND h.created_at = o.created_at) AND o.id = "
 
-// IsNeeded is the condition that the session u at a provider is the newest that vouches for an account
-// that began there, and that its person has something else to sign in with. Without it that would let
+// IsNeeded is the condition that the session u at a provider is the newest of a sign-in at the one with
+// which its account began, and that its person has something else to sign in with. Without it that would let
 // them in no more (see Sessions.PutSession).
 const IsNeeded = "EXISTS (" + Home + `u.user_id AND h.connector = u.connector AND h.subject = u.subject
 	AND (o.password_hash <> '' OR EXISTS (SELECT 1 FROM ways w WHERE w.user_id = o.id AND w.kind = 'passkey')
 		OR EXISTS (SELECT 1 FROM recovery_codes r WHERE r.user_id = o.id AND r.used_at IS NULL))
-	AND NOT EXISTS (SELECT 1 FROM upstreams n WHERE n.user_id = u.user_id AND n.connector = u.connector
+	AND NOT EXISTS (SELECT 1 FROM upstreams n WHERE n.user_id = u.user_id AND NOT n.linked AND n.connector = u.connector
 		AND n.subject = u.subject AND n.ended_at IS NULL AND (n.created_at, n.id) > (u.created_at, u.id)))`
 
 // Replaced is the reason for which a linked session ends when there is a new one.
