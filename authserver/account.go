@@ -8,6 +8,7 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/authserver/internal/account"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/entry"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/web"
 )
@@ -187,17 +188,19 @@ func (p *accountPages) askStop(w http.ResponseWriter, r *http.Request, form acco
 }
 
 func (p *accountPages) stopEverything(w http.ResponseWriter, r *http.Request, who account.Person) {
-	if err := p.accounts.StopEverything(r.Context(), who); err != nil {
+	_, held, err := p.forms.held(r, p.steps.views.flow.Browsers)
+	if err == nil {
+		err = p.accounts.StopEverything(r.Context(), who)
+	}
+	if err != nil {
+		err = refusal.Protocol(err)
 		p.forms.errors.show(w, r, pageStatus(oauth.AsError(err)), err)
 		return
 	}
-	_, held, err := p.forms.held(r, p.steps.views.flow.Browsers)
-	if err != nil {
-		p.forms.errors.show(w, r, http.StatusServiceUnavailable, err)
-		return
-	}
 	p.forms.sessions.Clear(w)
-	p.steps.signedOut(w, r, slices.ContainsFunc(held, func(h heldBy) bool { return h.userID != "" }))
+	p.steps.signedOut(w, r, slices.ContainsFunc(held, func(h heldBy) bool {
+		return h.userID != "" && h.userID != who.UserID
+	}))
 }
 
 // done shows the account page with what an act came to: by a redirect, so that loading the page

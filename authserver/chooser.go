@@ -1,6 +1,7 @@
 package authserver
 
 import (
+	"errors"
 	"net/http"
 	"slices"
 
@@ -110,7 +111,7 @@ func (f *pageForms) hold(
 		}
 	}
 	if err != nil {
-		return err
+		return errors.Join(err, browsers.SignOut(r.Context(), begun.Session.Hash)) // which no browser holds
 	}
 	f.sessions.SetCurrent(w, begun.InBrowser(), others...)
 	f.follow(w, r, browsers, u)

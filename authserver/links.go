@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/url"
 
+	"github.com/mcp-authd/mcp-authd/authserver/internal/entry"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
 	"github.com/mcp-authd/mcp-authd/internal/users"
@@ -17,13 +18,14 @@ import (
 
 // linkPages are those of one-time links, and the one on which a person asks for such a link.
 type linkPages struct {
-	users  *users.Users
-	ways   *ways.Ways
-	off    bool // accounts with a password do not sign in
-	issuer string
-	paths  paths
-	web    *spokenPages
-	forms  *pageForms
+	users    *users.Users
+	ways     *ways.Ways
+	browsers *entry.Browsers
+	off      bool // accounts with a password do not sign in
+	issuer   string
+	paths    paths
+	web      *spokenPages
+	forms    *pageForms
 }
 
 // linkForm is what the forms of a link are sealed with: they are good for this link alone.
@@ -215,8 +217,16 @@ func (p *linkPages) spend(w http.ResponseWriter, r *http.Request, kind storage.L
 			Heading: web.Say("link.created"), Lead: web.Say("link.created_lead", "name", account.Name),
 		})
 	default:
-		p.forms.sessions.Clear(w) // it has ended
+		p.clear(w, r)
 		p.message(w, r, http.StatusOK, recovered(account.Name, use))
+	}
+}
+
+// clear takes the session of the account off the browser: it has ended with the recovery. That of
+// another person stays.
+func (p *linkPages) clear(w http.ResponseWriter, r *http.Request) {
+	if current, held, err := p.forms.held(r, p.browsers); err == nil && current && held[0].userID == "" {
+		p.forms.sessions.Clear(w)
 	}
 }
 

@@ -402,3 +402,29 @@ func (l *letters) await(t *testing.T, subject string) string {
 	t.Fatalf("there is no letter %q", subject)
 	return ""
 }
+
+// PE-06: a recovery leaves another person signed in in the browser where its link is used.
+func TestRecoveryLeavesOthersSignedIn(t *testing.T) {
+	r := newRig(t)
+	if _, err := r.users.Create(t.Context(), "bob", bobsPassword, false); err != nil {
+		t.Fatal(err)
+	}
+	recover := func(p *person) {
+		made, err := r.users.Recover(t.Context(), r.as.Issuer, "alice", users.RecoveryOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		path := pathOf(t, made.URL)
+		p.post(path, passwordForm(p.get(path).step(t), newPassword)).has(t, http.StatusOK, "")
+	}
+	bob, alice := r.person(), r.alice()
+	bob.signInAs(bob.get("/login"), "bob", bobsPassword)
+	recover(bob)
+	if !bob.signedInAs("bob") {
+		t.Error("bob's browser has lost his session, which no page can end any more")
+	}
+	recover(alice)
+	if sessionCookie(alice) != "" {
+		t.Error("the session that has ended is still in the browser")
+	}
+}

@@ -151,7 +151,7 @@ func TestEnrolmentComesFirst(t *testing.T) {
 	p := r.person()
 	pg := p.enter()
 	pg.leads(t, "/login/second?to=")
-	p.get(pg.header.Get("Location")).has(t, http.StatusOK, "requires two proofs")
+	p.get(pg.header.Get("Location")).has(t, http.StatusOK, "you need a second step")
 	p.get("/account/keys").leads(t, "/login/second?to=")
 	p.connectionAct("resume").leads(t, "/login/second?to=")
 	p.get("/account").has(t, http.StatusOK, `value="resume"`)

@@ -371,7 +371,7 @@ func TestFreshProof(t *testing.T) {
 		t.Fatal("the cookie is not stolen")
 	}
 	asked := p.get(prove.header.Get("Location"))
-	asked.has(t, http.StatusOK, "not older than five minutes")
+	asked.has(t, http.StatusOK, "confirm once more that it is you")
 	step := asked.step(t)
 	p.post("/prove", url.Values{"step": {step}, "password": {"wrong"}}).has(t, http.StatusUnauthorized, "not right")
 	done := p.post("/prove", url.Values{"step": {step}, "password": {alicesPassword}})
@@ -562,7 +562,7 @@ func TestRequired(t *testing.T) {
 	pg := p.get("/authorize?" + authorizeQuery().Encode())
 	pg.leads(t, "/login/second?to=")
 	pg = p.get(pg.header.Get("Location"))
-	pg.has(t, http.StatusOK, "requires two proofs")
+	pg.has(t, http.StatusOK, "you need a second step")
 	add := regexp.MustCompile(`href="(/account/passkey\?to=[^"]+)"`).FindStringSubmatch(pg.body)
 	if add == nil {
 		t.Fatal("no passkey can be added")

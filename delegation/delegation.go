@@ -50,7 +50,7 @@ type Request struct {
 	UserID    string       // who is signed in; "" for PurposeSignIn
 	LoginHint string       // what the client knows about the person; may be empty
 	Fresh     bool         // the person has to prove again who they are
-	Again     bool         // as Fresh, but a provider that does not say when they did is believed
+	Again     bool         `json:",omitempty"` // as Fresh, but a provider that does not say when they did is believed
 	Choose    bool         // the person wants to choose the account
 	Scopes    oauth.Scopes // for PurposeExtend: the scopes there that are missing
 	ClientID  string       // the client that asks, for the log; may be empty
