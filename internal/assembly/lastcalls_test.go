@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/mcp-authd/mcp-authd/internal/gateway"
 	"github.com/mcp-authd/mcp-authd/mcpresource"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/storage"
@@ -162,6 +163,23 @@ func TestCallsAreNotedOnceAMinute(t *testing.T) {
 		<-done
 		if got := store.writes(); len(got) != 2 || got[1]["grt_3"].Tool != "read" {
 			t.Errorf("at the end: got %v, want what was left", got)
+		}
+	})
+}
+
+// TestCallsOfTheDrainAreNoted: PE-09. Calls still end while the server drains; they are written after it.
+func TestCallsOfTheDrainAreNoted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &notes{}
+		s := &Server{sites: new(gateway.Sites), calls: taking(store)}
+		ctx, stop := context.WithCancel(t.Context())
+		settle := s.runSites(ctx)
+		stop()
+		synctest.Wait()
+		s.calls.take(ctx, called("grt_1", "read", time.Now()))
+		settle()
+		if got := store.writes(); len(got) != 1 || got[0]["grt_1"].Tool != "read" {
+			t.Errorf("got %v, want the call that ended in the drain", got)
 		}
 	})
 }

@@ -24,19 +24,23 @@ func (s *Server) Serve(ctx context.Context, sites ...authserver.Site) error {
 	return err
 }
 
-// runSites runs the MCP servers until ctx ends. The function that it returns waits until the last
-// tool calls are written.
+// runSites runs the MCP servers until ctx ends. Calls still end while the server drains: the function
+// that it returns is called after that, and waits until the last tool calls are written.
 func (s *Server) runSites(ctx context.Context) (settle func()) {
 	if s.sites == nil {
 		return func() {}
 	}
 	go s.sites.Run(ctx)
+	writing, stop := context.WithCancel(context.WithoutCancel(ctx))
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		s.calls.run(ctx)
+		s.calls.run(writing)
 	}()
-	return func() { <-done }
+	return func() {
+		stop()
+		<-done
+	}
 }
 
 // Handler is what the public listener serves.
