@@ -5,9 +5,6 @@ import (
 	"time"
 )
 
-// CallNotedEvery is how exactly Connection.LastCall is kept.
-const CallNotedEvery = time.Minute
-
 // ToolCall is a call of a tool of an MCP server.
 type ToolCall struct {
 	Tool string    // its name; "": not known
@@ -16,8 +13,7 @@ type ToolCall struct {
 
 // LastCalls keeps what grants were last used for, as far as resource servers tell.
 type LastCalls interface {
-	// NoteCalls keeps each call as the last one of the grant with the id, unless a later one is kept,
-	// or one less than CallNotedEvery before it. An id of no grant that is live when the call is made
-	// is left out, without an error.
+	// NoteCalls keeps each call as the last one of the grant with the id, unless a later one is kept.
+	// An id of no grant that is live when the call is made is left out, without an error.
 	NoteCalls(ctx context.Context, calls map[string]ToolCall) error
 }

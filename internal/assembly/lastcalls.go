@@ -12,20 +12,21 @@ import (
 )
 
 const (
+	noteEvery   = time.Minute
 	noteTimeout = 5 * time.Second
-	// maxUnnoted bounds the grants of which a call waits to be written. Beyond it the calls of others
+	// maxUnnoted bounds the grants of which a call waits to be written. Beyond it, calls of further grants
 	// are left out until the next minute.
 	maxUnnoted = 10_000
 )
 
-// toolName is what MCP lets a tool be called (2025-11-25, Tools, "Tool Names"), up to a length that fits on a page.
+// toolName is what MCP says that names of tools SHOULD be made of (2025-11-25, Tools, "Tool Names"), up
+// to a length that fits on a page.
 // An application may ask for a tool of any name, and there need be none: a sentence of its choice is
 // not shown to the person.
 var toolName = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
 
-// lastCalls tells the people who allow applications which tool each of them has called last
-// (PE-09). A call costs it an entry in memory; what was called is written once a minute, for all
-// grants together, and no call waits for that or fails with it.
+// lastCalls keeps the last tool call of each grant for the account page (PE-09). A call costs an entry
+// in memory; the entries are written once a minute, all together. No call waits for that or fails with it.
 type lastCalls struct {
 	issuer  string // of the grants
 	store   storage.LastCalls
@@ -42,7 +43,7 @@ func (p Parts) lastCalls(issuer string) *lastCalls {
 	}
 }
 
-// take takes note of a call that has ended, for mcpresource.Config.Calls.
+// take keeps a call that has ended; it is an mcpresource.Config.Calls.
 func (l *lastCalls) take(_ context.Context, e mcpresource.CallEvent) {
 	p := e.Principal
 	if e.Method != "tools/call" || !passed(e.Outcome) || p == nil || p.Issuer != l.issuer {
@@ -76,7 +77,7 @@ func passed(o mcpresource.Outcome) bool {
 
 // run writes until ctx ends, and then what is left.
 func (l *lastCalls) run(ctx context.Context) {
-	tick := time.NewTicker(storage.CallNotedEvery)
+	tick := time.NewTicker(noteEvery)
 	defer tick.Stop()
 	for {
 		select {
@@ -89,7 +90,7 @@ func (l *lastCalls) run(ctx context.Context) {
 	}
 }
 
-// write writes what was taken. What cannot be written is given up.
+// write stores what was kept. Calls that cannot be stored are lost.
 func (l *lastCalls) write(ctx context.Context) {
 	l.mu.Lock()
 	calls := l.calls

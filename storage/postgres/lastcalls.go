@@ -30,7 +30,7 @@ func (s *Store) NoteCalls(ctx context.Context, calls map[string]storage.ToolCall
 		tools[i], at[i] = calls[id].Tool, column.Millis(calls[id].At)
 	}
 	return s.do(ctx, "note calls", func(ctx context.Context, q querier) error {
-		_, err := exec(ctx, q, noteCalls+column.Before(storage.CallNotedEvery), ids, tools, at)
+		_, err := exec(ctx, q, noteCalls, ids, tools, at)
 		return err
 	})
 }
