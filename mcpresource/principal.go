@@ -61,9 +61,9 @@ func (p *Principal) Person() string {
 	return p.Issuer + "\x00" + p.Subject
 }
 
-// GrantID is what the token rests on: that which a person has granted, once, and of which an
-// application has had this token and those before it. mcp-authd says it in the claim gid. Another
-// issuer may mean something else by that, and most say nothing: then it is "".
+// GrantID returns the id of the grant that the token was issued for: one approval of a person, with
+// all tokens that the client got for it. It is the claim gid of mcp-authd, "" when the token has none.
+// Other issuers may use gid for something else: look at Issuer first.
 func (p *Principal) GrantID() string {
 	switch {
 	case p == nil:

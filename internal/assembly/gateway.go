@@ -100,7 +100,7 @@ func (p Parts) guard(
 	return mcpresource.New(c)
 }
 
-// both tells two of each call, one after the other.
+// both returns a function that passes each call to a and then to b.
 func both(a, b func(context.Context, mcpresource.CallEvent)) func(context.Context, mcpresource.CallEvent) {
 	return func(ctx context.Context, e mcpresource.CallEvent) {
 		a(ctx, e)
