@@ -47,7 +47,7 @@ func (p *person) wantConnections(want int) {
 func wantAnswered(t *testing.T, pg page) {
 	t.Helper()
 	if pg.status != http.StatusConflict || pg.header.Get("Location") != "" ||
-		!strings.Contains(pg.body, "You have answered this before") {
+		!strings.Contains(pg.body, "You have already answered") {
 		t.Errorf("got %d to %q, want the page of an answer that was given: %.400s",
 			pg.status, pg.header.Get("Location"), pg.body)
 	}

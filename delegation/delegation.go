@@ -30,7 +30,7 @@ type Provider struct {
 // ErrAway refuses a sign-in to an account that began at a provider, which has not confirmed the person.
 var ErrAway = oauth.NewError(oauth.AccessDenied,
 	"Your account here began with an account at a provider, which has to confirm it. "+
-		"Please sign in with that account first. After that, your other ways in work again.")
+		"Please sign in with that account first. After that, your other ways to sign in work again.")
 
 // Purpose is what a browser is sent to a provider for.
 type Purpose string
