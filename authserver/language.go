@@ -52,7 +52,7 @@ func (p *languagePages) choose(w http.ResponseWriter, r *http.Request) {
 	form, err := readBody(r)
 	if tag := form.Get("language"); err == nil && p.web.pages.Offers(tag) {
 		p.web.sessions.ChooseLanguage(w, tag)
-		if err := p.browsers.Speak(r.Context(), p.forms.token(r), tag); err != nil {
+		if err := p.browsers.SetLanguage(r.Context(), p.forms.token(r), tag); err != nil {
 			p.forms.errors.show(w, r, pageStatus(oauth.AsError(err)), err)
 			return
 		}
@@ -68,7 +68,7 @@ func (f *pageForms) follow(w http.ResponseWriter, r *http.Request, browsers *ent
 	case u.Locale != "" && u.Locale != chosen:
 		f.sessions.ChooseLanguage(w, u.Locale)
 	case u.Locale == "" && f.errors.web.pages.Offers(chosen):
-		browsers.Remember(r.Context(), u.ID, chosen)
+		browsers.KeepLanguage(r.Context(), u.ID, chosen)
 	}
 }
 

@@ -39,7 +39,7 @@ type linkForm struct {
 type choices struct{ password, passkey bool }
 
 // choices of a link. One that a person asked for by mail gives a password alone: a passkey counts as
-// two factors, and who reads the mail must not get past the second one with it.
+// two factors, and a reader of the person's mail must not get past the second factor.
 func (p *linkPages) choices(s users.LinkView) choices {
 	return choices{password: !p.off, passkey: p.ways.Site().Offered() && s.Kind != storage.LinkReset}
 }

@@ -86,7 +86,7 @@ func (p *loginPages) again(w http.ResponseWriter, r *http.Request, to entry.Dest
 	p.steps.login(w, r, login, after)
 }
 
-// tooMany says of what there are too many attempts: who reads that it is their account
+// tooMany says of what there are too many attempts: a person who reads that it is their account
 // believes that an attacker is after it.
 func tooMany(counted users.Counted, minutes int) web.Text {
 	switch counted {

@@ -173,8 +173,9 @@ func (s *steps) choices(w http.ResponseWriter, r *http.Request, to entry.Destina
 	return s.choicesBy(w, r, to, flow.ProviderForm{})
 }
 
-// choicesAnew are choices at which the provider asks the person again who they are: a session that it
-// keeps in the browser is no proof (PE-04). held: it has said when the person proved it, and has to.
+// choicesAnew are choices for a proof: the provider is asked to have the person sign in again, since a
+// session that it keeps in the browser is no proof (PE-04). held: it has said before when it had a
+// proof, so it has to say so again.
 func (s *steps) choicesAnew(
 	w http.ResponseWriter, r *http.Request, to entry.Destination, held bool,
 ) ([]web.Choice, error) {

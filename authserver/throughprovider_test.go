@@ -53,7 +53,8 @@ func TestCodesThroughAProvider(t *testing.T) {
 		if pg := phone.decideRemote(pg, "approve", w.number); !strings.Contains(pg.body, "The browser is signed in") {
 			t.Fatalf("got %d %.300s", pg.status, pg.body)
 		}
-		if pg := waits.get(w.at); pg.status != http.StatusSeeOther || !strings.Contains(waits.get("/account").body, "ada") {
+		pg = waits.get(w.at)
+		if pg.status != http.StatusSeeOther || !strings.Contains(waits.get("/account").body, "ada") {
 			t.Fatalf("the browser that waited: got %d", pg.status)
 		}
 		if _, err := r.store.EndUpstreams(t.Context(), storage.UpstreamKey{Connector: "google"}, "logged-out",

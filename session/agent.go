@@ -26,8 +26,8 @@ var (
 )
 
 // Agent says in words which browser a User-Agent is of, such as "Chrome on Windows"; of another
-// program it is the name, in quotation marks: a program names itself as it likes, and the others are
-// words of ours. It is "" when it says nothing. It is for people to recognize what is theirs, and
+// program it is the name, in quotation marks: a program names itself as it likes, and all other words
+// are ours. It is "" when it says nothing. It is for people to recognize what is theirs, and
 // proves nothing.
 func Agent(userAgent string) string {
 	if len(userAgent) > maxAgent {

@@ -2,7 +2,7 @@ package storage
 
 import "time"
 
-// Clock is the clock by which the replicas of a store judge: one for all of them.
+// Clock is the one clock by which all replicas of a store judge.
 type Clock interface {
 	// Correct returns what that clock says when this process's own one says t.
 	Correct(t time.Time) time.Time

@@ -49,14 +49,14 @@ type Stops interface {
 	StopEverything(ctx context.Context, userID string, now time.Time) error
 }
 
-// SignInStart is what a session begins with. What ends all sessions of a person ends also the sign-ins
-// that are under way by then.
+// SignInStart says how and when the sign-in of a session began. A verb that ends all sessions of a
+// person also stops the sign-ins that began before it.
 type SignInStart struct {
 	PasswordHash string    // that was checked; "": no password was given
-	At           time.Time // when the sign-in began; zero: whenever
+	At           time.Time // when the sign-in began; zero: not compared
 }
 
-// SignInEnd is the end of sessions by another one.
+// SignInEnd says which sessions of a user another session may end.
 type SignInEnd struct {
 	UserID string
 	// ProvedBefore spares the sessions in which the person has proved who they are at this time or
@@ -73,10 +73,11 @@ func (e SignInEnd) Ends(s Session) error {
 	return nil
 }
 
-// ErrWider: a grant can be narrowed, and not be given a scope that it has not.
-var ErrWider = errors.New("storage: the grant has not all of the scopes")
+// ErrWider: the grant does not have all of the scopes; it can be narrowed only.
+var ErrWider = errors.New("storage: the grant does not have all of the scopes")
 
-// ErrProved: the person of a session has proved who they are there, and lately.
+// ErrProved: the person has proved who they are in that session after ProvedBefore, so it is not
+// ended.
 var ErrProved = errors.New("storage: the session was proved lately")
 
 // UserSessions shows people their sessions, and ends them.

@@ -11,7 +11,7 @@ type ToolCall struct {
 	At   time.Time // when it began; zero: no call is known
 }
 
-// LastCalls keeps what grants were last used for, as far as resource servers tell.
+// LastCalls keeps the last tool call of each grant, as resource servers report them.
 type LastCalls interface {
 	// NoteCalls keeps each call as the last one of the grant with the id, unless a later one is kept.
 	// An id of no grant that is live when the call is made is left out, without an error.

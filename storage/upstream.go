@@ -17,8 +17,8 @@ type Identity struct {
 	Label      string // the person's name there, for people to read; never compared
 	CreatedAt  time.Time
 	LastUsedAt time.Time
-	// Began: the account began with it, when a person signed in for whom there was none yet. The
-	// account then belongs to that provider, whatever else its person signs in with. The store says it.
+	// Began: this identity made the account, at the first sign-in of its person. It is filled in by the
+	// store.
 	Began bool
 }
 

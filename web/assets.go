@@ -99,9 +99,8 @@ func (a assets) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// compressed is a file by gzip, nil when that is not smaller. Files are the same for everybody and hold
-// no secret, which pages do: they are not compressed, so that their length tells nothing of what is
-// on them (BREACH).
+// compressed returns a file in gzip, nil when that is not smaller. Assets hold no secret. Pages do, and
+// are not compressed, so that their length tells nothing of what is on them (BREACH).
 func compressed(body []byte) []byte {
 	var b bytes.Buffer
 	w, err := gzip.NewWriterLevel(&b, gzip.BestCompression)

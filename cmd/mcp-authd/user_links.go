@@ -56,7 +56,8 @@ func newUserRecover(s std) *cobra.Command {
 		Example: "  mcp-authd user recover alice\n  mcp-authd user recover alice --now",
 	}, func(c *cobra.Command) {
 		c.Flags().BoolVar(&o.Now, "now", false, "refuse if the link would have to wait")
-		c.Flags().Var((*lifetime)(&o.TTL), "ttl", "how long the link is good, once it is (default: login.links.recover_ttl)")
+		c.Flags().Var((*lifetime)(&o.TTL), "ttl",
+			"how long the link works, from the moment when it starts to (default: login.links.recover_ttl)")
 		c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	}, func(c *cobra.Command, a *app, args []string) error {
 		if err := a.takesLinks(); err != nil {

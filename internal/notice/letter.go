@@ -11,8 +11,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/web/text"
 )
 
-// Letter is a message to one person, in the language that they chose. UserID says to whom, or To for
-// one without an account; the rest is empty for a letter about a change.
+// Letter is a message to one person. UserID says to whom; or To and Locale do, and no account is looked
+// up. Subject and Lines stay empty for a letter about a change.
 type Letter struct {
 	UserID  string
 	To      string

@@ -19,7 +19,7 @@ import (
 // Zero fields take those of DefaultLinkPolicy.
 type LinkPolicy struct {
 	InviteTTL  time.Duration // of an invitation
-	RecoverTTL time.Duration // of a link of the operator to get back in, once it is good
+	RecoverTTL time.Duration // of a link of the operator to get back in, from the moment when it starts to work
 	ResetTTL   time.Duration // of a link that a person asked for by mail
 	// RecoverDelay is how long one of the operator waits. Negative: not at all, so that its person,
 	// who has other ways in, cannot stop it before it is used.
@@ -132,7 +132,7 @@ type RecoveryOptions struct {
 
 // Recover makes a link by which a person gets back into an account, tells the person, and sends the
 // link where there is mail. When the person has other ways in, it waits, and the person can stop
-// it (PE-06): who asks the operator need not be the person. It returns
+// it (PE-06): another person may have asked the operator. It returns
 // ErrUnknown, ErrDisabled or ErrOtherWays.
 func (u *Users) Recover(ctx context.Context, issuer, name string, o RecoveryOptions) (Link, error) {
 	account, err := u.Find(ctx, name)
@@ -323,7 +323,7 @@ func (u *Users) StopLink(ctx context.Context, token string) error {
 	return nil
 }
 
-// stopped tells the person: who waits for the link has to know why it does not work.
+// stopped tells the person, who may be waiting for the link.
 func (u *Users) stopped(ctx context.Context, userID string) {
 	u.cfg.Audit.Record(ctx, audit.LinkStopped, audit.Person(userID, ""))
 	u.cfg.Notifier.Tell(ctx, userID, notice.Change{Kind: notice.RecoveryStopped})

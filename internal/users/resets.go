@@ -28,7 +28,8 @@ var resetsOfNetwork = bounded.Rate{Every: time.Minute, Burst: 10}
 
 // The wishes for one name that are fulfilled while a link is good, by all replicas together. Those of
 // a stranger leave the person theirs: each network has its own, and so has each browser in which the
-// person has signed in before. storage.MaxResets has room for those of two windows.
+// person has signed in before. storage.MaxResets has room for those of two
+// windows, of strangers and of two known browsers.
 const (
 	resetsKnown  = 5                // of a known browser
 	resetsNear   = 3                // of a network

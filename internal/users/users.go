@@ -201,7 +201,7 @@ func (u *Users) prepare(ctx context.Context, name, password string, admin bool) 
 	return storage.User{ID: NewID(), Name: name, PasswordHash: hash, Admin: admin, CreatedAt: u.cfg.Now()}, nil
 }
 
-// NewID is the id of an account that is to be made.
+// NewID returns an id for a new account.
 func NewID() string { return secrets.ID("usr_") }
 
 func (u *Users) hash(ctx context.Context, name, password string) (string, error) {

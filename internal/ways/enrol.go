@@ -87,7 +87,8 @@ func (w *Ways) FinishPasskey(
 	return way, nil
 }
 
-// NewPasskey is FinishPasskey for a caller who stores it, with more: ErrName, ErrOver, ErrRefused.
+// NewPasskey verifies the passkey that a browser has made; the caller stores it. It returns ErrName,
+// ErrOver or ErrRefused.
 func (w *Ways) NewPasskey(
 	ctx context.Context, browser string, u storage.User, name string, a Answer,
 ) (storage.Way, error) {
@@ -115,7 +116,7 @@ func (w *Ways) NewPasskey(
 	}, nil
 }
 
-// begun is an enrolment that a person began: ErrOver.
+// begun opens an enrolment that the person began. It returns ErrOver for any other.
 func (w *Ways) begun(browser string, p Purpose, u storage.User, sealed string) (state, error) {
 	s, err := w.open(browser, p, sealed)
 	if err == nil && s.UserID != u.ID {

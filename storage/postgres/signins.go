@@ -14,7 +14,7 @@ import (
 const selectSessions = "SELECT " + column.SessionColumns + " FROM sessions s WHERE s.user_id = $1 AND s.expires_at > $2 AND NOT " +
 	column.IsSignedOut
 
-// Sessions implements storage.SignIns.
+// Sessions implements storage.UserSessions.
 func (s *Store) Sessions(
 	ctx context.Context, userID string, now time.Time, limit int,
 ) (out []storage.Session, err error) {
@@ -34,7 +34,7 @@ func scanSession(row pgx.CollectableRow) (storage.Session, error) {
 	return r.Session()
 }
 
-// EndSignIn implements storage.SignIns.
+// EndSignIn implements storage.UserSessions.
 func (s *Store) EndSignIn(ctx context.Context, id string, e storage.SignInEnd) error {
 	n, err := s.endSignIns(ctx, e, func(se storage.Session) bool { return se.ID() == id })
 	if err == nil && n == 0 {
@@ -43,7 +43,7 @@ func (s *Store) EndSignIn(ctx context.Context, id string, e storage.SignInEnd) e
 	return err
 }
 
-// EndOtherSignIns implements storage.SignIns.
+// EndOtherSignIns implements storage.UserSessions.
 func (s *Store) EndOtherSignIns(ctx context.Context, keep storage.Hash, e storage.SignInEnd) (int, error) {
 	return s.endSignIns(ctx, e, func(se storage.Session) bool { return se.Hash != keep })
 }
@@ -76,7 +76,7 @@ func (s *Store) endSignIns(
 	return ended, err
 }
 
-// SeeSession implements storage.SignIns.
+// SeeSession implements storage.UserSessions.
 func (s *Store) SeeSession(ctx context.Context, h storage.Hash, at time.Time) error {
 	return s.do(ctx, "see session", func(ctx context.Context, q querier) error {
 		_, err := q.Exec(ctx, "UPDATE sessions SET seen_at = $1 WHERE hash = $2 AND coalesce(seen_at, created_at) <= $1::bigint"+

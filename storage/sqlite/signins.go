@@ -11,7 +11,7 @@ import (
 const selectSessions = "SELECT " + column.SessionColumns + " FROM sessions s WHERE s.user_id = ? AND s.expires_at > ? AND NOT " +
 	column.IsSignedOut + " ORDER BY s.created_at DESC, s.hash"
 
-// Sessions implements storage.SignIns.
+// Sessions implements storage.UserSessions.
 func (s *Store) Sessions(
 	ctx context.Context, userID string, now time.Time, limit int,
 ) (out []storage.Session, err error) {
@@ -30,7 +30,7 @@ func scanSession(row scanner) (storage.Session, error) {
 	return r.Session()
 }
 
-// EndSignIn implements storage.SignIns.
+// EndSignIn implements storage.UserSessions.
 func (s *Store) EndSignIn(ctx context.Context, id string, e storage.SignInEnd) error {
 	n, err := s.endSignIns(ctx, e, func(se storage.Session) bool { return se.ID() == id })
 	if err == nil && n == 0 {
@@ -39,7 +39,7 @@ func (s *Store) EndSignIn(ctx context.Context, id string, e storage.SignInEnd) e
 	return err
 }
 
-// EndOtherSignIns implements storage.SignIns.
+// EndOtherSignIns implements storage.UserSessions.
 func (s *Store) EndOtherSignIns(ctx context.Context, keep storage.Hash, e storage.SignInEnd) (int, error) {
 	return s.endSignIns(ctx, e, func(se storage.Session) bool { return se.Hash != keep })
 }
@@ -71,7 +71,7 @@ func (s *Store) endSignIns(
 	return ended, err
 }
 
-// SeeSession implements storage.SignIns.
+// SeeSession implements storage.UserSessions.
 func (s *Store) SeeSession(ctx context.Context, h storage.Hash, at time.Time) error {
 	return s.write(ctx, "see session", func(c *conn) error {
 		_, err := c.exec("UPDATE sessions SET seen_at = ?1 WHERE hash = ?2 AND coalesce(seen_at, created_at) <= ?1"+

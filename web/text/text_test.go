@@ -105,7 +105,8 @@ func TestLoadMore(t *testing.T) {
 		{"de", "signedout.title", "Tschüss"}, {"de", "signedout.heading", "Sie sind abgemeldet"},
 		{"ar", "signedout.title", "مع السلامة"}, {"ar", "signedout.heading", "You are signed out"},
 		{"en", "signedout.title", "Signed out"},
-		{"de-AT", "signedout.heading", "Servus"}, {"de-AT", "signedout.title", "Tschüss"}, // German where it says nothing
+		// German where it says nothing
+		{"de-AT", "signedout.heading", "Servus"}, {"de-AT", "signedout.title", "Tschüss"},
 		{"de-AT", "layout.name", "de-AT"},
 		{"ar", "layout.name", "ar"}, {"nl", "layout.name", "Nederlands"}, // never a second "English" in the choice
 	} {

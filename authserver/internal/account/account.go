@@ -49,8 +49,7 @@ const (
 	MaxSignIns = 5
 )
 
-// Places are where lists go on that are longer than what the page shows: after a grant. "" is the
-// beginning of the list that is read, and the end of the one that was.
+// Places say after which grant each list begins; "" is its beginning.
 type Places struct{ Connections, Keys string }
 
 // View is what the page shows.
@@ -73,7 +72,7 @@ type Connection struct {
 	Account storage.Identity
 }
 
-// View reads the page of the person whose a browser is; nil when no person is signed in.
+// View reads the page of the person who is signed in in the browser; nil when no person is signed in.
 func (a *Page) View(ctx context.Context, token storage.Hash, from Places) (*View, error) {
 	visit, err := a.Browsers.Visit(ctx, token, storage.VisitKey{})
 	if err != nil || visit == nil {
@@ -113,7 +112,8 @@ func (a *Page) View(ctx context.Context, token storage.Hash, from Places) (*View
 	return v, nil
 }
 
-// first is what a page shows of a list, and where the next page begins; "": this is the last one.
+// first returns the first n of a list, and the id after which the next page begins; "" when there is
+// none.
 func first(all []storage.Connection, n int) (page []storage.Connection, next string) {
 	if len(all) <= n {
 		return all, ""
@@ -121,7 +121,8 @@ func first(all []storage.Connection, n int) (page []storage.Connection, next str
 	return all[:n], all[n-1].ID
 }
 
-// after is a list from after a grant, and all of it when the grant, or what came after it, has ended.
+// after returns the part of a list that follows a grant, or all of it when the grant is not in the
+// list or is the last one.
 func after(all []storage.Connection, id string) []storage.Connection {
 	i := slices.IndexFunc(all, func(c storage.Connection) bool { return c.ID == id })
 	if i+1 == len(all) {

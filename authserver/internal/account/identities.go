@@ -24,8 +24,9 @@ type DisconnectForm struct {
 	Subject   string `json:"s"`
 }
 
-// DisconnectIdentity unties an account at a provider. It returns entry.ErrProve when the
-// person's last proof is too old, and storage.ErrLast for the only way in (PE-03).
+// DisconnectIdentity unties an account at a provider. It returns entry.ErrProve when the person's
+// last proof is too old, and storage.ErrLast for the only way in, and for the account at a provider
+// with which the account began (PE-03).
 func (a *Page) DisconnectIdentity(ctx context.Context, d DisconnectForm, token storage.Hash) error {
 	if _, err := a.Browsers.FreshVisitOf(ctx, token, d.UserID); err != nil {
 		return err

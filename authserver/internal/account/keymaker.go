@@ -90,8 +90,9 @@ const (
 var errKeysOff = oauth.NewError(oauth.AccessDenied,
 	"Keys for programs are turned off on this server. Ask its operator.")
 
-// Offer shows what the person whose a browser is may make a key for. entry.ErrProve when the
-// person's last proof is too old (PE-04); entry.ErrMore when they owe a second factor.
+// Offer shows what the person who is signed in in the browser may make a key for. It returns
+// entry.ErrProve when their last proof is too old (PE-04), and entry.ErrMore when they owe a second
+// factor.
 func (k *KeyMaker) Offer(ctx context.Context, token storage.Hash, server string) (o KeyOffer, err error) {
 	if k.Off {
 		return o, errKeysOff

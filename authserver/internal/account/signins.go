@@ -45,9 +45,9 @@ func (a *Page) EndOthers(ctx context.Context, p Person) (Outcome, error) {
 	return OthersEnded, nil
 }
 
-// endBy is what a session may end. Without a proof of the last minutes, none that has one: a thief of
-// a cookie could otherwise throw the person out whenever they sign in (PE-04). All other sessions
-// end without a proof, and those of a thief who has proved something with one.
+// endBy says which sessions a session may end. One without a proof of the last minutes ends none that
+// has such a proof: a thief of a cookie could otherwise sign the person out after each sign-in
+// (PE-04).
 func (a *Page) endBy(v storage.Visit) storage.SignInEnd {
 	end := storage.SignInEnd{UserID: v.User.ID, Now: a.Now()}
 	if !entry.Fresh(v.Session, end.Now) {

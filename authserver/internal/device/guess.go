@@ -28,11 +28,11 @@ var ErrThrottled = errors.New("device: too many wrong codes")
 // Window is for how long wrong codes count.
 const Window = 15 * time.Minute
 
-// The wrong codes that are free within the window (RFC 8628 §5.1, AS-240). Those of one person count
-// when they are typed, so that no burst of them passes, and no right code forgives them: a person
-// who guesses has right codes of their own requests. The others are shared. Past them guessing goes
-// on slowly, by those who have typed few wrong codes themselves: so no person stops another one.
-// docs/threat-model.md has what that comes to.
+// How many wrong codes are free within the window (RFC 8628 §5.1, AS-240). A code counts against its
+// person when it is typed, so that a burst does not pass, and is given back only when it is right: a
+// right code forgives no wrong one, since a guesser has right codes of their own requests. The other
+// limits are shared by many people, so they stop only a person who has typed `spared` wrong codes of
+// their own. docs/threat-model.md has the figures.
 const (
 	wrongOfPerson  = 10
 	spared         = 3 // of a person, whatever others have typed

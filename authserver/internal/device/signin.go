@@ -24,8 +24,8 @@ type BrowserRequestStore interface {
 	storage.Failures
 }
 
-// BrowserRequests are the requests of browsers that are to be signed in by a person on another device. It is
-// safe for concurrent use.
+// BrowserRequests are the requests of browsers that are to be signed in by a person on another device.
+// It is safe for concurrent use.
 type BrowserRequests struct {
 	Store BrowserRequestStore
 	// MAC hides what is short from those who read the database.

@@ -13,7 +13,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// Browsers knows who browsers belong to.
+// Browsers finds the person who is signed in in a browser.
 type Browsers struct {
 	Store    BrowserStore
 	Bindings binding.Checker
@@ -64,9 +64,9 @@ func (b *Browsers) see(ctx context.Context, s storage.Session) {
 	}
 }
 
-// Speak keeps the language that the person whose a browser is has chosen, for pages elsewhere and for
-// letters (PE-13). No error when no person is signed in.
-func (b *Browsers) Speak(ctx context.Context, token storage.Hash, tag string) error {
+// SetLanguage stores the language that the person who is signed in has chosen, for letters and their
+// other browsers (PE-13). It does nothing when no person is signed in.
+func (b *Browsers) SetLanguage(ctx context.Context, token storage.Hash, tag string) error {
 	v, err := b.Visit(ctx, token, storage.VisitKey{})
 	if err != nil || v == nil || v.User.Locale == tag {
 		return err
@@ -77,9 +77,9 @@ func (b *Browsers) Speak(ctx context.Context, token storage.Hash, tag string) er
 	return nil
 }
 
-// Remember keeps the language that a person chose in a browser before they had signed in. That it could
-// not be kept is no reason to refuse the sign-in.
-func (b *Browsers) Remember(ctx context.Context, person, tag string) {
+// KeepLanguage stores the language that a person chose before they signed in. A failure does not refuse
+// the sign-in.
+func (b *Browsers) KeepLanguage(ctx context.Context, person, tag string) {
 	_ = b.Store.SetLocale(ctx, person, tag)
 }
 

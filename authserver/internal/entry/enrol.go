@@ -13,7 +13,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// Enrolment is what people change of their ways in.
+// Enrolment changes the ways in of people.
 type Enrolment struct {
 	Store   EnrolmentStore
 	Users   *users.Users
@@ -152,7 +152,7 @@ func (e *Enrolment) removeWay(ctx context.Context, u storage.User, id string) (n
 	return name, err
 }
 
-// gone: what is not there any more is as the person wants it.
+// gone makes ErrNotFound a success: the way that the person wanted removed is not there.
 func gone(err error) error {
 	if errors.Is(err, storage.ErrNotFound) {
 		return nil
@@ -160,9 +160,9 @@ func gone(err error) error {
 	return err
 }
 
-// SetPassword gives a person another password. It ends their sessions, also this one, which is
-// followed by a new one, which proves no more than it did; applications keep their access, which the
-// person can end one by one.
+// SetPassword gives a person another password. It ends all their sessions. The browser gets a new one
+// that proves no more than the earlier one did. Applications keep their access; the person can end it
+// one by one.
 func (e *Enrolment) SetPassword(ctx context.Context, v storage.Visit, password string, mint Mint) error {
 	by := storage.SignInStart{At: e.Now()}
 	if err := e.Users.SetPassword(ctx, v.User.Name, password, true); err != nil {

@@ -1,12 +1,13 @@
-// Package entry is how a browser gets a session, and how its person proves who they are, as values.
-// The edge parses a form, calls this package, and writes the Step that it gets. What a person
-// approves once they are in is package flow.
+// Package entry gives a browser its session, and has its person prove who they are, as values. The
+// edge parses a form, calls this package, and writes the Step that it gets. Package flow has what a
+// person approves after that.
 //
-//	browser.go  whose a browser is
+//	browser.go  the person who is signed in in a browser
 //	step.go     the steps, and where a person goes after them
 //	entry.go    a person signs in with a password, a passkey or a recovery code
 //	second.go   a second proof before a sign-in is complete
 //	prove.go    a new proof of a person who is signed in
+//	away.go     the provider at which an account began is asked
 //	enrol.go    what a person changes of their ways in
 //	remote.go   a browser that a person signs in from another device (PE-15)
 package entry

@@ -33,14 +33,14 @@ type Prove struct {
 	Username      string
 	Password, App bool
 	Options       []byte // for a passkey; nil: the person has none that works here
-	// AskAnew: a provider said when it had the last proof, so it can be asked for a new one.
+	// AskAnew: the provider has said before when it had a proof, so it has to say so again.
 	AskAnew bool
 }
 
 func (Prove) step() {}
 
-// Ask shows how the person whose a browser is can prove again who they are. A person who is not
-// signed in signs in, which is a proof.
+// Ask shows how the person who is signed in in the browser can prove again who they are. A person who
+// is not signed in signs in, which is a proof.
 func (e *Entry) Ask(ctx context.Context, token storage.Hash, to Destination, browser string) (Step, error) {
 	v, err := e.Browsers.LiveVisit(ctx, token, storage.VisitKey{})
 	switch {
@@ -120,8 +120,8 @@ func Sufficient(ctx context.Context, f SecondFactors, v storage.Visit) error {
 	return nil
 }
 
-// FreshVisit returns the person whose a browser is, when they have proved who they are just now: ErrProve
-// when that was too long ago, or when no person is signed in.
+// FreshVisit returns the person who is signed in in the browser, when they have proved who they are
+// just now: ErrProve when that was too long ago, or when no person is signed in.
 func (b *Browsers) FreshVisit(ctx context.Context, token storage.Hash) (storage.Visit, error) {
 	v, err := b.LiveVisit(ctx, token, storage.VisitKey{})
 	switch {
@@ -133,7 +133,8 @@ func (b *Browsers) FreshVisit(ctx context.Context, token storage.Hash) (storage.
 	return *v, nil
 }
 
-// FreshVisitOf is Mine for a form that was made for a person, who must be the same.
+// FreshVisitOf is FreshVisit for a form that was made for a person. It returns ErrAnotherPerson when
+// the browser is not theirs.
 func (b *Browsers) FreshVisitOf(ctx context.Context, token storage.Hash, userID string) (storage.Visit, error) {
 	v, err := b.VisitOf(ctx, token, userID)
 	if err == nil && !Fresh(v.Session, b.Now()) {

@@ -115,7 +115,7 @@ func (a Answer) credential(sealed string) ways.Answer {
 }
 
 // ErrLate means that an unfinished sign-in is too old or was completed already.
-var ErrLate = errors.New("flow: the sign-in is finished or took too long")
+var ErrLate = errors.New("entry: the sign-in is finished or took too long")
 
 // Second completes an unfinished sign-in.
 func (e *Entry) Second(ctx context.Context, f Unfinished, a Answer, mint Mint) (Step, error) {

@@ -22,7 +22,7 @@ type Home struct {
 	EndNotice string
 }
 
-// Home reads what the start page shows to the person whose a browser is.
+// Home reads what the start page shows to the person who is signed in in the browser.
 func (p *StartPage) Home(ctx context.Context, token storage.Hash) (h Home, err error) {
 	if h.Visit, err = p.Browsers.Visit(ctx, token, storage.VisitKey{}); err != nil {
 		return h, err

@@ -34,7 +34,7 @@ type Returned struct {
 	User     storage.User
 }
 
-// Return completes a sign-in at a provider. Who left as a user must still be that user:
+// Return completes a sign-in at a provider. The person who comes back must be the one who left:
 // another person who uses the browser meanwhile would get their account there tied to the wrong
 // one here (RS-203).
 func (s *ProviderSignIns) Return(ctx context.Context, r Response) Returned {
@@ -94,8 +94,8 @@ func failedClient(x ProviderFailed, to Identified) ProviderFailedClient {
 }
 
 // forClient is an error of a provider as a client understands it (RFC 6749 §4.1.2.1): the
-// client's own request was in order. Who cannot prove a new sign-in fails max_age, or else
-// prompt=login (OpenID Connect Core §3.1.2.1).
+// client's own request was in order. A provider that cannot prove a new sign-in fails max_age, or
+// else prompt=login (OpenID Connect Core §3.1.2.1).
 func forClient(e *oauth.Error, request url.Values) *oauth.Error {
 	told := *e
 	understood := []oauth.Code{

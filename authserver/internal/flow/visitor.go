@@ -9,7 +9,7 @@ import (
 // visitor says for whom a request is examined: nil for no person.
 type visitor func(ctx context.Context, consent storage.VisitKey) (*storage.Visit, error)
 
-// browser is the person whose a browser is, with their consent to the request.
+// browser is the person who is signed in in the browser, with their consent to the request.
 func (f *Flow) browser(token storage.Hash) visitor {
 	return func(ctx context.Context, consent storage.VisitKey) (*storage.Visit, error) {
 		return f.Browsers.LiveVisit(ctx, token, consent)

@@ -49,7 +49,7 @@ type DeviceApproval struct {
 	Scopes   oauth.Scopes
 }
 
-// ErrSignedOut is that of an approval whose session has ended, or is another person's.
+// ErrSignedOut is returned for an approval whose session has ended, or is another person's.
 var ErrSignedOut = errors.New("authserver: no person is signed in")
 
 // ApprovalStore is what Approvals needs of the store.
@@ -67,12 +67,12 @@ type Approvals struct {
 	Now      func() time.Time
 }
 
-// ErrAnswered is that of an approval on a page whose code was redeemed, is too old, or was given for
-// another choice.
+// ErrAnswered is returned for a page that was answered before, when its code was redeemed or has
+// expired, or when the choice is another one.
 var ErrAnswered = errors.New("authserver: the page was answered before")
 
-// NewCode returns a code that no person has approved yet. A page has one, which makes it good for one
-// grant: sent twice, as by a double click, it has the same answer twice.
+// NewCode returns a new code for a page. A page has one code, so it makes one grant; a form that is sent
+// twice, as by a double click, gets the same answer twice.
 func NewCode() string { return codeOf(secrets.ID(Prefix)) }
 
 // Approve creates the grant and its code, in one storage call. ErrSignedOut; ErrAnswered;
@@ -97,8 +97,8 @@ func (g *Approvals) Approve(ctx context.Context, a Approval) (code string, err e
 	return code, nil
 }
 
-// again is an approval on a page that was answered before. The browser of a person who has clicked
-// twice shows the second answer alone, so it is the first one, while its code waits.
+// again answers a form that was sent before. After a double click the browser shows the second answer
+// alone, so that is the first one again while its code can be redeemed.
 func (g *Approvals) again(ctx context.Context, a storage.Approval) error {
 	waits, err := g.Store.Approved(ctx, a)
 	switch {

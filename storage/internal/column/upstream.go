@@ -17,9 +17,9 @@ const (
 // version has stored both at one time, and nothing else about it.
 const Home = "SELECT 1 FROM identities h JOIN users o ON o.id = h.user_id WHERE (h.began OR h.began IS NULL AND h.created_at = o.created_at) AND o.id = "
 
-// IsNeeded is the condition that the session u at a provider is the newest of a sign-in at the one with
-// which its account began, and that its person has something else to sign in with. Without it that would let
-// them in no more (see Sessions.PutSession).
+// IsNeeded is the condition that u is the newest live session of a sign-in at the provider at which its
+// account began, and that its person has another way in: without u that way would not sign them in (see
+// Sessions.PutSession).
 const IsNeeded = "EXISTS (" + Home + `u.user_id AND h.connector = u.connector AND h.subject = u.subject
 	AND (o.password_hash <> '' OR EXISTS (SELECT 1 FROM ways w WHERE w.user_id = o.id AND w.kind = 'passkey')
 		OR EXISTS (SELECT 1 FROM recovery_codes r WHERE r.user_id = o.id AND r.used_at IS NULL))
@@ -61,9 +61,8 @@ func (r *IdentityRow) Identity() storage.Identity {
 	return i
 }
 
-// IdentityValues are the values of IdentityColumns for an identity of a user that is
-// used now. It was created now unless it says otherwise. One that no user has, and that names none, has just made its
-// account.
+// IdentityValues are the values of IdentityColumns for an identity of a user that is used now. It was
+// created now unless it says otherwise. A new one without a UserID has made its account.
 func IdentityValues(i storage.Identity, userID string, now time.Time) []any {
 	if i.CreatedAt.IsZero() {
 		i.CreatedAt = now
