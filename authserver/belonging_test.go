@@ -10,6 +10,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/authkit"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/storage/storagetest"
 )
 
 // wayBack is another way in of a person of a provider: arm gives it to them, come has another browser of
@@ -134,5 +135,38 @@ func TestBelonging(t *testing.T) {
 			}
 			withdraw(t)
 		})
+	}
+}
+
+// A session at the provider that ends while its person acts in it: the page tells them to sign in (AS-219).
+func TestHomeEndsMeanwhile(t *testing.T) {
+	var store *storagetest.Failing
+	r, f := delegated(t, named, func(c *Config) {
+		store = &storagetest.Failing{Store: c.Store.(storage.Store)}
+		c.Store = store
+	})
+	endBeforeTheNextBegins := func() {
+		store.Surround(func(verb string, do func() error) error {
+			if verb == "PutSession" {
+				store.Surround(nil)
+				f.end(t, "google")
+			}
+			return do()
+		})
+	}
+	p := r.person()
+	p.signInAt("google")
+	set := url.Values{"step": {p.get("/account/password").step(t)}, "password": {belongingPassword}}
+	endBeforeTheNextBegins()
+	p.post("/account/password", set).has(t, http.StatusForbidden, "you have been signed out")
+	if u, err := r.store.UserByName(t.Context(), "ada@google"); err != nil || u.PasswordHash == "" {
+		t.Errorf("the password is not set: %+v, %v", u, err)
+	}
+	p.signInAt("google")
+	proof := url.Values{"step": {formStep(t, p.get("/prove"), "/prove")}, "password": {belongingPassword}}
+	endBeforeTheNextBegins()
+	p.post("/prove", proof).has(t, http.StatusOK, "Notice from google: logged-out")
+	if p.signedIn() {
+		t.Error("a session goes on")
 	}
 }

@@ -207,7 +207,12 @@ func (p *wayPages) setPassword(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	x := &entering{forms: p.forms, r: r}
-	if err := p.enrol.SetPassword(r.Context(), f.by, f.Get("password"), x.mint); err != nil {
+	err := p.enrol.SetPassword(r.Context(), f.by, f.Get("password"), x.mint)
+	switch {
+	case errors.Is(err, entry.ErrAnotherPerson):
+		p.prove.refused(w, r, pagePassword, err)
+		return
+	case err != nil:
 		p.again(w, r, err, "", func(after attempt) { p.showPassword(w, r, f.by.User, after) })
 		return
 	}

@@ -162,7 +162,7 @@ func gone(err error) error {
 
 // SetPassword gives a person another password. It ends all their sessions. The browser gets a new one
 // that proves no more than the earlier one did. Applications keep their access; the person can end it
-// one by one.
+// one by one. ErrAnotherPerson: the password is set, and the person has been signed out.
 func (e *Enrolment) SetPassword(ctx context.Context, v storage.Visit, password string, mint Mint) error {
 	by := storage.SignInStart{At: e.Now()}
 	if err := e.Users.SetPassword(ctx, v.User.Name, password, true); err != nil {
@@ -175,5 +175,9 @@ func (e *Enrolment) SetPassword(ctx context.Context, v storage.Visit, password s
 	s := mint(u, v.Session.Methods)
 	s.UpstreamID, s.AuthTime, s.ProvedAt = v.Session.UpstreamID, v.Session.AuthTime, v.Session.ProvedAt
 	by.PasswordHash = u.PasswordHash
-	return away(e.Store.PutSession(ctx, s, by))
+	err = e.Store.PutSession(ctx, s, by)
+	if errors.Is(err, storage.ErrNotFound) { // what the session rests on has ended, or the person stopped it
+		return ErrAnotherPerson
+	}
+	return away(err)
 }
