@@ -26,6 +26,10 @@ ON CONFLICT (connector, subject) DO UPDATE SET began = CASE WHEN i.user_id = exc
 	user_id = excluded.user_id, label = excluded.label, last_used_at = excluded.last_used_at
 WHERE i.user_id = excluded.user_id OR NOT EXISTS (SELECT 1 FROM users u WHERE u.id = i.user_id)`
 
+	// signInWith notes that an identity is used. One that its owner has unlinked meanwhile is not brought back.
+	signInWith = `UPDATE identities SET label = $4, last_used_at = $5
+WHERE connector = $1 AND subject = $2 AND user_id = $3`
+
 	insertUpstream = "INSERT INTO upstreams (" + column.UpstreamColumns +
 		") VALUES ($1,$2,$3,$4,$5,$6,$7,$8,$9,$10,$11,$12,$13,$14)"
 
@@ -53,7 +57,7 @@ UPDATE sessions s SET upstream_id = $1 FROM held WHERE s.hash = held.hash`
 // in the order of a deletion: account, identity, sessions at providers, browser sessions.
 func (s *Store) Arrive(ctx context.Context, a storage.Arrival) (out storage.User, err error) {
 	err = s.tx(ctx, "arrive", func(ctx context.Context, q querier) error {
-		id, err := arriving(ctx, q, a)
+		id, made, err := arriving(ctx, q, a)
 		if err != nil && !errors.Is(err, storage.ErrUntied) {
 			return err
 		}
@@ -64,7 +68,7 @@ func (s *Store) Arrive(ctx context.Context, a storage.Arrival) (out storage.User
 		if untied != nil {
 			return untied
 		}
-		if err := changed(errAgain)(exec(ctx, q, tie, column.IdentityValues(a.Identity, id, a.Now)...)); err != nil {
+		if err := changed(errAgain)(use(ctx, q, a, id, made)); err != nil {
 			return err
 		}
 		return begin(ctx, q, a, id)
@@ -75,27 +79,36 @@ func (s *Store) Arrive(ctx context.Context, a storage.Arrival) (out storage.User
 	return out, nil
 }
 
-// arriving returns the id of the user who signs in, whom it creates when no user has the identity;
+// use stores the identity of a user who signs in with it, ties it, or was made by it.
+func use(ctx context.Context, q querier, a storage.Arrival, userID string, made bool) (int64, error) {
+	i := a.Identity
+	if i.UserID == "" && !made {
+		return exec(ctx, q, signInWith, i.Connector, i.Subject, userID, i.Label, column.Millis(a.Now))
+	}
+	return exec(ctx, q, tie, column.IdentityValues(i, userID, made, a.Now)...)
+}
+
+// arriving returns the id of the user who signs in, whom it makes when no user has the identity;
 // beside ErrUntied it is that of the user who has to be asked.
-func arriving(ctx context.Context, q querier, a storage.Arrival) (string, error) {
+func arriving(ctx context.Context, q querier, a storage.Arrival) (id string, made bool, err error) {
 	var owner string
-	err := one(ctx, q, []any{&owner}, whose, a.Identity.Connector, a.Identity.Subject)
+	err = one(ctx, q, []any{&owner}, whose, a.Identity.Connector, a.Identity.Subject)
 	unknown := errors.Is(err, pgx.ErrNoRows)
 	switch wanted := a.Identity.UserID; {
 	case err != nil && !unknown:
-		return "", err
+		return "", false, err
 	case wanted == "" && !unknown:
-		return owner, nil
+		return owner, false, nil
 	case wanted != "" && !unknown && owner != wanted:
-		return "", storage.ErrExists
+		return "", false, storage.ErrExists
 	case wanted != "" && unknown && !a.Asked:
-		return wanted, storage.ErrUntied
+		return wanted, false, storage.ErrUntied
 	case wanted != "":
-		return wanted, nil
+		return wanted, false, nil
 	case a.NewUser == nil:
-		return "", storage.ErrNotFound
+		return "", false, storage.ErrNotFound
 	}
-	return a.NewUser.ID, createArrival(ctx, q, a)
+	return a.NewUser.ID, true, createArrival(ctx, q, a)
 }
 
 // createArrival creates the new user, under another name when theirs is taken. The id of a new user

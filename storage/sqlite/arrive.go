@@ -22,6 +22,10 @@ const (
 ON CONFLICT (connector, subject) DO UPDATE SET began = CASE WHEN identities.user_id = excluded.user_id THEN identities.began ELSE excluded.began END,
 	user_id = excluded.user_id, label = excluded.label, last_used_at = excluded.last_used_at`
 
+	// signInWith notes that an identity is used.
+	signInWith = `UPDATE identities SET label = ?4, last_used_at = ?5
+WHERE connector = ?1 AND subject = ?2 AND user_id = ?3`
+
 	insertUpstream = "INSERT INTO upstreams (" + column.UpstreamColumns + ") VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?)"
 
 	// onPredecessor finds what rests on a linked session with the same account at a provider.
@@ -38,7 +42,7 @@ ON CONFLICT (connector, subject) DO UPDATE SET began = CASE WHEN identities.user
 func (s *Store) Arrive(ctx context.Context, a storage.Arrival) (storage.User, error) {
 	var out storage.User
 	err := s.write(ctx, "arrive", func(c *conn) error {
-		id, err := arriving(c, a)
+		id, made, err := arriving(c, a)
 		if err != nil && !errors.Is(err, storage.ErrUntied) {
 			return err
 		}
@@ -50,7 +54,7 @@ func (s *Store) Arrive(ctx context.Context, a storage.Arrival) (storage.User, er
 			return untied
 		}
 		return all(
-			run(c, tie, column.IdentityValues(a.Identity, id, a.Now)...),
+			use(c, a, id, made),
 			func() error { return begin(c, a, id) },
 		)
 	})
@@ -60,27 +64,36 @@ func (s *Store) Arrive(ctx context.Context, a storage.Arrival) (storage.User, er
 	return out, nil
 }
 
-// arriving returns the id of the user who signs in, whom it creates when no user has the identity;
+// use stores the identity of a user who signs in with it, ties it, or was made by it.
+func use(c *conn, a storage.Arrival, userID string, made bool) func() error {
+	i := a.Identity
+	if i.UserID == "" && !made {
+		return run(c, signInWith, i.Connector, i.Subject, userID, i.Label, column.Millis(a.Now))
+	}
+	return run(c, tie, column.IdentityValues(i, userID, made, a.Now)...)
+}
+
+// arriving returns the id of the user who signs in, whom it makes when no user has the identity;
 // beside ErrUntied it is that of the user who has to be asked.
-func arriving(c *conn, a storage.Arrival) (string, error) {
+func arriving(c *conn, a storage.Arrival) (id string, made bool, err error) {
 	var owner string
-	err := c.one([]any{&owner}, whose, a.Identity.Connector, a.Identity.Subject)
+	err = c.one([]any{&owner}, whose, a.Identity.Connector, a.Identity.Subject)
 	unknown := errors.Is(err, storage.ErrNotFound)
 	switch wanted := a.Identity.UserID; {
 	case err != nil && !unknown:
-		return "", err
+		return "", false, err
 	case wanted == "" && !unknown:
-		return owner, nil
+		return owner, false, nil
 	case wanted != "" && !unknown && owner != wanted:
-		return "", storage.ErrExists
+		return "", false, storage.ErrExists
 	case wanted != "" && unknown && !a.Asked:
-		return wanted, storage.ErrUntied
+		return wanted, false, storage.ErrUntied
 	case wanted != "":
-		return wanted, nil
+		return wanted, false, nil
 	case a.NewUser == nil:
-		return "", storage.ErrNotFound
+		return "", false, storage.ErrNotFound
 	}
-	return a.NewUser.ID, createArrival(c, *a.NewUser)
+	return a.NewUser.ID, true, createArrival(c, *a.NewUser)
 }
 
 // createArrival creates the new user, under another name when theirs is taken. The id of a new user

@@ -155,6 +155,7 @@ func runRaces(t *testing.T, open func(t *testing.T) storage.Store) {
 		{"32 new people of one name", raceNames},
 		{"32 users ask for one account at a provider", raceLink},
 		{"a person unties all accounts at once", raceUnlink},
+		{"AS-219 an account is unlinked while its holder signs in with it", raceUnlinkSignIn},
 		{"32 learn of one end at the provider", raceEnd},
 		{"PE-07 32 uses of one counter", raceUse},
 		{"PE-03 a person removes all ways in at once", raceLast},

@@ -128,6 +128,30 @@ func raceUnlink(t *testing.T, e *env) {
 	}
 }
 
+// raceUnlinkSignIn unlinks an account at a provider while its holder signs in with it: it is not brought back.
+func raceUnlinkSignIn(t *testing.T, e *env) {
+	for range 5 {
+		a, u := e.tied(t)
+		a.NewUser = nil
+		e.arrive(t, e.link("other", u.ID)) // a way in that is left
+		var c tally
+		compete(func(i int) {
+			if i == racers/2 {
+				_, err := e.s.Unlink(e.ctx, e.untie(u.ID, a.Identity))
+				c.add(err)
+				return
+			}
+			if _, err := e.s.Arrive(e.ctx, e.again(a)); err != nil {
+				c.add(err, storage.ErrNotFound)
+			}
+		})
+		c.want(t, 1)
+		left, err := e.s.Identities(e.ctx, u.ID)
+		check(t, err)
+		same(t, len(left), 1)
+	}
+}
+
 // raceEnd has many learn of one end: one of them ends it.
 func raceEnd(t *testing.T, e *env) {
 	a, _ := e.arrived(t)

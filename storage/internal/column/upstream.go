@@ -62,12 +62,12 @@ func (r *IdentityRow) Identity() storage.Identity {
 }
 
 // IdentityValues are the values of IdentityColumns for an identity of a user that is used now. It was
-// created now unless it says otherwise. A new one without a UserID has made its account.
-func IdentityValues(i storage.Identity, userID string, now time.Time) []any {
+// created now unless it says otherwise. began: it has made its account just now.
+func IdentityValues(i storage.Identity, userID string, began bool, now time.Time) []any {
 	if i.CreatedAt.IsZero() {
 		i.CreatedAt = now
 	}
-	return []any{i.Connector, i.Subject, userID, i.Label, Millis(i.CreatedAt), Millis(now), i.UserID == ""}
+	return []any{i.Connector, i.Subject, userID, i.Label, Millis(i.CreatedAt), Millis(now), began}
 }
 
 // UpstreamRow reads UpstreamColumns.
