@@ -147,3 +147,55 @@ func TestConnect(t *testing.T) {
 		}
 	})
 }
+
+// PE-04: a request of a resource server ties an account that is not the person's yet with a proof only.
+func TestConnectNeedsAProof(t *testing.T) {
+	r, f := delegated(t)
+	f.set(func(f *providers) { f.person = "mallory" })
+	alice := r.person()
+	alice.signInHere()
+	u, err := r.store.UserByName(t.Context(), "alice")
+	if err != nil {
+		t.Fatal(err)
+	}
+	link := func() string {
+		return strings.TrimPrefix(r.links.URL(r.links.For(
+			delegation.TokenRequest{UserID: u.ID, Provider: "google", Resource: testResource},
+			oauth.Scopes{"calendar.readonly"})), r.Issuer())
+	}
+	press := func(p *person) page {
+		to := link()
+		return p.post(to, url.Values{"step": {connectForm(p.get(to)).step(t)}, "decision": {"approve"}})
+	}
+	claim := func(p *person, asked page) page {
+		return p.post("/claim", url.Values{"step": {claimStep(t, asked)}, "decision": {"approve"}})
+	}
+	tied := func(want int) {
+		t.Helper()
+		if all, err := r.store.Identities(t.Context(), u.ID); err != nil || len(all) != want {
+			t.Errorf("got %v, %v, want %d", all, err, want)
+		}
+	}
+	thief := r.stolen(alice)
+	press(thief).leads(t, "/prove?to=")
+	if len(f.departed) != 0 {
+		t.Errorf("sent to the provider: %+v", f.departed)
+	}
+	asked := alice.get(callback(t, "google", press(alice)))
+	r.advance(6 * time.Minute)
+	claim(alice, asked).leads(t, "/prove?to=")
+	tied(0)
+	prove := alice.get(alice.there(press(alice)))
+	back := alice.post("/prove", url.Values{"step": {prove.step(t)}, "password": {alicesPassword}})
+	back.leads(t, "/connect/")
+	r.restart(func(c *Config) { c.SignIn.SecondFactor = "required" })
+	press(alice).leads(t, "/login/second?to=")
+	r.restart(func(c *Config) { c.SignIn.SecondFactor = "off" })
+	asked = alice.get(callback(t, "google", press(alice)))
+	claim(alice, asked).has(t, 200, "is connected")
+	tied(1)
+	r.advance(6 * time.Minute)
+	if pg := press(alice); strings.HasPrefix(alice.there(pg), "/prove") {
+		t.Error("for an account that is connected already a proof is asked")
+	}
+}

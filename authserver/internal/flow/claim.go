@@ -43,7 +43,8 @@ func (s *ProviderSignIns) askClaim(ctx context.Context, r delegation.Result, p P
 	return AskClaim{c, provider, v.User.Name}
 }
 
-// Claim carries out what the person said.
+// Claim carries out what the person said. A person without a proof of the last minutes is asked for one
+// first: nothing is linked, and they begin again.
 func (s *ProviderSignIns) Claim(ctx context.Context, c ClaimForm, verdict string) Step {
 	if _, err := s.Flow.Browsers.VisitOf(ctx, c.Session, c.UserID); err != nil {
 		return Fail{Err: err}
@@ -51,6 +52,9 @@ func (s *ProviderSignIns) Claim(ctx context.Context, c ClaimForm, verdict string
 	p := Payload{Destination: entry.Destination{Connect: c.Connect}}
 	switch verdict {
 	case "approve":
+		if err := s.mayClaim(ctx, c); err != nil {
+			return unproved(p.Destination, err)
+		}
 		result, err := s.Delegation.Claim(ctx, c.Ticket, c.UserID)
 		if err != nil {
 			return s.claimFailed(c, err)
@@ -67,6 +71,16 @@ func (s *ProviderSignIns) Claim(ctx context.Context, c ClaimForm, verdict string
 		return Enter{entry.Continue{}}
 	}
 	return incomplete
+}
+
+// mayClaim is mayTie, except on the way from the account page: there, a person who owes a second factor
+// may link an account, as they may add any way in.
+func (s *ProviderSignIns) mayClaim(ctx context.Context, c ClaimForm) error {
+	if c.Connect != "" {
+		return s.mayTie(ctx, c.Session, c.UserID)
+	}
+	_, err := s.Flow.Browsers.FreshVisitOf(ctx, c.Session, c.UserID)
+	return err
 }
 
 func (s *ProviderSignIns) claimFailed(c ClaimForm, err error) Step {

@@ -3,11 +3,13 @@ package flow
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"strings"
 
 	"github.com/mcp-authd/mcp-authd/audit"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/connect"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/entry"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
 	"github.com/mcp-authd/mcp-authd/delegation"
 	"github.com/mcp-authd/mcp-authd/storage"
 )
@@ -48,17 +50,45 @@ func (s *ProviderSignIns) Extend(
 ) (Step, error) {
 	switch verdict {
 	case "approve":
+		to := entry.Destination{Connect: asked.Form.Request}
+		if err := s.mayExtend(ctx, asked); err != nil {
+			return unproved(to, err), nil
+		}
 		p := ProviderForm{
 			Provider: asked.Request.Provider,
 			Purpose:  delegation.PurposeExtend,
 			UserID:   asked.Request.UserID,
-			Payload:  Payload{Destination: entry.Destination{Connect: asked.Form.Request}},
+			Payload:  Payload{Destination: to},
 		}
 		return s.begin(ctx, p, networks, delegation.Request{Scopes: asked.Request.Scopes}), nil
 	case "deny":
 		return Connected{asked.Provider, asked.Resource, true}, nil
 	}
 	return nil, incomplete.Err
+}
+
+// mayExtend asks for a proof where no account at the provider is the person's yet: the one that comes
+// back would be a further way in (PE-04). Where there is one, no other can come back; if it is untied
+// meanwhile, Claim asks.
+func (s *ProviderSignIns) mayExtend(ctx context.Context, asked AskConnect) error {
+	ids, err := s.Delegation.Identities(ctx, asked.Request.UserID)
+	if err != nil {
+		return refusal.Unavailable(err)
+	}
+	if slices.ContainsFunc(ids, func(id storage.Identity) bool { return id.Connector == asked.Request.Provider }) {
+		return nil
+	}
+	return s.mayTie(ctx, asked.Visit.Session.Hash, asked.Request.UserID)
+}
+
+// mayTie returns entry.ErrProve without a proof of the last minutes, and entry.ErrMore while a second
+// factor is owed: an account at a provider that is tied lets its holder in from then on.
+func (s *ProviderSignIns) mayTie(ctx context.Context, token storage.Hash, userID string) error {
+	v, err := s.Flow.Browsers.FreshVisitOf(ctx, token, userID)
+	if err == nil {
+		err = entry.Sufficient(ctx, s.Flow.Factors, v)
+	}
+	return err
 }
 
 // recordNotYours leaves a trace: a person may have been sent another person's link, to tie

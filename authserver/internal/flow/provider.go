@@ -35,6 +35,7 @@ type Delegation interface {
 	Return(ctx context.Context, r delegation.AuthorizationResponse) (delegation.Result, error)
 	Claim(ctx context.Context, ticket, userID string) (delegation.Result, error)
 	Disclaim(ctx context.Context, ticket, userID string) error
+	Identities(ctx context.Context, userID string) ([]storage.Identity, error)
 }
 
 // NewProviderSignIns returns the sign-ins that go on with a flow.
@@ -70,15 +71,23 @@ type Payload struct {
 // there to theirs, without an application that asks for it.
 func (s *ProviderSignIns) Begin(ctx context.Context, p ProviderForm, token storage.Hash, networks []string) Step {
 	if p.UserID != "" {
-		switch _, err := s.Flow.Browsers.FreshVisitOf(ctx, token, p.UserID); {
-		case errors.Is(err, entry.ErrProve):
-			return Enter{entry.Reprove{To: p.Payload.Destination}}
-		case err != nil:
-			return Fail{Err: err}
+		if _, err := s.Flow.Browsers.FreshVisitOf(ctx, token, p.UserID); err != nil {
+			return unproved(p.Payload.Destination, err)
 		}
 	}
 	p.Payload.Approved = nil
 	return s.begin(ctx, p, networks, delegation.Request{Fresh: p.Anew, Again: p.Again})
+}
+
+// unproved is the step of a person who may not tie an account yet: to what err says is missing, and on.
+func unproved(to entry.Destination, err error) Step {
+	switch {
+	case errors.Is(err, entry.ErrProve):
+		return Enter{entry.Reprove{To: to}}
+	case errors.Is(err, entry.ErrMore):
+		return Enter{entry.StepUp{To: to}}
+	}
+	return Fail{Err: err}
 }
 
 // Consent carries out what a person decided who is to sign in at a provider. The request is
