@@ -258,7 +258,7 @@ func TestHomeDeparture(t *testing.T) {
 			p.post("/depart", url.Values{"step": {choice(p.get("/"), "Continue with <bdi>GitHub")}})))
 		page := p.get("/account")
 		if strings.Count(page.body, "Unlink<span") != 1 ||
-			!strings.Contains(page.body, "Your account here began with it") {
+			!strings.Contains(page.body, "Your account here was made with this account") {
 			t.Error("the account with which it began can be unlinked")
 		}
 		step := choice(page, "Unlink<span")
