@@ -26,7 +26,7 @@ func (p *person) wantCurrent(name string) {
 	}
 }
 
-// AS-239: a page signs out the person whom it shows, whoever is current in the browser since.
+// AS-239: a page signs out the person whom it shows, also when another one has become the current one.
 func TestSignOutOfAPersonOfAPage(t *testing.T) {
 	alicesTab := func(t *testing.T, path string) (*person, url.Values) {
 		t.Helper()

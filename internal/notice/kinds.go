@@ -48,5 +48,5 @@ var kinds = map[Kind]wording{
 	KeyMade:             {text.Say("letter.key_made"), text.Say("letter.key_made_text")},
 }
 
-// otherwise is what a letter says of a kind that is none of them.
+// otherwise is what a letter says of any other kind.
 var otherwise = wording{text.Say("letter.changed"), text.Say("letter.changed_text")}

@@ -134,8 +134,8 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// SetMail replaces where the person of an account gets mail, "" for nowhere; ErrMail for what is no
-// address. The earlier address is not told: the operator decides where people are written to.
+// SetMail replaces the mail address of an account; "" removes it. It returns ErrMail when the text is not
+// an address. The earlier address is not told: the operator decides where people are written to.
 func (u *Users) SetMail(ctx context.Context, name, address string) error {
 	if err := checkMail(address); err != nil {
 		return err

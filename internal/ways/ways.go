@@ -185,8 +185,8 @@ func (w *Ways) Remove(ctx context.Context, userID, id string) error {
 	return nil
 }
 
-// RemoveRecoveryCodes leaves a person without recovery codes. storage.ErrLast when nothing else would
-// let them in; storage.ErrNotFound when there are none.
+// RemoveRecoveryCodes leaves a person without recovery codes. It returns storage.ErrLast when nothing
+// else would let them in, and storage.ErrNotFound when they have no codes.
 func (w *Ways) RemoveRecoveryCodes(ctx context.Context, userID string) error {
 	if err := w.cfg.Store.RemoveRecoveryCodes(ctx, userID, w.Admission()); err != nil {
 		return fmt.Errorf("ways: remove recovery codes: %w", err)

@@ -101,8 +101,8 @@ func (q *BrowserRequests) Number(code string) string {
 	return strconv.FormatUint(10+binary.BigEndian.Uint64(h[:])%90, 10)
 }
 
-// Held returns the request of the browser that asks. Its error is ErrWrong when there is none, or none
-// any more, ErrThrottled for a browser that asks too often, or an *oauth.Error.
+// Held returns the request of the browser that asks. It returns ErrWrong when the browser has no request
+// that waits, ErrThrottled for a browser that asks too often, or an *oauth.Error.
 func (q *BrowserRequests) Held(ctx context.Context, a Asked) (storage.RemoteSignIn, error) {
 	if a.Expires <= q.Now().Unix() {
 		return storage.RemoteSignIn{}, ErrWrong

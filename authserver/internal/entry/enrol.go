@@ -115,7 +115,7 @@ func (e *Enrolment) RenameWay(ctx context.Context, f WayForm, name string) error
 	return gone(err)
 }
 
-// wayName is the name of a way: storage.ErrNotFound when there is none.
+// wayName returns the name of a way. It returns storage.ErrNotFound when the person has no such way.
 func (e *Enrolment) wayName(ctx context.Context, userID, id string) (string, error) {
 	all, err := e.Ways.List(ctx, userID)
 	for _, w := range all {

@@ -50,7 +50,7 @@ type ProviderForm struct {
 	Purpose  delegation.Purpose `json:"e"`
 	UserID   string             `json:"u,omitempty"` // who was signed in, "" for no person
 	Anew     bool               `json:"n,omitempty"` // the person has to prove again who they are
-	// Again asks the person again as Anew does, and believes a provider that does not say whether it has.
+	// Again is as Anew, but a provider that does not say when it had the proof is believed.
 	Again   bool    `json:"g,omitempty"`
 	Payload Payload `json:"t"`
 }
