@@ -214,7 +214,7 @@ func TestBindingInTheBrowser(t *testing.T) {
 			t.Fatalf("got %q %s", to, pg.body)
 		}
 		p.leave(mustURL(t, strings.Replace(to, "provider=%2A", "provider=google", 1)).Query())
-		if trip := f.departed[len(f.departed)-1]; !trip.Choose || trip.Fresh {
+		if trip := f.departed[len(f.departed)-1]; !trip.Choose || trip.Reauth != "" {
 			t.Errorf("got %+v", trip)
 		}
 	})

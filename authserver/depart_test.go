@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/mcp-authd/mcp-authd/authserver/internal/flow"
+	"github.com/mcp-authd/mcp-authd/delegation"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/storage"
 )
@@ -49,7 +50,7 @@ func TestDeparture(t *testing.T) {
 			t.Errorf("got %s", c)
 		}
 		if trip := f.departed[len(f.departed)-1]; trip.Provider != "google" || trip.UserID != "" ||
-			trip.LoginHint != "ada@example.com" || trip.Fresh {
+			trip.LoginHint != "ada@example.com" || trip.Reauth != "" {
 			t.Errorf("got %+v", trip)
 		}
 	})
@@ -99,7 +100,7 @@ func TestDeparture(t *testing.T) {
 	t.Run("OIDC 3.1.2.1 prompt=login and max_age are for the provider to fulfil", func(t *testing.T) {
 		for _, change := range [][]string{{"prompt", "login"}, {"max_age", "60"}} {
 			r.person().leave(authorizeQuery(append(change, "provider", "google")...))
-			if trip := f.departed[len(f.departed)-1]; !trip.Fresh {
+			if trip := f.departed[len(f.departed)-1]; trip.Reauth != delegation.ReauthProved {
 				t.Errorf("%v: got %+v", change, trip)
 			}
 		}

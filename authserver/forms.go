@@ -5,7 +5,9 @@ import (
 	"net/netip"
 	"net/url"
 
+	"github.com/mcp-authd/mcp-authd/authserver/internal/entry"
 	"github.com/mcp-authd/mcp-authd/internal/network"
+	"github.com/mcp-authd/mcp-authd/internal/users"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/session"
 	"github.com/mcp-authd/mcp-authd/storage"
@@ -128,4 +130,35 @@ func (f *pageForms) networks(r *http.Request) []string {
 func (f *pageForms) near(r *http.Request, address string) bool {
 	a, err := netip.ParseAddr(address)
 	return err == nil && network.Blocks(a)[0] == f.networks(r)[0]
+}
+
+// destination is where a page goes on to, by its address: the account where that names none.
+func (f *pageForms) destination(w http.ResponseWriter, r *http.Request) (to entry.Destination, ok bool) {
+	sealed := r.URL.Query().Get("to")
+	if sealed == "" {
+		return entry.Destination{Page: pageAccount}, true
+	}
+	if err := f.sessions.OpenStep(purposeTo, f.sessions.Browser(w, r), sealed, &to); err != nil {
+		f.errors.stale(w, r)
+		return to, false
+	}
+	return to, true
+}
+
+// answer is what a form of ours has of a proof, and from where.
+func (f *pageForms) answer(w http.ResponseWriter, r *http.Request, posted url.Values) entry.Answer {
+	from, device := f.networks(r), f.sessions.KnownBrowser(r)
+	return entry.Answer{
+		Code:       posted.Get("code"),
+		Recovery:   posted.Get("recovery"),
+		Credential: []byte(posted.Get("credential")),
+		Browser:    f.sessions.Browser(w, r),
+		Attempt: users.Attempt{
+			Name:         posted.Get("username"),
+			Password:     posted.Get("password"),
+			Network:      from[0],
+			Wider:        from[1:],
+			KnownBrowser: users.KnownBrowser{Name: device.Name, ID: device.ID},
+		},
+	}
 }

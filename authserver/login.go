@@ -18,7 +18,7 @@ import (
 type loginPages struct {
 	flow  *flow.Flow
 	start *flow.StartPage
-	entry *entry.Entry
+	entry *entry.SignIns
 	off   bool // accounts with a password do not sign in
 	forms *pageForms
 	steps *steps
@@ -34,7 +34,7 @@ func (p *loginPages) page(w http.ResponseWriter, r *http.Request) {
 	case h.Visit != nil:
 		redirect(w, p.steps.views.paths.account)
 	default:
-		p.steps.enter(w, r, entry.Login{EndNotice: h.EndNotice})
+		p.steps.writeEntry(w, r, entry.Login{EndNotice: h.EndNotice})
 	}
 }
 
@@ -50,13 +50,13 @@ func (p *loginPages) login(w http.ResponseWriter, r *http.Request) {
 		p.forms.errors.show(w, r, http.StatusForbidden, errNoPasswords)
 		return
 	}
-	x, a := &entering{forms: p.forms, r: r}, p.forms.answer(w, r, posted)
+	x, a := &newSession{forms: p.forms, r: r}, p.forms.answer(w, r, posted)
 	step, err := p.entry.Password(r.Context(), a, to, x.mint)
 	if err != nil {
 		p.problem(w, r, to, attempt{name: a.Attempt.Name, wrong: web.Say("login.wrong")}, err)
 		return
 	}
-	p.steps.entered(w, r, x, step)
+	p.steps.signedIn(w, r, x, step)
 }
 
 var errNoPasswords = oauth.NewError(oauth.AccessDenied, "Signing in with a password is turned off on this server.")
@@ -76,7 +76,7 @@ func (p *loginPages) again(w http.ResponseWriter, r *http.Request, to entry.Dest
 	login := entry.Login{To: to}
 	if to.Query != "" {
 		step := p.flow.Authorize(r.Context(), form.New(to.Query.Values()), storage.Hash{})
-		enter, _ := step.(flow.Enter)
+		enter, _ := step.(flow.SignInStep)
 		var ok bool
 		if login, ok = enter.Step.(entry.Login); !ok {
 			p.steps.write(w, r, step)
@@ -174,4 +174,39 @@ func (s *steps) signedOut(w http.ResponseWriter, r *http.Request, others bool) {
 		}
 	}
 	s.web.For(r).SignedOut(w, v)
+}
+
+// passkey serves POST /login/passkey.
+func (p *loginPages) passkey(w http.ResponseWriter, r *http.Request) {
+	var f entry.PasskeyForm
+	posted, ok := p.forms.open(w, r, purposePasskey, &f)
+	if !ok {
+		return
+	}
+	x, a := &newSession{forms: p.forms, r: r}, p.forms.answer(w, r, posted)
+	step, err := entry.Step(nil), errNoScript
+	if a.Given() {
+		step, err = p.entry.Passkey(r.Context(), f, a, x.mint)
+	}
+	if err != nil {
+		p.problem(w, r, f.To, attempt{unknown: unknownPasskey(err)}, err)
+		return
+	}
+	p.steps.signedIn(w, r, x, step)
+}
+
+// recovery serves POST /login/recovery.
+func (p *loginPages) recovery(w http.ResponseWriter, r *http.Request) {
+	var to entry.Destination
+	posted, ok := p.forms.open(w, r, purposeLogin, &to)
+	if !ok {
+		return
+	}
+	x, a := &newSession{forms: p.forms, r: r}, p.forms.answer(w, r, posted)
+	step, err := p.entry.Recovery(r.Context(), a, to, x.mint)
+	if err != nil {
+		p.problem(w, r, to, attempt{name: a.Attempt.Name, wrong: web.Say("second.wrong_recovery")}, err)
+		return
+	}
+	p.steps.signedIn(w, r, x, step)
 }

@@ -41,7 +41,7 @@ func newPages(s *Server) *pages {
 	f := s.newFlow(browsers)
 	start := &flow.StartPage{Browsers: browsers, Catalog: s.catalog}
 	signIns := flow.NewProviderSignIns(f, c.Delegation, s.links, s.notifier)
-	signIn := &entry.Entry{
+	signIn := &entry.SignIns{
 		Store:    c.Store,
 		Users:    s.users,
 		Ways:     s.ways,
@@ -55,7 +55,7 @@ func newPages(s *Server) *pages {
 	steps := s.newSteps(f, forms)
 	devices := &flow.Devices{Flow: f, Requests: s.devices, Approvals: s.grants.approvals}
 	prove := &provePages{entry: signIn, forms: forms, steps: steps}
-	enrol := &entry.Enrolment{
+	enrol := &entry.WayChanges{
 		Store:   c.Store,
 		Users:   s.users,
 		Ways:    s.ways,

@@ -13,7 +13,7 @@ import (
 // provePages ask people who are signed in to prove again who they are, before they change what lets
 // them in (PE-04).
 type provePages struct {
-	entry *entry.Entry
+	entry *entry.SignIns
 	forms *pageForms
 	steps *steps
 }
@@ -51,7 +51,7 @@ func (p *provePages) ask(w http.ResponseWriter, r *http.Request, to entry.Destin
 		p.show(w, r, prove, after)
 		return
 	}
-	p.steps.enter(w, r, step)
+	p.steps.writeEntry(w, r, step)
 }
 
 // prove serves POST /prove.
@@ -61,13 +61,13 @@ func (p *provePages) prove(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	x, a := &entering{forms: p.forms, r: r}, p.forms.answer(w, r, posted)
+	x, a := &newSession{forms: p.forms, r: r}, p.forms.answer(w, r, posted)
 	step, err := entry.Step(nil), errNoScript
 	if a.Given() {
 		step, err = p.entry.Prove(r.Context(), f, a, p.forms.token(r), x.mint)
 	}
 	if err == nil {
-		p.steps.entered(w, r, x, step)
+		p.steps.signedIn(w, r, x, step)
 		return
 	}
 	after := attempt{unknown: unknownPasskey(err)}
@@ -91,7 +91,7 @@ func (p *provePages) show(w http.ResponseWriter, r *http.Request, step entry.Pro
 		v.Passkey = &web.Passkey{Action: v.Action, Step: sealed, Options: string(step.Options), Unknown: after.unknown}
 	}
 	if err == nil && !v.Password && !v.App && v.Passkey == nil {
-		v.Choices, err = p.steps.choicesAnew(w, r, step.Form.To, step.AskAnew)
+		v.Choices, err = p.steps.reauthChoices(w, r, step)
 	}
 	if err != nil {
 		p.forms.errors.show(w, r, http.StatusInternalServerError, err)

@@ -173,13 +173,10 @@ func (s *steps) choices(w http.ResponseWriter, r *http.Request, to entry.Destina
 	return s.choicesBy(w, r, to, flow.ProviderForm{})
 }
 
-// choicesAnew are choices for a proof: the provider is asked to have the person sign in again, since a
-// session that it keeps in the browser is no proof (PE-04). held: it has said before when it had a
-// proof, so it has to say so again.
-func (s *steps) choicesAnew(
-	w http.ResponseWriter, r *http.Request, to entry.Destination, held bool,
-) ([]web.Choice, error) {
-	return s.choicesBy(w, r, to, flow.ProviderForm{Anew: held, Again: true})
+// reauthChoices are choices for a proof: the provider is asked to have the person sign in again, since a
+// session that it keeps in the browser is no proof (PE-04).
+func (s *steps) reauthChoices(w http.ResponseWriter, r *http.Request, step entry.Prove) ([]web.Choice, error) {
+	return s.choicesBy(w, r, step.Form.To, flow.ProviderForm{Reauth: step.Reauth})
 }
 
 func (s *steps) choicesBy(

@@ -63,7 +63,7 @@ func (p *remotePages) begin(w http.ResponseWriter, r *http.Request) {
 		p.forms.errors.show(w, r, pageStatus(oauth.AsError(err)), err)
 		return
 	}
-	p.steps.enter(w, r, step)
+	p.steps.writeEntry(w, r, step)
 }
 
 // paramAsk is the parameter of /login/device with the request of the browser, sealed and bound to it.
@@ -87,13 +87,13 @@ func (p *remotePages) wait(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	x := &entering{forms: p.forms, r: r}
+	x := &newSession{forms: p.forms, r: r}
 	step, err := p.remote.Await(r.Context(), a, p.forms.networks(r)[0], x.mint)
 	if err != nil {
 		p.forms.errors.show(w, r, pageStatus(oauth.AsError(err)), err)
 		return
 	}
-	p.steps.entered(w, r, x, step)
+	p.steps.signedIn(w, r, x, step)
 }
 
 // state serves GET /login/device/state, which a script asks: 204 while the browser has to wait.
@@ -132,7 +132,7 @@ func (p *remotePages) show(w http.ResponseWriter, r *http.Request) func(entry.St
 			p.steps.write(w, r, flow.Fail{Err: err})
 			return
 		}
-		p.steps.enter(w, r, step)
+		p.steps.writeEntry(w, r, step)
 	}
 }
 

@@ -12,72 +12,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/users"
 	"github.com/mcp-authd/mcp-authd/internal/ways"
 	"github.com/mcp-authd/mcp-authd/internal/wire"
-	"github.com/mcp-authd/mcp-authd/session"
-	"github.com/mcp-authd/mcp-authd/storage"
 	"github.com/mcp-authd/mcp-authd/web"
 )
-
-// entering is a browser in which a person may be about to have a session.
-type entering struct {
-	forms *pageForms
-	r     *http.Request
-	begun session.Minted
-	user  storage.User
-}
-
-// mint is an entry.Mint.
-func (x *entering) mint(u storage.User, methods []string) storage.Session {
-	x.user, x.begun = u, x.forms.mint(x.r, u.ID, methods...)
-	return x.begun.Session
-}
-
-// entered goes on where the person was going who has signed in, or writes what comes before that.
-func (s *steps) entered(w http.ResponseWriter, r *http.Request, x *entering, step entry.Step) {
-	switch step.(type) {
-	case entry.Continue, entry.StepUp: // the session has begun
-		if err := s.forms.hold(w, r, s.views.flow.Browsers, x.begun, x.user); err != nil {
-			s.errors.show(w, r, http.StatusServiceUnavailable, err)
-			return
-		}
-		s.forms.sessions.Remember(w, r, x.user.Name)
-	}
-	s.enter(w, r, step)
-}
-
-// passkey serves POST /login/passkey.
-func (p *loginPages) passkey(w http.ResponseWriter, r *http.Request) {
-	var f entry.PasskeyForm
-	posted, ok := p.forms.open(w, r, purposePasskey, &f)
-	if !ok {
-		return
-	}
-	x, a := &entering{forms: p.forms, r: r}, p.forms.answer(w, r, posted)
-	step, err := entry.Step(nil), errNoScript
-	if a.Given() {
-		step, err = p.entry.Passkey(r.Context(), f, a, x.mint)
-	}
-	if err != nil {
-		p.problem(w, r, f.To, attempt{unknown: unknownPasskey(err)}, err)
-		return
-	}
-	p.steps.entered(w, r, x, step)
-}
-
-// recovery serves POST /login/recovery.
-func (p *loginPages) recovery(w http.ResponseWriter, r *http.Request) {
-	var to entry.Destination
-	posted, ok := p.forms.open(w, r, purposeLogin, &to)
-	if !ok {
-		return
-	}
-	x, a := &entering{forms: p.forms, r: r}, p.forms.answer(w, r, posted)
-	step, err := p.entry.Recovery(r.Context(), a, to, x.mint)
-	if err != nil {
-		p.problem(w, r, to, attempt{name: a.Attempt.Name, wrong: web.Say("second.wrong_recovery")}, err)
-		return
-	}
-	p.steps.entered(w, r, x, step)
-}
 
 // second serves POST /login/second, on which a person gives the second proof.
 func (p *loginPages) second(w http.ResponseWriter, r *http.Request) {
@@ -86,13 +22,13 @@ func (p *loginPages) second(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	x, a := &entering{forms: p.forms, r: r}, p.forms.answer(w, r, posted)
+	x, a := &newSession{forms: p.forms, r: r}, p.forms.answer(w, r, posted)
 	step, err := entry.Step(nil), errNoScript
 	if a.Given() {
 		step, err = p.entry.Second(r.Context(), f, a, x.mint)
 	}
 	if err == nil {
-		p.steps.entered(w, r, x, step)
+		p.steps.signedIn(w, r, x, step)
 		return
 	}
 	after := attempt{wrong: web.Say("second.wrong"), unknown: unknownPasskey(err)}
@@ -124,7 +60,7 @@ func (p *loginPages) more(w http.ResponseWriter, r *http.Request) {
 		p.forms.errors.show(w, r, http.StatusServiceUnavailable, err)
 		return
 	}
-	p.steps.enter(w, r, step)
+	p.steps.writeEntry(w, r, step)
 }
 
 // stepUp leads to it.
@@ -142,19 +78,6 @@ func (s *steps) lead(w http.ResponseWriter, r *http.Request, page string, to ent
 	redirect(w, page+"?to="+url.QueryEscape(sealed))
 }
 
-// destination is where a page goes on to, by its address: the account where that names none.
-func (f *pageForms) destination(w http.ResponseWriter, r *http.Request) (to entry.Destination, ok bool) {
-	sealed := r.URL.Query().Get("to")
-	if sealed == "" {
-		return entry.Destination{Page: pageAccount}, true
-	}
-	if err := f.sessions.OpenStep(purposeTo, f.sessions.Browser(w, r), sealed, &to); err != nil {
-		f.errors.stale(w, r)
-		return to, false
-	}
-	return to, true
-}
-
 // enrolFirst shows that a second proof is required of a person who has none.
 func (s *steps) enrolFirst(w http.ResponseWriter, r *http.Request, to entry.Destination) {
 	sealed, err := s.forms.seal(w, r, purposeTo, to)
@@ -170,24 +93,6 @@ func (s *steps) enrolFirst(w http.ResponseWriter, r *http.Request, to entry.Dest
 	s.web.For(r).EnrolFirst(w, v)
 }
 
-// answer is what a form of ours has of a proof, and from where.
-func (f *pageForms) answer(w http.ResponseWriter, r *http.Request, posted url.Values) entry.Answer {
-	from, device := f.networks(r), f.sessions.KnownBrowser(r)
-	return entry.Answer{
-		Code:       posted.Get("code"),
-		Recovery:   posted.Get("recovery"),
-		Credential: []byte(posted.Get("credential")),
-		Browser:    f.sessions.Browser(w, r),
-		Attempt: users.Attempt{
-			Name:         posted.Get("username"),
-			Password:     posted.Get("password"),
-			Network:      from[0],
-			Wider:        from[1:],
-			KnownBrowser: users.KnownBrowser{Name: device.Name, ID: device.ID},
-		},
-	}
-}
-
 var errNoScript = errors.New("authserver: the browser has not asked for a passkey")
 
 // proofProblem is what people read of a proof that was not accepted; wrong is about what they typed.
@@ -201,8 +106,8 @@ func proofProblem(w http.ResponseWriter, wrong web.Text, err error) (status int,
 		return http.StatusTooManyRequests, tooMany(throttled.Counted, minutes(throttled.RetryAfter))
 	case errors.Is(err, users.ErrWrong):
 		return http.StatusUnauthorized, wrong
-	case errors.Is(err, delegation.ErrAway):
-		return http.StatusForbidden, web.Told(delegation.ErrAway.Description)
+	case errors.Is(err, delegation.ErrHomeProvider):
+		return http.StatusForbidden, web.Told(delegation.ErrHomeProvider.Description)
 	case errors.Is(err, errNoScript):
 		return http.StatusBadRequest, web.Say("passkey.noscript")
 	case errors.As(err, &unknown):

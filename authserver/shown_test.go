@@ -163,7 +163,7 @@ func TestWhatWasShownIsWhatIsAllowed(t *testing.T) {
 		r.nice()
 		form := flow.ConsentForm{Query: form.Query(niceQuery().Encode())}
 		step := r.pages.authorize.flow.Consent(t.Context(), form, storage.Hash{}, flow.Decision{Verdict: "approve"})
-		enter, _ := step.(flow.Enter)
+		enter, _ := step.(flow.SignInStep)
 		if _, ok := enter.Step.(entry.Login); !ok {
 			t.Errorf("got %T %+v", step, step)
 		}

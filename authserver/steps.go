@@ -32,8 +32,8 @@ type steps struct {
 // write writes a step.
 func (s *steps) write(w http.ResponseWriter, r *http.Request, step flow.Step) {
 	switch step := step.(type) {
-	case flow.Enter:
-		s.enter(w, r, step.Step)
+	case flow.SignInStep:
+		s.writeEntry(w, r, step.Step)
 	case flow.ChooseAccount:
 		s.chooseAccount(w, r, step)
 	case flow.AskConsent:
@@ -60,8 +60,8 @@ func (s *steps) write(w http.ResponseWriter, r *http.Request, step flow.Step) {
 	}
 }
 
-// enter writes a step of a person who signs in, or proves more.
-func (s *steps) enter(w http.ResponseWriter, r *http.Request, step entry.Step) {
+// writeEntry writes a step of a person who signs in, or proves more.
+func (s *steps) writeEntry(w http.ResponseWriter, r *http.Request, step entry.Step) {
 	switch step := step.(type) {
 	case entry.Login:
 		s.login(w, r, step, attempt{status: http.StatusOK})

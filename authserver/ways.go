@@ -26,7 +26,7 @@ const (
 // wayPages are those pages.
 type wayPages struct {
 	browsers *entry.Browsers
-	enrol    *entry.Enrolment
+	enrol    *entry.WayChanges
 	prove    *provePages
 	forms    *pageForms
 	steps    *steps
@@ -76,7 +76,7 @@ func (p *wayPages) atWays() string { return p.path(pageAccount) + "#ways" }
 func (p *wayPages) section(
 	w http.ResponseWriter, r *http.Request, u storage.User, identities []storage.Identity,
 ) (v web.Ways, err error) {
-	has, err := p.enrol.Belongings(r.Context(), u.ID)
+	has, err := p.enrol.Enrolled(r.Context(), u.ID)
 	if err != nil {
 		return v, err
 	}
@@ -142,7 +142,7 @@ func (p *wayPages) recovery(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	has, err := p.enrol.Belongings(r.Context(), v.User.ID)
+	has, err := p.enrol.Enrolled(r.Context(), v.User.ID)
 	var sealed string
 	if err == nil {
 		sealed, err = p.forms.seal(w, r, purposeRecovery, entry.WayForm{UserID: v.User.ID})
@@ -206,7 +206,7 @@ func (p *wayPages) setPassword(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	x := &entering{forms: p.forms, r: r}
+	x := &newSession{forms: p.forms, r: r}
 	err := p.enrol.SetPassword(r.Context(), f.by, f.Get("password"), x.mint)
 	switch {
 	case errors.Is(err, entry.ErrAnotherPerson):

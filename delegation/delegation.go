@@ -11,6 +11,7 @@
 package delegation
 
 import (
+	"encoding/json"
 	"log/slog"
 	"net/url"
 	"time"
@@ -27,8 +28,8 @@ type Provider struct {
 	Host string // where the browser goes: "accounts.google.com"
 }
 
-// ErrAway refuses a sign-in to an account that began at a provider, which has not confirmed the person.
-var ErrAway = oauth.NewError(oauth.AccessDenied,
+// ErrHomeProvider refuses a sign-in to an account that began at a provider, which has not confirmed the person.
+var ErrHomeProvider = oauth.NewError(oauth.AccessDenied,
 	"Your account here began with an account at a provider, which has to confirm it. "+
 		"Please sign in with that account first. After that, your other ways to sign in work again.")
 
@@ -42,18 +43,54 @@ const (
 	PurposeExtend Purpose = "extend"  // to get further scopes there for the user that is signed in
 )
 
+// Reauthentication says whether the person has to prove to the provider again who they are.
+type Reauthentication string
+
+// The kinds of it. The zero value is none.
+const (
+	// ReauthAsked: the provider is asked for it. One that does not say when it had the proof is believed.
+	ReauthAsked Reauthentication = "asked"
+	// ReauthProved: the provider has to say that it had the proof after the browser left.
+	ReauthProved Reauthentication = "proved"
+)
+
+// MarshalJSON writes none and ReauthProved as the version before stores them. It reads no other value, so a
+// replica of that version refuses a response for ReauthAsked.
+func (r Reauthentication) MarshalJSON() ([]byte, error) {
+	switch r {
+	case "":
+		return []byte("false"), nil
+	case ReauthProved:
+		return []byte("true"), nil
+	}
+	return json.Marshal(string(r))
+}
+
+// UnmarshalJSON is the opposite.
+func (r *Reauthentication) UnmarshalJSON(b []byte) error {
+	switch string(b) {
+	case "false":
+		*r = ""
+	case "true":
+		*r = ReauthProved
+	default:
+		return json.Unmarshal(b, (*string)(r))
+	}
+	return nil
+}
+
 // Request asks to send a browser to a provider and to learn who signs in there. It is made only
 // after the person has approved (AS-220).
 type Request struct {
-	Provider  string       // its id
-	Purpose   Purpose      `json:"Errand"` // the version before stores it under this name
-	UserID    string       // who is signed in; "" for PurposeSignIn
-	LoginHint string       // what the client knows about the person; may be empty
-	Fresh     bool         // the person has to prove again who they are
-	Again     bool         `json:",omitempty"` // as Fresh, but a provider that does not say when they did is believed
-	Choose    bool         // the person wants to choose the account
-	Scopes    oauth.Scopes // for PurposeExtend: the scopes there that are missing
-	ClientID  string       // the client that asks, for the log; may be empty
+	Provider  string  // its id
+	Purpose   Purpose `json:"Errand"` // the version before stores it under this name
+	UserID    string  // who is signed in; "" for PurposeSignIn
+	LoginHint string  // what the client knows about the person; may be empty
+	// Reauth is stored under the name that the version before knows.
+	Reauth   Reauthentication `json:"Fresh"`
+	Choose   bool             // the person wants to choose the account
+	Scopes   oauth.Scopes     // for PurposeExtend: the scopes there that are missing
+	ClientID string           // the client that asks, for the log; may be empty
 	// Payload comes back with the result. It is stored sealed.
 	Payload []byte
 }

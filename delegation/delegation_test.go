@@ -33,4 +33,14 @@ func TestStoredNames(t *testing.T) {
 	if string(got) != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
+	for kind, want := range map[Reauthentication]string{"": "false", ReauthProved: "true", ReauthAsked: `"asked"`} {
+		b, err := json.Marshal(kind)
+		var read Reauthentication
+		if err == nil {
+			err = json.Unmarshal(b, &read)
+		}
+		if string(b) != want || read != kind || err != nil {
+			t.Errorf("%q is stored as %s and read as %q: %v", kind, b, read, err)
+		}
+	}
 }

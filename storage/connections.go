@@ -49,48 +49,5 @@ type Stops interface {
 	StopEverything(ctx context.Context, userID string, now time.Time) error
 }
 
-// SignInStart says how and when the sign-in of a session began. A verb that ends all sessions of a
-// person also stops the sign-ins that began before it.
-type SignInStart struct {
-	PasswordHash string    // that was checked; "": no password was given
-	At           time.Time // when the sign-in began; zero: not compared
-}
-
-// SignInEnd says which sessions of a user another session may end.
-type SignInEnd struct {
-	UserID string
-	// ProvedBefore spares the sessions in which the person has proved who they are at this time or
-	// later: ErrProved. Zero: none is spared.
-	ProvedBefore time.Time
-	Now          time.Time
-}
-
-// Ends is nil for a session that may end, and ErrProved for one that is spared.
-func (e SignInEnd) Ends(s Session) error {
-	if !e.ProvedBefore.IsZero() && !s.Proved().Before(e.ProvedBefore) {
-		return ErrProved
-	}
-	return nil
-}
-
 // ErrWider: the grant does not have all of the scopes; it can be narrowed only.
 var ErrWider = errors.New("storage: the grant does not have all of the scopes")
-
-// ErrProved: the person has proved who they are in that session after ProvedBefore, so it is not
-// ended.
-var ErrProved = errors.New("storage: the session was proved lately")
-
-// UserSessions shows people their sessions, and ends them.
-type UserSessions interface {
-	// Sessions returns up to limit live sessions of a user, the newest first.
-	Sessions(ctx context.Context, userID string, now time.Time, limit int) ([]Session, error)
-	// EndSignIn is EndSession for the session of a user with an id. ErrNotFound when the user has
-	// none of that id, be it another user's; ErrProved.
-	EndSignIn(ctx context.Context, id string, e SignInEnd) error
-	// EndOtherSignIns is EndSession for each session of a user but the one to keep, and returns how
-	// many there were. ErrProved ends none.
-	EndOtherSignIns(ctx context.Context, keep Hash, e SignInEnd) (int, error)
-	// SeeSession notes that a session is used at a time, unless a use within SeenEvery before it
-	// is noted. It returns no error when the session has ended.
-	SeeSession(ctx context.Context, h Hash, at time.Time) error
-}

@@ -132,21 +132,6 @@ type Setup interface {
 	CreateFirstAdmin(ctx context.Context, h Hash, u User, now time.Time) error
 }
 
-// Sessions holds browser sign-ins.
-type Sessions interface {
-	// PutSession stores a new session. ErrNotFound when the account is gone or disabled, or has another
-	// password or was stopped since the sign-in began; also when the session names one at an upstream
-	// provider that has ended or is not the user's. In an account that began at a provider it rests on a
-	// live one there, where none is named the newest of a sign-in, else a linked one: ErrAway without one.
-	PutSession(ctx context.Context, s Session, by SignInStart) error
-	// Visit answers, in one round trip, who a browser belongs to and what that
-	// person has consented to for one client and resource.
-	Visit(ctx context.Context, v VisitKey) (Visit, error)
-	// EndSession removes a session, and ends the one at an upstream provider that it began with if
-	// nothing else rests on that, with its tokens among the Handbacks. To end it twice is no error.
-	EndSession(ctx context.Context, h Hash, now time.Time) error
-}
-
 // Revocations cuts access.
 type Revocations interface {
 	// RevokeGrant ends a grant: its code, refresh tokens and introspection. No error

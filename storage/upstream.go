@@ -22,8 +22,8 @@ type Identity struct {
 	Began bool
 }
 
-// ErrAway: the account began at a provider, and the person has no session there that stands.
-var ErrAway = errors.New("storage: no session at the provider of the account")
+// ErrHomeProvider: the account began at a provider, and the person has no session there that stands.
+var ErrHomeProvider = errors.New("storage: no session at the provider of the account")
 
 // Upstream is a session at an identity provider: the tokens that a sign-in there returned (AS-217).
 // Browser sessions and grants that began with it name it, and end with it.
@@ -101,7 +101,7 @@ type Arrivals interface {
 	// ErrRevoked: the account is disabled. ErrUntied: the identity has no user, and the user of
 	// Identity.UserID was not asked. ErrExists: the identity is another user's (with
 	// Identity.UserID), or the id of NewUser is stored but does not have the identity. ErrNotFound: the
-	// user of Identity.UserID is gone, or no user has the identity and there is no NewUser. ErrAway: the
+	// user of Identity.UserID is gone, or no user has the identity and there is no NewUser. ErrHomeProvider: the
 	// account began with another identity, and a Session has nothing there to rest on.
 	Arrive(ctx context.Context, a Arrival) (User, error)
 }

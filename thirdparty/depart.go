@@ -53,7 +53,7 @@ func (d *Delegation) Depart(ctx context.Context, t delegation.Request) (delegati
 	if signedIn := t.UserID != ""; signedIn == (t.Purpose == delegation.PurposeSignIn) {
 		return delegation.AuthorizationRequest{}, fmt.Errorf("thirdparty: purpose %q with user %q", t.Purpose, t.UserID)
 	}
-	if t.Fresh && !c.traits.OpenID { // no response could prove it
+	if t.Reauth == delegation.ReauthProved && !c.traits.OpenID { // no response could prove it
 		return delegation.AuthorizationRequest{}, c.say(oauth.UnmetAuthentication, sayUnproved)
 	}
 	replaced, err := d.replaced(ctx, c, t)
@@ -77,7 +77,7 @@ func (d *Delegation) Depart(ctx context.Context, t delegation.Request) (delegati
 	}
 	out.URL, err = c.AuthorizeURL(ctx, provider.AuthorizationRequest{
 		State: out.State, Nonce: sent.Nonce, Verifier: sent.Verifier, RedirectURI: c.redirectURI(),
-		LoginHint: cmp.Or(t.LoginHint, hint), Fresh: t.Fresh || t.Again, Choose: c.choose(t, accounts), Scopes: extra,
+		LoginHint: cmp.Or(t.LoginHint, hint), Fresh: t.Reauth != "", Choose: c.choose(t, accounts), Scopes: extra,
 	})
 	if err != nil {
 		d.complain(ctx, c, err)

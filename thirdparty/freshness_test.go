@@ -44,7 +44,9 @@ func TestAuthTime(t *testing.T) {
 				}
 			})
 			sentRequest := signIn
-			sentRequest.Fresh = tt.fresh
+			if tt.fresh {
+				sentRequest.Reauth = delegation.ReauthProved
+			}
 			b, s := r.leave(sentRequest), r.minted()
 			a, err := r.Return(t.Context(),
 				delegation.AuthorizationResponse{Provider: "corp", Params: b.back, Binding: b.Binding, Session: s})
@@ -81,7 +83,7 @@ func TestNothingProvesFreshness(t *testing.T) {
 	t.Run("PM5: plain OAuth 2.0 proves no new sign-in, and no browser is sent there for one", func(t *testing.T) {
 		r := newRig(t, plain)
 		sentRequest := signIn
-		sentRequest.Fresh = true
+		sentRequest.Reauth = delegation.ReauthProved
 		if _, err := r.Depart(t.Context(), sentRequest); code(err) != oauth.UnmetAuthentication {
 			t.Errorf("got %v", err)
 		}

@@ -125,7 +125,7 @@ func (d *Delegation) vet(c *connector, sent sentRequest, p provider.Profile) err
 	if p.Subject == "" {
 		return c.told(fmt.Errorf("%w: no subject", provider.ErrGarbage))
 	}
-	if sent.Fresh || sent.Again {
+	if sent.Reauth != "" {
 		if err := d.prove(c, sent, p); err != nil {
 			return err
 		}
@@ -141,7 +141,7 @@ func (d *Delegation) vet(c *connector, sent sentRequest, p provider.Profile) err
 // Core §2), and a provider that keeps its session could leave it out.
 func (d *Delegation) prove(c *connector, sent sentRequest, p provider.Profile) error {
 	switch at := p.Proved(d.now()); {
-	case at.IsZero() && !sent.Fresh:
+	case at.IsZero() && sent.Reauth == delegation.ReauthAsked:
 		return nil // it was asked, and does not say: many providers say nothing of it
 	case at.IsZero():
 		return c.say(oauth.UnmetAuthentication, sayUnproved)
@@ -207,8 +207,8 @@ func (d *Delegation) arrival(c *connector, sent sentRequest, held holding, s sto
 // turnedAway translates why a person whose identity is proven could not sign in.
 func (c *connector) turnedAway(err error) error {
 	switch {
-	case errors.Is(err, storage.ErrAway):
-		return delegation.ErrAway
+	case errors.Is(err, storage.ErrHomeProvider):
+		return delegation.ErrHomeProvider
 	case errors.Is(err, storage.ErrRevoked):
 		return oauth.NewError(oauth.AccessDenied,
 			"Your account on this server is disabled. Please ask its operator.").Because(err)

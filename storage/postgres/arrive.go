@@ -46,8 +46,8 @@ WHERE connector = $1 AND subject = $2 AND user_id = $3`
 UPDATE sessions s SET upstream_id = $1 FROM held WHERE s.hash = held.hash`
 	moveGrants = "UPDATE grants SET upstream_id = $1 WHERE " + onPredecessor + " AND revoked_at IS NULL"
 
-	// beganElsewhere: the account began with another identity, which vouches for what begins with this one.
-	beganElsewhere = column.Home + "$1 AND (h.connector <> $2 OR h.subject <> $3)"
+	// beganElsewhere: the account began with another identity, on which rests what begins with this one.
+	beganElsewhere = column.HomeIdentity + "$1 AND (h.connector <> $2 OR h.subject <> $3)"
 
 	insertSession = "INSERT INTO sessions (" + column.SessionInsert +
 		") VALUES ($1,$2,$3,$4,$5,$6,$7,$8,$9,$10,$11)"
@@ -190,7 +190,7 @@ func begin(ctx context.Context, q querier, a storage.Arrival, userID string) err
 		return err
 	}
 	se.UpstreamID = ""
-	return changed(storage.ErrAway)(exec(ctx, q, putSession, append(column.SessionValues(se), "", nil)...))
+	return changed(storage.ErrHomeProvider)(exec(ctx, q, putSession, append(column.SessionValues(se), "", nil)...))
 }
 
 // replaceLinked ends the linked sessions that u follows. What rests on one with the same account at the

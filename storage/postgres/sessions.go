@@ -19,15 +19,15 @@ import (
 const putSession = `WITH account AS (SELECT id FROM users
 	WHERE id = $2 AND NOT disabled AND ($12::text = '' OR password_hash = $12)
 		AND ($13::bigint IS NULL OR coalesce(stopped_at, 0) < $13) FOR SHARE),
-upstream AS (SELECT p.id FROM upstreams p WHERE p.user_id = $2 AND p.ended_at IS NULL AND ($6::text IS NULL OR p.id = $6)
-	AND (EXISTS (` + column.Home + "$2 AND h.connector = p.connector AND h.subject = p.subject) OR $6 IS NOT NULL AND NOT EXISTS (" +
-	column.Home + `$2))
+home_session AS (SELECT p.id FROM upstreams p WHERE p.user_id = $2 AND p.ended_at IS NULL AND ($6::text IS NULL OR p.id = $6)
+	AND (EXISTS (` + column.HomeIdentity + "$2 AND h.connector = p.connector AND h.subject = p.subject) OR $6 IS NOT NULL AND NOT EXISTS (" +
+	column.HomeIdentity + `$2))
 	ORDER BY p.linked, p.created_at DESC, p.id DESC LIMIT 1 FOR KEY SHARE OF p)
 INSERT INTO sessions (` + column.SessionInsert + `)
-SELECT $1::bytea, id, $3::bigint, $4::bigint, $5::bigint, (SELECT id FROM upstream), $7::text, $8::bigint, $9::text, $10::text, $11::bigint
-FROM account WHERE EXISTS (SELECT 1 FROM upstream) OR $6 IS NULL AND NOT EXISTS (` + column.Home + "$2)"
+SELECT $1::bytea, id, $3::bigint, $4::bigint, $5::bigint, (SELECT id FROM home_session), $7::text, $8::bigint, $9::text, $10::text, $11::bigint
+FROM account WHERE EXISTS (SELECT 1 FROM home_session) OR $6 IS NULL AND NOT EXISTS (` + column.HomeIdentity + "$2)"
 
-const away = column.Home + "$1 AND NOT o.disabled AND ($2::text = '' OR o.password_hash = $2)" +
+const withoutHome = column.HomeIdentity + "$1 AND NOT o.disabled AND ($2::text = '' OR o.password_hash = $2)" +
 	" AND ($3::bigint IS NULL OR coalesce(o.stopped_at, 0) < $3)"
 
 // PutSession implements storage.Sessions.
@@ -38,11 +38,11 @@ func (s *Store) PutSession(ctx context.Context, se storage.Session, by storage.S
 		if err != nil || n > 0 {
 			return err
 		}
-		err = one(ctx, q, []any{new(int)}, away, se.UserID, by.PasswordHash, column.OptMillis(by.At))
+		err = one(ctx, q, []any{new(int)}, withoutHome, se.UserID, by.PasswordHash, column.OptMillis(by.At))
 		if err != nil || se.UpstreamID != "" {
 			return cmp.Or(err, storage.ErrNotFound)
 		}
-		return storage.ErrAway
+		return storage.ErrHomeProvider
 	})
 }
 

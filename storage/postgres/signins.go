@@ -9,6 +9,7 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/storage"
 	"github.com/mcp-authd/mcp-authd/storage/internal/column"
+	"github.com/mcp-authd/mcp-authd/storage/internal/verdict"
 )
 
 const selectSessions = "SELECT " + column.SessionColumns + " FROM sessions s WHERE s.user_id = $1 AND s.expires_at > $2 AND NOT " +
@@ -35,7 +36,7 @@ func scanSession(row pgx.CollectableRow) (storage.Session, error) {
 }
 
 // EndSignIn implements storage.UserSessions.
-func (s *Store) EndSignIn(ctx context.Context, id string, e storage.SignInEnd) error {
+func (s *Store) EndSignIn(ctx context.Context, id string, e storage.SessionEnding) error {
 	n, err := s.endSignIns(ctx, e, func(se storage.Session) bool { return se.ID() == id })
 	if err == nil && n == 0 {
 		return storage.ErrNotFound
@@ -44,14 +45,14 @@ func (s *Store) EndSignIn(ctx context.Context, id string, e storage.SignInEnd) e
 }
 
 // EndOtherSignIns implements storage.UserSessions.
-func (s *Store) EndOtherSignIns(ctx context.Context, keep storage.Hash, e storage.SignInEnd) (int, error) {
+func (s *Store) EndOtherSignIns(ctx context.Context, keep storage.Hash, e storage.SessionEnding) (int, error) {
 	return s.endSignIns(ctx, e, func(se storage.Session) bool { return se.Hash != keep })
 }
 
 // endSignIns ends the sessions of a user that end selects. They are locked in order, so that two
 // that end the same do not wait for each other.
 func (s *Store) endSignIns(
-	ctx context.Context, e storage.SignInEnd, end func(storage.Session) bool,
+	ctx context.Context, e storage.SessionEnding, end func(storage.Session) bool,
 ) (ended int, err error) {
 	err = s.tx(ctx, "end sign-ins", func(ctx context.Context, q querier) error {
 		all, err := each(ctx, q, scanSession, selectSessions+" ORDER BY s.hash", e.UserID, column.Millis(e.Now))
@@ -60,7 +61,7 @@ func (s *Store) endSignIns(
 		}
 		chosen := slices.DeleteFunc(all, func(se storage.Session) bool { return !end(se) })
 		for _, se := range chosen {
-			if err := e.Ends(se); err != nil {
+			if err := verdict.MayEnd(e, se); err != nil {
 				return err
 			}
 			if err := endSession(ctx, q, se.Hash, e.Now); err != nil {

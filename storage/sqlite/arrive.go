@@ -32,8 +32,8 @@ WHERE connector = ?1 AND subject = ?2 AND user_id = ?3`
 	onPredecessor = `upstream_id IN (SELECT id FROM upstreams
 	WHERE linked AND connector = ?2 AND subject = ?3 AND user_id = ?4 AND ended_at IS NULL)`
 
-	// beganElsewhere: the account began with another identity, which vouches for what begins with this one.
-	beganElsewhere = column.Home + "?1 AND (h.connector <> ?2 OR h.subject <> ?3)"
+	// beganElsewhere: the account began with another identity, on which rests what begins with this one.
+	beganElsewhere = column.HomeIdentity + "?1 AND (h.connector <> ?2 OR h.subject <> ?3)"
 
 	insertSession = "INSERT INTO sessions (" + column.SessionInsert + ") VALUES (?,?,?,?,?,?,?,?,?,?,?)"
 )
@@ -151,7 +151,7 @@ func begin(c *conn, a storage.Arrival, userID string) error {
 		return err
 	}
 	se.UpstreamID = ""
-	return changed(storage.ErrAway)(c.exec(putSession, append(column.SessionValues(se), "", nil)...))
+	return changed(storage.ErrHomeProvider)(c.exec(putSession, append(column.SessionValues(se), "", nil)...))
 }
 
 // replaceLinked ends the linked sessions that u follows. What rests on one with the same account at the

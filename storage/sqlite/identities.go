@@ -22,7 +22,7 @@ func (s *Store) Identities(ctx context.Context, userID string) (out []storage.Id
 }
 
 const untie = "DELETE FROM identities WHERE user_id = ?1 AND connector = ?5 AND subject = ?6 AND NOT EXISTS (" +
-	column.Home + "?1 AND h.connector = ?5 AND h.subject = ?6) AND (" + aPassword +
+	column.HomeIdentity + "?1 AND h.connector = ?5 AND h.subject = ?6) AND (" + aPassword +
 	" OR " + aProvider + " AND (connector <> ?5 OR subject <> ?6)) OR " + aPasskey + "))"
 
 // Unlink implements storage.Identities.

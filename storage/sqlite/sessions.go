@@ -9,20 +9,20 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage/internal/column"
 )
 
-const putSession = "WITH vouches AS (" + vouches + ") INSERT INTO sessions (" + column.SessionInsert + `)
-SELECT ?1, id, ?3, ?4, ?5, (SELECT id FROM vouches), ?7, ?8, ?9, ?10, ?11 FROM users
+const putSession = "WITH home_session AS (" + homeSession + ") INSERT INTO sessions (" + column.SessionInsert + `)
+SELECT ?1, id, ?3, ?4, ?5, (SELECT id FROM home_session), ?7, ?8, ?9, ?10, ?11 FROM users
 WHERE id = ?2 AND NOT disabled AND (?12 = '' OR password_hash = ?12) AND (?13 IS NULL OR coalesce(stopped_at, 0) < ?13)
-	AND (EXISTS (SELECT 1 FROM vouches) OR ?6 IS NULL AND NOT EXISTS (` + column.Home + "?2))"
+	AND (EXISTS (SELECT 1 FROM home_session) OR ?6 IS NULL AND NOT EXISTS (` + column.HomeIdentity + "?2))"
 
-// vouches is the session at a provider on which a session of the user ?2 rests: ?6 where it is named,
+// homeSession is the session at a provider on which a session of the user ?2 rests: ?6 where it is named,
 // of an account that began at a provider one there: of a sign-in rather than a linked one, which lives
 // until the next is linked.
-const vouches = `SELECT p.id FROM upstreams p WHERE p.user_id = ?2 AND p.ended_at IS NULL AND (?6 IS NULL OR p.id = ?6)
-	AND (EXISTS (` + column.Home + "?2 AND h.connector = p.connector AND h.subject = p.subject) OR ?6 IS NOT NULL AND NOT EXISTS (" +
-	column.Home + `?2))
+const homeSession = `SELECT p.id FROM upstreams p WHERE p.user_id = ?2 AND p.ended_at IS NULL AND (?6 IS NULL OR p.id = ?6)
+	AND (EXISTS (` + column.HomeIdentity + "?2 AND h.connector = p.connector AND h.subject = p.subject) OR ?6 IS NOT NULL AND NOT EXISTS (" +
+	column.HomeIdentity + `?2))
 ORDER BY p.linked, p.created_at DESC, p.id DESC LIMIT 1`
 
-const away = column.Home + "?1 AND NOT o.disabled AND (?2 = '' OR o.password_hash = ?2)" +
+const withoutHome = column.HomeIdentity + "?1 AND NOT o.disabled AND (?2 = '' OR o.password_hash = ?2)" +
 	" AND (?3 IS NULL OR coalesce(o.stopped_at, 0) < ?3)"
 
 // PutSession implements storage.Sessions.
@@ -32,11 +32,11 @@ func (s *Store) PutSession(ctx context.Context, se storage.Session, by storage.S
 		if err != nil || n > 0 {
 			return err
 		}
-		err = c.one([]any{new(int)}, away, se.UserID, by.PasswordHash, column.OptMillis(by.At))
+		err = c.one([]any{new(int)}, withoutHome, se.UserID, by.PasswordHash, column.OptMillis(by.At))
 		if err != nil || se.UpstreamID != "" {
 			return cmp.Or(err, storage.ErrNotFound)
 		}
-		return storage.ErrAway
+		return storage.ErrHomeProvider
 	})
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/storage"
 	"github.com/mcp-authd/mcp-authd/storage/internal/column"
+	"github.com/mcp-authd/mcp-authd/storage/internal/verdict"
 )
 
 const selectSessions = "SELECT " + column.SessionColumns + " FROM sessions s WHERE s.user_id = ? AND s.expires_at > ? AND NOT " +
@@ -31,7 +32,7 @@ func scanSession(row scanner) (storage.Session, error) {
 }
 
 // EndSignIn implements storage.UserSessions.
-func (s *Store) EndSignIn(ctx context.Context, id string, e storage.SignInEnd) error {
+func (s *Store) EndSignIn(ctx context.Context, id string, e storage.SessionEnding) error {
 	n, err := s.endSignIns(ctx, e, func(se storage.Session) bool { return se.ID() == id })
 	if err == nil && n == 0 {
 		return storage.ErrNotFound
@@ -40,13 +41,13 @@ func (s *Store) EndSignIn(ctx context.Context, id string, e storage.SignInEnd) e
 }
 
 // EndOtherSignIns implements storage.UserSessions.
-func (s *Store) EndOtherSignIns(ctx context.Context, keep storage.Hash, e storage.SignInEnd) (int, error) {
+func (s *Store) EndOtherSignIns(ctx context.Context, keep storage.Hash, e storage.SessionEnding) (int, error) {
 	return s.endSignIns(ctx, e, func(se storage.Session) bool { return se.Hash != keep })
 }
 
 // endSignIns ends the sessions of a user that end selects.
 func (s *Store) endSignIns(
-	ctx context.Context, e storage.SignInEnd, end func(storage.Session) bool,
+	ctx context.Context, e storage.SessionEnding, end func(storage.Session) bool,
 ) (ended int, err error) {
 	err = s.write(ctx, "end sign-ins", func(c *conn) error {
 		ended = 0
@@ -58,7 +59,7 @@ func (s *Store) endSignIns(
 			if !end(se) {
 				continue
 			}
-			if err := e.Ends(se); err != nil {
+			if err := verdict.MayEnd(e, se); err != nil {
 				return err
 			}
 			if err := endSession(c, se.Hash, e.Now); err != nil {

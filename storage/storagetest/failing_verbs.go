@@ -236,7 +236,7 @@ func (f *Failing) DueUpstreams(a0 context.Context, a1 time.Time, a2 int) (r0 []s
 }
 
 // EndOtherSignIns implements storage.Store.
-func (f *Failing) EndOtherSignIns(a0 context.Context, a1 storage.Hash, a2 storage.SignInEnd) (r0 int, err error) {
+func (f *Failing) EndOtherSignIns(a0 context.Context, a1 storage.Hash, a2 storage.SessionEnding) (r0 int, err error) {
 	err = f.call("EndOtherSignIns", func() (err error) {
 		r0, err = f.Store.EndOtherSignIns(a0, a1, a2)
 		return err
@@ -254,7 +254,7 @@ func (f *Failing) EndSession(a0 context.Context, a1 storage.Hash, a2 time.Time) 
 }
 
 // EndSignIn implements storage.Store.
-func (f *Failing) EndSignIn(a0 context.Context, a1 string, a2 storage.SignInEnd) (err error) {
+func (f *Failing) EndSignIn(a0 context.Context, a1 string, a2 storage.SessionEnding) (err error) {
 	err = f.call("EndSignIn", func() (err error) {
 		err = f.Store.EndSignIn(a0, a1, a2)
 		return err

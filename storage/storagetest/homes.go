@@ -40,13 +40,13 @@ func homes(t *testing.T, e *env) {
 		check(t, err)
 		restsOn(t, h, a.Upstream.ID)
 	})
-	t.Run("AS-219 without one that is live it is ErrAway, also with the right password", func(t *testing.T) {
+	t.Run("AS-219 without one that is live it is ErrHomeProvider, also with the right password", func(t *testing.T) {
 		a, u := e.arrived(t)
 		check(t, e.s.SetPassword(e.ctx, u.ID, "$hash", false, e.now))
 		e.arrive(t, e.link("other", u.ID))
 		e.end(t, storage.UpstreamKey{ID: a.Upstream.ID}, "revoked")
 		for hash, want := range map[string]error{
-			"": storage.ErrAway, "$hash": storage.ErrAway, "$another": storage.ErrNotFound,
+			"": storage.ErrHomeProvider, "$hash": storage.ErrHomeProvider, "$another": storage.ErrNotFound,
 		} {
 			h, err := begin(u.ID, hash)
 			wantErr(t, err, want)
@@ -74,7 +74,7 @@ func homes(t *testing.T, e *env) {
 		e.wantSession(t, b.Session.Hash, false)
 		b = e.again(b)
 		_, err = e.s.Arrive(e.ctx, b)
-		wantErr(t, err, storage.ErrAway)
+		wantErr(t, err, storage.ErrHomeProvider)
 		e.notStored(t, b)
 	})
 	t.Run("an account of the operator rests on a provider only where the person came from there", func(t *testing.T) {

@@ -19,7 +19,9 @@ func (e *env) begin(t testing.TB, p person, minutes int) storage.Session {
 	return se
 }
 
-func (e *env) endOf(p person) storage.SignInEnd { return storage.SignInEnd{UserID: p.ID, Now: e.now} }
+func (e *env) endOf(p person) storage.SessionEnding {
+	return storage.SessionEnding{UserID: p.ID, Now: e.now}
+}
 
 func (e *env) wantSession(t testing.TB, h storage.Hash, live bool) {
 	t.Helper()
@@ -107,10 +109,10 @@ func signIns(t *testing.T, e *env) {
 	t.Run("an ended sign-in ends the session at the provider that nothing else rests on", func(t *testing.T) {
 		for _, end := range []func(p, id string) error{
 			func(p, id string) error {
-				return e.s.EndSignIn(e.ctx, id, storage.SignInEnd{UserID: p, Now: e.now})
+				return e.s.EndSignIn(e.ctx, id, storage.SessionEnding{UserID: p, Now: e.now})
 			},
 			func(p, _ string) error {
-				_, err := e.s.EndOtherSignIns(e.ctx, randomHash(), storage.SignInEnd{UserID: p, Now: e.now})
+				_, err := e.s.EndOtherSignIns(e.ctx, randomHash(), storage.SessionEnding{UserID: p, Now: e.now})
 				return err
 			},
 		} {

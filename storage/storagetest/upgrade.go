@@ -65,7 +65,7 @@ func Upgrade(t *testing.T, exec func(query string, args ...any), open func() sto
 	if v.Session.Methods != nil || !v.Session.ProvedAt.Equal(now) || v.Session.Agent != "" {
 		t.Errorf("a session of before says nothing of its sign-in: got %+v", v.Session)
 	}
-	check(t, s.EndSignIn(ctx, v.Session.ID(), storage.SignInEnd{UserID: "usr_1", Now: now}))
+	check(t, s.EndSignIn(ctx, v.Session.ID(), storage.SessionEnding{UserID: "usr_1", Now: now}))
 	_, err = s.Visit(ctx, k)
 	wantErr(t, err, storage.ErrNotFound)
 	exec("INSERT INTO sessions (hash, user_id, auth_time, created_at, expires_at) VALUES (?, 'usr_1', ?, ?, ?)",

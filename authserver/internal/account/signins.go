@@ -48,8 +48,8 @@ func (a *Page) EndOthers(ctx context.Context, p Person) (Outcome, error) {
 // endBy says which sessions a session may end. One without a proof of the last minutes ends none that
 // has such a proof: a thief of a cookie could otherwise sign the person out after each sign-in
 // (PE-04).
-func (a *Page) endBy(v storage.Visit) storage.SignInEnd {
-	end := storage.SignInEnd{UserID: v.User.ID, Now: a.Now()}
+func (a *Page) endBy(v storage.Visit) storage.SessionEnding {
+	end := storage.SessionEnding{UserID: v.User.ID, Now: a.Now()}
 	if !entry.Fresh(v.Session, end.Now) {
 		end.ProvedBefore = end.Now.Add(-entry.FreshFor)
 	}

@@ -131,6 +131,20 @@ func (b *Browsers) LiveVisit(
 	return v, nil
 }
 
+// visitor returns the person who is signed in in a browser that asks for a page of theirs, or the step to
+// sign in and then on.
+func (b *Browsers) visitor(ctx context.Context, token storage.Hash, to Destination) (*storage.Visit, Step, error) {
+	v, err := b.LiveVisit(ctx, token, storage.VisitKey{})
+	if err != nil || v != nil {
+		return v, nil, err
+	}
+	return nil, b.login(ctx, token, to), nil
+}
+
+func (b *Browsers) login(ctx context.Context, token storage.Hash, to Destination) Step {
+	return Login{To: to, EndNotice: b.EndNotice(ctx, token)}
+}
+
 // ErrAnotherPerson refuses a form that was made for another person than the one who is signed in.
 var ErrAnotherPerson = oauth.NewError(oauth.AccessDenied,
 	"Another person is signed in in this browser, or you have been signed out. Sign in and start again.")

@@ -2,14 +2,15 @@
 // edge parses a form, calls this package, and writes the Step that it gets. Package flow has what a
 // person approves after that.
 //
-//	browser.go  the person who is signed in in a browser
-//	step.go     the steps, and where a person goes after them
-//	entry.go    a person signs in with a password, a passkey or a recovery code
-//	second.go   a second proof before a sign-in is complete
-//	prove.go    a new proof of a person who is signed in
-//	away.go     the provider at which an account began is asked
-//	enrol.go    what a person changes of their ways in
-//	remote.go   a browser that a person signs in from another device (PE-15)
+//	browser.go       the person who is signed in in a browser
+//	step.go          the steps, and where a person goes after them
+//	entry.go         a person signs in with a password, a passkey or a recovery code
+//	answer.go        what a person gives in a form, and whether it is right
+//	second.go        a second proof before a sign-in is complete
+//	prove.go         a new proof of a person who is signed in
+//	homeprovider.go  the provider at which an account began is asked
+//	waychanges.go    what a person changes of their ways in
+//	remote.go        a browser that a person signs in from another device (PE-15)
 package entry
 
 import (
@@ -29,9 +30,9 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// Entry signs people in here: with a password, a passkey or a recovery code, and with what has to
+// SignIns sign people in here: with a password, a passkey or a recovery code, and with what has to
 // follow it.
-type Entry struct {
+type SignIns struct {
 	Store    Store
 	Users    *users.Users
 	Ways     *ways.Ways
@@ -42,7 +43,7 @@ type Entry struct {
 	Now      func() time.Time
 }
 
-// Store is what Entry needs of the store.
+// Store is what SignIns need of the store.
 type Store interface {
 	User(ctx context.Context, id string) (storage.User, error)
 	PutSession(ctx context.Context, s storage.Session, by storage.SignInStart) error
@@ -71,17 +72,17 @@ type Proof struct {
 
 // Password signs a person in with a name and a password, or leads to what must follow.
 // users.ErrWrong and *users.ThrottledError say why not.
-func (e *Entry) Password(ctx context.Context, a Answer, to Destination, mint Mint) (Step, error) {
-	begun := e.Now().UnixMilli()
-	e.noteClient(ctx, to)
-	u, err := e.Users.Authenticate(ctx, a.Attempt)
+func (s *SignIns) Password(ctx context.Context, a Answer, to Destination, mint Mint) (Step, error) {
+	begun := s.Now().UnixMilli()
+	s.noteClient(ctx, to)
+	u, err := s.Users.Authenticate(ctx, a.Attempt)
 	if err != nil {
 		return nil, err
 	}
 	p := Proof{
 		UserID: u.ID, Methods: []string{ways.ByPassword}, Password: digest(u.PasswordHash), Begun: begun, To: to,
 	}
-	return e.enter(ctx, u, p, a, mint)
+	return s.complete(ctx, u, p, a, mint)
 }
 
 // PasskeyForm is what the form of a passkey carries along.
@@ -91,46 +92,46 @@ type PasskeyForm struct {
 }
 
 // Passkey signs in the person whose passkey has answered. The errors of package ways say why not.
-func (e *Entry) Passkey(ctx context.Context, f PasskeyForm, a Answer, mint Mint) (Step, error) {
-	begun := e.Now().UnixMilli()
-	e.noteClient(ctx, f.To)
-	by, err := e.Ways.FinishSignIn(ctx, a.Browser, ways.SignIn, a.credential(f.Sealed))
+func (s *SignIns) Passkey(ctx context.Context, f PasskeyForm, a Answer, mint Mint) (Step, error) {
+	begun := s.Now().UnixMilli()
+	s.noteClient(ctx, f.To)
+	by, err := s.Ways.FinishSignIn(ctx, a.Browser, ways.SignIn, a.credential(f.Sealed))
 	if err != nil {
 		return nil, err
 	}
 	p := Proof{UserID: by.User.ID, Methods: []string{ways.ByPasskey}, Begun: begun, To: f.To}
-	return e.enter(ctx, by.User, p, a, mint)
+	return s.complete(ctx, by.User, p, a, mint)
 }
 
 // Recovery signs in the person with a name and one of their recovery codes. An unknown name takes
 // the same way as a wrong code (PE-08).
-func (e *Entry) Recovery(ctx context.Context, a Answer, to Destination, mint Mint) (Step, error) {
-	begun := e.Now().UnixMilli()
-	e.noteClient(ctx, to)
-	u, err := e.recover(ctx, a)
+func (s *SignIns) Recovery(ctx context.Context, a Answer, to Destination, mint Mint) (Step, error) {
+	begun := s.Now().UnixMilli()
+	s.noteClient(ctx, to)
+	u, err := s.recover(ctx, a)
 	if err != nil {
 		return nil, err
 	}
 	p := Proof{UserID: u.ID, Methods: []string{ways.ByRecovery}, Begun: begun, To: to}
-	return e.enter(ctx, u, p, a, mint)
+	return s.complete(ctx, u, p, a, mint)
 }
 
-func (e *Entry) recover(ctx context.Context, a Answer) (storage.User, error) {
-	u, err := e.Ways.SpendRecoveryCode(ctx, a.Attempt, a.Recovery)
+func (s *SignIns) recover(ctx context.Context, a Answer) (storage.User, error) {
+	u, err := s.Ways.SpendRecoveryCode(ctx, a.Attempt, a.Recovery)
 	if err == nil {
-		e.Notices.Tell(ctx, u.ID, notice.Change{Kind: notice.RecoveryUsed})
+		s.Notices.Tell(ctx, u.ID, notice.Change{Kind: notice.RecoveryUsed})
 	}
 	return u, err
 }
 
-// enter begins the session of a person who has proved enough, or asks for the rest.
-func (e *Entry) enter(ctx context.Context, u storage.User, p Proof, a Answer, mint Mint) (Step, error) {
-	need, err := e.Ways.Needs(ctx, u, p.Methods)
+// complete begins the session of a person who has proved enough, or asks for the rest.
+func (s *SignIns) complete(ctx context.Context, u storage.User, p Proof, a Answer, mint Mint) (Step, error) {
+	need, err := s.Ways.Needs(ctx, u, p.Methods)
 	if err != nil {
 		return nil, refusal.Unavailable(err)
 	}
 	if need.Missing && !need.Enrol {
-		return e.second(ctx, u, p, need, a.Browser)
+		return s.second(ctx, u, p, need, a.Browser)
 	}
 	by := storage.SignInStart{At: time.UnixMilli(p.Begun)}
 	if p.Password != "" {
@@ -139,25 +140,25 @@ func (e *Entry) enter(ctx context.Context, u storage.User, p Proof, a Answer, mi
 		}
 		by.PasswordHash = u.PasswordHash
 	}
-	s := mint(u, p.Methods)
-	if s.UpstreamID, err = e.follows(ctx, p); err != nil {
+	se := mint(u, p.Methods)
+	if se.UpstreamID, err = s.follows(ctx, p); err != nil {
 		return nil, err
 	}
-	switch err := e.Store.PutSession(ctx, s, by); {
+	switch err := s.Store.PutSession(ctx, se, by); {
 	case errors.Is(err, storage.ErrNotFound) && len(p.Methods) > 1: // see below; what was typed is right
 		return nil, ErrLate
 	case errors.Is(err, storage.ErrNotFound): // disabled, stopped, or the password was changed in between
 		return nil, users.ErrWrong
 	case err != nil:
-		return nil, e.away(ctx, u, err)
+		return nil, s.recordHomeError(ctx, u, err)
 	}
-	if err := e.vouched(ctx, u, s.Hash); err != nil {
+	if err := s.askHomeProvider(ctx, u, se.Hash); err != nil {
 		return nil, err
 	}
-	e.Users.SignedIn(ctx, u, a.Attempt.Network, p.Methods)
+	s.Users.SignedIn(ctx, u, a.Attempt.Network, p.Methods)
 	switch {
 	case p.Old != nil:
-		err = e.Store.EndSession(ctx, *p.Old, e.Now())
+		err = s.Store.EndSession(ctx, *p.Old, s.Now())
 	case need.Enrol: // before anything else
 		return StepUp{p.To}, nil
 	}
@@ -165,11 +166,11 @@ func (e *Entry) enter(ctx context.Context, u storage.User, p Proof, a Answer, mi
 }
 
 // follows returns the session at a provider on which the session rests that the new one follows.
-func (e *Entry) follows(ctx context.Context, p Proof) (upstream string, err error) {
+func (s *SignIns) follows(ctx context.Context, p Proof) (upstream string, err error) {
 	if p.Old == nil {
 		return "", nil
 	}
-	v, err := e.Browsers.LiveVisit(ctx, *p.Old, storage.VisitKey{})
+	v, err := s.Browsers.LiveVisit(ctx, *p.Old, storage.VisitKey{})
 	switch {
 	case err != nil:
 		return "", err
@@ -185,24 +186,24 @@ func digest(passwordHash string) string {
 }
 
 // noteClient has the log say which application a person signs in for.
-func (e *Entry) noteClient(ctx context.Context, to Destination) {
+func (s *SignIns) noteClient(ctx context.Context, to Destination) {
 	id := to.Query.Values().Get("client_id")
 	if id == "" {
 		return
 	}
 	audit.Note(ctx, slog.String("client_id", id))
-	if c, err := e.Clients.Find(ctx, id); err == nil {
+	if c, err := s.Clients.Find(ctx, id); err == nil {
 		audit.Note(ctx, audit.Client(c))
 	}
 }
 
 // endsAt is where the answer to the client goes for which a person signs in, as far as that can be told.
-func (e *Entry) endsAt(ctx context.Context, to Destination) string {
+func (s *SignIns) endsAt(ctx context.Context, to Destination) string {
 	request := to.Query.Values()
 	if sent := request.Get("redirect_uri"); sent != "" || to.Query == "" {
 		return sent
 	}
-	if c, err := e.Clients.Find(ctx, request.Get("client_id")); err == nil && len(c.RedirectURIs) == 1 {
+	if c, err := s.Clients.Find(ctx, request.Get("client_id")); err == nil && len(c.RedirectURIs) == 1 {
 		return c.RedirectURIs[0]
 	}
 	return ""

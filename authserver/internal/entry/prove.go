@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
+	"github.com/mcp-authd/mcp-authd/delegation"
 	"github.com/mcp-authd/mcp-authd/internal/ways"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/storage"
@@ -33,23 +34,20 @@ type Prove struct {
 	Username      string
 	Password, App bool
 	Options       []byte // for a passkey; nil: the person has none that works here
-	// AskAnew: the provider has said before when it had a proof, so it has to say so again.
-	AskAnew bool
+	// Reauth is what a provider has to do for a proof.
+	Reauth delegation.Reauthentication
 }
 
 func (Prove) step() {}
 
 // Ask shows how the person who is signed in in the browser can prove again who they are. A person who
 // is not signed in signs in, which is a proof.
-func (e *Entry) Ask(ctx context.Context, token storage.Hash, to Destination, browser string) (Step, error) {
-	v, err := e.Browsers.LiveVisit(ctx, token, storage.VisitKey{})
-	switch {
-	case err != nil:
-		return nil, err
-	case v == nil:
-		return Login{To: to, EndNotice: e.Browsers.EndNotice(ctx, token)}, nil
+func (s *SignIns) Ask(ctx context.Context, token storage.Hash, to Destination, browser string) (Step, error) {
+	v, login, err := s.Browsers.visitor(ctx, token, to)
+	if v == nil {
+		return login, err
 	}
-	has, err := e.Ways.Factors(ctx, v.User.ID)
+	has, err := s.Ways.Factors(ctx, v.User.ID)
 	if err != nil {
 		return nil, refusal.Unavailable(err)
 	}
@@ -58,10 +56,10 @@ func (e *Entry) Ask(ctx context.Context, token storage.Hash, to Destination, bro
 		Username: v.User.Name,
 		Password: has.Password,
 		App:      has.Apps > 0 && len(v.Session.Methods) > 0, // it stands beside what they have given before
-		AskAnew:  !v.Session.ProvedAt.IsZero() && !v.Session.AuthTime.IsZero(),
+		Reauth:   reauthOf(v.Session),
 	}
 	if has.Passkeys > 0 {
-		c, err := e.Ways.BeginSignIn(ctx, browser, ways.Ask{Purpose: ways.Proof, UserID: v.User.ID})
+		c, err := s.Ways.BeginSignIn(ctx, browser, ways.Ask{Purpose: ways.Proof, UserID: v.User.ID})
 		if err != nil {
 			return nil, refusal.Unavailable(err)
 		}
@@ -70,15 +68,24 @@ func (e *Entry) Ask(ctx context.Context, token storage.Hash, to Destination, bro
 	return step, nil
 }
 
+// reauthOf is what a provider has to do for a proof of the person of a session. One that has said before
+// when it had a proof has to say so again.
+func reauthOf(s storage.Session) delegation.Reauthentication {
+	if !s.ProvedAt.IsZero() && !s.AuthTime.IsZero() {
+		return delegation.ReauthProved
+	}
+	return delegation.ReauthAsked
+}
+
 // Prove carries out a proof: the browser gets a session that is as good as a new sign-in, so that
 // a thief who has the cookie of the old one gains nothing by it.
-func (e *Entry) Prove(ctx context.Context, f ProveForm, a Answer, token storage.Hash, mint Mint) (Step, error) {
-	begun := e.Now().UnixMilli()
-	v, err := e.Browsers.VisitOf(ctx, token, f.UserID)
+func (s *SignIns) Prove(ctx context.Context, f ProveForm, a Answer, token storage.Hash, mint Mint) (Step, error) {
+	begun := s.Now().UnixMilli()
+	v, err := s.Browsers.VisitOf(ctx, token, f.UserID)
 	if err != nil {
 		return nil, err
 	}
-	method, err := e.check(ctx, v.User, ways.Proof, f.Sealed, a)
+	method, err := s.check(ctx, v.User, ways.Proof, f.Sealed, a)
 	if err != nil {
 		return nil, err
 	}
@@ -91,7 +98,7 @@ func (e *Entry) Prove(ctx context.Context, f ProveForm, a Answer, token storage.
 			p.Methods = append(slices.Clone(p.Methods), method)
 		}
 	}
-	return e.enter(ctx, v.User, p, a, mint)
+	return s.complete(ctx, v.User, p, a, mint)
 }
 
 // ErrProve means that the person has to prove again who they are before a change.

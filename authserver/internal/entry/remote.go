@@ -175,22 +175,15 @@ func (s *RemoteSignIns) collect(
 // Look shows what waits under a code. It decides nothing, and looks nothing up for a person who has
 // not signed in.
 func (s *RemoteSignIns) Look(ctx context.Context, typed string, token storage.Hash, networks []string) (Step, error) {
-	v, err := s.Browsers.LiveVisit(ctx, token, storage.VisitKey{})
-	switch {
-	case err != nil:
-		return nil, err
-	case v == nil:
-		return s.signIn(ctx, typed, token), nil
+	v, login, err := s.Browsers.visitor(ctx, token, Destination{Device: typed})
+	if v == nil {
+		return login, err
 	}
 	found, err := s.Requests.Find(ctx, typed, device.Guesser{UserID: v.User.ID, Networks: networks})
 	if err != nil {
 		return again(typed, err)
 	}
 	return s.ask(ctx, device.Read(typed), found, v)
-}
-
-func (s *RemoteSignIns) signIn(ctx context.Context, code string, token storage.Hash) Step {
-	return Login{To: Destination{Device: code}, EndNotice: s.Browsers.EndNotice(ctx, token)}
 }
 
 // again has the person type the code again, if that is what an error means.
@@ -241,12 +234,10 @@ func (s *RemoteSignIns) missing(ctx context.Context, code string, v *storage.Vis
 func (s *RemoteSignIns) Decide(
 	ctx context.Context, form RemoteForm, verdict, number string, token storage.Hash,
 ) (Step, error) {
-	v, err := s.Browsers.LiveVisit(ctx, token, storage.VisitKey{})
+	v, login, err := s.Browsers.visitor(ctx, token, Destination{Device: form.Code})
 	switch {
-	case err != nil:
-		return nil, err
 	case v == nil:
-		return s.signIn(ctx, form.Code, token), nil
+		return login, err
 	case v.User.ID != form.UserID:
 		return nil, ErrAnotherPerson
 	}
@@ -296,7 +287,7 @@ func (s *RemoteSignIns) approve(
 	}
 	switch err := s.Requests.Approve(ctx, form.Secret, v.Session.Hash); {
 	case errors.Is(err, device.ErrSignedOut):
-		return s.signIn(ctx, form.Code, v.Session.Hash), nil
+		return s.Browsers.login(ctx, v.Session.Hash, Destination{Device: form.Code}), nil
 	case err != nil:
 		return again(form.Code, err)
 	}

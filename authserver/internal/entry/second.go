@@ -8,7 +8,6 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
-	"github.com/mcp-authd/mcp-authd/internal/users"
 	"github.com/mcp-authd/mcp-authd/internal/ways"
 	"github.com/mcp-authd/mcp-authd/storage"
 )
@@ -50,15 +49,12 @@ func (StepUp) step()       {}
 func (EnrolFirst) step()   {}
 
 // More is what a person who is signed in has to prove before they go on.
-func (e *Entry) More(ctx context.Context, token storage.Hash, to Destination, browser string) (Step, error) {
-	v, err := e.Browsers.LiveVisit(ctx, token, storage.VisitKey{})
-	switch {
-	case err != nil:
-		return nil, err
-	case v == nil:
-		return Login{To: to, EndNotice: e.Browsers.EndNotice(ctx, token)}, nil
+func (s *SignIns) More(ctx context.Context, token storage.Hash, to Destination, browser string) (Step, error) {
+	v, login, err := s.Browsers.visitor(ctx, token, to)
+	if v == nil {
+		return login, err
 	}
-	need, err := e.Ways.Owes(ctx, v.User, v.Session.Methods)
+	need, err := s.Ways.Owes(ctx, v.User, v.Session.Methods)
 	switch {
 	case err != nil:
 		return nil, refusal.Unavailable(err)
@@ -68,27 +64,27 @@ func (e *Entry) More(ctx context.Context, token storage.Hash, to Destination, br
 		return EnrolFirst{to}, nil
 	}
 	p := Proof{UserID: v.User.ID, Methods: v.Session.Methods, Old: &token, To: to}
-	return e.second(ctx, v.User, p, need, browser)
+	return s.second(ctx, v.User, p, need, browser)
 }
 
 // second is the page for what is missing.
-func (e *Entry) second(
+func (s *SignIns) second(
 	ctx context.Context, u storage.User, p Proof, need ways.Need, browser string,
 ) (Step, error) {
 	if p.Begun == 0 { // it follows a session
-		p.Begun = e.Now().UnixMilli()
+		p.Begun = s.Now().UnixMilli()
 	}
-	f := Unfinished{Proof: p, ID: secrets.ID("2nd_"), Until: e.Now().Add(secondTTL).Unix()}
-	return e.offer(ctx, SecondFactor{Form: f, Username: u.Name, Possible: need.Possible}, browser)
+	f := Unfinished{Proof: p, ID: secrets.ID("2nd_"), Until: s.Now().Add(secondTTL).Unix()}
+	return s.offer(ctx, SecondFactor{Form: f, Username: u.Name, Possible: need.Possible}, browser)
 }
 
 // offer adds where the form may end, and the options for a passkey.
-func (e *Entry) offer(ctx context.Context, step SecondFactor, browser string) (Step, error) {
-	step.RedirectURI = e.endsAt(ctx, step.Form.To)
+func (s *SignIns) offer(ctx context.Context, step SecondFactor, browser string) (Step, error) {
+	step.RedirectURI = s.endsAt(ctx, step.Form.To)
 	if !slices.Contains(step.Possible, ways.ByPasskey) {
 		return step, nil
 	}
-	c, err := e.Ways.BeginSignIn(ctx, browser, ways.Ask{Purpose: ways.Second, UserID: step.Form.UserID})
+	c, err := s.Ways.BeginSignIn(ctx, browser, ways.Ask{Purpose: ways.Second, UserID: step.Form.UserID})
 	if err != nil {
 		return nil, refusal.Unavailable(err)
 	}
@@ -96,38 +92,20 @@ func (e *Entry) offer(ctx context.Context, step SecondFactor, browser string) (S
 	return step, nil
 }
 
-// Answer is what a person has given: a code of their app, a recovery code, the answer of a passkey or
-// a password.
-type Answer struct {
-	Code, Recovery string
-	Credential     []byte
-	Browser        string        // its mark
-	Attempt        users.Attempt // with the password
-}
-
-// Given reports whether there is anything at all.
-func (a Answer) Given() bool {
-	return a.Code != "" || a.Recovery != "" || len(a.Credential) > 0 || a.Attempt.Password != ""
-}
-
-func (a Answer) credential(sealed string) ways.Answer {
-	return ways.Answer{Sealed: sealed, Response: a.Credential}
-}
-
 // ErrLate means that an unfinished sign-in is too old or was completed already.
 var ErrLate = errors.New("entry: the sign-in is finished or took too long")
 
 // Second completes an unfinished sign-in.
-func (e *Entry) Second(ctx context.Context, f Unfinished, a Answer, mint Mint) (Step, error) {
-	u, err := e.unfinished(ctx, f)
+func (s *SignIns) Second(ctx context.Context, f Unfinished, a Answer, mint Mint) (Step, error) {
+	u, err := s.personOf(ctx, f)
 	if err != nil {
 		return nil, err
 	}
-	method, err := e.check(ctx, u, ways.Second, f.Sealed, a)
+	method, err := s.check(ctx, u, ways.Second, f.Sealed, a)
 	if err != nil {
 		return nil, err
 	}
-	switch err := e.Store.Spend(ctx, purposeSecond, f.ID, time.Unix(f.Until, 0)); {
+	switch err := s.Store.Spend(ctx, purposeSecond, f.ID, time.Unix(f.Until, 0)); {
 	case errors.Is(err, storage.ErrSpent):
 		return nil, ErrLate
 	case err != nil:
@@ -136,29 +114,29 @@ func (e *Entry) Second(ctx context.Context, f Unfinished, a Answer, mint Mint) (
 	if f.Methods = append(f.Methods, method); method == ways.ByPassword {
 		f.Password = digest(u.PasswordHash)
 	}
-	return e.enter(ctx, u, f.Proof, a, mint)
+	return s.complete(ctx, u, f.Proof, a, mint)
 }
 
 // Again is the page for a person whose second proof was not accepted: the form stays good, with a
 // challenge of its own.
-func (e *Entry) Again(ctx context.Context, f Unfinished, browser string) (Step, error) {
-	u, err := e.unfinished(ctx, f)
+func (s *SignIns) Again(ctx context.Context, f Unfinished, browser string) (Step, error) {
+	u, err := s.personOf(ctx, f)
 	if err != nil {
 		return nil, err
 	}
-	need, err := e.Ways.Needs(ctx, u, f.Methods)
+	need, err := s.Ways.Needs(ctx, u, f.Methods)
 	if err != nil {
 		return nil, refusal.Unavailable(err)
 	}
-	return e.offer(ctx, SecondFactor{Form: f, Username: u.Name, Possible: need.Possible}, browser)
+	return s.offer(ctx, SecondFactor{Form: f, Username: u.Name, Possible: need.Possible}, browser)
 }
 
-// unfinished is the person of an unfinished sign-in, as long as it may be completed.
-func (e *Entry) unfinished(ctx context.Context, f Unfinished) (storage.User, error) {
-	if f.Until <= e.Now().Unix() {
+// personOf returns the person of an unfinished sign-in, as long as it may be completed.
+func (s *SignIns) personOf(ctx context.Context, f Unfinished) (storage.User, error) {
+	if f.Until <= s.Now().Unix() {
 		return storage.User{}, ErrLate
 	}
-	u, err := e.Store.User(ctx, f.UserID)
+	u, err := s.Store.User(ctx, f.UserID)
 	switch {
 	case errors.Is(err, storage.ErrNotFound) || err == nil && u.Disabled:
 		return u, ErrLate
@@ -166,25 +144,4 @@ func (e *Entry) unfinished(ctx context.Context, f Unfinished) (storage.User, err
 		return u, refusal.Unavailable(err)
 	}
 	return u, nil
-}
-
-// check looks at an answer of a person, and says which method it is.
-func (e *Entry) check(
-	ctx context.Context, u storage.User, p ways.Purpose, sealed string, a Answer,
-) (method string, err error) {
-	a.Attempt.Name = u.Name
-	switch {
-	case len(a.Credential) > 0:
-		_, err = e.Ways.FinishSignIn(ctx, a.Browser, p, a.credential(sealed)) // asked of this person
-		return ways.ByPasskey, err
-	case a.Recovery != "" && p == ways.Second:
-		_, err = e.recover(ctx, a)
-		return ways.ByRecovery, err
-	case a.Attempt.Password != "" && !e.Ways.Admission().Passwords:
-		return "", users.ErrWrong
-	case a.Attempt.Password != "":
-		_, err = e.Users.Authenticate(ctx, a.Attempt)
-		return ways.ByPassword, err
-	}
-	return ways.ByApp, e.Ways.CheckApp(ctx, u, a.Attempt, a.Code)
 }

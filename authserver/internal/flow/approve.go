@@ -168,7 +168,7 @@ func (f *Flow) approved(ctx context.Context, x Examined, yes answer, by Approver
 		case x.Visit == nil:
 			return f.next(ctx, x, by.Session)
 		case x.Owes:
-			return Enter{entry.StepUp{To: entry.Destination{Query: yes.again}}}
+			return SignInStep{entry.StepUp{To: entry.Destination{Query: yes.again}}}
 		case !f.covers(yes.shown, x.Request):
 			return f.ask(ctx, yes.again, by.Session)
 		}

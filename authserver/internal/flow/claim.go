@@ -68,7 +68,7 @@ func (s *ProviderSignIns) Claim(ctx context.Context, c ClaimForm, verdict string
 		if c.Connect != "" {
 			return s.connected(ctx, c.Connect, true)
 		}
-		return Enter{entry.Continue{}}
+		return SignInStep{entry.Continue{}}
 	}
 	return incomplete
 }

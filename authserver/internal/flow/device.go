@@ -73,7 +73,9 @@ func (d *Devices) Look(ctx context.Context, typed string, token storage.Hash, ne
 }
 
 func (d *Devices) signIn(ctx context.Context, code string, token storage.Hash) Step {
-	return Enter{entry.Login{To: entry.Destination{Device: code}, EndNotice: d.Flow.Browsers.EndNotice(ctx, token)}}
+	return SignInStep{entry.Login{
+		To: entry.Destination{Device: code}, EndNotice: d.Flow.Browsers.EndNotice(ctx, token),
+	}}
 }
 
 func notFound(code string, err error) Step {
@@ -122,7 +124,7 @@ func (d *Devices) examine(ctx context.Context, code string, found storage.Device
 		return r, Fail{Client: client, Err: x.Err}
 	case Valid:
 		if x.Owes {
-			return r, Enter{entry.StepUp{To: entry.Destination{Device: code}}}
+			return r, SignInStep{entry.StepUp{To: entry.Destination{Device: code}}}
 		}
 		if x.Visit == nil { // the session at the provider has ended meanwhile
 			return r, d.signIn(ctx, code, storage.Hash{})

@@ -32,7 +32,7 @@ func (s *ProviderSignIns) Open(ctx context.Context, sealed string, token storage
 		return nil, err
 	case v == nil:
 		notice := s.Flow.Browsers.EndNotice(ctx, token)
-		return Enter{entry.Login{To: entry.Destination{Connect: sealed}, EndNotice: notice}}, nil
+		return SignInStep{entry.Login{To: entry.Destination{Connect: sealed}, EndNotice: notice}}, nil
 	case v.User.ID != r.UserID:
 		s.recordNotYours(ctx, r, v)
 		return NotYours{}, nil

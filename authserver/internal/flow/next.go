@@ -46,7 +46,7 @@ func nextValid(x Valid, now time.Time) Step {
 	case x.Owes && silent:
 		return refuse(r.Identified, x.Visit, oauth.NewError(oauth.LoginRequired, "The person has to prove more."))
 	case x.Owes:
-		return Enter{entry.StepUp{To: entry.Destination{Query: r.Query}}}
+		return SignInStep{entry.StepUp{To: entry.Destination{Query: r.Query}}}
 	case mustConsent(r, x.Visit) && silent:
 		return refuse(r.Identified, x.Visit,
 			oauth.NewError(oauth.ConsentRequired, "The person has not consented to this request."))
@@ -66,7 +66,7 @@ func signIn(x Valid) Step {
 	if r.Provider != "" {
 		return AskBeforeProvider{Request: r, EndNotice: x.EndNotice}
 	}
-	return Enter{entry.Login{
+	return SignInStep{entry.Login{
 		To:          entry.Destination{Query: r.Query},
 		Client:      r.Client,
 		Resource:    r.Resource.Resource,
@@ -86,7 +86,7 @@ func signInUnread(x Unread) Step {
 	if x.Provider != "" {
 		return AskBeforeReading{x}
 	}
-	return Enter{entry.Login{
+	return SignInStep{entry.Login{
 		To:          entry.Destination{Query: x.Query},
 		Client:      x.Client,
 		Resource:    x.Resource,

@@ -62,17 +62,18 @@ func TestNext(t *testing.T) {
 		want Step // of this type
 		code oauth.Code
 	}{
-		{"AS-39 no person signed in", request("mcp"), nil, Enter{entry.Login{}}, ""},
+		{"AS-39 no person signed in", request("mcp"), nil, SignInStep{entry.Login{}}, ""},
 		{"AS-70 signed in, never asked", request("mcp"), visit(nil, 0), AskConsent{}, ""},
 		{"AS-74 consented", request("mcp"), visit(oauth.Scopes{"mcp"}, time.Hour), issue{}, ""},
 		{"AS-70 a resource without scopes, never asked", plain, visit(nil, 0), AskConsent{}, ""},
 		{"AS-74 a resource without scopes, consented", plain, visit(oauth.Scopes{}, 0), issue{}, ""},
 		{"OIDC 3.1.2.1 max_age=0 asks for a sign-in, however recent the last", fresh,
-			visit(oauth.Scopes{"mcp"}, time.Second), Enter{entry.Login{}}, ""},
+			visit(oauth.Scopes{"mcp"}, time.Second), SignInStep{entry.Login{}}, ""},
 		{"M2 RFC 8252 8.6: a public client of the operator on loopback could be anybody", operated,
 			visit(oauth.Scopes{"mcp"}, 0), AskConsent{}, ""},
 		{"AS-114 more scopes ask again", request("mcp write"), visit(oauth.Scopes{"mcp"}, 0), AskConsent{}, ""},
-		{"OIDC 3.1.2.1 prompt=login", request("mcp", "login"), visit(oauth.Scopes{"mcp"}, 0), Enter{entry.Login{}}, ""},
+		{"OIDC 3.1.2.1 prompt=login", request("mcp", "login"), visit(oauth.Scopes{"mcp"}, 0),
+			SignInStep{entry.Login{}}, ""},
 		{"OIDC 3.1.2.1 prompt=consent", request("mcp", "consent"), visit(oauth.Scopes{"mcp"}, 0), AskConsent{}, ""},
 		{"OIDC 3.1.2.1 prompt=select_account shows who is signed in", request("mcp", "select_account"),
 			visit(oauth.Scopes{"mcp"}, 0), ChooseAccount{}, ""},
@@ -84,9 +85,9 @@ func TestNext(t *testing.T) {
 		{"AS-239 an account was chosen for the alias", chosen, visit(nil, 0), AskConsent{}, ""},
 		{"AS-239 allowed at the alias before", atAlias(), visit(oauth.Scopes{"mcp"}, 0), issue{}, ""},
 		{"AS-239 not silently", atAlias("none"), visit(nil, 0), Stop{}, oauth.ConsentRequired},
-		{"OIDC 3.1.2.1 max_age passed", stale, visit(oauth.Scopes{"mcp"}, time.Hour), Enter{entry.Login{}}, ""},
+		{"OIDC 3.1.2.1 max_age passed", stale, visit(oauth.Scopes{"mcp"}, time.Hour), SignInStep{entry.Login{}}, ""},
 		{"PM5 OIDC 3.1.2.1 max_age of a session of unknown age", decades,
-			&storage.Visit{Consented: oauth.Scopes{"mcp"}}, Enter{entry.Login{}}, ""},
+			&storage.Visit{Consented: oauth.Scopes{"mcp"}}, SignInStep{entry.Login{}}, ""},
 		{"PM5 ... which counts without max_age", request("mcp"), &storage.Visit{Consented: oauth.Scopes{"mcp"}},
 			issue{}, ""},
 		{"OIDC 3.1.2.1 max_age kept", stale, visit(oauth.Scopes{"mcp"}, time.Second), issue{}, ""},
@@ -125,7 +126,7 @@ func TestNext(t *testing.T) {
 
 // kind is the type of a step: of Enter, that of where it leads.
 func kind(step Step) reflect.Type {
-	if enter, ok := step.(Enter); ok {
+	if enter, ok := step.(SignInStep); ok {
 		return reflect.TypeOf(enter.Step)
 	}
 	return reflect.TypeOf(step)

@@ -49,10 +49,9 @@ type ProviderForm struct {
 	Provider string             `json:"p"`
 	Purpose  delegation.Purpose `json:"e"`
 	UserID   string             `json:"u,omitempty"` // who was signed in, "" for no person
-	Anew     bool               `json:"n,omitempty"` // the person has to prove again who they are
-	// Again is as Anew, but a provider that does not say when it had the proof is believed.
-	Again   bool    `json:"g,omitempty"`
-	Payload Payload `json:"t"`
+	// Reauth says whether the person has to prove again who they are.
+	Reauth  delegation.Reauthentication `json:"n,omitempty"`
+	Payload Payload                     `json:"t"`
 }
 
 // Payload is what comes back with the browser: where it was going.
@@ -76,16 +75,16 @@ func (s *ProviderSignIns) Begin(ctx context.Context, p ProviderForm, token stora
 		}
 	}
 	p.Payload.Approved = nil
-	return s.begin(ctx, p, networks, delegation.Request{Fresh: p.Anew, Again: p.Again})
+	return s.begin(ctx, p, networks, delegation.Request{Reauth: p.Reauth})
 }
 
 // unproved is the step of a person who may not tie an account yet: to what err says is missing, and on.
 func unproved(to entry.Destination, err error) Step {
 	switch {
 	case errors.Is(err, entry.ErrProve):
-		return Enter{entry.Reprove{To: to}}
+		return SignInStep{entry.Reprove{To: to}}
 	case errors.Is(err, entry.ErrMore):
-		return Enter{entry.StepUp{To: to}}
+		return SignInStep{entry.StepUp{To: to}}
 	}
 	return Fail{Err: err}
 }
@@ -161,12 +160,15 @@ func (s *ProviderSignIns) recordDenied(ctx context.Context, c storage.Client, re
 func (s *ProviderSignIns) signIn(p ProviderForm, c storage.Client) delegation.Request {
 	query := p.Payload.Query
 	values, prompts := query.Values(), query.Prompts()
-	return delegation.Request{
+	r := delegation.Request{
 		ClientID:  c.ID,
 		LoginHint: values.Get("login_hint"),
-		Fresh:     values.Has("max_age") || slices.Contains(prompts, "login"),
 		Choose:    slices.Contains(prompts, "select_account"),
 	}
+	if values.Has("max_age") || slices.Contains(prompts, "login") {
+		r.Reauth = delegation.ReauthProved
+	}
+	return r
 }
 
 var errNotOffered = oauth.NewError(oauth.InvalidRequest, "This way to sign in is not offered any more.")

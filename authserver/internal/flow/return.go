@@ -116,11 +116,11 @@ func (s *ProviderSignIns) goOn(ctx context.Context, p Payload, result delegation
 	case result.Request.Purpose == delegation.PurposeExtend:
 		return s.connected(ctx, p.Connect, false)
 	case result.Request.Purpose == delegation.PurposeLink:
-		return Enter{entry.Continue{To: p.Destination}}
+		return SignInStep{entry.Continue{To: p.Destination}}
 	case p.Query == "" && s.owes(ctx, result.User, fresh):
-		return Enter{entry.StepUp{To: p.Destination}}
+		return SignInStep{entry.StepUp{To: p.Destination}}
 	case p.Query == "" || p.Approved == nil: // consent, if it is needed, comes now
-		return Enter{entry.Continue{To: p.Destination}}
+		return SignInStep{entry.Continue{To: p.Destination}}
 	}
 	return s.answer(ctx, p, result, fresh)
 }

@@ -14,9 +14,9 @@ import (
 // edge writes it.
 type Step interface{ step() }
 
-// Enter is the step of a person who has to sign in, or to prove more, before the request goes on,
+// SignInStep is the step of a person who has to sign in, or to prove more, before the request goes on,
 // and of one who has done so and goes on to where they were going.
-type Enter struct{ entry.Step }
+type SignInStep struct{ entry.Step }
 
 // ChooseAccount is the page on which a person who is signed in says as whom they answer.
 type ChooseAccount struct{ Request Request }
@@ -164,7 +164,7 @@ type BadLink struct{ Err error }
 // NotYours is the page for a person who opened another person's link.
 type NotYours struct{}
 
-func (Enter) step()                {}
+func (SignInStep) step()           {}
 func (ChooseAccount) step()        {}
 func (AskConsent) step()           {}
 func (AskBeforeProvider) step()    {}

@@ -13,14 +13,14 @@ const (
 	UpstreamColumns = "id, connector, subject, user_id, session_id, linked, sealed, scopes, version, created_at, checked_at, due_at, ended_at, end_reason"
 )
 
-// Home finds the identity h with which the account o of a user began, whose id is to follow. An earlier
+// HomeIdentity finds the identity h with which the account o of a user began, whose id is to follow. An earlier
 // version has stored both at one time, and nothing else about it.
-const Home = "SELECT 1 FROM identities h JOIN users o ON o.id = h.user_id WHERE (h.began OR h.began IS NULL AND h.created_at = o.created_at) AND o.id = "
+const HomeIdentity = "SELECT 1 FROM identities h JOIN users o ON o.id = h.user_id WHERE (h.began OR h.began IS NULL AND h.created_at = o.created_at) AND o.id = "
 
 // IsNeeded is the condition that u is the newest live session of a sign-in at the provider at which its
 // account began, and that its person has another way in: without u that way would not sign them in (see
 // Sessions.PutSession).
-const IsNeeded = "EXISTS (" + Home + `u.user_id AND h.connector = u.connector AND h.subject = u.subject
+const IsNeeded = "EXISTS (" + HomeIdentity + `u.user_id AND h.connector = u.connector AND h.subject = u.subject
 	AND (o.password_hash <> '' OR EXISTS (SELECT 1 FROM ways w WHERE w.user_id = o.id AND w.kind = 'passkey')
 		OR EXISTS (SELECT 1 FROM recovery_codes r WHERE r.user_id = o.id AND r.used_at IS NULL))
 	AND NOT EXISTS (SELECT 1 FROM upstreams n WHERE n.user_id = u.user_id AND NOT n.linked AND n.connector = u.connector
@@ -41,7 +41,7 @@ const CutOff = "cut-off"
 
 // IdentityRead are the columns of an identity i. Whether the account began with it follows from both.
 const IdentityRead = "i.connector, i.subject, i.user_id, i.label, i.created_at, i.last_used_at, EXISTS (" +
-	Home + "i.user_id AND h.connector = i.connector AND h.subject = i.subject)"
+	HomeIdentity + "i.user_id AND h.connector = i.connector AND h.subject = i.subject)"
 
 // IdentityRow reads IdentityRead.
 type IdentityRow struct {

@@ -13,17 +13,17 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// Enrolment changes the ways in of people.
-type Enrolment struct {
-	Store   EnrolmentStore
+// WayChanges are what people change of their ways in.
+type WayChanges struct {
+	Store   WayStore
 	Users   *users.Users
 	Ways    *ways.Ways
 	Notices *notice.Notifier
 	Now     func() time.Time
 }
 
-// EnrolmentStore is what Enrolment needs of the store.
-type EnrolmentStore interface {
+// WayStore is what WayChanges need of the store.
+type WayStore interface {
 	User(ctx context.Context, id string) (storage.User, error)
 	PutSession(ctx context.Context, s storage.Session, by storage.SignInStart) error
 }
@@ -45,79 +45,79 @@ const (
 	RecoveryWay = "recovery"
 )
 
-// Belongings are the ways in of a person, as the account page shows them.
-type Belongings struct {
+// EnrolledWays are the ways in of a person, as the account page shows them.
+type EnrolledWays struct {
 	Ways     []ways.Listed
 	Factors  storage.Factors
 	Accepted []ways.Accepted
 }
 
-// Belongings returns the ways in of a person.
-func (e *Enrolment) Belongings(ctx context.Context, userID string) (b Belongings, err error) {
-	if b.Ways, err = e.Ways.List(ctx, userID); err == nil {
-		b.Factors, err = e.Ways.Factors(ctx, userID)
+// Enrolled returns the ways in of a person.
+func (c *WayChanges) Enrolled(ctx context.Context, userID string) (out EnrolledWays, err error) {
+	if out.Ways, err = c.Ways.List(ctx, userID); err == nil {
+		out.Factors, err = c.Ways.Factors(ctx, userID)
 	}
 	if err == nil {
-		b.Accepted, err = e.Ways.Accepted(ctx, userID)
+		out.Accepted, err = c.Ways.Accepted(ctx, userID)
 	}
-	return b, refusal.Protocol(err)
+	return out, refusal.Protocol(err)
 }
 
 // AddPasskey adds the passkey that a browser has made, and reports whether to propose a second way
 // to the person, who has nothing else of that kind.
-func (e *Enrolment) AddPasskey(
+func (c *WayChanges) AddPasskey(
 	ctx context.Context, u storage.User, f WayForm, a Answer, name string,
 ) (w storage.Way, first bool, err error) {
-	return e.added(ctx, u)(e.Ways.FinishPasskey(ctx, a.Browser, u, name, a.credential(f.Sealed)))
+	return c.added(ctx, u)(c.Ways.FinishPasskey(ctx, a.Browser, u, name, a.credential(f.Sealed)))
 }
 
 // AddApp adds the app whose code is right.
-func (e *Enrolment) AddApp(
+func (c *WayChanges) AddApp(
 	ctx context.Context, u storage.User, f WayForm, a Answer, name string,
 ) (w storage.Way, first bool, err error) {
-	return e.added(ctx, u)(e.Ways.FinishApp(ctx, a.Browser, u, name, f.Sealed, a.Code))
+	return c.added(ctx, u)(c.Ways.FinishApp(ctx, a.Browser, u, name, f.Sealed, a.Code))
 }
 
 // added tells the person of a way that was added.
-func (e *Enrolment) added(ctx context.Context, u storage.User) func(storage.Way, error) (storage.Way, bool, error) {
+func (c *WayChanges) added(ctx context.Context, u storage.User) func(storage.Way, error) (storage.Way, bool, error) {
 	return func(w storage.Way, err error) (storage.Way, bool, error) {
 		if err != nil {
 			return w, false, err
 		}
-		e.Notices.Tell(ctx, u.ID, notice.Change{Kind: notice.WayAdded, Detail: w.Name})
-		has, err := e.Ways.Factors(ctx, u.ID)
+		c.Notices.Tell(ctx, u.ID, notice.Change{Kind: notice.WayAdded, Detail: w.Name})
+		has, err := c.Ways.Factors(ctx, u.ID)
 		return w, err == nil && has.Passkeys+has.Apps == 1 && has.RecoveryCodes == 0, nil
 	}
 }
 
 // NewCodes replaces the recovery codes of a person.
-func (e *Enrolment) NewCodes(ctx context.Context, u storage.User) ([]string, error) {
-	codes, err := e.Ways.NewRecoveryCodes(ctx, u.ID)
+func (c *WayChanges) NewCodes(ctx context.Context, u storage.User) ([]string, error) {
+	codes, err := c.Ways.NewRecoveryCodes(ctx, u.ID)
 	if err == nil {
-		e.Notices.Tell(ctx, u.ID, notice.Change{Kind: notice.RecoveryRenewed})
+		c.Notices.Tell(ctx, u.ID, notice.Change{Kind: notice.RecoveryRenewed})
 	}
 	return codes, err
 }
 
 // RenameWay gives a way another name, and tells both: by a name a person knows their ways.
-func (e *Enrolment) RenameWay(ctx context.Context, f WayForm, name string) error {
-	before, err := e.wayName(ctx, f.UserID, f.Way)
+func (c *WayChanges) RenameWay(ctx context.Context, f WayForm, name string) error {
+	before, err := c.wayName(ctx, f.UserID, f.Way)
 	if err == nil {
-		err = e.Ways.Rename(ctx, f.UserID, f.Way, name)
+		err = c.Ways.Rename(ctx, f.UserID, f.Way, name)
 	}
 	if err != nil {
 		return gone(err)
 	}
-	after, err := e.wayName(ctx, f.UserID, f.Way)
+	after, err := c.wayName(ctx, f.UserID, f.Way)
 	if err == nil && after != before {
-		e.Notices.Tell(ctx, f.UserID, notice.Change{Kind: notice.WayRenamed, Detail: before + " → " + after})
+		c.Notices.Tell(ctx, f.UserID, notice.Change{Kind: notice.WayRenamed, Detail: before + " → " + after})
 	}
 	return gone(err)
 }
 
 // wayName returns the name of a way. It returns storage.ErrNotFound when the person has no such way.
-func (e *Enrolment) wayName(ctx context.Context, userID, id string) (string, error) {
-	all, err := e.Ways.List(ctx, userID)
+func (c *WayChanges) wayName(ctx context.Context, userID, id string) (string, error) {
+	all, err := c.Ways.List(ctx, userID)
 	for _, w := range all {
 		if w.ID == id {
 			return w.Name, err
@@ -127,27 +127,27 @@ func (e *Enrolment) wayName(ctx context.Context, userID, id string) (string, err
 }
 
 // RemoveWay takes a way away: storage.ErrLast for the only one that lets the person in (PE-03).
-func (e *Enrolment) RemoveWay(ctx context.Context, u storage.User, f WayForm) error {
+func (c *WayChanges) RemoveWay(ctx context.Context, u storage.User, f WayForm) error {
 	var told notice.Change
 	var err error
 	switch f.Way {
 	case PasswordWay:
-		told.Kind, err = notice.PasswordRemoved, e.Ways.RemovePassword(ctx, u.ID)
+		told.Kind, err = notice.PasswordRemoved, c.Ways.RemovePassword(ctx, u.ID)
 	case RecoveryWay:
-		told.Kind, err = notice.RecoveryRemoved, e.Ways.RemoveRecoveryCodes(ctx, u.ID)
+		told.Kind, err = notice.RecoveryRemoved, c.Ways.RemoveRecoveryCodes(ctx, u.ID)
 	default:
 		told.Kind = notice.WayRemoved
-		told.Detail, err = e.removeWay(ctx, u, f.Way)
+		told.Detail, err = c.removeWay(ctx, u, f.Way)
 	}
 	if err == nil {
-		e.Notices.Tell(ctx, u.ID, told)
+		c.Notices.Tell(ctx, u.ID, told)
 	}
 	return gone(err)
 }
 
-func (e *Enrolment) removeWay(ctx context.Context, u storage.User, id string) (name string, err error) {
-	if name, err = e.wayName(ctx, u.ID, id); err == nil {
-		err = e.Ways.Remove(ctx, u.ID, id)
+func (c *WayChanges) removeWay(ctx context.Context, u storage.User, id string) (name string, err error) {
+	if name, err = c.wayName(ctx, u.ID, id); err == nil {
+		err = c.Ways.Remove(ctx, u.ID, id)
 	}
 	return name, err
 }
@@ -163,21 +163,21 @@ func gone(err error) error {
 // SetPassword gives a person another password. It ends all their sessions. The browser gets a new one
 // that proves no more than the earlier one did. Applications keep their access; the person can end it
 // one by one. ErrAnotherPerson: the password is set, and the person has been signed out.
-func (e *Enrolment) SetPassword(ctx context.Context, v storage.Visit, password string, mint Mint) error {
-	by := storage.SignInStart{At: e.Now()}
-	if err := e.Users.SetPassword(ctx, v.User.Name, password, true); err != nil {
+func (c *WayChanges) SetPassword(ctx context.Context, v storage.Visit, password string, mint Mint) error {
+	by := storage.SignInStart{At: c.Now()}
+	if err := c.Users.SetPassword(ctx, v.User.Name, password, true); err != nil {
 		return err
 	}
-	u, err := e.Store.User(ctx, v.User.ID)
+	u, err := c.Store.User(ctx, v.User.ID)
 	if err != nil {
 		return refusal.Unavailable(err)
 	}
 	s := mint(u, v.Session.Methods)
 	s.UpstreamID, s.AuthTime, s.ProvedAt = v.Session.UpstreamID, v.Session.AuthTime, v.Session.ProvedAt
 	by.PasswordHash = u.PasswordHash
-	err = e.Store.PutSession(ctx, s, by)
+	err = c.Store.PutSession(ctx, s, by)
 	if errors.Is(err, storage.ErrNotFound) { // what the session rests on has ended, or the person stopped it
 		return ErrAnotherPerson
 	}
-	return away(err)
+	return homeError(err)
 }

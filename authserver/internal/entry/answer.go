@@ -1,0 +1,48 @@
+package entry
+
+import (
+	"context"
+
+	"github.com/mcp-authd/mcp-authd/internal/users"
+	"github.com/mcp-authd/mcp-authd/internal/ways"
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// Answer is what a person has given: a code of their app, a recovery code, the answer of a passkey or
+// a password.
+type Answer struct {
+	Code, Recovery string
+	Credential     []byte
+	Browser        string        // its mark
+	Attempt        users.Attempt // with the password
+}
+
+// Given reports whether there is anything at all.
+func (a Answer) Given() bool {
+	return a.Code != "" || a.Recovery != "" || len(a.Credential) > 0 || a.Attempt.Password != ""
+}
+
+func (a Answer) credential(sealed string) ways.Answer {
+	return ways.Answer{Sealed: sealed, Response: a.Credential}
+}
+
+// check looks at an answer of a person, and says which method it is.
+func (s *SignIns) check(
+	ctx context.Context, u storage.User, p ways.Purpose, sealed string, a Answer,
+) (method string, err error) {
+	a.Attempt.Name = u.Name
+	switch {
+	case len(a.Credential) > 0:
+		_, err = s.Ways.FinishSignIn(ctx, a.Browser, p, a.credential(sealed)) // asked of this person
+		return ways.ByPasskey, err
+	case a.Recovery != "" && p == ways.Second:
+		_, err = s.recover(ctx, a)
+		return ways.ByRecovery, err
+	case a.Attempt.Password != "" && !s.Ways.Admission().Passwords:
+		return "", users.ErrWrong
+	case a.Attempt.Password != "":
+		_, err = s.Users.Authenticate(ctx, a.Attempt)
+		return ways.ByPassword, err
+	}
+	return ways.ByApp, s.Ways.CheckApp(ctx, u, a.Attempt, a.Code)
+}

@@ -1,0 +1,36 @@
+package authserver
+
+import (
+	"net/http"
+
+	"github.com/mcp-authd/mcp-authd/authserver/internal/entry"
+	"github.com/mcp-authd/mcp-authd/session"
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// newSession is a browser in which a person may be about to have a session.
+type newSession struct {
+	forms *pageForms
+	r     *http.Request
+	begun session.Minted
+	user  storage.User
+}
+
+// mint is an entry.Mint.
+func (x *newSession) mint(u storage.User, methods []string) storage.Session {
+	x.user, x.begun = u, x.forms.mint(x.r, u.ID, methods...)
+	return x.begun.Session
+}
+
+// signedIn goes on where the person was going who has signed in, or writes what comes before that.
+func (s *steps) signedIn(w http.ResponseWriter, r *http.Request, x *newSession, step entry.Step) {
+	switch step.(type) {
+	case entry.Continue, entry.StepUp: // the session has begun
+		if err := s.forms.hold(w, r, s.views.flow.Browsers, x.begun, x.user); err != nil {
+			s.errors.show(w, r, http.StatusServiceUnavailable, err)
+			return
+		}
+		s.forms.sessions.Remember(w, r, x.user.Name)
+	}
+	s.writeEntry(w, r, step)
+}
