@@ -66,6 +66,11 @@ type LinkStops interface {
 	StopLinks(ctx context.Context, userID string, now time.Time) (int, error)
 	// RecoveryLink returns the link of LinkRecover of a user that may still be used. ErrNotFound.
 	RecoveryLink(ctx context.Context, userID string, now time.Time) (OneTimeLink, error)
+	// StopInvitation ends the invitation of a name. ErrNotFound.
+	StopInvitation(ctx context.Context, name string, now time.Time) error
+	// OpenLinks returns up to limit links that may still be used, now or later, with a hash greater than
+	// after, by hash.
+	OpenLinks(ctx context.Context, after Hash, limit int, now time.Time) ([]OneTimeLink, error)
 }
 
 // Recovery is the use of a link to get back into an account.

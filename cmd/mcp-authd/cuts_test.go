@@ -171,7 +171,10 @@ func TestRevokingMany(t *testing.T) {
 	if live, marked := liveOf(t, s, "hosted"); live != 0 || marked != n {
 		t.Errorf("%d grants of the client are live and %d marked", live, marked)
 	}
-	command(t, t.Context(), nil, exitOK, "grant", "revoke", "--provider", "acme", "--data", dir)
+	_, stderr := command(t, t.Context(), nil, exitFailure, "grant", "revoke", "--provider", "acme", "--data", dir)
+	if !strings.Contains(stderr, `there is no provider "acme"`) {
+		t.Errorf("a provider that is not there: %s", stderr)
+	}
 	if live, _ := liveOf(t, s, "other"); live != n {
 		t.Errorf("%d grants of another client are live", live)
 	}
@@ -180,7 +183,7 @@ func TestRevokingMany(t *testing.T) {
 		!strings.Contains(stdout, "at least 1000 grants") {
 		t.Errorf("%d grants are live and %d marked: %s", live, marked, stdout)
 	}
-	_, stderr := command(t, t.Context(), nil, exitFailure, "grant", "revoke", "--all", "--data", dir)
+	_, stderr = command(t, t.Context(), nil, exitFailure, "grant", "revoke", "--all", "--data", dir)
 	if !strings.Contains(stderr, "no live grant") {
 		t.Errorf("nothing is left: %s", stderr)
 	}

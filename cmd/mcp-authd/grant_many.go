@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -52,6 +54,9 @@ func (m *manyGrants) check(ids int) error {
 func (m *manyGrants) end(ctx context.Context, s std, a *app, asJSON bool) error {
 	sel, err := m.find(ctx, a)
 	if err != nil {
+		return err
+	}
+	if err := a.knowsProvider(ctx, m.provider); err != nil {
 		return err
 	}
 	sel.Connector, sel.All = m.provider, m.all
@@ -103,4 +108,35 @@ func (m *manyGrants) meant(
 		err = errors.New("there is no live grant of that kind; see: mcp-authd grant list")
 	}
 	return some, "This ends " + some.ofPeople() + ".", err
+}
+
+// knowsProvider is an error when a provider is neither configured nor has a session of a person, as one
+// that was removed may have.
+func (a *app) knowsProvider(ctx context.Context, id string) error {
+	known := a.config.ProviderIDs()
+	if id == "" || slices.Contains(known, id) {
+		return nil
+	}
+	sessions, err := pages(func(after string) ([]storage.Upstream, string, error) {
+		page, err := a.store.ListUpstreams(ctx, after, pageSize)
+		if len(page) > 0 {
+			after = page[len(page)-1].ID
+		}
+		return page, after, err
+	})
+	if err != nil {
+		return err
+	}
+	known = slices.Clone(known)
+	for _, u := range sessions {
+		if u.Connector == id {
+			return nil
+		}
+		known = append(known, u.Connector)
+	}
+	slices.Sort(known)
+	if known = slices.Compact(known); len(known) == 0 {
+		return fmt.Errorf("there is no provider %q, and no other one", id)
+	}
+	return fmt.Errorf("there is no provider %q; there are: %s", id, strings.Join(known, ", "))
 }

@@ -89,8 +89,30 @@ func newRootCommand(s std) *cobra.Command {
 		newSetupLinkCommand(s), newMigrateCommand(s), newBackupCommand(s), newConfigCommand(s),
 		newHealthcheckCommand(s), newVersionCommand(s),
 	)
+	refuseUnknownHelp(root)
 	markUsageErrors(root)
 	return root
+}
+
+// refuseUnknownHelp makes the help of a command that is not there a usage error, as the command is.
+func refuseUnknownHelp(root *cobra.Command) {
+	root.InitDefaultHelpCmd()
+	help, _, err := root.Find([]string{"help"})
+	if err != nil {
+		return // it is one of cobra's own, and so there
+	}
+	help.Use, help.Run = "help [COMMAND]...", nil
+	help.RunE = func(_ *cobra.Command, args []string) error {
+		c, rest, err := root.Find(args)
+		if err == nil && c.HasSubCommands() && len(rest) > 0 {
+			err = explainArgs(c, rest, nil)
+		}
+		if err != nil {
+			return usageError{err, c.CommandPath()}
+		}
+		c.InitDefaultHelpFlag()
+		return c.Help()
+	}
 }
 
 // markUsageErrors makes wrong flags and arguments of every command usage errors, and

@@ -25,7 +25,7 @@ func newUserCommand(s std) *cobra.Command {
 			(*users.Users).Disable)),
 		named(newUserChange(s, "enable", "enabled", "Let a disabled account sign in again", (*users.Users).Enable)),
 		named(newUserDelete(s)), named(newUserSetMail(s)), newUserInvite(s),
-		named(newUserRecover(s)),
+		named(newUserRecover(s)), named(newUserLinks(s)),
 	)
 }
 

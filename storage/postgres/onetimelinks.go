@@ -185,3 +185,29 @@ func (s *Store) RecoveryLink(
 	})
 	return out, err
 }
+
+// StopInvitation implements storage.LinkStops.
+func (s *Store) StopInvitation(ctx context.Context, name string, now time.Time) error {
+	return s.do(ctx, "stop invitation", func(ctx context.Context, q querier) error {
+		return changed(storage.ErrNotFound)(exec(ctx, q,
+			"DELETE FROM one_time_links WHERE "+sameLinks+" AND expires_at > $4",
+			"", column.NameKey(name), string(storage.LinkInvite), column.Millis(now)))
+	})
+}
+
+// OpenLinks implements storage.LinkStops.
+func (s *Store) OpenLinks(
+	ctx context.Context, after storage.Hash, limit int, now time.Time,
+) (out []storage.OneTimeLink, err error) {
+	err = s.do(ctx, "open links", func(ctx context.Context, q querier) (err error) {
+		out, err = each(ctx, q, func(row pgx.CollectableRow) (storage.OneTimeLink, error) {
+			var r column.LinkRow
+			if err := row.Scan(r.Dest()...); err != nil {
+				return storage.OneTimeLink{}, err
+			}
+			return r.Link()
+		}, readLink+"expires_at > $1 AND hash > $2 ORDER BY hash LIMIT $3", column.Millis(now), after[:], max(limit, 0))
+		return err
+	})
+	return out, err
+}

@@ -166,3 +166,28 @@ func (s *Store) RecoveryLink(
 	})
 	return out, err
 }
+
+// StopInvitation implements storage.LinkStops.
+func (s *Store) StopInvitation(ctx context.Context, name string, now time.Time) error {
+	return s.write(ctx, "stop invitation", func(c *conn) error {
+		return changed(storage.ErrNotFound)(c.exec("DELETE FROM one_time_links WHERE "+sameLinks+" AND expires_at > ?",
+			"", column.NameKey(name), string(storage.LinkInvite), column.Millis(now)))
+	})
+}
+
+// OpenLinks implements storage.LinkStops.
+func (s *Store) OpenLinks(
+	ctx context.Context, after storage.Hash, limit int, now time.Time,
+) (out []storage.OneTimeLink, err error) {
+	err = s.read(ctx, "open links", func(c *conn) (err error) {
+		out, err = each(c, func(row scanner) (storage.OneTimeLink, error) {
+			var r column.LinkRow
+			if err := row.Scan(r.Dest()...); err != nil {
+				return storage.OneTimeLink{}, err
+			}
+			return r.Link()
+		}, readLink+"expires_at > ? AND hash > ? ORDER BY hash LIMIT ?", column.Millis(now), after[:], max(limit, 0))
+		return err
+	})
+	return out, err
+}

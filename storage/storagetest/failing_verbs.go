@@ -442,6 +442,15 @@ func (f *Failing) NoteCalls(a0 context.Context, a1 map[string]storage.ToolCall) 
 	return err
 }
 
+// OpenLinks implements storage.Store.
+func (f *Failing) OpenLinks(a0 context.Context, a1 storage.Hash, a2 int, a3 time.Time) (r0 []storage.OneTimeLink, err error) {
+	err = f.call("OpenLinks", func() (err error) {
+		r0, err = f.Store.OpenLinks(a0, a1, a2, a3)
+		return err
+	})
+	return r0, err
+}
+
 // PasskeyHosts implements storage.Store.
 func (f *Failing) PasskeyHosts(a0 context.Context, a1 storage.Admission) (r0 []storage.PasskeyHost, err error) {
 	err = f.call("PasskeyHosts", func() (err error) {
@@ -1004,6 +1013,15 @@ func (f *Failing) SpendRecoveryCode(a0 context.Context, a1 string, a2 storage.Ha
 func (f *Failing) StopEverything(a0 context.Context, a1 string, a2 time.Time) (err error) {
 	err = f.call("StopEverything", func() (err error) {
 		err = f.Store.StopEverything(a0, a1, a2)
+		return err
+	})
+	return err
+}
+
+// StopInvitation implements storage.Store.
+func (f *Failing) StopInvitation(a0 context.Context, a1 string, a2 time.Time) (err error) {
+	err = f.call("StopInvitation", func() (err error) {
+		err = f.Store.StopInvitation(a0, a1, a2)
 		return err
 	})
 	return err

@@ -31,6 +31,7 @@ func oneTimeLinks(t *testing.T, e *env) {
 	t.Run("PE-16 invitations", func(t *testing.T) { invitations(t, e) })
 	t.Run("PE-16 recoveries", func(t *testing.T) { recoveries(t, e) })
 	t.Run("PE-16 what stops them", func(t *testing.T) { stoppedLinks(t, e) })
+	t.Run("PE-16 which are open", func(t *testing.T) { openLinks(t, e) })
 }
 
 func invitations(t *testing.T, e *env) {
@@ -236,6 +237,42 @@ func stoppedLinks(t *testing.T, e *env) {
 			same(t, n, want)
 		}
 	})
+}
+
+// openLinks has the operator see what was made, and withdraw an invitation.
+func openLinks(t *testing.T, e *env) {
+	user := storage.User{ID: "usr_open", Name: "open", CreatedAt: e.now}
+	check(t, e.s.CreateUser(e.ctx, user))
+	ours := map[storage.Hash]storage.OneTimeLink{}
+	over := e.oneTime(storage.LinkReset, user.ID)
+	over.ExpiresAt = e.now.Add(time.Millisecond)
+	for _, l := range []storage.OneTimeLink{
+		e.invitation("Opened"), e.oneTime(storage.LinkRecover, user.ID), e.oneTime(storage.LinkReset, user.ID), over,
+	} {
+		check(t, e.s.PutLink(e.ctx, l, e.now))
+		ours[l.Hash] = l
+	}
+	open := func(now time.Time) (n int) {
+		for after := (storage.Hash{}); ; {
+			page, err := e.s.OpenLinks(e.ctx, after, 1, now)
+			check(t, err)
+			if len(page) == 0 {
+				return n
+			}
+			if l, ok := ours[page[0].Hash]; ok {
+				same(t, page[0], l)
+				n++
+			}
+			after = page[0].Hash
+		}
+	}
+	same(t, open(e.now), 4)
+	same(t, open(over.ExpiresAt), 3)
+	wantErr(t, e.s.StopInvitation(e.ctx, "open", e.now), storage.ErrNotFound)
+	wantErr(t, e.s.StopInvitation(e.ctx, "opened", e.now.Add(time.Hour)), storage.ErrNotFound)
+	check(t, e.s.StopInvitation(e.ctx, "opened", e.now))
+	wantErr(t, e.s.StopInvitation(e.ctx, "opened", e.now), storage.ErrNotFound)
+	same(t, open(over.ExpiresAt), 2)
 }
 
 func raceOneTimeLink(t *testing.T, e *env) {
