@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -18,38 +19,46 @@ import (
 )
 
 // replica is one of several servers on one PostgreSQL.
-type replica struct {
-	address string
-	cmd     *exec.Cmd
-	log     bytes.Buffer
+type replica struct{ binary, address string }
+
+// startReplica starts a replica of this version.
+func startReplica(t *testing.T, config, address string) {
+	t.Helper()
+	(&replica{demotest.Binary(t), address}).start(t, config)
 }
 
-func startReplica(t *testing.T, config, address string) *replica {
+// start starts a replica and waits until it is ready. It ends with the test, or by stop.
+func (r *replica) start(t *testing.T, config string) (stop func()) {
 	t.Helper()
-	r := &replica{address: address}
-	r.cmd = exec.Command(demotest.Binary(t), "serve", "--config", config)
-	r.cmd.Env = append(os.Environ(), "MCP_AUTHD_LISTEN="+address, "MCP_AUTHD_MANAGEMENT_LISTEN=")
-	r.cmd.Stderr = &r.log
-	if err := r.cmd.Start(); err != nil {
+	var log bytes.Buffer
+	cmd := exec.Command(r.binary, "serve", "--config", config)
+	cmd.Env = append(os.Environ(), "MCP_AUTHD_LISTEN="+r.address, "MCP_AUTHD_MANAGEMENT_LISTEN=")
+	cmd.Stderr = &log
+	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		_ = r.cmd.Process.Signal(syscall.SIGTERM)
-		if err := r.cmd.Wait(); err != nil {
-			t.Errorf("a replica did not exit with 0: %v\n%s", err, r.log.String())
+	stop = sync.OnceFunc(func() {
+		_ = cmd.Process.Signal(syscall.SIGTERM) // it may have ended; Wait tells
+		if err := cmd.Wait(); err != nil {
+			t.Errorf("a replica did not exit with 0: %v\n%s", err, log.String())
 		}
 	})
+	t.Cleanup(stop)
 	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
-		if resp, err := http.Get("http://" + address + "/readyz"); err == nil {
+		if resp, err := http.Get(r.at("/readyz")); err == nil {
 			resp.Body.Close()
 			if resp.StatusCode == http.StatusOK {
-				return r
+				return stop
 			}
 		}
 	}
-	t.Fatalf("a replica did not get ready\n%s", r.log.String())
+	stop()
+	t.Fatalf("a replica did not get ready\n%s", log.String())
 	return nil
 }
+
+// at is the address of a path at the replica.
+func (r *replica) at(path string) string { return "http://" + r.address + path }
 
 // TestReplicas: two servers start at once on an empty PostgreSQL; what is begun at one
 // is finished at the other.
