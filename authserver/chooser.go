@@ -67,6 +67,9 @@ func (p *loginPages) choose(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	p.forms.sessions.SetCurrent(w, held[i], held...)
+	if v, err := p.flow.Browsers.Visit(r.Context(), form.Session, storage.VisitKey{}); err == nil && v != nil {
+		p.forms.follow(w, r, p.flow.Browsers, form.Session, v.User)
+	}
 	redirect(w, p.steps.views.paths.request(form.Query))
 }
 
@@ -114,6 +117,6 @@ func (f *pageForms) hold(
 		return errors.Join(err, browsers.SignOut(r.Context(), begun.Session.Hash)) // which no browser holds
 	}
 	f.sessions.SetCurrent(w, begun.InBrowser(), others...)
-	f.follow(w, r, browsers, u)
+	f.follow(w, r, browsers, begun.Session.Hash, u)
 	return nil
 }

@@ -31,7 +31,7 @@ func (s *spokenPages) For(r *http.Request) *web.Pages {
 	if r.URL.Path == s.paths.authorize { // what an earlier request asked for is over
 		asked = locales(r.URL)
 	}
-	pages := s.pages.For(chosen, asked, r.Header.Get("Accept-Language"))
+	pages := s.pages.For(chosen.Tag, asked, r.Header.Get("Accept-Language"))
 	if r.Method != http.MethodGet || r.URL.Path == s.paths.setup || strings.HasPrefix(r.URL.Path, s.paths.callback) ||
 		strings.HasPrefix(r.URL.Path, s.paths.link) {
 		return pages // the page cannot be opened again, or its address is a secret
@@ -46,13 +46,12 @@ type languagePages struct {
 	web      *spokenPages
 }
 
-// choose serves POST /language: the person chooses a language, which is kept in the browser and at
-// their account, and goes on from the same page.
+// choose serves POST /language: the person chooses a language, which is kept in the browser and, when
+// they have proved just now who they are, at their account. They go on from the same page.
 func (p *languagePages) choose(w http.ResponseWriter, r *http.Request) {
 	form, err := readBody(r)
 	if tag := form.Get("language"); err == nil && p.web.pages.Offers(tag) {
-		p.web.sessions.ChooseLanguage(w, tag)
-		if err := p.browsers.SetLanguage(r.Context(), p.forms.token(r), tag); err != nil {
+		if err := p.forms.chooseLanguage(w, r, p.browsers, p.forms.token(r), tag); err != nil {
 			p.forms.errors.show(w, r, pageStatus(oauth.AsError(err)), err)
 			return
 		}
@@ -60,15 +59,36 @@ func (p *languagePages) choose(w http.ResponseWriter, r *http.Request) {
 	redirect(w, p.web.own(form.Get("back")))
 }
 
-// follow has the pages in a browser speak the language that the person chose who has signed in, and
-// otherwise keeps at their account what they chose in this browser.
-func (f *pageForms) follow(w http.ResponseWriter, r *http.Request, browsers *entry.Browsers, u storage.User) {
+// chooseLanguage keeps a choice at the account of the person of a session, or in the browser until they
+// have proved who they are.
+func (f *pageForms) chooseLanguage(
+	w http.ResponseWriter, r *http.Request, browsers *entry.Browsers, token storage.Hash, tag string,
+) error {
+	switch userID, kept, err := browsers.SetLanguage(r.Context(), token, tag); {
+	case err != nil:
+		return err
+	case kept:
+		f.sessions.FollowLanguage(w, tag)
+	default:
+		f.sessions.ChooseLanguage(w, tag, userID)
+	}
+	return nil
+}
+
+// follow has the pages in a browser in the language of the person of its current session. What they chose
+// in this browser is kept at their account. What the person before chose is not theirs.
+func (f *pageForms) follow(
+	w http.ResponseWriter, r *http.Request, browsers *entry.Browsers, token storage.Hash, u storage.User,
+) {
 	chosen, _ := f.sessions.Languages(r)
+	theirs := chosen.PendingOf(u.ID) || u.Locale == "" && chosen.PendingOf("")
 	switch {
-	case u.Locale != "" && u.Locale != chosen:
-		f.sessions.ChooseLanguage(w, u.Locale)
-	case u.Locale == "" && f.errors.web.pages.Offers(chosen):
-		browsers.KeepLanguage(r.Context(), u.ID, chosen)
+	case theirs && f.errors.web.pages.Offers(chosen.Tag):
+		if f.chooseLanguage(w, r, browsers, token, chosen.Tag) != nil { // which does not refuse the sign-in
+			f.sessions.ChooseLanguage(w, chosen.Tag, u.ID)
+		}
+	case chosen.Tag != u.Locale:
+		f.sessions.FollowLanguage(w, u.Locale)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 )
 
 // spoke is the language that a page says it is in.
@@ -108,20 +109,28 @@ func TestPagesAreInTheLanguageAskedFor(t *testing.T) {
 	})
 }
 
+// locale is the language that a person has chosen.
+func (r *rig) locale(name string) string {
+	r.t.Helper()
+	u, err := r.store.UserByName(r.t.Context(), name)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return u.Locale
+}
+
+// choose chooses a language at the foot of the account page.
+func (p *person) choose(tag string) {
+	p.t.Helper()
+	p.post("/language", url.Values{"language": {tag}, "back": {"/account"}}).leads(p.t, "/account")
+}
+
 // PE-13: what a person chose is kept at their account: it follows them to another browser, and what
 // they chose before they signed in is kept, too.
 func TestLanguageIsKeptAtTheAccount(t *testing.T) {
 	r := newRig(t)
-	locale := func() string {
-		u, err := r.store.UserByName(t.Context(), "alice")
-		if err != nil {
-			t.Fatal(err)
-		}
-		return u.Locale
-	}
-	choose := func(p *person, tag string) {
-		p.post("/language", url.Values{"language": {tag}, "back": {"/account"}}).leads(t, "/account")
-	}
+	locale := func() string { return r.locale("alice") }
+	choose := (*person).choose
 	stranger := r.person()
 	choose(stranger, "fr")
 	if got := locale(); got != "" {
@@ -150,5 +159,62 @@ func TestLanguageIsKeptAtTheAccount(t *testing.T) {
 	other.enter()
 	if got := other.get("/account", "Accept-Language", "es").header.Get("Content-Language"); got != "de" {
 		t.Errorf("PE-13: another browser: got %s, want de", got)
+	}
+}
+
+// PE-13: a person without a language of their own does not get that of the person before in the same
+// browser, on pages or at their account. A choice before the sign-in is theirs.
+func TestLanguageOfThePersonBefore(t *testing.T) {
+	r := twoPeople(t)
+	p := r.person()
+	check := func(when, pages, alice, bob string) {
+		t.Helper()
+		got := p.get("/account", "Accept-Language", "es").header.Get("Content-Language")
+		if got != pages || r.locale("alice") != alice || r.locale("bob") != bob {
+			t.Errorf("PE-13 %s: pages in %q, alice has %q, bob has %q, want %q, %q and %q",
+				when, got, r.locale("alice"), r.locale("bob"), pages, alice, bob)
+		}
+	}
+	again := func() page { return p.get("/authorize?" + authorizeQuery("prompt", "login").Encode()) }
+	p.signInAs(p.get("/login"), "alice", alicesPassword)
+	p.choose("ja")
+	check("the choice of alice", "ja", "ja", "")
+	p.signInAs(again(), "bob", bobsPassword)
+	check("bob beside alice", "es", "ja", "")
+	p.chooses(p.get("/authorize?"+authorizeQuery("prompt", "select_account").Encode()), "alice")
+	check("alice is chosen", "ja", "ja", "")
+	p.post("/logout", p.get("/").signOutForm(t))
+	p.signInAs(again(), "bob", bobsPassword)
+	check("bob after alice", "es", "ja", "")
+	p.post("/logout", p.get("/").signOutForm(t))
+	p.choose("fr")
+	p.signInAs(p.get("/login"), "bob", bobsPassword)
+	check("bob chose before the sign-in", "fr", "ja", "fr")
+}
+
+// PE-04: a session without a fresh proof does not set the language of the letters
+// that warn of it. The pages of its browser are in it, and the account has it after a proof there.
+func TestLanguageWithoutAProof(t *testing.T) {
+	r := newRig(t)
+	alice := r.alice()
+	thief := r.stolen(alice)
+	thief.choose("ja")
+	if got := thief.get("/account").header.Get("Content-Language"); got != "ja" || r.locale("alice") != "" {
+		t.Errorf("PE-04 the thief: pages in %q, letters in %q, want ja and none", got, r.locale("alice"))
+	}
+	alice.choose("de")
+	thief.choose("ja")
+	if got := r.locale("alice"); got != "de" {
+		t.Errorf("PE-04 after a choice of the person: letters in %q, want de", got)
+	}
+	r.advance(time.Hour)
+	alice.choose("fr")
+	pages := func() string { return alice.get("/account").header.Get("Content-Language") }
+	if got := pages(); got != "fr" || r.locale("alice") != "de" {
+		t.Errorf("PE-04 an old proof: pages in %q, letters in %q, want fr and de", got, r.locale("alice"))
+	}
+	alice.signInAs(alice.get("/authorize?"+authorizeQuery("prompt", "login").Encode()), "alice", alicesPassword)
+	if pages() != "fr" || r.locale("alice") != "fr" {
+		t.Errorf("PE-13 with a proof: pages in %q, letters in %q, want fr for both", pages(), r.locale("alice"))
 	}
 }

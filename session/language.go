@@ -1,7 +1,10 @@
 package session
 
 import (
+	"crypto/sha256"
+	"encoding/base64"
 	"net/http"
+	"strings"
 	"time"
 )
 
@@ -10,14 +13,36 @@ const (
 	askedTTL  = time.Hour // as long as the forms of a flow are good
 )
 
-// Languages are the language that a person chose in this browser, and the one that the last
-// authorization request asked for; "" for none. They are tags (BCP 47) as the browser returns them:
-// not sealed, for they decide nothing but the words of pages.
-func (m *Manager) Languages(r *http.Request) (chosen, asked string) {
+// Language is the language of the pages in a browser: it was chosen there, or is that of the account of
+// the person who signed in last. The zero value is none.
+type Language struct {
+	Tag string // BCP 47, as the browser returns it
+	// pending: chosen in this browser, and not kept at an account.
+	pending bool
+	by      string // the mark of the person who chose it, "" when no person was signed in
+}
+
+// PendingOf reports whether a person has chosen the language in this browser and it is not kept at
+// their account; of "", whether it was chosen while no person was signed in.
+func (l Language) PendingOf(userID string) bool { return l.pending && l.by == personMark(userID) }
+
+// personMark tells one person of a browser from another. A cookie that stays after a sign-out names no account.
+func personMark(userID string) string {
+	if userID == "" {
+		return ""
+	}
+	sum := sha256.Sum256([]byte("language of " + userID))
+	return base64.RawURLEncoding.EncodeToString(sum[:6])
+}
+
+// Languages are the language of the pages in this browser, and the one that the last authorization
+// request asked for; "" for none. They are not sealed: they decide nothing but the words of pages.
+func (m *Manager) Languages(r *http.Request) (chosen Language, asked string) {
 	for _, c := range r.Cookies() {
 		switch c.Name {
 		case m.chosen:
-			chosen = c.Value
+			chosen = Language{}
+			chosen.Tag, chosen.by, chosen.pending = strings.Cut(c.Value, ".")
 		case m.asked:
 			asked = c.Value
 		}
@@ -25,8 +50,18 @@ func (m *Manager) Languages(r *http.Request) (chosen, asked string) {
 	return chosen, asked
 }
 
-// ChooseLanguage remembers what a person chose.
-func (m *Manager) ChooseLanguage(w http.ResponseWriter, tag string) {
+// ChooseLanguage stores in the browser what a person has chosen in it; userID is "" when no person is
+// signed in.
+func (m *Manager) ChooseLanguage(w http.ResponseWriter, tag, userID string) {
+	http.SetCookie(w, m.cookie(m.chosen, tag+"."+personMark(userID), chosenTTL))
+}
+
+// FollowLanguage has the pages in the browser in the language of an account, "" for one without.
+func (m *Manager) FollowLanguage(w http.ResponseWriter, tag string) {
+	if tag == "" {
+		http.SetCookie(w, m.cookie(m.chosen, "", -time.Second))
+		return
+	}
 	http.SetCookie(w, m.cookie(m.chosen, tag, chosenTTL))
 }
 

@@ -64,23 +64,26 @@ func (b *Browsers) see(ctx context.Context, s storage.Session) {
 	}
 }
 
-// SetLanguage stores the language that the person who is signed in has chosen, for letters and their
-// other browsers (PE-13). It does nothing when no person is signed in.
-func (b *Browsers) SetLanguage(ctx context.Context, token storage.Hash, tag string) error {
+// SetLanguage stores the language that the person has chosen who is signed in, for letters and their
+// other browsers (PE-13). It returns who that is, "" for no person, and whether their account has the
+// language now: a session without a fresh proof does not set the language of the letters that warn of
+// it (PE-04).
+func (b *Browsers) SetLanguage(ctx context.Context, token storage.Hash, tag string) (
+	userID string, kept bool, err error,
+) {
 	v, err := b.Visit(ctx, token, storage.VisitKey{})
-	if err != nil || v == nil || v.User.Locale == tag {
-		return err
+	switch {
+	case err != nil || v == nil:
+		return "", false, err
+	case v.User.Locale == tag:
+		return v.User.ID, true, nil
+	case !Fresh(v.Session, b.Now()):
+		return v.User.ID, false, nil
 	}
 	if err := b.Store.SetLocale(ctx, v.User.ID, tag); err != nil {
-		return refusal.Unavailable(err)
+		return v.User.ID, false, refusal.Unavailable(err)
 	}
-	return nil
-}
-
-// KeepLanguage stores the language that a person chose before they signed in. A failure does not refuse
-// the sign-in.
-func (b *Browsers) KeepLanguage(ctx context.Context, person, tag string) {
-	_ = b.Store.SetLocale(ctx, person, tag)
+	return v.User.ID, true, nil
 }
 
 // SignedIn returns who is signed in by the sessions that a browser holds, each person once.

@@ -1,0 +1,42 @@
+package session
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+)
+
+// PE-13: the cookie says whose choice waits to be kept at an account, and names no account.
+func TestLanguageOfABrowser(t *testing.T) {
+	m := manager(t, "https://auth.example.com", time.Now)
+	read := func(set func(w http.ResponseWriter)) Language {
+		w := httptest.NewRecorder()
+		set(w)
+		chosen, _ := m.Languages(carry(w))
+		return chosen
+	}
+	for name, c := range map[string]struct {
+		set          func(w http.ResponseWriter)
+		tag          string
+		nobody, mine bool
+	}{
+		"no person is signed in": {func(w http.ResponseWriter) { m.ChooseLanguage(w, "fr", "") }, "fr", true, false},
+		"a person is":            {func(w http.ResponseWriter) { m.ChooseLanguage(w, "fr", "usr_1") }, "fr", false, true},
+		"another person is":      {func(w http.ResponseWriter) { m.ChooseLanguage(w, "fr", "usr_2") }, "fr", false, false},
+		"that of an account":     {func(w http.ResponseWriter) { m.FollowLanguage(w, "pt-BR") }, "pt-BR", false, false},
+		"of the version before": {func(w http.ResponseWriter) {
+			http.SetCookie(w, m.cookie(m.chosen, "fr", chosenTTL))
+		}, "fr", false, false},
+		"none": {func(http.ResponseWriter) {}, "", false, false},
+	} {
+		got := read(c.set)
+		if got.Tag != c.tag || got.PendingOf("") != c.nobody || got.PendingOf("usr_1") != c.mine {
+			t.Errorf("PE-13 %s: got %q, %v, %v", name, got.Tag, got.PendingOf(""), got.PendingOf("usr_1"))
+		}
+	}
+	w := httptest.NewRecorder()
+	if m.FollowLanguage(w, ""); w.Result().Cookies()[0].MaxAge >= 0 {
+		t.Errorf("PE-13 an account without one: got %v", w.Result().Cookies())
+	}
+}
