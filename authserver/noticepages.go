@@ -57,7 +57,12 @@ func (p *noticePages) section(w http.ResponseWriter, r *http.Request, userID str
 	}
 	v, form := web.Notices{Action: p.paths.notices}, noticeForm{UserID: userID}
 	for _, n := range unseen {
-		v.Notices = append(v.Notices, web.Notice{What: web.NoticeText(n.Kind), Detail: noticeDetail(n), At: n.At})
+		v.Notices = append(v.Notices, web.Notice{
+			What:   web.NoticeText(n.Kind),
+			Name:   notice.Kind(n.Kind).Name(n.Detail),
+			Detail: noticeDetail(n),
+			At:     n.At,
+		})
 		form.IDs = append(form.IDs, n.ID)
 	}
 	switch from, err := p.users.Recovering(r.Context(), userID); {

@@ -11,7 +11,7 @@ var (
 	sampleNotices = Notices{
 		Action: "/account/notices", Step: "sealed-step", Recovery: &sampleTime,
 		Notices: []Notice{
-			{NoticeText("way-added"), Given("Anna"), sampleTime},
+			{What: NoticeText("way-added"), Name: "Anna", At: sampleTime},
 			{What: NoticeText("password-changed"), At: sampleTime},
 		},
 	}

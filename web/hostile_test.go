@@ -122,8 +122,11 @@ func hostilePages(evil string) []sample {
 			}
 			p.Account(w, 200, AccountPage{
 				Done: Given(evil), Problem: Given(evil), HomeURL: "/", Stop: form,
-				News: Notices{Notices: []Notice{{What: NoticeText("way-added"), Detail: Given(evil)}}},
-				You:  AccountYou{Username: evil, Ways: ways, SignOut: form},
+				News: Notices{Notices: []Notice{
+					{What: NoticeText("way-added"), Name: evil},
+					{What: NoticeText("account-connected"), Detail: Given(evil)},
+				}},
+				You: AccountYou{Username: evil, Ways: ways, SignOut: form},
 				Apps: AccountApps{AccountForm: form, NextURL: "/account", Apps: []ConnectedApp{{
 					ID: "grt_1", Client: party, SelfRegistered: true, Server: party,
 					Scopes: []Scope{{Name: evil, Description: evil}}, Username: evil,
@@ -331,5 +334,18 @@ func TestNamesCannotEndTheirQuotation(t *testing.T) {
 		if !strings.Contains(body, want) {
 			t.Errorf("%q: no %q in the page", tt.name, want)
 		}
+	}
+}
+
+// PE-04: a name in a notice that an application or a thief chose is quoted, and said to be unverified.
+func TestNamesInNoticesAreQuoted(t *testing.T) {
+	p := newPages(t, Config{})
+	body := record(p, func(p *Pages, w http.ResponseWriter) {
+		p.Notices(w, Notices{Notices: []Notice{{What: NoticeText("connection-resumed"), Name: "Nothing” to do"}}})
+	}).Body.String()
+	const want = `<strong class="claimed">“<bdi>Nothing to do</bdi>”</strong>` +
+		` <span class="address">This name has not been verified.</span>`
+	if !strings.Contains(body, want) {
+		t.Errorf("no %s in %s", want, body)
 	}
 }

@@ -103,7 +103,9 @@ var mayImport = map[string][]string{
 	},
 	"internal/mail":     {},
 	"internal/safehttp": {},
-	"internal/notice":   {"storage", "audit", "web/text", "internal/mail", "internal/safehttp", "internal/secrets"},
+	"internal/notice": {
+		"storage", "audit", "web/text", "internal/label", "internal/mail", "internal/safehttp", "internal/secrets",
+	},
 	"internal/ways": {
 		"oauth", "storage", "audit", "internal/label", "internal/users", "internal/secrets",
 	},

@@ -1,6 +1,12 @@
 package notice
 
-import "github.com/mcp-authd/mcp-authd/web/text"
+import (
+	"slices"
+	"strings"
+
+	"github.com/mcp-authd/mcp-authd/internal/label"
+	"github.com/mcp-authd/mcp-authd/web/text"
+)
 
 // Kind is a kind of change. It is kept and sent, so a name is never reused for another meaning.
 type Kind string
@@ -50,3 +56,29 @@ var kinds = map[Kind]wording{
 
 // otherwise is what a letter says of any other kind.
 var otherwise = wording{text.Say("letter.changed"), text.Say("letter.changed_text")}
+
+// named are the kinds whose detail is a name that an application or a person chose: a thief, perhaps.
+var named = []Kind{WayAdded, WayRemoved, WayRenamed, KeyMade, Resumed}
+
+// maxName is how much of such a name is shown, in characters: too little for a letter in a letter.
+const maxName = 40
+
+// between stands between the two names of a way that was given another one.
+const between = " → "
+
+// Renamed is the detail of WayRenamed.
+func Renamed(before, after string) string {
+	return label.Clean(before, maxName) + between + label.Clean(after, maxName)
+}
+
+// Name returns the name that a detail is, "" when it is none. It is fit to stand between quotation
+// marks, and has to: it may read like a sentence of ours.
+func (k Kind) Name(detail string) string {
+	if !slices.Contains(named, k) {
+		return ""
+	}
+	if before, after, ok := strings.Cut(detail, between); ok && k == WayRenamed {
+		return label.Claim(before, maxName) + between + label.Claim(after, maxName)
+	}
+	return label.Claim(detail, maxName)
+}

@@ -6,6 +6,7 @@ import (
 	"html/template"
 	"strings"
 
+	"github.com/mcp-authd/mcp-authd/internal/label"
 	"github.com/mcp-authd/mcp-authd/internal/mail"
 	"github.com/mcp-authd/mcp-authd/storage"
 	"github.com/mcp-authd/mcp-authd/web/text"
@@ -60,8 +61,11 @@ func (t *Notifier) about(l Letter, u storage.User) Letter {
 	l.Subject = w.subject
 	l.Lines = []text.Sentence{text.Say("letter.account", "name", u.Name, "server", t.cfg.Issuer), w.text}
 	from, ok := Moment(l.event.Detail)
+	name := l.event.Kind.Name(l.event.Detail)
 	switch {
 	case l.event.Detail == "":
+	case name != "":
+		l.Lines = append(l.Lines, text.Say("letter.named", "name", label.Unlinked(name)))
 	case ok && l.event.Kind == RecoverLinkMade:
 		l.Lines = append(l.Lines, text.Say("letter.good_from", "time", from))
 	default:

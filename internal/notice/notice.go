@@ -124,8 +124,9 @@ func Moment(detail string) (at time.Time, ok bool) {
 // keepTime bounds the writing of a notice.
 const keepTime = 5 * time.Second
 
-// maxDetail bounds what a notice says of a name that people or applications chose, in bytes.
-const maxDetail = 200
+// maxDetail bounds what a notice says of a name that people or applications chose, in bytes: both names
+// of a way that was renamed fit.
+const maxDetail = 400
 
 // Tell records a change that has happened (PE-04), keeps it for the next visit of its person, and hands it
 // to mail and webhook. It goes on when the caller's request has ended.

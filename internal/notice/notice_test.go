@@ -45,14 +45,14 @@ func TestPE04AChangeIsToldEverywhere(t *testing.T) {
 	notifier.Tell(t.Context(), "usr_1", notice.Change{Kind: notice.WayAdded, Detail: "Anna's phone\r\nBcc: x\u202e"})
 	notifier.Drain(t.Context())
 
-	const detail = "Anna's phone  Bcc: x"
+	const detail, told = "Anna's phone  Bcc: x", "What: “Anna's phone Bcc: x” (this name has not been verified)"
 	unseen, err := notifier.Unseen(t.Context(), "usr_1")
 	if err != nil || len(unseen) != 1 || unseen[0].Kind != "way-added" || unseen[0].Detail != detail {
 		t.Fatalf("got %v, %v", unseen, err)
 	}
 	m := r.smtp.Await(t, 1)[0]
 	if m.To != "anna@example.com" || m.Subject() != "mcp-authd: A new way to sign in was added" ||
-		!strings.Contains(m.Text, detail) || !strings.Contains(m.HTML, "Anna&#39;s phone") ||
+		!strings.Contains(m.Text, told) || !strings.Contains(m.HTML, "Anna&#39;s phone") ||
 		!strings.Contains(m.Text, "https://mcp.example.com/account/notices") {
 		t.Errorf("got %s", m.Raw)
 	}
@@ -152,6 +152,37 @@ func TestPE04TheWebhookReachesNoInnerNetwork(t *testing.T) {
 	case <-reached:
 		t.Error("it was reached")
 	default:
+	}
+}
+
+// TestPE04NamesInLettersSayNothingInOurWords: an application, or a thief who adds a way in, chooses a
+// name. It is quoted, cut, said to be unverified, and nothing in it becomes a link.
+func TestPE04NamesInLettersSayNothingInOurWords(t *testing.T) {
+	r := newRig(t)
+	notifier := notice.New(r.cfg)
+	for i, c := range []struct {
+		kind       notice.Kind
+		name, want string
+	}{
+		{notice.Resumed, "Nothing to do. Not you? Call +1 555 0100 or open https://evil.example/help now",
+			"“Nothing to do. Not you? Call +1 555 01……”"},
+		{notice.KeyMade, "Call +1 (555) 0100-22 now", "“Call +1 (555) 01…- now”"},
+		{notice.WayAdded, "Phone” (verified). See https://evil.example", "“Phone (verified). See https: / / evil. exam…”"},
+		{notice.KeyMade, "evil.example/help a@evil.example", "“evil. example/ help a@ evil. example”"},
+		{notice.WayRemoved, "YubiKey 5.1 (2026)", "“YubiKey 5.1 (2026)”"},
+		{notice.WayRenamed, notice.Renamed("Phone", "www.evil.example"), "“Phone → www. evil. example”"},
+	} {
+		notifier.Tell(t.Context(), "usr_1", notice.Change{Kind: c.kind, Detail: c.name})
+		notifier.Drain(t.Context())
+		m := r.smtp.Await(t, i+1)[i]
+		if want := "What: " + c.want + " (this name has not been verified)"; !strings.Contains(m.Text, want) {
+			t.Errorf("%s: got %s, want %s", c.kind, m.Text, want)
+		}
+	}
+	notifier.Tell(t.Context(), "usr_1", notice.Change{Kind: notice.AccountConnected, Detail: "Google"})
+	notifier.Drain(t.Context())
+	if m := r.smtp.Await(t, 7)[6]; !strings.Contains(m.Text, "What: Google\n") {
+		t.Errorf("a name by the operator: got %s", m.Text)
 	}
 }
 

@@ -110,7 +110,7 @@ func (c *WayChanges) RenameWay(ctx context.Context, f WayForm, name string) erro
 	}
 	after, err := c.wayName(ctx, f.UserID, f.Way)
 	if err == nil && after != before {
-		c.Notices.Tell(ctx, f.UserID, notice.Change{Kind: notice.WayRenamed, Detail: before + " → " + after})
+		c.Notices.Tell(ctx, f.UserID, notice.Change{Kind: notice.WayRenamed, Detail: notice.Renamed(before, after)})
 	}
 	return gone(err)
 }
