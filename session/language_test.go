@@ -16,14 +16,18 @@ func TestLanguageOfABrowser(t *testing.T) {
 		chosen, _ := m.Languages(carry(w))
 		return chosen
 	}
+	type setter func(w http.ResponseWriter)
+	chosenBy := func(userID string) setter {
+		return func(w http.ResponseWriter) { m.ChooseLanguage(w, "fr", userID) }
+	}
 	for name, c := range map[string]struct {
-		set          func(w http.ResponseWriter)
+		set          setter
 		tag          string
 		nobody, mine bool
 	}{
-		"no person is signed in": {func(w http.ResponseWriter) { m.ChooseLanguage(w, "fr", "") }, "fr", true, false},
-		"a person is":            {func(w http.ResponseWriter) { m.ChooseLanguage(w, "fr", "usr_1") }, "fr", false, true},
-		"another person is":      {func(w http.ResponseWriter) { m.ChooseLanguage(w, "fr", "usr_2") }, "fr", false, false},
+		"no person is signed in": {chosenBy(""), "fr", true, false},
+		"a person is":            {chosenBy("usr_1"), "fr", false, true},
+		"another person is":      {chosenBy("usr_2"), "fr", false, false},
 		"that of an account":     {func(w http.ResponseWriter) { m.FollowLanguage(w, "pt-BR") }, "pt-BR", false, false},
 		"of the version before": {func(w http.ResponseWriter) {
 			http.SetCookie(w, m.cookie(m.chosen, "fr", chosenTTL))
