@@ -12,6 +12,7 @@ import (
 // How much of a supplied text is shown, in characters.
 const (
 	maxName    = 80
+	maxTool    = 40 // too little for a sentence that the letters, dots and underscores of a tool's name can spell
 	maxText    = 600
 	maxAddress = 300
 )
@@ -22,6 +23,9 @@ func cleanText(s string) string { return label.Clean(s, maxText) }
 // cleanClaim is cleanName for the name that an application or a person chose, which stands between
 // quotation marks of ours.
 func cleanClaim(s string) string { return label.Claim(s, maxName) }
+
+// cleanTool is cleanClaim for the name of a tool, which an application may have made up.
+func cleanTool(s string) string { return label.Claim(s, maxTool) }
 
 func cleanAddress(s string) string { return label.Clean(s, maxAddress) }
 

@@ -349,3 +349,21 @@ func TestNamesInNoticesAreQuoted(t *testing.T) {
 		t.Errorf("no %s in %s", want, body)
 	}
 }
+
+// PE-09: the name of a tool that an application called is in quotation marks, and too short for a sentence.
+func TestToolNamesAreQuoted(t *testing.T) {
+	p := newPages(t, Config{})
+	for tool, want := range map[string]string{
+		"search_notes": "search_notes",
+		"Your_account_was_locked.Open_evil.example_or_call_555_0100": "Your_account_was_locked.Open_evil.examp…",
+	} {
+		body := record(p, func(p *Pages, w http.ResponseWriter) {
+			p.Account(w, 200, AccountPage{Apps: AccountApps{Apps: []ConnectedApp{{
+				ID: "grt_1", LastCall: Call{Tool: tool, At: sampleTime},
+			}}}})
+		}).Body.String()
+		if want = "“<bdi>" + want + "</bdi>”, "; !strings.Contains(body, want) {
+			t.Errorf("%s: no %s in the page", tool, want)
+		}
+	}
+}

@@ -28,7 +28,7 @@ var pageNames = [...]string{
 // layout is what all pages have in common, before a language is put in. It is never shown, only cloned.
 var layout = sync.OnceValues(func() (*template.Template, error) {
 	base := template.New("layout.html").Funcs(template.FuncMap{
-		"name": cleanName, "claim": cleanClaim, "address": cleanAddress,
+		"name": cleanName, "claim": cleanClaim, "tool": cleanTool, "address": cleanAddress,
 		"link": link, "scheme": privateScheme,
 		"strong": strong, "code": code, "host": host,
 	}).Funcs(new(Pages).functions())

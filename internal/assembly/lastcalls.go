@@ -22,7 +22,7 @@ const (
 // toolName is what MCP says that names of tools SHOULD be made of (2025-11-25, Tools, "Tool Names"), up
 // to a length that fits on a page.
 // An application may ask for a tool of any name, and there need be none: a sentence of its choice is
-// not shown to the person.
+// not shown to the person. One without spaces stands on the page in quotation marks, cut.
 var toolName = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
 
 // lastCalls keeps the last tool call of each grant for the account page (PE-09). A call costs an entry

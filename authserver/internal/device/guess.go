@@ -29,9 +29,9 @@ var ErrThrottled = errors.New("device: too many wrong codes")
 const Window = 15 * time.Minute
 
 // How many wrong codes are free within the window (RFC 8628 §5.1, AS-240). A code counts against its
-// person when it is typed, so that a burst does not pass, and is given back only when it is right: a
-// right code forgives no wrong one, since a guesser has right codes of their own requests. The other
-// limits are shared by many people, so they stop only a person who has typed `spared` wrong codes of
+// person when it is typed, so that a burst does not pass, and is given back only when it is right or was
+// not looked up: a right code forgives no wrong one, since a guesser has right codes of their own
+// requests. The other limits are shared by many people, so they stop only a person who has typed `spared` wrong codes of
 // their own. docs/threat-model.md has the figures.
 const (
 	wrongOfPerson  = 10
@@ -77,7 +77,13 @@ func (q guesses) look(ctx context.Context, code string, g Guesser, up func() err
 		return ErrWrong // a typing error finds nothing out
 	}
 	person, shared := key("person", g.UserID), limits(code, g)
-	if err := q.enter(ctx, person, shared); err != nil {
+	switch err := q.enter(ctx, person, shared); {
+	case errors.Is(err, ErrThrottled): // no code was looked up: it was neither wrong nor right
+		if back := q.back(ctx, person); back != nil {
+			return back
+		}
+		return err
+	case err != nil:
 		return err
 	}
 	switch err := up(); {
@@ -87,6 +93,11 @@ func (q guesses) look(ctx context.Context, code string, g Guesser, up func() err
 	case err != nil:
 		return refusal.Unavailable(err)
 	}
+	return q.back(ctx, person)
+}
+
+// back takes a code from the count of a person.
+func (q guesses) back(ctx context.Context, person storage.Hash) error {
 	if err := q.store.ReturnTry(ctx, person); err != nil {
 		return refusal.Unavailable(err)
 	}

@@ -103,6 +103,19 @@ func TestRightCodesAreNoGuesses(t *testing.T) {
 	}
 }
 
+// AS-240: a code that was not looked up, since there were too many wrong ones, counts as none.
+func TestCodesOverTheLimitAreNoGuesses(t *testing.T) {
+	a := newAsking(t)
+	a.guess("alice", "10.1.2.0/24", "BBBB", wrongOfPerson)
+	for range 5 {
+		a.wantFind("alice", "10.1.2.0/24", a.waits(), ErrThrottled)
+	}
+	n, _, err := a.guesses.store.FailureCount(t.Context(), key("person", "alice"), a.now, Window)
+	if err != nil || n != wrongOfPerson {
+		t.Errorf("%d codes count as wrong ones, %v, want %d", n, err, wrongOfPerson)
+	}
+}
+
 // AS-240: the limits that people share hold those who guess, and stop no other person.
 func TestGuessersStopNoOtherPerson(t *testing.T) {
 	halves := func(i int) string { return "BB" + string([]byte{alphabet[i/20], alphabet[i%20]}) }
