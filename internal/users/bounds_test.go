@@ -346,3 +346,15 @@ func TestOlderCostIsTold(t *testing.T) {
 		t.Errorf("a hash of another cost: got %v, and the log has %q", err, &log)
 	}
 }
+
+// TestDecoy: what unknown accounts are compared with costs as much as their hash would, and is
+// another one in each server.
+func TestDecoy(t *testing.T) {
+	a, b := newHasher(cheap, 1).decoy, newHasher(cheap, 1).decoy
+	if a == b {
+		t.Errorf("two servers have the same: %s", a)
+	}
+	if got, _, _, err := argon2id.DecodeHash(a); err != nil || *got != *cheap {
+		t.Errorf("got %+v, %v, want %+v", got, err, cheap)
+	}
+}

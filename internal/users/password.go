@@ -2,8 +2,9 @@ package users
 
 import (
 	"context"
+	"crypto/rand"
+	"encoding/base64"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/alexedwards/argon2id"
@@ -17,21 +18,26 @@ type hasher struct {
 	slots     chan struct{}
 	strangers chan struct{}
 	leftover  leftover
-	dummy     func() string
+	decoy     string
 }
 
 func newHasher(params *argon2id.Params, concurrent int) *hasher {
-	h := &hasher{
+	return &hasher{
 		params: params, slots: make(chan struct{}, concurrent), strangers: make(chan struct{}, max(concurrent-1, 1)),
+		decoy: decoy(params),
 	}
-	// The hash that unknown accounts are compared with, so that they cost as much
-	// time as known ones. There is no password for it. It is made for the first
-	// sign-in, by any caller: a server without sign-ins needs no 19 MiB.
-	h.dummy = sync.OnceValue(func() string {
-		hash, _ := h.create("no password has this hash")
-		return hash
-	})
-	return h
+}
+
+// decoy is the hash that unknown accounts are compared with, so that they cost as much time as known
+// ones: random bytes in the form of a hash, for which there is no password.
+func decoy(p *argon2id.Params) string {
+	part := func(n uint32) string {
+		b := make([]byte, n)
+		_, _ = rand.Read(b) // never fails
+		return base64.RawStdEncoding.EncodeToString(b)
+	}
+	return fmt.Sprintf("$argon2id$v=19$m=%d,t=%d,p=%d$%s$%s", p.Memory, p.Iterations, p.Parallelism,
+		part(p.SaltLength), part(p.KeyLength))
 }
 
 // acquire takes a slot. The caller releases it.
@@ -96,9 +102,8 @@ func (h *hasher) matches(ctx context.Context, password, hash string, known bool)
 		return false, false, err
 	}
 	defer release()
-	dummy := h.dummy()
 	if hash == "" || len(password) > maxPassword {
-		_, _, err := h.check("", dummy)
+		_, _, err := h.check("", h.decoy)
 		return false, false, err
 	}
 	ok, used, err := h.check(password, hash)

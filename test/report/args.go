@@ -1,8 +1,10 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 )
 
@@ -10,25 +12,27 @@ import (
 // each of its accesses, which takes six times as long as the tests themselves, and ignores the
 // answer, since the address is outside of Go's heap. The driver that hands values to it and back
 // (modernc.org/sqlite), database/sql and all of this module are watched as before. The blocks of
-// argon2 are its own, and no other goroutine sees them before it has returned.
+// argon2 are its own, and no other goroutine sees them before it has returned. Go's parser works
+// for one goroutine, in the tests that read our own source.
 var unwatched = []string{
 	"-gcflags=modernc.org/sqlite/lib=-race=false",
 	"-gcflags=modernc.org/libc/...=-race=false",
 	"-gcflags=modernc.org/memory=-race=false",
 	"-gcflags=golang.org/x/crypto/argon2=-race=false",
+	"-gcflags=go/...=-race=false",
 }
 
 // longest are the packages whose tests take longest, the longest first. They start first: one that
 // starts last runs alone, and the other core has nothing to do.
 var longest = []string{
-	"storage/postgres", "thirdparty", "storage/sqlite", "cmd/mcp-authd", "test/conformance", "test/browser",
-	"test/faults", "authserver", "dcr", "test/e2e", "test/upstream", "internal/users", "test/clients",
-	"internal/gateway/stdio", "test/chaos", "keys", "test/examples",
+	"test/browser", "cmd/mcp-authd", "storage/postgres", "test/faults", "test/conformance", "authserver",
+	"test/clients", "test/e2e", "storage/sqlite", "test/chaos", "thirdparty", "internal/archtest", "test/upstream",
+	"internal/gateway/stdio", "web", "test/examples", "mcpresource", "test/zoo", "dcr", "internal/conformance",
 }
 
 // arguments are those of go test: what it is told, faster.
 func arguments(args []string, dir string) []string {
-	out := []string{"test", "-json"}
+	out := []string{"test", "-json", together()}
 	if slices.Contains(args, "-race") {
 		out = append(out, unwatched...)
 	}
@@ -40,6 +44,10 @@ func arguments(args []string, dir string) []string {
 	}
 	return out
 }
+
+// together says how many packages are tested at a time. Most wait for a browser, a database or
+// another process now and then: with as many as there are processors, these would have nothing to do.
+func together() string { return fmt.Sprintf("-p=%d", runtime.GOMAXPROCS(0)+2) }
 
 // present are the longest packages that a module in a directory has.
 func present(dir string) (out []string) {

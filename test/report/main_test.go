@@ -74,21 +74,23 @@ func TestArguments(t *testing.T) {
 		}
 	}
 	first := "./" + longest[0]
+	watched := strings.Join(unwatched, " ")
 	for _, tt := range []struct {
 		dir  string
 		args []string
 		want string
 	}{
-		{root, []string{"./keys"}, "test -json ./keys"},
-		{root, []string{"-race", "./keys"}, "test -json " + strings.Join(unwatched, " ") + " -race ./keys"},
-		{root, []string{"-short", "./..."}, "test -json -short " + strings.Join(present(root), " ") + " ./..."},
-		{t.TempDir(), []string{"./..."}, "test -json ./..."},
+		{root, []string{"./keys"}, "./keys"},
+		{root, []string{"-race", "./keys"}, watched + " -race ./keys"},
+		{root, []string{"-short", "./..."}, "-short " + strings.Join(present(root), " ") + " ./..."},
+		{t.TempDir(), []string{"./..."}, "./..."},
 	} {
-		if got := strings.Join(arguments(tt.args, tt.dir), " "); got != tt.want {
-			t.Errorf("%v in %s: got %s, want %s", tt.args, tt.dir, got, tt.want)
+		want := "test -json " + together() + " " + tt.want
+		if got := strings.Join(arguments(tt.args, tt.dir), " "); got != want {
+			t.Errorf("%v in %s: got %s, want %s", tt.args, tt.dir, got, want)
 		}
 	}
-	if got := arguments([]string{"./..."}, root); got[2] != first {
+	if got := arguments([]string{"./..."}, root); got[3] != first {
 		t.Errorf("got %v, want %s first", got, first)
 	}
 }
