@@ -1,0 +1,84 @@
+package browser
+
+import (
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/pquerna/otp/totp"
+
+	"github.com/chromedp/chromedp"
+	"github.com/mcp-authd/mcp-authd/authserver"
+)
+
+// PE-04, PE-12: without a mouse a person whose sign-in is older than five minutes is asked to prove who
+// they are, mistypes the password, proves it by the password and later by a code of an app, goes back
+// from a page that asks, and comes to where they wanted to go.
+func TestProofByKeyboard(t *testing.T) {
+	var later atomic.Int64
+	now := func() time.Time { return time.Now().Add(time.Duration(later.Load())) }
+	s := newSite(t, func(c *authserver.Config) { c.Now = now })
+	s.user("alice")
+	b := open(t, looks[2])
+	b.focus()
+	b.visit(s.Issuer + "/account")
+	b.byKeyboard("alice", passphrase)
+	b.says("Your account")
+
+	later.Add(int64(6 * time.Minute))
+	b.visit(s.Issuer + "/account/app")
+	b.says("Confirm that it is you")
+	b.tabTo("input[name=password]")
+	b.enter("input[name=password]", "not it")
+	b.says("not right")
+	b.enter("input[name=password]", passphrase)
+	b.do(chromedp.WaitVisible(chromedp.CSS("svg.qr")))
+	secret, err := chromedp.Run(b.ctx, chromedp.Evaluate[string](
+		"document.querySelector('.secret code').innerText.replaceAll(' ', '')"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	code := func() string {
+		out, err := totp.GenerateCode(secret, now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out
+	}
+	b.enter("input[name=code]", code())
+	b.says("Devices get lost")
+
+	later.Add(int64(6 * time.Minute))
+	b.visit(s.Issuer + "/account/recovery")
+	b.says("Confirm that it is you")
+	b.push("p.actions a")
+	b.says("Your account")
+	b.visit(s.Issuer + "/account/recovery")
+	b.enter("input[name=code]", code())
+	b.says("Make ten codes")
+}
+
+// PE-12: without a mouse the first administrator is made by the link that the server prints, after a
+// password that is refused, and the person goes on to the start page.
+func TestSetupByKeyboard(t *testing.T) {
+	s := newSite(t, nil)
+	link, err := s.as.SetupLink(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := open(t, looks[2])
+	b.focus()
+	b.visit(link)
+	b.do(chromedp.WaitVisible(chromedp.CSS("form")))
+	b.tabTo("input[name=username]")
+	b.keys("root")
+	b.enter("input[name=password]", "password1")
+	b.says("password")
+	b.do(chromedp.WaitVisible(chromedp.CSS("[role=alert]:not([hidden])")))
+	b.tabTo("input[name=password]")
+	b.keys(passphrase)
+	b.push("form button")
+	b.says("Setup is complete")
+	b.push("p.actions a")
+	b.says("This server signs you in")
+}
