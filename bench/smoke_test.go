@@ -17,7 +17,8 @@ func TestBenchmarks(t *testing.T) {
 	*connected = 20
 	defer func() { *connected = many }()
 	for name, run := range map[string]func(*testing.B){
-		"Server": BenchmarkServer, "Metadata": BenchmarkMetadata, "SignIn": BenchmarkSignIn,
+		"Server": BenchmarkServer, "Metadata": BenchmarkMetadata,
+		"SignIn": BenchmarkSignIn, "Passkey": BenchmarkPasskey,
 		"Account":     BenchmarkAccount,
 		"GatewayCall": BenchmarkGatewayCall, "GatewayFirstByte": BenchmarkGatewayFirstByte,
 	} {
