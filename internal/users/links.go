@@ -348,44 +348,6 @@ func (u *Users) StopRecovery(ctx context.Context, userID string) error {
 	return nil
 }
 
-// OpenLinks returns up to limit links that may still be used, with a hash greater than after.
-func (u *Users) OpenLinks(ctx context.Context, after storage.Hash, limit int) ([]storage.OneTimeLink, error) {
-	out, err := u.cfg.Store.OpenLinks(ctx, after, limit, u.cfg.Now())
-	if err != nil {
-		return nil, fmt.Errorf("users: open links: %w", err)
-	}
-	return out, nil
-}
-
-// WithdrawLinks ends the invitation of a name, and every link of the account that has it, whose person
-// is told. It returns ErrLink when there is none.
-func (u *Users) WithdrawLinks(ctx context.Context, name string) error {
-	now := u.cfg.Now()
-	invited := u.cfg.Store.StopInvitation(ctx, name, now)
-	if invited != nil && !errors.Is(invited, storage.ErrNotFound) {
-		return linkError(invited)
-	}
-	if invited == nil {
-		u.cfg.Audit.Record(ctx, audit.LinkStopped, audit.Person("", name))
-	}
-	account, err := u.Find(ctx, name)
-	if errors.Is(err, ErrUnknown) {
-		return linkError(invited)
-	}
-	if err != nil {
-		return err
-	}
-	n, err := u.cfg.Store.StopLinks(ctx, account.ID, now)
-	switch {
-	case err != nil:
-		return linkError(err)
-	case n > 0:
-		u.stopped(ctx, account.ID)
-		return nil
-	}
-	return linkError(invited)
-}
-
 func linkError(err error) error {
 	switch {
 	case err == nil, errors.Is(err, ErrLink), errors.Is(err, ErrBrowser):

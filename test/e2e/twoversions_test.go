@@ -329,7 +329,8 @@ func TestTwoVersions(t *testing.T) {
 				v.wantDead(t, c)
 			}
 			v.ask.Store(v.this)
-			if _, err := p.Visit(v.Issuer + "/authorize?" + authorizeQuery(t, v.Demo, connected[0].client).Encode()); err == nil {
+			query := authorizeQuery(t, v.Demo, connected[0].client)
+			if _, err := p.Visit(v.Issuer + "/authorize?" + query.Encode()); err == nil {
 				t.Errorf("%s still signs in", name)
 			}
 			v.command(by, "", "user", "delete", name, "--yes")

@@ -31,8 +31,8 @@ const Window = 15 * time.Minute
 // How many wrong codes are free within the window (RFC 8628 §5.1, AS-240). A code counts against its
 // person when it is typed, so that a burst does not pass, and is given back only when it is right or was
 // not looked up: a right code forgives no wrong one, since a guesser has right codes of their own
-// requests. The other limits are shared by many people, so they stop only a person who has typed `spared` wrong codes of
-// their own. docs/threat-model.md has the figures.
+// requests. The other limits are shared by many people, so they stop only a person who has typed
+// `spared` wrong codes of their own. docs/threat-model.md has the figures.
 const (
 	wrongOfPerson  = 10
 	spared         = 3 // of a person, whatever others have typed
