@@ -6,7 +6,9 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/mcp-authd/mcp-authd/internal/notice"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/authkit"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/storage"
@@ -168,5 +170,100 @@ func TestHomeEndsMeanwhile(t *testing.T) {
 	p.post("/prove", proof).has(t, http.StatusOK, "Notice from google: logged-out")
 	if p.signedIn() {
 		t.Error("a session goes on")
+	}
+}
+
+// PE-06: a sign-in that is refused spends no recovery code, and tells of no recovery.
+func TestRefusedSignInSpendsNoCode(t *testing.T) {
+	r, f := delegated(t, named)
+	p := r.person()
+	p.signInAt("google")
+	step := func(p *person) url.Values {
+		return url.Values{"step": {formStep(t, p.get("/login"), "/login/recovery")}, "username": {"ada@google"}}
+	}
+	list := regexp.MustCompile(`<li><code>([0-9A-Z-]+)</code>`).FindStringSubmatch(
+		p.post("/account/recovery", url.Values{"step": {p.get("/account/recovery").step(t)}}).body)
+	told := func() int {
+		all, err := r.store.UnseenNotices(t.Context(), "usr_googleada")
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := 0
+		for _, one := range all {
+			if one.Kind == string(notice.RecoveryUsed) {
+				n++
+			}
+		}
+		return n
+	}
+	come := func(want int, says string) {
+		t.Helper()
+		late := r.person()
+		form := step(late)
+		form.Set("recovery", list[1])
+		late.post("/login/recovery", form).has(t, want, says)
+	}
+	f.set(func(f *providers) { f.checkErr = errNotNow })
+	come(http.StatusServiceUnavailable, "")
+	f.set(func(f *providers) { f.checkErr = storage.ErrRevoked })
+	come(http.StatusForbidden, "has to confirm it")
+	f.set(func(f *providers) { f.checkErr = nil })
+	if n := told(); n != 0 {
+		t.Errorf("%d recoveries were told of, which were refused", n)
+	}
+	come(http.StatusSeeOther, "")
+	come(http.StatusUnauthorized, "")
+	if n := told(); n != 1 {
+		t.Errorf("%d recoveries were told of, want 1", n)
+	}
+}
+
+// AS-218: the home provider is asked before a sign-in at another one, or with another device, is complete.
+func TestHomeProviderIsAskedAlways(t *testing.T) {
+	r, f := delegated(t, named)
+	phone := r.person()
+	phone.signInAt("google")
+	u, err := r.store.User(t.Context(), "usr_googleada")
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked := func() (n int) {
+		f.set(func(f *providers) {
+			for _, age := range f.checkedAge {
+				if age == 10*time.Second {
+					n++
+				}
+			}
+			f.checkedAge = nil
+		})
+		return n
+	}
+	asked()
+	waits := r.person()
+	w := waits.askRemote("/login")
+	phone.decideRemote(phone.get(devicePath(w.code)), "approve", w.number)
+	if waits.get(w.at); !waits.signedIn() || asked() != 1 {
+		t.Error("it was not asked for a sign-in with another device")
+	}
+	tied := storage.Arrival{
+		Asked: true, Now: r.now(),
+		Identity: storage.Identity{Connector: "github", Subject: "ada", UserID: u.ID},
+		Upstream: storage.Upstream{
+			ID: "ups_tied", Connector: "github", Subject: "ada", Linked: true, Sealed: []byte("x"), Version: 1,
+			CreatedAt: r.now(), CheckedAt: r.now(), DueAt: r.now(),
+		},
+	}
+	if _, err := r.store.Arrive(t.Context(), tied); err != nil {
+		t.Fatal(err)
+	}
+	other := r.person()
+	f.set(func(f *providers) { f.checkErr = storage.ErrRevoked })
+	other.get(callback(t, "github", other.leave(authorizeQuery("provider", "github"))))
+	f.set(func(f *providers) { f.checkErr = nil })
+	if other.signedIn() {
+		t.Error("it was not asked for a sign-in at another provider")
+	}
+	if other.signInAt("github"); !other.signedInAs("ada@google") {
+		t.Error("the person is not let in")
 	}
 }

@@ -97,8 +97,7 @@ func (f *pageForms) held(r *http.Request, browsers *entry.Browsers) (current boo
 
 // hold makes a session that has begun the current one of the browser. Other people stay signed in
 // beside it, as many as there is room for: the one who was current the longest time ago is signed
-// out, since no page of the browser would do that any more. An earlier session of the same person is
-// no longer held.
+// out, since no page of the browser would do that any more. So is an earlier session of the same person.
 func (f *pageForms) hold(
 	w http.ResponseWriter, r *http.Request, browsers *entry.Browsers, begun session.Minted, u storage.User,
 ) error {
@@ -106,8 +105,8 @@ func (f *pageForms) hold(
 	var others []session.BrowserSession
 	for _, h := range held {
 		switch {
-		case h.userID == "", h.userID == u.ID:
-		case len(others) < session.MaxHeld-1:
+		case h.userID == "", h.Hash == begun.Session.Hash:
+		case h.userID != u.ID && len(others) < session.MaxHeld-1:
 			others = append(others, h.BrowserSession)
 		case err == nil:
 			err = browsers.SignOut(r.Context(), h.Hash)

@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 )
 
 // signOutForm is what a page posts to sign out the person whom it shows.
@@ -76,6 +77,44 @@ func TestSignOutOfAPersonOfAPage(t *testing.T) {
 		p.post("/logout", step)
 		p.wantCurrent("")
 	})
+}
+
+// PE-10: a passkey that answers a page from before everything was stopped signs its person in no more.
+func TestPasskeyPageFromBeforeAStop(t *testing.T) {
+	r := newRig(t, named)
+	p, key := r.person(), r.authenticator()
+	p.signIn()
+	p.addPasskey(key).has(t, http.StatusOK, "")
+	alice, err := r.store.UserByName(t.Context(), "alice")
+	if err != nil {
+		t.Fatal(err)
+	}
+	early := r.person()
+	answer := early.answered(early.get("/login"), key)
+	r.advance(time.Second)
+	if err := r.store.StopEverything(t.Context(), alice.ID, r.now()); err != nil {
+		t.Fatal(err)
+	}
+	r.advance(time.Second)
+	early.post("/login/passkey", answer).has(t, http.StatusBadRequest, "took too long")
+	if early.signedIn() {
+		t.Error("the person is in")
+	}
+	if early.byPasskey(key); !early.signedIn() {
+		t.Error("a page from after it does not let the person in")
+	}
+}
+
+// AS-239: the earlier session of a person who signs in a second time in a browser ends: no page would end it.
+func TestTheEarlierSessionOfAPerson(t *testing.T) {
+	r := newRig(t)
+	p, thief := r.person(), r.person()
+	p.signInAs(p.get("/login"), "alice", alicesPassword)
+	thief.client.Jar.SetCookies(mustURL(t, r.http.URL), p.client.Jar.Cookies(mustURL(t, r.http.URL)))
+	thief.wantCurrent("alice")
+	p.signInAs(p.get("/authorize?"+authorizeQuery("prompt", "login").Encode()), "alice", alicesPassword)
+	p.wantCurrent("alice")
+	thief.wantCurrent("")
 }
 
 // AS-239: the session of a person whom a sixth one pushes out of the browser ends.

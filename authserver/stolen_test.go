@@ -178,8 +178,16 @@ func TestEnrolmentComesFirst(t *testing.T) {
 
 // PE-05: also when a provider has signed the person in, who goes to the account page.
 func TestEnrolmentComesFirstAfterAProvider(t *testing.T) {
-	r, _ := delegated(t, func(c *Config) { c.SignIn.SecondFactor = "required" })
+	r, f := delegated(t, func(c *Config) { c.SignIn.SecondFactor = "required" })
 	p := r.person()
 	left := p.post("/depart", url.Values{"step": {formStep(t, p.get("/login"), "/depart")}})
 	p.get(callback(t, "google", left)).leads(t, "/login/second?to=")
+	t.Run("PE-04 until then they link no further account", func(t *testing.T) {
+		departed := len(f.departed)
+		step := formStep(t, p.get("/account"), "/depart")
+		p.post("/depart", url.Values{"step": {step}}).leads(t, "/login/second?to=")
+		if len(f.departed) != departed {
+			t.Error("the browser is sent to the provider")
+		}
+	})
 }

@@ -44,8 +44,8 @@ type Connections interface {
 type Stops interface {
 	// StopEverything ends every session of a user, also those at upstream providers, whose
 	// tokens are then among the Handbacks, revokes every grant and forgets every consent, all at
-	// once. The account stays. No session begins of a sign-in here that began by now: see PutSession.
-	// One that is under way at a provider is proved there, and goes on.
+	// once. The account stays. No session begins of a sign-in that began by now, here or at a provider:
+	// see PutSession and Arrive.
 	StopEverything(ctx context.Context, userID string, now time.Time) error
 }
 

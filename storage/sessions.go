@@ -12,8 +12,12 @@ type Sessions interface {
 	// password or was stopped since the sign-in began; also when the session names one at an upstream
 	// provider that has ended or is not the user's. In an account that began at a provider it rests on a
 	// live one there, where none is named the newest of a sign-in, else a linked one: ErrHomeProvider
-	// without one.
+	// without one. It spends a RecoveryCode, or stores nothing: ErrSpent when that was used, ErrNotFound
+	// when the user has no such code.
 	PutSession(ctx context.Context, s Session, by SignInStart) error
+	// HomeSession returns the session at a provider on which a new session of a user would rest that names
+	// none: "" for an account that began at no provider. ErrHomeProvider when it would have none.
+	HomeSession(ctx context.Context, userID string) (string, error)
 	// Visit answers, in one round trip, who a browser belongs to and what that
 	// person has consented to for one client and resource.
 	Visit(ctx context.Context, v VisitKey) (Visit, error)
@@ -27,6 +31,7 @@ type Sessions interface {
 type SignInStart struct {
 	PasswordHash string    // that was checked; "": no password was given
 	At           time.Time // when the sign-in began; zero: not compared
+	RecoveryCode *Hash     // that is spent with it; nil: none
 }
 
 // ErrProved: the person has proved who they are in that session after ProvedBefore, so it is not

@@ -88,8 +88,13 @@ type Arrival struct {
 	// in, and its UpstreamID is Upstream.ID; in an account that began with another identity it rests on
 	// the newest live session of that one. The user's last sign-in is then Now.
 	Session *Session
-	Now     time.Time
+	// LeftAt is when the browser left for the provider; zero: not compared.
+	LeftAt time.Time
+	Now    time.Time
 }
+
+// ErrStopped: the person has stopped everything since.
+var ErrStopped = errors.New("storage: the person has stopped everything since")
 
 // Arrivals stores sign-ins at identity providers.
 type Arrivals interface {
@@ -101,8 +106,9 @@ type Arrivals interface {
 	// ErrRevoked: the account is disabled. ErrUntied: the identity has no user, and the user of
 	// Identity.UserID was not asked. ErrExists: the identity is another user's (with
 	// Identity.UserID), or the id of NewUser is stored but does not have the identity. ErrNotFound: the
-	// user of Identity.UserID is gone, or no user has the identity and there is no NewUser. ErrHomeProvider: the
-	// account began with another identity, and a Session has nothing there to rest on.
+	// user of Identity.UserID is gone, or no user has the identity and there is no NewUser. ErrStopped: the
+	// user has stopped everything since LeftAt. ErrHomeProvider: the account began with another identity,
+	// and a Session has nothing there to rest on.
 	Arrive(ctx context.Context, a Arrival) (User, error)
 }
 

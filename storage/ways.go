@@ -115,9 +115,9 @@ type RecoveryCodes interface {
 	// ReplaceRecoveryCodes makes these the only codes of a user. ErrNotFound when the account is
 	// gone or disabled.
 	ReplaceRecoveryCodes(ctx context.Context, userID string, codes []Hash) error
-	// SpendRecoveryCode uses a code: of N concurrent calls one does. ErrSpent when it was used;
+	// CheckRecoveryCode returns nil for a code that PutSession would spend. ErrSpent when it was used;
 	// ErrNotFound when the user has no such code, or is gone or disabled.
-	SpendRecoveryCode(ctx context.Context, userID string, code Hash, now time.Time) error
+	CheckRecoveryCode(ctx context.Context, userID string, code Hash) error
 }
 
 // WayCustody is for operators: another master key, another host name.

@@ -1,6 +1,7 @@
 package thirdparty
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -98,4 +99,25 @@ func TestNothingProvesFreshness(t *testing.T) {
 			t.Errorf("got %v, %v", a.AuthTime, err)
 		}
 	})
+}
+
+// PE-10: a browser that was at the provider when its person stopped everything begins no session.
+func TestStoppedMeanwhile(t *testing.T) {
+	r := newRig(t, nil)
+	before, err := r.come(r.leave(signIn), "corp")
+	if err != nil {
+		t.Fatal(err)
+	}
+	early := r.leave(signIn)
+	if err := r.store.StopEverything(t.Context(), before.User.ID, r.clock.Now()); err != nil {
+		t.Fatal(err)
+	}
+	_, err = r.come(early, "corp")
+	if code(err) != oauth.InvalidRequest || !strings.Contains(err.Error(), "took too long") {
+		t.Errorf("got %v", err)
+	}
+	r.clock.pass(time.Second)
+	if _, err := r.come(r.leave(signIn), "corp"); err != nil {
+		t.Errorf("a later one: %v", err)
+	}
 }

@@ -186,7 +186,7 @@ func (d *Delegation) arrival(c *connector, sent sentRequest, held holding, s sto
 		Linked: sent.Purpose != delegation.PurposeSignIn, Scopes: held.Tokens.Scopes, Version: 1,
 		CreatedAt: now, CheckedAt: now, DueAt: c.nextCheck(held.Tokens, now),
 	}
-	a := storage.Arrival{Upstream: u, Asked: sent.asked, Now: now, Identity: storage.Identity{
+	a := storage.Arrival{Upstream: u, Asked: sent.asked, LeftAt: sent.LeftAt, Now: now, Identity: storage.Identity{
 		Connector: c.ID, Subject: p.Subject, UserID: sent.UserID, Label: p.Label, CreatedAt: now, LastUsedAt: now,
 	}}
 	a.Seal = func(userID string) ([]byte, error) {
@@ -209,6 +209,8 @@ func (c *connector) turnedAway(err error) error {
 	switch {
 	case errors.Is(err, storage.ErrHomeProvider):
 		return delegation.ErrHomeProvider
+	case errors.Is(err, storage.ErrStopped):
+		return errRequestExpired // by the person
 	case errors.Is(err, storage.ErrRevoked):
 		return oauth.NewError(oauth.AccessDenied,
 			"Your account on this server is disabled. Please ask its operator.").Because(err)

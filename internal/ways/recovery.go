@@ -49,19 +49,22 @@ func recoveryHash(userID, code string) storage.Hash {
 	return secrets.Hash("recovery code\x00" + userID + "\x00" + code)
 }
 
-// SpendRecoveryCode uses a recovery code of the person whose name is a.Name, and returns the person:
-// users.ErrWrong or a *users.ThrottledError. An unknown name costs as much as a wrong code (PE-08).
-func (w *Ways) SpendRecoveryCode(ctx context.Context, a users.Attempt, code string) (storage.User, error) {
-	u, err := w.cfg.Store.UserByName(ctx, a.Name)
+// CheckRecoveryCode returns the person whose name is a.Name, and what is stored of their recovery code, which
+// the sign-in spends that it is for: users.ErrWrong or a *users.ThrottledError. An unknown name costs as much
+// as a wrong code (PE-08).
+func (w *Ways) CheckRecoveryCode(
+	ctx context.Context, a users.Attempt, code string,
+) (u storage.User, stored storage.Hash, err error) {
+	u, err = w.cfg.Store.UserByName(ctx, a.Name)
 	switch {
 	case errors.Is(err, storage.ErrNotFound):
 		u = storage.User{}
 	case err != nil:
-		return u, fmt.Errorf("ways: recovery code: %w", err)
+		return u, stored, fmt.Errorf("ways: recovery code: %w", err)
 	}
-	hash := recoveryHash(u.ID, plain(code))
+	stored = recoveryHash(u.ID, plain(code))
 	err = w.cfg.Guesses.Guess(ctx, users.RecoveryCode, u, a, func(ctx context.Context) error {
-		err := w.cfg.Store.SpendRecoveryCode(ctx, u.ID, hash, w.cfg.Now())
+		err := w.cfg.Store.CheckRecoveryCode(ctx, u.ID, stored)
 		switch {
 		case errors.Is(err, storage.ErrNotFound), errors.Is(err, storage.ErrSpent):
 			return users.ErrWrong
@@ -71,9 +74,9 @@ func (w *Ways) SpendRecoveryCode(ctx context.Context, a users.Attempt, code stri
 		return nil
 	})
 	if err != nil {
-		return storage.User{}, err
+		return storage.User{}, storage.Hash{}, err
 	}
-	return u, nil
+	return u, stored, nil
 }
 
 // plain is a code as it was made, of what a person has typed.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"time"
 
 	"github.com/go-webauthn/webauthn/protocol"
 	"github.com/go-webauthn/webauthn/webauthn"
@@ -29,6 +30,8 @@ type Ask struct {
 type Proven struct {
 	User storage.User
 	Way  storage.Way
+	// AskedAt is when the passkey was asked for. It may have answered at any time since.
+	AskedAt time.Time
 }
 
 // BeginSignIn asks for a passkey. ErrNone when a person who is known has none.
@@ -117,7 +120,7 @@ func (w *Ways) prove(ctx context.Context, s state, response []byte) (Proven, err
 	if err != nil {
 		return Proven{}, refused(err)
 	}
-	var out Proven
+	out := Proven{AskedAt: s.expires().Add(-ceremonyTTL)}
 	out.Way, out.User, err = w.cfg.Store.PasskeyOwner(ctx, parsed.RawID)
 	switch {
 	case errors.Is(err, storage.ErrNotFound):

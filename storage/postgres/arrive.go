@@ -18,7 +18,7 @@ const (
 
 	// admit holds the account against its deletion and its disabling until what is to
 	// end with it is there, and records the sign-in.
-	admit = "UPDATE users SET last_login_at = coalesce($2, last_login_at) WHERE id = $1 AND NOT disabled RETURNING " +
+	admit = "UPDATE users SET last_login_at = coalesce($2, last_login_at) WHERE id = $1 AND NOT disabled AND ($3::bigint IS NULL OR coalesce(stopped_at, 0) < $3) RETURNING " +
 		column.UserColumns
 
 	tie = "INSERT INTO identities AS i (" + column.IdentityColumns + `) VALUES ($1,$2,$3,$4,$5,$6,$7)
@@ -148,13 +148,17 @@ func admitted(ctx context.Context, q querier, a storage.Arrival, id string) (sto
 	if a.Session != nil {
 		login = column.OptMillis(a.Now)
 	}
-	err := one(ctx, q, r.Dest(), admit, id, login)
+	err := one(ctx, q, r.Dest(), admit, id, login, column.OptMillis(a.LeftAt))
 	if !errors.Is(err, pgx.ErrNoRows) {
 		return r.User(), err
 	}
-	var disabled bool
-	err = one(ctx, q, []any{&disabled}, "SELECT disabled FROM users WHERE id = $1", id)
+	var disabled, stopped bool
+	err = one(ctx, q, []any{&disabled, &stopped},
+		"SELECT disabled, $2::bigint IS NOT NULL AND coalesce(stopped_at, 0) >= $2 FROM users WHERE id = $1",
+		id, column.OptMillis(a.LeftAt))
 	switch {
+	case err == nil && stopped && !disabled:
+		return storage.User{}, storage.ErrStopped
 	case errors.Is(err, pgx.ErrNoRows) && a.Identity.UserID != "":
 		return storage.User{}, storage.ErrNotFound
 	case errors.Is(err, pgx.ErrNoRows), err == nil && !disabled:

@@ -12,38 +12,74 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage/internal/column"
 )
 
-// putSession holds the account against a change of its password or its state, and the
-// session at a provider against its end, until the session is there to be ended by it. That is $6
-// where it is named, and of an account that began at a provider one there: of a sign-in rather than a linked one,
-// which lives until the next is linked.
+// homeSession is the session at a provider on which a session of the user $2 rests: $6 where it is named, of
+// an account that began at a provider one there: of a sign-in rather than a linked one, which lives until the
+// next is linked.
+const homeSession = `SELECT p.id FROM upstreams p WHERE p.user_id = $2 AND p.ended_at IS NULL AND ($6::text IS NULL OR p.id = $6)
+	AND (EXISTS (` + column.HomeIdentity + `$2 AND h.connector = p.connector AND h.subject = p.subject)
+		OR $6 IS NOT NULL AND NOT EXISTS (` + column.HomeIdentity + `$2))
+	ORDER BY p.linked, p.created_at DESC, p.id DESC LIMIT 1`
+
+// putSession holds the account against a change of its password or its state, and the session at a provider
+// against its end, until the session is there to be ended by it.
 const putSession = `WITH account AS (SELECT id FROM users
 	WHERE id = $2 AND NOT disabled AND ($12::text = '' OR password_hash = $12)
 		AND ($13::bigint IS NULL OR coalesce(stopped_at, 0) < $13) FOR SHARE),
-home_session AS (SELECT p.id FROM upstreams p WHERE p.user_id = $2 AND p.ended_at IS NULL AND ($6::text IS NULL OR p.id = $6)
-	AND (EXISTS (` + column.HomeIdentity + "$2 AND h.connector = p.connector AND h.subject = p.subject) OR $6 IS NOT NULL AND NOT EXISTS (" +
-	column.HomeIdentity + `$2))
-	ORDER BY p.linked, p.created_at DESC, p.id DESC LIMIT 1 FOR KEY SHARE OF p)
+home_session AS (` + homeSession + ` FOR KEY SHARE OF p)
 INSERT INTO sessions (` + column.SessionInsert + `)
 SELECT $1::bytea, id, $3::bigint, $4::bigint, $5::bigint, (SELECT id FROM home_session), $7::text, $8::bigint, $9::text, $10::text, $11::bigint
 FROM account WHERE EXISTS (SELECT 1 FROM home_session) OR $6 IS NULL AND NOT EXISTS (` + column.HomeIdentity + "$2)"
+
+// wouldRest finds the session on which one of the user $1 would rest, and whether the account needs one.
+const wouldRest = `SELECT (SELECT p.id FROM upstreams p WHERE p.user_id = $1 AND p.ended_at IS NULL
+	AND EXISTS (` + column.HomeIdentity + `$1 AND h.connector = p.connector AND h.subject = p.subject)
+	ORDER BY p.linked, p.created_at DESC, p.id DESC LIMIT 1), EXISTS (` + column.HomeIdentity + "$1)"
 
 const withoutHome = column.HomeIdentity + "$1 AND NOT o.disabled AND ($2::text = '' OR o.password_hash = $2)" +
 	" AND ($3::bigint IS NULL OR coalesce(o.stopped_at, 0) < $3)"
 
 // PutSession implements storage.Sessions.
 func (s *Store) PutSession(ctx context.Context, se storage.Session, by storage.SignInStart) error {
-	return s.do(ctx, "put session", func(ctx context.Context, q querier) error {
-		args := append(column.SessionValues(se), by.PasswordHash, column.OptMillis(by.At))
-		n, err := exec(ctx, q, putSession, args...)
-		if err != nil || n > 0 {
+	if by.RecoveryCode == nil {
+		return s.do(ctx, "put session", func(ctx context.Context, q querier) error { return begun(ctx, q, se, by) })
+	}
+	return s.tx(ctx, "put session", func(ctx context.Context, q querier) error {
+		if err := begun(ctx, q, se, by); err != nil {
 			return err
 		}
-		err = one(ctx, q, []any{new(int)}, withoutHome, se.UserID, by.PasswordHash, column.OptMillis(by.At))
-		if err != nil || se.UpstreamID != "" {
-			return cmp.Or(err, storage.ErrNotFound)
-		}
-		return storage.ErrHomeProvider
+		return spendCode(ctx, q, se.UserID, *by.RecoveryCode, se.CreatedAt)
 	})
+}
+
+func begun(ctx context.Context, q querier, se storage.Session, by storage.SignInStart) error {
+	n, err := exec(ctx, q, putSession, append(column.SessionValues(se), by.PasswordHash, column.OptMillis(by.At))...)
+	if err != nil || n > 0 {
+		return err
+	}
+	err = one(ctx, q, []any{new(int)}, withoutHome, se.UserID, by.PasswordHash, column.OptMillis(by.At))
+	if err != nil || se.UpstreamID != "" {
+		return cmp.Or(err, storage.ErrNotFound)
+	}
+	return storage.ErrHomeProvider
+}
+
+// HomeSession implements storage.Sessions.
+func (s *Store) HomeSession(ctx context.Context, userID string) (id string, err error) {
+	err = s.do(ctx, "home session", func(ctx context.Context, q querier) error {
+		var found *string
+		var began bool
+		err := one(ctx, q, []any{&found, &began}, wouldRest, userID)
+		switch {
+		case err != nil:
+			return err
+		case found != nil:
+			id = *found
+		case began:
+			return storage.ErrHomeProvider
+		}
+		return nil
+	})
+	return id, err
 }
 
 const visit = `SELECT u.id, u.name, u.password_hash, u.admin, u.disabled, u.created_at, u.last_login_at, u.mail, u.locale,

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -205,24 +206,31 @@ func (s *Store) ReplaceRecoveryCodes(ctx context.Context, userID string, codes [
 	})
 }
 
-const spendCode = `UPDATE recovery_codes SET used_at = $3 WHERE user_id = $1 AND hash = $2 AND used_at IS NULL
-	AND EXISTS (SELECT 1 FROM users WHERE id = $1 AND NOT disabled)`
-
-// SpendRecoveryCode implements storage.RecoveryCodes.
-func (s *Store) SpendRecoveryCode(ctx context.Context, userID string, code storage.Hash, now time.Time) error {
-	return s.do(ctx, "spend recovery code", func(ctx context.Context, q querier) error {
-		n, err := exec(ctx, q, spendCode, userID, code[:], column.Millis(now))
-		if err != nil || n > 0 {
-			return err
-		}
-		var there int
-		err = one(ctx, q, []any{&there}, `SELECT 1 FROM recovery_codes r JOIN users u ON u.id = r.user_id
-			WHERE r.user_id = $1 AND r.hash = $2 AND NOT u.disabled`, userID, code[:])
-		if err == nil {
-			return storage.ErrSpent
-		}
-		return err
+// CheckRecoveryCode implements storage.RecoveryCodes.
+func (s *Store) CheckRecoveryCode(ctx context.Context, userID string, code storage.Hash) error {
+	return s.do(ctx, "check recovery code", func(ctx context.Context, q querier) error {
+		return checkCode(ctx, q, userID, code)
 	})
+}
+
+func checkCode(ctx context.Context, q querier, userID string, code storage.Hash) error {
+	var used bool
+	err := one(ctx, q, []any{&used}, `SELECT r.used_at IS NOT NULL FROM recovery_codes r JOIN users u ON u.id = r.user_id
+		WHERE r.user_id = $1 AND r.hash = $2 AND NOT u.disabled`, userID, code[:])
+	if err == nil && used {
+		return storage.ErrSpent
+	}
+	return err
+}
+
+// spendCode spends a recovery code with the sign-in for which it is.
+func spendCode(ctx context.Context, q querier, userID string, code storage.Hash, now time.Time) error {
+	n, err := exec(ctx, q, "UPDATE recovery_codes SET used_at = $3 WHERE user_id = $1 AND hash = $2 AND used_at IS NULL",
+		userID, code[:], column.Millis(now))
+	if err != nil || n > 0 {
+		return err
+	}
+	return cmp.Or(checkCode(ctx, q, userID, code), storage.ErrNotFound)
 }
 
 // SealedWays implements storage.WayCustody.

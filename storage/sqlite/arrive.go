@@ -15,7 +15,7 @@ const (
 	whose = `SELECT i.user_id FROM identities i JOIN users u ON u.id = i.user_id WHERE i.connector = ? AND i.subject = ?`
 
 	// admit records the sign-in, if it is one.
-	admit = "UPDATE users SET last_login_at = coalesce(?2, last_login_at) WHERE id = ?1 AND NOT disabled RETURNING " +
+	admit = "UPDATE users SET last_login_at = coalesce(?2, last_login_at) WHERE id = ?1 AND NOT disabled AND (?3 IS NULL OR coalesce(stopped_at, 0) < ?3) RETURNING " +
 		column.UserColumns
 
 	tie = "INSERT INTO identities (" + column.IdentityColumns + `) VALUES (?,?,?,?,?,?,?)
@@ -115,13 +115,17 @@ func admitted(c *conn, a storage.Arrival, id string) (storage.User, error) {
 	if a.Session != nil {
 		login = column.OptMillis(a.Now)
 	}
-	err := c.one(r.Dest(), admit, id, login)
+	err := c.one(r.Dest(), admit, id, login, column.OptMillis(a.LeftAt))
 	if !errors.Is(err, storage.ErrNotFound) {
 		return r.User(), err
 	}
 	var disabled bool
-	if err := c.one([]any{&disabled}, "SELECT disabled FROM users WHERE id = ?", id); err != nil {
+	err = c.one([]any{&disabled}, "SELECT disabled FROM users WHERE id = ?", id)
+	switch {
+	case err != nil:
 		return storage.User{}, err
+	case !disabled:
+		return storage.User{}, storage.ErrStopped
 	}
 	return storage.User{}, storage.ErrRevoked
 }

@@ -22,6 +22,11 @@ const homeSession = `SELECT p.id FROM upstreams p WHERE p.user_id = ?2 AND p.end
 	column.HomeIdentity + `?2))
 ORDER BY p.linked, p.created_at DESC, p.id DESC LIMIT 1`
 
+// wouldRest finds the session on which one of the user ?1 would rest, and whether the account needs one.
+const wouldRest = `SELECT (SELECT p.id FROM upstreams p WHERE p.user_id = ?1 AND p.ended_at IS NULL
+	AND EXISTS (` + column.HomeIdentity + `?1 AND h.connector = p.connector AND h.subject = p.subject)
+	ORDER BY p.linked, p.created_at DESC, p.id DESC LIMIT 1), EXISTS (` + column.HomeIdentity + "?1)"
+
 const withoutHome = column.HomeIdentity + "?1 AND NOT o.disabled AND (?2 = '' OR o.password_hash = ?2)" +
 	" AND (?3 IS NULL OR coalesce(o.stopped_at, 0) < ?3)"
 
@@ -29,8 +34,13 @@ const withoutHome = column.HomeIdentity + "?1 AND NOT o.disabled AND (?2 = '' OR
 func (s *Store) PutSession(ctx context.Context, se storage.Session, by storage.SignInStart) error {
 	return s.write(ctx, "put session", func(c *conn) error {
 		n, err := c.exec(putSession, append(column.SessionValues(se), by.PasswordHash, column.OptMillis(by.At))...)
-		if err != nil || n > 0 {
+		switch {
+		case err != nil:
 			return err
+		case n > 0 && by.RecoveryCode != nil:
+			return spendCode(c, se.UserID, *by.RecoveryCode, se.CreatedAt)
+		case n > 0:
+			return nil
 		}
 		err = c.one([]any{new(int)}, withoutHome, se.UserID, by.PasswordHash, column.OptMillis(by.At))
 		if err != nil || se.UpstreamID != "" {
@@ -38,6 +48,25 @@ func (s *Store) PutSession(ctx context.Context, se storage.Session, by storage.S
 		}
 		return storage.ErrHomeProvider
 	})
+}
+
+// HomeSession implements storage.Sessions.
+func (s *Store) HomeSession(ctx context.Context, userID string) (id string, err error) {
+	err = s.read(ctx, "home session", func(c *conn) error {
+		var found *string
+		var began bool
+		err := c.one([]any{&found, &began}, wouldRest, userID)
+		switch {
+		case err != nil:
+			return err
+		case found != nil:
+			id = *found
+		case began:
+			return storage.ErrHomeProvider
+		}
+		return nil
+	})
+	return id, err
 }
 
 const visit = `SELECT u.id, u.name, u.password_hash, u.admin, u.disabled, u.created_at, u.last_login_at, u.mail, u.locale,

@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -195,24 +196,29 @@ func (s *Store) ReplaceRecoveryCodes(ctx context.Context, userID string, codes [
 	})
 }
 
-const spendCode = `UPDATE recovery_codes SET used_at = ?3 WHERE user_id = ?1 AND hash = ?2 AND used_at IS NULL
-	AND EXISTS (SELECT 1 FROM users WHERE id = ?1 AND NOT disabled)`
+// CheckRecoveryCode implements storage.RecoveryCodes.
+func (s *Store) CheckRecoveryCode(ctx context.Context, userID string, code storage.Hash) error {
+	return s.read(ctx, "check recovery code", func(c *conn) error { return checkCode(c, userID, code) })
+}
 
-// SpendRecoveryCode implements storage.RecoveryCodes.
-func (s *Store) SpendRecoveryCode(ctx context.Context, userID string, code storage.Hash, now time.Time) error {
-	return s.write(ctx, "spend recovery code", func(c *conn) error {
-		n, err := c.exec(spendCode, userID, code[:], column.Millis(now))
-		if err != nil || n > 0 {
-			return err
-		}
-		var one int
-		err = c.one([]any{&one}, `SELECT 1 FROM recovery_codes r JOIN users u ON u.id = r.user_id
-			WHERE r.user_id = ? AND r.hash = ? AND NOT u.disabled`, userID, code[:])
-		if err == nil {
-			return storage.ErrSpent
-		}
+func checkCode(c *conn, userID string, code storage.Hash) error {
+	var used bool
+	err := c.one([]any{&used}, `SELECT r.used_at IS NOT NULL FROM recovery_codes r JOIN users u ON u.id = r.user_id
+		WHERE r.user_id = ? AND r.hash = ? AND NOT u.disabled`, userID, code[:])
+	if err == nil && used {
+		return storage.ErrSpent
+	}
+	return err
+}
+
+// spendCode spends a recovery code with the sign-in for which it is.
+func spendCode(c *conn, userID string, code storage.Hash, now time.Time) error {
+	n, err := c.exec("UPDATE recovery_codes SET used_at = ?3 WHERE user_id = ?1 AND hash = ?2 AND used_at IS NULL",
+		userID, code[:], column.Millis(now))
+	if err != nil || n > 0 {
 		return err
-	})
+	}
+	return cmp.Or(checkCode(c, userID, code), storage.ErrNotFound)
 }
 
 // SealedWays implements storage.WayCustody.

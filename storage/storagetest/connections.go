@@ -250,6 +250,23 @@ func stops(t *testing.T, e *env) {
 		check(t, e.s.StopEverything(e.ctx, p.ID, e.now))
 		check(t, e.s.StopEverything(e.ctx, "usr_unknown", e.now))
 	})
+	t.Run("PE-10 nor does a trip to a provider for which the browser had left by then", func(t *testing.T) {
+		a, u := e.arrived(t)
+		check(t, e.s.StopEverything(e.ctx, u.ID, e.now))
+		for _, early := range []storage.Arrival{e.again(a), e.link("other", u.ID)} {
+			early.LeftAt = e.now
+			_, err := e.s.Arrive(e.ctx, early)
+			wantErr(t, err, storage.ErrStopped)
+			e.notStored(t, early)
+			early.LeftAt = e.now.Add(time.Millisecond)
+			e.arrive(t, early)
+		}
+		check(t, e.s.SetUserDisabled(e.ctx, u.ID, true, e.now))
+		late := e.again(a)
+		late.LeftAt = e.now
+		_, err := e.s.Arrive(e.ctx, late)
+		wantErr(t, err, storage.ErrRevoked)
+	})
 	t.Run("PE-10 a sign-in that had begun by then begins no session, a later one does", func(t *testing.T) {
 		p := e.person(t)
 		begin := func(at time.Time) (storage.Session, error) {

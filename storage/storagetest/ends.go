@@ -274,7 +274,7 @@ func forgottenUpstreams(t *testing.T, e *env) {
 		lonely := e.arrival()
 		lonely.Session.ExpiresAt = e.now.Add(time.Hour)
 		u := e.arrive(t, lonely)
-		linked := e.link("other", u.ID)
+		linked := e.link("other", e.person(t).ID)
 		e.arrive(t, linked)
 		inBrowser := e.again(lonely)
 		inBrowser.Session.ExpiresAt = e.now.Add(2 * day)

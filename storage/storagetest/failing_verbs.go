@@ -82,6 +82,15 @@ func (f *Failing) Arrive(a0 context.Context, a1 storage.Arrival) (r0 storage.Use
 	return r0, err
 }
 
+// CheckRecoveryCode implements storage.Store.
+func (f *Failing) CheckRecoveryCode(a0 context.Context, a1 string, a2 storage.Hash) (err error) {
+	err = f.call("CheckRecoveryCode", func() (err error) {
+		err = f.Store.CheckRecoveryCode(a0, a1, a2)
+		return err
+	})
+	return err
+}
+
 // CheckSetupToken implements storage.Store.
 func (f *Failing) CheckSetupToken(a0 context.Context, a1 storage.Hash, a2 time.Time) (err error) {
 	err = f.call("CheckSetupToken", func() (err error) {
@@ -320,6 +329,15 @@ func (f *Failing) ForgetConsent(a0 context.Context, a1 string, a2 string, a3 str
 func (f *Failing) HasPasswords(a0 context.Context) (r0 bool, err error) {
 	err = f.call("HasPasswords", func() (err error) {
 		r0, err = f.Store.HasPasswords(a0)
+		return err
+	})
+	return r0, err
+}
+
+// HomeSession implements storage.Store.
+func (f *Failing) HomeSession(a0 context.Context, a1 string) (r0 string, err error) {
+	err = f.call("HomeSession", func() (err error) {
+		r0, err = f.Store.HomeSession(a0, a1)
 		return err
 	})
 	return r0, err
@@ -995,15 +1013,6 @@ func (f *Failing) SharedKey(a0 context.Context, a1 string, a2 []byte) (r0 []byte
 func (f *Failing) Spend(a0 context.Context, a1 string, a2 string, a3 time.Time) (err error) {
 	err = f.call("Spend", func() (err error) {
 		err = f.Store.Spend(a0, a1, a2, a3)
-		return err
-	})
-	return err
-}
-
-// SpendRecoveryCode implements storage.Store.
-func (f *Failing) SpendRecoveryCode(a0 context.Context, a1 string, a2 storage.Hash, a3 time.Time) (err error) {
-	err = f.call("SpendRecoveryCode", func() (err error) {
-		err = f.Store.SpendRecoveryCode(a0, a1, a2, a3)
 		return err
 	})
 	return err

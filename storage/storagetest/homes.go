@@ -31,6 +31,9 @@ func homes(t *testing.T, e *env) {
 		h, err := begin(u.ID, "")
 		check(t, err)
 		restsOn(t, h, b.Upstream.ID)
+		home, err := e.s.HomeSession(e.ctx, u.ID)
+		check(t, err)
+		same(t, home, b.Upstream.ID)
 		grant, refresh := e.grantedBy(t, u, h)
 		e.end(t, storage.UpstreamKey{ID: b.Upstream.ID}, "revoked")
 		e.wantSession(t, h, false)
@@ -52,8 +55,10 @@ func homes(t *testing.T, e *env) {
 			wantErr(t, err, want)
 			e.wantSession(t, h, false)
 		}
+		_, err := e.s.HomeSession(e.ctx, u.ID)
+		wantErr(t, err, storage.ErrHomeProvider)
 		check(t, e.s.SetUserDisabled(e.ctx, u.ID, true, e.now))
-		_, err := begin(u.ID, "")
+		_, err = begin(u.ID, "")
 		wantErr(t, err, storage.ErrNotFound)
 	})
 	t.Run("AS-217 signed in with an account that was connected later, too", func(t *testing.T) {
@@ -84,11 +89,15 @@ func homes(t *testing.T, e *env) {
 		h, err := begin(u.ID, u.PasswordHash)
 		check(t, err)
 		restsOn(t, h, "")
+		home, err := e.s.HomeSession(e.ctx, u.ID)
+		check(t, err)
+		same(t, home, "")
 	})
 	t.Run("PE-05 PL8 the newest session there stays for a person who has another way in", func(t *testing.T) {
 		for _, add := range []func(u storage.User){
 			func(u storage.User) { e.add(t, e.passkey(u.ID)) },
 			func(u storage.User) { check(t, e.s.ReplaceRecoveryCodes(e.ctx, u.ID, []storage.Hash{randomHash()})) },
+			func(u storage.User) { e.tieAnother(t, u) },
 		} {
 			a, u := e.arrived(t)
 			b := e.again(a)
@@ -159,6 +168,14 @@ func homes(t *testing.T, e *env) {
 		e.wantFarewell(t, h, "acme", "replaced")
 		e.wantLive(t, grant, false)
 	})
+}
+
+// tieAnother gives a user an account at another provider, which is linked and has no session there.
+func (e *env) tieAnother(t *testing.T, u storage.User) {
+	t.Helper()
+	l := e.link("other", u.ID)
+	e.arrive(t, l)
+	e.end(t, storage.UpstreamKey{ID: l.Upstream.ID}, "logout")
 }
 
 // oldHomes checks that an account counts as the provider's that an earlier version has stored.

@@ -2,14 +2,23 @@ package storagetest
 
 import (
 	"testing"
+	"time"
 
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
+// spendCode begins a session by a recovery code.
+func (e *env) spendCode(userID string, code storage.Hash) error {
+	return e.s.PutSession(e.ctx, storage.Session{
+		Hash: randomHash(), UserID: userID, CreatedAt: e.now, ExpiresAt: e.now.Add(time.Hour),
+		Methods: []string{"recovery"},
+	}, storage.SignInStart{RecoveryCode: &code})
+}
+
 func recoveryCodes(t *testing.T, e *env) {
 	p, other := e.person(t), e.person(t)
 	old, one, two := randomHash(), randomHash(), randomHash()
-	spend := func(userID string, code storage.Hash) error { return e.s.SpendRecoveryCode(e.ctx, userID, code, e.now) }
+	spend := func(userID string, code storage.Hash) error { return e.spendCode(userID, code) }
 	t.Run("PE-06 a code is good once, with its name, and all end at a renewal", func(t *testing.T) {
 		check(t, e.s.ReplaceRecoveryCodes(e.ctx, p.ID, []storage.Hash{old, one}))
 		check(t, spend(p.ID, one))
@@ -38,6 +47,24 @@ func recoveryCodes(t *testing.T, e *env) {
 		wantErr(t, e.s.RemoveRecoveryCodes(e.ctx, "usr_none", served), storage.ErrNotFound)
 		wantErr(t, spend(p.ID, two), storage.ErrSpent) // another person's stay
 	})
+	t.Run("PE-06 PE-05 a sign-in that is refused spends none, and one without its code begins none", func(t *testing.T) {
+		a, u := e.arrived(t)
+		code := randomHash()
+		check(t, e.s.ReplaceRecoveryCodes(e.ctx, u.ID, []storage.Hash{code}))
+		e.end(t, storage.UpstreamKey{ID: a.Upstream.ID}, "revoked")
+		wantErr(t, spend(u.ID, code), storage.ErrHomeProvider)
+		check(t, e.s.CheckRecoveryCode(e.ctx, u.ID, code))
+		e.arrive(t, e.again(a))
+		check(t, spend(u.ID, code))
+		wantErr(t, e.s.CheckRecoveryCode(e.ctx, u.ID, code), storage.ErrSpent)
+		before, err := e.s.Sessions(e.ctx, u.ID, e.now, 100)
+		check(t, err)
+		wantErr(t, spend(u.ID, code), storage.ErrSpent)
+		wantErr(t, spend(u.ID, randomHash()), storage.ErrNotFound)
+		after, err := e.s.Sessions(e.ctx, u.ID, e.now, 100)
+		check(t, err)
+		same(t, len(after), len(before))
+	})
 	t.Run("two people may have the same code", func(t *testing.T) {
 		check(t, e.s.ReplaceRecoveryCodes(e.ctx, other.ID, []storage.Hash{two}))
 		check(t, spend(other.ID, two))
@@ -49,6 +76,6 @@ func raceRecovery(t *testing.T, e *env) {
 	p, code := e.person(t), randomHash()
 	check(t, e.s.ReplaceRecoveryCodes(e.ctx, p.ID, []storage.Hash{code}))
 	var c tally
-	compete(func(int) { c.add(e.s.SpendRecoveryCode(e.ctx, p.ID, code, e.now), storage.ErrSpent) })
+	compete(func(int) { c.add(e.spendCode(p.ID, code), storage.ErrSpent) })
 	c.want(t, 1)
 }

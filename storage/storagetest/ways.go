@@ -118,7 +118,7 @@ func ways(t *testing.T, e *env) {
 		check(t, e.s.SetUserDisabled(e.ctx, q.ID, true, e.now))
 		wantErr(t, e.s.AddWay(e.ctx, e.passkey(q.ID)), storage.ErrNotFound)
 		wantErr(t, e.s.ReplaceRecoveryCodes(e.ctx, q.ID, nil), storage.ErrNotFound)
-		wantErr(t, e.s.SpendRecoveryCode(e.ctx, q.ID, code, e.now), storage.ErrNotFound)
+		wantErr(t, e.spendCode(q.ID, code), storage.ErrNotFound)
 		e.wantWays(t, q.ID, w)
 		check(t, e.s.DeleteUser(e.ctx, q.ID, e.now))
 		wantErr(t, e.s.AddWay(e.ctx, e.passkey(q.ID)), storage.ErrNotFound)
@@ -126,7 +126,7 @@ func ways(t *testing.T, e *env) {
 		_, _, err := e.s.PasskeyOwner(e.ctx, w.CredentialID)
 		wantErr(t, err, storage.ErrNotFound)
 		check(t, e.s.CreateUser(e.ctx, q.User)) // with the same id: the codes must not be there
-		wantErr(t, e.s.SpendRecoveryCode(e.ctx, q.ID, code, e.now), storage.ErrNotFound)
+		wantErr(t, e.spendCode(q.ID, code), storage.ErrNotFound)
 	})
 }
 
@@ -251,7 +251,7 @@ func factors(t *testing.T, e *env) {
 	e.add(t, e.app(p.ID))
 	codes := []storage.Hash{randomHash(), randomHash()}
 	check(t, e.s.ReplaceRecoveryCodes(e.ctx, p.ID, codes))
-	check(t, e.s.SpendRecoveryCode(e.ctx, p.ID, codes[0], e.now))
+	check(t, e.spendCode(p.ID, codes[0]))
 	e.arrive(t, e.link("acme", p.ID))
 	f := storage.Factors{Password: true, Passkeys: 2, Apps: 1, RecoveryCodes: 1, Identities: 1}
 	want(f)

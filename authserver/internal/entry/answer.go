@@ -26,23 +26,24 @@ func (a Answer) credential(sealed string) ways.Answer {
 	return ways.Answer{Sealed: sealed, Response: a.Credential}
 }
 
-// check looks at an answer of a person, and says which method it is.
+// check looks at an answer of a person, says which method it is, and returns what is stored of a recovery code,
+// which is yet to be spent.
 func (s *SignIns) check(
 	ctx context.Context, u storage.User, p ways.Purpose, sealed string, a Answer,
-) (method string, err error) {
+) (method string, code *storage.Hash, err error) {
 	a.Attempt.Name = u.Name
 	switch {
 	case len(a.Credential) > 0:
 		_, err = s.Ways.FinishSignIn(ctx, a.Browser, p, a.credential(sealed)) // asked of this person
-		return ways.ByPasskey, err
+		return ways.ByPasskey, nil, err
 	case a.Recovery != "" && p == ways.Second:
-		_, err = s.recover(ctx, a)
-		return ways.ByRecovery, err
+		_, stored, err := s.Ways.CheckRecoveryCode(ctx, a.Attempt, a.Recovery)
+		return ways.ByRecovery, &stored, err
 	case a.Attempt.Password != "" && !s.Ways.Admission().Passwords:
-		return "", users.ErrWrong
+		return "", nil, users.ErrWrong
 	case a.Attempt.Password != "":
 		_, err = s.Users.Authenticate(ctx, a.Attempt)
-		return ways.ByPassword, err
+		return ways.ByPassword, nil, err
 	}
-	return ways.ByApp, s.Ways.CheckApp(ctx, u, a.Attempt, a.Code)
+	return ways.ByApp, nil, s.Ways.CheckApp(ctx, u, a.Attempt, a.Code)
 }

@@ -32,6 +32,7 @@ type BrowserStore interface {
 	SeeSession(ctx context.Context, h storage.Hash, at time.Time) error
 	SetLocale(ctx context.Context, userID, tag string) error
 	EndSession(ctx context.Context, h storage.Hash, now time.Time) error
+	HomeSession(ctx context.Context, userID string) (string, error)
 }
 
 // Visit returns who is signed in in the browser, nil for no person, and what they have consented

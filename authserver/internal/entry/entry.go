@@ -62,6 +62,9 @@ type Proof struct {
 	// Password is the digest of the hash of the password that was given, "" for none: setting
 	// another one ends also the sign-ins that are under way.
 	Password string `json:"p,omitempty"`
+	// RecoveryCode is what is stored of the recovery code that was given. It is spent with the beginning of
+	// the session: a sign-in that is refused spends none.
+	RecoveryCode *storage.Hash `json:"r,omitempty"`
 	// Begun is when the sign-in or proof began, in milliseconds since the epoch: a person who stops
 	// everything stops also what is under way by then.
 	Begun int64 `json:"at,omitempty"`
@@ -93,13 +96,14 @@ type PasskeyForm struct {
 
 // Passkey signs in the person whose passkey has answered. The errors of package ways say why not.
 func (s *SignIns) Passkey(ctx context.Context, f PasskeyForm, a Answer, mint Mint) (Step, error) {
-	begun := s.Now().UnixMilli()
 	s.noteClient(ctx, f.To)
 	by, err := s.Ways.FinishSignIn(ctx, a.Browser, ways.SignIn, a.credential(f.Sealed))
 	if err != nil {
 		return nil, err
 	}
-	p := Proof{UserID: by.User.ID, Methods: []string{ways.ByPasskey}, Begun: begun, To: f.To}
+	p := Proof{
+		UserID: by.User.ID, Methods: []string{ways.ByPasskey}, Begun: by.AskedAt.UnixMilli(), To: f.To,
+	}
 	return s.complete(ctx, by.User, p, a, mint)
 }
 
@@ -108,20 +112,12 @@ func (s *SignIns) Passkey(ctx context.Context, f PasskeyForm, a Answer, mint Min
 func (s *SignIns) Recovery(ctx context.Context, a Answer, to Destination, mint Mint) (Step, error) {
 	begun := s.Now().UnixMilli()
 	s.noteClient(ctx, to)
-	u, err := s.recover(ctx, a)
+	u, code, err := s.Ways.CheckRecoveryCode(ctx, a.Attempt, a.Recovery)
 	if err != nil {
 		return nil, err
 	}
-	p := Proof{UserID: u.ID, Methods: []string{ways.ByRecovery}, Begun: begun, To: to}
+	p := Proof{UserID: u.ID, Methods: []string{ways.ByRecovery}, RecoveryCode: &code, Begun: begun, To: to}
 	return s.complete(ctx, u, p, a, mint)
-}
-
-func (s *SignIns) recover(ctx context.Context, a Answer) (storage.User, error) {
-	u, err := s.Ways.SpendRecoveryCode(ctx, a.Attempt, a.Recovery)
-	if err == nil {
-		s.Notices.Tell(ctx, u.ID, notice.Change{Kind: notice.RecoveryUsed})
-	}
-	return u, err
 }
 
 // complete begins the session of a person who has proved enough, or asks for the rest.
@@ -133,27 +129,14 @@ func (s *SignIns) complete(ctx context.Context, u storage.User, p Proof, a Answe
 	if need.Missing && !need.Enrol {
 		return s.second(ctx, u, p, need, a.Browser)
 	}
-	by := storage.SignInStart{At: time.UnixMilli(p.Begun)}
-	if p.Password != "" {
-		if p.Password != digest(u.PasswordHash) {
-			return nil, users.ErrWrong
-		}
-		by.PasswordHash = u.PasswordHash
-	}
-	se := mint(u, p.Methods)
-	if se.UpstreamID, err = s.follows(ctx, p); err != nil {
-		return nil, err
-	}
-	switch err := s.Store.PutSession(ctx, se, by); {
-	case errors.Is(err, storage.ErrNotFound) && len(p.Methods) > 1: // see below; what was typed is right
-		return nil, ErrLate
-	case errors.Is(err, storage.ErrNotFound): // disabled, stopped, or the password was changed in between
+	if p.Password != "" && p.Password != digest(u.PasswordHash) {
 		return nil, users.ErrWrong
-	case err != nil:
-		return nil, s.recordHomeError(ctx, u, err)
 	}
-	if err := s.askHomeProvider(ctx, u, se.Hash); err != nil {
+	if err := s.begin(ctx, u, p, mint); err != nil {
 		return nil, err
+	}
+	if p.RecoveryCode != nil {
+		s.Notices.Tell(ctx, u.ID, notice.Change{Kind: notice.RecoveryUsed})
 	}
 	s.Users.SignedIn(ctx, u, a.Attempt.Network, p.Methods)
 	switch {
@@ -163,6 +146,32 @@ func (s *SignIns) complete(ctx context.Context, u storage.User, p Proof, a Answe
 		return StepUp{p.To}, nil
 	}
 	return Continue{p.To}, refusal.Protocol(err)
+}
+
+// begin begins the session. The home provider is asked before.
+func (s *SignIns) begin(ctx context.Context, u storage.User, p Proof, mint Mint) (err error) {
+	se := mint(u, p.Methods)
+	if se.UpstreamID, err = s.follows(ctx, p); err != nil {
+		return err
+	}
+	if err := s.Browsers.AskHomeProvider(ctx, u, se.UpstreamID); err != nil {
+		return err
+	}
+	by := storage.SignInStart{At: time.UnixMilli(p.Begun), RecoveryCode: p.RecoveryCode}
+	if p.Password != "" {
+		by.PasswordHash = u.PasswordHash
+	}
+	switch err := s.Store.PutSession(ctx, se, by); {
+	case err == nil:
+		return nil
+	case errors.Is(err, storage.ErrSpent): // the code was used at the same moment
+		return users.ErrWrong
+	case !errors.Is(err, storage.ErrNotFound):
+		return s.Browsers.homeError(ctx, u, err)
+	case len(p.Methods) > 1, p.Methods[0] == ways.ByPasskey: // see below; what was given is right
+		return ErrLate
+	}
+	return users.ErrWrong // disabled, stopped, or the password or code was changed in between
 }
 
 // follows returns the session at a provider on which the session rests that the new one follows.

@@ -16,40 +16,41 @@ import (
 // refresh has the same limit.
 const homeAnswerWithin = 10 * time.Second
 
-// askHomeProvider asks the provider at which an account began whether its person may still sign in. If the
-// provider says no, it ends the session that has just begun, by whichever way the person signed in (AS-218).
-func (s *SignIns) askHomeProvider(ctx context.Context, u storage.User, session storage.Hash) error {
-	v, err := s.Browsers.Visit(ctx, session, storage.VisitKey{})
-	switch {
-	case err != nil:
-		return err
-	case v == nil: // the session was ended meanwhile, or no provider is configured any more
-		err = storage.ErrRevoked
-	default:
-		err = s.Browsers.Bindings.Check(ctx, v.Session.UpstreamID, homeAnswerWithin)
+// AskHomeProvider asks the home provider of a person who signs in whether they may, by whichever way they come
+// (AS-218). It is asked about upstream, the session there on which the new session is to rest, or "" for the
+// one that the store will choose. That comes before anything is spent for the sign-in.
+func (b *Browsers) AskHomeProvider(ctx context.Context, u storage.User, upstream string) error {
+	if upstream == "" {
+		var err error
+		if upstream, err = b.Store.HomeSession(ctx, u.ID); err != nil {
+			return b.homeError(ctx, u, err)
+		}
 	}
+	if err := b.Bindings.Check(ctx, upstream, homeAnswerWithin); err != nil {
+		return b.homeError(ctx, u, err)
+	}
+	return nil
+}
+
+// Confirm is AskHomeProvider for a session that has begun by a sign-in at some provider. It ends the session
+// when the home provider says no.
+func (b *Browsers) Confirm(ctx context.Context, u storage.User, session storage.Hash) error {
+	err := b.AskHomeProvider(ctx, u, "")
 	if err == nil {
 		return nil
 	}
-	if end := s.Store.EndSession(ctx, session, s.Now()); end != nil {
+	if end := b.Store.EndSession(ctx, session, b.Now()); end != nil {
 		return refusal.Unavailable(end)
-	}
-	return s.recordHomeError(ctx, u, err)
-}
-
-// recordHomeError is homeError, and records the refusal.
-func (s *SignIns) recordHomeError(ctx context.Context, u storage.User, err error) error {
-	if err = homeError(err); errors.Is(err, delegation.ErrHomeProvider) {
-		s.Audit.Record(ctx, audit.LoginFailed, audit.Person(u.ID, u.Name), slog.String("reason", "not at the provider"))
 	}
 	return err
 }
 
 // homeError returns the error for a person whose account began at a provider and who has no live session
-// there.
-func homeError(err error) error {
-	if errors.Is(err, storage.ErrHomeProvider) || errors.Is(err, storage.ErrRevoked) {
-		return delegation.ErrHomeProvider
+// there, and records it.
+func (b *Browsers) homeError(ctx context.Context, u storage.User, err error) error {
+	if !errors.Is(err, storage.ErrHomeProvider) && !errors.Is(err, storage.ErrRevoked) {
+		return refusal.Protocol(err)
 	}
-	return refusal.Protocol(err)
+	b.Audit.Record(ctx, audit.LoginFailed, audit.Person(u.ID, u.Name), slog.String("reason", "not at the provider"))
+	return delegation.ErrHomeProvider
 }

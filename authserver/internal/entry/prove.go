@@ -85,7 +85,7 @@ func (s *SignIns) Prove(ctx context.Context, f ProveForm, a Answer, token storag
 	if err != nil {
 		return nil, err
 	}
-	method, err := s.check(ctx, v.User, ways.Proof, f.Sealed, a)
+	method, _, err := s.check(ctx, v.User, ways.Proof, f.Sealed, a)
 	if err != nil {
 		return nil, err
 	}

@@ -153,6 +153,9 @@ func (s *RemoteSignIns) collect(
 	case v == nil: // the person has signed out, or was, since they approved
 		return RemoteOver{a.To, RemoteDenied}, nil
 	}
+	if err := s.Browsers.AskHomeProvider(ctx, v.User, v.Session.UpstreamID); err != nil {
+		return nil, err
+	}
 	methods := slices.Clone(v.Session.Methods)
 	if !slices.Contains(methods, ways.ByOtherDevice) {
 		methods = append(methods, ways.ByOtherDevice)

@@ -101,7 +101,7 @@ func (s *SignIns) Second(ctx context.Context, f Unfinished, a Answer, mint Mint)
 	if err != nil {
 		return nil, err
 	}
-	method, err := s.check(ctx, u, ways.Second, f.Sealed, a)
+	method, code, err := s.check(ctx, u, ways.Second, f.Sealed, a)
 	if err != nil {
 		return nil, err
 	}
@@ -113,6 +113,9 @@ func (s *SignIns) Second(ctx context.Context, f Unfinished, a Answer, mint Mint)
 	}
 	if f.Methods = append(f.Methods, method); method == ways.ByPassword {
 		f.Password = digest(u.PasswordHash)
+	}
+	if code != nil {
+		f.RecoveryCode = code
 	}
 	return s.complete(ctx, u, f.Proof, a, mint)
 }

@@ -179,5 +179,5 @@ func (c *WayChanges) SetPassword(ctx context.Context, v storage.Visit, password 
 	if errors.Is(err, storage.ErrNotFound) { // what the session rests on has ended, or the person stopped it
 		return ErrAnotherPerson
 	}
-	return homeError(err)
+	return refusal.Protocol(err)
 }

@@ -52,7 +52,7 @@ func (s *ProviderSignIns) Claim(ctx context.Context, c ClaimForm, verdict string
 	p := Payload{Destination: entry.Destination{Connect: c.Connect}}
 	switch verdict {
 	case "approve":
-		if err := s.mayClaim(ctx, c); err != nil {
+		if err := s.mayTie(ctx, c.Session, c.UserID); err != nil {
 			return unproved(p.Destination, err)
 		}
 		result, err := s.Delegation.Claim(ctx, c.Ticket, c.UserID)
@@ -71,16 +71,6 @@ func (s *ProviderSignIns) Claim(ctx context.Context, c ClaimForm, verdict string
 		return SignInStep{entry.Continue{}}
 	}
 	return incomplete
-}
-
-// mayClaim is mayTie, except on the way from the account page: there, a person who owes a second factor
-// may link an account, as they may add any way in.
-func (s *ProviderSignIns) mayClaim(ctx context.Context, c ClaimForm) error {
-	if c.Connect != "" {
-		return s.mayTie(ctx, c.Session, c.UserID)
-	}
-	_, err := s.Flow.Browsers.FreshVisitOf(ctx, c.Session, c.UserID)
-	return err
 }
 
 func (s *ProviderSignIns) claimFailed(c ClaimForm, err error) Step {

@@ -70,7 +70,7 @@ type Payload struct {
 // there to theirs, without an application that asks for it.
 func (s *ProviderSignIns) Begin(ctx context.Context, p ProviderForm, token storage.Hash, networks []string) Step {
 	if p.UserID != "" {
-		if _, err := s.Flow.Browsers.FreshVisitOf(ctx, token, p.UserID); err != nil {
+		if err := s.mayTie(ctx, token, p.UserID); err != nil {
 			return unproved(p.Payload.Destination, err)
 		}
 	}

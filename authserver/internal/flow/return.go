@@ -57,6 +57,10 @@ func (s *ProviderSignIns) Return(ctx context.Context, r Response) Returned {
 		out.Next = Fail{Err: errors.Join(err, bad)}
 		return out
 	}
+	signedIn := err == nil && result.Claim == nil && result.Request.Purpose == delegation.PurposeSignIn
+	if signedIn { // perhaps at another provider than that of the account
+		err = s.Flow.Browsers.Confirm(ctx, result.User, r.Session.Hash)
+	}
 	switch {
 	case err != nil:
 		out.Next = s.failed(ctx, r, result, payload, err)
@@ -64,7 +68,7 @@ func (s *ProviderSignIns) Return(ctx context.Context, r Response) Returned {
 		out.Next = s.askClaim(ctx, result, payload, r.Token)
 	default:
 		audit.Note(ctx, slog.String("user", result.User.ID))
-		out.SignedIn, out.User = result.Request.Purpose == delegation.PurposeSignIn, result.User
+		out.SignedIn, out.User = signedIn, result.User
 		out.Next = s.goOn(ctx, payload, result, r.Session)
 	}
 	return out

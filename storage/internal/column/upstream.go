@@ -22,7 +22,8 @@ const HomeIdentity = "SELECT 1 FROM identities h JOIN users o ON o.id = h.user_i
 // Sessions.PutSession).
 const IsNeeded = "EXISTS (" + HomeIdentity + `u.user_id AND h.connector = u.connector AND h.subject = u.subject
 	AND (o.password_hash <> '' OR EXISTS (SELECT 1 FROM ways w WHERE w.user_id = o.id AND w.kind = 'passkey')
-		OR EXISTS (SELECT 1 FROM recovery_codes r WHERE r.user_id = o.id AND r.used_at IS NULL))
+		OR EXISTS (SELECT 1 FROM recovery_codes r WHERE r.user_id = o.id AND r.used_at IS NULL)
+		OR EXISTS (SELECT 1 FROM identities i WHERE i.user_id = o.id AND (i.connector, i.subject) <> (h.connector, h.subject)))
 	AND NOT EXISTS (SELECT 1 FROM upstreams n WHERE n.user_id = u.user_id AND NOT n.linked AND n.connector = u.connector
 		AND n.subject = u.subject AND n.ended_at IS NULL AND (n.created_at, n.id) > (u.created_at, u.id)))`
 
