@@ -46,7 +46,7 @@ func earlierBinary(t *testing.T) string {
 	dir := t.TempDir()
 	unpack := exec.Command("tar", "-x", "-C", dir)
 	unpack.Stdin = bytes.NewReader(source)
-	build := exec.Command("go", "build", "-trimpath", "-o", "earlier", "./cmd/mcp-authd") // -trimpath: is cached
+	build := exec.Command("go", "build", "-o", "earlier", "./cmd/mcp-authd") // shares what this version is built of
 	build.Dir = dir
 	for _, cmd := range []*exec.Cmd{unpack, build} {
 		if out, err := cmd.CombinedOutput(); err != nil {
