@@ -139,6 +139,36 @@ func TestConsentFormsAreAnsweredOnce(t *testing.T) {
 			t.Errorf("got %q and %q", got, code.FindString(second.body))
 		}
 	})
+	t.Run("a denial is an answer, also of the form before a provider", func(t *testing.T) {
+		r, _ := delegated(t)
+		p := r.person()
+		query := authorizeQuery("provider", "google", "scope", "mcp notes:write")
+		atProvider := answering{p, consentStep(t, p.get("/authorize?"+query.Encode()))}
+		for _, form := range []answering{atProvider, r.person().answering(whole)} {
+			for range 2 { // of a double click the browser shows the second answer
+				if got := responseOf(t, form.send("decision", "deny")); got.Get("error") != "access_denied" {
+					t.Errorf("got %v, want access_denied", got)
+				}
+			}
+			pg := form.send()
+			if form == atProvider {
+				pg = p.get(callback(t, "google", pg))
+			}
+			wantAnswered(t, pg)
+		}
+		if n := strings.Count(p.log.String(), `"msg":"consent.approved"`); n != 0 {
+			t.Errorf("%d approvals are in the log", n)
+		}
+	})
+	t.Run("an approval is not denied by its page", func(t *testing.T) {
+		p := newRig(t).person()
+		form := p.answering(whole)
+		code := responseOf(t, form.send()).Get("code")
+		wantAnswered(t, form.send("decision", "deny"))
+		p.wantTokens(code)
+		wantAnswered(t, form.send("decision", "deny"))
+		p.wantConnections(1)
+	})
 	t.Run("the next request is another answer", func(t *testing.T) {
 		p := newRig(t).person()
 		a, b := responseOf(t, p.answering(whole).send()), responseOf(t, p.answering(whole).send())

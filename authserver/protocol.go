@@ -40,6 +40,9 @@ func (p *protocol) Issue(ctx context.Context, a flow.Approval) (url.Values, erro
 	})
 }
 
+// Deny implements flow.Protocol.
+func (p *protocol) Deny(ctx context.Context, code string) error { return p.approvals.Deny(ctx, code) }
+
 func authorizeRequest(r flow.Request) shell.AuthorizeRequest {
 	return shell.AuthorizeRequest{
 		ResponseType: "code", // flow knows no other

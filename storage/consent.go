@@ -44,7 +44,14 @@ type Approvals interface {
 	// Approved reports, of an approval that was ErrExists, whether what is stored is the same one: of
 	// that person, with those scopes, and with a code that could be redeemed now.
 	Approved(ctx context.Context, a Approval) (bool, error)
+	// Deny keeps until a time that the page of a grant was answered by a no: to approve on it is
+	// ErrExists. ErrExists when it was approved: of one that denies and one that approves, one does. To
+	// deny again is no error.
+	Deny(ctx context.Context, grantID string, until time.Time) error
 }
+
+// SpentPage is the purpose, as Once has it, of pages that were answered. The id is that of the grant.
+const SpentPage = "consent page"
 
 // Approval is what Approve stores.
 type Approval struct {
@@ -60,9 +67,12 @@ type Approval struct {
 	// also one without a place, is forgotten.
 	Declined oauth.Scopes
 	Unplaced bool // as in the VisitKey that Remembered was found by
-	Grant    Grant
-	Code     Code
-	Now      time.Time
+	// PageUntil is until when the page on which it was given could be answered; zero: of no page, or of
+	// one that is not known.
+	PageUntil time.Time
+	Grant     Grant
+	Code      Code
+	Now       time.Time
 }
 
 // Code is an authorization code, bound to all that must be presented with it.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/mcp-authd/mcp-authd/storage"
 	"github.com/mcp-authd/mcp-authd/storage/internal/column"
@@ -17,7 +18,7 @@ import (
 // shown. Parts that an approval does not need are left out: each costs, whether it finds rows
 // or not.
 const (
-	approveHead = `WITH ok AS (
+	approveHead = `WITH %s AS (
 	SELECT u.id, s.upstream_id, s.agent, s.address FROM sessions s JOIN users u ON u.id = s.user_id
 	WHERE s.hash = $1 AND s.expires_at > $2 AND u.id = $6 AND NOT u.disabled AND NOT ` + column.IsSignedOut + `
 	AND NOT EXISTS (SELECT 1 FROM clients c WHERE c.id = $5 AND (c.deleted_at IS NOT NULL`
@@ -34,9 +35,17 @@ const (
 	rememberedTail = `) AND NOT ` + column.IsForgotten + `))
 	FOR KEY SHARE OF s)`
 
+	askedTail = `))
+	FOR KEY SHARE OF s)`
+
+	// answered has a page answered once: a denial of it is waited for, and leaves nothing to approve.
+	answered = `,
+answered AS (INSERT INTO spent (purpose, id, expires_at) SELECT '` + storage.SpentPage + `', $4::text, $%d::bigint FROM visit
+	ON CONFLICT DO NOTHING RETURNING 1),
+ok AS (SELECT visit.* FROM visit, answered)`
+
 	// consented stores the consent of a person who was asked just now.
-	consented = `))
-	FOR KEY SHARE OF s),
+	consented = `,
 consented AS (INSERT INTO consents (user_id, client_id, resource, scope, created_at, place, material)
 	SELECT ok.id, $5, $7, r.scope, $2, $18, $19 FROM ok, unnest($20::text[]) AS r (scope)
 	ON CONFLICT (user_id, client_id, resource, place, scope) DO UPDATE SET material = excluded.material, created_at = excluded.created_at
@@ -63,7 +72,8 @@ SELECT $4::text, $5::text, $6::text, $7::text, $8::text, $9::bigint, $10::bigint
 
 	unapproved = `SELECT EXISTS (SELECT 1 FROM sessions s JOIN users u ON u.id = s.user_id
 	WHERE s.hash = $1 AND s.expires_at > $2 AND u.id = $3 AND NOT u.disabled AND NOT ` + column.IsSignedOut + `),
-	EXISTS (SELECT 1 FROM clients WHERE id = $4 AND deleted_at IS NOT NULL)`
+	EXISTS (SELECT 1 FROM clients WHERE id = $4 AND deleted_at IS NOT NULL),
+	EXISTS (SELECT 1 FROM spent WHERE purpose = '` + storage.SpentPage + `' AND id = $5)`
 )
 
 // Approve implements storage.Approvals.
@@ -84,6 +94,23 @@ func (s *Store) Approved(ctx context.Context, a storage.Approval) (waits bool, e
 	return waits, err
 }
 
+// Deny implements storage.Approvals.
+func (s *Store) Deny(ctx context.Context, grantID string, until time.Time) error {
+	return s.do(ctx, "deny", func(ctx context.Context, q querier) error {
+		_, err := exec(ctx, q, spendPage, storage.SpentPage, grantID, column.Millis(until))
+		var approved bool
+		if err == nil { // an approval that ran meanwhile was waited for
+			err = one(ctx, q, []any{&approved}, "SELECT EXISTS (SELECT 1 FROM grants WHERE id = $1)", grantID)
+		}
+		if err == nil && approved {
+			err = storage.ErrExists
+		}
+		return err
+	})
+}
+
+const spendPage = "INSERT INTO spent (purpose, id, expires_at) VALUES ($1,$2,$3) ON CONFLICT DO NOTHING"
+
 func storeApproval(ctx context.Context, q querier, a storage.Approval) error {
 	if a.Client != nil && a.Client.ID != a.Grant.ClientID {
 		return fmt.Errorf("client %q with a grant for %q", a.Client.ID, a.Grant.ClientID)
@@ -102,34 +129,45 @@ func approval(a storage.Approval) (sql string, args []any) {
 	args = append(args, column.GrantValues(a.Grant)...)
 	args = append(args, a.Code.Hash[:], a.Code.RedirectURI, a.Code.Challenge, column.Millis(a.Code.ExpiresAt),
 		column.Millis(a.Grant.ExpiresAt), a.Place, a.Material[:])
-	sql = approveHead
+	page := a.Remembered == nil && !a.PageUntil.IsZero()
+	if sql = fmt.Sprintf(approveHead, "ok"); page {
+		sql = fmt.Sprintf(approveHead, "visit")
+	}
 	if a.Client != nil && !a.Client.Fleeting() {
 		sql += otherClient
 	}
 	switch {
 	case a.Remembered == nil:
-		sql, args = sql+consented, append(args, column.Consents(a))
+		sql, args = sql+askedTail, append(args, column.Consents(a))
 	case a.Unplaced:
 		sql, args = sql+rememberedHead+orUnplaced+rememberedTail, append(args, column.Remembered(a))
 	default:
 		sql, args = sql+rememberedHead+rememberedTail, append(args, column.Remembered(a))
 	}
+	tail := approveTail
 	if a.Client != nil {
 		cl := *a.Client
 		cl.LastUsedAt = a.Now
-		sql, args = sql+storedClient, append(args, column.ClientValues(cl)...)
+		tail, args = storedClient+tail, append(args, column.ClientValues(cl)...)
 	}
-	if a.Remembered == nil && len(a.Declined) > 0 {
-		sql, args = sql+fmt.Sprintf(takenBack, len(args)+1), append(args, []string(a.Declined))
+	if a.Remembered != nil {
+		return sql + tail, args
 	}
-	return sql + approveTail, args
+	tail = consented + tail
+	if len(a.Declined) > 0 {
+		tail, args = fmt.Sprintf(takenBack, len(args)+1)+tail, append(args, []string(a.Declined))
+	}
+	if page {
+		tail, args = fmt.Sprintf(answered, len(args)+1)+tail, append(args, column.Millis(a.PageUntil))
+	}
+	return sql + tail, args
 }
 
 // refuseApproval names the cause for which there is no grant.
 func refuseApproval(ctx context.Context, q querier, a storage.Approval) error {
-	var live, gone bool
-	err := one(ctx, q, []any{&live, &gone}, unapproved, a.Session[:], column.Millis(a.Now), a.Grant.UserID,
-		a.Grant.ClientID)
+	var live, gone, done bool
+	err := one(ctx, q, []any{&live, &gone, &done}, unapproved, a.Session[:], column.Millis(a.Now), a.Grant.UserID,
+		a.Grant.ClientID, a.Grant.ID)
 	switch {
 	case err != nil:
 		return err
@@ -137,6 +175,8 @@ func refuseApproval(ctx context.Context, q querier, a storage.Approval) error {
 		return storage.ErrNotFound
 	case gone:
 		return storage.ErrRevoked
+	case done:
+		return storage.ErrExists
 	}
 	return storage.ErrChanged
 }

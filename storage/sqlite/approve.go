@@ -67,6 +67,24 @@ func (s *Store) Approved(ctx context.Context, a storage.Approval) (waits bool, e
 	return waits, err
 }
 
+// Deny implements storage.Approvals.
+func (s *Store) Deny(ctx context.Context, grantID string, until time.Time) error {
+	return s.write(ctx, "deny", func(c *conn) error {
+		var approved bool
+		err := c.one([]any{&approved}, "SELECT EXISTS (SELECT 1 FROM grants WHERE id = ?)", grantID)
+		switch {
+		case err != nil:
+			return err
+		case approved:
+			return storage.ErrExists
+		}
+		_, err = c.exec(spendPage, storage.SpentPage, grantID, column.Millis(until))
+		return err
+	})
+}
+
+const spendPage = "INSERT INTO spent (purpose, id, expires_at) VALUES (?,?,?) ON CONFLICT DO NOTHING"
+
 func storeApproval(c *conn, a storage.Approval) error {
 	if a.Client != nil && a.Client.ID != a.Grant.ClientID {
 		return fmt.Errorf("client %q with a grant for %q", a.Client.ID, a.Grant.ClientID)
@@ -80,12 +98,24 @@ func storeApproval(c *conn, a storage.Approval) error {
 	case err != nil:
 		return err
 	case a.Remembered == nil:
-		err = consent(c, a)
+		err = asked(c, a)
 	}
 	if err != nil {
 		return err
 	}
 	return approvedClient(c, a, used)
+}
+
+// asked stores what a page has come to. One that was denied gives nothing.
+func asked(c *conn, a storage.Approval) error {
+	if !a.PageUntil.IsZero() {
+		err := changed(storage.ErrExists)(
+			c.exec(spendPage, storage.SpentPage, a.Grant.ID, column.Millis(a.PageUntil)))
+		if err != nil {
+			return err
+		}
+	}
+	return consent(c, a)
 }
 
 // consent remembers what a person who was asked just now has granted, and that alone of what they

@@ -61,6 +61,53 @@ func approvedTwice(t *testing.T, e *env) {
 	})
 }
 
+// onPage is an approval on a page that can be answered until some time.
+func (e *env) onPage(p person, cl storage.Client) storage.Approval {
+	a := e.placed(p, cl, claudeAI, "mcp", "notes:write")
+	a.PageUntil = e.now.Add(time.Hour)
+	return a
+}
+
+// denied checks that a page is approved or denied, and not both.
+func denied(t *testing.T, e *env) {
+	p, cl := e.person(t), e.client()
+	a := e.onPage(p, cl)
+	check(t, e.s.Deny(e.ctx, a.Grant.ID, a.PageUntil))
+	check(t, e.s.Deny(e.ctx, a.Grant.ID, a.PageUntil))
+	wantErr(t, e.s.Approve(e.ctx, a), storage.ErrExists)
+	e.wantApproved(t, a, false)
+	e.wantConsent(t, p, cl, claudeAI)
+	b := e.onPage(p, cl)
+	check(t, e.s.Approve(e.ctx, b))
+	for range 2 {
+		wantErr(t, e.s.Deny(e.ctx, b.Grant.ID, b.PageUntil), storage.ErrExists)
+	}
+	wantErr(t, e.s.Approve(e.ctx, b), storage.ErrExists)
+	e.wantApproved(t, b, true)
+	other := e.onPage(e.person(t), cl)
+	other.Session = randomHash()
+	wantErr(t, e.s.Approve(e.ctx, other), storage.ErrNotFound)
+	check(t, e.s.Deny(e.ctx, other.Grant.ID, other.PageUntil)) // it was not approved
+}
+
+// raceDenied posts pages 32 times, with both answers.
+func raceDenied(t *testing.T, e *env) {
+	for range 8 {
+		a := e.onPage(e.person(t), e.client())
+		var yes, no tally
+		compete(func(i int) {
+			if i%2 == 0 {
+				yes.add(e.s.Approve(e.ctx, a), storage.ErrExists)
+			} else {
+				no.add(e.s.Deny(e.ctx, a.Grant.ID, a.PageUntil), storage.ErrExists)
+			}
+		})
+		if approved, denials := yes.won, no.won; approved > 1 || approved == 1 && denials > 0 || approved+denials == 0 {
+			t.Errorf("%d approvals and %d denials of one page", approved, denials)
+		}
+	}
+}
+
 // raceApproved posts one form 32 times.
 func raceApproved(t *testing.T, e *env) {
 	a := e.placed(e.person(t), e.client(), claudeAI, "mcp")

@@ -42,6 +42,7 @@ func (e *env) wantConsent(t *testing.T, p person, cl storage.Client, place strin
 // (AS-74, AS-77).
 func consents(t *testing.T, e *env) {
 	t.Run("an approval that comes twice is stored once", func(t *testing.T) { approvedTwice(t, e) })
+	t.Run("a page is approved or denied", func(t *testing.T) { denied(t, e) })
 	t.Run("AS-74 a consent is for one place", func(t *testing.T) {
 		p, cl := e.person(t), e.client()
 		check(t, e.s.Approve(e.ctx, e.placed(p, cl, claudeAI, "mcp")))

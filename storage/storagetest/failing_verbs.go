@@ -208,6 +208,15 @@ func (f *Failing) DeleteUser(a0 context.Context, a1 string, a2 time.Time) (err e
 	return err
 }
 
+// Deny implements storage.Store.
+func (f *Failing) Deny(a0 context.Context, a1 string, a2 time.Time) (err error) {
+	err = f.call("Deny", func() (err error) {
+		err = f.Store.Deny(a0, a1, a2)
+		return err
+	})
+	return err
+}
+
 // DenyDevice implements storage.Store.
 func (f *Failing) DenyDevice(a0 context.Context, a1 storage.Hash, a2 time.Time) (err error) {
 	err = f.call("DenyDevice", func() (err error) {

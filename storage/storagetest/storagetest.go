@@ -140,6 +140,7 @@ func runRaces(t *testing.T, open func(t *testing.T) storage.Store) {
 		{"32 replicas take what commands did", raceEvents},
 		{"approvals of one client by one person", raceApprove},
 		{"one form, 32 approvals", raceApproved},
+		{"one form, approvals and denials", raceDenied},
 		{"an approval and the end of its session", raceCutOff},
 		{"PE-09 a disconnection and refreshes", raceDisconnect},
 		{"PE-10 narrowings and refreshes", raceNarrow},

@@ -143,11 +143,23 @@ func (f *Flow) notApproved(ctx context.Context, x Examined, c ConsentForm, token
 		if verdict != "deny" {
 			return incomplete
 		}
-		f.Audit.Record(ctx, audit.ConsentDenied, slog.String("user", c.UserID),
-			slog.String("client_id", x.Request.Client.ID), slog.String("resource", x.Request.Resource.URI))
-		return RespondError{x.Request.Identified, errDenied}
+		return f.deny(ctx, x.Request, c.Code, slog.String("user", c.UserID))
 	}
 	return Next(x, f.Now())
+}
+
+// deny tells the client that the person denied its request, unless they have approved it on the same
+// page: a client gets one answer.
+func (f *Flow) deny(ctx context.Context, r Request, code string, by ...slog.Attr) Step {
+	switch err := f.Protocol.Deny(ctx, code); {
+	case errors.Is(err, grant.ErrAnswered):
+		return Answered{}
+	case err != nil:
+		return RespondError{r.Identified, err}
+	}
+	f.Audit.Record(ctx, audit.ConsentDenied, append(by,
+		slog.String("client_id", r.Client.ID), slog.String("resource", r.Resource.URI))...)
+	return RespondError{r.Identified, errDenied}
 }
 
 // approved carries out an approval of what was shown. When the session has ended meanwhile, the

@@ -58,6 +58,9 @@ type Protocol interface {
 	// authorization response. grant.ErrSignedOut when the session has ended or is another person's;
 	// storage.ErrChanged when the client or the earlier consent is no longer the same.
 	Issue(ctx context.Context, a Approval) (url.Values, error)
+	// Deny keeps that the page with a code was answered by a no. grant.ErrAnswered when it was
+	// approved; an *oauth.Error.
+	Deny(ctx context.Context, code string) error
 }
 
 // Authorize runs a request through its phases, again when the client or the consent that it

@@ -116,8 +116,7 @@ func (s *ProviderSignIns) consent(
 	case !s.Flow.coversClient(approved, r.Identified):
 		return Next(x, s.Flow.Now()) // another client than the one that was shown: show it
 	case verdict == "deny":
-		s.recordDenied(ctx, r.Client, r.Resource.URI)
-		return RespondError{r.Identified, errDenied}
+		return s.Flow.deny(ctx, r, p.Payload.Code)
 	case verdict != "approve":
 		return incomplete
 	case !s.Flow.covers(approved, r):
@@ -146,14 +145,11 @@ func (s *ProviderSignIns) consentUnread(
 	case "approve":
 		return s.begin(ctx, p, networks, s.signIn(p, x.Client))
 	case "deny":
-		s.recordDenied(ctx, x.Client, x.Resource.URI)
+		s.Flow.Audit.Record(ctx, audit.ConsentDenied,
+			slog.String("client_id", x.Client.ID), slog.String("resource", x.Resource.URI))
 		return Fail{Err: oauth.NewError(oauth.AccessDenied, "You did not continue, so nothing was approved.")}
 	}
 	return incomplete
-}
-
-func (s *ProviderSignIns) recordDenied(ctx context.Context, c storage.Client, resource string) {
-	s.Flow.Audit.Record(ctx, audit.ConsentDenied, slog.String("client_id", c.ID), slog.String("resource", resource))
 }
 
 // signIn is what a client's request demands of the sign-in.

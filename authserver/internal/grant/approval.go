@@ -87,6 +87,9 @@ func (g *Approvals) Approve(ctx context.Context, a Approval) (code string, err e
 		Challenge:   a.Challenge,
 		ExpiresAt:   approval.Now.Add(g.CodeTTL),
 	}
+	if a.Code != "" {
+		approval.PageUntil = approval.Now.Add(pageTTL)
+	}
 	switch err := g.Store.Approve(ctx, approval); {
 	case errors.Is(err, storage.ErrExists):
 		return code, g.again(ctx, approval)
@@ -95,6 +98,25 @@ func (g *Approvals) Approve(ctx context.Context, a Approval) (code string, err e
 	}
 	g.record(ctx, approval.Grant)
 	return code, nil
+}
+
+// pageTTL is longer than the form of a page can be sent, and than a sign-in at a provider after it takes.
+const pageTTL = 2 * time.Hour
+
+// Deny keeps that the page with a code was answered by a no: nothing can be approved on it. ErrAnswered
+// when it was approved; an *oauth.Error.
+func (g *Approvals) Deny(ctx context.Context, code string) error {
+	id := grantOf(code)
+	if id == "" {
+		return nil // of a page without a code
+	}
+	switch err := g.Store.Deny(ctx, id, g.Now().Add(pageTTL)); {
+	case errors.Is(err, storage.ErrExists):
+		return ErrAnswered
+	case err != nil:
+		return refusal.Unavailable(err)
+	}
+	return nil
 }
 
 // again answers a form that was sent before. After a double click the browser shows the second answer
