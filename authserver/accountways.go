@@ -20,9 +20,9 @@ func (p *accountPages) changeWay(w http.ResponseWriter, r *http.Request) {
 	var err error
 	switch f.Get("act") {
 	case "rename":
-		err = p.ways.enrol.RenameWay(r.Context(), f.WayForm, f.Get("name"))
+		err = p.ways.enrol.RenameWay(r.Context(), f.by, f.WayForm, f.Get("name"))
 	case "remove":
-		err = p.ways.enrol.RemoveWay(r.Context(), f.by.User, f.WayForm)
+		err = p.ways.enrol.RemoveWay(r.Context(), f.by, f.WayForm)
 	default:
 		p.forms.errors.stale(w, r)
 		return

@@ -58,7 +58,7 @@ func newTown(t *testing.T) *town {
 		switch name {
 		case "p-keys":
 			c.enrol(name)
-			c.must(c.store.RemovePassword(t.Context(), u.ID, storage.Admission{RPIDs: []string{"localhost"}}))
+			c.must(c.store.RemovePassword(t.Context(), u.ID, storage.Admission{RPIDs: []string{"localhost"}}, storage.Hash{}))
 		case "p-both":
 			c.enrol(name)
 		case "p-apps":

@@ -131,7 +131,7 @@ func TestPE06ARecoveryWaitsWhereThereAreOtherWays(t *testing.T) {
 	}
 	signedIn := r.person()
 	signedIn.signIn()
-	if err := r.store.ReplaceRecoveryCodes(t.Context(), alice.ID, []storage.Hash{{1}}); err != nil {
+	if err := r.store.ReplaceRecoveryCodes(t.Context(), alice.ID, []storage.Hash{{1}}, storage.Hash{}); err != nil {
 		t.Fatal(err)
 	}
 	_, err = r.users.Recover(t.Context(), r.as.Issuer, "alice", users.RecoveryOptions{Now: true})
@@ -307,7 +307,7 @@ func TestLinkPolicy(t *testing.T) {
 	if err := r.users.SetMail(t.Context(), "alice", "alice@example.com"); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.store.ReplaceRecoveryCodes(t.Context(), alice.ID, []storage.Hash{{1}}); err != nil {
+	if err := r.store.ReplaceRecoveryCodes(t.Context(), alice.ID, []storage.Hash{{1}}, storage.Hash{}); err != nil {
 		t.Fatal(err)
 	}
 	p := r.person()

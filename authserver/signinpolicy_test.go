@@ -104,11 +104,11 @@ func (r *rig) madeFor(a *authkit.Authenticator, rpID string) {
 	if err != nil || len(all) != 1 {
 		r.t.Fatalf("got %v, %v", all, err)
 	}
-	if err := r.store.RemoveWay(r.t.Context(), u.ID, all[0].ID, storage.Admission{Passwords: true}); err != nil {
+	if err := r.store.RemoveWay(r.t.Context(), u.ID, all[0].ID, storage.Admission{Passwords: true}, storage.Hash{}); err != nil {
 		r.t.Fatal(err)
 	}
 	all[0].RPID, a.Passkeys[0].RPID = rpID, rpID
-	if err := r.store.AddWay(r.t.Context(), all[0]); err != nil {
+	if err := r.store.AddWay(r.t.Context(), all[0], storage.Hash{}); err != nil {
 		r.t.Fatal(err)
 	}
 }

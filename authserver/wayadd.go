@@ -57,7 +57,7 @@ func (p *wayPages) addPasskey(w http.ResponseWriter, r *http.Request) {
 	way, first, err := storage.Way{}, false, errNoScript
 	if a.Given() {
 		name := nameOf(f.Values, session.Agent(r.UserAgent()))
-		way, first, err = p.enrol.AddPasskey(r.Context(), f.by.User, f.WayForm, a, name)
+		way, first, err = p.enrol.AddPasskey(r.Context(), f.by, f.WayForm, a, name)
 	}
 	if err != nil {
 		p.again(w, r, err, f.Get("name"), func(after attempt) { p.showPasskey(w, r, f.by.User, f.To, after) })
@@ -121,7 +121,7 @@ func (p *wayPages) addApp(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	a := p.forms.answer(w, r, f.Values)
-	way, first, err := p.enrol.AddApp(r.Context(), f.by.User, f.WayForm, a, nameOf(f.Values, "App"))
+	way, first, err := p.enrol.AddApp(r.Context(), f.by, f.WayForm, a, nameOf(f.Values, "App"))
 	switch {
 	case errors.Is(err, ways.ErrOver):
 		redirect(w, p.path(pageApp)) // with another secret

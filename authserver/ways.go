@@ -163,7 +163,7 @@ func (p *wayPages) newCodes(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	codes, err := p.enrol.NewCodes(r.Context(), f.by.User)
+	codes, err := p.enrol.NewCodes(r.Context(), f.by)
 	if err != nil {
 		p.failed(w, r, err)
 		return
@@ -234,7 +234,11 @@ func (p *wayPages) again(w http.ResponseWriter, r *http.Request, err error, name
 }
 
 func (p *wayPages) failed(w http.ResponseWriter, r *http.Request, err error) {
-	p.forms.errors.show(w, r, http.StatusServiceUnavailable, err)
+	status := http.StatusServiceUnavailable
+	if errors.Is(err, entry.ErrAnotherPerson) {
+		status = http.StatusForbidden
+	}
+	p.forms.errors.show(w, r, status, err)
 }
 
 // wayProblem is what people read of a way that could not be added; none for an error that is not

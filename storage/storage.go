@@ -104,6 +104,8 @@ type Accounts interface {
 	// SetPassword replaces the password hash and, at once, ends every session of the user. With
 	// revokeGrants it also revokes every grant (OAuth 2.1 §4.3.3) and forgets every consent.
 	SetPassword(ctx context.Context, userID, passwordHash string, revokeGrants bool, now time.Time) error
+	// ChangePassword is SetPassword by the person, in a session; grants and consents stay. ErrSignedOut.
+	ChangePassword(ctx context.Context, userID, passwordHash string, in Hash, now time.Time) error
 	// SetUserDisabled disables or enables an account. Disabling ends every session, also
 	// those at upstream providers, whose tokens are then among the Handbacks, revokes every
 	// grant of the user and forgets every consent at once.

@@ -2,6 +2,7 @@ package storage
 
 import (
 	"context"
+	"errors"
 	"time"
 )
 
@@ -59,12 +60,17 @@ func (f Factors) Alone() int {
 	return n
 }
 
-// Ways holds passkeys and authenticator apps.
+// ErrSignedOut: the session has ended in which a person wanted to change something.
+var ErrSignedOut = errors.New("storage: the session has ended")
+
+// Ways holds passkeys and authenticator apps. Here and in WayEnds, RecoveryCodes and Accounts, in is the
+// session in which a person changes their ways in, the zero Hash for the operator: ErrSignedOut when it has
+// ended or is another person's, and nothing changes. So no change outlives StopEverything.
 type Ways interface {
 	// AddWay stores a way. ErrNotFound when the account is gone or disabled; ErrExists when the id
 	// or the credential is taken, by any person; ErrFull when the person has MaxWays already, or
 	// for an app MaxApps.
-	AddWay(ctx context.Context, w Way) error
+	AddWay(ctx context.Context, w Way, in Hash) error
 	// Ways returns the ways of a user, oldest first.
 	Ways(ctx context.Context, userID string) ([]Way, error)
 	// PasskeyOwner returns the passkey with a credential id, and whose it is. ErrNotFound.
@@ -73,8 +79,9 @@ type Ways interface {
 	// same, and its data is replaced unless it is nil. ErrChanged when the counter is another one;
 	// ErrNotFound.
 	UseWay(ctx context.Context, u WayUse) error
-	// RenameWay gives a way of a user another name. ErrNotFound when the user has no such way.
-	RenameWay(ctx context.Context, userID, id, name string) error
+	// RenameWay gives a way of a user another name, and returns the one before. ErrNotFound when the user has
+	// no such way.
+	RenameWay(ctx context.Context, userID, id, name string, in Hash) (before string, err error)
 }
 
 // WayUse is a use of a way.
@@ -97,13 +104,13 @@ type Admission struct {
 // would leave none, one at least is ErrLast.
 type WayEnds interface {
 	// RemoveWay removes a way. ErrNotFound when the user has no such way; ErrLast.
-	RemoveWay(ctx context.Context, userID, id string, by Admission) error
+	RemoveWay(ctx context.Context, userID, id string, by Admission, in Hash) error
 	// RemovePassword removes the password of a user; sessions stay. ErrNotFound when there is none;
 	// ErrLast.
-	RemovePassword(ctx context.Context, userID string, by Admission) error
+	RemovePassword(ctx context.Context, userID string, by Admission, in Hash) error
 	// RemoveRecoveryCodes removes the recovery codes of a user. ErrNotFound when there are none;
 	// ErrLast when nothing lets the person in alone.
-	RemoveRecoveryCodes(ctx context.Context, userID string, by Admission) error
+	RemoveRecoveryCodes(ctx context.Context, userID string, by Admission, in Hash) error
 	// TakeWay removes a way for the operator, even if it is the last one. ErrNotFound.
 	TakeWay(ctx context.Context, userID, id string) error
 	// Factors counts what a user has that is admitted, in one round trip. ErrNotFound when the user is gone.
@@ -114,7 +121,7 @@ type WayEnds interface {
 type RecoveryCodes interface {
 	// ReplaceRecoveryCodes makes these the only codes of a user. ErrNotFound when the account is
 	// gone or disabled.
-	ReplaceRecoveryCodes(ctx context.Context, userID string, codes []Hash) error
+	ReplaceRecoveryCodes(ctx context.Context, userID string, codes []Hash, in Hash) error
 	// CheckRecoveryCode returns nil for a code that PutSession would spend. ErrSpent when it was used;
 	// ErrNotFound when the user has no such code, or is gone or disabled.
 	CheckRecoveryCode(ctx context.Context, userID string, code Hash) error

@@ -27,9 +27,9 @@ func scriptWay(ts *testscript.TestScript, _ bool, args []string) {
 	if len(args) > 2 {
 		w.Kind, w.RPID, w.CredentialID = storage.Passkey, args[2], secrets.Bytes(16)
 	}
-	ts.Check(s.AddWay(ctx, w))
+	ts.Check(s.AddWay(ctx, w, storage.Hash{}))
 	if len(args) > 3 {
-		ts.Check(s.RemovePassword(ctx, u.ID, storage.Admission{RPIDs: args[2:3]}))
+		ts.Check(s.RemovePassword(ctx, u.ID, storage.Admission{RPIDs: args[2:3]}, storage.Hash{}))
 	}
 	ts.Setenv("WAY", w.ID)
 }

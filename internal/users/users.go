@@ -264,8 +264,21 @@ func (u *Users) SetPassword(ctx context.Context, name, password string, keepGran
 	if err != nil {
 		return err
 	}
-	err = u.changed(ctx, account, "password", u.cfg.Store.SetPassword(ctx, account.ID, hash, !keepGrants, u.cfg.Now()))
-	if err == nil {
+	return u.passwordSet(ctx, account, u.cfg.Store.SetPassword(ctx, account.ID, hash, !keepGrants, u.cfg.Now()))
+}
+
+// ChangePassword is SetPassword by the person, in a session; what they allowed applications stays. It returns
+// storage.ErrSignedOut when the session has ended.
+func (u *Users) ChangePassword(ctx context.Context, account storage.User, password string, in storage.Hash) error {
+	hash, err := u.hash(ctx, account.Name, password)
+	if err != nil {
+		return err
+	}
+	return u.passwordSet(ctx, account, u.cfg.Store.ChangePassword(ctx, account.ID, hash, in, u.cfg.Now()))
+}
+
+func (u *Users) passwordSet(ctx context.Context, account storage.User, err error) error {
+	if err = u.changed(ctx, account, "password", err); err == nil {
 		u.cfg.Notifier.Tell(ctx, account.ID, notice.Change{Kind: notice.PasswordChanged})
 	}
 	return err

@@ -70,7 +70,7 @@ func (w *Ways) FinishApp(
 		ID: secrets.ID("way_"), UserID: u.ID, Kind: storage.App, Name: name, Counter: at, CreatedAt: w.cfg.Now(),
 	}
 	way.Data = w.cfg.Ring.Seal(appPurpose, s.Secret, []byte(way.ID))
-	if err := w.cfg.Store.AddWay(ctx, way); err != nil {
+	if err := w.cfg.Store.AddWay(ctx, way, w.in); err != nil {
 		return storage.Way{}, fmt.Errorf("ways: finish app: %w", err)
 	}
 	return way, nil

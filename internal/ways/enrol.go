@@ -78,7 +78,7 @@ func (w *Ways) FinishPasskey(
 	if err != nil {
 		return storage.Way{}, err
 	}
-	switch err := w.cfg.Store.AddWay(ctx, way); {
+	switch err := w.cfg.Store.AddWay(ctx, way, w.in); {
 	case errors.Is(err, storage.ErrExists):
 		return storage.Way{}, ErrKnown
 	case err != nil:

@@ -52,7 +52,8 @@ func TestPasskeys(t *testing.T) {
 			wantErr(t, err, ways.ErrName)
 		}
 		way := r.enrol(r.alice, r.phone)
-		r.must(r.Rename(t.Context(), r.alice.ID, way.ID, " My\u202e key "))
+		_, _, err := r.Rename(t.Context(), r.alice.ID, way.ID, " My\u202e key ")
+		r.must(err)
 		all, err := r.List(t.Context(), r.alice.ID)
 		r.must(err)
 		if all[0].Name != "My key" {

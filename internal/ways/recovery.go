@@ -37,7 +37,7 @@ func (w *Ways) NewRecoveryCodes(ctx context.Context, userID string) ([]string, e
 		}
 		codes[i] = strings.Join(groups, "-")
 	}
-	if err := w.cfg.Store.ReplaceRecoveryCodes(ctx, userID, hashes); err != nil {
+	if err := w.cfg.Store.ReplaceRecoveryCodes(ctx, userID, hashes, w.in); err != nil {
 		return nil, fmt.Errorf("ways: recovery codes: %w", err)
 	}
 	return codes, nil

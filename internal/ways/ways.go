@@ -92,6 +92,15 @@ type Config struct {
 type Ways struct {
 	cfg  Config
 	auth *webauthn.WebAuthn // nil: passkeys are not offered
+	in   storage.Hash       // see In
+}
+
+// In returns the same ways, for a person who changes theirs in a session: a change is
+// storage.ErrSignedOut once that has ended.
+func (w *Ways) In(session storage.Hash) *Ways {
+	bound := *w
+	bound.in = session
+	return &bound
 }
 
 // New returns Ways.
@@ -164,22 +173,24 @@ func (w *Ways) Factors(ctx context.Context, userID string) (storage.Factors, err
 	return f, nil
 }
 
-// Rename gives a way of a person another name. ErrName; storage.ErrNotFound when it is not theirs.
-func (w *Ways) Rename(ctx context.Context, userID, id, name string) error {
-	name, err := named(name)
+// Rename gives a way of a person another name, and returns both. ErrName; storage.ErrNotFound when it is not
+// theirs.
+func (w *Ways) Rename(ctx context.Context, userID, id, name string) (before, after string, err error) {
+	after, err = named(name)
 	if err != nil {
-		return err
+		return "", "", err
 	}
-	if err := w.cfg.Store.RenameWay(ctx, userID, id, name); err != nil {
-		return fmt.Errorf("ways: rename: %w", err)
+	before, err = w.cfg.Store.RenameWay(ctx, userID, id, after, w.in)
+	if err != nil {
+		return "", "", fmt.Errorf("ways: rename: %w", err)
 	}
-	return nil
+	return before, after, nil
 }
 
 // Remove removes a way of a person. storage.ErrLast when nothing else would let them in;
 // storage.ErrNotFound when it is not theirs.
 func (w *Ways) Remove(ctx context.Context, userID, id string) error {
-	if err := w.cfg.Store.RemoveWay(ctx, userID, id, w.Admission()); err != nil {
+	if err := w.cfg.Store.RemoveWay(ctx, userID, id, w.Admission(), w.in); err != nil {
 		return fmt.Errorf("ways: remove: %w", err)
 	}
 	return nil
@@ -188,7 +199,7 @@ func (w *Ways) Remove(ctx context.Context, userID, id string) error {
 // RemoveRecoveryCodes leaves a person without recovery codes. It returns storage.ErrLast when nothing
 // else would let them in, and storage.ErrNotFound when they have no codes.
 func (w *Ways) RemoveRecoveryCodes(ctx context.Context, userID string) error {
-	if err := w.cfg.Store.RemoveRecoveryCodes(ctx, userID, w.Admission()); err != nil {
+	if err := w.cfg.Store.RemoveRecoveryCodes(ctx, userID, w.Admission(), w.in); err != nil {
 		return fmt.Errorf("ways: remove recovery codes: %w", err)
 	}
 	return nil
@@ -197,7 +208,7 @@ func (w *Ways) RemoveRecoveryCodes(ctx context.Context, userID string) error {
 // RemovePassword leaves a person without a password. storage.ErrLast when nothing else would let
 // them in; storage.ErrNotFound when there is none.
 func (w *Ways) RemovePassword(ctx context.Context, userID string) error {
-	if err := w.cfg.Store.RemovePassword(ctx, userID, w.Admission()); err != nil {
+	if err := w.cfg.Store.RemovePassword(ctx, userID, w.Admission(), w.in); err != nil {
 		return fmt.Errorf("ways: remove password: %w", err)
 	}
 	return nil

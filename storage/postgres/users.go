@@ -92,14 +92,24 @@ func (s *Store) CreateUser(ctx context.Context, u storage.User) error {
 // SetPassword implements storage.Accounts.
 func (s *Store) SetPassword(ctx context.Context, userID, hash string, revokeGrants bool, now time.Time) error {
 	return s.tx(ctx, "set password", func(ctx context.Context, q querier) error {
-		err := changed(storage.ErrNotFound)(
-			exec(ctx, q, "UPDATE users SET password_hash = $1 WHERE id = $2", hash, userID),
-		)
-		if err != nil {
-			return err
-		}
-		return cutOff(ctx, q, userID, passwordCut(revokeGrants), now)
+		return setPassword(ctx, q, userID, hash, revokeGrants, now)
 	})
+}
+
+// ChangePassword implements storage.Accounts.
+func (s *Store) ChangePassword(
+	ctx context.Context, userID, hash string, in storage.Hash, now time.Time,
+) error {
+	set := func(ctx context.Context, q querier) error { return setPassword(ctx, q, userID, hash, false, now) }
+	return s.held(ctx, "change password", holdUser, userID, while(userID, in, set))
+}
+
+func setPassword(ctx context.Context, q querier, userID, hash string, revokeGrants bool, now time.Time) error {
+	err := changed(storage.ErrNotFound)(exec(ctx, q, "UPDATE users SET password_hash = $1 WHERE id = $2", hash, userID))
+	if err != nil {
+		return err
+	}
+	return cutOff(ctx, q, userID, passwordCut(revokeGrants), now)
 }
 
 // SetUserDisabled implements storage.Accounts.

@@ -3,6 +3,7 @@ package postgres
 import (
 	"cmp"
 	"context"
+	"errors"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -31,6 +32,27 @@ func (s *Store) held(
 	})
 }
 
+// while runs fn if a session of a user is there, or none is named: else storage.ErrSignedOut. What ends all
+// sessions of a user holds the account first, so under its lock the session stays.
+func while(
+	userID string, in storage.Hash, fn func(ctx context.Context, q querier) error,
+) func(ctx context.Context, q querier) error {
+	if in == (storage.Hash{}) {
+		return fn
+	}
+	return func(ctx context.Context, q querier) error {
+		err := one(ctx, q, []any{new(int)}, "SELECT 1 FROM sessions s WHERE s.hash = $1 AND s.user_id = $2 AND NOT "+
+			column.IsSignedOut, in[:], userID)
+		switch {
+		case errors.Is(err, pgx.ErrNoRows):
+			return storage.ErrSignedOut
+		case err != nil:
+			return err
+		}
+		return fn(ctx, q)
+	}
+}
+
 const insertWay = "INSERT INTO ways (" + column.WayColumns + `) SELECT $1,$2,$3,$4,$5,$6,$7,$8,$9,$10
 WHERE (SELECT count(*) FROM ways WHERE user_id = $2) < $11
 	AND ($3 <> 'app' OR (SELECT count(*) FROM ways WHERE user_id = $2 AND kind = 'app') < $12)`
@@ -40,11 +62,11 @@ func wayValues(w storage.Way) []any {
 }
 
 // AddWay implements storage.Ways.
-func (s *Store) AddWay(ctx context.Context, w storage.Way) error {
-	return s.held(ctx, "add way", holdEnabled, w.UserID, func(ctx context.Context, q querier) error {
-		return changed(storage.ErrFull)(
-			exec(ctx, q, insertWay, wayValues(w)...))
-	})
+func (s *Store) AddWay(ctx context.Context, w storage.Way, in storage.Hash) error {
+	add := func(ctx context.Context, q querier) error {
+		return changed(storage.ErrFull)(exec(ctx, q, insertWay, wayValues(w)...))
+	}
+	return s.held(ctx, "add way", holdEnabled, w.UserID, while(w.UserID, in, add))
 }
 
 // Ways implements storage.Ways.
@@ -99,11 +121,18 @@ func (s *Store) UseWay(ctx context.Context, u storage.WayUse) error {
 }
 
 // RenameWay implements storage.Ways.
-func (s *Store) RenameWay(ctx context.Context, userID, id, name string) error {
-	return s.do(ctx, "rename way", func(ctx context.Context, q querier) error {
-		return changed(storage.ErrNotFound)(
-			exec(ctx, q, "UPDATE ways SET name = $1 WHERE id = $2 AND user_id = $3", name, id, userID))
-	})
+func (s *Store) RenameWay(
+	ctx context.Context, userID, id, name string, in storage.Hash,
+) (before string, err error) {
+	rename := func(ctx context.Context, q querier) error {
+		err := one(ctx, q, []any{&before}, "SELECT name FROM ways WHERE id = $1 AND user_id = $2", id, userID)
+		if err == nil {
+			_, err = exec(ctx, q, "UPDATE ways SET name = $1 WHERE id = $2", name, id)
+		}
+		return err
+	}
+	err = s.held(ctx, "rename way", holdUser, userID, while(userID, in, rename))
+	return before, err
 }
 
 // What lets a user $1 in alone: a passkey of the relying parties $2, an account at the
@@ -123,11 +152,12 @@ const (
 )
 
 // RemoveWay implements storage.WayEnds.
-func (s *Store) RemoveWay(ctx context.Context, userID, id string, by storage.Admission) error {
-	return s.held(ctx, "remove way", holdUser, userID, func(ctx context.Context, q querier) error {
+func (s *Store) RemoveWay(ctx context.Context, userID, id string, by storage.Admission, in storage.Hash) error {
+	remove := func(ctx context.Context, q querier) error {
 		n, err := exec(ctx, q, removeWay, append(letIn(userID, by), id)...)
 		return lastOf(ctx, q, n, err, "SELECT 1 FROM ways WHERE user_id = $1 AND id = $2", userID, id)
-	})
+	}
+	return s.held(ctx, "remove way", holdUser, userID, while(userID, in, remove))
 }
 
 // letIn are the first parameters of the statements that know what lets a user in; the last
@@ -140,19 +170,21 @@ func letIn(userID string, by storage.Admission) []any {
 func list(values []string) []string { return append([]string{}, values...) }
 
 // RemovePassword implements storage.WayEnds.
-func (s *Store) RemovePassword(ctx context.Context, userID string, by storage.Admission) error {
-	return s.held(ctx, "remove password", holdUser, userID, func(ctx context.Context, q querier) error {
+func (s *Store) RemovePassword(ctx context.Context, userID string, by storage.Admission, in storage.Hash) error {
+	remove := func(ctx context.Context, q querier) error {
 		n, err := exec(ctx, q, removePassword, letIn(userID, by)[:3]...)
 		return lastOf(ctx, q, n, err, "SELECT 1 FROM users WHERE id = $1 AND password_hash <> ''", userID)
-	})
+	}
+	return s.held(ctx, "remove password", holdUser, userID, while(userID, in, remove))
 }
 
 // RemoveRecoveryCodes implements storage.WayEnds.
-func (s *Store) RemoveRecoveryCodes(ctx context.Context, userID string, by storage.Admission) error {
-	return s.held(ctx, "remove recovery codes", holdUser, userID, func(ctx context.Context, q querier) error {
+func (s *Store) RemoveRecoveryCodes(ctx context.Context, userID string, by storage.Admission, in storage.Hash) error {
+	remove := func(ctx context.Context, q querier) error {
 		n, err := exec(ctx, q, removeCodes, letIn(userID, by)...)
 		return lastOf(ctx, q, n, err, "SELECT 1 FROM recovery_codes WHERE user_id = $1 LIMIT 1", userID)
-	})
+	}
+	return s.held(ctx, "remove recovery codes", holdUser, userID, while(userID, in, remove))
 }
 
 // lastOf says why a statement has removed no way in: ErrLast when it is there, else ErrNotFound.
@@ -193,17 +225,20 @@ func (s *Store) Factors(ctx context.Context, userID string, by storage.Admission
 }
 
 // ReplaceRecoveryCodes implements storage.RecoveryCodes.
-func (s *Store) ReplaceRecoveryCodes(ctx context.Context, userID string, codes []storage.Hash) error {
+func (s *Store) ReplaceRecoveryCodes(
+	ctx context.Context, userID string, codes []storage.Hash, in storage.Hash,
+) error {
 	hashes := make([][]byte, len(codes))
 	for i := range codes {
 		hashes[i] = codes[i][:]
 	}
-	return s.held(ctx, "replace recovery codes", holdEnabled, userID, func(ctx context.Context, q querier) error {
+	replace := func(ctx context.Context, q querier) error {
 		return all(ctx, q,
 			statement{"DELETE FROM recovery_codes WHERE user_id = $1", []any{userID}},
 			statement{"INSERT INTO recovery_codes (user_id, hash) SELECT $1, unnest($2::bytea[])", []any{userID, hashes}},
 		)
-	})
+	}
+	return s.held(ctx, "replace recovery codes", holdEnabled, userID, while(userID, in, replace))
 }
 
 // CheckRecoveryCode implements storage.RecoveryCodes.

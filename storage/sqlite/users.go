@@ -83,13 +83,24 @@ func (s *Store) CreateUser(ctx context.Context, u storage.User) error {
 
 // SetPassword implements storage.Accounts.
 func (s *Store) SetPassword(ctx context.Context, userID, hash string, revokeGrants bool, now time.Time) error {
-	return s.write(ctx, "set password", func(c *conn) error {
-		err := changed(storage.ErrNotFound)(c.exec("UPDATE users SET password_hash = ? WHERE id = ?", hash, userID))
-		if err != nil {
-			return err
-		}
-		return cutOff(c, userID, passwordCut(revokeGrants), now)
+	return s.write(ctx, "set password", func(c *conn) error { return setPassword(c, userID, hash, revokeGrants, now) })
+}
+
+// ChangePassword implements storage.Accounts.
+func (s *Store) ChangePassword(
+	ctx context.Context, userID, hash string, in storage.Hash, now time.Time,
+) error {
+	return s.change(ctx, "change password", userID, in, func(c *conn) error {
+		return setPassword(c, userID, hash, false, now)
 	})
+}
+
+func setPassword(c *conn, userID, hash string, revokeGrants bool, now time.Time) error {
+	err := changed(storage.ErrNotFound)(c.exec("UPDATE users SET password_hash = ? WHERE id = ?", hash, userID))
+	if err != nil {
+		return err
+	}
+	return cutOff(c, userID, passwordCut(revokeGrants), now)
 }
 
 // SetUserDisabled implements storage.Accounts.

@@ -3,6 +3,7 @@ package sqlite
 import (
 	"cmp"
 	"context"
+	"errors"
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/storage"
@@ -18,9 +19,28 @@ func wayValues(w storage.Way) []any {
 	return append(column.WayValues(w), storage.MaxWays, storage.MaxApps)
 }
 
+// change runs fn, by which a person changes their ways in, in a transaction: storage.ErrSignedOut unless the
+// session in which they do it is there, or none is named.
+func (s *Store) change(ctx context.Context, what, userID string, in storage.Hash, fn func(c *conn) error) error {
+	return s.write(ctx, what, func(c *conn) error {
+		if in == (storage.Hash{}) {
+			return fn(c)
+		}
+		err := c.one([]any{new(int)}, "SELECT 1 FROM sessions s WHERE s.hash = ? AND s.user_id = ? AND NOT "+
+			column.IsSignedOut, in[:], userID)
+		if errors.Is(err, storage.ErrNotFound) {
+			return storage.ErrSignedOut
+		}
+		if err != nil {
+			return err
+		}
+		return fn(c)
+	})
+}
+
 // AddWay implements storage.Ways.
-func (s *Store) AddWay(ctx context.Context, w storage.Way) error {
-	return s.write(ctx, "add way", func(c *conn) error {
+func (s *Store) AddWay(ctx context.Context, w storage.Way, in storage.Hash) error {
+	return s.change(ctx, "add way", w.UserID, in, func(c *conn) error {
 		n, err := c.exec(insertWay, wayValues(w)...)
 		if err != nil || n > 0 {
 			return err
@@ -89,11 +109,17 @@ func (s *Store) UseWay(ctx context.Context, u storage.WayUse) error {
 }
 
 // RenameWay implements storage.Ways.
-func (s *Store) RenameWay(ctx context.Context, userID, id, name string) error {
-	return s.write(ctx, "rename way", func(c *conn) error {
-		return changed(storage.ErrNotFound)(
-			c.exec("UPDATE ways SET name = ? WHERE id = ? AND user_id = ?", name, id, userID))
+func (s *Store) RenameWay(
+	ctx context.Context, userID, id, name string, in storage.Hash,
+) (before string, err error) {
+	err = s.change(ctx, "rename way", userID, in, func(c *conn) error {
+		err := c.one([]any{&before}, "SELECT name FROM ways WHERE id = ? AND user_id = ?", id, userID)
+		if err == nil {
+			_, err = c.exec("UPDATE ways SET name = ? WHERE id = ?", name, id)
+		}
+		return err
 	})
+	return before, err
 }
 
 // What lets a user ?1 in alone: a passkey of the relying parties ?2, an account at the
@@ -113,24 +139,24 @@ const (
 )
 
 // RemoveWay implements storage.WayEnds.
-func (s *Store) RemoveWay(ctx context.Context, userID, id string, by storage.Admission) error {
-	return s.write(ctx, "remove way", func(c *conn) error {
+func (s *Store) RemoveWay(ctx context.Context, userID, id string, by storage.Admission, in storage.Hash) error {
+	return s.change(ctx, "remove way", userID, in, func(c *conn) error {
 		n, err := c.exec(removeWay, append(letIn(userID, by), id)...)
 		return lastOf(c, n, err, "SELECT 1 FROM ways WHERE user_id = ? AND id = ?", userID, id)
 	})
 }
 
 // RemovePassword implements storage.WayEnds.
-func (s *Store) RemovePassword(ctx context.Context, userID string, by storage.Admission) error {
-	return s.write(ctx, "remove password", func(c *conn) error {
+func (s *Store) RemovePassword(ctx context.Context, userID string, by storage.Admission, in storage.Hash) error {
+	return s.change(ctx, "remove password", userID, in, func(c *conn) error {
 		n, err := c.exec(removePassword, letIn(userID, by)[:3]...)
 		return lastOf(c, n, err, "SELECT 1 FROM users WHERE id = ? AND password_hash <> ''", userID)
 	})
 }
 
 // RemoveRecoveryCodes implements storage.WayEnds.
-func (s *Store) RemoveRecoveryCodes(ctx context.Context, userID string, by storage.Admission) error {
-	return s.write(ctx, "remove recovery codes", func(c *conn) error {
+func (s *Store) RemoveRecoveryCodes(ctx context.Context, userID string, by storage.Admission, in storage.Hash) error {
+	return s.change(ctx, "remove recovery codes", userID, in, func(c *conn) error {
 		n, err := c.exec(removeCodes, letIn(userID, by)...)
 		return lastOf(c, n, err, "SELECT 1 FROM recovery_codes WHERE user_id = ? LIMIT 1", userID)
 	})
@@ -179,8 +205,10 @@ func (s *Store) Factors(ctx context.Context, userID string, by storage.Admission
 }
 
 // ReplaceRecoveryCodes implements storage.RecoveryCodes.
-func (s *Store) ReplaceRecoveryCodes(ctx context.Context, userID string, codes []storage.Hash) error {
-	return s.write(ctx, "replace recovery codes", func(c *conn) error {
+func (s *Store) ReplaceRecoveryCodes(
+	ctx context.Context, userID string, codes []storage.Hash, in storage.Hash,
+) error {
+	return s.change(ctx, "replace recovery codes", userID, in, func(c *conn) error {
 		if err := enabled(c, userID); err != nil {
 			return err
 		}

@@ -38,9 +38,9 @@ func (f *Failing) AddResource(a0 context.Context, a1 storage.Resource) (err erro
 }
 
 // AddWay implements storage.Store.
-func (f *Failing) AddWay(a0 context.Context, a1 storage.Way) (err error) {
+func (f *Failing) AddWay(a0 context.Context, a1 storage.Way, a2 storage.Hash) (err error) {
 	err = f.call("AddWay", func() (err error) {
-		err = f.Store.AddWay(a0, a1)
+		err = f.Store.AddWay(a0, a1, a2)
 		return err
 	})
 	return err
@@ -80,6 +80,15 @@ func (f *Failing) Arrive(a0 context.Context, a1 storage.Arrival) (r0 storage.Use
 		return err
 	})
 	return r0, err
+}
+
+// ChangePassword implements storage.Store.
+func (f *Failing) ChangePassword(a0 context.Context, a1 string, a2 string, a3 storage.Hash, a4 time.Time) (err error) {
+	err = f.call("ChangePassword", func() (err error) {
+		err = f.Store.ChangePassword(a0, a1, a2, a3, a4)
+		return err
+	})
+	return err
 }
 
 // CheckRecoveryCode implements storage.Store.
@@ -722,18 +731,18 @@ func (f *Failing) RemoteSignInByCode(a0 context.Context, a1 storage.Hash, a2 tim
 }
 
 // RemovePassword implements storage.Store.
-func (f *Failing) RemovePassword(a0 context.Context, a1 string, a2 storage.Admission) (err error) {
+func (f *Failing) RemovePassword(a0 context.Context, a1 string, a2 storage.Admission, a3 storage.Hash) (err error) {
 	err = f.call("RemovePassword", func() (err error) {
-		err = f.Store.RemovePassword(a0, a1, a2)
+		err = f.Store.RemovePassword(a0, a1, a2, a3)
 		return err
 	})
 	return err
 }
 
 // RemoveRecoveryCodes implements storage.Store.
-func (f *Failing) RemoveRecoveryCodes(a0 context.Context, a1 string, a2 storage.Admission) (err error) {
+func (f *Failing) RemoveRecoveryCodes(a0 context.Context, a1 string, a2 storage.Admission, a3 storage.Hash) (err error) {
 	err = f.call("RemoveRecoveryCodes", func() (err error) {
-		err = f.Store.RemoveRecoveryCodes(a0, a1, a2)
+		err = f.Store.RemoveRecoveryCodes(a0, a1, a2, a3)
 		return err
 	})
 	return err
@@ -749,21 +758,21 @@ func (f *Failing) RemoveResource(a0 context.Context, a1 string, a2 time.Time) (e
 }
 
 // RemoveWay implements storage.Store.
-func (f *Failing) RemoveWay(a0 context.Context, a1 string, a2 string, a3 storage.Admission) (err error) {
+func (f *Failing) RemoveWay(a0 context.Context, a1 string, a2 string, a3 storage.Admission, a4 storage.Hash) (err error) {
 	err = f.call("RemoveWay", func() (err error) {
-		err = f.Store.RemoveWay(a0, a1, a2, a3)
+		err = f.Store.RemoveWay(a0, a1, a2, a3, a4)
 		return err
 	})
 	return err
 }
 
 // RenameWay implements storage.Store.
-func (f *Failing) RenameWay(a0 context.Context, a1 string, a2 string, a3 string) (err error) {
+func (f *Failing) RenameWay(a0 context.Context, a1 string, a2 string, a3 string, a4 storage.Hash) (r0 string, err error) {
 	err = f.call("RenameWay", func() (err error) {
-		err = f.Store.RenameWay(a0, a1, a2, a3)
+		r0, err = f.Store.RenameWay(a0, a1, a2, a3, a4)
 		return err
 	})
-	return err
+	return r0, err
 }
 
 // ReplaceClient implements storage.Store.
@@ -776,9 +785,9 @@ func (f *Failing) ReplaceClient(a0 context.Context, a1 storage.Client, a2 time.T
 }
 
 // ReplaceRecoveryCodes implements storage.Store.
-func (f *Failing) ReplaceRecoveryCodes(a0 context.Context, a1 string, a2 []storage.Hash) (err error) {
+func (f *Failing) ReplaceRecoveryCodes(a0 context.Context, a1 string, a2 []storage.Hash, a3 storage.Hash) (err error) {
 	err = f.call("ReplaceRecoveryCodes", func() (err error) {
-		err = f.Store.ReplaceRecoveryCodes(a0, a1, a2)
+		err = f.Store.ReplaceRecoveryCodes(a0, a1, a2, a3)
 		return err
 	})
 	return err

@@ -96,7 +96,9 @@ func homes(t *testing.T, e *env) {
 	t.Run("PE-05 PL8 the newest session there stays for a person who has another way in", func(t *testing.T) {
 		for _, add := range []func(u storage.User){
 			func(u storage.User) { e.add(t, e.passkey(u.ID)) },
-			func(u storage.User) { check(t, e.s.ReplaceRecoveryCodes(e.ctx, u.ID, []storage.Hash{randomHash()})) },
+			func(u storage.User) {
+				check(t, e.s.ReplaceRecoveryCodes(e.ctx, u.ID, []storage.Hash{randomHash()}, storage.Hash{}))
+			},
 			func(u storage.User) { e.tieAnother(t, u) },
 		} {
 			a, u := e.arrived(t)

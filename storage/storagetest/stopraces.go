@@ -3,6 +3,7 @@ package storagetest
 import (
 	"errors"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
@@ -112,4 +113,64 @@ func (e *env) wantStopped(t testing.TB, p person, a storage.Approval, token stor
 	if len(live) > 0 {
 		t.Errorf("PE-10: %d grants outlived the stop of everything", len(live))
 	}
+}
+
+// changesOf are the ways in which a person changes their ways in, each in a session, and whether one of
+// them is carried out.
+func (e *env) changesOf(p person) map[string]func(in storage.Hash) error {
+	way, old := e.passkey(p.ID), e.passkey(p.ID)
+	return map[string]func(in storage.Hash) error{
+		"a password":       func(in storage.Hash) error { return e.s.ChangePassword(e.ctx, p.ID, "$another", in, e.now) },
+		"a way more":       func(in storage.Hash) error { return e.s.AddWay(e.ctx, way, in) },
+		"recovery codes":   func(in storage.Hash) error { return e.s.ReplaceRecoveryCodes(e.ctx, p.ID, []storage.Hash{{1}}, in) },
+		"no password":      func(in storage.Hash) error { return e.s.RemovePassword(e.ctx, p.ID, served, in) },
+		"no codes":         func(in storage.Hash) error { return e.s.RemoveRecoveryCodes(e.ctx, p.ID, served, in) },
+		"a way less":       func(in storage.Hash) error { return e.s.RemoveWay(e.ctx, p.ID, old.ID, served, in) },
+		"another way name": func(in storage.Hash) error { _, err := e.s.RenameWay(e.ctx, p.ID, old.ID, "New", in); return err },
+	}
+}
+
+// changesInASession holds that a person changes their ways in only in a session that lasts (PE-04, PE-10).
+func changesInASession(t *testing.T, e *env) {
+	for name := range e.changesOf(e.person(t)) {
+		t.Run("PE-10 "+name+" only while the session lasts", func(t *testing.T) {
+			p, q := e.person(t), e.person(t)
+			wantErr(t, e.changesOf(p)[name](q.session), storage.ErrSignedOut)
+			check(t, e.s.StopEverything(e.ctx, p.ID, e.now))
+			wantErr(t, e.changesOf(p)[name](p.session), storage.ErrSignedOut)
+			u, err := e.s.User(e.ctx, p.ID)
+			check(t, err)
+			same(t, u.PasswordHash, p.PasswordHash)
+			e.wantWays(t, p.ID)
+		})
+	}
+	p := e.person(t)
+	check(t, e.changesOf(p)["a way more"](p.session))
+	check(t, e.changesOf(p)["recovery codes"](p.session))
+	check(t, e.changesOf(p)["a password"](p.session))
+	wantErr(t, e.changesOf(p)["recovery codes"](p.session), storage.ErrSignedOut) // another password ends it
+}
+
+// raceChangeStop has a person stop everything while their sessions change the password: no change takes place
+// after it.
+func raceChangeStop(t *testing.T, e *env) {
+	p := e.person(t)
+	var stopped atomic.Bool
+	compete(func(i int) {
+		if i == 0 {
+			check(t, e.s.StopEverything(e.ctx, p.ID, e.now))
+			stopped.Store(true)
+			return
+		}
+		late := stopped.Load()
+		w := e.passkey(p.ID)
+		err := e.s.AddWay(e.ctx, w, p.session)
+		switch {
+		case err == nil && late:
+			t.Error("PE-10: a way in was added after everything had been stopped")
+		case err != nil && !errors.Is(err, storage.ErrSignedOut) && !errors.Is(err, storage.ErrFull):
+			t.Error(err)
+		}
+	})
+	wantErr(t, e.s.AddWay(e.ctx, e.passkey(p.ID), p.session), storage.ErrSignedOut)
 }

@@ -173,7 +173,7 @@ func upgradedArrivals(t *testing.T, e *env, exec func(query string, args ...any)
 	same(t, e.wayRows(t, old.ID), 0)
 	e.add(t, e.passkey(old.ID))
 	e.add(t, e.app(old.ID))
-	check(t, e.s.ReplaceRecoveryCodes(e.ctx, old.ID, []storage.Hash{randomHash()}))
+	check(t, e.s.ReplaceRecoveryCodes(e.ctx, old.ID, []storage.Hash{randomHash()}, storage.Hash{}))
 	check(t, e.s.PutNotice(e.ctx, storage.Notice{ID: "ntc_1", UserID: old.ID, Kind: "way-added", At: e.now}))
 	recover := storage.OneTimeLink{
 		Hash: randomHash(), Kind: storage.LinkRecover, UserID: old.ID, NotBefore: e.now, CreatedAt: e.now,

@@ -33,7 +33,7 @@ func (e *env) app(userID string) storage.Way {
 // add stores a way.
 func (e *env) add(t testing.TB, w storage.Way) storage.Way {
 	t.Helper()
-	check(t, e.s.AddWay(e.ctx, w))
+	check(t, e.s.AddWay(e.ctx, w, storage.Hash{}))
 	return w
 }
 
@@ -69,10 +69,10 @@ func ways(t *testing.T, e *env) {
 	t.Run("a credential belongs to one person, and an id to one way", func(t *testing.T) {
 		again := e.passkey(e.person(t).ID)
 		again.CredentialID = first.CredentialID
-		wantErr(t, e.s.AddWay(e.ctx, again), storage.ErrExists)
+		wantErr(t, e.s.AddWay(e.ctx, again, storage.Hash{}), storage.ErrExists)
 		again = e.passkey(p.ID)
 		again.ID = first.ID
-		wantErr(t, e.s.AddWay(e.ctx, again), storage.ErrExists)
+		wantErr(t, e.s.AddWay(e.ctx, again, storage.Hash{}), storage.ErrExists)
 	})
 	t.Run("PE-07 a use moves the counter from what was read, or changes nothing", func(t *testing.T) {
 		use := storage.WayUse{ID: first.ID, From: 6, To: 8, Now: e.now}
@@ -89,9 +89,12 @@ func ways(t *testing.T, e *env) {
 		wantErr(t, e.s.UseWay(e.ctx, storage.WayUse{ID: "way_none", Now: e.now}), storage.ErrNotFound)
 	})
 	t.Run("a person renames their own ways", func(t *testing.T) {
-		check(t, e.s.RenameWay(e.ctx, p.ID, first.ID, "Laptop"))
+		before, err := e.s.RenameWay(e.ctx, p.ID, first.ID, "Laptop", storage.Hash{})
+		check(t, err)
+		same(t, before, first.Name)
 		first.Name = "Laptop"
-		wantErr(t, e.s.RenameWay(e.ctx, e.person(t).ID, first.ID, "Mine"), storage.ErrNotFound)
+		_, err = e.s.RenameWay(e.ctx, e.person(t).ID, first.ID, "Mine", storage.Hash{})
+		wantErr(t, err, storage.ErrNotFound)
 		e.wantWays(t, p.ID, first, second)
 	})
 	t.Run("there are 20 at most, of them 5 apps", func(t *testing.T) {
@@ -104,24 +107,24 @@ func ways(t *testing.T, e *env) {
 		for range storage.MaxApps - apps {
 			e.add(t, e.app(p.ID))
 		}
-		wantErr(t, e.s.AddWay(e.ctx, e.app(p.ID)), storage.ErrFull)
+		wantErr(t, e.s.AddWay(e.ctx, e.app(p.ID), storage.Hash{}), storage.ErrFull)
 		for range storage.MaxWays - storage.MaxApps - 2 + apps {
 			e.add(t, e.passkey(p.ID))
 		}
-		wantErr(t, e.s.AddWay(e.ctx, e.passkey(p.ID)), storage.ErrFull)
+		wantErr(t, e.s.AddWay(e.ctx, e.passkey(p.ID), storage.Hash{}), storage.ErrFull)
 	})
 	t.Run("an account that is disabled or gone gets none; what it has stays, or goes with it", func(t *testing.T) {
 		q := e.person(t)
 		w := e.add(t, e.passkey(q.ID))
 		code := randomHash()
-		check(t, e.s.ReplaceRecoveryCodes(e.ctx, q.ID, []storage.Hash{code}))
+		check(t, e.s.ReplaceRecoveryCodes(e.ctx, q.ID, []storage.Hash{code}, storage.Hash{}))
 		check(t, e.s.SetUserDisabled(e.ctx, q.ID, true, e.now))
-		wantErr(t, e.s.AddWay(e.ctx, e.passkey(q.ID)), storage.ErrNotFound)
-		wantErr(t, e.s.ReplaceRecoveryCodes(e.ctx, q.ID, nil), storage.ErrNotFound)
+		wantErr(t, e.s.AddWay(e.ctx, e.passkey(q.ID), storage.Hash{}), storage.ErrNotFound)
+		wantErr(t, e.s.ReplaceRecoveryCodes(e.ctx, q.ID, nil, storage.Hash{}), storage.ErrNotFound)
 		wantErr(t, e.spendCode(q.ID, code), storage.ErrNotFound)
 		e.wantWays(t, q.ID, w)
 		check(t, e.s.DeleteUser(e.ctx, q.ID, e.now))
-		wantErr(t, e.s.AddWay(e.ctx, e.passkey(q.ID)), storage.ErrNotFound)
+		wantErr(t, e.s.AddWay(e.ctx, e.passkey(q.ID), storage.Hash{}), storage.ErrNotFound)
 		e.wantWays(t, q.ID)
 		_, _, err := e.s.PasskeyOwner(e.ctx, w.CredentialID)
 		wantErr(t, err, storage.ErrNotFound)
@@ -132,13 +135,13 @@ func ways(t *testing.T, e *env) {
 
 // lastWay removes ways in until it is refused.
 func lastWay(t *testing.T, e *env) {
-	remove := func(w storage.Way) error { return e.s.RemoveWay(e.ctx, w.UserID, w.ID, served) }
+	remove := func(w storage.Way) error { return e.s.RemoveWay(e.ctx, w.UserID, w.ID, served, storage.Hash{}) }
 	t.Run("PE-03 the last passkey stays, whatever else does not let in alone", func(t *testing.T) {
 		p := e.person(t)
 		one, two, app := e.add(t, e.passkey(p.ID)), e.add(t, e.passkey(p.ID)), e.app(p.ID)
 		app.CreatedAt = e.now.Add(time.Second) // they are listed by age
 		e.add(t, app)
-		check(t, e.s.ReplaceRecoveryCodes(e.ctx, p.ID, []storage.Hash{randomHash()}))
+		check(t, e.s.ReplaceRecoveryCodes(e.ctx, p.ID, []storage.Hash{randomHash()}, storage.Hash{}))
 		check(t, remove(one))
 		wantErr(t, remove(two), storage.ErrLast)
 		e.wantWays(t, p.ID, two, app)
@@ -158,19 +161,19 @@ func lastWay(t *testing.T, e *env) {
 	t.Run("a password is enough to remove the passkey, and a passkey to remove the password", func(t *testing.T) {
 		p := e.person(t)
 		check(t, e.s.SetPassword(e.ctx, p.ID, "$hash", false, e.now))
-		wantErr(t, e.s.RemovePassword(e.ctx, p.ID, served), storage.ErrLast)
+		wantErr(t, e.s.RemovePassword(e.ctx, p.ID, served, storage.Hash{}), storage.ErrLast)
 		one := e.add(t, e.passkey(p.ID))
 		check(t, remove(one))
 		e.add(t, e.app(p.ID))
-		wantErr(t, e.s.RemovePassword(e.ctx, p.ID, served), storage.ErrLast)
+		wantErr(t, e.s.RemovePassword(e.ctx, p.ID, served, storage.Hash{}), storage.ErrLast)
 		two := e.add(t, e.passkey(p.ID))
-		check(t, e.s.RemovePassword(e.ctx, p.ID, served))
-		wantErr(t, e.s.RemovePassword(e.ctx, p.ID, served), storage.ErrNotFound)
+		check(t, e.s.RemovePassword(e.ctx, p.ID, served, storage.Hash{}))
+		wantErr(t, e.s.RemovePassword(e.ctx, p.ID, served, storage.Hash{}), storage.ErrNotFound)
 		wantErr(t, remove(two), storage.ErrLast)
 		u, err := e.s.User(e.ctx, p.ID)
 		check(t, err)
 		same(t, u.PasswordHash, "")
-		wantErr(t, e.s.RemovePassword(e.ctx, "usr_none", served), storage.ErrNotFound)
+		wantErr(t, e.s.RemovePassword(e.ctx, "usr_none", served, storage.Hash{}), storage.ErrNotFound)
 	})
 	t.Run("so is an account at a provider, and the other way round", func(t *testing.T) {
 		a, u := e.tied(t)
@@ -194,7 +197,7 @@ func lastWay(t *testing.T, e *env) {
 		one := e.add(t, e.passkey(u.ID))
 		none := served
 		none.Passwords, none.Providers = false, []string{"other"}
-		wantErr(t, e.s.RemoveWay(e.ctx, u.ID, one.ID, none), storage.ErrLast)
+		wantErr(t, e.s.RemoveWay(e.ctx, u.ID, one.ID, none, storage.Hash{}), storage.ErrLast)
 		without := func(off func(*storage.Admission)) (err error) {
 			by := served
 			off(&by)
@@ -212,16 +215,16 @@ func lastWay(t *testing.T, e *env) {
 		wantErr(t, without(func(by *storage.Admission) { by.Passwords = false }), storage.ErrLast)
 		noProvider := served
 		noProvider.Providers, noProvider.RPIDs = nil, nil
-		wantErr(t, e.s.RemovePassword(e.ctx, u.ID, noProvider), storage.ErrLast)
+		wantErr(t, e.s.RemovePassword(e.ctx, u.ID, noProvider, storage.Hash{}), storage.ErrLast)
 		check(t, without(func(by *storage.Admission) { by.Providers = nil }))
 	})
 	t.Run("no person removes another one's way", func(t *testing.T) {
 		p := e.person(t)
 		w := e.add(t, e.app(p.ID))
 		other := e.person(t).ID
-		wantErr(t, e.s.RemoveWay(e.ctx, other, w.ID, served), storage.ErrNotFound)
+		wantErr(t, e.s.RemoveWay(e.ctx, other, w.ID, served, storage.Hash{}), storage.ErrNotFound)
 		wantErr(t, e.s.TakeWay(e.ctx, other, w.ID), storage.ErrNotFound)
-		wantErr(t, e.s.RemoveWay(e.ctx, "usr_none", w.ID, served), storage.ErrNotFound)
+		wantErr(t, e.s.RemoveWay(e.ctx, "usr_none", w.ID, served, storage.Hash{}), storage.ErrNotFound)
 		e.wantWays(t, p.ID, w)
 	})
 }
@@ -250,7 +253,7 @@ func factors(t *testing.T, e *env) {
 	e.add(t, lost)
 	e.add(t, e.app(p.ID))
 	codes := []storage.Hash{randomHash(), randomHash()}
-	check(t, e.s.ReplaceRecoveryCodes(e.ctx, p.ID, codes))
+	check(t, e.s.ReplaceRecoveryCodes(e.ctx, p.ID, codes, storage.Hash{}))
 	check(t, e.spendCode(p.ID, codes[0]))
 	e.arrive(t, e.link("acme", p.ID))
 	f := storage.Factors{Password: true, Passkeys: 2, Apps: 1, RecoveryCodes: 1, Identities: 1}
@@ -323,21 +326,21 @@ func raceLast(t *testing.T, e *env) {
 		a, u := e.tied(t)
 		check(t, e.s.SetPassword(e.ctx, u.ID, "$hash", false, e.now))
 		one, two := e.add(t, e.passkey(u.ID)), e.add(t, e.passkey(u.ID))
-		check(t, e.s.ReplaceRecoveryCodes(e.ctx, u.ID, []storage.Hash{randomHash(), randomHash()}))
+		check(t, e.s.ReplaceRecoveryCodes(e.ctx, u.ID, []storage.Hash{randomHash(), randomHash()}, storage.Hash{}))
 		var c tally
 		compete(func(i int) {
 			var err error
 			switch i % 5 {
 			case 0:
-				err = e.s.RemoveWay(e.ctx, u.ID, one.ID, served)
+				err = e.s.RemoveWay(e.ctx, u.ID, one.ID, served, storage.Hash{})
 			case 1:
-				err = e.s.RemoveWay(e.ctx, u.ID, two.ID, served)
+				err = e.s.RemoveWay(e.ctx, u.ID, two.ID, served, storage.Hash{})
 			case 2:
-				err = e.s.RemovePassword(e.ctx, u.ID, served)
+				err = e.s.RemovePassword(e.ctx, u.ID, served, storage.Hash{})
 			case 3:
 				_, err = e.s.Unlink(e.ctx, e.untie(u.ID, a.Identity))
 			case 4:
-				err = e.s.RemoveRecoveryCodes(e.ctx, u.ID, served)
+				err = e.s.RemoveRecoveryCodes(e.ctx, u.ID, served, storage.Hash{})
 			}
 			c.add(err, storage.ErrLast, storage.ErrNotFound)
 		})
@@ -356,6 +359,6 @@ func raceLast(t *testing.T, e *env) {
 func raceAdd(t *testing.T, e *env) {
 	p := e.person(t)
 	var c tally
-	compete(func(int) { c.add(e.s.AddWay(e.ctx, e.passkey(p.ID)), storage.ErrFull) })
+	compete(func(int) { c.add(e.s.AddWay(e.ctx, e.passkey(p.ID), storage.Hash{}), storage.ErrFull) })
 	c.want(t, storage.MaxWays)
 }

@@ -25,7 +25,7 @@ func (r *rig) bare() storage.User {
 	for _, w := range all {
 		must(r.t, r.store.TakeWay(r.t.Context(), u.ID, w.ID))
 	}
-	must(r.t, r.store.ReplaceRecoveryCodes(r.t.Context(), u.ID, nil))
+	must(r.t, r.store.ReplaceRecoveryCodes(r.t.Context(), u.ID, nil, storage.Hash{}))
 	must(r.t, r.as.Users().SetPassword(r.t.Context(), "alice", password, false))
 	_, err = r.store.StopLinks(r.t.Context(), u.ID, r.clock())
 	must(r.t, err)

@@ -158,7 +158,7 @@ var wayScenarios = []scenario{
 				carl, err = r.as.Users().Create(r.t.Context(), "carl", password, false)
 			}
 			must(r.t, err)
-			must(r.t, r.store.ReplaceRecoveryCodes(r.t.Context(), carl.ID, nil))
+			must(r.t, r.store.ReplaceRecoveryCodes(r.t.Context(), carl.ID, nil, [32]byte{}))
 			b := r.browser()
 			action, form := b.get("/login").form(r.t, "/login")
 			form.Set("username", "carl")

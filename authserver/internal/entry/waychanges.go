@@ -66,23 +66,25 @@ func (c *WayChanges) Enrolled(ctx context.Context, userID string) (out EnrolledW
 // AddPasskey adds the passkey that a browser has made, and reports whether to propose a second way
 // to the person, who has nothing else of that kind.
 func (c *WayChanges) AddPasskey(
-	ctx context.Context, u storage.User, f WayForm, a Answer, name string,
+	ctx context.Context, v storage.Visit, f WayForm, a Answer, name string,
 ) (w storage.Way, first bool, err error) {
-	return c.added(ctx, u)(c.Ways.FinishPasskey(ctx, a.Browser, u, name, a.credential(f.Sealed)))
+	in := c.Ways.In(v.Session.Hash)
+	return c.added(ctx, v.User)(in.FinishPasskey(ctx, a.Browser, v.User, name, a.credential(f.Sealed)))
 }
 
 // AddApp adds the app whose code is right.
 func (c *WayChanges) AddApp(
-	ctx context.Context, u storage.User, f WayForm, a Answer, name string,
+	ctx context.Context, v storage.Visit, f WayForm, a Answer, name string,
 ) (w storage.Way, first bool, err error) {
-	return c.added(ctx, u)(c.Ways.FinishApp(ctx, a.Browser, u, name, f.Sealed, a.Code))
+	in := c.Ways.In(v.Session.Hash)
+	return c.added(ctx, v.User)(in.FinishApp(ctx, a.Browser, v.User, name, f.Sealed, a.Code))
 }
 
 // added tells the person of a way that was added.
 func (c *WayChanges) added(ctx context.Context, u storage.User) func(storage.Way, error) (storage.Way, bool, error) {
 	return func(w storage.Way, err error) (storage.Way, bool, error) {
 		if err != nil {
-			return w, false, err
+			return w, false, signedOut(err)
 		}
 		c.Notices.Tell(ctx, u.ID, notice.Change{Kind: notice.WayAdded, Detail: w.Name})
 		has, err := c.Ways.Factors(ctx, u.ID)
@@ -91,28 +93,21 @@ func (c *WayChanges) added(ctx context.Context, u storage.User) func(storage.Way
 }
 
 // NewCodes replaces the recovery codes of a person.
-func (c *WayChanges) NewCodes(ctx context.Context, u storage.User) ([]string, error) {
-	codes, err := c.Ways.NewRecoveryCodes(ctx, u.ID)
+func (c *WayChanges) NewCodes(ctx context.Context, v storage.Visit) ([]string, error) {
+	codes, err := c.Ways.In(v.Session.Hash).NewRecoveryCodes(ctx, v.User.ID)
 	if err == nil {
-		c.Notices.Tell(ctx, u.ID, notice.Change{Kind: notice.RecoveryRenewed})
+		c.Notices.Tell(ctx, v.User.ID, notice.Change{Kind: notice.RecoveryRenewed})
 	}
-	return codes, err
+	return codes, signedOut(err)
 }
 
 // RenameWay gives a way another name, and tells both: by a name a person knows their ways.
-func (c *WayChanges) RenameWay(ctx context.Context, f WayForm, name string) error {
-	before, err := c.wayName(ctx, f.UserID, f.Way)
-	if err == nil {
-		err = c.Ways.Rename(ctx, f.UserID, f.Way, name)
-	}
-	if err != nil {
-		return gone(err)
-	}
-	after, err := c.wayName(ctx, f.UserID, f.Way)
+func (c *WayChanges) RenameWay(ctx context.Context, v storage.Visit, f WayForm, name string) error {
+	before, after, err := c.Ways.In(v.Session.Hash).Rename(ctx, v.User.ID, f.Way, name)
 	if err == nil && after != before {
-		c.Notices.Tell(ctx, f.UserID, notice.Change{Kind: notice.WayRenamed, Detail: notice.Renamed(before, after)})
+		c.Notices.Tell(ctx, v.User.ID, notice.Change{Kind: notice.WayRenamed, Detail: notice.Renamed(before, after)})
 	}
-	return gone(err)
+	return gone(signedOut(err))
 }
 
 // wayName returns the name of a way. It returns storage.ErrNotFound when the person has no such way.
@@ -127,29 +122,33 @@ func (c *WayChanges) wayName(ctx context.Context, userID, id string) (string, er
 }
 
 // RemoveWay takes a way away: storage.ErrLast for the only one that lets the person in (PE-03).
-func (c *WayChanges) RemoveWay(ctx context.Context, u storage.User, f WayForm) error {
+func (c *WayChanges) RemoveWay(ctx context.Context, v storage.Visit, f WayForm) error {
 	var told notice.Change
 	var err error
-	switch f.Way {
+	switch in := c.Ways.In(v.Session.Hash); f.Way {
 	case PasswordWay:
-		told.Kind, err = notice.PasswordRemoved, c.Ways.RemovePassword(ctx, u.ID)
+		told.Kind, err = notice.PasswordRemoved, in.RemovePassword(ctx, v.User.ID)
 	case RecoveryWay:
-		told.Kind, err = notice.RecoveryRemoved, c.Ways.RemoveRecoveryCodes(ctx, u.ID)
+		told.Kind, err = notice.RecoveryRemoved, in.RemoveRecoveryCodes(ctx, v.User.ID)
 	default:
 		told.Kind = notice.WayRemoved
-		told.Detail, err = c.removeWay(ctx, u, f.Way)
+		if told.Detail, err = c.wayName(ctx, v.User.ID, f.Way); err == nil {
+			err = in.Remove(ctx, v.User.ID, f.Way)
+		}
 	}
 	if err == nil {
-		c.Notices.Tell(ctx, u.ID, told)
+		c.Notices.Tell(ctx, v.User.ID, told)
 	}
-	return gone(err)
+	return gone(signedOut(err))
 }
 
-func (c *WayChanges) removeWay(ctx context.Context, u storage.User, id string) (name string, err error) {
-	if name, err = c.wayName(ctx, u.ID, id); err == nil {
-		err = c.Ways.Remove(ctx, u.ID, id)
+// signedOut makes ErrAnotherPerson of the error for a session that has ended since its person was looked up:
+// by then, perhaps, the owner of the account has stopped everything.
+func signedOut(err error) error {
+	if errors.Is(err, storage.ErrSignedOut) {
+		return ErrAnotherPerson
 	}
-	return name, err
+	return err
 }
 
 // gone makes ErrNotFound a success: the way that the person wanted removed is not there.
@@ -162,11 +161,11 @@ func gone(err error) error {
 
 // SetPassword gives a person another password. It ends all their sessions. The browser gets a new one
 // that proves no more than the earlier one did. Applications keep their access; the person can end it
-// one by one. ErrAnotherPerson: the password is set, and the person has been signed out.
+// one by one. ErrAnotherPerson: the person has been signed out.
 func (c *WayChanges) SetPassword(ctx context.Context, v storage.Visit, password string, mint Mint) error {
 	by := storage.SignInStart{At: c.Now()}
-	if err := c.Users.SetPassword(ctx, v.User.Name, password, true); err != nil {
-		return err
+	if err := c.Users.ChangePassword(ctx, v.User, password, v.Session.Hash); err != nil {
+		return signedOut(err)
 	}
 	u, err := c.Store.User(ctx, v.User.ID)
 	if err != nil {
