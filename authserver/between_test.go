@@ -10,6 +10,7 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/storage/storagetest"
 )
 
 // What a browser does between a page that asks and the click on it: the click answers the page that
@@ -159,4 +160,71 @@ func TestStopEndsWhatIsUnderWay(t *testing.T) {
 			t.Errorf("got %d", pg.status)
 		}
 	})
+}
+
+// PE-10: a change of the ways in that was sent before everything was stopped takes place no more, whatever
+// of it was done by then: a password takes a second to hash.
+func TestStopEndsAChange(t *testing.T) {
+	var store *storagetest.Failing
+	r := newRig(t, named, func(c *Config) {
+		store = &storagetest.Failing{Store: c.Store.(storage.Store)}
+		c.Store = store
+	})
+	key := r.authenticator()
+	r.alice().addPasskey(key)
+	before, err := r.store.UserByName(t.Context(), "alice")
+	if err != nil {
+		t.Fatal(err)
+	}
+	had, err := r.store.Ways(t.Context(), before.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for verb, send := range map[string]func(p *person) page{
+		"ChangePassword": func(p *person) page {
+			step := p.get("/account/password").step(t)
+			return p.post("/account/password", url.Values{"step": {step}, "password": {newPassword}})
+		},
+		"ReplaceRecoveryCodes": func(p *person) page {
+			return p.post("/account/recovery", url.Values{"step": {p.get("/account/recovery").step(t)}})
+		},
+		"AddWay":         func(p *person) page { return p.addPasskey(r.authenticator()) },
+		"RemovePassword": func(p *person) page { return p.change("password", "remove") },
+		"RemoveWay":      func(p *person) page { return p.change("way", "remove") },
+		"RenameWay":      func(p *person) page { return p.change("way", "rename", "name", "Mine") },
+	} {
+		t.Run("PE-10 "+verb, func(t *testing.T) {
+			r.advance(time.Minute)
+			p := r.person()
+			p.byPasskey(key)
+			stopped := false
+			store.Surround(func(called string, do func() error) error {
+				if called == verb {
+					store.Surround(nil)
+					stopped = true
+					if err := r.store.StopEverything(t.Context(), before.ID, r.now()); err != nil {
+						t.Error(err)
+					}
+				}
+				return do()
+			})
+			pg := send(p)
+			store.Surround(nil)
+			if !stopped {
+				t.Fatal("nothing was stopped meanwhile")
+			}
+			pg.has(t, http.StatusForbidden, "you have been signed out")
+			after, err := r.store.UserByName(t.Context(), "alice")
+			if err != nil || after.PasswordHash != before.PasswordHash {
+				t.Errorf("the password is another one: %v", err)
+			}
+			has, err := r.store.Ways(t.Context(), before.ID)
+			if err != nil || len(has) != 1 || has[0].Name != had[0].Name {
+				t.Errorf("got %d ways in, %v", len(has), err)
+			}
+			if p.signedIn() {
+				t.Error("the session goes on")
+			}
+		})
+	}
 }

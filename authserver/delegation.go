@@ -52,8 +52,9 @@ type Accounts interface {
 	Identities(ctx context.Context, userID string) ([]storage.Identity, error)
 	// Disconnect unties one, named by its connector (the id of the provider) and subject,
 	// and ends what rests on it. storage.ErrNotFound when there is
-	// none; storage.ErrLast when the person could not sign in any more.
-	Disconnect(ctx context.Context, userID, connector, subject string) error
+	// none; storage.ErrLast when the person could not sign in any more;
+	// storage.ErrSignedOut when in, the session in which they do it, has ended.
+	Disconnect(ctx context.Context, userID, connector, subject string, in storage.Hash) error
 }
 
 // Bindings knows whether the upstream sessions that grants rest on still stand

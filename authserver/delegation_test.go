@@ -214,7 +214,7 @@ func (f *providers) Identities(ctx context.Context, userID string) ([]storage.Id
 	return f.rig.store.Identities(ctx, userID)
 }
 
-func (f *providers) Disconnect(_ context.Context, userID, connector, subject string) error {
+func (f *providers) Disconnect(_ context.Context, userID, connector, subject string, _ storage.Hash) error {
 	f.untied = append(f.untied, userID+" "+connector+" "+subject)
 	return f.untieErr
 }

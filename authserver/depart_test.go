@@ -272,11 +272,16 @@ func TestHomeDeparture(t *testing.T) {
 			!strings.Contains(pg.body, "only way") {
 			t.Errorf("got %d", pg.status)
 		}
+		f.untieErr = storage.ErrSignedOut // PE-10: everything was stopped meanwhile
+		if pg := p.post("/disconnect", url.Values{"step": {step}}); pg.status != http.StatusForbidden ||
+			!strings.Contains(pg.body, "you have been signed out") {
+			t.Errorf("got %d", pg.status)
+		}
 		if pg := r.person().post("/disconnect", url.Values{"step": {step}}); pg.status != 400 {
 			t.Errorf("another browser: got %d", pg.status)
 		}
 		p.post("/logout", url.Values{"step": {choice(p.get("/"), "Sign out")}})
-		if pg := p.post("/disconnect", url.Values{"step": {step}}); pg.status != 403 || len(f.untied) != 2 {
+		if pg := p.post("/disconnect", url.Values{"step": {step}}); pg.status != 403 || len(f.untied) != 3 {
 			t.Errorf("signed out: got %d", pg.status)
 		}
 	})

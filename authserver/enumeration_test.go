@@ -58,7 +58,8 @@ func newTown(t *testing.T) *town {
 		switch name {
 		case "p-keys":
 			c.enrol(name)
-			c.must(c.store.RemovePassword(t.Context(), u.ID, storage.Admission{RPIDs: []string{"localhost"}}, storage.Hash{}))
+			by := storage.Admission{RPIDs: []string{"localhost"}}
+			c.must(c.store.RemovePassword(t.Context(), u.ID, by, storage.Hash{}))
 		case "p-both":
 			c.enrol(name)
 		case "p-apps":

@@ -104,7 +104,8 @@ func (r *rig) madeFor(a *authkit.Authenticator, rpID string) {
 	if err != nil || len(all) != 1 {
 		r.t.Fatalf("got %v, %v", all, err)
 	}
-	if err := r.store.RemoveWay(r.t.Context(), u.ID, all[0].ID, storage.Admission{Passwords: true}, storage.Hash{}); err != nil {
+	by := storage.Admission{Passwords: true}
+	if err := r.store.RemoveWay(r.t.Context(), u.ID, all[0].ID, by, storage.Hash{}); err != nil {
 		r.t.Fatal(err)
 	}
 	all[0].RPID, a.Passkeys[0].RPID = rpID, rpID

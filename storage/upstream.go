@@ -120,6 +120,7 @@ type Identities interface {
 	// returns them as they were before.
 	// ErrNotFound when the user has no such identity. ErrLast when nothing else would let the user
 	// in, as WayEnds says, and for the one with which the account began, on which all the others rest.
+	// ErrSignedOut when In has ended, as Ways says.
 	Unlink(ctx context.Context, u Untie) ([]Upstream, error)
 }
 
@@ -128,6 +129,7 @@ type Untie struct {
 	UserID, Connector, Subject string
 	Reason                     string
 	By                         Admission // what else may let the user in
+	In                         Hash      // the session in which the user does it; zero for the operator
 	Now                        time.Time
 }
 

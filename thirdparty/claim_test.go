@@ -13,6 +13,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/delegation"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/fakeidp"
 	"github.com/mcp-authd/mcp-authd/oauth"
+	"github.com/mcp-authd/mcp-authd/storage"
 )
 
 func extend(userID string) delegation.Request {
@@ -84,7 +85,7 @@ func TestExtendMakesNoIdentity(t *testing.T) {
 			t.Fatal(err)
 		}
 		b := r.leave(extend(u.ID))
-		if err := r.Disconnect(t.Context(), u.ID, "corp", fakeidp.Alice.Subject); err != nil {
+		if err := r.Disconnect(t.Context(), u.ID, "corp", fakeidp.Alice.Subject, storage.Hash{}); err != nil {
 			t.Fatal(err)
 		}
 		if a, err := r.come(b, "corp"); err != nil || a.Claim == nil || r.rows("identities") != 0 {

@@ -54,11 +54,14 @@ func (d *Delegation) Identities(ctx context.Context, userID string) ([]storage.I
 
 // Disconnect unties an account at a provider from a user, ends what rests on it, and
 // gives the tokens back to the provider as well as it takes them. storage.ErrNotFound when
-// the user has no such account; storage.ErrLast when the user could not sign in any more.
-func (d *Delegation) Disconnect(ctx context.Context, userID, connector, subject string) error {
+// the user has no such account; storage.ErrLast when the user could not sign in any more;
+// storage.ErrSignedOut when the session has ended in which the user does it.
+func (d *Delegation) Disconnect(
+	ctx context.Context, userID, connector, subject string, in storage.Hash,
+) error {
 	ended, err := d.cfg.Store.Unlink(ctx, storage.Untie{
 		UserID: userID, Connector: connector, Subject: subject, Reason: reasonDisconnected,
-		By: d.admission(), Now: d.now(),
+		By: d.admission(), In: in, Now: d.now(),
 	})
 	if err != nil {
 		return fmt.Errorf("thirdparty: disconnect: %w", err)

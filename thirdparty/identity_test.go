@@ -143,7 +143,7 @@ func TestDisconnect(t *testing.T) {
 			t.Fatal(err)
 		}
 		a, g := r.signIn("")
-		if err := r.Disconnect(t.Context(), u.ID, "corp", fakeidp.Alice.Subject); err != nil {
+		if err := r.Disconnect(t.Context(), u.ID, "corp", fakeidp.Alice.Subject, storage.Hash{}); err != nil {
 			t.Fatal(err)
 		}
 		r.Close()
@@ -160,12 +160,12 @@ func TestDisconnect(t *testing.T) {
 	t.Run("AS-217: no person loses the last way in, nor unties an account that is not theirs", func(t *testing.T) {
 		r := newRig(t, nil)
 		a, g := r.signIn("")
-		if err := r.Disconnect(t.Context(), a.User.ID, "corp", fakeidp.Alice.Subject); !errors.Is(err,
+		if err := r.Disconnect(t.Context(), a.User.ID, "corp", fakeidp.Alice.Subject, storage.Hash{}); !errors.Is(err,
 			storage.ErrLast) || !r.active(g) {
 			t.Errorf("got %v", err)
 		}
 		u := r.local("usr_mallory")
-		if err := r.Disconnect(t.Context(), u.ID, "corp", fakeidp.Alice.Subject); !errors.Is(err,
+		if err := r.Disconnect(t.Context(), u.ID, "corp", fakeidp.Alice.Subject, storage.Hash{}); !errors.Is(err,
 			storage.ErrNotFound) || !r.active(g) {
 			t.Errorf("got %v", err)
 		}

@@ -29,7 +29,7 @@ const untie = "DELETE FROM identities WHERE user_id = $1 AND connector = $5 AND 
 
 // Unlink implements storage.Identities.
 func (s *Store) Unlink(ctx context.Context, u storage.Untie) (ended []storage.Upstream, err error) {
-	err = s.held(ctx, "unlink", holdUser, u.UserID, func(ctx context.Context, q querier) error {
+	remove := func(ctx context.Context, q querier) error {
 		n, err := exec(ctx, q, untie, append(letIn(u.UserID, u.By), u.Connector, u.Subject)...)
 		err = lastOf(ctx, q, n, err, "SELECT 1 FROM identities WHERE user_id = $1 AND connector = $2 AND subject = $3",
 			u.UserID, u.Connector, u.Subject)
@@ -39,6 +39,7 @@ func (s *Store) Unlink(ctx context.Context, u storage.Untie) (ended []storage.Up
 		ended, err = endUpstreams(ctx, q, "user_id = $1 AND connector = $2 AND subject = $3",
 			[]any{u.UserID, u.Connector, u.Subject}, u.Reason, u.Now)
 		return err
-	})
+	}
+	err = s.held(ctx, "unlink", holdUser, u.UserID, while(u.UserID, u.In, remove))
 	return ended, err
 }

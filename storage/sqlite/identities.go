@@ -27,7 +27,7 @@ const untie = "DELETE FROM identities WHERE user_id = ?1 AND connector = ?5 AND 
 
 // Unlink implements storage.Identities.
 func (s *Store) Unlink(ctx context.Context, u storage.Untie) (ended []storage.Upstream, err error) {
-	err = s.write(ctx, "unlink", func(c *conn) error {
+	err = s.change(ctx, "unlink", u.UserID, u.In, func(c *conn) error {
 		n, err := c.exec(untie, append(letIn(u.UserID, u.By), u.Connector, u.Subject)...)
 		err = lastOf(c, n, err, "SELECT 1 FROM identities WHERE user_id = ? AND connector = ? AND subject = ?",
 			u.UserID, u.Connector, u.Subject)

@@ -118,15 +118,24 @@ func (e *env) wantStopped(t testing.TB, p person, a storage.Approval, token stor
 // changesOf are the ways in which a person changes their ways in, each in a session, and whether one of
 // them is carried out.
 func (e *env) changesOf(p person) map[string]func(in storage.Hash) error {
-	way, old := e.passkey(p.ID), e.passkey(p.ID)
+	way, old, codes := e.passkey(p.ID), e.passkey(p.ID), []storage.Hash{{1}}
 	return map[string]func(in storage.Hash) error{
-		"a password":       func(in storage.Hash) error { return e.s.ChangePassword(e.ctx, p.ID, "$another", in, e.now) },
-		"a way more":       func(in storage.Hash) error { return e.s.AddWay(e.ctx, way, in) },
-		"recovery codes":   func(in storage.Hash) error { return e.s.ReplaceRecoveryCodes(e.ctx, p.ID, []storage.Hash{{1}}, in) },
-		"no password":      func(in storage.Hash) error { return e.s.RemovePassword(e.ctx, p.ID, served, in) },
-		"no codes":         func(in storage.Hash) error { return e.s.RemoveRecoveryCodes(e.ctx, p.ID, served, in) },
-		"a way less":       func(in storage.Hash) error { return e.s.RemoveWay(e.ctx, p.ID, old.ID, served, in) },
-		"another way name": func(in storage.Hash) error { _, err := e.s.RenameWay(e.ctx, p.ID, old.ID, "New", in); return err },
+		"a password":     func(in storage.Hash) error { return e.s.ChangePassword(e.ctx, p.ID, "$another", in, e.now) },
+		"a way more":     func(in storage.Hash) error { return e.s.AddWay(e.ctx, way, in) },
+		"recovery codes": func(in storage.Hash) error { return e.s.ReplaceRecoveryCodes(e.ctx, p.ID, codes, in) },
+		"no password":    func(in storage.Hash) error { return e.s.RemovePassword(e.ctx, p.ID, served, in) },
+		"no codes":       func(in storage.Hash) error { return e.s.RemoveRecoveryCodes(e.ctx, p.ID, served, in) },
+		"a way less":     func(in storage.Hash) error { return e.s.RemoveWay(e.ctx, p.ID, old.ID, served, in) },
+		"another way name": func(in storage.Hash) error {
+			_, err := e.s.RenameWay(e.ctx, p.ID, old.ID, "New", in)
+			return err
+		},
+		"an account less": func(in storage.Hash) error {
+			u := e.untie(p.ID, storage.Identity{Connector: "acme", Subject: "none"})
+			u.In = in
+			_, err := e.s.Unlink(e.ctx, u)
+			return err
+		},
 	}
 }
 
@@ -151,8 +160,7 @@ func changesInASession(t *testing.T, e *env) {
 	wantErr(t, e.changesOf(p)["recovery codes"](p.session), storage.ErrSignedOut) // another password ends it
 }
 
-// raceChangeStop has a person stop everything while their sessions change the password: no change takes place
-// after it.
+// raceChangeStop has a person stop everything while their session adds ways in: none is added after it.
 func raceChangeStop(t *testing.T, e *env) {
 	p := e.person(t)
 	var stopped atomic.Bool

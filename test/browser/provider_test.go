@@ -89,7 +89,9 @@ func (p *provider) Permit(_ context.Context, _, _ string, s oauth.Scopes) (oauth
 func (p *provider) Identities(ctx context.Context, user string) ([]storage.Identity, error) {
 	return p.store.Identities(ctx, user)
 }
-func (p *provider) Disconnect(context.Context, string, string, string) error { return storage.ErrSpent }
+func (p *provider) Disconnect(context.Context, string, string, string, storage.Hash) error {
+	return storage.ErrSpent
+}
 
 func (p *provider) answer(w http.ResponseWriter, r *http.Request) {
 	q := url.Values{"state": {r.URL.Query().Get("state")}, "code": {"c"}}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/mcp-authd/mcp-authd/authserver/internal/entry"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
 	"github.com/mcp-authd/mcp-authd/internal/notice"
 	"github.com/mcp-authd/mcp-authd/storage"
@@ -13,7 +14,7 @@ import (
 // authserver.Accounts.
 type Identities interface {
 	Identities(ctx context.Context, userID string) ([]storage.Identity, error)
-	Disconnect(ctx context.Context, userID, connector, subject string) error
+	Disconnect(ctx context.Context, userID, connector, subject string, in storage.Hash) error
 }
 
 // DisconnectForm is what the form that unties an account carries along, sealed and bound
@@ -28,15 +29,18 @@ type DisconnectForm struct {
 // last proof is too old, and storage.ErrLast for the only way in, and for the account at a provider
 // with which the account began (PE-03).
 func (a *Page) DisconnectIdentity(ctx context.Context, d DisconnectForm, token storage.Hash) error {
-	if _, err := a.Browsers.FreshVisitOf(ctx, token, d.UserID); err != nil {
+	v, err := a.Browsers.FreshVisitOf(ctx, token, d.UserID)
+	if err != nil {
 		return err
 	}
-	err := a.Identities.Disconnect(ctx, d.UserID, d.Connector, d.Subject)
+	err = a.Identities.Disconnect(ctx, d.UserID, d.Connector, d.Subject, v.Session.Hash)
 	switch {
 	case err == nil:
 		a.Notices.Tell(ctx, d.UserID, notice.Change{Kind: notice.AccountDisconnected, Detail: d.Connector})
 	case errors.Is(err, storage.ErrNotFound):
 		return nil // it is what the person wants
+	case errors.Is(err, storage.ErrSignedOut):
+		return entry.ErrAnotherPerson
 	case errors.Is(err, storage.ErrLast):
 		return err
 	}
