@@ -2,17 +2,21 @@ package oauth
 
 import (
 	"errors"
+	"strconv"
 	"strings"
+	"time"
 )
 
 // BearerChallenge is the WWW-Authenticate value by which a resource server says
-// what it wants (RFC 6750 §3, RFC 9728 §5.1, RS-15). Empty members are left out; with no
+// what it wants (RFC 6750 §3, RFC 9728 §5.1, RFC 9470 §3, RS-15). Empty members are left out; with no
 // credentials in the request there must be no Error (RFC 6750 §3.1).
 type BearerChallenge struct {
 	Error            Code
 	Description      string
 	Scope            Scopes
-	ResourceMetadata string // absolute URL of the RFC 9728 document
+	ACRValues        []string      // RFC 9470 §3: one of these
+	MaxAge           time.Duration // RFC 9470 §3, to the second; 0: of any age
+	ResourceMetadata string        // absolute URL of the RFC 9728 document
 }
 
 // String composes the header value. It begins with exactly "Bearer " and values hold
@@ -45,6 +49,10 @@ func (c BearerChallenge) compose(scheme, algorithms string) string {
 	add("error", string(c.Error))
 	add("error_description", strings.ReplaceAll(c.Description, ",", ";"))
 	add("scope", c.Scope.String())
+	add("acr_values", strings.Join(c.ACRValues, " "))
+	if c.MaxAge > 0 {
+		add("max_age", strconv.FormatInt(int64(c.MaxAge/time.Second), 10))
+	}
 	add("algs", algorithms)
 	add("resource_metadata", c.ResourceMetadata)
 	return b.String()

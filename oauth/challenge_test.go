@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestBearerChallenge(t *testing.T) {
@@ -19,8 +20,13 @@ func TestBearerChallenge(t *testing.T) {
 			},
 			`Bearer scope="mcp", resource_metadata="https://h/.well-known/oauth-protected-resource/mcp"`},
 		{"RS-28 insufficient scope",
-			BearerChallenge{InsufficientScope, "More is needed.", Scopes{"a", "b"}, "https://h/x"},
+			BearerChallenge{
+				Error: InsufficientScope, Description: "More is needed.", Scope: Scopes{"a", "b"}, ResourceMetadata: "https://h/x",
+			},
 			`Bearer error="insufficient_scope", error_description="More is needed.", scope="a b", resource_metadata="https://h/x"`},
+		{"AS-238 RFC 9470 3 insufficient authentication",
+			BearerChallenge{Error: InsufficientAuthentication, ACRValues: ACRs(), MaxAge: 5 * time.Minute, Scope: Scopes{"a"}},
+			`Bearer error="insufficient_user_authentication", scope="a", acr_values="https://refeds.org/profile/mfa phr", max_age="300"`},
 		{"RS-19 values stay inside the permitted characters",
 			BearerChallenge{Error: InvalidToken, Description: "a \"b\", c\\\n"},
 			`Bearer error="invalid_token", error_description="a 'b'; c'?"`},
@@ -35,7 +41,10 @@ func TestBearerChallenge(t *testing.T) {
 
 func TestDPoPChallenge(t *testing.T) {
 	c := DPoPChallenge{
-		BearerChallenge{InvalidDPoPProof, "The proof is not valid.", Scopes{"a", "b"}, "https://h/x"},
+		BearerChallenge{
+			Error: InvalidDPoPProof, Description: "The proof is not valid.", Scope: Scopes{"a", "b"},
+			ResourceMetadata: "https://h/x",
+		},
 		[]string{"ES256", "EdDSA"},
 	}
 	const want = `DPoP error="invalid_dpop_proof", error_description="The proof is not valid.", scope="a b", algs="ES256 EdDSA", resource_metadata="https://h/x"`
@@ -176,7 +185,9 @@ func FuzzParseChallenges(f *testing.F) {
 func FuzzBearerChallenge(f *testing.F) {
 	f.Add("invalid_token", "desc, \"quoted\"", "a b")
 	f.Fuzz(func(t *testing.T, code, desc, scope string) {
-		c := BearerChallenge{Code(code), desc, ParseScopes(scope), "https://h/x"}
+		c := BearerChallenge{
+			Error: Code(code), Description: desc, Scope: ParseScopes(scope), ResourceMetadata: "https://h/x",
+		}
 		got, err := ParseChallenges([]string{c.String()})
 		if err != nil || len(got) != 1 || got[0].Params["resource_metadata"] != "https://h/x" ||
 			got[0].Params["scope"] != c.Scope.String() {

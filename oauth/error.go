@@ -28,6 +28,9 @@ const (
 	InvalidToken      Code = "invalid_token"
 	InsufficientScope Code = "insufficient_scope"
 
+	// RFC 9470 §3, at the resource server.
+	InsufficientAuthentication Code = "insufficient_user_authentication"
+
 	// RFC 9449 §7.1 and §8.
 	InvalidDPoPProof Code = "invalid_dpop_proof"
 	UseDPoPNonce     Code = "use_dpop_nonce"
@@ -50,7 +53,7 @@ const (
 	InteractionRequired Code = "interaction_required"
 
 	// OpenID Connect Core Error Code unmet_authentication_requirements 1.0, for max_age that
-	// the server cannot prove (RFC 9470 §5).
+	// the server cannot prove, and acr_values that the person cannot meet (RFC 9470 §5).
 	UnmetAuthentication Code = "unmet_authentication_requirements"
 
 	// RFC 8628 §3.5, for a device that polls.

@@ -6,16 +6,18 @@ const AccessTokenType = "at+jwt"
 // AccessTokenClaims are the claims of our access tokens (RFC 9068 §2.2), in the
 // order of the RFC.
 type AccessTokenClaims struct {
-	Issuer   string `json:"iss"`
-	Expires  int64  `json:"exp"` // seconds since the epoch
-	Audience string `json:"aud"` // the canonical resource indicator
-	Subject  string `json:"sub"` // a user id ("usr_..."), or the client id for a machine (RFC 9068 §5)
-	ClientID string `json:"client_id"`
-	IssuedAt int64  `json:"iat"` // seconds since the epoch
-	TokenID  string `json:"jti"`
-	AuthTime int64  `json:"auth_time,omitempty"` // when the person signed in, seconds since the epoch
-	Scope    string `json:"scope,omitempty"`
-	GrantID  string `json:"gid,omitempty"` // ours: cuts off all tokens of one grant
+	Issuer   string   `json:"iss"`
+	Expires  int64    `json:"exp"` // seconds since the epoch
+	Audience string   `json:"aud"` // the canonical resource indicator
+	Subject  string   `json:"sub"` // a user id ("usr_..."), or the client id for a machine (RFC 9068 §5)
+	ClientID string   `json:"client_id"`
+	IssuedAt int64    `json:"iat"` // seconds since the epoch
+	TokenID  string   `json:"jti"`
+	AuthTime int64    `json:"auth_time,omitempty"` // when the person signed in, seconds since the epoch
+	ACR      string   `json:"acr,omitempty"`       // how well they proved who they are, see ACRs
+	AMR      []string `json:"amr,omitempty"`       // by what (RFC 8176)
+	Scope    string   `json:"scope,omitempty"`
+	GrantID  string   `json:"gid,omitempty"` // ours: cuts off all tokens of one grant
 	// Where to see that the grant was revoked (OAuth Token Status List §6.2).
 	Status *Status `json:"status,omitempty"`
 }

@@ -2,7 +2,10 @@ package policy
 
 import (
 	"errors"
+	"fmt"
 	"slices"
+	"strings"
+	"time"
 
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/storage"
@@ -151,6 +154,10 @@ func FaultOf(r storage.Resource, s storage.ScopeText) string {
 		return "access is not read, write or admin"
 	case s.Required && len(Dangerous(r, one)) > 0:
 		return "it is required and dangerous, but what is dangerous must be left to people: mark it as one of both"
+	case s.ACR != "" && !oauth.ValidACR(s.ACR):
+		return fmt.Sprintf("acr %q is none of %s", s.ACR, strings.Join(oauth.ACRs(), ", "))
+	case s.MaxAge < 0 || s.MaxAge > 0 && time.Duration(s.MaxAge) < MinMaxAge:
+		return fmt.Sprintf("its max_age is less than %v", MinMaxAge)
 	case s.Access == storage.AccessRead && len(ReadOnly(r, one)) == 0:
 		return "its access is read, but it is dangerous or includes a scope whose access is not read"
 	}

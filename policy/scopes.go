@@ -84,10 +84,11 @@ func Machine(r storage.Resource, registered, requested oauth.Scopes) (oauth.Scop
 }
 
 // KeyScopes returns the scopes of a client_credentials token of a client that holds some: what the
-// resource still has of them among the requested, or all of that. A request is no way to more
+// resource still has of them among the requested, or all of that, but nothing that demands a proof of a
+// person. A request is no way to more
 // (RFC 6749 §3.3); nothing left of it is invalid_scope.
 func KeyScopes(r storage.Resource, held, requested oauth.Scopes) (oauth.Scopes, error) {
-	allowed := held.Intersect(ResourceScopes(r))
+	allowed := WithoutPerson(r, held.Intersect(ResourceScopes(r)))
 	requested = requested.Without(oauth.Scopes{oauth.OfflineAccess})
 	if len(requested) == 0 {
 		return allowed, nil

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/binary"
+	"fmt"
 	"slices"
 	"time"
 
@@ -161,6 +162,8 @@ type Grant struct {
 	PausedAt    time.Time // zero: not paused
 	NarrowedAt  time.Time // when the person last left it fewer scopes; zero: never
 	ForProgram  bool      // of a key that the person made for a program
+	// Methods are those of the session that approved; the store takes them from there. Nil: not known.
+	Methods []string
 	// UpstreamID is the session at an upstream provider that the grant rests on; the store
 	// takes it from the browser session that approves. "": none.
 	UpstreamID string
@@ -199,6 +202,26 @@ type ScopeText struct {
 	Access    Access `json:"access,omitempty" yaml:"access"`
 	Required  bool   `json:"required,omitempty" yaml:"required"`   // without it the server is of no use
 	Dangerous bool   `json:"dangerous,omitempty" yaml:"dangerous"` // granted only to a person who picks it
+	// ACR is the authentication context class that a person needs for it (RFC 9470 §4); "": none.
+	ACR string `json:"acr,omitempty" yaml:"acr"`
+	// MaxAge is how long ago the person may have proved who they are; 0: at any time.
+	MaxAge Age `json:"max_age,omitzero" yaml:"max_age"`
+}
+
+// Age is a duration that is written as "5m".
+type Age time.Duration
+
+// MarshalText implements encoding.TextMarshaler.
+func (a Age) MarshalText() ([]byte, error) { return []byte(time.Duration(a).String()), nil }
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (a *Age) UnmarshalText(b []byte) error {
+	d, err := time.ParseDuration(string(b))
+	if err != nil {
+		return fmt.Errorf("%q is not a duration such as 90s, 5m or 12h", b)
+	}
+	*a = Age(d)
+	return nil
 }
 
 // Access is a kind of access to a resource.

@@ -19,7 +19,7 @@ import (
 // or not.
 const (
 	approveHead = `WITH %s AS (
-	SELECT u.id, s.upstream_id, s.agent, s.address FROM sessions s JOIN users u ON u.id = s.user_id
+	SELECT u.id, s.upstream_id, s.agent, s.address, s.methods FROM sessions s JOIN users u ON u.id = s.user_id
 	WHERE s.hash = $1 AND s.expires_at > $2 AND u.id = $6 AND NOT u.disabled AND NOT ` + column.IsSignedOut + `
 	AND NOT EXISTS (SELECT 1 FROM clients c WHERE c.id = $5 AND (c.deleted_at IS NOT NULL`
 	// otherClient finds that the client is no longer the one that was shown.
@@ -66,9 +66,9 @@ stored AS (INSERT INTO clients (` + column.ClientColumns + `)
 	approveTail = `,
 used AS (UPDATE clients SET last_used_at = $2
 	WHERE id = $5 AND deleted_at IS NULL AND (last_used_at IS NULL OR last_used_at <= $3) AND EXISTS (SELECT 1 FROM ok))
-INSERT INTO grants (` + column.GrantColumns + `, code_hash, code_redirect, code_challenge, code_expires_at, sweep_at, upstream_id, given_agent, given_from)
+INSERT INTO grants (` + column.GrantColumns + `, code_hash, code_redirect, code_challenge, code_expires_at, sweep_at, upstream_id, given_agent, given_from, methods)
 SELECT $4::text, $5::text, $6::text, $7::text, $8::text, $9::bigint, $10::bigint, $11::bigint, $12::bigint,
-	$13::bytea, $14::text, $15::text, $16::bigint, $17::bigint, upstream_id, agent, address FROM ok`
+	$13::bytea, $14::text, $15::text, $16::bigint, $17::bigint, upstream_id, agent, address, methods FROM ok`
 
 	unapproved = `SELECT EXISTS (SELECT 1 FROM sessions s JOIN users u ON u.id = s.user_id
 	WHERE s.hash = $1 AND s.expires_at > $2 AND u.id = $3 AND NOT u.disabled AND NOT ` + column.IsSignedOut + `),

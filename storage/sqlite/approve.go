@@ -19,8 +19,8 @@ const (
 	// every cut, also when those before it were swept away. What comes back is the last use of
 	// the client, 0 when there was none, NULL when the client has no row.
 	approve = "INSERT INTO grants (" + column.GrantColumns + `,
-	code_hash, code_redirect, code_challenge, code_expires_at, sweep_at, upstream_id, given_agent, given_from, status_index)
-SELECT ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?10, s.upstream_id, s.agent, s.address,
+	code_hash, code_redirect, code_challenge, code_expires_at, sweep_at, upstream_id, given_agent, given_from, methods, status_index)
+SELECT ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?10, s.upstream_id, s.agent, s.address, s.methods,
 	` + nextIndex + `
 FROM sessions s JOIN users u ON u.id = s.user_id
 WHERE s.hash = ?1 AND s.expires_at > ?2 AND u.id = ?5 AND NOT u.disabled AND NOT ` + column.IsSignedOut + `

@@ -42,6 +42,7 @@ func connections(t *testing.T, e *env) {
 			Grant: a.Grant, GivenAgent: se.Agent, GivenFrom: se.Address, FirstUsedAt: e.now, UsedAt: e.now,
 			UsedFrom: "198.51.100.0/24",
 		}
+		want.Methods = se.Methods // AS-238
 		same(t, got, want)
 		r := e.rotation(a, token)
 		r.From, r.Now = "203.0.113.0/24", e.now.Add(time.Hour)

@@ -144,7 +144,7 @@ func (k *KeyMaker) complete(ctx context.Context, v storage.Visit, o KeyOffer) (K
 
 // permitted are the scopes of a resource that the person may have: no key has more.
 func (k *KeyMaker) permitted(ctx context.Context, v storage.Visit, r storage.Resource) (oauth.Scopes, error) {
-	scopes, err := k.Bindings.Permit(ctx, v.Session.UpstreamID, r, policy.ResourceScopes(r))
+	scopes, err := k.Bindings.Permit(ctx, v.Session.UpstreamID, r, policy.WithoutPerson(r, policy.ResourceScopes(r)))
 	switch {
 	case errors.Is(err, refusal.ErrNoScopes):
 		return nil, nil

@@ -7,6 +7,7 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/audit"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
+	"github.com/mcp-authd/mcp-authd/internal/ways"
 	"github.com/mcp-authd/mcp-authd/keys"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/storage"
@@ -55,6 +56,7 @@ func (m *Minter) reply(ctx context.Context, i issuance) (*oauth.TokenResponse, e
 	if !i.grant.AuthTime.IsZero() {
 		claims.AuthTime = i.grant.AuthTime.Unix()
 	}
+	claims.ACR, claims.AMR = ways.ACR(i.grant.Methods), ways.AMR(i.grant.Methods)
 	token, err := m.Keys.Sign(ctx, oauth.AccessTokenType, claims)
 	if err != nil {
 		return nil, err

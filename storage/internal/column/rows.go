@@ -13,7 +13,7 @@ const (
 	ClientColumns = "id, secret_hash, name, redirect_uris, grant_types, auth_method, jwks, jwks_uri, scopes, resources, source, metadata, created_at, last_used_at"
 	UserColumns   = "id, name, password_hash, admin, disabled, created_at, last_login_at, mail, locale"
 	GrantColumns  = "id, client_id, user_id, resource, scopes, auth_time, created_at, expires_at, revoked_at"
-	GrantRead     = GrantColumns + ", status_index, upstream_id, revoked_by, paused_at, narrowed_at, for_program"
+	GrantRead     = GrantColumns + ", status_index, upstream_id, revoked_by, paused_at, narrowed_at, for_program, methods"
 	KeyColumns    = "id, algorithm, state, public, private, created_at, activated_at, retired_at, expires_at"
 )
 
@@ -197,13 +197,14 @@ type GrantRow struct {
 	revoked, status        *int64
 	upstream, by           *string
 	paused, narrowed       *int64
+	methods                *string
 }
 
 // Dest is what to scan into.
 func (r *GrantRow) Dest() []any {
 	return []any{&r.g.ID, &r.g.ClientID, &r.g.UserID, &r.g.Resource, &r.scopes,
 		&r.auth, &r.created, &r.expires, &r.revoked, &r.status, &r.upstream, &r.by,
-		&r.paused, &r.narrowed, &r.g.ForProgram}
+		&r.paused, &r.narrowed, &r.g.ForProgram, &r.methods}
 }
 
 // Grant is the record that was read.
@@ -218,6 +219,9 @@ func (r *GrantRow) Grant() (storage.Grant, error) {
 	}
 	g.UpstreamID, g.RevokedBy = OptText(r.upstream), storage.RevokedBy(OptText(r.by))
 	g.PausedAt, g.NarrowedAt = OptTime(r.paused), OptTime(r.narrowed)
+	if err == nil && r.methods != nil {
+		g.Methods, err = ParseList[string](*r.methods)
+	}
 	return g, err
 }
 
