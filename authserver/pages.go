@@ -157,6 +157,7 @@ func (s *Server) newFlow(browsers *entry.Browsers) *flow.Flow {
 		Factors:  s.ways,
 		Protocol: &protocol{s.grants.shell, s.grants.approvals},
 		Bindings: s.bindings,
+		ACRs:     s.ways.ACRs(),
 		Audit:    c.Audit,
 		Now:      c.Now,
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/users"
 	"github.com/mcp-authd/mcp-authd/internal/ways"
 	"github.com/mcp-authd/mcp-authd/internal/wire"
+	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/web"
 )
 
@@ -86,7 +87,10 @@ func (s *steps) enrolFirst(w http.ResponseWriter, r *http.Request, to entry.Dest
 		return
 	}
 	query := "?to=" + url.QueryEscape(sealed)
-	v := web.EnrolFirst{AppURL: s.views.paths.prefix + pageApp + query}
+	v := web.EnrolFirst{}
+	if to.ACR != oauth.ACRPhishingResistant {
+		v.AppURL = s.views.paths.prefix + pageApp + query
+	}
 	if s.ways.Site().Offered() {
 		v.PasskeyURL = s.views.paths.prefix + pagePasskey + query
 	}

@@ -68,6 +68,7 @@ func (s *Server) metadata(catalog *policy.Catalogue) metadata.AuthorizationServe
 		IntrospectionAuthMethods:    metadata.Values{"client_secret_basic", "client_secret_post"},
 		CodeChallengeMethods:        metadata.Values{oauth.S256},
 		DeviceAuthorizationEndpoint: endpoint("/device_authorization"),               // RFC 8628 §4
+		ACRs:                        metadata.Values(s.ways.ACRs()),                  // AS-238
 		UILocales:                   metadata.Values(s.errors.web.pages.Languages()), // PE-13
 		AuthorizationResponseIss:    true,                                            // RFC 9207 §2.3, AS-29
 		ClientIDMetadataDocument:    s.cfg.Documents != nil,                          // AS-28

@@ -21,6 +21,7 @@ var ErrForbidden = errors.New("mcpresource: operation is not permitted")
 func (g *Guard) authorize(r *http.Request, p *passage, anonymous *refusal) *refusal {
 	need := oauth.Scopes(g.base)
 	var lacking *ScopeError
+	var proof Authentication
 	messages := p.envelope.Messages
 	if len(messages) == 0 {
 		messages = []message.Message{{}} // a GET or DELETE: what every operation needs
@@ -42,10 +43,11 @@ func (g *Guard) authorize(r *http.Request, p *passage, anonymous *refusal) *refu
 		if scope := g.sufficient(p.principal, want); scope != nil && lacking == nil {
 			lacking = scope
 		}
+		proof = proof.and(want.Authentication)
 	}
 	switch {
 	case lacking == nil:
-		return nil
+		return g.insufficient(r, p, need, proof)
 	case lacking.Denied:
 		return &refusal{
 			outcome: OutcomeInsufficientScope, status: http.StatusForbidden, id: p.envelope.ID,
@@ -89,7 +91,8 @@ func (g *Guard) check(ctx context.Context, p *passage) *refusal {
 }
 
 // Authorize checks once more, for adapters that see the decoded call, whether the caller in ctx may
-// do op. Nil means yes; otherwise a *ScopeError, ErrNoCaller, an error that wraps ErrForbidden or
+// do op. Nil means yes; otherwise a *ScopeError, an
+// *AuthenticationError, ErrNoCaller, an error that wraps ErrForbidden or
 // ErrUnavailable and comes of Check, or ErrResourceURI for a resource URI that is never allowed.
 func (g *Guard) Authorize(ctx context.Context, op Operation) error {
 	p, err := g.covered(ctx, op)
@@ -125,6 +128,9 @@ func (g *Guard) covered(ctx context.Context, op Operation) (*Principal, error) {
 	}
 	if scope := g.sufficient(p, need); scope != nil {
 		return nil, scope
+	}
+	if err := g.proven(p, need.Authentication); err != nil {
+		return nil, err
 	}
 	return p, nil
 }

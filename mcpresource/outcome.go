@@ -33,8 +33,10 @@ const (
 	OutcomeCrowded           Outcome = "crowded"            // see Bodies
 	OutcomeAmbiguous         Outcome = "ambiguous"          // headers or body, see ErrAmbiguousBody
 	OutcomeInsufficientScope Outcome = "insufficient_scope" // or no scope would help
-	OutcomeForbidden         Outcome = "forbidden"          // by Config.Check
-	OutcomeSession           Outcome = "session"            // it belongs to another caller
+	// The person has not proved who they are as Requirement.Authentication says.
+	OutcomeInsufficientAuthentication Outcome = "insufficient_user_authentication"
+	OutcomeForbidden                  Outcome = "forbidden" // by Config.Check
+	OutcomeSession                    Outcome = "session"   // it belongs to another caller
 )
 
 // The outcomes of calls that only an adapter can tell, which sees the decoded call.

@@ -15,6 +15,8 @@ type Requirement struct {
 	Scopes []string // all of them
 	Deny   bool     // no caller may, whatever their scopes
 	Public bool     // no token is needed
+	// Authentication is how the person of the token must have proved who they are.
+	Authentication Authentication
 }
 
 // Policy decides what an operation needs. It must be safe for concurrent use.
@@ -41,6 +43,10 @@ type Rules struct {
 	// Implies is the scope hierarchy: a token with the key also has the values, and what these
 	// imply in turn.
 	Implies map[string][]string
+	// Authentication names, for a scope, how a person must have proved who they are where that scope is
+	// needed (RFC 9470). An authorization server that knows the same rule, as mcp-authd does, also serves
+	// clients that know scopes alone: see [Authentication].
+	Authentication map[string]Authentication
 	// Public methods need no token; they should reveal nothing about any person.
 	Public []string
 	// Refine, when not nil, decides last: it gets the requirement of the tables, and may look at
@@ -51,6 +57,9 @@ type Rules struct {
 // Require implements Policy.
 func (r *Rules) Require(op Operation) Requirement {
 	need := r.byTables(op)
+	for _, scope := range need.Scopes {
+		need.Authentication = need.Authentication.and(r.Authentication[scope])
+	}
 	if r.Refine != nil {
 		return r.Refine(op, need)
 	}

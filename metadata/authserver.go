@@ -36,6 +36,7 @@ type AuthorizationServer struct {
 	// service_documentation: OPTIONAL, for developers
 	ServiceDocumentation string `json:"service_documentation,omitempty"`
 	UILocales            Values `json:"ui_locales_supported,omitempty"` // ui_locales_supported: OPTIONAL, BCP 47
+	ACRs                 Values `json:"acr_values_supported,omitempty"` // acr_values_supported: OPTIONAL, RFC 9470 §7
 	PolicyURI            string `json:"op_policy_uri,omitempty"`        // op_policy_uri: OPTIONAL
 	TermsURI             string `json:"op_tos_uri,omitempty"`           // op_tos_uri: OPTIONAL
 

@@ -18,6 +18,10 @@ type Introspection struct {
 	TokenID   string `json:"jti,omitempty"`        // OPTIONAL
 	GrantID   string `json:"gid,omitempty"`        // ours: the grant the token belongs to
 
+	AuthTime int64    `json:"auth_time,omitempty"` // OPTIONAL, RFC 9470 §6.2, seconds since the epoch
+	ACR      string   `json:"acr,omitempty"`       // OPTIONAL, RFC 9470 §6.2
+	AMR      []string `json:"amr,omitempty"`       // OPTIONAL, RFC 8176
+
 	Confirmation *Confirmation `json:"cnf,omitempty"` // OPTIONAL, nil for a bearer token
 }
 

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"slices"
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/oauth"
@@ -32,6 +33,31 @@ func AuthenticationFor(r storage.Resource, s oauth.Scopes) (out Authentication) 
 		}
 	}
 	return out
+}
+
+// Proof is how a person has proved who they are.
+type Proof struct {
+	ACR string    // "": no class
+	At  time.Time // zero: not known
+}
+
+// Meets reports whether a proof is, at a time, what is demanded.
+func (p Proof) Meets(want Authentication, now time.Time) bool {
+	return oauth.ACRSatisfies(p.ACR, want.ACR) && p.Recent(want, now)
+}
+
+// Recent reports whether a proof is as recent as demanded.
+func (p Proof) Recent(want Authentication, now time.Time) bool {
+	return want.MaxAge == 0 || !p.At.IsZero() && now.Sub(p.At) <= want.MaxAge
+}
+
+// Proved returns those of s for which a proof is still enough. Of a grant that is refreshed, the others
+// are left out, so that a client that knows scopes alone finds one missing and asks for it: its person
+// then proves again who they are.
+func Proved(r storage.Resource, s oauth.Scopes, p Proof, now time.Time) oauth.Scopes {
+	return slices.DeleteFunc(slices.Clone(s), func(scope string) bool {
+		return !p.Meets(AuthenticationFor(r, oauth.Scopes{scope}), now)
+	})
 }
 
 // WithoutPerson returns those of s that a program can use of itself: nothing that demands a proof of a

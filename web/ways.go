@@ -102,7 +102,7 @@ type WayAdded struct {
 // EnrolFirst is the view of the page for a person who has to add a passkey or an app first.
 type EnrolFirst struct {
 	PasskeyURL string // "": passkeys do not work here
-	AppURL     string
+	AppURL     string // "": an app does not suffice
 }
 
 // Ways is the view of the ways in of a person, a part of their account page. Its forms post step, act

@@ -36,9 +36,12 @@ type resourceFlags struct {
 type scopeMarks struct {
 	access              map[string]string
 	required, dangerous []string
+	acr, maxAge         map[string]string
 }
 
-func (m *scopeMarks) given() bool { return len(m.access)+len(m.required)+len(m.dangerous) > 0 }
+func (m *scopeMarks) given() bool {
+	return len(m.access)+len(m.required)+len(m.dangerous)+len(m.acr)+len(m.maxAge) > 0
+}
 
 // differ reports whether the scopes of a resource are not marked like that.
 func (m *scopeMarks) differ(r storage.Resource) bool {
@@ -51,6 +54,20 @@ func (m *scopeMarks) put(r *storage.Resource) error {
 	r.Scopes = slices.Clone(r.Scopes)
 	for name, access := range m.access {
 		if err := markScope(r, name, func(s *storage.ScopeText) { s.Access = storage.Access(access) }); err != nil {
+			return err
+		}
+	}
+	for name, acr := range m.acr {
+		if err := markScope(r, name, func(s *storage.ScopeText) { s.ACR = acr }); err != nil {
+			return err
+		}
+	}
+	for name, age := range m.maxAge {
+		var a storage.Age
+		if err := a.UnmarshalText([]byte(age)); err != nil {
+			return fmt.Errorf("--max-age %s=%w", name, err)
+		}
+		if err := markScope(r, name, func(s *storage.ScopeText) { s.MaxAge = a }); err != nil {
 			return err
 		}
 	}
@@ -92,6 +109,10 @@ func (f *resourceFlags) add(c *cobra.Command, name, aliases, scopes string, stan
 	c.Flags().StringArrayVar(&f.marks.required, "required", nil, "scope that people cannot leave out; repeat for more")
 	c.Flags().StringArrayVar(&f.marks.dangerous, "dangerous", nil,
 		"scope that people get only by picking it; repeat for more")
+	c.Flags().StringToStringVar(&f.marks.acr, "acr", nil,
+		"SCOPE="+strings.Join(oauth.ACRs(), " or SCOPE=")+": how well people must have proved who they are for it; repeat for more")
+	c.Flags().StringToStringVar(&f.marks.maxAge, "max-age", nil,
+		"SCOPE=5m: how long ago at most they must have; repeat for more")
 	c.Flags().BoolVar(&f.json, "json", false, "print the resource as JSON")
 }
 

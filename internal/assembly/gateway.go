@@ -14,6 +14,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/gateway"
 	"github.com/mcp-authd/mcp-authd/internal/gateway/stdio"
 	"github.com/mcp-authd/mcp-authd/mcpresource"
+	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
@@ -121,7 +122,10 @@ func (p Parts) bodies() *mcpresource.Bodies {
 }
 
 func rules(r *config.Resource) *mcpresource.Rules {
-	out := &mcpresource.Rules{Base: r.Base(), Tools: map[string][]string{}, Implies: map[string][]string{}}
+	out := &mcpresource.Rules{
+		Base: r.Base(), Tools: map[string][]string{}, Implies: map[string][]string{},
+		Authentication: map[string]mcpresource.Authentication{},
+	}
 	for _, t := range r.Tools {
 		if t.Deny {
 			out.Deny = append(out.Deny, t.Name)
@@ -132,6 +136,11 @@ func rules(r *config.Resource) *mcpresource.Rules {
 	for _, s := range r.Scopes {
 		if len(s.Implies) > 0 {
 			out.Implies[s.Name] = s.Implies
+		}
+		if s.ACR != "" || s.MaxAge > 0 {
+			out.Authentication[s.Name] = mcpresource.Authentication{
+				ACR: oauth.ACRsFrom(s.ACR), MaxAge: time.Duration(s.MaxAge),
+			}
 		}
 	}
 	return out

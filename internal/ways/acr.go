@@ -22,6 +22,14 @@ func ACR(methods []string) string {
 	return ""
 }
 
+// ACRs are the classes that people can reach, the weakest first: none but a passkey leads to the strongest.
+func (w *Ways) ACRs() []string {
+	if w.cfg.Site.Offered() {
+		return oauth.ACRs()
+	}
+	return []string{oauth.ACRMultiFactor}
+}
+
 // AMR are the methods as tokens name them: with the names of RFC 8176 §2 where it has one. Of a passkey
 // that verified the person it has two, one for each factor.
 func AMR(methods []string) (out []string) {

@@ -118,6 +118,8 @@ func (x *exchange) refused(err error) error {
 		x.outcome = mcpresource.OutcomeInvalidToken
 	case errors.Is(err, mcpresource.ErrForbidden):
 		x.outcome = mcpresource.OutcomeForbidden
+	case errors.As(err, new(*mcpresource.AuthenticationError)):
+		x.outcome = mcpresource.OutcomeInsufficientAuthentication
 	case errors.Is(err, mcpresource.ErrResourceURI):
 		x.outcome = mcpresource.OutcomeInvalidInput
 	default:

@@ -3,13 +3,16 @@ package gosdk
 import (
 	"encoding/json"
 	"errors"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	protocol "github.com/mcp-authd/mcp-authd/internal/mcp"
 	"github.com/mcp-authd/mcp-authd/mcpresource"
+	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
 // Own is the check for an object that belongs to a person: owner is the
@@ -34,6 +37,7 @@ func Own(req mcp.Request, owner string) error {
 // Other errors, and nil, are returned as they are.
 func Refusal(err error) error {
 	var scope *mcpresource.ScopeError
+	var proof *mcpresource.AuthenticationError
 	for _, known := range []error{
 		mcpresource.ErrNoCaller, mcpresource.ErrInvalidToken, mcpresource.ErrUnavailable, mcpresource.ErrForbidden,
 		mcpresource.ErrResourceURI,
@@ -42,7 +46,7 @@ func Refusal(err error) error {
 			return forbidden(err)
 		}
 	}
-	if errors.As(err, &scope) {
+	if errors.As(err, &scope) || errors.As(err, &proof) {
 		return forbidden(err)
 	}
 	return err
@@ -51,6 +55,7 @@ func Refusal(err error) error {
 // forbidden is the JSON-RPC form of a refusal.
 func forbidden(err error) error {
 	var scope *mcpresource.ScopeError
+	var proof *mcpresource.AuthenticationError
 	switch {
 	case errors.Is(err, mcpresource.ErrResourceURI):
 		return &jsonrpc.Error{
@@ -65,17 +70,31 @@ func forbidden(err error) error {
 	case errors.As(err, &scope):
 		return refusalOf("This operation needs more scope.", "error", "insufficient_scope", "scope",
 			strings.Join(scope.Required, " "))
+	case errors.As(err, &proof):
+		return refusalOf("This operation needs a stronger or more recent sign-in.", "error",
+			string(oauth.InsufficientAuthentication), "acr_values", strings.Join(proof.Required.ACR, " "),
+			"max_age", maxAge(proof.Required.MaxAge))
 	case errors.Is(err, mcpresource.ErrInvalidToken):
 		return refusalOf("The access token is not valid any more.", "error", "invalid_token")
 	}
 	return refusalOf("Authentication is required.", "error", "invalid_token")
 }
 
-// refusalOf takes data as pairs of name and value.
+// maxAge is a max_age as OAuth writes it, "" for none.
+func maxAge(d time.Duration) string {
+	if d == 0 {
+		return ""
+	}
+	return strconv.FormatInt(int64(d/time.Second), 10)
+}
+
+// refusalOf takes data as pairs of name and value; a value that is empty is left out.
 func refusalOf(text string, data ...string) *jsonrpc.Error {
 	m := map[string]string{}
 	for i := 0; i < len(data); i += 2 {
-		m[data[i]] = data[i+1]
+		if data[i+1] != "" {
+			m[data[i]] = data[i+1]
+		}
 	}
 	raw, _ := json.Marshal(m) // a map of strings always encodes
 	return &jsonrpc.Error{Code: protocol.CodeRefused, Message: text, Data: raw}

@@ -55,6 +55,9 @@ func (s *SignIns) More(ctx context.Context, token storage.Hash, to Destination, 
 		return login, err
 	}
 	need, err := s.Ways.Owes(ctx, v.User, v.Session.Methods)
+	if err == nil && !need.Missing {
+		need, err = s.Ways.Reach(ctx, v.User, v.Session.Methods, to.ACR)
+	}
 	switch {
 	case err != nil:
 		return nil, refusal.Unavailable(err)
@@ -111,7 +114,7 @@ func (s *SignIns) Second(ctx context.Context, f Unfinished, a Answer, mint Mint)
 	case err != nil:
 		return nil, refusal.Unavailable(err)
 	}
-	if f.Methods = append(f.Methods, method); method == ways.ByPassword {
+	if f.Methods = ways.With(f.Methods, method); method == ways.ByPassword {
 		f.Password = digest(u.PasswordHash)
 	}
 	if code != nil {
@@ -128,6 +131,9 @@ func (s *SignIns) Again(ctx context.Context, f Unfinished, browser string) (Step
 		return nil, err
 	}
 	need, err := s.Ways.Needs(ctx, u, f.Methods)
+	if err == nil && !need.Missing {
+		need, err = s.Ways.Reach(ctx, u, f.Methods, f.To.ACR)
+	}
 	if err != nil {
 		return nil, refusal.Unavailable(err)
 	}

@@ -34,4 +34,6 @@ type Destination struct {
 	Device  string     `json:"d,omitempty"` // the code of a device that waits for an answer
 	// Page is the path of a page of ours, below that of the issuer; "": the account page.
 	Page string `json:"p,omitempty"`
+	// ACR is what the person has to reach on the way there, see oauth.ACRs; "": nothing.
+	ACR string `json:"a,omitempty"`
 }

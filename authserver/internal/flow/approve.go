@@ -184,19 +184,24 @@ func (f *Flow) approved(ctx context.Context, x Examined, yes answer, by Approver
 		case !f.covers(yes.shown, x.Request):
 			return f.ask(ctx, yes.again, by.Session)
 		}
-		return f.grant(ctx, x.Request, yes, by)
+		return f.grant(ctx, x, yes, by)
 	}
 	return Next(x, f.Now())
 }
 
-// grant grants what a person chose on a page that covers the request.
-func (f *Flow) grant(ctx context.Context, r Request, yes answer, by Approver) Step {
+// grant grants what a person chose on a page that covers the request. Where that demands a proof which
+// is missing, they give it first, and are asked again.
+func (f *Flow) grant(ctx context.Context, x Valid, yes answer, by Approver) Step {
+	r := x.Request
 	approval, err := yes.narrow(r, by)
 	switch {
 	case errors.Is(err, policy.ErrPreset):
 		return incomplete
 	case err != nil || len(approval.Scopes) == 0 && len(r.Scopes) > 0:
 		return nothingChosen(f.ask(ctx, yes.again, by.Session))
+	}
+	if step := f.lackingAtAnswer(ctx, x, approval.Scopes, yes, by); step != nil {
+		return step
 	}
 	switch step := f.approve(ctx, approval).(type) {
 	case changed:

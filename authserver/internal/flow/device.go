@@ -192,6 +192,10 @@ func (d *Devices) approve(ctx context.Context, yes yesToDevice, r Request, choic
 	case err != nil || len(chosen.Scopes) == 0 && len(r.Scopes) > 0:
 		return nothingChosen(d.ask(ctx, yes.form.Code, yes.request, &v))
 	}
+	x := Valid{Request: r, Visit: &v}
+	if step := x.lacking(chosen.Scopes, entry.Destination{Device: yes.form.Code}, d.Flow.Now()); step != nil {
+		return step
+	}
 	err = d.Approvals.ApproveDevice(ctx, grant.DeviceApproval{
 		Session:  v.Session.Hash,
 		UserID:   v.User.ID,

@@ -10,6 +10,7 @@
 //	step.go      the steps
 //	approve.go   what a person has approved becomes a code
 //	shown.go     what an approval is bound to
+//	demand.go    what a request, and what is granted, demands of the person's proof
 //	visitor.go   for whom a request is examined
 //	signinoptions.go  where people may sign in
 //	provider.go  a sign-in at a provider begins; return.go ends it, claim.go asks whose an
@@ -45,8 +46,10 @@ type Flow struct {
 	Factors  entry.SecondFactors // nil: a second factor is required of no person
 	Protocol Protocol
 	Bindings binding.Checker
-	Audit    *audit.Recorder
-	Now      func() time.Time
+	// ACRs are the authentication context classes that people can reach here, the weakest first.
+	ACRs  []string
+	Audit *audit.Recorder
+	Now   func() time.Time
 }
 
 // Protocol is the protocol shell.

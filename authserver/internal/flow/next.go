@@ -43,17 +43,29 @@ func nextValid(x Valid, now time.Time) Step {
 		return refuse(r.Identified, x.Visit, oauth.NewError(oauth.LoginRequired, "Another person is signed in."))
 	case mustChoose(r, x.Visit), !silent && comesToAlias(r, x.Visit):
 		return ChooseAccount{r}
-	case x.Owes && silent:
-		return refuse(r.Identified, x.Visit, oauth.NewError(oauth.LoginRequired, "The person has to prove more."))
-	case x.Owes:
-		return SignInStep{entry.StepUp{To: entry.Destination{Query: r.Query}}}
-	case mustConsent(r, x.Visit) && silent:
-		return refuse(r.Identified, x.Visit,
-			oauth.NewError(oauth.ConsentRequired, "The person has not consented to this request."))
-	case mustConsent(r, x.Visit):
-		return AskConsent{Request: r, Visit: *x.Visit}
 	}
-	v := x.Visit
+	return nextOfPerson(x, silent, now)
+}
+
+// nextOfPerson is nextValid once it is known who the person is.
+func nextOfPerson(x Valid, silent bool, now time.Time) Step {
+	r, v, granted := x.Request, x.Visit, x.Request.Scopes
+	asks := mustConsent(r, v)
+	if asks {
+		granted = nil // what the person will choose is not known
+	}
+	missing := x.lacking(granted, entry.Destination{Query: r.Query}, now)
+	switch {
+	case missing != nil && silent:
+		return refuse(r.Identified, v, oauth.NewError(oauth.LoginRequired, "The person has to prove more."))
+	case missing != nil:
+		return missing
+	case asks && silent:
+		return refuse(r.Identified, v,
+			oauth.NewError(oauth.ConsentRequired, "The person has not consented to this request."))
+	case asks:
+		return AskConsent{Request: r, Visit: *v}
+	}
 	return issue{r, Approver{
 		Session: v.Session.Hash, UserID: v.User.ID, AuthTime: v.Session.AuthTime, Remembered: v.Consented,
 	}}

@@ -30,6 +30,7 @@ type Request struct {
 	ResponseMode string // "" for the usual one
 	Prompt       []string
 	MaxAge       time.Duration // negative: not asked for
+	ACR          string        // the weakest authentication context class that will do, "" for any
 	Query        form.Query    // the request itself, to come back to
 	Provider     string        // where to sign in, "" for the page on which people choose
 	LoginHint    string        // whom the client expects, "" when it does not say

@@ -49,6 +49,9 @@ func (f *Flow) validate(ctx context.Context, to Identified, p form.Params) (Requ
 	if age, err := strconv.Atoi(p.Get("max_age")); err == nil && age >= 0 {
 		r.MaxAge = time.Duration(min(age, 1<<30)) * time.Second
 	}
+	if r.ACR, err = f.wantedACR(strings.Fields(p.Get("acr_values"))); err != nil {
+		return r, err
+	}
 	return r, f.Protocol.Validate(ctx, r)
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/authserver/internal/binding"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/catalogue"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
+	"github.com/mcp-authd/mcp-authd/internal/ways"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/policy"
 	"github.com/mcp-authd/mcp-authd/storage"
@@ -133,7 +134,21 @@ func (g *Refresh) narrow(ctx context.Context, grant storage.Grant, requested oau
 	if errors.Is(err, refusal.ErrNoScopes) || errors.Is(err, storage.ErrRevoked) {
 		return nil, errRefresh.Because(err)
 	}
-	return scopes, err
+	if err != nil {
+		return nil, err
+	}
+	return g.proved(grant, resource, scopes)
+}
+
+// proved returns those of the scopes that the proof of the person who approved still allows (AS-238).
+// When it allows none, the person has to prove again who they are.
+func (g *Refresh) proved(grant storage.Grant, r storage.Resource, scopes oauth.Scopes) (oauth.Scopes, error) {
+	proof := policy.Proof{ACR: ways.ACR(grant.Methods), At: grant.AuthTime}
+	left := policy.Proved(r, scopes, proof, g.Minter.Now())
+	if len(left.Without(oauth.Scopes{oauth.OfflineAccess})) == 0 && len(left) < len(scopes) {
+		return nil, errRefresh
+	}
+	return left, nil
 }
 
 func (g *Refresh) rotate(

@@ -137,6 +137,9 @@ func (t *Tokens) access(ctx context.Context, token string) (oauth.Introspection,
 		Issuer:    claims.Issuer,
 		TokenID:   claims.TokenID,
 		GrantID:   claims.GrantID,
+		AuthTime:  claims.AuthTime,
+		ACR:       claims.ACR,
+		AMR:       claims.AMR,
 	}, state.UpstreamID, nil
 }
 

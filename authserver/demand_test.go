@@ -1,0 +1,188 @@
+package authserver
+
+import (
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/oauth"
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// guardedScopes has a scope that demands a passkey of the last minutes.
+func guardedScopes(c *Config) {
+	c.Resources[0].Scopes = []storage.ScopeText{
+		{Name: "mcp", Description: "use the server", Default: true},
+		{
+			Name: "notes:delete", Description: "delete notes", Dangerous: true,
+			ACR: oauth.ACRPhishingResistant, MaxAge: storage.Age(5 * time.Minute),
+		},
+	}
+}
+
+// moreBy gives the second proof that a page leads to, and returns the page after it.
+func (p *person) moreBy(led page, fields func(page) url.Values) page {
+	p.t.Helper()
+	led.leads(p.t, "/login/second")
+	shown := p.get(led.header.Get("Location"))
+	back := p.post("/login/second", fields(shown))
+	back.leads(p.t, "/authorize")
+	return p.get(back.header.Get("Location"))
+}
+
+// AS-238, RFC 9470 §4: a client demands how well the person has proved who they are.
+func TestACRValues(t *testing.T) {
+	const mfa, phr = oauth.ACRMultiFactor, oauth.ACRPhishingResistant
+	asking := func(acr string, more ...string) string {
+		return "/authorize?" + authorizeQuery(append(more, "acr_values", acr)...).Encode()
+	}
+	r := newRig(t, named)
+	p := r.alice()
+	p.signIn() // the client is known
+	secret := p.addApp() // the session rests on the password alone
+	t.Run("without a page there is none to prove it on", func(t *testing.T) {
+		if got := responseOf(t, p.get(asking(mfa, "prompt", "none"))).Get("error"); got != "login_required" {
+			t.Errorf("got %q", got)
+		}
+	})
+	t.Run("classes that this server does not have", func(t *testing.T) {
+		if got := responseOf(t, p.get(asking("gold silver"))).Get("error"); got != "unmet_authentication_requirements" {
+			t.Errorf("got %q", got)
+		}
+	})
+	t.Run("a second factor, and the token says so", func(t *testing.T) {
+		shown := p.moreBy(p.get(asking("gold "+mfa+" "+phr)), func(pg page) url.Values {
+			return url.Values{"step": {pg.step(t)}, "code": {p.code(secret)}}
+		})
+		_, out := p.token(codeForm(responseOf(t, shown).Get("code")))
+		claims := r.verified(t, out["access_token"].(string))
+		if claims.ACR != mfa || !slices.Equal(claims.AMR, []string{"mfa", "otp", "pwd"}) {
+			t.Errorf("got %q %v", claims.ACR, claims.AMR)
+		}
+		pg := p.post("/introspect", url.Values{"token": {out["access_token"].(string)}}, "Authorization",
+			basic("machine", testSecret))
+		if !strings.Contains(pg.body, `"acr":"`+mfa+`"`) || !strings.Contains(pg.body, `"auth_time":`) {
+			t.Errorf("introspection says %s", pg.body)
+		}
+		again := responseOf(t, p.get(asking(mfa, "prompt", "none")))
+		if again.Get("code") == "" {
+			t.Errorf("asked again: %v", again)
+		}
+	})
+	t.Run("who has no passkey adds one first, and an app will not do", func(t *testing.T) {
+		led := p.get(asking(phr))
+		led.leads(t, "/login/second")
+		shown := p.get(led.header.Get("Location"))
+		if !strings.Contains(shown.body, "/account/passkey?to=") || strings.Contains(shown.body, "/account/app?to=") {
+			t.Errorf("got %d %s", shown.status, shown.body)
+		}
+	})
+	t.Run("a passkey", func(t *testing.T) {
+		a := r.authenticator()
+		p.addPasskey(a)
+		shown := p.moreBy(p.get(asking(phr, "prompt", "consent")), func(pg page) url.Values { return p.answered(pg, a) })
+		back := p.post("/consent", url.Values{"step": {consentStep(t, shown)}, "decision": {"approve"}})
+		status, out := p.token(codeForm(responseOf(t, back).Get("code")))
+		if status != 200 {
+			t.Fatalf("got %v %v", out, back.header)
+		}
+		if claims := r.verified(t, out["access_token"].(string)); claims.ACR != phr {
+			t.Errorf("got %q", claims.ACR)
+		}
+	})
+	t.Run("metadata say which there are", func(t *testing.T) {
+		const path = "/.well-known/oauth-authorization-server"
+		if pg := r.person().get(path); !strings.Contains(pg.body, `"acr_values_supported":["`+mfa+`","`+phr+`"]`) {
+			t.Errorf("got %s", pg.body)
+		}
+		if pg := newRig(t).person().get(path); !strings.Contains(pg.body, `"acr_values_supported":["`+mfa+`"]`) {
+			t.Errorf("where passkeys do not work: %s", pg.body)
+		}
+	})
+	t.Run("where passkeys do not work, nobody reaches it", func(t *testing.T) {
+		p := newRig(t).alice()
+		p.signIn()
+		if got := responseOf(t, p.get(asking(phr))).Get("error"); got != "unmet_authentication_requirements" {
+			t.Errorf("got %q", got)
+		}
+	})
+}
+
+// AS-238: a scope demands a proof when it is granted, and while it is used.
+func TestScopesThatDemandAProof(t *testing.T) {
+	r := newRig(t, named, guardedScopes)
+	p, a := r.alice(), r.authenticator()
+	p.addPasskey(a)
+	request := "/authorize?" + authorizeQuery("scope", "mcp notes:delete offline_access").Encode()
+	tick := url.Values{"scope": {"notes:delete"}}
+
+	t.Run("who does not pick it proves nothing", func(t *testing.T) {
+		back := p.decided(p.get(request), url.Values{"preset": {"choose"}, "scope": {"mcp"}})
+		if _, out := p.token(codeForm(responseOf(t, back).Get("code"))); out["scope"] != "mcp offline_access" {
+			t.Errorf("got %v", out)
+		}
+	})
+	var refresh any
+	t.Run("who picks it proves it, and decides again", func(t *testing.T) {
+		tick.Add("scope", "mcp")
+		shown := p.moreBy(p.decided(p.get(request), tick), func(pg page) url.Values { return p.answered(pg, a) })
+		_, out := p.token(codeForm(responseOf(t, p.decided(shown, tick)).Get("code")))
+		if got, _ := out["scope"].(string); got != "mcp notes:delete offline_access" {
+			t.Fatalf("got %v", out)
+		}
+		refresh = out["refresh_token"]
+	})
+	t.Run("a refresh leaves it out when the proof is too old", func(t *testing.T) {
+		_, out := p.token(refreshForm(refresh))
+		if out["scope"] != "mcp notes:delete offline_access" {
+			t.Fatalf("got %v", out)
+		}
+		r.advance(5*time.Minute + time.Second)
+		_, out = p.token(refreshForm(out["refresh_token"]))
+		if out["scope"] != "mcp offline_access" {
+			t.Errorf("got %v", out)
+		}
+	})
+	t.Run("asked for again, the person proves again, and is not asked for more", func(t *testing.T) {
+		if got := responseOf(t, p.get(request+"&prompt=none")).Get("error"); got != "login_required" {
+			t.Errorf("without a page: got %q", got)
+		}
+		led := p.get(request)
+		led.leads(t, "/prove")
+		back := p.post("/prove", p.answered(p.get(led.header.Get("Location")), a))
+		back.leads(t, "/authorize")
+		_, out := p.token(codeForm(responseOf(t, p.get(back.header.Get("Location"))).Get("code")))
+		if got, _ := out["scope"].(string); got != "mcp notes:delete offline_access" {
+			t.Errorf("got %q", got)
+		}
+	})
+}
+
+// AS-238: nor does a device get it sooner.
+func TestDevicesAndDemands(t *testing.T) {
+	_, tv := withDevice(t, named, guardedScopes)
+	_, asked := tv.ask("scope", "mcp notes:delete")
+	r := tv.rig
+	p, a := r.person(), r.authenticator()
+	shown := p.signInFor(devicePath(asked.UserCode))
+	p.addPasskey(a)
+	step := page{body: deviceForm.FindString(shown.body), status: shown.status}.step(t)
+	pick := url.Values{"step": {step}, "decision": {"approve"}, "preset": {"all"}}
+	led := p.post("/device", pick)
+	led.leads(t, "/login/second")
+	tv.wantPoll(asked, 400, "authorization_pending")
+	back := p.post("/login/second", p.answered(p.get(led.header.Get("Location")), a))
+	shown = p.get(p.there(back))
+	pick.Set("step", page{body: deviceForm.FindString(shown.body), status: shown.status}.step(t))
+	if pg := p.post("/device", pick); !strings.Contains(pg.body, "Your device is connected") {
+		t.Fatalf("got %d %s", pg.status, pg.body)
+	}
+	r.advance(10 * time.Second)
+	status, out := tv.poll(asked)
+	claims := r.verified(t, out["access_token"].(string))
+	if status != 200 || out["scope"] != "mcp notes:delete" || claims.ACR != oauth.ACRPhishingResistant {
+		t.Errorf("got %d %v %+v", status, out, claims)
+	}
+}

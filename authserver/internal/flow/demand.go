@@ -1,0 +1,72 @@
+package flow
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/authserver/internal/entry"
+	"github.com/mcp-authd/mcp-authd/internal/ways"
+	"github.com/mcp-authd/mcp-authd/oauth"
+	"github.com/mcp-authd/mcp-authd/policy"
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// wantedACR is what acr_values demand: the weakest of the classes that this server can have people
+// reach. A request for others alone cannot be fulfilled, and the client that makes it would be back
+// with the same token at once (RFC 9470 §5, AS-238).
+func (f *Flow) wantedACR(values []string) (string, error) {
+	if len(values) == 0 {
+		return "", nil
+	}
+	for _, acr := range f.ACRs {
+		if slices.Contains(values, acr) {
+			return acr, nil
+		}
+	}
+	return "", oauth.NewError(oauth.UnmetAuthentication, "This server has none of the requested acr_values.")
+}
+
+// demand is what a request and the granted scopes demand of the person's proof (AS-238). The max_age of
+// the request is looked at where the person would have to sign in, see mustSignIn.
+func (r Request) demand(granted oauth.Scopes) policy.Authentication {
+	want := policy.AuthenticationFor(r.Resource.Resource, granted)
+	want.ACR = oauth.StrongerACR(want.ACR, r.ACR)
+	return want
+}
+
+// lacking is the step in which the person of a request proves what is demanded of them and their
+// session does not show; nil when nothing is missing. A second factor that policy wants of them comes
+// first.
+func (x Valid) lacking(granted oauth.Scopes, to entry.Destination, now time.Time) Step {
+	want, s := x.Request.demand(granted), x.Visit.Session
+	proof := policy.Proof{ACR: ways.ACR(s.Methods), At: s.AuthTime}
+	switch {
+	case x.Owes:
+		return SignInStep{entry.StepUp{To: to}}
+	case !oauth.ACRSatisfies(proof.ACR, want.ACR):
+		to.ACR = want.ACR
+		return SignInStep{entry.StepUp{To: to}}
+	case !proof.Recent(want, now):
+		return SignInStep{entry.Reprove{To: to}}
+	}
+	return nil
+}
+
+// lackingAtAnswer is lacking for a person who answers a page, of whose session little is known (see
+// answering): it is read where a proof is demanded.
+func (f *Flow) lackingAtAnswer(ctx context.Context, x Valid, granted oauth.Scopes, yes answer, by Approver) Step {
+	if x.Request.demand(granted) == (policy.Authentication{}) {
+		return nil
+	}
+	v, err := f.Browsers.LiveVisit(ctx, by.Session, storage.VisitKey{})
+	switch {
+	case err != nil:
+		return f.refused(ctx, x.Request.Identified, err, yes, by)
+	case v == nil:
+		x.Visit = nil
+		return f.next(ctx, x, by.Session)
+	}
+	x.Visit = v
+	return x.lacking(granted, entry.Destination{Query: yes.again}, f.Now())
+}
