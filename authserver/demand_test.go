@@ -40,7 +40,7 @@ func TestACRValues(t *testing.T) {
 	}
 	r := newRig(t, named)
 	p := r.alice()
-	p.signIn() // the client is known
+	p.signIn()           // the client is known
 	secret := p.addApp() // the session rests on the password alone
 	t.Run("without a page there is none to prove it on", func(t *testing.T) {
 		if got := responseOf(t, p.get(asking(mfa, "prompt", "none"))).Get("error"); got != "login_required" {
@@ -82,7 +82,8 @@ func TestACRValues(t *testing.T) {
 	t.Run("a passkey", func(t *testing.T) {
 		a := r.authenticator()
 		p.addPasskey(a)
-		shown := p.moreBy(p.get(asking(phr, "prompt", "consent")), func(pg page) url.Values { return p.answered(pg, a) })
+		led := p.get(asking(phr, "prompt", "consent"))
+		shown := p.moreBy(led, func(pg page) url.Values { return p.answered(pg, a) })
 		back := p.post("/consent", url.Values{"step": {consentStep(t, shown)}, "decision": {"approve"}})
 		status, out := p.token(codeForm(responseOf(t, back).Get("code")))
 		if status != 200 {

@@ -21,11 +21,14 @@ func TestBearerChallenge(t *testing.T) {
 			`Bearer scope="mcp", resource_metadata="https://h/.well-known/oauth-protected-resource/mcp"`},
 		{"RS-28 insufficient scope",
 			BearerChallenge{
-				Error: InsufficientScope, Description: "More is needed.", Scope: Scopes{"a", "b"}, ResourceMetadata: "https://h/x",
+				Error: InsufficientScope, Description: "More is needed.", Scope: Scopes{"a", "b"},
+				ResourceMetadata: "https://h/x",
 			},
 			`Bearer error="insufficient_scope", error_description="More is needed.", scope="a b", resource_metadata="https://h/x"`},
 		{"AS-238 RFC 9470 3 insufficient authentication",
-			BearerChallenge{Error: InsufficientAuthentication, ACRValues: ACRs(), MaxAge: 5 * time.Minute, Scope: Scopes{"a"}},
+			BearerChallenge{
+				Error: InsufficientAuthentication, ACRValues: ACRs(), MaxAge: 5 * time.Minute, Scope: Scopes{"a"},
+			},
 			`Bearer error="insufficient_user_authentication", scope="a", acr_values="https://refeds.org/profile/mfa phr", max_age="300"`},
 		{"RS-19 values stay inside the permitted characters",
 			BearerChallenge{Error: InvalidToken, Description: "a \"b\", c\\\n"},

@@ -67,32 +67,33 @@ const (
 
 // status is the one table from code to HTTP status of a direct (JSON) answer.
 var status = map[Code]int{
-	InvalidRequest:           http.StatusBadRequest,
-	InvalidClient:            http.StatusUnauthorized, // RFC 6749 §5.2, AS-84
-	InvalidGrant:             http.StatusBadRequest,
-	UnauthorizedClient:       http.StatusBadRequest,
-	UnsupportedGrantType:     http.StatusBadRequest,
-	UnsupportedResponseType:  http.StatusBadRequest,
-	InvalidScope:             http.StatusBadRequest,
-	AccessDenied:             http.StatusForbidden,
-	InteractionRequired:      http.StatusBadRequest,
-	ServerError:              http.StatusInternalServerError,
-	TemporarilyUnavailable:   http.StatusServiceUnavailable,
-	InvalidToken:             http.StatusUnauthorized, // RFC 6750 §3.1
-	InsufficientScope:        http.StatusForbidden,    // RFC 6750 §3.1
-	InvalidDPoPProof:         http.StatusBadRequest,   // RFC 9449 §5; a resource server answers 401
-	UseDPoPNonce:             http.StatusBadRequest,   // RFC 9449 §8; a resource server answers 401
-	UnsupportedTokenType:     http.StatusBadRequest,
-	InvalidRedirectURI:       http.StatusBadRequest,
-	InvalidClientMetadata:    http.StatusBadRequest,
-	InvalidSoftwareStatement: http.StatusBadRequest,
-	InvalidTarget:            http.StatusBadRequest,
-	LoginRequired:            http.StatusBadRequest,
-	ConsentRequired:          http.StatusBadRequest,
-	UnmetAuthentication:      http.StatusBadRequest,
-	AuthorizationPending:     http.StatusBadRequest,
-	ExpiredToken:             http.StatusBadRequest,
-	SlowDown:                 http.StatusTooManyRequests,
+	InvalidRequest:             http.StatusBadRequest,
+	InvalidClient:              http.StatusUnauthorized, // RFC 6749 §5.2, AS-84
+	InvalidGrant:               http.StatusBadRequest,
+	UnauthorizedClient:         http.StatusBadRequest,
+	UnsupportedGrantType:       http.StatusBadRequest,
+	UnsupportedResponseType:    http.StatusBadRequest,
+	InvalidScope:               http.StatusBadRequest,
+	AccessDenied:               http.StatusForbidden,
+	InteractionRequired:        http.StatusBadRequest,
+	ServerError:                http.StatusInternalServerError,
+	TemporarilyUnavailable:     http.StatusServiceUnavailable,
+	InvalidToken:               http.StatusUnauthorized, // RFC 6750 §3.1
+	InsufficientScope:          http.StatusForbidden,    // RFC 6750 §3.1
+	InsufficientAuthentication: http.StatusUnauthorized, // RFC 9470 §3
+	InvalidDPoPProof:           http.StatusBadRequest,   // RFC 9449 §5; a resource server answers 401
+	UseDPoPNonce:               http.StatusBadRequest,   // RFC 9449 §8; a resource server answers 401
+	UnsupportedTokenType:       http.StatusBadRequest,
+	InvalidRedirectURI:         http.StatusBadRequest,
+	InvalidClientMetadata:      http.StatusBadRequest,
+	InvalidSoftwareStatement:   http.StatusBadRequest,
+	InvalidTarget:              http.StatusBadRequest,
+	LoginRequired:              http.StatusBadRequest,
+	ConsentRequired:            http.StatusBadRequest,
+	UnmetAuthentication:        http.StatusBadRequest,
+	AuthorizationPending:       http.StatusBadRequest,
+	ExpiredToken:               http.StatusBadRequest,
+	SlowDown:                   http.StatusTooManyRequests,
 }
 
 // Error is the one protocol error. Code and Description go on the wire; the

@@ -45,13 +45,14 @@ func declaredCodes(t *testing.T) []oauth.Code {
 
 func TestErrorStatus(t *testing.T) {
 	want := map[oauth.Code]int{
-		oauth.InvalidClient:          http.StatusUnauthorized, // RFC 6749 §5.2
-		oauth.InvalidToken:           http.StatusUnauthorized, // RFC 6750 §3.1
-		oauth.InsufficientScope:      http.StatusForbidden,    // RFC 6750 §3.1
-		oauth.AccessDenied:           http.StatusForbidden,
-		oauth.ServerError:            http.StatusInternalServerError,
-		oauth.TemporarilyUnavailable: http.StatusServiceUnavailable,
-		oauth.SlowDown:               http.StatusTooManyRequests,
+		oauth.InvalidClient:              http.StatusUnauthorized, // RFC 6749 §5.2
+		oauth.InvalidToken:               http.StatusUnauthorized, // RFC 6750 §3.1
+		oauth.InsufficientAuthentication: http.StatusUnauthorized, // RFC 9470 §3
+		oauth.InsufficientScope:          http.StatusForbidden,    // RFC 6750 §3.1
+		oauth.AccessDenied:               http.StatusForbidden,
+		oauth.ServerError:                http.StatusInternalServerError,
+		oauth.TemporarilyUnavailable:     http.StatusServiceUnavailable,
+		oauth.SlowDown:                   http.StatusTooManyRequests,
 	}
 	for _, code := range declaredCodes(t) {
 		t.Run("RFC 6749 5.2: every code has a status: "+string(code), func(t *testing.T) {

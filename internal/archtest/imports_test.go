@@ -63,7 +63,8 @@ var mayImport = map[string][]string{
 	},
 	"authserver/internal/form": {"oauth"},
 	"authserver/internal/grant": {
-		"oauth", "storage", "delegation", "policy", "keys", "audit", "internal/bounded", "internal/secrets", "internal/ways",
+		"oauth", "storage", "delegation", "policy", "keys", "audit",
+		"internal/bounded", "internal/secrets", "internal/ways",
 		"authserver/internal/binding", "authserver/internal/catalogue", "authserver/internal/clients",
 		"authserver/internal/connect",
 		"authserver/internal/form", "authserver/internal/refusal",
