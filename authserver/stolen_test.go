@@ -3,6 +3,7 @@ package authserver
 import (
 	"net/http"
 	"net/url"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -191,3 +192,45 @@ func TestEnrolmentComesFirstAfterAProvider(t *testing.T) {
 		}
 	})
 }
+
+// PE-03, PE-04, PE-10: by the steps of docs/people.md a person takes an account back from another one who
+// knows the password, has recovery codes, a passkey, a sign-in and an application of their own in it.
+func TestAnAccountIsTakenBack(t *testing.T) {
+	r := newRig(t, named)
+	thief, theirs, mine := r.person(), r.authenticator(), r.authenticator()
+	out := thief.signIn()
+	thief.addPasskey(theirs)
+	codes := recoveryCode.FindAllStringSubmatch(thief.post("/account/recovery",
+		url.Values{"step": {thief.get("/account/recovery").step(t)}}).body, -1)
+	r.advance(time.Hour) // and the proof of the thief is none of the last minutes
+	alice := r.person()
+	alice.post("/login/recovery", url.Values{
+		"step": {alice.get("/login").step(t)}, "username": {"alice"}, "recovery": {codes[0][1]},
+	}).leads(t, "/account")
+	before := wayForm.FindAllStringSubmatch(alice.get("/account").body, -1)
+	alice.account("sign-ins", "act", "end-others")
+	alice.addPasskey(mine)
+	for _, way := range before { // all but the one that was added just now
+		alice.change(way[1], "remove").leads(t, "/account#ways")
+	}
+	asked := alice.account("stop", "act", "stop-all")
+	alice.post("/account/stop", url.Values{
+		"step": {formStep(t, asked, "/account/stop")}, "act": {"stop-all"},
+	}).has(t, http.StatusOK, "signed out")
+
+	r.advance(time.Second) // what began by then was stopped
+	if thief.signedIn() || r.introspected(thief, out["access_token"])["active"] != false {
+		t.Error("the other person, or their application, is still in")
+	}
+	thief.enter().has(t, http.StatusUnauthorized, "not right")
+	thief.post("/login/recovery", url.Values{
+		"step": {thief.get("/login").step(t)}, "username": {"alice"}, "recovery": {codes[1][1]},
+	}).has(t, http.StatusUnauthorized, "recovery code is not right")
+	thief.post("/login/passkey", thief.answered(thief.get("/login"), theirs)).has(t, http.StatusUnauthorized, "passkey")
+	alice.post("/login/passkey", alice.answered(alice.get("/login"), mine)).leads(t, "/account")
+	if left := wayForm.FindAllStringSubmatch(alice.get("/account").body, -1); len(left) != 1 {
+		t.Errorf("%d ways in are left", len(left))
+	}
+}
+
+var recoveryCode = regexp.MustCompile(`<li><code>([0-9A-Z-]+)</code>`)
