@@ -1,6 +1,7 @@
 package authserver
 
 import (
+	"net/http"
 	"net/url"
 	"slices"
 	"strings"
@@ -146,7 +147,7 @@ func TestScopesThatDemandAProof(t *testing.T) {
 			t.Errorf("got %v", out)
 		}
 	})
-	t.Run("asked for again, the person proves again, and is not asked for more", func(t *testing.T) {
+	t.Run("asked for again, the person proves again, and decides once", func(t *testing.T) {
 		if got := responseOf(t, p.get(request+"&prompt=none")).Get("error"); got != "login_required" {
 			t.Errorf("without a page: got %q", got)
 		}
@@ -154,9 +155,16 @@ func TestScopesThatDemandAProof(t *testing.T) {
 		led.leads(t, "/prove")
 		back := p.post("/prove", p.answered(p.get(led.header.Get("Location")), a))
 		back.leads(t, "/authorize")
-		_, out := p.token(codeForm(responseOf(t, p.get(back.header.Get("Location"))).Get("code")))
+		shown := p.get(back.header.Get("Location"))
+		_, out := p.token(codeForm(responseOf(t, p.decided(shown, tick)).Get("code")))
 		if got, _ := out["scope"].(string); got != "mcp notes:delete offline_access" {
 			t.Errorf("got %q", got)
+		}
+		if in, _ := out["expires_in"].(float64); in <= 0 || in > 300 {
+			t.Errorf("the token outlives the proof: %v seconds", in)
+		}
+		if got := responseOf(t, p.get(request+"&prompt=none")).Get("error"); got != "consent_required" {
+			t.Errorf("it is remembered: got %q", got)
 		}
 	})
 }
@@ -185,5 +193,72 @@ func TestDevicesAndDemands(t *testing.T) {
 	claims := r.verified(t, out["access_token"].(string))
 	if status != 200 || out["scope"] != "mcp notes:delete" || claims.ACR != oauth.ACRPhishingResistant {
 		t.Errorf("got %d %v %+v", status, out, claims)
+	}
+}
+
+// AS-238: a thief of the cookie of a session renews it with nothing that a page of another site can ask
+// for, where a passkey is demanded.
+func TestStepUpTakesWhatItAsksFor(t *testing.T) {
+	r := newRig(t, named, guardedScopes)
+	p, a := r.alice(), r.authenticator()
+	p.signIn()
+	secret := p.addApp()
+	p.addPasskey(a)
+	request := "/authorize?" + authorizeQuery("acr_values", oauth.ACRPhishingResistant).Encode()
+	for name, posted := range map[string]url.Values{
+		"a password":        {"password": {alicesPassword}},
+		"a code of the app": {"code": {p.code(secret)}},
+		"a recovery code":   {"recovery": {"ABCDE-FGHJK-LMNPQ-RSTVW"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			posted.Set("step", p.get(p.get(request).header.Get("Location")).step(t))
+			p.post("/login/second", posted).has(t, http.StatusUnauthorized, "not right")
+		})
+	}
+	t.Run("a passkey that has not verified the person", func(t *testing.T) {
+		shown := p.get(p.get(request).header.Get("Location"))
+		if _, options := shown.asked(t); !strings.Contains(string(options), `"userVerification":"required"`) {
+			t.Errorf("the page does not demand it: %s", options)
+		}
+	})
+	shown := p.get(p.get(request).header.Get("Location"))
+	p.post("/login/second", p.answered(shown, a)).leads(t, "/authorize")
+	t.Run("a code of the app does not renew a session by a passkey", func(t *testing.T) {
+		r.advance(time.Hour)
+		led := p.get("/account/passkey")
+		led.leads(t, "/prove")
+		shown := p.get(led.header.Get("Location"))
+		if strings.Contains(shown.body, `name="code"`) {
+			t.Error("the page asks for one")
+		}
+		p.post("/prove", url.Values{"step": {shown.step(t)}, "code": {p.code(secret)}}).has(
+			t, http.StatusUnauthorized, "not right")
+		p.get("/account/passkey").leads(t, "/prove")
+	})
+}
+
+// AS-238: where passkeys do not work, a scope that demands one is refused, and the client is told.
+func TestADemandThatNobodyMeets(t *testing.T) {
+	r := newRig(t, guardedScopes)
+	p := r.person()
+	shown := p.login(authorizeQuery("scope", "mcp notes:delete"))
+	back := p.decided(shown, url.Values{"scope": {"mcp", "notes:delete"}})
+	if got := responseOf(t, back).Get("error"); got != "unmet_authentication_requirements" {
+		t.Errorf("got %q", got)
+	}
+}
+
+// AS-238: an authorization of a device that is fetched late has what the proof still allows.
+func TestALateDeviceHasLess(t *testing.T) {
+	_, tv := withDevice(t, func(c *Config) {
+		guardedScopes(c)
+		c.Resources[0].Scopes[1].ACR, c.Resources[0].Scopes[1].Dangerous = "", false
+	})
+	_, asked := tv.ask("scope", "mcp notes:delete")
+	p := tv.rig.person()
+	p.decideDevice(p.signInFor(devicePath(asked.UserCode)), "approve").has(t, 200, "Your device is connected")
+	tv.rig.advance(5*time.Minute + time.Second)
+	if status, out := tv.poll(asked); status != 200 || out["scope"] != "mcp" {
+		t.Errorf("got %d %v", status, out)
 	}
 }

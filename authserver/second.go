@@ -12,7 +12,6 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/users"
 	"github.com/mcp-authd/mcp-authd/internal/ways"
 	"github.com/mcp-authd/mcp-authd/internal/wire"
-	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/web"
 )
 
@@ -80,15 +79,15 @@ func (s *steps) lead(w http.ResponseWriter, r *http.Request, page string, to ent
 }
 
 // enrolFirst shows that a second proof is required of a person who has none.
-func (s *steps) enrolFirst(w http.ResponseWriter, r *http.Request, to entry.Destination) {
-	sealed, err := s.forms.seal(w, r, purposeTo, to)
+func (s *steps) enrolFirst(w http.ResponseWriter, r *http.Request, step entry.EnrolFirst) {
+	sealed, err := s.forms.seal(w, r, purposeTo, step.To)
 	if err != nil {
 		s.errors.show(w, r, http.StatusBadRequest, err)
 		return
 	}
 	query := "?to=" + url.QueryEscape(sealed)
 	v := web.EnrolFirst{}
-	if to.ACR != oauth.ACRPhishingResistant {
+	if step.App {
 		v.AppURL = s.views.paths.prefix + pageApp + query
 	}
 	if s.ways.Site().Offered() {

@@ -72,7 +72,7 @@ func (s *steps) writeEntry(w http.ResponseWriter, r *http.Request, step entry.St
 	case entry.Reprove:
 		s.lead(w, r, s.views.paths.prove, step.To)
 	case entry.EnrolFirst:
-		s.enrolFirst(w, r, step.To)
+		s.enrolFirst(w, r, step)
 	case entry.Continue:
 		redirect(w, s.views.paths.destination(step.To))
 	default:

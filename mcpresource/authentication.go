@@ -42,7 +42,7 @@ func (a Authentication) and(b Authentication) Authentication {
 }
 
 // noACR is no class of any server.
-const noACR = "none"
+const noACR = ""
 
 // AuthenticationError says which proof of the person an operation needs, and their token does not show.
 type AuthenticationError struct{ Required Authentication }
@@ -78,14 +78,20 @@ func (p *Principal) proves(need Authentication, now time.Time) bool {
 		return false
 	}
 	recent := need.MaxAge == 0 || says.AuthTime > 0 && now.Sub(time.Unix(says.AuthTime, 0)) <= need.MaxAge
-	return recent && (len(need.ACR) == 0 || slices.Contains(need.ACR, says.ACR))
+	return recent && (len(need.ACR) == 0 || says.ACR != noACR && slices.Contains(need.ACR, says.ACR))
 }
 
 // insufficient refuses a token whose person has to prove more, or again (RFC 9470 §3). Nil: they need not.
 func (g *Guard) insufficient(r *http.Request, p *passage, scopes oauth.Scopes, need Authentication) *refusal {
 	err := g.proven(p.principal, need)
-	if err == nil {
+	switch {
+	case err == nil:
 		return nil
+	case slices.Contains(need.ACR, noACR): // no sign-in would help
+		return &refusal{
+			outcome: OutcomeInsufficientAuthentication, status: http.StatusForbidden, id: p.envelope.ID,
+			text: "This operation is not permitted.", err: err,
+		}
 	}
 	refused := g.challenged(OutcomeInsufficientAuthentication, http.StatusUnauthorized,
 		oauth.InsufficientAuthentication, "This operation needs a stronger or more recent sign-in.", err)

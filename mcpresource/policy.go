@@ -57,11 +57,11 @@ type Rules struct {
 // Require implements Policy.
 func (r *Rules) Require(op Operation) Requirement {
 	need := r.byTables(op)
-	for _, scope := range need.Scopes {
-		need.Authentication = need.Authentication.and(r.Authentication[scope])
-	}
 	if r.Refine != nil {
-		return r.Refine(op, need)
+		need = r.Refine(op, need)
+	}
+	for _, scope := range need.Scopes { // of Refine, too: it may add to what a scope demands, and take nothing
+		need.Authentication = need.Authentication.and(r.Authentication[scope])
 	}
 	return need
 }

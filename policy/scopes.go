@@ -84,16 +84,19 @@ func Machine(r storage.Resource, registered, requested oauth.Scopes) (oauth.Scop
 }
 
 // KeyScopes returns the scopes of a client_credentials token of a client that holds some: what the
-// resource still has of them among the requested, or all of that, but nothing that demands a proof of a
-// person. A request is no way to more
-// (RFC 6749 §3.3); nothing left of it is invalid_scope.
+// resource still has of them among the requested, or all of that, but nothing that demands a proof of
+// a person. A request is no way to more (RFC 6749 §3.3); nothing left of it is invalid_scope.
 func KeyScopes(r storage.Resource, held, requested oauth.Scopes) (oauth.Scopes, error) {
-	allowed := WithoutPerson(r, held.Intersect(ResourceScopes(r)))
+	known := held.Intersect(ResourceScopes(r))
+	allowed := WithoutPerson(r, known)
 	requested = requested.Without(oauth.Scopes{oauth.OfflineAccess})
-	if len(requested) == 0 {
+	if len(requested) == 0 && len(allowed) == len(known) {
 		return allowed, nil
 	}
-	out := requested.Intersect(allowed)
+	out := allowed
+	if len(requested) > 0 {
+		out = requested.Intersect(allowed)
+	}
 	if len(out) == 0 {
 		return nil, oauth.NewError(oauth.InvalidScope, "The client is not allowed any of the requested scopes.")
 	}

@@ -57,14 +57,36 @@ func (w *Ways) Reach(ctx context.Context, u storage.User, methods []string, acr 
 	if err != nil {
 		return Need{}, err
 	}
-	need := Need{Missing: true}
-	for _, m := range possible(f, false, true) {
-		if oauth.ACRSatisfies(ACR(With(methods, m)), acr) {
-			need.Possible = append(need.Possible, m)
+	need := Need{Missing: true, Possible: leading(possible(f, false, true), methods, acr)}
+	need.Enrol = len(need.Possible) == 0
+	need.App = leads(methods, acr, ByApp) || f.Password && leads(methods, acr, ByApp, ByPassword)
+	return need, nil
+}
+
+// leading are those of the methods of a person that lead to a class: at once, or else with another one.
+func leading(can, methods []string, acr string) (out []string) {
+	for _, m := range can {
+		if leads(methods, acr, m) {
+			out = append(out, m)
 		}
 	}
-	need.Enrol = len(need.Possible) == 0
-	return need, nil
+	if len(out) > 0 {
+		return out
+	}
+	for _, m := range can {
+		if slices.ContainsFunc(can, func(n string) bool { return leads(methods, acr, m, n) }) {
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
+// leads reports whether a session has a class when more was shown.
+func leads(methods []string, acr string, more ...string) bool {
+	for _, m := range more {
+		methods = With(methods, m)
+	}
+	return oauth.ACRSatisfies(ACR(methods), acr)
 }
 
 // With returns the methods of a session in which a person has shown one more. A passkey was used in this

@@ -35,6 +35,9 @@ const (
 	SignIn Purpose = "sign-in"
 	// Second: the person has shown something else before.
 	Second Purpose = "second"
+	// StepUp is that of a person who is signed in already, for a class of authentication: the passkey has
+	// to verify them, since the proof that it stands beside may be an old one.
+	StepUp Purpose = "step-up"
 	// Proof: a person who is signed in shows that they are still there.
 	Proof Purpose = "proof"
 

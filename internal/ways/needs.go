@@ -69,6 +69,8 @@ type Need struct {
 	// Enrol: they have nothing to show, and have to enrol a passkey or an app first. Where it is
 	// false and nothing is possible, they are not let in: an operator's link helps.
 	Enrol bool
+	// App: an app would do for that, too.
+	App bool
 }
 
 // Needs says what is missing when a person has signed in by methods. Methods that are not known are
@@ -96,7 +98,7 @@ func (p Policy) needs(u storage.User, f storage.Factors, methods []string) Need 
 	switch p.of(u, f) {
 	case Required:
 		can := possible(f, true, false)
-		return Need{Missing: true, Possible: can, Enrol: len(can) == 0}
+		return Need{Missing: true, Possible: can, Enrol: len(can) == 0, App: true}
 	case Optional:
 		// A provider asks for the factors that it wants.
 		if !shown(ByProvider) && f.Passkeys+f.Apps > 0 {

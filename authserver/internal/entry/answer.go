@@ -26,6 +26,19 @@ func (a Answer) credential(sealed string) ways.Answer {
 	return ways.Answer{Sealed: sealed, Response: a.Credential}
 }
 
+// method is how the person proves who they are.
+func (a Answer) method() string {
+	switch {
+	case len(a.Credential) > 0:
+		return ways.ByPasskey
+	case a.Recovery != "":
+		return ways.ByRecovery
+	case a.Attempt.Password != "":
+		return ways.ByPassword
+	}
+	return ways.ByApp
+}
+
 // check looks at an answer of a person, says which method it is, and returns what is stored of a recovery code,
 // which is yet to be spent.
 func (s *SignIns) check(

@@ -8,6 +8,7 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
 	"github.com/mcp-authd/mcp-authd/delegation"
+	"github.com/mcp-authd/mcp-authd/internal/users"
 	"github.com/mcp-authd/mcp-authd/internal/ways"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/storage"
@@ -55,7 +56,7 @@ func (s *SignIns) Ask(ctx context.Context, token storage.Hash, to Destination, b
 		Form:     ProveForm{UserID: v.User.ID, To: to},
 		Username: v.User.Name,
 		Password: has.Password,
-		App:      has.Apps > 0 && len(v.Session.Methods) > 0, // it stands beside what they have given before
+		App:      has.Apps > 0 && renewable(v.Session),
 		Reauth:   reauthOf(v.Session),
 	}
 	if has.Passkeys > 0 {
@@ -66,6 +67,12 @@ func (s *SignIns) Ask(ctx context.Context, token storage.Hash, to Destination, b
 		step.Options, step.Form.Sealed = c.Options, c.Sealed
 	}
 	return step, nil
+}
+
+// renewable reports whether a code of an app, beside what the person has given before, is a proof. A
+// session by a passkey it does not renew: a page of another site can ask for the code.
+func renewable(s storage.Session) bool {
+	return len(s.Methods) > 0 && ways.ACR(s.Methods) != oauth.ACRPhishingResistant
 }
 
 // reauthOf is what a provider has to do for a proof of the person of a session. One that has said before
@@ -84,6 +91,9 @@ func (s *SignIns) Prove(ctx context.Context, f ProveForm, a Answer, token storag
 	v, err := s.Browsers.VisitOf(ctx, token, f.UserID)
 	if err != nil {
 		return nil, err
+	}
+	if a.method() == ways.ByApp && !renewable(v.Session) {
+		return nil, users.ErrWrong
 	}
 	method, _, err := s.check(ctx, v.User, ways.Proof, f.Sealed, a)
 	if err != nil {

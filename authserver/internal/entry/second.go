@@ -8,6 +8,7 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
+	"github.com/mcp-authd/mcp-authd/internal/users"
 	"github.com/mcp-authd/mcp-authd/internal/ways"
 	"github.com/mcp-authd/mcp-authd/storage"
 )
@@ -42,7 +43,10 @@ type SecondFactor struct {
 type StepUp struct{ To Destination }
 
 // EnrolFirst is the page for a person who has nothing for the second proof that is required.
-type EnrolFirst struct{ To Destination }
+type EnrolFirst struct {
+	To  Destination
+	App bool // an app would do, and not a passkey alone
+}
 
 func (SecondFactor) step() {}
 func (StepUp) step()       {}
@@ -64,7 +68,7 @@ func (s *SignIns) More(ctx context.Context, token storage.Hash, to Destination, 
 	case !need.Missing:
 		return Continue{to}, nil
 	case need.Enrol:
-		return EnrolFirst{to}, nil
+		return EnrolFirst{To: to, App: need.App}, nil
 	}
 	p := Proof{UserID: v.User.ID, Methods: v.Session.Methods, Old: &token, To: to}
 	return s.second(ctx, v.User, p, need, browser)
@@ -87,7 +91,7 @@ func (s *SignIns) offer(ctx context.Context, step SecondFactor, browser string) 
 	if !slices.Contains(step.Possible, ways.ByPasskey) {
 		return step, nil
 	}
-	c, err := s.Ways.BeginSignIn(ctx, browser, ways.Ask{Purpose: ways.Second, UserID: step.Form.UserID})
+	c, err := s.Ways.BeginSignIn(ctx, browser, ways.Ask{Purpose: step.Form.purpose(), UserID: step.Form.UserID})
 	if err != nil {
 		return nil, refusal.Unavailable(err)
 	}
@@ -104,7 +108,16 @@ func (s *SignIns) Second(ctx context.Context, f Unfinished, a Answer, mint Mint)
 	if err != nil {
 		return nil, err
 	}
-	method, code, err := s.check(ctx, u, ways.Second, f.Sealed, a)
+	need, err := s.missing(ctx, u, f)
+	switch {
+	case err != nil:
+		return nil, err
+	case !need.Missing: // it was completed otherwise
+		return nil, ErrLate
+	case !slices.Contains(need.Possible, a.method()): // a session is not renewed by what was not asked for
+		return nil, users.ErrWrong
+	}
+	method, code, err := s.check(ctx, u, f.purpose(), f.Sealed, a)
 	if err != nil {
 		return nil, err
 	}
@@ -130,14 +143,31 @@ func (s *SignIns) Again(ctx context.Context, f Unfinished, browser string) (Step
 	if err != nil {
 		return nil, err
 	}
-	need, err := s.Ways.Needs(ctx, u, f.Methods)
-	if err == nil && !need.Missing {
-		need, err = s.Ways.Reach(ctx, u, f.Methods, f.To.ACR)
-	}
+	need, err := s.missing(ctx, u, f)
 	if err != nil {
-		return nil, refusal.Unavailable(err)
+		return nil, err
 	}
 	return s.offer(ctx, SecondFactor{Form: f, Username: u.Name, Possible: need.Possible}, browser)
+}
+
+// missing is what an unfinished sign-in lacks: what its destination wants, or else policy.
+func (s *SignIns) missing(ctx context.Context, u storage.User, f Unfinished) (ways.Need, error) {
+	need, err := s.Ways.Reach(ctx, u, f.Methods, f.To.ACR)
+	if err == nil && !need.Missing {
+		need, err = s.Ways.Needs(ctx, u, f.Methods)
+	}
+	if err != nil {
+		err = refusal.Unavailable(err)
+	}
+	return need, err
+}
+
+// purpose is what a passkey is asked for.
+func (f Unfinished) purpose() ways.Purpose {
+	if f.To.ACR != "" {
+		return ways.StepUp
+	}
+	return ways.Second
 }
 
 // personOf returns the person of an unfinished sign-in, as long as it may be completed.

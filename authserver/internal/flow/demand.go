@@ -27,6 +27,12 @@ func (f *Flow) wantedACR(values []string) (string, error) {
 	return "", oauth.NewError(oauth.UnmetAuthentication, "This server has none of the requested acr_values.")
 }
 
+// asksAlways reports whether a person is asked each time, whatever they have granted before: for a scope
+// that demands a proof. The page on which they prove who they are does not say for what.
+func asksAlways(r Request) bool {
+	return policy.AuthenticationFor(r.Resource.Resource, r.Scopes) != policy.Authentication{}
+}
+
 // demand is what a request and the granted scopes demand of the person's proof (AS-238). The max_age of
 // the request is looked at where the person would have to sign in, see mustSignIn.
 func (r Request) demand(granted oauth.Scopes) policy.Authentication {
@@ -35,22 +41,34 @@ func (r Request) demand(granted oauth.Scopes) policy.Authentication {
 	return want
 }
 
+// errUnreachable and errUntold: no proof of this person will do.
+var (
+	errUnreachable = oauth.NewError(oauth.UnmetAuthentication,
+		"This needs a sign-in with a passkey, which does not work at this address of the server.")
+	errUntold = oauth.NewError(oauth.UnmetAuthentication,
+		"This needs a recent sign-in, and your provider does not say when you signed in.")
+)
+
 // lacking is the step in which the person of a request proves what is demanded of them and their
 // session does not show; nil when nothing is missing. A second factor that policy wants of them comes
-// first.
-func (x Valid) lacking(granted oauth.Scopes, to entry.Destination, now time.Time) Step {
+// first. The error is for what no proof leads to.
+func (x Valid) lacking(granted oauth.Scopes, to entry.Destination, now time.Time) (Step, error) {
 	want, s := x.Request.demand(granted), x.Visit.Session
 	proof := policy.Proof{ACR: ways.ACR(s.Methods), At: s.AuthTime}
 	switch {
 	case x.Owes:
-		return SignInStep{entry.StepUp{To: to}}
+		return SignInStep{entry.StepUp{To: to}}, nil
+	case !oauth.ACRSatisfies(proof.ACR, want.ACR) && !slices.Contains(x.Request.ACRs, want.ACR):
+		return nil, errUnreachable
 	case !oauth.ACRSatisfies(proof.ACR, want.ACR):
 		to.ACR = want.ACR
-		return SignInStep{entry.StepUp{To: to}}
-	case !proof.Recent(want, now):
-		return SignInStep{entry.Reprove{To: to}}
+		return SignInStep{entry.StepUp{To: to}}, nil
+	case proof.Recent(want, now):
+		return nil, nil
+	case s.AuthTime.IsZero() && entry.Fresh(s, now): // another proof would tell no more
+		return nil, errUntold
 	}
-	return nil
+	return SignInStep{entry.Reprove{To: to}}, nil
 }
 
 // lackingAtAnswer is lacking for a person who answers a page, of whose session little is known (see
@@ -60,13 +78,15 @@ func (f *Flow) lackingAtAnswer(ctx context.Context, x Valid, granted oauth.Scope
 		return nil
 	}
 	v, err := f.Browsers.LiveVisit(ctx, by.Session, storage.VisitKey{})
-	switch {
-	case err != nil:
+	if err != nil {
 		return f.refused(ctx, x.Request.Identified, err, yes, by)
-	case v == nil:
-		x.Visit = nil
+	}
+	if x.Visit = v; v == nil {
 		return f.next(ctx, x, by.Session)
 	}
-	x.Visit = v
-	return x.lacking(granted, entry.Destination{Query: yes.again}, f.Now())
+	step, err := x.lacking(granted, entry.Destination{Query: yes.again}, f.Now())
+	if err != nil {
+		return f.refused(ctx, x.Request.Identified, err, yes, by)
+	}
+	return step
 }

@@ -193,7 +193,11 @@ func (d *Devices) approve(ctx context.Context, yes yesToDevice, r Request, choic
 		return nothingChosen(d.ask(ctx, yes.form.Code, yes.request, &v))
 	}
 	x := Valid{Request: r, Visit: &v}
-	if step := x.lacking(chosen.Scopes, entry.Destination{Device: yes.form.Code}, d.Flow.Now()); step != nil {
+	step, err := x.lacking(chosen.Scopes, entry.Destination{Device: yes.form.Code}, d.Flow.Now())
+	switch {
+	case err != nil:
+		return Fail{Client: r.Client, Err: err}
+	case step != nil:
 		return step
 	}
 	err = d.Approvals.ApproveDevice(ctx, grant.DeviceApproval{

@@ -44,7 +44,7 @@ func (f *Flow) permit(ctx context.Context, r Request, v *storage.Visit) Examined
 	case err != nil:
 		return Forbidden{r, v, err}
 	}
-	r.Scopes = scopes
+	r.Scopes, r.ACRs = scopes, f.ACRs
 	owes, err := f.owes(ctx, v)
 	if err != nil {
 		return Unclear{r.Identified, refusal.Unavailable(err)}

@@ -51,11 +51,13 @@ func nextValid(x Valid, now time.Time) Step {
 func nextOfPerson(x Valid, silent bool, now time.Time) Step {
 	r, v, granted := x.Request, x.Visit, x.Request.Scopes
 	asks := mustConsent(r, v)
-	if asks {
-		granted = nil // what the person will choose is not known
+	if asks { // what the person will choose is not known, but for what they chose before
+		granted = granted.Intersect(policy.Implied(r.Resource.Resource, v.Consented))
 	}
-	missing := x.lacking(granted, entry.Destination{Query: r.Query}, now)
+	missing, err := x.lacking(granted, entry.Destination{Query: r.Query}, now)
 	switch {
+	case err != nil:
+		return refuse(r.Identified, v, err)
 	case missing != nil && silent:
 		return refuse(r.Identified, v, oauth.NewError(oauth.LoginRequired, "The person has to prove more."))
 	case missing != nil:
@@ -132,6 +134,7 @@ func comesToAlias(r Request, v *storage.Visit) bool {
 // asked before that, too (SP-02).
 func mustConsent(r Request, v *storage.Visit) bool {
 	return anyProgramCouldAsk(r) ||
+		asksAlways(r) ||
 		slices.Contains(r.Prompt, "consent") ||
 		policy.NeedsConsent(r.Resource.Resource, v.Consented, r.Scopes)
 }

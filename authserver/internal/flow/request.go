@@ -31,6 +31,7 @@ type Request struct {
 	Prompt       []string
 	MaxAge       time.Duration // negative: not asked for
 	ACR          string        // the weakest authentication context class that will do, "" for any
+	ACRs         []string      // the classes that people can reach here
 	Query        form.Query    // the request itself, to come back to
 	Provider     string        // where to sign in, "" for the page on which people choose
 	LoginHint    string        // whom the client expects, "" when it does not say

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"time"
 
 	"github.com/mcp-authd/mcp-authd/audit"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/binding"
@@ -69,12 +70,31 @@ func (g *Code) redeem(
 	if !g.Bindings.Honours(grant.UpstreamID) {
 		return nil, errCode
 	}
+	scopes, until, err := g.proved(ctx, grant, now)
+	if err != nil {
+		return nil, err
+	}
 	refresh := "" // made good but not handed out: what the scope is, only the code knew
 	if may(client, oauth.GrantRefresh) || grant.Scopes.Has(oauth.OfflineAccess) {
 		refresh = g.Refresh.first(first.seed, grant.ID, redeemed.Generation, now)
 	}
-	return g.Minter.issue(ctx,
-		issuance{grant: grant, scopes: grant.Scopes, refresh: refresh, issuedAt: now, event: audit.TokenIssued})
+	return g.Minter.issue(ctx, issuance{
+		grant: grant, scopes: scopes, until: until, refresh: refresh, issuedAt: now, event: audit.TokenIssued,
+	})
+}
+
+// proved is what the proof of the person allows of a grant; a device may have come late.
+func (g *Code) proved(
+	ctx context.Context, grant storage.Grant, now time.Time,
+) (scopes oauth.Scopes, until time.Time, err error) {
+	resource, ok, err := g.Catalog.Lookup(ctx, grant.Resource)
+	if err != nil || !ok {
+		return grant.Scopes, until, err
+	}
+	if scopes, until, err = proved(ctx, grant, resource, grant.Scopes, now); err != nil {
+		err = errCode.Because(err)
+	}
+	return scopes, until, err
 }
 
 var errCode = oauth.NewError(oauth.InvalidGrant,

@@ -28,6 +28,7 @@ type Minter struct {
 type issuance struct {
 	grant    storage.Grant // ID and UserID are empty for a machine
 	scopes   oauth.Scopes
+	until    time.Time // the end of the access token at the latest; zero: that of the grant
 	refresh  string    // "" for none
 	issuedAt time.Time // of a replay: of the first reply
 	tokenID  string    // "" for a random one
@@ -40,6 +41,9 @@ func (m *Minter) reply(ctx context.Context, i issuance) (*oauth.TokenResponse, e
 	expires := i.issuedAt.Add(m.TTL)
 	if expires.After(i.grant.ExpiresAt) {
 		expires = i.grant.ExpiresAt
+	}
+	if !i.until.IsZero() && expires.After(i.until) {
+		expires = i.until
 	}
 	if i.tokenID == "" {
 		i.tokenID = secrets.ID("")

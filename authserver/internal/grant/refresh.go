@@ -10,7 +10,6 @@ import (
 	"github.com/mcp-authd/mcp-authd/authserver/internal/binding"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/catalogue"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
-	"github.com/mcp-authd/mcp-authd/internal/ways"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/policy"
 	"github.com/mcp-authd/mcp-authd/storage"
@@ -80,6 +79,7 @@ const refreshMaxAge = 10 * time.Second
 type scoping struct {
 	requested oauth.Scopes
 	scopes    oauth.Scopes // as far as they are known before the token is spent
+	until     time.Time    // how long the proof of the person allows them; zero: as long as the grant lives
 	known     bool
 }
 
@@ -108,18 +108,17 @@ func (g *Refresh) precheck(
 	case err != nil:
 		return s, err
 	}
-	s.scopes, err = g.narrow(ctx, grant, requested)
-	s.known = err == nil
-	return s, err
+	return g.narrow(ctx, grant, requested)
 }
 
-func (g *Refresh) narrow(ctx context.Context, grant storage.Grant, requested oauth.Scopes) (oauth.Scopes, error) {
+func (g *Refresh) narrow(ctx context.Context, grant storage.Grant, requested oauth.Scopes) (s scoping, err error) {
+	s.requested = requested
 	resource, ok, err := g.Catalog.Lookup(ctx, grant.Resource)
 	if err != nil {
-		return nil, err
+		return s, err
 	}
 	if !ok {
-		return nil, errRefresh // the resource was removed
+		return s, errRefresh // the resource was removed
 	}
 	if !grant.NarrowedAt.IsZero() {
 		// Many clients name what they were granted at first each time. They keep what is left.
@@ -127,28 +126,21 @@ func (g *Refresh) narrow(ctx context.Context, grant storage.Grant, requested oau
 	}
 	scopes, err := policy.Narrow(grant.Scopes, requested, policy.ResourceScopes(resource))
 	if err != nil {
-		return nil, err
+		return s, err
 	}
 	// Nothing left means that the person has to ask again, and is told why there.
 	scopes, err = g.Bindings.Permit(ctx, grant.UpstreamID, resource, scopes)
 	if errors.Is(err, refusal.ErrNoScopes) || errors.Is(err, storage.ErrRevoked) {
-		return nil, errRefresh.Because(err)
+		return s, errRefresh.Because(err)
 	}
 	if err != nil {
-		return nil, err
+		return s, err
 	}
-	return g.proved(grant, resource, scopes)
-}
-
-// proved returns those of the scopes that the proof of the person who approved still allows (AS-238).
-// When it allows none, the person has to prove again who they are.
-func (g *Refresh) proved(grant storage.Grant, r storage.Resource, scopes oauth.Scopes) (oauth.Scopes, error) {
-	proof := policy.Proof{ACR: ways.ACR(grant.Methods), At: grant.AuthTime}
-	left := policy.Proved(r, scopes, proof, g.Minter.Now())
-	if len(left.Without(oauth.Scopes{oauth.OfflineAccess})) == 0 && len(left) < len(scopes) {
-		return nil, errRefresh
+	if s.scopes, s.until, err = proved(ctx, grant, resource, scopes, g.Minter.Now()); err != nil {
+		return s, errRefresh.Because(err)
 	}
-	return left, nil
+	s.known = true
+	return s, nil
 }
 
 func (g *Refresh) rotate(
@@ -175,7 +167,7 @@ func (g *Refresh) rotate(
 	// no scopes and rests on no provider, and fails only if the resource or all scopes of the
 	// grant are not served any more, so that no token would be of use.
 	if !s.known {
-		if s.scopes, err = g.narrow(ctx, rotation.Grant, s.requested); err != nil {
+		if s, err = g.narrow(ctx, rotation.Grant, s.requested); err != nil {
 			return nil, err
 		}
 	}
@@ -186,6 +178,7 @@ func (g *Refresh) rotate(
 	return g.Minter.issue(ctx, issuance{
 		grant:    rotation.Grant,
 		scopes:   s.scopes,
+		until:    s.until,
 		refresh:  refresh,
 		issuedAt: rotation.RotatedAt,
 		tokenID:  g.Tokens.replayableID(presented.digest, s.scopes),
