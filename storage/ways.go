@@ -65,7 +65,8 @@ var ErrSignedOut = errors.New("storage: the session has ended")
 
 // Ways holds passkeys and authenticator apps. Here and in WayEnds, RecoveryCodes and Accounts, in is the
 // session in which a person changes their ways in, the zero Hash for the operator: ErrSignedOut when it has
-// ended or is another person's, and nothing changes. So no change outlives StopEverything.
+// ended or is another person's, and nothing changes. So a change that was sent before StopEverything does
+// not take place after it.
 type Ways interface {
 	// AddWay stores a way. ErrNotFound when the account is gone or disabled; ErrExists when the id
 	// or the credential is taken, by any person; ErrFull when the person has MaxWays already, or

@@ -20,7 +20,7 @@ func (v Notices) Any() bool { return len(v.Notices) > 0 || v.Recovery != nil }
 // Notice is one change.
 type Notice struct {
 	What   Text
-	Name   string // that an application or a person chose; "": Detail
+	Name   string // that an application, a person or a browser chose; "": Detail
 	Detail Text
 	At     time.Time
 }

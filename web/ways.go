@@ -27,6 +27,7 @@ type Passkey struct {
 type Second struct {
 	Action, Step  string
 	Username      string
+	SignedIn      bool // the person is signed in, and what follows needs more
 	Problem       Text
 	Passkey       *Passkey // nil: the person has none
 	App, Recovery bool
@@ -103,6 +104,7 @@ type WayAdded struct {
 type EnrolFirst struct {
 	PasskeyURL string // "": passkeys do not work here
 	AppURL     string // "": an app does not suffice
+	Demanded   bool   // by what the application asks for, not for each sign-in
 }
 
 // Ways is the view of the ways in of a person, a part of their account page. Its forms post step, act

@@ -18,6 +18,8 @@ func waySamples() []sample {
 	}
 	wrong := second
 	wrong.Passkey, wrong.Problem = nil, Say("second.wrong")
+	signedIn := second
+	signedIn.SignedIn, signedIn.Recovery = true, false
 	prove := Prove{
 		Action: "/prove", Step: "sealed-step", Username: "alice", Passkey: passkey, Password: true, App: true,
 		BackURL: "/account",
@@ -51,6 +53,7 @@ func waySamples() []sample {
 		{"login-passkey-unknown", func(p *Pages, w http.ResponseWriter) { p.Login(w, 401, unknown) }},
 		{"second", func(p *Pages, w http.ResponseWriter) { p.Second(w, 200, second) }},
 		{"second-wrong", func(p *Pages, w http.ResponseWriter) { p.Second(w, 401, wrong) }},
+		{"second-signed-in", func(p *Pages, w http.ResponseWriter) { p.Second(w, 200, signedIn) }},
 		{"second-none", func(p *Pages, w http.ResponseWriter) { p.Second(w, 200, Second{Username: "alice"}) }},
 		{"prove", func(p *Pages, w http.ResponseWriter) { p.Prove(w, 200, prove) }},
 		{"addpasskey", func(p *Pages, w http.ResponseWriter) {
@@ -83,6 +86,14 @@ func waySamples() []sample {
 		}},
 		{"enrolfirst", func(p *Pages, w http.ResponseWriter) {
 			p.EnrolFirst(w, EnrolFirst{PasskeyURL: "/account/passkey?to=sealed", AppURL: "/account/app?to=sealed"})
+		}},
+		{"enrolfirst-demanded", func(p *Pages, w http.ResponseWriter) {
+			p.EnrolFirst(w, EnrolFirst{
+				PasskeyURL: "/account/passkey?to=sealed", AppURL: "/account/app?to=sealed", Demanded: true,
+			})
+		}},
+		{"enrolfirst-passkey", func(p *Pages, w http.ResponseWriter) {
+			p.EnrolFirst(w, EnrolFirst{PasskeyURL: "/account/passkey?to=sealed", Demanded: true})
 		}},
 	}
 }

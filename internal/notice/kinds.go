@@ -57,8 +57,9 @@ var kinds = map[Kind]wording{
 // otherwise is what a letter says of any other kind.
 var otherwise = wording{text.Say("letter.changed"), text.Say("letter.changed_text")}
 
-// named are the kinds whose detail is a name that an application or a person chose: a thief, perhaps.
-var named = []Kind{WayAdded, WayRemoved, WayRenamed, KeyMade, Resumed}
+// named are the kinds whose detail is a name that a person chose, a thief perhaps, or that an application or
+// a browser gives itself.
+var named = []Kind{WayAdded, WayRemoved, WayRenamed, KeyMade, Resumed, RemoteSignIn}
 
 // maxName is how much of such a name is shown, in characters: too little for a letter in a letter.
 const maxName = 40

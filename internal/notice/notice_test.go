@@ -23,6 +23,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/mail"
 	"github.com/mcp-authd/mcp-authd/internal/notice"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/smtptest"
+	"github.com/mcp-authd/mcp-authd/session"
 	"github.com/mcp-authd/mcp-authd/storage"
 	"github.com/mcp-authd/mcp-authd/storage/sqlite"
 )
@@ -155,8 +156,9 @@ func TestPE04TheWebhookReachesNoInnerNetwork(t *testing.T) {
 	}
 }
 
-// TestPE04NamesInLettersSayNothingInOurWords: an application, or a thief who adds a way in, chooses a
-// name. It is quoted, cut, said to be unverified, and nothing in it becomes a link.
+// TestPE04NamesInLettersSayNothingInOurWords: an application, a thief who adds a way in, or the program
+// that another device let in, chooses a name. It is quoted, cut, said to be unverified, and nothing in it
+// becomes a link.
 func TestPE04NamesInLettersSayNothingInOurWords(t *testing.T) {
 	r := newRig(t)
 	notifier := notice.New(r.cfg)
@@ -171,6 +173,8 @@ func TestPE04NamesInLettersSayNothingInOurWords(t *testing.T) {
 		{notice.KeyMade, "evil.example/help a@evil.example", "“evil. example/ help a@ evil. example”"},
 		{notice.WayRemoved, "YubiKey 5.1 (2026)", "“YubiKey 5.1 (2026)”"},
 		{notice.WayRenamed, notice.Renamed("Phone", "www.evil.example"), "“Phone → www. evil. example”"},
+		{notice.RemoteSignIn, session.Agent("evil.com/1"), "“evil. com”"},
+		{notice.RemoteSignIn, session.Agent("Firefox/140.0 Linux"), "“Firefox on Linux”"},
 	} {
 		notifier.Tell(t.Context(), "usr_1", notice.Change{Kind: c.kind, Detail: c.name})
 		notifier.Drain(t.Context())
@@ -181,7 +185,7 @@ func TestPE04NamesInLettersSayNothingInOurWords(t *testing.T) {
 	}
 	notifier.Tell(t.Context(), "usr_1", notice.Change{Kind: notice.AccountConnected, Detail: "Google"})
 	notifier.Drain(t.Context())
-	if m := r.smtp.Await(t, 7)[6]; !strings.Contains(m.Text, "What: Google\n") {
+	if m := r.smtp.Await(t, 9)[8]; !strings.Contains(m.Text, "What: Google\n") {
 		t.Errorf("a name by the operator: got %s", m.Text)
 	}
 }

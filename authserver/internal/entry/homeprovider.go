@@ -32,8 +32,8 @@ func (b *Browsers) AskHomeProvider(ctx context.Context, u storage.User, upstream
 	return nil
 }
 
-// Confirm is AskHomeProvider for a session that has begun by a sign-in at some provider. It ends the session
-// when the home provider says no.
+// Confirm is AskHomeProvider for a session that has begun by a sign-in at some provider.
+// It ends the session unless the home provider says yes: also when it cannot be asked.
 func (b *Browsers) Confirm(ctx context.Context, u storage.User, session storage.Hash) error {
 	err := b.AskHomeProvider(ctx, u, "")
 	if err == nil {
