@@ -320,6 +320,7 @@ func linksAlike(t *testing.T, c *town) {
 	c.must(c.users.StopRecovery(t.Context(), word.ID))
 	made, err = c.users.Recover(t.Context(), c.rig.as.Issuer, "p-mail", users.RecoveryOptions{})
 	link("l-shut", made, err)
+	c.mail.await(t, "A recovery link was made") // what is read for letters is over
 	c.must(c.users.Disable(t.Context(), "p-mail"))
 	made, err = invite("l-late")
 	link("l-late", made, err)

@@ -86,7 +86,7 @@ func (s *steps) enrolFirst(w http.ResponseWriter, r *http.Request, step entry.En
 		return
 	}
 	query := "?to=" + url.QueryEscape(sealed)
-	v := web.EnrolFirst{}
+	v := web.EnrolFirst{Demanded: step.To.ACR != ""}
 	if step.App {
 		v.AppURL = s.views.paths.prefix + pageApp + query
 	}
@@ -144,6 +144,7 @@ func (s *steps) second(w http.ResponseWriter, r *http.Request, step entry.Second
 		Action:      s.views.paths.second,
 		Step:        sealed,
 		Username:    step.Username,
+		SignedIn:    step.Form.Old != nil,
 		Problem:     after.problem,
 		App:         can(ways.ByApp),
 		Recovery:    can(ways.ByRecovery),

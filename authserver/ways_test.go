@@ -574,7 +574,7 @@ func TestRequired(t *testing.T) {
 	}
 	pg = p.post("/account/passkey", url.Values{"step": {step}, "credential": {string(made)}})
 	pg = p.get(pg.header.Get("Location"))
-	pg.has(t, http.StatusOK, "needs a second proof")
+	pg.has(t, http.StatusOK, "needs one more proof")
 	pg = p.post("/login/second", p.answered(pg, a))
 	if to := pg.header.Get("Location"); !strings.HasPrefix(to, "/authorize?") {
 		t.Fatalf("got %d to %q: %.300s", pg.status, to, pg.body)
