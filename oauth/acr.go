@@ -8,7 +8,8 @@ const (
 	// ACRMultiFactor is two factors (REFEDS MFA Profile).
 	ACRMultiFactor = "https://refeds.org/profile/mfa"
 	// ACRPhishingResistant is a proof that a page of another site cannot pass on, such as a passkey that
-	// verified the person, or that followed another factor (OpenID Connect Extended Authentication Profile ACR Values 1.0 §3).
+	// verified the person, or that followed another factor (OpenID Connect Extended Authentication Profile
+	// ACR Values 1.0 §3).
 	ACRPhishingResistant = "phr"
 )
 
