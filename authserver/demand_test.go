@@ -43,7 +43,7 @@ func TestACRValues(t *testing.T) {
 	p := r.alice()
 	p.signIn()           // the client is known
 	secret := p.addApp() // the session rests on the password alone
-	t.Run("without a page there is none to prove it on", func(t *testing.T) {
+	t.Run("the person cannot prove it without a page", func(t *testing.T) {
 		if got := responseOf(t, p.get(asking(mfa, "prompt", "none"))).Get("error"); got != "login_required" {
 			t.Errorf("got %q", got)
 		}

@@ -14,7 +14,7 @@ type Mailer interface {
 	Send(ctx context.Context, to, subject, text, html string) error
 }
 
-// Webhook is where the operator is told of changes to accounts. The zero value is none.
+// Webhook is where the operator is told of changes to accounts. The zero value sends nothing.
 type Webhook struct {
 	URL    string
 	Secret string // signs what is posted (HMAC-SHA256)

@@ -202,7 +202,7 @@ func TestAnAccountIsTakenBack(t *testing.T) {
 	thief.addPasskey(theirs)
 	codes := recoveryCode.FindAllStringSubmatch(thief.post("/account/recovery",
 		url.Values{"step": {thief.get("/account/recovery").step(t)}}).body, -1)
-	r.advance(time.Hour) // and the proof of the thief is none of the last minutes
+	r.advance(time.Hour) // the proof of the thief is too old for a change
 	alice := r.person()
 	alice.post("/login/recovery", url.Values{
 		"step": {alice.get("/login").step(t)}, "username": {"alice"}, "recovery": {codes[0][1]},

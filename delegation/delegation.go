@@ -46,7 +46,7 @@ const (
 // Reauthentication says whether the person has to prove to the provider again who they are.
 type Reauthentication string
 
-// The kinds of it. The zero value is none.
+// The kinds of it. The zero value asks for no new proof.
 const (
 	// ReauthAsked: the provider is asked for it. One that does not say when it had the proof is believed.
 	ReauthAsked Reauthentication = "asked"

@@ -155,7 +155,7 @@ func FaultOf(r storage.Resource, s storage.ScopeText) string {
 	case s.Required && len(Dangerous(r, one)) > 0:
 		return "it is required and dangerous, but what is dangerous must be left to people: mark it as one of both"
 	case s.ACR != "" && !oauth.ValidACR(s.ACR):
-		return fmt.Sprintf("acr %q is none of %s", s.ACR, strings.Join(oauth.ACRs(), ", "))
+		return fmt.Sprintf("acr %q is not one of %s", s.ACR, strings.Join(oauth.ACRs(), ", "))
 	case s.MaxAge < 0 || s.MaxAge > 0 && time.Duration(s.MaxAge) < MinMaxAge:
 		return fmt.Sprintf("its max_age is less than %v", MinMaxAge)
 	case s.Access == storage.AccessRead && len(ReadOnly(r, one)) == 0:

@@ -14,7 +14,7 @@ const (
 )
 
 // Language is the language of the pages in a browser: it was chosen there, or is that of the account of
-// the person who signed in last. The zero value is none.
+// the person who signed in last. The zero value means that the browser has not chosen.
 type Language struct {
 	Tag string // BCP 47, as the browser returns it
 	// pending: chosen in this browser, and not kept at an account.

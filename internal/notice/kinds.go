@@ -72,8 +72,8 @@ func Renamed(before, after string) string {
 	return label.Clean(before, maxName) + between + label.Clean(after, maxName)
 }
 
-// Name returns the name that a detail is, "" when it is none. It is fit to stand between quotation
-// marks, and has to: it may read like a sentence of ours.
+// Name returns the name in a detail, "" for a kind whose detail is not a name. Put it between quotation
+// marks: it may read like a sentence of ours.
 func (k Kind) Name(detail string) string {
 	if !slices.Contains(named, k) {
 		return ""

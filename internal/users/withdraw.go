@@ -19,7 +19,7 @@ func (u *Users) OpenLinks(ctx context.Context, after storage.Hash, limit int) ([
 }
 
 // WithdrawLinks ends the invitation of a name, and every link of the account that has it, whose person
-// is told. It returns ErrLink when there is none.
+// is told. It returns ErrLink when there is nothing to end.
 func (u *Users) WithdrawLinks(ctx context.Context, name string) error {
 	now := u.cfg.Now()
 	invited := u.cfg.Store.StopInvitation(ctx, name, now)
