@@ -52,7 +52,7 @@ func (s *Server) newTokens(refresh *grant.RefreshTokens) *grant.Tokens {
 }
 
 func (s *Server) newExchange(tokens *grant.Tokens) *grant.Exchange {
-	return &grant.Exchange{
+	return &grant.Exchange{Kinds: []grant.ExchangeKind{&grant.ProviderTokens{
 		Tokens:   tokens,
 		Catalog:  s.catalog,
 		Bindings: s.bindings,
@@ -60,7 +60,7 @@ func (s *Server) newExchange(tokens *grant.Tokens) *grant.Exchange {
 		Links:    s.links,
 		Audit:    s.cfg.Audit,
 		Now:      s.cfg.Now,
-	}
+	}}}
 }
 
 // newShell puts together what answers a token request by the grant of its type. There is no

@@ -10,7 +10,8 @@
 //	refresh.go       a refresh token becomes its successor; refreshtoken.go is what it is made of
 //	machine.go       client credentials
 //	programkey.go    client credentials of a key that a person made for a program
-//	exchange.go      RFC 8693: a provider's token for a resource server
+//	exchange.go      RFC 8693: what a token is exchanged for
+//	providertokens.go  a provider's token for a resource server
 //	mint.go          the RFC 9068 access token
 //	tokens.go        RFC 7662 and RFC 7009: what a token says, and its end
 package grant

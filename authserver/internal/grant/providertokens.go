@@ -1,0 +1,170 @@
+package grant
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/audit"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/binding"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/catalogue"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/connect"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/form"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
+	"github.com/mcp-authd/mcp-authd/delegation"
+	"github.com/mcp-authd/mcp-authd/oauth"
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// ProviderTokens is the exchange for a token of a provider: a resource server presents the MCP
+// token that it was called with, and gets a token of a provider for the same person. The MCP token
+// itself never leaves (SP-06).
+type ProviderTokens struct {
+	Tokens   *Tokens
+	Catalog  *catalogue.Catalogue
+	Bindings binding.Checker
+	Broker   Broker
+	Links    *connect.Links
+	Audit    *audit.Recorder
+	Now      func() time.Time
+}
+
+// Broker hands tokens of providers to resource servers; authserver.Broker has the contract.
+type Broker interface {
+	Token(ctx context.Context, r delegation.TokenRequest) (delegation.Token, error)
+}
+
+// InteractionError is interaction_required: the person has to grant something at the
+// provider first, and URL is where they can.
+type InteractionError struct {
+	Err error
+	URL string // good for a quarter of an hour, and for that person only
+}
+
+func (e *InteractionError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the *oauth.Error.
+func (e *InteractionError) Unwrap() error { return e.Err }
+
+// asked implements ExchangeKind: a provider is the audience.
+func (*ProviderTokens) asked(r ExchangeRequest) bool { return r.Audience != "" }
+
+// reply implements ExchangeKind: it returns a token of the provider for the person of the subject
+// token. An *InteractionError, or another *oauth.Error.
+func (g *ProviderTokens) reply(
+	ctx context.Context, client storage.Client, r ExchangeRequest,
+) (oauth.ExchangeResponse, error) {
+	if err := checkProviderTokens(client, r); err != nil {
+		return oauth.ExchangeResponse{}, err
+	}
+	subject, err := g.subject(ctx, client, r.SubjectToken)
+	if err != nil {
+		return oauth.ExchangeResponse{}, err
+	}
+	want := delegation.TokenRequest{
+		Provider:   r.Audience,
+		UserID:     subject.Subject,
+		UpstreamID: subject.upstreamID,
+		Resource:   subject.resource.Server(),
+		Scopes:     r.Scopes,
+	}
+	audit.Note(ctx, slog.String("connector", form.Cut(want.Provider, 100)), slog.String("user", want.UserID),
+		slog.String("resource", want.Resource), slog.String("grant", subject.GrantID))
+	token, err := g.Broker.Token(ctx, want)
+	if err != nil {
+		return oauth.ExchangeResponse{}, g.brokerError(err, want, token.Scopes)
+	}
+	g.Audit.Record(ctx, audit.TokenExchanged, slog.String("client_id", client.ID), slog.String("user", want.UserID),
+		slog.String("resource", want.Resource), slog.String("connector", want.Provider),
+		slog.String("scope", token.Scopes.String()), slog.String("grant", subject.GrantID))
+	return exchanged(token, g.Now()), nil
+}
+
+// checkProviderTokens holds the rules that need nothing but the request.
+func checkProviderTokens(client storage.Client, r ExchangeRequest) error {
+	switch {
+	case client.Public() || !client.Operated():
+		return oauth.NewError(oauth.UnauthorizedClient,
+			"Only a resource server that the operator has registered, with credentials, may exchange tokens.")
+	case r.SubjectToken == "":
+		return oauth.NewError(oauth.InvalidRequest, "The parameter 'subject_token' is missing.")
+	case r.SubjectTokenType != typeAccessToken && r.SubjectTokenType != typeJWT:
+		return oauth.NewError(oauth.InvalidRequest, "The parameter 'subject_token_type' must name an access token.")
+	case r.RequestedType != "" && r.RequestedType != typeAccessToken:
+		return oauth.NewError(oauth.InvalidRequest, "Only access tokens are issued here: leave 'requested_token_type' out.")
+	case r.ActorToken != "" || r.ActorTokenType != "":
+		return oauth.NewError(oauth.InvalidRequest, "Actor tokens are not supported.")
+	case len(r.Resources) > 0 || r.Audience == "": // missing, or more than one
+		return oauth.NewError(oauth.InvalidTarget, "Name one provider in the parameter 'audience', and no resource.")
+	}
+	return nil
+}
+
+// errSubject: RFC 8693 §2.2.2 has invalid_request for a token that is no good.
+var errSubject = oauth.NewError(oauth.InvalidRequest,
+	"The subject token is not valid, or was not issued for a resource of this client.")
+
+// subject is what a subject token says.
+type subject struct {
+	oauth.Introspection
+	resource   storage.Resource // that the token is for
+	upstreamID string           // the session at a provider that it rests on
+}
+
+// subject reads a subject token, if the client may present it.
+func (g *ProviderTokens) subject(ctx context.Context, client storage.Client, token string) (s subject, err error) {
+	if s.Introspection, s.upstreamID, err = g.Tokens.access(ctx, token); err != nil {
+		return s, err
+	}
+	known := false // and not removed
+	if s.resource, known, err = g.Catalog.Lookup(ctx, s.Audience); err != nil {
+		return s, err
+	}
+	switch {
+	case !s.Active || !known || !serves(client, s.resource):
+		// Whether another person's token is good is not for a client to know.
+		return s, errSubject
+	case s.ClientID == client.ID:
+		// An MCP client that may also name the resource as a machine is no resource server:
+		// tokens of the provider are not for it (RS-202).
+		return s, errSubject
+	case s.GrantID == "":
+		return s, oauth.NewError(oauth.InvalidRequest, "There is no person behind the subject token.")
+	}
+	return s, g.mayStill(ctx, s)
+}
+
+// mayStill refuses a token with scopes of which policy leaves the person none any more:
+// what it says when the token is used counts, as at a refresh (SP-06).
+func (g *ProviderTokens) mayStill(ctx context.Context, s subject) error {
+	_, err := g.Bindings.Permit(ctx, s.upstreamID, s.resource, oauth.ParseScopes(s.Scope))
+	if errors.Is(err, refusal.ErrNoScopes) || errors.Is(err, storage.ErrRevoked) {
+		return errSubject.Because(err)
+	}
+	return err
+}
+
+func (g *ProviderTokens) brokerError(err error, want delegation.TokenRequest, missing oauth.Scopes) error {
+	if errors.Is(err, storage.ErrRevoked) {
+		return errSubject.Because(err)
+	}
+	err = refusal.Protocol(err)
+	if oauth.AsError(err).Code == oauth.InteractionRequired {
+		return &InteractionError{Err: err, URL: g.Links.URL(g.Links.For(want, missing))}
+	}
+	return err
+}
+
+func exchanged(t delegation.Token, now time.Time) oauth.ExchangeResponse {
+	out := oauth.ExchangeResponse{
+		AccessToken:     t.Token,
+		IssuedTokenType: typeAccessToken,
+		TokenType:       t.Type,
+		Scope:           t.Scopes.String(),
+	}
+	if !t.ExpiresAt.IsZero() {
+		out.ExpiresIn = max(1, t.ExpiresAt.Unix()-now.Unix())
+	}
+	return out
+}
