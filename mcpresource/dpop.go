@@ -1,17 +1,15 @@
 package mcpresource
 
 import (
-	"crypto/hmac"
-	"crypto/sha256"
-	"encoding/base64"
-	"encoding/binary"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/mcp-authd/mcp-authd/internal/dpop"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
@@ -30,18 +28,13 @@ type DPoP struct {
 	Replays Replays
 }
 
-const (
-	// proofWindow is how far the clock of a client may be off, either way.
-	proofWindow = 5 * time.Minute
-	// nonceTime is how long one nonce is given out; it is taken as long again.
-	nonceTime = 150 * time.Second
-	minNonce  = 32
-)
+const minNonce = 32
 
 // dpopConfig is what the guard goes by, whether DPoP is offered or not.
 type dpopConfig struct {
 	DPoP
 	offered bool
+	nonces  *dpop.Nonces // nil: no nonce is demanded
 }
 
 func (g *Guard) bindDPoP() error {
@@ -50,6 +43,8 @@ func (g *Guard) bindDPoP() error {
 	}
 	if n := len(g.dpop.NonceKey); n > 0 && n < minNonce {
 		return errors.New("mcpresource: DPoP: NonceKey is shorter than 32 bytes")
+	} else if n > 0 {
+		g.dpop.nonces = dpop.NewNonces(g.dpop.NonceKey, "mcpresource DPoP nonce")
 	}
 	if g.dpop.Replays == nil {
 		g.dpop.Replays = newMemoryReplays(memoryReplays, g.c.Now)
@@ -73,12 +68,12 @@ func (g *Guard) confirm(r *http.Request, p *passage, principal *Principal) *refu
 		return g.challenged(OutcomeInvalidToken, http.StatusUnauthorized, oauth.InvalidToken,
 			"The access token is bound to a key and needs a proof.", nil)
 	}
-	if len(g.dpop.NonceKey) > 0 {
-		p.nonce = g.dpop.nonce(g.c.Now())
+	if g.dpop.nonces != nil {
+		p.nonce = g.dpop.nonces.At(g.c.Now())
 	}
 	err := g.prove(r, p, principal.Thumbprint)
 	switch {
-	case errors.Is(err, errNonce):
+	case errors.Is(err, dpop.ErrNonce):
 		return g.challenged(OutcomeInvalidToken, http.StatusUnauthorized, oauth.UseDPoPNonce,
 			"The DPoP proof needs the nonce of this server.", err)
 	case errors.Is(err, ErrInvalidToken):
@@ -96,34 +91,18 @@ func (g *Guard) confirm(r *http.Request, p *passage, principal *Principal) *refu
 // prove checks the proof of a request (RFC 9449 §4.3, RS-205), the cheapest checks first; it
 // records the proof as used only after every other check has passed.
 func (g *Guard) prove(r *http.Request, p *passage, thumbprint string) error {
-	headers := r.Header.Values("DPoP")
-	if len(headers) != 1 {
-		return invalid("not exactly one proof")
-	}
-	proof, err := parseProof(headers[0])
+	proof, err := dpop.Check(r.Header.Values(dpop.Header), dpop.Request{
+		Method:   r.Method,
+		IsTarget: func(uri string) bool { return p.at.isTarget(r, uri) },
+		Token:    p.presented.Token,
+		Key:      thumbprint,
+		Nonces:   g.dpop.nonces,
+		Now:      g.c.Now(),
+	})
 	if err != nil {
-		return err
+		return fmt.Errorf("%w: %w", ErrInvalidToken, err)
 	}
-	now := g.c.Now()
-	hash := sha256.Sum256([]byte(p.presented.Token))
-	switch {
-	case proof.Method != r.Method:
-		return invalid("the proof is for another method")
-	case !p.at.isTarget(r, proof.URI):
-		return invalid("the proof is for another URI")
-	case proof.TokenHash != base64.RawURLEncoding.EncodeToString(hash[:]):
-		return invalid("the proof is for another token")
-	case proof.issued.Before(now.Add(-proofWindow)) || proof.issued.After(now.Add(proofWindow)):
-		return invalid("the proof was not made now")
-	case proof.thumbprint != thumbprint:
-		return invalid("the proof is by another key")
-	case len(g.dpop.NonceKey) > 0 && !g.dpop.knows(proof.Nonce, now):
-		return errNonce
-	}
-	if err := proof.verify(); err != nil {
-		return err
-	}
-	first, err := g.dpop.Replays.Use(r.Context(), proof.id(), proof.issued.Add(proofWindow))
+	first, err := g.dpop.Replays.Use(r.Context(), proof.Digest(), proof.Until())
 	switch {
 	case err != nil:
 		return errors.Join(ErrUnavailable, err)
@@ -143,22 +122,6 @@ func (a *address) isTarget(r *http.Request, uri string) bool {
 		canonical == strings.TrimRight(oauth.ResourceOrigin(a.resource)+r.URL.EscapedPath(), "/"))
 }
 
-var errNonce = errors.New("mcpresource: the proof has not the nonce of this server")
-
-// nonce is what proofs carry now: made of the time, so that there is nothing to store.
-func (d *dpopConfig) nonce(now time.Time) string {
-	mac := hmac.New(sha256.New, d.NonceKey)
-	mac.Write([]byte("mcpresource DPoP nonce"))
-	mac.Write(binary.BigEndian.AppendUint64(nil, uint64(now.Unix()/int64(nonceTime/time.Second))))
-	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil)[:16])
-}
-
-// knows reports whether a nonce is the present one or the one before.
-func (d *dpopConfig) knows(nonce string, now time.Time) bool {
-	same := func(at time.Time) bool { return hmac.Equal([]byte(nonce), []byte(d.nonce(at))) }
-	return same(now) || same(now.Add(-nonceTime))
-}
-
 // challenges are the values of WWW-Authenticate: one for each scheme that is taken, the
 // one that the request used first (RFC 9110 §11.6.1, RFC 9449 §7.1, RS-206).
 func (g *Guard) challenges(c oauth.BearerChallenge, p *passage) []string {
@@ -175,7 +138,7 @@ func (g *Guard) challenges(c oauth.BearerChallenge, p *passage) []string {
 	if !used && !g.dpop.Required {
 		c.Error, c.Description = "", "" // of what was not tried
 	}
-	out = append(out, oauth.DPoPChallenge{BearerChallenge: c, Algorithms: dpopNames}.String())
+	out = append(out, oauth.DPoPChallenge{BearerChallenge: c, Algorithms: dpop.Algorithms()}.String())
 	if used {
 		slices.Reverse(out)
 	}

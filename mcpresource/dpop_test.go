@@ -25,6 +25,7 @@ import (
 
 	"github.com/go-jose/go-jose/v4"
 
+	"github.com/mcp-authd/mcp-authd/internal/dpop"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
@@ -242,7 +243,8 @@ func TestDPoP(t *testing.T) {
 		for _, w := range []*httptest.ResponseRecorder{
 			present(r, "POST", token, ""), present(r, "POST", token, good(), "DPoP", good()),
 			present(r, "POST", token, "a.b.c"),
-			present(r, "POST", token, good()+", "+good()), present(r, "POST", token, strings.Repeat("a", maxProof+1)),
+			present(r, "POST", token, good()+", "+good()),
+			present(r, "POST", token, strings.Repeat("a", dpop.MaxSize+1)),
 		} {
 			if w.Code != 401 || challengesOf(t, w)["DPoP"]["error"] != "invalid_dpop_proof" || len(r.seen) != 0 {
 				t.Errorf("got %d %v", w.Code, w.Header())
@@ -362,12 +364,12 @@ func TestDPoPNonce(t *testing.T) {
 	if w := try(nonce[1:] + "A"); w.Code != 401 || challengesOf(t, w)["DPoP"]["error"] != "use_dpop_nonce" {
 		t.Errorf("RS-208 an invented one: got %d", w.Code)
 	}
-	r.now = r.now.Add(nonceTime)
+	r.now = r.now.Add(dpop.NonceTime)
 	w = try(nonce)
 	if next := w.Header().Get("DPoP-Nonce"); w.Code != 200 || next == nonce || next == "" {
 		t.Errorf("RS-208 the one before: got %d %q", w.Code, next)
 	}
-	r.now = r.now.Add(nonceTime)
+	r.now = r.now.Add(dpop.NonceTime)
 	if w := try(nonce); w.Code != 401 {
 		t.Errorf("RS-208 one before that: got %d", w.Code)
 	}
@@ -479,7 +481,7 @@ func TestReplays(t *testing.T) {
 func BenchmarkDPoP(b *testing.B) {
 	h := newECHolder(b)
 	r := boundRig(b, h, nil)
-	proof, err := parseProof(h.sign(b, h.claims("POST", resource, "bound-alice", r.now), nil))
+	proof, err := dpop.Parse(h.sign(b, h.claims("POST", resource, "bound-alice", r.now), nil))
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -487,8 +489,8 @@ func BenchmarkDPoP(b *testing.B) {
 	b.Run("parse and verify", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			p, err := parseProof(header)
-			if err != nil || p.verify() != nil {
+			p, err := dpop.Parse(header)
+			if err != nil || p.Verify() != nil {
 				b.Fatal(err)
 			}
 		}
@@ -498,7 +500,7 @@ func BenchmarkDPoP(b *testing.B) {
 		for b.Loop() {
 			made++
 			proof.ID = fmt.Sprint(made)
-			if first, _ := r.dpop.Replays.Use(b.Context(), proof.id(), r.now.Add(proofWindow)); !first {
+			if first, _ := r.dpop.Replays.Use(b.Context(), proof.Digest(), r.now.Add(dpop.Window)); !first {
 				b.Fatal("used")
 			}
 		}

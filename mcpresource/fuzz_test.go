@@ -1,17 +1,11 @@
 package mcpresource
 
 import (
-	"crypto/rand"
-	"crypto/rsa"
-	"math/big"
 	"net/http"
 	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
-	"time"
-
-	"github.com/go-jose/go-jose/v4"
 
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
@@ -65,40 +59,4 @@ func FuzzHeaders(f *testing.F) {
 			t.Errorf("the handler sees %v", reached.Header)
 		}
 	})
-}
-
-// FuzzProof: what is read of a proof has a key of use, and says what was signed.
-func FuzzProof(f *testing.F) {
-	h := newECHolder(f)
-	f.Add(h.sign(f, h.claims("POST", resource, "t", time.Unix(1_800_000_000, 0)), nil))
-	f.Add(h.sign(f, h.claims("POST", resource, "t", time.Unix(1_800_000_000, 0)), map[string]any{"jwk": nil}))
-	f.Add("e30.e30.e30")
-	f.Fuzz(func(t *testing.T, header string) {
-		p, err := parseProof(header)
-		if err != nil {
-			return
-		}
-		if len(p.thumbprint) != 43 || p.ID == "" || p.issued.IsZero() || len(p.id()) != 32 {
-			t.Errorf("got %+v", p)
-		}
-		_ = p.verify()
-	})
-}
-
-// TestProofKeys: the key comes with the request, so what it costs is bounded before
-// anything is computed with it.
-func TestProofKeys(t *testing.T) {
-	for bits, want := range map[int]bool{1024: false, 2047: false, 2048: true, 4096: true, 4097: false, 8192: false} {
-		n := new(big.Int).Lsh(big.NewInt(1), uint(bits-1))
-		if got := isProofKey(&jose.JSONWebKey{Key: &rsa.PublicKey{N: n, E: 65537}}, "RS256"); got != want {
-			t.Errorf("RS-205: %d bits: got %v", bits, got)
-		}
-	}
-	k, err := rsa.GenerateKey(rand.Reader, 2048)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if isProofKey(&jose.JSONWebKey{Key: k}, "RS256") || isProofKey(&jose.JSONWebKey{Key: []byte("secret")}, "HS256") {
-		t.Error("RS-205: a key that is not public")
-	}
 }

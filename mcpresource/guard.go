@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/mcp-authd/mcp-authd/internal/dpop"
 	"github.com/mcp-authd/mcp-authd/mcpresource/internal/issuer"
 	"github.com/mcp-authd/mcp-authd/metadata"
 	"github.com/mcp-authd/mcp-authd/oauth"
@@ -117,7 +118,7 @@ func (g *Guard) document() error {
 	scopes = scopes.Without(oauth.Scopes{oauth.OfflineAccess})
 	var proofs metadata.Values
 	if g.dpop.offered {
-		proofs = dpopNames
+		proofs = dpop.Algorithms()
 	}
 	add := func(resource, name string) error {
 		h, err := metadata.Handler(metadata.ProtectedResource{

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/mcp-authd/mcp-authd/internal/dpop"
 	"github.com/mcp-authd/mcp-authd/internal/mcp"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
@@ -58,8 +59,8 @@ func (g *Guard) refuse(w http.ResponseWriter, r *http.Request, p *passage, refus
 	}
 	if refused.challenge != nil {
 		h["Www-Authenticate"] = g.challenges(*refused.challenge, p)
-		if len(g.dpop.NonceKey) > 0 { // so that the next request is the last
-			h.Set("DPoP-Nonce", g.dpop.nonce(g.c.Now()))
+		if g.dpop.nonces != nil { // so that the next request is the last
+			h.Set(dpop.NonceHeader, g.dpop.nonces.At(g.c.Now()))
 		}
 		if refused.challenge.Error != "" {
 			body.Error.Data = map[string]string{"error": string(refused.challenge.Error)}

@@ -1,0 +1,41 @@
+package dpop
+
+import "time"
+
+// Request is what a proof has to fit.
+type Request struct {
+	Method   string
+	IsTarget func(uri string) bool // whether that is the URL of the request, see SameTarget
+	Token    string                // the access token that is presented; "": none
+	Key      string                // the thumbprint that the proof has to have; "": any
+	Nonces   *Nonces               // nil: no nonce is demanded
+	Now      time.Time
+}
+
+// Check checks the proof of a request by all rules of RFC 9449 §4.3 but one, the cheapest first:
+// that it is used once is for the caller to see, after everything else has passed. headers are the
+// values of Header. An Error; ErrNonce.
+func Check(headers []string, r Request) (*Proof, error) {
+	if len(headers) != 1 {
+		return nil, Error("not exactly one proof")
+	}
+	p, err := Parse(headers[0])
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case p.Method != r.Method:
+		return nil, Error("the proof is for another method")
+	case !r.IsTarget(p.URI):
+		return nil, Error("the proof is for another URI")
+	case r.Token != "" && p.TokenHash != TokenHash(r.Token):
+		return nil, Error("the proof is for another token")
+	case p.issued.Before(r.Now.Add(-Window)) || p.issued.After(r.Now.Add(Window)):
+		return nil, Error("the proof was not made now")
+	case r.Key != "" && p.thumbprint != r.Key:
+		return nil, Error("the proof is by another key")
+	case r.Nonces != nil && !r.Nonces.Knows(p.Nonce, r.Now):
+		return nil, ErrNonce
+	}
+	return p, p.Verify()
+}
