@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/mcp-authd/mcp-authd/internal/mcpclient"
+	"github.com/mcp-authd/mcp-authd/internal/signin"
 )
 
 func newCheckCommand(s std) *cobra.Command {
@@ -22,7 +22,7 @@ func newCheckCommand(s std) *cobra.Command {
 		RunE: func(c *cobra.Command, args []string) error {
 			ctx, cancel := context.WithTimeout(c.Context(), time.Minute)
 			defer cancel()
-			findings := mcpclient.New().Check(ctx, args[0])
+			findings := signin.New().Check(ctx, args[0])
 			if asJSON {
 				if err := printJSON(s.out, findings); err != nil {
 					return err
@@ -45,7 +45,7 @@ func newCheckCommand(s std) *cobra.Command {
 	return c
 }
 
-func printFinding(s std, f mcpclient.Finding) {
+func printFinding(s std, f signin.Finding) {
 	mark := map[string]string{"ok": "✓", "warning": "!", "fail": "✗"}[f.Level]
 	fmt.Fprintf(s.out, "%s %-7s %s\n", mark, f.Requirement, printable(f.What))
 	if f.Advice != "" {

@@ -14,7 +14,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/mcp-authd/mcp-authd/internal/mcpclient"
+	"github.com/mcp-authd/mcp-authd/internal/discovery"
+	"github.com/mcp-authd/mcp-authd/internal/signin"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
@@ -64,14 +65,14 @@ type login struct {
 	std    std
 	flags  loginFlags
 	url    string
-	cred   mcpclient.Credentials
-	call   mcpclient.Call
-	client *mcpclient.Client
+	cred   signin.Credentials
+	call   signin.Call
+	client *signin.Client
 	n      int
 }
 
 func newLogin(s std, f loginFlags, mcpURL string) (*login, error) {
-	l := &login{std: s, flags: f, url: mcpURL, client: mcpclient.New(), cred: mcpclient.Credentials{ID: f.clientID}}
+	l := &login{std: s, flags: f, url: mcpURL, client: signin.New(), cred: signin.Credentials{ID: f.clientID}}
 	if f.secretStdin {
 		if f.clientID == "" {
 			return nil, errors.New("--client-secret-stdin needs --client-id")
@@ -82,7 +83,7 @@ func newLogin(s std, f loginFlags, mcpURL string) (*login, error) {
 		}
 		l.cred.Secret = strings.TrimRight(line, "\r\n")
 	}
-	l.call = mcpclient.Call{Tool: f.tool, Args: map[string]any{}}
+	l.call = signin.Call{Tool: f.tool, Args: map[string]any{}}
 	for _, a := range f.args {
 		name, value, ok := strings.Cut(a, "=")
 		if !ok {
@@ -99,21 +100,21 @@ func (l *login) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	l.step(mcpclient.StepChallenge, ch, "401 from %s, scope %q", l.url, ch.Scope)
+	l.step(discovery.StepChallenge, ch, "401 from %s, scope %q", l.url, ch.Scope)
 	r, err := l.client.Resource(ctx, l.url, ch)
 	if err != nil {
 		return err
 	}
 	if r.Location == "" {
-		l.step(mcpclient.StepResource, r, "no RFC 9728 document: a server of MCP 2025-03-26")
+		l.step(discovery.StepResource, r, "no RFC 9728 document: a server of MCP 2025-03-26")
 	} else {
-		l.step(mcpclient.StepResource, r, "%s, resource matches", r.Location)
+		l.step(discovery.StepResource, r, "%s, resource matches", r.Location)
 	}
 	server, err := l.client.Metadata(ctx, l.url, r)
 	if err != nil {
 		return err
 	}
-	l.step(mcpclient.StepMetadata, server, "%s, issuer matches, PKCE S256%s", server.Issuer,
+	l.step(discovery.StepMetadata, server, "%s, issuer matches, PKCE S256%s", server.Issuer,
 		ifText(server.AuthorizationResponseIss, ", iss"))
 	if l.flags.device {
 		return l.byDevice(ctx, server, l.resource(r), l.firstScopes(ch, r))
@@ -122,7 +123,7 @@ func (l *login) run(ctx context.Context) error {
 }
 
 // resource is what to ask tokens for.
-func (l *login) resource(r mcpclient.Resource) string {
+func (l *login) resource(r discovery.Resource) string {
 	if r.ProtectedResource.Resource == "" {
 		return l.url
 	}
@@ -132,13 +133,13 @@ func (l *login) resource(r mcpclient.Resource) string {
 // obtain gets a token with scopes.
 type obtain func(ctx context.Context, scopes oauth.Scopes) (oauth.TokenResponse, error)
 
-func (l *login) byBrowser(ctx context.Context, server mcpclient.Server, resource string, scopes oauth.Scopes) error {
-	callback, err := mcpclient.Listen()
+func (l *login) byBrowser(ctx context.Context, server signin.Server, resource string, scopes oauth.Scopes) error {
+	callback, err := signin.Listen()
 	if err != nil {
 		return err
 	}
 	defer callback.Close()
-	if err := l.identify(func() (mcpclient.Credentials, error) {
+	if err := l.identify(func() (signin.Credentials, error) {
 		return l.client.Register(ctx, server, callback.URI)
 	}); err != nil {
 		return err
@@ -150,7 +151,7 @@ func (l *login) byBrowser(ctx context.Context, server mcpclient.Server, resource
 
 // firstScopes are the ones that the person names, else those of the challenge, else
 // those of the document (CL-18).
-func (l *login) firstScopes(ch mcpclient.Challenge, r mcpclient.Resource) oauth.Scopes {
+func (l *login) firstScopes(ch discovery.Challenge, r discovery.Resource) oauth.Scopes {
 	switch {
 	case len(l.flags.scopes) > 0:
 		return l.flags.scopes
@@ -160,15 +161,15 @@ func (l *login) firstScopes(ch mcpclient.Challenge, r mcpclient.Resource) oauth.
 	return oauth.Scopes(r.ScopesSupported)
 }
 
-func (l *login) identify(register func() (mcpclient.Credentials, error)) (err error) {
+func (l *login) identify(register func() (signin.Credentials, error)) (err error) {
 	if l.cred.ID != "" {
-		l.step(mcpclient.StepRegistration, l.cred, "using the client %s", l.cred.ID)
+		l.step(signin.StepRegistration, l.cred, "using the client %s", l.cred.ID)
 		return nil
 	}
 	if l.cred, err = register(); err != nil {
 		return err
 	}
-	l.step(mcpclient.StepRegistration, l.cred, "registered as %s (%s)", short(l.cred.ID),
+	l.step(signin.StepRegistration, l.cred, "registered as %s (%s)", short(l.cred.ID),
 		ifText(l.cred.Secret == "", "public")+ifText(l.cred.Secret != "", "with a secret"))
 	return nil
 }
@@ -180,9 +181,9 @@ func (l *login) signIn(ctx context.Context, scopes oauth.Scopes, get obtain) err
 			return err
 		}
 		tools, err := l.client.Tools(ctx, l.url, token.AccessToken, l.call)
-		var more *mcpclient.NeedScopes
+		var more *signin.NeedScopes
 		if errors.As(err, &more) && attempt == 0 {
-			l.step(mcpclient.StepTools, map[string]any{"need_scope": more.Scopes},
+			l.step(signin.StepTools, map[string]any{"need_scope": more.Scopes},
 				"%s needs more scope (%s): signing in again", l.call.Tool, more.Scopes)
 			scopes = oauth.ParseScopes(token.Scope).Union(more.Scopes) // CL-20
 			continue
@@ -190,7 +191,7 @@ func (l *login) signIn(ctx context.Context, scopes oauth.Scopes, get obtain) err
 		if err != nil {
 			return err
 		}
-		l.step(mcpclient.StepTools, tools, "%s", strings.Join(tools.Names, ", "))
+		l.step(signin.StepTools, tools, "%s", strings.Join(tools.Names, ", "))
 		if l.call.Tool != "" && !l.flags.asJSON {
 			return printJSON(l.std.out, tools.Result)
 		}
@@ -199,16 +200,16 @@ func (l *login) signIn(ctx context.Context, scopes oauth.Scopes, get obtain) err
 }
 
 func (l *login) browse(
-	ctx context.Context, server mcpclient.Server, callback *mcpclient.Callback, resource string, scopes oauth.Scopes,
+	ctx context.Context, server signin.Server, callback *signin.Callback, resource string, scopes oauth.Scopes,
 ) (oauth.TokenResponse, error) {
-	request, err := mcpclient.Authorize(server, l.cred, callback.URI, resource, scopes)
+	request, err := signin.Authorize(server, l.cred, callback.URI, resource, scopes)
 	if err != nil {
 		return oauth.TokenResponse{}, err
 	}
 	if err := l.client.Try(ctx, request); err != nil {
 		return oauth.TokenResponse{}, err
 	}
-	l.step(mcpclient.StepBrowser, map[string]string{"url": request.URL},
+	l.step(signin.StepBrowser, map[string]string{"url": request.URL},
 		"open this URL and approve (waiting for %s):\n\n%s\n", callback.URI, request.URL)
 	if !l.flags.noBrowser {
 		openBrowser(ctx, request.URL)
@@ -226,7 +227,7 @@ func (l *login) browse(
 
 // got prints what is to be known of a token.
 func (l *login) got(token oauth.TokenResponse) {
-	l.step(mcpclient.StepToken,
+	l.step(signin.StepToken,
 		map[string]any{
 			"token_type": token.TokenType, "expires_in": token.ExpiresIn, "scope": token.Scope,
 			"refresh_token": token.RefreshToken != "",
@@ -252,7 +253,7 @@ func (l *login) step(name string, data any, format string, args ...any) {
 
 // report prints the step that failed.
 func (l *login) report(err error) error {
-	var e *mcpclient.Error
+	var e *discovery.Error
 	if !errors.As(err, &e) {
 		return err
 	}
@@ -264,7 +265,7 @@ func (l *login) report(err error) error {
 	return errSilent
 }
 
-func printFailure(w io.Writer, e *mcpclient.Error) {
+func printFailure(w io.Writer, e *discovery.Error) {
 	fmt.Fprintf(w, "✗ %s: %s\n", e.Step, printable(e.Why))
 	if e.Advice != "" {
 		fmt.Fprintf(w, "  %s\n", e.Advice)
@@ -275,7 +276,7 @@ func printFailure(w io.Writer, e *mcpclient.Error) {
 // what a browser may be given (MCP Security Best Practices). That it fails is no
 // matter: the URL is printed.
 func openBrowser(ctx context.Context, raw string) {
-	if mcpclient.CheckURL(raw) != nil {
+	if discovery.CheckURL(raw) != nil {
 		return
 	}
 	name, args := "xdg-open", []string{raw}

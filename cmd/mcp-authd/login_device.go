@@ -4,14 +4,14 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/mcp-authd/mcp-authd/internal/mcpclient"
 	"github.com/mcp-authd/mcp-authd/internal/qr"
+	"github.com/mcp-authd/mcp-authd/internal/signin"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
 // byDevice signs in by a code that the person approves on another device (RFC 8628).
-func (l *login) byDevice(ctx context.Context, server mcpclient.Server, resource string, scopes oauth.Scopes) error {
-	if err := l.identify(func() (mcpclient.Credentials, error) {
+func (l *login) byDevice(ctx context.Context, server signin.Server, resource string, scopes oauth.Scopes) error {
+	if err := l.identify(func() (signin.Credentials, error) {
 		return l.client.RegisterDevice(ctx, server)
 	}); err != nil {
 		return err
@@ -22,7 +22,7 @@ func (l *login) byDevice(ctx context.Context, server mcpclient.Server, resource 
 }
 
 func (l *login) approveElsewhere(
-	ctx context.Context, server mcpclient.Server, resource string, scopes oauth.Scopes,
+	ctx context.Context, server signin.Server, resource string, scopes oauth.Scopes,
 ) (oauth.TokenResponse, error) {
 	request, err := l.client.BeginDevice(ctx, server, l.cred, resource, scopes)
 	if err != nil {
@@ -37,8 +37,8 @@ func (l *login) approveElsewhere(
 }
 
 // showDevice shows what to do elsewhere. The device code stays here.
-func (l *login) showDevice(r mcpclient.DeviceRequest) {
-	l.step(mcpclient.StepDevice, map[string]any{
+func (l *login) showDevice(r signin.DeviceRequest) {
+	l.step(signin.StepDevice, map[string]any{
 		"user_code": r.UserCode, "verification_uri": r.URI, "verification_uri_complete": r.Complete,
 		"expires_in": r.ExpiresIn,
 	}, "open %s on any device and type the code %s (good for %d minutes)", r.URI, r.UserCode, r.ExpiresIn/60)

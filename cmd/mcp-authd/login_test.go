@@ -15,7 +15,8 @@ import (
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/internal/config"
-	"github.com/mcp-authd/mcp-authd/internal/mcpclient"
+	"github.com/mcp-authd/mcp-authd/internal/discovery"
+	"github.com/mcp-authd/mcp-authd/internal/signin"
 	"github.com/mcp-authd/mcp-authd/metadata"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
@@ -35,10 +36,10 @@ func TestFirstScopes(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			l := &login{flags: loginFlags{scopes: tt.named}}
-			r := mcpclient.Resource{
+			r := discovery.Resource{
 				ProtectedResource: metadata.ProtectedResource{ScopesSupported: metadata.Values(tt.document)},
 			}
-			if got := l.firstScopes(mcpclient.Challenge{Scope: tt.challenge}, r).String(); got != tt.want {
+			if got := l.firstScopes(discovery.Challenge{Scope: tt.challenge}, r).String(); got != tt.want {
 				t.Errorf("got %q, want %q", got, tt.want)
 			}
 		})
@@ -52,13 +53,13 @@ func TestClientOfTheOperator(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var server mcpclient.Server // which registers no clients
-	if err := l.identify(func() (mcpclient.Credentials, error) {
+	var server signin.Server // which registers no clients
+	if err := l.identify(func() (signin.Credentials, error) {
 		return l.client.Register(t.Context(), server, "http://127.0.0.1:1/callback")
 	}); err != nil {
 		t.Fatal(err)
 	}
-	if want := (mcpclient.Credentials{ID: "ours", Secret: "the-secret"}); l.cred != want {
+	if want := (signin.Credentials{ID: "ours", Secret: "the-secret"}); l.cred != want {
 		t.Errorf("got %+v, want %+v", l.cred, want)
 	}
 }
@@ -102,7 +103,7 @@ func insatiable(t *testing.T) (base string, asked func() []url.Values) {
 
 func TestStepUpOnce(t *testing.T) {
 	base, asked := insatiable(t)
-	callback, err := mcpclient.Listen()
+	callback, err := signin.Listen()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,14 +113,14 @@ func TestStepUpOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var server mcpclient.Server
+	var server signin.Server
 	server.Issuer, server.AuthorizationEndpoint, server.TokenEndpoint = base, base+"/authorize", base+"/token"
 	err = l.signIn(t.Context(), oauth.Scopes{"mcp"},
 		func(ctx context.Context, scopes oauth.Scopes) (oauth.TokenResponse, error) {
 			return l.browse(ctx, server, callback, base+"/mcp", scopes)
 		})
 	t.Run("CL-21 a server that wants more every time is asked twice, and no more", func(t *testing.T) {
-		var more *mcpclient.NeedScopes
+		var more *signin.NeedScopes
 		if !errors.As(err, &more) || len(asked()) != 2 {
 			t.Errorf("got %v after %d sign-ins", err, len(asked()))
 		}

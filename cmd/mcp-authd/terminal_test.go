@@ -9,7 +9,7 @@ import (
 	"unicode"
 
 	"github.com/mcp-authd/mcp-authd/internal/config"
-	"github.com/mcp-authd/mcp-authd/internal/mcpclient"
+	"github.com/mcp-authd/mcp-authd/internal/signin"
 )
 
 // hostileText renames the window of a terminal, and takes back the line before it.
@@ -71,7 +71,7 @@ func TestStrangersDoNotCommandTheTerminal(t *testing.T) {
 	}
 	var o strings.Builder
 	l := &login{std: std{out: &o}}
-	l.step(mcpclient.StepTools, nil, "%s", hostileText)
+	l.step(signin.StepTools, nil, "%s", hostileText)
 	if plain(t, "a step", o.String()); !strings.Contains(o.String(), "owned") {
 		t.Errorf("a step shows nothing: %q", o.String())
 	}

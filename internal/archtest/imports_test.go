@@ -94,6 +94,7 @@ var mayImport = map[string][]string{
 		"oauth", "storage", "audit", "policy", "keys", "metadata", "delegation", "authserver", "dcr", "thirdparty",
 		"mcpresource", "web/text", "internal",
 	},
+	"internal/discovery": {"oauth", "metadata", "internal/mcp"},
 	"internal/config": {
 		"oauth", "storage", "policy", "metadata", "authserver", "dcr", "thirdparty", "web", "internal",
 	},
@@ -318,7 +319,7 @@ var owners = map[string][]string{
 	"github.com/spf13/cobra":          {"cmd"},
 	"github.com/go-jose/go-jose/v3":   {}, // v4 does all of our JOSE work; v3 is fosite's
 	"github.com/modelcontextprotocol": {
-		"mcpresource/gosdk", "internal/demoserver", "internal/mcpclient", "cmd", "test", "bench", "examples",
+		"mcpresource/gosdk", "internal/demoserver", "internal/signin", "cmd", "test", "bench", "examples",
 	},
 	"github.com/mark3labs":         {"test", "bench", "examples"},
 	"github.com/coreos/go-oidc":    {"thirdparty/internal/provider"},

@@ -1,4 +1,4 @@
-package mcpclient
+package signin
 
 import (
 	"net/http"

@@ -1,4 +1,4 @@
-package mcpclient
+package signin
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"time"
 
+	"github.com/mcp-authd/mcp-authd/internal/discovery"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
@@ -37,7 +38,7 @@ func (c *Client) BeginDevice(
 		return r, fail(StepDevice, "Leave --device out, and open the URL in a browser on this computer.",
 			"the authorization server does not offer the device authorization grant")
 	}
-	if err := CheckURL(s.DeviceAuthorizationEndpoint); err != nil {
+	if err := discovery.CheckURL(s.DeviceAuthorizationEndpoint); err != nil {
 		return r, fail(StepDevice, "The server's metadata is broken.", "device_authorization_endpoint: %v", err)
 	}
 	form := url.Values{"client_id": {cred.ID}, "resource": {resource}}
@@ -52,7 +53,8 @@ func (c *Client) BeginDevice(
 		return r, fail(StepDevice, "May this client use the device authorization grant?", "the request is refused: %s",
 			describe(resp, body))
 	}
-	if err := json.Unmarshal(body, &r); err != nil || r.Code == "" || r.UserCode == "" || CheckURL(r.URI) != nil {
+	if err := json.Unmarshal(body, &r); err != nil || r.Code == "" || r.UserCode == "" ||
+		discovery.CheckURL(r.URI) != nil {
 		return r, fail(StepDevice, "The server's answer is broken.", "the answer lacks a code or the address to type it at")
 	}
 	if r.Interval <= 0 {

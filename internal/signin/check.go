@@ -1,4 +1,4 @@
-package mcpclient
+package signin
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/mcp-authd/mcp-authd/internal/discovery"
 	"github.com/mcp-authd/mcp-authd/metadata"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
@@ -70,7 +71,7 @@ func (c *Client) Check(ctx context.Context, mcpURL string) []Finding {
 
 // fits compares what the MCP server asks for with what its authorization server can give it:
 // what the one has and the other has not sends people round without end.
-func (c *checker) fits(s Server, ch Challenge, r Resource) {
+func (c *checker) fits(s Server, ch discovery.Challenge, r discovery.Resource) {
 	if s.ResourceScopes == nil {
 		return // it does not say, as it need not
 	}
@@ -97,14 +98,14 @@ func (c *checker) fits(s Server, ch Challenge, r Resource) {
 
 func (c *checker) failed(id string, err error) {
 	advice := ""
-	if e, ok := err.(*Error); ok {
+	if e, ok := err.(*discovery.Error); ok {
 		advice = e.Advice
 	}
 	c.bad("fail", id, advice, "%v", err)
 }
 
 // refusals checks what the server refuses, and how.
-func (c *checker) refusals(ctx context.Context, ch Challenge) {
+func (c *checker) refusals(ctx context.Context, ch discovery.Challenge) {
 	c.want(ch.ResourceMetadata != "", "RS-16",
 		"Send resource_metadata in WWW-Authenticate; a proxy may have removed the header.",
 		"the 401 names its resource_metadata")
@@ -149,7 +150,7 @@ func (c *checker) ask(ctx context.Context, method, target string, header http.He
 	for k, v := range header {
 		req.Header[k] = v
 	}
-	resp, _, err := c.do(req)
+	resp, _, err := c.Do(req)
 	if err != nil {
 		return 0, nil
 	}
@@ -162,7 +163,7 @@ func (c *checker) ask(ctx context.Context, method, target string, header http.He
 	return resp.StatusCode, nil
 }
 
-func (c *checker) document(ctx context.Context, r Resource) {
+func (c *checker) document(ctx context.Context, r discovery.Resource) {
 	if r.Location == "" {
 		c.bad("fail", "RS-01", "Publish the RFC 9728 document; clients since MCP 2025-06-18 need it.",
 			"there is no protected resource metadata")
@@ -175,7 +176,7 @@ func (c *checker) document(ctx context.Context, r Resource) {
 	c.want(len(r.AuthorizationServers) == 1, "RS-02", "Name exactly one; most clients read the first only.",
 		"it names one authorization server (%d)", len(r.AuthorizationServers))
 	var again metadata.ProtectedResource
-	found, _ := c.getJSON(ctx, metadata.ProtectedResourceURL(c.url), &again)
+	found, _ := c.GetJSON(ctx, metadata.ProtectedResourceURL(c.url), &again)
 	c.want(found, "RS-04", "Serve it at the path-inserted location too; not every client reads the header.",
 		"it is at the well-known location as well")
 	for _, s := range r.ScopesSupported {
@@ -211,7 +212,7 @@ func (c *checker) server(ctx context.Context, s Server) {
 		return
 	}
 	var keys struct{ Keys []json.RawMessage }
-	found, err := c.getJSON(ctx, s.JWKSURI, &keys)
+	found, err := c.GetJSON(ctx, s.JWKSURI, &keys)
 	c.want(found && err == nil && len(keys.Keys) > 0, "AS-32", "Publish the signing keys.", "its keys are at %s (%d)",
 		s.JWKSURI, len(keys.Keys))
 }

@@ -1,4 +1,4 @@
-package mcpclient
+package signin
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/mcp-authd/mcp-authd/internal/discovery"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
@@ -34,7 +35,7 @@ type Call struct {
 func (c *Client) Tools(ctx context.Context, mcpURL, token string, call Call) (Tools, error) {
 	bearer := &bearerTransport{token: token, next: http.DefaultTransport}
 	// A redirect would take the token to a server that it is not for (CL-26).
-	own := &http.Client{Transport: bearer, CheckRedirect: c.http.CheckRedirect}
+	own := &http.Client{Transport: bearer, CheckRedirect: discovery.NoRedirect}
 	client := mcp.NewClient(&mcp.Implementation{Name: "mcp-authd", Version: "1"}, nil)
 	session, err := client.Connect(ctx, &mcp.StreamableClientTransport{
 		Endpoint: mcpURL, HTTPClient: own, DisableStandaloneSSE: true, MaxRetries: -1,
@@ -115,7 +116,7 @@ func (b *bearerTransport) explain(err error) error {
 			"The MCP server does not accept the token of its own authorization server: compare its issuer and resource.",
 			"the MCP server answered 401 to the new token")
 	}
-	var own *Error
+	var own *discovery.Error
 	if errors.As(err, &own) {
 		return err
 	}

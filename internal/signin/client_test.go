@@ -1,4 +1,4 @@
-package mcpclient
+package signin
 
 import (
 	"bytes"
@@ -14,6 +14,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/mcp-authd/mcp-authd/internal/discovery"
 )
 
 // world is an MCP server and its authorization server on one origin; each test breaks
@@ -183,24 +185,27 @@ func TestSteps(t *testing.T) {
 			w.challenge, w.prm, w.as = "", nil, nil
 			w.back = func(q url.Values) url.Values { return url.Values{"code": {"c"}, "state": {q.Get("state")}} }
 		}, "", ""},
-		{"CL-01 a broken challenge", func(w *world) { w.challenge = `Bearer scope="` }, StepChallenge, "well-formed"},
-		{"CL-02 the pointer leads nowhere", func(w *world) { w.prm = nil }, StepResource, "no document"},
+		{"CL-01 a broken challenge", func(w *world) { w.challenge = `Bearer scope="` }, discovery.StepChallenge,
+			"well-formed"},
+		{"CL-02 the pointer leads nowhere", func(w *world) { w.prm = nil }, discovery.StepResource, "no document"},
 		{"CL-03 the document is about another server",
-			func(w *world) { set(w.prm, "resource", "https://other.example/mcp") }, StepResource, "not about"},
+			func(w *world) { set(w.prm, "resource", "https://other.example/mcp") }, discovery.StepResource,
+			"not about"},
 		{"CL-09 no authorization server named", func(w *world) { delete(w.prm, "authorization_servers") },
-			StepMetadata, "names no authorization server"},
+			discovery.StepMetadata, "names no authorization server"},
 		{"CL-09 the first of several authorization servers", func(w *world) {
 			set(w.prm, "authorization_servers", []string{w.URL, "https://second.example"})
 		}, "", ""},
 		{"CL-09 and no other, though its metadata is missing", func(w *world) {
 			set(w.prm, "authorization_servers", []string{w.URL + "/first", w.URL})
-		}, StepMetadata, "/first"},
-		{"CL-04 no metadata of the named issuer", func(w *world) { w.as = nil }, StepMetadata, "no metadata"},
+		}, discovery.StepMetadata, "/first"},
+		{"CL-04 no metadata of the named issuer", func(w *world) { w.as = nil }, discovery.StepMetadata, "no metadata"},
 		{"CL-05 CL-24 SP-18 the metadata names another issuer", func(w *world) { set(w.as, "issuer", w.URL+"/") },
-			StepMetadata, "names the issuer"},
-		{"CL-08 no PKCE", func(w *world) { delete(w.as, "code_challenge_methods_supported") }, StepMetadata, "PKCE"},
+			discovery.StepMetadata, "names the issuer"},
+		{"CL-08 no PKCE", func(w *world) { delete(w.as, "code_challenge_methods_supported") }, discovery.StepMetadata,
+			"PKCE"},
 		{"CL-08 plain PKCE only", func(w *world) { set(w.as, "code_challenge_methods_supported", []string{"plain"}) },
-			StepMetadata, "plain"},
+			discovery.StepMetadata, "plain"},
 		{"CL-31 an endpoint in clear",
 			func(w *world) { set(w.as, "authorization_endpoint", "http://auth.example/authorize") }, "",
 			"neither https"},
@@ -249,7 +254,9 @@ func TestSteps(t *testing.T) {
 			}
 		}, StepToken, "no bearer token"},
 		{"an endless answer", func(w *world) {
-			w.token = func(rw http.ResponseWriter, _ *http.Request) { fmt.Fprint(rw, strings.Repeat(" ", maxBody+1)) }
+			w.token = func(rw http.ResponseWriter, _ *http.Request) {
+				fmt.Fprint(rw, strings.Repeat(" ", discovery.MaxBody+1))
+			}
 		}, StepToken, "larger than"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -266,7 +273,7 @@ func TestSteps(t *testing.T) {
 				}
 				return
 			}
-			var e *Error
+			var e *discovery.Error
 			if errors.As(err, &e) != (tt.step != "") || e != nil && (e.Step != tt.step || e.Advice == "") ||
 				err == nil || !strings.Contains(err.Error(), tt.why) {
 				t.Errorf("got %v, want step %q with %q", err, tt.step, tt.why)
@@ -298,7 +305,7 @@ func TestCheckURL(t *testing.T) {
 		"https://": false,
 	} {
 		t.Run("CL-31 SP-25 "+raw, func(t *testing.T) {
-			if err := CheckURL(raw); (err == nil) != good {
+			if err := discovery.CheckURL(raw); (err == nil) != good {
 				t.Errorf("got %v", err)
 			}
 		})

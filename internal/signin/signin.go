@@ -1,4 +1,4 @@
-package mcpclient
+package signin
 
 import (
 	"bytes"
@@ -47,7 +47,7 @@ func (c *Client) register(ctx context.Context, s Server, client map[string]any) 
 		return Credentials{}, err
 	}
 	req.Header.Set("Content-Type", "application/json")
-	resp, answer, err := c.do(req)
+	resp, answer, err := c.Do(req)
 	if err != nil {
 		return Credentials{}, fail(StepRegistration, "Is the authorization server reachable?", "%v", err)
 	}
@@ -87,7 +87,7 @@ func (c *Client) Try(ctx context.Context, r Request) error {
 		return err
 	}
 	req.Header.Set("Accept", "application/json, text/html;q=0.5")
-	resp, body, err := c.do(req)
+	resp, body, err := c.Do(req)
 	if err != nil {
 		return fail(StepBrowser, "Is the authorization server reachable?", "%v", err)
 	}
@@ -261,7 +261,7 @@ func (c *Client) post(
 		req.SetBasicAuth(url.QueryEscape(cred.ID), url.QueryEscape(cred.Secret)) // RFC 6749 §2.3.1
 	}
 	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	resp, body, err := c.do(req)
+	resp, body, err := c.Do(req)
 	if err != nil {
 		return nil, nil, fail(step, "Is the authorization server reachable?", "%v", err)
 	}

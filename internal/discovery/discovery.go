@@ -1,8 +1,6 @@
-// Package mcpclient is the MCP client behind `mcp-authd login` and `mcp-authd check`:
-// it discovers, registers and signs in step by step, as MCP 2026-07-28 says and with
-// the fallbacks for earlier revisions, and can say of each step what it found or why
-// it failed.
-package mcpclient
+// Package discovery finds the authorization server of an MCP server, as MCP 2026-07-28 says and with
+// the fallbacks for earlier revisions, and can say of each step what it found or why it failed.
+package discovery
 
 import (
 	"context"
@@ -30,38 +28,40 @@ type Error struct {
 // Error implements error.
 func (e *Error) Error() string { return e.Step + ": " + e.Why }
 
-func fail(step, advice, format string, args ...any) error {
+// Fail returns an *Error.
+func Fail(step, advice, format string, args ...any) error {
 	return &Error{Step: step, Why: fmt.Sprintf(format, args...), Advice: advice}
 }
 
 // The steps, in order.
 const (
-	StepChallenge    = "challenge"
-	StepResource     = "resource"
-	StepMetadata     = "metadata"
-	StepRegistration = "registration"
-	StepBrowser      = "browser"
-	StepDevice       = "device"
-	StepToken        = "token"
-	StepTools        = "tools"
+	StepChallenge = "challenge"
+	StepResource  = "resource"
+	StepMetadata  = "metadata"
 )
 
-const maxBody = 512 << 10
+// MaxBody bounds what is read of an answer, in bytes.
+const MaxBody = 512 << 10
 
 // Client does the HTTP of every step. The zero value is not usable; call New.
 type Client struct{ http *http.Client }
 
 // New returns a client: 15 seconds for each request, no redirects, so that metadata
-// and tokens come from where they were asked for.
-func New() *Client {
+// and tokens come from where they were asked for. A nil transport is net/http's own.
+func New(transport http.RoundTripper) *Client {
 	return &Client{&http.Client{
+		Transport:     transport,
 		Timeout:       15 * time.Second,
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		CheckRedirect: NoRedirect,
 	}}
 }
 
-// do sends a request and reads a bounded answer.
-func (c *Client) do(req *http.Request) (*http.Response, []byte, error) {
+// NoRedirect makes a redirect an answer like every other: following it would take a token to a
+// server that it is not for (CL-26).
+func NoRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+
+// Do sends a request and reads a bounded answer.
+func (c *Client) Do(req *http.Request) (*http.Response, []byte, error) {
 	resp, err := c.http.Do(req)
 	if err != nil {
 		var u *url.Error
@@ -71,15 +71,15 @@ func (c *Client) do(req *http.Request) (*http.Response, []byte, error) {
 		return nil, nil, err
 	}
 	defer resp.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(resp.Body, maxBody+1))
-	if err == nil && len(body) > maxBody {
-		err = fmt.Errorf("the answer is larger than %d bytes", maxBody)
+	body, err := io.ReadAll(io.LimitReader(resp.Body, MaxBody+1))
+	if err == nil && len(body) > MaxBody {
+		err = fmt.Errorf("the answer is larger than %d bytes", MaxBody)
 	}
 	return resp, body, err
 }
 
-// getJSON reads a metadata document. found is false for a clean "there is none".
-func (c *Client) getJSON(ctx context.Context, location string, out any) (found bool, err error) {
+// GetJSON reads a metadata document. found is false for a clean "there is none".
+func (c *Client) GetJSON(ctx context.Context, location string, out any) (found bool, err error) {
 	if err := CheckURL(location); err != nil {
 		return false, err
 	}
@@ -89,7 +89,7 @@ func (c *Client) getJSON(ctx context.Context, location string, out any) (found b
 	}
 	req.Header.Set("Accept", "application/json")
 	req.Header.Set(mcp.HeaderVersion, mcp.Rev20260728)
-	resp, body, err := c.do(req)
+	resp, body, err := c.Do(req)
 	switch {
 	case err != nil:
 		return false, fmt.Errorf("%s: %w", location, err)
@@ -128,28 +128,28 @@ type Challenge struct {
 // (MCP "Protected Resource Metadata Discovery").
 func (c *Client) Challenge(ctx context.Context, mcpURL string) (Challenge, error) {
 	if err := CheckURL(mcpURL); err != nil {
-		return Challenge{}, fail(StepChallenge, "Give the https URL of an MCP server.", "%v", err)
+		return Challenge{}, Fail(StepChallenge, "Give the https URL of an MCP server.", "%v", err)
 	}
 	body := `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"` + mcp.Rev20251125 +
 		`","capabilities":{},"clientInfo":{"name":"mcp-authd","version":"1"}}}`
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, mcpURL, strings.NewReader(body))
 	if err != nil {
-		return Challenge{}, fail(StepChallenge, "Check the URL.", "%v", err)
+		return Challenge{}, Fail(StepChallenge, "Check the URL.", "%v", err)
 	}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Accept", "application/json, text/event-stream") // CL-32
-	resp, _, err := c.do(req)
+	resp, _, err := c.Do(req)
 	switch {
 	case err != nil:
 		return Challenge{},
-			fail(StepChallenge, "Is the server running, and is the URL right?", "%s cannot be reached: %v", mcpURL, err)
+			Fail(StepChallenge, "Is the server running, and is the URL right?", "%s cannot be reached: %v", mcpURL, err)
 	case resp.StatusCode >= 200 && resp.StatusCode < 300:
 		return Challenge{},
-			fail(StepChallenge, "Put a guard in front of it if it should be protected.",
+			Fail(StepChallenge, "Put a guard in front of it if it should be protected.",
 				"%s answered %s without a token: it is not protected", mcpURL, resp.Status)
 	case resp.StatusCode != http.StatusUnauthorized:
 		return Challenge{},
-			fail(StepChallenge, "Check the path of the URL: MCP endpoints often end with /mcp.",
+			Fail(StepChallenge, "Check the path of the URL: MCP endpoints often end with /mcp.",
 				"%s answered %s, want 401", mcpURL, resp.Status)
 	}
 	return readChallenge(resp)
@@ -159,7 +159,7 @@ func readChallenge(resp *http.Response) (Challenge, error) {
 	out := Challenge{Status: resp.StatusCode}
 	list, err := oauth.ParseChallenges(resp.Header.Values("WWW-Authenticate"))
 	if err != nil {
-		return out, fail(StepChallenge, "The server, or a proxy before it, sends a broken header.",
+		return out, Fail(StepChallenge, "The server, or a proxy before it, sends a broken header.",
 			"WWW-Authenticate is not well-formed: %q", resp.Header.Values("WWW-Authenticate"))
 	}
 	for _, ch := range list {
@@ -181,30 +181,30 @@ type Resource struct {
 // location, else at the root (CL-02). It must be about the URL that is being signed in to (CL-03),
 // or an attacker could choose its authorization server.
 func (c *Client) Resource(ctx context.Context, mcpURL string, ch Challenge) (Resource, error) {
-	origin := originOf(mcpURL)
+	origin := Origin(mcpURL)
 	places := []string{metadata.ProtectedResourceURL(mcpURL), origin + metadata.ProtectedResourceWellKnown}
 	if ch.ResourceMetadata != "" {
 		places = []string{ch.ResourceMetadata}
 	}
 	for _, place := range places {
 		var r Resource
-		found, err := c.getJSON(ctx, place, &r.ProtectedResource)
+		found, err := c.GetJSON(ctx, place, &r.ProtectedResource)
 		if err != nil {
-			return r, fail(StepResource, "The document must be reachable for clients without a token.", "%v", err)
+			return r, Fail(StepResource, "The document must be reachable for clients without a token.", "%v", err)
 		}
 		if !found {
 			continue
 		}
 		r.Location = place
 		if !matches(r.ProtectedResource.Resource, mcpURL) {
-			return r, fail(StepResource, "Set the resource of the server to the very URL that people are given.",
+			return r, Fail(StepResource, "Set the resource of the server to the very URL that people are given.",
 				"%s is about %q and not about %s", place, r.ProtectedResource.Resource, mcpURL)
 		}
 		return r, nil
 	}
 	if ch.ResourceMetadata != "" {
 		return Resource{},
-			fail(StepResource, "The challenge points to a document that does not exist.",
+			Fail(StepResource, "The challenge points to a document that does not exist.",
 				"there is no document at %s", ch.ResourceMetadata)
 	}
 	return Resource{}, nil // before 2025-06-18 there was none: the server's origin is the authorization server
@@ -216,7 +216,8 @@ func matches(resource, mcpURL string) bool {
 	return err == nil && err2 == nil && (a == b || a == oauth.ResourceOrigin(b))
 }
 
-func originOf(raw string) string {
+// Origin is the scheme, host and port of a URL; a text that is no URL is returned as it is.
+func Origin(raw string) string {
 	canonical, err := oauth.CanonicalResource(raw)
 	if err != nil {
 		return raw
@@ -224,63 +225,39 @@ func originOf(raw string) string {
 	return oauth.ResourceOrigin(canonical)
 }
 
-// Server is the metadata of an authorization server.
-type Server struct {
-	metadata.AuthorizationServer
-	Legacy bool `json:"-"` // no document: the default endpoints of MCP 2025-03-26
+// Issuers are the authorization servers that may issue tokens for a resource, the preferred one
+// first (RFC 9728 §7.6, CL-09). Without a document it is the server's own origin, as MCP 2025-03-26
+// says.
+func Issuers(mcpURL string, r Resource) ([]string, error) {
+	switch {
+	case len(r.AuthorizationServers) > 0:
+		return r.AuthorizationServers, nil
+	case r.Location != "":
+		return nil, Fail(StepMetadata, "Name the issuer in authorization_servers.", "%s names no authorization server",
+			r.Location)
+	}
+	return []string{Origin(mcpURL)}, nil
 }
 
-// Metadata reads the metadata of the authorization server, in the order of CL-04, and
-// checks that its issuer is the very identifier that was asked for (CL-05) and that
-// PKCE with S256 is offered (CL-08).
-func (c *Client) Metadata(ctx context.Context, mcpURL string, r Resource) (Server, error) {
-	issuer := originOf(mcpURL)
-	if len(r.AuthorizationServers) > 0 {
-		issuer = r.AuthorizationServers[0] // RFC 9728 §7.6, CL-09
-	} else if r.Location != "" {
-		return Server{},
-			fail(StepMetadata, "Name the issuer in authorization_servers.", "%s names no authorization server",
-				r.Location)
-	}
+// Server reads the metadata of the authorization server, in the order of CL-04, and checks that its
+// issuer is the very identifier that was asked for (CL-05). found is false if there are none.
+func (c *Client) Server(ctx context.Context, issuer string) (s metadata.AuthorizationServer, found bool, err error) {
 	for _, path := range metadata.AuthorizationServerPaths(issuer) {
 		if strings.HasSuffix(path, "/") && !strings.HasSuffix(issuer, "/") {
 			continue
 		}
-		var s Server
-		found, err := c.getJSON(ctx, originOf(issuer)+path, &s.AuthorizationServer)
-		if err != nil {
-			return s, fail(StepMetadata, "Is the authorization server running, and reachable from here?", "%v", err)
+		found, err := c.GetJSON(ctx, Origin(issuer)+path, &s)
+		switch {
+		case err != nil:
+			return s, false,
+				Fail(StepMetadata, "Is the authorization server running, and reachable from here?", "%v", err)
+		case !found:
+			continue
+		case s.Issuer != issuer: // SP-18
+			return s, true, Fail(StepMetadata, "Clients compare the issuer byte for byte; make both the same.",
+				"the metadata of %s names the issuer %q", issuer, s.Issuer)
 		}
-		if found {
-			return s, s.check(issuer)
-		}
+		return s, true, CheckURL(s.TokenEndpoint)
 	}
-	if r.Location != "" {
-		return Server{},
-			fail(StepMetadata,
-				"Is the issuer right? Its metadata must be at "+metadata.AuthorizationServerWellKnown+".",
-				"there is no metadata of the issuer %s", issuer)
-	}
-	s := Server{Legacy: true} // CL-06
-	s.Issuer, s.AuthorizationEndpoint, s.TokenEndpoint, s.RegistrationEndpoint = issuer, issuer+"/authorize",
-		issuer+"/token", issuer+"/register"
-	return s, nil
-}
-
-func (s Server) check(issuer string) error {
-	switch {
-	case s.Issuer != issuer: // SP-18
-		return fail(StepMetadata, "Clients compare the issuer byte for byte; make both the same.",
-			"the metadata of %s names the issuer %q", issuer, s.Issuer)
-	case len(s.CodeChallengeMethods) == 0:
-		return fail(StepMetadata, "Publish code_challenge_methods_supported with S256.",
-			"the metadata does not say that PKCE is supported")
-	}
-	for _, m := range s.CodeChallengeMethods {
-		if m == oauth.S256 {
-			return errors.Join(CheckURL(s.AuthorizationEndpoint), CheckURL(s.TokenEndpoint))
-		}
-	}
-	return fail(StepMetadata, "Support S256.", "PKCE is offered with %s only",
-		strings.Join(s.CodeChallengeMethods, ", "))
+	return s, false, nil
 }

@@ -1,0 +1,78 @@
+// Package signin is the MCP client behind `mcp-authd login` and `mcp-authd check`: it registers and
+// signs in step by step, looks at a server from outside, and can say of each step why it failed.
+package signin
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/mcp-authd/mcp-authd/internal/discovery"
+	"github.com/mcp-authd/mcp-authd/metadata"
+	"github.com/mcp-authd/mcp-authd/oauth"
+)
+
+// The steps that follow those of discovery, in order.
+const (
+	StepRegistration = "registration"
+	StepBrowser      = "browser"
+	StepDevice       = "device"
+	StepToken        = "token"
+	StepTools        = "tools"
+)
+
+func fail(step, advice, format string, args ...any) error {
+	return discovery.Fail(step, advice, format, args...)
+}
+
+// Client does the HTTP of every step. The zero value is not usable; call New.
+type Client struct{ *discovery.Client }
+
+// New returns a client.
+func New() *Client { return &Client{discovery.New(nil)} }
+
+// Server is the metadata of an authorization server.
+type Server struct {
+	metadata.AuthorizationServer
+	Legacy bool `json:"-"` // no document: the default endpoints of MCP 2025-03-26
+}
+
+// Metadata reads the metadata of the authorization server, and checks that PKCE with S256 is
+// offered (CL-08).
+func (c *Client) Metadata(ctx context.Context, mcpURL string, r discovery.Resource) (Server, error) {
+	issuers, err := discovery.Issuers(mcpURL, r)
+	if err != nil {
+		return Server{}, err
+	}
+	issuer := issuers[0]
+	var s Server
+	found := false
+	s.AuthorizationServer, found, err = c.Server(ctx, issuer)
+	switch {
+	case err != nil:
+		return s, err
+	case found:
+		return s, s.check()
+	case r.Location != "":
+		return Server{},
+			fail(discovery.StepMetadata,
+				"Is the issuer right? Its metadata must be at "+metadata.AuthorizationServerWellKnown+".",
+				"there is no metadata of the issuer %s", issuer)
+	}
+	s.Legacy = true // CL-06
+	s.Issuer, s.AuthorizationEndpoint, s.TokenEndpoint, s.RegistrationEndpoint = issuer, issuer+"/authorize",
+		issuer+"/token", issuer+"/register"
+	return s, nil
+}
+
+func (s Server) check() error {
+	switch {
+	case len(s.CodeChallengeMethods) == 0:
+		return fail(discovery.StepMetadata, "Publish code_challenge_methods_supported with S256.",
+			"the metadata does not say that PKCE is supported")
+	case !slices.Contains(s.CodeChallengeMethods, oauth.S256):
+		return fail(discovery.StepMetadata, "Support S256.", "PKCE is offered with %s only",
+			strings.Join(s.CodeChallengeMethods, ", "))
+	}
+	return discovery.CheckURL(s.AuthorizationEndpoint)
+}
