@@ -354,6 +354,7 @@ type Store interface {
 	LastCalls
 	Stops
 	Resources
+	TrustEntries
 	Keys
 	KeyCustody
 	SharedKeys

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/mcp-authd/mcp-authd/internal/condition"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/thirdparty/internal/provider"
 	"github.com/mcp-authd/mcp-authd/thirdparty/internal/rules"
@@ -67,7 +68,7 @@ func (c *connector) unheard(p provider.Profile) bool {
 	}
 	told := p.Parts["userinfo"]
 	return slices.ContainsFunc(c.rules.claims(), func(claim string) bool {
-		if claim != rules.EveryClaim {
+		if claim != condition.EveryClaim {
 			_, ok := told[claim]
 			return !ok
 		}
@@ -88,7 +89,11 @@ func (c Connector) Warnings() (out []string) {
 		expressions = append(expressions, s.Expression)
 	}
 	for _, source := range expressions {
-		for _, name := range rules.Open(source) {
+		compiled, err := condition.Compile(source)
+		if err != nil {
+			continue // Validate says so
+		}
+		for _, name := range compiled.Open {
 			out = append(out,
 				fmt.Sprintf(
 					"thirdparty %s: the expression %q is true for everyone without the claim %s; write claims.%s != nil && ... if that is not meant",

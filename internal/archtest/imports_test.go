@@ -27,7 +27,7 @@ var mayImport = map[string][]string{
 	"storage/storagetest": {"oauth", "storage", "internal"},
 
 	"authserver": {
-		"oauth", "delegation", "storage", "policy", "keys", "session", "audit", "web", "web/text", "metadata",
+		"oauth", "delegation", "storage", "policy", "keys", "session", "audit", "trust", "web", "web/text", "metadata",
 		"internal",
 		"authserver/internal/account", "authserver/internal/binding", "authserver/internal/catalogue",
 		"authserver/internal/clients", "authserver/internal/connect", "authserver/internal/device",
@@ -63,7 +63,7 @@ var mayImport = map[string][]string{
 	},
 	"authserver/internal/form": {"oauth"},
 	"authserver/internal/grant": {
-		"oauth", "storage", "delegation", "policy", "keys", "audit",
+		"oauth", "storage", "delegation", "policy", "keys", "audit", "trust",
 		"internal/bounded", "internal/secrets", "internal/ways",
 		"authserver/internal/binding", "authserver/internal/catalogue", "authserver/internal/clients",
 		"authserver/internal/connect",
@@ -76,9 +76,13 @@ var mayImport = map[string][]string{
 		"oauth", "storage", "delegation", "audit", "internal", "thirdparty/internal/provider",
 		"thirdparty/internal/rules",
 	},
-	"thirdparty/internal/provider": {"oauth", "thirdparty/internal/claim"},
-	"thirdparty/internal/rules":    {"oauth", "thirdparty/internal/claim"},
-	"thirdparty/internal/claim":    {},
+	"thirdparty/internal/provider": {"oauth", "internal/claim"},
+	"thirdparty/internal/rules":    {"oauth", "internal/claim", "internal/condition"},
+
+	"trust": {
+		"oauth", "storage", "internal/bounded", "internal/claim", "internal/condition", "internal/network",
+		"internal/safehttp", "internal/secrets",
+	},
 
 	"mcpresource": {
 		"oauth", "metadata", "internal/mcp", "internal/bounded", "internal/dpop",
@@ -92,11 +96,11 @@ var mayImport = map[string][]string{
 	"internal": {"oauth", "storage", "audit", "policy", "keys", "session", "metadata", "mcpresource", "internal"},
 	"internal/assembly": {
 		"oauth", "storage", "audit", "policy", "keys", "metadata", "delegation", "authserver", "dcr", "thirdparty",
-		"mcpresource", "web/text", "internal",
+		"trust", "mcpresource", "web/text", "internal",
 	},
 	"internal/discovery": {"oauth", "metadata", "internal/mcp"},
 	"internal/config": {
-		"oauth", "storage", "policy", "metadata", "authserver", "dcr", "thirdparty", "web", "internal",
+		"oauth", "storage", "policy", "metadata", "authserver", "dcr", "thirdparty", "trust", "web", "internal",
 	},
 	"internal/secrets": {},
 	"internal/users": {
@@ -116,6 +120,8 @@ var mayImport = map[string][]string{
 	"internal/archtest":   {},
 	"internal/mcp":        {},
 	"internal/bounded":    {},
+	"internal/claim":      {},
+	"internal/condition":  {"internal/claim"},
 	"internal/cors":       {},
 	"internal/dpop":       {"oauth"},
 	"internal/wire":       {"oauth"},
@@ -323,7 +329,7 @@ var owners = map[string][]string{
 	},
 	"github.com/mark3labs":         {"test", "bench", "examples"},
 	"github.com/coreos/go-oidc":    {"thirdparty/internal/provider"},
-	"github.com/expr-lang/expr":    {"thirdparty/internal/rules"},
+	"github.com/expr-lang/expr":    {"internal/condition"},
 	"golang.org/x/oauth2":          {"thirdparty/internal/provider"},
 	"github.com/boombuler/barcode": {"internal/qr"},
 	"github.com/go-webauthn":       {"internal/ways", "internal/testkit"},

@@ -37,6 +37,15 @@ func (f *Failing) AddResource(a0 context.Context, a1 storage.Resource) (err erro
 	return err
 }
 
+// AddTrust implements storage.Store.
+func (f *Failing) AddTrust(a0 context.Context, a1 storage.TrustEntry) (err error) {
+	err = f.call("AddTrust", func() (err error) {
+		err = f.Store.AddTrust(a0, a1)
+		return err
+	})
+	return err
+}
+
 // AddWay implements storage.Store.
 func (f *Failing) AddWay(a0 context.Context, a1 storage.Way, a2 storage.Hash) (err error) {
 	err = f.call("AddWay", func() (err error) {
@@ -253,6 +262,15 @@ func (f *Failing) DeviceByUserCode(a0 context.Context, a1 storage.Hash, a2 time.
 	return r0, err
 }
 
+// DisableTrust implements storage.Store.
+func (f *Failing) DisableTrust(a0 context.Context, a1 string, a2 time.Time) (err error) {
+	err = f.call("DisableTrust", func() (err error) {
+		err = f.Store.DisableTrust(a0, a1, a2)
+		return err
+	})
+	return err
+}
+
 // DueUpstreams implements storage.Store.
 func (f *Failing) DueUpstreams(a0 context.Context, a1 time.Time, a2 int) (r0 []storage.Upstream, err error) {
 	err = f.call("DueUpstreams", func() (err error) {
@@ -260,6 +278,15 @@ func (f *Failing) DueUpstreams(a0 context.Context, a1 time.Time, a2 int) (r0 []s
 		return err
 	})
 	return r0, err
+}
+
+// EnableTrust implements storage.Store.
+func (f *Failing) EnableTrust(a0 context.Context, a1 string) (err error) {
+	err = f.call("EnableTrust", func() (err error) {
+		err = f.Store.EnableTrust(a0, a1)
+		return err
+	})
+	return err
 }
 
 // EndOtherSignIns implements storage.Store.
@@ -419,6 +446,15 @@ func (f *Failing) ListGrants(a0 context.Context, a1 string, a2 string, a3 string
 func (f *Failing) ListResources(a0 context.Context) (r0 []storage.Resource, err error) {
 	err = f.call("ListResources", func() (err error) {
 		r0, err = f.Store.ListResources(a0)
+		return err
+	})
+	return r0, err
+}
+
+// ListTrust implements storage.Store.
+func (f *Failing) ListTrust(a0 context.Context) (r0 []storage.TrustEntry, err error) {
+	err = f.call("ListTrust", func() (err error) {
+		r0, err = f.Store.ListTrust(a0)
 		return err
 	})
 	return r0, err
@@ -752,6 +788,15 @@ func (f *Failing) RemoveRecoveryCodes(a0 context.Context, a1 string, a2 storage.
 func (f *Failing) RemoveResource(a0 context.Context, a1 string, a2 time.Time) (err error) {
 	err = f.call("RemoveResource", func() (err error) {
 		err = f.Store.RemoveResource(a0, a1, a2)
+		return err
+	})
+	return err
+}
+
+// RemoveTrust implements storage.Store.
+func (f *Failing) RemoveTrust(a0 context.Context, a1 string, a2 time.Time) (err error) {
+	err = f.call("RemoveTrust", func() (err error) {
+		err = f.Store.RemoveTrust(a0, a1, a2)
 		return err
 	})
 	return err

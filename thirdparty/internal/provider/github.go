@@ -9,8 +9,8 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/mcp-authd/mcp-authd/internal/claim"
 	"github.com/mcp-authd/mcp-authd/oauth"
-	"github.com/mcp-authd/mcp-authd/thirdparty/internal/claim"
 )
 
 // github is plain OAuth 2.0, and an API. Tokens of an OAuth app do not expire.

@@ -5,9 +5,9 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/mcp-authd/mcp-authd/internal/claim"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/fakeidp"
 	"github.com/mcp-authd/mcp-authd/oauth"
-	"github.com/mcp-authd/mcp-authd/thirdparty/internal/claim"
 )
 
 func gitHub(t *testing.T, edit func(*Settings)) (Provider, *fakeidp.Upstream) {

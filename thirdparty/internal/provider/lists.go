@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/mcp-authd/mcp-authd/thirdparty/internal/claim"
+	"github.com/mcp-authd/mcp-authd/internal/claim"
 )
 
 // What is read of a list: the pages that we count ourselves, for a link could lead

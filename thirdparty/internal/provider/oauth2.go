@@ -13,8 +13,8 @@ import (
 
 	"golang.org/x/oauth2"
 
+	"github.com/mcp-authd/mcp-authd/internal/claim"
 	"github.com/mcp-authd/mcp-authd/oauth"
-	"github.com/mcp-authd/mcp-authd/thirdparty/internal/claim"
 )
 
 // plainOAuth is a provider that speaks plain OAuth 2.0, and what both protocols have in

@@ -14,7 +14,7 @@ import (
 
 	"github.com/coreos/go-oidc/v3/oidc"
 
-	"github.com/mcp-authd/mcp-authd/thirdparty/internal/claim"
+	"github.com/mcp-authd/mcp-authd/internal/claim"
 )
 
 const (

@@ -12,7 +12,7 @@ import (
 	"time"
 	"unicode"
 
-	"github.com/mcp-authd/mcp-authd/thirdparty/internal/claim"
+	"github.com/mcp-authd/mcp-authd/internal/claim"
 )
 
 // maxClaims bounds what is kept of a person, as JSON.

@@ -9,8 +9,8 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/mcp-authd/mcp-authd/internal/claim"
 	"github.com/mcp-authd/mcp-authd/oauth"
-	"github.com/mcp-authd/mcp-authd/thirdparty/internal/claim"
 )
 
 // Provider is an identity provider as we speak to it, by OpenID Connect or plain OAuth 2.0.

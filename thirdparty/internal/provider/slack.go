@@ -4,7 +4,7 @@ import (
 	"context"
 	"net/http"
 
-	"github.com/mcp-authd/mcp-authd/thirdparty/internal/claim"
+	"github.com/mcp-authd/mcp-authd/internal/claim"
 )
 
 // slack is OpenID Connect, with errors that come with status 200.

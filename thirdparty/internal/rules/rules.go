@@ -1,9 +1,7 @@
 // Package rules judges by claims: who may sign in, and who may have which scopes. It talks
 // to no provider.
 //
-//	rules.go       the kinds of rules, and the two places where operators write them
-//	expression.go  conditions over claims, bounded in what they cost
-//	mentions.go    what a condition looks at
+//	rules.go  the kinds of rules, and the two places where operators write them
 package rules
 
 import (
@@ -12,8 +10,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/mcp-authd/mcp-authd/internal/claim"
+	"github.com/mcp-authd/mcp-authd/internal/condition"
 	"github.com/mcp-authd/mcp-authd/oauth"
-	"github.com/mcp-authd/mcp-authd/thirdparty/internal/claim"
 )
 
 // Rules are thirdparty.Rules.
@@ -47,7 +46,7 @@ type Facts struct {
 type Compiled struct {
 	Rules
 	facts     Facts
-	condition *condition
+	condition *condition.Condition
 }
 
 // Compile makes rules ready; its errors name the field, without the connector.
@@ -108,7 +107,7 @@ func (r *Compiled) compile(field, expression string) (err error) {
 	if expression == "" {
 		return nil
 	}
-	if r.condition, err = compile(expression); err != nil {
+	if r.condition, err = condition.Compile(expression); err != nil {
 		return fmt.Errorf("%s.expression: %w", field, err)
 	}
 	return nil
@@ -134,7 +133,7 @@ func (r *Compiled) Check(claims map[string]any) string {
 			return rule.kind
 		}
 	}
-	if r.condition != nil && !r.condition.holds(claims) {
+	if r.condition != nil && !r.condition.Holds(claims) {
 		return "expression"
 	}
 	return ""
@@ -155,7 +154,7 @@ func (r *Compiled) Claims() (out []string) {
 		}
 	}
 	if r.condition != nil {
-		out = append(out, r.condition.claims...)
+		out = append(out, r.condition.Claims...)
 	}
 	return out
 }

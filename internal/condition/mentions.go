@@ -1,4 +1,4 @@
-package rules
+package condition
 
 import (
 	"slices"
@@ -8,17 +8,6 @@ import (
 
 // EveryClaim stands for all claims, for a condition that looks at them without naming them.
 const EveryClaim = "*"
-
-// Open are the claims of which it is enough that nothing is told of them to make a part of an
-// expression true: a rule that shuts people out for what a claim says lets them in without
-// it. An expression that cannot be compiled has none.
-func Open(expression string) []string {
-	c, err := compile(expression)
-	if err != nil {
-		return nil
-	}
-	return c.open
-}
 
 // mentions collects the claims that a condition looks at.
 type mentions struct {

@@ -1,4 +1,9 @@
-package rules
+// Package condition judges claims, which are others', by expressions, which are the operator's, and
+// bounds what that costs. Providers (allow, scope_rules) and trust entries (match) use one language.
+//
+//	condition.go  the language
+//	mentions.go   what an expression looks at
+package condition
 
 import (
 	"cmp"
@@ -13,7 +18,7 @@ import (
 	"github.com/expr-lang/expr/parser"
 	"github.com/expr-lang/expr/vm"
 
-	"github.com/mcp-authd/mcp-authd/thirdparty/internal/claim"
+	"github.com/mcp-authd/mcp-authd/internal/claim"
 )
 
 // Bounds of a condition. It is the operator's, but the claims that it runs over are not:
@@ -32,15 +37,19 @@ var functions = []string{
 	"int", "float", "string", "get", "first", "last", "keys", "values", "max", "min", "type",
 }
 
-// condition is a compiled expression over claims.
-type condition struct {
+// Condition is a compiled expression over claims.
+type Condition struct {
 	program *vm.Program
 	source  string
-	claims  []string // that it looks at
-	open    []string // those whose absence makes a part of it true
+	// Claims are those that it looks at, among them EveryClaim where it names one by a value.
+	Claims []string
+	// Open are the claims of which it is enough that nothing is told of them to make a part of the
+	// expression true: a rule that shuts out for what a claim says lets in without it.
+	Open []string
 }
 
-func compile(source string) (*condition, error) {
+// Compile makes an expression ready. Its error says what is wrong, to the operator.
+func Compile(source string) (*Condition, error) {
 	if len(source) > maxExpression {
 		return nil, fmt.Errorf("is longer than %d bytes", maxExpression)
 	}
@@ -65,7 +74,7 @@ func compile(source string) (*condition, error) {
 	}
 	seen := &mentions{}
 	ast.Walk(&tree.Node, seen)
-	return &condition{program: program, source: source, claims: seen.named(), open: seen.open()}, nil
+	return &Condition{program: program, source: source, Claims: seen.named(), Open: seen.open()}, nil
 }
 
 // flatness finds what could take long: in all, a condition looks at each claim a fixed
@@ -106,10 +115,10 @@ func (l *insideLoop) Visit(node *ast.Node) {
 	}
 }
 
-// holds reports whether the condition is true of the claims. What fails is not true, and
+// Holds reports whether the condition is true of the claims. What fails is not true, and
 // neither is what looks at a claim that is kept from us: a person who is in more groups than a
 // token names would else be in none of those that are shut out.
-func (c *condition) holds(claims map[string]any) bool {
+func (c *Condition) Holds(claims map[string]any) bool {
 	if slices.ContainsFunc(elsewhere(claims), func(name string) bool { return strings.Contains(c.source, name) }) {
 		return false
 	}
