@@ -1,0 +1,208 @@
+package trust
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/singleflight"
+
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// entriesFresh is how long the entries of the store are used before they are read again. What
+// rested on an entry ends at once when it is disabled; this is for what it would allow anew.
+const entriesFresh = 2 * time.Second
+
+// Options are what Issuers need.
+type Options struct {
+	Issuer string // ours, as aud names it; the token endpoint is at Issuer + "/token"
+	// Entries are those of the configuration. They come before those of the store.
+	Entries []storage.TrustEntry
+	Store   Lister   // nil: there are no others
+	Proxy   *url.URL // for outgoing requests; nil: none
+	Now     func() time.Time
+	Log     *slog.Logger
+}
+
+// Lister reads the entries of the store; storage.TrustEntries has the contract.
+type Lister interface {
+	ListTrust(ctx context.Context) ([]storage.TrustEntry, error)
+}
+
+// Issuers are the issuers that are trusted.
+type Issuers struct {
+	o       Options
+	flights singleflight.Group
+
+	mu      sync.Mutex // guards what follows
+	current []*entry
+	readAt  time.Time
+	keys    map[source]*keySet
+	noted   map[string]string // what was logged of entries that cannot be used, by id
+}
+
+// New returns the issuers that are trusted. An entry of the configuration that is not right is an error,
+// which names it.
+func New(o Options) (*Issuers, error) {
+	if o.Issuer == "" || o.Now == nil || o.Log == nil {
+		return nil, errors.New("trust: Issuer, Now and Log are required")
+	}
+	i := &Issuers{o: o, keys: map[source]*keySet{}, noted: map[string]string{}}
+	entries, broken := assemble(o.Entries, nil)
+	for _, b := range broken {
+		return nil, fmt.Errorf("trust %q: %w", b.id, b.err)
+	}
+	if o.Store == nil {
+		i.use(entries)
+	}
+	return i, nil
+}
+
+// Verify returns what an assertion says, if it is believed. A *Refusal says why it is not; any other
+// error is the store's, or the context's.
+func (i *Issuers) Verify(ctx context.Context, raw string) (Assertion, error) {
+	t, err := parse(raw)
+	if err != nil {
+		return Assertion{}, badForm(err)
+	}
+	entries, err := i.entries(ctx)
+	if err != nil {
+		return Assertion{}, err
+	}
+	worst := errIssuer
+	for _, e := range entries {
+		if iss, _ := t.text("iss"); iss != e.Issuer {
+			continue
+		}
+		out, refused := i.against(ctx, t, e)
+		if refused == nil {
+			return out, nil
+		}
+		if worst.Entry == "" || further(refused) > further(worst) {
+			worst = refused
+		}
+	}
+	if err := ctx.Err(); err != nil {
+		return Assertion{}, err
+	}
+	return Assertion{}, worst
+}
+
+func badForm(err error) *Refusal {
+	why := map[error]string{
+		errLong:      "The assertion is longer than 16 KiB.",
+		errDuplicate: "The assertion has a JSON member twice.",
+		errDeep:      "The assertion has too many values, or nests them too deeply.",
+		errAlgorithm: "The assertion is not signed by an asymmetric algorithm that is accepted here.",
+	}[err]
+	return refuse(RuleForm, cmp.Or(why, "The assertion is not a signed JWT.")).because(err)
+}
+
+// against holds an assertion against one entry.
+func (i *Issuers) against(ctx context.Context, t *token, e *entry) (Assertion, *Refusal) {
+	x := i.examination(ctx, t, e)
+	if refused := x.examine(); refused != nil {
+		return Assertion{}, refused
+	}
+	return *x.out, nil
+}
+
+func (i *Issuers) examination(ctx context.Context, t *token, e *entry) *examination {
+	return &examination{
+		ctx:   ctx,
+		now:   i.o.Now(),
+		us:    audiences{issuer: i.o.Issuer, token: i.o.Issuer + "/token"},
+		entry: e,
+		keys:  i.keySet(e.keys),
+		token: t,
+		out:   &Assertion{},
+	}
+}
+
+// Offers reports whether ID-JAGs and assertions of workloads are accepted at all (AS-180).
+func (i *Issuers) Offers(ctx context.Context) (enterprise, workload bool, err error) {
+	entries, err := i.entries(ctx)
+	for _, e := range entries {
+		enabled := e.DisabledAt.IsZero()
+		enterprise = enterprise || enabled && e.Kind == Enterprise
+		workload = workload || enabled && e.Kind == Workload
+	}
+	return enterprise, workload, err
+}
+
+// entries returns the entries as they are now, or were a moment ago.
+func (i *Issuers) entries(ctx context.Context) ([]*entry, error) {
+	i.mu.Lock()
+	current, age := i.current, i.o.Now().Sub(i.readAt)
+	i.mu.Unlock()
+	if i.o.Store == nil || age < entriesFresh && age >= 0 {
+		return current, nil
+	}
+	flight := i.flights.DoChan("", func() (any, error) { return i.read(context.WithoutCancel(ctx)) })
+	select {
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case r := <-flight:
+		if r.Err != nil {
+			return nil, r.Err
+		}
+		return r.Val.([]*entry), nil
+	}
+}
+
+func (i *Issuers) read(ctx context.Context) ([]*entry, error) {
+	now := i.o.Now() // before: what is stored meanwhile is read next time
+	stored, err := i.o.Store.ListTrust(ctx)
+	if err != nil {
+		return nil, err
+	}
+	entries, broken := assemble(i.o.Entries, stored)
+	i.note(ctx, broken)
+	i.use(entries)
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.readAt = now
+	return entries, nil
+}
+
+// use makes entries the current ones, and forgets the keys of issuers that are among them no more.
+func (i *Issuers) use(entries []*entry) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.current = entries
+	for from := range i.keys {
+		if !slices.ContainsFunc(entries, func(e *entry) bool { return e.keys == from }) {
+			delete(i.keys, from)
+		}
+	}
+}
+
+// note logs entries that cannot be used, once each.
+func (i *Issuers) note(ctx context.Context, broken []unusable) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	for _, b := range broken {
+		if why := b.err.Error(); i.noted[b.id] != why {
+			i.noted[b.id] = why
+			i.o.Log.WarnContext(ctx, "trust entry not used", "entry", b.id, "error", why)
+		}
+	}
+}
+
+func (i *Issuers) keySet(from source) *keySet {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	k, ok := i.keys[from]
+	if !ok {
+		k = newKeySet(from, i.o.Proxy, i.o.Now)
+		i.keys[from] = k
+	}
+	return k
+}

@@ -1,0 +1,208 @@
+package trust
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/netip"
+	"net/url"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-jose/go-jose/v4"
+	"golang.org/x/sync/singleflight"
+
+	"github.com/mcp-authd/mcp-authd/internal/safehttp"
+	"github.com/mcp-authd/mcp-authd/oauth"
+)
+
+const (
+	keysFresh = 10 * time.Minute // after which keys are read again
+	fileFresh = 30 * time.Second // the same for a file
+	keysStale = 24 * time.Hour   // how long they serve on while they cannot be read again
+	// keysPause is the least time between two readings, also for unknown keys: forged assertions must
+	// not become requests to the issuer (AS-205).
+	keysPause   = 10 * time.Second
+	keysTimeout = 5 * time.Second
+)
+
+// source says where the keys of an issuer are. Two that are equal share their keys.
+type source struct {
+	issuer   string
+	url      string // "": found by the metadata of the issuer
+	file     string
+	inline   string
+	networks string // joined by blanks
+}
+
+// keySet are the keys of one source. They are read when they are first needed.
+type keySet struct {
+	from    source
+	fetch   func(ctx context.Context, location string) ([]byte, error)
+	now     func() time.Time
+	flights singleflight.Group
+
+	mu     sync.Mutex // guards what follows
+	keys   []jose.JSONWebKey
+	readAt time.Time // zero: never
+	tried  time.Time // the last reading, whatever came of it
+	err    error     // of the last reading
+}
+
+// newKeySet returns the keys of a source, which nobody has read yet.
+func newKeySet(from source, proxy *url.URL, now func() time.Time) *keySet {
+	o := safehttp.Options{Timeout: keysTimeout, MaxBytes: maxKeySet, Proxy: proxy}
+	for n := range strings.FieldsSeq(from.networks) {
+		if prefix, err := netip.ParsePrefix(n); err == nil { // checked when the entry was compiled
+			o.Networks = append(o.Networks, prefix)
+		}
+	}
+	public := safehttp.New(o)
+	o.InsecureLoopback, o.Proxy = true, nil
+	local := safehttp.New(o)
+	return &keySet{from: from, now: now, fetch: func(ctx context.Context, location string) ([]byte, error) {
+		u, err := url.Parse(location)
+		if err != nil {
+			return nil, errors.New("the location of the keys is not a URL")
+		}
+		client := public
+		if oauth.IsLoopbackHost(u.Hostname()) {
+			client = local
+		}
+		answer, err := client.Get(ctx, location, safehttp.Validators{})
+		return answer.Body, err
+	}}
+}
+
+// of returns the keys that may have signed t. An unknown key id has the set read again, at most once
+// every keysPause. While it cannot be read, keys that were read within keysStale do.
+func (k *keySet) of(ctx context.Context, t *token) ([]jose.JSONWebKey, error) {
+	keys, age, tried, err := k.state()
+	fresh := keysFresh
+	if k.from.file != "" {
+		fresh = fileFresh
+	}
+	known := len(keys) > 0 && t.mayBeBy(keys)
+	if k.from.inline == "" && (len(keys) == 0 || age >= fresh || !known) && tried >= keysPause ||
+		k.from.inline != "" && len(keys) == 0 {
+		flight := k.flights.DoChan("", func() (any, error) { return nil, k.read(context.WithoutCancel(ctx)) })
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-flight:
+		}
+		keys, age, _, err = k.state()
+	}
+	if len(keys) == 0 || age >= keysStale && k.from.inline == "" {
+		return nil, errors.Join(errors.New("the keys of the issuer cannot be had"), err)
+	}
+	return keys, nil
+}
+
+// mayBeBy reports whether a key with the id that the token names is among the keys.
+func (t *token) mayBeBy(keys []jose.JSONWebKey) bool {
+	for _, k := range keys {
+		if t.kid == "" || k.KeyID == t.kid {
+			return true
+		}
+	}
+	return false
+}
+
+func (k *keySet) state() (keys []jose.JSONWebKey, age, tried time.Duration, err error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	now := k.now()
+	return k.keys, now.Sub(k.readAt), now.Sub(k.tried), k.err
+}
+
+func (k *keySet) read(ctx context.Context) error {
+	raw, err := k.load(ctx)
+	var keys []jose.JSONWebKey
+	if err == nil {
+		keys, err = parseKeySet(raw)
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.tried, k.err = k.now(), err
+	if err == nil {
+		k.keys, k.readAt = keys, k.tried
+	}
+	return err
+}
+
+func (k *keySet) load(ctx context.Context) ([]byte, error) {
+	switch {
+	case k.from.inline != "":
+		return []byte(k.from.inline), nil
+	case k.from.file != "":
+		return readFile(k.from.file)
+	case k.from.url != "":
+		return k.fetch(ctx, k.from.url)
+	}
+	location, err := k.discover(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("metadata of the issuer: %w", err)
+	}
+	return k.fetch(ctx, location)
+}
+
+func readFile(name string) ([]byte, error) {
+	info, err := os.Stat(name)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() || info.Size() > maxKeySet {
+		return nil, fmt.Errorf("%s is no file, or larger than %d KiB", name, maxKeySet>>10)
+	}
+	return os.ReadFile(name)
+}
+
+// discover finds the keys by the metadata of the issuer: OpenID Connect Discovery 1.0 §4, or RFC 8414
+// §3.1.
+func (k *keySet) discover(ctx context.Context) (string, error) {
+	u, err := url.Parse(k.from.issuer)
+	if err != nil {
+		return "", errors.New("the issuer is not a URL")
+	}
+	body, err := k.fetch(ctx, strings.TrimSuffix(k.from.issuer, "/")+"/.well-known/openid-configuration")
+	if errors.Is(err, safehttp.ErrStatus) {
+		at := *u
+		at.Path, at.RawPath = "/.well-known/oauth-authorization-server"+strings.TrimSuffix(u.Path, "/"), ""
+		body, err = k.fetch(ctx, at.String())
+	}
+	if err != nil {
+		return "", err
+	}
+	var m struct {
+		Issuer string `json:"issuer"`
+		Keys   string `json:"jwks_uri"`
+	}
+	switch err := json.Unmarshal(body, &m); {
+	case err != nil:
+		return "", errors.New("not a JSON document")
+	case m.Issuer != k.from.issuer: // OpenID Connect Discovery 1.0 §4.3, RFC 8414 §3.3
+		return "", errors.New("it names another issuer")
+	}
+	if err := secureURL(m.Keys); err != nil {
+		return "", fmt.Errorf("jwks_uri %w", err)
+	}
+	return m.Keys, nil
+}
+
+// secureURL accepts an https URL without a fragment, and http on loopback (AS-205).
+func secureURL(s string) error {
+	u, err := url.Parse(s)
+	switch {
+	case s == "":
+		return errors.New("is missing")
+	case err != nil || u.Host == "" || u.User != nil || u.Fragment != "" || len(s) > maxText:
+		return errors.New("is not the URL of a server")
+	case u.Scheme != "https" && (u.Scheme != "http" || !oauth.IsLoopbackHost(u.Hostname())):
+		return errors.New("is not https")
+	}
+	return nil
+}

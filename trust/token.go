@@ -1,0 +1,195 @@
+package trust
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/go-jose/go-jose/v4"
+)
+
+// Bounds of an assertion.
+const (
+	maxAssertion = 16 << 10 // bytes
+	maxDepth     = 8        // of objects and lists in claims
+	maxMembers   = 512      // values in header or claims
+	maxText      = 1024     // bytes of a claim that is kept
+)
+
+// algorithms are asymmetric only: with HS256 among them, a public key could pass for a secret (RFC
+// 8725 §3.1, AS-182).
+var algorithms = []jose.SignatureAlgorithm{
+	jose.RS256, jose.RS384, jose.RS512, jose.PS256, jose.PS384, jose.PS512, jose.ES256, jose.ES384, jose.ES512,
+	jose.EdDSA, ed25519Name,
+}
+
+// ed25519Name is what RFC 9864 §2.2 calls EdDSA with the curve Ed25519.
+const ed25519Name jose.SignatureAlgorithm = "Ed25519"
+
+// token is a JWT of which nothing has been verified.
+type token struct {
+	signed *jose.JSONWebSignature
+	alg    string
+	kid    string
+	typ    string // in lower case, without "application/"
+	claims map[string]any
+	raw    map[string]json.RawMessage // the claims as they were written
+	digest string                     // of header and payload: a signature by ECDSA has two forms
+
+	tried    bool     // the keys of its issuer
+	unsigned *Refusal // what came of that
+}
+
+var (
+	errLong      = errors.New("longer than 16 KiB")
+	errSegments  = errors.New("not three segments of base64url")
+	errJSON      = errors.New("header or payload is not a JSON object")
+	errDuplicate = errors.New("a JSON member occurs twice")
+	errDeep      = errors.New("nested too deeply, or too many values")
+	errAlgorithm = errors.New("signed by an algorithm that is not accepted")
+)
+
+// parse reads a JWT in compact form (RFC 7519 §7.2).
+func parse(raw string) (*token, error) {
+	if len(raw) > maxAssertion {
+		return nil, errLong
+	}
+	parts := strings.Split(raw, ".")
+	if len(parts) != 3 {
+		return nil, errSegments
+	}
+	header, err := segment(parts[0])
+	if err != nil {
+		return nil, err
+	}
+	claims, err := segment(parts[1])
+	if err != nil {
+		return nil, err
+	}
+	t := &token{claims: claims.values, raw: claims.raw}
+	t.alg, _ = header.values["alg"].(string)
+	t.kid, _ = header.values["kid"].(string)
+	typ, _ := header.values["typ"].(string)
+	t.typ = strings.TrimPrefix(strings.ToLower(typ), "application/")
+	if !slices.Contains(algorithms, jose.SignatureAlgorithm(t.alg)) {
+		return nil, errAlgorithm
+	}
+	// It also refuses extensions (crit) that it does not know, as RFC 7515 §4.1.11 demands.
+	if t.signed, err = jose.ParseSignedCompact(raw, algorithms); err != nil || len(t.signed.Signatures) != 1 {
+		return nil, errSegments
+	}
+	t.digest = digest(raw)
+	return t, nil
+}
+
+// object is a JSON object.
+type object struct {
+	values map[string]any
+	raw    map[string]json.RawMessage
+}
+
+func segment(text string) (out object, err error) {
+	b, err := base64.RawURLEncoding.Strict().DecodeString(text)
+	if err != nil {
+		return out, errSegments
+	}
+	r := reader{in: json.NewDecoder(bytes.NewReader(b))}
+	r.in.UseNumber()
+	v, err := r.value(0)
+	if err != nil {
+		return out, err
+	}
+	if _, err := r.in.Token(); !errors.Is(err, io.EOF) {
+		return out, errJSON
+	}
+	values, ok := v.(map[string]any)
+	if !ok || json.Unmarshal(b, &out.raw) != nil {
+		return out, errJSON
+	}
+	out.values = values
+	return out, nil
+}
+
+// reader decodes JSON with bounds, and refuses members that occur twice: readers differ in which of
+// them they take (RFC 8725 §2.4, RFC 7519 §4).
+type reader struct {
+	in *json.Decoder
+	n  int
+}
+
+func (r *reader) value(depth int) (any, error) {
+	if r.n++; r.n > maxMembers || depth > maxDepth {
+		return nil, errDeep
+	}
+	t, err := r.in.Token()
+	if err != nil {
+		return nil, errJSON
+	}
+	switch t := t.(type) {
+	case json.Delim:
+		if t == '{' {
+			return r.object(depth)
+		}
+		return r.list(depth)
+	case json.Number:
+		return number(t)
+	default:
+		return t, nil
+	}
+}
+
+func (r *reader) object(depth int) (map[string]any, error) {
+	out := map[string]any{}
+	for r.in.More() {
+		key, err := r.in.Token()
+		name, ok := key.(string)
+		if err != nil || !ok {
+			return nil, errJSON
+		}
+		if _, twice := out[name]; twice {
+			return nil, errDuplicate
+		}
+		if out[name], err = r.value(depth + 1); err != nil {
+			return nil, err
+		}
+	}
+	_, err := r.in.Token()
+	return out, jsonError(err)
+}
+
+func (r *reader) list(depth int) ([]any, error) {
+	out := []any{}
+	for r.in.More() {
+		v, err := r.value(depth + 1)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, v)
+	}
+	_, err := r.in.Token()
+	return out, jsonError(err)
+}
+
+func jsonError(err error) error {
+	if err != nil {
+		return errJSON
+	}
+	return nil
+}
+
+// number is an int where it can be, so that ids compare exactly.
+func number(n json.Number) (any, error) {
+	if i, err := strconv.Atoi(n.String()); err == nil {
+		return i, nil
+	}
+	f, err := n.Float64()
+	if err != nil {
+		return nil, errJSON
+	}
+	return f, nil
+}
