@@ -148,7 +148,7 @@ func TestStored(t *testing.T) {
 	offers := func(wantEnterprise, wantWorkload bool) {
 		t.Helper()
 		if e, w, err := i.Offers(t.Context()); err != nil || e != wantEnterprise || w != wantWorkload {
-			t.Errorf("AS-180: offers %v, %v, %v", e, w, err)
+			t.Errorf("offers %v, %v, %v", e, w, err)
 		}
 	}
 	build(RuleIssuer)

@@ -148,7 +148,7 @@ func (x *examination) required() *Refusal {
 	return nil
 }
 
-// times compares exp, nbf and iat with our clock (AS-189).
+// times compares exp, nbf and iat with our clock (AS-189, AS-203).
 func (x *examination) times() *Refusal {
 	var ok bool
 	if x.out.Expires, ok = x.token.time("exp"); !ok {

@@ -61,19 +61,19 @@ func TestIDJAG(t *testing.T) {
 		{"AS-230 a SAML subject without issuer", claims{"sub_id": claims{
 			"format": "saml_nameid", "nameid": "n"}}, RuleSAML},
 		{"AS-230 a subject of another format", claims{"sub_id": claims{"format": "email", "email": "a@b.c"}}, ""},
-		{"AS-194 cnf", claims{"cnf": claims{"jkt": thumbprint}}, ""},
-		{"AS-194 cnf of another kind", claims{"cnf": claims{"x5t#S256": thumbprint}}, RuleKey},
-		{"AS-194 cnf with a thumbprint that is none", claims{"cnf": claims{"jkt": "x"}}, RuleKey},
-		{"AS-194 cnf is no object", claims{"cnf": thumbprint}, RuleKey},
-		{"AS-186 resource is a number", claims{"resource": 1}, RuleContent},
-		{"AS-186 resource is an empty list", claims{"resource": []string{}}, RuleContent},
-		{"AS-187 scope is a list", claims{"scope": []string{"a"}}, RuleContent},
-		{"AS-187 scope has a quote", claims{"scope": `a "b"`}, RuleContent},
-		{"AS-231 act is no object", claims{"act": "x"}, RuleContent},
-		{"AS-231 act is too long", claims{"act": claims{"sub": strings.Repeat("a", 5000)}}, RuleContent},
-		{"AS-231 amr is a number", claims{"amr": 1}, RuleContent},
-		{"AS-231 auth_time in the future", claims{"auth_time": at(time.Hour)}, RuleContent},
-		{"AS-231 acr has a control character", claims{"acr": "a\n"}, RuleContent},
+		{"cnf", claims{"cnf": claims{"jkt": thumbprint}}, ""},
+		{"cnf of another kind", claims{"cnf": claims{"x5t#S256": thumbprint}}, RuleKey},
+		{"cnf with a thumbprint that is none", claims{"cnf": claims{"jkt": "x"}}, RuleKey},
+		{"cnf is no object", claims{"cnf": thumbprint}, RuleKey},
+		{"resource is a number", claims{"resource": 1}, RuleContent},
+		{"resource is an empty list", claims{"resource": []string{}}, RuleContent},
+		{"scope is a list", claims{"scope": []string{"a"}}, RuleContent},
+		{"scope has a quote", claims{"scope": `a "b"`}, RuleContent},
+		{"act is no object", claims{"act": "x"}, RuleContent},
+		{"act is too long", claims{"act": claims{"sub": strings.Repeat("a", 5000)}}, RuleContent},
+		{"amr is a number", claims{"amr": 1}, RuleContent},
+		{"auth_time in the future", claims{"auth_time": at(time.Hour)}, RuleContent},
+		{"acr has a control character", claims{"acr": "a\n"}, RuleContent},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			_, got := verify(t, i, r.company.sign(t, "oauth-id-jag+jwt", r.idJAG().with(tt.changes)))
@@ -96,7 +96,7 @@ func wantRule(t *testing.T, got *Refusal, want Rule) {
 	}
 }
 
-// AS-230, AS-231, AS-192: what an ID-JAG says reaches the Assertion.
+// AS-230: what an ID-JAG says reaches the Assertion.
 func TestIDJAGSays(t *testing.T) {
 	r := newRig(t)
 	a, refused := verify(t, r.issuers(t, nil), r.company.sign(t, "application/OAuth-ID-JAG+jwt", r.idJAG().with(claims{
@@ -147,7 +147,7 @@ func TestEmail(t *testing.T) {
 		{"with a letter that folds to k", claims{"email": "a@example.\u212aom"}, "", false},
 		{"without a name", claims{"email": "@example.com"}, "", false},
 	} {
-		t.Run("AS-192 an address "+tt.name, func(t *testing.T) {
+		t.Run("an address "+tt.name, func(t *testing.T) {
 			a, refused := verify(t, i, r.company.sign(t, typeIDJAG, r.idJAG().with(tt.claims)))
 			if refused != nil || a.Email != tt.want || a.EmailVerified != tt.verified {
 				t.Errorf("got %q, %v, %v", a.Email, a.EmailVerified, refused)
