@@ -19,6 +19,7 @@ const (
 	ClientDeleted    = "client.deleted"
 	ClientAuthFailed = "client.auth_failed"
 	AuthorizeRefused = "authorize.refused"
+	AuthorizePushed  = "authorize.pushed" // a client has pushed an authorization request
 	LoginSucceeded   = "login.succeeded"
 	LoginFailed      = "login.failed"
 	LoginThrottled   = "login.throttled"

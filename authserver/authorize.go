@@ -13,14 +13,19 @@ import (
 type authorizePages struct {
 	flow    *flow.Flow
 	signIns *flow.ProviderSignIns
+	pushes  *flow.Pushes
 	forms   *pageForms
 	steps   *steps
 }
 
 // authorize serves GET /authorize. It changes nothing, however often it is
-// fetched, but for the one case in which the answer is a code.
+// fetched, but for the one case in which the answer is a code; a request that was pushed
+// then belongs to the browser.
 func (p *authorizePages) authorize(w http.ResponseWriter, r *http.Request) {
 	query, ok := p.forms.query(w, r)
+	if ok {
+		query, ok = p.pushed(w, r, query)
+	}
 	if !ok {
 		return
 	}

@@ -33,6 +33,7 @@ type Store interface {
 	storage.Approvals
 	storage.Devices
 	storage.RemoteSignIns
+	storage.PushedRequests
 	storage.Redemptions
 	storage.Revocations
 	storage.Cuts

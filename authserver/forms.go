@@ -6,6 +6,7 @@ import (
 	"net/url"
 
 	"github.com/mcp-authd/mcp-authd/authserver/internal/entry"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/form"
 	"github.com/mcp-authd/mcp-authd/internal/network"
 	"github.com/mcp-authd/mcp-authd/internal/users"
 	"github.com/mcp-authd/mcp-authd/oauth"
@@ -104,7 +105,7 @@ func (f *pageForms) query(w http.ResponseWriter, r *http.Request) (url.Values, b
 			oauth.NewError(oauth.InvalidRequest, "The request is not well-formed."))
 		return nil, false
 	}
-	return query, true
+	return form.Foreign(query), true
 }
 
 // token is the session of the browser, zero for none.

@@ -91,11 +91,17 @@ func newPages(s *Server) *pages {
 	keys := &keyPages{maker: s.newKeyMaker(browsers), prove: prove, forms: forms, steps: steps}
 	remote := s.newRemote(browsers, forms, steps)
 	p := &pages{
-		issuer:    c.Issuer,
-		paths:     s.paths,
-		web:       s.errors.web,
-		errors:    s.errors,
-		authorize: &authorizePages{flow: f, signIns: signIns, forms: forms, steps: steps},
+		issuer: c.Issuer,
+		paths:  s.paths,
+		web:    s.errors.web,
+		errors: s.errors,
+		authorize: &authorizePages{
+			flow:    f,
+			signIns: signIns,
+			pushes:  flow.NewPushes(f, c.Store, s.ring),
+			forms:   forms,
+			steps:   steps,
+		},
 		login: &loginPages{
 			flow:  f,
 			start: start,

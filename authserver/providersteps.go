@@ -1,6 +1,7 @@
 package authserver
 
 import (
+	"cmp"
 	"log/slog"
 	"net/http"
 
@@ -82,7 +83,8 @@ func (s *steps) providerConsent(w http.ResponseWriter, r *http.Request, d before
 	sealed, err := s.forms.seal(w, r, purposeProviderConsent, flow.ProviderForm{
 		Provider: d.provider, Purpose: delegation.PurposeSignIn,
 		Payload: flow.Payload{
-			Destination: entry.Destination{Query: d.query}, Approved: d.approved, Code: grant.NewCode(),
+			Destination: entry.Destination{Query: d.query}, Approved: d.approved,
+			Code: cmp.Or(d.query.PushedCode(), grant.NewCode()),
 		},
 	})
 	if err != nil {

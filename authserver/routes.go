@@ -27,6 +27,8 @@ type paths struct {
 	passkey, second, recovery, prove                       string // ways in
 	notices                                                string
 	account, connections, signIns, stop                    string
+	// sealed is the query of a request that was pushed, as URLs carry it.
+	sealed func(form.Query) form.Query
 }
 
 func newPaths(issuer string) paths {
@@ -63,7 +65,7 @@ func (p paths) logged(path string) string {
 func (p paths) destination(to entry.Destination) string {
 	switch {
 	case to.Query != "":
-		return p.authorize + "?" + string(to.Query.SignedIn())
+		return p.request(to.Query.SignedIn())
 	case to.Connect != "":
 		return p.connect + to.Connect
 	case to.Device != "":
@@ -90,12 +92,18 @@ func (p paths) forDevice(code string) string {
 	return p.device + "?" + url.Values{paramUserCode: {code}}.Encode()
 }
 
-// request is where an authorization request begins.
-func (p paths) request(q form.Query) string { return p.authorize + "?" + string(q) }
+// request is where an authorization request goes on. One that was pushed is sealed: what counts is what
+// the client has sent, and not what a browser makes of it.
+func (p paths) request(q form.Query) string {
+	if q.Pushed() != nil {
+		q = p.sealed(q)
+	}
+	return p.authorize + "?" + string(q)
+}
 
 // atProvider is where an authorization request continues at a provider.
 func (p paths) atProvider(q form.Query, provider string) string {
-	return p.authorize + "?" + string(q.AtProvider(provider))
+	return p.request(q.AtProvider(provider))
 }
 
 // Register mounts every endpoint below the issuer's path on mux, the discovery documents at all
@@ -111,6 +119,7 @@ func (s *Server) Register(mux *http.ServeMux) {
 		handle(p+path, browserClients(h), append(methods, http.MethodOptions)...)
 	}
 	api("/token", s.handleToken, http.MethodPost)
+	api("/par", s.handlePush, http.MethodPost)
 	api("/device_authorization", s.handleDeviceAuthorization, http.MethodPost)
 	api("/revoke", s.handleRevoke, http.MethodPost)
 	api("/jwks.json", s.handleJWKS, http.MethodGet, http.MethodHead)

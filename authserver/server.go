@@ -14,6 +14,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/authserver/internal/clients"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/connect"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/device"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/flow"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/form"
 	"github.com/mcp-authd/mcp-authd/internal/notice"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
 	"github.com/mcp-authd/mcp-authd/internal/users"
@@ -74,6 +76,7 @@ func New(ctx context.Context, c Config) (*Server, error) {
 	if s.ring, err = secrets.NewRing(c.SecretKeys...); err != nil {
 		return nil, fmt.Errorf("authserver: %w", err)
 	}
+	s.paths.sealed = func(q form.Query) form.Query { return flow.SealPushed(s.ring, q) }
 	if err := keys.Claim(ctx, c.Store, c.SecretKeys); err != nil {
 		return nil, fmt.Errorf("authserver: %w", err)
 	}

@@ -151,7 +151,7 @@ func (s *steps) askConsent(w http.ResponseWriter, r *http.Request, step flow.Ask
 	a, v, question := step.Request, step.Visit, step.Question()
 	sealed, err := s.forms.seal(w, r, purposeConsent, flow.ConsentForm{
 		Query: a.Query.Consented(), Shown: s.views.flow.Shown(a, question), UserID: v.User.ID,
-		AuthTime: v.Session.AuthTime.Unix(), Code: grant.NewCode(),
+		AuthTime: v.Session.AuthTime.Unix(), Code: cmp.Or(a.Query.PushedCode(), grant.NewCode()),
 	})
 	if err != nil {
 		s.errors.show(w, r, http.StatusBadRequest, err)

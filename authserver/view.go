@@ -67,7 +67,7 @@ func (v *views) failed(r *http.Request, step flow.ProviderFailed, err error) web
 	case to.Query != "" &&
 		slices.Contains([]oauth.Code{oauth.AccessDenied, oauth.UnmetAuthentication, oauth.LoginRequired}, e.Code):
 		// the same account, or the same provider, would be refused again
-		out.RetryURL = v.paths.authorize + "?" + string(to.Query.AsAnotherPerson())
+		out.RetryURL = v.paths.request(to.Query.AsAnotherPerson())
 	case to.Query != "":
 		out.RetryURL = v.paths.atProvider(to.Query, step.Provider.ID)
 	case to.Connect != "":

@@ -40,7 +40,8 @@ const (
 )
 
 // Metadata is what a client says about itself for people, in the order of RFC 7591
-// §2. It is unverified, decides nothing, and is kept as the JSON of storage.Client.Metadata.
+// §2, and what it demands of us. It is unverified, gives a client nothing, and is kept as the JSON of
+// storage.Client.Metadata.
 type Metadata struct {
 	ClientURI string `json:"client_uri,omitempty"` // client_uri: OPTIONAL, the client's home page
 	// logo_uri: OPTIONAL; never loaded by our pages (AS-147)
@@ -52,6 +53,8 @@ type Metadata struct {
 	SoftwareID      string `json:"software_id,omitempty"`
 	SoftwareVersion string `json:"software_version,omitempty"` // software_version: OPTIONAL
 	ApplicationType string `json:"application_type,omitempty"` // application_type: OPTIONAL, "native" or "web"
+	// require_pushed_authorization_requests: OPTIONAL (RFC 9126 §6); storage.Client.Demands reads it
+	RequirePAR bool `json:"require_pushed_authorization_requests,omitempty"`
 }
 
 // admit decides what is registered of what is asked: the intersection with what we
@@ -175,6 +178,7 @@ func (m request) display() Metadata {
 		TermsURI: webURL(m.TermsURI), PolicyURI: webURL(m.PolicyURI),
 		SoftwareID:      cleanText(m.SoftwareID, maxTextLength),
 		SoftwareVersion: cleanText(m.SoftwareVersion, maxTextLength),
+		RequirePAR:      m.RequirePAR,
 	}
 	for _, c := range m.Contacts {
 		if c = cleanText(c, maxTextLength); c != "" {

@@ -27,6 +27,7 @@ type Spec struct {
 	JWKSURI    string       // or where they are published
 	Scopes     oauth.Scopes // the limit for client_credentials
 	Resources  []string     // the resources client_credentials may name; empty: every one
+	RequirePAR bool         // its authorization requests have to be pushed (RFC 9126)
 	Redirects  oauth.RedirectPolicy
 	Now        time.Time
 }
@@ -48,6 +49,7 @@ func Mint(s Spec) (storage.Client, string, error) {
 		GrantTypes: s.GrantTypes, AuthMethod: s.AuthMethod,
 		Scopes: s.Scopes, Resources: resources, Source: storage.SourceStatic,
 		CreatedAt: s.Now.UTC().Truncate(time.Millisecond),
+		Metadata:  Metadata{RequirePAR: s.RequirePAR}.encode(),
 	}
 	if len(s.JWKS) > 0 {
 		if c.JWKS, err = checkKeys(s.JWKS); err != nil {
@@ -121,6 +123,8 @@ func (s Spec) check() error {
 		)
 	case s.JWKSURI != "" && !strings.HasPrefix(s.JWKSURI, "https://") && !loopbackURL(s.JWKSURI):
 		return fmt.Errorf("the key set URL %q is not an https URL", s.JWKSURI)
+	case !code && s.RequirePAR:
+		return fmt.Errorf("there is no authorization request to push without %s", grantCode)
 	case !code && len(s.RedirectURIs) > 0:
 		return fmt.Errorf("redirect URIs are of no use without %s", grantCode)
 	case code:

@@ -56,6 +56,18 @@ func TestMint(t *testing.T) {
 			}
 		})
 	}
+	t.Run("AS-242: a client that has to push its requests", func(t *testing.T) {
+		c, _, err := dcr.Mint(dcr.Spec{RedirectURIs: web, RequirePAR: true, Now: epoch})
+		if err != nil || !c.Demands().PushedRequests {
+			t.Errorf("got %+v, %v", c.Demands(), err)
+		}
+		if c, _, err = dcr.Mint(dcr.Spec{RedirectURIs: web, Now: epoch}); err != nil || c.Demands().PushedRequests {
+			t.Errorf("got %+v, %v", c.Demands(), err)
+		}
+		if _, _, err = dcr.Mint(dcr.Spec{RequirePAR: true, Now: epoch}); err == nil {
+			t.Error("a machine has no request to push")
+		}
+	})
 	t.Run("resources are canonical", func(t *testing.T) {
 		c, _, err := dcr.Mint(dcr.Spec{Resources: []string{"HTTPS://MCP.Example.com/mcp/"}, Now: epoch})
 		if err != nil || !slices.Equal(c.Resources, []string{"https://mcp.example.com/mcp"}) {

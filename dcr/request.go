@@ -29,6 +29,7 @@ type request struct {
 	SoftwareID      string   // software_id
 	SoftwareVersion string   // software_version
 	ApplicationType string   // application_type (OpenID Connect Registration §2)
+	RequirePAR      bool     // require_pushed_authorization_requests (RFC 9126 §6)
 }
 
 // Bounds on what is registered, in bytes and items. They are far above what any
@@ -68,6 +69,7 @@ func parseRequest(body []byte) (request, error) {
 		SoftwareID:      r.text("software_id", maxTextLength),
 		SoftwareVersion: r.text("software_version", maxTextLength),
 		ApplicationType: r.text("application_type", maxTextLength),
+		RequirePAR:      r.truth("require_pushed_authorization_requests"),
 	}
 	if r.err != nil {
 		return request{}, r.err
@@ -123,6 +125,11 @@ func (r *reader) text(name string, limit int) string {
 		return ""
 	}
 	return s
+}
+
+func (r *reader) truth(name string) (yes bool) {
+	r.decode(name, &yes, "true or false")
+	return yes
 }
 
 func (r *reader) list(name string, items, limit int) []string {

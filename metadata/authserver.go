@@ -56,6 +56,9 @@ type AuthorizationServer struct {
 	// code_challenge_methods_supported: REQUIRED by MCP 2025-11-25; without it clients stop
 	CodeChallengeMethods Values `json:"code_challenge_methods_supported,omitempty"`
 
+	// pushed_authorization_request_endpoint: RFC 9126 §5
+	PushedRequestEndpoint string `json:"pushed_authorization_request_endpoint,omitempty"`
+
 	// device_authorization_endpoint: RFC 8628 §4
 	DeviceAuthorizationEndpoint string `json:"device_authorization_endpoint,omitempty"`
 

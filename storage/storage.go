@@ -344,6 +344,7 @@ type Store interface {
 	Approvals
 	Devices
 	RemoteSignIns
+	PushedRequests
 	Redemptions
 	Revocations
 	Cuts

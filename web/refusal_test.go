@@ -20,9 +20,10 @@ var inEnglish = []string{
 	"Request objects are not supported.", "The client is not registered for the authorization code grant.",
 	"PKCE is required: the parameter 'code_challenge' is missing.",
 	"The parameter 'code_challenge' is not an S256 challenge.",
-	"The parameter 'code_challenge_method' must be S256.",
+	"The parameter 'code_challenge_method' must be S256.", "This client has to push its authorization requests.",
+	"The client did not authenticate when it pushed the request.",
 	// In answers to programs.
-	"The parameter 'grant_type' is missing.", "The request body is too large.",
+	"The parameter 'grant_type' is missing.", "Too many requests are pushed at once.", "The request body is too large.",
 	"Parameters must be sent in the request body, not in the URL.",
 	"The request body must be application/x-www-form-urlencoded.", "The request body could not be read.",
 	"The request body is not a well-formed form.", "This resource server may not have tokens of this provider.",

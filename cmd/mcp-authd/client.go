@@ -35,6 +35,7 @@ type clientView struct {
 	GrantTypes   []string  `json:"grant_types"`
 	Scopes       []string  `json:"scopes,omitempty"`
 	Resources    []string  `json:"resources,omitempty"`
+	RequirePAR   bool      `json:"require_par,omitempty"`
 	CreatedAt    time.Time `json:"created_at"`
 	LastUsedAt   time.Time `json:"last_used_at,omitzero"`
 	Secret       string    `json:"secret,omitempty"` // only in the answer to client add
@@ -46,7 +47,7 @@ func viewClient(c storage.Client) clientView {
 	return clientView{
 		ID: c.ID, Name: c.Name, Source: string(c.Source), AuthMethod: c.AuthMethod, JWKSURI: c.JWKSURI,
 		RedirectURIs: c.RedirectURIs, GrantTypes: c.GrantTypes, Scopes: c.Scopes, Resources: c.Resources,
-		CreatedAt: c.CreatedAt, LastUsedAt: c.LastUsedAt,
+		RequirePAR: c.Demands().PushedRequests, CreatedAt: c.CreatedAt, LastUsedAt: c.LastUsedAt,
 	}
 }
 
@@ -85,6 +86,7 @@ func (f *clientFlags) add(c *cobra.Command) {
 	fl.StringVar(&f.spec.JWKSURI, "jwks-uri", "", "https URL at which they are published instead")
 	fl.StringArrayVar(&f.scopes, "scope", nil, "scope that client credentials may have; repeat for more")
 	fl.StringArrayVar(&f.spec.Resources, "resource", nil, "resource it may name and introspect for; repeat for more")
+	fl.BoolVar(&f.spec.RequirePAR, "require-par", false, "its authorization requests have to be pushed (RFC 9126)")
 	fl.BoolVar(&f.json, "json", false, "print JSON")
 }
 

@@ -117,6 +117,7 @@ type Client struct {
 	AuthMethod   string   `yaml:"auth_method"`
 	Scopes       []string `yaml:"scopes"`
 	Resources    []string `yaml:"resources"`
+	RequirePAR   bool     `yaml:"require_par"` // its authorization requests have to be pushed
 }
 
 // Log configures logging.

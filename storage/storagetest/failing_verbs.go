@@ -523,6 +523,15 @@ func (f *Failing) OpenLinks(a0 context.Context, a1 storage.Hash, a2 int, a3 time
 	return r0, err
 }
 
+// OpenPushedRequest implements storage.Store.
+func (f *Failing) OpenPushedRequest(a0 context.Context, a1 storage.OpenPushed) (r0 []byte, err error) {
+	err = f.call("OpenPushedRequest", func() (err error) {
+		r0, err = f.Store.OpenPushedRequest(a0, a1)
+		return err
+	})
+	return r0, err
+}
+
 // PasskeyHosts implements storage.Store.
 func (f *Failing) PasskeyHosts(a0 context.Context, a1 storage.Admission) (r0 []storage.PasskeyHost, err error) {
 	err = f.call("PasskeyHosts", func() (err error) {
@@ -653,6 +662,15 @@ func (f *Failing) PutNextKey(a0 context.Context, a1 string, a2 storage.SigningKe
 func (f *Failing) PutNotice(a0 context.Context, a1 storage.Notice) (err error) {
 	err = f.call("PutNotice", func() (err error) {
 		err = f.Store.PutNotice(a0, a1)
+		return err
+	})
+	return err
+}
+
+// PutPushedRequest implements storage.Store.
+func (f *Failing) PutPushedRequest(a0 context.Context, a1 storage.PushedRequest) (err error) {
+	err = f.call("PutPushedRequest", func() (err error) {
+		err = f.Store.PutPushedRequest(a0, a1)
 		return err
 	})
 	return err

@@ -16,6 +16,7 @@
 //	provider.go  a sign-in at a provider begins; return.go ends it, claim.go asks whose an
 //	             account is, and link.go lets a resource server have more of one
 //	limiter.go   how many browsers may be sent to providers
+//	push.go      the request that a client has pushed (RFC 9126)
 //	device.go    the request of a device without a browser (RFC 8628)
 //	home.go      the start page
 //

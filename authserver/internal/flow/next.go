@@ -70,6 +70,7 @@ func nextOfPerson(x Valid, silent bool, now time.Time) Step {
 	}
 	return issue{r, Approver{
 		Session: v.Session.Hash, UserID: v.User.ID, AuthTime: v.Session.AuthTime, Remembered: v.Consented,
+		Code: r.Query.PushedCode(),
 	}}
 }
 

@@ -23,8 +23,12 @@ func (f *Flow) validate(ctx context.Context, to Identified, p form.Params) (Requ
 		Challenge:    p.Get("code_challenge"),
 		ResponseMode: p.Get("response_mode"),
 		Query:        form.Query(p.Values.Encode()),
+		Pushed:       p.Pushed(),
 	}
 	if err := checkParams(p); err != nil {
+		return r, err
+	}
+	if err := checkPushed(r); err != nil {
 		return r, err
 	}
 	if !slices.Contains(to.Client.GrantTypes, oauth.GrantCode) {
@@ -53,6 +57,18 @@ func (f *Flow) validate(ctx context.Context, to Identified, p form.Params) (Requ
 		return r, err
 	}
 	return r, f.Protocol.Validate(ctx, r)
+}
+
+// checkPushed refuses a request that its client would have had to push (RFC 9126 §6, AS-242), and one
+// that was pushed in the name of a client which turns out to have credentials.
+func checkPushed(r Request) error {
+	switch {
+	case r.Pushed == nil && r.Client.Demands().PushedRequests:
+		return oauth.NewError(oauth.InvalidRequest, "This client has to push its authorization requests.")
+	case r.Pushed != nil && r.Pushed.Unread && !r.Client.Public():
+		return oauth.NewError(oauth.InvalidRequest, "The client did not authenticate when it pushed the request.")
+	}
+	return nil
 }
 
 // checkParams holds the rules that need nothing but the parameters.

@@ -21,6 +21,9 @@ const (
 	ChosenAccount  = "chosen"
 )
 
+// ParamResume is the parameter of ours at /authorize with a request that was pushed, sealed.
+const ParamResume = "resume"
+
 // Query is an authorization request as URLs and forms carry it: encoded.
 type Query string
 

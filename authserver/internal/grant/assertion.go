@@ -197,7 +197,7 @@ func (a *Assertions) checkClaims(client storage.Client, c jwt.Claims) error {
 		ttl, tooLong = strangeAssertionTTL, "is valid for more than five minutes"
 	}
 	ours := func(aud string) bool {
-		return aud == a.Issuer || aud == a.Issuer+"/" || aud == a.Issuer+"/token"
+		return aud == a.Issuer || aud == a.Issuer+"/" || aud == a.Issuer+"/token" || aud == a.Issuer+"/par"
 	}
 	switch {
 	case c.Issuer != client.ID || c.Subject != client.ID:

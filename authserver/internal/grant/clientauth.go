@@ -158,6 +158,22 @@ func (a *ClientAuth) ForGrant(ctx context.Context, r TokenRequest) (storage.Clie
 	return c, err
 }
 
+// ForPush is Authenticate for an authorization request (RFC 9126 §2). Of a client that is identified by a
+// document, and of which nothing is known yet, it returns the id: unread. What it can do is judged when a
+// person has signed in, as for a request that was not pushed.
+func (a *ClientAuth) ForPush(ctx context.Context, cred Credentials) (c storage.Client, unread bool, err error) {
+	who, err := cred.claim()
+	if err != nil {
+		return c, false, err
+	}
+	c, err = a.verify(ctx, who)
+	if errors.Is(err, refusal.ErrUnknownClient) && a.Clients.MayFetch(who.id) && who.secret == "" &&
+		who.assertion == "" {
+		return storage.Client{ID: who.id, Source: storage.SourceCIMD}, true, nil
+	}
+	return c, false, err
+}
+
 func (a *ClientAuth) verify(ctx context.Context, who claim) (storage.Client, error) {
 	audit.Note(ctx, slog.String("client_id", form.Cut(who.id, 512)))
 	c, err := a.Clients.Find(ctx, who.id)

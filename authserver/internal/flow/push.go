@@ -1,0 +1,182 @@
+package flow
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"log/slog"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/audit"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/form"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/grant"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
+	"github.com/mcp-authd/mcp-authd/internal/secrets"
+	"github.com/mcp-authd/mcp-authd/oauth"
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+const (
+	// PushedTTL is how long a browser may take to bring a request that was pushed (RFC 9126 §2.2).
+	PushedTTL = time.Minute
+	// resumeTTL is how long that browser may then go on, as long as a form is good for.
+	resumeTTL = time.Hour
+	// maxPushed bounds a request that is pushed, in bytes: sealed, it has to fit into the URL of a page.
+	maxPushed = 4000
+
+	pushedPrefix  = "urn:ietf:params:oauth:request_uri:" // RFC 9126 §2.2
+	pushedPurpose = "pushed request"
+	resumePurpose = "pushed request of a browser"
+)
+
+// Pushes are the authorization requests that clients push (RFC 9126). The browser brings a reference
+// once. From then on the request itself goes with it, sealed and bound to that browser.
+type Pushes struct {
+	Flow   *Flow
+	Store  storage.PushedRequests
+	Ring   *secrets.Ring
+	limits *pushLimiter
+}
+
+// NewPushes returns the requests that are pushed for a flow.
+func NewPushes(f *Flow, store storage.PushedRequests, ring *secrets.Ring) *Pushes {
+	return &Pushes{Flow: f, Store: store, Ring: ring, limits: newPushLimiter(f.Now)}
+}
+
+// Push is a pushed authorization request (RFC 9126 §2.1).
+type Push struct {
+	Client storage.Client
+	// Unread: nothing is known of the client but its id, the URL of a document that is not read for
+	// strangers (AS-154).
+	Unread   bool
+	Params   url.Values
+	Networks []string // where it comes from, as it is counted
+}
+
+// Push checks a request as it is checked when a browser brings it, keeps it, and returns its
+// reference. Its error is an *oauth.Error.
+func (x *Pushes) Push(ctx context.Context, p Push) (uri string, err error) {
+	q := pushedQuery(p)
+	if len(q) > maxPushed {
+		return "", oauth.NewError(oauth.InvalidRequest, "The request is too long.")
+	}
+	if err := x.check(ctx, p, form.New(q.Values())); err != nil {
+		return "", err
+	}
+	if err := x.limits.take(p); err != nil {
+		return "", err
+	}
+	uri = secrets.Token(pushedPrefix)
+	reference := storage.Hash(secrets.Hash(uri))
+	err = x.Store.PutPushedRequest(ctx, storage.PushedRequest{
+		Reference: reference,
+		ClientID:  p.Client.ID,
+		Sealed:    x.Ring.Seal(pushedPurpose, []byte(q), reference[:]),
+		ExpiresAt: x.Flow.Now().Add(PushedTTL),
+	})
+	if err != nil {
+		return "", refusal.Unavailable(err)
+	}
+	x.Flow.Audit.Record(ctx, audit.AuthorizePushed, slog.String("client_id", p.Client.ID))
+	return uri, nil
+}
+
+// pushedQuery is the request as a browser would bring it: what authenticates the client is no part of it.
+func pushedQuery(p Push) form.Query {
+	values := form.Foreign(p.Params)
+	for _, name := range []string{"client_secret", "client_assertion", "client_assertion_type"} {
+		values.Del(name)
+	}
+	values.Set("client_id", p.Client.ID)
+	q := form.Query(values.Encode())
+	return q.AsPushed(form.Pushed{Code: grant.NewCode(), Unread: p.Unread})
+}
+
+// check examines a request as far as it can be without a person. A request_uri in it is refused, like
+// any (RFC 9126 §2.1, AS-228).
+func (x *Pushes) check(ctx context.Context, p Push, params form.Params) error {
+	if p.Unread {
+		return checkParams(params)
+	}
+	to, err := x.Flow.identify(ctx, params, func(context.Context, string) (storage.Client, error) {
+		return p.Client, nil
+	})
+	if err == nil {
+		_, err = x.Flow.validate(ctx, to, params)
+	}
+	return err
+}
+
+// IsPushed reports whether a request_uri is a reference of ours.
+func IsPushed(uri string) bool { return strings.HasPrefix(uri, pushedPrefix) }
+
+var errPushed = oauth.NewError(oauth.InvalidRequest,
+	"This sign-in was begun in another browser, has been open for too long, or is not known here. "+
+		"Begin again in the application.")
+
+// Open returns the request of a reference to the first browser that brings it (RFC 9126 §4, AS-242).
+// That one may bring it again, as when the person loads the page again. Its error is an *oauth.Error.
+func (x *Pushes) Open(ctx context.Context, clientID, uri, browser string) (form.Query, error) {
+	if clientID == "" {
+		return "", oauth.NewError(oauth.InvalidRequest, "The parameter 'client_id' is missing.")
+	}
+	audit.Note(ctx, slog.String("client_id", form.Cut(clientID, 512)))
+	reference, now := storage.Hash(secrets.Hash(uri)), x.Flow.Now()
+	sealed, err := x.Store.OpenPushedRequest(ctx, storage.OpenPushed{
+		Reference: reference,
+		ClientID:  clientID,
+		Browser:   secrets.Hash(browser),
+		Now:       now,
+	})
+	switch {
+	case errors.Is(err, storage.ErrNotFound), errors.Is(err, storage.ErrSpent), errors.Is(err, storage.ErrMismatch):
+		return "", errPushed.Because(err)
+	case err != nil:
+		return "", refusal.Unavailable(err)
+	}
+	plain, err := x.Ring.Open(pushedPurpose, sealed, reference[:])
+	q := form.Query(plain)
+	pushed := q.Pushed()
+	if err != nil || pushed == nil {
+		return "", errPushed.Because(err)
+	}
+	pushed.Browser, pushed.Until = browserMark(browser), now.Add(resumeTTL)
+	return q.AsPushed(*pushed), nil
+}
+
+// browserMark names a browser in what is sealed for it.
+func browserMark(id string) string {
+	h := secrets.Hash(id)
+	return base64.RawURLEncoding.EncodeToString(h[:16])
+}
+
+// Resume returns the request that SealPushed has sealed, to its browser alone. Its error is an
+// *oauth.Error.
+func (x *Pushes) Resume(sealed, browser string) (form.Query, error) {
+	raw, err := base64.RawURLEncoding.DecodeString(sealed)
+	if err != nil {
+		return "", errPushed.Because(err)
+	}
+	plain, err := x.Ring.Open(resumePurpose, raw, nil)
+	q := form.Query(plain)
+	pushed := q.Pushed()
+	switch {
+	case err != nil:
+		return "", errPushed.Because(err)
+	case pushed == nil || pushed.Browser != browserMark(browser) || !x.Flow.Now().Before(pushed.Until):
+		return "", errPushed
+	}
+	return q, nil
+}
+
+// SealPushed is the query of a request that was pushed, as the URLs of our pages carry it. The
+// languages that the client asked for stand beside it, for pages look for them there.
+func SealPushed(ring *secrets.Ring, q form.Query) form.Query {
+	v := url.Values{form.ParamResume: {base64.RawURLEncoding.EncodeToString(ring.Seal(resumePurpose, []byte(q), nil))}}
+	if locales := q.Values().Get("ui_locales"); locales != "" {
+		v.Set("ui_locales", locales)
+	}
+	return form.Query(v.Encode())
+}

@@ -1,0 +1,51 @@
+package flow
+
+import (
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/internal/bounded"
+	"github.com/mcp-authd/mcp-authd/internal/network"
+	"github.com/mcp-authd/mcp-authd/oauth"
+)
+
+// How many requests may be pushed: each leaves a row for a minute or two. Anyone who knows the id of a
+// public client can push in its name, so those are counted by where they come from.
+const (
+	pushesOfClient  = 20 // a second, of a client that has authenticated
+	pushesOfNetwork = 2  // a second
+	pushesOfPublic  = 50 // a second, of all public clients
+	pushBurst       = 30 // times that at once
+	pushNames       = 10_000
+)
+
+// publicClients is the key of all public clients; no client and no network is named so.
+const publicClients = "public clients"
+
+// pushLimiter bounds the requests that clients push. It is per process.
+type pushLimiter struct{ buckets *bounded.Limiter[string] }
+
+func newPushLimiter(now func() time.Time) *pushLimiter {
+	return &pushLimiter{bounded.NewLimiter[string](pushNames, now)}
+}
+
+// take makes room for one more.
+func (l *pushLimiter) take(p Push) error {
+	draws := []bounded.Draw[string]{pushOf("client "+p.Client.ID, pushesOfClient)}
+	if p.Unread || p.Client.Public() {
+		draws = []bounded.Draw[string]{pushOf(publicClients, pushesOfPublic)}
+		for place, name := range p.Networks {
+			draws = append(draws, pushOf(name, network.Allowance(place)*pushesOfNetwork))
+		}
+	}
+	if l.buckets.Take(draws...) == 0 {
+		return nil
+	}
+	e := oauth.NewError(oauth.SlowDown, "Too many requests are pushed at once.")
+	e.RetryAfter = time.Second
+	return e
+}
+
+// pushOf is one request from the bucket of a key, which has perSecond of them.
+func pushOf(key string, perSecond int) bounded.Draw[string] {
+	return bounded.Draw[string]{Key: key, Rate: bounded.PerSecond(float64(perSecond), perSecond*pushBurst)}
+}

@@ -1,0 +1,66 @@
+package authserver
+
+import (
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/audit"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/flow"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/form"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
+	"github.com/mcp-authd/mcp-authd/internal/network"
+	"github.com/mcp-authd/mcp-authd/internal/wire"
+)
+
+// pushBody is the answer to a pushed authorization request (RFC 9126 §2.2).
+type pushBody struct {
+	RequestURI string `json:"request_uri"` // REQUIRED
+	ExpiresIn  int64  `json:"expires_in"`  // REQUIRED, in seconds
+}
+
+// handlePush serves POST /par (RFC 9126 §2.1, AS-228).
+func (s *Server) handlePush(w http.ResponseWriter, r *http.Request) {
+	p, err := readForm(r)
+	if err != nil {
+		s.writeParseError(w, r, err)
+		return
+	}
+	push := flow.Push{Params: p.Values, Networks: network.Blocks(s.cfg.TrustedProxies.ClientAddr(r))}
+	push.Client, push.Unread, err = s.grants.clientAuth.ForPush(r.Context(), credentials(r, p))
+	var uri string
+	if err == nil {
+		uri, err = s.pages.authorize.pushes.Push(r.Context(), push)
+	}
+	if err != nil {
+		s.cfg.Audit.Record(r.Context(), audit.AuthorizeRefused, refusal.Attr(err))
+		s.writeError(w, r, err)
+		return
+	}
+	wire.WriteJSON(w, http.StatusCreated, pushBody{uri, int64(flow.PushedTTL / time.Second)})
+}
+
+// pushed returns the request that a browser brings with the parameters of /authorize, when it was
+// pushed; when it cannot be had, or the browser has to go on elsewhere, it has answered.
+func (p *authorizePages) pushed(w http.ResponseWriter, r *http.Request, query url.Values) (url.Values, bool) {
+	asked := form.New(query)
+	resume, uri := asked.Get(form.ParamResume), asked.Get("request_uri")
+	switch {
+	case resume != "":
+		q, err := p.pushes.Resume(resume, p.forms.sessions.Browser(w, r))
+		if err == nil {
+			return q.Values(), true
+		}
+		p.steps.write(w, r, flow.Fail{Err: err})
+	case flow.IsPushed(uri):
+		q, err := p.pushes.Open(r.Context(), asked.Get("client_id"), uri, p.forms.sessions.Browser(w, r))
+		if err == nil { // to where the page can be loaded again, however late
+			redirect(w, p.steps.views.paths.request(q))
+			break
+		}
+		p.steps.write(w, r, flow.Fail{Err: err})
+	default:
+		return query, true
+	}
+	return nil, false
+}
