@@ -7,20 +7,22 @@ import (
 )
 
 // Selection says which grants are meant: those that match every field that is not empty. A
-// Connector stands alone. The zero Selection means none.
+// Connector and a Trust stand alone. The zero Selection means none.
 type Selection struct {
 	UserID, ClientID, Resource string
 	Connector                  string // grants that rest on a session at this provider
+	Trust                      string // grants that rest on assertions by this trust entry
 	All                        bool   // every grant; with no other field
 }
 
 // ErrSelection: a selection means nothing, or contradicts itself.
-var ErrSelection = errors.New("storage: select grants by user, client or resource, or by connector, or all of them")
+var ErrSelection = errors.New(
+	"storage: select grants by user, client or resource, or by connector, or by trust entry, or all of them")
 
 // Check returns ErrSelection for one that CutGrants refuses.
 func (s Selection) Check() error {
 	fields := s.UserID != "" || s.ClientID != "" || s.Resource != ""
-	if n := count(fields) + count(s.Connector != "") + count(s.All); n != 1 {
+	if n := count(fields) + count(s.Connector != "") + count(s.Trust != "") + count(s.All); n != 1 {
 		return ErrSelection
 	}
 	return nil
@@ -57,7 +59,7 @@ type Cut struct {
 type Cuts interface {
 	// CutGrants cuts every grant that sel selects, and forgets the consents behind them; with
 	// a Connector it keeps these, and ends the browser sessions and the sessions at the
-	// provider, whose tokens are then among the Handbacks. ErrSelection.
+	// provider, whose tokens are then among the Handbacks; with a Trust there are none. ErrSelection.
 	CutGrants(ctx context.Context, sel Selection, by RevokedBy, now time.Time) (Cut, error)
 	// PendingCuts returns the cuts for which there is something to do at now, oldest first.
 	PendingCuts(ctx context.Context, now time.Time) ([]Cut, error)

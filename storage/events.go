@@ -39,6 +39,8 @@ const (
 	ByProvider      RevokedBy = "end of the session at the provider"
 	ByNewer         RevokedBy = "newer grants"
 	ByPerson        RevokedBy = "the person" // on their account page
+	ByTrust         RevokedBy = "end of the trust entry"
+	ByUntied        RevokedBy = "person untied from the issuer"
 )
 
 // GrantSuperseded is the event that a sweep leaves when it ends grants for newer ones; its

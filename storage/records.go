@@ -167,6 +167,10 @@ type Grant struct {
 	// UpstreamID is the session at an upstream provider that the grant rests on; the store
 	// takes it from the browser session that approves. "": none.
 	UpstreamID string
+	// TrustID is the trust entry that the grant rests on, which was made by an assertion of its issuer. "":
+	// none. Nil Asserted: nothing was said.
+	TrustID  string
+	Asserted *Asserted
 }
 
 // Resource is a protected resource (an MCP server) that tokens can be issued for.

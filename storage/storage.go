@@ -352,6 +352,8 @@ type Store interface {
 	Grants
 	Connections
 	ProgramKeys
+	AssertionGrants
+	TrustLinks
 	LastCalls
 	Stops
 	Resources

@@ -94,10 +94,12 @@ type TrustEntries interface {
 	// ListTrust returns all entries and marks, oldest first.
 	ListTrust(ctx context.Context) ([]TrustEntry, error)
 	// DisableTrust disables an entry. Where none is stored, it stores a mark, for the entry of the
-	// configuration with that id. One that is disabled stays as it is.
+	// configuration with that id. One that is disabled stays as it is. It cuts every grant that rests on
+	// the entry, as Cuts says.
 	DisableTrust(ctx context.Context, id string, now time.Time) error
 	// EnableTrust enables an entry again, or forgets a mark. ErrNotFound when there is neither.
 	EnableTrust(ctx context.Context, id string) error
-	// RemoveTrust removes an entry or a mark. ErrNotFound when there is neither.
+	// RemoveTrust removes an entry or a mark, and cuts every grant that rests on it. ErrNotFound when there
+	// is neither.
 	RemoveTrust(ctx context.Context, id string, now time.Time) error
 }

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -18,6 +19,17 @@ const (
 	putCut = "INSERT INTO cuts (" + column.CutColumns + `)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, (SELECT last_value FROM grants_status_index_seq), ` + column.FirstPhase + ")"
 
+	putTrustCut = "INSERT INTO trust_cuts (" + column.TrustCutColumns + `)
+VALUES ($1, $2, $3, $4, $5, (SELECT last_value FROM grants_status_index_seq), ` + column.FirstTrustPhase + ")"
+
+	readCut      = "SELECT " + column.CutRead + " FROM cuts WHERE id = $1 FOR UPDATE"
+	readTrustCut = "SELECT " + column.TrustCutRead + " FROM trust_cuts WHERE id = $1 FOR UPDATE"
+
+	pendingCuts = "SELECT " + column.CutRead + " FROM cuts WHERE phase < $1 OR at <= $2 UNION ALL SELECT " +
+		column.TrustCutRead + " FROM trust_cuts WHERE phase < $1 OR at <= $2 ORDER BY at, id"
+
+	moveTrustCut = "UPDATE trust_cuts SET grants = $2, phase = $3, place = $4 WHERE id = $1"
+
 	moveCut = "UPDATE cuts SET grants = $2, phase = $3, place = $4, reached = $5 WHERE id = $1"
 
 	// markCut marks the next grants in the order in which they were stored. No index for what was
@@ -26,7 +38,8 @@ VALUES ($1, $2, $3, $4, $5, $6, $7, $8, (SELECT last_value FROM grants_status_in
 	// takes the grants that were cut for a handful, and looks through the batch for each of them.
 	markCut = `WITH looked AS MATERIALIZED (SELECT id, status_index, revoked_at IS NULL
 		AND $7 IN ('', user_id) AND $8 IN ('', client_id) AND $9 IN ('', resource)
-		AND ($10 = '' OR EXISTS (SELECT 1 FROM upstreams p WHERE p.id = g.upstream_id AND p.connector = $10)) AS cut
+		AND ($10 = '' OR EXISTS (SELECT 1 FROM upstreams p WHERE p.id = g.upstream_id AND p.connector = $10))
+		AND ($11 = '' OR coalesce(trust_id, '') = $11) AS cut
 	FROM grants g WHERE status_index > $1 AND status_index <= $2 ORDER BY status_index LIMIT $3),
 marked AS (UPDATE grants SET revoked_at = $4, sweep_at = least(sweep_at, $5), revoked_by = $6
 	WHERE id = ANY (ARRAY(SELECT id FROM looked WHERE cut)) AND revoked_at IS NULL
@@ -53,8 +66,12 @@ func (s *Store) CutGrants(
 		return storage.Cut{}, fmt.Errorf("postgres: cut grants: %w", err)
 	}
 	row := column.NewCut(secrets.ID("cut_"), sel, by, now)
+	put := putCut
+	if sel.Trust != "" {
+		put = putTrustCut
+	}
 	err := s.do(ctx, "cut grants", func(ctx context.Context, q querier) error {
-		return all(ctx, q, statement{putCut, row.Values(0)})
+		return all(ctx, q, statement{put, row.Values(0)})
 	})
 	return row.Cut(), err
 }
@@ -115,6 +132,12 @@ func parameters(first int) func(i int) string {
 	return func(i int) string { return fmt.Sprintf("$%d", first+i) }
 }
 
+// cutTrust cuts what rests on a trust entry.
+func cutTrust(trustID string, now time.Time) statement {
+	row := column.NewCut(secrets.ID("cut_"), storage.Selection{Trust: trustID}, storage.ByTrust, now)
+	return statement{putTrustCut, row.Values(0)}
+}
+
 // PendingCuts implements storage.Cuts.
 func (s *Store) PendingCuts(ctx context.Context, now time.Time) (out []storage.Cut, err error) {
 	err = s.do(ctx, "pending cuts", func(ctx context.Context, q querier) (err error) {
@@ -122,8 +145,7 @@ func (s *Store) PendingCuts(ctx context.Context, now time.Time) (out []storage.C
 			var r column.CutRow
 			err := row.Scan(r.Dest()...)
 			return r.Cut(), err
-		}, "SELECT "+column.CutColumns+" FROM cuts WHERE phase < $1 OR at <= $2 ORDER BY at, id",
-			column.CutSettled, column.Millis(now.Add(-column.CutSettles)))
+		}, pendingCuts, column.CutSettled, column.Millis(now.Add(-column.CutSettles)))
 		return err
 	})
 	return out, err
@@ -133,8 +155,11 @@ func (s *Store) PendingCuts(ctx context.Context, now time.Time) (out []storage.C
 func (s *Store) FollowCut(ctx context.Context, id string, now time.Time, limit int) (out storage.Cut, err error) {
 	err = s.txCommitted(ctx, "follow cut", func(ctx context.Context, q querier) error {
 		var r column.CutRow
-		if err := one(ctx, q, r.Dest(), "SELECT "+column.CutColumns+" FROM cuts WHERE id = $1 FOR UPDATE",
-			id); err != nil {
+		err := one(ctx, q, r.Dest(), readCut, id)
+		if errors.Is(err, pgx.ErrNoRows) {
+			err = one(ctx, q, r.Dest(), readTrustCut, id)
+		}
+		if err != nil {
 			return err
 		}
 		before := r.Phase
@@ -144,7 +169,10 @@ func (s *Store) FollowCut(ctx context.Context, id string, now time.Time, limit i
 		out = r.Cut()
 		out.Done = before < column.CutSettled && r.Phase == column.CutSettled
 		if r.Phase > column.CutSettled {
-			return all(ctx, q, statement{"DELETE FROM cuts WHERE id = $1", []any{id}})
+			return all(ctx, q, statement{"DELETE FROM " + r.Table() + " WHERE id = $1", []any{id}})
+		}
+		if out.Trust != "" {
+			return all(ctx, q, statement{moveTrustCut, []any{id, out.Grants, r.Phase, r.Place}})
 		}
 		return all(ctx, q, statement{moveCut, []any{id, out.Grants, r.Phase, r.Place, r.Reached}})
 	})
@@ -162,6 +190,9 @@ func follow(ctx context.Context, q querier, r *column.CutRow, now time.Time, lim
 		return mark(ctx, q, r, now, limit)
 	case c.Connector != "":
 		return signOut(ctx, q, r, now, limit)
+	case c.Trust != "":
+		r.NothingElse()
+		return nil
 	}
 	n, err := forget(ctx, q, c.Selection, limit)
 	r.Forgot(n, limit)
@@ -174,7 +205,7 @@ func mark(ctx context.Context, q querier, r *column.CutRow, now time.Time, limit
 	var last, marked int64
 	err := one(ctx, q, []any{&looked, &last, &marked}, markCut, r.Place, r.UpTo, limit,
 		column.Millis(c.At), column.Millis(now.Add(column.RevokedFor)), string(c.By), c.UserID, c.ClientID,
-		c.Resource, c.Connector)
+		c.Resource, c.Connector, c.Trust)
 	r.Marked(marked, looked, limit, last)
 	return err
 }

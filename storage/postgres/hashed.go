@@ -18,7 +18,7 @@ import (
 // after the last installation has applied the step.
 
 const (
-	grantOfG = "g.id, g.client_id, g.user_id, g.resource, g.scopes, g.auth_time, g.created_at, g.expires_at, g.revoked_at, g.status_index, g.upstream_id, g.revoked_by, g.paused_at, g.narrowed_at, g.for_program, g.methods"
+	grantOfG = "g.id, g.client_id, g.user_id, g.resource, g.scopes, g.auth_time, g.created_at, g.expires_at, g.revoked_at, g.status_index, g.upstream_id, g.revoked_by, g.paused_at, g.narrowed_at, g.for_program, g.methods, g.trust_id, g.asserted"
 
 	// firstHashed stores a first refresh token that has a row. It descends from the code's
 	// changed row or not at all.

@@ -33,11 +33,14 @@ func (s *Store) ListTrust(ctx context.Context) (out []storage.TrustEntry, err er
 	return out, err
 }
 
-// DisableTrust implements storage.TrustEntries.
+// DisableTrust implements storage.TrustEntries. The cut comes once the end of the entry is stored: see
+// trustStands. Who repeats a call that failed between the two cuts as well.
 func (s *Store) DisableTrust(ctx context.Context, id string, now time.Time) error {
-	return s.txCommitted(ctx, "disable trust entry", func(ctx context.Context, q querier) error {
-		_, err := exec(ctx, q, markTrust, column.TrustMark(id, now)...)
-		return err
+	return s.do(ctx, "disable trust entry", func(ctx context.Context, q querier) error {
+		return all(ctx, q,
+			statement{markTrust, column.TrustMark(id, now)},
+			cutTrust(id, now),
+		)
 	})
 }
 
@@ -52,9 +55,19 @@ func (s *Store) EnableTrust(ctx context.Context, id string) error {
 	})
 }
 
-// RemoveTrust implements storage.TrustEntries.
-func (s *Store) RemoveTrust(ctx context.Context, id string, _ time.Time) error {
+// RemoveTrust implements storage.TrustEntries. It disables the entry first: see DisableTrust.
+func (s *Store) RemoveTrust(ctx context.Context, id string, now time.Time) error {
+	err := s.do(ctx, "remove trust entry", func(ctx context.Context, q querier) error {
+		return changed(storage.ErrNotFound)(exec(ctx, q,
+			"UPDATE trust_entries SET disabled_at = coalesce(disabled_at, $2) WHERE id = $1", id, column.Millis(now)))
+	})
+	if err != nil {
+		return err
+	}
 	return s.txCommitted(ctx, "remove trust entry", func(ctx context.Context, q querier) error {
-		return changed(storage.ErrNotFound)(exec(ctx, q, "DELETE FROM trust_entries WHERE id = $1", id))
+		return all(ctx, q,
+			cutTrust(id, now),
+			statement{"DELETE FROM trust_entries WHERE id = $1", []any{id}},
+		)
 	})
 }

@@ -73,6 +73,7 @@ func deleteOfUser(userID string) []statement {
 		{"DELETE FROM recovery_codes WHERE user_id = $1", []any{userID}},
 		{"DELETE FROM notices WHERE user_id = $1", []any{userID}},
 		{"DELETE FROM one_time_links WHERE user_id = $1", []any{userID}},
+		{"DELETE FROM trust_links WHERE user_id = $1", []any{userID}},
 	}
 }
 

@@ -14,11 +14,15 @@ const (
 	putCut = "INSERT INTO cuts (" + column.CutColumns + `)
 SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, coalesce(max(status_index), 0), ` + column.FirstPhase + " FROM grants"
 
+	putTrustCut = "INSERT INTO trust_cuts (" + column.TrustCutColumns + `)
+SELECT ?1, ?2, ?3, ?4, ?5, coalesce(max(status_index), 0), ` + column.FirstTrustPhase + " FROM grants"
+
 	// markCut marks the grants of a range, in the order in which they were stored.
 	markCut = `UPDATE grants AS g SET revoked_at = ?1, sweep_at = min(sweep_at, ?2), revoked_by = ?3
 WHERE status_index > ?4 AND status_index <= ?5 AND revoked_at IS NULL
 	AND ?6 IN ('', user_id) AND ?7 IN ('', client_id) AND ?8 IN ('', resource)
-	AND (?9 = '' OR EXISTS (SELECT 1 FROM upstreams p WHERE p.id = g.upstream_id AND p.connector = ?9))`
+	AND (?9 = '' OR EXISTS (SELECT 1 FROM upstreams p WHERE p.id = g.upstream_id AND p.connector = ?9))
+	AND (?10 = '' OR trust_id = ?10)`
 
 	consentKey = "(user_id, client_id, resource, place, scope)"
 )
@@ -31,7 +35,11 @@ func (s *Store) CutGrants(
 		return storage.Cut{}, fmt.Errorf("sqlite: cut grants: %w", err)
 	}
 	row := column.NewCut(secrets.ID("cut_"), sel, by, now)
-	err := s.write(ctx, "cut grants", func(c *conn) error { return run(c, putCut, row.Values(0)...)() })
+	put := putCut
+	if sel.Trust != "" {
+		put = putTrustCut
+	}
+	err := s.write(ctx, "cut grants", func(c *conn) error { return run(c, put, row.Values(0)...)() })
 	return row.Cut(), err
 }
 
@@ -83,6 +91,12 @@ func parameters(first int) func(i int) string {
 	return func(i int) string { return fmt.Sprintf("?%d", first+i) }
 }
 
+// cutTrust cuts what rests on a trust entry.
+func cutTrust(c *conn, trustID string, now time.Time) func() error {
+	row := column.NewCut(secrets.ID("cut_"), storage.Selection{Trust: trustID}, storage.ByTrust, now)
+	return run(c, putTrustCut, row.Values(0)...)
+}
+
 // PendingCuts implements storage.Cuts.
 func (s *Store) PendingCuts(ctx context.Context, _ time.Time) (out []storage.Cut, err error) {
 	err = s.read(ctx, "pending cuts", func(c *conn) (err error) {
@@ -90,7 +104,8 @@ func (s *Store) PendingCuts(ctx context.Context, _ time.Time) (out []storage.Cut
 			var r column.CutRow
 			err := row.Scan(r.Dest()...)
 			return r.Cut(), err
-		}, "SELECT "+column.CutColumns+" FROM cuts ORDER BY at, id")
+		}, "SELECT "+column.CutRead+" FROM cuts UNION ALL SELECT "+column.TrustCutRead+
+			" FROM trust_cuts ORDER BY at, id")
 		return err
 	})
 	return out, err
@@ -101,7 +116,9 @@ func (s *Store) PendingCuts(ctx context.Context, _ time.Time) (out []storage.Cut
 func (s *Store) FollowCut(ctx context.Context, id string, now time.Time, limit int) (out storage.Cut, err error) {
 	err = s.write(ctx, "follow cut", func(c *conn) error {
 		var r column.CutRow
-		if err := c.one(r.Dest(), "SELECT "+column.CutColumns+" FROM cuts WHERE id = ?", id); err != nil {
+		err := c.one(r.Dest(), "SELECT "+column.CutRead+" FROM cuts WHERE id = ?1 UNION ALL SELECT "+
+			column.TrustCutRead+" FROM trust_cuts WHERE id = ?1", id)
+		if err != nil {
 			return err
 		}
 		if err := follow(c, &r, now, max(limit, 1)); err != nil {
@@ -109,7 +126,11 @@ func (s *Store) FollowCut(ctx context.Context, id string, now time.Time, limit i
 		}
 		out = r.Cut()
 		if out.Done = r.Phase == column.CutSettled; out.Done {
-			return run(c, "DELETE FROM cuts WHERE id = ?", id)()
+			return run(c, "DELETE FROM "+r.Table()+" WHERE id = ?", id)()
+		}
+		if out.Trust != "" {
+			return run(c, "UPDATE trust_cuts SET grants = ?2, phase = ?3, place = ?4 WHERE id = ?1", id, out.Grants,
+				r.Phase, r.Place)()
 		}
 		return run(c, "UPDATE cuts SET grants = ?2, phase = ?3, place = ?4, reached = ?5 WHERE id = ?1", id,
 			out.Grants, r.Phase, r.Place, r.Reached)()
@@ -124,6 +145,9 @@ func follow(c *conn, r *column.CutRow, now time.Time, limit int) error {
 		return mark(c, r, now, limit)
 	case sel.Connector != "":
 		return signOut(c, r, now, limit)
+	case sel.Trust != "":
+		r.NothingElse()
+		return nil
 	}
 	n, err := forgetConsents(c, sel, limit)
 	r.Forgot(int(n), limit)
@@ -143,7 +167,7 @@ func mark(c *conn, r *column.CutRow, now time.Time, limit int) error {
 	}
 	n, err := c.exec(markCut, column.Millis(cut.At), column.Millis(now.Add(column.RevokedFor)), string(cut.By),
 		r.Place, last,
-		cut.UserID, cut.ClientID, cut.Resource, cut.Connector)
+		cut.UserID, cut.ClientID, cut.Resource, cut.Connector, cut.Trust)
 	r.Marked(n, looked, limit, last)
 	return err
 }

@@ -24,7 +24,7 @@ RETURNING grant_id`
 	numberFirst = `UPDATE grants SET generation = 1, refresh_hash = ?2, rotated_at = ?3, refresh_expires_at = min(?4, expires_at), rotations = NULL
 WHERE id = ?1 RETURNING ` + column.GrantRead + ", (SELECT last_used_at FROM clients c WHERE c.id = client_id)"
 
-	readHashed = `SELECT g.id, g.client_id, g.user_id, g.resource, g.scopes, g.auth_time, g.created_at, g.expires_at, g.revoked_at, g.status_index, g.upstream_id, g.revoked_by, g.paused_at, g.narrowed_at, g.for_program, g.methods,
+	readHashed = `SELECT g.id, g.client_id, g.user_id, g.resource, g.scopes, g.auth_time, g.created_at, g.expires_at, g.revoked_at, g.status_index, g.upstream_id, g.revoked_by, g.paused_at, g.narrowed_at, g.for_program, g.methods, g.trust_id, g.asserted,
 	t.expires_at, t.rotated_at, t.sealed, t.generation, ` + isCut + `
 FROM refresh_tokens t JOIN grants g ON g.id = t.grant_id WHERE t.hash = ?`
 )

@@ -34,8 +34,10 @@ func (s *Store) ListTrust(ctx context.Context) (out []storage.TrustEntry, err er
 // DisableTrust implements storage.TrustEntries.
 func (s *Store) DisableTrust(ctx context.Context, id string, now time.Time) error {
 	return s.write(ctx, "disable trust entry", func(c *conn) error {
-		_, err := c.exec(markTrust, column.TrustMark(id, now)...)
-		return err
+		return all(
+			run(c, markTrust, column.TrustMark(id, now)...),
+			cutTrust(c, id, now),
+		)
 	})
 }
 
@@ -51,8 +53,12 @@ func (s *Store) EnableTrust(ctx context.Context, id string) error {
 }
 
 // RemoveTrust implements storage.TrustEntries.
-func (s *Store) RemoveTrust(ctx context.Context, id string, _ time.Time) error {
+func (s *Store) RemoveTrust(ctx context.Context, id string, now time.Time) error {
 	return s.write(ctx, "remove trust entry", func(c *conn) error {
-		return changed(storage.ErrNotFound)(c.exec("DELETE FROM trust_entries WHERE id = ?", id))
+		err := changed(storage.ErrNotFound)(c.exec("DELETE FROM trust_entries WHERE id = ?", id))
+		if err != nil {
+			return err
+		}
+		return cutTrust(c, id, now)()
 	})
 }

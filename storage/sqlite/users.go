@@ -71,6 +71,7 @@ func deleteOfUser(c *conn, userID string) error {
 		run(c, "DELETE FROM recovery_codes WHERE user_id = ?", userID),
 		run(c, "DELETE FROM notices WHERE user_id = ?", userID),
 		run(c, "DELETE FROM one_time_links WHERE user_id = ?", userID),
+		run(c, "DELETE FROM trust_links WHERE user_id = ?", userID),
 	)
 }
 

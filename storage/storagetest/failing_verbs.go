@@ -370,6 +370,15 @@ func (f *Failing) ForgetConsent(a0 context.Context, a1 string, a2 string, a3 str
 	return err
 }
 
+// GrantAssertion implements storage.Store.
+func (f *Failing) GrantAssertion(a0 context.Context, a1 storage.AssertionGrant) (r0 storage.AssertionOutcome, err error) {
+	err = f.call("GrantAssertion", func() (err error) {
+		r0, err = f.Store.GrantAssertion(a0, a1)
+		return err
+	})
+	return r0, err
+}
+
 // HasPasswords implements storage.Store.
 func (f *Failing) HasPasswords(a0 context.Context) (r0 bool, err error) {
 	err = f.call("HasPasswords", func() (err error) {
@@ -424,6 +433,15 @@ func (f *Failing) Link(a0 context.Context, a1 storage.Hash, a2 time.Time) (r0 st
 	return r0, err
 }
 
+// LinkTrust implements storage.Store.
+func (f *Failing) LinkTrust(a0 context.Context, a1 storage.TrustLink) (err error) {
+	err = f.call("LinkTrust", func() (err error) {
+		err = f.Store.LinkTrust(a0, a1)
+		return err
+	})
+	return err
+}
+
 // ListClients implements storage.Store.
 func (f *Failing) ListClients(a0 context.Context, a1 string, a2 int) (r0 []storage.Client, err error) {
 	err = f.call("ListClients", func() (err error) {
@@ -455,6 +473,15 @@ func (f *Failing) ListResources(a0 context.Context) (r0 []storage.Resource, err 
 func (f *Failing) ListTrust(a0 context.Context) (r0 []storage.TrustEntry, err error) {
 	err = f.call("ListTrust", func() (err error) {
 		r0, err = f.Store.ListTrust(a0)
+		return err
+	})
+	return r0, err
+}
+
+// ListTrustLinks implements storage.Store.
+func (f *Failing) ListTrustLinks(a0 context.Context, a1 string, a2 string, a3 storage.TrustName, a4 int) (r0 []storage.TrustLink, err error) {
+	err = f.call("ListTrustLinks", func() (err error) {
+		r0, err = f.Store.ListTrustLinks(a0, a1, a2, a3, a4)
 		return err
 	})
 	return r0, err
@@ -1220,6 +1247,15 @@ func (f *Failing) TouchLogin(a0 context.Context, a1 string, a2 time.Time) (err e
 func (f *Failing) Unlink(a0 context.Context, a1 storage.Untie) (r0 []storage.Upstream, err error) {
 	err = f.call("Unlink", func() (err error) {
 		r0, err = f.Store.Unlink(a0, a1)
+		return err
+	})
+	return r0, err
+}
+
+// UnlinkTrust implements storage.Store.
+func (f *Failing) UnlinkTrust(a0 context.Context, a1 storage.TrustName, a2 time.Time) (r0 storage.TrustLink, err error) {
+	err = f.call("UnlinkTrust", func() (err error) {
+		r0, err = f.Store.UnlinkTrust(a0, a1, a2)
 		return err
 	})
 	return r0, err

@@ -22,17 +22,29 @@ const (
 	CutSettled = 2 // what was under way when it began
 )
 
-// CutColumns are the columns of a cut.
-const CutColumns = "id, user_id, client_id, resource, connector, revoked_by, at, grants, upto, phase, place, reached"
+// CutColumns are the columns of a cut, and CutRead what is read of one.
+const (
+	CutColumns = "id, user_id, client_id, resource, connector, revoked_by, at, grants, upto, phase, place, reached"
+	CutRead    = CutColumns + ", '' AS trust_id"
+)
+
+// A cut by trust entry has a table of its own: a replica of an earlier version would take a row in
+// the other one, which selects by what it does not know, for the end of every grant (AS-232).
+const (
+	TrustCutColumns = "id, trust_id, revoked_by, at, grants, upto, phase, place"
+	TrustCutRead    = "id, '', '', '', '', revoked_by, at, grants, upto, phase, place, '', trust_id"
+	FirstTrustPhase = "0, 0"
+)
 
 // FirstPhase is where a cut begins.
 const FirstPhase = "0, 0, ''"
 
 // IsCut is the condition that the grant g was cut as a whole. The table is empty but for the
 // moments in which a cut is followed.
-const IsCut = `EXISTS (SELECT 1 FROM cuts k WHERE k.user_id IN ('', g.user_id) AND k.client_id IN ('', g.client_id) AND k.resource IN ('', g.resource)
+const IsCut = `(EXISTS (SELECT 1 FROM cuts k WHERE k.user_id IN ('', g.user_id) AND k.client_id IN ('', g.client_id) AND k.resource IN ('', g.resource)
 	AND k.upto >= g.status_index
-	AND (k.connector = '' OR EXISTS (SELECT 1 FROM upstreams p WHERE p.id = g.upstream_id AND p.connector = k.connector)))`
+	AND (k.connector = '' OR EXISTS (SELECT 1 FROM upstreams p WHERE p.id = g.upstream_id AND p.connector = k.connector)))
+	OR g.trust_id IS NOT NULL AND EXISTS (SELECT 1 FROM trust_cuts k WHERE k.trust_id = g.trust_id AND k.upto >= g.status_index))`
 
 // IsForgotten is the condition that the consent c was cut with its grants.
 const IsForgotten = `EXISTS (SELECT 1 FROM cuts k WHERE k.phase < 2 AND k.connector = ''
@@ -42,7 +54,7 @@ const IsForgotten = `EXISTS (SELECT 1 FROM cuts k WHERE k.phase < 2 AND k.connec
 const IsSignedOut = `EXISTS (SELECT 1 FROM cuts k JOIN upstreams p ON p.connector = k.connector
 	WHERE p.id = s.upstream_id AND s.created_at <= k.at)`
 
-// CutRow reads CutColumns.
+// CutRow reads CutRead.
 type CutRow struct {
 	c       storage.Cut
 	by      string
@@ -62,12 +74,23 @@ func NewCut(id string, sel storage.Selection, by storage.RevokedBy, now time.Tim
 func (r *CutRow) Dest() []any {
 	return []any{
 		&r.c.ID, &r.c.UserID, &r.c.ClientID, &r.c.Resource, &r.c.Connector, &r.by, &r.at, &r.c.Grants, &r.UpTo,
-		&r.Phase, &r.Place, &r.Reached,
+		&r.Phase, &r.Place, &r.Reached, &r.c.Trust,
 	}
+}
+
+// Table is where the row is.
+func (r *CutRow) Table() string {
+	if r.c.Trust != "" {
+		return "trust_cuts"
+	}
+	return "cuts"
 }
 
 // Values are the values of the columns up to grants.
 func (r *CutRow) Values(grants int64) []any {
+	if r.c.Trust != "" {
+		return []any{r.c.ID, r.c.Trust, r.by, r.at, grants}
+	}
 	return []any{r.c.ID, r.c.UserID, r.c.ClientID, r.c.Resource, r.c.Connector, r.by, r.at, grants}
 }
 
@@ -75,7 +98,7 @@ func (r *CutRow) Values(grants int64) []any {
 func (r *CutRow) Cut() storage.Cut {
 	c := r.c
 	c.By, c.At = storage.RevokedBy(r.by), Time(r.at)
-	c.All = c.UserID == "" && c.ClientID == "" && c.Resource == "" && c.Connector == ""
+	c.All = c.UserID == "" && c.ClientID == "" && c.Resource == "" && c.Connector == "" && c.Trust == ""
 	return c
 }
 
@@ -92,6 +115,9 @@ func (r *CutRow) SignedOut(looked, limit int, last string) {
 	r.Reached = last
 	r.next(looked, limit)
 }
+
+// NothingElse is the phase after the grants of a cut that is about grants alone.
+func (r *CutRow) NothingElse() { r.next(0, 1) }
 
 // Forgot notes how many consents a batch has found.
 func (r *CutRow) Forgot(n, limit int) { r.next(n, limit) }

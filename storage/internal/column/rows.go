@@ -13,7 +13,7 @@ const (
 	ClientColumns = "id, secret_hash, name, redirect_uris, grant_types, auth_method, jwks, jwks_uri, scopes, resources, source, metadata, created_at, last_used_at"
 	UserColumns   = "id, name, password_hash, admin, disabled, created_at, last_login_at, mail, locale"
 	GrantColumns  = "id, client_id, user_id, resource, scopes, auth_time, created_at, expires_at, revoked_at"
-	GrantRead     = GrantColumns + ", status_index, upstream_id, revoked_by, paused_at, narrowed_at, for_program, methods"
+	GrantRead     = GrantColumns + ", status_index, upstream_id, revoked_by, paused_at, narrowed_at, for_program, methods, trust_id, asserted"
 	KeyColumns    = "id, algorithm, state, public, private, created_at, activated_at, retired_at, expires_at"
 )
 
@@ -198,13 +198,14 @@ type GrantRow struct {
 	upstream, by           *string
 	paused, narrowed       *int64
 	methods                *string
+	trust, asserted        *string
 }
 
 // Dest is what to scan into.
 func (r *GrantRow) Dest() []any {
 	return []any{&r.g.ID, &r.g.ClientID, &r.g.UserID, &r.g.Resource, &r.scopes,
 		&r.auth, &r.created, &r.expires, &r.revoked, &r.status, &r.upstream, &r.by,
-		&r.paused, &r.narrowed, &r.g.ForProgram, &r.methods}
+		&r.paused, &r.narrowed, &r.g.ForProgram, &r.methods, &r.trust, &r.asserted}
 }
 
 // Grant is the record that was read.
@@ -221,6 +222,10 @@ func (r *GrantRow) Grant() (storage.Grant, error) {
 	g.PausedAt, g.NarrowedAt = OptTime(r.paused), OptTime(r.narrowed)
 	if err == nil && r.methods != nil {
 		g.Methods, err = ParseList[string](*r.methods)
+	}
+	g.TrustID = OptText(r.trust)
+	if err == nil && r.asserted != nil {
+		g.Asserted, err = parseAsserted(*r.asserted)
 	}
 	return g, err
 }

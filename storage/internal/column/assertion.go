@@ -1,0 +1,163 @@
+package column
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// SpentAssertion is the purpose, as Once has it, of assertions that were granted something (AS-188).
+const SpentAssertion = "assertion grant"
+
+// SweptAfter is how long a grant by an assertion is kept after its end. A grant that lives longer
+// because of another assertion is then seldom moved within the index of ends.
+const SweptAfter = time.Hour
+
+// The columns of what is stored of assertions.
+const (
+	AssertionColumns = "code_hash, code_redirect, code_challenge, code_expires_at, code_used_at, sweep_at, trust_id, asserted, used_from"
+	TrustLinkColumns = "issuer, tenant, kind, subject, user_id, made_by, created_at"
+)
+
+// SameAsserted is the condition that the grant g is what another assertion was granted. The values are
+// those of GrantKey.
+func SameAsserted(parameter func(i int) string) string {
+	return "g.user_id = " + parameter(0) + " AND g.client_id = " + parameter(1) + " AND g.resource = " + parameter(2) +
+		" AND g.scopes = " + parameter(3) + " AND g.trust_id = " + parameter(4) +
+		" AND coalesce(g.asserted, '') = " + parameter(5)
+}
+
+// GrantKey are the values of SameAsserted.
+func GrantKey(g storage.Grant) []any {
+	return []any{g.UserID, g.ClientID, g.Resource, List(g.Scopes), g.TrustID, OptText(AssertedValue(g.Asserted))}
+}
+
+// AssertionValues are the values of AssertionColumns for a grant that is stored now.
+func AssertionValues(g storage.Grant, from string) []any {
+	now := Millis(g.CreatedAt)
+	return []any{
+		NoCode(), "", "", now, now, Millis(g.ExpiresAt.Add(SweptAfter)), g.TrustID, AssertedValue(g.Asserted),
+		Text(from),
+	}
+}
+
+// AssertedValue is the column of what an assertion said, NULL for nothing.
+func AssertedValue(a *storage.Asserted) *string {
+	if a == nil {
+		return nil
+	}
+	b, err := json.Marshal(a)
+	if err != nil {
+		panic("column: " + err.Error()) // CheckAssertion has looked at it
+	}
+	return Text(string(b))
+}
+
+func parseAsserted(text string) (*storage.Asserted, error) {
+	var a storage.Asserted
+	if err := json.Unmarshal([]byte(text), &a); err != nil {
+		return nil, fmt.Errorf("what an assertion said, in the database, is not JSON: %w", err)
+	}
+	return &a, nil
+}
+
+// CheckAssertion refuses what names no entry, would never end, or cannot be kept.
+func CheckAssertion(a storage.AssertionGrant) error {
+	g := a.Grant
+	if g.TrustID == "" || g.UserID != "" || !g.ExpiresAt.After(g.CreatedAt) {
+		return fmt.Errorf("grant %q is none of an assertion", g.ID)
+	}
+	if a.Client != nil && a.Client.ID != g.ClientID {
+		return fmt.Errorf("client %q with a grant for %q", a.Client.ID, g.ClientID)
+	}
+	if p := a.Person; p != nil && (p.Issuer == "" || p.Subject == "") {
+		return fmt.Errorf("the person of grant %q has no issuer or no subject", g.ID)
+	}
+	if s := g.Asserted; s != nil && len(s.Act) > 0 && !json.Valid(s.Act) {
+		return fmt.Errorf("the act of grant %q is not JSON", g.ID)
+	}
+	return nil
+}
+
+// PersonFinder finds the user whom an assertion is about, by one of the names that it gives.
+type PersonFinder struct {
+	By  storage.TieBy // what ties the person, if they are found by this; "": they are tied already
+	SQL string        // selects ids of users; more than one row is none
+	// Args are its parameters, which are written $1 and so on.
+	Args []any
+}
+
+// notTied is the condition that no issuer and no other provider has the user u. Connectors is the
+// parameter of the providers that are the same issuer, a JSON list.
+const notTied = `NOT EXISTS (SELECT 1 FROM trust_links l WHERE l.user_id = u.id)
+	AND NOT EXISTS (SELECT 1 FROM identities i WHERE i.user_id = u.id AND i.connector NOT IN `
+
+// PersonFinders are the ways to find the person, in order (AS-192). in writes the members of a JSON
+// list that is a parameter.
+func PersonFinders(p storage.AssertedPerson, in func(parameter string) string) (out []PersonFinder) {
+	if p.AudienceSubject != "" {
+		out = append(out, PersonFinder{storage.TiedByAccount, `SELECT DISTINCT u.id FROM trust_links l JOIN users u ON u.id = l.user_id
+	WHERE l.issuer = $1 AND l.tenant = $2 AND (u.id = $3 OR u.name_key = $4)`,
+			[]any{p.Issuer, p.Tenant, p.AudienceSubject, NameKey(p.AudienceSubject)}})
+	}
+	out = append(out, PersonFinder{"", `SELECT u.id FROM trust_links l JOIN users u ON u.id = l.user_id
+	WHERE l.issuer = $1 AND l.tenant = $2 AND l.kind = 'subject' AND l.subject = $3`,
+		[]any{p.Issuer, p.Tenant, p.Subject}})
+	if len(p.Connectors) > 0 && p.Tenant == "" {
+		out = append(out, PersonFinder{storage.TiedByProvider, `SELECT DISTINCT u.id FROM identities i JOIN users u ON u.id = i.user_id
+	WHERE i.subject = $1 AND i.connector IN ` + in("$2"), []any{p.Subject, List(p.Connectors)}})
+	}
+	if p.SAMLName != "" {
+		out = append(out, PersonFinder{storage.TiedBySAML, `SELECT u.id FROM trust_links l JOIN users u ON u.id = l.user_id
+	WHERE l.issuer = $1 AND l.tenant = '' AND l.kind = 'saml' AND l.subject = $2`,
+			[]any{p.SAMLIssuer, p.SAMLName}})
+	}
+	if p.Mail != "" {
+		out = append(out, PersonFinder{storage.TiedByMail, `SELECT u.id FROM users u
+	WHERE lower(u.mail) = $1 AND NOT u.admin AND ` + notTied + in("$2") + `) LIMIT 2`,
+			[]any{strings.ToLower(p.Mail), List(p.Connectors)}})
+	}
+	return out
+}
+
+// StillUntied counts the users with an id whom mail may tie, once the user is held.
+func StillUntied(in func(parameter string) string) string {
+	return "SELECT count(*) FROM users u WHERE u.id = $1 AND " + notTied + in("$2") + ")"
+}
+
+// Link is the link that an assertion leaves behind for a person who was found, or created.
+func Link(p storage.AssertedPerson, userID string, by storage.TieBy, now time.Time) storage.TrustLink {
+	return storage.TrustLink{
+		TrustName: storage.TrustName{
+			Issuer: p.Issuer, Tenant: p.Tenant, Kind: storage.TrustSubject, Subject: p.Subject,
+		},
+		UserID: userID, By: by, CreatedAt: now,
+	}
+}
+
+// TrustLinkValues are the values of TrustLinkColumns.
+func TrustLinkValues(l storage.TrustLink) []any {
+	return []any{l.Issuer, l.Tenant, string(l.Kind), l.Subject, l.UserID, string(l.By), Millis(l.CreatedAt)}
+}
+
+// TrustLinkRow reads TrustLinkColumns.
+type TrustLinkRow struct {
+	l        storage.TrustLink
+	kind, by string
+	created  int64
+}
+
+// Dest is what to scan into.
+func (r *TrustLinkRow) Dest() []any {
+	return []any{&r.l.Issuer, &r.l.Tenant, &r.kind, &r.l.Subject, &r.l.UserID, &r.by, &r.created}
+}
+
+// Link is the record that was read.
+func (r *TrustLinkRow) Link() storage.TrustLink {
+	l := r.l
+	l.Kind, l.By, l.CreatedAt = storage.TrustNameKind(r.kind), storage.TieBy(r.by), Time(r.created)
+	return l
+}

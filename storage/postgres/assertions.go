@@ -1,0 +1,285 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/storage/internal/column"
+)
+
+const (
+	spendAssertion = "INSERT INTO spent (purpose, id, expires_at) VALUES ('" + column.SpentAssertion +
+		"', $1, $2) ON CONFLICT DO NOTHING"
+
+	putTrustLink = "INSERT INTO trust_links AS l (" + column.TrustLinkColumns + `) VALUES ($1,$2,$3,$4,$5,$6,$7)
+ON CONFLICT (issuer, tenant, kind, subject) DO UPDATE SET user_id = excluded.user_id, made_by = excluded.made_by, created_at = excluded.created_at
+	WHERE NOT EXISTS (SELECT 1 FROM users u WHERE u.id = l.user_id)`
+
+	// holdAsserted holds the account against its deletion and its disabling until the grant is there, and
+	// has the assertions about one person come one after the other.
+	holdAsserted = "SELECT " + column.UserColumns + ", coalesce(stopped_at, 0) FROM users WHERE id = $1 FOR NO KEY UPDATE"
+
+	putAsserted = "INSERT INTO grants (" + column.GrantColumns + ", " + column.AssertionColumns + `)
+SELECT $1::text, $2::text, $3::text, $4::text, $5::text, $6::bigint, $7::bigint, $8::bigint, $9::bigint,
+	$10::bytea, $11::text, $12::text, $13::bigint, $14::bigint, $15::bigint, $16::text, $17::text, $18::text
+WHERE NOT EXISTS (SELECT 1 FROM clients c WHERE c.id = $2 AND c.deleted_at IS NOT NULL)
+RETURNING ` + column.GrantRead
+
+	readTrustEnd = "SELECT disabled_at IS NOT NULL FROM trust_entries WHERE id = $1"
+
+	readTrustLink = "SELECT " + column.TrustLinkColumns + " FROM trust_links "
+	ofTrustName   = "WHERE issuer = $1 AND tenant = $2 AND kind = $3 AND subject = $4"
+)
+
+// prolong has the grant that another assertion was granted live until $8. It passes over one that is
+// just being prolonged: then there are two.
+var prolong = "UPDATE grants AS g SET auth_time = $7, expires_at = greatest(expires_at, $8::bigint), rotated_at = $9, used_from = coalesce($10, used_from)," +
+	" sweep_at = CASE WHEN sweep_at < $8::bigint THEN $11::bigint ELSE sweep_at END WHERE id = (SELECT g.id FROM grants g WHERE " +
+	column.SameAsserted(parameters(1)) + " AND " + userKey("$1") + " AND " + clientKey("$2") +
+	" AND g.revoked_at IS NULL AND g.paused_at IS NULL AND g.expires_at > $9::bigint AND NOT " + isCut +
+	" LIMIT 1 FOR NO KEY UPDATE OF g SKIP LOCKED) RETURNING " + column.GrantRead
+
+// GrantAssertion implements storage.AssertionGrants.
+func (s *Store) GrantAssertion(ctx context.Context, a storage.AssertionGrant) (storage.AssertionOutcome, error) {
+	if err := column.CheckAssertion(a); err != nil {
+		return storage.AssertionOutcome{}, err
+	}
+	var out storage.AssertionOutcome
+	err := s.txCommitted(ctx, "grant assertion", func(ctx context.Context, q querier) (err error) {
+		out = storage.AssertionOutcome{}
+		if a.SpendID != "" {
+			err := changed(storage.ErrSpent)(exec(ctx, q, spendAssertion, a.SpendID, column.Millis(a.SpentUntil)))
+			if err != nil {
+				return err
+			}
+		}
+		g := a.Grant
+		if a.Person != nil {
+			if out.User, out.TiedBy, err = assertedPerson(ctx, q, a); err != nil {
+				return err
+			}
+			g.UserID = out.User.ID
+		}
+		if out.Grant, err = putAssertedGrant(ctx, q, a, g); err != nil {
+			return err
+		}
+		return trustStands(ctx, q, a)
+	})
+	if err != nil {
+		return storage.AssertionOutcome{}, err
+	}
+	return out, nil
+}
+
+// assertedPerson finds the person of an assertion, or creates them, and ties them to the issuer.
+func assertedPerson(
+	ctx context.Context, q querier, a storage.AssertionGrant,
+) (u storage.User, by storage.TieBy, err error) {
+	id, by, err := findPerson(ctx, q, *a.Person)
+	if errors.Is(err, storage.ErrNotFound) && a.Person.NewUser != nil {
+		id, by, err = a.Person.NewUser.ID, storage.TiedByCreation, createAsserted(ctx, q, *a.Person)
+	}
+	if err != nil {
+		return u, "", err
+	}
+	var row column.UserRow
+	var stopped int64
+	err = one(ctx, q, append(row.Dest(), &stopped), holdAsserted, id)
+	if errors.Is(err, pgx.ErrNoRows) {
+		err = errAgain // deleted meanwhile
+	}
+	if err != nil {
+		return u, "", err
+	}
+	u = row.User()
+	switch {
+	case u.Disabled:
+		return u, "", storage.ErrRevoked
+	case stopped >= column.Millis(a.IssuedAt):
+		return u, "", storage.ErrStopped
+	case by == "":
+		return u, "", nil
+	case by == storage.TiedByMail:
+		err = stillUntied(ctx, q, id, *a.Person)
+	}
+	if err != nil {
+		return u, "", err
+	}
+	n, err := exec(ctx, q, putTrustLink,
+		column.TrustLinkValues(column.Link(*a.Person, id, by, a.Grant.CreatedAt))...)
+	if n == 0 { // what the issuer calls the person is tied already
+		by = ""
+	}
+	return u, by, err
+}
+
+// stillUntied starts over when the person of an address was tied before they were held.
+func stillUntied(ctx context.Context, q querier, userID string, p storage.AssertedPerson) error {
+	var untied int
+	err := one(ctx, q, []any{&untied}, column.StillUntied(members), userID, column.List(p.Connectors))
+	if err == nil && untied == 0 {
+		return errAgain
+	}
+	return err
+}
+
+func findPerson(
+	ctx context.Context, q querier, p storage.AssertedPerson,
+) (id string, by storage.TieBy, err error) {
+	for _, f := range column.PersonFinders(p, members) {
+		ids, err := each(ctx, q, pgx.RowTo[string], f.SQL, f.Args...)
+		switch {
+		case err != nil:
+			return "", "", err
+		case len(ids) == 1:
+			return ids[0], f.By, nil
+		}
+	}
+	return "", "", storage.ErrNotFound
+}
+
+func members(parameter string) string {
+	return "(SELECT jsonb_array_elements_text(" + parameter + "::jsonb))"
+}
+
+// createAsserted creates the new user, under another name when theirs is taken.
+func createAsserted(ctx context.Context, q querier, p storage.AssertedPerson) error {
+	u := *p.NewUser
+	for _, name := range []string{u.Name, column.OtherName(u)} {
+		u.Name = name
+		if n, err := putUser(ctx, q, u); err != nil || n > 0 {
+			return err
+		}
+	}
+	var known bool
+	err := one(ctx, q, []any{&known},
+		"SELECT EXISTS (SELECT 1 FROM trust_links WHERE user_id = $1 AND issuer = $2 AND tenant = $3 AND subject = $4)",
+		u.ID, p.Issuer, p.Tenant, p.Subject)
+	switch {
+	case err != nil:
+		return err
+	case known:
+		return errAgain // created by another assertion at the same moment
+	}
+	return storage.ErrExists
+}
+
+// putAssertedGrant stores a grant, or has the one live on that is the same.
+func putAssertedGrant(
+	ctx context.Context, q querier, a storage.AssertionGrant, g storage.Grant,
+) (storage.Grant, error) {
+	var row column.GrantRow
+	now := column.Millis(g.CreatedAt)
+	err := one(ctx, q, row.Dest(), prolong, append(column.GrantKey(g), column.Millis(g.AuthTime),
+		column.Millis(g.ExpiresAt), now, column.Text(a.From), column.Millis(g.ExpiresAt.Add(column.SweptAfter)))...)
+	if errors.Is(err, pgx.ErrNoRows) {
+		row = column.GrantRow{}
+		err = one(ctx, q, row.Dest(), putAsserted,
+			append(column.GrantValues(g), column.AssertionValues(g, a.From)...)...)
+		if errors.Is(err, pgx.ErrNoRows) {
+			return g, storage.ErrRevoked // the client
+		}
+	}
+	if err != nil {
+		return g, err
+	}
+	if g, err = row.Grant(); err != nil {
+		return g, err
+	}
+	return g, assertedClient(ctx, q, a)
+}
+
+// trustStands returns ErrRevoked when the trust entry is disabled or gone. It looks once the grant has its
+// number: an end that it does not see is stored later, and its cut after that, so the grant is cut.
+func trustStands(ctx context.Context, q querier, a storage.AssertionGrant) error {
+	disabled := !a.Configured
+	err := one(ctx, q, []any{&disabled}, readTrustEnd, a.Grant.TrustID)
+	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
+		return err
+	}
+	if disabled {
+		return storage.ErrRevoked
+	}
+	return nil
+}
+
+// touchAsserted notes the use of a client, no more often than column.UsedEvery.
+const touchAsserted = `UPDATE clients SET last_used_at = $2
+WHERE id = $1 AND deleted_at IS NULL AND (last_used_at IS NULL OR last_used_at <= $3)`
+
+// assertedClient notes the use of a client, which it stores with its first grant.
+func assertedClient(ctx context.Context, q querier, a storage.AssertionGrant) error {
+	now := a.Grant.CreatedAt
+	if a.Client != nil {
+		cl := *a.Client
+		cl.LastUsedAt = now
+		n, err := exec(ctx, q, insertClient, column.ClientValues(cl)...)
+		if err != nil || n > 0 {
+			return err
+		}
+	}
+	_, err := exec(ctx, q, touchAsserted, a.Grant.ClientID, column.Millis(now),
+		column.Millis(now.Add(-column.UsedEvery)))
+	return err
+}
+
+// LinkTrust implements storage.TrustLinks.
+func (s *Store) LinkTrust(ctx context.Context, l storage.TrustLink) error {
+	return s.held(ctx, "link trust", holdUser, l.UserID, func(ctx context.Context, q querier) error {
+		if n, err := exec(ctx, q, putTrustLink, column.TrustLinkValues(l)...); err != nil || n > 0 {
+			return err
+		}
+		err := one(ctx, q, []any{new(int)}, "SELECT 1 FROM trust_links "+ofTrustName+" AND user_id = $5",
+			l.Issuer, l.Tenant, string(l.Kind), l.Subject, l.UserID)
+		if errors.Is(err, pgx.ErrNoRows) {
+			return storage.ErrExists
+		}
+		return err
+	})
+}
+
+// UnlinkTrust implements storage.TrustLinks. It holds the account, so that an assertion about the
+// person comes before it, and its grant ends, or after it.
+func (s *Store) UnlinkTrust(
+	ctx context.Context, n storage.TrustName, now time.Time,
+) (out storage.TrustLink, err error) {
+	name := []any{n.Issuer, n.Tenant, string(n.Kind), n.Subject}
+	err = s.txCommitted(ctx, "unlink trust", func(ctx context.Context, q querier) error {
+		_, err := exec(ctx, q, "SELECT 1 FROM users WHERE id IN (SELECT user_id FROM trust_links "+ofTrustName+
+			") FOR NO KEY UPDATE", name...)
+		if err != nil {
+			return err
+		}
+		var row column.TrustLinkRow
+		err = one(ctx, q, row.Dest(),
+			"DELETE FROM trust_links "+ofTrustName+" RETURNING "+column.TrustLinkColumns, name...)
+		if err != nil {
+			return err
+		}
+		out = row.Link()
+		return all(ctx, q,
+			revoke(storage.ByUntied, "user_id = $4 AND "+userKey("$4")+" AND trust_id IS NOT NULL", now, out.UserID))
+	})
+	return out, err
+}
+
+// ListTrustLinks implements storage.TrustLinks.
+func (s *Store) ListTrustLinks(
+	ctx context.Context, userID, issuer string, after storage.TrustName, limit int,
+) (out []storage.TrustLink, err error) {
+	err = s.do(ctx, "trust links", func(ctx context.Context, q querier) error {
+		out, err = each(ctx, q, func(row pgx.CollectableRow) (storage.TrustLink, error) {
+			var r column.TrustLinkRow
+			err := row.Scan(r.Dest()...)
+			return r.Link(), err
+		}, readTrustLink+`WHERE ($1 = '' OR user_id = $1) AND ($2 = '' OR issuer = $2)
+			AND (issuer, tenant, kind, subject) > ($3, $4, $5, $6) ORDER BY issuer, tenant, kind, subject LIMIT $7`,
+			userID, issuer, after.Issuer, after.Tenant, string(after.Kind), after.Subject, max(limit, 0))
+		return err
+	})
+	return out, err
+}
