@@ -7,6 +7,8 @@ const (
 	GrantClientCredentials = "client_credentials" // OAuth 2.1 §4.2
 	// RFC 8628 §3.4.
 	GrantDeviceCode = "urn:ietf:params:oauth:grant-type:device_code" // #nosec G101 -- a name
+	// RFC 7523 §2.1.
+	GrantJWTBearer = "urn:ietf:params:oauth:grant-type:jwt-bearer" // #nosec G101 -- a name
 	// RFC 8693 §2.1.
 	GrantTokenExchange = "urn:ietf:params:oauth:grant-type:token-exchange" // #nosec G101 -- a name
 )

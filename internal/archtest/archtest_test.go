@@ -91,6 +91,14 @@ var rules = []struct {
 		{path: "mcpresource/internal/issuer",
 			foreign: []string{"github.com/go-jose/go-jose/v4", "golang.org/x/oauth2"}},
 	}}, 7},
+	{"mcpclient stays light", lightClient, module{packages: []pkg{
+		{path: "mcpclient",
+			foreign: []string{"golang.org/x/oauth2", "github.com/go-jose/go-jose/v4", "github.com/spf13/cobra"},
+			reaches: []string{
+				modulePath + "/internal/discovery", modulePath + "/internal/signin", modulePath + "/oauth",
+				"github.com/modelcontextprotocol/go-sdk/mcp", "net/http",
+			}},
+	}}, 3},
 	{"messages are read from bytes alone", bytesAlone, module{packages: []pkg{
 		{path: "mcpresource/internal/message", reaches: []string{"encoding/json", "net/http"}},
 		{path: "mcpresource/internal/issuer", reaches: []string{"net/http"}},

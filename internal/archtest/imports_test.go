@@ -88,6 +88,8 @@ var mayImport = map[string][]string{
 		"oauth", "metadata", "internal/mcp", "internal/bounded", "internal/dpop",
 		"mcpresource/internal/message", "mcpresource/internal/statuslist", "mcpresource/internal/issuer",
 	},
+	"mcpclient": {"oauth", "internal/discovery", "internal/dpop"},
+
 	"mcpresource/internal/message":    {},
 	"mcpresource/internal/statuslist": {"oauth", "mcpresource/internal/issuer"},
 	"mcpresource/internal/issuer":     {"oauth", "metadata"},
@@ -264,6 +266,29 @@ func lightResource(m module) (bad []string) {
 	return bad
 }
 
+// lightClient: mcpclient is the standard library, go-jose, the words of golang.org/x/oauth2 and a few
+// packages of ours.
+func lightClient(m module) (bad []string) {
+	mayReach := append(slices.Clone(leaves), modulePath+"/internal/discovery")
+	mayImport := append(slices.Clone(light), "golang.org/x/oauth2")
+	for _, p := range m.packages {
+		if !within(p.path, "mcpclient") {
+			continue
+		}
+		for _, i := range p.foreign {
+			if !anyWithin(i, mayImport) {
+				bad = append(bad, fmt.Sprintf("%s imports %s", p.path, i))
+			}
+		}
+		for _, dep := range p.reaches {
+			if anyWithin(dep, append(slices.Clone(heavy), toolkits...)) && !slices.Contains(mayReach, dep) {
+				bad = append(bad, fmt.Sprintf("%s reaches %s", p.path, dep))
+			}
+		}
+	}
+	return bad
+}
+
 // apartFromSessions: what speaks to providers, and what judges by their answers, rests on no
 // store: it could not say whose session it is about.
 func apartFromSessions(m module) (bad []string) {
@@ -330,7 +355,7 @@ var owners = map[string][]string{
 	"github.com/mark3labs":         {"test", "bench", "examples"},
 	"github.com/coreos/go-oidc":    {"thirdparty/internal/provider"},
 	"github.com/expr-lang/expr":    {"internal/condition"},
-	"golang.org/x/oauth2":          {"thirdparty/internal/provider"},
+	"golang.org/x/oauth2":          {"thirdparty/internal/provider", "mcpclient"},
 	"github.com/boombuler/barcode": {"internal/qr"},
 	"github.com/go-webauthn":       {"internal/ways", "internal/testkit"},
 	"github.com/pquerna/otp":       {"internal/ways", "test"},

@@ -23,6 +23,8 @@ type Error struct {
 	Step   string `json:"step"`
 	Why    string `json:"error"`
 	Advice string `json:"advice,omitempty"`
+	// Temporary means that the step may succeed later with no one changing anything.
+	Temporary bool `json:"-"`
 }
 
 // Error implements error.
@@ -30,8 +32,17 @@ func (e *Error) Error() string { return e.Step + ": " + e.Why }
 
 // Fail returns an *Error.
 func Fail(step, advice, format string, args ...any) error {
-	return &Error{Step: step, Why: fmt.Sprintf(format, args...), Advice: advice}
+	e := &Error{Step: step, Why: fmt.Sprintf(format, args...), Advice: advice}
+	for _, a := range args {
+		if err, ok := a.(error); ok {
+			e.Temporary = e.Temporary || errors.As(err, new(passing))
+		}
+	}
+	return e
 }
+
+// passing is the failure of a server that cannot be reached, or fails itself.
+type passing struct{ error }
 
 // The steps, in order.
 const (
@@ -68,7 +79,7 @@ func (c *Client) Do(req *http.Request) (*http.Response, []byte, error) {
 		if errors.As(err, &u) {
 			err = u.Err // without the URL, which the caller names
 		}
-		return nil, nil, err
+		return nil, nil, passing{err}
 	}
 	defer resp.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(resp.Body, MaxBody+1))
@@ -96,7 +107,7 @@ func (c *Client) GetJSON(ctx context.Context, location string, out any) (found b
 	case resp.StatusCode >= 400 && resp.StatusCode < 500:
 		return false, nil
 	case resp.StatusCode != http.StatusOK:
-		return false, fmt.Errorf("%s answered %s", location, resp.Status)
+		return false, passing{fmt.Errorf("%s answered %s", location, resp.Status)}
 	}
 	if err := json.Unmarshal(body, out); err != nil {
 		return false, fmt.Errorf("%s is not JSON", location)

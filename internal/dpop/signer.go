@@ -30,24 +30,29 @@ func Generate() (*Signer, error) {
 	return NewSigner(key)
 }
 
-// NewSigner returns a Signer with a private key: of P-256 or P-384, Ed25519, or RSA.
-func NewSigner(key crypto.Signer) (*Signer, error) {
-	var algorithm jose.SignatureAlgorithm
+// Algorithm returns the algorithm that a private key signs with: of P-256 or P-384, Ed25519, or RSA.
+func Algorithm(key crypto.Signer) (jose.SignatureAlgorithm, error) {
 	switch k := key.(type) {
 	case *ecdsa.PrivateKey:
 		switch k.Curve {
 		case elliptic.P256():
-			algorithm = jose.ES256
+			return jose.ES256, nil
 		case elliptic.P384():
-			algorithm = jose.ES384
+			return jose.ES384, nil
 		}
 	case ed25519.PrivateKey:
-		algorithm = jose.EdDSA
+		return jose.EdDSA, nil
 	case *rsa.PrivateKey:
-		algorithm = jose.RS256
+		return jose.RS256, nil
 	}
-	if algorithm == "" {
-		return nil, fmt.Errorf("dpop: no algorithm for a key of type %T", key)
+	return "", fmt.Errorf("dpop: no algorithm for a key of type %T", key)
+}
+
+// NewSigner returns a Signer with a private key that there is an Algorithm for.
+func NewSigner(key crypto.Signer) (*Signer, error) {
+	algorithm, err := Algorithm(key)
+	if err != nil {
+		return nil, err
 	}
 	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: algorithm, Key: key},
 		(&jose.SignerOptions{EmbedJWK: true}).WithType(Type))

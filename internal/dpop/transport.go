@@ -47,7 +47,7 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err != nil || !t.learn(r, resp) || t.nonce(r) == used {
 		return resp, err
 	}
-	body, ok := again(r)
+	body, ok := Again(r)
 	if !ok {
 		return resp, nil
 	}
@@ -88,8 +88,8 @@ func presented(r *http.Request) string {
 	return token
 }
 
-// again returns the body of a request for a second time.
-func again(r *http.Request) (io.ReadCloser, bool) {
+// Again returns the body of a request for a second time. ok is false if it can be had only once.
+func Again(r *http.Request) (body io.ReadCloser, ok bool) {
 	if r.Body == nil || r.Body == http.NoBody {
 		return r.Body, true
 	}

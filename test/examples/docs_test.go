@@ -22,8 +22,10 @@ var among = regexp.MustCompile(`^<!-- go(?: -C (\S+))?: (.*) -->$`)
 
 // packages are what snippets may use, by name.
 var packages = map[string]string{
-	"context": "context", "log": "log", "http": "net/http", "mcp": "github.com/modelcontextprotocol/go-sdk/mcp",
+	"context": "context", "crypto": "crypto", "log": "log",
+	"http": "net/http", "mcp": "github.com/modelcontextprotocol/go-sdk/mcp",
 	"authserver": ours + "authserver", "dcr": ours + "dcr", "gosdk": ours + "mcpresource/gosdk", "keys": ours + "keys",
+	"mcpclient":   ours + "mcpclient",
 	"mcpresource": ours + "mcpresource", "sqlite": ours + "storage/sqlite", "storage": ours + "storage",
 	"server": "github.com/mark3labs/mcp-go/server", "mcpguard": ours + "examples/mcp-go/mcpguard",
 }

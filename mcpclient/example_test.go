@@ -1,0 +1,125 @@
+package mcpclient_test
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcp-authd/mcp-authd/mcpclient"
+	"github.com/mcp-authd/mcp-authd/mcpresource"
+)
+
+// A job of GitHub Actions calls an MCP server by the official SDK. Here, a function plays GitHub.
+func Example() {
+	server := exampleServer() // yours: "https://mcp.example.com/mcp"
+	defer server.Close()
+	ctx := context.Background()
+	c, err := mcpclient.Workload(ctx, mcpclient.Config{
+		Server: server.URL + "/mcp",
+		Token:  mcpclient.PlatformTokenFunc(exampleToken), // yours: mcpclient.GitHubActions()
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	client := mcp.NewClient(&mcp.Implementation{Name: "nightly", Version: "1"}, nil)
+	session, err := client.Connect(ctx, &mcp.StreamableClientTransport{
+		Endpoint: server.URL + "/mcp", HTTPClient: c.HTTPClient(),
+	}, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer session.Close()
+	tools, err := session.ListTools(ctx, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, tool := range tools.Tools {
+		fmt.Println(tool.Name)
+	}
+	// Output: whoami
+}
+
+// A token that is bound to a key of the program is of no use to a thief.
+func ExampleDPoP() {
+	server := exampleServer()
+	defer server.Close()
+	c, err := mcpclient.Workload(context.Background(), mcpclient.Config{
+		Server: server.URL + "/mcp",
+		Token:  mcpclient.PlatformTokenFunc(exampleToken),
+		DPoP:   &mcpclient.DPoP{},
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	token, err := c.Token(context.Background())
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(token.TokenType)
+	resp, err := c.HTTPClient().Post(server.URL+"/mcp", "application/json", nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	resp.Body.Close()
+	fmt.Println(resp.StatusCode != http.StatusUnauthorized)
+	// Output:
+	// DPoP
+	// true
+}
+
+// exampleToken is what a platform gives: a JWT for the audience that is asked for.
+func exampleToken(_ context.Context, audience string) (string, error) {
+	claims, err := json.Marshal(map[string]string{"iss": "https://ci.example", "sub": "job", "aud": audience})
+	return "e30." + base64.RawURLEncoding.EncodeToString(claims) + ".c2ln", err
+}
+
+// exampleServer is an MCP server behind a guard, and an authorization server that gives a token for any
+// assertion.
+func exampleServer() *httptest.Server {
+	mux := http.NewServeMux()
+	s := httptest.NewServer(mux)
+	key := "" // thumbprint of the key that the token is bound to
+	guard, err := mcpresource.New(mcpresource.Config{
+		Resource:             s.URL + "/mcp",
+		AuthorizationServers: []string{s.URL},
+		Policy:               &mcpresource.Rules{Base: []string{"mcp"}},
+		DPoP:                 &mcpresource.DPoP{NonceKey: make([]byte, 32)},
+		Validator: mcpresource.ValidatorFunc(
+			func(_ context.Context, c mcpresource.Credential) (*mcpresource.Principal, error) {
+				if c.Token != "the-token" {
+					return nil, mcpresource.ErrInvalidToken
+				}
+				return &mcpresource.Principal{
+					Issuer: s.URL, Subject: "job", Scopes: []string{"mcp"}, Audience: []string{s.URL + "/mcp"},
+					ExpiresAt: time.Now().Add(time.Hour), Thumbprint: key,
+				}, nil
+			}),
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	server := mcp.NewServer(&mcp.Implementation{Name: "demo", Version: "1"}, nil)
+	mcp.AddTool(server, &mcp.Tool{Name: "whoami"},
+		func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
+			return &mcp.CallToolResult{}, nil, nil
+		})
+	guard.Register(mux, mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, nil))
+	mux.HandleFunc("GET /.well-known/oauth-authorization-server", func(w http.ResponseWriter, _ *http.Request) {
+		json.NewEncoder(w).Encode(map[string]string{"issuer": s.URL, "token_endpoint": s.URL + "/token"})
+	})
+	mux.HandleFunc("POST /token", func(w http.ResponseWriter, r *http.Request) {
+		kind := "Bearer"
+		if proof := r.Header.Get("DPoP"); proof != "" {
+			kind, key = "DPoP", thumbprint(proof)
+		}
+		fmt.Fprintf(w, `{"access_token":"the-token","token_type":%q,"expires_in":900,"scope":"mcp"}`, kind)
+	})
+	return s
+}
