@@ -76,6 +76,9 @@ const (
 	ProviderAbandoned   = "provider.abandoned"   // a person left for a provider and did not come back in time
 	ProviderEnded       = "provider.ended"       // with its grants and browser sessions; reason says why
 	ProviderUnreachable = "provider.unreachable" // a provider stopped answering
+
+	SecurityEventReceived = "securityevent.received" // an issuer has pushed one; outcome says what came of it
+	SecurityEventRefused  = "securityevent.refused"  // it is not to be believed, or cannot be read
 )
 
 // Recorder writes events. The zero value and nil discard them.

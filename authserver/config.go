@@ -150,6 +150,10 @@ type Config struct {
 	// they are asked, unless there is only one way to sign in.
 	DefaultProvider string
 
+	// SecurityEvents answers POST /events, to which issuers that are believed push security event
+	// tokens (RFC 8935). secevent.Receiver is the usual one. Default: not offered.
+	SecurityEvents http.Handler
+
 	// Mailer writes to people. Default: there is no mail.
 	Mailer Mailer
 	// Webhook is told of changes to accounts. Default: none.

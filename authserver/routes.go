@@ -131,6 +131,9 @@ func (s *Server) Register(mux *http.ServeMux) {
 		mux.Handle(p+"/register", s.observe(s.cfg.Registration)) // AS-131
 		mux.Handle(p+"/register/{client}", s.observe(s.cfg.Registration))
 	}
+	if s.cfg.SecurityEvents != nil {
+		handle(p+"/events", s.cfg.SecurityEvents, http.MethodPost)
+	}
 	s.pages.register(handle)
 	docs := &discovery{server: s}
 	metadata.Mount(mux, s.observe(docs), metadata.AuthorizationServerPaths(s.cfg.Issuer)...)

@@ -160,6 +160,14 @@ type Upstreams interface {
 // one.
 type UpstreamKey struct {
 	ID, Connector, Subject, SessionID, UserID string
+	// Until leaves out sessions that began after it; zero: none.
+	Until time.Time
+}
+
+// Use is one use of something that is good for once, as Once.Spend records it.
+type Use struct {
+	Purpose, ID string
+	Expires     time.Time // from when on it need not be known any more
 }
 
 // UpstreamEnds ends sessions at identity providers and what rests on them (AS-219).
@@ -169,6 +177,9 @@ type UpstreamEnds interface {
 	// without any field selects none. An ended session stays known, with its reason, for 30 days,
 	// and to each browser for as long as its session would have lasted.
 	EndUpstreams(ctx context.Context, k UpstreamKey, reason string, now time.Time) ([]Upstream, error)
+	// EndUpstreamsOnce is EndUpstreams, for each of the keys and all at once, by something that is
+	// good for once. ErrSpent, and nothing changes, when it was used before.
+	EndUpstreamsOnce(ctx context.Context, keys []UpstreamKey, reason string, use Use, now time.Time) ([]Upstream, error)
 	// SessionEnd returns the connector and the reason for which a browser session was
 	// ended by EndUpstreams. ErrNotFound when it was not.
 	SessionEnd(ctx context.Context, session Hash, now time.Time) (connector, reason string, err error)

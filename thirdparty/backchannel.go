@@ -93,20 +93,18 @@ func logoutToken(w http.ResponseWriter, r *http.Request) (token string, ok bool)
 	return token, token != ""
 }
 
-// logOut ends what a logout token names. It is recorded as used first, so that a copy of
+// logOut ends what a logout token names, and records that it was used, so that a copy of
 // it does nothing once the person has signed in again.
 func (d *Delegation) logOut(ctx context.Context, c *connector, token string) error {
 	l, err := c.VerifyLogout(ctx, token)
 	if err != nil {
 		return err
 	}
-	if err := d.cfg.Store.Spend(ctx, logoutPurpose, c.ID+" "+l.ID, l.ForgetAt); err != nil {
-		return err
-	}
 	key := storage.UpstreamKey{Connector: c.ID, Subject: l.Subject, SessionID: l.SessionID}
+	use := storage.Use{Purpose: logoutPurpose, ID: c.ID + " " + l.ID, Expires: l.ForgetAt}
 	for pause := 100 * time.Millisecond; ; pause *= 2 {
-		err = d.end(ctx, key, reasonLoggedOut)
-		if err == nil || pause >= 100<<logoutTries*time.Millisecond {
+		_, err = d.endOnce(ctx, reasonLoggedOut, use, key)
+		if err == nil || errors.Is(err, storage.ErrSpent) || pause >= 100<<logoutTries*time.Millisecond {
 			return err
 		}
 		if waited := wait(context.WithoutCancel(ctx), pause); waited != nil {

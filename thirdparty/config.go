@@ -100,9 +100,24 @@ type Connector struct {
 	CheckBy string
 	// Outage is how long that confirmation counts while the provider cannot be reached: 1 hour.
 	Outage time.Duration
+	// Events says which security event tokens of the provider are believed. Without an audience none
+	// is.
+	Events Events
 	// Detached: sign-ins do not end with the session at the provider, which only says who the
 	// person is. For providers that offer no way to check a session.
 	Detached bool
+}
+
+// Events are the security event tokens that a provider pushes (RFC 8417, RFC 8935).
+type Events struct {
+	// Audience is the stream's at the transmitter: a token has to be for one of these.
+	Audience []string
+	// Issuer is that of the tokens. Default: the issuer of the provider.
+	Issuer string
+	// KeysURL is where the keys are by which they are signed. Default: those of its ID tokens.
+	KeysURL string
+	// BearerToken is what the transmitter presents to us; "": nothing.
+	BearerToken string
 }
 
 // Rules say who may sign in. Every given kind of rule must match; within one kind, one match is

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/mcp-authd/mcp-authd/audit"
+	"github.com/mcp-authd/mcp-authd/secevent"
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
@@ -19,6 +20,11 @@ const (
 	reasonMistaken     = "mistaken"     // the provider renewed with another person's tokens
 	reasonDisconnected = "disconnected" // the person untied the account
 	reasonDisabled     = "disabled"     // the operator disabled the user here
+
+	// of security events
+	reasonSession     = string(secevent.ReasonSession)     // the provider ended the session there
+	reasonCredentials = string(secevent.ReasonCredentials) // how they sign in there has changed
+	reasonAccount     = string(secevent.ReasonAccount)     // the account there was disabled or deleted
 )
 
 // EndNotice tells a person why the provider ended a sign-in, in one or two sentences; ""
@@ -36,6 +42,9 @@ func (d *Delegation) EndNotice(provider, reason string) string {
 		reasonMistaken:     "NAME answered with the account of another person. Please sign in again.",
 		reasonDisconnected: "Your account at NAME was unlinked from this server. Please sign in again.",
 		reasonDisabled:     "Your account on this server was disabled. Please ask its operator.",
+		reasonSession:      "NAME has ended your sign-in there, and so here. Please sign in again.",
+		reasonCredentials:  "Your way of signing in at NAME has changed. Please sign in again.",
+		reasonAccount:      "NAME says that your account there was disabled. Please ask its operator.",
 	}[reason]
 	return strings.ReplaceAll(text, "NAME", name)
 }
@@ -50,6 +59,21 @@ func (d *Delegation) end(ctx context.Context, k storage.UpstreamKey, reason stri
 	}
 	d.afterEnd(ctx, ended, reason)
 	return nil
+}
+
+// endOnce is end by something that is good for once, for each of the keys: storage.ErrSpent when it
+// was used before. It returns how many sessions have ended.
+func (d *Delegation) endOnce(
+	ctx context.Context, reason string, use storage.Use, keys ...storage.UpstreamKey,
+) (int, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
+	defer cancel()
+	ended, err := d.cfg.Store.EndUpstreamsOnce(ctx, keys, reason, use, d.now())
+	if err != nil {
+		return 0, fmt.Errorf("thirdparty: end: %w", err)
+	}
+	d.afterEnd(ctx, ended, reason)
+	return len(ended), nil
 }
 
 // afterEnd records the end of sessions and, unless it was the provider who ended them,

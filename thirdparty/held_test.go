@@ -25,13 +25,13 @@ type reluctant struct {
 	refusals atomic.Int32
 }
 
-func (s *reluctant) EndUpstreams(
-	ctx context.Context, k storage.UpstreamKey, reason string, at time.Time,
+func (s *reluctant) EndUpstreamsOnce(
+	ctx context.Context, keys []storage.UpstreamKey, reason string, use storage.Use, at time.Time,
 ) ([]storage.Upstream, error) {
 	if s.refusals.Add(-1) >= 0 {
 		return nil, errAway
 	}
-	return s.Store.EndUpstreams(ctx, k, reason, at)
+	return s.Store.EndUpstreamsOnce(ctx, keys, reason, use, at)
 }
 
 // TestLogoutOutlivesTheStore: AS-219, OpenID Back-Channel Logout §2.8. The provider says a

@@ -41,7 +41,7 @@ func (c *Connector) settings() provider.Settings {
 		KeyID: c.KeyID, TeamID: c.TeamID,
 		Issuer: c.Issuer, BaseURL: c.BaseURL, Tenant: c.Tenant,
 		AuthorizationURL: c.AuthorizationURL, TokenURL: c.TokenURL, UserInfoURL: c.UserInfoURL,
-		RevocationURL: c.RevocationURL, IntrospectionURL: c.IntrospectionURL,
+		RevocationURL: c.RevocationURL, IntrospectionURL: c.IntrospectionURL, EventKeysURL: c.Events.KeysURL,
 		Claims: c.Claims, Scopes: c.Scopes, Parameters: c.Parameters, Networks: c.Networks, Detached: c.Detached,
 		Judged: c.judges(), Memberships: c.judgesMemberships(), Domains: c.Allow.Domains,
 		Organizations: c.Allow.Organizations,
@@ -71,7 +71,8 @@ func (c *Connector) judgesMemberships() bool {
 func (c Connector) Validate() error {
 	full := c.withDefaults()
 	for _, check := range []func() error{
-		c.checkID, c.settings().Validate, full.checkDomains, full.checkTimes, full.checkRules} {
+		c.checkID, c.settings().Validate, full.checkDomains, full.checkTimes, full.checkRules,
+		full.checkEvents} {
 		if err := check(); err != nil {
 			return c.misconfigured(err)
 		}
@@ -98,6 +99,31 @@ func (c *Connector) checkDomains() error {
 	}
 	return nil
 }
+
+func (c *Connector) checkEvents() error {
+	e := c.Events
+	traits, _ := provider.TraitsOf(c.Type) // Validate knows the type
+	switch {
+	case len(e.Audience) == 0 && (e.Issuer != "" || e.KeysURL != "" || e.BearerToken != ""):
+		return errors.New("events.audience: is missing: the audience of the stream at the transmitter")
+	case len(e.Audience) == 0:
+		return nil
+	case traits.ComposedSubject:
+		return fmt.Errorf("events: mean nothing for type %s, which names people by more than sub", c.Type)
+	case slices.Contains(e.Audience, ""):
+		return errors.New("events.audience: must not be empty")
+	case e.Issuer == "" && c.Issuer == "":
+		return fmt.Errorf("events.issuer: is required for type %s", c.Type)
+	case e.KeysURL == "" && !traits.OpenID:
+		return fmt.Errorf("events.keys_url: is required for type %s", c.Type)
+	case e.BearerToken != "" && len(e.BearerToken) < minBearer:
+		return fmt.Errorf("events.bearer_token: needs at least %d characters", minBearer)
+	}
+	return nil
+}
+
+// minBearer is too long to be guessed.
+const minBearer = 32
 
 const checkByRefresh = "refresh"
 

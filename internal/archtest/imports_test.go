@@ -17,6 +17,7 @@ var mayImport = map[string][]string{
 	"storage":    {"oauth"},
 	"metadata":   {"oauth", "internal/cors"},
 	"audit":      {"storage", "internal/secrets"},
+	"secevent":   {"audit", "internal/bounded"},
 	"policy":     {"oauth", "storage"},
 	"session":    {"oauth", "storage", "internal"},
 	"delegation": {"oauth", "storage"},
@@ -73,7 +74,7 @@ var mayImport = map[string][]string{
 	"authserver/internal/refusal": {"oauth", "storage"},
 	"dcr":                         {"oauth", "storage", "policy", "audit", "internal"},
 	"thirdparty": {
-		"oauth", "storage", "delegation", "audit", "internal", "thirdparty/internal/provider",
+		"oauth", "storage", "delegation", "audit", "secevent", "internal", "thirdparty/internal/provider",
 		"thirdparty/internal/rules",
 	},
 	"thirdparty/internal/provider": {"oauth", "internal/claim"},
@@ -98,7 +99,7 @@ var mayImport = map[string][]string{
 	"internal": {"oauth", "storage", "audit", "policy", "keys", "session", "metadata", "mcpresource", "internal"},
 	"internal/assembly": {
 		"oauth", "storage", "audit", "policy", "keys", "metadata", "delegation", "authserver", "dcr", "thirdparty",
-		"trust", "mcpresource", "web/text", "internal",
+		"secevent", "trust", "mcpresource", "web/text", "internal",
 	},
 	"internal/discovery": {"oauth", "metadata", "internal/mcp"},
 	"internal/config": {

@@ -53,6 +53,17 @@ type Connector struct {
 	CheckBy    string   `yaml:"check_by"`
 	Outage     Duration `yaml:"outage"`
 	Detached   bool     `yaml:"detached"`
+
+	Events ProviderEvents `yaml:"events"`
+}
+
+// ProviderEvents are the security events of a provider that are believed.
+type ProviderEvents struct {
+	Audience        []string `yaml:"audience"`
+	Issuer          string   `yaml:"issuer"`
+	KeysURL         string   `yaml:"keys_url"`
+	BearerToken     Secret   `yaml:"bearer_token"`
+	BearerTokenFile string   `yaml:"bearer_token_file" env:"-"`
 }
 
 // Allow says who may sign in. Every kind that is given must hold; within one kind, one
@@ -110,6 +121,10 @@ func (p Connector) connector() thirdparty.Connector {
 		Allow:      thirdparty.Rules(p.Allow),
 		CheckEvery: time.Duration(p.CheckEvery), CheckBy: p.CheckBy, Outage: time.Duration(p.Outage),
 		Detached: p.Detached,
+		Events: thirdparty.Events{
+			Audience: p.Events.Audience, Issuer: p.Events.Issuer, KeysURL: p.Events.KeysURL,
+			BearerToken: string(p.Events.BearerToken),
+		},
 	}
 	for _, n := range p.Networks {
 		if prefix, err := parseNetwork(n); err == nil {
@@ -139,7 +154,10 @@ func canonical(resource string) string {
 func (c *Config) SecretFiles() map[string]string {
 	out := map[string]string{}
 	for i, p := range c.ThirdParty {
-		for key, file := range map[string]string{"client_secret_file": p.ClientSecretFile, "key_file": p.KeyFile} {
+		for key, file := range map[string]string{
+			"client_secret_file": p.ClientSecretFile, "key_file": p.KeyFile,
+			"events.bearer_token_file": p.Events.BearerTokenFile,
+		} {
 			if file != "" {
 				out[fmt.Sprintf("thirdparty[%d].%s", i, key)] = file
 			}
@@ -165,7 +183,11 @@ func (l *Loaded) readSecretFiles() error {
 			key   string
 			value *Secret
 			file  string
-		}{{"client_secret", &p.ClientSecret, p.ClientSecretFile}, {"key", &p.Key, p.KeyFile}} {
+		}{
+			{"client_secret", &p.ClientSecret, p.ClientSecretFile},
+			{"key", &p.Key, p.KeyFile},
+			{"events.bearer_token", &p.Events.BearerToken, p.Events.BearerTokenFile},
+		} {
 			path := fmt.Sprintf("thirdparty.%d.%s", i, s.key)
 			if err := l.readSecretFile(fmt.Sprintf("thirdparty[%d].%s", i, s.key), path, s.value, s.file); err != nil {
 				return err

@@ -14,10 +14,14 @@ import (
 // Spend implements storage.Once.
 func (s *Store) Spend(ctx context.Context, purpose, id string, expires time.Time) error {
 	return s.do(ctx, "spend", func(ctx context.Context, q querier) error {
-		return changed(storage.ErrSpent)(
-			exec(ctx, q, "INSERT INTO spent (purpose, id, expires_at) VALUES ($1,$2,$3) ON CONFLICT DO NOTHING",
-				purpose, id, column.Millis(expires)))
+		return spend(ctx, q, storage.Use{Purpose: purpose, ID: id, Expires: expires})
 	})
+}
+
+func spend(ctx context.Context, q querier, u storage.Use) error {
+	return changed(storage.ErrSpent)(
+		exec(ctx, q, "INSERT INTO spent (purpose, id, expires_at) VALUES ($1,$2,$3) ON CONFLICT DO NOTHING",
+			u.Purpose, u.ID, column.Millis(u.Expires)))
 }
 
 const lease = `INSERT INTO settings (name, value, expires_at) VALUES ($1, $2, $4)

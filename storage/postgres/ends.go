@@ -15,24 +15,57 @@ import (
 func (s *Store) EndUpstreams(
 	ctx context.Context, k storage.UpstreamKey, reason string, now time.Time,
 ) (out []storage.Upstream, err error) {
-	fields := column.KeyFields(k)
-	if len(fields) == 0 {
+	if len(column.KeyFields(k)) == 0 {
 		return nil, nil
 	}
-	var where []string
-	var args []any
-	for _, f := range fields {
-		args = append(args, f.Value)
-		where = append(where, f.Where("$"+strconv.Itoa(len(args))))
-	}
 	err = s.tx(ctx, "end upstreams", func(ctx context.Context, q querier) (err error) {
-		out, err = endUpstreams(ctx, q, strings.Join(where, " AND "), args, reason, now)
+		out, err = endSelected(ctx, q, k, reason, now)
 		return err
 	})
 	if errors.Is(err, storage.ErrNotFound) {
 		err = nil // a provider has named what no record can be
 	}
 	return out, err
+}
+
+// EndUpstreamsOnce implements storage.UpstreamEnds.
+func (s *Store) EndUpstreamsOnce(
+	ctx context.Context, keys []storage.UpstreamKey, reason string, use storage.Use, now time.Time,
+) (out []storage.Upstream, err error) {
+	err = s.tx(ctx, "end upstreams once", func(ctx context.Context, q querier) (err error) {
+		if err := spend(ctx, q, use); err != nil {
+			return err
+		}
+		out = nil // of a transaction that was repeated
+		for _, k := range keys {
+			ended, err := endSelected(ctx, q, k, reason, now)
+			if err != nil {
+				return err
+			}
+			out = append(out, ended...)
+		}
+		return nil
+	})
+	if errors.Is(err, storage.ErrNotFound) {
+		err = nil // a provider has named what no record can be
+	}
+	return out, err
+}
+
+// endSelected ends the live sessions at providers that k selects.
+func endSelected(
+	ctx context.Context, q querier, k storage.UpstreamKey, reason string, now time.Time,
+) ([]storage.Upstream, error) {
+	var where []string
+	var args []any
+	for _, f := range column.KeyFields(k) {
+		args = append(args, f.Value)
+		where = append(where, f.Where("$"+strconv.Itoa(len(args))))
+	}
+	if len(where) == 0 {
+		return nil, nil
+	}
+	return endUpstreams(ctx, q, strings.Join(where, " AND "), args, reason, now)
 }
 
 const (

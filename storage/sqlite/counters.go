@@ -12,10 +12,14 @@ import (
 // Spend implements storage.Once.
 func (s *Store) Spend(ctx context.Context, purpose, id string, expires time.Time) error {
 	return s.write(ctx, "spend", func(c *conn) error {
-		return changed(storage.ErrSpent)(
-			c.exec("INSERT INTO spent (purpose, id, expires_at) VALUES (?,?,?) ON CONFLICT DO NOTHING",
-				purpose, id, column.Millis(expires)))
+		return spend(c, storage.Use{Purpose: purpose, ID: id, Expires: expires})
 	})
+}
+
+func spend(c *conn, u storage.Use) error {
+	return changed(storage.ErrSpent)(
+		c.exec("INSERT INTO spent (purpose, id, expires_at) VALUES (?,?,?) ON CONFLICT DO NOTHING",
+			u.Purpose, u.ID, column.Millis(u.Expires)))
 }
 
 const lease = `INSERT INTO settings (name, value, expires_at) VALUES (?1, ?2, ?4)

@@ -13,21 +13,49 @@ import (
 func (s *Store) EndUpstreams(
 	ctx context.Context, k storage.UpstreamKey, reason string, now time.Time,
 ) (out []storage.Upstream, err error) {
-	fields := column.KeyFields(k)
-	if len(fields) == 0 {
+	if len(column.KeyFields(k)) == 0 {
 		return nil, nil
 	}
-	var where []string
-	var args []any
-	for _, f := range fields {
-		where = append(where, f.Where("?"))
-		args = append(args, f.Value)
-	}
 	err = s.write(ctx, "end upstreams", func(c *conn) (err error) {
-		out, err = endUpstreams(c, strings.Join(where, " AND "), args, reason, now)
+		out, err = endSelected(c, k, reason, now)
 		return err
 	})
 	return out, err
+}
+
+// EndUpstreamsOnce implements storage.UpstreamEnds.
+func (s *Store) EndUpstreamsOnce(
+	ctx context.Context, keys []storage.UpstreamKey, reason string, use storage.Use, now time.Time,
+) (out []storage.Upstream, err error) {
+	err = s.write(ctx, "end upstreams once", func(c *conn) (err error) {
+		if err := spend(c, use); err != nil {
+			return err
+		}
+		out = nil // of a transaction that was repeated
+		for _, k := range keys {
+			ended, err := endSelected(c, k, reason, now)
+			if err != nil {
+				return err
+			}
+			out = append(out, ended...)
+		}
+		return nil
+	})
+	return out, err
+}
+
+// endSelected ends the live sessions at providers that k selects.
+func endSelected(c *conn, k storage.UpstreamKey, reason string, now time.Time) ([]storage.Upstream, error) {
+	var where []string
+	var args []any
+	for _, f := range column.KeyFields(k) {
+		where = append(where, f.Where("?"))
+		args = append(args, f.Value)
+	}
+	if len(where) == 0 {
+		return nil, nil
+	}
+	return endUpstreams(c, strings.Join(where, " AND "), args, reason, now)
 }
 
 // endUpstreams ends the live sessions at providers that match where, and what rests on

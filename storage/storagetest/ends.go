@@ -1,6 +1,7 @@
 package storagetest
 
 import (
+	"crypto/rand"
 	"slices"
 	"testing"
 	"time"
@@ -111,6 +112,31 @@ func upstreamEnds(t *testing.T, e *env) {
 		wantErr(t, put("ups_none"), storage.ErrNotFound)
 		e.end(t, storage.UpstreamKey{ID: a.Upstream.ID}, "revoked")
 		wantErr(t, put(a.Upstream.ID), storage.ErrNotFound)
+	})
+	t.Run("AS-245 what is good for once ends sessions once, and only those that began by then", func(t *testing.T) {
+		a, u := e.arrived(t)
+		later := e.again(a)
+		later.Upstream.CreatedAt = e.now.Add(time.Minute)
+		e.arrive(t, later)
+		grant, _ := e.grantedBy(t, u, a.Session.Hash)
+		key := storage.UpstreamKey{Connector: "acme", Subject: a.Identity.Subject, Until: e.now}
+		use := storage.Use{Purpose: "set", ID: rand.Text(), Expires: e.now.Add(time.Hour)}
+		got, err := e.s.EndUpstreamsOnce(e.ctx, []storage.UpstreamKey{key}, "revoked", use, e.now)
+		check(t, err)
+		if len(got) != 1 || got[0].ID != a.Upstream.ID {
+			t.Errorf("got %+v", got)
+		}
+		e.wantLive(t, grant, false)
+		e.wantUpstream(t, later.Upstream.ID, "")
+		key.Until = time.Time{}
+		_, err = e.s.EndUpstreamsOnce(e.ctx, []storage.UpstreamKey{key}, "revoked", use, e.now)
+		wantErr(t, err, storage.ErrSpent)
+		e.wantUpstream(t, later.Upstream.ID, "")
+		wantErr(t, e.s.Spend(e.ctx, use.Purpose, use.ID, use.Expires), storage.ErrSpent)
+		got, err = e.s.EndUpstreamsOnce(e.ctx, []storage.UpstreamKey{{Until: e.now}},
+			"revoked", storage.Use{Purpose: "set", ID: rand.Text(), Expires: e.now}, e.now)
+		check(t, err)
+		same(t, len(got), 0)
 	})
 	t.Run("what a provider says may hold what the database cannot", func(t *testing.T) {
 		for _, text := range []string{"nul\x00byte", "\xff\xfe", "%", "' OR 1=1 --"} {

@@ -325,6 +325,15 @@ func (f *Failing) EndUpstreams(a0 context.Context, a1 storage.UpstreamKey, a2 st
 	return r0, err
 }
 
+// EndUpstreamsOnce implements storage.Store.
+func (f *Failing) EndUpstreamsOnce(a0 context.Context, a1 []storage.UpstreamKey, a2 string, a3 storage.Use, a4 time.Time) (r0 []storage.Upstream, err error) {
+	err = f.call("EndUpstreamsOnce", func() (err error) {
+		r0, err = f.Store.EndUpstreamsOnce(a0, a1, a2, a3, a4)
+		return err
+	})
+	return r0, err
+}
+
 // Factors implements storage.Store.
 func (f *Failing) Factors(a0 context.Context, a1 string, a2 storage.Admission) (r0 storage.Factors, err error) {
 	err = f.call("Factors", func() (err error) {

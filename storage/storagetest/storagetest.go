@@ -162,6 +162,7 @@ func runRaces(t *testing.T, open func(t *testing.T) storage.Store) {
 		{"AS-220 one departure, 32 returns", raceDeparture},
 		{"AS-219 32 replicas claim one session at a provider", raceClaim},
 		{"32 replicas save one session at a provider", raceSave},
+		{"32 replicas get one event that ends a session", raceEndOnce},
 		{"a new person arrives in 32 browsers", raceArrive},
 		{"32 new people of one name", raceNames},
 		{"32 users ask for one account at a provider", raceLink},

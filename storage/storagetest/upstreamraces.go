@@ -44,6 +44,18 @@ func raceSave(t *testing.T, e *env) {
 	same(t, u.Version, int64(2))
 }
 
+func raceEndOnce(t *testing.T, e *env) {
+	a, _ := e.arrived(t)
+	var c tally
+	compete(func(int) {
+		_, err := e.s.EndUpstreamsOnce(e.ctx, []storage.UpstreamKey{{ID: a.Upstream.ID}}, "revoked",
+			storage.Use{Purpose: "set", ID: "x", Expires: e.now.Add(time.Hour)}, e.now)
+		c.add(err, storage.ErrSpent)
+	})
+	c.want(t, 1)
+	e.wantUpstream(t, a.Upstream.ID, "revoked")
+}
+
 // raceArrive has one new person arrive in many browsers at once.
 func raceArrive(t *testing.T, e *env) {
 	a := e.arrival()

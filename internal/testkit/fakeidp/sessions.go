@@ -176,6 +176,26 @@ func (u *Upstream) LogoutToken(subject, sid string, edit func(header, claims map
 	return u.sign(header, claims)
 }
 
+// SecurityEvent returns a security event token (RFC 8417) for a receiver about one of its people,
+// after an edit, which may be nil. It changes nothing here.
+func (u *Upstream) SecurityEvent(
+	audience, event, subject string, edit func(header, claims map[string]any),
+) string {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	now := u.now()
+	header := map[string]any{"typ": "secevent+jwt"}
+	claims := map[string]any{
+		"iss": u.URL, "aud": audience, "iat": now.Unix(), "jti": random(12),
+		"sub_id": map[string]any{"format": "iss_sub", "iss": u.URL, "sub": subject},
+		"events": map[string]any{event: map[string]any{"event_timestamp": now.Unix()}},
+	}
+	if edit != nil {
+		edit(header, claims)
+	}
+	return u.sign(header, claims)
+}
+
 // SendLogout posts a logout token to a back-channel logout URI and returns the status.
 func (u *Upstream) SendLogout(ctx context.Context, uri, token string) (int, error) {
 	body := strings.NewReader(url.Values{"logout_token": {token}}.Encode())

@@ -115,26 +115,34 @@ func UpstreamValues(u storage.Upstream) []any {
 
 // KeyField is a field of an UpstreamKey that is not empty.
 type KeyField struct {
-	Column, Value string
-	orUnknown     bool // NULL will do
+	Column    string
+	Value     any
+	orUnknown bool // NULL will do
+	atMost    bool // less will do
 }
 
 // Where is the condition, with the parameter that stands for the value.
 func (f KeyField) Where(parameter string) string {
-	if f.orUnknown {
+	switch {
+	case f.orUnknown:
 		return "(" + f.Column + " = " + parameter + " OR " + f.Column + " IS NULL)"
+	case f.atMost:
+		return f.Column + " <= " + parameter
 	}
 	return f.Column + " = " + parameter
 }
 
-// KeyFields are the columns that a key names.
+// KeyFields are the columns that a key names. Until alone names none.
 func KeyFields(k storage.UpstreamKey) (out []KeyField) {
 	for _, f := range []KeyField{
 		{Column: "id", Value: k.ID}, {Column: "connector", Value: k.Connector}, {Column: "subject", Value: k.Subject},
-		{"session_id", k.SessionID, k.Subject != ""}, {Column: "user_id", Value: k.UserID}} {
+		{Column: "session_id", Value: k.SessionID, orUnknown: k.Subject != ""}, {Column: "user_id", Value: k.UserID}} {
 		if f.Value != "" {
 			out = append(out, f)
 		}
+	}
+	if len(out) > 0 && !k.Until.IsZero() {
+		out = append(out, KeyField{Column: "created_at", Value: Millis(k.Until), atMost: true})
 	}
 	return out
 }

@@ -31,7 +31,8 @@ type endpoints struct {
 	namesIssuer bool     // authorization_response_iss_parameter_supported
 	challenges  []string // code_challenge_methods_supported
 
-	keys, logoutKeys oidc.KeySet // of tokens in the provider's answers, and of those that anyone can send
+	keys                  oidc.KeySet // of tokens in the provider's answers
+	logoutKeys, eventKeys oidc.KeySet // of those that anyone can send
 }
 
 // discovery reads a provider's metadata when they are needed, once for many at a time,
@@ -129,7 +130,7 @@ func (d *discovery) fetch(ctx context.Context) (*endpoints, error) {
 		}
 	}
 	keys := &keySet{at: m.Keys, client: d.client, now: d.now}
-	e.keys, e.logoutKeys = keys.allow(), keys.allow()
+	e.keys, e.logoutKeys, e.eventKeys = keys.allow("answer"), keys.allow("logout"), keys.allow("event")
 	return e, nil
 }
 

@@ -34,15 +34,18 @@ type keySet struct {
 	keys []jose.JSONWebKey
 }
 
+var errNoKey = fmt.Errorf("%w: the token is signed by no key of the provider", ErrGarbage)
+
 // allowed is the key set for one use, which has its own allowance of reads: anyone can send a
 // logout token by an unknown key, and must not use up what sign-ins need.
 type allowed struct {
 	*keySet
+	use   string // whose reads those that wait for one share
 	reads *rate.Limiter
 }
 
-func (k *keySet) allow() allowed {
-	return allowed{k, rate.NewLimiter(rate.Every(keyReadEvery), keyReads)}
+func (k *keySet) allow(use string) allowed {
+	return allowed{k, use, rate.NewLimiter(rate.Every(keyReadEvery), keyReads)}
 }
 
 // VerifySignature implements oidc.KeySet.
@@ -54,17 +57,18 @@ func (a allowed) VerifySignature(ctx context.Context, jwt string) ([]byte, error
 	if payload, ok := a.verify(signed); ok {
 		return payload, nil
 	}
-	if !a.reads.AllowN(a.now(), 1) {
-		return nil, fmt.Errorf("%w: its keys were read just now", &TooOften{keyReadEvery})
-	}
-	if _, err, _ := a.flights.Do("",
-		func() (any, error) { return nil, a.read(context.WithoutCancel(ctx)) }); err != nil {
+	if _, err, _ := a.flights.Do(a.use, func() (any, error) {
+		if !a.reads.AllowN(a.now(), 1) {
+			return nil, fmt.Errorf("%w: its keys were read just now", &TooOften{keyReadEvery})
+		}
+		return nil, a.read(context.WithoutCancel(ctx))
+	}); err != nil {
 		return nil, err
 	}
 	if payload, ok := a.verify(signed); ok {
 		return payload, nil
 	}
-	return nil, fmt.Errorf("%w: the token is signed by no key of the provider", ErrGarbage)
+	return nil, errNoKey
 }
 
 // verify tries the keys that the token may be signed with.

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/coreos/go-oidc/v3/oidc"
 	"golang.org/x/oauth2"
 
 	"github.com/mcp-authd/mcp-authd/internal/claim"
@@ -25,7 +26,9 @@ type plainOAuth struct {
 	client *http.Client
 	now    func() time.Time
 	fixed  endpoints // of plain OAuth 2.0
-	locate func(ctx context.Context) (*endpoints, error)
+	// eventKeys are the configured ones of its transmitter of security events; nil: none are.
+	eventKeys oidc.KeySet
+	locate    func(ctx context.Context) (*endpoints, error)
 }
 
 // places of plain OAuth 2.0 are all configured.

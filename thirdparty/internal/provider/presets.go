@@ -61,6 +61,8 @@ type Traits struct {
 	Rules          []string
 	HostedDomain   bool
 	VerifiedEmails bool
+	// ComposedSubject: people are named by more than the sub of a token.
+	ComposedSubject bool
 }
 
 // TraitsOf returns those of the type with an id, false if there is none.
@@ -73,6 +75,7 @@ func TraitsOf(id string) (Traits, bool) {
 		Type: p.described(), OpenID: p.openID, LoginHint: p.loginHint != "", OneGrant: p.oneGrant,
 		CheckEvery: p.checkEvery,
 		Rules:      p.rules, HostedDomain: p.hostedDomain, VerifiedEmails: p.github,
+		ComposedSubject: p.subject != nil || p.claims["sub"] != "",
 	}, true
 }
 

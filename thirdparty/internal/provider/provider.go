@@ -45,6 +45,11 @@ type Provider interface {
 	// all but that its id was not seen before. ErrGarbage: it is not good.
 	VerifyLogout(ctx context.Context, logoutToken string) (Logout, error)
 
+	// VerifyEvent checks the signature of a security event token (RFC 8417) by the keys of this
+	// provider, or of the transmitter that the settings name for it, and returns its payload.
+	// ErrForged: it is by none of them. Every other error says that they could not be asked.
+	VerifyEvent(ctx context.Context, token string) (payload []byte, err error)
+
 	// AuthorizationEndpoint is where browsers are sent, "" until the metadata have been read.
 	AuthorizationEndpoint() string
 	// Examine looks at the provider from here, for the operator: whether it can be reached,
@@ -69,6 +74,10 @@ func New(s Settings, o Options) (Provider, error) {
 	}
 	s, o = s.WithDefaults(), o.withDefaults()
 	plain := &plainOAuth{Settings: &s, preset: presetOf(s.Type), client: newTransport(s, o).client(), now: o.Now}
+	if s.EventKeysURL != "" {
+		keys := &keySet{at: s.EventKeysURL, client: plain.client, now: o.Now}
+		plain.eventKeys = keys.allow("event")
+	}
 	if !plain.preset.openID {
 		plain.fixed = s.overridden(plain.preset.places(&s))
 		plain.fixed.issuer = s.Issuer

@@ -24,6 +24,10 @@ type Settings struct {
 	Issuer, BaseURL, Tenant                                                  string
 	AuthorizationURL, TokenURL, UserInfoURL, RevocationURL, IntrospectionURL string
 
+	// EventKeysURL is where the keys are by which its security events are signed, where they are
+	// others than those of its ID tokens.
+	EventKeysURL string
+
 	Claims     map[string]string
 	Scopes     oauth.Scopes
 	Parameters map[string]string
@@ -110,6 +114,7 @@ func (s *Settings) given() map[string]string {
 		"key":    s.Key, "key_id": s.KeyID, "team_id": s.TeamID, "claims": claims,
 		"authorization_url": s.AuthorizationURL, "token_url": s.TokenURL, "user_info_url": s.UserInfoURL,
 		"revocation_url": s.RevocationURL, "introspection_url": s.IntrospectionURL,
+		"events.keys_url": s.EventKeysURL,
 	}
 }
 
@@ -203,6 +208,7 @@ func (s *Settings) urls() []string {
 	var out []string
 	for _, u := range []string{
 		s.Issuer, s.BaseURL, s.AuthorizationURL, s.TokenURL, s.UserInfoURL, s.RevocationURL, s.IntrospectionURL,
+		s.EventKeysURL,
 	} {
 		if u != "" {
 			out = append(out, u)
