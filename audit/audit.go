@@ -48,6 +48,8 @@ const (
 	GrantsRevoked       = "grants.revoked"
 	GrantSuperseded     = storage.GrantSuperseded // by newer ones of the same person, client and resource
 	TokenExchanged      = "token.exchanged"       // a resource server got a provider's token for one of ours
+	HelperAdded         = "helper.added"          // a client has handed less than it has to a helper
+	HelperCut           = "helper.cut"            // with what is below it; revoked_by says by whom
 	ConnectRefused      = "connect.refused"       // a person opened the link of another one
 	WayRefused          = "way.refused"           // a passkey or an app was not added: too late, or not accepted
 	PasskeyCounter      = "passkey.counter"       // a passkey's counter went back: there may be a copy of it

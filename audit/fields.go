@@ -27,6 +27,12 @@ func Grant(g storage.Grant) slog.Attr {
 	return slog.Group("", attrs...)
 }
 
+// Node is what a helper has.
+func Node(n storage.Node) slog.Attr {
+	return slog.Group("", slog.String("node", n.ID), slog.String("parent", n.ParentID), slog.String("actor", n.Name),
+		slog.Int("depth", n.Depth))
+}
+
 // Cut is what many grants were ended by, and how many they are.
 func Cut(c storage.Cut) slog.Attr {
 	return slog.Group("", slog.String("user", c.UserID), slog.String("client_id", c.ClientID),

@@ -40,6 +40,7 @@ type Store interface {
 	storage.Lookups
 	storage.Connections
 	storage.ProgramKeys
+	storage.Nodes
 	storage.Stops
 	storage.Resources
 	storage.Keys
@@ -54,6 +55,8 @@ type Store interface {
 	storage.Leases
 	storage.Housekeeping
 	storage.Clock
+	// Grant is that of storage.Grants.
+	Grant(ctx context.Context, id string) (storage.Grant, error)
 	// Upstream is that of storage.Upstreams.
 	Upstream(ctx context.Context, id string) (storage.Upstream, error)
 	// SessionEnd is that of storage.UpstreamEnds.
@@ -164,6 +167,9 @@ type Config struct {
 	Keys   KeyPolicy
 	// ProgramKeys are those that people make for programs of theirs.
 	ProgramKeys ProgramKeyPolicy
+	// HelpersOff refuses the exchange of an access token for one with less (AS-243). What was handed on
+	// stays good until it expires.
+	HelpersOff bool
 	// SessionTTL is how long a browser stays signed in. Default: 14 days; 12 hours where the
 	// issuer is http on loopback, since the cookie goes to every port there.
 	SessionTTL time.Duration

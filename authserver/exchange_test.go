@@ -134,7 +134,7 @@ func TestExchange(t *testing.T) {
 			exchangeForm(subject, "requested_token_type", "urn:ietf:params:oauth:token-type:refresh_token"), rs, 400,
 			oauth.InvalidRequest},
 		{"AS-229 an actor", exchangeForm(subject, "actor_token", "x"), rs, 400, oauth.InvalidRequest},
-		{"AS-229 no audience", exchangeForm(subject, "audience", ""), rs, 400, oauth.InvalidTarget},
+		{"AS-229 no audience", exchangeForm(subject, "audience", ""), rs, 400, oauth.InvalidRequest},
 		{"AS-229 a resource", exchangeForm(subject, "resource", testResource), rs, 400, oauth.InvalidTarget},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -211,12 +211,12 @@ func TestExchangeNeedsThePerson(t *testing.T) {
 			}
 		})
 	}
-	t.Run("AS-25 AS-229 the metadata lists the grant with a broker only", func(t *testing.T) {
+	t.Run("AS-25 AS-229 the metadata lists the grant with a broker, or with helpers, only", func(t *testing.T) {
 		if pg := p.get("/.well-known/oauth-authorization-server"); !strings.Contains(pg.body,
 			oauth.GrantTokenExchange) {
 			t.Error("not listed")
 		}
-		bare := newRig(t).person()
+		bare := newRig(t, func(c *Config) { c.HelpersOff = true }).person()
 		if pg := bare.get("/.well-known/oauth-authorization-server"); strings.Contains(pg.body,
 			oauth.GrantTokenExchange) {
 			t.Error("listed")

@@ -31,9 +31,7 @@ func (s *Server) newGrants() grants {
 		tokens:  s.newTokens(refresh),
 		proxies: c.TrustedProxies,
 	}
-	if c.Broker != nil {
-		g.exchange = s.newExchange(g.tokens)
-	}
+	g.exchange = s.newExchange(g.tokens)
 	g.shell = s.newShell(g.clientAuth, refresh)
 	return g
 }
@@ -51,16 +49,33 @@ func (s *Server) newTokens(refresh *grant.RefreshTokens) *grant.Tokens {
 	}
 }
 
+// newExchange returns what tokens can be exchanged for, nil for nothing.
 func (s *Server) newExchange(tokens *grant.Tokens) *grant.Exchange {
-	return &grant.Exchange{Kinds: []grant.ExchangeKind{&grant.ProviderTokens{
-		Tokens:   tokens,
-		Catalog:  s.catalog,
-		Bindings: s.bindings,
-		Broker:   s.cfg.Broker,
-		Links:    s.links,
-		Audit:    s.cfg.Audit,
-		Now:      s.cfg.Now,
-	}}}
+	var kinds []grant.ExchangeKind
+	if s.cfg.Broker != nil {
+		kinds = append(kinds, &grant.ProviderTokens{
+			Tokens:   tokens,
+			Catalog:  s.catalog,
+			Bindings: s.bindings,
+			Broker:   s.cfg.Broker,
+			Links:    s.links,
+			Audit:    s.cfg.Audit,
+			Now:      s.cfg.Now,
+		})
+	}
+	if !s.cfg.HelpersOff {
+		kinds = append(kinds, &grant.Helpers{
+			Tokens:   tokens,
+			Store:    s.cfg.Store,
+			Catalog:  s.catalog,
+			Bindings: s.bindings,
+			Minter:   s.newMinter(),
+		})
+	}
+	if len(kinds) == 0 {
+		return nil
+	}
+	return &grant.Exchange{Kinds: kinds}
 }
 
 // newShell puts together what answers a token request by the grant of its type. There is no

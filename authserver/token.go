@@ -4,6 +4,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"strings"
 
 	"github.com/mcp-authd/mcp-authd/audit"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/form"
@@ -69,13 +70,15 @@ func exchangeRequest(r *http.Request, p form.Params) grant.ExchangeRequest {
 	return grant.ExchangeRequest{
 		Credentials:      credentials(r, p),
 		Resources:        p.Resources(),
-		Audience:         p.Get("audience"),
+		Audience:         strings.Join(p.Values["audience"], " "), // several are no name of any
 		Scopes:           oauth.ParseScopes(p.Get("scope")),
 		RequestedType:    p.Get("requested_token_type"),
 		SubjectToken:     p.Get("subject_token"),
 		SubjectTokenType: p.Get("subject_token_type"),
 		ActorToken:       p.Get("actor_token"),
 		ActorTokenType:   p.Get("actor_token_type"),
+		Actor:            p.Get("actor"),
+		ExpiresIn:        p.Get("expires_in"),
 	}
 }
 

@@ -80,7 +80,7 @@ func (s *Server) metadata(catalog *policy.Catalogue) metadata.AuthorizationServe
 		m.TokenAuthAlgorithms = grant.AssertionAlgorithms()
 		m.RevocationAuthAlgorithms, m.IntrospectionAuthAlgorithms = m.TokenAuthAlgorithms, m.TokenAuthAlgorithms
 	}
-	if s.cfg.Broker != nil {
+	if s.cfg.Broker != nil || !s.cfg.HelpersOff {
 		m.GrantTypes = append(m.GrantTypes, oauth.GrantTokenExchange)
 	}
 	if s.cfg.ConfidentialOnly {

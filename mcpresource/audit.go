@@ -80,6 +80,9 @@ func (e CallEvent) attributes() []slog.Attr {
 	if p := e.Principal; p != nil {
 		out = append(out, slog.String("issuer", p.Issuer), slog.String("user", p.Subject),
 			slog.String("client_id", p.ClientID), slog.String("jti", p.TokenID))
+		if names := actorNames(p.Actors()); names != "" {
+			out = append(out, slog.String("actors", names))
+		}
 	}
 	if e.OpenedBy != "" {
 		out = append(out, slog.String("opened_by", e.OpenedBy))

@@ -12,8 +12,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// ErrForbidden means that the Check of the guard refuses an operation that the scopes
-// allow. What else the error says is for the log.
+// ErrForbidden means that the Check of the guard refuses an operation that the scopes allow, or that
+// it is for the application itself and not for its helpers. What else the error says is for the log.
 var ErrForbidden = errors.New("mcpresource: operation is not permitted")
 
 // authorize asks the policy about every operation of the message. One challenge names
@@ -39,6 +39,9 @@ func (g *Guard) authorize(r *http.Request, p *passage, anonymous *refusal) *refu
 		}
 		if !need.Has(want.Scopes...) {
 			need = need.Union(want.Scopes)
+		}
+		if err := p.principal.direct(want); err != nil {
+			return p.forbidden(err) // no scope would help
 		}
 		if scope := g.sufficient(p.principal, want); scope != nil && lacking == nil {
 			lacking = scope
@@ -81,19 +84,24 @@ func (g *Guard) check(ctx context.Context, p *passage) *refusal {
 		case errors.Is(err, ErrUnavailable):
 			return p.unchecked(err)
 		case err != nil:
-			return &refusal{
-				outcome: OutcomeForbidden, status: http.StatusForbidden, id: p.envelope.ID,
-				text: "This operation is not permitted.", err: err,
-			}
+			return p.forbidden(err)
 		}
 	}
 	return nil
 }
 
+// forbidden refuses an operation for which no scope would help.
+func (p *passage) forbidden(err error) *refusal {
+	return &refusal{
+		outcome: OutcomeForbidden, status: http.StatusForbidden, id: p.envelope.ID,
+		text: "This operation is not permitted.", err: err,
+	}
+}
+
 // Authorize checks once more, for adapters that see the decoded call, whether the caller in ctx may
-// do op. Nil means yes; otherwise a *ScopeError, an
-// *AuthenticationError, ErrNoCaller, an error that wraps ErrForbidden or
-// ErrUnavailable and comes of Check, or ErrResourceURI for a resource URI that is never allowed.
+// do op. Nil means yes; otherwise a *ScopeError, an *AuthenticationError, ErrNoCaller, an error that
+// wraps ErrForbidden or ErrUnavailable and comes of Check, or of a rule that only the application
+// itself meets, or ErrResourceURI for a resource URI that is never allowed.
 func (g *Guard) Authorize(ctx context.Context, op Operation) error {
 	p, err := g.covered(ctx, op)
 	if err != nil || p == nil || g.c.Check == nil {
@@ -125,6 +133,9 @@ func (g *Guard) covered(ctx context.Context, op Operation) (*Principal, error) {
 	p, ok := FromContext(ctx)
 	if !ok {
 		return nil, ErrNoCaller
+	}
+	if err := p.direct(need); err != nil {
+		return nil, err
 	}
 	if scope := g.sufficient(p, need); scope != nil {
 		return nil, scope
@@ -175,6 +186,7 @@ func (g *Guard) Recheck(ctx context.Context, op Operation) error {
 		}
 		own := *p // with what only the request has
 		own.Scopes, own.ExpiresAt, own.Claims = now.Scopes, now.ExpiresAt, now.Claims
+		own.actors, own.actorsKnown = now.actors, now.actorsKnown
 		ctx = NewContext(ctx, &own)
 	}
 	return g.Authorize(ctx, op)

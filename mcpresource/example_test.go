@@ -341,3 +341,56 @@ func ExampleGuard_Recheck() {
 	fmt.Println(<-done)
 	// Output: <nil>
 }
+
+// An agent hands less of its access to a helper, and its token says so. Money is for the agent itself.
+func ExamplePrincipal_Actors() {
+	issued := map[string]string{
+		"agents-token":  `{}`,
+		"helpers-token": `{"act": {"sub": "reader", "nid": "nod_1"}}`,
+	}
+	guard, err := mcpresource.New(mcpresource.Config{
+		Resource:             "https://mcp.example.com/mcp",
+		AuthorizationServers: []string{"https://auth.example.com"},
+		Validator: mcpresource.ValidatorFunc(
+			func(_ context.Context, c mcpresource.Credential) (*mcpresource.Principal, error) {
+				return &mcpresource.Principal{
+					Issuer:    "https://auth.example.com",
+					Subject:   "alice",
+					Audience:  []string{"https://mcp.example.com/mcp"},
+					ExpiresAt: time.Now().Add(time.Hour),
+					Claims:    []byte(issued[c.Token]),
+				}, nil
+			}),
+		Policy: &mcpresource.Rules{Direct: []string{"send_money"}},
+	})
+	if err != nil {
+		panic(err)
+	}
+	server := guard.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		caller, _ := mcpresource.FromContext(r.Context())
+		fmt.Fprint(w, "for ", caller.Subject)
+		for _, a := range caller.Actors() {
+			fmt.Fprint(w, ", by ", a.Name())
+		}
+	}))
+	for _, call := range [][2]string{
+		{"agents-token", "send_money"}, {"helpers-token", "read_mail"}, {"helpers-token", "send_money"},
+	} {
+		body := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"` + call[1] + `"}}`
+		r := httptest.NewRequest("POST", "https://mcp.example.com/mcp", strings.NewReader(body))
+		r.Header.Set("Authorization", "Bearer "+call[0])
+		r.Header.Set("Content-Type", "application/json")
+		r.Header.Set("Accept", "application/json, text/event-stream")
+		w := httptest.NewRecorder()
+		server.ServeHTTP(w, r)
+		if w.Code == http.StatusOK {
+			fmt.Println(call[1], w.Body)
+		} else {
+			fmt.Println(call[1], w.Code)
+		}
+	}
+	// Output:
+	// send_money for alice
+	// read_mail for alice, by reader
+	// send_money 403
+}

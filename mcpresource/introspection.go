@@ -152,6 +152,7 @@ type introspectionAnswer struct {
 	TokenID   string          `json:"jti"`
 
 	Confirmation json.RawMessage `json:"cnf"`
+	Act          json.RawMessage `json:"act"`
 }
 
 // isAccess reports whether a token of this type opens anything. Servers answer for
@@ -188,9 +189,10 @@ func (a introspectionAnswer) principal(iss string, claims []byte) (*Principal, e
 	default: // one server must not say who people are to another
 		return nil, invalid("issued by another server")
 	}
-	return &Principal{
+	p := &Principal{
 		Issuer: a.Issuer, Subject: a.Subject, ClientID: a.ClientID, TokenID: a.TokenID, Scopes: oauth.Scopes(a.Scope),
 		Audience: a.Audience, ExpiresAt: issuer.NumericDate(a.Expires), IssuedAt: issuer.NumericDate(a.IssuedAt),
 		Thumbprint: thumbprint, Claims: claims,
-	}, nil
+	}
+	return p, p.setActors(a.Act)
 }

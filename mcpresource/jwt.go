@@ -179,6 +179,7 @@ type tokenClaims struct {
 	IssuedAt  json.Number     `json:"iat"`
 
 	Confirmation json.RawMessage `json:"cnf"`
+	Act          json.RawMessage `json:"act"`
 	Status       json.RawMessage `json:"status"`
 }
 
@@ -308,7 +309,10 @@ func (v *jwtValidator) principal(payload []byte) (*Principal, error) {
 	case c.Subject == "":
 		return nil, invalid("no subject")
 	}
-	var err error
+	err := p.setActors(c.Act)
+	if err != nil {
+		return nil, err
+	}
 	if p.Thumbprint, err = boundTo(c.Confirmation); err != nil {
 		return nil, err
 	}

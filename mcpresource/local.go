@@ -61,7 +61,7 @@ func principalOf(a oauth.Introspection) (*Principal, error) {
 		Issuer: a.Issuer, Subject: a.Subject, ClientID: a.ClientID, TokenID: a.TokenID,
 		Thumbprint: thumbprint, Scopes: oauth.ParseScopes(a.Scope), Audience: []string{a.Audience},
 		ExpiresAt: unix(a.Expires), IssuedAt: unix(a.IssuedAt), Claims: claims,
-		grantID: a.GrantID,
+		grantID: a.GrantID, actors: a.Act.Chain(), actorsKnown: true,
 	}
 	return p, nil
 }

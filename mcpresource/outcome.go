@@ -35,7 +35,7 @@ const (
 	OutcomeInsufficientScope Outcome = "insufficient_scope" // or no scope would help
 	// The person has not proved who they are as Requirement.Authentication says.
 	OutcomeInsufficientAuthentication Outcome = "insufficient_user_authentication"
-	OutcomeForbidden                  Outcome = "forbidden" // by Config.Check
+	OutcomeForbidden                  Outcome = "forbidden" // by Config.Check, or for the application itself alone
 	OutcomeSession                    Outcome = "session"   // it belongs to another caller
 )
 

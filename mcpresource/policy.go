@@ -14,6 +14,7 @@ import (
 type Requirement struct {
 	Scopes []string // all of them
 	Deny   bool     // no caller may, whatever their scopes
+	Direct bool     // the application itself may, and no helper of it: see [Principal.Actors]
 	Public bool     // no token is needed
 	// Authentication is how the person of the token must have proved who they are.
 	Authentication Authentication
@@ -40,6 +41,9 @@ type Rules struct {
 	// Deny lists the tools that no caller may call, by name or pattern, and the other lists what
 	// else no caller may do. They override Public and the tables; Refine overrides them.
 	Deny, DenyMethods, DenyPrompts, DenyResources []string
+	// Direct lists the tools, by name or pattern, that an application may call itself, and no helper to
+	// which it has handed its access: such a token names an actor (RFC 8693 §4.1).
+	Direct []string
 	// Implies is the scope hierarchy: a token with the key also has the values, and what these
 	// imply in turn.
 	Implies map[string][]string
@@ -82,7 +86,7 @@ func (r *Rules) byTables(op Operation) Requirement {
 		return Requirement{Scopes: need}
 	}
 	if !message.IsResource(op.Method) {
-		return Requirement{Scopes: need.Union(r.listed(lookup(table, op.Name)))}
+		return Requirement{Scopes: need.Union(r.listed(lookup(table, op.Name))), Direct: r.direct(op)}
 	}
 	need = need.Union(r.listed(lookupURI(table, op.Name, foldHost)))
 	return Requirement{Scopes: need.Union(r.listed(lookupURI(table, op.Name, asOpened)))}
@@ -134,6 +138,11 @@ func (r *Rules) denied(op Operation) bool {
 		return slices.ContainsFunc(r.DenyResources, func(d string) bool { return deniesURI(d, op.Name) })
 	}
 	return false
+}
+
+func (r *Rules) direct(op Operation) bool {
+	return op.Method == "tools/call" &&
+		slices.ContainsFunc(r.Direct, func(d string) bool { return matches(d, op.Name) })
 }
 
 // expand returns the scopes that a holder of s has by the hierarchy.

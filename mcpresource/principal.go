@@ -27,7 +27,9 @@ type Principal struct {
 	Thumbprint string
 	Claims     json.RawMessage // everything the token or the introspection says, as JSON
 
-	grantID string // what Claims say, when it is known without reading them
+	grantID     string        // what Claims say, when it is known without reading them
+	actors      []oauth.Actor // the same of act, if actorsKnown
+	actorsKnown bool
 
 	status *statuslist.Place           // where its issuer says that it is revoked, nil for nowhere
 	signed func(context.Context) error // nil while the key of the token is good; with status alone

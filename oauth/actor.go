@@ -1,6 +1,7 @@
 package oauth
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 )
@@ -52,6 +53,9 @@ func ParseActor(claim []byte) (*Actor, error) {
 	return first, nil
 }
 
+// Name is what an actor is called in logs: its subject, else its client id, else "unnamed".
+func (a Actor) Name() string { return cmp.Or(a.Subject, a.ClientID, "unnamed") }
+
 // Chain returns the actors, the one that acts now first; none for nil.
 func (a *Actor) Chain() (out []Actor) {
 	for ; a != nil && len(out) < MaxActors; a = a.Act {
@@ -60,4 +64,14 @@ func (a *Actor) Chain() (out []Actor) {
 		out = append(out, one)
 	}
 	return out
+}
+
+// ChainOf is the reverse of Chain, nil for none.
+func ChainOf(actors []Actor) (first *Actor) {
+	for i := len(actors) - 1; i >= 0; i-- {
+		one := actors[i]
+		one.Act = first
+		first = &one
+	}
+	return first
 }

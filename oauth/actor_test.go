@@ -34,8 +34,12 @@ func TestParseActor(t *testing.T) {
 			if !errors.Is(err, c.err) {
 				t.Fatalf("got %v, want %v", err, c.err)
 			}
-			if chain := got.Chain(); !reflect.DeepEqual(chain, c.want) {
+			chain := got.Chain()
+			if !reflect.DeepEqual(chain, c.want) {
 				t.Errorf("got %+v, want %+v", chain, c.want)
+			}
+			if back := ChainOf(chain); !reflect.DeepEqual(back, got) {
+				t.Errorf("the chain of it is %+v, want %+v", back, got)
 			}
 		})
 	}

@@ -17,6 +17,8 @@ type Introspection struct {
 	Issuer    string `json:"iss,omitempty"`        // OPTIONAL
 	TokenID   string `json:"jti,omitempty"`        // OPTIONAL
 	GrantID   string `json:"gid,omitempty"`        // ours: the grant the token belongs to
+	NodeID    string `json:"nid,omitempty"`        // ours: the node of the helper that has the token
+	Act       *Actor `json:"act,omitempty"`        // OPTIONAL, RFC 8693 §4.1: who acts for the subject
 
 	AuthTime int64    `json:"auth_time,omitempty"` // OPTIONAL, RFC 9470 §6.2, seconds since the epoch
 	ACR      string   `json:"acr,omitempty"`       // OPTIONAL, RFC 9470 §6.2

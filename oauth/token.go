@@ -18,6 +18,8 @@ type AccessTokenClaims struct {
 	AMR      []string `json:"amr,omitempty"`       // by what (RFC 8176)
 	Scope    string   `json:"scope,omitempty"`
 	GrantID  string   `json:"gid,omitempty"` // ours: cuts off all tokens of one grant
+	NodeID   string   `json:"nid,omitempty"` // ours: cuts off what a helper has, and hands on
+	Act      *Actor   `json:"act,omitempty"` // who acts for the subject, nil for the client itself (RFC 8693 §4.1)
 	// Where to see that the grant was revoked (OAuth Token Status List §6.2).
 	Status *Status `json:"status,omitempty"`
 }

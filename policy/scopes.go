@@ -103,6 +103,24 @@ func KeyScopes(r storage.Resource, held, requested oauth.Scopes) (oauth.Scopes, 
 	return out, nil
 }
 
+// Lessened returns the scopes of a helper of one who holds some: those requested, each of which must be
+// held or included in one that is, or all that are held when the request names none. Wider than that,
+// or nothing left, is invalid_scope (AS-243). Nothing is dropped silently but offline_access: what is
+// handed on must be what was meant.
+func Lessened(r storage.Resource, held, requested oauth.Scopes) (oauth.Scopes, error) {
+	held = held.Intersect(ResourceScopes(r))
+	requested = requested.Without(oauth.Scopes{oauth.OfflineAccess})
+	switch wider := requested.Without(Implied(r, held)); {
+	case len(wider) > 0:
+		return nil, oauth.NewError(oauth.InvalidScope, "The subject token does not have all of the requested scopes.")
+	case len(held) == 0:
+		return nil, oauth.NewError(oauth.InvalidScope, "The subject token has no scope that could be handed on.")
+	case len(requested) == 0:
+		return held, nil
+	}
+	return requested, nil
+}
+
 // Implied returns s with every scope that its members include, by the hierarchy of
 // the resource.
 func Implied(r storage.Resource, s oauth.Scopes) oauth.Scopes {

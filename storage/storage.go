@@ -153,10 +153,12 @@ type Revocations interface {
 // Lookups answers introspection.
 type Lookups interface {
 	// TokenActive reports whether an access token is still good: its grant (if any)
-	// is live, known and not paused, its client not deleted, its user enabled, its id not denied.
+	// is live, known and not paused, its node (if any) live, its client not deleted, its user enabled, its id
+	// not denied.
 	TokenActive(ctx context.Context, t TokenKey) (TokenState, error)
 	// RevokedGrants returns the status indexes, from (included) to (excluded), of the
-	// grants that are revoked and not yet swept, or paused, in order.
+	// grants that are revoked and not yet swept, or paused, and of the nodes that are cut or whose
+	// grant is, in order.
 	RevokedGrants(ctx context.Context, from, to int64) ([]int64, error)
 	// RefreshToken returns an unspent, unexpired refresh token's grant and expiry. ErrNotFound
 	// for anything else.
@@ -167,6 +169,7 @@ type Lookups interface {
 type TokenKey struct {
 	TokenID  string
 	GrantID  string // "" for client credentials
+	NodeID   string // "" for what the client has itself
 	ClientID string
 	Now      time.Time
 }
@@ -186,6 +189,8 @@ type Grants interface {
 	// than after, by id. Empty userID or clientID: any. One that has expired, or
 	// whose code was not redeemed, is among them until it is swept.
 	ListGrants(ctx context.Context, userID, clientID, after string, limit int) ([]Grant, error)
+	// Grant returns a grant, live or not, until it is swept. ErrNotFound.
+	Grant(ctx context.Context, id string) (Grant, error)
 	// ForgetConsent removes a remembered consent and revokes its grants.
 	ForgetConsent(ctx context.Context, userID, clientID, resource string, now time.Time) error
 }
@@ -355,6 +360,7 @@ type Store interface {
 	AssertionGrants
 	TrustLinks
 	LastCalls
+	Nodes
 	Stops
 	Resources
 	TrustEntries

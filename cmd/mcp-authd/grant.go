@@ -65,12 +65,14 @@ func (f selection) find(ctx context.Context, a *app) (sel storage.Selection, err
 
 func newGrantList(s std) *cobra.Command {
 	var which selection
-	var asJSON bool
+	var asJSON, tree bool
 	return storeCommand(s, &cobra.Command{
 		Use: "list", Short: "List live grants", Args: cobra.NoArgs,
-		Example: "  mcp-authd grant list --user alice\n  mcp-authd grant list --client Claude --json",
+		Example: "  mcp-authd grant list --user alice\n  mcp-authd grant list --client Claude --json\n" +
+			"  mcp-authd grant list --tree",
 	}, func(c *cobra.Command) {
 		which.add(s, c)
+		c.Flags().BoolVar(&tree, "tree", false, "with the helpers to which clients have handed less than they have")
 		c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	}, func(c *cobra.Command, a *app, _ []string) error {
 		sel, err := which.find(c.Context(), a)
@@ -85,8 +87,16 @@ func newGrantList(s std) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if asJSON {
+		if tree {
+			if err := a.addHelpers(c.Context(), views); err != nil {
+				return err
+			}
+		}
+		switch {
+		case asJSON:
 			return printJSON(s.out, views)
+		case tree:
+			return printTree(s, views)
 		}
 		return printGrants(s, views)
 	})
@@ -107,6 +117,9 @@ func newGrantShow(s std) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if err := a.addHelpers(c.Context(), views); err != nil {
+				return err
+			}
 			v := views[0]
 			if asJSON {
 				return printJSON(s.out, v)
@@ -115,7 +128,11 @@ func newGrantShow(s std) *cobra.Command {
 				v.Client,
 				"resource", v.Resource, "scope", v.Scope, "rests on", v.Connector, "since", moment(v.CreatedAt),
 				"until", moment(v.ExpiresAt))
-			return nil
+			if len(v.Helpers) == 0 {
+				return nil
+			}
+			fmt.Fprintln(s.out)
+			return printTree(s, views)
 		})
 }
 
@@ -124,9 +141,10 @@ func newGrantRevoke(s std) *cobra.Command {
 	var log pastLog
 	var asJSON bool
 	c := storeCommand(s, &cobra.Command{
-		Use:   "revoke ID | --user NAME | --client NAME | --resource URL | --provider ID | --all | --from-log FILE",
+		Use:   "revoke ID | HELPER | --user NAME | --client NAME | --resource URL | --provider ID | --all | --from-log FILE",
 		Short: "End a grant, or those of a user, a client, an MCP server, a provider", Args: cobra.MaximumNArgs(1),
-		Long: "Ends one grant by its id, or all grants that match every flag, at once. For several it shows the number, asks on a\n" +
+		Long: "Ends one grant by its id, one helper by its id (nod_..., see grant list --tree) with the helpers below it, or\n" +
+			"all grants that match every flag, at once. For several it shows the number, asks on a\n" +
 			"terminal, and then marks them as revoked for the status lists; if you interrupt it, access has ended all the same,\n" +
 			"and a running server, or grant finish, completes the rest. With --from-log it repeats every revocation that a\n" +
 			"server's JSON log has and the database lacks, as after a failover or a restored backup: grants, people, clients,\n" +
@@ -143,6 +161,9 @@ func newGrantRevoke(s std) *cobra.Command {
 		}
 		if len(args) == 0 {
 			return many.end(c.Context(), s, a, asJSON)
+		}
+		if isHelper(args[0]) {
+			return a.cutHelper(c.Context(), s, args[0], asJSON)
 		}
 		g, err := a.grant(c.Context(), args[0])
 		if err != nil {
@@ -233,6 +254,8 @@ type grantView struct {
 	CreatedAt  time.Time `json:"created_at"`
 	ExpiresAt  time.Time `json:"expires_at"`
 	PausedAt   time.Time `json:"paused_at,omitzero"`
+
+	Helpers []helperView `json:"helpers,omitempty"` // of show, and of list --tree
 }
 
 func (a *app) viewGrants(ctx context.Context, all []storage.Grant) ([]grantView, error) {

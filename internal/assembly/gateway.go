@@ -131,7 +131,12 @@ func rules(r *config.Resource) *mcpresource.Rules {
 			out.Deny = append(out.Deny, t.Name)
 			continue
 		}
-		out.Tools[t.Name] = t.Scopes
+		if t.Direct {
+			out.Direct = append(out.Direct, t.Name)
+		}
+		if len(t.Scopes) > 0 { // or the name alone would take away what a pattern demands
+			out.Tools[t.Name] = t.Scopes
+		}
 	}
 	for _, s := range r.Scopes {
 		if len(s.Implies) > 0 {
@@ -171,8 +176,8 @@ func (p Parts) upstream(as *authserver.Server, r *config.Resource) (gateway.Serv
 	return p.Backend(r, gateway.Config{
 		Tokens: tokens, Provider: u.Broker.Provider, Scopes: u.Broker.Scopes,
 		Identity: gateway.Identity{
-			Subject: u.ID.Subject, Client: u.ID.Client, Scope: u.ID.Scope, Token: u.ID.Token, Audience: u.ID.Audience,
-			Issuer: as.Issuer(), Signer: as.Keys(),
+			Subject: u.ID.Subject, Client: u.ID.Client, Scope: u.ID.Scope, Actor: u.ID.Actor, Token: u.ID.Token,
+			Audience: u.ID.Audience, Issuer: as.Issuer(), Signer: as.Keys(),
 		},
 	})
 }

@@ -84,6 +84,7 @@ func (p Parts) config() (authserver.Config, error) {
 		Keys:             c.Keys.Policy(),
 		SignIn:           c.Login.Policy(),
 		ProgramKeys:      c.ProgramKeys.Policy(),
+		HelpersOff:       !c.Helpers.Enabled,
 		SessionTTL:       time.Duration(c.Sessions.TTL),
 		Webhook:          c.Notices.Webhook.Server(),
 		TrustedProxies:   c.Proxies(),

@@ -50,6 +50,7 @@ type Config struct {
 	Tokens       Tokens       `yaml:"tokens"`
 	Keys         Keys         `yaml:"keys"`
 	ProgramKeys  ProgramKeys  `yaml:"program_keys"`
+	Helpers      Helpers      `yaml:"helpers"`
 	Sessions     Sessions     `yaml:"sessions"`
 	Login        Login        `yaml:"login"`
 	ThirdParty   []Connector  `yaml:"thirdparty"`
@@ -136,6 +137,7 @@ func Default(getenv func(string) string) *Config {
 		Tokens:       defaultTokens(),
 		Keys:         defaultKeys(),
 		ProgramKeys:  defaultProgramKeys(),
+		Helpers:      Helpers{Enabled: true},
 		Sessions:     Sessions{TTL: Duration(authserver.DefaultSessionTTL)},
 		Login:        defaultLogin(),
 		Registration: defaultRegistration(),

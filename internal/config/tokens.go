@@ -29,6 +29,11 @@ type ProgramKeys struct {
 	MaxTTL  Duration `yaml:"max_ttl"` // of those that are made from now on
 }
 
+// Helpers says whether clients may hand less than they have to helpers.
+type Helpers struct {
+	Enabled bool `yaml:"enabled"`
+}
+
 func defaultProgramKeys() ProgramKeys {
 	return ProgramKeys{Enabled: true, MaxTTL: Duration(authserver.DefaultProgramKeyTTL)}
 }

@@ -17,7 +17,8 @@ import (
 type ToolRule struct {
 	Name   string   `yaml:"name"` // exact, or a prefix that ends in "*"
 	Scopes []string `yaml:"scopes"`
-	Deny   bool     `yaml:"deny"` // no caller may
+	Deny   bool     `yaml:"deny"`   // no caller may
+	Direct bool     `yaml:"direct"` // the application itself may, and no helper of it
 }
 
 // Upstream is where the gateway finds an MCP server: URL, or a Command that speaks MCP on
@@ -53,6 +54,7 @@ type UpstreamIdentity struct {
 	Subject  string `yaml:"subject"`
 	Client   string `yaml:"client"`
 	Scope    string `yaml:"scope"`
+	Actor    string `yaml:"actor"`
 	Token    string `yaml:"token"`
 	Audience string `yaml:"audience"`
 }
@@ -188,8 +190,8 @@ func (r *Resource) validateTools(add func(string, string, ...any), key string) {
 			add(key+".name", "%q is listed twice: name all of its scopes at once", t.Name)
 		case strings.Contains(strings.TrimSuffix(t.Name, "*"), "*"):
 			add(key+".name", "%q: a * is allowed only at the end", t.Name)
-		case t.Deny == (len(t.Scopes) > 0):
-			add(key, "set scopes, or deny: true")
+		case t.Deny == (len(t.Scopes) > 0 || t.Direct):
+			add(key, "set scopes, or deny: true, or direct: true")
 		}
 		named[t.Name] = true
 		for _, s := range t.Scopes {

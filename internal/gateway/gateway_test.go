@@ -175,6 +175,12 @@ func TestIdentity(t *testing.T) {
 	if first == other {
 		t.Error("a token was used again for other scopes")
 	}
+	helped := *alice
+	helped.Claims = []byte(`{"act":{"sub":"reader"}}`)
+	if theirs, _ := s.sign(t.Context(), &helped); theirs == first || theirs == other {
+		t.Error("AS-243 a token was used again for a helper")
+	}
+	signer.n.Store(2)
 	if now = now.Add(29 * time.Second); signer.n.Load() != 2 {
 		t.Errorf("%d signatures", signer.n.Load())
 	}

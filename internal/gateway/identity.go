@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"strings"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/internal/bounded"
 	"github.com/mcp-authd/mcp-authd/mcpresource"
+	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
 // TokenType is the typ of identity tokens. A server that checks it does not take them for access
@@ -23,6 +25,7 @@ const (
 	HeaderSubject = "X-MCP-Subject"
 	HeaderClient  = "X-MCP-Client"
 	HeaderScope   = "X-MCP-Scope"
+	HeaderActor   = "X-MCP-Actor"
 	HeaderToken   = "X-MCP-Identity"
 )
 
@@ -33,6 +36,9 @@ const none = "none"
 // constants of this package; "none" switches one off.
 type Identity struct {
 	Subject, Client, Scope string
+	// Actor is the header with the name of the helper that calls for the client; it has none of
+	// what the client calls itself.
+	Actor string
 	// Token is the header with the signed token. Without Signer there is none.
 	Token    string
 	Signer   Signer
@@ -51,7 +57,10 @@ func (i Identity) withDefaults() Identity {
 	for _, d := range []struct {
 		name  *string
 		value string
-	}{{&i.Subject, HeaderSubject}, {&i.Client, HeaderClient}, {&i.Scope, HeaderScope}, {&i.Token, HeaderToken}} {
+	}{
+		{&i.Subject, HeaderSubject}, {&i.Client, HeaderClient}, {&i.Scope, HeaderScope}, {&i.Actor, HeaderActor},
+		{&i.Token, HeaderToken},
+	} {
 		if *d.name == "" {
 			*d.name = d.value
 		}
@@ -60,7 +69,7 @@ func (i Identity) withDefaults() Identity {
 		}
 	}
 	i.own = map[string]bool{}
-	for _, n := range append(i.names(), HeaderSubject, HeaderClient, HeaderScope, HeaderToken) {
+	for _, n := range append(i.names(), HeaderSubject, HeaderClient, HeaderScope, HeaderActor, HeaderToken) {
 		i.own[plain(n)] = true
 	}
 	return i
@@ -68,7 +77,7 @@ func (i Identity) withDefaults() Identity {
 
 // names are the headers of this identity that are on.
 func (i *Identity) names() (out []string) {
-	for _, n := range []string{i.Subject, i.Client, i.Scope, i.Token} {
+	for _, n := range []string{i.Subject, i.Client, i.Scope, i.Actor, i.Token} {
 		if n != none {
 			out = append(out, n)
 		}
@@ -119,12 +128,20 @@ func (i *Identity) speaks(name string) bool {
 // fits reports whether a caller can be named in headers at all. An MCP server that finds
 // no name must not take that for an anonymous caller, so there is no half of an identity.
 func (i *Identity) fits(p *mcpresource.Principal) error {
-	for _, v := range []string{p.Subject, p.ClientID, p.Scopes.String()} {
+	for _, v := range []string{p.Subject, p.ClientID, p.Scopes.String(), actor(p)} {
 		if strings.ContainsFunc(v, func(r rune) bool { return r < ' ' || r > '~' }) || strings.TrimSpace(v) != v {
 			return errUnspeakable
 		}
 	}
 	return nil
+}
+
+// actor is the name of the helper that calls, "" when the client does itself.
+func actor(p *mcpresource.Principal) string {
+	if chain := p.Actors(); len(chain) > 0 {
+		return chain[0].Name()
+	}
+	return ""
 }
 
 func (i *Identity) set(h http.Header, x *exchange) {
@@ -133,7 +150,7 @@ func (i *Identity) set(h http.Header, x *exchange) {
 	}
 	for _, own := range [...]struct{ name, value string }{
 		{i.Subject, x.principal.Subject}, {i.Client, x.principal.ClientID}, {i.Scope, x.principal.Scopes.String()},
-		{i.Token, x.identity},
+		{i.Actor, actor(x.principal)}, {i.Token, x.identity},
 	} {
 		if own.name != none && own.value != "" {
 			h[own.name] = []string{own.value} // canonical
@@ -150,8 +167,10 @@ type claims struct {
 	Issued   int64  `json:"iat"`
 	ClientID string `json:"client_id,omitempty"`
 	Scope    string `json:"scope,omitempty"`
-	Resource string `json:"resource"`         // that the caller's token is for
-	Origin   string `json:"origin,omitempty"` // who vouches for the caller, when that is not iss
+	// Act is the chain of helpers, the one that calls first (RFC 8693 §4.1).
+	Act      *oauth.Actor `json:"act,omitempty"`
+	Resource string       `json:"resource"`         // that the caller's token is for
+	Origin   string       `json:"origin,omitempty"` // who vouches for the caller, when that is not iss
 }
 
 // signer makes identity tokens. One is used for half of its life, so that a caller costs
@@ -164,7 +183,7 @@ type signer struct {
 }
 
 // caller is everything that a token says.
-type caller struct{ issuer, subject, client, scope string }
+type caller struct{ issuer, subject, client, scope, act string }
 
 type signed struct {
 	token string
@@ -188,14 +207,19 @@ func (s *signer) sign(ctx context.Context, p *mcpresource.Principal) (string, er
 	if s.identity.Signer == nil || s.identity.Token == none {
 		return "", nil
 	}
-	who, now := caller{p.Issuer, p.Subject, p.ClientID, p.Scopes.String()}, s.now()
+	act := oauth.ChainOf(p.Actors())
+	said, err := json.Marshal(act)
+	if err != nil {
+		return "", fmt.Errorf("gateway: identity: %w", err)
+	}
+	who, now := caller{p.Issuer, p.Subject, p.ClientID, p.Scopes.String(), string(said)}, s.now()
 	if old, ok := s.made.Get(who); ok && now.After(old.until.Add(-TokenLifetime)) { // or the clock was set back
 		return old.token, nil
 	}
 	c := claims{
 		Issuer: s.identity.Issuer, Subject: p.Subject, Audience: s.audience, Expires: now.Add(TokenLifetime).Unix(),
 		Issued:   now.Unix(),
-		ClientID: p.ClientID, Scope: who.scope, Resource: s.resource,
+		ClientID: p.ClientID, Scope: who.scope, Act: act, Resource: s.resource,
 	}
 	if p.Issuer != s.identity.Issuer {
 		c.Origin = p.Issuer

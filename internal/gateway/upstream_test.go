@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -116,6 +117,43 @@ func TestUnknownCallers(t *testing.T) {
 	}
 	if _, ok := got[1]["X-Mcp-Identity"]; ok || got[1].Get("X-Mcp-Subject") != alice.Subject {
 		t.Errorf("without identity tokens the MCP server is told %v", got[1])
+	}
+}
+
+// AS-243: an MCP server behind the gateway learns which helper calls, and one whose name no header
+// holds does not call.
+func TestHelperIsNamed(t *testing.T) {
+	var got http.Header
+	inner := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { got = r.Header }))
+	defer inner.Close()
+	var said claims
+	u, err := New(Config{URL: inner.URL, Resource: publicURL, Identity: Identity{Signer: recorder{&said}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer u.Close()
+	for _, tt := range []struct {
+		act, want string
+		status    int
+	}{
+		{`{"sub":"reader","act":{"sub":"planner"}}`, "reader", 200},
+		{`null`, "", 200},
+		{`{"email":"x"}`, "unnamed", 200},
+		{`{"sub":"j\u00f6rg"}`, "", 502},
+	} {
+		p := *alice
+		p.Claims = []byte(`{"act":` + tt.act + `}`)
+		got, said = http.Header{}, claims{}
+		r := httptest.NewRequest(http.MethodPost, publicURL, strings.NewReader(ping))
+		r.Header.Set("X-Mcp-Actor", "root")
+		w := httptest.NewRecorder()
+		u.ServeHTTP(w, r.WithContext(mcpresource.NewContext(r.Context(), &p)))
+		if w.Code != tt.status || got.Get("X-Mcp-Actor") != tt.want {
+			t.Errorf("%s: got %d %v", tt.act, w.Code, got)
+		}
+		if chain := said.Act.Chain(); tt.status == 200 && !slices.Equal(chain, p.Actors()) {
+			t.Errorf("%s: got act %+v, want %+v", tt.act, chain, p.Actors())
+		}
 	}
 }
 

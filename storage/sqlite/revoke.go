@@ -27,15 +27,21 @@ func (s *Store) WithdrawGrant(ctx context.Context, grantID string, by storage.Re
 	})
 }
 
+// revokedGrants looks, at the nodes of a list, at the grant of each: one row ends a grant and all of
+// its nodes. There are as many as were added in the lifetime of a token, in lists of their own.
+var revokedGrants = `SELECT status_index FROM grants WHERE revoked_at IS NOT NULL AND status_index >= ?1 AND status_index < ?2
+UNION SELECT status_index FROM grants WHERE paused_at IS NOT NULL AND status_index >= ?1 AND status_index < ?2
+UNION SELECT n.seq + ?3 FROM nodes n WHERE n.seq >= ?1 - ?3 AND n.seq < ?2 - ?3 AND (` + nodeIsCut + `
+	OR NOT EXISTS (SELECT 1 FROM grants g WHERE g.id = n.grant_id AND g.revoked_at IS NULL AND g.paused_at IS NULL AND NOT ` + isCut + `))
+ORDER BY status_index`
+
 // RevokedGrants implements storage.Lookups.
 func (s *Store) RevokedGrants(ctx context.Context, from, to int64) (out []int64, err error) {
 	err = s.read(ctx, "revoked grants", func(c *conn) (err error) {
 		out, err = each(c, func(row scanner) (i int64, err error) {
 			err = row.Scan(&i)
 			return i, err
-		}, `SELECT status_index FROM grants WHERE revoked_at IS NOT NULL AND status_index >= ?1 AND status_index < ?2
-			UNION SELECT status_index FROM grants WHERE paused_at IS NOT NULL AND status_index >= ?1 AND status_index < ?2
-			ORDER BY status_index`, from, to)
+		}, revokedGrants, from, to, storage.FirstNodeIndex)
 		return err
 	})
 	return out, err
@@ -84,16 +90,17 @@ func (s *Store) DenyToken(ctx context.Context, tokenID string, expires time.Time
 	})
 }
 
-const tokenActive = `SELECT NOT EXISTS (SELECT 1 FROM denied_tokens WHERE id = ?1 AND expires_at > ?4)
+var tokenActive = `SELECT NOT EXISTS (SELECT 1 FROM denied_tokens WHERE id = ?1 AND expires_at > ?4)
 	AND NOT EXISTS (SELECT 1 FROM clients WHERE id = ?3 AND deleted_at IS NOT NULL)
-	AND (?2 = '' OR EXISTS (SELECT 1 FROM grants g WHERE g.id = ?2 AND g.revoked_at IS NULL AND g.paused_at IS NULL AND g.expires_at > ?4 AND NOT ` + isCut + `)),
+	AND (?2 = '' OR EXISTS (SELECT 1 FROM grants g WHERE g.id = ?2 AND g.revoked_at IS NULL AND g.paused_at IS NULL AND g.expires_at > ?4 AND NOT ` + isCut + `))
+	AND (?5 = '' OR EXISTS (SELECT 1 FROM nodes n WHERE n.id = ?5 AND n.grant_id = ?2 AND n.expires_at > ?4 AND NOT ` + nodeIsCut + `)),
 	(SELECT upstream_id FROM grants WHERE id = ?2), (SELECT scopes FROM grants WHERE id = ?2)`
 
 // TokenActive implements storage.Lookups.
 func (s *Store) TokenActive(ctx context.Context, t storage.TokenKey) (out storage.TokenState, err error) {
 	err = s.read(ctx, "token active", func(c *conn) error {
 		var row column.TokenRow
-		err := c.one(row.Dest(), tokenActive, t.TokenID, t.GrantID, t.ClientID, column.Millis(t.Now))
+		err := c.one(row.Dest(), tokenActive, t.TokenID, t.GrantID, t.ClientID, column.Millis(t.Now), t.NodeID)
 		if err == nil {
 			out, err = row.State()
 		}

@@ -28,6 +28,15 @@ func (f *Failing) AcceptInvitation(a0 context.Context, a1 storage.Acceptance) (r
 	return r0, err
 }
 
+// AddNode implements storage.Store.
+func (f *Failing) AddNode(a0 context.Context, a1 storage.Node) (r0 storage.Node, err error) {
+	err = f.call("AddNode", func() (err error) {
+		r0, err = f.Store.AddNode(a0, a1)
+		return err
+	})
+	return r0, err
+}
+
 // AddResource implements storage.Store.
 func (f *Failing) AddResource(a0 context.Context, a1 storage.Resource) (err error) {
 	err = f.call("AddResource", func() (err error) {
@@ -194,6 +203,15 @@ func (f *Failing) CreateUser(a0 context.Context, a1 storage.User) (err error) {
 func (f *Failing) CutGrants(a0 context.Context, a1 storage.Selection, a2 storage.RevokedBy, a3 time.Time) (r0 storage.Cut, err error) {
 	err = f.call("CutGrants", func() (err error) {
 		r0, err = f.Store.CutGrants(a0, a1, a2, a3)
+		return err
+	})
+	return r0, err
+}
+
+// CutNode implements storage.Store.
+func (f *Failing) CutNode(a0 context.Context, a1 string, a2 string, a3 time.Time) (r0 storage.Node, err error) {
+	err = f.call("CutNode", func() (err error) {
+		r0, err = f.Store.CutNode(a0, a1, a2, a3)
 		return err
 	})
 	return r0, err
@@ -379,6 +397,15 @@ func (f *Failing) ForgetConsent(a0 context.Context, a1 string, a2 string, a3 str
 	return err
 }
 
+// Grant implements storage.Store.
+func (f *Failing) Grant(a0 context.Context, a1 string) (r0 storage.Grant, err error) {
+	err = f.call("Grant", func() (err error) {
+		r0, err = f.Store.Grant(a0, a1)
+		return err
+	})
+	return r0, err
+}
+
 // GrantAssertion implements storage.Store.
 func (f *Failing) GrantAssertion(a0 context.Context, a1 storage.AssertionGrant) (r0 storage.AssertionOutcome, err error) {
 	err = f.call("GrantAssertion", func() (err error) {
@@ -539,6 +566,15 @@ func (f *Failing) NarrowGrant(a0 context.Context, a1 string, a2 string, a3 oauth
 		return err
 	})
 	return err
+}
+
+// Nodes implements storage.Store.
+func (f *Failing) Nodes(a0 context.Context, a1 []string, a2 time.Time) (r0 []storage.Node, err error) {
+	err = f.call("Nodes", func() (err error) {
+		r0, err = f.Store.Nodes(a0, a1, a2)
+		return err
+	})
+	return r0, err
 }
 
 // NoteCalls implements storage.Store.

@@ -34,6 +34,7 @@ func notRun(line string) (reason string, ok bool) {
 		"npx @modelcontextprotocol/inspector": "it is a page in a browser",
 		"go install github.com/mcp-authd/":    "it fetches a released version",
 		"curl -u repositories-server:":        "it needs a provider; test/upstream exchanges tokens",
+		"curl https://auth.example.com/":      "it needs the token of a person; test/e2e hands such on",
 		"mcp-authd grant revoke --from-log ":  "it needs the log of a server; cmd/mcp-authd repeats one",
 	} {
 		if strings.HasPrefix(line, begin) {

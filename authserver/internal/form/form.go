@@ -25,6 +25,7 @@ var known = []string{
 	"grant_type", "code", "code_verifier", "refresh_token", "client_secret",
 	"client_assertion", "client_assertion_type", "token", "token_type_hint",
 	"subject_token", "subject_token_type", "requested_token_type", "actor_token", "actor_token_type",
+	"actor", "expires_in",
 	"device_code", "user_code",
 }
 

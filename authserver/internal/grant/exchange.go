@@ -2,6 +2,7 @@ package grant
 
 import (
 	"context"
+	"strings"
 
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/storage"
@@ -40,6 +41,14 @@ type ExchangeRequest struct {
 	SubjectTokenType string // subject_token_type: REQUIRED
 	ActorToken       string // actor_token
 	ActorTokenType   string // actor_token_type
+	Actor            string // actor: ours, OPTIONAL, the name of a helper
+	ExpiresIn        string // expires_in: ours, OPTIONAL, the lifetime that is asked for, in seconds
+}
+
+// forProvider reports whether the audience is that of a provider: resources are URLs, the ids of
+// providers are not.
+func (r ExchangeRequest) forProvider() bool {
+	return r.Audience != "" && !strings.Contains(r.Audience, ":")
 }
 
 // Reply answers a request by the kind that it asks for.

@@ -12,6 +12,7 @@
 //	programkey.go    client credentials of a key that a person made for a program
 //	exchange.go      RFC 8693: what a token is exchanged for
 //	providertokens.go  a provider's token for a resource server
+//	helpers.go       less than the client has, for a helper
 //	mint.go          the RFC 9068 access token
 //	tokens.go        RFC 7662 and RFC 7009: what a token says, and its end
 package grant

@@ -28,11 +28,13 @@ type Minter struct {
 type issuance struct {
 	grant    storage.Grant // ID and UserID are empty for a machine
 	scopes   oauth.Scopes
-	until    time.Time // the end of the access token at the latest; zero: that of the grant
-	refresh  string    // "" for none
-	issuedAt time.Time // of a replay: of the first reply
-	tokenID  string    // "" for a random one
-	event    string    // audit event
+	until    time.Time    // the end of the access token at the latest; zero: that of the grant
+	refresh  string       // "" for none
+	issuedAt time.Time    // of a replay: of the first reply
+	tokenID  string       // "" for a random one
+	event    string       // audit event
+	node     storage.Node // of a helper; the zero Node: the client has the token itself
+	act      *oauth.Actor // who acts for the person; nil: the client itself
 }
 
 // reply mints the access token and composes the token response. Equal issuances
@@ -54,6 +56,7 @@ func (m *Minter) reply(ctx context.Context, i issuance) (*oauth.TokenResponse, e
 		Scope: i.scopes.Without(oauth.Scopes{oauth.OfflineAccess}).String(), GrantID: i.grant.ID,
 		Status: m.Status(i.grant.StatusIndex),
 	}
+	claims.Act, claims.NodeID = i.act, i.node.ID
 	if claims.Subject == "" {
 		claims.Subject = i.grant.ClientID // a machine acts for itself (RFC 9068 §2.2)
 	}
@@ -78,8 +81,14 @@ func (m *Minter) issue(ctx context.Context, i issuance) (*oauth.TokenResponse, e
 	if err != nil {
 		return nil, err
 	}
-	m.Audit.Record(ctx, i.event, slog.String("client_id", i.grant.ClientID), slog.String("user", i.grant.UserID),
+	attrs := []slog.Attr{
+		slog.String("client_id", i.grant.ClientID), slog.String("user", i.grant.UserID),
 		slog.String("resource", i.grant.Resource), slog.String("scope", i.scopes.String()),
-		slog.String("grant", i.grant.ID))
+		slog.String("grant", i.grant.ID),
+	}
+	if i.node.ID != "" {
+		attrs = append(attrs, audit.Node(i.node), slog.String("actors", names(i.act)))
+	}
+	m.Audit.Record(ctx, i.event, attrs...)
 	return reply, nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/audit"
@@ -48,7 +49,7 @@ func (e *InteractionError) Error() string { return e.Err.Error() }
 func (e *InteractionError) Unwrap() error { return e.Err }
 
 // asked implements ExchangeKind: a provider is the audience.
-func (*ProviderTokens) asked(r ExchangeRequest) bool { return r.Audience != "" }
+func (*ProviderTokens) asked(r ExchangeRequest) bool { return r.forProvider() }
 
 // reply implements ExchangeKind: it returns a token of the provider for the person of the subject
 // token. An *InteractionError, or another *oauth.Error.
@@ -95,7 +96,7 @@ func checkProviderTokens(client storage.Client, r ExchangeRequest) error {
 		return oauth.NewError(oauth.InvalidRequest, "Only access tokens are issued here: leave 'requested_token_type' out.")
 	case r.ActorToken != "" || r.ActorTokenType != "":
 		return oauth.NewError(oauth.InvalidRequest, "Actor tokens are not supported.")
-	case len(r.Resources) > 0 || r.Audience == "": // missing, or more than one
+	case len(r.Resources) > 0 || r.Audience == "" || strings.Contains(r.Audience, " "): // missing, or several
 		return oauth.NewError(oauth.InvalidTarget, "Name one provider in the parameter 'audience', and no resource.")
 	}
 	return nil

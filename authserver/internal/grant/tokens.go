@@ -14,6 +14,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
 	"github.com/mcp-authd/mcp-authd/keys"
 	"github.com/mcp-authd/mcp-authd/oauth"
+	"github.com/mcp-authd/mcp-authd/policy"
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
@@ -33,6 +34,7 @@ type Tokens struct {
 type TokenStore interface {
 	storage.Lookups
 	storage.Revocations
+	storage.Nodes
 }
 
 var errNoToken = oauth.NewError(oauth.InvalidRequest, "The parameter 'token' is missing.")
@@ -108,15 +110,18 @@ func (t *Tokens) access(ctx context.Context, token string) (oauth.Introspection,
 	state, err := t.Store.TokenActive(ctx, storage.TokenKey{
 		TokenID:  claims.TokenID,
 		GrantID:  claims.GrantID,
+		NodeID:   claims.NodeID,
 		ClientID: claims.ClientID,
 		Now:      t.Now(),
 	})
 	if err != nil {
 		return oauth.Introspection{}, "", refusal.Unavailable(err)
 	}
-	active := state.Active
-	if active && claims.GrantID == "" { // what else ends with a resource has a grant that is cut
-		_, active, err = t.Catalog.Lookup(ctx, claims.Audience)
+	active, resource := state.Active, storage.Resource{}
+	// What ends with a resource has a grant that is cut, but for a machine's tokens. Those of helpers
+	// need its scopes.
+	if active && (claims.GrantID == "" || claims.NodeID != "") {
+		resource, active, err = t.Catalog.Lookup(ctx, claims.Audience)
 	}
 	if err != nil || !active {
 		return oauth.Introspection{}, "", err
@@ -126,7 +131,7 @@ func (t *Tokens) access(ctx context.Context, token string) (oauth.Introspection,
 	}
 	return oauth.Introspection{
 		Active:    true,
-		Scope:     scopeLeft(claims, state),
+		Scope:     scopeLeft(claims, state, resource),
 		ClientID:  claims.ClientID,
 		TokenType: "Bearer",
 		Expires:   claims.Expires,
@@ -137,6 +142,8 @@ func (t *Tokens) access(ctx context.Context, token string) (oauth.Introspection,
 		Issuer:    claims.Issuer,
 		TokenID:   claims.TokenID,
 		GrantID:   claims.GrantID,
+		NodeID:    claims.NodeID,
+		Act:       claims.Act,
 		AuthTime:  claims.AuthTime,
 		ACR:       claims.ACR,
 		AMR:       claims.AMR,
@@ -144,11 +151,20 @@ func (t *Tokens) access(ctx context.Context, token string) (oauth.Introspection,
 }
 
 // scopeLeft is what the person has left the grant of a token since it was issued (PE-10).
-func scopeLeft(claims oauth.AccessTokenClaims, state storage.TokenState) string {
+func scopeLeft(claims oauth.AccessTokenClaims, state storage.TokenState, r storage.Resource) string {
 	if claims.GrantID == "" {
 		return claims.Scope
 	}
-	return oauth.ParseScopes(claims.Scope).Intersect(state.Scopes).String()
+	return scopesLeft(claims, state.Scopes, r).String()
+}
+
+// scopesLeft are the scopes of a token that its grant still has. A helper may have been given one
+// that a scope of the grant includes.
+func scopesLeft(claims oauth.AccessTokenClaims, granted oauth.Scopes, r storage.Resource) oauth.Scopes {
+	if claims.NodeID != "" {
+		granted = policy.Implied(r, granted)
+	}
+	return oauth.ParseScopes(claims.Scope).Intersect(granted)
 }
 
 // own reports whether a token is an access token that this server signed, and
@@ -231,13 +247,17 @@ func (t *Tokens) Revoke(ctx context.Context, client storage.Client, token string
 }
 
 // revokeAccess ends the whole grant (RFC 7009 §2.1 permits it): the client is
-// signing out, and a refresh token left behind would undo that. A machine has no
+// signing out, and a refresh token left behind would undo that. Of the token of a helper it cuts
+// the node, with what is below it: the client takes back what it has handed out. A machine has no
 // grant; its one token is denied.
 func (t *Tokens) revokeAccess(ctx context.Context, claims oauth.AccessTokenClaims) error {
 	var err error
-	if claims.GrantID != "" {
+	switch {
+	case claims.NodeID != "":
+		return t.cutHelper(ctx, claims)
+	case claims.GrantID != "":
 		err = t.Store.RevokeGrant(ctx, claims.GrantID, storage.ByClient, t.Now())
-	} else {
+	default:
 		err = t.Store.DenyToken(ctx, claims.TokenID, time.Unix(claims.Expires, 0))
 	}
 	if err != nil {
@@ -245,5 +265,18 @@ func (t *Tokens) revokeAccess(ctx context.Context, claims oauth.AccessTokenClaim
 	}
 	t.Audit.Record(ctx, audit.TokenRevoked, slog.String("client_id", claims.ClientID),
 		slog.String("kind", "access_token"), slog.String("grant", claims.GrantID), slog.String("user", claims.Subject))
+	return nil
+}
+
+func (t *Tokens) cutHelper(ctx context.Context, claims oauth.AccessTokenClaims) error {
+	node, err := t.Store.CutNode(ctx, claims.NodeID, claims.GrantID, t.Now())
+	switch {
+	case errors.Is(err, storage.ErrNotFound):
+		return nil // it has expired
+	case err != nil:
+		return refusal.Unavailable(err)
+	}
+	t.Audit.Record(ctx, audit.HelperCut, slog.String("client_id", claims.ClientID), slog.String("user", claims.Subject),
+		slog.String("grant", claims.GrantID), audit.Node(node), slog.String("revoked_by", string(storage.ByClient)))
 	return nil
 }

@@ -1,0 +1,142 @@
+package e2e
+
+import (
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/internal/testkit/demotest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/nettest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/pgtest"
+	"github.com/mcp-authd/mcp-authd/mcpresource"
+	"github.com/mcp-authd/mcp-authd/oauth"
+)
+
+// helper exchanges a token for one with less, at a server.
+func helper(t *testing.T, server, clientID, token, name string) (int, string) {
+	t.Helper()
+	status, out := post(t, server+"/token", url.Values{
+		"grant_type": {oauth.GrantTokenExchange}, "client_id": {clientID}, "subject_token": {token},
+		"subject_token_type": {"urn:ietf:params:oauth:token-type:access_token"}, "actor": {name},
+	})
+	made, _ := out["access_token"].(string)
+	return status, made
+}
+
+// handOn is helper where it has to work.
+func handOn(t *testing.T, server, clientID, token, name string) string {
+	t.Helper()
+	status, made := helper(t, server, clientID, token, name)
+	if status != http.StatusOK {
+		t.Fatalf("%s: got %d", name, status)
+	}
+	return made
+}
+
+// TestHelpersAreCut: AS-243. The operator cuts the middle of a tree, and a resource server that asks
+// nobody about tokens refuses what is below within seconds, and nothing else.
+func TestHelpersAreCut(t *testing.T) {
+	dir := t.TempDir()
+	d := demotest.Start(t,
+		demotest.Options{Args: []string{"--data", dir}, Env: []string{"MCP_AUTHD_TOKENS_STATUS_TTL=1s"}})
+	id := register(t, d)
+	own, _ := signIn(t, d, d.Person(), id)["access_token"].(string)
+	top := handOn(t, d.Issuer, id, own, "planner")
+	middle := handOn(t, d.Issuer, id, top, "reader")
+	low := handOn(t, d.Issuer, id, middle, "summarizer")
+	v, err := mcpresource.NewJWTValidator(mcpresource.JWTConfig{Issuer: d.Issuer, RequireStatus: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	good := func(token string) bool {
+		_, err := v.Validate(t.Context(), mcpresource.Credential{Token: token})
+		return err == nil
+	}
+	for _, token := range []string{own, top, middle, low} {
+		if !good(token) || callWhoami(t, d, token) != http.StatusOK {
+			t.Fatal("a token of the tree is not good")
+		}
+	}
+	run := func(args ...string) string {
+		t.Helper()
+		out, err := exec.Command(demotest.Binary(t), append(args, "--data", dir)...).CombinedOutput()
+		if err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		return string(out)
+	}
+	tree := run("grant", "list", "--tree")
+	m := regexp.MustCompile(`(?m)^grt_\S+ .*\n {4}nod_\S+  planner: .*\n {8}(nod_\S+)  reader: .*\n {12}nod_\S+  summarizer: `).
+		FindStringSubmatch(tree)
+	if m == nil {
+		t.Fatalf("the tree is\n%s", tree)
+	}
+	if out := run("grant", "revoke", m[1]); !strings.Contains(out, "revoked "+m[1]+" (reader, of grt_") {
+		t.Errorf("got %s", out)
+	}
+	if tree = run("grant", "list", "--tree", "--json"); strings.Contains(tree, "summarizer") ||
+		!strings.Contains(tree, `"name": "planner"`) {
+		t.Errorf("the tree is\n%s", tree)
+	}
+	for _, token := range []string{middle, low} {
+		if got := callWhoami(t, d, token); got != http.StatusUnauthorized {
+			t.Errorf("AS-243 the MCP server of the same process: got %d", got)
+		}
+		for cut := time.Now(); good(token); time.Sleep(20 * time.Millisecond) {
+			if time.Since(cut) > time.Minute { // one second of the list, one of the server, and a slow machine
+				t.Fatal("AS-243 AS-226: a token outlives the cut above it")
+			}
+		}
+	}
+	for _, token := range []string{own, top} {
+		if !good(token) || callWhoami(t, d, token) != http.StatusOK {
+			t.Error("what is above the cut has ended too")
+		}
+	}
+	out, err := exec.Command(demotest.Binary(t), "grant", "revoke", "nod_unknown", "--data", dir).CombinedOutput()
+	if err == nil || !strings.Contains(string(out), "there is no helper") {
+		t.Errorf("got %v %s", err, out)
+	}
+}
+
+// TestHelpersOverReplicas: AS-243. What is handed on at one replica, and cut at the other.
+func TestHelpersOverReplicas(t *testing.T) {
+	database := pgtest.Start(t).Database(t)
+	addresses := []string{nettest.For(t), nettest.For(t)}
+	issuer, other := "http://"+addresses[0], "http://"+addresses[1]
+	config := filepath.Join(t.TempDir(), "mcp-authd.yaml")
+	yaml := "issuer: " + issuer + "\ndata_dir: " + t.TempDir() + "\nsecret_key: " + strings.Repeat("k", 40) +
+		"\ndatabase: {url: \"" + database + "\"}\n" +
+		"resources: [{uri: \"http://127.0.0.1:9/mcp\", name: R, scopes: [{name: mcp, description: use it, default: true}]}]\n"
+	if err := os.WriteFile(config, []byte(yaml), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	add := exec.Command(demotest.Binary(t), "user", "add", "alice", "--password-stdin", "--config", config)
+	add.Stdin = strings.NewReader("correct horse battery")
+	if out, err := add.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for _, a := range addresses {
+		startReplica(t, config, a)
+	}
+	d := &demotest.Demo{Issuer: issuer, MCPURL: "http://127.0.0.1:9/mcp"}
+	id := register(t, d)
+	own, _ := signIn(t, d, demotest.NewPerson("alice", "correct horse battery"), id)["access_token"].(string)
+	top := handOn(t, issuer, id, own, "planner")
+	low := handOn(t, other, id, top, "reader")
+	if status, _ := post(t, other+"/revoke", url.Values{"client_id": {id}, "token": {top}}); status != http.StatusOK {
+		t.Fatalf("got %d", status)
+	}
+	for _, token := range []string{top, low} {
+		if status, _ := helper(t, issuer, id, token, "late"); status != http.StatusBadRequest {
+			t.Errorf("the first replica hands on what the second has cut: got %d", status)
+		}
+	}
+	handOn(t, issuer, id, own, "another")
+}
