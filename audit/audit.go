@@ -72,6 +72,7 @@ const (
 	TokenKeyRenewed     = "key.token_renewed" // every refresh token from before has ended
 	MasterKeyChanged    = "key.master_changed"
 	ResourceChanged     = "resource.changed"
+	TrustChanged        = "trust.changed" // an entry was added, disabled, enabled or removed
 	ProviderSignedIn    = "provider.signed_in"
 	ProviderLinked      = "provider.linked"      // an account at a provider was tied to a user
 	ProviderRefused     = "provider.refused"     // a person came back from a provider, and not in

@@ -3,6 +3,7 @@ package trust
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/mcp-authd/mcp-authd/storage"
 )
@@ -69,4 +70,14 @@ func CheckAll(entries []storage.TrustEntry) error {
 		errs = append(errs, fmt.Errorf("%q: %w", b.id, b.err))
 	}
 	return errors.Join(errs...)
+}
+
+// Fits reports what is wrong with one more entry beside those that there are.
+func Fits(there []storage.TrustEntry, e storage.TrustEntry) error {
+	_, before := assemble(there, nil)
+	_, after := assemble(append(slices.Clone(there), e), nil)
+	if len(after) > len(before) {
+		return after[len(after)-1].err
+	}
+	return nil
 }

@@ -29,6 +29,7 @@ type entry struct {
 	matchers []matcher
 	name     template
 	keys     source
+	idClaim  string // of the id of an assertion
 }
 
 var entryID = regexp.MustCompile(`\A[a-z0-9][a-z0-9._-]{0,63}\z`)
@@ -51,10 +52,13 @@ func compile(e storage.TrustEntry) (*entry, error) {
 	if !entryID.MatchString(e.ID) {
 		return nil, fmt.Errorf("id: %q is not up to 64 of a-z, 0-9, dot, hyphen and underscore", e.ID)
 	}
-	if e.Kind != Enterprise && e.Kind != Workload {
-		return nil, fmt.Errorf("kind: %q is not one of enterprise, workload", e.Kind)
+	out := &entry{TrustEntry: e, idClaim: "jti"}
+	if err := out.apply(); err != nil {
+		return nil, err
 	}
-	out := &entry{TrustEntry: e}
+	if out.Kind != Enterprise && out.Kind != Workload {
+		return nil, fmt.Errorf("kind: %q is not one of enterprise, workload", out.Kind)
+	}
 	for _, check := range []func() error{
 		out.origin, out.lists, out.ofKind, out.lifetime, out.matches, out.naming,
 	} {
@@ -100,6 +104,10 @@ func (e *entry) origin() error {
 	}
 	e.keys = source{
 		issuer: e.Issuer, url: e.JWKSURL, file: e.JWKSFile, inline: e.JWKS, networks: strings.Join(e.Networks, " "),
+		ca: e.CAFile, token: e.TokenFile,
+	}
+	if (e.CAFile != "" || e.TokenFile != "") && e.JWKSURL == "" {
+		return errors.New("jwks_url: is missing; ca_file and token_file are for it")
 	}
 	return nil
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/url"
 	"slices"
 	"sync"
 	"time"
@@ -25,8 +24,7 @@ type Options struct {
 	Issuer string // ours, as aud names it; the token endpoint is at Issuer + "/token"
 	// Entries are those of the configuration. They come before those of the store.
 	Entries []storage.TrustEntry
-	Store   Lister   // nil: there are no others
-	Proxy   *url.URL // for outgoing requests; nil: none
+	Store   Lister // nil: there are no others
 	Now     func() time.Time
 	Log     *slog.Logger
 }
@@ -201,7 +199,7 @@ func (i *Issuers) keySet(from source) *keySet {
 	defer i.mu.Unlock()
 	k, ok := i.keys[from]
 	if !ok {
-		k = newKeySet(from, i.o.Proxy, i.o.Now)
+		k = newKeySet(from, i.o.Now)
 		i.keys[from] = k
 	}
 	return k

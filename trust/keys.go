@@ -2,6 +2,7 @@ package trust
 
 import (
 	"context"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -36,12 +37,13 @@ type source struct {
 	file     string
 	inline   string
 	networks string // joined by blanks
+	ca       string // file of the certificates by which the server at url is known; "": the system's
+	token    string // file of the token that it wants to see; "": none
 }
 
 // keySet are the keys of one source. They are read when they are first needed.
 type keySet struct {
 	from    source
-	fetch   func(ctx context.Context, location string) ([]byte, error)
 	now     func() time.Time
 	flights singleflight.Group
 
@@ -52,29 +54,43 @@ type keySet struct {
 	err    error     // of the last reading
 }
 
-// newKeySet returns the keys of a source, which nobody has read yet.
-func newKeySet(from source, proxy *url.URL, now func() time.Time) *keySet {
-	o := safehttp.Options{Timeout: keysTimeout, MaxBytes: maxKeySet, Proxy: proxy}
-	for n := range strings.FieldsSeq(from.networks) {
+// newKeySet returns the keys of a source, which have not been read yet.
+func newKeySet(from source, now func() time.Time) *keySet { return &keySet{from: from, now: now} }
+
+// fetch gets a document: https to public addresses and those in the networks of the entry, and http on
+// this machine.
+func (k *keySet) fetch(ctx context.Context, location string) ([]byte, error) {
+	u, err := url.Parse(location)
+	if err != nil {
+		return nil, errors.New("the location of the keys is not a URL")
+	}
+	o := safehttp.Options{Timeout: keysTimeout, MaxBytes: maxKeySet}
+	if oauth.IsLoopbackHost(u.Hostname()) {
+		o.InsecureLoopback = true
+	}
+	for n := range strings.FieldsSeq(k.from.networks) {
 		if prefix, err := netip.ParsePrefix(n); err == nil { // checked when the entry was compiled
 			o.Networks = append(o.Networks, prefix)
 		}
 	}
-	public := safehttp.New(o)
-	o.InsecureLoopback, o.Proxy = true, nil
-	local := safehttp.New(o)
-	return &keySet{from: from, now: now, fetch: func(ctx context.Context, location string) ([]byte, error) {
-		u, err := url.Parse(location)
+	if k.from.ca != "" {
+		pem, err := readFile(k.from.ca)
 		if err != nil {
-			return nil, errors.New("the location of the keys is not a URL")
+			return nil, err
 		}
-		client := public
-		if oauth.IsLoopbackHost(u.Hostname()) {
-			client = local
+		if o.RootCAs = x509.NewCertPool(); !o.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, errors.New("ca_file has no certificate")
 		}
-		answer, err := client.Get(ctx, location, safehttp.Validators{})
-		return answer.Body, err
-	}}
+	}
+	if k.from.token != "" {
+		token, err := readFile(k.from.token)
+		if err != nil {
+			return nil, err
+		}
+		o.Bearer = strings.TrimSpace(string(token))
+	}
+	answer, err := safehttp.New(o).Get(ctx, location, safehttp.Validators{})
+	return answer.Body, err
 }
 
 // of returns the keys that may have signed t. An unknown key id has the set read again, at most once

@@ -188,10 +188,10 @@ func (x *examination) lifetime() *Refusal {
 
 // id: jti, or else the digest of the assertion where the entry permits it (AS-234).
 func (x *examination) id() *Refusal {
-	_, has := x.token.claims["jti"]
-	switch id, ok := x.token.text("jti"); {
+	_, has := x.token.claims[x.entry.idClaim]
+	switch id, ok := x.token.text(x.entry.idClaim); {
 	case has && (!ok || id == ""):
-		return refuse(RuleID, "The claim jti of the assertion is empty, too long, or no text.")
+		return refuse(RuleID, "The id of the assertion is empty, too long, or no text.")
 	case has:
 		x.out.ID = id
 	case *x.entry.RequireJTI:

@@ -44,7 +44,7 @@ func newDoctorCommand(s std) *cobra.Command {
 // finding is one thing that was looked at.
 type finding struct {
 	// what it is about: config, files, programs, database, clock, keys, resources, server, issuer,
-	// tls, provider ID, broker
+	// tls, provider ID, trust ID, broker
 	Check  string `json:"check"`
 	Level  string `json:"level"` // ok, warning, fail, or skipped: it could not be looked at
 	What   string `json:"what"`
@@ -106,6 +106,7 @@ func (d *doctor) examine(ctx context.Context, where settings) {
 	d.issuer(ctx)
 	d.certificate()
 	d.providers(ctx)
+	d.trust(ctx)
 	d.brokers(ctx)
 }
 

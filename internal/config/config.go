@@ -54,6 +54,7 @@ type Config struct {
 	Sessions     Sessions     `yaml:"sessions"`
 	Login        Login        `yaml:"login"`
 	ThirdParty   []Connector  `yaml:"thirdparty"`
+	Trust        []Trust      `yaml:"trust"`
 	Registration Registration `yaml:"registration"`
 	Mail         Mail         `yaml:"mail"`
 	Notices      Notices      `yaml:"notices"`
@@ -233,6 +234,7 @@ func (c *Config) Validate() error {
 	c.Registration.validate(add)
 	c.validateResources(add)
 	c.validateConnectors(add)
+	c.validateTrust(add)
 	c.validateLogin(add)
 	c.validateNotices(add)
 	c.validateBranding(add)

@@ -39,3 +39,20 @@ func fill(v reflect.Value) {
 		}
 	}
 }
+
+// TestTrustIsWhole: each rule of storage.TrustEntry can be configured, but for keys within the entry,
+// which the command line stores.
+func TestTrustIsWhole(t *testing.T) {
+	var full Trust
+	fill(reflect.ValueOf(&full).Elem())
+	out := full.entry()
+	rules := reflect.ValueOf(out.TrustRules)
+	for i := range rules.NumField() {
+		if name := rules.Type().Field(i).Name; rules.Field(i).IsZero() && name != "JWKS" {
+			t.Errorf("%s cannot be configured", name)
+		}
+	}
+	if out.ID == "" || out.Kind == "" || out.Issuer == "" {
+		t.Errorf("got %+v", out)
+	}
+}

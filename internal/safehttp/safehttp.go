@@ -6,6 +6,8 @@ package safehttp
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -35,6 +37,11 @@ type Options struct {
 	Proxy *url.URL
 	// Resolver resolves names; nil: the system's.
 	Resolver *net.Resolver
+	// RootCAs are the certificates by which servers are known; nil: the system's.
+	RootCAs *x509.CertPool
+	// Bearer is a token of the operator that goes with each Get; "": none. Redirects do not get it,
+	// since none is followed.
+	Bearer string
 }
 
 // Client fetches documents. It follows no redirects, keeps no cookies, uses no proxy
@@ -43,6 +50,7 @@ type Client struct {
 	http    *http.Client
 	max     int64
 	proxied bool
+	bearer  string
 }
 
 var (
@@ -77,13 +85,14 @@ func New(o Options) *Client {
 		DialContext: (&net.Dialer{Timeout: o.Timeout, Control: guard(o), Resolver: o.Resolver}).DialContext,
 		// A connection is used once: what was checked is what is spoken to.
 		DisableKeepAlives: true, ForceAttemptHTTP2: true,
+		TLSClientConfig:     &tls.Config{RootCAs: o.RootCAs, MinVersion: tls.VersionTLS12},
 		TLSHandshakeTimeout: o.Timeout, ResponseHeaderTimeout: o.Timeout, MaxResponseHeaderBytes: 16 << 10,
 	}
 	if o.Proxy != nil {
 		t.Proxy = http.ProxyURL(o.Proxy)
 		t.DialContext = (&net.Dialer{Timeout: o.Timeout}).DialContext // the proxy may well be inside
 	}
-	return &Client{max: o.MaxBytes, proxied: o.Proxy != nil, http: &http.Client{
+	return &Client{max: o.MaxBytes, proxied: o.Proxy != nil, bearer: o.Bearer, http: &http.Client{
 		Timeout: o.Timeout, Transport: t,
 		// AS-160: a redirect is an answer like every other one that is not 200
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -130,6 +139,9 @@ func (c *Client) Get(ctx context.Context, location string, v Validators) (Answer
 		return Answer{}, err
 	}
 	req.Header.Set("Accept", "application/json")
+	if c.bearer != "" {
+		req.Header.Set("Authorization", "Bearer "+c.bearer)
+	}
 	for name, value := range map[string]string{"If-None-Match": v.ETag, "If-Modified-Since": v.LastModified} {
 		if value != "" {
 			req.Header.Set(name, value)

@@ -1,0 +1,31 @@
+package main
+
+import "context"
+
+// trust looks at each issuer that is trusted: its keys, and rules that probably admit too much.
+func (d *doctor) trust(ctx context.Context) {
+	a := d.app
+	parts := a.parts()
+	if !d.current {
+		parts.Store = nil // what is configured can be looked at all the same
+	}
+	issuers, err := parts.Issuers(a.config.Issuer)
+	if err != nil {
+		return // the configuration has told about it
+	}
+	findings, err := issuers.Probe(ctx)
+	if err != nil {
+		d.fail("trust", "", "the entries cannot be read: %s", oneLine(err))
+		return
+	}
+	for _, f := range findings {
+		switch {
+		case f.Problem:
+			d.fail("trust "+f.Entry, "see docs/trust.md, \"Keys\"", "%s", f.What)
+		case f.What == "":
+			d.ok("trust "+f.Entry, "its keys were read")
+		default:
+			d.warn("trust "+f.Entry, "mcp-authd trust show "+f.Entry, "%s", f.What)
+		}
+	}
+}

@@ -1,0 +1,98 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mcp-authd/mcp-authd/trust"
+)
+
+// maxAssertionFile is how much of a file is read for an assertion.
+const maxAssertionFile = 64 << 10
+
+func newTrustTest(s std) *cobra.Command {
+	var asJSON bool
+	return storeCommand(s, &cobra.Command{
+		Use: "test [FILE]", Short: "Say for each trust entry and rule why an assertion fits or does not",
+		Args: cobra.MaximumNArgs(1),
+		Long: "Reads an assertion from a file, or from standard input, holds it against every rule of every entry, and\n" +
+			"issues and spends nothing. The assertion is never printed. What a token request says besides, such as its\n" +
+			"client and resource, is not looked at. Ends with 1 when no entry fits.",
+		Example: "  mcp-authd trust test <assertion.jwt\n  mcp-authd trust test assertion.jwt --json",
+	}, func(c *cobra.Command) { c.Flags().BoolVar(&asJSON, "json", false, "print JSON") },
+		func(c *cobra.Command, a *app, args []string) error {
+			raw, err := readAssertion(s, args)
+			if err != nil {
+				return err
+			}
+			issuer, err := a.knownIssuer(c.Context())
+			if err != nil {
+				return err
+			}
+			issuers, err := a.parts().Issuers(issuer)
+			if err != nil {
+				return err
+			}
+			report, err := issuers.Explain(c.Context(), raw)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				err = printJSON(s.out, report)
+			} else {
+				err = printReport(s, report)
+			}
+			if err == nil && !report.Accepted {
+				err = errSilent
+			}
+			return err
+		})
+}
+
+// readAssertion reads an assertion from a file, or takes the argument itself for one where there is no
+// such file.
+func readAssertion(s std, args []string) (string, error) {
+	if len(args) == 0 || args[0] == "-" {
+		return readToken(s, nil)
+	}
+	f, err := os.Open(args[0])
+	if err != nil {
+		if strings.Count(args[0], ".") == 2 && !strings.Contains(args[0], "/") {
+			return args[0], nil
+		}
+		return "", err
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, maxAssertionFile))
+	return strings.TrimSpace(string(b)), err
+}
+
+func printReport(s std, r trust.Report) error {
+	t := newTable(s.out, "ENTRY", "RULE", "HOLDS", "WHY")
+	for _, v := range r.Entries {
+		for _, rule := range v.Rules {
+			holds := "no"
+			if rule.OK {
+				holds = "yes"
+			}
+			t.row(v.Entry, string(rule.Rule), holds, rule.Why)
+		}
+	}
+	if err := t.flush(); err != nil {
+		return err
+	}
+	if !r.Accepted {
+		_, err := fmt.Fprintf(s.out, "\nrefused: %s (%s)\n", r.Refused, r.Code)
+		return err
+	}
+	name := r.Name
+	if name == "" {
+		name = r.Subject
+	}
+	_, err := fmt.Fprintf(s.out, "\naccepted by %s, for %s\n", r.Entry, printable(name))
+	return err
+}

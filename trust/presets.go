@@ -1,0 +1,269 @@
+package trust
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// preset is a known kind of issuer: what an entry need not say. What the entry says goes before, but for
+// the rules about claims, to which it adds.
+type preset struct {
+	id      string
+	kind    Kind
+	issuer  string // with {parameter} in it; "": the entry has to name it
+	keysURL string // the same; "": found by the metadata of the issuer
+	// parameters narrow what the issuer says to what the operator means. Of each group in oneOf, one is
+	// needed.
+	parameters []parameter
+	oneOf      [][]string
+	match      []storage.TrustMatch // holds in any case
+	subject    string
+	maxTTL     time.Duration
+	withoutJTI bool   // its assertions may have no jti
+	resubmit   bool   // its platform hands out the same assertion again until it expires
+	idClaim    string // what jti is called there
+}
+
+// parameter is one of a preset.
+type parameter struct {
+	name     string
+	claim    string // that it is about; "": a part of a URL, or a choice
+	value    string // what the claim has to be, with {} for the parameter; "": the parameter itself
+	required bool
+	prefix   string // that the parameter has to begin with
+}
+
+// noPulls keeps out what a pull request can run: the events whose workflow, or whose code, may be
+// someone else's, although the branch that they name is ours.
+const noPulls = `claims.event_name != nil && !(claims.event_name in ` +
+	`["pull_request", "pull_request_target", "issue_comment", "workflow_run"])`
+
+const (
+	// The files that a pod finds its cluster by.
+	podCA    = "/var/run/secrets/kubernetes.io/serviceaccount/ca.crt"
+	podToken = "/var/run/secrets/kubernetes.io/serviceaccount/token" // #nosec G101 -- a path
+)
+
+var privateNetworks = []string{"10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "fc00::/7"}
+
+var presets = []preset{
+	{
+		id: "github-actions", kind: Workload, issuer: "https://token.actions.githubusercontent.com",
+		parameters: []parameter{
+			{name: "repository", claim: "repository", required: true},
+			{name: "ref", claim: "ref", prefix: "refs/"},
+			{name: "environment", claim: "environment"},
+			{name: "workflow", claim: "job_workflow_ref"},
+			{name: "repository_id", claim: "repository_id"},
+			{name: "event", claim: "event_name"},
+		},
+		oneOf:   [][]string{{"ref", "environment", "workflow"}},
+		subject: "github:{{.repository}}:{{.ref}}",
+	},
+	{
+		id: "gitlab-ci", kind: Workload, issuer: "https://gitlab.com",
+		parameters: []parameter{
+			{name: "project", claim: "project_path", required: true},
+			// ref alone has the name of the branch that a merge request comes from, too.
+			{name: "branch", claim: "ref_path", value: "refs/heads/{}"},
+			{name: "tag", claim: "ref_path", value: "refs/tags/{}"},
+			{name: "environment", claim: "environment"},
+			{name: "project_id", claim: "project_id"},
+			{name: "protected", claim: "ref_protected"},
+		},
+		oneOf:   [][]string{{"branch", "tag", "environment"}},
+		subject: "gitlab:{{.project_path}}:{{.ref_path}}",
+	},
+	{
+		id: "kubernetes", kind: Workload,
+		parameters: []parameter{
+			{name: "namespace", claim: "kubernetes.io.namespace", required: true},
+			{name: "service_account", claim: "kubernetes.io.serviceaccount.name", required: true},
+			{name: "in_cluster"},
+		},
+		match:      []storage.TrustMatch{{Claim: "sub", Glob: "system:serviceaccount:*:*"}},
+		subject:    "kubernetes:{{.kubernetes.io.namespace}}:{{.kubernetes.io.serviceaccount.name}}",
+		withoutJTI: true,
+	},
+	{
+		id: "spiffe", kind: Workload,
+		parameters: []parameter{{name: "spiffe_id", claim: "sub", required: true, prefix: "spiffe://"}},
+		subject:    "{{.sub}}", withoutJTI: true,
+	},
+	{
+		id: "google", kind: Workload, issuer: "{service_account}",
+		keysURL:    "https://www.googleapis.com/service_accounts/v1/jwk/{service_account}",
+		parameters: []parameter{{name: "service_account", claim: "sub", required: true}},
+		subject:    "google:{{.sub}}", withoutJTI: true,
+	},
+	{
+		id: "aws", kind: Workload,
+		parameters: []parameter{
+			{name: "role", claim: "sub", required: true, prefix: "arn:"},
+			{name: "account", claim: "https://sts.amazonaws.com/.aws_account"},
+		},
+		subject: "{{.sub}}",
+	},
+	{
+		id: "azure", kind: Workload, issuer: "https://login.microsoftonline.com/{tenant}/v2.0",
+		parameters: []parameter{
+			{name: "tenant", claim: "tid", required: true}, {name: "object_id", claim: "oid", required: true},
+		},
+		subject: "azure:{{.oid}}", maxTTL: maxMaxTTL, resubmit: true, idClaim: "uti",
+	},
+	{
+		id: "okta", kind: Enterprise, issuer: "https://{domain}",
+		parameters: []parameter{{name: "domain", required: true}},
+	},
+	{
+		id: "auth0", kind: Enterprise, issuer: "https://{domain}/",
+		parameters: []parameter{{name: "domain", required: true}},
+	},
+	{
+		id: "keycloak", kind: Enterprise, issuer: "https://{domain}/realms/{realm}",
+		parameters: []parameter{{name: "domain", required: true}, {name: "realm", required: true}},
+	},
+	{
+		id: "entra", kind: Enterprise, issuer: "https://login.microsoftonline.com/{tenant}/v2.0",
+		parameters: []parameter{{name: "tenant", claim: "tid", required: true}},
+	},
+}
+
+// Presets are the names of the presets.
+func Presets() (out []string) {
+	for _, p := range presets {
+		out = append(out, p.id)
+	}
+	return out
+}
+
+// inURL is what a parameter may be that becomes a part of a URL.
+var inURL = regexp.MustCompile(`\A[A-Za-z0-9][A-Za-z0-9._@:-]*\z`)
+
+// apply sets what the entry leaves to its preset.
+func (e *entry) apply() error {
+	if e.Preset == "" {
+		if len(e.Parameters) > 0 {
+			return errors.New("parameters: mean nothing without a preset")
+		}
+		return nil
+	}
+	i := slices.IndexFunc(presets, func(p preset) bool { return p.id == e.Preset })
+	if i < 0 {
+		return fmt.Errorf("preset: %q is not one of %s", e.Preset, strings.Join(Presets(), ", "))
+	}
+	p := presets[i]
+	if e.Kind != "" && e.Kind != p.kind {
+		return fmt.Errorf("kind: the preset %s is for %s entries", p.id, p.kind)
+	}
+	if err := p.check(e.Parameters); err != nil {
+		return fmt.Errorf("parameters: %w", err)
+	}
+	e.Kind = p.kind
+	if e.Issuer == "" {
+		e.Issuer = p.fill(p.issuer, e.Parameters)
+	}
+	if e.JWKSURL == "" && e.JWKSFile == "" && e.JWKS == "" {
+		e.JWKSURL = p.fill(p.keysURL, e.Parameters)
+	}
+	e.Match = append(p.matches(e.Parameters), e.Match...)
+	e.Subject = cmp.Or(e.Subject, p.subject)
+	if e.RequireJTI == nil && p.withoutJTI {
+		e.RequireJTI = new(bool)
+	}
+	e.MaxTTL = cmp.Or(e.MaxTTL, p.maxTTL)
+	e.Resubmit = e.Resubmit || p.resubmit
+	e.idClaim = cmp.Or(p.idClaim, e.idClaim)
+	return e.inCluster()
+}
+
+// inCluster finds the keys of the cluster that this server runs in, at its API.
+func (e *entry) inCluster() error {
+	switch e.Parameters["in_cluster"] {
+	case "":
+		return nil
+	case "true":
+	default:
+		return errors.New("parameters: in_cluster is true, or missing")
+	}
+	if e.JWKSURL != "" || e.JWKSFile != "" || e.JWKS != "" {
+		return errors.New("parameters: in_cluster finds the keys; leave jwks_url and jwks_file out")
+	}
+	e.JWKSURL = "https://kubernetes.default.svc/openid/v1/jwks"
+	e.CAFile, e.TokenFile = cmp.Or(e.CAFile, podCA), cmp.Or(e.TokenFile, podToken)
+	if len(e.Networks) == 0 {
+		e.Networks = privateNetworks
+	}
+	return nil
+}
+
+// check holds the rules for parameters. One that admits everything narrows nothing.
+func (p preset) check(given map[string]string) error {
+	for name, v := range given {
+		i := slices.IndexFunc(p.parameters, func(one parameter) bool { return one.name == name })
+		if i < 0 {
+			return fmt.Errorf("%s has no %q; it has %s", p.id, name, strings.Join(p.names(), ", "))
+		}
+		one := p.parameters[i]
+		switch {
+		case strings.Trim(strings.TrimPrefix(v, one.prefix), "*?/:. ") == "" || len(v) > maxPattern/2:
+			return fmt.Errorf("%s: %q admits everything, or is too long", name, v)
+		case !strings.HasPrefix(v, one.prefix):
+			return fmt.Errorf("%s: %q does not begin with %s", name, v, one.prefix)
+		case strings.Contains(p.issuer+p.keysURL, "{"+name+"}") && !inURL.MatchString(v):
+			return fmt.Errorf("%s: %q cannot be a part of a URL", name, v)
+		}
+	}
+	for _, one := range p.parameters {
+		if one.required && given[one.name] == "" {
+			return fmt.Errorf("%s needs %s", p.id, one.name)
+		}
+	}
+	for _, group := range p.oneOf {
+		if !slices.ContainsFunc(group, func(name string) bool { return given[name] != "" }) {
+			return fmt.Errorf("%s needs one of %s", p.id, strings.Join(group, ", "))
+		}
+	}
+	return nil
+}
+
+func (p preset) names() (out []string) {
+	for _, one := range p.parameters {
+		out = append(out, one.name)
+	}
+	return out
+}
+
+func (p preset) fill(text string, given map[string]string) string {
+	for name, v := range given {
+		text = strings.ReplaceAll(text, "{"+name+"}", v)
+	}
+	return text
+}
+
+// matches are the rules that the parameters make. A value with a star or a question mark is a glob.
+func (p preset) matches(given map[string]string) []storage.TrustMatch {
+	out := slices.Clone(p.match)
+	for _, one := range p.parameters {
+		v := given[one.name]
+		if v == "" || one.claim == "" {
+			continue
+		}
+		m := storage.TrustMatch{Claim: one.claim, Equals: strings.ReplaceAll(cmp.Or(one.value, "{}"), "{}", v)}
+		if strings.ContainsAny(v, "*?") {
+			m.Equals, m.Glob = "", m.Equals
+		}
+		out = append(out, m)
+	}
+	if p.id == "github-actions" && given["event"] == "" {
+		out = append(out, storage.TrustMatch{Expression: noPulls})
+	}
+	return out
+}
