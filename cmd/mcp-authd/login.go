@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"os/exec"
 	"runtime"
 	"strings"
@@ -16,15 +17,17 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/internal/discovery"
 	"github.com/mcp-authd/mcp-authd/internal/signin"
+	"github.com/mcp-authd/mcp-authd/mcpclient"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
 // loginFlags are the flags of login.
 type loginFlags struct {
-	noBrowser, asJSON, secretStdin, device bool
-	clientID, tool                         string
-	scopes, args                           []string
-	timeout                                time.Duration
+	noBrowser, asJSON, secretStdin bool
+	device, dpop                   bool
+	clientID, tool, workload       string
+	scopes, args                   []string
+	timeout                        time.Duration
 }
 
 func newLoginCommand(s std) *cobra.Command {
@@ -35,7 +38,8 @@ func newLoginCommand(s std) *cobra.Command {
 		Long: "Signs in to an MCP server as any client does, prints each step, and says which one failed\n" +
 			"and why. Nothing is kept.",
 		Example: "  mcp-authd login http://127.0.0.1:8414/mcp\n  mcp-authd login --call add_note --arg text=hello http://127.0.0.1:8414/mcp\n" +
-			"  mcp-authd login --device https://mcp.example.com/mcp",
+			"  mcp-authd login --device https://mcp.example.com/mcp\n" +
+			"  mcp-authd login --workload=file:/run/token --dpop https://mcp.example.com/mcp",
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			l, err := newLogin(s, f, args[0])
@@ -50,6 +54,10 @@ func newLoginCommand(s std) *cobra.Command {
 	fl := c.Flags()
 	fl.BoolVar(&f.noBrowser, "no-browser", false, "print the URL and open nothing")
 	fl.BoolVar(&f.device, "device", false, "show a code to approve on another device, and open no listener")
+	fl.StringVar(&f.workload, "workload", "", "sign in as the program that the platform says this is: "+
+		"github-actions, google, azure[:CLIENT_ID], aws, file:PATH, env:NAME (alone: what the environment shows)")
+	fl.Lookup("workload").NoOptDefVal = anyPlatform
+	fl.BoolVar(&f.dpop, "dpop", false, "bind tokens to a key that is kept in memory (RFC 9449)")
 	fl.BoolVar(&f.asJSON, "json", false, "print one JSON object for each step")
 	fl.StringVar(&f.clientID, "client-id", "", "use this client instead of registering one")
 	fl.BoolVar(&f.secretStdin, "client-secret-stdin", false, "read the secret of --client-id from standard input")
@@ -68,11 +76,23 @@ type login struct {
 	cred   signin.Credentials
 	call   signin.Call
 	client *signin.Client
+	by     mcpclient.PlatformToken // nil: a person signs in
 	n      int
 }
 
 func newLogin(s std, f loginFlags, mcpURL string) (*login, error) {
 	l := &login{std: s, flags: f, url: mcpURL, client: signin.New(), cred: signin.Credentials{ID: f.clientID}}
+	if f.dpop {
+		var err error
+		if l.client, err = signin.NewBound(); err != nil {
+			return nil, err
+		}
+	}
+	if f.workload != "" {
+		if err := l.asWorkload(); err != nil {
+			return nil, err
+		}
+	}
 	if f.secretStdin {
 		if f.clientID == "" {
 			return nil, errors.New("--client-secret-stdin needs --client-id")
@@ -96,6 +116,9 @@ func newLogin(s std, f loginFlags, mcpURL string) (*login, error) {
 
 // run goes through the steps, and once more through the browser if a tool needs more.
 func (l *login) run(ctx context.Context) error {
+	if l.by != nil {
+		return l.byWorkload(ctx)
+	}
 	ch, err := l.client.Challenge(ctx, l.url)
 	if err != nil {
 		return err
@@ -130,8 +153,23 @@ func (l *login) resource(r discovery.Resource) string {
 	return r.ProtectedResource.Resource
 }
 
-// obtain gets a token with scopes.
-type obtain func(ctx context.Context, scopes oauth.Scopes) (oauth.TokenResponse, error)
+// access is what a sign-in gives: the scopes, and what adds the token to requests.
+type access struct {
+	scopes oauth.Scopes
+	by     http.RoundTripper
+}
+
+// obtain gets access with scopes.
+type obtain func(ctx context.Context, scopes oauth.Scopes) (access, error)
+
+// present makes access of a token.
+func (l *login) present(token oauth.TokenResponse, err error) (access, error) {
+	if err != nil {
+		return access{}, err
+	}
+	l.got(token)
+	return access{oauth.ParseScopes(token.Scope), l.client.Present(token)}, nil
+}
 
 func (l *login) byBrowser(ctx context.Context, server signin.Server, resource string, scopes oauth.Scopes) error {
 	callback, err := signin.Listen()
@@ -144,8 +182,8 @@ func (l *login) byBrowser(ctx context.Context, server signin.Server, resource st
 	}); err != nil {
 		return err
 	}
-	return l.signIn(ctx, scopes, func(ctx context.Context, scopes oauth.Scopes) (oauth.TokenResponse, error) {
-		return l.browse(ctx, server, callback, resource, scopes)
+	return l.signIn(ctx, scopes, func(ctx context.Context, scopes oauth.Scopes) (access, error) {
+		return l.present(l.browse(ctx, server, callback, resource, scopes))
 	})
 }
 
@@ -176,16 +214,16 @@ func (l *login) identify(register func() (signin.Credentials, error)) (err error
 
 func (l *login) signIn(ctx context.Context, scopes oauth.Scopes, get obtain) error {
 	for attempt := 0; ; attempt++ {
-		token, err := get(ctx, scopes)
+		have, err := get(ctx, scopes)
 		if err != nil {
 			return err
 		}
-		tools, err := l.client.Tools(ctx, l.url, token.AccessToken, l.call)
+		tools, err := l.client.Tools(ctx, l.url, have.by, l.call)
 		var more *signin.NeedScopes
 		if errors.As(err, &more) && attempt == 0 {
 			l.step(signin.StepTools, map[string]any{"need_scope": more.Scopes},
 				"%s needs more scope (%s): signing in again", l.call.Tool, more.Scopes)
-			scopes = oauth.ParseScopes(token.Scope).Union(more.Scopes) // CL-20
+			scopes = have.scopes.Union(more.Scopes) // CL-20
 			continue
 		}
 		if err != nil {
@@ -218,11 +256,7 @@ func (l *login) browse(
 	if err != nil {
 		return oauth.TokenResponse{}, err
 	}
-	token, err := l.client.Token(ctx, server, l.cred, request, callback.URI, resource, code)
-	if err == nil {
-		l.got(token)
-	}
-	return token, err
+	return l.client.Token(ctx, server, l.cred, request, callback.URI, resource, code)
 }
 
 // got prints what is to be known of a token.

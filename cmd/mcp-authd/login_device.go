@@ -16,8 +16,8 @@ func (l *login) byDevice(ctx context.Context, server signin.Server, resource str
 	}); err != nil {
 		return err
 	}
-	return l.signIn(ctx, scopes, func(ctx context.Context, scopes oauth.Scopes) (oauth.TokenResponse, error) {
-		return l.approveElsewhere(ctx, server, resource, scopes)
+	return l.signIn(ctx, scopes, func(ctx context.Context, scopes oauth.Scopes) (access, error) {
+		return l.present(l.approveElsewhere(ctx, server, resource, scopes))
 	})
 }
 
@@ -29,11 +29,7 @@ func (l *login) approveElsewhere(
 		return oauth.TokenResponse{}, err
 	}
 	l.showDevice(request)
-	token, err := l.client.AwaitDevice(ctx, server, l.cred, request, resource)
-	if err == nil {
-		l.got(token)
-	}
-	return token, err
+	return l.client.AwaitDevice(ctx, server, l.cred, request, resource)
 }
 
 // showDevice shows what to do elsewhere. The device code stays here.

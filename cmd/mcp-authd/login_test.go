@@ -116,8 +116,8 @@ func TestStepUpOnce(t *testing.T) {
 	var server signin.Server
 	server.Issuer, server.AuthorizationEndpoint, server.TokenEndpoint = base, base+"/authorize", base+"/token"
 	err = l.signIn(t.Context(), oauth.Scopes{"mcp"},
-		func(ctx context.Context, scopes oauth.Scopes) (oauth.TokenResponse, error) {
-			return l.browse(ctx, server, callback, base+"/mcp", scopes)
+		func(ctx context.Context, scopes oauth.Scopes) (access, error) {
+			return l.present(l.browse(ctx, server, callback, base+"/mcp", scopes))
 		})
 	t.Run("CL-21 a server that wants more every time is asked twice, and no more", func(t *testing.T) {
 		var more *signin.NeedScopes

@@ -4,10 +4,12 @@ package signin
 
 import (
 	"context"
+	"net/http"
 	"slices"
 	"strings"
 
 	"github.com/mcp-authd/mcp-authd/internal/discovery"
+	"github.com/mcp-authd/mcp-authd/internal/dpop"
 	"github.com/mcp-authd/mcp-authd/metadata"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
@@ -25,11 +27,29 @@ func fail(step, advice, format string, args ...any) error {
 	return discovery.Fail(step, advice, format, args...)
 }
 
-// Client does the HTTP of every step. The zero value is not usable; call New.
-type Client struct{ *discovery.Client }
+// Client does the HTTP of every step. The zero value is not usable; call New or NewBound.
+type Client struct {
+	*discovery.Client
+	tokens *discovery.Client // requests for tokens
+	calls  http.RoundTripper // requests with a token
+	bound  bool              // tokens have to be bound to a key
+}
 
 // New returns a client.
-func New() *Client { return &Client{discovery.New(nil)} }
+func New() *Client {
+	d := discovery.New(nil)
+	return &Client{Client: d, tokens: d, calls: http.DefaultTransport}
+}
+
+// NewBound returns a client whose tokens are bound to a new key, which it keeps in memory (RFC 9449).
+func NewBound() (*Client, error) {
+	key, err := dpop.Generate()
+	if err != nil {
+		return nil, err
+	}
+	t := dpop.NewTransport(key, nil)
+	return &Client{Client: discovery.New(nil), tokens: discovery.New(t), calls: t, bound: true}, nil
+}
 
 // Server is the metadata of an authorization server.
 type Server struct {

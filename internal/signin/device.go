@@ -84,7 +84,7 @@ func (c *Client) AwaitDevice(
 			continue
 		}
 		if resp.StatusCode == http.StatusOK {
-			return readToken(body)
+			return c.readToken(body)
 		}
 		var refused struct {
 			Code oauth.Code `json:"error"`

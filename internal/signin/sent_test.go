@@ -3,6 +3,7 @@ package signin
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -15,6 +16,7 @@ import (
 
 	protocol "github.com/mcp-authd/mcp-authd/internal/mcp"
 	"github.com/mcp-authd/mcp-authd/metadata"
+	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
 // TestSent holds what the client puts into its requests.
@@ -135,7 +137,7 @@ func TestWhereTheTokenGoes(t *testing.T) {
 	}))
 	t.Cleanup(s.Close)
 	t.Run("CL-25 in the header, never in the URL", func(t *testing.T) {
-		if _, err := New().Tools(t.Context(), s.URL+"/mcp", token, Call{}); err != nil {
+		if _, err := tools(t, s.URL+"/mcp", token, Call{}); err != nil {
 			t.Fatal(err)
 		}
 		mu.Lock()
@@ -150,7 +152,7 @@ func TestWhereTheTokenGoes(t *testing.T) {
 		}
 	})
 	t.Run("CL-26 not to another server", func(t *testing.T) {
-		if _, err := New().Tools(t.Context(), s.URL+"/away", token, Call{}); err == nil {
+		if _, err := tools(t, s.URL+"/away", token, Call{}); err == nil {
 			t.Error("got nil, want an error")
 		}
 		mu.Lock()
@@ -190,7 +192,7 @@ func TestEras(t *testing.T) {
 				h.ServeHTTP(w, r)
 			}))
 			t.Cleanup(s.Close)
-			if out, err := New().Tools(t.Context(), s.URL+"/mcp", "t", Call{Tool: "x"}); err != nil ||
+			if out, err := tools(t, s.URL+"/mcp", "t", Call{Tool: "x"}); err != nil ||
 				len(out.Names) != 1 {
 				t.Fatalf("got %v, %v", out, err)
 			}
@@ -209,5 +211,44 @@ func TestEras(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+func tools(t *testing.T, mcpURL, token string, call Call) (Tools, error) {
+	t.Helper()
+	c := New()
+	return c.Tools(t.Context(), mcpURL, c.Present(oauth.TokenResponse{AccessToken: token, TokenType: "Bearer"}), call)
+}
+
+// TestBound: CL-30 with a key, the token request has a proof, and a token that is not bound is refused.
+func TestBound(t *testing.T) {
+	w := newWorld(t, nil)
+	var s Server
+	s.TokenEndpoint = w.URL + "/token"
+	kind := "DPoP"
+	w.token = func(rw http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("DPoP") == "" {
+			t.Error("CL-30: no proof")
+		}
+		fmt.Fprintf(rw, `{"access_token":"t","token_type":%q,"expires_in":60}`, kind)
+	}
+	c, err := NewBound()
+	if err != nil {
+		t.Fatal(err)
+	}
+	get := func() (oauth.TokenResponse, error) {
+		return c.Token(t.Context(), s, Credentials{ID: "c1"}, Request{}, "http://127.0.0.1/cb", w.URL+"/mcp", "code1")
+	}
+	token, err := get()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _ = c.Tools(t.Context(), w.URL+"/mcp", c.Present(token), Call{}) // the MCP server of the world refuses all
+	if h := w.last(t, "/mcp").header; h.Get("Authorization") != "DPoP t" || h.Get("DPoP") == "" {
+		t.Errorf("CL-30: got %v", h)
+	}
+	kind = "Bearer"
+	if _, err := get(); err == nil || !strings.Contains(err.Error(), "not bound") {
+		t.Errorf("got %v", err)
 	}
 }

@@ -242,7 +242,7 @@ func (c *Client) Token(
 		return oauth.TokenResponse{},
 			fail(StepToken, "The authorization server refused the code.", "%s", describe(resp, body))
 	}
-	return readToken(body)
+	return c.readToken(body)
 }
 
 // post posts a form to an endpoint of the authorization server, with the client's credentials.
@@ -261,17 +261,31 @@ func (c *Client) post(
 		req.SetBasicAuth(url.QueryEscape(cred.ID), url.QueryEscape(cred.Secret)) // RFC 6749 §2.3.1
 	}
 	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	resp, body, err := c.Do(req)
+	to := c.Client
+	if endpoint == s.TokenEndpoint {
+		to = c.tokens
+	}
+	resp, body, err := to.Do(req)
 	if err != nil {
 		return nil, nil, fail(step, "Is the authorization server reachable?", "%v", err)
 	}
 	return resp, body, nil
 }
 
-func readToken(body []byte) (token oauth.TokenResponse, err error) {
-	if err := json.Unmarshal(body, &token); err != nil || token.AccessToken == "" ||
-		!strings.EqualFold(token.TokenType, "Bearer") {
+func (c *Client) readToken(body []byte) (token oauth.TokenResponse, err error) {
+	err = json.Unmarshal(body, &token)
+	switch {
+	case err != nil || token.AccessToken == "":
 		return token, fail(StepToken, "The server's answer is broken.", "the answer holds no bearer token")
+	case strings.EqualFold(token.TokenType, "DPoP") && c.bound:
+		token.TokenType = "DPoP"
+		return token, nil
+	case c.bound:
+		return token, fail(StepToken, "Does the authorization server support DPoP? See: mcp-authd check",
+			"the token is not bound to the key")
+	case strings.EqualFold(token.TokenType, "Bearer"):
+		token.TokenType = "Bearer"
+		return token, nil
 	}
-	return token, nil
+	return token, fail(StepToken, "The server's answer is broken.", "the answer holds no bearer token")
 }

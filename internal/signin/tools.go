@@ -31,23 +31,29 @@ type Call struct {
 	Args map[string]any
 }
 
-// Tools connects with the official SDK client, lists the tools and makes the call.
-func (c *Client) Tools(ctx context.Context, mcpURL, token string, call Call) (Tools, error) {
-	bearer := &bearerTransport{token: token, next: http.DefaultTransport}
+// Present returns what adds a token to requests.
+func (c *Client) Present(token oauth.TokenResponse) http.RoundTripper {
+	return &presenter{authorization: token.TokenType + " " + token.AccessToken, next: c.calls}
+}
+
+// Tools connects with the official SDK client, lists the tools and makes the call. The requests go by
+// present, which adds the token.
+func (c *Client) Tools(ctx context.Context, mcpURL string, present http.RoundTripper, call Call) (Tools, error) {
+	seen := &watcher{next: present}
 	// A redirect would take the token to a server that it is not for (CL-26).
-	own := &http.Client{Transport: bearer, CheckRedirect: discovery.NoRedirect}
+	own := &http.Client{Transport: seen, CheckRedirect: discovery.NoRedirect}
 	client := mcp.NewClient(&mcp.Implementation{Name: "mcp-authd", Version: "1"}, nil)
 	session, err := client.Connect(ctx, &mcp.StreamableClientTransport{
 		Endpoint: mcpURL, HTTPClient: own, DisableStandaloneSSE: true, MaxRetries: -1,
 	}, nil)
 	if err != nil {
-		return Tools{}, bearer.explain(err)
+		return Tools{}, seen.explain(err)
 	}
 	defer session.Close()
 	var out Tools
 	for tool, err := range session.Tools(ctx, nil) {
 		if err != nil {
-			return out, bearer.explain(err)
+			return out, seen.explain(err)
 		}
 		out.Names = append(out.Names, tool.Name)
 	}
@@ -56,7 +62,7 @@ func (c *Client) Tools(ctx context.Context, mcpURL, token string, call Call) (To
 	}
 	result, err := session.CallTool(ctx, &mcp.CallToolParams{Name: call.Tool, Arguments: call.Args})
 	if err != nil {
-		return out, bearer.explain(err)
+		return out, seen.explain(err)
 	}
 	out.Result = result.StructuredContent
 	if out.Result == nil {
@@ -78,11 +84,22 @@ func textOf(r *mcp.CallToolResult) string {
 	return "no text"
 }
 
-// bearerTransport adds the token to requests for the one server, and keeps the last
-// refusal, because the SDK passes on its status only.
-type bearerTransport struct {
-	token string
-	next  http.RoundTripper
+// presenter adds a token to requests for the one server.
+type presenter struct {
+	authorization string
+	next          http.RoundTripper
+}
+
+// RoundTrip implements http.RoundTripper.
+func (p *presenter) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.Header.Set("Authorization", p.authorization) // CL-25
+	return p.next.RoundTrip(r)
+}
+
+// watcher keeps the last refusal, because the SDK passes on its status only.
+type watcher struct {
+	next http.RoundTripper
 
 	mu      sync.Mutex // guards what follows
 	status  int
@@ -90,9 +107,7 @@ type bearerTransport struct {
 }
 
 // RoundTrip implements http.RoundTripper.
-func (b *bearerTransport) RoundTrip(r *http.Request) (*http.Response, error) {
-	r = r.Clone(r.Context())
-	r.Header.Set("Authorization", "Bearer "+b.token) // CL-25
+func (b *watcher) RoundTrip(r *http.Request) (*http.Response, error) {
 	resp, err := b.next.RoundTrip(r)
 	if err == nil && (resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == http.StatusForbidden) {
 		list, _ := oauth.ParseChallenges(resp.Header.Values("WWW-Authenticate"))
@@ -103,7 +118,7 @@ func (b *bearerTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-func (b *bearerTransport) explain(err error) error {
+func (b *watcher) explain(err error) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, ch := range b.refusal {

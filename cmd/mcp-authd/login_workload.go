@@ -1,0 +1,50 @@
+package main
+
+import (
+	"context"
+	"errors"
+
+	"github.com/mcp-authd/mcp-authd/internal/discovery"
+	"github.com/mcp-authd/mcp-authd/mcpclient"
+	"github.com/mcp-authd/mcp-authd/oauth"
+)
+
+// anyPlatform is --workload without a value.
+const anyPlatform = "the platform that the environment shows"
+
+// asWorkload finds the platform that says who this program is.
+func (l *login) asWorkload() (err error) {
+	if l.flags.device || l.flags.clientID != "" {
+		return errors.New("--workload signs in with no registration and no person: leave --device and --client-id out")
+	}
+	name := l.flags.workload
+	if name == anyPlatform {
+		name = ""
+	}
+	l.by, err = mcpclient.Platform(name)
+	return err
+}
+
+// byWorkload signs in as what the platform says that this program is.
+func (l *login) byWorkload(ctx context.Context) error {
+	return l.signIn(ctx, l.flags.scopes, func(ctx context.Context, scopes oauth.Scopes) (access, error) {
+		config := mcpclient.Config{
+			Server: l.url,
+			Token:  l.by,
+			Scopes: scopes,
+			Trace:  func(s mcpclient.Step) { l.step(s.Name, s.Data, "%s", s.Text) },
+		}
+		if l.flags.dpop {
+			config.DPoP = &mcpclient.DPoP{}
+		}
+		c, err := mcpclient.Workload(ctx, config)
+		var e *mcpclient.Error
+		if errors.As(err, &e) {
+			err = &discovery.Error{Step: e.Step, Why: e.Why, Advice: e.Advice}
+		}
+		if err != nil {
+			return access{}, err
+		}
+		return access{c.Scopes(), c}, nil
+	})
+}
