@@ -41,6 +41,7 @@ type Store interface {
 	storage.Connections
 	storage.ProgramKeys
 	storage.Nodes
+	storage.AssertionGrants
 	storage.Stops
 	storage.Resources
 	storage.Keys
@@ -156,6 +157,11 @@ type Config struct {
 	// SecurityEvents answers POST /events, to which issuers that are believed push security event
 	// tokens (RFC 8935). secevent.Receiver is the usual one. Default: not offered.
 	SecurityEvents http.Handler
+	// Trust verifies assertions of issuers that the operator trusts. Default: none is accepted.
+	Trust Trust
+	// IssuerProviders are the ids of the providers of Delegation, by the issuer that they are: a person
+	// who signs in there is known by the assertions of that issuer.
+	IssuerProviders map[string][]string
 
 	// Mailer writes to people. Default: there is no mail.
 	Mailer Mailer

@@ -11,6 +11,7 @@ type grants struct {
 	approvals  *grant.Approvals
 	tokens     *grant.Tokens
 	exchange   *grant.Exchange // nil: token exchange is not offered
+	bearer     *grant.Bearer   // nil: no issuer of assertions is trusted
 	shell      *shell.Shell
 	proxies    TrustedProxies
 }
@@ -33,7 +34,22 @@ func (s *Server) newGrants() grants {
 	}
 	g.exchange = s.newExchange(g.tokens)
 	g.shell = s.newShell(g.clientAuth, refresh)
+	if c.Trust != nil {
+		g.bearer = s.newBearer(g.clientAuth)
+	}
 	return g
+}
+
+func (s *Server) newBearer(clientAuth *grant.ClientAuth) *grant.Bearer {
+	return &grant.Bearer{
+		Assertor:   s.cfg.Trust,
+		Store:      s.cfg.Store,
+		Auth:       clientAuth,
+		Catalog:    s.catalog,
+		Ring:       s.ring,
+		Minter:     s.newMinter(),
+		Connectors: s.cfg.IssuerProviders,
+	}
 }
 
 func (s *Server) newTokens(refresh *grant.RefreshTokens) *grant.Tokens {

@@ -39,6 +39,11 @@ func (s *Server) handleToken(w http.ResponseWriter, r *http.Request) {
 // reply answers a token request: by the grant of its type, which the shell finds, or a token
 // exchange, whose reply has a form of its own (RFC 8693 §2.2.1).
 func (g *grants) reply(r *http.Request, p form.Params) (any, error) {
+	if g.bearer != nil && p.Get("grant_type") == oauth.GrantJWTBearer { // for which there may be no client
+		request := tokenRequest(r, p)
+		request.From = network.Coarse(g.proxies.ClientAddr(r))
+		return g.bearer.Reply(r.Context(), request)
+	}
 	if g.exchange == nil || p.Get("grant_type") != oauth.GrantTokenExchange {
 		request := tokenRequest(r, p)
 		request.From = network.Coarse(g.proxies.ClientAddr(r))
@@ -63,6 +68,7 @@ func tokenRequest(r *http.Request, p form.Params) grant.TokenRequest {
 		RedirectURI:  p.Get("redirect_uri"),
 		RefreshToken: p.Get("refresh_token"),
 		DeviceCode:   p.Get("device_code"),
+		Assertion:    p.Get("assertion"),
 	}
 }
 

@@ -16,9 +16,15 @@ import (
 type discovery struct {
 	server *Server
 
-	mu      sync.Mutex // guards from and mux
-	from    *policy.Catalogue
+	mu      sync.Mutex // guards from and current
+	from    published
 	current http.Handler
+}
+
+// published is what changes while a server runs of what the documents say.
+type published struct {
+	catalog              *policy.Catalogue
+	enterprise, workload bool // issuers of assertions that are trusted
 }
 
 func (d *discovery) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -35,17 +41,36 @@ func (d *discovery) handler(r *http.Request) (http.Handler, error) {
 	if err != nil {
 		return nil, refusal.Unavailable(err)
 	}
+	now := published{catalog: catalog}
+	if trusted := d.server.cfg.Trust; trusted != nil {
+		if now.enterprise, now.workload, err = trusted.Offers(r.Context()); err != nil {
+			return nil, refusal.Unavailable(err)
+		}
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.from == catalog {
+	if d.from == now {
 		return d.current, nil
 	}
+	document := d.server.metadata(catalog)
+	offerAssertions(&document, now)
 	mux := http.NewServeMux()
-	if err := metadata.MountAuthorizationServer(mux, d.server.metadata(catalog)); err != nil {
+	if err := metadata.MountAuthorizationServer(mux, document); err != nil {
 		return nil, err
 	}
-	d.from, d.current = catalog, mux
+	d.from, d.current = now, mux
 	return mux, nil
+}
+
+// offerAssertions says that assertions are accepted while an issuer is trusted, and never of whom
+// (AS-180, AS-198).
+func offerAssertions(m *metadata.AuthorizationServer, p published) {
+	if p.enterprise || p.workload {
+		m.GrantTypes = append(m.GrantTypes, oauth.GrantJWTBearer)
+	}
+	if p.enterprise {
+		m.GrantProfiles = metadata.Values{oauth.ProfileIDJAG}
+	}
 }
 
 // metadata is the RFC 8414 document (AS-23).

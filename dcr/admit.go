@@ -23,7 +23,7 @@ const privateKeyJWT = oauth.PrivateKeyJWT
 // Every grant that a client may be registered for. The order is part of the sealed form
 // (append only) and of every answer: authorization_code comes first, some clients take
 // the first.
-var allGrants = []string{grantCode, grantRefresh, grantMachine, grantDevice}
+var allGrants = []string{grantCode, grantRefresh, grantMachine, grantDevice, grantBearer}
 
 // The grants that a client may register for itself. client_credentials is missing on
 // purpose: the operator decides who may have access without a person (AS-178).
@@ -37,6 +37,7 @@ const (
 	grantRefresh = oauth.GrantRefresh
 	grantMachine = oauth.GrantClientCredentials
 	grantDevice  = oauth.GrantDeviceCode
+	grantBearer  = oauth.GrantJWTBearer
 )
 
 // Metadata is what a client says about itself for people, in the order of RFC 7591
@@ -135,7 +136,7 @@ func admitMethod(asked string) (string, error) {
 func (r *Registry) admitGrants(m request, method string) ([]string, error) {
 	offered := selfServiceGrants
 	if r.cfg.MachineClients && method != "none" { // OAuth 2.1 §4.2: confidential clients only
-		offered = allGrants
+		offered = allGrants[:len(allGrants)-1] // without grantBearer, which the operator gives
 	}
 	grants := slices.Clone(defaultGrants)
 	if len(m.GrantTypes) > 0 {

@@ -75,7 +75,7 @@ func (s Spec) withDefaults() Spec {
 		s.AuthMethod = "none"
 		if len(s.JWKS) > 0 || s.JWKSURI != "" {
 			s.AuthMethod = privateKeyJWT
-		} else if slices.Contains(s.GrantTypes, grantMachine) {
+		} else if slices.Contains(s.GrantTypes, grantMachine) || slices.Equal(s.GrantTypes, []string{grantBearer}) {
 			s.AuthMethod = "client_secret_basic"
 		}
 	}
@@ -83,7 +83,7 @@ func (s Spec) withDefaults() Spec {
 }
 
 // shortNames are what operators may call the grant types whose names are URNs.
-var shortNames = map[string]string{"device": grantDevice, "device_code": grantDevice}
+var shortNames = map[string]string{"device": grantDevice, "device_code": grantDevice, "jwt-bearer": grantBearer}
 
 func fullNames(grants []string) []string {
 	out := slices.Clone(grants)
@@ -109,8 +109,9 @@ func (s Spec) check() error {
 	}
 	code, machine := slices.Contains(s.GrantTypes, grantCode), slices.Contains(s.GrantTypes, grantMachine)
 	switch {
-	case !code && !machine && !slices.Contains(s.GrantTypes, grantDevice):
-		return fmt.Errorf("the grant types need %s, %s or %s", grantCode, grantMachine, grantDevice)
+	case !code && !machine && !slices.Contains(s.GrantTypes, grantDevice) &&
+		!slices.Contains(s.GrantTypes, grantBearer):
+		return fmt.Errorf("the grant types need %s, %s, %s or %s", grantCode, grantMachine, grantDevice, grantBearer)
 	case machine && s.AuthMethod == "none": // OAuth 2.1 §4.2
 		return fmt.Errorf(
 			"%s needs a client that authenticates: use client_secret_basic, client_secret_post or private_key_jwt",

@@ -27,6 +27,8 @@ type AuthorizationServer struct {
 	ResponseModes   Values `json:"response_modes_supported,omitempty"` // response_modes_supported: OPTIONAL
 	// grant_types_supported: OPTIONAL; absent would mean implicit
 	GrantTypes Values `json:"grant_types_supported,omitempty"`
+	// authorization_grant_profiles_supported: OPTIONAL, ID-JAG "Metadata"
+	GrantProfiles Values `json:"authorization_grant_profiles_supported,omitempty"`
 
 	// token_endpoint_auth_methods_supported: OPTIONAL; "none" first, some clients take the first
 	TokenAuthMethods Values `json:"token_endpoint_auth_methods_supported,omitempty"`

@@ -13,6 +13,9 @@ const (
 	GrantTokenExchange = "urn:ietf:params:oauth:grant-type:token-exchange" // #nosec G101 -- a name
 )
 
+// ProfileIDJAG is the profile of GrantJWTBearer for ID-JAGs (Identity Assertion JWT Authorization Grant).
+const ProfileIDJAG = "urn:ietf:params:oauth:grant-profile:id-jag"
+
 // PrivateKeyJWT is the client authentication method by a signed assertion (OpenID Connect Core
 // §9, RFC 7523 §2.2).
 const PrivateKeyJWT = "private_key_jwt"

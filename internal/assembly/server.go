@@ -98,6 +98,15 @@ func (p Parts) config() (authserver.Config, error) {
 	if cfg.Mailer, err = p.mailer(); err != nil {
 		return cfg, err
 	}
+	if cfg.Trust, err = p.Issuers(c.Issuer); err != nil {
+		return cfg, err
+	}
+	cfg.IssuerProviders = map[string][]string{}
+	for _, provider := range c.ThirdParty {
+		if provider.Issuer != "" {
+			cfg.IssuerProviders[provider.Issuer] = append(cfg.IssuerProviders[provider.Issuer], provider.ID)
+		}
+	}
 	if c.IsDefault("sessions.ttl") {
 		cfg.SessionTTL = 0 // shorter on loopback than elsewhere
 	}

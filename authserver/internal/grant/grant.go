@@ -10,6 +10,7 @@
 //	refresh.go       a refresh token becomes its successor; refreshtoken.go is what it is made of
 //	machine.go       client credentials
 //	programkey.go    client credentials of a key that a person made for a program
+//	bearer.go        assertions of issuers that the operator trusts; bearertarget.go is what for
 //	exchange.go      RFC 8693: what a token is exchanged for
 //	providertokens.go  a provider's token for a resource server
 //	helpers.go       less than the client has, for a helper
@@ -39,6 +40,7 @@ type TokenRequest struct {
 
 	RefreshToken string // of the refresh token grant: refresh_token, REQUIRED
 	DeviceCode   string // of the device authorization grant: device_code, REQUIRED (RFC 8628 §3.4)
+	Assertion    string // of the grant for assertions: assertion, REQUIRED (RFC 7523 §2.1)
 }
 
 var errOtherResource = oauth.NewError(oauth.InvalidTarget, "The requested resource is not the one that was granted.")

@@ -3,6 +3,7 @@ package grant
 import (
 	"context"
 	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/audit"
@@ -64,6 +65,9 @@ func (m *Minter) reply(ctx context.Context, i issuance) (*oauth.TokenResponse, e
 		claims.AuthTime = i.grant.AuthTime.Unix()
 	}
 	claims.ACR, claims.AMR = ways.ACR(i.grant.Methods), ways.AMR(i.grant.Methods)
+	if a := i.grant.Asserted; a != nil { // AS-231
+		claims.ACR, claims.AMR = a.ACR, a.AMR
+	}
 	token, err := m.Keys.Sign(ctx, oauth.AccessTokenType, claims)
 	if err != nil {
 		return nil, err
@@ -84,11 +88,29 @@ func (m *Minter) issue(ctx context.Context, i issuance) (*oauth.TokenResponse, e
 	attrs := []slog.Attr{
 		slog.String("client_id", i.grant.ClientID), slog.String("user", i.grant.UserID),
 		slog.String("resource", i.grant.Resource), slog.String("scope", i.scopes.String()),
-		slog.String("grant", i.grant.ID),
+		slog.String("grant", i.grant.ID), assertedAttr(i.grant),
 	}
 	if i.node.ID != "" {
 		attrs = append(attrs, audit.Node(i.node), slog.String("actors", names(i.act)))
 	}
 	m.Audit.Record(ctx, i.event, attrs...)
 	return reply, nil
+}
+
+// assertedAttr is what the audit has of a grant by an assertion: empty for others.
+func assertedAttr(g storage.Grant) slog.Attr {
+	if g.TrustID == "" {
+		return slog.Attr{}
+	}
+	attrs := []any{slog.String("trust", g.TrustID)}
+	if a := g.Asserted; a != nil {
+		attrs = append(attrs, slog.String("acr", a.ACR), slog.String("amr", strings.Join(a.AMR, " ")))
+		if !g.AuthTime.IsZero() {
+			attrs = append(attrs, slog.Int64("auth_time", g.AuthTime.Unix()))
+		}
+		if len(a.Act) > 0 {
+			attrs = append(attrs, slog.String("act", string(a.Act)))
+		}
+	}
+	return slog.Group("", attrs...)
 }

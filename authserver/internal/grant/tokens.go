@@ -143,10 +143,10 @@ func (t *Tokens) access(ctx context.Context, token string) (oauth.Introspection,
 		TokenID:   claims.TokenID,
 		GrantID:   claims.GrantID,
 		NodeID:    claims.NodeID,
-		Act:       claims.Act,
 		AuthTime:  claims.AuthTime,
 		ACR:       claims.ACR,
 		AMR:       claims.AMR,
+		Act:       claims.Act,
 	}, state.UpstreamID, nil
 }
 

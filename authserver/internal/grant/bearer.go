@@ -1,0 +1,274 @@
+package grant
+
+import (
+	"cmp"
+	"context"
+	"encoding/base64"
+	"errors"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/audit"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/catalogue"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
+	"github.com/mcp-authd/mcp-authd/internal/secrets"
+	"github.com/mcp-authd/mcp-authd/oauth"
+	"github.com/mcp-authd/mcp-authd/policy"
+	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/trust"
+)
+
+const (
+	maxBearerTTL  = time.Hour        // of a token that was given for an assertion (AS-232)
+	assertionSlop = 30 * time.Second // that the clock of the issuer may differ from ours
+	keysRetry     = 10 * time.Second // after how long to ask again when the keys of an issuer cannot be had
+)
+
+// Assertor verifies assertions of issuers that the operator trusts; trust.Issuers is the usual one.
+type Assertor interface {
+	Verify(ctx context.Context, raw string) (trust.Assertion, error)
+}
+
+// Bearer is the grant for assertions (RFC 7523 §2.1): an ID-JAG, by which the identity provider of a
+// company lets a client act for a person, or a token of the platform that runs a workload, which is
+// its own client (AS-179, AS-197, AS-209). There is no consent to give, and no refresh token (AS-191,
+// AS-193).
+type Bearer struct {
+	Assertor Assertor
+	Store    storage.AssertionGrants
+	Auth     *ClientAuth
+	Catalog  *catalogue.Catalogue
+	Ring     *secrets.Ring
+	Minter   *Minter
+	// Connectors are the ids of the providers of the configuration, by the issuer that they are.
+	Connectors map[string][]string
+}
+
+func invalidGrant(why string) *oauth.Error { return oauth.NewError(oauth.InvalidGrant, why) }
+
+// Reply answers a request. An *oauth.Error; of those that the client can do nothing about each is 400
+// with a code of RFC 6749 §5.2 (AS-206, AS-233).
+func (g *Bearer) Reply(ctx context.Context, r TokenRequest) (*oauth.TokenResponse, error) {
+	if r.Assertion == "" {
+		return nil, oauth.NewError(oauth.InvalidRequest, "The parameter 'assertion' is missing.") // AS-200
+	}
+	a, err := g.Assertor.Verify(ctx, r.Assertion)
+	if err != nil {
+		return nil, unbelieved(err)
+	}
+	audit.Note(ctx, slog.String("trust", a.Entry.ID)) // and nothing else of the assertion (AS-195)
+	client, err := g.client(ctx, a, r)
+	if err != nil {
+		return nil, err
+	}
+	if a.Thumbprint != "" { // AS-194: a demand that cannot be met here must not be passed over
+		return nil, invalidGrant("The assertion demands a proof of possession (DPoP).")
+	}
+	act, err := oauth.ParseActor(a.Act)
+	if err != nil {
+		return nil, invalidGrant("The assertion names too many actors, or says them in another form.").Because(err)
+	}
+	resource, err := g.resource(ctx, a, r)
+	if err != nil {
+		return nil, err
+	}
+	scopes, until, err := bearerScopes(resource, a, r.Scopes, g.Minter.Now())
+	if err != nil {
+		return nil, err
+	}
+	grant, err := g.grant(ctx, a, client, r, storage.Grant{Resource: resource.URI, Scopes: scopes})
+	if err != nil {
+		return nil, err
+	}
+	now := g.Minter.Now()
+	if end := now.Add(g.ttl(a)); until.IsZero() || end.Before(until) {
+		until = end
+	}
+	return g.Minter.issue(ctx, issuance{
+		grant: grant, scopes: scopes, until: until, act: act, issuedAt: now, event: audit.TokenIssued,
+	})
+}
+
+// unbelieved translates why an assertion is not believed.
+func unbelieved(err error) error {
+	var refused *trust.Refusal
+	if !errors.As(err, &refused) {
+		return refusal.Unavailable(err)
+	}
+	e := oauth.NewError(refused.Code, refused.Why).Because(refused)
+	if refused.Code == oauth.TemporarilyUnavailable {
+		e.RetryAfter = keysRetry
+	}
+	return e
+}
+
+// client is the client that asks. A workload is its own: it has no registration, and what it calls
+// itself is not looked at (AS-199). An ID-JAG is good for the client alone that it names (AS-185).
+func (g *Bearer) client(ctx context.Context, a trust.Assertion, r TokenRequest) (storage.Client, error) {
+	if a.Kind != trust.Enterprise {
+		return storage.Client{ID: workloadID(a)}, nil
+	}
+	c, err := g.Auth.ForGrant(ctx, r) // AS-190
+	switch {
+	case err != nil:
+		return c, err
+	case c.Public() && !a.Entry.AllowPublic:
+		return c, oauth.NewError(oauth.UnauthorizedClient,
+			"The client has no credentials, which the trust entry of this issuer demands.")
+	case c.Operated() && !may(c, oauth.GrantJWTBearer), c.Source == storage.SourcePerson:
+		return c, oauth.NewError(oauth.UnauthorizedClient, "The client is not registered for the grant for assertions.")
+	case c.ID != a.ClientID:
+		return c, invalidGrant("The assertion was made for another client.")
+	}
+	return c, nil
+}
+
+// workloadID is the name under which a workload is a client: that of its entry is in it, so that no
+// other issuer can give it, whatever the template says.
+func workloadID(a trust.Assertion) string {
+	name := a.Name
+	if !strings.HasPrefix(name, a.Entry.ID+":") {
+		name = a.Entry.ID + ":" + name
+	}
+	return "workload:" + name
+}
+
+// ttl is how long a token lives, and its grant.
+func (g *Bearer) ttl(a trust.Assertion) time.Duration {
+	ttl := min(g.Minter.TTL, maxBearerTTL)
+	if a.Entry.MaxTTL > 0 {
+		ttl = min(ttl, a.Entry.MaxTTL)
+	}
+	return ttl
+}
+
+// grant spends the assertion, and stores what it is granted.
+func (g *Bearer) grant(
+	ctx context.Context, a trust.Assertion, client storage.Client, r TokenRequest, what storage.Grant,
+) (storage.Grant, error) {
+	now := g.Minter.Now()
+	what.ID, what.ClientID, what.TrustID = secrets.ID(Prefix), client.ID, a.Entry.ID
+	what.CreatedAt, what.ExpiresAt, what.AuthTime = now, now.Add(g.ttl(a)), a.AuthTime
+	what.Asserted = asserted(a)
+	request := storage.AssertionGrant{
+		IssuedAt: a.IssuedAt, SpentUntil: a.Expires.Add(assertionSlop), Grant: what, Configured: a.Entry.Config,
+		From: r.From,
+	}
+	if !a.Entry.Resubmit { // AS-188
+		digest := secrets.Hash(a.Issuer + "\x00" + a.ID)
+		request.SpendID = base64.RawURLEncoding.EncodeToString(digest[:])
+	}
+	if a.Kind == trust.Enterprise {
+		request.Client, request.Person = &client, g.person(a, now)
+	}
+	out, err := g.Store.GrantAssertion(ctx, request)
+	if err != nil {
+		return storage.Grant{}, ungranted(err)
+	}
+	g.record(ctx, a, out)
+	return out.Grant, nil
+}
+
+// asserted is what the assertion says of the proof of its person, nil for nothing (AS-231). Of a
+// workload nothing is taken over (AS-208).
+func asserted(a trust.Assertion) *storage.Asserted {
+	if a.Kind != trust.Enterprise || a.ACR == "" && len(a.AMR) == 0 && len(a.Act) == 0 {
+		return nil
+	}
+	return &storage.Asserted{ACR: a.ACR, AMR: a.AMR, Act: a.Act}
+}
+
+// ungranted translates why the store has granted nothing.
+func ungranted(err error) error {
+	for _, m := range []struct {
+		err error
+		why string
+	}{
+		{storage.ErrSpent, "The assertion was used before: each is good once here. Ask its issuer for a new one."},
+		{storage.ErrNotFound, "The person of the assertion has no account here, and none is created for them."},
+		{storage.ErrExists, "The account of the person was untied from the issuer. The operator can tie it again."},
+		{storage.ErrStopped, "The person has stopped everything since the assertion was made."},
+		{storage.ErrRevoked, "The account of the person, the client or the trust entry has been cut off."},
+	} {
+		if errors.Is(err, m.err) {
+			return invalidGrant(m.why)
+		}
+	}
+	return refusal.Unavailable(err)
+}
+
+// record tells the audit what has become of a person.
+func (g *Bearer) record(ctx context.Context, a trust.Assertion, out storage.AssertionOutcome) {
+	switch out.TiedBy {
+	case "":
+	case storage.TiedByCreation:
+		g.Minter.Audit.Record(ctx, audit.UserCreated, slog.String("user", out.User.ID),
+			slog.String("user_name", out.User.Name), slog.String("trust", a.Entry.ID))
+	default:
+		g.Minter.Audit.Record(ctx, audit.TrustLinked, slog.String("user", out.User.ID),
+			slog.String("trust", a.Entry.ID), slog.String("by", string(out.TiedBy)))
+	}
+}
+
+// person is whom an ID-JAG is about (AS-192).
+func (g *Bearer) person(a trust.Assertion, now time.Time) *storage.AssertedPerson {
+	p := &storage.AssertedPerson{
+		Issuer: a.Issuer, Tenant: a.Tenant, Subject: a.Subject, Mail: a.Email, Connectors: g.Connectors[a.Issuer],
+	}
+	if a.AudienceTenant == "" || a.AudienceTenant == g.Minter.Issuer { // this server has no other tenant
+		p.AudienceSubject = a.AudienceSubject
+	}
+	if a.SAML != nil {
+		p.SAMLIssuer, p.SAMLName = a.SAML.Issuer, a.SAML.NameID
+	}
+	if a.Entry.CreatePeople {
+		mac := g.Ring.MAC("asserted person", []byte(a.Issuer+"\x00"+a.Tenant+"\x00"+a.Subject))
+		p.NewUser = &storage.User{
+			ID: "usr_" + base64.RawURLEncoding.EncodeToString(mac[:20]), Name: personName(a), CreatedAt: now,
+		}
+	}
+	return p
+}
+
+const maxUserName = 64 // as of internal/users, whose alphabet is below
+
+// personName makes a name out of what an assertion calls a person.
+func personName(a trust.Assertion) string {
+	clean := strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', strings.ContainsRune("._-@+", r):
+			return r
+		case r == ' ':
+			return '.'
+		}
+		return -1
+	}, cmp.Or(a.Email, a.Name, a.Subject))
+	suffix := "@" + a.Entry.ID
+	if a.Email != "" && len(clean) <= maxUserName {
+		return clean
+	}
+	clean = cmp.Or(clean, "user")
+	return clean[:min(len(clean), max(1, maxUserName-len(suffix)))] + suffix[:min(len(suffix), maxUserName-1)]
+}
+
+// bearerScopes are the scopes that an assertion is granted, and until when at the latest.
+func bearerScopes(
+	r policy.Resolution, a trust.Assertion, requested oauth.Scopes, now time.Time,
+) (out oauth.Scopes, until time.Time, err error) {
+	asked := policy.Asked{Requested: requested, Named: a.Scopes, Entry: a.Entry.Scopes}
+	if a.Kind != trust.Enterprise {
+		out = policy.WithoutPerson(r.Resource, policy.Asserted(r.Resource, asked))
+	} else {
+		out = policy.Asserted(r.Resource, asked)
+		// AS-238: what is asserted counts for what it is; what is not, proves nothing
+		out = policy.Proved(r.Resource, out, policy.Proof{ACR: a.ACR, At: a.AuthTime}, now)
+		if want := policy.AuthenticationFor(r.Resource, out); want.MaxAge > 0 {
+			until = a.AuthTime.Add(want.MaxAge)
+		}
+	}
+	if len(out) == 0 {
+		return nil, until, oauth.NewError(oauth.InvalidScope, "The assertion allows none of the requested scopes.")
+	}
+	return out, until, nil
+}

@@ -1,0 +1,143 @@
+// Package fakeissuer plays issuers of assertions for tests: identity providers of companies that issue
+// ID-JAGs, and the platforms that run workloads. They issue in the shapes of those that exist.
+package fakeissuer
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"encoding/json"
+	"maps"
+	"testing"
+	"time"
+
+	"github.com/go-jose/go-jose/v4"
+)
+
+// IDJAG is the type of an ID-JAG.
+const IDJAG = "oauth-id-jag+jwt"
+
+// Issuer signs assertions with one key.
+type Issuer struct {
+	URL string // iss
+	kid string
+	key *ecdsa.PrivateKey
+	now func() time.Time
+	t   testing.TB
+}
+
+// Claims are those of an assertion.
+type Claims map[string]any
+
+// With returns the claims with some changed; nil removes one.
+func (c Claims) With(changes Claims) Claims {
+	out := maps.Clone(c)
+	for name, value := range changes {
+		if out[name] = value; value == nil {
+			delete(out, name)
+		}
+	}
+	return out
+}
+
+// New returns an issuer with a new key. Its assertions are made at what now says.
+func New(t testing.TB, url, kid string, now func() time.Time) *Issuer {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &Issuer{URL: url, kid: kid, key: key, now: now, t: t}
+}
+
+// Key is the public key of the issuer.
+func (i *Issuer) Key() jose.JSONWebKey {
+	return jose.JSONWebKey{Key: i.key.Public(), KeyID: i.kid, Algorithm: string(jose.ES256), Use: "sig"}
+}
+
+// JWKS is the JSON Web Key Set of the issuer.
+func (i *Issuer) JWKS() string {
+	i.t.Helper()
+	b, err := json.Marshal(jose.JSONWebKeySet{Keys: []jose.JSONWebKey{i.Key()}})
+	if err != nil {
+		i.t.Fatal(err)
+	}
+	return string(b)
+}
+
+// Sign returns an assertion of a type.
+func (i *Issuer) Sign(typ string, c Claims) string {
+	i.t.Helper()
+	payload, err := json.Marshal(c)
+	if err != nil {
+		i.t.Fatal(err)
+	}
+	signer, err := jose.NewSigner(
+		jose.SigningKey{Algorithm: jose.ES256, Key: jose.JSONWebKey{Key: i.key, KeyID: i.kid}},
+		(&jose.SignerOptions{}).WithType(jose.ContentType(typ)))
+	if err != nil {
+		i.t.Fatal(err)
+	}
+	signed, err := signer.Sign(payload)
+	if err != nil {
+		i.t.Fatal(err)
+	}
+	raw, err := signed.CompactSerialize()
+	if err != nil {
+		i.t.Fatal(err)
+	}
+	return raw
+}
+
+// base are the claims that every assertion has, good for five minutes.
+func (i *Issuer) base(audience, subject string) Claims {
+	now := i.now().Unix()
+	return Claims{
+		"iss": i.URL, "sub": subject, "aud": audience, "iat": now, "exp": now + 300, "jti": "id-" + rand.Text(),
+	}
+}
+
+// Okta is an ID-JAG as Okta makes it: without a resource.
+func (i *Issuer) Okta(audience, clientID, subject string) Claims {
+	return i.base(audience, subject).With(Claims{
+		"client_id": clientID, "jti": "IDAAG." + rand.Text(), "scope": "mcp",
+		"act": map[string]any{"sub": "0oa1agent", "sub_profile": "ai_agent"},
+	})
+}
+
+// Auth0 is an ID-JAG as Auth0 makes it: with a resource, and an issuer that ends in a slash.
+func (i *Issuer) Auth0(audience, clientID, subject, resource string) Claims {
+	return i.base(audience, "auth0|"+subject).With(Claims{
+		"client_id": clientID, "resource": resource, "scope": "mcp", "email": subject + "@acme.example",
+	})
+}
+
+// Keycloak is an ID-JAG as Keycloak makes it: with a list of resources and how the person signed in.
+func (i *Issuer) Keycloak(audience, clientID, subject string, resources ...string) Claims {
+	return i.base(audience, subject).With(Claims{
+		"client_id": clientID, "resource": resources, "scope": "mcp notes:write", "typ": "ID-JAG",
+		"acr": "phr", "amr": []string{"hwk", "user"}, "auth_time": i.now().Add(-time.Minute).Unix(),
+	})
+}
+
+// GitHub is the token of a job of GitHub Actions.
+func (i *Issuer) GitHub(audience, repository, ref string) Claims {
+	return i.base(audience, "repo:"+repository+":ref:"+ref).With(Claims{
+		"repository": repository, "ref": ref, "event_name": "push", "workflow": "deploy", "actor": "octocat",
+	})
+}
+
+// Kubernetes is the token of a service account of a cluster.
+func (i *Issuer) Kubernetes(audience, namespace, account string) Claims {
+	return i.base(audience, "system:serviceaccount:"+namespace+":"+account).With(Claims{
+		"aud": []string{audience},
+		"kubernetes.io": map[string]any{
+			"namespace": namespace, "serviceaccount": map[string]any{"name": account, "uid": "u-1"},
+		},
+	})
+}
+
+// SPIFFE is a JWT-SVID: it has no id.
+func (i *Issuer) SPIFFE(audience, path string) Claims {
+	return i.base(audience, "spiffe://acme.example/"+path).With(Claims{"jti": nil, "aud": []string{audience}})
+}
