@@ -82,6 +82,8 @@ const (
 	ProviderUnreachable = "provider.unreachable" // a provider stopped answering
 
 	SecurityEventReceived = "securityevent.received" // an issuer has pushed one; outcome says what came of it
+	SecurityEventSent     = "securityevent.sent"     // a receiver of the operator has it
+	SecurityEventLost     = "securityevent.lost"     // a receiver did not take it; reason says why
 	SecurityEventRefused  = "securityevent.refused"  // it is not to be believed, or cannot be read
 )
 

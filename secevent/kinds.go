@@ -15,6 +15,10 @@ const (
 	SessionsRevoked          = "https://schemas.openid.net/secevent/risc/event-type/sessions-revoked" // before CAEP
 	TokensRevoked            = "https://schemas.openid.net/secevent/oauth/event-type/tokens-revoked"  // Google
 
+	// GrantRevoked is an event of ours: a grant has ended. Its members grant, client_id and resource
+	// say which; its subject is the person, or the client where a grant is no person's.
+	GrantRevoked = "https://github.com/mcp-authd/mcp-authd/event-type/grant-revoked"
+
 	Verification = "https://schemas.openid.net/secevent/ssf/event-type/verification"
 )
 

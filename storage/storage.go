@@ -387,4 +387,5 @@ type Store interface {
 	WayEnds
 	RecoveryCodes
 	WayCustody
+	Outbox
 }

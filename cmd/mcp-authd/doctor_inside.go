@@ -188,6 +188,7 @@ func (d *doctor) database(ctx context.Context) {
 		d.alone()
 		d.sameIssuer(ctx)
 		d.signingKeys(ctx)
+		d.receivers(ctx)
 	}
 }
 

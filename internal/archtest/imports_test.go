@@ -29,7 +29,7 @@ var mayImport = map[string][]string{
 
 	"authserver": {
 		"oauth", "delegation", "storage", "policy", "keys", "session", "audit", "trust", "web", "web/text", "metadata",
-		"internal",
+		"secevent", "internal",
 		"authserver/internal/account", "authserver/internal/binding", "authserver/internal/catalogue",
 		"authserver/internal/clients", "authserver/internal/connect", "authserver/internal/device",
 		"authserver/internal/entry", "authserver/internal/flow", "authserver/internal/form",
@@ -111,6 +111,7 @@ var mayImport = map[string][]string{
 		"internal/notice", "internal/secrets", "web/text",
 	},
 	"internal/mail":     {},
+	"internal/transmit": {"storage", "audit", "secevent", "internal/safehttp"},
 	"internal/safehttp": {},
 	"internal/notice": {
 		"storage", "audit", "web/text", "internal/label", "internal/mail", "internal/safehttp", "internal/secrets",

@@ -19,6 +19,8 @@ type Metrics struct {
 	events        *prometheus.CounterVec
 	registrations *prometheus.CounterVec
 	providers     *prometheus.CounterVec
+	waiting       *prometheus.GaugeVec   // security events, by receiver
+	oldest        *prometheus.GaugeVec   // in seconds
 	upstreams     *prometheus.CounterVec // providers, under the names of the version before
 }
 
@@ -42,7 +44,14 @@ func NewMetrics() *Metrics {
 			Help: "Renamed: use mcp_authd_provider_events_total. This name goes with the next minor version.",
 		}, []string{"event", "connector", "reason"}),
 	}
-	m.registry.MustRegister(m.events, m.registrations, m.providers, m.upstreams, collectors.NewGoCollector(),
+	m.waiting = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "mcp_authd_security_events_waiting", Help: "Security events that wait for a receiver.",
+	}, []string{"receiver"})
+	m.oldest = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "mcp_authd_security_events_oldest_seconds", Help: "For how long the oldest of them has waited.",
+	}, []string{"receiver"})
+	m.registry.MustRegister(m.events, m.registrations, m.providers, m.upstreams, m.waiting, m.oldest,
+		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), collectors.NewBuildInfoCollector())
 	return m
 }

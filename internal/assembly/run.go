@@ -16,11 +16,12 @@ func (s *Server) Serve(ctx context.Context, sites ...authserver.Site) error {
 	settleMemory()
 	ctx, cancel := context.WithCancel(ctx)
 	go restMemory(ctx)
-	settleSites, settle := s.runSites(ctx), s.runDelegation(ctx)
+	settleSites, settle, settleEvents := s.runSites(ctx), s.runDelegation(ctx), s.runTransmitter(ctx)
 	err := s.Auth.Serve(ctx, sites...)
 	cancel()
 	settleSites()
 	settle()
+	settleEvents()
 	return err
 }
 

@@ -58,6 +58,7 @@ type Config struct {
 	Registration Registration `yaml:"registration"`
 	Mail         Mail         `yaml:"mail"`
 	Notices      Notices      `yaml:"notices"`
+	Events       Events       `yaml:"events"`
 	Branding     Branding     `yaml:"branding"`
 	Clients      []Client     `yaml:"clients"`
 	Log          Log          `yaml:"log"`
@@ -237,6 +238,7 @@ func (c *Config) Validate() error {
 	c.validateTrust(add)
 	c.validateLogin(add)
 	c.validateNotices(add)
+	c.validateEvents(add)
 	c.validateBranding(add)
 	ids := map[string]bool{}
 	for i, cl := range c.Clients {

@@ -48,10 +48,17 @@ type fileSecret struct {
 }
 
 func (c *Config) fileSecrets() []fileSecret {
-	return []fileSecret{
+	out := []fileSecret{
 		{"mail.smtp.password", &c.Mail.SMTP.Password, &c.Mail.SMTP.PasswordFile},
 		{"notices.webhook.secret", &c.Notices.Webhook.Secret, &c.Notices.Webhook.SecretFile},
 	}
+	for i := range c.Events.Receivers {
+		r := &c.Events.Receivers[i]
+		out = append(out, fileSecret{
+			fmt.Sprintf("events.receivers.%d.bearer_token", i), &r.BearerToken, &r.BearerTokenFile,
+		})
+	}
+	return out
 }
 
 // Configured reports whether there is a mail server.

@@ -185,6 +185,28 @@ func (c *Client) Post(ctx context.Context, location string, header http.Header, 
 	return nil
 }
 
+// Push sends a body whose media type the header says, and returns the status of the answer and as
+// much of its body as is permitted. ErrRefused when the address is refused.
+func (c *Client) Push(
+	ctx context.Context, location string, header http.Header, body []byte,
+) (status int, answer []byte, err error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, location, bytes.NewReader(body))
+	if err != nil {
+		return 0, nil, err
+	}
+	maps.Copy(req.Header, header)
+	resp, err := c.do(req)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer resp.Body.Close()
+	answer, err = io.ReadAll(io.LimitReader(resp.Body, c.max))
+	if err != nil {
+		answer = nil // the status says what matters
+	}
+	return resp.StatusCode, answer, nil
+}
+
 func (c *Client) do(req *http.Request) (*http.Response, error) {
 	if c.proxied && !publicName(req.URL.Hostname()) {
 		return nil, fmt.Errorf("%w: %s", ErrRefused, req.URL.Host)

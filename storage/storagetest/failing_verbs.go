@@ -100,6 +100,15 @@ func (f *Failing) Arrive(a0 context.Context, a1 storage.Arrival) (r0 storage.Use
 	return r0, err
 }
 
+// Backlogs implements storage.Store.
+func (f *Failing) Backlogs(a0 context.Context, a1 time.Time) (r0 []storage.Backlog, err error) {
+	err = f.call("Backlogs", func() (err error) {
+		r0, err = f.Store.Backlogs(a0, a1)
+		return err
+	})
+	return r0, err
+}
+
 // ChangePassword implements storage.Store.
 func (f *Failing) ChangePassword(a0 context.Context, a1 string, a2 string, a3 storage.Hash, a4 time.Time) (err error) {
 	err = f.call("ChangePassword", func() (err error) {
@@ -559,6 +568,15 @@ func (f *Failing) MoveFingerprint(a0 context.Context, a1 []byte, a2 []byte) (err
 	return err
 }
 
+// NameReceivers implements storage.Store.
+func (f *Failing) NameReceivers(a0 context.Context, a1 []storage.EventReceiver, a2 time.Time) (err error) {
+	err = f.call("NameReceivers", func() (err error) {
+		err = f.Store.NameReceivers(a0, a1, a2)
+		return err
+	})
+	return err
+}
+
 // NarrowGrant implements storage.Store.
 func (f *Failing) NarrowGrant(a0 context.Context, a1 string, a2 string, a3 oauth.Scopes, a4 time.Time) (err error) {
 	err = f.call("NarrowGrant", func() (err error) {
@@ -671,6 +689,15 @@ func (f *Failing) PromoteKey(a0 context.Context, a1 string, a2 string, a3 time.T
 func (f *Failing) PutClient(a0 context.Context, a1 storage.Client) (err error) {
 	err = f.call("PutClient", func() (err error) {
 		err = f.Store.PutClient(a0, a1)
+		return err
+	})
+	return err
+}
+
+// PutDelivery implements storage.Store.
+func (f *Failing) PutDelivery(a0 context.Context, a1 storage.Delivery) (err error) {
+	err = f.call("PutDelivery", func() (err error) {
+		err = f.Store.PutDelivery(a0, a1)
 		return err
 	})
 	return err
@@ -1144,6 +1171,15 @@ func (f *Failing) SetUserDisabled(a0 context.Context, a1 string, a2 bool, a3 tim
 	return err
 }
 
+// SettleDelivery implements storage.Store.
+func (f *Failing) SettleDelivery(a0 context.Context, a1 storage.Delivery, a2 time.Time, a3 string) (err error) {
+	err = f.call("SettleDelivery", func() (err error) {
+		err = f.Store.SettleDelivery(a0, a1, a2, a3)
+		return err
+	})
+	return err
+}
+
 // SetupOpen implements storage.Store.
 func (f *Failing) SetupOpen(a0 context.Context) (r0 bool, err error) {
 	err = f.call("SetupOpen", func() (err error) {
@@ -1211,6 +1247,15 @@ func (f *Failing) StopLinks(a0 context.Context, a1 string, a2 time.Time) (r0 int
 func (f *Failing) Sweep(a0 context.Context, a1 storage.Retention, a2 int) (r0 int, err error) {
 	err = f.call("Sweep", func() (err error) {
 		r0, err = f.Store.Sweep(a0, a1, a2)
+		return err
+	})
+	return r0, err
+}
+
+// TakeDelivery implements storage.Store.
+func (f *Failing) TakeDelivery(a0 context.Context, a1 string, a2 time.Time, a3 time.Time) (r0 storage.Delivery, err error) {
+	err = f.call("TakeDelivery", func() (err error) {
+		r0, err = f.Store.TakeDelivery(a0, a1, a2, a3)
 		return err
 	})
 	return r0, err

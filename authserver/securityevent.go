@@ -1,0 +1,18 @@
+package authserver
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/mcp-authd/mcp-authd/secevent"
+)
+
+// SignSecurityEvent signs claims as a security event token (RFC 8417) of this issuer, by the key that
+// signs access tokens. Their typ tells the two apart.
+func (s *Server) SignSecurityEvent(ctx context.Context, claims any) (string, error) {
+	token, err := s.keys.Sign(ctx, secevent.Type, claims)
+	if err != nil {
+		return "", fmt.Errorf("authserver: %w", err)
+	}
+	return token, nil
+}

@@ -1,0 +1,67 @@
+package column
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// DeliveryColumns are what DeliveryRow reads.
+const DeliveryColumns = "id, receiver, kind, subject, detail, at, tries"
+
+// DeliveryRow reads DeliveryColumns.
+type DeliveryRow struct {
+	d      storage.Delivery
+	detail string
+	at     int64
+}
+
+// Dest is what to scan into.
+func (r *DeliveryRow) Dest() []any {
+	return []any{&r.d.ID, &r.d.Receiver, &r.d.Kind, &r.d.Subject, &r.detail, &r.at, &r.d.Tries}
+}
+
+// Delivery is the record that was read.
+func (r *DeliveryRow) Delivery() storage.Delivery {
+	d := r.d
+	d.Detail, d.At = []byte(r.detail), Time(r.at)
+	return d
+}
+
+// Backlogs are what waits for each receiver, those that were named after a time, the parameter, among
+// them.
+func Backlogs(parameter string) string {
+	return `SELECT r.id, (SELECT count(*) FROM outbox o WHERE o.receiver = r.id), w.at, w.tries, w.failed
+FROM (SELECT id FROM event_receivers WHERE named_at > ` + parameter + ` UNION SELECT receiver FROM outbox) r
+LEFT JOIN outbox w ON w.seq = (SELECT min(seq) FROM outbox o WHERE o.receiver = r.id) ORDER BY r.id`
+}
+
+// BacklogRow reads Backlogs.
+type BacklogRow struct {
+	b         storage.Backlog
+	at, tries *int64
+	failed    *string
+}
+
+// Dest is what to scan into.
+func (r *BacklogRow) Dest() []any {
+	return []any{&r.b.Receiver, &r.b.Waiting, &r.at, &r.tries, &r.failed}
+}
+
+// Backlog is the record that was read.
+func (r *BacklogRow) Backlog() storage.Backlog {
+	b := r.b
+	b.Oldest, b.Failed = OptTime(r.at), OptText(r.failed)
+	if r.tries != nil {
+		b.Tries = *r.tries
+	}
+	return b
+}
+
+// Named is from when on a receiver must have been named to be told at a time.
+func Named(now time.Time) int64 { return Millis(now.Add(-storage.DeliveryFor)) }
+
+// Overflowing are the oldest deliveries to receivers for which more than storage.MaxDeliveries wait.
+var Overflowing = fmt.Sprintf(`SELECT seq FROM (SELECT seq, row_number() OVER (PARTITION BY receiver ORDER BY seq DESC) AS n
+	FROM outbox) x WHERE n > %d`, storage.MaxDeliveries)
