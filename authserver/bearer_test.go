@@ -191,6 +191,18 @@ func TestBearer(t *testing.T) {
 		cnf := map[string]any{"jkt": strings.Repeat("A", 43)}
 		r.refused(r.jag(r.claims().With(fakeissuer.Claims{"cnf": cnf})), oauth.InvalidGrant)
 	})
+	t.Run("AS-194 AS-212 a proof of that key meets it, and the token is bound to it", func(t *testing.T) {
+		r := newBearerRig(t)
+		p, key := r.person(), newSigner(t)
+		cnf := map[string]any{"jkt": key.Thumbprint()}
+		form := url.Values{
+			"grant_type": {oauth.GrantJWTBearer}, "client_id": {"agent"}, "client_secret": {testSecret},
+			"assertion": {r.acme.Sign(fakeissuer.IDJAG, r.claims().With(fakeissuer.Claims{"cnf": cnf}))},
+		}
+		r.refused(p.post("/token", form, "DPoP", p.proof(newSigner(t))), oauth.InvalidGrant)
+		status, out := p.token(form, "DPoP", p.proof(key))
+		p.wantBound(status, out, key)
+	})
 	t.Run("AS-195 the log has no assertion", func(t *testing.T) {
 		r := newBearerRig(t)
 		raw := r.acme.Sign(fakeissuer.IDJAG, r.claims())

@@ -13,6 +13,7 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/audit"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/flow"
+	"github.com/mcp-authd/mcp-authd/internal/dpop"
 	"github.com/mcp-authd/mcp-authd/metadata"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/storage"
@@ -170,6 +171,7 @@ type Config struct {
 
 	SignIn SignInPolicy
 	Tokens TokenPolicy
+	DPoP   DPoPPolicy
 	Keys   KeyPolicy
 	// ProgramKeys are those that people make for programs of theirs.
 	ProgramKeys ProgramKeyPolicy
@@ -289,6 +291,9 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.Now == nil {
 		c.Now = time.Now
+	}
+	if c.DPoP.Replays == nil {
+		c.DPoP.Replays = dpop.NewMemory(c.Now)
 	}
 	c.Tokens.RefreshGrace = max(c.Tokens.RefreshGrace, 0)
 	c.Keys.RotateEvery = max(c.Keys.RotateEvery, 0)

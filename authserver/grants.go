@@ -1,8 +1,12 @@
 package authserver
 
 import (
+	"context"
+
 	"github.com/mcp-authd/mcp-authd/authserver/internal/grant"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/shell"
+	"github.com/mcp-authd/mcp-authd/internal/dpop"
+	"github.com/mcp-authd/mcp-authd/storage"
 )
 
 // grants is what stands behind the endpoints of clients: /token, /introspect and /revoke.
@@ -10,10 +14,14 @@ type grants struct {
 	clientAuth *grant.ClientAuth
 	approvals  *grant.Approvals
 	tokens     *grant.Tokens
-	exchange   *grant.Exchange // nil: token exchange is not offered
-	bearer     *grant.Bearer   // nil: no issuer of assertions is trusted
-	shell      *shell.Shell
-	proxies    TrustedProxies
+	proofs     *grant.Proofs
+	endpoint   string // the URL of /token
+	// pushEndpoint is the URL of /par.
+	pushEndpoint string
+	exchange     *grant.Exchange // nil: token exchange is not offered
+	bearer       *grant.Bearer   // nil: no issuer of assertions is trusted
+	shell        *shell.Shell
+	proxies      TrustedProxies
 }
 
 // newGrants puts the grants together; the other parts of the server are there already.
@@ -29,27 +37,50 @@ func (s *Server) newGrants() grants {
 			Audit:    c.Audit,
 			Now:      c.Now,
 		},
-		tokens:  s.newTokens(refresh),
-		proxies: c.TrustedProxies,
+		tokens:   s.newTokens(refresh),
+		proofs:   s.newProofs(),
+		endpoint: c.Issuer + "/token",
+
+		pushEndpoint: c.Issuer + "/par",
+		proxies:      c.TrustedProxies,
 	}
 	g.exchange = s.newExchange(g.tokens)
-	g.shell = s.newShell(g.clientAuth, refresh)
+	g.shell = s.newShell(g.authenticate, refresh)
 	if c.Trust != nil {
-		g.bearer = s.newBearer(g.clientAuth)
+		g.bearer = s.newBearer(&g)
 	}
 	return g
 }
 
-func (s *Server) newBearer(clientAuth *grant.ClientAuth) *grant.Bearer {
+func (s *Server) newBearer(g *grants) *grant.Bearer {
 	return &grant.Bearer{
 		Assertor:   s.cfg.Trust,
 		Store:      s.cfg.Store,
-		Auth:       clientAuth,
+		Auth:       g.clientAuth,
 		Catalog:    s.catalog,
 		Ring:       s.ring,
 		Minter:     s.newMinter(),
+		Proofs:     g.proofs,
 		Connectors: s.cfg.IssuerProviders,
 	}
+}
+
+// authenticate returns the client of a token request, which has used its proof.
+func (g *grants) authenticate(ctx context.Context, r grant.TokenRequest) (storage.Client, error) {
+	client, err := g.clientAuth.ForGrant(ctx, r)
+	if err == nil {
+		err = g.proofs.Use(ctx, client, r.Proof, r.From)
+	}
+	return client, err
+}
+
+func (s *Server) newProofs() *grant.Proofs {
+	p := grant.Proofs{Replays: s.cfg.DPoP.Replays, Clients: s.clients, Now: s.cfg.Now}
+	if s.cfg.DPoP.Nonce {
+		// All replicas have the key. What refresh tokens have under it begins with the number of a kind.
+		p.Nonces = func() *dpop.Nonces { return dpop.NewNonces(s.keys.TokenKey(), "nonce of the token endpoint") }
+	}
+	return grant.NewProofs(p)
 }
 
 func (s *Server) newTokens(refresh *grant.RefreshTokens) *grant.Tokens {
@@ -96,7 +127,7 @@ func (s *Server) newExchange(tokens *grant.Tokens) *grant.Exchange {
 
 // newShell puts together what answers a token request by the grant of its type. There is no
 // password grant (OAuth 2.1 §10, AS-03).
-func (s *Server) newShell(clientAuth *grant.ClientAuth, refresh *grant.RefreshTokens) *shell.Shell {
+func (s *Server) newShell(authenticate shell.Authenticate, refresh *grant.RefreshTokens) *shell.Shell {
 	c, minter := s.cfg, s.newMinter()
 	code := &grant.Code{Store: c.Store, Catalog: s.catalog, Bindings: s.bindings, Refresh: refresh, Minter: minter}
 	return shell.New(shell.Config{
@@ -105,7 +136,7 @@ func (s *Server) newShell(clientAuth *grant.ClientAuth, refresh *grant.RefreshTo
 		CodeTTL:        c.Tokens.CodeTTL,
 		AccessTTL:      c.Tokens.AccessTTL,
 		RefreshIdleTTL: c.Tokens.RefreshIdleTTL,
-	}, clientAuth.ForGrant,
+	}, authenticate,
 		code,
 		&grant.Device{Store: c.Store, Code: code},
 		s.newRefresh(refresh, minter),
@@ -136,12 +167,13 @@ func (s *Server) newRefresh(tokens *grant.RefreshTokens, minter *grant.Minter) *
 
 func (s *Server) newMinter() *grant.Minter {
 	return &grant.Minter{
-		Issuer: s.cfg.Issuer,
-		Keys:   s.keys,
-		TTL:    s.cfg.Tokens.AccessTTL,
-		Status: s.status.claim,
-		Audit:  s.cfg.Audit,
-		Now:    s.cfg.Now,
+		Issuer:  s.cfg.Issuer,
+		Keys:    s.keys,
+		Catalog: s.catalog,
+		TTL:     s.cfg.Tokens.AccessTTL,
+		Status:  s.status.claim,
+		Audit:   s.cfg.Audit,
+		Now:     s.cfg.Now,
 	}
 }
 

@@ -34,6 +34,7 @@ func (p *protocol) Issue(ctx context.Context, a flow.Approval) (url.Values, erro
 			RedirectURI: a.RedirectURI,
 			Sent:        a.Sent,
 			Challenge:   a.Challenge,
+			Key:         a.Key,
 			Resource:    a.Resource.URI,
 			Scopes:      a.Scopes,
 		})

@@ -9,8 +9,10 @@ import (
 	"github.com/mcp-authd/mcp-authd/authserver/internal/flow"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/form"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
+	"github.com/mcp-authd/mcp-authd/internal/dpop"
 	"github.com/mcp-authd/mcp-authd/internal/network"
 	"github.com/mcp-authd/mcp-authd/internal/wire"
+	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
 // pushBody is the answer to a pushed authorization request (RFC 9126 §2.2).
@@ -28,6 +30,12 @@ func (s *Server) handlePush(w http.ResponseWriter, r *http.Request) {
 	}
 	push := flow.Push{Params: p.Values, Networks: network.Blocks(s.cfg.TrustedProxies.ClientAddr(r))}
 	push.Client, push.Unread, err = s.grants.clientAuth.ForPush(r.Context(), credentials(r, p))
+	if nonce := s.grants.proofs.Nonce(); nonce != "" {
+		w.Header().Set(dpop.NonceHeader, nonce)
+	}
+	if err == nil {
+		err = s.grants.bindPushed(r, push)
+	}
 	var uri string
 	if err == nil {
 		uri, err = s.pages.authorize.pushes.Push(r.Context(), push)
@@ -38,6 +46,20 @@ func (s *Server) handlePush(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	wire.WriteJSON(w, http.StatusCreated, pushBody{uri, int64(flow.PushedTTL / time.Second)})
+}
+
+// bindPushed binds the code of a request that comes with a proof to its key, as dpop_jkt does
+// (RFC 9449 §10.1).
+func (g *grants) bindPushed(r *http.Request, push flow.Push) error {
+	proof, err := g.proofs.Read(r.Header.Values(dpop.Header), g.pushEndpoint)
+	if err != nil || !proof.Given() {
+		return err
+	}
+	if jkt := push.Params.Get("dpop_jkt"); jkt != "" && jkt != proof.Thumbprint {
+		return oauth.NewError(oauth.InvalidDPoPProof, "The parameter 'dpop_jkt' is not the key of the DPoP proof.")
+	}
+	push.Params.Set("dpop_jkt", proof.Thumbprint)
+	return g.proofs.Use(r.Context(), push.Client, proof, network.Coarse(g.proxies.ClientAddr(r)))
 }
 
 // pushed returns the request that a browser brings with the parameters of /authorize, when it was

@@ -181,7 +181,7 @@ func browserClients(h http.HandlerFunc) http.Handler {
 		AllowedOrigins: []string{"*"},
 		AllowedMethods: []string{http.MethodGet, http.MethodHead, http.MethodPost},
 		AllowedHeaders: []string{"Authorization", "Content-Type", "MCP-Protocol-Version", "DPoP"},
-		ExposedHeaders: []string{"WWW-Authenticate", "Retry-After"},
+		ExposedHeaders: []string{"WWW-Authenticate", "Retry-After", "DPoP-Nonce"}, // AS-236
 		MaxAge:         600,
 	}).Handler(h)
 }

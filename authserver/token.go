@@ -10,6 +10,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/authserver/internal/form"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/grant"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
+	"github.com/mcp-authd/mcp-authd/internal/dpop"
 	"github.com/mcp-authd/mcp-authd/internal/network"
 	"github.com/mcp-authd/mcp-authd/internal/wire"
 	"github.com/mcp-authd/mcp-authd/oauth"
@@ -27,6 +28,9 @@ func (s *Server) handleToken(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	audit.Note(r.Context(), slog.String("grant_type", form.Cut(p.Get("grant_type"), 100)))
+	if nonce := s.grants.proofs.Nonce(); nonce != "" { // for the next proof, also after a success
+		w.Header().Set(dpop.NonceHeader, nonce)
+	}
 	reply, err := s.grants.reply(r, p)
 	if err != nil {
 		s.cfg.Audit.Record(r.Context(), audit.TokenRefused, refusal.Attr(err))
@@ -39,18 +43,27 @@ func (s *Server) handleToken(w http.ResponseWriter, r *http.Request) {
 // reply answers a token request: by the grant of its type, which the shell finds, or a token
 // exchange, whose reply has a form of its own (RFC 8693 §2.2.1).
 func (g *grants) reply(r *http.Request, p form.Params) (any, error) {
+	proof, err := g.proofs.Read(r.Header.Values(dpop.Header), g.endpoint)
+	if err != nil {
+		return nil, err
+	}
+	from := network.Coarse(g.proxies.ClientAddr(r))
 	if g.bearer != nil && p.Get("grant_type") == oauth.GrantJWTBearer { // for which there may be no client
 		request := tokenRequest(r, p)
-		request.From = network.Coarse(g.proxies.ClientAddr(r))
+		request.From, request.Proof = from, proof
 		return g.bearer.Reply(r.Context(), request)
 	}
 	if g.exchange == nil || p.Get("grant_type") != oauth.GrantTokenExchange {
 		request := tokenRequest(r, p)
-		request.From = network.Coarse(g.proxies.ClientAddr(r))
+		request.From, request.Proof = from, proof
 		return g.shell.Token(r.Context(), request)
 	}
 	x := exchangeRequest(r, p)
+	x.Proof = proof
 	client, err := g.clientAuth.Authenticate(r.Context(), x.Credentials)
+	if err == nil {
+		err = g.proofs.Use(r.Context(), client, proof, from)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/authserver/internal/grant"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
+	"github.com/mcp-authd/mcp-authd/internal/dpop"
 	"github.com/mcp-authd/mcp-authd/metadata"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/policy"
@@ -98,6 +99,7 @@ func (s *Server) metadata(catalog *policy.Catalogue) metadata.AuthorizationServe
 		UILocales:                   metadata.Values(s.errors.web.pages.Languages()), // PE-13
 		AuthorizationResponseIss:    true,                                            // RFC 9207 §2.3, AS-29
 		ClientIDMetadataDocument:    s.cfg.Documents != nil,                          // AS-28
+		DPoPAlgorithms:              dpop.Algorithms(),                               // AS-210
 	}
 	if s.cfg.ClientKeys != nil {
 		m.TokenAuthMethods = append(m.TokenAuthMethods, oauth.PrivateKeyJWT)

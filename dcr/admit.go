@@ -56,6 +56,8 @@ type Metadata struct {
 	ApplicationType string `json:"application_type,omitempty"` // application_type: OPTIONAL, "native" or "web"
 	// require_pushed_authorization_requests: OPTIONAL (RFC 9126 §6); storage.Client.Demands reads it
 	RequirePAR bool `json:"require_pushed_authorization_requests,omitempty"`
+	// dpop_bound_access_tokens: OPTIONAL, RFC 9449 §5.2; storage.Client.Demands reads it
+	DPoPBound bool `json:"dpop_bound_access_tokens,omitempty"`
 }
 
 // admit decides what is registered of what is asked: the intersection with what we
@@ -180,6 +182,7 @@ func (m request) display() Metadata {
 		SoftwareID:      cleanText(m.SoftwareID, maxTextLength),
 		SoftwareVersion: cleanText(m.SoftwareVersion, maxTextLength),
 		RequirePAR:      m.RequirePAR,
+		DPoPBound:       m.DPoPBound, // AS-142
 	}
 	for _, c := range m.Contacts {
 		if c = cleanText(c, maxTextLength); c != "" {

@@ -44,8 +44,10 @@ func TestRegistered(t *testing.T) {
 			`{` + loopback + `,"token_endpoint_auth_method":"client_secret_basic"}`,
 			`{"token_endpoint_auth_method":"client_secret_basic","client_secret_expires_at":0}`, ""},
 		{"AS-139 RFC 7591 2: unknown members are ignored",
-			`{` + loopback + `,"x":{"y":[1]},"client_name#ja":"z","dpop_bound_access_tokens":true}`, `{}`,
+			`{` + loopback + `,"x":{"y":[1]},"client_name#ja":"z","dpop_bound_access_tokens":false}`, `{}`,
 			"x client_name#ja dpop_bound_access_tokens"},
+		{"AS-142 RFC 9449 5.2: a client says that its tokens are bound to a key",
+			`{` + loopback + `,"dpop_bound_access_tokens":true}`, `{"dpop_bound_access_tokens":true}`, ""},
 		{"AS-141: grants are intersected, authorization_code first",
 			`{` + loopback +
 				`,"grant_types":["urn:example:no-grant","urn:ietf:params:oauth:grant-type:device_code","refresh_token","authorization_code"]}`,

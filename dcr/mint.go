@@ -28,6 +28,7 @@ type Spec struct {
 	Scopes     oauth.Scopes // the limit for client_credentials
 	Resources  []string     // the resources client_credentials may name; empty: every one
 	RequirePAR bool         // its authorization requests have to be pushed (RFC 9126)
+	DPoP       bool         // all tokens of the client are bound to a key (RFC 9449 §5.2)
 	Redirects  oauth.RedirectPolicy
 	Now        time.Time
 }
@@ -49,7 +50,7 @@ func Mint(s Spec) (storage.Client, string, error) {
 		GrantTypes: s.GrantTypes, AuthMethod: s.AuthMethod,
 		Scopes: s.Scopes, Resources: resources, Source: storage.SourceStatic,
 		CreatedAt: s.Now.UTC().Truncate(time.Millisecond),
-		Metadata:  Metadata{RequirePAR: s.RequirePAR}.encode(),
+		Metadata:  Metadata{RequirePAR: s.RequirePAR, DPoPBound: s.DPoP}.encode(),
 	}
 	if len(s.JWKS) > 0 {
 		if c.JWKS, err = checkKeys(s.JWKS); err != nil {

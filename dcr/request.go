@@ -30,6 +30,7 @@ type request struct {
 	SoftwareVersion string   // software_version
 	ApplicationType string   // application_type (OpenID Connect Registration §2)
 	RequirePAR      bool     // require_pushed_authorization_requests (RFC 9126 §6)
+	DPoPBound       bool     // dpop_bound_access_tokens (RFC 9449 §5.2)
 }
 
 // Bounds on what is registered, in bytes and items. They are far above what any
@@ -70,6 +71,7 @@ func parseRequest(body []byte) (request, error) {
 		SoftwareVersion: r.text("software_version", maxTextLength),
 		ApplicationType: r.text("application_type", maxTextLength),
 		RequirePAR:      r.truth("require_pushed_authorization_requests"),
+		DPoPBound:       r.truth("dpop_bound_access_tokens"),
 	}
 	if r.err != nil {
 		return request{}, r.err

@@ -19,6 +19,9 @@ import (
 type DPoP struct {
 	// Required refuses bearer tokens.
 	Required bool
+	// Unannounced keeps DPoP out of challenges to requests that do not use it, and out of the
+	// metadata, for clients that cannot read two challenges. Such tokens are judged all the same.
+	Unannounced bool
 	// NonceKey has every proof carry a nonce that this guard has made, so that no proof
 	// is of use that was made ahead of time (RFC 9449 §9). It is secret, of 32 bytes at
 	// least, and the same in all replicas. A nonce is good for two to five minutes.
@@ -39,7 +42,7 @@ type dpopConfig struct {
 
 func (g *Guard) bindDPoP() error {
 	if g.c.DPoP != nil {
-		g.dpop = dpopConfig{DPoP: *g.c.DPoP, offered: true}
+		g.dpop = dpopConfig{DPoP: *g.c.DPoP, offered: !g.c.DPoP.Unannounced || g.c.DPoP.Required}
 	}
 	if n := len(g.dpop.NonceKey); n > 0 && n < minNonce {
 		return errors.New("mcpresource: DPoP: NonceKey is shorter than 32 bytes")
@@ -47,7 +50,7 @@ func (g *Guard) bindDPoP() error {
 		g.dpop.nonces = dpop.NewNonces(g.dpop.NonceKey, "mcpresource DPoP nonce")
 	}
 	if g.dpop.Replays == nil {
-		g.dpop.Replays = newMemoryReplays(memoryReplays, g.c.Now)
+		g.dpop.Replays = dpop.NewMemory(g.c.Now)
 	}
 	return nil
 }

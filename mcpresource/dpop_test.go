@@ -446,38 +446,6 @@ func TestDPoPOffered(t *testing.T) {
 	})
 }
 
-func TestReplays(t *testing.T) {
-	now := time.Now()
-	m := newMemoryReplays(10, func() time.Time { return now })
-	use := func(id string) bool {
-		first, _ := m.Use(t.Context(), id, now.Add(time.Minute))
-		return first
-	}
-	if !use("a") || use("a") {
-		t.Error("RS-209: not once")
-	}
-	for i := range 4 {
-		use(fmt.Sprint(i))
-	}
-	if use("a") {
-		t.Error("RS-209: forgotten among the last five")
-	}
-	for i := range 1000 {
-		use(fmt.Sprint("flood", i))
-	}
-	if n := m.used.Len(); n > 10 {
-		t.Errorf("RS-51: %d are kept", n)
-	}
-	now = now.Add(time.Hour)
-	use("b")
-	now = now.Add(time.Hour)
-	use("c")
-	use("d")
-	if n := m.used.Len(); n > 4 {
-		t.Errorf("RS-51: %d out of time are kept", n)
-	}
-}
-
 func BenchmarkDPoP(b *testing.B) {
 	h := newECHolder(b)
 	r := boundRig(b, h, nil)

@@ -74,6 +74,8 @@ type AuthorizationServer struct {
 	AuthorizationResponseIss bool `json:"authorization_response_iss_parameter_supported,omitempty"`
 	// client_id_metadata_document_supported: true if such client ids are accepted
 	ClientIDMetadataDocument bool `json:"client_id_metadata_document_supported,omitempty"`
+	// dpop_signing_alg_values_supported: OPTIONAL, RFC 9449 §5.1
+	DPoPAlgorithms Values `json:"dpop_signing_alg_values_supported,omitempty"`
 	// protected_resources: OPTIONAL, RFC 9728 §4
 	ProtectedResources Values `json:"protected_resources,omitempty"`
 

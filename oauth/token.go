@@ -20,6 +20,8 @@ type AccessTokenClaims struct {
 	GrantID  string   `json:"gid,omitempty"` // ours: cuts off all tokens of one grant
 	NodeID   string   `json:"nid,omitempty"` // ours: cuts off what a helper has, and hands on
 	Act      *Actor   `json:"act,omitempty"` // who acts for the subject, nil for the client itself (RFC 8693 §4.1)
+	// cnf: what the token is bound to (RFC 7800 §3.1), nil for a bearer token
+	Confirmation *Confirmation `json:"cnf,omitempty"`
 	// Where to see that the grant was revoked (OAuth Token Status List §6.2).
 	Status *Status `json:"status,omitempty"`
 }
@@ -38,7 +40,7 @@ type StatusReference struct {
 // TokenResponse is the success answer of the token endpoint (RFC 6749 §5.1).
 type TokenResponse struct {
 	AccessToken  string `json:"access_token"`            // REQUIRED
-	TokenType    string `json:"token_type"`              // REQUIRED, "Bearer"
+	TokenType    string `json:"token_type"`              // REQUIRED, "Bearer" or "DPoP"
 	ExpiresIn    int64  `json:"expires_in"`              // RECOMMENDED, seconds
 	RefreshToken string `json:"refresh_token,omitempty"` // OPTIONAL
 	Scope        string `json:"scope,omitempty"`         // always sent by us

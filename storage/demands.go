@@ -7,6 +7,8 @@ import "encoding/json"
 type Demands struct {
 	// PushedRequests: its authorization requests have to be pushed (RFC 9126 §6).
 	PushedRequests bool `json:"require_pushed_authorization_requests"`
+	// BoundTokens: all of its tokens have to be bound to a key (RFC 9449 §5.2).
+	BoundTokens bool `json:"dpop_bound_access_tokens"`
 }
 
 // Demands reads them from Metadata. What is there was made by us, and has been checked.

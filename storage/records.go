@@ -183,9 +183,21 @@ type Resource struct {
 	// Aliases are other URLs of the server, canonical. Each is a resource of its own for tokens, grants
 	// and consents, so that one client can connect as several people.
 	Aliases []string `json:"aliases,omitempty"`
+	// DPoP says whether tokens for it have to be bound to a key of the client; an alias is like its
+	// resource.
+	DPoP DPoP `json:"dpop,omitempty"`
 	// AliasOf is the URI of the resource that this is an alias of, where a catalogue lists them apart.
 	AliasOf string `json:"alias_of,omitempty"`
 }
+
+// DPoP says whether the tokens for a resource have to be bound to a key of the client (RFC 9449).
+type DPoP string
+
+// The values of DPoP.
+const (
+	DPoPOptional DPoP = ""         // clients choose
+	DPoPRequired DPoP = "required" // there are no others
+)
 
 // Server is the URI by which rules and assignments of the operator name the MCP server: an alias
 // has those of its resource.

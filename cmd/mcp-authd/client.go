@@ -36,6 +36,7 @@ type clientView struct {
 	Scopes       []string  `json:"scopes,omitempty"`
 	Resources    []string  `json:"resources,omitempty"`
 	RequirePAR   bool      `json:"require_par,omitempty"`
+	DPoP         bool      `json:"dpop_bound_access_tokens,omitempty"` // it gets no other tokens
 	CreatedAt    time.Time `json:"created_at"`
 	LastUsedAt   time.Time `json:"last_used_at,omitzero"`
 	Secret       string    `json:"secret,omitempty"` // only in the answer to client add
@@ -47,7 +48,8 @@ func viewClient(c storage.Client) clientView {
 	return clientView{
 		ID: c.ID, Name: c.Name, Source: string(c.Source), AuthMethod: c.AuthMethod, JWKSURI: c.JWKSURI,
 		RedirectURIs: c.RedirectURIs, GrantTypes: c.GrantTypes, Scopes: c.Scopes, Resources: c.Resources,
-		RequirePAR: c.Demands().PushedRequests, CreatedAt: c.CreatedAt, LastUsedAt: c.LastUsedAt,
+		RequirePAR: c.Demands().PushedRequests, DPoP: c.Demands().BoundTokens,
+		CreatedAt: c.CreatedAt, LastUsedAt: c.LastUsedAt,
 	}
 }
 
@@ -87,6 +89,7 @@ func (f *clientFlags) add(c *cobra.Command) {
 	fl.StringArrayVar(&f.scopes, "scope", nil, "scope that client credentials may have; repeat for more")
 	fl.StringArrayVar(&f.spec.Resources, "resource", nil, "resource it may name and introspect for; repeat for more")
 	fl.BoolVar(&f.spec.RequirePAR, "require-par", false, "its authorization requests have to be pushed (RFC 9126)")
+	fl.BoolVar(&f.spec.DPoP, "dpop", false, "issue it no tokens but those that are bound to a key (RFC 9449)")
 	fl.BoolVar(&f.json, "json", false, "print JSON")
 }
 

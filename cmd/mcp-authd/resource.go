@@ -29,6 +29,7 @@ type resourceFlags struct {
 	aliases []string
 	scopes  []string
 	marks   scopeMarks
+	dpop    string
 	json    bool
 }
 
@@ -113,7 +114,23 @@ func (f *resourceFlags) add(c *cobra.Command, name, aliases, scopes string, stan
 		"SCOPE="+strings.Join(oauth.ACRs(), " or SCOPE=")+": how well people must have proved who they are for it; repeat for more")
 	c.Flags().StringToStringVar(&f.marks.maxAge, "max-age", nil,
 		"SCOPE=5m: how long ago at most they must have; repeat for more")
+	c.Flags().StringVar(&f.dpop, "dpop", "",
+		"optional or required: whether its tokens have to be bound to a key of the client (RFC 9449)")
 	c.Flags().BoolVar(&f.json, "json", false, "print the resource as JSON")
+}
+
+// bind sets whether the tokens of a resource have to be bound to a key, if the flag says so.
+func (f *resourceFlags) bind(r *storage.Resource) error {
+	switch f.dpop {
+	case "":
+	case "optional":
+		r.DPoP = storage.DPoPOptional
+	case "required":
+		r.DPoP = storage.DPoPRequired
+	default:
+		return fmt.Errorf("--dpop: %q is not one of optional, required", f.dpop)
+	}
+	return nil
 }
 
 func newResourceAdd(s std) *cobra.Command {
@@ -128,7 +145,7 @@ func newResourceAdd(s std) *cobra.Command {
 		func(c *cobra.Command, a *app, args []string) error {
 			r, err := newResource(args[0], f.name, f.scopes)
 			if err == nil {
-				err = f.marks.put(&r)
+				err = errors.Join(f.marks.put(&r), f.bind(&r))
 			}
 			if err == nil {
 				r.Aliases, err = f.aliasesOf(r.URI)
@@ -179,7 +196,7 @@ func (f *resourceFlags) alreadyThere(s std, c *cobra.Command, there, wanted stor
 	}
 	if c.Flags().Changed("name") && there.Name != wanted.Name ||
 		c.Flags().Changed("scope") && !slices.Equal(scopeNames(there), scopeNames(wanted)) || f.marks.differ(there) ||
-		c.Flags().Changed("alias") && !sameAliases(there, wanted) {
+		c.Flags().Changed("alias") && !sameAliases(there, wanted) || f.dpop != "" && there.DPoP != wanted.DPoP {
 		return fmt.Errorf("%s is there already, with the name %q%s and the scopes %s; nothing was changed; %s",
 			there.URI, printable(there.Name), withAliases(there), strings.Join(scopeNames(there), " "), change)
 	}

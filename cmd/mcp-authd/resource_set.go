@@ -27,7 +27,8 @@ func newResourceSet(s std) *cobra.Command {
 			"nothing, and an alias that is gone ends every grant for it.",
 		Example: "  mcp-authd resource set https://mcp.example.com/mcp --name \"Team notes\"\n" +
 			"  mcp-authd resource set https://mcp.example.com/mcp --access notes:read=read --dangerous notes:delete\n" +
-			"  mcp-authd resource set https://mcp.example.com/mcp --alias https://mcp.example.com/mcp@work",
+			"  mcp-authd resource set https://mcp.example.com/mcp --alias https://mcp.example.com/mcp@work\n" +
+			"  mcp-authd resource set https://mcp.example.com/mcp --dpop required",
 	}, func(c *cobra.Command) {
 		sure.add(c)
 		f.add(c, "default: as it is", "; \"\" for none", " (default: as they are)", nil)
@@ -47,7 +48,7 @@ func newResourceSet(s std) *cobra.Command {
 			if len(f.scopes) > 0 {
 				r.Scopes = changed.Scopes
 			}
-			if err := f.marks.put(&r); err != nil {
+			if err := errors.Join(f.marks.put(&r), f.bind(&r)); err != nil {
 				return err
 			}
 			before := r.Aliases
@@ -62,9 +63,9 @@ func newResourceSet(s std) *cobra.Command {
 			return f.done(s, "changed", r)
 		})
 	c.PreRunE = func(c *cobra.Command, _ []string) error {
-		if f.name == "" && len(f.scopes) == 0 && !f.marks.given() && !c.Flags().Changed("alias") {
+		if f.name == "" && len(f.scopes) == 0 && !f.marks.given() && f.dpop == "" && !c.Flags().Changed("alias") {
 			return usageError{
-				errors.New("say what to change with --name, --alias, --scope, --access, --required or --dangerous"),
+				errors.New("say what to change with --name, --alias, --scope, --access, --required, --dangerous or --dpop"),
 				c.CommandPath(),
 			}
 		}

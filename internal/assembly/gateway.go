@@ -13,6 +13,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/config"
 	"github.com/mcp-authd/mcp-authd/internal/gateway"
 	"github.com/mcp-authd/mcp-authd/internal/gateway/stdio"
+	"github.com/mcp-authd/mcp-authd/internal/proofstore"
+	"github.com/mcp-authd/mcp-authd/internal/secrets"
 	"github.com/mcp-authd/mcp-authd/mcpresource"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/storage"
@@ -90,6 +92,10 @@ func (p Parts) guard(
 		MaxBodyBytes: int64(r.Upstream.MaxBody), Bodies: all.bodies, Audit: p.recordCall(r.URI),
 		Calls: both(mcpresource.LogCalls(log), all.calls.take), Logger: log,
 	}
+	var err error
+	if c.DPoP, err = p.dpop(r); err != nil {
+		return nil, err
+	}
 	if r.Upstream.PerClient() {
 		c.SessionOwner = mcpresource.OwnerClient
 	}
@@ -99,6 +105,22 @@ func (p Parts) guard(
 	}
 	c.Limits.Calls = mcpresource.Rate{PerSecond: float64(calls), Burst: 5 * calls} // negative: any number
 	return mcpresource.New(c)
+}
+
+// dpop is how the guard of one MCP server treats tokens that are bound to keys of clients.
+func (p Parts) dpop(r *config.Resource) (*mcpresource.DPoP, error) {
+	d := &mcpresource.DPoP{Required: r.DPoP == "required", Unannounced: r.DPoP == ""}
+	if p.Config.DPoP.Nonces() {
+		ring, err := secrets.NewRing(p.Keys...)
+		if err != nil {
+			return nil, err
+		}
+		d.NonceKey = ring.Key("DPoP nonces of MCP servers", 32) // the same on every replica
+	}
+	if p.Config.SharedProofs() {
+		d.Replays = proofstore.New(p.Store, "call")
+	}
+	return d, nil
 }
 
 // both returns a function that passes each call to a and then to b.

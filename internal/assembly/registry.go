@@ -44,7 +44,8 @@ func (p Parts) Clients() (out []storage.Client, err error) {
 		client, _, err := MintClient(dcr.Spec{
 			ID: c.ID, Name: c.Name, RedirectURIs: c.RedirectURIs, GrantTypes: c.GrantTypes, AuthMethod: c.AuthMethod,
 			JWKS: []byte(c.JWKS), JWKSURI: c.JWKSURI, Scopes: c.Scopes, Resources: c.Resources,
-			RequirePAR: c.RequirePAR, Redirects: RedirectPolicy(p.Config), Now: p.Now(),
+			RequirePAR: c.RequirePAR, DPoP: c.DPoP == "required",
+			Redirects: RedirectPolicy(p.Config), Now: p.Now(),
 		}, string(c.Secret))
 		switch {
 		case err != nil:

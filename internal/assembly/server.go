@@ -13,6 +13,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/authserver"
 	"github.com/mcp-authd/mcp-authd/internal/config"
 	"github.com/mcp-authd/mcp-authd/internal/gateway"
+	"github.com/mcp-authd/mcp-authd/internal/proofstore"
 	"github.com/mcp-authd/mcp-authd/storage"
 	"github.com/mcp-authd/mcp-authd/thirdparty"
 )
@@ -81,6 +82,7 @@ func (p Parts) config() (authserver.Config, error) {
 		ClientUnusedTTL:  time.Duration(c.Registration.UnusedTTL),
 		ClientIdleTTL:    time.Duration(c.Registration.IdleTTL),
 		Tokens:           c.Tokens.Policy(),
+		DPoP:             authserver.DPoPPolicy{Nonce: c.DPoP.Nonces()},
 		Keys:             c.Keys.Policy(),
 		SignIn:           c.Login.Policy(),
 		ProgramKeys:      c.ProgramKeys.Policy(),
@@ -90,6 +92,9 @@ func (p Parts) config() (authserver.Config, error) {
 		TrustedProxies:   c.Proxies(),
 		Logger:           p.Log,
 		Audit:            p.Audit,
+	}
+	if c.SharedProofs() {
+		cfg.DPoP.Replays = proofstore.New(p.Store, "token")
 	}
 	cfg.ProductName = c.Branding.Name
 	if cfg.Branding, err = c.Branding.Pages(); err != nil {

@@ -48,6 +48,7 @@ type Config struct {
 	SecretKeyOld []Secret     `yaml:"secret_key_old"`
 	Resources    []Resource   `yaml:"resources"`
 	Tokens       Tokens       `yaml:"tokens"`
+	DPoP         DPoP         `yaml:"dpop"`
 	Keys         Keys         `yaml:"keys"`
 	ProgramKeys  ProgramKeys  `yaml:"program_keys"`
 	Helpers      Helpers      `yaml:"helpers"`
@@ -97,6 +98,7 @@ type Resource struct {
 	// Aliases are more URLs of it, so that one application can connect as several people.
 	Aliases []string            `yaml:"aliases"`
 	Scopes  []storage.ScopeText `yaml:"scopes"`
+	DPoP    string              `yaml:"dpop"` // optional, or required: its tokens are bound to a key
 	// Tools are the scopes that tools need beyond the default ones, where this server is
 	// also the gateway to the MCP server.
 	Tools    []ToolRule `yaml:"tools"`
@@ -106,21 +108,6 @@ type Resource struct {
 // Sessions configures browser sign-ins.
 type Sessions struct {
 	TTL Duration `yaml:"ttl"`
-}
-
-// Client is a client of the operator.
-type Client struct {
-	ID           string   `yaml:"id"`
-	Name         string   `yaml:"name"`
-	Secret       Secret   `yaml:"secret"`
-	JWKS         string   `yaml:"jwks"`     // public keys for private_key_jwt, as JSON
-	JWKSURI      string   `yaml:"jwks_uri"` // or where they are published
-	RedirectURIs []string `yaml:"redirect_uris"`
-	GrantTypes   []string `yaml:"grant_types"`
-	AuthMethod   string   `yaml:"auth_method"`
-	Scopes       []string `yaml:"scopes"`
-	Resources    []string `yaml:"resources"`
-	RequirePAR   bool     `yaml:"require_par"` // its authorization requests have to be pushed
 }
 
 // Log configures logging.
@@ -137,6 +124,7 @@ func Default(getenv func(string) string) *Config {
 		DataDir:      defaultDataDir(getenv),
 		Database:     Database{Migrate: "auto"},
 		Tokens:       defaultTokens(),
+		DPoP:         defaultDPoP(),
 		Keys:         defaultKeys(),
 		ProgramKeys:  defaultProgramKeys(),
 		Helpers:      Helpers{Enabled: true},
@@ -229,6 +217,7 @@ func (c *Config) Validate() error {
 	}
 	oneOf("database.migrate", c.Database.Migrate, "auto", "off")
 	oneOf("tokens.algorithm", c.Tokens.Algorithm, "ES256", "EdDSA", "RS256")
+	c.validateDPoP(oneOf)
 	oneOf("log.level", c.Log.Level, "debug", "info", "warn", "error")
 	oneOf("log.format", c.Log.Format, "auto", "text", "json")
 	c.validateTokens(add)
@@ -344,7 +333,7 @@ func (c *Config) StorageResources() []storage.Resource {
 	var out []storage.Resource
 	for _, r := range c.Resources {
 		out = append(out, storage.Resource{
-			URI: r.URI, Name: r.Name, Aliases: r.Aliases, Scopes: r.Scopes, Config: true,
+			URI: r.URI, Name: r.Name, Aliases: r.Aliases, Scopes: r.Scopes, Config: true, DPoP: dpop(r.DPoP),
 		})
 	}
 	return out

@@ -1,6 +1,10 @@
 package dpop
 
-import "time"
+import (
+	"net/url"
+	"strings"
+	"time"
+)
 
 // Request is what a proof has to fit.
 type Request struct {
@@ -38,4 +42,30 @@ func Check(headers []string, r Request) (*Proof, error) {
 		return nil, ErrNonce
 	}
 	return p, p.Verify()
+}
+
+// SameTarget reports whether htu names a URL, which has neither query nor fragment. Both are left out
+// of htu (RFC 9449 §4.3), and scheme and host are compared without regard to case (RFC 3986 §6.2.2).
+func SameTarget(htu, want string) bool {
+	if htu == want {
+		return true
+	}
+	htu, _, _ = strings.Cut(htu, "#")
+	htu, _, _ = strings.Cut(htu, "?")
+	a, err1 := url.Parse(htu)
+	b, err2 := url.Parse(want)
+	return err1 == nil && err2 == nil && a.User == nil && a.Opaque == "" &&
+		strings.EqualFold(a.Scheme, b.Scheme) && hostOf(a) == hostOf(b) && a.EscapedPath() == b.EscapedPath()
+}
+
+// hostOf is the host of a URL without the port that its scheme means anyway.
+func hostOf(u *url.URL) string {
+	host := strings.ToLower(u.Host)
+	switch strings.ToLower(u.Scheme) {
+	case "https":
+		return strings.TrimSuffix(host, ":443")
+	case "http":
+		return strings.TrimSuffix(host, ":80")
+	}
+	return host
 }

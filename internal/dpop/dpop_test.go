@@ -8,6 +8,7 @@ import (
 	"crypto/rand"
 	"crypto/rsa"
 	"errors"
+	"fmt"
 	"math/big"
 	"strings"
 	"testing"
@@ -93,6 +94,38 @@ func TestThumbprintForm(t *testing.T) {
 		if got := IsThumbprint(text); got != want {
 			t.Errorf("RS-205 %q: got %v", text, got)
 		}
+	}
+}
+
+func TestReplays(t *testing.T) {
+	now := time.Now()
+	m := newMemory(10, func() time.Time { return now })
+	use := func(id string) bool {
+		first, _ := m.Use(t.Context(), id, now.Add(time.Minute))
+		return first
+	}
+	if !use("a") || use("a") {
+		t.Error("RS-209: not once")
+	}
+	for i := range 4 {
+		use(fmt.Sprint(i))
+	}
+	if use("a") {
+		t.Error("RS-209: forgotten among the last five")
+	}
+	for i := range 1000 {
+		use(fmt.Sprint("flood", i))
+	}
+	if n := m.used.Len(); n > 10 {
+		t.Errorf("RS-51: %d are kept", n)
+	}
+	now = now.Add(time.Hour)
+	use("b")
+	now = now.Add(time.Hour)
+	use("c")
+	use("d")
+	if n := m.used.Len(); n > 4 {
+		t.Errorf("RS-51: %d out of time are kept", n)
 	}
 }
 

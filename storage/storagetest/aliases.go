@@ -15,7 +15,7 @@ func aliases(t *testing.T, e *env) {
 	const home, work = mcp + "@home", mcp + "@work"
 	notes := storage.Resource{
 		URI: mcp, Name: "Notes", Aliases: []string{home, work}, CreatedAt: e.now,
-		Scopes: []storage.ScopeText{{Name: "mcp", Description: "use it", Default: true}},
+		Scopes: []storage.ScopeText{{Name: "mcp", Description: "use it", Default: true}}, DPoP: storage.DPoPRequired,
 	}
 	wantListed := func(t *testing.T, want ...storage.Resource) {
 		t.Helper()
@@ -64,6 +64,7 @@ func aliases(t *testing.T, e *env) {
 	t.Run("an alias that is left out ends its grants, and no others", func(t *testing.T) {
 		atHome, atWork, atMCP := grantAt(t, home), grantAt(t, work), grantAt(t, mcp)
 		notes.Name, notes.Aliases = "All notes", []string{work, "https://notes.example/mcp@yard"}
+		notes.DPoP = storage.DPoPRequired // AS-213: as its tokens have to be
 		check(t, e.s.ReplaceResource(e.ctx, notes, e.now))
 		wantListed(t, notes, files)
 		e.wantLive(t, atHome, false)
@@ -71,7 +72,8 @@ func aliases(t *testing.T, e *env) {
 		e.wantLive(t, atMCP, true)
 	})
 	t.Run("it is free then, and good again when it is added again", func(t *testing.T) {
-		files.Aliases = []string{home}
+		files.Aliases, notes.DPoP = []string{home}, storage.DPoPOptional
+		check(t, e.s.ReplaceResource(e.ctx, notes, e.now))
 		check(t, e.s.ReplaceResource(e.ctx, files, e.now))
 		wantListed(t, notes, files)
 		e.wantLive(t, grantAt(t, home), true)

@@ -27,6 +27,7 @@ type Request struct {
 	Resource     policy.Resolution
 	Scopes       oauth.Scopes
 	Challenge    string
+	Key          string // thumbprint of the key that the code is to be bound to (RFC 9449 §10); "": none
 	ResponseMode string // "" for the usual one
 	Prompt       []string
 	MaxAge       time.Duration // negative: not asked for

@@ -10,6 +10,7 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/audit"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/form"
+	"github.com/mcp-authd/mcp-authd/internal/dpop"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/policy"
 )
@@ -21,6 +22,7 @@ func (f *Flow) validate(ctx context.Context, to Identified, p form.Params) (Requ
 		Identified:   to,
 		MaxAge:       -1,
 		Challenge:    p.Get("code_challenge"),
+		Key:          p.Get("dpop_jkt"),
 		ResponseMode: p.Get("response_mode"),
 		Query:        form.Query(p.Values.Encode()),
 		Pushed:       p.Pushed(),
@@ -89,6 +91,8 @@ func checkParams(p form.Params) error {
 		return oauth.NewError(oauth.InvalidRequest, "The parameter 'code_challenge_method' must be S256.")
 	case !oauth.ValidChallenge(p.Get("code_challenge")):
 		return oauth.NewError(oauth.InvalidRequest, "The parameter 'code_challenge' is not an S256 challenge.")
+	case p.Get("dpop_jkt") != "" && !dpop.IsThumbprint(p.Get("dpop_jkt")): // RFC 9449 §10
+		return oauth.NewError(oauth.InvalidRequest, "The parameter 'dpop_jkt' is not the thumbprint of a key.")
 	}
 	return nil
 }

@@ -26,7 +26,7 @@ var known = []string{
 	"client_assertion", "client_assertion_type", "token", "token_type_hint",
 	"subject_token", "subject_token_type", "requested_token_type", "actor_token", "actor_token_type",
 	"actor", "expires_in",
-	"device_code", "user_code",
+	"device_code", "user_code", "dpop_jkt",
 }
 
 // New returns the parameters of a form or a query.

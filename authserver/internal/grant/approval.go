@@ -19,6 +19,9 @@ import (
 const (
 	Prefix     = "grt_"   // of the id of a grant
 	CodePrefix = "mcpac_" // of a code
+	// BoundCodePrefix is that of a code that is bound to a key (RFC 9449 §10). A server of an earlier
+	// version finds no challenge that fits one.
+	BoundCodePrefix = "mcpab_"
 )
 
 // Approval is a person's yes to an authorization request.
@@ -35,6 +38,7 @@ type Approval struct {
 	// RedirectURI is where the answer goes; Sent is what the request said, "" when it named none.
 	RedirectURI, Sent string
 	Challenge         string // RFC 7636 §4.2, S256
+	Key               string // thumbprint of the key that the code is bound to (RFC 9449 §10); "": none
 	Resource          string
 	Scopes            oauth.Scopes
 }
@@ -80,11 +84,14 @@ func NewCode() string { return codeOf(secrets.ID(Prefix)) }
 // *oauth.Error.
 func (g *Approvals) Approve(ctx context.Context, a Approval) (code string, err error) {
 	code = cmp.Or(a.Code, NewCode())
+	if a.Key != "" {
+		code = BoundCodePrefix + strings.TrimPrefix(code, CodePrefix)
+	}
 	approval := g.approval(a, grantOf(code))
 	approval.Code = storage.Code{
 		Hash:        secrets.Hash(code),
 		RedirectURI: a.Sent,
-		Challenge:   a.Challenge,
+		Challenge:   boundChallenge(a.Challenge, a.Key),
 		ExpiresAt:   approval.Now.Add(g.CodeTTL),
 	}
 	if a.Code != "" {
@@ -202,10 +209,17 @@ func codeOf(grantID string) string {
 	return secrets.Token(CodePrefix + strings.TrimPrefix(grantID, Prefix))
 }
 
+// isBound reports whether a code says that it is bound to a key. What a code says is covered by its
+// hash, so that one that was changed is unknown.
+func isBound(code string) bool { return strings.HasPrefix(code, BoundCodePrefix) }
+
 // grantOf returns the grant that a code names, "" for one of an earlier version, which are
 // random as a whole.
 func grantOf(code string) string {
 	named, ok := strings.CutPrefix(code, CodePrefix)
+	if !ok {
+		named, ok = strings.CutPrefix(code, BoundCodePrefix)
+	}
 	if named = named[:max(0, len(named)-secrets.TokenSize)]; !ok || named == "" {
 		return ""
 	}

@@ -41,6 +41,7 @@ type Bearer struct {
 	Catalog  *catalogue.Catalogue
 	Ring     *secrets.Ring
 	Minter   *Minter
+	Proofs   *Proofs
 	// Connectors are the ids of the providers of the configuration, by the issuer that they are.
 	Connectors map[string][]string
 }
@@ -62,14 +63,20 @@ func (g *Bearer) Reply(ctx context.Context, r TokenRequest) (*oauth.TokenRespons
 	if err != nil {
 		return nil, err
 	}
-	if a.Thumbprint != "" { // AS-194: a demand that cannot be met here must not be passed over
-		return nil, invalidGrant("The assertion demands a proof of possession (DPoP).")
+	if a.Thumbprint != "" && a.Thumbprint != r.Proof.Thumbprint { // AS-194
+		return nil, invalidGrant("The assertion is bound to a key: send a DPoP proof of that key.")
+	}
+	if err := g.Proofs.Use(ctx, client, r.Proof, r.From); err != nil {
+		return nil, err
 	}
 	act, err := oauth.ParseActor(a.Act)
 	if err != nil {
 		return nil, invalidGrant("The assertion names too many actors, or says them in another form.").Because(err)
 	}
 	resource, err := g.resource(ctx, a, r)
+	if err == nil { // before the assertion is spent
+		err = g.Minter.Demand(ctx, resource.URI, r.Proof)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -87,6 +94,7 @@ func (g *Bearer) Reply(ctx context.Context, r TokenRequest) (*oauth.TokenRespons
 	}
 	return g.Minter.issue(ctx, issuance{
 		grant: grant, scopes: scopes, until: until, act: act, issuedAt: now, event: audit.TokenIssued,
+		proof: r.Proof,
 	})
 }
 

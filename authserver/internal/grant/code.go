@@ -41,22 +41,32 @@ func (g *Code) Reply(ctx context.Context, client storage.Client, r TokenRequest)
 		return nil, oauth.NewError(oauth.InvalidGrant, "The parameter 'code_verifier' is missing or malformed.")
 	}
 	resource, err := g.Catalog.Named(ctx, r.Resources)
+	if err == nil {
+		err = g.Minter.Demand(ctx, resource, r.Proof)
+	}
 	if err != nil {
 		return nil, err
+	}
+	challenge := oauth.ChallengeS256(r.Verifier) // AS-64, AS-65: the store compares
+	if isBound(r.Code) {
+		if !r.Proof.Given() {
+			return nil, errCodeProof
+		}
+		challenge = boundChallenge(challenge, r.Proof.Thumbprint) // AS-215
 	}
 	return g.redeem(ctx, client, storage.RedeemCode{
 		Hash:        secrets.Hash(r.Code),
 		GrantID:     grantOf(r.Code),
-		Challenge:   oauth.ChallengeS256(r.Verifier), // AS-64, AS-65: the store compares
+		Challenge:   challenge,
 		RedirectURI: r.RedirectURI,
 		Resource:    resource,
 		From:        r.From,
-	})
+	}, r.Proof)
 }
 
 // redeem makes a code tokens for a client.
 func (g *Code) redeem(
-	ctx context.Context, client storage.Client, r storage.RedeemCode,
+	ctx context.Context, client storage.Client, r storage.RedeemCode, proof Proof,
 ) (*oauth.TokenResponse, error) {
 	now := g.Minter.Now()
 	first := g.Refresh.next(now)
@@ -76,11 +86,21 @@ func (g *Code) redeem(
 	}
 	refresh := "" // made good but not handed out: what the scope is, only the code knew
 	if may(client, oauth.GrantRefresh) || grant.Scopes.Has(oauth.OfflineAccess) {
-		refresh = g.Refresh.first(first.seed, grant.ID, redeemed.Generation, now)
+		refresh = g.Refresh.first(first.seed, grant.ID, redeemed.Generation, now, refreshKey(client, proof))
 	}
 	return g.Minter.issue(ctx, issuance{
 		grant: grant, scopes: scopes, until: until, refresh: refresh, issuedAt: now, event: audit.TokenIssued,
+		proof: proof,
 	})
+}
+
+// refreshKey is the key that the refresh token of a client is bound to: that of a public client is
+// good for nothing without it, and another client has credentials (RFC 9449 §5, AS-102).
+func refreshKey(client storage.Client, proof Proof) string {
+	if client.Public() {
+		return proof.Thumbprint
+	}
+	return ""
 }
 
 // proved is what the proof of the person allows of a grant; a device may have come late.

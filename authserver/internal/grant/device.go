@@ -43,6 +43,9 @@ func (g *Device) Reply(ctx context.Context, client storage.Client, r TokenReques
 		return nil, oauth.NewError(oauth.InvalidRequest, "The parameter 'device_code' is missing.")
 	}
 	resource, err := g.Code.Catalog.Named(ctx, r.Resources)
+	if err == nil {
+		err = g.Code.Minter.Demand(ctx, resource, r.Proof)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -54,7 +57,7 @@ func (g *Device) Reply(ctx context.Context, client storage.Client, r TokenReques
 	case err != nil:
 		return nil, refusal.Unavailable(err)
 	case p.GrantID != "":
-		return g.redeem(ctx, client, p.Device, resource, r.From)
+		return g.redeem(ctx, client, p.Device, resource, r)
 	case !p.DecidedAt.IsZero():
 		return nil, errDenied
 	case !now.Before(p.ExpiresAt):
@@ -66,15 +69,15 @@ func (g *Device) Reply(ctx context.Context, client storage.Client, r TokenReques
 }
 
 func (g *Device) redeem(
-	ctx context.Context, client storage.Client, d storage.Device, resource, from string,
+	ctx context.Context, client storage.Client, d storage.Device, resource string, r TokenRequest,
 ) (*oauth.TokenResponse, error) {
 	reply, err := g.Code.redeem(ctx, client, storage.RedeemCode{
 		Hash:      d.Code,
 		GrantID:   d.GrantID,
 		Challenge: deviceChallenge,
 		Resource:  resource,
-		From:      from,
-	})
+		From:      r.From,
+	}, r.Proof)
 	switch {
 	case errors.Is(err, storage.ErrExpired):
 		return nil, errExpired.Because(err)

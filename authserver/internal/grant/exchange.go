@@ -43,6 +43,7 @@ type ExchangeRequest struct {
 	ActorTokenType   string // actor_token_type
 	Actor            string // actor: ours, OPTIONAL, the name of a helper
 	ExpiresIn        string // expires_in: ours, OPTIONAL, the lifetime that is asked for, in seconds
+	Proof            Proof  // of the client's key (RFC 9449 §5); tokens of providers are not bound to it
 }
 
 // forProvider reports whether the audience is that of a provider: resources are URLs, the ids of

@@ -4,6 +4,7 @@
 // TokenRequest, once, and writes the reply.
 //
 //	clientauth.go    which client asks; assertion.go by a signed assertion
+//	proof.go         which key it has proved to have (RFC 9449)
 //	approval.go      a person's yes becomes a grant and its code
 //	code.go          the code becomes tokens
 //	device.go        a device polls for what a person has approved elsewhere
@@ -33,6 +34,7 @@ type TokenRequest struct {
 	Scopes      oauth.Scopes
 	Resources   []string // RFC 8707 §2.2
 	From        string   // the network that it comes from, as people are shown it
+	Proof       Proof    // of the client's key (RFC 9449 §5)
 
 	Code        string // of the authorization code grant: code, REQUIRED
 	Verifier    string // code_verifier: REQUIRED (RFC 7636 §4.5)

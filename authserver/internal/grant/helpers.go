@@ -86,6 +86,7 @@ func (g *Helpers) reply(
 		until:    node.ExpiresAt,
 		issuedAt: now,
 		event:    audit.HelperAdded,
+		proof:    r.Proof,
 		node:     node,
 		act:      &oauth.Actor{Subject: node.Name, NodeID: node.ID, Act: claims.Act},
 	})
@@ -137,6 +138,9 @@ func (g *Helpers) subject(
 	switch {
 	case !ok || claims.Expires <= g.Minter.Now().Unix() || claims.ClientID != client.ID:
 		return claims, grant, errOwnSubject
+	case claims.Confirmation != nil && claims.Confirmation.Thumbprint != r.Proof.Thumbprint:
+		// A thief of a bound token would else exchange it for one that is of use.
+		return claims, grant, errSubjectProof
 	case claims.GrantID == "":
 		// A machine gets as many tokens as it wants, with the scopes that it wants.
 		return claims, grant, oauth.NewError(oauth.InvalidRequest,
@@ -156,6 +160,9 @@ func (g *Helpers) subject(
 		if canonical != claims.Audience {
 			return claims, grant, errOtherResource
 		}
+	}
+	if err := g.Minter.Demand(ctx, claims.Audience, r.Proof); err != nil {
+		return claims, grant, err
 	}
 	grant, err = g.Store.Grant(ctx, claims.GrantID)
 	switch {

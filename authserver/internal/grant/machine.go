@@ -51,6 +51,7 @@ func (g *Machine) Reply(ctx context.Context, client storage.Client, r TokenReque
 		scopes:   scopes,
 		issuedAt: now,
 		event:    audit.TokenIssued,
+		proof:    r.Proof,
 	})
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/audit"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/catalogue"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
 	"github.com/mcp-authd/mcp-authd/internal/ways"
 	"github.com/mcp-authd/mcp-authd/keys"
@@ -16,13 +17,27 @@ import (
 
 // Minter makes access tokens (RFC 9068, AS-107, AS-118).
 type Minter struct {
-	Issuer string
-	Keys   *keys.Manager
-	TTL    time.Duration
+	Issuer  string
+	Keys    *keys.Manager
+	Catalog *catalogue.Catalogue
+	TTL     time.Duration
 	// Status is the status claim of a grant by its place, nil for none.
 	Status func(index int64) *oauth.Status
 	Audit  *audit.Recorder
 	Now    func() time.Time
+}
+
+// Demand refuses a request without a proof for a resource, "" for one that it does not name, whose
+// tokens have to be bound to a key. An *oauth.Error.
+func (m *Minter) Demand(ctx context.Context, resource string, proof Proof) error {
+	if proof.Given() || resource == "" {
+		return nil
+	}
+	r, _, err := m.Catalog.Lookup(ctx, resource)
+	if err == nil && r.DPoP == storage.DPoPRequired {
+		err = errResourceProof
+	}
+	return err
 }
 
 // issuance is a decision to issue tokens.
@@ -36,6 +51,7 @@ type issuance struct {
 	event    string       // audit event
 	node     storage.Node // of a helper; the zero Node: the client has the token itself
 	act      *oauth.Actor // who acts for the person; nil: the client itself
+	proof    Proof        // whose key the access token is bound to
 }
 
 // reply mints the access token and composes the token response. Equal issuances
@@ -55,7 +71,7 @@ func (m *Minter) reply(ctx context.Context, i issuance) (*oauth.TokenResponse, e
 		Issuer: m.Issuer, Expires: expires.Unix(), Audience: i.grant.Resource,
 		Subject: i.grant.UserID, ClientID: i.grant.ClientID, IssuedAt: i.issuedAt.Unix(), TokenID: i.tokenID,
 		Scope: i.scopes.Without(oauth.Scopes{oauth.OfflineAccess}).String(), GrantID: i.grant.ID,
-		Status: m.Status(i.grant.StatusIndex),
+		Status: m.Status(i.grant.StatusIndex), Confirmation: i.proof.Confirmation(),
 	}
 	claims.Act, claims.NodeID = i.act, i.node.ID
 	if claims.Subject == "" {
@@ -74,13 +90,17 @@ func (m *Minter) reply(ctx context.Context, i issuance) (*oauth.TokenResponse, e
 	}
 	// OAuth 2.1 §3.2.3 (AS-81, AS-122), with the scope also where it is what was asked for (AS-82)
 	return &oauth.TokenResponse{
-		AccessToken: token, TokenType: "Bearer", ExpiresIn: max(0, expires.Unix()-m.Now().Unix()),
+		AccessToken: token, TokenType: tokenType(claims.Confirmation), ExpiresIn: max(0, expires.Unix()-m.Now().Unix()),
 		RefreshToken: i.refresh, Scope: i.scopes.String(),
 	}, nil
 }
 
-// issue mints the tokens and records that.
+// issue mints the tokens and records that. It is the last to ask whether they have to be bound to a
+// key; a grant that would spend something asks before.
 func (m *Minter) issue(ctx context.Context, i issuance) (*oauth.TokenResponse, error) {
+	if err := m.Demand(ctx, i.grant.Resource, i.proof); err != nil {
+		return nil, err
+	}
 	reply, err := m.reply(ctx, i)
 	if err != nil {
 		return nil, err

@@ -60,6 +60,7 @@ func (g *ProgramKeys) Reply(ctx context.Context, client storage.Client, r TokenR
 		scopes:   scopes,
 		issuedAt: g.Minter.Now(),
 		event:    audit.TokenIssued,
+		proof:    r.Proof,
 	})
 }
 

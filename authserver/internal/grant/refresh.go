@@ -57,6 +57,9 @@ func (g *Refresh) Reply(ctx context.Context, client storage.Client, r TokenReque
 	if err != nil {
 		return nil, err
 	}
+	if err := g.Minter.Demand(ctx, resource, r.Proof); err != nil {
+		return nil, err
+	}
 	presented, err := g.Tokens.read(ctx, r.RefreshToken)
 	if errors.Is(err, refusal.ErrUnknownToken) {
 		return nil, errRefresh.Because(err)
@@ -64,11 +67,14 @@ func (g *Refresh) Reply(ctx context.Context, client storage.Client, r TokenReque
 	if err != nil {
 		return nil, err
 	}
+	if err := presented.heldBy(r.Proof); err != nil {
+		return nil, err // before anything is spent (AS-241)
+	}
 	before, err := g.precheck(ctx, presented.token, client.ID, r.Scopes)
 	if err != nil {
 		return nil, err
 	}
-	return g.rotate(ctx, client.ID, presented, resource, r.From, before)
+	return g.rotate(ctx, client.ID, presented, resource, r, before)
 }
 
 // refreshMaxAge is how old a provider's last word may be when tokens are refreshed
@@ -144,7 +150,7 @@ func (g *Refresh) narrow(ctx context.Context, grant storage.Grant, requested oau
 }
 
 func (g *Refresh) rotate(
-	ctx context.Context, clientID string, presented presentedRefresh, resource, from string, s scoping,
+	ctx context.Context, clientID string, presented presentedRefresh, resource string, r TokenRequest, s scoping,
 ) (*oauth.TokenResponse, error) {
 	now := g.Minter.Now()
 	next := g.Tokens.next(now)
@@ -156,7 +162,7 @@ func (g *Refresh) rotate(
 		Now:      now,
 		Next:     next.Refresh,
 		Sealed:   g.Tokens.sealSeed(presented, next),
-		From:     from,
+		From:     r.From,
 	})
 	audit.Note(ctx, audit.Grant(rotation.Grant))
 	if err != nil {
@@ -181,7 +187,8 @@ func (g *Refresh) rotate(
 		until:    s.until,
 		refresh:  refresh,
 		issuedAt: rotation.RotatedAt,
-		tokenID:  g.Tokens.replayableID(presented.digest, s.scopes),
+		tokenID:  g.Tokens.replayableID(presented.digest, s.scopes, r.Proof),
+		proof:    r.Proof,
 		event:    refreshEvent(rotation),
 	})
 }

@@ -14,14 +14,18 @@ func FuzzRefreshToken(f *testing.F) {
 		GrantID: "grt_" + strings.Repeat("A", 27), Generation: 7, IssuedAt: time.UnixMilli(1.7e12).UTC(),
 		Secret: [secretSize]byte{1},
 	}
+	bound := good
+	bound.Key = strings.Repeat("B", 42) + "A"
 	for _, s := range []string{
-		"", RefreshPrefix, good.Compose(key), good.Compose(key) + "=", secrets.Token(RefreshPrefix),
+		"", RefreshPrefix, good.Compose(key), good.Compose(key) + "=", secrets.Token(RefreshPrefix), bound.Compose(key),
 	} {
 		f.Add(s)
 	}
-	if back, signed, mac, ok := DecodeRefresh(good.Compose(key)); !ok || back != good ||
-		string(mac) != string(refreshMAC(key, signed)) {
-		f.Errorf("got %+v, want %+v", back, good)
+	for _, want := range []RefreshToken{good, bound} {
+		if back, signed, mac, ok := DecodeRefresh(want.Compose(key)); !ok || back != want ||
+			string(mac) != string(refreshMAC(key, signed)) {
+			f.Errorf("got %+v, want %+v", back, want)
+		}
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		token, signed, mac, ok := DecodeRefresh(text)

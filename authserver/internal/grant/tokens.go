@@ -133,7 +133,7 @@ func (t *Tokens) access(ctx context.Context, token string) (oauth.Introspection,
 		Active:    true,
 		Scope:     scopeLeft(claims, state, resource),
 		ClientID:  claims.ClientID,
-		TokenType: "Bearer",
+		TokenType: tokenType(claims.Confirmation),
 		Expires:   claims.Expires,
 		IssuedAt:  claims.IssuedAt,
 		NotBefore: claims.IssuedAt,
@@ -147,6 +147,8 @@ func (t *Tokens) access(ctx context.Context, token string) (oauth.Introspection,
 		ACR:       claims.ACR,
 		AMR:       claims.AMR,
 		Act:       claims.Act,
+
+		Confirmation: claims.Confirmation,
 	}, state.UpstreamID, nil
 }
 
@@ -206,6 +208,8 @@ func (t *Tokens) refresh(ctx context.Context, token string) (oauth.Introspection
 		Audience:  grant.Resource,
 		Issuer:    t.Issuer,
 		GrantID:   grant.ID,
+
+		Confirmation: Proof{Thumbprint: presented.opened.Key}.Confirmation(),
 	}, nil
 }
 

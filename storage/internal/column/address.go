@@ -7,20 +7,21 @@ import (
 )
 
 // AddressColumns are those of the table of resources, in the order in which ReadAddress reads them.
-const AddressColumns = "uri, name, scopes, created_at, alias_of"
+const AddressColumns = "uri, name, scopes, created_at, alias_of, dpop"
 
-// Address is a row of that table: a resource, or an alias of one. An alias has name and scopes of its
-// resource for versions that know no aliases and take it for a resource.
+// Address is a row of that table: a resource, or an alias of one. An alias has name, scopes and the like
+// of its resource for versions that know no aliases and take it for a resource.
 type Address struct {
 	URI, Name string
 	Scopes    string // JSON
 	CreatedAt time.Time
 	AliasOf   string // "": a resource
+	DPoP      string
 }
 
 // Addresses are the rows of a resource, that of itself first.
 func Addresses(r storage.Resource) []Address {
-	own := Address{URI: r.URI, Name: r.Name, Scopes: List(r.Scopes), CreatedAt: r.CreatedAt}
+	own := Address{URI: r.URI, Name: r.Name, Scopes: List(r.Scopes), CreatedAt: r.CreatedAt, DPoP: string(r.DPoP)}
 	out := []Address{own}
 	for _, alias := range r.Aliases {
 		row := own
@@ -32,14 +33,14 @@ func Addresses(r storage.Resource) []Address {
 
 // Values are what a row is made of.
 func (a Address) Values() []any {
-	return []any{a.URI, a.Name, a.Scopes, Millis(a.CreatedAt), Text(a.AliasOf)}
+	return []any{a.URI, a.Name, a.Scopes, Millis(a.CreatedAt), Text(a.AliasOf), a.DPoP}
 }
 
 // ReadAddress reads a row.
 func ReadAddress(row interface{ Scan(dest ...any) error }) (a Address, err error) {
 	var created int64
 	var aliasOf *string
-	if err := row.Scan(&a.URI, &a.Name, &a.Scopes, &created, &aliasOf); err != nil {
+	if err := row.Scan(&a.URI, &a.Name, &a.Scopes, &created, &aliasOf, &a.DPoP); err != nil {
 		return a, err
 	}
 	a.CreatedAt, a.AliasOf = Time(created), OptText(aliasOf)
@@ -58,7 +59,10 @@ func Resources(rows []Address) (out []storage.Resource, err error) {
 		if row.AliasOf != "" {
 			continue
 		}
-		r := storage.Resource{URI: row.URI, Name: row.Name, CreatedAt: row.CreatedAt, Aliases: aliases[row.URI]}
+		r := storage.Resource{
+			URI: row.URI, Name: row.Name, CreatedAt: row.CreatedAt, Aliases: aliases[row.URI],
+			DPoP: storage.DPoP(row.DPoP),
+		}
 		if r.Scopes, err = ParseList[storage.ScopeText](row.Scopes); err != nil {
 			return nil, err
 		}

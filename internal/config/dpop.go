@@ -1,0 +1,46 @@
+package config
+
+import (
+	"fmt"
+
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// DPoP configures tokens that are bound to a key of the client (RFC 9449).
+type DPoP struct {
+	// Nonce is off, or required: proofs carry a nonce of this server, at the token endpoint and at
+	// the MCP servers behind the gateway.
+	Nonce string `yaml:"nonce"`
+	// Proofs is where used proofs are remembered: memory, database, or auto, which is the database
+	// with PostgreSQL, where there may be replicas, and memory else.
+	Proofs string `yaml:"proofs"`
+}
+
+func defaultDPoP() DPoP { return DPoP{Nonce: "off", Proofs: "auto"} }
+
+// Nonces reports whether proofs carry a nonce.
+func (d DPoP) Nonces() bool { return d.Nonce == "required" }
+
+// SharedProofs reports whether used proofs are remembered in the database.
+func (c *Config) SharedProofs() bool {
+	return c.DPoP.Proofs == "database" || c.DPoP.Proofs == "auto" && c.Postgres()
+}
+
+// dpop is what the records of the store have for optional or required, "" for the default.
+func dpop(value string) storage.DPoP {
+	if value == "required" {
+		return storage.DPoPRequired
+	}
+	return storage.DPoPOptional
+}
+
+func (c *Config) validateDPoP(oneOf func(key, value string, allowed ...string)) {
+	oneOf("dpop.nonce", c.DPoP.Nonce, "off", "required")
+	oneOf("dpop.proofs", c.DPoP.Proofs, "auto", "memory", "database")
+	for i, r := range c.Resources {
+		oneOf(fmt.Sprintf("resources[%d].dpop", i), r.DPoP, "", "optional", "required")
+	}
+	for i, cl := range c.Clients {
+		oneOf(fmt.Sprintf("clients[%d].dpop", i), cl.DPoP, "", "optional", "required")
+	}
+}
