@@ -61,7 +61,7 @@ func (someIssuer) Issuer() string { return "https://auth.example.com" }
 
 // TestSessionsOfUpstream: RS-112. The operator says whether sessions belong to the application as well.
 func TestSessionsOfUpstream(t *testing.T) {
-	a := Parts{Log: slog.New(slog.DiscardHandler)}
+	a := Parts{Log: slog.New(slog.DiscardHandler), Config: &config.Loaded{Config: &config.Config{}}}
 	for key, shared := range map[string]bool{"": true, "person": true, "client": false} {
 		r := &config.Resource{URI: "https://mcp.example.com/mcp", Upstream: config.Upstream{Sessions: key}}
 		g, err := a.guard(someIssuer{}, r, false, common{mcpresource.NewBodies(memory), new(lastCalls)})
@@ -82,7 +82,7 @@ func TestSessionsOfUpstream(t *testing.T) {
 // TestCallsPerSecond: RS-189. A negative calls_per_second is no limit; without one there is the default.
 func TestCallsPerSecond(t *testing.T) {
 	const many = 2000 // more than the guard's own default lets through at once
-	a := Parts{Log: slog.New(slog.DiscardHandler)}
+	a := Parts{Log: slog.New(slog.DiscardHandler), Config: &config.Loaded{Config: &config.Config{}}}
 	alice := &mcpresource.Principal{Issuer: "https://auth.example.com", Subject: "alice", ClientID: "app"}
 	ctx := mcpresource.NewContext(t.Context(), alice)
 	for configured, want := range map[int]int{0: 5 * callRate, 2: 10, -1: many} {
