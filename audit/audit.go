@@ -50,6 +50,7 @@ const (
 	TokenExchanged      = "token.exchanged"       // a resource server got a provider's token for one of ours
 	HelperAdded         = "helper.added"          // a client has handed less than it has to a helper
 	HelperCut           = "helper.cut"            // with what is below it; revoked_by says by whom
+	IdentityAsserted    = "identity.asserted"     // a client got an assertion of who a person is, for another server
 	ConnectRefused      = "connect.refused"       // a person opened the link of another one
 	WayRefused          = "way.refused"           // a passkey or an app was not added: too late, or not accepted
 	PasskeyCounter      = "passkey.counter"       // a passkey's counter went back: there may be a copy of it
@@ -73,7 +74,8 @@ const (
 	TokenKeyRenewed     = "key.token_renewed" // every refresh token from before has ended
 	MasterKeyChanged    = "key.master_changed"
 	ResourceChanged     = "resource.changed"
-	TrustChanged        = "trust.changed" // an entry was added, disabled, enabled or removed
+	TrustChanged        = "trust.changed"    // an entry was added, disabled, enabled or removed
+	AudienceChanged     = "audience.changed" // a server to which we assert who people are; what says what
 	ProviderSignedIn    = "provider.signed_in"
 	ProviderLinked      = "provider.linked"      // an account at a provider was tied to a user
 	ProviderRefused     = "provider.refused"     // a person came back from a provider, and not in

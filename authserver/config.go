@@ -35,6 +35,7 @@ type Store interface {
 	storage.Devices
 	storage.RemoteSignIns
 	storage.PushedRequests
+	storage.Audiences
 	storage.Redemptions
 	storage.Revocations
 	storage.Cuts

@@ -18,8 +18,8 @@ type grants struct {
 	endpoint   string // the URL of /token
 	// pushEndpoint is the URL of /par.
 	pushEndpoint string
-	exchange     *grant.Exchange // nil: token exchange is not offered
-	bearer       *grant.Bearer   // nil: no issuer of assertions is trusted
+	exchange     *grant.Exchange
+	bearer       *grant.Bearer // nil: no issuer of assertions is trusted
 	shell        *shell.Shell
 	proxies      TrustedProxies
 }
@@ -96,9 +96,17 @@ func (s *Server) newTokens(refresh *grant.RefreshTokens) *grant.Tokens {
 	}
 }
 
-// newExchange returns what tokens can be exchanged for, nil for nothing.
+// newExchange returns what tokens can be exchanged for.
 func (s *Server) newExchange(tokens *grant.Tokens) *grant.Exchange {
-	var kinds []grant.ExchangeKind
+	kinds := []grant.ExchangeKind{&grant.IdentityAssertions{
+		Issuer:   s.cfg.Issuer,
+		Keys:     s.keys,
+		Refresh:  tokens.Refresh,
+		Store:    s.cfg.Store,
+		Bindings: s.bindings,
+		Audit:    s.cfg.Audit,
+		Now:      s.cfg.Now,
+	}}
 	if s.cfg.Broker != nil {
 		kinds = append(kinds, &grant.ProviderTokens{
 			Tokens:   tokens,
@@ -119,9 +127,6 @@ func (s *Server) newExchange(tokens *grant.Tokens) *grant.Exchange {
 			Minter:   s.newMinter(),
 		})
 	}
-	if len(kinds) == 0 {
-		return nil
-	}
 	return &grant.Exchange{Kinds: kinds}
 }
 
@@ -129,7 +134,8 @@ func (s *Server) newExchange(tokens *grant.Tokens) *grant.Exchange {
 // password grant (OAuth 2.1 §10, AS-03).
 func (s *Server) newShell(authenticate shell.Authenticate, refresh *grant.RefreshTokens) *shell.Shell {
 	c, minter := s.cfg, s.newMinter()
-	code := &grant.Code{Store: c.Store, Catalog: s.catalog, Bindings: s.bindings, Refresh: refresh, Minter: minter}
+	code := &grant.Code{Store: c.Store, Catalog: s.catalog, Bindings: s.bindings, Refresh: refresh, Minter: minter,
+		IDTokens: &grant.IDTokens{Issuer: c.Issuer, Keys: s.keys}}
 	return shell.New(shell.Config{
 		Issuer:         c.Issuer,
 		Secret:         s.ring.Key("fosite", 32),

@@ -6,6 +6,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/authserver/internal/account"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/entry"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/flow"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/grant"
 )
 
 // pages are all that browsers get: authorization requests, and the pages and forms of people.
@@ -163,6 +164,7 @@ func (s *Server) newFlow(browsers *entry.Browsers) *flow.Flow {
 		Factors:  s.ways,
 		Protocol: &protocol{s.grants.shell, s.grants.approvals},
 		Bindings: s.bindings,
+		Identity: grant.IdentityResource(c.Issuer),
 		ACRs:     s.ways.ACRs(),
 		Audit:    c.Audit,
 		Now:      c.Now,

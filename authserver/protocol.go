@@ -37,6 +37,7 @@ func (p *protocol) Issue(ctx context.Context, a flow.Approval) (url.Values, erro
 			Key:         a.Key,
 			Resource:    a.Resource.URI,
 			Scopes:      a.Scopes,
+			Nonce:       a.Nonce,
 		})
 	})
 }

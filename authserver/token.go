@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/mcp-authd/mcp-authd/audit"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/form"
@@ -53,7 +54,7 @@ func (g *grants) reply(r *http.Request, p form.Params) (any, error) {
 		request.From, request.Proof = from, proof
 		return g.bearer.Reply(r.Context(), request)
 	}
-	if g.exchange == nil || p.Get("grant_type") != oauth.GrantTokenExchange {
+	if p.Get("grant_type") != oauth.GrantTokenExchange {
 		request := tokenRequest(r, p)
 		request.From, request.Proof = from, proof
 		return g.shell.Token(r.Context(), request)
@@ -120,12 +121,26 @@ type interactionBody struct {
 	URI string `json:"interaction_uri"` // ours
 }
 
+// staleBody tells a client how recently the person has to have signed in (RFC 9470 §3).
+type staleBody struct {
+	wire.Error
+	MaxAge int64 `json:"max_age"` // in seconds
+}
+
 func (s *Server) writeTokenError(w http.ResponseWriter, r *http.Request, grantType string, err error) {
 	e := oauth.AsError(err)
 	var needed *grant.InteractionError
+	var stale *grant.StaleSignInError
 	switch {
 	case grantType == oauth.GrantDeviceCode && (e.Code == oauth.SlowDown || e.Code == oauth.AccessDenied):
 		writeDirect(w, r, http.StatusBadRequest, e) // RFC 8628 §3.5, RFC 6749 §5.2
+		return
+	case errors.As(err, &stale):
+		noteError(r, e)
+		wire.WriteJSON(w, http.StatusBadRequest, staleBody{
+			Error:  wire.Error{Code: e.Code, Description: oauth.SafeDescription(e.Description)},
+			MaxAge: int64(stale.MaxAge / time.Second),
+		})
 		return
 	case !errors.As(err, &needed):
 		s.writeError(w, r, err)

@@ -1,9 +1,13 @@
 package authserver
 
 import (
+	"context"
 	"net/http"
+	"slices"
 	"sync"
+	"time"
 
+	"github.com/mcp-authd/mcp-authd/authserver/internal/catalogue"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/grant"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
 	"github.com/mcp-authd/mcp-authd/internal/dpop"
@@ -17,8 +21,9 @@ import (
 type discovery struct {
 	server *Server
 
-	mu      sync.Mutex // guards from and current
+	mu      sync.Mutex // guards what follows
 	from    published
+	askedAt time.Time // whether there are audiences
 	current http.Handler
 }
 
@@ -26,6 +31,7 @@ type discovery struct {
 type published struct {
 	catalog              *policy.Catalogue
 	enterprise, workload bool // issuers of assertions that are trusted
+	asserts              bool // there are audiences to which people are asserted
 }
 
 func (d *discovery) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -50,11 +56,17 @@ func (d *discovery) handler(r *http.Request) (http.Handler, error) {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if now.asserts, err = d.askAsserts(r.Context()); err != nil {
+		return nil, refusal.Unavailable(err)
+	}
 	if d.from == now {
 		return d.current, nil
 	}
 	document := d.server.metadata(catalog)
 	offerAssertions(&document, now)
+	if now.asserts {
+		d.server.addAssertions(&document)
+	}
 	mux := http.NewServeMux()
 	if err := metadata.MountAuthorizationServer(mux, document); err != nil {
 		return nil, err
@@ -71,6 +83,32 @@ func offerAssertions(m *metadata.AuthorizationServer, p published) {
 	}
 	if p.enterprise {
 		m.GrantProfiles = metadata.Values{oauth.ProfileIDJAG}
+	}
+}
+
+// askAsserts reports whether there are audiences for assertions, as of some seconds ago. When the store
+// fails, an earlier answer stands, as with the catalogue.
+func (d *discovery) askAsserts(ctx context.Context) (bool, error) {
+	now := d.server.cfg.Now()
+	if d.current != nil && now.Sub(d.askedAt) < catalogue.TTL {
+		return d.from.asserts, nil
+	}
+	all, err := d.server.cfg.Store.ListAudiences(ctx)
+	if err != nil && d.current == nil {
+		return false, err
+	}
+	d.askedAt = now
+	if err != nil {
+		return d.from.asserts, nil
+	}
+	return len(all) > 0, nil
+}
+
+// addAssertions adds what stands in the document while sign-ins are asserted to others (AS-196).
+func (s *Server) addAssertions(m *metadata.AuthorizationServer) {
+	m.Asserted, m.IdentityChaining = metadata.Values(s.keys.Algorithms()), metadata.Values{oauth.TokenTypeIDJAG}
+	if !slices.Contains(m.GrantTypes, oauth.GrantTokenExchange) {
+		m.GrantTypes = append(m.GrantTypes, oauth.GrantTokenExchange)
 	}
 }
 

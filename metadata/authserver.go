@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net/url"
 	"slices"
+
+	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
 // AuthorizationServer is authorization server metadata, members in the order of
@@ -58,6 +60,9 @@ type AuthorizationServer struct {
 	// code_challenge_methods_supported: REQUIRED by MCP 2025-11-25; without it clients stop
 	CodeChallengeMethods Values `json:"code_challenge_methods_supported,omitempty"`
 
+	// identity_chaining_requested_token_types_supported: what sign-ins can be exchanged for (ID-JAG §7)
+	IdentityChaining Values `json:"identity_chaining_requested_token_types_supported,omitempty"`
+
 	// pushed_authorization_request_endpoint: RFC 9126 §5
 	PushedRequestEndpoint string `json:"pushed_authorization_request_endpoint,omitempty"`
 
@@ -69,6 +74,8 @@ type AuthorizationServer struct {
 	SubjectTypes Values `json:"subject_types_supported,omitempty"`
 	// id_token_signing_alg_values_supported: REQUIRED there, with RS256
 	IDTokenAlgorithms Values `json:"id_token_signing_alg_values_supported,omitempty"`
+	// Asserted are the algorithms of the ID tokens that clients of the operator get; empty: no client does.
+	Asserted Values `json:"-"`
 
 	// authorization_response_iss_parameter_supported: RFC 9207 §3; true if and only if iss is sent
 	AuthorizationResponseIss bool `json:"authorization_response_iss_parameter_supported,omitempty"`
@@ -91,14 +98,20 @@ type Values []string
 // OpenIDConfiguration returns the copy of m to serve as openid-configuration: the
 // same document with the members that OpenID Connect Discovery requires, because
 // clients that check it against that schema reject an incomplete one (AS-33).
-// RS256 stands for ID tokens, which no client can ask for here: §3 of that document
-// demands the value.
+// RS256 stands beside the algorithm of the ID tokens there are, for clients of the operator: §3 of
+// that document demands the value.
 func (m AuthorizationServer) OpenIDConfiguration() AuthorizationServer {
 	if len(m.SubjectTypes) == 0 {
 		m.SubjectTypes = Values{"public"}
 	}
+	if len(m.Asserted) > 0 {
+		m.ScopesSupported = append(slices.Clone(m.ScopesSupported), oauth.OpenID)
+	}
 	if len(m.IDTokenAlgorithms) == 0 {
-		m.IDTokenAlgorithms = Values{"RS256"}
+		m.IDTokenAlgorithms = slices.Clone(m.Asserted)
+	}
+	if !slices.Contains(m.IDTokenAlgorithms, "RS256") {
+		m.IDTokenAlgorithms = append(m.IDTokenAlgorithms, "RS256")
 	}
 	return m
 }

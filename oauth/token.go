@@ -44,6 +44,7 @@ type TokenResponse struct {
 	ExpiresIn    int64  `json:"expires_in"`              // RECOMMENDED, seconds
 	RefreshToken string `json:"refresh_token,omitempty"` // OPTIONAL
 	Scope        string `json:"scope,omitempty"`         // always sent by us
+	IDToken      string `json:"id_token,omitempty"`      // OpenID Connect Core §3.1.3.3: of a sign-in
 }
 
 // ExchangeResponse is a successful answer to a token exchange (RFC 8693 §2.2.1).

@@ -350,6 +350,7 @@ type Store interface {
 	Devices
 	RemoteSignIns
 	PushedRequests
+	Audiences
 	Redemptions
 	Revocations
 	Cuts

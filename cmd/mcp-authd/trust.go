@@ -19,7 +19,7 @@ func newTrustCommand(s std) *cobra.Command {
 	return group("trust", "Manage the issuers whose assertions are accepted in place of a sign-in",
 		newTrustAdd(s), newTrustList(s), newTrustShow(s), newTrustTest(s),
 		newTrustSwitch(s, "disable", "Stop believing an issuer, until it is enabled", true),
-		newTrustSwitch(s, "enable", "Believe a disabled issuer again", false), newTrustRemove(s))
+		newTrustSwitch(s, "enable", "Believe a disabled issuer again", false), newTrustRemove(s), newTrustIssue(s))
 }
 
 // trusted is a trust entry as it is printed.

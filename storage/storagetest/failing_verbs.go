@@ -28,6 +28,15 @@ func (f *Failing) AcceptInvitation(a0 context.Context, a1 storage.Acceptance) (r
 	return r0, err
 }
 
+// AddAudience implements storage.Store.
+func (f *Failing) AddAudience(a0 context.Context, a1 storage.Audience) (err error) {
+	err = f.call("AddAudience", func() (err error) {
+		err = f.Store.AddAudience(a0, a1)
+		return err
+	})
+	return err
+}
+
 // AddNode implements storage.Store.
 func (f *Failing) AddNode(a0 context.Context, a1 storage.Node) (r0 storage.Node, err error) {
 	err = f.call("AddNode", func() (err error) {
@@ -487,6 +496,15 @@ func (f *Failing) LinkTrust(a0 context.Context, a1 storage.TrustLink) (err error
 	return err
 }
 
+// ListAudiences implements storage.Store.
+func (f *Failing) ListAudiences(a0 context.Context) (r0 []storage.Audience, err error) {
+	err = f.call("ListAudiences", func() (err error) {
+		r0, err = f.Store.ListAudiences(a0)
+		return err
+	})
+	return r0, err
+}
+
 // ListClients implements storage.Store.
 func (f *Failing) ListClients(a0 context.Context, a1 string, a2 int) (r0 []storage.Client, err error) {
 	err = f.call("ListClients", func() (err error) {
@@ -881,6 +899,15 @@ func (f *Failing) RemoteSignInByCode(a0 context.Context, a1 storage.Hash, a2 tim
 		return err
 	})
 	return r0, err
+}
+
+// RemoveAudience implements storage.Store.
+func (f *Failing) RemoveAudience(a0 context.Context, a1 string) (err error) {
+	err = f.call("RemoveAudience", func() (err error) {
+		err = f.Store.RemoveAudience(a0, a1)
+		return err
+	})
+	return err
 }
 
 // RemovePassword implements storage.Store.

@@ -37,7 +37,7 @@ func (f *Flow) Examine(ctx context.Context, p form.Params, find finder, who visi
 // permit narrows a request to what policy gives the person. Who signed in at a provider where
 // the session has ended is signed in no more.
 func (f *Flow) permit(ctx context.Context, r Request, v *storage.Visit) Examined {
-	scopes, err := f.Bindings.Permit(ctx, v.Session.UpstreamID, r.Resource.Resource, r.Scopes)
+	scopes, err := f.permitted(ctx, r, v)
 	switch {
 	case errors.Is(err, storage.ErrRevoked):
 		return Valid{Request: r}
@@ -50,6 +50,14 @@ func (f *Flow) permit(ctx context.Context, r Request, v *storage.Visit) Examined
 		return Unclear{r.Identified, refusal.Unavailable(err)}
 	}
 	return Valid{Request: r, Visit: v, Owes: owes}
+}
+
+// permitted are the scopes that policy gives the person. Who they are is for every person to say.
+func (f *Flow) permitted(ctx context.Context, r Request, v *storage.Visit) (oauth.Scopes, error) {
+	if r.SignIn {
+		return r.Scopes, f.Bindings.Check(ctx, v.Session.UpstreamID, 0)
+	}
+	return f.Bindings.Permit(ctx, v.Session.UpstreamID, r.Resource.Resource, r.Scopes)
 }
 
 // owes reports whether a second factor is required of a person that their session does not have.

@@ -47,6 +47,7 @@ type Flow struct {
 	Factors  entry.SecondFactors // nil: a second factor is required of no person
 	Protocol Protocol
 	Bindings binding.Checker
+	Identity storage.Resource // what clients that want to know who people are get, see storage.Client.SignsIn
 	// ACRs are the authentication context classes that people can reach here, the weakest first.
 	ACRs  []string
 	Audit *audit.Recorder

@@ -133,7 +133,13 @@ func comesToAlias(r Request, v *storage.Visit) bool {
 
 // mustConsent looks at what the person has allowed this client; who has to sign in at a provider is
 // asked before that, too (SP-02).
+//
+// For a client that wants to know who they are, people are not asked: the operator has decided that,
+// and it has credentials, so no other program can pass for it.
 func mustConsent(r Request, v *storage.Visit) bool {
+	if r.SignIn {
+		return slices.Contains(r.Prompt, "consent")
+	}
 	return anyProgramCouldAsk(r) ||
 		asksAlways(r) ||
 		slices.Contains(r.Prompt, "consent") ||

@@ -34,6 +34,8 @@ type Request struct {
 	ACR          string        // the weakest authentication context class that will do, "" for any
 	ACRs         []string      // the classes that people can reach here
 	Query        form.Query    // the request itself, to come back to
+	SignIn       bool          // the client wants to know who the person is, and no more
+	Nonce        string        // of such a request, for the ID token
 	Pushed       *form.Pushed  // nil: it was not pushed
 	Provider     string        // where to sign in, "" for the page on which people choose
 	LoginHint    string        // whom the client expects, "" when it does not say

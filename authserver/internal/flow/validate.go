@@ -10,6 +10,7 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/audit"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/form"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/grant"
 	"github.com/mcp-authd/mcp-authd/internal/dpop"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/policy"
@@ -37,11 +38,11 @@ func (f *Flow) validate(ctx context.Context, to Identified, p form.Params) (Requ
 		return r, oauth.NewError(oauth.UnauthorizedClient,
 			"The client is not registered for the authorization code grant.")
 	}
-	var err error
-	if r.Resource, err = f.Catalog.Resolve(ctx, p.Resources()); err != nil {
+	requested := oauth.ParseScopes(p.Get("scope"))
+	err := f.target(ctx, p, requested, &r)
+	if err != nil {
 		return r, err
 	}
-	requested := oauth.ParseScopes(p.Get("scope"))
 	r.Scopes = policy.Requestable(r.Resource.Resource, requested)
 	// a client that is told to ask for it comes back again and again
 	if unknown := policy.Unknown(r.Resource.Resource, requested); len(unknown) > 0 {
@@ -59,6 +60,20 @@ func (f *Flow) validate(ctx context.Context, to Identified, p form.Params) (Requ
 		return r, err
 	}
 	return r, f.Protocol.Validate(ctx, r)
+}
+
+// target is what a request is for: an MCP server, or, where it names none and asks for openid, who the
+// person is, for clients to which the operator gives that (AS-244).
+func (f *Flow) target(ctx context.Context, p form.Params, requested oauth.Scopes, r *Request) (err error) {
+	if !r.Client.SignsIn() || !requested.Has(oauth.OpenID) || len(p.Resources()) > 0 {
+		r.Resource, err = f.Catalog.Resolve(ctx, p.Resources())
+		return err
+	}
+	r.SignIn, r.Nonce, r.Resource.Resource = true, p.Get("nonce"), f.Identity
+	if len(r.Nonce) > grant.MaxNonce {
+		return oauth.NewError(oauth.InvalidRequest, "The parameter 'nonce' is too long.")
+	}
+	return nil
 }
 
 // checkPushed refuses a request that its client would have had to push (RFC 9126 §6, AS-242), and one

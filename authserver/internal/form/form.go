@@ -21,7 +21,7 @@ type Params struct {
 // repeat or not: they are ignored.
 var known = []string{
 	"response_type", "response_mode", "client_id", "redirect_uri", "scope", "state",
-	"code_challenge", "code_challenge_method", "prompt", "max_age", "acr_values", "request", "request_uri",
+	"code_challenge", "code_challenge_method", "nonce", "prompt", "max_age", "acr_values", "request", "request_uri",
 	"grant_type", "code", "code_verifier", "refresh_token", "client_secret",
 	"client_assertion", "client_assertion_type", "token", "token_type_hint",
 	"subject_token", "subject_token_type", "requested_token_type", "actor_token", "actor_token_type",

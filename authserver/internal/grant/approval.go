@@ -41,6 +41,7 @@ type Approval struct {
 	Key               string // thumbprint of the key that the code is bound to (RFC 9449 §10); "": none
 	Resource          string
 	Scopes            oauth.Scopes
+	Nonce             string // for the ID token of a sign-in, "" for none
 }
 
 // DeviceApproval is a person's yes to the request of a device.
@@ -87,6 +88,7 @@ func (g *Approvals) Approve(ctx context.Context, a Approval) (code string, err e
 	if a.Key != "" {
 		code = BoundCodePrefix + strings.TrimPrefix(code, CodePrefix)
 	}
+	code = withNonce(code, a.Nonce)
 	approval := g.approval(a, grantOf(code))
 	approval.Code = storage.Code{
 		Hash:        secrets.Hash(code),
@@ -203,8 +205,8 @@ func approvalError(err error) error {
 }
 
 // codeOf returns a new code for a grant: it begins with the grant's id, by which the store
-// finds it, and has 256 random bits. Nothing of the request is in it, so the challenge cannot be
-// had from it (OAuth 2.1 §4.1.2, AS-50).
+// finds it, and has 256 random bits. Nothing of the request is in it but the nonce of a sign-in, so the
+// challenge cannot be had from it (OAuth 2.1 §4.1.2, AS-50).
 func codeOf(grantID string) string {
 	return secrets.Token(CodePrefix + strings.TrimPrefix(grantID, Prefix))
 }
@@ -216,6 +218,7 @@ func isBound(code string) bool { return strings.HasPrefix(code, BoundCodePrefix)
 // grantOf returns the grant that a code names, "" for one of an earlier version, which are
 // random as a whole.
 func grantOf(code string) string {
+	code, _, _ = strings.Cut(code, ".") // what follows is the nonce
 	named, ok := strings.CutPrefix(code, CodePrefix)
 	if !ok {
 		named, ok = strings.CutPrefix(code, BoundCodePrefix)

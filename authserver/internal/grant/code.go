@@ -22,6 +22,7 @@ type Code struct {
 	Bindings binding.Checker
 	Refresh  *RefreshTokens
 	Minter   *Minter
+	IDTokens *IDTokens
 }
 
 // Type returns the grant type.
@@ -54,7 +55,7 @@ func (g *Code) Reply(ctx context.Context, client storage.Client, r TokenRequest)
 		}
 		challenge = boundChallenge(challenge, r.Proof.Thumbprint) // AS-215
 	}
-	return g.redeem(ctx, client, storage.RedeemCode{
+	reply, grant, err := g.redeem(ctx, client, storage.RedeemCode{
 		Hash:        secrets.Hash(r.Code),
 		GrantID:     grantOf(r.Code),
 		Challenge:   challenge,
@@ -62,12 +63,16 @@ func (g *Code) Reply(ctx context.Context, client storage.Client, r TokenRequest)
 		Resource:    resource,
 		From:        r.From,
 	}, r.Proof)
+	if err == nil {
+		reply.IDToken, err = g.IDTokens.of(ctx, grant, nonceOf(r.Code), g.Minter.Now())
+	}
+	return reply, err
 }
 
-// redeem makes a code tokens for a client.
+// redeem makes a code tokens for a client, and returns its grant.
 func (g *Code) redeem(
 	ctx context.Context, client storage.Client, r storage.RedeemCode, proof Proof,
-) (*oauth.TokenResponse, error) {
+) (*oauth.TokenResponse, storage.Grant, error) {
 	now := g.Minter.Now()
 	first := g.Refresh.next(now)
 	r.ClientID, r.Refresh, r.Now = client.ID, &first.Refresh, now
@@ -75,23 +80,24 @@ func (g *Code) redeem(
 	grant := redeemed.Grant
 	audit.Note(ctx, audit.Grant(grant))
 	if err != nil {
-		return nil, g.redeemError(ctx, client.ID, grant, err)
+		return nil, grant, g.redeemError(ctx, client.ID, grant, err)
 	}
 	if !g.Bindings.Honours(grant.UpstreamID) {
-		return nil, errCode
+		return nil, grant, errCode
 	}
 	scopes, until, err := g.proved(ctx, grant, now)
 	if err != nil {
-		return nil, err
+		return nil, grant, err
 	}
 	refresh := "" // made good but not handed out: what the scope is, only the code knew
 	if may(client, oauth.GrantRefresh) || grant.Scopes.Has(oauth.OfflineAccess) {
 		refresh = g.Refresh.first(first.seed, grant.ID, redeemed.Generation, now, refreshKey(client, proof))
 	}
-	return g.Minter.issue(ctx, issuance{
+	reply, err := g.Minter.issue(ctx, issuance{
 		grant: grant, scopes: scopes, until: until, refresh: refresh, issuedAt: now, event: audit.TokenIssued,
 		proof: proof,
 	})
+	return reply, grant, err
 }
 
 // refreshKey is the key that the refresh token of a client is bound to: that of a public client is

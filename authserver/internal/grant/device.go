@@ -71,7 +71,7 @@ func (g *Device) Reply(ctx context.Context, client storage.Client, r TokenReques
 func (g *Device) redeem(
 	ctx context.Context, client storage.Client, d storage.Device, resource string, r TokenRequest,
 ) (*oauth.TokenResponse, error) {
-	reply, err := g.Code.redeem(ctx, client, storage.RedeemCode{
+	reply, _, err := g.Code.redeem(ctx, client, storage.RedeemCode{
 		Hash:      d.Code,
 		GrantID:   d.GrantID,
 		Challenge: deviceChallenge,

@@ -8,12 +8,6 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// Token type identifiers (RFC 8693 §3).
-const (
-	typeAccessToken = "urn:ietf:params:oauth:token-type:access_token" // #nosec G101 -- a name
-	typeJWT         = "urn:ietf:params:oauth:token-type:jwt"          // #nosec G101 -- a name
-)
-
 // Exchange is the token exchange (RFC 8693): one grant type, under which clients ask for several
 // things. Each is an ExchangeKind.
 type Exchange struct {

@@ -95,7 +95,7 @@ func (g *Helpers) reply(
 	}
 	return oauth.ExchangeResponse{
 		AccessToken:     reply.AccessToken,
-		IssuedTokenType: typeAccessToken,
+		IssuedTokenType: oauth.TokenTypeAccess,
 		TokenType:       reply.TokenType,
 		ExpiresIn:       reply.ExpiresIn,
 		Scope:           reply.Scope,
@@ -108,9 +108,9 @@ func checkHelper(r ExchangeRequest) (lifetime time.Duration, err error) {
 	switch {
 	case r.SubjectToken == "":
 		return 0, oauth.NewError(oauth.InvalidRequest, "The parameter 'subject_token' is missing.")
-	case r.SubjectTokenType != typeAccessToken && r.SubjectTokenType != typeJWT:
+	case r.SubjectTokenType != oauth.TokenTypeAccess && r.SubjectTokenType != oauth.TokenTypeJWT:
 		return 0, oauth.NewError(oauth.InvalidRequest, "The parameter 'subject_token_type' must name an access token.")
-	case r.RequestedType != "" && r.RequestedType != typeAccessToken:
+	case r.RequestedType != "" && r.RequestedType != oauth.TokenTypeAccess:
 		return 0, oauth.NewError(oauth.InvalidRequest,
 			"Only access tokens are issued here: leave 'requested_token_type' out.")
 	case r.ActorToken != "" || r.ActorTokenType != "":

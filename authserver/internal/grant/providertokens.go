@@ -90,9 +90,9 @@ func checkProviderTokens(client storage.Client, r ExchangeRequest) error {
 			"Only a resource server that the operator has registered, with credentials, may exchange tokens.")
 	case r.SubjectToken == "":
 		return oauth.NewError(oauth.InvalidRequest, "The parameter 'subject_token' is missing.")
-	case r.SubjectTokenType != typeAccessToken && r.SubjectTokenType != typeJWT:
+	case r.SubjectTokenType != oauth.TokenTypeAccess && r.SubjectTokenType != oauth.TokenTypeJWT:
 		return oauth.NewError(oauth.InvalidRequest, "The parameter 'subject_token_type' must name an access token.")
-	case r.RequestedType != "" && r.RequestedType != typeAccessToken:
+	case r.RequestedType != "" && r.RequestedType != oauth.TokenTypeAccess:
 		return oauth.NewError(oauth.InvalidRequest, "Only access tokens are issued here: leave 'requested_token_type' out.")
 	case r.ActorToken != "" || r.ActorTokenType != "":
 		return oauth.NewError(oauth.InvalidRequest, "Actor tokens are not supported.")
@@ -160,7 +160,7 @@ func (g *ProviderTokens) brokerError(err error, want delegation.TokenRequest, mi
 func exchanged(t delegation.Token, now time.Time) oauth.ExchangeResponse {
 	out := oauth.ExchangeResponse{
 		AccessToken:     t.Token,
-		IssuedTokenType: typeAccessToken,
+		IssuedTokenType: oauth.TokenTypeAccess,
 		TokenType:       t.Type,
 		Scope:           t.Scopes.String(),
 	}

@@ -1,0 +1,313 @@
+package grant
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/audit"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/binding"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/form"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
+	"github.com/mcp-authd/mcp-authd/internal/secrets"
+	"github.com/mcp-authd/mcp-authd/internal/ways"
+	"github.com/mcp-authd/mcp-authd/keys"
+	"github.com/mcp-authd/mcp-authd/oauth"
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// identityAssertionTTL is how long an ID-JAG is good for: it is redeemed at once.
+const identityAssertionTTL = 5 * time.Minute
+
+// IdentityAssertions is the exchange of a sign-in for an ID-JAG, an assertion of who its person is for
+// another authorization server (enterprise-managed authorization §4, ID-JAG §4.3; AS-196, AS-244).
+type IdentityAssertions struct {
+	Issuer   string
+	Keys     *keys.Manager
+	Refresh  *RefreshTokens
+	Store    IdentityStore
+	Bindings binding.Checker
+	Audit    *audit.Recorder
+	Now      func() time.Time
+}
+
+// IdentityStore is what IdentityAssertions needs of the store.
+type IdentityStore interface {
+	storage.Audiences
+	TokenActive(ctx context.Context, t storage.TokenKey) (storage.TokenState, error)
+	RefreshToken(ctx context.Context, t storage.PresentedRefresh, now time.Time) (storage.Grant, time.Time, error)
+	User(ctx context.Context, id string) (storage.User, error)
+}
+
+// StaleSignInError is insufficient_user_authentication: the person has to have signed in more recently.
+type StaleSignInError struct {
+	Err    error
+	MaxAge time.Duration
+}
+
+func (e *StaleSignInError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the *oauth.Error.
+func (e *StaleSignInError) Unwrap() error { return e.Err }
+
+// signIn is what a subject token says of a sign-in that has not ended.
+type signIn struct {
+	grantID, userID, upstreamID string
+	authTime                    int64 // 0: not known
+	acr                         string
+	amr                         []string
+}
+
+// asked implements ExchangeKind.
+func (*IdentityAssertions) asked(r ExchangeRequest) bool {
+	return r.RequestedType == oauth.TokenTypeIDJAG
+}
+
+// reply implements ExchangeKind. A *StaleSignInError, or another *oauth.Error.
+func (g *IdentityAssertions) reply(
+	ctx context.Context, client storage.Client, r ExchangeRequest,
+) (none oauth.ExchangeResponse, err error) {
+	if err := g.check(client, r); err != nil {
+		return none, err
+	}
+	to, there, err := g.audience(ctx, client, r)
+	if err != nil {
+		return none, err
+	}
+	who, err := g.signIn(ctx, client, r)
+	if err != nil {
+		return none, err
+	}
+	audit.Note(ctx, slog.String("user", who.userID), slog.String("grant", who.grantID))
+	now := g.Now()
+	if age := time.Duration(to.MaxAge); age > 0 && now.Sub(time.Unix(who.authTime, 0)) > age {
+		return none, &StaleSignInError{MaxAge: age, Err: oauth.NewError(oauth.InsufficientAuthentication,
+			"The person has to sign in again for this audience.")}
+	}
+	scopes, err := g.scopes(ctx, to, there.resources, r.Scopes, who)
+	if err != nil {
+		return none, err
+	}
+	claims := oauth.IdentityAssertionClaims{
+		Issuer:   g.Issuer,
+		Subject:  who.userID,
+		Audience: to.Issuer,
+		ClientID: there.clientID,
+		TokenID:  secrets.Token(""),
+		Expires:  now.Add(identityAssertionTTL).Unix(),
+		IssuedAt: now.Unix(),
+		Resource: oneOrAll(there.resources),
+		Scope:    scopes.String(),
+		AuthTime: who.authTime,
+		ACR:      who.acr,
+		AMR:      who.amr,
+	}
+	if claims.Email, err = g.mail(ctx, to, who); err != nil {
+		return none, err
+	}
+	token, err := g.Keys.Sign(ctx, oauth.IdentityAssertionType, claims)
+	if err != nil {
+		return none, err
+	}
+	g.Audit.Record(ctx, audit.IdentityAsserted, slog.String("client_id", client.ID), slog.String("user", who.userID),
+		slog.String("audience", to.Issuer), slog.Any("resources", there.resources),
+		slog.String("scope", scopes.String()), slog.String("grant", who.grantID))
+	return oauth.ExchangeResponse{
+		AccessToken:     token,
+		IssuedTokenType: oauth.TokenTypeIDJAG,
+		TokenType:       "N_A", // RFC 8693 §2.2.1: it is no access token
+		ExpiresIn:       int64(identityAssertionTTL / time.Second),
+		Scope:           scopes.String(),
+	}, nil
+}
+
+// check holds the rules that need nothing but the request.
+func (g *IdentityAssertions) check(client storage.Client, r ExchangeRequest) error {
+	switch {
+	case !g.asked(r): // it stands alone, and no other kind is offered
+		return oauth.NewError(oauth.UnsupportedGrantType, "The grant type is not supported.")
+	case !client.SignsIn():
+		return oauth.NewError(oauth.UnauthorizedClient,
+			"Only a client that the operator has registered with the scope openid, and credentials, gets assertions.")
+	case r.SubjectToken == "":
+		return oauth.NewError(oauth.InvalidRequest, "The parameter 'subject_token' is missing.")
+	case r.SubjectTokenType != oauth.TokenTypeID && r.SubjectTokenType != oauth.TokenTypeRefresh:
+		return oauth.NewError(oauth.InvalidRequest,
+			"The parameter 'subject_token_type' must name an ID token or a refresh token.")
+	case r.ActorToken != "" || r.ActorTokenType != "":
+		return oauth.NewError(oauth.InvalidRequest, "Actor tokens are not supported.")
+	}
+	return nil
+}
+
+// target is who redeems an assertion, and for what.
+type target struct {
+	clientID  string // of the client at the audience
+	resources []string
+}
+
+var errAudience = oauth.NewError(oauth.InvalidTarget,
+	"Assertions for this audience, or for this resource there, are not for this client.")
+
+// audience is what the operator's list says of what the request names. Which audiences there are is not
+// for a client to know that may have none of them.
+func (g *IdentityAssertions) audience(
+	ctx context.Context, client storage.Client, r ExchangeRequest,
+) (a storage.Audience, to target, err error) {
+	audit.Note(ctx, slog.String("audience", form.Cut(r.Audience, 512)))
+	all, err := g.Store.ListAudiences(ctx)
+	if err != nil {
+		return a, to, refusal.Unavailable(err)
+	}
+	i := slices.IndexFunc(all, func(a storage.Audience) bool { return a.Issuer == r.Audience })
+	if i < 0 || r.Audience == g.Issuer {
+		return a, to, errAudience
+	}
+	a = all[i]
+	mapped, ok := a.Client(client.ID)
+	if !ok {
+		return a, to, errAudience
+	}
+	to.clientID = mapped.There
+	for _, raw := range r.Resources {
+		uri, err := oauth.CanonicalResource(raw)
+		if err != nil || !slices.Contains(a.Resources, uri) {
+			return a, to, errAudience
+		}
+		if !slices.Contains(to.resources, uri) {
+			to.resources = append(to.resources, uri)
+		}
+	}
+	if len(to.resources) == 0 {
+		if to.resources = a.Resources; len(a.Resources) != 1 {
+			return a, to, oauth.NewError(oauth.InvalidTarget, "Name a resource of this audience.")
+		}
+	}
+	return a, to, nil
+}
+
+var errSignIn = oauth.NewError(oauth.InvalidGrant,
+	"The subject token is not valid for this client, or the sign-in behind it has ended.")
+
+// signIn is the sign-in behind a subject token, if that was issued to the client and has not ended: the
+// grant stands, its person is not disabled, and so does the session at a provider that it rests on.
+func (g *IdentityAssertions) signIn(ctx context.Context, client storage.Client, r ExchangeRequest) (signIn, error) {
+	read := g.ofIDToken
+	if r.SubjectTokenType == oauth.TokenTypeRefresh {
+		read = g.ofRefreshToken
+	}
+	who, err := read(ctx, client, r.SubjectToken)
+	if err != nil {
+		return who, err
+	}
+	state, err := g.Store.TokenActive(ctx, storage.TokenKey{GrantID: who.grantID, ClientID: client.ID, Now: g.Now()})
+	switch {
+	case err != nil:
+		return who, refusal.Unavailable(err)
+	case !state.Active:
+		return who, errSignIn
+	}
+	who.upstreamID = state.UpstreamID
+	err = g.Bindings.Check(ctx, who.upstreamID, refreshMaxAge)
+	if errors.Is(err, storage.ErrRevoked) {
+		return who, errSignIn.Because(err)
+	}
+	return who, err
+}
+
+func (g *IdentityAssertions) ofIDToken(ctx context.Context, client storage.Client, token string) (signIn, error) {
+	var claims oauth.IDTokenClaims
+	payload, err := g.Keys.Verify(ctx, token, oauth.IDTokenType)
+	switch {
+	case errors.Is(err, keys.ErrVerify):
+		return signIn{}, errSignIn.Because(err)
+	case err != nil:
+		return signIn{}, refusal.Unavailable(err)
+	case json.Unmarshal(payload, &claims) != nil || claims.Issuer != g.Issuer || claims.Audience != client.ID ||
+		claims.Expires <= g.Now().Unix() || claims.TokenID == "":
+		return signIn{}, errSignIn
+	}
+	return signIn{
+		grantID: claims.TokenID, userID: claims.Subject, authTime: claims.AuthTime, acr: claims.ACR, amr: claims.AMR,
+	}, nil
+}
+
+func (g *IdentityAssertions) ofRefreshToken(ctx context.Context, client storage.Client, token string) (signIn, error) {
+	presented, err := g.Refresh.read(ctx, token)
+	if errors.Is(err, refusal.ErrUnknownToken) {
+		return signIn{}, errSignIn.Because(err)
+	}
+	if err != nil {
+		return signIn{}, err
+	}
+	found, _, err := g.Store.RefreshToken(ctx, presented.token, g.Now())
+	switch {
+	case errors.Is(err, storage.ErrNotFound):
+		return signIn{}, errSignIn.Because(err)
+	case err != nil:
+		return signIn{}, refusal.Unavailable(err)
+	case found.ClientID != client.ID || found.Resource != IdentityResource(g.Issuer).URI:
+		return signIn{}, errSignIn
+	}
+	who := signIn{
+		grantID: found.ID, userID: found.UserID, acr: ways.ACR(found.Methods), amr: ways.AMR(found.Methods),
+	}
+	if !found.AuthTime.IsZero() {
+		who.authTime = found.AuthTime.Unix()
+	}
+	return who, nil
+}
+
+// scopes are those that are asserted: of the operator's list, what is asked for, and of that what the
+// rules of the provider give the person for each resource.
+func (g *IdentityAssertions) scopes(
+	ctx context.Context, to storage.Audience, resources []string, asked oauth.Scopes, who signIn,
+) (oauth.Scopes, error) {
+	scopes := to.Scopes
+	if asked = asked.Without(oauth.Scopes{oauth.OfflineAccess}); len(asked) > 0 {
+		if scopes = asked.Intersect(to.Scopes); len(scopes) == 0 {
+			return nil, oauth.NewError(oauth.InvalidScope, "None of these scopes is asserted to this audience.")
+		}
+	}
+	for _, uri := range resources {
+		permitted, err := g.Bindings.Permit(ctx, who.upstreamID, storage.Resource{URI: uri}, scopes)
+		if errors.Is(err, storage.ErrRevoked) {
+			return nil, errSignIn.Because(err)
+		}
+		if err != nil {
+			return nil, err
+		}
+		scopes = scopes.Intersect(permitted)
+	}
+	if len(scopes) == 0 {
+		return nil, oauth.NewError(oauth.AccessDenied, "The person may have none of these scopes there.").
+			Because(refusal.ErrNoScopes)
+	}
+	return scopes, nil
+}
+
+// mail is where the person gets mail, for audiences that are told.
+func (g *IdentityAssertions) mail(ctx context.Context, to storage.Audience, who signIn) (string, error) {
+	if !to.Mail {
+		return "", nil
+	}
+	u, err := g.Store.User(ctx, who.userID)
+	switch {
+	case errors.Is(err, storage.ErrNotFound):
+		return "", errSignIn.Because(err)
+	case err != nil:
+		return "", refusal.Unavailable(err)
+	}
+	return u.Mail, nil
+}
+
+// oneOrAll is a list as claims have it: one member stands alone.
+func oneOrAll(list []string) any {
+	if len(list) == 1 {
+		return list[0]
+	}
+	return list
+}
