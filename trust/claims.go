@@ -27,10 +27,10 @@ func digest(raw string) string {
 	return "sha256:" + base64.RawURLEncoding.EncodeToString(sum[:])
 }
 
-// text returns a claim that is a string of up to maxText bytes.
+// text returns a claim that is a string of up to MaxText bytes.
 func (t *token) text(name string) (string, bool) {
 	s, ok := t.claims[name].(string)
-	return s, ok && len(s) <= maxText
+	return s, ok && len(s) <= MaxText
 }
 
 // optional is text for a claim that may be missing.
@@ -45,12 +45,12 @@ func (t *token) optional(name string) (string, bool) {
 func (t *token) list(name string) ([]string, bool) {
 	switch v := t.claims[name].(type) {
 	case string:
-		return []string{v}, len(v) <= maxText
+		return []string{v}, len(v) <= MaxText
 	case []any:
 		out := make([]string, 0, len(v))
 		for _, one := range v {
 			s, ok := one.(string)
-			if !ok || len(s) > maxText {
+			if !ok || len(s) > MaxText {
 				return nil, false
 			}
 			out = append(out, s)
@@ -95,7 +95,7 @@ func (x *examination) saml() *Refusal {
 		Format: claim.Text(members, "nameid_format"),
 	}
 	switch {
-	case id.Issuer == "" || id.NameID == "" || len(id.Issuer)+len(id.NameID)+len(id.Format) > maxText:
+	case id.Issuer == "" || id.NameID == "" || len(id.Issuer)+len(id.NameID)+len(id.Format) > MaxText:
 		return refuse(RuleSAML, "The claim sub_id of the assertion has no issuer or no name, or is too long.")
 	case !slices.Contains(x.entry.SAMLIssuers, id.Issuer):
 		return refuse(RuleSAML, "The assertion names a SAML subject whose issuer does not belong to the trust entry.")

@@ -71,7 +71,7 @@ func compile(e storage.TrustEntry) (*entry, error) {
 
 // origin checks who is trusted, and where its keys are.
 func (e *entry) origin() error {
-	if e.Issuer == "" || len(e.Issuer) > maxText || !printable(e.Issuer) {
+	if e.Issuer == "" || len(e.Issuer) > MaxText || !printable(e.Issuer) {
 		return errors.New("issuer: is missing, longer than 1024 bytes, or not printable")
 	}
 	given := 0
@@ -124,7 +124,7 @@ func (e *entry) lists() error {
 			return fmt.Errorf("%s: has more than %d values", l.name, maxList)
 		}
 		for i, v := range l.values {
-			if v == "" || v != strings.TrimSpace(v) || len(v) > maxText {
+			if v == "" || v != strings.TrimSpace(v) || len(v) > MaxText {
 				return fmt.Errorf("%s[%d]: is empty, too long, or has blanks around it", l.name, i)
 			}
 		}

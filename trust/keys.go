@@ -27,7 +27,7 @@ const (
 	// keysPause is the least time between two readings, also for unknown keys: forged assertions must
 	// not become requests to the issuer (AS-205).
 	keysPause   = 10 * time.Second
-	keysTimeout = 5 * time.Second
+	keysTimeout = 5 * time.Second // for all of a reading, with the metadata of the issuer
 )
 
 // source says where the keys of an issuer are. Two that are equal share their keys.
@@ -136,6 +136,8 @@ func (k *keySet) state() (keys []jose.JSONWebKey, age, tried time.Duration, err 
 }
 
 func (k *keySet) read(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, keysTimeout)
+	defer cancel()
 	raw, err := k.load(ctx)
 	var keys []jose.JSONWebKey
 	if err == nil {
@@ -209,16 +211,19 @@ func (k *keySet) discover(ctx context.Context) (string, error) {
 	return m.Keys, nil
 }
 
+// errNotHTTPS is told of a URL by which others could change what is read.
+var errNotHTTPS = errors.New("is not https")
+
 // secureURL accepts an https URL without a fragment, and http on loopback (AS-205).
 func secureURL(s string) error {
 	u, err := url.Parse(s)
 	switch {
 	case s == "":
 		return errors.New("is missing")
-	case err != nil || u.Host == "" || u.User != nil || u.Fragment != "" || len(s) > maxText:
+	case err != nil || u.Host == "" || u.User != nil || u.Fragment != "" || len(s) > MaxText:
 		return errors.New("is not the URL of a server")
 	case u.Scheme != "https" && (u.Scheme != "http" || !oauth.IsLoopbackHost(u.Hostname())):
-		return errors.New("is not https")
+		return errNotHTTPS
 	}
 	return nil
 }

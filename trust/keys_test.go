@@ -1,7 +1,6 @@
 package trust
 
 import (
-	"errors"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -11,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mcp-authd/mcp-authd/internal/safehttp"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/storage"
 )
@@ -145,13 +143,6 @@ func TestKeysOutOfReach(t *testing.T) {
 			r.wantKeys(t, i, r.platform, platform, RuleKeys)
 		})
 	}
-	t.Run("AS-205 keys at a private address", func(t *testing.T) {
-		r, i := trusting(t, storage.TrustRules{JWKSURL: "https://10.255.255.1/keys"}, platform)
-		_, err := i.Verify(t.Context(), r.platform.sign(t, "", r.build()))
-		if !errors.Is(err, safehttp.ErrRefused) {
-			t.Errorf("got %v, want a refusal of the address", err)
-		}
-	})
 }
 
 func TestKeysByDiscovery(t *testing.T) {

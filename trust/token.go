@@ -18,7 +18,8 @@ const (
 	maxAssertion = 16 << 10 // bytes
 	maxDepth     = 8        // of objects and lists in claims
 	maxMembers   = 512      // values in header or claims
-	maxText      = 1024     // bytes of a claim that is kept
+	// MaxText is how many bytes a claim may have that is kept.
+	MaxText = 1024
 )
 
 // algorithms are asymmetric only: with HS256 among them, a public key could pass for a secret (RFC

@@ -60,6 +60,9 @@ func (a *app) serve(ctx context.Context) error {
 	defer server.Close()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // a program that is being tried ends first: Close waits for it
+	if err := a.endRemovedTrust(ctx); err != nil {
+		return err
+	}
 	a.warnOfReach()
 	cert, err := a.parts().Certificate()
 	if err != nil {

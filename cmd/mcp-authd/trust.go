@@ -19,7 +19,8 @@ func newTrustCommand(s std) *cobra.Command {
 	return group("trust", "Manage the issuers whose assertions are accepted in place of a sign-in",
 		newTrustAdd(s), newTrustList(s), newTrustShow(s), newTrustTest(s),
 		newTrustSwitch(s, "disable", "Stop believing an issuer, until it is enabled", true),
-		newTrustSwitch(s, "enable", "Believe a disabled issuer again", false), newTrustRemove(s), newTrustIssue(s))
+		newTrustSwitch(s, "enable", "Believe a disabled issuer again", false), newTrustRemove(s),
+		newTrustLink(s), newTrustUnlink(s), newTrustIssue(s))
 }
 
 // trusted is a trust entry as it is printed.
@@ -33,6 +34,8 @@ type trusted struct {
 	CreatedAt  *time.Time `json:"created_at,omitempty"`
 	DisabledAt *time.Time `json:"disabled_at,omitempty"`
 	Problem    string     `json:"problem,omitempty"` // why it is not used
+	// Links are the people of its issuer; trust show has them.
+	Links []trustLinkView `json:"links,omitempty"`
 }
 
 func viewTrust(e storage.TrustEntry) trusted {
@@ -135,6 +138,8 @@ func newTrustShow(s std) *cobra.Command {
 	var asJSON bool
 	return storeCommand(s, &cobra.Command{
 		Use: "show ID", Short: "Show a trust entry with what its preset sets", Args: cobra.ExactArgs(1),
+		Long: "Shows a trust entry with what its preset sets, and the people of its issuer: which account they have\n" +
+			"here, and how that was found out.",
 		Example: "  mcp-authd trust show ci\n  mcp-authd trust show ci --json",
 	}, func(c *cobra.Command) { c.Flags().BoolVar(&asJSON, "json", false, "print JSON") },
 		func(c *cobra.Command, a *app, args []string) error {
@@ -143,11 +148,14 @@ func newTrustShow(s std) *cobra.Command {
 				return err
 			}
 			v := viewTrust(e)
+			if v.Links, err = a.linksOf(c.Context(), v); err != nil {
+				return err
+			}
 			if asJSON {
 				return printJSON(s.out, v)
 			}
 			t := newTable(s.out, "RULE", "VALUE")
-			for _, row := range v.rows() {
+			for _, row := range append(v.rows(), rowsOfLinks(v.Links)...) {
 				if row[1] != "" {
 					t.row(row[0], row[1])
 				}
@@ -265,4 +273,14 @@ func newTrustRemove(s std) *cobra.Command {
 
 func (a *app) trustChanged(ctx context.Context, id, what string) {
 	a.audit.Record(ctx, audit.TrustChanged, slog.String("trust", id), slog.String("what", what))
+}
+
+// endRemovedTrust ends what rests on entries that the configuration has no more. The server that starts
+// marks their grants as revoked.
+func (a *app) endRemovedTrust(ctx context.Context) error {
+	removed, err := trust.EndRemoved(ctx, a.store, a.config.TrustEntries(), a.parts().Now())
+	for _, id := range removed {
+		a.trustChanged(ctx, id, "removed from the configuration")
+	}
+	return err
 }
