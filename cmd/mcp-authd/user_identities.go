@@ -69,7 +69,8 @@ func printIdentities(s std, all []storage.Identity, links []storage.TrustLink, a
 	}
 	t := newTable(s.out, "CONNECTOR OR ISSUER", "ACCOUNT", "SUBJECT", "SINCE", "LAST SIGN-IN", "BEGAN WITH IT")
 	for _, v := range views {
-		t.row(cmp.Or(v.Connector, v.Issuer), cmp.Or(v.Label, v.Tenant), v.Subject, moment(v.CreatedAt), moment(v.LastUsedAt), ifText(v.Began, "yes"))
+		t.row(cmp.Or(v.Connector, v.Issuer), cmp.Or(v.Label, v.Tenant), v.Subject, moment(v.CreatedAt),
+			moment(v.LastUsedAt), ifText(v.Began, "yes"))
 	}
 	return t.flush()
 }
