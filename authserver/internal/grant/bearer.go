@@ -117,7 +117,7 @@ func (g *Bearer) client(ctx context.Context, a trust.Assertion, r TokenRequest) 
 	if a.Kind != trust.Enterprise {
 		return storage.Client{ID: workloadID(a)}, nil
 	}
-	c, err := g.Auth.ForGrant(ctx, r) // AS-190
+	c, err := g.Auth.ForAssertion(ctx, r.Credentials, a.ClientID) // AS-190
 	switch {
 	case err != nil:
 		return c, err

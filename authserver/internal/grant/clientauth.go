@@ -174,14 +174,35 @@ func (a *ClientAuth) ForPush(ctx context.Context, cred Credentials) (c storage.C
 	return c, false, err
 }
 
+// ForAssertion is Authenticate for a client that an issuer we trust has named. It may be unknown here, as no
+// person has approved it: then its document is read, which no stranger can make us do (AS-154, AS-190).
+func (a *ClientAuth) ForAssertion(ctx context.Context, cred Credentials, named string) (storage.Client, error) {
+	who, err := cred.claim()
+	if err != nil {
+		return storage.Client{}, err
+	}
+	c, err := a.verify(ctx, who)
+	if who.id != named || !errors.Is(err, refusal.ErrUnknownClient) || !a.Clients.MayFetch(who.id) {
+		return c, err
+	}
+	if c, err = a.Clients.Fetch(ctx, who.id); err != nil {
+		return c, err
+	}
+	return a.authenticated(ctx, c, who)
+}
+
 func (a *ClientAuth) verify(ctx context.Context, who claim) (storage.Client, error) {
 	audit.Note(ctx, slog.String("client_id", form.Cut(who.id, 512)))
 	c, err := a.Clients.Find(ctx, who.id)
 	if err != nil {
 		return c, err
 	}
+	return a.authenticated(ctx, c, who)
+}
+
+func (a *ClientAuth) authenticated(ctx context.Context, c storage.Client, who claim) (storage.Client, error) {
 	audit.Note(ctx, audit.Client(c))
-	err = errClientAuth
+	var err error = errClientAuth
 	switch {
 	case who.assertion != "":
 		err = a.Assertions.check(ctx, c, who.assertion)
