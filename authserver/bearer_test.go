@@ -326,6 +326,17 @@ func bearerEnds(t *testing.T) {
 	if err := r.store.SetUserDisabled(t.Context(), claims.Subject, false, r.now()); err != nil {
 		t.Fatal(err)
 	}
+	r.refused(r.jag(r.claims()), oauth.InvalidGrant) // of the same second
+	r.advance(time.Second)
+	reply, _ = r.granted(r.jag(r.claims()))
+	unused := r.claims()
+	if err := r.store.StopEverything(t.Context(), claims.Subject, r.now()); err != nil {
+		t.Fatal(err)
+	}
+	active(false)
+	r.advance(time.Second)
+	r.refused(r.jag(unused), oauth.InvalidGrant)
+	active(false)
 	reply, _ = r.granted(r.jag(r.claims()))
 	if err := r.store.DisableTrust(t.Context(), "acme", r.now()); err != nil {
 		t.Fatal(err)

@@ -51,6 +51,9 @@ type Cut struct {
 // the verbs of Accounts do the same when they meet more grants than a statement can mark in
 // a moment.
 //
+// An assertion that was issued before the cut, or in the same moment, gets no such grant afterwards, nor
+// does one of before the end of a person's grants by a verb of Accounts: see GrantAssertion.
+//
 // A grant is cut when it was stored before the cut; the store knows by its own order, not by
 // a clock. Every verb then takes it for revoked, and takes what was consented to for
 // forgotten, at once and until each grant is marked, batch by batch. A grant that is stored

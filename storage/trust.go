@@ -32,6 +32,9 @@ type TrustEntry struct {
 	Unreadable bool
 }
 
+// MaxTrustTTL is the longest that an assertion may be valid, by any entry.
+const MaxTrustTTL = 24 * time.Hour
+
 // Mark reports whether the entry is only a mark that one of the configuration is disabled.
 func (e TrustEntry) Mark() bool { return e.Kind == "" }
 

@@ -19,7 +19,7 @@ const (
 	// MaxTTLWithoutID is the longest that an assertion may be valid that needs no jti (AS-234).
 	MaxTTLWithoutID = 10 * time.Minute
 	minMaxTTL       = 10 * time.Second
-	maxMaxTTL       = 24 * time.Hour
+	maxMaxTTL       = storage.MaxTrustTTL
 	maxList         = 100 // entries of a list
 )
 

@@ -29,8 +29,6 @@ SELECT $1::text, $2::text, $3::text, $4::text, $5::text, $6::bigint, $7::bigint,
 WHERE NOT EXISTS (SELECT 1 FROM clients c WHERE c.id = $2 AND c.deleted_at IS NOT NULL)
 RETURNING ` + column.GrantRead
 
-	readTrustEnd = "SELECT disabled_at IS NOT NULL FROM trust_entries WHERE id = $1"
-
 	readTrustLink = "SELECT " + column.TrustLinkColumns + " FROM trust_links "
 	ofTrustName   = "WHERE issuer = $1 AND tenant = $2 AND kind = $3 AND subject = $4"
 )
@@ -67,7 +65,7 @@ func (s *Store) GrantAssertion(ctx context.Context, a storage.AssertionGrant) (s
 		if out.Grant, err = putAssertedGrant(ctx, q, a, g); err != nil {
 			return err
 		}
-		return trustStands(ctx, q, a)
+		return trustStands(ctx, q, a, g)
 	})
 	if err != nil {
 		return storage.AssertionOutcome{}, err
@@ -193,15 +191,19 @@ func putAssertedGrant(
 	return g, assertedClient(ctx, q, a)
 }
 
-// trustStands returns ErrRevoked when the trust entry is disabled or gone. It looks once the grant has its
-// number: an end that it does not see is stored later, and its cut after that, so the grant is cut.
-func trustStands(ctx context.Context, q querier, a storage.AssertionGrant) error {
-	disabled := !a.Configured
-	err := one(ctx, q, []any{&disabled}, readTrustEnd, a.Grant.TrustID)
-	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
+var endedTrust = `SELECT EXISTS (SELECT 1 FROM trust_entries WHERE id = $1 AND disabled_at IS NOT NULL)
+	OR NOT ($2::boolean OR EXISTS (SELECT 1 FROM trust_entries WHERE id = $1)) OR ` + column.WasCut + members("$3") + ")"
+
+// trustStands returns ErrRevoked when the trust entry is disabled or gone, or a cut came after the
+// assertion. It looks once the grant has its number: an end that it does not see is stored later, and its
+// cut after that, so the grant is cut.
+func trustStands(ctx context.Context, q querier, a storage.AssertionGrant, g storage.Grant) error {
+	var ended bool
+	args := append([]any{g.TrustID, a.Configured}, column.CutsOf(g, a.IssuedAt)...)
+	if err := one(ctx, q, []any{&ended}, endedTrust, args...); err != nil {
 		return err
 	}
-	if disabled {
+	if ended {
 		return storage.ErrRevoked
 	}
 	return nil

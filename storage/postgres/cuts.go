@@ -71,7 +71,7 @@ func (s *Store) CutGrants(
 		put = putTrustCut
 	}
 	err := s.do(ctx, "cut grants", func(ctx context.Context, q querier) error {
-		return all(ctx, q, statement{put, row.Values(0)})
+		return all(ctx, q, append(noteCut(sel, now), statement{put, row.Values(0)})...)
 	})
 	return row.Cut(), err
 }
@@ -133,9 +133,19 @@ func parameters(first int) func(i int) string {
 }
 
 // cutTrust cuts what rests on a trust entry.
-func cutTrust(trustID string, now time.Time) statement {
-	row := column.NewCut(secrets.ID("cut_"), storage.Selection{Trust: trustID}, storage.ByTrust, now)
-	return statement{putTrustCut, row.Values(0)}
+func cutTrust(trustID string, now time.Time) []statement {
+	sel := storage.Selection{Trust: trustID}
+	row := column.NewCut(secrets.ID("cut_"), sel, storage.ByTrust, now)
+	return append(noteCut(sel, now), statement{putTrustCut, row.Values(0)})
+}
+
+// noteCut refuses what was asserted before a cut. A provider asserts nothing. It is stored before the cut:
+// see trustStands.
+func noteCut(sel storage.Selection, now time.Time) []statement {
+	if sel.Connector != "" {
+		return nil
+	}
+	return []statement{{column.NoteCut + "greatest" + column.NotedLater, column.NotedCut(sel, now)}}
 }
 
 // PendingCuts implements storage.Cuts.

@@ -37,10 +37,7 @@ func (s *Store) ListTrust(ctx context.Context) (out []storage.TrustEntry, err er
 // trustStands. Who repeats a call that failed between the two cuts as well.
 func (s *Store) DisableTrust(ctx context.Context, id string, now time.Time) error {
 	return s.do(ctx, "disable trust entry", func(ctx context.Context, q querier) error {
-		return all(ctx, q,
-			statement{markTrust, column.TrustMark(id, now)},
-			cutTrust(id, now),
-		)
+		return all(ctx, q, append([]statement{{markTrust, column.TrustMark(id, now)}}, cutTrust(id, now)...)...)
 	})
 }
 
@@ -66,8 +63,6 @@ func (s *Store) RemoveTrust(ctx context.Context, id string, now time.Time) error
 	}
 	return s.txCommitted(ctx, "remove trust entry", func(ctx context.Context, q querier) error {
 		return all(ctx, q,
-			cutTrust(id, now),
-			statement{"DELETE FROM trust_entries WHERE id = $1", []any{id}},
-		)
+			append(cutTrust(id, now), statement{"DELETE FROM trust_entries WHERE id = $1", []any{id}})...)
 	})
 }

@@ -159,7 +159,11 @@ func cutOff(ctx context.Context, q querier, userID string, by storage.RevokedBy,
 	if _, err := q.Exec(ctx, "DELETE FROM sessions WHERE user_id = $1", userID); err != nil || by == "" {
 		return err
 	}
-	return cut(ctx, q, storage.Selection{UserID: userID}, by, now)
+	sel := storage.Selection{UserID: userID}
+	if err := all(ctx, q, noteCut(sel, now)...); err != nil {
+		return err
+	}
+	return cut(ctx, q, sel, by, now)
 }
 
 // passwordCut is what a new password ends grants for: nothing when they are kept.

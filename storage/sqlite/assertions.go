@@ -23,13 +23,13 @@ SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?1
 WHERE NOT EXISTS (SELECT 1 FROM clients c WHERE c.id = ?2 AND c.deleted_at IS NOT NULL)
 RETURNING ` + column.GrantRead
 
-	// endedTrust finds that a trust entry is disabled, or is gone.
-	endedTrust = `SELECT EXISTS (SELECT 1 FROM trust_entries WHERE id = ?1 AND disabled_at IS NOT NULL)
-	OR NOT (?2 OR EXISTS (SELECT 1 FROM trust_entries WHERE id = ?1))`
-
 	readTrustLink = "SELECT " + column.TrustLinkColumns + " FROM trust_links "
 	ofTrustName   = "WHERE issuer = ? AND tenant = ? AND kind = ? AND subject = ?"
 )
+
+// endedTrust finds that a trust entry is disabled or gone, or that a cut came after the assertion.
+var endedTrust = `SELECT EXISTS (SELECT 1 FROM trust_entries WHERE id = ?1 AND disabled_at IS NOT NULL)
+	OR NOT (?2 OR EXISTS (SELECT 1 FROM trust_entries WHERE id = ?1)) OR ` + numbered(column.WasCut) + members("?3") + ")"
 
 // prolong has the grant that another assertion was granted live until ?8.
 var prolong = "UPDATE grants AS g SET auth_time = ?7, expires_at = max(expires_at, ?8), rotated_at = ?9, used_from = coalesce(?10, used_from)," +
@@ -52,19 +52,20 @@ func (s *Store) GrantAssertion(ctx context.Context, a storage.AssertionGrant) (s
 				return err
 			}
 		}
-		var ended bool
-		if err := c.one([]any{&ended}, endedTrust, a.Grant.TrustID, a.Configured); err != nil {
-			return err
-		}
-		if ended {
-			return storage.ErrRevoked
-		}
 		g := a.Grant
 		if a.Person != nil {
 			if out.User, out.TiedBy, err = assertedPerson(c, a); err != nil {
 				return err
 			}
 			g.UserID = out.User.ID
+		}
+		var ended bool
+		args := append([]any{g.TrustID, a.Configured}, column.CutsOf(g, a.IssuedAt)...)
+		if err := c.one([]any{&ended}, endedTrust, args...); err != nil {
+			return err
+		}
+		if ended {
+			return storage.ErrRevoked
 		}
 		out.Grant, err = putAssertedGrant(c, a, g)
 		return err

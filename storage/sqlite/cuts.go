@@ -39,7 +39,12 @@ func (s *Store) CutGrants(
 	if sel.Trust != "" {
 		put = putTrustCut
 	}
-	err := s.write(ctx, "cut grants", func(c *conn) error { return run(c, put, row.Values(0)...)() })
+	err := s.write(ctx, "cut grants", func(c *conn) error {
+		return all(
+			noteCut(c, sel, now),
+			run(c, put, row.Values(0)...),
+		)
+	})
 	return row.Cut(), err
 }
 
@@ -91,10 +96,24 @@ func parameters(first int) func(i int) string {
 	return func(i int) string { return fmt.Sprintf("?%d", first+i) }
 }
 
+// noteCut refuses what was asserted before a cut. A provider asserts nothing.
+func noteCut(c *conn, sel storage.Selection, now time.Time) func() error {
+	if sel.Connector != "" {
+		return func() error { return nil }
+	}
+	return run(c, numbered(column.NoteCut)+"max"+column.NotedLater, column.NotedCut(sel, now)...)
+}
+
 // cutTrust cuts what rests on a trust entry.
 func cutTrust(c *conn, trustID string, now time.Time) func() error {
-	row := column.NewCut(secrets.ID("cut_"), storage.Selection{Trust: trustID}, storage.ByTrust, now)
-	return run(c, putTrustCut, row.Values(0)...)
+	sel := storage.Selection{Trust: trustID}
+	row := column.NewCut(secrets.ID("cut_"), sel, storage.ByTrust, now)
+	return func() error {
+		return all(
+			noteCut(c, sel, now),
+			run(c, putTrustCut, row.Values(0)...),
+		)
+	}
 }
 
 // PendingCuts implements storage.Cuts.

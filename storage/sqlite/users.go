@@ -141,7 +141,11 @@ func cutOff(c *conn, userID string, by storage.RevokedBy, now time.Time) error {
 	if _, err := c.exec("DELETE FROM sessions WHERE user_id = ?", userID); err != nil || by == "" {
 		return err
 	}
-	return cut(c, storage.Selection{UserID: userID}, by, now)
+	sel := storage.Selection{UserID: userID}
+	return all(
+		noteCut(c, sel, now),
+		func() error { return cut(c, sel, by, now) },
+	)
 }
 
 // passwordCut is what a new password ends grants for: nothing when they are kept.

@@ -69,6 +69,7 @@ func RunWithoutRaces(t *testing.T, open func(t *testing.T) storage.Store) {
 		{"AssertedPeople", assertedPeople},
 		{"TrustLinks", trustLinks},
 		{"CutTrust", trustCuts},
+		{"CutAssertions", cutAssertions},
 		{"LastCalls", lastCalls},
 		{"Nodes", nodes},
 		{"StopEverything", stops},

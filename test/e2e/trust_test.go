@@ -274,7 +274,7 @@ func TestTrustAtRunTime(t *testing.T) {
 	})
 	t.Run("AS-232 an entry that is disabled ends its tokens, and enabling revives none", func(t *testing.T) {
 		x := x.of(t)
-		token, other := x.token(job()), x.token(jag())
+		token, other, unused := x.token(job()), x.token(jag()), job()
 		x.run("trust", "disable", "ci")
 		x.wantRefused(job())
 		x.ends(token)
@@ -287,11 +287,12 @@ func TestTrustAtRunTime(t *testing.T) {
 		if a, b := x.call(token), x.call(other); a != http.StatusUnauthorized || b != http.StatusOK {
 			t.Errorf("the guard answers %d, and %d for another entry", a, b)
 		}
+		x.wantRefused(unused) // it was issued before
 		x.token(job())
 	})
 	t.Run("AS-232 a person who is disabled", func(t *testing.T) {
 		x := x.of(t)
-		token, other := x.token(jag()), x.token(job())
+		token, other, unused := x.token(jag()), x.token(job()), jag()
 		if got := x.users(); !slices.Equal(got, []string{"ada@acme.example"}) {
 			t.Fatalf("got %q", got)
 		}
@@ -302,6 +303,12 @@ func TestTrustAtRunTime(t *testing.T) {
 		if a, b := x.call(token), x.call(other); a != http.StatusUnauthorized || b != http.StatusOK {
 			t.Errorf("the guard answers %d, and %d for a workload", a, b)
 		}
+		x.wantRefused(unused)
+		nextSecond()
+		token, unused = x.token(jag()), jag()
+		x.run("grant", "revoke", "--user", "ada@acme.example", "--yes")
+		x.ends(token)
+		x.wantRefused(unused)
 		nextSecond()
 		x.token(jag())
 	})
