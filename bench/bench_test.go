@@ -26,6 +26,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 	"github.com/mcp-authd/mcp-authd/storage/postgres"
 	"github.com/mcp-authd/mcp-authd/storage/sqlite"
+	"github.com/mcp-authd/mcp-authd/trust"
 )
 
 const (
@@ -43,6 +44,7 @@ type rig struct {
 	session storage.Hash
 	user    string
 	secret  string
+	trust   *trust.Issuers
 }
 
 var stores = []struct {
@@ -67,21 +69,35 @@ var stores = []struct {
 
 func newRig(b *testing.B, store storage.Store) *rig {
 	b.Helper()
+	return newRigTrusting(b, store, nil)
+}
+
+// newRigTrusting is newRig with trust entries of the configuration.
+func newRigTrusting(b *testing.B, store storage.Store, entries []storage.TrustEntry) *rig {
+	b.Helper()
 	b.Cleanup(func() { store.Close() })
 	ctx, now := context.Background(), time.Now()
 	log := slog.New(slog.NewJSONHandler(io.Discard, nil))
-	s, err := authserver.New(ctx, authserver.Config{
+	issuers, err := trust.New(trust.Options{Issuer: issuer, Entries: entries, Store: store, Now: time.Now, Log: log})
+	if err != nil {
+		b.Fatal(err)
+	}
+	c := authserver.Config{
 		Issuer: issuer, Store: store, SecretKeys: [][]byte{bytes.Repeat([]byte{1}, 32)},
 		Logger: log, Audit: audit.New(log), // written as the command writes it, and thrown away
 		Resources: []storage.Resource{
 			{URI: resource, Name: "Bench",
 				Scopes: []storage.ScopeText{{Name: "mcp", Description: "use it", Default: true}}},
 		},
-	})
+	}
+	if entries != nil {
+		c.Trust = issuers
+	}
+	s, err := authserver.New(ctx, c)
 	if err != nil {
 		b.Fatal(err)
 	}
-	r := &rig{Handler: s.Handler(), server: s, store: store, secret: secrets.Token("")}
+	r := &rig{Handler: s.Handler(), server: s, store: store, secret: secrets.Token(""), trust: issuers}
 	hash := storage.Hash(secrets.Hash(r.secret))
 	u, err := s.Users().Create(ctx, "bench", "bench-password", false)
 	if err != nil {
