@@ -170,7 +170,7 @@ func TestBearerPeople(t *testing.T) {
 		foreign := other.Okta(r.as.Issuer, "agent", "mallory")
 		for _, c := range []fakeissuer.Claims{
 			saml("urn:acme:saml", "alice"), saml("urn:other:saml", "alice"), saml("", "alice"),
-			saml("urn:acme:saml", ""), {"sub_id": "alice"}, {"aud_sub": alice.ID}, {"aud_sub": "alice"},
+			saml("urn:acme:saml", ""), saml("urn:other:saml", "a\x00"), {"sub_id": "alice"}, {"aud_sub": alice.ID}, {"aud_sub": "alice"},
 		} {
 			r.refused(r.ask(other.Sign(fakeissuer.IDJAG, foreign.With(c))), oauth.InvalidGrant)
 		}

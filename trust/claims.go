@@ -95,7 +95,8 @@ func (x *examination) saml() *Refusal {
 		Format: claim.Text(members, "nameid_format"),
 	}
 	switch {
-	case id.Issuer == "" || id.NameID == "" || len(id.Issuer)+len(id.NameID)+len(id.Format) > MaxText:
+	case id.Issuer == "" || id.NameID == "" || len(id.Issuer)+len(id.NameID)+len(id.Format) > MaxText ||
+		!printable(id.NameID): // PostgreSQL cannot store each character
 		return refuse(RuleSAML, "The claim sub_id of the assertion has no issuer or no name, or is too long.")
 	case !slices.Contains(x.entry.SAMLIssuers, id.Issuer):
 		return refuse(RuleSAML, "The assertion names a SAML subject whose issuer does not belong to the trust entry.")

@@ -142,7 +142,7 @@ func (x *examination) required() *Refusal {
 		x.out.ClientID, ok[2] = x.token.text("client_id")
 	}
 	if ok != [3]bool{true, true, true} || x.out.Issuer == "" || x.out.Subject == "" ||
-		x.entry.Kind == Enterprise && x.out.ClientID == "" {
+		x.entry.Kind == Enterprise && x.out.ClientID == "" || !printable(x.out.Subject) {
 		return refuse(RuleClaims, "A required claim of the assertion is empty, too long, or no text.")
 	}
 	return nil

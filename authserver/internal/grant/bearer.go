@@ -69,7 +69,7 @@ func (g *Bearer) Reply(ctx context.Context, r TokenRequest) (*oauth.TokenRespons
 	if err := g.Proofs.Use(ctx, client, r.Proof, r.From); err != nil {
 		return nil, err
 	}
-	act, err := oauth.ParseActor(a.Act)
+	act, err := actors(a.Act)
 	if err != nil {
 		return nil, invalidGrant("The assertion names too many actors, or says them in another form.").Because(err)
 	}
@@ -140,6 +140,17 @@ func workloadID(a trust.Assertion) string {
 		name = a.Entry.ID + ":" + name
 	}
 	return "workload:" + name
+}
+
+// actors are the programs that act for the person. Each has a name; a node of a helper is ours to name.
+func actors(claim []byte) (*oauth.Actor, error) {
+	first, err := oauth.ParseActor(claim)
+	for a := first; a != nil && err == nil; a = a.Act {
+		if a.NodeID = ""; a.Subject == "" && a.ClientID == "" {
+			err = oauth.ErrActor
+		}
+	}
+	return first, err
 }
 
 // ttl is how long a token lives, and its grant.
