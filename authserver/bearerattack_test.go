@@ -43,7 +43,8 @@ func (r *bearerRig) keyed(id string, source storage.ClientSource) (assertionSign
 func (r *bearerRig) signed(s assertionSigner, c fakeissuer.Claims) page {
 	r.t.Helper()
 	return r.jag(c.With(fakeissuer.Claims{"client_id": s.id}), "client_id", "", "client_secret", "",
-		"client_assertion_type", assertionType, "client_assertion", s.sign(r.t, r.rig.claims(s.id, secrets.ID("")), nil))
+		"client_assertion_type", assertionType,
+		"client_assertion", s.sign(r.t, r.rig.claims(s.id, secrets.ID("")), nil))
 }
 
 // wantClientRefused checks that the client was not authenticated.
@@ -98,7 +99,8 @@ func TestBearerOfEachClient(t *testing.T) {
 			r.putClient(client)
 			hash := storage.Hash(secrets.Hash(testSecret))
 			r.putClient(storage.Client{
-				ID: "secret", GrantTypes: []string{oauth.GrantCode}, AuthMethod: "client_secret_post", SecretHash: &hash,
+				ID: "secret", GrantTypes: []string{oauth.GrantCode},
+				AuthMethod: "client_secret_post", SecretHash: &hash,
 				RedirectURIs: []string{testRedirect}, Source: storage.SourceDynamic, CreatedAt: r.now(),
 			})
 			r.granted(r.signed(signer, r.claims()))
@@ -170,7 +172,8 @@ func TestBearerPeople(t *testing.T) {
 		foreign := other.Okta(r.as.Issuer, "agent", "mallory")
 		for _, c := range []fakeissuer.Claims{
 			saml("urn:acme:saml", "alice"), saml("urn:other:saml", "alice"), saml("", "alice"),
-			saml("urn:acme:saml", ""), saml("urn:other:saml", "a\x00"), {"sub_id": "alice"}, {"aud_sub": alice.ID}, {"aud_sub": "alice"},
+			saml("urn:acme:saml", ""), saml("urn:other:saml", "a\x00"), {"sub_id": "alice"},
+			{"aud_sub": alice.ID}, {"aud_sub": "alice"},
 		} {
 			r.refused(r.ask(other.Sign(fakeissuer.IDJAG, foreign.With(c))), oauth.InvalidGrant)
 		}
@@ -188,7 +191,8 @@ func TestBearerPeople(t *testing.T) {
 			t.Fatal(err)
 		}
 		mail := fakeissuer.Claims{"email": "alice@acme.example", "email_verified": true}
-		r.refused(r.ask(other.Sign(fakeissuer.IDJAG, other.Okta(r.as.Issuer, "agent", "x").With(mail))), oauth.InvalidGrant)
+		foreign := other.Okta(r.as.Issuer, "agent", "x").With(mail)
+		r.refused(r.ask(other.Sign(fakeissuer.IDJAG, foreign)), oauth.InvalidGrant)
 		no := r.claims().With(mail).With(fakeissuer.Claims{"email_verified": false})
 		if _, claims := r.granted(r.jag(no)); claims.Subject == alice.ID {
 			t.Error("an address that is not verified has tied the person")
@@ -228,7 +232,7 @@ func TestBearerHostile(t *testing.T) {
 		code   oauth.Code
 	}{
 		"AS-184 a list of us alone":                        {is("aud", []string{r.as.Issuer}), good},
-		"AS-184 a list of us and another":                  {is("aud", []string{r.as.Issuer, "https://x.example"}), bad},
+		"AS-184 a list of us and another":                  {is("aud", []string{r.as.Issuer, otherResource}), bad},
 		"AS-184 a list of us twice":                        {is("aud", []string{r.as.Issuer, r.as.Issuer}), bad},
 		"AS-184 the token endpoint":                        {is("aud", r.as.Issuer+"/token"), bad},
 		"AS-184 a slash that is no alias":                  {is("aud", r.as.Issuer+"/"), bad},
@@ -239,7 +243,7 @@ func TestBearerHostile(t *testing.T) {
 		"AS-189 over before it began":                      {minutes(r, 0, -1), bad},
 		"AS-189 valid for two hours":                       {minutes(r, 0, 120), bad},
 		"AS-189 not yet":                                   {is("nbf", r.now().Unix()+120), bad},
-		"AS-208 roles":                                     {fakeissuer.Claims{"admin": true, "roles": []string{"admin"}, "scp": "admin"}, good},
+		"AS-208 roles":                                     {is("roles", []string{"admin"}), good},
 		"AS-187 a list of scopes":                          {is("scope", []string{"mcp"}), bad},
 		"AS-231 eight actors":                              {is("act", deep(8)), bad},
 		"AS-231 an actor twice":                            {is("act", json.RawMessage(`{"sub":"a","sub":"b"}`)), bad},
@@ -254,7 +258,7 @@ func TestBearerHostile(t *testing.T) {
 		"AS-183 a jti that is a number":                    {is("jti", 7), bad},
 		"AS-194 a key that is not a thumbprint":            {is("cnf", map[string]any{"jwk": 1}), bad},
 		"AS-192 a subject with control characters":         {is("sub", "a\x00b\n"), bad},
-		"AS-192 a name that is an administrator's":         {fakeissuer.Claims{"email": nil, "name": "alice", "sub": "x"}, good},
+		"AS-192 a name that is an administrator's":         {is("name", "alice").With(is("sub", "x")), good},
 		"AS-238 a class of authentication that is no text": {is("acr", 1), bad},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -288,7 +292,8 @@ func TestBearerHostile(t *testing.T) {
 	})
 	t.Run("AS-232 max_ttl bounds the token", func(t *testing.T) {
 		r := newBearerRig(t, func(e, _ *storage.TrustEntry) { e.MaxTTL = 5 * time.Minute })
-		if reply, claims := r.granted(r.jag(r.claims())); reply.ExpiresIn != 300 || claims.Expires != r.now().Unix()+300 {
+		reply, claims := r.granted(r.jag(r.claims()))
+		if reply.ExpiresIn != 300 || claims.Expires != r.now().Unix()+300 {
 			t.Errorf("got %+v %+v", reply, claims)
 		}
 	})
