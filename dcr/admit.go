@@ -23,21 +23,26 @@ const privateKeyJWT = oauth.PrivateKeyJWT
 // Every grant that a client may be registered for. The order is part of the sealed form
 // (append only) and of every answer: authorization_code comes first, some clients take
 // the first.
-var allGrants = []string{grantCode, grantRefresh, grantMachine, grantDevice, grantBearer}
+var allGrants = []string{grantCode, grantRefresh, grantMachine, grantDevice, grantBearer, grantExchange}
 
 // The grants that a client may register for itself. client_credentials is missing on
 // purpose: the operator decides who may have access without a person (AS-178).
 var selfServiceGrants = []string{grantCode, grantRefresh, grantDevice}
 
+// The grants that a confidential client may register for itself where the operator lets machines. The
+// others of allGrants are for the operator to give.
+var machineGrants = []string{grantCode, grantRefresh, grantMachine, grantDevice}
+
 // The grants of a client that does not say which it wants.
 var defaultGrants = []string{grantCode, grantRefresh}
 
 const (
-	grantCode    = oauth.GrantCode
-	grantRefresh = oauth.GrantRefresh
-	grantMachine = oauth.GrantClientCredentials
-	grantDevice  = oauth.GrantDeviceCode
-	grantBearer  = oauth.GrantJWTBearer
+	grantCode     = oauth.GrantCode
+	grantRefresh  = oauth.GrantRefresh
+	grantMachine  = oauth.GrantClientCredentials
+	grantDevice   = oauth.GrantDeviceCode
+	grantBearer   = oauth.GrantJWTBearer
+	grantExchange = oauth.GrantTokenExchange
 )
 
 // Metadata is what a client says about itself for people, in the order of RFC 7591
@@ -138,7 +143,7 @@ func admitMethod(asked string) (string, error) {
 func (r *Registry) admitGrants(m request, method string) ([]string, error) {
 	offered := selfServiceGrants
 	if r.cfg.MachineClients && method != "none" { // OAuth 2.1 §4.2: confidential clients only
-		offered = allGrants[:len(allGrants)-1] // without grantBearer, which the operator gives
+		offered = machineGrants
 	}
 	grants := slices.Clone(defaultGrants)
 	if len(m.GrantTypes) > 0 {

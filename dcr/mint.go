@@ -76,7 +76,7 @@ func (s Spec) withDefaults() Spec {
 		s.AuthMethod = "none"
 		if len(s.JWKS) > 0 || s.JWKSURI != "" {
 			s.AuthMethod = privateKeyJWT
-		} else if slices.Contains(s.GrantTypes, grantMachine) || slices.Equal(s.GrantTypes, []string{grantBearer}) {
+		} else if slices.Contains(s.GrantTypes, grantMachine) || onlyAuthenticated(s.GrantTypes) {
 			s.AuthMethod = "client_secret_basic"
 		}
 	}
@@ -84,7 +84,16 @@ func (s Spec) withDefaults() Spec {
 }
 
 // shortNames are what operators may call the grant types whose names are URNs.
-var shortNames = map[string]string{"device": grantDevice, "device_code": grantDevice, "jwt-bearer": grantBearer}
+var shortNames = map[string]string{
+	"device": grantDevice, "device_code": grantDevice, "jwt-bearer": grantBearer, "token-exchange": grantExchange,
+}
+
+// onlyAuthenticated reports whether no grant type but those of clients with credentials is there.
+func onlyAuthenticated(grants []string) bool {
+	return !slices.ContainsFunc(grants, func(g string) bool {
+		return g != grantMachine && g != grantBearer && g != grantExchange
+	})
+}
 
 func fullNames(grants []string) []string {
 	out := slices.Clone(grants)
@@ -111,8 +120,12 @@ func (s Spec) check() error {
 	code, machine := slices.Contains(s.GrantTypes, grantCode), slices.Contains(s.GrantTypes, grantMachine)
 	switch {
 	case !code && !machine && !slices.Contains(s.GrantTypes, grantDevice) &&
-		!slices.Contains(s.GrantTypes, grantBearer):
-		return fmt.Errorf("the grant types need %s, %s, %s or %s", grantCode, grantMachine, grantDevice, grantBearer)
+		!slices.Contains(s.GrantTypes, grantBearer) && !slices.Contains(s.GrantTypes, grantExchange):
+		return fmt.Errorf("the grant types need %s, %s, %s, %s or %s",
+			grantCode, grantMachine, grantDevice, grantBearer, grantExchange)
+	case slices.Contains(s.GrantTypes, grantExchange) && s.AuthMethod == "none":
+		return fmt.Errorf("%s needs a client that authenticates; helpers of a public client need no registration",
+			grantExchange)
 	case machine && s.AuthMethod == "none": // OAuth 2.1 §4.2
 		return fmt.Errorf(
 			"%s needs a client that authenticates: use client_secret_basic, client_secret_post or private_key_jwt",

@@ -30,6 +30,9 @@ func TestMint(t *testing.T) {
 			"client_secret_basic", []string{"authorization_code", "client_credentials"}},
 		{"AS-240: a device, by the short name", dcr.Spec{GrantTypes: []string{"device", "refresh_token"}}, "none",
 			[]string{oauth.GrantDeviceCode, "refresh_token"}},
+		{"RFC 8693: a server that exchanges tokens, by the short name",
+			dcr.Spec{GrantTypes: []string{"token-exchange"}}, "client_secret_basic",
+			[]string{oauth.GrantTokenExchange}},
 		{"an id of the operator's choice", dcr.Spec{ID: "ci.build-1", RedirectURIs: web}, "none",
 			[]string{"authorization_code", "refresh_token"}},
 		{"a private-use scheme by policy",
@@ -85,6 +88,9 @@ func TestMintRefuses(t *testing.T) {
 		"a long id":                              {ID: strings.Repeat("a", 300), RedirectURIs: web},
 		"OAuth 2.1 4.2: client_credentials without a secret": {
 			GrantTypes: []string{"client_credentials"}, AuthMethod: "none",
+		},
+		"RFC 8693: token-exchange without a secret": {
+			GrantTypes: []string{"token-exchange"}, AuthMethod: "none",
 		},
 		"AS-138: authorization_code without redirect URI": {GrantTypes: []string{"authorization_code"}},
 		"redirect URI without authorization_code": {

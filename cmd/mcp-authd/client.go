@@ -81,7 +81,8 @@ func (f *clientFlags) add(c *cobra.Command) {
 	fl.StringVar(&f.spec.Name, "name", "", "name that people are shown")
 	fl.StringArrayVar(&f.spec.RedirectURIs, "redirect-uri", nil, "redirect URI; repeat for more")
 	fl.StringArrayVar(&f.spec.GrantTypes, "grant", nil,
-		"grant type: authorization_code, refresh_token, client_credentials, device, jwt-bearer; repeat for more")
+		"grant type: authorization_code, refresh_token, client_credentials, device, jwt-bearer or token-exchange; "+
+			"repeat for more")
 	fl.StringVar(&f.spec.AuthMethod, "auth-method", "",
 		"none, client_secret_basic, client_secret_post or private_key_jwt")
 	fl.StringVar(&f.keyFile, "jwks", "", "file with the public keys of private_key_jwt, as a JSON Web Key Set")
