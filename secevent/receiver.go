@@ -54,7 +54,8 @@ type Order struct {
 	ID       string // of the token, unique within its source
 	Reason   Reason
 	Targets  []Target
-	Until    time.Time // what began later is not meant
+	At       time.Time // when it happened
+	Until    time.Time // what began later is not meant; a little after At, as clocks may differ
 	ForgetAt time.Time // from when on the ID need not be known any more
 }
 
@@ -217,7 +218,8 @@ func (rc *Receiver) carryOut(ctx context.Context, s Source, t Token) error {
 	if t.Reason != "" {
 		var err error
 		ended, err = s.End(ctx, Order{
-			ID: t.ID, Reason: t.Reason, Targets: t.Targets, Until: t.At.Add(Leeway), ForgetAt: t.ForgetAt(),
+			ID: t.ID, Reason: t.Reason, Targets: t.Targets, At: t.At, Until: t.At.Add(Leeway),
+			ForgetAt: t.ForgetAt(),
 		})
 		switch {
 		case errors.Is(err, ErrRepeated):

@@ -41,6 +41,7 @@ const (
 	ByPerson        RevokedBy = "the person" // on their account page
 	ByTrust         RevokedBy = "end of the trust entry"
 	ByUntied        RevokedBy = "person untied from the issuer"
+	ByIssuer        RevokedBy = "security event of the issuer"
 )
 
 // GrantSuperseded is the event that a sweep leaves when it ends grants for newer ones; its

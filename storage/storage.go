@@ -360,6 +360,7 @@ type Store interface {
 	ProgramKeys
 	AssertionGrants
 	TrustLinks
+	AssertedEnds
 	LastCalls
 	Nodes
 	Stops

@@ -78,6 +78,8 @@ type TrustRules struct {
 	RequireJTI *bool `json:"require_jti,omitempty"`
 	// AllowPublic: a client without credentials may present assertions.
 	AllowPublic bool `json:"allow_public,omitempty"`
+	// EventAudience is what security event tokens of the issuer are for; empty: none are believed.
+	EventAudience []string `json:"event_audience,omitempty"`
 }
 
 // TrustMatch is a rule about a claim, or an expression over all claims: exactly one of Equals, Glob and

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/mcp-authd/mcp-authd/secevent"
 	"github.com/mcp-authd/mcp-authd/storage"
@@ -21,11 +20,6 @@ func (d *Delegation) Sources(_ context.Context, issuer string) (out []secevent.S
 		}
 	}
 	return out, nil
-}
-
-// HearsEvents reports whether security events of any provider are believed.
-func (d *Delegation) HearsEvents() bool {
-	return slices.ContainsFunc(d.connectors, func(c *connector) bool { return len(c.Events.Audience) > 0 })
 }
 
 // eventSource is a connector as a source of security events: they end what rests on sign-ins there.

@@ -61,6 +61,7 @@ func compile(e storage.TrustEntry) (*entry, error) {
 	}
 	for _, check := range []func() error{
 		out.origin, out.lists, out.ofKind, out.lifetime, out.matches, out.naming,
+		out.hearing,
 	} {
 		if err := check(); err != nil {
 			return nil, err
@@ -119,6 +120,7 @@ func (e *entry) lists() error {
 	}{
 		{"audience_aliases", e.AudienceAliases}, {"resources", e.Resources}, {"scopes", e.Scopes},
 		{"email_domains", e.EmailDomains}, {"saml_issuers", e.SAMLIssuers}, {"networks", e.Networks},
+		{"event_audience", e.EventAudience},
 	} {
 		if len(l.values) > maxList {
 			return fmt.Errorf("%s: has more than %d values", l.name, maxList)

@@ -49,6 +49,7 @@ func (f *trustFlags) add(c *cobra.Command) {
 	flags.BoolVar(&r.Resubmit, "resubmit", false, "an assertion may be used again until it expires")
 	flags.BoolVar(&f.withoutJTI, "without-jti", false, "assertions need no jti, and are valid for ten minutes at most")
 	flags.BoolVar(&r.AllowPublic, "allow-public", false, "clients without credentials may present assertions")
+	flags.StringArrayVar(&r.EventAudience, "event-audience", nil, "aud of its security events, which are believed; repeat for more")
 	flags.BoolVar(&f.json, "json", false, "print the entry as JSON")
 }
 

@@ -83,7 +83,7 @@ var mayImport = map[string][]string{
 
 	"trust": {
 		"oauth", "storage", "internal/bounded", "internal/claim", "internal/condition", "internal/network",
-		"internal/safehttp", "internal/secrets",
+		"internal/safehttp", "internal/secrets", "secevent",
 	},
 
 	"mcpresource": {

@@ -6,7 +6,6 @@ import (
 	"log/slog"
 
 	"github.com/mcp-authd/mcp-authd/authserver"
-	"github.com/mcp-authd/mcp-authd/secevent"
 	"github.com/mcp-authd/mcp-authd/thirdparty"
 )
 
@@ -43,9 +42,6 @@ func (p Parts) delegate(cfg *authserver.Config) (*thirdparty.Delegation, error) 
 	d, err := p.Delegation()
 	if err != nil {
 		return nil, err
-	}
-	if d.HearsEvents() {
-		cfg.SecurityEvents = secevent.NewReceiver(p.Log, p.Audit, p.Now, d)
 	}
 	cfg.Delegation, cfg.NoLocalLogin, cfg.DefaultProvider = d, !p.Config.Login.Local, p.Config.Login.DefaultProvider
 	for _, c := range p.Config.ThirdParty {

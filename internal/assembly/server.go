@@ -48,6 +48,9 @@ func (p Parts) Server(ctx context.Context) (*Server, error) {
 	if s.delegation, err = p.delegate(&cfg); err != nil {
 		return nil, err
 	}
+	if err := p.trust(&cfg, s.delegation); err != nil {
+		return nil, err
+	}
 	if s.Auth, err = authserver.New(ctx, cfg); err != nil {
 		return nil, err
 	}
@@ -101,9 +104,6 @@ func (p Parts) config() (authserver.Config, error) {
 		return cfg, fmt.Errorf("branding: %w", err)
 	}
 	if cfg.Mailer, err = p.mailer(); err != nil {
-		return cfg, err
-	}
-	if cfg.Trust, err = p.Issuers(c.Issuer); err != nil {
 		return cfg, err
 	}
 	cfg.IssuerProviders = map[string][]string{}

@@ -1,6 +1,11 @@
 package assembly
 
-import "github.com/mcp-authd/mcp-authd/trust"
+import (
+	"github.com/mcp-authd/mcp-authd/authserver"
+	"github.com/mcp-authd/mcp-authd/secevent"
+	"github.com/mcp-authd/mcp-authd/thirdparty"
+	"github.com/mcp-authd/mcp-authd/trust"
+)
 
 // Issuers are the issuers that are trusted: those of the configuration, and of the store if there is one.
 func (p Parts) Issuers(issuer string) (*trust.Issuers, error) {
@@ -9,4 +14,19 @@ func (p Parts) Issuers(issuer string) (*trust.Issuers, error) {
 		o.Store = p.Store
 	}
 	return trust.New(o)
+}
+
+// trust has the authorization server believe issuers: their assertions, and their security events and
+// those of providers. An entry that hears events can come at any time, so the endpoint is always there.
+func (p Parts) trust(cfg *authserver.Config, d *thirdparty.Delegation) error {
+	issuers, err := p.Issuers(p.Config.Issuer)
+	if err != nil {
+		return err
+	}
+	sources := []secevent.Sources{trust.NewEvents(issuers, p.Store)}
+	if d != nil {
+		sources = append(sources, d)
+	}
+	cfg.Trust, cfg.SecurityEvents = issuers, secevent.NewReceiver(p.Log, p.Audit, p.Now, sources...)
+	return nil
 }

@@ -35,6 +35,7 @@ type Trust struct {
 	Resubmit        bool         `yaml:"resubmit"`
 	RequireJTI      string       `yaml:"require_jti"` // true, false; "": as the preset has it, or else true
 	AllowPublic     bool         `yaml:"allow_public"`
+	EventAudience   []string     `yaml:"event_audience"`
 }
 
 // TrustMatch is a rule about a claim, or an expression.
@@ -63,7 +64,7 @@ func (t Trust) entry() storage.TrustEntry {
 			AudienceAliases: t.AudienceAliases, Resources: t.Resources, Scopes: t.Scopes,
 			MaxTTL: time.Duration(t.MaxTTL), Subject: t.Subject, CreatePeople: t.CreatePeople,
 			EmailDomains: t.EmailDomains, SAMLIssuers: t.SAMLIssuers, Resubmit: t.Resubmit,
-			AllowPublic: t.AllowPublic,
+			AllowPublic: t.AllowPublic, EventAudience: t.EventAudience,
 		},
 	}
 	if t.RequireJTI != "" {

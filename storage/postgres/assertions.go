@@ -99,6 +99,11 @@ func assertedPerson(
 		return u, "", storage.ErrRevoked
 	case stopped >= column.Millis(a.IssuedAt):
 		return u, "", storage.ErrStopped
+	}
+	if err := endedSince(ctx, q, a); err != nil {
+		return u, "", err
+	}
+	switch {
 	case by == "":
 		return u, "", nil
 	case by == storage.TiedByMail:

@@ -98,7 +98,11 @@ func assertedPerson(c *conn, a storage.AssertionGrant) (u storage.User, by stora
 		return u, "", storage.ErrRevoked
 	case stopped >= column.Millis(a.IssuedAt):
 		return u, "", storage.ErrStopped
-	case by == "":
+	}
+	if err := endedSince(c, a); err != nil {
+		return u, "", err
+	}
+	if by == "" {
 		return u, "", nil
 	}
 	n, err := c.exec(putTrustLink, column.TrustLinkValues(column.Link(*a.Person, id, by, a.Grant.CreatedAt))...)

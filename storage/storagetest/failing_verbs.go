@@ -325,6 +325,15 @@ func (f *Failing) EnableTrust(a0 context.Context, a1 string) (err error) {
 	return err
 }
 
+// EndAsserted implements storage.Store.
+func (f *Failing) EndAsserted(a0 context.Context, a1 storage.AssertedEnd, a2 storage.Use, a3 time.Time) (r0 int, err error) {
+	err = f.call("EndAsserted", func() (err error) {
+		r0, err = f.Store.EndAsserted(a0, a1, a2, a3)
+		return err
+	})
+	return r0, err
+}
+
 // EndOtherSignIns implements storage.Store.
 func (f *Failing) EndOtherSignIns(a0 context.Context, a1 storage.Hash, a2 storage.SessionEnding) (r0 int, err error) {
 	err = f.call("EndOtherSignIns", func() (err error) {

@@ -67,6 +67,7 @@ func RunWithoutRaces(t *testing.T, open func(t *testing.T) storage.Store) {
 		{"ProgramKeys", programKeys},
 		{"AssertionGrants", assertionGrants},
 		{"AssertedPeople", assertedPeople},
+		{"AssertedEnds", assertedEnds},
 		{"TrustLinks", trustLinks},
 		{"CutTrust", trustCuts},
 		{"CutAssertions", cutAssertions},

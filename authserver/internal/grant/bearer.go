@@ -208,6 +208,7 @@ func ungranted(err error) error {
 		{storage.ErrNotFound, "The person of the assertion has no account here, and none is created for them."},
 		{storage.ErrExists, "The account of the person was untied from the issuer. The operator can tie it again."},
 		{storage.ErrStopped, "The person has stopped everything since the assertion was made."},
+		{storage.ErrEnded, "The issuer has ended what the person had since the assertion was made. Ask it for a new one."},
 		{storage.ErrRevoked, "The account of the person, the client or the trust entry has been cut off."},
 	} {
 		if errors.Is(err, m.err) {

@@ -1,0 +1,12 @@
+-- needs 1
+-- When issuers that are trusted said that what a person had is over: what they asserted before counts
+-- no more. It is kept for as long as such an assertion may still be valid.
+
+CREATE TABLE asserted_ends (
+    issuer     TEXT NOT NULL,
+    subject    TEXT NOT NULL,
+    at         INTEGER NOT NULL,
+    expires_at INTEGER NOT NULL,
+    PRIMARY KEY (issuer, subject)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX asserted_ends_expires ON asserted_ends (expires_at);
