@@ -201,7 +201,8 @@ func (v trusted) rows() (out [][2]string) {
 		{"subject", v.Subject}, {"creates people", yes(v.CreatePeople)},
 		{"email domains", strings.Join(v.EmailDomains, " ")}, {"SAML issuers", strings.Join(v.SAMLIssuers, " ")},
 		{"resubmit", yes(v.Resubmit)}, {"needs jti", yes(v.RequireJTI != nil && *v.RequireJTI)},
-		{"allows public clients", yes(v.AllowPublic)}, {"event audience", strings.Join(v.EventAudience, " ")}, {"from", v.From},
+		{"allows public clients", yes(v.AllowPublic)},
+		{"event audience", strings.Join(v.EventAudience, " ")}, {"from", v.From},
 	}...)
 }
 
