@@ -240,7 +240,7 @@ func (l *login) signIn(ctx context.Context, scopes oauth.Scopes, get obtain) err
 func (l *login) browse(
 	ctx context.Context, server signin.Server, callback *signin.Callback, resource string, scopes oauth.Scopes,
 ) (oauth.TokenResponse, error) {
-	request, err := signin.Authorize(server, l.cred, callback.URI, resource, scopes)
+	request, err := l.client.Authorize(server, l.cred, callback.URI, resource, scopes)
 	if err != nil {
 		return oauth.TokenResponse{}, err
 	}

@@ -32,7 +32,7 @@ type Client struct {
 	*discovery.Client
 	tokens *discovery.Client // requests for tokens
 	calls  http.RoundTripper // requests with a token
-	bound  bool              // tokens have to be bound to a key
+	key    string            // thumbprint of the key that tokens have to be bound to; "": to none
 }
 
 // New returns a client.
@@ -48,7 +48,9 @@ func NewBound() (*Client, error) {
 		return nil, err
 	}
 	t := dpop.NewTransport(key, nil)
-	return &Client{Client: discovery.New(nil), tokens: discovery.New(t), calls: t, bound: true}, nil
+	return &Client{
+		Client: discovery.New(nil), tokens: discovery.New(t), calls: t, key: key.Thumbprint(),
+	}, nil
 }
 
 // Server is the metadata of an authorization server.

@@ -236,6 +236,20 @@ func TestBound(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	s.AuthorizationEndpoint = w.URL + "/authorize"
+	for _, tt := range []struct {
+		client *Client
+		want   string
+	}{{c, c.key}, {New(), ""}} {
+		r, err := tt.client.Authorize(s, Credentials{ID: "c1"}, "http://127.0.0.1/cb", w.URL+"/mcp", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		u, err := url.Parse(r.URL)
+		if err != nil || u.Query().Get("dpop_jkt") != tt.want || u.Query().Has("dpop_jkt") != (tt.want != "") {
+			t.Errorf("AS-215: dpop_jkt: got %v, %v, want %q", u, err, tt.want)
+		}
+	}
 	get := func() (oauth.TokenResponse, error) {
 		return c.Token(t.Context(), s, Credentials{ID: "c1"}, Request{}, "http://127.0.0.1/cb", w.URL+"/mcp", "code1")
 	}

@@ -167,7 +167,9 @@ type Request struct {
 }
 
 // Authorize composes the authorization request (CL-17, CL-23).
-func Authorize(s Server, cred Credentials, redirectURI, resource string, scopes oauth.Scopes) (Request, error) {
+func (c *Client) Authorize(
+	s Server, cred Credentials, redirectURI, resource string, scopes oauth.Scopes,
+) (Request, error) {
 	u, err := url.Parse(s.AuthorizationEndpoint)
 	if err != nil {
 		return Request{}, fail(StepBrowser, "The server's metadata is broken.", "authorization_endpoint: %v", err)
@@ -178,7 +180,8 @@ func Authorize(s Server, cred Credentials, redirectURI, resource string, scopes 
 		"response_type": "code", "client_id": cred.ID, "redirect_uri": redirectURI, "state": r.state,
 		"resource":       resource,
 		"code_challenge": oauth.ChallengeS256(r.verifier), "code_challenge_method": oauth.S256,
-		"scope": scopes.String(),
+		"scope":    scopes.String(),
+		"dpop_jkt": c.key, // RFC 9449 §10: a stolen code is of no use without the key
 	} {
 		if v != "" {
 			q.Set(k, v)
@@ -277,10 +280,10 @@ func (c *Client) readToken(body []byte) (token oauth.TokenResponse, err error) {
 	switch {
 	case err != nil || token.AccessToken == "":
 		return token, fail(StepToken, "The server's answer is broken.", "the answer holds no bearer token")
-	case strings.EqualFold(token.TokenType, "DPoP") && c.bound:
+	case strings.EqualFold(token.TokenType, "DPoP") && c.key != "":
 		token.TokenType = "DPoP"
 		return token, nil
-	case c.bound:
+	case c.key != "":
 		return token, fail(StepToken, "Does the authorization server support DPoP? See: mcp-authd check",
 			"the token is not bound to the key")
 	case strings.EqualFold(token.TokenType, "Bearer"):

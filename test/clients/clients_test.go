@@ -31,6 +31,7 @@ type client struct {
 	name     string
 	npm      string // its package, "" for Go's SDK
 	redirect string // the redirect URI that its document lists, without the port
+	bound    bool   // its server demands tokens that are bound to a key
 	live     func(t *testing.T, l *life)
 	row      row
 }
@@ -43,6 +44,8 @@ func TestClients(t *testing.T) {
 			live: sdkV1},
 		{name: "TypeScript SDK v2", npm: "@modelcontextprotocol/client", redirect: "http://127.0.0.1/callback",
 			live: sdkV2},
+		{name: "TypeScript SDK v2 with DPoP", npm: "@modelcontextprotocol/client",
+			redirect: "http://127.0.0.1/callback", bound: true, live: boundSDK},
 		{name: "mcp-remote", npm: "mcp-remote", redirect: "http://localhost/oauth/callback", live: mcpRemote},
 		{name: "Inspector CLI", npm: "@modelcontextprotocol/inspector", redirect: "http://127.0.0.1/oauth/callback",
 			live: inspector},
@@ -91,10 +94,14 @@ func newLife(t *testing.T, c *client, w *proxytest.Web, document string) *life {
 	if document != "" {
 		l.publish(t, document, map[string]any{"token_endpoint_auth_method": "none"})
 	}
-	l.Demo = demotest.Start(t,
-		demotest.Options{
-			Args: []string{"--data", l.data}, Env: append(w.Env(), "MCP_AUTHD_TOKENS_ACCESS_TTL="+accessTTL),
-		})
+	o := demotest.Options{
+		Args: []string{"--data", l.data}, Env: append(w.Env(), "MCP_AUTHD_TOKENS_ACCESS_TTL="+accessTTL),
+	}
+	if c.bound {
+		l.Demo = startBound(t, o)
+	} else {
+		l.Demo = demotest.Start(t, o)
+	}
 	return l
 }
 

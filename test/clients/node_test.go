@@ -64,7 +64,11 @@ func (l *life) sdk(t *testing.T, script string) {
 
 func (l *life) script(t *testing.T, script string, steps ...string) *exec.Cmd {
 	t.Helper()
-	return npmtest.Command(t, "node", append([]string{"clients/" + script, l.MCPURL, l.document}, steps...)...)
+	cmd := npmtest.Command(t, "node", append([]string{"clients/" + script, l.MCPURL, l.document}, steps...)...)
+	if l.bound {
+		cmd.Env = append(cmd.Env, "DPOP=1")
+	}
+	return cmd
 }
 
 // remoteCommand is the proxy, whose person visits what it prints.

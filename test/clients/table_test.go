@@ -57,7 +57,8 @@ const introduction = `
 
 ` + "`go test ./test/clients -update`" + ` writes this table: it runs the released clients themselves against
 the built server, with access tokens that live for five seconds. A dash marks what a client does not
-do.
+do. "With DPoP" means that the MCP server, behind the gateway, takes only tokens that are bound to a
+key, and proofs with nonces ([DPoP](dpop.md)).
 
 | Client | Version | Registers by request | Registers by document | Calls a tool | Steps up | Refreshes | Revokes |
 |---|---|---|---|---|---|---|---|

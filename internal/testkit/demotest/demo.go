@@ -77,10 +77,7 @@ type Demo struct {
 // Start runs the demo on a free port and waits until it is ready. It ends with the test.
 func Start(tb testing.TB, o Options) *Demo {
 	tb.Helper()
-	d := &Demo{log: &logtest.Buffer{}}
-	d.cmd = exec.Command(Binary(tb), append([]string{"demo", "--listen", "127.0.0.1:0", "--json"}, o.Args...)...)
-	d.cmd.Env = append(os.Environ(), o.Env...)
-	d.cmd.Stderr = d.log
+	d := newDemo(tb, o, "demo", "--listen", "127.0.0.1:0", "--json")
 	out, err := d.cmd.StdoutPipe()
 	if err != nil {
 		tb.Fatal(err)
@@ -105,6 +102,13 @@ func Start(tb testing.TB, o Options) *Demo {
 	case <-time.After(time.Minute):
 		tb.Fatalf("demo did not get ready in a minute\n%s", d.log)
 	}
+	return d
+}
+
+func newDemo(tb testing.TB, o Options, args ...string) *Demo {
+	tb.Helper()
+	d := &Demo{log: &logtest.Buffer{}, cmd: exec.Command(Binary(tb), append(args, o.Args...)...)}
+	d.cmd.Env, d.cmd.Stderr = append(os.Environ(), o.Env...), d.log
 	return d
 }
 
