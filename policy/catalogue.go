@@ -17,6 +17,7 @@ type Catalogue struct {
 	resources []storage.Resource
 	byURI     map[string]int
 	byOrigin  map[string]int // -1: several resources share the origin
+	bound     int            // of the resources: those whose tokens have to be bound to a key
 }
 
 // NewCatalogue returns a catalogue of resources; the first is the default. Of two
@@ -56,6 +57,9 @@ func (c *Catalogue) add(r storage.Resource) bool {
 	i := len(c.resources)
 	c.resources = append(c.resources, r)
 	c.byURI[r.URI] = i
+	if r.DPoP == storage.DPoPRequired {
+		c.bound++
+	}
 	if r.AliasOf != "" {
 		return true // the origin means the resource
 	}
@@ -177,6 +181,12 @@ func (c *Catalogue) Lookup(uri string) (storage.Resource, bool) {
 		return storage.Resource{}, false
 	}
 	return c.resources[i], true
+}
+
+// DemandProofs reports whether tokens for some of the resources have to be bound to a key of the client,
+// and whether those for all of them have.
+func (c *Catalogue) DemandProofs() (some, all bool) {
+	return c.bound > 0, c.bound > 0 && c.bound == len(c.resources)
 }
 
 // DefaultScopes returns the scopes that clients should ask for first, over all

@@ -107,3 +107,13 @@ func (c *Catalogue) Lookup(ctx context.Context, uri string) (storage.Resource, b
 	resource, ok := current.Lookup(uri)
 	return resource, ok, nil
 }
+
+// DemandProofs is that of the policy.Catalogue. An *oauth.Error.
+func (c *Catalogue) DemandProofs(ctx context.Context) (some, all bool, err error) {
+	current, err := c.Load(ctx)
+	if err != nil {
+		return false, false, refusal.Unavailable(err)
+	}
+	some, all = current.DemandProofs()
+	return some, all, nil
+}

@@ -115,7 +115,8 @@ func unbelieved(err error) error {
 // itself is not looked at (AS-199). An ID-JAG is good for the client alone that it names (AS-185).
 func (g *Bearer) client(ctx context.Context, a trust.Assertion, r TokenRequest) (storage.Client, error) {
 	if a.Kind != trust.Enterprise {
-		return storage.Client{ID: workloadID(a)}, nil
+		// The operator vouches for it, by the entry.
+		return storage.Client{ID: workloadID(a), Source: storage.SourceStatic}, nil
 	}
 	c, err := g.Auth.ForAssertion(ctx, r.Credentials, a.ClientID) // AS-190
 	switch {

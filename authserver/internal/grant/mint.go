@@ -27,11 +27,18 @@ type Minter struct {
 	Now    func() time.Time
 }
 
-// Demand refuses a request without a proof for a resource, "" for one that it does not name, whose
-// tokens have to be bound to a key. An *oauth.Error.
+// Demand refuses a request without a proof for a resource whose tokens have to be bound to a key, and
+// one that names no resource ("") when all have such tokens. An *oauth.Error.
 func (m *Minter) Demand(ctx context.Context, resource string, proof Proof) error {
-	if proof.Given() || resource == "" {
+	if proof.Given() {
 		return nil
+	}
+	if resource == "" {
+		_, all, err := m.Catalog.DemandProofs(ctx)
+		if err == nil && all {
+			err = errResourceProof
+		}
+		return err
 	}
 	r, _, err := m.Catalog.Lookup(ctx, resource)
 	if err == nil && r.DPoP == storage.DPoPRequired {
@@ -80,9 +87,9 @@ func (m *Minter) reply(ctx context.Context, i issuance) (*oauth.TokenResponse, e
 	if !i.grant.AuthTime.IsZero() {
 		claims.AuthTime = i.grant.AuthTime.Unix()
 	}
-	claims.ACR, claims.AMR = ways.ACR(i.grant.Methods), ways.AMR(i.grant.Methods)
+	claims.ACR, claims.AMR = acrOf(i.grant), ways.AMR(i.grant.Methods)
 	if a := i.grant.Asserted; a != nil { // AS-231
-		claims.ACR, claims.AMR = a.ACR, a.AMR
+		claims.AMR = a.AMR
 	}
 	token, err := m.Keys.Sign(ctx, oauth.AccessTokenType, claims)
 	if err != nil {

@@ -21,7 +21,7 @@ var errUnproved = errors.New("authserver: the proof of the person allows none of
 func proved(
 	ctx context.Context, g storage.Grant, r storage.Resource, scopes oauth.Scopes, now time.Time,
 ) (left oauth.Scopes, until time.Time, err error) {
-	left = policy.Proved(r, scopes, policy.Proof{ACR: ways.ACR(g.Methods), At: g.AuthTime}, now)
+	left = policy.Proved(r, scopes, policy.Proof{ACR: acrOf(g), At: g.AuthTime}, now)
 	if len(left) < len(scopes) {
 		audit.Note(ctx, slog.String("scope_unproved", scopes.Without(left).String()))
 		if len(left.Without(oauth.Scopes{oauth.OfflineAccess})) == 0 {
@@ -32,4 +32,13 @@ func proved(
 		until = g.AuthTime.Add(want.MaxAge)
 	}
 	return left, until, nil
+}
+
+// acrOf says how strongly the person of a grant proved who they are, to us or to the issuer of an
+// assertion (AS-231).
+func acrOf(g storage.Grant) string {
+	if g.Asserted != nil {
+		return g.Asserted.ACR
+	}
+	return ways.ACR(g.Methods)
 }

@@ -43,8 +43,8 @@ var errRefresh = oauth.NewError(oauth.InvalidGrant,
 func (*Refresh) Type() string { return oauth.GrantRefresh }
 
 // Reply rotates the token, in one storage call. Only a request
-// that names scopes, or may rest on a session at a provider, costs a read before it, so
-// that asking for too much, or at the wrong time, does not spend the token.
+// that names scopes, or may rest on a session at a provider, or lack a proof, costs a read
+// before it, so that asking for too much, or at the wrong time, does not spend the token.
 func (g *Refresh) Reply(ctx context.Context, client storage.Client, r TokenRequest) (*oauth.TokenResponse, error) {
 	switch {
 	case !may(client, oauth.GrantRefresh) && !may(client, oauth.GrantCode) && !may(client, oauth.GrantDeviceCode):
@@ -70,7 +70,7 @@ func (g *Refresh) Reply(ctx context.Context, client storage.Client, r TokenReque
 	if err := presented.heldBy(r.Proof); err != nil {
 		return nil, err // before anything is spent (AS-241)
 	}
-	before, err := g.precheck(ctx, presented.token, client.ID, r.Scopes)
+	before, err := g.precheck(ctx, presented.token, client.ID, resource, r)
 	if err != nil {
 		return nil, err
 	}
@@ -89,13 +89,20 @@ type scoping struct {
 	known     bool
 }
 
-// precheck refuses, before anything is spent, a request for scopes beyond the grant, and
-// one whose session at a provider has ended or cannot be asked about.
+// precheck refuses, before anything is spent, a request for scopes beyond the grant, one whose
+// session at a provider has ended or cannot be asked about, and one that lacks the proof that its
+// resource demands, which it may not name ("").
 func (g *Refresh) precheck(
-	ctx context.Context, token storage.PresentedRefresh, clientID string, requested oauth.Scopes,
+	ctx context.Context, token storage.PresentedRefresh, clientID, resource string, r TokenRequest,
 ) (scoping, error) {
-	s := scoping{requested: requested}
-	if len(requested) == 0 && g.Bindings.Bindings == nil {
+	s, demanding := scoping{requested: r.Scopes}, false
+	if resource == "" && !r.Proof.Given() {
+		var err error
+		if demanding, _, err = g.Catalog.DemandProofs(ctx); err != nil {
+			return s, err
+		}
+	}
+	if len(r.Scopes) == 0 && g.Bindings.Bindings == nil && !demanding {
 		return s, nil
 	}
 	grant, _, err := g.Store.RefreshToken(ctx, token, g.Minter.Now())
@@ -108,13 +115,16 @@ func (g *Refresh) precheck(
 		return s, nil
 	}
 	audit.Note(ctx, audit.Grant(grant))
+	if err := g.Minter.Demand(ctx, grant.Resource, r.Proof); err != nil {
+		return s, err
+	}
 	switch err := g.Bindings.Check(ctx, grant.UpstreamID, refreshMaxAge); {
 	case errors.Is(err, storage.ErrRevoked):
 		return s, errRefresh.Because(err)
 	case err != nil:
 		return s, err
 	}
-	return g.narrow(ctx, grant, requested)
+	return g.narrow(ctx, grant, r.Scopes)
 }
 
 func (g *Refresh) narrow(ctx context.Context, grant storage.Grant, requested oauth.Scopes) (s scoping, err error) {
