@@ -26,12 +26,18 @@ type machine struct {
 	Secret string `json:"secret"`
 }
 
-func addMachine(t *testing.T, d *demotest.Demo, data string, more ...string) (m machine) {
+func addMachine(t *testing.T, d *demotest.Demo, data string, more ...string) machine {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), demotest.Binary(t), append([]string{
-		"client", "add", "--name", "Robot", "--grant", "client_credentials", "--resource", d.MCPURL, "--scope", "mcp",
-		"--scope", "notes:write", "--json", "--data", data,
+	return addClient(t, d, data, append([]string{
+		"--name", "Robot", "--grant", "client_credentials", "--resource", d.MCPURL, "--scope", "mcp", "--scope",
+		"notes:write",
 	}, more...)...)
+}
+
+func addClient(t *testing.T, d *demotest.Demo, data string, more ...string) (m machine) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), demotest.Binary(t),
+		append([]string{"client", "add", "--json", "--data", data}, more...)...)
 	cmd.Env, cmd.Stderr = append(os.Environ(), "MCP_AUTHD_ISSUER="+d.Issuer), io.Discard
 	out, err := cmd.Output()
 	if err == nil {
@@ -41,6 +47,24 @@ func addMachine(t *testing.T, d *demotest.Demo, data string, more ...string) (m 
 		t.Fatalf("client add: %v %s", err, out)
 	}
 	return m
+}
+
+// callTool has the Go SDK call a tool over a transport that signs in.
+func callTool(
+	t *testing.T, d *demotest.Demo, transport *mcp.StreamableClientTransport, tool string, args map[string]any,
+) {
+	t.Helper()
+	transport.Endpoint = d.MCPURL
+	session, err := mcp.NewClient(&mcp.Implementation{Name: "machine", Version: "1"}, nil).Connect(t.Context(),
+		transport, nil)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, d.Log())
+	}
+	defer session.Close()
+	result, err := session.CallTool(t.Context(), &mcp.CallToolParams{Name: tool, Arguments: args})
+	if err != nil || result.IsError {
+		t.Fatalf("%+v, %v", result, err)
+	}
 }
 
 // TestMachines: the clients that sign in without people, each as its SDK does it.
@@ -60,20 +84,6 @@ func TestMachines(t *testing.T) {
 	byKey := addMachine(t, d, data, "--auth-method", "private_key_jwt", "--jwks", file)
 	bySecret := addMachine(t, d, data)
 
-	call := func(t *testing.T, transport *mcp.StreamableClientTransport, tool string, args map[string]any) {
-		t.Helper()
-		transport.Endpoint = d.MCPURL
-		session, err := mcp.NewClient(&mcp.Implementation{Name: "machine", Version: "1"}, nil).Connect(t.Context(),
-			transport, nil)
-		if err != nil {
-			t.Fatalf("%v\n%s", err, d.Log())
-		}
-		defer session.Close()
-		result, err := session.CallTool(t.Context(), &mcp.CallToolParams{Name: tool, Arguments: args})
-		if err != nil || result.IsError {
-			t.Fatalf("%+v, %v", result, err)
-		}
-	}
 	for name, c := range map[string]*mcpclient.Credentials{
 		"AS-171 mcpclient with a secret":        {ID: bySecret.ID, Secret: bySecret.Secret},
 		"AS-171 AS-123 mcpclient with a key":    {ID: byKey.ID, Key: key, KeyID: private.KeyID},
@@ -87,7 +97,7 @@ func TestMachines(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			call(t, &mcp.StreamableClientTransport{HTTPClient: client.HTTPClient()}, "add_note",
+			callTool(t, d, &mcp.StreamableClientTransport{HTTPClient: client.HTTPClient()}, "add_note",
 				map[string]any{"text": "CL-20: it steps up"})
 			if got := strings.Join(client.Scopes(), " "); got != "mcp notes:write" {
 				t.Errorf("CL-20: got %q", got)
@@ -102,7 +112,7 @@ func TestMachines(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		call(t, &mcp.StreamableClientTransport{OAuthHandler: handler}, "whoami", nil)
+		callTool(t, d, &mcp.StreamableClientTransport{OAuthHandler: handler}, "whoami", nil)
 	})
 	t.Run("AS-171 AS-123 TypeScript SDK v2 PrivateKeyJwtProvider", func(t *testing.T) {
 		told, err := json.Marshal(map[string]any{

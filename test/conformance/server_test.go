@@ -25,6 +25,9 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	if os.Getenv(scenarioOf) != "" {
+		os.Exit(playClient(os.Args[len(os.Args)-1]))
+	}
 	code := m.Run()
 	demotest.Cleanup()
 	os.Exit(code)
