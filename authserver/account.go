@@ -59,11 +59,18 @@ func (p *accountPages) show(w http.ResponseWriter, r *http.Request, after attemp
 		return
 	}
 	out.Apps.Later, out.Problem = from.Connections != "", after.problem
-	var done doneForm
-	if p.forms.sessions.OpenStep(purposeDone, p.forms.sessions.Browser(w, r), query.Get("done"), &done) == nil {
-		out.Done = doneTexts[done.Outcome]
-	}
+	out.Done = p.said(w, r)
 	p.steps.web.For(r).Account(w, after.status, out)
+}
+
+// said is what the last act came to.
+func (p *accountPages) said(w http.ResponseWriter, r *http.Request) web.Text {
+	var done doneForm
+	sealed := r.URL.Query().Get("done")
+	if p.forms.sessions.OpenStep(purposeDone, p.forms.sessions.Browser(w, r), sealed, &done) != nil {
+		return web.Text{}
+	}
+	return doneTexts[done.Outcome]
 }
 
 var doneTexts = map[account.Outcome]web.Text{
@@ -74,6 +81,7 @@ var doneTexts = map[account.Outcome]web.Text{
 	account.Ended:        web.Say("account.done_ended"),
 	account.OthersEnded:  web.Say("account.done_others_ended"),
 	account.Gone:         web.Say("account.done_gone"),
+	account.HelperCut:    web.Say("account.done_cut"),
 	account.Wider:        web.Say("account.done_wider"),
 }
 
@@ -130,6 +138,9 @@ func (p *accountPages) connections(w http.ResponseWriter, r *http.Request) {
 		"narrow": func(ctx context.Context, who account.Person, id string) (account.Outcome, error) {
 			return p.accounts.Narrow(ctx, who, id, posted["scope"])
 		},
+		"cut": func(ctx context.Context, who account.Person, id string) (account.Outcome, error) {
+			return p.accounts.CutHelper(ctx, who, id, posted.Get("node"))
+		},
 	}
 	act, ok := acts[posted.Get("act")]
 	if !ok {
@@ -137,7 +148,11 @@ func (p *accountPages) connections(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	outcome, err := act(r.Context(), who, id)
-	p.done(w, r, outcome, err)
+	if outcome == account.HelperCut { // there may be others
+		p.done(w, r, p.steps.views.paths.prefix+pageHelpers, url.Values{"grant": {id}}, outcome, err)
+		return
+	}
+	p.done(w, r, p.steps.views.paths.account, url.Values{}, outcome, err)
 }
 
 // signIns serves POST /account/sign-ins.
@@ -157,7 +172,7 @@ func (p *accountPages) signIns(w http.ResponseWriter, r *http.Request) {
 		p.unknown(w, r)
 		return
 	}
-	p.done(w, r, outcome, err)
+	p.done(w, r, p.steps.views.paths.account, url.Values{}, outcome, err)
 }
 
 // stop serves POST /account/stop. It asks once more, on a page that needs no script (PE-12).
@@ -203,13 +218,16 @@ func (p *accountPages) stopEverything(w http.ResponseWriter, r *http.Request, wh
 	}))
 }
 
-// done shows the account page with what an act came to: by a redirect, so that loading the page
-// again does not do it again.
-func (p *accountPages) done(w http.ResponseWriter, r *http.Request, outcome account.Outcome, err error) {
+// done shows a page with what an act came to: by a redirect, so that loading the page again does not
+// do it again.
+func (p *accountPages) done(
+	w http.ResponseWriter, r *http.Request, page string, query url.Values, outcome account.Outcome, err error,
+) {
 	if err == nil {
 		var step string
 		if step, err = p.forms.seal(w, r, purposeDone, doneForm{outcome}); err == nil {
-			redirect(w, p.steps.views.paths.account+"?"+url.Values{"done": {step}}.Encode())
+			query.Set("done", step)
+			redirect(w, page+"?"+query.Encode())
 			return
 		}
 	}

@@ -25,6 +25,8 @@ func (v *views) apps(page *account.View, form web.AccountForm) web.AccountApps {
 			FirstUsed: c.FirstUsedAt,
 			Used:      web.Event{At: c.UsedAt, From: c.UsedFrom},
 			LastCall:  web.Call(c.LastCall),
+			Handed:    v.handed(c),
+			By:        organization(c),
 			Paused:    !c.PausedAt.IsZero(),
 		}
 		if c.Account.Connector != "" {
@@ -33,6 +35,22 @@ func (v *views) apps(page *account.View, form web.AccountForm) web.AccountApps {
 		out.Apps = append(out.Apps, app)
 	}
 	return out
+}
+
+// organization is whose assertion a grant rests on (AS-232). An issuer is known by its host.
+func organization(c account.Connection) web.Organization {
+	o := web.Organization{Entry: c.TrustID}
+	if u, err := url.Parse(c.Issuer); err == nil {
+		o.Host = u.Host
+	}
+	return o
+}
+
+// handed leads to the helpers of an application.
+func (v *views) handed(c account.Connection) web.Handed {
+	return web.Handed{
+		Helpers: c.Helpers, URL: v.paths.prefix + pageHelpers + "?" + url.Values{"grant": {c.ID}}.Encode(),
+	}
 }
 
 // grantedScopes are the scopes of a grant in words, also those that the server knows no more.

@@ -164,7 +164,7 @@ func (p *keyPages) keys(page *account.View, form web.AccountForm) web.AccountKey
 			Server: resourceParty(c.Resource), Scopes: grantedScopes(c.Resource, c.Scopes),
 			Made: web.Event{At: c.CreatedAt, Agent: agentText(c.GivenAgent), From: c.GivenFrom},
 			Ends: c.ExpiresAt, Used: web.Event{At: c.UsedAt, From: c.UsedFrom},
-			LastCall: web.Call(c.LastCall), Paused: !c.PausedAt.IsZero(),
+			LastCall: web.Call(c.LastCall), Handed: p.steps.views.handed(c), Paused: !c.PausedAt.IsZero(),
 		})
 	}
 	return out

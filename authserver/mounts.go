@@ -73,6 +73,7 @@ func (p *pages) registerSignIn(m mounts) {
 func (p *pages) registerAccount(m mounts) {
 	m.page(p.paths.account, p.account.page)
 	m.form(p.paths.connections, p.account.connections)
+	m.page(p.paths.prefix+pageHelpers, p.account.helpers)
 	m.form(p.paths.signIns, p.account.signIns)
 	m.form(p.paths.stop, p.account.stop)
 	m.both(p.paths.notices, p.notices.page, p.notices.act)

@@ -84,6 +84,7 @@ func newPages(s *Server) *pages {
 		Browsers:   browsers,
 		Catalog:    s.catalog,
 		Identities: c.Accounts,
+		Issuers:    c.Trust,
 		Factors:    s.ways,
 		Notices:    s.notifier,
 		Audit:      c.Audit,

@@ -14,4 +14,7 @@ type Trust interface {
 	Verify(ctx context.Context, raw string) (trust.Assertion, error)
 	// Offers reports whether any issuer is trusted for ID-JAGs, and for workloads.
 	Offers(ctx context.Context) (enterprise, workload bool, err error)
+	// IssuerOf returns the issuer of a trust entry, for the person whose access rests on it; "" when there
+	// is no such entry any more.
+	IssuerOf(ctx context.Context, entryID string) (string, error)
 }

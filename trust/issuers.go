@@ -135,6 +135,17 @@ func (i *Issuers) Offers(ctx context.Context) (enterprise, workload bool, err er
 	return enterprise, workload, err
 }
 
+// IssuerOf returns the issuer of an entry, "" when there is no such entry.
+func (i *Issuers) IssuerOf(ctx context.Context, entryID string) (string, error) {
+	entries, err := i.entries(ctx)
+	for _, e := range entries {
+		if e.ID == entryID {
+			return e.Issuer, err
+		}
+	}
+	return "", err
+}
+
 // entries returns the entries as they are now, or were a moment ago.
 func (i *Issuers) entries(ctx context.Context) ([]*entry, error) {
 	i.mu.Lock()

@@ -52,12 +52,14 @@ type ConnectedApp struct {
 	Server         Party
 	Scopes         []Scope
 	StaySignedIn   bool
-	Username       string  // whose access it is
+	Username       string // whose access it is
+	By             Organization
 	Account        Account // at a provider, that the access rests on; the zero value: none
 	Given          Event
 	FirstUsed      time.Time
 	Used           Event
 	LastCall       Call
+	Handed         Handed
 	Paused         bool
 }
 

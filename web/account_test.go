@@ -133,6 +133,7 @@ func fullAccount(step string) AccountPage {
 			ID: fmt.Sprintf("grt_%022d", i), Client: claude, SelfRegistered: true, Server: notes, Username: "alice",
 			StaySignedIn: true, Given: Event{At: at, Agent: who, From: "203.0.113.0/24"}, FirstUsed: at,
 			Used: Event{At: at, From: "198.51.100.0/24"}, LastCall: Call{Tool: "search_notes", At: at},
+			Handed: Handed{64, fmt.Sprintf("/account/helpers?grant=grt_%022d", i)},
 			Scopes: []Scope{
 				{Name: "notes:read", Description: "Read your notes"},
 				{Name: "notes:write", Description: "Add and change notes"},
@@ -145,6 +146,7 @@ func fullAccount(step string) AccountPage {
 			ID: fmt.Sprintf("grt_1%021d", i), Name: "Report of every night", ClientID: fmt.Sprintf("key_%022d", i),
 			Server: notes, Made: Event{At: at, Agent: who, From: "203.0.113.0/24"}, Ends: at,
 			Used: Event{At: at, From: "198.51.100.0/24"}, LastCall: Call{Tool: "search_notes", At: at},
+			Handed: Handed{64, fmt.Sprintf("/account/helpers?grant=grt_1%021d", i)},
 			Scopes: []Scope{
 				{Name: "notes:read", Description: "Read your notes"},
 				{Name: "notes:write", Description: "Add and change notes"},

@@ -69,3 +69,23 @@ func keySamples() []sample {
 		}},
 	}
 }
+
+// sampleHelpers is a tree with each depth that there can be.
+func sampleHelpers() Helpers {
+	ends := time.Date(2026, 11, 20, 9, 56, 0, 0, time.UTC)
+	read := []Scope{{Name: "notes:read", Description: "Read your notes"}}
+	erase := Scope{Name: "notes:delete", Description: "Delete your notes", Dangerous: true}
+	at := func(id, name string, scopes []Scope, below ...Helper) Helper {
+		return Helper{ID: id, Name: name, Scopes: scopes, Ends: ends, Below: below}
+	}
+	return Helpers{
+		AccountForm: AccountForm{"/account/connections", "sealed-step"}, GrantID: "grt_VP72f5mdC9",
+		Client: claude, Server: notes, BackURL: "/account#apps",
+		Helpers: []Helper{
+			at("nod_1", "planner", append(read, erase),
+				at("nod_2", "reader", read, at("nod_3", "index", read, at("nod_4", "page-1", nil))),
+				at("nod_5", "reader-of-everything-that-was-said-in-the-last-quarter", read)),
+			at("nod_6", "https://evil.example/locked", read),
+		},
+	}
+}

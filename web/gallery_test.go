@@ -174,6 +174,12 @@ func delegated() []sample {
 			v.News, v.Done = sampleNotices, Text{}
 			p.Account(w, 200, v)
 		}},
+		{"helpers", func(p *Pages, w http.ResponseWriter) { p.Helpers(w, sampleHelpers()) }},
+		{"helpers-none", func(p *Pages, w http.ResponseWriter) {
+			v := sampleHelpers()
+			v.Helpers, v.Done = nil, Say("account.done_cut")
+			p.Helpers(w, v)
+		}},
 		{"stopeverything", func(p *Pages, w http.ResponseWriter) {
 			p.StopEverything(w, StopEverything{AccountForm{"/account/stop", "sealed-step"}, "/account"})
 		}},
@@ -444,12 +450,18 @@ func sampleAccount() AccountPage {
 				Given:   Event{At: at, Agent: windows, From: "203.0.113.0/24"}, FirstUsed: at.Add(time.Minute),
 				Used:     Event{At: at.Add(25 * time.Hour), From: "198.51.100.0/24"},
 				LastCall: Call{Tool: "notes_search", At: at.Add(25*time.Hour + time.Minute)},
+				Handed:   Handed{3, "/account/helpers?grant=grt_VP72f5mdC9"},
 			}, {
 				ID: "grt_VP72f5mdC8", Client: Party{URL: "mcp_1"}, SelfRegistered: true, Server: notes,
 				Username: "alice",
 				Given:    Event{At: at}, FirstUsed: at, Used: Event{At: at}, LastCall: Call{At: at}, Paused: true,
+			}, {
+				ID: "grt_VP72f5mdC7", Client: Party{Name: "Agent", URL: "agent"}, Server: notes, Username: "alice",
+				By:     Organization{Entry: "acme", Host: "acme.okta.com"},
+				Scopes: []Scope{{Name: "notes:read", Description: "Read your notes"}},
+				Given:  Event{At: at}, FirstUsed: at, Used: Event{At: at},
 			}},
-			NextURL: "/account?before=grt_VP72f5mdC8",
+			NextURL: "/account?before=grt_VP72f5mdC7",
 		},
 		Keys: sampleKeys(at),
 		SignIns: AccountSignIns{

@@ -132,7 +132,9 @@ func hostilePages(evil string) []sample {
 					Scopes: []Scope{{Name: evil, Description: evil}}, Username: evil,
 					Account: Account{ID: "acc_1", Provider: provider, Label: evil},
 					Given:   Event{Agent: who, From: evil}, Used: Event{Agent: who, From: evil},
-					LastCall: Call{Tool: evil, At: time.Unix(0, 0)},
+					LastCall: Call{Tool: evil, At: time.Unix(0, 0)}, Handed: Handed{1, "/account"},
+				}, {
+					ID: "grt_3", Client: party, Server: party, By: Organization{Entry: evil, Host: evil},
 				}}},
 				Keys: AccountKeys{AccountForm: form, MakeURL: "/account/keys", Keys: []ProgramKey{{
 					ID: "grt_2", Name: evil, ClientID: evil, Server: party,
@@ -141,6 +143,15 @@ func hostilePages(evil string) []sample {
 					LastCall: Call{Tool: evil, At: time.Unix(0, 0)},
 				}}},
 				SignIns: AccountSignIns{AccountForm: form, SignIns: []SignIn{{ID: "ses_1", Agent: who, From: evil}}},
+			})
+		}},
+		{"helpers", func(p *Pages, w http.ResponseWriter) {
+			one := Helper{ID: "nod_1", Name: evil, Scopes: []Scope{{Name: evil, Description: evil}}}
+			two := one
+			two.Below = []Helper{one}
+			p.Helpers(w, Helpers{
+				AccountForm: AccountForm{"/account", evil}, Done: Given(evil), GrantID: "grt_1", Client: party,
+				Server: party, Helpers: []Helper{one, two}, BackURL: "/account",
 			})
 		}},
 		{"makekey", func(p *Pages, w http.ResponseWriter) {

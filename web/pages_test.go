@@ -80,7 +80,8 @@ func TestOpener(t *testing.T) {
 			"error", "deadend", "error-empty", "setup", "setup-problem", "setupdone", "forgotten", "answer",
 			"notices"}, s.name) &&
 			!slices.ContainsFunc([]string{"home", "device", "prove", "add", "recoverycodes", "newpassword", "way",
-				"account", "stopeverything", "signedout", "makekey", "keymade", "remoteask", "remotedone", "link"},
+				"account", "stopeverything", "signedout", "makekey", "keymade", "helpers", "remoteask", "remotedone",
+				"link"},
 				func(account string) bool { return strings.HasPrefix(s.name, account) })
 		want := "same-origin"
 		if kept {

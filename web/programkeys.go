@@ -25,6 +25,7 @@ type ProgramKey struct {
 	Ends     time.Time
 	Used     Event // At is zero: never
 	LastCall Call
+	Handed   Handed
 	Paused   bool
 }
 

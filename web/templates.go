@@ -22,7 +22,7 @@ var pageNames = [...]string{
 	"devicecode", "device", "devicedone", "link", "linkmessage", "forgotten", "answer", "notices",
 	"remote", "remoteover", "remoteask", "remotedone",
 	"second", "prove", "addpasskey", "addapp", "recoverycodes", "newpassword", "wayadded", "enrolfirst",
-	"account", "stopeverything", "makekey", "keymade",
+	"account", "stopeverything", "makekey", "keymade", "helpers",
 }
 
 // layout is what all pages have in common, before a language is put in. It is never shown, only cloned.

@@ -124,9 +124,9 @@ func newGrantShow(s std) *cobra.Command {
 			if asJSON {
 				return printJSON(s.out, v)
 			}
-			printFields(s.out, "id", v.ID, "user", v.UserName+" ("+v.User+")", "client", v.clientText(), "client id",
+			printFields(s.out, "id", v.ID, "user", v.userText(), "client", v.clientText(), "client id",
 				v.Client,
-				"resource", v.Resource, "scope", v.Scope, "rests on", v.Connector, "since", moment(v.CreatedAt),
+				"resource", v.Resource, "scope", v.Scope, "rests on", v.restsOn(), "since", moment(v.CreatedAt),
 				"until", moment(v.ExpiresAt))
 			if len(v.Helpers) == 0 {
 				return nil
@@ -249,6 +249,7 @@ type grantView struct {
 	Resource   string    `json:"resource"`
 	Scope      string    `json:"scope"`
 	Connector  string    `json:"connector,omitempty"` // on whose session it rests, and with which it ends
+	Trust      string    `json:"trust,omitempty"`     // the trust entry whose issuer gave it by an assertion
 	Session    string    `json:"provider_session,omitempty"`
 	Upstream   string    `json:"upstream,omitempty"` // Session, under the name of the version before
 	CreatedAt  time.Time `json:"created_at"`
@@ -269,8 +270,8 @@ func (a *app) viewGrants(ctx context.Context, all []storage.Grant) ([]grantView,
 		views = append(views, grantView{
 			ID: g.ID, User: g.UserID, UserName: names.user(ctx, g.UserID), Client: g.ClientID,
 			ClientName: names.client(ctx, g.ClientID), ProgramKey: g.ForProgram,
-			Resource: g.Resource, Scope: g.Scopes.String(), Connector: connector, Session: g.UpstreamID,
-			Upstream:  g.UpstreamID,
+			Resource: g.Resource, Scope: g.Scopes.String(), Connector: connector, Trust: g.TrustID,
+			Session: g.UpstreamID, Upstream: g.UpstreamID,
 			CreatedAt: g.CreatedAt, ExpiresAt: g.ExpiresAt, PausedAt: g.PausedAt,
 		})
 	}
@@ -285,10 +286,26 @@ func (v grantView) clientText() string {
 	return v.ClientName
 }
 
+// userText is the person; a workload that an assertion is about has none.
+func (v grantView) userText() string {
+	if v.User == "" {
+		return ""
+	}
+	return v.UserName + " (" + v.User + ")"
+}
+
+// restsOn is what ends the grant with its own end: a connector, or a trust entry.
+func (v grantView) restsOn() string {
+	if v.Trust != "" {
+		return "given by " + v.Trust
+	}
+	return v.Connector
+}
+
 func printGrants(s std, views []grantView) error {
 	t := newTable(s.out, "ID", "USER", "CLIENT", "RESOURCE", "SCOPE", "RESTS ON", "SINCE")
 	for _, v := range views {
-		t.row(v.ID, v.UserName, v.clientText(), v.Resource, v.Scope, v.Connector, moment(v.CreatedAt))
+		t.row(v.ID, v.UserName, v.clientText(), v.Resource, v.Scope, v.restsOn(), moment(v.CreatedAt))
 	}
 	return t.flush()
 }

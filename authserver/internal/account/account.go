@@ -25,6 +25,7 @@ type Page struct {
 	Browsers   *entry.Browsers
 	Catalog    *catalogue.Catalogue
 	Identities Identities // nil: accounts at providers are not shown
+	Issuers    Issuers    // nil: no grant rests on an assertion
 	Factors    entry.SecondFactors
 	Notices    *notice.Notifier
 	Audit      *audit.Recorder
@@ -37,9 +38,17 @@ type Store interface {
 	storage.ProgramKeys
 	storage.UserSessions
 	storage.Stops
+	CutNode(ctx context.Context, id, grantID string, now time.Time) (storage.Node, error)
+	Nodes(ctx context.Context, grantIDs []string, now time.Time) ([]storage.Node, error)
 	Client(ctx context.Context, id string) (storage.Client, error)
 	Upstream(ctx context.Context, id string) (storage.Upstream, error)
 	WithdrawGrant(ctx context.Context, grantID string, by storage.RevokedBy, now time.Time) error
+}
+
+// Issuers are the issuers of assertions.
+type Issuers interface {
+	// IssuerOf returns the issuer of a trust entry, "" when there is no such entry any more.
+	IssuerOf(ctx context.Context, entryID string) (string, error)
 }
 
 // What the page shows at once. It stays below 50 KB with everything; more is on further pages.
@@ -70,6 +79,8 @@ type Connection struct {
 	Resource storage.Resource // with the URI alone when the server was removed
 	// Account is the account at a provider that the grant rests on; the zero value: none.
 	Account storage.Identity
+	Issuer  string // of the assertion that the grant rests on; "": none, or it is trusted no more
+	Helpers int    // how many there are now; View alone counts them
 }
 
 // View reads the page of the person who is signed in in the browser; nil when no person is signed in.
@@ -101,6 +112,9 @@ func (a *Page) View(ctx context.Context, token storage.Hash, from Places) (*View
 		return nil, err
 	}
 	if err := a.addAccounts(ctx, v.Connections, v.Identities); err != nil {
+		return nil, err
+	}
+	if err := a.count(ctx, v.Connections, v.Keys); err != nil {
 		return nil, err
 	}
 	if v.SignIns, err = a.Store.Sessions(ctx, visit.User.ID, now, MaxSignIns+1); err != nil {
@@ -150,9 +164,25 @@ func (a *Page) connections(ctx context.Context, page []storage.Connection) ([]Co
 		if !ok {
 			resource = storage.Resource{URI: c.Resource}
 		}
-		out = append(out, Connection{Connection: c, Client: client, Resource: resource})
+		issuer, err := a.issuer(ctx, c.TrustID)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, Connection{Connection: c, Client: client, Resource: resource, Issuer: issuer})
 	}
 	return out, nil
+}
+
+// issuer is that of the assertion which a grant rests on (AS-232).
+func (a *Page) issuer(ctx context.Context, entry string) (string, error) {
+	if entry == "" || a.Issuers == nil {
+		return "", nil
+	}
+	issuer, err := a.Issuers.IssuerOf(ctx, entry)
+	if err != nil {
+		return "", refusal.Unavailable(err)
+	}
+	return issuer, nil
 }
 
 // addAccounts says which of the person's accounts at providers the grants rest on (PE-09).
@@ -203,7 +233,8 @@ const (
 	Resumed      Outcome = "resumed"
 	Ended        Outcome = "ended"
 	OthersEnded  Outcome = "others_ended"
-	Gone         Outcome = "gone"  // what the form names is over, or was never there
+	Gone         Outcome = "gone" // what the form names is over, or was never there
+	HelperCut    Outcome = "cut"
 	Wider        Outcome = "wider" // a permission that the application has not
 )
 

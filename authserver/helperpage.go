@@ -1,0 +1,56 @@
+package authserver
+
+import (
+	"errors"
+	"net/http"
+
+	"github.com/mcp-authd/mcp-authd/authserver/internal/account"
+	"github.com/mcp-authd/mcp-authd/oauth"
+	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/web"
+)
+
+// pageHelpers is the page on which people see the helpers of an application, and end them, below the
+// path of the issuer. Its form is posted as those of connected applications are.
+const pageHelpers = "/account/helpers"
+
+// helpers serves GET /account/helpers.
+func (p *accountPages) helpers(w http.ResponseWriter, r *http.Request) {
+	views := p.steps.views
+	v, err := p.accounts.HelpersOf(r.Context(), p.forms.token(r), r.URL.Query().Get("grant"))
+	switch {
+	case errors.Is(err, storage.ErrNotFound):
+		redirect(w, views.paths.account)
+		return
+	case err == nil && v == nil:
+		redirect(w, views.paths.login)
+		return
+	}
+	var step string
+	if err == nil {
+		step, err = p.forms.seal(w, r, purposeAccount, accountForm{UserID: v.Visit.User.ID})
+	}
+	if err != nil {
+		p.forms.errors.show(w, r, pageStatus(oauth.AsError(err)), err)
+		return
+	}
+	p.steps.web.For(r).Helpers(w, web.Helpers{
+		AccountForm: web.AccountForm{Action: views.paths.connections, Step: step},
+		Done:        p.said(w, r),
+		GrantID:     v.ID,
+		Client:      clientParty(v.Client),
+		Server:      resourceParty(v.Resource),
+		Helpers:     branches(v.Resource, v.Tree),
+		BackURL:     views.paths.account,
+	})
+}
+
+func branches(r storage.Resource, helpers []account.Helper) (out []web.Helper) {
+	for _, h := range helpers {
+		out = append(out, web.Helper{
+			ID: h.ID, Name: h.Name, Scopes: grantedScopes(r, h.Scopes), Ends: h.ExpiresAt,
+			Below: branches(r, h.Below),
+		})
+	}
+	return out
+}

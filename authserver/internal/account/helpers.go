@@ -1,0 +1,99 @@
+package account
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+
+	"github.com/mcp-authd/mcp-authd/audit"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// HelpersView is what the page shows on which people see the helpers of an application.
+type HelpersView struct {
+	Visit storage.Visit
+	Connection
+	Tree []Helper
+}
+
+// Helper is a helper, with those that hang from it.
+type Helper struct {
+	storage.Node
+	Below []Helper
+}
+
+// HelpersOf reads the helpers of a grant of the person who is signed in in the browser; nil when no
+// person is. storage.ErrNotFound when the
+// grant is over, or another person's (PE-08).
+func (a *Page) HelpersOf(ctx context.Context, token storage.Hash, grantID string) (*HelpersView, error) {
+	visit, err := a.Browsers.Visit(ctx, token, storage.VisitKey{})
+	if err != nil || visit == nil {
+		return nil, err
+	}
+	now := a.Now()
+	c, err := a.Store.Connection(ctx, visit.User.ID, grantID, now)
+	if errors.Is(err, storage.ErrNotFound) {
+		return nil, err
+	}
+	if err != nil {
+		return nil, refusal.Unavailable(err)
+	}
+	of, err := a.connections(ctx, []storage.Connection{c})
+	if err != nil {
+		return nil, err
+	}
+	nodes, err := a.Store.Nodes(ctx, []string{grantID}, now)
+	if err != nil {
+		return nil, refusal.Unavailable(err)
+	}
+	return &HelpersView{Visit: *visit, Connection: of[0], Tree: tree(nodes, "")}, nil
+}
+
+// tree is what hangs from a node; from "", all there is. It is at most storage.MaxNodeDepth deep.
+func tree(nodes []storage.Node, from string) (out []Helper) {
+	for _, n := range nodes {
+		if n.ParentID == from {
+			out = append(out, Helper{Node: n, Below: tree(nodes, n.ID)})
+		}
+	}
+	return out
+}
+
+// count says how many helpers each connection has.
+func (a *Page) count(ctx context.Context, lists ...[]Connection) error {
+	var ids []string
+	for _, list := range lists {
+		for _, c := range list {
+			ids = append(ids, c.ID)
+		}
+	}
+	if len(ids) == 0 {
+		return nil
+	}
+	nodes, err := a.Store.Nodes(ctx, ids, a.Now())
+	if err != nil {
+		return refusal.Unavailable(err)
+	}
+	of := map[string]int{}
+	for _, n := range nodes {
+		of[n.GrantID]++
+	}
+	for _, list := range lists {
+		for i := range list {
+			list[i].Helpers = of[list[i].ID]
+		}
+	}
+	return nil
+}
+
+// CutHelper ends a helper of a grant, and those below it (AS-243).
+func (a *Page) CutHelper(ctx context.Context, p Person, grantID, id string) (Outcome, error) {
+	c, err := a.connection(ctx, p, grantID)
+	var n storage.Node
+	if err == nil {
+		n, err = a.Store.CutNode(ctx, id, c.ID, a.Now())
+	}
+	return a.outcome(ctx, HelperCut, err, audit.HelperCut, c, audit.Node(n),
+		slog.String("revoked_by", string(storage.ByPerson)))
+}
