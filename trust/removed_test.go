@@ -53,6 +53,7 @@ func (r *removal) start(t *testing.T, want []string, entries ...storage.TrustEnt
 // grant has an assertion of an entry granted.
 func (r *removal) grant(t *testing.T, entry string) storage.Grant {
 	t.Helper()
+	r.now = r.now.Add(time.Second) // what was issued in the moment of a cut gets nothing
 	id := secrets.ID("usr_")
 	out, err := r.s.GrantAssertion(t.Context(), storage.AssertionGrant{
 		SpendID: secrets.ID("jti"), SpentUntil: r.now.Add(time.Minute), IssuedAt: r.now, Configured: true,
