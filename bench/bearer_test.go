@@ -1,3 +1,5 @@
+//go:build unix
+
 package bench
 
 import (
@@ -43,22 +45,21 @@ func BenchmarkBearer(b *testing.B) {
 				return company.Sign(fakeissuer.IDJAG, company.Okta(issuer, "agent", "ada"))
 			}
 			job := func() string { return ci.Sign("JWT", ci.GitHub(issuer, "o/r", "refs/heads/main")) }
-			// each runs an operation on assertions that are made beforehand, in batches: their signatures are
-			// not what is measured.
+			// each runs an operation on assertions that are made before: their signatures are not measured.
 			each := func(b *testing.B, assertion func() string, use func(raw string)) {
-				var made []string
-				b.ReportAllocs()
-				for b.Loop() {
-					if len(made) == 0 {
-						b.StopTimer()
-						for range 100 {
-							made = append(made, assertion())
-						}
-						b.StartTimer()
-					}
-					use(made[0])
-					made = made[1:]
+				made := make([]string, b.N)
+				for i := range made {
+					made[i] = assertion()
 				}
+				m := &meter{b: b}
+				b.ReportAllocs()
+				b.ResetTimer()
+				m.start()
+				for _, raw := range made {
+					use(raw)
+				}
+				b.StopTimer()
+				m.report(b)
 			}
 			b.Run("verify", func(b *testing.B) {
 				each(b, jag, func(raw string) {
