@@ -55,7 +55,7 @@ func configuration(t *testing.T, text string) (file string) {
 	dir := t.TempDir()
 	text = secretFile.ReplaceAllStringFunc(text, func(path string) string {
 		path = filepath.Join(dir, filepath.Base(path))
-		content := "a-secret"
+		content := strings.Repeat("a-secret", 4) // bearer tokens have at least 32 characters
 		if strings.HasSuffix(path, ".p8") {
 			content = privateKey(t)
 		}
