@@ -192,6 +192,18 @@ func TestAS196IdentityAssertions(t *testing.T) {
 			}
 		}
 	})
+	t.Run("AS-194 with a DPoP proof, an assertion is bound to the key", func(t *testing.T) {
+		p := withAudience(t)
+		token, s := p.identified(signInQuery())["id_token"], newSigner(t)
+		status, out := p.token(idjagForm(token), append([]string{"DPoP", p.proof(s)}, asDesk...)...)
+		if status != http.StatusOK || out["token_type"] != "N_A" {
+			t.Fatalf("got %d %v", status, out)
+		}
+		_, claims := jwtOf(t, out["access_token"])
+		if cnf, _ := claims["cnf"].(map[string]any); cnf["jkt"] != s.Thumbprint() {
+			t.Errorf("got %v, want %s", claims["cnf"], s.Thumbprint())
+		}
+	})
 	t.Run("AS-244 nothing is asserted beyond the operator's list", func(t *testing.T) {
 		p := withAudience(t)
 		token := p.identified(signInQuery())["id_token"]
@@ -329,4 +341,25 @@ func TestAS196IdentityAssertions(t *testing.T) {
 			t.Errorf("got %+v and %+v", plain, openID)
 		}
 	})
+}
+
+// TestAS244OwnAssertions: whatever is stored, we are no issuer of ours.
+func TestAS244OwnAssertions(t *testing.T) {
+	r := newBearerRig(t)
+	if err := r.store.AddTrust(t.Context(), storage.TrustEntry{
+		ID: "ourselves", Kind: storage.TrustEnterprise, Issuer: r.as.Issuer, CreatedAt: r.now(),
+		TrustRules: storage.TrustRules{JWKS: r.person().get("/jwks.json").body, CreatePeople: true},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	r.advance(time.Minute) // the entries are read again
+	r.granted(r.jag(r.claims()))
+	own, err := r.keys.Sign(t.Context(), oauth.IdentityAssertionType, oauth.IdentityAssertionClaims{
+		Issuer: r.as.Issuer, Subject: "ada", Audience: r.as.Issuer, ClientID: "agent", TokenID: "one",
+		Expires: r.now().Add(time.Minute).Unix(), IssuedAt: r.now().Unix(), Resource: testResource, Scope: "mcp",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.refused(r.ask(own), oauth.InvalidGrant)
 }

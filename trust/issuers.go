@@ -53,7 +53,7 @@ func New(o Options) (*Issuers, error) {
 		return nil, errors.New("trust: Issuer, Now and Log are required")
 	}
 	i := &Issuers{o: o, keys: map[source]*keySet{}, noted: map[string]string{}}
-	entries, broken := assemble(o.Entries, nil)
+	entries, broken := assemble(o.Issuer, o.Entries, nil)
 	for _, b := range broken {
 		return nil, fmt.Errorf("trust %q: %w", b.id, b.err)
 	}
@@ -172,7 +172,7 @@ func (i *Issuers) read(ctx context.Context) ([]*entry, error) {
 	if err != nil {
 		return nil, err
 	}
-	entries, broken := assemble(i.o.Entries, stored)
+	entries, broken := assemble(i.o.Issuer, i.o.Entries, stored)
 	i.note(ctx, broken)
 	i.use(entries)
 	i.mu.Lock()

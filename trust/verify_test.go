@@ -305,7 +305,7 @@ func TestAlternatives(t *testing.T) {
 	}
 	t.Run("AS-230 entries of one issuer with other keys are refused", func(t *testing.T) {
 		other.JWKS = jwks(t, newSigner(t, "x"))
-		if err := CheckAll([]storage.TrustEntry{r.entries[1], other}); err == nil {
+		if err := CheckAll(us, []storage.TrustEntry{r.entries[1], other}); err == nil {
 			t.Error("accepted")
 		}
 	})

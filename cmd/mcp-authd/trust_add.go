@@ -111,7 +111,7 @@ func newTrustAdd(s std) *cobra.Command {
 				return fmt.Errorf("there is a trust entry %s already; nothing was changed", e.ID)
 			}
 		}
-		if err := trust.Fits(all, e); err != nil {
+		if err := trust.Fits(a.config.Issuer, all, e); err != nil {
 			return fmt.Errorf("%w; nothing was changed", err)
 		}
 		err = a.store.AddTrust(c.Context(), e)

@@ -91,7 +91,7 @@ func (c *Config) validateTrust(add func(string, string, ...any)) {
 		}
 	}
 	if good {
-		if err := trust.CheckAll(c.TrustEntries()); err != nil {
+		if err := trust.CheckAll(c.Issuer, c.TrustEntries()); err != nil {
 			add("trust", "%s", err)
 		}
 	}

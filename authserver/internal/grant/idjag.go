@@ -104,6 +104,8 @@ func (g *IdentityAssertions) reply(
 		AuthTime: who.authTime,
 		ACR:      who.acr,
 		AMR:      who.amr,
+
+		Confirmation: r.Proof.Confirmation(), // AS-194
 	}
 	if claims.Email, err = g.mail(ctx, to, who); err != nil {
 		return none, err
