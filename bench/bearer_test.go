@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcp-authd/mcp-authd/authserver"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/fakeissuer"
 	"github.com/mcp-authd/mcp-authd/oauth"
@@ -32,7 +33,7 @@ func BenchmarkBearer(b *testing.B) {
 					},
 				},
 			}
-			r := newRigTrusting(b, s.open(b), entries)
+			r := newRigWith(b, s.open(b), entries, authserver.DPoPPolicy{})
 			hash := storage.Hash(secrets.Hash(r.secret))
 			agent := storage.Client{
 				ID: "agent", GrantTypes: []string{oauth.GrantJWTBearer}, AuthMethod: "client_secret_post",

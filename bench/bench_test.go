@@ -69,11 +69,14 @@ var stores = []struct {
 
 func newRig(b *testing.B, store storage.Store) *rig {
 	b.Helper()
-	return newRigTrusting(b, store, nil)
+	return newRigWith(b, store, nil, authserver.DPoPPolicy{})
 }
 
-// newRigTrusting is newRig with trust entries of the configuration.
-func newRigTrusting(b *testing.B, store storage.Store, entries []storage.TrustEntry) *rig {
+// newRigWith is newRig with trust entries of the configuration, and a policy on tokens that are bound
+// to keys.
+func newRigWith(
+	b *testing.B, store storage.Store, entries []storage.TrustEntry, bound authserver.DPoPPolicy,
+) *rig {
 	b.Helper()
 	b.Cleanup(func() { store.Close() })
 	ctx, now := context.Background(), time.Now()
@@ -85,6 +88,7 @@ func newRigTrusting(b *testing.B, store storage.Store, entries []storage.TrustEn
 	c := authserver.Config{
 		Issuer: issuer, Store: store, SecretKeys: [][]byte{bytes.Repeat([]byte{1}, 32)},
 		Logger: log, Audit: audit.New(log), // written as the command writes it, and thrown away
+		DPoP: bound,
 		Resources: []storage.Resource{
 			{URI: resource, Name: "Bench",
 				Scopes: []storage.ScopeText{{Name: "mcp", Description: "use it", Default: true}}},
@@ -129,10 +133,18 @@ func newRigTrusting(b *testing.B, store storage.Store, entries []storage.TrustEn
 }
 
 func (r *rig) post(b *testing.B, path string, form url.Values, basic bool) []byte {
+	return r.postProved(b, path, form, basic, "")
+}
+
+// postProved is post with a DPoP proof, if there is one.
+func (r *rig) postProved(b *testing.B, path string, form url.Values, basic bool, proof string) []byte {
 	req := httptest.NewRequest(http.MethodPost, issuer+path, strings.NewReader(form.Encode()))
 	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	if basic {
 		req.SetBasicAuth("robot", r.secret)
+	}
+	if proof != "" {
+		req.Header.Set("DPoP", proof)
 	}
 	w := httptest.NewRecorder()
 	r.ServeHTTP(w, req)
