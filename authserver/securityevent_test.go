@@ -80,7 +80,8 @@ func TestEventsOfTrustedIssuers(t *testing.T) {
 				_, job := r.granted(r.job(r.push()))
 				r.deliver(r.acme.Sign(secevent.Type, r.event(uri, "ada")), "")
 				if r.live(ada.GrantID) || !r.live(eve.GrantID) || !r.live(job.GrantID) {
-					t.Errorf("live: ada %v, eve %v, job %v", r.live(ada.GrantID), r.live(eve.GrantID), r.live(job.GrantID))
+					t.Errorf("live: ada %v, eve %v, job %v",
+						r.live(ada.GrantID), r.live(eve.GrantID), r.live(job.GrantID))
 				}
 				r.refused(r.jag(before), oauth.InvalidGrant)
 				r.advance(time.Second)
@@ -123,7 +124,8 @@ func TestEventsOfTrustedIssuers(t *testing.T) {
 		r.deliver(forger.Sign(secevent.Type, good), secevent.InvalidKey)
 		r.deliver(r.ci.Sign(secevent.Type, good), secevent.InvalidKey) // a key of another entry
 		r.deliver(r.ci.Sign(secevent.Type, good.With(fakeissuer.Claims{"iss": r.ci.URL})), secevent.InvalidIssuer)
-		r.deliver(r.acme.Sign(secevent.Type, good.With(fakeissuer.Claims{"aud": r.as.Issuer})), secevent.InvalidAudience)
+		r.deliver(r.acme.Sign(secevent.Type, good.With(fakeissuer.Claims{"aud": r.as.Issuer})),
+			secevent.InvalidAudience)
 		r.deliver(r.acme.Sign(secevent.Type, of("https://other.example")), secevent.InvalidRequest)
 		r.deliver(r.acme.Sign(fakeissuer.IDJAG, good), secevent.InvalidRequest)
 		if !r.live(ada.GrantID) {
