@@ -70,7 +70,7 @@ func source(t *testing.T) string {
 	var b strings.Builder
 	for _, dir := range []string{
 		"audit", "authserver", "dcr", "thirdparty", "keys", "internal/users", "internal/ways", "internal/notice",
-		"cmd/mcp-authd", "mcpresource",
+		"cmd/mcp-authd", "mcpresource", "secevent", "internal/transmit",
 	} {
 		err := filepath.WalkDir("../../../"+dir, func(name string, e fs.DirEntry, err error) error {
 			if err != nil || e.IsDir() || !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") {
