@@ -33,7 +33,7 @@ drawing: ## docs/architecture.svg from docs/architecture.txt
 	@$(GO) run ./test/drawing
 
 unit: ## all Go tests with the race detector, both databases; ends with what was skipped (lint vets them)
-	@$(GO) run ./test/report -race -vet=off -timeout 30m ./...
+	@$(GO) run ./test/report -race -vet=off -timeout 45m ./...
 
 bench: ## benchmarks; figures are in docs/performance.md
 	$(GO) test -run '^$$' -bench . -benchmem ./bench ./keys ./mcpresource ./mcpresource/gosdk ./dcr ./storage/sqlite ./storage/postgres
