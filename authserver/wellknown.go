@@ -49,13 +49,19 @@ func (d *discovery) handler(r *http.Request) (http.Handler, error) {
 		return nil, refusal.Unavailable(err)
 	}
 	now := published{catalog: catalog}
+	var untold error
 	if trusted := d.server.cfg.Trust; trusted != nil {
-		if now.enterprise, now.workload, err = trusted.Offers(r.Context()); err != nil {
-			return nil, refusal.Unavailable(err)
-		}
+		now.enterprise, now.workload, untold = trusted.Offers(r.Context())
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if untold != nil {
+		if d.current == nil {
+			return nil, refusal.Unavailable(untold)
+		}
+		// The document is there without the store, as the catalogue is: what was trusted last stands.
+		now.enterprise, now.workload = d.from.enterprise, d.from.workload
+	}
 	if now.asserts, err = d.askAsserts(r.Context()); err != nil {
 		return nil, refusal.Unavailable(err)
 	}

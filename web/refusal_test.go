@@ -27,6 +27,7 @@ var inEnglish = []string{
 	"Parameters must be sent in the request body, not in the URL.",
 	"The request body must be application/x-www-form-urlencoded.", "The request body could not be read.",
 	"The request body is not a well-formed form.", "This resource server may not have tokens of this provider.",
+	"The parameter 'dpop_jkt' is not the key of the DPoP proof.",
 	"The person is not signed in.", "Another person is signed in.", "The person has to prove more.",
 	"The person has not consented to this request.",
 	// In the log: the page says it in texts of its own.

@@ -115,7 +115,7 @@ func setPassword(ctx context.Context, q querier, userID, hash string, revokeGran
 
 // SetUserDisabled implements storage.Accounts.
 func (s *Store) SetUserDisabled(ctx context.Context, userID string, disabled bool, now time.Time) error {
-	return s.tx(ctx, "disable user", func(ctx context.Context, q querier) error {
+	return s.txCommitted(ctx, "disable user", func(ctx context.Context, q querier) error {
 		err := changed(storage.ErrNotFound)(
 			exec(ctx, q, "UPDATE users SET disabled = $1 WHERE id = $2", disabled, userID),
 		)

@@ -36,6 +36,9 @@ func notRun(line string) (reason string, ok bool) {
 		"curl -u repositories-server:":        "it needs a provider; test/upstream exchanges tokens",
 		"curl https://auth.example.com/":      "it needs the token of a person; test/e2e hands such on",
 		"mcp-authd grant revoke --from-log ":  "it needs the log of a server; cmd/mcp-authd repeats one",
+		"mcp-authd trust ":                    "it needs the installation of a company; scripts of cmd/mcp-authd run it",
+		"mcp-authd events ":                   "it needs a receiver; cmd/mcp-authd lists one",
+		"mcp-authd client add --id desk ":     "it needs an installation; scripts of cmd/mcp-authd add clients",
 	} {
 		if strings.HasPrefix(line, begin) {
 			return reason, true
