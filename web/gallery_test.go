@@ -456,12 +456,12 @@ func sampleAccount() AccountPage {
 				Username: "alice",
 				Given:    Event{At: at}, FirstUsed: at, Used: Event{At: at}, LastCall: Call{At: at}, Paused: true,
 			}, {
-				ID: "grt_VP72f5mdC5", Client: Party{Name: "Agent", URL: "agent"}, Server: notes, Username: "alice",
+				ID: "grt_VP72f5mdC4", Client: Party{Name: "Agent", URL: "agent"}, Server: notes, Username: "alice",
 				By:     Organization{Entry: "acme", Host: "acme.okta.com"},
 				Scopes: []Scope{{Name: "notes:read", Description: "Read your notes"}},
 				Given:  Event{At: at}, FirstUsed: at, Used: Event{At: at},
 			}},
-			NextURL: "/account?before=grt_VP72f5mdC5",
+			NextURL: "/account?before=grt_VP72f5mdC4",
 		},
 		Keys: sampleKeys(at),
 		SignIns: AccountSignIns{
