@@ -56,15 +56,10 @@ func (d *discovery) handler(r *http.Request) (http.Handler, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if untold != nil {
-		if d.current == nil {
-			return nil, refusal.Unavailable(untold)
-		}
 		// The document is there without the store, as the catalogue is: what was trusted last stands.
 		now.enterprise, now.workload = d.from.enterprise, d.from.workload
 	}
-	if now.asserts, err = d.askAsserts(r.Context()); err != nil {
-		return nil, refusal.Unavailable(err)
-	}
+	now.asserts = d.askAsserts(r.Context())
 	if d.from == now {
 		return d.current, nil
 	}
@@ -94,20 +89,17 @@ func offerAssertions(m *metadata.AuthorizationServer, p published) {
 
 // askAsserts reports whether there are audiences for assertions, as of some seconds ago. When the store
 // fails, an earlier answer stands, as with the catalogue.
-func (d *discovery) askAsserts(ctx context.Context) (bool, error) {
+func (d *discovery) askAsserts(ctx context.Context) bool {
 	now := d.server.cfg.Now()
 	if d.current != nil && now.Sub(d.askedAt) < catalogue.TTL {
-		return d.from.asserts, nil
+		return d.from.asserts
 	}
 	all, err := d.server.cfg.Store.ListAudiences(ctx)
-	if err != nil && d.current == nil {
-		return false, err
-	}
 	d.askedAt = now
 	if err != nil {
-		return d.from.asserts, nil
+		return d.from.asserts
 	}
-	return len(all) > 0, nil
+	return len(all) > 0
 }
 
 // addAssertions adds what stands in the document while sign-ins are asserted to others (AS-196).
