@@ -14,35 +14,53 @@ import (
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/internal/testkit/demotest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/logtest"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/nettest"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/pgtest"
 )
 
-// replica is one of several servers on one PostgreSQL.
-type replica struct{ binary, address string }
+// replica is one of several servers on one PostgreSQL, or one alone.
+type replica struct {
+	binary, address string
 
-// startReplica starts a replica of this version.
-func startReplica(t *testing.T, config, address string) {
-	t.Helper()
-	(&replica{demotest.Binary(t), address}).start(t, config)
+	log  logtest.Buffer // of each time that it ran
+	stop func()         // ends it with SIGTERM
+	kill func()         // ends it with SIGKILL, as a power cut would
 }
 
-// start starts a replica and waits until it is ready. It ends with the test, or by stop.
+// startReplica starts a replica of this version.
+func startReplica(t *testing.T, config, address string) *replica {
+	t.Helper()
+	r := &replica{binary: demotest.Binary(t), address: address}
+	r.start(t, config)
+	return r
+}
+
+// start starts a replica and waits until it is ready. It ends with the test, or by stop or kill.
 func (r *replica) start(t *testing.T, config string) (stop func()) {
 	t.Helper()
-	var log bytes.Buffer
 	cmd := exec.Command(r.binary, "serve", "--config", config)
 	cmd.Env = append(os.Environ(), "MCP_AUTHD_LISTEN="+r.address, "MCP_AUTHD_MANAGEMENT_LISTEN=")
-	cmd.Stderr = &log
+	cmd.Stderr = &r.log
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	stop = sync.OnceFunc(func() {
-		_ = cmd.Process.Signal(syscall.SIGTERM) // it may have ended; Wait tells
-		if err := cmd.Wait(); err != nil {
-			t.Errorf("a replica did not exit with 0: %v\n%s", err, log.String())
-		}
-	})
+	var once sync.Once
+	r.kill = func() {
+		once.Do(func() {
+			_ = cmd.Process.Kill()
+			_ = cmd.Wait() // the kill is the result
+		})
+	}
+	stop = func() {
+		once.Do(func() {
+			_ = cmd.Process.Signal(syscall.SIGTERM) // it may have ended; Wait tells
+			if err := cmd.Wait(); err != nil {
+				t.Errorf("a replica did not exit with 0: %v\n%s", err, r.log.String())
+			}
+		})
+	}
+	r.stop = stop
 	t.Cleanup(stop)
 	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
 		if resp, err := http.Get(r.at("/readyz")); err == nil {
@@ -53,7 +71,7 @@ func (r *replica) start(t *testing.T, config string) (stop func()) {
 		}
 	}
 	stop()
-	t.Fatalf("a replica did not get ready\n%s", log.String())
+	t.Fatalf("a replica did not get ready\n%s", r.log.String())
 	return nil
 }
 

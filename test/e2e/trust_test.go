@@ -69,25 +69,9 @@ func newTrusting(
 	x.config = x.write("mcp-authd.yaml", strings.NewReplacer("ISSUER", x.issuer, "DIR", x.dir, "RESOURCE", x.resource,
 		"DATABASE", database).Replace(trustConfig+entries))
 	for _, a := range addresses {
-		r := &replica{demotest.Binary(t), a}
-		r.start(t, x.config)
-		x.replicas = append(x.replicas, r)
+		x.replicas = append(x.replicas, startReplica(t, x.config, a))
 	}
-	v, err := mcpresource.NewJWTValidator(mcpresource.JWTConfig{Issuer: x.issuer, RequireStatus: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	guard, err := mcpresource.New(mcpresource.Config{
-		Resource: x.resource, AuthorizationServers: []string{x.issuer}, Validator: v,
-		Policy: &mcpresource.Rules{Base: []string{"mcp"}},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	guard.Register(mux, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		fmt.Fprint(w, `{"jsonrpc":"2.0","id":1,"result":{}}`)
-	}))
+	guardWhoami(t, mux, mcpresource.Config{Resource: x.resource, AuthorizationServers: []string{x.issuer}})
 	return x
 }
 

@@ -81,8 +81,8 @@ func newVersions(t *testing.T) *versions {
 	dir := t.TempDir()
 	v := &versions{
 		t: t, Demo: &demotest.Demo{MCPURL: "http://127.0.0.1:9/mcp"}, config: filepath.Join(dir, "mcp-authd.yaml"),
-		old:  &replica{earlierBinary(t), nettest.For(t)},
-		this: &replica{demotest.Binary(t), nettest.For(t)},
+		old:  &replica{binary: earlierBinary(t), address: nettest.For(t)},
+		this: &replica{binary: demotest.Binary(t), address: nettest.For(t)},
 	}
 	front := httptest.NewServer(&httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
 		r.SetURL(&url.URL{Scheme: "http", Host: v.ask.Load().address})
