@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"fmt"
 	"net/http"
 	"net/url"
 	"os"
@@ -8,6 +9,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -139,4 +141,44 @@ func TestHelpersOverReplicas(t *testing.T) {
 		}
 	}
 	handOn(t, issuer, id, own, "another")
+}
+
+// TestHelpersAreCutWhileTheyMultiply: AS-243. A helper hands on at two replicas while one of them cuts it:
+// nothing that it has handed on is good afterwards, at either.
+func TestHelpersAreCutWhileTheyMultiply(t *testing.T) {
+	g := newGateways(t, "", "")
+	id := register(t, g.Demo)
+	own, _ := signIn(t, g.Demo, g.Person(), id)["access_token"].(string)
+	top, other := handOn(t, g.Issuer, id, own, "planner"), handOn(t, g.Issuer, id, own, "other")
+	made := make(chan string, 32)
+	var asked atomic.Int32
+	t.Log(g.race(func(to *replica) string {
+		if asked.Add(1) == 16 {
+			status, _ := post(t, to.at("/revoke"), url.Values{"client_id": {id}, "token": {top}})
+			return fmt.Sprint("cut ", status)
+		}
+		status, token := helper(t, to.at(""), id, top, "reader")
+		if token != "" {
+			made <- token
+		}
+		return fmt.Sprint(status)
+	}))
+	close(made)
+	call := func(to *replica, token string) int { return g.do(to, whoamiRequest(g.MCPURL, "Bearer "+token)).status }
+	for token := range made {
+		for _, r := range g.replicas {
+			if status := call(r, token); status != http.StatusUnauthorized {
+				t.Errorf("below what was cut: the gateway answers %d", status)
+			}
+			if status, _ := helper(t, r.at(""), id, token, "late"); status != http.StatusBadRequest {
+				t.Errorf("below what was cut: a helper is made, %d", status)
+			}
+		}
+	}
+	for _, r := range g.replicas {
+		if a, b, c := call(r, own), call(r, other), call(r, top); a != http.StatusOK || b != http.StatusOK ||
+			c != http.StatusUnauthorized {
+			t.Errorf("the gateway answers %d for the application, %d for another helper, %d for what was cut", a, b, c)
+		}
+	}
 }
