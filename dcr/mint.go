@@ -88,6 +88,9 @@ var shortNames = map[string]string{
 	"device": grantDevice, "device_code": grantDevice, "jwt-bearer": grantBearer, "token-exchange": grantExchange,
 }
 
+// knownNames are allGrants as an operator would write them.
+var knownNames = []string{grantCode, grantRefresh, grantMachine, "device", "jwt-bearer", "token-exchange"}
+
 // onlyAuthenticated reports whether no grant type but those of clients with credentials is there.
 func onlyAuthenticated(grants []string) bool {
 	return !slices.ContainsFunc(grants, func(g string) bool {
@@ -114,15 +117,14 @@ func (s Spec) check() error {
 	}
 	for _, g := range s.GrantTypes {
 		if !slices.Contains(allGrants, g) {
-			return fmt.Errorf("grant type %q is not one of %s", g, strings.Join(allGrants, ", "))
+			return fmt.Errorf("grant type %q is not one of %s", g, strings.Join(knownNames, ", "))
 		}
 	}
 	code, machine := slices.Contains(s.GrantTypes, grantCode), slices.Contains(s.GrantTypes, grantMachine)
 	switch {
 	case !code && !machine && !slices.Contains(s.GrantTypes, grantDevice) &&
 		!slices.Contains(s.GrantTypes, grantBearer) && !slices.Contains(s.GrantTypes, grantExchange):
-		return fmt.Errorf("the grant types need %s, %s, %s, %s or %s",
-			grantCode, grantMachine, grantDevice, grantBearer, grantExchange)
+		return fmt.Errorf("%s alone gives no tokens: the grant types need one of the others", grantRefresh)
 	case slices.Contains(s.GrantTypes, grantExchange) && s.AuthMethod == "none":
 		return fmt.Errorf("%s needs a client that authenticates; helpers of a public client need no registration",
 			grantExchange)

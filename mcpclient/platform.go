@@ -201,7 +201,8 @@ func readClaims(text string) (c claims, err error) {
 // maySend keeps a token from a server that it was not made for: such a server could use it elsewhere,
 // as the program.
 func (w *Client) maySend(c claims) error {
-	const advice = "Have the platform make it for %s; or, if it cannot, set Audience and AuthorizationServer."
+	const advice = "Have the platform make it for %s; or, if it cannot, set Config.Audience and " +
+		"Config.AuthorizationServer."
 	for _, a := range c.Audience {
 		if !w.isMine(a) && (w.c.AuthorizationServer == "" || a != w.c.Audience) {
 			return fail(stepPlatform, fmt.Sprintf(advice, w.found.issuer),

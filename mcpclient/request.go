@@ -187,8 +187,8 @@ func refusal(status int, header http.Header, body []byte, now time.Time) *Error 
 
 // advice is what to do about a refusal.
 var advice = map[oauth.Code]string{
-	oauth.InvalidGrant: "The authorization server does not trust this token of the platform. Its operator sees why" +
-		" with: mcp-authd trust test",
+	oauth.InvalidGrant: "The authorization server did not accept this token of the platform. Its operator sees" +
+		" what the rules say of it with: mcp-authd trust test",
 	oauth.UnauthorizedClient: "The program may not have tokens for this MCP server: ask the operator.",
 	oauth.InvalidScope:       "Ask for scopes that the operator allows, or for none.",
 	oauth.InvalidTarget:      "The authorization server does not know this MCP server: mcp-authd resource add",

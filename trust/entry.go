@@ -72,8 +72,11 @@ func compile(e storage.TrustEntry) (*entry, error) {
 
 // origin checks who is trusted, and where its keys are.
 func (e *entry) origin() error {
-	if e.Issuer == "" || len(e.Issuer) > MaxText || !printable(e.Issuer) {
-		return errors.New("issuer: is missing, longer than 1024 bytes, or not printable")
+	switch {
+	case e.Issuer == "":
+		return errors.New("issuer: is missing")
+	case len(e.Issuer) > MaxText || !printable(e.Issuer):
+		return fmt.Errorf("issuer: is longer than %d bytes, or not printable", MaxText)
 	}
 	given := 0
 	for _, s := range []string{e.JWKSURL, e.JWKSFile, e.JWKS} {
@@ -196,7 +199,8 @@ func (e *entry) matches() error {
 	case len(e.Match) > maxMatches:
 		return fmt.Errorf("match: has more than %d rules", maxMatches)
 	case e.Kind == Workload && len(e.Match) == 0: // AS-204
-		return errors.New("match: is missing: every program that the issuer speaks for would get a token")
+		return errors.New("match: is missing: every program that the issuer speaks for would get a token; " +
+			"name claims of those that may, or use a preset")
 	}
 	for i, m := range e.Match {
 		c, err := compileMatch(m)

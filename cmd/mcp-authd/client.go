@@ -87,7 +87,7 @@ func (f *clientFlags) add(c *cobra.Command) {
 		"none, client_secret_basic, client_secret_post or private_key_jwt")
 	fl.StringVar(&f.keyFile, "jwks", "", "file with the public keys of private_key_jwt, as a JSON Web Key Set")
 	fl.StringVar(&f.spec.JWKSURI, "jwks-uri", "", "https URL at which they are published instead")
-	fl.StringArrayVar(&f.scopes, "scope", nil, "scope that client credentials may have; repeat for more")
+	fl.StringArrayVar(&f.scopes, "scope", nil, "scope that client credentials may have; or openid, to sign people in; repeat for more")
 	fl.StringArrayVar(&f.spec.Resources, "resource", nil, "resource it may name and introspect for; repeat for more")
 	fl.BoolVar(&f.spec.RequirePAR, "require-par", false, "its authorization requests have to be pushed (RFC 9126)")
 	fl.BoolVar(&f.spec.DPoP, "dpop", false, "issue it no tokens but those that are bound to a key (RFC 9449)")
@@ -117,6 +117,7 @@ func newClientAdd(s std) *cobra.Command {
 			"  mcp-authd client add --name \"Our terminal\" --grant device --grant refresh_token\n" +
 			"  mcp-authd client add --name Robot --grant client_credentials --jwks robot-keys.json\n" +
 			"  mcp-authd client add --name Robot --grant client_credentials --resource https://mcp.example.com/mcp\n" +
+			"  mcp-authd client add --name Assistant --grant jwt-bearer  # presents ID-JAGs, see: mcp-authd trust\n" +
 			"  mcp-authd client add --name \"Notes server\" --grant client_credentials --resource https://mcp.example.com/mcp  # may introspect tokens for it",
 		Args: cobra.NoArgs,
 	}, f.add, func(c *cobra.Command, a *app, _ []string) error {
@@ -143,7 +144,12 @@ func (f *clientFlags) mint(a *app) (storage.Client, string, error) {
 		}
 		f.spec.JWKS = keys
 	}
-	return assembly.MintClient(f.spec, "")
+	client, secret, err := assembly.MintClient(f.spec, "")
+	if err == nil && client.Scopes.Has(oauth.OpenID) && (!client.SignsIn() || len(client.RedirectURIs) == 0) {
+		return client, "", errors.New("with the scope openid people sign in for the client, which has credentials: " +
+			"give --redirect-uri, and --auth-method client_secret_basic or keys")
+	}
+	return client, secret, err
 }
 
 // addClient stores a new client.

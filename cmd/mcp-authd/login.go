@@ -54,8 +54,8 @@ func newLoginCommand(s std) *cobra.Command {
 	fl := c.Flags()
 	fl.BoolVar(&f.noBrowser, "no-browser", false, "print the URL and open nothing")
 	fl.BoolVar(&f.device, "device", false, "show a code to approve on another device, and open no listener")
-	fl.StringVar(&f.workload, "workload", "", "sign in as the program that the platform says this is: "+
-		"github-actions, google, azure[:CLIENT_ID], aws, file:PATH, env:NAME (alone: what the environment shows)")
+	fl.StringVar(&f.workload, "workload", "", "sign in as the program that the `platform` says this is: "+
+		"github-actions, google, azure[:CLIENT_ID], aws, file:PATH, env:NAME (without =: what the environment shows)")
 	fl.Lookup("workload").NoOptDefVal = anyPlatform
 	fl.BoolVar(&f.dpop, "dpop", false, "bind tokens to a key that is kept in memory (RFC 9449)")
 	fl.BoolVar(&f.asJSON, "json", false, "print one JSON object for each step")

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"strings"
 
 	"github.com/mcp-authd/mcp-authd/internal/discovery"
 	"github.com/mcp-authd/mcp-authd/mcpclient"
@@ -10,7 +11,7 @@ import (
 )
 
 // anyPlatform is --workload without a value.
-const anyPlatform = "the platform that the environment shows"
+const anyPlatform = "any"
 
 // asWorkload finds the platform that says who this program is.
 func (l *login) asWorkload() (err error) {
@@ -21,8 +22,10 @@ func (l *login) asWorkload() (err error) {
 	if name == anyPlatform {
 		name = ""
 	}
-	l.by, err = mcpclient.Platform(name)
-	return err
+	if l.by, err = mcpclient.Platform(name); err != nil {
+		return errors.New(strings.TrimPrefix(err.Error(), "mcpclient: "))
+	}
+	return nil
 }
 
 // byWorkload signs in as what the platform says that this program is.

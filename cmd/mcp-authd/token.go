@@ -43,9 +43,10 @@ func newTokenInspect(s std) *cobra.Command {
 	return storeCommand(s, &cobra.Command{
 		Use: "inspect [TOKEN]", Short: "Show an access token, and why it is refused", Args: cobra.MaximumNArgs(1),
 		Long: "Decodes an access token, verifies it with the keys of this installation, and says why it is not accepted:\n" +
-			"another issuer, an unknown key, expired, its grant revoked, its user disabled, its client deleted. Without an\n" +
-			"argument the token is read from standard input, where no other user of the machine sees it. It is never\n" +
-			"printed. Ends with 1 when the token is not active.",
+			"another issuer, an unknown key, expired, its grant revoked, its user disabled, its client deleted, a helper\n" +
+			"cut. It also shows who acts, and the key that the token is bound to. Without an argument the token is read\n" +
+			"from standard input, where no other user of the machine sees it. It is never printed. Ends with 1 when the\n" +
+			"token is not active.",
 		Example: "  mcp-authd token inspect <token.txt\n  pbpaste | mcp-authd token inspect --json",
 	}, func(c *cobra.Command) { c.Flags().BoolVar(&asJSON, "json", false, "print JSON") },
 		func(c *cobra.Command, a *app, args []string) error {
@@ -77,7 +78,8 @@ func readToken(s std, args []string) (string, error) {
 		text = line
 	}
 	text = strings.TrimSpace(text)
-	if scheme, rest, ok := strings.Cut(text, " "); ok && strings.EqualFold(scheme, "Bearer") {
+	if scheme, rest, ok := strings.Cut(text, " "); ok &&
+		(strings.EqualFold(scheme, "Bearer") || strings.EqualFold(scheme, "DPoP")) {
 		text = strings.TrimSpace(rest)
 	}
 	return text, nil
@@ -197,11 +199,19 @@ func (a *app) standing(ctx context.Context, c oauth.AccessTokenClaims, now time.
 			why("its user %s is disabled", u.Name)
 		}
 	}
-	state, err := a.store.TokenActive(ctx,
-		storage.TokenKey{TokenID: c.TokenID, GrantID: c.GrantID, ClientID: c.ClientID, Now: now})
+	state, err := a.store.TokenActive(ctx, storage.TokenKey{
+		TokenID:  c.TokenID,
+		GrantID:  c.GrantID,
+		NodeID:   c.NodeID,
+		ClientID: c.ClientID,
+		Now:      now,
+	})
 	switch {
 	case err != nil:
 		return err
+	case !state.Active && c.NodeID != "":
+		why("the helper %s or one above it was cut, or its grant %s was revoked or paused, is unknown here, or has ended",
+			c.NodeID, c.GrantID)
 	case !state.Active && c.GrantID != "":
 		why("its grant %s was revoked or paused, is unknown here, or has ended; or the token itself was revoked", c.GrantID)
 	case !state.Active:
@@ -228,5 +238,15 @@ func (i inspection) print(ctx context.Context, s std, n *names, asJSON bool) err
 		"issued", moment(time.Unix(c.IssuedAt, 0)), "expires", moment(time.Unix(c.Expires, 0)), "grant", c.GrantID,
 		"token id", c.TokenID,
 		"key", i.Header.KeyID+" ("+i.Header.Algorithm+")")
+	for _, actor := range c.Act.Chain() {
+		by := actor.Name()
+		if actor.NodeID != "" {
+			by += " (" + actor.NodeID + ")"
+		}
+		printFields(s.out, "acting", by)
+	}
+	if c.Confirmation != nil {
+		printFields(s.out, "bound to key", c.Confirmation.Thumbprint)
+	}
 	return nil
 }

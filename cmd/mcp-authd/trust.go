@@ -155,7 +155,7 @@ func newTrustShow(s std) *cobra.Command {
 				return printJSON(s.out, v)
 			}
 			t := newTable(s.out, "RULE", "VALUE")
-			for _, row := range append(v.rows(), rowsOfLinks(v.Links)...) {
+			for _, row := range append(v.rows(), linkRows(c.Context(), v.Links, a.names())...) {
 				if row[1] != "" {
 					t.row(row[0], row[1])
 				}

@@ -33,7 +33,7 @@ func (f *trustFlags) add(c *cobra.Command) {
 	flags.StringVar(&r.JWKSFile, "jwks-file", "", "a file with its keys, which each replica reads")
 	flags.StringVar(&f.keys, "jwks", "", "a file with its keys, which are stored as they are now")
 	flags.StringVar(&r.CAFile, "ca-file", "", "certificates by which the server at --jwks-url is known")
-	flags.StringVar(&r.TokenFile, "token-file", "", "a token that it wants to see")
+	flags.StringVar(&r.TokenFile, "token-file", "", "a bearer token that is sent to --jwks-url")
 	flags.StringArrayVar(&r.Networks, "network", nil, "private network in which keys may be fetched; repeat for more")
 	flags.StringArrayVar(&r.AudienceAliases, "audience-alias", nil, "further aud that means this server; repeat for more")
 	flags.StringArrayVar(&f.equals, "match", nil, "CLAIM=VALUE that has to hold; repeat for more")
@@ -71,20 +71,40 @@ func (f *trustFlags) entry(id string) (storage.TrustEntry, error) {
 		}
 		e.JWKS = string(b)
 	}
-	for _, m := range f.equals {
-		claim, value, _ := strings.Cut(m, "=")
-		e.Match = append(e.Match, storage.TrustMatch{Claim: claim, Equals: value})
-	}
-	for _, m := range f.globs {
-		claim, value, _ := strings.Cut(m, "=")
-		e.Match = append(e.Match, storage.TrustMatch{Claim: claim, Glob: value})
-	}
-	for _, m := range f.exps {
-		e.Match = append(e.Match, storage.TrustMatch{Expression: m})
+	if err := f.matchers(&e); err != nil {
+		return e, err
 	}
 	full, err := trust.Check(e)
 	e.Kind, e.Issuer = full.Kind, full.Issuer
 	return e, err
+}
+
+// matchers adds the rules about claims.
+func (f *trustFlags) matchers(e *storage.TrustEntry) error {
+	for _, flag := range []struct {
+		name   string
+		values []string
+		rule   func(claim, value string) storage.TrustMatch
+	}{
+		{"match", f.equals, func(claim, value string) storage.TrustMatch {
+			return storage.TrustMatch{Claim: claim, Equals: value}
+		}},
+		{"match-glob", f.globs, func(claim, value string) storage.TrustMatch {
+			return storage.TrustMatch{Claim: claim, Glob: value}
+		}},
+	} {
+		for _, given := range flag.values {
+			claim, value, ok := strings.Cut(given, "=")
+			if !ok {
+				return fmt.Errorf("--%s %s: it is CLAIM=VALUE", flag.name, printable(given))
+			}
+			e.Match = append(e.Match, flag.rule(claim, value))
+		}
+	}
+	for _, expression := range f.exps {
+		e.Match = append(e.Match, storage.TrustMatch{Expression: expression})
+	}
+	return nil
 }
 
 func newTrustAdd(s std) *cobra.Command {
@@ -111,7 +131,11 @@ func newTrustAdd(s std) *cobra.Command {
 				return fmt.Errorf("there is a trust entry %s already; nothing was changed", e.ID)
 			}
 		}
-		if err := trust.Fits(a.config.Issuer, all, e); err != nil {
+		us, err := a.knownIssuer(c.Context())
+		if err != nil {
+			return err
+		}
+		if err := trust.Fits(us, all, e); err != nil {
 			return fmt.Errorf("%w; nothing was changed", err)
 		}
 		err = a.store.AddTrust(c.Context(), e)

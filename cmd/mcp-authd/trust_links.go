@@ -235,10 +235,10 @@ func (a *app) linkedNames(
 	return out, nil
 }
 
-// rowsOfLinks are links in words, and whether there are more.
-func rowsOfLinks(all []trustLinkView) (out [][2]string) {
+// linkRows are links in words, and whether there are more.
+func linkRows(ctx context.Context, all []trustLinkView, n *names) (out [][2]string) {
 	for _, l := range all[:min(len(all), trustLinksShown)] {
-		of := []string{l.Subject, "is", l.User + ",", "by", string(l.By)}
+		of := []string{l.Subject, "is", n.user(ctx, l.User) + ",", "by", string(l.By)}
 		if l.Tenant != "" {
 			of = slices.Insert(of, 1, "of tenant", l.Tenant)
 		}

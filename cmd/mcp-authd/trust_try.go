@@ -82,17 +82,20 @@ func printReport(s std, r trust.Report) error {
 			t.row(v.Entry, string(rule.Rule), holds, rule.Why)
 		}
 	}
-	if err := t.flush(); err != nil {
-		return err
+	if len(r.Entries) > 0 { // there are none, or it is no JWT
+		if err := t.flush(); err != nil {
+			return err
+		}
+		fmt.Fprintln(s.out)
 	}
 	if !r.Accepted {
-		_, err := fmt.Fprintf(s.out, "\nrefused: %s (%s)\n", r.Refused, r.Code)
+		_, err := fmt.Fprintf(s.out, "refused: %s (%s)\n", r.Refused, r.Code)
 		return err
 	}
 	name := r.Name
 	if name == "" {
 		name = r.Subject
 	}
-	_, err := fmt.Fprintf(s.out, "\naccepted by %s, for %s\n", r.Entry, printable(name))
+	_, err := fmt.Fprintf(s.out, "accepted by %s, for %s\n", r.Entry, printable(name))
 	return err
 }

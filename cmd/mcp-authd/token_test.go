@@ -1,0 +1,82 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/oauth"
+	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/storage/sqlite"
+)
+
+// AS-243: token inspect says that a helper was cut. Its grant stands.
+func TestInspectHelper(t *testing.T) {
+	now := time.Now()
+	s, err := sqlite.Open(t.Context(), sqlite.Memory, sqlite.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	_, err = s.GrantAssertion(t.Context(), storage.AssertionGrant{
+		IssuedAt: now, SpentUntil: now.Add(time.Minute), Configured: true,
+		Grant: storage.Grant{
+			ID: "grt_1", ClientID: "workload:ci:build", Scopes: oauth.Scopes{"mcp"}, TrustID: "ci",
+			Resource: "https://mcp.example.com/mcp", CreatedAt: now, ExpiresAt: now.Add(time.Hour),
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range []storage.Node{{ID: "nod_1"}, {ID: "nod_2", ParentID: "nod_1"}} {
+		n.GrantID, n.Name, n.Scopes = "grt_1", "reader", oauth.Scopes{"mcp"}
+		n.CreatedAt, n.ExpiresAt = now, now.Add(time.Minute)
+		if _, err := s.AddNode(t.Context(), n); err != nil {
+			t.Fatal(err)
+		}
+	}
+	claims := oauth.AccessTokenClaims{
+		TokenID:  "t1",
+		GrantID:  "grt_1",
+		NodeID:   "nod_2",
+		ClientID: "workload:ci:build",
+		Act: &oauth.Actor{
+			Subject: "reader", NodeID: "nod_2",
+			Act: &oauth.Actor{Subject: "planner", NodeID: "nod_1"},
+		},
+		Confirmation: &oauth.Confirmation{Thumbprint: "the-thumbprint"},
+	}
+	why := func() (out string) {
+		t.Helper()
+		err := (&app{store: s}).standing(t.Context(), claims, time.Now(), func(format string, args ...any) {
+			out += fmt.Sprintf(format, args...)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out
+	}
+	if got := why(); got != "" {
+		t.Errorf("it stands: got %q", got)
+	}
+	if _, err := s.CutNode(t.Context(), "nod_1", "grt_1", now); err != nil {
+		t.Fatal(err)
+	}
+	if got := why(); !strings.Contains(got, "the helper nod_2 or one above it was cut") {
+		t.Errorf("cut: got %q", got)
+	}
+
+	var out strings.Builder
+	err = inspection{claims: claims}.print(t.Context(), std{out: &out}, (&app{store: s}).names(), false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"acting        reader (nod_2)\n", "acting        planner (nod_1)\n", "bound to key  the-thumbprint\n",
+	} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("no %q in\n%s", want, out.String())
+		}
+	}
+}
