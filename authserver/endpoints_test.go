@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mcp-authd/mcp-authd/authserver/internal/catalogue"
+	"github.com/mcp-authd/mcp-authd/internal/recent"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/storage"
@@ -92,7 +92,7 @@ func TestAMachinesTokenEndsWithItsResource(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.advance(catalogue.TTL)
+	r.advance(recent.TTL)
 	_, out := p.token(url.Values{"grant_type": {"client_credentials"}, "resource": {added}}, "Authorization",
 		basic("anywhere", testSecret))
 	token, _ := out["access_token"].(string)
@@ -102,7 +102,7 @@ func TestAMachinesTokenEndsWithItsResource(t *testing.T) {
 	if err := r.store.RemoveResource(t.Context(), added, r.now()); err != nil {
 		t.Fatal(err)
 	}
-	r.advance(catalogue.TTL)
+	r.advance(recent.TTL)
 	if in, err := r.Introspect(t.Context(), token); err != nil || in.Active {
 		t.Errorf("after the resource was removed: got %+v, %v; want it inactive", in, err)
 	}
@@ -233,7 +233,7 @@ func TestDiscovery(t *testing.T) {
 				CreatedAt: r.now()}); err != nil {
 			t.Fatal(err)
 		}
-		r.advance(catalogue.TTL)
+		r.advance(recent.TTL)
 		if pg := p.get("/.well-known/oauth-authorization-server/t1"); !strings.Contains(pg.body, `"two"`) ||
 			!strings.Contains(pg.body, "https://two.example.com/mcp") {
 			t.Errorf("got %s", pg.body)

@@ -13,7 +13,7 @@ import (
 
 var (
 	nodeRow     = regexp.MustCompile(`data-node="(nod_[^"]+)"`)
-	helpersLink = regexp.MustCompile(`<a href="(/account/helpers\?grant=[^"]+)">([^<]*)</a>`)
+	helpersLink = regexp.MustCompile(`<a class="plain" href="(/account/helpers\?grant=[^"]+)">([^<]*)</a>`)
 )
 
 // cutting posts the form of a page of helpers.

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcp-authd/mcp-authd/internal/recent"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/storage"
@@ -327,6 +328,7 @@ func TestAS196IdentityAssertions(t *testing.T) {
 		has := func(list []string, s string) bool {
 			return strings.Contains(" "+strings.Join(list, " ")+" ", " "+s+" ")
 		}
+		p.advance(recent.TTL)
 		plain, openID := read("/.well-known/oauth-authorization-server"), read("/.well-known/openid-configuration")
 		if !has(plain.Chaining, oauth.TokenTypeIDJAG) || !has(plain.Grants, oauth.GrantTokenExchange) ||
 			has(plain.Scopes, "openid") || !has(openID.Scopes, "openid") || !has(openID.Algorithms, "ES256") {

@@ -135,8 +135,7 @@ func (s *Server) Register(mux *http.ServeMux) {
 		handle(p+"/events", s.cfg.SecurityEvents, http.MethodPost)
 	}
 	s.pages.register(handle)
-	docs := &discovery{server: s}
-	metadata.Mount(mux, s.observe(docs), metadata.AuthorizationServerPaths(s.cfg.Issuer)...)
+	metadata.Mount(mux, s.observe(s.discovery), metadata.AuthorizationServerPaths(s.cfg.Issuer)...)
 	if origins := s.ways.Site().RelatedOrigins(); origins != nil {
 		handle("/.well-known/webauthn", relatedOrigins(origins), http.MethodGet, http.MethodHead)
 	}

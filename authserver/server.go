@@ -40,6 +40,7 @@ type Server struct {
 	links      *connect.Links
 	clients    *clients.Finder
 	catalog    *catalogue.Catalogue
+	discovery  *discovery
 	bindings   binding.Checker
 	status     *statusLists
 	grants     grants
@@ -130,7 +131,10 @@ func (s *Server) buildParts(ctx context.Context) (err error) {
 	}
 	s.errors = &errorPages{&spokenPages{pages, s.sessions, s.paths}}
 	s.links = &connect.Links{Ring: s.ring, Issuer: c.Issuer, Now: c.Now}
-	s.catalog, err = catalogue.New(ctx, c.Resources, c.Store, c.Now)
+	if s.catalog, err = catalogue.New(ctx, c.Resources, c.Store, c.Now); err != nil {
+		return err
+	}
+	s.discovery, err = newDiscovery(ctx, s)
 	return err
 }
 

@@ -5,69 +5,73 @@ import (
 	"net/http"
 	"slices"
 	"sync"
-	"time"
 
-	"github.com/mcp-authd/mcp-authd/authserver/internal/catalogue"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/grant"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
 	"github.com/mcp-authd/mcp-authd/internal/dpop"
+	"github.com/mcp-authd/mcp-authd/internal/recent"
 	"github.com/mcp-authd/mcp-authd/metadata"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/policy"
 )
 
 // discovery serves the metadata documents. They name scopes and resources, so they
-// are composed again when the catalogue changes, and served as fixed bytes otherwise.
+// are composed again when these change, and served as fixed bytes otherwise.
 type discovery struct {
-	server *Server
+	server     *Server
+	assertions recent.Value[assertions]
 
 	mu      sync.Mutex // guards what follows
 	from    published
-	askedAt time.Time // whether there are audiences
 	current http.Handler
 }
 
 // published is what changes while a server runs of what the documents say.
 type published struct {
-	catalog              *policy.Catalogue
-	enterprise, workload bool // issuers of assertions that are trusted
-	asserts              bool // there are audiences to which people are asserted
+	catalog    *policy.Catalogue
+	assertions assertions
+}
+
+// assertions says which are accepted, and made.
+type assertions struct {
+	enterprise, workload bool // their issuers are trusted
+	made                 bool // there are audiences to which people are asserted
+}
+
+// newDiscovery reads for the first time what the documents say, so that they stand without the store.
+func newDiscovery(ctx context.Context, s *Server) (*discovery, error) {
+	d := &discovery{server: s}
+	d.assertions = recent.Value[assertions]{Read: d.readAssertions, Now: s.cfg.Now}
+	_, err := d.assertions.Load(ctx)
+	return d, err
 }
 
 func (d *discovery) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	h, err := d.handler(r)
+	h, err := d.handler(r.Context())
 	if err != nil {
-		d.server.writeError(w, r, err)
+		d.server.writeError(w, r, refusal.Unavailable(err))
 		return
 	}
 	h.ServeHTTP(w, r)
 }
 
-func (d *discovery) handler(r *http.Request) (http.Handler, error) {
-	catalog, err := d.server.catalog.Load(r.Context())
+func (d *discovery) handler(ctx context.Context) (http.Handler, error) {
+	catalog, err := d.server.catalog.Load(ctx)
 	if err != nil {
-		return nil, refusal.Unavailable(err)
+		return nil, err
 	}
-	now := published{catalog: catalog}
-	var untold error
-	if trusted := d.server.cfg.Trust; trusted != nil {
-		now.enterprise, now.workload, untold = trusted.Offers(r.Context())
+	assertions, err := d.assertions.Load(ctx)
+	if err != nil {
+		return nil, err
 	}
+	now := published{catalog, assertions}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if untold != nil {
-		// The document is there without the store, as the catalogue is: what was trusted last stands.
-		now.enterprise, now.workload = d.from.enterprise, d.from.workload
-	}
-	now.asserts = d.askAsserts(r.Context())
 	if d.from == now {
 		return d.current, nil
 	}
 	document := d.server.metadata(catalog)
-	offerAssertions(&document, now)
-	if now.asserts {
-		d.server.addAssertions(&document)
-	}
+	d.server.addAssertions(&document, assertions)
 	mux := http.NewServeMux()
 	if err := metadata.MountAuthorizationServer(mux, document); err != nil {
 		return nil, err
@@ -76,34 +80,29 @@ func (d *discovery) handler(r *http.Request) (http.Handler, error) {
 	return mux, nil
 }
 
-// offerAssertions says that assertions are accepted while an issuer is trusted, and never of whom
-// (AS-180, AS-198).
-func offerAssertions(m *metadata.AuthorizationServer, p published) {
-	if p.enterprise || p.workload {
+func (d *discovery) readAssertions(ctx context.Context) (out assertions, err error) {
+	if trusted := d.server.cfg.Trust; trusted != nil {
+		if out.enterprise, out.workload, err = trusted.Offers(ctx); err != nil {
+			return out, err
+		}
+	}
+	audiences, err := d.server.cfg.Store.ListAudiences(ctx)
+	out.made = len(audiences) > 0
+	return out, err
+}
+
+// addAssertions says that assertions are accepted while an issuer is trusted, and never of whom
+// (AS-180, AS-198), and that sign-ins here are asserted to others (AS-196).
+func (s *Server) addAssertions(m *metadata.AuthorizationServer, a assertions) {
+	if a.enterprise || a.workload {
 		m.GrantTypes = append(m.GrantTypes, oauth.GrantJWTBearer)
 	}
-	if p.enterprise {
+	if a.enterprise {
 		m.GrantProfiles = metadata.Values{oauth.ProfileIDJAG}
 	}
-}
-
-// askAsserts reports whether there are audiences for assertions, as of some seconds ago. When the store
-// fails, an earlier answer stands, as with the catalogue.
-func (d *discovery) askAsserts(ctx context.Context) bool {
-	now := d.server.cfg.Now()
-	if d.current != nil && now.Sub(d.askedAt) < catalogue.TTL {
-		return d.from.asserts
+	if !a.made {
+		return
 	}
-	all, err := d.server.cfg.Store.ListAudiences(ctx)
-	d.askedAt = now
-	if err != nil {
-		return d.from.asserts
-	}
-	return len(all) > 0
-}
-
-// addAssertions adds what stands in the document while sign-ins are asserted to others (AS-196).
-func (s *Server) addAssertions(m *metadata.AuthorizationServer) {
 	m.Asserted, m.IdentityChaining = metadata.Values(s.keys.Algorithms()), metadata.Values{oauth.TokenTypeIDJAG}
 	if !slices.Contains(m.GrantTypes, oauth.GrantTokenExchange) {
 		m.GrantTypes = append(m.GrantTypes, oauth.GrantTokenExchange)

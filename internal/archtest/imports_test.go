@@ -42,7 +42,7 @@ var mayImport = map[string][]string{
 		"authserver/internal/refusal",
 	},
 	"authserver/internal/binding":   {"oauth", "storage", "policy", "authserver/internal/refusal"},
-	"authserver/internal/catalogue": {"storage", "policy", "audit", "authserver/internal/refusal"},
+	"authserver/internal/catalogue": {"storage", "policy", "audit", "authserver/internal/refusal", "internal/recent"},
 	"authserver/internal/clients":   {"oauth", "storage", "authserver/internal/refusal"},
 	"authserver/internal/connect":   {"oauth", "delegation", "internal/secrets"},
 	"authserver/internal/device": {
@@ -131,6 +131,7 @@ var mayImport = map[string][]string{
 	"internal/dpop":       {"oauth", "internal/bounded"},
 	"internal/wire":       {"oauth"},
 	"internal/qr":         {},
+	"internal/recent":     {},
 	"internal/demoserver": {"oauth", "storage", "mcpresource", "mcpresource/gosdk"},
 }
 

@@ -1,0 +1,77 @@
+package recent_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/internal/recent"
+)
+
+var errAway = errors.New("the store is away")
+
+func TestValue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		reads, away := 0, errAway
+		v := recent.Value[int]{Now: time.Now, Read: func(context.Context) (int, error) {
+			reads++
+			return reads, away
+		}}
+		want := func(value int, failure error) {
+			t.Helper()
+			if got, err := v.Load(t.Context()); !errors.Is(err, failure) || err == nil && got != value {
+				t.Errorf("got %d, %v, want %d, %v", got, err, value, failure)
+			}
+		}
+		want(0, errAway) // never read
+		away = nil
+		want(2, nil)
+		want(2, nil) // at hand
+		time.Sleep(recent.TTL)
+		want(3, nil)
+		away = errAway
+		time.Sleep(recent.TTL)
+		want(3, nil) // an earlier one stands,
+		away = nil
+		want(3, nil) // and is not asked for by each request meanwhile
+		time.Sleep(recent.TTL)
+		want(5, nil)
+	})
+}
+
+func TestStoreThatHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hangs := false
+		v := recent.Value[int]{Now: time.Now, Read: func(ctx context.Context) (int, error) {
+			if hangs {
+				<-ctx.Done()
+			}
+			return 1, ctx.Err()
+		}}
+		if _, err := v.Load(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		hangs = true
+		time.Sleep(recent.TTL)
+		first := make(chan time.Duration)
+		load := func() time.Duration {
+			began := time.Now()
+			if got, err := v.Load(t.Context()); got != 1 || err != nil {
+				t.Errorf("got %d, %v", got, err)
+			}
+			return time.Since(began)
+		}
+		go func() { first <- load() }()
+		synctest.Wait()
+		for range 32 {
+			if took := load(); took != 0 {
+				t.Errorf("a request waited for %s beside the one that reads", took)
+			}
+		}
+		if took := <-first; took != recent.TTL {
+			t.Errorf("the request that reads waited for %s", took)
+		}
+	})
+}
