@@ -19,6 +19,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/config"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/demotest"
 	"github.com/mcp-authd/mcp-authd/thirdparty"
+	"github.com/mcp-authd/mcp-authd/trust"
 )
 
 var secretFile = regexp.MustCompile(`/run/secrets/\S+`)
@@ -132,4 +133,45 @@ func TestManualOfProviders(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestManualOfIssuers: AS-235. Each preset of trust entries has its page, whose configuration uses it, and
+// which says what was run.
+func TestManualOfIssuers(t *testing.T) {
+	pages := manual(t)
+	for _, preset := range trust.Presets() {
+		t.Run(preset, func(t *testing.T) {
+			name := "issuers/" + preset + ".md"
+			page := pages["docs/"+name]
+			if page == "" {
+				t.Fatalf("there is no docs/%s", name)
+			}
+			for _, from := range []string{"docs/trust.md", "README.md"} {
+				if !strings.Contains(pages[from], name+")") {
+					t.Errorf("%s does not lead to docs/%s", from, name)
+				}
+			}
+			all, err := blocks(name, page)
+			first := slices.IndexFunc(all, func(b block) bool { return b.language == "yaml" && b.mark == "" })
+			if err != nil || first < 0 {
+				t.Fatalf("no configuration; %v", err)
+			}
+			l, err := config.Load(config.Source{File: configuration(t, all[first].text)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if e := l.TrustEntries()[0]; e.Preset != preset {
+				t.Errorf("its configuration is about %q", e.Preset)
+			}
+			if !strings.Contains(page, "**What was run.**") {
+				t.Error("it does not say what was run")
+			}
+		})
+	}
+	for path := range pages {
+		name, ok := strings.CutPrefix(path, "docs/issuers/")
+		if ok && !slices.Contains(trust.Presets(), strings.TrimSuffix(name, ".md")) {
+			t.Errorf("%s is about no preset", path)
+		}
+	}
 }
