@@ -181,6 +181,19 @@ func TestAssertion(t *testing.T) {
 			}
 		})
 	}
+	t.Run("AS-128 without jti, again in other letters", func(t *testing.T) {
+		raw := es.sign(t, changed(r.claims(es.id, ""), map[string]any{"jti": nil, "exp": r.now().Unix() + 59}), nil)
+		if status, out := p.token(machineForm(raw)); status != 200 {
+			t.Fatalf("got %d %v", status, out)
+		}
+		for _, again := range []string{
+			strings.Replace(raw, ".", "\n.", 1), strings.Replace(raw, ".", ".\r\n", 1), raw[:8] + "\n" + raw[8:],
+		} {
+			if status, out := p.token(machineForm(again)); status != 401 || out["error"] != "invalid_client" {
+				t.Errorf("got %d %v", status, out)
+			}
+		}
+	})
 	r.restart() // so many failures would be throttled
 	good := func(jti string) string { return es.sign(t, r.claims(es.id, jti), nil) }
 	public, _ := json.Marshal(jose.JSONWebKey{Key: es.key.Public()})

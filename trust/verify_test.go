@@ -146,6 +146,11 @@ func TestEmail(t *testing.T) {
 		{"with two @", claims{"email": "a@evil.example@example.com"}, "", false},
 		{"with a letter that folds to k", claims{"email": "a@example.\u212aom"}, "", false},
 		{"without a name", claims{"email": "@example.com"}, "", false},
+		{"with a letter before the @ that folds to k", claims{"email": "\u212aa@example.com"}, "", false},
+		{"with a capital that folds to i", claims{"email": "\u0130a@example.com"}, "", false},
+		{"in quotes", claims{"email": `"a"@example.com`}, "", false},
+		{"with a blank", claims{"email": "a @example.com"}, "", false},
+		{"with a tag", claims{"email": "a+b@example.com"}, "a+b@example.com", false},
 	} {
 		t.Run("an address "+tt.name, func(t *testing.T) {
 			a, refused := verify(t, i, r.company.sign(t, typeIDJAG, r.idJAG().with(tt.claims)))
@@ -281,6 +286,12 @@ func TestWithoutID(t *testing.T) {
 	if again.ID != a.ID {
 		t.Error("AS-234: the same claims with another signature have another id")
 	}
+	for _, other := range []string{strings.Replace(raw, ".", "\n.", 1), raw[:4] + "\r\n" + raw[4:], spare(t, raw)} {
+		_, refused = verify(t, i, other)
+		if wantRule(t, refused, RuleForm); refused == nil {
+			t.Error("AS-234: the same assertion in other letters would be good once more")
+		}
+	}
 	_, refused = verify(t, i, r.platform.sign(t, "",
 		r.build().with(claims{"jti": nil, "exp": r.now.Add(10*time.Minute + time.Second).Unix()})))
 	wantRule(t, refused, RuleLifetime)
@@ -309,4 +320,25 @@ func TestAlternatives(t *testing.T) {
 			t.Error("accepted")
 		}
 	})
+}
+
+// spare sets a bit in the header of a JWT that its last letter does not need.
+func spare(t *testing.T, raw string) string {
+	t.Helper()
+	header, rest, _ := strings.Cut(raw, ".")
+	for pad := ""; len(pad) < 3; pad += " " { // blanks around JSON say nothing
+		b, err := base64.RawURLEncoding.DecodeString(header)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := base64.RawURLEncoding.EncodeToString(append(b, pad...))
+		for _, last := range "BCDEFGHIJKLMNOPQRSTUVWXYZabcdefgh" {
+			other := text[:len(text)-1] + string(last)
+			if d, err := base64.RawURLEncoding.DecodeString(other); err == nil && string(d) == string(b)+pad && other != text {
+				return other + "." + rest
+			}
+		}
+	}
+	t.Fatal("each header has no spare bits")
+	return ""
 }

@@ -76,7 +76,7 @@ func (c Credentials) asserted() (claim, error) {
 		return claim{}, badAssertion("is too long")
 	}
 	parts := strings.Split(c.Assertion, ".")
-	if len(parts) != 3 {
+	if len(parts) != 3 || !canonical(parts[0]) || !canonical(parts[1]) {
 		return claim{}, badAssertion("is not a signed JWT")
 	}
 	var claims struct {
@@ -90,6 +90,13 @@ func (c Credentials) asserted() (claim, error) {
 		return claim{}, errTwoClients
 	}
 	return claim{id: claims.Subject, assertion: c.Assertion}, nil // AS-175
+}
+
+// canonical reports whether a segment is the one that its encoder wrote. Decoders pass over line breaks and
+// spare bits: the same assertion in other letters would have another digest, and be good once more.
+func canonical(segment string) bool {
+	b, err := base64.RawURLEncoding.DecodeString(segment)
+	return err == nil && base64.RawURLEncoding.EncodeToString(b) == segment
 }
 
 // Keys finds the public keys that may verify an assertion; authserver.ClientKeys has the
