@@ -45,7 +45,11 @@ func TestPresets(t *testing.T) {
 		"iss": "https://gitlab.com", "sub": "project_path:g/p:ref_type:branch:ref:main", "jti": "j", "project_path": "g/p",
 		"project_id": "22", "ref": "main", "ref_type": "branch", "ref_path": "refs/heads/main", "ref_protected": "true",
 	})
+	deployment := func(event string) claims {
+		return build.with(claims{"environment": "production", "event_name": event})
+	}
 	github := map[string]string{"repository": "o/r", "ref": "refs/heads/main"}
+	environment := map[string]string{"repository": "o/r", "environment": "production"}
 	gitlab := map[string]string{"project": "g/p", "branch": "main", "protected": "true"}
 	cluster := map[string]string{"namespace": "prod", "service_account": "bot"}
 	spiffe := map[string]string{"spiffe_id": "spiffe://example.org/ns/prod/*"}
@@ -75,6 +79,11 @@ func TestPresets(t *testing.T) {
 		{"a pull request", "github-actions", github, build.with(claims{"ref": "refs/pull/1/merge"}), RuleMatch, ""},
 		{"a pull request that names our branch", "github-actions", github,
 			build.with(claims{"event_name": "pull_request_target"}), RuleMatch, ""},
+		{"a review of a pull request", "github-actions", environment, deployment("pull_request_review"), RuleMatch, ""},
+		{"a comment on its code", "github-actions", environment, deployment("pull_request_review_comment"), RuleMatch, ""},
+		{"a comment on a commit", "github-actions", environment, deployment("commit_comment"), RuleMatch, ""},
+		{"another workflow", "github-actions", environment, deployment("workflow_run"), RuleMatch, ""},
+		{"a release", "github-actions", environment, deployment("release"), "", "github:o/r:refs/heads/main"},
 		{"no event", "github-actions", github, build.with(claims{"event_name": nil}), RuleMatch, ""},
 		{"a job", "gitlab-ci", gitlab, job, "", "gitlab:g/p:refs/heads/main"},
 		{"a fork", "gitlab-ci", gitlab, job.with(claims{"project_path": "evil/p"}), RuleMatch, ""},
