@@ -195,21 +195,37 @@ func (k *keySet) discover(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	return keysIn(body, k.from.issuer)
+}
+
+// keysIn returns where the metadata of an issuer say that its keys are.
+func keysIn(metadata []byte, issuer string) (string, error) {
 	var m struct {
 		Issuer string `json:"issuer"`
 		Keys   string `json:"jwks_uri"`
 	}
-	switch err := json.Unmarshal(body, &m); {
+	switch err := json.Unmarshal(metadata, &m); {
 	case err != nil:
 		return "", errors.New("not a JSON document")
-	case m.Issuer != k.from.issuer: // OpenID Connect Discovery 1.0 §4.3, RFC 8414 §3.3
+	case m.Issuer != issuer: // OpenID Connect Discovery 1.0 §4.3, RFC 8414 §3.3
 		return "", errors.New("it names another issuer")
 	}
 	if err := secureURL(m.Keys); err != nil {
 		return "", fmt.Errorf("jwks_uri %w", err)
 	}
+	if onThisMachine(m.Keys) && !onThisMachine(issuer) {
+		return "", errInside
+	}
 	return m.Keys, nil
 }
+
+func onThisMachine(location string) bool {
+	u, err := url.Parse(location)
+	return err == nil && oauth.IsLoopbackHost(u.Hostname())
+}
+
+// errInside is told of an issuer elsewhere that would have us ask a server on this machine.
+var errInside = errors.New("jwks_uri is on this machine, and the issuer is not")
 
 // errNotHTTPS is told of a URL by which others could change what is read.
 var errNotHTTPS = errors.New("is not https")

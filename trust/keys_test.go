@@ -157,6 +157,30 @@ func TestKeysByDiscovery(t *testing.T) {
 	})
 }
 
+// AS-205: what an issuer publishes decides about no request to this machine.
+func TestKeysOfMetadata(t *testing.T) {
+	for _, tt := range []struct {
+		issuer, keys string
+		ok           bool
+	}{
+		{"https://id.example", "https://id.example/keys", true},
+		{"https://id.example", "https://keys.example/id", true},
+		{"http://127.0.0.1:1", "http://127.0.0.1:1/keys", true},
+		{"https://id.example", "http://id.example/keys", false},
+		{"https://id.example", "http://127.0.0.1:9414/metrics", false},
+		{"https://id.example", "http://localhost/keys", false},
+		{"https://id.example", "http://[::1]/keys", false},
+		{"https://id.example", "https://127.0.0.1/keys", false},
+		{"https://id.example", "file:///etc/passwd", false},
+		{"https://id.example", "", false},
+	} {
+		got, err := keysIn([]byte(`{"issuer":"`+tt.issuer+`","jwks_uri":"`+tt.keys+`"}`), tt.issuer)
+		if (err == nil) != tt.ok || tt.ok && got != tt.keys {
+			t.Errorf("%s of %s: got %q, %v", tt.keys, tt.issuer, got, err)
+		}
+	}
+}
+
 func TestKeysInAFile(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "keys.json")
 	r, i := trusting(t, storage.TrustRules{JWKSFile: name}, "https://kubernetes.default.svc")
