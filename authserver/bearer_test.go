@@ -361,6 +361,14 @@ func TestBearerWorkloads(t *testing.T) {
 			t.Errorf("got %+v, want another token of the same grant", again)
 		}
 	})
+	t.Run("AS-208 no workload takes the name of another by what its claims begin with", func(t *testing.T) {
+		r := newBearerRig(t, func(_, w *storage.TrustEntry) { w.Subject = "{{.sub}}" })
+		_, a := r.granted(r.job(r.push().With(fakeissuer.Claims{"sub": "job"})))
+		_, b := r.granted(r.job(r.push().With(fakeissuer.Claims{"sub": "ci:job"})))
+		if a.ClientID != "workload:ci:job" || b.ClientID != "workload:ci:ci:job" {
+			t.Errorf("got %q and %q", a.ClientID, b.ClientID)
+		}
+	})
 	t.Run("AS-200 no assertion", func(t *testing.T) {
 		r := newBearerRig(t)
 		r.refused(r.ask(""), oauth.InvalidRequest)

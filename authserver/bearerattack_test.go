@@ -137,6 +137,20 @@ func TestBearerOfEachClient(t *testing.T) {
 	})
 }
 
+// AS-192: an address that is nearly another one gives an account neither that address nor its name.
+func TestBearerNames(t *testing.T) {
+	r := newBearerRig(t)
+	for sub, address := range map[string]string{
+		"1": "root\u212a@acme.example", "2": "ro!ot@acme.example", "3": `"root"@acme.example`, "4": "ro ot@acme.example",
+	} {
+		_, claims := r.granted(r.jag(r.claims().With(fakeissuer.Claims{"sub": sub, "email": address})))
+		u, err := r.store.User(t.Context(), claims.Subject)
+		if err != nil || !strings.HasSuffix(u.Name, "@acme") {
+			t.Errorf("%s: got the name %q, %v", address, u.Name, err)
+		}
+	}
+}
+
 func TestBearerPeople(t *testing.T) {
 	saml := func(issuer, name string) fakeissuer.Claims {
 		return fakeissuer.Claims{"sub_id": map[string]any{"format": "saml_nameid", "issuer": issuer, "nameid": name}}

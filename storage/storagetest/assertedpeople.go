@@ -117,6 +117,12 @@ func assertedPeople(t *testing.T, e *env) {
 		far.Connectors = []string{arrival.Identity.Connector}
 		e.wantPerson(t, e.about(far), person{User: u}, storage.TiedByMail)
 	})
+	t.Run("AS-192 letters that fold to others make no address of another person", func(t *testing.T) {
+		e.mailbox(t, "mark@acme.example")
+		e.wantRefused(t, e.about(storage.AssertedPerson{Mail: "mar\u212a@acme.example"}), storage.ErrNotFound)
+		e.mailbox(t, "\u0130da\u212a@acme.example")
+		e.wantRefused(t, e.about(storage.AssertedPerson{Mail: "idak@acme.example"}), storage.ErrNotFound)
+	})
 	t.Run("AS-192 a new person is created once, under another name when theirs is taken", func(t *testing.T) {
 		first := e.assertion()
 		out := e.grantAssertion(t, first)

@@ -134,10 +134,11 @@ func (g *Bearer) client(ctx context.Context, a trust.Assertion, r TokenRequest) 
 }
 
 // workloadID is the name under which a workload is a client: that of its entry is in it, so that no
-// other issuer can give it, whatever the template says.
+// other issuer can give it, whatever the template says. Claims do not decide whether it has to be added:
+// the one workload of an entry could else have the name of another.
 func workloadID(a trust.Assertion) string {
 	name := a.Name
-	if !strings.HasPrefix(name, a.Entry.ID+":") {
+	if !strings.HasPrefix(a.Entry.Subject, a.Entry.ID+":") {
 		name = a.Entry.ID + ":" + name
 	}
 	return "workload:" + name
@@ -266,7 +267,7 @@ func personName(a trust.Assertion) string {
 		return -1
 	}, cmp.Or(a.Email, a.Name, a.Subject))
 	suffix := "@" + a.Entry.ID
-	if a.Email != "" && len(clean) <= maxUserName {
+	if a.Email != "" && clean == a.Email && len(clean) <= maxUserName { // one letter less is another address
 		return clean
 	}
 	clean = cmp.Or(clean, "user")

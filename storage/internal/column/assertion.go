@@ -115,12 +115,21 @@ func PersonFinders(p storage.AssertedPerson, in func(parameter string) string) (
 	WHERE l.issuer = $1 AND l.tenant = '' AND l.kind = 'saml' AND l.subject = $2`,
 			[]any{p.SAMLIssuer, p.SAMLName}})
 	}
-	if p.Mail != "" {
+	if p.Mail != "" { // letters that fold to ones of ASCII are longer: no address is another one's
 		out = append(out, PersonFinder{storage.TiedByMail, `SELECT u.id FROM users u
-	WHERE lower(u.mail) = $1 AND NOT u.admin AND ` + notTied + in("$2") + `) LIMIT 2`,
-			[]any{strings.ToLower(p.Mail), List(p.Connectors)}})
+	WHERE lower(u.mail) = $1 AND octet_length(u.mail) = octet_length($1) AND NOT u.admin AND ` + notTied + in("$2") + `) LIMIT 2`,
+			[]any{lowerASCII(p.Mail), List(p.Connectors)}})
 	}
 	return out
+}
+
+func lowerASCII(s string) string {
+	return strings.Map(func(r rune) rune {
+		if 'A' <= r && r <= 'Z' {
+			r += 'a' - 'A'
+		}
+		return r
+	}, s)
 }
 
 // StillUntied counts the users with an id whom mail may tie, once the user is held.
