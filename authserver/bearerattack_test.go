@@ -141,7 +141,8 @@ func TestBearerOfEachClient(t *testing.T) {
 func TestBearerNames(t *testing.T) {
 	r := newBearerRig(t)
 	for sub, address := range map[string]string{
-		"1": "root\u212a@acme.example", "2": "ro!ot@acme.example", "3": `"root"@acme.example`, "4": "ro ot@acme.example",
+		"1": "root\u212a@acme.example", "2": "ro!ot@acme.example", "3": `"root"@acme.example`,
+		"4": "ro ot@acme.example",
 	} {
 		_, claims := r.granted(r.jag(r.claims().With(fakeissuer.Claims{"sub": sub, "email": address})))
 		u, err := r.store.User(t.Context(), claims.Subject)

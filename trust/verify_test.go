@@ -334,7 +334,8 @@ func spare(t *testing.T, raw string) string {
 		text := base64.RawURLEncoding.EncodeToString(append(b, pad...))
 		for _, last := range "BCDEFGHIJKLMNOPQRSTUVWXYZabcdefgh" {
 			other := text[:len(text)-1] + string(last)
-			if d, err := base64.RawURLEncoding.DecodeString(other); err == nil && string(d) == string(b)+pad && other != text {
+			d, err := base64.RawURLEncoding.DecodeString(other)
+			if err == nil && string(d) == string(b)+pad && other != text {
 				return other + "." + rest
 			}
 		}
