@@ -4,6 +4,7 @@ package bench
 
 import (
 	"net/url"
+	"sync"
 	"testing"
 	"time"
 
@@ -14,7 +15,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// BenchmarkBearer measures a token for an assertion, beside its two parts: the verification of the
+// BenchmarkBearer compares a token for an assertion with its two parts: the verification of the
 // assertion, and a token by client credentials, for which nothing is stored.
 func BenchmarkBearer(b *testing.B) {
 	for _, s := range stores {
@@ -46,47 +47,86 @@ func BenchmarkBearer(b *testing.B) {
 				return company.Sign(fakeissuer.IDJAG, company.Okta(issuer, "agent", "ada"))
 			}
 			job := func() string { return ci.Sign("JWT", ci.GitHub(issuer, "o/r", "refs/heads/main")) }
-			// each runs an operation on assertions that are made before: their signatures are not measured.
-			each := func(b *testing.B, assertion func() string, use func(raw string)) {
-				made := make([]string, b.N)
-				for i := range made {
-					made[i] = assertion()
-				}
-				m := &meter{b: b}
-				b.ReportAllocs()
-				b.ResetTimer()
-				m.start()
-				for _, raw := range made {
-					use(raw)
-				}
-				b.StopTimer()
-				m.report(b)
-			}
-			b.Run("verify", func(b *testing.B) {
-				each(b, jag, func(raw string) {
+			inTurns(b, "verify", "client_credentials", []operation{
+				{"verify", jag, func(raw string) {
 					if _, err := r.trust.Verify(b.Context(), raw); err != nil {
-						b.Fatal(err)
+						b.Error(err)
 					}
-				})
-			})
-			b.Run("client_credentials", func(b *testing.B) {
-				each(b, jag, func(string) {
+				}},
+				{"client_credentials", jag, func(string) {
 					r.post(b, "/token", url.Values{"grant_type": {"client_credentials"}}, true)
-				})
-			})
-			b.Run("id_jag", func(b *testing.B) {
-				each(b, jag, func(raw string) {
+				}},
+				{"id_jag", jag, func(raw string) {
 					r.post(b, "/token", url.Values{
 						"grant_type": {oauth.GrantJWTBearer}, "assertion": {raw}, "client_id": {"agent"},
 						"client_secret": {r.secret},
 					}, false)
-				})
-			})
-			b.Run("workload", func(b *testing.B) {
-				each(b, job, func(raw string) {
+				}},
+				{"workload", job, func(raw string) {
 					r.post(b, "/token", url.Values{"grant_type": {oauth.GrantJWTBearer}, "assertion": {raw}}, false)
-				})
+				}},
 			})
 		})
+	}
+}
+
+// operation is what inTurns measures, on assertions that are made before: their signatures are not
+// measured.
+type operation struct {
+	name string
+	make func() string
+	do   func(raw string)
+}
+
+// inTurns runs the operations one after the other, and as many at once, in turns, because the machine is
+// never quiet. The figures are medians of the rounds, of processor time of this process; the ratios are to the sum
+// of two of the operations.
+func inTurns(b *testing.B, one, other string, operations []operation) {
+	const turn = 16
+	m := &meter{b: b}
+	times, ratios := map[string][]float64{}, map[string][]float64{}
+	for b.Loop() {
+		for _, way := range []struct {
+			name string
+			run  func(o operation, made []string)
+		}{
+			{"", func(o operation, made []string) {
+				for _, raw := range made {
+					o.do(raw)
+				}
+			}},
+			{"-at-once", func(o operation, made []string) {
+				var done sync.WaitGroup
+				for _, raw := range made {
+					done.Go(func() { o.do(raw) })
+				}
+				done.Wait()
+			}},
+		} {
+			round := map[string]float64{}
+			for _, o := range operations {
+				made := make([]string, turn)
+				for i := range made {
+					made[i] = o.make()
+				}
+				before := m.read().own
+				way.run(o, made)
+				round[o.name] = (m.read().own - before).Seconds() * 1e6 / turn
+				times[o.name+way.name] = append(times[o.name+way.name], round[o.name])
+			}
+			for _, o := range operations {
+				if o.name != one && o.name != other {
+					name := o.name + way.name
+					ratios[name] = append(ratios[name], round[o.name]/(round[one]+round[other]))
+				}
+			}
+		}
+	}
+	b.ReportMetric(0, "ns/op") // of a round: it says nothing
+	for name, all := range times {
+		b.ReportMetric(median(all), name+"-µs")
+	}
+	for name, all := range ratios {
+		b.ReportMetric(median(all), name+"-ratio")
 	}
 }

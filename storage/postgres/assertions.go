@@ -46,8 +46,11 @@ func (s *Store) GrantAssertion(ctx context.Context, a storage.AssertionGrant) (s
 	if err := column.CheckAssertion(a); err != nil {
 		return storage.AssertionOutcome{}, err
 	}
-	var out storage.AssertionOutcome
-	err := s.txCommitted(ctx, "grant assertion", func(ctx context.Context, q querier) (err error) {
+	out, err := s.lastingAsserted(ctx, a)
+	if !errors.Is(err, storage.ErrNotFound) {
+		return out, err
+	}
+	err = s.txCommitted(ctx, "grant assertion", func(ctx context.Context, q querier) (err error) {
 		out = storage.AssertionOutcome{}
 		if a.SpendID != "" {
 			err := changed(storage.ErrSpent)(exec(ctx, q, spendAssertion, a.SpendID, column.Millis(a.SpentUntil)))

@@ -177,6 +177,8 @@ func TestTheHotVerbsAreOneStatement(t *testing.T) {
 			}
 			return err
 		}},
+		{"first GrantAssertion", 0, func() error { return asserted(s, "1", now) }},
+		{"GrantAssertion", 1, func() error { return asserted(s, "2", now) }},
 	} {
 		before := sent.n.Load()
 		if err := v.do(); err != nil {
@@ -186,6 +188,21 @@ func TestTheHotVerbsAreOneStatement(t *testing.T) {
 			t.Errorf("%s: sent %d statements, want %d", v.name, got, v.want)
 		}
 	}
+}
+
+// asserted stores what an assertion is granted, or has it live longer.
+func asserted(s *Store, id string, now time.Time) error {
+	_, err := s.GrantAssertion(context.Background(), storage.AssertionGrant{
+		SpendID: id, SpentUntil: now.Add(time.Hour), IssuedAt: now, Configured: true,
+		Client: &storage.Client{ID: "asserted", CreatedAt: now},
+		Person: &storage.AssertedPerson{
+			Issuer: "https://acme.example", Subject: "ada", NewUser: &storage.User{ID: "ada", Name: "ada", CreatedAt: now},
+		},
+		Grant: storage.Grant{
+			ID: "asserted" + id, ClientID: "asserted", CreatedAt: now, ExpiresAt: now.Add(time.Hour), TrustID: "acme",
+		},
+	})
+	return err
 }
 
 func TestEightReplicasOpenOneEmptyDatabase(t *testing.T) {

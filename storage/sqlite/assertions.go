@@ -45,12 +45,12 @@ func (s *Store) GrantAssertion(ctx context.Context, a storage.AssertionGrant) (s
 	}
 	var out storage.AssertionOutcome
 	err := s.write(ctx, "grant assertion", func(c *conn) (err error) {
+		if out, err = lastingAsserted(c, a); !errors.Is(err, storage.ErrNotFound) {
+			return err
+		}
 		out = storage.AssertionOutcome{}
-		if a.SpendID != "" {
-			err := changed(storage.ErrSpent)(c.exec(spendAssertion, a.SpendID, column.Millis(a.SpentUntil)))
-			if err != nil {
-				return err
-			}
+		if err := spendAsserted(c, a); err != nil {
+			return err
 		}
 		g := a.Grant
 		if a.Person != nil {

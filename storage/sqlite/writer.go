@@ -16,14 +16,16 @@ import (
 // of them waits for the last.
 const maxBatch = 64
 
-// writer owns the one connection that writes. Its goroutine takes the verbs that
-// wait, runs them in one transaction, commits once, and only then answers: concurrent
-// verbs share one fsync, and nil always means durable. A verb may be run twice, when
-// another of its batch has failed half-way; what it returns is that of the last run.
+// writer owns the one connection that writes. A verb that comes while it is free runs in the goroutine
+// of its caller: to wake another one would take longer than most verbs. While it is not free, verbs
+// wait; the goroutine of the writer takes all of them, runs them in one transaction, commits once, and
+// only then answers: concurrent verbs share one fsync, and nil always means durable. A verb may be run
+// twice, when another of its batch has failed half-way; what it returns is that of the last run.
 type writer struct {
 	db     *sql.DB
 	conn   *conn
-	jobs   chan *job // unbuffered, so that no verb can be left behind at the end
+	turn   chan struct{} // holds a value while somebody uses conn
+	jobs   chan *job     // unbuffered, so that no verb can be left behind at the end
 	quit   chan struct{}
 	closed chan struct{}
 	once   sync.Once
@@ -44,7 +46,10 @@ func startWriter(ctx context.Context, db *sql.DB) (*writer, error) {
 	if err != nil {
 		return nil, joinErr(err, db.Close())
 	}
-	w := &writer{db: db, conn: c, jobs: make(chan *job), quit: make(chan struct{}), closed: make(chan struct{})}
+	w := &writer{
+		db: db, conn: c, turn: make(chan struct{}, 1), jobs: make(chan *job), quit: make(chan struct{}),
+		closed: make(chan struct{}),
+	}
 	go w.loop()
 	return w, nil
 }
@@ -78,6 +83,12 @@ func (w *writer) do(ctx context.Context, fn func(*conn) error) error {
 	}
 	j := &job{run: fn, done: make(chan struct{})}
 	select {
+	case w.turn <- struct{}{}:
+		w.alone(j)
+		return j.err
+	default:
+	}
+	select {
 	case w.jobs <- j:
 	case <-ctx.Done():
 		return ctx.Err()
@@ -95,14 +106,30 @@ func (w *writer) do(ctx context.Context, fn func(*conn) error) error {
 	return j.err
 }
 
+// alone runs one verb for its caller, whose turn it is.
+func (w *writer) alone(j *job) {
+	ended := false
+	defer func() {
+		if !ended { // the verb has panicked
+			w.conn.exec("ROLLBACK")
+		}
+		<-w.turn
+	}()
+	w.commit([]*job{j})
+	ended = true
+}
+
 func (w *writer) loop() {
 	defer close(w.closed)
 	batch := make([]*job, 0, maxBatch)
 	for {
 		select {
 		case j := <-w.jobs:
-			batch = w.gather(append(batch[:0], j))
-			w.commit(batch)
+			w.turn <- struct{}{}
+			for batch = w.gather(append(batch[:0], j)); len(batch) > 0; batch = w.gather(batch[:0]) {
+				w.commit(batch)
+			}
+			<-w.turn
 		case <-w.quit:
 			return
 		}
@@ -203,6 +230,7 @@ func (w *writer) close() error {
 	w.once.Do(func() {
 		close(w.quit)
 		<-w.closed
+		w.turn <- struct{}{} // which stays
 		w.err = joinErr(w.conn.close(), w.db.Close())
 	})
 	return w.err

@@ -66,6 +66,14 @@ func assertedPeople(t *testing.T, e *env) {
 		e.tiedTo(t, q, subject("s3"))
 		out := e.grantAssertion(t, e.about(storage.AssertedPerson{AudienceSubject: p.ID, Subject: "s3"}))
 		same(t, out.User.ID, p.ID)
+		theirs := e.about(storage.AssertedPerson{Subject: "s3"})
+		same(t, e.grantAssertion(t, theirs).User.ID, q.ID)
+		for account, want := range map[string]person{p.ID: p, q.Name: q} { // q has a grant that is alive
+			other := followed(theirs)
+			other.Person = &storage.AssertedPerson{Issuer: acme, Subject: "s3", AudienceSubject: account}
+			out := e.grantAssertion(t, other)
+			same(t, []string{out.User.ID, out.Grant.UserID, string(out.TiedBy)}, []string{want.ID, want.ID, ""})
+		}
 		named := e.about(storage.AssertedPerson{AudienceSubject: p.Name, Subject: "s4"})
 		e.wantPerson(t, named, p, storage.TiedByAccount)
 		e.wantRefused(t, e.about(storage.AssertedPerson{AudienceSubject: p.ID, Tenant: "t9"}), storage.ErrNotFound)
@@ -154,8 +162,12 @@ func assertedPeople(t *testing.T, e *env) {
 		check(t, e.s.StopEverything(e.ctx, out.User.ID, b.IssuedAt))
 		_, err = e.s.GrantAssertion(e.ctx, b)
 		wantErr(t, err, storage.ErrStopped)
+		late := followed(b)
+		late.IssuedAt = b.IssuedAt
 		b.IssuedAt = b.IssuedAt.Add(time.Second)
 		e.grantAssertion(t, b)
+		_, err = e.s.GrantAssertion(e.ctx, late) // though there is a grant of later
+		wantErr(t, err, storage.ErrStopped)
 	})
 }
 

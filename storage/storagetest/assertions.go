@@ -296,6 +296,19 @@ func raceAssertion(t *testing.T, e *env) {
 	list, err := e.s.Connections(e.ctx, a.Person.NewUser.ID, "", e.now, 100)
 	check(t, err)
 	same(t, len(list), 1)
+	work := e.assertion()
+	work.Person, work.Client, work.Grant.ClientID = nil, nil, "workload:w"
+	e.grantAssertion(t, work)
+	for _, next := range []storage.AssertionGrant{followed(a), followed(work)} { // whose grant is alive
+		var c tally
+		compete(func(i int) {
+			b := next
+			b.Grant.ID = secrets.ID("gr_")
+			_, err := e.s.GrantAssertion(e.ctx, b)
+			c.add(err, storage.ErrSpent)
+		})
+		c.want(t, 1)
+	}
 }
 
 func raceAssertedPerson(t *testing.T, e *env) {
@@ -353,7 +366,9 @@ func raceAssertedEnd(t *testing.T, e *env) {
 			return
 		}
 		b := followed(a)
-		b.Grant.Scopes = oauth.Scopes{secrets.ID("s")}
+		if i%4 > 0 { // and else the grant that is alive
+			b.Grant.Scopes = oauth.Scopes{secrets.ID("s")}
+		}
 		out, err := e.s.GrantAssertion(e.ctx, b)
 		grants[i] = out.Grant
 		c.add(err, storage.ErrRevoked)

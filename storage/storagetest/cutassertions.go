@@ -45,13 +45,35 @@ func cutAssertions(t *testing.T, e *env) {
 			b := followed(a)
 			b.IssuedAt = e.now.Add(time.Millisecond)
 			same(t, e.grantActive(t, e.grantAssertion(t, b).Grant), true)
-			_, err := e.s.Sweep(e.ctx, storage.Retention{Now: e.now.Add(storage.MaxTrustTTL)}, 1000)
-			check(t, err)
 			old := followed(a)
+			old.IssuedAt = e.now
+			_, err := e.s.GrantAssertion(e.ctx, old) // though there is a grant of later
+			wantErr(t, err, storage.ErrRevoked)
+			_, err = e.s.Sweep(e.ctx, storage.Retention{Now: e.now.Add(storage.MaxTrustTTL)}, 1000)
+			check(t, err)
+			old = followed(a)
 			old.IssuedAt = e.now
 			_, err = e.s.GrantAssertion(e.ctx, old)
 			wantErr(t, err, storage.ErrRevoked) // it can be valid for a day
 		})
+	}
+	t.Run("AS-232 of before a cut of a person with an odd id", func(t *testing.T) { cutOddPeople(t, e) })
+}
+
+// cutOddPeople holds the same of people whose ids look otherwise within JSON, by which cuts are named.
+func cutOddPeople(t *testing.T, e *env) {
+	e.now = e.now.Add(time.Second) // later than any cut before
+	for _, id := range []string{`usr_"`, `usr_\`, "usr_<", "usr_é", "usr_\u2028"} {
+		a := e.assertion()
+		a.Person.NewUser.ID = id
+		g := e.grantAssertion(t, a).Grant
+		same(t, cutGrants(e, storage.Selection{UserID: g.UserID}), nil)
+		b := followed(a)
+		e.grantAssertion(t, b) // which has a grant that is alive when the late one comes
+		late := followed(b)
+		late.IssuedAt = a.IssuedAt
+		_, err := e.s.GrantAssertion(e.ctx, late)
+		wantErr(t, err, storage.ErrRevoked)
 	}
 }
 

@@ -1,0 +1,102 @@
+package column
+
+import (
+	"strings"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// A lasting grant is the one that an assertion finds alive: the common case, which a backend handles in
+// few statements. What it does not find, for whatever reason, is a matter of the statements that name
+// the reason.
+
+// Lasting has the conditions under which a grant g lasts, and takes the values of LastingValues.
+type Lasting struct {
+	Parameter func(i int) string
+	Person    bool   // the assertion is about a person, who is the user u
+	Plain     string // is true when the id of u is the same within JSON text
+	UserKey   func(expression string) string
+	ClientKey func(expression string) string
+	IsCut     string
+}
+
+// commonLasting is how many of LastingValues are not about a person.
+const commonLasting = 13
+
+// From is what comes behind SELECT ... FROM.
+func (l Lasting) From() string {
+	p := func(i int) string { return l.Parameter(commonLasting + i) }
+	user, from, where, ofUser := "''", "grants g WHERE ", "", ""
+	if l.Person {
+		user = "u.id"
+		from = "users u CROSS JOIN grants g WHERE u.id = (SELECT l.user_id FROM trust_links l WHERE l.issuer = " + p(0) +
+			" AND l.tenant = " + p(1) + " AND l.kind = 'subject' AND l.subject = " + p(2) + ") AND "
+		where = " AND (" + p(3) + " = '' OR u.id = " + p(3) + " OR u.name_key = " + p(4) + ") AND NOT u.disabled" +
+			" AND coalesce(u.stopped_at, 0) < " + p(5) + " AND " + l.Plain +
+			" AND NOT EXISTS (SELECT 1 FROM asserted_ends WHERE issuer = " + p(0) + " AND subject = " + p(2) +
+			" AND at >= " + p(5) + ")"
+		for i := range 4 {
+			ofUser += `, '["' || u.id || ` + p(6+i)
+		}
+	}
+	same := SameAsserted(func(i int) string {
+		if i == 0 {
+			return user
+		}
+		return l.Parameter(i - 1)
+	})
+	trust, cuts := l.Parameter(3), make([]string, 5)
+	for i := range cuts {
+		cuts[i] = l.Parameter(8 + i)
+	}
+	return from + same + " AND " + l.UserKey(user) + " AND " + l.ClientKey(l.Parameter(0)) +
+		" AND g.revoked_at IS NULL AND g.paused_at IS NULL AND g.expires_at > " + l.Parameter(5) + " AND NOT " + l.IsCut +
+		" AND NOT EXISTS (SELECT 1 FROM trust_entries WHERE id = " + trust + " AND disabled_at IS NOT NULL)" +
+		" AND (" + l.Parameter(6) + " OR EXISTS (SELECT 1 FROM trust_entries WHERE id = " + trust + "))" +
+		" AND NOT EXISTS (SELECT 1 FROM spent WHERE purpose = '" + cutAssertions + "' AND expires_at >= " + l.Parameter(7) +
+		" AND id IN (" + strings.Join(cuts, ", ") + ofUser + "))" + where
+}
+
+// LastingValues are the values of a Lasting for an assertion.
+func LastingValues(a storage.AssertionGrant) []any {
+	g := a.Grant
+	cut := func(client, resource string) string {
+		return cutKey(storage.Selection{ClientID: client, Resource: resource})
+	}
+	all, ofClient, ofResource, ofBoth := cut("", ""), cut(g.ClientID, ""), cut("", g.Resource), cut(g.ClientID, g.Resource)
+	out := []any{
+		g.ClientID, g.Resource, List(g.Scopes), g.TrustID, OptText(AssertedValue(g.Asserted)), Millis(g.CreatedAt),
+		a.Configured, Millis(a.IssuedAt.Add(cutAssertionsFor)),
+		cutKey(storage.Selection{Trust: g.TrustID}), all, ofClient, ofResource, ofBoth,
+	}
+	if p := a.Person; p != nil {
+		out = append(out, p.Issuer, p.Tenant, p.Subject, p.AudienceSubject, NameKey(p.AudienceSubject), Millis(a.IssuedAt),
+			behindUser(all), behindUser(ofClient), behindUser(ofResource), behindUser(ofBoth))
+	}
+	return out
+}
+
+// behindUser is what the key of a cut has behind the id of its user.
+func behindUser(key string) string { return strings.TrimPrefix(key, `["`) }
+
+// Prolonged is the grant that was found, as it is now.
+func Prolonged(found, asserted storage.Grant) storage.Grant {
+	found.AuthTime = Time(Millis(asserted.AuthTime))
+	if end := Time(Millis(asserted.ExpiresAt)); end.After(found.ExpiresAt) {
+		found.ExpiresAt = end
+	}
+	return found
+}
+
+// Prolongation are the values by which a grant lives longer: auth_time, expires_at, rotated_at, used_from
+// and sweep_at.
+func Prolongation(a storage.AssertionGrant) []any {
+	g := a.Grant
+	return []any{
+		Millis(g.AuthTime), Millis(g.ExpiresAt), Millis(g.CreatedAt), Text(a.From), Millis(g.ExpiresAt.Add(SweptAfter)),
+	}
+}
+
+// UsedBefore is the last use of a client after which another one is noted.
+func UsedBefore(now time.Time) int64 { return Millis(now.Add(-UsedEvery)) }
