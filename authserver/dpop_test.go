@@ -396,7 +396,7 @@ func TestDPoPRace(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, func(c *Config) {
 				if stored {
-					c.DPoP.Replays = proofstore.New(c.Store, "token")
+					c.DPoP.Replays = proofstore.New(c.Store.(storage.Proofs), "token")
 				}
 			})
 			p := r.person()

@@ -13,6 +13,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/authserver"
 	"github.com/mcp-authd/mcp-authd/internal/dpop"
 	"github.com/mcp-authd/mcp-authd/internal/proofstore"
+	"github.com/mcp-authd/mcp-authd/storage"
 )
 
 // BenchmarkDPoP compares a client credentials token that is bound to a key with what it cannot do
@@ -21,12 +22,18 @@ import (
 // the ratios are of processor time. The client, which makes the proofs,
 // is not counted.
 func BenchmarkDPoP(b *testing.B) {
+	for _, s := range stores {
+		b.Run("store="+s.name, func(b *testing.B) { benchmarkDPoP(b, s.open) })
+	}
+}
+
+func benchmarkDPoP(b *testing.B, open func(b *testing.B) storage.Store) {
 	const turn = 8 // operations: so few that other processes seldom interrupt them
 	signer, err := dpop.Generate()
 	if err != nil {
 		b.Fatal(err)
 	}
-	memory, store := newRig(b, stores[0].open(b)), stores[0].open(b)
+	memory, store := newRig(b, open(b)), open(b)
 	database := newRigWith(b, store, nil, authserver.DPoPPolicy{Replays: proofstore.New(store, "token")})
 	var proofs [3][turn]string
 	var parsed [turn]*dpop.Proof

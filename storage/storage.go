@@ -370,6 +370,7 @@ type Store interface {
 	KeyCustody
 	SharedKeys
 	Once
+	Proofs
 	Leases
 	Failures
 	Events

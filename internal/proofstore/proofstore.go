@@ -14,18 +14,19 @@ import (
 // Proofs remembers the proofs of one purpose. It satisfies authserver.ProofReplays and
 // mcpresource.Replays.
 type Proofs struct {
-	store   storage.Once
+	store   storage.Proofs
 	purpose string
 }
 
 // New returns the proofs of a purpose: those at the token endpoint and those at MCP servers are two,
 // so that a client that counts its requests for each of them may use a jti for both.
-func New(store storage.Once, purpose string) *Proofs { return &Proofs{store, "dpop " + purpose} }
+func New(store storage.Proofs, purpose string) *Proofs { return &Proofs{store, "dpop " + purpose} }
 
 // Use records id until then, and reports whether it was new; of two concurrent calls, one gets true.
 func (p *Proofs) Use(ctx context.Context, id string, until time.Time) (first bool, err error) {
 	// A proof is good until then, and then; a record ends at its end.
-	err = p.store.Spend(ctx, p.purpose, base64.RawURLEncoding.EncodeToString([]byte(id)), until.Add(time.Millisecond))
+	err = p.store.SpendProof(ctx, p.purpose, base64.RawURLEncoding.EncodeToString([]byte(id)),
+		until.Add(time.Millisecond))
 	if errors.Is(err, storage.ErrSpent) {
 		return false, nil
 	}

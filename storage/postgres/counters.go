@@ -18,6 +18,17 @@ func (s *Store) Spend(ctx context.Context, purpose, id string, expires time.Time
 	})
 }
 
+// spendProof does not wait for its commit. What it sets holds for its own transaction alone.
+const spendProof = `INSERT INTO spent (purpose, id, expires_at) SELECT $1::text, $2::text, $3::bigint
+WHERE set_config('synchronous_commit', 'off', true) = 'off' ON CONFLICT DO NOTHING`
+
+// SpendProof implements storage.Proofs.
+func (s *Store) SpendProof(ctx context.Context, purpose, id string, expires time.Time) error {
+	return s.do(ctx, "spend proof", func(ctx context.Context, q querier) error {
+		return changed(storage.ErrSpent)(exec(ctx, q, spendProof, purpose, id, column.Millis(expires)))
+	})
+}
+
 func spend(ctx context.Context, q querier, u storage.Use) error {
 	return changed(storage.ErrSpent)(
 		exec(ctx, q, "INSERT INTO spent (purpose, id, expires_at) VALUES ($1,$2,$3) ON CONFLICT DO NOTHING",

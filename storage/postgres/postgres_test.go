@@ -196,7 +196,8 @@ func asserted(s *Store, id string, now time.Time) error {
 		SpendID: id, SpentUntil: now.Add(time.Hour), IssuedAt: now, Configured: true,
 		Client: &storage.Client{ID: "asserted", CreatedAt: now},
 		Person: &storage.AssertedPerson{
-			Issuer: "https://acme.example", Subject: "ada", NewUser: &storage.User{ID: "ada", Name: "ada", CreatedAt: now},
+			Issuer: "https://acme.example", Subject: "ada",
+			NewUser: &storage.User{ID: "ada", Name: "ada", CreatedAt: now},
 		},
 		Grant: storage.Grant{
 			ID: "asserted" + id, ClientID: "asserted", CreatedAt: now, ExpiresAt: now.Add(time.Hour), TrustID: "acme",

@@ -16,6 +16,13 @@ func (s *Store) Spend(ctx context.Context, purpose, id string, expires time.Time
 	})
 }
 
+// SpendProof implements storage.Proofs.
+func (s *Store) SpendProof(ctx context.Context, purpose, id string, expires time.Time) error {
+	return s.found(wrap("spend proof", s.writer.doFleeting(ctx, func(c *conn) error {
+		return spend(c, storage.Use{Purpose: purpose, ID: id, Expires: expires})
+	})))
+}
+
 func spend(c *conn, u storage.Use) error {
 	return changed(storage.ErrSpent)(
 		c.exec("INSERT INTO spent (purpose, id, expires_at) VALUES (?,?,?) ON CONFLICT DO NOTHING",

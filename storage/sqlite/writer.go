@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -26,6 +27,7 @@ type writer struct {
 	conn   *conn
 	turn   chan struct{} // holds a value while somebody uses conn
 	jobs   chan *job     // unbuffered, so that no verb can be left behind at the end
+	hasty  bool          // commits do not wait for the disk now
 	quit   chan struct{}
 	closed chan struct{}
 	once   sync.Once
@@ -34,10 +36,11 @@ type writer struct {
 
 // job is a verb on its way. Its error is nil only after the COMMIT.
 type job struct {
-	run   func(*conn) error
-	taken atomic.Bool // by the writer, to run it, or by the caller, to give up
-	err   error
-	done  chan struct{}
+	run      func(*conn) error
+	fleeting bool        // it need not survive a crash of the machine
+	taken    atomic.Bool // by the writer, to run it, or by the caller, to give up
+	err      error
+	done     chan struct{}
 }
 
 func startWriter(ctx context.Context, db *sql.DB) (*writer, error) {
@@ -78,10 +81,19 @@ func firstConn(ctx context.Context, db *sql.DB) (c *conn, err error) {
 // leaves, and the verb is not carried out; later the caller gets the true outcome,
 // which is then a matter of one commit.
 func (w *writer) do(ctx context.Context, fn func(*conn) error) error {
+	return w.submit(ctx, &job{run: fn, done: make(chan struct{})})
+}
+
+// doFleeting is do for what need not survive a crash of the machine: it does not wait for the disk,
+// unless other verbs of its batch do.
+func (w *writer) doFleeting(ctx context.Context, fn func(*conn) error) error {
+	return w.submit(ctx, &job{run: fn, fleeting: true, done: make(chan struct{})})
+}
+
+func (w *writer) submit(ctx context.Context, j *job) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	j := &job{run: fn, done: make(chan struct{})}
 	select {
 	case w.turn <- struct{}{}:
 		w.alone(j)
@@ -184,6 +196,9 @@ func (w *writer) commit(batch []*job) {
 // transact runs the batch. Its error is that of the transaction and concerns every
 // verb; the error of one verb stays with it.
 func (w *writer) transact(batch []*job, run func(*job) error) error {
+	if err := w.haste(!slices.ContainsFunc(batch, func(j *job) bool { return !j.fleeting })); err != nil {
+		return err
+	}
 	if _, err := w.conn.exec("BEGIN IMMEDIATE"); err != nil {
 		return err
 	}
@@ -193,6 +208,24 @@ func (w *writer) transact(batch []*job, run func(*job) error) error {
 		}
 	}
 	_, err := w.conn.exec("COMMIT")
+	return err
+}
+
+// haste has the commits that follow wait for the disk, or not. A commit that waits makes all before it
+// durable, too: with either setting a crash leaves the state after some commit, and never half of one.
+func (w *writer) haste(hasty bool) error {
+	if hasty == w.hasty {
+		return nil
+	}
+	pragma := "PRAGMA synchronous = FULL"
+	if hasty {
+		pragma = "PRAGMA synchronous = NORMAL"
+	}
+	// It takes effect when it is compiled, so it is not kept as a prepared statement.
+	_, err := w.conn.c.ExecContext(context.Background(), pragma)
+	if err == nil {
+		w.hasty = hasty
+	}
 	return err
 }
 

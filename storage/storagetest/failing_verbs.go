@@ -1243,6 +1243,15 @@ func (f *Failing) Spend(a0 context.Context, a1 string, a2 string, a3 time.Time) 
 	return err
 }
 
+// SpendProof implements storage.Store.
+func (f *Failing) SpendProof(a0 context.Context, a1 string, a2 string, a3 time.Time) (err error) {
+	err = f.call("SpendProof", func() (err error) {
+		err = f.Store.SpendProof(a0, a1, a2, a3)
+		return err
+	})
+	return err
+}
+
 // StopEverything implements storage.Store.
 func (f *Failing) StopEverything(a0 context.Context, a1 string, a2 time.Time) (err error) {
 	err = f.call("StopEverything", func() (err error) {

@@ -92,6 +92,19 @@ func raceSpend(t *testing.T, e *env) {
 	c.want(t, 1)
 }
 
+// raceProof holds it also beside verbs that wait for the disk.
+func raceProof(t *testing.T, e *env) {
+	var c, other tally
+	compete(func(i int) {
+		if i%2 == 0 {
+			other.add(e.s.Spend(e.ctx, "jti", secrets.ID(""), e.now.Add(time.Hour)))
+		}
+		c.add(e.s.SpendProof(e.ctx, "dpop", "x", e.now.Add(time.Hour)), storage.ErrSpent)
+	})
+	c.want(t, 1)
+	other.want(t, racers/2)
+}
+
 func raceFailures(t *testing.T, e *env) {
 	key := randomHash()
 	var c tally

@@ -116,6 +116,16 @@ func once(t *testing.T, e *env) {
 		check(t, e.s.Spend(e.ctx, "jti", "y", e.now.Add(time.Minute)))
 		check(t, e.s.Spend(e.ctx, "other", "x", e.now.Add(time.Minute)))
 	})
+	t.Run("AS-211 a proof is spent once for each purpose", func(t *testing.T) {
+		check(t, e.s.SpendProof(e.ctx, "dpop", "x", e.now.Add(time.Minute)))
+		wantErr(t, e.s.SpendProof(e.ctx, "dpop", "x", e.now.Add(time.Hour)), storage.ErrSpent)
+		wantErr(t, e.s.Spend(e.ctx, "dpop", "x", e.now.Add(time.Hour)), storage.ErrSpent)
+		check(t, e.s.SpendProof(e.ctx, "dpop", "y", e.now.Add(time.Minute)))
+		check(t, e.s.SpendProof(e.ctx, "other", "z", e.now.Add(time.Minute)))
+		_, err := e.s.Sweep(e.ctx, storage.Retention{Now: e.now.Add(2 * time.Minute)}, 1000)
+		check(t, err)
+		check(t, e.s.SpendProof(e.ctx, "dpop", "x", e.now.Add(time.Hour)))
+	})
 }
 
 func failures(t *testing.T, e *env) {

@@ -144,6 +144,7 @@ func runRaces(t *testing.T, open func(t *testing.T) storage.Store) {
 		{"32 replicas seal one key again", raceReseal},
 		{"32 visitors of one setup link", raceFirstAdmin},
 		{"32 uses of one jti", raceSpend},
+		{"AS-211 32 uses of one proof", raceProof},
 		{"AS-235 32 entries of one id", raceTrust},
 		{"PE-16 32 uses of one link", raceOneTimeLink},
 		{"PE-16 32 acceptances of one invitation", raceInvitation},

@@ -64,15 +64,16 @@ func LastingValues(a storage.AssertionGrant) []any {
 	cut := func(client, resource string) string {
 		return cutKey(storage.Selection{ClientID: client, Resource: resource})
 	}
-	all, ofClient, ofResource, ofBoth := cut("", ""), cut(g.ClientID, ""), cut("", g.Resource), cut(g.ClientID, g.Resource)
+	all, ofClient := cut("", ""), cut(g.ClientID, "")
+	ofResource, ofBoth := cut("", g.Resource), cut(g.ClientID, g.Resource)
 	out := []any{
 		g.ClientID, g.Resource, List(g.Scopes), g.TrustID, OptText(AssertedValue(g.Asserted)), Millis(g.CreatedAt),
 		a.Configured, Millis(a.IssuedAt.Add(cutAssertionsFor)),
 		cutKey(storage.Selection{Trust: g.TrustID}), all, ofClient, ofResource, ofBoth,
 	}
 	if p := a.Person; p != nil {
-		out = append(out, p.Issuer, p.Tenant, p.Subject, p.AudienceSubject, NameKey(p.AudienceSubject), Millis(a.IssuedAt),
-			behindUser(all), behindUser(ofClient), behindUser(ofResource), behindUser(ofBoth))
+		out = append(out, p.Issuer, p.Tenant, p.Subject, p.AudienceSubject, NameKey(p.AudienceSubject),
+			Millis(a.IssuedAt), behindUser(all), behindUser(ofClient), behindUser(ofResource), behindUser(ofBoth))
 	}
 	return out
 }
