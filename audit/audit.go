@@ -55,8 +55,8 @@ const (
 	WayRefused          = "way.refused"           // a passkey or an app was not added: too late, or not accepted
 	PasskeyCounter      = "passkey.counter"       // a passkey's counter went back: there may be a copy of it
 	EverythingStopped   = "account.stopped"       // all sessions and grants of a person, by the person
-	TrustLinked         = "trust.linked"          // what an issuer calls a person was tied to an account
-	TrustUnlinked       = "trust.unlinked"        // it was untied, and what rests on assertions has ended
+	TrustLinked         = "trust.linked"          // what an issuer calls a person was linked to an account
+	TrustUnlinked       = "trust.unlinked"        // it was unlinked, and what rests on assertions has ended
 	UserCreated         = "user.created"
 	UserChanged         = "user.changed"
 	UserDeleted         = "user.deleted"

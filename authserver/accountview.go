@@ -56,7 +56,7 @@ func (v *views) handed(c account.Connection) web.Handed {
 // grantedScopes are the scopes of a grant in words, also those that the server knows no more.
 func grantedScopes(r storage.Resource, granted oauth.Scopes) (out []web.Scope) {
 	for _, name := range granted.Without(oauth.Scopes{oauth.OfflineAccess}) {
-		s := web.Scope{Name: name}
+		s := web.Scope{Name: name, Identity: name == oauth.OpenID && len(r.Scopes) == 0}
 		for _, t := range r.Scopes {
 			if t.Name == name {
 				s.Description, s.Dangerous = t.Description, t.Dangerous

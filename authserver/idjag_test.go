@@ -54,7 +54,7 @@ func signInQuery(change ...string) url.Values {
 
 var asDesk = []string{"Authorization", basic("desk", testSecret)}
 
-// signInAt signs the person in for a client, and returns the token answer.
+// identified signs the person in for a client, and returns the token answer.
 func (p *person) identified(query url.Values) map[string]any {
 	p.t.Helper()
 	form := codeForm(p.approve(query).Get("code"), "client_id", "", "resource", "")
@@ -128,6 +128,15 @@ func TestAS244IDTokens(t *testing.T) {
 		}
 		if pg := p.get("/account"); pg.status != http.StatusOK {
 			t.Errorf("the account page: got %d", pg.status)
+		}
+	})
+	t.Run("PE-13: that the client learns who the person is stands in their language", func(t *testing.T) {
+		p := withAudience(t)
+		p.identified(signInQuery())
+		for language, words := range map[string]string{"de": "Wissen, wer Sie sind", "en": "Know who you are"} {
+			query := signInQuery("prompt", "consent", "ui_locales", language)
+			p.get("/authorize?"+query.Encode()).has(t, http.StatusOK, words)
+			p.get("/account?ui_locales="+language, "Accept-Language", language).has(t, http.StatusOK, words)
 		}
 	})
 	t.Run("AS-244 no other client gets one", func(t *testing.T) {

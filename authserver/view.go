@@ -119,6 +119,7 @@ func permissions(q policy.Question) (out web.Permissions) {
 			Checked:     preselected.Has(t.Name),
 			Dangerous:   dangerous.Has(t.Name),
 			Read:        read.Has(t.Name),
+			Identity:    t.Name == oauth.OpenID && t.Description == "",
 		}
 		switch {
 		case q.Allowed.Has(t.Name):

@@ -24,7 +24,7 @@ type Error struct {
 // Error implements error.
 func (e *Error) Error() string { return "mcpclient: " + e.Step + ": " + e.Why }
 
-// Temporary reports whether the same request may succeed later with no one changing anything, as when
+// Temporary reports whether the same request may succeed later although nothing was changed, as when
 // a server cannot be reached. A refusal of the authorization server is not temporary.
 func (e *Error) Temporary() bool { return e.temporary }
 

@@ -146,7 +146,7 @@ func (c *Credentials) assertion(issuer string, now time.Time) (string, error) {
 }
 
 // exchange sends a request and reads a bounded answer. The error does not name the URL, which may
-// hold what is no one's business.
+// hold a secret.
 func exchange(c *http.Client, r *http.Request) (status int, header http.Header, body []byte, err error) {
 	resp, err := c.Do(r)
 	if err != nil {
@@ -190,7 +190,7 @@ var advice = map[oauth.Code]string{
 	oauth.InvalidGrant: "The authorization server did not accept this token of the platform. Its operator sees" +
 		" what the rules say of it with: mcp-authd trust test",
 	oauth.UnauthorizedClient: "The program may not have tokens for this MCP server: ask the operator.",
-	oauth.InvalidScope:       "Ask for scopes that the operator allows, or for none.",
+	oauth.InvalidScope:       "Ask for scopes that the operator allows, or leave the scopes out.",
 	oauth.InvalidTarget:      "The authorization server does not know this MCP server: mcp-authd resource add",
 	oauth.InvalidClient:      "Compare the client's id, and its secret or key, with those of the registration.",
 	oauth.InvalidDPoPProof:   "Is the clock of this machine right?",

@@ -18,7 +18,7 @@ func (p *Principal) Actors() []oauth.Actor {
 	return chain
 }
 
-// acting also returns an error for a token that says that someone acts, and nobody can tell who.
+// acting also returns an error for a token whose claim act cannot be read.
 func (p *Principal) acting() ([]oauth.Actor, error) {
 	switch {
 	case p == nil:
@@ -68,7 +68,7 @@ func (p *Principal) direct(need Requirement) error {
 	return nil
 }
 
-// actorNames are the names of a chain for the log, the one that acts now first, "" for none.
+// actorNames are the names of a chain for the log, the one that acts now first; "" when no actor is named.
 func actorNames(chain []oauth.Actor) string {
 	if len(chain) == 0 {
 		return ""

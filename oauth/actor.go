@@ -20,7 +20,7 @@ type Actor struct {
 	Issuer   string `json:"iss,omitempty"`       // who names it; "": the issuer of the token
 	ClientID string `json:"client_id,omitempty"` // the application that it is, where that is said
 	NodeID   string `json:"nid,omitempty"`       // ours: the node of a helper, by which it is cut
-	Act      *Actor `json:"act,omitempty"`       // the actor before it, nil for none
+	Act      *Actor `json:"act,omitempty"`       // the actor before it; nil for the first
 }
 
 // The errors of ParseActor.
@@ -29,7 +29,7 @@ var (
 	ErrManyActors = errors.New("oauth: the claim act names too many actors")
 )
 
-// ParseActor reads a claim act of up to MaxActors actors, nil for null or nothing. Members of an
+// ParseActor reads a claim act of up to MaxActors actors; nil for null or nothing. Members of an
 // actor that are not those of [Actor] are left out. ErrActor and ErrManyActors.
 func ParseActor(claim []byte) (*Actor, error) {
 	if len(claim) == 0 {
@@ -66,7 +66,7 @@ func (a *Actor) Chain() (out []Actor) {
 	return out
 }
 
-// ChainOf is the reverse of Chain, nil for none.
+// ChainOf is the reverse of Chain; nil for an empty chain.
 func ChainOf(actors []Actor) (first *Actor) {
 	for i := len(actors) - 1; i >= 0; i-- {
 		one := actors[i]

@@ -49,6 +49,6 @@ type IdentityAssertionClaims struct {
 	ACR      string   `json:"acr,omitempty"`
 	AMR      []string `json:"amr,omitempty"`
 	Email    string   `json:"email,omitempty"`
-	// Confirmation is the client's key, with which alone the assertion is redeemed: cnf, nil for none.
+	// Confirmation is the client's key, with which alone the assertion is redeemed: cnf; may be nil.
 	Confirmation *Confirmation `json:"cnf,omitempty"`
 }

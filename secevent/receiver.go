@@ -136,7 +136,7 @@ func delivered(w http.ResponseWriter, r *http.Request) (string, error) {
 	return strings.TrimSpace(string(body)), nil
 }
 
-// bearer is the token of the Authorization header (RFC 6750 §2.1), "" for none.
+// bearer is the token of the Authorization header (RFC 6750 §2.1); "" when it has another form.
 func bearer(r *http.Request) string {
 	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	if len(r.Header.Values("Authorization")) != 1 || !strings.EqualFold(scheme, "Bearer") {

@@ -20,6 +20,7 @@ type Scope struct {
 	Checked           bool // an approval that changes nothing grants it
 	Dangerous         bool
 	Read              bool // it is granted by the preset "read only"
+	Identity          bool // ours, with a text of ours: the application learns who the person is
 }
 
 // Permissions are what an application asks for in a consent page.

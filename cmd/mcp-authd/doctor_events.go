@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// behind is for how long an event waits before that is worth a word.
+// behind is for how long an event may wait before doctor warns.
 const behind = 5 * time.Minute
 
 // receivers sees whether receivers of security events take what they are told.

@@ -73,7 +73,7 @@ func (m *mentions) deny(sides ...ast.Node) {
 	}
 }
 
-// claimOf is the claim that an expression is, "" for none.
+// claimOf is the claim that an expression is; "" for every other expression.
 func claimOf(n ast.Node) string {
 	member, ok := n.(*ast.MemberNode)
 	if !ok {

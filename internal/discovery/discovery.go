@@ -23,7 +23,7 @@ type Error struct {
 	Step   string `json:"step"`
 	Why    string `json:"error"`
 	Advice string `json:"advice,omitempty"`
-	// Temporary means that the step may succeed later with no one changing anything.
+	// Temporary means that the step may succeed later although nothing was changed.
 	Temporary bool `json:"-"`
 }
 
@@ -89,7 +89,8 @@ func (c *Client) Do(req *http.Request) (*http.Response, []byte, error) {
 	return resp, body, err
 }
 
-// GetJSON reads a metadata document. found is false for a clean "there is none".
+// GetJSON reads a metadata document. found is false when the server answers that
+// it has no such document.
 func (c *Client) GetJSON(ctx context.Context, location string, out any) (found bool, err error) {
 	if err := CheckURL(location); err != nil {
 		return false, err
@@ -185,7 +186,7 @@ func readChallenge(resp *http.Response) (Challenge, error) {
 // Resource is what a protected resource says about itself.
 type Resource struct {
 	metadata.ProtectedResource
-	Location string `json:"-"` // where the document was; "" when there is none
+	Location string `json:"-"` // where the document was; "": the server has no such document
 }
 
 // Resource reads the RFC 9728 document: where the challenge points to, else at the path-inserted

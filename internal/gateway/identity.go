@@ -170,7 +170,7 @@ type claims struct {
 	// Act is the chain of helpers, the one that calls first (RFC 8693 §4.1).
 	Act      *oauth.Actor `json:"act,omitempty"`
 	Resource string       `json:"resource"`         // that the caller's token is for
-	Origin   string       `json:"origin,omitempty"` // who vouches for the caller, when that is not iss
+	Origin   string       `json:"origin,omitempty"` // the issuer of the caller's token, when that is not iss
 }
 
 // signer makes identity tokens. One is used for half of its life, so that a caller costs

@@ -140,7 +140,7 @@ func (c *checker) refusals(ctx context.Context, ch discovery.Challenge) {
 		"a foreign Origin is 403 (%d)", status)
 }
 
-// ask sends a request and returns the status, 0 for none, and the parameters of a
+// ask sends a request and returns the status, 0 when there was no answer, and the parameters of a
 // bearer challenge.
 func (c *checker) ask(ctx context.Context, method, target string, header http.Header) (int, map[string]string) {
 	req, err := http.NewRequestWithContext(ctx, method, target, nil)

@@ -204,7 +204,7 @@ func (t *Transmitter) send(ctx context.Context, l line, d storage.Delivery) erro
 		return nil
 	}
 	r := &refusal{status: status}
-	_ = json.Unmarshal(body, r) // what is none says nothing
+	_ = json.Unmarshal(body, r) // an answer of another form has no code
 	return r
 }
 

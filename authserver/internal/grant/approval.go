@@ -41,7 +41,7 @@ type Approval struct {
 	Key               string // thumbprint of the key that the code is bound to (RFC 9449 §10); "": none
 	Resource          string
 	Scopes            oauth.Scopes
-	Nonce             string // for the ID token of a sign-in, "" for none
+	Nonce             string // of the request, for its ID token; may be ""
 }
 
 // DeviceApproval is a person's yes to the request of a device.

@@ -208,7 +208,7 @@ func ungranted(err error) error {
 	}{
 		{storage.ErrSpent, "The assertion was used before: each is good once here. Ask its issuer for a new one."},
 		{storage.ErrNotFound, "The person of the assertion has no account here, and none is created for them."},
-		{storage.ErrExists, "The account of the person was untied from the issuer. The operator can tie it again."},
+		{storage.ErrExists, "The account of the person was unlinked from the issuer. The operator can link it again."},
 		{storage.ErrStopped, "The person has stopped everything since the assertion was made."},
 		{storage.ErrEnded, "The issuer has ended what the person had since the assertion was made. Ask it for a new one."},
 		{storage.ErrRevoked, "The account of the person, the client or the trust entry has been cut off."},

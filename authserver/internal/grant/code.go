@@ -64,7 +64,7 @@ func (g *Code) Reply(ctx context.Context, client storage.Client, r TokenRequest)
 		From:        r.From,
 	}, r.Proof)
 	if err == nil {
-		reply.IDToken, err = g.IDTokens.of(ctx, grant, nonceOf(r.Code), g.Minter.Now())
+		reply.IDToken, err = g.IDTokens.issue(ctx, grant, nonceOf(r.Code), g.Minter.Now())
 	}
 	return reply, err
 }

@@ -103,7 +103,7 @@ func (g *Helpers) reply(
 }
 
 // checkHelper holds the rules that need nothing but the request, and returns the lifetime that is
-// asked for, zero for none.
+// asked for; zero when the request does not ask.
 func checkHelper(r ExchangeRequest) (lifetime time.Duration, err error) {
 	switch {
 	case r.SubjectToken == "":

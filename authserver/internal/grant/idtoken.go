@@ -26,7 +26,7 @@ func IdentityResource(issuer string) storage.Resource {
 	return storage.Resource{
 		URI:    issuer + "/account",
 		Name:   strings.TrimPrefix(strings.TrimPrefix(issuer, "https://"), "http://"),
-		Scopes: []storage.ScopeText{{Name: oauth.OpenID, Description: "know who you are", Default: true}},
+		Scopes: []storage.ScopeText{{Name: oauth.OpenID, Default: true}}, // pages have words of their own for it
 	}
 }
 
@@ -36,8 +36,8 @@ type IDTokens struct {
 	Keys   *keys.Manager
 }
 
-// of returns the ID token of a sign-in, "" for a grant that is none.
-func (t *IDTokens) of(ctx context.Context, g storage.Grant, nonce string, now time.Time) (string, error) {
+// issue returns the ID token of a sign-in, and "" for every other grant.
+func (t *IDTokens) issue(ctx context.Context, g storage.Grant, nonce string, now time.Time) (string, error) {
 	if g.Resource != IdentityResource(t.Issuer).URI || !slices.Contains(g.Scopes, oauth.OpenID) {
 		return "", nil
 	}
@@ -73,7 +73,7 @@ func withNonce(code, nonce string) string {
 	return code + "." + base64.RawURLEncoding.EncodeToString([]byte(nonce))
 }
 
-// nonceOf is the nonce that a code carries, "" for none.
+// nonceOf is the nonce that a code carries; may be "".
 func nonceOf(code string) string {
 	_, encoded, _ := strings.Cut(code, ".")
 	nonce, _ := base64.RawURLEncoding.DecodeString(encoded) // a code that was changed is not known

@@ -52,7 +52,7 @@ type issuance struct {
 	grant    storage.Grant // ID and UserID are empty for a machine
 	scopes   oauth.Scopes
 	until    time.Time    // the end of the access token at the latest; zero: that of the grant
-	refresh  string       // "" for none
+	refresh  string       // may be ""
 	issuedAt time.Time    // of a replay: of the first reply
 	tokenID  string       // "" for a random one
 	event    string       // audit event

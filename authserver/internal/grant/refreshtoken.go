@@ -195,7 +195,7 @@ func seedSecret(seed string) [secretSize]byte {
 
 // first is the token that the store has made good of a seed: the first numbered one
 // of a grant or, of generation 0, one that has a row. One that has a row cannot be bound to a key, so
-// there is none then.
+// it is "" then.
 func (r *RefreshTokens) first(seed, grantID string, generation int64, at time.Time, key string) string {
 	switch {
 	case generation == 0 && key != "":
