@@ -3,6 +3,7 @@ package trust
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -172,6 +173,27 @@ func TestStored(t *testing.T) {
 		r.now = r.now.Add(entriesFresh)
 		build(RuleIssuer)
 		offers(true, false)
+	})
+	t.Run("entries that are as they were are not made ready again", func(t *testing.T) {
+		stored.ID = "ci"
+		s.entries = []storage.TrustEntry{stored}
+		r.now = r.now.Add(entriesFresh)
+		before, err := i.entries(t.Context())
+		if err != nil || len(before) != 2 {
+			t.Fatalf("got %d entries, %v", len(before), err)
+		}
+		for _, change := range []bool{false, true} {
+			again := stored
+			again.Match = slices.Clone(stored.Match)
+			if change {
+				again.Match[0].Equals = "other"
+			}
+			s.entries = []storage.TrustEntry{again}
+			r.now = r.now.Add(entriesFresh)
+			if after, err := i.entries(t.Context()); err != nil || (after[1] != before[1]) != change {
+				t.Errorf("changed %v: made ready again %v, %v", change, after[1] != before[1], err)
+			}
+		}
 	})
 	t.Run("a store that fails is no refusal", func(t *testing.T) {
 		s.err = errors.New("down")

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"reflect"
 	"slices"
 	"sync"
 	"time"
@@ -41,6 +42,7 @@ type Issuers struct {
 
 	mu      sync.Mutex // guards what follows
 	current []*entry
+	stored  []storage.TrustEntry // of which they were made
 	readAt  time.Time
 	keys    map[source]*keySet
 	noted   map[string]string // what was logged of entries that cannot be used, by id
@@ -172,13 +174,25 @@ func (i *Issuers) read(ctx context.Context) ([]*entry, error) {
 	if err != nil {
 		return nil, err
 	}
-	entries, broken := assemble(i.o.Issuer, i.o.Entries, stored)
-	i.note(ctx, broken)
-	i.use(entries)
+	entries, same := i.unchanged(stored)
+	if !same {
+		var broken []unusable
+		entries, broken = assemble(i.o.Issuer, i.o.Entries, stored)
+		i.note(ctx, broken)
+		i.use(entries)
+	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	i.readAt = now
+	i.stored, i.readAt = stored, now
 	return entries, nil
+}
+
+// unchanged returns the current entries if the store has what it had: to make a thousand ready takes most of
+// a second, and they are read every other one.
+func (i *Issuers) unchanged(stored []storage.TrustEntry) (current []*entry, same bool) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.current, !i.readAt.IsZero() && reflect.DeepEqual(i.stored, stored)
 }
 
 // use makes entries the current ones, and forgets the keys of issuers that are among them no more.
