@@ -11,6 +11,7 @@ import (
 	"maps"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -322,6 +323,7 @@ func TestDPoPDefects(t *testing.T) {
 		{"iat five minutes ahead and one second", m{"iat": p.now().Add(301 * time.Second).Unix()}, nil},
 		{"no iat", m{"iat": nil}, nil},
 		{"iat a string", m{"iat": "now"}, nil},
+		{"iat a string of digits", m{"iat": strconv.FormatInt(p.now().Unix(), 10)}, nil},
 		{"no jti", m{"jti": nil}, nil},
 		{"jti longer than any", m{"jti": strings.Repeat("j", 513)}, nil},
 	} {

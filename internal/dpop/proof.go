@@ -57,12 +57,12 @@ const ErrNonce = Error("the proof has not the nonce of this server")
 // Proof is a proof of possession (RFC 9449 §4.2). Members that it has beside these are ignored, as
 // content_digest of older drafts for MCP.
 type Proof struct {
-	ID        string      `json:"jti"`   // REQUIRED
-	Method    string      `json:"htm"`   // REQUIRED
-	URI       string      `json:"htu"`   // REQUIRED, without query and fragment
-	IssuedAt  json.Number `json:"iat"`   // REQUIRED
-	TokenHash string      `json:"ath"`   // REQUIRED with an access token
-	Nonce     string      `json:"nonce"` // REQUIRED when the server has given one
+	ID        string  `json:"jti"`   // REQUIRED
+	Method    string  `json:"htm"`   // REQUIRED
+	URI       string  `json:"htu"`   // REQUIRED, without query and fragment
+	IssuedAt  float64 `json:"iat"`   // REQUIRED
+	TokenHash string  `json:"ath"`   // REQUIRED with an access token
+	Nonce     string  `json:"nonce"` // REQUIRED when the server has given one
 
 	issued     time.Time
 	thumbprint string
@@ -114,9 +114,8 @@ func isProofKey(k *jose.JSONWebKey, algorithm string) bool {
 }
 
 // numericDate reads a NumericDate (RFC 7519 §2). Anything else counts as absent.
-func numericDate(n json.Number) time.Time {
-	f, err := n.Float64()
-	if err != nil || f <= 0 || f > 1<<40 {
+func numericDate(f float64) time.Time {
+	if f <= 0 || f > 1<<40 {
 		return time.Time{}
 	}
 	return time.Unix(int64(f), 0)
