@@ -25,6 +25,14 @@ const (
 func withAudience(t *testing.T, change ...func(*Config)) *person {
 	t.Helper()
 	r := newRig(t, change...)
+	r.addAudience()
+	return r.person()
+}
+
+// addAudience adds them.
+func (r *rig) addAudience() {
+	t := r.t
+	t.Helper()
 	hash := storage.Hash(secrets.Hash(testSecret))
 	for _, id := range []string{"desk", "other"} {
 		c := storage.Client{
@@ -43,7 +51,6 @@ func withAudience(t *testing.T, change ...func(*Config)) *person {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	return r.person()
 }
 
 func signInQuery(change ...string) url.Values {

@@ -132,8 +132,8 @@ func (s *Server) writeTokenError(w http.ResponseWriter, r *http.Request, grantTy
 	var needed *grant.InteractionError
 	var stale *grant.StaleSignInError
 	switch {
-	case grantType == oauth.GrantDeviceCode && (e.Code == oauth.SlowDown || e.Code == oauth.AccessDenied):
-		writeDirect(w, r, http.StatusBadRequest, e) // RFC 8628 §3.5, RFC 6749 §5.2
+	case e.Code == oauth.AccessDenied, grantType == oauth.GrantDeviceCode && e.Code == oauth.SlowDown:
+		writeDirect(w, r, http.StatusBadRequest, e) // RFC 6749 §5.2, RFC 8628 §3.5
 		return
 	case errors.As(err, &stale):
 		noteError(r, e)

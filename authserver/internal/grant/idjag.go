@@ -263,6 +263,9 @@ func (g *IdentityAssertions) ofRefreshToken(ctx context.Context, client storage.
 	return who, nil
 }
 
+var errNoScopes = oauth.NewError(oauth.AccessDenied, "The person may have none of these scopes there.").
+	Because(refusal.ErrNoScopes)
+
 // scopes are those that are asserted: of the operator's list, what is asked for, and of that what the
 // rules of the provider give the person for each resource.
 func (g *IdentityAssertions) scopes(
@@ -276,17 +279,18 @@ func (g *IdentityAssertions) scopes(
 	}
 	for _, uri := range resources {
 		permitted, err := g.Bindings.Permit(ctx, who.upstreamID, storage.Resource{URI: uri}, scopes)
-		if errors.Is(err, storage.ErrRevoked) {
+		switch {
+		case errors.Is(err, storage.ErrRevoked):
 			return nil, errSignIn.Because(err)
-		}
-		if err != nil {
+		case errors.Is(err, refusal.ErrNoScopes):
+			return nil, errNoScopes
+		case err != nil:
 			return nil, err
 		}
 		scopes = scopes.Intersect(permitted)
 	}
 	if len(scopes) == 0 {
-		return nil, oauth.NewError(oauth.AccessDenied, "The person may have none of these scopes there.").
-			Because(refusal.ErrNoScopes)
+		return nil, errNoScopes
 	}
 	return scopes, nil
 }

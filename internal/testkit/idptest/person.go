@@ -42,8 +42,8 @@ var (
 	valueAttr = regexp.MustCompile(`value="([^"]*)"`)
 )
 
-// errNoWay means that the pages did not lead where the person wanted to go.
-var errNoWay = errors.New("idptest: the pages do not lead there")
+// ErrNoWay means that the pages did not lead where the person wanted to go.
+var ErrNoWay = errors.New("idptest: the pages do not lead there")
 
 // Visit opens a URL, and goes on until the browser is about to open one that begins with
 // until, which it returns, unfetched.
@@ -83,14 +83,14 @@ func (p *Person) Visit(link, until string) (*url.URL, error) {
 			at = req.URL
 		}
 	}
-	return nil, errNoWay
+	return nil, ErrNoWay
 }
 
 // submit fills the first form of a page.
 func (p *Person) submit(at *url.URL, body string) (*http.Request, error) {
 	form := formTag.FindString(body)
 	if form == "" {
-		return nil, fmt.Errorf("%w: %s shows %.800s", errNoWay, at, body)
+		return nil, fmt.Errorf("%w: %s shows %.800s", ErrNoWay, at, body)
 	}
 	target := at
 	if action := actionTag.FindStringSubmatch(form); action != nil {
