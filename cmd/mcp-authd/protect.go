@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -24,7 +25,7 @@ import (
 // protection is what protect was told.
 type protection struct {
 	listen, url, path, name, data, user string
-	runAs                               string
+	runAs, dpop                         string
 	scopes, tools                       []string
 	headers, env, passEnv               []string
 	shared, json                        bool
@@ -79,6 +80,8 @@ func newProtectCommand(s std) *cobra.Command {
 		"scope and, after '=', what it allows; repeat for more; the first is needed for everything")
 	f.StringArrayVar(&p.tools, "tool", nil,
 		"tool, or prefix with '*', and, after '=', the scopes it needs; repeat for more")
+	f.StringVar(&p.dpop, "dpop", "",
+		"optional or required: whether tokens have to be bound to a key of the client (RFC 9449)")
 	f.StringVar(&p.data, "data", "",
 		"directory for accounts, keys and clients (default: 'protect' in the data directory)")
 	f.StringVar(&p.user, "user", "", "make this account, with a password that is printed, in place of the setup link")
@@ -94,9 +97,11 @@ func newProtectCommand(s std) *cobra.Command {
 	return c
 }
 
-// checkFlags refuses what would be of no effect: an operator may rely on it.
+// checkFlags refuses what means nothing, or would be of no effect: an operator may rely on it.
 func (p *protection) checkFlags() error {
 	switch {
+	case !slices.Contains([]string{"", "optional", "required"}, p.dpop):
+		return fmt.Errorf("--dpop: %q is not one of optional, required", p.dpop)
 	case p.command && len(p.headers) > 0:
 		return errors.New("--header is for an MCP server at a URL; for a program, use --env")
 	case !p.command && (p.shared || p.runAs != "" || len(p.env)+len(p.passEnv) > 0):
@@ -175,7 +180,7 @@ func (p *protection) app(s std, addr net.Addr) (*app, error) {
 	if err != nil {
 		return nil, err
 	}
-	own := config.Resource{URI: l.Issuer + p.path, Name: r.Name, Scopes: r.Scopes}
+	own := config.Resource{URI: l.Issuer + p.path, Name: r.Name, Scopes: r.Scopes, DPoP: p.dpop}
 	if own.Tools, err = p.toolRules(); err != nil {
 		return nil, err
 	}
@@ -282,11 +287,15 @@ func (p *protection) print(s std, r protected, away error, resource *config.Reso
 	case r.SetupURL != "":
 		fmt.Fprintf(s.out, "\nMake your account first (valid 1 h, once):\n\n  %s\n", r.SetupURL)
 	}
+	bound := ""
+	if p.dpop == "required" {
+		bound = "--dpop "
+	}
 	_, err := fmt.Fprintf(s.out, `
 Then give the URL to any MCP client, for instance:
 
   claude mcp add --transport http protected %[1]s
-  mcp-authd login %[1]s
+  mcp-authd login %[3]s%[1]s
 
 or, where servers are configured in a file:
 
@@ -294,7 +303,7 @@ or, where servers are configured in a file:
 
 Further people get an account with: mcp-authd user add NAME --data %[2]s
 Stop with Ctrl-C.
-`, r.MCPURL, p.dataDir(s))
+`, r.MCPURL, p.dataDir(s), bound)
 	return err
 }
 

@@ -38,7 +38,7 @@ func TestClientsOnAnotherComputer(t *testing.T) {
 	t.Run("PE-14 Inspector CLI", func(t *testing.T) {
 		p, before := elsewhere(t), strings.Count(d.Log(), "answer.shown")
 		callback := "http://" + nettest.For(t) + "/oauth/callback"
-		out := run(t, p, inspectorCommand(t, t.TempDir(), callback, d.MCPURL, "whoami"))
+		out := run(t, p, inspectorCommand(t, t.TempDir(), callback, "whoami", d.MCPURL, "--transport", "http"))
 		if !strings.Contains(out, "usr_") {
 			t.Errorf("got %s", out)
 		}

@@ -135,13 +135,11 @@ func mcpRemote(t *testing.T, l *life) {
 	})
 }
 
-// inspectorCommand is the Inspector, which calls a tool, with what it keeps at home.
-func inspectorCommand(t *testing.T, home, callback, mcpURL, tool string, more ...string) *exec.Cmd {
+// inspectorCommand is the Inspector, which calls a tool, with what it keeps at home. More says of which
+// server.
+func inspectorCommand(t *testing.T, home, callback, tool string, more ...string) *exec.Cmd {
 	t.Helper()
-	args := []string{
-		"--cli", mcpURL, "--transport", "http", "--callback-url", callback, "--method", "tools/call",
-		"--tool-name", tool,
-	}
+	args := []string{"--cli", "--callback-url", callback, "--method", "tools/call", "--tool-name", tool}
 	cmd := npmtest.Command(t, "mcp-inspector", append(args, more...)...)
 	cmd.Stdin = strings.NewReader("y\n") // it asks before it steps up
 	for _, name := range []string{"HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME"} {
@@ -164,7 +162,7 @@ func inspector(t *testing.T, l *life) {
 		if l.document != "" {
 			more = append([]string{"--client-metadata-url", l.document}, more...)
 		}
-		cmd := inspectorCommand(t, home, callback, l.MCPURL, tool, more...)
+		cmd := inspectorCommand(t, home, callback, tool, append([]string{l.MCPURL, "--transport", "http"}, more...)...)
 		p := newPerson(t, l.Demo)
 		out, err := tryRun(t, p, cmd)
 		return out, p, err

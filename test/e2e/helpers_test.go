@@ -164,7 +164,9 @@ func TestHelpersAreCutWhileTheyMultiply(t *testing.T) {
 		return fmt.Sprint(status)
 	}))
 	close(made)
-	call := func(to *replica, token string) int { return g.do(to, whoamiRequest(g.MCPURL, "Bearer "+token)).status }
+	call := func(to *replica, token string) int {
+		return g.do(to, toolRequest(g.MCPURL, "whoami", "Bearer "+token)).status
+	}
 	for token := range made {
 		for _, r := range g.replicas {
 			if status := call(r, token); status != http.StatusUnauthorized {

@@ -61,7 +61,7 @@ func signIn(t *testing.T, d *demotest.Demo, p *demotest.Person, clientID string)
 // callWhoami calls a tool by plain HTTP and returns the status.
 func callWhoami(t *testing.T, d *demotest.Demo, token any) int {
 	t.Helper()
-	resp, err := http.DefaultClient.Do(whoamiRequest(d.MCPURL, "Bearer "+token.(string)))
+	resp, err := http.DefaultClient.Do(toolRequest(d.MCPURL, "whoami", "Bearer "+token.(string)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,14 +70,14 @@ func callWhoami(t *testing.T, d *demotest.Demo, token any) int {
 	return resp.StatusCode
 }
 
-// whoamiRequest calls the tool whoami of an MCP server.
-func whoamiRequest(url, authorization string) *http.Request {
-	body := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"whoami","arguments":{},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}`
+// toolRequest calls a tool of an MCP server.
+func toolRequest(url, tool, authorization string) *http.Request {
+	body := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"` + tool + `","arguments":{},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}`
 	req, _ := http.NewRequest(http.MethodPost, url, strings.NewReader(body))
 	for k, v := range map[string]string{
 		"Content-Type": "application/json", "Accept": "application/json, text/event-stream",
 		"MCP-Protocol-Version": "2026-07-28",
-		"Mcp-Method":           "tools/call", "Mcp-Name": "whoami", "Authorization": authorization,
+		"Mcp-Method":           "tools/call", "Mcp-Name": tool, "Authorization": authorization,
 	} {
 		req.Header.Set(k, v)
 	}

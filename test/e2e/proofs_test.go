@@ -34,7 +34,7 @@ func TestProofsOverReplicas(t *testing.T) {
 		return g.do(to, r)
 	}
 	call := func(to *replica, authorization, proof string) answer {
-		r := whoamiRequest(g.MCPURL, authorization)
+		r := toolRequest(g.MCPURL, "whoami", authorization)
 		if proof != "" {
 			r.Header.Set("DPoP", proof)
 		}

@@ -151,7 +151,8 @@ func TestCompany(t *testing.T) {
 		}
 		defer session.Close()
 		who := call[caller](t, &client{ClientSession: session}, "whoami", nil)
-		if !strings.HasPrefix(who.Subject, "usr_") || who.Client != "agent" || !slices.Equal(who.Scopes, []string{"mcp"}) {
+		if !strings.HasPrefix(who.Subject, "usr_") || who.Client != "agent" ||
+			!slices.Equal(who.Scopes, []string{"mcp"}) {
 			t.Errorf("got %+v, of which the rules of the provider give staff mcp alone", who)
 		}
 		if n := c.up.TokenCalls("authorization_code"); n != 1 {
@@ -163,8 +164,8 @@ func TestCompany(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if status, got := c.exchange(t, oauth.TokenTypeID, out.Extra("id_token").(string)); status != http.StatusBadRequest ||
-			got["error"] != "access_denied" {
+		status, got := c.exchange(t, oauth.TokenTypeID, out.Extra("id_token").(string))
+		if status != http.StatusBadRequest || got["error"] != "access_denied" {
 			t.Errorf("got %d %v", status, got)
 		}
 	})
