@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func launch(...string) (*Server, error) {
+func launch(string, ...string) (*Server, error) {
 	return nil, errors.New("a PostgreSQL is started on Unix only")
 }
 

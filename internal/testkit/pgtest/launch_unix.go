@@ -62,16 +62,17 @@ func (h *home) run(program string, args ...string) error {
 	return nil
 }
 
-// launch makes a cluster in a temporary directory and starts it with settings.
-func launch(settings ...string) (*Server, error) {
-	return settle(settings, func(h *home) error {
+// launch makes a cluster in a new directory under dir, "": the one for temporary files, and starts it
+// with settings.
+func launch(dir string, settings ...string) (*Server, error) {
+	return settle(dir, settings, func(h *home) error {
 		return h.run("initdb", "-D", h.data(), "-U", "postgres", "--auth=trust", "--encoding=UTF8", "--locale=C",
 			"--no-sync")
 	})
 }
 
-// settle makes a temporary directory, has fill make the data in it, and starts a server on that.
-func settle(settings []string, fill func(*home) error) (*Server, error) {
+// settle makes a new directory under dir, has fill make the data in it, and starts a server on that.
+func settle(dir string, settings []string, fill func(*home) error) (*Server, error) {
 	bin, err := binaries()
 	if err != nil {
 		return nil, err
@@ -80,8 +81,7 @@ func settle(settings []string, fill func(*home) error) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	dir, err := os.MkdirTemp("", "pgtest")
-	if err != nil {
+	if dir, err = os.MkdirTemp(dir, "pgtest"); err != nil {
 		return nil, err
 	}
 	s, err := boot(&home{bin, dir, attr, append(settings, throwaway...)}, fill)
@@ -119,7 +119,10 @@ func boot(h *home, fill func(*home) error) (*Server, error) {
 		keeper: keeper, home: h,
 		url: &url.URL{Scheme: "postgres", User: url.User("postgres"), Host: "127.0.0.1:" + port,
 			Path: "/postgres", RawQuery: "sslmode=disable"}}
-	return s, s.wait()
+	if err := s.wait(); err != nil {
+		return nil, err
+	}
+	return s, s.learn()
 }
 
 // pipes lead to a keeper. The process does not close them: the operating system does when this

@@ -29,15 +29,24 @@ type Server struct {
 	keeper  *pipes   // the server runs until these are closed, also by the collector: keep them
 	bouncer *pipes   // likewise
 	home    *home    // nil of a server that was running already
+	copied  string   // how databases are copied
 }
 
-// shared starts the server of this process once. It ends with the process (see launch).
-var shared = sync.OnceValues(start)
+// The servers of this process, which are started once, and end with the process (see launch). That of
+// benchmarks is on the disk, which they are about.
+var (
+	ofTests      = sync.OnceValues(func() (*Server, error) { return start(inMemory()) })
+	ofBenchmarks = sync.OnceValues(func() (*Server, error) { return start("") })
+)
 
 // Start returns the server of this test process. Without a PostgreSQL it skips the
 // test, or fails it when CI is "true".
 func Start(tb testing.TB) *Server {
 	tb.Helper()
+	shared := ofTests
+	if _, measured := tb.(*testing.B); measured {
+		shared = ofBenchmarks
+	}
 	s, err := shared()
 	return s.orSkip(tb, err)
 }
@@ -46,7 +55,7 @@ func Start(tb testing.TB) *Server {
 // so that it may be stopped and started. What was committed survives every kind of stop. It ends with the process.
 func StartOwn(tb testing.TB, settings ...string) *Server {
 	tb.Helper()
-	s, err := launch(settings...)
+	s, err := launch(inMemory(), settings...)
 	tb.Cleanup(func() { runtime.KeepAlive(s) }) // what collects it ends the server
 	return s.orSkip(tb, err)
 }
@@ -92,22 +101,43 @@ func (s *Server) Restart(m Mode) error {
 	return s.Start()
 }
 
-func start() (*Server, error) {
+func start(dir string) (*Server, error) {
 	if given := os.Getenv("TEST_DATABASE_URL"); given != "" {
 		u, err := url.Parse(given)
 		if err != nil {
 			return nil, fmt.Errorf("TEST_DATABASE_URL: %w", err)
 		}
-		return &Server{url: u}, nil
+		s := &Server{url: u}
+		return s, s.learn()
 	}
-	return launch("synchronous_commit=off")
+	return launch(dir, "synchronous_commit=off")
+}
+
+// fileCopy is much faster than to write each page of a copy to the log. Servers before 15 do nothing else.
+const fileCopy = 150000
+
+// learn asks the server how it copies databases.
+func (s *Server) learn() error {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	c, err := pgx.Connect(ctx, s.url.String())
+	if err != nil {
+		return err
+	}
+	defer c.Close(ctx)
+	var version int
+	err = c.QueryRow(ctx, "SELECT current_setting('server_version_num')::int").Scan(&version)
+	if version >= fileCopy {
+		s.copied = " STRATEGY FILE_COPY"
+	}
+	return err
 }
 
 // Database creates an empty database, which goes when the test ends, and returns
 // its URL.
 func (s *Server) Database(tb testing.TB) string {
 	tb.Helper()
-	return s.create(tb, "CREATE DATABASE %s")
+	return s.create(tb, "CREATE DATABASE %s"+s.copied)
 }
 
 // Template has fill put something into a database, and returns what creates copies of it, as
@@ -116,7 +146,8 @@ func (s *Server) Template(tb testing.TB, fill func(url string)) (database func(t
 	tb.Helper()
 	url := s.Database(tb)
 	fill(url)
-	copied := "CREATE DATABASE %s TEMPLATE " + pgx.Identifier{path.Base(strings.Split(url, "?")[0])}.Sanitize()
+	copied := "CREATE DATABASE %s TEMPLATE " + pgx.Identifier{path.Base(strings.Split(url, "?")[0])}.Sanitize() +
+		s.copied
 	return func(tb testing.TB) string {
 		tb.Helper()
 		return s.create(tb, copied)
