@@ -73,6 +73,7 @@ func (s *Server) newDevices() *device.Requests {
 		Store:   s.cfg.Store,
 		Catalog: s.catalog,
 		MAC:     func(code string) storage.Hash { return s.ring.MAC("device user code", []byte(code)) },
+		Limits:  s.limits,
 		Audit:   s.cfg.Audit,
 		Now:     s.cfg.Now,
 	})

@@ -75,7 +75,12 @@ func (g *grants) authenticate(ctx context.Context, r grant.TokenRequest) (storag
 }
 
 func (s *Server) newProofs() *grant.Proofs {
-	p := grant.Proofs{Replays: s.cfg.DPoP.Replays, Clients: s.clients, Now: s.cfg.Now}
+	p := grant.Proofs{
+		Replays: s.cfg.DPoP.Replays,
+		Clients: s.clients,
+		Limits:  s.limits,
+		Now:     s.cfg.Now,
+	}
 	if s.cfg.DPoP.Nonce {
 		// All replicas have the key. What refresh tokens have under it begins with the number of a kind.
 		p.Nonces = func() *dpop.Nonces { return dpop.NewNonces(s.keys.TokenKey(), "nonce of the token endpoint") }
@@ -189,6 +194,7 @@ func (s *Server) newClientAuth() *grant.ClientAuth {
 		Keys:    s.cfg.ClientKeys,
 		Clients: s.clients,
 		Spent:   s.cfg.Store,
+		Limits:  s.limits,
 		Now:     s.cfg.Now,
 	}), s.cfg.Audit, s.cfg.Now)
 }

@@ -168,6 +168,7 @@ func (s *Server) newFlow(browsers *entry.Browsers) *flow.Flow {
 		Identity: grant.IdentityResource(c.Issuer),
 		ACRs:     s.ways.ACRs(),
 		Audit:    c.Audit,
+		Limits:   s.limits,
 		Now:      c.Now,
 	}
 }

@@ -28,10 +28,11 @@ func (s *Server) newRemote(browsers *entry.Browsers, forms *pageForms, steps *st
 		return nil
 	}
 	requests := device.NewBrowserRequests(device.BrowserRequests{
-		Store: c.Store,
-		MAC:   func(purpose, code string) storage.Hash { return s.ring.MAC(purpose, []byte(code)) },
-		Audit: c.Audit,
-		Now:   c.Now,
+		Store:  c.Store,
+		MAC:    func(purpose, code string) storage.Hash { return s.ring.MAC(purpose, []byte(code)) },
+		Limits: s.limits,
+		Audit:  c.Audit,
+		Now:    c.Now,
 	})
 	return &remotePages{
 		remote: &entry.RemoteSignIns{

@@ -16,6 +16,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/authserver/internal/device"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/flow"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/form"
+	"github.com/mcp-authd/mcp-authd/internal/allowance"
 	"github.com/mcp-authd/mcp-authd/internal/notice"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
 	"github.com/mcp-authd/mcp-authd/internal/users"
@@ -45,6 +46,7 @@ type Server struct {
 	status     *statusLists
 	grants     grants
 	devices    *device.Requests
+	limits     *allowance.Limits
 	undeclared *undeclared
 	paths      paths
 	probe      *probe
@@ -69,6 +71,7 @@ func New(ctx context.Context, c Config) (*Server, error) {
 		clients:    &clients.Finder{Known: cfg.Clients, Documents: cfg.Documents, ConfidentialOnly: c.ConfidentialOnly},
 		bindings:   binding.Checker{Bindings: cfg.Bindings},
 		undeclared: &undeclared{trusted: c.TrustedProxies, told: map[netip.Addr]bool{}},
+		limits:     allowance.New(c.Allowances, c.Now, c.Logger),
 		replica:    secrets.Token("rep_"),
 	}
 	if err := s.compareClocks(ctx); err != nil {

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcp-authd/mcp-authd/internal/allowance"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/storage"
 )
@@ -15,8 +16,8 @@ import (
 // give one that has used up its allowance another.
 func TestLimiterIsBounded(t *testing.T) {
 	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
-	l := newLimiter(Limits{PerMinute: 60, Burst: 2}, func() time.Time { return now })
-	take := func(name string) error { return l.take(origin{networks: []string{name}}, 0) }
+	l := newLimiter(Limits{PerMinute: 60, Burst: 2}, allowance.New(nil, func() time.Time { return now }, nil))
+	take := func(name string) error { return l.take(t.Context(), origin{networks: []string{name}}, 0) }
 	for range 2 {
 		if err := take("used up"); err != nil {
 			t.Fatal(err)

@@ -85,9 +85,9 @@ func (r *Registry) answer(req *http.Request, from origin) (response, error) {
 	}
 	reg, err := r.prepare(req)
 	if err != nil {
-		return response{}, r.limiter.takeFor(from, err)
+		return response{}, r.limiter.takeFor(req.Context(), from, err)
 	}
-	if err := r.limiter.take(from, reg.units); err != nil {
+	if err := r.limiter.take(req.Context(), from, reg.units); err != nil {
 		return response{}, err
 	}
 	if err := r.store(req.Context(), &reg); err != nil {

@@ -1,11 +1,13 @@
 package dcr
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"net/netip"
 	"time"
 
+	"github.com/mcp-authd/mcp-authd/internal/allowance"
 	"github.com/mcp-authd/mcp-authd/internal/bounded"
 	"github.com/mcp-authd/mcp-authd/internal/network"
 	"github.com/mcp-authd/mcp-authd/oauth"
@@ -50,10 +52,10 @@ type limiter struct {
 	perSecond float64
 	burst     int
 	shared    []netip.Prefix
-	buckets   *bounded.Limiter[string]
+	buckets   *allowance.Limiter
 }
 
-func newLimiter(l Limits, now func() time.Time) *limiter {
+func newLimiter(l Limits, shared *allowance.Limits) *limiter {
 	if l.PerMinute <= 0 {
 		l.PerMinute = DefaultPerMinute
 	}
@@ -64,7 +66,7 @@ func newLimiter(l Limits, now func() time.Time) *limiter {
 		perSecond: l.PerMinute / 60,
 		burst:     l.Burst,
 		shared:    l.Shared,
-		buckets:   bounded.NewLimiter[string](maxNetworks, now),
+		buckets:   shared.Limiter("registrations", maxNetworks),
 	}
 }
 
@@ -89,16 +91,16 @@ func (l *limiter) networks(a netip.Addr) (names []string, shared bool) {
 }
 
 // draws are what a registration counts as that keeps some units in a row; none: as one.
-func (l *limiter) draws(from origin, units int) (out []bounded.Draw[string]) {
+func (l *limiter) draws(from origin, units int) (out []allowance.Draw) {
 	for place, name := range from.networks {
 		factor := network.Allowance(place)
 		if from.shared {
 			factor = sharedFactor
 		}
-		out = append(out, bounded.Draw[string]{Key: name, Rate: l.ofNetworks(factor), N: storedCost * units})
+		out = append(out, allowance.Draw{Key: name, Rate: l.ofNetworks(factor), N: storedCost * units})
 	}
 	if !from.shared && units > 0 {
-		out = append(out, bounded.Draw[string]{Key: everyone, Rate: l.ofEveryone(), N: units})
+		out = append(out, allowance.Draw{Key: everyone, Rate: l.ofEveryone(), N: units})
 	}
 	return out
 }
@@ -107,8 +109,8 @@ func (l *limiter) draws(from origin, units int) (out []bounded.Draw[string]) {
 // that a client that waits as it is told gets in. Else it returns the error that says how
 // long to wait. What a registration costs is known when it has been read, which is cheap
 // beside a wait that does not suffice.
-func (l *limiter) take(from origin, units int) error {
-	wait := l.buckets.Take(l.draws(from, units)...)
+func (l *limiter) take(ctx context.Context, from origin, units int) error {
+	wait := l.buckets.Take(ctx, l.draws(from, units)...)
 	if wait == 0 {
 		return nil
 	}
@@ -119,8 +121,8 @@ func (l *limiter) take(from origin, units int) error {
 
 // takeFor counts a request that failed as a registration that keeps nothing, and returns what it
 // is answered with: err within the limit.
-func (l *limiter) takeFor(from origin, err error) error {
-	if slow := l.take(from, 0); slow != nil {
+func (l *limiter) takeFor(ctx context.Context, from origin, err error) error {
+	if slow := l.take(ctx, from, 0); slow != nil {
 		return slow
 	}
 	return err

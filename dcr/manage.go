@@ -79,7 +79,7 @@ func (r *Registry) configure(req *http.Request, id string) (*response, error) {
 // and paid for it.
 func (r *Registry) delete(ctx context.Context, c storage.Client, from origin) error {
 	if c.Source != storage.SourceManaged {
-		if err := r.limiter.take(from, 1); err != nil {
+		if err := r.limiter.take(ctx, from, 1); err != nil {
 			return err
 		}
 	}
@@ -102,9 +102,9 @@ func (r *Registry) replace(req *http.Request, c storage.Client) (storage.Client,
 	}
 	reg, err := r.prepareReplacement(req, c)
 	if err != nil {
-		return c, "", r.limiter.takeFor(from, err)
+		return c, "", r.limiter.takeFor(req.Context(), from, err)
 	}
-	if err := r.limiter.take(from, reg.units); err != nil {
+	if err := r.limiter.take(req.Context(), from, reg.units); err != nil {
 		return c, "", err
 	}
 	next := reg.client

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/audit"
+	"github.com/mcp-authd/mcp-authd/internal/allowance"
 	"github.com/mcp-authd/mcp-authd/internal/bounded"
 	"github.com/mcp-authd/mcp-authd/internal/safehttp"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
@@ -40,6 +41,8 @@ type Config struct {
 	DefaultScopes func(context.Context) oauth.Scopes
 	// Limits bounds registrations of one client network.
 	Limits Limits
+	// Allowances counts what Limits allows for all replicas together. Nil: each replica counts alone.
+	Allowances storage.Allowances
 	// ClientAddr returns the address that a request comes from, behind trusted
 	// proxies too. Nil: the peer.
 	ClientAddr func(*http.Request) netip.Addr
@@ -112,7 +115,7 @@ func New(c Config) (*Registry, error) {
 	}
 	r := &Registry{
 		cfg: c, sealer: sealer, static: static, clients: bounded.New[string, storage.Client](maxClients, c.Now),
-		limiter: newLimiter(c.Limits, c.Now),
+		limiter: newLimiter(c.Limits, allowance.New(c.Allowances, c.Now, c.Logger)),
 		docs:    newDocuments(c.Documents, c.Redirects, fetch, c.Now),
 		vouched: newKeySets(fetch, c.Now), approved: newKeySets(fetch, c.Now), strange: newKeySets(fetch, c.Now),
 	}

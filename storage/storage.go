@@ -373,6 +373,7 @@ type Store interface {
 	Proofs
 	Leases
 	Failures
+	Allowances
 	Events
 	Notices
 	OneTimeLinks

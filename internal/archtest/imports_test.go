@@ -46,7 +46,8 @@ var mayImport = map[string][]string{
 	"authserver/internal/clients":   {"oauth", "storage", "authserver/internal/refusal"},
 	"authserver/internal/connect":   {"oauth", "delegation", "internal/secrets"},
 	"authserver/internal/device": {
-		"oauth", "storage", "policy", "audit", "internal/bounded", "internal/network", "internal/secrets",
+		"oauth", "storage", "policy", "audit", "internal/allowance", "internal/bounded", "internal/network",
+		"internal/secrets",
 		"authserver/internal/catalogue", "authserver/internal/form", "authserver/internal/refusal",
 	},
 	"authserver/internal/entry": {
@@ -57,8 +58,8 @@ var mayImport = map[string][]string{
 	},
 	"authserver/internal/flow": {
 		"oauth", "delegation", "storage", "policy", "audit",
-		"internal/bounded", "internal/dpop", "internal/network", "internal/notice", "internal/secrets",
-		"internal/ways",
+		"internal/allowance", "internal/bounded", "internal/dpop", "internal/network", "internal/notice",
+		"internal/secrets", "internal/ways",
 		"authserver/internal/binding", "authserver/internal/catalogue", "authserver/internal/clients",
 		"authserver/internal/connect", "authserver/internal/device", "authserver/internal/entry",
 		"authserver/internal/form", "authserver/internal/grant", "authserver/internal/refusal",
@@ -66,7 +67,7 @@ var mayImport = map[string][]string{
 	"authserver/internal/form": {"oauth"},
 	"authserver/internal/grant": {
 		"oauth", "storage", "delegation", "policy", "keys", "audit", "trust",
-		"internal/bounded", "internal/dpop", "internal/secrets", "internal/ways",
+		"internal/allowance", "internal/bounded", "internal/dpop", "internal/secrets", "internal/ways",
 		"authserver/internal/binding", "authserver/internal/catalogue", "authserver/internal/clients",
 		"authserver/internal/connect",
 		"authserver/internal/form", "authserver/internal/refusal",
@@ -124,6 +125,7 @@ var mayImport = map[string][]string{
 	"internal/network":    {"oauth"},
 	"internal/archtest":   {},
 	"internal/mcp":        {},
+	"internal/allowance":  {"storage", "internal/bounded"},
 	"internal/bounded":    {},
 	"internal/claim":      {},
 	"internal/condition":  {"internal/claim"},

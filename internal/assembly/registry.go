@@ -28,11 +28,15 @@ func (p Parts) Registry() (*dcr.Registry, error) {
 	if err != nil {
 		return nil, err
 	}
-	return dcr.New(dcr.Config{
+	cfg := dcr.Config{
 		Store: p.Store, SecretKeys: p.Keys, Disabled: !r.Enabled, Now: p.Now,
 		Redirects: oauth.RedirectPolicy{PrivateUseSchemes: schemes, DottedSchemes: r.DottedSchemes}, Clients: clients,
 		Limits: r.Limits(), Documents: r.Documents(), MachineClients: r.MachineClients, Audit: p.Audit, Logger: p.Log,
-	})
+	}
+	if p.Config.Limits.Shared() {
+		cfg.Allowances = p.Store
+	}
+	return dcr.New(cfg)
 }
 
 // Clients are the clients of the configuration.

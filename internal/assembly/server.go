@@ -99,6 +99,9 @@ func (p Parts) config() (authserver.Config, error) {
 	if c.SharedProofs() {
 		cfg.DPoP.Replays = proofstore.New(p.Store, "token")
 	}
+	if c.Limits.Shared() {
+		cfg.Allowances = p.Store
+	}
 	cfg.ProductName = c.Branding.Name
 	if cfg.Branding, err = c.Branding.Pages(); err != nil {
 		return cfg, fmt.Errorf("branding: %w", err)

@@ -29,8 +29,11 @@ func (r Rate) bounded() Rate {
 	return r
 }
 
-// window is how long an empty bucket takes to be full.
-func (r Rate) window() time.Duration { return time.Duration(r.Burst) * r.Every }
+// Window is how long an empty bucket takes to be full.
+func (r Rate) Window() time.Duration {
+	r = r.bounded()
+	return time.Duration(r.Burst) * r.Every
+}
 
 // Draw is what is to be taken from the bucket of a key.
 type Draw[K comparable] struct {
@@ -39,8 +42,10 @@ type Draw[K comparable] struct {
 	N    int // 0 is 1; more than the burst is the burst, since more can never be had
 }
 
-func (d Draw[K]) cost() time.Duration {
-	return time.Duration(min(max(d.N, 1), d.Rate.Burst)) * d.Rate.Every
+// Cost is how long the bucket takes to have back what is taken.
+func (d Draw[K]) Cost() time.Duration {
+	r := d.Rate.bounded()
+	return time.Duration(min(max(d.N, 1), r.Burst)) * r.Every
 }
 
 const (
@@ -81,15 +86,13 @@ func (l *Limiter[K]) Take(draws ...Draw[K]) (wait time.Duration) {
 	defer l.mu.Unlock()
 	now := l.now().Sub(l.begun)
 	for _, d := range draws {
-		d.Rate = d.Rate.bounded()
-		wait = max(wait, l.lacks(d, now)+d.cost()-d.Rate.window())
+		wait = max(wait, l.lacks(d, now)+d.Cost()-d.Rate.Window())
 	}
 	if wait > 0 {
 		return wait
 	}
 	for _, d := range draws {
 		if d.Rate.Every > 0 {
-			d.Rate = d.Rate.bounded()
 			l.charge(d, now)
 		}
 	}
@@ -110,12 +113,12 @@ func (l *Limiter[K]) lacks(d Draw[K], now time.Duration) time.Duration {
 	if !ok && now < l.spilled {
 		b = l.spill[l.place(d.Key)]
 	}
-	return min(max(b.full-now, 0), d.Rate.window())
+	return min(max(b.full-now, 0), d.Rate.Window())
 }
 
 func (l *Limiter[K]) charge(d Draw[K], now time.Duration) {
-	full := now + l.lacks(d, now) + d.cost()
-	b := bucket{full: full, open: full - d.Rate.window() + d.Rate.Every}
+	full := now + l.lacks(d, now) + d.Cost()
+	b := bucket{full: full, open: full - d.Rate.Window() + d.Rate.bounded().Every}
 	if _, ok := l.buckets[d.Key]; ok || len(l.buckets) < l.size || l.evict(now) {
 		l.buckets[d.Key] = b
 		return

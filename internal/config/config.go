@@ -49,6 +49,7 @@ type Config struct {
 	Resources    []Resource   `yaml:"resources"`
 	Tokens       Tokens       `yaml:"tokens"`
 	DPoP         DPoP         `yaml:"dpop"`
+	Limits       Limits       `yaml:"limits"`
 	Keys         Keys         `yaml:"keys"`
 	ProgramKeys  ProgramKeys  `yaml:"program_keys"`
 	Helpers      Helpers      `yaml:"helpers"`
@@ -125,6 +126,7 @@ func Default(getenv func(string) string) *Config {
 		Database:     Database{Migrate: "auto"},
 		Tokens:       defaultTokens(),
 		DPoP:         defaultDPoP(),
+		Limits:       Limits{CountedIn: "memory"},
 		Keys:         defaultKeys(),
 		ProgramKeys:  defaultProgramKeys(),
 		Helpers:      Helpers{Enabled: true},
@@ -218,6 +220,7 @@ func (c *Config) Validate() error {
 	oneOf("database.migrate", c.Database.Migrate, "auto", "off")
 	oneOf("tokens.algorithm", c.Tokens.Algorithm, "ES256", "EdDSA", "RS256")
 	c.validateDPoP(oneOf)
+	c.Limits.validate(oneOf)
 	oneOf("log.level", c.Log.Level, "debug", "info", "warn", "error")
 	oneOf("log.format", c.Log.Format, "auto", "text", "json")
 	c.validateTokens(add)

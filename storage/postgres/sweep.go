@@ -52,6 +52,7 @@ var sweeps = [...]string{
 	"DELETE FROM pushed_requests WHERE reference_hash IN (SELECT reference_hash FROM pushed_requests WHERE expires_at <= $1 LIMIT $2 FOR UPDATE SKIP LOCKED)",
 	"DELETE FROM last_calls WHERE grant_id IN (SELECT grant_id FROM last_calls WHERE kept_until <= $1 LIMIT $2 FOR UPDATE SKIP LOCKED)",
 	"DELETE FROM asserted_ends WHERE (issuer, subject) IN (SELECT issuer, subject FROM asserted_ends WHERE expires_at <= $1 LIMIT $2 FOR UPDATE SKIP LOCKED)",
+	"DELETE FROM allowances WHERE key IN (SELECT key FROM allowances WHERE full_at <= $1 LIMIT $2 FOR UPDATE SKIP LOCKED)",
 	"DELETE FROM nodes WHERE seq IN (SELECT seq FROM nodes WHERE expires_at <= $1 LIMIT $2 FOR UPDATE SKIP LOCKED)",
 	"DELETE FROM outbox WHERE seq IN (SELECT seq FROM outbox WHERE at <= $1::bigint" +
 		column.Before(storage.DeliveryFor) + " LIMIT $2 FOR UPDATE SKIP LOCKED)",

@@ -1297,6 +1297,15 @@ func (f *Failing) Sweep(a0 context.Context, a1 storage.Retention, a2 int) (r0 in
 	return r0, err
 }
 
+// TakeAllowances implements storage.Store.
+func (f *Failing) TakeAllowances(a0 context.Context, a1 []storage.Draw, a2 time.Time) (r0 []time.Duration, err error) {
+	err = f.call("TakeAllowances", func() (err error) {
+		r0, err = f.Store.TakeAllowances(a0, a1, a2)
+		return err
+	})
+	return r0, err
+}
+
 // TakeDelivery implements storage.Store.
 func (f *Failing) TakeDelivery(a0 context.Context, a1 string, a2 time.Time, a3 time.Time) (r0 storage.Delivery, err error) {
 	err = f.call("TakeDelivery", func() (err error) {

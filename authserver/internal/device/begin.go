@@ -1,8 +1,10 @@
 package device
 
 import (
+	"context"
 	"time"
 
+	"github.com/mcp-authd/mcp-authd/internal/allowance"
 	"github.com/mcp-authd/mcp-authd/internal/bounded"
 	"github.com/mcp-authd/mcp-authd/internal/network"
 	"github.com/mcp-authd/mcp-authd/oauth"
@@ -19,19 +21,19 @@ const (
 )
 
 // beginnings limits how many requests begin.
-type beginnings struct{ *bounded.Limiter[string] }
+type beginnings struct{ *allowance.Limiter }
 
-func newBeginnings(now func() time.Time) beginnings {
-	return beginnings{bounded.NewLimiter[string](networks, now)}
+func newBeginnings(l *allowance.Limits, purpose string) beginnings {
+	return beginnings{l.Limiter(purpose, networks)}
 }
 
 // take makes room for one more, or refuses it in the given words.
-func (b beginnings) take(from []string, refusal string) error {
-	draws := []bounded.Draw[string]{drawOf(everybody, inTotal)}
+func (b beginnings) take(ctx context.Context, from []string, refusal string) error {
+	draws := []allowance.Draw{drawOf(everybody, inTotal)}
 	for place, name := range from {
 		draws = append(draws, drawOf(name, network.Allowance(place)*ofNetwork))
 	}
-	if b.Take(draws...) == 0 {
+	if b.Take(ctx, draws...) == 0 {
 		return nil
 	}
 	e := oauth.NewError(oauth.SlowDown, refusal)
@@ -39,6 +41,6 @@ func (b beginnings) take(from []string, refusal string) error {
 	return e
 }
 
-func drawOf(key string, perSecond int) bounded.Draw[string] {
-	return bounded.Draw[string]{Key: key, Rate: bounded.PerSecond(float64(perSecond), perSecond*burst)}
+func drawOf(key string, perSecond int) allowance.Draw {
+	return allowance.Draw{Key: key, Rate: bounded.PerSecond(float64(perSecond), perSecond*burst)}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/audit"
+	"github.com/mcp-authd/mcp-authd/internal/allowance"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
 	"github.com/mcp-authd/mcp-authd/storage"
 	"github.com/mcp-authd/mcp-authd/storage/sqlite"
@@ -29,10 +30,11 @@ func newAsking(t *testing.T) *asking {
 	t.Cleanup(func() { store.Close() })
 	a := &asking{t: t, now: time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)}
 	a.Requests = New(Config{
-		Store: store,
-		MAC:   func(code string) storage.Hash { return secrets.Hash(code) },
-		Audit: audit.New(slog.New(slog.DiscardHandler)),
-		Now:   func() time.Time { return a.now },
+		Store:  store,
+		MAC:    func(code string) storage.Hash { return secrets.Hash(code) },
+		Limits: allowance.New(nil, func() time.Time { return a.now }, nil),
+		Audit:  audit.New(slog.New(slog.DiscardHandler)),
+		Now:    func() time.Time { return a.now },
 	})
 	return a
 }

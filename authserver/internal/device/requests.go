@@ -21,6 +21,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/authserver/internal/catalogue"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/form"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
+	"github.com/mcp-authd/mcp-authd/internal/allowance"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/policy"
@@ -42,9 +43,10 @@ type Config struct {
 	Store   Store
 	Catalog *catalogue.Catalogue
 	// MAC hides user codes, which are short, from those who read the database.
-	MAC   func(code string) storage.Hash
-	Audit *audit.Recorder
-	Now   func() time.Time
+	MAC    func(code string) storage.Hash
+	Limits *allowance.Limits
+	Audit  *audit.Recorder
+	Now    func() time.Time
 }
 
 // Store is what Requests need of the store.
@@ -62,7 +64,11 @@ type Requests struct {
 
 // New returns the requests in a store.
 func New(c Config) *Requests {
-	return &Requests{Config: c, begun: newBeginnings(c.Now), guesses: guesses{c.Store, c.Audit, c.Now}}
+	return &Requests{
+		Config:  c,
+		begun:   newBeginnings(c.Limits, "requests of devices"),
+		guesses: guesses{c.Store, c.Audit, c.Now},
+	}
 }
 
 // Ask is a device authorization request (RFC 8628 §3.1) of a client that has authenticated.
@@ -90,7 +96,7 @@ func (q *Requests) Begin(ctx context.Context, client storage.Client, a Ask) (Beg
 	if err != nil {
 		return Begun{}, err
 	}
-	if err := q.begun.take(a.Networks, "Too many devices are asking at once."); err != nil {
+	if err := q.begun.take(ctx, a.Networks, "Too many devices are asking at once."); err != nil {
 		return Begun{}, err
 	}
 	now, code := q.Now(), secrets.Token(codePrefix)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/audit"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
+	"github.com/mcp-authd/mcp-authd/internal/allowance"
 	"github.com/mcp-authd/mcp-authd/internal/bounded"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
 	"github.com/mcp-authd/mcp-authd/storage"
@@ -29,9 +30,10 @@ type BrowserRequestStore interface {
 type BrowserRequests struct {
 	Store BrowserRequestStore
 	// MAC hides what is short from those who read the database.
-	MAC   func(purpose, code string) storage.Hash
-	Audit *audit.Recorder
-	Now   func() time.Time
+	MAC    func(purpose, code string) storage.Hash
+	Limits *allowance.Limits
+	Audit  *audit.Recorder
+	Now    func() time.Time
 
 	begun   beginnings
 	asked   *bounded.Limiter[string]
@@ -46,7 +48,7 @@ const (
 
 // NewBrowserRequests returns the requests in a store.
 func NewBrowserRequests(s BrowserRequests) *BrowserRequests {
-	s.begun, s.guesses = newBeginnings(s.Now), guesses{s.Store, s.Audit, s.Now}
+	s.begun, s.guesses = newBeginnings(s.Limits, "sign-ins of browsers"), guesses{s.Store, s.Audit, s.Now}
 	s.asked = bounded.NewLimiter[string](networks, s.Now)
 	return &s
 }
@@ -70,7 +72,7 @@ func (a Asked) Hash() storage.Hash { return secrets.Hash(a.Secret) }
 
 // Begin stores the request of a browser. Its error is an *oauth.Error.
 func (q *BrowserRequests) Begin(ctx context.Context, b Browser) (Asked, error) {
-	if err := q.begun.take(b.Networks, "Too many people are signing in at once."); err != nil {
+	if err := q.begun.take(ctx, b.Networks, "Too many people are signing in at once."); err != nil {
 		return Asked{}, err
 	}
 	now := q.Now()

@@ -35,6 +35,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/authserver/internal/entry"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/form"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
+	"github.com/mcp-authd/mcp-authd/internal/allowance"
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
@@ -49,9 +50,10 @@ type Flow struct {
 	Bindings binding.Checker
 	Identity storage.Resource // what clients that want to know who people are get, see storage.Client.SignsIn
 	// ACRs are the authentication context classes that people can reach here, the weakest first.
-	ACRs  []string
-	Audit *audit.Recorder
-	Now   func() time.Time
+	ACRs   []string
+	Limits *allowance.Limits
+	Audit  *audit.Recorder
+	Now    func() time.Time
 }
 
 // Protocol is the protocol shell.

@@ -1,8 +1,10 @@
 package flow
 
 import (
+	"context"
 	"time"
 
+	"github.com/mcp-authd/mcp-authd/internal/allowance"
 	"github.com/mcp-authd/mcp-authd/internal/bounded"
 	"github.com/mcp-authd/mcp-authd/internal/network"
 	"github.com/mcp-authd/mcp-authd/oauth"
@@ -22,26 +24,25 @@ const (
 // strangers is the key of all sign-ins of people who are not signed in; no network is named so.
 const strangers = "strangers"
 
-// signInLimiter bounds the sign-ins at providers of each network, and those of all strangers. It
-// is per process.
-type signInLimiter struct{ buckets *bounded.Limiter[string] }
+// signInLimiter bounds the sign-ins at providers of each network, and those of all strangers.
+type signInLimiter struct{ buckets *allowance.Limiter }
 
-func newSignInLimiter(now func() time.Time) *signInLimiter {
-	return &signInLimiter{bounded.NewLimiter[string](signInNetworks, now)}
+func newSignInLimiter(l *allowance.Limits) *signInLimiter {
+	return &signInLimiter{l.Limiter("sign-ins at providers", signInNetworks)}
 }
 
 // take counts one sign-in under each of the networks that it comes from, the smallest
 // first, or returns the error that asks the person to wait. People who are signed in do not
 // stand in line with strangers.
-func (l *signInLimiter) take(networks []string, signedIn bool) error {
-	var draws []bounded.Draw[string]
+func (l *signInLimiter) take(ctx context.Context, networks []string, signedIn bool) error {
+	var draws []allowance.Draw
 	for place, name := range networks {
 		draws = append(draws, signInOf(name, network.Allowance(place)*signInsOfNetwork))
 	}
 	if !signedIn {
 		draws = append(draws, signInOf(strangers, signInsInTotal))
 	}
-	if l.buckets.Take(draws...) == 0 {
+	if l.buckets.Take(ctx, draws...) == 0 {
 		return nil
 	}
 	e := oauth.NewError(oauth.SlowDown, "Too many people are signing in at once.")
@@ -50,6 +51,6 @@ func (l *signInLimiter) take(networks []string, signedIn bool) error {
 }
 
 // signInOf is one sign-in from the bucket of a key, which has perSecond of them.
-func signInOf(key string, perSecond int) bounded.Draw[string] {
-	return bounded.Draw[string]{Key: key, Rate: bounded.PerSecond(float64(perSecond), perSecond*signInBurst)}
+func signInOf(key string, perSecond int) allowance.Draw {
+	return allowance.Draw{Key: key, Rate: bounded.PerSecond(float64(perSecond), perSecond*signInBurst)}
 }

@@ -6,13 +6,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcp-authd/mcp-authd/internal/allowance"
 	"github.com/mcp-authd/mcp-authd/internal/network"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
 func TestSignInLimiter(t *testing.T) {
 	now := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
-	l := newSignInLimiter(func() time.Time { return now })
+	l := newSignInLimiter(allowance.New(nil, func() time.Time { return now }, nil))
 	t.Run("AS-220 a company behind one address comes to work", func(t *testing.T) {
 		for second := range 600 { // 5 people a second, and 200 at the stroke of the hour
 			people := signInsOfNetwork
@@ -20,7 +21,7 @@ func TestSignInLimiter(t *testing.T) {
 				people = 200
 			}
 			for range people {
-				if err := l.take([]string{"198.51.100.0/24"}, false); err != nil {
+				if err := l.take(t.Context(), []string{"198.51.100.0/24"}, false); err != nil {
 					t.Fatalf("second %d: %v", second, err)
 				}
 			}
@@ -30,17 +31,17 @@ func TestSignInLimiter(t *testing.T) {
 	t.Run("AS-220 AS-145 many networks share a total, people who are signed in do not", func(t *testing.T) {
 		allowed := 0
 		for i := range 2 * signInsInTotal * signInBurst {
-			if l.take([]string{fmt.Sprint("network ", i)}, false) == nil {
+			if l.take(t.Context(), []string{fmt.Sprint("network ", i)}, false) == nil {
 				allowed++
 			}
 		}
 		if allowed != signInsInTotal*signInBurst {
 			t.Errorf("got %d", allowed)
 		}
-		if err := l.take([]string{"network 1"}, false); oauth.AsError(err).Code != oauth.SlowDown {
+		if err := l.take(t.Context(), []string{"network 1"}, false); oauth.AsError(err).Code != oauth.SlowDown {
 			t.Errorf("got %v", err)
 		}
-		if err := l.take([]string{"network 1"}, true); err != nil {
+		if err := l.take(t.Context(), []string{"network 1"}, true); err != nil {
 			t.Errorf("got %v", err)
 		}
 	})
@@ -50,7 +51,7 @@ func TestSignInLimiter(t *testing.T) {
 			allowed := 0
 			for i := range 10 * signInsOfNetwork * signInBurst {
 				addr := netip.MustParseAddr(fmt.Sprintf("2001:db8:1:%x::1", i))
-				if l.take(network.Blocks(addr), false) == nil {
+				if l.take(t.Context(), network.Blocks(addr), false) == nil {
 					allowed++
 				}
 			}
@@ -60,7 +61,7 @@ func TestSignInLimiter(t *testing.T) {
 		})
 	t.Run("AS-145 what is remembered is bounded", func(t *testing.T) {
 		for i := range 2 * signInNetworks {
-			_ = l.take([]string{fmt.Sprint("another ", i)}, true)
+			_ = l.take(t.Context(), []string{fmt.Sprint("another ", i)}, true)
 		}
 		if l.buckets.Len() > signInNetworks {
 			t.Errorf("got %d", l.buckets.Len())

@@ -40,7 +40,7 @@ type Delegation interface {
 
 // NewProviderSignIns returns the sign-ins that go on with a flow.
 func NewProviderSignIns(f *Flow, d Delegation, l *connect.Links, n *notice.Notifier) *ProviderSignIns {
-	return &ProviderSignIns{Flow: f, Delegation: d, Links: l, Notices: n, limits: newSignInLimiter(f.Now)}
+	return &ProviderSignIns{Flow: f, Delegation: d, Links: l, Notices: n, limits: newSignInLimiter(f.Limits)}
 }
 
 // ProviderForm is what the forms that send a browser to a provider carry along, sealed and
@@ -171,7 +171,7 @@ var errNotOffered = oauth.NewError(oauth.InvalidRequest, "This way to sign in is
 
 // begin prepares the request to the provider. r says what is not in p.
 func (s *ProviderSignIns) begin(ctx context.Context, p ProviderForm, networks []string, r delegation.Request) Step {
-	if err := s.limits.take(networks, p.UserID != ""); err != nil {
+	if err := s.limits.take(ctx, networks, p.UserID != ""); err != nil {
 		return Fail{Err: err} // for the person, whose form stays good
 	}
 	provider, ok := s.Flow.Options.Provider(p.Provider)

@@ -42,7 +42,7 @@ type Pushes struct {
 
 // NewPushes returns the requests that are pushed for a flow.
 func NewPushes(f *Flow, store storage.PushedRequests, ring *secrets.Ring) *Pushes {
-	return &Pushes{Flow: f, Store: store, Ring: ring, limits: newPushLimiter(f.Now)}
+	return &Pushes{Flow: f, Store: store, Ring: ring, limits: newPushLimiter(f.Limits)}
 }
 
 // Push is a pushed authorization request (RFC 9126 §2.1).
@@ -65,7 +65,7 @@ func (x *Pushes) Push(ctx context.Context, p Push) (uri string, err error) {
 	if err := x.check(ctx, p, form.New(q.Values())); err != nil {
 		return "", err
 	}
-	if err := x.limits.take(p); err != nil {
+	if err := x.limits.take(ctx, p); err != nil {
 		return "", err
 	}
 	uri = secrets.Token(pushedPrefix)

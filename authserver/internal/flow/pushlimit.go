@@ -1,8 +1,10 @@
 package flow
 
 import (
+	"context"
 	"time"
 
+	"github.com/mcp-authd/mcp-authd/internal/allowance"
 	"github.com/mcp-authd/mcp-authd/internal/bounded"
 	"github.com/mcp-authd/mcp-authd/internal/network"
 	"github.com/mcp-authd/mcp-authd/oauth"
@@ -21,23 +23,23 @@ const (
 // publicClients is the key of all public clients; no client and no network is named so.
 const publicClients = "public clients"
 
-// pushLimiter bounds the requests that clients push. It is per process.
-type pushLimiter struct{ buckets *bounded.Limiter[string] }
+// pushLimiter bounds the requests that clients push.
+type pushLimiter struct{ buckets *allowance.Limiter }
 
-func newPushLimiter(now func() time.Time) *pushLimiter {
-	return &pushLimiter{bounded.NewLimiter[string](pushNames, now)}
+func newPushLimiter(l *allowance.Limits) *pushLimiter {
+	return &pushLimiter{l.Limiter("pushed requests", pushNames)}
 }
 
 // take makes room for one more.
-func (l *pushLimiter) take(p Push) error {
-	draws := []bounded.Draw[string]{pushOf("client "+p.Client.ID, pushesOfClient)}
+func (l *pushLimiter) take(ctx context.Context, p Push) error {
+	draws := []allowance.Draw{pushOf("client "+p.Client.ID, pushesOfClient)}
 	if p.Unread || p.Client.Public() {
-		draws = []bounded.Draw[string]{pushOf(publicClients, pushesOfPublic)}
+		draws = []allowance.Draw{pushOf(publicClients, pushesOfPublic)}
 		for place, name := range p.Networks {
 			draws = append(draws, pushOf(name, network.Allowance(place)*pushesOfNetwork))
 		}
 	}
-	if l.buckets.Take(draws...) == 0 {
+	if l.buckets.Take(ctx, draws...) == 0 {
 		return nil
 	}
 	e := oauth.NewError(oauth.SlowDown, "Too many requests are pushed at once.")
@@ -46,6 +48,6 @@ func (l *pushLimiter) take(p Push) error {
 }
 
 // pushOf is one request from the bucket of a key, which has perSecond of them.
-func pushOf(key string, perSecond int) bounded.Draw[string] {
-	return bounded.Draw[string]{Key: key, Rate: bounded.PerSecond(float64(perSecond), perSecond*pushBurst)}
+func pushOf(key string, perSecond int) allowance.Draw {
+	return allowance.Draw{Key: key, Rate: bounded.PerSecond(float64(perSecond), perSecond*pushBurst)}
 }

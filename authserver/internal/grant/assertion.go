@@ -15,6 +15,7 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/authserver/internal/clients"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
+	"github.com/mcp-authd/mcp-authd/internal/allowance"
 	"github.com/mcp-authd/mcp-authd/internal/bounded"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
 	"github.com/mcp-authd/mcp-authd/oauth"
@@ -111,13 +112,14 @@ type Assertions struct {
 	Keys    Keys // nil: the method is not offered
 	Clients *clients.Finder
 	Spent   storage.Once
+	Limits  *allowance.Limits
 	Now     func() time.Time
-	used    *bounded.Limiter[string]
+	used    *allowance.Limiter
 }
 
 // NewAssertions completes a with a limit on what strangers may use.
 func NewAssertions(a Assertions) *Assertions {
-	a.used = bounded.NewLimiter[string](limitedClients, a.Now)
+	a.used = a.Limits.Limiter("assertions of clients", limitedClients)
 	return &a
 }
 
@@ -151,7 +153,7 @@ func (a *Assertions) check(ctx context.Context, c storage.Client, raw string) er
 		return err
 	}
 	// Only a signature by the client's own key counts, so others cannot use up what it may.
-	if !a.Clients.Vouched(c) && a.used.Take(bounded.Draw[string]{Key: c.ID, Rate: assertionRate}) > 0 {
+	if !a.Clients.Vouched(c) && a.used.Take(ctx, allowance.Draw{Key: c.ID, Rate: assertionRate}) > 0 {
 		return slowDown(assertionRate, "Too many client assertions from this client. Please wait.")
 	}
 	return a.spend(ctx, c.ID, raw, claims)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/authserver/internal/clients"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
+	"github.com/mcp-authd/mcp-authd/internal/allowance"
 	"github.com/mcp-authd/mcp-authd/internal/bounded"
 	"github.com/mcp-authd/mcp-authd/internal/dpop"
 	"github.com/mcp-authd/mcp-authd/oauth"
@@ -81,13 +82,14 @@ type Proofs struct {
 	Nonces  func() *dpop.Nonces
 	Replays Replays
 	Clients *clients.Finder
+	Limits  *allowance.Limits
 	Now     func() time.Time
-	used    *bounded.Limiter[string]
+	used    *allowance.Limiter
 }
 
 // NewProofs completes p with a limit on what strangers may use.
 func NewProofs(p Proofs) *Proofs {
-	p.used = bounded.NewLimiter[string](limitedClients, p.Now)
+	p.used = p.Limits.Limiter("proofs", limitedClients)
 	return &p
 }
 
@@ -133,9 +135,9 @@ func (p *Proofs) Use(ctx context.Context, c storage.Client, proof Proof, from st
 		return errClientProof
 	case !proof.Given():
 		return nil
-	case !p.Clients.Vouched(c) && p.used.Take(
-		bounded.Draw[string]{Key: "client " + c.ID, Rate: proofRate},
-		bounded.Draw[string]{Key: "network " + from, Rate: networkProofRate}) > 0:
+	case !p.Clients.Vouched(c) && p.used.Take(ctx,
+		allowance.Draw{Key: "client " + c.ID, Rate: proofRate},
+		allowance.Draw{Key: "network " + from, Rate: networkProofRate}) > 0:
 		return slowDown(proofRate, "Too many DPoP proofs from this client. Please wait.")
 	}
 	first, err := p.Replays.Use(ctx, proof.id, proof.until)

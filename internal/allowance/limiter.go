@@ -1,0 +1,130 @@
+package allowance
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/internal/bounded"
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// Limiter has a token bucket for each key. It is safe for concurrent use.
+type Limiter struct {
+	limits  *Limits
+	purpose string
+	local   *bounded.Limiter[string]
+
+	mu    sync.Mutex // guards changes of marks
+	marks *bounded.Map[string, mark]
+}
+
+// mark is what a replica knows of the bucket of a key in the store.
+type mark struct {
+	unpaid  int       // let through, and not yet taken from the store
+	refused int       // the least that the store had too little for, 0 for none
+	until   time.Time // when it has enough for that
+}
+
+// Take takes what all draws ask for, or nothing and returns how long to wait. The keys of the draws
+// differ.
+func (l *Limiter) Take(ctx context.Context, draws ...Draw) (wait time.Duration) {
+	shared := l.limits.shared()
+	if shared {
+		if wait := l.refused(draws); wait > 0 {
+			return wait
+		}
+	}
+	if wait := l.local.Take(draws...); wait > 0 || !shared {
+		return wait
+	}
+	draws = slices.DeleteFunc(slices.Clone(draws), func(d Draw) bool { return d.Rate.Every <= 0 }) // no limit
+	due := l.due(draws)
+	if due == nil {
+		return 0
+	}
+	waits, ok := l.limits.take(ctx, l.inStore(draws, due))
+	if ok && waits == nil {
+		return 0
+	}
+	return l.unsettled(draws, due, waits)
+}
+
+// Len returns for how many keys there is a bucket here.
+func (l *Limiter) Len() int { return l.local.Len() }
+
+// refused returns how long the store has said that one of the draws has to wait.
+func (l *Limiter) refused(draws []Draw) (wait time.Duration) {
+	now := l.limits.now()
+	for _, d := range draws {
+		if m, ok := l.marks.Get(d.Key); ok && m.refused > 0 && amount(d) >= m.refused {
+			wait = max(wait, m.until.Sub(now))
+		}
+	}
+	return wait
+}
+
+// due counts draws as let through. When that makes too much of one that is not taken from the store
+// yet, it returns what has to be taken for each, and they count as unpaid no longer.
+func (l *Limiter) due(draws []Draw) (due []int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	due = make([]int, len(draws))
+	much := false
+	for i, d := range draws {
+		m, _ := l.marks.Get(d.Key)
+		due[i] = m.unpaid + amount(d)
+		much = much || due[i] > d.Rate.Burst/shareUnpaid
+	}
+	for i, d := range draws {
+		m, _ := l.marks.Get(d.Key)
+		m.unpaid = due[i]
+		if much {
+			m.unpaid = 0
+		}
+		l.put(d, m)
+	}
+	if !much {
+		return nil
+	}
+	return due
+}
+
+// unsettled keeps in mind what was not taken from the store, and returns how long to wait: 0 when it
+// did not answer.
+func (l *Limiter) unsettled(draws []Draw, due []int, waits []time.Duration) (wait time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := l.limits.now()
+	for i, d := range draws {
+		m, _ := l.marks.Get(d.Key)
+		m.unpaid = min(m.unpaid+due[i], d.Rate.Burst)
+		if waits != nil { // and so this request is not let through
+			m.unpaid = max(m.unpaid-amount(d), 0)
+			wait = max(wait, waits[i])
+			if waits[i] > 0 {
+				m.refused, m.until = amount(d), now.Add(waits[i])
+			}
+		}
+		l.put(d, m)
+	}
+	return wait
+}
+
+// put keeps a mark for as long as the bucket takes to be full without it.
+func (l *Limiter) put(d Draw, m mark) {
+	l.marks.Put(d.Key, m, l.limits.now().Add(d.Rate.Window()))
+}
+
+// inStore are draws as the store has them.
+func (l *Limiter) inStore(draws []Draw, due []int) (out []storage.Draw) {
+	for i, d := range draws {
+		d.N = due[i]
+		out = append(out, storage.Draw{Key: keyOf(l.purpose, d.Key), Cost: d.Cost(), Span: d.Rate.Window()})
+	}
+	return out
+}
+
+// amount is what a draw takes.
+func amount(d Draw) int { return min(max(d.N, 1), max(d.Rate.Burst, 1)) }
