@@ -2,6 +2,7 @@ package authserver
 
 import (
 	"net/url"
+	"strings"
 	"testing"
 	"time"
 
@@ -26,12 +27,22 @@ func TestDPoPUnnamedResource(t *testing.T) {
 			form := refreshForm(out["refresh_token"])
 			status, refused := p.token(form)
 			wantError(t, status, refused, 400, oauth.InvalidDPoPProof)
-			if more == nil {
-				status, refused = p.token(code)
-				wantError(t, status, refused, 400, oauth.InvalidDPoPProof)
-				status, refused = p.token(code, "DPoP", p.proof(key))
-				p.wantBound(status, refused, key)
-			}
+			status, refused = p.token(code)
+			wantError(t, status, refused, 400, oauth.InvalidDPoPProof)
+			status, refused = p.token(code, "DPoP", p.proof(key))
+			p.wantBound(status, refused, key)
+			t.Run("AS-49 a code that is unknown, and that of another client", func(t *testing.T) {
+				theirs := codeForm(p.approve(authorizeQuery()).Get("code"), "client_id", "static", "resource", "")
+				unknown := codeForm("mcpac_"+strings.Repeat("x", 86), "client_id", "static", "resource", "")
+				for _, form := range []url.Values{theirs, unknown} {
+					status, out := p.token(form, "Authorization", basic("static", testSecret))
+					if more == nil { // all of them demand proofs
+						wantError(t, status, out, 400, oauth.InvalidDPoPProof)
+						continue
+					}
+					wantError(t, status, out, 400, oauth.InvalidGrant)
+				}
+			})
 			r.advance(10 * time.Minute) // beyond the grace: had it been spent, this would be reuse
 			status, out = p.token(form, "DPoP", p.proof(key))
 			p.wantBound(status, out, key)

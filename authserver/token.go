@@ -99,6 +99,7 @@ func exchangeRequest(r *http.Request, p form.Params) grant.ExchangeRequest {
 		ActorTokenType:   p.Get("actor_token_type"),
 		Actor:            p.Get("actor"),
 		ExpiresIn:        p.Get("expires_in"),
+		HelperKey:        p.Get("dpop_jkt"),
 	}
 }
 

@@ -17,12 +17,18 @@ import (
 
 // Code is the authorization code grant with PKCE (OAuth 2.1 §4.1) at the token endpoint.
 type Code struct {
-	Store    storage.Redemptions
+	Store    CodeStore
 	Catalog  *catalogue.Catalogue
 	Bindings binding.Checker
 	Refresh  *RefreshTokens
 	Minter   *Minter
 	IDTokens *IDTokens
+}
+
+// CodeStore is what Code needs of the store.
+type CodeStore interface {
+	storage.Redemptions
+	Grant(ctx context.Context, id string) (storage.Grant, error)
 }
 
 // Type returns the grant type.
@@ -43,7 +49,7 @@ func (g *Code) Reply(ctx context.Context, client storage.Client, r TokenRequest)
 	}
 	resource, err := g.Catalog.Named(ctx, r.Resources)
 	if err == nil {
-		err = g.Minter.Demand(ctx, resource, r.Proof)
+		err = g.demand(ctx, client, resource, r)
 	}
 	if err != nil {
 		return nil, err
@@ -67,6 +73,28 @@ func (g *Code) Reply(ctx context.Context, client storage.Client, r TokenRequest)
 		reply.IDToken, err = g.IDTokens.issue(ctx, grant, nonceOf(r.Code), g.Minter.Now())
 	}
 	return reply, err
+}
+
+// demand refuses a request without a proof where one is needed, before the code is spent (AS-213): also
+// one that names no resource, when some of them demand proofs, by the grant that the code names.
+func (g *Code) demand(ctx context.Context, client storage.Client, resource string, r TokenRequest) error {
+	if err := g.Minter.Demand(ctx, resource, r.Proof); err != nil || resource != "" || r.Proof.Given() {
+		return err
+	}
+	some, _, err := g.Catalog.DemandProofs(ctx)
+	if err != nil || !some || grantOf(r.Code) == "" {
+		return err
+	}
+	grant, err := g.Store.Grant(ctx, grantOf(r.Code))
+	switch {
+	case errors.Is(err, storage.ErrNotFound):
+		return nil // the statement that redeems the code knows what is wrong with it
+	case err != nil:
+		return refusal.Unavailable(err)
+	case grant.ClientID != client.ID:
+		return nil
+	}
+	return g.Minter.Demand(ctx, grant.Resource, r.Proof)
 }
 
 // redeem makes a code tokens for a client, and returns its grant.

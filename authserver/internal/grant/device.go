@@ -57,6 +57,9 @@ func (g *Device) Reply(ctx context.Context, client storage.Client, r TokenReques
 	case err != nil:
 		return nil, refusal.Unavailable(err)
 	case p.GrantID != "":
+		if err := g.Code.Minter.Demand(ctx, p.Resource, r.Proof); err != nil {
+			return nil, err // before the code is spent, also where the request names no resource (AS-213)
+		}
 		return g.redeem(ctx, client, p.Device, resource, r)
 	case !p.DecidedAt.IsZero():
 		return nil, errDenied

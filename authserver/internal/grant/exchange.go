@@ -37,8 +37,13 @@ type ExchangeRequest struct {
 	ActorTokenType   string // actor_token_type
 	Actor            string // actor: ours, OPTIONAL, the name of a helper
 	ExpiresIn        string // expires_in: ours, OPTIONAL, the lifetime that is asked for, in seconds
+	HelperKey        string // dpop_jkt: ours, OPTIONAL, the thumbprint of the key of a helper
 	Proof            Proof  // of the client's key (RFC 9449 §5); tokens of providers are not bound to it
 }
+
+// errHelperKey: ignored, it would leave the client believe that the token is bound to that key.
+var errHelperKey = oauth.NewError(oauth.InvalidRequest,
+	"The parameter 'dpop_jkt' is for the access tokens of helpers alone.")
 
 // forProvider reports whether the audience is that of a provider: resources are URLs, the ids of
 // providers are not.

@@ -13,6 +13,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/authserver/internal/binding"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/catalogue"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
+	"github.com/mcp-authd/mcp-authd/internal/dpop"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/policy"
@@ -86,7 +87,7 @@ func (g *Helpers) reply(
 		until:    node.ExpiresAt,
 		issuedAt: now,
 		event:    audit.HelperAdded,
-		proof:    r.Proof,
+		proof:    r.boundTo(),
 		node:     node,
 		act:      &oauth.Actor{Subject: node.Name, NodeID: node.ID, Act: claims.Act},
 	})
@@ -100,6 +101,15 @@ func (g *Helpers) reply(
 		ExpiresIn:       reply.ExpiresIn,
 		Scope:           reply.Scope,
 	}, nil
+}
+
+// boundTo is the key that the token of a helper is bound to: its own if the client names that, else that
+// of the client. Whoever names the key of another gets a token that only that other can use.
+func (r ExchangeRequest) boundTo() Proof {
+	if r.HelperKey != "" {
+		return Proof{Thumbprint: r.HelperKey}
+	}
+	return r.Proof
 }
 
 // checkHelper holds the rules that need nothing but the request, and returns the lifetime that is
@@ -119,6 +129,8 @@ func checkHelper(r ExchangeRequest) (lifetime time.Duration, err error) {
 	case r.Actor != "" && !actorName.MatchString(r.Actor):
 		return 0, oauth.NewError(oauth.InvalidRequest,
 			"The parameter 'actor' must be a name of up to 64 letters, digits and . _ : / @ + - signs.")
+	case r.HelperKey != "" && !dpop.IsThumbprint(r.HelperKey):
+		return 0, oauth.NewError(oauth.InvalidRequest, "The parameter 'dpop_jkt' is not the thumbprint of a key.")
 	case r.ExpiresIn == "":
 		return 0, nil
 	}

@@ -141,6 +141,8 @@ func (g *IdentityAssertions) check(client storage.Client, r ExchangeRequest) err
 			"The parameter 'subject_token_type' must name an ID token or a refresh token.")
 	case r.ActorToken != "" || r.ActorTokenType != "":
 		return oauth.NewError(oauth.InvalidRequest, "Actor tokens are not supported.")
+	case r.HelperKey != "":
+		return errHelperKey
 	}
 	return nil
 }
@@ -201,7 +203,7 @@ func (g *IdentityAssertions) signIn(ctx context.Context, client storage.Client, 
 	if r.SubjectTokenType == oauth.TokenTypeRefresh {
 		read = g.ofRefreshToken
 	}
-	who, err := read(ctx, client, r.SubjectToken)
+	who, err := read(ctx, client, r)
 	if err != nil {
 		return who, err
 	}
@@ -220,9 +222,9 @@ func (g *IdentityAssertions) signIn(ctx context.Context, client storage.Client, 
 	return who, err
 }
 
-func (g *IdentityAssertions) ofIDToken(ctx context.Context, client storage.Client, token string) (signIn, error) {
+func (g *IdentityAssertions) ofIDToken(ctx context.Context, client storage.Client, r ExchangeRequest) (signIn, error) {
 	var claims oauth.IDTokenClaims
-	payload, err := g.Keys.Verify(ctx, token, oauth.IDTokenType)
+	payload, err := g.Keys.Verify(ctx, r.SubjectToken, oauth.IDTokenType)
 	switch {
 	case errors.Is(err, keys.ErrVerify):
 		return signIn{}, errSignIn.Because(err)
@@ -237,10 +239,15 @@ func (g *IdentityAssertions) ofIDToken(ctx context.Context, client storage.Clien
 	}, nil
 }
 
-func (g *IdentityAssertions) ofRefreshToken(ctx context.Context, client storage.Client, token string) (signIn, error) {
-	presented, err := g.Refresh.read(ctx, token)
+func (g *IdentityAssertions) ofRefreshToken(
+	ctx context.Context, client storage.Client, r ExchangeRequest,
+) (signIn, error) {
+	presented, err := g.Refresh.read(ctx, r.SubjectToken)
 	if errors.Is(err, refusal.ErrUnknownToken) {
 		return signIn{}, errSignIn.Because(err)
+	}
+	if err == nil {
+		err = presented.heldBy(r.Proof) // a thief has the token alone (AS-241)
 	}
 	if err != nil {
 		return signIn{}, err

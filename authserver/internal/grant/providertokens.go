@@ -96,6 +96,8 @@ func checkProviderTokens(client storage.Client, r ExchangeRequest) error {
 		return oauth.NewError(oauth.InvalidRequest, "Only access tokens are issued here: leave 'requested_token_type' out.")
 	case r.ActorToken != "" || r.ActorTokenType != "":
 		return oauth.NewError(oauth.InvalidRequest, "Actor tokens are not supported.")
+	case r.HelperKey != "":
+		return errHelperKey
 	case len(r.Resources) > 0 || r.Audience == "" || strings.Contains(r.Audience, " "): // missing, or several
 		return oauth.NewError(oauth.InvalidTarget, "Name one provider in the parameter 'audience', and no resource.")
 	}
