@@ -84,10 +84,11 @@ const (
 	ProviderEnded       = "provider.ended"       // with its grants and browser sessions; reason says why
 	ProviderUnreachable = "provider.unreachable" // a provider stopped answering
 
-	SecurityEventReceived = "securityevent.received" // an issuer has pushed one; outcome says what came of it
-	SecurityEventSent     = "securityevent.sent"     // a receiver of the operator has it
-	SecurityEventLost     = "securityevent.lost"     // a receiver did not take it; reason says why
-	SecurityEventRefused  = "securityevent.refused"  // it is not to be believed, or cannot be read
+	SecurityEventReceived = "securityevent.received"  // an issuer has pushed one; outcome says what came of it
+	SecurityEventSent     = "securityevent.sent"      // a receiver of the operator has it
+	SecurityEventLost     = "securityevent.lost"      // a receiver did not take it; reason says why
+	SecurityEventDropped  = storage.DeliveriesDropped // too many waited for a receiver: the oldest went
+	SecurityEventRefused  = "securityevent.refused"   // it is not to be believed, or cannot be read
 )
 
 // Recorder writes events. The zero value and nil discard them.

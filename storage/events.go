@@ -47,3 +47,7 @@ const (
 // GrantSuperseded is the event that a sweep leaves when it ends grants for newer ones; its
 // fields are user, client_id, resource and grants, their number.
 const GrantSuperseded = "grant.superseded"
+
+// DeliveriesDropped is the event that a sweep leaves when more than MaxDeliveries waited for a
+// receiver; its fields are receiver and deliveries, the number of those that it has lost.
+const DeliveriesDropped = "securityevent.dropped"

@@ -307,7 +307,8 @@ type Housekeeping interface {
 	// a revoked grant stays known as revoked for a day, an unredeemed code as expired
 	// for an hour. Of the grants of one person to one client for one resource, the eight that
 	// were used last stay, and up to 64 that were used within seven days; the others are
-	// revoked once a newer one is older than its code, which an event tells. A client that the
+	// revoked once a newer one is older than its code, which an event tells. Of more than
+	// MaxDeliveries for a receiver the oldest go, which an event tells. A client that the
 	// operator did not create goes, with its consents,
 	// when it has no grant and was not used for the times in r; one that has replaced
 	// its registration, and was never approved, leaves a tombstone. The client of a key for a

@@ -193,8 +193,7 @@ func printRevoked(s std, views []grantView, asJSON bool) error {
 	}
 	var out strings.Builder
 	for _, v := range views {
-		fmt.Fprintf(&out, "revoked %s (%s, %s, %s)\n", v.ID, printable(v.UserName), printable(v.ClientName),
-			v.Resource)
+		fmt.Fprintf(&out, "revoked %s (%s, %s)\n", v.ID, printable(v.holder()), v.Resource)
 	}
 	_, err := io.WriteString(s.out, out.String())
 	return err
@@ -292,6 +291,14 @@ func (v grantView) userText() string {
 		return ""
 	}
 	return v.UserName + " (" + v.User + ")"
+}
+
+// holder is who has the grant: the person and the client. A workload acts for no person.
+func (v grantView) holder() string {
+	if v.User == "" {
+		return v.clientText()
+	}
+	return v.UserName + ", " + v.clientText()
 }
 
 // restsOn is what ends the grant with its own end: a connector, or a trust entry.

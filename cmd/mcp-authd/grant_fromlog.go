@@ -242,8 +242,7 @@ func (r *repetitions) end(ctx context.Context, l logged, g storage.Grant, by sto
 		}
 		r.a.recordRevoked(ctx, g)
 		return nil
-	}, "grant %s (%s, %s, %s), ended by: %s", g.ID, printable(r.names.user(ctx, g.UserID)),
-		printable(r.names.client(ctx, g.ClientID)), g.Resource, by)
+	}, "grant %s (%s, %s), ended by: %s", g.ID, printable(r.names.holder(ctx, g)), g.Resource, by)
 }
 
 func (r *repetitions) user(

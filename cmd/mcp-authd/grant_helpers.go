@@ -67,7 +67,7 @@ func branches(out []helperView, below map[string][]storage.Node, from string) []
 func printTree(s std, views []grantView) error {
 	var out strings.Builder
 	for _, v := range views {
-		of := strings.TrimPrefix(v.UserName+", "+v.clientText(), ", ") // a machine acts for no person
+		of := v.holder()
 		fmt.Fprintf(&out, "%s  %s, %s: %s\n", v.ID, printable(of), printable(v.Resource), printable(v.Scope))
 		for _, h := range v.Helpers {
 			fmt.Fprintf(&out, "%s%s  %s: %s, until %s\n", strings.Repeat("    ", h.Depth), h.ID, printable(h.Name),

@@ -46,6 +46,7 @@ func TestGrantsOfTrustEntries(t *testing.T) {
 		{"grant list --json", `"trust": "ci"`},
 		{"grant show grt_1", "rests on      given by ci\n"},
 		{"grant show grt_1 --json", `"trust": "ci"`},
+		{"grant revoke grt_1", "revoked grt_1 (workload:ci:build, https://mcp.example.com/mcp)\n"},
 	} {
 		if got := command(strings.Fields(c.args)...); !strings.Contains(got, c.want) || strings.Contains(got, "()") {
 			t.Errorf("%s: no %q in %s", c.args, c.want, got)

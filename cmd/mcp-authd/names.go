@@ -117,6 +117,15 @@ func (n *names) user(ctx context.Context, id string) string {
 	})
 }
 
+// holder is who has a grant: the person and the client. A workload acts for no person.
+func (n *names) holder(ctx context.Context, g storage.Grant) string {
+	client := n.client(ctx, g.ClientID)
+	if g.UserID == "" {
+		return client
+	}
+	return n.user(ctx, g.UserID) + ", " + client
+}
+
 func (n *names) client(ctx context.Context, id string) string {
 	return n.of(id, func() (string, error) {
 		c, err := n.store.Client(ctx, id)

@@ -74,6 +74,8 @@ func TestTokensOfOlderReplicas(t *testing.T) {
 
 func TestDamagedRows(t *testing.T) { storagetest.Damaged(t, openEditable(pgtest.Start(t))) }
 
+func TestDeliveriesOverflow(t *testing.T) { storagetest.Overflow(t, openEditable(pgtest.Start(t))) }
+
 // openEditable opens an empty store, and returns what changes its rows by SQL.
 func openEditable(server *pgtest.Server) func(t *testing.T) (storage.Store, func(query string, args ...any)) {
 	return func(t *testing.T) (storage.Store, func(query string, args ...any)) {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/mcp-authd/mcp-authd/internal/secrets"
 	"github.com/mcp-authd/mcp-authd/storage"
 	"github.com/mcp-authd/mcp-authd/storage/internal/column"
 )
@@ -56,7 +57,6 @@ var sweeps = [...]string{
 	"DELETE FROM nodes WHERE seq IN (SELECT seq FROM nodes WHERE expires_at <= $1 LIMIT $2 FOR UPDATE SKIP LOCKED)",
 	"DELETE FROM outbox WHERE seq IN (SELECT seq FROM outbox WHERE at <= $1::bigint" +
 		column.Before(storage.DeliveryFor) + " LIMIT $2 FOR UPDATE SKIP LOCKED)",
-	"DELETE FROM outbox WHERE seq IN (" + column.Overflowing + " AND $1::bigint > 0 LIMIT $2)",
 }
 
 // The clients that are unused and have no grant, with their consents, $1 being
@@ -94,6 +94,11 @@ func (s *Store) Sweep(ctx context.Context, r storage.Retention, limit int) (tota
 	for _, query := range sweeps {
 		one(r.Now, query)
 	}
+	if err == nil && !r.Now.IsZero() {
+		var n int
+		n, err = s.sweepOverflow(ctx, column.Millis(r.Now), max(limit, 0))
+		total += n
+	}
 	if err == nil {
 		var n int
 		n, err = s.walk(ctx, r.Now, max(limit, 0))
@@ -105,6 +110,26 @@ func (s *Store) Sweep(ctx context.Context, r storage.Retention, limit int) (tota
 	one(r.ClientUnused, buryAbandoned)
 	one(r.ClientIdle, forgetIdle)
 	return total, err
+}
+
+// sweepOverflow removes the oldest deliveries to receivers for which too many wait, and leaves events
+// that say so.
+func (s *Store) sweepOverflow(ctx context.Context, now int64, limit int) (n int, err error) {
+	err = s.tx(ctx, "sweep", func(ctx context.Context, q querier) error {
+		lost, err := each(ctx, q, pgx.RowTo[string],
+			"DELETE FROM outbox WHERE seq IN ("+column.Overflowing+" LIMIT $1) RETURNING receiver", limit)
+		if n = len(lost); err != nil || n == 0 {
+			return err
+		}
+		for _, e := range column.DroppedEvents(lost, now) {
+			e.ID = secrets.ID("evt_")
+			if err := putEvent(ctx, q, e); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return n, err
 }
 
 // Fingerprint implements storage.Housekeeping.

@@ -36,6 +36,8 @@ func TestTokensOfOlderReplicas(t *testing.T) {
 
 func TestDamagedRows(t *testing.T) { storagetest.Damaged(t, openEditable) }
 
+func TestDeliveriesOverflow(t *testing.T) { storagetest.Overflow(t, openEditable) }
+
 // openEditable opens an empty store, and returns what changes its rows by SQL.
 func openEditable(t *testing.T) (storage.Store, func(query string, args ...any)) {
 	s := open(t, filepath.Join(t.TempDir(), "db"))

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"time"
 
+	"github.com/mcp-authd/mcp-authd/internal/secrets"
 	"github.com/mcp-authd/mcp-authd/storage"
 	"github.com/mcp-authd/mcp-authd/storage/internal/column"
 )
@@ -46,7 +47,6 @@ var sweeps = [...]string{
 	"DELETE FROM nodes WHERE seq IN (SELECT seq FROM nodes WHERE expires_at <= ?1 LIMIT ?2)",
 	"DELETE FROM outbox WHERE seq IN (SELECT seq FROM outbox WHERE at <= ?1" + column.Before(storage.DeliveryFor) +
 		" LIMIT ?2)",
-	"DELETE FROM outbox WHERE seq IN (" + column.Overflowing + " AND ?1 > 0 LIMIT ?2)",
 }
 
 const endedGrants = `DELETE FROM grants WHERE id IN (SELECT g.id FROM
@@ -78,6 +78,27 @@ func sweepGrants(c *conn, before int64, limit int) (int64, error) {
 			column.List(keys)),
 	)
 	return int64(len(gone)), err
+}
+
+// sweepOverflow removes the oldest deliveries to receivers for which too many wait, and leaves events
+// that say so.
+func sweepOverflow(c *conn, now int64, limit int) (int64, error) {
+	receiver := func(row scanner) (r string, err error) {
+		err = row.Scan(&r)
+		return r, err
+	}
+	lost, err := each(c, receiver, "DELETE FROM outbox WHERE seq IN ("+column.Overflowing+" LIMIT ?1) RETURNING receiver",
+		limit)
+	if err != nil {
+		return 0, err
+	}
+	for _, e := range column.DroppedEvents(lost, now) {
+		e.ID = secrets.ID("evt_")
+		if err := putEvent(c, e); err != nil {
+			return 0, err
+		}
+	}
+	return int64(len(lost)), nil
 }
 
 // sweeper removes up to limit records of one kind that can no longer matter.
@@ -130,6 +151,7 @@ func (s *Store) Sweep(ctx context.Context, r storage.Retention, limit int) (tota
 	for _, query := range sweeps {
 		one(r.Now, statement(query))
 	}
+	one(r.Now, sweepOverflow)
 	one(r.Now, sweepGrants)
 	if err == nil && !r.Now.IsZero() {
 		var n int

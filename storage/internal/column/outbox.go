@@ -1,6 +1,7 @@
 package column
 
 import (
+	"encoding/json"
 	"fmt"
 	"time"
 
@@ -61,6 +62,22 @@ func (r *BacklogRow) Backlog() storage.Backlog {
 
 // Named is from when on a receiver must have been named to be told at a time.
 func Named(now time.Time) int64 { return Millis(now.Add(-storage.DeliveryFor)) }
+
+// DroppedEvents say how many deliveries each of these receivers has lost. They have no id yet.
+func DroppedEvents(receivers []string, now int64) (out []storage.Event) {
+	counts := make(map[string]int)
+	for _, r := range receivers {
+		counts[r]++
+	}
+	for r, n := range counts {
+		fields, err := json.Marshal(map[string]any{"receiver": r, "deliveries": n})
+		if err != nil {
+			panic("column: " + err.Error()) // a string and a number always encode
+		}
+		out = append(out, storage.Event{At: Time(now), Name: storage.DeliveriesDropped, Fields: fields})
+	}
+	return out
+}
 
 // Overflowing are the oldest deliveries to receivers for which more than storage.MaxDeliveries wait.
 var Overflowing = fmt.Sprintf(`SELECT seq FROM (SELECT seq, row_number() OVER (PARTITION BY receiver ORDER BY seq DESC) AS n
