@@ -142,29 +142,69 @@ func (c *Client) Challenge(ctx context.Context, mcpURL string) (Challenge, error
 	if err := CheckURL(mcpURL); err != nil {
 		return Challenge{}, Fail(StepChallenge, "Give the https URL of an MCP server.", "%v", err)
 	}
-	body := `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"` + mcp.Rev20251125 +
-		`","capabilities":{},"clientInfo":{"name":"mcp-authd","version":"1"}}}`
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, mcpURL, strings.NewReader(body))
-	if err != nil {
-		return Challenge{}, Fail(StepChallenge, "Check the URL.", "%v", err)
+	resp, err := c.post(ctx, mcpURL, initialize, nil)
+	if err == nil && succeeded(resp) { // some servers ask for a token only afterwards
+		var listed *http.Response
+		if listed, err = c.list(ctx, mcpURL, resp); err == nil && listed.StatusCode == http.StatusUnauthorized {
+			resp = listed
+		}
 	}
-	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set("Accept", "application/json, text/event-stream") // CL-32
-	resp, _, err := c.Do(req)
 	switch {
 	case err != nil:
 		return Challenge{},
 			Fail(StepChallenge, "Is the server running, and is the URL right?", "%s cannot be reached: %v", mcpURL, err)
-	case resp.StatusCode >= 200 && resp.StatusCode < 300:
+	case succeeded(resp):
 		return Challenge{},
 			Fail(StepChallenge, "Put a guard in front of it if it should be protected.",
-				"%s answered %s without a token: it is not protected", mcpURL, resp.Status)
+				"%s answered %s without a token, and asked for none to list its tools: it is not protected", mcpURL,
+				resp.Status)
 	case resp.StatusCode != http.StatusUnauthorized:
 		return Challenge{},
 			Fail(StepChallenge, "Check the path of the URL: MCP endpoints often end with /mcp.",
 				"%s answered %s, want 401", mcpURL, resp.Status)
 	}
 	return readChallenge(resp)
+}
+
+const (
+	initialize = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"` + mcp.Rev20251125 +
+		`","capabilities":{},"clientInfo":{"name":"mcp-authd","version":"1"}}}`
+	listTools = `{"jsonrpc":"2.0","id":2,"method":"tools/list"}`
+)
+
+func succeeded(resp *http.Response) bool { return resp.StatusCode >= 200 && resp.StatusCode < 300 }
+
+// list asks for the tools in the session that an answer to initialize has begun, if it has, and ends
+// that.
+func (c *Client) list(ctx context.Context, mcpURL string, begun *http.Response) (*http.Response, error) {
+	header := http.Header{mcp.HeaderVersion: {mcp.Rev20251125}}
+	if session := begun.Header.Get(mcp.HeaderSession); session != "" {
+		header.Set(mcp.HeaderSession, session)
+		defer c.end(ctx, mcpURL, header)
+	}
+	return c.post(ctx, mcpURL, listTools, header)
+}
+
+// end ends a session. A server that does not let clients do that ends it by itself.
+func (c *Client) end(ctx context.Context, mcpURL string, header http.Header) {
+	if req, err := http.NewRequestWithContext(ctx, http.MethodDelete, mcpURL, nil); err == nil {
+		req.Header = header
+		_, _, _ = c.Do(req)
+	}
+}
+
+func (c *Client) post(ctx context.Context, mcpURL, body string, header http.Header) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, mcpURL, strings.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	for name, values := range header {
+		req.Header[name] = values
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Accept", "application/json, text/event-stream") // CL-32
+	resp, _, err := c.Do(req)
+	return resp, err
 }
 
 func readChallenge(resp *http.Response) (Challenge, error) {

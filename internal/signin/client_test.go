@@ -289,6 +289,28 @@ func TestSteps(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 	})
+	t.Run("CL-01 a server that admits initialize without a token, and asks for one to list its tools", func(t *testing.T) {
+		w := newWorld(t, nil)
+		var said []string
+		w.opened = func(rw http.ResponseWriter, r *http.Request) {
+			body, _ := io.ReadAll(r.Body)
+			said = append(said, r.Method+" "+r.Header.Get("Mcp-Session-Id"))
+			switch {
+			case strings.Contains(string(body), "initialize"):
+				rw.Header().Set("Mcp-Session-Id", "s1")
+			case strings.Contains(string(body), "tools/list"):
+				rw.Header().Set("WWW-Authenticate", `Bearer scope="late"`)
+				rw.WriteHeader(http.StatusUnauthorized)
+			}
+		}
+		ch, err := New().Challenge(t.Context(), w.URL+"/open")
+		if err != nil || ch.Status != http.StatusUnauthorized || ch.Scope.String() != "late" {
+			t.Errorf("got %+v, %v", ch, err)
+		}
+		if got, want := strings.Join(said, ", "), "POST , POST s1, DELETE s1"; got != want {
+			t.Errorf("it was sent %q, want %q", got, want)
+		}
+	})
 	t.Run("no server", func(t *testing.T) {
 		w := newWorld(t, nil)
 		w.Close()
