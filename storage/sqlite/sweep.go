@@ -87,8 +87,8 @@ func sweepOverflow(c *conn, now int64, limit int) (int64, error) {
 		err = row.Scan(&r)
 		return r, err
 	}
-	lost, err := each(c, receiver, "DELETE FROM outbox WHERE seq IN ("+column.Overflowing+" LIMIT ?1) RETURNING receiver",
-		limit)
+	lost, err := each(c, receiver,
+		"DELETE FROM outbox WHERE seq IN ("+column.Overflowing+" LIMIT ?1) RETURNING receiver", limit)
 	if err != nil {
 		return 0, err
 	}
