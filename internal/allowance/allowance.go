@@ -16,7 +16,7 @@ const (
 	// store.
 	shareUnpaid = 32
 	// patience is how long a request waits for the store. Then it is counted here alone.
-	patience = 500 * time.Millisecond
+	patience = 2 * time.Second
 	// alone is how long the store is not asked after it did not answer.
 	alone = 5 * time.Second
 )

@@ -60,14 +60,18 @@ func perSecond(key string, burst int) Draw {
 	return Draw{Key: key, Rate: bounded.PerSecond(1, burst)}
 }
 
-// admitted is how many of n requests each of the limiters lets through, all at once.
+// admitted is how many of n requests each of the limiters lets through, of which some come at once: so
+// many that the store, which has one writer here, answers in time.
 func admitted(t *testing.T, n int, d Draw, limiters ...*Limiter) int {
 	t.Helper()
 	var through atomic.Int64
 	var wg sync.WaitGroup
+	slots := make(chan struct{}, 32)
 	for range n {
 		for _, l := range limiters {
+			slots <- struct{}{}
 			wg.Go(func() {
+				defer func() { <-slots }()
 				if l.Take(t.Context(), d) == 0 {
 					through.Add(1)
 				}
