@@ -23,6 +23,7 @@ type Limiter struct {
 // mark is what a replica knows of the bucket of a key in the store.
 type mark struct {
 	unpaid  int       // let through, and not yet taken from the store
+	asking  int       // let through, and being taken from the store
 	refused int       // the least that the store had too little for, 0 for none
 	until   time.Time // when it has enough for that
 }
@@ -45,10 +46,7 @@ func (l *Limiter) Take(ctx context.Context, draws ...Draw) (wait time.Duration) 
 		return 0
 	}
 	waits, ok := l.limits.take(ctx, l.inStore(draws, due))
-	if ok && waits == nil {
-		return 0
-	}
-	return l.unsettled(draws, due, waits)
+	return l.settle(draws, due, waits, ok)
 }
 
 // Len returns for how many keys there is a bucket here.
@@ -75,13 +73,14 @@ func (l *Limiter) due(draws []Draw) (due []int) {
 	for i, d := range draws {
 		m, _ := l.marks.Get(d.Key)
 		due[i] = m.unpaid + amount(d)
-		much = much || due[i] > d.Rate.Burst/shareUnpaid
+		much = much || due[i]+m.asking > d.Rate.Burst/shareUnpaid
 	}
 	for i, d := range draws {
 		m, _ := l.marks.Get(d.Key)
-		m.unpaid = due[i]
 		if much {
-			m.unpaid = 0
+			m.asking, m.unpaid = m.asking+m.unpaid, 0
+		} else {
+			m.unpaid = due[i]
 		}
 		l.put(d, m)
 	}
@@ -91,17 +90,21 @@ func (l *Limiter) due(draws []Draw) (due []int) {
 	return due
 }
 
-// unsettled keeps in mind what was not taken from the store, and returns how long to wait: 0 when it
-// did not answer.
-func (l *Limiter) unsettled(draws []Draw, due []int, waits []time.Duration) (wait time.Duration) {
+// settle takes note of what the store has said, if it did, and returns how long to wait. What was let
+// through before and not taken stays to be taken.
+func (l *Limiter) settle(draws []Draw, due []int, waits []time.Duration, ok bool) (wait time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := l.limits.now()
 	for i, d := range draws {
 		m, _ := l.marks.Get(d.Key)
-		m.unpaid = min(m.unpaid+due[i], d.Rate.Burst)
-		if waits != nil { // and so this request is not let through
-			m.unpaid = max(m.unpaid-amount(d), 0)
+		before := due[i] - amount(d)
+		m.asking = max(m.asking-before, 0)
+		switch {
+		case !ok: // and so this request is let through
+			m.unpaid = min(m.unpaid+due[i], d.Rate.Burst)
+		case waits != nil:
+			m.unpaid = min(m.unpaid+before, d.Rate.Burst)
 			wait = max(wait, waits[i])
 			if waits[i] > 0 {
 				m.refused, m.until = amount(d), now.Add(waits[i])
