@@ -8,6 +8,7 @@ import (
 	"maps"
 	"net/http"
 	"net/url"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -148,6 +149,19 @@ func TestBearerNames(t *testing.T) {
 		u, err := r.store.User(t.Context(), claims.Subject)
 		if err != nil || !strings.HasSuffix(u.Name, "@acme") {
 			t.Errorf("%s: got the name %q, %v", address, u.Name, err)
+		}
+	}
+}
+
+// AS-192: the operator says what accounts are called that an issuer creates; a name that is taken stays
+// with its account.
+func TestBearerAccountNames(t *testing.T) {
+	r := newBearerRig(t, func(e, _ *storage.TrustEntry) { e.Subject = "{{.login}}" })
+	for login, want := range map[string]string{"ann": `^ann$`, "alice": `^alice-.{6}$`, "a/nn": `^ann@acme$`} {
+		_, claims := r.granted(r.jag(r.claims().With(fakeissuer.Claims{"sub": "s-" + login, "login": login})))
+		u, err := r.store.User(t.Context(), claims.Subject)
+		if err != nil || !regexp.MustCompile(want).MatchString(u.Name) {
+			t.Errorf("%s: got the name %q, %v", login, u.Name, err)
 		}
 	}
 }

@@ -33,7 +33,8 @@ type Assertion struct {
 	Email                                   string // in a domain of the entry, else ""
 	EmailVerified                           bool   // email_verified is true
 	// Name is what a person is called, or that of a workload by the template of the entry.
-	Name string
+	Name        string
+	AccountName string // of an account that is created, by the template of the entry; "": it has none
 
 	Resources []string     // resource; nil: it names none
 	Scopes    oauth.Scopes // scope; nil: it names none

@@ -170,8 +170,8 @@ func (e *entry) ofKind() error {
 				return fmt.Errorf("%s: means nothing for workloads", p.name)
 			}
 		}
-	} else if e.Subject != "" {
-		return errors.New("subject: means nothing for people, who have accounts")
+	} else if e.Subject != "" && !e.CreatePeople {
+		return errors.New("subject: means nothing for people without create_people: their accounts have names")
 	}
 	return nil
 }
@@ -213,11 +213,12 @@ func (e *entry) matches() error {
 }
 
 func (e *entry) naming() (err error) {
-	if e.Kind != Workload {
-		return nil
-	}
-	if e.Subject == "" {
+	switch {
+	case e.Subject != "":
+	case e.Kind == Workload:
 		e.Subject = e.ID + ":{{.sub}}"
+	default:
+		return nil
 	}
 	if e.name, err = compileTemplate(e.Subject); err != nil {
 		return fmt.Errorf("subject: %w", err)

@@ -37,9 +37,12 @@ func TestCheck(t *testing.T) {
 		"domain": {0, func(e *record) {
 			e.EmailDomains = []string{"*.example"}
 		}, "email_domains[0]:"},
-		"max_ttl":                      {0, func(e *record) { e.MaxTTL = 25 * time.Hour }, "max_ttl:"},
-		"AS-183 jti":                   {0, func(e *record) { e.RequireJTI = new(bool) }, "require_jti:"},
-		"a name for people":            {0, func(e *record) { e.Subject = "{{.sub}}" }, "subject:"},
+		"max_ttl":               {0, func(e *record) { e.MaxTTL = 25 * time.Hour }, "max_ttl:"},
+		"AS-183 jti":            {0, func(e *record) { e.RequireJTI = new(bool) }, "require_jti:"},
+		"a name for no account": {0, func(e *record) { e.Subject = "{{.sub}}" }, "subject: means nothing"},
+		"a name for all accounts": {0, func(e *record) {
+			e.CreatePeople, e.Subject = true, "ann"
+		}, "subject: names no claim"},
 		"people of a platform":         {1, func(e *record) { e.CreatePeople = true }, "create_people:"},
 		"public clients of a platform": {1, func(e *record) { e.AllowPublic = true }, "allow_public:"},
 		"AS-204 no rule":               {1, func(e *record) { e.Match = nil }, "match:"},

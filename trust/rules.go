@@ -211,16 +211,22 @@ func (x *examination) match() *Refusal {
 	return nil
 }
 
-// subject names the workload.
+// subject names the workload, or the account that a person would get.
 func (x *examination) subject() *Refusal {
-	if x.entry.Kind != Workload {
+	if x.entry.name == nil {
 		return nil
 	}
 	name, err := x.entry.name.name(x.token.claims)
-	if err != nil {
+	switch {
+	case err == nil && x.entry.Kind == Workload:
+		x.out.Name = name
+	case err == nil:
+		x.out.AccountName = name
+	case x.entry.Kind == Workload:
 		return refuse(RuleSubject, "The workload cannot be named by the subject template of the trust entry.").because(err)
+	default:
+		return refuse(RuleSubject, "The account cannot be named by the subject template of the trust entry.").because(err)
 	}
-	x.out.Name = name
 	return nil
 }
 

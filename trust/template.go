@@ -12,7 +12,7 @@ const (
 	maxName     = 255 // bytes of what a template makes
 )
 
-// template makes the name of a workload of its claims: text with {{.claim}} in it.
+// template makes a name out of claims: text with {{.claim}} in it.
 type template []piece
 
 // piece is text, or the name of a claim.
@@ -40,7 +40,7 @@ func compileTemplate(source string) (out template, err error) {
 		claims++
 	}
 	if claims == 0 {
-		return nil, errors.New("names no claim: all workloads would have one name")
+		return nil, errors.New("names no claim: all would have one name")
 	}
 	return out, nil
 }

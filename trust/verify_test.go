@@ -128,6 +128,21 @@ func TestIDJAGSays(t *testing.T) {
 	}
 }
 
+// AS-192: the operator may say what accounts are called.
+func TestAccountName(t *testing.T) {
+	r := newRig(t)
+	r.entries[0].CreatePeople, r.entries[0].Subject = true, "acme-{{.login}}"
+	i := r.issuers(t, nil)
+	a, refused := verify(t, i, r.company.sign(t, typeIDJAG, r.idJAG().with(claims{"login": "ann", "name": "Ann"})))
+	if refused != nil || a.AccountName != "acme-ann" || a.Name != "Ann" {
+		t.Errorf("got %q, %q, %v", a.AccountName, a.Name, refused)
+	}
+	_, refused = verify(t, i, r.company.sign(t, typeIDJAG, r.idJAG().with(claims{"jti": "j2"})))
+	if refused == nil || refused.Rule != RuleSubject {
+		t.Errorf("without the claim: got %v, want %s", refused, RuleSubject)
+	}
+}
+
 func TestEmail(t *testing.T) {
 	r := newRig(t)
 	i := r.issuers(t, nil)

@@ -42,7 +42,7 @@ func (f *trustFlags) add(c *cobra.Command) {
 	flags.StringArrayVar(&r.Resources, "resource", nil, "MCP server that tokens may be for (default: each); repeat for more")
 	flags.StringArrayVar(&f.scopes, "scope", nil, "scope that tokens may have (default: each); repeat for more")
 	flags.DurationVar(&r.MaxTTL, "max-ttl", 0, "how long an assertion may be valid, and its token (default 1h)")
-	flags.StringVar(&r.Subject, "subject", "", "name of a workload, with {{.claim}} in it")
+	flags.StringVar(&r.Subject, "subject", "", "name of a workload, or of an account that it creates, with {{.claim}} in it")
 	flags.BoolVar(&r.CreatePeople, "create-people", false, "people who are not known get an account")
 	flags.StringArrayVar(&r.EmailDomains, "email-domain", nil, "domain whose addresses it may speak for; repeat for more")
 	flags.StringArrayVar(&r.SAMLIssuers, "saml-issuer", nil, "issuer of SAML subjects that it may name; repeat for more")

@@ -257,6 +257,7 @@ const maxUserName = 64 // as of internal/users, whose alphabet is below
 
 // personName makes a name out of what an assertion calls a person.
 func personName(a trust.Assertion) string {
+	said := cmp.Or(a.AccountName, a.Email)
 	clean := strings.Map(func(r rune) rune {
 		switch {
 		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', strings.ContainsRune("._-@+", r):
@@ -265,9 +266,9 @@ func personName(a trust.Assertion) string {
 			return '.'
 		}
 		return -1
-	}, cmp.Or(a.Email, a.Name, a.Subject))
+	}, cmp.Or(said, a.Name, a.Subject))
 	suffix := "@" + a.Entry.ID
-	if a.Email != "" && clean == a.Email && len(clean) <= maxUserName { // one letter less is another address
+	if said != "" && clean == said && len(clean) <= maxUserName { // one letter less is another address
 		return clean
 	}
 	clean = cmp.Or(clean, "user")
