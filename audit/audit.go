@@ -96,10 +96,26 @@ type Recorder struct {
 	log      *slog.Logger
 	counters []Counter
 	store    storage.Events // nil: what is recorded is logged
+	kept     Log            // nil: nothing is kept
 }
 
 // Counter sees every event, to count it. It must not keep attrs.
 type Counter func(event string, attrs []slog.Attr)
+
+// Log keeps events for good. Add must not wait, and must not keep attrs.
+type Log interface {
+	Add(ctx context.Context, event string, attrs []slog.Attr)
+}
+
+// Into returns a recorder that does what r does, and adds each event to l.
+func (r *Recorder) Into(l Log) *Recorder {
+	if r == nil {
+		return nil
+	}
+	into := *r
+	into.kept = l
+	return &into
+}
 
 // New returns a recorder that writes each event to log, as a record whose message
 // is the event name and whose "event" attribute repeats it for filters, and shows it
@@ -121,6 +137,9 @@ func (r *Recorder) Record(ctx context.Context, event string, attrs ...slog.Attr)
 	}
 	for _, count := range r.counters {
 		count(event, attrs)
+	}
+	if r.kept != nil {
+		r.kept.Add(ctx, event, attrs)
 	}
 	if old := Formerly(event); old != "" {
 		attrs = append(attrs, slog.String("formerly", old))

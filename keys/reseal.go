@@ -20,8 +20,10 @@ func (m *Manager) Reseal(ctx context.Context) (n int, err error) {
 	if err != nil {
 		return 0, fmt.Errorf("keys: reseal: %w", err)
 	}
-	if err := m.resealTokenKey(ctx); err != nil {
-		return 0, fmt.Errorf("keys: reseal: %w", err)
+	for _, shared := range []struct{ name, what string }{{tokenKeyName, tokenKeyWhat}, {auditKeyName, auditKeyWhat}} {
+		if err := m.resealShared(ctx, shared.name, shared.what); err != nil {
+			return 0, fmt.Errorf("keys: reseal: %w", err)
+		}
 	}
 	for range tries {
 		again, err := m.resealAll(ctx, &n)
@@ -62,6 +64,32 @@ func (m *Manager) resealAll(ctx context.Context, n *int) (again bool, err error)
 		}
 	}
 	return again, nil
+}
+
+// resealShared seals a key that all replicas share under the primary master key.
+func (m *Manager) resealShared(ctx context.Context, name, what string) error {
+	for range tries {
+		old, err := m.cfg.Store.SharedKey(ctx, name, nil)
+		if err != nil || old == nil {
+			return err
+		}
+		sealed, changed, err := m.ring.Reseal(name, old, nil)
+		if err != nil {
+			return notOpened(what)
+		}
+		if !changed {
+			return nil
+		}
+		err = m.cfg.Store.ReplaceSharedKey(ctx, name, old, sealed)
+		if !errors.Is(err, storage.ErrSpent) {
+			return err
+		}
+	}
+	return errContended
+}
+
+func notOpened(what string) error {
+	return fmt.Errorf("%s cannot be opened: add the master key that sealed it to the old ones", what)
 }
 
 func (m *Manager) moveFingerprint(ctx context.Context, from []byte, n int) error {

@@ -3,7 +3,6 @@ package keys
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -11,7 +10,6 @@ import (
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/audit"
-	"github.com/mcp-authd/mcp-authd/storage"
 )
 
 // The token key is that of the MAC which refresh tokens carry. It is random and not derived
@@ -19,6 +17,7 @@ import (
 // that, and a thief of the master key needs the database too.
 const (
 	tokenKeyName = "refresh tokens"
+	tokenKeyWhat = "the key of refresh tokens"
 	tokenKeySize = 32
 )
 
@@ -75,9 +74,7 @@ func (m *Manager) readTokenKey(ctx context.Context, mine []byte) error {
 	}
 	key, err := m.ring.Open(tokenKeyName, sealed, nil)
 	if err != nil {
-		return errors.New(
-			"the key of refresh tokens cannot be opened: add the master key that sealed it to the old ones",
-		)
+		return notOpened(tokenKeyWhat)
 	}
 	m.token.key.Store(&key)
 	return nil
@@ -90,30 +87,6 @@ func newTokenKey() []byte {
 }
 
 func (m *Manager) sealTokenKey(key []byte) []byte { return m.ring.Seal(tokenKeyName, key, nil) }
-
-// resealTokenKey seals the token key under the primary master key.
-func (m *Manager) resealTokenKey(ctx context.Context) error {
-	for range tries {
-		old, err := m.cfg.Store.SharedKey(ctx, tokenKeyName, nil)
-		if err != nil || old == nil {
-			return err
-		}
-		sealed, changed, err := m.ring.Reseal(tokenKeyName, old, nil)
-		if err != nil {
-			return errors.New(
-				"the key of refresh tokens cannot be opened: add the master key that sealed it to the old ones",
-			)
-		}
-		if !changed {
-			return nil
-		}
-		err = m.cfg.Store.ReplaceSharedKey(ctx, tokenKeyName, old, sealed)
-		if !errors.Is(err, storage.ErrSpent) {
-			return err
-		}
-	}
-	return errContended
-}
 
 // RenewTokenKey replaces the token key, because others may know it: every refresh token
 // that was issued before is worthless from now on, and people sign in again. Other replicas

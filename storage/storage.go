@@ -393,4 +393,6 @@ type Store interface {
 	RecoveryCodes
 	WayCustody
 	Outbox
+	AuditLog
+	AuditCheckpoints
 }

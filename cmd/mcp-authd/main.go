@@ -85,7 +85,7 @@ func newRootCommand(s std) *cobra.Command {
 		newDemoCommand(s), newServeCommand(s), newProtectCommand(s), newLoginCommand(s), newCheckCommand(s),
 		newDoctorCommand(s),
 		newUserCommand(s), newClientCommand(s), newResourceCommand(s), newGrantCommand(s), newKeysCommand(s),
-		newSecretCommand(s), newTokenCommand(s), newEventsCommand(s), newTrustCommand(s),
+		newSecretCommand(s), newTokenCommand(s), newEventsCommand(s), newTrustCommand(s), newAuditCommand(s),
 		newSetupLinkCommand(s), newMigrateCommand(s), newBackupCommand(s), newConfigCommand(s),
 		newHealthcheckCommand(s), newVersionCommand(s),
 	)

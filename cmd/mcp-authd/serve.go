@@ -58,6 +58,7 @@ func (a *app) serve(ctx context.Context) error {
 		return err
 	}
 	defer server.Close()
+	a.audit = server.Audit()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // a program that is being tried ends first: Close waits for it
 	if err := a.endRemovedTrust(ctx); err != nil {

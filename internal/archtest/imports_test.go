@@ -17,11 +17,13 @@ var mayImport = map[string][]string{
 	"storage":    {"oauth"},
 	"metadata":   {"oauth", "internal/cors"},
 	"audit":      {"storage", "internal/secrets"},
-	"secevent":   {"audit", "internal/bounded"},
-	"policy":     {"oauth", "storage"},
-	"session":    {"oauth", "storage", "internal"},
-	"delegation": {"oauth", "storage"},
-	"keys":       {"oauth", "storage", "audit", "internal"},
+	// what others check the audit log with: it needs nothing of the server
+	"audit/verify": {},
+	"secevent":     {"audit", "internal/bounded"},
+	"policy":       {"oauth", "storage"},
+	"session":      {"oauth", "storage", "internal"},
+	"delegation":   {"oauth", "storage"},
+	"keys":         {"oauth", "storage", "audit", "internal"},
 
 	"storage/sqlite":      {"oauth", "storage", "migrations", "internal"},
 	"storage/postgres":    {"oauth", "storage", "migrations", "internal"},
@@ -103,6 +105,7 @@ var mayImport = map[string][]string{
 		"oauth", "storage", "audit", "policy", "keys", "metadata", "delegation", "authserver", "dcr", "thirdparty",
 		"secevent", "trust", "mcpresource", "web/text", "internal",
 	},
+	"internal/auditlog":  {"storage", "audit", "audit/verify", "keys", "internal/secrets"},
 	"internal/discovery": {"oauth", "metadata", "internal/mcp"},
 	"internal/config": {
 		"oauth", "storage", "policy", "metadata", "authserver", "dcr", "thirdparty", "trust", "web", "internal",
@@ -372,6 +375,7 @@ var owners = map[string][]string{
 	"github.com/golang-jwt":        {},
 	"github.com/mattn/go-sqlite3":  {}, // needs cgo
 	"golang.org/x/text":            {"web/text"},
+	"golang.org/x/mod":             {"audit/verify", "internal/auditlog"},
 }
 
 // libraryOwners keeps each library behind the package that was built around it.

@@ -19,8 +19,11 @@ type Metrics struct {
 	events        *prometheus.CounterVec
 	registrations *prometheus.CounterVec
 	providers     *prometheus.CounterVec
-	waiting       *prometheus.GaugeVec   // security events, by receiver
-	oldest        *prometheus.GaugeVec   // in seconds
+	waiting       *prometheus.GaugeVec // security events, by receiver
+	oldest        *prometheus.GaugeVec // in seconds
+	auditWaiting  prometheus.Gauge
+	auditLost     prometheus.Gauge
+	auditSigned   prometheus.Gauge       // the size of the newest checkpoint
 	upstreams     *prometheus.CounterVec // providers, under the names of the version before
 }
 
@@ -50,7 +53,17 @@ func NewMetrics() *Metrics {
 	m.oldest = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "mcp_authd_security_events_oldest_seconds", Help: "For how long the oldest of them has waited.",
 	}, []string{"receiver"})
+	m.auditWaiting = prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "mcp_authd_audit_waiting", Help: "Entries that wait to be appended to the audit log.",
+	})
+	m.auditLost = prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "mcp_authd_audit_lost", Help: "Entries of the audit log that were lost since the start.",
+	})
+	m.auditSigned = prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "mcp_authd_audit_signed", Help: "How many entries the newest checkpoint of the audit log has signed.",
+	})
 	m.registry.MustRegister(m.events, m.registrations, m.providers, m.upstreams, m.waiting, m.oldest,
+		m.auditWaiting, m.auditLost, m.auditSigned,
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), collectors.NewBuildInfoCollector())
 	return m

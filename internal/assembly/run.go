@@ -16,12 +16,14 @@ func (s *Server) Serve(ctx context.Context, sites ...authserver.Site) error {
 	settleMemory()
 	ctx, cancel := context.WithCancel(ctx)
 	go restMemory(ctx)
+	settleAudit := s.runAudit(ctx) // last, since all others have something to record
 	settleSites, settle, settleEvents := s.runSites(ctx), s.runDelegation(ctx), s.runTransmitter(ctx)
 	err := s.Auth.Serve(ctx, sites...)
 	cancel()
 	settleSites()
 	settle()
 	settleEvents()
+	settleAudit()
 	return err
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/audit"
 	"github.com/mcp-authd/mcp-authd/authserver"
+	"github.com/mcp-authd/mcp-authd/internal/auditlog"
 	"github.com/mcp-authd/mcp-authd/internal/config"
 	"github.com/mcp-authd/mcp-authd/internal/gateway"
 	"github.com/mcp-authd/mcp-authd/internal/proofstore"
@@ -36,11 +37,16 @@ type Server struct {
 	delegation *thirdparty.Delegation // nil: no provider is configured
 	sites      *gateway.Sites         // nil: there is no upstream
 	calls      *lastCalls             // of the sites
+	audit      *auditlog.Writer       // nil: audit.enabled is false
 }
 
 // Server makes the server. Close it when it is not used any more.
 func (p Parts) Server(ctx context.Context) (*Server, error) {
-	s := &Server{parts: p}
+	s := &Server{audit: p.auditWriter()}
+	if s.audit != nil {
+		p.Audit = p.Audit.Into(s.audit)
+	}
+	s.parts = p
 	cfg, err := p.config()
 	if err != nil {
 		return nil, err
@@ -60,6 +66,9 @@ func (p Parts) Server(ctx context.Context) (*Server, error) {
 	}
 	return s, nil
 }
+
+// Audit is what records the events of this server.
+func (s *Server) Audit() *audit.Recorder { return s.parts.Audit }
 
 // Close ends what the gateway has begun.
 func (s *Server) Close() {

@@ -61,6 +61,7 @@ type Config struct {
 	Mail         Mail         `yaml:"mail"`
 	Notices      Notices      `yaml:"notices"`
 	Events       Events       `yaml:"events"`
+	Audit        Audit        `yaml:"audit"`
 	Branding     Branding     `yaml:"branding"`
 	Clients      []Client     `yaml:"clients"`
 	Log          Log          `yaml:"log"`
@@ -134,6 +135,7 @@ func Default(getenv func(string) string) *Config {
 		Login:        defaultLogin(),
 		Registration: defaultRegistration(),
 		Mail:         Mail{SMTP: SMTP{TLS: string(mail.STARTTLS)}},
+		Audit:        defaultAudit(),
 		Log:          Log{Level: "info", Format: "auto"},
 		origins:      map[string]string{},
 	}

@@ -24,7 +24,7 @@ func TestFullDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	const script = `mount -t tmpfs -o size=1400k none "$MCP_AUTHD_FULL_DISK" || exit 77; exec "$0" -test.run='^TestFullDisk$' -test.v`
+	const script = `mount -t tmpfs -o size=1800k none "$MCP_AUTHD_FULL_DISK" || exit 77; exec "$0" -test.run='^TestFullDisk$' -test.v`
 	cmd := exec.CommandContext(t.Context(), "unshare", "-rm", "sh", "-c", script, self)
 	cmd.Env = append(os.Environ(), "MCP_AUTHD_FULL_DISK="+dir)
 	out, err := cmd.CombinedOutput()

@@ -45,6 +45,8 @@ var sweeps = [...]string{
 	"DELETE FROM asserted_ends WHERE (issuer, subject) IN (SELECT issuer, subject FROM asserted_ends WHERE expires_at <= ?1 LIMIT ?2)",
 	"DELETE FROM allowances WHERE key IN (SELECT key FROM allowances WHERE full_at <= ?1 LIMIT ?2)",
 	"DELETE FROM nodes WHERE seq IN (SELECT seq FROM nodes WHERE expires_at <= ?1 LIMIT ?2)",
+	"DELETE FROM audit_writers WHERE id IN (SELECT id FROM audit_writers WHERE at <= ?1" +
+		column.Before(column.AuditWriterFor) + " LIMIT ?2)",
 	"DELETE FROM outbox WHERE seq IN (SELECT seq FROM outbox WHERE at <= ?1" + column.Before(storage.DeliveryFor) +
 		" LIMIT ?2)",
 }

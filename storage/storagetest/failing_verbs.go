@@ -73,6 +73,15 @@ func (f *Failing) AddWay(a0 context.Context, a1 storage.Way, a2 storage.Hash) (e
 	return err
 }
 
+// AppendAudit implements storage.Store.
+func (f *Failing) AppendAudit(a0 context.Context, a1 storage.AuditAppend) (err error) {
+	err = f.call("AppendAudit", func() (err error) {
+		err = f.Store.AppendAudit(a0, a1)
+		return err
+	})
+	return err
+}
+
 // Approve implements storage.Store.
 func (f *Failing) Approve(a0 context.Context, a1 storage.Approval) (err error) {
 	err = f.call("Approve", func() (err error) {
@@ -104,6 +113,33 @@ func (f *Failing) Approved(a0 context.Context, a1 storage.Approval) (r0 bool, er
 func (f *Failing) Arrive(a0 context.Context, a1 storage.Arrival) (r0 storage.User, err error) {
 	err = f.call("Arrive", func() (err error) {
 		r0, err = f.Store.Arrive(a0, a1)
+		return err
+	})
+	return r0, err
+}
+
+// AuditEntries implements storage.Store.
+func (f *Failing) AuditEntries(a0 context.Context, a1 storage.AuditQuery) (r0 []storage.AuditEntry, err error) {
+	err = f.call("AuditEntries", func() (err error) {
+		r0, err = f.Store.AuditEntries(a0, a1)
+		return err
+	})
+	return r0, err
+}
+
+// AuditHead implements storage.Store.
+func (f *Failing) AuditHead(a0 context.Context, a1 string) (r0 storage.AuditHead, err error) {
+	err = f.call("AuditHead", func() (err error) {
+		r0, err = f.Store.AuditHead(a0, a1)
+		return err
+	})
+	return r0, err
+}
+
+// AuditTiles implements storage.Store.
+func (f *Failing) AuditTiles(a0 context.Context, a1 int, a2 int64, a3 int) (r0 []storage.AuditTile, err error) {
+	err = f.call("AuditTiles", func() (err error) {
+		r0, err = f.Store.AuditTiles(a0, a1, a2, a3)
 		return err
 	})
 	return r0, err
@@ -143,6 +179,15 @@ func (f *Failing) CheckSetupToken(a0 context.Context, a1 storage.Hash, a2 time.T
 		return err
 	})
 	return err
+}
+
+// Checkpoints implements storage.Store.
+func (f *Failing) Checkpoints(a0 context.Context, a1 int64, a2 int) (r0 []storage.AuditCheckpoint, err error) {
+	err = f.call("Checkpoints", func() (err error) {
+		r0, err = f.Store.Checkpoints(a0, a1, a2)
+		return err
+	})
+	return r0, err
 }
 
 // ClaimUpstream implements storage.Store.
@@ -478,6 +523,15 @@ func (f *Failing) Keys(a0 context.Context, a1 time.Time) (r0 []storage.SigningKe
 	return r0, err
 }
 
+// LastCheckpoint implements storage.Store.
+func (f *Failing) LastCheckpoint(a0 context.Context) (r0 storage.AuditCheckpoint, err error) {
+	err = f.call("LastCheckpoint", func() (err error) {
+		r0, err = f.Store.LastCheckpoint(a0)
+		return err
+	})
+	return r0, err
+}
+
 // Lease implements storage.Store.
 func (f *Failing) Lease(a0 context.Context, a1 string, a2 string, a3 time.Time, a4 time.Time) (r0 bool, err error) {
 	err = f.call("Lease", func() (err error) {
@@ -712,6 +766,15 @@ func (f *Failing) PromoteKey(a0 context.Context, a1 string, a2 string, a3 time.T
 	return err
 }
 
+// PutCheckpoint implements storage.Store.
+func (f *Failing) PutCheckpoint(a0 context.Context, a1 storage.AuditCheckpoint) (err error) {
+	err = f.call("PutCheckpoint", func() (err error) {
+		err = f.Store.PutCheckpoint(a0, a1)
+		return err
+	})
+	return err
+}
+
 // PutClient implements storage.Store.
 func (f *Failing) PutClient(a0 context.Context, a1 storage.Client) (err error) {
 	err = f.call("PutClient", func() (err error) {
@@ -917,6 +980,15 @@ func (f *Failing) RemoveAudience(a0 context.Context, a1 string) (err error) {
 		return err
 	})
 	return err
+}
+
+// RemoveAudit implements storage.Store.
+func (f *Failing) RemoveAudit(a0 context.Context, a1 int64, a2 int) (r0 int64, err error) {
+	err = f.call("RemoveAudit", func() (err error) {
+		r0, err = f.Store.RemoveAudit(a0, a1, a2)
+		return err
+	})
+	return r0, err
 }
 
 // RemovePassword implements storage.Store.

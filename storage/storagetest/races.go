@@ -223,3 +223,20 @@ func (c *tally) want(t *testing.T, won int) {
 		t.Errorf("unexpected error: %v", err)
 	}
 }
+
+// compete runs f in racers goroutines that start together.
+func compete(f func(i int)) {
+	var ready, done sync.WaitGroup
+	start := make(chan struct{})
+	for i := range racers {
+		ready.Add(1)
+		done.Go(func() {
+			ready.Done()
+			<-start
+			f(i)
+		})
+	}
+	ready.Wait()
+	close(start)
+	done.Wait()
+}

@@ -5,7 +5,6 @@ package storagetest
 import (
 	"context"
 	"errors"
-	"sync"
 	"testing"
 	"time"
 
@@ -103,6 +102,7 @@ func RunWithoutRaces(t *testing.T, open func(t *testing.T) storage.Store) {
 		{"ForgottenUpstreams", forgottenUpstreams},
 		{"Handbacks", handbacks},
 		{"Outbox", outbox},
+		{"AuditLog", auditLog},
 		{"Ways", ways},
 		{"LastWay", lastWay},
 		{"Factors", factors},
@@ -172,6 +172,7 @@ func runRaces(t *testing.T, open func(t *testing.T) storage.Store) {
 		{"32 replicas save one session at a provider", raceSave},
 		{"32 replicas get one event that ends a session", raceEndOnce},
 		{"32 replicas send to one receiver of events", raceTakeDelivery},
+		{"OB-04 32 replicas append to a log of one size", raceAppend},
 		{"a new person arrives in 32 browsers", raceArrive},
 		{"32 new people of one name", raceNames},
 		{"32 users ask for one account at a provider", raceLink},
@@ -380,21 +381,4 @@ func same(t testing.TB, got, want any) {
 	if d := cmp.Diff(want, got, cmpopts.EquateEmpty(), cmpopts.IgnoreFields(storage.Grant{}, "StatusIndex")); d != "" {
 		t.Errorf("differs (-want +got):\n%s", d)
 	}
-}
-
-// compete runs f in racers goroutines that start together.
-func compete(f func(i int)) {
-	var ready, done sync.WaitGroup
-	start := make(chan struct{})
-	for i := range racers {
-		ready.Add(1)
-		done.Go(func() {
-			ready.Done()
-			<-start
-			f(i)
-		})
-	}
-	ready.Wait()
-	close(start)
-	done.Wait()
 }

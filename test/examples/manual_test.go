@@ -37,6 +37,7 @@ func notRun(line string) (reason string, ok bool) {
 		"curl https://auth.example.com/":      "it needs the token of a person; test/e2e hands such on",
 		"mcp-authd grant revoke --from-log ":  "it needs the log of a server; cmd/mcp-authd repeats one",
 		"mcp-authd trust ":                    "it needs the installation of a company; scripts of cmd/mcp-authd run it",
+		"mcp-authd audit ":                    "it needs an installation; scripts of cmd/mcp-authd run it",
 		"mcp-authd events ":                   "it needs a receiver; cmd/mcp-authd lists one",
 		"mcp-authd client add --id ":          "it needs an installation; scripts of cmd/mcp-authd add clients",
 		"kubectl get --raw ":                  "it needs a cluster",

@@ -1,0 +1,90 @@
+package verify
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/mod/sumdb/tlog"
+)
+
+// Entry is one entry of the log.
+type Entry struct {
+	At     time.Time // kept in milliseconds
+	Event  string    // such as "consent.approved"
+	Fields map[string]string
+}
+
+const moment = "2006-01-02T15:04:05.000Z"
+
+// Leaf returns the entry in canonical JSON, the bytes that are hashed.
+func (e Entry) Leaf() []byte {
+	b := []byte(`{"at":"`)
+	b = e.At.UTC().AppendFormat(b, moment)
+	b = append(b, `","event":`...)
+	b = appendText(b, e.Event)
+	b = append(b, `,"fields":{`...)
+	for i, name := range slices.Sorted(maps.Keys(e.Fields)) {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = appendText(b, name)
+		b = append(b, ':')
+		b = appendText(b, e.Fields[name])
+	}
+	return append(b, "}}"...)
+}
+
+// LeafHash is the hash of a leaf (RFC 9162 §2.1.1).
+func LeafHash(leaf []byte) Hash { return tlog.RecordHash(leaf) }
+
+// appendText writes a string as RFC 8785 §3.2.2.2 does. What is not UTF-8 is replaced.
+func appendText(b []byte, s string) []byte {
+	b = append(b, '"')
+	for _, r := range strings.ToValidUTF8(s, "\uFFFD") {
+		switch {
+		case r == '"' || r == '\\':
+			b = append(b, '\\', byte(r))
+		case r == '\b':
+			b = append(b, `\b`...)
+		case r == '\t':
+			b = append(b, `\t`...)
+		case r == '\n':
+			b = append(b, `\n`...)
+		case r == '\f':
+			b = append(b, `\f`...)
+		case r == '\r':
+			b = append(b, `\r`...)
+		case r < 0x20:
+			b = fmt.Appendf(b, `\u%04x`, r)
+		default:
+			b = append(b, string(r)...)
+		}
+	}
+	return append(b, '"')
+}
+
+// ParseEntry reads a leaf. An error means that it is no entry in canonical JSON.
+func ParseEntry(leaf []byte) (Entry, error) {
+	var in struct {
+		At     string            `json:"at"`
+		Event  string            `json:"event"`
+		Fields map[string]string `json:"fields"`
+	}
+	if err := json.Unmarshal(leaf, &in); err != nil {
+		return Entry{}, fmt.Errorf("verify: an entry cannot be read: %w", err)
+	}
+	at, err := time.Parse(moment, in.At)
+	if err != nil {
+		return Entry{}, fmt.Errorf("verify: the time of an entry cannot be read: %w", err)
+	}
+	e := Entry{At: at, Event: in.Event, Fields: in.Fields}
+	if !bytes.Equal(e.Leaf(), leaf) {
+		return Entry{}, fmt.Errorf("verify: an entry is not in canonical JSON: %.200q", leaf)
+	}
+	return e, nil
+}

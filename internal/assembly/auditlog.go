@@ -1,0 +1,169 @@
+package assembly
+
+import (
+	"context"
+	"errors"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/internal/auditlog"
+	"github.com/mcp-authd/mcp-authd/keys"
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+const (
+	checkpointEvery = time.Minute
+	checkpointTime  = 10 * time.Second
+	auditCountEvery = 5 * time.Second
+)
+
+// auditWriter keeps events in the audit log; nil where there is to be none.
+func (p Parts) auditWriter() *auditlog.Writer {
+	if !p.Config.Audit.Enabled {
+		return nil
+	}
+	return auditlog.NewWriter(auditlog.Options{Store: p.Store, Now: p.Now, Log: p.Log})
+}
+
+// AuditSigner signs checkpoints of the audit log; the first one makes its key.
+func (p Parts) AuditSigner(ctx context.Context) (*auditlog.Signer, error) {
+	key, err := keys.OpenAuditKey(ctx, p.Store, p.Keys, auditOrigin(p.Config.Issuer))
+	if err != nil {
+		return nil, err
+	}
+	return auditlog.NewSigner(p.Store, key)
+}
+
+// AuditKey is the key of the audit log as verifiers take it, "" when nothing was signed yet.
+func (p Parts) AuditKey(ctx context.Context) (string, error) {
+	key, err := keys.OpenAuditKey(ctx, p.Store, p.Keys, "")
+	if errors.Is(err, storage.ErrNotFound) {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	signer, err := auditlog.NewSigner(p.Store, key)
+	if err != nil {
+		return "", err
+	}
+	return signer.Key(), nil
+}
+
+// auditOrigin names the log of an issuer: its URL without the scheme (C2SP tlog-checkpoint).
+func auditOrigin(issuer string) string {
+	name := issuer
+	if u, err := url.Parse(issuer); err == nil && u.Host != "" {
+		name = u.Host + strings.TrimSuffix(u.Path, "/")
+	}
+	return strings.NewReplacer("+", "-", " ", "-").Replace(name) + "/audit"
+}
+
+// runAudit appends to the audit log, and signs how far it has come. The function that it returns waits
+// until what was recorded by then is in the log and signed.
+func (s *Server) runAudit(ctx context.Context) (settle func()) {
+	if s.audit == nil {
+		return func() {}
+	}
+	working, stop := context.WithCancel(context.WithoutCancel(ctx))
+	var loops sync.WaitGroup
+	loops.Go(func() { s.audit.Run(working) })
+	loops.Go(func() { s.countAudit(working) })
+	signing := &checkpoints{parts: s.parts}
+	loops.Go(func() { signing.run(working) })
+	return func() {
+		stop()
+		loops.Wait()
+		signing.sign(context.WithoutCancel(ctx))
+	}
+}
+
+func (s *Server) countAudit(ctx context.Context) {
+	for s.parts.Metrics != nil && ctx.Err() == nil {
+		waiting, lost := s.audit.State()
+		s.parts.Metrics.auditWaiting.Set(float64(waiting))
+		s.parts.Metrics.auditLost.Set(float64(lost))
+		select {
+		case <-ctx.Done():
+		case <-time.After(auditCountEvery):
+		}
+	}
+}
+
+// checkpoints signs the log while the server runs.
+type checkpoints struct {
+	parts   Parts
+	signer  *auditlog.Signer // nil until the store has its key
+	written int64            // the size of the last one in the file
+}
+
+func (c *checkpoints) run(ctx context.Context) {
+	tick := time.NewTicker(checkpointEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			c.sign(ctx)
+		}
+	}
+}
+
+func (c *checkpoints) sign(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, checkpointTime)
+	defer cancel()
+	if err := c.checkpoint(ctx); err != nil {
+		c.parts.Log.ErrorContext(ctx, "the audit log is not signed", "error", err)
+	}
+}
+
+func (c *checkpoints) checkpoint(ctx context.Context) (err error) {
+	if c.signer == nil {
+		if c.signer, err = c.parts.AuditSigner(ctx); err != nil {
+			return err
+		}
+	}
+	newest, err := c.signer.Checkpoint(ctx, c.parts.Now())
+	if err != nil {
+		return err
+	}
+	if c.parts.Metrics != nil {
+		c.parts.Metrics.auditSigned.Set(float64(newest.Size))
+	}
+	file := c.parts.Config.Audit.CheckpointFile
+	if file == "" || newest.Size == c.written {
+		return nil
+	}
+	if err := replaceFile(file, newest); err != nil {
+		return err
+	}
+	c.written = newest.Size
+	return nil
+}
+
+// replaceFile writes a checkpoint so that a reader finds this one or the one before, whole.
+func replaceFile(path string, c storage.AuditCheckpoint) error {
+	f, err := os.CreateTemp(filepath.Dir(path), ".checkpoint-")
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(c.Signed)
+	if err == nil {
+		err = f.Chmod(0o644) // it is public: those who check are others
+	}
+	if closed := f.Close(); err == nil {
+		err = closed
+	}
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		_ = os.Remove(f.Name())
+	}
+	return err
+}

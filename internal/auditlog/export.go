@@ -1,0 +1,87 @@
+package auditlog
+
+import (
+	"context"
+	"fmt"
+
+	"golang.org/x/mod/sumdb/tlog"
+
+	"github.com/mcp-authd/mcp-authd/audit/verify"
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// Export gives each line of the log as it is now to write: checkpoints, hashes of what was removed, and
+// entries.
+func Export(ctx context.Context, store Store, write func(verify.Line) error) error {
+	head, err := store.AuditHead(ctx, "")
+	if err != nil {
+		return err
+	}
+	err = eachCheckpoint(ctx, store, func(c storage.AuditCheckpoint) error {
+		if c.Size > head.Size {
+			return nil
+		}
+		return write(verify.Line{Checkpoint: string(c.Signed)})
+	})
+	if err != nil {
+		return err
+	}
+	if err := exportRemoved(ctx, store, head, write); err != nil {
+		return err
+	}
+	for at := head.First; at < head.Size; {
+		some, err := store.AuditEntries(ctx, storage.AuditQuery{From: at, Below: head.Size, Limit: page})
+		if err != nil {
+			return err
+		}
+		if len(some) == 0 {
+			return fmt.Errorf("entry %d is missing, run: mcp-authd audit verify", at)
+		}
+		for _, e := range some {
+			if err := write(verify.Line{Index: e.Index, Leaf: string(e.Leaf)}); err != nil {
+				return err
+			}
+		}
+		at = some[len(some)-1].Index + 1
+	}
+	return nil
+}
+
+// exportRemoved gives the hashes of entries that are not kept any more.
+func exportRemoved(
+	ctx context.Context, store Store, head storage.AuditHead, write func(verify.Line) error,
+) error {
+	read := readStored(ctx, store)
+	for at := int64(0); at < head.First; at++ {
+		h, err := read.ReadHashes([]int64{tlog.StoredHashIndex(0, at)})
+		if err != nil {
+			return err
+		}
+		if err := write(verify.Line{Index: at, Hash: &h[0]}); err != nil {
+			return err
+		}
+		if at%tileWidth == tileWidth-1 {
+			clear(read.tiles)
+		}
+	}
+	return nil
+}
+
+// eachCheckpoint gives each checkpoint of the store to f, by size.
+func eachCheckpoint(ctx context.Context, store Store, f func(storage.AuditCheckpoint) error) error {
+	for after := int64(0); ; {
+		some, err := store.Checkpoints(ctx, after, page)
+		if err != nil {
+			return err
+		}
+		for _, c := range some {
+			if err := f(c); err != nil {
+				return err
+			}
+			after = c.Size
+		}
+		if len(some) < page {
+			return nil
+		}
+	}
+}

@@ -1,0 +1,300 @@
+package auditlog_test
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/mcp-authd/mcp-authd/audit"
+	"github.com/mcp-authd/mcp-authd/audit/verify"
+	"github.com/mcp-authd/mcp-authd/internal/auditlog"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/pgtest"
+	"github.com/mcp-authd/mcp-authd/keys"
+	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/storage/postgres"
+	"github.com/mcp-authd/mcp-authd/storage/sqlite"
+)
+
+// database is a store, and the way around it.
+type database struct {
+	storage.Store
+	exec func(t *testing.T, statement string)
+}
+
+func onSQLite(t *testing.T) database {
+	path := filepath.Join(t.TempDir(), "a.db")
+	s, err := sqlite.Open(t.Context(), path, sqlite.Options{})
+	must(t, err)
+	t.Cleanup(func() { s.Close() })
+	return database{s, func(t *testing.T, statement string) {
+		db, err := sql.Open("sqlite", path)
+		must(t, err)
+		defer db.Close()
+		_, err = db.Exec(statement)
+		must(t, err)
+	}}
+}
+
+func onPostgres(t *testing.T) database {
+	url := pgtest.Start(t).Database(t)
+	s, err := postgres.Open(t.Context(), url, postgres.Options{})
+	must(t, err)
+	t.Cleanup(func() { s.Close() })
+	return database{s, func(t *testing.T, statement string) {
+		c, err := pgx.Connect(t.Context(), url)
+		must(t, err)
+		defer c.Close(t.Context())
+		_, err = c.Exec(t.Context(), statement)
+		must(t, err)
+	}}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func writer(s storage.AuditLog) *auditlog.Writer {
+	return auditlog.NewWriter(auditlog.Options{Store: s, Now: time.Now, Log: slog.New(slog.DiscardHandler)})
+}
+
+// write has a writer append n events, as a server does.
+func write(t *testing.T, s storage.AuditLog, from, n int) {
+	t.Helper()
+	w := writer(s)
+	r := audit.New(slog.New(slog.DiscardHandler)).Into(w)
+	for i := range n {
+		r.Record(t.Context(), audit.TokenIssued, audit.Person(fmt.Sprintf("usr_%d", (from+i)%7), "alice"),
+			slog.String("grant", fmt.Sprintf("grt_%d", from+i)), slog.String("scope", "a \"b\"\n\x00\u2028"))
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	w.Run(ctx) // drains
+	if waiting, lost := w.State(); waiting+int(lost) > 0 {
+		t.Fatalf("%d wait, %d are lost", waiting, lost)
+	}
+}
+
+func signer(t *testing.T, s storage.Store) *auditlog.Signer {
+	t.Helper()
+	key, err := keys.OpenAuditKey(t.Context(), s, [][]byte{bytes.Repeat([]byte("k"), 32)}, "auth.example.com/audit")
+	must(t, err)
+	out, err := auditlog.NewSigner(s, key)
+	must(t, err)
+	return out
+}
+
+func checkpoint(t *testing.T, s *auditlog.Signer) storage.AuditCheckpoint {
+	t.Helper()
+	c, err := s.Checkpoint(t.Context(), time.Now())
+	must(t, err)
+	return c
+}
+
+func onBoth(t *testing.T, run func(t *testing.T, db database)) {
+	t.Run("SQLite", func(t *testing.T) { run(t, onSQLite(t)) })
+	t.Run("PostgreSQL", func(t *testing.T) { run(t, onPostgres(t)) })
+}
+
+// TestAttacks: OB-04. Entries are removed, changed, moved or cut off in the database; the first entry that
+// is wrong is named.
+func TestAttacks(t *testing.T) {
+	onBoth(t, func(t *testing.T, db database) {
+		sign := signer(t, db)
+		write(t, db, 0, 300)
+		early := checkpoint(t, sign)
+		write(t, db, 300, 400)
+		late := checkpoint(t, sign)
+		write(t, db, 700, 60) // not signed yet
+		all := func(t *testing.T) (auditlog.Report, error) {
+			return auditlog.Verify(t.Context(), db, sign.Key(), early.Signed, late.Signed)
+		}
+		report, err := all(t)
+		if err != nil || report.Entries != 760 || report.Confirmed != 700 || report.Checkpoints != 2 {
+			t.Fatalf("before any attack: got %+v, %v", report, err)
+		}
+		for _, c := range []struct {
+			name, attack string
+			first        int64
+			says         string
+		}{
+			{"removal", "DELETE FROM audit_entries WHERE idx = 123", 123, "it was removed"},
+			{"removal, and the rest moves up", "DELETE FROM audit_entries WHERE idx = 123; " +
+				"UPDATE audit_entries SET idx = -idx - 1 WHERE idx > 123; " +
+				"UPDATE audit_entries SET idx = -idx - 2 WHERE idx < 0", 123, "not what it was"},
+			{"change", "UPDATE audit_entries SET leaf = replace(leaf, 'usr_', 'usr-') WHERE idx = 699", 699,
+				"not what it was"},
+			{"change of what is not signed yet",
+				"UPDATE audit_entries SET leaf = replace(leaf, 'usr_', 'usr-') WHERE idx = 701",
+				701, "not what it was"},
+			{"change of what finds it", "UPDATE audit_entries SET person = 'usr_9' WHERE idx = 5", 5, "beside it"},
+			{"exchange", "UPDATE audit_entries SET idx = -1 WHERE idx = 400; UPDATE audit_entries SET idx = 400 WHERE idx = 401; " +
+				"UPDATE audit_entries SET idx = 401 WHERE idx = -1", 400, "not what it was"},
+			{"truncation", "DELETE FROM audit_entries WHERE idx >= 650", 650, "it was removed"},
+			{"truncation with the head", "DELETE FROM audit_entries WHERE idx >= 650; UPDATE audit_head SET size = 650", 650,
+				"a checkpoint has signed 700"},
+			{"truncation with head and checkpoint",
+				"DELETE FROM audit_entries WHERE idx >= 650; UPDATE audit_head SET size = 650; " +
+					"DELETE FROM audit_checkpoints WHERE size > 650", 650, "a checkpoint has signed 700"},
+			{"the head put back", "UPDATE audit_head SET size = 710", 710, "it ends after 710"},
+			{"hashes removed", "DELETE FROM audit_tiles WHERE level = 0 AND number = 1", 256, "its hash is missing"},
+			{"hashes of the tree changed", "UPDATE audit_tiles SET hashes = " +
+				"(SELECT hashes FROM audit_tiles WHERE level = 0 AND number = 0) WHERE level = 1",
+				0, "the hashes of the tree above"},
+		} {
+			t.Run(c.name, func(t *testing.T) {
+				for _, copied := range []string{"audit_entries", "audit_head", "audit_tiles", "audit_checkpoints"} {
+					db.exec(t, "CREATE TABLE kept_"+copied+" AS SELECT * FROM "+copied)
+					defer func() {
+						db.exec(t, "DELETE FROM "+copied+"; INSERT INTO "+copied+" SELECT * FROM kept_"+copied+
+							"; DROP TABLE kept_"+copied)
+					}()
+				}
+				db.exec(t, c.attack)
+				_, err := all(t)
+				var wrong *verify.Wrong
+				if !errors.As(err, &wrong) || wrong.First != c.first || !strings.Contains(err.Error(), c.says) {
+					t.Errorf("got %v, want entry %d: ...%s", err, c.first, c.says)
+				}
+			})
+		}
+		if _, err := all(t); err != nil {
+			t.Errorf("after all was undone: %v", err)
+		}
+	})
+}
+
+// TestRewritten: OB-04. Who rewrites entries with all hashes, as who has the database and our program can,
+// cannot sign it: what was signed before names the entries among which the change is, and no server goes
+// on signing.
+func TestRewritten(t *testing.T) {
+	onBoth(t, func(t *testing.T, db database) {
+		sign := signer(t, db)
+		write(t, db, 0, 10)
+		checkpoint(t, sign)
+		write(t, db, 10, 10)
+		kept := checkpoint(t, sign)
+		other := onSQLite(t)
+		write(t, other, 0, 10)
+		write(t, other, 11, 10)
+		entries, err := other.AuditEntries(t.Context(), storage.AuditQuery{Limit: 20})
+		must(t, err)
+		copyOf, err := db.AuditEntries(t.Context(), storage.AuditQuery{Limit: 10})
+		must(t, err)
+		db.exec(t, "DELETE FROM audit_entries; DELETE FROM audit_head; DELETE FROM audit_tiles")
+		rewritten := auditlog.Rewrite(t, db, append(copyOf, entries[10:]...))
+		if rewritten != 20 {
+			t.Fatalf("%d entries", rewritten)
+		}
+		_, err = auditlog.Verify(t.Context(), db, sign.Key())
+		var wrong *verify.Wrong
+		if !errors.As(err, &wrong) || wrong.First != 10 || wrong.Last != 19 {
+			t.Errorf("got %v, want entries 10 to 19", err)
+		}
+		write(t, db, 20, 1)
+		if _, err := sign.Checkpoint(t.Context(), time.Now()); !errors.Is(err, auditlog.ErrInconsistent) {
+			t.Errorf("the key signs a log that does not go on from what it has signed: %v", err)
+		}
+		if _, err := signer(t, db).Checkpoint(t.Context(), time.Now()); !errors.Is(err, auditlog.ErrInconsistent) {
+			t.Errorf("the key of a new process signs it: %v", err)
+		}
+		db.exec(t, "DELETE FROM audit_checkpoints")
+		if _, err := sign.Checkpoint(t.Context(), time.Now()); !errors.Is(err, auditlog.ErrInconsistent) {
+			t.Errorf("a process that has signed before signs it: %v", err)
+		}
+		_, err = auditlog.Verify(t.Context(), db, sign.Key(), kept.Signed)
+		if !errors.As(err, &wrong) || wrong.Last != 19 {
+			t.Errorf("with the kept checkpoint: got %v", err)
+		}
+	})
+}
+
+// TestTwoReplicas: OB-04. Two writers on one database append at once: nothing is lost, twice or out of
+// place, also when answers of the store are lost.
+func TestTwoReplicas(t *testing.T) {
+	db := onPostgres(t)
+	const each = 1500
+	var replicas sync.WaitGroup
+	for range 2 {
+		replicas.Go(func() {
+			w := writer(&forgetful{AuditLog: db.Store})
+			ctx, cancel := context.WithCancel(t.Context())
+			done := make(chan struct{})
+			go func() {
+				defer close(done)
+				w.Run(ctx)
+			}()
+			for i := range each {
+				w.Add(ctx, audit.TokenIssued, []slog.Attr{slog.String("grant", fmt.Sprint("grt_", i))})
+				if i%100 == 0 {
+					time.Sleep(10 * time.Millisecond)
+				}
+			}
+			for waiting := 1; waiting > 0; time.Sleep(10 * time.Millisecond) {
+				waiting, _ = w.State()
+			}
+			cancel()
+			<-done
+		})
+	}
+	replicas.Wait()
+	sign := signer(t, db)
+	checkpoint(t, sign)
+	report, err := auditlog.Verify(t.Context(), db, sign.Key())
+	if err != nil || report.Entries != 2*each || report.Confirmed != 2*each {
+		t.Errorf("got %+v, %v", report, err)
+	}
+}
+
+// forgetful loses every third answer.
+type forgetful struct {
+	storage.AuditLog
+	calls int
+}
+
+func (f *forgetful) AppendAudit(ctx context.Context, a storage.AuditAppend) error {
+	err := f.AuditLog.AppendAudit(ctx, a)
+	if f.calls++; f.calls%3 == 0 && err == nil {
+		return errors.New("the connection is gone")
+	}
+	return err
+}
+
+// TestExport: OB-04. What is exported is checked by the verifier alone, and a change of it is found.
+func TestExport(t *testing.T) {
+	db := onSQLite(t)
+	sign := signer(t, db)
+	write(t, db, 0, 600)
+	checkpoint(t, sign)
+	_, err := db.RemoveAudit(t.Context(), 260, 1000)
+	must(t, err)
+	var out bytes.Buffer
+	lines := json.NewEncoder(&out)
+	must(t, auditlog.Export(t.Context(), db, func(l verify.Line) error { return lines.Encode(l) }))
+	log := verify.NewLog(sign.Key())
+	if err := log.Read(bytes.NewReader(out.Bytes())); err != nil || log.Size() != 600 || log.Confirmed() != 600 {
+		t.Errorf("got %v, %d entries, %d confirmed", err, log.Size(), log.Confirmed())
+	}
+	report, err := auditlog.Verify(t.Context(), db, sign.Key())
+	if err != nil || report.Removed != 260 || report.Confirmed != 600 {
+		t.Errorf("in the store: got %+v, %v", report, err)
+	}
+	changed := strings.Replace(out.String(), "grt_555", "grt_556", 1)
+	var wrong *verify.Wrong
+	if err := verify.NewLog(sign.Key()).Read(strings.NewReader(changed)); !errors.As(err, &wrong) || wrong.Last != 599 {
+		t.Errorf("a changed export: got %v", err)
+	}
+}

@@ -1,0 +1,177 @@
+package postgres
+
+import (
+	"context"
+	"slices"
+	"strconv"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/storage/internal/column"
+)
+
+const (
+	auditHead = `SELECT coalesce(max(size), 0), coalesce(max(first_idx), 0),
+	coalesce((SELECT mark FROM audit_writers WHERE id = $1), 0) FROM audit_head`
+
+	growAudit = "UPDATE audit_head SET size = $2 WHERE name = 'log' AND size = $1"
+	// beginAudit waits for another that begins the log, and then inserts nothing.
+	beginAudit = "INSERT INTO audit_head (name, size, first_idx) VALUES ('log', $1, 0) ON CONFLICT (name) DO NOTHING"
+	markAudit  = "UPDATE audit_writers SET mark = $3, at = $4 WHERE id = $1 AND mark = $2"
+	nameWriter = "INSERT INTO audit_writers (id, mark, at) VALUES ($1, $2, $3) ON CONFLICT (id) DO NOTHING"
+	putEntries = `INSERT INTO audit_entries (` + column.AuditColumns + `)
+SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::text[], $4::text[], $5::text[], $6::text[])`
+	putTiles = `INSERT INTO audit_tiles (level, number, hashes)
+SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bytea[])
+ON CONFLICT (level, number) DO UPDATE SET hashes = excluded.hashes`
+	removeAudit = "DELETE FROM audit_entries WHERE idx >= $1 AND idx < $2"
+	moveAudit   = "UPDATE audit_head SET first_idx = $2 WHERE name = 'log' AND first_idx = $1"
+)
+
+// AuditHead implements storage.AuditLog.
+func (s *Store) AuditHead(ctx context.Context, writer string) (h storage.AuditHead, err error) {
+	err = s.do(ctx, "audit head", func(ctx context.Context, q querier) (err error) {
+		h, err = readAuditHead(ctx, q, writer)
+		return err
+	})
+	return h, err
+}
+
+func readAuditHead(ctx context.Context, q querier, writer string) (h storage.AuditHead, err error) {
+	return h, one(ctx, q, []any{&h.Size, &h.First, &h.Mark}, auditHead, writer)
+}
+
+// AppendAudit implements storage.AuditLog. The row of the head is taken first, so that of several only
+// one goes on; the others find another size when it is done.
+func (s *Store) AppendAudit(ctx context.Context, a storage.AuditAppend) error {
+	rows, tiles := entryArrays(a.Entries), tileArrays(a.Tiles)
+	return s.txCommitted(ctx, "append to the audit log", func(ctx context.Context, q querier) error {
+		grow := statement{growAudit, []any{a.Size, a.Size + int64(len(a.Entries))}}
+		if a.Size == 0 {
+			grow = statement{beginAudit, []any{int64(len(a.Entries))}}
+		}
+		if err := changed(storage.ErrChanged)(exec(ctx, q, grow.sql, grow.args...)); err != nil {
+			return err
+		}
+		if err := markWriter(ctx, q, a); err != nil {
+			return err
+		}
+		return all(ctx, q, statement{putEntries, rows}, statement{putTiles, tiles})
+	})
+}
+
+// markWriter keeps how far a writer has come.
+func markWriter(ctx context.Context, q querier, a storage.AuditAppend) error {
+	if a.Writer == "" {
+		return nil
+	}
+	mark := statement{markAudit, []any{a.Writer, a.From, a.To, column.Millis(a.Now)}}
+	if a.From == 0 {
+		mark = statement{nameWriter, []any{a.Writer, a.To, column.Millis(a.Now)}}
+	}
+	return changed(storage.ErrChanged)(exec(ctx, q, mark.sql, mark.args...))
+}
+
+func entryArrays(entries []storage.AuditEntry) []any {
+	n := len(entries)
+	index, at := make([]int64, n), make([]int64, n)
+	event, leaf := make([]string, n), make([]string, n)
+	grant, person := make([]*string, n), make([]*string, n)
+	for i, e := range entries {
+		index[i], at[i], event[i], leaf[i] = e.Index, column.Millis(e.At), e.Event, string(e.Leaf)
+		grant[i], person[i] = column.Text(e.Grant), column.Text(e.Person)
+	}
+	return []any{index, at, event, grant, person, leaf}
+}
+
+func tileArrays(tiles []storage.AuditTile) []any {
+	n := len(tiles)
+	level, number, hashes := make([]int64, n), make([]int64, n), make([][]byte, n)
+	for i, t := range tiles {
+		level[i], number[i], hashes[i] = int64(t.Level), t.Number, t.Hashes
+	}
+	return []any{level, number, hashes}
+}
+
+// AuditEntries implements storage.AuditLog.
+func (s *Store) AuditEntries(ctx context.Context, q storage.AuditQuery) (out []storage.AuditEntry, err error) {
+	sql, args := column.AuditSelect(q, func(n int) string { return "$" + strconv.Itoa(n) })
+	err = s.do(ctx, "audit entries", func(ctx context.Context, c querier) (err error) {
+		out, err = each(ctx, c, func(row pgx.CollectableRow) (storage.AuditEntry, error) {
+			return column.ReadAuditEntry(row)
+		}, sql, args...)
+		return err
+	})
+	if q.Last {
+		slices.Reverse(out)
+	}
+	return out, err
+}
+
+// AuditTiles implements storage.AuditLog.
+func (s *Store) AuditTiles(
+	ctx context.Context, level int, from int64, limit int,
+) (out []storage.AuditTile, err error) {
+	err = s.do(ctx, "audit tiles", func(ctx context.Context, q querier) (err error) {
+		out, err = each(ctx, q, func(row pgx.CollectableRow) (storage.AuditTile, error) {
+			return column.ReadAuditTile(row)
+		}, "SELECT level, number, hashes FROM audit_tiles WHERE level = $1 AND number >= $2 ORDER BY number LIMIT $3",
+			level, from, max(limit, 0))
+		return err
+	})
+	return out, err
+}
+
+// RemoveAudit implements storage.AuditLog.
+func (s *Store) RemoveAudit(ctx context.Context, below int64, limit int) (first int64, err error) {
+	err = s.txCommitted(ctx, "remove audit entries", func(ctx context.Context, q querier) error {
+		h, err := readAuditHead(ctx, q, "")
+		if err != nil {
+			return err
+		}
+		first = max(h.First, min(below, h.Size, h.First+int64(max(limit, 0))))
+		if first == h.First {
+			return nil
+		}
+		if err := changed(storage.ErrChanged)(exec(ctx, q, moveAudit, h.First, first)); err != nil {
+			return err
+		}
+		_, err = exec(ctx, q, removeAudit, h.First, first)
+		return err
+	})
+	return first, err
+}
+
+// PutCheckpoint implements storage.AuditCheckpoints.
+func (s *Store) PutCheckpoint(ctx context.Context, p storage.AuditCheckpoint) error {
+	return s.do(ctx, "put checkpoint", func(ctx context.Context, q querier) error {
+		return changed(storage.ErrExists)(exec(ctx, q,
+			"INSERT INTO audit_checkpoints (size, at, signed) VALUES ($1,$2,$3) ON CONFLICT (size) DO NOTHING",
+			p.Size, column.Millis(p.At), string(p.Signed)))
+	})
+}
+
+// Checkpoints implements storage.AuditCheckpoints.
+func (s *Store) Checkpoints(ctx context.Context, after int64, limit int) (out []storage.AuditCheckpoint, err error) {
+	err = s.do(ctx, "checkpoints", func(ctx context.Context, q querier) (err error) {
+		out, err = each(ctx, q, checkpoint,
+			"SELECT size, at, signed FROM audit_checkpoints WHERE size > $1 ORDER BY size LIMIT $2", after, max(limit, 0))
+		return err
+	})
+	return out, err
+}
+
+func checkpoint(row pgx.CollectableRow) (storage.AuditCheckpoint, error) {
+	return column.ReadCheckpoint(row)
+}
+
+// LastCheckpoint implements storage.AuditCheckpoints.
+func (s *Store) LastCheckpoint(ctx context.Context) (c storage.AuditCheckpoint, err error) {
+	err = s.do(ctx, "last checkpoint", func(ctx context.Context, q querier) (err error) {
+		c, err = column.ReadCheckpoint(
+			q.QueryRow(ctx, "SELECT size, at, signed FROM audit_checkpoints ORDER BY size DESC LIMIT 1"))
+		return err
+	})
+	return c, err
+}

@@ -1,0 +1,159 @@
+package sqlite
+
+import (
+	"context"
+	"slices"
+
+	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/storage/internal/column"
+)
+
+const (
+	auditHead = `SELECT coalesce(max(size), 0), coalesce(max(first_idx), 0),
+	coalesce((SELECT mark FROM audit_writers WHERE id = ?1), 0) FROM audit_head`
+
+	growAudit   = "UPDATE audit_head SET size = ?2 WHERE name = 'log' AND size = ?1"
+	beginAudit  = "INSERT INTO audit_head (name, size, first_idx) SELECT 'log', ?1, 0 WHERE NOT EXISTS (SELECT 1 FROM audit_head)"
+	markAudit   = "UPDATE audit_writers SET mark = ?3, at = ?4 WHERE id = ?1 AND mark = ?2"
+	nameWriter  = "INSERT INTO audit_writers (id, mark, at) VALUES (?1, ?2, ?3) ON CONFLICT (id) DO NOTHING"
+	putEntry    = "INSERT INTO audit_entries (" + column.AuditColumns + ") VALUES (?,?,?,?,?,?)"
+	putTile     = "INSERT INTO audit_tiles (level, number, hashes) VALUES (?,?,?) ON CONFLICT (level, number) DO UPDATE SET hashes = excluded.hashes"
+	removeAudit = "DELETE FROM audit_entries WHERE idx >= ?1 AND idx < ?2"
+	moveAudit   = "UPDATE audit_head SET first_idx = ?2 WHERE name = 'log' AND first_idx = ?1"
+)
+
+// AuditHead implements storage.AuditLog.
+func (s *Store) AuditHead(ctx context.Context, writer string) (h storage.AuditHead, err error) {
+	err = s.read(ctx, "audit head", func(c *conn) (err error) {
+		h, err = readAuditHead(c, writer)
+		return err
+	})
+	return h, err
+}
+
+func readAuditHead(c *conn, writer string) (h storage.AuditHead, err error) {
+	return h, c.one([]any{&h.Size, &h.First, &h.Mark}, auditHead, writer)
+}
+
+// AppendAudit implements storage.AuditLog.
+func (s *Store) AppendAudit(ctx context.Context, a storage.AuditAppend) error {
+	return s.write(ctx, "append to the audit log", func(c *conn) error {
+		if err := markWriter(c, a); err != nil {
+			return err
+		}
+		grown := a.Size + int64(len(a.Entries))
+		grow := func() (int64, error) { return c.exec(growAudit, a.Size, grown) }
+		if a.Size == 0 {
+			grow = func() (int64, error) { return c.exec(beginAudit, grown) }
+		}
+		if err := changed(storage.ErrChanged)(grow()); err != nil {
+			return err
+		}
+		for _, e := range a.Entries {
+			if _, err := c.exec(putEntry, e.Index, column.Millis(e.At), e.Event, column.Text(e.Grant),
+				column.Text(e.Person), string(e.Leaf)); err != nil {
+				return err
+			}
+		}
+		for _, t := range a.Tiles {
+			if _, err := c.exec(putTile, t.Level, t.Number, t.Hashes); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// markWriter keeps how far a writer has come.
+func markWriter(c *conn, a storage.AuditAppend) error {
+	if a.Writer == "" {
+		return nil
+	}
+	mark := func() (int64, error) { return c.exec(markAudit, a.Writer, a.From, a.To, column.Millis(a.Now)) }
+	if a.From == 0 {
+		mark = func() (int64, error) { return c.exec(nameWriter, a.Writer, a.To, column.Millis(a.Now)) }
+	}
+	return changed(storage.ErrChanged)(mark())
+}
+
+// AuditEntries implements storage.AuditLog.
+func (s *Store) AuditEntries(ctx context.Context, q storage.AuditQuery) (out []storage.AuditEntry, err error) {
+	sql, args := column.AuditSelect(q, func(int) string { return "?" })
+	err = s.read(ctx, "audit entries", func(c *conn) (err error) {
+		out, err = each(c, func(row scanner) (storage.AuditEntry, error) { return column.ReadAuditEntry(row) },
+			sql, args...)
+		return err
+	})
+	if q.Last {
+		slices.Reverse(out)
+	}
+	return out, err
+}
+
+// AuditTiles implements storage.AuditLog.
+func (s *Store) AuditTiles(
+	ctx context.Context, level int, from int64, limit int,
+) (out []storage.AuditTile, err error) {
+	err = s.read(ctx, "audit tiles", func(c *conn) (err error) {
+		out, err = each(c, func(row scanner) (storage.AuditTile, error) { return column.ReadAuditTile(row) },
+			"SELECT level, number, hashes FROM audit_tiles WHERE level = ? AND number >= ? ORDER BY number LIMIT ?",
+			level, from, max(limit, 0))
+		return err
+	})
+	return out, err
+}
+
+// RemoveAudit implements storage.AuditLog.
+func (s *Store) RemoveAudit(ctx context.Context, below int64, limit int) (first int64, err error) {
+	err = s.write(ctx, "remove audit entries", func(c *conn) error {
+		h, err := readAuditHead(c, "")
+		if err != nil {
+			return err
+		}
+		first = max(h.First, min(below, h.Size, h.First+int64(max(limit, 0))))
+		if first == h.First {
+			return nil
+		}
+		if _, err := c.exec(removeAudit, h.First, first); err != nil {
+			return err
+		}
+		return changed(storage.ErrChanged)(c.exec(moveAudit, h.First, first))
+	})
+	return first, err
+}
+
+// PutCheckpoint implements storage.AuditCheckpoints.
+func (s *Store) PutCheckpoint(ctx context.Context, p storage.AuditCheckpoint) error {
+	return s.write(ctx, "put checkpoint", func(c *conn) error {
+		return changed(storage.ErrExists)(c.exec(
+			"INSERT INTO audit_checkpoints (size, at, signed) VALUES (?,?,?) ON CONFLICT (size) DO NOTHING",
+			p.Size, column.Millis(p.At), string(p.Signed)))
+	})
+}
+
+// Checkpoints implements storage.AuditCheckpoints.
+func (s *Store) Checkpoints(ctx context.Context, after int64, limit int) (out []storage.AuditCheckpoint, err error) {
+	err = s.read(ctx, "checkpoints", func(c *conn) (err error) {
+		out, err = each(c, func(row scanner) (storage.AuditCheckpoint, error) { return column.ReadCheckpoint(row) },
+			"SELECT size, at, signed FROM audit_checkpoints WHERE size > ? ORDER BY size LIMIT ?", after, max(limit, 0))
+		return err
+	})
+	return out, err
+}
+
+// LastCheckpoint implements storage.AuditCheckpoints.
+func (s *Store) LastCheckpoint(ctx context.Context) (storage.AuditCheckpoint, error) {
+	var out []storage.AuditCheckpoint
+	err := s.read(ctx, "last checkpoint", func(c *conn) (err error) {
+		out, err = each(c, func(row scanner) (storage.AuditCheckpoint, error) { return column.ReadCheckpoint(row) },
+			"SELECT size, at, signed FROM audit_checkpoints ORDER BY size DESC LIMIT 1")
+		if err == nil && len(out) == 0 {
+			err = storage.ErrNotFound
+		}
+		return err
+	})
+	if err != nil {
+		return storage.AuditCheckpoint{}, err
+	}
+	return out[0], nil
+}
