@@ -193,7 +193,7 @@ func TestBearerPeople(t *testing.T) {
 		r, other, alice := newOther(t)
 		err := r.store.LinkTrust(t.Context(), storage.TrustLink{
 			TrustName: storage.TrustName{Issuer: "urn:acme:saml", Kind: storage.TrustSAML, Subject: "alice"},
-			UserID:    alice.ID, By: storage.TiedByOperator, CreatedAt: r.now(),
+			UserID:    alice.ID, By: storage.LinkedByOperator, CreatedAt: r.now(),
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -211,10 +211,10 @@ func TestBearerPeople(t *testing.T) {
 		}
 		_, claims := r.granted(r.jag(r.claims().With(fakeissuer.Claims{"sub": "auth0|eve", "aud_sub": "root"})))
 		if claims.Subject == alice.ID {
-			t.Error("a person who is not tied is alice")
+			t.Error("a person who is not linked is alice")
 		}
 	})
-	t.Run("AS-192 an address ties a person once, and for an issuer that may speak for its domain", func(t *testing.T) {
+	t.Run("AS-192 an address links a person once, and for an issuer that may speak for its domain", func(t *testing.T) {
 		r, other, alice := newOther(t)
 		if err := r.store.SetMail(t.Context(), alice.ID, "alice@acme.example"); err != nil {
 			t.Fatal(err)
@@ -224,7 +224,7 @@ func TestBearerPeople(t *testing.T) {
 		r.refused(r.ask(other.Sign(fakeissuer.IDJAG, foreign)), oauth.InvalidGrant)
 		no := r.claims().With(mail).With(fakeissuer.Claims{"email_verified": false})
 		if _, claims := r.granted(r.jag(no)); claims.Subject == alice.ID {
-			t.Error("an address that is not verified has tied the person")
+			t.Error("an address that is not verified has linked the person")
 		}
 		first := r.claims().With(mail).With(fakeissuer.Claims{"sub": "auth0|alice"})
 		if _, claims := r.granted(r.jag(first)); claims.Subject != alice.ID {
@@ -232,7 +232,7 @@ func TestBearerPeople(t *testing.T) {
 		}
 		second := r.claims().With(mail).With(fakeissuer.Claims{"sub": "auth0|impostor"})
 		if _, claims := r.granted(r.jag(second)); claims.Subject == alice.ID {
-			t.Error("another sub with the address of a person who is tied is that person")
+			t.Error("another sub with the address of a person who is linked is that person")
 		}
 	})
 }

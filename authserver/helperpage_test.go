@@ -126,7 +126,7 @@ func TestAccountOfAnOrganization(t *testing.T) {
 		t.Fatal(err)
 	}
 	name := storage.TrustName{Issuer: r.acme.URL, Kind: storage.TrustSubject, Subject: r.claims()["sub"].(string)}
-	link := storage.TrustLink{TrustName: name, UserID: u.ID, By: storage.TiedByOperator, CreatedAt: r.now()}
+	link := storage.TrustLink{TrustName: name, UserID: u.ID, By: storage.LinkedByOperator, CreatedAt: r.now()}
 	if err := r.store.LinkTrust(t.Context(), link); err != nil {
 		t.Fatal(err)
 	}

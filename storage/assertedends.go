@@ -14,7 +14,7 @@ type AssertedEnds interface {
 	// EndAsserted ends the live grants, stored by e.Until, that rest on one of e.TrustIDs and are of the
 	// people whom e.Issuer calls by one of e.Subjects. Until e.ForgetAt GrantAssertion grants nothing
 	// for an assertion of the issuer about one of the subjects that was issued at e.At or before; also
-	// where the subject is tied to no user yet. It spends use with it, all at once or nothing, and
+	// where the subject is linked to no user yet. It spends use with it, all at once or nothing, and
 	// returns how many grants it has ended. ErrSpent: of N concurrent calls with one use one succeeds.
 	EndAsserted(ctx context.Context, e AssertedEnd, use Use, now time.Time) (ended int, err error)
 }

@@ -17,7 +17,7 @@ type AssertionGrants interface {
 	// paused, there is another one.
 	//
 	// ErrNotFound: the issuer's person is not known, and may not be created. ErrExists: the account
-	// that would be created is there, and the operator has untied it. ErrRevoked: the account is
+	// that would be created is there, and the operator has unlinked it. ErrRevoked: the account is
 	// disabled, the client was deleted, the trust entry is disabled or gone, or a cut (Cuts) has ended
 	// such grants since IssuedAt. ErrStopped: the person has stopped everything since IssuedAt. ErrEnded:
 	// their issuer has ended what it asserted, as AssertedEnds says.
@@ -45,13 +45,13 @@ type AssertionGrant struct {
 type AssertedPerson struct {
 	Issuer, Tenant, Subject string
 	// AudienceSubject is the id or the name of an account here, of a person whom the operator or an
-	// earlier assertion has tied to the issuer and the tenant. "": not given.
+	// earlier assertion has linked to the issuer and the tenant. "": not given.
 	AudienceSubject string
 	// Connectors are the providers here that are the same issuer, and have the same subjects.
 	Connectors []string
-	// SAMLIssuer and SAMLName are found if the operator has tied them.
+	// SAMLIssuer and SAMLName are found if the operator has linked them.
 	SAMLIssuer, SAMLName string
-	// Mail finds the one account that has this address, if it is tied to no issuer, at no other
+	// Mail finds the one account that has this address, if it is linked to no issuer, at no other
 	// provider, and no administrator's. "": it finds none.
 	Mail    string
 	NewUser *User // nil: none is created
@@ -67,22 +67,22 @@ type Asserted struct {
 
 // AssertionOutcome is what has become of an assertion.
 type AssertionOutcome struct {
-	Grant  Grant
-	User   User  // the person; zero for none
-	TiedBy TieBy // how the person was tied to the issuer just now; "": they were before
+	Grant    Grant
+	User     User   // the person; zero for none
+	LinkedBy LinkBy // how the person was linked to the issuer just now; "": they were before
 }
 
-// TieBy says by what a person was tied to what an issuer calls them.
-type TieBy string
+// LinkBy says by what a person was linked to what an issuer calls them.
+type LinkBy string
 
-// What ties a person to an issuer.
+// What links a person to an issuer.
 const (
-	TiedByOperator TieBy = "operator"
-	TiedByAccount  TieBy = "account id" // the assertion named the account of a person of this issuer
-	TiedByProvider TieBy = "provider"   // the person has an account at a provider that is this issuer
-	TiedBySAML     TieBy = "saml name"
-	TiedByMail     TieBy = "mail"
-	TiedByCreation TieBy = "creation"
+	LinkedByOperator LinkBy = "operator"
+	LinkedByAccount  LinkBy = "account id" // the assertion named the account of a person of this issuer
+	LinkedByProvider LinkBy = "provider"   // the person has an account at a provider that is this issuer
+	LinkedBySAML     LinkBy = "saml name"
+	LinkedByMail     LinkBy = "mail"
+	LinkedByCreation LinkBy = "creation"
 )
 
 // TrustNameKind says what an issuer calls a person by.
@@ -104,21 +104,21 @@ type TrustName struct {
 	Subject string
 }
 
-// TrustLink ties what an issuer calls a person to a user.
+// TrustLink links what an issuer calls a person to a user.
 type TrustLink struct {
 	TrustName
 	UserID    string
-	By        TieBy
+	By        LinkBy
 	CreatedAt time.Time
 }
 
 // TrustLinks are the people of issuers, as the operator sees and changes them.
 type TrustLinks interface {
-	// LinkTrust ties a name to a user. No error when it is tied to that user; ErrExists when it is to
+	// LinkTrust links a name to a user. No error when it is linked to that user; ErrExists when it is to
 	// another one. ErrNotFound when there is no such user.
 	LinkTrust(ctx context.Context, l TrustLink) error
 	// UnlinkTrust unties a name, and ends the grants of its user that rest on assertions. It returns
-	// what it has untied. ErrNotFound.
+	// what it has unlinked. ErrNotFound.
 	UnlinkTrust(ctx context.Context, n TrustName, now time.Time) (TrustLink, error)
 	// ListTrustLinks returns up to limit of them, of a user ("": any) at an issuer ("": any), which
 	// come behind after in their order: by issuer, tenant, kind and subject.

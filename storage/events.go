@@ -40,7 +40,7 @@ const (
 	ByNewer         RevokedBy = "newer grants"
 	ByPerson        RevokedBy = "the person" // on their account page
 	ByTrust         RevokedBy = "end of the trust entry"
-	ByUntied        RevokedBy = "person untied from the issuer"
+	ByUnlinked      RevokedBy = "person unlinked from the issuer"
 	ByIssuer        RevokedBy = "security event of the issuer"
 )
 

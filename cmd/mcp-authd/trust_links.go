@@ -26,7 +26,7 @@ type trustLinkView struct {
 	Kind      storage.TrustNameKind `json:"kind"`
 	Subject   string                `json:"subject"`
 	User      string                `json:"user"` // id
-	By        storage.TieBy         `json:"by"`
+	By        storage.LinkBy        `json:"by"`
 	CreatedAt time.Time             `json:"created_at"`
 }
 
@@ -152,7 +152,7 @@ func newTrustLink(s std) *cobra.Command {
 			return err
 		}
 		err = a.store.LinkTrust(c.Context(), storage.TrustLink{
-			TrustName: n, UserID: u.ID, By: storage.TiedByOperator, CreatedAt: time.Now(),
+			TrustName: n, UserID: u.ID, By: storage.LinkedByOperator, CreatedAt: time.Now(),
 		})
 		if errors.Is(err, storage.ErrExists) {
 			return fmt.Errorf("%s is linked to another account, see: mcp-authd trust show %s; nothing was changed",
@@ -162,7 +162,7 @@ func newTrustLink(s std) *cobra.Command {
 			return err
 		}
 		a.audit.Record(c.Context(), audit.TrustLinked, audit.Person(u.ID, u.Name), slog.String("trust", e.ID),
-			slog.String("by", string(storage.TiedByOperator)))
+			slog.String("by", string(storage.LinkedByOperator)))
 		_, err = fmt.Fprintf(s.out, "linked %s of %s to %s\n", printable(n.Subject), e.ID, printable(u.Name))
 		return err
 	})
@@ -204,7 +204,7 @@ func newTrustUnlink(s std) *cobra.Command {
 				return err
 			}
 			a.audit.Record(c.Context(), audit.TrustUnlinked, audit.Person(u.ID, u.Name), slog.String("trust", e.ID),
-				slog.String("by", string(storage.TiedByOperator)))
+				slog.String("by", string(storage.LinkedByOperator)))
 			if _, err := fmt.Fprintf(s.out, "unlinked %s of %s from %s\n", printable(n.Subject), e.ID,
 				printable(u.Name)); err != nil {
 				return err

@@ -47,7 +47,7 @@ type identityView struct {
 	Issuer string                `json:"issuer,omitempty"` // and what follows: not of providers
 	Tenant string                `json:"tenant,omitempty"`
 	Kind   storage.TrustNameKind `json:"kind,omitempty"`
-	By     storage.TieBy         `json:"by,omitempty"`
+	By     storage.LinkBy        `json:"by,omitempty"`
 }
 
 func printIdentities(s std, all []storage.Identity, links []storage.TrustLink, asJSON bool) error {
@@ -60,7 +60,7 @@ func printIdentities(s std, all []storage.Identity, links []storage.TrustLink, a
 	}
 	for _, l := range links {
 		views = append(views, identityView{
-			Subject: l.Subject, CreatedAt: l.CreatedAt, Began: l.By == storage.TiedByCreation, Issuer: l.Issuer,
+			Subject: l.Subject, CreatedAt: l.CreatedAt, Began: l.By == storage.LinkedByCreation, Issuer: l.Issuer,
 			Tenant: l.Tenant, Kind: l.Kind, By: l.By,
 		})
 	}

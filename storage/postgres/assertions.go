@@ -60,7 +60,7 @@ func (s *Store) GrantAssertion(ctx context.Context, a storage.AssertionGrant) (s
 		}
 		g := a.Grant
 		if a.Person != nil {
-			if out.User, out.TiedBy, err = assertedPerson(ctx, q, a); err != nil {
+			if out.User, out.LinkedBy, err = assertedPerson(ctx, q, a); err != nil {
 				return err
 			}
 			g.UserID = out.User.ID
@@ -76,13 +76,13 @@ func (s *Store) GrantAssertion(ctx context.Context, a storage.AssertionGrant) (s
 	return out, nil
 }
 
-// assertedPerson finds the person of an assertion, or creates them, and ties them to the issuer.
+// assertedPerson finds the person of an assertion, or creates them, and links them to the issuer.
 func assertedPerson(
 	ctx context.Context, q querier, a storage.AssertionGrant,
-) (u storage.User, by storage.TieBy, err error) {
+) (u storage.User, by storage.LinkBy, err error) {
 	id, by, err := findPerson(ctx, q, *a.Person)
 	if errors.Is(err, storage.ErrNotFound) && a.Person.NewUser != nil {
-		id, by, err = a.Person.NewUser.ID, storage.TiedByCreation, createAsserted(ctx, q, *a.Person)
+		id, by, err = a.Person.NewUser.ID, storage.LinkedByCreation, createAsserted(ctx, q, *a.Person)
 	}
 	if err != nil {
 		return u, "", err
@@ -109,25 +109,25 @@ func assertedPerson(
 	switch {
 	case by == "":
 		return u, "", nil
-	case by == storage.TiedByMail:
-		err = stillUntied(ctx, q, id, *a.Person)
+	case by == storage.LinkedByMail:
+		err = stillUnlinked(ctx, q, id, *a.Person)
 	}
 	if err != nil {
 		return u, "", err
 	}
 	n, err := exec(ctx, q, putTrustLink,
 		column.TrustLinkValues(column.Link(*a.Person, id, by, a.Grant.CreatedAt))...)
-	if n == 0 { // what the issuer calls the person is tied already
+	if n == 0 { // what the issuer calls the person is linked already
 		by = ""
 	}
 	return u, by, err
 }
 
-// stillUntied starts over when the person of an address was tied before they were held.
-func stillUntied(ctx context.Context, q querier, userID string, p storage.AssertedPerson) error {
-	var untied int
-	err := one(ctx, q, []any{&untied}, column.StillUntied(members), userID, column.List(p.Connectors))
-	if err == nil && untied == 0 {
+// stillUnlinked starts over when the person of an address was linked before they were held.
+func stillUnlinked(ctx context.Context, q querier, userID string, p storage.AssertedPerson) error {
+	var unlinked int
+	err := one(ctx, q, []any{&unlinked}, column.StillUnlinked(members), userID, column.List(p.Connectors))
+	if err == nil && unlinked == 0 {
 		return errAgain
 	}
 	return err
@@ -135,7 +135,7 @@ func stillUntied(ctx context.Context, q querier, userID string, p storage.Assert
 
 func findPerson(
 	ctx context.Context, q querier, p storage.AssertedPerson,
-) (id string, by storage.TieBy, err error) {
+) (id string, by storage.LinkBy, err error) {
 	for _, f := range column.PersonFinders(p, members) {
 		ids, err := each(ctx, q, pgx.RowTo[string], f.SQL, f.Args...)
 		switch {
@@ -272,7 +272,7 @@ func (s *Store) UnlinkTrust(
 		}
 		out = row.Link()
 		return all(ctx, q,
-			revoke(storage.ByUntied, "user_id = $4 AND "+userKey("$4")+" AND trust_id IS NOT NULL", now, out.UserID))
+			revoke(storage.ByUnlinked, "user_id = $4 AND "+userKey("$4")+" AND trust_id IS NOT NULL", now, out.UserID))
 	})
 	return out, err
 }

@@ -54,7 +54,7 @@ func (s *Store) GrantAssertion(ctx context.Context, a storage.AssertionGrant) (s
 		}
 		g := a.Grant
 		if a.Person != nil {
-			if out.User, out.TiedBy, err = assertedPerson(c, a); err != nil {
+			if out.User, out.LinkedBy, err = assertedPerson(c, a); err != nil {
 				return err
 			}
 			g.UserID = out.User.ID
@@ -76,11 +76,11 @@ func (s *Store) GrantAssertion(ctx context.Context, a storage.AssertionGrant) (s
 	return out, nil
 }
 
-// assertedPerson finds the person of an assertion, or creates them, and ties them to the issuer.
-func assertedPerson(c *conn, a storage.AssertionGrant) (u storage.User, by storage.TieBy, err error) {
+// assertedPerson finds the person of an assertion, or creates them, and links them to the issuer.
+func assertedPerson(c *conn, a storage.AssertionGrant) (u storage.User, by storage.LinkBy, err error) {
 	id, by, err := findPerson(c, *a.Person)
 	if errors.Is(err, storage.ErrNotFound) && a.Person.NewUser != nil {
-		id, by, err = a.Person.NewUser.ID, storage.TiedByCreation, createArrival(c, *a.Person.NewUser)
+		id, by, err = a.Person.NewUser.ID, storage.LinkedByCreation, createArrival(c, *a.Person.NewUser)
 	}
 	if err != nil {
 		return u, "", err
@@ -106,13 +106,13 @@ func assertedPerson(c *conn, a storage.AssertionGrant) (u storage.User, by stora
 		return u, "", nil
 	}
 	n, err := c.exec(putTrustLink, column.TrustLinkValues(column.Link(*a.Person, id, by, a.Grant.CreatedAt))...)
-	if n == 0 { // what the issuer calls the person is tied already
+	if n == 0 { // what the issuer calls the person is linked already
 		by = ""
 	}
 	return u, by, err
 }
 
-func findPerson(c *conn, p storage.AssertedPerson) (id string, by storage.TieBy, err error) {
+func findPerson(c *conn, p storage.AssertedPerson) (id string, by storage.LinkBy, err error) {
 	for _, f := range column.PersonFinders(p, members) {
 		ids, err := each(c, func(row scanner) (id string, err error) {
 			err = row.Scan(&id)
@@ -201,7 +201,7 @@ func (s *Store) UnlinkTrust(
 			return err
 		}
 		out = row.Link()
-		return revoke(c, storage.ByUntied, "user_id = ?4 AND "+userKey("?4")+" AND trust_id IS NOT NULL", now,
+		return revoke(c, storage.ByUnlinked, "user_id = ?4 AND "+userKey("?4")+" AND trust_id IS NOT NULL", now,
 			out.UserID)()
 	})
 	return out, err

@@ -76,7 +76,7 @@ func assertedEnds(t *testing.T, e *env) {
 		later := a
 		later.IssuedAt = later.IssuedAt.Add(time.Millisecond)
 		out := e.grantAssertion(t, later)
-		same(t, out.TiedBy, storage.TiedByCreation)
+		same(t, out.LinkedBy, storage.LinkedByCreation)
 		a.SpendID = secrets.ID("jti ")
 		e.wantEnded(t, a) // though there is a grant of later
 		_, err := e.s.Sweep(e.ctx, storage.Retention{Now: end.ForgetAt.Add(-time.Second)}, 1000)

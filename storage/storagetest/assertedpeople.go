@@ -28,19 +28,19 @@ func (e *env) mailbox(t testing.TB, mail string) person {
 func (e *env) tiedTo(t testing.TB, p person, n storage.TrustName) {
 	t.Helper()
 	check(t, e.s.LinkTrust(e.ctx,
-		storage.TrustLink{TrustName: n, UserID: p.ID, By: storage.TiedByOperator, CreatedAt: e.now}))
+		storage.TrustLink{TrustName: n, UserID: p.ID, By: storage.LinkedByOperator, CreatedAt: e.now}))
 }
 
-// wantPerson checks whom an assertion finds, and what ties them; the next one then finds them by the subject.
-func (e *env) wantPerson(t testing.TB, a storage.AssertionGrant, p person, by storage.TieBy) {
+// wantPerson checks whom an assertion finds, and what links them; the next one then finds them by the subject.
+func (e *env) wantPerson(t testing.TB, a storage.AssertionGrant, p person, by storage.LinkBy) {
 	t.Helper()
 	out := e.grantAssertion(t, a)
-	if out.User.ID != p.ID || out.TiedBy != by || out.Grant.UserID != p.ID {
-		t.Errorf("got %s tied by %q, want %s by %q", out.User.ID, out.TiedBy, p.ID, by)
+	if out.User.ID != p.ID || out.LinkedBy != by || out.Grant.UserID != p.ID {
+		t.Errorf("got %s linked by %q, want %s by %q", out.User.ID, out.LinkedBy, p.ID, by)
 	}
 	b := e.about(storage.AssertedPerson{Tenant: a.Person.Tenant, Subject: a.Person.Subject, Mail: "new@acme.example"})
-	if out := e.grantAssertion(t, b); out.User.ID != p.ID || out.TiedBy != "" {
-		t.Errorf("the next one: got %s tied by %q, want %s", out.User.ID, out.TiedBy, p.ID)
+	if out := e.grantAssertion(t, b); out.User.ID != p.ID || out.LinkedBy != "" {
+		t.Errorf("the next one: got %s linked by %q, want %s", out.User.ID, out.LinkedBy, p.ID)
 	}
 }
 
@@ -72,17 +72,18 @@ func assertedPeople(t *testing.T, e *env) {
 			other := followed(theirs)
 			other.Person = &storage.AssertedPerson{Issuer: acme, Subject: "s3", AudienceSubject: account}
 			out := e.grantAssertion(t, other)
-			same(t, []string{out.User.ID, out.Grant.UserID, string(out.TiedBy)}, []string{want.ID, want.ID, ""})
+			same(t, []string{out.User.ID, out.Grant.UserID, string(out.LinkedBy)}, []string{want.ID, want.ID, ""})
 		}
 		named := e.about(storage.AssertedPerson{AudienceSubject: p.Name, Subject: "s4"})
-		e.wantPerson(t, named, p, storage.TiedByAccount)
+		e.wantPerson(t, named, p, storage.LinkedByAccount)
 		e.wantRefused(t, e.about(storage.AssertedPerson{AudienceSubject: p.ID, Tenant: "t9"}), storage.ErrNotFound)
 		stranger := e.person(t)
 		e.wantRefused(t, e.about(storage.AssertedPerson{AudienceSubject: stranger.ID}), storage.ErrNotFound)
 		n := subject(stranger.ID)
 		n.Kind = storage.TrustAccount
 		e.tiedTo(t, stranger, n)
-		e.wantPerson(t, e.about(storage.AssertedPerson{AudienceSubject: stranger.ID}), stranger, storage.TiedByAccount)
+		whose := storage.AssertedPerson{AudienceSubject: stranger.ID}
+		e.wantPerson(t, e.about(whose), stranger, storage.LinkedByAccount)
 	})
 	t.Run("AS-192 an account at a provider that is the issuer", func(t *testing.T) {
 		a, u := e.arrived(t)
@@ -91,7 +92,7 @@ func assertedPeople(t *testing.T, e *env) {
 		inTenant.Tenant, elsewhere.Connectors = "t", []string{"other"}
 		e.wantRefused(t, e.about(inTenant), storage.ErrNotFound)
 		e.wantRefused(t, e.about(elsewhere), storage.ErrNotFound)
-		e.wantPerson(t, e.about(who), person{User: u}, storage.TiedByProvider)
+		e.wantPerson(t, e.about(who), person{User: u}, storage.LinkedByProvider)
 	})
 	t.Run("AS-192 AS-230 a SAML name is of the SAML issuer", func(t *testing.T) {
 		p := e.person(t)
@@ -100,11 +101,11 @@ func assertedPeople(t *testing.T, e *env) {
 		e.wantRefused(t, other, storage.ErrNotFound)
 		e.wantRefused(t, e.about(storage.AssertedPerson{Subject: "ada"}), storage.ErrNotFound)
 		theirs := e.about(storage.AssertedPerson{SAMLIssuer: "urn:saml", SAMLName: "ada"})
-		e.wantPerson(t, theirs, p, storage.TiedBySAML)
+		e.wantPerson(t, theirs, p, storage.LinkedBySAML)
 	})
 	t.Run("AS-192 mail links once, and the subject stays", func(t *testing.T) {
 		p := e.mailbox(t, "Ada@acme.example")
-		e.wantPerson(t, e.about(storage.AssertedPerson{Mail: "ada@acme.example"}), p, storage.TiedByMail)
+		e.wantPerson(t, e.about(storage.AssertedPerson{Mail: "ada@acme.example"}), p, storage.LinkedByMail)
 		e.wantRefused(t, e.about(storage.AssertedPerson{Mail: "ada@acme.example"}), storage.ErrNotFound) // another sub
 		other := e.about(storage.AssertedPerson{Mail: "ada@acme.example"})
 		other.Person.Issuer = "https://other.example"
@@ -123,7 +124,7 @@ func assertedPeople(t *testing.T, e *env) {
 		far := storage.AssertedPerson{Mail: "far@acme.example"}
 		e.wantRefused(t, e.about(far), storage.ErrNotFound)
 		far.Connectors = []string{arrival.Identity.Connector}
-		e.wantPerson(t, e.about(far), person{User: u}, storage.TiedByMail)
+		e.wantPerson(t, e.about(far), person{User: u}, storage.LinkedByMail)
 	})
 	t.Run("AS-192 letters that fold to others make no address of another person", func(t *testing.T) {
 		e.mailbox(t, "mark@acme.example")
@@ -139,7 +140,7 @@ func assertedPeople(t *testing.T, e *env) {
 		same(t, e.grantAssertion(t, b).User.Name, out.User.Name+"-"+b.Person.NewUser.ID[len(b.Person.NewUser.ID)-6:])
 		same(t, e.grantAssertion(t, followed(first)).User.ID, out.User.ID)
 	})
-	t.Run("who was untied is not created again; who was deleted is", func(t *testing.T) {
+	t.Run("who was unlinked is not created again; who was deleted is", func(t *testing.T) {
 		a := e.assertion()
 		e.grantAssertion(t, a)
 		name := subject(a.Person.Subject)
@@ -148,7 +149,7 @@ func assertedPeople(t *testing.T, e *env) {
 		_, err = e.s.GrantAssertion(e.ctx, followed(a))
 		wantErr(t, err, storage.ErrExists)
 		check(t, e.s.DeleteUser(e.ctx, a.Person.NewUser.ID, e.now))
-		same(t, e.grantAssertion(t, followed(a)).TiedBy, storage.TiedByCreation)
+		same(t, e.grantAssertion(t, followed(a)).LinkedBy, storage.LinkedByCreation)
 	})
 	t.Run("AS-232 a disabled person, and one who has stopped everything since", func(t *testing.T) {
 		a := e.assertion()
@@ -174,10 +175,10 @@ func assertedPeople(t *testing.T, e *env) {
 func trustLinks(t *testing.T, e *env) {
 	p, q := e.person(t), e.person(t)
 	n := storage.TrustName{Issuer: acme, Tenant: "t", Kind: storage.TrustSubject, Subject: "s"}
-	link := storage.TrustLink{TrustName: n, UserID: p.ID, By: storage.TiedByOperator, CreatedAt: e.now}
+	link := storage.TrustLink{TrustName: n, UserID: p.ID, By: storage.LinkedByOperator, CreatedAt: e.now}
 	saml := link
 	saml.TrustName = storage.TrustName{Issuer: "urn:saml", Kind: storage.TrustSAML, Subject: "p"}
-	t.Run("AS-192 a name is tied to one user", func(t *testing.T) {
+	t.Run("AS-192 a name is linked to one user", func(t *testing.T) {
 		check(t, e.s.LinkTrust(e.ctx, link))
 		check(t, e.s.LinkTrust(e.ctx, link))
 		check(t, e.s.LinkTrust(e.ctx, saml))
@@ -215,7 +216,7 @@ func trustLinks(t *testing.T, e *env) {
 		_, err = e.s.UnlinkTrust(e.ctx, n, e.now)
 		wantErr(t, err, storage.ErrNotFound)
 	})
-	t.Run("they go with the user, and the name can be tied again", func(t *testing.T) {
+	t.Run("they go with the user, and the name can be linked again", func(t *testing.T) {
 		check(t, e.s.DeleteUser(e.ctx, p.ID, e.now))
 		out, err := e.s.ListTrustLinks(e.ctx, p.ID, "", storage.TrustName{}, 10)
 		check(t, err)

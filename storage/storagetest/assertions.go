@@ -72,7 +72,7 @@ func assertionGrants(t *testing.T, e *env) {
 		out := e.grantAssertion(t, a)
 		want := a.Grant
 		want.UserID = a.Person.NewUser.ID
-		same(t, out, storage.AssertionOutcome{Grant: want, User: *a.Person.NewUser, TiedBy: storage.TiedByCreation})
+		same(t, out, storage.AssertionOutcome{Grant: want, User: *a.Person.NewUser, LinkedBy: storage.LinkedByCreation})
 		same(t, e.grantActive(t, out.Grant), true)
 		list, err := e.s.Connections(e.ctx, want.UserID, "", e.now, 10)
 		check(t, err)
@@ -105,7 +105,7 @@ func assertionGrants(t *testing.T, e *env) {
 		want := first.Grant
 		want.ExpiresAt, want.AuthTime = b.Grant.ExpiresAt, e.now
 		same(t, second.Grant, want)
-		same(t, second.TiedBy, storage.TieBy(""))
+		same(t, second.LinkedBy, storage.LinkBy(""))
 		list, err := e.s.Connections(e.ctx, want.UserID, "", e.now, 10)
 		check(t, err)
 		same(t, list, []storage.Connection{
@@ -319,7 +319,7 @@ func raceAssertedPerson(t *testing.T, e *env) {
 		b.SpendID, b.Grant.ID = secrets.ID("jti "), secrets.ID("gr_")
 		out, err := e.s.GrantAssertion(e.ctx, b)
 		c.add(err)
-		if out.TiedBy == storage.TiedByCreation {
+		if out.LinkedBy == storage.LinkedByCreation {
 			created.add(nil)
 		}
 	})

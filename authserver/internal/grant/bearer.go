@@ -222,14 +222,14 @@ func ungranted(err error) error {
 
 // record tells the audit what has become of a person.
 func (g *Bearer) record(ctx context.Context, a trust.Assertion, out storage.AssertionOutcome) {
-	switch out.TiedBy {
+	switch out.LinkedBy {
 	case "":
-	case storage.TiedByCreation:
+	case storage.LinkedByCreation:
 		g.Minter.Audit.Record(ctx, audit.UserCreated, slog.String("user", out.User.ID),
 			slog.String("user_name", out.User.Name), slog.String("trust", a.Entry.ID))
 	default:
 		g.Minter.Audit.Record(ctx, audit.TrustLinked, slog.String("user", out.User.ID),
-			slog.String("trust", a.Entry.ID), slog.String("by", string(out.TiedBy)))
+			slog.String("trust", a.Entry.ID), slog.String("by", string(out.LinkedBy)))
 	}
 }
 

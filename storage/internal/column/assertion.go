@@ -84,8 +84,8 @@ func CheckAssertion(a storage.AssertionGrant) error {
 
 // PersonFinder finds the user whom an assertion is about, by one of the names that it gives.
 type PersonFinder struct {
-	By  storage.TieBy // what ties the person, if they are found by this; "": they are tied already
-	SQL string        // selects ids of users; more than one row is none
+	By  storage.LinkBy // what links the person, if they are found by this; "": they are linked already
+	SQL string         // selects ids of users; more than one row is none
 	// Args are its parameters, which are written $1 and so on.
 	Args []any
 }
@@ -99,7 +99,7 @@ const notTied = `NOT EXISTS (SELECT 1 FROM trust_links l WHERE l.user_id = u.id)
 // list that is a parameter.
 func PersonFinders(p storage.AssertedPerson, in func(parameter string) string) (out []PersonFinder) {
 	if p.AudienceSubject != "" {
-		out = append(out, PersonFinder{storage.TiedByAccount, `SELECT DISTINCT u.id FROM trust_links l JOIN users u ON u.id = l.user_id
+		out = append(out, PersonFinder{storage.LinkedByAccount, `SELECT DISTINCT u.id FROM trust_links l JOIN users u ON u.id = l.user_id
 	WHERE l.issuer = $1 AND l.tenant = $2 AND (u.id = $3 OR u.name_key = $4)`,
 			[]any{p.Issuer, p.Tenant, p.AudienceSubject, NameKey(p.AudienceSubject)}})
 	}
@@ -107,16 +107,16 @@ func PersonFinders(p storage.AssertedPerson, in func(parameter string) string) (
 	WHERE l.issuer = $1 AND l.tenant = $2 AND l.kind = 'subject' AND l.subject = $3`,
 		[]any{p.Issuer, p.Tenant, p.Subject}})
 	if len(p.Connectors) > 0 && p.Tenant == "" {
-		out = append(out, PersonFinder{storage.TiedByProvider, `SELECT DISTINCT u.id FROM identities i JOIN users u ON u.id = i.user_id
+		out = append(out, PersonFinder{storage.LinkedByProvider, `SELECT DISTINCT u.id FROM identities i JOIN users u ON u.id = i.user_id
 	WHERE i.subject = $1 AND i.connector IN ` + in("$2"), []any{p.Subject, List(p.Connectors)}})
 	}
 	if p.SAMLName != "" {
-		out = append(out, PersonFinder{storage.TiedBySAML, `SELECT u.id FROM trust_links l JOIN users u ON u.id = l.user_id
+		out = append(out, PersonFinder{storage.LinkedBySAML, `SELECT u.id FROM trust_links l JOIN users u ON u.id = l.user_id
 	WHERE l.issuer = $1 AND l.tenant = '' AND l.kind = 'saml' AND l.subject = $2`,
 			[]any{p.SAMLIssuer, p.SAMLName}})
 	}
 	if p.Mail != "" { // letters that fold to ones of ASCII are longer: no address is another one's
-		out = append(out, PersonFinder{storage.TiedByMail, `SELECT u.id FROM users u
+		out = append(out, PersonFinder{storage.LinkedByMail, `SELECT u.id FROM users u
 	WHERE lower(u.mail) = $1 AND octet_length(u.mail) = octet_length($1) AND NOT u.admin AND ` + notTied + in("$2") + `) LIMIT 2`,
 			[]any{lowerASCII(p.Mail), List(p.Connectors)}})
 	}
@@ -132,13 +132,13 @@ func lowerASCII(s string) string {
 	}, s)
 }
 
-// StillUntied counts the users with an id whom mail may tie, once the user is held.
-func StillUntied(in func(parameter string) string) string {
+// StillUnlinked counts the users with an id whom mail may link, once the user is held.
+func StillUnlinked(in func(parameter string) string) string {
 	return "SELECT count(*) FROM users u WHERE u.id = $1 AND " + notTied + in("$2") + ")"
 }
 
 // Link is the link that an assertion leaves behind for a person who was found, or created.
-func Link(p storage.AssertedPerson, userID string, by storage.TieBy, now time.Time) storage.TrustLink {
+func Link(p storage.AssertedPerson, userID string, by storage.LinkBy, now time.Time) storage.TrustLink {
 	return storage.TrustLink{
 		TrustName: storage.TrustName{
 			Issuer: p.Issuer, Tenant: p.Tenant, Kind: storage.TrustSubject, Subject: p.Subject,
@@ -167,6 +167,6 @@ func (r *TrustLinkRow) Dest() []any {
 // Link is the record that was read.
 func (r *TrustLinkRow) Link() storage.TrustLink {
 	l := r.l
-	l.Kind, l.By, l.CreatedAt = storage.TrustNameKind(r.kind), storage.TieBy(r.by), Time(r.created)
+	l.Kind, l.By, l.CreatedAt = storage.TrustNameKind(r.kind), storage.LinkBy(r.by), Time(r.created)
 	return l
 }
