@@ -37,11 +37,11 @@ type doneForm struct {
 
 // page serves GET /account.
 func (p *accountPages) page(w http.ResponseWriter, r *http.Request) {
-	p.show(w, r, attempt{status: http.StatusOK})
+	p.show(w, r, refusedProof{status: http.StatusOK})
 }
 
 // show shows the page, after an act that came to nothing with its problem.
-func (p *accountPages) show(w http.ResponseWriter, r *http.Request, after attempt) {
+func (p *accountPages) show(w http.ResponseWriter, r *http.Request, after refusedProof) {
 	query := r.URL.Query()
 	from := account.Places{Connections: query.Get("before"), Keys: query.Get("keys")}
 	v, err := p.accounts.View(r.Context(), p.forms.token(r), from)

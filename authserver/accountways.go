@@ -50,7 +50,7 @@ func (p *accountPages) disconnect(w http.ResponseWriter, r *http.Request) {
 func (p *accountPages) changedWays(w http.ResponseWriter, r *http.Request, err error) {
 	switch {
 	case errors.Is(err, storage.ErrLast):
-		p.show(w, r, attempt{status: http.StatusConflict, problem: web.Say("ways.last")})
+		p.show(w, r, refusedProof{status: http.StatusConflict, problem: web.Say("ways.last")})
 	case err != nil:
 		p.ways.prove.refused(w, r, pageAccount, refusal.Protocol(err))
 	default:

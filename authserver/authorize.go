@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"net/url"
 
+	"github.com/mcp-authd/mcp-authd/attempt"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/flow"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/form"
 	"github.com/mcp-authd/mcp-authd/policy"
@@ -24,6 +25,7 @@ type authorizePages struct {
 func (p *authorizePages) authorize(w http.ResponseWriter, r *http.Request) {
 	query, ok := p.forms.query(w, r)
 	if ok {
+		attempt.Sent(r.Context(), query, r.URL.RawQuery)
 		query, ok = p.pushed(w, r, query)
 	}
 	if !ok {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-jose/go-jose/v4"
 
+	"github.com/mcp-authd/mcp-authd/attempt"
 	"github.com/mcp-authd/mcp-authd/audit"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/flow"
 	"github.com/mcp-authd/mcp-authd/internal/dpop"
@@ -192,9 +193,10 @@ type Config struct {
 	// TrustedProxies may name the client in X-Forwarded-For. Default: none.
 	TrustedProxies TrustedProxies
 
-	Logger *slog.Logger    // default: discard
-	Audit  *audit.Recorder // default: discard
-	Now    func() time.Time
+	Logger   *slog.Logger      // default: discard
+	Audit    *audit.Recorder   // default: discard
+	Attempts *attempt.Recorder // of what was asked on the way to a token; default: nothing is kept
+	Now      func() time.Time
 }
 
 // The defaults of Config.

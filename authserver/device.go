@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/mcp-authd/mcp-authd/attempt"
 	"github.com/mcp-authd/mcp-authd/audit"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/device"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/entry"
@@ -57,6 +58,7 @@ func (s *Server) handleDeviceAuthorization(w http.ResponseWriter, r *http.Reques
 		s.writeError(w, r, err)
 		return
 	}
+	attempt.Issued(r.Context(), begun.DeviceCode)
 	wire.WriteJSON(w, http.StatusOK, deviceBody{
 		DeviceCode:              begun.DeviceCode,
 		UserCode:                begun.UserCode,

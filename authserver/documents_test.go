@@ -41,7 +41,7 @@ func TestDocumentOutOfReach(t *testing.T) {
 		if !strings.Contains(r.log.String(), cause) {
 			t.Errorf("%s: the log does not tell the cause", cause)
 		}
-		pages[cause], _, _ = strings.Cut(pg.body, "Request number")
+		pages[cause], _, _ = strings.Cut(pg.body, "Reference for the operator")
 	}
 	if pages["no such host"] != pages["address refused: 10.0.0.1"] {
 		t.Error("two causes have two pages")

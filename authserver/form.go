@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/mcp-authd/mcp-authd/attempt"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/form"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
@@ -31,29 +32,46 @@ func readForm(r *http.Request) (form.Params, error) {
 				oauth.NewError(oauth.InvalidRequest, "Parameters must be sent in the request body, not in the URL.")
 		}
 	}
-	values, err := readBody(r)
+	body, err := readText(r)
 	if err != nil {
 		return form.Params{}, err
 	}
+	values, err := parseForm(body)
+	if err != nil {
+		return form.Params{}, err
+	}
+	attempt.Sent(r.Context(), values, body)
 	p := form.New(values)
 	return p, p.CheckRepeated()
 }
 
 // readBody parses an application/x-www-form-urlencoded body of bounded size.
 func readBody(r *http.Request) (url.Values, error) {
+	body, err := readText(r)
+	if err != nil {
+		return nil, err
+	}
+	return parseForm(body)
+}
+
+func readText(r *http.Request) (string, error) {
 	mediaType, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if err != nil || !strings.EqualFold(mediaType, "application/x-www-form-urlencoded") {
-		return nil, oauth.NewError(oauth.InvalidRequest, "The request body must be application/x-www-form-urlencoded.")
+		return "", oauth.NewError(oauth.InvalidRequest, "The request body must be application/x-www-form-urlencoded.")
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(nil, r.Body, maxFormBytes))
 	var tooLarge *http.MaxBytesError
 	switch {
 	case errors.As(err, &tooLarge):
-		return nil, errTooLarge
+		return "", errTooLarge
 	case err != nil:
-		return nil, oauth.NewError(oauth.InvalidRequest, "The request body could not be read.").Because(err)
+		return "", oauth.NewError(oauth.InvalidRequest, "The request body could not be read.").Because(err)
 	}
-	values, err := url.ParseQuery(string(body))
+	return string(body), nil
+}
+
+func parseForm(body string) (url.Values, error) {
+	values, err := url.ParseQuery(body)
 	if err != nil {
 		return nil, oauth.NewError(oauth.InvalidRequest, "The request body is not a well-formed form.").Because(err)
 	}

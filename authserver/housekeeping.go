@@ -38,6 +38,7 @@ func (s *Server) Run(ctx context.Context) {
 	loops.Go(func() { every(ctx, keyInterval, s.tend) })
 	loops.Go(func() { every(ctx, sweepInterval, s.sweep) })
 	loops.Go(func() { every(ctx, cutInterval, s.followCuts) })
+	loops.Go(func() { s.cfg.Attempts.Run(ctx) })
 	loops.Wait()
 }
 

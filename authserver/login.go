@@ -53,7 +53,7 @@ func (p *loginPages) login(w http.ResponseWriter, r *http.Request) {
 	x, a := &newSession{forms: p.forms, r: r}, p.forms.answer(w, r, posted)
 	step, err := p.entry.Password(r.Context(), a, to, x.mint)
 	if err != nil {
-		p.problem(w, r, to, attempt{name: a.Attempt.Name, wrong: web.Say("login.wrong")}, err)
+		p.problem(w, r, to, refusedProof{name: a.Attempt.Name, wrong: web.Say("login.wrong")}, err)
 		return
 	}
 	p.steps.signedIn(w, r, x, step)
@@ -62,7 +62,9 @@ func (p *loginPages) login(w http.ResponseWriter, r *http.Request) {
 var errNoPasswords = oauth.NewError(oauth.AccessDenied, "Signing in with a password is turned off on this server.")
 
 // problem shows the login page again with what was wrong.
-func (p *loginPages) problem(w http.ResponseWriter, r *http.Request, to entry.Destination, after attempt, err error) {
+func (p *loginPages) problem(
+	w http.ResponseWriter, r *http.Request, to entry.Destination, after refusedProof, err error,
+) {
 	if after.status, after.problem = proofProblem(w, after.wrong, err); after.status == 0 {
 		p.forms.errors.show(w, r, http.StatusServiceUnavailable, err)
 		return
@@ -72,7 +74,7 @@ func (p *loginPages) problem(w http.ResponseWriter, r *http.Request, to entry.De
 
 // again shows the login page for the request that it belongs to, as far as
 // that can be known before a person has signed in.
-func (p *loginPages) again(w http.ResponseWriter, r *http.Request, to entry.Destination, after attempt) {
+func (p *loginPages) again(w http.ResponseWriter, r *http.Request, to entry.Destination, after refusedProof) {
 	login := entry.Login{To: to}
 	if to.Query != "" {
 		step := p.flow.Authorize(r.Context(), form.New(to.Query.Values()), storage.Hash{})
@@ -189,7 +191,7 @@ func (p *loginPages) passkey(w http.ResponseWriter, r *http.Request) {
 		step, err = p.entry.Passkey(r.Context(), f, a, x.mint)
 	}
 	if err != nil {
-		p.problem(w, r, f.To, attempt{unknown: unknownPasskey(err)}, err)
+		p.problem(w, r, f.To, refusedProof{unknown: unknownPasskey(err)}, err)
 		return
 	}
 	p.steps.signedIn(w, r, x, step)
@@ -205,7 +207,7 @@ func (p *loginPages) recovery(w http.ResponseWriter, r *http.Request) {
 	x, a := &newSession{forms: p.forms, r: r}, p.forms.answer(w, r, posted)
 	step, err := p.entry.Recovery(r.Context(), a, to, x.mint)
 	if err != nil {
-		p.problem(w, r, to, attempt{name: a.Attempt.Name, wrong: web.Say("second.wrong_recovery")}, err)
+		p.problem(w, r, to, refusedProof{name: a.Attempt.Name, wrong: web.Say("second.wrong_recovery")}, err)
 		return
 	}
 	p.steps.signedIn(w, r, x, step)

@@ -114,7 +114,7 @@ func TestErrorPages(t *testing.T) {
 		{authorizeQuery("client_id", "nobody"), []string{"This application is not known here"}},
 	} {
 		pg := r.person().get("/authorize?"+tt.query.Encode(), "Accept", "text/html")
-		for _, want := range append(tt.says, "Request number", pg.header.Get("X-Request-Id")) {
+		for _, want := range append(tt.says, "Reference for the operator", pg.header.Get("X-Request-Id")) {
 			if !strings.Contains(pg.body, want) {
 				t.Errorf("%v: %q is not on the page: %.900s", tt.query, want, pg.body)
 			}

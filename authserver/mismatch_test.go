@@ -15,7 +15,7 @@ func TestMismatch(t *testing.T) {
 		pg := r.person().get("/authorize?" + authorizeQuery("resource", testResource+"/notes").Encode())
 		text := html.UnescapeString(pg.body)
 		if pg.status != 400 || !strings.Contains(text, testResource+"/notes") ||
-			!strings.Contains(text, "Request number") {
+			!strings.Contains(text, "Reference for the operator") {
 			t.Errorf("got %d %s", pg.status, text)
 		}
 		if log := r.log.String(); !strings.Contains(log, `"resource":"`+testResource+`/notes"`) ||

@@ -14,7 +14,6 @@ import (
 	"github.com/mcp-authd/mcp-authd/audit"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/form"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
-	"github.com/mcp-authd/mcp-authd/internal/secrets"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/storage"
 )
@@ -56,10 +55,11 @@ func (s *Server) observe(h http.Handler) http.Handler {
 		// A client that sends a body byte by byte does not hold a connection for long. Not every
 		// writer has deadlines; net/http's do.
 		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyTimeout))
-		note := &requestNote{id: secrets.Token("")[:12]}
-		known := audit.NewRequest(slog.String("request_id", note.id),
-			audit.Remote(s.cfg.TrustedProxies.ClientAddr(r).String()))
-		r = r.WithContext(audit.Within(context.WithValue(r.Context(), requestNoteKey{}, note), known))
+		from := s.cfg.TrustedProxies.ClientAddr(r)
+		ctx, draft := s.cfg.Attempts.Begin(r, from)
+		note := &requestNote{id: draft.Reference()}
+		known := audit.NewRequest(slog.String("request_id", note.id), audit.Remote(from.String()))
+		r = r.WithContext(audit.Within(context.WithValue(ctx, requestNoteKey{}, note), known))
 		w.Header().Set("X-Request-Id", note.id)
 		if strings.HasPrefix(s.cfg.Issuer, "https://") {
 			w.Header().Set("Strict-Transport-Security", "max-age=31536000") // RFC 6797 §7.1; a year
@@ -68,6 +68,7 @@ func (s *Server) observe(h http.Handler) http.Handler {
 			s.log.WarnContext(r.Context(), forgottenProxy, "peer", proxy.String())
 		}
 		m := httpsnoop.CaptureMetrics(s.recovered(h), w, r)
+		s.cfg.Attempts.End(draft, s.taken(r, note, known, m))
 		s.logRequest(r, note, known, m)
 	})
 }

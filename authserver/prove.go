@@ -37,10 +37,10 @@ func (p *provePages) page(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	p.ask(w, r, to, attempt{status: http.StatusOK})
+	p.ask(w, r, to, refusedProof{status: http.StatusOK})
 }
 
-func (p *provePages) ask(w http.ResponseWriter, r *http.Request, to entry.Destination, after attempt) {
+func (p *provePages) ask(w http.ResponseWriter, r *http.Request, to entry.Destination, after refusedProof) {
 	browser := p.forms.sessions.Browser(w, r)
 	step, err := p.entry.Ask(r.Context(), p.forms.token(r), to, browser)
 	if err != nil {
@@ -70,7 +70,7 @@ func (p *provePages) prove(w http.ResponseWriter, r *http.Request) {
 		p.steps.signedIn(w, r, x, step)
 		return
 	}
-	after := attempt{unknown: unknownPasskey(err)}
+	after := refusedProof{unknown: unknownPasskey(err)}
 	if after.status, after.problem = proofProblem(w, web.Say("second.wrong"), err); after.status == 0 {
 		err = refusal.Protocol(err)
 		p.forms.errors.show(w, r, pageStatus(oauth.AsError(err)), err)
@@ -79,7 +79,7 @@ func (p *provePages) prove(w http.ResponseWriter, r *http.Request) {
 	p.ask(w, r, f.To, after)
 }
 
-func (p *provePages) show(w http.ResponseWriter, r *http.Request, step entry.Prove, after attempt) {
+func (p *provePages) show(w http.ResponseWriter, r *http.Request, step entry.Prove, after refusedProof) {
 	sealed, err := p.forms.seal(w, r, purposeProve, step.Form)
 	paths := p.steps.views.paths
 	v := web.Prove{

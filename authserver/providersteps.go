@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net/http"
 
+	"github.com/mcp-authd/mcp-authd/attempt"
 	"github.com/mcp-authd/mcp-authd/audit"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/entry"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/flow"
@@ -96,6 +97,7 @@ func (s *steps) providerConsent(w http.ResponseWriter, r *http.Request, d before
 	if ways.Several(s.passwords.offered(r.Context())) {
 		v.OtherURL = s.views.paths.atProvider(d.query, form.AnyProvider)
 	}
+	attempt.Showing(r.Context(), "consent page before the provider")
 	s.web.For(r).ProviderConsent(w, http.StatusOK, v)
 }
 

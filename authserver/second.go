@@ -31,7 +31,7 @@ func (p *loginPages) second(w http.ResponseWriter, r *http.Request) {
 		p.steps.signedIn(w, r, x, step)
 		return
 	}
-	after := attempt{wrong: web.Say("second.wrong"), unknown: unknownPasskey(err)}
+	after := refusedProof{wrong: web.Say("second.wrong"), unknown: unknownPasskey(err)}
 	if errors.Is(err, entry.ErrLate) {
 		p.problem(w, r, f.To, after, err) // it begins again
 		return
@@ -133,7 +133,7 @@ func unknownPasskey(err error) string {
 }
 
 // second shows the page for what is missing of a sign-in.
-func (s *steps) second(w http.ResponseWriter, r *http.Request, step entry.SecondFactor, after attempt) {
+func (s *steps) second(w http.ResponseWriter, r *http.Request, step entry.SecondFactor, after refusedProof) {
 	sealed, err := s.forms.seal(w, r, purposeSecond, step.Form)
 	if err != nil {
 		s.errors.show(w, r, http.StatusBadRequest, err)

@@ -76,6 +76,7 @@ func (s *Server) Serve(ctx context.Context, sites ...Site) error {
 	letters, done := context.WithTimeout(context.WithoutCancel(ctx), letterTime)
 	defer done()
 	s.notifier.Drain(letters)
+	s.cfg.Attempts.Write(letters) // of requests that ended since Run
 	return err
 }
 

@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/mcp-authd/mcp-authd/attempt"
 	"github.com/mcp-authd/mcp-authd/audit"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/entry"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/flow"
@@ -62,11 +63,14 @@ func (s *steps) write(w http.ResponseWriter, r *http.Request, step flow.Step) {
 
 // writeEntry writes a step of a person who signs in, or proves more.
 func (s *steps) writeEntry(w http.ResponseWriter, r *http.Request, step entry.Step) {
+	if to := headed(step); to.Query != "" {
+		attempt.Asked(r.Context(), to.Query.Values())
+	}
 	switch step := step.(type) {
 	case entry.Login:
-		s.login(w, r, step, attempt{status: http.StatusOK})
+		s.login(w, r, step, refusedProof{status: http.StatusOK})
 	case entry.SecondFactor:
-		s.second(w, r, step, attempt{status: http.StatusOK})
+		s.second(w, r, step, refusedProof{status: http.StatusOK})
 	case entry.StepUp:
 		s.stepUp(w, r, step.To)
 	case entry.Reprove:
@@ -80,13 +84,26 @@ func (s *steps) writeEntry(w http.ResponseWriter, r *http.Request, step entry.St
 	}
 }
 
+// headed is where a person goes on to.
+func headed(step entry.Step) entry.Destination {
+	switch step := step.(type) {
+	case entry.StepUp:
+		return step.To
+	case entry.Reprove:
+		return step.To
+	case entry.Continue:
+		return step.To
+	}
+	return entry.Destination{}
+}
+
 func (s *steps) note(r *http.Request, err error) {
 	noteError(r, oauth.AsError(err))
 	s.audit.Record(r.Context(), audit.AuthorizeRefused, refusal.Attr(err))
 }
 
-// attempt is what a page says of a proof that was not accepted.
-type attempt struct {
+// refusedProof is what a page says of a proof that was not accepted.
+type refusedProof struct {
 	status  int
 	name    string // that was typed
 	unknown string // the passkey that is not known here
@@ -94,7 +111,7 @@ type attempt struct {
 	wrong   web.Text // the problem when what was typed is not right
 }
 
-func (s *steps) login(w http.ResponseWriter, r *http.Request, step entry.Login, after attempt) {
+func (s *steps) login(w http.ResponseWriter, r *http.Request, step entry.Login, after refusedProof) {
 	sealed, err := s.forms.seal(w, r, purposeLogin, step.To)
 	var choices []web.Choice
 	if err == nil {
@@ -109,6 +126,7 @@ func (s *steps) login(w http.ResponseWriter, r *http.Request, step entry.Login, 
 		return
 	}
 	v := s.views.login(step)
+	attempt.Showing(r.Context(), "sign-in page")
 	v.Step, v.Choices, v.NoPassword = sealed, choices, !s.passwords.offered(r.Context())
 	v.Username, v.Problem = cmp.Or(after.name, step.LoginHint), after.problem
 	if !s.views.noOtherDevice {
@@ -157,6 +175,7 @@ func (s *steps) askConsent(w http.ResponseWriter, r *http.Request, step flow.Ask
 		s.errors.show(w, r, http.StatusBadRequest, err)
 		return
 	}
+	attempt.Showing(r.Context(), "consent page")
 	s.web.For(r).Consent(w, http.StatusOK, web.Consent{
 		Action: s.views.paths.consent, Step: sealed, Request: s.views.request(a, question, step.NothingChosen),
 		Username: v.User.Name, AnotherURL: s.views.paths.request(a.Query.Choosing()),
@@ -187,6 +206,7 @@ func (s *steps) stop(w http.ResponseWriter, r *http.Request, to flow.Identified,
 // A browser that is sent to a private-use scheme gets a page with a button instead;
 // a client that is no browser gets the redirect all the same.
 func (s *steps) sendToClient(w http.ResponseWriter, r *http.Request, to flow.Identified, response url.Values) {
+	attempt.Sending(r.Context(), to.RedirectURI, response)
 	target := to.ResponseURL(s.views.issuer, response)
 	if host := redirectHost(to.RedirectURI); strings.HasSuffix(host, ":") && isDocument(r) {
 		s.web.For(r).Handoff(w, web.Handoff{Client: clientParty(to.Client), URL: target, Scheme: host})
@@ -197,6 +217,7 @@ func (s *steps) sendToClient(w http.ResponseWriter, r *http.Request, to flow.Ide
 
 // showAnswer shows where the browser would go. The person carries it to another computer (PE-14).
 func (s *steps) showAnswer(w http.ResponseWriter, r *http.Request, step flow.ShowAnswer) {
+	attempt.Sending(r.Context(), step.To.RedirectURI, step.Response)
 	target := step.To.ResponseURL(s.views.issuer, step.Response)
 	v := web.Answer{Client: clientParty(step.To.Client), URL: target, Seconds: int(s.views.codeTTL.Seconds())}
 	v.QR, _ = picture(target, web.Say("answer.qr_label")) // an address that is too long has none

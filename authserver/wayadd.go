@@ -21,12 +21,12 @@ func (p *wayPages) passkey(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if to, ok := p.onward(w, r); ok {
-		p.showPasskey(w, r, v.User, to, attempt{status: http.StatusOK, name: session.Agent(r.UserAgent())})
+		p.showPasskey(w, r, v.User, to, refusedProof{status: http.StatusOK, name: session.Agent(r.UserAgent())})
 	}
 }
 
 func (p *wayPages) showPasskey(
-	w http.ResponseWriter, r *http.Request, u storage.User, to entry.Destination, after attempt,
+	w http.ResponseWriter, r *http.Request, u storage.User, to entry.Destination, after refusedProof,
 ) {
 	if !p.enrol.Ways.Site().Offered() {
 		redirect(w, p.atWays()) // which says why
@@ -60,7 +60,7 @@ func (p *wayPages) addPasskey(w http.ResponseWriter, r *http.Request) {
 		way, first, err = p.enrol.AddPasskey(r.Context(), f.by, f.WayForm, a, name)
 	}
 	if err != nil {
-		p.again(w, r, err, f.Get("name"), func(after attempt) { p.showPasskey(w, r, f.by.User, f.To, after) })
+		p.again(w, r, err, f.Get("name"), func(after refusedProof) { p.showPasskey(w, r, f.by.User, f.To, after) })
 		return
 	}
 	p.added(w, r, way, f.To, first)
@@ -87,10 +87,10 @@ func (p *wayPages) app(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	f := entry.WayForm{UserID: v.User.ID, Sealed: app.Sealed, Secret: app.Secret, URI: app.URI, To: to}
-	p.showApp(w, r, f, attempt{status: http.StatusOK})
+	p.showApp(w, r, f, refusedProof{status: http.StatusOK})
 }
 
-func (p *wayPages) showApp(w http.ResponseWriter, r *http.Request, f entry.WayForm, after attempt) {
+func (p *wayPages) showApp(w http.ResponseWriter, r *http.Request, f entry.WayForm, after refusedProof) {
 	sealed, err := p.forms.seal(w, r, purposeAppAdd, f)
 	var code web.QR
 	if err == nil {
@@ -126,7 +126,7 @@ func (p *wayPages) addApp(w http.ResponseWriter, r *http.Request) {
 	case errors.Is(err, ways.ErrOver):
 		redirect(w, p.path(pageApp)) // with another secret
 	case err != nil:
-		p.again(w, r, err, f.Get("name"), func(after attempt) { p.showApp(w, r, f.WayForm, after) })
+		p.again(w, r, err, f.Get("name"), func(after refusedProof) { p.showApp(w, r, f.WayForm, after) })
 	default:
 		p.added(w, r, way, f.To, first)
 	}

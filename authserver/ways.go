@@ -180,11 +180,11 @@ func (p *wayPages) password(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if v, ok := p.mine(w, r, pagePassword); ok {
-		p.showPassword(w, r, v.User, attempt{status: http.StatusOK})
+		p.showPassword(w, r, v.User, refusedProof{status: http.StatusOK})
 	}
 }
 
-func (p *wayPages) showPassword(w http.ResponseWriter, r *http.Request, u storage.User, after attempt) {
+func (p *wayPages) showPassword(w http.ResponseWriter, r *http.Request, u storage.User, after refusedProof) {
 	sealed, err := p.forms.seal(w, r, purposePassword, entry.WayForm{UserID: u.ID})
 	if err != nil {
 		p.failed(w, r, err)
@@ -213,7 +213,7 @@ func (p *wayPages) setPassword(w http.ResponseWriter, r *http.Request) {
 		p.prove.refused(w, r, pagePassword, err)
 		return
 	case err != nil:
-		p.again(w, r, err, "", func(after attempt) { p.showPassword(w, r, f.by.User, after) })
+		p.again(w, r, err, "", func(after refusedProof) { p.showPassword(w, r, f.by.User, after) })
 		return
 	}
 	if err := p.forms.hold(w, r, p.browsers, x.begun, x.user); err != nil {
@@ -224,8 +224,8 @@ func (p *wayPages) setPassword(w http.ResponseWriter, r *http.Request) {
 }
 
 // again shows a page once more for an answer that was not right.
-func (p *wayPages) again(w http.ResponseWriter, r *http.Request, err error, name string, show func(attempt)) {
-	after := attempt{name: name}
+func (p *wayPages) again(w http.ResponseWriter, r *http.Request, err error, name string, show func(refusedProof)) {
+	after := refusedProof{name: name}
 	if after.status, after.problem = wayProblem(err); after.status == 0 {
 		p.failed(w, r, err)
 		return

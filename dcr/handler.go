@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/mcp-authd/mcp-authd/attempt"
 	"github.com/mcp-authd/mcp-authd/audit"
 	"github.com/mcp-authd/mcp-authd/internal/cors"
 	"github.com/mcp-authd/mcp-authd/internal/wire"
@@ -125,6 +126,7 @@ func readBody(req *http.Request) ([]byte, error) {
 // send people.
 func (r *Registry) registered(ctx context.Context, from origin, reg registration) {
 	c := reg.client
+	attempt.Registered(ctx, c.ID, c.Name)
 	r.cfg.Audit.Record(ctx, audit.ClientRegistered,
 		slog.String("client_id", c.ID), slog.String("client_name", c.Name),
 		slog.String("redirects", strings.Join(redirectTargets(c.RedirectURIs), " ")),
@@ -136,6 +138,7 @@ func (r *Registry) registered(ctx context.Context, from origin, reg registration
 // refused records a refusal with its reason, and the cause when we are to blame.
 func (r *Registry) refused(ctx context.Context, from origin, err error) {
 	e := oauth.AsError(err)
+	attempt.Refused(ctx, e)
 	r.cfg.Audit.Record(ctx, audit.ClientRefused,
 		slog.String("error", string(e.Code)), slog.String("reason", e.Description),
 		slog.String("network", from.networks[0]), slog.String("user_agent", from.userAgent))

@@ -363,6 +363,7 @@ type Store interface {
 	TrustLinks
 	AssertedEnds
 	LastCalls
+	Attempts
 	Nodes
 	Stops
 	Resources

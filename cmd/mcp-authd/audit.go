@@ -82,12 +82,12 @@ func (f *auditFilter) query(ctx context.Context, a *app) (q storage.AuditQuery, 
 		}
 	}
 	if f.since != "" {
-		if q.Since, err = parseSince(f.since); err != nil {
+		if q.Since, err = parseMoment("--since", f.since); err != nil {
 			return q, err
 		}
 	}
 	if f.until != "" {
-		if q.Until, err = parseSince(f.until); err != nil {
+		if q.Until, err = parseMoment("--until", f.until); err != nil {
 			return q, err
 		}
 	}

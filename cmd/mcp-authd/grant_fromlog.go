@@ -91,8 +91,8 @@ func openLog(s std, name string) (io.ReadCloser, error) {
 	return f, nil
 }
 
-// parseSince understands a moment, and how long ago one was.
-func parseSince(text string) (time.Time, error) {
+// parseMoment understands a moment, and how long ago one was, as the value of a flag.
+func parseMoment(flag, text string) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
 	}
@@ -105,7 +105,7 @@ func parseSince(text string) (time.Time, error) {
 		}
 	}
 	return time.Time{},
-		fmt.Errorf("--since %q is neither a time, such as 2026-03-01T12:00:00Z, nor how long ago, such as 15m", text)
+		fmt.Errorf("%s %q is neither a time, such as 2026-03-01T12:00:00Z, nor how long ago, such as 15m", flag, text)
 }
 
 // repetition is a cut of the log that the database does not know.

@@ -257,7 +257,7 @@ authd-1  | {"time":"2026-03-01T12:00:09Z","at":"2026-03-01T12:00:00Z","event":"g
 		text string
 		ok   bool
 	}{{"", true}, {"15m", true}, {"2026-03-01T12:00:00Z", true}, {"2026-03-01 12:00", true}, {"yesterday", false}} {
-		if _, err := parseSince(c.text); (err == nil) != c.ok {
+		if _, err := parseMoment("--since", c.text); (err == nil) != c.ok {
 			t.Errorf("--since %q: %v", c.text, err)
 		}
 	}

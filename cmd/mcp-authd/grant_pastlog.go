@@ -29,7 +29,7 @@ func (p *pastLog) check(others error, alone bool) error {
 
 // repeat shows what of a log it would do again, asks, and does it.
 func (p *pastLog) repeat(ctx context.Context, s std, a *app, sure *confirmation, asJSON bool) error {
-	start, err := parseSince(p.since)
+	start, err := parseMoment("--since", p.since)
 	if err != nil {
 		return err
 	}

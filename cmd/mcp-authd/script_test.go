@@ -40,7 +40,7 @@ func TestScripts(t *testing.T) {
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"json": scriptJSON, "ready": scriptReady, "tells": scriptTells,
+			"json": scriptJSON, "ready": scriptReady, "tells": scriptTells, "referred": scriptReferred,
 			"token": scriptToken, "accepts": scriptAccepts,
 			"inactive":  scriptInactive,
 			"published": scriptPublished, "signs": scriptSigns, "kid": scriptKid, "userid": scriptUserID,

@@ -29,9 +29,11 @@ var mayImport = map[string][]string{
 	"storage/postgres":    {"oauth", "storage", "migrations", "internal"},
 	"storage/storagetest": {"oauth", "storage", "internal"},
 
+	"attempt": {"oauth", "storage", "internal/bounded", "internal/network"},
+
 	"authserver": {
 		"oauth", "delegation", "storage", "policy", "keys", "session", "audit", "trust", "web", "web/text", "metadata",
-		"secevent", "internal",
+		"secevent", "internal", "attempt",
 		"authserver/internal/account", "authserver/internal/binding", "authserver/internal/catalogue",
 		"authserver/internal/clients", "authserver/internal/connect", "authserver/internal/device",
 		"authserver/internal/entry", "authserver/internal/flow", "authserver/internal/form",
@@ -43,10 +45,12 @@ var mayImport = map[string][]string{
 		"authserver/internal/binding", "authserver/internal/catalogue", "authserver/internal/entry",
 		"authserver/internal/refusal",
 	},
-	"authserver/internal/binding":   {"oauth", "storage", "policy", "authserver/internal/refusal"},
-	"authserver/internal/catalogue": {"storage", "policy", "audit", "authserver/internal/refusal", "internal/recent"},
-	"authserver/internal/clients":   {"oauth", "storage", "authserver/internal/refusal"},
-	"authserver/internal/connect":   {"oauth", "delegation", "internal/secrets"},
+	"authserver/internal/binding": {"oauth", "storage", "policy", "authserver/internal/refusal"},
+	"authserver/internal/catalogue": {
+		"storage", "policy", "attempt", "audit", "authserver/internal/refusal", "internal/recent",
+	},
+	"authserver/internal/clients": {"oauth", "storage", "authserver/internal/refusal"},
+	"authserver/internal/connect": {"oauth", "delegation", "internal/secrets"},
 	"authserver/internal/device": {
 		"oauth", "storage", "policy", "audit", "internal/allowance", "internal/bounded", "internal/network",
 		"internal/secrets",
@@ -59,7 +63,7 @@ var mayImport = map[string][]string{
 		"authserver/internal/form", "authserver/internal/refusal",
 	},
 	"authserver/internal/flow": {
-		"oauth", "delegation", "storage", "policy", "audit",
+		"oauth", "delegation", "storage", "policy", "attempt", "audit",
 		"internal/allowance", "internal/bounded", "internal/dpop", "internal/network", "internal/notice",
 		"internal/secrets", "internal/ways",
 		"authserver/internal/binding", "authserver/internal/catalogue", "authserver/internal/clients",
@@ -76,7 +80,7 @@ var mayImport = map[string][]string{
 	},
 	"authserver/internal/shell":   {"oauth", "storage", "authserver/internal/grant"},
 	"authserver/internal/refusal": {"oauth", "storage"},
-	"dcr":                         {"oauth", "storage", "policy", "audit", "internal"},
+	"dcr":                         {"oauth", "storage", "policy", "attempt", "audit", "internal"},
 	"thirdparty": {
 		"oauth", "storage", "delegation", "audit", "secevent", "internal", "thirdparty/internal/provider",
 		"thirdparty/internal/rules",
@@ -102,13 +106,14 @@ var mayImport = map[string][]string{
 
 	"internal": {"oauth", "storage", "audit", "policy", "keys", "session", "metadata", "mcpresource", "internal"},
 	"internal/assembly": {
-		"oauth", "storage", "audit", "policy", "keys", "metadata", "delegation", "authserver", "dcr", "thirdparty",
-		"secevent", "trust", "mcpresource", "web/text", "internal",
+		"attempt", "oauth", "storage", "audit", "policy", "keys", "metadata", "delegation", "authserver", "dcr",
+		"thirdparty", "secevent", "trust", "mcpresource", "web/text", "internal",
 	},
 	"internal/auditlog":  {"storage", "audit", "audit/verify", "keys", "internal/secrets"},
 	"internal/discovery": {"oauth", "metadata", "internal/mcp"},
 	"internal/config": {
-		"oauth", "storage", "policy", "metadata", "authserver", "dcr", "thirdparty", "trust", "web", "internal",
+		"attempt", "oauth", "storage", "policy", "metadata", "authserver", "dcr", "thirdparty", "trust", "web",
+		"internal",
 	},
 	"internal/secrets": {},
 	"internal/users": {

@@ -105,6 +105,9 @@ func (p Parts) config() (authserver.Config, error) {
 		Logger:           p.Log,
 		Audit:            p.Audit,
 	}
+	if cfg.Attempts, err = p.attempts(); err != nil {
+		return cfg, err
+	}
 	if c.SharedProofs() {
 		cfg.DPoP.Replays = proofstore.New(p.Store, "token")
 	}

@@ -17,6 +17,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/mcp-authd/mcp-authd/attempt"
 	"github.com/mcp-authd/mcp-authd/authserver"
 	"github.com/mcp-authd/mcp-authd/internal/mail"
 	"github.com/mcp-authd/mcp-authd/metadata"
@@ -53,6 +54,7 @@ type Config struct {
 	Keys         Keys         `yaml:"keys"`
 	ProgramKeys  ProgramKeys  `yaml:"program_keys"`
 	Helpers      Helpers      `yaml:"helpers"`
+	Attempts     Attempts     `yaml:"attempts"`
 	Sessions     Sessions     `yaml:"sessions"`
 	Login        Login        `yaml:"login"`
 	ThirdParty   []Connector  `yaml:"thirdparty"`
@@ -131,6 +133,7 @@ func Default(getenv func(string) string) *Config {
 		Keys:         defaultKeys(),
 		ProgramKeys:  defaultProgramKeys(),
 		Helpers:      Helpers{Enabled: true},
+		Attempts:     Attempts{Enabled: true, Keep: Duration(attempt.DefaultKeep)},
 		Sessions:     Sessions{TTL: Duration(authserver.DefaultSessionTTL)},
 		Login:        defaultLogin(),
 		Registration: defaultRegistration(),

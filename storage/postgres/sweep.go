@@ -59,6 +59,8 @@ var sweeps = [...]string{
 		column.Before(column.AuditWriterFor) + " LIMIT $2 FOR UPDATE SKIP LOCKED)",
 	"DELETE FROM outbox WHERE seq IN (SELECT seq FROM outbox WHERE at <= $1::bigint" +
 		column.Before(storage.DeliveryFor) + " LIMIT $2 FOR UPDATE SKIP LOCKED)",
+	"DELETE FROM attempt_steps WHERE seq IN (SELECT seq FROM attempt_steps WHERE kept_until <= $1 LIMIT $2 FOR UPDATE SKIP LOCKED)",
+	"DELETE FROM attempt_steps WHERE seq IN (" + column.SurplusSteps + " AND $1::bigint > 0 LIMIT $2)",
 }
 
 // The clients that are unused and have no grant, with their consents, $1 being

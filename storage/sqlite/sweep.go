@@ -49,6 +49,8 @@ var sweeps = [...]string{
 		column.Before(column.AuditWriterFor) + " LIMIT ?2)",
 	"DELETE FROM outbox WHERE seq IN (SELECT seq FROM outbox WHERE at <= ?1" + column.Before(storage.DeliveryFor) +
 		" LIMIT ?2)",
+	"DELETE FROM attempt_steps WHERE seq IN (SELECT seq FROM attempt_steps WHERE kept_until <= ?1 LIMIT ?2)",
+	"DELETE FROM attempt_steps WHERE seq IN (" + column.SurplusSteps + " AND ?1 > 0 LIMIT ?2)",
 }
 
 const endedGrants = `DELETE FROM grants WHERE id IN (SELECT g.id FROM

@@ -892,6 +892,15 @@ func (f *Failing) PutSetupToken(a0 context.Context, a1 storage.Hash, a2 time.Tim
 	return err
 }
 
+// PutSteps implements storage.Store.
+func (f *Failing) PutSteps(a0 context.Context, a1 []storage.AttemptStep) (err error) {
+	err = f.call("PutSteps", func() (err error) {
+		err = f.Store.PutSteps(a0, a1)
+		return err
+	})
+	return err
+}
+
 // Ready implements storage.Store.
 func (f *Failing) Ready(a0 context.Context) (err error) {
 	err = f.call("Ready", func() (err error) {
@@ -1322,6 +1331,15 @@ func (f *Failing) SpendProof(a0 context.Context, a1 string, a2 string, a3 time.T
 		return err
 	})
 	return err
+}
+
+// Steps implements storage.Store.
+func (f *Failing) Steps(a0 context.Context, a1 storage.StepQuery) (r0 []storage.AttemptStep, err error) {
+	err = f.call("Steps", func() (err error) {
+		r0, err = f.Store.Steps(a0, a1)
+		return err
+	})
+	return r0, err
 }
 
 // StopEverything implements storage.Store.

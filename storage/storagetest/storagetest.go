@@ -71,6 +71,7 @@ func RunWithoutRaces(t *testing.T, open func(t *testing.T) storage.Store) {
 		{"CutTrust", trustCuts},
 		{"CutAssertions", cutAssertions},
 		{"LastCalls", lastCalls},
+		{"Attempts", attempts},
 		{"Nodes", nodes},
 		{"StopEverything", stops},
 		{"ChangesInASession", changesInASession},
@@ -212,9 +213,7 @@ type env struct {
 
 func newEnv(t *testing.T, s storage.Store) *env {
 	t.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			t.Errorf("Close: %v", err)
-		}
+		check(t, s.Close())
 	})
 	return &env{s: s, ctx: context.Background(), now: today()}
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/mcp-authd/mcp-authd/attempt"
 	"github.com/mcp-authd/mcp-authd/audit"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
 	"github.com/mcp-authd/mcp-authd/internal/recent"
@@ -52,10 +53,20 @@ func (c *Catalogue) Resolve(ctx context.Context, requested []string) (policy.Res
 	audit.Note(ctx, slog.String("resource", strings.Join(requested, " "))) // as it was asked for
 	resource, err := current.Resolve(requested)
 	if err != nil {
+		expect(ctx, requested, current)
 		return policy.Resolution{}, err
 	}
 	audit.Note(ctx, slog.String("resource", resource.URI), slog.String("resource_match", resource.Match))
 	return resource, nil
+}
+
+// expect says which resources there are.
+func expect(ctx context.Context, requested []string, current *policy.Catalogue) {
+	var known []string
+	for _, r := range current.Resources() {
+		known = append(known, r.URI)
+	}
+	attempt.Expect(ctx, "resource", strings.Join(requested, " "), known)
 }
 
 // Named returns the canonical resource that a token request names, "" when it

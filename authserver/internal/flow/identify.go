@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/mcp-authd/mcp-authd/attempt"
 	"github.com/mcp-authd/mcp-authd/audit"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/form"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
@@ -51,6 +52,7 @@ func (f *Flow) identify(ctx context.Context, p form.Params, find finder) (Identi
 			return Identified{}, oauth.NewError(oauth.InvalidRequest, "The parameter '"+k+"' is repeated.")
 		}
 	}
+	attempt.Asked(ctx, p.Values)
 	id := p.Get("client_id")
 	if id == "" {
 		return Identified{}, oauth.NewError(oauth.InvalidRequest, "The parameter 'client_id' is missing.")
@@ -75,6 +77,7 @@ func (f *Flow) identify(ctx context.Context, p form.Params, find finder) (Identi
 	case to.Sent == "":
 		return to, oauth.NewError(oauth.InvalidRequest, "The parameter 'redirect_uri' is missing.")
 	case !oauth.MatchRedirectURI(c.RedirectURIs, to.Sent): // AS-52, AS-157, AS-224
+		attempt.Expect(ctx, "redirect_uri", to.Sent, c.RedirectURIs)
 		return to, errRedirect(c, to.Sent)
 	default:
 		to.RedirectURI = to.Sent

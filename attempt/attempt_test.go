@@ -1,0 +1,244 @@
+package attempt
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/http/httptest"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/storage/sqlite"
+)
+
+var noon = time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
+
+func testStore(t *testing.T) *sqlite.Store {
+	t.Helper()
+	s, err := sqlite.Open(context.Background(), ":memory:", sqlite.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+func testRecorder(s storage.Attempts, now *time.Time, log *bytes.Buffer) *Recorder {
+	return NewRecorder(Config{
+		Store: s,
+		Key:   bytes.Repeat([]byte{1}, 32),
+		Now:   func() time.Time { return *now },
+		Log:   slog.New(slog.NewTextHandler(log, nil)),
+	})
+}
+
+// request records one request of a client at an address.
+func request(r *Recorder, kind Kind, from string, status int, notes func(context.Context)) string {
+	req := httptest.NewRequest("GET", "/x", nil)
+	req.Header.Set("User-Agent", "a-client/1")
+	ctx, d := r.Begin(req, netip.MustParseAddr(from))
+	if notes != nil {
+		notes(ctx)
+	}
+	r.End(d, Taken{Kind: kind, Path: "/x", Answer: Answer{Status: status}})
+	return d.Reference()
+}
+
+// TestJoinOverReplicas: two servers store the steps of one attempt, the later ones first, and it is found
+// whole by each reference.
+func TestJoinOverReplicas(t *testing.T) {
+	store, now, log := testStore(t), noon, &bytes.Buffer{}
+	one, other := testRecorder(store, &now, log), testRecorder(store, &now, log)
+	query := url.Values{"client_id": {"app"}, "state": {"s"}, "response_type": {"code"}}
+	references := []string{
+		request(one, Discovery, "192.0.2.1", 200, nil),
+		request(one, Authorize, "192.0.2.9", 200, func(ctx context.Context) { Asked(ctx, query) }),
+	}
+	now = now.Add(time.Second)
+	references = append(references, request(other, Consent, "192.0.2.9", 303, func(ctx context.Context) {
+		Asked(ctx, query)
+		Sending(ctx, "http://127.0.0.1/cb", url.Values{"code": {"the code"}})
+	}))
+	now = now.Add(time.Second)
+	references = append(references, request(one, Token, "192.0.2.1", 200, func(ctx context.Context) {
+		form := url.Values{"code": {"the code"}, "grant_type": {"authorization_code"}}
+		Sent(ctx, form, form.Encode())
+	}))
+	one.Write(context.Background())
+	other.Write(context.Background())
+	for _, reference := range references {
+		finder := Finder{store, func() time.Time { return now }}
+		found, err := finder.Find(context.Background(), Query{Reference: reference})
+		if err != nil || len(found) != 1 || len(found[0].Steps) != 4 || !found[0].OK {
+			t.Errorf("OB-01: by %s: got %+v, %v", reference, found, err)
+		}
+	}
+}
+
+// TestApart: two attempts of one client at one time stay apart, and in any order of the steps.
+func TestApart(t *testing.T) {
+	var steps []Step
+	for i := range 2 {
+		at := noon.Add(time.Duration(i) * time.Second)
+		thread := fmt.Sprint("t", i)
+		steps = append(steps,
+			Step{
+				Reference: thread + "a", At: at, Kind: Authorize,
+				Keys: Keys{Client: "app", Thread: thread, Address: "192.0.2.1"},
+			},
+			Step{
+				Reference: thread + "b", At: at.Add(time.Minute), Kind: Consent,
+				Keys: Keys{Client: "app", Thread: thread, Code: thread},
+			},
+			Step{
+				Reference: thread + "c", At: at.Add(2 * time.Minute), Kind: Token, Answer: Answer{Status: 200},
+				Keys: Keys{Client: "app", Code: thread, Address: "192.0.2.1"},
+			})
+	}
+	want := Join(steps, noon)
+	slices.Reverse(steps)
+	for _, got := range [][]Attempt{want, Join(steps, noon)} {
+		if len(got) != 2 || len(got[0].Steps) != 3 || got[0].ID != want[0].ID {
+			t.Errorf("OB-01: got %+v", got)
+		}
+	}
+}
+
+// TestBounds: what a hostile client can make us keep is bounded.
+func TestBounds(t *testing.T) {
+	store, now, log := testStore(t), noon, &bytes.Buffer{}
+	r := testRecorder(store, &now, log)
+	for range perNetwork.Burst + 10 {
+		request(r, Authorize, "192.0.2.1", 400, func(ctx context.Context) {
+			values := url.Values{"client_id": {strings.Repeat("c", 9000)}, "scope": {strings.Repeat("\x1b[2J", 3000)}}
+			for i := range 500 {
+				values.Add("resource", fmt.Sprintf("https://%d.example.com/%s", i, strings.Repeat("x", 300)))
+			}
+			Sent(ctx, values, values.Encode())
+			Expect(ctx, "redirect_uri", strings.Repeat("a", 5000), []string{strings.Repeat("b", 5000)})
+		})
+	}
+	reference := request(r, Authorize, "198.51.100.1", 400, nil)
+	r.Write(context.Background())
+	if !strings.Contains(log.String(), "lost=10") {
+		t.Errorf("OB-01: the loss is not logged: %s", log)
+	}
+	steps, err := store.Steps(context.Background(), storage.StepQuery{Until: noon.Add(time.Hour), Limit: 1000})
+	if err != nil || len(steps) != perNetwork.Burst+1 {
+		t.Fatalf("OB-01: got %d steps, %v", len(steps), err)
+	}
+	for _, s := range steps {
+		if len(s.Body) > maxStep {
+			t.Errorf("OB-01: a step of %d bytes", len(s.Body))
+		}
+		for _, k := range s.Keys {
+			if len(k) > 100 {
+				t.Errorf("OB-01: a key of %d bytes", len(k))
+			}
+		}
+		if got := s.KeptUntil.Sub(s.At); got != DefaultKeep {
+			t.Errorf("OB-01: kept for %s", got)
+		}
+	}
+	if s := steps[0]; !slices.Contains(s.Keys, keyReference+reference) {
+		t.Error("OB-01: another network loses its steps")
+	}
+	many := make([]Step, 100)
+	for i := range many {
+		many[i] = Step{At: noon.Add(time.Duration(i)), Reference: fmt.Sprint(i), Keys: Keys{Thread: "t"}}
+	}
+	if got := Join(many, noon)[0]; len(got.Steps) != maxSteps || got.LeftOut != 100-maxSteps {
+		t.Errorf("OB-01: got %d steps of one attempt, %d left out", len(got.Steps), got.LeftOut)
+	}
+}
+
+// TestWhatTheStoreDoesNotTake is lost, and no request fails with it.
+func TestWhatTheStoreDoesNotTake(t *testing.T) {
+	store, now, log := testStore(t), noon, &bytes.Buffer{}
+	r := testRecorder(store, &now, log)
+	request(r, Authorize, "192.0.2.1", 200, nil)
+	if err := store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	r.Write(context.Background())
+	if !strings.Contains(log.String(), "lost=1") {
+		t.Errorf("got %s", log)
+	}
+}
+
+func TestReference(t *testing.T) {
+	for range 100 {
+		r := NewReference()
+		typed := strings.ToLower(r[:4] + "-" + r[4:])
+		if got, ok := ParseReference(" " + typed); !ok || got != r {
+			t.Fatalf("OB-02: %q: got %q, %v", typed, got, ok)
+		}
+		if got, ok := ParseReference(idPrefix + r); !ok || got != r {
+			t.Fatalf("OB-02: the id of %q: got %q, %v", r, got, ok)
+		}
+	}
+	for _, bad := range []string{"", "ABCDEFGH", "2345678", "234567890", "2345678\n0", "2345678O"} {
+		if got, ok := ParseReference(bad); ok {
+			t.Errorf("OB-02: %q is the reference %q", bad, got)
+		}
+	}
+}
+
+func TestDiffer(t *testing.T) {
+	for _, tt := range []struct {
+		got, want string
+		at        int
+	}{
+		{"https://a/cb", "https://a/cb/", 12}, {"https://a/cb/", "https://a/cb", 12},
+		{"http://localhost/cb", "http://127.0.0.1/cb", 7}, {"", "x", 0},
+	} {
+		if d := Differ(tt.got, tt.want); d == nil || d.At != tt.at {
+			t.Errorf("OB-01: %q and %q: got %+v, want byte %d", tt.got, tt.want, d, tt.at)
+		}
+	}
+	if d := Differ("same", "same"); d != nil {
+		t.Errorf("OB-01: got %+v for equal strings", d)
+	}
+	near := Nearest("http://127.0.0.1:1/a", []string{"https://x.example/a", "http://127.0.0.1:1/b"})
+	if near == nil || near.At != 19 {
+		t.Errorf("OB-01: the nearest: got %+v", near)
+	}
+	d := compared("https://a/cb?t=secret", []string{"https://a/cb?t=other"})
+	if d == nil || strings.Contains(d.Got, "secret") {
+		t.Errorf("OB-01: got %+v", d)
+	}
+}
+
+// TestDescribed: an address that a description quotes keeps nothing behind its path.
+func TestDescribed(t *testing.T) {
+	got := Described(`The redirect URI "https://u:secret@a.example/cb?t=secret#secret" is not registered.`)
+	if strings.Contains(got, "secret") || !strings.Contains(got, "a.example/cb") {
+		t.Errorf("OB-01: got %s", got)
+	}
+}
+
+// FuzzRedact: whatever is sent, what is kept is valid UTF-8, bounded, and has nothing of a secret.
+func FuzzRedact(f *testing.F) {
+	f.Add("state", "x"+strings.Repeat("S", 30))
+	f.Add("unheard_of", "\xff\x00")
+	f.Add("redirect_uri", "https://a/?"+strings.Repeat("S", 30))
+	f.Fuzz(func(t *testing.T, name, v string) {
+		values := url.Values{name: {v}, "code_verifier": {strings.Repeat("S", 43)}}
+		kept := Digester("k").Redact(values, order(values.Encode()))
+		b, err := json.Marshal(kept)
+		if err != nil || len(kept) > maxParams+1 || len(b) > 4000 {
+			t.Fatalf("got %d parameters, %d bytes, %v", len(kept), len(b), err)
+		}
+		shown := slices.Contains(plain, name) || slices.Contains(addresses, name)
+		if !shown && strings.Contains(string(b), strings.Repeat("S", 43)) {
+			t.Errorf("the verifier is kept: %s", b)
+		}
+	})
+}

@@ -1,0 +1,197 @@
+package attempt
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// Attempt is what one client did to get one token, with its verdict.
+type Attempt struct {
+	ID         string    `json:"id"`
+	Reference  string    `json:"reference"` // of the step that decided, or of the first
+	StartedAt  time.Time `json:"started_at"`
+	EndedAt    time.Time `json:"ended_at"`
+	ClientID   string    `json:"client_id"`
+	ClientName string    `json:"client_name"`
+	Agent      string    `json:"agent"`
+	Person     string    `json:"person"`
+	Resource   string    `json:"resource"`
+	Last       Kind      `json:"step"`
+	Verdict
+	Steps   []Step `json:"-"`
+	LeftOut int    `json:"-"` // steps in the middle, when there are too many
+	all     []Step // with those
+}
+
+const idPrefix = "att_"
+
+const (
+	// aroundRegistration is how long after a registration its client is looked for.
+	aroundRegistration = time.Hour
+	// afterReading is how long after metadata were read a request of the same client is taken to follow.
+	afterReading = 15 * time.Minute
+	// betweenReadings is how long after metadata were read they are read again in the same attempt.
+	betweenReadings = 5 * time.Minute
+	// beforeToken is how long before a token request that names no code of ours its attempt may have been.
+	beforeToken = time.Hour
+)
+
+// Join makes attempts of steps, in the order of their beginnings. By what only one attempt has (a code, a
+// grant, all parameters of an authorization request) steps are joined for certain. Registrations, readings
+// of metadata, and token requests with a code that is not known are joined by client, or by address and
+// agent, to what is nearest in time.
+func Join(steps []Step, now time.Time) []Attempt {
+	steps = slices.Clone(steps) // OB-01
+	slices.SortStableFunc(steps, func(a, b Step) int { return a.At.Compare(b.At) })
+	j := newJoiner(steps)
+	j.byKeys()
+	j.byClient()
+	j.byAddress()
+	return j.attempts(now)
+}
+
+// joiner is a union of steps: each points to another one of its attempt, or to itself.
+type joiner struct {
+	steps []Step
+	to    []int
+}
+
+func newJoiner(steps []Step) *joiner {
+	j := &joiner{steps: steps, to: make([]int, len(steps))}
+	for i := range j.to {
+		j.to[i] = i
+	}
+	return j
+}
+
+func (j *joiner) root(i int) int {
+	for j.to[i] != i {
+		j.to[i] = j.to[j.to[i]]
+		i = j.to[i]
+	}
+	return i
+}
+
+func (j *joiner) join(a, b int) {
+	a, b = j.root(a), j.root(b)
+	j.to[max(a, b)] = min(a, b)
+}
+
+func (j *joiner) byKeys() {
+	first := map[string]int{}
+	for i, s := range j.steps {
+		for _, key := range s.Keys.strong() {
+			if other, known := first[key]; known {
+				j.join(i, other)
+				continue
+			}
+			first[key] = i
+		}
+	}
+}
+
+// byClient joins a registration to the first authorization request of its client, and a token request
+// that no authorization request is known of to the last one.
+func (j *joiner) byClient() {
+	authorized := map[string]bool{} // by root and client: what has an authorization request
+	for i, s := range j.steps {
+		if s.Kind == Authorize {
+			authorized[j.name(i)] = true
+		}
+	}
+	for i, s := range j.steps {
+		switch {
+		case s.Keys.Client == "":
+		case s.Kind == Registration:
+			j.joinFirst(i, i+1, len(j.steps), func(o Step) bool {
+				return o.Kind == Authorize && o.Keys.Client == s.Keys.Client && o.At.Sub(s.At) <= aroundRegistration
+			})
+		case s.Kind == Token && s.failed() && !authorized[j.name(i)]:
+			j.joinFirst(i, i-1, -1, func(o Step) bool {
+				return o.Kind == Authorize && o.Keys.Client == s.Keys.Client && s.At.Sub(o.At) <= beforeToken
+			})
+		}
+	}
+}
+
+func (j *joiner) name(i int) string { return j.steps[j.root(i)].Reference + j.steps[i].Keys.Client }
+
+// byAddress joins readings of metadata to what followed from the same address and agent: another reading,
+// or the first request of an attempt.
+func (j *joiner) byAddress() {
+	for i := len(j.steps) - 1; i >= 0; i-- {
+		s := j.steps[i]
+		if s.Kind != Discovery || s.Keys.Address == "" {
+			continue
+		}
+		same := func(o Step, within time.Duration) bool {
+			return o.Keys.Address == s.Keys.Address && o.At.Sub(s.At) <= within
+		}
+		if j.joinFirst(i, i+1, len(j.steps), func(o Step) bool {
+			return o.Request.Agent == s.Request.Agent && o.Kind != Discovery && same(o, afterReading)
+		}) {
+			continue
+		}
+		_ = j.joinFirst(i, i+1, len(j.steps), func(o Step) bool { // a browser asks next
+			return o.Kind == Authorize && same(o, betweenReadings)
+		}) || j.joinFirst(i, i+1, len(j.steps), func(o Step) bool {
+			return o.Kind == Discovery && o.Request.Agent == s.Request.Agent && same(o, betweenReadings)
+		})
+	}
+}
+
+// joinFirst joins i to the first step from one to before another that fits, and reports whether there is one.
+func (j *joiner) joinFirst(i, from, to int, fits func(Step) bool) bool {
+	step := 1
+	if to < from {
+		step = -1
+	}
+	for o := from; o != to && j.steps[o].At.Sub(j.steps[i].At).Abs() <= time.Hour; o += step {
+		if fits(j.steps[o]) {
+			j.join(i, o)
+			return true
+		}
+	}
+	return false
+}
+
+func (j *joiner) attempts(now time.Time) (out []Attempt) {
+	groups, roots := map[int][]Step{}, []int{}
+	for i, s := range j.steps {
+		root := j.root(i)
+		if groups[root] == nil {
+			roots = append(roots, root)
+		}
+		groups[root] = append(groups[root], s)
+	}
+	for _, root := range roots {
+		out = append(out, newAttempt(groups[root], now))
+	}
+	return out
+}
+
+// newAttempt describes steps, of which there is one, in their order.
+func newAttempt(steps []Step, now time.Time) Attempt {
+	a := Attempt{all: steps, StartedAt: steps[0].At, EndedAt: steps[len(steps)-1].At, ID: idPrefix + steps[0].Reference}
+	a.Last = steps[len(steps)-1].Kind
+	name, id := "", ""
+	for _, s := range steps { // what was found out last counts
+		a.ClientID = cmp.Or(s.Keys.Client, a.ClientID)
+		a.ClientName = cmp.Or(s.Keys.ClientName, a.ClientName)
+		name, id = cmp.Or(s.Keys.PersonName, name), cmp.Or(s.Keys.Person, id)
+		a.Resource = cmp.Or(s.Keys.Resource, a.Resource)
+		if s.Kind == Discovery || s.Kind == Registration || s.Kind == Token {
+			a.Agent = cmp.Or(s.Request.Agent, a.Agent)
+		}
+	}
+	a.Person = cmp.Or(name, id)
+	a.Verdict = Judge(steps, now)
+	a.Reference = cmp.Or(a.Verdict.Decided, steps[0].Reference)
+	if len(steps) > maxSteps {
+		a.LeftOut = len(steps) - maxSteps
+		steps = slices.Concat(steps[:maxSteps/2], steps[len(steps)-maxSteps/2:])
+	}
+	a.Steps = steps
+	return a
+}

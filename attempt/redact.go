@@ -1,0 +1,172 @@
+package attempt
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/mcp-authd/mcp-authd/oauth"
+)
+
+// How a parameter is kept (OB-01). One that is not listed is counted, and neither its name nor its value is
+// kept: people put secrets anywhere.
+var (
+	plain = []string{
+		"response_type", "response_mode", "code_challenge_method", "prompt", "max_age", "acr_values", "grant_type",
+		"token_type_hint", "subject_token_type", "requested_token_type", "actor_token_type", "client_assertion_type",
+		"client_id", "scope", "error", "decision", "application_type", "token_endpoint_auth_method",
+	}
+	// addresses are kept without what may follow the path, and without user information.
+	addresses = []string{"redirect_uri", "resource", "audience", "iss"}
+	// digested are those by which the operator sees that two are the same.
+	digested = []string{"state", "code", "nonce", "refresh_token"}
+	// given are too short, or too secret, for a digest.
+	given = []string{
+		"client_secret", "client_assertion", "assertion", "subject_token", "actor_token", "actor", "token",
+		"device_code", "user_code", "login_hint", "request", "request_uri", "dpop_jkt", "error_description",
+	}
+)
+
+const (
+	maxValue  = 200
+	maxParams = 24
+	others    = "(others)"
+)
+
+// Digester makes digests by a key, so that they tell nothing to those who have only them.
+type Digester []byte
+
+// Digest is of the values together, "" when all of them are empty.
+func (d Digester) Digest(values ...string) string {
+	if strings.Join(values, "") == "" {
+		return ""
+	}
+	mac := hmac.New(sha256.New, d)
+	for _, v := range values {
+		fmt.Fprintf(mac, "%d:%s", len(v), v)
+	}
+	return hex.EncodeToString(mac.Sum(nil)[:6])
+}
+
+// Redact keeps of parameters what may be kept, in the order of names; names that are not there are left
+// out.
+func (d Digester) Redact(values url.Values, names []string) (out []Param) {
+	unlisted := 0
+	for _, name := range names {
+		for _, v := range values[name] {
+			kept, ok := d.kept(name, v)
+			switch {
+			case !ok, len(out) == maxParams:
+				unlisted++
+			default:
+				out = append(out, Param{name, kept})
+			}
+		}
+	}
+	if unlisted > 0 {
+		out = append(out, Param{others, fmt.Sprint(unlisted)})
+	}
+	return out
+}
+
+func (d Digester) kept(name, v string) (string, bool) {
+	switch {
+	case name == "code_challenge":
+		return challengeShape(v), true
+	case name == "code_verifier":
+		return verifierShape(v), true
+	case slices.Contains(plain, name):
+		return cut(v, maxValue), true
+	case slices.Contains(addresses, name):
+		return cut(Address(v), maxValue), true
+	case slices.Contains(digested, name):
+		return fmt.Sprintf("(%d characters, digest %s)", len(v), d.Digest(v)), true
+	case slices.Contains(given, name):
+		return fmt.Sprintf("(%d characters)", len(v)), true
+	}
+	return "", false
+}
+
+// Address is a URL without user information, and without the values that may follow its path.
+func Address(raw string) string {
+	u, err := url.Parse(raw)
+	if err != nil {
+		return "(not a URL)"
+	}
+	if u.User != nil {
+		u.User = url.User("...")
+	}
+	if u.Opaque != "" {
+		u.Opaque = "..."
+	}
+	if u.RawQuery != "" {
+		u.RawQuery = "..."
+	}
+	if u.Fragment != "" {
+		u.Fragment, u.RawFragment = "...", ""
+	}
+	return u.String()
+}
+
+// quoted is what a description of ours quotes of a request.
+var quoted = regexp.MustCompile(`["'][^"']*["']`)
+
+// Described is a description as it may be kept: addresses that it quotes lose what may follow their path.
+func Described(text string) string {
+	return cut(quoted.ReplaceAllStringFunc(text, func(q string) string {
+		if inner := q[1 : len(q)-1]; strings.Contains(inner, "://") {
+			return q[:1] + cut(Address(inner), maxValue) + q[:1]
+		}
+		return q
+	}), 2*maxValue)
+}
+
+// compared is where two addresses differ first, as far as that may be kept.
+func compared(got string, want []string) *Difference {
+	var shown []string
+	for _, w := range want {
+		if w == got {
+			return nil
+		}
+		shown = append(shown, Address(w))
+	}
+	d := Nearest(Address(got), shown)
+	if d == nil && len(want) > 0 {
+		d = Nearest(got, want)
+		d.Got, d.Want = "(after the path)", "(after the path)"
+	}
+	return d
+}
+
+// prefixOf is what is kept of a challenge: enough to compare two.
+func prefixOf(challenge string) string { return challenge[:min(len(challenge), 8)] }
+
+func challengeShape(c string) string {
+	if !oauth.ValidChallenge(c) {
+		return fmt.Sprintf("(%d characters, not an S256 challenge)", len(c))
+	}
+	return prefixOf(c) + "..."
+}
+
+// verifierShape is the challenge of a verifier, which is what can be compared, or why there is none.
+func verifierShape(v string) string {
+	if !oauth.ValidVerifier(v) {
+		return fmt.Sprintf("(%d characters, not a verifier: %s)", len(v), verifierFault(v))
+	}
+	return "of the challenge " + prefixOf(oauth.ChallengeS256(v)) + "..."
+}
+
+func verifierFault(v string) string {
+	for i := range len(v) {
+		if oauth.ValidVerifier(strings.Repeat(v[i:i+1], 43)) {
+			continue
+		}
+		return fmt.Sprintf("byte %d is 0x%02x", i, v[i])
+	}
+	return "it must have 43 to 128"
+}

@@ -1,0 +1,313 @@
+package attempt
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/oauth"
+)
+
+// Verdict says what became of an attempt.
+type Verdict struct {
+	OK         bool        `json:"ok"`
+	Pending    bool        `json:"pending"` // it may still go on
+	Text       string      `json:"verdict"`
+	Fault      Fault       `json:"fault"` // "": it has none
+	Whose      Whose       `json:"whose"` // who can change it
+	Next       string      `json:"next"`  // what they do
+	Advice     Advice      `json:"advice"`
+	Difference *Difference `json:"difference"`
+	Decided    string      `json:"-"` // the reference of the step that decided
+}
+
+// Advice is what each side can do.
+type Advice struct {
+	Person   string `json:"person"`
+	Operator string `json:"operator"`
+	Client   string `json:"client"` // its author
+}
+
+// Whose says who can change something.
+type Whose string
+
+// Who can.
+const (
+	OfPerson   Whose = "person"
+	OfOperator Whose = "operator"
+	OfClient   Whose = "client"
+)
+
+// How long it is quiet before that means something.
+const (
+	quietClient = 2 * time.Minute  // after what a program goes on from at once
+	quietPerson = 10 * time.Minute // after what a person reads
+)
+
+// Judge gives the verdict on the steps of one attempt, in their order, as it stands at a time.
+func Judge(steps []Step, now time.Time) Verdict {
+	last, read := -1, -1
+	for i, s := range steps {
+		if s.Kind != Discovery {
+			last = i
+		} else if read < 0 || !s.failed() || steps[read].failed() {
+			read = i
+		}
+	}
+	var v Verdict
+	switch {
+	case last < 0:
+		last = read
+		v = judgeReading(steps, now)
+	case steps[last].failed():
+		v = judgeFailure(steps, steps[last])
+	case steps[last].issued():
+		v = judgeSuccess(steps[last])
+	default:
+		v = judgeSilence(steps[last], now)
+	}
+	v.Decided = steps[last].Reference
+	v.Next = v.Advice.of(v.Whose)
+	return v
+}
+
+func (a Advice) of(w Whose) string {
+	return map[Whose]string{OfPerson: a.Person, OfOperator: a.Operator, OfClient: a.Client}[w]
+}
+
+func judgeSuccess(s Step) Verdict {
+	v := Verdict{OK: true, Text: "The client got its tokens."}
+	if s.Kind == Token && strings.Contains(s.Keys.Match, "slash") {
+		v.Text += " It names the MCP server with a slash at the end, which was overlooked."
+	}
+	return v
+}
+
+// judgeReading is of an attempt that has nothing but readings of metadata.
+func judgeReading(steps []Step, now time.Time) Verdict {
+	last := steps[len(steps)-1]
+	for _, s := range steps {
+		if s.failed() {
+			continue
+		}
+		if now.Sub(last.At) < quietClient {
+			return pending("The client has read the metadata.")
+		}
+		if e, ok := s.expected("path"); ok {
+			v := wrongPath.verdict("The client read the metadata at " + s.Request.Path + ", where they are served as " +
+				"well, and nothing followed: it compares the issuer with one that ends otherwise.")
+			v.Difference = e.Difference
+			return v
+		}
+		return readOnly.verdict("The client read the metadata at " + s.Request.Path + ", and nothing followed.")
+	}
+	for _, s := range steps {
+		if e, ok := s.expected("path"); ok {
+			v := wrongPath.verdict("The client asked at " + s.Request.Path + ", where nothing is.")
+			v.Difference = e.Difference
+			return v
+		}
+	}
+	return wrongPath.verdict("The client looked for metadata at " + last.Request.Path + ", where none are.")
+}
+
+func pending(text string) Verdict { return Verdict{Pending: true, Text: text} }
+
+// judgeSilence is of an attempt whose last step went well.
+func judgeSilence(s Step, now time.Time) Verdict {
+	quiet, gone := now.Sub(s.At), func(after time.Duration) bool { return now.Sub(s.At) >= after }
+	since := quiet.Round(time.Second).String()
+	switch {
+	case s.sent("code") != "":
+		if !gone(quietClient) {
+			return pending("The browser was sent to the client with a code.")
+		}
+		return notRedeemed.verdict("The browser was sent to " + s.Answer.To +
+			" with a code, and the client never redeemed it.")
+	case s.Answer.Page != "":
+		if !gone(quietPerson) {
+			return pending("The person is shown the " + s.Answer.Page + ", since " + since + ".")
+		}
+		return notReturned.verdict("The person was shown the " + s.Answer.Page + ", and nothing followed.")
+	case s.Kind == Registration:
+		if !gone(quietClient) {
+			return pending("The client has registered.")
+		}
+		return registeredOnly.verdict("The client registered, and sent no browser here.")
+	case s.Kind == Provider:
+		if !gone(quietPerson) {
+			return pending("The person is at the provider, since " + since + ".")
+		}
+		return notBack.verdict("The person went to the provider, and did not come back.")
+	case s.Answer.To != "" && s.sent("error") != "":
+		return refused.verdict("The client was told: " + s.sent("error") + ".")
+	case !gone(quietPerson):
+		return pending("The last step was: " + string(s.Kind) + ".")
+	}
+	return notReturned.verdict("After the step " + string(s.Kind) + " nothing followed.")
+}
+
+// judgeFailure is of an attempt whose last step was refused.
+func judgeFailure(steps []Step, s Step) Verdict {
+	code := oauth.Code(s.Answer.Error)
+	if s.Answer.Status >= 500 || code == oauth.ServerError || code == oauth.TemporarilyUnavailable {
+		return broken.verdict("The server could not answer: " + told(s))
+	}
+	if code == oauth.AccessDenied && s.Kind == Consent {
+		return denied.verdict("The person refused.")
+	}
+	switch s.Kind {
+	case Registration:
+		return badRegistration.verdict("The registration was refused: " + told(s))
+	case SignIn:
+		return badProof.verdict("The person's proof was not accepted.")
+	case Provider:
+		return badProvider.verdict("The sign-in at the provider was not accepted: " + told(s))
+	case Token:
+		return judgeToken(steps, s, code)
+	case Refresh:
+		return judgeRefresh(s, code)
+	}
+	return judgeRequest(s, code)
+}
+
+// judgeRequest is of a refused authorization request.
+func judgeRequest(s Step, code oauth.Code) Verdict {
+	if e, ok := s.expected("redirect_uri"); ok {
+		v := badRedirect.verdict("The client sent a redirect URI that is not registered for it: " +
+			s.param("redirect_uri") + "." + e.words())
+		v.Difference = e.Difference
+		return v
+	}
+	if v, ok := judgeTarget(s); ok {
+		return v
+	}
+	switch method := s.param("code_challenge_method"); {
+	case code == oauth.InvalidClient:
+		return unknownClient.verdict("The client uses a client id that this server does not know (any more).")
+	case s.Request.Params == nil:
+	case s.param("code_challenge") == "" && code == oauth.InvalidRequest:
+		return noPKCE.verdict("The client sent no code_challenge, and PKCE is required.")
+	case method != oauth.S256 && code == oauth.InvalidRequest:
+		return noPKCE.verdict(fmt.Sprintf("The client sent the code_challenge_method %q, and S256 is required.", method))
+	case strings.HasPrefix(s.param("code_challenge"), "(") && code == oauth.InvalidRequest:
+		return noPKCE.verdict("The client sent a code_challenge that is none: " + s.param("code_challenge") + ".")
+	}
+	return refused.verdict("The authorization request was refused: " + told(s))
+}
+
+// judgeTarget is of a request for a resource that is not known.
+func judgeTarget(s Step) (Verdict, bool) {
+	e, ok := s.expected("resource")
+	if !ok || s.Answer.Error != string(oauth.InvalidTarget) {
+		return Verdict{}, false
+	}
+	v := badResource.verdict("The client asked for an MCP server that is not known here: " + s.param("resource") +
+		"." + e.words())
+	v.Difference = e.Difference
+	return v, true
+}
+
+// judgeToken is of a refused token request. What it has to agree with, the authorization request says.
+func judgeToken(steps []Step, s Step, code oauth.Code) Verdict {
+	if v, ok := judgeTarget(s); ok {
+		return v
+	}
+	switch verifier := s.param("code_verifier"); {
+	case code == oauth.InvalidClient && strings.Contains(s.Answer.Reason, "the client is unknown"),
+		code == oauth.InvalidClient && strings.Contains(s.Answer.Reason, "the client was deleted"):
+		return unknownClient.verdict("The client uses a client id that this server does not know (any more).")
+	case code == oauth.InvalidClient:
+		return badCredentials.verdict("The client did not authenticate: " + told(s))
+	case s.param("grant_type") != oauth.GrantCode || code != oauth.InvalidGrant:
+		return refused.verdict("The token request was refused: " + told(s))
+	case verifier == "":
+		return badVerifier.verdict("The client sent no code_verifier.")
+	case strings.HasPrefix(verifier, "("):
+		return badVerifier.verdict("The client sent a code_verifier that is none: " + verifier + ".")
+	}
+	for _, asked := range steps {
+		if asked.Kind != Authorize || asked.Keys.Thread == "" {
+			continue
+		}
+		if v, ok := compare(asked, s); ok {
+			return v
+		}
+	}
+	switch {
+	case strings.Contains(s.Answer.Reason, "used before"):
+		return spentCode.verdict("The client redeemed its code a second time, so its grant was ended.")
+	case strings.Contains(s.Answer.Reason, "expired"):
+		return lateCode.verdict("The client redeemed its code too late.")
+	}
+	return badCode.verdict("The client sent a code that is not its own, or that this server does not know.")
+}
+
+// compare finds what a token request says otherwise than the authorization request of its attempt.
+func compare(asked, s Step) (Verdict, bool) {
+	want, got := asked.param("code_challenge"), strings.TrimPrefix(s.param("code_verifier"), "of the challenge ")
+	if want != "" && got != want {
+		v := badVerifier.verdict("The client sent a code_verifier that does not belong to the code_challenge of " +
+			"this attempt: it is that of another attempt.")
+		v.Difference = Differ(got, want)
+		return v, true
+	}
+	if got, want := s.param("redirect_uri"), asked.param("redirect_uri"); got != "" && want != "" && got != want {
+		v := otherRedirect.verdict("The client sent another redirect_uri with the code than it had asked with.")
+		v.Difference = Differ(got, want)
+		return v, true
+	}
+	if got, want := s.Keys.Client, asked.Keys.Client; got != "" && got != want {
+		v := badCode.verdict("The code was issued to another client id than the one that redeemed it.")
+		v.Difference = Differ(cut(got, maxValue), cut(want, maxValue))
+		return v, true
+	}
+	return Verdict{}, false
+}
+
+func judgeRefresh(s Step, code oauth.Code) Verdict {
+	switch {
+	case strings.Contains(s.Answer.Reason, "used before"):
+		return spentRefresh.verdict("The client used a refresh token a second time, long after it had got the next, " +
+			"so its grant was ended.")
+	case code == oauth.InvalidGrant:
+		return endedGrant.verdict("The refresh token is good no more: " + s.reason())
+	case code == oauth.InvalidClient:
+		return unknownClient.verdict("The client uses a client id that this server does not know (any more).")
+	}
+	return refused.verdict("The refresh was refused: " + told(s))
+}
+
+func (s Step) reason() string {
+	if s.Answer.Reason != "" {
+		return strings.TrimSuffix(s.Answer.Reason, ".") + "."
+	}
+	return s.Answer.Description
+}
+
+// told is what the client or the person was told, in the words of the protocol.
+func told(s Step) string {
+	switch {
+	case s.Answer.Error == "":
+		return fmt.Sprintf("status %d.", s.Answer.Status)
+	case s.Answer.Description == "":
+		return s.Answer.Error + "."
+	}
+	return s.Answer.Error + ", " + s.Answer.Description
+}
+
+func (s Step) expected(name string) (Expected, bool) {
+	for _, e := range s.Expected {
+		if e.Name == name {
+			return e, true
+		}
+	}
+	return Expected{}, false
+}
+
+func (e Expected) words() string {
+	if len(e.Values) == 0 {
+		return ""
+	}
+	return " Known: " + strings.Join(e.Values, ", ") + "."
+}

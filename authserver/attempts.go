@@ -1,0 +1,118 @@
+package authserver
+
+import (
+	"log/slog"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/felixge/httpsnoop"
+
+	"github.com/mcp-authd/mcp-authd/attempt"
+	"github.com/mcp-authd/mcp-authd/audit"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
+	"github.com/mcp-authd/mcp-authd/metadata"
+)
+
+// taken is how a request ended, as a step of an attempt.
+func (s *Server) taken(
+	r *http.Request, note *requestNote, known *audit.Request, m httpsnoop.Metrics,
+) attempt.Taken {
+	kind := s.paths.kind(r)
+	if kind == "" && m.Code == http.StatusNotFound && s.strayed(r) {
+		kind = attempt.Discovery
+	}
+	if kind == "" {
+		return attempt.Taken{}
+	}
+	if kind == attempt.Discovery {
+		if want := s.meant(r.URL.Path); want != "" {
+			attempt.Expect(r.Context(), "path", r.URL.Path, []string{want})
+		}
+	}
+	t := attempt.Taken{Kind: kind, Path: r.URL.Path}
+	t.Answer.Status, t.Answer.Took = m.Code, float64(m.Duration.Round(10*time.Microsecond))/float64(time.Millisecond)
+	if note.err != nil {
+		t.Answer.Error, t.Answer.Description = string(note.err.Code), note.err.Description
+		t.Answer.Reason = attrOf(refusal.Attr(note.err).Value.Group(), "reason")
+	}
+	attrs := known.Attrs()
+	t.Keys = attempt.Keys{
+		Client:     attrOf(attrs, "client_id"),
+		ClientName: attrOf(attrs, "client_name"),
+		Person:     attrOf(attrs, "user"),
+		PersonName: attrOf(attrs, "user_name"),
+		Resource:   attrOf(attrs, "resource"),
+		Match:      attrOf(attrs, "resource_match"),
+		Grant:      attrOf(attrs, "grant"),
+	}
+	return t
+}
+
+func attrOf(attrs []slog.Attr, key string) string {
+	i := slices.IndexFunc(attrs, func(a slog.Attr) bool { return a.Key == key })
+	if i < 0 {
+		return ""
+	}
+	return attrs[i].Value.String()
+}
+
+// kind is which step of an attempt a request is, "" for none.
+func (p paths) kind(r *http.Request) attempt.Kind {
+	if r.Method != http.MethodGet && r.Method != http.MethodPost {
+		return ""
+	}
+	path, post := strings.TrimPrefix(r.URL.Path, p.prefix), r.Method == http.MethodPost
+	switch path {
+	case "/register":
+		return attempt.Registration
+	case "/authorize", "/par", "/device_authorization":
+		return attempt.Authorize
+	case "/token":
+		return attempt.Token
+	case "/depart":
+		return attempt.Provider
+	}
+	switch {
+	case strings.Contains(path, "/.well-known/o") && !post: // oauth-... and openid-...
+		return attempt.Discovery
+	case strings.HasPrefix(r.URL.Path, p.callback):
+		return attempt.Provider
+	case !post:
+		return ""
+	case r.URL.Path == p.consent, r.URL.Path == p.device:
+		return attempt.Consent
+	case slices.Contains([]string{p.login, p.passkey, p.second, p.recovery, p.prove, p.choose}, r.URL.Path):
+		return attempt.SignIn
+	}
+	return ""
+}
+
+// strayed reports whether a path is that of an endpoint but for slashes: clients put an issuer that ends
+// in one before it.
+func (s *Server) strayed(r *http.Request) bool { return s.meant(r.URL.Path) != "" }
+
+// meant is the path that a client seems to have meant; "" when it is the right one, or cannot be told.
+func (s *Server) meant(path string) string {
+	known := metadata.AuthorizationServerPaths(s.cfg.Issuer)
+	for _, endpoint := range []string{"/authorize", "/token", "/register"} {
+		known = append(known, s.paths.prefix+endpoint)
+	}
+	for _, want := range known {
+		if path == want {
+			return ""
+		}
+		if slices.Equal(segments(path), segments(want)) {
+			return want
+		}
+	}
+	if strings.Contains(path, "/.well-known/oauth-authorization-server") {
+		return known[0]
+	}
+	return ""
+}
+
+func segments(path string) []string {
+	return slices.DeleteFunc(strings.Split(path, "/"), func(s string) bool { return s == "" })
+}

@@ -1,0 +1,226 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mcp-authd/mcp-authd/attempt"
+)
+
+func newAttemptCommand(s std) *cobra.Command {
+	return group("attempt", "Look at how clients tried to get tokens, and why they did not", newAttemptList(s),
+		newAttemptShow(s), newAttemptExplain(s))
+}
+
+// attemptSelection says which attempts are meant.
+type attemptSelection struct {
+	user, client, address, since, until string
+	failed                              bool
+	limit                               int
+}
+
+func (f *attemptSelection) add(s std, c *cobra.Command) {
+	c.Flags().StringVar(&f.user, "user", "", "only of this user (name or id)")
+	c.Flags().StringVar(&f.client, "client", "", "only by this client (name or id, also one that is not known)")
+	c.Flags().StringVar(&f.address, "address", "", "only from this address")
+	c.Flags().StringVar(&f.since, "since", "", "only those that ended since then: a time, or how long ago, such as 15m")
+	c.Flags().StringVar(&f.until, "until", "", "only those that began before then")
+	c.Flags().BoolVar(&f.failed, "failed", false, "only those with a fault")
+	c.Flags().IntVar(&f.limit, "limit", 50, "the newest that match, at most 1000")
+	_ = c.RegisterFlagCompletionFunc("user", flagCompletion(s, (*app).userNames)) // the flag is there
+	_ = c.RegisterFlagCompletionFunc("client", flagCompletion(s, (*app).clientIDs))
+}
+
+func (f *attemptSelection) check() error {
+	if f.limit < 1 || f.limit > 1000 {
+		return fmt.Errorf("--limit %d is not between 1 and 1000", f.limit)
+	}
+	if f.address != "" {
+		if _, err := netip.ParseAddr(f.address); err != nil {
+			return fmt.Errorf("--address %q is not an IP address", f.address)
+		}
+	}
+	if _, err := parseMoment("--since", f.since); err != nil {
+		return err
+	}
+	_, err := parseMoment("--until", f.until)
+	return err
+}
+
+// find finds the attempts. A client need not be known: that may be its fault.
+func (f *attemptSelection) find(ctx context.Context, a *app) ([]attempt.Attempt, error) {
+	var q attempt.Query
+	if f.user != "" {
+		u, err := a.person(ctx, f.user)
+		if err != nil {
+			return nil, err
+		}
+		q.Person = u.ID
+	}
+	if f.client != "" {
+		q.Client = f.client
+		if c, err := a.namedClient(ctx, f.client); err == nil {
+			q.Client = c.ID
+		}
+	}
+	if addr, err := netip.ParseAddr(f.address); err == nil {
+		q.Address = addr.Unmap().WithZone("").String()
+	}
+	q.From, _ = parseMoment("--since", f.since) // checked before
+	q.Until, _ = parseMoment("--until", f.until)
+	found, err := a.parts().Attempts().Find(ctx, q)
+	if f.failed {
+		found = slices.DeleteFunc(found, func(t attempt.Attempt) bool { return t.Fault == "" })
+	}
+	return found[:min(len(found), f.limit)], err
+}
+
+func newAttemptList(s std) *cobra.Command {
+	var which attemptSelection
+	var asJSON bool
+	c := storeCommand(s, &cobra.Command{
+		Use: "list", Short: "List attempts, the newest first", Args: cobra.NoArgs,
+		Long: "Lists what clients did to get tokens, one line for each attempt: from reading the metadata to the\n" +
+			"tokens, or to where it ended. What is listed was redacted before it was stored.",
+		Example: "  mcp-authd attempt list --failed --since 1h\n  mcp-authd attempt list --user alice\n" +
+			"  mcp-authd attempt list --client Claude --json",
+	}, func(c *cobra.Command) {
+		which.add(s, c)
+		c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	}, func(c *cobra.Command, a *app, _ []string) error {
+		found, err := which.find(c.Context(), a)
+		if err != nil {
+			return err
+		}
+		if asJSON {
+			return printJSON(s.out, append([]attempt.Attempt{}, found...))
+		}
+		t := newTable(s.out, "REFERENCE", "BEGAN", "CLIENT", "USER", "STEP", "VERDICT")
+		for _, v := range found {
+			t.row(v.Reference, moment(v.StartedAt), clientOf(v), v.Person, string(v.Last), v.Text)
+		}
+		return t.flush()
+	})
+	c.PreRunE = func(c *cobra.Command, _ []string) error {
+		if err := which.check(); err != nil {
+			return usageError{err, c.CommandPath()}
+		}
+		return nil
+	}
+	return c
+}
+
+func clientOf(v attempt.Attempt) string { return cmp.Or(v.ClientName, v.ClientID, v.Agent) }
+
+// attempt finds one by its id or by the reference of one of its steps.
+func (a *app) attempt(ctx context.Context, typed string) (attempt.Attempt, error) {
+	reference, ok := attempt.ParseReference(typed)
+	if !ok {
+		return attempt.Attempt{}, fmt.Errorf("%q is no reference: it has eight letters and digits, such as K7PX2M4Q", typed)
+	}
+	found, err := a.parts().Attempts().Find(ctx, attempt.Query{Reference: reference})
+	if err == nil && len(found) == 0 {
+		err = errors.New("no attempt has the reference " + reference + ": it is older than attempts.keep, " +
+			"or its server has not stored it yet, which takes a second")
+	}
+	if err != nil {
+		return attempt.Attempt{}, err
+	}
+	return found[0], nil
+}
+
+// attemptView is an attempt with its steps.
+type attemptView struct {
+	attempt.Attempt
+	Events  []attempt.Step `json:"events"`
+	LeftOut int            `json:"events_left_out"`
+}
+
+func newAttemptShow(s std) *cobra.Command {
+	var asJSON bool
+	return storeCommand(s, &cobra.Command{
+		Use: "show REFERENCE", Short: "Show each step of one attempt", Args: cobra.ExactArgs(1),
+		Example: "  mcp-authd attempt show K7PX2M4Q\n  mcp-authd attempt show K7PX2M4Q --json",
+	}, func(c *cobra.Command) { c.Flags().BoolVar(&asJSON, "json", false, "print JSON") },
+		func(c *cobra.Command, a *app, args []string) error {
+			v, err := a.attempt(c.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return printJSON(s.out, attemptView{v, v.Steps, v.LeftOut})
+			}
+			printAttempt(s.out, v)
+			for _, step := range v.Steps {
+				printStep(s.out, step)
+			}
+			if v.LeftOut > 0 {
+				fmt.Fprintf(s.out, "\n%s in the middle left out\n", count(v.LeftOut, "step", "steps"))
+			}
+			return nil
+		})
+}
+
+func newAttemptExplain(s std) *cobra.Command {
+	var asJSON bool
+	return storeCommand(s, &cobra.Command{
+		Use: "explain REFERENCE", Short: "Say what went wrong in one attempt, and what to do", Args: cobra.ExactArgs(1),
+		Example: "  mcp-authd attempt explain K7PX2M4Q",
+	}, func(c *cobra.Command) { c.Flags().BoolVar(&asJSON, "json", false, "print JSON") },
+		func(c *cobra.Command, a *app, args []string) error {
+			v, err := a.attempt(c.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return printJSON(s.out, v)
+			}
+			printAttempt(s.out, v)
+			return nil
+		})
+}
+
+func printAttempt(w io.Writer, v attempt.Attempt) {
+	difference := ""
+	if v.Difference != nil {
+		difference = v.Difference.String()
+	}
+	printFields(w, "reference", v.Reference, "began", moment(v.StartedAt), "client", clientOf(v), "client id",
+		v.ClientID, "user", v.Person, "resource", v.Resource, "verdict", v.Text, "fault", string(v.Fault), "difference",
+		difference, "its turn", string(v.Whose), "the person", v.Advice.Person, "the operator", v.Advice.Operator,
+		"the client", v.Advice.Client)
+}
+
+func printStep(w io.Writer, step attempt.Step) {
+	fmt.Fprintf(w, "\n%s  %s  %s\n", step.At.Local().Format("15:04:05.000"), step.Kind, step.Reference)
+	answer := strings.TrimSpace(strings.Join([]string{
+		strconv.Itoa(step.Answer.Status), step.Answer.Error, step.Answer.Description,
+	}, " "))
+	printFields(w, "  asked", step.Request.Method+" "+step.Request.Path, "  agent", step.Request.Agent, "  address",
+		step.Keys.Address, "  with", paramsText(step.Request.Params), "  answered", answer, "  because",
+		step.Answer.Reason, "  shown", step.Answer.Page, "  sent to", step.Answer.To, "  with",
+		paramsText(step.Answer.Params), "  took", strconv.FormatFloat(step.Answer.Took, 'f', 2, 64)+" ms")
+	for _, e := range step.Expected {
+		printFields(w, "  expected", e.Name+" "+strings.Join(e.Values, " or "))
+		if e.Difference != nil {
+			printFields(w, "", e.Difference.String())
+		}
+	}
+}
+
+func paramsText(params []attempt.Param) string {
+	var out []string
+	for _, p := range params {
+		out = append(out, p.Name+"="+p.Value)
+	}
+	return strings.Join(out, " ")
+}
