@@ -196,6 +196,8 @@ type Config struct {
 	Logger   *slog.Logger      // default: discard
 	Audit    *audit.Recorder   // default: discard
 	Attempts *attempt.Recorder // of what was asked on the way to a token; default: nothing is kept
+	// Answered is told of each request when it has been answered, for metrics. Default: nothing is.
+	Answered func(Answered)
 	Now      func() time.Time
 }
 

@@ -70,6 +70,7 @@ func (s *Server) observe(h http.Handler) http.Handler {
 		m := httpsnoop.CaptureMetrics(s.recovered(h), w, r)
 		s.cfg.Attempts.End(draft, s.taken(r, note, known, m))
 		s.logRequest(r, note, known, m)
+		s.answered(r, m.Code, m.Duration)
 	})
 }
 

@@ -116,6 +116,16 @@ func (l *statusLists) get(ctx context.Context, n int64) (*statusList, error) {
 	return v.(*statusList), nil
 }
 
+// TryStatusList makes a status list as it is served, and says why it cannot be made: then no resource
+// server that reads lists learns of revocations. Without status lists it is nil.
+func (s *Server) TryStatusList(ctx context.Context) error {
+	if s.status.ttl <= 0 {
+		return nil
+	}
+	_, err := s.status.get(ctx, 0)
+	return err
+}
+
 // life is for how long a copy of a list may be shown.
 func (l *statusLists) life() time.Duration {
 	return max(10*l.ttl, 10*time.Minute).Truncate(2 * time.Second)

@@ -60,7 +60,7 @@ func guarded(b *testing.B, next func(r *rig) http.Handler) (http.Handler, string
 	token := r.redeem(b, r.approve(b)).AccessToken
 	g, err := mcpresource.New(mcpresource.Config{
 		Resource: resource, AuthorizationServers: []string{issuer},
-		Validator: gateway.Remember(mcpresource.Local(r.server), time.Second, time.Now),
+		Validator: gateway.Remember(mcpresource.Local(r.server), time.Second, time.Now, func(bool) {}),
 		Hosts:     []string{"127.0.0.1"},
 		Policy:    &mcpresource.Rules{Base: []string{"mcp"}},
 		Limits:    mcpresource.Limits{Calls: mcpresource.Rate{PerSecond: -1}, Concurrent: 1000},

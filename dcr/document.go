@@ -98,6 +98,7 @@ type documents struct {
 	fetch     *safehttp.Client
 	now       func() time.Time
 	wasRead   func(context.Context, storage.Client) // is called with each valid document that was read; may be nil
+	looked    func(hit bool)                        // is told whether a document was at hand
 	flight    singleflight.Group
 	// Strangers and people who have signed in have an allowance each, and good and bad
 	// documents a place each, so that the former cannot use up what the latter need.
@@ -117,7 +118,7 @@ func newDocuments(
 	c Documents, redirects oauth.RedirectPolicy, fetch *safehttp.Client, now func() time.Time,
 ) *documents {
 	return &documents{
-		cfg: c, redirects: redirects, fetch: fetch, now: now,
+		cfg: c, redirects: redirects, fetch: fetch, now: now, looked: func(bool) {},
 		good: bounded.New[string, document](maxDocuments, now), bad: bounded.New[string, document](maxDocuments, now),
 		strangers: rate.NewLimiter(documentsAllowed, 10*documentsAllowed),
 		people:    rate.NewLimiter(documentsAllowed, 10*documentsAllowed),
@@ -141,7 +142,9 @@ func (d *documents) known(id string) (document, bool) {
 // that of badDocument, or says
 // that the document cannot be had now.
 func (d *documents) client(ctx context.Context, id string, fresh bool) (storage.Client, error) {
-	if e, ok := d.known(id); ok && !(fresh && d.now().Sub(e.fetched) >= documentRetry) {
+	e, ok := d.known(id)
+	ok = ok && !(fresh && d.now().Sub(e.fetched) >= documentRetry)
+	if d.looked(ok); ok {
 		return e.client, e.err
 	}
 	if err := d.checkID(id); err != nil { // before anything is fetched

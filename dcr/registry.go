@@ -64,6 +64,8 @@ type Config struct {
 	Audit  *audit.Recorder  // nil: discarded
 	Logger *slog.Logger     // nil: discarded
 	Now    func() time.Time // nil: time.Now
+	// DocumentAsked is told whether a client document was at hand when it was asked for; nil: nothing is.
+	DocumentAsked func(hit bool)
 }
 
 const (
@@ -120,6 +122,9 @@ func New(c Config) (*Registry, error) {
 		vouched: newKeySets(fetch, c.Now), approved: newKeySets(fetch, c.Now), strange: newKeySets(fetch, c.Now),
 	}
 	r.docs.wasRead = r.keepCopy
+	if c.DocumentAsked != nil {
+		r.docs.looked = c.DocumentAsked
+	}
 	return r, nil
 }
 

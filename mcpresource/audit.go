@@ -14,6 +14,7 @@ import (
 // Event is one decision of the guard. It never holds a token.
 type Event struct {
 	Time       time.Time
+	Took       time.Duration // since the request came
 	Outcome    Outcome
 	Status     int // of the refusal; 0 when allowed
 	Principal  *Principal
@@ -59,6 +60,7 @@ func (g *Guard) record(r *http.Request, p *passage, e Event) {
 		return
 	}
 	e.Time, e.Method, e.RemoteAddr = g.c.Now(), r.Method, r.RemoteAddr
+	e.Took = e.Time.Sub(p.began)
 	if e.Principal = p.principal; e.Principal != nil {
 		e.OpenedBy = e.Principal.openedBy
 	}

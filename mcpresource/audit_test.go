@@ -47,6 +47,20 @@ func TestCalls(t *testing.T) {
 			t.Errorf("RS-191 the arguments: %s", e.Arguments)
 		}
 	})
+	t.Run("OB-07 how long the guard took to decide", func(t *testing.T) {
+		var r *rig
+		r = newRig(t, func(c *Config) {
+			c.Check = func(context.Context, *Principal, Operation) error {
+				r.now = r.now.Add(2 * time.Second)
+				return nil
+			}
+		})
+		r.next = func(http.ResponseWriter, *http.Request) { r.now = r.now.Add(time.Minute) }
+		r.call("alice", tool("read"))
+		if len(r.events) != 1 || r.events[0].Outcome != OutcomeAllowed || r.events[0].Took != 2*time.Second {
+			t.Errorf("got %+v", r.events)
+		}
+	})
 	t.Run("SP-07 arguments when asked", func(t *testing.T) {
 		r := listening(func(c *Config) { c.CallArguments = true })
 		if r.call("alice", tool("read")); string(one(t).Arguments) != `{"a":1}` {

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Installs what the tests need and this machine lacks: PostgreSQL, PgBouncer, Chromium with a font for
-# Japanese and Chinese, npm, a C compiler, pgrep and curl from Debian packages, Node 22, the clients and an
-# OpenID provider from npm, and Dex and mcp-go from Go modules. It may do so as root on Debian and
-# Ubuntu; elsewhere it names the command, and the tests that need it are skipped. With CI=true nothing
-# is skipped, so a missing part is a failure.
+# Installs what the tests need and this machine lacks: PostgreSQL, PgBouncer, promtool, Chromium with a
+# font for Japanese and Chinese, npm, a C compiler, pgrep and curl from Debian packages, Node 22, the
+# clients and an OpenID provider from npm, and Dex and mcp-go from Go modules. It may do so as root on
+# Debian and Ubuntu; elsewhere it names the command, and the tests that need it are skipped. With
+# CI=true nothing is skipped, so a missing part is a failure.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
@@ -14,6 +14,7 @@ have() { command -v "$1" >/dev/null 2>&1; }
 lacking() {
   compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null || have initdb || echo postgresql
   have pgbouncer || [ -x /usr/sbin/pgbouncer ] || echo pgbouncer
+  have promtool || echo prometheus
   have chromium || have chromium-browser || have google-chrome || echo chromium
   have npm || echo npm
   have cc || have gcc || echo build-essential

@@ -42,7 +42,10 @@ type Config struct {
 
 	Logger *slog.Logger    // default: discard
 	Audit  *audit.Recorder // default: discard
-	Now    func() time.Time
+	// Asked is told of each request to a provider, for metrics: how long it took, and why it came to
+	// nothing. Default: nothing is.
+	Asked func(connector string, took time.Duration, err error)
+	Now   func() time.Time
 }
 
 // Connector configures sign-in at one provider, and the policy for people who sign in there. ID,

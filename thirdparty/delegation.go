@@ -70,6 +70,9 @@ func (d *Delegation) connect() error {
 	around := provider.Options{ProductName: d.cfg.ProductName, Now: d.cfg.Now}
 	var errs []error
 	for _, configured := range d.cfg.Connectors {
+		if d.cfg.Asked != nil {
+			around.Asked = func(took time.Duration, err error) { d.cfg.Asked(configured.ID, took, err) }
+		}
 		c, err := newConnector(configured, d.cfg.Issuer, around)
 		switch {
 		case err != nil:

@@ -15,6 +15,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/audit"
 	"github.com/mcp-authd/mcp-authd/internal/assembly"
 	"github.com/mcp-authd/mcp-authd/internal/config"
+	"github.com/mcp-authd/mcp-authd/internal/metrics"
 	"github.com/mcp-authd/mcp-authd/internal/notice"
 	"github.com/mcp-authd/mcp-authd/internal/users"
 	"github.com/mcp-authd/mcp-authd/oauth"
@@ -28,7 +29,7 @@ type app struct {
 	config   *config.Loaded
 	log      *slog.Logger
 	audit    *audit.Recorder
-	metrics  *assembly.Metrics
+	metrics  *metrics.Metrics
 	store    storage.Store
 	keys     [][]byte         // master keys, the primary first
 	notifier *notice.Notifier // nil until it is needed
@@ -91,7 +92,7 @@ func (a *app) ready() error {
 		return fmt.Errorf("%s:\n  %s", from, strings.ReplaceAll(err.Error(), "\n", "\n  "))
 	}
 	a.log = newLogger(a.std, a.config.Log)
-	a.metrics = assembly.NewMetrics()
+	a.metrics = metrics.New()
 	a.audit = audit.New(a.log, a.metrics.Count)
 	for _, w := range a.config.Warnings {
 		a.log.Warn(w)

@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/mcp-authd/mcp-authd/internal/assembly"
+	"github.com/mcp-authd/mcp-authd/internal/metrics"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
 	"github.com/mcp-authd/mcp-authd/storage/sqlite"
 )
@@ -71,7 +71,7 @@ func reportVerdict(s std, a *app, err error) error {
 // rehearse wires the server as serve does, on a database that lives as long as this call,
 // so that both refuse the same.
 func (a *app) rehearse(ctx context.Context) error {
-	r := app{std: a.std, config: a.config, log: slog.New(slog.DiscardHandler), metrics: assembly.NewMetrics()}
+	r := app{std: a.std, config: a.config, log: slog.New(slog.DiscardHandler), metrics: metrics.New()}
 	if err := r.loadKeys(r.keptKeyOrNone); err != nil {
 		return err
 	}

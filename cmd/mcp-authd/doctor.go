@@ -11,8 +11,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mcp-authd/mcp-authd/audit"
-	"github.com/mcp-authd/mcp-authd/internal/assembly"
 	"github.com/mcp-authd/mcp-authd/internal/config"
+	"github.com/mcp-authd/mcp-authd/internal/metrics"
 )
 
 func newDoctorCommand(s std) *cobra.Command {
@@ -136,7 +136,7 @@ func (d *doctor) configuration(where settings) bool {
 	}
 	d.ok("config", "the configuration is valid (%s)", from)
 	log := slog.New(slog.DiscardHandler)
-	d.app = &app{std: d.std, config: l, log: log, audit: audit.New(log), metrics: assembly.NewMetrics()}
+	d.app = &app{std: d.std, config: l, log: log, audit: audit.New(log), metrics: metrics.New()}
 	return true
 }
 

@@ -28,6 +28,7 @@ var mayImport = map[string][]string{
 	"storage/sqlite":      {"oauth", "storage", "migrations", "internal"},
 	"storage/postgres":    {"oauth", "storage", "migrations", "internal"},
 	"storage/storagetest": {"oauth", "storage", "internal"},
+	"storage/timed":       {"oauth", "storage"},
 
 	"attempt": {"oauth", "storage", "internal/bounded", "internal/network"},
 
@@ -107,9 +108,10 @@ var mayImport = map[string][]string{
 	"internal": {"oauth", "storage", "audit", "policy", "keys", "session", "metadata", "mcpresource", "internal"},
 	"internal/assembly": {
 		"attempt", "oauth", "storage", "audit", "policy", "keys", "metadata", "delegation", "authserver", "dcr",
-		"thirdparty", "secevent", "trust", "mcpresource", "web/text", "internal",
+		"thirdparty", "secevent", "trust", "mcpresource", "web/text", "internal", "storage/timed",
 	},
 	"internal/auditlog":  {"storage", "audit", "audit/verify", "keys", "internal/secrets"},
+	"internal/metrics":   {"oauth", "storage", "audit", "mcpresource"},
 	"internal/discovery": {"oauth", "metadata", "internal/mcp"},
 	"internal/config": {
 		"attempt", "oauth", "storage", "policy", "metadata", "authserver", "dcr", "thirdparty", "trust", "web",
@@ -381,6 +383,7 @@ var owners = map[string][]string{
 	"github.com/mattn/go-sqlite3":  {}, // needs cgo
 	"golang.org/x/text":            {"web/text"},
 	"golang.org/x/mod":             {"audit/verify", "internal/auditlog"},
+	"github.com/prometheus":        {"internal/metrics"},
 }
 
 // libraryOwners keeps each library behind the package that was built around it.

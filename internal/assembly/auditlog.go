@@ -85,8 +85,7 @@ func (s *Server) runAudit(ctx context.Context) (settle func()) {
 func (s *Server) countAudit(ctx context.Context) {
 	for s.parts.Metrics != nil && ctx.Err() == nil {
 		waiting, lost := s.audit.State()
-		s.parts.Metrics.auditWaiting.Set(float64(waiting))
-		s.parts.Metrics.auditLost.Set(float64(lost))
+		s.parts.Metrics.AuditLog(waiting, lost)
 		select {
 		case <-ctx.Done():
 		case <-time.After(auditCountEvery):
@@ -133,7 +132,7 @@ func (c *checkpoints) checkpoint(ctx context.Context) (err error) {
 		return err
 	}
 	if c.parts.Metrics != nil {
-		c.parts.Metrics.auditSigned.Set(float64(newest.Size))
+		c.parts.Metrics.AuditSigned(newest.Size)
 	}
 	file := c.parts.Config.Audit.CheckpointFile
 	if file == "" || newest.Size == c.written {

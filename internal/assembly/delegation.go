@@ -25,6 +25,7 @@ func (p Parts) Delegation() (*thirdparty.Delegation, error) {
 		NoLocalLogin: !p.Config.Login.Local,
 		Logger:       p.Log,
 		Audit:        p.Audit,
+		Asked:        p.Metrics.Provider,
 		Now:          p.Now,
 	})
 	if err != nil {

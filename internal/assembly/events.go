@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/internal/transmit"
-	"github.com/mcp-authd/mcp-authd/storage"
 )
 
 // backlogEvery is how often it is counted what waits for receivers of security events.
@@ -53,17 +52,5 @@ func (s *Server) countBacklog(ctx context.Context) {
 		case <-ctx.Done():
 		case <-time.After(backlogEvery):
 		}
-	}
-}
-
-// Backlog sets what waits for receivers of security events.
-func (m *Metrics) Backlog(all []storage.Backlog, now time.Time) {
-	for _, b := range all {
-		age := 0.0
-		if !b.Oldest.IsZero() {
-			age = max(now.Sub(b.Oldest).Seconds(), 0)
-		}
-		m.waiting.WithLabelValues(b.Receiver).Set(float64(b.Waiting))
-		m.oldest.WithLabelValues(b.Receiver).Set(age)
 	}
 }

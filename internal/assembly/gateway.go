@@ -27,6 +27,7 @@ const callRate = 50
 type common struct {
 	bodies *mcpresource.Bodies
 	calls  *lastCalls
+	first  *firstCalls
 }
 
 // sites puts the MCP servers of the configuration that have an upstream behind guards,
@@ -37,7 +38,7 @@ func (p Parts) sites(ctx context.Context, as *authserver.Server, calls *lastCall
 	if err != nil {
 		return nil, err
 	}
-	all := common{p.bodies(), calls}
+	all := common{p.bodies(), calls, newFirstCalls(as.Issuer(), p.Now)}
 	for i := range p.Config.Resources {
 		r := &p.Config.Resources[i]
 		if !r.Upstream.Set() {
@@ -87,10 +88,10 @@ func (p Parts) guard(
 	log := p.Log.With("resource", r.URI)
 	c := mcpresource.Config{
 		Resource: r.URI, Aliases: r.Aliases, AuthorizationServers: []string{as.Issuer()},
-		Validator: gateway.Remember(mcpresource.Local(as), revokedWithin, p.Now), Policy: rules(r),
+		Validator: gateway.Remember(mcpresource.Local(as), revokedWithin, p.Now, p.countLookup), Policy: rules(r),
 		Metadata: mcpresource.Metadata{Name: r.Name, PathOnly: shared}, Origins: r.Upstream.Origins, CORS: true,
 		MaxBodyBytes: int64(r.Upstream.MaxBody), Bodies: all.bodies, Audit: p.recordCall(r.URI),
-		Calls: both(mcpresource.LogCalls(log), all.calls.take), Logger: log,
+		Calls: each(mcpresource.LogCalls(log), all.calls.take, p.countCall(r.URI, all.first)), Logger: log,
 	}
 	var err error
 	if c.DPoP, err = p.dpop(r); err != nil {
@@ -123,11 +124,12 @@ func (p Parts) dpop(r *config.Resource) (*mcpresource.DPoP, error) {
 	return d, nil
 }
 
-// both returns a function that passes each call to a and then to b.
-func both(a, b func(context.Context, mcpresource.CallEvent)) func(context.Context, mcpresource.CallEvent) {
+// each returns a function that passes each call to all takers, in this order.
+func each(takers ...func(context.Context, mcpresource.CallEvent)) func(context.Context, mcpresource.CallEvent) {
 	return func(ctx context.Context, e mcpresource.CallEvent) {
-		a(ctx, e)
-		b(ctx, e)
+		for _, take := range takers {
+			take(ctx, e)
+		}
 	}
 }
 
@@ -223,6 +225,7 @@ func (p Parts) Backend(r *config.Resource, c gateway.Config) (gateway.Server, er
 // All others have a line of their own for each call (mcpresource.LogCalls).
 func (p Parts) recordCall(resource string) func(mcpresource.Event) {
 	return func(e mcpresource.Event) {
+		p.countDecision(e)
 		level := slog.LevelInfo
 		if e.Outcome == mcpresource.OutcomeUnauthenticated || slices.ContainsFunc(e.Operations, named) {
 			level = slog.LevelDebug // how every client begins, and what they do all the time

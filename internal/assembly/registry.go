@@ -6,6 +6,7 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/dcr"
 	"github.com/mcp-authd/mcp-authd/internal/config"
+	"github.com/mcp-authd/mcp-authd/internal/metrics"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/storage"
@@ -32,6 +33,7 @@ func (p Parts) Registry() (*dcr.Registry, error) {
 		Store: p.Store, SecretKeys: p.Keys, Disabled: !r.Enabled, Now: p.Now,
 		Redirects: oauth.RedirectPolicy{PrivateUseSchemes: schemes, DottedSchemes: r.DottedSchemes}, Clients: clients,
 		Limits: r.Limits(), Documents: r.Documents(), MachineClients: r.MachineClients, Audit: p.Audit, Logger: p.Log,
+		DocumentAsked: func(hit bool) { p.Metrics.Cache(metrics.CacheDocuments, hit) },
 	}
 	if p.Config.Limits.Shared() {
 		cfg.Allowances = p.Store

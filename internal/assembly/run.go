@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"net/http"
+	"net/http/pprof"
 
 	"github.com/mcp-authd/mcp-authd/authserver"
 	"github.com/mcp-authd/mcp-authd/internal/network"
@@ -17,6 +18,7 @@ func (s *Server) Serve(ctx context.Context, sites ...authserver.Site) error {
 	ctx, cancel := context.WithCancel(ctx)
 	go restMemory(ctx)
 	settleAudit := s.runAudit(ctx) // last, since all others have something to record
+	go s.measure(ctx)
 	settleSites, settle, settleEvents := s.runSites(ctx), s.runDelegation(ctx), s.runTransmitter(ctx)
 	err := s.Auth.Serve(ctx, sites...)
 	cancel()
@@ -69,11 +71,23 @@ func (s *Server) Management() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", s.Auth.Healthz)
 	mux.HandleFunc("GET /readyz", s.Readyz)
-	mux.Handle("GET /metrics", s.parts.Metrics.handler())
+	mux.Handle("GET /metrics", s.parts.Metrics.Handler())
+	if s.parts.Config.Management.PProf {
+		profiles(mux)
+	}
 	if host, _, err := net.SplitHostPort(s.parts.Config.Management.Listen); err == nil && oauth.IsLoopbackHost(host) {
 		return localHost(mux)
 	}
 	return mux // other machines are to reach it, by names that only its operator knows
+}
+
+// profiles serves those of Go, and not the command line, which is a file path or a URL too much.
+func profiles(mux *http.ServeMux) {
+	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
+	mux.HandleFunc("GET /debug/pprof/cmdline", http.NotFound)
+	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
+	mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
+	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
 }
 
 // localHost answers to the names of this machine alone: a page of another host whose name

@@ -14,8 +14,10 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/auditlog"
 	"github.com/mcp-authd/mcp-authd/internal/config"
 	"github.com/mcp-authd/mcp-authd/internal/gateway"
+	"github.com/mcp-authd/mcp-authd/internal/metrics"
 	"github.com/mcp-authd/mcp-authd/internal/proofstore"
 	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/storage/timed"
 	"github.com/mcp-authd/mcp-authd/thirdparty"
 )
 
@@ -26,7 +28,7 @@ type Parts struct {
 	Keys    [][]byte // master keys, the primary first
 	Log     *slog.Logger
 	Audit   *audit.Recorder
-	Metrics *Metrics
+	Metrics *metrics.Metrics
 }
 
 // Server is an authorization server with a gateway for those MCP servers of the configuration
@@ -42,6 +44,9 @@ type Server struct {
 
 // Server makes the server. Close it when it is not used any more.
 func (p Parts) Server(ctx context.Context) (*Server, error) {
+	if p.Metrics != nil {
+		p.Store = timed.New(p.Store, time.Now, p.Metrics.Store)
+	}
 	s := &Server{audit: p.auditWriter()}
 	if s.audit != nil {
 		p.Audit = p.Audit.Into(s.audit)
@@ -104,6 +109,7 @@ func (p Parts) config() (authserver.Config, error) {
 		TrustedProxies:   c.Proxies(),
 		Logger:           p.Log,
 		Audit:            p.Audit,
+		Answered:         p.countAnswered,
 	}
 	if cfg.Attempts, err = p.attempts(); err != nil {
 		return cfg, err

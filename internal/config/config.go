@@ -78,6 +78,8 @@ type Secret string
 // Management configures the management listener.
 type Management struct {
 	Listen string `yaml:"listen"`
+	// PProf serves the profiles of Go there.
+	PProf bool `yaml:"pprof"`
 }
 
 // TLS names certificate and key; both or neither.

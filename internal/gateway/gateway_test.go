@@ -13,6 +13,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -597,13 +598,14 @@ func TestHealth(t *testing.T) {
 // TestRemember: a good bearer token is asked about once a second, anything else each time.
 func TestRemember(t *testing.T) {
 	var asked int
+	var looked []bool
 	var fault error
 	now := time.Now()
 	v := Remember(
 		mcpresource.ValidatorFunc(func(context.Context, mcpresource.Credential) (*mcpresource.Principal, error) {
 			asked++
 			return alice, fault
-		}), time.Second, func() time.Time { return now })
+		}), time.Second, func() time.Time { return now }, func(hit bool) { looked = append(looked, hit) })
 	ask := func(scheme, token string) error {
 		_, err := v.Validate(t.Context(), mcpresource.Credential{Scheme: scheme, Token: token})
 		return err
@@ -618,6 +620,9 @@ func TestRemember(t *testing.T) {
 	count("the same token", 1, asked)
 	ask("Bearer", "b")
 	count("another token", 2, asked)
+	if want := []bool{false, true, false}; !slices.Equal(looked, want) {
+		t.Errorf("OB-07: the cache had %v, want %v", looked, want)
+	}
 	ask("DPoP", "a")
 	ask("DPoP", "a")
 	count("RS-205: a token with a proof", 4, asked)

@@ -17,10 +17,13 @@ const maxRemembered = 10_000
 // Remember returns a validator that asks v about a bearer token once in d, when it was
 // good: an MCP client makes many requests in a row, and each would be a query to the
 // store. A revocation is seen d later at most. Whatever else is presented is judged each
-// time, since more than the token may count there.
-func Remember(v mcpresource.Validator, d time.Duration, now func() time.Time) mcpresource.Validator {
+// time, since more than the token may count there. looked is told whether a token was remembered.
+func Remember(
+	v mcpresource.Validator, d time.Duration, now func() time.Time, looked func(hit bool),
+) mcpresource.Validator {
 	return &memory{
-		next: v, d: d, now: now, good: bounded.New[[sha256.Size]byte, *mcpresource.Principal](maxRemembered, now),
+		next: v, d: d, now: now, looked: looked,
+		good: bounded.New[[sha256.Size]byte, *mcpresource.Principal](maxRemembered, now),
 	}
 }
 
@@ -29,6 +32,8 @@ type memory struct {
 	d    time.Duration
 	now  func() time.Time
 	good *bounded.Map[[sha256.Size]byte, *mcpresource.Principal]
+	// looked is told whether a token was remembered.
+	looked func(hit bool)
 }
 
 // ResourceScopes implements mcpresource.Catalogue, if the validator does.
@@ -45,7 +50,8 @@ func (m *memory) Validate(ctx context.Context, c mcpresource.Credential) (*mcpre
 		return m.next.Validate(ctx, c)
 	}
 	key := sha256.Sum256([]byte(c.Token))
-	if p, ok := m.good.Get(key); ok {
+	p, ok := m.good.Get(key)
+	if m.looked(ok); ok {
 		return p, nil
 	}
 	asked := m.now()

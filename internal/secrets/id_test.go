@@ -24,6 +24,9 @@ func TestIDsSortByTheirTime(t *testing.T) {
 				t.Fatalf("after %v: got %q, which sorts before %q", step, got, last)
 			}
 			last = got[:8]
+			if at, ok := TimeOf("grt_" + got); !ok || !at.Equal(start.Add(step)) {
+				t.Fatalf("after %v: TimeOf got %v, %v", step, at, ok)
+			}
 		}
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 )
@@ -63,6 +64,16 @@ func id(at time.Time) string {
 	binary.BigEndian.PutUint64(b[:8], (1<<47|uint64(at.UnixMilli()))<<16)
 	rand.Read(b[6:])
 	return ordered.EncodeToString(b[:])
+}
+
+// TimeOf returns when an id of ID was made, by the clock of who made it; ok is false for what is none.
+func TimeOf(id string) (at time.Time, ok bool) {
+	_, body, _ := strings.Cut(id, "_")
+	b, err := ordered.DecodeString(body)
+	if err != nil || len(b) != 16 || b[0]>>7 == 0 {
+		return time.Time{}, false
+	}
+	return time.UnixMilli(int64(binary.BigEndian.Uint64(b[:8]) >> 16 &^ (1 << 47))), true
 }
 
 // Hash is the digest under which a token is stored. The tokens hashed here carry

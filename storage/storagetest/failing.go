@@ -1,6 +1,6 @@
 package storagetest
 
-//go:generate sh -c "go run ./genverbs >failing_verbs.go"
+//go:generate sh -c "go run ./genverbs >failing_verbs.go && go run ./genverbs timed >../timed/verbs.go"
 
 import (
 	"errors"

@@ -7,14 +7,17 @@ import (
 	"testing"
 )
 
-// TestFailingIsComplete fails when a verb of storage.Store is not one that Failing can fail.
-func TestFailingIsComplete(t *testing.T) {
-	want, err := exec.CommandContext(t.Context(), "go", "run", "./genverbs").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, err := os.ReadFile("failing_verbs.go")
-	if err != nil || !bytes.Equal(got, want) {
-		t.Errorf("failing_verbs.go is out of date (%v); run: go generate ./storage/storagetest", err)
+// TestVerbsAreComplete fails when a verb of storage.Store is not one that Failing can fail, and that
+// package timed times.
+func TestVerbsAreComplete(t *testing.T) {
+	for file, args := range map[string][]string{"failing_verbs.go": nil, "../timed/verbs.go": {"timed"}} {
+		want, err := exec.CommandContext(t.Context(), "go", append([]string{"run", "./genverbs"}, args...)...).Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := os.ReadFile(file)
+		if err != nil || !bytes.Equal(got, want) {
+			t.Errorf("%s is out of date (%v); run: go generate ./storage/storagetest", file, err)
+		}
 	}
 }

@@ -65,6 +65,8 @@ type Options struct {
 	// Transport carries the requests in place of connections of our own, for tests. What
 	// it answers is bounded all the same.
 	Transport http.RoundTripper
+	// Asked is told how long each request took, and why it came to nothing. Default: nothing is.
+	Asked func(took time.Duration, err error)
 }
 
 // New checks settings and returns the provider that they name. It makes no request.
@@ -98,6 +100,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Now == nil {
 		o.Now = time.Now
+	}
+	if o.Asked == nil {
+		o.Asked = func(time.Duration, error) {}
 	}
 	return o
 }

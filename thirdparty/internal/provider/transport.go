@@ -32,6 +32,8 @@ type transport struct {
 	configured http.RoundTripper
 	guarded    http.RoundTripper
 	userAgent  string
+	now        func() time.Time
+	asked      func(took time.Duration, err error)
 }
 
 // private are the networks in which people run providers of their own. Link-local
@@ -45,8 +47,10 @@ var private = []netip.Prefix{
 }
 
 func newTransport(s Settings, o Options) *transport {
+	o = o.withDefaults()
 	t := &transport{
 		admitted: map[string]bool{}, configured: o.Transport, guarded: o.Transport, userAgent: o.ProductName,
+		now: o.Now, asked: o.Asked,
 	}
 	for _, u := range s.urls() {
 		if at, err := url.Parse(u); err == nil {
@@ -90,10 +94,17 @@ type listKey struct{}
 // listing permits the larger size of lists to the requests made with it.
 func listing(ctx context.Context) context.Context { return context.WithValue(ctx, listKey{}, true) }
 
-// RoundTrip implements http.RoundTripper. It reads the whole answer, so that one that is
-// cut off or too large is an error here, where the cause is known; a status that says
-// "later" or "elsewhere" is one, too.
+// RoundTrip implements http.RoundTripper.
 func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
+	began := t.now()
+	resp, err := t.carry(req)
+	t.asked(t.now().Sub(began), err)
+	return resp, err
+}
+
+// carry reads the whole answer, so that one that is cut off or too large is an error here, where the
+// cause is known; a status that says "later" or "elsewhere" is one, too.
+func (t *transport) carry(req *http.Request) (*http.Response, error) {
 	host := hostPort(req.URL)
 	if req.URL.Scheme != "https" && !(req.URL.Scheme == "http" && isLoopback(req.URL.Hostname()) && t.admitted[host]) {
 		return nil, fmt.Errorf("%w: %s is not https", ErrGarbage, host)

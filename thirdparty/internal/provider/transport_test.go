@@ -94,7 +94,10 @@ func TestRebinding(t *testing.T) {
 
 func TestBounds(t *testing.T) {
 	u := fakeidp.Start(t)
-	c := newTransport(Settings{Issuer: u.URL}, Options{ProductName: "the-product"}).client()
+	var told []error
+	c := newTransport(Settings{Issuer: u.URL}, Options{
+		ProductName: "the-product", Asked: func(_ time.Duration, err error) { told = append(told, err) },
+	}).client()
 	if c.Timeout != requestTimeout {
 		t.Errorf("the client has %v", c.Timeout)
 	}
@@ -122,7 +125,11 @@ func TestBounds(t *testing.T) {
 	} {
 		t.Run("AS-223 SP-08 "+tt.name, func(t *testing.T) {
 			u.Fail(fakeidp.Keys, fakeidp.Fault{Body: strings.Repeat(" ", tt.size)})
+			told = nil
 			wantError(t, get(tt.ctx), tt.want)
+			if len(told) != 1 || !errors.Is(told[0], tt.want) {
+				t.Errorf("OB-07: told of %v", told)
+			}
 		})
 	}
 	t.Run("AS-223 SP-08 a small answer that unpacks to a large one", func(t *testing.T) {

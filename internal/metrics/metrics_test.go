@@ -1,4 +1,4 @@
-package assembly
+package metrics
 
 import (
 	"context"
@@ -11,7 +11,7 @@ import (
 )
 
 func TestMetricsOfProviders(t *testing.T) {
-	m := NewMetrics()
+	m := New()
 	r := audit.New(slog.New(slog.DiscardHandler), m.Count)
 	ctx := context.Background()
 	r.Record(ctx, audit.ProviderSignedIn, slog.String("connector", "corp"), slog.String("user", "usr_secret"))
@@ -21,7 +21,7 @@ func TestMetricsOfProviders(t *testing.T) {
 	r.Record(ctx, audit.TokenExchanged, slog.String("client_id", "tools"), slog.String("connector", "corp"))
 	r.Record(ctx, audit.TokenIssued, slog.String("reason", "prose"))
 	w := httptest.NewRecorder()
-	m.handler().ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
+	m.Handler().ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
 	for _, want := range []string{
 		`mcp_authd_provider_events_total{connector="corp",event="provider.signed_in",reason=""} 1`,
 		`mcp_authd_provider_events_total{connector="corp",event="provider.ended",reason="revoked"} 1`,

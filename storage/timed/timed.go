@@ -1,0 +1,25 @@
+// Package timed is a store that tells how long each of its verbs has taken.
+package timed
+
+import (
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// Took is told of each verb that has ended, with its error.
+type Took func(verb string, took time.Duration, err error)
+
+// New returns store with each verb timed by the clock now. The verbs are in verbs.go, which is
+// written by go generate ./storage/storagetest.
+func New(store storage.Store, now func() time.Time, took Took) storage.Store {
+	return &timed{store, now, took}
+}
+
+type timed struct {
+	storage.Store
+	now  func() time.Time
+	took Took
+}
+
+func (t *timed) end(verb string, began time.Time, err *error) { t.took(verb, t.now().Sub(began), *err) }

@@ -1,0 +1,36 @@
+package timed
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// slow is a store in whose verb a minute passes.
+type slow struct {
+	storage.Store
+	now *time.Time
+	err error
+}
+
+func (s slow) Keys(context.Context, time.Time) ([]storage.SigningKey, error) {
+	*s.now = s.now.Add(time.Minute)
+	return []storage.SigningKey{{ID: "k"}}, s.err
+}
+
+// TestTimed: OB-07: each verb is told of with its time and its error, and answers what the store does.
+func TestTimed(t *testing.T) {
+	now, fault := time.Unix(0, 0), errors.New("disk full")
+	var verb string
+	var took time.Duration
+	var failed error
+	s := New(slow{now: &now, err: fault}, func() time.Time { return now },
+		func(v string, d time.Duration, err error) { verb, took, failed = v, d, err })
+	keys, err := s.Keys(t.Context(), now)
+	if len(keys) != 1 || err != fault || verb != "Keys" || took != time.Minute || failed != fault {
+		t.Errorf("got %v, %v; told of %s, %v, %v", keys, err, verb, took, failed)
+	}
+}
