@@ -47,6 +47,7 @@ const (
 	// those of a client, a resource, a user or a provider, once each of them is marked
 	GrantsRevoked       = "grants.revoked"
 	GrantSuperseded     = storage.GrantSuperseded // by newer ones of the same person, client and resource
+	ToolCalled          = "tool.called"           // through the gateway; in the audit log alone
 	TokenExchanged      = "token.exchanged"       // a resource server got a provider's token for one of ours
 	HelperAdded         = "helper.added"          // a client has handed less than it has to a helper
 	HelperCut           = "helper.cut"            // with what is below it; revoked_by says by whom
@@ -115,6 +116,13 @@ func (r *Recorder) Into(l Log) *Recorder {
 	into := *r
 	into.kept = l
 	return &into
+}
+
+// Keep adds an event to the Log alone: there is a line of another kind about it.
+func (r *Recorder) Keep(ctx context.Context, event string, attrs ...slog.Attr) {
+	if r != nil && r.kept != nil {
+		r.kept.Add(ctx, event, noted(ctx, attrs))
+	}
 }
 
 // New returns a recorder that writes each event to log, as a record whose message

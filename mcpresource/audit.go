@@ -1,7 +1,10 @@
 package mcpresource
 
 import (
+	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"log/slog"
 	"net/http"
@@ -34,6 +37,7 @@ type CallEvent struct {
 	Method     string          // such as "tools/call"
 	Name       string          // of the tool or prompt, or the URI; cut after 256 bytes
 	Arguments  json.RawMessage // nil unless Config.CallArguments
+	Digest     string          // of the arguments: SHA-256 in hex of their JSON without spaces; "" for none
 	Outcome    Outcome
 	Status     int // HTTP; 0 when nothing was answered, or an adapter reports
 	RemoteAddr string
@@ -140,9 +144,20 @@ func (g *Guard) Report(ctx context.Context, e CallEvent) {
 	if e.Time.IsZero() {
 		e.Time = g.c.Now().Add(-e.Duration)
 	}
+	e.Digest = digest(e.Arguments)
 	kept := Operation{Method: e.Method, Name: e.Name, Arguments: e.Arguments}.record(g.c.CallArguments)
 	e.Method, e.Name, e.Arguments = kept.Method, kept.Name, kept.Arguments
 	g.c.Calls(ctx, e)
+}
+
+// digest names arguments without saying what they are.
+func digest(arguments json.RawMessage) string {
+	var compact bytes.Buffer
+	if len(arguments) == 0 || json.Compact(&compact, arguments) != nil {
+		return ""
+	}
+	sum := sha256.Sum256(compact.Bytes())
+	return hex.EncodeToString(sum[:])
 }
 
 // TakeCalls tells the guard that the handler of this request, which has passed it,

@@ -21,7 +21,7 @@ import (
 
 func newAuditCommand(s std) *cobra.Command {
 	return group("audit", "Read, check and export the audit log", newAuditList(s), newAuditShow(s),
-		newAuditVerify(s), newAuditCheckpoint(s), newAuditExport(s))
+		newAuditProve(s), newAuditVerify(s), newAuditCheckpoint(s), newAuditExport(s))
 }
 
 // audited is an entry of the audit log as it is printed.
@@ -219,6 +219,44 @@ func newAuditShow(s std) *cobra.Command {
 			}
 			printFields(s.out, "leaf", v.Leaf.String())
 			return nil
+		})
+}
+
+func newAuditProve(s std) *cobra.Command {
+	var asJSON bool
+	return storeCommand(s, &cobra.Command{
+		Use: "prove INDEX", Short: "Prove what allowed a call of a tool", Args: cobra.ExactArgs(1),
+		Long: "Walks from an entry of the audit log, such as tool.called, by its grant to the token and to what the\n" +
+			"person allowed, and proves that each is in the log that a checkpoint has signed. With --json the proof is\n" +
+			"one document, which examples/auditverify checks with the key of the log alone.",
+		Example: "  mcp-authd audit prove 4711\n  mcp-authd audit prove 4711 --json >proof.json",
+	}, func(c *cobra.Command) { c.Flags().BoolVar(&asJSON, "json", false, "print the proof as JSON") },
+		func(c *cobra.Command, a *app, args []string) error {
+			e, err := a.auditEntry(c.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			signer, err := a.parts().AuditSigner(c.Context())
+			if err != nil {
+				return err
+			}
+			proof, err := auditlog.Prove(c.Context(), a.store, signer, e, a.parts().Now())
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return printJSON(s.out, proof)
+			}
+			entries, err := proof.Open(signer.Key())
+			if err != nil {
+				return err
+			}
+			t := newTable(s.out, "INDEX", "AT", "EVENT", "PERSON", "CLIENT", "TOOL", "SCOPE")
+			for i, e := range entries {
+				t.row(strconv.FormatInt(proof.Entries[i].Index, 10), moment(e.At), e.Event, e.Fields["user"],
+					e.Fields["client_id"], e.Fields["tool"], e.Fields["scope"])
+			}
+			return t.flush()
 		})
 }
 

@@ -2,10 +2,12 @@
 // server: a log that "mcp-authd audit export" has written, by the key that was kept of it.
 //
 //	auditverify -key auth.example.com/audit+f7a1c2d3+AQ... <audit.jsonl
+//	auditverify -key auth.example.com/audit+f7a1c2d3+AQ... -proof <proof.json
 package main
 
 import (
 	"bufio"
+	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
@@ -15,11 +17,36 @@ import (
 
 func main() {
 	key := flag.String("key", "", "key of the log, as audit checkpoint --key prints it")
+	one := flag.Bool("proof", false, "read a proof, as audit prove --json prints it")
 	flag.Parse()
+	if *one {
+		proof(*key)
+		return
+	}
 	log := verify.NewLog(*key)
 	if err := log.Read(bufio.NewReader(os.Stdin)); err != nil {
-		fmt.Fprintln(os.Stderr, "not what was written:", err)
-		os.Exit(1)
+		fail(err)
 	}
 	fmt.Printf("%d entries, %d of them signed\n", log.Size(), log.Confirmed())
+}
+
+// proof prints the entries of a proof, if the key has signed the log that they are in.
+func proof(key string) {
+	var p verify.Proof
+	err := json.NewDecoder(os.Stdin).Decode(&p)
+	if err != nil {
+		fail(err)
+	}
+	entries, err := p.Open(key)
+	if err != nil {
+		fail(err)
+	}
+	for i, e := range entries {
+		fmt.Println(p.Entries[i].Index, e.At, e.Event, e.Fields)
+	}
+}
+
+func fail(err error) {
+	fmt.Fprintln(os.Stderr, "not what was written:", err)
+	os.Exit(1)
 }

@@ -3,6 +3,7 @@ package assembly
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -10,8 +11,10 @@ import (
 	"sync"
 	"time"
 
+	"github.com/mcp-authd/mcp-authd/audit"
 	"github.com/mcp-authd/mcp-authd/internal/auditlog"
 	"github.com/mcp-authd/mcp-authd/keys"
+	"github.com/mcp-authd/mcp-authd/mcpresource"
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
@@ -27,6 +30,29 @@ func (p Parts) auditWriter() *auditlog.Writer {
 		return nil
 	}
 	return auditlog.NewWriter(auditlog.Options{Store: p.Store, Now: p.Now, Log: p.Log})
+}
+
+// keepCall adds calls of tools to the audit log: who called what, with arguments of which digest, and
+// how it ended (OB-05). Calls of a caller who is not known are in the server's log alone.
+func (p Parts) keepCall(resource string) func(context.Context, mcpresource.CallEvent) {
+	return func(ctx context.Context, e mcpresource.CallEvent) {
+		who := e.Principal
+		if e.Method != "tools/call" || who == nil {
+			return
+		}
+		p.Audit.Keep(ctx, audit.ToolCalled, slog.String("grant", who.GrantID()), slog.String("user", who.Subject),
+			slog.String("client_id", who.ClientID), slog.String("resource", resource), slog.String("tool", e.Name),
+			slog.String("outcome", string(e.Outcome)), slog.String("arguments_digest", e.Digest),
+			slog.String("jti", who.TokenID), slog.Time("at", p.correct(e.Time)), audit.Remote(e.RemoteAddr))
+	}
+}
+
+// correct is a time of this machine by the clock of the store.
+func (p Parts) correct(at time.Time) time.Time {
+	if p.Store == nil {
+		return at
+	}
+	return p.Store.Correct(at)
 }
 
 // AuditSigner signs checkpoints of the audit log; the first one makes its key.

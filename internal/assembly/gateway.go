@@ -91,7 +91,8 @@ func (p Parts) guard(
 		Validator: gateway.Remember(mcpresource.Local(as), revokedWithin, p.Now, p.countLookup), Policy: rules(r),
 		Metadata: mcpresource.Metadata{Name: r.Name, PathOnly: shared}, Origins: r.Upstream.Origins, CORS: true,
 		MaxBodyBytes: int64(r.Upstream.MaxBody), Bodies: all.bodies, Audit: p.recordCall(r.URI),
-		Calls: each(mcpresource.LogCalls(log), all.calls.take, p.countCall(r.URI, all.first)), Logger: log,
+		Calls:  each(mcpresource.LogCalls(log), all.calls.take, p.countCall(r.URI, all.first), p.keepCall(r.URI)),
+		Logger: log,
 	}
 	var err error
 	if c.DPoP, err = p.dpop(r); err != nil {

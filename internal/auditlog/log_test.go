@@ -80,9 +80,15 @@ func write(t *testing.T, s storage.AuditLog, from, n int) {
 		r.Record(t.Context(), audit.TokenIssued, audit.Person(fmt.Sprintf("usr_%d", (from+i)%7), "alice"),
 			slog.String("grant", fmt.Sprintf("grt_%d", from+i)), slog.String("scope", "a \"b\"\n\x00\u2028"))
 	}
+	drain(t, w)
+}
+
+// drain has a writer append what waits.
+func drain(t *testing.T, w *auditlog.Writer) {
+	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	w.Run(ctx) // drains
+	w.Run(ctx)
 	if waiting, lost := w.State(); waiting+int(lost) > 0 {
 		t.Fatalf("%d wait, %d are lost", waiting, lost)
 	}

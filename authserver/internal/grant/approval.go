@@ -188,8 +188,9 @@ func (g *Approvals) ApproveDevice(ctx context.Context, a DeviceApproval) error {
 }
 
 func (g *Approvals) record(ctx context.Context, a storage.Grant) {
-	g.Audit.Record(ctx, audit.ConsentApproved, slog.String("user", a.UserID), slog.String("client_id", a.ClientID),
-		slog.String("resource", a.Resource), slog.String("scope", a.Scopes.String()))
+	g.Audit.Record(ctx, audit.ConsentApproved, slog.String("grant", a.ID), slog.String("user", a.UserID),
+		slog.String("client_id", a.ClientID), slog.String("resource", a.Resource),
+		slog.String("scope", a.Scopes.String()))
 }
 
 func approvalError(err error) error {

@@ -1,0 +1,58 @@
+package auditlog_test
+
+import (
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/audit"
+	"github.com/mcp-authd/mcp-authd/internal/auditlog"
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// TestProve: OB-05. From a call to the token and the consent of its grant, which the verifier checks by
+// the key alone; what was changed is not proved.
+func TestProve(t *testing.T) {
+	onBoth(t, func(t *testing.T, db database) {
+		sign := signer(t, db)
+		for _, event := range []string{
+			audit.LoginSucceeded, audit.ConsentApproved, audit.TokenIssued, audit.ToolCalled, audit.TokenRefreshed,
+			audit.ToolCalled, audit.TokenRefreshed,
+		} {
+			w := writer(db)
+			w.Add(t.Context(), event, []slog.Attr{slog.String("grant", "grt_mine"), slog.String("tool", "t")})
+			w.Add(t.Context(), event, []slog.Attr{slog.String("grant", "grt_other")})
+			drain(t, w)
+		}
+		write(t, db, 0, 600)
+		calls, err := db.AuditEntries(t.Context(), storage.AuditQuery{
+			Grant: "grt_mine", Event: audit.ToolCalled, Last: true, Limit: 1,
+		})
+		must(t, err)
+		proof, err := auditlog.Prove(t.Context(), db, sign, calls[0], time.Now())
+		must(t, err)
+		entries, err := proof.Open(sign.Key())
+		must(t, err)
+		var got []string
+		for _, e := range entries {
+			got = append(got, e.Event+" "+e.Fields["grant"])
+		}
+		const want = "consent.approved grt_mine, token.refreshed grt_mine, tool.called grt_mine"
+		if s := strings.Join(got, ", "); s != want {
+			t.Errorf("got %s, want %s", s, want)
+		}
+		forged := proof
+		forged.Entries = append(forged.Entries[:0:0], proof.Entries...)
+		forged.Entries[0].Leaf = strings.Replace(forged.Entries[0].Leaf, "grt_mine", "grt_else", 1)
+		if _, err := forged.Open(sign.Key()); err == nil || !strings.Contains(err.Error(), "is not in the log") {
+			t.Errorf("a forged entry: got %v", err)
+		}
+		db.exec(t, "UPDATE audit_entries SET leaf = replace(leaf, '\"tool\":\"t\"', '\"tool\":\"u\"')")
+		calls, err = db.AuditEntries(t.Context(), storage.AuditQuery{From: calls[0].Index, Limit: 1})
+		must(t, err)
+		if _, err := auditlog.Prove(t.Context(), db, sign, calls[0], time.Now()); err == nil {
+			t.Error("an entry that was changed in the database is proved")
+		}
+	})
+}
