@@ -22,4 +22,12 @@ type timed struct {
 	took Took
 }
 
+// Attend is that of a store for one server at a time; other stores tell of no other servers.
+func (t *timed) Attend() (processes []string, err error) {
+	if store, ok := t.Store.(interface{ Attend() ([]string, error) }); ok {
+		return store.Attend()
+	}
+	return nil, nil
+}
+
 func (t *timed) end(verb string, began time.Time, err *error) { t.took(verb, t.now().Sub(began), *err) }

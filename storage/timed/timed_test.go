@@ -34,3 +34,21 @@ func TestTimed(t *testing.T) {
 		t.Errorf("got %v, %v; told of %s, %v, %v", keys, err, verb, took, failed)
 	}
 }
+
+type alone struct{ storage.Store }
+
+func (alone) Attend() ([]string, error) { return []string{"1"}, nil }
+
+// TestAttend: a store for one server at a time still tells of others.
+func TestAttend(t *testing.T) {
+	type attending interface{ Attend() ([]string, error) }
+	for _, tt := range []struct {
+		store storage.Store
+		want  int
+	}{{alone{}, 1}, {slow{}, 0}} {
+		others, err := New(tt.store, time.Now, nil).(attending).Attend()
+		if len(others) != tt.want || err != nil {
+			t.Errorf("got %v, %v", others, err)
+		}
+	}
+}
