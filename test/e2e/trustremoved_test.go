@@ -51,6 +51,7 @@ func TestTrustRemovedFromTheConfiguration(t *testing.T) {
 	unused := x.asJob(job())
 
 	restart(another + pods)
+	nextSecond()
 	t.Run("AS-232 an entry that is gone", func(t *testing.T) {
 		x := x.of(t)
 		x.ends(ofJob)
@@ -67,8 +68,8 @@ func TestTrustRemovedFromTheConfiguration(t *testing.T) {
 			t.Errorf("the guard answers %d", got)
 		}
 	})
+	restart(ci + company + pods) // company has another issuer again, and is cut again
 	nextSecond()
-	restart(ci + company + pods)
 	t.Run("AS-232 an entry that comes back starts with nothing", func(t *testing.T) {
 		x := x.of(t)
 		x.wantRefused(unused)
