@@ -153,7 +153,8 @@ func challengeShape(c string) string {
 	return prefixOf(c) + "..."
 }
 
-// verifierShape is the challenge of a verifier, which is what can be compared, or why there is none.
+// verifierShape says of which challenge a verifier is, since challenges can be compared, or what makes the
+// text no verifier.
 func verifierShape(v string) string {
 	if !oauth.ValidVerifier(v) {
 		return fmt.Sprintf("(%d characters, not a verifier: %s)", len(v), verifierFault(v))

@@ -191,7 +191,7 @@ func judgeRequest(s Step, code oauth.Code) Verdict {
 	case method != oauth.S256 && code == oauth.InvalidRequest:
 		return noPKCE.verdict(fmt.Sprintf("The client sent the code_challenge_method %q, and S256 is required.", method))
 	case strings.HasPrefix(s.param("code_challenge"), "(") && code == oauth.InvalidRequest:
-		return noPKCE.verdict("The client sent a code_challenge that is none: " + s.param("code_challenge") + ".")
+		return noPKCE.verdict("What the client sent as code_challenge is no S256 challenge: " + s.param("code_challenge") + ".")
 	}
 	return refused.verdict("The authorization request was refused: " + told(s))
 }
@@ -224,7 +224,7 @@ func judgeToken(steps []Step, s Step, code oauth.Code) Verdict {
 	case verifier == "":
 		return badVerifier.verdict("The client sent no code_verifier.")
 	case strings.HasPrefix(verifier, "("):
-		return badVerifier.verdict("The client sent a code_verifier that is none: " + verifier + ".")
+		return badVerifier.verdict("What the client sent as code_verifier is no verifier: " + verifier + ".")
 	}
 	for _, asked := range steps {
 		if asked.Kind != Authorize || asked.Keys.Thread == "" {

@@ -103,7 +103,7 @@ func TestBrokenClients(t *testing.T) {
 			fault: attempt.VerifierWrong, whose: attempt.OfClient, text: "another attempt", want: "E9Melhoa",
 		},
 		{
-			name: "a verifier that is none",
+			name: "a text that is no verifier",
 			do: func(p *person) {
 				p.token(codeForm(p.approve(authorizeQuery()).Get("code"), "code_verifier", testVerifier+"="))
 			},

@@ -63,7 +63,7 @@ func TestIDJAG(t *testing.T) {
 		{"AS-230 a subject of another format", claims{"sub_id": claims{"format": "email", "email": "a@b.c"}}, ""},
 		{"cnf", claims{"cnf": claims{"jkt": thumbprint}}, ""},
 		{"cnf of another kind", claims{"cnf": claims{"x5t#S256": thumbprint}}, RuleKey},
-		{"cnf with a thumbprint that is none", claims{"cnf": claims{"jkt": "x"}}, RuleKey},
+		{"cnf with a text that is no thumbprint", claims{"cnf": claims{"jkt": "x"}}, RuleKey},
 		{"cnf is no object", claims{"cnf": thumbprint}, RuleKey},
 		{"resource is a number", claims{"resource": 1}, RuleContent},
 		{"resource is an empty list", claims{"resource": []string{}}, RuleContent},

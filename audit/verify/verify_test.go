@@ -59,6 +59,6 @@ func TestCheckpointText(t *testing.T) {
 	}
 	if _, err := OpenCheckpoint([]byte(c.Text()+"\n— auth.example.com/audit AAAA\n"),
 		"auth.example.com/audit+f7a1+AAAA"); err == nil {
-		t.Error("a key that is none was taken")
+		t.Error("a text that is no key was taken as one")
 	}
 }

@@ -82,7 +82,7 @@ func printReport(s std, r trust.Report) error {
 			t.row(v.Entry, string(rule.Rule), holds, rule.Why)
 		}
 	}
-	if len(r.Entries) > 0 { // there are none, or it is no JWT
+	if len(r.Entries) > 0 { // without entries, or without a JWT, no rule was tried
 		if err := t.flush(); err != nil {
 			return err
 		}

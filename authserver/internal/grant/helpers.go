@@ -104,7 +104,7 @@ func (g *Helpers) reply(
 }
 
 // boundTo is the key that the token of a helper is bound to: its own if the client names that, else that
-// of the client. Whoever names the key of another gets a token that only that other can use.
+// of the client. A client that names the key of another gets a token that only the other can use.
 func (r ExchangeRequest) boundTo() Proof {
 	if r.HelperKey != "" {
 		return Proof{Thumbprint: r.HelperKey}

@@ -44,7 +44,7 @@ func ReadCheckpoint(row interface{ Scan(dest ...any) error }) (c storage.AuditCh
 }
 
 // AuditSelect is the statement of a query with its values; mark is how the database writes the
-// placeholder of the nth one.
+// parameter of the nth one.
 func AuditSelect(q storage.AuditQuery, mark func(n int) string) (string, []any) {
 	where, args := []string{}, []any{}
 	add := func(condition string, value any) {
