@@ -82,7 +82,8 @@ func TestRebinding(t *testing.T) {
 	tr.DialContext = func(ctx context.Context, network, _ string) (net.Conn, error) {
 		return inner(ctx, network, s.Listener.Addr().String())
 	}
-	carrier := &transport{guarded: tr, admitted: map[string]bool{}}
+	carrier := newTransport(Settings{}, Options{})
+	carrier.guarded = tr
 	resp, err := carrier.client().Get("https://public.example.com/")
 	if err == nil {
 		resp.Body.Close()
