@@ -113,7 +113,7 @@ func (s *Step) add(t Taken) {
 	a.Status, a.Took = t.Answer.Status, t.Answer.Took
 	if t.Answer.Error != "" {
 		a.Error, a.Description = t.Answer.Error, Described(t.Answer.Description)
-		a.Reason = Described(t.Answer.Reason)
+		a.Reason, a.Cause = Described(t.Answer.Reason), t.Answer.Cause
 	}
 }
 

@@ -55,10 +55,26 @@ type Answer struct {
 	Error       string  `json:"error,omitempty"`       // the code of the protocol
 	Description string  `json:"description,omitempty"` // as it was sent
 	Reason      string  `json:"reason,omitempty"`      // more than was sent
+	Cause       Cause   `json:"cause,omitempty"`       // the same, for programs
 	Page        string  `json:"page,omitempty"`        // what the person was shown
 	To          string  `json:"to,omitempty"`          // the place that the browser was sent to
 	Params      []Param `json:"params,omitempty"`      // with this
 }
+
+// Cause names why a request was refused, where the code of the protocol leaves it open. "": it does not.
+type Cause string
+
+// The causes.
+const (
+	CauseUnregisteredURI Cause = "redirect_uri_not_registered"
+	CauseClientUnknown   Cause = "client_unknown"
+	CauseClientDeleted   Cause = "client_deleted"
+	CauseSpent           Cause = "spent"
+	CauseRevoked         Cause = "revoked"
+	CauseExpired         Cause = "expired"
+	CauseMismatch        Cause = "mismatch" // of another client, redirect URI or verifier
+	CauseUnknown         Cause = "unknown"
+)
 
 // Expected is what a parameter would have had to be.
 type Expected struct {

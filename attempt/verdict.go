@@ -2,6 +2,7 @@ package attempt
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -94,21 +95,21 @@ func judgeReading(steps []Step, now time.Time) Verdict {
 			return pending("The client has read the metadata.")
 		}
 		if e, ok := s.expected("path"); ok {
-			v := wrongPath.verdict("The client read the metadata at " + s.Request.Path + ", where they are served as " +
-				"well, and nothing followed: it compares the issuer with one that ends otherwise.")
+			v := MetadataWrongPath.verdict("The client read the metadata at " + s.Request.Path + ", where they are " +
+				"served as well, and nothing followed: it compares the issuer with one that ends otherwise.")
 			v.Difference = e.Difference
 			return v
 		}
-		return readOnly.verdict("The client read the metadata at " + s.Request.Path + ", and nothing followed.")
+		return MetadataOnly.verdict("The client read the metadata at " + s.Request.Path + ", and nothing followed.")
 	}
 	for _, s := range steps {
 		if e, ok := s.expected("path"); ok {
-			v := wrongPath.verdict("The client asked at " + s.Request.Path + ", where nothing is.")
+			v := MetadataWrongPath.verdict("The client asked at " + s.Request.Path + ", where nothing is.")
 			v.Difference = e.Difference
 			return v
 		}
 	}
-	return wrongPath.verdict("The client looked for metadata at " + last.Request.Path + ", where none are.")
+	return MetadataWrongPath.verdict("The client looked for metadata at " + last.Request.Path + ", where none are.")
 }
 
 func pending(text string) Verdict { return Verdict{Pending: true, Text: text} }
@@ -122,47 +123,47 @@ func judgeSilence(s Step, now time.Time) Verdict {
 		if !gone(quietClient) {
 			return pending("The browser was sent to the client with a code.")
 		}
-		return notRedeemed.verdict("The browser was sent to " + s.Answer.To +
+		return CodeNotRedeemed.verdict("The browser was sent to " + s.Answer.To +
 			" with a code, and the client never redeemed it.")
 	case s.Answer.Page != "":
 		if !gone(quietPerson) {
 			return pending("The person is shown the " + s.Answer.Page + ", since " + since + ".")
 		}
-		return notReturned.verdict("The person was shown the " + s.Answer.Page + ", and nothing followed.")
+		return PersonDidNotReturn.verdict("The person was shown the " + s.Answer.Page + ", and nothing followed.")
 	case s.Kind == Registration:
 		if !gone(quietClient) {
 			return pending("The client has registered.")
 		}
-		return registeredOnly.verdict("The client registered, and sent no browser here.")
+		return RegistrationOnly.verdict("The client registered, and sent no browser here.")
 	case s.Kind == Provider:
 		if !gone(quietPerson) {
 			return pending("The person is at the provider, since " + since + ".")
 		}
-		return notBack.verdict("The person went to the provider, and did not come back.")
+		return ProviderDidNotReturn.verdict("The person went to the provider, and did not come back.")
 	case s.Answer.To != "" && s.sent("error") != "":
-		return refused.verdict("The client was told: " + s.sent("error") + ".")
+		return RequestRefused.verdict("The client was told: " + s.sent("error") + ".")
 	case !gone(quietPerson):
 		return pending("The last step was: " + string(s.Kind) + ".")
 	}
-	return notReturned.verdict("After the step " + string(s.Kind) + " nothing followed.")
+	return PersonDidNotReturn.verdict("After the step " + string(s.Kind) + " nothing followed.")
 }
 
 // judgeFailure is of an attempt whose last step was refused.
 func judgeFailure(steps []Step, s Step) Verdict {
 	code := oauth.Code(s.Answer.Error)
 	if s.Answer.Status >= 500 || code == oauth.ServerError || code == oauth.TemporarilyUnavailable {
-		return broken.verdict("The server could not answer: " + told(s))
+		return ServerFailed.verdict("The server could not answer: " + told(s))
 	}
 	if code == oauth.AccessDenied && s.Kind == Consent {
-		return denied.verdict("The person refused.")
+		return PersonRefused.verdict("The person refused.")
 	}
 	switch s.Kind {
 	case Registration:
-		return badRegistration.verdict("The registration was refused: " + told(s))
+		return RegistrationRefused.verdict("The registration was refused: " + told(s))
 	case SignIn:
-		return badProof.verdict("The person's proof was not accepted.")
+		return SignInRefused.verdict("The person's proof was not accepted.")
 	case Provider:
-		return badProvider.verdict("The sign-in at the provider was not accepted: " + told(s))
+		return ProviderRefused.verdict("The sign-in at the provider was not accepted: " + told(s))
 	case Token:
 		return judgeToken(steps, s, code)
 	case Refresh:
@@ -174,7 +175,7 @@ func judgeFailure(steps []Step, s Step) Verdict {
 // judgeRequest is of a refused authorization request.
 func judgeRequest(s Step, code oauth.Code) Verdict {
 	if e, ok := s.expected("redirect_uri"); ok {
-		v := badRedirect.verdict("The client sent a redirect URI that is not registered for it: " +
+		v := RedirectURIUnknown.verdict("The client sent a redirect URI that is not registered for it: " +
 			s.param("redirect_uri") + "." + e.words())
 		v.Difference = e.Difference
 		return v
@@ -184,16 +185,18 @@ func judgeRequest(s Step, code oauth.Code) Verdict {
 	}
 	switch method := s.param("code_challenge_method"); {
 	case code == oauth.InvalidClient:
-		return unknownClient.verdict("The client uses a client id that this server does not know (any more).")
+		return ClientUnknown.verdict("The client uses a client id that this server does not know (any more).")
 	case s.Request.Params == nil:
 	case s.param("code_challenge") == "" && code == oauth.InvalidRequest:
-		return noPKCE.verdict("The client sent no code_challenge, and PKCE is required.")
+		return PKCEMissing.verdict("The client sent no code_challenge, and PKCE is required.")
 	case method != oauth.S256 && code == oauth.InvalidRequest:
-		return noPKCE.verdict(fmt.Sprintf("The client sent the code_challenge_method %q, and S256 is required.", method))
+		return PKCEMissing.verdict("The client sent the code_challenge_method " + strconv.Quote(method) +
+			", and S256 is required.")
 	case strings.HasPrefix(s.param("code_challenge"), "(") && code == oauth.InvalidRequest:
-		return noPKCE.verdict("What the client sent as code_challenge is no S256 challenge: " + s.param("code_challenge") + ".")
+		return PKCEMissing.verdict("What the client sent as code_challenge is no S256 challenge: " +
+			s.param("code_challenge") + ".")
 	}
-	return refused.verdict("The authorization request was refused: " + told(s))
+	return RequestRefused.verdict("The authorization request was refused: " + told(s))
 }
 
 // judgeTarget is of a request for a resource that is not known.
@@ -202,7 +205,7 @@ func judgeTarget(s Step) (Verdict, bool) {
 	if !ok || s.Answer.Error != string(oauth.InvalidTarget) {
 		return Verdict{}, false
 	}
-	v := badResource.verdict("The client asked for an MCP server that is not known here: " + s.param("resource") +
+	v := ResourceUnknown.verdict("The client asked for an MCP server that is not known here: " + s.param("resource") +
 		"." + e.words())
 	v.Difference = e.Difference
 	return v, true
@@ -214,17 +217,16 @@ func judgeToken(steps []Step, s Step, code oauth.Code) Verdict {
 		return v
 	}
 	switch verifier := s.param("code_verifier"); {
-	case code == oauth.InvalidClient && strings.Contains(s.Answer.Reason, "the client is unknown"),
-		code == oauth.InvalidClient && strings.Contains(s.Answer.Reason, "the client was deleted"):
-		return unknownClient.verdict("The client uses a client id that this server does not know (any more).")
+	case s.Answer.Cause == CauseClientUnknown, s.Answer.Cause == CauseClientDeleted:
+		return ClientUnknown.verdict("The client uses a client id that this server does not know (any more).")
 	case code == oauth.InvalidClient:
-		return badCredentials.verdict("The client did not authenticate: " + told(s))
+		return CredentialsWrong.verdict("The client did not authenticate: " + told(s))
 	case s.param("grant_type") != oauth.GrantCode || code != oauth.InvalidGrant:
-		return refused.verdict("The token request was refused: " + told(s))
+		return RequestRefused.verdict("The token request was refused: " + told(s))
 	case verifier == "":
-		return badVerifier.verdict("The client sent no code_verifier.")
+		return VerifierWrong.verdict("The client sent no code_verifier.")
 	case strings.HasPrefix(verifier, "("):
-		return badVerifier.verdict("What the client sent as code_verifier is no verifier: " + verifier + ".")
+		return VerifierWrong.verdict("What the client sent as code_verifier is no verifier: " + verifier + ".")
 	}
 	for _, asked := range steps {
 		if asked.Kind != Authorize || asked.Keys.Thread == "" {
@@ -234,31 +236,31 @@ func judgeToken(steps []Step, s Step, code oauth.Code) Verdict {
 			return v
 		}
 	}
-	switch {
-	case strings.Contains(s.Answer.Reason, "used before"):
-		return spentCode.verdict("The client redeemed its code a second time, so its grant was ended.")
-	case strings.Contains(s.Answer.Reason, "expired"):
-		return lateCode.verdict("The client redeemed its code too late.")
+	switch s.Answer.Cause {
+	case CauseSpent:
+		return CodeSpent.verdict("The client redeemed its code a second time, so its grant was ended.")
+	case CauseExpired:
+		return CodeExpired.verdict("The client redeemed its code too late.")
 	}
-	return badCode.verdict("The client sent a code that is not its own, or that this server does not know.")
+	return CodeUnknown.verdict("The client sent a code that is not its own, or that this server does not know.")
 }
 
 // compare finds what a token request says otherwise than the authorization request of its attempt.
 func compare(asked, s Step) (Verdict, bool) {
 	want, got := asked.param("code_challenge"), strings.TrimPrefix(s.param("code_verifier"), "of the challenge ")
 	if want != "" && got != want {
-		v := badVerifier.verdict("The client sent a code_verifier that does not belong to the code_challenge of " +
+		v := VerifierWrong.verdict("The client sent a code_verifier that does not belong to the code_challenge of " +
 			"this attempt: it is that of another attempt.")
 		v.Difference = Differ(got, want)
 		return v, true
 	}
 	if got, want := s.param("redirect_uri"), asked.param("redirect_uri"); got != "" && want != "" && got != want {
-		v := otherRedirect.verdict("The client sent another redirect_uri with the code than it had asked with.")
+		v := RedirectURIChanged.verdict("The client sent another redirect_uri with the code than it had asked with.")
 		v.Difference = Differ(got, want)
 		return v, true
 	}
 	if got, want := s.Keys.Client, asked.Keys.Client; got != "" && got != want {
-		v := badCode.verdict("The code was issued to another client id than the one that redeemed it.")
+		v := CodeUnknown.verdict("The code was issued to another client id than the one that redeemed it.")
 		v.Difference = Differ(cut(got, maxValue), cut(want, maxValue))
 		return v, true
 	}
@@ -267,15 +269,15 @@ func compare(asked, s Step) (Verdict, bool) {
 
 func judgeRefresh(s Step, code oauth.Code) Verdict {
 	switch {
-	case strings.Contains(s.Answer.Reason, "used before"):
-		return spentRefresh.verdict("The client used a refresh token a second time, long after it had got the next, " +
-			"so its grant was ended.")
+	case s.Answer.Cause == CauseSpent:
+		return RefreshTokenSpent.verdict("The client used a refresh token a second time, long after it had got " +
+			"the next, so its grant was ended.")
 	case code == oauth.InvalidGrant:
-		return endedGrant.verdict("The refresh token is good no more: " + s.reason())
+		return GrantEnded.verdict("The refresh token is good no more: " + s.reason())
 	case code == oauth.InvalidClient:
-		return unknownClient.verdict("The client uses a client id that this server does not know (any more).")
+		return ClientUnknown.verdict("The client uses a client id that this server does not know (any more).")
 	}
-	return refused.verdict("The refresh was refused: " + told(s))
+	return RequestRefused.verdict("The refresh was refused: " + told(s))
 }
 
 func (s Step) reason() string {

@@ -35,7 +35,7 @@ func (s *Server) taken(
 	t.Answer.Status, t.Answer.Took = m.Code, float64(m.Duration.Round(10*time.Microsecond))/float64(time.Millisecond)
 	if note.err != nil {
 		t.Answer.Error, t.Answer.Description = string(note.err.Code), note.err.Description
-		t.Answer.Reason = attrOf(refusal.Attr(note.err).Value.Group(), "reason")
+		t.Answer.Reason, t.Answer.Cause = refusal.Reason(note.err), refusal.Cause(note.err)
 	}
 	attrs := known.Attrs()
 	t.Keys = attempt.Keys{

@@ -80,7 +80,7 @@ var mayImport = map[string][]string{
 		"authserver/internal/form", "authserver/internal/refusal",
 	},
 	"authserver/internal/shell":   {"oauth", "storage", "authserver/internal/grant"},
-	"authserver/internal/refusal": {"oauth", "storage"},
+	"authserver/internal/refusal": {"oauth", "storage", "attempt"},
 	"dcr":                         {"oauth", "storage", "policy", "attempt", "audit", "internal"},
 	"thirdparty": {
 		"oauth", "storage", "delegation", "audit", "secevent", "internal", "thirdparty/internal/provider",

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/mcp-authd/mcp-authd/attempt"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/storage"
 )
@@ -52,32 +53,52 @@ func Protocol(err error) error {
 
 // Attr is a refusal as the log has it: the protocol's code, and the reason.
 func Attr(err error) slog.Attr {
-	return slog.Group("", slog.String("error", string(oauth.AsError(err).Code)), slog.String("reason", reason(err)))
+	return slog.Group("", slog.String("error", string(oauth.AsError(err).Code)), slog.String("reason", Reason(err)))
 }
 
-// reason is why a request is refused, for operators: more than the client may learn.
-func reason(err error) string {
+// reasons are what operators read of causes.
+var reasons = map[attempt.Cause]string{
+	attempt.CauseUnregisteredURI: ErrNotRegistered.Error(),
+	attempt.CauseClientDeleted:   "the client was deleted",
+	attempt.CauseClientUnknown:   "the client is unknown",
+	attempt.CauseSpent:           "used before, so the grant was revoked",
+	attempt.CauseRevoked:         "revoked",
+	attempt.CauseExpired:         "expired",
+	attempt.CauseMismatch:        "issued to another client, or for another redirect URI or verifier",
+	attempt.CauseUnknown:         "unknown: never issued, or ended long ago",
+}
+
+// Reason is why a request is refused, for operators: more than the client may learn.
+func Reason(err error) string {
+	if reason, ok := reasons[Cause(err)]; ok {
+		return reason
+	}
+	return oauth.AsError(err).Description
+}
+
+// Cause is the same for programs, "" where the protocol's code and description say all.
+func Cause(err error) attempt.Cause {
 	e := oauth.AsError(err)
 	cause := e.Unwrap()
 	switch {
 	case errors.Is(cause, ErrNotRegistered):
-		return ErrNotRegistered.Error()
+		return attempt.CauseUnregisteredURI
 	case errors.Is(cause, ErrUnknownClient) && errors.Is(cause, storage.ErrRevoked):
-		return "the client was deleted"
+		return attempt.CauseClientDeleted
 	case errors.Is(cause, ErrUnknownClient):
-		return "the client is unknown"
+		return attempt.CauseClientUnknown
 	case e.Code != oauth.InvalidGrant || cause == nil:
-		return e.Description
+		return ""
 	case errors.Is(cause, storage.ErrSpent):
-		return "used before, so the grant was revoked"
+		return attempt.CauseSpent
 	case errors.Is(cause, storage.ErrRevoked):
-		return "revoked"
+		return attempt.CauseRevoked
 	case errors.Is(cause, storage.ErrExpired):
-		return "expired"
+		return attempt.CauseExpired
 	case errors.Is(cause, storage.ErrMismatch):
-		return "issued to another client, or for another redirect URI or verifier"
+		return attempt.CauseMismatch
 	case errors.Is(cause, storage.ErrNotFound), errors.Is(cause, ErrUnknownToken):
-		return "unknown: never issued, or ended long ago"
+		return attempt.CauseUnknown
 	}
-	return e.Description
+	return ""
 }

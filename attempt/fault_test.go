@@ -1,0 +1,97 @@
+package attempt
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "write the tables of docs/attempts.md and docs/clients.md")
+
+// TestFaultsAreData: each fault of the program has one row in faults.json, with all that is said of it,
+// and the table of the manual is made of those rows.
+func TestFaultsAreData(t *testing.T) {
+	source, err := os.ReadFile("fault.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var named []Fault
+	for _, m := range regexp.MustCompile(`Fault = "(\w+)"`).FindAllStringSubmatch(string(source), -1) {
+		named = append(named, Fault(m[1]))
+	}
+	var table strings.Builder
+	table.WriteString("| `fault` | what happened | whose turn |\n|---|---|---|\n")
+	rows := map[Fault]int{}
+	for _, e := range Faults() {
+		rows[e.Fault]++
+		if e.What == "" || e.Advice.of(e.Whose) == "" || e.Person == "" || e.Operator == "" || e.Client == "" {
+			t.Errorf("OB-01: %s lacks something: %+v", e.Fault, e)
+		}
+		fmt.Fprintf(&table, "| `%s` | %s | %s |\n", e.Fault, e.What, e.Whose)
+	}
+	for _, fault := range named {
+		if rows[fault] != 1 {
+			t.Errorf("OB-01: %s has %d rows in faults.json, want 1", fault, rows[fault])
+		}
+	}
+	if len(rows) != len(named) {
+		t.Errorf("OB-01: faults.json has %d faults, the program %d", len(rows), len(named))
+	}
+	tableIn(t, "../docs/attempts.md", "faults", table.String())
+}
+
+// tableIn holds, or writes, the table between two comments of a page.
+func tableIn(t *testing.T, page, name, table string) {
+	t.Helper()
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	begin, end := "<!-- "+name+" -->\n", "<!-- /"+name+" -->\n"
+	before, rest, found := strings.Cut(string(text), begin)
+	_, after, ended := strings.Cut(rest, end)
+	if !found || !ended {
+		t.Fatalf("%s has no place for the table %s", page, name)
+	}
+	want := before + begin + "\n" + table + "\n" + end + after
+	switch {
+	case want == string(text):
+	case !*update:
+		t.Errorf("the table %s of %s is not that of its data: go test ./attempt -update", name, page)
+	default:
+		if err := os.WriteFile(page, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestVerdictsByCause: a verdict rests on the cause of a refusal, whatever the sentence beside it says.
+func TestVerdictsByCause(t *testing.T) {
+	code := []Param{{"grant_type", "authorization_code"}, {"code_verifier", "of the challenge E9Melhoa..."}}
+	for _, tt := range []struct {
+		kind  Kind
+		error string
+		cause Cause
+		want  Fault
+	}{
+		{Token, "invalid_grant", CauseSpent, CodeSpent},
+		{Token, "invalid_grant", CauseExpired, CodeExpired},
+		{Token, "invalid_grant", CauseUnknown, CodeUnknown},
+		{Token, "invalid_client", CauseClientDeleted, ClientUnknown},
+		{Token, "invalid_client", CauseClientUnknown, ClientUnknown},
+		{Token, "invalid_client", "", CredentialsWrong},
+		{Refresh, "invalid_grant", CauseSpent, RefreshTokenSpent},
+		{Refresh, "invalid_grant", CauseRevoked, GrantEnded},
+	} {
+		step := Step{
+			At: noon, Kind: tt.kind, Request: Request{Params: code},
+			Answer: Answer{Status: 400, Error: tt.error, Cause: tt.cause, Reason: "used before, expired, deleted"},
+		}
+		if got := Judge([]Step{step}, noon).Fault; got != tt.want {
+			t.Errorf("OB-01: %s, %s because of %q: got %s, want %s", tt.kind, tt.error, tt.cause, got, tt.want)
+		}
+	}
+}
