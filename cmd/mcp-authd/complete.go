@@ -48,7 +48,7 @@ func listed(c *cobra.Command, s std, list lister) ([]string, cobra.ShellCompDire
 }
 
 func (a *app) userNames(ctx context.Context) (out []string, err error) {
-	all, err := a.users(ctx)
+	all, err := a.everyone(ctx)
 	for _, u := range all {
 		out = append(out, u.Name)
 	}

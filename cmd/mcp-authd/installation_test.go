@@ -11,6 +11,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/mcp-authd/mcp-authd/internal/admin"
 	"github.com/mcp-authd/mcp-authd/internal/config"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/pgtest"
 )
@@ -25,7 +26,7 @@ func runs(t *testing.T, environ []string, args ...string) (code int, out, errs s
 
 // scriptUserID keeps the id of the first account of a list: userid VARIABLE.
 func scriptUserID(ts *testscript.TestScript, _ bool, args []string) {
-	var all []userView
+	var all []admin.User
 	ts.Check(json.Unmarshal([]byte(ts.ReadFile("stdout")), &all))
 	ts.Setenv(args[0], all[0].ID)
 }

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/mcp-authd/mcp-authd/dcr"
-	"github.com/mcp-authd/mcp-authd/internal/users"
+	"github.com/mcp-authd/mcp-authd/internal/admin"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/storage"
 )
@@ -19,7 +19,7 @@ func (a *app) person(ctx context.Context, name string) (storage.User, error) {
 		return storage.User{}, err
 	}
 	account, err := u.Find(ctx, name)
-	return account, explainUser(err, name)
+	return account, admin.ExplainUser(err, name)
 }
 
 // client finds a client by id, by the beginning of one that a table has cut, or by name.
@@ -144,20 +144,4 @@ func (n *names) of(id string, read func() (string, error)) string {
 	}
 	n.known[id] = name
 	return name
-}
-
-// explainUser says what to do about an error of an account.
-func explainUser(err error, name string) error {
-	switch {
-	case errors.Is(err, users.ErrExists):
-		return fmt.Errorf("the name %q is taken; see: mcp-authd user show %s", name, name)
-	case errors.Is(err, users.ErrUnknown):
-		return fmt.Errorf("there is no user %q; see: mcp-authd user list", name)
-	case errors.Is(err, users.ErrName), errors.Is(err, users.ErrPassword), errors.Is(err, users.ErrCommon),
-		errors.Is(err, users.ErrMail), errors.Is(err, users.ErrDisabled):
-		return errors.New(strings.TrimPrefix(err.Error(), "users: "))
-	case errors.Is(err, users.ErrOtherWays):
-		return fmt.Errorf("%s has other ways in, so a link has to wait, and the person can stop it: leave --now out", name)
-	}
-	return err
 }

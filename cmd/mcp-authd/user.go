@@ -2,16 +2,15 @@ package main
 
 import (
 	"bufio"
-	"context"
 	"errors"
 	"fmt"
 	"os"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"github.com/mcp-authd/mcp-authd/internal/admin"
 	"github.com/mcp-authd/mcp-authd/internal/users"
 	"github.com/mcp-authd/mcp-authd/storage"
 )
@@ -21,26 +20,21 @@ func newUserCommand(s std) *cobra.Command {
 	return group("user", "Manage local accounts",
 		newUserAdd(s), newUserList(s), named(newUserShow(s)), named(newUserIdentities(s)), named(newUserWays(s)),
 		named(newUserPasswd(s)),
-		named(newUserChange(s, "disable", "disabled", "Refuse an account, and end its sessions and grants",
-			(*users.Users).Disable)),
-		named(newUserChange(s, "enable", "enabled", "Let a disabled account sign in again", (*users.Users).Enable)),
+		named(newUserChange(s, "disabled", admin.UserDisable)), named(newUserChange(s, "enabled", admin.UserEnable)),
 		named(newUserDelete(s)), named(newUserSetMail(s)), newUserInvite(s),
 		named(newUserRecover(s)), named(newUserLinks(s)),
 	)
 }
 
-func newUserChange(
-	s std, use, done, short string, do func(*users.Users, context.Context, string) error,
-) *cobra.Command {
-	return storeCommand(s, &cobra.Command{
-		Use: use + " NAME", Short: short, Example: "  mcp-authd user " + use + " alice", Args: cobra.ExactArgs(1),
-	}, nil, cutting(onAccounts(func(c *cobra.Command, u *users.Users, args []string) error {
-		if err := do(u, c.Context(), args[0]); err != nil {
-			return explainUser(err, args[0])
-		}
-		_, err := fmt.Fprintf(s.out, "%s %s\n", done, args[0])
-		return err
-	})))
+func newUserChange(s std, done string, change admin.Operation[admin.UserName, admin.User]) *cobra.Command {
+	return callerCommand(s, change, &cobra.Command{Use: "NAME", Example: "alice", Args: cobra.ExactArgs(1)}, nil,
+		func(c *cobra.Command, by admin.Caller, args []string) error {
+			if _, err := change.Do(c.Context(), by, admin.UserName{Name: args[0]}); err != nil {
+				return err
+			}
+			_, err := fmt.Fprintf(s.out, "%s %s\n", done, args[0])
+			return err
+		})
 }
 
 func newUserDelete(s std) *cobra.Command {
@@ -70,7 +64,7 @@ func newUserDelete(s std) *cobra.Command {
 			return err
 		}
 		if err := u.Delete(c.Context(), account.Name); err != nil {
-			return explainUser(err, args[0])
+			return admin.ExplainUser(err, args[0])
 		}
 		_, err = fmt.Fprintf(s.out, "deleted %s; ended: %s\n", account.Name, ends)
 		return errors.Join(err, a.followCuts(c.Context()))
@@ -98,14 +92,14 @@ func onAccounts(run func(*cobra.Command, *users.Users, []string) error) func(*co
 }
 
 func newUserAdd(s std) *cobra.Command {
-	var fromStdin, admin, asJSON bool
+	var fromStdin, administrator, asJSON bool
 	var mail string
 	return commandOn(settings.openOrMake, s, &cobra.Command{
 		Use: "add NAME", Short: "Create an account", Args: cobra.ExactArgs(1),
 		Example: "  mcp-authd user add alice\n  printf %s \"$PASSWORD\" | mcp-authd user add alice --password-stdin",
 	}, func(c *cobra.Command) {
 		c.Flags().BoolVar(&fromStdin, "password-stdin", false, "read the password from standard input")
-		c.Flags().BoolVar(&admin, "admin", false, "make it an administrator")
+		c.Flags().BoolVar(&administrator, "admin", false, "make it an administrator")
 		c.Flags().StringVar(&mail, "mail", "", "where the person gets mail")
 		c.Flags().BoolVar(&asJSON, "json", false, "print the account as JSON")
 	}, onAccounts(func(c *cobra.Command, u *users.Users, args []string) error {
@@ -113,12 +107,14 @@ func newUserAdd(s std) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		created, err := u.Add(c.Context(), users.Account{Name: args[0], Password: password, Admin: admin, Mail: mail})
+		created, err := u.Add(c.Context(), users.Account{
+			Name: args[0], Password: password, Admin: administrator, Mail: mail,
+		})
 		if err != nil {
-			return explainUser(err, args[0])
+			return admin.ExplainUser(err, args[0])
 		}
 		if asJSON {
-			return printJSON(s.out, viewUser(created))
+			return printJSON(s.out, admin.UserOf(created))
 		}
 		_, err = fmt.Fprintf(s.out, "created %s (%s)\n", created.Name, created.ID)
 		return err
@@ -139,7 +135,7 @@ func newUserPasswd(s std) *cobra.Command {
 			return err
 		}
 		if err := u.SetPassword(c.Context(), args[0], password, keep); err != nil {
-			return explainUser(err, args[0])
+			return admin.ExplainUser(err, args[0])
 		}
 		_, err = fmt.Fprintf(s.out, "changed the password of %s\n", args[0])
 		return err
@@ -148,13 +144,10 @@ func newUserPasswd(s std) *cobra.Command {
 
 func newUserList(s std) *cobra.Command {
 	var asJSON bool
-	return storeCommand(s,
-		&cobra.Command{
-			Use: "list", Short: "List accounts", Args: cobra.NoArgs, Example: "  mcp-authd user list --json",
-		},
+	return callerCommand(s, admin.UserList, &cobra.Command{Example: "--json", Args: cobra.NoArgs},
 		func(c *cobra.Command) { c.Flags().BoolVar(&asJSON, "json", false, "print JSON") },
-		func(c *cobra.Command, a *app, _ []string) error {
-			all, err := a.users(c.Context())
+		func(c *cobra.Command, by admin.Caller, _ []string) error {
+			all, err := allUsers(c.Context(), by)
 			if err != nil {
 				return err
 			}
@@ -162,33 +155,8 @@ func newUserList(s std) *cobra.Command {
 		})
 }
 
-func (a *app) users(ctx context.Context) ([]storage.User, error) {
-	return pages(func(after string) ([]storage.User, string, error) {
-		page, err := a.store.ListUsers(ctx, after, pageSize)
-		if len(page) > 0 {
-			after = page[len(page)-1].Name
-		}
-		return page, after, err
-	})
-}
-
-// userView is an account as commands show it.
-type userView struct {
-	ID          string    `json:"id"`
-	Name        string    `json:"name"`
-	Admin       bool      `json:"admin"`
-	Disabled    bool      `json:"disabled"`
-	CreatedAt   time.Time `json:"created_at"`
-	LastLoginAt time.Time `json:"last_login_at,omitzero"`
-	Mail        string    `json:"mail,omitempty"`
-}
-
-func viewUser(u storage.User) userView {
-	return userView{u.ID, u.Name, u.Admin, u.Disabled, u.CreatedAt, u.LastLoginAt, u.Mail}
-}
-
 // state is what is special about an account.
-func (v userView) state() string {
+func stateOf(v admin.User) string {
 	var state []string
 	if v.Admin {
 		state = append(state, "admin")
@@ -199,17 +167,13 @@ func (v userView) state() string {
 	return strings.Join(state, ",")
 }
 
-func printUsers(s std, all []storage.User, asJSON bool) error {
-	views := make([]userView, 0, len(all))
-	for _, u := range all {
-		views = append(views, viewUser(u))
-	}
+func printUsers(s std, all []admin.User, asJSON bool) error {
 	if asJSON {
-		return printJSON(s.out, views)
+		return printJSON(s.out, all)
 	}
 	t := newTable(s.out, "NAME", "ID", "STATE", "LAST SIGN-IN")
-	for _, v := range views {
-		t.row(v.Name, v.ID, v.state(), moment(v.LastLoginAt))
+	for _, v := range all {
+		t.row(v.Name, v.ID, stateOf(v), moment(v.LastLoginAt))
 	}
 	return t.flush()
 }
@@ -233,14 +197,14 @@ func newUserShow(s std) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			v := viewUser(account)
+			v := admin.UserOf(account)
 			if asJSON {
 				return printJSON(s.out, struct {
-					userView
+					admin.User
 					Grants []grantView `json:"grants"`
 				}{v, views})
 			}
-			printFields(s.out, "name", v.Name, "id", v.ID, "state", v.state(), "created", moment(v.CreatedAt),
+			printFields(s.out, "name", v.Name, "id", v.ID, "state", stateOf(v), "created", moment(v.CreatedAt),
 				"last sign-in", moment(v.LastLoginAt), "mail", v.Mail,
 				"grants", toApplications(grants))
 			if len(views) == 0 {

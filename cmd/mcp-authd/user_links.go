@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/mcp-authd/mcp-authd/internal/admin"
 	"github.com/mcp-authd/mcp-authd/internal/config"
 	"github.com/mcp-authd/mcp-authd/internal/users"
 )
@@ -122,7 +123,7 @@ type linkView struct {
 // printLink prints a link. One that was made, and could not be sent, is printed all the same.
 func (a *app) printLink(l users.Link, err error, name string, asJSON bool) error {
 	if l.URL == "" {
-		return explainUser(err, name)
+		return admin.ExplainUser(err, name)
 	}
 	if err != nil {
 		fmt.Fprintf(a.std.err, "mcp-authd: the link could not be sent to %s, so hand it over: %v\n", l.Mail, err)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/mcp-authd/mcp-authd/internal/admin"
 	"github.com/mcp-authd/mcp-authd/internal/users"
 )
 
@@ -20,7 +21,7 @@ func newUserSetMail(s std) *cobra.Command {
 			address = args[1]
 		}
 		if err := u.SetMail(c.Context(), args[0], address); err != nil {
-			return explainUser(err, args[0])
+			return admin.ExplainUser(err, args[0])
 		}
 		_, err := fmt.Fprintf(s.out, "mail to %s goes to: %s\n", args[0], orNowhere(address))
 		return err

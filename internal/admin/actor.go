@@ -1,0 +1,84 @@
+package admin
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/audit"
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// Role is what a person of the operator may do (OB-10).
+type Role string
+
+// The roles. An account without one administers nothing.
+const (
+	Administrator Role = "administrator" // everything
+	Auditor       Role = "auditor"       // reads everything, changes nothing
+	Support       Role = "support"       // helps people: accounts, attempts
+)
+
+// The roles that operations name beside administrators.
+var (
+	readers = []Role{Auditor, Support} // may read of people and attempts
+	helping = []Role{Support}          // may help people
+	reading = []Role{Auditor}          // may read the rest
+)
+
+// Actor is a person or program at a face of the API.
+type Actor struct {
+	UserID, Name string // "" for a program
+	ClientID     string // the application by which they act; "": a browser
+	Role         Role
+	// Proved is when the person last proved who they are; zero: not known, or a program.
+	Proved time.Time
+	// Program: it acts for itself, with a secret of its own, and cannot be asked for a proof.
+	Program bool
+}
+
+// RoleOf is the role of an account; "" for none, and of one that is disabled.
+func RoleOf(u storage.User) Role {
+	if u.Disabled || !u.Admin {
+		return ""
+	}
+	return Administrator
+}
+
+// Operator carries out whatever it is asked: who has the database and the master key needs no permission.
+func (s *Service) Operator() Caller { return operator{s} }
+
+type operator struct{ service *Service }
+
+func (o operator) Call(ctx context.Context, v Verb, in, out any) error {
+	return v.run(ctx, o.service, in, out)
+}
+
+// As carries out what an actor may do, and records it as theirs.
+func (s *Service) As(a Actor) Caller { return acting{s, a} }
+
+type acting struct {
+	service *Service
+	actor   Actor
+}
+
+// Call returns [ErrForbidden] for what the actor's role may not do, and a [*StaleError] where the proof
+// of who they are is too old.
+func (c acting) Call(ctx context.Context, v Verb, in, out any) error {
+	spec := v.Spec()
+	if !spec.Permits(c.actor.Role) {
+		return ErrForbidden
+	}
+	if fresh := c.service.FreshFor; spec.Fresh && !c.actor.Program && c.service.Now().Sub(c.actor.Proved) > fresh {
+		return &StaleError{MaxAge: fresh}
+	}
+	return v.run(audit.Within(ctx, audit.NewRequest(c.noted(spec)...)), c.service, in, out)
+}
+
+// noted is what each event of the operation says of the actor.
+func (c acting) noted(s Spec) []slog.Attr {
+	return []slog.Attr{
+		slog.String("by", string(c.actor.Role)), slog.String("by_user", c.actor.Name),
+		slog.String("by_client", c.actor.ClientID), slog.String("operation", s.Name),
+	}
+}

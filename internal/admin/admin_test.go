@@ -1,0 +1,125 @@
+package admin_test
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/internal/admin"
+	"github.com/mcp-authd/mcp-authd/internal/users"
+	"github.com/mcp-authd/mcp-authd/storage/sqlite"
+)
+
+// TestOperations: what is declared holds together, for all faces (OB-10).
+func TestOperations(t *testing.T) {
+	name := regexp.MustCompile(`^[a-z-]+ [a-z-]+( [a-z-]+)?$`)
+	inPath := regexp.MustCompile(`{([a-z_]+)}`)
+	for _, v := range admin.All() {
+		s := v.Spec()
+		if !name.MatchString(s.Name) || s.Summary == "" || strings.HasSuffix(s.Summary, ".") {
+			t.Errorf("OB-10: %q says %q", s.Name, s.Summary)
+		}
+		if !s.Changes() && s.Fresh || s.Changes() && s.Permits(admin.Auditor) {
+			t.Errorf("OB-10: %s changes %v, fresh %v, for %v", s.Name, s.Changes(), s.Fresh, s.Roles)
+		}
+		fields := jsonFields(v.Input())
+		for _, f := range inPath.FindAllStringSubmatch(s.Path, -1) {
+			if !fields[f[1]] {
+				t.Errorf("%s: %s is no field of its input", s.Name, f[1])
+			}
+		}
+	}
+}
+
+func jsonFields(in reflect.Type) map[string]bool {
+	out := map[string]bool{}
+	for _, f := range reflect.VisibleFields(in) {
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		out[name] = true
+	}
+	return out
+}
+
+func newService(t *testing.T, at time.Time) *admin.Service {
+	store, err := sqlite.Open(t.Context(), t.TempDir()+"/db", sqlite.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { store.Close() })
+	accounts, err := users.New(users.Config{Store: store})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &admin.Service{Store: store, Users: accounts, FreshFor: admin.FreshFor, Now: func() time.Time { return at }}
+}
+
+// TestPermission: a role has what its operations name, and no more (OB-10).
+func TestPermission(t *testing.T) {
+	now := time.Now()
+	s := newService(t, now)
+	if _, err := s.Users.Add(t.Context(), users.Account{Name: "bob", Password: "correct horse battery"}); err != nil {
+		t.Fatal(err)
+	}
+	bob := admin.UserName{Name: "bob"}
+	stale := &admin.StaleError{}
+	fresh, old := now.Add(-time.Minute), now.Add(-admin.FreshFor-time.Second)
+	for _, c := range []struct {
+		actor         admin.Actor
+		show, disable error
+	}{
+		{admin.Actor{Role: admin.Administrator, Proved: fresh}, nil, nil},
+		{admin.Actor{Role: admin.Administrator, Proved: old}, nil, stale},
+		{admin.Actor{Role: admin.Administrator}, nil, stale},
+		{admin.Actor{Role: admin.Administrator, Program: true}, nil, nil},
+		{admin.Actor{Role: admin.Support, Proved: fresh}, nil, nil},
+		{admin.Actor{Role: admin.Support, Proved: old}, nil, stale},
+		{admin.Actor{Role: admin.Auditor, Proved: fresh}, nil, admin.ErrForbidden},
+		{admin.Actor{Proved: fresh}, admin.ErrForbidden, admin.ErrForbidden},
+	} {
+		_, show := admin.UserShow.Do(t.Context(), s.As(c.actor), bob)
+		_, disable := admin.UserDisable.Do(t.Context(), s.As(c.actor), bob)
+		if !same(show, c.show) || !same(disable, c.disable) {
+			t.Errorf("OB-10: %+v: show %v, disable %v", c.actor, show, disable)
+		}
+	}
+	_, err := admin.UserShow.Do(t.Context(), s.Operator(), admin.UserName{Name: "nobody"})
+	if !errors.Is(err, admin.ErrNotFound) {
+		t.Errorf("an unknown user: %v", err)
+	}
+}
+
+func same(got, want error) bool {
+	var stale *admin.StaleError
+	if errors.As(want, &stale) {
+		return errors.As(got, &stale)
+	}
+	return errors.Is(got, want)
+}
+
+// TestPages: a list has each item once, whatever the size of its pages.
+func TestPages(t *testing.T) {
+	s := newService(t, time.Now())
+	for i := range 5 {
+		if _, err := s.Users.Create(t.Context(), fmt.Sprintf("user%d", i), "correct horse battery", false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for limit := 1; limit <= 6; limit++ {
+		var names []string
+		_, err := admin.Everything(func(p admin.Paging) (admin.Page[admin.User], error) {
+			p.Limit = limit
+			got, err := admin.UserList.Do(t.Context(), s.Operator(), p)
+			for _, u := range got.Items {
+				names = append(names, u.Name)
+			}
+			return got, err
+		})
+		if err != nil || strings.Join(names, " ") != "user0 user1 user2 user3 user4" {
+			t.Errorf("pages of %d: %v, %v", limit, names, err)
+		}
+	}
+}

@@ -1,0 +1,53 @@
+package admin
+
+// MaxPage is how many items a page has at most.
+const MaxPage = 500
+
+// Paging is the part of an input that asks for a page of a list.
+type Paging struct {
+	After string `json:"after,omitempty" jsonschema:"the next of the page before; nothing for the first page"`
+	Limit int    `json:"limit,omitempty" jsonschema:"how many items at most, up to 500; 100 when it is left out"`
+}
+
+// bounded is the limit that counts.
+func (p Paging) bounded() int {
+	if p.Limit <= 0 {
+		return 100
+	}
+	return min(p.Limit, MaxPage)
+}
+
+// Page is a page of a list.
+type Page[T any] struct {
+	Items []T `json:"items"`
+	// Next is the after of the next page; "" for none.
+	Next string `json:"next,omitempty" jsonschema:"ask for the next page with this as after; absent on the last page"`
+}
+
+// page makes a page of what a store returned for one item more than the limit.
+func page[T, V any](found []T, limit int, view func(T) V, key func(T) string) Page[V] {
+	p := Page[V]{Items: make([]V, 0, min(len(found), limit))}
+	for i, item := range found {
+		if i == limit {
+			p.Next = key(found[i-1])
+			break
+		}
+		p.Items = append(p.Items, view(item))
+	}
+	return p
+}
+
+// Everything reads a list to its end, a page at a time.
+func Everything[T any](next func(Paging) (Page[T], error)) ([]T, error) {
+	all := []T{}
+	for p := (Paging{Limit: MaxPage}); ; {
+		got, err := next(p)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, got.Items...)
+		if p.After = got.Next; p.After == "" {
+			return all, nil
+		}
+	}
+}
