@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -10,11 +9,11 @@ import (
 	"os"
 	"slices"
 	"strconv"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/mcp-authd/mcp-authd/audit/verify"
+	"github.com/mcp-authd/mcp-authd/internal/auditformat"
 	"github.com/mcp-authd/mcp-authd/internal/auditlog"
 	"github.com/mcp-authd/mcp-authd/storage"
 )
@@ -24,32 +23,10 @@ func newAuditCommand(s std) *cobra.Command {
 		newAuditProve(s), newAuditVerify(s), newAuditCheckpoint(s), newAuditExport(s))
 }
 
-// audited is an entry of the audit log as it is printed.
-type audited struct {
-	Index    int64             `json:"index"`
-	At       time.Time         `json:"at"`
-	Event    string            `json:"event"`
-	Grant    string            `json:"grant,omitempty"`
-	Person   string            `json:"person,omitempty"`
-	ClientID string            `json:"client_id,omitempty"`
-	Resource string            `json:"resource,omitempty"`
-	Tool     string            `json:"tool,omitempty"`
-	Outcome  string            `json:"outcome,omitempty"`
-	Leaf     verify.Hash       `json:"leaf"` // its hash
-	Fields   map[string]string `json:"fields"`
-}
-
-func viewAudited(e storage.AuditEntry) (audited, error) {
-	entry, err := verify.ParseEntry(e.Leaf)
-	if err != nil {
-		return audited{}, fmt.Errorf("entry %d cannot be read, run: mcp-authd audit verify: %w", e.Index, err)
-	}
-	f := entry.Fields
-	return audited{
-		Index: e.Index, At: entry.At, Event: entry.Event, Grant: f["grant"], Person: f["user"],
-		ClientID: f["client_id"], Resource: f["resource"], Tool: f["tool"], Outcome: f["outcome"],
-		Leaf: verify.LeafHash(e.Leaf), Fields: f,
-	}, nil
+// viewAudited is an entry as it is printed.
+func viewAudited(e storage.AuditEntry) (auditformat.View, error) {
+	entry, err := auditformat.Read(e.Index, e.Leaf)
+	return auditformat.ViewOf(entry), err
 }
 
 // auditFilter is what audit list is asked for.
@@ -141,7 +118,7 @@ func newAuditList(s std) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		views := make([]audited, len(found))
+		views := make([]auditformat.View, len(found))
 		for i, e := range found {
 			if views[i], err = viewAudited(e); err != nil {
 				return err
@@ -380,19 +357,5 @@ func newAuditCheckpoint(s std) *cobra.Command {
 		}
 		_, err = s.out.Write(newest.Signed)
 		return err
-	})
-}
-
-func newAuditExport(s std) *cobra.Command {
-	return storeCommand(s, &cobra.Command{
-		Use: "export", Short: "Write the whole audit log for other programs", Args: cobra.NoArgs,
-		Long: "Writes the audit log as JSON lines: the checkpoints first, then each entry with its index and leaf, the\n" +
-			"canonical JSON that is hashed, or its hash alone where the entry was removed by its age. The Go package\n" +
-			"audit/verify checks such a file, without anything of the server (examples/auditverify).",
-		Example: "  mcp-authd audit export >audit.jsonl",
-	}, nil, func(c *cobra.Command, a *app, _ []string) error {
-		out := json.NewEncoder(s.out)
-		out.SetEscapeHTML(false)
-		return auditlog.Export(c.Context(), a.store, func(l verify.Line) error { return out.Encode(l) })
 	})
 }

@@ -110,9 +110,10 @@ var mayImport = map[string][]string{
 		"attempt", "oauth", "storage", "audit", "policy", "keys", "metadata", "delegation", "authserver", "dcr",
 		"thirdparty", "secevent", "trust", "mcpresource", "web/text", "internal", "storage/timed",
 	},
-	"internal/auditlog":  {"storage", "audit", "audit/verify", "keys", "internal/secrets"},
-	"internal/metrics":   {"oauth", "storage", "audit", "mcpresource"},
-	"internal/discovery": {"oauth", "metadata", "internal/mcp"},
+	"internal/auditformat": {"audit", "audit/verify"},
+	"internal/auditlog":    {"storage", "audit", "audit/verify", "keys", "internal/secrets"},
+	"internal/metrics":     {"oauth", "storage", "audit", "mcpresource"},
+	"internal/discovery":   {"oauth", "metadata", "internal/mcp"},
 	"internal/config": {
 		"attempt", "oauth", "storage", "policy", "metadata", "authserver", "dcr", "thirdparty", "trust", "web",
 		"internal",

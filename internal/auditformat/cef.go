@@ -1,0 +1,97 @@
+package auditformat
+
+import (
+	"maps"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+)
+
+// cefSeverities are those of OCSF on the scale of CEF, 0 to 10.
+var cefSeverities = map[severity]string{informational: "1", low: "4", medium: "6", high: "8"}
+
+// places are the keys that CEF has for fields of ours.
+var places = []struct{ key, field string }{
+	{"suid", "user"}, {"suser", "user_name"}, {"outcome", "outcome"}, {"reason", "reason"}, {"request", "resource"},
+}
+
+// labelled are fields in the numbered texts of CEF, each with a label that says what it is.
+var labelled = []struct{ field, label string }{
+	{"client_id", "client id"}, {"client_name", "client name"}, {"grant", "grant"}, {"scope", "scope"},
+	{"tool", "tool"},
+}
+
+// cef is an entry in CEF 0. A field for which CEF has no place has a key of its own, as its
+// specification names those of a vendor.
+func cef(s Source, e Entry) []byte {
+	m, f := meaningOf(e), newFields(e)
+	var b strings.Builder
+	b.WriteString("CEF:0|mcp-authd|mcp-authd")
+	for _, part := range []string{s.Version, e.Event, m.title, cefSeverities[m.severity]} {
+		b.WriteString("|" + cefHeader.Replace(printable(part)))
+	}
+	b.WriteByte('|')
+	pair := func(key, value string) {
+		if value != "" {
+			b.WriteString(key + "=" + cefValue.Replace(printable(value)) + " ")
+		}
+	}
+	pair("rt", strconv.FormatInt(e.At.UnixMilli(), 10))
+	pair("externalId", strconv.FormatInt(e.Index, 10))
+	pair("dvchost", s.host())
+	if f.all["outcome"] == "" {
+		pair("outcome", map[bool]string{false: "success", true: "failure"}[m.failed])
+	}
+	for _, p := range places {
+		pair(p.key, f.take(p.field))
+	}
+	remote := f.take("remote")
+	if a, err := netip.ParseAddr(remote); err == nil && a.Is6() {
+		pair("c6a2", remote)
+		pair("c6a2Label", "Source IPv6 Address")
+	} else {
+		pair("src", remote)
+	}
+	for i, l := range labelled {
+		if value := f.take(l.field); value != "" {
+			pair("cs"+strconv.Itoa(i+1), value)
+			pair("cs"+strconv.Itoa(i+1)+"Label", l.label)
+		}
+	}
+	pair("cs6", e.Leaf.String())
+	pair("cs6Label", "leaf")
+	for _, name := range slices.Sorted(maps.Keys(f.left)) {
+		pair(vendorKey(name), f.left[name])
+	}
+	return []byte(strings.TrimSuffix(b.String(), " "))
+}
+
+// printable is text without control characters but line ends.
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r == '\n' || r == '\r' || !unicode.IsControl(r) {
+			return r
+		}
+		return ' '
+	}, s)
+}
+
+var (
+	cefHeader = strings.NewReplacer(`\`, `\\`, "|", `\|`, "\r\n", " ", "\n", " ", "\r", " ")
+	cefValue  = strings.NewReplacer(`\`, `\\`, "=", `\=`, "\r\n", `\n`, "\n", `\n`, "\r", `\r`)
+)
+
+// vendorKey is the key of a field of ours, such as McpauthdTokenId for token_id: those of a vendor begin
+// with its name, and have letters and digits alone.
+func vendorKey(field string) string {
+	var b strings.Builder
+	b.WriteString("Mcpauthd")
+	for _, word := range strings.FieldsFunc(field, func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9')
+	}) {
+		b.WriteString(strings.ToUpper(word[:1]) + word[1:])
+	}
+	return b.String()
+}

@@ -1,0 +1,159 @@
+package auditformat
+
+import "github.com/mcp-authd/mcp-authd/audit"
+
+// class is a class of OCSF 1.6.
+type class int
+
+const (
+	baseEvent      class = 0
+	accountChange  class = 3001
+	authentication class = 3002
+	entities       class = 3004
+	userAccess     class = 3005
+	apiActivity    class = 6003
+)
+
+// other is the activity of an event for which its class has none.
+const other = 99
+
+// severity is that of OCSF.
+type severity int
+
+const (
+	informational severity = 1
+	low           severity = 2
+	medium        severity = 3
+	high          severity = 4
+)
+
+// meaning is what an event is in the words of others.
+type meaning struct {
+	class    class
+	activity int
+	title    string
+	severity severity
+	failed   bool
+	entity   string // what is managed, of entities
+}
+
+// did is something that was done, or was asked for.
+func did(c class, activity int, title string) meaning {
+	return meaning{class: c, activity: activity, title: title, severity: informational}
+}
+
+// to is about an entity.
+func to(entity string, activity int, title string) meaning {
+	m := did(entities, activity, title)
+	m.entity = entity
+	return m
+}
+
+func (m meaning) at(s severity) meaning {
+	m.severity = s
+	return m
+}
+
+func (m meaning) failing(s severity) meaning {
+	m.failed = true
+	return m.at(s)
+}
+
+// meanings are those of all events that the log keeps.
+var meanings = map[string]meaning{
+	audit.LoginSucceeded:   did(authentication, 1, "Signed in"),
+	audit.LoginFailed:      did(authentication, 1, "Sign-in failed").failing(low),
+	audit.LoginThrottled:   did(authentication, 1, "Sign-in slowed down").failing(medium),
+	audit.LoggedOut:        did(authentication, 2, "Signed out"),
+	audit.RemoteApproved:   did(authentication, 6, "Sign-in with another device approved"),
+	audit.RemoteDenied:     did(authentication, 6, "Sign-in with another device denied").failing(low),
+	audit.PasskeyCounter:   did(authentication, 1, "Passkey may have been copied").failing(high),
+	audit.ProviderSignedIn: did(authentication, 1, "Signed in at a provider"),
+	audit.ProviderRefused:  did(authentication, 1, "Sign-in at a provider refused").failing(low),
+	audit.ProviderEnded:    did(authentication, 2, "Session at a provider ended"),
+
+	audit.TokenIssued:      did(authentication, 4, "Token issued"),
+	audit.TokenExchanged:   did(authentication, 4, "Token of a provider handed out"),
+	audit.IdentityAsserted: did(authentication, 4, "Identity asserted to another server"),
+	audit.TokenRefreshed:   did(authentication, 5, "Token refreshed"),
+	audit.TokenReplayed:    did(authentication, 5, "Refresh token repeated"),
+	audit.TokenRecovered:   did(authentication, 5, "Lost refresh token honoured").at(low),
+	audit.TokenReuse:       did(authentication, 5, "Spent code or refresh token used again").failing(high),
+
+	audit.ConsentApproved:   did(userAccess, 1, "Access approved"),
+	audit.ConsentDenied:     did(userAccess, 1, "Access denied by the person").failing(informational),
+	audit.AnswerShown:       did(userAccess, other, "Answer shown to the person"),
+	audit.ProgramKeyMade:    did(userAccess, 1, "Key for a program made"),
+	audit.HelperAdded:       did(userAccess, 1, "Helper given less access"),
+	audit.HelperCut:         did(userAccess, 2, "Helper ended"),
+	audit.TokenRevoked:      did(userAccess, 2, "Token revoked by its client"),
+	audit.GrantRevoked:      did(userAccess, 2, "Grant revoked"),
+	audit.GrantNarrowed:     did(userAccess, 2, "Grant left fewer permissions"),
+	audit.GrantsRevoked:     did(userAccess, 2, "Grants revoked"),
+	audit.GrantSuperseded:   did(userAccess, 2, "Grant replaced by a newer one"),
+	audit.EverythingStopped: did(userAccess, 2, "All access of a person stopped by them").at(medium),
+
+	audit.GrantPaused:         to("grant", 12, "Grant paused"),
+	audit.GrantResumed:        to("grant", 13, "Grant resumed"),
+	audit.ClientRegistered:    to("client", 1, "Client registered"),
+	audit.ClientChanged:       to("client", 3, "Client changed"),
+	audit.ClientDeleted:       to("client", 4, "Client deleted"),
+	audit.ResourceChanged:     to("MCP server", 3, "MCP server changed"),
+	audit.TrustChanged:        to("trust entry", 3, "Trust entry changed").at(medium),
+	audit.AudienceChanged:     to("audience", 3, "Audience changed").at(medium),
+	audit.SigningKeyCreated:   to("signing key", 1, "Signing key created"),
+	audit.SigningKeyPublished: to("signing key", 6, "Signing key published"),
+	audit.SigningKeyRotated:   to("signing key", 10, "Signing key rotated"),
+	audit.SigningKeyRetired:   to("signing key", 11, "Signing key retired"),
+	audit.SigningKeyRevoked:   to("signing key", 4, "Signing key revoked").at(medium),
+	audit.TokenKeyRenewed:     to("key of refresh tokens", 3, "All refresh tokens ended").at(medium),
+	audit.MasterKeyChanged:    to("master key", 3, "Master key changed").at(medium),
+
+	audit.UserCreated:    did(accountChange, 1, "Account created"),
+	audit.UserChanged:    did(accountChange, other, "Account changed by the operator"),
+	audit.UserDeleted:    did(accountChange, 6, "Account deleted"),
+	audit.SetupCompleted: did(accountChange, 1, "First administrator made").at(medium),
+	audit.AccountChanged: did(accountChange, other, "Way into an account changed"),
+	audit.WayRefused:     did(accountChange, 10, "Way into an account not added").failing(low),
+	audit.LinkMade:       did(accountChange, other, "One-time link made"),
+	audit.LinkUsed:       did(accountChange, other, "One-time link used"),
+	audit.LinkStopped:    did(accountChange, other, "Recovery stopped by its person").at(medium),
+	audit.TrustLinked:    did(accountChange, other, "Person linked to an issuer"),
+	audit.TrustUnlinked:  did(accountChange, other, "Person unlinked from an issuer"),
+	audit.ProviderLinked: did(accountChange, other, "Account at a provider linked"),
+
+	audit.ToolCalled: did(apiActivity, other, "Tool called"),
+
+	audit.NoticeLost:            did(baseEvent, other, "Notice lost").failing(low),
+	audit.ProviderUnreachable:   did(baseEvent, other, "Provider does not answer").failing(medium),
+	audit.SecurityEventReceived: did(baseEvent, other, "Security event received"),
+	audit.SecurityEventSent:     did(baseEvent, other, "Security event sent"),
+	audit.SecurityEventLost:     did(baseEvent, other, "Security event lost").failing(medium),
+	audit.SecurityEventDropped:  did(baseEvent, other, "Security events dropped").failing(high),
+}
+
+// whats say more of an event by its field "what".
+var whats = map[string]map[string]int{
+	audit.UserChanged:     {"password": 4, "disabled": 5, "enabled": 2},
+	audit.ResourceChanged: {"added": 1, "removed": 4},
+	audit.TrustChanged:    {"added": 1, "removed": 4, "enabled": 8, "disabled": 9},
+	audit.AudienceChanged: {"added": 1, "removed": 4},
+	audit.AccountChanged: {
+		"way-added": 10, "way-removed": 11, "password-changed": 3, "password-removed": 3, "recovery-used": 4,
+	},
+}
+
+// meaningOf is what an entry means. Of an event of a later version only its name is known.
+func meaningOf(e Entry) meaning {
+	m, ok := meanings[e.Event]
+	if !ok {
+		m = did(baseEvent, other, e.Event)
+	}
+	if activity, ok := whats[e.Event][e.Fields["what"]]; ok {
+		m.activity = activity
+	}
+	if outcome := e.Fields["outcome"]; m.class == apiActivity && outcome != "ok" {
+		m.failed = true
+	}
+	return m
+}
