@@ -43,8 +43,14 @@ func entries(t *testing.T) (out []Entry) {
 	for i, e := range []verify.Entry{
 		{Event: audit.LoginSucceeded, Fields: with(alice, map[string]string{"methods": "pwd otp"})},
 		{Event: audit.LoginFailed, Fields: map[string]string{"reason": "unknown account", "remote": "2001:db8::7"}},
-		{Event: audit.ConsentApproved, Fields: with(alice, claude, map[string]string{"scope": "files:read files:write"})},
-		{Event: audit.TokenIssued, Fields: map[string]string{"client_id": "robot", "grant_type": "client_credentials"}},
+		{
+			Event:  audit.ConsentApproved,
+			Fields: with(alice, claude, map[string]string{"scope": "files:read files:write"}),
+		},
+		{
+			Event:  audit.TokenIssued,
+			Fields: map[string]string{"client_id": "robot", "grant_type": "client_credentials"},
+		},
 		{Event: audit.ToolCalled, Fields: with(alice, claude, map[string]string{
 			"tool": "delete_file", "outcome": "error", "arguments_digest": "9f86d081", "jti": "tok_1",
 		})},
