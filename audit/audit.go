@@ -7,6 +7,7 @@ package audit
 import (
 	"context"
 	"log/slog"
+	"slices"
 
 	"github.com/mcp-authd/mcp-authd/storage"
 )
@@ -97,31 +98,38 @@ type Recorder struct {
 	log      *slog.Logger
 	counters []Counter
 	store    storage.Events // nil: what is recorded is logged
-	kept     Log            // nil: nothing is kept
+	kept     []Log
 }
 
 // Counter sees every event, to count it. It must not keep attrs.
 type Counter func(event string, attrs []slog.Attr)
 
-// Log keeps events for good. Add must not wait, and must not keep attrs.
+// Log keeps events for good. Add must not wait, and must not keep attrs. What has to wait for it finds
+// out by Await.
 type Log interface {
 	Add(ctx context.Context, event string, attrs []slog.Attr)
 }
 
-// Into returns a recorder that does what r does, and adds each event to l.
+// Into returns a recorder that does what r does, and adds each event to l as well.
 func (r *Recorder) Into(l Log) *Recorder {
 	if r == nil {
 		return nil
 	}
 	into := *r
-	into.kept = l
+	into.kept = append(slices.Clip(r.kept), l)
 	return &into
 }
 
-// Keep adds an event to the Log alone: there is a line of another kind about it.
+// Keep adds an event to the Logs alone: there is a line of another kind about it.
 func (r *Recorder) Keep(ctx context.Context, event string, attrs ...slog.Attr) {
-	if r != nil && r.kept != nil {
-		r.kept.Add(ctx, event, noted(ctx, attrs))
+	if r != nil && len(r.kept) > 0 {
+		r.keep(ctx, event, noted(ctx, attrs))
+	}
+}
+
+func (r *Recorder) keep(ctx context.Context, event string, attrs []slog.Attr) {
+	for _, l := range r.kept {
+		l.Add(ctx, event, attrs)
 	}
 }
 
@@ -146,9 +154,7 @@ func (r *Recorder) Record(ctx context.Context, event string, attrs ...slog.Attr)
 	for _, count := range r.counters {
 		count(event, attrs)
 	}
-	if r.kept != nil {
-		r.kept.Add(ctx, event, attrs)
-	}
+	r.keep(ctx, event, attrs)
 	if old := Formerly(event); old != "" {
 		attrs = append(attrs, slog.String("formerly", old))
 	}

@@ -43,17 +43,27 @@ const (
 )
 
 // Collect records what Deferred recorders have left in the store, with the time at which it
-// happened. Of any number of servers, one records each event.
+// happened. Of any number of servers, one records each event; when it ends before it has said
+// that it did, another one records it again.
 func (r *Recorder) Collect(ctx context.Context, store storage.Events, now time.Time) error {
 	if r == nil || r.log == nil {
 		return nil // for another server
 	}
 	for {
 		events, err := store.TakeEvents(ctx, collectBatch, now)
-		for _, e := range events {
-			r.Record(ctx, e.Name, append(left(e), slog.Time("at", e.At))...)
+		if err != nil || len(events) == 0 {
+			return err
 		}
-		if err != nil || len(events) < collectBatch {
+		recorded, pending := Awaited(ctx)
+		ids := make([]string, len(events))
+		for i, e := range events {
+			r.Record(recorded, e.Name, append(left(e), slog.Time("at", e.At))...)
+			ids[i] = e.ID
+		}
+		if err := pending.wait(ctx, storeTimeout); err != nil {
+			return err
+		}
+		if err := store.LoggedEvents(ctx, ids, now); err != nil || len(events) < collectBatch {
 			return err
 		}
 	}

@@ -9,10 +9,16 @@ import (
 type Events interface {
 	// PutEvent stores an event that no server has logged yet.
 	PutEvent(ctx context.Context, e Event) error
-	// TakeEvents returns up to limit events that were not taken before, oldest first, and
-	// marks them as taken: of N servers, one gets each.
+	// TakeEvents returns up to limit events that no server has logged, oldest first: of N servers, one
+	// gets each. It gets them for EventLease, in which it says that they are logged; after that another
+	// one gets them.
 	TakeEvents(ctx context.Context, limit int, now time.Time) ([]Event, error)
+	// LoggedEvents notes that events, by their ids, are logged. No server gets them again.
+	LoggedEvents(ctx context.Context, ids []string, now time.Time) error
 }
+
+// EventLease is how long the server that has taken an event has, to log it.
+const EventLease = time.Minute
 
 // Event is something that a command did, for the log of a server.
 type Event struct {

@@ -125,6 +125,10 @@ var rules = []struct {
 		{path: "oauth", foreign: []string{"github.com/x/y"}},
 		{path: "storage/sqlite", foreign: []string{"modernc.org/sqlite"}},
 	}}, 1},
+	{"the verifier of the audit log has one library", verifierAlone, module{packages: []pkg{
+		{path: "audit/verify", foreign: []string{"golang.org/x/mod/sumdb/tlog", "golang.org/x/crypto/ed25519"}},
+		{path: "audit", foreign: []string{"golang.org/x/crypto/ed25519"}},
+	}}, 1},
 	{"each library stays behind its package, go-jose v3 and cgo drivers nowhere", libraryOwners, module{packages: []pkg{
 		{path: "dcr", foreign: []string{"github.com/ory/fosite/token/jwt"}},
 		{path: "keys", foreign: []string{"github.com/go-jose/go-jose/v3", "github.com/go-jose/go-jose/v4"}},

@@ -364,6 +364,18 @@ func standardOnly(m module) (bad []string) {
 	return bad
 }
 
+// verifierAlone: who checks the audit log needs the hashes and signatures of x/mod, and nothing else.
+func verifierAlone(m module) (bad []string) {
+	for _, p := range m.packages {
+		for _, i := range p.foreign {
+			if p.path == "audit/verify" && !within(i, "golang.org/x/mod") {
+				bad = append(bad, p.path+" imports "+i)
+			}
+		}
+	}
+	return bad
+}
+
 // owners says which trees may import a library; every other import of it is refused.
 var owners = map[string][]string{
 	"github.com/ory/fosite":           {"authserver/internal/shell"},

@@ -29,7 +29,11 @@ func (p Parts) auditWriter() *auditlog.Writer {
 	if !p.Config.Audit.Enabled {
 		return nil
 	}
-	return auditlog.NewWriter(auditlog.Options{Store: p.Store, Now: p.Now, Log: p.Log})
+	o := auditlog.Options{Store: p.Store, Now: p.Now, Log: p.Log}
+	if p.Config.DataDir != "" {
+		o.Dir = filepath.Join(p.Config.DataDir, "audit")
+	}
+	return auditlog.NewWriter(o)
 }
 
 // keepCall adds calls of tools to the audit log: who called what, with arguments of which digest, and

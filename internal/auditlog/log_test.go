@@ -279,6 +279,40 @@ func (f *forgetful) AppendAudit(ctx context.Context, a storage.AuditAppend) erro
 	return err
 }
 
+// TestCollect: OB-04. What commands have done is taken from the store for good when it is in the log, and
+// not before: a server that ends in between leaves it to another one.
+func TestCollect(t *testing.T) {
+	onBoth(t, func(t *testing.T, db database) {
+		discard := slog.New(slog.DiscardHandler)
+		audit.Deferred(db, discard).Record(t.Context(), audit.UserChanged, audit.Person("usr_1", "bob"))
+		ends, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+		defer cancel()
+		now := time.Now()
+		err := audit.New(discard).Into(writer(db)).Collect(ends, db, now)
+		if !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("a server that ends: got %v, want that it ran out of time", err)
+		}
+		w := writer(db)
+		running, stop := context.WithCancel(t.Context())
+		var run sync.WaitGroup
+		run.Go(func() { w.Run(running) })
+		other := audit.New(discard).Into(w)
+		for _, c := range []struct {
+			after time.Duration
+			size  int64
+		}{{0, 0}, {storage.EventLease, 1}, {3 * storage.EventLease, 1}} {
+			must(t, other.Collect(t.Context(), db, now.Add(c.after)))
+			head, err := db.AuditHead(t.Context(), "")
+			must(t, err)
+			if head.Size != c.size {
+				t.Errorf("after %s: got %d entries, want %d", c.after, head.Size, c.size)
+			}
+		}
+		stop()
+		run.Wait()
+	})
+}
+
 // TestExport: OB-04. What is exported is checked by the verifier alone, and a change of it is found.
 func TestExport(t *testing.T) {
 	db := onSQLite(t)

@@ -3,13 +3,12 @@ package auditlog
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"sync"
 	"time"
 
-	"golang.org/x/mod/sumdb/tlog"
-
-	"github.com/mcp-authd/mcp-authd/internal/secrets"
+	"github.com/mcp-authd/mcp-authd/audit"
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
@@ -25,6 +24,8 @@ const (
 	retryEvery   = time.Second
 	drainTime    = 5 * time.Second
 	tellEvery    = time.Minute
+	// lookEvery is how often it is looked for what other processes have left.
+	lookEvery = time.Minute
 	// contended is how often a batch is tried at once when other replicas append as well.
 	contended = 16
 )
@@ -32,53 +33,141 @@ const (
 // Options are what a Writer stands on.
 type Options struct {
 	Store storage.AuditLog
+	Dir   string           // where entries are written while they wait; "": they wait in memory alone
 	Now   func() time.Time // the clock of the store
 	Log   *slog.Logger
 }
 
 // Writer appends events to the log, in batches. It implements audit.Log: adding an event takes
-// microseconds, and never waits for the store.
+// microseconds, and never waits for the store. What was added outlives the process in a file.
 type Writer struct {
 	o      Options
-	id     string // of this process at the store
 	signal chan struct{}
 
-	mu      sync.Mutex // guards what follows
-	waiting []storage.AuditEntry
-	lost    int64
-	told    time.Time // when a loss or a failure was last logged
+	mu       sync.Mutex // guards what follows
+	waiting  []numbered
+	next     int64         // the number of the next entry
+	appended int64         // entries with lower numbers are in the log
+	progress chan struct{} // closed when it is more
+	spool    spool
+	beginAt  time.Time // when the spool can be begun again after a failure
+	id       string    // of the writer at the store, and of the spool
+	base     int64     // the number of the first entry under this id
+	lost     int64
+	told     time.Time // when a loss or a failure was last logged
 
-	// of Run alone
-	edge *edge // nil: unknown
-	mark int64 // how many of our entries are in the log
+	appender appender // of Run alone
 }
 
 // NewWriter returns a writer. What is added waits until Run.
 func NewWriter(o Options) *Writer {
-	return &Writer{o: o, id: secrets.ID("awr_"), signal: make(chan struct{}, 1)}
-}
-
-// Add implements audit.Log.
-func (w *Writer) Add(_ context.Context, event string, attrs []slog.Attr) {
-	if Keeps(event) {
-		w.put(record(entry(w.o.Now(), event, attrs)))
+	id := newWriterID()
+	return &Writer{
+		o: o, signal: make(chan struct{}, 1), progress: make(chan struct{}), id: id, spool: spool{dir: o.Dir},
+		appender: appender{store: o.Store, now: o.Now, id: id},
 	}
 }
 
-func (w *Writer) put(e storage.AuditEntry) {
+// Add implements audit.Log.
+func (w *Writer) Add(ctx context.Context, event string, attrs []slog.Attr) {
+	if !Keeps(event) {
+		return
+	}
+	number, err := w.put(record(entry(w.o.Now(), event, attrs)))
+	audit.Await(ctx, func(ctx context.Context) error {
+		if err != nil {
+			return err
+		}
+		return w.wait(ctx, number)
+	})
+}
+
+var errFull = errors.New("the audit log takes no more entries: the store has not taken those that wait")
+
+// put has an entry wait, and returns its number.
+func (w *Writer) put(e storage.AuditEntry) (number int64, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if len(w.waiting) >= maxWaiting {
 		w.lost++
+		return 0, errFull
+	}
+	number = w.next
+	w.next++
+	w.waiting = append(w.waiting, numbered{number, e})
+	w.keep(number, e.Leaf)
+	if len(w.waiting) == batchSize {
+		w.hurry()
+	}
+	return number, nil
+}
+
+// keep writes an entry that waits into the spool.
+func (w *Writer) keep(number int64, leaf []byte) {
+	if w.o.Now().Before(w.beginAt) {
 		return
 	}
-	w.waiting = append(w.waiting, e)
-	if len(w.waiting) == batchSize {
+	err := w.spool.begin(w.id)
+	if err != nil {
+		w.beginAt = w.o.Now().Add(lookEvery)
+	} else if w.spool.file != nil {
+		err = w.spool.write(spoolLine(number-w.base, leaf))
+	}
+	w.spooled(err)
+}
+
+// spooled logs that entries wait in memory alone.
+func (w *Writer) spooled(err error) {
+	if err != nil && w.due() {
+		w.o.Log.Warn("entries of the audit log wait in memory alone, and are lost when the process is killed: "+
+			"they cannot be written to a file", "directory", w.o.Dir, "error", err)
+	}
+}
+
+// hurry has Run append now.
+func (w *Writer) hurry() {
+	select {
+	case w.signal <- struct{}{}:
+	default:
+	}
+}
+
+// wait returns when an entry is in the log.
+func (w *Writer) wait(ctx context.Context, number int64) error {
+	for {
+		w.mu.Lock()
+		done, progress := w.appended > number, w.progress
+		w.mu.Unlock()
+		if done {
+			return nil
+		}
+		w.hurry()
 		select {
-		case w.signal <- struct{}{}:
-		default:
+		case <-progress:
+		case <-ctx.Done():
+			return fmt.Errorf("an entry is not in the audit log yet: %w", ctx.Err())
 		}
 	}
+}
+
+// taken notes how far the appender has come.
+func (w *Writer) taken() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for len(w.waiting) > 0 && w.waiting[0].number < w.appender.mark {
+		w.waiting = w.waiting[1:]
+	}
+	w.appended = w.appender.mark
+	close(w.progress)
+	w.progress = make(chan struct{})
+	if w.id != w.appender.id {
+		w.id, w.base = w.appender.id, w.appender.base
+		if w.spool.file != nil {
+			w.spooled(w.spool.renew(w.id, w.base, w.waiting))
+		}
+		return
+	}
+	w.spooled(w.spool.tidy(w.id, w.base, w.waiting))
 }
 
 // State is how many entries wait, and how many were lost since the start.
@@ -92,15 +181,17 @@ func (w *Writer) State() (waiting int, lost int64) {
 func (w *Writer) Run(ctx context.Context) {
 	tick := time.NewTicker(batchEvery)
 	defer tick.Stop()
+	look := time.NewTicker(lookEvery)
+	defer look.Stop()
+	w.takeLeft(ctx)
 	for {
 		select {
 		case <-tick.C:
 		case <-w.signal:
+		case <-look.C:
+			w.takeLeft(ctx)
 		case <-ctx.Done():
-			drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTime)
-			defer cancel()
-			w.flush(drain)
-			w.leave()
+			w.end(context.WithoutCancel(ctx))
 			return
 		}
 		if !w.flush(ctx) {
@@ -112,9 +203,20 @@ func (w *Writer) Run(ctx context.Context) {
 	}
 }
 
-// leave says what the end of the server has left out.
-func (w *Writer) leave() {
-	if waiting, _ := w.State(); waiting > 0 {
+// end appends what is left, and says what it could not.
+func (w *Writer) end(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, drainTime)
+	defer cancel()
+	w.flush(ctx)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.spooled(w.spool.end())
+	switch waiting := len(w.waiting); {
+	case waiting == 0:
+	case w.spool.size > 0:
+		w.o.Log.Warn("entries of the audit log wait in a file for the next start: the store could not take them",
+			"entries", waiting, "file", w.spool.path)
+	default:
 		w.o.Log.Error("entries of the audit log are lost: the store could not take them", "entries", waiting)
 	}
 }
@@ -129,69 +231,13 @@ func (w *Writer) flush(ctx context.Context) bool {
 		if len(batch) == 0 {
 			return true
 		}
-		n, err := w.append(ctx, batch)
-		w.mu.Lock()
-		w.waiting = w.waiting[n:]
-		w.mu.Unlock()
+		err := w.appender.append(ctx, batch)
+		w.taken()
 		if err != nil {
 			w.tell("entries of the audit log wait: the store does not take them", "error", err)
 			return false
 		}
 	}
-}
-
-// append appends a batch, and returns how many of it are in the log. When an answer of the store was
-// lost, its mark tells whether the batch is there.
-func (w *Writer) append(ctx context.Context, batch []storage.AuditEntry) (n int, err error) {
-	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
-	defer cancel()
-	for range contended {
-		if w.edge == nil {
-			head, err := w.o.Store.AuditHead(ctx, w.id)
-			if err != nil {
-				return 0, err
-			}
-			if done := head.Mark - w.mark; done > 0 {
-				w.mark = head.Mark
-				return int(min(done, int64(len(batch)))), nil
-			}
-			if w.edge, err = readEdge(ctx, w.o.Store, head.Size); err != nil {
-				return 0, err
-			}
-		}
-		err = w.try(ctx, batch)
-		if err == nil {
-			return len(batch), nil
-		}
-		w.edge = nil
-		if !errors.Is(err, storage.ErrChanged) && !errors.Is(err, storage.ErrExists) {
-			return 0, err
-		}
-	}
-	return 0, err
-}
-
-// try appends a batch at the edge that is known (OB-04).
-func (w *Writer) try(ctx context.Context, batch []storage.AuditEntry) error {
-	entries := make([]storage.AuditEntry, len(batch))
-	leaves := make([]tlog.Hash, len(batch))
-	for i, e := range batch {
-		e.Index = w.edge.size + int64(i)
-		entries[i], leaves[i] = e, tlog.RecordHash(e.Leaf)
-	}
-	grown, tiles, err := w.edge.grow(leaves)
-	if err != nil {
-		return err
-	}
-	err = w.o.Store.AppendAudit(ctx, storage.AuditAppend{
-		Size: w.edge.size, Writer: w.id, From: w.mark, To: w.mark + int64(len(batch)), Entries: entries, Tiles: tiles,
-		Now: w.o.Now(),
-	})
-	if err != nil {
-		return err
-	}
-	w.edge, w.mark = grown, w.mark+int64(len(batch))
-	return nil
 }
 
 // tellLoss logs what was lost, when something more was.
@@ -204,13 +250,19 @@ func (w *Writer) tellLoss() {
 // tell logs a warning once a minute.
 func (w *Writer) tell(what string, attrs ...any) {
 	w.mu.Lock()
+	due := w.due()
+	w.mu.Unlock()
+	if due {
+		w.o.Log.Warn(what, attrs...)
+	}
+}
+
+// due reports whether a warning can be logged.
+func (w *Writer) due() bool {
 	now := w.o.Now()
 	due := now.Sub(w.told) >= tellEvery
 	if due {
 		w.told = now
 	}
-	w.mu.Unlock()
-	if due {
-		w.o.Log.Warn(what, attrs...)
-	}
+	return due
 }

@@ -21,17 +21,27 @@ func putEvent(ctx context.Context, q querier, e storage.Event) error {
 	return err
 }
 
-const takeEvents = `UPDATE events SET taken_at = $1 WHERE id IN (
-	SELECT id FROM events WHERE taken_at IS NULL ORDER BY at, id LIMIT $2 FOR UPDATE SKIP LOCKED) RETURNING id, at, name, fields`
+const takeEvents = `UPDATE events SET leased_at = $1 WHERE id IN (
+	SELECT id FROM events WHERE taken_at IS NULL AND (leased_at IS NULL OR leased_at <= $2)
+	ORDER BY at, id LIMIT $3 FOR UPDATE SKIP LOCKED) RETURNING id, at, name, fields`
 
 // TakeEvents implements storage.Events. What another replica takes is passed over.
 func (s *Store) TakeEvents(ctx context.Context, limit int, now time.Time) (out []storage.Event, err error) {
 	err = s.do(ctx, "take events", func(ctx context.Context, q querier) (err error) {
-		out, err = each(ctx, q, event, takeEvents, column.Millis(now), max(limit, 0))
+		out, err = each(ctx, q, event, takeEvents, column.Millis(now),
+			column.Millis(now.Add(-storage.EventLease)), max(limit, 0))
 		return err
 	})
 	column.SortEvents(out)
 	return out, err
+}
+
+// LoggedEvents implements storage.Events.
+func (s *Store) LoggedEvents(ctx context.Context, ids []string, now time.Time) error {
+	return s.do(ctx, "logged events", func(ctx context.Context, q querier) error {
+		_, err := q.Exec(ctx, "UPDATE events SET taken_at = $1 WHERE id = ANY($2)", column.Millis(now), ids)
+		return err
+	})
 }
 
 func event(row pgx.CollectableRow) (storage.Event, error) {

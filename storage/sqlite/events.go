@@ -21,15 +21,23 @@ func putEvent(c *conn, e storage.Event) error {
 	return err
 }
 
-const takeEvents = `UPDATE events SET taken_at = ?1 WHERE id IN (
-	SELECT id FROM events WHERE taken_at IS NULL ORDER BY at, id LIMIT ?2) RETURNING id, at, name, fields`
+const (
+	eventsWaiting = "SELECT EXISTS (SELECT 1 FROM events WHERE taken_at IS NULL AND (leased_at IS NULL OR leased_at <= ?))"
+
+	takeEvents = `UPDATE events SET leased_at = ?1 WHERE id IN (
+	SELECT id FROM events WHERE taken_at IS NULL AND (leased_at IS NULL OR leased_at <= ?2)
+	ORDER BY at, id LIMIT ?3) RETURNING id, at, name, fields`
+
+	loggedEvents = "UPDATE events SET taken_at = ?1 WHERE id IN (SELECT value FROM json_each(?2))"
+)
 
 // TakeEvents implements storage.Events. Servers ask every few seconds, so that it writes
 // only when there is something.
 func (s *Store) TakeEvents(ctx context.Context, limit int, now time.Time) (out []storage.Event, err error) {
+	ended := column.Millis(now.Add(-storage.EventLease))
 	var waiting bool
 	err = s.read(ctx, "take events", func(c *conn) error {
-		return c.one([]any{&waiting}, "SELECT EXISTS (SELECT 1 FROM events WHERE taken_at IS NULL)")
+		return c.one([]any{&waiting}, eventsWaiting, ended)
 	})
 	if err != nil || !waiting {
 		return nil, err
@@ -39,9 +47,17 @@ func (s *Store) TakeEvents(ctx context.Context, limit int, now time.Time) (out [
 			var r column.EventRow
 			err := row.Scan(r.Dest()...)
 			return r.Event(), err
-		}, takeEvents, column.Millis(now), max(limit, 0))
+		}, takeEvents, column.Millis(now), ended, max(limit, 0))
 		return err
 	})
 	column.SortEvents(out)
 	return out, err
+}
+
+// LoggedEvents implements storage.Events.
+func (s *Store) LoggedEvents(ctx context.Context, ids []string, now time.Time) error {
+	return s.write(ctx, "logged events", func(c *conn) error {
+		_, err := c.exec(loggedEvents, column.Millis(now), column.List(ids))
+		return err
+	})
 }

@@ -78,6 +78,20 @@ func events(t *testing.T, e *env) {
 	if got := e.take(t, 10); len(got) != 0 {
 		t.Errorf("took %v a second time", got)
 	}
+	t.Run("OB-04 what a server has taken and not logged, another one gets", func(t *testing.T) {
+		check(t, e.s.LoggedEvents(e.ctx, []string{"a", "c", "unknown"}, e.now))
+		later := e.now.Add(storage.EventLease)
+		for _, c := range []struct {
+			at   time.Time
+			want int
+		}{{later.Add(-time.Millisecond), 0}, {later, 1}, {later, 0}} {
+			got, err := e.s.TakeEvents(e.ctx, 10, c.at)
+			check(t, err)
+			if len(got) != c.want || c.want == 1 && got[0].ID != first.ID {
+				t.Errorf("at %s: got %v, want %d of them, the first", c.at, got, c.want)
+			}
+		}
+	})
 	t.Run("they are swept after 30 days, logged or not", func(t *testing.T) {
 		check(t, e.s.PutEvent(e.ctx, e.event("never logged", e.now)))
 		sweep := func(after time.Duration) int {

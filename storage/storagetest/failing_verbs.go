@@ -631,6 +631,15 @@ func (f *Failing) ListUsers(a0 context.Context, a1 string, a2 int) (r0 []storage
 	return r0, err
 }
 
+// LoggedEvents implements storage.Store.
+func (f *Failing) LoggedEvents(a0 context.Context, a1 []string, a2 time.Time) (err error) {
+	err = f.call("LoggedEvents", func() (err error) {
+		err = f.Store.LoggedEvents(a0, a1, a2)
+		return err
+	})
+	return err
+}
+
 // MakeProgramKey implements storage.Store.
 func (f *Failing) MakeProgramKey(a0 context.Context, a1 storage.ProgramKey) (err error) {
 	err = f.call("MakeProgramKey", func() (err error) {

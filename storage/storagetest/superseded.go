@@ -136,6 +136,9 @@ func (e *env) supersededEvents(t testing.TB) map[string]float64 {
 	t.Helper()
 	events, err := e.s.TakeEvents(e.ctx, 1000, e.now)
 	check(t, err)
+	for _, ev := range events {
+		check(t, e.s.LoggedEvents(e.ctx, []string{ev.ID}, e.now))
+	}
 	out := make(map[string]float64)
 	for _, ev := range events {
 		var f struct {

@@ -424,6 +424,12 @@ func (t *timed) ListUsers(a0 context.Context, a1 string, a2 int) (r0 []storage.U
 	return t.Store.ListUsers(a0, a1, a2)
 }
 
+// LoggedEvents implements storage.Store.
+func (t *timed) LoggedEvents(a0 context.Context, a1 []string, a2 time.Time) (err error) {
+	defer t.end("LoggedEvents", t.now(), &err)
+	return t.Store.LoggedEvents(a0, a1, a2)
+}
+
 // MakeProgramKey implements storage.Store.
 func (t *timed) MakeProgramKey(a0 context.Context, a1 storage.ProgramKey) (err error) {
 	defer t.end("MakeProgramKey", t.now(), &err)

@@ -1,0 +1,159 @@
+package auditlog
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/audit/verify"
+)
+
+// A spool is the file in which the entries of one writer wait beside its memory, so that they outlive
+// the process: one line for each,
+//
+//	NUMBER CRC LEAF
+//
+// of its number among all of the writer, CRC-32C of number and leaf, and the leaf. It is named for the
+// writer, and locked by it for as long as it lives.
+type spool struct {
+	dir    string   // "": there is to be none
+	path   string   // of the file
+	file   *os.File // nil: not begun
+	size   int64
+	tidyAt int64 // the size at which entries that are in the log are thrown out
+}
+
+const (
+	spoolSuffix = ".spool"
+	halfMade    = ".spool-" // before the name of a file that is not whole yet
+	// spoolTidy is how much may be in a file of what is in the log already.
+	spoolTidy = 1 << 20
+	// maxSpool bounds what is read of a file in bytes: maxWaiting entries of the longest kind that there
+	// are, or some more of common ones.
+	maxSpool = 256 << 20
+	// spoolAge is when a file is too old to be read: the store may have forgotten how much of it the log
+	// has.
+	spoolAge = 390 * 24 * time.Hour
+)
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// spoolLine is an entry as the file has it.
+func spoolLine(number int64, leaf []byte) []byte {
+	text := strconv.AppendInt(make([]byte, 0, len(leaf)+32), number, 10)
+	text = append(append(text, ' '), leaf...)
+	sum := crc32.Checksum(text, castagnoli)
+	digits, _, _ := bytes.Cut(text, []byte(" "))
+	return fmt.Appendf(make([]byte, 0, len(text)+16), "%s %08x %s\n", digits, sum, leaf)
+}
+
+// parseSpoolLine reads a line without its end.
+func parseSpoolLine(line []byte) (numbered, error) {
+	digits, rest, _ := bytes.Cut(line, []byte(" "))
+	_, leaf, _ := bytes.Cut(rest, []byte(" "))
+	number, err := strconv.ParseInt(string(digits), 10, 64)
+	if err != nil || !bytes.Equal(append(bytes.Clone(line), '\n'), spoolLine(number, leaf)) {
+		return numbered{}, errors.New("auditlog: the line was not written as a whole")
+	}
+	e, err := verify.ParseEntry(leaf)
+	if err != nil {
+		return numbered{}, err
+	}
+	return numbered{number, record(e)}, nil
+}
+
+// begin makes the file of a writer, if there is none yet.
+func (s *spool) begin(id string) error {
+	if s.dir == "" || s.file != nil {
+		return nil
+	}
+	if err := os.MkdirAll(s.dir, 0o700); err != nil {
+		return err
+	}
+	return s.renew(id, 0, nil)
+}
+
+// write adds a line by one call of the system. When the disk has no room, what came to be of it goes.
+func (s *spool) write(line []byte) error {
+	if _, err := s.file.WriteAt(line, s.size); err != nil {
+		return errors.Join(err, s.file.Truncate(s.size))
+	}
+	s.size += int64(len(line))
+	return nil
+}
+
+// tidy throws out what is in the log, when nothing waits or it has become much.
+func (s *spool) tidy(id string, base int64, waiting []numbered) error {
+	switch {
+	case s.file == nil || s.size == 0:
+		return nil
+	case len(waiting) == 0:
+		s.size = 0
+		return s.file.Truncate(0)
+	case s.size < s.tidyAt:
+		return nil
+	}
+	return s.renew(id, base, waiting)
+}
+
+// renew writes what waits into another file, which is locked, and takes the place of the one before when
+// it is whole.
+func (s *spool) renew(id string, base int64, waiting []numbered) error {
+	var all bytes.Buffer
+	for _, e := range waiting {
+		all.Write(spoolLine(e.number-base, e.Leaf))
+	}
+	f, err := os.CreateTemp(s.dir, halfMade+"*")
+	if err != nil {
+		return err
+	}
+	path := filepath.Join(s.dir, id+spoolSuffix)
+	_, err = f.Write(all.Bytes())
+	if err == nil {
+		err = lockFile(f)
+	}
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		return errors.Join(err, f.Close(), os.Remove(f.Name()))
+	}
+	if s.path != path {
+		err = s.remove() // of the writer under the id before
+	} else if s.file != nil {
+		err = s.file.Close()
+	}
+	s.path, s.file, s.size = path, f, int64(all.Len())
+	s.tidyAt = 2*s.size + spoolTidy
+	return err
+}
+
+// end removes the file when nothing is in it. What is in it waits for the next start: nothing is written
+// into it any more.
+func (s *spool) end() error {
+	switch {
+	case s.file == nil:
+		return nil
+	case s.size == 0:
+		return s.remove()
+	}
+	s.dir = ""
+	err := s.file.Close()
+	s.file = nil
+	return err
+}
+
+// remove removes the file while it is locked.
+func (s *spool) remove() error {
+	if s.file == nil {
+		return nil
+	}
+	err := errors.Join(os.Remove(s.path), s.file.Close())
+	s.file = nil
+	return err
+}

@@ -1,0 +1,128 @@
+package e2e
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/internal/testkit/demotest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/nettest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/pgtest"
+)
+
+const robotConfig = `issuer: http://ADDRESS
+data_dir: DIR
+secret_key: kkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkk
+MORE
+clients: [{id: robot, name: Robot, secret: ` + agentSecret + `, grant_types: [client_credentials], resources: ["http://127.0.0.1:9/mcp"]}]
+resources: [{uri: "http://127.0.0.1:9/mcp", name: R, scopes: [{name: mcp, description: use it, default: true}]}]
+`
+
+// robots is a server that gives tokens to a client of its operator.
+type robots struct {
+	*replica
+	config string
+}
+
+func startRobots(t *testing.T, more string) *robots {
+	t.Helper()
+	dir, address := t.TempDir(), nettest.For(t)
+	r := &robots{config: filepath.Join(dir, "mcp-authd.yaml")}
+	text := strings.NewReplacer("ADDRESS", address, "DIR", dir, "MORE", more).Replace(robotConfig)
+	if err := os.WriteFile(r.config, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r.replica = startReplica(t, r.config, address)
+	return r
+}
+
+// token asks for a token, and returns what names the request.
+func (r *robots) token() (id string, status int) {
+	resp, err := http.PostForm(r.at("/token"), url.Values{
+		"grant_type": {"client_credentials"}, "client_id": {"robot"}, "client_secret": {agentSecret},
+		"resource": {"http://127.0.0.1:9/mcp"},
+	})
+	if err != nil {
+		return "", 0
+	}
+	defer resp.Body.Close()
+	return resp.Header.Get("X-Request-Id"), resp.StatusCode
+}
+
+// command runs a command of the operator.
+func (r *robots) command(t *testing.T, args ...string) []byte {
+	t.Helper()
+	out, err := exec.Command(demotest.Binary(t), append(args, "--config", r.config)...).Output()
+	if err != nil {
+		t.Fatalf("%v: %v", args, err)
+	}
+	return out
+}
+
+// TestKillLosesNoEntry: OB-04. Each token that a client got before its server was killed is in the audit log
+// after the next start, once.
+func TestKillLosesNoEntry(t *testing.T) {
+	t.Run("SQLite", func(t *testing.T) { killLosesNoEntry(t, "") })
+	t.Run("PostgreSQL", func(t *testing.T) {
+		killLosesNoEntry(t, `database: {url: "`+pgtest.Start(t).Database(t)+`"}`)
+	})
+}
+
+func killLosesNoEntry(t *testing.T, more string) {
+	r := startRobots(t, more)
+	var mu sync.Mutex // guards acknowledged
+	acknowledged := map[string]int{}
+	for range 3 {
+		var clients sync.WaitGroup
+		for range 4 {
+			clients.Go(func() {
+				for {
+					id, status := r.token()
+					if status == 0 {
+						return // it is dead
+					}
+					if status == http.StatusOK {
+						mu.Lock()
+						acknowledged[id] = 0
+						mu.Unlock()
+					}
+				}
+			})
+		}
+		time.Sleep(330 * time.Millisecond)
+		r.kill()
+		clients.Wait()
+		r.start(t, r.config)
+	}
+	r.stop()
+	var entries []struct{ Fields map[string]string }
+	if err := json.Unmarshal(
+		r.command(t, "audit", "list", "--event", "token.issued", "--limit", "0", "--json"), &entries); err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		if n, ok := acknowledged[e.Fields["request_id"]]; ok {
+			acknowledged[e.Fields["request_id"]] = n + 1
+		}
+	}
+	lost := 0
+	for id, n := range acknowledged {
+		switch {
+		case n == 0:
+			lost++
+		case n > 1:
+			t.Errorf("request %s has %d entries", id, n)
+		}
+	}
+	if lost > 0 || len(acknowledged) < 20 {
+		t.Errorf("of %d tokens that clients got, %d are not in the audit log", len(acknowledged), lost)
+	}
+	r.command(t, "audit", "verify")
+}
