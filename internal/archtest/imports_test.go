@@ -30,7 +30,7 @@ var mayImport = map[string][]string{
 	"storage/storagetest": {"oauth", "storage", "internal"},
 	"storage/timed":       {"oauth", "storage"},
 
-	"attempt": {"oauth", "storage", "internal/bounded", "internal/network"},
+	"attempt": {"oauth", "storage", "web/text", "internal/bounded", "internal/network"},
 
 	"authserver": {
 		"oauth", "delegation", "storage", "policy", "keys", "session", "audit", "trust", "web", "web/text", "metadata",
