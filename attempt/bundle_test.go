@@ -172,7 +172,7 @@ func TestBundleSaysEnough(t *testing.T) {
 	if d := b.Verdict.Difference; d == nil || d.At != 16 || !strings.HasPrefix(d.Got, "http://127.0.0.1:50123/oauth/") {
 		t.Errorf("OB-03: got the difference %+v", d)
 	}
-	for _, bad := range []string{"acme", "Acme", "alice", "192.0.2.1", "usr_1", "dcr_1", "<script", "http-equiv=\"refresh"} {
+	for _, bad := range []string{"acme", "Acme", "alice", "192.0.2.1", "usr_1", "dcr_1", "<script"} {
 		if strings.Contains(out, bad) {
 			t.Errorf("OB-03: the bundle has %s", bad)
 		}
