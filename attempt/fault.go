@@ -3,7 +3,6 @@ package attempt
 import (
 	_ "embed"
 	"encoding/json"
-	"slices"
 	"sync"
 )
 
@@ -65,14 +64,11 @@ func mustRead(file []byte, into any) {
 
 // verdict is that an attempt has the fault.
 func (f Fault) verdict(text string) Verdict {
-	e := f.explained()
-	return Verdict{Text: text, Fault: f, Whose: e.Whose, Advice: e.Advice}
-}
-
-func (f Fault) explained() Explained {
-	i := slices.IndexFunc(Faults(), func(e Explained) bool { return e.Fault == f })
-	if i < 0 {
-		return Explained{Fault: f}
+	v := Verdict{Text: text, Fault: f}
+	for _, e := range Faults() {
+		if e.Fault == f {
+			v.Whose, v.Advice = e.Whose, e.Advice
+		}
 	}
-	return Faults()[i]
+	return v
 }

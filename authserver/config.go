@@ -29,6 +29,7 @@ type Store interface {
 	storage.Users
 	storage.Accounts
 	storage.Locales
+	storage.Roles
 	storage.Setup
 	storage.Sessions
 	storage.UserSessions

@@ -48,7 +48,7 @@ func TestPE16AnInvitationMakesOneAccount(t *testing.T) {
 	if pg := p.post(path, passwordForm(step, newPassword)); pg.status != 200 {
 		t.Fatalf("got %d %s", pg.status, pg.body)
 	}
-	if u, err := r.Users().Find(t.Context(), "berta"); err != nil || u.Mail != "b@a.example" || u.Admin {
+	if u, err := r.Users().Find(t.Context(), "berta"); err != nil || u.Mail != "b@a.example" || u.Role != "" {
 		t.Errorf("got %+v, %v", u, err)
 	}
 	used := p.post(path, passwordForm(step, newPassword))

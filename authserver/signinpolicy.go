@@ -19,8 +19,9 @@ type SignInPolicy struct {
 	// a passkey or an authenticator app ("optional", the default), or of all ("required"). A passkey
 	// counts as two factors.
 	SecondFactor string
-	// AdminsSecondFactor is the same for administrators. Default: "enrolled", which is "required" as
-	// soon as one of them has a passkey or an app, and SecondFactor until then.
+	// AdminsSecondFactor is the same for people with a role: administrators, auditors, support.
+	// Default: "enrolled", which is "required" as soon as one of them has a passkey or an app, and
+	// SecondFactor until then.
 	AdminsSecondFactor string
 	// PasskeyRPID is the relying party for which passkeys are made: the host of the issuer, which is
 	// the default, or a domain above it.

@@ -13,7 +13,7 @@ type OneTimeLink struct {
 	Kind     LinkKind
 	UserID   string // "" of an invitation
 	Name     string // of an invitation: that of the account to be made
-	Admin    bool   // of an invitation
+	Role     Role   // of an invitation
 	Mail     string // of an invitation: where its person gets mail
 	// Browser is the hash of the browser that it is good in; zero: any.
 	Browser   Hash

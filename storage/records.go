@@ -96,7 +96,7 @@ type User struct {
 	ID           string // "usr_" + random
 	Name         string // what is typed at login; unique without regard to case
 	PasswordHash string // argon2id in PHC form; empty: no password sign-in
-	Admin        bool
+	Role         Role   // what the person may do as one of the operator's; "": nothing
 	Disabled     bool
 	CreatedAt    time.Time
 	LastLoginAt  time.Time // zero: never

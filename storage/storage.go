@@ -344,6 +344,7 @@ type Store interface {
 	Users
 	Accounts
 	Locales
+	Roles
 	Setup
 	Sessions
 	UserSessions

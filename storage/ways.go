@@ -47,7 +47,7 @@ type Factors struct {
 	Apps          int
 	RecoveryCodes int // that are left
 	Identities    int // accounts at providers
-	// AdminEnrolled: some administrator, who need not be this person, has a passkey or an app.
+	// AdminEnrolled: some person with a role, who need not be this person, has a passkey or an app.
 	AdminEnrolled bool
 }
 

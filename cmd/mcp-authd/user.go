@@ -21,7 +21,7 @@ func newUserCommand(s std) *cobra.Command {
 		newUserAdd(s), newUserList(s), named(newUserShow(s)), named(newUserIdentities(s)), named(newUserWays(s)),
 		named(newUserPasswd(s)),
 		named(newUserChange(s, "disabled", admin.UserDisable)), named(newUserChange(s, "enabled", admin.UserEnable)),
-		named(newUserDelete(s)), named(newUserSetMail(s)), newUserInvite(s),
+		named(newUserDelete(s)), named(newUserSetMail(s)), named(newUserSetRole(s)), newUserInvite(s),
 		named(newUserRecover(s)), named(newUserLinks(s)),
 	)
 }
@@ -92,14 +92,16 @@ func onAccounts(run func(*cobra.Command, *users.Users, []string) error) func(*co
 }
 
 func newUserAdd(s std) *cobra.Command {
-	var fromStdin, administrator, asJSON bool
+	var fromStdin, asJSON bool
 	var mail string
+	var role roleFlags
 	return commandOn(settings.openOrMake, s, &cobra.Command{
 		Use: "add NAME", Short: "Create an account", Args: cobra.ExactArgs(1),
-		Example: "  mcp-authd user add alice\n  printf %s \"$PASSWORD\" | mcp-authd user add alice --password-stdin",
+		Example: "  mcp-authd user add alice\n  printf %s \"$PASSWORD\" | mcp-authd user add alice --password-stdin\n" +
+			"  mcp-authd user add carol --role auditor",
 	}, func(c *cobra.Command) {
 		c.Flags().BoolVar(&fromStdin, "password-stdin", false, "read the password from standard input")
-		c.Flags().BoolVar(&administrator, "admin", false, "make it an administrator")
+		role.add(c)
 		c.Flags().StringVar(&mail, "mail", "", "where the person gets mail")
 		c.Flags().BoolVar(&asJSON, "json", false, "print the account as JSON")
 	}, onAccounts(func(c *cobra.Command, u *users.Users, args []string) error {
@@ -108,7 +110,7 @@ func newUserAdd(s std) *cobra.Command {
 			return err
 		}
 		created, err := u.Add(c.Context(), users.Account{
-			Name: args[0], Password: password, Admin: administrator, Mail: mail,
+			Name: args[0], Password: password, Role: role.role, Mail: mail,
 		})
 		if err != nil {
 			return admin.ExplainUser(err, args[0])
@@ -158,8 +160,11 @@ func newUserList(s std) *cobra.Command {
 // state is what is special about an account.
 func stateOf(v admin.User) string {
 	var state []string
-	if v.Admin {
+	switch {
+	case v.Admin:
 		state = append(state, "admin")
+	case v.Role != "":
+		state = append(state, string(v.Role))
 	}
 	if v.Disabled {
 		state = append(state, "disabled")

@@ -13,6 +13,7 @@ import (
 
 func newUserInvite(s std) *cobra.Command {
 	var i users.Invitation
+	var role roleFlags
 	var asJSON bool
 	return storeCommand(s, &cobra.Command{
 		Use: "invite NAME", Short: "Print a one-time link by which a person makes an account", Args: cobra.ExactArgs(1),
@@ -20,7 +21,7 @@ func newUserInvite(s std) *cobra.Command {
 			"With --mail, and mail.smtp configured, it is sent as well. It works once; a new one replaces it.",
 		Example: "  mcp-authd user invite alice\n  mcp-authd user invite bob --mail bob@example.com --ttl 7d",
 	}, func(c *cobra.Command) {
-		c.Flags().BoolVar(&i.Admin, "admin", false, "make it an administrator")
+		role.add(c)
 		c.Flags().StringVar(&i.Mail, "mail", "", "where the person gets mail")
 		c.Flags().Var((*lifetime)(&i.TTL), "ttl", "how long the link is good (default: login.links.invite_ttl)")
 		c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
@@ -32,7 +33,7 @@ func newUserInvite(s std) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		i.Name = args[0]
+		i.Name, i.Role = args[0], role.role
 		if err := checkTTL(c, i.TTL, users.MaxInviteTTL); err != nil {
 			return err
 		}

@@ -42,6 +42,7 @@ type openLinkView struct {
 	Name      string    `json:"name"` // of the account, or of the one to be made
 	User      string    `json:"user,omitempty"`
 	Admin     bool      `json:"admin,omitempty"` // of an invitation
+	Role      string    `json:"role,omitempty"`  // of an invitation
 	Mail      string    `json:"mail,omitempty"`  // of an invitation
 	NotBefore time.Time `json:"not_before"`
 	ExpiresAt time.Time `json:"expires_at"`
@@ -76,7 +77,8 @@ func (a *app) openLinks(c *cobra.Command) ([]openLinkView, error) {
 			l.Name = names.user(c.Context(), l.UserID)
 		}
 		views = append(views, openLinkView{
-			Kind: string(l.Kind), Name: l.Name, User: l.UserID, Admin: l.Admin, Mail: l.Mail,
+			Kind: string(l.Kind), Name: l.Name, User: l.UserID, Mail: l.Mail,
+			Admin: l.Role == storage.Administrator, Role: string(l.Role),
 			NotBefore: l.NotBefore.UTC(), ExpiresAt: l.ExpiresAt.UTC(), CreatedAt: l.CreatedAt.UTC(),
 		})
 	}

@@ -10,14 +10,28 @@ import (
 )
 
 // Role is what a person of the operator may do (OB-10).
-type Role string
+type Role = storage.Role
 
 // The roles. An account without one administers nothing.
 const (
-	Administrator Role = "administrator" // everything
-	Auditor       Role = "auditor"       // reads everything, changes nothing
-	Support       Role = "support"       // helps people: accounts, attempts
+	Administrator = storage.Administrator // everything
+	Auditor       = storage.Auditor       // reads everything, changes nothing
+	Support       = storage.Support       // helps people: accounts, attempts
 )
+
+// NoRole is what people write for an account without a role.
+const NoRole = "none"
+
+// ParseRole reads a role as people write it.
+func ParseRole(name string) (Role, error) {
+	switch r := Role(name); r {
+	case Administrator, Auditor, Support:
+		return r, nil
+	case NoRole:
+		return "", nil
+	}
+	return "", fault(ErrInvalid, "%q is not administrator, auditor, support or none", name)
+}
 
 // The roles that operations name beside administrators.
 var (
@@ -39,10 +53,10 @@ type Actor struct {
 
 // RoleOf is the role of an account; "" for none, and of one that is disabled.
 func RoleOf(u storage.User) Role {
-	if u.Disabled || !u.Admin {
+	if u.Disabled {
 		return ""
 	}
-	return Administrator
+	return u.Role
 }
 
 // Operator carries out whatever it is asked: who has the database and the master key needs no permission.

@@ -15,6 +15,7 @@ type User struct {
 	ID          string    `json:"id"`
 	Name        string    `json:"name" jsonschema:"what is typed at sign-in"`
 	Admin       bool      `json:"admin"`
+	Role        Role      `json:"role,omitempty" jsonschema:"administrator, auditor or support; absent for none"`
 	Disabled    bool      `json:"disabled"`
 	CreatedAt   time.Time `json:"created_at"`
 	LastLoginAt time.Time `json:"last_login_at,omitzero"`
@@ -23,12 +24,21 @@ type User struct {
 
 // UserOf is what is shown of an account.
 func UserOf(u storage.User) User {
-	return User{u.ID, u.Name, u.Admin, u.Disabled, u.CreatedAt, u.LastLoginAt, u.Mail}
+	return User{
+		ID: u.ID, Name: u.Name, Admin: u.Role == Administrator, Role: u.Role, Disabled: u.Disabled,
+		CreatedAt: u.CreatedAt, LastLoginAt: u.LastLoginAt, Mail: u.Mail,
+	}
 }
 
 // UserName names an account.
 type UserName struct {
 	Name string `json:"name" jsonschema:"the name of the account"`
+}
+
+// UserRole is a role for an account.
+type UserRole struct {
+	Name string `json:"name" jsonschema:"the name of the account"`
+	Role string `json:"role" jsonschema:"administrator, auditor, support or none"`
 }
 
 // The operations on accounts.
@@ -47,6 +57,12 @@ var (
 		Name: "user enable", Method: "POST", Path: "/users/{name}/enable", Roles: helping, Fresh: true,
 		Summary: "Let a disabled account sign in again",
 	}, changing((*users.Users).Enable))
+	UserSetRole = define(Spec{
+		Name: "user set-role", Method: "PUT", Path: "/users/{name}/role", Fresh: true,
+		Summary: "Say what an account may administer; ends its sessions",
+		Details: "An administrator may do everything, an auditor may read everything, and support may help people:\n" +
+			"their accounts and their attempts. None takes the role away, but not that of the last administrator.",
+	}, (*Service).setRole)
 )
 
 // changing is an operation on one account, whose answer is the account as it then is.
@@ -74,6 +90,17 @@ func (s *Service) showUser(ctx context.Context, in UserName) (User, error) {
 	return UserOf(u), ExplainUser(err, in.Name)
 }
 
+func (s *Service) setRole(ctx context.Context, in UserRole) (User, error) {
+	role, err := ParseRole(in.Role)
+	if err != nil {
+		return User{}, err
+	}
+	if err := s.Users.SetRole(ctx, in.Name, role); err != nil {
+		return User{}, ExplainUser(err, in.Name)
+	}
+	return s.showUser(ctx, UserName{in.Name})
+}
+
 // ExplainUser says what is wrong with the account, and what to do.
 func ExplainUser(err error, name string) error {
 	switch {
@@ -84,6 +111,8 @@ func ExplainUser(err error, name string) error {
 	case errors.Is(err, users.ErrName), errors.Is(err, users.ErrPassword), errors.Is(err, users.ErrCommon),
 		errors.Is(err, users.ErrMail), errors.Is(err, users.ErrDisabled):
 		return fault(ErrInvalid, "%s", strings.TrimPrefix(err.Error(), "users: "))
+	case errors.Is(err, users.ErrLast):
+		return fault(ErrConflict, "%s is the last administrator; give another account that role first", name)
 	case errors.Is(err, users.ErrOtherWays):
 		return fault(ErrConflict,
 			"%s has other ways in, so a link has to wait, and the person can stop it: leave --now out", name)

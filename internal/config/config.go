@@ -64,7 +64,6 @@ type Config struct {
 	Notices      Notices      `yaml:"notices"`
 	Events       Events       `yaml:"events"`
 	Audit        Audit        `yaml:"audit"`
-	Traces       Traces       `yaml:"traces"`
 	Branding     Branding     `yaml:"branding"`
 	Clients      []Client     `yaml:"clients"`
 	Log          Log          `yaml:"log"`
@@ -142,7 +141,6 @@ func Default(getenv func(string) string) *Config {
 		Registration: defaultRegistration(),
 		Mail:         Mail{SMTP: SMTP{TLS: string(mail.STARTTLS)}},
 		Audit:        defaultAudit(),
-		Traces:       defaultTraces(),
 		Log:          Log{Level: "info", Format: "auto"},
 		origins:      map[string]string{},
 	}
@@ -240,7 +238,6 @@ func (c *Config) Validate() error {
 	c.validateLogin(add)
 	c.validateNotices(add)
 	c.validateEvents(add)
-	c.Traces.validate(add)
 	c.validateBranding(add)
 	ids := map[string]bool{}
 	for i, cl := range c.Clients {

@@ -18,7 +18,7 @@ type Login struct {
 	DefaultProvider string `yaml:"default_provider"`
 	// SecondFactor is off, optional (wanted of those who have one) or required.
 	SecondFactor string `yaml:"second_factor"`
-	// AdminsSecondFactor is that of administrators, or enrolled: required as soon as one of them
+	// AdminsSecondFactor is that of people with a role, or enrolled: required as soon as one of them
 	// has a passkey or an app.
 	AdminsSecondFactor string `yaml:"admins_second_factor"`
 	// OtherDevice lets a person sign in a browser from another device.

@@ -96,8 +96,8 @@ func TestFind(t *testing.T) {
 		t.Errorf("got %v, want ErrUnknown", err)
 	}
 	admin, err := r.Create(t.Context(), "root", good, true)
-	if list, listErr := r.List(t.Context(), "", 10); err != nil || listErr != nil || len(list) != 2 || !admin.Admin ||
-		alice.Admin {
+	if list, listErr := r.List(t.Context(), "", 10); err != nil || listErr != nil || len(list) != 2 ||
+		admin.Role != storage.Administrator || alice.Role != "" {
 		t.Errorf("got %+v, %v, %v", list, err, listErr)
 	}
 }

@@ -84,10 +84,10 @@ type Link struct {
 
 // Invitation is an account that its person is to make.
 type Invitation struct {
-	Name  string
-	Admin bool
-	Mail  string        // "": the operator hands the link over
-	TTL   time.Duration // 0: that of the LinkPolicy
+	Name string
+	Role storage.Role
+	Mail string        // "": the operator hands the link over
+	TTL  time.Duration // 0: that of the LinkPolicy
 }
 
 // Invite makes a link by which a person makes an account of a name (PE-16), and sends it where there
@@ -102,7 +102,7 @@ func (u *Users) Invite(ctx context.Context, issuer string, i Invitation) (Link, 
 	}
 	now := u.cfg.Now()
 	l := storage.OneTimeLink{
-		Kind: storage.LinkInvite, Name: i.Name, Admin: i.Admin, Mail: i.Mail,
+		Kind: storage.LinkInvite, Name: i.Name, Role: i.Role, Mail: i.Mail,
 		NotBefore: now, CreatedAt: now,
 		ExpiresAt: now.Add(cmp.Or(i.TTL, u.cfg.Links.InviteTTL)),
 	}

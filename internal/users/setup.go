@@ -55,7 +55,7 @@ func (u *Users) CompleteSetup(ctx context.Context, token, name, password string)
 	if err := u.CheckSetup(ctx, token); err != nil {
 		return storage.User{}, err
 	}
-	account, err := u.prepare(ctx, name, password, true)
+	account, err := u.prepare(ctx, Account{Name: name, Password: password, Role: storage.Administrator})
 	if err != nil {
 		return storage.User{}, err
 	}

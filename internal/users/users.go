@@ -41,6 +41,8 @@ var (
 	ErrBrowser = errors.New("users: the link is good only in the browser in which it was asked for")
 	// ErrDisabled: the account is disabled.
 	ErrDisabled = errors.New("users: the account is disabled")
+	// ErrLast: there has to be an administrator.
+	ErrLast = errors.New("users: the last administrator")
 	// ErrOtherWays: the person has other ways in, so a link has to wait.
 	ErrOtherWays = errors.New("users: the person has other ways in")
 	// ErrExists: the name is taken.
@@ -53,6 +55,7 @@ var (
 type Store interface {
 	storage.Users
 	storage.Accounts
+	storage.Roles
 	storage.Setup
 	storage.Failures
 	storage.OneTimeLinks
@@ -147,6 +150,19 @@ func (u *Users) SetMail(ctx context.Context, name, address string) error {
 	return u.changed(ctx, account, "mail", u.cfg.Store.SetMail(ctx, account.ID, address))
 }
 
+// SetRole gives an account a role, "" for none, which ends its sessions. ErrUnknown, ErrLast.
+func (u *Users) SetRole(ctx context.Context, name string, role storage.Role) error {
+	account, err := u.Find(ctx, name)
+	if err != nil {
+		return err
+	}
+	err = u.cfg.Store.SetRole(ctx, account.ID, role)
+	if errors.Is(err, storage.ErrLast) {
+		return ErrLast
+	}
+	return u.changed(ctx, account, "role", err)
+}
+
 func checkMail(address string) error {
 	if address == "" {
 		return nil
@@ -159,13 +175,17 @@ func checkMail(address string) error {
 
 // Create adds an account. ErrName, ErrPassword, ErrCommon, ErrExists.
 func (u *Users) Create(ctx context.Context, name, password string, admin bool) (storage.User, error) {
-	return u.Add(ctx, Account{Name: name, Password: password, Admin: admin})
+	a := Account{Name: name, Password: password}
+	if admin {
+		a.Role = storage.Administrator
+	}
+	return u.Add(ctx, a)
 }
 
 // Account is an account to be added.
 type Account struct {
 	Name, Password string
-	Admin          bool
+	Role           storage.Role
 	Mail           string // "": the person is not written to
 }
 
@@ -174,11 +194,10 @@ func (u *Users) Add(ctx context.Context, a Account) (storage.User, error) {
 	if err := checkMail(a.Mail); err != nil {
 		return storage.User{}, err
 	}
-	account, err := u.prepare(ctx, a.Name, a.Password, a.Admin)
+	account, err := u.prepare(ctx, a)
 	if err != nil {
 		return storage.User{}, err
 	}
-	account.Mail = a.Mail
 	switch err := u.cfg.Store.CreateUser(ctx, account); {
 	case errors.Is(err, storage.ErrExists):
 		return storage.User{}, ErrExists
@@ -190,15 +209,17 @@ func (u *Users) Add(ctx context.Context, a Account) (storage.User, error) {
 }
 
 // prepare checks a new account and hashes its password.
-func (u *Users) prepare(ctx context.Context, name, password string, admin bool) (storage.User, error) {
-	if !validName(name) {
+func (u *Users) prepare(ctx context.Context, a Account) (storage.User, error) {
+	if !validName(a.Name) {
 		return storage.User{}, ErrName
 	}
-	hash, err := u.hash(ctx, name, password)
+	hash, err := u.hash(ctx, a.Name, a.Password)
 	if err != nil {
 		return storage.User{}, err
 	}
-	return storage.User{ID: NewID(), Name: name, PasswordHash: hash, Admin: admin, CreatedAt: u.cfg.Now()}, nil
+	return storage.User{
+		ID: NewID(), Name: a.Name, PasswordHash: hash, Role: a.Role, Mail: a.Mail, CreatedAt: u.cfg.Now(),
+	}, nil
 }
 
 // NewID returns an id for a new account.

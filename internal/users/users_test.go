@@ -441,7 +441,7 @@ func TestSetup(t *testing.T) {
 		for i := range 32 {
 			wg.Go(func() {
 				if u, err := r.CompleteSetup(ctx, token(link), "root"+string(rune('a'+i%26))+string(rune('a'+i/26)),
-					good); err == nil && u.Admin {
+					good); err == nil && u.Role == storage.Administrator {
 					won.Add(1)
 				}
 			})

@@ -29,7 +29,7 @@ const (
 	// Optional: of those who have a passkey or an app.
 	Optional Demand = "optional"
 	Required Demand = "required"
-	// Enrolled, for administrators: required as soon as one of them has a passkey or an app, and
+	// Enrolled, for people with a role: required as soon as one of them has a passkey or an app, and
 	// until then as for everybody.
 	Enrolled Demand = "enrolled"
 )
@@ -37,7 +37,7 @@ const (
 // Policy says of whom a second factor is wanted. A passkey that verified the person is two.
 type Policy struct {
 	Everybody Demand // default: Optional
-	Admins    Demand // default: Enrolled
+	Admins    Demand // of people with a role; default: Enrolled
 }
 
 // of is the demand on a person.
@@ -50,7 +50,7 @@ func (p Policy) of(u storage.User, f storage.Factors) Demand {
 		admins = Enrolled
 	}
 	switch {
-	case !u.Admin:
+	case u.Role == "":
 		return everybody
 	case admins != Enrolled:
 		return admins
@@ -109,9 +109,9 @@ func (p Policy) needs(u storage.User, f storage.Factors, methods []string) Need 
 }
 
 // codeIsSecond reports whether a recovery code alone does not let a person in (PE-06): a code from a
-// drawer is not enough for an administrator, nor where two factors are required.
+// drawer is not enough for a person with a role, nor where two factors are required.
 func (p Policy) codeIsSecond(u storage.User, f storage.Factors) bool {
-	return u.Admin || p.of(u, f) == Required
+	return u.Role != "" || p.of(u, f) == Required
 }
 
 // CodeIsSecond reports whether a person needs another proof beside a recovery code.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/internal/testkit/authkit"
 	"github.com/mcp-authd/mcp-authd/internal/ways"
+	"github.com/mcp-authd/mcp-authd/storage"
 )
 
 // TestNeeds is the policy of second factors as a table: what a person has, how they have signed in, and
@@ -15,12 +16,13 @@ func TestNeeds(t *testing.T) {
 	const (
 		off, optional, required = ways.Off, ways.Optional, ways.Required
 		none                    = "none"
+		root                    = storage.Administrator
 	)
 	for _, c := range []struct {
 		rule     string
 		everyone ways.Demand
 		admins   ways.Demand
-		admin    bool
+		role     storage.Role
 		enrolled bool   // some other administrator
 		has      string // of passkey, app, codes, password
 		by       string // methods
@@ -56,28 +58,36 @@ func TestNeeds(t *testing.T) {
 			has: "app codes password", by: "recovery", want: "otp pwd",
 		},
 		{
-			rule: "PE-06 nor enough for an administrator", everyone: off, admins: off, admin: true,
+			rule: "PE-06 nor enough for an administrator", everyone: off, admins: off, role: root,
 			has: "codes password", by: "recovery", want: "pwd",
 		},
-		{rule: "PE-06 however little they have", admin: true, has: "codes", by: "recovery", want: "refused"},
-		{rule: "PE-06 with a password it is", admin: true, has: "app codes password", by: "recovery pwd", want: none},
-		{rule: "administrators: nothing until one has enrolled", admin: true, has: "password", by: "pwd", want: none},
+		{rule: "PE-06 however little they have", role: root, has: "codes", by: "recovery", want: "refused"},
+		{rule: "PE-06 with a password it is", role: root, has: "app codes password", by: "recovery pwd", want: none},
+		{rule: "administrators: nothing until one has enrolled", role: root, has: "password", by: "pwd", want: none},
 		{
-			rule: "administrators: required as soon as one has", admin: true, enrolled: true,
+			rule: "administrators: required as soon as one has", role: root, enrolled: true,
 			has: "password", by: "pwd", want: "enrol",
 		},
 		{rule: "of the others it is not", enrolled: true, has: "password", by: "pwd", want: none},
 		{
-			rule: "even where it is off for all others", everyone: off, admin: true,
+			rule: "even where it is off for all others", everyone: off, role: root,
 			has: "app password", by: "pwd", want: "otp",
 		},
 		{
-			rule: "unless it is off for them", everyone: required, admins: off, admin: true,
+			rule: "unless it is off for them", everyone: required, admins: off, role: root,
 			has: "app password", by: "pwd", want: none,
 		},
-		{rule: "or optional", admins: optional, admin: true, enrolled: true, has: "password", by: "pwd", want: none},
+		{rule: "or optional", admins: optional, role: root, enrolled: true, has: "password", by: "pwd", want: none},
 		{
-			rule: "required of administrators alone", everyone: off, admins: required, admin: true,
+			rule: "OB-10 auditors: the same", role: storage.Auditor, enrolled: true,
+			has: "password", by: "pwd", want: "enrol",
+		},
+		{
+			rule: "OB-10 support: a code alone is not enough", everyone: off, admins: off, role: storage.Support,
+			has: "codes password", by: "recovery", want: "pwd",
+		},
+		{
+			rule: "required of administrators alone", everyone: off, admins: required, role: root,
 			has: "password", by: "pwd", want: "enrol",
 		},
 	} {
@@ -90,7 +100,7 @@ func TestNeeds(t *testing.T) {
 				Guesses: r.users, Passwords: true, Now: r.clock,
 			})
 			r.must(err)
-			r.alice = r.account("ann", c.admin)
+			r.alice = r.account("ann", c.role)
 			if strings.Contains(c.has, "passkey") {
 				r.enrol(r.alice, r.phone)
 			}
@@ -105,7 +115,7 @@ func TestNeeds(t *testing.T) {
 				r.must(r.store.SetPassword(t.Context(), r.alice.ID, "$hash", false, r.now))
 			}
 			if c.enrolled {
-				r.enrol(r.account("root", true), authkit.New(issuer))
+				r.enrol(r.account("root", root), authkit.New(issuer))
 			}
 			got, err := r.Needs(t.Context(), r.alice, strings.Fields(c.by))
 			r.must(err)

@@ -82,10 +82,10 @@ func (r *rig) must(err error) {
 	}
 }
 
-func (r *rig) person(name string) storage.User { return r.account(name, false) }
+func (r *rig) person(name string) storage.User { return r.account(name, "") }
 
-func (r *rig) account(name string, admin bool) storage.User {
-	u := storage.User{ID: secrets.ID("usr_"), Name: name, Admin: admin, CreatedAt: r.now}
+func (r *rig) account(name string, role storage.Role) storage.User {
+	u := storage.User{ID: secrets.ID("usr_"), Name: name, Role: role, CreatedAt: r.now}
 	r.must(r.store.CreateUser(r.t.Context(), u))
 	return u
 }

@@ -116,7 +116,7 @@ func arriving(ctx context.Context, q querier, a storage.Arrival) (id string, mad
 // has untied it, and a person who comes with it is not let in.
 func createArrival(ctx context.Context, q querier, a storage.Arrival) error {
 	u := *a.NewUser
-	if u.Admin {
+	if u.Role == storage.Administrator {
 		if _, err := lockSetup(ctx, q); err != nil {
 			return err
 		}

@@ -14,7 +14,7 @@ import (
 const (
 	readLink   = "SELECT " + column.LinkColumns + " FROM one_time_links WHERE "
 	insertLink = "INSERT INTO one_time_links (" + column.LinkColumns +
-		", name_key) VALUES ($1,$2,$3,$4,$5,$6,$7,$8,$9,$10,$11,$12)"
+		", name_key) VALUES ($1,$2,$3,$4,$5,$6,$7,$8,$9,$10,$11,$12,$13)"
 	sameLinks = "user_id = $1 AND name_key = $2 AND kind = $3"
 
 	// lockPerson comes first wherever links and their person change together, as in all that ends
@@ -91,13 +91,13 @@ func (s *Store) AcceptInvitation(ctx context.Context, a storage.Acceptance) (sto
 		if err == nil {
 			err = column.Invitable(l, a.Now)
 		}
-		if err == nil && l.Admin {
+		if err == nil && l.Role == storage.Administrator {
 			_, err = lockSetup(ctx, q) // as CreateUser does
 		}
 		if err != nil {
 			return err
 		}
-		u.Name, u.Mail, u.Admin = l.Name, l.Mail, l.Admin
+		u.Name, u.Mail, u.Role = l.Name, l.Mail, l.Role
 		if _, err := q.Exec(ctx, "DELETE FROM one_time_links WHERE hash = $1", a.Hash[:]); err != nil {
 			return err
 		}

@@ -82,7 +82,7 @@ func (s *Store) HomeSession(ctx context.Context, userID string) (id string, err 
 	return id, err
 }
 
-const visit = `SELECT u.id, u.name, u.password_hash, u.admin, u.disabled, u.created_at, u.last_login_at, u.mail, u.locale,
+const visit = `SELECT u.id, u.name, u.password_hash, u.admin, u.disabled, u.created_at, u.last_login_at, u.mail, u.locale, u.role,
 	` + column.SessionColumns + `,
 	consented.scopes, consented.known
 FROM sessions s JOIN users u ON u.id = s.user_id,

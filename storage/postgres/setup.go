@@ -91,7 +91,7 @@ func (s *Store) CheckSetupToken(ctx context.Context, h storage.Hash, now time.Ti
 
 // CreateFirstAdmin implements storage.Setup.
 func (s *Store) CreateFirstAdmin(ctx context.Context, h storage.Hash, u storage.User, now time.Time) error {
-	u.Admin = true
+	u.Role = storage.Administrator
 	return s.tx(ctx, "create the first administrator", func(ctx context.Context, q querier) error {
 		t, err := lockSetup(ctx, q)
 		if err != nil {

@@ -57,7 +57,7 @@ func (s *Store) HasPasswords(ctx context.Context) (has bool, err error) {
 // putUser inserts an account and counts it: 0 when its id or name is taken.
 func putUser(ctx context.Context, q querier, u storage.User) (int64, error) {
 	n, err := exec(ctx, q, "INSERT INTO users ("+column.UserColumns+
-		", name_key) VALUES ($1,$2,$3,$4,$5,$6,$7,$8,$9,$10) ON CONFLICT DO NOTHING", column.UserValues(u)...)
+		", name_key) VALUES ($1,$2,$3,$4,$5,$6,$7,$8,$9,$10,$11) ON CONFLICT DO NOTHING", column.UserValues(u)...)
 	if err != nil || n == 0 {
 		return 0, err
 	}
@@ -81,7 +81,7 @@ func deleteOfUser(userID string) []statement {
 // setup's lock, so that no setup link can still be used behind its back.
 func (s *Store) CreateUser(ctx context.Context, u storage.User) error {
 	return s.tx(ctx, "create user", func(ctx context.Context, q querier) error {
-		if u.Admin {
+		if u.Role == storage.Administrator {
 			if _, err := lockSetup(ctx, q); err != nil {
 				return err
 			}

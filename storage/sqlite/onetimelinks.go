@@ -11,7 +11,7 @@ import (
 
 const (
 	readLink   = "SELECT " + column.LinkColumns + " FROM one_time_links WHERE "
-	insertLink = "INSERT INTO one_time_links (" + column.LinkColumns + ", name_key) VALUES (?,?,?,?,?,?,?,?,?,?,?,?)"
+	insertLink = "INSERT INTO one_time_links (" + column.LinkColumns + ", name_key) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?)"
 	sameLinks  = "user_id = ? AND name_key = ? AND kind = ?"
 )
 
@@ -87,7 +87,7 @@ func (s *Store) AcceptInvitation(ctx context.Context, a storage.Acceptance) (sto
 		if err != nil {
 			return err
 		}
-		u.Name, u.Mail, u.Admin = l.Name, l.Mail, l.Admin
+		u.Name, u.Mail, u.Role = l.Name, l.Mail, l.Role
 		return all(
 			run(c, "DELETE FROM one_time_links WHERE hash = ?", a.Hash[:]),
 			func() error { return changed(storage.ErrExists)(putUser(c, u)) },

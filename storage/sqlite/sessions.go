@@ -69,7 +69,7 @@ func (s *Store) HomeSession(ctx context.Context, userID string) (id string, err 
 	return id, err
 }
 
-const visit = `SELECT u.id, u.name, u.password_hash, u.admin, u.disabled, u.created_at, u.last_login_at, u.mail, u.locale,
+const visit = `SELECT u.id, u.name, u.password_hash, u.admin, u.disabled, u.created_at, u.last_login_at, u.mail, u.locale, u.role,
 	` + column.SessionColumns + `,
 	(SELECT json_group_array(CASE WHEN resource = ?3 THEN scope END ORDER BY created_at, scope) FROM consents c
 		WHERE user_id = u.id AND client_id = ?2 AND (place = ?5 AND material = ?6 OR place = '' AND ?7)

@@ -61,7 +61,7 @@ func (s *Store) CreateFirstAdmin(ctx context.Context, h storage.Hash, u storage.
 		if err := checkSetup(c, h, now); err != nil {
 			return err
 		}
-		u.Admin = true
+		u.Role = storage.Administrator
 		return all(
 			run(c, "DELETE FROM settings WHERE name = ?", settingSetup),
 			func() error {

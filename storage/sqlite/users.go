@@ -55,7 +55,7 @@ func (s *Store) HasPasswords(ctx context.Context) (has bool, err error) {
 // putUser inserts an account and counts it: 0 when its id or name is taken.
 func putUser(c *conn, u storage.User) (int64, error) {
 	n, err := c.exec("INSERT INTO users ("+column.UserColumns+
-		", name_key) VALUES (?,?,?,?,?,?,?,?,?,?) ON CONFLICT DO NOTHING", column.UserValues(u)...)
+		", name_key) VALUES (?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT DO NOTHING", column.UserValues(u)...)
 	if err != nil || n == 0 {
 		return 0, err
 	}

@@ -192,7 +192,7 @@ const factors = `SELECT u.password_hash <> '' AND ?4,
 	(SELECT count(*) FROM ways WHERE user_id = ?1 AND kind = 'app'),
 	(SELECT count(*) FROM recovery_codes WHERE user_id = ?1 AND used_at IS NULL),
 	(SELECT count(*) FROM identities WHERE user_id = ?1 AND connector IN (SELECT value FROM json_each(?3))),
-	EXISTS (SELECT 1 FROM ways w JOIN users a ON a.id = w.user_id WHERE a.admin AND NOT a.disabled)
+	EXISTS (SELECT 1 FROM ways w JOIN users u ON u.id = w.user_id WHERE ` + column.HasRole + ` AND NOT u.disabled)
 FROM users u WHERE u.id = ?1`
 
 // Factors implements storage.WayEnds.

@@ -111,14 +111,17 @@ func assertedPeople(t *testing.T, e *env) {
 		other.Person.Issuer = "https://other.example"
 		e.wantRefused(t, other, storage.ErrNotFound)
 	})
-	t.Run("AS-192 mail links nobody whom another issuer has, no administrator, and none of two", func(t *testing.T) {
+	t.Run("AS-192 mail links nobody whom another issuer has, nobody with a role, and none of two", func(t *testing.T) {
 		e.mailbox(t, "two@acme.example")
 		e.mailbox(t, "two@acme.example")
 		e.wantRefused(t, e.about(storage.AssertedPerson{Mail: "two@acme.example"}), storage.ErrNotFound)
-		check(t, e.s.CreateUser(e.ctx, storage.User{
-			ID: "usr_root", Name: "root", Admin: true, Mail: "root@acme.example", CreatedAt: e.now,
-		}))
-		e.wantRefused(t, e.about(storage.AssertedPerson{Mail: "root@acme.example"}), storage.ErrNotFound)
+		for _, role := range []storage.Role{storage.Administrator, storage.Auditor, storage.Support} {
+			mail := string(role) + "@acme.example"
+			check(t, e.s.CreateUser(e.ctx, storage.User{
+				ID: "usr_" + string(role), Name: string(role), Role: role, Mail: mail, CreatedAt: e.now,
+			}))
+			e.wantRefused(t, e.about(storage.AssertedPerson{Mail: mail}), storage.ErrNotFound)
+		}
 		arrival, u := e.arrived(t)
 		check(t, e.s.SetMail(e.ctx, u.ID, "far@acme.example"))
 		far := storage.AssertedPerson{Mail: "far@acme.example"}

@@ -1288,6 +1288,15 @@ func (f *Failing) SetPassword(a0 context.Context, a1 string, a2 string, a3 bool,
 	return err
 }
 
+// SetRole implements storage.Store.
+func (f *Failing) SetRole(a0 context.Context, a1 string, a2 storage.Role) (err error) {
+	err = f.call("SetRole", func() (err error) {
+		err = f.Store.SetRole(a0, a1, a2)
+		return err
+	})
+	return err
+}
+
 // SetUserDisabled implements storage.Store.
 func (f *Failing) SetUserDisabled(a0 context.Context, a1 string, a2 bool, a3 time.Time) (err error) {
 	err = f.call("SetUserDisabled", func() (err error) {

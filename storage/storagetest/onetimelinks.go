@@ -18,7 +18,7 @@ func (e *env) oneTime(kind storage.LinkKind, userID string) storage.OneTimeLink 
 
 func (e *env) invitation(name string) storage.OneTimeLink {
 	l := e.oneTime(storage.LinkInvite, "")
-	l.StopHash, l.Name, l.Mail, l.Admin = storage.Hash{}, name, "x@a.example", true
+	l.StopHash, l.Name, l.Mail, l.Role = storage.Hash{}, name, "x@a.example", storage.Administrator
 	return l
 }
 
@@ -60,7 +60,8 @@ func invitations(t *testing.T, e *env) {
 		got, err := accept(l, "usr_i", l.ExpiresAt.Add(-time.Millisecond))
 		check(t, err)
 		want := storage.User{
-			ID: "usr_i", Name: "Invited", PasswordHash: "$h", Admin: true, Mail: "x@a.example", CreatedAt: e.now,
+			ID: "usr_i", Name: "Invited", PasswordHash: "$h", Role: storage.Administrator, Mail: "x@a.example",
+			CreatedAt: e.now,
 		}
 		same(t, got, want)
 		got, err = e.s.UserByName(e.ctx, "invited")

@@ -75,7 +75,9 @@ func raceFirstAdmin(t *testing.T, e *env) {
 	check(t, e.s.PutSetupToken(e.ctx, h, e.now.Add(time.Hour), e.now))
 	var c tally
 	compete(func(i int) {
-		u := storage.User{ID: fmt.Sprint("usr_", i), Name: fmt.Sprint("name", i), Admin: true, CreatedAt: e.now}
+		u := storage.User{
+			ID: fmt.Sprint("usr_", i), Name: fmt.Sprint("name", i), Role: storage.Administrator, CreatedAt: e.now,
+		}
 		c.add(e.s.CreateFirstAdmin(e.ctx, h, u, e.now), storage.ErrExists, storage.ErrNotFound)
 	})
 	c.want(t, 1)

@@ -33,6 +33,7 @@ func RunWithoutRaces(t *testing.T, open func(t *testing.T) storage.Store) {
 	}{
 		{"Clients", clients},
 		{"Users", users},
+		{"Roles", roles},
 		{"Setup", setup},
 		{"Sessions", sessions},
 		{"SignIns", signIns},
@@ -124,6 +125,7 @@ func runRaces(t *testing.T, open func(t *testing.T) storage.Store) {
 		name string
 		run  func(t *testing.T, e *env)
 	}{
+		{"OB-10 32 administrators, none of whom wants to be the last one", raceLastAdministrator},
 		{"AS-90 one code, 32 redeemers", raceRedeem},
 		{"AS-240 one request of a device, 32 decisions", raceDecide},
 		{"AS-240 one device code, 32 redeemers", raceDevice},

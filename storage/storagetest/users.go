@@ -9,7 +9,8 @@ import (
 
 func users(t *testing.T, e *env) {
 	anna := storage.User{
-		ID: "usr_1", Name: "Anna", PasswordHash: "$argon2id$x", Admin: true, CreatedAt: e.now, LastLoginAt: e.now,
+		ID: "usr_1", Name: "Anna", PasswordHash: "$argon2id$x", Role: storage.Administrator, CreatedAt: e.now,
+		LastLoginAt: e.now,
 	}
 	berta := storage.User{ID: "usr_2", Name: "bertA", Disabled: true, CreatedAt: e.now}
 
@@ -110,7 +111,7 @@ func users(t *testing.T, e *env) {
 
 func setup(t *testing.T, e *env) {
 	first, second := randomHash(), randomHash()
-	admin := storage.User{ID: "usr_a", Name: "root", PasswordHash: "x", Admin: true, CreatedAt: e.now}
+	admin := storage.User{ID: "usr_a", Name: "root", PasswordHash: "x", Role: storage.Administrator, CreatedAt: e.now}
 	expires := e.now.Add(time.Hour)
 	wantOpen := func(t *testing.T, want bool) {
 		t.Helper()
@@ -155,7 +156,7 @@ func setup(t *testing.T, e *env) {
 		got, err := e.s.UserByName(e.ctx, "root")
 		check(t, err)
 		same(t, got, admin)
-		other := storage.User{ID: "usr_b", Name: "other", Admin: true, CreatedAt: e.now}
+		other := storage.User{ID: "usr_b", Name: "other", Role: storage.Administrator, CreatedAt: e.now}
 		wantErr(t, e.s.CreateFirstAdmin(e.ctx, second, other, e.now), storage.ErrExists)
 		wantErr(t, e.s.PutSetupToken(e.ctx, first, expires, e.now), storage.ErrExists)
 		wantErr(t, e.s.CheckSetupToken(e.ctx, second, e.now), storage.ErrExists)

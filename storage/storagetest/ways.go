@@ -258,7 +258,7 @@ func factors(t *testing.T, e *env) {
 	e.arrive(t, e.link("acme", p.ID))
 	f := storage.Factors{Password: true, Passkeys: 2, Apps: 1, RecoveryCodes: 1, Identities: 1}
 	want(f)
-	root := storage.User{ID: "usr_root", Name: "root", Admin: true, CreatedAt: e.now}
+	root := storage.User{ID: "usr_root", Name: "root", Role: storage.Administrator, CreatedAt: e.now}
 	check(t, e.s.CreateUser(e.ctx, root))
 	want(f)
 	e.add(t, e.app(root.ID))

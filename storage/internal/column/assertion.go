@@ -117,7 +117,7 @@ func PersonFinders(p storage.AssertedPerson, in func(parameter string) string) (
 	}
 	if p.Mail != "" { // letters that fold to ones of ASCII are longer: no address is another one's
 		out = append(out, PersonFinder{storage.LinkedByMail, `SELECT u.id FROM users u
-	WHERE lower(u.mail) = $1 AND octet_length(u.mail) = octet_length($1) AND NOT u.admin AND ` + notTied + in("$2") + `) LIMIT 2`,
+	WHERE lower(u.mail) = $1 AND octet_length(u.mail) = octet_length($1) AND NOT ` + HasRole + ` AND ` + notTied + in("$2") + `) LIMIT 2`,
 			[]any{lowerASCII(p.Mail), List(p.Connectors)}})
 	}
 	return out

@@ -7,12 +7,13 @@ import (
 )
 
 // LinkColumns are the columns of a one-time link, in the order in which LinkRow reads them.
-const LinkColumns = "hash, stop_hash, kind, user_id, name, admin, mail, browser, not_before, expires_at, created_at"
+const LinkColumns = "hash, stop_hash, kind, user_id, name, admin, mail, browser, not_before, expires_at, created_at, role"
 
 // LinkRow reads LinkColumns.
 type LinkRow struct {
 	l                           storage.OneTimeLink
 	hash, stop, browser         []byte
+	admin                       bool
 	kind                        string
 	notBefore, expires, created int64
 }
@@ -20,15 +21,15 @@ type LinkRow struct {
 // Dest is what to scan into.
 func (r *LinkRow) Dest() []any {
 	return []any{
-		&r.hash, &r.stop, &r.kind, &r.l.UserID, &r.l.Name, &r.l.Admin, &r.l.Mail, &r.browser,
-		&r.notBefore, &r.expires, &r.created,
+		&r.hash, &r.stop, &r.kind, &r.l.UserID, &r.l.Name, &r.admin, &r.l.Mail, &r.browser,
+		&r.notBefore, &r.expires, &r.created, &r.l.Role,
 	}
 }
 
 // Link is the record that was read.
 func (r *LinkRow) Link() (storage.OneTimeLink, error) {
 	l := r.l
-	l.Kind = storage.LinkKind(r.kind)
+	l.Kind, l.Role = storage.LinkKind(r.kind), readRole(r.admin, l.Role)
 	l.NotBefore, l.ExpiresAt, l.CreatedAt = Time(r.notBefore), Time(r.expires), Time(r.created)
 	for _, h := range []struct {
 		b  []byte
@@ -47,9 +48,10 @@ func (r *LinkRow) Link() (storage.OneTimeLink, error) {
 
 // LinkValues are the values of LinkColumns, then the key of the name.
 func LinkValues(l storage.OneTimeLink) []any {
+	admin, role := RoleValues(l.Role)
 	return []any{
-		l.Hash[:], optHash(l.StopHash), string(l.Kind), l.UserID, l.Name, l.Admin, l.Mail, optHash(l.Browser),
-		Millis(l.NotBefore), Millis(l.ExpiresAt), Millis(l.CreatedAt), NameKey(l.Name),
+		l.Hash[:], optHash(l.StopHash), string(l.Kind), l.UserID, l.Name, admin, l.Mail, optHash(l.Browser),
+		Millis(l.NotBefore), Millis(l.ExpiresAt), Millis(l.CreatedAt), role, NameKey(l.Name),
 	}
 }
 

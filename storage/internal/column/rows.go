@@ -11,7 +11,7 @@ import (
 // The columns of the records, in the order in which the rows below read them.
 const (
 	ClientColumns = "id, secret_hash, name, redirect_uris, grant_types, auth_method, jwks, jwks_uri, scopes, resources, source, metadata, created_at, last_used_at"
-	UserColumns   = "id, name, password_hash, admin, disabled, created_at, last_login_at, mail, locale"
+	UserColumns   = "id, name, password_hash, admin, disabled, created_at, last_login_at, mail, locale, role"
 	GrantColumns  = "id, client_id, user_id, resource, scopes, auth_time, created_at, expires_at, revoked_at"
 	GrantRead     = GrantColumns + ", status_index, upstream_id, revoked_by, paused_at, narrowed_at, for_program, methods, trust_id, asserted"
 	KeyColumns    = "id, algorithm, state, public, private, created_at, activated_at, retired_at, expires_at"
@@ -102,27 +102,30 @@ func Bytes(b []byte) any {
 // UserRow reads UserColumns.
 type UserRow struct {
 	u       storage.User
+	admin   bool
 	created int64
 	login   *int64
 }
 
 // Dest is what to scan into.
 func (r *UserRow) Dest() []any {
-	return []any{&r.u.ID, &r.u.Name, &r.u.PasswordHash, &r.u.Admin, &r.u.Disabled, &r.created, &r.login,
-		&r.u.Mail, &r.u.Locale}
+	return []any{&r.u.ID, &r.u.Name, &r.u.PasswordHash, &r.admin, &r.u.Disabled, &r.created, &r.login,
+		&r.u.Mail, &r.u.Locale, &r.u.Role}
 }
 
 // User is the record that was read.
 func (r *UserRow) User() storage.User {
 	u := r.u
+	u.Role = readRole(r.admin, u.Role)
 	u.CreatedAt, u.LastLoginAt = Time(r.created), OptTime(r.login)
 	return u
 }
 
 // UserValues are the values of UserColumns, then the key of the name.
 func UserValues(u storage.User) []any {
-	return []any{u.ID, u.Name, u.PasswordHash, u.Admin, u.Disabled,
-		Millis(u.CreatedAt), OptMillis(u.LastLoginAt), u.Mail, u.Locale, NameKey(u.Name)}
+	admin, role := RoleValues(u.Role)
+	return []any{u.ID, u.Name, u.PasswordHash, admin, u.Disabled,
+		Millis(u.CreatedAt), OptMillis(u.LastLoginAt), u.Mail, u.Locale, role, NameKey(u.Name)}
 }
 
 // SessionColumns are the columns of the session s.

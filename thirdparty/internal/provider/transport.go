@@ -15,8 +15,6 @@ import (
 	"time"
 
 	"code.dny.dev/ssrf"
-
-	"github.com/mcp-authd/mcp-authd/internal/span"
 )
 
 const (
@@ -36,7 +34,6 @@ type transport struct {
 	userAgent  string
 	now        func() time.Time
 	asked      func(took time.Duration, err error)
-	connector  string // for traces
 }
 
 // private are the networks in which people run providers of their own. Link-local
@@ -53,7 +50,7 @@ func newTransport(s Settings, o Options) *transport {
 	o = o.withDefaults()
 	t := &transport{
 		admitted: map[string]bool{}, configured: o.Transport, guarded: o.Transport, userAgent: o.ProductName,
-		now: o.Now, asked: o.Asked, connector: o.Connector,
+		now: o.Now, asked: o.Asked,
 	}
 	for _, u := range s.urls() {
 		if at, err := url.Parse(u); err == nil {
@@ -100,7 +97,7 @@ func listing(ctx context.Context) context.Context { return context.WithValue(ctx
 // RoundTrip implements http.RoundTripper.
 func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	began := t.now()
-	resp, err := span.Carry(req, t.carry, span.Connector.String(t.connector))
+	resp, err := t.carry(req)
 	t.asked(t.now().Sub(began), err)
 	return resp, err
 }

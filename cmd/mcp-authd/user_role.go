@@ -1,0 +1,42 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mcp-authd/mcp-authd/internal/admin"
+)
+
+// roleFlags are the flags --role and --admin of an account that is to be.
+type roleFlags struct{ role admin.Role }
+
+func (f *roleFlags) add(c *cobra.Command) {
+	const says = "what it may administer: administrator, auditor, support or none"
+	c.Flags().Func("role", says, func(name string) (err error) {
+		f.role, err = admin.ParseRole(name)
+		return err
+	})
+	c.Flags().BoolFunc("admin", "the same as --role administrator", func(string) error {
+		f.role = admin.Administrator
+		return nil
+	})
+	c.MarkFlagsMutuallyExclusive("role", "admin")
+}
+
+func newUserSetRole(s std) *cobra.Command {
+	return callerCommand(s, admin.UserSetRole, &cobra.Command{
+		Use: "NAME ROLE", Example: "carol auditor\ncarol none", Args: cobra.ExactArgs(2),
+	}, nil, func(c *cobra.Command, by admin.Caller, args []string) error {
+		u, err := admin.UserSetRole.Do(c.Context(), by, admin.UserRole{Name: args[0], Role: args[1]})
+		if err != nil {
+			return err
+		}
+		role := string(u.Role)
+		if role == "" {
+			role = admin.NoRole
+		}
+		_, err = fmt.Fprintf(s.out, "the role of %s is %s\n", u.Name, role)
+		return err
+	})
+}
