@@ -3,6 +3,7 @@ package attempt
 import (
 	_ "embed"
 	"encoding/json"
+	"slices"
 	"sync"
 )
 
@@ -64,11 +65,14 @@ func mustRead(file []byte, into any) {
 
 // verdict is that an attempt has the fault.
 func (f Fault) verdict(text string) Verdict {
-	v := Verdict{Text: text, Fault: f}
-	for _, e := range Faults() {
-		if e.Fault == f {
-			v.Whose, v.Advice = e.Whose, e.Advice
-		}
+	e := f.explained()
+	return Verdict{Text: text, Fault: f, Whose: e.Whose, Advice: e.Advice}
+}
+
+func (f Fault) explained() Explained {
+	i := slices.IndexFunc(Faults(), func(e Explained) bool { return e.Fault == f })
+	if i < 0 {
+		return Explained{Fault: f}
 	}
-	return v
+	return Faults()[i]
 }

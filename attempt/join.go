@@ -22,6 +22,7 @@ type Attempt struct {
 	Steps   []Step `json:"-"`
 	LeftOut int    `json:"-"` // steps in the middle, when there are too many
 	all     []Step // with those
+	judged  time.Time
 }
 
 const idPrefix = "att_"
@@ -173,7 +174,13 @@ func (j *joiner) attempts(now time.Time) (out []Attempt) {
 
 // newAttempt describes steps, of which there is one, in their order.
 func newAttempt(steps []Step, now time.Time) Attempt {
-	a := Attempt{all: steps, StartedAt: steps[0].At, EndedAt: steps[len(steps)-1].At, ID: idPrefix + steps[0].Reference}
+	a := Attempt{
+		ID:        idPrefix + steps[0].Reference,
+		StartedAt: steps[0].At,
+		EndedAt:   steps[len(steps)-1].At,
+		all:       steps,
+		judged:    now,
+	}
 	a.Last = steps[len(steps)-1].Kind
 	name, id := "", ""
 	for _, s := range steps { // what was found out last counts

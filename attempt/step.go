@@ -21,6 +21,9 @@ const (
 	Refresh      Kind = "refresh"      // ... again, and was refused
 )
 
+// kinds are all of them.
+var kinds = []Kind{Discovery, Registration, Authorize, SignIn, Provider, Consent, Token, Refresh}
+
 // Step is one request and its answer, as they are kept: without anything secret.
 type Step struct {
 	Reference string     `json:"reference"` // what the person or the client was told
@@ -75,6 +78,12 @@ const (
 	CauseMismatch        Cause = "mismatch" // of another client, redirect URI or verifier
 	CauseUnknown         Cause = "unknown"
 )
+
+// causes are all of them.
+var causes = []Cause{
+	CauseUnregisteredURI, CauseClientUnknown, CauseClientDeleted, CauseSpent, CauseRevoked, CauseExpired, CauseMismatch,
+	CauseUnknown,
+}
 
 // Expected is what a parameter would have had to be.
 type Expected struct {

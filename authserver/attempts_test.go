@@ -16,13 +16,15 @@ import (
 // watched is a rig that keeps attempts.
 func watched(t *testing.T) *rig {
 	t.Helper()
-	return newRig(t, func(c *Config) {
-		c.Attempts = attempt.NewRecorder(attempt.Config{
-			Store: c.Store.(storage.Attempts),
-			Key:   bytes.Repeat([]byte{9}, 32),
-			Now:   c.Now,
-			Log:   c.Logger,
-		})
+	return newRig(t, keepAttempts)
+}
+
+func keepAttempts(c *Config) {
+	c.Attempts = attempt.NewRecorder(attempt.Config{
+		Store: c.Store.(storage.Attempts),
+		Key:   bytes.Repeat([]byte{9}, 32),
+		Now:   c.Now,
+		Log:   c.Logger,
 	})
 }
 

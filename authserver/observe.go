@@ -14,6 +14,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/audit"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/form"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
+	"github.com/mcp-authd/mcp-authd/internal/span"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/storage"
 )
@@ -61,6 +62,7 @@ func (s *Server) observe(h http.Handler) http.Handler {
 		known := audit.NewRequest(slog.String("request_id", note.id), audit.Remote(from.String()))
 		r = r.WithContext(audit.Within(context.WithValue(ctx, requestNoteKey{}, note), known))
 		w.Header().Set("X-Request-Id", note.id)
+		span.Note(r.Context(), span.Reference.String(note.id))
 		if strings.HasPrefix(s.cfg.Issuer, "https://") {
 			w.Header().Set("Strict-Transport-Security", "max-age=31536000") // RFC 6797 §7.1; a year
 		}
@@ -68,6 +70,9 @@ func (s *Server) observe(h http.Handler) http.Handler {
 			s.log.WarnContext(r.Context(), forgottenProxy, "peer", proxy.String())
 		}
 		m := httpsnoop.CaptureMetrics(s.recovered(h), w, r)
+		if note.err != nil {
+			span.Note(r.Context(), span.Refusal.String(string(note.err.Code)))
+		}
 		s.cfg.Attempts.End(draft, s.taken(r, note, known, m))
 		s.logRequest(r, note, known, m)
 		s.answered(r, m.Code, m.Duration)
@@ -90,6 +95,9 @@ func (s *Server) logRequest(r *http.Request, note *requestNote, known *audit.Req
 		slog.Int("status", m.Code), audit.Duration(m.Duration), slog.String("user_agent", form.Cut(r.UserAgent(), 200)),
 	}
 	attrs = append(attrs, known.Attrs()...)
+	if id := span.TraceID(r.Context()); id != "" {
+		attrs = append(attrs, slog.String("trace_id", id))
+	}
 	if note.err != nil {
 		attrs = append(attrs, refusal.Attr(note.err))
 		if m.Code >= 500 {

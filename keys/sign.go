@@ -14,6 +14,8 @@ import (
 	"math/big"
 
 	"github.com/go-jose/go-jose/v4"
+
+	"github.com/mcp-authd/mcp-authd/internal/span"
 )
 
 // ErrVerify is returned for every token that is not one of ours: malformed, of
@@ -27,7 +29,9 @@ var ErrVerify = errors.New("keys: token is not valid")
 //
 // The JWS is assembled here and not by go-jose, because go-jose signs ECDSA with
 // fresh randomness and cannot be told otherwise.
-func (m *Manager) Sign(ctx context.Context, typ string, claims any) (string, error) {
+func (m *Manager) Sign(ctx context.Context, typ string, claims any) (_ string, err error) {
+	ctx, end := span.Begin(ctx, "sign")
+	defer func() { end(err) }()
 	s, err := m.load(ctx)
 	if err != nil {
 		return "", fmt.Errorf("keys: sign: %w", err)

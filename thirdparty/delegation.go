@@ -73,6 +73,7 @@ func (d *Delegation) connect() error {
 		if d.cfg.Asked != nil {
 			around.Asked = func(took time.Duration, err error) { d.cfg.Asked(configured.ID, took, err) }
 		}
+		around.Connector = configured.ID
 		c, err := newConnector(configured, d.cfg.Issuer, around)
 		switch {
 		case err != nil:

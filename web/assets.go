@@ -53,6 +53,12 @@ var ourAssets = sync.OnceValues(func() (assets, error) {
 	return a, nil
 })
 
+// StyleSheet is that of the pages, for a page that stands alone.
+func StyleSheet() string {
+	css, _ := assetFiles.ReadFile("assets/style.css") // it is there: the pages have it
+	return string(css)
+}
+
 func (a *assets) add(name string, body []byte) {
 	sum, ext := sha256.Sum256(body), path.Ext(name)
 	served := "/assets/" + strings.TrimSuffix(name, ext) + "." + hex.EncodeToString(sum[:6]) + ext

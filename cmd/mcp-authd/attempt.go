@@ -18,7 +18,7 @@ import (
 
 func newAttemptCommand(s std) *cobra.Command {
 	return group("attempt", "Look at how clients tried to get tokens, and why they did not", newAttemptList(s),
-		newAttemptShow(s), newAttemptExplain(s))
+		newAttemptShow(s), newAttemptExplain(s), newAttemptBundle(s))
 }
 
 // attemptSelection says which attempts are meant.

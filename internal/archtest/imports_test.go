@@ -30,7 +30,7 @@ var mayImport = map[string][]string{
 	"storage/storagetest": {"oauth", "storage", "internal"},
 	"storage/timed":       {"oauth", "storage"},
 
-	"attempt": {"oauth", "storage", "internal/bounded", "internal/network"},
+	"attempt": {"oauth", "storage", "web/text", "internal/bounded", "internal/network"},
 
 	"authserver": {
 		"oauth", "delegation", "storage", "policy", "keys", "session", "audit", "trust", "web", "web/text", "metadata",
@@ -86,7 +86,7 @@ var mayImport = map[string][]string{
 		"oauth", "storage", "delegation", "audit", "secevent", "internal", "thirdparty/internal/provider",
 		"thirdparty/internal/rules",
 	},
-	"thirdparty/internal/provider": {"oauth", "internal/claim"},
+	"thirdparty/internal/provider": {"oauth", "internal/claim", "internal/span"},
 	"thirdparty/internal/rules":    {"oauth", "internal/claim", "internal/condition"},
 
 	"trust": {
@@ -123,13 +123,15 @@ var mayImport = map[string][]string{
 	"internal/admin": {
 		"attempt", "audit", "audit/verify", "dcr", "keys", "oauth", "policy", "storage", "trust", "internal",
 	},
+	"internal/span":   {},
+	"internal/traces": {"storage", "internal/span"},
 	"internal/users": {
 		"oauth", "storage", "audit", "internal/bounded", "internal/mail", "internal/network",
-		"internal/notice", "internal/secrets", "web/text",
+		"internal/notice", "internal/secrets", "internal/span", "web/text",
 	},
 	"internal/mail":     {},
 	"internal/transmit": {"storage", "audit", "secevent", "internal/safehttp"},
-	"internal/safehttp": {},
+	"internal/safehttp": {"internal/span"},
 	"internal/notice": {
 		"storage", "audit", "web/text", "internal/label", "internal/mail", "internal/safehttp", "internal/secrets",
 	},
@@ -401,6 +403,8 @@ var owners = map[string][]string{
 	"golang.org/x/text":            {"web/text"},
 	"golang.org/x/mod":             {"audit/verify", "internal/auditlog"},
 	"github.com/prometheus":        {"internal/metrics"},
+	// others begin their spans by internal/span
+	"go.opentelemetry.io/otel": {"internal/span", "internal/traces", "mcpresource/otelmcp", "internal/testkit"},
 }
 
 // libraryOwners keeps each library behind the package that was built around it.

@@ -16,8 +16,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/gateway"
 	"github.com/mcp-authd/mcp-authd/internal/metrics"
 	"github.com/mcp-authd/mcp-authd/internal/proofstore"
+	"github.com/mcp-authd/mcp-authd/internal/traces"
 	"github.com/mcp-authd/mcp-authd/storage"
-	"github.com/mcp-authd/mcp-authd/storage/timed"
 	"github.com/mcp-authd/mcp-authd/thirdparty"
 )
 
@@ -40,14 +40,22 @@ type Server struct {
 	sites      *gateway.Sites         // nil: there is no upstream
 	calls      *lastCalls             // of the sites
 	audit      *auditlog.Writer       // nil: audit.enabled is false
+	traces     *traces.Traces         // nil: traces.enabled is false
 }
 
 // Server makes the server. Close it when it is not used any more.
-func (p Parts) Server(ctx context.Context) (*Server, error) {
-	if p.Metrics != nil {
-		p.Store = timed.New(p.Store, time.Now, p.Metrics.Store)
+func (p Parts) Server(ctx context.Context) (_ *Server, err error) {
+	t, err := p.traces(ctx)
+	if err != nil {
+		return nil, err
 	}
-	s := &Server{audit: p.auditWriter()}
+	defer func() {
+		if err != nil {
+			t.Close()
+		}
+	}()
+	p.Store = p.watched(t)
+	s := &Server{traces: t, audit: p.auditWriter()}
 	if s.audit != nil {
 		p.Audit = p.Audit.Into(s.audit)
 	}
@@ -75,8 +83,9 @@ func (p Parts) Server(ctx context.Context) (*Server, error) {
 // Audit is what records the events of this server.
 func (s *Server) Audit() *audit.Recorder { return s.parts.Audit }
 
-// Close ends what the gateway has begun.
+// Close ends what the gateway has begun, and sends the last spans of traces.
 func (s *Server) Close() {
+	defer s.traces.Close()
 	if s.sites != nil {
 		_ = s.sites.Close()
 	}

@@ -64,6 +64,7 @@ type Config struct {
 	Notices      Notices      `yaml:"notices"`
 	Events       Events       `yaml:"events"`
 	Audit        Audit        `yaml:"audit"`
+	Traces       Traces       `yaml:"traces"`
 	Branding     Branding     `yaml:"branding"`
 	Clients      []Client     `yaml:"clients"`
 	Log          Log          `yaml:"log"`
@@ -141,6 +142,7 @@ func Default(getenv func(string) string) *Config {
 		Registration: defaultRegistration(),
 		Mail:         Mail{SMTP: SMTP{TLS: string(mail.STARTTLS)}},
 		Audit:        defaultAudit(),
+		Traces:       defaultTraces(),
 		Log:          Log{Level: "info", Format: "auto"},
 		origins:      map[string]string{},
 	}
@@ -238,6 +240,7 @@ func (c *Config) Validate() error {
 	c.validateLogin(add)
 	c.validateNotices(add)
 	c.validateEvents(add)
+	c.Traces.validate(add)
 	c.validateBranding(add)
 	ids := map[string]bool{}
 	for i, cl := range c.Clients {

@@ -189,6 +189,12 @@ func set(v reflect.Value, text string) error {
 			return fmt.Errorf("%q is not a number", text)
 		}
 		v.SetInt(int64(n))
+	case reflect.Float64:
+		n, err := strconv.ParseFloat(text, 64)
+		if err != nil {
+			return fmt.Errorf("%q is not a number", text)
+		}
+		v.SetFloat(n)
 	default:
 		return fmt.Errorf("cannot be set from the environment")
 	}

@@ -29,6 +29,7 @@ const (
 	auditWaiting     = "mcp_authd_audit_waiting"
 	auditLost        = "mcp_authd_audit_lost"
 	auditSigned      = "mcp_authd_audit_signed"
+	traceSpans       = "mcp_authd_trace_spans_total"
 )
 
 // The steps from an authorization request to a tool call.
@@ -242,5 +243,11 @@ func counted() []Definition {
 		Kind:  Gauge,
 		Help:  "How many entries the newest checkpoint of the audit log has signed.",
 		Panel: Panel{Row: rowEvents, Title: "Audit entries that are signed"},
+	}, {
+		Name:   traceSpans,
+		Kind:   Counter,
+		Help:   "Spans of traces: sent to the collector, failed to be, or dropped because too many waited for it.",
+		Labels: []Label{{"result", []string{"sent", "failed", "dropped"}}},
+		Panel:  Panel{Row: rowEvents, Title: "Spans that did not arrive", By: "result", Where: `result!="sent"`},
 	}}
 }

@@ -103,6 +103,13 @@ func (m *Metrics) AuditLog(waiting int, lost int64) {
 	m.set(auditLost, float64(lost))
 }
 
+// Spans counts spans of traces, by what became of them.
+func (m *Metrics) Spans(result string, n int) {
+	if m != nil {
+		m.families[traceSpans].of(result).(prometheus.Counter).Add(float64(n))
+	}
+}
+
 // AuditSigned sets how many entries of the audit log are signed.
 func (m *Metrics) AuditSigned(size int64) { m.set(auditSigned, float64(size)) }
 

@@ -21,6 +21,8 @@ import (
 	"time"
 
 	"code.dny.dev/ssrf"
+
+	"github.com/mcp-authd/mcp-authd/internal/span"
 )
 
 // Options bound a Client.
@@ -93,7 +95,7 @@ func New(o Options) *Client {
 		t.DialContext = (&net.Dialer{Timeout: o.Timeout}).DialContext // the proxy may well be inside
 	}
 	return &Client{max: o.MaxBytes, proxied: o.Proxy != nil, bearer: o.Bearer, http: &http.Client{
-		Timeout: o.Timeout, Transport: t,
+		Timeout: o.Timeout, Transport: span.Transport(t),
 		// AS-160: a redirect is an answer like every other one that is not 200
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}

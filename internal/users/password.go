@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/alexedwards/argon2id"
+
+	"github.com/mcp-authd/mcp-authd/internal/span"
 )
 
 // hasher hashes passwords, a bounded number at once: each takes tens of megabytes, and a hundred
@@ -97,6 +99,8 @@ func (h *hasher) collect(used *argon2id.Params) {
 // matches compares in constant time and reports whether the hash was made with
 // other parameters than ours. An empty hash costs the same and matches nothing.
 func (h *hasher) matches(ctx context.Context, password, hash string, known bool) (ok, stale bool, err error) {
+	ctx, end := span.Begin(ctx, "check password") // and wait for a slot
+	defer func() { end(err) }()
 	release, err := h.acquire(ctx, known)
 	if err != nil {
 		return false, false, err

@@ -2,13 +2,14 @@
 package timed
 
 import (
+	"context"
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// Took is told of each verb that has ended, with its error.
-type Took func(verb string, took time.Duration, err error)
+// Took is told of each verb that has ended, with its error. The context is that of the verb.
+type Took func(ctx context.Context, verb string, began time.Time, took time.Duration, err error)
 
 // New returns store with each verb timed by the clock now. The verbs are in verbs.go, which is
 // written by go generate ./storage/storagetest.
@@ -30,4 +31,6 @@ func (t *timed) Attend() (processes []string, err error) {
 	return nil, nil
 }
 
-func (t *timed) end(verb string, began time.Time, err *error) { t.took(verb, t.now().Sub(began), *err) }
+func (t *timed) end(ctx context.Context, verb string, began time.Time, err *error) {
+	t.took(ctx, verb, began, t.now().Sub(began), *err)
+}

@@ -25,13 +25,16 @@ func (s slow) Keys(context.Context, time.Time) ([]storage.SigningKey, error) {
 func TestTimed(t *testing.T) {
 	now, fault := time.Unix(0, 0), errors.New("disk full")
 	var verb string
+	var began time.Time
 	var took time.Duration
 	var failed error
 	s := New(slow{now: &now, err: fault}, func() time.Time { return now },
-		func(v string, d time.Duration, err error) { verb, took, failed = v, d, err })
+		func(_ context.Context, v string, at time.Time, d time.Duration, err error) {
+			verb, began, took, failed = v, at, d, err
+		})
 	keys, err := s.Keys(t.Context(), now)
-	if len(keys) != 1 || err != fault || verb != "Keys" || took != time.Minute || failed != fault {
-		t.Errorf("got %v, %v; told of %s, %v, %v", keys, err, verb, took, failed)
+	if len(keys) != 1 || err != fault || verb != "Keys" || took != time.Minute || failed != fault || began.Unix() != 0 {
+		t.Errorf("got %v, %v; told of %s at %v, %v, %v", keys, err, verb, began, took, failed)
 	}
 }
 

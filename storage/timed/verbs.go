@@ -12,1068 +12,1068 @@ import (
 
 // AbandonedDepartures implements storage.Store.
 func (t *timed) AbandonedDepartures(a0 context.Context, a1 time.Time, a2 int) (r0 []storage.Departure, err error) {
-	defer t.end("AbandonedDepartures", t.now(), &err)
+	defer t.end(a0, "AbandonedDepartures", t.now(), &err)
 	return t.Store.AbandonedDepartures(a0, a1, a2)
 }
 
 // AcceptInvitation implements storage.Store.
 func (t *timed) AcceptInvitation(a0 context.Context, a1 storage.Acceptance) (r0 storage.User, err error) {
-	defer t.end("AcceptInvitation", t.now(), &err)
+	defer t.end(a0, "AcceptInvitation", t.now(), &err)
 	return t.Store.AcceptInvitation(a0, a1)
 }
 
 // AddAudience implements storage.Store.
 func (t *timed) AddAudience(a0 context.Context, a1 storage.Audience) (err error) {
-	defer t.end("AddAudience", t.now(), &err)
+	defer t.end(a0, "AddAudience", t.now(), &err)
 	return t.Store.AddAudience(a0, a1)
 }
 
 // AddNode implements storage.Store.
 func (t *timed) AddNode(a0 context.Context, a1 storage.Node) (r0 storage.Node, err error) {
-	defer t.end("AddNode", t.now(), &err)
+	defer t.end(a0, "AddNode", t.now(), &err)
 	return t.Store.AddNode(a0, a1)
 }
 
 // AddResource implements storage.Store.
 func (t *timed) AddResource(a0 context.Context, a1 storage.Resource) (err error) {
-	defer t.end("AddResource", t.now(), &err)
+	defer t.end(a0, "AddResource", t.now(), &err)
 	return t.Store.AddResource(a0, a1)
 }
 
 // AddTrust implements storage.Store.
 func (t *timed) AddTrust(a0 context.Context, a1 storage.TrustEntry) (err error) {
-	defer t.end("AddTrust", t.now(), &err)
+	defer t.end(a0, "AddTrust", t.now(), &err)
 	return t.Store.AddTrust(a0, a1)
 }
 
 // AddWay implements storage.Store.
 func (t *timed) AddWay(a0 context.Context, a1 storage.Way, a2 storage.Hash) (err error) {
-	defer t.end("AddWay", t.now(), &err)
+	defer t.end(a0, "AddWay", t.now(), &err)
 	return t.Store.AddWay(a0, a1, a2)
 }
 
 // AppendAudit implements storage.Store.
 func (t *timed) AppendAudit(a0 context.Context, a1 storage.AuditAppend) (err error) {
-	defer t.end("AppendAudit", t.now(), &err)
+	defer t.end(a0, "AppendAudit", t.now(), &err)
 	return t.Store.AppendAudit(a0, a1)
 }
 
 // Approve implements storage.Store.
 func (t *timed) Approve(a0 context.Context, a1 storage.Approval) (err error) {
-	defer t.end("Approve", t.now(), &err)
+	defer t.end(a0, "Approve", t.now(), &err)
 	return t.Store.Approve(a0, a1)
 }
 
 // ApproveDevice implements storage.Store.
 func (t *timed) ApproveDevice(a0 context.Context, a1 storage.Approval) (err error) {
-	defer t.end("ApproveDevice", t.now(), &err)
+	defer t.end(a0, "ApproveDevice", t.now(), &err)
 	return t.Store.ApproveDevice(a0, a1)
 }
 
 // Approved implements storage.Store.
 func (t *timed) Approved(a0 context.Context, a1 storage.Approval) (r0 bool, err error) {
-	defer t.end("Approved", t.now(), &err)
+	defer t.end(a0, "Approved", t.now(), &err)
 	return t.Store.Approved(a0, a1)
 }
 
 // Arrive implements storage.Store.
 func (t *timed) Arrive(a0 context.Context, a1 storage.Arrival) (r0 storage.User, err error) {
-	defer t.end("Arrive", t.now(), &err)
+	defer t.end(a0, "Arrive", t.now(), &err)
 	return t.Store.Arrive(a0, a1)
 }
 
 // AuditEntries implements storage.Store.
 func (t *timed) AuditEntries(a0 context.Context, a1 storage.AuditQuery) (r0 []storage.AuditEntry, err error) {
-	defer t.end("AuditEntries", t.now(), &err)
+	defer t.end(a0, "AuditEntries", t.now(), &err)
 	return t.Store.AuditEntries(a0, a1)
 }
 
 // AuditHead implements storage.Store.
 func (t *timed) AuditHead(a0 context.Context, a1 string) (r0 storage.AuditHead, err error) {
-	defer t.end("AuditHead", t.now(), &err)
+	defer t.end(a0, "AuditHead", t.now(), &err)
 	return t.Store.AuditHead(a0, a1)
 }
 
 // AuditTiles implements storage.Store.
 func (t *timed) AuditTiles(a0 context.Context, a1 int, a2 int64, a3 int) (r0 []storage.AuditTile, err error) {
-	defer t.end("AuditTiles", t.now(), &err)
+	defer t.end(a0, "AuditTiles", t.now(), &err)
 	return t.Store.AuditTiles(a0, a1, a2, a3)
 }
 
 // Backlogs implements storage.Store.
 func (t *timed) Backlogs(a0 context.Context, a1 time.Time) (r0 []storage.Backlog, err error) {
-	defer t.end("Backlogs", t.now(), &err)
+	defer t.end(a0, "Backlogs", t.now(), &err)
 	return t.Store.Backlogs(a0, a1)
 }
 
 // ChangePassword implements storage.Store.
 func (t *timed) ChangePassword(a0 context.Context, a1 string, a2 string, a3 storage.Hash, a4 time.Time) (err error) {
-	defer t.end("ChangePassword", t.now(), &err)
+	defer t.end(a0, "ChangePassword", t.now(), &err)
 	return t.Store.ChangePassword(a0, a1, a2, a3, a4)
 }
 
 // CheckRecoveryCode implements storage.Store.
 func (t *timed) CheckRecoveryCode(a0 context.Context, a1 string, a2 storage.Hash) (err error) {
-	defer t.end("CheckRecoveryCode", t.now(), &err)
+	defer t.end(a0, "CheckRecoveryCode", t.now(), &err)
 	return t.Store.CheckRecoveryCode(a0, a1, a2)
 }
 
 // CheckSetupToken implements storage.Store.
 func (t *timed) CheckSetupToken(a0 context.Context, a1 storage.Hash, a2 time.Time) (err error) {
-	defer t.end("CheckSetupToken", t.now(), &err)
+	defer t.end(a0, "CheckSetupToken", t.now(), &err)
 	return t.Store.CheckSetupToken(a0, a1, a2)
 }
 
 // Checkpoints implements storage.Store.
 func (t *timed) Checkpoints(a0 context.Context, a1 int64, a2 int) (r0 []storage.AuditCheckpoint, err error) {
-	defer t.end("Checkpoints", t.now(), &err)
+	defer t.end(a0, "Checkpoints", t.now(), &err)
 	return t.Store.Checkpoints(a0, a1, a2)
 }
 
 // ClaimUpstream implements storage.Store.
 func (t *timed) ClaimUpstream(a0 context.Context, a1 string, a2 int64, a3 time.Time, a4 time.Time) (err error) {
-	defer t.end("ClaimUpstream", t.now(), &err)
+	defer t.end(a0, "ClaimUpstream", t.now(), &err)
 	return t.Store.ClaimUpstream(a0, a1, a2, a3, a4)
 }
 
 // ClearFailures implements storage.Store.
 func (t *timed) ClearFailures(a0 context.Context, a1 storage.Hash) (err error) {
-	defer t.end("ClearFailures", t.now(), &err)
+	defer t.end(a0, "ClearFailures", t.now(), &err)
 	return t.Store.ClearFailures(a0, a1)
 }
 
 // Client implements storage.Store.
 func (t *timed) Client(a0 context.Context, a1 string) (r0 storage.Client, err error) {
-	defer t.end("Client", t.now(), &err)
+	defer t.end(a0, "Client", t.now(), &err)
 	return t.Store.Client(a0, a1)
 }
 
 // CollectRemoteSignIn implements storage.Store.
 func (t *timed) CollectRemoteSignIn(a0 context.Context, a1 storage.Hash, a2 storage.Session, a3 time.Time) (err error) {
-	defer t.end("CollectRemoteSignIn", t.now(), &err)
+	defer t.end(a0, "CollectRemoteSignIn", t.now(), &err)
 	return t.Store.CollectRemoteSignIn(a0, a1, a2, a3)
 }
 
 // Connection implements storage.Store.
 func (t *timed) Connection(a0 context.Context, a1 string, a2 string, a3 time.Time) (r0 storage.Connection, err error) {
-	defer t.end("Connection", t.now(), &err)
+	defer t.end(a0, "Connection", t.now(), &err)
 	return t.Store.Connection(a0, a1, a2, a3)
 }
 
 // Connections implements storage.Store.
 func (t *timed) Connections(a0 context.Context, a1 string, a2 string, a3 time.Time, a4 int) (r0 []storage.Connection, err error) {
-	defer t.end("Connections", t.now(), &err)
+	defer t.end(a0, "Connections", t.now(), &err)
 	return t.Store.Connections(a0, a1, a2, a3, a4)
 }
 
 // CreateFirstAdmin implements storage.Store.
 func (t *timed) CreateFirstAdmin(a0 context.Context, a1 storage.Hash, a2 storage.User, a3 time.Time) (err error) {
-	defer t.end("CreateFirstAdmin", t.now(), &err)
+	defer t.end(a0, "CreateFirstAdmin", t.now(), &err)
 	return t.Store.CreateFirstAdmin(a0, a1, a2, a3)
 }
 
 // CreateUser implements storage.Store.
 func (t *timed) CreateUser(a0 context.Context, a1 storage.User) (err error) {
-	defer t.end("CreateUser", t.now(), &err)
+	defer t.end(a0, "CreateUser", t.now(), &err)
 	return t.Store.CreateUser(a0, a1)
 }
 
 // CutGrants implements storage.Store.
 func (t *timed) CutGrants(a0 context.Context, a1 storage.Selection, a2 storage.RevokedBy, a3 time.Time) (r0 storage.Cut, err error) {
-	defer t.end("CutGrants", t.now(), &err)
+	defer t.end(a0, "CutGrants", t.now(), &err)
 	return t.Store.CutGrants(a0, a1, a2, a3)
 }
 
 // CutNode implements storage.Store.
 func (t *timed) CutNode(a0 context.Context, a1 string, a2 string, a3 time.Time) (r0 storage.Node, err error) {
-	defer t.end("CutNode", t.now(), &err)
+	defer t.end(a0, "CutNode", t.now(), &err)
 	return t.Store.CutNode(a0, a1, a2, a3)
 }
 
 // DecideRemoteSignIn implements storage.Store.
 func (t *timed) DecideRemoteSignIn(a0 context.Context, a1 storage.Hash, a2 *storage.Hash, a3 time.Time) (err error) {
-	defer t.end("DecideRemoteSignIn", t.now(), &err)
+	defer t.end(a0, "DecideRemoteSignIn", t.now(), &err)
 	return t.Store.DecideRemoteSignIn(a0, a1, a2, a3)
 }
 
 // DeleteClient implements storage.Store.
 func (t *timed) DeleteClient(a0 context.Context, a1 string, a2 time.Time) (err error) {
-	defer t.end("DeleteClient", t.now(), &err)
+	defer t.end(a0, "DeleteClient", t.now(), &err)
 	return t.Store.DeleteClient(a0, a1, a2)
 }
 
 // DeleteUser implements storage.Store.
 func (t *timed) DeleteUser(a0 context.Context, a1 string, a2 time.Time) (err error) {
-	defer t.end("DeleteUser", t.now(), &err)
+	defer t.end(a0, "DeleteUser", t.now(), &err)
 	return t.Store.DeleteUser(a0, a1, a2)
 }
 
 // Deny implements storage.Store.
 func (t *timed) Deny(a0 context.Context, a1 string, a2 time.Time) (err error) {
-	defer t.end("Deny", t.now(), &err)
+	defer t.end(a0, "Deny", t.now(), &err)
 	return t.Store.Deny(a0, a1, a2)
 }
 
 // DenyDevice implements storage.Store.
 func (t *timed) DenyDevice(a0 context.Context, a1 storage.Hash, a2 time.Time) (err error) {
-	defer t.end("DenyDevice", t.now(), &err)
+	defer t.end(a0, "DenyDevice", t.now(), &err)
 	return t.Store.DenyDevice(a0, a1, a2)
 }
 
 // DenyToken implements storage.Store.
 func (t *timed) DenyToken(a0 context.Context, a1 string, a2 time.Time) (err error) {
-	defer t.end("DenyToken", t.now(), &err)
+	defer t.end(a0, "DenyToken", t.now(), &err)
 	return t.Store.DenyToken(a0, a1, a2)
 }
 
 // DeviceByUserCode implements storage.Store.
 func (t *timed) DeviceByUserCode(a0 context.Context, a1 storage.Hash, a2 time.Time) (r0 storage.Device, err error) {
-	defer t.end("DeviceByUserCode", t.now(), &err)
+	defer t.end(a0, "DeviceByUserCode", t.now(), &err)
 	return t.Store.DeviceByUserCode(a0, a1, a2)
 }
 
 // DisableTrust implements storage.Store.
 func (t *timed) DisableTrust(a0 context.Context, a1 string, a2 time.Time) (err error) {
-	defer t.end("DisableTrust", t.now(), &err)
+	defer t.end(a0, "DisableTrust", t.now(), &err)
 	return t.Store.DisableTrust(a0, a1, a2)
 }
 
 // DueUpstreams implements storage.Store.
 func (t *timed) DueUpstreams(a0 context.Context, a1 time.Time, a2 int) (r0 []storage.Upstream, err error) {
-	defer t.end("DueUpstreams", t.now(), &err)
+	defer t.end(a0, "DueUpstreams", t.now(), &err)
 	return t.Store.DueUpstreams(a0, a1, a2)
 }
 
 // EnableTrust implements storage.Store.
 func (t *timed) EnableTrust(a0 context.Context, a1 string) (err error) {
-	defer t.end("EnableTrust", t.now(), &err)
+	defer t.end(a0, "EnableTrust", t.now(), &err)
 	return t.Store.EnableTrust(a0, a1)
 }
 
 // EndAsserted implements storage.Store.
 func (t *timed) EndAsserted(a0 context.Context, a1 storage.AssertedEnd, a2 storage.Use, a3 time.Time) (r0 int, err error) {
-	defer t.end("EndAsserted", t.now(), &err)
+	defer t.end(a0, "EndAsserted", t.now(), &err)
 	return t.Store.EndAsserted(a0, a1, a2, a3)
 }
 
 // EndOtherSignIns implements storage.Store.
 func (t *timed) EndOtherSignIns(a0 context.Context, a1 storage.Hash, a2 storage.SessionEnding) (r0 int, err error) {
-	defer t.end("EndOtherSignIns", t.now(), &err)
+	defer t.end(a0, "EndOtherSignIns", t.now(), &err)
 	return t.Store.EndOtherSignIns(a0, a1, a2)
 }
 
 // EndSession implements storage.Store.
 func (t *timed) EndSession(a0 context.Context, a1 storage.Hash, a2 time.Time) (err error) {
-	defer t.end("EndSession", t.now(), &err)
+	defer t.end(a0, "EndSession", t.now(), &err)
 	return t.Store.EndSession(a0, a1, a2)
 }
 
 // EndSignIn implements storage.Store.
 func (t *timed) EndSignIn(a0 context.Context, a1 string, a2 storage.SessionEnding) (err error) {
-	defer t.end("EndSignIn", t.now(), &err)
+	defer t.end(a0, "EndSignIn", t.now(), &err)
 	return t.Store.EndSignIn(a0, a1, a2)
 }
 
 // EndUpstreams implements storage.Store.
 func (t *timed) EndUpstreams(a0 context.Context, a1 storage.UpstreamKey, a2 string, a3 time.Time) (r0 []storage.Upstream, err error) {
-	defer t.end("EndUpstreams", t.now(), &err)
+	defer t.end(a0, "EndUpstreams", t.now(), &err)
 	return t.Store.EndUpstreams(a0, a1, a2, a3)
 }
 
 // EndUpstreamsOnce implements storage.Store.
 func (t *timed) EndUpstreamsOnce(a0 context.Context, a1 []storage.UpstreamKey, a2 string, a3 storage.Use, a4 time.Time) (r0 []storage.Upstream, err error) {
-	defer t.end("EndUpstreamsOnce", t.now(), &err)
+	defer t.end(a0, "EndUpstreamsOnce", t.now(), &err)
 	return t.Store.EndUpstreamsOnce(a0, a1, a2, a3, a4)
 }
 
 // Factors implements storage.Store.
 func (t *timed) Factors(a0 context.Context, a1 string, a2 storage.Admission) (r0 storage.Factors, err error) {
-	defer t.end("Factors", t.now(), &err)
+	defer t.end(a0, "Factors", t.now(), &err)
 	return t.Store.Factors(a0, a1, a2)
 }
 
 // FailureCount implements storage.Store.
 func (t *timed) FailureCount(a0 context.Context, a1 storage.Hash, a2 time.Time, a3 time.Duration) (r0 int, r1 time.Time, err error) {
-	defer t.end("FailureCount", t.now(), &err)
+	defer t.end(a0, "FailureCount", t.now(), &err)
 	return t.Store.FailureCount(a0, a1, a2, a3)
 }
 
 // Fingerprint implements storage.Store.
 func (t *timed) Fingerprint(a0 context.Context, a1 []byte) (r0 []byte, err error) {
-	defer t.end("Fingerprint", t.now(), &err)
+	defer t.end(a0, "Fingerprint", t.now(), &err)
 	return t.Store.Fingerprint(a0, a1)
 }
 
 // FollowCut implements storage.Store.
 func (t *timed) FollowCut(a0 context.Context, a1 string, a2 time.Time, a3 int) (r0 storage.Cut, err error) {
-	defer t.end("FollowCut", t.now(), &err)
+	defer t.end(a0, "FollowCut", t.now(), &err)
 	return t.Store.FollowCut(a0, a1, a2, a3)
 }
 
 // ForgetConsent implements storage.Store.
 func (t *timed) ForgetConsent(a0 context.Context, a1 string, a2 string, a3 string, a4 time.Time) (err error) {
-	defer t.end("ForgetConsent", t.now(), &err)
+	defer t.end(a0, "ForgetConsent", t.now(), &err)
 	return t.Store.ForgetConsent(a0, a1, a2, a3, a4)
 }
 
 // Grant implements storage.Store.
 func (t *timed) Grant(a0 context.Context, a1 string) (r0 storage.Grant, err error) {
-	defer t.end("Grant", t.now(), &err)
+	defer t.end(a0, "Grant", t.now(), &err)
 	return t.Store.Grant(a0, a1)
 }
 
 // GrantAssertion implements storage.Store.
 func (t *timed) GrantAssertion(a0 context.Context, a1 storage.AssertionGrant) (r0 storage.AssertionOutcome, err error) {
-	defer t.end("GrantAssertion", t.now(), &err)
+	defer t.end(a0, "GrantAssertion", t.now(), &err)
 	return t.Store.GrantAssertion(a0, a1)
 }
 
 // HasPasswords implements storage.Store.
 func (t *timed) HasPasswords(a0 context.Context) (r0 bool, err error) {
-	defer t.end("HasPasswords", t.now(), &err)
+	defer t.end(a0, "HasPasswords", t.now(), &err)
 	return t.Store.HasPasswords(a0)
 }
 
 // HomeSession implements storage.Store.
 func (t *timed) HomeSession(a0 context.Context, a1 string) (r0 string, err error) {
-	defer t.end("HomeSession", t.now(), &err)
+	defer t.end(a0, "HomeSession", t.now(), &err)
 	return t.Store.HomeSession(a0, a1)
 }
 
 // Identities implements storage.Store.
 func (t *timed) Identities(a0 context.Context, a1 string) (r0 []storage.Identity, err error) {
-	defer t.end("Identities", t.now(), &err)
+	defer t.end(a0, "Identities", t.now(), &err)
 	return t.Store.Identities(a0, a1)
 }
 
 // Keys implements storage.Store.
 func (t *timed) Keys(a0 context.Context, a1 time.Time) (r0 []storage.SigningKey, err error) {
-	defer t.end("Keys", t.now(), &err)
+	defer t.end(a0, "Keys", t.now(), &err)
 	return t.Store.Keys(a0, a1)
 }
 
 // LastCheckpoint implements storage.Store.
 func (t *timed) LastCheckpoint(a0 context.Context) (r0 storage.AuditCheckpoint, err error) {
-	defer t.end("LastCheckpoint", t.now(), &err)
+	defer t.end(a0, "LastCheckpoint", t.now(), &err)
 	return t.Store.LastCheckpoint(a0)
 }
 
 // Lease implements storage.Store.
 func (t *timed) Lease(a0 context.Context, a1 string, a2 string, a3 time.Time, a4 time.Time) (r0 bool, err error) {
-	defer t.end("Lease", t.now(), &err)
+	defer t.end(a0, "Lease", t.now(), &err)
 	return t.Store.Lease(a0, a1, a2, a3, a4)
 }
 
 // Link implements storage.Store.
 func (t *timed) Link(a0 context.Context, a1 storage.Hash, a2 time.Time) (r0 storage.OneTimeLink, err error) {
-	defer t.end("Link", t.now(), &err)
+	defer t.end(a0, "Link", t.now(), &err)
 	return t.Store.Link(a0, a1, a2)
 }
 
 // LinkTrust implements storage.Store.
 func (t *timed) LinkTrust(a0 context.Context, a1 storage.TrustLink) (err error) {
-	defer t.end("LinkTrust", t.now(), &err)
+	defer t.end(a0, "LinkTrust", t.now(), &err)
 	return t.Store.LinkTrust(a0, a1)
 }
 
 // ListAudiences implements storage.Store.
 func (t *timed) ListAudiences(a0 context.Context) (r0 []storage.Audience, err error) {
-	defer t.end("ListAudiences", t.now(), &err)
+	defer t.end(a0, "ListAudiences", t.now(), &err)
 	return t.Store.ListAudiences(a0)
 }
 
 // ListClients implements storage.Store.
 func (t *timed) ListClients(a0 context.Context, a1 string, a2 int) (r0 []storage.Client, err error) {
-	defer t.end("ListClients", t.now(), &err)
+	defer t.end(a0, "ListClients", t.now(), &err)
 	return t.Store.ListClients(a0, a1, a2)
 }
 
 // ListGrants implements storage.Store.
 func (t *timed) ListGrants(a0 context.Context, a1 string, a2 string, a3 string, a4 int) (r0 []storage.Grant, err error) {
-	defer t.end("ListGrants", t.now(), &err)
+	defer t.end(a0, "ListGrants", t.now(), &err)
 	return t.Store.ListGrants(a0, a1, a2, a3, a4)
 }
 
 // ListResources implements storage.Store.
 func (t *timed) ListResources(a0 context.Context) (r0 []storage.Resource, err error) {
-	defer t.end("ListResources", t.now(), &err)
+	defer t.end(a0, "ListResources", t.now(), &err)
 	return t.Store.ListResources(a0)
 }
 
 // ListTrust implements storage.Store.
 func (t *timed) ListTrust(a0 context.Context) (r0 []storage.TrustEntry, err error) {
-	defer t.end("ListTrust", t.now(), &err)
+	defer t.end(a0, "ListTrust", t.now(), &err)
 	return t.Store.ListTrust(a0)
 }
 
 // ListTrustLinks implements storage.Store.
 func (t *timed) ListTrustLinks(a0 context.Context, a1 string, a2 string, a3 storage.TrustName, a4 int) (r0 []storage.TrustLink, err error) {
-	defer t.end("ListTrustLinks", t.now(), &err)
+	defer t.end(a0, "ListTrustLinks", t.now(), &err)
 	return t.Store.ListTrustLinks(a0, a1, a2, a3, a4)
 }
 
 // ListUpstreams implements storage.Store.
 func (t *timed) ListUpstreams(a0 context.Context, a1 string, a2 int) (r0 []storage.Upstream, err error) {
-	defer t.end("ListUpstreams", t.now(), &err)
+	defer t.end(a0, "ListUpstreams", t.now(), &err)
 	return t.Store.ListUpstreams(a0, a1, a2)
 }
 
 // ListUsers implements storage.Store.
 func (t *timed) ListUsers(a0 context.Context, a1 string, a2 int) (r0 []storage.User, err error) {
-	defer t.end("ListUsers", t.now(), &err)
+	defer t.end(a0, "ListUsers", t.now(), &err)
 	return t.Store.ListUsers(a0, a1, a2)
 }
 
 // LoggedEvents implements storage.Store.
 func (t *timed) LoggedEvents(a0 context.Context, a1 []string, a2 time.Time) (err error) {
-	defer t.end("LoggedEvents", t.now(), &err)
+	defer t.end(a0, "LoggedEvents", t.now(), &err)
 	return t.Store.LoggedEvents(a0, a1, a2)
 }
 
 // MakeProgramKey implements storage.Store.
 func (t *timed) MakeProgramKey(a0 context.Context, a1 storage.ProgramKey) (err error) {
-	defer t.end("MakeProgramKey", t.now(), &err)
+	defer t.end(a0, "MakeProgramKey", t.now(), &err)
 	return t.Store.MakeProgramKey(a0, a1)
 }
 
 // MoveFingerprint implements storage.Store.
 func (t *timed) MoveFingerprint(a0 context.Context, a1 []byte, a2 []byte) (err error) {
-	defer t.end("MoveFingerprint", t.now(), &err)
+	defer t.end(a0, "MoveFingerprint", t.now(), &err)
 	return t.Store.MoveFingerprint(a0, a1, a2)
 }
 
 // NameReceivers implements storage.Store.
 func (t *timed) NameReceivers(a0 context.Context, a1 []storage.EventReceiver, a2 time.Time) (err error) {
-	defer t.end("NameReceivers", t.now(), &err)
+	defer t.end(a0, "NameReceivers", t.now(), &err)
 	return t.Store.NameReceivers(a0, a1, a2)
 }
 
 // NarrowGrant implements storage.Store.
 func (t *timed) NarrowGrant(a0 context.Context, a1 string, a2 string, a3 oauth.Scopes, a4 time.Time) (err error) {
-	defer t.end("NarrowGrant", t.now(), &err)
+	defer t.end(a0, "NarrowGrant", t.now(), &err)
 	return t.Store.NarrowGrant(a0, a1, a2, a3, a4)
 }
 
 // Nodes implements storage.Store.
 func (t *timed) Nodes(a0 context.Context, a1 []string, a2 time.Time) (r0 []storage.Node, err error) {
-	defer t.end("Nodes", t.now(), &err)
+	defer t.end(a0, "Nodes", t.now(), &err)
 	return t.Store.Nodes(a0, a1, a2)
 }
 
 // NoteCalls implements storage.Store.
 func (t *timed) NoteCalls(a0 context.Context, a1 map[string]storage.ToolCall) (err error) {
-	defer t.end("NoteCalls", t.now(), &err)
+	defer t.end(a0, "NoteCalls", t.now(), &err)
 	return t.Store.NoteCalls(a0, a1)
 }
 
 // OpenLinks implements storage.Store.
 func (t *timed) OpenLinks(a0 context.Context, a1 storage.Hash, a2 int, a3 time.Time) (r0 []storage.OneTimeLink, err error) {
-	defer t.end("OpenLinks", t.now(), &err)
+	defer t.end(a0, "OpenLinks", t.now(), &err)
 	return t.Store.OpenLinks(a0, a1, a2, a3)
 }
 
 // OpenPushedRequest implements storage.Store.
 func (t *timed) OpenPushedRequest(a0 context.Context, a1 storage.OpenPushed) (r0 []byte, err error) {
-	defer t.end("OpenPushedRequest", t.now(), &err)
+	defer t.end(a0, "OpenPushedRequest", t.now(), &err)
 	return t.Store.OpenPushedRequest(a0, a1)
 }
 
 // PasskeyHosts implements storage.Store.
 func (t *timed) PasskeyHosts(a0 context.Context, a1 storage.Admission) (r0 []storage.PasskeyHost, err error) {
-	defer t.end("PasskeyHosts", t.now(), &err)
+	defer t.end(a0, "PasskeyHosts", t.now(), &err)
 	return t.Store.PasskeyHosts(a0, a1)
 }
 
 // PasskeyOwner implements storage.Store.
 func (t *timed) PasskeyOwner(a0 context.Context, a1 []byte) (r0 storage.Way, r1 storage.User, err error) {
-	defer t.end("PasskeyOwner", t.now(), &err)
+	defer t.end(a0, "PasskeyOwner", t.now(), &err)
 	return t.Store.PasskeyOwner(a0, a1)
 }
 
 // PauseGrant implements storage.Store.
 func (t *timed) PauseGrant(a0 context.Context, a1 string, a2 string, a3 time.Time) (err error) {
-	defer t.end("PauseGrant", t.now(), &err)
+	defer t.end(a0, "PauseGrant", t.now(), &err)
 	return t.Store.PauseGrant(a0, a1, a2, a3)
 }
 
 // PendingCuts implements storage.Store.
 func (t *timed) PendingCuts(a0 context.Context, a1 time.Time) (r0 []storage.Cut, err error) {
-	defer t.end("PendingCuts", t.now(), &err)
+	defer t.end(a0, "PendingCuts", t.now(), &err)
 	return t.Store.PendingCuts(a0, a1)
 }
 
 // PollDevice implements storage.Store.
 func (t *timed) PollDevice(a0 context.Context, a1 storage.Hash, a2 string, a3 time.Time) (r0 storage.Poll, err error) {
-	defer t.end("PollDevice", t.now(), &err)
+	defer t.end(a0, "PollDevice", t.now(), &err)
 	return t.Store.PollDevice(a0, a1, a2, a3)
 }
 
 // ProgramKeys implements storage.Store.
 func (t *timed) ProgramKeys(a0 context.Context, a1 string, a2 time.Time) (r0 []storage.Connection, err error) {
-	defer t.end("ProgramKeys", t.now(), &err)
+	defer t.end(a0, "ProgramKeys", t.now(), &err)
 	return t.Store.ProgramKeys(a0, a1, a2)
 }
 
 // PromoteKey implements storage.Store.
 func (t *timed) PromoteKey(a0 context.Context, a1 string, a2 string, a3 time.Time, a4 time.Time) (err error) {
-	defer t.end("PromoteKey", t.now(), &err)
+	defer t.end(a0, "PromoteKey", t.now(), &err)
 	return t.Store.PromoteKey(a0, a1, a2, a3, a4)
 }
 
 // PutCheckpoint implements storage.Store.
 func (t *timed) PutCheckpoint(a0 context.Context, a1 storage.AuditCheckpoint) (err error) {
-	defer t.end("PutCheckpoint", t.now(), &err)
+	defer t.end(a0, "PutCheckpoint", t.now(), &err)
 	return t.Store.PutCheckpoint(a0, a1)
 }
 
 // PutClient implements storage.Store.
 func (t *timed) PutClient(a0 context.Context, a1 storage.Client) (err error) {
-	defer t.end("PutClient", t.now(), &err)
+	defer t.end(a0, "PutClient", t.now(), &err)
 	return t.Store.PutClient(a0, a1)
 }
 
 // PutDelivery implements storage.Store.
 func (t *timed) PutDelivery(a0 context.Context, a1 storage.Delivery) (err error) {
-	defer t.end("PutDelivery", t.now(), &err)
+	defer t.end(a0, "PutDelivery", t.now(), &err)
 	return t.Store.PutDelivery(a0, a1)
 }
 
 // PutDeparture implements storage.Store.
 func (t *timed) PutDeparture(a0 context.Context, a1 storage.Departure) (err error) {
-	defer t.end("PutDeparture", t.now(), &err)
+	defer t.end(a0, "PutDeparture", t.now(), &err)
 	return t.Store.PutDeparture(a0, a1)
 }
 
 // PutDevice implements storage.Store.
 func (t *timed) PutDevice(a0 context.Context, a1 storage.Device) (err error) {
-	defer t.end("PutDevice", t.now(), &err)
+	defer t.end(a0, "PutDevice", t.now(), &err)
 	return t.Store.PutDevice(a0, a1)
 }
 
 // PutEvent implements storage.Store.
 func (t *timed) PutEvent(a0 context.Context, a1 storage.Event) (err error) {
-	defer t.end("PutEvent", t.now(), &err)
+	defer t.end(a0, "PutEvent", t.now(), &err)
 	return t.Store.PutEvent(a0, a1)
 }
 
 // PutFirstKey implements storage.Store.
 func (t *timed) PutFirstKey(a0 context.Context, a1 storage.SigningKey) (r0 bool, err error) {
-	defer t.end("PutFirstKey", t.now(), &err)
+	defer t.end(a0, "PutFirstKey", t.now(), &err)
 	return t.Store.PutFirstKey(a0, a1)
 }
 
 // PutLink implements storage.Store.
 func (t *timed) PutLink(a0 context.Context, a1 storage.OneTimeLink, a2 time.Time) (err error) {
-	defer t.end("PutLink", t.now(), &err)
+	defer t.end(a0, "PutLink", t.now(), &err)
 	return t.Store.PutLink(a0, a1, a2)
 }
 
 // PutNextKey implements storage.Store.
 func (t *timed) PutNextKey(a0 context.Context, a1 string, a2 storage.SigningKey) (r0 bool, err error) {
-	defer t.end("PutNextKey", t.now(), &err)
+	defer t.end(a0, "PutNextKey", t.now(), &err)
 	return t.Store.PutNextKey(a0, a1, a2)
 }
 
 // PutNotice implements storage.Store.
 func (t *timed) PutNotice(a0 context.Context, a1 storage.Notice) (err error) {
-	defer t.end("PutNotice", t.now(), &err)
+	defer t.end(a0, "PutNotice", t.now(), &err)
 	return t.Store.PutNotice(a0, a1)
 }
 
 // PutPushedRequest implements storage.Store.
 func (t *timed) PutPushedRequest(a0 context.Context, a1 storage.PushedRequest) (err error) {
-	defer t.end("PutPushedRequest", t.now(), &err)
+	defer t.end(a0, "PutPushedRequest", t.now(), &err)
 	return t.Store.PutPushedRequest(a0, a1)
 }
 
 // PutRemoteSignIn implements storage.Store.
 func (t *timed) PutRemoteSignIn(a0 context.Context, a1 storage.RemoteSignIn) (err error) {
-	defer t.end("PutRemoteSignIn", t.now(), &err)
+	defer t.end(a0, "PutRemoteSignIn", t.now(), &err)
 	return t.Store.PutRemoteSignIn(a0, a1)
 }
 
 // PutSession implements storage.Store.
 func (t *timed) PutSession(a0 context.Context, a1 storage.Session, a2 storage.SignInStart) (err error) {
-	defer t.end("PutSession", t.now(), &err)
+	defer t.end(a0, "PutSession", t.now(), &err)
 	return t.Store.PutSession(a0, a1, a2)
 }
 
 // PutSetupToken implements storage.Store.
 func (t *timed) PutSetupToken(a0 context.Context, a1 storage.Hash, a2 time.Time, a3 time.Time) (err error) {
-	defer t.end("PutSetupToken", t.now(), &err)
+	defer t.end(a0, "PutSetupToken", t.now(), &err)
 	return t.Store.PutSetupToken(a0, a1, a2, a3)
 }
 
 // PutSteps implements storage.Store.
 func (t *timed) PutSteps(a0 context.Context, a1 []storage.AttemptStep) (err error) {
-	defer t.end("PutSteps", t.now(), &err)
+	defer t.end(a0, "PutSteps", t.now(), &err)
 	return t.Store.PutSteps(a0, a1)
 }
 
 // Ready implements storage.Store.
 func (t *timed) Ready(a0 context.Context) (err error) {
-	defer t.end("Ready", t.now(), &err)
+	defer t.end(a0, "Ready", t.now(), &err)
 	return t.Store.Ready(a0)
 }
 
 // RecordFailure implements storage.Store.
 func (t *timed) RecordFailure(a0 context.Context, a1 storage.Hash, a2 time.Time, a3 time.Duration) (r0 int, err error) {
-	defer t.end("RecordFailure", t.now(), &err)
+	defer t.end(a0, "RecordFailure", t.now(), &err)
 	return t.Store.RecordFailure(a0, a1, a2, a3)
 }
 
 // RecoverAccount implements storage.Store.
 func (t *timed) RecoverAccount(a0 context.Context, a1 storage.Recovery) (r0 storage.User, err error) {
-	defer t.end("RecoverAccount", t.now(), &err)
+	defer t.end(a0, "RecoverAccount", t.now(), &err)
 	return t.Store.RecoverAccount(a0, a1)
 }
 
 // RecoveryLink implements storage.Store.
 func (t *timed) RecoveryLink(a0 context.Context, a1 string, a2 time.Time) (r0 storage.OneTimeLink, err error) {
-	defer t.end("RecoveryLink", t.now(), &err)
+	defer t.end(a0, "RecoveryLink", t.now(), &err)
 	return t.Store.RecoveryLink(a0, a1, a2)
 }
 
 // RedeemCode implements storage.Store.
 func (t *timed) RedeemCode(a0 context.Context, a1 storage.RedeemCode) (r0 storage.Redemption, err error) {
-	defer t.end("RedeemCode", t.now(), &err)
+	defer t.end(a0, "RedeemCode", t.now(), &err)
 	return t.Store.RedeemCode(a0, a1)
 }
 
 // RefreshToken implements storage.Store.
 func (t *timed) RefreshToken(a0 context.Context, a1 storage.PresentedRefresh, a2 time.Time) (r0 storage.Grant, r1 time.Time, err error) {
-	defer t.end("RefreshToken", t.now(), &err)
+	defer t.end(a0, "RefreshToken", t.now(), &err)
 	return t.Store.RefreshToken(a0, a1, a2)
 }
 
 // Remember implements storage.Store.
 func (t *timed) Remember(a0 context.Context, a1 string, a2 []byte) (r0 []byte, err error) {
-	defer t.end("Remember", t.now(), &err)
+	defer t.end(a0, "Remember", t.now(), &err)
 	return t.Store.Remember(a0, a1, a2)
 }
 
 // RemoteSignIn implements storage.Store.
 func (t *timed) RemoteSignIn(a0 context.Context, a1 storage.Hash, a2 time.Time) (r0 storage.RemoteSignIn, err error) {
-	defer t.end("RemoteSignIn", t.now(), &err)
+	defer t.end(a0, "RemoteSignIn", t.now(), &err)
 	return t.Store.RemoteSignIn(a0, a1, a2)
 }
 
 // RemoteSignInByCode implements storage.Store.
 func (t *timed) RemoteSignInByCode(a0 context.Context, a1 storage.Hash, a2 time.Time) (r0 storage.RemoteSignIn, err error) {
-	defer t.end("RemoteSignInByCode", t.now(), &err)
+	defer t.end(a0, "RemoteSignInByCode", t.now(), &err)
 	return t.Store.RemoteSignInByCode(a0, a1, a2)
 }
 
 // RemoveAudience implements storage.Store.
 func (t *timed) RemoveAudience(a0 context.Context, a1 string) (err error) {
-	defer t.end("RemoveAudience", t.now(), &err)
+	defer t.end(a0, "RemoveAudience", t.now(), &err)
 	return t.Store.RemoveAudience(a0, a1)
 }
 
 // RemoveAudit implements storage.Store.
 func (t *timed) RemoveAudit(a0 context.Context, a1 int64, a2 int) (r0 int64, err error) {
-	defer t.end("RemoveAudit", t.now(), &err)
+	defer t.end(a0, "RemoveAudit", t.now(), &err)
 	return t.Store.RemoveAudit(a0, a1, a2)
 }
 
 // RemovePassword implements storage.Store.
 func (t *timed) RemovePassword(a0 context.Context, a1 string, a2 storage.Admission, a3 storage.Hash) (err error) {
-	defer t.end("RemovePassword", t.now(), &err)
+	defer t.end(a0, "RemovePassword", t.now(), &err)
 	return t.Store.RemovePassword(a0, a1, a2, a3)
 }
 
 // RemoveRecoveryCodes implements storage.Store.
 func (t *timed) RemoveRecoveryCodes(a0 context.Context, a1 string, a2 storage.Admission, a3 storage.Hash) (err error) {
-	defer t.end("RemoveRecoveryCodes", t.now(), &err)
+	defer t.end(a0, "RemoveRecoveryCodes", t.now(), &err)
 	return t.Store.RemoveRecoveryCodes(a0, a1, a2, a3)
 }
 
 // RemoveResource implements storage.Store.
 func (t *timed) RemoveResource(a0 context.Context, a1 string, a2 time.Time) (err error) {
-	defer t.end("RemoveResource", t.now(), &err)
+	defer t.end(a0, "RemoveResource", t.now(), &err)
 	return t.Store.RemoveResource(a0, a1, a2)
 }
 
 // RemoveTrust implements storage.Store.
 func (t *timed) RemoveTrust(a0 context.Context, a1 string, a2 time.Time) (err error) {
-	defer t.end("RemoveTrust", t.now(), &err)
+	defer t.end(a0, "RemoveTrust", t.now(), &err)
 	return t.Store.RemoveTrust(a0, a1, a2)
 }
 
 // RemoveWay implements storage.Store.
 func (t *timed) RemoveWay(a0 context.Context, a1 string, a2 string, a3 storage.Admission, a4 storage.Hash) (err error) {
-	defer t.end("RemoveWay", t.now(), &err)
+	defer t.end(a0, "RemoveWay", t.now(), &err)
 	return t.Store.RemoveWay(a0, a1, a2, a3, a4)
 }
 
 // RenameWay implements storage.Store.
 func (t *timed) RenameWay(a0 context.Context, a1 string, a2 string, a3 string, a4 storage.Hash) (r0 string, err error) {
-	defer t.end("RenameWay", t.now(), &err)
+	defer t.end(a0, "RenameWay", t.now(), &err)
 	return t.Store.RenameWay(a0, a1, a2, a3, a4)
 }
 
 // ReplaceClient implements storage.Store.
 func (t *timed) ReplaceClient(a0 context.Context, a1 storage.Client, a2 time.Time) (err error) {
-	defer t.end("ReplaceClient", t.now(), &err)
+	defer t.end(a0, "ReplaceClient", t.now(), &err)
 	return t.Store.ReplaceClient(a0, a1, a2)
 }
 
 // ReplaceRecoveryCodes implements storage.Store.
 func (t *timed) ReplaceRecoveryCodes(a0 context.Context, a1 string, a2 []storage.Hash, a3 storage.Hash) (err error) {
-	defer t.end("ReplaceRecoveryCodes", t.now(), &err)
+	defer t.end(a0, "ReplaceRecoveryCodes", t.now(), &err)
 	return t.Store.ReplaceRecoveryCodes(a0, a1, a2, a3)
 }
 
 // ReplaceResource implements storage.Store.
 func (t *timed) ReplaceResource(a0 context.Context, a1 storage.Resource, a2 time.Time) (err error) {
-	defer t.end("ReplaceResource", t.now(), &err)
+	defer t.end(a0, "ReplaceResource", t.now(), &err)
 	return t.Store.ReplaceResource(a0, a1, a2)
 }
 
 // ReplaceSharedKey implements storage.Store.
 func (t *timed) ReplaceSharedKey(a0 context.Context, a1 string, a2 []byte, a3 []byte) (err error) {
-	defer t.end("ReplaceSharedKey", t.now(), &err)
+	defer t.end(a0, "ReplaceSharedKey", t.now(), &err)
 	return t.Store.ReplaceSharedKey(a0, a1, a2, a3)
 }
 
 // ResealKey implements storage.Store.
 func (t *timed) ResealKey(a0 context.Context, a1 string, a2 []byte, a3 []byte) (err error) {
-	defer t.end("ResealKey", t.now(), &err)
+	defer t.end(a0, "ResealKey", t.now(), &err)
 	return t.Store.ResealKey(a0, a1, a2, a3)
 }
 
 // ResealUpstream implements storage.Store.
 func (t *timed) ResealUpstream(a0 context.Context, a1 string, a2 []byte, a3 []byte) (err error) {
-	defer t.end("ResealUpstream", t.now(), &err)
+	defer t.end(a0, "ResealUpstream", t.now(), &err)
 	return t.Store.ResealUpstream(a0, a1, a2, a3)
 }
 
 // ResealWay implements storage.Store.
 func (t *timed) ResealWay(a0 context.Context, a1 string, a2 []byte, a3 []byte) (err error) {
-	defer t.end("ResealWay", t.now(), &err)
+	defer t.end(a0, "ResealWay", t.now(), &err)
 	return t.Store.ResealWay(a0, a1, a2, a3)
 }
 
 // ResumeGrant implements storage.Store.
 func (t *timed) ResumeGrant(a0 context.Context, a1 string, a2 string, a3 time.Time) (err error) {
-	defer t.end("ResumeGrant", t.now(), &err)
+	defer t.end(a0, "ResumeGrant", t.now(), &err)
 	return t.Store.ResumeGrant(a0, a1, a2, a3)
 }
 
 // RetireKey implements storage.Store.
 func (t *timed) RetireKey(a0 context.Context, a1 string, a2 time.Time, a3 time.Time) (err error) {
-	defer t.end("RetireKey", t.now(), &err)
+	defer t.end(a0, "RetireKey", t.now(), &err)
 	return t.Store.RetireKey(a0, a1, a2, a3)
 }
 
 // ReturnTry implements storage.Store.
 func (t *timed) ReturnTry(a0 context.Context, a1 storage.Hash) (err error) {
-	defer t.end("ReturnTry", t.now(), &err)
+	defer t.end(a0, "ReturnTry", t.now(), &err)
 	return t.Store.ReturnTry(a0, a1)
 }
 
 // RevokeGrant implements storage.Store.
 func (t *timed) RevokeGrant(a0 context.Context, a1 string, a2 storage.RevokedBy, a3 time.Time) (err error) {
-	defer t.end("RevokeGrant", t.now(), &err)
+	defer t.end(a0, "RevokeGrant", t.now(), &err)
 	return t.Store.RevokeGrant(a0, a1, a2, a3)
 }
 
 // RevokeKey implements storage.Store.
 func (t *timed) RevokeKey(a0 context.Context, a1 string) (err error) {
-	defer t.end("RevokeKey", t.now(), &err)
+	defer t.end(a0, "RevokeKey", t.now(), &err)
 	return t.Store.RevokeKey(a0, a1)
 }
 
 // RevokeRefresh implements storage.Store.
 func (t *timed) RevokeRefresh(a0 context.Context, a1 storage.PresentedRefresh, a2 string, a3 time.Time) (r0 storage.Grant, err error) {
-	defer t.end("RevokeRefresh", t.now(), &err)
+	defer t.end(a0, "RevokeRefresh", t.now(), &err)
 	return t.Store.RevokeRefresh(a0, a1, a2, a3)
 }
 
 // RevokedGrants implements storage.Store.
 func (t *timed) RevokedGrants(a0 context.Context, a1 int64, a2 int64) (r0 []int64, err error) {
-	defer t.end("RevokedGrants", t.now(), &err)
+	defer t.end(a0, "RevokedGrants", t.now(), &err)
 	return t.Store.RevokedGrants(a0, a1, a2)
 }
 
 // RotateKey implements storage.Store.
 func (t *timed) RotateKey(a0 context.Context, a1 string, a2 storage.SigningKey, a3 time.Time, a4 time.Time) (err error) {
-	defer t.end("RotateKey", t.now(), &err)
+	defer t.end(a0, "RotateKey", t.now(), &err)
 	return t.Store.RotateKey(a0, a1, a2, a3, a4)
 }
 
 // RotateRefresh implements storage.Store.
 func (t *timed) RotateRefresh(a0 context.Context, a1 storage.RotateRefresh) (r0 storage.Rotation, err error) {
-	defer t.end("RotateRefresh", t.now(), &err)
+	defer t.end(a0, "RotateRefresh", t.now(), &err)
 	return t.Store.RotateRefresh(a0, a1)
 }
 
 // SaveUpstream implements storage.Store.
 func (t *timed) SaveUpstream(a0 context.Context, a1 storage.Upstream) (err error) {
-	defer t.end("SaveUpstream", t.now(), &err)
+	defer t.end(a0, "SaveUpstream", t.now(), &err)
 	return t.Store.SaveUpstream(a0, a1)
 }
 
 // SealedWays implements storage.Store.
 func (t *timed) SealedWays(a0 context.Context, a1 string, a2 int) (r0 []storage.Way, err error) {
-	defer t.end("SealedWays", t.now(), &err)
+	defer t.end(a0, "SealedWays", t.now(), &err)
 	return t.Store.SealedWays(a0, a1, a2)
 }
 
 // SeeNotices implements storage.Store.
 func (t *timed) SeeNotices(a0 context.Context, a1 string, a2 []string, a3 time.Time) (err error) {
-	defer t.end("SeeNotices", t.now(), &err)
+	defer t.end(a0, "SeeNotices", t.now(), &err)
 	return t.Store.SeeNotices(a0, a1, a2, a3)
 }
 
 // SeeSession implements storage.Store.
 func (t *timed) SeeSession(a0 context.Context, a1 storage.Hash, a2 time.Time) (err error) {
-	defer t.end("SeeSession", t.now(), &err)
+	defer t.end(a0, "SeeSession", t.now(), &err)
 	return t.Store.SeeSession(a0, a1, a2)
 }
 
 // SessionEnd implements storage.Store.
 func (t *timed) SessionEnd(a0 context.Context, a1 storage.Hash, a2 time.Time) (r0 string, r1 string, err error) {
-	defer t.end("SessionEnd", t.now(), &err)
+	defer t.end(a0, "SessionEnd", t.now(), &err)
 	return t.Store.SessionEnd(a0, a1, a2)
 }
 
 // Sessions implements storage.Store.
 func (t *timed) Sessions(a0 context.Context, a1 string, a2 time.Time, a3 int) (r0 []storage.Session, err error) {
-	defer t.end("Sessions", t.now(), &err)
+	defer t.end(a0, "Sessions", t.now(), &err)
 	return t.Store.Sessions(a0, a1, a2, a3)
 }
 
 // SetLocale implements storage.Store.
 func (t *timed) SetLocale(a0 context.Context, a1 string, a2 string) (err error) {
-	defer t.end("SetLocale", t.now(), &err)
+	defer t.end(a0, "SetLocale", t.now(), &err)
 	return t.Store.SetLocale(a0, a1, a2)
 }
 
 // SetMail implements storage.Store.
 func (t *timed) SetMail(a0 context.Context, a1 string, a2 string) (err error) {
-	defer t.end("SetMail", t.now(), &err)
+	defer t.end(a0, "SetMail", t.now(), &err)
 	return t.Store.SetMail(a0, a1, a2)
 }
 
 // SetPassword implements storage.Store.
 func (t *timed) SetPassword(a0 context.Context, a1 string, a2 string, a3 bool, a4 time.Time) (err error) {
-	defer t.end("SetPassword", t.now(), &err)
+	defer t.end(a0, "SetPassword", t.now(), &err)
 	return t.Store.SetPassword(a0, a1, a2, a3, a4)
 }
 
 // SetRole implements storage.Store.
 func (t *timed) SetRole(a0 context.Context, a1 string, a2 storage.Role) (err error) {
-	defer t.end("SetRole", t.now(), &err)
+	defer t.end(a0, "SetRole", t.now(), &err)
 	return t.Store.SetRole(a0, a1, a2)
 }
 
 // SetUserDisabled implements storage.Store.
 func (t *timed) SetUserDisabled(a0 context.Context, a1 string, a2 bool, a3 time.Time) (err error) {
-	defer t.end("SetUserDisabled", t.now(), &err)
+	defer t.end(a0, "SetUserDisabled", t.now(), &err)
 	return t.Store.SetUserDisabled(a0, a1, a2, a3)
 }
 
 // SettleDelivery implements storage.Store.
 func (t *timed) SettleDelivery(a0 context.Context, a1 storage.Delivery, a2 time.Time, a3 string) (err error) {
-	defer t.end("SettleDelivery", t.now(), &err)
+	defer t.end(a0, "SettleDelivery", t.now(), &err)
 	return t.Store.SettleDelivery(a0, a1, a2, a3)
 }
 
 // SetupOpen implements storage.Store.
 func (t *timed) SetupOpen(a0 context.Context) (r0 bool, err error) {
-	defer t.end("SetupOpen", t.now(), &err)
+	defer t.end(a0, "SetupOpen", t.now(), &err)
 	return t.Store.SetupOpen(a0)
 }
 
 // SharedKey implements storage.Store.
 func (t *timed) SharedKey(a0 context.Context, a1 string, a2 []byte) (r0 []byte, err error) {
-	defer t.end("SharedKey", t.now(), &err)
+	defer t.end(a0, "SharedKey", t.now(), &err)
 	return t.Store.SharedKey(a0, a1, a2)
 }
 
 // Spend implements storage.Store.
 func (t *timed) Spend(a0 context.Context, a1 string, a2 string, a3 time.Time) (err error) {
-	defer t.end("Spend", t.now(), &err)
+	defer t.end(a0, "Spend", t.now(), &err)
 	return t.Store.Spend(a0, a1, a2, a3)
 }
 
 // SpendProof implements storage.Store.
 func (t *timed) SpendProof(a0 context.Context, a1 string, a2 string, a3 time.Time) (err error) {
-	defer t.end("SpendProof", t.now(), &err)
+	defer t.end(a0, "SpendProof", t.now(), &err)
 	return t.Store.SpendProof(a0, a1, a2, a3)
 }
 
 // Steps implements storage.Store.
 func (t *timed) Steps(a0 context.Context, a1 storage.StepQuery) (r0 []storage.AttemptStep, err error) {
-	defer t.end("Steps", t.now(), &err)
+	defer t.end(a0, "Steps", t.now(), &err)
 	return t.Store.Steps(a0, a1)
 }
 
 // StopEverything implements storage.Store.
 func (t *timed) StopEverything(a0 context.Context, a1 string, a2 time.Time) (err error) {
-	defer t.end("StopEverything", t.now(), &err)
+	defer t.end(a0, "StopEverything", t.now(), &err)
 	return t.Store.StopEverything(a0, a1, a2)
 }
 
 // StopInvitation implements storage.Store.
 func (t *timed) StopInvitation(a0 context.Context, a1 string, a2 time.Time) (err error) {
-	defer t.end("StopInvitation", t.now(), &err)
+	defer t.end(a0, "StopInvitation", t.now(), &err)
 	return t.Store.StopInvitation(a0, a1, a2)
 }
 
 // StopLink implements storage.Store.
 func (t *timed) StopLink(a0 context.Context, a1 storage.Hash, a2 time.Time) (r0 storage.OneTimeLink, err error) {
-	defer t.end("StopLink", t.now(), &err)
+	defer t.end(a0, "StopLink", t.now(), &err)
 	return t.Store.StopLink(a0, a1, a2)
 }
 
 // StopLinks implements storage.Store.
 func (t *timed) StopLinks(a0 context.Context, a1 string, a2 time.Time) (r0 int, err error) {
-	defer t.end("StopLinks", t.now(), &err)
+	defer t.end(a0, "StopLinks", t.now(), &err)
 	return t.Store.StopLinks(a0, a1, a2)
 }
 
 // Sweep implements storage.Store.
 func (t *timed) Sweep(a0 context.Context, a1 storage.Retention, a2 int) (r0 int, err error) {
-	defer t.end("Sweep", t.now(), &err)
+	defer t.end(a0, "Sweep", t.now(), &err)
 	return t.Store.Sweep(a0, a1, a2)
 }
 
 // TakeAllowances implements storage.Store.
 func (t *timed) TakeAllowances(a0 context.Context, a1 []storage.Draw, a2 time.Time) (r0 []time.Duration, err error) {
-	defer t.end("TakeAllowances", t.now(), &err)
+	defer t.end(a0, "TakeAllowances", t.now(), &err)
 	return t.Store.TakeAllowances(a0, a1, a2)
 }
 
 // TakeDelivery implements storage.Store.
 func (t *timed) TakeDelivery(a0 context.Context, a1 string, a2 time.Time, a3 time.Time) (r0 storage.Delivery, err error) {
-	defer t.end("TakeDelivery", t.now(), &err)
+	defer t.end(a0, "TakeDelivery", t.now(), &err)
 	return t.Store.TakeDelivery(a0, a1, a2, a3)
 }
 
 // TakeDeparture implements storage.Store.
 func (t *timed) TakeDeparture(a0 context.Context, a1 storage.Hash, a2 time.Time) (r0 storage.Departure, err error) {
-	defer t.end("TakeDeparture", t.now(), &err)
+	defer t.end(a0, "TakeDeparture", t.now(), &err)
 	return t.Store.TakeDeparture(a0, a1, a2)
 }
 
 // TakeEvents implements storage.Store.
 func (t *timed) TakeEvents(a0 context.Context, a1 int, a2 time.Time) (r0 []storage.Event, err error) {
-	defer t.end("TakeEvents", t.now(), &err)
+	defer t.end(a0, "TakeEvents", t.now(), &err)
 	return t.Store.TakeEvents(a0, a1, a2)
 }
 
 // TakeHandbacks implements storage.Store.
 func (t *timed) TakeHandbacks(a0 context.Context, a1 int) (r0 []storage.Upstream, err error) {
-	defer t.end("TakeHandbacks", t.now(), &err)
+	defer t.end(a0, "TakeHandbacks", t.now(), &err)
 	return t.Store.TakeHandbacks(a0, a1)
 }
 
 // TakeTry implements storage.Store.
 func (t *timed) TakeTry(a0 context.Context, a1 storage.Hash, a2 int, a3 time.Time, a4 time.Duration) (err error) {
-	defer t.end("TakeTry", t.now(), &err)
+	defer t.end(a0, "TakeTry", t.now(), &err)
 	return t.Store.TakeTry(a0, a1, a2, a3, a4)
 }
 
 // TakeWay implements storage.Store.
 func (t *timed) TakeWay(a0 context.Context, a1 string, a2 string) (err error) {
-	defer t.end("TakeWay", t.now(), &err)
+	defer t.end(a0, "TakeWay", t.now(), &err)
 	return t.Store.TakeWay(a0, a1, a2)
 }
 
 // Tend implements storage.Store.
 func (t *timed) Tend(a0 context.Context) (err error) {
-	defer t.end("Tend", t.now(), &err)
+	defer t.end(a0, "Tend", t.now(), &err)
 	return t.Store.Tend(a0)
 }
 
 // TokenActive implements storage.Store.
 func (t *timed) TokenActive(a0 context.Context, a1 storage.TokenKey) (r0 storage.TokenState, err error) {
-	defer t.end("TokenActive", t.now(), &err)
+	defer t.end(a0, "TokenActive", t.now(), &err)
 	return t.Store.TokenActive(a0, a1)
 }
 
 // TouchLogin implements storage.Store.
 func (t *timed) TouchLogin(a0 context.Context, a1 string, a2 time.Time) (err error) {
-	defer t.end("TouchLogin", t.now(), &err)
+	defer t.end(a0, "TouchLogin", t.now(), &err)
 	return t.Store.TouchLogin(a0, a1, a2)
 }
 
 // Unlink implements storage.Store.
 func (t *timed) Unlink(a0 context.Context, a1 storage.Untie) (r0 []storage.Upstream, err error) {
-	defer t.end("Unlink", t.now(), &err)
+	defer t.end(a0, "Unlink", t.now(), &err)
 	return t.Store.Unlink(a0, a1)
 }
 
 // UnlinkTrust implements storage.Store.
 func (t *timed) UnlinkTrust(a0 context.Context, a1 storage.TrustName, a2 time.Time) (r0 storage.TrustLink, err error) {
-	defer t.end("UnlinkTrust", t.now(), &err)
+	defer t.end(a0, "UnlinkTrust", t.now(), &err)
 	return t.Store.UnlinkTrust(a0, a1, a2)
 }
 
 // UnseenNotices implements storage.Store.
 func (t *timed) UnseenNotices(a0 context.Context, a1 string) (r0 []storage.Notice, err error) {
-	defer t.end("UnseenNotices", t.now(), &err)
+	defer t.end(a0, "UnseenNotices", t.now(), &err)
 	return t.Store.UnseenNotices(a0, a1)
 }
 
 // Upstream implements storage.Store.
 func (t *timed) Upstream(a0 context.Context, a1 string) (r0 storage.Upstream, err error) {
-	defer t.end("Upstream", t.now(), &err)
+	defer t.end(a0, "Upstream", t.now(), &err)
 	return t.Store.Upstream(a0, a1)
 }
 
 // UpstreamFor implements storage.Store.
 func (t *timed) UpstreamFor(a0 context.Context, a1 string, a2 string, a3 string) (r0 storage.Upstream, err error) {
-	defer t.end("UpstreamFor", t.now(), &err)
+	defer t.end(a0, "UpstreamFor", t.now(), &err)
 	return t.Store.UpstreamFor(a0, a1, a2, a3)
 }
 
 // UseProgramKey implements storage.Store.
 func (t *timed) UseProgramKey(a0 context.Context, a1 storage.ProgramKeyUse) (r0 storage.Grant, err error) {
-	defer t.end("UseProgramKey", t.now(), &err)
+	defer t.end(a0, "UseProgramKey", t.now(), &err)
 	return t.Store.UseProgramKey(a0, a1)
 }
 
 // UseWay implements storage.Store.
 func (t *timed) UseWay(a0 context.Context, a1 storage.WayUse) (err error) {
-	defer t.end("UseWay", t.now(), &err)
+	defer t.end(a0, "UseWay", t.now(), &err)
 	return t.Store.UseWay(a0, a1)
 }
 
 // User implements storage.Store.
 func (t *timed) User(a0 context.Context, a1 string) (r0 storage.User, err error) {
-	defer t.end("User", t.now(), &err)
+	defer t.end(a0, "User", t.now(), &err)
 	return t.Store.User(a0, a1)
 }
 
 // UserByName implements storage.Store.
 func (t *timed) UserByName(a0 context.Context, a1 string) (r0 storage.User, err error) {
-	defer t.end("UserByName", t.now(), &err)
+	defer t.end(a0, "UserByName", t.now(), &err)
 	return t.Store.UserByName(a0, a1)
 }
 
 // Visit implements storage.Store.
 func (t *timed) Visit(a0 context.Context, a1 storage.VisitKey) (r0 storage.Visit, err error) {
-	defer t.end("Visit", t.now(), &err)
+	defer t.end(a0, "Visit", t.now(), &err)
 	return t.Store.Visit(a0, a1)
 }
 
 // Ways implements storage.Store.
 func (t *timed) Ways(a0 context.Context, a1 string) (r0 []storage.Way, err error) {
-	defer t.end("Ways", t.now(), &err)
+	defer t.end(a0, "Ways", t.now(), &err)
 	return t.Store.Ways(a0, a1)
 }
 
 // WithdrawGrant implements storage.Store.
 func (t *timed) WithdrawGrant(a0 context.Context, a1 string, a2 storage.RevokedBy, a3 time.Time) (err error) {
-	defer t.end("WithdrawGrant", t.now(), &err)
+	defer t.end(a0, "WithdrawGrant", t.now(), &err)
 	return t.Store.WithdrawGrant(a0, a1, a2, a3)
 }
 
 // Writable implements storage.Store.
 func (t *timed) Writable(a0 context.Context) (err error) {
-	defer t.end("Writable", t.now(), &err)
+	defer t.end(a0, "Writable", t.now(), &err)
 	return t.Store.Writable(a0)
 }

@@ -36,7 +36,7 @@ var (
 	failing = wrapper{"storagetest", "f *Failing",
 		"err = f.call(%[1]q, func() (err error) {\n%[2]s = f.Store.%[1]s(%[3]s)\nreturn err\n})\nreturn %[2]s\n"}
 	timed = wrapper{"timed", "t *timed",
-		"defer t.end(%[1]q, t.now(), &err)\nreturn t.Store.%[1]s(%[3]s)\n"}
+		"defer t.end(a0, %[1]q, t.now(), &err)\nreturn t.Store.%[1]s(%[3]s)\n"}
 )
 
 func (w wrapper) verbs() []byte {

@@ -67,6 +67,8 @@ type Options struct {
 	Transport http.RoundTripper
 	// Asked is told how long each request took, and why it came to nothing. Default: nothing is.
 	Asked func(took time.Duration, err error)
+	// Connector is what the operator calls the provider: how spans of traces name it.
+	Connector string
 }
 
 // New checks settings and returns the provider that they name. It makes no request.

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"code.dny.dev/ssrf"
+
+	"github.com/mcp-authd/mcp-authd/internal/span"
 )
 
 const (
@@ -34,6 +36,7 @@ type transport struct {
 	userAgent  string
 	now        func() time.Time
 	asked      func(took time.Duration, err error)
+	connector  string // for traces
 }
 
 // private are the networks in which people run providers of their own. Link-local
@@ -50,7 +53,7 @@ func newTransport(s Settings, o Options) *transport {
 	o = o.withDefaults()
 	t := &transport{
 		admitted: map[string]bool{}, configured: o.Transport, guarded: o.Transport, userAgent: o.ProductName,
-		now: o.Now, asked: o.Asked,
+		now: o.Now, asked: o.Asked, connector: o.Connector,
 	}
 	for _, u := range s.urls() {
 		if at, err := url.Parse(u); err == nil {
@@ -97,7 +100,7 @@ func listing(ctx context.Context) context.Context { return context.WithValue(ctx
 // RoundTrip implements http.RoundTripper.
 func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	began := t.now()
-	resp, err := t.carry(req)
+	resp, err := span.Carry(req, t.carry, span.Connector.String(t.connector))
 	t.asked(t.now().Sub(began), err)
 	return resp, err
 }

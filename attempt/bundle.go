@@ -1,0 +1,63 @@
+package attempt
+
+import (
+	_ "embed"
+	"html/template"
+	"io"
+	"net/url"
+	"sync"
+	"time"
+)
+
+// Bundle is an attempt as it may be published, for instance in an issue of the client (OB-03): persons,
+// addresses, ids, hosts and all texts that others chose are placeholders, the same one for the same text.
+type Bundle struct {
+	Format string `json:"format"`
+	Server string `json:"server"` // the version of mcp-authd
+	Attempt
+	Events  []Step `json:"events"`
+	LeftOut int    `json:"events_left_out"`
+}
+
+// BundleFormat names the format of a Bundle.
+const BundleFormat = "mcp-authd attempt bundle 1"
+
+// Publish makes the bundle of an attempt. Of the operator are the addresses of the issuer and of MCP
+// servers, whose hosts become placeholders even where they are well known.
+func Publish(a Attempt, server string, operator []string) Bundle {
+	p := &publisher{given: map[string]map[string]string{}}
+	for _, address := range operator {
+		if u, err := url.Parse(address); err == nil {
+			p.own = append(p.own, u.Hostname())
+		}
+	}
+	var steps []Step
+	for _, s := range a.all {
+		steps = append(steps, p.step(s))
+	}
+	out := newAttempt(steps, a.judged)
+	if out.Fault != a.Fault { // what was judged by is a placeholder now
+		out.Verdict = a.Fault.verdict(a.Fault.explained().What)
+		out.Next, out.Decided = out.Advice.of(out.Whose), a.Decided
+	}
+	out.Reference, out.Verdict.Difference = p.reference(a.Reference), p.difference(a.Difference)
+	return Bundle{BundleFormat, server, out, out.Steps, out.LeftOut}
+}
+
+//go:embed bundle.html
+var bundleFile string
+
+var bundlePage = sync.OnceValue(func() *template.Template {
+	return template.Must(template.New("bundle").Funcs(template.FuncMap{
+		"after": func(step, began time.Time) string { return step.Sub(began).Round(time.Millisecond).String() },
+	}).Parse(bundleFile))
+})
+
+// Page writes the bundle as one HTML page, without script and with all that it needs in it: style is the
+// style sheet of the server's pages.
+func (b Bundle) Page(w io.Writer, style string) error {
+	return bundlePage().Execute(w, struct {
+		Bundle
+		Style template.CSS
+	}{b, template.CSS(style)}) //nolint:gosec // of ours
+}

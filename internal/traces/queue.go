@@ -1,0 +1,81 @@
+package traces
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	sdk "go.opentelemetry.io/otel/sdk/trace"
+)
+
+// queue is that of the SDK with its own count, since that one says of no span what became of it:
+// spans for which there is no room are counted here, and what the collector took in outlet.
+type queue struct {
+	sdk.SpanProcessor
+	out *outlet
+}
+
+func newQueue(out *outlet) *queue {
+	return &queue{
+		sdk.NewBatchSpanProcessor(out, sdk.WithMaxQueueSize(waiting), sdk.WithMaxExportBatchSize(batch)), out,
+	}
+}
+
+// OnEnd implements sdk.SpanProcessor. A request never waits for the collector.
+func (q *queue) OnEnd(s sdk.ReadOnlySpan) {
+	if !s.SpanContext().IsSampled() {
+		return
+	}
+	if q.out.waiting.Add(1) > waiting {
+		q.out.waiting.Add(-1)
+		q.out.told(Dropped, 1)
+		return
+	}
+	q.SpanProcessor.OnEnd(s)
+}
+
+// outlet is an exporter that keeps its errors from the SDK, which would print them.
+type outlet struct {
+	sdk.SpanExporter
+	told    func(result string, spans int)
+	log     *slog.Logger
+	now     func() time.Time
+	waiting atomic.Int64 // in the queue, and on their way
+
+	mu      sync.Mutex
+	silence time.Time // until when no further error is logged
+}
+
+// complainEvery bounds the lines of the log while the collector is away.
+const complainEvery = time.Minute
+
+// ExportSpans implements sdk.SpanExporter.
+func (o *outlet) ExportSpans(ctx context.Context, spans []sdk.ReadOnlySpan) error {
+	err := o.SpanExporter.ExportSpans(ctx, spans)
+	o.waiting.Add(-int64(len(spans)))
+	if err != nil {
+		o.told(Failed, len(spans))
+		o.complain(err)
+		return nil
+	}
+	o.told(Sent, len(spans))
+	return nil
+}
+
+func (o *outlet) complain(err error) {
+	o.mu.Lock()
+	now := o.now()
+	quiet := now.Before(o.silence)
+	if !quiet {
+		o.silence = now.Add(complainEvery)
+	}
+	o.mu.Unlock()
+	if quiet {
+		return
+	}
+	text := err.Error() // with what the collector has answered
+	o.log.Warn("spans are not sent", "error", strings.ToValidUTF8(text[:min(len(text), maxText)], ""))
+}

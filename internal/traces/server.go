@@ -1,0 +1,92 @@
+package traces
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/felixge/httpsnoop"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/mcp-authd/mcp-authd/internal/span"
+)
+
+// Handler returns next with a span for each request, but those that ask for our health. The span is
+// part of the trace of the caller, if the request names one.
+func (t *Traces) Handler(next http.Handler) http.Handler {
+	if t == nil {
+		return next
+	}
+	scheme := attribute.String("url.scheme", map[bool]string{true: "https", false: "http"}[t.secure])
+	begin := t.provider.Tracer(span.Scope)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == t.prefix+"/healthz" || r.URL.Path == t.prefix+"/readyz" {
+			next.ServeHTTP(w, r)
+			return
+		}
+		method := span.Method(r.Method)
+		ctx, s := begin.Start(t.continued(r), method, trace.WithSpanKind(trace.SpanKindServer),
+			trace.WithAttributes(attribute.String("http.request.method", method), scheme))
+		defer s.End()
+		t.remember(w, r, s.SpanContext())
+		if !s.IsRecording() {
+			next.ServeHTTP(w, r.WithContext(ctx))
+			return
+		}
+		r = r.WithContext(ctx)
+		status := 0
+		defer func() { conclude(s, method, r.Pattern, status) }()
+		next.ServeHTTP(watched(w, &status), r)
+		if status == 0 {
+			status = http.StatusOK // what net/http sends then
+		}
+	})
+}
+
+// conclude says how a request ended. Its route is the pattern of the mux: paths have tokens of links
+// and ids in them, and queries codes. A status of 0 is a handler that gave up.
+func conclude(s trace.Span, method, pattern string, status int) {
+	route := pattern
+	if _, path, ok := strings.Cut(pattern, " "); ok {
+		route = path
+	}
+	if route != "" {
+		s.SetName(method + " " + route)
+		s.SetAttributes(attribute.String("http.route", route))
+	}
+	switch {
+	case status == 0:
+		s.SetStatus(codes.Error, "")
+		s.SetAttributes(attribute.String("error.type", "aborted"))
+		return
+	case status >= http.StatusInternalServerError:
+		s.SetStatus(codes.Error, "")
+		s.SetAttributes(attribute.String("error.type", strconv.Itoa(status)))
+	}
+	s.SetAttributes(attribute.Int("http.response.status_code", status))
+}
+
+// watched returns w, which notes the status of the answer.
+func watched(w http.ResponseWriter, status *int) http.ResponseWriter {
+	note := func(code int) {
+		if *status == 0 && code >= http.StatusOK { // 1xx come before the answer
+			*status = code
+		}
+	}
+	return httpsnoop.Wrap(w, httpsnoop.Hooks{
+		WriteHeader: func(write httpsnoop.WriteHeaderFunc) httpsnoop.WriteHeaderFunc {
+			return func(code int) {
+				note(code)
+				write(code)
+			}
+		},
+		Write: func(write httpsnoop.WriteFunc) httpsnoop.WriteFunc {
+			return func(b []byte) (int, error) {
+				note(http.StatusOK)
+				return write(b)
+			}
+		},
+	})
+}

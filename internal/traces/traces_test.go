@@ -1,0 +1,271 @@
+package traces
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/mcp-authd/mcp-authd/internal/span"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/collector"
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// rig is a server with traces and a collector.
+type rig struct {
+	*collector.Collector
+	traces *Traces
+	server http.Handler
+	mu     sync.Mutex
+	told   map[string]int
+	log    strings.Builder
+}
+
+func newRig(t *testing.T, c Config, h http.Handler) *rig {
+	t.Helper()
+	r := &rig{Collector: collector.New(t), told: map[string]int{}}
+	c.Logger = slog.New(slog.NewTextHandler(&r.log, nil))
+	c.Endpoint = r.URL
+	if c.Issuer == "" {
+		c.Issuer = "http://localhost:8414"
+	}
+	c.Told = func(result string, n int) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.told[result] += n
+	}
+	var err error
+	if r.traces, err = New(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(r.traces.Close)
+	r.server = r.traces.Handler(h)
+	return r
+}
+
+func (r *rig) ask(target string, header http.Header) *httptest.ResponseRecorder {
+	in, w := httptest.NewRequest(http.MethodGet, target, nil), httptest.NewRecorder()
+	maps.Copy(in.Header, header)
+	r.server.ServeHTTP(w, in)
+	return w
+}
+
+// sent ends the traces and returns what came, by name.
+func (r *rig) sent() map[string]collector.Span {
+	r.traces.Close()
+	out := map[string]collector.Span{}
+	for _, s := range r.Spans() {
+		out[s.Name] = s
+	}
+	return out
+}
+
+const (
+	theirTrace  = "0af7651916cd43dd8448eb211c80319c"
+	theirParent = "00-" + theirTrace + "-b7ad6b7169203331-01"
+)
+
+// TestServerSpans: OB-08: a request is a span by the conventions for HTTP; what is done for it are spans
+// below it; neither the path, the query, a header nor the text of an error gets out.
+func TestServerSpans(t *testing.T) {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /link/{token}", func(w http.ResponseWriter, r *http.Request) {
+		ctx, end := span.Begin(r.Context(), "sign")
+		span.Did(ctx, "Keys", time.Now(), time.Millisecond, errors.New("SECRET of the database"))
+		end(nil)
+		w.WriteHeader(http.StatusTeapot)
+	})
+	r := newRig(t, Config{Sample: 1, Headers: map[string]string{"Api-Key": "k"}}, mux)
+	r.ask("/link/SECRET?code=SECRET", http.Header{
+		"Traceparent": {theirParent}, "Baggage": {"who=SECRET"}, "User-Agent": {"SECRET"}, "Cookie": {"a=SECRET"},
+	})
+	r.ask("/healthz", nil)
+	all := r.sent()
+	server, sign, keys := all["GET /link/{token}"], all["sign"], all["Keys"]
+	want := map[string]string{
+		"http.request.method": "GET", "http.route": "/link/{token}", "url.scheme": "http",
+		"http.response.status_code": "418",
+	}
+	if !maps.Equal(server.Attributes, want) || server.Kind != "SPAN_KIND_SERVER" || server.Service != "mcp-authd" {
+		t.Errorf("got %+v, want the attributes %v", server, want)
+	}
+	if len(all) != 3 || server.Trace != theirTrace || server.Parent != "b7ad6b7169203331" ||
+		sign.Parent != server.ID || keys.Parent != sign.ID || keys.Trace != theirTrace || !keys.Failed {
+		t.Errorf("got %+v", all)
+	}
+	if text := fmt.Sprint(r.Spans()); strings.Contains(text, "SECRET") {
+		t.Errorf("got %s, which has in it what was sent", text)
+	}
+	if r.Header().Get("Api-Key") != "k" || r.told[Sent] != 3 {
+		t.Errorf("got %v, and %v", r.Header(), r.told)
+	}
+}
+
+// TestContextOfCallers: RS-213: what is too long, repeated or malformed is ignored and not answered.
+func TestContextOfCallers(t *testing.T) {
+	long := strings.Repeat("a", 10_000)
+	for name, tt := range map[string]struct {
+		header http.Header
+		theirs bool
+	}{
+		"a parent":           {http.Header{"Traceparent": {theirParent}}, true},
+		"10,000 characters":  {http.Header{"Traceparent": {theirParent + long}}, false},
+		"a version to come":  {http.Header{"Traceparent": {"01" + theirParent[2:] + "-" + long}}, false},
+		"two of them":        {http.Header{"Traceparent": {theirParent, theirParent}}, false},
+		"zeros":              {http.Header{"Traceparent": {"00-" + strings.Repeat("0", 32) + theirParent[35:]}}, false},
+		"a state of 10,000":  {http.Header{"Traceparent": {theirParent}, "Tracestate": {"a=" + long}}, true},
+		"baggage of 10,000":  {http.Header{"Traceparent": {theirParent}, "Baggage": {"a=" + long}}, true},
+		"a cookie of 10,000": {http.Header{"Cookie": {"mcp-authd-trace=" + theirParent + long}}, false},
+	} {
+		r := newRig(t, Config{Sample: 1}, http.NotFoundHandler())
+		w := r.ask("/x", tt.header)
+		s := r.sent()["GET"]
+		if got := s.Trace == theirTrace; got != tt.theirs || s.ID == "" {
+			t.Errorf("%s: got the trace %s, want theirs: %v", name, s.Trace, tt.theirs)
+		}
+		answer, _ := io.ReadAll(w.Result().Body)
+		if text := fmt.Sprint(w.Header(), string(answer), r.Spans(), r.log.String()); strings.Contains(text, "aaaa") {
+			t.Errorf("%s: got %s", name, text)
+		}
+	}
+}
+
+// TestSample: that a client wants its trace kept, or not, decides nothing; its id does.
+func TestSample(t *testing.T) {
+	for parent, want := range map[string]int{
+		"00-0af7651916cd43dd0000000000000001-b7ad6b7169203331-00": 1,
+		"00-0af7651916cd43ddffffffffffffffff-b7ad6b7169203331-01": 0,
+	} {
+		r := newRig(t, Config{Sample: 0.5}, http.NotFoundHandler())
+		r.ask("/x", http.Header{"Traceparent": {parent}})
+		if got := len(r.sent()); got != want {
+			t.Errorf("%s: got %d spans, want %d", parent, got, want)
+		}
+	}
+}
+
+// TestOneSignIn: a browser that goes through our pages stays in the trace that its authorization request
+// began; another authorization request begins another.
+func TestOneSignIn(t *testing.T) {
+	mux := http.NewServeMux()
+	for _, path := range []string{"/authorize", "/login", "/callback/idp"} {
+		mux.HandleFunc(path, func(http.ResponseWriter, *http.Request) {})
+	}
+	r := newRig(t, Config{Sample: 1, Issuer: "https://auth.example.com"}, mux)
+	jar := http.Header{}
+	for _, target := range []string{
+		"/login", // 0: none yet
+		"/authorize?client_id=a&code_challenge=one", // 1
+		"/login", // 2
+		"/authorize?client_id=a&code_challenge=one&b", // 3: where the login page leads
+		"/callback/idp?state=s",                       // 4
+		"/authorize?client_id=a&code_challenge=two",   // 5
+		"/login", // 6
+	} {
+		for _, c := range r.ask(target, jar).Result().Cookies() {
+			if c.Name != "__Host-mcp-authd-trace" || !c.HttpOnly || !c.Secure || c.MaxAge != 600 ||
+				c.SameSite != http.SameSiteLaxMode {
+				t.Errorf("got the cookie %+v", c)
+			}
+			jar.Set("Cookie", c.Name+"="+c.Value)
+		}
+	}
+	r.traces.Close()
+	var got []string
+	for _, s := range r.Spans() {
+		got = append(got, s.Trace)
+	}
+	if len(got) != 7 || slices.Contains(got[1:], got[0]) || got[1] != got[2] || got[1] != got[3] || got[1] != got[4] ||
+		got[5] == got[1] || got[5] != got[6] {
+		t.Errorf("got the traces %v", got)
+	}
+}
+
+// TestLibraries: a library that begins spans where it finds one, as fosite does, sends none, and does not
+// cut off ours.
+func TestLibraries(t *testing.T) {
+	r := newRig(t, Config{Sample: 1}, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		ctx, s := trace.SpanFromContext(r.Context()).TracerProvider().Tracer("github.com/ory/fosite").
+			Start(r.Context(), "Fosite.NewAccessRequest")
+		_, end := span.Begin(ctx, "sign")
+		end(context.DeadlineExceeded)
+		s.RecordError(errors.New("SECRET"))
+		s.End()
+	}))
+	r.ask("/x", nil)
+	all := r.sent()
+	if len(all) != 2 || all["sign"].Parent != all["GET"].ID || all["sign"].Attributes["error.type"] != "timeout" {
+		t.Errorf("got %+v", all)
+	}
+}
+
+// TestAborted: a handler that gives up is a failed span, and the panic goes on.
+func TestAborted(t *testing.T) {
+	r := newRig(t, Config{Sample: 1}, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		panic(http.ErrAbortHandler)
+	}))
+	func() {
+		defer func() {
+			if recover() != http.ErrAbortHandler {
+				t.Error("the panic was lost")
+			}
+		}()
+		r.ask("/x", nil)
+	}()
+	if s := r.sent()["GET"]; !s.Failed || s.Attributes["error.type"] != "aborted" {
+		t.Errorf("got %+v", s)
+	}
+}
+
+// TestCollectorAway: OB-08: spans that the collector refuses are counted, and logged once; those for
+// which there is no room are dropped, and no request waits.
+func TestCollectorAway(t *testing.T) {
+	r := newRig(t, Config{Sample: 1}, http.NotFoundHandler())
+	r.Answer(http.StatusBadRequest)
+	r.ask("/x", nil)
+	r.traces.Close()
+	if r.told[Failed] != 1 || strings.Count(r.log.String(), "spans are not sent") != 1 {
+		t.Errorf("got %v, and %s", r.told, &r.log)
+	}
+
+	full := newRig(t, Config{Sample: 1}, http.NotFoundHandler())
+	full.traces.out.waiting.Store(waiting)
+	full.ask("/x", nil)
+	if full.told[Dropped] != 1 {
+		t.Errorf("got %v, want one that was dropped", full.told)
+	}
+	full.traces.out.waiting.Store(0)
+	full.ask("/x", nil)
+	if full.traces.Close(); full.told[Sent] != 1 || full.traces.out.waiting.Load() != 0 {
+		t.Errorf("got %v, want one that was sent", full.told)
+	}
+}
+
+// TestStoreVerbs: an answer of the store is no failure.
+func TestStoreVerbs(t *testing.T) {
+	var verbs func(context.Context, string, time.Time, time.Duration, error)
+	r := newRig(t, Config{Sample: 1}, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		verbs(r.Context(), "Grant", time.Now(), time.Millisecond, storage.ErrNotFound)
+		verbs(r.Context(), "Keys", time.Now(), time.Millisecond, errors.New("disk full"))
+	}))
+	verbs = r.traces.Store("sqlite")
+	verbs(t.Context(), "Housekeeping", time.Now(), time.Second, nil) // of no request
+	r.ask("/x", nil)
+	all := r.sent()
+	want := map[string]string{"db.system.name": "sqlite", "db.operation.name": "Grant"}
+	if len(all) != 3 || !maps.Equal(all["Grant"].Attributes, want) || all["Grant"].Failed || !all["Keys"].Failed ||
+		all["Grant"].Kind != "SPAN_KIND_CLIENT" || all["Grant"].Millis != 1 {
+		t.Errorf("got %+v", all)
+	}
+}
