@@ -8,6 +8,7 @@ import (
 	"context"
 	"log/slog"
 	"slices"
+	"sync/atomic"
 
 	"github.com/mcp-authd/mcp-authd/storage"
 )
@@ -49,6 +50,7 @@ const (
 	GrantsRevoked       = "grants.revoked"
 	GrantSuperseded     = storage.GrantSuperseded // by newer ones of the same person, client and resource
 	ToolCalled          = "tool.called"           // through the gateway; in the audit log alone
+	ToolBegun           = "tool.begun"            // the same, before it is called: where the audit is required
 	TokenExchanged      = "token.exchanged"       // a resource server got a provider's token for one of ours
 	HelperAdded         = "helper.added"          // a client has handed less than it has to a helper
 	HelperCut           = "helper.cut"            // with what is below it; revoked_by says by whom
@@ -98,6 +100,7 @@ type Recorder struct {
 	log      *slog.Logger
 	counters []Counter
 	store    storage.Events // nil: what is recorded is logged
+	unkept   *atomic.Bool   // the store did not take an event
 	kept     []Log
 }
 
@@ -108,6 +111,21 @@ type Counter func(event string, attrs []slog.Attr)
 // out by Await.
 type Log interface {
 	Add(ctx context.Context, event string, attrs []slog.Attr)
+}
+
+// Ready returns why a Log does not keep events at present, as far as it says (Ready() error).
+func (r *Recorder) Ready() error {
+	if r == nil {
+		return nil
+	}
+	for _, l := range r.kept {
+		if l, ok := l.(interface{ Ready() error }); ok {
+			if err := l.Ready(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // Into returns a recorder that does what r does, and adds each event to l as well.

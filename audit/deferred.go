@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
@@ -15,8 +16,11 @@ import (
 // Deferred returns a recorder for programs that are no server: it leaves each event in the
 // store, for one of the servers to log (see Collect). What cannot be stored goes to log.
 func Deferred(store storage.Events, log *slog.Logger) *Recorder {
-	return &Recorder{log: log, store: store}
+	return &Recorder{log: log, store: store, unkept: new(atomic.Bool)}
 }
+
+// Unkept reports whether a Deferred recorder could not leave an event.
+func (r *Recorder) Unkept() bool { return r != nil && r.unkept != nil && r.unkept.Load() }
 
 // leave stores an event, and reports whether it could.
 func (r *Recorder) leave(ctx context.Context, event string, attrs []slog.Attr) bool {
@@ -32,6 +36,7 @@ func (r *Recorder) leave(ctx context.Context, event string, attrs []slog.Attr) b
 		err = r.store.PutEvent(ctx, storage.Event{ID: secrets.ID("evt_"), At: time.Now(), Name: event, Fields: body})
 	}
 	if err != nil {
+		r.unkept.Store(true)
 		r.log.WarnContext(ctx, "an event cannot be left for the server's log", "event", event, "reason", err.Error())
 	}
 	return err == nil

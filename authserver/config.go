@@ -194,9 +194,12 @@ type Config struct {
 	// TrustedProxies may name the client in X-Forwarded-For. Default: none.
 	TrustedProxies TrustedProxies
 
-	Logger   *slog.Logger      // default: discard
-	Audit    *audit.Recorder   // default: discard
-	Attempts *attempt.Recorder // of what was asked on the way to a token; default: nothing is kept
+	Logger *slog.Logger    // default: discard
+	Audit  *audit.Recorder // default: discard
+	// AuditRequired has answers wait until the Logs of Audit keep what they rest on, and be 503 when they
+	// do not within some seconds.
+	AuditRequired bool
+	Attempts      *attempt.Recorder // of what was asked on the way to a token; default: nothing is kept
 	// Answered is told of each request when it has been answered, for metrics. Default: nothing is.
 	Answered func(Answered)
 	Now      func() time.Time

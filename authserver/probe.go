@@ -80,6 +80,11 @@ func (s *Server) ready(ctx context.Context) error {
 	if err := s.keys.Ready(ctx); err != nil {
 		return err
 	}
+	if s.cfg.AuditRequired {
+		if err := s.cfg.Audit.Ready(); err != nil {
+			return errors.Join(errUnkept, err)
+		}
+	}
 	return s.writable(ctx)
 }
 

@@ -116,7 +116,7 @@ func (s *Server) Register(mux *http.ServeMux) {
 		mux.Handle(path, s.observe(s.errors.allow(h, methods...)))
 	}
 	api := func(path string, h http.HandlerFunc, methods ...string) {
-		handle(p+path, browserClients(h), append(methods, http.MethodOptions)...)
+		handle(p+path, browserClients(s.kept(h)), append(methods, http.MethodOptions)...)
 	}
 	api("/token", s.handleToken, http.MethodPost)
 	api("/par", s.handlePush, http.MethodPost)
@@ -128,13 +128,15 @@ func (s *Server) Register(mux *http.ServeMux) {
 	}
 	handle(p+"/introspect", http.HandlerFunc(s.handleIntrospect), http.MethodPost)
 	if s.cfg.Registration != nil {
-		mux.Handle(p+"/register", s.observe(s.cfg.Registration)) // AS-131
-		mux.Handle(p+"/register/{client}", s.observe(s.cfg.Registration))
+		mux.Handle(p+"/register", s.observe(s.kept(s.cfg.Registration))) // AS-131
+		mux.Handle(p+"/register/{client}", s.observe(s.kept(s.cfg.Registration)))
 	}
 	if s.cfg.SecurityEvents != nil {
-		handle(p+"/events", s.cfg.SecurityEvents, http.MethodPost)
+		handle(p+"/events", s.kept(s.cfg.SecurityEvents), http.MethodPost)
 	}
-	s.pages.register(handle)
+	s.pages.register(func(path string, h http.Handler, methods ...string) {
+		handle(path, s.kept(h), methods...)
+	})
 	metadata.Mount(mux, s.observe(s.discovery), metadata.AuthorizationServerPaths(s.cfg.Issuer)...)
 	if origins := s.ways.Site().RelatedOrigins(); origins != nil {
 		handle("/.well-known/webauthn", relatedOrigins(origins), http.MethodGet, http.MethodHead)
@@ -175,7 +177,7 @@ func byMethod(page, form http.HandlerFunc) http.Handler {
 // browserClients lets MCP clients that run in a browser reach an endpoint: any
 // origin, no cookies. The pages and /authorize never get it (OAuth 2.1 §3.1, AS-10). It is rs/cors
 // and not internal/cors, since an answer here depends on the question: docs/decisions.md.
-func browserClients(h http.HandlerFunc) http.Handler {
+func browserClients(h http.Handler) http.Handler {
 	return cors.New(cors.Options{
 		AllowedOrigins: []string{"*"},
 		AllowedMethods: []string{http.MethodGet, http.MethodHead, http.MethodPost},

@@ -144,14 +144,14 @@ func (g *Guard) Report(ctx context.Context, e CallEvent) {
 	if e.Time.IsZero() {
 		e.Time = g.c.Now().Add(-e.Duration)
 	}
-	e.Digest = digest(e.Arguments)
+	e.Digest = Digest(e.Arguments)
 	kept := Operation{Method: e.Method, Name: e.Name, Arguments: e.Arguments}.record(g.c.CallArguments)
 	e.Method, e.Name, e.Arguments = kept.Method, kept.Name, kept.Arguments
 	g.c.Calls(ctx, e)
 }
 
-// digest names arguments without saying what they are.
-func digest(arguments json.RawMessage) string {
+// Digest names the arguments of a call without saying what they are: see CallEvent.
+func Digest(arguments json.RawMessage) string {
 	var compact bytes.Buffer
 	if len(arguments) == 0 || json.Compact(&compact, arguments) != nil {
 		return ""

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -41,7 +42,11 @@ func commandOn(
 		}
 		defer a.Close()
 		a.byOperator(c)
-		return run(c, a, args)
+		err = run(c, a, args)
+		if a.config.Audit.Required && a.audit.Unkept() {
+			err = errors.Join(err, errors.New("what the command has done is not in the audit (audit.required): see the log above"))
+		}
+		return err
 	}
 	return c
 }

@@ -3,6 +3,7 @@ package assembly
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/url"
 	"os"
@@ -48,6 +49,31 @@ func (p Parts) keepCall(resource string) func(context.Context, mcpresource.CallE
 			slog.String("client_id", who.ClientID), slog.String("resource", resource), slog.String("tool", e.Name),
 			slog.String("outcome", string(e.Outcome)), slog.String("arguments_digest", e.Digest),
 			slog.String("jti", who.TokenID), slog.Time("at", p.correct(e.Time)), audit.Remote(e.RemoteAddr))
+	}
+}
+
+// beginWithin is how long a call of a tool waits for its entry.
+const beginWithin = 5 * time.Second
+
+// beginCall has a call of a tool reach the MCP server when an entry that it begins is in the audit log, and
+// not before: what it did could not be taken back.
+func (p Parts) beginCall(
+	resource string,
+) func(context.Context, *mcpresource.Principal, mcpresource.Operation) error {
+	return func(ctx context.Context, who *mcpresource.Principal, op mcpresource.Operation) error {
+		if op.Method != "tools/call" {
+			return nil
+		}
+		recorded, pending := audit.Awaited(ctx)
+		p.Audit.Keep(recorded, audit.ToolBegun, slog.String("grant", who.GrantID()), slog.String("user", who.Subject),
+			slog.String("client_id", who.ClientID), slog.String("resource", resource), slog.String("tool", op.Name),
+			slog.String("arguments_digest", mcpresource.Digest(op.Arguments)), slog.String("jti", who.TokenID))
+		ctx, cancel := context.WithTimeout(ctx, beginWithin)
+		defer cancel()
+		if err := pending.Wait(ctx); err != nil {
+			return fmt.Errorf("%w: audit.required: %w", mcpresource.ErrUnavailable, err)
+		}
+		return nil
 	}
 }
 

@@ -2,6 +2,7 @@ package assembly
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"testing"
@@ -39,4 +40,41 @@ func TestKeepCall(t *testing.T) {
 	if len(log) != 1 || log[0] != want {
 		t.Errorf("got  %q\nwant %s", log, want)
 	}
+}
+
+// TestBeginCall: OB-06. With audit.required a call goes on when its beginning is in the audit log, and not
+// when it cannot be written; other methods do not wait.
+func TestBeginCall(t *testing.T) {
+	var log kept
+	slow := &slowLog{Log: &log}
+	p := Parts{Audit: audit.New(slog.New(slog.DiscardHandler)).Into(slow)}
+	begin := p.beginCall("https://mcp.example.com/mcp")
+	who := &mcpresource.Principal{Subject: "usr_1", ClientID: "app", TokenID: "tok_1"}
+	call := mcpresource.Operation{Method: "tools/call", Name: "read", Arguments: []byte(`{"secret": 1}`)}
+	if err := begin(t.Context(), who, mcpresource.Operation{Method: "tools/list"}); err != nil || len(log) != 0 {
+		t.Errorf("tools/list: got %v, %q", err, log)
+	}
+	if err := begin(t.Context(), who, call); err != nil {
+		t.Errorf("a call: got %v", err)
+	}
+	const want = "tool.begun [user=usr_1 client_id=app resource=https://mcp.example.com/mcp tool=read " +
+		"arguments_digest=303c81734ca9f66015accf5ba61d1d8f434c4bd5c4f31d3226b44cca229e765b jti=tok_1]"
+	if len(log) != 1 || log[0] != want {
+		t.Errorf("got  %q\nwant %s", log, want)
+	}
+	slow.err = errors.New("the store is away")
+	if err := begin(t.Context(), who, call); !errors.Is(err, mcpresource.ErrUnavailable) || !errors.Is(err, slow.err) {
+		t.Errorf("a call that cannot be written: got %v", err)
+	}
+}
+
+// slowLog is an audit.Log that has to be waited for.
+type slowLog struct {
+	audit.Log
+	err error
+}
+
+func (s *slowLog) Add(ctx context.Context, event string, attrs []slog.Attr) {
+	s.Log.Add(ctx, event, attrs)
+	audit.Await(ctx, func(context.Context) error { return s.err })
 }

@@ -94,6 +94,9 @@ func (p Parts) guard(
 		Calls:  each(mcpresource.LogCalls(log), all.calls.take, p.countCall(r.URI, all.first), p.keepCall(r.URI)),
 		Logger: log,
 	}
+	if p.Config.Audit.Required {
+		c.Check = p.beginCall(r.URI)
+	}
 	var err error
 	if c.DPoP, err = p.dpop(r); err != nil {
 		return nil, err

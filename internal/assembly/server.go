@@ -118,6 +118,7 @@ func (p Parts) config() (authserver.Config, error) {
 		TrustedProxies:   c.Proxies(),
 		Logger:           p.Log,
 		Audit:            p.Audit,
+		AuditRequired:    c.Audit.Required,
 		Answered:         p.countAnswered,
 	}
 	if cfg.Attempts, err = p.attempts(); err != nil {

@@ -123,6 +123,7 @@ var meanings = map[string]meaning{
 	audit.ProviderLinked: did(accountChange, other, "Account at a provider linked"),
 
 	audit.ToolCalled: did(apiActivity, other, "Tool called"),
+	audit.ToolBegun:  did(apiActivity, other, "Tool about to be called"),
 
 	audit.NoticeLost:            did(baseEvent, other, "Notice lost").failing(low),
 	audit.ProviderUnreachable:   did(baseEvent, other, "Provider does not answer").failing(medium),

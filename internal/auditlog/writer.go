@@ -53,6 +53,7 @@ type Writer struct {
 	beginAt  time.Time // when the spool can be begun again after a failure
 	id       string    // of the writer at the store, and of the spool
 	base     int64     // the number of the first entry under this id
+	failing  error     // why nothing was appended last; nil: it was
 	lost     int64
 	told     time.Time // when a loss or a failure was last logged
 
@@ -150,10 +151,21 @@ func (w *Writer) wait(ctx context.Context, number int64) error {
 	}
 }
 
-// taken notes how far the appender has come.
-func (w *Writer) taken() {
+// Ready returns why the store takes no entries; nil when it does.
+func (w *Writer) Ready() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if len(w.waiting) >= maxWaiting {
+		return errFull
+	}
+	return w.failing
+}
+
+// taken notes how far the appender has come, and what has stopped it.
+func (w *Writer) taken(err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.failing = err
 	for len(w.waiting) > 0 && w.waiting[0].number < w.appender.mark {
 		w.waiting = w.waiting[1:]
 	}
@@ -232,7 +244,7 @@ func (w *Writer) flush(ctx context.Context) bool {
 			return true
 		}
 		err := w.appender.append(ctx, batch)
-		w.taken()
+		w.taken(err)
 		if err != nil {
 			w.tell("entries of the audit log wait: the store does not take them", "error", err)
 			return false

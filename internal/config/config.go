@@ -241,6 +241,7 @@ func (c *Config) Validate() error {
 	c.validateNotices(add)
 	c.validateEvents(add)
 	c.Traces.validate(add)
+	c.Audit.validate(add)
 	c.validateBranding(add)
 	ids := map[string]bool{}
 	for i, cl := range c.Clients {

@@ -1,0 +1,127 @@
+package authserver
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/felixge/httpsnoop"
+
+	"github.com/mcp-authd/mcp-authd/audit"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
+)
+
+// keptWithin is how long an answer waits for what it rests on to be kept.
+const keptWithin = 5 * time.Second
+
+// kept has answers wait until the audit keeps what was recorded for them, and answers 503 instead when it
+// does not (OB-06). What could do something is refused at once while the audit keeps nothing.
+func (s *Server) kept(h http.Handler) http.Handler {
+	if !s.cfg.AuditRequired {
+		return h
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if s.paths.acts(r) {
+			if err := s.cfg.Audit.Ready(); err != nil {
+				s.writeUnkept(w, r, err)
+				return
+			}
+		}
+		ctx, pending := audit.Awaited(r.Context())
+		r = r.WithContext(ctx)
+		a := &heldAnswer{server: s, w: w, r: r, pending: pending, before: w.Header().Clone()}
+		h.ServeHTTP(a.writer(), r)
+		a.begin() // of an answer without a body
+	})
+}
+
+// acts reports whether a request can do something that is recorded.
+func (p paths) acts(r *http.Request) bool {
+	switch r.Method {
+	case http.MethodGet, http.MethodHead, http.MethodOptions:
+		path := r.URL.Path
+		return path == p.authorize || path == p.depart || strings.HasPrefix(path, p.callback)
+	}
+	return true
+}
+
+// heldAnswer is an answer that begins when the audit has kept what it rests on.
+type heldAnswer struct {
+	server  *Server
+	w       http.ResponseWriter
+	r       *http.Request
+	pending *audit.Pending
+	before  http.Header // as it was before the handler
+	begun   bool
+	refused bool
+}
+
+// begin waits, and reports whether the answer is the handler's.
+func (a *heldAnswer) begin() bool {
+	if a.begun {
+		return !a.refused
+	}
+	a.begun = true
+	ctx, cancel := context.WithTimeout(a.r.Context(), keptWithin)
+	defer cancel()
+	if err := a.pending.Wait(ctx); err != nil {
+		a.refused = true
+		clear(a.w.Header()) // cookies, and the code of a redirect
+		for name, values := range a.before {
+			a.w.Header()[name] = values
+		}
+		a.server.writeUnkept(a.w, a.r, err)
+	}
+	return !a.refused
+}
+
+// writer is what the handler writes to.
+func (a *heldAnswer) writer() http.ResponseWriter {
+	return httpsnoop.Wrap(a.w, httpsnoop.Hooks{
+		WriteHeader: func(next httpsnoop.WriteHeaderFunc) httpsnoop.WriteHeaderFunc {
+			return func(status int) {
+				if a.begin() {
+					next(status)
+				}
+			}
+		},
+		Write: func(next httpsnoop.WriteFunc) httpsnoop.WriteFunc {
+			return func(b []byte) (int, error) {
+				if a.begin() {
+					return next(b)
+				}
+				return len(b), nil
+			}
+		},
+		ReadFrom: func(next httpsnoop.ReadFromFunc) httpsnoop.ReadFromFunc {
+			return func(src io.Reader) (int64, error) {
+				if a.begin() {
+					return next(src)
+				}
+				return io.Copy(io.Discard, src)
+			}
+		},
+		Flush: func(next httpsnoop.FlushFunc) httpsnoop.FlushFunc {
+			return func() {
+				if a.begin() {
+					next()
+				}
+			}
+		},
+	})
+}
+
+// writeUnkept answers a request whose entries in the audit are not kept.
+func (s *Server) writeUnkept(w http.ResponseWriter, r *http.Request, cause error) {
+	err := refusal.Unavailable(errors.Join(errUnkept, cause))
+	if wantsPage(r) {
+		s.errors.show(w, r, http.StatusServiceUnavailable, err)
+		return
+	}
+	s.writeError(w, r, err)
+}
+
+var errUnkept = errors.New("audit.required: the audit does not keep what was done")
