@@ -49,6 +49,7 @@ const (
 	// those of a client, a resource, a user or a provider, once each of them is marked
 	GrantsRevoked       = "grants.revoked"
 	GrantSuperseded     = storage.GrantSuperseded // by newer ones of the same person, client and resource
+	AuditRemoved        = "audit.removed"         // entries of the audit log, by their age: those below an index
 	ToolCalled          = "tool.called"           // through the gateway; in the audit log alone
 	ToolBegun           = "tool.begun"            // the same, before it is called: where the audit is required
 	TokenExchanged      = "token.exchanged"       // a resource server got a provider's token for one of ours

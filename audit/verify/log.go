@@ -30,6 +30,8 @@ type Log struct {
 	checkpoints []Checkpoint // by size, those that are still ahead
 	right       int64        // entries before this one are confirmed by a checkpoint
 	size        int64
+	removed     int64  // the entries before this one are missing
+	removable   int64  // those before this one may be
 	spine       []Hash // roots of the complete subtrees, from the left
 }
 
@@ -63,17 +65,25 @@ func (l *Log) Entry(index int64, leaf []byte, kept Hash) error {
 	if kept != (Hash{}) && kept != h {
 		return &Wrong{index, index, "it is not what it was when it was written: changed, or another one in its place"}
 	}
-	if _, err := ParseEntry(leaf); err != nil {
+	e, err := ParseEntry(leaf)
+	if err == nil && e.Event == RemovedEvent {
+		var below int64
+		below, err = removal(e, index, l.key)
+		l.removable = max(l.removable, below)
+	}
+	if err != nil {
 		return &Wrong{index, index, err.Error()}
 	}
 	return l.add(h)
 }
 
-// Removed takes the hash of an entry that is not kept any more.
+// Removed takes the hash of an entry that is not kept any more. An entry after it has to say that it was
+// to go (see RemovedEvent).
 func (l *Log) Removed(index int64, h Hash) error {
 	if index != l.size {
 		return &Wrong{l.size, l.size, "its hash is missing"}
 	}
+	l.removed = index + 1
 	return l.add(h)
 }
 
@@ -121,6 +131,9 @@ func (l *Log) Done() error {
 	if len(l.checkpoints) > 0 {
 		last := l.checkpoints[len(l.checkpoints)-1].Size
 		return &Wrong{l.size, last - 1, fmt.Sprintf("they are missing: a checkpoint has signed %d entries", last)}
+	}
+	if l.removed > l.removable {
+		return &Wrong{l.removable, l.removed - 1, "they are removed, and no entry says that they were to be"}
 	}
 	return nil
 }

@@ -100,6 +100,9 @@ func (a *app) ready() error {
 	if what := a.config.Login.Links.Warning(); what != "" {
 		a.log.Warn(what)
 	}
+	if what := a.config.AuditWarning(); what != "" {
+		a.log.Warn(what)
+	}
 	for _, r := range a.config.Resources {
 		if oauth.InClear(r.URI) {
 			a.log.Warn("a resource is plain http: tokens can be read on the way; use https", "resource", r.URI)

@@ -23,6 +23,9 @@ const (
 	checkpointEvery = time.Minute
 	checkpointTime  = 10 * time.Second
 	auditCountEvery = 5 * time.Second
+	firstForget     = 2 * time.Minute
+	forgetEvery     = time.Hour
+	forgetTime      = 10 * time.Minute
 )
 
 // auditWriter keeps events in the audit log; nil where there is to be none.
@@ -131,6 +134,7 @@ func (s *Server) runAudit(ctx context.Context) (settle func()) {
 	loops.Go(func() { s.countAudit(working) })
 	signing := &checkpoints{parts: s.parts}
 	loops.Go(func() { signing.run(working) })
+	loops.Go(func() { s.forget(working) })
 	return func() {
 		stop()
 		loops.Wait()
@@ -147,6 +151,36 @@ func (s *Server) countAudit(ctx context.Context) {
 		case <-time.After(auditCountEvery):
 		}
 	}
+}
+
+// forget removes entries that are older than audit.keep.
+func (s *Server) forget(ctx context.Context) {
+	if s.parts.Config.Audit.Keep == 0 {
+		return
+	}
+	for next := firstForget; ; next = forgetEvery {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(next):
+		}
+		if err := s.parts.forgetOld(ctx); err != nil {
+			s.parts.Log.WarnContext(ctx, "entries of the audit log that are older than audit.keep are not removed yet",
+				"error", err)
+		}
+	}
+}
+
+func (p Parts) forgetOld(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, forgetTime)
+	defer cancel()
+	signer, err := p.AuditSigner(ctx)
+	if err != nil {
+		return err
+	}
+	old := auditlog.Retention{Store: p.Store, Signer: signer, Audit: p.Audit, Keep: time.Duration(p.Config.Audit.Keep)}
+	_, err = old.Remove(ctx, p.Now())
+	return err
 }
 
 // checkpoints signs the log while the server runs.

@@ -122,8 +122,9 @@ var meanings = map[string]meaning{
 	audit.TrustUnlinked:  did(accountChange, other, "Person unlinked from an issuer"),
 	audit.ProviderLinked: did(accountChange, other, "Account at a provider linked"),
 
-	audit.ToolCalled: did(apiActivity, other, "Tool called"),
-	audit.ToolBegun:  did(apiActivity, other, "Tool about to be called"),
+	audit.AuditRemoved: to("audit log", 4, "Old entries of the audit log removed").at(low),
+	audit.ToolCalled:   did(apiActivity, other, "Tool called"),
+	audit.ToolBegun:    did(apiActivity, other, "Tool about to be called"),
 
 	audit.NoticeLost:            did(baseEvent, other, "Notice lost").failing(low),
 	audit.ProviderUnreachable:   did(baseEvent, other, "Provider does not answer").failing(medium),

@@ -317,24 +317,27 @@ func TestCollect(t *testing.T) {
 func TestExport(t *testing.T) {
 	db := onSQLite(t)
 	sign := signer(t, db)
-	write(t, db, 0, 600)
-	checkpoint(t, sign)
-	_, err := db.RemoveAudit(t.Context(), 260, 1000)
-	must(t, err)
+	past := time.Now()
+	aged(t, db, 26, past.Add(-60*24*time.Hour)) // 260 entries
+	write(t, db, 260, 340)
+	removed, err := removing(t, db, sign, 30*24*time.Hour, past)
+	if err != nil || removed != 260 {
+		t.Fatalf("%d removed, %v", removed, err)
+	}
 	var out bytes.Buffer
 	lines := json.NewEncoder(&out)
 	must(t, auditlog.Export(t.Context(), db, func(l verify.Line) error { return lines.Encode(l) }))
 	log := verify.NewLog(sign.Key())
-	if err := log.Read(bytes.NewReader(out.Bytes())); err != nil || log.Size() != 600 || log.Confirmed() != 600 {
+	if err := log.Read(bytes.NewReader(out.Bytes())); err != nil || log.Size() != 601 || log.Confirmed() != 601 {
 		t.Errorf("got %v, %d entries, %d confirmed", err, log.Size(), log.Confirmed())
 	}
 	report, err := auditlog.Verify(t.Context(), db, sign.Key())
-	if err != nil || report.Removed != 260 || report.Confirmed != 600 {
+	if err != nil || report.Removed != 260 || report.Confirmed != 601 {
 		t.Errorf("in the store: got %+v, %v", report, err)
 	}
 	changed := strings.Replace(out.String(), "grt_555", "grt_556", 1)
 	var wrong *verify.Wrong
-	if err := verify.NewLog(sign.Key()).Read(strings.NewReader(changed)); !errors.As(err, &wrong) || wrong.Last != 599 {
+	if err := verify.NewLog(sign.Key()).Read(strings.NewReader(changed)); !errors.As(err, &wrong) || wrong.Last != 600 {
 		t.Errorf("a changed export: got %v", err)
 	}
 }

@@ -52,6 +52,12 @@ func (s *Signer) KeyHash() uint32 { return s.hash }
 // Sign implements note.Signer.
 func (s *Signer) Sign(text []byte) ([]byte, error) { return ed25519.Sign(s.key.Private, text), nil }
 
+// Removal signs that the entries below an index are removed.
+func (s *Signer) Removal(below int64) (string, error) {
+	signed, err := note.Sign(&note.Note{Text: verify.RemovalText(s.key.Origin, below)}, s)
+	return string(signed), err
+}
+
 // Checkpoint returns a checkpoint of all entries that are in the log now: the last one, or a new one,
 // which the store keeps. The key signs nothing that does not go on from what it has signed before.
 func (s *Signer) Checkpoint(ctx context.Context, now time.Time) (storage.AuditCheckpoint, error) {

@@ -1,11 +1,15 @@
 package config
 
+import "time"
+
 // Audit says what becomes of the audit beyond the server's log.
 type Audit struct {
 	// Enabled has events kept in the database, as a log that shows whether it was changed.
 	Enabled bool `yaml:"enabled"`
 	// Required has answers wait until what they rest on is in that log, and be refused when it is not.
 	Required bool `yaml:"required"`
+	// Keep is how long entries stay in that log; their hashes stay for good. 0: they stay, too.
+	Keep Duration `yaml:"keep"`
 	// CheckpointFile is where the newest signed checkpoint of that log is written each minute.
 	CheckpointFile string `yaml:"checkpoint_file"`
 }
@@ -16,4 +20,16 @@ func (a *Audit) validate(add func(key, format string, args ...any)) {
 	if a.Required && !a.Enabled {
 		add("audit.required", "there is no audit log without audit.enabled")
 	}
+	if a.Keep != 0 && time.Duration(a.Keep) < 24*time.Hour {
+		add("audit.keep", "%s is less than a day; 0 keeps entries for good", time.Duration(a.Keep))
+	}
+}
+
+// AuditWarning says what is to be expected of how long the audit log is kept, "" for nothing.
+func (c *Config) AuditWarning() string {
+	if c.Audit.Keep == 0 || c.Audit.Keep >= c.Tokens.RefreshMaxTTL {
+		return ""
+	}
+	return "audit.keep is shorter than tokens.refresh_max_ttl: of what an older grant does, the audit log does not " +
+		"have the approval any more"
 }

@@ -1,0 +1,36 @@
+package verify
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+
+	"golang.org/x/mod/sumdb/note"
+)
+
+// RemovedEvent is the event of an entry that says which entries are removed by their age: its field "below"
+// is the index of the first that stays, and "statement" says the same, signed by the key of the log.
+// Without such an entry no entry may be missing.
+const RemovedEvent = "audit.removed"
+
+// RemovalText is what the key signs of a removal, as a signed note. No checkpoint reads like it.
+func RemovalText(origin string, below int64) string {
+	return fmt.Sprintf("%s\nentries below %d are removed by their age\n", origin, below)
+}
+
+// removal returns the index below which an entry lets others be missing.
+func removal(e Entry, index int64, key string) (below int64, err error) {
+	verifier, err := note.NewVerifier(key)
+	if err != nil {
+		return 0, fmt.Errorf("verify: the key of the log cannot be read: %w", err)
+	}
+	below, err = strconv.ParseInt(e.Fields["below"], 10, 64)
+	if err != nil || below < 0 || below > index {
+		return 0, errors.New("it says that entries are removed, and not which of those before it")
+	}
+	n, err := note.Open([]byte(e.Fields["statement"]), note.VerifierList(verifier))
+	if err != nil || n.Text != RemovalText(verifier.Name(), below) {
+		return 0, errors.New("it says that entries are removed, and the key of the log has not signed that")
+	}
+	return below, nil
+}
