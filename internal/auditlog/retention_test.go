@@ -41,7 +41,8 @@ func aged(t *testing.T, db database, days int, now time.Time) {
 		w := writer(db)
 		for i := range 10 {
 			w.Add(t.Context(), audit.TokenIssued, []slog.Attr{
-				slog.Time("at", now.Add(-time.Duration(day)*24*time.Hour)), slog.String("grant", fmt.Sprint("grt_", i)),
+				slog.Time("at", now.Add(-time.Duration(day)*24*time.Hour)),
+				slog.String("grant", fmt.Sprint("grt_", i)),
 			})
 		}
 		drain(t, w)
@@ -100,7 +101,10 @@ func TestRetention(t *testing.T) {
 				"DELETE FROM audit_entries WHERE idx < 60; UPDATE audit_head SET first_idx = 60", true, 101,
 				"has not signed that",
 			},
-			{"entries are missing that are said to be there", "UPDATE audit_head SET first_idx = 0", false, 0, "it was removed"},
+			{
+				"entries are missing that are said to be there", "UPDATE audit_head SET first_idx = 0", false, 0,
+				"it was removed",
+			},
 		} {
 			t.Run(c.name, func(t *testing.T) {
 				tables := []string{"audit_entries", "audit_head", "audit_tiles", "audit_checkpoints", "audit_writers"}
@@ -114,7 +118,8 @@ func TestRetention(t *testing.T) {
 				if c.forge {
 					w := writer(db)
 					w.Add(t.Context(), forged.Event, []slog.Attr{
-						slog.String("below", forged.Fields["below"]), slog.String("statement", forged.Fields["statement"]),
+						slog.String("below", forged.Fields["below"]),
+						slog.String("statement", forged.Fields["statement"]),
 					})
 					drain(t, w)
 				}
