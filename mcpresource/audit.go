@@ -132,14 +132,15 @@ func host(addr string) string {
 // the HTTP status does not say. The caller is that of ctx unless e names one; Arguments
 // are dropped unless Config.CallArguments. See TakeCalls.
 func (g *Guard) Report(ctx context.Context, e CallEvent) {
-	if g.c.Calls == nil {
-		return
-	}
 	if e.Principal == nil {
 		e.Principal, _ = FromContext(ctx)
 	}
 	if e.Principal != nil {
 		e.OpenedBy = e.Principal.openedBy
+		e.Principal.traced.report(e.Outcome)
+	}
+	if g.c.Calls == nil {
+		return
 	}
 	if e.Time.IsZero() {
 		e.Time = g.c.Now().Add(-e.Duration)
@@ -170,6 +171,7 @@ func TakeCalls(ctx context.Context) {
 
 // called reports the calls of a message. What a call amounts to beyond itself is no call.
 func (g *Guard) called(r *http.Request, p *passage, outcome Outcome, status int, err error) {
+	defer p.traced.end(outcome, status) // after the handler has reported
 	if g.c.Calls == nil || p.calls.Load() {
 		return
 	}

@@ -78,7 +78,9 @@ type Config struct {
 	Calls func(context.Context, CallEvent)
 	// CallArguments puts the arguments into CallEvent, with any personal data in them.
 	CallArguments bool
-	Now           func() time.Time // default time.Now
+	// Tracer follows requests and calls, for traces; otelmcp.New makes one. Default: none.
+	Tracer Tracer
+	Now    func() time.Time // default time.Now
 	// ClockSkew is allowed between this clock and the issuer's. Default: 30 seconds.
 	ClockSkew time.Duration
 	// MaxBodyBytes bounds the body of a request. Default: 4 MiB.

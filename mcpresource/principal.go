@@ -38,6 +38,7 @@ type Principal struct {
 	again     func(context.Context) (*Principal, error) // judges the token once more; nil outside a guard
 	openedBy  string                                    // see Event
 	at        *address                                  // where the request came; nil outside a guard
+	traced    *traced                                   // the calls of the request, nil without a Tracer
 	reported  *atomic.Bool                              // whether the handler reports the calls of the request
 }
 
@@ -85,8 +86,12 @@ func (p *Principal) GrantID() string {
 type principalKey struct{}
 
 // NewContext returns a context that carries p; nil takes any earlier one away. The
-// guard calls it for every request, and adapters for calls inside a session.
+// guard calls it for every request, and adapters for calls inside a session. What is done in it is done
+// on behalf of the call that p was verified for, to a Tracer as well.
 func NewContext(ctx context.Context, p *Principal) context.Context {
+	if p != nil {
+		ctx = p.traced.within(ctx)
+	}
 	return context.WithValue(ctx, principalKey{}, p)
 }
 

@@ -19,7 +19,7 @@ func (g *Guard) Protect(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		growStack(len(r.Header))
 		deadline := g.setBodyDeadline(w, r)
-		pass, refused := g.judge(w, r) // each request by its own token: RS-38, SP-13
+		pass, refused := g.judgeTraced(w, r) // each request by its own token: RS-38, SP-13
 		defer g.release(pass)
 		if !g.goesOn(w, r, pass, refused) {
 			return // RS-48
@@ -60,6 +60,7 @@ type passage struct {
 	calls     atomic.Bool // are reported by the handler
 	bound     bool        // the token is, and was refused for that, or should be
 	nonce     string      // for the next proof
+	traced    *traced     // nil without a Tracer
 }
 
 // judge takes a request through every check. The order, each step with the answer to a request
@@ -123,7 +124,11 @@ func (g *Guard) judge(w http.ResponseWriter, r *http.Request) (*passage, *refusa
 // forward hands the request on: with the caller in the context, without the token, and
 // for as long as the token lasts.
 func (g *Guard) forward(w http.ResponseWriter, r *http.Request, p *passage, next http.Handler) {
-	ctx, end := context.WithCancelCause(NewContext(r.Context(), p.principal.withCredential(p.presented)))
+	ctx := r.Context()
+	if p.principal == nil { // NewContext does so for a caller
+		ctx = p.traced.within(ctx)
+	}
+	ctx, end := context.WithCancelCause(NewContext(ctx, p.principal.withCredential(p.presented)))
 	defer end(nil)
 	ctx, done := g.lifetime(ctx, end, p)
 	defer done()

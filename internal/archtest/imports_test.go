@@ -124,7 +124,7 @@ var mayImport = map[string][]string{
 		"attempt", "audit", "audit/verify", "dcr", "keys", "oauth", "policy", "storage", "trust", "internal",
 	},
 	"internal/span":   {},
-	"internal/traces": {"storage", "internal/span"},
+	"internal/traces": {"storage", "mcpresource", "mcpresource/otelmcp", "internal/span"},
 	"internal/users": {
 		"oauth", "storage", "audit", "internal/bounded", "internal/mail", "internal/network",
 		"internal/notice", "internal/secrets", "internal/span", "web/text",

@@ -92,7 +92,7 @@ func (p Parts) guard(
 		Metadata: mcpresource.Metadata{Name: r.Name, PathOnly: shared}, Origins: r.Upstream.Origins, CORS: true,
 		MaxBodyBytes: int64(r.Upstream.MaxBody), Bodies: all.bodies, Audit: p.recordCall(r.URI),
 		Calls:  each(mcpresource.LogCalls(log), all.calls.take, p.countCall(r.URI, all.first), p.keepCall(r.URI)),
-		Logger: log,
+		Logger: log, Tracer: p.traces.Calls(p.Config.Traces.Arguments),
 	}
 	if p.Config.Audit.Required {
 		c.Check = p.beginCall(r.URI)

@@ -54,7 +54,7 @@ func (s *Server) Handler() http.Handler {
 	if s.sites != nil {
 		h = s.sites
 	}
-	return s.traces.Handler(noticeStripping(s.Auth.Issuer(), s.parts.Log, h))
+	return s.parts.traces.Handler(noticeStripping(s.Auth.Issuer(), s.parts.Log, h))
 }
 
 // Readyz says whether authorization server and MCP servers are ready.

@@ -29,6 +29,8 @@ type Parts struct {
 	Log     *slog.Logger
 	Audit   *audit.Recorder
 	Metrics *metrics.Metrics
+
+	traces *traces.Traces // of this server, nil: traces.enabled is false
 }
 
 // Server is an authorization server with a gateway for those MCP servers of the configuration
@@ -40,22 +42,20 @@ type Server struct {
 	sites      *gateway.Sites         // nil: there is no upstream
 	calls      *lastCalls             // of the sites
 	audit      *auditlog.Writer       // nil: audit.enabled is false
-	traces     *traces.Traces         // nil: traces.enabled is false
 }
 
 // Server makes the server. Close it when it is not used any more.
 func (p Parts) Server(ctx context.Context) (_ *Server, err error) {
-	t, err := p.traces(ctx)
-	if err != nil {
+	if p.traces, err = p.newTraces(ctx); err != nil {
 		return nil, err
 	}
 	defer func() {
 		if err != nil {
-			t.Close()
+			p.traces.Close()
 		}
 	}()
-	p.Store = p.watched(t)
-	s := &Server{traces: t, audit: p.auditWriter()}
+	p.Store = p.watched()
+	s := &Server{audit: p.auditWriter()}
 	if s.audit != nil {
 		p.Audit = p.Audit.Into(s.audit)
 	}
@@ -85,7 +85,7 @@ func (s *Server) Audit() *audit.Recorder { return s.parts.Audit }
 
 // Close ends what the gateway has begun, and sends the last spans of traces.
 func (s *Server) Close() {
-	defer s.traces.Close()
+	defer s.parts.traces.Close()
 	if s.sites != nil {
 		_ = s.sites.Close()
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage/timed"
 )
 
-// traces are nil where they are off. OTEL_SDK_DISABLED switches them off as well.
-func (p Parts) traces(ctx context.Context) (*traces.Traces, error) {
+// newTraces returns nil where they are off. OTEL_SDK_DISABLED switches them off as well.
+func (p Parts) newTraces(ctx context.Context) (*traces.Traces, error) {
 	c := p.Config.Traces
 	if !c.Enabled || os.Getenv("OTEL_SDK_DISABLED") == "true" {
 		return nil, nil
@@ -40,13 +40,13 @@ func mainVersion() string {
 }
 
 // watched is the store with all that is told of its verbs.
-func (p Parts) watched(t *traces.Traces) storage.Store {
-	if p.Metrics == nil && t == nil {
+func (p Parts) watched() storage.Store {
+	if p.Metrics == nil && p.traces == nil {
 		return p.Store
 	}
 	follow := func(context.Context, string, time.Time, time.Duration, error) {}
-	if t != nil {
-		follow = t.Store(p.database())
+	if p.traces != nil {
+		follow = p.traces.Store(p.database())
 	}
 	return timed.New(p.Store, time.Now,
 		func(ctx context.Context, verb string, began time.Time, took time.Duration, err error) {

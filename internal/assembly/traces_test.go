@@ -43,11 +43,11 @@ func TestTraced(t *testing.T) {
 
 // TestUntraced: OB-08: without the key there are no traces, and OTEL_SDK_DISABLED switches them off.
 func TestUntraced(t *testing.T) {
-	if s := measured(t); s.traces != nil {
+	if s := measured(t); s.parts.traces != nil {
 		t.Error("traces are on")
 	}
 	t.Setenv("OTEL_SDK_DISABLED", "true")
-	if s := measured(t, "MCP_AUTHD_TRACES_ENABLED=true"); s.traces != nil {
+	if s := measured(t, "MCP_AUTHD_TRACES_ENABLED=true"); s.parts.traces != nil {
 		t.Error("traces are on")
 	}
 }

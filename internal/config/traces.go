@@ -17,6 +17,8 @@ type Traces struct {
 	Headers  []Secret `yaml:"headers"` // "Name: value", sent with each request
 	// Sample is which part of the traces is sent, above 0 and up to 1, which is all.
 	Sample float64 `yaml:"sample"`
+	// Arguments puts the arguments of tool calls through the gateway into spans.
+	Arguments bool `yaml:"arguments"`
 }
 
 func defaultTraces() Traces { return Traces{Sample: 1} }

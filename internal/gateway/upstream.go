@@ -18,6 +18,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/mcp-authd/mcp-authd/internal/span"
 	"github.com/mcp-authd/mcp-authd/mcpresource"
 )
 
@@ -114,7 +115,7 @@ func New(c Config) (*Upstream, error) {
 	// What has no length, such as a stream, is flushed at once without FlushInterval; the
 	// rest arrives sooner when its head does not go alone.
 	u.proxy = &httputil.ReverseProxy{
-		Rewrite: u.rewrite, ModifyResponse: u.receive, ErrorHandler: u.fail, Transport: final{transport},
+		Rewrite: u.rewrite, ModifyResponse: u.receive, ErrorHandler: u.fail, Transport: final{span.Onward(transport)},
 		BufferPool: newBuffers(), ErrorLog: slog.NewLogLogger(c.Logger.Handler(), slog.LevelDebug),
 	}
 	if u.health, err = newHealth(c, target, transport); err != nil {

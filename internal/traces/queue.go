@@ -50,7 +50,10 @@ type outlet struct {
 }
 
 // complainEvery bounds the lines of the log while the collector is away.
-const complainEvery = time.Minute
+const (
+	complainEvery = time.Minute
+	maxError      = 300 // bytes
+)
 
 // ExportSpans implements sdk.SpanExporter.
 func (o *outlet) ExportSpans(ctx context.Context, spans []sdk.ReadOnlySpan) error {
@@ -77,5 +80,5 @@ func (o *outlet) complain(err error) {
 		return
 	}
 	text := err.Error() // with what the collector has answered
-	o.log.Warn("spans are not sent", "error", strings.ToValidUTF8(text[:min(len(text), maxText)], ""))
+	o.log.Warn("spans are not sent", "error", strings.ToValidUTF8(text[:min(len(text), maxError)], ""))
 }

@@ -17,6 +17,8 @@ import (
 	sdk "go.opentelemetry.io/otel/sdk/trace"
 
 	"github.com/mcp-authd/mcp-authd/internal/span"
+	"github.com/mcp-authd/mcp-authd/mcpresource"
+	"github.com/mcp-authd/mcp-authd/mcpresource/otelmcp"
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
@@ -55,8 +57,8 @@ const (
 	// waiting is how many spans may wait for the collector, and batch how many it gets at once.
 	waiting = 4096
 	batch   = 512
-	// maxText bounds an attribute, in bytes. The longest are URIs of MCP resources.
-	maxText = 256
+	// maxText bounds an attribute, in bytes. The longest are arguments of tools, if they are asked for.
+	maxText = 4096
 	// endTime is how long the last spans may take.
 	endTime = 5 * time.Second
 )
@@ -93,7 +95,7 @@ func New(ctx context.Context, c Config) (*Traces, error) {
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(out.complain))
 	all := sdk.NewTracerProvider(options...)
 	return &Traces{
-		sdk: all, out: out, provider: &provider{real: all, ours: []string{span.Scope}},
+		sdk: all, out: out, provider: &provider{real: all, ours: []string{span.Scope, otelmcp.Scope}},
 		prefix: strings.TrimSuffix(u.EscapedPath(), "/"), secure: u.Scheme == "https",
 	}, nil
 }
@@ -125,6 +127,14 @@ func (t *Traces) Store(database string) func(context.Context, string, time.Time,
 		}
 		span.Did(ctx, verb, began, took, err, system, attribute.String("db.operation.name", verb))
 	}
+}
+
+// Calls returns what follows calls of MCP through a guard, nil for nil. arguments are those of tools.
+func (t *Traces) Calls(arguments bool) mcpresource.Tracer {
+	if t == nil {
+		return nil
+	}
+	return otelmcp.New(t.provider, otelmcp.Options{Arguments: arguments})
 }
 
 // Close sends the spans that wait, for a few seconds at most.

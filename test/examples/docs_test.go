@@ -27,6 +27,7 @@ var packages = map[string]string{
 	"authserver": ours + "authserver", "dcr": ours + "dcr", "gosdk": ours + "mcpresource/gosdk", "keys": ours + "keys",
 	"mcpclient":   ours + "mcpclient",
 	"mcpresource": ours + "mcpresource", "sqlite": ours + "storage/sqlite", "storage": ours + "storage",
+	"otelmcp": ours + "mcpresource/otelmcp", "trace": "go.opentelemetry.io/otel/trace",
 	"server": "github.com/mark3labs/mcp-go/server", "mcpguard": ours + "examples/mcp-go/mcpguard",
 }
 

@@ -34,6 +34,8 @@ type Message struct {
 	Method    string          // "" for a response
 	Name      string          // params.name, or params.uri of resource methods
 	Arguments json.RawMessage // params.arguments, nil when absent
+	Meta      json.RawMessage // params._meta, nil when absent
+	ID        json.RawMessage // nil for a notification
 	Implied   bool            // not a message of its own: the one before it amounts to this as well
 }
 
@@ -110,6 +112,7 @@ func parseMessage(b []byte) ([]Message, json.RawMessage, error) {
 	case p != nil && string(p) != "null":
 		return nil, nil, errors.New("params is not an object")
 	}
+	m.ID = top["id"]
 	if err := m.complete(top); err != nil {
 		return nil, nil, err
 	}
@@ -145,6 +148,6 @@ func parseParams(m *Message, b []byte) ([]Message, error) {
 			return nil, errors.New(key + " is not a string")
 		}
 	}
-	m.Arguments = params["arguments"]
+	m.Arguments, m.Meta = params["arguments"], params["_meta"]
 	return implied(m.Method, params)
 }
