@@ -42,7 +42,7 @@ func (f Finder) Find(ctx context.Context, q Query) ([]Attempt, error) {
 	if until.IsZero() {
 		until = f.Now().Add(beside)
 	}
-	wanted := keyed(keyReference, q.Reference, keyPerson, q.Person, keyClient, short(q.Client), keyAddress, q.Address)
+	wanted := q.keys()
 	r := reading{store: f.Store, steps: map[int64]Step{}}
 	found, err := r.read(ctx, storage.StepQuery{Keys: wanted[:min(len(wanted), 1)], From: q.From, Until: until})
 	if err != nil || len(found) == 0 {

@@ -18,7 +18,8 @@ import (
 
 func newAttemptCommand(s std) *cobra.Command {
 	return group("attempt", "Look at how clients tried to get tokens, and why they did not", newAttemptList(s),
-		newAttemptShow(s), newAttemptExplain(s), newAttemptBundle(s))
+		newAttemptShow(s), newAttemptExplain(s), newAttemptBundle(s),
+		newAttemptWatch(s))
 }
 
 // attemptSelection says which attempts are meant.
@@ -29,13 +30,18 @@ type attemptSelection struct {
 }
 
 func (f *attemptSelection) add(s std, c *cobra.Command) {
-	c.Flags().StringVar(&f.user, "user", "", "only of this user (name or id)")
-	c.Flags().StringVar(&f.client, "client", "", "only by this client (name or id, also one that is not known)")
-	c.Flags().StringVar(&f.address, "address", "", "only from this address")
+	f.addWho(s, c)
 	c.Flags().StringVar(&f.since, "since", "", "only those that ended since then: a time, or how long ago, such as 15m")
 	c.Flags().StringVar(&f.until, "until", "", "only those that began before then")
 	c.Flags().BoolVar(&f.failed, "failed", false, "only those with a fault")
 	c.Flags().IntVar(&f.limit, "limit", 50, "the newest that match, at most 1000")
+}
+
+// addWho adds the flags that say whose attempts are meant.
+func (f *attemptSelection) addWho(s std, c *cobra.Command) {
+	c.Flags().StringVar(&f.user, "user", "", "only of this user (name or id)")
+	c.Flags().StringVar(&f.client, "client", "", "only by this client (name or id, also one that is not known)")
+	c.Flags().StringVar(&f.address, "address", "", "only from this address")
 	_ = c.RegisterFlagCompletionFunc("user", flagCompletion(s, (*app).userNames)) // the flag is there
 	_ = c.RegisterFlagCompletionFunc("client", flagCompletion(s, (*app).clientIDs))
 }
@@ -56,13 +62,12 @@ func (f *attemptSelection) check() error {
 	return err
 }
 
-// find finds the attempts. A client need not be known: that may be its fault.
-func (f *attemptSelection) find(ctx context.Context, a *app) ([]attempt.Attempt, error) {
-	var q attempt.Query
+// query is what is looked for. A client need not be known: that may be its fault.
+func (f *attemptSelection) query(ctx context.Context, a *app) (q attempt.Query, err error) {
 	if f.user != "" {
 		u, err := a.person(ctx, f.user)
 		if err != nil {
-			return nil, err
+			return q, err
 		}
 		q.Person = u.ID
 	}
@@ -77,6 +82,15 @@ func (f *attemptSelection) find(ctx context.Context, a *app) ([]attempt.Attempt,
 	}
 	q.From, _ = parseMoment("--since", f.since) // checked before
 	q.Until, _ = parseMoment("--until", f.until)
+	return q, nil
+}
+
+// find finds the attempts.
+func (f *attemptSelection) find(ctx context.Context, a *app) ([]attempt.Attempt, error) {
+	q, err := f.query(ctx, a)
+	if err != nil {
+		return nil, err
+	}
 	found, err := a.parts().Attempts().Find(ctx, q)
 	if f.failed {
 		found = slices.DeleteFunc(found, func(t attempt.Attempt) bool { return t.Fault == "" })

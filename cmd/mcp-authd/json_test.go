@@ -58,11 +58,14 @@ func follow(at any, path string) (string, error) {
 	return string(b), err
 }
 
-// readElsewhere are commands whose JSON other tests parse, since it takes a person at a browser.
+// readElsewhere are commands whose JSON other tests parse, since it takes a person at a browser, or
+// does not end.
 var readElsewhere = map[string]string{
 	"mcp-authd demo":    "internal/testkit/demotest",
 	"mcp-authd protect": "test/e2e",
 	"mcp-authd login":   "test/e2e",
+
+	"mcp-authd attempt watch": "attempts.txtar, line by line",
 }
 
 // TestEveryJSON: each command with --json has a script that parses what it prints.

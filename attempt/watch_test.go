@@ -1,0 +1,125 @@
+package attempt
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestWatch: what comes in is told once, in its order, and the verdict when it is made, also that of
+// silence; what was there before is not told.
+func TestWatch(t *testing.T) {
+	store, now, log := testStore(t), noon, &bytes.Buffer{}
+	r := testRecorder(store, &now, log)
+	request(r, Authorize, "192.0.2.1", 400, func(ctx context.Context) { Asked(ctx, url.Values{"client_id": {"app"}}) })
+	r.Write(t.Context())
+	now = now.Add(time.Minute)
+	ctx, cancel := context.WithCancel(t.Context())
+	tick, told := make(chan time.Time), []string{}
+	done := make(chan error)
+	go func() {
+		done <- Finder{store, func() time.Time { return now }}.Watch(ctx, Query{Client: "app"}, tick, func(n News) error {
+			what := string(n.Attempt.Fault) + " of " + n.Attempt.ClientID
+			if n.Step != nil {
+				what = string(n.Step.Kind)
+			}
+			told = append(told, what)
+			return nil
+		})
+	}()
+	look := func(want ...string) {
+		t.Helper()
+		r.Write(t.Context())
+		tick <- now
+		tick <- now // the first look has ended when the second one begins
+		if !slices.Equal(told, want) {
+			t.Fatalf("OB-01: got %q, want %q", told, want)
+		}
+		told = told[:0]
+	}
+	tick <- now
+	query := url.Values{"client_id": {"app"}, "state": {"s"}, "response_type": {"code"}}
+	asked := func(ctx context.Context) { Asked(ctx, query) }
+	look()
+	now = now.Add(time.Second)
+	request(r, Authorize, "192.0.2.9", 200, asked)
+	request(r, Authorize, "192.0.2.9", 400, func(ctx context.Context) {
+		Asked(ctx, url.Values{"client_id": {"other"}})
+	})
+	look("authorize")
+	now = now.Add(time.Second)
+	request(r, Consent, "192.0.2.9", 303, func(ctx context.Context) {
+		asked(ctx)
+		Sending(ctx, "http://127.0.0.1/cb", url.Values{"code": {"the code"}})
+	})
+	look("consent")
+	now = now.Add(quietClient - time.Second)
+	look()
+	now = now.Add(time.Second)
+	look("code_not_redeemed of app")
+	now = now.Add(time.Second)
+	request(r, Token, "192.0.2.1", 200, func(ctx context.Context) {
+		form := url.Values{"code": {"the code"}, "grant_type": {"authorization_code"}, "client_id": {"app"}}
+		Sent(ctx, form, form.Encode())
+	})
+	look("token", " of app")
+	now = now.Add(2 * beside)
+	look()
+	cancel()
+	if err := <-done; err != nil {
+		t.Errorf("OB-01: got %v when it was ended", err)
+	}
+}
+
+// TestWatchSince begins with what came before.
+func TestWatchSince(t *testing.T) {
+	store, now, log := testStore(t), noon, &bytes.Buffer{}
+	r := testRecorder(store, &now, log)
+	before := request(r, Authorize, "192.0.2.1", 400, nil)
+	now = now.Add(time.Minute)
+	after := request(r, Authorize, "192.0.2.2", 400, nil)
+	r.Write(t.Context())
+	ctx, cancel := context.WithCancel(t.Context())
+	var told []string
+	err := Finder{store, func() time.Time { return now }}.Watch(ctx, Query{From: now}, nil, func(n News) error {
+		told = append(told, n.Attempt.Reference)
+		if n.Step == nil {
+			cancel()
+		}
+		return nil
+	})
+	if err != nil || !slices.Equal(told, []string{after, after}) {
+		t.Errorf("OB-01: got %q, %v, want twice %s and not %s", told, err, after, before)
+	}
+}
+
+// TestWatchEnds when what is told cannot be taken, or the store fails.
+func TestWatchEnds(t *testing.T) {
+	store, now, log := testStore(t), noon, &bytes.Buffer{}
+	r := testRecorder(store, &now, log)
+	finder, tick := Finder{store, func() time.Time { return now }}, make(chan time.Time, 1)
+	full := errors.New("the pipe is closed")
+	tick <- now
+	first := true
+	f := finder
+	f.Now = func() time.Time {
+		if !first {
+			request(r, Authorize, "192.0.2.1", 400, nil)
+			r.Write(context.Background())
+		}
+		first = false
+		return now
+	}
+	if err := f.Watch(t.Context(), Query{}, tick, func(News) error { return full }); !errors.Is(err, full) {
+		t.Errorf("OB-01: got %v, want %v", err, full)
+	}
+	store.Close()
+	if err := finder.Watch(t.Context(), Query{}, tick, nil); err == nil || strings.Contains(err.Error(), "context") {
+		t.Errorf("OB-01: got %v of a store that is closed", err)
+	}
+}

@@ -1,0 +1,95 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mcp-authd/mcp-authd/attempt"
+)
+
+func newAttemptWatch(s std) *cobra.Command {
+	which := attemptSelection{limit: 1}
+	var asJSON bool
+	c := storeCommand(s, &cobra.Command{
+		Use: "watch", Short: "Show attempts as they happen, until ^C", Args: cobra.NoArgs,
+		Long: "Prints a line for each step of an attempt about a second after it happened, on whichever server of the\n" +
+			"installation, and one for each verdict when it is made: also that a client did not go on.",
+		Example: "  mcp-authd attempt watch --client Claude\n  mcp-authd attempt watch --failed --since 15m\n" +
+			"  mcp-authd attempt watch --json",
+	}, func(c *cobra.Command) {
+		which.addWho(s, c)
+		c.Flags().BoolVar(&which.failed, "failed", false, "only verdicts with a fault, and no steps")
+		c.Flags().StringVar(&which.since, "since", "",
+			"begin with what came since then, of the last hour: a time, or how long ago, such as 15m")
+		c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object a line")
+	}, func(c *cobra.Command, a *app, _ []string) error {
+		q, err := which.query(c.Context(), a)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintln(s.err, "watching attempts, ^C ends it")
+		return a.parts().Attempts().Watch(c.Context(), q, nil, func(n attempt.News) error {
+			if which.failed && (n.Step != nil || n.Attempt.Fault == "") {
+				return nil
+			}
+			line := newsLine(n)
+			if asJSON {
+				if line, err = newsJSON(n); err != nil {
+					return err
+				}
+			}
+			_, err := fmt.Fprintln(s.out, line)
+			return err
+		})
+	})
+	c.PreRunE = func(c *cobra.Command, _ []string) error {
+		if err := which.check(); err != nil {
+			return usageError{err, c.CommandPath()}
+		}
+		return nil
+	}
+	return c
+}
+
+// newsView is a line of attempt watch --json.
+type newsView struct {
+	Event   string           `json:"event"` // "step" or "verdict"
+	ID      string           `json:"id"`    // of the attempt
+	Attempt *attempt.Attempt `json:"attempt,omitempty"`
+	Step    *attempt.Step    `json:"step,omitempty"`
+}
+
+func newsJSON(n attempt.News) (string, error) {
+	v := newsView{Event: "step", ID: n.Attempt.ID, Step: n.Step}
+	if n.Step == nil {
+		v.Event, v.Attempt = "verdict", &n.Attempt
+	}
+	text, err := json.Marshal(v)
+	return escaped(string(bytes.TrimSpace(text))), err
+}
+
+func newsLine(n attempt.News) string {
+	if n.Step == nil {
+		verdict := cmp.Or(string(n.Attempt.Fault), "ok") + ": " + n.Attempt.Text
+		return newsOf(n, n.Attempt.EndedAt, n.Attempt.Reference, "verdict", verdict)
+	}
+	a := n.Step.Answer
+	said := strings.TrimSpace(strings.Join([]string{strconv.Itoa(a.Status), cmp.Or(a.Error, a.Page, a.To)}, " "))
+	return newsOf(n, n.Step.At, n.Step.Reference, string(n.Step.Kind), said)
+}
+
+func newsOf(n attempt.News, at time.Time, reference, what, said string) string {
+	who := clientOf(n.Attempt)
+	if n.Attempt.Person != "" {
+		who += ", " + n.Attempt.Person
+	}
+	return printable(fmt.Sprintf("%s  %s  %-12s  %s  (%s)", at.Local().Format(time.TimeOnly), reference, what, said,
+		cmp.Or(who, "unknown")))
+}
