@@ -40,6 +40,9 @@ func Publish(a Attempt, server string, operator []string) Bundle {
 		out.Verdict = a.Fault.verdict(a.Fault.explained().What)
 		out.Next, out.Decided = out.Advice.of(out.Whose), a.Decided
 	}
+	if a.Known != "" { // of our data
+		out.Known, out.Advice, out.Next = a.Known, a.Advice, a.Next
+	}
 	out.Reference, out.Verdict.Difference = p.reference(a.Reference), p.difference(a.Difference)
 	return Bundle{BundleFormat, server, out, out.Steps, out.LeftOut}
 }

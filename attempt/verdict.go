@@ -19,7 +19,8 @@ type Verdict struct {
 	Next       string      `json:"next"`  // what they do
 	Advice     Advice      `json:"advice"`
 	Difference *Difference `json:"difference"`
-	Decided    string      `json:"-"` // the reference of the step that decided
+	Known      string      `json:"known,omitempty"` // what is known of this client and fault
+	Decided    string      `json:"-"`               // the reference of the step that decided
 }
 
 // Advice is what each side can do.
@@ -68,6 +69,7 @@ func Judge(steps []Step, now time.Time) Verdict {
 		v = judgeSilence(steps[last], now)
 	}
 	v.Decided = steps[last].Reference
+	v.recognize(steps)
 	v.Next = v.Advice.of(v.Whose)
 	return v
 }
