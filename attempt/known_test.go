@@ -15,7 +15,8 @@ func TestKnownFaults(t *testing.T) {
 	table.WriteString("| Client | Version | `fault` | What it does | What helps |\n|---|---|---|---|---|\n")
 	for _, k := range KnownFaults() {
 		e := k.Fault.explained()
-		if e.What == "" || k.Client == "" || k.Versions == "" || k.Text == "" || k.ID+k.Name+k.Agent+k.RedirectURI == "" {
+		marks := k.ID + k.Name + k.Agent + k.RedirectURI
+		if e.What == "" || k.Client == "" || k.Versions == "" || k.Text == "" || marks == "" {
 			t.Errorf("OB-01: %+v lacks something", k)
 		}
 		fmt.Fprintf(&table, "| %s | %s | `%s` | %s | %s |\n", k.Client, k.Versions, k.Fault, k.Text,
@@ -23,7 +24,8 @@ func TestKnownFaults(t *testing.T) {
 		any := func(pattern string) string { return strings.ReplaceAll(pattern, "*", "x") }
 		steps := []Step{{
 			Reference: "R", At: noon, Request: Request{
-				Agent: any(k.Agent), Path: cmp.Or(any(k.Path), "/"), Params: []Param{{"redirect_uri", any(k.RedirectURI)}},
+				Agent: any(k.Agent), Path: cmp.Or(any(k.Path), "/"),
+				Params: []Param{{"redirect_uri", any(k.RedirectURI)}},
 			},
 			Keys: Keys{Client: any(k.ID), ClientName: any(k.Name)},
 		}}
@@ -49,8 +51,9 @@ func TestLike(t *testing.T) {
 		text, pattern string
 		want          bool
 	}{
-		{"a", "a", true}, {"ab", "a", false}, {"a", "ab", false}, {"ab", "a*", true}, {"a", "a*", true}, {"b/", "*/", true},
-		{"http://127.0.0.1:5/callback/x", "http://127.0.0.1:*/callback*", true}, {"abab", "*ab", true}, {"", "a", false},
+		{"a", "a", true}, {"ab", "a", false}, {"a", "ab", false}, {"ab", "a*", true}, {"a", "a*", true},
+		{"b/", "*/", true}, {"abab", "*ab", true}, {"", "a", false},
+		{"http://127.0.0.1:5/callback/x", "http://127.0.0.1:*/callback*", true},
 		{"https://claude.ai.evil.example/api", "https://claude.*/api/mcp", false}, {"aXbXc", "a*b*c", true},
 	} {
 		if got := like(tt.text, tt.pattern); got != tt.want {

@@ -23,7 +23,8 @@ func TestWatch(t *testing.T) {
 	tick, told := make(chan time.Time), []string{}
 	done := make(chan error)
 	go func() {
-		done <- Finder{store, func() time.Time { return now }}.Watch(ctx, Query{Client: "app"}, tick, func(n News) error {
+		f := Finder{store, func() time.Time { return now }}
+		done <- f.Watch(ctx, Query{Client: "app"}, tick, func(n News) error {
 			what := string(n.Attempt.Fault) + " of " + n.Attempt.ClientID
 			if n.Step != nil {
 				what = string(n.Step.Kind)

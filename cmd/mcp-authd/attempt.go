@@ -209,9 +209,9 @@ func printAttempt(w io.Writer, v attempt.Attempt) {
 		difference = v.Difference.String()
 	}
 	printFields(w, "reference", v.Reference, "began", moment(v.StartedAt), "client", clientOf(v), "client id",
-		v.ClientID, "user", v.Person, "resource", v.Resource, "verdict", v.Text, "fault", string(v.Fault), "known", v.Known,
-		"difference", difference, "its turn", string(v.Whose), "the person", v.Advice.Person, "the operator", v.Advice.Operator,
-		"the client", v.Advice.Client)
+		v.ClientID, "user", v.Person, "resource", v.Resource, "verdict", v.Text, "fault", string(v.Fault), "known",
+		v.Known, "difference", difference, "its turn", string(v.Whose), "the person", v.Advice.Person,
+		"the operator", v.Advice.Operator, "the client", v.Advice.Client)
 }
 
 func printStep(w io.Writer, step attempt.Step) {
