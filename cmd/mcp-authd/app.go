@@ -17,7 +17,6 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/config"
 	"github.com/mcp-authd/mcp-authd/internal/metrics"
 	"github.com/mcp-authd/mcp-authd/internal/notice"
-	"github.com/mcp-authd/mcp-authd/internal/users"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/storage"
 )
@@ -123,18 +122,6 @@ func lookup(environ []string, name string) string {
 		}
 	}
 	return ""
-}
-
-// accounts returns the local accounts, for commands that do not run the server.
-func (a *app) accounts() (*users.Users, error) {
-	notifier, err := a.tells()
-	if err != nil {
-		return nil, err
-	}
-	return users.New(users.Config{
-		Store: a.store, Notifier: notifier, Providers: a.config.ProviderIDs(),
-		Links: users.LinkPolicy(a.config.Login.Links.Policy()), Audit: a.audit, Logger: a.log,
-	})
 }
 
 // tells tells people of what a command changes.

@@ -3,11 +3,11 @@ package main
 import (
 	"context"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/mcp-authd/mcp-authd/internal/admin"
+	"github.com/mcp-authd/mcp-authd/internal/users"
 )
 
 // callerCommand completes a command that has an operation carried out: its name and what it says of
@@ -17,33 +17,65 @@ func callerCommand(
 	s std, o admin.Verb, c *cobra.Command, flags func(*cobra.Command),
 	run func(*cobra.Command, admin.Caller, []string) error,
 ) *cobra.Command {
+	return callerCommandOn(settings.open, s, o, c, flags, run)
+}
+
+// callerCommandOn is callerCommand on the installation that open finds or makes.
+func callerCommandOn(
+	open opener, s std, o admin.Verb, c *cobra.Command, flags func(*cobra.Command),
+	run func(*cobra.Command, admin.Caller, []string) error,
+) *cobra.Command {
 	spec := o.Spec()
-	_, verb, _ := strings.Cut(spec.Name, " ")
-	c.Use = strings.TrimSpace(verb + " " + c.Use)
+	words := strings.Fields(spec.Name)
+	c.Use = strings.TrimSpace(words[len(words)-1] + " " + c.Use)
 	c.Short, c.Long = spec.Summary, spec.Details
 	lines := strings.Split(c.Example, "\n")
 	for i, line := range lines {
 		lines[i] = strings.TrimRight("  mcp-authd "+spec.Name+" "+line, " ")
 	}
 	c.Example = strings.Join(lines, "\n")
-	return storeCommand(s, c, flags, func(c *cobra.Command, a *app, args []string) error {
+	return commandOn(open, s, c, flags, func(c *cobra.Command, a *app, args []string) error {
 		service, err := a.admin()
 		if err != nil {
 			return err
 		}
-		return run(c, service.Operator(), args)
+		by := &here{Caller: service.Operator(), app: a}
+		if err := run(c, by, args); err != nil || !by.changed {
+			return err
+		}
+		return a.followCuts(c.Context())
 	})
+}
+
+// here carries operations out on the database.
+type here struct {
+	admin.Caller
+	app     *app
+	changed bool // something was, so that there may be grants to be marked
+}
+
+// Call implements [admin.Caller].
+func (h *here) Call(ctx context.Context, v admin.Verb, in, out any) error {
+	h.changed = h.changed || v.Spec().Changes()
+	return h.Caller.Call(ctx, v, in, out)
 }
 
 // admin carries operations out on the store, for commands that do not run the server.
 func (a *app) admin() (*admin.Service, error) {
-	accounts, err := a.accounts()
+	notifier, err := a.tells()
 	if err != nil {
 		return nil, err
 	}
-	return &admin.Service{
-		Store: a.store, Users: accounts, Audit: a.audit, Cut: a.followCuts, FreshFor: admin.FreshFor, Now: time.Now,
-	}, nil
+	return a.parts().Admin(notifier)
+}
+
+// accounts returns the local accounts, for commands that do not run the server.
+func (a *app) accounts() (*users.Users, error) {
+	service, err := a.admin()
+	if err != nil {
+		return nil, err
+	}
+	return service.Users, nil
 }
 
 func allUsers(ctx context.Context, by admin.Caller) ([]admin.User, error) {

@@ -1,99 +1,59 @@
 package main
 
 import (
-	"context"
-	"errors"
+	"cmp"
 	"fmt"
-	"log/slog"
-	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/mcp-authd/mcp-authd/audit"
-	"github.com/mcp-authd/mcp-authd/internal/secrets"
-	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/internal/admin"
 )
 
 func newClientRotateSecret(s std) *cobra.Command {
 	var sure confirmation
 	var asJSON bool
-	return storeCommand(s, &cobra.Command{
-		Use: "rotate-secret ID", Short: "Give a client a new secret and print it, once", Args: cobra.ExactArgs(1),
-		Long:    "Replaces the secret of a client that the operator has added. The earlier one ends within seconds, its\ngrants go on. Asks on a terminal.",
-		Example: "  mcp-authd client rotate-secret Robot --yes",
+	return callerCommand(s, admin.ClientRotateSecret, &cobra.Command{
+		Use: "ID", Args: cobra.ExactArgs(1), Example: "Robot --yes",
 	}, func(c *cobra.Command) {
 		sure.add(c)
 		c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	}, func(c *cobra.Command, a *app, args []string) error {
-		client, err := a.client(c.Context(), args[0])
-		switch {
-		case err != nil:
+	}, func(c *cobra.Command, by admin.Caller, args []string) error {
+		client, err := admin.ClientShow.Do(c.Context(), by, admin.ClientID{ID: args[0]})
+		if err != nil {
 			return err
-		case client.Source == storage.SourceConfig:
-			return fmt.Errorf("the client %q is in the configuration: change its secret there", client.ID)
-		case client.Source == storage.SourcePerson:
-			return fmt.Errorf("the client %q is a key that a person made for a program: its person makes another one on the "+
-				"account page, and you end this one with: mcp-authd client delete %s", client.ID, client.ID)
-		case client.Source != storage.SourceStatic || !client.HasSecret():
-			return fmt.Errorf("the client %q has no secret of the operator's (it is %s, with the method %s)",
-				client.ID, client.Source, client.AuthMethod)
+		}
+		if err := client.HasOwnSecret(); err != nil {
+			return err
 		}
 		if err := sure.ask(s, fmt.Sprintf("This ends the present secret of the client %s.", client.ID)); err != nil {
 			return err
 		}
-		secret, err := a.newSecret(c.Context(), client)
+		changed, err := admin.ClientRotateSecret.Do(c.Context(), by, admin.ClientID{ID: client.ID})
 		if err != nil {
 			return err
 		}
-		return printClientSecret(s, client, secret, asJSON)
+		return printClientSecret(s, changed, asJSON)
 	})
-}
-
-func (a *app) newSecret(ctx context.Context, client storage.Client) (string, error) {
-	secret := secrets.Token("")
-	hash := storage.Hash(secrets.Hash(secret))
-	client.SecretHash = &hash
-	err := a.store.ReplaceClient(ctx, client, time.Now())
-	if errors.Is(err, storage.ErrRevoked) {
-		return "", fmt.Errorf("the client %q was deleted", client.ID)
-	}
-	if err != nil {
-		return "", err
-	}
-	a.audit.Record(ctx, audit.ClientChanged, audit.Client(client), slog.String("what", "secret"))
-	return secret, nil
 }
 
 func newClientDelete(s std) *cobra.Command {
 	var sure confirmation
-	return storeCommand(s, &cobra.Command{
-		Use: "delete ID", SuggestFor: []string{"remove", "rm"},
-		Short: "Delete a client and revoke everything it was granted",
-		Long: "Deletes a client, by id or name, revokes its grants, and keeps its id from being used again, also when the\n" +
-			"client registered itself and was never stored. Says what will end, and asks on a terminal. If it is interrupted\n" +
-			"afterwards, access has ended, and a running server goes on to the status lists, or grant finish.",
-		Example: "  mcp-authd client delete mcp_...\n  mcp-authd client delete Claude --yes", Args: cobra.ExactArgs(1),
-	}, sure.add, func(c *cobra.Command, a *app, args []string) error {
-		client, err := a.namedClient(c.Context(), args[0])
-		if err != nil {
-			return a.unfinished(c.Context(), err, func(k storage.Cut) bool { return k.ClientID != "" })
-		}
-		grants, err := a.someGrants(c.Context(), storage.Selection{ClientID: client.ID})
+	return callerCommand(s, admin.ClientDelete, &cobra.Command{
+		Use: "ID", SuggestFor: []string{"remove", "rm"}, Args: cobra.ExactArgs(1), Example: "mcp_...\nClaude --yes",
+	}, sure.add, func(c *cobra.Command, by admin.Caller, args []string) error {
+		found, err := admin.GrantCounted.Do(c.Context(), by, admin.Which{Client: args[0]})
 		if err != nil {
 			return err
 		}
-		ends, name := grants.ofPeople(), client.Name
-		if name == "" {
-			name = client.ID
-		}
-		if err := sure.ask(s, fmt.Sprintf("This ends the client %s for good, with %s.", name, ends)); err != nil {
+		if err := sure.ask(s, fmt.Sprintf("This ends the client %s for good, with %s.",
+			cmp.Or(found.ClientName, found.Client), ofPeople(found.GrantCount))); err != nil {
 			return err
 		}
-		if err := a.store.DeleteClient(c.Context(), client.ID, time.Now()); err != nil {
+		deleted, err := admin.ClientDelete.Do(c.Context(), by, admin.ClientID{ID: found.Client})
+		if err != nil {
 			return err
 		}
-		a.audit.Record(c.Context(), audit.ClientDeleted, audit.Client(client))
-		_, err = fmt.Fprintf(s.out, "deleted %s; ended: %s\n", client.ID, ends)
-		return errors.Join(err, a.followCuts(c.Context()))
+		_, err = fmt.Fprintf(s.out, "deleted %s; ended: %s\n", deleted.ID, ofPeople(deleted.Ended))
+		return err
 	})
 }

@@ -56,7 +56,11 @@ func (a *app) userNames(ctx context.Context) (out []string, err error) {
 }
 
 func (a *app) clientIDs(ctx context.Context) (out []string, err error) {
-	all, err := a.clients(ctx)
+	service, err := a.admin()
+	if err != nil {
+		return nil, err
+	}
+	all, err := service.AllClients(ctx)
 	for _, c := range all {
 		out = append(out, c.ID+"\t"+printable(c.Name))
 	}
@@ -74,8 +78,8 @@ func (a *app) resourceURIs(ctx context.Context) (out []string, err error) {
 func (a *app) grantIDs(ctx context.Context) (out []string, err error) {
 	some, err := a.someGrants(ctx, storage.Selection{})
 	names := a.names()
-	for _, g := range some.list {
-		out = append(out, g.ID+"\t"+printable(names.user(ctx, g.UserID)+", "+names.client(ctx, g.ClientID)))
+	for _, g := range some.List {
+		out = append(out, g.ID+"\t"+printable(names.User(ctx, g.UserID)+", "+names.Client(ctx, g.ClientID)))
 	}
 	return out, err
 }

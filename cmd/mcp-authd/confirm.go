@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"github.com/mcp-authd/mcp-authd/internal/admin"
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
@@ -56,19 +57,21 @@ func (a *app) liveGrants(ctx context.Context, userID, clientID, resource string)
 }
 
 // ofPeople says how many grants of how many people there are.
-func ofPeople(grants []storage.Grant) string {
-	people := map[string]bool{}
-	for _, g := range grants {
-		people[g.UserID] = true
-	}
-	return count(len(grants), "grant", "grants") + " of " + count(len(people), "person", "people")
+func ofPeople(n admin.GrantCount) string {
+	return atLeast(n, count(n.Grants, "grant", "grants")+" of "+count(n.People, "person", "people"))
 }
 
 // toApplications says how many grants to how many applications there are.
-func toApplications(grants []storage.Grant) string {
-	clients := map[string]bool{}
-	for _, g := range grants {
-		clients[g.ClientID] = true
+func toApplications(n admin.GrantCount) string {
+	return atLeast(n, count(n.Grants, "grant", "grants")+" to "+count(n.Applications, "application", "applications"))
+}
+
+func atLeast(n admin.GrantCount, count string) string {
+	switch {
+	case n.More && n.Grants == 0:
+		return "what there is"
+	case n.More:
+		return "at least " + count
 	}
-	return count(len(grants), "grant", "grants") + " to " + count(len(clients), "application", "applications")
+	return count
 }

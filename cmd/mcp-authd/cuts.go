@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -12,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mcp-authd/mcp-authd/audit"
+	"github.com/mcp-authd/mcp-authd/internal/admin"
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
@@ -65,19 +65,6 @@ func (a *app) followCut(ctx context.Context, c storage.Cut) error {
 	}
 }
 
-// unfinished adds to the error of a command that does not find what it was to end what is to be
-// done when an earlier one was interrupted there.
-func (a *app) unfinished(ctx context.Context, err error, like func(storage.Cut) bool) error {
-	cuts, unread := a.store.PendingCuts(ctx, time.Now())
-	if unread != nil || !slices.ContainsFunc(cuts, like) {
-		return err
-	}
-	return fmt.Errorf(
-		"%w; if an earlier command was interrupted there, access has ended; mark the remaining grants with: mcp-authd grant finish",
-		err,
-	)
-}
-
 // marked is "1,234,567 grants are".
 func marked(n int64) string {
 	if n == 1 {
@@ -100,98 +87,36 @@ func thousands(n int64) string {
 
 func newGrantFinish(s std) *cobra.Command {
 	var asJSON bool
-	return storeCommand(s, &cobra.Command{
-		Use: "finish", Short: "Finish an interrupted revocation", Args: cobra.NoArgs,
-		Long: "A command that revokes very many grants cuts access at once, and then it or a running server marks the grants as\n" +
-			"revoked for the status lists. Completes this where a command was interrupted and no server runs.",
-		Example: "  mcp-authd grant finish",
-	}, func(c *cobra.Command) { c.Flags().BoolVar(&asJSON, "json", false, "print the remaining work as JSON") },
-		func(c *cobra.Command, a *app, _ []string) error {
-			cuts, err := a.store.PendingCuts(c.Context(), time.Now())
+	return callerCommand(s, admin.GrantFinish, &cobra.Command{Args: cobra.NoArgs},
+		func(c *cobra.Command) { c.Flags().BoolVar(&asJSON, "json", false, "print the remaining work as JSON") },
+		func(c *cobra.Command, by admin.Caller, _ []string) error {
+			cuts, err := admin.GrantFinish.Do(c.Context(), by, admin.None{})
 			if err != nil {
 				return err
 			}
-			if err := a.followCuts(c.Context()); err != nil {
-				return err
+			local, ok := by.(*here)
+			if ok {
+				err = local.app.followCuts(c.Context())
 			}
-			if asJSON {
-				views := make([]cutView, 0, len(cuts))
-				for _, k := range cuts {
-					views = append(views, viewCut(k))
-				}
-				return printJSON(s.out, views)
+			switch {
+			case err != nil:
+				return err
+			case asJSON:
+				return printJSON(s.out, cuts.Items)
+			case !ok && len(cuts.Items) > 0:
+				_, err = fmt.Fprintln(s.out, "the server goes on with:", count(len(cuts.Items), "cut", "cuts"))
+				return err
 			}
 			_, err = fmt.Fprintln(s.out, "nothing is left to be marked")
 			return err
 		})
 }
 
-// cutView is a cut as commands show it.
-type cutView struct {
-	ID        string    `json:"id"`
-	At        time.Time `json:"at"`
-	User      string    `json:"user,omitempty"`
-	Client    string    `json:"client,omitempty"`
-	Resource  string    `json:"resource,omitempty"`
-	Connector string    `json:"connector,omitempty"`
-	All       bool      `json:"all,omitempty"`
-	By        string    `json:"by"`
-}
-
-func viewCut(c storage.Cut) cutView {
-	return cutView{
-		ID: c.ID, At: c.At, User: c.UserID, Client: c.ClientID, Resource: c.Resource, Connector: c.Connector,
-		All: c.All, By: string(c.By),
+// someGrants are live grants of a selection, as far as an operator is shown them.
+func (a *app) someGrants(ctx context.Context, sel storage.Selection) (admin.SomeGrants, error) {
+	service, err := a.admin()
+	if err != nil {
+		return admin.SomeGrants{}, err
 	}
-}
-
-// someGrants are the live grants of a selection as far as an operator is shown them.
-type someGrants struct {
-	list []storage.Grant
-	more bool // there may be others
-}
-
-const (
-	shownGrants = 1000
-	readGrants  = 20 * pageSize // while it looks for those of one resource
-)
-
-// someGrants returns live grants of a selection, and no more than can be shown: with a million
-// of them an operator in a hurry must not wait for a count.
-func (a *app) someGrants(ctx context.Context, sel storage.Selection) (some someGrants, err error) {
-	now, after := time.Now(), ""
-	for read := 0; ; read += pageSize {
-		page, err := a.store.ListGrants(ctx, sel.UserID, sel.ClientID, after, pageSize)
-		if err != nil {
-			return some, err
-		}
-		for _, g := range page {
-			if now.Before(g.ExpiresAt) && (sel.Resource == "" || g.Resource == sel.Resource) {
-				some.list = append(some.list, g)
-			}
-		}
-		if len(page) < pageSize {
-			return some, nil
-		}
-		if after = page[len(page)-1].ID; len(some.list) >= shownGrants || read >= readGrants {
-			some.more = true
-			return some, nil
-		}
-	}
-}
-
-// ofPeople says how many they are.
-func (g someGrants) ofPeople() string { return g.atLeast(ofPeople(g.list)) }
-
-// toApplications says how many they are.
-func (g someGrants) toApplications() string { return g.atLeast(toApplications(g.list)) }
-
-func (g someGrants) atLeast(count string) string {
-	switch {
-	case g.more && len(g.list) == 0:
-		return "what there is"
-	case g.more:
-		return "at least " + count
-	}
-	return count
+	return service.SomeGrants(ctx, sel)
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcp-authd/mcp-authd/internal/admin"
 	"github.com/mcp-authd/mcp-authd/storage"
 	"github.com/mcp-authd/mcp-authd/storage/sqlite"
 )
@@ -216,8 +217,8 @@ func TestACutIDNamesOneGrant(t *testing.T) {
 		"grt_ZZZZZZZZ…": "", ids[2]: ids[2], ids[3]: ids[3], "grt_ZZZZZZZZ4cccccccccccd": "",
 		"grt_ZZZZZZZZ4ü": "", "": "", "…": "",
 	} {
-		a := &app{store: s}
-		if g, err := a.grant(t.Context(), name); g.ID != want || (err == nil) != (want != "") {
+		service := &admin.Service{Store: s}
+		if g, err := service.FindGrant(t.Context(), name); g.ID != want || (err == nil) != (want != "") {
 			t.Errorf("%s: got %q, %v, want %q", name, g.ID, err, want)
 		}
 	}

@@ -1,27 +1,21 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
-	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/mcp-authd/mcp-authd/audit"
-	"github.com/mcp-authd/mcp-authd/oauth"
-	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/internal/admin"
 )
 
 func newGrantCommand(s std) *cobra.Command {
 	return group("grant", "Look at and end what people allowed", newGrantList(s),
 		completing(s, (*app).grantIDs, newGrantShow(s)), completing(s, (*app).grantIDs, newGrantRevoke(s)),
 		completing(s, (*app).grantIDs, newGrantNarrow(s)), completing(s, (*app).grantIDs, newGrantPause(s)),
-		completing(s, (*app).grantIDs, newGrantResume(s)), newGrantFinish(s))
+		completing(s, (*app).grantIDs, newGrantResume(s)), newGrantFinish(s), newGrantCount(s))
 }
 
 // selection says which grants are meant, by names or ids.
@@ -38,61 +32,27 @@ func (f *selection) add(s std, c *cobra.Command) {
 	}
 }
 
-// find finds the records that the names mean. An unknown name is an error: an empty list would look
-// like an answer.
-func (f selection) find(ctx context.Context, a *app) (sel storage.Selection, err error) {
-	if f.user != "" {
-		u, err := a.person(ctx, f.user)
-		if err != nil {
-			return sel, err
-		}
-		sel.UserID = u.ID
-	}
-	if f.client != "" {
-		c, err := a.namedClient(ctx, f.client)
-		if err != nil {
-			return sel, err
-		}
-		sel.ClientID = c.ID
-	}
-	if f.resource != "" {
-		if sel.Resource, err = oauth.CanonicalResource(f.resource); err != nil {
-			return sel, fmt.Errorf("--resource %q: %w", f.resource, err)
-		}
-	}
-	return sel, nil
+// which are the names, for an operation.
+func (f selection) which() admin.Which {
+	return admin.Which{User: f.user, Client: f.client, Resource: f.resource}
 }
 
 func newGrantList(s std) *cobra.Command {
 	var which selection
 	var asJSON, tree bool
-	return storeCommand(s, &cobra.Command{
-		Use: "list", Short: "List live grants", Args: cobra.NoArgs,
-		Example: "  mcp-authd grant list --user alice\n  mcp-authd grant list --client Claude --json\n" +
-			"  mcp-authd grant list --tree",
+	return callerCommand(s, admin.GrantList, &cobra.Command{
+		Args: cobra.NoArgs, Example: "--user alice\n--client Claude --json\n--tree",
 	}, func(c *cobra.Command) {
 		which.add(s, c)
 		c.Flags().BoolVar(&tree, "tree", false, "with the helpers to which clients have handed less than they have")
 		c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	}, func(c *cobra.Command, a *app, _ []string) error {
-		sel, err := which.find(c.Context(), a)
-		if err != nil {
-			return err
-		}
-		all, err := a.liveGrants(c.Context(), sel.UserID, sel.ClientID, sel.Resource)
-		if err != nil {
-			return err
-		}
-		views, err := a.viewGrants(c.Context(), all)
-		if err != nil {
-			return err
-		}
-		if tree {
-			if err := a.addHelpers(c.Context(), views); err != nil {
-				return err
-			}
-		}
+	}, func(c *cobra.Command, by admin.Caller, _ []string) error {
+		views, err := admin.Everything(func(p admin.Paging) (admin.Page[admin.Grant], error) {
+			return admin.GrantList.Do(c.Context(), by, admin.GrantsWanted{Paging: p, Which: which.which(), Tree: tree})
+		})
 		switch {
+		case err != nil:
+			return err
 		case asJSON:
 			return printJSON(s.out, views)
 		case tree:
@@ -102,37 +62,49 @@ func newGrantList(s std) *cobra.Command {
 	})
 }
 
+func newGrantCount(s std) *cobra.Command {
+	var which selection
+	var asJSON bool
+	return callerCommand(s, admin.GrantCounted, &cobra.Command{Args: cobra.NoArgs, Example: "--client Claude"},
+		func(c *cobra.Command) {
+			which.add(s, c)
+			c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+		}, func(c *cobra.Command, by admin.Caller, _ []string) error {
+			n, err := admin.GrantCounted.Do(c.Context(), by, which.which())
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return printJSON(s.out, n)
+			}
+			_, err = fmt.Fprintf(s.out, "%s, to %s\n", ofPeople(n.GrantCount),
+				count(n.Applications, "application", "applications"))
+			return err
+		})
+}
+
 func newGrantShow(s std) *cobra.Command {
 	var asJSON bool
-	return storeCommand(s, &cobra.Command{
-		Use: "show ID", Short: "Show one live grant", Args: cobra.ExactArgs(1),
-		Example: "  mcp-authd grant show grt_... --json",
-	}, func(c *cobra.Command) { c.Flags().BoolVar(&asJSON, "json", false, "print JSON") },
-		func(c *cobra.Command, a *app, args []string) error {
-			g, err := a.grant(c.Context(), args[0])
+	return callerCommand(s, admin.GrantShow, &cobra.Command{
+		Use: "ID", Args: cobra.ExactArgs(1), Example: "grt_... --json",
+	},
+		func(c *cobra.Command) { c.Flags().BoolVar(&asJSON, "json", false, "print JSON") },
+		func(c *cobra.Command, by admin.Caller, args []string) error {
+			v, err := admin.GrantShow.Do(c.Context(), by, admin.GrantID{ID: args[0]})
 			if err != nil {
 				return err
 			}
-			views, err := a.viewGrants(c.Context(), []storage.Grant{g})
-			if err != nil {
-				return err
-			}
-			if err := a.addHelpers(c.Context(), views); err != nil {
-				return err
-			}
-			v := views[0]
 			if asJSON {
 				return printJSON(s.out, v)
 			}
-			printFields(s.out, "id", v.ID, "user", v.userText(), "client", v.clientText(), "client id",
-				v.Client,
-				"resource", v.Resource, "scope", v.Scope, "rests on", v.restsOn(), "since", moment(v.CreatedAt),
+			printFields(s.out, "id", v.ID, "user", userText(v), "client", clientText(v), "client id", v.Client,
+				"resource", v.Resource, "scope", v.Scope, "rests on", restsOn(v), "since", moment(v.CreatedAt),
 				"until", moment(v.ExpiresAt))
 			if len(v.Helpers) == 0 {
 				return nil
 			}
 			fmt.Fprintln(s.out)
-			return printTree(s, views)
+			return printTree(s, []admin.Grant{v})
 		})
 }
 
@@ -140,43 +112,33 @@ func newGrantRevoke(s std) *cobra.Command {
 	var many manyGrants
 	var log pastLog
 	var asJSON bool
-	c := storeCommand(s, &cobra.Command{
-		Use:   "revoke ID | HELPER | --user NAME | --client NAME | --resource URL | --provider ID | --all | --from-log FILE",
-		Short: "End a grant, or those of a user, a client, an MCP server, a provider", Args: cobra.MaximumNArgs(1),
-		Long: "Ends one grant by its id, one helper by its id (nod_..., see grant list --tree) with the helpers below it, or\n" +
-			"all grants that match every flag, at once. For several it shows the number, asks on a\n" +
-			"terminal, and then marks them as revoked for the status lists; if you interrupt it, access has ended all the same,\n" +
-			"and a running server, or grant finish, completes the rest. With --from-log it repeats every revocation that a\n" +
-			"server's JSON log has and the database lacks, as after a failover or a restored backup: grants, people, clients,\n" +
-			"MCP servers, sessions at providers. It shows them and asks.",
-		Example: "  mcp-authd grant revoke grt_...\n  mcp-authd grant revoke --user alice --client Claude\n  mcp-authd grant revoke --all --yes\n" +
-			"  journalctl -u mcp-authd -o cat | mcp-authd grant revoke --from-log - --since 30m",
+	c := callerCommand(s, admin.GrantRevoke, &cobra.Command{
+		Use: "ID | HELPER | --user NAME | --client NAME | --resource URL | --provider ID | --all | --from-log FILE",
+		Example: "grt_...\n--user alice --client Claude\n--all --yes\n" +
+			"--from-log server.log --since 30m",
+		Args: cobra.MaximumNArgs(1),
 	}, func(c *cobra.Command) {
 		many.add(s, c)
 		log.add(c)
 		c.Flags().BoolVar(&asJSON, "json", false, "print what ended as JSON; for more than a thousand grants, what was cut")
-	}, func(c *cobra.Command, a *app, args []string) error {
-		if log.file != "" {
-			return log.repeat(c.Context(), s, a, &many.sure, asJSON)
+	}, func(c *cobra.Command, by admin.Caller, args []string) error {
+		switch {
+		case log.file != "":
+			local, ok := by.(*here)
+			if !ok {
+				return errors.New("--from-log compares a log with the database, so it needs the database")
+			}
+			return log.repeat(c.Context(), s, local.app, &many.sure, asJSON)
+		case len(args) == 0:
+			return many.end(c.Context(), s, by, asJSON)
+		case isHelper(args[0]):
+			return revokeHelper(c.Context(), s, by, args[0], asJSON)
 		}
-		if len(args) == 0 {
-			return many.end(c.Context(), s, a, asJSON)
-		}
-		if isHelper(args[0]) {
-			return a.cutHelper(c.Context(), s, args[0], asJSON)
-		}
-		g, err := a.grant(c.Context(), args[0])
+		g, err := admin.GrantRevoke.Do(c.Context(), by, admin.GrantID{ID: args[0]})
 		if err != nil {
 			return err
 		}
-		views, err := a.viewGrants(c.Context(), []storage.Grant{g})
-		if err != nil {
-			return err
-		}
-		if err := a.revokeGrant(c.Context(), g); err != nil {
-			return err
-		}
-		return printRevoked(s, views, asJSON)
+		return printRevoked(s, []admin.Grant{g}, asJSON)
 	})
 	c.PreRunE = func(c *cobra.Command, args []string) error {
 		if err := log.check(many.check(len(args)), len(args) == 0 && many.none()); err != nil {
@@ -187,98 +149,20 @@ func newGrantRevoke(s std) *cobra.Command {
 	return c
 }
 
-func printRevoked(s std, views []grantView, asJSON bool) error {
+func printRevoked(s std, all []admin.Grant, asJSON bool) error {
 	if asJSON {
-		return printJSON(s.out, views)
+		return printJSON(s.out, all)
 	}
 	var out strings.Builder
-	for _, v := range views {
-		fmt.Fprintf(&out, "revoked %s (%s, %s)\n", v.ID, printable(v.holder()), v.Resource)
+	for _, v := range all {
+		fmt.Fprintf(&out, "revoked %s (%s, %s)\n", v.ID, printable(holder(v)), v.Resource)
 	}
 	_, err := io.WriteString(s.out, out.String())
 	return err
 }
 
-func (a *app) revokeGrant(ctx context.Context, g storage.Grant) error {
-	if err := a.store.WithdrawGrant(ctx, g.ID, storage.ByOperator, time.Now()); err != nil {
-		return err
-	}
-	a.recordRevoked(ctx, g)
-	return nil
-}
-
-func (a *app) recordRevoked(ctx context.Context, g storage.Grant) {
-	a.audit.Record(ctx, audit.GrantRevoked, audit.Grant(g), slog.String("client_id", g.ClientID))
-}
-
-// grant finds a grant that is not revoked by its id, or by the beginning that a table has
-// left of it: who mistypes it in a hurry must not read that it is gone.
-func (a *app) grant(ctx context.Context, id string) (storage.Grant, error) {
-	none := fmt.Errorf("there is no live grant %q; see: mcp-authd grant list", id)
-	start, wasCut := strings.CutSuffix(id, cutMark)
-	if start == "" || wasCut && len(start) < 12 || strings.ContainsFunc(start, notInIDs) {
-		return storage.Grant{}, none
-	}
-	// Two are enough to know whether it is one alone: they are the first from start on, since no id has a
-	// character that sorts behind a tilde.
-	last := len(start) - 1
-	page, err := a.store.ListGrants(ctx, "", "", start[:last]+string(start[last]-1)+"~", 2)
-	if err != nil {
-		return storage.Grant{}, err
-	}
-	page = slices.DeleteFunc(page, func(g storage.Grant) bool {
-		return g.ID != id && !(wasCut && strings.HasPrefix(g.ID, start))
-	})
-	if len(page) != 1 {
-		return storage.Grant{}, none
-	}
-	return page[0], nil
-}
-
-func notInIDs(r rune) bool { return r <= ' ' || r >= '~' }
-
-// grantView is a grant as commands show it.
-type grantView struct {
-	ID         string    `json:"id"`
-	User       string    `json:"user"`
-	UserName   string    `json:"user_name"`
-	Client     string    `json:"client"`
-	ClientName string    `json:"client_name"`
-	ProgramKey bool      `json:"program_key,omitempty"` // the client is a key that the user made for a program
-	Resource   string    `json:"resource"`
-	Scope      string    `json:"scope"`
-	Connector  string    `json:"connector,omitempty"` // on whose session it rests, and with which it ends
-	Trust      string    `json:"trust,omitempty"`     // the trust entry whose issuer gave it by an assertion
-	Session    string    `json:"provider_session,omitempty"`
-	Upstream   string    `json:"upstream,omitempty"` // Session, under the name of the version before
-	CreatedAt  time.Time `json:"created_at"`
-	ExpiresAt  time.Time `json:"expires_at"`
-	PausedAt   time.Time `json:"paused_at,omitzero"`
-
-	Helpers []helperView `json:"helpers,omitempty"` // of show, and of list --tree
-}
-
-func (a *app) viewGrants(ctx context.Context, all []storage.Grant) ([]grantView, error) {
-	views := make([]grantView, 0, len(all))
-	rest, names := foundations{a.store, map[string]string{}}, a.names()
-	for _, g := range all {
-		connector, err := rest.of(ctx, g)
-		if err != nil {
-			return nil, err
-		}
-		views = append(views, grantView{
-			ID: g.ID, User: g.UserID, UserName: names.user(ctx, g.UserID), Client: g.ClientID,
-			ClientName: names.client(ctx, g.ClientID), ProgramKey: g.ForProgram,
-			Resource: g.Resource, Scope: g.Scopes.String(), Connector: connector, Trust: g.TrustID,
-			Session: g.UpstreamID, Upstream: g.UpstreamID,
-			CreatedAt: g.CreatedAt, ExpiresAt: g.ExpiresAt, PausedAt: g.PausedAt,
-		})
-	}
-	return views, nil
-}
-
 // clientText is the name of the client, marked as a key where it is one.
-func (v grantView) clientText() string {
+func clientText(v admin.Grant) string {
 	if v.ProgramKey {
 		return v.ClientName + " (key for a program)"
 	}
@@ -286,7 +170,7 @@ func (v grantView) clientText() string {
 }
 
 // userText is the person; a workload that an assertion is about has none.
-func (v grantView) userText() string {
+func userText(v admin.Grant) string {
 	if v.User == "" {
 		return ""
 	}
@@ -294,47 +178,25 @@ func (v grantView) userText() string {
 }
 
 // holder is who has the grant: the person and the client. A workload acts for no person.
-func (v grantView) holder() string {
+func holder(v admin.Grant) string {
 	if v.User == "" {
-		return v.clientText()
+		return clientText(v)
 	}
-	return v.UserName + ", " + v.clientText()
+	return v.UserName + ", " + clientText(v)
 }
 
 // restsOn is what ends the grant with its own end: a connector, or a trust entry.
-func (v grantView) restsOn() string {
+func restsOn(v admin.Grant) string {
 	if v.Trust != "" {
 		return "given by " + v.Trust
 	}
 	return v.Connector
 }
 
-func printGrants(s std, views []grantView) error {
+func printGrants(s std, all []admin.Grant) error {
 	t := newTable(s.out, "ID", "USER", "CLIENT", "RESOURCE", "SCOPE", "RESTS ON", "SINCE")
-	for _, v := range views {
-		t.row(v.ID, v.UserName, v.clientText(), v.Resource, v.Scope, v.restsOn(), moment(v.CreatedAt))
+	for _, v := range all {
+		t.row(v.ID, v.UserName, clientText(v), v.Resource, v.Scope, restsOn(v), moment(v.CreatedAt))
 	}
 	return t.flush()
-}
-
-// foundations finds what grants rest on.
-type foundations struct {
-	store storage.Upstreams
-	known map[string]string
-}
-
-// of returns the connector whose session a grant rests on: "" for none.
-func (f *foundations) of(ctx context.Context, g storage.Grant) (string, error) {
-	if g.UpstreamID == "" {
-		return "", nil
-	}
-	if p, ok := f.known[g.UpstreamID]; ok {
-		return p, nil
-	}
-	u, err := f.store.Upstream(ctx, g.UpstreamID)
-	if err != nil && !errors.Is(err, storage.ErrNotFound) {
-		return "", err
-	}
-	f.known[g.UpstreamID] = u.Connector
-	return u.Connector, nil
 }

@@ -9,12 +9,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/audit"
+	"github.com/mcp-authd/mcp-authd/internal/admin"
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
@@ -118,7 +120,7 @@ type repetition struct {
 // repetitions are what of a log is to be done again, and what only the operator can.
 type repetitions struct {
 	a      *app
-	names  *names
+	names  *admin.Names
 	events []logged
 
 	Repeated []repetition `json:"repeated"`
@@ -240,9 +242,9 @@ func (r *repetitions) end(ctx context.Context, l logged, g storage.Grant, by sto
 		if err := verb(ctx, g.ID, by, r.a.parts().Now()); err != nil {
 			return err
 		}
-		r.a.recordRevoked(ctx, g)
+		r.a.audit.Record(ctx, audit.GrantRevoked, audit.Grant(g), slog.String("client_id", g.ClientID))
 		return nil
-	}, "grant %s (%s, %s), ended by: %s", g.ID, printable(r.names.holder(ctx, g)), g.Resource, by)
+	}, "grant %s (%s, %s), ended by: %s", g.ID, printable(r.names.Holder(ctx, g)), g.Resource, by)
 }
 
 func (r *repetitions) user(
@@ -360,7 +362,7 @@ func (r *repetitions) upstream(ctx context.Context, l logged) error {
 	r.add(l, func(ctx context.Context) error {
 		_, err := r.a.store.EndUpstreams(ctx, storage.UpstreamKey{ID: u.ID}, l.Reason, r.a.parts().Now())
 		return err
-	}, "session of %s at %s (%s), ended", printable(r.names.user(ctx, u.UserID)), u.Connector, u.ID)
+	}, "session of %s at %s (%s), ended", printable(r.names.User(ctx, u.UserID)), u.Connector, u.ID)
 	return nil
 }
 

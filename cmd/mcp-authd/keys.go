@@ -135,7 +135,7 @@ func (a *app) tokensEnd(ctx context.Context) (string, error) {
 	grants, err := a.someGrants(ctx, storage.Selection{})
 	return fmt.Sprintf(
 		"Access tokens that they signed end (the last would in %s); %s go on: their applications refresh.",
-		a.config.Tokens.AccessTTL, grants.ofPeople()), err
+		a.config.Tokens.AccessTTL, ofPeople(grants.Count())), err
 }
 
 func newKeysRevoke(s std) *cobra.Command {

@@ -64,7 +64,7 @@ func (m *misfits) add(advice, what string, args ...any) {
 // compare looks at what one entry names: resources, and scopes of theirs, or of any resource
 // when it names none.
 func (m *misfits) compare(key string, resources []string, scopes oauth.Scopes) {
-	unknown := unknownResources(m.known, resources)
+	unknown := m.known.Unknown(resources)
 	for _, uri := range unknown {
 		m.add("correct it, or add it: mcp-authd resource add "+uri,
 			"%s: %s is not a resource of this server, which has %s", key, uri, orNothing(resourceURIs(m.known)))
@@ -72,8 +72,8 @@ func (m *misfits) compare(key string, resources []string, scopes oauth.Scopes) {
 	if len(unknown) > 0 {
 		return // its scopes are not known either
 	}
-	offered := offeredScopes(m.known, resources)
-	for _, scope := range scopes.Without(ownScopes) {
+	offered := m.known.Offered(resources)
+	for _, scope := range scopes.Without(policy.OwnScopes) {
 		if !offered.Has(scope) {
 			m.add("correct it, or add it to the scopes of the resource (in the configuration, or with: mcp-authd resource set)",
 				"%s: %q is not a scope of %s, which has %s", key, scope, orAny(resources), orNothing(offered))
@@ -84,7 +84,7 @@ func (m *misfits) compare(key string, resources []string, scopes oauth.Scopes) {
 // alias looks at the resource that a rule is about. Rules go by the resource at all of its URLs, so that
 // no alias is a way past them, and one that names an alias holds for none.
 func (m *misfits) alias(key, uri string) {
-	if r, ok := m.known.Lookup(canonicalOf(uri)); ok && r.AliasOf != "" {
+	if r, ok := m.known.Lookup(policy.Canonical(uri)); ok && r.AliasOf != "" {
 		m.add("name the resource, which has its rules at every alias", "%s: %s is an alias of %s", key, uri, r.AliasOf)
 	}
 }
@@ -105,7 +105,7 @@ func (m *misfits) broker(key string, c *config.Loaded, r *config.Resource) {
 		for _, rule := range p.Broker {
 			allowed = append(allowed, rule.Resource)
 		}
-		if !slices.Contains(allowed, canonicalOf(r.URI)) {
+		if !slices.Contains(allowed, policy.Canonical(r.URI)) {
 			m.add("name it under broker of that provider", "%s: %s may not have tokens of %s, whose broker names %s",
 				key, r.URI, id, orNothing(allowed))
 		}
@@ -116,42 +116,11 @@ func (m *misfits) broker(key string, c *config.Loaded, r *config.Resource) {
 	}
 }
 
-// ownScopes are those of the server itself, which belong to no resource.
-var ownScopes = oauth.Scopes{oauth.OfflineAccess, "openid"}
-
-// unknownResources returns those of the named resources that no token can be issued for.
-func unknownResources(known *policy.Catalogue, resources []string) (out []string) {
-	for _, uri := range resources {
-		if _, ok := known.Lookup(canonicalOf(uri)); !ok {
-			out = append(out, uri)
-		}
-	}
-	return out
-}
-
-// offeredScopes returns the scopes of the named resources, or of all when none is named.
-func offeredScopes(known *policy.Catalogue, resources []string) (out oauth.Scopes) {
-	for _, r := range known.Resources() {
-		if len(resources) == 0 ||
-			slices.ContainsFunc(resources, func(uri string) bool { return canonicalOf(uri) == r.URI }) {
-			out = out.Union(policy.ResourceScopes(r))
-		}
-	}
-	return out
-}
-
 func resourceURIs(known *policy.Catalogue) (out []string) {
 	for _, r := range known.Resources() {
 		out = append(out, r.URI)
 	}
 	return out
-}
-
-func canonicalOf(resource string) string {
-	if uri, err := oauth.CanonicalResource(resource); err == nil {
-		return uri
-	}
-	return resource
 }
 
 func orNothing(names []string) string {

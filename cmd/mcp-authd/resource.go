@@ -323,13 +323,17 @@ func newResourceRemove(s std) *cobra.Command {
 	}, sure.add, func(c *cobra.Command, a *app, args []string) error {
 		r, err := a.storedResource(c.Context(), args[0])
 		if err != nil {
-			return a.unfinished(c.Context(), err, func(k storage.Cut) bool { return k.Resource != "" })
+			service, unmade := a.admin()
+			if unmade != nil {
+				return unmade
+			}
+			return service.Unfinished(c.Context(), err, func(k storage.Cut) bool { return k.Resource != "" })
 		}
 		grants, err := a.grantsAt(c.Context(), append(r.Aliases, r.URI))
 		if err != nil {
 			return err
 		}
-		ends := grants.ofPeople()
+		ends := ofPeople(grants.Count())
 		what := fmt.Sprintf("This removes the MCP server %s%s, with %s.", r.URI, withAliases(r), ends)
 		if err := sure.ask(s, what); err != nil {
 			return err

@@ -12,7 +12,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mcp-authd/mcp-authd/audit"
+	"github.com/mcp-authd/mcp-authd/internal/admin"
 	"github.com/mcp-authd/mcp-authd/oauth"
+	"github.com/mcp-authd/mcp-authd/policy"
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
@@ -88,7 +90,7 @@ func (a *app) replaceResource(
 		return err
 	}
 	if len(gone) > 0 {
-		what := fmt.Sprintf("This removes %s, with %s.", strings.Join(gone, ", "), grants.ofPeople())
+		what := fmt.Sprintf("This removes %s, with %s.", strings.Join(gone, ", "), ofPeople(grants.Count()))
 		if err := sure.ask(s, what); err != nil {
 			return err
 		}
@@ -135,12 +137,12 @@ func (a *app) free(ctx context.Context, of string, urls []string) error {
 		return err
 	}
 	for _, r := range all {
-		if canonicalOf(r.URI) == of {
+		if policy.Canonical(r.URI) == of {
 			continue
 		}
 		for _, url := range urls {
 			switch {
-			case url == canonicalOf(r.URI):
+			case url == policy.Canonical(r.URI):
 				return fmt.Errorf("%s is a resource already; nothing was changed", url)
 			case hasAlias(r, url):
 				return fmt.Errorf("%s is an alias of %s already; nothing was changed", url, r.URI)
@@ -162,17 +164,17 @@ func (a *app) aliasOf(ctx context.Context, url string) string {
 }
 
 func hasAlias(r storage.Resource, url string) bool {
-	return slices.ContainsFunc(r.Aliases, func(alias string) bool { return canonicalOf(alias) == url })
+	return slices.ContainsFunc(r.Aliases, func(alias string) bool { return policy.Canonical(alias) == url })
 }
 
 // grantsAt returns live grants for any of the URLs, as far as an operator is shown them.
-func (a *app) grantsAt(ctx context.Context, urls []string) (out someGrants, err error) {
+func (a *app) grantsAt(ctx context.Context, urls []string) (out admin.SomeGrants, err error) {
 	for _, url := range urls {
 		some, err := a.someGrants(ctx, storage.Selection{Resource: url})
 		if err != nil {
 			return out, err
 		}
-		out.list, out.more = append(out.list, some.list...), out.more || some.more
+		out.List, out.More = append(out.List, some.List...), out.More || some.More
 	}
 	return out, nil
 }

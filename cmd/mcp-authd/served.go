@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/mcp-authd/mcp-authd/internal/config"
+	"github.com/mcp-authd/mcp-authd/policy"
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
@@ -91,7 +92,7 @@ func (a *app) listed(ctx context.Context) ([]served, error) {
 	}
 	overrides := map[string]string{}
 	for _, l := range out {
-		overrides[canonicalOf(l.URI)] = l.From
+		overrides[policy.Canonical(l.URI)] = l.From
 	}
 	for _, r := range stored {
 		out = append(out, served{Resource: r, From: "store", OverriddenBy: overrides[r.URI]})

@@ -10,10 +10,12 @@ import (
 	"unicode/utf8"
 
 	"golang.org/x/term"
+
+	"github.com/mcp-authd/mcp-authd/internal/admin"
 )
 
 // table prints aligned columns. On a terminal the lines fit it: the widest columns are
-// cut, and where one was, it ends with cutMark. Elsewhere nothing is cut.
+// cut, and where one was, it ends with admin.CutMark. Elsewhere nothing is cut.
 type table struct {
 	w     io.Writer
 	width int // of the terminal; 0: none
@@ -117,14 +119,11 @@ func (t *table) widths() []int {
 	return widths
 }
 
-// cutMark ends what was cut. Commands take an id that ends with it for the beginning of one.
-const cutMark = "…"
-
 func cut(s string, width int) string {
 	if utf8.RuneCountInString(s) <= width {
 		return s
 	}
-	return string([]rune(s)[:width-1]) + cutMark
+	return string([]rune(s)[:width-1]) + admin.CutMark
 }
 
 // moment is a time as people read it; JSON has it to the millisecond.

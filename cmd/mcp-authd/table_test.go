@@ -7,6 +7,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/mcp-authd/mcp-authd/internal/admin"
 	"github.com/mcp-authd/mcp-authd/internal/config"
 	"github.com/mcp-authd/mcp-authd/storage"
 )
@@ -29,7 +30,7 @@ func TestTablesFitATerminal(t *testing.T) {
 			}
 		}
 		if strings.Contains(out.String(), long) != (width == 0) ||
-			strings.Contains(out.String(), cutMark) != (width > 0) || strings.Contains(out.String(), "\x1b") {
+			strings.Contains(out.String(), admin.CutMark) != (width > 0) || strings.Contains(out.String(), "\x1b") {
 			t.Errorf("width %d: got %q", width, out.String())
 		}
 	}
@@ -37,9 +38,10 @@ func TestTablesFitATerminal(t *testing.T) {
 
 func TestWhatEndsIsCounted(t *testing.T) {
 	grants := []storage.Grant{{UserID: "a", ClientID: "x"}, {UserID: "b", ClientID: "x"}, {UserID: "a", ClientID: "y"}}
+	all, one := admin.SomeGrants{List: grants}.Count(), admin.SomeGrants{List: grants[:1]}.Count()
 	for _, tt := range []struct{ got, want string }{
-		{ofPeople(grants), "3 grants of 2 people"}, {ofPeople(grants[:1]), "1 grant of 1 person"},
-		{toApplications(grants), "3 grants to 2 applications"},
+		{ofPeople(all), "3 grants of 2 people"}, {ofPeople(one), "1 grant of 1 person"},
+		{toApplications(all), "3 grants to 2 applications"},
 	} {
 		if tt.got != tt.want {
 			t.Errorf("got %q, want %q", tt.got, tt.want)

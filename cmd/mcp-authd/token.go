@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/mcp-authd/mcp-authd/internal/admin"
 	"github.com/mcp-authd/mcp-authd/keys"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/storage"
@@ -220,7 +221,7 @@ func (a *app) standing(ctx context.Context, c oauth.AccessTokenClaims, now time.
 	return nil
 }
 
-func (i inspection) print(ctx context.Context, s std, n *names, asJSON bool) error {
+func (i inspection) print(ctx context.Context, s std, n *admin.Names, asJSON bool) error {
 	if asJSON {
 		return printJSON(s.out, i)
 	}
@@ -233,8 +234,8 @@ func (i inspection) print(ctx context.Context, s std, n *names, asJSON bool) err
 	for _, w := range i.Why {
 		printFields(s.out, "because", w)
 	}
-	printFields(s.out, "issuer", c.Issuer, "audience", c.Audience, "user", n.user(ctx, c.Subject), "client",
-		n.client(ctx, c.ClientID), "scope", c.Scope,
+	printFields(s.out, "issuer", c.Issuer, "audience", c.Audience, "user", n.User(ctx, c.Subject), "client",
+		n.Client(ctx, c.ClientID), "scope", c.Scope,
 		"issued", moment(time.Unix(c.IssuedAt, 0)), "expires", moment(time.Unix(c.Expires, 0)), "grant", c.GrantID,
 		"token id", c.TokenID,
 		"key", i.Header.KeyID+" ("+i.Header.Algorithm+")")

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mcp-authd/mcp-authd/audit"
+	"github.com/mcp-authd/mcp-authd/internal/admin"
 	"github.com/mcp-authd/mcp-authd/storage"
 	"github.com/mcp-authd/mcp-authd/trust"
 )
@@ -236,9 +237,9 @@ func (a *app) linkedNames(
 }
 
 // linkRows are links in words, and whether there are more.
-func linkRows(ctx context.Context, all []trustLinkView, n *names) (out [][2]string) {
+func linkRows(ctx context.Context, all []trustLinkView, n *admin.Names) (out [][2]string) {
 	for _, l := range all[:min(len(all), trustLinksShown)] {
-		of := []string{l.Subject, "is", n.user(ctx, l.User) + ",", "by", string(l.By)}
+		of := []string{l.Subject, "is", n.User(ctx, l.User) + ",", "by", string(l.By)}
 		if l.Tenant != "" {
 			of = slices.Insert(of, 1, "of tenant", l.Tenant)
 		}

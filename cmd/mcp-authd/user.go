@@ -11,8 +11,6 @@ import (
 	"golang.org/x/term"
 
 	"github.com/mcp-authd/mcp-authd/internal/admin"
-	"github.com/mcp-authd/mcp-authd/internal/users"
-	"github.com/mcp-authd/mcp-authd/storage"
 )
 
 func newUserCommand(s std) *cobra.Command {
@@ -22,7 +20,7 @@ func newUserCommand(s std) *cobra.Command {
 		named(newUserPasswd(s)),
 		named(newUserChange(s, "disabled", admin.UserDisable)), named(newUserChange(s, "enabled", admin.UserEnable)),
 		named(newUserDelete(s)), named(newUserSetMail(s)), named(newUserSetRole(s)), newUserInvite(s),
-		named(newUserRecover(s)), named(newUserLinks(s)),
+		named(newUserRecover(s)), named(newUserLinks(s)), named(newUserSessions(s)),
 	)
 }
 
@@ -39,109 +37,72 @@ func newUserChange(s std, done string, change admin.Operation[admin.UserName, ad
 
 func newUserDelete(s std) *cobra.Command {
 	var sure confirmation
-	return storeCommand(s, &cobra.Command{
-		Use: "delete NAME", SuggestFor: []string{"remove", "rm"},
-		Short: "Remove an account with its sessions and grants", Args: cobra.ExactArgs(1),
-		Long:    "Removes an account, its sign-ins and what it allowed applications. Says what will end, and asks on a terminal.",
-		Example: "  mcp-authd user delete alice\n  mcp-authd user delete alice --yes",
-	}, sure.add, func(c *cobra.Command, a *app, args []string) error {
-		account, err := a.person(c.Context(), args[0])
+	return callerCommand(s, admin.UserDelete, &cobra.Command{
+		Use: "NAME", SuggestFor: []string{"remove", "rm"}, Args: cobra.ExactArgs(1), Example: "alice\nalice --yes",
+	}, sure.add, func(c *cobra.Command, by admin.Caller, args []string) error {
+		found, err := admin.GrantCounted.Do(c.Context(), by, admin.Which{User: args[0]})
 		if err != nil {
 			return err
 		}
-		grants, err := a.someGrants(c.Context(), storage.Selection{UserID: account.ID})
+		if err := sure.ask(s, fmt.Sprintf("This removes the account %s for good, with its sign-ins and %s.",
+			found.UserName, toApplications(found.GrantCount))); err != nil {
+			return err
+		}
+		deleted, err := admin.UserDelete.Do(c.Context(), by, admin.UserName{Name: found.User})
 		if err != nil {
 			return err
 		}
-		ends := grants.toApplications()
-		if err := sure.ask(s,
-			fmt.Sprintf("This removes the account %s for good, with its sign-ins and %s.", account.Name,
-				ends)); err != nil {
-			return err
-		}
-		u, err := a.accounts()
-		if err != nil {
-			return err
-		}
-		if err := u.Delete(c.Context(), account.Name); err != nil {
-			return admin.ExplainUser(err, args[0])
-		}
-		_, err = fmt.Fprintf(s.out, "deleted %s; ended: %s\n", account.Name, ends)
-		return errors.Join(err, a.followCuts(c.Context()))
+		_, err = fmt.Fprintf(s.out, "deleted %s; ended: %s\n", deleted.Name, toApplications(deleted.Ended))
+		return err
 	})
 }
 
-// cutting is a command that may cut more grants than are marked at once.
-func cutting(run func(*cobra.Command, *app, []string) error) func(*cobra.Command, *app, []string) error {
-	return func(c *cobra.Command, a *app, args []string) error {
-		if err := run(c, a, args); err != nil {
-			return err
-		}
-		return a.followCuts(c.Context())
-	}
-}
-
-func onAccounts(run func(*cobra.Command, *users.Users, []string) error) func(*cobra.Command, *app, []string) error {
-	return func(c *cobra.Command, a *app, args []string) error {
-		u, err := a.accounts()
-		if err != nil {
-			return err
-		}
-		return run(c, u, args)
-	}
-}
-
 func newUserAdd(s std) *cobra.Command {
-	var fromStdin, asJSON bool
-	var mail string
+	var in admin.NewUser
 	var role roleFlags
-	return commandOn(settings.openOrMake, s, &cobra.Command{
-		Use: "add NAME", Short: "Create an account", Args: cobra.ExactArgs(1),
-		Example: "  mcp-authd user add alice\n  printf %s \"$PASSWORD\" | mcp-authd user add alice --password-stdin\n" +
-			"  mcp-authd user add carol --role auditor",
+	var fromStdin, asJSON bool
+	return callerCommandOn(settings.openOrMake, s, admin.UserAdd, &cobra.Command{
+		Use: "NAME", Args: cobra.ExactArgs(1), Example: "alice\nalice --password-stdin <password.txt\ncarol --role auditor",
 	}, func(c *cobra.Command) {
 		c.Flags().BoolVar(&fromStdin, "password-stdin", false, "read the password from standard input")
 		role.add(c)
-		c.Flags().StringVar(&mail, "mail", "", "where the person gets mail")
+		c.Flags().StringVar(&in.Mail, "mail", "", "where the person gets mail")
 		c.Flags().BoolVar(&asJSON, "json", false, "print the account as JSON")
-	}, onAccounts(func(c *cobra.Command, u *users.Users, args []string) error {
-		password, err := readPassword(s, fromStdin)
+	}, func(c *cobra.Command, by admin.Caller, args []string) (err error) {
+		in.Name, in.Role = args[0], string(role.role)
+		if in.Password, err = readPassword(s, fromStdin); err != nil {
+			return err
+		}
+		created, err := admin.UserAdd.Do(c.Context(), by, in)
 		if err != nil {
 			return err
 		}
-		created, err := u.Add(c.Context(), users.Account{
-			Name: args[0], Password: password, Role: role.role, Mail: mail,
-		})
-		if err != nil {
-			return admin.ExplainUser(err, args[0])
-		}
 		if asJSON {
-			return printJSON(s.out, admin.UserOf(created))
+			return printJSON(s.out, created)
 		}
 		_, err = fmt.Fprintf(s.out, "created %s (%s)\n", created.Name, created.ID)
 		return err
-	}))
+	})
 }
 
 func newUserPasswd(s std) *cobra.Command {
-	var fromStdin, keep bool
-	return storeCommand(s, &cobra.Command{
-		Use: "passwd NAME", Short: "Set a new password; ends the user's sessions and grants", Args: cobra.ExactArgs(1),
-		Example: "  mcp-authd user passwd alice",
-	}, func(c *cobra.Command) {
-		c.Flags().BoolVar(&fromStdin, "password-stdin", false, "read the password from standard input")
-		c.Flags().BoolVar(&keep, "keep-grants", false, "leave applications signed in")
-	}, cutting(onAccounts(func(c *cobra.Command, u *users.Users, args []string) error {
-		password, err := readPassword(s, fromStdin)
-		if err != nil {
+	var in admin.NewPassword
+	var fromStdin bool
+	return callerCommand(s, admin.UserPasswd, &cobra.Command{Use: "NAME", Args: cobra.ExactArgs(1), Example: "alice"},
+		func(c *cobra.Command) {
+			c.Flags().BoolVar(&fromStdin, "password-stdin", false, "read the password from standard input")
+			c.Flags().BoolVar(&in.KeepGrants, "keep-grants", false, "leave applications signed in")
+		}, func(c *cobra.Command, by admin.Caller, args []string) (err error) {
+			in.Name = args[0]
+			if in.Password, err = readPassword(s, fromStdin); err != nil {
+				return err
+			}
+			if _, err := admin.UserPasswd.Do(c.Context(), by, in); err != nil {
+				return err
+			}
+			_, err = fmt.Fprintf(s.out, "changed the password of %s\n", in.Name)
 			return err
-		}
-		if err := u.SetPassword(c.Context(), args[0], password, keep); err != nil {
-			return admin.ExplainUser(err, args[0])
-		}
-		_, err = fmt.Fprintf(s.out, "changed the password of %s\n", args[0])
-		return err
-	})))
+		})
 }
 
 func newUserList(s std) *cobra.Command {
@@ -185,37 +146,24 @@ func printUsers(s std, all []admin.User, asJSON bool) error {
 
 func newUserShow(s std) *cobra.Command {
 	var asJSON bool
-	return storeCommand(s, &cobra.Command{
-		Use: "show NAME", Short: "Show one account and what it allowed", Args: cobra.ExactArgs(1),
-		Example: "  mcp-authd user show alice --json",
-	}, func(c *cobra.Command) { c.Flags().BoolVar(&asJSON, "json", false, "print JSON") },
-		func(c *cobra.Command, a *app, args []string) error {
-			account, err := a.person(c.Context(), args[0])
+	return callerCommand(s, admin.UserShow, &cobra.Command{
+		Use: "NAME", Args: cobra.ExactArgs(1), Example: "alice --json",
+	},
+		func(c *cobra.Command) { c.Flags().BoolVar(&asJSON, "json", false, "print JSON") },
+		func(c *cobra.Command, by admin.Caller, args []string) error {
+			v, err := admin.UserShow.Do(c.Context(), by, admin.UserName{Name: args[0]})
 			if err != nil {
 				return err
 			}
-			grants, err := a.liveGrants(c.Context(), account.ID, "", "")
-			if err != nil {
-				return err
-			}
-			views, err := a.viewGrants(c.Context(), grants)
-			if err != nil {
-				return err
-			}
-			v := admin.UserOf(account)
 			if asJSON {
-				return printJSON(s.out, struct {
-					admin.User
-					Grants []grantView `json:"grants"`
-				}{v, views})
+				return printJSON(s.out, v)
 			}
-			printFields(s.out, "name", v.Name, "id", v.ID, "state", stateOf(v), "created", moment(v.CreatedAt),
-				"last sign-in", moment(v.LastLoginAt), "mail", v.Mail,
-				"grants", toApplications(grants))
-			if len(views) == 0 {
+			printFields(s.out, "name", v.Name, "id", v.ID, "state", stateOf(v.User), "created", moment(v.CreatedAt),
+				"last sign-in", moment(v.LastLoginAt), "mail", v.Mail, "grants", toApplications(v.Count()))
+			if len(v.Grants) == 0 {
 				return nil
 			}
-			return printGrants(s, views)
+			return printGrants(s, v.Grants)
 		})
 }
 

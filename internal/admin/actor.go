@@ -86,7 +86,39 @@ func (c acting) Call(ctx context.Context, v Verb, in, out any) error {
 	if fresh := c.service.FreshFor; spec.Fresh && !c.actor.Program && c.service.Now().Sub(c.actor.Proved) > fresh {
 		return &StaleError{MaxAge: fresh}
 	}
+	ctx = context.WithValue(ctx, actorKey{}, c.actor)
 	return v.run(audit.Within(ctx, audit.NewRequest(c.noted(spec)...)), c.service, in, out)
+}
+
+type actorKey struct{}
+
+// mayGiveRoles is an error where the actor is not one who may act on accounts that have a role: who
+// helps people would else get that role by a link or a password of theirs.
+func mayGiveRoles(ctx context.Context) error {
+	if a, ok := ctx.Value(actorKey{}).(Actor); ok && a.Role != Administrator {
+		return fault(ErrForbidden, "only an administrator may do this to an account that has a role")
+	}
+	return nil
+}
+
+// givenRole reads a role that an actor gives an account, "" for none.
+func givenRole(ctx context.Context, name string) (Role, error) {
+	if name == "" || name == NoRole {
+		return "", nil
+	}
+	role, err := ParseRole(name)
+	if err != nil {
+		return "", err
+	}
+	return role, mayGiveRoles(ctx)
+}
+
+// mayHelp is mayGiveRoles for an account that has one, also while it is disabled.
+func mayHelp(ctx context.Context, u storage.User) error {
+	if u.Role == "" {
+		return nil
+	}
+	return mayGiveRoles(ctx)
 }
 
 // noted is what each event of the operation says of the actor.

@@ -41,14 +41,67 @@ type UserRole struct {
 	Role string `json:"role" jsonschema:"administrator, auditor, support or none"`
 }
 
+// UserDetails are an account, and what it allowed applications.
+type UserDetails struct {
+	User
+	Grants []Grant `json:"grants"`
+	// MoreGrants: there are others, which grant list has.
+	MoreGrants bool `json:"more_grants,omitempty" jsonschema:"there are others, see grant list"`
+}
+
+// Count says how many grants there are.
+func (u UserDetails) Count() GrantCount {
+	clients := map[string]bool{}
+	for _, g := range u.Grants {
+		clients[g.Client] = true
+	}
+	return GrantCount{len(u.Grants), min(len(u.Grants), 1), len(clients), u.MoreGrants}
+}
+
+// NewUser is an account to be made.
+type NewUser struct {
+	Name     string `json:"name" jsonschema:"what is typed at sign-in"`
+	Password string `json:"password"`
+	Role     string `json:"role,omitempty" jsonschema:"administrator, auditor or support; nothing for none"`
+	Mail     string `json:"mail,omitempty" jsonschema:"where the person gets mail"`
+}
+
+// NewPassword replaces that of an account.
+type NewPassword struct {
+	Name       string `json:"name" jsonschema:"the name of the account"`
+	Password   string `json:"password"`
+	KeepGrants bool   `json:"keep_grants,omitempty" jsonschema:"leave applications signed in"`
+}
+
+// NewMail is where a person gets mail.
+type NewMail struct {
+	Name string `json:"name" jsonschema:"the name of the account"`
+	Mail string `json:"mail,omitempty" jsonschema:"the address; nothing for nowhere"`
+}
+
+// UserEnded is an account that is no more, and what ended with it.
+type UserEnded struct {
+	Name  string     `json:"name"`
+	ID    string     `json:"id"`
+	Ended GrantCount `json:"ended"`
+}
+
 // The operations on accounts.
 var (
+	UserAdd = define(Spec{
+		Name: "user add", Method: "POST", Path: "/users", Roles: helping, Fresh: true, Summary: "Create an account",
+	}, (*Service).addUser)
 	UserList = define(Spec{
 		Name: "user list", Method: "GET", Path: "/users", Summary: "List accounts", Roles: readers,
 	}, (*Service).listUsers)
 	UserShow = define(Spec{
-		Name: "user show", Method: "GET", Path: "/users/{name}", Summary: "Show one account", Roles: readers,
+		Name: "user show", Method: "GET", Path: "/users/{name}", Roles: readers,
+		Summary: "Show one account and what it allowed",
 	}, (*Service).showUser)
+	UserPasswd = define(Spec{
+		Name: "user passwd", Method: "PUT", Path: "/users/{name}/password", Roles: helping, Fresh: true,
+		Summary: "Set a new password; ends the user's sessions and grants",
+	}, (*Service).setPassword)
 	UserDisable = define(Spec{
 		Name: "user disable", Method: "POST", Path: "/users/{name}/disable", Roles: helping, Fresh: true,
 		Summary: "Refuse an account, and end its sessions and grants",
@@ -57,37 +110,64 @@ var (
 		Name: "user enable", Method: "POST", Path: "/users/{name}/enable", Roles: helping, Fresh: true,
 		Summary: "Let a disabled account sign in again",
 	}, changing((*users.Users).Enable))
+	UserSetMail = define(Spec{
+		Name: "user set-mail", Method: "PUT", Path: "/users/{name}/mail", Roles: helping, Fresh: true,
+		Summary: "Say where a person gets mail; without an address: nowhere",
+		Details: "Says where a person gets mail about the account, and links to get back into it. " +
+			"Only the operator says so: what a provider claims is not used.",
+	}, (*Service).setMail)
 	UserSetRole = define(Spec{
 		Name: "user set-role", Method: "PUT", Path: "/users/{name}/role", Fresh: true,
 		Summary: "Say what an account may administer; ends its sessions",
 		Details: "An administrator may do everything, an auditor may read everything, and support may help people:\n" +
 			"their accounts and their attempts. None takes the role away, but not that of the last administrator.",
 	}, (*Service).setRole)
+	UserDelete = define(Spec{
+		Name: "user delete", Method: "DELETE", Path: "/users/{name}", Roles: helping, Fresh: true,
+		Summary: "Remove an account with its sessions and grants",
+		Details: "Removes an account, its sign-ins and what it allowed applications. Says what will end, and asks on a terminal.",
+	}, (*Service).deleteUser)
 )
+
+func (s *Service) addUser(ctx context.Context, in NewUser) (User, error) {
+	role, err := givenRole(ctx, in.Role)
+	if err != nil {
+		return User{}, err
+	}
+	u, err := s.Users.Add(ctx, users.Account{Name: in.Name, Password: in.Password, Role: role, Mail: in.Mail})
+	return UserOf(u), ExplainUser(err, in.Name)
+}
 
 // changing is an operation on one account, whose answer is the account as it then is.
 func changing(
 	do func(*users.Users, context.Context, string) error,
 ) func(*Service, context.Context, UserName) (User, error) {
 	return func(s *Service, ctx context.Context, in UserName) (User, error) {
-		if err := do(s.Users, ctx, in.Name); err != nil {
-			return User{}, ExplainUser(err, in.Name)
-		}
-		if err := s.followed(ctx); err != nil {
-			return User{}, err
-		}
-		return s.showUser(ctx, in)
+		return s.changeUser(ctx, in.Name, func(u storage.User) error { return do(s.Users, ctx, u.Name) })
 	}
 }
 
-func (s *Service) listUsers(ctx context.Context, in Paging) (Page[User], error) {
-	found, err := s.Store.ListUsers(ctx, in.After, in.bounded()+1)
-	return page(found, in.bounded(), UserOf, func(u storage.User) string { return u.Name }), err
+// changeUser does something to an account that the actor may help.
+func (s *Service) changeUser(ctx context.Context, name string, do func(storage.User) error) (User, error) {
+	u, err := s.helped(ctx, name)
+	if err != nil {
+		return User{}, err
+	}
+	if err := do(u); err != nil {
+		return User{}, ExplainUser(err, name)
+	}
+	u, err = s.Store.User(ctx, u.ID)
+	return UserOf(u), err
 }
 
-func (s *Service) showUser(ctx context.Context, in UserName) (User, error) {
-	u, err := s.Users.Find(ctx, in.Name)
-	return UserOf(u), ExplainUser(err, in.Name)
+func (s *Service) setPassword(ctx context.Context, in NewPassword) (User, error) {
+	return s.changeUser(ctx, in.Name, func(u storage.User) error {
+		return s.Users.SetPassword(ctx, u.Name, in.Password, in.KeepGrants)
+	})
+}
+
+func (s *Service) setMail(ctx context.Context, in NewMail) (User, error) {
+	return s.changeUser(ctx, in.Name, func(u storage.User) error { return s.Users.SetMail(ctx, u.Name, in.Mail) })
 }
 
 func (s *Service) setRole(ctx context.Context, in UserRole) (User, error) {
@@ -95,10 +175,55 @@ func (s *Service) setRole(ctx context.Context, in UserRole) (User, error) {
 	if err != nil {
 		return User{}, err
 	}
-	if err := s.Users.SetRole(ctx, in.Name, role); err != nil {
-		return User{}, ExplainUser(err, in.Name)
+	return s.changeUser(ctx, in.Name, func(u storage.User) error { return s.Users.SetRole(ctx, u.Name, role) })
+}
+
+func (s *Service) deleteUser(ctx context.Context, in UserName) (UserEnded, error) {
+	u, err := s.helped(ctx, in.Name)
+	if err != nil {
+		return UserEnded{}, err
 	}
-	return s.showUser(ctx, UserName{in.Name})
+	some, err := s.SomeGrants(ctx, storage.Selection{UserID: u.ID})
+	if err != nil {
+		return UserEnded{}, err
+	}
+	if err := s.Users.Delete(ctx, u.Name); err != nil {
+		return UserEnded{}, ExplainUser(err, in.Name)
+	}
+	return UserEnded{u.Name, u.ID, some.Count()}, nil
+}
+
+func (s *Service) listUsers(ctx context.Context, in Paging) (Page[User], error) {
+	found, err := s.Store.ListUsers(ctx, in.After, in.bounded()+1)
+	return page(found, in.bounded(), UserOf, func(u storage.User) string { return u.Name }), err
+}
+
+func (s *Service) showUser(ctx context.Context, in UserName) (UserDetails, error) {
+	u, err := s.FindUser(ctx, in.Name)
+	if err != nil {
+		return UserDetails{}, err
+	}
+	some, err := s.SomeGrants(ctx, storage.Selection{UserID: u.ID})
+	if err != nil {
+		return UserDetails{}, err
+	}
+	grants, err := s.viewGrants(ctx, some.List)
+	return UserDetails{UserOf(u), grants, some.More}, err
+}
+
+// FindUser finds an account by name or id.
+func (s *Service) FindUser(ctx context.Context, name string) (storage.User, error) {
+	u, err := s.Users.Find(ctx, name)
+	return u, ExplainUser(err, name)
+}
+
+// helped finds an account that the actor may help.
+func (s *Service) helped(ctx context.Context, name string) (storage.User, error) {
+	u, err := s.FindUser(ctx, name)
+	if err == nil {
+		err = mayHelp(ctx, u)
+	}
+	return u, err
 }
 
 // ExplainUser says what is wrong with the account, and what to do.

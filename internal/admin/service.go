@@ -1,33 +1,50 @@
 package admin
 
 import (
-	"context"
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/audit"
+	"github.com/mcp-authd/mcp-authd/dcr"
+	"github.com/mcp-authd/mcp-authd/internal/config"
+	"github.com/mcp-authd/mcp-authd/internal/notice"
 	"github.com/mcp-authd/mcp-authd/internal/users"
+	"github.com/mcp-authd/mcp-authd/internal/ways"
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
 // FreshFor is for how long a proof of who somebody is counts as fresh, where nothing else is configured.
 const FreshFor = 10 * time.Minute
 
-// Service carries operations out on an installation.
+// Service carries operations out on an installation. What one cuts has ended when it returns; where there
+// were very many grants, a server marks them for the status lists by itself.
 type Service struct {
-	Store storage.Store
-	Users *users.Users
-	Audit *audit.Recorder
+	Store    storage.Store
+	Users    *users.Users
+	Notifier *notice.Notifier // nil: people are not told
+	Config   *config.Loaded
+	Audit    *audit.Recorder
+	// Ways makes the ways in, and Registry what knows clients; each when it is needed.
+	Ways     func() (*ways.Ways, error)
+	Registry func() (*dcr.Registry, error)
+	// Clients are those of the configuration.
+	Clients func() ([]storage.Client, error)
 	// FreshFor is for how long a proof counts before what cannot be undone.
 	FreshFor time.Duration
-	// Cut marks the grants of what was cut as a whole. A server does that by itself: nil.
-	Cut func(context.Context) error
-	Now func() time.Time
+	Now      func() time.Time
 }
 
-// followed ends an operation that may have cut more grants than are marked at once.
-func (s *Service) followed(ctx context.Context) error {
-	if s.Cut == nil {
-		return nil
+// toTheEnd reads a list of the store to its end.
+func toTheEnd[T any](read func(after string, limit int) ([]T, error), key func(T) string) ([]T, error) {
+	var all []T
+	for after := ""; ; {
+		page, err := read(after, MaxPage)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, page...)
+		if len(page) < MaxPage {
+			return all, nil
+		}
+		after = key(page[len(page)-1])
 	}
-	return s.Cut(ctx)
 }

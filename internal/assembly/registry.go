@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/mcp-authd/mcp-authd/dcr"
-	"github.com/mcp-authd/mcp-authd/internal/config"
 	"github.com/mcp-authd/mcp-authd/internal/metrics"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
 	"github.com/mcp-authd/mcp-authd/oauth"
@@ -51,7 +50,7 @@ func (p Parts) Clients() (out []storage.Client, err error) {
 			ID: c.ID, Name: c.Name, RedirectURIs: c.RedirectURIs, GrantTypes: c.GrantTypes, AuthMethod: c.AuthMethod,
 			JWKS: []byte(c.JWKS), JWKSURI: c.JWKSURI, Scopes: c.Scopes, Resources: c.Resources,
 			RequirePAR: c.RequirePAR, DPoP: c.DPoP == "required",
-			Redirects: RedirectPolicy(p.Config), Now: p.Now(),
+			Redirects: p.Config.RedirectPolicy(), Now: p.Now(),
 		}, string(c.Secret))
 		switch {
 		case err != nil:
@@ -63,11 +62,6 @@ func (p Parts) Clients() (out []storage.Client, err error) {
 		out = append(out, client)
 	}
 	return out, nil
-}
-
-// RedirectPolicy is what an operator's client may redirect to.
-func RedirectPolicy(l *config.Loaded) oauth.RedirectPolicy {
-	return oauth.RedirectPolicy{PrivateUseSchemes: l.Registration.PrivateUseSchemes, DottedSchemes: true}
 }
 
 // MintClient makes a client of the operator. A given secret takes the place of a

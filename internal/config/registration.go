@@ -150,3 +150,8 @@ func (r Registration) validate(add func(string, string, ...any)) {
 	checkBetween(add, "registration.unused_ttl", r.UnusedTTL, time.Hour, 10*year)
 	checkBetween(add, "registration.idle_ttl", r.IdleTTL, 24*time.Hour, 10*year)
 }
+
+// RedirectPolicy is what an operator's client may redirect to.
+func (c *Config) RedirectPolicy() oauth.RedirectPolicy {
+	return oauth.RedirectPolicy{PrivateUseSchemes: c.Registration.PrivateUseSchemes, DottedSchemes: true}
+}

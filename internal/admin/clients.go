@@ -1,0 +1,309 @@
+package admin
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/audit"
+	"github.com/mcp-authd/mcp-authd/dcr"
+	"github.com/mcp-authd/mcp-authd/internal/secrets"
+	"github.com/mcp-authd/mcp-authd/oauth"
+	"github.com/mcp-authd/mcp-authd/policy"
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// Client is an application.
+type Client struct {
+	ID           string    `json:"id"`
+	Name         string    `json:"name,omitempty"`
+	Source       string    `json:"source"`
+	AuthMethod   string    `json:"auth_method"`
+	JWKSURI      string    `json:"jwks_uri,omitempty"`
+	RedirectURIs []string  `json:"redirect_uris,omitempty"`
+	GrantTypes   []string  `json:"grant_types"`
+	Scopes       []string  `json:"scopes,omitempty"`
+	Resources    []string  `json:"resources,omitempty"`
+	RequirePAR   bool      `json:"require_par,omitempty"`
+	DPoP         bool      `json:"dpop_bound_access_tokens,omitempty" jsonschema:"it gets no other tokens"`
+	CreatedAt    time.Time `json:"created_at"`
+	LastUsedAt   time.Time `json:"last_used_at,omitzero"`
+	Secret       string    `json:"secret,omitempty" jsonschema:"only in the answer to client add and rotate-secret"`
+	User         string    `json:"user,omitempty" jsonschema:"whose key for a program it is"`
+	UserName     string    `json:"user_name,omitempty"`
+	Warnings     []string  `json:"warnings,omitempty" jsonschema:"what it names that is not known here, after client add"`
+}
+
+func clientOf(c storage.Client) Client {
+	return Client{
+		ID: c.ID, Name: c.Name, Source: string(c.Source), AuthMethod: c.AuthMethod, JWKSURI: c.JWKSURI,
+		RedirectURIs: c.RedirectURIs, GrantTypes: c.GrantTypes, Scopes: c.Scopes, Resources: c.Resources,
+		RequirePAR: c.Demands().PushedRequests, DPoP: c.Demands().BoundTokens,
+		CreatedAt: c.CreatedAt, LastUsedAt: c.LastUsedAt,
+	}
+}
+
+// NewClient describes a client of the operator. Everything has a default.
+type NewClient struct {
+	ID           string   `json:"id,omitempty" jsonschema:"client id; random when it is left out"`
+	Name         string   `json:"name,omitempty" jsonschema:"name that people are shown"`
+	RedirectURIs []string `json:"redirect_uris,omitempty" jsonschema:"of a client for people who sign in"`
+	GrantTypes   []string `json:"grant_types,omitempty" jsonschema:"such as authorization_code, device, client_credentials"`
+	AuthMethod   string   `json:"auth_method,omitempty" jsonschema:"none, client_secret_basic, client_secret_post or private_key_jwt"`
+	// JWKS are the public keys of private_key_jwt.
+	JWKS       map[string]any `json:"jwks,omitempty" jsonschema:"the public keys of private_key_jwt, a JSON Web Key Set"`
+	JWKSURI    string         `json:"jwks_uri,omitempty" jsonschema:"https URL at which they are published instead"`
+	Scopes     []string       `json:"scopes,omitempty" jsonschema:"that client credentials may have; or openid, to sign people in"`
+	Resources  []string       `json:"resources,omitempty" jsonschema:"that it may name and introspect for"`
+	RequirePAR bool           `json:"require_par,omitempty" jsonschema:"its authorization requests have to be pushed (RFC 9126)"`
+	DPoP       bool           `json:"dpop_bound_access_tokens,omitempty" jsonschema:"no tokens but those bound to a key (RFC 9449)"`
+}
+
+// ClientID names a client.
+type ClientID struct {
+	ID string `json:"id" jsonschema:"the id of the client, or its name where no other one has it"`
+}
+
+// ClientEnded is a client that is no more, and what ended with it.
+type ClientEnded struct {
+	ID    string     `json:"id"`
+	Name  string     `json:"name,omitempty"`
+	Ended GrantCount `json:"ended"`
+}
+
+// The operations on clients.
+var (
+	ClientAdd = define(Spec{
+		Name: "client add", Method: "POST", Path: "/clients", Fresh: true, Secret: true,
+		Summary: "Create a client and print its id and secret, once",
+		Details: "Creates a client of the operator. With redirect URIs it is for people who sign in; without, it\n" +
+			"acts for itself with client credentials. The secret cannot be shown again.",
+	}, (*Service).addClient)
+	ClientList = define(Spec{
+		Name: "client list", Method: "GET", Path: "/clients", Roles: reading, Summary: "List clients",
+		Details: "Lists the clients of the operator, from the configuration and the store,\n" +
+			"those that have registered themselves and been approved by a person at least once,\n" +
+			"and the keys that people have made for programs.",
+	}, (*Service).listClients)
+	ClientShow = define(Spec{
+		Name: "client show", Method: "GET", Path: "/clients/{id}", Roles: reading, Summary: "Show one client as JSON",
+	}, (*Service).showClient)
+	ClientRotateSecret = define(Spec{
+		Name: "client rotate-secret", Method: "POST", Path: "/clients/{id}/rotate-secret", Fresh: true, Secret: true,
+		Summary: "Give a client a new secret and print it, once",
+		Details: "Replaces the secret of a client that the operator has added. The earlier one ends within seconds, its\n" +
+			"grants go on. Asks on a terminal.",
+	}, (*Service).rotateSecret)
+	ClientDelete = define(Spec{
+		Name: "client delete", Method: "DELETE", Path: "/clients/{id}", Fresh: true,
+		Summary: "Delete a client and revoke everything it was granted",
+		Details: "Deletes a client, by id or name, revokes its grants, and keeps its id from being used again, also when the\n" +
+			"client registered itself and was never stored. Says what will end, and asks on a terminal. If it is interrupted\n" +
+			"afterwards, access has ended, and a running server goes on to the status lists, or grant finish.",
+	}, (*Service).deleteClient)
+)
+
+func (s *Service) addClient(ctx context.Context, in NewClient) (Client, error) {
+	client, secret, err := s.mint(in)
+	if err != nil {
+		return Client{}, err
+	}
+	warnings, err := s.checkReach(ctx, client)
+	if err != nil {
+		return Client{}, err
+	}
+	err = s.Store.PutClient(ctx, client)
+	if errors.Is(err, storage.ErrExists) {
+		return Client{}, fault(ErrConflict, "the client id %q is taken; choose another with --id", client.ID)
+	}
+	if err != nil {
+		return Client{}, err
+	}
+	s.Audit.Record(ctx, audit.ClientRegistered, audit.Client(client))
+	v := clientOf(client)
+	v.Secret, v.Warnings = secret, warnings
+	return v, nil
+}
+
+// mint makes the client.
+func (s *Service) mint(in NewClient) (storage.Client, string, error) {
+	if in.ID+in.Name+in.JWKSURI == "" && in.JWKS == nil &&
+		len(in.RedirectURIs)+len(in.GrantTypes)+len(in.Resources)+len(in.Scopes) == 0 {
+		return storage.Client{}, "", fault(ErrInvalid,
+			"say what the client is: redirect URIs for people who sign in, or the grant client_credentials, and a name")
+	}
+	spec := dcr.Spec{
+		ID: in.ID, Name: in.Name, RedirectURIs: in.RedirectURIs, GrantTypes: in.GrantTypes, AuthMethod: in.AuthMethod,
+		JWKSURI: in.JWKSURI, Scopes: in.Scopes, Resources: in.Resources, RequirePAR: in.RequirePAR, DPoP: in.DPoP,
+		Redirects: s.Config.RedirectPolicy(), Now: s.Now(),
+	}
+	if in.JWKS != nil {
+		keys, err := json.Marshal(in.JWKS)
+		if err != nil {
+			return storage.Client{}, "", fault(ErrInvalid, "jwks: %v", err)
+		}
+		spec.JWKS = keys
+	}
+	client, secret, err := dcr.Mint(spec)
+	if err != nil {
+		return client, "", fault(ErrInvalid, "%v", err)
+	}
+	if client.Scopes.Has(oauth.OpenID) && (!client.SignsIn() || len(client.RedirectURIs) == 0) {
+		return client, "", fault(ErrInvalid, "with the scope openid people sign in for the client, which has credentials: "+
+			"give --redirect-uri, and --auth-method client_secret_basic or keys")
+	}
+	return client, secret, nil
+}
+
+// checkReach refuses scopes that no MCP server has which the client may name, and warns of
+// one that this installation does not know: it may be added later.
+func (s *Service) checkReach(ctx context.Context, c storage.Client) (warnings []string, err error) {
+	catalog, known, err := s.catalogue(ctx)
+	if err != nil {
+		return nil, err
+	}
+	unknown, offered := catalog.Unknown(c.Resources), catalog.Offered(c.Resources)
+	for _, u := range unknown {
+		warnings = append(warnings,
+			fmt.Sprintf("%s is not known here, and gets no tokens until: mcp-authd resource add %s", u, u))
+	}
+	for _, scope := range c.Scopes.Without(policy.OwnScopes) {
+		switch {
+		case offered.Has(scope):
+		case len(unknown) == 0 && known > 0:
+			return nil, fault(ErrInvalid,
+				"no MCP server that this client may name has the scope %q; see: mcp-authd resource list", scope)
+		default:
+			warnings = append(warnings, fmt.Sprintf("the scope %q is not known here", scope))
+		}
+	}
+	return warnings, nil
+}
+
+// listClients has the clients of the configuration before those of the store. Where a page begins is an
+// index among the first, or an id among the others.
+func (s *Service) listClients(ctx context.Context, in Paging) (Page[Client], error) {
+	configured, err := s.Clients()
+	if err != nil {
+		return Page[Client]{}, err
+	}
+	kind, at, _ := strings.Cut(in.After, ":")
+	first, unread := strconv.Atoi(at)
+	switch {
+	case kind == "stored":
+		configured = nil
+	case in.After == "":
+		at = ""
+	case kind != "configured" || unread != nil || first < 0 || first > len(configured):
+		return Page[Client]{}, fault(ErrInvalid, "after is not the next of a page")
+	default:
+		configured, at = configured[first:], ""
+	}
+	limit := in.bounded()
+	var all []storage.Client
+	keys := map[string]string{}
+	for i, c := range configured[:min(len(configured), limit+1)] {
+		all, keys[c.ID] = append(all, c), "configured:"+strconv.Itoa(first+i+1)
+	}
+	// rows of configured clients do not count, so that there may be fewer on a page, and more behind it
+	for more := true; more && len(all) <= limit; {
+		stored, err := s.Store.ListClients(ctx, at, limit+1)
+		if err != nil {
+			return Page[Client]{}, err
+		}
+		more = len(stored) > limit
+		for _, c := range stored {
+			if at = c.ID; !ofConfig(c) {
+				all, keys[c.ID] = append(all, c), "stored:"+c.ID
+			}
+		}
+	}
+	names := s.Names()
+	p := page(all, limit, func(c storage.Client) Client {
+		v, failed := s.viewClient(ctx, c, names)
+		err = errors.Join(err, failed)
+		return v
+	}, func(c storage.Client) string { return keys[c.ID] })
+	return p, err
+}
+
+// viewClient is clientOf that also says whose key for a program a client is, while that is good.
+func (s *Service) viewClient(ctx context.Context, c storage.Client, names *Names) (Client, error) {
+	v := clientOf(c)
+	if c.Source != storage.SourcePerson {
+		return v, nil
+	}
+	v.GrantTypes = []string{oauth.GrantClientCredentials} // by its source
+	grants, err := s.Store.ListGrants(ctx, "", c.ID, "", 1)
+	if len(grants) > 0 {
+		v.User, v.UserName = grants[0].UserID, names.User(ctx, grants[0].UserID)
+	}
+	return v, err
+}
+
+func (s *Service) showClient(ctx context.Context, in ClientID) (Client, error) {
+	c, err := s.ReadClient(ctx, in.ID)
+	if err != nil {
+		return Client{}, err
+	}
+	return s.viewClient(ctx, c, s.Names())
+}
+
+// HasOwnSecret is an error where the operator gives a client no secret.
+func (c Client) HasOwnSecret() error {
+	switch {
+	case c.Source == string(storage.SourceConfig):
+		return fault(ErrConflict, "the client %q is in the configuration: change its secret there", c.ID)
+	case c.Source == string(storage.SourcePerson):
+		return fault(ErrConflict, "the client %q is a key that a person made for a program: its person makes another one on the "+
+			"account page, and you end this one with: mcp-authd client delete %s", c.ID, c.ID)
+	case c.Source != string(storage.SourceStatic) || !strings.HasPrefix(c.AuthMethod, "client_secret_"):
+		return fault(ErrConflict, "the client %q has no secret of the operator's (it is %s, with the method %s)",
+			c.ID, c.Source, c.AuthMethod)
+	}
+	return nil
+}
+
+func (s *Service) rotateSecret(ctx context.Context, in ClientID) (Client, error) {
+	client, err := s.FindClient(ctx, in.ID)
+	if err != nil {
+		return Client{}, err
+	}
+	v := clientOf(client)
+	if err := v.HasOwnSecret(); err != nil {
+		return Client{}, err
+	}
+	v.Secret = secrets.Token("")
+	hash := storage.Hash(secrets.Hash(v.Secret))
+	client.SecretHash = &hash
+	err = s.Store.ReplaceClient(ctx, client, s.Now())
+	if errors.Is(err, storage.ErrRevoked) {
+		return Client{}, fault(ErrNotFound, "the client %q was deleted", client.ID)
+	}
+	if err != nil {
+		return Client{}, err
+	}
+	s.Audit.Record(ctx, audit.ClientChanged, audit.Client(client), slog.String("what", "secret"))
+	return v, nil
+}
+
+func (s *Service) deleteClient(ctx context.Context, in ClientID) (ClientEnded, error) {
+	c, err := s.NamedClient(ctx, in.ID)
+	if err != nil {
+		return ClientEnded{}, s.Unfinished(ctx, err, func(k storage.Cut) bool { return k.ClientID != "" })
+	}
+	some, err := s.SomeGrants(ctx, storage.Selection{ClientID: c.ID})
+	if err != nil {
+		return ClientEnded{}, err
+	}
+	if err := s.Store.DeleteClient(ctx, c.ID, s.Now()); err != nil {
+		return ClientEnded{}, err
+	}
+	s.Audit.Record(ctx, audit.ClientDeleted, audit.Client(c))
+	return ClientEnded{c.ID, c.Name, some.Count()}, nil
+}

@@ -1,0 +1,192 @@
+package admin
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/audit"
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// GrantsToEnd says which grants end: by names, or all that rest on a provider, or every one.
+type GrantsToEnd struct {
+	Which
+	Provider string `json:"provider,omitempty" jsonschema:"all that rest on sign-ins at this provider, with the sign-ins"`
+	All      bool   `json:"all,omitempty" jsonschema:"every grant there is"`
+}
+
+// GrantsEnded is what ended.
+type GrantsEnded struct {
+	// Items are the grants, where there were a thousand at most.
+	Items []Grant `json:"items,omitempty" jsonschema:"the grants, where there were a thousand at most"`
+	Cut   *Cut    `json:"cut,omitempty" jsonschema:"what was cut, where there may be more"`
+	GrantCount
+}
+
+// Cut is the end of many grants at once.
+type Cut struct {
+	ID        string    `json:"id"`
+	At        time.Time `json:"at"`
+	User      string    `json:"user,omitempty"`
+	Client    string    `json:"client,omitempty"`
+	Resource  string    `json:"resource,omitempty"`
+	Connector string    `json:"connector,omitempty"`
+	All       bool      `json:"all,omitempty"`
+	By        string    `json:"by"`
+}
+
+func cutOf(c storage.Cut) Cut {
+	return Cut{
+		ID: c.ID, At: c.At, User: c.UserID, Client: c.ClientID, Resource: c.Resource, Connector: c.Connector,
+		All: c.All, By: string(c.By),
+	}
+}
+
+// The operations that end grants.
+var (
+	GrantRevoke = define(Spec{
+		Name: "grant revoke", Method: "DELETE", Path: "/grants/{id}", Fresh: true,
+		Summary: "End a grant, or those of a user, a client, an MCP server, a provider",
+		Details: "Ends one grant by its id, one helper by its id (nod_..., see grant list --tree) with the helpers below it, or\n" +
+			"all grants that match every flag, at once. For several it shows the number, asks on a\n" +
+			"terminal, and then marks them as revoked for the status lists; if you interrupt it, access has ended all the same,\n" +
+			"and a running server, or grant finish, completes the rest. With --from-log it repeats every revocation that a\n" +
+			"server's JSON log has and the database lacks, as after a failover or a restored backup: grants, people, clients,\n" +
+			"MCP servers, sessions at providers. It shows them and asks.",
+	}, (*Service).revokeGrant)
+	GrantRevokeMany = define(Spec{
+		Name: "grant revoke-many", Method: "POST", Path: "/grants/revoke", Fresh: true,
+		Summary: "End the grants of a user, a client, an MCP server, a provider, or all",
+	}, (*Service).revokeGrants)
+	GrantFinish = define(Spec{
+		Name: "grant finish", Method: "POST", Path: "/grants/finish", Summary: "Finish an interrupted revocation",
+		Details: "A command that revokes very many grants cuts access at once, and then it or a running server marks the grants as\n" +
+			"revoked for the status lists. Completes this where a command was interrupted and no server runs.",
+	}, (*Service).finishCuts)
+)
+
+func (s *Service) revokeGrant(ctx context.Context, in GrantID) (Grant, error) {
+	g, err := s.FindGrant(ctx, in.ID)
+	if err != nil {
+		return Grant{}, err
+	}
+	views, err := s.viewGrants(ctx, []storage.Grant{g})
+	if err != nil {
+		return Grant{}, err
+	}
+	if err := s.Store.WithdrawGrant(ctx, g.ID, storage.ByOperator, s.Now()); err != nil {
+		return Grant{}, err
+	}
+	s.RecordRevoked(ctx, g)
+	return views[0], nil
+}
+
+// RecordRevoked records that a grant was revoked.
+func (s *Service) RecordRevoked(ctx context.Context, g storage.Grant) {
+	s.Audit.Record(ctx, audit.GrantRevoked, audit.Grant(g), slog.String("client_id", g.ClientID))
+}
+
+// revokeGrants cuts them at once, and follows the cut.
+func (s *Service) revokeGrants(ctx context.Context, in GrantsToEnd) (out GrantsEnded, err error) {
+	sel, _, err := s.selection(ctx, in.Which)
+	if err != nil {
+		return out, err
+	}
+	if sel.Connector, sel.All = in.Provider, in.All; sel.Check() != nil {
+		return out, fault(ErrInvalid, "name the grants by user, client or resource, or by provider, or ask for all")
+	}
+	some := SomeGrants{More: true} // what rests on a provider is not told apart before it is cut
+	if in.Provider != "" {
+		err = s.knowsProvider(ctx, in.Provider)
+	} else {
+		some, err = s.SomeGrants(ctx, sel)
+	}
+	switch {
+	case err != nil:
+		return out, err
+	case len(some.List) == 0 && !some.More:
+		return out, fault(ErrNotFound, "there is no live grant of that kind; see: mcp-authd grant list")
+	}
+	if out.GrantCount = some.Count(); !some.More {
+		if out.Items, err = s.viewGrants(ctx, some.List); err != nil {
+			return out, err
+		}
+	}
+	cut, err := s.Store.CutGrants(ctx, sel, storage.ByOperator, s.Now())
+	if err != nil {
+		return out, err
+	}
+	if some.More {
+		shown := cutOf(cut)
+		out.Cut = &shown
+		s.Audit.Record(ctx, audit.GrantsRevoked, slog.String("user", sel.UserID),
+			slog.String("client_id", sel.ClientID), slog.String("resource", sel.Resource),
+			slog.String("connector", sel.Connector))
+	} else {
+		for _, g := range some.List {
+			s.RecordRevoked(ctx, g)
+		}
+	}
+	return out, nil
+}
+
+// knowsProvider is an error when a provider is neither configured nor has a session of a person, as one
+// that was removed may have.
+func (s *Service) knowsProvider(ctx context.Context, id string) error {
+	known := s.Config.ProviderIDs()
+	if slices.Contains(known, id) {
+		return nil
+	}
+	sessions, err := toTheEnd(
+		func(after string, limit int) ([]storage.Upstream, error) {
+			return s.Store.ListUpstreams(ctx, after, limit)
+		},
+		func(u storage.Upstream) string { return u.ID },
+	)
+	if err != nil {
+		return err
+	}
+	known = slices.Clone(known)
+	for _, u := range sessions {
+		if u.Connector == id {
+			return nil
+		}
+		known = append(known, u.Connector)
+	}
+	slices.Sort(known)
+	if known = slices.Compact(known); len(known) == 0 {
+		return fault(ErrNotFound, "there is no provider %q, and no other one", id)
+	}
+	return fault(ErrNotFound, "there is no provider %q; there are: %s", id, strings.Join(known, ", "))
+}
+
+// finishCuts returns what there is to be finished. A server goes on with it, and a command at the database
+// does it itself.
+func (s *Service) finishCuts(ctx context.Context, _ None) (Page[Cut], error) {
+	cuts, err := s.Store.PendingCuts(ctx, s.Now())
+	if err != nil {
+		return Page[Cut]{}, err
+	}
+	out := make([]Cut, 0, len(cuts))
+	for _, c := range cuts {
+		out = append(out, cutOf(c))
+	}
+	return Page[Cut]{Items: out}, nil
+}
+
+// Unfinished adds to the error of an operation that does not find what it was to end what is to be
+// done when an earlier one was interrupted there.
+func (s *Service) Unfinished(ctx context.Context, err error, like func(storage.Cut) bool) error {
+	cuts, unread := s.Store.PendingCuts(ctx, s.Now())
+	if unread != nil || !slices.ContainsFunc(cuts, like) {
+		return err
+	}
+	return fmt.Errorf(
+		"%w; if an earlier command was interrupted there, access has ended; mark the remaining grants with: mcp-authd grant finish",
+		err,
+	)
+}

@@ -1,0 +1,90 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/audit"
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// Helper is a part of an application that has less than the application.
+type Helper struct {
+	ID        string    `json:"id"`
+	Grant     string    `json:"grant"`
+	Parent    string    `json:"parent,omitempty" jsonschema:"the helper that it got its token from"`
+	Name      string    `json:"name" jsonschema:"as the client says"`
+	Scope     string    `json:"scope"`
+	Depth     int       `json:"depth"`
+	CreatedAt time.Time `json:"created_at"`
+	ExpiresAt time.Time `json:"expires_at"`
+}
+
+// HelperID names a helper.
+type HelperID struct {
+	ID string `json:"id" jsonschema:"the id of the helper, nod_..."`
+}
+
+// HelperRevoke ends a helper.
+var HelperRevoke = define(Spec{
+	Name: "grant revoke-helper", Method: "DELETE", Path: "/helpers/{id}", Fresh: true,
+	Summary: "End a helper, with the helpers below it",
+}, (*Service).revokeHelper)
+
+func helperOf(n storage.Node) Helper {
+	return Helper{
+		ID: n.ID, Grant: n.GrantID, Parent: n.ParentID, Name: n.Name, Scope: n.Scopes.String(), Depth: n.Depth,
+		CreatedAt: n.CreatedAt, ExpiresAt: n.ExpiresAt,
+	}
+}
+
+// addHelpers puts the live helpers of each grant into its view, each behind what it hangs from.
+func (s *Service) addHelpers(ctx context.Context, views []Grant) error {
+	ids := make([]string, len(views))
+	for i, v := range views {
+		ids[i] = v.ID
+	}
+	nodes, err := s.Store.Nodes(ctx, ids, s.Now())
+	if err != nil {
+		return err
+	}
+	below := map[string][]storage.Node{} // a node, or the grant of those that hang from it
+	for _, n := range nodes {
+		from := n.ParentID
+		if from == "" {
+			from = n.GrantID
+		}
+		below[from] = append(below[from], n)
+	}
+	for i := range views {
+		views[i].Helpers = branches(nil, below, views[i].ID)
+	}
+	return nil
+}
+
+func branches(out []Helper, below map[string][]storage.Node, from string) []Helper {
+	for _, n := range below[from] {
+		out = branches(append(out, helperOf(n)), below, n.ID)
+	}
+	return out
+}
+
+func (s *Service) revokeHelper(ctx context.Context, in HelperID) (Helper, error) {
+	n, err := s.Store.CutNode(ctx, in.ID, "", s.Now())
+	switch {
+	case errors.Is(err, storage.ErrNotFound):
+		return Helper{}, fault(ErrNotFound,
+			"there is no helper %q, or its token has expired; see: mcp-authd grant list --tree", in.ID)
+	case err != nil:
+		return Helper{}, err
+	}
+	g, err := s.Store.Grant(ctx, n.GrantID)
+	if err != nil && !errors.Is(err, storage.ErrNotFound) {
+		return Helper{}, err
+	}
+	s.Audit.Record(ctx, audit.HelperCut, audit.Grant(g), slog.String("client_id", g.ClientID), audit.Node(n),
+		slog.String("revoked_by", string(storage.ByOperator)))
+	return helperOf(n), nil
+}

@@ -1,0 +1,84 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+
+	"github.com/mcp-authd/mcp-authd/audit"
+	"github.com/mcp-authd/mcp-authd/oauth"
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// LessGrant leaves a grant fewer scopes.
+type LessGrant struct {
+	ID     string   `json:"id" jsonschema:"the id of the grant, grt_..."`
+	Scopes []string `json:"scopes" jsonschema:"those that it keeps"`
+}
+
+// The operations that leave a grant less.
+var (
+	GrantNarrow = define(Spec{
+		Name: "grant narrow", Method: "POST", Path: "/grants/{id}/narrow", Fresh: true,
+		Summary: "Leave a grant fewer permissions",
+		Details: "Leaves a grant the scopes that you name, and no others but offline_access. Refreshes and\n" +
+			"introspection say so at once; an access token " +
+			"that a resource server checks by itself says more until it expires (tokens.access_ttl).",
+	}, (*Service).narrowGrant)
+	GrantPause = define(Spec{
+		Name: "grant pause", Method: "POST", Path: "/grants/{id}/pause",
+		Summary: "Have a grant give nothing until it is resumed",
+	}, (*Service).pauseGrant)
+	GrantResume = define(Spec{
+		Name: "grant resume", Method: "POST", Path: "/grants/{id}/resume", Fresh: true,
+		Summary: "End the pause of a grant",
+	}, (*Service).resumeGrant)
+)
+
+func (s *Service) narrowGrant(ctx context.Context, in LessGrant) (Grant, error) {
+	to := oauth.Scopes(in.Scopes)
+	return s.lessen(ctx, in.ID, audit.GrantNarrowed, func(g storage.Grant) error {
+		err := s.Store.NarrowGrant(ctx, g.UserID, g.ID, to, s.Now())
+		if errors.Is(err, storage.ErrWider) {
+			return fault(ErrInvalid, "the grant has only %q: a grant can be left less, and not be given more", g.Scopes)
+		}
+		return err
+	}, slog.String("scope", to.String()))
+}
+
+func (s *Service) pauseGrant(ctx context.Context, in GrantID) (Grant, error) {
+	return s.lessen(ctx, in.ID, audit.GrantPaused, func(g storage.Grant) error {
+		return s.Store.PauseGrant(ctx, g.UserID, g.ID, s.Now())
+	})
+}
+
+func (s *Service) resumeGrant(ctx context.Context, in GrantID) (Grant, error) {
+	return s.lessen(ctx, in.ID, audit.GrantResumed, func(g storage.Grant) error {
+		return s.Store.ResumeGrant(ctx, g.UserID, g.ID, s.Now())
+	})
+}
+
+// lessen does something to one live grant, and returns what the grant is then.
+func (s *Service) lessen(
+	ctx context.Context, id, event string, do func(storage.Grant) error, more ...slog.Attr,
+) (Grant, error) {
+	g, err := s.FindGrant(ctx, id)
+	if err != nil {
+		return Grant{}, err
+	}
+	switch err := do(g); {
+	case errors.Is(err, storage.ErrNotFound):
+		return Grant{}, fault(ErrNotFound, "the grant %s has ended, or its code was not redeemed", g.ID)
+	case err != nil:
+		return Grant{}, err
+	}
+	s.Audit.Record(ctx, event, append(more, audit.Grant(g), slog.String("client_id", g.ClientID))...)
+	if g, err = s.FindGrant(ctx, g.ID); err != nil {
+		return Grant{}, err
+	}
+	views, err := s.viewGrants(ctx, []storage.Grant{g})
+	if err != nil {
+		return Grant{}, err
+	}
+	return views[0], nil
+}

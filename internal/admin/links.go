@@ -1,0 +1,200 @@
+package admin
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/internal/config"
+	"github.com/mcp-authd/mcp-authd/internal/users"
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// Invitation is an account that its person is to make.
+type Invitation struct {
+	Name string `json:"name" jsonschema:"the name that the account will have"`
+	Role string `json:"role,omitempty" jsonschema:"administrator, auditor or support; nothing for none"`
+	Mail string `json:"mail,omitempty" jsonschema:"where the person gets mail"`
+	TTL  string `json:"ttl,omitempty" jsonschema:"how long the link is good, such as 7d (default: login.links.invite_ttl)"`
+}
+
+// Recovery is how a person gets back into an account.
+type Recovery struct {
+	Name string `json:"name" jsonschema:"the name of the account"`
+	Now  bool   `json:"now,omitempty" jsonschema:"refuse if the link would have to wait"`
+	TTL  string `json:"ttl,omitempty" jsonschema:"how long the link works (default: login.links.recover_ttl)"`
+}
+
+// Link is a link that was made, for its person alone.
+type Link struct {
+	URL       string    `json:"url" jsonschema:"a secret: give it to its person alone"`
+	NotBefore time.Time `json:"not_before"`
+	ExpiresAt time.Time `json:"expires_at"`
+	Mail      string    `json:"mail,omitempty" jsonschema:"where it was sent"`
+	Warning   string    `json:"warning,omitempty" jsonschema:"why it was not sent"`
+}
+
+// OpenLinks names an account, or all of them.
+type OpenLinks struct {
+	Paging
+	Name string `json:"name,omitempty" jsonschema:"of this account alone"`
+}
+
+// OpenLink is a link that can still be used.
+type OpenLink struct {
+	Kind      string    `json:"kind"`
+	Name      string    `json:"name" jsonschema:"of the account, or of the one to be made"`
+	User      string    `json:"user,omitempty"`
+	Admin     bool      `json:"admin,omitempty" jsonschema:"of an invitation"`
+	Role      Role      `json:"role,omitempty" jsonschema:"of an invitation"`
+	Mail      string    `json:"mail,omitempty" jsonschema:"of an invitation"`
+	NotBefore time.Time `json:"not_before"`
+	ExpiresAt time.Time `json:"expires_at"`
+	CreatedAt time.Time `json:"created_at"`
+}
+
+// The operations on one-time links.
+var (
+	UserInvite = define(Spec{
+		Name: "user invite", Method: "POST", Path: "/users/{name}/invitation",
+		Roles: helping, Fresh: true, Secret: true,
+		Summary: "Print a one-time link by which a person makes an account",
+		Details: "Prints a link to hand over: its person chooses a password or makes a passkey, and the account is there. " +
+			"With --mail, and mail.smtp configured, it is sent as well. It works once; a new one replaces it.",
+	}, (*Service).invite)
+	UserRecover = define(Spec{
+		Name: "user recover", Method: "POST", Path: "/users/{name}/recovery",
+		Roles: helping, Fresh: true, Secret: true,
+		Summary: "Print a one-time link by which a person gets back into an account",
+		Details: "Prints a link to hand over: its person chooses a new password, or makes a passkey that takes its place, " +
+			"and every session and grant of the account ends. When the person has other ways in, the link waits " +
+			"(login.links.recover_delay, 24 hours), and the person is told and can stop it. " +
+			"It works once; a new one replaces it.",
+	}, (*Service).recover)
+	UserLinks = define(Spec{
+		Name: "user links", Method: "GET", Path: "/links", Roles: readers,
+		Summary: "List one-time links that can still be used",
+		Details: "Lists invitations, links to recover an account, and links by which people reset a password, of one\n" +
+			"person or of all. A link itself is not kept, so it cannot be shown again.",
+	}, (*Service).openLinks)
+	UserLinksWithdraw = define(Spec{
+		Name: "user links withdraw", Method: "DELETE", Path: "/users/{name}/links", Roles: helping,
+		Summary: "End every open link of a person",
+		Details: "Ends the invitation of a name, or every link of an account, whose person is told.",
+	}, (*Service).withdrawLinks)
+)
+
+func (s *Service) invite(ctx context.Context, in Invitation) (Link, error) {
+	role, err := givenRole(ctx, in.Role)
+	if err != nil {
+		return Link{}, err
+	}
+	ttl, err := s.linkTime(in.TTL, users.MaxInviteTTL)
+	if err != nil {
+		return Link{}, err
+	}
+	made, err := s.Users.Invite(ctx, s.Config.Issuer,
+		users.Invitation{Name: in.Name, Role: role, Mail: in.Mail, TTL: ttl})
+	l, err := linkOf(made, err, in.Name)
+	if in.Mail != "" && s.Config.Mail.SMTP.Address == "" {
+		l.Warning = "mail.smtp is not configured, so the link is not sent: hand it over"
+	}
+	return l, err
+}
+
+func (s *Service) recover(ctx context.Context, in Recovery) (Link, error) {
+	ttl, err := s.linkTime(in.TTL, users.MaxRecoverTTL)
+	if err != nil {
+		return Link{}, err
+	}
+	u, err := s.helped(ctx, in.Name)
+	if err != nil {
+		return Link{}, err
+	}
+	made, err := s.Users.Recover(ctx, s.Config.Issuer, u.Name, users.RecoveryOptions{TTL: ttl, Now: in.Now})
+	return linkOf(made, err, in.Name)
+}
+
+// linkTime reads how long a link is good, 0 where the input does not say. It is an error where a person
+// could do nothing with a link: neither passwords nor passkeys sign people in.
+func (s *Service) linkTime(text string, most time.Duration) (time.Duration, error) {
+	site, err := s.Config.Site()
+	if err != nil {
+		return 0, err
+	}
+	if !s.Config.Login.Local && !site.Offered() {
+		return 0, fault(ErrConflict,
+			"a link would be of no use: login.local is false, and passkeys do not work here, since %s", site.Missing)
+	}
+	if text == "" {
+		return 0, nil
+	}
+	var ttl config.Duration
+	if err := ttl.UnmarshalText([]byte(text)); err != nil {
+		return 0, fault(ErrInvalid, "ttl: %v", err)
+	}
+	if d := time.Duration(ttl); d < users.MinLinkTTL || d > most {
+		return 0, fault(ErrInvalid, "ttl is not between 1m and %s", config.Duration(most))
+	}
+	return time.Duration(ttl), nil
+}
+
+// linkOf shows a link that was made, also when it could not be sent.
+func linkOf(l users.Link, err error, name string) (Link, error) {
+	if l.URL == "" {
+		return Link{}, ExplainUser(err, name)
+	}
+	out := Link{URL: l.URL, NotBefore: l.NotBefore.UTC(), ExpiresAt: l.ExpiresAt.UTC(), Mail: l.Mail}
+	if err != nil {
+		out.Warning, out.Mail = fmt.Sprintf("the link could not be sent to %s, so hand it over: %v", l.Mail, err), ""
+	}
+	return out, nil
+}
+
+func (s *Service) openLinks(ctx context.Context, in OpenLinks) (Page[OpenLink], error) {
+	var from storage.Hash
+	if n, err := hex.Decode(from[:], []byte(in.After)); in.After != "" && (err != nil || n != len(from)) {
+		return Page[OpenLink]{}, fault(ErrInvalid, "after is not the next of a page")
+	}
+	found, err := s.Users.OpenLinks(ctx, from, in.bounded()+1)
+	if err != nil {
+		return Page[OpenLink]{}, err
+	}
+	names := s.Names()
+	p := page(found, in.bounded(), func(l storage.OneTimeLink) OpenLink {
+		if l.UserID != "" {
+			l.Name = names.User(ctx, l.UserID)
+		}
+		return OpenLink{
+			Kind: string(l.Kind), Name: l.Name, User: l.UserID, Mail: l.Mail,
+			Admin: l.Role == Administrator, Role: l.Role,
+			NotBefore: l.NotBefore.UTC(), ExpiresAt: l.ExpiresAt.UTC(), CreatedAt: l.CreatedAt.UTC(),
+		}
+	}, func(l storage.OneTimeLink) string { return hex.EncodeToString(l.Hash[:]) })
+	p.Items = slices.DeleteFunc(p.Items, func(l OpenLink) bool { return in.Name != "" && !l.of(in.Name) })
+	return p, nil
+}
+
+// of reports whether it is a link of a person, by name or id.
+func (l OpenLink) of(name string) bool {
+	return l.User != "" && l.User == name || strings.EqualFold(l.Name, name)
+}
+
+func (s *Service) withdrawLinks(ctx context.Context, in UserName) (None, error) {
+	u, err := s.Users.Find(ctx, in.Name)
+	if err == nil {
+		err = mayHelp(ctx, u)
+	}
+	if err != nil && !errors.Is(err, users.ErrUnknown) {
+		return None{}, err
+	}
+	err = s.Users.WithdrawLinks(ctx, in.Name)
+	if errors.Is(err, users.ErrLink) {
+		return None{}, fault(ErrNotFound, "there is no open link of %q; see: mcp-authd user links", in.Name)
+	}
+	return None{}, err
+}

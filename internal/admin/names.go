@@ -1,0 +1,158 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/mcp-authd/mcp-authd/dcr"
+	"github.com/mcp-authd/mcp-authd/oauth"
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// CutMark ends an id that a table has cut. Operations take one that ends with it for the beginning of one.
+const CutMark = "…"
+
+// FindClient finds a client by id, by the beginning of one that a table has cut, or by name.
+func (s *Service) FindClient(ctx context.Context, name string) (storage.Client, error) {
+	registry, err := s.Registry()
+	if err != nil {
+		return storage.Client{}, err
+	}
+	c, err := registry.Client(ctx, name)
+	var refused *oauth.Error
+	switch {
+	case errors.Is(err, dcr.ErrUnread):
+		return storage.Client{ID: name}, err
+	case errors.Is(err, storage.ErrRevoked):
+		return c, fault(ErrNotFound, "the client %q was deleted", name)
+	case errors.As(err, &refused): // its metadata document
+		return storage.Client{ID: name}, refused
+	case errors.Is(err, storage.ErrNotFound):
+		return s.clientNamed(ctx, name)
+	}
+	return c, err
+}
+
+// NamedClient is FindClient for an operation that need not know the client: the document of one that was
+// not read, or is no good now, names a client all the same.
+func (s *Service) NamedClient(ctx context.Context, name string) (storage.Client, error) {
+	c, err := s.FindClient(ctx, name)
+	var refused *oauth.Error
+	if errors.Is(err, dcr.ErrUnread) || errors.As(err, &refused) {
+		return c, nil
+	}
+	return c, err
+}
+
+// ReadClient is FindClient that also reads a document that the server has not read yet.
+func (s *Service) ReadClient(ctx context.Context, name string) (storage.Client, error) {
+	c, err := s.FindClient(ctx, name)
+	if errors.Is(err, dcr.ErrUnread) {
+		registry, failed := s.Registry()
+		if failed != nil {
+			return c, failed
+		}
+		c, err = registry.Fetch(ctx, name)
+	}
+	var refused *oauth.Error
+	if errors.As(err, &refused) {
+		return c, fault(ErrConflict, "%s", refused.Description)
+	}
+	return c, err
+}
+
+func (s *Service) clientNamed(ctx context.Context, name string) (found storage.Client, err error) {
+	all, err := s.AllClients(ctx)
+	if err != nil {
+		return found, err
+	}
+	start, wasCut := strings.CutSuffix(name, CutMark)
+	var ids []string
+	for _, c := range all {
+		// Keys are named by their people, who could take the name of another client.
+		named := name != "" && strings.EqualFold(c.Name, name) && c.Source != storage.SourcePerson
+		if named || wasCut && start != "" && strings.HasPrefix(c.ID, start) {
+			found, ids = c, append(ids, c.ID)
+		}
+	}
+	switch len(ids) {
+	case 0:
+		return found, fault(ErrNotFound, "there is no client %q; see: mcp-authd client list", name)
+	case 1:
+		return found, nil
+	}
+	return storage.Client{}, fault(ErrInvalid, "%q is %d clients; name one by its id: %s", name, len(ids),
+		strings.Join(ids, " "))
+}
+
+// AllClients are those of the configuration and of the store.
+func (s *Service) AllClients(ctx context.Context) ([]storage.Client, error) {
+	all, err := s.Clients()
+	if err != nil {
+		return nil, err
+	}
+	stored, err := toTheEnd(
+		func(after string, limit int) ([]storage.Client, error) { return s.Store.ListClients(ctx, after, limit) },
+		func(c storage.Client) string { return c.ID },
+	)
+	for _, c := range stored {
+		if !ofConfig(c) {
+			all = append(all, c)
+		}
+	}
+	return all, err
+}
+
+// ofConfig reports whether a row is that of a configured client, or of one that was.
+func ofConfig(c storage.Client) bool { return c.Source == storage.SourceConfig }
+
+// Names are what people call accounts and clients, by id.
+type Names struct {
+	store interface {
+		storage.Users
+		storage.Clients
+	}
+	known map[string]string
+}
+
+// Names reads names as they are asked for, each once.
+func (s *Service) Names() *Names { return &Names{s.Store, map[string]string{}} }
+
+// User is the name of an account.
+func (n *Names) User(ctx context.Context, id string) string {
+	return n.of(id, func() (string, error) {
+		u, err := n.store.User(ctx, id)
+		return u.Name, err
+	})
+}
+
+// Client is the name of a client.
+func (n *Names) Client(ctx context.Context, id string) string {
+	return n.of(id, func() (string, error) {
+		c, err := n.store.Client(ctx, id)
+		return c.Name, err
+	})
+}
+
+// Holder is who has a grant: the person and the client. A workload acts for no person.
+func (n *Names) Holder(ctx context.Context, g storage.Grant) string {
+	client := n.Client(ctx, g.ClientID)
+	if g.UserID == "" {
+		return client
+	}
+	return n.User(ctx, g.UserID) + ", " + client
+}
+
+// of returns the name of an id, or the id where there is none: a list is shown all the same.
+func (n *Names) of(id string, read func() (string, error)) string {
+	if name, ok := n.known[id]; ok {
+		return name
+	}
+	name, err := read()
+	if err != nil || name == "" {
+		name = id
+	}
+	n.known[id] = name
+	return name
+}

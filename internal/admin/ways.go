@@ -1,0 +1,242 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/audit"
+	"github.com/mcp-authd/mcp-authd/internal/config"
+	"github.com/mcp-authd/mcp-authd/internal/notice"
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// Way is a way in: a passkey, an app, the password, the recovery codes that are left, or an account at a
+// provider.
+type Way struct {
+	ID         string    `json:"id,omitempty" jsonschema:"of a passkey or an app"`
+	Kind       string    `json:"kind"`
+	Name       string    `json:"name,omitempty"`
+	RPID       string    `json:"rp_id,omitempty"`
+	Works      bool      `json:"works" jsonschema:"at the issuer's host"`
+	Left       int       `json:"left,omitempty" jsonschema:"of recovery codes"`
+	CreatedAt  time.Time `json:"created_at,omitzero"`
+	LastUsedAt time.Time `json:"last_used_at,omitzero"`
+}
+
+// UserWay names a way into an account.
+type UserWay struct {
+	Name  string `json:"name" jsonschema:"the name of the account"`
+	Way   string `json:"way" jsonschema:"the id of the passkey or app"`
+	Force bool   `json:"force,omitempty" jsonschema:"even if nothing else lets the person in"`
+}
+
+// Identity is an account at a provider, or at an issuer that is trusted.
+type Identity struct {
+	Connector  string    `json:"connector" jsonschema:"the provider; nothing: at an issuer"`
+	Subject    string    `json:"subject"`
+	Label      string    `json:"label,omitempty"`
+	CreatedAt  time.Time `json:"created_at"`
+	LastUsedAt time.Time `json:"last_used_at,omitzero"`
+	Began      bool      `json:"began" jsonschema:"the account here began with it"`
+
+	Issuer string `json:"issuer,omitempty" jsonschema:"this and what follows: not of providers"`
+	Tenant string `json:"tenant,omitempty"`
+	Kind   string `json:"kind,omitempty"`
+	By     string `json:"by,omitempty"`
+}
+
+// Session is a browser in which a person is signed in.
+type Session struct {
+	ID        string    `json:"id"`
+	Browser   string    `json:"browser,omitempty"`
+	Network   string    `json:"network,omitempty" jsonschema:"from which it began"`
+	Methods   []string  `json:"methods,omitempty" jsonschema:"how the person proved who they are"`
+	CreatedAt time.Time `json:"created_at"`
+	ProvedAt  time.Time `json:"proved_at"`
+	SeenAt    time.Time `json:"seen_at,omitzero" jsonschema:"the last use, to the hour"`
+	ExpiresAt time.Time `json:"expires_at"`
+}
+
+// UserSession names a session of an account.
+type UserSession struct {
+	Name    string `json:"name" jsonschema:"the name of the account"`
+	Session string `json:"session" jsonschema:"the id of the session"`
+}
+
+// The operations on what lets a person in.
+var (
+	UserWays = define(Spec{
+		Name: "user ways", Method: "GET", Path: "/users/{name}/ways", Roles: readers,
+		Summary: "List what lets a person into an account",
+	}, (*Service).listWays)
+	UserWaysRemove = define(Spec{
+		Name: "user ways remove", Method: "DELETE", Path: "/users/{name}/ways/{way}", Roles: helping, Fresh: true,
+		Summary: "Remove a passkey or an app of an account",
+		Details: "Removes a passkey or an authenticator app, for instance of a phone that is lost. The last way in is\n" +
+			"removed with --force alone: then the person needs another one from you, such as a password.",
+	}, (*Service).removeWay)
+	UserIdentities = define(Spec{
+		Name: "user identities", Method: "GET", Path: "/users/{name}/identities", Roles: readers,
+		Summary: "List the accounts at providers that are linked to an account",
+		Details: "Lists the accounts at providers by which a person signs in, and then what issuers of trust entries call\n" +
+			"the person, for whom they need no sign-in (trust link).",
+	}, (*Service).listIdentities)
+	UserSessions = define(Spec{
+		Name: "user sessions", Method: "GET", Path: "/users/{name}/sessions", Roles: readers,
+		Summary: "List the browsers in which a person is signed in",
+	}, (*Service).listSessions)
+	UserSessionsEnd = define(Spec{
+		Name: "user sessions end", Method: "DELETE", Path: "/users/{name}/sessions/{session}", Roles: helping,
+		Summary: "Sign a person out of one browser",
+		Details: "Ends one session of a browser. Applications keep what they were allowed: see grant revoke.",
+	}, (*Service).endSession)
+)
+
+func (s *Service) listWays(ctx context.Context, in UserName) (Page[Way], error) {
+	u, err := s.FindUser(ctx, in.Name)
+	if err != nil {
+		return Page[Way]{}, err
+	}
+	all, err := s.waysOf(ctx, u)
+	return Page[Way]{Items: all}, err
+}
+
+func (s *Service) waysOf(ctx context.Context, u storage.User) ([]Way, error) {
+	w, err := s.Ways()
+	if err != nil {
+		return nil, err
+	}
+	all, err := w.List(ctx, u.ID)
+	if err != nil {
+		return nil, err
+	}
+	f, err := w.Factors(ctx, u.ID)
+	if err != nil {
+		return nil, err
+	}
+	identities, err := s.Store.Identities(ctx, u.ID)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]Way, 0, len(all))
+	for _, l := range all {
+		out = append(out, Way{
+			ID: l.ID, Kind: string(l.Kind), Name: l.Name, RPID: l.RPID, Works: l.Works, CreatedAt: l.CreatedAt,
+			LastUsedAt: l.LastUsedAt,
+		})
+	}
+	if u.PasswordHash != "" {
+		out = append(out, Way{Kind: "password", Works: s.Config.Login.Local})
+	}
+	if f.RecoveryCodes > 0 {
+		out = append(out, Way{Kind: "recovery", Works: true, Left: f.RecoveryCodes})
+	}
+	for _, i := range identities {
+		is := func(c config.Connector) bool { return c.ID == i.Connector }
+		out = append(out, Way{
+			Kind: "provider", Name: i.Connector + ": " + i.Label, Works: slices.ContainsFunc(s.Config.ThirdParty, is),
+			CreatedAt: i.CreatedAt, LastUsedAt: i.LastUsedAt,
+		})
+	}
+	return out, nil
+}
+
+// removeWay removes a way and tells its person. It returns what was removed.
+func (s *Service) removeWay(ctx context.Context, in UserWay) (removed Way, err error) {
+	u, err := s.helped(ctx, in.Name)
+	if err != nil {
+		return removed, err
+	}
+	all, err := s.waysOf(ctx, u)
+	if err != nil {
+		return removed, err
+	}
+	if i := slices.IndexFunc(all, func(w Way) bool { return w.ID == in.Way }); i >= 0 && in.Way != "" {
+		removed = all[i]
+	}
+	w, err := s.Ways()
+	if err != nil {
+		return removed, err
+	}
+	remove := w.Remove
+	if in.Force {
+		remove = s.Store.TakeWay
+	}
+	switch err := remove(ctx, u.ID, in.Way); {
+	case errors.Is(err, storage.ErrNotFound):
+		return removed, fault(ErrNotFound, "%s has no way in %q; see: mcp-authd user ways %s", u.Name, in.Way, u.Name)
+	case errors.Is(err, storage.ErrLast):
+		return removed, fault(ErrConflict,
+			"nothing else lets %s in: set a password first (mcp-authd user passwd %s), or use --force", u.Name, u.Name)
+	case err != nil:
+		return removed, err
+	}
+	s.Notifier.Tell(ctx, u.ID, notice.Change{Kind: notice.WayRemoved, Detail: removed.Name})
+	return removed, nil
+}
+
+// linkedNames is how many names of a person at issuers are shown.
+const linkedNames = 1000
+
+func (s *Service) listIdentities(ctx context.Context, in UserName) (Page[Identity], error) {
+	u, err := s.FindUser(ctx, in.Name)
+	if err != nil {
+		return Page[Identity]{}, err
+	}
+	all, err := s.Store.Identities(ctx, u.ID)
+	if err != nil {
+		return Page[Identity]{}, err
+	}
+	links, err := s.trustLinksOf(ctx, u.ID, "", linkedNames)
+	if err != nil {
+		return Page[Identity]{}, err
+	}
+	out := make([]Identity, 0, len(all)+len(links))
+	for _, i := range all {
+		out = append(out, Identity{
+			Connector: i.Connector, Subject: i.Subject, Label: i.Label, CreatedAt: i.CreatedAt,
+			LastUsedAt: i.LastUsedAt, Began: i.Began,
+		})
+	}
+	for _, l := range links {
+		out = append(out, Identity{
+			Subject: l.Subject, CreatedAt: l.CreatedAt, Began: l.By == storage.LinkedByCreation, Issuer: l.Issuer,
+			Tenant: l.Tenant, Kind: string(l.Kind), By: string(l.By),
+		})
+	}
+	return Page[Identity]{Items: out}, nil
+}
+
+func (s *Service) listSessions(ctx context.Context, in UserName) (Page[Session], error) {
+	u, err := s.FindUser(ctx, in.Name)
+	if err != nil {
+		return Page[Session]{}, err
+	}
+	all, err := s.Store.Sessions(ctx, u.ID, s.Now(), MaxPage)
+	out := make([]Session, 0, len(all))
+	for _, b := range all {
+		out = append(out, Session{
+			ID: b.ID(), Browser: b.Agent, Network: b.Address, Methods: b.Methods, CreatedAt: b.CreatedAt.UTC(),
+			ProvedAt: b.Proved().UTC(), SeenAt: b.SeenAt.UTC(), ExpiresAt: b.ExpiresAt.UTC(),
+		})
+	}
+	return Page[Session]{Items: out}, err
+}
+
+func (s *Service) endSession(ctx context.Context, in UserSession) (None, error) {
+	u, err := s.helped(ctx, in.Name)
+	if err != nil {
+		return None{}, err
+	}
+	err = s.Store.EndSignIn(ctx, in.Session, storage.SessionEnding{UserID: u.ID, Now: s.Now()})
+	if errors.Is(err, storage.ErrNotFound) {
+		return None{}, fault(ErrNotFound, "%s has no session %q; see: mcp-authd user sessions %s", u.Name, in.Session, u.Name)
+	}
+	if err == nil {
+		s.Audit.Record(ctx, audit.LoggedOut, audit.Person(u.ID, u.Name), slog.String("session", in.Session))
+	}
+	return None{}, err
+}

@@ -1,0 +1,50 @@
+package assembly
+
+import (
+	"fmt"
+
+	"github.com/mcp-authd/mcp-authd/internal/admin"
+	"github.com/mcp-authd/mcp-authd/internal/notice"
+	"github.com/mcp-authd/mcp-authd/internal/secrets"
+	"github.com/mcp-authd/mcp-authd/internal/users"
+	"github.com/mcp-authd/mcp-authd/internal/ways"
+)
+
+// Admin carries out what an operator asks for. The notifier tells people of it.
+func (p Parts) Admin(notifier *notice.Notifier) (*admin.Service, error) {
+	accounts, err := users.New(users.Config{
+		Store: p.Store, Notifier: notifier, Providers: p.Config.ProviderIDs(), Audit: p.Audit, Logger: p.Log,
+		Links: users.LinkPolicy(p.Config.Login.Links.Policy()),
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &admin.Service{
+		Store:    p.Store,
+		Users:    accounts,
+		Ways:     p.ways,
+		Notifier: notifier,
+		Config:   p.Config,
+		Clients:  p.Clients,
+		Registry: p.Registry,
+		Audit:    p.Audit,
+		FreshFor: admin.FreshFor,
+		Now:      p.Now,
+	}, nil
+}
+
+// ways are the ways in, as one who asks no person for a code sees them.
+func (p Parts) ways() (*ways.Ways, error) {
+	site, err := p.Config.Site()
+	if err != nil {
+		return nil, fmt.Errorf("login.passkeys: %w", err)
+	}
+	ring, err := secrets.NewRing(p.Keys...)
+	if err != nil {
+		return nil, err
+	}
+	return ways.New(ways.Config{
+		Store: p.Store, Ring: ring, Site: site, Passwords: p.Config.Login.Local, Providers: p.Config.ProviderIDs(),
+		Audit: p.Audit, Logger: p.Log,
+	})
+}

@@ -1,0 +1,39 @@
+package policy
+
+import (
+	"slices"
+
+	"github.com/mcp-authd/mcp-authd/oauth"
+)
+
+// OwnScopes are those of the server itself, which belong to no resource.
+var OwnScopes = oauth.Scopes{oauth.OfflineAccess, oauth.OpenID}
+
+// Unknown returns those of the named resources that no token can be issued for.
+func (c *Catalogue) Unknown(resources []string) (out []string) {
+	for _, uri := range resources {
+		if _, ok := c.Lookup(Canonical(uri)); !ok {
+			out = append(out, uri)
+		}
+	}
+	return out
+}
+
+// Offered returns the scopes of the named resources, or of all when none is named.
+func (c *Catalogue) Offered(resources []string) (out oauth.Scopes) {
+	for _, r := range c.resources {
+		if len(resources) == 0 ||
+			slices.ContainsFunc(resources, func(uri string) bool { return Canonical(uri) == r.URI }) {
+			out = out.Union(ResourceScopes(r))
+		}
+	}
+	return out
+}
+
+// Canonical is the canonical form of the URL of a resource, and what cannot be one as it is.
+func Canonical(resource string) string {
+	if uri, err := oauth.CanonicalResource(resource); err == nil {
+		return uri
+	}
+	return resource
+}
