@@ -61,8 +61,8 @@ func newSite(t *testing.T) *site {
 	}))
 	t.Cleanup(upstream.Close)
 	file := filepath.Join(t.TempDir(), "mcp-authd.yaml")
-	text := fmt.Sprintf(siteConfig, s.Collector.URL, s.provider.URL, s.provider.ClientID, s.provider.ClientSecret, redirect,
-		upstream.URL)
+	text := fmt.Sprintf(siteConfig, s.Collector.URL, s.provider.URL, s.provider.ClientID,
+		s.provider.ClientSecret, redirect, upstream.URL)
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
