@@ -30,6 +30,7 @@ func (p *protocol) Issue(ctx context.Context, a flow.Approval) (url.Values, erro
 			Remembered:  a.Remembered,
 			Declined:    a.Declined,
 			Code:        a.Code,
+			Shown:       a.Page,
 			Client:      a.Client,
 			RedirectURI: a.RedirectURI,
 			Sent:        a.Sent,

@@ -31,6 +31,7 @@ type Approver struct {
 	Remembered oauth.Scopes // the earlier yes that it rests on; nil: it was given just now
 	Declined   oauth.Scopes // what this person is to be asked about again, whatever they said before
 	Code       string       // of the page that was answered, see grant.NewCode; "": there was none
+	Page       *grant.Shown // what that page said; nil: there was none
 }
 
 // issue is the step of a request that needs no question. Authorize carries it out.
@@ -110,6 +111,7 @@ func (a answer) narrow(r Request, by Approver) (Approval, error) {
 		return Approval{}, err
 	}
 	by.Declined = policy.Including(r.Resource.Resource, a.shown.Scopes.Without(granted)).Without(granted)
+	by.Page = a.shown.said(r)
 	r.Scopes = r.Scopes.Intersect(granted)
 	return Approval{r, by}, nil
 }

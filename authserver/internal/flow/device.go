@@ -207,6 +207,7 @@ func (d *Devices) approve(ctx context.Context, yes yesToDevice, r Request, choic
 		Client:   r.Client,
 		Request:  yes.request,
 		Scopes:   chosen.Scopes,
+		Shown:    chosen.Page,
 	})
 	switch {
 	case errors.Is(err, grant.ErrSignedOut):

@@ -1,9 +1,12 @@
 package flow
 
 import (
+	"encoding/hex"
 	"encoding/json"
 	"net/url"
+	"strings"
 
+	"github.com/mcp-authd/mcp-authd/authserver/internal/grant"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/policy"
@@ -88,6 +91,25 @@ func marks(s storage.ScopeText) (out []string) {
 	}
 	for _, scope := range s.Implies {
 		out = append(out, "includes "+scope)
+	}
+	return out
+}
+
+// said is what the page said, for the audit: a request that it covers names the same client and resource.
+func (x *Shown) said(r Request) *grant.Shown {
+	var scopes []string
+	meant := policy.Implied(r.Resource.Resource, x.Scopes)
+	for _, s := range r.Resource.Scopes {
+		if meant.Has(s.Name) {
+			scopes = append(scopes, s.Name+": "+s.Description)
+		}
+	}
+	out := &grant.Shown{
+		Client: x.Client.Name, Resource: r.Resource.Name, Scopes: strings.Join(scopes, "; "),
+		Digest: hex.EncodeToString(x.Wording[:]),
+	}
+	if x.Client.RedirectURI != "" {
+		out.Place = oauth.RedirectPlace(x.Client.RedirectURI)
 	}
 	return out
 }

@@ -32,7 +32,8 @@ type Approval struct {
 	Remembered oauth.Scopes // the earlier yes that it rests on; nil: it was given just now
 	Declined   oauth.Scopes // an earlier yes to these is taken back
 	// Code is that of the page on which it was given, see NewCode. "": of no page.
-	Code string
+	Code  string
+	Shown *Shown // by that page, for the audit
 
 	Client storage.Client
 	// RedirectURI is where the answer goes; Sent is what the request said, "" when it named none.
@@ -44,6 +45,22 @@ type Approval struct {
 	Nonce             string // of the request, for its ID token; may be ""
 }
 
+// Shown is what a page said of a request that a person has approved on it.
+type Shown struct {
+	Client   string // name
+	Place    string // where the answer goes, such as a host
+	Resource string // name
+	Scopes   string // each with the words for it
+	Digest   string // of the words for resource and scopes
+}
+
+// attrs are the fields of the audit. The digest is of all words, which may be longer than a field.
+func (s *Shown) attrs() slog.Attr {
+	return slog.Group("", slog.String("shown_client", s.Client), slog.String("shown_place", s.Place),
+		slog.String("shown_resource", s.Resource), slog.String("shown_scopes", s.Scopes),
+		slog.String("shown_digest", s.Digest))
+}
+
 // DeviceApproval is a person's yes to the request of a device.
 type DeviceApproval struct {
 	Session  storage.Hash // of the browser that it was given in
@@ -52,6 +69,7 @@ type DeviceApproval struct {
 	Client   storage.Client
 	Request  storage.Device
 	Scopes   oauth.Scopes
+	Shown    *Shown // by the page, for the audit
 }
 
 // ErrSignedOut is returned for an approval whose session has ended, or is another person's.
@@ -105,7 +123,7 @@ func (g *Approvals) Approve(ctx context.Context, a Approval) (code string, err e
 	case err != nil:
 		return "", approvalError(err)
 	}
-	g.record(ctx, approval.Grant)
+	g.record(ctx, approval, a.Shown)
 	return code, nil
 }
 
@@ -183,14 +201,22 @@ func (g *Approvals) ApproveDevice(ctx context.Context, a DeviceApproval) error {
 	case err != nil:
 		return approvalError(err)
 	}
-	g.record(ctx, approval.Grant)
+	g.record(ctx, approval, a.Shown)
 	return nil
 }
 
-func (g *Approvals) record(ctx context.Context, a storage.Grant) {
-	g.Audit.Record(ctx, audit.ConsentApproved, slog.String("grant", a.ID), slog.String("user", a.UserID),
-		slog.String("client_id", a.ClientID), slog.String("resource", a.Resource),
-		slog.String("scope", a.Scopes.String()))
+func (g *Approvals) record(ctx context.Context, a storage.Approval, shown *Shown) {
+	attrs := []slog.Attr{
+		slog.String("grant", a.Grant.ID), slog.String("user", a.Grant.UserID), slog.String("client_id", a.Grant.ClientID),
+		slog.String("resource", a.Grant.Resource), slog.String("scope", a.Grant.Scopes.String()),
+	}
+	if shown != nil {
+		attrs = append(attrs, shown.attrs())
+	}
+	if a.Remembered != nil {
+		attrs = append(attrs, slog.Bool("remembered", true))
+	}
+	g.Audit.Record(ctx, audit.ConsentApproved, attrs...)
 }
 
 func approvalError(err error) error {
