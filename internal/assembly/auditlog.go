@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -14,8 +15,10 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/audit"
 	"github.com/mcp-authd/mcp-authd/internal/auditlog"
+	"github.com/mcp-authd/mcp-authd/internal/safehttp"
 	"github.com/mcp-authd/mcp-authd/keys"
 	"github.com/mcp-authd/mcp-authd/mcpresource"
+	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
@@ -188,6 +191,8 @@ type checkpoints struct {
 	parts   Parts
 	signer  *auditlog.Signer // nil until the store has its key
 	written int64            // the size of the last one in the file
+	posted  int64            // of the last one that the receiver has taken
+	failed  bool             // the receiver did not take the last one
 }
 
 func (c *checkpoints) run(ctx context.Context) {
@@ -224,6 +229,7 @@ func (c *checkpoints) checkpoint(ctx context.Context) (err error) {
 	if c.parts.Metrics != nil {
 		c.parts.Metrics.AuditSigned(newest.Size)
 	}
+	c.post(ctx, newest)
 	file := c.parts.Config.Audit.CheckpointFile
 	if file == "" || newest.Size == c.written {
 		return nil
@@ -233,6 +239,34 @@ func (c *checkpoints) checkpoint(ctx context.Context) (err error) {
 	}
 	c.written = newest.Size
 	return nil
+}
+
+// post posts a checkpoint. One that the receiver does not take is left: the next one says all that it does.
+func (c *checkpoints) post(ctx context.Context, newest storage.AuditCheckpoint) {
+	to := c.parts.Config.Audit.CheckpointURL
+	if to == "" || newest.Size == c.posted {
+		return
+	}
+	u, err := url.Parse(to)
+	if err != nil {
+		return // Validate has refused it
+	}
+	client := safehttp.New(safehttp.Options{
+		Networks: c.parts.Config.Audit.Networks(), InsecureLoopback: oauth.IsLoopbackHost(u.Hostname()),
+	})
+	status, _, err := client.Push(ctx, to, http.Header{"Content-Type": {"text/plain; charset=utf-8"}}, newest.Signed)
+	if err == nil && (status < 200 || status > 299) {
+		err = fmt.Errorf("it answers %d", status)
+	}
+	if err == nil {
+		c.posted, c.failed = newest.Size, false
+		return
+	}
+	if !c.failed {
+		c.parts.Log.WarnContext(ctx, "the receiver of checkpoints of the audit log does not take them; it is tried "+
+			"again each minute", "host", u.Host, "error", brief(strings.ReplaceAll(err.Error(), to, u.Host)))
+	}
+	c.failed = true
 }
 
 // replaceFile writes a checkpoint so that a reader finds this one or the one before, whole.

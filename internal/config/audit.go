@@ -1,6 +1,11 @@
 package config
 
-import "time"
+import (
+	"fmt"
+	"net/netip"
+	"net/url"
+	"time"
+)
 
 // Audit says what becomes of the audit beyond the server's log.
 type Audit struct {
@@ -12,17 +17,51 @@ type Audit struct {
 	Keep Duration `yaml:"keep"`
 	// CheckpointFile is where the newest signed checkpoint of that log is written each minute.
 	CheckpointFile string `yaml:"checkpoint_file"`
+	// CheckpointURL is where it is posted to.
+	CheckpointURL string `yaml:"checkpoint_url"`
+	// CheckpointNetworks are those of the operator that the URL may be in, though they are private.
+	CheckpointNetworks []string `yaml:"checkpoint_networks"`
 }
 
 func defaultAudit() Audit { return Audit{Enabled: true} }
 
 func (a *Audit) validate(add func(key, format string, args ...any)) {
+	a.validateURL(add)
 	if a.Required && !a.Enabled {
 		add("audit.required", "there is no audit log without audit.enabled")
 	}
 	if a.Keep != 0 && time.Duration(a.Keep) < 24*time.Hour {
 		add("audit.keep", "%s is less than a day; 0 keeps entries for good", time.Duration(a.Keep))
 	}
+}
+
+func (a *Audit) validateURL(add func(key, format string, args ...any)) {
+	for i, n := range a.CheckpointNetworks {
+		if _, err := parseNetwork(n); err != nil {
+			add(fmt.Sprintf("audit.checkpoint_networks[%d]", i),
+				"%q is not an address or network such as 10.0.0.0/8", n)
+		}
+	}
+	if a.CheckpointURL == "" {
+		return
+	}
+	u, err := url.Parse(a.CheckpointURL)
+	switch {
+	case err != nil || u.Host == "" || u.User != nil || u.Fragment != "" || u.Scheme != "https" && u.Scheme != "http":
+		add("audit.checkpoint_url", "it is not a URL such as https://example.com/checkpoints") // it may hold a secret
+	case !a.Enabled:
+		add("audit.checkpoint_url", "there is no audit log without audit.enabled")
+	}
+}
+
+// Networks are CheckpointNetworks. Validate has checked them.
+func (a *Audit) Networks() (out []netip.Prefix) {
+	for _, n := range a.CheckpointNetworks {
+		if p, err := parseNetwork(n); err == nil {
+			out = append(out, p)
+		}
+	}
+	return out
 }
 
 // AuditWarning says what is to be expected of how long the audit log is kept, "" for nothing.

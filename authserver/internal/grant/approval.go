@@ -207,8 +207,9 @@ func (g *Approvals) ApproveDevice(ctx context.Context, a DeviceApproval) error {
 
 func (g *Approvals) record(ctx context.Context, a storage.Approval, shown *Shown) {
 	attrs := []slog.Attr{
-		slog.String("grant", a.Grant.ID), slog.String("user", a.Grant.UserID), slog.String("client_id", a.Grant.ClientID),
-		slog.String("resource", a.Grant.Resource), slog.String("scope", a.Grant.Scopes.String()),
+		slog.String("grant", a.Grant.ID), slog.String("user", a.Grant.UserID),
+		slog.String("client_id", a.Grant.ClientID), slog.String("resource", a.Grant.Resource),
+		slog.String("scope", a.Grant.Scopes.String()),
 	}
 	if shown != nil {
 		attrs = append(attrs, shown.attrs())

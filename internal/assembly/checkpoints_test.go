@@ -1,0 +1,80 @@
+package assembly
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/audit"
+	"github.com/mcp-authd/mcp-authd/audit/verify"
+	"github.com/mcp-authd/mcp-authd/internal/auditlog"
+	"github.com/mcp-authd/mcp-authd/internal/config"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/logtest"
+	"github.com/mcp-authd/mcp-authd/storage/sqlite"
+)
+
+// TestCheckpointsArePosted: OB-04. A receiver elsewhere gets each new checkpoint; when it fails, the next one,
+// and the log says so once.
+func TestCheckpointsArePosted(t *testing.T) {
+	store, err := sqlite.Open(t.Context(), sqlite.Memory, sqlite.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	var down atomic.Bool
+	var got [][]byte
+	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		if down.Load() || r.Header.Get("Content-Type") != "text/plain; charset=utf-8" {
+			w.WriteHeader(http.StatusBadGateway)
+			return
+		}
+		got = append(got, body)
+	}))
+	defer receiver.Close()
+	var log logtest.Buffer
+	p := Parts{
+		Store: store, Keys: [][]byte{bytes.Repeat([]byte("k"), 32)}, Log: slog.New(slog.NewJSONHandler(&log, nil)),
+		Config: &config.Loaded{Config: &config.Config{Issuer: "https://auth.example.com"}},
+	}
+	p.Config.Audit.CheckpointURL = receiver.URL + "/secret"
+	signing := &checkpoints{parts: p}
+	grow := func() {
+		t.Helper()
+		w := auditlog.NewWriter(auditlog.Options{Store: store, Now: time.Now, Log: p.Log})
+		w.Add(t.Context(), audit.UserChanged, nil)
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		w.Run(ctx)
+		signing.sign(t.Context())
+	}
+	grow()
+	signing.sign(t.Context()) // nothing is new
+	down.Store(true)
+	grow()
+	grow()
+	down.Store(false)
+	grow()
+	if len(got) != 2 {
+		t.Fatalf("the receiver got %d checkpoints, want the first and the fourth", len(got))
+	}
+	key, err := p.AuditKey(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, size := range []int64{1, 4} {
+		if c, err := verify.OpenCheckpoint(got[i], key); err != nil || c.Size != size {
+			t.Errorf("got %+v, %v; want one of %d entries", c, err, size)
+		}
+	}
+	if n := strings.Count(log.String(), "does not take them"); n != 1 || strings.Contains(log.String(), "/secret") {
+		t.Errorf("the log says so %d times: %s", n, log.String())
+	}
+}
