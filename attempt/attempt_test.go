@@ -115,7 +115,7 @@ func TestApart(t *testing.T) {
 func TestBounds(t *testing.T) {
 	store, now, log := testStore(t), noon, &bytes.Buffer{}
 	r := testRecorder(store, &now, log)
-	for range perNetwork.Burst + 10 {
+	for range perAgent.Burst + 10 {
 		request(r, Authorize, "192.0.2.1", 400, func(ctx context.Context) {
 			values := url.Values{"client_id": {strings.Repeat("c", 9000)}, "scope": {strings.Repeat("\x1b[2J", 3000)}}
 			for i := range 500 {
@@ -131,7 +131,7 @@ func TestBounds(t *testing.T) {
 		t.Errorf("OB-01: the loss is not logged: %s", log)
 	}
 	steps, err := store.Steps(context.Background(), storage.StepQuery{Until: noon.Add(time.Hour), Limit: 1000})
-	if err != nil || len(steps) != perNetwork.Burst+1 {
+	if err != nil || len(steps) != perAgent.Burst+1 {
 		t.Fatalf("OB-01: got %d steps, %v", len(steps), err)
 	}
 	for _, s := range steps {

@@ -69,6 +69,15 @@ func Asked(ctx context.Context, values url.Values) {
 	})
 }
 
+// ForDevice notes the user code (RFC 8628) under which a device waits, which the device and the person have.
+func ForDevice(ctx context.Context, userCode string) {
+	note(ctx, func(d Digester, s *Step) {
+		if userCode != "" {
+			s.Keys.Thread = d.Digest("user code", userCode)
+		}
+	})
+}
+
 // thread is of what is the same in all requests that belong to one authorization request.
 func (d Digester) thread(values url.Values) string {
 	return d.Digest(values.Get("client_id"), values.Get("redirect_uri"), values.Get("state"),

@@ -9,8 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/mcp-authd/mcp-authd/internal/bounded"
-	"github.com/mcp-authd/mcp-authd/internal/network"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/storage"
 )
@@ -35,17 +33,12 @@ const (
 	// maxQueue bounds the steps that wait to be written, and maxBatch those that are written at once.
 	maxQueue = 4096
 	maxBatch = 256
-	networks = 10_000 // that are counted
 )
-
-// perNetwork is how many steps are kept of one network, on each server: one that floods us does not push
-// out the others (OB-01).
-var perNetwork = bounded.PerSecond(1, 300)
 
 // Recorder takes steps, and stores them. No request waits for that, or fails with it. Nil records nothing.
 type Recorder struct {
 	c     Config
-	limit *bounded.Limiter[string]
+	share *share
 
 	mu    sync.Mutex // guards what follows
 	queue []storage.AttemptStep
@@ -57,7 +50,7 @@ func NewRecorder(c Config) *Recorder {
 	if c.Keep == 0 {
 		c.Keep = DefaultKeep
 	}
-	return &Recorder{c: c, limit: bounded.NewLimiter[string](networks, c.Now)}
+	return &Recorder{c: c, share: newShare(c.Now)}
 }
 
 // Begin begins the step of a request that comes from an address.
@@ -134,9 +127,7 @@ func (s Step) routine() bool {
 }
 
 func (r *Recorder) take(s Step) {
-	addr, _ := netip.ParseAddr(s.Keys.Address)
-	block := network.Blocks(addr)[0]
-	within := r.limit.Take(bounded.Draw[string]{Key: block, Rate: perNetwork}) == 0
+	within := r.share.admits(s)
 	step := storage.AttemptStep{At: s.At, KeptUntil: s.At.Add(r.c.Keep)}
 	if within {
 		step.Keys, step.Body = s.all(), s.encode()

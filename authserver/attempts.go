@@ -79,11 +79,15 @@ func (p paths) kind(r *http.Request) attempt.Kind {
 		return attempt.Discovery
 	case strings.HasPrefix(r.URL.Path, p.callback):
 		return attempt.Provider
+	case r.URL.Path == p.second, r.URL.Path == p.prove:
+		return attempt.SignIn
+	case r.URL.Path == p.device:
+		return attempt.Consent
 	case !post:
 		return ""
-	case r.URL.Path == p.consent, r.URL.Path == p.device:
+	case r.URL.Path == p.consent:
 		return attempt.Consent
-	case slices.Contains([]string{p.login, p.passkey, p.second, p.recovery, p.prove, p.choose}, r.URL.Path):
+	case slices.Contains([]string{p.login, p.passkey, p.recovery, p.choose}, r.URL.Path):
 		return attempt.SignIn
 	}
 	return ""

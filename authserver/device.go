@@ -59,6 +59,7 @@ func (s *Server) handleDeviceAuthorization(w http.ResponseWriter, r *http.Reques
 		return
 	}
 	attempt.Issued(r.Context(), begun.DeviceCode)
+	attempt.ForDevice(r.Context(), device.Read(begun.UserCode))
 	wire.WriteJSON(w, http.StatusOK, deviceBody{
 		DeviceCode:              begun.DeviceCode,
 		UserCode:                begun.UserCode,
@@ -122,6 +123,7 @@ func (p *devicePages) decide(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
+	attempt.ForDevice(r.Context(), device.Read(form.Code))
 	p.steps.write(w, r, p.devices.Decide(r.Context(), form, decisionOf(posted), p.forms.token(r)))
 }
 
@@ -170,6 +172,8 @@ func (s *steps) askDevice(w http.ResponseWriter, r *http.Request, step flow.AskD
 		s.errors.show(w, r, http.StatusBadRequest, err)
 		return
 	}
+	attempt.ForDevice(r.Context(), device.Read(step.Form.Code))
+	attempt.Showing(r.Context(), "consent page for a device")
 	paths, d := s.views.paths, step.Device
 	s.web.For(r).Device(w, web.Device{
 		Action: paths.device, Step: sealed, Request: s.views.request(step.Request, step.Question, step.NothingChosen),

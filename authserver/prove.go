@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/http"
 
+	"github.com/mcp-authd/mcp-authd/attempt"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/entry"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
 	"github.com/mcp-authd/mcp-authd/oauth"
@@ -80,6 +81,8 @@ func (p *provePages) prove(w http.ResponseWriter, r *http.Request) {
 }
 
 func (p *provePages) show(w http.ResponseWriter, r *http.Request, step entry.Prove, after refusedProof) {
+	headedFor(r, step.Form.To)
+	attempt.Showing(r.Context(), "page that asks who it is")
 	sealed, err := p.forms.seal(w, r, purposeProve, step.Form)
 	paths := p.steps.views.paths
 	v := web.Prove{

@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"slices"
 
+	"github.com/mcp-authd/mcp-authd/attempt"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/entry"
 	"github.com/mcp-authd/mcp-authd/delegation"
 	"github.com/mcp-authd/mcp-authd/internal/users"
@@ -86,6 +87,7 @@ func (s *steps) enrolFirst(w http.ResponseWriter, r *http.Request, step entry.En
 		return
 	}
 	query := "?to=" + url.QueryEscape(sealed)
+	attempt.Showing(r.Context(), "page that asks for a second factor")
 	v := web.EnrolFirst{Demanded: step.To.ACR != ""}
 	if step.App {
 		v.AppURL = s.views.paths.prefix + pageApp + query
@@ -134,6 +136,8 @@ func unknownPasskey(err error) string {
 
 // second shows the page for what is missing of a sign-in.
 func (s *steps) second(w http.ResponseWriter, r *http.Request, step entry.SecondFactor, after refusedProof) {
+	headedFor(r, step.Form.To)
+	attempt.Showing(r.Context(), "second factor page")
 	sealed, err := s.forms.seal(w, r, purposeSecond, step.Form)
 	if err != nil {
 		s.errors.show(w, r, http.StatusBadRequest, err)

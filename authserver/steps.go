@@ -9,6 +9,7 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/attempt"
 	"github.com/mcp-authd/mcp-authd/audit"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/device"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/entry"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/flow"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/grant"
@@ -63,9 +64,7 @@ func (s *steps) write(w http.ResponseWriter, r *http.Request, step flow.Step) {
 
 // writeEntry writes a step of a person who signs in, or proves more.
 func (s *steps) writeEntry(w http.ResponseWriter, r *http.Request, step entry.Step) {
-	if to := headed(step); to.Query != "" {
-		attempt.Asked(r.Context(), to.Query.Values())
-	}
+	headedFor(r, headed(step))
 	switch step := step.(type) {
 	case entry.Login:
 		s.login(w, r, step, refusedProof{status: http.StatusOK})
@@ -84,9 +83,23 @@ func (s *steps) writeEntry(w http.ResponseWriter, r *http.Request, step entry.St
 	}
 }
 
+// headedFor notes what a person is on the way to.
+func headedFor(r *http.Request, to entry.Destination) {
+	switch {
+	case to.Query != "":
+		attempt.Asked(r.Context(), to.Query.Values())
+	case !device.IsSignIn(to.Device):
+		attempt.ForDevice(r.Context(), device.Read(to.Device))
+	}
+}
+
 // headed is where a person goes on to.
 func headed(step entry.Step) entry.Destination {
 	switch step := step.(type) {
+	case entry.Login:
+		return step.To
+	case entry.EnrolFirst:
+		return step.To
 	case entry.StepUp:
 		return step.To
 	case entry.Reprove:
