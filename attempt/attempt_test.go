@@ -51,37 +51,6 @@ func request(r *Recorder, kind Kind, from string, status int, notes func(context
 	return d.Reference()
 }
 
-// TestJoinOverReplicas: two servers store the steps of one attempt, the later ones first, and it is found
-// whole by each reference.
-func TestJoinOverReplicas(t *testing.T) {
-	store, now, log := testStore(t), noon, &bytes.Buffer{}
-	one, other := testRecorder(store, &now, log), testRecorder(store, &now, log)
-	query := url.Values{"client_id": {"app"}, "state": {"s"}, "response_type": {"code"}}
-	references := []string{
-		request(one, Discovery, "192.0.2.1", 200, nil),
-		request(one, Authorize, "192.0.2.9", 200, func(ctx context.Context) { Asked(ctx, query) }),
-	}
-	now = now.Add(time.Second)
-	references = append(references, request(other, Consent, "192.0.2.9", 303, func(ctx context.Context) {
-		Asked(ctx, query)
-		Sending(ctx, "http://127.0.0.1/cb", url.Values{"code": {"the code"}})
-	}))
-	now = now.Add(time.Second)
-	references = append(references, request(one, Token, "192.0.2.1", 200, func(ctx context.Context) {
-		form := url.Values{"code": {"the code"}, "grant_type": {"authorization_code"}}
-		Sent(ctx, form, form.Encode())
-	}))
-	one.Write(context.Background())
-	other.Write(context.Background())
-	for _, reference := range references {
-		finder := Finder{store, func() time.Time { return now }}
-		found, err := finder.Find(context.Background(), Query{Reference: reference})
-		if err != nil || len(found) != 1 || len(found[0].Steps) != 4 || !found[0].OK {
-			t.Errorf("OB-01: by %s: got %+v, %v", reference, found, err)
-		}
-	}
-}
-
 // TestApart: two attempts of one client at one time stay apart, and in any order of the steps.
 func TestApart(t *testing.T) {
 	var steps []Step

@@ -9,7 +9,9 @@ import (
 // TestShares: what is kept is shared fairly.
 func TestShares(t *testing.T) {
 	now := noon
-	hosted := Step{Kind: Token, Request: Request{Agent: "hosted/1"}, Keys: Keys{Client: "hosted", Address: "160.79.104.1"}}
+	hosted := Step{
+		Kind: Token, Request: Request{Agent: "hosted/1"}, Keys: Keys{Client: "hosted", Address: "160.79.104.1"},
+	}
 	admitted := func(h *share, n int, step func(i int) Step) (kept int) {
 		for i := range n {
 			if h.admits(step(i)) {

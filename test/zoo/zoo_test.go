@@ -74,6 +74,7 @@ func TestClients(t *testing.T) {
 		}
 	})
 	demo.Stop(t)
+	t.Run("OB-01 no attempt of theirs has a fault", func(t *testing.T) { faultless(t, data) })
 	for _, suffix := range []string{"", "-wal", "-shm"} {
 		if err := os.Remove(filepath.Join(data, "mcp-authd.db"+suffix)); err != nil && !os.IsNotExist(err) {
 			t.Fatal(err)
@@ -139,6 +140,41 @@ func (r *replay) identify(t *testing.T, s server, data string) {
 		r.addClient(t, data)
 	default:
 		t.Fatalf("unknown mode %q", r.mode)
+	}
+}
+
+// faultless: those who got in are explained as such, and of the exceptions the fault is the one that is known.
+func faultless(t *testing.T, data string) {
+	out, err := exec.CommandContext(t.Context(), demotest.Binary(t), "attempt", "list", "--json", "--limit", "1000",
+		"--data", data).Output()
+	var attempts []struct {
+		ID      string `json:"client_id"`
+		Name    string `json:"client_name"`
+		OK      bool
+		Verdict string
+		Fault   string
+		Known   string
+	}
+	if err == nil {
+		err = json.Unmarshal(out, &attempts)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	succeeded, known := 0, 0
+	for _, a := range attempts {
+		switch {
+		case a.OK:
+			succeeded++
+		case strings.HasPrefix(a.Known, "GitHub Copilot CLI"):
+			known++
+		case a.Fault != "":
+			t.Errorf("%s (%s) has the fault %s: %s", a.Name, a.ID, a.Fault, a.Verdict)
+		}
+	}
+	if succeeded < 55 || known != 1 {
+		t.Errorf("of %d attempts %d succeeded, want 55 or more; %d have the known fault of Copilot CLI, want 1",
+			len(attempts), succeeded, known)
 	}
 }
 

@@ -1,0 +1,63 @@
+package attempt
+
+import (
+	"bytes"
+	"context"
+	"net/url"
+	"testing"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/internal/testkit/pgtest"
+	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/storage/postgres"
+)
+
+// TestJoinOverReplicas: two servers store the steps of one attempt, the later ones first, and it is found
+// whole by each reference.
+func TestJoinOverReplicas(t *testing.T) {
+	t.Run("SQLite", func(t *testing.T) {
+		store := testStore(t)
+		joinOverReplicas(t, store, store)
+	})
+	t.Run("PostgreSQL", func(t *testing.T) {
+		url := pgtest.Start(t).Database(t)
+		open := func() storage.Attempts {
+			s, err := postgres.Open(t.Context(), url, postgres.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { s.Close() })
+			return s
+		}
+		joinOverReplicas(t, open(), open())
+	})
+}
+
+func joinOverReplicas(t *testing.T, store, beside storage.Attempts) {
+	now, log := noon, &bytes.Buffer{}
+	one, other := testRecorder(store, &now, log), testRecorder(beside, &now, log)
+	query := url.Values{"client_id": {"app"}, "state": {"s"}, "response_type": {"code"}}
+	references := []string{
+		request(one, Discovery, "192.0.2.1", 200, nil),
+		request(one, Authorize, "192.0.2.9", 200, func(ctx context.Context) { Asked(ctx, query) }),
+	}
+	now = now.Add(time.Second)
+	references = append(references, request(other, Consent, "192.0.2.9", 303, func(ctx context.Context) {
+		Asked(ctx, query)
+		Sending(ctx, "http://127.0.0.1/cb", url.Values{"code": {"the code"}})
+	}))
+	now = now.Add(time.Second)
+	references = append(references, request(one, Token, "192.0.2.1", 200, func(ctx context.Context) {
+		form := url.Values{"code": {"the code"}, "grant_type": {"authorization_code"}}
+		Sent(ctx, form, form.Encode())
+	}))
+	one.Write(context.Background())
+	other.Write(context.Background())
+	for _, reference := range references {
+		finder := Finder{store, func() time.Time { return now }}
+		found, err := finder.Find(context.Background(), Query{Reference: reference})
+		if err != nil || len(found) != 1 || len(found[0].Steps) != 4 || !found[0].OK {
+			t.Errorf("OB-01: by %s: got %+v, %v", reference, found, err)
+		}
+	}
+}
