@@ -25,7 +25,7 @@ func (s *Server) KnownScopes(ctx context.Context) oauth.Scopes {
 		return nil
 	}
 	out := oauth.Scopes{oauth.OfflineAccess}
-	for _, r := range catalog.Resources() {
+	for _, r := range append(catalog.Resources(), catalog.Own()...) {
 		out = out.Union(policy.ResourceScopes(r))
 	}
 	return out

@@ -5,6 +5,7 @@ package policy
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -14,7 +15,8 @@ import (
 
 // Catalogue is the set of resources that tokens can be issued for. It is immutable.
 type Catalogue struct {
-	resources []storage.Resource
+	resources []storage.Resource // the server's own ones last
+	listed    int                // of the resources: those that are not its own
 	byURI     map[string]int
 	byOrigin  map[string]int // -1: several resources share the origin
 	bound     int            // of the resources: those whose tokens have to be bound to a key
@@ -23,9 +25,15 @@ type Catalogue struct {
 // NewCatalogue returns a catalogue of resources; the first is the default. Of two
 // with the same canonical URI the first counts, so that the configuration goes
 // before what was added at run time. Each alias is a resource of its own, behind the one that it
-// is an alias of.
+// is an alias of. What is the server's own comes before all others of its URI.
 func NewCatalogue(resources []storage.Resource) (*Catalogue, error) {
 	c := &Catalogue{byURI: map[string]int{}, byOrigin: map[string]int{}}
+	own := map[string]storage.Resource{}
+	for _, r := range resources {
+		if r.Own {
+			own[r.URI] = r
+		}
+	}
 	for _, r := range resources {
 		uri, err := oauth.CanonicalResource(r.URI)
 		if err != nil {
@@ -36,12 +44,17 @@ func NewCatalogue(resources []storage.Resource) (*Catalogue, error) {
 			return nil, fmt.Errorf("resource %q: %w", r.URI, err)
 		}
 		r.URI = uri
-		if !c.add(r) {
+		if _, taken := own[uri]; taken || !c.add(r) {
 			continue
 		}
 		for _, alias := range aliases {
 			c.add(aliasOf(r, alias))
 		}
+	}
+	c.listed = len(c.resources)
+	for _, uri := range slices.Sorted(maps.Keys(own)) {
+		c.byURI[uri] = len(c.resources)
+		c.resources = append(c.resources, own[uri])
 	}
 	return c, nil
 }
@@ -79,7 +92,10 @@ func aliasOf(r storage.Resource, alias string) storage.Resource {
 }
 
 // Resources returns all resources, the default first, and the aliases of each behind it.
-func (c *Catalogue) Resources() []storage.Resource { return slices.Clone(c.resources) }
+func (c *Catalogue) Resources() []storage.Resource { return slices.Clone(c.resources[:c.listed]) }
+
+// Own returns the resources of the server itself, which requests have to name.
+func (c *Catalogue) Own() []storage.Resource { return slices.Clone(c.resources[c.listed:]) }
 
 // Resolution is the resource that a request means, and how its parameters were read as
 // that: "exact", or the differences that were overlooked, for the log.
@@ -95,7 +111,7 @@ type Resolution struct {
 // one resource, in whatever spelling, is tolerated; two different ones, unknown and
 // malformed ones are invalid_target.
 func (c *Catalogue) Resolve(requested []string) (Resolution, error) {
-	if len(c.resources) == 0 {
+	if len(c.resources) == 0 || len(requested) == 0 && c.listed == 0 {
 		return Resolution{},
 			oauth.NewError(oauth.InvalidTarget, "No protected resource is known to this authorization server.")
 	}
@@ -186,7 +202,7 @@ func (c *Catalogue) Lookup(uri string) (storage.Resource, bool) {
 // DemandProofs reports whether tokens for some of the resources have to be bound to a key of the client,
 // and whether those for all of them have.
 func (c *Catalogue) DemandProofs() (some, all bool) {
-	return c.bound > 0, c.bound > 0 && c.bound == len(c.resources)
+	return c.bound > 0, c.bound > 0 && c.bound == c.listed
 }
 
 // DefaultScopes returns the scopes that clients should ask for first, over all
@@ -194,7 +210,7 @@ func (c *Catalogue) DemandProofs() (some, all bool) {
 // minimal useful set and the rest is found by step-up.
 func (c *Catalogue) DefaultScopes() oauth.Scopes {
 	var out oauth.Scopes
-	for _, r := range c.resources {
+	for _, r := range c.resources[:c.listed] {
 		out = out.Union(DefaultScopes(r))
 	}
 	return out

@@ -142,6 +142,28 @@ func TestCatalogue(t *testing.T) {
 			t.Errorf("got %q, %v, want invalid_target", got.URI, err)
 		}
 	})
+	t.Run("OB-10 the server's own resource has to be named, and is in no list", func(t *testing.T) {
+		own := storage.Resource{
+			URI: "https://auth.example.com/api/v1", Own: true,
+			Scopes: []storage.ScopeText{{Name: "admin:read", Default: true}},
+		}
+		stolen := storage.Resource{URI: own.URI, Scopes: []storage.ScopeText{{Name: "mcp"}}}
+		c := catalogueOf(t, own, stolen)
+		if got, err := c.Resolve([]string{own.URI}); err != nil || !got.Own {
+			t.Errorf("got %+v, %v", got, err)
+		}
+		for _, requested := range [][]string{nil, {"https://auth.example.com"}} {
+			if got, err := c.Resolve(requested); !errors.Is(err, oauth.NewError(oauth.InvalidTarget, "")) {
+				t.Errorf("%v: got %q, %v, want invalid_target", requested, got.URI, err)
+			}
+		}
+		if len(c.Resources()) > 0 || len(c.DefaultScopes()) > 0 || len(c.Own()) != 1 {
+			t.Errorf("got %v, %v, %v", c.Resources(), c.DefaultScopes(), c.Own())
+		}
+		if got, err := catalogueOf(t, own, notes).Resolve(nil); err != nil || got.URI != notes.URI {
+			t.Errorf("the default: got %q, %v", got.URI, err)
+		}
+	})
 	t.Run("a resource without a name has its address", func(t *testing.T) {
 		if r, _ := c.Lookup(third.URI); r.Name != third.URI {
 			t.Errorf("got %q, want %q", r.Name, third.URI)

@@ -188,6 +188,9 @@ type Resource struct {
 	DPoP DPoP `json:"dpop,omitempty"`
 	// AliasOf is the URI of the resource that this is an alias of, where a catalogue lists them apart.
 	AliasOf string `json:"alias_of,omitempty"`
+	// Own is a resource of the authorization server itself, such as its API. It is no MCP server that
+	// people connect: only requests that name it mean it, and it is in no list.
+	Own bool `json:"-"`
 }
 
 // DPoP says whether the tokens for a resource have to be bound to a key of the client (RFC 9449).

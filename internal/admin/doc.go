@@ -12,5 +12,6 @@
 // undone. Another server is a Caller, too: package api has its client.
 //
 // To add an operation: declare it in the file of its noun with [define], with the struct of its input and
-// output beside it. All faces have it then; the console shows a button where its page asks for it.
+// output beside it, and write the table of docs/api.md: go test ./internal/admin/api -update. All faces
+// have it then; the console shows a button where its page asks for it.
 package admin

@@ -19,6 +19,6 @@ func (s *Service) catalogue(ctx context.Context) (*policy.Catalogue, int, error)
 	if err != nil {
 		return nil, 0, err
 	}
-	c, err := policy.NewCatalogue(known)
+	c, err := policy.NewCatalogue(append(known, s.Own...))
 	return c, len(known), err
 }

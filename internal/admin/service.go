@@ -28,6 +28,8 @@ type Service struct {
 	Registry func() (*dcr.Registry, error)
 	// Clients are those of the configuration.
 	Clients func() ([]storage.Client, error)
+	// Own are the resources of the server itself, in no list.
+	Own []storage.Resource
 	// FreshFor is for how long a proof counts before what cannot be undone.
 	FreshFor time.Duration
 	Now      func() time.Time

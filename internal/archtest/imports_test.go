@@ -123,8 +123,9 @@ var mayImport = map[string][]string{
 	"internal/admin": {
 		"attempt", "audit", "audit/verify", "dcr", "keys", "oauth", "policy", "storage", "trust", "internal",
 	},
-	"internal/span":   {},
-	"internal/traces": {"storage", "mcpresource", "mcpresource/otelmcp", "internal/span"},
+	"internal/span":      {},
+	"internal/traces":    {"storage", "mcpresource", "mcpresource/otelmcp", "internal/span"},
+	"internal/admin/api": {"oauth", "storage", "metadata", "mcpresource", "internal/admin"},
 	"internal/users": {
 		"oauth", "storage", "audit", "internal/bounded", "internal/mail", "internal/network",
 		"internal/notice", "internal/secrets", "internal/span", "web/text",

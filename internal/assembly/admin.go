@@ -2,6 +2,7 @@ package assembly
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/mcp-authd/mcp-authd/internal/admin"
 	"github.com/mcp-authd/mcp-authd/internal/notice"
@@ -28,7 +29,8 @@ func (p Parts) Admin(notifier *notice.Notifier) (*admin.Service, error) {
 		Clients:  p.Clients,
 		Registry: p.Registry,
 		Audit:    p.Audit,
-		FreshFor: admin.FreshFor,
+		Own:      OwnResources(p.Config.Config),
+		FreshFor: time.Duration(p.Config.Console.Fresh),
 		Now:      p.Now,
 	}, nil
 }

@@ -3,6 +3,7 @@ package assembly
 import (
 	"context"
 	"log/slog"
+	"net/http"
 	"net/url"
 	"slices"
 	"strings"
@@ -32,7 +33,9 @@ type common struct {
 
 // sites puts the MCP servers of the configuration that have an upstream behind guards,
 // beside the authorization server. It is nil when there is none.
-func (p Parts) sites(ctx context.Context, as *authserver.Server, calls *lastCalls) (*gateway.Sites, error) {
+func (p Parts) sites(
+	ctx context.Context, as *authserver.Server, main http.Handler, calls *lastCalls,
+) (*gateway.Sites, error) {
 	var sites *gateway.Sites
 	stored, err := p.Store.ListResources(ctx)
 	if err != nil {
@@ -45,7 +48,7 @@ func (p Parts) sites(ctx context.Context, as *authserver.Server, calls *lastCall
 			continue
 		}
 		if sites == nil {
-			if sites, err = gateway.NewSites(as.Issuer(), as.Handler()); err != nil {
+			if sites, err = gateway.NewSites(as.Issuer(), main); err != nil {
 				return nil, err
 			}
 		}

@@ -23,6 +23,7 @@ func (s *Server) Serve(ctx context.Context, sites ...authserver.Site) error {
 	err := s.Auth.Serve(ctx, sites...)
 	cancel()
 	settleSites()
+	s.settleFaces(ctx)
 	settle()
 	settleEvents()
 	settleAudit()
@@ -50,7 +51,7 @@ func (s *Server) runSites(ctx context.Context) (settle func()) {
 
 // Handler is what the public listener serves.
 func (s *Server) Handler() http.Handler {
-	h := s.Auth.Handler()
+	h := http.Handler(s.home)
 	if s.sites != nil {
 		h = s.sites
 	}

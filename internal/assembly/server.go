@@ -15,6 +15,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/config"
 	"github.com/mcp-authd/mcp-authd/internal/gateway"
 	"github.com/mcp-authd/mcp-authd/internal/metrics"
+	"github.com/mcp-authd/mcp-authd/internal/notice"
 	"github.com/mcp-authd/mcp-authd/internal/proofstore"
 	"github.com/mcp-authd/mcp-authd/internal/traces"
 	"github.com/mcp-authd/mcp-authd/storage"
@@ -38,6 +39,8 @@ type Parts struct {
 type Server struct {
 	Auth       *authserver.Server
 	parts      Parts
+	home       home
+	notifier   *notice.Notifier       // of the faces; nil: there are none
 	delegation *thirdparty.Delegation // nil: no provider is configured
 	sites      *gateway.Sites         // nil: there is no upstream
 	calls      *lastCalls             // of the sites
@@ -73,8 +76,13 @@ func (p Parts) Server(ctx context.Context) (_ *Server, err error) {
 	if s.Auth, err = authserver.New(ctx, cfg); err != nil {
 		return nil, err
 	}
+	beside, err := s.faces(cfg.Registry)
+	if err != nil {
+		return nil, err
+	}
+	s.home = home{beside, s.Auth.Handler()}
 	s.calls = p.lastCalls(s.Auth.Issuer())
-	if s.sites, err = p.sites(ctx, s.Auth, s.calls); err != nil {
+	if s.sites, err = p.sites(ctx, s.Auth, s.home, s.calls); err != nil {
 		return nil, err
 	}
 	return s, nil
@@ -102,7 +110,7 @@ func (p Parts) config() (authserver.Config, error) {
 		Issuer:           c.Issuer,
 		Store:            p.Store,
 		SecretKeys:       p.Keys,
-		Resources:        c.StorageResources(),
+		Resources:        append(c.StorageResources(), OwnResources(c.Config)...),
 		Registry:         registry,
 		ConfidentialOnly: !c.Registration.PublicClients,
 		ClientUnusedTTL:  time.Duration(c.Registration.UnusedTTL),

@@ -65,6 +65,8 @@ type Config struct {
 	Events       Events       `yaml:"events"`
 	Audit        Audit        `yaml:"audit"`
 	Traces       Traces       `yaml:"traces"`
+	API          API          `yaml:"api"`
+	Console      Console      `yaml:"console"`
 	Branding     Branding     `yaml:"branding"`
 	Clients      []Client     `yaml:"clients"`
 	Log          Log          `yaml:"log"`
@@ -136,6 +138,8 @@ func Default(getenv func(string) string) *Config {
 		Keys:         defaultKeys(),
 		ProgramKeys:  defaultProgramKeys(),
 		Helpers:      Helpers{Enabled: true},
+		API:          API{Enabled: true},
+		Console:      Console{Fresh: Duration(10 * time.Minute)},
 		Attempts:     Attempts{Enabled: true, Keep: Duration(attempt.DefaultKeep)},
 		Sessions:     Sessions{TTL: Duration(authserver.DefaultSessionTTL)},
 		Login:        defaultLogin(),
@@ -340,17 +344,6 @@ func scopesOf(scopes []storage.ScopeText) string {
 		names = append(names, s.Name)
 	}
 	return strings.Join(names, ", ")
-}
-
-// StorageResources returns the configured resources as records.
-func (c *Config) StorageResources() []storage.Resource {
-	var out []storage.Resource
-	for _, r := range c.Resources {
-		out = append(out, storage.Resource{
-			URI: r.URI, Name: r.Name, Aliases: r.Aliases, Scopes: r.Scopes, Config: true, DPoP: dpop(r.DPoP),
-		})
-	}
-	return out
 }
 
 // Duration is a time.Duration that is also written in days, as "30d".

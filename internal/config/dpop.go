@@ -44,3 +44,14 @@ func (c *Config) validateDPoP(oneOf func(key, value string, allowed ...string)) 
 		oneOf(fmt.Sprintf("clients[%d].dpop", i), cl.DPoP, "", "optional", "required")
 	}
 }
+
+// StorageResources returns the configured resources as records.
+func (c *Config) StorageResources() []storage.Resource {
+	var out []storage.Resource
+	for _, r := range c.Resources {
+		out = append(out, storage.Resource{
+			URI: r.URI, Name: r.Name, Aliases: r.Aliases, Scopes: r.Scopes, Config: true, DPoP: dpop(r.DPoP),
+		})
+	}
+	return out
+}

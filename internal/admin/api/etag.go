@@ -1,0 +1,102 @@
+package api
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"net/http"
+	"reflect"
+	"strings"
+
+	"github.com/mcp-authd/mcp-authd/internal/admin"
+	"github.com/mcp-authd/mcp-authd/metadata"
+)
+
+// answer is the output of an operation, as it is written.
+type answer struct {
+	body []byte // nil: there is none
+	etag string // of what was read; "" for changes
+}
+
+func answerOf(v admin.Verb, out reflect.Value) (answer, *problem) {
+	if out.Type() == reflect.TypeFor[admin.None]() {
+		return answer{}, nil
+	}
+	body, err := json.Marshal(out.Interface())
+	if err != nil {
+		return answer{}, &problem{kind: kindFault}
+	}
+	a := answer{body: body}
+	if !v.Spec().Changes() {
+		a.etag = etagOf(body)
+	}
+	return a, nil
+}
+
+// etagOf is a strong entity tag.
+func etagOf(body []byte) string {
+	sum := sha256.Sum256(body)
+	return `"` + base64.RawURLEncoding.EncodeToString(sum[:18]) + `"`
+}
+
+func (a answer) write(w http.ResponseWriter, r *http.Request) {
+	h := w.Header()
+	h.Set("Cache-Control", "no-store")
+	if a.etag != "" {
+		h.Set("Cache-Control", "private, no-cache")
+		h.Set("ETag", a.etag)
+		if metadata.MatchesETag(r.Header.Get("If-None-Match"), a.etag) {
+			w.WriteHeader(http.StatusNotModified)
+			return
+		}
+	}
+	if a.body == nil {
+		w.WriteHeader(http.StatusNoContent)
+		return
+	}
+	h.Set("Content-Type", "application/json")
+	_, _ = w.Write(a.body) // the client is gone when this fails
+}
+
+// conditions are those under which a caller wants a change.
+type conditions struct{ match string }
+
+func conditionsOf(r *http.Request) conditions { return conditions{r.Header.Get("If-Match")} }
+
+// precondition compares If-Match with the thing that the path of a change is about, as it is now
+// (RFC 9110 §13.1.1).
+func (o operation) precondition(ctx context.Context, by caller, c conditions, in reflect.Value) *problem {
+	thing := o.thing()
+	if thing == nil {
+		return invalid("this operation is about no thing that has an ETag: leave If-Match out")
+	}
+	from, about := fieldsOf(o.verb.Input()), reflect.New(thing.Input())
+	to := fieldsOf(thing.Input())
+	for _, name := range inPath(thing.Spec().Path) {
+		about.Elem().FieldByIndex(to[name].Index).Set(in.Elem().FieldByIndex(from[name].Index))
+	}
+	out := reflect.New(thing.Output())
+	if err := by.Call(ctx, thing, about.Interface(), out.Interface()); err != nil {
+		return o.explain(ctx, err)
+	}
+	now, refused := answerOf(thing, out.Elem())
+	if refused != nil {
+		return refused
+	}
+	if !metadata.MatchesETag(c.match, now.etag) {
+		return &problem{kind: kindChanged, detail: "Read it again, and decide by what it is now."}
+	}
+	return nil
+}
+
+// thing is the operation that shows what a change is about: of GET, at its path or at the nearest one
+// above that names a thing.
+func (o operation) thing() admin.Verb {
+	for path := o.verb.Spec().Path; strings.Contains(path, "{"); path = path[:strings.LastIndex(path, "/")] {
+		if v, ok := o.things[path]; ok {
+			return v
+		}
+	}
+	return nil
+}

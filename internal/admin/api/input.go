@@ -1,0 +1,146 @@
+package api
+
+import (
+	"encoding"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+	"reflect"
+	"strconv"
+	"strings"
+
+	"github.com/mcp-authd/mcp-authd/internal/admin"
+)
+
+// maxBody bounds the body of a request, in bytes.
+const maxBody = 1 << 20
+
+// readInput reads the input of an operation from path, query and body. The value is a pointer to it.
+func readInput(w http.ResponseWriter, r *http.Request, v admin.Verb) (reflect.Value, *problem) {
+	in := reflect.New(v.Input())
+	spec := v.Spec()
+	query, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return in, invalid("the query is malformed")
+	}
+	if spec.Changes() {
+		if len(query) > 0 {
+			return in, invalid("a change takes its input from the path and the body, not from a query")
+		}
+		if refused := readBody(w, r, in.Interface()); refused != nil {
+			return in, refused
+		}
+	}
+	fields := fieldsOf(v.Input())
+	for name, values := range query {
+		f, ok := fields[name]
+		if !ok || strings.Contains(spec.Path, "{"+name+"}") {
+			return in, invalid("there is no parameter %q", name)
+		}
+		if err := set(in.Elem().FieldByIndex(f.Index), values); err != nil {
+			return in, invalid("%s: %v", name, err)
+		}
+	}
+	for _, name := range inPath(spec.Path) {
+		if err := set(in.Elem().FieldByIndex(fields[name].Index), []string{r.PathValue(name)}); err != nil {
+			return in, invalid("%s: %v", name, err)
+		}
+	}
+	return in, nil
+}
+
+func invalid(format string, args ...any) *problem {
+	return &problem{kind: kindInvalid, detail: fmt.Sprintf(format, args...)}
+}
+
+// readBody reads a JSON object, or nothing, into a struct.
+func readBody(w http.ResponseWriter, r *http.Request, in any) *problem {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	var large *http.MaxBytesError
+	switch {
+	case errors.As(err, &large):
+		return &problem{kind: kindTooLarge, detail: "A body has at most 1 MiB."}
+	case err != nil:
+		return invalid("the body could not be read")
+	case len(body) == 0:
+		return nil
+	}
+	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
+		return &problem{kind: kindMedia, detail: "Send Content-Type: application/json."}
+	}
+	d := json.NewDecoder(strings.NewReader(string(body)))
+	d.DisallowUnknownFields()
+	if err := d.Decode(in); err != nil {
+		return invalid("the body does not fit: %s", strings.TrimPrefix(err.Error(), "json: "))
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return invalid("the body is more than one JSON object")
+	}
+	return nil
+}
+
+// fieldsOf are the fields of a struct by their JSON names, with those of embedded structs.
+func fieldsOf(t reflect.Type) map[string]reflect.StructField {
+	out := map[string]reflect.StructField{}
+	for _, f := range reflect.VisibleFields(t) {
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if name != "" && name != "-" {
+			out[name] = f
+		}
+	}
+	return out
+}
+
+// inPath are the fields that a path names.
+func inPath(path string) (out []string) {
+	for _, segment := range strings.Split(path, "/") {
+		if strings.HasPrefix(segment, "{") {
+			out = append(out, strings.TrimSuffix(strings.Trim(segment, "{}"), "..."))
+		}
+	}
+	return out
+}
+
+// set reads a field from texts: one, but for a list.
+func set(to reflect.Value, texts []string) error {
+	if to.Kind() == reflect.Slice && to.Type().Elem().Kind() == reflect.String {
+		list := reflect.MakeSlice(to.Type(), len(texts), len(texts))
+		for i, text := range texts {
+			list.Index(i).SetString(text)
+		}
+		to.Set(list)
+		return nil
+	}
+	if len(texts) != 1 {
+		return errors.New("it is given more than once")
+	}
+	if u, ok := to.Addr().Interface().(encoding.TextUnmarshaler); ok {
+		if u.UnmarshalText([]byte(texts[0])) != nil {
+			return fmt.Errorf("%q cannot be read", texts[0])
+		}
+		return nil
+	}
+	switch to.Kind() {
+	case reflect.String:
+		to.SetString(texts[0])
+	case reflect.Bool:
+		v, err := strconv.ParseBool(texts[0])
+		if err != nil {
+			return fmt.Errorf("%q is not true or false", texts[0])
+		}
+		to.SetBool(v)
+	case reflect.Int, reflect.Int64:
+		v, err := strconv.ParseInt(texts[0], 10, to.Type().Bits())
+		if err != nil {
+			return fmt.Errorf("%q is not a number", texts[0])
+		}
+		to.SetInt(v)
+	default:
+		return fmt.Errorf("%s cannot be read from a text", to.Type())
+	}
+	return nil
+}

@@ -1,0 +1,111 @@
+package api
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/internal/admin"
+	"github.com/mcp-authd/mcp-authd/oauth"
+)
+
+// kind is what went wrong, as programs tell it apart: the last part of the type of a problem.
+type kind string
+
+// The kinds of problems.
+const (
+	kindInvalid     kind = "invalid"
+	kindUnknown     kind = "unauthenticated"
+	kindStale       kind = "stale-proof"
+	kindScope       kind = "insufficient-scope"
+	kindForbidden   kind = "forbidden"
+	kindNotFound    kind = "not-found"
+	kindMethod      kind = "method-not-allowed"
+	kindConflict    kind = "conflict"
+	kindChanged     kind = "changed"
+	kindTooLarge    kind = "too-large"
+	kindMedia       kind = "unsupported-media-type"
+	kindLimited     kind = "too-many-requests"
+	kindFault       kind = "fault"
+	kindUnavailable kind = "unavailable"
+)
+
+// kinds are the status and the title of each.
+var kinds = map[kind]struct {
+	status int
+	title  string
+}{
+	kindInvalid:     {http.StatusBadRequest, "The input cannot be used"},
+	kindUnknown:     {http.StatusUnauthorized, "A token is needed"},
+	kindStale:       {http.StatusUnauthorized, "The person has to sign in again"},
+	kindScope:       {http.StatusForbidden, "The token lacks a scope"},
+	kindForbidden:   {http.StatusForbidden, "The role may not do this"},
+	kindNotFound:    {http.StatusNotFound, "There is no such thing"},
+	kindMethod:      {http.StatusMethodNotAllowed, "The path does not have this method"},
+	kindConflict:    {http.StatusConflict, "Something stands in the way"},
+	kindChanged:     {http.StatusPreconditionFailed, "It has changed since it was read"},
+	kindTooLarge:    {http.StatusRequestEntityTooLarge, "The body is too large"},
+	kindMedia:       {http.StatusUnsupportedMediaType, "The body is not JSON"},
+	kindLimited:     {http.StatusTooManyRequests, "Too many requests"},
+	kindFault:       {http.StatusInternalServerError, "The server has failed"},
+	kindUnavailable: {http.StatusServiceUnavailable, "The server cannot tell now"},
+}
+
+// typePrefix begins the type of each problem.
+const typePrefix = "urn:mcp-authd:problem:"
+
+// Problem is a problem document (RFC 9457).
+type Problem struct {
+	Type   string `json:"type" jsonschema:"what went wrong, for programs: urn:mcp-authd:problem: and a word"`
+	Title  string `json:"title" jsonschema:"the same for people"`
+	Status int    `json:"status" jsonschema:"the HTTP status"`
+	Detail string `json:"detail,omitempty" jsonschema:"what happened here, and what to do"`
+}
+
+// problem is one on its way out.
+type problem struct {
+	kind      kind
+	detail    string
+	challenge *oauth.BearerChallenge // nil: none
+	after     time.Duration          // when to try again; 0: not said
+}
+
+func write(w http.ResponseWriter, p problem) {
+	k := kinds[p.kind]
+	h := w.Header()
+	h.Set("Content-Type", "application/problem+json")
+	h.Set("Cache-Control", "no-store")
+	if p.after > 0 {
+		h.Set("Retry-After", strconv.Itoa(int((p.after+time.Second-1)/time.Second)))
+	}
+	w.WriteHeader(k.status)
+	doc := Problem{Type: typePrefix + string(p.kind), Title: k.title, Status: k.status, Detail: p.detail}
+	_ = json.NewEncoder(w).Encode(doc) // the client is gone when this fails
+}
+
+// explain makes a problem of the error of an operation, and false when it is a fault of ours.
+func explain(err error) (*problem, bool) {
+	var stale *admin.StaleError
+	if errors.As(err, &stale) {
+		return &problem{kind: kindStale, detail: stale.Error(), challenge: &oauth.BearerChallenge{
+			Error: oauth.InsufficientAuthentication, MaxAge: stale.MaxAge,
+			Description: "The person has to have proved who they are more recently.",
+		}}, true
+	}
+	for _, known := range []struct {
+		err  error
+		kind kind
+	}{
+		{admin.ErrForbidden, kindForbidden},
+		{admin.ErrNotFound, kindNotFound},
+		{admin.ErrConflict, kindConflict},
+		{admin.ErrInvalid, kindInvalid},
+	} {
+		if errors.Is(err, known.err) {
+			return &problem{kind: known.kind, detail: err.Error()}, true
+		}
+	}
+	return &problem{kind: kindFault, detail: "The reason is in the log of the server."}, false
+}

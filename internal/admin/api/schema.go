@@ -1,0 +1,141 @@
+package api
+
+import (
+	"encoding"
+	"encoding/json"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/internal/admin"
+)
+
+var (
+	problemType = reflect.TypeFor[Problem]()
+	noneType    = reflect.TypeFor[admin.None]()
+	timeType    = reflect.TypeFor[time.Time]()
+	rawType     = reflect.TypeFor[json.RawMessage]()
+	textType    = reflect.TypeFor[encoding.TextMarshaler]()
+)
+
+// schemas are the schemas of the structs that have a name.
+type schemas struct{ byName object }
+
+// of is the schema of a type, as encoding/json writes it: a reference for a struct with a name.
+func (s *schemas) of(t reflect.Type) object {
+	switch {
+	case t == timeType:
+		return object{"type": "string", "format": "date-time"}
+	case t == rawType:
+		return object{}
+	case t.Implements(textType):
+		return object{"type": "string"}
+	}
+	switch t.Kind() {
+	case reflect.Pointer:
+		return s.of(t.Elem())
+	case reflect.Bool:
+		return object{"type": "boolean"}
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64,
+		reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+		return object{"type": "integer"}
+	case reflect.Float32, reflect.Float64:
+		return object{"type": "number"}
+	case reflect.String:
+		return object{"type": "string"}
+	case reflect.Slice, reflect.Array:
+		if t.Elem().Kind() == reflect.Uint8 {
+			return object{"type": "string", "contentEncoding": "base64"}
+		}
+		return object{"type": "array", "items": s.of(t.Elem())}
+	case reflect.Map:
+		return object{"type": "object", "additionalProperties": s.of(t.Elem())}
+	case reflect.Struct:
+		return s.named(t)
+	}
+	return object{}
+}
+
+func (s *schemas) named(t reflect.Type) object {
+	name := typeName(t)
+	if name == "" {
+		return s.object(t, nil)
+	}
+	if _, known := s.byName[name]; !known {
+		s.byName[name] = object{} // for one that refers to itself
+		s.byName[name] = s.object(t, nil)
+	}
+	return object{"$ref": "#/components/schemas/" + name}
+}
+
+// typeName is the name of a struct; a page is named for its items.
+func typeName(t reflect.Type) string {
+	outer, inner, generic := strings.Cut(t.Name(), "[")
+	if generic {
+		inner = strings.TrimSuffix(inner, "]")
+		outer = inner[strings.LastIndexAny(inner, "./")+1:] + outer
+	}
+	if outer == "" {
+		return ""
+	}
+	return strings.ToUpper(outer[:1]) + outer[1:]
+}
+
+// object is the schema of a struct without some of its fields.
+func (s *schemas) object(t reflect.Type, without []string) object {
+	properties, required := object{}, []string{}
+	fields := fieldsOf(t)
+	for _, name := range s.names(t) {
+		if slices.Contains(without, name) {
+			continue
+		}
+		f := fields[name]
+		properties[name] = s.described(f)
+		if !optional(f) {
+			required = append(required, name)
+		}
+	}
+	out := object{"type": "object", "properties": properties}
+	if len(required) > 0 {
+		out["required"] = required
+	}
+	return out
+}
+
+// names are the names of the fields of a struct, in their order.
+func (s *schemas) names(t reflect.Type) (out []string) {
+	fields := fieldsOf(t)
+	for _, f := range reflect.VisibleFields(t) {
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if known, ok := fields[name]; ok && slices.Equal(known.Index, f.Index) {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+func (s *schemas) described(f reflect.StructField) object {
+	out := s.of(f.Type)
+	if says := f.Tag.Get("jsonschema"); says != "" {
+		out["description"] = says
+	}
+	return out
+}
+
+func (s *schemas) parameter(f reflect.StructField, name, in string, required bool) object {
+	out := object{"name": name, "in": in, "schema": s.of(f.Type)}
+	if says := f.Tag.Get("jsonschema"); says != "" {
+		out["description"] = says
+	}
+	if required {
+		out["required"] = true
+	}
+	return out
+}
+
+// optional reports whether a field may be absent.
+func optional(f reflect.StructField) bool {
+	tag := f.Tag.Get("json")
+	return strings.Contains(tag, ",omitempty") || strings.Contains(tag, ",omitzero") || f.Type.Kind() == reflect.Pointer
+}

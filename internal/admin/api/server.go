@@ -1,0 +1,184 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"reflect"
+	"strings"
+
+	"github.com/mcp-authd/mcp-authd/internal/admin"
+	"github.com/mcp-authd/mcp-authd/mcpresource"
+	"github.com/mcp-authd/mcp-authd/oauth"
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// The scopes of the API.
+const (
+	ScopeRead  = "admin:read"
+	ScopeWrite = "admin:write" // with it comes ScopeRead
+)
+
+// Resource is a face of the administration as a resource of the authorization server: of this API, or
+// another one with the same scopes.
+func Resource(uri, name string) storage.Resource {
+	return storage.Resource{URI: uri, Name: name, Own: true, Scopes: []storage.ScopeText{
+		{
+			Name: ScopeRead, Description: "see the accounts, applications, grants and events of this server",
+			Access: storage.AccessRead, Dangerous: true,
+		},
+		{
+			Name: ScopeWrite, Description: "change accounts, applications, grants and keys of this server",
+			Access: storage.AccessAdmin, Dangerous: true, Implies: []string{ScopeRead},
+		},
+	}}
+}
+
+// Rules is what a guard before such a resource asks for.
+func Rules() *mcpresource.Rules {
+	return &mcpresource.Rules{Base: []string{ScopeRead}, Implies: map[string][]string{ScopeWrite: {ScopeRead}}}
+}
+
+// Config is what the server needs.
+type Config struct {
+	Root    string // the URL of the API, which is the resource of its tokens
+	Service *admin.Service
+	Callers Callers
+	Guard   *mcpresource.Guard // of Root, with Rules
+	Log     *slog.Logger
+}
+
+// Server serves the operations.
+type Server struct {
+	c           Config
+	mux         *http.ServeMux // paths below the root
+	things      map[string]admin.Verb
+	description []byte
+}
+
+// New returns a server of all operations.
+func New(c Config) (*Server, error) {
+	s := &Server{c: c, mux: http.NewServeMux(), things: map[string]admin.Verb{}}
+	var err error
+	if s.description, err = json.Marshal(Describe(c.Root)); err != nil {
+		return nil, err
+	}
+	s.mux.HandleFunc("GET "+descriptionPath, s.describe)
+	for _, v := range admin.All() {
+		spec := v.Spec()
+		s.mux.Handle(spec.Method+" "+spec.Path, operation{s, v})
+		if !spec.Changes() {
+			s.things[spec.Path] = v
+		}
+	}
+	s.mux.HandleFunc("/", s.unknown)
+	return s, nil
+}
+
+// Register mounts the API and the metadata of its resource.
+func (s *Server) Register(mux *http.ServeMux) error {
+	root, err := url.Parse(s.c.Root)
+	if err != nil {
+		return err
+	}
+	documents, err := url.Parse(s.c.Guard.MetadataURL())
+	if err != nil {
+		return err
+	}
+	mux.Handle(documents.Path, s.c.Guard.Handler(http.NotFoundHandler()))
+	mux.Handle(root.Path+"/", http.StripPrefix(root.Path, s.mux))
+	return nil
+}
+
+const descriptionPath = "/openapi.json"
+
+func (s *Server) describe(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "public, max-age=300")
+	_, _ = w.Write(s.description) // the client is gone when this fails
+}
+
+// unknown answers for paths without an operation, and for methods that a path does not have.
+func (s *Server) unknown(w http.ResponseWriter, r *http.Request) {
+	var allowed []string
+	for _, method := range []string{"GET", "POST", "PUT", "PATCH", "DELETE"} {
+		if _, pattern := s.mux.Handler(&http.Request{Method: method, URL: r.URL, Host: r.Host}); pattern != "/" {
+			allowed = append(allowed, method)
+		}
+	}
+	if len(allowed) == 0 {
+		write(w, problem{kind: kindNotFound, detail: "There is no operation at this path. See: " + descriptionPath})
+		return
+	}
+	w.Header().Set("Allow", strings.Join(allowed, ", "))
+	write(w, problem{kind: kindMethod, detail: "This path has other methods."})
+}
+
+// operation serves one operation.
+type operation struct {
+	*Server
+	verb admin.Verb
+}
+
+// ServeHTTP reads the caller and the input, has the operation carried out, and writes its output.
+func (o operation) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	by, refused := o.authorize(r, o.verb.Spec())
+	if refused != nil {
+		o.refuse(w, r, refused)
+		return
+	}
+	defer by.release()
+	in, refused := readInput(w, r, o.verb)
+	if refused != nil {
+		o.refuse(w, r, refused)
+		return
+	}
+	answer, refused := o.call(r.Context(), by, conditionsOf(r), in)
+	if refused != nil {
+		o.refuse(w, r, refused)
+		return
+	}
+	answer.write(w, r)
+}
+
+// call has the operation carried out, unless the thing is not as the caller has seen it.
+func (o operation) call(ctx context.Context, by caller, c conditions, in reflect.Value) (answer, *problem) {
+	if c.match != "" {
+		if refused := o.precondition(ctx, by, c, in); refused != nil {
+			return answer{}, refused
+		}
+	}
+	out := reflect.New(o.verb.Output())
+	if err := by.Call(ctx, o.verb, in.Interface(), out.Interface()); err != nil {
+		return answer{}, o.explain(ctx, err)
+	}
+	return answerOf(o.verb, out.Elem())
+}
+
+// explain makes a problem of the error of an operation. Faults are in the log alone.
+func (s *Server) explain(ctx context.Context, err error) *problem {
+	p, known := explain(err)
+	if !known && ctx.Err() == nil {
+		s.c.Log.ErrorContext(ctx, "an operation of the API has failed", "error", err)
+	}
+	return p
+}
+
+// refuse writes a problem, with the challenge that tells a client how to get over it.
+func (s *Server) refuse(w http.ResponseWriter, r *http.Request, p *problem) {
+	if p.challenge != nil {
+		p.challenge.ResourceMetadata = s.c.Guard.MetadataURL()
+		w.Header().Set("WWW-Authenticate", p.challenge.String())
+	}
+	write(w, *p)
+}
+
+// scopeFor is the scope that an operation needs.
+func scopeFor(s admin.Spec) oauth.Scopes {
+	if s.Changes() {
+		return oauth.Scopes{ScopeWrite}
+	}
+	return oauth.Scopes{ScopeRead}
+}

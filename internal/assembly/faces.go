@@ -1,0 +1,101 @@
+package assembly
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/authserver"
+	"github.com/mcp-authd/mcp-authd/internal/admin/api"
+	"github.com/mcp-authd/mcp-authd/internal/config"
+	"github.com/mcp-authd/mcp-authd/mcpresource"
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// apiPath is where the API is, below the issuer.
+const apiPath = "/api/v1"
+
+// OwnResources are the resources of the server itself.
+func OwnResources(c *config.Config) (out []storage.Resource) {
+	if c.API.Enabled {
+		out = append(out, api.Resource(c.Issuer+apiPath, "Administration of this server"))
+	}
+	return out
+}
+
+// faces are where the administration is served, beside the authorization server.
+func (s *Server) faces(clients authserver.Clients) (*http.ServeMux, error) {
+	mux := http.NewServeMux()
+	if !s.parts.Config.API.Enabled {
+		return mux, nil
+	}
+	var err error
+	if s.notifier, err = s.parts.Notifier(); err != nil {
+		return nil, err
+	}
+	service, err := s.parts.Admin(s.notifier)
+	if err != nil {
+		return nil, err
+	}
+	root := s.Auth.Issuer() + apiPath
+	guard, err := mcpresource.New(mcpresource.Config{
+		Resource: root, AuthorizationServers: []string{s.Auth.Issuer()}, Validator: mcpresource.Local(s.Auth),
+		Policy: api.Rules(),
+		Metadata: mcpresource.Metadata{
+			Name: "Administration", PathOnly: true, ScopesSupported: []string{api.ScopeRead, api.ScopeWrite},
+		},
+		Now: s.parts.Now, Logger: s.parts.Log.With("resource", root),
+	})
+	if err != nil {
+		return nil, err
+	}
+	server, err := api.New(api.Config{
+		Root: root, Service: service, Guard: guard, Log: s.parts.Log,
+		Callers: api.Callers{Store: s.parts.Store, Clients: clients},
+	})
+	if err != nil {
+		return nil, err
+	}
+	return mux, server.Register(mux)
+}
+
+// letterTime is how long a server waits at its end for the mail server.
+const letterTime = 10 * time.Second
+
+// settleFaces delivers what people are told of what was done at the faces.
+func (s *Server) settleFaces(ctx context.Context) {
+	if s.notifier == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), letterTime)
+	defer cancel()
+	s.notifier.Drain(ctx)
+}
+
+// home serves what is beside the authorization server, and else that server.
+type home struct {
+	beside *http.ServeMux
+	main   http.Handler
+}
+
+// ServeHTTP implements http.Handler.
+func (h home) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if _, pattern := h.beside.Handler(r); pattern != "" {
+		h.beside.ServeHTTP(w, r)
+		return
+	}
+	h.main.ServeHTTP(w, r)
+}
+
+// Handler says what serves a request, as that of http.ServeMux does.
+func (h home) Handler(r *http.Request) (http.Handler, string) {
+	if found, pattern := h.beside.Handler(r); pattern != "" {
+		return found, pattern
+	}
+	if mux, ok := h.main.(interface {
+		Handler(*http.Request) (http.Handler, string)
+	}); ok {
+		return mux.Handler(r)
+	}
+	return h.main, ""
+}

@@ -1,0 +1,88 @@
+package assembly
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/dcr"
+	"github.com/mcp-authd/mcp-authd/internal/admin/api"
+	"github.com/mcp-authd/mcp-authd/oauth"
+)
+
+// robot adds a client of the operator to a server, and returns the token that it gets.
+func robot(t *testing.T, s *Server, scopes ...string) string {
+	t.Helper()
+	client, secret, err := MintClient(dcr.Spec{
+		Name: "Robot", GrantTypes: []string{oauth.GrantClientCredentials}, Scopes: scopes,
+		Resources: []string{s.Auth.Issuer() + apiPath}, Redirects: s.parts.Config.RedirectPolicy(), Now: time.Now(),
+	}, "")
+	if err == nil {
+		err = s.parts.Store.PutClient(t.Context(), client)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	form := url.Values{"grant_type": {oauth.GrantClientCredentials}}
+	r, w := httptest.NewRequest(http.MethodPost, "/token", strings.NewReader(form.Encode())), httptest.NewRecorder()
+	r.Host = "localhost:8414"
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	r.SetBasicAuth(client.ID, secret)
+	s.Handler().ServeHTTP(w, r)
+	var reply struct {
+		AccessToken string `json:"access_token"`
+	}
+	if err := json.Unmarshal(w.Body.Bytes(), &reply); err != nil || reply.AccessToken == "" {
+		t.Fatalf("no token: %d %s", w.Code, w.Body)
+	}
+	return reply.AccessToken
+}
+
+// TestAPI: OB-10: the API is at the issuer, for tokens of this server, and in no list of MCP servers.
+func TestAPI(t *testing.T) {
+	s := measured(t)
+	call := func(token, method, path string) int {
+		r, w := httptest.NewRequest(method, path, nil), httptest.NewRecorder()
+		r.Host = "localhost:8414"
+		r.Header.Set("Authorization", "Bearer "+token)
+		s.Handler().ServeHTTP(w, r)
+		return w.Code
+	}
+	if _, err := s.parts.Store.User(t.Context(), "x"); err == nil {
+		t.Fatal("there is a user already")
+	}
+	if _, err := s.Auth.Users().Create(t.Context(), "alice", "correct horse battery", false); err != nil {
+		t.Fatal(err)
+	}
+	writer, reader := robot(t, s, api.ScopeRead, api.ScopeWrite), robot(t, s, api.ScopeRead)
+	for _, c := range []struct {
+		token, method, path string
+		want                int
+	}{
+		{writer, "GET", "/api/v1/users", 200},
+		{writer, "POST", "/api/v1/users/alice/disable", 200},
+		{reader, "GET", "/api/v1/users/alice", 200},
+		{reader, "POST", "/api/v1/users/alice/enable", 403},
+		{"", "GET", "/api/v1/users", 401},
+		{"", "GET", "/api/v1/openapi.json", 200},
+		{"", "GET", "/.well-known/oauth-protected-resource/api/v1", 200},
+	} {
+		if got := call(c.token, c.method, c.path); got != c.want {
+			t.Errorf("%s %s: got %d, want %d", c.method, c.path, got, c.want)
+		}
+	}
+	for _, path := range []string{"/.well-known/oauth-authorization-server", "/"} {
+		if body := ask(s.Handler(), http.MethodGet, path).Body.String(); strings.Contains(body, apiPath) ||
+			strings.Contains(body, api.ScopeRead) {
+			t.Errorf("%s names the API: %s", path, body)
+		}
+	}
+	off := measured(t, "MCP_AUTHD_API_ENABLED=false")
+	if got := ask(off.Handler(), http.MethodGet, "/api/v1/users").Code; got != 404 {
+		t.Errorf("api.enabled false: got %d, want 404", got)
+	}
+}
