@@ -14,6 +14,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/mcp-authd/mcp-authd/internal/admin"
 	"github.com/mcp-authd/mcp-authd/mcpresource"
 )
 
@@ -136,7 +137,7 @@ func scriptSigns(ts *testscript.TestScript, _ bool, args []string) {
 
 // kid VAR STATE: the id of the key in that state, in the output of keys list --json.
 func scriptKid(ts *testscript.TestScript, _ bool, args []string) {
-	var all []keyView
+	var all []admin.Key
 	ts.Check(json.Unmarshal([]byte(ts.ReadFile("stdout")), &all))
 	for _, k := range all {
 		if k.State == args[1] {

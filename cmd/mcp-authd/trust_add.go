@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/mcp-authd/mcp-authd/internal/admin"
 	"github.com/mcp-authd/mcp-authd/storage"
 	"github.com/mcp-authd/mcp-authd/trust"
 )
@@ -122,7 +123,11 @@ func newTrustAdd(s std) *cobra.Command {
 		if err != nil {
 			return fmt.Errorf("%w; nothing was changed", err)
 		}
-		all, err := a.trustEntries(c.Context())
+		service, err := a.admin()
+		if err != nil {
+			return err
+		}
+		all, err := service.TrustEntries(c.Context())
 		if err != nil {
 			return err
 		}
@@ -150,7 +155,7 @@ func newTrustAdd(s std) *cobra.Command {
 			fmt.Fprintf(s.err, "mcp-authd: warning: %s: %s\n", e.ID, w)
 		}
 		if f.json {
-			return printJSON(s.out, viewTrust(e))
+			return printJSON(s.out, admin.TrustOf(e))
 		}
 		_, err = fmt.Fprintf(s.out, "added %s, which trusts %s\n", e.ID, printable(e.Issuer))
 		return err

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,68 +21,13 @@ import (
 // trustLinksShown is how many links trust show prints: an issuer may know a whole company.
 const trustLinksShown = 100
 
-// trustLinkView is a person of an issuer as commands show it.
-type trustLinkView struct {
-	Issuer    string                `json:"issuer"`
-	Tenant    string                `json:"tenant,omitempty"`
-	Kind      storage.TrustNameKind `json:"kind"`
-	Subject   string                `json:"subject"`
-	User      string                `json:"user"` // id
-	By        storage.LinkBy        `json:"by"`
-	CreatedAt time.Time             `json:"created_at"`
-}
-
-func viewTrustLink(l storage.TrustLink) trustLinkView {
-	return trustLinkView{
-		Issuer: l.Issuer, Tenant: l.Tenant, Kind: l.Kind, Subject: l.Subject, User: l.UserID, By: l.By,
-		CreatedAt: l.CreatedAt,
+// trustLinks are up to limit people of an entry. userID "" is for those of any account.
+func (a *app) trustLinks(ctx context.Context, e storage.TrustEntry, userID string) ([]storage.TrustLink, error) {
+	service, err := a.admin()
+	if err != nil {
+		return nil, err
 	}
-}
-
-// linksOf are the people of an entry as it is shown, up to a thousand.
-func (a *app) linksOf(ctx context.Context, v trusted) (out []trustLinkView, err error) {
-	if v.Kind != storage.TrustEnterprise {
-		return nil, nil
-	}
-	e := storage.TrustEntry{ID: v.ID, Issuer: v.Issuer, TrustRules: v.TrustRules}
-	all, err := a.trustLinks(ctx, e, "", 10*trustLinksShown)
-	for _, l := range all {
-		out = append(out, viewTrustLink(l))
-	}
-	return out, err
-}
-
-// trustLinks are up to limit people of an entry: those of its issuer, and then of its SAML issuers. userID
-// "" is for those of any account.
-func (a *app) trustLinks(
-	ctx context.Context, e storage.TrustEntry, userID string, limit int,
-) (out []storage.TrustLink, err error) {
-	for _, issuer := range append([]string{e.Issuer}, e.SAMLIssuers...) {
-		found, err := a.trustLinksOf(ctx, userID, issuer, limit-len(out))
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, found...)
-	}
-	return out, nil
-}
-
-// trustLinksOf reads them page by page.
-func (a *app) trustLinksOf(
-	ctx context.Context, userID, issuer string, limit int,
-) (out []storage.TrustLink, err error) {
-	var after storage.TrustName
-	for len(out) < limit {
-		page, err := a.store.ListTrustLinks(ctx, userID, issuer, after, min(limit-len(out), trustLinksShown))
-		if err != nil {
-			return nil, err
-		}
-		if len(page) == 0 {
-			break
-		}
-		out, after = append(out, page...), page[len(page)-1].TrustName
-	}
-	return out, nil
+	return service.TrustLinks(ctx, e, userID)
 }
 
 // peopleEntry is an entry, with what its preset sets, whose issuer knows people.
@@ -219,7 +165,7 @@ func newTrustUnlink(s std) *cobra.Command {
 func (a *app) linkedNames(
 	ctx context.Context, e storage.TrustEntry, u storage.User, f nameFlags, args []string,
 ) (out []storage.TrustName, err error) {
-	all, err := a.trustLinks(ctx, e, u.ID, 10*trustLinksShown)
+	all, err := a.trustLinks(ctx, e, u.ID)
 	if err != nil {
 		return nil, err
 	}
@@ -237,9 +183,9 @@ func (a *app) linkedNames(
 }
 
 // linkRows are links in words, and whether there are more.
-func linkRows(ctx context.Context, all []trustLinkView, n *admin.Names) (out [][2]string) {
+func linkRows(all []admin.TrustLink) (out [][2]string) {
 	for _, l := range all[:min(len(all), trustLinksShown)] {
-		of := []string{l.Subject, "is", n.User(ctx, l.User) + ",", "by", string(l.By)}
+		of := []string{l.Subject, "is", cmp.Or(l.UserName, l.User) + ",", "by", string(l.By)}
 		if l.Tenant != "" {
 			of = slices.Insert(of, 1, "of tenant", l.Tenant)
 		}

@@ -1,14 +1,17 @@
 package admin
 
 import (
+	"context"
 	"time"
 
+	"github.com/mcp-authd/mcp-authd/attempt"
 	"github.com/mcp-authd/mcp-authd/audit"
 	"github.com/mcp-authd/mcp-authd/dcr"
 	"github.com/mcp-authd/mcp-authd/internal/config"
 	"github.com/mcp-authd/mcp-authd/internal/notice"
 	"github.com/mcp-authd/mcp-authd/internal/users"
 	"github.com/mcp-authd/mcp-authd/internal/ways"
+	"github.com/mcp-authd/mcp-authd/keys"
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
@@ -26,6 +29,10 @@ type Service struct {
 	// Ways makes the ways in, and Registry what knows clients; each when it is needed.
 	Ways     func() (*ways.Ways, error)
 	Registry func() (*dcr.Registry, error)
+	// Keys makes what manages the signing keys.
+	Keys func(context.Context) (*keys.Manager, error)
+	// Attempts finds what clients tried.
+	Attempts attempt.Finder
 	// Clients are those of the configuration.
 	Clients func() ([]storage.Client, error)
 	// Own are the resources of the server itself, in no list.

@@ -2,9 +2,233 @@ package admin
 
 import (
 	"context"
+	"errors"
+	"log/slog"
+	"time"
 
+	"github.com/mcp-authd/mcp-authd/audit"
 	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/trust"
 )
+
+// TrustEntry is an issuer whose assertions are believed, with its rules.
+type TrustEntry struct {
+	ID     string            `json:"id"`
+	Kind   storage.TrustKind `json:"kind"`
+	Issuer string            `json:"issuer"`
+	storage.TrustRules
+	MaxTTL     string     `json:"max_ttl,omitempty"`
+	From       string     `json:"from" jsonschema:"configuration or store"`
+	CreatedAt  *time.Time `json:"created_at,omitempty"`
+	DisabledAt *time.Time `json:"disabled_at,omitempty"`
+	Problem    string     `json:"problem,omitempty" jsonschema:"why it is not used"`
+	// Links are the people of its issuer; trust show has them.
+	Links []TrustLink `json:"links,omitempty" jsonschema:"the people of its issuer, of trust show"`
+}
+
+// TrustLink is a person of an issuer.
+type TrustLink struct {
+	Issuer    string                `json:"issuer"`
+	Tenant    string                `json:"tenant,omitempty"`
+	Kind      storage.TrustNameKind `json:"kind"`
+	Subject   string                `json:"subject"`
+	User      string                `json:"user" jsonschema:"the id of the account"`
+	UserName  string                `json:"user_name,omitempty"`
+	By        storage.LinkBy        `json:"by"`
+	CreatedAt time.Time             `json:"created_at"`
+}
+
+// TrustID names a trust entry.
+type TrustID struct {
+	ID string `json:"id" jsonschema:"the id of the trust entry"`
+}
+
+// The operations on trust entries.
+var (
+	TrustList = define(Spec{
+		Name: "trust list", Method: "GET", Path: "/trust", Roles: reading, Summary: "List the issuers that are trusted",
+		Details: "Lists the trust entries, those of the configuration first: they are tried in this order.",
+	}, (*Service).listTrust)
+	TrustShow = define(Spec{
+		Name: "trust show", Method: "GET", Path: "/trust/{id}", Roles: reading,
+		Summary: "Show a trust entry with what its preset sets",
+		Details: "Shows a trust entry with what its preset sets, and the people of its issuer: which account they have\n" +
+			"here, and how that was found out.",
+	}, (*Service).showTrust)
+	TrustDisable = define(Spec{
+		Name: "trust disable", Method: "POST", Path: "/trust/{id}/disable", Fresh: true,
+		Summary: "Stop believing an issuer, until it is enabled",
+		Details: "Accepts no assertions by an entry any more, of the store or of the configuration, and ends what\n" +
+			"rests on it.",
+	}, (*Service).disableTrust)
+	TrustEnable = define(Spec{
+		Name: "trust enable", Method: "POST", Path: "/trust/{id}/enable", Fresh: true,
+		Summary: "Believe a disabled issuer again",
+		Details: "Believes the assertions of a disabled entry again. What ended with it does not come back.",
+	}, (*Service).enableTrust)
+	TrustRemove = define(Spec{
+		Name: "trust remove", Method: "DELETE", Path: "/trust/{id}", Fresh: true,
+		Summary: "Remove a trust entry of the store",
+		Details: "Removes a trust entry and ends what rests on it. Asks on a terminal.",
+	}, (*Service).removeTrust)
+)
+
+// TrustOf is what is shown of an entry, with what its preset sets.
+func TrustOf(e storage.TrustEntry) TrustEntry {
+	full, err := trust.Check(e)
+	v := TrustEntry{
+		ID: full.ID, Kind: full.Kind, Issuer: full.Issuer, TrustRules: full.TrustRules, From: "store",
+	}
+	if err != nil {
+		v.Problem = err.Error()
+	}
+	if full.MaxTTL > 0 {
+		v.MaxTTL = full.MaxTTL.String()
+	}
+	if e.Config {
+		v.From = "configuration"
+	}
+	if !e.CreatedAt.IsZero() {
+		v.CreatedAt = &e.CreatedAt
+	}
+	if !e.DisabledAt.IsZero() {
+		v.DisabledAt = &e.DisabledAt
+	}
+	return v
+}
+
+// TrustEntries are those of the configuration and of the store, in the order in which they are tried.
+func (s *Service) TrustEntries(ctx context.Context) (out []storage.TrustEntry, err error) {
+	stored, err := s.Store.ListTrust(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out = s.Config.TrustEntries()
+	for _, e := range stored {
+		if !e.Mark() {
+			out = append(out, e)
+			continue
+		}
+		for i := range out {
+			if out[i].Config && out[i].ID == e.ID {
+				out[i].DisabledAt = e.DisabledAt
+			}
+		}
+	}
+	return out, nil
+}
+
+// FindTrust finds a trust entry.
+func (s *Service) FindTrust(ctx context.Context, id string) (storage.TrustEntry, error) {
+	all, err := s.TrustEntries(ctx)
+	if err != nil {
+		return storage.TrustEntry{}, err
+	}
+	for _, e := range all {
+		if e.ID == id {
+			return e, nil
+		}
+	}
+	return storage.TrustEntry{}, fault(ErrNotFound, "there is no trust entry %q; see: mcp-authd trust list", id)
+}
+
+func (s *Service) listTrust(ctx context.Context, _ None) (Page[TrustEntry], error) {
+	all, err := s.TrustEntries(ctx)
+	out := make([]TrustEntry, 0, len(all))
+	for _, e := range all {
+		out = append(out, TrustOf(e))
+	}
+	return Page[TrustEntry]{Items: out}, err
+}
+
+func (s *Service) showTrust(ctx context.Context, in TrustID) (TrustEntry, error) {
+	e, err := s.FindTrust(ctx, in.ID)
+	if err != nil {
+		return TrustEntry{}, err
+	}
+	v := TrustOf(e)
+	if v.Kind != storage.TrustEnterprise {
+		return v, nil
+	}
+	links, err := s.TrustLinks(ctx, storage.TrustEntry{ID: v.ID, Issuer: v.Issuer, TrustRules: v.TrustRules}, "")
+	names := s.Names()
+	for _, l := range links {
+		v.Links = append(v.Links, TrustLink{
+			Issuer: l.Issuer, Tenant: l.Tenant, Kind: l.Kind, Subject: l.Subject, User: l.UserID, By: l.By,
+			UserName: names.User(ctx, l.UserID), CreatedAt: l.CreatedAt,
+		})
+	}
+	return v, err
+}
+
+func (s *Service) disableTrust(ctx context.Context, in TrustID) (TrustEntry, error) {
+	return s.changeTrust(ctx, in.ID, "disabled", func(e storage.TrustEntry) error {
+		return s.Store.DisableTrust(ctx, e.ID, s.Now())
+	})
+}
+
+func (s *Service) enableTrust(ctx context.Context, in TrustID) (TrustEntry, error) {
+	return s.changeTrust(ctx, in.ID, "enabled", func(e storage.TrustEntry) error {
+		return s.Store.EnableTrust(ctx, e.ID)
+	})
+}
+
+// changeTrust does something to an entry, and returns it as it then is.
+func (s *Service) changeTrust(
+	ctx context.Context, id, done string, do func(storage.TrustEntry) error,
+) (TrustEntry, error) {
+	e, err := s.FindTrust(ctx, id)
+	if err != nil {
+		return TrustEntry{}, err
+	}
+	// one of the configuration that is not disabled has no row
+	if err := do(e); err != nil && !errors.Is(err, storage.ErrNotFound) {
+		return TrustEntry{}, err
+	}
+	s.Audit.Record(ctx, audit.TrustChanged, slog.String("trust", e.ID), slog.String("what", done))
+	e, err = s.FindTrust(ctx, e.ID)
+	return TrustOf(e), err
+}
+
+// removeTrust returns the entry as it was.
+func (s *Service) removeTrust(ctx context.Context, in TrustID) (TrustEntry, error) {
+	e, err := s.FindTrust(ctx, in.ID)
+	switch {
+	case err != nil:
+		return TrustEntry{}, err
+	case e.Config:
+		return TrustEntry{}, fault(ErrConflict, "%s is in the configuration (%s): remove it there, or disable it here",
+			e.ID, s.configSource())
+	}
+	if err := s.Store.RemoveTrust(ctx, e.ID, s.Now()); err != nil {
+		return TrustEntry{}, err
+	}
+	s.Audit.Record(ctx, audit.TrustChanged, slog.String("trust", e.ID), slog.String("what", "removed"))
+	return TrustOf(e), nil
+}
+
+// configSource says which file was read.
+func (s *Service) configSource() string {
+	if s.Config.File == "" {
+		return "no file, defaults and environment"
+	}
+	return s.Config.File
+}
+
+// TrustLinks are up to a thousand people of an entry: those of its issuer, and then of its SAML issuers.
+// userID "" is for those of any account.
+func (s *Service) TrustLinks(
+	ctx context.Context, e storage.TrustEntry, userID string,
+) (out []storage.TrustLink, err error) {
+	for _, issuer := range append([]string{e.Issuer}, e.SAMLIssuers...) {
+		found, err := s.trustLinksOf(ctx, userID, issuer, linkedNames-len(out))
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, found...)
+	}
+	return out, nil
+}
 
 // trustLinksOf reads up to limit people of an issuer, "" for any, or the names of an account.
 func (s *Service) trustLinksOf(

@@ -1,6 +1,7 @@
 package assembly
 
 import (
+	"context"
 	"fmt"
 	"time"
 
@@ -9,6 +10,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
 	"github.com/mcp-authd/mcp-authd/internal/users"
 	"github.com/mcp-authd/mcp-authd/internal/ways"
+	"github.com/mcp-authd/mcp-authd/keys"
 )
 
 // Admin carries out what an operator asks for. The notifier tells people of it.
@@ -28,6 +30,8 @@ func (p Parts) Admin(notifier *notice.Notifier) (*admin.Service, error) {
 		Config:   p.Config,
 		Clients:  p.Clients,
 		Registry: p.Registry,
+		Keys:     p.claimedKeys,
+		Attempts: p.Attempts(),
 		Audit:    p.Audit,
 		Own:      OwnResources(p.Config.Config),
 		FreshFor: time.Duration(p.Config.Console.Fresh),
@@ -48,5 +52,22 @@ func (p Parts) ways() (*ways.Ways, error) {
 	return ways.New(ways.Config{
 		Store: p.Store, Ring: ring, Site: site, Passwords: p.Config.Login.Local, Providers: p.Config.ProviderIDs(),
 		Audit: p.Audit, Logger: p.Log,
+	})
+}
+
+// claimedKeys is KeyManager for one that may make a first key, which is sealed under ours.
+func (p Parts) claimedKeys(ctx context.Context) (*keys.Manager, error) {
+	if err := keys.Claim(ctx, p.Store, p.Keys); err != nil {
+		return nil, err
+	}
+	return p.KeyManager(ctx)
+}
+
+// KeyManager manages the signing keys, for one that does not run the server.
+func (p Parts) KeyManager(ctx context.Context) (*keys.Manager, error) {
+	return keys.New(ctx, keys.Config{
+		Store: p.Store, SecretKeys: p.Keys, Algorithm: p.Config.Tokens.Algorithm,
+		PublishAhead: p.Config.Keys.Policy().PublishAhead,
+		AccessTTL:    time.Duration(p.Config.Tokens.AccessTTL), Audit: p.Audit, Logger: p.Log,
 	})
 }
