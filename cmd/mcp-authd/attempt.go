@@ -3,17 +3,16 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net/netip"
-	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/mcp-authd/mcp-authd/attempt"
+	"github.com/mcp-authd/mcp-authd/internal/admin"
 )
 
 func newAttemptCommand(s std) *cobra.Command {
@@ -62,64 +61,41 @@ func (f *attemptSelection) check() error {
 	return err
 }
 
-// query is what is looked for. A client need not be known: that may be its fault.
-func (f *attemptSelection) query(ctx context.Context, a *app) (q attempt.Query, err error) {
-	if f.user != "" {
-		u, err := a.person(ctx, f.user)
-		if err != nil {
-			return q, err
-		}
-		q.Person = u.ID
-	}
-	if f.client != "" {
-		q.Client = f.client
-		if c, err := a.namedClient(ctx, f.client); err == nil {
-			q.Client = c.ID
-		}
-	}
-	if addr, err := netip.ParseAddr(f.address); err == nil {
-		q.Address = addr.Unmap().WithZone("").String()
-	}
-	q.From, _ = parseMoment("--since", f.since) // checked before
-	q.Until, _ = parseMoment("--until", f.until)
-	return q, nil
+// wanted is what is looked for.
+func (f *attemptSelection) wanted() admin.AttemptsWanted {
+	in := admin.AttemptsWanted{User: f.user, Client: f.client, Address: f.address, Failed: f.failed, Limit: f.limit}
+	in.Since, _ = parseMoment("--since", f.since) // checked before
+	in.Until, _ = parseMoment("--until", f.until)
+	return in
 }
 
-// find finds the attempts.
-func (f *attemptSelection) find(ctx context.Context, a *app) ([]attempt.Attempt, error) {
-	q, err := f.query(ctx, a)
+// query is what is looked for, in the database.
+func (f *attemptSelection) query(ctx context.Context, a *app) (attempt.Query, error) {
+	service, err := a.admin()
 	if err != nil {
-		return nil, err
+		return attempt.Query{}, err
 	}
-	found, err := a.parts().Attempts().Find(ctx, q)
-	if f.failed {
-		found = slices.DeleteFunc(found, func(t attempt.Attempt) bool { return t.Fault == "" })
-	}
-	return found[:min(len(found), f.limit)], err
+	return service.AttemptQuery(ctx, f.wanted())
 }
 
 func newAttemptList(s std) *cobra.Command {
 	var which attemptSelection
 	var asJSON bool
-	c := storeCommand(s, &cobra.Command{
-		Use: "list", Short: "List attempts, the newest first", Args: cobra.NoArgs,
-		Long: "Lists what clients did to get tokens, one line for each attempt: from reading the metadata to the\n" +
-			"tokens, or to where it ended. What is listed was redacted before it was stored.",
-		Example: "  mcp-authd attempt list --failed --since 1h\n  mcp-authd attempt list --user alice\n" +
-			"  mcp-authd attempt list --client Claude --json",
+	c := callerCommand(s, admin.AttemptList, &cobra.Command{
+		Args: cobra.NoArgs, Example: "--failed --since 1h\n--user alice\n--client Claude --json",
 	}, func(c *cobra.Command) {
 		which.add(s, c)
 		c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	}, func(c *cobra.Command, a *app, _ []string) error {
-		found, err := which.find(c.Context(), a)
+	}, func(c *cobra.Command, by admin.Caller, _ []string) error {
+		found, err := admin.AttemptList.Do(c.Context(), by, which.wanted())
 		if err != nil {
 			return err
 		}
 		if asJSON {
-			return printJSON(s.out, append([]attempt.Attempt{}, found...))
+			return printJSON(s.out, found.Items)
 		}
 		t := newTable(s.out, "REFERENCE", "BEGAN", "CLIENT", "USER", "STEP", "VERDICT")
-		for _, v := range found {
+		for _, v := range found.Items {
 			t.row(v.Reference, moment(v.StartedAt), clientOf(v), v.Person, string(v.Last), v.Text)
 		}
 		return t.flush()
@@ -135,46 +111,30 @@ func newAttemptList(s std) *cobra.Command {
 
 func clientOf(v attempt.Attempt) string { return cmp.Or(v.ClientName, v.ClientID, v.Agent) }
 
-// attempt finds one by its id or by the reference of one of its steps.
+// attempt finds one by the reference of one of its steps.
 func (a *app) attempt(ctx context.Context, typed string) (attempt.Attempt, error) {
-	reference, ok := attempt.ParseReference(typed)
-	if !ok {
-		return attempt.Attempt{}, fmt.Errorf("%q is no reference: it has eight letters and digits, such as K7PX2M4Q", typed)
-	}
-	found, err := a.parts().Attempts().Find(ctx, attempt.Query{Reference: reference})
-	if err == nil && len(found) == 0 {
-		err = errors.New("no attempt has the reference " + reference + ": it is older than attempts.keep, " +
-			"or its server has not stored it yet, which takes a second")
-	}
+	service, err := a.admin()
 	if err != nil {
 		return attempt.Attempt{}, err
 	}
-	return found[0], nil
-}
-
-// attemptView is an attempt with its steps.
-type attemptView struct {
-	attempt.Attempt
-	Events  []attempt.Step `json:"events"`
-	LeftOut int            `json:"events_left_out"`
+	return service.FindAttempt(ctx, typed)
 }
 
 func newAttemptShow(s std) *cobra.Command {
 	var asJSON bool
-	return storeCommand(s, &cobra.Command{
-		Use: "show REFERENCE", Short: "Show each step of one attempt", Args: cobra.ExactArgs(1),
-		Example: "  mcp-authd attempt show K7PX2M4Q\n  mcp-authd attempt show K7PX2M4Q --json",
+	return callerCommand(s, admin.AttemptShow, &cobra.Command{
+		Use: "REFERENCE", Args: cobra.ExactArgs(1), Example: "K7PX2M4Q\nK7PX2M4Q --json",
 	}, func(c *cobra.Command) { c.Flags().BoolVar(&asJSON, "json", false, "print JSON") },
-		func(c *cobra.Command, a *app, args []string) error {
-			v, err := a.attempt(c.Context(), args[0])
+		func(c *cobra.Command, by admin.Caller, args []string) error {
+			v, err := admin.AttemptShow.Do(c.Context(), by, admin.AttemptReference{Reference: args[0]})
 			if err != nil {
 				return err
 			}
 			if asJSON {
-				return printJSON(s.out, attemptView{v, v.Steps, v.LeftOut})
+				return printJSON(s.out, v)
 			}
-			printAttempt(s.out, v)
-			for _, step := range v.Steps {
+			printAttempt(s.out, v.Attempt)
+			for _, step := range v.Events {
 				printStep(s.out, step)
 			}
 			if v.LeftOut > 0 {
@@ -186,21 +146,23 @@ func newAttemptShow(s std) *cobra.Command {
 
 func newAttemptExplain(s std) *cobra.Command {
 	var asJSON bool
-	return storeCommand(s, &cobra.Command{
-		Use: "explain REFERENCE", Short: "Say what went wrong in one attempt, and what to do", Args: cobra.ExactArgs(1),
-		Example: "  mcp-authd attempt explain K7PX2M4Q",
+	c := callerCommand(s, admin.AttemptShow, &cobra.Command{
+		Use: "REFERENCE", Args: cobra.ExactArgs(1), Example: "K7PX2M4Q",
 	}, func(c *cobra.Command) { c.Flags().BoolVar(&asJSON, "json", false, "print JSON") },
-		func(c *cobra.Command, a *app, args []string) error {
-			v, err := a.attempt(c.Context(), args[0])
+		func(c *cobra.Command, by admin.Caller, args []string) error {
+			v, err := admin.AttemptShow.Do(c.Context(), by, admin.AttemptReference{Reference: args[0]})
 			if err != nil {
 				return err
 			}
 			if asJSON {
-				return printJSON(s.out, v)
+				return printJSON(s.out, v.Attempt)
 			}
-			printAttempt(s.out, v)
+			printAttempt(s.out, v.Attempt)
 			return nil
 		})
+	c.Use, c.Short = "explain REFERENCE", "Say what went wrong in one attempt, and what to do"
+	c.Example = "  mcp-authd attempt explain K7PX2M4Q"
+	return c
 }
 
 func printAttempt(w io.Writer, v attempt.Attempt) {

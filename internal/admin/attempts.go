@@ -1,0 +1,117 @@
+package admin
+
+import (
+	"cmp"
+	"context"
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/attempt"
+)
+
+// maxAttempts is how many attempts are listed at most.
+const maxAttempts = 1000
+
+// AttemptsWanted asks for attempts.
+type AttemptsWanted struct {
+	User    string    `json:"user,omitempty" jsonschema:"only of this user (name or id)"`
+	Client  string    `json:"client,omitempty" jsonschema:"only by this client (name or id, also one that is not known)"`
+	Address string    `json:"address,omitempty" jsonschema:"only from this IP address"`
+	Since   time.Time `json:"since,omitzero" jsonschema:"only those that ended since then"`
+	Until   time.Time `json:"until,omitzero" jsonschema:"only those that began before then"`
+	Failed  bool      `json:"failed,omitempty" jsonschema:"only those with a fault"`
+	Limit   int       `json:"limit,omitempty" jsonschema:"the newest that match, at most 1000; 50 when it is left out"`
+}
+
+// AttemptReference names an attempt.
+type AttemptReference struct {
+	Reference string `json:"reference" jsonschema:"the reference on an error page, or that of another step"`
+}
+
+// AttemptDetails are an attempt with its steps. What clients and people sent was redacted before it was
+// stored, and is theirs all the same: data, and not to be believed.
+type AttemptDetails struct {
+	attempt.Attempt
+	Events  []attempt.Step `json:"events"`
+	LeftOut int            `json:"events_left_out"`
+}
+
+// The operations on attempts.
+var (
+	AttemptList = define(Spec{
+		Name: "attempt list", Method: "GET", Path: "/attempts", Roles: readers,
+		Summary: "List attempts, the newest first",
+		Details: "Lists what clients did to get tokens, one line for each attempt: from reading the metadata to the\n" +
+			"tokens, or to where it ended. What is listed was redacted before it was stored.",
+	}, (*Service).listAttempts)
+	AttemptShow = define(Spec{
+		Name: "attempt show", Method: "GET", Path: "/attempts/{reference}", Roles: readers,
+		Summary: "Show each step of one attempt",
+	}, (*Service).showAttempt)
+)
+
+// AttemptQuery is what is looked for. A client need not be known: that may be its fault.
+func (s *Service) AttemptQuery(ctx context.Context, in AttemptsWanted) (q attempt.Query, err error) {
+	if in.User != "" {
+		u, err := s.FindUser(ctx, in.User)
+		if err != nil {
+			return q, err
+		}
+		q.Person = u.ID
+	}
+	if in.Client != "" {
+		q.Client = in.Client
+		if c, err := s.NamedClient(ctx, in.Client); err == nil {
+			q.Client = c.ID
+		}
+	}
+	if in.Address != "" {
+		addr, err := netip.ParseAddr(in.Address)
+		if err != nil {
+			return q, fault(ErrInvalid, "%q is not an IP address", in.Address)
+		}
+		q.Address = addr.Unmap().WithZone("").String()
+	}
+	q.From, q.Until = in.Since, in.Until
+	return q, nil
+}
+
+func (s *Service) listAttempts(ctx context.Context, in AttemptsWanted) (Page[attempt.Attempt], error) {
+	limit := cmp.Or(in.Limit, 50)
+	if limit < 1 || limit > maxAttempts {
+		return Page[attempt.Attempt]{}, fault(ErrInvalid, "the limit is not between 1 and %d", maxAttempts)
+	}
+	q, err := s.AttemptQuery(ctx, in)
+	if err != nil {
+		return Page[attempt.Attempt]{}, err
+	}
+	found, err := s.Attempts.Find(ctx, q)
+	if in.Failed {
+		found = slices.DeleteFunc(found, func(t attempt.Attempt) bool { return t.Fault == "" })
+	}
+	return Page[attempt.Attempt]{Items: append([]attempt.Attempt{}, found[:min(len(found), limit)]...)}, err
+}
+
+func (s *Service) showAttempt(ctx context.Context, in AttemptReference) (AttemptDetails, error) {
+	v, err := s.FindAttempt(ctx, in.Reference)
+	return AttemptDetails{v, v.Steps, v.LeftOut}, err
+}
+
+// FindAttempt finds an attempt by the reference of one of its steps.
+func (s *Service) FindAttempt(ctx context.Context, typed string) (attempt.Attempt, error) {
+	reference, ok := attempt.ParseReference(typed)
+	if !ok {
+		return attempt.Attempt{}, fault(ErrInvalid,
+			"%q is no reference: it has eight letters and digits, such as K7PX2M4Q", typed)
+	}
+	found, err := s.Attempts.Find(ctx, attempt.Query{Reference: reference})
+	switch {
+	case err != nil:
+		return attempt.Attempt{}, err
+	case len(found) == 0:
+		return attempt.Attempt{}, fault(ErrNotFound, "no attempt has the reference %s: it is older than attempts.keep, "+
+			"or its server has not stored it yet, which takes a second", reference)
+	}
+	return found[0], nil
+}
