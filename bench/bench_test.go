@@ -79,15 +79,26 @@ func newRigWith(
 ) *rig {
 	b.Helper()
 	b.Cleanup(func() { store.Close() })
-	ctx, now := context.Background(), time.Now()
-	log := slog.New(slog.NewJSONHandler(io.Discard, nil))
+	return newRigRecorded(b, store, entries, bound, audit.New(discarded))
+}
+
+// discarded is written as the command writes it, and thrown away.
+var discarded = slog.New(slog.NewJSONHandler(io.Discard, nil))
+
+// newRigRecorded is newRigWith with what becomes of its events. The caller closes the store.
+func newRigRecorded(
+	b *testing.B, store storage.Store, entries []storage.TrustEntry, bound authserver.DPoPPolicy,
+	recorder *audit.Recorder,
+) *rig {
+	b.Helper()
+	ctx, now, log := context.Background(), time.Now(), discarded
 	issuers, err := trust.New(trust.Options{Issuer: issuer, Entries: entries, Store: store, Now: time.Now, Log: log})
 	if err != nil {
 		b.Fatal(err)
 	}
 	c := authserver.Config{
 		Issuer: issuer, Store: store, SecretKeys: [][]byte{bytes.Repeat([]byte{1}, 32)},
-		Logger: log, Audit: audit.New(log), // written as the command writes it, and thrown away
+		Logger: log, Audit: recorder,
 		DPoP: bound,
 		Resources: []storage.Resource{
 			{URI: resource, Name: "Bench",
