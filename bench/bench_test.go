@@ -76,6 +76,7 @@ func newRig(b *testing.B, store storage.Store) *rig {
 // to keys.
 func newRigWith(
 	b *testing.B, store storage.Store, entries []storage.TrustEntry, bound authserver.DPoPPolicy,
+	change ...func(*authserver.Config),
 ) *rig {
 	b.Helper()
 	b.Cleanup(func() { store.Close() })
@@ -107,6 +108,9 @@ func newRigRecorded(
 	}
 	if entries != nil {
 		c.Trust = issuers
+	}
+	for _, with := range change {
+		with(&c)
 	}
 	s, err := authserver.New(ctx, c)
 	if err != nil {

@@ -19,7 +19,7 @@ func TestBenchmarks(t *testing.T) {
 	for name, run := range map[string]func(*testing.B){
 		"Server": BenchmarkServer, "Metadata": BenchmarkMetadata,
 		"SignIn": BenchmarkSignIn, "Passkey": BenchmarkPasskey,
-		"Account":     BenchmarkAccount,
+		"Account": BenchmarkAccount, "Attempts": BenchmarkAttempts,
 		"GatewayCall": BenchmarkGatewayCall, "GatewayFirstByte": BenchmarkGatewayFirstByte,
 	} {
 		t.Run(name, func(t *testing.T) {
