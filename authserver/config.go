@@ -170,6 +170,11 @@ type Config struct {
 	// who signs in there is known by the assertions of that issuer.
 	IssuerProviders map[string][]string
 
+	// Console makes the pages below /admin, for people with a role. Default: there are none.
+	Console func(*Visitors) http.Handler
+	// ConsoleApart leaves them out of Handler and Register: Server.ConsoleHandler has them.
+	ConsoleApart bool
+
 	// Mailer writes to people. Default: there is no mail.
 	Mailer Mailer
 	// Webhook is told of changes to accounts. Default: none.

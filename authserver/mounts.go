@@ -24,7 +24,7 @@ func (m mounts) both(path string, page, form http.HandlerFunc) {
 }
 
 // register mounts the pages.
-func (p *pages) register(handle func(string, http.Handler, ...string)) {
+func (p *pages) register(handle func(string, http.Handler, ...string), console bool) {
 	// Posts from another site are refused by the browser's own word (Sec-Fetch-Site,
 	// Origin), and every form carries a sealed step that is bound to the browser (AS-47).
 	sameSite := http.NewCrossOriginProtection()
@@ -39,6 +39,12 @@ func (p *pages) register(handle func(string, http.Handler, ...string)) {
 	}
 	if p.provider != nil {
 		p.registerProviders(m)
+	}
+	if p.console != nil && console {
+		h := sameSite.Handler(p.console)
+		for _, path := range []string{pageConsole, pageConsole + "/"} {
+			m.handle(p.paths.prefix+path, h, http.MethodGet, http.MethodHead, http.MethodPost)
+		}
 	}
 	if p.backchannel != nil {
 		handle(p.paths.callback+"{provider}/logout", p.backchannel, http.MethodPost)

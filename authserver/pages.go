@@ -29,6 +29,7 @@ type pages struct {
 	keys      *keyPages
 	notices   *noticePages
 	provider  *providerPages // nil: people sign in with a password only
+	console   http.Handler   // nil: there is none
 	// backchannel answers logout tokens of providers; nil: not offered.
 	backchannel http.Handler
 }
@@ -147,6 +148,11 @@ func newPages(s *Server) *pages {
 		ways:        ways,
 		remote:      remote,
 		backchannel: c.BackchannelLogout,
+	}
+	if c.Console != nil {
+		p.console = c.Console(&Visitors{
+			browsers: browsers, factors: s.ways, forms: forms, steps: steps,
+		})
 	}
 	if c.Delegation != nil {
 		p.provider = &providerPages{flow: f, signIns: signIns, forms: forms, steps: steps}

@@ -110,7 +110,9 @@ func (p paths) atProvider(q form.Query, provider string) string {
 // their well-known locations (AS-14), and a JSON 404 for every other well-known location that is
 // not registered on mux. On the mux of an MCP server they are where a client of 2025-03-26 looks,
 // which knows the origin of that server only (AS-15).
-func (s *Server) Register(mux *http.ServeMux) {
+func (s *Server) Register(mux *http.ServeMux) { s.register(mux, !s.cfg.ConsoleApart) }
+
+func (s *Server) register(mux *http.ServeMux, console bool) {
 	p := s.paths.prefix
 	handle := func(path string, h http.Handler, methods ...string) {
 		mux.Handle(path, s.observe(s.errors.allow(h, methods...)))
@@ -136,7 +138,7 @@ func (s *Server) Register(mux *http.ServeMux) {
 	}
 	s.pages.register(func(path string, h http.Handler, methods ...string) {
 		handle(path, s.kept(h), methods...)
-	})
+	}, console)
 	metadata.Mount(mux, s.observe(s.discovery), metadata.AuthorizationServerPaths(s.cfg.Issuer)...)
 	if origins := s.ways.Site().RelatedOrigins(); origins != nil {
 		handle("/.well-known/webauthn", relatedOrigins(origins), http.MethodGet, http.MethodHead)

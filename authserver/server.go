@@ -150,9 +150,14 @@ func (s *Server) Keys() *keys.Manager { return s.keys }
 // Handler returns the whole server as one handler, with nothing beside it. If the issuer
 // has a path, the endpoints also answer at the root of its origin, where clients of MCP
 // 2025-03-26 look for them when they find no metadata (AS-16).
-func (s *Server) Handler() http.Handler {
+func (s *Server) Handler() http.Handler { return s.handler(!s.cfg.ConsoleApart) }
+
+// ConsoleHandler is Handler with the console, for a listener of its own: people sign in there, too.
+func (s *Server) ConsoleHandler() http.Handler { return s.handler(true) }
+
+func (s *Server) handler(console bool) http.Handler {
 	mux := http.NewServeMux()
-	s.Register(mux)
+	s.register(mux, console)
 	mux.Handle("/", s.observe(http.HandlerFunc(s.errors.notFound)))
 	mux.Handle("/robots.txt",
 		s.observe(s.errors.allow(http.HandlerFunc(handleRobots), http.MethodGet, http.MethodHead)))

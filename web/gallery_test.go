@@ -301,6 +301,10 @@ func TestRenderGallery(t *testing.T) {
 			}
 		}
 	}
+	for _, s := range consoleSamples() { // in English alone
+		shown["console"] = true
+		write(t, filepath.Join(dir, "en", s.name+".html"), record(p, s.show).Body.Bytes())
+	}
 	for _, name := range pageNames {
 		if !shown[name] {
 			t.Errorf("the gallery has no page %s", name)

@@ -23,6 +23,7 @@ var pageNames = [...]string{
 	"remote", "remoteover", "remoteask", "remotedone",
 	"second", "prove", "addpasskey", "addapp", "recoverycodes", "newpassword", "wayadded", "enrolfirst",
 	"account", "stopeverything", "makekey", "keymade", "helpers",
+	"console",
 }
 
 // layout is what all pages have in common, before a language is put in. It is never shown, only cloned.

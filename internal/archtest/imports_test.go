@@ -109,6 +109,7 @@ var mayImport = map[string][]string{
 	"internal/assembly": {
 		"attempt", "oauth", "storage", "audit", "policy", "keys", "metadata", "delegation", "authserver", "dcr",
 		"thirdparty", "secevent", "trust", "mcpresource", "web/text", "internal", "storage/timed",
+		"internal/admin/console",
 	},
 	"internal/auditformat": {"audit", "audit/verify"},
 	"internal/auditlog":    {"storage", "audit", "audit/verify", "keys", "internal/secrets"},
@@ -126,6 +127,9 @@ var mayImport = map[string][]string{
 	"internal/span":      {},
 	"internal/traces":    {"storage", "mcpresource", "mcpresource/otelmcp", "internal/span"},
 	"internal/admin/api": {"oauth", "storage", "metadata", "mcpresource", "internal/admin"},
+	"internal/admin/console": {
+		"oauth", "storage", "internal/admin", "web",
+	},
 	"internal/users": {
 		"oauth", "storage", "audit", "internal/bounded", "internal/mail", "internal/network",
 		"internal/notice", "internal/secrets", "internal/span", "web/text",

@@ -29,9 +29,11 @@ func (s *Server) faces(clients authserver.Clients) (*http.ServeMux, error) {
 	if !s.parts.Config.API.Enabled {
 		return mux, nil
 	}
-	var err error
-	if s.notifier, err = s.parts.Notifier(); err != nil {
-		return nil, err
+	if s.notifier == nil { // there is no console
+		var err error
+		if s.notifier, err = s.parts.Notifier(); err != nil {
+			return nil, err
+		}
 	}
 	service, err := s.parts.Admin(s.notifier)
 	if err != nil {

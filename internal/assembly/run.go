@@ -7,6 +7,7 @@ import (
 	"net/http/pprof"
 
 	"github.com/mcp-authd/mcp-authd/authserver"
+	"github.com/mcp-authd/mcp-authd/internal/config"
 	"github.com/mcp-authd/mcp-authd/internal/network"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
@@ -76,10 +77,25 @@ func (s *Server) Management() http.Handler {
 	if s.parts.Config.Management.PProf {
 		profiles(mux)
 	}
+	h := http.Handler(mux)
 	if host, _, err := net.SplitHostPort(s.parts.Config.Management.Listen); err == nil && oauth.IsLoopbackHost(host) {
-		return localHost(mux)
+		h = localHost(mux) // other machines are to reach others, by names that only their operator knows
 	}
-	return mux // other machines are to reach it, by names that only its operator knows
+	if c := s.parts.Config.Console; c.Enabled && c.Listen == config.ConsoleManagement {
+		return besideConsole(h, s.Auth.ConsoleHandler())
+	}
+	return h
+}
+
+// besideConsole serves the console, and the pages by which people sign in there, on the management
+// listener: under the host of the issuer, whose cookies they need, and which they check themselves.
+func besideConsole(management, console http.Handler) http.Handler {
+	mux := http.NewServeMux()
+	for _, path := range []string{"/healthz", "/readyz", "/metrics", "/debug/"} {
+		mux.Handle(path, management)
+	}
+	mux.Handle("/", console)
+	return mux
 }
 
 // profiles serves those of Go, and not the command line, which is a file path or a URL too much.

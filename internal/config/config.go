@@ -139,8 +139,8 @@ func Default(getenv func(string) string) *Config {
 		ProgramKeys:  defaultProgramKeys(),
 		Helpers:      Helpers{Enabled: true},
 		API:          API{Enabled: true},
-		Console:      Console{Fresh: Duration(10 * time.Minute)},
 		Attempts:     Attempts{Enabled: true, Keep: Duration(attempt.DefaultKeep)},
+		Console:      defaultConsole(),
 		Sessions:     Sessions{TTL: Duration(authserver.DefaultSessionTTL)},
 		Login:        defaultLogin(),
 		Registration: defaultRegistration(),
@@ -150,16 +150,6 @@ func Default(getenv func(string) string) *Config {
 		Log:          Log{Level: "info", Format: "auto"},
 		origins:      map[string]string{},
 	}
-}
-
-func defaultDataDir(getenv func(string) string) string {
-	if d := getenv("STATE_DIRECTORY"); d != "" {
-		return d
-	}
-	if d := getenv("XDG_DATA_HOME"); d != "" {
-		return filepath.Join(d, "mcp-authd")
-	}
-	return filepath.Join(getenv("HOME"), ".local", "share", "mcp-authd")
 }
 
 // Postgres reports whether the store is PostgreSQL.
@@ -237,6 +227,7 @@ func (c *Config) Validate() error {
 	oneOf("log.level", c.Log.Level, "debug", "info", "warn", "error")
 	oneOf("log.format", c.Log.Format, "auto", "text", "json")
 	c.validateTokens(add)
+	c.validateConsole(add)
 	c.Registration.validate(add)
 	c.validateResources(add)
 	c.validateConnectors(add)

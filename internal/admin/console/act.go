@@ -1,0 +1,209 @@
+package console
+
+import (
+	"errors"
+	"net/http"
+	"net/url"
+	"reflect"
+	"strings"
+
+	"github.com/mcp-authd/mcp-authd/internal/admin"
+	"github.com/mcp-authd/mcp-authd/oauth"
+	"github.com/mcp-authd/mcp-authd/web"
+)
+
+const purposeAct = "act"
+
+// actState is what the form of an act carries along: whose it is, and what of which thing.
+type actState struct {
+	UserID  string     `json:"u"`
+	Name    string     `json:"n"`
+	Subject url.Values `json:"s"`
+}
+
+// ask shows the form of an operation that changes something. What needs a fresh proof asks for that
+// first, so that the answer is not lost on the way.
+func (v *view) ask(verb admin.Verb) {
+	if verb.Spec().Fresh && !v.fresh() {
+		v.visitors.Prove(v.w, v.r, v.here)
+		return
+	}
+	subject := subjectOf(verb, v.r.URL.Query())
+	given := without(v.r.URL.Query(), "done")
+	if m := verb.Spec().Method; m == http.MethodPut || m == http.MethodPatch {
+		v.asIs(verb, subject, given)
+	}
+	v.form(http.StatusOK, verb, subject, given, "")
+}
+
+// asIs fills a form with what a thing has now.
+func (v *view) asIs(verb admin.Verb, subject, given url.Values) {
+	one, ok := v.verbs[verb.Spec().Noun()+" show"]
+	if !ok || len(subject) == 0 || missing(one, subject) {
+		return
+	}
+	in, err := input(one, subject)
+	if err != nil {
+		return
+	}
+	out, err := v.call(one, in)
+	if err != nil {
+		return // the act itself will say
+	}
+	for _, m := range members(out) {
+		if given.Has(m.name) || m.value.IsZero() {
+			continue
+		}
+		if list, ok := m.value.Interface().([]string); ok {
+			given.Set(m.name, strings.Join(list, "\n"))
+			continue
+		}
+		given.Set(m.name, scalar(m.value))
+	}
+}
+
+// form shows the form of an act, after one that came to nothing with its problem.
+func (v *view) form(status int, verb admin.Verb, subject, given url.Values, problem string) {
+	s := verb.Spec()
+	n := nounOf(s.Name)
+	step, err := v.visitors.Seal(v.w, v.r, purposeAct, actState{v.visit.User.ID, s.Name, subject})
+	if err != nil {
+		v.visitors.Fail(v.w, v.r, err)
+		return
+	}
+	_, verbs, _ := strings.Cut(s.Name, " ")
+	f := web.ConsoleForm{
+		Lead: s.Details, Action: v.url(s.Name, subject), Step: step, Fields: fields(verb, given, subject),
+		Button: label(verbs), Grave: takes(s), BackURL: v.back(n, s, subject),
+	}
+	title := s.Summary
+	if len(subject) > 0 {
+		title = label(verbs) + ": " + subjectText(subject)
+		f.Lead = s.Summary + "."
+		if s.Details != "" {
+			f.Lead += " " + s.Details
+		}
+	}
+	v.page(status, n.name, web.Console{
+		Title: title, Trail: v.trail(n, subject), Problem: problem, Parts: []web.ConsolePart{f},
+	})
+}
+
+// back is the page from which an act began.
+func (v *view) back(n noun, s admin.Spec, subject url.Values) string {
+	if one := n.name + " show"; len(subject) > 0 && one != s.Name && v.may(one) && covers(subject,
+		subjects(v.verbs[one])) {
+		return v.url(one, subject)
+	}
+	if v.may(n.begin()) {
+		return v.url(n.begin(), nil)
+	}
+	return v.visitors.Path(Root)
+}
+
+// act carries an operation out for whom and what its form was made.
+func (v *view) act(verb admin.Verb) {
+	var state actState
+	posted, ok := v.visitors.Open(v.w, v.r, purposeAct, &state)
+	if !ok {
+		return
+	}
+	s := verb.Spec()
+	if state.UserID != v.visit.User.ID || state.Name != s.Name {
+		v.visitors.Fail(v.w, v.r, errOther)
+		return
+	}
+	for k, values := range state.Subject {
+		posted[k] = values
+	}
+	in, err := input(verb, posted)
+	if err != nil {
+		v.form(http.StatusBadRequest, verb, state.Subject, posted, err.Error())
+		return
+	}
+	out, err := v.call(verb, in)
+	status, told := statusOf(err)
+	switch {
+	case err == nil:
+		v.did(verb, out, state.Subject)
+	case told && status != http.StatusForbidden && !errors.Is(err, admin.ErrNotFound):
+		v.form(status, verb, state.Subject, posted, err.Error())
+	default:
+		v.failed(err)
+	}
+}
+
+var errOther = oauth.NewError(oauth.AccessDenied,
+	"Another person is signed in in this browser, or you have been signed out. Sign in and start again.")
+
+// did says what an act came to: by a redirect, so that loading the page again does not do it again, or
+// at once where it returns a secret, which is shown once.
+func (v *view) did(verb admin.Verb, out reflect.Value, subject url.Values) {
+	s := verb.Spec()
+	n := nounOf(s.Name)
+	if s.Secret {
+		v.page(http.StatusOK, n.name, web.Console{
+			Title: s.Summary, Trail: v.trail(n, subject), Parts: v.once(n, members(out)),
+		})
+		return
+	}
+	sealed, err := v.visitors.Seal(v.w, v.r, purposeDone, doneState{doneText(s, subject)})
+	if err != nil {
+		v.visitors.Fail(v.w, v.r, err)
+		return
+	}
+	to := v.back(n, s, subject)
+	if takes(s) && !strings.HasSuffix(s.Name, " disable") {
+		to = v.url(n.begin(), nil) // what it was about may be gone
+	}
+	if one := n.name + " show"; len(subject) == 0 && v.may(one) {
+		if made := v.oneURL(n, members(out)); made != "" {
+			to = made
+		}
+	}
+	sep := "?"
+	if strings.Contains(to, "?") {
+		sep = "&"
+	}
+	http.Redirect(v.w, v.r, to+sep+"done="+url.QueryEscape(sealed), http.StatusSeeOther)
+}
+
+// doneText says what was done.
+func doneText(s admin.Spec, subject url.Values) string {
+	text := "Done: " + s.Summary
+	if len(subject) > 0 {
+		text += " (" + subjectText(subject) + ")"
+	}
+	return text + "."
+}
+
+// once are the fields of an output with a secret: what is secret first.
+func (v *view) once(n noun, all []member) []web.ConsolePart {
+	secret := web.ConsoleSecret{
+		Title: "Copy this now", Text: "It is shown this once, and kept nowhere in a form that can be read.",
+	}
+	var rest []member
+	for _, m := range all {
+		if isSecret(m.name) && m.value.Kind() == reflect.String && m.value.String() != "" {
+			secret.Secrets = append(secret.Secrets, web.ConsoleFact{
+				Name: label(m.name), Value: web.ConsoleCell{Text: m.value.String()},
+			})
+			continue
+		}
+		rest = append(rest, m)
+	}
+	parts := v.parts(noun{name: n.name}, rest)
+	if len(secret.Secrets) > 0 {
+		parts = append([]web.ConsolePart{secret}, parts...)
+	}
+	return parts
+}
+
+func isSecret(name string) bool {
+	for _, s := range []string{"secret", "link", "url", "password", "token", "code"} {
+		if name == s || strings.HasSuffix(name, "_"+s) {
+			return true
+		}
+	}
+	return false
+}

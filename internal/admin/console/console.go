@@ -1,0 +1,163 @@
+package console
+
+import (
+	"errors"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/internal/admin"
+	"github.com/mcp-authd/mcp-authd/oauth"
+	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/web"
+)
+
+// Root is where the pages are, below the path of the issuer.
+const Root = "/admin"
+
+// Visitors are the people at browsers. A page is a path below that of the issuer, with its query.
+// authserver.Visitors are they.
+type Visitors interface {
+	// Pages shows pages.
+	Pages() *web.Pages
+	// Path is a page as browsers ask for it.
+	Path(page string) string
+	// Visit returns the person who is signed in; when it cannot, it has answered, by what leads to
+	// the sign-in and then to the page.
+	Visit(w http.ResponseWriter, r *http.Request, page string) (storage.Visit, bool)
+	// Prove sends the browser to where its person proves again who they are, and then to a page.
+	Prove(w http.ResponseWriter, r *http.Request, page string)
+	// SignOut is the form that signs a person out.
+	SignOut(w http.ResponseWriter, r *http.Request, u storage.User) (web.AccountForm, error)
+	// Fail shows the error page.
+	Fail(w http.ResponseWriter, r *http.Request, err error)
+	Forms
+}
+
+// Forms are those that are good in one browser, for one purpose.
+type Forms interface {
+	// Seal is what a form carries along.
+	Seal(w http.ResponseWriter, r *http.Request, purpose string, state any) (string, error)
+	// Open reads a form and the state that Seal has put into it; when it cannot, it has answered.
+	Open(w http.ResponseWriter, r *http.Request, purpose string, state any) (url.Values, bool)
+	// Unseal reads a state that Seal has made, and reports whether it could.
+	Unseal(w http.ResponseWriter, r *http.Request, purpose, sealed string, state any) bool
+}
+
+// Config is what the pages need.
+type Config struct {
+	Visitors Visitors
+	// As carries out what an actor may do.
+	As func(admin.Actor) admin.Caller
+	// FreshFor is for how long a proof counts before what cannot be undone, as for As.
+	FreshFor time.Duration
+	Now      func() time.Time
+}
+
+// Console is the pages. It is safe for concurrent use.
+type Console struct {
+	visitors Visitors
+	cfg      Config
+	verbs    map[string]admin.Verb // by name
+}
+
+// New returns the pages.
+func New(cfg Config) *Console {
+	c := &Console{visitors: cfg.Visitors, cfg: cfg, verbs: make(map[string]admin.Verb)}
+	for _, verb := range admin.All() {
+		c.verbs[verb.Spec().Name] = verb
+	}
+	return c
+}
+
+// maxQuery bounds the query of a page, in bytes.
+const maxQuery = 4 << 10
+
+// ServeHTTP answers for the pages below Root, GET and POST.
+func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if len(r.URL.RawQuery) > maxQuery {
+		c.visitors.Fail(w, r, oauth.NewError(oauth.InvalidRequest, "The request is too long."))
+		return
+	}
+	below := strings.TrimPrefix(r.URL.Path, c.visitors.Path(Root))
+	here := Root + below
+	if r.URL.RawQuery != "" {
+		here += "?" + r.URL.RawQuery
+	}
+	visit, ok := c.visitors.Visit(w, r, here)
+	if !ok {
+		return
+	}
+	role := admin.RoleOf(visit.User)
+	v := &view{
+		Console: c, w: w, r: r, here: here, visit: visit, role: role,
+		as: c.cfg.As(admin.Actor{
+			UserID: visit.User.ID, Name: visit.User.Name, Role: role, Proved: visit.Session.Proved(),
+		}),
+	}
+	v.open(strings.ReplaceAll(strings.Trim(below, "/"), "/", " "))
+}
+
+// open shows the page of an operation, or carries it out.
+func (v *view) open(name string) {
+	if _, ok := v.verbs[name+" list"]; ok {
+		name += " list"
+	}
+	verb, known := v.verbs[name]
+	switch {
+	case v.role == "":
+		v.stop(http.StatusForbidden, "No role", "Your account administers nothing here. An administrator can give it a "+
+			"role: mcp-authd user set-role "+v.visit.User.Name+" auditor")
+	case name == "":
+		v.overview()
+	case !known:
+		v.stop(http.StatusNotFound, "Not found", "There is no such page. It may be of another version of this server.")
+	case !verb.Spec().Permits(v.role):
+		v.stop(http.StatusForbidden, "Not for your role", "The role "+string(v.role)+" may not do this.")
+	case v.r.Method == http.MethodPost:
+		v.act(verb)
+	case verb.Spec().Changes():
+		v.ask(verb)
+	case listed(verb):
+		v.list(verb)
+	default:
+		v.show(verb)
+	}
+}
+
+// failed answers for an operation that came to nothing.
+func (v *view) failed(err error) {
+	status, ok := statusOf(err)
+	if stale := (*admin.StaleError)(nil); errors.As(err, &stale) {
+		v.visitors.Prove(v.w, v.r, v.here)
+		return
+	}
+	if !ok {
+		v.visitors.Fail(v.w, v.r, err)
+		return
+	}
+	v.stop(status, titles[status], err.Error())
+}
+
+var titles = map[int]string{
+	http.StatusForbidden:  "Not for your role",
+	http.StatusNotFound:   "Not found",
+	http.StatusConflict:   "Not done",
+	http.StatusBadRequest: "Not done",
+}
+
+// statusOf reports the status for an error whose text is for people.
+func statusOf(err error) (int, bool) {
+	for kind, status := range map[error]int{
+		admin.ErrForbidden: http.StatusForbidden,
+		admin.ErrNotFound:  http.StatusNotFound,
+		admin.ErrConflict:  http.StatusConflict,
+		admin.ErrInvalid:   http.StatusBadRequest,
+	} {
+		if errors.Is(err, kind) {
+			return status, true
+		}
+	}
+	return 0, false
+}

@@ -1,0 +1,165 @@
+package console
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"reflect"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/internal/admin"
+	"github.com/mcp-authd/mcp-authd/web"
+)
+
+var inPath = regexp.MustCompile(`{([a-z_]+)}`)
+
+// subjects are the fields of an input that say which thing an operation is about.
+func subjects(verb admin.Verb) (out []string) {
+	for _, f := range inPath.FindAllStringSubmatch(verb.Spec().Path, -1) {
+		out = append(out, f[1])
+	}
+	return out
+}
+
+// subjectOf is what a query says of the subject.
+func subjectOf(verb admin.Verb, query url.Values) url.Values {
+	out := url.Values{}
+	for _, f := range subjects(verb) {
+		if query.Get(f) != "" {
+			out.Set(f, query.Get(f))
+		}
+	}
+	return out
+}
+
+// missing reports whether a query leaves out what an operation has to know.
+func missing(verb admin.Verb, query url.Values) bool {
+	for _, m := range members(reflect.New(verb.Input()).Elem()) {
+		if m.given && m.value.Kind() != reflect.Bool && query.Get(m.name) == "" {
+			return true
+		}
+	}
+	return false
+}
+
+// input makes the input of an operation, a pointer, of what a person has filled in.
+func input(verb admin.Verb, given url.Values) (reflect.Value, error) {
+	in := reflect.New(verb.Input())
+	for _, m := range members(in.Elem()) {
+		if err := set(m.value, given[m.name]); err != nil {
+			return in, fmt.Errorf("%s: %w", label(m.name), err)
+		}
+	}
+	return in, nil
+}
+
+// set gives a field what was filled in; nothing when that is empty.
+func set(v reflect.Value, given []string) error {
+	text := strings.TrimSpace(strings.Join(given, "\n"))
+	if text == "" {
+		return nil
+	}
+	if v.Kind() == reflect.Pointer {
+		v.Set(reflect.New(v.Type().Elem()))
+		v = v.Elem()
+	}
+	switch v.Interface().(type) {
+	case time.Time:
+		at, err := moment(text)
+		v.Set(reflect.ValueOf(at))
+		return err
+	case time.Duration:
+		d, err := time.ParseDuration(text)
+		v.SetInt(int64(d))
+		if err != nil {
+			return fmt.Errorf("%q is not a time such as 90m", text)
+		}
+		return nil
+	}
+	switch v.Kind() {
+	case reflect.String:
+		v.SetString(text)
+		return nil
+	case reflect.Bool:
+		on, err := strconv.ParseBool(text)
+		v.SetBool(on)
+		return err
+	case reflect.Slice:
+		if v.Type().Elem().Kind() == reflect.String {
+			for _, word := range strings.Fields(text) {
+				v.Set(reflect.Append(v, reflect.ValueOf(word).Convert(v.Type().Elem())))
+			}
+			return nil
+		}
+	case reflect.Int, reflect.Int64:
+		n, err := strconv.ParseInt(text, 10, 64)
+		if err != nil || v.OverflowInt(n) {
+			return fmt.Errorf("%q is not a whole number", text)
+		}
+		v.SetInt(n)
+		return nil
+	}
+	if err := json.Unmarshal([]byte(text), v.Addr().Interface()); err != nil {
+		return fmt.Errorf("this is not the JSON that is expected here: %w", err)
+	}
+	return nil
+}
+
+// moment reads a time as browsers and people write it, in UTC where they do not say.
+func moment(text string) (time.Time, error) {
+	for _, layout := range []string{time.RFC3339, "2006-01-02T15:04", "2006-01-02 15:04", time.DateOnly} {
+		if at, err := time.Parse(layout, text); err == nil {
+			return at, nil
+		}
+	}
+	return time.Time{}, fmt.Errorf("%q is not a time such as 2026-11-23T15:02:00Z", text)
+}
+
+// choices are fields of which a few values are known.
+var choices = map[string][]string{
+	"role": {"", string(admin.Administrator), string(admin.Auditor), string(admin.Support)},
+}
+
+// fieldOf is the field of a form for one of an input, with what was filled in before.
+func fieldOf(m member, given url.Values) web.ConsoleField {
+	f := web.ConsoleField{
+		Name: m.name, Label: label(m.name), Hint: m.hint, Type: "text",
+		Value: strings.Join(given[m.name], "\n"), Required: m.given,
+	}
+	kind := m.value.Kind()
+	if kind == reflect.Pointer {
+		kind = m.value.Type().Elem().Kind()
+	}
+	switch {
+	case choices[m.name] != nil:
+		f.Type, f.Options = "select", choices[m.name]
+	case kind == reflect.Bool:
+		f.Type, f.Checked = "check", f.Value == "true"
+	case kind == reflect.String && strings.Contains(m.name, "password"):
+		f.Type, f.Value = "password", ""
+	case kind == reflect.Slice, kind == reflect.Map, kind == reflect.Struct &&
+		m.value.Type() != reflect.TypeFor[time.Time]():
+		f.Type = "area"
+	}
+	return f
+}
+
+// fields are what a person fills in for an operation: all but its subject.
+func fields(verb admin.Verb, given url.Values, subject url.Values) (out []web.ConsoleField) {
+	for _, m := range members(reflect.New(verb.Input()).Elem()) {
+		if !subject.Has(m.name) {
+			out = append(out, fieldOf(m, given))
+		}
+	}
+	return out
+}
+
+// question is the form for an operation that only reads.
+func (v *view) question(verb admin.Verb, query url.Values) web.ConsoleForm {
+	return web.ConsoleForm{
+		Action: v.url(verb.Spec().Name, nil), Button: "Show", Fields: fields(verb, query, nil),
+	}
+}

@@ -1,0 +1,121 @@
+package console
+
+import (
+	"net/http"
+	"net/url"
+	"reflect"
+	"strings"
+
+	"github.com/mcp-authd/mcp-authd/internal/admin"
+	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/web"
+)
+
+// view is one request for a page.
+type view struct {
+	*Console
+	w     http.ResponseWriter
+	r     *http.Request
+	here  string // the page, with its query
+	visit storage.Visit
+	role  admin.Role
+	as    admin.Caller
+}
+
+// page shows a page, with the menu.
+func (v *view) page(status int, noun string, p web.Console) {
+	p.HomeURL, p.AccountURL = v.visitors.Path(Root), v.visitors.Path("/account")
+	p.Username, p.Role, p.Rooms = v.visit.User.Name, string(v.role), v.rooms(noun)
+	p.Done = v.done()
+	var err error
+	if p.SignOut, err = v.visitors.SignOut(v.w, v.r, v.visit.User); err != nil {
+		v.visitors.Fail(v.w, v.r, err)
+		return
+	}
+	v.visitors.Pages().Console(v.w, status, p)
+}
+
+// stop shows a page that has nothing but a message.
+func (v *view) stop(status int, title, text string) {
+	v.page(status, "", web.Console{Title: title, Problem: text})
+}
+
+// rooms are the menu: what the role may see.
+func (v *view) rooms(current string) (rooms []web.ConsoleRoom) {
+	for _, n := range nouns {
+		if !v.may(n.begin()) {
+			continue
+		}
+		if len(rooms) == 0 || rooms[len(rooms)-1].Name != n.room {
+			rooms = append(rooms, web.ConsoleRoom{Name: n.room})
+		}
+		room := &rooms[len(rooms)-1]
+		room.Links = append(room.Links, web.ConsoleLink{
+			Name: n.title, URL: v.url(n.begin(), nil), Current: n.name == current,
+		})
+	}
+	return rooms
+}
+
+// may reports whether there is an operation, and the role permits it.
+func (v *view) may(name string) bool {
+	verb, ok := v.verbs[name]
+	return ok && verb.Spec().Permits(v.role)
+}
+
+// url is where the page of an operation is.
+func (c *Console) url(name string, query url.Values) string {
+	out := c.visitors.Path(Root + "/" + strings.ReplaceAll(name, " ", "/"))
+	if len(query) > 0 {
+		out += "?" + query.Encode()
+	}
+	return out
+}
+
+// fresh reports whether the person has proved a short while ago who they are.
+func (v *view) fresh() bool {
+	return v.cfg.Now().Sub(v.visit.Session.Proved()) <= v.cfg.FreshFor
+}
+
+// call carries an operation out as the person of the page.
+func (v *view) call(verb admin.Verb, in reflect.Value) (reflect.Value, error) {
+	out := reflect.New(verb.Output())
+	err := v.as.Call(v.r.Context(), verb, in.Interface(), out.Interface())
+	return out.Elem(), err
+}
+
+// purposeDone is what the last act came to, in the address of the page that says so.
+const purposeDone = "done"
+
+type doneState struct {
+	Text string `json:"t"`
+}
+
+// done is what the last act came to; "" for none.
+func (v *view) done() string {
+	var done doneState
+	sealed := v.r.URL.Query().Get("done")
+	if sealed == "" || !v.visitors.Unseal(v.w, v.r, purposeDone, sealed, &done) {
+		return ""
+	}
+	return done.Text
+}
+
+// trail leads from a page to those above it.
+func (v *view) trail(n noun, subject url.Values) (trail []web.ConsoleLink) {
+	if v.may(n.begin()) {
+		trail = append(trail, web.ConsoleLink{Name: n.title, URL: v.url(n.begin(), nil)})
+	}
+	if one := n.name + " show"; len(subject) > 0 && v.may(one) {
+		trail = append(trail, web.ConsoleLink{Name: subjectText(subject), URL: v.url(one, subject)})
+	}
+	return trail
+}
+
+// subjectText is the subject of an operation in words.
+func subjectText(subject url.Values) string {
+	for _, values := range subject {
+		return strings.Join(values, " ")
+	}
+	return ""
+}

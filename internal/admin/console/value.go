@@ -1,0 +1,196 @@
+package console
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"reflect"
+	"strings"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/web"
+)
+
+// member is a field of an input or output, by its name in JSON.
+type member struct {
+	name  string
+	hint  string // of its schema
+	given bool   // it has to be there
+	value reflect.Value
+}
+
+// members are the fields of a struct, those of embedded ones among them.
+func members(v reflect.Value) (out []member) {
+	for _, f := range reflect.VisibleFields(v.Type()) {
+		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
+		switch {
+		case f.Anonymous, !f.IsExported(), name == "-":
+			continue
+		case name == "":
+			name = strings.ToLower(f.Name)
+		}
+		out = append(out, member{
+			name: name, hint: f.Tag.Get("jsonschema"), given: !strings.Contains(options, "omit"),
+			value: v.FieldByIndex(f.Index),
+		})
+	}
+	return out
+}
+
+// memberOf is a field by its name.
+func memberOf(all []member, name string) (member, bool) {
+	for _, m := range all {
+		if m.name == name {
+			return m, true
+		}
+	}
+	return member{}, false
+}
+
+// plain are the words of names that are not spelled as they are.
+var plain = map[string]string{
+	"id": "ID", "uri": "URL", "url": "URL", "mcp": "MCP", "jwks": "JWKS", "ip": "IP", "ok": "OK", "dpop": "DPoP",
+	"acr": "ACR", "ttl": "TTL", "sha256": "SHA-256", "kid": "key ID", "alg": "algorithm", "tls": "TLS", "json": "JSON",
+}
+
+// labels are the names of fields that are not their words.
+var labels = map[string]string{
+	"created_at":    "Created",
+	"last_login_at": "Last sign-in",
+	"last_used_at":  "Last used",
+	"first_used_at": "First used",
+	"started_at":    "Began",
+	"ended_at":      "Ended",
+	"expires_at":    "Expires",
+	"revoked_at":    "Ended",
+	"client_id":     "Client",
+	"user_id":       "Account ID",
+	"grant_id":      "Grant",
+	"client_name":   "Client",
+	"mail":          "Mail address",
+	"admin":         "administrator",
+	"at":            "When",
+	"uri":           "URL",
+	"paused_at":     "Paused",
+	"proved_at":     "Last proof",
+	"seen_at":       "Last seen",
+	"redirect_uris": "Redirect URIs",
+	"person":        "Person",
+	"auth_method":   "Authentication",
+}
+
+// label is a name of a field as people read it.
+func label(name string) string {
+	if s, ok := labels[name]; ok {
+		return strings.ToUpper(s[:1]) + s[1:]
+	}
+	words := strings.FieldsFunc(name, func(r rune) bool { return r == '_' || r == '-' || r == ' ' })
+	for i, w := range words {
+		if p, ok := plain[w]; ok {
+			words[i] = p
+		}
+	}
+	s := strings.Join(words, " ")
+	if s == "" {
+		return s
+	}
+	return strings.ToUpper(s[:1]) + s[1:]
+}
+
+// codes are fields that people copy and compare, letter by letter.
+func isCode(name string) bool {
+	for _, s := range []string{
+		"id", "uri", "uris", "url", "reference", "kid", "hash", "leaf", "root", "resource", "resources", "issuer",
+		"digest", "jwks", "subject", "scopes", "scope", "aliases", "audience", "jti", "thumbprint",
+	} {
+		if name == s || strings.HasSuffix(name, "_"+s) {
+			return true
+		}
+	}
+	return false
+}
+
+// links are fields that name another thing: the operation that shows it, and its field.
+var links = map[string][2]string{
+	"user": {"user show", "name"}, "username": {"user show", "name"}, "person": {"user show", "name"},
+	"client_id": {"client show", "id"}, "client": {"client show", "id"},
+	"grant": {"grant show", "id"}, "grant_id": {"grant show", "id"},
+	"resource": {"resource show", "uri"},
+}
+
+// cell is what is shown of a field.
+func (v *view) cell(m member, badges map[string]string) web.ConsoleCell {
+	value := m.value
+	for value.Kind() == reflect.Pointer {
+		if value.IsNil() {
+			return web.ConsoleCell{}
+		}
+		value = value.Elem()
+	}
+	c := web.ConsoleCell{Code: isCode(m.name)}
+	switch x := value.Interface().(type) {
+	case time.Time:
+		c.At = x
+	case time.Duration:
+		if x != 0 {
+			c.Text = x.String()
+		}
+	case json.RawMessage:
+		c.Text, c.Code = string(x), true
+	case []string:
+		c.List = x
+	case bool:
+		if tone, ok := badges[m.name]; ok && x {
+			c.Badges = []web.ConsoleBadge{{Text: strings.ToLower(label(m.name)), Tone: tone}}
+		} else if !ok {
+			c.Text = map[bool]string{true: "yes", false: "no"}[x]
+		}
+	case fmt.Stringer:
+		c.Text = x.String()
+	default:
+		c.Text = scalar(value)
+	}
+	v.link(m.name, &c)
+	return c
+}
+
+// scalar is a value of a simple kind as text; of others, as JSON.
+func scalar(v reflect.Value) string {
+	switch v.Kind() {
+	case reflect.String:
+		return v.String()
+	case reflect.Struct, reflect.Slice, reflect.Map:
+		if v.IsZero() {
+			return ""
+		}
+		b, err := json.Marshal(v.Interface())
+		if err != nil {
+			return ""
+		}
+		return string(b)
+	}
+	return fmt.Sprint(v.Interface())
+}
+
+// link leads from a value to the page of what it names, where the role may see it.
+func (v *view) link(name string, c *web.ConsoleCell) {
+	to, ok := links[name]
+	if ok && c.Text != "" && v.may(to[0]) {
+		c.URL = v.url(to[0], url.Values{to[1]: {c.Text}})
+	}
+}
+
+// isTable reports a list of structs, which is a table of its own.
+func isTable(v reflect.Value) bool {
+	return v.Kind() == reflect.Slice && v.Type().Elem().Kind() == reflect.Struct
+}
+
+// isGroup reports a struct that is shown as facts of its own.
+func isGroup(v reflect.Value) bool {
+	if v.Kind() != reflect.Struct {
+		return false
+	}
+	_, text := v.Interface().(fmt.Stringer)
+	_, moment := v.Interface().(time.Time)
+	return !text && !moment
+}

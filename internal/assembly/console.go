@@ -1,0 +1,32 @@
+package assembly
+
+import (
+	"net/http"
+
+	"github.com/mcp-authd/mcp-authd/authserver"
+	"github.com/mcp-authd/mcp-authd/internal/admin/console"
+	"github.com/mcp-authd/mcp-authd/internal/config"
+	"github.com/mcp-authd/mcp-authd/internal/notice"
+)
+
+// console has the server show the console, and returns what tells people of what is done there; nil:
+// there is no console. Grants that are cut there are marked by the server's housekeeping.
+func (p Parts) console(cfg *authserver.Config) (*notice.Notifier, error) {
+	c := p.Config.Console
+	if !c.Enabled {
+		return nil, nil
+	}
+	notifier, err := p.Notifier()
+	if err != nil {
+		return nil, err
+	}
+	service, err := p.Admin(notifier)
+	if err != nil {
+		return nil, err
+	}
+	cfg.ConsoleApart = c.Listen == config.ConsoleManagement
+	cfg.Console = func(v *authserver.Visitors) http.Handler {
+		return console.New(console.Config{Visitors: v, As: service.As, FreshFor: service.FreshFor, Now: p.Now})
+	}
+	return notifier, nil
+}

@@ -1,0 +1,225 @@
+package assembly
+
+import (
+	"html"
+	"io"
+	"net/http"
+	"net/http/cookiejar"
+	"net/http/httptest"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/internal/config"
+)
+
+// browser is one of a person, at a server that listens.
+type browser struct {
+	t    *testing.T
+	c    *http.Client
+	root string
+}
+
+const passphrase = "correct horse battery"
+
+// consoled is a server with accounts, and change made to its configuration.
+func consoled(t *testing.T, change func(*config.Loaded)) *Server {
+	t.Helper()
+	s := measured(t)
+	if change != nil {
+		change(s.parts.Config)
+		parts := s.parts
+		var err error
+		if s, err = parts.Server(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(s.Close)
+	}
+	for name, admin := range map[string]bool{"alice": true, "root": true, "bob": false, "carol": false} {
+		if _, err := s.Auth.Users().Create(t.Context(), name, passphrase, admin); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return s
+}
+
+func browse(t *testing.T, h http.Handler) *browser {
+	t.Helper()
+	server := httptest.NewServer(h)
+	t.Cleanup(server.Close)
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &browser{t, &http.Client{Jar: jar}, server.URL}
+}
+
+// page is what the browser shows in the end.
+type page struct {
+	status     int
+	path, body string
+}
+
+func (b *browser) do(method, path string, form url.Values) page {
+	b.t.Helper()
+	r, err := http.NewRequestWithContext(b.t.Context(), method, b.root+path, strings.NewReader(form.Encode()))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	if method == http.MethodPost {
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	}
+	resp, err := b.c.Do(r)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return page{resp.StatusCode, resp.Request.URL.RequestURI(), string(body)}
+}
+
+func (b *browser) get(path string) page { b.t.Helper(); return b.do(http.MethodGet, path, nil) }
+
+var formOf = regexp.MustCompile(`(?s)<form method="post" action="([^"]*)"[^>]*>.*?name="step" value="([^"]+)"`)
+
+// send posts the first form of a page whose action begins with a path.
+func (b *browser) send(p page, to string, kv ...string) page {
+	b.t.Helper()
+	for _, m := range formOf.FindAllStringSubmatch(p.body, -1) {
+		action := html.UnescapeString(m[1])
+		if strings.HasPrefix(action, to) {
+			form := url.Values{"step": {html.UnescapeString(m[2])}}
+			for i := 0; i+1 < len(kv); i += 2 {
+				form.Set(kv[i], kv[i+1])
+			}
+			return b.do(http.MethodPost, action, form)
+		}
+	}
+	b.t.Fatalf("there is no form for %s at %s (%d): %.3000s", to, p.path, p.status, p.body)
+	return page{}
+}
+
+// at opens a page of the console, by way of the sign-in page.
+func (b *browser) at(path, name string) page {
+	b.t.Helper()
+	return b.send(b.get(path), "/login", "username", name, "password", passphrase)
+}
+
+func wantPage(t *testing.T, p page, status int, path string, has ...string) {
+	t.Helper()
+	if p.status != status || !strings.HasPrefix(p.path, path) {
+		t.Errorf("OB-10: got %d %s, want %d %s: %.2000s", p.status, p.path, status, path, p.body)
+	}
+	for _, words := range has {
+		if !strings.Contains(p.body, words) {
+			t.Errorf("OB-10: %s does not have %q: %.3000s", p.path, words, p.body)
+		}
+	}
+}
+
+// OB-10: the console asks a person to sign in, brings them to the page that they wanted, and carries out
+// what they were asked about on a page of its own.
+func TestConsole(t *testing.T) {
+	s := consoled(t, nil)
+	b := browse(t, s.Handler())
+	p := b.at("/admin/user/show?name=bob", "alice")
+	wantPage(t, p, 200, "/admin/user/show?name=bob", "<bdi>bob</bdi>", "/admin/user/disable?name=bob")
+	ask := b.get("/admin/user/disable?name=bob")
+	wantPage(t, ask, 200, "/admin/user/disable", "end its sessions and grants")
+	if u, _ := s.Auth.Users().Find(t.Context(), "bob"); u.Disabled {
+		t.Fatal("OB-10: the question alone has disabled the account")
+	}
+	wantPage(t, b.send(ask, "/admin/user/disable"), 200, "/admin/user/show?name=bob", `role="status"`, ">disabled<")
+	if u, _ := s.Auth.Users().Find(t.Context(), "bob"); !u.Disabled {
+		t.Error("OB-10: the account is not disabled")
+	}
+	wantPage(t, b.get("/admin"), 200, "/admin", "Overview", "/admin/user/list")
+	wantPage(t, b.get("/admin/user"), 200, "/admin/user", ">carol<")
+	wantPage(t, b.get("/admin/user/show?name=nobody"), 404, "/admin", "there is no user")
+	wantPage(t, b.get("/admin/no/such/page"), 404, "/admin", "no such page")
+	wantPage(t, b.get("/admin/user/show?x="+strings.Repeat("x", 5000)), 400, "/admin", "too long")
+}
+
+// OB-10: an account without a role sees nothing, and does nothing.
+func TestConsoleWithoutARole(t *testing.T) {
+	s := consoled(t, nil)
+	alice, bob := browse(t, s.Handler()), browse(t, s.Handler())
+	ask := alice.at("/admin/user/disable?name=carol", "alice")
+	for _, path := range []string{"/admin", "/admin/user/list", "/admin/user/disable?name=carol",
+		"/admin/no/such/page"} {
+		p := bob.get(path)
+		if strings.Contains(p.body, `action="/login"`) {
+			p = bob.at(path, "bob")
+		}
+		wantPage(t, p, 403, path, "administers nothing")
+		if strings.Contains(p.body, "carol") && !strings.Contains(path, "carol") {
+			t.Errorf("OB-10: %s tells of others", path)
+		}
+	}
+	p := bob.send(ask, "/admin/user/disable")
+	if u, _ := s.Auth.Users().Find(t.Context(), "carol"); p.status == 200 || u.Disabled {
+		t.Errorf("OB-10: the form of an administrator is good in another browser: %d", p.status)
+	}
+}
+
+// OB-10: the form of an act is good for its person, its act and its account only.
+func TestConsoleFormsAreBound(t *testing.T) {
+	s := consoled(t, nil)
+	b := browse(t, s.Handler())
+	ask := b.at("/admin/user/disable?name=carol", "alice")
+	step := formOf.FindStringSubmatch(ask.body[strings.Index(ask.body, `action="/admin/user/disable`)-30:])[2]
+	step = html.UnescapeString(step)
+	p := b.do(http.MethodPost, "/admin/user/enable?name=carol", url.Values{"step": {step}})
+	wantPage(t, p, 403, "/admin/user/enable", "Another person")
+	b.do(http.MethodPost, "/admin/user/disable?name=bob", url.Values{"step": {step}, "name": {"bob"}})
+	bob, _ := s.Auth.Users().Find(t.Context(), "bob")
+	carol, _ := s.Auth.Users().Find(t.Context(), "carol")
+	if bob.Disabled || !carol.Disabled {
+		t.Errorf("OB-10: a form for carol: bob %v, carol %v", bob.Disabled, carol.Disabled)
+	}
+	wantPage(t, b.do(http.MethodPost, "/admin/user/enable?name=carol", nil), 400, "/admin/user/enable")
+	r, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, b.root+"/admin/user/disable?name=bob",
+		strings.NewReader(url.Values{"step": {step}}.Encode()))
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	r.Header.Set("Origin", "https://evil.example")
+	resp, err := b.c.Do(r)
+	if err != nil || resp.StatusCode != http.StatusForbidden {
+		t.Fatalf("OB-10: a form from another site: %v, %v", resp, err)
+	}
+	resp.Body.Close()
+}
+
+// OB-10: what cannot be undone asks for a fresh proof first, and goes on where the person was.
+func TestConsoleAsksForAFreshProof(t *testing.T) {
+	s := consoled(t, func(c *config.Loaded) { c.Console.Fresh = 0 })
+	b := browse(t, s.Handler())
+	b.at("/admin", "alice")
+	p := b.get("/admin/user/disable?name=bob")
+	wantPage(t, p, 200, "/prove?to=", "alice")
+	if got := b.send(p, "/prove", "password", passphrase).path; !strings.HasPrefix(got, "/prove?to=") {
+		t.Errorf("OB-10: no proof is fresh enough here, and the browser went to %s", got)
+	}
+	s = consoled(t, func(c *config.Loaded) { c.Console.Fresh = config.Duration(time.Hour) })
+	b = browse(t, s.Handler())
+	b.at("/admin", "alice")
+	wantPage(t, b.get("/admin/user/disable?name=bob"), 200, "/admin/user/disable")
+}
+
+// OB-10: console.listen moves the console to the management listener, where people can sign in, and
+// console.enabled takes it away.
+func TestWhereTheConsoleIs(t *testing.T) {
+	s := consoled(t, func(c *config.Loaded) { c.Console.Listen = config.ConsoleManagement })
+	wantPage(t, browse(t, s.Handler()).get("/admin"), 404, "/admin")
+	b := browse(t, s.Management())
+	wantPage(t, b.at("/admin/user/list", "alice"), 200, "/admin/user/list", ">bob<")
+	wantPage(t, b.get("/metrics"), 200, "/metrics", "go_")
+	s = consoled(t, func(c *config.Loaded) { c.Console.Enabled = false })
+	for _, h := range []http.Handler{s.Handler(), s.Management()} {
+		wantPage(t, browse(t, h).get("/admin"), 404, "/admin")
+	}
+}

@@ -1,0 +1,145 @@
+package web
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+)
+
+// consoleSamples are pages of the console with every part that there is.
+func consoleSamples() []sample {
+	page := func(name string, change func(*Console)) sample {
+		v := Console{
+			Rooms: []ConsoleRoom{
+				{Name: "Access", Links: []ConsoleLink{
+					{Name: "People", URL: "/admin/user/list", Current: true}, {Name: "Clients",
+						URL: "/admin/client/list"},
+				}},
+				{Name: "Sight", Links: []ConsoleLink{{Name: "Attempts", URL: "/admin/attempt/list"}}},
+			},
+			HomeURL: "/admin", Username: "alice", Role: "administrator", AccountURL: "/account",
+			SignOut: AccountForm{Action: "/logout", Step: "sealed-step"}, Title: "People",
+		}
+		change(&v)
+		return sample{name, func(p *Pages, w http.ResponseWriter) { p.Console(w, http.StatusOK, v) }}
+	}
+	at := time.Date(2026, 11, 23, 15, 2, 0, 0, time.UTC)
+	long := "mcp_" + strings.Repeat("kD93jfkw0d", 12)
+	facts := []ConsoleFact{
+		{Name: "Name", Value: ConsoleCell{Text: "bob"}},
+		{Name: "ID", Value: ConsoleCell{Text: long, Code: true}},
+		{Name: "Created", Value: ConsoleCell{At: at}},
+		{Name: "Scopes", Value: ConsoleCell{List: []string{"mcp", "notes:read"}, Code: true}},
+		{Name: "Client", Value: ConsoleCell{Text: "Claude", URL: "/admin/client/show?id=x"}},
+	}
+	return []sample{
+		page("console-list", func(v *Console) {
+			v.Lead = "Who can sign in here."
+			v.Acts = []ConsoleLink{{Name: "Invite", URL: "/admin/user/invite"}}
+			v.Parts = []ConsolePart{
+				ConsoleForm{Action: "/admin/user/list", Button: "Search", Search: true, Fields: []ConsoleField{
+					{Name: "name", Label: "Name", Type: "text"}, {Name: "failed", Label: "Failed", Type: "check"},
+					{Name: "role", Label: "Role", Type: "select", Options: []string{"", "auditor"}},
+				}},
+				ConsoleTable{
+					Name: "People", Columns: []string{"Name", "State", "Client", "Created"},
+					Rows: [][]ConsoleCell{
+						{
+							{Text: "bob", URL: "/admin/user/show?name=bob"},
+							{Badges: []ConsoleBadge{{"disabled", "bad"}}},
+							{Text: long, Code: true}, {At: at},
+						},
+						{{Text: "carol", URL: "/admin/user/show?name=carol"}, {}, {}, {At: at}},
+					},
+					NextURL: "/admin/user/list?after=carol", FirstURL: "/admin/user/list",
+				},
+				ConsoleTable{Title: "Grants", Name: "Grants", Empty: ConsoleHint{"There is none yet.",
+					"mcp-authd grant list"}},
+			}
+		}),
+		page("console-one", func(v *Console) {
+			v.Title, v.Trail = "bob", []ConsoleLink{{Name: "People", URL: "/admin/user/list"}}
+			v.Badges = []ConsoleBadge{{"disabled", "bad"}, {"ok", "good"}, {"waits", "warn"}, {"auditor", ""}}
+			v.Acts = []ConsoleLink{{Name: "Enable", URL: "/a"}, {Name: "Delete", URL: "/b", Grave: true}}
+			v.Done = "Done: Refuse an account (bob)."
+			v.Parts = []ConsolePart{
+				ConsoleFacts{Facts: facts}, ConsoleFacts{Title: "More", Facts: facts[:1]},
+			}
+		}),
+		page("console-form", func(v *Console) {
+			v.Title, v.Problem = "Add a client", "The name is taken."
+			v.Parts = []ConsolePart{
+				ConsoleForm{
+					Title: "Client", Lead: "It gets a secret.", Action: "/admin/client/add",
+					Step: "sealed-step", Button: "Add",
+					BackURL: "/admin/client/list",
+					Fields: []ConsoleField{
+						{Name: "name", Label: "Name", Hint: "what people read", Type: "text", Required: true,
+							Value: "Notes"},
+						{Name: "redirect_uris", Label: "Redirect URIs", Type: "area", Hint: "one in each line"},
+						{Name: "dpop", Label: "DPoP", Type: "check", Checked: true, Hint: "demanded"},
+						{Name: "role", Label: "Role", Type: "select", Options: []string{"", "auditor"},
+							Value: "auditor"},
+						{Name: "password", Label: "Password", Type: "password"},
+					},
+				},
+				ConsoleForm{Action: "/admin/client/delete", Step: "sealed-step", Button: "Delete", Grave: true},
+			}
+		}),
+		page("console-once", func(v *Console) {
+			v.Title, v.Overview = "A secret", true
+			v.Parts = []ConsolePart{
+				ConsoleSecret{Title: "Copy this now", Text: "It is shown once.", Secrets: []ConsoleFact{facts[1]}},
+				ConsoleCards{Title: "Access", Cards: []ConsoleCard{
+					{"People", "/admin/user/list", "Who can sign in here."}, {"Clients", "/admin/client/list",
+						"What asks for access."},
+				}},
+			}
+		}),
+	}
+}
+
+// OB-10: a page of the console reads as agreed, is in English in a browser of any language, and runs
+// no script.
+func TestConsole(t *testing.T) {
+	p := newPages(t, Config{})
+	for _, s := range consoleSamples() {
+		w := record(p.For("de"), s.show)
+		body, csp := w.Body.String(), w.Header().Get("Content-Security-Policy")
+		if !strings.Contains(body, `<html lang="en"`) || !strings.Contains(body, "</html>") {
+			t.Errorf("OB-10: %s is no whole page in English: %.300s", s.name, body)
+		}
+		if strings.Contains(body, "<script") || strings.Contains(csp, "script-src") {
+			t.Errorf("OB-10: %s has a script: %s", s.name, csp)
+		}
+		if !strings.Contains(csp, "frame-ancestors 'none'") || w.Header().Get("Cross-Origin-Opener-Policy") == "" {
+			t.Errorf("OB-10: %s can be framed, or reached from a window that opened it", s.name)
+		}
+	}
+}
+
+// OB-10: what clients and people chose to be called is text on a page, and runs or leads nowhere.
+func TestConsoleShowsNamesAsText(t *testing.T) {
+	bad := `<img src=x onerror=alert(1)>"` + "\u202e"
+	cell := ConsoleCell{Text: bad, Code: true, URL: "javascript:alert(1)"}
+	fact := []ConsoleFact{{Name: bad, Value: cell}, {Name: bad, Value: ConsoleCell{List: []string{bad}}}}
+	body := record(newPages(t, Config{}), func(p *Pages, w http.ResponseWriter) {
+		p.Console(w, http.StatusOK, Console{
+			Title: bad, Username: bad, Lead: bad, Done: bad, Problem: bad, Badges: []ConsoleBadge{{Text: bad}},
+			Trail: []ConsoleLink{{Name: bad, URL: "javascript:alert(1)"}},
+			Parts: []ConsolePart{
+				ConsoleFacts{Title: bad, Facts: fact},
+				ConsoleTable{Title: bad, Name: bad, Columns: []string{bad}, Rows: [][]ConsoleCell{{cell}}},
+				ConsoleSecret{Title: bad, Text: bad, Secrets: fact},
+				ConsoleForm{Title: bad, Lead: bad, Fields: []ConsoleField{{Name: "x", Label: bad, Hint: bad,
+					Value: "as it is", Type: "text"}}},
+			},
+		})
+	}).Body.String()
+	for _, no := range []string{"<img", "javascript:", "\u202e"} {
+		if strings.Contains(body, no) {
+			t.Errorf("OB-10: the page has %q: %s", no, body)
+		}
+	}
+}
