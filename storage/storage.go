@@ -395,6 +395,5 @@ type Store interface {
 	RecoveryCodes
 	WayCustody
 	Outbox
-	AuditLog
-	AuditCheckpoints
+	Audits
 }

@@ -38,6 +38,7 @@ type app struct {
 func (a *app) parts() assembly.Parts {
 	return assembly.Parts{
 		Config: a.config, Store: a.store, Keys: a.keys, Log: a.log, Audit: a.audit, Metrics: a.metrics,
+		Version: version().Version, Stdout: a.std.out,
 	}
 }
 

@@ -20,7 +20,7 @@ import (
 
 func newAuditCommand(s std) *cobra.Command {
 	return group("audit", "Read, check and export the audit log", newAuditList(s), newAuditShow(s),
-		newAuditProve(s), newAuditVerify(s), newAuditCheckpoint(s), newAuditExport(s))
+		newAuditProve(s), newAuditVerify(s), newAuditCheckpoint(s), newAuditExport(s), newAuditSinks(s))
 }
 
 // viewAudited is an entry as it is printed.

@@ -189,6 +189,7 @@ func (d *doctor) database(ctx context.Context) {
 		d.sameIssuer(ctx)
 		d.signingKeys(ctx)
 		d.receivers(ctx)
+		d.sinks(ctx)
 	}
 }
 

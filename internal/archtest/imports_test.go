@@ -112,6 +112,7 @@ var mayImport = map[string][]string{
 		"internal/admin/console",
 	},
 	"internal/auditformat": {"audit", "audit/verify"},
+	"internal/auditsink":   {"storage", "audit", "internal/auditformat", "internal/safehttp", "internal/secrets"},
 	"internal/auditlog":    {"storage", "audit", "audit/verify", "keys", "internal/secrets"},
 	"internal/metrics":     {"oauth", "storage", "audit", "mcpresource"},
 	"internal/discovery":   {"oauth", "metadata", "internal/mcp"},

@@ -18,7 +18,8 @@ func (s *Server) Serve(ctx context.Context, sites ...authserver.Site) error {
 	settleMemory()
 	ctx, cancel := context.WithCancel(ctx)
 	go restMemory(ctx)
-	settleAudit := s.runAudit(ctx) // last, since all others have something to record
+	settleSinks := s.runAuditSinks(ctx) // begins first, so that a new sink has what follows
+	settleAudit := s.runAudit(ctx)      // last, since all others have something to record
 	go s.measure(ctx)
 	settleSites, settle, settleEvents := s.runSites(ctx), s.runDelegation(ctx), s.runTransmitter(ctx)
 	err := s.Auth.Serve(ctx, sites...)
@@ -28,6 +29,7 @@ func (s *Server) Serve(ctx context.Context, sites ...authserver.Site) error {
 	settle()
 	settleEvents()
 	settleAudit()
+	settleSinks()
 	return err
 }
 

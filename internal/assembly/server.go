@@ -6,12 +6,14 @@ package assembly
 import (
 	"context"
 	"fmt"
+	"io"
 	"log/slog"
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/audit"
 	"github.com/mcp-authd/mcp-authd/authserver"
 	"github.com/mcp-authd/mcp-authd/internal/auditlog"
+	"github.com/mcp-authd/mcp-authd/internal/auditsink"
 	"github.com/mcp-authd/mcp-authd/internal/config"
 	"github.com/mcp-authd/mcp-authd/internal/gateway"
 	"github.com/mcp-authd/mcp-authd/internal/metrics"
@@ -30,6 +32,8 @@ type Parts struct {
 	Log     *slog.Logger
 	Audit   *audit.Recorder
 	Metrics *metrics.Metrics
+	Version string    // of the program
+	Stdout  io.Writer // for a sink of the audit log
 
 	traces *traces.Traces // of this server, nil: traces.enabled is false
 }
@@ -45,6 +49,7 @@ type Server struct {
 	sites      *gateway.Sites         // nil: there is no upstream
 	calls      *lastCalls             // of the sites
 	audit      *auditlog.Writer       // nil: audit.enabled is false
+	sinks      *auditsink.Deliverer   // of the audit log; nil: there is none
 }
 
 // Server makes the server. Close it when it is not used any more.
@@ -63,6 +68,9 @@ func (p Parts) Server(ctx context.Context) (_ *Server, err error) {
 		p.Audit = p.Audit.Into(s.audit)
 	}
 	s.parts = p
+	if s.sinks, err = p.AuditSinks(); err != nil {
+		return nil, err
+	}
 	cfg, err := p.config()
 	if err != nil {
 		return nil, err

@@ -10,7 +10,7 @@ import (
 )
 
 // cefSeverities are those of OCSF on the scale of CEF, 0 to 10.
-var cefSeverities = map[severity]string{informational: "1", low: "4", medium: "6", high: "8"}
+var cefSeverities = map[Severity]string{Informational: "1", Low: "4", Medium: "6", High: "8"}
 
 // places are the keys that CEF has for fields of ours.
 var places = []struct{ key, field string }{

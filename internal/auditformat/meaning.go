@@ -17,14 +17,15 @@ const (
 // other is the activity of an event for which its class has none.
 const other = 99
 
-// severity is that of OCSF.
-type severity int
+// Severity is how much an event matters, on the scale of OCSF.
+type Severity int
 
+// The severities.
 const (
-	informational severity = 1
-	low           severity = 2
-	medium        severity = 3
-	high          severity = 4
+	Informational Severity = 1
+	Low           Severity = 2
+	Medium        Severity = 3
+	High          Severity = 4
 )
 
 // meaning is what an event is in the words of others.
@@ -32,14 +33,14 @@ type meaning struct {
 	class    class
 	activity int
 	title    string
-	severity severity
+	severity Severity
 	failed   bool
 	entity   string // what is managed, of entities
 }
 
 // did is something that was done, or was asked for.
 func did(c class, activity int, title string) meaning {
-	return meaning{class: c, activity: activity, title: title, severity: informational}
+	return meaning{class: c, activity: activity, title: title, severity: Informational}
 }
 
 // to is about an entity.
@@ -49,12 +50,12 @@ func to(entity string, activity int, title string) meaning {
 	return m
 }
 
-func (m meaning) at(s severity) meaning {
+func (m meaning) at(s Severity) meaning {
 	m.severity = s
 	return m
 }
 
-func (m meaning) failing(s severity) meaning {
+func (m meaning) failing(s Severity) meaning {
 	m.failed = true
 	return m.at(s)
 }
@@ -62,14 +63,14 @@ func (m meaning) failing(s severity) meaning {
 // meanings are those of all events that the log keeps.
 var meanings = map[string]meaning{
 	audit.LoginSucceeded:   did(authentication, 1, "Signed in"),
-	audit.LoginFailed:      did(authentication, 1, "Sign-in failed").failing(low),
-	audit.LoginThrottled:   did(authentication, 1, "Sign-in slowed down").failing(medium),
+	audit.LoginFailed:      did(authentication, 1, "Sign-in failed").failing(Low),
+	audit.LoginThrottled:   did(authentication, 1, "Sign-in slowed down").failing(Medium),
 	audit.LoggedOut:        did(authentication, 2, "Signed out"),
 	audit.RemoteApproved:   did(authentication, 6, "Sign-in with another device approved"),
-	audit.RemoteDenied:     did(authentication, 6, "Sign-in with another device denied").failing(low),
-	audit.PasskeyCounter:   did(authentication, 1, "Passkey may have been copied").failing(high),
+	audit.RemoteDenied:     did(authentication, 6, "Sign-in with another device denied").failing(Low),
+	audit.PasskeyCounter:   did(authentication, 1, "Passkey may have been copied").failing(High),
 	audit.ProviderSignedIn: did(authentication, 1, "Signed in at a provider"),
-	audit.ProviderRefused:  did(authentication, 1, "Sign-in at a provider refused").failing(low),
+	audit.ProviderRefused:  did(authentication, 1, "Sign-in at a provider refused").failing(Low),
 	audit.ProviderEnded:    did(authentication, 2, "Session at a provider ended"),
 
 	audit.TokenIssued:      did(authentication, 4, "Token issued"),
@@ -77,11 +78,11 @@ var meanings = map[string]meaning{
 	audit.IdentityAsserted: did(authentication, 4, "Identity asserted to another server"),
 	audit.TokenRefreshed:   did(authentication, 5, "Token refreshed"),
 	audit.TokenReplayed:    did(authentication, 5, "Refresh token repeated"),
-	audit.TokenRecovered:   did(authentication, 5, "Lost refresh token honoured").at(low),
-	audit.TokenReuse:       did(authentication, 5, "Spent code or refresh token used again").failing(high),
+	audit.TokenRecovered:   did(authentication, 5, "Lost refresh token honoured").at(Low),
+	audit.TokenReuse:       did(authentication, 5, "Spent code or refresh token used again").failing(High),
 
 	audit.ConsentApproved:   did(userAccess, 1, "Access approved"),
-	audit.ConsentDenied:     did(userAccess, 1, "Access denied by the person").failing(informational),
+	audit.ConsentDenied:     did(userAccess, 1, "Access denied by the person").failing(Informational),
 	audit.AnswerShown:       did(userAccess, other, "Answer shown to the person"),
 	audit.ProgramKeyMade:    did(userAccess, 1, "Key for a program made"),
 	audit.HelperAdded:       did(userAccess, 1, "Helper given less access"),
@@ -91,7 +92,7 @@ var meanings = map[string]meaning{
 	audit.GrantNarrowed:     did(userAccess, 2, "Grant left fewer permissions"),
 	audit.GrantsRevoked:     did(userAccess, 2, "Grants revoked"),
 	audit.GrantSuperseded:   did(userAccess, 2, "Grant replaced by a newer one"),
-	audit.EverythingStopped: did(userAccess, 2, "All access of a person stopped by them").at(medium),
+	audit.EverythingStopped: did(userAccess, 2, "All access of a person stopped by them").at(Medium),
 
 	audit.GrantPaused:         to("grant", 12, "Grant paused"),
 	audit.GrantResumed:        to("grant", 13, "Grant resumed"),
@@ -99,39 +100,39 @@ var meanings = map[string]meaning{
 	audit.ClientChanged:       to("client", 3, "Client changed"),
 	audit.ClientDeleted:       to("client", 4, "Client deleted"),
 	audit.ResourceChanged:     to("MCP server", 3, "MCP server changed"),
-	audit.TrustChanged:        to("trust entry", 3, "Trust entry changed").at(medium),
-	audit.AudienceChanged:     to("audience", 3, "Audience changed").at(medium),
+	audit.TrustChanged:        to("trust entry", 3, "Trust entry changed").at(Medium),
+	audit.AudienceChanged:     to("audience", 3, "Audience changed").at(Medium),
 	audit.SigningKeyCreated:   to("signing key", 1, "Signing key created"),
 	audit.SigningKeyPublished: to("signing key", 6, "Signing key published"),
 	audit.SigningKeyRotated:   to("signing key", 10, "Signing key rotated"),
 	audit.SigningKeyRetired:   to("signing key", 11, "Signing key retired"),
-	audit.SigningKeyRevoked:   to("signing key", 4, "Signing key revoked").at(medium),
-	audit.TokenKeyRenewed:     to("key of refresh tokens", 3, "All refresh tokens ended").at(medium),
-	audit.MasterKeyChanged:    to("master key", 3, "Master key changed").at(medium),
+	audit.SigningKeyRevoked:   to("signing key", 4, "Signing key revoked").at(Medium),
+	audit.TokenKeyRenewed:     to("key of refresh tokens", 3, "All refresh tokens ended").at(Medium),
+	audit.MasterKeyChanged:    to("master key", 3, "Master key changed").at(Medium),
 
 	audit.UserCreated:    did(accountChange, 1, "Account created"),
 	audit.UserChanged:    did(accountChange, other, "Account changed by the operator"),
 	audit.UserDeleted:    did(accountChange, 6, "Account deleted"),
-	audit.SetupCompleted: did(accountChange, 1, "First administrator made").at(medium),
+	audit.SetupCompleted: did(accountChange, 1, "First administrator made").at(Medium),
 	audit.AccountChanged: did(accountChange, other, "Way into an account changed"),
-	audit.WayRefused:     did(accountChange, 10, "Way into an account not added").failing(low),
+	audit.WayRefused:     did(accountChange, 10, "Way into an account not added").failing(Low),
 	audit.LinkMade:       did(accountChange, other, "One-time link made"),
 	audit.LinkUsed:       did(accountChange, other, "One-time link used"),
-	audit.LinkStopped:    did(accountChange, other, "Recovery stopped by its person").at(medium),
+	audit.LinkStopped:    did(accountChange, other, "Recovery stopped by its person").at(Medium),
 	audit.TrustLinked:    did(accountChange, other, "Person linked to an issuer"),
 	audit.TrustUnlinked:  did(accountChange, other, "Person unlinked from an issuer"),
 	audit.ProviderLinked: did(accountChange, other, "Account at a provider linked"),
 
-	audit.AuditRemoved: to("audit log", 4, "Old entries of the audit log removed").at(low),
+	audit.AuditRemoved: to("audit log", 4, "Old entries of the audit log removed").at(Low),
 	audit.ToolCalled:   did(apiActivity, other, "Tool called"),
 	audit.ToolBegun:    did(apiActivity, other, "Tool about to be called"),
 
-	audit.NoticeLost:            did(baseEvent, other, "Notice lost").failing(low),
-	audit.ProviderUnreachable:   did(baseEvent, other, "Provider does not answer").failing(medium),
+	audit.NoticeLost:            did(baseEvent, other, "Notice lost").failing(Low),
+	audit.ProviderUnreachable:   did(baseEvent, other, "Provider does not answer").failing(Medium),
 	audit.SecurityEventReceived: did(baseEvent, other, "Security event received"),
 	audit.SecurityEventSent:     did(baseEvent, other, "Security event sent"),
-	audit.SecurityEventLost:     did(baseEvent, other, "Security event lost").failing(medium),
-	audit.SecurityEventDropped:  did(baseEvent, other, "Security events dropped").failing(high),
+	audit.SecurityEventLost:     did(baseEvent, other, "Security event lost").failing(Medium),
+	audit.SecurityEventDropped:  did(baseEvent, other, "Security events dropped").failing(High),
 }
 
 // whats say more of an event by its field "what".
@@ -159,3 +160,6 @@ func meaningOf(e Entry) meaning {
 	}
 	return m
 }
+
+// Severity is how much the event of an entry matters.
+func (e Entry) Severity() Severity { return meaningOf(e).severity }

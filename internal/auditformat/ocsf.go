@@ -22,7 +22,7 @@ type event struct {
 	TypeName     string `json:"type_name"`
 
 	Time         int64    `json:"time"`
-	SeverityID   severity `json:"severity_id"`
+	SeverityID   Severity `json:"severity_id"`
 	Severity     string   `json:"severity"`
 	StatusID     int      `json:"status_id"`
 	Status       string   `json:"status"`
@@ -257,7 +257,7 @@ var (
 		baseEvent: "Base Event", accountChange: "Account Change", authentication: "Authentication",
 		entities: "Entity Management", userAccess: "User Access Management", apiActivity: "API Activity",
 	}
-	severities = map[severity]string{informational: "Informational", low: "Low", medium: "Medium", high: "High"}
+	severities = map[Severity]string{Informational: "Informational", Low: "Low", Medium: "Medium", High: "High"}
 	activities = map[class]map[int]string{
 		accountChange: {
 			1: "Create", 2: "Enable", 3: "Password Change", 4: "Password Reset", 5: "Disable", 6: "Delete",

@@ -21,6 +21,8 @@ type Audit struct {
 	CheckpointURL string `yaml:"checkpoint_url"`
 	// CheckpointNetworks are those of the operator that the URL may be in, though they are private.
 	CheckpointNetworks []string `yaml:"checkpoint_networks"`
+	// Sinks are to what else the entries go.
+	Sinks []AuditSink `yaml:"sinks"`
 }
 
 func defaultAudit() Audit { return Audit{Enabled: true} }

@@ -237,6 +237,7 @@ func (c *Config) Validate() error {
 	c.validateEvents(add)
 	c.Traces.validate(add)
 	c.Audit.validate(add)
+	c.validateAuditSinks(add)
 	c.validateBranding(add)
 	ids := map[string]bool{}
 	for i, cl := range c.Clients {

@@ -58,6 +58,10 @@ func (c *Config) fileSecrets() []fileSecret {
 			fmt.Sprintf("events.receivers.%d.bearer_token", i), &r.BearerToken, &r.BearerTokenFile,
 		})
 	}
+	for i := range c.Audit.Sinks {
+		s := &c.Audit.Sinks[i]
+		out = append(out, fileSecret{fmt.Sprintf("audit.sinks.%d.secret", i), &s.Secret, &s.SecretFile})
+	}
 	return out
 }
 

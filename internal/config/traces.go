@@ -40,8 +40,7 @@ func (t *Traces) validate(add func(string, string, ...any)) {
 		add("traces.endpoint", "it is not a URL such as http://localhost:4318") // it may hold a secret
 	}
 	for i, h := range t.Headers {
-		if name, value, ok := strings.Cut(string(h), ":"); !ok || textproto.TrimString(name) == "" ||
-			strings.ContainsAny(name+value, "\r\n") || strings.ContainsAny(textproto.TrimString(name), " \t") {
+		if wrongHeader(h) {
 			add(fmt.Sprintf("traces.headers[%d]", i), "is not of the form Name: value")
 		}
 	}

@@ -3,7 +3,6 @@ package config
 import (
 	"fmt"
 	"net/http"
-	"net/textproto"
 	"net/url"
 	"slices"
 	"strings"
@@ -78,13 +77,7 @@ func (u *Upstream) PerClient() bool { return u.Sessions == "client" }
 
 // Header is Headers as they are sent. Validate has checked them.
 func (u *Upstream) Header() http.Header {
-	h := http.Header{}
-	for _, line := range u.Headers {
-		if name, value, ok := strings.Cut(string(line), ":"); ok {
-			h.Add(textproto.TrimString(name), textproto.TrimString(value))
-		}
-	}
-	return h
+	return header(u.Headers)
 }
 
 // Environment is Env in the clear.
@@ -131,8 +124,7 @@ func (r *Resource) validateUpstream(add func(string, string, ...any), key string
 		add(key+".sessions", "%q is not one of person, client", u.Sessions)
 	}
 	for i, h := range u.Headers {
-		if name, value, ok := strings.Cut(string(h), ":"); !ok || textproto.TrimString(name) == "" ||
-			strings.ContainsAny(name+value, "\r\n") || strings.ContainsAny(textproto.TrimString(name), " \t") {
+		if wrongHeader(h) {
 			add(fmt.Sprintf("%s.headers[%d]", key, i), "is not of the form Name: value")
 		}
 	}

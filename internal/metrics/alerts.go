@@ -6,6 +6,7 @@ func alerts() map[string][]Alert {
 		requestDuration: ofRequests(), guardDuration: ofGuards(), storeDuration: ofSlowStores(),
 		storeFailures: ofStores(), providerDuration: ofProviders(), keyAge: ofKeys(), statusAge: ofStatusLists(),
 		signInSteps: ofSignIns(), events: ofEvents(), eventsOldest: ofReceivers(), auditLost: ofAudit(),
+		sinkOldest: ofWaitingSinks(), sinkLost: ofLostBySinks(),
 	}
 }
 
@@ -202,5 +203,31 @@ func ofAudit() []Alert {
 		Action:  "Look in the log for why: the data directory or the database did not take them.",
 		Fires:   []Series{{auditLost, "0x30 2x30"}},
 		Quiet:   []Series{{auditLost, "0x60"}},
+	}}
+}
+
+func ofWaitingSinks() []Alert {
+	return []Alert{{
+		Name: "McpAuthdAuditSinkWaits",
+		Expr: "max by (sink) (" + sinkOldest + ") > 900",
+		For:  "5m", Severity: "warning",
+		Summary: "A sink has not taken entries of the audit log for a quarter of an hour.",
+		Action:  "Run mcp-authd doctor, which says why. Nothing is lost before entries are removed by their age.",
+		Labels:  map[string]string{"sink": "siem"},
+		Fires:   []Series{{sinkOldest + `{sink="siem"}`, "0+60x60"}},
+		Quiet:   []Series{{sinkOldest + `{sink="siem"}`, "0+0x60"}},
+	}}
+}
+
+func ofLostBySinks() []Alert {
+	return []Alert{{
+		Name: "McpAuthdAuditSinkLost",
+		Expr: "max by (sink) (" + sinkLost + ") - max by (sink) (" + sinkLost + " offset 1h) > 0",
+		For:  "0m", Severity: "critical",
+		Summary: "A sink will never have some entries of the audit log.",
+		Action:  "Look in the log for which; they were removed by their age, or run mcp-authd audit verify.",
+		Labels:  map[string]string{"sink": "siem"},
+		Fires:   []Series{{sinkLost + `{sink="siem"}`, "0x30 2x30"}},
+		Quiet:   []Series{{sinkLost + `{sink="siem"}`, "3x90"}},
 	}}
 }

@@ -30,6 +30,9 @@ const (
 	auditLost        = "mcp_authd_audit_lost"
 	auditSigned      = "mcp_authd_audit_signed"
 	traceSpans       = "mcp_authd_trace_spans_total"
+	sinkWaiting      = "mcp_authd_audit_sink_waiting"
+	sinkOldest       = "mcp_authd_audit_sink_oldest_seconds"
+	sinkLost         = "mcp_authd_audit_sink_lost"
 )
 
 // The steps from an authorization request to a tool call.
@@ -92,7 +95,7 @@ func Rows() []string { return []string{rowPeople, rowRequests, rowServers, rowHe
 
 // Definitions returns all metrics, in the order of the documentation.
 func Definitions() []Definition {
-	all, rules := slices.Concat(people(), requests(), health(), counted()), alerts()
+	all, rules := slices.Concat(people(), requests(), health(), counted(), delivered()), alerts()
 	for i, d := range all {
 		all[i].Alerts = rules[d.Name]
 	}
@@ -249,5 +252,32 @@ func counted() []Definition {
 		Help:   "Spans of traces: sent to the collector, failed to be, or dropped because too many waited for it.",
 		Labels: []Label{{"result", []string{"sent", "failed", "dropped"}}},
 		Panel:  Panel{Row: rowEvents, Title: "Spans that did not arrive", By: "result", Where: `result!="sent"`},
+	}}
+}
+
+// delivered are how far sinks of the audit log have it.
+func delivered() []Definition {
+	sink := []Label{{"sink", nil}}
+	return []Definition{{
+		Name:   sinkWaiting,
+		Kind:   Gauge,
+		Help:   "Entries of the audit log that a sink does not have yet. All replicas say the same.",
+		Labels: sink,
+		Most:   20,
+		Panel:  Panel{Row: rowEvents, Title: "Audit entries that wait for a sink", By: "sink"},
+	}, {
+		Name:   sinkOldest,
+		Kind:   Gauge,
+		Help:   "For how long the oldest of them has waited.",
+		Labels: sink,
+		Most:   20,
+		Panel:  Panel{Row: rowEvents, Title: "The oldest of them", Unit: "s", By: "sink"},
+	}, {
+		Name:   sinkLost,
+		Kind:   Gauge,
+		Help:   "Entries that a sink will never have: they were removed by their age before, or cannot be read.",
+		Labels: sink,
+		Most:   20,
+		Panel:  Panel{Row: rowEvents, Title: "Audit entries that a sink has lost", By: "sink"},
 	}}
 }

@@ -113,6 +113,14 @@ func (m *Metrics) Spans(result string, n int) {
 // AuditSigned sets how many entries of the audit log are signed.
 func (m *Metrics) AuditSigned(size int64) { m.set(auditSigned, float64(size)) }
 
+// AuditSink sets what waits for a sink of the audit log, for how long the oldest entry has, and how many
+// entries it will never have.
+func (m *Metrics) AuditSink(sink string, waiting int64, oldest time.Duration, lost int64) {
+	m.set(sinkWaiting, float64(waiting), sink)
+	m.set(sinkOldest, oldest.Seconds(), sink)
+	m.set(sinkLost, float64(lost), sink)
+}
+
 // SigningKey sets for how long the signing key has signed, and after how long it should be replaced.
 func (m *Metrics) SigningKey(age, rotation time.Duration) {
 	m.set(keyAge, age.Seconds())

@@ -22,6 +22,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/audit"
 	"github.com/mcp-authd/mcp-authd/internal/mail"
 	"github.com/mcp-authd/mcp-authd/internal/notice"
+	"github.com/mcp-authd/mcp-authd/internal/safehttp"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/smtptest"
 	"github.com/mcp-authd/mcp-authd/session"
 	"github.com/mcp-authd/mcp-authd/storage"
@@ -58,7 +59,7 @@ func TestPE04AChangeIsToldEverywhere(t *testing.T) {
 		t.Errorf("got %s", m.Raw)
 	}
 	req, body := <-got, <-bodies
-	stamp, signature, _ := strings.Cut(strings.TrimPrefix(req.Header.Get(notice.SignatureHeader), "t="), ",v1=")
+	stamp, signature, _ := strings.Cut(strings.TrimPrefix(req.Header.Get(safehttp.SignatureHeader), "t="), ",v1=")
 	mac := hmac.New(sha256.New, []byte(secret))
 	fmt.Fprintf(mac, "%s.%s", stamp, body)
 	if signature != hex.EncodeToString(mac.Sum(nil)) {

@@ -136,6 +136,15 @@ func (f *Failing) AuditHead(a0 context.Context, a1 string) (r0 storage.AuditHead
 	return r0, err
 }
 
+// AuditSinks implements storage.Store.
+func (f *Failing) AuditSinks(a0 context.Context) (r0 []storage.AuditSink, err error) {
+	err = f.call("AuditSinks", func() (err error) {
+		r0, err = f.Store.AuditSinks(a0)
+		return err
+	})
+	return r0, err
+}
+
 // AuditTiles implements storage.Store.
 func (f *Failing) AuditTiles(a0 context.Context, a1 int, a2 int64, a3 int) (r0 []storage.AuditTile, err error) {
 	err = f.call("AuditTiles", func() (err error) {
@@ -649,6 +658,15 @@ func (f *Failing) MakeProgramKey(a0 context.Context, a1 storage.ProgramKey) (err
 	return err
 }
 
+// MoveAuditSink implements storage.Store.
+func (f *Failing) MoveAuditSink(a0 context.Context, a1 int64, a2 storage.AuditSink) (err error) {
+	err = f.call("MoveAuditSink", func() (err error) {
+		err = f.Store.MoveAuditSink(a0, a1, a2)
+		return err
+	})
+	return err
+}
+
 // MoveFingerprint implements storage.Store.
 func (f *Failing) MoveFingerprint(a0 context.Context, a1 []byte, a2 []byte) (err error) {
 	err = f.call("MoveFingerprint", func() (err error) {
@@ -692,6 +710,15 @@ func (f *Failing) NoteCalls(a0 context.Context, a1 map[string]storage.ToolCall) 
 		return err
 	})
 	return err
+}
+
+// OpenAuditSink implements storage.Store.
+func (f *Failing) OpenAuditSink(a0 context.Context, a1 string, a2 time.Time) (r0 storage.AuditSink, err error) {
+	err = f.call("OpenAuditSink", func() (err error) {
+		r0, err = f.Store.OpenAuditSink(a0, a1, a2)
+		return err
+	})
+	return r0, err
 }
 
 // OpenLinks implements storage.Store.

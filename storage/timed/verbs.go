@@ -94,6 +94,12 @@ func (t *timed) AuditHead(a0 context.Context, a1 string) (r0 storage.AuditHead, 
 	return t.Store.AuditHead(a0, a1)
 }
 
+// AuditSinks implements storage.Store.
+func (t *timed) AuditSinks(a0 context.Context) (r0 []storage.AuditSink, err error) {
+	defer t.end(a0, "AuditSinks", t.now(), &err)
+	return t.Store.AuditSinks(a0)
+}
+
 // AuditTiles implements storage.Store.
 func (t *timed) AuditTiles(a0 context.Context, a1 int, a2 int64, a3 int) (r0 []storage.AuditTile, err error) {
 	defer t.end(a0, "AuditTiles", t.now(), &err)
@@ -436,6 +442,12 @@ func (t *timed) MakeProgramKey(a0 context.Context, a1 storage.ProgramKey) (err e
 	return t.Store.MakeProgramKey(a0, a1)
 }
 
+// MoveAuditSink implements storage.Store.
+func (t *timed) MoveAuditSink(a0 context.Context, a1 int64, a2 storage.AuditSink) (err error) {
+	defer t.end(a0, "MoveAuditSink", t.now(), &err)
+	return t.Store.MoveAuditSink(a0, a1, a2)
+}
+
 // MoveFingerprint implements storage.Store.
 func (t *timed) MoveFingerprint(a0 context.Context, a1 []byte, a2 []byte) (err error) {
 	defer t.end(a0, "MoveFingerprint", t.now(), &err)
@@ -464,6 +476,12 @@ func (t *timed) Nodes(a0 context.Context, a1 []string, a2 time.Time) (r0 []stora
 func (t *timed) NoteCalls(a0 context.Context, a1 map[string]storage.ToolCall) (err error) {
 	defer t.end(a0, "NoteCalls", t.now(), &err)
 	return t.Store.NoteCalls(a0, a1)
+}
+
+// OpenAuditSink implements storage.Store.
+func (t *timed) OpenAuditSink(a0 context.Context, a1 string, a2 time.Time) (r0 storage.AuditSink, err error) {
+	defer t.end(a0, "OpenAuditSink", t.now(), &err)
+	return t.Store.OpenAuditSink(a0, a1, a2)
 }
 
 // OpenLinks implements storage.Store.

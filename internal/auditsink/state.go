@@ -1,0 +1,56 @@
+package auditsink
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// State is what waits for a sink.
+type State struct {
+	ID      string
+	Waiting int64     // entries that it does not have yet
+	Oldest  time.Time // of them; zero: none waits
+	Lost    int64     // entries that it will never have
+	Failed  string    // why the last delivery failed; "": it did not
+}
+
+// Age is for how long the oldest entry has waited.
+func (s State) Age(now time.Time) time.Duration {
+	if s.Oldest.IsZero() {
+		return 0
+	}
+	return max(now.Sub(s.Oldest), 0)
+}
+
+// States says of each sink what waits for it. One that no server has opened yet is left out.
+func States(ctx context.Context, store Store, sinks []Config) (out []State, err error) {
+	known, err := store.AuditSinks(ctx)
+	if err != nil {
+		return nil, err
+	}
+	head, err := store.AuditHead(ctx, "")
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range known {
+		if !slices.ContainsFunc(sinks, func(c Config) bool { return c.ID == s.Name }) {
+			continue // it is not configured any more
+		}
+		state := State{ID: s.Name, Waiting: max(head.Size-s.Next, 0), Lost: s.Lost, Failed: s.Failed}
+		if state.Waiting > 0 {
+			q := storage.AuditQuery{From: s.Next, Below: head.Size, Limit: 1}
+			next, err := store.AuditEntries(ctx, q)
+			if err != nil {
+				return nil, err
+			}
+			for _, e := range next {
+				state.Oldest = e.At
+			}
+		}
+		out = append(out, state)
+	}
+	return out, nil
+}

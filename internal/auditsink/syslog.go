@@ -1,0 +1,165 @@
+package auditsink
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/internal/auditformat"
+)
+
+// Peer is a server that is spoken to over TLS.
+type Peer struct {
+	Address string         // host:port
+	Roots   *x509.CertPool // by which it is known; nil: the system's
+	// CertFile and KeyFile are what it knows us by; "": nothing. They are read at each connection.
+	CertFile, KeyFile string
+}
+
+const (
+	dialTime = 10 * time.Second
+	// settle is how long a connection has to stay open after a batch for it to count as delivered:
+	// syslog has no acknowledgment, and a server that is gone says so when it gets something.
+	settle = 200 * time.Millisecond
+	// facility 10 is that of security and authorization messages.
+	facility = 10
+)
+
+// levels are severities of RFC 5424 §6.2.1.
+var levels = map[auditformat.Severity]int{
+	auditformat.Informational: 6, auditformat.Low: 5, auditformat.Medium: 4, auditformat.High: 2,
+}
+
+// syslog sends messages of RFC 5424 over TLS (RFC 5425).
+type syslog struct {
+	writer
+	Peer
+	host string // that the messages name
+
+	conn   net.Conn      // nil: not connected
+	closed chan struct{} // once the other side has closed conn
+}
+
+func newSyslog(w writer, p Peer) *syslog {
+	return &syslog{writer: w, Peer: p, host: hostName(w.source.Issuer)}
+}
+
+// hostName is the host of the issuer as a message names it (RFC 5424 §6.2.4).
+func hostName(issuer string) string {
+	if u, err := url.Parse(issuer); err == nil && u.Hostname() != "" {
+		return visible(u.Hostname(), 255)
+	}
+	return "-"
+}
+
+// visible is text as the header of a message may have it.
+func visible(s string, most int) string {
+	s = strings.Map(func(r rune) rune {
+		if r < '!' || r > '~' {
+			return '_'
+		}
+		return r
+	}, s)
+	return s[:min(len(s), most)]
+}
+
+// message is an entry in its frame (RFC 5425 §4.3): its length in bytes, a space, and the message.
+func (s *syslog) message(e auditformat.Entry) []byte {
+	const id = 32
+	m := fmt.Sprintf("<%d>1 %s %s mcp-authd - %s - %s", facility*8+levels[e.Severity()],
+		e.At.UTC().Format("2006-01-02T15:04:05.000Z"), s.host, visible(e.Event, id), s.line(e))
+	return []byte(strconv.Itoa(len(m)) + " " + m)
+}
+
+// Deliver implements Sink.
+func (s *syslog) Deliver(ctx context.Context, batch []auditformat.Entry) error {
+	if err := s.connect(ctx); err != nil {
+		return err
+	}
+	var frames []byte
+	for _, e := range batch {
+		frames = append(frames, s.message(e)...)
+	}
+	until, _ := ctx.Deadline()
+	err := s.conn.SetWriteDeadline(until)
+	if err == nil {
+		_, err = s.conn.Write(frames)
+	}
+	if err == nil {
+		err = s.stays(ctx)
+	}
+	if err != nil {
+		return errors.Join(err, s.Close())
+	}
+	return nil
+}
+
+// stays reports whether the connection is open for a moment more.
+func (s *syslog) stays(ctx context.Context) error {
+	timer := time.NewTimer(settle)
+	defer timer.Stop()
+	select {
+	case <-s.closed:
+		return fmt.Errorf("%s has closed the connection", s.Address)
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
+}
+
+// connect opens a connection unless there is one.
+func (s *syslog) connect(ctx context.Context) error {
+	if s.conn != nil {
+		select {
+		case <-s.closed:
+			_ = s.Close() // the other side has closed it
+		default:
+			return nil
+		}
+	}
+	c := &tls.Config{RootCAs: s.Roots, MinVersion: tls.VersionTLS12}
+	if s.CertFile != "" {
+		pair, err := tls.LoadX509KeyPair(s.CertFile, s.KeyFile)
+		if err != nil {
+			return err
+		}
+		c.Certificates = []tls.Certificate{pair}
+	}
+	ctx, cancel := context.WithTimeout(ctx, dialTime)
+	defer cancel()
+	conn, err := (&tls.Dialer{Config: c}).DialContext(ctx, "tcp", s.Address)
+	if err != nil {
+		return err
+	}
+	closed := make(chan struct{})
+	go func() {
+		defer close(closed)
+		var nothing [256]byte
+		for {
+			if _, err := conn.Read(nothing[:]); err != nil {
+				return
+			}
+		}
+	}()
+	s.conn, s.closed = conn, closed
+	return nil
+}
+
+// Close implements Sink.
+func (s *syslog) Close() error {
+	if s.conn == nil {
+		return nil
+	}
+	_ = s.conn.Close() // what was sent was sent
+	<-s.closed
+	s.conn = nil
+	return nil
+}
