@@ -80,7 +80,7 @@ func newRigWith(
 ) *rig {
 	b.Helper()
 	b.Cleanup(func() { store.Close() })
-	return newRigRecorded(b, store, entries, bound, audit.New(discarded))
+	return newRigRecorded(b, store, entries, bound, audit.New(discarded), change...)
 }
 
 // discarded is written as the command writes it, and thrown away.
@@ -89,7 +89,7 @@ var discarded = slog.New(slog.NewJSONHandler(io.Discard, nil))
 // newRigRecorded is newRigWith with what becomes of its events. The caller closes the store.
 func newRigRecorded(
 	b *testing.B, store storage.Store, entries []storage.TrustEntry, bound authserver.DPoPPolicy,
-	recorder *audit.Recorder,
+	recorder *audit.Recorder, change ...func(*authserver.Config),
 ) *rig {
 	b.Helper()
 	ctx, now, log := context.Background(), time.Now(), discarded
