@@ -221,7 +221,12 @@ func TestVocabulary(t *testing.T) {
 		}
 	}
 	p := &publisher{given: map[string]map[string]string{}}
-	for _, sentence := range []string{"sign-in page", "consent page before the provider", "trailing slash"} {
+	for _, sentence := range []string{
+		"sign-in page", "consent page before the provider", "trailing slash", "The access token is not valid.",
+		"The access token is not valid for this server.", "This operation needs more scope.",
+		"This operation needs a stronger or more recent sign-in.", "This operation is not permitted.",
+		"Authentication is required.", "The DPoP proof is not valid.", "The Authorization header is malformed.",
+	} {
 		if got := p.sentence(sentence); got != sentence {
 			t.Errorf("OB-03: of %q it shows %q", sentence, got)
 		}
@@ -229,5 +234,28 @@ func TestVocabulary(t *testing.T) {
 	p.own = []string{"claude.ai"}
 	if got := p.url("https://claude.ai/oauth/x"); got != "https://host-1.example/oauth/part-1" {
 		t.Errorf("OB-03: of the operator's own host it shows %s", got)
+	}
+}
+
+// TestBundleOfCalls: a refused call keeps its verdict, and the name of the tool is a placeholder.
+func TestBundleOfCalls(t *testing.T) {
+	call := Step{
+		At: noon, Kind: Call, Keys: Keys{Grant: "grt_1", Resource: "https://mcp.acme.example/mcp"},
+		Request: Request{
+			Header: []string{"via"},
+			Params: []Param{{paramMethod, "tools/call"}, {paramTool, "acme_payroll"}, {paramToken, "active"}},
+		},
+		Answer: Answer{Status: 403, Error: "insufficient_scope", Outcome: "insufficient_scope"},
+	}
+	_, b := published(t, newAttempt([]Step{call}, noon.Add(time.Minute)))
+	got := b.Events[0]
+	if b.Fault != ScopeMissing || strings.Contains(b.Text, "acme") || got.param(paramTool) != "tool-1" ||
+		got.param(paramMethod) != "tools/call" || got.Answer.Outcome != "insufficient_scope" ||
+		!slices.Equal(got.Request.Header, []string{"via"}) {
+		t.Errorf("OB-03: got %s: %+v", b.Text, got)
+	}
+	call.Request.Params, call.Answer.Error = []Param{{paramToken, "expired"}}, "invalid_token"
+	if _, b := published(t, newAttempt([]Step{call}, noon.Add(time.Minute))); b.Fault != TokenNotRefreshed {
+		t.Errorf("OB-03: got %s: %s", b.Fault, b.Text)
 	}
 }

@@ -176,11 +176,17 @@ func (d *Draft) begin(r *http.Request, address string, now time.Time) {
 	s.Reference, s.At = NewReference(), now
 	s.Request.Method = cut(r.Method, 10)
 	s.Request.Agent = product.FindString(r.UserAgent())
-	for _, name := range telling {
-		if _, sent := r.Header[name]; sent {
-			s.Request.Header = append(s.Request.Header, strings.ToLower(name))
-		}
-	}
+	s.Request.Header = sentBy(r, telling)
 	s.Keys.Address = address
 	s.Keys.Fingerprint = d.digest.Digest(append([]string{s.Request.Agent}, s.Request.Header...)...)
+}
+
+// sentBy are those of some headers that a request has.
+func sentBy(r *http.Request, names []string) (sent []string) {
+	for _, name := range names {
+		if _, has := r.Header[name]; has {
+			sent = append(sent, strings.ToLower(name))
+		}
+	}
+	return sent
 }

@@ -40,8 +40,8 @@ const (
 
 // Join makes attempts of steps, in the order of their beginnings. By what only one attempt has (a code, a
 // grant, all parameters of an authorization request) steps are joined for certain. Registrations, readings
-// of metadata, and token requests with a code that is not known are joined by client, or by address and
-// agent, to what is nearest in time.
+// of metadata, token requests with a code that is not known, and calls without a token are joined by client,
+// or by address and agent, to what is nearest in time.
 func Join(steps []Step, now time.Time) []Attempt {
 	steps = slices.Clone(steps) // OB-01
 	slices.SortStableFunc(steps, func(a, b Step) int { return a.At.Compare(b.At) })
@@ -49,6 +49,7 @@ func Join(steps []Step, now time.Time) []Attempt {
 	j.byKeys()
 	j.byClient()
 	j.byAddress()
+	j.byCalls()
 	return j.attempts(now)
 }
 
@@ -130,7 +131,8 @@ func (j *joiner) byAddress() {
 			return o.Keys.Address == s.Keys.Address && o.At.Sub(s.At) <= within
 		}
 		if j.joinFirst(i, i+1, len(j.steps), func(o Step) bool {
-			return o.Request.Agent == s.Request.Agent && o.Kind != Discovery && same(o, afterReading)
+			return o.Request.Agent == s.Request.Agent && o.Kind != Discovery && same(o, afterReading) &&
+				(o.Kind != Call || o.anonymous())
 		}) {
 			continue
 		}
@@ -144,17 +146,11 @@ func (j *joiner) byAddress() {
 
 // joinFirst joins i to the first step from one to before another that fits, and reports whether there is one.
 func (j *joiner) joinFirst(i, from, to int, fits func(Step) bool) bool {
-	step := 1
-	if to < from {
-		step = -1
+	o, found := j.first(i, from, to, func(o int) bool { return fits(j.steps[o]) })
+	if found {
+		j.join(i, o)
 	}
-	for o := from; o != to && j.steps[o].At.Sub(j.steps[i].At).Abs() <= time.Hour; o += step {
-		if fits(j.steps[o]) {
-			j.join(i, o)
-			return true
-		}
-	}
-	return false
+	return found
 }
 
 func (j *joiner) attempts(now time.Time) (out []Attempt) {
@@ -188,7 +184,7 @@ func newAttempt(steps []Step, now time.Time) Attempt {
 		a.ClientName = cmp.Or(s.Keys.ClientName, a.ClientName)
 		name, id = cmp.Or(s.Keys.PersonName, name), cmp.Or(s.Keys.Person, id)
 		a.Resource = cmp.Or(s.Keys.Resource, a.Resource)
-		if s.Kind == Discovery || s.Kind == Registration || s.Kind == Token {
+		if s.Kind == Discovery || s.Kind == Registration || s.Kind == Token || s.anonymous() {
 			a.Agent = cmp.Or(s.Request.Agent, a.Agent)
 		}
 	}

@@ -62,6 +62,12 @@ func (p *publisher) param(of Param) (string, bool) {
 			return m[1] + p.name("challenge", m[2]), true
 		}
 		return p.unless(malformed, v), true
+	case name == paramToken:
+		return string(only(tokenStates, TokenState(v))), true
+	case name == paramTool:
+		return p.name("tool", v), true
+	case name == paramMethod:
+		return p.values(v), true
 	case slices.Contains(addresses, name):
 		return p.url(v), true
 	case slices.Contains(digested, name):
@@ -321,6 +327,7 @@ func (p *publisher) step(s Step) Step {
 			Description: p.sentence(s.Answer.Description),
 			Reason:      p.sentence(s.Answer.Reason),
 			Cause:       only(causes, s.Answer.Cause),
+			Outcome:     p.values(s.Answer.Outcome),
 			Page:        p.words(s.Answer.Page),
 			To:          p.url(s.Answer.To),
 			Params:      p.params(s.Answer.Params),
@@ -352,7 +359,7 @@ func only[T ~string](few []T, v T) T {
 }
 
 func headers(sent []string) (out []string) {
-	for _, name := range telling {
+	for _, name := range slices.Concat(telling, passedOn) {
 		if name = strings.ToLower(name); slices.Contains(sent, name) {
 			out = append(out, name)
 		}

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/mcp-authd/mcp-authd/internal/bounded"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/storage"
 )
@@ -39,9 +40,11 @@ const (
 type Recorder struct {
 	c     Config
 	share *share
+	calls *bounded.Limiter[string] // of networks, see callsPerNetwork
 
 	mu    sync.Mutex // guards what follows
 	queue []storage.AttemptStep
+	held  []held
 	lost  int // since the last write
 }
 
@@ -50,7 +53,7 @@ func NewRecorder(c Config) *Recorder {
 	if c.Keep == 0 {
 		c.Keep = DefaultKeep
 	}
-	return &Recorder{c: c, share: newShare(c.Now)}
+	return &Recorder{c: c, share: newShare(c.Now), calls: bounded.NewLimiter[string](maxNetworks, c.Now)}
 }
 
 // Begin begins the step of a request that comes from an address.
@@ -59,11 +62,7 @@ func (r *Recorder) Begin(req *http.Request, from netip.Addr) (context.Context, *
 		return req.Context(), nil
 	}
 	d := &Draft{digest: r.c.Key}
-	address := ""
-	if from.IsValid() {
-		address = from.Unmap().WithZone("").String()
-	}
-	d.begin(req, address, r.c.Now())
+	d.begin(req, textOf(from), r.c.Now())
 	return within(req.Context(), d), d
 }
 
@@ -132,6 +131,11 @@ func (r *Recorder) take(s Step) {
 	if within {
 		step.Keys, step.Body = s.all(), s.encode()
 	}
+	r.enqueue(step, within)
+}
+
+// enqueue adds a step to those that wait to be written, if it is within its bounds.
+func (r *Recorder) enqueue(step storage.AttemptStep, within bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !within || len(r.queue) == maxQueue {
@@ -151,7 +155,8 @@ func (r *Recorder) Run(ctx context.Context) {
 	for {
 		select {
 		case <-tick.C:
-			r.Write(ctx)
+			r.release(ctx, false)
+			r.write(ctx)
 		case <-ctx.Done():
 			r.Write(context.WithoutCancel(ctx))
 			return
@@ -164,6 +169,11 @@ func (r *Recorder) Write(ctx context.Context) {
 	if r == nil {
 		return
 	}
+	r.release(ctx, true)
+	r.write(ctx)
+}
+
+func (r *Recorder) write(ctx context.Context) {
 	r.mu.Lock()
 	steps, lost := r.queue, r.lost
 	r.queue, r.lost = nil, 0

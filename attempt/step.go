@@ -19,10 +19,11 @@ const (
 	Consent      Kind = "consent"      // the person decides
 	Token        Kind = "token"        // the client gets its tokens
 	Refresh      Kind = "refresh"      // ... again, and was refused
+	Call         Kind = "call"         // the client asks the MCP server
 )
 
 // kinds are all of them.
-var kinds = []Kind{Discovery, Registration, Authorize, SignIn, Provider, Consent, Token, Refresh}
+var kinds = []Kind{Discovery, Registration, Authorize, SignIn, Provider, Consent, Token, Refresh, Call}
 
 // Step is one request and its answer, as they are kept: without anything secret.
 type Step struct {
@@ -59,6 +60,7 @@ type Answer struct {
 	Description string  `json:"description,omitempty"` // as it was sent
 	Reason      string  `json:"reason,omitempty"`      // more than was sent
 	Cause       Cause   `json:"cause,omitempty"`       // the same, for programs
+	Outcome     string  `json:"outcome,omitempty"`     // of a call, as the guard names it
 	Page        string  `json:"page,omitempty"`        // what the person was shown
 	To          string  `json:"to,omitempty"`          // the place that the browser was sent to
 	Params      []Param `json:"params,omitempty"`      // with this

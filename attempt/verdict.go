@@ -48,22 +48,30 @@ const (
 
 // Judge gives the verdict on the steps of one attempt, in their order, as it stands at a time.
 func Judge(steps []Step, now time.Time) Verdict {
-	last, read := -1, -1
+	last, read, opened := -1, -1, -1
+	got, called := false, false
 	for i, s := range steps {
-		if s.Kind != Discovery {
+		switch {
+		case s.anonymous() && (!got || called):
+			opened = i
+		case s.Kind != Discovery:
 			last = i
-		} else if read < 0 || !s.failed() || steps[read].failed() {
+		case read < 0 || !s.failed() || steps[read].failed():
 			read = i
 		}
+		got, called = got || s.issued(), called || s.Kind == Call && !s.failed()
 	}
 	var v Verdict
 	switch {
+	case last < 0 && read < 0:
+		last = opened
+		v = judgeOpening(steps[last], now)
 	case last < 0:
 		last = read
-		v = judgeReading(steps, now)
+		v = judgeReading(readings(steps), now)
 	case steps[last].failed():
 		v = judgeFailure(steps, steps[last])
-	case steps[last].issued():
+	case steps[last].issued(), steps[last].Kind == Call:
 		v = judgeSuccess(steps[last])
 	default:
 		v = judgeSilence(steps[last], now)
@@ -80,13 +88,25 @@ func (a Advice) of(w Whose) string {
 
 func judgeSuccess(s Step) Verdict {
 	v := Verdict{OK: true, Text: "The client got its tokens."}
+	if s.Kind == Call {
+		v.Text = "The client got its tokens, and the MCP server let " + s.called() + " through."
+	}
 	if s.Kind == Token && strings.Contains(s.Keys.Match, "slash") {
 		v.Text += " It names the MCP server with a slash at the end, which was overlooked."
 	}
 	return v
 }
 
-// judgeReading is of an attempt that has nothing but readings of metadata.
+func readings(steps []Step) (out []Step) {
+	for _, s := range steps {
+		if s.Kind == Discovery {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// judgeReading is of an attempt that has nothing but readings of metadata, and calls without a token.
 func judgeReading(steps []Step, now time.Time) Verdict {
 	last := steps[len(steps)-1]
 	for _, s := range steps {
@@ -170,6 +190,8 @@ func judgeFailure(steps []Step, s Step) Verdict {
 		return judgeToken(steps, s, code)
 	case Refresh:
 		return judgeRefresh(s, code)
+	case Call:
+		return judgeCall(s)
 	}
 	return judgeRequest(s, code)
 }

@@ -19,7 +19,8 @@ type Event struct {
 	Time       time.Time
 	Took       time.Duration // since the request came
 	Outcome    Outcome
-	Status     int // of the refusal; 0 when allowed
+	Status     int    // of the refusal; 0 when allowed
+	Reference  string // that the client was told, see Decisions; "": none
 	Principal  *Principal
 	OpenedBy   string      // the client that opened the session, when it is another one of the same person
 	Operations []Operation // methods and names; arguments are left out
@@ -42,6 +43,7 @@ type CallEvent struct {
 	Status     int // HTTP; 0 when nothing was answered, or an adapter reports
 	RemoteAddr string
 	OpenedBy   string // the client that opened the session, when it is another one of the same person
+	Reference  string // of a refusal, see Decisions
 	Err        error  // of a refusal, for the log
 }
 
@@ -64,7 +66,7 @@ func (g *Guard) record(r *http.Request, p *passage, e Event) {
 		return
 	}
 	e.Time, e.Method, e.RemoteAddr = g.c.Now(), r.Method, r.RemoteAddr
-	e.Took = e.Time.Sub(p.began)
+	e.Took, e.Reference = e.Time.Sub(p.began), p.reference
 	if e.Principal = p.principal; e.Principal != nil {
 		e.OpenedBy = e.Principal.openedBy
 	}
@@ -92,6 +94,9 @@ func (e CallEvent) attributes() []slog.Attr {
 	}
 	if e.OpenedBy != "" {
 		out = append(out, slog.String("opened_by", e.OpenedBy))
+	}
+	if e.Reference != "" {
+		out = append(out, slog.String("request_id", e.Reference))
 	}
 	if e.Arguments != nil {
 		out = append(out, slog.String("arguments", string(e.Arguments)))
@@ -182,7 +187,7 @@ func (g *Guard) called(r *http.Request, p *passage, outcome Outcome, status int,
 		g.Report(r.Context(), CallEvent{
 			Time: p.began, Duration: g.c.Now().Sub(p.began), Principal: p.principal, Method: m.Method, Name: m.Name,
 			Arguments: m.Arguments,
-			Outcome:   outcome, Status: status, RemoteAddr: r.RemoteAddr, Err: err,
+			Outcome:   outcome, Status: status, RemoteAddr: r.RemoteAddr, Reference: p.reference, Err: err,
 		})
 	}
 }

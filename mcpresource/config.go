@@ -68,6 +68,9 @@ type Config struct {
 	// MaxAnonymousSessions bounds those that a public initialize has opened in the same time and
 	// that no caller with a token has used. Default: 1,000; negative: any number.
 	MaxAnonymousSessions int
+	// Decisions takes what is refused with 401 or 403, and gives it the reference that the client is told.
+	// Default: the Validator if it is one, as Local is for an authserver.Server.
+	Decisions Decisions
 	// Audit is called once for each HTTP request, when the guard has decided: also for one that is
 	// refused before its call is read, as for a bad token or Origin. It says who got in; Calls says
 	// what they did then. It must not block.
@@ -145,6 +148,9 @@ func (c Config) withDefaults() Config {
 	c.Limits = c.Limits.withDefaults()
 	if c.Limiter == nil {
 		c.Limiter = newRates(c.Limits, c.Now)
+	}
+	if c.Decisions == nil {
+		c.Decisions, _ = c.Validator.(Decisions)
 	}
 	if c.ClockSkew == 0 {
 		c.ClockSkew = defaultSkew

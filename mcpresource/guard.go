@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/mcp-authd/mcp-authd/internal/bounded"
 	"github.com/mcp-authd/mcp-authd/internal/dpop"
 	"github.com/mcp-authd/mcp-authd/mcpresource/internal/issuer"
 	"github.com/mcp-authd/mcp-authd/metadata"
@@ -27,10 +28,11 @@ type Guard struct {
 	anyLocal          bool
 	origins           []string
 	hierarchic        func(oauth.Scopes) oauth.Scopes
-	opening           tally         // sessions about to be
-	underway          tally         // requests
-	anonymousSessions SessionBinder // those that only callers without a token have used
-	refusals          *buckets      // of requests without a good token
+	opening           tally                          // sessions about to be
+	underway          tally                          // requests
+	anonymousSessions SessionBinder                  // those that only callers without a token have used
+	refusals          *buckets                       // of requests without a good token
+	passed            *bounded.Map[string, struct{}] // tokens and grants that were let through
 	bodyTime          time.Duration
 	writeTime         time.Duration
 }
@@ -56,6 +58,7 @@ func New(c Config) (*Guard, error) {
 		}
 	}
 	g.anonymousSessions, g.refusals = newMemory(g.c.MaxAnonymousSessions, g.c.Now), newBuckets(g.c.Now)
+	g.passed = bounded.New[string, struct{}](maxPassed, g.c.Now)
 	g.hierarchic = func(s oauth.Scopes) oauth.Scopes { return s }
 	if r, ok := c.Policy.(*Rules); ok {
 		if err := r.validate(); err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"net/http"
 	"strings"
 	"time"
 
@@ -17,7 +18,7 @@ type Introspector interface {
 
 // Local validates tokens with an authorization server in the same process: without
 // network, and seeing revocation at once. If i is a Catalogue, as authserver.Server is, New
-// finds a resource or scope that it does not know.
+// finds a resource or scope that it does not know; if it takes Decisions, as that does, it gets them.
 func Local(i Introspector) Validator { return local{i} }
 
 // local is an authorization server in the same process.
@@ -30,6 +31,21 @@ func (l local) Validate(ctx context.Context, c Credential) (*Principal, error) {
 		return nil, errors.Join(ErrUnavailable, err)
 	}
 	return principalOf(answer)
+}
+
+// Refused implements Decisions, if the authorization server does.
+func (l local) Refused(r *http.Request, d oauth.Decision) string {
+	if to, ok := l.Introspector.(Decisions); ok {
+		return to.Refused(r, d)
+	}
+	return ""
+}
+
+// LetThrough implements Decisions, if the authorization server does.
+func (l local) LetThrough(ctx context.Context, d oauth.Decision) {
+	if to, ok := l.Introspector.(Decisions); ok {
+		to.LetThrough(ctx, d)
+	}
 }
 
 // ResourceScopes implements Catalogue, if the authorization server does.

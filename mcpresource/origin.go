@@ -72,7 +72,7 @@ func (g *Guard) isOrigin(origin string) bool {
 // The headers that browser clients of MCP send and read.
 const (
 	allowHeaders  = "Authorization, Content-Type, Accept, Last-Event-ID, MCP-Protocol-Version, Mcp-Session-Id, Mcp-Method, Mcp-Name, DPoP"
-	exposeHeaders = "Mcp-Session-Id, MCP-Protocol-Version, WWW-Authenticate, Retry-After, DPoP-Nonce"
+	exposeHeaders = "Mcp-Session-Id, MCP-Protocol-Version, WWW-Authenticate, Retry-After, DPoP-Nonce, X-Request-Id"
 )
 
 // crossOrigin sets the CORS headers for a permitted origin and answers its preflight, which has no

@@ -41,6 +41,7 @@ func (g *Guard) goesOn(w http.ResponseWriter, r *http.Request, p *passage, refus
 		return false
 	}
 	g.record(r, p, Event{Outcome: OutcomeAllowed})
+	g.letThrough(r.Context(), p)
 	return true
 }
 
@@ -61,6 +62,7 @@ type passage struct {
 	bound     bool        // the token is, and was refused for that, or should be
 	nonce     string      // for the next proof
 	traced    *traced     // nil without a Tracer
+	reference string      // of a refusal, see Decisions
 }
 
 // judge takes a request through every check. The order, each step with the answer to a request

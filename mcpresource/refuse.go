@@ -46,6 +46,7 @@ type rpcError struct {
 
 // refuse writes a refusal. The body says no more than header and status do.
 func (g *Guard) refuse(w http.ResponseWriter, r *http.Request, p *passage, refused *refusal) {
+	p.reference = g.refer(r, p, refused)
 	g.record(r, p, Event{Outcome: refused.outcome, Status: refused.status, Err: refused.err})
 	g.called(r, p, refused.outcome, refused.status, refused.err)
 	h := w.Header()
@@ -57,13 +58,25 @@ func (g *Guard) refuse(w http.ResponseWriter, r *http.Request, p *passage, refus
 	if refused.code == 0 {
 		body.Error.Code = mcp.CodeRefused
 	}
+	if p.reference != "" { // OB-02
+		h.Set(headerReference, p.reference)
+		body.Error.Message = referring(refused.text, p.reference)
+		body.Error.Data = map[string]string{"reference": p.reference}
+	}
 	if refused.challenge != nil {
-		h["Www-Authenticate"] = g.challenges(*refused.challenge, p)
+		challenge := *refused.challenge
+		if p.reference != "" && challenge.Error != "" {
+			challenge.Description = referring(challenge.Description, p.reference)
+		}
+		h["Www-Authenticate"] = g.challenges(challenge, p)
 		if g.dpop.nonces != nil { // so that the next request is the last
 			h.Set(dpop.NonceHeader, g.dpop.nonces.At(g.c.Now()))
 		}
 		if refused.challenge.Error != "" {
-			body.Error.Data = map[string]string{"error": string(refused.challenge.Error)}
+			if body.Error.Data == nil {
+				body.Error.Data = map[string]string{}
+			}
+			body.Error.Data["error"] = string(refused.challenge.Error)
 			if s := refused.challenge.Scope.String(); s != "" {
 				body.Error.Data["scope"] = s
 			}

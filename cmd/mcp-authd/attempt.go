@@ -23,13 +23,15 @@ func newAttemptCommand(s std) *cobra.Command {
 
 // attemptSelection says which attempts are meant.
 type attemptSelection struct {
-	user, client, address, since, until string
-	failed                              bool
-	limit                               int
+	reference, user, client, address string
+	since, until                     string
+	failed                           bool
+	limit                            int
 }
 
 func (f *attemptSelection) add(s std, c *cobra.Command) {
 	f.addWho(s, c)
+	c.Flags().StringVar(&f.reference, "reference", "", "only the one with this reference")
 	c.Flags().StringVar(&f.since, "since", "", "only those that ended since then: a time, or how long ago, such as 15m")
 	c.Flags().StringVar(&f.until, "until", "", "only those that began before then")
 	c.Flags().BoolVar(&f.failed, "failed", false, "only those with a fault")
@@ -49,6 +51,9 @@ func (f *attemptSelection) check() error {
 	if f.limit < 1 || f.limit > 1000 {
 		return fmt.Errorf("--limit %d is not between 1 and 1000", f.limit)
 	}
+	if _, ok := attempt.ParseReference(f.reference); f.reference != "" && !ok {
+		return fmt.Errorf("--reference %q is no reference: it has eight letters and digits, such as K7PX2M4Q", f.reference)
+	}
 	if f.address != "" {
 		if _, err := netip.ParseAddr(f.address); err != nil {
 			return fmt.Errorf("--address %q is not an IP address", f.address)
@@ -63,7 +68,14 @@ func (f *attemptSelection) check() error {
 
 // wanted is what is looked for.
 func (f *attemptSelection) wanted() admin.AttemptsWanted {
-	in := admin.AttemptsWanted{User: f.user, Client: f.client, Address: f.address, Failed: f.failed, Limit: f.limit}
+	in := admin.AttemptsWanted{
+		Reference: f.reference,
+		User:      f.user,
+		Client:    f.client,
+		Address:   f.address,
+		Failed:    f.failed,
+		Limit:     f.limit,
+	}
 	in.Since, _ = parseMoment("--since", f.since) // checked before
 	in.Until, _ = parseMoment("--until", f.until)
 	return in

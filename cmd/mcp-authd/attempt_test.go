@@ -24,3 +24,23 @@ func scriptReferred(ts *testscript.TestScript, _ bool, args []string) {
 	}
 	ts.Setenv(args[1], reference)
 }
+
+// turnedaway URL TOKEN VAR: an MCP client that calls the URL, with a token unless that is "", gets 401 with a
+// reference, which VAR is set to.
+func scriptTurnedAway(ts *testscript.TestScript, _ bool, args []string) {
+	req, err := http.NewRequest(http.MethodPost, args[0], strings.NewReader(`{}`))
+	ts.Check(err)
+	req.Header.Set("Content-Type", "application/json")
+	if args[1] != "" {
+		req.Header.Set("Authorization", "Bearer "+args[1])
+	}
+	resp, err := http.DefaultClient.Do(req)
+	ts.Check(err)
+	defer resp.Body.Close()
+	reference := resp.Header.Get("X-Request-Id")
+	said := strings.Contains(resp.Header.Get("WWW-Authenticate"), "Reference: "+reference)
+	if resp.StatusCode != http.StatusUnauthorized || reference == "" || said != (args[1] != "") {
+		ts.Fatalf("got %s with %v", resp.Status, resp.Header)
+	}
+	ts.Setenv(args[2], reference)
+}

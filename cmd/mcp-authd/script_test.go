@@ -41,7 +41,8 @@ func TestScripts(t *testing.T) {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"json": scriptJSON, "ready": scriptReady, "tells": scriptTells, "referred": scriptReferred,
-			"token": scriptToken, "accepts": scriptAccepts,
+			"turnedaway": scriptTurnedAway,
+			"token":      scriptToken, "accepts": scriptAccepts,
 			"inactive":  scriptInactive,
 			"published": scriptPublished, "signs": scriptSigns, "kid": scriptKid, "userid": scriptUserID,
 			"signin": scriptSignIn(upstream), "signout": scriptSignOut(upstream), "brokered": scriptBrokered,

@@ -15,13 +15,14 @@ const maxAttempts = 1000
 
 // AttemptsWanted asks for attempts.
 type AttemptsWanted struct {
-	User    string    `json:"user,omitempty" jsonschema:"only of this user (name or id)"`
-	Client  string    `json:"client,omitempty" jsonschema:"only by this client (name or id, also one that is not known)"`
-	Address string    `json:"address,omitempty" jsonschema:"only from this IP address"`
-	Since   time.Time `json:"since,omitzero" jsonschema:"only those that ended since then"`
-	Until   time.Time `json:"until,omitzero" jsonschema:"only those that began before then"`
-	Failed  bool      `json:"failed,omitempty" jsonschema:"only those with a fault"`
-	Limit   int       `json:"limit,omitempty" jsonschema:"the newest that match, at most 1000; 50 when it is left out"`
+	Reference string    `json:"reference,omitempty" jsonschema:"only the one with this reference"`
+	User      string    `json:"user,omitempty" jsonschema:"only of this user (name or id)"`
+	Client    string    `json:"client,omitempty" jsonschema:"only by this client (name or id, also one that is not known)"`
+	Address   string    `json:"address,omitempty" jsonschema:"only from this IP address"`
+	Since     time.Time `json:"since,omitzero" jsonschema:"only those that ended since then"`
+	Until     time.Time `json:"until,omitzero" jsonschema:"only those that began before then"`
+	Failed    bool      `json:"failed,omitempty" jsonschema:"only those with a fault"`
+	Limit     int       `json:"limit,omitempty" jsonschema:"the newest that match, at most 1000; 50 when it is left out"`
 }
 
 // AttemptReference names an attempt.
@@ -53,6 +54,13 @@ var (
 
 // AttemptQuery is what is looked for. A client need not be known: that may be its fault.
 func (s *Service) AttemptQuery(ctx context.Context, in AttemptsWanted) (q attempt.Query, err error) {
+	if in.Reference != "" {
+		reference, ok := attempt.ParseReference(in.Reference)
+		if !ok {
+			return q, fault(ErrInvalid, "%q is no reference: it has eight letters and digits", in.Reference)
+		}
+		q.Reference = reference
+	}
 	if in.User != "" {
 		u, err := s.FindUser(ctx, in.User)
 		if err != nil {

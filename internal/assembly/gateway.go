@@ -240,6 +240,9 @@ func (p Parts) recordCall(resource string) func(mcpresource.Event) {
 		attrs := []slog.Attr{
 			slog.String("resource", resource), slog.String("outcome", string(e.Outcome)), audit.Remote(e.RemoteAddr),
 		}
+		if e.Reference != "" {
+			attrs = append(attrs, slog.String("request_id", e.Reference))
+		}
 		if e.Principal != nil {
 			attrs = append(attrs, slog.String("user", e.Principal.Subject),
 				slog.String("client_id", e.Principal.ClientID))

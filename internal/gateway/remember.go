@@ -4,11 +4,13 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
+	"net/http"
 	"strings"
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/internal/bounded"
 	"github.com/mcp-authd/mcp-authd/mcpresource"
+	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
 // maxRemembered bounds the tokens that are remembered.
@@ -42,6 +44,21 @@ func (m *memory) ResourceScopes(ctx context.Context, resource string) ([]string,
 		return c.ResourceScopes(ctx, resource)
 	}
 	return nil, false, errors.ErrUnsupported
+}
+
+// Refused implements mcpresource.Decisions, if the validator does.
+func (m *memory) Refused(r *http.Request, d oauth.Decision) string {
+	if to, ok := m.next.(mcpresource.Decisions); ok {
+		return to.Refused(r, d)
+	}
+	return ""
+}
+
+// LetThrough implements mcpresource.Decisions, if the validator does.
+func (m *memory) LetThrough(ctx context.Context, d oauth.Decision) {
+	if to, ok := m.next.(mcpresource.Decisions); ok {
+		to.LetThrough(ctx, d)
+	}
 }
 
 // Validate implements mcpresource.Validator.

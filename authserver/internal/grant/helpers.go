@@ -146,7 +146,7 @@ func checkHelper(r ExchangeRequest) (lifetime time.Duration, err error) {
 func (g *Helpers) subject(
 	ctx context.Context, client storage.Client, r ExchangeRequest,
 ) (claims oauth.AccessTokenClaims, grant storage.Grant, err error) {
-	claims, ok := g.Tokens.own(ctx, r.SubjectToken)
+	claims, ok := g.Tokens.Own(ctx, r.SubjectToken)
 	switch {
 	case !ok || claims.Expires <= g.Minter.Now().Unix() || claims.ClientID != client.ID:
 		return claims, grant, errOwnSubject

@@ -103,7 +103,7 @@ func (t *Tokens) Introspect(ctx context.Context, token string) (oauth.Introspect
 
 // access also returns the session at a provider that the token rests on.
 func (t *Tokens) access(ctx context.Context, token string) (oauth.Introspection, string, error) {
-	claims, ok := t.own(ctx, token)
+	claims, ok := t.Own(ctx, token)
 	if !ok || claims.Expires <= t.Now().Unix() {
 		return oauth.Introspection{}, "", nil
 	}
@@ -169,9 +169,9 @@ func scopesLeft(claims oauth.AccessTokenClaims, granted oauth.Scopes, r storage.
 	return oauth.ParseScopes(claims.Scope).Intersect(granted)
 }
 
-// own reports whether a token is an access token that this server signed, and
+// Own reports whether a token is an access token that this server signed, and
 // what it says. Expired ones count: they too name a grant to revoke.
-func (t *Tokens) own(ctx context.Context, token string) (oauth.AccessTokenClaims, bool) {
+func (t *Tokens) Own(ctx context.Context, token string) (oauth.AccessTokenClaims, bool) {
 	var claims oauth.AccessTokenClaims
 	payload, err := t.Keys.Verify(ctx, token, oauth.AccessTokenType)
 	if err != nil || json.Unmarshal(payload, &claims) != nil || claims.Issuer != t.Issuer {
@@ -223,7 +223,7 @@ func (t *Tokens) Revoke(ctx context.Context, client storage.Client, token string
 	if token == "" {
 		return errNoToken
 	}
-	if claims, ok := t.own(ctx, token); ok {
+	if claims, ok := t.Own(ctx, token); ok {
 		if claims.ClientID != client.ID {
 			return errNotOwner
 		}

@@ -1,0 +1,212 @@
+package attempt
+
+import (
+	"cmp"
+	"context"
+	"net/http"
+	"net/netip"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/internal/bounded"
+	"github.com/mcp-authd/mcp-authd/internal/network"
+	"github.com/mcp-authd/mcp-authd/oauth"
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// TokenState is what this server knows of the token of a request that a resource server has refused.
+type TokenState string
+
+// The states.
+const (
+	TokenNone    TokenState = "none"    // the request had no Authorization
+	TokenForeign TokenState = "foreign" // this server has not issued it
+	TokenExpired TokenState = "expired"
+	TokenEnded   TokenState = "ended" // before it expired
+	TokenActive  TokenState = "active"
+)
+
+var tokenStates = []TokenState{TokenNone, TokenForeign, TokenExpired, TokenEnded, TokenActive}
+
+// The parameters of a call. They have names that no endpoint has.
+const (
+	paramMethod = "mcp_method"
+	paramTool   = "mcp_tool"
+	paramToken  = "token_state"
+)
+
+// Presented is that token.
+type Presented struct {
+	State    TokenState
+	Keys     Keys   // client, person and grant
+	Audience string // the MCP server that it is for
+}
+
+const (
+	// holdExpired is how long a refusal of an expired token waits: most clients learn that way that they have
+	// to refresh, and do. It is kept only if they do not.
+	holdExpired = 30 * time.Second
+	maxHeld     = 4096
+	maxNetworks = 10_000 // whose calls are counted
+)
+
+// callsPerNetwork is how many refusals of resource servers are kept of one network, on each server. They
+// have a count of their own: a client that repeats a call does not push out its own sign-in.
+var callsPerNetwork = bounded.PerSecond(0.2, 60)
+
+// held is a step that may turn out to say nothing.
+type held struct {
+	step    Step
+	until   time.Time
+	settled func(context.Context) bool
+}
+
+// Refused takes a request that a resource server has refused. settled is asked later whether the client has
+// got another token since, which makes the refusal of an expired one routine.
+func (r *Recorder) Refused(req *http.Request, from netip.Addr, d oauth.Decision, t Presented,
+	settled func(context.Context) bool,
+) {
+	switch {
+	case r == nil, t.State == TokenNone && !asksForMCP(req):
+		return
+	case d.Error == oauth.UseDPoPNonce:
+		return // the client goes on with it (RFC 9449 §9)
+	}
+	s := r.called(req, from, d)
+	s.Reference, s.Keys.Client, s.Keys.Person, s.Keys.Grant = d.Reference, t.Keys.Client, t.Keys.Person, t.Keys.Grant
+	s.Request.Params = append(s.Request.Params, Param{paramToken, string(t.State)})
+	s.Answer = Answer{
+		Status:      d.Status,
+		Error:       string(d.Error),
+		Description: Described(d.Description),
+		Reason:      Described(d.Reason),
+		Outcome:     cut(d.Outcome, maxValue),
+	}
+	if d.Scope != "" {
+		s.Answer.Params = []Param{{"scope", cut(d.Scope, maxValue)}}
+	}
+	if t.Audience != "" && t.Audience != d.Resource {
+		s.Expected = []Expected{{
+			Name:       "audience",
+			Values:     []string{cut(Address(d.Resource), maxValue)},
+			Difference: compared(t.Audience, []string{d.Resource}),
+		}}
+		s.Request.Params = append(s.Request.Params, Param{"audience", cut(Address(t.Audience), maxValue)})
+	}
+	if t.State == TokenExpired {
+		r.hold(held{s, r.c.Now().Add(holdExpired), settled})
+		return
+	}
+	r.takeCall(s)
+}
+
+// LetThrough takes a request of a grant that a resource server has let through.
+func (r *Recorder) LetThrough(d oauth.Decision) {
+	if r == nil {
+		return
+	}
+	s := r.called(nil, netip.Addr{}, d)
+	s.Reference = NewReference()
+	s.Keys.Client, s.Keys.Person, s.Keys.Grant = d.ClientID, d.Subject, d.GrantID
+	s.Answer = Answer{Status: http.StatusOK, Outcome: cut(d.Outcome, maxValue)}
+	r.takeCall(s)
+}
+
+// called is what both are made of. The request is nil when it is not known.
+func (r *Recorder) called(req *http.Request, from netip.Addr, d oauth.Decision) Step {
+	draft := Draft{digest: r.c.Key}
+	if req != nil {
+		draft.begin(req, textOf(from), d.At)
+		draft.step.Request.Header = append(draft.step.Request.Header, sentBy(req, passedOn)...)
+	}
+	s := draft.step
+	s.Kind, s.At, s.Keys.Resource = Call, r.c.Now(), cut(Address(d.Resource), maxValue)
+	s.Request.Method, s.Request.Path = cut(d.HTTPMethod, 10), cut(pathOf(d.Resource), maxValue)
+	if d.Method != "" {
+		s.Request.Params = append(s.Request.Params, Param{paramMethod, named(d.Method)})
+	}
+	if d.Name != "" && d.Method == methodCallTool {
+		s.Request.Params = append(s.Request.Params, Param{paramTool, named(d.Name)})
+	}
+	return s
+}
+
+const methodCallTool = "tools/call"
+
+// passedOn are headers that proxies add.
+var passedOn = []string{"Forwarded", "Via", "X-Forwarded-For"}
+
+// names are what MCP recommends for tools and has for methods. A client may send anything in their place,
+// which is not kept.
+var names = regexp.MustCompile(`^[A-Za-z0-9_./$-]{1,64}$`)
+
+func named(s string) string {
+	if names.MatchString(s) {
+		return s
+	}
+	return "(not a name)"
+}
+
+func pathOf(address string) string {
+	_, rest, _ := strings.Cut(Address(address), "://")
+	_, path, _ := strings.Cut(rest, "/")
+	return "/" + path
+}
+
+// asksForMCP reports whether a request without a token looks like one of an MCP client, and not like a
+// browser or a search engine: the start of an attempt.
+func asksForMCP(r *http.Request) bool {
+	return r.Method == http.MethodPost || r.Header.Get("Mcp-Protocol-Version") != "" ||
+		strings.Contains(r.Header.Get("Accept"), "text/event-stream")
+}
+
+func textOf(a netip.Addr) string {
+	if !a.IsValid() {
+		return ""
+	}
+	return a.Unmap().WithZone("").String()
+}
+
+func (r *Recorder) takeCall(s Step) {
+	addr, _ := netip.ParseAddr(s.Keys.Address)
+	key := "calls " + cmp.Or(network.Blocks(addr)[0], s.Keys.Grant)
+	within := r.calls.Take(bounded.Draw[string]{Key: key, Rate: callsPerNetwork}) == 0
+	step := storage.AttemptStep{At: s.At, KeptUntil: s.At.Add(r.c.Keep)}
+	if within {
+		step.Keys, step.Body = s.all(), s.encode()
+	}
+	r.enqueue(step, within)
+}
+
+func (r *Recorder) hold(h held) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.held) == maxHeld {
+		r.lost++
+		return
+	}
+	r.held = append(r.held, h)
+}
+
+// release takes the held steps of which it is time to know, or all of them.
+func (r *Recorder) release(ctx context.Context, all bool) {
+	r.mu.Lock()
+	now, due := r.c.Now(), []held(nil)
+	r.held = slices.DeleteFunc(r.held, func(h held) bool {
+		if !all && now.Before(h.until) {
+			return false
+		}
+		due = append(due, h)
+		return true
+	})
+	r.mu.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	defer cancel()
+	for _, h := range due {
+		if !h.settled(ctx) {
+			r.takeCall(h.step)
+		}
+	}
+}

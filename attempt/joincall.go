@@ -1,0 +1,76 @@
+package attempt
+
+import "time"
+
+// afterToken is how long after it got its tokens a client that comes without one is taken to have lost it on
+// the way.
+const afterToken = 2 * time.Minute
+
+// anonymous reports whether a step is a call without a token: how a client begins, since it learns from the
+// answer where to sign in, or what a proxy has made of a request that had one.
+func (s Step) anonymous() bool { return s.Kind == Call && s.param(paramToken) == string(TokenNone) }
+
+// byCalls joins calls without a token, of which address and agent is all that is known: to the attempt that
+// has just got its tokens, or to what the same client did next. Where the client signs in anew after that, it
+// is the same one if it has the same id.
+func (j *joiner) byCalls() {
+	for i := len(j.steps) - 1; i >= 0; i-- {
+		s := j.steps[i]
+		if !s.anonymous() || s.Keys.Address == "" {
+			continue
+		}
+		same := func(o Step) bool {
+			return o.Keys.Address == s.Keys.Address && o.Request.Agent == s.Request.Agent
+		}
+		before, got := j.first(i, i-1, -1, func(o int) bool {
+			return same(j.steps[o]) && j.steps[o].issued() && s.At.Sub(j.steps[o].At) <= afterToken && !j.passed(o, i)
+		})
+		after, goesOn := j.first(i, i+1, len(j.steps), func(o int) bool {
+			return same(j.steps[o]) && j.steps[o].Kind != Call && j.steps[o].At.Sub(s.At) <= afterReading
+		})
+		switch {
+		case got && (!goesOn || j.client(after) == "" || j.client(after) == j.client(before)):
+			j.join(i, before)
+		case goesOn:
+			j.join(i, after)
+		default:
+			j.joinFirst(i, i+1, len(j.steps), func(o Step) bool {
+				return same(o) && o.anonymous() && o.At.Sub(s.At) <= betweenReadings
+			})
+		}
+	}
+}
+
+// first is the first step from one to before another that fits, within an hour.
+func (j *joiner) first(i, from, to int, fits func(int) bool) (int, bool) {
+	step := 1
+	if to < from {
+		step = -1
+	}
+	for o := from; o != to && j.steps[o].At.Sub(j.steps[i].At).Abs() <= time.Hour; o += step {
+		if fits(o) {
+			return o, true
+		}
+	}
+	return 0, false
+}
+
+// passed reports whether a call of the attempt of a step was let through before another step.
+func (j *joiner) passed(of, before int) bool {
+	for o := of; o < before; o++ {
+		if s := j.steps[o]; s.Kind == Call && !s.failed() && j.root(o) == j.root(of) {
+			return true
+		}
+	}
+	return false
+}
+
+// client is the client of the attempt of a step.
+func (j *joiner) client(of int) string {
+	for o := range j.steps {
+		if id := j.steps[o].Keys.Client; id != "" && j.root(o) == j.root(of) {
+			return id
+		}
+	}
+	return ""
+}

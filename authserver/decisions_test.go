@@ -1,0 +1,303 @@
+package authserver
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/attempt"
+	"github.com/mcp-authd/mcp-authd/mcpresource"
+	"github.com/mcp-authd/mcp-authd/oauth"
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+const (
+	metricsResource = "https://mcp.example.com/metrics"
+	callTool        = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"add_note","arguments":{}}}`
+	callList        = `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`
+)
+
+// guarded is an MCP server in the process of the rig, at a resource.
+func (r *rig) guarded(resource string) *mcpresource.Guard {
+	r.t.Helper()
+	g, err := mcpresource.New(mcpresource.Config{
+		Resource:             resource,
+		AuthorizationServers: []string{r.Issuer()},
+		Validator:            mcpresource.Local(r.Server),
+		Policy: &mcpresource.Rules{
+			Base:  []string{"mcp"},
+			Tools: map[string][]string{"add_note": {"notes:write"}},
+		},
+		CORS: true,
+		Now:  r.now,
+	})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return g
+}
+
+// calls is a request of the client of p to a guard; without a token there is no Authorization.
+func (p *person) calls(g *mcpresource.Guard, token any, body string, header ...string) *httptest.ResponseRecorder {
+	p.t.Helper()
+	req := httptest.NewRequest(http.MethodPost, g.Resources()[0], strings.NewReader(body))
+	req.RemoteAddr = "127.0.0.1:50000"
+	req.Header.Set("User-Agent", "Go-http-client/1.1") // that of the other requests
+	req.Header.Set("Content-Type", "application/json")
+	if text, _ := token.(string); text != "" {
+		req.Header.Set("Authorization", "Bearer "+text)
+	}
+	for i := 0; i+1 < len(header); i += 2 {
+		req.Header.Set(header[i], header[i+1])
+	}
+	w := httptest.NewRecorder()
+	g.Handler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write([]byte(`{"jsonrpc":"2.0","id":1,"result":{}}`))
+	})).ServeHTTP(w, req)
+	return w
+}
+
+// TestReferenceOfCalls: each 401 and 403 of a guard has a reference where clients tolerate it, by which the
+// attempt is found.
+func TestReferenceOfCalls(t *testing.T) {
+	r := watched(t)
+	p, g := r.person(), r.guarded(testResource)
+	anonymous := p.calls(g, "", callList, "Origin", "https://mcp.example.com")
+	if !strings.Contains(anonymous.Header().Get("Access-Control-Expose-Headers"), "X-Request-Id") {
+		t.Error("OB-02: a page cannot read the reference")
+	}
+	if challenge := anonymous.Header().Get("WWW-Authenticate"); strings.Contains(challenge, "error") {
+		t.Errorf("RS-18: got %s", challenge)
+	}
+	token := p.signIn()["access_token"]
+	r.advance(time.Second)
+	for _, tt := range []struct {
+		name   string
+		answer *httptest.ResponseRecorder
+		status int
+		fault  attempt.Fault
+	}{
+		{"no token", anonymous, 401, ""},
+		{"a token of another server", p.calls(g, "other", callList), 401, attempt.TokenNotOurs},
+		{"less scope", p.calls(g, token, callTool), 403, attempt.ScopeMissing},
+	} {
+		t.Run("OB-02 "+tt.name, func(t *testing.T) {
+			h := tt.answer.Header()
+			reference := h.Get("X-Request-Id")
+			if _, ok := attempt.ParseReference(reference); !ok || tt.answer.Code != tt.status {
+				t.Fatalf("got %d with the reference %q", tt.answer.Code, reference)
+			}
+			challenges, err := oauth.ParseChallenges(h.Values("WWW-Authenticate"))
+			if err != nil || len(challenges) == 0 {
+				t.Fatalf("got %v, %v", challenges, err)
+			}
+			said := challenges[0].Params["error_description"]
+			if tt.fault != "" && !strings.HasSuffix(said, " Reference: "+reference+".") {
+				t.Errorf("the challenge says %q", said)
+			}
+			var body struct {
+				Error struct {
+					Message string
+					Data    map[string]string
+				}
+			}
+			if err := json.Unmarshal(tt.answer.Body.Bytes(), &body); err != nil {
+				t.Fatal(err)
+			}
+			if body.Error.Data["reference"] != reference || !strings.Contains(body.Error.Message, reference) {
+				t.Errorf("the body says %+v", body)
+			}
+			found := r.attempts(attempt.Query{Reference: reference})
+			if len(found) != 1 || tt.fault != "" && found[0].Fault != tt.fault {
+				t.Errorf("got %+v", found)
+			}
+		})
+	}
+}
+
+// TestBrokenCalls: what goes wrong between client and MCP server, and what the operator reads about it.
+func TestBrokenCalls(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		do    func(r *rig, p *person)
+		wait  time.Duration
+		fault attempt.Fault // "": it succeeds
+		whose attempt.Whose
+		text  string
+		got   string
+		want  string
+	}{
+		{
+			name: "a token for the wrong server",
+			do: func(r *rig, p *person) {
+				token := p.signIn()["access_token"]
+				r.restart(func(c *Config) {
+					metrics := c.Resources[0]
+					metrics.URI = metricsResource
+					c.Resources = append(c.Resources, metrics)
+				})
+				p.calls(r.guarded(metricsResource), token, callList)
+			},
+			fault: attempt.AudienceWrong, whose: attempt.OfClient, text: "the token for " + testResource,
+			got: "/mcp", want: "/metrics",
+		},
+		{
+			name: "a proxy that drops Authorization",
+			do: func(r *rig, p *person) {
+				g := r.guarded(testResource)
+				p.calls(g, "", callList)
+				r.advance(time.Second)
+				p.signIn()
+				r.advance(time.Second)
+				p.calls(g, "", callList, "Via", "1.1 proxy")
+			},
+			fault: attempt.AuthorizationLost, whose: attempt.OfOperator, text: "through a proxy",
+		},
+		{
+			name: "a proxy that drops Authorization, and a client that signs in again",
+			do: func(r *rig, p *person) {
+				g := r.guarded(testResource)
+				for range 3 {
+					p.reads(wellKnown)
+					r.advance(time.Second)
+					p.signIn()
+					r.advance(time.Second)
+					p.calls(g, "", callList)
+				}
+			},
+			fault: attempt.AuthorizationLost, whose: attempt.OfOperator, text: "without Authorization",
+		},
+		{
+			name:  "a client that does not know what a challenge is",
+			do:    func(r *rig, p *person) { p.calls(r.guarded(testResource), "", callList) },
+			wait:  3 * time.Minute,
+			fault: attempt.ChallengeOnly, whose: attempt.OfClient, text: "nothing followed",
+		},
+		{
+			name: "a client that does not refresh",
+			do: func(r *rig, p *person) {
+				token := p.signIn()["access_token"]
+				r.advance(time.Hour)
+				p.calls(r.guarded(testResource), token, callList)
+			},
+			fault: attempt.TokenNotRefreshed, whose: attempt.OfClient, text: "expired",
+		},
+		{
+			name: "access that was ended",
+			do: func(r *rig, p *person) {
+				token := p.signIn()["access_token"]
+				p.post("/revoke", map[string][]string{"token": {token.(string)}, "client_id": {"app"}})
+				p.calls(r.guarded(testResource), token, callList)
+			},
+			fault: attempt.AccessEnded, whose: attempt.OfPerson, text: "ended",
+		},
+		{
+			name: "a tool that needs more scope",
+			do: func(r *rig, p *person) {
+				p.calls(r.guarded(testResource), p.signIn()["access_token"], callTool)
+			},
+			fault: attempt.ScopeMissing, whose: attempt.OfClient, text: "the tool add_note",
+		},
+		{
+			name: "a page that may not call",
+			do: func(r *rig, p *person) {
+				p.calls(r.guarded(testResource), p.signIn()["access_token"], callList, "Origin", "https://evil.example")
+			},
+			fault: attempt.CallRefused, whose: attempt.OfOperator, text: "(origin)",
+		},
+		{
+			name: "nothing",
+			do: func(r *rig, p *person) {
+				g := r.guarded(testResource)
+				p.calls(g, "", callList)
+				r.advance(time.Second)
+				token := p.signIn()["access_token"]
+				r.advance(time.Second)
+				for range 3 {
+					p.calls(g, token, callList)
+				}
+			},
+			text: "tools/list",
+		},
+	} {
+		t.Run("OB-01 "+tt.name, func(t *testing.T) {
+			r := watched(t)
+			tt.do(r, r.person())
+			r.advance(tt.wait)
+			got := r.lastAttempt()
+			if got.OK != (tt.fault == "") || got.Fault != tt.fault || got.Whose != tt.whose ||
+				!strings.Contains(got.Text, tt.text) {
+				t.Errorf("got %s of %s: %s", got.Fault, got.Whose, got.Text)
+			}
+			if d := got.Difference; tt.want != "" && (d == nil || !strings.Contains(d.Got, tt.got) ||
+				!strings.Contains(d.Want, tt.want)) {
+				t.Errorf("got the difference %+v, want %q and %q", d, tt.got, tt.want)
+			}
+		})
+	}
+}
+
+// TestCallsOfOneAttempt: the call that was told to sign in begins the attempt, and the first one of a tool
+// ends it. What a client does all day costs no row.
+func TestCallsOfOneAttempt(t *testing.T) {
+	r := watched(t)
+	p, g := r.person(), r.guarded(testResource)
+	p.calls(g, "", callList)
+	r.advance(time.Second)
+	tokens := p.signIn()
+	r.advance(time.Second)
+	for range 5 {
+		p.calls(g, tokens["access_token"], callList)
+	}
+	all := r.attempts(attempt.Query{})
+	if len(all) != 1 || !all[0].OK {
+		t.Fatalf("OB-01: got %d attempts: %+v", len(all), all)
+	}
+	steps := all[0].Steps
+	if first, last := steps[0], steps[len(steps)-1]; first.Kind != attempt.Call || last.Kind != attempt.Call ||
+		len(steps) != 8 {
+		t.Errorf("OB-01: got %d steps: %+v", len(steps), steps)
+	}
+	r.advance(time.Hour) // the token expires, the client is told so, and refreshes
+	p.calls(g, tokens["access_token"], callList)
+	if status, _ := p.token(refreshForm(tokens["refresh_token"])); status != http.StatusOK {
+		t.Fatal("the refresh failed")
+	}
+	if got := r.lastAttempt(); len(got.Steps) != len(steps) || !got.OK {
+		t.Errorf("OB-01: a token that expires and is refreshed is kept: %s", got.Text)
+	}
+	p.calls(g, "", callList) // another process of the client begins, and its attempt is one of its own
+	if all := r.attempts(attempt.Query{}); len(all) != 2 || all[1].Fault != "" {
+		t.Errorf("OB-01: got %d attempts: %+v", len(all), all)
+	}
+}
+
+// TestCallsAreBounded: a client that repeats a call that is refused fills nothing, and hides no sign-in of its
+// network. Browsers and search engines begin no attempt.
+func TestCallsAreBounded(t *testing.T) {
+	r := watched(t)
+	p, g := r.person(), r.guarded(testResource)
+	req := httptest.NewRequest(http.MethodGet, testResource, nil)
+	w := httptest.NewRecorder()
+	g.Handler(http.NotFoundHandler()).ServeHTTP(w, req)
+	if w.Code != 401 || w.Header().Get("X-Request-Id") == "" || len(r.attempts(attempt.Query{})) != 0 {
+		t.Errorf("OB-01: a browser begins an attempt: %d", w.Code)
+	}
+	for range 200 {
+		p.calls(g, "", callList)
+	}
+	p.signIn()
+	r.as.Attempts.Write(context.Background())
+	steps, err := r.store.Steps(context.Background(), storage.StepQuery{Until: r.now().Add(time.Hour), Limit: 1000})
+	if err != nil || len(steps) < 60 || len(steps) > 80 {
+		t.Errorf("OB-01: got %d steps, %v", len(steps), err)
+	}
+	if got := r.attempts(attempt.Query{Client: "app"}); len(got) != 1 || !got[0].OK {
+		t.Errorf("OB-01: the sign-in: got %+v", got)
+	}
+}
