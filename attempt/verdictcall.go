@@ -21,8 +21,8 @@ func judgeOpening(s Step, now time.Time) Verdict {
 func judgeCall(s Step) Verdict {
 	switch {
 	case s.anonymous():
-		return AuthorizationLost.verdict("The client got its tokens, and right after that came to the MCP server without " +
-			"Authorization." + proxied(s))
+		return AuthorizationLost.verdict("The client got its tokens, and right after that came to the MCP server " +
+			"without Authorization." + proxied(s))
 	case s.Answer.Error == string(oauth.InsufficientScope):
 		return ScopeMissing.verdict("The token has not the scopes that " + s.called() + " needs: " +
 			s.sent("scope") + ".")
