@@ -34,7 +34,7 @@ func callerCommandOn(
 		lines[i] = strings.TrimRight("  mcp-authd "+spec.Name+" "+line, " ")
 	}
 	c.Example = strings.Join(lines, "\n")
-	return commandOn(open, s, c, flags, func(c *cobra.Command, a *app, args []string) error {
+	command := commandOn(open, s, c, flags, func(c *cobra.Command, a *app, args []string) error {
 		service, err := a.admin()
 		if err != nil {
 			return err
@@ -45,6 +45,8 @@ func callerCommandOn(
 		}
 		return a.followCuts(c.Context())
 	})
+	elsewhere(s, command, run)
+	return command
 }
 
 // here carries operations out on the database.

@@ -16,15 +16,6 @@ func (a *app) person(ctx context.Context, name string) (storage.User, error) {
 	return service.FindUser(ctx, name)
 }
 
-// namedClient finds a client by id or name, also one whose document is of no use now.
-func (a *app) namedClient(ctx context.Context, name string) (storage.Client, error) {
-	service, err := a.admin()
-	if err != nil {
-		return storage.Client{}, err
-	}
-	return service.NamedClient(ctx, name)
-}
-
 // readClient finds a client, and reads its document if the server has not read it yet.
 func (a *app) readClient(ctx context.Context, name string) (storage.Client, error) {
 	service, err := a.admin()

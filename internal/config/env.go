@@ -13,6 +13,11 @@ import (
 
 const prefix = "MCP_AUTHD_"
 
+// forCommands are variables that are no settings: commands read them.
+var forCommands = []string{
+	"CONFIG", "REMOTE", "TOKEN", "TOKEN_FILE", "CLIENT_ID", "CLIENT_SECRET", "CLIENT_SECRET_FILE",
+}
+
 // environ is the environment with a record of what was looked at.
 type environ struct {
 	values map[string]string
@@ -22,7 +27,10 @@ type environ struct {
 
 func newEnviron(list []string) *environ {
 	e := &environ{
-		values: map[string]string{}, known: map[string]bool{prefix + "CONFIG": true}, files: map[string]string{},
+		values: map[string]string{}, known: map[string]bool{}, files: map[string]string{},
+	}
+	for _, name := range forCommands {
+		e.known[prefix+name] = true
 	}
 	for _, kv := range list {
 		k, v, _ := strings.Cut(kv, "=")

@@ -90,7 +90,7 @@ func (r *rig) calls() (out []tracetest.SpanStub) {
 func attributes(s tracetest.SpanStub) map[string]string {
 	out := map[string]string{}
 	for _, kv := range s.Attributes {
-		out[string(kv.Key)] = kv.Value.Emit()
+		out[string(kv.Key)] = kv.Value.String()
 	}
 	return out
 }

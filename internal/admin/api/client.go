@@ -1,0 +1,150 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"reflect"
+	"strings"
+
+	"github.com/mcp-authd/mcp-authd/internal/admin"
+)
+
+// Client has operations carried out by another server. It is an [admin.Caller].
+type Client struct {
+	Root string // the URL of its API
+	// HTTP adds a token with the scopes of the API to each request.
+	HTTP *http.Client
+}
+
+// RemoteError is a problem of another server that is none of those of package admin.
+type RemoteError struct{ Problem }
+
+func (e *RemoteError) Error() string {
+	if e.Detail == "" {
+		return fmt.Sprintf("the server answers: %s (%d)", e.Title, e.Status)
+	}
+	return e.Detail
+}
+
+// maxAnswer bounds the answer of the other server, in bytes.
+const maxAnswer = 64 << 20
+
+// Call implements [admin.Caller]. Its errors are those of the operation, as far as the problem says
+// them, or a [*RemoteError].
+func (c *Client) Call(ctx context.Context, v admin.Verb, in, out any) error {
+	r, err := c.request(ctx, v.Spec(), reflect.ValueOf(in).Elem())
+	if err != nil {
+		return err
+	}
+	answer, err := c.HTTP.Do(r)
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(answer.Body, maxAnswer+1))
+	switch {
+	case err != nil:
+		return err
+	case len(body) > maxAnswer:
+		return errors.New("the answer of the server is too large")
+	case answer.StatusCode == http.StatusNoContent:
+		return nil
+	case answer.StatusCode != http.StatusOK:
+		return problemOf(answer, body)
+	}
+	if err := json.Unmarshal(body, out); err != nil {
+		return fmt.Errorf("the answer of the server cannot be read: %w", err)
+	}
+	return nil
+}
+
+// request puts an input into path, query and body.
+func (c *Client) request(ctx context.Context, s admin.Spec, in reflect.Value) (*http.Request, error) {
+	fields, path := fieldsOf(in.Type()), s.Path
+	for _, name := range inPath(s.Path) {
+		text := fmt.Sprint(in.FieldByIndex(fields[name].Index).Interface())
+		if text == "" {
+			return nil, fmt.Errorf("%w: %s is empty", admin.ErrInvalid, name)
+		}
+		path = strings.ReplaceAll(path, "{"+name+"}", url.PathEscape(text))
+		delete(fields, name)
+	}
+	var body io.Reader
+	query := url.Values{}
+	if s.Changes() {
+		given := map[string]any{}
+		for name, f := range fields {
+			if v := in.FieldByIndex(f.Index); !optional(f) || !v.IsZero() {
+				given[name] = v.Interface()
+			}
+		}
+		text, err := json.Marshal(given)
+		if err != nil {
+			return nil, err
+		}
+		body = bytes.NewReader(text)
+	} else {
+		for name, f := range fields {
+			if v := in.FieldByIndex(f.Index); !v.IsZero() {
+				query[name] = texts(v)
+			}
+		}
+	}
+	r, err := http.NewRequestWithContext(ctx, s.Method, c.Root+path, body)
+	if err != nil {
+		return nil, err
+	}
+	r.URL.RawQuery = query.Encode()
+	r.Header.Set("Accept", "application/json")
+	if body != nil {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	return r, nil
+}
+
+// texts are the reverse of set.
+func texts(v reflect.Value) (out []string) {
+	if v.Kind() == reflect.Slice {
+		for i := range v.Len() {
+			out = append(out, fmt.Sprint(v.Index(i).Interface()))
+		}
+		return out
+	}
+	if m, ok := v.Interface().(interface{ MarshalText() ([]byte, error) }); ok {
+		if text, err := m.MarshalText(); err == nil {
+			return []string{string(text)}
+		}
+	}
+	return []string{fmt.Sprint(v.Interface())}
+}
+
+// problemOf is the error that an answer means.
+func problemOf(answer *http.Response, body []byte) error {
+	p := Problem{Status: answer.StatusCode, Title: http.StatusText(answer.StatusCode)}
+	if strings.HasPrefix(answer.Header.Get("Content-Type"), "application/problem+json") {
+		_ = json.Unmarshal(body, &p) // what it does not say has its default
+	}
+	known := map[kind]error{
+		kindForbidden: admin.ErrForbidden, kindNotFound: admin.ErrNotFound,
+		kindConflict: admin.ErrConflict, kindInvalid: admin.ErrInvalid,
+	}
+	if err, ok := known[kind(strings.TrimPrefix(p.Type, typePrefix))]; ok {
+		return &remote{err, p.Detail}
+	}
+	return &RemoteError{p}
+}
+
+// remote is an error of package admin with the sentence of the other server.
+type remote struct {
+	kind error
+	text string
+}
+
+func (r *remote) Error() string { return r.text }
+func (r *remote) Unwrap() error { return r.kind }

@@ -1,0 +1,63 @@
+package api_test
+
+import (
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/internal/admin"
+	"github.com/mcp-authd/mcp-authd/internal/admin/api"
+)
+
+// presenting adds a token.
+type presenting string
+
+func (p presenting) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.Header.Set("Authorization", "Bearer "+string(p))
+	return http.DefaultTransport.RoundTrip(r)
+}
+
+// TestClient: an operation does the same by the API of another server (OB-10).
+func TestClient(t *testing.T) {
+	r := newRig(t)
+	r.person("root", admin.Administrator, "admin:write", time.Minute)
+	r.person("alice", "", "", time.Minute)
+	r.person("audit", admin.Auditor, "admin:write", time.Minute)
+	server := httptest.NewServer(r.mux)
+	defer server.Close()
+	by := func(token string) admin.Caller {
+		return &api.Client{Root: server.URL + "/api/v1", HTTP: &http.Client{Transport: presenting(token)}}
+	}
+	u, err := admin.UserSetRole.Do(t.Context(), by("root"), admin.UserRole{Name: "alice", Role: "support"})
+	if err != nil || u.Role != admin.Support {
+		t.Errorf("set-role: got %+v, %v", u, err)
+	}
+	all, err := admin.Everything(func(p admin.Paging) (admin.Page[admin.User], error) {
+		p.Limit = 1
+		return admin.UserList.Do(t.Context(), by("root"), p)
+	})
+	if err != nil || len(all) != 3 {
+		t.Errorf("list: got %+v, %v", all, err)
+	}
+	role := func(token, name, role string) error {
+		_, err := admin.UserSetRole.Do(t.Context(), by(token), admin.UserRole{Name: name, Role: role})
+		return err
+	}
+	for want, got := range map[error]error{
+		admin.ErrForbidden: role("audit", "alice", "none"),
+		admin.ErrNotFound:  role("root", "nobody", "none"),
+		admin.ErrConflict:  role("root", "root", "none"),
+		admin.ErrInvalid:   role("root", "alice", "king"),
+	} {
+		if !errors.Is(got, want) {
+			t.Errorf("got %v, want %v", got, want)
+		}
+	}
+	var other *api.RemoteError
+	if err := role("nonsense", "alice", "none"); !errors.As(err, &other) || other.Status != 401 {
+		t.Errorf("a bad token: got %v", err)
+	}
+}
