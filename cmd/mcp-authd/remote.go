@@ -4,19 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
-	"net/url"
 	"os"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/oauth2"
-	"golang.org/x/oauth2/clientcredentials"
 
 	"github.com/mcp-authd/mcp-authd/internal/admin"
 	"github.com/mcp-authd/mcp-authd/internal/admin/api"
-	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
 // The variables of the environment that say which server carries a command out, and as whom.
@@ -50,66 +44,25 @@ func elsewhere(s std, c *cobra.Command, run func(*cobra.Command, admin.Caller, [
 	}
 }
 
-// remoteTimeout is how long another server may take for one operation.
-const remoteTimeout = time.Minute
-
-// remote is the server at an issuer. The token goes to it alone: redirects are not followed.
+// remote is the server at an issuer, to which the environment has credentials.
 func remote(ctx context.Context, environ []string, issuer string) (admin.Caller, error) {
-	u, err := url.Parse(strings.TrimSuffix(issuer, "/"))
-	if err != nil || u.Host == "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil {
-		return nil, fmt.Errorf("--remote: %q is not the URL of a server", issuer)
-	}
-	if u.Scheme != "https" && !(u.Scheme == "http" && oauth.IsLoopbackHost(u.Hostname())) {
-		return nil, fmt.Errorf("--remote: %q is not an https URL, and a token would be read on the way", issuer)
-	}
-	plain := &http.Client{
-		Timeout:       remoteTimeout,
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}
-	root := u.String() + "/api/v1"
-	tokens, err := tokensFor(context.WithValue(ctx, oauth2.HTTPClient, plain), environ, u.String(), root)
-	if err != nil {
+	c := api.Credentials{ClientID: lookup(environ, envClientID)}
+	var err error
+	if c.Token, err = lookupSecret(environ, envToken); err != nil {
 		return nil, err
 	}
-	with := *plain
-	with.Transport = &oauth2.Transport{Source: tokens}
-	return &api.Client{Root: root, HTTP: &with}, nil
-}
-
-// tokensFor are those of the environment: a token, or those that a client gets for itself.
-func tokensFor(ctx context.Context, environ []string, issuer, root string) (oauth2.TokenSource, error) {
-	token, err := lookupSecret(environ, envToken)
-	if err != nil {
+	if c.ClientSecret, err = lookupSecret(environ, envClientSecret); err != nil {
 		return nil, err
 	}
-	if token != "" {
-		return oauth2.StaticTokenSource(&oauth2.Token{AccessToken: token}), nil
-	}
-	id := lookup(environ, envClientID)
-	secret, err := lookupSecret(environ, envClientSecret)
-	if err != nil {
-		return nil, err
-	}
-	if id == "" || secret == "" {
+	if c.Token == "" && (c.ClientID == "" || c.ClientSecret == "") {
 		return nil, errors.New("--remote needs a token or a client: set $" + envToken + ", or $" + envClientID + " and $" +
 			envClientSecret + " (see docs/api.md)")
 	}
-	return clientTokens{(&clientcredentials.Config{
-		ClientID: id, ClientSecret: secret, TokenURL: issuer + "/token", AuthStyle: oauth2.AuthStyleInHeader,
-		EndpointParams: url.Values{"resource": {root}},
-	}).TokenSource(ctx)}, nil
-}
-
-// clientTokens says in the protocol's own word why there is no token.
-type clientTokens struct{ oauth2.TokenSource }
-
-func (c clientTokens) Token() (*oauth2.Token, error) {
-	t, err := c.TokenSource.Token()
-	var refused *oauth2.RetrieveError
-	if errors.As(err, &refused) && refused.ErrorCode != "" {
-		return nil, fmt.Errorf("the server gives the client no token: %s: %s", refused.ErrorCode, refused.ErrorDescription)
+	by, err := api.Connect(ctx, issuer, c)
+	if err != nil {
+		return nil, fmt.Errorf("--remote: %w", err)
 	}
-	return t, err
+	return by, nil
 }
 
 // lookupSecret is lookup of a variable whose value may also be in the file that the one with _FILE names.

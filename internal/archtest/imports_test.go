@@ -398,7 +398,7 @@ var owners = map[string][]string{
 	"github.com/mark3labs":         {"test", "bench", "examples"},
 	"github.com/coreos/go-oidc":    {"thirdparty/internal/provider"},
 	"github.com/expr-lang/expr":    {"internal/condition"},
-	"golang.org/x/oauth2":          {"thirdparty/internal/provider", "mcpclient"},
+	"golang.org/x/oauth2":          {"thirdparty/internal/provider", "mcpclient", "internal/admin/api"},
 	"github.com/boombuler/barcode": {"internal/qr"},
 	"github.com/go-webauthn":       {"internal/ways", "internal/testkit"},
 	"github.com/pquerna/otp":       {"internal/ways", "test"},

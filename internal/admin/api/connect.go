@@ -1,0 +1,71 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"golang.org/x/oauth2"
+	"golang.org/x/oauth2/clientcredentials"
+
+	"github.com/mcp-authd/mcp-authd/oauth"
+)
+
+// Credentials are a token for the API, or a client that gets tokens for itself.
+type Credentials struct {
+	Token                  string
+	ClientID, ClientSecret string
+}
+
+// remoteTimeout is how long another server may take for one operation.
+const remoteTimeout = time.Minute
+
+// Connect returns a client of the server at an issuer. It sends nothing yet. The token goes to that
+// server alone: redirects are not followed. The context is that of the requests for tokens.
+func Connect(ctx context.Context, issuer string, c Credentials) (*Client, error) {
+	u, err := url.Parse(strings.TrimSuffix(issuer, "/"))
+	if err != nil || u.Host == "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil {
+		return nil, fmt.Errorf("%q is not the URL of a server", issuer)
+	}
+	if u.Scheme != "https" && !(u.Scheme == "http" && oauth.IsLoopbackHost(u.Hostname())) {
+		return nil, fmt.Errorf("%q is not an https URL, and a token would be read on the way", issuer)
+	}
+	plain := &http.Client{
+		Timeout:       remoteTimeout,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	root := u.String() + "/api/v1"
+	with := *plain
+	with.Transport = &oauth2.Transport{
+		Source: c.tokens(context.WithValue(ctx, oauth2.HTTPClient, plain), u.String(), root),
+	}
+	return &Client{Root: root, HTTP: &with}, nil
+}
+
+func (c Credentials) tokens(ctx context.Context, issuer, root string) oauth2.TokenSource {
+	if c.Token != "" {
+		return oauth2.StaticTokenSource(&oauth2.Token{AccessToken: c.Token})
+	}
+	return clientTokens{(&clientcredentials.Config{
+		ClientID: c.ClientID, ClientSecret: c.ClientSecret, TokenURL: issuer + "/token",
+		AuthStyle: oauth2.AuthStyleInHeader, EndpointParams: url.Values{"resource": {root}},
+	}).TokenSource(ctx)}
+}
+
+// clientTokens says in the protocol's own word why there is no token.
+type clientTokens struct{ oauth2.TokenSource }
+
+// Token implements [oauth2.TokenSource].
+func (c clientTokens) Token() (*oauth2.Token, error) {
+	t, err := c.TokenSource.Token()
+	var refused *oauth2.RetrieveError
+	if errors.As(err, &refused) && refused.ErrorCode != "" {
+		return nil, fmt.Errorf("the server gives the client no token: %s: %s", refused.ErrorCode,
+			refused.ErrorDescription)
+	}
+	return t, err
+}
