@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"os"
 	"strings"
 	"time"
 
@@ -40,10 +41,11 @@ func scriptReady(ts *testscript.TestScript, _ bool, args []string) {
 // tells FILE TEXT: the text is in the file, which a server writes, within seconds.
 func scriptTells(ts *testscript.TestScript, _ bool, args []string) {
 	eventually(ts, args[0], func() error {
-		if all := ts.ReadFile(args[0]); !strings.Contains(all, args[1]) {
-			return errors.New(all)
+		all, err := os.ReadFile(ts.MkAbs(args[0])) // it may not be there yet
+		if err == nil && !strings.Contains(string(all), args[1]) {
+			err = errors.New(string(all))
 		}
-		return nil
+		return err
 	})
 }
 

@@ -2,6 +2,7 @@ package console
 
 import (
 	"errors"
+	"maps"
 	"net/http"
 	"net/url"
 	"reflect"
@@ -22,14 +23,15 @@ type actState struct {
 }
 
 // ask shows the form of an operation that changes something. What needs a fresh proof asks for that
-// first, so that the answer is not lost on the way.
+// first, so that the answer is not lost on the way. The address says what it is about, and fills in
+// nothing else: a link that somebody was sent chooses no role for them.
 func (v *view) ask(verb admin.Verb) {
 	if verb.Spec().Fresh && !v.fresh() {
 		v.visitors.Prove(v.w, v.r, v.here)
 		return
 	}
 	subject := subjectOf(verb, v.r.URL.Query())
-	given := without(v.r.URL.Query(), "done")
+	given := maps.Clone(subject)
 	if m := verb.Spec().Method; m == http.MethodPut || m == http.MethodPatch {
 		v.asIs(verb, subject, given)
 	}
