@@ -14,8 +14,8 @@ import (
 // method may block. authserver.Server has both.
 type Decisions interface {
 	// Refused takes a request that is about to be answered with 401 or 403. It returns a reference of
-	// letters and digits, by which people name this request, or "". The client gets it in X-Request-Id, in
-	// the challenge's error_description where there is one, and in the body.
+	// letters and digits, by which people name this request, or "". The client gets it in X-Request-Id and
+	// in the body.
 	Refused(r *http.Request, d oauth.Decision) (reference string)
 	// LetThrough takes the first request of a grant that was let through, and its first call of a tool: of
 	// those that this process has seen in the last hour.
@@ -34,8 +34,8 @@ const (
 )
 
 // refer has Decisions name a refusal, and puts the name where clients and people find it: in a header, which
-// every client ignores that does not know it, and in texts that they show. There is no parameter of our
-// own in the challenge: some clients read it with an expression for the parameters that they know.
+// every client ignores that does not know it, and in the body, which they show. The challenge stays the
+// same each time: clients compare it with the one before, to see that another sign-in has not helped.
 func (g *Guard) refer(r *http.Request, p *passage, refused *refusal) (reference string) {
 	if g.c.Decisions == nil || refused.status != http.StatusUnauthorized && refused.status != http.StatusForbidden {
 		return ""
@@ -53,7 +53,7 @@ func (g *Guard) refer(r *http.Request, p *passage, refused *refusal) (reference 
 	}
 	reference = g.c.Decisions.Refused(r, d)
 	if len(reference) > maxReference || !isAlphanumeric(reference) {
-		return "" // in a challenge it could be anything
+		return "" // in a header it could be anything
 	}
 	return reference
 }
@@ -96,9 +96,6 @@ func firstOperation(p *passage) Operation {
 	}
 	return operationOf(p.envelope.Messages[0])
 }
-
-// referring is a text that people may be shown, with the reference.
-func referring(text, reference string) string { return text + " Reference: " + reference + "." }
 
 func isAlphanumeric(s string) bool {
 	for _, c := range []byte(s) {

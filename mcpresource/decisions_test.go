@@ -85,6 +85,10 @@ func TestRefused(t *testing.T) {
 				!strings.Contains(answer.Body.String(), `Reference: K7PX2M4Q.`) || len(n.refused) != 1 {
 				t.Fatalf("got %d %v %s, and %+v", answer.Code, answer.Header(), answer.Body, n.refused)
 			}
+			// clients compare it with the challenge before, and stop
+			if c := answer.Header().Get("WWW-Authenticate"); strings.Contains(c, "K7PX2M4Q") {
+				t.Errorf("the challenge is %q", c)
+			}
 			got := n.refused[0]
 			if strings.Contains(got.Reason, "Bob") || got.At.IsZero() || got.Status != tt.status {
 				t.Errorf("got %+v", got)

@@ -60,15 +60,11 @@ func (g *Guard) refuse(w http.ResponseWriter, r *http.Request, p *passage, refus
 	}
 	if p.reference != "" { // OB-02
 		h.Set(headerReference, p.reference)
-		body.Error.Message = referring(refused.text, p.reference)
+		body.Error.Message = refused.text + " Reference: " + p.reference + "."
 		body.Error.Data = map[string]string{"reference": p.reference}
 	}
 	if refused.challenge != nil {
-		challenge := *refused.challenge
-		if p.reference != "" && challenge.Error != "" {
-			challenge.Description = referring(challenge.Description, p.reference)
-		}
-		h["Www-Authenticate"] = g.challenges(challenge, p)
+		h["Www-Authenticate"] = g.challenges(*refused.challenge, p)
 		if g.dpop.nonces != nil { // so that the next request is the last
 			h.Set(dpop.NonceHeader, g.dpop.nonces.At(g.c.Now()))
 		}
