@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -22,8 +23,11 @@ func TestWatch(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	tick, told := make(chan time.Time), []string{}
 	done := make(chan error)
+	var at atomic.Pointer[time.Time] // by the clock of the one that watches
+	show := func() { moment := now; at.Store(&moment) }
+	show()
 	go func() {
-		f := Finder{store, func() time.Time { return now }}
+		f := Finder{store, func() time.Time { return *at.Load() }}
 		done <- f.Watch(ctx, Query{Client: "app"}, tick, func(n News) error {
 			what := string(n.Attempt.Fault) + " of " + n.Attempt.ClientID
 			if n.Step != nil {
@@ -36,6 +40,7 @@ func TestWatch(t *testing.T) {
 	look := func(want ...string) {
 		t.Helper()
 		r.Write(t.Context())
+		show()
 		tick <- now
 		tick <- now // the first look has ended when the second one begins
 		if !slices.Equal(told, want) {

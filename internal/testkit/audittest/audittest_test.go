@@ -71,7 +71,8 @@ func source(t *testing.T) string {
 	var b strings.Builder
 	for _, dir := range []string{
 		"audit", "authserver", "dcr", "thirdparty", "keys", "internal/users", "internal/ways", "internal/notice",
-		"cmd/mcp-authd", "mcpresource", "secevent", "internal/assembly", "internal/transmit", "storage/internal/column",
+		"cmd/mcp-authd", "mcpresource", "secevent", "internal/admin", "internal/assembly", "internal/auditlog",
+		"internal/transmit", "storage/internal/column",
 	} {
 		err := filepath.WalkDir("../../../"+dir, func(name string, e fs.DirEntry, err error) error {
 			if err != nil || e.IsDir() || !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") {
