@@ -116,7 +116,7 @@ func FuzzBundle(f *testing.F) {
 	f.Fuzz(func(t *testing.T, before, after string) {
 		text := before + secret + after
 		if shows(before) != "" || shows(after) != "" {
-			t.Skip()
+			return // it has the secret twice
 		}
 		var s Step
 		fill(reflect.ValueOf(&s).Elem(), text)
