@@ -1,9 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"maps"
 	"os"
@@ -13,9 +15,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mcp-authd/mcp-authd/audit/verify"
-	"github.com/mcp-authd/mcp-authd/internal/auditformat"
+	"github.com/mcp-authd/mcp-authd/internal/admin"
 	"github.com/mcp-authd/mcp-authd/internal/auditlog"
-	"github.com/mcp-authd/mcp-authd/storage"
 )
 
 func newAuditCommand(s std) *cobra.Command {
@@ -23,106 +24,70 @@ func newAuditCommand(s std) *cobra.Command {
 		newAuditProve(s), newAuditVerify(s), newAuditCheckpoint(s), newAuditExport(s), newAuditSinks(s))
 }
 
-// viewAudited is an entry as it is printed.
-func viewAudited(e storage.AuditEntry) (auditformat.View, error) {
-	entry, err := auditformat.Read(e.Index, e.Leaf)
-	return auditformat.ViewOf(entry), err
-}
-
 // auditFilter is what audit list is asked for.
 type auditFilter struct {
-	person, grant, event, since, until string
-	limit                              int
-	asJSON                             bool
+	admin.AuditWanted
+	since, until string
+	limit        int
+	asJSON       bool
 }
 
 func (f *auditFilter) add(c *cobra.Command) {
-	c.Flags().StringVar(&f.person, "person", "", "of a person: name or id of the account, also one that was deleted")
-	c.Flags().StringVar(&f.grant, "grant", "", "of a grant, by its whole id")
-	c.Flags().StringVar(&f.event, "event", "", "of one kind, such as consent.approved")
+	c.Flags().StringVar(&f.Person, "person", "", "of a person: name or id of the account, also one that was deleted")
+	c.Flags().StringVar(&f.Grant, "grant", "", "of a grant, by its whole id")
+	c.Flags().StringVar(&f.Event, "event", "", "of one kind, such as consent.approved")
 	c.Flags().StringVar(&f.since, "since", "", "from a time on, such as 2026-03-01T12:00:00Z, or how long ago, as 15m")
 	c.Flags().StringVar(&f.until, "until", "", "before a time, or how long ago")
 	c.Flags().IntVar(&f.limit, "limit", 100, "how many entries, the last ones; 0: all of them")
 	c.Flags().BoolVar(&f.asJSON, "json", false, "print JSON")
 }
 
-// query is the filter as the store takes it.
-func (f *auditFilter) query(ctx context.Context, a *app) (q storage.AuditQuery, err error) {
+// wanted is what the flags ask for.
+func (f *auditFilter) wanted() (in admin.AuditWanted, err error) {
 	if f.limit < 0 {
-		return q, errors.New("--limit must not be negative")
+		return in, errors.New("--limit must not be negative")
 	}
-	q = storage.AuditQuery{Grant: f.grant, Event: f.event, Last: f.limit > 0}
-	if f.person != "" {
-		q.Person = f.person
-		if u, err := a.person(ctx, f.person); err == nil {
-			q.Person = u.ID
-		}
+	in = f.AuditWanted
+	if in.Since, err = parseMoment("--since", f.since); err != nil {
+		return in, err
 	}
-	if f.since != "" {
-		if q.Since, err = parseMoment("--since", f.since); err != nil {
-			return q, err
-		}
-	}
-	if f.until != "" {
-		if q.Until, err = parseMoment("--until", f.until); err != nil {
-			return q, err
-		}
-	}
-	return q, nil
+	in.Until, err = parseMoment("--until", f.until)
+	return in, err
 }
 
-// entries reads them a page at a time; with a limit, the last ones.
-func (f *auditFilter) entries(
-	ctx context.Context, a *app, q storage.AuditQuery,
-) (out []storage.AuditEntry, err error) {
+// entries reads them a page at a time, and returns them with the last one at the end.
+func (f *auditFilter) entries(ctx context.Context, by admin.Caller) ([]admin.AuditEntry, error) {
+	in, err := f.wanted()
+	if err != nil {
+		return nil, err
+	}
+	out := []admin.AuditEntry{}
 	for f.limit == 0 || len(out) < f.limit {
-		q.Limit = pageSize
+		in.Limit = pageSize
 		if f.limit > 0 {
-			q.Limit = min(pageSize, f.limit-len(out))
+			in.Limit = min(pageSize, f.limit-len(out))
 		}
-		some, err := a.store.AuditEntries(ctx, q)
+		some, err := admin.AuditList.Do(ctx, by, in)
 		if err != nil {
 			return nil, err
 		}
-		if f.limit > 0 {
-			out = append(some, out...)
-		} else {
-			out = append(out, some...)
-		}
-		if len(some) < q.Limit || q.Last && some[0].Index == 0 {
+		out = append(out, some.Items...)
+		if in.After = some.Next; in.After == "" {
 			break
 		}
-		if q.Last {
-			q.Below = some[0].Index
-		} else {
-			q.From = some[len(some)-1].Index + 1
-		}
 	}
+	slices.Reverse(out)
 	return out, nil
 }
 
 func newAuditList(s std) *cobra.Command {
 	var f auditFilter
-	return storeCommand(s, &cobra.Command{
-		Use: "list", Short: "List entries of the audit log", Args: cobra.NoArgs,
-		Long: "Lists entries of the audit log, the last one at the end: sign-ins, what people allowed, tokens, cuts,\n" +
-			"administration. Each has its index, by which audit show finds it.",
-		Example: "  mcp-authd audit list --person alice --since 24h\n" +
-			"  mcp-authd audit list --event consent.approved --limit 0 --json",
-	}, f.add, func(c *cobra.Command, a *app, _ []string) error {
-		q, err := f.query(c.Context(), a)
+	return callerCommand(s, admin.AuditList, &cobra.Command{
+		Args: cobra.NoArgs, Example: "--person alice --since 24h\n--event consent.approved --limit 0 --json",
+	}, f.add, func(c *cobra.Command, by admin.Caller, _ []string) error {
+		views, err := f.entries(c.Context(), by)
 		if err != nil {
 			return err
-		}
-		found, err := f.entries(c.Context(), a, q)
-		if err != nil {
-			return err
-		}
-		views := make([]auditformat.View, len(found))
-		for i, e := range found {
-			if views[i], err = viewAudited(e); err != nil {
-				return err
-			}
 		}
 		if f.asJSON {
 			return printJSON(s.out, views)
@@ -133,57 +98,33 @@ func newAuditList(s std) *cobra.Command {
 		}
 		t := newTable(s.out, "INDEX", "AT", "EVENT", "PERSON", "CLIENT", "RESOURCE", "GRANT")
 		for _, v := range views {
-			person := v.Person
-			if name := v.Fields["user_name"]; name != "" {
-				person = name
-			}
-			client := v.ClientID
-			if name := v.Fields["client_name"]; name != "" {
-				client = name
-			}
-			t.row(strconv.FormatInt(v.Index, 10), moment(v.At), v.Event, person, client, v.Resource, v.Grant)
+			t.row(strconv.FormatInt(v.Index, 10), moment(v.At), v.Event, cmp.Or(v.Fields["user_name"], v.Person),
+				cmp.Or(v.Fields["client_name"], v.ClientID), v.Resource, v.Grant)
 		}
 		return t.flush()
 	})
 }
 
-// auditEntry is the entry of an index.
-func (a *app) auditEntry(ctx context.Context, text string) (storage.AuditEntry, error) {
+// auditIndex reads which entry is meant.
+func auditIndex(text string) (admin.AuditIndex, error) {
 	index, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || index < 0 {
-		return storage.AuditEntry{}, fmt.Errorf("%q is not an index, see: mcp-authd audit list", text)
+		return admin.AuditIndex{}, fmt.Errorf("%q is not an index, see: mcp-authd audit list", text)
 	}
-	head, err := a.store.AuditHead(ctx, "")
-	if err != nil {
-		return storage.AuditEntry{}, err
-	}
-	found, err := a.store.AuditEntries(ctx, storage.AuditQuery{From: index, Below: index + 1, Limit: 1})
-	switch {
-	case err != nil:
-		return storage.AuditEntry{}, err
-	case len(found) == 1:
-		return found[0], nil
-	case index < head.First:
-		return storage.AuditEntry{}, fmt.Errorf("entry %d is older than audit.keep and was removed", index)
-	case index < head.Size:
-		return storage.AuditEntry{}, fmt.Errorf("entry %d is missing, run: mcp-authd audit verify", index)
-	}
-	return storage.AuditEntry{}, fmt.Errorf("there is no entry %d: the log has %d, from 0 on", index, head.Size)
+	return admin.AuditIndex{Index: index}, nil
 }
 
 func newAuditShow(s std) *cobra.Command {
 	var asJSON bool
-	return storeCommand(s, &cobra.Command{
-		Use: "show INDEX", Short: "Show an entry of the audit log", Args: cobra.ExactArgs(1),
-		Long:    "Shows an entry with all that it says. Its leaf is the hash that the log is made of.",
-		Example: "  mcp-authd audit show 4711",
+	return callerCommand(s, admin.AuditShow, &cobra.Command{
+		Use: "INDEX", Args: cobra.ExactArgs(1), Example: "4711\n4711 --json",
 	}, func(c *cobra.Command) { c.Flags().BoolVar(&asJSON, "json", false, "print JSON") },
-		func(c *cobra.Command, a *app, args []string) error {
-			e, err := a.auditEntry(c.Context(), args[0])
+		func(c *cobra.Command, by admin.Caller, args []string) error {
+			index, err := auditIndex(args[0])
 			if err != nil {
 				return err
 			}
-			v, err := viewAudited(e)
+			v, err := admin.AuditShow.Do(c.Context(), by, index)
 			if err != nil {
 				return err
 			}
@@ -201,37 +142,25 @@ func newAuditShow(s std) *cobra.Command {
 
 func newAuditProve(s std) *cobra.Command {
 	var asJSON bool
-	return storeCommand(s, &cobra.Command{
-		Use: "prove INDEX", Short: "Prove what allowed a call of a tool", Args: cobra.ExactArgs(1),
-		Long: "Walks from an entry of the audit log, such as tool.called, by its grant to the token and to what the\n" +
-			"person allowed, and proves that each is in the log that a checkpoint has signed. With --json the proof is\n" +
-			"one document, which examples/auditverify checks with the key of the log alone.",
-		Example: "  mcp-authd audit prove 4711\n  mcp-authd audit prove 4711 --json >proof.json",
+	return callerCommand(s, admin.AuditProve, &cobra.Command{
+		Use: "INDEX", Args: cobra.ExactArgs(1), Example: "4711\n4711 --json >proof.json",
 	}, func(c *cobra.Command) { c.Flags().BoolVar(&asJSON, "json", false, "print the proof as JSON") },
-		func(c *cobra.Command, a *app, args []string) error {
-			e, err := a.auditEntry(c.Context(), args[0])
+		func(c *cobra.Command, by admin.Caller, args []string) error {
+			index, err := auditIndex(args[0])
 			if err != nil {
 				return err
 			}
-			signer, err := a.parts().AuditSigner(c.Context())
-			if err != nil {
-				return err
-			}
-			proof, err := auditlog.Prove(c.Context(), a.store, signer, e, a.parts().Now())
+			proof, err := admin.AuditProve.Do(c.Context(), by, index)
 			if err != nil {
 				return err
 			}
 			if asJSON {
-				return printJSON(s.out, proof)
-			}
-			entries, err := proof.Open(signer.Key())
-			if err != nil {
-				return err
+				return printJSON(s.out, proof.Proof)
 			}
 			t := newTable(s.out, "INDEX", "AT", "EVENT", "PERSON", "CLIENT", "TOOL", "SCOPE")
-			for i, e := range entries {
-				t.row(strconv.FormatInt(proof.Entries[i].Index, 10), moment(e.At), e.Event, e.Fields["user"],
-					e.Fields["client_id"], e.Fields["tool"], e.Fields["scope"])
+			for _, v := range proof.Chain {
+				t.row(strconv.FormatInt(v.Index, 10), moment(v.At), v.Event, v.Fields["user"], v.ClientID, v.Tool,
+					v.Fields["scope"])
 			}
 			return t.flush()
 		})
@@ -328,34 +257,23 @@ func readKept(files []string) (out [][]byte, err error) {
 
 func newAuditCheckpoint(s std) *cobra.Command {
 	var onlyKey, asJSON bool
-	return storeCommand(s, &cobra.Command{
-		Use: "checkpoint", Short: "Print a signed checkpoint of the audit log", Args: cobra.NoArgs,
-		Long: "Signs how far the audit log has come, and prints that: keep it where the operator of the database cannot\n" +
-			"reach it, with the key (--key), and audit verify will show whether anything before it was changed since.\n" +
-			"The format is that of https://c2sp.org/tlog-checkpoint. A server signs one each minute by itself.",
-		Example: "  mcp-authd audit checkpoint >kept/2026-03-01.txt\n  mcp-authd audit checkpoint --key",
+	return callerCommand(s, admin.AuditCheckpointNew, &cobra.Command{
+		Args: cobra.NoArgs, Example: ">kept/2026-03-01.txt\n--key",
 	}, func(c *cobra.Command) {
 		c.Flags().BoolVar(&onlyKey, "key", false, "print the public key of the log, name+hash+key")
 		c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	}, func(c *cobra.Command, a *app, _ []string) error {
-		signer, err := a.parts().AuditSigner(c.Context())
-		if err != nil {
+	}, func(c *cobra.Command, by admin.Caller, _ []string) error {
+		newest, err := admin.AuditCheckpointNew.Do(c.Context(), by, admin.None{})
+		switch {
+		case err != nil:
+			return err
+		case asJSON:
+			return printJSON(s.out, newest)
+		case onlyKey:
+			_, err = fmt.Fprintln(s.out, newest.Key)
 			return err
 		}
-		if onlyKey && !asJSON {
-			_, err = fmt.Fprintln(s.out, signer.Key())
-			return err
-		}
-		newest, err := signer.Checkpoint(c.Context(), a.parts().Now())
-		if err != nil {
-			return err
-		}
-		if asJSON {
-			return printJSON(s.out, map[string]any{
-				"size": newest.Size, "at": newest.At, "key": signer.Key(), "checkpoint": string(newest.Signed),
-			})
-		}
-		_, err = s.out.Write(newest.Signed)
+		_, err = io.WriteString(s.out, newest.Checkpoint)
 		return err
 	})
 }

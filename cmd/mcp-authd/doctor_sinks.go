@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/mcp-authd/mcp-authd/internal/auditsink"
+	"github.com/mcp-authd/mcp-authd/internal/admin"
 )
 
 // sinks sees whether the sinks of the audit log get what is in it.
@@ -13,7 +13,8 @@ func (d *doctor) sinks(ctx context.Context) {
 	if len(configured) == 0 {
 		return
 	}
-	states, err := auditsink.States(ctx, d.app.store, configured)
+	service := &admin.Service{Store: d.app.store, Config: d.app.config}
+	found, err := admin.AuditSinks.Do(ctx, service.Operator(), admin.None{})
 	if err != nil {
 		d.fail("audit", "", "what waits for sinks of the audit log cannot be read: %s", oneLine(err))
 		return
@@ -23,15 +24,18 @@ func (d *doctor) sinks(ctx context.Context) {
 		return
 	}
 	fine := true
-	for _, v := range sinkViews(configured, states) {
-		if !v.Opened {
+	for _, s := range found.Items {
+		if !s.Opened {
 			fine = false
 			d.warn("audit", "start the server again: it reads the configuration once",
-				"no server delivers to sink %s yet", v.ID)
+				"no server delivers to sink %s yet", s.ID)
+			continue
 		}
-	}
-	for _, s := range states {
-		if age := s.Age(d.now()); s.Failed != "" || age > behind {
+		var age time.Duration
+		if !s.Oldest.IsZero() {
+			age = max(d.now().Sub(s.Oldest), 0)
+		}
+		if s.Failed != "" || age > behind {
 			fine = false
 			why := s.Failed
 			if why == "" {

@@ -7,6 +7,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/attempt"
 	"github.com/mcp-authd/mcp-authd/audit"
 	"github.com/mcp-authd/mcp-authd/dcr"
+	"github.com/mcp-authd/mcp-authd/internal/auditlog"
 	"github.com/mcp-authd/mcp-authd/internal/config"
 	"github.com/mcp-authd/mcp-authd/internal/notice"
 	"github.com/mcp-authd/mcp-authd/internal/users"
@@ -33,6 +34,8 @@ type Service struct {
 	Keys func(context.Context) (*keys.Manager, error)
 	// Attempts finds what clients tried.
 	Attempts attempt.Finder
+	// AuditSigner makes what signs checkpoints of the audit log.
+	AuditSigner func(context.Context) (*auditlog.Signer, error)
 	// Clients are those of the configuration.
 	Clients func() ([]storage.Client, error)
 	// Own are the resources of the server itself, in no list.

@@ -1,0 +1,218 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/audit/verify"
+	"github.com/mcp-authd/mcp-authd/internal/auditformat"
+	"github.com/mcp-authd/mcp-authd/internal/auditlog"
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// AuditWanted asks for entries of the audit log.
+type AuditWanted struct {
+	Person string    `json:"person,omitempty" jsonschema:"of a person: name or id, also of an account that was deleted"`
+	Grant  string    `json:"grant,omitempty" jsonschema:"of a grant, by its whole id"`
+	Event  string    `json:"event,omitempty" jsonschema:"of one kind, such as consent.approved"`
+	Since  time.Time `json:"since,omitzero" jsonschema:"from a time on"`
+	Until  time.Time `json:"until,omitzero" jsonschema:"before a time"`
+	Paging
+}
+
+// AuditEntry is an entry of the audit log. Fields may hold what clients and people have chosen.
+type AuditEntry struct{ auditformat.View }
+
+// AuditIndex names an entry of the audit log.
+type AuditIndex struct {
+	Index int64 `json:"index" jsonschema:"the index of the entry, as audit list has it"`
+}
+
+// AuditProof is a proof that can be checked with the key of the log alone, and what it proves.
+type AuditProof struct {
+	verify.Proof
+	Key   string       `json:"key" jsonschema:"of the log; compare it with the one that you have kept"`
+	Chain []AuditEntry `json:"chain" jsonschema:"the entries that are proved, by index, the last one that was asked about"`
+}
+
+// AuditCheckpoint is how far the audit log has come, signed.
+type AuditCheckpoint struct {
+	Size       int64     `json:"size" jsonschema:"how many entries the log has"`
+	At         time.Time `json:"at"`
+	Key        string    `json:"key" jsonschema:"of the log, as verifiers take it: name+hash+key"`
+	Checkpoint string    `json:"checkpoint" jsonschema:"in the format of c2sp.org/tlog-checkpoint"`
+}
+
+// AuditSink is a sink of the configuration, and what waits for it.
+type AuditSink struct {
+	ID      string    `json:"id"`
+	Kind    string    `json:"kind"`
+	Format  string    `json:"format"`
+	Opened  bool      `json:"opened" jsonschema:"a server has delivered to it, or tried to"`
+	Waiting int64     `json:"waiting" jsonschema:"entries that it does not have yet"`
+	Oldest  time.Time `json:"oldest,omitzero" jsonschema:"of the entries that wait"`
+	Lost    int64     `json:"lost" jsonschema:"entries that it will never have"`
+	Failed  string    `json:"failed" jsonschema:"why the last delivery failed; empty when it did not"`
+}
+
+// The operations on the audit log.
+var (
+	AuditList = define(Spec{
+		Name: "audit list", Method: "GET", Path: "/audit", Roles: reading, Summary: "List entries of the audit log",
+		Details: "Lists entries of the audit log: sign-ins, what people allowed, tokens, cuts, administration. Each has\n" +
+			"its index, by which audit show finds it. In pages, the newest entries are on the first.",
+	}, (*Service).listAudit)
+	AuditShow = define(Spec{
+		Name: "audit show", Method: "GET", Path: "/audit/{index}", Roles: reading,
+		Summary: "Show an entry of the audit log",
+		Details: "Shows an entry with all that it says. Its leaf is the hash that the log is made of.",
+	}, (*Service).showAudit)
+	AuditProve = define(Spec{
+		Name: "audit prove", Method: "GET", Path: "/audit/{index}/proof", Roles: reading,
+		Summary: "Prove what allowed a call of a tool",
+		Details: "Walks from an entry of the audit log, such as tool.called, by its grant to the token and to what the\n" +
+			"person allowed, and proves that each is in the log that a checkpoint has signed. As JSON the proof is\n" +
+			"one document, which examples/auditverify checks with the key of the log alone.",
+	}, (*Service).proveAudit)
+	AuditCheckpointNew = define(Spec{
+		Name: "audit checkpoint", Method: "GET", Path: "/audit/checkpoint", Roles: reading,
+		Summary: "Print a signed checkpoint of the audit log",
+		Details: "Signs how far the audit log has come: keep it, and the key of the log, where the operator of the\n" +
+			"database cannot reach it, and audit verify will show whether anything before it was changed since.\n" +
+			"The format is that of https://c2sp.org/tlog-checkpoint. A server signs one each minute by itself.",
+	}, (*Service).auditCheckpoint)
+	AuditSinks = define(Spec{
+		Name: "audit sinks", Method: "GET", Path: "/audit/sinks", Roles: reading,
+		Summary: "List the sinks of the audit log, and what waits for each",
+		Details: "Lists the sinks of the configuration (audit.sinks) with the entries that each does not have yet, since\n" +
+			"when the oldest waits and why it was not taken, and how many entries a sink will never have.",
+	}, (*Service).auditSinks)
+)
+
+func (s *Service) listAudit(ctx context.Context, in AuditWanted) (Page[AuditEntry], error) {
+	limit := in.bounded()
+	q := storage.AuditQuery{
+		Grant: in.Grant, Event: in.Event, Since: in.Since, Until: in.Until, Last: true, Limit: limit + 1,
+	}
+	if in.After != "" {
+		below, err := strconv.ParseInt(in.After, 10, 64)
+		switch {
+		case err != nil || below < 0:
+			return Page[AuditEntry]{}, fault(ErrInvalid, "%q is not the next of a page of this list", in.After)
+		case below == 0: // there is nothing before the first entry, and 0 would be no bound
+			return Page[AuditEntry]{Items: []AuditEntry{}}, nil
+		}
+		q.Below = below
+	}
+	if in.Person != "" {
+		q.Person = in.Person
+		switch u, err := s.FindUser(ctx, in.Person); {
+		case err == nil:
+			q.Person = u.ID
+		case !errors.Is(err, ErrNotFound):
+			return Page[AuditEntry]{}, err
+		}
+	}
+	found, err := s.Store.AuditEntries(ctx, q)
+	if err != nil {
+		return Page[AuditEntry]{}, err
+	}
+	slices.Reverse(found)
+	views := make([]AuditEntry, 0, len(found))
+	for _, e := range found {
+		v, err := viewAudited(e)
+		if err != nil {
+			return Page[AuditEntry]{}, err
+		}
+		views = append(views, v)
+	}
+	return page(views, limit, func(v AuditEntry) AuditEntry { return v },
+		func(v AuditEntry) string { return strconv.FormatInt(v.Index, 10) }), nil
+}
+
+// viewAudited is an entry as it is shown.
+func viewAudited(e storage.AuditEntry) (AuditEntry, error) {
+	entry, err := auditformat.Read(e.Index, e.Leaf)
+	if err != nil {
+		return AuditEntry{}, fault(ErrConflict, "entry %d of the audit log cannot be read: run: mcp-authd audit verify",
+			e.Index)
+	}
+	return AuditEntry{auditformat.ViewOf(entry)}, nil
+}
+
+// auditEntry is the entry of an index.
+func (s *Service) auditEntry(ctx context.Context, index int64) (storage.AuditEntry, error) {
+	if index < 0 {
+		return storage.AuditEntry{}, fault(ErrInvalid, "%d is not an index, see: mcp-authd audit list", index)
+	}
+	head, err := s.Store.AuditHead(ctx, "")
+	if err != nil {
+		return storage.AuditEntry{}, err
+	}
+	found, err := s.Store.AuditEntries(ctx, storage.AuditQuery{From: index, Below: index + 1, Limit: 1})
+	switch {
+	case err != nil:
+		return storage.AuditEntry{}, err
+	case len(found) == 1:
+		return found[0], nil
+	case index < head.First:
+		return storage.AuditEntry{}, fault(ErrNotFound, "entry %d is older than audit.keep and was removed", index)
+	case index < head.Size:
+		return storage.AuditEntry{}, fault(ErrConflict, "entry %d is missing, run: mcp-authd audit verify", index)
+	}
+	return storage.AuditEntry{}, fault(ErrNotFound, "there is no entry %d: the log has %d, from 0 on", index, head.Size)
+}
+
+func (s *Service) showAudit(ctx context.Context, in AuditIndex) (AuditEntry, error) {
+	e, err := s.auditEntry(ctx, in.Index)
+	if err != nil {
+		return AuditEntry{}, err
+	}
+	return viewAudited(e)
+}
+
+func (s *Service) proveAudit(ctx context.Context, in AuditIndex) (AuditProof, error) {
+	e, err := s.auditEntry(ctx, in.Index)
+	if err != nil {
+		return AuditProof{}, err
+	}
+	signer, err := s.AuditSigner(ctx)
+	if err != nil {
+		return AuditProof{}, err
+	}
+	proof, err := auditlog.Prove(ctx, s.Store, signer, e, s.Now())
+	if err != nil {
+		return AuditProof{}, inconsistent(err)
+	}
+	out := AuditProof{Proof: proof, Key: signer.Key()}
+	for _, p := range proof.Entries {
+		v, err := viewAudited(storage.AuditEntry{Index: p.Index, Leaf: []byte(p.Leaf)})
+		if err != nil {
+			return AuditProof{}, err
+		}
+		out.Chain = append(out.Chain, v)
+	}
+	return out, nil
+}
+
+func (s *Service) auditCheckpoint(ctx context.Context, _ None) (AuditCheckpoint, error) {
+	signer, err := s.AuditSigner(ctx)
+	if err != nil {
+		return AuditCheckpoint{}, err
+	}
+	newest, err := signer.Checkpoint(ctx, s.Now())
+	return AuditCheckpoint{
+		Size: newest.Size, At: newest.At, Key: signer.Key(), Checkpoint: string(newest.Signed),
+	}, inconsistent(err)
+}
+
+// inconsistent tells people what is wrong with the log, where that is what stands in the way.
+func inconsistent(err error) error {
+	if errors.Is(err, auditlog.ErrInconsistent) {
+		return fault(ErrConflict, "%s", auditlog.ErrInconsistent)
+	}
+	return err
+}

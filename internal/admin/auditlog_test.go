@@ -1,0 +1,69 @@
+package admin_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"testing"
+
+	"github.com/mcp-authd/mcp-authd/audit"
+	"github.com/mcp-authd/mcp-authd/internal/admin"
+	"github.com/mcp-authd/mcp-authd/internal/auditlog"
+)
+
+// recorded has n entries of a user in the audit log of an installation.
+func recorded(t *testing.T, s *admin.Service, n int) {
+	t.Helper()
+	ctx, end := context.WithCancel(t.Context())
+	w := auditlog.NewWriter(auditlog.Options{Store: s.Store, Now: s.Now, Log: slog.New(slog.DiscardHandler)})
+	for i := range n {
+		w.Add(ctx, audit.UserChanged, []slog.Attr{
+			slog.String("user", "usr_gone"), slog.String("user_name", fmt.Sprint("gone", i)),
+		})
+	}
+	end() // what waits is appended before Run ends
+	w.Run(ctx)
+}
+
+// TestAuditOperations: the audit log is read from its end, in pages that have each entry once, and what
+// is read is proved (OB-05).
+func TestAuditOperations(t *testing.T) {
+	s := installation(t)
+	by := s.As(admin.Actor{Role: admin.Auditor})
+	recorded(t, s, 5)
+	for limit := 1; limit <= 6; limit++ {
+		var read []int64
+		_, err := admin.Everything(func(p admin.Paging) (admin.Page[admin.AuditEntry], error) {
+			p.Limit = limit
+			got, err := admin.AuditList.Do(t.Context(), by, admin.AuditWanted{Person: "usr_gone", Paging: p})
+			for _, e := range got.Items {
+				read = append(read, e.Index)
+			}
+			return got, err
+		})
+		if got := fmt.Sprint(read); err != nil || got != "[4 3 2 1 0]" {
+			t.Errorf("OB-05: pages of %d: %s, %v, want each entry once, the newest first", limit, got, err)
+		}
+	}
+	for _, after := range []string{"x", "-1", "1.5"} {
+		in := admin.AuditWanted{Paging: admin.Paging{After: after}}
+		if _, err := admin.AuditList.Do(t.Context(), by, in); !errors.Is(err, admin.ErrInvalid) {
+			t.Errorf("after %q: %v, want ErrInvalid", after, err)
+		}
+	}
+	if _, err := admin.AuditShow.Do(t.Context(), by, admin.AuditIndex{Index: 5}); !errors.Is(err, admin.ErrNotFound) {
+		t.Errorf("an entry that is not there: %v, want ErrNotFound", err)
+	}
+	proof, err := admin.AuditProve.Do(t.Context(), by, admin.AuditIndex{Index: 3})
+	if err != nil || len(proof.Chain) != 1 || proof.Chain[0].Fields["user_name"] != "gone3" {
+		t.Fatalf("OB-05: the proof is of %+v, %v", proof.Chain, err)
+	}
+	if _, err := proof.Open(proof.Key); err != nil {
+		t.Errorf("OB-05: the proof cannot be checked: %v", err)
+	}
+	newest, err := admin.AuditCheckpointNew.Do(t.Context(), by, admin.None{})
+	if err != nil || newest.Size != 5 || newest.Key != proof.Key || newest.Checkpoint != proof.Checkpoint {
+		t.Errorf("OB-05: the checkpoint is %+v, %v", newest, err)
+	}
+}
