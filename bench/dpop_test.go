@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"net/http"
 	"net/url"
-	"slices"
 	"testing"
 	"time"
 
@@ -95,9 +94,4 @@ func benchmarkDPoP(b *testing.B, open func(b *testing.B) storage.Store) {
 	for name, all := range ratios {
 		b.ReportMetric(median(all), name+"-ratio")
 	}
-}
-
-func median(all []float64) float64 {
-	slices.Sort(all)
-	return all[len(all)/2]
 }

@@ -23,7 +23,7 @@ const moment = "2006-01-02T15:04:05.000Z"
 
 // Leaf returns the entry in canonical JSON, the bytes that are hashed.
 func (e Entry) Leaf() []byte {
-	b := []byte(`{"at":"`)
+	b := append(make([]byte, 0, 512), `{"at":"`...)
 	b = e.At.UTC().AppendFormat(b, moment)
 	b = append(b, `","event":`...)
 	b = appendText(b, e.Event)
@@ -45,6 +45,9 @@ func LeafHash(leaf []byte) Hash { return tlog.RecordHash(leaf) }
 // appendText writes a string as RFC 8785 §3.2.2.2 does. What is not UTF-8 is replaced.
 func appendText(b []byte, s string) []byte {
 	b = append(b, '"')
+	if !slices.ContainsFunc([]byte(s), special) {
+		return append(append(b, s...), '"')
+	}
 	for _, r := range strings.ToValidUTF8(s, "\uFFFD") {
 		switch {
 		case r == '"' || r == '\\':
@@ -67,6 +70,9 @@ func appendText(b []byte, s string) []byte {
 	}
 	return append(b, '"')
 }
+
+// special reports whether a byte cannot be written as it is, or needs a closer look.
+func special(c byte) bool { return c < 0x20 || c >= 0x80 || c == '"' || c == '\\' }
 
 // ParseEntry reads a leaf. An error means that it is no entry in canonical JSON.
 func ParseEntry(leaf []byte) (Entry, error) {

@@ -2,8 +2,9 @@ package auditlog
 
 import (
 	"bytes"
+	"encoding/binary"
+	"encoding/hex"
 	"errors"
-	"fmt"
 	"hash/crc32"
 	"os"
 	"path/filepath"
@@ -45,11 +46,10 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // spoolLine is an entry as the file has it.
 func spoolLine(number int64, leaf []byte) []byte {
-	text := strconv.AppendInt(make([]byte, 0, len(leaf)+32), number, 10)
-	text = append(append(text, ' '), leaf...)
-	sum := crc32.Checksum(text, castagnoli)
-	digits, _, _ := bytes.Cut(text, []byte(" "))
-	return fmt.Appendf(make([]byte, 0, len(text)+16), "%s %08x %s\n", digits, sum, leaf)
+	line := append(strconv.AppendInt(make([]byte, 0, len(leaf)+32), number, 10), ' ')
+	sum := crc32.Update(crc32.Checksum(line, castagnoli), castagnoli, leaf)
+	line = hex.AppendEncode(line, binary.BigEndian.AppendUint32(nil, sum))
+	return append(append(append(line, ' '), leaf...), '\n')
 }
 
 // parseSpoolLine reads a line without its end.
