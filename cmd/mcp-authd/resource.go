@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"reflect"
 	"slices"
 	"strings"
@@ -12,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/mcp-authd/mcp-authd/audit"
+	"github.com/mcp-authd/mcp-authd/internal/admin"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/policy"
 	"github.com/mcp-authd/mcp-authd/storage"
@@ -20,7 +19,8 @@ import (
 
 func newResourceCommand(s std) *cobra.Command {
 	return group("resource", "Manage the MCP servers that tokens are issued for", newResourceAdd(s), newResourceList(s),
-		completing(s, (*app).resourceURIs, newResourceSet(s)), completing(s, (*app).resourceURIs, newResourceRemove(s)))
+		completing(s, (*app).resourceURIs, newResourceShow(s)), completing(s, (*app).resourceURIs, newResourceSet(s)),
+		completing(s, (*app).resourceURIs, newResourceRemove(s)))
 }
 
 // resourceFlags describe an MCP server.
@@ -119,33 +119,17 @@ func (f *resourceFlags) add(c *cobra.Command, name, aliases, scopes string, stan
 	c.Flags().BoolVar(&f.json, "json", false, "print the resource as JSON")
 }
 
-// bind sets whether the tokens of a resource have to be bound to a key, if the flag says so.
-func (f *resourceFlags) bind(r *storage.Resource) error {
-	switch f.dpop {
-	case "":
-	case "optional":
-		r.DPoP = storage.DPoPOptional
-	case "required":
-		r.DPoP = storage.DPoPRequired
-	default:
-		return fmt.Errorf("--dpop: %q is not one of optional, required", f.dpop)
-	}
-	return nil
-}
-
 func newResourceAdd(s std) *cobra.Command {
 	var f resourceFlags
-	return storeCommand(s, &cobra.Command{
-		Use: "add URL", Short: "Add an MCP server", Args: cobra.ExactArgs(1),
-		Long: "Adds an MCP server by its public URL. A running server sees it within seconds. The first scope\n" +
-			"is granted by default. One that is there already stays as it is: resource set changes it.",
-		Example: "  mcp-authd resource add https://mcp.example.com/mcp --name Notes --scope mcp=\"read your notes\" --scope notes:write=\"add notes\"\n" +
-			"  mcp-authd resource add https://mcp.example.com/mcp --alias https://mcp.example.com/mcp@work",
+	return callerCommand(s, admin.ResourceAdd, &cobra.Command{
+		Use: "URL", Args: cobra.ExactArgs(1),
+		Example: "https://mcp.example.com/mcp --name Notes --scope mcp=\"read your notes\" --scope notes:write=\"add notes\"\n" +
+			"https://mcp.example.com/mcp --alias https://mcp.example.com/mcp@work",
 	}, func(c *cobra.Command) { f.add(c, "default: the URL", "", "", []string{"mcp=use this server"}) },
-		func(c *cobra.Command, a *app, args []string) error {
+		func(c *cobra.Command, by admin.Caller, args []string) error {
 			r, err := newResource(args[0], f.name, f.scopes)
 			if err == nil {
-				err = errors.Join(f.marks.put(&r), f.bind(&r))
+				err = f.marks.put(&r)
 			}
 			if err == nil {
 				r.Aliases, err = f.aliasesOf(r.URI)
@@ -154,26 +138,20 @@ func newResourceAdd(s std) *cobra.Command {
 				return err
 			}
 			f.remark(s, args[0], r)
-			there, err := a.resource(c.Context(), r.URI)
+			there, err := admin.ResourceShow.Do(c.Context(), by, admin.ResourceURL{URI: r.URI})
 			switch {
-			case err == nil:
+			case err == nil && policy.Canonical(there.URI) == r.URI:
 				return f.alreadyThere(s, c, there, r)
-			case !errors.Is(err, storage.ErrNotFound):
+			case err != nil && !errors.Is(err, admin.ErrNotFound):
 				return err
 			}
-			if err := a.free(c.Context(), r.URI, append(r.Aliases, r.URI)); err != nil {
-				return err
-			}
-			err = a.store.AddResource(c.Context(), r)
-			if errors.Is(err, storage.ErrExists) {
-				return fmt.Errorf("%s was added by another command at this moment; nothing was changed", r.URI)
-			}
+			added, err := admin.ResourceAdd.Do(c.Context(), by, admin.NewResource{
+				URI: r.URI, Name: f.name, Scopes: r.Scopes, Aliases: r.Aliases, DPoP: f.dpop,
+			})
 			if err != nil {
 				return err
 			}
-			a.audit.Record(c.Context(), audit.ResourceChanged, slog.String("resource", r.URI),
-				slog.String("what", "added"))
-			return f.done(s, "added", r)
+			return f.done(s, "added", added)
 		})
 }
 
@@ -189,21 +167,23 @@ func (f *resourceFlags) remark(s std, raw string, r storage.Resource) {
 
 // alreadyThere leaves the resource as it is, which is an error only if something else
 // was asked for.
-func (f *resourceFlags) alreadyThere(s std, c *cobra.Command, there, wanted storage.Resource) error {
+func (f *resourceFlags) alreadyThere(s std, c *cobra.Command, there admin.Resource, wanted storage.Resource) error {
 	change := "change it with: mcp-authd resource set " + there.URI
 	if there.Config {
 		change = "it is in the configuration: change it there"
 	}
 	if c.Flags().Changed("name") && there.Name != wanted.Name ||
-		c.Flags().Changed("scope") && !slices.Equal(scopeNames(there), scopeNames(wanted)) || f.marks.differ(there) ||
-		c.Flags().Changed("alias") && !sameAliases(there, wanted) || f.dpop != "" && there.DPoP != wanted.DPoP {
+		c.Flags().Changed("scope") && !slices.Equal(scopeNames(there.Resource), scopeNames(wanted)) ||
+		f.marks.differ(there.Resource) || c.Flags().Changed("alias") && !sameAliases(there.Resource, wanted) ||
+		f.dpop != "" && (there.DPoP == storage.DPoPRequired) != (f.dpop == "required") {
 		return fmt.Errorf("%s is there already, with the name %q%s and the scopes %s; nothing was changed; %s",
-			there.URI, printable(there.Name), withAliases(there), strings.Join(scopeNames(there), " "), change)
+			there.URI, printable(there.Name), withAliases(there.Resource), strings.Join(scopeNames(there.Resource), " "),
+			change)
 	}
 	return f.done(s, "nothing was changed, it is there already:", there)
 }
 
-func (f *resourceFlags) done(s std, what string, r storage.Resource) error {
+func (f *resourceFlags) done(s std, what string, r admin.Resource) error {
 	if f.json {
 		return printJSON(s.out, r)
 	}
@@ -213,41 +193,7 @@ func (f *resourceFlags) done(s std, what string, r storage.Resource) error {
 
 // resources returns those of the configuration and of the store.
 func (a *app) resources(ctx context.Context) ([]storage.Resource, error) {
-	stored, err := a.store.ListResources(ctx)
-	return append(a.config.StorageResources(), stored...), err
-}
-
-// resource finds a resource by its canonical URI, or returns storage.ErrNotFound. A configured
-// one goes before a stored one, as where tokens are issued: policy.NewCatalogue.
-func (a *app) resource(ctx context.Context, uri string) (storage.Resource, error) {
-	all, err := a.resources(ctx)
-	if err != nil {
-		return storage.Resource{}, err
-	}
-	for _, r := range all {
-		if canonical, err := oauth.CanonicalResource(r.URI); err == nil && canonical == uri {
-			return r, nil
-		}
-	}
-	return storage.Resource{}, storage.ErrNotFound
-}
-
-// storedResource finds a resource that commands may change.
-func (a *app) storedResource(ctx context.Context, raw string) (storage.Resource, error) {
-	uri, err := oauth.CanonicalResource(raw)
-	if err != nil {
-		return storage.Resource{}, fmt.Errorf("%q: %w", raw, err)
-	}
-	r, err := a.resource(ctx, uri)
-	switch {
-	case errors.Is(err, storage.ErrNotFound) && a.aliasOf(ctx, uri) != "":
-		return r, fmt.Errorf("%s is an alias of %s: change it there", uri, a.aliasOf(ctx, uri))
-	case errors.Is(err, storage.ErrNotFound):
-		return r, fmt.Errorf("there is no stored resource %s; see: mcp-authd resource list", uri)
-	case r.Config:
-		return r, fmt.Errorf("%s is in the configuration (%s): change it there", uri, a.configSource())
-	}
-	return r, err
+	return (&admin.Service{Store: a.store, Config: a.config}).Resources(ctx)
 }
 
 func scopeNames(r storage.Resource) []string {
@@ -285,25 +231,19 @@ func newResource(raw, name string, scopes []string) (storage.Resource, error) {
 
 func newResourceList(s std) *cobra.Command {
 	var asJSON bool
-	return storeCommand(s, &cobra.Command{
-		Use: "list", Short: "List MCP servers, and the scopes that their tools need", Args: cobra.NoArgs,
-		Long: "Lists MCP servers with their scopes, and the tools that need more than the first scope where this\n" +
-			"server is also the gateway. Of a directory of protect, it shows what protect was last started with.\n" +
-			"A stored one that the configuration has as well is overridden: tokens are issued by the configuration.",
-		Example: "  mcp-authd resource list --json\n  mcp-authd resource list --data DIR",
-	},
+	return callerCommand(s, admin.ResourceList, &cobra.Command{Args: cobra.NoArgs, Example: "--json\n--data DIR"},
 		func(c *cobra.Command) { c.Flags().BoolVar(&asJSON, "json", false, "print JSON") },
-		func(c *cobra.Command, a *app, _ []string) error {
-			all, err := a.listed(c.Context())
+		func(c *cobra.Command, by admin.Caller, _ []string) error {
+			all, err := admin.ResourceList.Do(c.Context(), by, admin.None{})
 			if err != nil {
 				return err
 			}
 			if asJSON {
-				return printJSON(s.out, all)
+				return printJSON(s.out, all.Items)
 			}
 			t := newTable(s.out, "URL", "NAME", "SCOPES", "TOOLS THAT NEED MORE", "FROM")
-			for _, r := range all {
-				t.row(r.URI, r.Name, strings.Join(scopeNames(r.Resource), " "), r.tools(), r.origin())
+			for _, r := range all.Items {
+				t.row(r.URI, r.Name, strings.Join(scopeNames(r.Resource), " "), toolsOf(r), originOf(r))
 				for _, alias := range r.Aliases {
 					t.row(alias, "", "", "", "alias of "+r.URI)
 				}
@@ -314,36 +254,34 @@ func newResourceList(s std) *cobra.Command {
 
 func newResourceRemove(s std) *cobra.Command {
 	var sure confirmation
-	return storeCommand(s, &cobra.Command{
-		Use: "remove URL", SuggestFor: []string{"delete", "rm"},
-		Short: "Remove an MCP server and revoke every grant for it", Args: cobra.ExactArgs(1),
-		Long: "Removes an MCP server with its aliases and ends every grant for it. Says what will end, and asks\n" +
-			"on a terminal.",
-		Example: "  mcp-authd resource remove https://mcp.example.com/mcp",
-	}, sure.add, func(c *cobra.Command, a *app, args []string) error {
-		r, err := a.storedResource(c.Context(), args[0])
-		if err != nil {
-			service, unmade := a.admin()
-			if unmade != nil {
-				return unmade
+	var asJSON bool
+	return callerCommand(s, admin.ResourceRemove, &cobra.Command{
+		Use: "URL", SuggestFor: []string{"delete", "rm"}, Args: cobra.ExactArgs(1),
+		Example: "https://mcp.example.com/mcp\nhttps://mcp.example.com/mcp --yes",
+	}, func(c *cobra.Command) {
+		sure.add(c)
+		c.Flags().BoolVar(&asJSON, "json", false, "print what was removed as JSON")
+	}, func(c *cobra.Command, by admin.Caller, args []string) error {
+		r, err := admin.ResourceShow.Do(c.Context(), by, admin.ResourceURL{URI: args[0]})
+		if err == nil {
+			var ends string
+			if ends, err = grantsAt(c.Context(), by, append(r.Aliases, r.URI)); err != nil {
+				return err
 			}
-			return service.Unfinished(c.Context(), err, func(k storage.Cut) bool { return k.Resource != "" })
+			what := fmt.Sprintf("This removes the MCP server %s%s, with %s.", r.URI, withAliases(r.Resource), ends)
+			err = sure.ask(s, what)
 		}
-		grants, err := a.grantsAt(c.Context(), append(r.Aliases, r.URI))
+		if err != nil && !errors.Is(err, admin.ErrNotFound) { // the operation says what became of one that is gone
+			return err
+		}
+		removed, err := admin.ResourceRemove.Do(c.Context(), by, admin.ResourceURL{URI: args[0]})
 		if err != nil {
 			return err
 		}
-		ends := ofPeople(grants.Count())
-		what := fmt.Sprintf("This removes the MCP server %s%s, with %s.", r.URI, withAliases(r), ends)
-		if err := sure.ask(s, what); err != nil {
-			return err
+		if asJSON {
+			return printJSON(s.out, removed)
 		}
-		if err := a.store.RemoveResource(c.Context(), r.URI, time.Now()); err != nil {
-			return err
-		}
-		a.audit.Record(c.Context(), audit.ResourceChanged, slog.String("resource", r.URI),
-			slog.String("what", "removed"))
-		_, err = fmt.Fprintf(s.out, "removed %s; ended: %s\n", r.URI, ends)
-		return errors.Join(err, a.followCuts(c.Context()))
+		_, err = fmt.Fprintf(s.out, "removed %s; ended: %s\n", removed.URI, ofPeople(removed.Ended))
+		return err
 	})
 }

@@ -4,65 +4,105 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/mcp-authd/mcp-authd/audit"
 	"github.com/mcp-authd/mcp-authd/internal/admin"
 	"github.com/mcp-authd/mcp-authd/oauth"
-	"github.com/mcp-authd/mcp-authd/policy"
 	"github.com/mcp-authd/mcp-authd/storage"
 )
+
+func newResourceShow(s std) *cobra.Command {
+	var asJSON bool
+	return callerCommand(s, admin.ResourceShow, &cobra.Command{
+		Use: "URL", Args: cobra.ExactArgs(1), Example: "https://mcp.example.com/mcp --json",
+	}, func(c *cobra.Command) { c.Flags().BoolVar(&asJSON, "json", false, "print JSON") },
+		func(c *cobra.Command, by admin.Caller, args []string) error {
+			r, err := admin.ResourceShow.Do(c.Context(), by, admin.ResourceURL{URI: args[0]})
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return printJSON(s.out, r)
+			}
+			printFields(s.out, "url", r.URI, "name", r.Name, "from", originOf(r), "dpop", string(r.DPoP))
+			for _, alias := range r.Aliases {
+				printFields(s.out, "alias", alias)
+			}
+			for _, sc := range r.Scopes {
+				printFields(s.out, "scope", sc.Name+": "+sc.Description+marksOf(sc))
+			}
+			if tools := toolsOf(r); tools != "" {
+				printFields(s.out, "tools", tools)
+			}
+			return nil
+		})
+}
+
+// marksOf is what people must know of a scope, in brackets.
+func marksOf(sc storage.ScopeText) string {
+	var marks []string
+	for _, m := range []struct {
+		on   bool
+		text string
+	}{
+		{sc.Access != "", string(sc.Access)},
+		{sc.Default, "default"},
+		{sc.Required, "required"},
+		{sc.Dangerous, "dangerous"},
+		{sc.ACR != "", "acr " + sc.ACR},
+		{sc.MaxAge > 0, "signed in at most " + textOf(sc.MaxAge) + " ago"},
+		{len(sc.Implies) > 0, "includes " + strings.Join(sc.Implies, " ")},
+	} {
+		if m.on {
+			marks = append(marks, m.text)
+		}
+	}
+	if len(marks) == 0 {
+		return ""
+	}
+	return " (" + strings.Join(marks, ", ") + ")"
+}
+
+func textOf(a storage.Age) string {
+	text, _ := a.MarshalText() // there is no error
+	return string(text)
+}
 
 func newResourceSet(s std) *cobra.Command {
 	var f resourceFlags
 	var sure confirmation
-	c := storeCommand(s, &cobra.Command{
-		Use: "set URL", Short: "Change the name, the aliases or the scopes of an MCP server", Args: cobra.ExactArgs(1),
-		Long: "Changes only the given settings. Scopes replace all earlier ones with what was said of\n" +
-			"them; the first is granted by default. --access, --required and --dangerous mark the scopes that\n" +
-			"there are. Aliases replace all earlier ones. Grants stay, but scopes that are gone are good for\n" +
-			"nothing, and an alias that is gone ends every grant for it.",
-		Example: "  mcp-authd resource set https://mcp.example.com/mcp --name \"Team notes\"\n" +
-			"  mcp-authd resource set https://mcp.example.com/mcp --access notes:read=read --dangerous notes:delete\n" +
-			"  mcp-authd resource set https://mcp.example.com/mcp --alias https://mcp.example.com/mcp@work\n" +
-			"  mcp-authd resource set https://mcp.example.com/mcp --dpop required",
+	c := callerCommand(s, admin.ResourceSet, &cobra.Command{
+		Use: "URL", Args: cobra.ExactArgs(1),
+		Example: "https://mcp.example.com/mcp --name \"Team notes\"\n" +
+			"https://mcp.example.com/mcp --access notes:read=read --dangerous notes:delete\n" +
+			"https://mcp.example.com/mcp --alias https://mcp.example.com/mcp@work\n" +
+			"https://mcp.example.com/mcp --dpop required",
 	}, func(c *cobra.Command) {
 		sure.add(c)
-		f.add(c, "default: as it is", "; \"\" for none", " (default: as they are)", nil)
+		f.add(c, "default: as it is", "; \"\" for none", " (default: as they are); the first is granted by default", nil)
 	},
-		func(c *cobra.Command, a *app, args []string) error {
-			r, err := a.storedResource(c.Context(), args[0])
+		func(c *cobra.Command, by admin.Caller, args []string) error {
+			r, err := admin.ResourceShow.Do(c.Context(), by, admin.ResourceURL{URI: args[0]})
 			if err != nil {
 				return err
 			}
-			changed, err := newResource(r.URI, f.name, f.scopes)
+			change, err := f.change(c, args[0], r.Resource)
 			if err != nil {
 				return err
 			}
-			if f.name != "" {
-				r.Name = changed.Name
-			}
-			if len(f.scopes) > 0 {
-				r.Scopes = changed.Scopes
-			}
-			if err := errors.Join(f.marks.put(&r), f.bind(&r)); err != nil {
-				return err
-			}
-			before := r.Aliases
-			if c.Flags().Changed("alias") {
-				if r.Aliases, err = f.aliasesOf(r.URI); err != nil {
+			if change.Aliases != nil {
+				if err := askForAliases(c.Context(), by, s, sure, r.Aliases, change.Aliases); err != nil {
 					return err
 				}
 			}
-			if err := a.replaceResource(c.Context(), s, sure, r, before); err != nil {
+			changed, err := admin.ResourceSet.Do(c.Context(), by, change)
+			if err != nil {
 				return err
 			}
-			return f.done(s, "changed", r)
+			return f.done(s, "changed", changed)
 		})
 	c.PreRunE = func(c *cobra.Command, _ []string) error {
 		if f.name == "" && len(f.scopes) == 0 && !f.marks.given() && f.dpop == "" && !c.Flags().Changed("alias") {
@@ -76,40 +116,66 @@ func newResourceSet(s std) *cobra.Command {
 	return c
 }
 
-// replaceResource stores a resource that had other aliases before, and ends the grants of those that
-// it has no more.
-func (a *app) replaceResource(
-	ctx context.Context, s std, sure confirmation, r storage.Resource, before []string,
-) error {
-	if err := a.free(ctx, r.URI, r.Aliases); err != nil {
-		return err
-	}
-	gone := slices.DeleteFunc(slices.Clone(before), func(u string) bool { return slices.Contains(r.Aliases, u) })
-	grants, err := a.grantsAt(ctx, gone)
+// change is what the flags change of a resource. Marks are put on the scopes that there are.
+func (f *resourceFlags) change(c *cobra.Command, url string, r storage.Resource) (admin.ResourceChange, error) {
+	in := admin.ResourceChange{URI: url, Name: f.name, DPoP: f.dpop}
+	given, err := newResource(r.URI, f.name, f.scopes)
 	if err != nil {
-		return err
+		return in, err
 	}
-	if len(gone) > 0 {
-		what := fmt.Sprintf("This removes %s, with %s.", strings.Join(gone, ", "), ofPeople(grants.Count()))
-		if err := sure.ask(s, what); err != nil {
-			return err
+	if len(f.scopes) > 0 {
+		r.Scopes = given.Scopes
+	}
+	if err := f.marks.put(&r); err != nil {
+		return in, err
+	}
+	if len(f.scopes) > 0 || f.marks.given() {
+		in.Scopes = r.Scopes
+	}
+	if c.Flags().Changed("alias") {
+		in.Aliases, err = f.aliasesOf(r.URI)
+		if in.Aliases == nil {
+			in.Aliases = []string{}
 		}
 	}
-	err = a.store.ReplaceResource(ctx, r, time.Now())
-	if errors.Is(err, storage.ErrExists) {
-		return errors.New("an alias was taken by another command at this moment; nothing was changed")
-	}
-	if err != nil {
-		return err
-	}
-	a.audit.Record(ctx, audit.ResourceChanged, slog.String("resource", r.URI), slog.String("what", "changed"))
+	return in, err
+}
+
+// askForAliases asks before aliases go, with which grants end.
+func askForAliases(
+	ctx context.Context, by admin.Caller, s std, sure confirmation, before, after []string,
+) error {
+	gone := slices.DeleteFunc(slices.Clone(before), func(u string) bool { return slices.Contains(after, u) })
 	if len(gone) == 0 {
 		return nil
 	}
-	for _, alias := range gone {
-		a.audit.Record(ctx, audit.ResourceChanged, slog.String("resource", alias), slog.String("what", "removed"))
+	ends, err := grantsAt(ctx, by, gone)
+	if err != nil {
+		return err
 	}
-	return a.followCuts(ctx)
+	return sure.ask(s, fmt.Sprintf("This removes %s, with %s.", strings.Join(gone, ", "), ends))
+}
+
+// grantsAt says how many live grants of how many people there are for any of the URLs.
+func grantsAt(ctx context.Context, by admin.Caller, urls []string) (string, error) {
+	var some []string
+	for _, url := range urls {
+		n, err := admin.GrantCounted.Do(ctx, by, admin.Which{Resource: url})
+		if err != nil {
+			return "", err
+		}
+		if n.Grants > 0 || n.More {
+			some = append(some, ofPeople(n.GrantCount)+" for "+url)
+		}
+	}
+	switch len(some) {
+	case 0:
+		return ofPeople(admin.GrantCount{}), nil
+	case 1: // for which URL is plain, or of no interest
+		text, _, _ := strings.Cut(some[0], " for ")
+		return text, nil
+	}
+	return strings.Join(some, ", and "), nil
 }
 
 // aliasesOf are the aliases that the flags give a resource.
@@ -128,53 +194,4 @@ func withAliases(r storage.Resource) string {
 		return ""
 	}
 	return ", the aliases " + strings.Join(r.Aliases, " ")
-}
-
-// free returns an error when a resource other than the one with the URI of has one of the URLs.
-func (a *app) free(ctx context.Context, of string, urls []string) error {
-	all, err := a.resources(ctx)
-	if err != nil {
-		return err
-	}
-	for _, r := range all {
-		if policy.Canonical(r.URI) == of {
-			continue
-		}
-		for _, url := range urls {
-			switch {
-			case url == policy.Canonical(r.URI):
-				return fmt.Errorf("%s is a resource already; nothing was changed", url)
-			case hasAlias(r, url):
-				return fmt.Errorf("%s is an alias of %s already; nothing was changed", url, r.URI)
-			}
-		}
-	}
-	return nil
-}
-
-// aliasOf is the resource that a canonical URL is an alias of, "" when it is none.
-func (a *app) aliasOf(ctx context.Context, url string) string {
-	all, _ := a.resources(ctx) // the caller has an error to tell about
-	for _, r := range all {
-		if hasAlias(r, url) {
-			return r.URI
-		}
-	}
-	return ""
-}
-
-func hasAlias(r storage.Resource, url string) bool {
-	return slices.ContainsFunc(r.Aliases, func(alias string) bool { return policy.Canonical(alias) == url })
-}
-
-// grantsAt returns live grants for any of the URLs, as far as an operator is shown them.
-func (a *app) grantsAt(ctx context.Context, urls []string) (out admin.SomeGrants, err error) {
-	for _, url := range urls {
-		some, err := a.someGrants(ctx, storage.Selection{Resource: url})
-		if err != nil {
-			return out, err
-		}
-		out.List, out.More = append(out.List, some.List...), out.More || some.More
-	}
-	return out, nil
 }

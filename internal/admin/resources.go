@@ -2,9 +2,65 @@ package admin
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"slices"
+	"strings"
 
+	"github.com/mcp-authd/mcp-authd/audit"
+	"github.com/mcp-authd/mcp-authd/internal/config"
+	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/policy"
 	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// Resource is an MCP server that tokens are issued for, as it is listed.
+type Resource struct {
+	storage.Resource
+	From  string     `json:"from" jsonschema:"configuration, store, or what protect was last started with"`
+	Tools []ToolNeed `json:"tools,omitempty" jsonschema:"the rules of the gateway for its tools"`
+	// OverriddenBy is where another one of the same URI is from, which tokens are issued by.
+	OverriddenBy string `json:"overridden_by,omitempty" jsonschema:"tokens are issued by the one of the same URL from there"`
+}
+
+// ToolNeed is a rule of the gateway about one tool, or those with a prefix.
+type ToolNeed struct {
+	Name   string   `json:"name"`
+	Scopes []string `json:"scopes,omitempty" jsonschema:"all that a call needs"`
+	Denied bool     `json:"denied,omitempty"`
+}
+
+// ResourceURL names a resource.
+type ResourceURL struct {
+	URI string `json:"uri" jsonschema:"the URL of the MCP server"`
+}
+
+// ResourceEnded is a resource that was removed, as it was, and what ended with it.
+type ResourceEnded struct {
+	Resource
+	Ended GrantCount `json:"ended"`
+}
+
+// The operations that look at resources, and the one that removes them.
+var (
+	ResourceList = define(Spec{
+		Name: "resource list", Method: "GET", Path: "/resources", Roles: reading,
+		Summary: "List MCP servers, and the scopes that their tools need",
+		Details: "Lists MCP servers with their scopes, and the tools that need more than the first scope where this\n" +
+			"server is also the gateway. Of a directory of protect, it shows what protect was last started with.\n" +
+			"A stored one that the configuration has as well is overridden: tokens are issued by the configuration.",
+	}, (*Service).listResources)
+	ResourceShow = define(Spec{
+		Name: "resource show", Method: "GET", Path: "/resources/{uri}", Roles: reading,
+		Summary: "Show an MCP server with its scopes, its aliases and the rules for its tools",
+		Details: "Shows an MCP server, found by its URL or by an alias.",
+	}, (*Service).showResource)
+	ResourceRemove = define(Spec{
+		Name: "resource remove", Method: "DELETE", Path: "/resources/{uri}", Fresh: true,
+		Summary: "Remove an MCP server and revoke every grant for it",
+		Details: "Removes an MCP server of the store with its aliases and ends every grant for it.",
+	}, (*Service).removeResource)
 )
 
 // Resources returns those of the configuration and of the store.
@@ -21,4 +77,196 @@ func (s *Service) catalogue(ctx context.Context) (*policy.Catalogue, int, error)
 	}
 	c, err := policy.NewCatalogue(append(known, s.Own...))
 	return c, len(known), err
+}
+
+// toolNeeds are the rules of the gateway for a resource of the configuration.
+func toolNeeds(r *config.Resource) (out []ToolNeed) {
+	for _, t := range r.Tools {
+		need := ToolNeed{Name: t.Name, Denied: t.Deny}
+		if !t.Deny {
+			need.Scopes = append(r.Base(), t.Scopes...)
+		}
+		out = append(out, need)
+	}
+	return out
+}
+
+// servedFact is the name under which the database keeps what protect was last told to serve.
+const servedFact = "protect"
+
+// servedFrom is where the resource of protect is from.
+const servedFrom = "protect, as last started"
+
+// RememberServed has the database remember the resource of protect: what its command line says, no file
+// does.
+func (s *Service) RememberServed(ctx context.Context) error {
+	own := Resource{
+		Resource: s.Config.StorageResources()[0], From: servedFrom,
+		Tools: toolNeeds(&s.Config.Resources[0]),
+	}
+	text, err := json.Marshal(own)
+	if err != nil {
+		return err
+	}
+	_, err = s.Store.Remember(ctx, servedFact, text)
+	return err
+}
+
+// AllResources returns all MCP servers with what their tools need, as far as this server decides it. A
+// configured one goes before a stored one of the same URI: policy.NewCatalogue.
+func (s *Service) AllResources(ctx context.Context) ([]Resource, error) {
+	out, err := s.configured(ctx)
+	if err != nil {
+		return nil, err
+	}
+	stored, err := s.Store.ListResources(ctx)
+	if err != nil {
+		return nil, err
+	}
+	overrides := map[string]string{}
+	for _, r := range out {
+		overrides[policy.Canonical(r.URI)] = r.From
+	}
+	for _, r := range stored {
+		out = append(out, Resource{Resource: r, From: "store", OverriddenBy: overrides[r.URI]})
+	}
+	return out, nil
+}
+
+// configured returns the MCP servers of the configuration, and that of protect, if any.
+func (s *Service) configured(ctx context.Context) ([]Resource, error) {
+	out := []Resource{}
+	for i, r := range s.Config.StorageResources() {
+		out = append(out, Resource{Resource: r, From: "configuration", Tools: toolNeeds(&s.Config.Resources[i])})
+	}
+	text, err := s.Store.Remember(ctx, servedFact, nil)
+	if err != nil || len(text) == 0 {
+		return out, err
+	}
+	var own Resource
+	if err := json.Unmarshal(text, &own); err != nil {
+		return nil, err
+	}
+	if !slices.ContainsFunc(out, func(r Resource) bool { return r.URI == own.URI }) {
+		out = append(out, own)
+	}
+	return out, nil
+}
+
+func (s *Service) listResources(ctx context.Context, _ None) (Page[Resource], error) {
+	all, err := s.AllResources(ctx)
+	return Page[Resource]{Items: all}, err
+}
+
+// findResource finds a resource by its URL, or by an alias. The first one is that by which tokens are
+// issued. ErrNotFound.
+func (s *Service) findResource(ctx context.Context, raw string) (Resource, error) {
+	uri, err := oauth.CanonicalResource(raw)
+	if err != nil {
+		return Resource{}, fault(ErrInvalid, "%q: %v", raw, err)
+	}
+	all, err := s.AllResources(ctx)
+	if err != nil {
+		return Resource{}, err
+	}
+	for _, r := range all {
+		if policy.Canonical(r.URI) == uri {
+			return r, nil
+		}
+	}
+	for _, r := range all {
+		if hasAlias(r.Resource, uri) {
+			return r, nil
+		}
+	}
+	return Resource{}, fault(ErrNotFound, "there is no stored resource %s; see: mcp-authd resource list", uri)
+}
+
+func hasAlias(r storage.Resource, uri string) bool {
+	return slices.ContainsFunc(r.Aliases, func(alias string) bool { return policy.Canonical(alias) == uri })
+}
+
+func (s *Service) showResource(ctx context.Context, in ResourceURL) (Resource, error) {
+	return s.findResource(ctx, in.URI)
+}
+
+// storedResource finds a resource that can be changed here.
+func (s *Service) storedResource(ctx context.Context, raw string) (Resource, error) {
+	r, err := s.findResource(ctx, raw)
+	switch uri := policy.Canonical(raw); {
+	case err != nil:
+		return r, err
+	case policy.Canonical(r.URI) != uri:
+		return r, fault(ErrConflict, "%s is an alias of %s: change it there", uri, r.URI)
+	case r.From == servedFrom:
+		return r, fault(ErrConflict, "%s is what protect serves: its command line says how", uri)
+	case r.Config:
+		return r, fault(ErrConflict, "%s is in the configuration (%s): change it there", uri, s.configSource())
+	}
+	return r, nil
+}
+
+// grantsAt are the live grants for any of the URLs, as far as an operator is shown them.
+func (s *Service) grantsAt(ctx context.Context, urls []string) (out SomeGrants, err error) {
+	for _, url := range urls {
+		some, err := s.SomeGrants(ctx, storage.Selection{Resource: url})
+		if err != nil {
+			return out, err
+		}
+		out.List, out.More = append(out.List, some.List...), out.More || some.More
+	}
+	return out, nil
+}
+
+func (s *Service) removeResource(ctx context.Context, in ResourceURL) (ResourceEnded, error) {
+	r, err := s.storedResource(ctx, in.URI)
+	if err != nil {
+		return ResourceEnded{}, s.Unfinished(ctx, err, func(k storage.Cut) bool { return k.Resource != "" })
+	}
+	grants, err := s.grantsAt(ctx, append(slices.Clone(r.Aliases), r.URI))
+	if err != nil {
+		return ResourceEnded{}, err
+	}
+	switch err := s.Store.RemoveResource(ctx, r.URI, s.Now()); {
+	case errors.Is(err, storage.ErrNotFound):
+		return ResourceEnded{}, fault(ErrNotFound, "%s was removed by another operator at this moment", r.URI)
+	case err != nil:
+		return ResourceEnded{}, err
+	}
+	s.changedResource(ctx, r.URI, "removed")
+	return ResourceEnded{Resource: r, Ended: grants.Count()}, nil
+}
+
+func (s *Service) changedResource(ctx context.Context, uri, what string) {
+	s.Audit.Record(ctx, audit.ResourceChanged, slog.String("resource", uri), slog.String("what", what))
+}
+
+// free returns an error when a resource other than the one with the URI of has one of the URLs.
+func (s *Service) free(ctx context.Context, of string, urls []string) error {
+	all, err := s.Resources(ctx)
+	if err != nil {
+		return err
+	}
+	for _, r := range all {
+		if policy.Canonical(r.URI) == of {
+			continue
+		}
+		for _, url := range urls {
+			switch {
+			case url == policy.Canonical(r.URI):
+				return fault(ErrConflict, "%s is a resource already; nothing was changed", url)
+			case hasAlias(r, url):
+				return fault(ErrConflict, "%s is an alias of %s already; nothing was changed", url, r.URI)
+			}
+		}
+	}
+	return nil
+}
+
+func scopeNames(scopes []storage.ScopeText) string {
+	names := make([]string, 0, len(scopes))
+	for _, s := range scopes {
+		names = append(names, s.Name)
+	}
+	return strings.Join(names, " ")
 }

@@ -1,0 +1,195 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/oauth"
+	"github.com/mcp-authd/mcp-authd/policy"
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// Bounds of what is kept of a resource.
+const (
+	maxScopes       = 100
+	maxResourceName = 200
+	maxScopeText    = 1000
+)
+
+// NewResource describes an MCP server.
+type NewResource struct {
+	URI     string              `json:"uri" jsonschema:"its public URL"`
+	Name    string              `json:"name,omitempty" jsonschema:"name that people are shown; the URL when it is left out"`
+	Scopes  []storage.ScopeText `json:"scopes,omitempty" jsonschema:"one named mcp when they are left out; the first is granted by default where none is marked so"`
+	Aliases []string            `json:"aliases,omitempty" jsonschema:"other URLs of it, so that one application can connect as several people"`
+	DPoP    string              `json:"dpop,omitempty" jsonschema:"optional or required: whether its tokens have to be bound to a key of the client (RFC 9449)"`
+}
+
+// ResourceChange says what of a resource changes; the rest stays as it is.
+type ResourceChange struct {
+	URI     string              `json:"uri" jsonschema:"the URL of the MCP server"`
+	Name    string              `json:"name,omitempty" jsonschema:"name that people are shown"`
+	Scopes  []storage.ScopeText `json:"scopes,omitempty" jsonschema:"they replace all earlier ones"`
+	Aliases []string            `json:"aliases,omitzero" jsonschema:"they replace all earlier ones; an empty list removes them"`
+	DPoP    string              `json:"dpop,omitempty" jsonschema:"optional or required: whether its tokens have to be bound to a key of the client (RFC 9449)"`
+}
+
+// The operations that change resources.
+var (
+	ResourceAdd = define(Spec{
+		Name: "resource add", Method: "POST", Path: "/resources", Fresh: true, Summary: "Add an MCP server",
+		Details: "Adds an MCP server by its public URL. A running server sees it within seconds. The first scope\n" +
+			"is granted by default. One that is there already stays as it is: resource set changes it.",
+	}, (*Service).addResource)
+	ResourceSet = define(Spec{
+		Name: "resource set", Method: "PATCH", Path: "/resources/{uri}", Fresh: true,
+		Summary: "Change the name, the aliases or the scopes of an MCP server",
+		Details: "Changes only the given settings. Scopes replace all earlier ones with what was said of\n" +
+			"them. Aliases replace all earlier ones. Grants stay, but scopes that are gone are good for\n" +
+			"nothing, and an alias that is gone ends every grant for it.",
+	}, (*Service).setResource)
+)
+
+func (s *Service) addResource(ctx context.Context, in NewResource) (Resource, error) {
+	uri, err := oauth.CanonicalResource(in.URI)
+	if err != nil {
+		return Resource{}, fault(ErrInvalid, "%q: %v", in.URI, err)
+	}
+	r := storage.Resource{URI: uri, Name: uri, CreatedAt: s.Now().UTC().Truncate(time.Millisecond)}
+	if len(in.Scopes) == 0 {
+		in.Scopes = []storage.ScopeText{{Name: "mcp", Description: "use this server"}}
+	}
+	change := ResourceChange{Name: in.Name, Scopes: in.Scopes, Aliases: in.Aliases, DPoP: in.DPoP}
+	if err := change.apply(&r); err != nil {
+		return Resource{}, err
+	}
+	if _, err := s.knownResource(ctx, uri); !errors.Is(err, ErrNotFound) {
+		if err == nil {
+			err = fault(ErrConflict, "%s is there already; nothing was changed; change it with: mcp-authd resource set", uri)
+		}
+		return Resource{}, err
+	}
+	if err := s.free(ctx, uri, append(slices.Clone(r.Aliases), uri)); err != nil {
+		return Resource{}, err
+	}
+	switch err := s.Store.AddResource(ctx, r); {
+	case errors.Is(err, storage.ErrExists):
+		return Resource{}, fault(ErrConflict, "%s was added by another command at this moment; nothing was changed", uri)
+	case err != nil:
+		return Resource{}, err
+	}
+	s.changedResource(ctx, uri, "added")
+	return Resource{Resource: r, From: "store"}, nil
+}
+
+// knownResource finds a resource by its canonical URL alone. ErrNotFound.
+func (s *Service) knownResource(ctx context.Context, uri string) (Resource, error) {
+	r, err := s.findResource(ctx, uri)
+	if err == nil && policy.Canonical(r.URI) != uri {
+		return Resource{}, fault(ErrNotFound, "%s is an alias of %s", uri, r.URI)
+	}
+	return r, err
+}
+
+func (s *Service) setResource(ctx context.Context, in ResourceChange) (Resource, error) {
+	r, err := s.storedResource(ctx, in.URI)
+	if err != nil {
+		return Resource{}, err
+	}
+	before := r.Aliases
+	if err := in.apply(&r.Resource); err != nil {
+		return Resource{}, err
+	}
+	if err := s.free(ctx, r.URI, r.Aliases); err != nil {
+		return Resource{}, err
+	}
+	switch err := s.Store.ReplaceResource(ctx, r.Resource, s.Now()); {
+	case errors.Is(err, storage.ErrExists):
+		return Resource{}, fault(ErrConflict, "an alias was taken by another command at this moment; nothing was changed")
+	case errors.Is(err, storage.ErrNotFound):
+		return Resource{}, fault(ErrNotFound, "%s was removed by another command at this moment", r.URI)
+	case err != nil:
+		return Resource{}, err
+	}
+	s.changedResource(ctx, r.URI, "changed")
+	for _, alias := range before {
+		if !slices.Contains(r.Aliases, alias) {
+			s.changedResource(ctx, alias, "removed")
+		}
+	}
+	return r, nil
+}
+
+// apply makes the change to a record, if it can be made.
+func (c ResourceChange) apply(r *storage.Resource) error {
+	if c.Name != "" {
+		r.Name = c.Name
+	}
+	if len(r.Name) > maxResourceName && r.Name != r.URI {
+		return fault(ErrInvalid, "the name has more than %d bytes", maxResourceName)
+	}
+	switch c.DPoP {
+	case "":
+	case "optional":
+		r.DPoP = storage.DPoPOptional
+	case "required":
+		r.DPoP = storage.DPoPRequired
+	default:
+		return fault(ErrInvalid, "dpop: %q is not one of optional, required", c.DPoP)
+	}
+	if c.Aliases != nil {
+		aliases, err := oauth.CanonicalAliases(r.URI, c.Aliases)
+		if err != nil {
+			return fault(ErrInvalid, "%v", err)
+		}
+		r.Aliases = aliases
+	}
+	if len(c.Scopes) > 0 {
+		r.Scopes = slices.Clone(c.Scopes)
+		return completeScopes(r)
+	}
+	return nil
+}
+
+// completeScopes refuses scopes that a resource cannot have, and fills in what was left out of others.
+func completeScopes(r *storage.Resource) error {
+	if len(r.Scopes) > maxScopes {
+		return fault(ErrInvalid, "a resource has %d scopes at most", maxScopes)
+	}
+	if !slices.ContainsFunc(r.Scopes, func(s storage.ScopeText) bool { return s.Default }) {
+		r.Scopes[0].Default = true
+	}
+	names := map[string]bool{}
+	for i := range r.Scopes {
+		s := &r.Scopes[i]
+		switch {
+		case !oauth.ValidScope(s.Name) || s.Name == oauth.OfflineAccess:
+			return fault(ErrInvalid,
+				"%q is not a scope of a resource (no spaces, quotes or backslashes; offline_access is the server's own)",
+				s.Name)
+		case names[s.Name]:
+			return fault(ErrInvalid, "the scope %q is listed twice", s.Name)
+		case len(s.Name) > maxResourceName || len(s.Description) > maxScopeText:
+			return fault(ErrInvalid, "a scope has a name of %d bytes at most, and a description of %d", maxResourceName,
+				maxScopeText)
+		}
+		if s.Description == "" {
+			s.Description = s.Name
+		}
+		names[s.Name] = true
+	}
+	for _, s := range r.Scopes {
+		if wrong := policy.FaultOf(*r, s); wrong != "" {
+			return fault(ErrInvalid, "scope %q: %s", s.Name, wrong)
+		}
+		for _, implied := range s.Implies {
+			if !names[implied] {
+				return fault(ErrInvalid, "scope %q: %q is not a scope of this resource, which has %s", s.Name, implied,
+					scopeNames(r.Scopes))
+			}
+		}
+	}
+	return nil
+}
