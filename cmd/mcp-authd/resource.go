@@ -177,8 +177,8 @@ func (f *resourceFlags) alreadyThere(s std, c *cobra.Command, there admin.Resour
 		f.marks.differ(there.Resource) || c.Flags().Changed("alias") && !sameAliases(there.Resource, wanted) ||
 		f.dpop != "" && (there.DPoP == storage.DPoPRequired) != (f.dpop == "required") {
 		return fmt.Errorf("%s is there already, with the name %q%s and the scopes %s; nothing was changed; %s",
-			there.URI, printable(there.Name), withAliases(there.Resource), strings.Join(scopeNames(there.Resource), " "),
-			change)
+			there.URI, printable(there.Name), withAliases(there.Resource),
+			strings.Join(scopeNames(there.Resource), " "), change)
 	}
 	return f.done(s, "nothing was changed, it is there already:", there)
 }

@@ -43,6 +43,8 @@ func TestResourceOperations(t *testing.T) {
 		got.Scopes[0].Default {
 		t.Errorf("AS-237: by its alias it is %+v, %v: what was not changed stays", got, err)
 	}
+	evil, long := []string{"https://evil.example"}, strings.Repeat("n", 201)
+	scoped := func(all ...storage.ScopeText) error { return set(admin.ResourceChange{Scopes: all}) }
 	for name, tt := range map[string]struct {
 		err  error
 		want error
@@ -51,17 +53,17 @@ func TestResourceOperations(t *testing.T) {
 		"no URL":             {add(admin.NewResource{URI: "notes"}), admin.ErrInvalid, "notes"},
 		"there already":      {add(admin.NewResource{URI: uri}), admin.ErrConflict, "is there already"},
 		"an alias":           {add(admin.NewResource{URI: alias}), admin.ErrConflict, "is an alias of " + uri},
-		"an alias elsewhere": {set(admin.ResourceChange{Aliases: []string{"https://evil.example"}}), admin.ErrInvalid, "origin"},
-		"no scope":           {set(admin.ResourceChange{Scopes: []storage.ScopeText{{Name: "a b"}}}), admin.ErrInvalid, "is not a scope"},
-		"a scope of ours":    {set(admin.ResourceChange{Scopes: []storage.ScopeText{{Name: "offline_access"}}}), admin.ErrInvalid, "own"},
-		"a scope twice":      {set(admin.ResourceChange{Scopes: []storage.ScopeText{{Name: "a"}, {Name: "a"}}}), admin.ErrInvalid, "twice"},
-		"an unknown one":     {set(admin.ResourceChange{Scopes: []storage.ScopeText{{Name: "a", Implies: []string{"b"}}}}), admin.ErrInvalid, `"b"`},
+		"an alias elsewhere": {set(admin.ResourceChange{Aliases: evil}), admin.ErrInvalid, "origin"},
+		"no scope":           {scoped(storage.ScopeText{Name: "a b"}), admin.ErrInvalid, "is not a scope"},
+		"a scope of ours":    {scoped(storage.ScopeText{Name: "offline_access"}), admin.ErrInvalid, "own"},
+		"a scope twice":      {scoped(scopes[0], scopes[0]), admin.ErrInvalid, "twice"},
+		"an unknown one":     {scoped(storage.ScopeText{Name: "a", Implies: []string{"b"}}), admin.ErrInvalid, `"b"`},
 		"contradicting marks": {
-			set(admin.ResourceChange{Scopes: []storage.ScopeText{{Name: "a", Required: true, Dangerous: true}}}),
-			admin.ErrInvalid, "required and dangerous",
+			scoped(storage.ScopeText{Name: "a", Required: true, Dangerous: true}), admin.ErrInvalid,
+			"required and dangerous",
 		},
-		"too many scopes": {set(admin.ResourceChange{Scopes: make([]storage.ScopeText, 101)}), admin.ErrInvalid, "at most"},
-		"a long name":     {set(admin.ResourceChange{Name: strings.Repeat("n", 201)}), admin.ErrInvalid, "more than 200"},
+		"too many scopes": {scoped(make([]storage.ScopeText, 101)...), admin.ErrInvalid, "at most"},
+		"a long name":     {set(admin.ResourceChange{Name: long}), admin.ErrInvalid, "more than 200"},
 		"neither optional nor required": {
 			set(admin.ResourceChange{DPoP: "perhaps"}), admin.ErrInvalid, "not one of optional, required",
 		},
