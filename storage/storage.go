@@ -352,6 +352,7 @@ type Store interface {
 	Devices
 	RemoteSignIns
 	PushedRequests
+	KeyedRequests
 	Audiences
 	Redemptions
 	Revocations

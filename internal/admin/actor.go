@@ -71,20 +71,28 @@ func (o operator) Call(ctx context.Context, v Verb, in, out any) error {
 // As carries out what an actor may do, and records it as theirs.
 func (s *Service) As(a Actor) Caller { return acting{s, a} }
 
+// Permits returns [ErrForbidden] for an operation that the role of an actor may not use, and a
+// [*StaleError] where the proof of who they are is too old.
+func (s *Service) Permits(a Actor, o Spec) error {
+	if !o.Permits(a.Role) {
+		return ErrForbidden
+	}
+	if o.Fresh && !a.Program && s.Now().Sub(a.Proved) > s.FreshFor {
+		return &StaleError{MaxAge: s.FreshFor}
+	}
+	return nil
+}
+
 type acting struct {
 	service *Service
 	actor   Actor
 }
 
-// Call returns [ErrForbidden] for what the actor's role may not do, and a [*StaleError] where the proof
-// of who they are is too old.
+// Call also returns the errors of [Service.Permits].
 func (c acting) Call(ctx context.Context, v Verb, in, out any) error {
 	spec := v.Spec()
-	if !spec.Permits(c.actor.Role) {
-		return ErrForbidden
-	}
-	if fresh := c.service.FreshFor; spec.Fresh && !c.actor.Program && c.service.Now().Sub(c.actor.Proved) > fresh {
-		return &StaleError{MaxAge: fresh}
+	if err := c.service.Permits(c.actor, spec); err != nil {
+		return err
 	}
 	ctx = context.WithValue(ctx, actorKey{}, c.actor)
 	return v.run(audit.Within(ctx, audit.NewRequest(c.noted(spec)...)), c.service, in, out)

@@ -127,7 +127,7 @@ var mayImport = map[string][]string{
 	},
 	"internal/span":      {},
 	"internal/traces":    {"storage", "mcpresource", "mcpresource/otelmcp", "internal/span"},
-	"internal/admin/api": {"oauth", "storage", "metadata", "mcpresource", "internal/admin"},
+	"internal/admin/api": {"oauth", "storage", "metadata", "mcpresource", "internal/admin", "internal/secrets"},
 	"internal/admin/console": {
 		"oauth", "storage", "internal/admin", "web",
 	},

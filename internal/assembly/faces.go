@@ -8,6 +8,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/authserver"
 	"github.com/mcp-authd/mcp-authd/internal/admin/api"
 	"github.com/mcp-authd/mcp-authd/internal/config"
+	"github.com/mcp-authd/mcp-authd/internal/secrets"
 	"github.com/mcp-authd/mcp-authd/mcpresource"
 	"github.com/mcp-authd/mcp-authd/storage"
 )
@@ -51,8 +52,12 @@ func (s *Server) faces(clients authserver.Clients) (*http.ServeMux, error) {
 	if err != nil {
 		return nil, err
 	}
+	ring, err := secrets.NewRing(s.parts.Keys...)
+	if err != nil {
+		return nil, err
+	}
 	server, err := api.New(api.Config{
-		Root: root, Service: service, Guard: guard, Log: s.parts.Log,
+		Root: root, Service: service, Guard: guard, Requests: s.parts.Store, Ring: ring, Log: s.parts.Log,
 		Callers: api.Callers{Store: s.parts.Store, Clients: clients},
 	})
 	if err != nil {

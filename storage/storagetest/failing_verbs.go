@@ -163,6 +163,15 @@ func (f *Failing) Backlogs(a0 context.Context, a1 time.Time) (r0 []storage.Backl
 	return r0, err
 }
 
+// BeginKeyed implements storage.Store.
+func (f *Failing) BeginKeyed(a0 context.Context, a1 storage.KeyedRequest, a2 int, a3 time.Time) (r0 storage.KeyedRequest, r1 bool, err error) {
+	err = f.call("BeginKeyed", func() (err error) {
+		r0, r1, err = f.Store.BeginKeyed(a0, a1, a2, a3)
+		return err
+	})
+	return r0, r1, err
+}
+
 // ChangePassword implements storage.Store.
 func (f *Failing) ChangePassword(a0 context.Context, a1 string, a2 string, a3 storage.Hash, a4 time.Time) (err error) {
 	err = f.call("ChangePassword", func() (err error) {
@@ -388,6 +397,15 @@ func (f *Failing) EndAsserted(a0 context.Context, a1 storage.AssertedEnd, a2 sto
 	return r0, err
 }
 
+// EndKeyed implements storage.Store.
+func (f *Failing) EndKeyed(a0 context.Context, a1 storage.Hash, a2 []byte) (err error) {
+	err = f.call("EndKeyed", func() (err error) {
+		err = f.Store.EndKeyed(a0, a1, a2)
+		return err
+	})
+	return err
+}
+
 // EndOtherSignIns implements storage.Store.
 func (f *Failing) EndOtherSignIns(a0 context.Context, a1 storage.Hash, a2 storage.SessionEnding) (r0 int, err error) {
 	err = f.call("EndOtherSignIns", func() (err error) {
@@ -473,6 +491,15 @@ func (f *Failing) FollowCut(a0 context.Context, a1 string, a2 time.Time, a3 int)
 func (f *Failing) ForgetConsent(a0 context.Context, a1 string, a2 string, a3 string, a4 time.Time) (err error) {
 	err = f.call("ForgetConsent", func() (err error) {
 		err = f.Store.ForgetConsent(a0, a1, a2, a3, a4)
+		return err
+	})
+	return err
+}
+
+// ForgetKeyed implements storage.Store.
+func (f *Failing) ForgetKeyed(a0 context.Context, a1 storage.Hash) (err error) {
+	err = f.call("ForgetKeyed", func() (err error) {
+		err = f.Store.ForgetKeyed(a0, a1)
 		return err
 	})
 	return err

@@ -112,6 +112,12 @@ func (t *timed) Backlogs(a0 context.Context, a1 time.Time) (r0 []storage.Backlog
 	return t.Store.Backlogs(a0, a1)
 }
 
+// BeginKeyed implements storage.Store.
+func (t *timed) BeginKeyed(a0 context.Context, a1 storage.KeyedRequest, a2 int, a3 time.Time) (r0 storage.KeyedRequest, r1 bool, err error) {
+	defer t.end(a0, "BeginKeyed", t.now(), &err)
+	return t.Store.BeginKeyed(a0, a1, a2, a3)
+}
+
 // ChangePassword implements storage.Store.
 func (t *timed) ChangePassword(a0 context.Context, a1 string, a2 string, a3 storage.Hash, a4 time.Time) (err error) {
 	defer t.end(a0, "ChangePassword", t.now(), &err)
@@ -262,6 +268,12 @@ func (t *timed) EndAsserted(a0 context.Context, a1 storage.AssertedEnd, a2 stora
 	return t.Store.EndAsserted(a0, a1, a2, a3)
 }
 
+// EndKeyed implements storage.Store.
+func (t *timed) EndKeyed(a0 context.Context, a1 storage.Hash, a2 []byte) (err error) {
+	defer t.end(a0, "EndKeyed", t.now(), &err)
+	return t.Store.EndKeyed(a0, a1, a2)
+}
+
 // EndOtherSignIns implements storage.Store.
 func (t *timed) EndOtherSignIns(a0 context.Context, a1 storage.Hash, a2 storage.SessionEnding) (r0 int, err error) {
 	defer t.end(a0, "EndOtherSignIns", t.now(), &err)
@@ -320,6 +332,12 @@ func (t *timed) FollowCut(a0 context.Context, a1 string, a2 time.Time, a3 int) (
 func (t *timed) ForgetConsent(a0 context.Context, a1 string, a2 string, a3 string, a4 time.Time) (err error) {
 	defer t.end(a0, "ForgetConsent", t.now(), &err)
 	return t.Store.ForgetConsent(a0, a1, a2, a3, a4)
+}
+
+// ForgetKeyed implements storage.Store.
+func (t *timed) ForgetKeyed(a0 context.Context, a1 storage.Hash) (err error) {
+	defer t.end(a0, "ForgetKeyed", t.now(), &err)
+	return t.Store.ForgetKeyed(a0, a1)
 }
 
 // Grant implements storage.Store.

@@ -16,6 +16,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/admin/api"
 	"github.com/mcp-authd/mcp-authd/internal/assembly"
 	"github.com/mcp-authd/mcp-authd/internal/config"
+	"github.com/mcp-authd/mcp-authd/internal/secrets"
 	"github.com/mcp-authd/mcp-authd/internal/users"
 	"github.com/mcp-authd/mcp-authd/mcpresource"
 	"github.com/mcp-authd/mcp-authd/oauth"
@@ -35,6 +36,7 @@ type rig struct {
 	store  storage.Store
 	users  *users.Users
 	tokens map[string]*mcpresource.Principal
+	keyed  *watched
 	now    time.Time
 }
 
@@ -56,7 +58,11 @@ func newRig(t *testing.T) *rig {
 	}
 	r := &rig{
 		T: t, mux: http.NewServeMux(), store: store, users: service.Users,
-		tokens: map[string]*mcpresource.Principal{}, now: time.Now(),
+		tokens: map[string]*mcpresource.Principal{}, keyed: &watched{KeyedRequests: store}, now: time.Now(),
+	}
+	ring, err := secrets.NewRing(make([]byte, 32))
+	if err != nil {
+		t.Fatal(err)
 	}
 	service.Now = func() time.Time { return r.now }
 	guard, err := mcpresource.New(mcpresource.Config{
@@ -69,7 +75,7 @@ func newRig(t *testing.T) *rig {
 	server, err := api.New(api.Config{
 		Root: root, Guard: guard, Log: slog.New(slog.DiscardHandler),
 		Callers: api.Callers{Store: store, Clients: store},
-		Service: service,
+		Service: service, Requests: r.keyed, Ring: ring,
 	})
 	if err == nil {
 		err = server.Register(r.mux)

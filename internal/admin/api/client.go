@@ -11,8 +11,11 @@ import (
 	"net/url"
 	"reflect"
 	"strings"
+	"syscall"
+	"time"
 
 	"github.com/mcp-authd/mcp-authd/internal/admin"
+	"github.com/mcp-authd/mcp-authd/internal/secrets"
 )
 
 // Client has operations carried out by another server. It is an [admin.Caller].
@@ -36,23 +39,29 @@ func (e *RemoteError) Error() string {
 const maxAnswer = 64 << 20
 
 // Call implements [admin.Caller]. Its errors are those of the operation, as far as the problem says
-// them, or a [*RemoteError].
+// them, or a [*RemoteError]. A change has a key, by which it is made once although it may be sent again:
+// when the connection breaks, and then while the server is still busy with it.
 func (c *Client) Call(ctx context.Context, v admin.Verb, in, out any) error {
 	r, err := c.request(ctx, v.Spec(), reflect.ValueOf(in).Elem())
 	if err != nil {
 		return err
 	}
-	answer, err := c.HTTP.Do(r)
-	if err != nil {
-		return err
+	answer, body, err := c.send(r)
+	if broken(err) {
+		for deadline := time.Now().Add(endedAfter); ; {
+			if answer, body, err = c.send(r); err != nil || !running(answer, body) || time.Now().After(deadline) {
+				break
+			}
+			select {
+			case <-time.After(time.Second):
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
 	}
-	defer answer.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(answer.Body, maxAnswer+1))
 	switch {
 	case err != nil:
 		return err
-	case len(body) > maxAnswer:
-		return errors.New("the answer of the server is too large")
 	case answer.StatusCode == http.StatusNoContent:
 		return nil
 	case answer.StatusCode != http.StatusOK:
@@ -62,6 +71,40 @@ func (c *Client) Call(ctx context.Context, v admin.Verb, in, out any) error {
 		return fmt.Errorf("the answer of the server cannot be read: %w", err)
 	}
 	return nil
+}
+
+// send sends a request, also one that was sent before, and reads the answer.
+func (c *Client) send(r *http.Request) (*http.Response, []byte, error) {
+	again := r.Clone(r.Context())
+	if r.GetBody != nil {
+		var err error
+		if again.Body, err = r.GetBody(); err != nil {
+			return nil, nil, err
+		}
+	}
+	answer, err := c.HTTP.Do(again)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer answer.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(answer.Body, maxAnswer+1))
+	if err == nil && len(body) > maxAnswer {
+		err = errors.New("the answer of the server is too large")
+	}
+	return answer, body, err
+}
+
+// broken reports whether a connection ended before the answer was there.
+func broken(err error) bool {
+	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
+		errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
+}
+
+// running reports whether the server is busy with the same request still.
+func running(answer *http.Response, body []byte) bool {
+	var p Problem
+	return answer.StatusCode == http.StatusConflict && json.Unmarshal(body, &p) == nil &&
+		p.Type == typePrefix+string(kindRunning)
 }
 
 // request puts an input into path, query and body.
@@ -102,8 +145,9 @@ func (c *Client) request(ctx context.Context, s admin.Spec, in reflect.Value) (*
 	}
 	r.URL.RawQuery = query.Encode()
 	r.Header.Set("Accept", "application/json")
-	if body != nil {
+	if s.Changes() {
 		r.Header.Set("Content-Type", "application/json")
+		r.Header.Set("Idempotency-Key", secrets.Token(""))
 	}
 	return r, nil
 }

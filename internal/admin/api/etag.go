@@ -13,50 +13,26 @@ import (
 	"github.com/mcp-authd/mcp-authd/metadata"
 )
 
-// answer is the output of an operation, as it is written.
-type answer struct {
-	body []byte // nil: there is none
-	etag string // of what was read; "" for changes
-}
-
-func answerOf(v admin.Verb, out reflect.Value) (answer, *problem) {
+// answerOf is the output of an operation, with the ETag of what was read, "" for changes.
+func answerOf(v admin.Verb, out reflect.Value) (answer, string, *problem) {
 	if out.Type() == reflect.TypeFor[admin.None]() {
-		return answer{}, nil
+		return answer{Status: http.StatusNoContent}, "", nil
 	}
 	body, err := json.Marshal(out.Interface())
 	if err != nil {
-		return answer{}, &problem{kind: kindFault}
+		return answer{}, "", &problem{kind: kindFault}
 	}
-	a := answer{body: body}
+	etag := ""
 	if !v.Spec().Changes() {
-		a.etag = etagOf(body)
+		etag = etagOf(body)
 	}
-	return a, nil
+	return answer{Status: http.StatusOK, Type: "application/json", Body: body}, etag, nil
 }
 
 // etagOf is a strong entity tag.
 func etagOf(body []byte) string {
 	sum := sha256.Sum256(body)
 	return `"` + base64.RawURLEncoding.EncodeToString(sum[:18]) + `"`
-}
-
-func (a answer) write(w http.ResponseWriter, r *http.Request) {
-	h := w.Header()
-	h.Set("Cache-Control", "no-store")
-	if a.etag != "" {
-		h.Set("Cache-Control", "private, no-cache")
-		h.Set("ETag", a.etag)
-		if metadata.MatchesETag(r.Header.Get("If-None-Match"), a.etag) {
-			w.WriteHeader(http.StatusNotModified)
-			return
-		}
-	}
-	if a.body == nil {
-		w.WriteHeader(http.StatusNoContent)
-		return
-	}
-	h.Set("Content-Type", "application/json")
-	_, _ = w.Write(a.body) // the client is gone when this fails
 }
 
 // conditions are those under which a caller wants a change.
@@ -80,11 +56,11 @@ func (o operation) precondition(ctx context.Context, by caller, c conditions, in
 	if err := by.Call(ctx, thing, about.Interface(), out.Interface()); err != nil {
 		return o.explain(ctx, err)
 	}
-	now, refused := answerOf(thing, out.Elem())
+	_, now, refused := answerOf(thing, out.Elem())
 	if refused != nil {
 		return refused
 	}
-	if !metadata.MatchesETag(c.match, now.etag) {
+	if !metadata.MatchesETag(c.match, now) {
 		return &problem{kind: kindChanged, detail: "Read it again, and decide by what it is now."}
 	}
 	return nil

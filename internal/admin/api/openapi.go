@@ -113,6 +113,10 @@ func parameters(v admin.Verb, s *schemas) (out []any) {
 		out = append(out, object{
 			"name": "If-Match", "in": "header", "schema": object{"type": "string"},
 			"description": "the ETag that the thing had when it was read",
+		}, object{
+			"name": "Idempotency-Key", "in": "header",
+			"schema":      object{"type": "string", "minLength": 1, "maxLength": maxKey},
+			"description": "a random text of the caller, under which this is carried out once in 24 hours",
 		})
 		return out
 	}

@@ -27,6 +27,9 @@ const (
 	kindChanged     kind = "changed"
 	kindTooLarge    kind = "too-large"
 	kindMedia       kind = "unsupported-media-type"
+	kindReused      kind = "key-reused"
+	kindRunning     kind = "running"
+	kindUnsure      kind = "outcome-unknown"
 	kindLimited     kind = "too-many-requests"
 	kindFault       kind = "fault"
 	kindUnavailable kind = "unavailable"
@@ -48,6 +51,9 @@ var kinds = map[kind]struct {
 	kindChanged:     {http.StatusPreconditionFailed, "It has changed since it was read"},
 	kindTooLarge:    {http.StatusRequestEntityTooLarge, "The body is too large"},
 	kindMedia:       {http.StatusUnsupportedMediaType, "The body is not JSON"},
+	kindReused:      {http.StatusUnprocessableEntity, "The key was used for something else"},
+	kindRunning:     {http.StatusConflict, "The same request is being carried out"},
+	kindUnsure:      {http.StatusConflict, "It is not known whether this was carried out"},
 	kindLimited:     {http.StatusTooManyRequests, "Too many requests"},
 	kindFault:       {http.StatusInternalServerError, "The server has failed"},
 	kindUnavailable: {http.StatusServiceUnavailable, "The server cannot tell now"},
@@ -72,17 +78,31 @@ type problem struct {
 	after     time.Duration          // when to try again; 0: not said
 }
 
-func write(w http.ResponseWriter, p problem) {
-	k := kinds[p.kind]
-	h := w.Header()
-	h.Set("Content-Type", "application/problem+json")
-	h.Set("Cache-Control", "no-store")
-	if p.after > 0 {
-		h.Set("Retry-After", strconv.Itoa(int((p.after+time.Second-1)/time.Second)))
+// untouched reports whether it was refused before anything was done, for a reason that may pass.
+func (p problem) untouched() bool {
+	switch p.kind {
+	case kindUnknown, kindStale, kindScope, kindForbidden, kindChanged, kindLimited, kindUnavailable:
+		return true
 	}
-	w.WriteHeader(k.status)
+	return false
+}
+
+// answer is the problem as it is written, without its headers.
+func (p problem) answer() answer {
+	k := kinds[p.kind]
 	doc := Problem{Type: typePrefix + string(p.kind), Title: k.title, Status: k.status, Detail: p.detail}
-	_ = json.NewEncoder(w).Encode(doc) // the client is gone when this fails
+	body, err := json.Marshal(doc)
+	if err != nil {
+		panic("api: " + err.Error()) // texts and a number are always JSON
+	}
+	return answer{Status: k.status, Type: "application/problem+json", Body: append(body, '\n')}
+}
+
+func write(w http.ResponseWriter, p problem) {
+	if p.after > 0 {
+		w.Header().Set("Retry-After", strconv.Itoa(int((p.after+time.Second-1)/time.Second)))
+	}
+	p.answer().write(w)
 }
 
 // explain makes a problem of the error of an operation, and false when it is a fault of ours.

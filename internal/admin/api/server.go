@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/mcp-authd/mcp-authd/internal/admin"
+	"github.com/mcp-authd/mcp-authd/internal/secrets"
 	"github.com/mcp-authd/mcp-authd/mcpresource"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/storage"
@@ -47,7 +48,10 @@ type Config struct {
 	Service *admin.Service
 	Callers Callers
 	Guard   *mcpresource.Guard // of Root, with Rules
-	Log     *slog.Logger
+	// Requests are those with an Idempotency-Key; Ring seals their answers.
+	Requests storage.KeyedRequests
+	Ring     *secrets.Ring
+	Log      *slog.Logger
 }
 
 // Server serves the operations.
@@ -135,24 +139,41 @@ func (o operation) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		o.refuse(w, r, refused)
 		return
 	}
-	answer, refused := o.call(r.Context(), by, conditionsOf(r), in)
-	if refused != nil {
+	key, refused := keyOf(r, o.verb.Spec())
+	switch {
+	case refused != nil:
 		o.refuse(w, r, refused)
-		return
+	case key != "":
+		o.serveOnce(w, r, by, key, in)
+	default:
+		o.serve(w, r, by, in)
 	}
-	answer.write(w, r)
+}
+
+func (o operation) serve(w http.ResponseWriter, r *http.Request, by caller, in reflect.Value) {
+	answer, etag, refused := o.call(r.Context(), by, conditionsOf(r), in)
+	switch {
+	case refused != nil:
+		o.refuse(w, r, refused)
+	case etag != "":
+		answer.writeTagged(w, r, etag)
+	default:
+		answer.write(w)
+	}
 }
 
 // call has the operation carried out, unless the thing is not as the caller has seen it.
-func (o operation) call(ctx context.Context, by caller, c conditions, in reflect.Value) (answer, *problem) {
+func (o operation) call(
+	ctx context.Context, by caller, c conditions, in reflect.Value,
+) (a answer, etag string, refused *problem) {
 	if c.match != "" {
 		if refused := o.precondition(ctx, by, c, in); refused != nil {
-			return answer{}, refused
+			return answer{}, "", refused
 		}
 	}
 	out := reflect.New(o.verb.Output())
 	if err := by.Call(ctx, o.verb, in.Interface(), out.Interface()); err != nil {
-		return answer{}, o.explain(ctx, err)
+		return answer{}, "", o.explain(ctx, err)
 	}
 	return answerOf(o.verb, out.Elem())
 }
