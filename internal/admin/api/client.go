@@ -48,16 +48,7 @@ func (c *Client) Call(ctx context.Context, v admin.Verb, in, out any) error {
 	}
 	answer, body, err := c.send(r)
 	if broken(err) {
-		for deadline := time.Now().Add(endedAfter); ; {
-			if answer, body, err = c.send(r); err != nil || !running(answer, body) || time.Now().After(deadline) {
-				break
-			}
-			select {
-			case <-time.After(time.Second):
-			case <-ctx.Done():
-				return ctx.Err()
-			}
-		}
+		answer, body, err = c.sendAgain(r)
 	}
 	switch {
 	case err != nil:
@@ -92,6 +83,22 @@ func (c *Client) send(r *http.Request) (*http.Response, []byte, error) {
 		err = errors.New("the answer of the server is too large")
 	}
 	return answer, body, err
+}
+
+// sendAgain sends a request whose connection broke, and waits for a server that is busy with it still.
+func (c *Client) sendAgain(r *http.Request) (answer *http.Response, body []byte, err error) {
+	ctx, cancel := context.WithTimeout(r.Context(), endedAfter)
+	defer cancel()
+	for {
+		if answer, body, err = c.send(r.WithContext(ctx)); err != nil || !running(answer, body) {
+			return answer, body, err
+		}
+		select {
+		case <-time.After(time.Second):
+		case <-ctx.Done():
+			return nil, nil, ctx.Err()
+		}
+	}
 }
 
 // broken reports whether a connection ended before the answer was there.

@@ -96,7 +96,8 @@ func TestOnce(t *testing.T) {
 			return r.do("root", "PUT", "/users/tom/role", `{"role":"auditor"}`, "Idempotency-Key", "tom")
 		}
 		r.is(role(), 404, "not-found")
-		if _, err := r.users.Add(t.Context(), users.Account{Name: "tom", Password: "correct horse battery"}); err != nil {
+		tom := users.Account{Name: "tom", Password: "correct horse battery"}
+		if _, err := r.users.Add(t.Context(), tom); err != nil {
 			t.Fatal(err)
 		}
 		w := role()
