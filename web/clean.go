@@ -1,6 +1,7 @@
 package web
 
 import (
+	"fmt"
 	"html/template"
 	"net/url"
 	"strings"
@@ -28,6 +29,24 @@ func cleanClaim(s string) string { return label.Claim(s, maxName) }
 func cleanTool(s string) string { return label.Claim(s, maxTool) }
 
 func cleanAddress(s string) string { return label.Clean(s, maxAddress) }
+
+// cleanExact is a text of which each character counts: what cannot be seen is spelled out.
+func cleanExact(s string) string {
+	var out strings.Builder
+	for i, r := range []rune(s) {
+		switch {
+		case i == maxText:
+			return out.String() + "…"
+		case r == ' ':
+			out.WriteRune('␣')
+		case label.Blank(r), label.Invisible(r), unicode.Is(unicode.M, r), r == unicode.ReplacementChar:
+			fmt.Fprintf(&out, `\u{%x}`, r)
+		default:
+			out.WriteRune(r)
+		}
+	}
+	return out.String()
+}
 
 // link makes a live link of an address that a client had a hand in, or "" when it
 // must not be one. html/template would let only http, https and mailto through;

@@ -87,6 +87,39 @@ func consoleSamples() []sample {
 				ConsoleForm{Action: "/admin/client/delete", Step: "sealed-step", Button: "Delete", Grave: true},
 			}
 		}),
+		page("console-overview", func(v *Console) {
+			v.Title, v.Overview, v.Live, v.HereURL = "Overview", true, true, "/admin"
+			v.Parts = []ConsolePart{
+				ConsoleFindings{Title: "What needs a hand", Findings: []ConsoleFinding{
+					{Tone: "bad", Mark: "failure", Name: "issuer", Text: "It answers for another one.", Next: "Set issuer."},
+					{Tone: "warn", Mark: "attempts", Name: "3 attempts failed", URL: "/admin/attempt/list"}, {Name: "clock"},
+				}},
+				ConsoleFindings{None: "Nothing."},
+				ConsoleTiles{Title: "How much", Tiles: []ConsoleTile{
+					{"people", "1,204", "3 disabled", "/admin/user/list", ""},
+					{"failed attempts", "12", "", "/admin/attempt/list", "warn"},
+				}},
+			}
+		}),
+		page("console-attempt", func(v *Console) {
+			v.Title, v.Badges = "Attempt K7PX2M4Q", []ConsoleBadge{{"failed", "bad"}}
+			d := ConsoleDifference{At: 21, Same: "http://127.0.0.1:4242", Got: "/callback/ ", Want: ""}
+			v.Parts = []ConsolePart{
+				ConsoleVerdict{
+					Tone: "bad", Text: "The client sent a redirect URI that is not registered for it.", Known: "It is known.",
+					Difference: &d, Advice: []ConsoleAdvice{{"The person", "Nothing.", false}, {"The client's author", "Send it.", true}},
+				},
+				ConsoleVerdict{Text: "It goes on."},
+				ConsoleSteps{Title: "What took place", Note: "2 steps are left out.", Steps: []ConsoleStep{
+					{
+						ID: "step-1", Name: "Authorization request", At: at, After: "+0 ms", Text: "GET /authorize",
+						Badges: []ConsoleBadge{{"400 invalid_request", "bad"}}, Decided: true, Facts: facts,
+						Differences: []ConsoleDifference{{Name: "redirect_uri", At: 3, Same: "a", Want: long}},
+					},
+					{ID: "step-2", Name: "Token", At: at, After: "+1.2 s", Text: "POST /token"},
+				}},
+			}
+		}),
 		page("console-once", func(v *Console) {
 			v.Title, v.Overview = "A secret", true
 			v.Parts = []ConsolePart{
@@ -101,7 +134,7 @@ func consoleSamples() []sample {
 }
 
 // OB-10: a page of the console reads as agreed, is in English in a browser of any language, and runs
-// no script.
+// no script but that which follows what changes.
 func TestConsole(t *testing.T) {
 	p := newPages(t, Config{})
 	for _, s := range consoleSamples() {
@@ -110,7 +143,8 @@ func TestConsole(t *testing.T) {
 		if !strings.Contains(body, `<html lang="en"`) || !strings.Contains(body, "</html>") {
 			t.Errorf("OB-10: %s is no whole page in English: %.300s", s.name, body)
 		}
-		if strings.Contains(body, "<script") || strings.Contains(csp, "script-src") {
+		live := s.name == "console-overview"
+		if strings.Contains(body, "<script") != live || strings.Contains(csp, "script-src 'self'") != live {
 			t.Errorf("OB-10: %s has a script: %s", s.name, csp)
 		}
 		if !strings.Contains(csp, "frame-ancestors 'none'") || w.Header().Get("Cross-Origin-Opener-Policy") == "" {
@@ -132,6 +166,15 @@ func TestConsoleShowsNamesAsText(t *testing.T) {
 				ConsoleFacts{Title: bad, Facts: fact},
 				ConsoleTable{Title: bad, Name: bad, Columns: []string{bad}, Rows: [][]ConsoleCell{{cell}}},
 				ConsoleSecret{Title: bad, Text: bad, Secrets: fact},
+				ConsoleTiles{Title: bad, Tiles: []ConsoleTile{{bad, bad, bad, "javascript:alert(1)", ""}}},
+				ConsoleFindings{Title: bad, Findings: []ConsoleFinding{{Mark: bad, Name: bad, Text: bad, Next: bad}}},
+				ConsoleVerdict{
+					Text: bad, Known: bad, Advice: []ConsoleAdvice{{bad, bad, true}},
+					Difference: &ConsoleDifference{Name: bad, Same: bad, Got: bad, Want: bad},
+				},
+				ConsoleSteps{Title: bad, Note: bad, Steps: []ConsoleStep{{
+					ID: "step-1", Name: bad, After: bad, Text: bad, Facts: fact, Badges: []ConsoleBadge{{Text: bad}},
+				}}},
 				ConsoleForm{Title: bad, Lead: bad, Fields: []ConsoleField{{Name: "x", Label: bad, Hint: bad,
 					Value: "as it is", Type: "text"}}},
 			},

@@ -22,3 +22,13 @@ func timeElement(at time.Time, words, layout string) template.HTML {
 	return template.HTML(`<time datetime="` + at.UTC().Format(layout) + `">` + // #nosec G203 -- escaped here
 		template.HTMLEscapeString(words) + `</time>`)
 }
+
+// stamp is a moment in the words of a page of the console, which tells it exactly to those who point at it.
+func stamp(at time.Time, words string) template.HTML {
+	exact := at.UTC().Format("Mon 2 Jan 2006, 15:04:05 UTC")
+	if words == "" {
+		words = exact
+	}
+	return template.HTML(`<time datetime="` + at.UTC().Format(time.RFC3339) + `" title="` + exact + `">` + // #nosec G203
+		template.HTMLEscapeString(cleanText(words)) + `</time>`)
+}

@@ -30,7 +30,8 @@ var pageNames = [...]string{
 var layout = sync.OnceValues(func() (*template.Template, error) {
 	base := template.New("layout.html").Funcs(template.FuncMap{
 		"name": cleanName, "claim": cleanClaim, "tool": cleanTool, "address": cleanAddress,
-		"link": link, "scheme": privateScheme,
+		"exact": cleanExact,
+		"link":  link, "scheme": privateScheme,
 		"strong": strong, "code": code, "host": host,
 	}).Funcs(new(Pages).functions())
 	for _, name := range []string{"product", "home", "asset", "language", "direction", "t", "n"} {
@@ -61,7 +62,7 @@ func notInlined(...any) (string, error) { return "", errors.New("this is no word
 
 // functions are those that speak the language of the pages.
 func (p *Pages) functions() template.FuncMap {
-	return template.FuncMap{"text": p.text, "words": p.Plain, "plural": p.plural, "date": p.date, "day": p.day}
+	return template.FuncMap{"text": p.text, "words": p.Plain, "plural": p.plural, "date": p.date, "day": p.day, "stamp": stamp}
 }
 
 // in makes the pages of a language, each when it is first shown: a server shows few of them, starts

@@ -129,7 +129,7 @@ var mayImport = map[string][]string{
 	"internal/traces":    {"storage", "mcpresource", "mcpresource/otelmcp", "internal/span"},
 	"internal/admin/api": {"oauth", "storage", "metadata", "mcpresource", "internal/admin", "internal/secrets"},
 	"internal/admin/console": {
-		"oauth", "storage", "internal/admin", "web",
+		"attempt", "oauth", "storage", "internal/admin", "internal/label", "web",
 	},
 	"internal/users": {
 		"oauth", "storage", "audit", "internal/bounded", "internal/mail", "internal/network",

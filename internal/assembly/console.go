@@ -1,9 +1,12 @@
 package assembly
 
 import (
+	"context"
 	"net/http"
 
+	"github.com/mcp-authd/mcp-authd/attempt"
 	"github.com/mcp-authd/mcp-authd/authserver"
+	"github.com/mcp-authd/mcp-authd/internal/admin"
 	"github.com/mcp-authd/mcp-authd/internal/admin/console"
 	"github.com/mcp-authd/mcp-authd/internal/config"
 	"github.com/mcp-authd/mcp-authd/internal/notice"
@@ -26,7 +29,22 @@ func (p Parts) console(cfg *authserver.Config) (*notice.Notifier, error) {
 	}
 	cfg.ConsoleApart = c.Listen == config.ConsoleManagement
 	cfg.Console = func(v *authserver.Visitors) http.Handler {
-		return console.New(console.Config{Visitors: v, As: service.As, FreshFor: service.FreshFor, Now: p.Now})
+		return console.New(console.Config{
+			Visitors: v, As: service.As, FreshFor: service.FreshFor, Now: p.Now,
+			Publish: func(ctx context.Context, found admin.AttemptDetails) (attempt.Bundle, error) {
+				return p.publish(ctx, service, found.Attempt)
+			},
+		})
 	}
 	return notifier, nil
+}
+
+// publish makes of an attempt what may be published: the operator's own hosts are not in it.
+func (p Parts) publish(ctx context.Context, service *admin.Service, found attempt.Attempt) (attempt.Bundle, error) {
+	known, err := service.Resources(ctx)
+	operator := []string{p.Config.Issuer}
+	for _, r := range known {
+		operator = append(append(operator, r.URI), r.Aliases...)
+	}
+	return attempt.Publish(found, p.Version, operator), err
 }

@@ -1,6 +1,8 @@
 package browser
 
 import (
+	"net/http"
+	"net/url"
 	"os/exec"
 	"strings"
 	"testing"
@@ -11,50 +13,121 @@ import (
 )
 
 // console is a demo in which something has happened, and its administrator at the console.
-func console(t *testing.T, l look) (*demotest.Demo, *tab) {
+type console struct {
+	*demotest.Demo
+	*tab
+	data string
+	app  *app
+}
+
+func newConsole(t *testing.T) *console {
 	t.Helper()
-	data := t.TempDir()
-	d := demotest.Start(t, demotest.Options{Args: []string{"--data", data}})
-	for _, name := range []string{"bob", "carol@example.com"} {
-		add := exec.Command(demotest.Binary(t), "user", "add", name, "--password-stdin", "--data", data)
-		add.Stdin = strings.NewReader(passphrase)
-		if out, err := add.CombinedOutput(); err != nil {
-			t.Fatalf("%v: %s", err, out)
-		}
+	c := &console{data: t.TempDir()}
+	c.Demo = demotest.Start(t, demotest.Options{Args: []string{"--data", c.data}})
+	c.tab, c.app = open(t, looks[0]), newApp(t, c.Demo, "Notes for <b>Teams</b> & friends of the Department of "+
+		strings.Repeat("Verwaltungsgericht", 2))
+	for name, role := range map[string]string{
+		"bob": "none", "carol@example.com": "none", "ann": "auditor", "sam": "support",
+		"a-rather-long-name-of-a-person.with.several@department.example": "none",
+	} {
+		c.command(t, passphrase, "user", "add", name, "--role", role, "--password-stdin")
 	}
-	b := open(t, l)
-	a := newApp(t, d, "Notes for Teams")
-	b.visit(a.link(d))
-	b.signIn(d.Username, d.Password)
-	b.decide("approve")
-	a.answer(t, b)
-	return d, b
+	c.command(t, "", "user", "disable", "carol@example.com")
+	c.command(t, "", "user", "invite", "dora", "--mail", "dora@example.com")
+	c.command(t, "", "trust", "add", "ci", "--preset", "github-actions", "--set", "repository=o/r", "--set",
+		"ref=refs/heads/main", "--resource", c.MCPURL)
+	c.visit(c.app.link(c.Demo))
+	c.signIn(c.Username, c.Password)
+	c.decide("approve")
+	c.app.answer(t, c.tab)
+	c.fail(t)
+	return c
+}
+
+// command runs a command on the database of the demo.
+func (c *console) command(t *testing.T, in string, args ...string) {
+	t.Helper()
+	cmd := exec.Command(demotest.Binary(t), append(args, "--data", c.data)...)
+	cmd.Stdin = strings.NewReader(in)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %v: %s", args, err, out)
+	}
+}
+
+// fail does what clients do wrong.
+func (c *console) fail(t *testing.T) {
+	t.Helper()
+	for _, link := range []string{
+		c.app.link(c.Demo, "redirect_uri", c.app.URL+"/callback/"),
+		c.app.link(c.Demo, "resource", c.MCPURL+"/of/another/server"),
+		c.app.link(c.Demo, "client_id", "nobody"),
+	} {
+		resp, err := http.Get(link)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+	}
+	resp, err := http.PostForm(c.Issuer+"/token", url.Values{
+		"grant_type": {"authorization_code"}, "code": {"of-another-time"}, "client_id": {c.app.id},
+		"redirect_uri": {c.app.URL + "/callback"}, "code_verifier": {strings.Repeat("v", 43)},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
 }
 
 // TestConsole: every screen on a telephone and at a desk, in light and dark (OB-10). Axe finds nothing.
 func TestConsole(t *testing.T) {
-	d, b := console(t, looks[0])
-	for page, path := range map[string]string{
+	c := newConsole(t)
+	c.visit(c.Issuer + "/admin/attempt/list?failed=true")
+	c.do(chromedp.Click(chromedp.CSS(".acts button"))) // what is new appears by itself
+	c.until("document.querySelectorAll('table tbody tr').length >= 3")
+	screens := map[string]string{
 		"console-overview":    "/admin",
 		"console-people":      "/admin/user/list",
-		"console-person":      "/admin/user/show?name=bob",
-		"console-disable":     "/admin/user/disable?name=bob",
+		"console-person":      "/admin/user/show?name=" + url.QueryEscape(c.Username),
+		"console-invite":      "/admin/user/invite",
+		"console-links":       "/admin/user/links",
+		"console-delete":      "/admin/user/delete?name=" + url.QueryEscape(c.Username),
+		"console-clients":     "/admin/client/list",
+		"console-client":      "/admin/client/show?id=" + url.QueryEscape(c.app.id),
+		"console-client-add":  "/admin/client/add",
+		"console-grants":      "/admin/grant/list",
+		"console-attempts":    "/admin/attempt/list",
+		"console-nothing":     "/admin/attempt/list?address=192.0.2.1",
+		"console-trust":       "/admin/trust/list",
+		"console-keys":        "/admin/keys/list",
 		"console-missing":     "/admin/user/show?name=nobody",
 		"console-unknownpage": "/admin/nothing/here",
-	} {
+	}
+	for page, path := range screens {
 		t.Run("OB-10: "+page, func(t *testing.T) {
-			b := b.in(t)
-			b.visit(d.Issuer + path)
+			b := c.in(t)
+			b.visit(c.Issuer + path)
 			b.show(page)
 		})
 	}
+	t.Run("OB-01 OB-10: console-attempt", func(t *testing.T) {
+		b := c.in(t)
+		b.visit(c.Issuer + "/admin/attempt/list?failed=true")
+		b.until("[...document.querySelectorAll('tbody tr')].some((e) => e.innerText.includes('redirect'))")
+		b.do(chromedp.Evaluate[chromedp.Void](
+			"void ([...document.querySelectorAll('tbody tr')].find((e) => e.innerText.includes('redirect')).id = 'it')"))
+		b.click("#it td a")
+		b.until("document.querySelector('.differ mark, .differ em') !== null")
+		b.show("console-attempt")
+	})
 }
 
 // TestConsoleWithoutScript: an act is asked first and done then, in a browser that runs no script (OB-10).
 func TestConsoleWithoutScript(t *testing.T) {
-	d, b := console(t, looks[2])
+	c := newConsole(t)
+	b := c.tab
+	b.dress(looks[2])
 	b.withoutScript()
-	b.visit(d.Issuer + "/admin/user/show?name=bob")
+	b.visit(c.Issuer + "/admin/user/show?name=bob")
 	b.click(".acts a[href*='/disable']")
 	b.click("main form button")
 	b.until("document.querySelector('[role=status]')?.innerText.includes('bob')")

@@ -31,6 +31,10 @@ func (v *view) ask(verb admin.Verb) {
 		return
 	}
 	subject := subjectOf(verb, v.r.URL.Query())
+	if given, ok := v.kept(verb); ok {
+		v.form(http.StatusOK, verb, subject, given, "")
+		return
+	}
 	given := maps.Clone(subject)
 	if m := verb.Spec().Method; m == http.MethodPut || m == http.MethodPatch {
 		v.asIs(verb, subject, given)
@@ -73,18 +77,14 @@ func (v *view) form(status int, verb admin.Verb, subject, given url.Values, prob
 		v.visitors.Fail(v.w, v.r, err)
 		return
 	}
-	_, verbs, _ := strings.Cut(s.Name, " ")
 	f := web.ConsoleForm{
-		Lead: s.Details, Action: v.url(s.Name, subject), Step: step, Fields: fields(verb, given, subject),
-		Button: label(verbs), Grave: takes(s), BackURL: v.back(n, s, subject),
+		Lead: s.Details, Goes: v.goes(s.Name, subject), Action: v.url(s.Name, subject), Step: step,
+		Fields: fields(verb, given, subject), Button: actName(s.Name), Grave: takes(s), BackURL: v.back(n, s, subject),
 	}
 	title := s.Summary
 	if len(subject) > 0 {
-		title = label(verbs) + ": " + subjectText(subject)
-		f.Lead = s.Summary + "."
-		if s.Details != "" {
-			f.Lead += " " + s.Details
-		}
+		title = actName(s.Name) + ": " + shortened(subjectText(subject))
+		f.Lead = strings.TrimSpace(s.Summary + ". " + s.Details)
 	}
 	v.page(status, n.name, web.Console{
 		Title: title, Trail: v.trail(n, subject), Problem: problem, Parts: []web.ConsolePart{f},
@@ -125,7 +125,9 @@ func (v *view) act(verb admin.Verb) {
 	}
 	out, err := v.call(verb, in)
 	status, told := statusOf(err)
-	switch {
+	switch stale := (*admin.StaleError)(nil); {
+	case errors.As(err, &stale):
+		v.keep(verb, state.Subject, posted)
 	case err == nil:
 		v.did(verb, out, state.Subject)
 	case told && status != http.StatusForbidden && !errors.Is(err, admin.ErrNotFound):
@@ -188,13 +190,13 @@ func (v *view) once(n noun, all []member) []web.ConsolePart {
 	for _, m := range all {
 		if isSecret(m.name) && m.value.Kind() == reflect.String && m.value.String() != "" {
 			secret.Secrets = append(secret.Secrets, web.ConsoleFact{
-				Name: label(m.name), Value: web.ConsoleCell{Text: m.value.String()},
+				Name: caption(m.name), Value: web.ConsoleCell{Text: m.value.String()},
 			})
 			continue
 		}
 		rest = append(rest, m)
 	}
-	parts := v.parts(noun{name: n.name}, rest)
+	parts := v.parts(noun{name: n.name}, rest, nil)
 	if len(secret.Secrets) > 0 {
 		parts = append([]web.ConsolePart{secret}, parts...)
 	}

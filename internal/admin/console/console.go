@@ -1,12 +1,14 @@
 package console
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"net/url"
 	"strings"
 	"time"
 
+	"github.com/mcp-authd/mcp-authd/attempt"
 	"github.com/mcp-authd/mcp-authd/internal/admin"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/storage"
@@ -50,6 +52,8 @@ type Config struct {
 	Visitors Visitors
 	// As carries out what an actor may do.
 	As func(admin.Actor) admin.Caller
+	// Publish makes of an attempt what may be published.
+	Publish func(context.Context, admin.AttemptDetails) (attempt.Bundle, error)
 	// FreshFor is for how long a proof counts before what cannot be undone, as for As.
 	FreshFor time.Duration
 	Now      func() time.Time
@@ -111,6 +115,8 @@ func (v *view) open(name string) {
 			"role: mcp-authd user set-role "+v.visit.User.Name+" auditor")
 	case name == "":
 		v.overview()
+	case name == bundlePage && v.r.Method == http.MethodGet:
+		v.bundle()
 	case !known:
 		v.stop(http.StatusNotFound, "Not found", "There is no such page. It may be of another version of this server.")
 	case !verb.Spec().Permits(v.role):

@@ -50,7 +50,7 @@ func input(verb admin.Verb, given url.Values) (reflect.Value, error) {
 	in := reflect.New(verb.Input())
 	for _, m := range members(in.Elem()) {
 		if err := set(m.value, given[m.name]); err != nil {
-			return in, fmt.Errorf("%s: %w", label(m.name), err)
+			return in, fmt.Errorf("%s: %w", caption(m.name), err)
 		}
 	}
 	return in, nil
@@ -108,9 +108,12 @@ func set(v reflect.Value, given []string) error {
 	return nil
 }
 
+// localMinute is how browsers write a time that a person has filled in.
+const localMinute = "2006-01-02T15:04"
+
 // moment reads a time as browsers and people write it, in UTC where they do not say.
 func moment(text string) (time.Time, error) {
-	for _, layout := range []string{time.RFC3339, "2006-01-02T15:04", "2006-01-02 15:04", time.DateOnly} {
+	for _, layout := range []string{time.RFC3339, localMinute, "2006-01-02T15:04:05", "2006-01-02 15:04", time.DateOnly} {
 		if at, err := time.Parse(layout, text); err == nil {
 			return at, nil
 		}
@@ -126,7 +129,7 @@ var choices = map[string][]string{
 // fieldOf is the field of a form for one of an input, with what was filled in before.
 func fieldOf(m member, given url.Values) web.ConsoleField {
 	f := web.ConsoleField{
-		Name: m.name, Label: label(m.name), Hint: m.hint, Type: "text",
+		Name: m.name, Label: caption(m.name), Hint: m.hint, Type: "text",
 		Value: strings.Join(given[m.name], "\n"), Required: m.given,
 	}
 	kind := m.value.Kind()
@@ -136,12 +139,16 @@ func fieldOf(m member, given url.Values) web.ConsoleField {
 	switch {
 	case choices[m.name] != nil:
 		f.Type, f.Options = "select", choices[m.name]
+	case m.value.Type() == reflect.TypeFor[time.Time]():
+		f.Type, f.Label = "datetime-local", f.Label+" (UTC)"
+		if at, err := moment(f.Value); err == nil {
+			f.Value = at.UTC().Format(localMinute)
+		}
 	case kind == reflect.Bool:
 		f.Type, f.Checked = "check", f.Value == "true"
 	case kind == reflect.String && strings.Contains(m.name, "password"):
 		f.Type, f.Value = "password", ""
-	case kind == reflect.Slice, kind == reflect.Map, kind == reflect.Struct &&
-		m.value.Type() != reflect.TypeFor[time.Time]():
+	case kind == reflect.Slice, kind == reflect.Map, kind == reflect.Struct:
 		f.Type = "area"
 	}
 	return f

@@ -1,10 +1,12 @@
 package console
 
 import (
+	"cmp"
 	"net/http"
 	"net/url"
 	"reflect"
 	"slices"
+	"strings"
 
 	"github.com/mcp-authd/mcp-authd/internal/admin"
 	"github.com/mcp-authd/mcp-authd/web"
@@ -27,7 +29,7 @@ func (v *view) list(verb admin.Verb) {
 	if s.Name != n.begin() {
 		p.Title, p.Lead, p.Trail = s.Summary, s.Details, v.trail(n, nil)
 	}
-	search := v.search(verb, query)
+	search := cmp.Or(v.search(verb, query), v.find(n, s.Name))
 	if search != nil {
 		p.Parts = append(p.Parts, *search)
 	}
@@ -37,41 +39,59 @@ func (v *view) list(verb admin.Verb) {
 		v.page(http.StatusBadRequest, n.name, p)
 		return
 	}
-	table, err := v.table(verb, in, n, n.columns)
+	list, err := v.listing(verb, in, v.tableOf(s.Name), pageSize, nil)
 	if err != nil {
 		v.failed(err)
 		return
 	}
-	if searched(search) && len(table.Rows) == 0 {
-		table.Empty = web.ConsoleHint{Text: "Nothing fits. Search for less, or for something else."}
+	if searched(search) && len(list.Rows) == 0 {
+		list.Empty = web.ConsoleHint{Text: "Nothing fits. Search for less, or for something else."}
 	}
-	table.turn(v, s.Name, query)
-	p.Parts = append(p.Parts, table.ConsoleTable)
+	list.turn(v, s.Name, query)
+	p.Parts = append(p.Parts, list.ConsoleTable)
+	p.Live = n.live
 	v.page(http.StatusOK, n.name, p)
 }
 
-// table is a list as an operation returns it.
-type table struct {
+// tableOf is the list of an operation on a page of its own.
+func (v *view) tableOf(name string) table {
+	n := nounOf(name)
+	if name == n.begin() {
+		return table{noun: n.name, columns: n.columns, rows: n.rows, empty: n.empty}
+	}
+	for _, r := range n.related {
+		if r.list == name {
+			t := r.table
+			t.title, t.rows = "", nil
+			t.columns = append([]string{"name"}, t.columns...)
+			return t
+		}
+	}
+	return table{}
+}
+
+// listing is a list as an operation returns it.
+type listing struct {
 	web.ConsoleTable
 	next string
 }
 
-func (v *view) table(verb admin.Verb, in reflect.Value, n noun, columns []string) (t table, err error) {
-	setLimit(in, pageSize)
+// listing carries out an operation that returns a list, of up to limit items, as a table about a subject.
+func (v *view) listing(verb admin.Verb, in reflect.Value, t table, limit int, of url.Values) (l listing, err error) {
+	setLimit(in, limit)
 	out, err := v.call(verb, in)
 	if err != nil {
-		return t, err
+		return l, err
 	}
-	t.ConsoleTable = v.rows(nounOf(verb.Spec().Name), out.FieldByName("Items"), columns)
-	t.Name, t.Empty = n.title, n.empty
+	l.ConsoleTable = v.table(t, out.FieldByName("Items"), of)
 	if next := out.FieldByName("Next"); next.IsValid() {
-		t.next = next.String()
+		l.next = next.String()
 	}
-	return t, nil
+	return l, nil
 }
 
 // turn adds the links to other pages of the list.
-func (t *table) turn(v *view, name string, query url.Values) {
+func (t *listing) turn(v *view, name string, query url.Values) {
 	query = without(query, "done")
 	if query.Get("after") != "" {
 		t.FirstURL = v.url(name, without(query, "after"))
@@ -93,37 +113,86 @@ func without(query url.Values, field string) url.Values {
 	return out
 }
 
-// rows are the items of a list in columns. A column that all rows leave empty is left out.
-func (v *view) rows(n noun, items reflect.Value, columns []string) (t web.ConsoleTable) {
-	sample := members(reflect.New(items.Type().Elem()).Elem())
-	var shown []string
-	for _, name := range columnsOf(sample, columns) {
-		for i := range items.Len() {
-			m, _ := memberOf(members(items.Index(i)), name)
-			if !v.cell(m, n.badges).Blank() {
-				shown = append(shown, name)
-				break
-			}
-		}
+// table is the items of a list in columns. A column that all rows leave empty is left out.
+func (v *view) table(t table, items reflect.Value, of url.Values) web.ConsoleTable {
+	n := noun{name: t.noun}
+	if t.noun != "" {
+		n = nounOf(t.noun)
 	}
-	for _, name := range shown {
-		t.Columns = append(t.Columns, label(name))
-	}
+	out := web.ConsoleTable{Title: t.title, Name: cmp.Or(t.title, n.title, "List"), Empty: t.empty}
+	var rows [][]member
 	for i := range items.Len() {
-		all := members(items.Index(i))
-		var row []web.ConsoleCell
-		for _, name := range shown {
-			m, _ := memberOf(all, name)
-			row = append(row, v.cell(m, n.badges))
-		}
-		if len(row) > 0 {
-			if to := v.oneURL(n, all); to != "" {
-				row[0].URL = to
-			}
-			t.Rows = append(t.Rows, row)
+		rows = append(rows, members(items.Index(i)))
+	}
+	shown := v.columnsShown(n, rows, columnsOf(members(reflect.New(items.Type().Elem()).Elem()), t.columns))
+	for _, name := range shown {
+		out.Columns = append(out.Columns, caption(name))
+	}
+	for _, item := range rows {
+		row := v.row(n, item, shown)
+		acts := v.actsOn(t.rows, item, t.as, of)
+		out.Acting = out.Acting || len(acts) > 0
+		out.Rows = append(out.Rows, append(row, web.ConsoleCell{Acts: acts}))
+	}
+	if !out.Acting {
+		for i, row := range out.Rows {
+			out.Rows[i] = row[:len(row)-1]
 		}
 	}
-	return t
+	return out
+}
+
+// columnsShown are the columns in which a row has something.
+func (v *view) columnsShown(n noun, rows [][]member, columns []string) (shown []string) {
+	for _, name := range columns {
+		if slices.ContainsFunc(rows, func(item []member) bool {
+			m, _ := memberOf(item, name)
+			return !v.cell(n, item, m).Blank()
+		}) {
+			shown = append(shown, name)
+		}
+	}
+	return shown
+}
+
+// row is an item in columns. The first one leads to its page.
+func (v *view) row(n noun, item []member, columns []string) (row []web.ConsoleCell) {
+	for i, name := range columns {
+		m, _ := memberOf(item, name)
+		c := v.cell(n, item, m)
+		if !c.At.IsZero() {
+			c.Text = ago(c.At, v.cfg.Now())
+		}
+		if c.Code && c.URL == "" && strings.HasSuffix(name, "id") {
+			c.Text = shortened(c.Text)
+		}
+		if to := v.oneURL(n, item); i == 0 && to != "" {
+			c.URL = to
+		}
+		row = append(row, c)
+	}
+	return row
+}
+
+// actsOn are those of some operations that make sense for an item, and that the role may do. What they
+// are about is in the item, under the same name or another one, or in what the list is about.
+func (v *view) actsOn(names []string, item []member, as map[string]string, of url.Values) (out []web.ConsoleLink) {
+	for _, name := range names {
+		if !v.may(name) || !fit(name, item) {
+			continue
+		}
+		subject := url.Values{}
+		for _, f := range subjects(v.verbs[name]) {
+			if value := cmp.Or(text(item, as[f]), of.Get(f), text(item, f)); value != "" {
+				subject.Set(f, value)
+			}
+		}
+		if covers(subject, subjects(v.verbs[name])) {
+			s := v.verbs[name].Spec()
+			out = append(out, web.ConsoleLink{Name: actName(name), URL: v.url(name, subject), Grave: takes(s)})
+		}
+	}
+	return out
 }
 
 // columnsOf are the columns of a list that are there: those that are wanted, or the first ones that are
@@ -167,7 +236,7 @@ func (v *view) oneURL(n noun, item []member) string {
 
 // beginnings are the operations of a noun that are about no thing that is there yet.
 func (v *view) beginnings(n noun) []web.ConsoleLink {
-	return v.acts(n, nil)
+	return v.acts(n, nil, nil)
 }
 
 func setLimit(in reflect.Value, limit int) {
@@ -188,6 +257,18 @@ func (v *view) search(verb admin.Verb, query url.Values) *web.ConsoleForm {
 		return nil
 	}
 	return &f
+}
+
+// find is the form above a list that opens one of its things; nil: there is none.
+func (v *view) find(n noun, list string) *web.ConsoleForm {
+	one := n.name + " show"
+	if n.find == "" || list != n.begin() || !v.may(one) {
+		return nil
+	}
+	m, _ := memberOf(members(reflect.New(v.verbs[one].Input()).Elem()), n.find)
+	return &web.ConsoleForm{
+		Action: v.url(one, nil), Button: "Open", Search: true, Fields: []web.ConsoleField{fieldOf(m, nil)},
+	}
 }
 
 func searched(f *web.ConsoleForm) bool {

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/mcp-authd/mcp-authd/web"
@@ -12,74 +13,57 @@ type noun struct {
 	title string
 	room  string
 	lead  string
+	// start is the operation with which it begins; "": its list.
+	start string
 	// columns of the list, by the names of the fields; nil: the first of them.
 	columns []string
+	// find is the field by which one is opened from the list; "": there is a search, or none.
+	find string
+	// hide are fields of one thing that say what another one says.
+	hide []string
 	// badges are fields that are told beside the heading and in the list when they are true, with their
 	// tone.
 	badges map[string]string
+	// shapes are fields that are shown in a way of their own.
+	shapes map[string]shape
 	empty  web.ConsoleHint
+	// begins are operations that name what is not there yet.
+	begins []string
+	// rows are what can be done with an item of the list.
+	rows []string
+	// tables are the lists that one thing has itself, by the names of their fields.
+	tables map[string]table
 	// related are lists about one thing, on its page.
 	related []related
+	// live: what the list shows changes while a person looks at it.
+	live bool
+}
+
+// shape changes how a field of an item is shown.
+type shape func(v *view, item []member, c *web.ConsoleCell)
+
+// table is what is particular about a list on the page of one thing.
+type table struct {
+	title   string
+	noun    string // of its items; "": of none
+	columns []string
+	// rows are what can be done with an item, as are the fields of those operations that an item has
+	// by another name.
+	rows  []string
+	as    map[string]string
+	acts  []string // what can be done about the list
+	empty web.ConsoleHint
 }
 
 // related is a list on the page of one thing: of an operation, with the field of the thing as its field.
 type related struct {
-	title, list   string
+	table
+	list          string
 	field, filter string
-	columns       []string
 }
 
-// begin is the operation with which a noun begins: its list.
-func (n noun) begin() string { return n.name + " list" }
-
-// nouns are in the order of the menu.
-var nouns = []noun{
-	{
-		name:    "user",
-		title:   "People",
-		room:    "Access",
-		lead:    "Who can sign in here, and what they have allowed applications.",
-		columns: []string{"name", "role", "disabled", "mail", "last_login_at", "created_at"},
-		badges:  map[string]string{"disabled": "bad"},
-		empty: web.ConsoleHint{
-			Text: "There is no account yet. Make one, or invite a person by a link.", Command: "mcp-authd user add NAME",
-		},
-		related: []related{
-			{
-				title: "What they allowed", list: "grant list", field: "name", filter: "user",
-				columns: []string{"client_name", "client", "resource", "scope", "created_at", "paused_at"},
-			},
-		},
-	},
-	{
-		name:    "grant",
-		title:   "Grants",
-		room:    "Access",
-		lead:    "What a person, or the operator for a machine, has allowed one client for one MCP server.",
-		columns: []string{"id", "user_name", "client_name", "resource", "scope", "created_at", "paused_at"},
-		empty: web.ConsoleHint{
-			Text: "There is none. A grant comes to be when a person approves an application, so connect one to an MCP server.",
-		},
-	},
-	{
-		name:    "client",
-		title:   "Clients",
-		room:    "Access",
-		lead:    "The applications and machines that ask for access: those that registered, and those of the operator.",
-		columns: []string{"id", "name", "source", "auth_method", "created_at", "last_used_at"},
-		empty: web.ConsoleHint{
-			Text: "There is none yet. Applications of people register themselves when they connect to an MCP server; " +
-				"a machine gets its client from you.",
-			Command: "mcp-authd client add --grant client_credentials",
-		},
-		related: []related{
-			{
-				title: "Grants", list: "grant list", field: "id", filter: "client",
-				columns: []string{"id", "user_name", "resource", "scope", "created_at", "paused_at"},
-			},
-		},
-	},
-}
+// begin is the operation with which a noun begins.
+func (n noun) begin() string { return cmp.Or(n.start, n.name+" list") }
 
 // nounOf is the noun of an operation; one of its name alone where nothing is particular about it.
 func nounOf(name string) noun {
@@ -89,5 +73,64 @@ func nounOf(name string) noun {
 			return n
 		}
 	}
-	return noun{name: first, title: label(first)}
+	return noun{name: first, title: caption(first)}
+}
+
+// acts are names of operations that are not their words.
+var acts = map[string]string{
+	"user passwd":         "Set password",
+	"user set-mail":       "Set mail address",
+	"user set-role":       "Set role",
+	"user links":          "One-time links",
+	"user links withdraw": "Withdraw links",
+	"user ways remove":    "Remove",
+	"user sessions end":   "Sign out",
+	"grant revoke-many":   "Revoke many",
+	"grant finish":        "Finish a revocation",
+}
+
+// actName is an operation as a button says it.
+func actName(name string) string {
+	if s, ok := acts[name]; ok {
+		return s
+	}
+	_, verbs, _ := strings.Cut(name, " ")
+	return caption(verbs)
+}
+
+// fits are operations that would change nothing, or be refused, as a thing is.
+var fits = map[string]func(thing []member) bool{
+	"user disable":         lacks("disabled"),
+	"user enable":          has("disabled"),
+	"grant pause":          lacks("paused_at"),
+	"grant resume":         has("paused_at"),
+	"trust disable":        lacks("disabled_at"),
+	"trust enable":         has("disabled_at"),
+	"trust remove":         is("from", "store"),
+	"user ways remove":     has("id"),
+	"client rotate-secret": is("source", "static"),
+}
+
+func has(field string) func([]member) bool {
+	return func(thing []member) bool {
+		m, ok := memberOf(thing, field)
+		return ok && !m.value.IsZero()
+	}
+}
+
+func lacks(field string) func([]member) bool {
+	return func(thing []member) bool { return !has(field)(thing) }
+}
+
+func is(field, value string) func([]member) bool {
+	return func(thing []member) bool {
+		m, ok := memberOf(thing, field)
+		return ok && scalar(m.value) == value
+	}
+}
+
+// fit reports whether an operation makes sense for a thing as it is.
+func fit(name string, thing []member) bool {
+	f, ok := fits[name]
+	return !ok || f(thing)
 }

@@ -1,25 +1,125 @@
 package console
 
 import (
+	"fmt"
 	"net/http"
+	"net/url"
+	"time"
 
+	"github.com/mcp-authd/mcp-authd/internal/admin"
 	"github.com/mcp-authd/mcp-authd/web"
 )
 
-// overview is the first page: where everything is.
+// overview is the first page: what needs a hand, how much there is of everything, and what failed last.
 func (v *view) overview() {
-	p := web.Console{Title: "Overview", Overview: true, Lead: "This authorization server, as your role sees it."}
-	rooms := v.rooms("")
-	for _, room := range rooms {
-		cards := web.ConsoleCards{Title: room.Name}
-		for _, link := range room.Links {
-			for _, n := range nouns {
-				if n.title == link.Name {
-					cards.Cards = append(cards.Cards, web.ConsoleCard{Name: n.title, URL: link.URL, Text: n.lead})
-				}
-			}
-		}
-		p.Parts = append(p.Parts, cards)
+	p := web.Console{
+		Title: "Overview", Overview: true, Live: true,
+		Lead: "This authorization server, as your role sees it.",
+	}
+	failed := v.lastDay()
+	p.Parts = append(p.Parts, v.hand(failed), web.ConsoleTiles{Tiles: v.tiles(failed)})
+	if failed != nil && len(failed.Rows) > 0 {
+		last := *failed
+		last.Rows, last.Title = last.Rows[:min(len(last.Rows), few)], "What failed last"
+		last.NextURL, last.NextName = v.failedURL(), "All that failed in the last day"
+		p.Parts = append(p.Parts, last)
 	}
 	v.page(http.StatusOK, "", p)
+}
+
+const day = 24 * time.Hour
+
+// maxCounted bounds what is counted for the first page.
+const maxCounted = 500
+
+// failedURL is the list of what failed in the last day.
+func (v *view) failedURL() string {
+	since := v.cfg.Now().Add(-day).UTC().Format(localMinute)
+	return v.url("attempt list", url.Values{"failed": {"true"}, "since": {since}})
+}
+
+// lastDay are the attempts of the last day that failed; nil: the role does not see them.
+func (v *view) lastDay() *web.ConsoleTable {
+	if !v.may("attempt list") {
+		return nil
+	}
+	found, err := admin.AttemptList.Do(v.r.Context(), v.as, admin.AttemptsWanted{
+		Failed: true, Since: v.cfg.Now().Add(-day), Limit: maxCounted,
+	})
+	if err != nil {
+		return nil
+	}
+	t := v.table(table{noun: "attempt", columns: nounOf("attempt").columns}, valueOf(found.Items), nil)
+	return &t
+}
+
+// hand is what needs one first.
+func (v *view) hand(failed *web.ConsoleTable) web.ConsoleFindings {
+	f := web.ConsoleFindings{Title: "What needs a hand", None: "Nothing. All that this page knows of is well."}
+	if v.may("trust list") {
+		entries, err := admin.TrustList.Do(v.r.Context(), v.as, admin.None{})
+		for _, e := range entries.Items {
+			if err == nil && e.Problem != "" {
+				f.Findings = append(f.Findings, web.ConsoleFinding{
+					Tone: "bad", Mark: "trust", Name: e.ID, URL: v.url("trust show", url.Values{"id": {e.ID}}), Text: e.Problem,
+				})
+			}
+		}
+	}
+	if failed != nil && len(failed.Rows) > 0 {
+		f.Findings = append(f.Findings, web.ConsoleFinding{
+			Tone: "warn", Mark: "attempts", URL: v.failedURL(),
+			Name: counted(len(failed.Rows), "attempt", "attempts") + " failed in the last day",
+			Next: "Each has a verdict that says who can mend it.",
+		})
+	}
+	return f
+}
+
+// tiles are how much there is of what the role may see.
+func (v *view) tiles(failed *web.ConsoleTable) (tiles []web.ConsoleTile) {
+	ctx := v.r.Context()
+	add := func(name, note, operation string, n int, more bool, err error) {
+		count := grouped(n)
+		if more {
+			count += "+"
+		}
+		if err != nil {
+			count = "?"
+		}
+		tiles = append(tiles, web.ConsoleTile{Name: name, Count: count, Note: note, URL: v.url(operation, nil)})
+	}
+	if v.may("user list") {
+		found, err := admin.UserList.Do(ctx, v.as, admin.Paging{Limit: maxCounted})
+		disabled := 0
+		for _, u := range found.Items {
+			if u.Disabled {
+				disabled++
+			}
+		}
+		add("people", noteOf(disabled, "disabled"), "user list", len(found.Items), found.Next != "", err)
+	}
+	if v.may("client list") {
+		found, err := admin.ClientList.Do(ctx, v.as, admin.Paging{Limit: maxCounted})
+		add("clients", "", "client list", len(found.Items), found.Next != "", err)
+	}
+	if v.may("grant list") {
+		n, err := admin.GrantCounted.Do(ctx, v.as, admin.Which{})
+		add("live grants", "", "grant list", n.Grants, n.More, err)
+	}
+	if failed != nil {
+		add("failed attempts", "in the last day", "attempt list", len(failed.Rows), len(failed.Rows) >= maxCounted, nil)
+		tiles[len(tiles)-1].URL = v.failedURL()
+		if len(failed.Rows) > 0 {
+			tiles[len(tiles)-1].Tone = "warn"
+		}
+	}
+	return tiles
+}
+
+func noteOf(n int, what string) string {
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s %s", grouped(n), what)
 }

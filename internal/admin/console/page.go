@@ -1,9 +1,11 @@
 package console
 
 import (
+	"maps"
 	"net/http"
 	"net/url"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/mcp-authd/mcp-authd/internal/admin"
@@ -26,7 +28,7 @@ type view struct {
 func (v *view) page(status int, noun string, p web.Console) {
 	p.HomeURL, p.AccountURL = v.visitors.Path(Root), v.visitors.Path("/account")
 	p.Username, p.Role, p.Rooms = v.visit.User.Name, string(v.role), v.rooms(noun)
-	p.Done = v.done()
+	p.Done, p.HereURL = v.done(), v.visitors.Path(v.here)
 	var err error
 	if p.SignOut, err = v.visitors.SignOut(v.w, v.r, v.visit.User); err != nil {
 		v.visitors.Fail(v.w, v.r, err)
@@ -114,8 +116,9 @@ func (v *view) trail(n noun, subject url.Values) (trail []web.ConsoleLink) {
 
 // subjectText is the subject of an operation in words.
 func subjectText(subject url.Values) string {
-	for _, values := range subject {
-		return strings.Join(values, " ")
+	var out []string
+	for _, field := range slices.Sorted(maps.Keys(subject)) {
+		out = append(out, subject[field]...)
 	}
-	return ""
+	return strings.Join(out, " ")
 }

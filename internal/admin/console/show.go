@@ -1,11 +1,14 @@
 package console
 
 import (
+	"cmp"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/mcp-authd/mcp-authd/internal/admin"
+	"github.com/mcp-authd/mcp-authd/internal/label"
 	"github.com/mcp-authd/mcp-authd/web"
 )
 
@@ -37,62 +40,79 @@ func (v *view) show(verb admin.Verb) {
 		v.failed(err)
 		return
 	}
-	all := members(out)
-	if s.Name == n.name+" show" {
-		p.Title = heading(all, subject)
+	all, one := members(out), s.Name == n.name+" show"
+	p.Acts = v.acts(n, subject, all)
+	if one {
+		p.Title = v.heading(n, all, subject)
 		p.Badges = v.badges(n, all)
 	}
-	p.Acts = v.acts(n, subject)
-	p.Parts = append(p.Parts, v.parts(n, all)...)
-	if s.Name == n.name+" show" {
-		p.Parts = append(p.Parts, v.relatedTo(n, all)...)
+	if !v.screen(out.Interface(), &p) {
+		p.Parts = append(p.Parts, v.parts(n, all, subject)...)
+	}
+	if one {
+		p.Parts = append(p.Parts, v.relatedTo(n, all, subject)...)
 	}
 	v.page(http.StatusOK, n.name, p)
 }
 
-// heading names one thing.
-func heading(all []member, subject url.Values) string {
-	if m, ok := memberOf(all, "name"); ok && scalar(m.value) != "" {
-		return scalar(m.value)
+// screen shows what has a page of its own kind, and reports whether it did.
+func (v *view) screen(out any, p *web.Console) bool {
+	switch out := out.(type) {
+	case admin.AttemptDetails:
+		v.attempt(out, p)
+	default:
+		return false
 	}
-	return subjectText(subject)
+	return true
 }
+
+// heading names one thing. What it calls itself stands between quotation marks.
+func (v *view) heading(n noun, all []member, subject url.Values) string {
+	m, ok := memberOf(all, "name")
+	if !ok {
+		return shortened(subjectText(subject))
+	}
+	c := v.cell(n, all, m)
+	if c.Said {
+		return "“" + label.Claim(c.Text, maxHeading) + "”"
+	}
+	return cmp.Or(c.Text, shortened(subjectText(subject)))
+}
+
+// maxHeading bounds what a thing calls itself, in characters.
+const maxHeading = 80
 
 // badges are what is to be seen of a thing at once.
 func (v *view) badges(n noun, all []member) (out []web.ConsoleBadge) {
 	for _, m := range all {
 		if _, ok := n.badges[m.name]; ok {
-			out = append(out, v.cell(m, n.badges).Badges...)
+			out = append(out, v.cell(n, all, m).Badges...)
 		}
 	}
 	return out
 }
 
 // parts are the fields of a value: facts first, then what has facts or rows of its own.
-func (v *view) parts(n noun, all []member) (parts []web.ConsolePart) {
+func (v *view) parts(n noun, all []member, of url.Values) (parts []web.ConsolePart) {
 	var facts web.ConsoleFacts
 	var rest []web.ConsolePart
 	for _, m := range all {
 		_, badge := n.badges[m.name]
 		switch {
-		case badge:
+		case badge, slices.Contains(n.hide, m.name):
 		case isTable(m.value):
-			if m.value.Len() > 0 {
-				t := v.rows(noun{name: n.name, badges: n.badges}, m.value, nil)
-				t.Title, t.Name = label(m.name), label(m.name)
-				rest = append(rest, t)
-			}
+			rest = append(rest, v.tableIn(n, m, of)...)
 		case isGroup(m.value):
-			for _, part := range v.parts(n, members(m.value)) {
+			for _, part := range v.parts(n, members(m.value), of) {
 				if f, ok := part.(web.ConsoleFacts); ok && f.Title == "" {
-					f.Title = label(m.name)
+					f.Title = caption(m.name)
 					part = f
 				}
 				rest = append(rest, part)
 			}
 		default:
-			if c := v.cell(m, nil); !c.Blank() {
-				facts.Facts = append(facts.Facts, web.ConsoleFact{Name: label(m.name), Value: c})
+			if c := v.cell(noun{}, all, m); !c.Blank() {
+				facts.Facts = append(facts.Facts, web.ConsoleFact{Name: caption(m.name), Value: c})
 			}
 		}
 	}
@@ -102,52 +122,92 @@ func (v *view) parts(n noun, all []member) (parts []web.ConsolePart) {
 	return append(parts, rest...)
 }
 
+// tableIn is a list that a thing has itself. One that is empty is left out, but where it teaches.
+func (v *view) tableIn(n noun, m member, of url.Values) []web.ConsolePart {
+	t, ok := n.tables[m.name]
+	if !ok {
+		t.title = caption(m.name)
+	}
+	if m.value.Len() == 0 && t.empty.Text == "" {
+		return nil
+	}
+	return []web.ConsolePart{v.table(t, m.value, of)}
+}
+
+// few is how many rows a list about one thing has on its page.
+const few = 10
+
 // relatedTo are the lists about one thing.
-func (v *view) relatedTo(n noun, all []member) (parts []web.ConsolePart) {
+func (v *view) relatedTo(n noun, all []member, of url.Values) (parts []web.ConsolePart) {
 	for _, r := range n.related {
-		m, ok := memberOf(all, r.field)
 		verb, known := v.verbs[r.list]
-		if !ok || !known || !v.may(r.list) {
+		value := text(all, r.field)
+		if !known || !v.may(r.list) || value == "" {
 			continue
 		}
-		query := url.Values{r.filter: {scalar(m.value)}}
+		query := url.Values{r.filter: {value}}
 		in, err := input(verb, query)
 		if _, filters := memberOf(members(in.Elem()), r.filter); err != nil || !filters {
 			continue
 		}
-		t, err := v.table(verb, in, nounOf(r.list), r.columns)
-		if err != nil || len(t.Rows) == 0 {
+		list, err := v.listing(verb, in, r.table, few, of)
+		if err != nil {
+			list.Title, list.Empty = r.title, web.ConsoleHint{Text: "This could not be read."}
+		}
+		if len(list.Rows) == 0 && list.Empty.Text == "" {
 			continue
 		}
-		t.Title = r.title
-		if t.next != "" {
-			t.NextURL = v.url(r.list, query)
+		if list.next != "" || len(list.Rows) == few {
+			list.NextURL, list.NextName = v.url(r.list, query), "All of them"
 		}
-		parts = append(parts, t.ConsoleTable)
+		list.Acts = v.actsOn(r.acts, all, nil, of)
+		parts = append(parts, list.ConsoleTable)
 	}
 	return parts
 }
 
-// acts are the operations on one thing, or without a subject those that make one.
-func (v *view) acts(n noun, subject url.Values) (out []web.ConsoleLink) {
+// acts are the operations on one thing, or without a subject those that make one: what takes something
+// away comes last.
+func (v *view) acts(n noun, subject url.Values, thing []member) (out []web.ConsoleLink) {
 	for _, verb := range admin.All() {
 		s := verb.Spec()
-		fields := subjects(verb)
-		if s.Noun() != n.name || !s.Permits(v.role) || len(fields) > 0 != (len(subject) > 0) {
+		if s.Noun() != n.name || !v.may(s.Name) || !fit(s.Name, thing) || v.elsewhere(n, s) {
 			continue
 		}
-		if !s.Changes() && (s.Name == n.begin() || s.Name == n.name+" show" || len(subject) > 0 && len(fields) == 0) {
-			continue
+		needs := subjects(verb)
+		if slices.Contains(n.begins, s.Name) {
+			needs = nil
 		}
-		if !covers(subject, fields) {
-			continue
+		if covers(subject, needs) {
+			out = append(out, web.ConsoleLink{Name: actName(s.Name), URL: v.url(s.Name, subject), Grave: takes(s)})
 		}
-		_, verbs, _ := strings.Cut(s.Name, " ")
-		out = append(out, web.ConsoleLink{
-			Name: label(verbs), URL: v.url(s.Name, subject), Grave: s.Fresh && takes(s),
-		})
 	}
+	slices.SortStableFunc(out, func(a, b web.ConsoleLink) int {
+		return cmp.Compare(weight(a.Grave), weight(b.Grave))
+	})
 	return out
+}
+
+func weight(grave bool) int {
+	if grave {
+		return 1
+	}
+	return 0
+}
+
+// elsewhere reports operations to which no button leads: they are pages by themselves, or parts of one.
+func (v *view) elsewhere(n noun, s admin.Spec) bool {
+	if s.Changes() {
+		return slices.ContainsFunc(n.related, func(r related) bool { return slices.Contains(r.acts, s.Name) })
+	}
+	for _, suffix := range []string{" list", " show", " count"} {
+		if s.Name == n.name+suffix {
+			return true
+		}
+	}
+	return len(subjects(v.verbs[s.Name])) > 0 && slices.ContainsFunc(n.related, func(r related) bool {
+		return r.list == s.Name
+	})
 }
 
 // covers reports whether a subject has exactly these fields.

@@ -37,6 +37,9 @@ func members(v reflect.Value) (out []member) {
 	return out
 }
 
+// valueOf is a list as the operations return it.
+func valueOf[T any](items []T) reflect.Value { return reflect.ValueOf(items) }
+
 // memberOf is a field by its name.
 func memberOf(all []member, name string) (member, bool) {
 	for _, m := range all {
@@ -76,11 +79,18 @@ var labels = map[string]string{
 	"seen_at":       "Last seen",
 	"redirect_uris": "Redirect URIs",
 	"person":        "Person",
+	"disabled":      "State",
+	"user_name":     "Person",
+	"connector":     "Provider",
+	"kid":           "Key ID",
+	"resource":      "MCP server",
+	"rp_id":         "Host",
+	"not_before":    "Works from",
 	"auth_method":   "Authentication",
 }
 
-// label is a name of a field as people read it.
-func label(name string) string {
+// caption is a name of a field as people read it.
+func caption(name string) string {
 	if s, ok := labels[name]; ok {
 		return strings.ToUpper(s[:1]) + s[1:]
 	}
@@ -118,8 +128,21 @@ var links = map[string][2]string{
 	"resource": {"resource show", "uri"},
 }
 
-// cell is what is shown of a field.
-func (v *view) cell(m member, badges map[string]string) web.ConsoleCell {
+// cell is what is shown of a field of an item of a noun.
+func (v *view) cell(n noun, item []member, m member) web.ConsoleCell {
+	c := v.plainCell(m, n.badges)
+	v.link(m.name, &c)
+	for _, shapes := range []map[string]shape{n.shapes, common} {
+		if change, ok := shapes[m.name]; ok {
+			change(v, item, &c)
+			break
+		}
+	}
+	return c
+}
+
+// plainCell is a field by what its value is.
+func (v *view) plainCell(m member, badges map[string]string) web.ConsoleCell {
 	value := m.value
 	for value.Kind() == reflect.Pointer {
 		if value.IsNil() {
@@ -130,7 +153,9 @@ func (v *view) cell(m member, badges map[string]string) web.ConsoleCell {
 	c := web.ConsoleCell{Code: isCode(m.name)}
 	switch x := value.Interface().(type) {
 	case time.Time:
-		c.At = x
+		if c.At = x; !x.IsZero() {
+			c.Text = exactly(x, v.cfg.Now())
+		}
 	case time.Duration:
 		if x != 0 {
 			c.Text = x.String()
@@ -141,7 +166,7 @@ func (v *view) cell(m member, badges map[string]string) web.ConsoleCell {
 		c.List = x
 	case bool:
 		if tone, ok := badges[m.name]; ok && x {
-			c.Badges = []web.ConsoleBadge{{Text: strings.ToLower(label(m.name)), Tone: tone}}
+			c.Badges = []web.ConsoleBadge{{Text: strings.ReplaceAll(m.name, "_", " "), Tone: tone}}
 		} else if !ok {
 			c.Text = map[bool]string{true: "yes", false: "no"}[x]
 		}
@@ -150,7 +175,6 @@ func (v *view) cell(m member, badges map[string]string) web.ConsoleCell {
 	default:
 		c.Text = scalar(value)
 	}
-	v.link(m.name, &c)
 	return c
 }
 

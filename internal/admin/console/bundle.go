@@ -1,0 +1,50 @@
+package console
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+
+	"github.com/mcp-authd/mcp-authd/internal/admin"
+	"github.com/mcp-authd/mcp-authd/web"
+)
+
+// bundlePage is the page that sends what "attempt bundle" writes. Those may have it who may see the attempt.
+const bundlePage = "attempt bundle"
+
+// bundle sends an attempt so that it can be published, as JSON or as a page.
+func (v *view) bundle() {
+	query := v.r.URL.Query()
+	found, err := admin.AttemptShow.Do(v.r.Context(), v.as, admin.AttemptReference{Reference: query.Get("reference")})
+	if err != nil {
+		v.failed(err)
+		return
+	}
+	b, err := v.cfg.Publish(v.r.Context(), found)
+	if err != nil {
+		v.visitors.Fail(v.w, v.r, err)
+		return
+	}
+	var file bytes.Buffer
+	ext, kind := "json", "application/json"
+	if query.Get("format") == "html" {
+		ext, kind = "html", "text/html; charset=utf-8"
+		err = b.Page(&file, web.StyleSheet())
+	} else {
+		out := json.NewEncoder(&file)
+		out.SetIndent("", "  ")
+		err = out.Encode(b)
+	}
+	if err != nil {
+		v.visitors.Fail(v.w, v.r, err)
+		return
+	}
+	h := v.w.Header()
+	h.Set("Content-Type", kind)
+	h.Set("Content-Disposition", `attachment; filename="attempt-`+b.Reference+"."+ext+`"`)
+	h.Set("Content-Security-Policy", "sandbox; default-src 'none'; style-src 'unsafe-inline'")
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Cache-Control", "no-store")
+	v.w.WriteHeader(http.StatusOK)
+	_, _ = v.w.Write(file.Bytes())
+}

@@ -1,0 +1,91 @@
+package console
+
+import (
+	"net/url"
+
+	"github.com/mcp-authd/mcp-authd/internal/admin"
+)
+
+// goes says what an operation takes away, before a person is asked to do it (OB-10): what the store has
+// at that moment.
+func (v *view) goes(name string, subject url.Values) []string {
+	who := subject.Get("name")
+	switch name {
+	case "user delete":
+		return v.lines("the account, with its ways in", v.browsers(who), v.grantsOf(admin.Which{User: who}))
+	case "user disable", "user passwd":
+		return v.lines(v.browsers(who), v.grantsOf(admin.Which{User: who}))
+	case "user set-role":
+		return v.lines(v.browsers(who))
+	case "user recover":
+		return v.lines("when the link is used: the password", v.browsers(who), v.grantsOf(admin.Which{User: who}))
+	case "client delete":
+		return v.lines("the client", v.grantsOf(admin.Which{Client: subject.Get("id")}))
+	case "client rotate-secret":
+		return []string{"the present secret: the client gets no token until it has the new one"}
+	case "resource remove":
+		return v.lines("the MCP server and its scopes", v.grantsOf(admin.Which{Resource: subject.Get("uri")}))
+	case "grant revoke":
+		return v.lines(v.grant(subject.Get("id")))
+	case "grant pause":
+		return v.lines("until it is resumed: " + v.grant(subject.Get("id")))
+	case "keys revoke":
+		return []string{"the key, and every access token that it signed: clients refresh theirs"}
+	case "trust disable":
+		return []string{"what rests on assertions of this issuer, which get no token any more"}
+	case "trust remove":
+		return []string{"the entry, and what rests on assertions of its issuer"}
+	}
+	return nil
+}
+
+// lines are those that say something.
+func (v *view) lines(all ...string) (out []string) {
+	for _, s := range all {
+		if s != "" {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// grantsOf counts live grants in words.
+func (v *view) grantsOf(which admin.Which) string {
+	n, err := admin.GrantCounted.Do(v.r.Context(), v.as, which)
+	switch {
+	case err != nil:
+		return ""
+	case n.Grants == 0:
+		return "no grant: there is none"
+	}
+	text := counted(n.Grants, "grant", "grants")
+	if n.More {
+		text = "at least " + text
+	}
+	if which.Client == "" {
+		return text + " to " + counted(n.Applications, "application", "applications") + ", which have to ask again"
+	}
+	return text + " of " + counted(n.People, "person", "people") + ", who have to approve the application again"
+}
+
+// browsers counts the browsers in which a person is signed in, in words.
+func (v *view) browsers(name string) string {
+	found, err := admin.UserSessions.Do(v.r.Context(), v.as, admin.UserName{Name: name})
+	if err != nil || len(found.Items) == 0 {
+		return ""
+	}
+	return "the sign-in in " + counted(len(found.Items), "browser", "browsers")
+}
+
+// grant is one in words.
+func (v *view) grant(id string) string {
+	g, err := admin.GrantShow.Do(v.r.Context(), v.as, admin.GrantID{ID: id})
+	if err != nil {
+		return ""
+	}
+	text := "the access of " + named(g.ClientName, g.Client) + " to " + g.Resource
+	if g.UserName != "" {
+		text += " for " + g.UserName
+	}
+	return text
+}

@@ -1,0 +1,177 @@
+package console
+
+import "github.com/mcp-authd/mcp-authd/web"
+
+// The groups of the menu.
+const (
+	roomAccess  = "Access"
+	roomSight   = "Sight"
+	roomServers = "Servers"
+)
+
+// nouns are in the order of the menu.
+var nouns = []noun{people, clients, grants, attempts, trusts, signingKeys}
+
+var grantColumns = []string{"id", "client_name", "user_name", "resource", "scope", "created_at", "paused_at"}
+
+var people = noun{
+	name:    "user",
+	title:   "People",
+	room:    roomAccess,
+	lead:    "Who can sign in here, and what they have allowed applications.",
+	columns: []string{"name", "role", "disabled", "mail", "last_login_at", "created_at"},
+	hide:    []string{"name", "admin", "more_grants"},
+	find:    "name",
+	badges:  map[string]string{"disabled": "bad"},
+	begins:  []string{"user invite"},
+	rows:    []string{"user recover", "user enable", "user disable"},
+	empty: web.ConsoleHint{
+		Text: "There is no account yet. Make one, or invite a person by a link.", Command: "mcp-authd user invite NAME",
+	},
+	tables: map[string]table{
+		"grants": {
+			title:   "What the person allowed",
+			noun:    "grant",
+			columns: []string{"client_name", "resource", "scope", "created_at", "paused_at"},
+			rows:    []string{"grant pause", "grant resume", "grant revoke"},
+			empty:   web.ConsoleHint{Text: "No application. A grant comes to be when the person approves one."},
+		},
+	},
+	related: []related{
+		{
+			table: table{
+				title:   "Ways in",
+				columns: []string{"kind", "name", "works", "left", "last_used_at", "created_at"},
+				rows:    []string{"user ways remove"},
+				as:      map[string]string{"way": "id"},
+				empty: web.ConsoleHint{
+					Text:    "Nothing lets this person in. Give them a link by which they choose a password or make a passkey.",
+					Command: "mcp-authd user recover NAME",
+				},
+			},
+			list: "user ways", field: "name", filter: "name",
+		},
+		{
+			table: table{
+				title:   "Accounts at providers",
+				columns: []string{"connector", "label", "subject", "by", "last_used_at", "created_at"},
+			},
+			list: "user identities", field: "name", filter: "name",
+		},
+		{
+			table: table{
+				title:   "Browsers in which the person is signed in",
+				columns: []string{"browser", "network", "methods", "seen_at", "proved_at", "expires_at"},
+				rows:    []string{"user sessions end"},
+				as:      map[string]string{"session": "id"},
+				empty:   web.ConsoleHint{Text: "None."},
+			},
+			list: "user sessions", field: "name", filter: "name",
+		},
+		{
+			table: table{
+				title:   "One-time links that can still be used",
+				columns: []string{"kind", "not_before", "expires_at", "created_at"},
+				acts:    []string{"user links withdraw"},
+			},
+			list: "user links", field: "name", filter: "name",
+		},
+		{
+			table: table{
+				title: "Attempts", noun: "attempt",
+				columns: []string{"reference", "started_at", "client_name", "step", "verdict"},
+			},
+			list: "attempt list", field: "name", filter: "user",
+		},
+	},
+}
+
+var grants = noun{
+	name:    "grant",
+	title:   "Grants",
+	room:    roomAccess,
+	lead:    "What a person, or the operator for a machine, has allowed one client for one MCP server.",
+	columns: grantColumns,
+	hide:    []string{"user", "upstream"},
+	badges:  map[string]string{},
+	rows:    []string{"grant pause", "grant resume", "grant revoke"},
+	empty: web.ConsoleHint{
+		Text: "There is none. A grant comes to be when a person approves an application, so connect one to an MCP server.",
+	},
+}
+
+var clients = noun{
+	name:    "client",
+	title:   "Clients",
+	room:    roomAccess,
+	lead:    "The applications and machines that ask for access: those that registered, and those of the operator.",
+	columns: []string{"name", "source", "auth_method", "redirect_uris", "last_used_at", "created_at"},
+	hide:    []string{"name"},
+	shapes:  map[string]shape{"name": clientName, "redirect_uris": hostsOf},
+	find:    "id",
+	rows:    []string{"client delete"},
+	empty: web.ConsoleHint{
+		Text: "There is none yet. Applications of people register themselves when they connect to an MCP server; " +
+			"a machine gets its client from you.",
+		Command: "mcp-authd client add --grant client_credentials",
+	},
+	related: []related{
+		{
+			table: table{
+				title: "Grants", noun: "grant", columns: []string{"id", "user_name", "resource", "scope", "created_at", "paused_at"},
+				rows:  []string{"grant pause", "grant resume", "grant revoke"},
+				empty: web.ConsoleHint{Text: "Nobody has allowed it anything yet."},
+			},
+			list: "grant list", field: "id", filter: "client",
+		},
+		{
+			table: table{
+				title: "Attempts", noun: "attempt", columns: []string{"reference", "started_at", "person", "step", "verdict"},
+			},
+			list: "attempt list", field: "id", filter: "client",
+		},
+	},
+}
+
+var attempts = noun{
+	name:  "attempt",
+	title: "Attempts",
+	room:  roomSight,
+	lead: "What clients did to get tokens, from reading the metadata to the tokens, or to where it ended. " +
+		"A person who was refused has been shown a reference.",
+	columns: []string{"reference", "started_at", "client_name", "person", "step", "verdict"},
+	shapes:  map[string]shape{"client_name": attemptClient, "verdict": attemptVerdict},
+	live:    true,
+	empty: web.ConsoleHint{
+		Text:    "Nothing has asked for access in the days that are kept (attempts.keep). Try it as a client would:",
+		Command: "mcp-authd login MCP_URL",
+	},
+}
+
+var trusts = noun{
+	name:    "trust",
+	title:   "Trust",
+	room:    roomServers,
+	lead:    "The issuers whose assertions are believed, in the order in which they are tried.",
+	columns: []string{"id", "kind", "issuer", "from", "disabled_at", "problem"},
+	rows:    []string{"trust disable", "trust enable"},
+	tables: map[string]table{"links": {
+		title: "Its people", columns: []string{"subject", "kind", "user_name", "by", "created_at"},
+	}},
+	empty: web.ConsoleHint{
+		Text: "No other issuer is believed here. An entry lets the people of an organization, or workloads of a platform, " +
+			"get tokens by an assertion of theirs.",
+		Command: "mcp-authd trust add --help",
+	},
+}
+
+var signingKeys = noun{
+	name:  "keys",
+	title: "Keys",
+	room:  roomServers,
+	lead: "The keys by which this server signs: a next key signs nothing yet, the active one signs, a retired one is " +
+		"there for the tokens that it signed.",
+	columns: []string{"kid", "alg", "state", "created_at", "activated_at", "retired_at", "expires_at"},
+	shapes:  map[string]shape{"state": stateBadge(map[string]string{"active": "good", "next": "", "retired": ""})},
+	rows:    []string{"keys revoke"},
+}

@@ -1,0 +1,150 @@
+package console
+
+import (
+	"cmp"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/mcp-authd/mcp-authd/attempt"
+	"github.com/mcp-authd/mcp-authd/internal/label"
+	"github.com/mcp-authd/mcp-authd/web"
+)
+
+// common are fields that are shown in one way on every page.
+var common = map[string]shape{
+	"client_name": clientLink,
+	"user_name":   personLink,
+	"problem":     badProblem,
+	"scope":       eachWord,
+	"left":        notZero,
+	"label":       said,
+	"browser":     said,
+	"agent":       said,
+}
+
+// text is a field of an item; "" where it has none.
+func text(item []member, field string) string {
+	if m, ok := memberOf(item, field); ok {
+		return scalar(m.value)
+	}
+	return ""
+}
+
+// eachWord shows words one below the other.
+func eachWord(_ *view, _ []member, c *web.ConsoleCell) { c.List, c.Text = strings.Fields(c.Text), "" }
+
+// notZero leaves a number out that counts nothing.
+func notZero(_ *view, _ []member, c *web.ConsoleCell) {
+	if c.Text == "0" {
+		c.Text = ""
+	}
+}
+
+func said(_ *view, _ []member, c *web.ConsoleCell) { c.Said = true }
+
+// clientLink is the name that a client calls itself, which leads to the client.
+func clientLink(v *view, item []member, c *web.ConsoleCell) {
+	id := cmp.Or(text(item, "client_id"), text(item, "client"))
+	nameOr(c, id)
+	if id != "" && v.may("client show") {
+		c.URL = v.url("client show", url.Values{"id": {id}})
+	}
+}
+
+// clientName is that name where the client is what is shown.
+func clientName(_ *view, item []member, c *web.ConsoleCell) { nameOr(c, text(item, "id")) }
+
+// nameOr is a name that stands between quotation marks, and an id where there is none.
+func nameOr(c *web.ConsoleCell, id string) {
+	if c.Said = c.Text != ""; !c.Said {
+		c.Text, c.Code = shortened(id), true
+	}
+}
+
+// named is a client in a sentence.
+func named(name, id string) string {
+	if name == "" {
+		return shortened(id)
+	}
+	return "“" + label.Claim(name, maxHeading) + "”"
+}
+
+// attemptClient is who tried: a client may have neither a name nor an id.
+func attemptClient(v *view, item []member, c *web.ConsoleCell) {
+	clientLink(v, item, c)
+	if c.Text == "" {
+		c.Text, c.Code = text(item, "agent"), false
+		c.Said = c.Text != ""
+	}
+}
+
+func personLink(v *view, _ []member, c *web.ConsoleCell) {
+	if c.Text != "" && v.may("user show") {
+		c.URL = v.url("user show", url.Values{"name": {c.Text}})
+	}
+}
+
+func badProblem(_ *view, _ []member, c *web.ConsoleCell) {
+	if c.Text != "" {
+		c.Badges = []web.ConsoleBadge{{Text: "not used", Tone: "bad"}}
+	}
+}
+
+// stateBadge is a word that is to be seen at once, with its tone.
+func stateBadge(tones map[string]string) shape {
+	return func(_ *view, _ []member, c *web.ConsoleCell) {
+		if c.Text != "" {
+			c.Badges, c.Text = []web.ConsoleBadge{{Text: c.Text, Tone: tones[c.Text]}}, ""
+		}
+	}
+}
+
+// hostsOf are the hosts of addresses, each once.
+func hostsOf(_ *view, _ []member, c *web.ConsoleCell) {
+	var hosts []string
+	for _, address := range c.List {
+		u, err := url.Parse(address)
+		if err != nil {
+			continue
+		}
+		if host := cmp.Or(u.Hostname(), u.Scheme+":"); !slices.Contains(hosts, host) {
+			hosts = append(hosts, host)
+		}
+	}
+	if more := len(hosts) - 3; more > 0 {
+		hosts = append(hosts[:3], "…")
+	}
+	c.List, c.Code = nil, len(hosts) > 0
+	c.Text = strings.Join(hosts, ", ")
+}
+
+// attemptVerdict is a verdict with what it comes to.
+func attemptVerdict(_ *view, item []member, c *web.ConsoleCell) {
+	c.Badges = []web.ConsoleBadge{verdictBadge(text(item, "ok") == "true", text(item, "pending") == "true",
+		attempt.Fault(text(item, "fault")))}
+	c.Note, c.Text = c.Text, ""
+}
+
+func verdictBadge(ok, pending bool, fault attempt.Fault) web.ConsoleBadge {
+	switch {
+	case ok:
+		return web.ConsoleBadge{Text: "ok", Tone: "good"}
+	case pending:
+		return web.ConsoleBadge{Text: "going on", Tone: "warn"}
+	case fault == "":
+		return web.ConsoleBadge{Text: "ended"}
+	}
+	return web.ConsoleBadge{Text: "failed", Tone: "bad"}
+}
+
+// maxID is how much of an id is shown where it is one of many, in characters.
+const maxID = 24
+
+// shortened is an id as far as people tell it from others: its beginning and its end.
+func shortened(id string) string {
+	if len(id) <= maxID {
+		return id
+	}
+	return strings.ToValidUTF8(id[:maxID/2], "") + "…" + strings.ToValidUTF8(id[len(id)-maxID/3:], "")
+}
