@@ -1,0 +1,155 @@
+package assembly
+
+import (
+	"html"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/internal/admin"
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// roled is a server with an account of each role, and a browser of each.
+func roled(t *testing.T) map[admin.Role]*browser {
+	t.Helper()
+	s := consoled(t, nil)
+	service, err := s.parts.Admin(s.notifier)
+	if err != nil {
+		t.Fatal(err)
+	}
+	browsers := map[admin.Role]*browser{}
+	for name, role := range map[string]admin.Role{"alice": admin.Administrator, "ann": admin.Auditor, "sam": admin.Support,
+		"bob": ""} {
+		if role == admin.Auditor || role == admin.Support {
+			if _, err := s.Auth.Users().Create(t.Context(), name, passphrase, false); err != nil {
+				t.Fatal(err)
+			}
+			in := admin.UserRole{Name: name, Role: string(role)}
+			if _, err := admin.UserSetRole.Do(t.Context(), service.Operator(), in); err != nil {
+				t.Fatal(err)
+			}
+		}
+		browsers[role] = browse(t, s.Handler())
+		browsers[role].at("/admin", name)
+	}
+	return browsers
+}
+
+var pathField = regexp.MustCompile(`{([a-z_]+)}`)
+
+// pageOf is the page of an operation about things that there are, as far as a name says.
+func pageOf(verb admin.Verb) string {
+	query := url.Values{}
+	for _, f := range pathField.FindAllStringSubmatch(verb.Spec().Path, -1) {
+		query.Set(f[1], "x")
+		if f[1] == "name" {
+			query.Set("name", "carol")
+		}
+	}
+	return "/admin/" + strings.ReplaceAll(verb.Spec().Name, " ", "/") + "?" + query.Encode()
+}
+
+var linkTo = regexp.MustCompile(`(?:href|action)="(/admin/[^"?]*)`)
+
+// OB-10: what a role may not do is refused by the page of each operation, whether it is opened or posted, and
+// no page of its own leads there.
+func TestConsoleOfEachRole(t *testing.T) {
+	t.Parallel()
+	for role, b := range roled(t) {
+		var pages []page
+		for _, verb := range admin.All() {
+			s, path := verb.Spec(), pageOf(verb)
+			got := b.get(path)
+			posted := b.do(http.MethodPost, path, url.Values{})
+			pages = append(pages, got)
+			allowed := role != "" && s.Permits(role)
+			if refused := got.status == http.StatusForbidden; refused == allowed {
+				t.Errorf("OB-10: %q opens %s: %d", role, path, got.status)
+			}
+			if !allowed && posted.status != http.StatusForbidden {
+				t.Errorf("OB-10: %q posts %s: %d", role, path, posted.status)
+			}
+			if !allowed && strings.Contains(got.body, "carol") {
+				t.Errorf("OB-10: %s tells %q of others", path, role)
+			}
+			if got.status >= 500 || posted.status >= 500 {
+				t.Errorf("OB-10: %s fails for %q: %d, %d: %.800s", path, role, got.status, posted.status, got.body)
+			}
+		}
+		may := map[string]bool{}
+		for _, verb := range admin.All() {
+			may["/admin/"+strings.ReplaceAll(verb.Spec().Name, " ", "/")] = role != "" && verb.Spec().Permits(role)
+		}
+		may["/admin/attempt/bundle"] = may["/admin/attempt/show"]
+		for _, p := range append(pages, b.get("/admin")) {
+			for _, m := range linkTo.FindAllStringSubmatch(p.body, -1) {
+				if to := html.UnescapeString(m[1]); !may[to] {
+					t.Errorf("OB-10: %s leads %q to %s", p.path, role, to)
+				}
+			}
+		}
+		if p := b.get("/admin/attempt/bundle?reference=K7PX2M4Q"); (p.status == http.StatusForbidden) != (role == "") {
+			t.Errorf("OB-03 OB-10: %q asks for a bundle: %d", role, p.status)
+		}
+	}
+}
+
+// aging is a store whose clock can be put forward.
+type aging struct {
+	storage.Store
+	by atomic.Int64
+}
+
+func (a *aging) Correct(at time.Time) time.Time {
+	return a.Store.Correct(at).Add(time.Duration(a.by.Load()))
+}
+
+// OB-10: a proof that has become too old while a form was filled in is asked for, and the form is there again
+// as it was left: it is not carried out by itself. A password is not kept.
+func TestConsoleKeepsWhatWasFilledIn(t *testing.T) {
+	t.Parallel()
+	parts := consoled(t, nil).parts
+	store := &aging{Store: parts.Store}
+	parts.Store = store
+	s, err := parts.Server(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	b := browse(t, s.Handler())
+	mail := b.at("/admin/user/set-mail?name=bob", "alice")
+	passwd, long := b.get("/admin/user/passwd?name=bob"), b.get("/admin/client/add")
+	store.by.Store(int64(11 * time.Minute))
+
+	p := b.send(mail, "/admin/user/set-mail", "mail", "bob@example.com")
+	wantPage(t, p, 200, "/prove?to=", "alice")
+	p = b.send(p, "/prove", "password", passphrase)
+	wantPage(t, p, 200, "/admin/user/set-mail?kept=", `value="bob@example.com"`)
+	if u, _ := s.Auth.Users().Find(t.Context(), "bob"); u.Mail != "" {
+		t.Fatal("OB-10: the act was carried out without a second press")
+	}
+	other := strings.Replace(p.path, "/set-mail?", "/recover?", 1)
+	if q := b.get(other); strings.Contains(q.body, "bob@example.com") {
+		t.Error("OB-10: what was kept of one form is in that of another one")
+	}
+	wantPage(t, b.send(p, "/admin/user/set-mail", "mail", "bob@example.com"), 200, "/admin/user/show?name=bob", "Done")
+	if u, _ := s.Auth.Users().Find(t.Context(), "bob"); u.Mail != "bob@example.com" {
+		t.Errorf("OB-10: the second press did nothing: %+v", u)
+	}
+
+	store.by.Store(int64(22 * time.Minute))
+	p = b.send(long, "/admin/client/add", "name", strings.Repeat("long ", 1000))
+	wantPage(t, p, 403, "/admin/client/add", "too long to be kept", "long long")
+	p = b.send(passwd, "/admin/user/passwd", "password", "a new password of bob's", "keep_grants", "true")
+	wantPage(t, p, 200, "/prove?to=")
+	p = b.send(p, "/prove", "password", passphrase)
+	wantPage(t, p, 200, "/admin/user/passwd?kept=", "checked")
+	if strings.Contains(p.body, "of bob's") || strings.Contains(p.body, "of bob&#39;s") {
+		t.Errorf("OB-10: the page has the password: %s", p.body)
+	}
+}
