@@ -7,13 +7,16 @@
 // a list is shown, what may be done with one thing, what else belongs on its page.
 //
 //	console.go   who is at the browser, and which page they get
-//	noun.go      the nouns, in the order of the menu
+//	noun.go      what is particular about a noun; nouns.go has them, in the order of the menu
 //	page.go      a page with the menu, and what is the same on all
 //	list.go      lists
 //	show.go      one thing
+//	attempt.go   one attempt, with its steps; bundle.go sends what may be published of it
 //	act.go       what changes something: asked first, done then
+//	goes.go      what it takes away
+//	keep.go      a form that was filled in while the proof of its person became too old
 //	input.go     what a person fills in
-//	value.go     what is shown of a value
+//	value.go     what is shown of a value; shape.go where that is particular, when.go of times
 //	overview.go  the first page
 //
 // A page asks for what it shows as the person who sees it: what their role may not do is neither
