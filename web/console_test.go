@@ -91,8 +91,9 @@ func consoleSamples() []sample {
 			v.Title, v.Overview, v.Live, v.HereURL = "Overview", true, true, "/admin"
 			v.Parts = []ConsolePart{
 				ConsoleFindings{Title: "What needs a hand", Findings: []ConsoleFinding{
-					{Tone: "bad", Mark: "failure", Name: "issuer", Text: "It answers for another one.", Next: "Set issuer."},
-					{Tone: "warn", Mark: "attempts", Name: "3 attempts failed", URL: "/admin/attempt/list"}, {Name: "clock"},
+					{Tone: "bad", Mark: "failure", Name: "issuer", Text: "It is another one.", Next: "Set issuer."},
+					{Tone: "warn", Mark: "attempts", Name: "3 attempts failed", URL: "/admin/attempt/list"},
+					{Name: "clock"},
 				}},
 				ConsoleFindings{None: "Nothing."},
 				ConsoleTiles{Title: "How much", Tiles: []ConsoleTile{
@@ -107,7 +108,10 @@ func consoleSamples() []sample {
 			v.Parts = []ConsolePart{
 				ConsoleVerdict{
 					Tone: "bad", Text: "The client sent a redirect URI that is not registered for it.", Known: "It is known.",
-					Difference: &d, Advice: []ConsoleAdvice{{"The person", "Nothing.", false}, {"The client's author", "Send it.", true}},
+					Difference: &d,
+					Advice: []ConsoleAdvice{
+						{"The person", "Nothing.", false}, {"The client's author", "Send it.", true},
+					},
 				},
 				ConsoleVerdict{Text: "It goes on."},
 				ConsoleSteps{Title: "What took place", Note: "2 steps are left out.", Steps: []ConsoleStep{

@@ -29,6 +29,7 @@ func stamp(at time.Time, words string) template.HTML {
 	if words == "" {
 		words = exact
 	}
-	return template.HTML(`<time datetime="` + at.UTC().Format(time.RFC3339) + `" title="` + exact + `">` + // #nosec G203
+	program := at.UTC().Format(time.RFC3339)
+	return template.HTML(`<time datetime="` + program + `" title="` + exact + `">` + // #nosec G203 -- escaped here
 		template.HTMLEscapeString(cleanText(words)) + `</time>`)
 }

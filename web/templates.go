@@ -62,7 +62,9 @@ func notInlined(...any) (string, error) { return "", errors.New("this is no word
 
 // functions are those that speak the language of the pages.
 func (p *Pages) functions() template.FuncMap {
-	return template.FuncMap{"text": p.text, "words": p.Plain, "plural": p.plural, "date": p.date, "day": p.day, "stamp": stamp}
+	return template.FuncMap{
+		"text": p.text, "words": p.Plain, "plural": p.plural, "date": p.date, "day": p.day, "stamp": stamp,
+	}
 }
 
 // in makes the pages of a language, each when it is first shown: a server shows few of them, starts

@@ -23,8 +23,9 @@ func roled(t *testing.T) map[admin.Role]*browser {
 		t.Fatal(err)
 	}
 	browsers := map[admin.Role]*browser{}
-	for name, role := range map[string]admin.Role{"alice": admin.Administrator, "ann": admin.Auditor, "sam": admin.Support,
-		"bob": ""} {
+	for name, role := range map[string]admin.Role{
+		"alice": admin.Administrator, "ann": admin.Auditor, "sam": admin.Support, "bob": "",
+	} {
 		if role == admin.Auditor || role == admin.Support {
 			if _, err := s.Auth.Users().Create(t.Context(), name, passphrase, false); err != nil {
 				t.Fatal(err)

@@ -52,7 +52,8 @@ func verdictOf(v attempt.Verdict) web.ConsoleVerdict {
 		{attempt.OfClient, "The client's author", v.Advice.Client},
 	} {
 		if side.text != "" {
-			out.Advice = append(out.Advice, web.ConsoleAdvice{Who: side.who, Text: side.text, Turn: v.Whose == side.whose})
+			turn := v.Whose == side.whose
+			out.Advice = append(out.Advice, web.ConsoleAdvice{Who: side.who, Text: side.text, Turn: turn})
 		}
 	}
 	return out
@@ -90,7 +91,9 @@ func (v *view) attemptFacts(a admin.AttemptDetails) web.ConsoleFacts {
 		web.ConsoleFact{Name: "MCP server", Value: web.ConsoleCell{Text: a.Resource, Code: true}},
 		web.ConsoleFact{Name: "Fault", Value: web.ConsoleCell{Text: string(a.Fault), Code: true}},
 		web.ConsoleFact{Name: "Began", Value: web.ConsoleCell{At: a.StartedAt, Text: exactly(a.StartedAt, now)}},
-		web.ConsoleFact{Name: "Took", Value: web.ConsoleCell{Text: strings.TrimPrefix(after(a.EndedAt.Sub(a.StartedAt)), "+")}},
+		web.ConsoleFact{Name: "Took", Value: web.ConsoleCell{
+			Text: strings.TrimPrefix(after(a.EndedAt.Sub(a.StartedAt)), "+"),
+		}},
 	)}
 }
 

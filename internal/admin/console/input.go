@@ -113,7 +113,8 @@ const localMinute = "2006-01-02T15:04"
 
 // moment reads a time as browsers and people write it, in UTC where they do not say.
 func moment(text string) (time.Time, error) {
-	for _, layout := range []string{time.RFC3339, localMinute, "2006-01-02T15:04:05", "2006-01-02 15:04", time.DateOnly} {
+	for _, layout := range []string{time.RFC3339, localMinute,
+		"2006-01-02T15:04:05", "2006-01-02 15:04", time.DateOnly} {
 		if at, err := time.Parse(layout, text); err == nil {
 			return at, nil
 		}

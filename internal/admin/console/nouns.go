@@ -118,15 +118,18 @@ var clients = noun{
 	related: []related{
 		{
 			table: table{
-				title: "Grants", noun: "grant", columns: []string{"id", "user_name", "resource", "scope", "created_at", "paused_at"},
-				rows:  []string{"grant pause", "grant resume", "grant revoke"},
-				empty: web.ConsoleHint{Text: "Nobody has allowed it anything yet."},
+				title:   "Grants",
+				noun:    "grant",
+				columns: []string{"id", "user_name", "resource", "scope", "created_at", "paused_at"},
+				rows:    []string{"grant pause", "grant resume", "grant revoke"},
+				empty:   web.ConsoleHint{Text: "Nobody has allowed it anything yet."},
 			},
 			list: "grant list", field: "id", filter: "client",
 		},
 		{
 			table: table{
-				title: "Attempts", noun: "attempt", columns: []string{"reference", "started_at", "person", "step", "verdict"},
+				title: "Attempts", noun: "attempt",
+				columns: []string{"reference", "started_at", "person", "step", "verdict"},
 			},
 			list: "attempt list", field: "id", filter: "client",
 		},

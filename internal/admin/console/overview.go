@@ -61,7 +61,8 @@ func (v *view) hand(failed *web.ConsoleTable) web.ConsoleFindings {
 		for _, e := range entries.Items {
 			if err == nil && e.Problem != "" {
 				f.Findings = append(f.Findings, web.ConsoleFinding{
-					Tone: "bad", Mark: "trust", Name: e.ID, URL: v.url("trust show", url.Values{"id": {e.ID}}), Text: e.Problem,
+					Tone: "bad", Mark: "trust", Name: e.ID, Text: e.Problem,
+					URL: v.url("trust show", url.Values{"id": {e.ID}}),
 				})
 			}
 		}
