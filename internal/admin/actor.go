@@ -88,14 +88,19 @@ type acting struct {
 	actor   Actor
 }
 
-// Call also returns the errors of [Service.Permits].
+// Call also returns the errors of [Service.Permits], and [ErrUnavailable] and [ErrUnkept].
 func (c acting) Call(ctx context.Context, v Verb, in, out any) error {
 	spec := v.Spec()
 	if err := c.service.Permits(c.actor, spec); err != nil {
 		return err
 	}
 	ctx = context.WithValue(ctx, actorKey{}, c.actor)
-	return v.run(audit.Within(ctx, audit.NewRequest(c.noted(spec)...)), c.service, in, out)
+	ctx = audit.Within(ctx, audit.NewRequest(c.noted(spec)...))
+	run := func(ctx context.Context) error { return v.run(ctx, c.service, in, out) }
+	if !spec.Changes() {
+		return run(ctx)
+	}
+	return c.service.kept(ctx, run)
 }
 
 type actorKey struct{}

@@ -16,6 +16,10 @@ var (
 	ErrConflict = errors.New("conflict")
 	// ErrInvalid: the input cannot be used.
 	ErrInvalid = errors.New("invalid")
+	// ErrUnavailable: the audit log takes no entries, and so nothing was done.
+	ErrUnavailable = errors.New("nothing was done, because the audit log takes no entries; try again later")
+	// ErrUnkept: something was done, and its entry is not in the audit log yet.
+	ErrUnkept = errors.New("something was done that is not in the audit log yet; look before you try again")
 )
 
 // StaleError: a person has to prove again who they are, as they did MaxAge ago at most.

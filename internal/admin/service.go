@@ -27,6 +27,8 @@ type Service struct {
 	Notifier *notice.Notifier // nil: people are not told
 	Config   *config.Loaded
 	Audit    *audit.Recorder
+	// AuditRequired has changes by people and programs wait until they are in the audit log.
+	AuditRequired bool
 	// Ways makes the ways in, and Registry what knows clients; each when it is needed.
 	Ways     func() (*ways.Ways, error)
 	Registry func() (*dcr.Registry, error)

@@ -23,20 +23,21 @@ func (p Parts) Admin(notifier *notice.Notifier) (*admin.Service, error) {
 		return nil, err
 	}
 	return &admin.Service{
-		Store:       p.Store,
-		Users:       accounts,
-		Ways:        p.ways,
-		Notifier:    notifier,
-		Config:      p.Config,
-		Clients:     p.Clients,
-		Registry:    p.Registry,
-		Keys:        p.claimedKeys,
-		Attempts:    p.Attempts(),
-		Audit:       p.Audit,
-		AuditSigner: p.AuditSigner,
-		Own:         OwnResources(p.Config.Config),
-		FreshFor:    time.Duration(p.Config.Console.Fresh),
-		Now:         p.Now,
+		Store:         p.Store,
+		Users:         accounts,
+		Ways:          p.ways,
+		Notifier:      notifier,
+		Config:        p.Config,
+		Clients:       p.Clients,
+		Registry:      p.Registry,
+		Keys:          p.claimedKeys,
+		Attempts:      p.Attempts(),
+		Audit:         p.Audit,
+		AuditRequired: p.Config.Audit.Required,
+		AuditSigner:   p.AuditSigner,
+		Own:           OwnResources(p.Config.Config),
+		FreshFor:      time.Duration(p.Config.Console.Fresh),
+		Now:           p.Now,
 	}, nil
 }
 

@@ -33,6 +33,7 @@ const (
 	kindLimited     kind = "too-many-requests"
 	kindFault       kind = "fault"
 	kindUnavailable kind = "unavailable"
+	kindUnkept      kind = "unkept"
 )
 
 // kinds are the status and the title of each.
@@ -56,6 +57,7 @@ var kinds = map[kind]struct {
 	kindUnsure:      {http.StatusConflict, "It is not known whether this was carried out"},
 	kindLimited:     {http.StatusTooManyRequests, "Too many requests"},
 	kindFault:       {http.StatusInternalServerError, "The server has failed"},
+	kindUnkept:      {http.StatusServiceUnavailable, "The audit log does not have what was done"},
 	kindUnavailable: {http.StatusServiceUnavailable, "The server cannot tell now"},
 }
 
@@ -105,6 +107,9 @@ func write(w http.ResponseWriter, p problem) {
 	p.answer().write(w)
 }
 
+// auditAway is when to try again while the audit log takes nothing.
+const auditAway = 5 * time.Second
+
 // explain makes a problem of the error of an operation, and false when it is a fault of ours.
 func explain(err error) (*problem, bool) {
 	var stale *admin.StaleError
@@ -114,6 +119,9 @@ func explain(err error) (*problem, bool) {
 			Description: "The person has to have proved who they are more recently.",
 		}}, true
 	}
+	if errors.Is(err, admin.ErrUnavailable) {
+		return &problem{kind: kindUnavailable, detail: err.Error(), after: auditAway}, true
+	}
 	for _, known := range []struct {
 		err  error
 		kind kind
@@ -122,6 +130,7 @@ func explain(err error) (*problem, bool) {
 		{admin.ErrNotFound, kindNotFound},
 		{admin.ErrConflict, kindConflict},
 		{admin.ErrInvalid, kindInvalid},
+		{admin.ErrUnkept, kindUnkept},
 	} {
 		if errors.Is(err, known.err) {
 			return &problem{kind: known.kind, detail: err.Error()}, true

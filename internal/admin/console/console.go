@@ -147,19 +147,22 @@ func (v *view) failed(err error) {
 }
 
 var titles = map[int]string{
-	http.StatusForbidden:  "Not for your role",
-	http.StatusNotFound:   "Not found",
-	http.StatusConflict:   "Not done",
-	http.StatusBadRequest: "Not done",
+	http.StatusForbidden:          "Not for your role",
+	http.StatusNotFound:           "Not found",
+	http.StatusConflict:           "Not done",
+	http.StatusBadRequest:         "Not done",
+	http.StatusServiceUnavailable: "The audit log takes no entries",
 }
 
 // statusOf reports the status for an error whose text is for people.
 func statusOf(err error) (int, bool) {
 	for kind, status := range map[error]int{
-		admin.ErrForbidden: http.StatusForbidden,
-		admin.ErrNotFound:  http.StatusNotFound,
-		admin.ErrConflict:  http.StatusConflict,
-		admin.ErrInvalid:   http.StatusBadRequest,
+		admin.ErrForbidden:   http.StatusForbidden,
+		admin.ErrNotFound:    http.StatusNotFound,
+		admin.ErrConflict:    http.StatusConflict,
+		admin.ErrInvalid:     http.StatusBadRequest,
+		admin.ErrUnavailable: http.StatusServiceUnavailable,
+		admin.ErrUnkept:      http.StatusServiceUnavailable,
 	} {
 		if errors.Is(err, kind) {
 			return status, true

@@ -1,0 +1,93 @@
+package admin_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/audit"
+	"github.com/mcp-authd/mcp-authd/internal/admin"
+	"github.com/mcp-authd/mcp-authd/internal/auditlog"
+	"github.com/mcp-authd/mcp-authd/internal/users"
+	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/storage/sqlite"
+	"github.com/mcp-authd/mcp-authd/storage/storagetest"
+)
+
+// TestAuditRequired: OB-06. With audit.required a change by any face is answered when its entry is in the
+// log, and is not begun while the log takes none.
+func TestAuditRequired(t *testing.T) {
+	real, err := sqlite.Open(t.Context(), t.TempDir()+"/db", sqlite.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var away atomic.Bool
+	store := &storagetest.Failing{Store: real}
+	store.Surround(func(verb string, do func() error) error {
+		if verb == "AppendAudit" && away.Load() {
+			return storagetest.ErrInjected
+		}
+		return do()
+	})
+	w := auditlog.NewWriter(auditlog.Options{Store: store, Now: time.Now, Log: slog.New(slog.DiscardHandler)})
+	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		w.Run(ctx)
+	}()
+	t.Cleanup(func() {
+		stop()
+		<-done
+		real.Close()
+	})
+	recorder := audit.New(slog.New(slog.DiscardHandler)).Into(w)
+	accounts, err := users.New(users.Config{Store: store, Audit: recorder})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &admin.Service{
+		Store: store, Users: accounts, FreshFor: admin.FreshFor, Now: time.Now,
+		Audit: recorder, AuditRequired: true,
+	}
+	by := s.As(admin.Actor{Role: admin.Administrator, Name: "root", Proved: time.Now()})
+	add := func(name string) error {
+		_, err := admin.UserAdd.Do(t.Context(), by, admin.NewUser{Name: name, Password: "correct horse battery"})
+		return err
+	}
+	entries := func() int {
+		found, err := store.AuditEntries(t.Context(), storage.AuditQuery{Event: audit.UserCreated, Limit: 100})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(found)
+	}
+	if err := add("alice"); err != nil || entries() != 1 {
+		t.Errorf("OB-06: %v, and %d entries at once", err, entries())
+	}
+	away.Store(true)
+	if err := add("bob"); !errors.Is(err, admin.ErrUnkept) {
+		t.Errorf("OB-06: whose entry is not kept: got %v", err)
+	}
+	if err := add("carol"); !errors.Is(err, admin.ErrUnavailable) {
+		t.Errorf("OB-06: while the log takes nothing: got %v", err)
+	}
+	if _, err := store.UserByName(t.Context(), "carol"); !errors.Is(err, storage.ErrNotFound) {
+		t.Errorf("OB-06: it was begun: %v", err)
+	}
+	if _, err := admin.UserShow.Do(t.Context(), by, admin.UserName{Name: "bob"}); err != nil {
+		t.Errorf("OB-06: what changes nothing: %v", err)
+	}
+	away.Store(false)
+	for deadline := time.Now().Add(10 * time.Second); add("carol") != nil; time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("OB-06: the log takes entries again, and changes are refused")
+		}
+	}
+	if entries() != 3 {
+		t.Errorf("OB-06: got %d entries, want 3", entries())
+	}
+}
