@@ -5,9 +5,9 @@ BIN     := bin/mcp-authd
 export CGO_ENABLED ?= 1
 
 # Compilers, linters and tests live for a short time, with memory to spare: they collect it rarely.
-test install-test-deps lint unit: export GOGC ?= 400
+test install-test-deps lint form unit: export GOGC ?= 400
 
-.PHONY: all help build test unit lint drawing bench bench-compare chaos soak fuzz mutate install-test-deps clean
+.PHONY: all help build test unit lint form drawing bench bench-compare chaos soak fuzz mutate install-test-deps clean
 
 all: build
 
@@ -17,22 +17,25 @@ help: ## this list
 build: ## the static binary
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags "-s -w" -o $(BIN) ./cmd/mcp-authd
 
-test: install-test-deps lint unit ## everything
+test: install-test-deps ## everything; the form of the source is looked at while tests wait for each other
+	@$(MAKE) --no-print-directory -j 2 form unit
 
 install-test-deps: ## what the tests need and this machine lacks
 	@test/install-deps.sh
 
-lint: ## form, vet, staticcheck, tidy modules, imports, the length of lines, links and file names in docs
+lint: form ## form, and imports, the length of lines, links and file names in docs
+	$(GO) test ./internal/archtest
+
+form: ## gofmt, vet, staticcheck, tidy modules
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); exit 1; }
 	$(GO) vet ./...
 	@test/staticcheck.sh
 	@test/tidy.sh
-	$(GO) test ./internal/archtest
 
 drawing: ## docs/architecture.svg from docs/architecture.txt
 	@$(GO) run ./test/drawing
 
-unit: ## all Go tests with the race detector, both databases; ends with what was skipped (lint vets them)
+unit: ## all Go tests with the race detector, both databases; ends with what was skipped (form vets them)
 	@$(GO) run ./test/report -race -vet=off -timeout 45m ./...
 
 bench: ## benchmarks; figures are in docs/performance.md
