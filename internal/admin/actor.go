@@ -100,7 +100,9 @@ func (c acting) Call(ctx context.Context, v Verb, in, out any) error {
 	if !spec.Changes() {
 		return run(ctx)
 	}
-	return c.service.kept(ctx, run)
+	return c.service.Alone(ctx, Thing(spec, in), func(ctx context.Context) error {
+		return c.service.kept(ctx, run)
+	})
 }
 
 type actorKey struct{}

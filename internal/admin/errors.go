@@ -16,8 +16,8 @@ var (
 	ErrConflict = errors.New("conflict")
 	// ErrInvalid: the input cannot be used.
 	ErrInvalid = errors.New("invalid")
-	// ErrUnavailable: the audit log takes no entries, and so nothing was done.
-	ErrUnavailable = errors.New("nothing was done, because the audit log takes no entries; try again later")
+	// ErrUnavailable: nothing was done, and later it may be.
+	ErrUnavailable = errors.New("nothing was done; try again later")
 	// ErrUnkept: something was done, and its entry is not in the audit log yet.
 	ErrUnkept = errors.New("something was done that is not in the audit log yet; look before you try again")
 )

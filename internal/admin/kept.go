@@ -18,7 +18,7 @@ func (s *Service) kept(ctx context.Context, do func(context.Context) error) erro
 		return do(ctx)
 	}
 	if s.Audit.Ready() != nil {
-		return ErrUnavailable
+		return fault(ErrUnavailable, "nothing was done, because the audit log takes no entries; try again later")
 	}
 	recorded, pending := audit.Awaited(ctx)
 	err := do(recorded)

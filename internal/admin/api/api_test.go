@@ -41,15 +41,19 @@ type rig struct {
 }
 
 func newRig(t *testing.T) *rig {
-	loaded, err := config.Load(config.Source{Environ: []string{"HOME=" + t.TempDir()}})
-	if err != nil {
-		t.Fatal(err)
-	}
 	store, err := sqlite.Open(t.Context(), sqlite.Memory, sqlite.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { store.Close() })
+	return newRigOn(t, store)
+}
+
+func newRigOn(t *testing.T, store storage.Store) *rig {
+	loaded, err := config.Load(config.Source{Environ: []string{"HOME=" + t.TempDir()}})
+	if err != nil {
+		t.Fatal(err)
+	}
 	service, err := assembly.Parts{
 		Config: loaded, Store: store, Keys: [][]byte{make([]byte, 32)}, Log: slog.New(slog.DiscardHandler),
 	}.Admin(nil)

@@ -166,14 +166,25 @@ func (o operation) serve(w http.ResponseWriter, r *http.Request, by caller, in r
 func (o operation) call(
 	ctx context.Context, by caller, c conditions, in reflect.Value,
 ) (a answer, etag string, refused *problem) {
-	if c.match != "" {
-		if refused := o.precondition(ctx, by, c, in); refused != nil {
-			return answer{}, "", refused
-		}
-	}
 	out := reflect.New(o.verb.Output())
-	if err := by.Call(ctx, o.verb, in.Interface(), out.Interface()); err != nil {
+	do := func(ctx context.Context) error { return by.Call(ctx, o.verb, in.Interface(), out.Interface()) }
+	var err error
+	if c.match == "" {
+		err = do(ctx)
+	} else {
+		// Nothing changes the thing between the two.
+		err = o.c.Service.Alone(ctx, admin.Thing(o.verb.Spec(), in.Interface()), func(ctx context.Context) error {
+			if refused = o.precondition(ctx, by, c, in); refused != nil {
+				return nil
+			}
+			return do(ctx)
+		})
+	}
+	switch {
+	case err != nil:
 		return answer{}, "", o.explain(ctx, err)
+	case refused != nil:
+		return answer{}, "", refused
 	}
 	return answerOf(o.verb, out.Elem())
 }

@@ -151,7 +151,7 @@ var titles = map[int]string{
 	http.StatusNotFound:           "Not found",
 	http.StatusConflict:           "Not done",
 	http.StatusBadRequest:         "Not done",
-	http.StatusServiceUnavailable: "The audit log takes no entries",
+	http.StatusServiceUnavailable: "Not now",
 }
 
 // statusOf reports the status for an error whose text is for people.

@@ -1,0 +1,101 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"math/rand/v2"
+	"reflect"
+	"strings"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/internal/secrets"
+)
+
+const (
+	// stripes is how many leases there are for all things: things of one lease wait for each other.
+	stripes = 64
+	// aloneFor is how long a change of a thing may take, and leasedFor when it is over even if the server
+	// that made it is gone.
+	aloneFor  = 45 * time.Second
+	leasedFor = aloneFor + 15*time.Second
+	// busyFor is how long a change waits for the one before.
+	busyFor = 5 * time.Second
+	// askAgain is between two questions for a lease, give or take a half.
+	askAgain = 20 * time.Millisecond
+)
+
+type leasesKey struct{}
+
+// Alone runs do while nothing else runs for the same thing by Alone, on any server of the installation.
+// A change by [Service.As] of what its path names does so by itself; a caller that decides by what a thing
+// is, and then changes it, does both in one call. [ErrUnavailable] when another change takes too long.
+func (s *Service) Alone(ctx context.Context, thing string, do func(context.Context) error) error {
+	h := fnv.New32a()
+	h.Write([]byte(strings.ToLower(thing))) // names of accounts are compared without regard to case
+	task := fmt.Sprint("change ", h.Sum32()%stripes)
+	held, _ := ctx.Value(leasesKey{}).(map[string]bool)
+	if thing == "" || held[task] {
+		return do(ctx)
+	}
+	holder := secrets.ID("chg_")
+	if err := s.lease(ctx, task, holder); err != nil {
+		return err
+	}
+	defer func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), busyFor)
+		defer cancel()
+		now := s.Now()
+		// Given up, also for a server whose clock is behind; and if that fails, it is over by itself.
+		_, _ = s.Store.Lease(ctx, task, holder, now, now.Add(-leasedFor))
+	}()
+	with := map[string]bool{task: true}
+	for other := range held {
+		with[other] = true
+	}
+	ctx, cancel := context.WithTimeout(context.WithValue(ctx, leasesKey{}, with), aloneFor)
+	defer cancel()
+	return do(ctx)
+}
+
+// lease waits until the holder has a task.
+func (s *Service) lease(ctx context.Context, task, holder string) error {
+	waiting, cancel := context.WithTimeout(ctx, busyFor)
+	defer cancel()
+	for {
+		now := s.Now()
+		has, err := s.Store.Lease(waiting, task, holder, now, now.Add(leasedFor))
+		if has && err == nil {
+			return nil
+		}
+		if err != nil && !errors.Is(err, context.DeadlineExceeded) {
+			return err
+		}
+		select {
+		case <-waiting.Done():
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			return fault(ErrUnavailable, "another change of it is under way; try again")
+		case <-time.After(askAgain/2 + rand.N(askAgain)):
+		}
+	}
+}
+
+// Thing is what a change is about: its path as far as the first field, with the value of that. "" for a
+// change of nothing that a path names. In is an input, or a pointer to one.
+func Thing(o Spec, in any) string {
+	before, rest, found := strings.Cut(o.Path, "{")
+	if !found {
+		return ""
+	}
+	name, _, _ := strings.Cut(rest, "}")
+	v := reflect.Indirect(reflect.ValueOf(in))
+	for _, f := range reflect.VisibleFields(v.Type()) {
+		if tag, _, _ := strings.Cut(f.Tag.Get("json"), ","); tag == strings.TrimSuffix(name, "...") {
+			return before + fmt.Sprint(v.FieldByIndex(f.Index).Interface())
+		}
+	}
+	return ""
+}
