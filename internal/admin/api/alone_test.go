@@ -47,8 +47,8 @@ func TestIfMatchRace(t *testing.T) {
 			var all sync.WaitGroup
 			for i := range cap(answers) {
 				all.Go(func() {
-					role := []string{"auditor", "support", "administrator"}[i%3]
-					answers <- servers[i%2].do("root", "PUT", "/users/Alice/role", `{"role":"`+role+`"}`, "If-Match", seen)
+					body := `{"role":"` + []string{"auditor", "support", "administrator"}[i%3] + `"}`
+					answers <- servers[i%2].do("root", "PUT", "/users/Alice/role", body, "If-Match", seen)
 				})
 			}
 			all.Wait()
