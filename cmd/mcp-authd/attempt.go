@@ -158,23 +158,20 @@ func newAttemptShow(s std) *cobra.Command {
 
 func newAttemptExplain(s std) *cobra.Command {
 	var asJSON bool
-	c := callerCommand(s, admin.AttemptShow, &cobra.Command{
-		Use: "REFERENCE", Args: cobra.ExactArgs(1), Example: "K7PX2M4Q",
+	return callerCommand(s, admin.AttemptExplain, &cobra.Command{
+		Use: "REFERENCE", Args: cobra.ExactArgs(1), Example: "K7PX2M4Q\nK7PX2M4Q --json",
 	}, func(c *cobra.Command) { c.Flags().BoolVar(&asJSON, "json", false, "print JSON") },
 		func(c *cobra.Command, by admin.Caller, args []string) error {
-			v, err := admin.AttemptShow.Do(c.Context(), by, admin.AttemptReference{Reference: args[0]})
+			v, err := admin.AttemptExplain.Do(c.Context(), by, admin.AttemptReference{Reference: args[0]})
 			if err != nil {
 				return err
 			}
 			if asJSON {
-				return printJSON(s.out, v.Attempt)
+				return printJSON(s.out, v)
 			}
-			printAttempt(s.out, v.Attempt)
+			printAttempt(s.out, v)
 			return nil
 		})
-	c.Use, c.Short = "explain REFERENCE", "Say what went wrong in one attempt, and what to do"
-	c.Example = "  mcp-authd attempt explain K7PX2M4Q"
-	return c
 }
 
 func printAttempt(w io.Writer, v attempt.Attempt) {

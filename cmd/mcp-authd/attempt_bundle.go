@@ -10,35 +10,23 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mcp-authd/mcp-authd/attempt"
+	"github.com/mcp-authd/mcp-authd/internal/admin"
 	"github.com/mcp-authd/mcp-authd/web"
 )
 
 func newAttemptBundle(s std) *cobra.Command {
 	var dir string
 	var asJSON bool
-	return storeCommand(s, &cobra.Command{
-		Use: "bundle REFERENCE", Short: "Write one attempt so that it can be published", Args: cobra.ExactArgs(1),
-		Long: "Writes what is known of one attempt as attempt-REFERENCE.json and as a page, attempt-REFERENCE.html, for\n" +
-			"instance for an issue of the client. Persons, addresses, ids, hosts and all texts that clients, people and\n" +
-			"providers chose are placeholders in them, the same one for the same text.",
-		Example: "  mcp-authd attempt bundle K7PX2M4Q\n  mcp-authd attempt bundle K7PX2M4Q --json",
+	return callerCommand(s, admin.AttemptBundle, &cobra.Command{
+		Use: "REFERENCE", Args: cobra.ExactArgs(1), Example: "K7PX2M4Q\nK7PX2M4Q --json",
 	}, func(c *cobra.Command) {
-		c.Flags().StringVar(&dir, "dir", ".", "where the two files are written")
+		c.Flags().StringVar(&dir, "dir", ".", "where attempt-REFERENCE.json and attempt-REFERENCE.html are written")
 		c.Flags().BoolVar(&asJSON, "json", false, "print the JSON instead")
-	}, func(c *cobra.Command, a *app, args []string) error {
-		found, err := a.attempt(c.Context(), args[0])
+	}, func(c *cobra.Command, by admin.Caller, args []string) error {
+		bundle, err := admin.AttemptBundle.Do(c.Context(), by, admin.AttemptReference{Reference: args[0]})
 		if err != nil {
 			return err
 		}
-		known, err := a.resources(c.Context())
-		if err != nil {
-			return err
-		}
-		operator := []string{a.config.Issuer}
-		for _, r := range known {
-			operator = append(append(operator, r.URI), r.Aliases...)
-		}
-		bundle := attempt.Publish(found, version().Version, operator)
 		if asJSON {
 			return printJSON(s.out, bundle)
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mcp-authd/mcp-authd/audit"
+	"github.com/mcp-authd/mcp-authd/internal/admin"
 	"github.com/mcp-authd/mcp-authd/internal/config"
 	"github.com/mcp-authd/mcp-authd/internal/metrics"
 )
@@ -41,21 +42,11 @@ func newDoctorCommand(s std) *cobra.Command {
 	return c
 }
 
-// finding is one thing that was looked at.
-type finding struct {
-	// what it is about: config, files, programs, database, clock, keys, resources, server, issuer,
-	// tls, provider ID, trust ID, broker
-	Check  string `json:"check"`
-	Level  string `json:"level"` // ok, warning, fail, or skipped: it could not be looked at
-	What   string `json:"what"`
-	Advice string `json:"advice,omitempty"`
-}
-
 // doctor collects findings. What a later part needs of an earlier one is nil when that
 // found it missing.
 type doctor struct {
 	std      std
-	findings []finding
+	findings []admin.Finding
 	http     *http.Client
 	now      func() time.Time
 	access   func(directory string) error // whether this user may write there
@@ -76,7 +67,9 @@ func newDoctor(s std) *doctor {
 }
 
 func (d *doctor) add(check, level, advice, what string, args ...any) {
-	d.findings = append(d.findings, finding{check, level, fmt.Sprintf(what, args...), advice})
+	d.findings = append(d.findings, admin.Finding{
+		Check: check, Level: level, What: fmt.Sprintf(what, args...), Advice: advice,
+	})
 }
 
 func (d *doctor) ok(check, what string, args ...any) { d.add(check, "ok", "", what, args...) }
@@ -150,7 +143,7 @@ func (d *doctor) report(asJSON bool) error {
 	for _, f := range d.findings {
 		failed = failed || f.Level == "fail"
 		if !asJSON {
-			f.print(d.std)
+			printHealthFinding(d.std, f)
 		}
 	}
 	if failed {
@@ -159,7 +152,7 @@ func (d *doctor) report(asJSON bool) error {
 	return nil
 }
 
-func (f finding) print(s std) {
+func printHealthFinding(s std, f admin.Finding) {
 	mark := map[string]string{"ok": "✓", "warning": "!", "fail": "✗", "skipped": "-"}[f.Level]
 	lines := strings.Split(f.What, "\n")
 	fmt.Fprintf(s.out, "%s %-9s %s\n", mark, f.Check, printable(lines[0]))

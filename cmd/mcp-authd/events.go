@@ -1,69 +1,32 @@
 package main
 
 import (
-	"errors"
 	"fmt"
-	"slices"
 	"strconv"
-	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/mcp-authd/mcp-authd/internal/config"
-	"github.com/mcp-authd/mcp-authd/internal/secrets"
-	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/internal/admin"
 )
 
 func newEventsCommand(s std) *cobra.Command {
 	return group("events", "Look at receivers of security events", newEventsList(s), newEventsTest(s))
 }
 
-// receiverView is a receiver as it is listed.
-type receiverView struct {
-	ID         string    `json:"id"`
-	Configured bool      `json:"configured"`
-	Waiting    int       `json:"waiting"`
-	Oldest     time.Time `json:"oldest,omitzero"`
-	Tries      int64     `json:"tries"`
-	Failed     string    `json:"failed"`
-}
-
 func newEventsList(s std) *cobra.Command {
 	var asJSON bool
-	return storeCommand(s, &cobra.Command{
-		Use: "list", Short: "List receivers, and what waits for each", Args: cobra.NoArgs,
-		Example: "  mcp-authd events list --json",
-		Long: "Lists the receivers of security events (events.receivers) with what waits for each, for how long, and\n" +
-			"why the last try to send the oldest has failed. One that is no more in the configuration is listed while\n" +
-			"something waits for it, or a server has named it within seven days.",
-	}, func(c *cobra.Command) { c.Flags().BoolVar(&asJSON, "json", false, "print JSON") },
-		func(c *cobra.Command, a *app, _ []string) error {
-			waiting, err := a.store.Backlogs(c.Context(), a.parts().Now())
+	return callerCommand(s, admin.EventsList, &cobra.Command{Args: cobra.NoArgs, Example: "--json"},
+		func(c *cobra.Command) { c.Flags().BoolVar(&asJSON, "json", false, "print JSON") },
+		func(c *cobra.Command, by admin.Caller, _ []string) error {
+			all, err := admin.EventsList.Do(c.Context(), by, admin.None{})
 			if err != nil {
 				return err
 			}
-			return printReceivers(s, receivers(a.config.Events.Receivers, waiting), asJSON)
+			return printReceivers(s, all.Items, asJSON)
 		})
 }
 
-func receivers(configured []config.EventReceiver, waiting []storage.Backlog) (out []receiverView) {
-	out = []receiverView{}
-	for _, b := range waiting {
-		out = append(out, receiverView{
-			ID: b.Receiver, Waiting: b.Waiting, Oldest: b.Oldest, Tries: b.Tries, Failed: b.Failed,
-		})
-	}
-	for _, r := range configured {
-		i := slices.IndexFunc(out, func(v receiverView) bool { return v.ID == r.ID })
-		if i < 0 {
-			out, i = append(out, receiverView{ID: r.ID}), len(out)
-		}
-		out[i].Configured = true
-	}
-	return out
-}
-
-func printReceivers(s std, all []receiverView, asJSON bool) error {
+func printReceivers(s std, all []admin.EventReceiver, asJSON bool) error {
 	if asJSON {
 		return printJSON(s.out, all)
 	}
@@ -81,29 +44,18 @@ func printReceivers(s std, all []receiverView, asJSON bool) error {
 
 func newEventsTest(s std) *cobra.Command {
 	var asJSON bool
-	return storeCommand(s, &cobra.Command{
-		Use: "test RECEIVER", Short: "Send a verification event to a receiver", Args: cobra.ExactArgs(1),
-		Example: "  mcp-authd events test siem",
-		Long: "Has a running server send a verification event to a receiver, behind what waits for it. The log of the\n" +
-			"server says securityevent.sent with the printed id once the receiver has it, and events list why not.",
+	return callerCommand(s, admin.EventsTest, &cobra.Command{
+		Use: "RECEIVER", Args: cobra.ExactArgs(1), Example: "siem",
 	}, func(c *cobra.Command) { c.Flags().BoolVar(&asJSON, "json", false, "print the id as JSON") },
-		func(c *cobra.Command, a *app, args []string) error {
-			d := storage.Delivery{
-				ID: secrets.ID("set_"), Receiver: args[0], Kind: storage.KindVerification, Detail: []byte("{}"),
-				At: a.parts().Now(),
-			}
-			err := a.store.PutDelivery(c.Context(), d)
-			if errors.Is(err, storage.ErrNotFound) {
-				return fmt.Errorf("no server has named a receiver %q; is it under events.receivers, "+
-					"and was serve started since?", args[0])
-			}
+		func(c *cobra.Command, by admin.Caller, args []string) error {
+			sent, err := admin.EventsTest.Do(c.Context(), by, admin.ReceiverID{Receiver: args[0]})
 			if err != nil {
 				return err
 			}
 			if asJSON {
-				return printJSON(s.out, map[string]string{"id": d.ID, "receiver": d.Receiver})
+				return printJSON(s.out, sent)
 			}
-			_, err = fmt.Fprintf(s.out, "%s waits for %s\n", d.ID, d.Receiver)
+			_, err = fmt.Fprintf(s.out, "%s waits for %s\n", sent.ID, sent.Receiver)
 			return err
 		})
 }

@@ -86,7 +86,7 @@ func newRootCommand(s std) *cobra.Command {
 		newDoctorCommand(s),
 		newUserCommand(s), newClientCommand(s), newResourceCommand(s), newGrantCommand(s), newKeysCommand(s),
 		newSecretCommand(s), newTokenCommand(s), newEventsCommand(s), newTrustCommand(s), newAuditCommand(s),
-		newAttemptCommand(s),
+		newAttemptCommand(s), newProviderCommand(s), newHealthCommand(s),
 		newSetupLinkCommand(s), newMigrateCommand(s), newBackupCommand(s), newConfigCommand(s),
 		newHealthcheckCommand(s), newVersionCommand(s),
 	)

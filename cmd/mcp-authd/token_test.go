@@ -1,11 +1,15 @@
 package main
 
 import (
-	"fmt"
+	"encoding/base64"
+	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/mcp-authd/mcp-authd/internal/admin"
+	"github.com/mcp-authd/mcp-authd/internal/config"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/storage"
 	"github.com/mcp-authd/mcp-authd/storage/sqlite"
@@ -47,15 +51,29 @@ func TestInspectHelper(t *testing.T) {
 		},
 		Confirmation: &oauth.Confirmation{Thumbprint: "the-thumbprint"},
 	}
-	why := func() (out string) {
+	text, err := json.Marshal(claims)
+	if err != nil {
+		t.Fatal(err)
+	}
+	encoded := base64.RawURLEncoding.EncodeToString
+	token := encoded([]byte(`{"alg":"ES256","kid":"k","typ":"at+jwt"}`)) + "." + encoded(text) + ".c2ln"
+	loaded, err := config.Load(config.Source{Environ: []string{"HOME=" + t.TempDir()}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	service := &admin.Service{Store: s, Config: loaded, Now: time.Now}
+	inspect := func() admin.TokenInspection {
 		t.Helper()
-		err := (&app{store: s}).standing(t.Context(), claims, time.Now(), func(format string, args ...any) {
-			out += fmt.Sprintf(format, args...)
-		})
+		found, err := admin.TokenInspect.Do(t.Context(), service.Operator(), admin.TokenText{Token: token})
 		if err != nil {
 			t.Fatal(err)
 		}
-		return out
+		return found
+	}
+	why := func() string {
+		t.Helper()
+		other := func(w string) bool { return !strings.Contains(w, "helper") }
+		return strings.Join(slices.DeleteFunc(inspect().Why, other), "")
 	}
 	if got := why(); got != "" {
 		t.Errorf("it stands: got %q", got)
@@ -68,8 +86,7 @@ func TestInspectHelper(t *testing.T) {
 	}
 
 	var out strings.Builder
-	err = inspection{claims: claims}.print(t.Context(), std{out: &out}, (&app{store: s}).names(), false)
-	if err != nil {
+	if err := printInspection(std{out: &out}, inspect()); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{

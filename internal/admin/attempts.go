@@ -50,6 +50,17 @@ var (
 		Name: "attempt show", Method: "GET", Path: "/attempts/{reference}", Roles: readers,
 		Summary: "Show each step of one attempt",
 	}, (*Service).showAttempt)
+	AttemptExplain = define(Spec{
+		Name: "attempt explain", Method: "GET", Path: "/attempts/{reference}/explanation", Roles: readers,
+		Summary: "Say what went wrong in one attempt, and what to do",
+	}, (*Service).explainAttempt)
+	AttemptBundle = define(Spec{
+		Name: "attempt bundle", Method: "GET", Path: "/attempts/{reference}/bundle", Roles: readers,
+		Summary: "Write one attempt so that it can be published",
+		Details: "Writes what is known of one attempt, for instance for an issue of the client. Persons, addresses, ids,\n" +
+			"hosts and all texts that clients, people and providers chose are placeholders in it, the same one for the\n" +
+			"same text.",
+	}, (*Service).bundleAttempt)
 )
 
 // AttemptQuery is what is looked for. A client need not be known: that may be its fault.
@@ -104,6 +115,26 @@ func (s *Service) listAttempts(ctx context.Context, in AttemptsWanted) (Page[att
 func (s *Service) showAttempt(ctx context.Context, in AttemptReference) (AttemptDetails, error) {
 	v, err := s.FindAttempt(ctx, in.Reference)
 	return AttemptDetails{v, v.Steps, v.LeftOut}, err
+}
+
+func (s *Service) explainAttempt(ctx context.Context, in AttemptReference) (attempt.Attempt, error) {
+	return s.FindAttempt(ctx, in.Reference)
+}
+
+func (s *Service) bundleAttempt(ctx context.Context, in AttemptReference) (attempt.Bundle, error) {
+	found, err := s.FindAttempt(ctx, in.Reference)
+	if err != nil {
+		return attempt.Bundle{}, err
+	}
+	known, err := s.Resources(ctx)
+	if err != nil {
+		return attempt.Bundle{}, err
+	}
+	own := []string{s.Config.Issuer}
+	for _, r := range known {
+		own = append(append(own, r.URI), r.Aliases...)
+	}
+	return attempt.Publish(found, s.Version, own), nil
 }
 
 // FindAttempt finds an attempt by the reference of one of its steps.

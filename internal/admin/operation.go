@@ -24,10 +24,15 @@ type Spec struct {
 	Fresh bool
 	// Secret: the output holds a secret, which is shown once.
 	Secret bool
+	// Reads: it changes nothing though its method is not GET, since its input has no place in a URL.
+	Reads bool
 }
 
 // Changes reports whether the operation changes anything.
-func (s Spec) Changes() bool { return s.Method != "GET" }
+func (s Spec) Changes() bool { return s.HasBody() && !s.Reads }
+
+// HasBody reports whether the input that is not in the path is a body, and not a query.
+func (s Spec) HasBody() bool { return s.Method != "GET" }
 
 // Noun is the first word of the name.
 func (s Spec) Noun() string {

@@ -14,6 +14,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/ways"
 	"github.com/mcp-authd/mcp-authd/keys"
 	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/thirdparty"
+	"github.com/mcp-authd/mcp-authd/trust"
 )
 
 // FreshFor is for how long a proof of who somebody is counts as fresh, where nothing else is configured.
@@ -38,6 +40,10 @@ type Service struct {
 	Attempts attempt.Finder
 	// AuditSigner makes what signs checkpoints of the audit log.
 	AuditSigner func(context.Context) (*auditlog.Signer, error)
+	// Delegation is sign-in at providers: that of the server, or one that only looks.
+	Delegation func() (*thirdparty.Delegation, error)
+	// Issuers makes what believes assertions, for an issuer of ours.
+	Issuers func(issuer string) (*trust.Issuers, error)
 	// Clients are those of the configuration.
 	Clients func() ([]storage.Client, error)
 	// Own are the resources of the server itself, in no list.
@@ -45,6 +51,7 @@ type Service struct {
 	// FreshFor is for how long a proof counts before what cannot be undone.
 	FreshFor time.Duration
 	Now      func() time.Time
+	Version  string // of the program
 }
 
 // toTheEnd reads a list of the store to its end.

@@ -10,11 +10,12 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/admin/console"
 	"github.com/mcp-authd/mcp-authd/internal/config"
 	"github.com/mcp-authd/mcp-authd/internal/notice"
+	"github.com/mcp-authd/mcp-authd/thirdparty"
 )
 
 // console has the server show the console, and returns what tells people of what is done there; nil:
 // there is no console. Grants that are cut there are marked by the server's housekeeping.
-func (p Parts) console(cfg *authserver.Config) (*notice.Notifier, error) {
+func (p Parts) console(cfg *authserver.Config, d *thirdparty.Delegation) (*notice.Notifier, error) {
 	c := p.Config.Console
 	if !c.Enabled {
 		return nil, nil
@@ -27,6 +28,7 @@ func (p Parts) console(cfg *authserver.Config) (*notice.Notifier, error) {
 	if err != nil {
 		return nil, err
 	}
+	service.Delegation = p.asking(d)
 	cfg.ConsoleApart = c.Listen == config.ConsoleManagement
 	cfg.Console = func(v *authserver.Visitors) http.Handler {
 		return console.New(console.Config{
@@ -47,4 +49,13 @@ func (p Parts) publish(ctx context.Context, service *admin.Service, found attemp
 		operator = append(append(operator, r.URI), r.Aliases...)
 	}
 	return attempt.Publish(found, p.Version, operator), err
+}
+
+// asking is the delegation of the server, which knows how providers have answered; without one, one that
+// only looks.
+func (p Parts) asking(d *thirdparty.Delegation) func() (*thirdparty.Delegation, error) {
+	if d == nil {
+		return p.Delegation
+	}
+	return func() (*thirdparty.Delegation, error) { return d, nil }
 }

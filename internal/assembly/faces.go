@@ -40,6 +40,7 @@ func (s *Server) faces(clients authserver.Clients) (*http.ServeMux, error) {
 	if err != nil {
 		return nil, err
 	}
+	service.Delegation = s.parts.asking(s.delegation)
 	root := s.Auth.Issuer() + apiPath
 	guard, err := mcpresource.New(mcpresource.Config{
 		Resource: root, AuthorizationServers: []string{s.Auth.Issuer()}, Validator: mcpresource.Local(s.Auth),

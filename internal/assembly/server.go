@@ -81,7 +81,7 @@ func (p Parts) Server(ctx context.Context) (_ *Server, err error) {
 	if err := p.trust(&cfg, s.delegation); err != nil {
 		return nil, err
 	}
-	if s.notifier, err = p.console(&cfg); err != nil {
+	if s.notifier, err = p.console(&cfg, s.delegation); err != nil {
 		return nil, err
 	}
 	if s.Auth, err = authserver.New(ctx, cfg); err != nil {

@@ -127,7 +127,7 @@ func (c *Client) request(ctx context.Context, s admin.Spec, in reflect.Value) (*
 	}
 	var body io.Reader
 	query := url.Values{}
-	if s.Changes() {
+	if s.HasBody() {
 		given := map[string]any{}
 		for name, f := range fields {
 			if v := in.FieldByIndex(f.Index); !optional(f) || !v.IsZero() {
@@ -152,8 +152,10 @@ func (c *Client) request(ctx context.Context, s admin.Spec, in reflect.Value) (*
 	}
 	r.URL.RawQuery = query.Encode()
 	r.Header.Set("Accept", "application/json")
-	if s.Changes() {
+	if s.HasBody() {
 		r.Header.Set("Content-Type", "application/json")
+	}
+	if s.Changes() {
 		r.Header.Set("Idempotency-Key", secrets.Token(""))
 	}
 	return r, nil

@@ -23,7 +23,7 @@ func answerOf(v admin.Verb, out reflect.Value) (answer, string, *problem) {
 		return answer{}, "", &problem{kind: kindFault}
 	}
 	etag := ""
-	if !v.Spec().Changes() {
+	if !v.Spec().HasBody() {
 		etag = etagOf(body)
 	}
 	return answer{Status: http.StatusOK, Type: "application/json", Body: body}, etag, nil

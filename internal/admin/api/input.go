@@ -27,9 +27,9 @@ func readInput(w http.ResponseWriter, r *http.Request, v admin.Verb) (reflect.Va
 	if err != nil {
 		return in, invalid("the query is malformed")
 	}
-	if spec.Changes() {
+	if spec.HasBody() {
 		if len(query) > 0 {
-			return in, invalid("a change takes its input from the path and the body, not from a query")
+			return in, invalid("this operation takes its input from the path and the body, not from a query")
 		}
 		if refused := readBody(w, r, in.Interface()); refused != nil {
 			return in, refused

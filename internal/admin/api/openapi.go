@@ -94,7 +94,7 @@ func describe(v admin.Verb, s *schemas) object {
 	if p := parameters(v, s); len(p) > 0 {
 		out["parameters"] = p
 	}
-	if body := s.object(v.Input(), inPath(spec.Path)); spec.Changes() && len(body["properties"].(object)) > 0 {
+	if body := s.object(v.Input(), inPath(spec.Path)); spec.HasBody() && len(body["properties"].(object)) > 0 {
 		out["requestBody"] = object{"required": body["required"] != nil, "content": jsonContent(body)}
 	}
 	return out
@@ -118,6 +118,9 @@ func parameters(v admin.Verb, s *schemas) (out []any) {
 			"schema":      object{"type": "string", "minLength": 1, "maxLength": maxKey},
 			"description": "a random text of the caller, under which this is carried out once in 24 hours",
 		})
+		return out
+	}
+	if spec.HasBody() {
 		return out
 	}
 	for _, name := range s.names(v.Input()) {

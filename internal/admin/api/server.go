@@ -73,7 +73,7 @@ func New(c Config) (*Server, error) {
 	for _, v := range admin.All() {
 		spec := v.Spec()
 		s.mux.Handle(spec.Method+" "+spec.Path, operation{s, v})
-		if !spec.Changes() {
+		if !spec.HasBody() {
 			s.things[spec.Path] = v
 		}
 	}

@@ -145,6 +145,12 @@ var errOther = oauth.NewError(oauth.AccessDenied,
 func (v *view) did(verb admin.Verb, out reflect.Value, subject url.Values) {
 	s := verb.Spec()
 	n := nounOf(s.Name)
+	if !s.Changes() {
+		v.page(http.StatusOK, n.name, web.Console{
+			Title: s.Summary, Trail: v.trail(n, subject), Parts: v.parts(n, members(out), nil),
+		})
+		return
+	}
 	if s.Secret {
 		v.page(http.StatusOK, n.name, web.Console{
 			Title: s.Summary, Trail: v.trail(n, subject), Parts: v.once(n, members(out)),

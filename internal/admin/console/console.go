@@ -123,7 +123,7 @@ func (v *view) open(name string) {
 		v.stop(http.StatusForbidden, "Not for your role", "The role "+string(v.role)+" may not do this.")
 	case v.r.Method == http.MethodPost:
 		v.act(verb)
-	case verb.Spec().Changes():
+	case verb.Spec().HasBody():
 		v.ask(verb)
 	case listed(verb):
 		v.list(verb)

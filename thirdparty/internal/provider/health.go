@@ -78,6 +78,13 @@ func (h *Health) Failed(session string, now time.Time) (first bool) {
 	return first
 }
 
+// State reports whether questions stay without an answer, and whether the provider is left alone now.
+func (h *Health) State(now time.Time) (unanswered, resting bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.unanswered) > 0, now.Before(h.restUntil)
+}
+
 // Postponed has a session left alone that the provider was asked about too often.
 func (h *Health) Postponed(session string, now time.Time, d time.Duration) {
 	h.mu.Lock()

@@ -1,0 +1,46 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mcp-authd/mcp-authd/internal/admin"
+)
+
+func newHealthCommand(s std) *cobra.Command {
+	return group("health", "Look at how an installation is", newHealthShow(s))
+}
+
+func newHealthShow(s std) *cobra.Command {
+	var asJSON bool
+	c := callerCommand(s, admin.HealthShow, &cobra.Command{Args: cobra.NoArgs, Example: "\n--json"},
+		func(c *cobra.Command) { c.Flags().BoolVar(&asJSON, "json", false, "print JSON") },
+		func(c *cobra.Command, by admin.Caller, _ []string) error {
+			h, err := admin.HealthShow.Do(c.Context(), by, admin.None{})
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				err = printJSON(s.out, h)
+			} else {
+				err = printHealth(s, h)
+			}
+			if err == nil && !h.OK {
+				err = errSilent
+			}
+			return err
+		})
+	c.Long += " Exits with 1 when something fails."
+	return c
+}
+
+func printHealth(s std, h admin.Health) error {
+	printFields(s.out, "issuer", h.Issuer, "version", h.Version, "audit log",
+		fmt.Sprintf("%d entries, %d signed", h.AuditEntries, h.AuditSigned), "signed at", moment(h.AuditSignedAt))
+	fmt.Fprintln(s.out)
+	for _, f := range h.Findings {
+		printHealthFinding(s, f)
+	}
+	return nil
+}

@@ -1,0 +1,84 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/internal/secrets"
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// EventReceiver is a receiver of security events, and what waits for it.
+type EventReceiver struct {
+	ID         string    `json:"id"`
+	Configured bool      `json:"configured"`
+	Waiting    int       `json:"waiting"`
+	Oldest     time.Time `json:"oldest,omitzero" jsonschema:"of the events that wait"`
+	Tries      int64     `json:"tries" jsonschema:"of the oldest"`
+	Failed     string    `json:"failed" jsonschema:"why the last try to send the oldest has failed"`
+}
+
+// ReceiverID names a receiver.
+type ReceiverID struct {
+	Receiver string `json:"receiver" jsonschema:"the id of the receiver, under events.receivers"`
+}
+
+// EventSent is an event that waits for a receiver.
+type EventSent struct {
+	ID       string `json:"id" jsonschema:"the jti of the event"`
+	Receiver string `json:"receiver"`
+}
+
+// The operations on receivers of security events.
+var (
+	EventsList = define(Spec{
+		Name: "events list", Method: "GET", Path: "/events/receivers", Roles: reading,
+		Summary: "List receivers, and what waits for each",
+		Details: "Lists the receivers of security events (events.receivers) with what waits for each, for how long, and\n" +
+			"why the last try to send the oldest has failed. One that is no more in the configuration is listed while\n" +
+			"something waits for it, or a server has named it within seven days.",
+	}, (*Service).listReceivers)
+	EventsTest = define(Spec{
+		Name: "events test", Method: "POST", Path: "/events/receivers/{receiver}/test",
+		Summary: "Send a verification event to a receiver",
+		Details: "Has a running server send a verification event to a receiver, behind what waits for it. The log of the\n" +
+			"server says securityevent.sent with the id that is returned once the receiver has it, and events list\n" +
+			"why not.",
+	}, (*Service).testReceiver)
+)
+
+func (s *Service) listReceivers(ctx context.Context, _ None) (Page[EventReceiver], error) {
+	waiting, err := s.Store.Backlogs(ctx, s.Now())
+	if err != nil {
+		return Page[EventReceiver]{}, err
+	}
+	out := []EventReceiver{}
+	for _, b := range waiting {
+		out = append(out, EventReceiver{
+			ID: b.Receiver, Waiting: b.Waiting, Oldest: b.Oldest, Tries: b.Tries, Failed: b.Failed,
+		})
+	}
+	for _, r := range s.Config.Events.Receivers {
+		i := slices.IndexFunc(out, func(v EventReceiver) bool { return v.ID == r.ID })
+		if i < 0 {
+			out, i = append(out, EventReceiver{ID: r.ID}), len(out)
+		}
+		out[i].Configured = true
+	}
+	return Page[EventReceiver]{Items: out}, nil
+}
+
+func (s *Service) testReceiver(ctx context.Context, in ReceiverID) (EventSent, error) {
+	d := storage.Delivery{
+		ID: secrets.ID("set_"), Receiver: in.Receiver, Kind: storage.KindVerification, Detail: []byte("{}"),
+		At: s.Now(),
+	}
+	err := s.Store.PutDelivery(ctx, d)
+	if errors.Is(err, storage.ErrNotFound) {
+		return EventSent{}, fault(ErrNotFound, "no server has named a receiver %q; is it under events.receivers, "+
+			"and was serve started since?", in.Receiver)
+	}
+	return EventSent{ID: d.ID, Receiver: d.Receiver}, err
+}

@@ -1,0 +1,254 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// The levels of a finding.
+const (
+	LevelOK      = "ok"
+	LevelWarning = "warning"
+	LevelFail    = "fail"
+	LevelSkipped = "skipped" // it could not be looked at
+)
+
+// Finding is one thing that was looked at.
+type Finding struct {
+	Check  string `json:"check" jsonschema:"what it is about: database, clock, keys, passkeys, recovery, events, audit"`
+	Level  string `json:"level" jsonschema:"ok, warning, fail or skipped"`
+	What   string `json:"what"`
+	Advice string `json:"advice,omitempty"`
+}
+
+// Health is how an installation is, seen from its database.
+type Health struct {
+	OK       bool      `json:"ok" jsonschema:"no finding has the level fail"`
+	Version  string    `json:"version" jsonschema:"of the program that has looked"`
+	Issuer   string    `json:"issuer"`
+	Findings []Finding `json:"findings"`
+	// AuditEntries are in the audit log, and the newest checkpoint has signed AuditSigned of them.
+	AuditEntries  int64           `json:"audit_entries"`
+	AuditSigned   int64           `json:"audit_signed"`
+	AuditSignedAt time.Time       `json:"audit_signed_at,omitzero"`
+	Sinks         []AuditSink     `json:"sinks"`
+	Receivers     []EventReceiver `json:"receivers"`
+	Keys          []Key           `json:"keys"`
+}
+
+// HealthShow looks at the installation.
+var HealthShow = define(Spec{
+	Name: "health show", Method: "GET", Path: "/health", Roles: reading,
+	Summary: "Show how this installation is, and what waits to be delivered",
+	Details: "Looks at the database, the clock, the keys, passkeys, the receivers of security events, the audit log and\n" +
+		"its sinks, with advice. doctor also looks at what is around: files, TLS, proxies, providers.",
+}, (*Service).showHealth)
+
+// behind is for how long something may wait to be delivered before it is told.
+const behind = 5 * time.Minute
+
+// findings are what was found.
+type findings []Finding
+
+func (f *findings) add(check, level, advice, what string, args ...any) {
+	*f = append(*f, Finding{check, level, fmt.Sprintf(what, args...), advice})
+}
+
+func (s *Service) showHealth(ctx context.Context, _ None) (Health, error) {
+	h := Health{Version: s.Version}
+	var err error
+	if h.Issuer, err = s.KnownIssuer(ctx); err != nil {
+		return h, err
+	}
+	f := s.storeFindings(ctx)
+	for _, look := range []func(context.Context) (findings, error){
+		s.clockFindings, s.PasskeyFindings, s.ReceiverFindings, s.SinkFindings,
+	} {
+		found, err := look(ctx)
+		if err != nil {
+			return h, err
+		}
+		f = append(f, found...)
+	}
+	if h.Sinks, h.Receivers, h.Keys, err = s.waiting(ctx); err != nil {
+		return h, err
+	}
+	if !slices.ContainsFunc(h.Keys, func(k Key) bool { return k.State == string(storage.KeyActive) }) {
+		f.add("keys", LevelWarning, "the next start of a server makes one", "no signing key is active")
+	} else {
+		f.add("keys", LevelOK, "", "signing keys are published: %d", len(h.Keys))
+	}
+	head, err := s.Store.AuditHead(ctx, "")
+	if err != nil {
+		return h, err
+	}
+	signed, err := s.Store.LastCheckpoint(ctx)
+	if err != nil && !errors.Is(err, storage.ErrNotFound) {
+		return h, err
+	}
+	h.AuditEntries, h.AuditSigned, h.AuditSignedAt = head.Size, signed.Size, signed.At
+	h.Findings = f
+	h.OK = !slices.ContainsFunc(f, func(f Finding) bool { return f.Level == LevelFail })
+	return h, nil
+}
+
+// waiting are the sinks, the receivers and the keys.
+func (s *Service) waiting(ctx context.Context) ([]AuditSink, []EventReceiver, []Key, error) {
+	sinks, err := s.auditSinks(ctx, None{})
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	receivers, err := s.listReceivers(ctx, None{})
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	published, err := s.listKeys(ctx, None{})
+	return sinks.Items, receivers.Items, published.Items, err
+}
+
+func (s *Service) storeFindings(ctx context.Context) (f findings) {
+	if err := s.Store.Ready(ctx); err != nil {
+		f.add("database", LevelFail, "mcp-authd migrate status says more", "its schema is not that of this version")
+		return f
+	}
+	if err := s.Store.Writable(ctx); err != nil {
+		f.add("database", LevelFail, "make room on its disk, and see that the server's user may write there; "+
+			"with PostgreSQL, connect to the primary", "it can be read, and not written")
+		return f
+	}
+	f.add("database", LevelOK, "", "it can be read and written, and its schema is that of this version")
+	return f
+}
+
+// tellSkew is how far clocks may differ before it is told.
+const tellSkew = 5 * time.Second
+
+func (s *Service) clockFindings(context.Context) (f findings, _ error) {
+	if skew := s.Store.Skew().Abs().Round(time.Millisecond); skew > tellSkew {
+		f.add("clock", LevelWarning, "keep both machines right by NTP (timedatectl, chronyc tracking)",
+			"the clock of this machine and that of the database differ by %s; servers go by the database's", skew)
+	} else {
+		f.add("clock", LevelOK, "", "the clock of this machine is that of the database")
+	}
+	return f, nil
+}
+
+// PasskeyFindings say whether passkeys are offered, and who loses what by the host name that is
+// configured (PE-01, PE-02).
+func (s *Service) PasskeyFindings(ctx context.Context) (f findings, _ error) {
+	site, err := s.Config.Site()
+	if err != nil {
+		f.add("passkeys", LevelFail, "", "%s", err)
+		return f, nil
+	}
+	if site.Offered() {
+		f.add("passkeys", LevelOK, "", "offered, for %s", site.RPID)
+	} else {
+		f.add("passkeys", LevelSkipped, "to offer them, give the server a host name and TLS", "not offered: %s", site.Missing)
+	}
+	if what := s.Config.Login.Links.Warning(); what != "" {
+		f.add("recovery", LevelWarning, "leave it at a day, or at what it takes your people to read their mail", "%s", what)
+	}
+	if s.Store == nil {
+		return f, nil
+	}
+	hosts, err := s.Store.PasskeyHosts(ctx,
+		storage.Admission{Passwords: s.Config.Login.Local, Providers: s.Config.ProviderIDs()})
+	if err != nil {
+		return f, fmt.Errorf("passkeys cannot be counted: %w", err)
+	}
+	for _, h := range hosts {
+		if slices.Contains(site.RPIDs(), h.RPID) {
+			f.add("passkeys", LevelOK, "",
+				"%s made for %s; another host name loses them, unless login.passkeys.previous_hosts has this one%s",
+				count(h.Passkeys, "passkey is", "passkeys are"), h.RPID, only(h.Only))
+			continue
+		}
+		f.add("passkeys", LevelWarning,
+			"add the host to login.passkeys.previous_hosts, and let it serve /.well-known/webauthn as this server does",
+			"%s of %s made for %s, which is not served: they let no one in%s", count(h.Passkeys, "passkey", "passkeys"),
+			count(h.People, "person is", "people are"), h.RPID, only(h.Only))
+	}
+	return f, nil
+}
+
+// only says how many people would be locked out.
+func only(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return "; " + count(n, "person has", "people have") + " no other way in"
+}
+
+func count(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprint(n, " ", many)
+}
+
+// ReceiverFindings say whether receivers of security events take what they are told.
+func (s *Service) ReceiverFindings(ctx context.Context) (f findings, _ error) {
+	configured := s.Config.Events.Receivers
+	if len(configured) == 0 {
+		return nil, nil
+	}
+	waiting, err := s.Store.Backlogs(ctx, s.Now())
+	if err != nil {
+		return nil, fmt.Errorf("what waits for receivers cannot be read: %w", err)
+	}
+	for _, b := range waiting {
+		if !b.Oldest.IsZero() && s.Now().Sub(b.Oldest) > behind {
+			f.add("events", LevelWarning, "see: mcp-authd events list",
+				"%d security events wait for receiver %s, the oldest since %s: %s",
+				b.Waiting, b.Receiver, b.Oldest.Format(time.RFC3339), b.Failed)
+		}
+	}
+	if len(f) == 0 {
+		f.add("events", LevelOK, "", "%d receivers of security events have what they were told", len(configured))
+	}
+	return f, nil
+}
+
+// SinkFindings say whether the sinks of the audit log get what is in it.
+func (s *Service) SinkFindings(ctx context.Context) (f findings, _ error) {
+	sinks, err := s.auditSinks(ctx, None{})
+	if err != nil {
+		return nil, fmt.Errorf("what waits for sinks of the audit log cannot be read: %w", err)
+	}
+	if len(sinks.Items) == 0 {
+		return nil, nil
+	}
+	for _, k := range sinks.Items {
+		if !k.Opened {
+			f.add("audit", LevelWarning, "start the server again: it reads the configuration once",
+				"no server delivers to sink %s yet", k.ID)
+			continue
+		}
+		if k.Failed != "" || !k.Oldest.IsZero() && s.Now().Sub(k.Oldest) > behind {
+			since, why := s.Now(), k.Failed
+			if !k.Oldest.IsZero() {
+				since = k.Oldest
+			}
+			if why == "" {
+				why = "no server delivers to it"
+			}
+			f.add("audit", LevelWarning, "they wait in the audit log until they are removed by their age",
+				"%d entries wait for sink %s, the oldest since %s: %s", k.Waiting, k.ID,
+				since.UTC().Format(time.RFC3339), why)
+		}
+		if k.Lost > 0 {
+			f.add("audit", LevelWarning, "write what is missing with: mcp-authd audit export",
+				"sink %s never got %d entries: they were removed, or cannot be read", k.ID, k.Lost)
+		}
+	}
+	if len(f) == 0 {
+		f.add("audit", LevelOK, "", "%d sinks of the audit log get what is in it", len(sinks.Items))
+	}
+	return f, nil
+}

@@ -1,0 +1,109 @@
+package admin
+
+import (
+	"context"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/thirdparty"
+)
+
+// Provider is an identity provider of the configuration.
+type Provider struct {
+	ID          string   `json:"id"`
+	Name        string   `json:"name"`
+	Type        string   `json:"type"`
+	Issuer      string   `json:"issuer,omitempty" jsonschema:"or the address where the product is installed"`
+	Domains     []string `json:"domains,omitempty" jsonschema:"people with an address in one of them are sent there"`
+	RedirectURI string   `json:"redirect_uri" jsonschema:"has to be registered at the provider, exactly so"`
+	CheckEvery  string   `json:"check_every,omitempty" jsonschema:"how often it is asked whether a session goes on"`
+	Detached    bool     `json:"detached,omitempty" jsonschema:"sign-ins do not end with the session there"`
+	// What follows is what the server has seen that is asked. A command at the database has seen nothing.
+	Unanswered bool `json:"unanswered,omitempty" jsonschema:"it does not answer this server about sessions"`
+	Resting    bool `json:"resting,omitempty" jsonschema:"so often that this server leaves it alone for a while"`
+}
+
+// ProviderDetails are a provider, and how it answers now.
+type ProviderDetails struct {
+	Provider
+	LogoutURI string         `json:"logout_uri,omitempty" jsonschema:"for back-channel logout, where the provider offers it"`
+	OK        bool           `json:"ok" jsonschema:"people can sign in there, for all that can be told from here"`
+	Findings  []ProviderFact `json:"findings" jsonschema:"what was found when it was asked just now"`
+	TookMS    int64          `json:"took_ms" jsonschema:"how long the questions took"`
+}
+
+// ProviderFact is one thing that was looked at at a provider.
+type ProviderFact struct {
+	Level  string `json:"level" jsonschema:"ok, warning or problem"`
+	What   string `json:"what"`
+	Advice string `json:"advice,omitempty"`
+}
+
+// ProviderID names a provider.
+type ProviderID struct {
+	ID string `json:"id" jsonschema:"the id of the provider, under thirdparty"`
+}
+
+// The operations on identity providers.
+var (
+	ProviderList = define(Spec{
+		Name: "provider list", Method: "GET", Path: "/providers", Roles: reading, Summary: "List identity providers",
+		Details: "Lists the providers of the configuration (thirdparty), with the redirect URI to register at each.",
+	}, (*Service).listProviders)
+	ProviderShow = define(Spec{
+		Name: "provider show", Method: "GET", Path: "/providers/{id}", Roles: reading,
+		Summary: "Ask an identity provider how it is",
+		Details: "Asks a provider for its metadata, its keys and whether it knows our credentials, and shows what was found,\n" +
+			"with advice. It signs no person in and changes nothing.",
+	}, (*Service).showProvider)
+)
+
+func providerOf(p thirdparty.ProviderState) Provider {
+	v := Provider{
+		ID: p.ID, Name: p.Name, Type: p.Type, Issuer: p.Issuer, Domains: p.Domains, RedirectURI: p.RedirectURI,
+		Detached: p.Detached, Unanswered: p.Unanswered, Resting: p.Resting,
+	}
+	if !p.Detached && p.CheckEvery > 0 {
+		v.CheckEvery = p.CheckEvery.String()
+	}
+	return v
+}
+
+func (s *Service) listProviders(context.Context, None) (Page[Provider], error) {
+	d, err := s.Delegation()
+	if err != nil {
+		return Page[Provider]{}, err
+	}
+	out := []Provider{}
+	for _, p := range d.States() {
+		out = append(out, providerOf(p))
+	}
+	return Page[Provider]{Items: out}, nil
+}
+
+// probeTime is for how long a provider is asked.
+const probeTime = 20 * time.Second
+
+func (s *Service) showProvider(ctx context.Context, in ProviderID) (ProviderDetails, error) {
+	d, err := s.Delegation()
+	if err != nil {
+		return ProviderDetails{}, err
+	}
+	for _, p := range d.States() {
+		if p.ID != in.ID {
+			continue
+		}
+		ctx, cancel := context.WithTimeout(ctx, probeTime)
+		defer cancel()
+		began := s.Now()
+		found := d.ProbeOne(ctx, p.ID)
+		out := ProviderDetails{
+			Provider: providerOf(p), LogoutURI: found.LogoutURI, OK: found.Healthy(), Findings: []ProviderFact{},
+			TookMS: s.Now().Sub(began).Milliseconds(),
+		}
+		for _, f := range found.Findings {
+			out.Findings = append(out.Findings, ProviderFact{string(f.Verdict), f.What, f.Advice})
+		}
+		return out, nil
+	}
+	return ProviderDetails{}, fault(ErrNotFound, "there is no provider %q; see: mcp-authd provider list", in.ID)
+}
