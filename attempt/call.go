@@ -56,6 +56,10 @@ const (
 // have a count of their own: a client that repeats a call does not push out its own sign-in.
 var callsPerNetwork = bounded.PerSecond(0.2, 60)
 
+// perReporter is how many steps are kept of what one resource server in another process reports: it may say
+// that they are of any network.
+var perReporter = bounded.PerSecond(0.2, 600)
+
 // held is a step that may turn out to say nothing.
 type held struct {
 	step    Step
@@ -74,12 +78,38 @@ func (r *Recorder) Refused(req *http.Request, from netip.Addr, d oauth.Decision,
 	case d.Error == oauth.UseDPoPNonce:
 		return // the client goes on with it (RFC 9449 §9)
 	}
-	s := r.called(req, from, d)
+	s := r.called(req, textOf(from), d)
+	s.At = r.c.Now()
+	r.refused(s, d, t, settled)
+}
+
+// Reported takes what a resource server in another process says of a request, which by, a client, has told us.
+// A decision without a status was let through. What it says about the token counts as far as t does.
+func (r *Recorder) Reported(by string, d oauth.Decision, t Presented, settled func(context.Context) bool) {
+	if r == nil || d.Error == oauth.UseDPoPNonce {
+		return
+	}
+	var from oauth.Sender
+	if d.Sender != nil {
+		from = *d.Sender
+	}
+	addr, _ := netip.ParseAddr(from.Address)
+	s := r.called(from.Request(d.HTTPMethod), textOf(addr), d)
+	s.At, s.Keys.ReportedBy = d.At, cut(by, maxValue)
+	if d.Status == 0 {
+		r.letThrough(s, d, t.Keys)
+		return
+	}
+	r.refused(s, d, t, settled)
+}
+
+// refused takes a step that says what was asked, and not yet what was answered.
+func (r *Recorder) refused(s Step, d oauth.Decision, t Presented, settled func(context.Context) bool) {
 	s.Reference, s.Keys.Client, s.Keys.Person, s.Keys.Grant = d.Reference, t.Keys.Client, t.Keys.Person, t.Keys.Grant
 	s.Request.Params = append(s.Request.Params, Param{paramToken, string(t.State)})
 	s.Answer = Answer{
 		Status:      d.Status,
-		Error:       string(d.Error),
+		Error:       cut(string(d.Error), maxValue),
 		Description: Described(d.Description),
 		Reason:      Described(d.Reason),
 		Outcome:     cut(d.Outcome, maxValue),
@@ -96,7 +126,7 @@ func (r *Recorder) Refused(req *http.Request, from netip.Addr, d oauth.Decision,
 		s.Request.Params = append(s.Request.Params, Param{"audience", cut(Address(t.Audience), maxValue)})
 	}
 	if t.State == TokenExpired {
-		r.hold(held{s, r.c.Now().Add(holdExpired), settled})
+		r.hold(held{s, s.At.Add(holdExpired), settled})
 		return
 	}
 	r.takeCall(s)
@@ -107,22 +137,26 @@ func (r *Recorder) LetThrough(d oauth.Decision) {
 	if r == nil {
 		return
 	}
-	s := r.called(nil, netip.Addr{}, d)
-	s.Reference = NewReference()
-	s.Keys.Client, s.Keys.Person, s.Keys.Grant = d.ClientID, d.Subject, d.GrantID
+	s := r.called(nil, "", d)
+	s.At = r.c.Now()
+	r.letThrough(s, d, Keys{Client: d.ClientID, Person: d.Subject, Grant: d.GrantID})
+}
+
+func (r *Recorder) letThrough(s Step, d oauth.Decision, k Keys) {
+	s.Reference, s.Keys.Client, s.Keys.Person, s.Keys.Grant = NewReference(), k.Client, k.Person, k.Grant
 	s.Answer = Answer{Status: http.StatusOK, Outcome: cut(d.Outcome, maxValue)}
 	r.takeCall(s)
 }
 
 // called is what both are made of. The request is nil when it is not known.
-func (r *Recorder) called(req *http.Request, from netip.Addr, d oauth.Decision) Step {
+func (r *Recorder) called(req *http.Request, from string, d oauth.Decision) Step {
 	draft := Draft{digest: r.c.Key}
 	if req != nil {
-		draft.begin(req, textOf(from), d.At)
+		draft.begin(req, from, d.At)
 		draft.step.Request.Header = append(draft.step.Request.Header, sentBy(req, passedOn)...)
 	}
 	s := draft.step
-	s.Kind, s.At, s.Keys.Resource = Call, r.c.Now(), cut(Address(d.Resource), maxValue)
+	s.Kind, s.Keys.Resource = Call, cut(Address(d.Resource), maxValue)
 	s.Request.Method, s.Request.Path = cut(d.HTTPMethod, 10), cut(pathOf(d.Resource), maxValue)
 	if d.Method != "" {
 		s.Request.Params = append(s.Request.Params, Param{paramMethod, named(d.Method)})
@@ -172,7 +206,11 @@ func textOf(a netip.Addr) string {
 func (r *Recorder) takeCall(s Step) {
 	addr, _ := netip.ParseAddr(s.Keys.Address)
 	key := "calls " + cmp.Or(network.Blocks(addr)[0], s.Keys.Grant)
-	within := r.calls.Take(bounded.Draw[string]{Key: key, Rate: callsPerNetwork}) == 0
+	draws := []bounded.Draw[string]{{Key: key, Rate: callsPerNetwork}}
+	if by := s.Keys.ReportedBy; by != "" {
+		draws = append(draws, bounded.Draw[string]{Key: "reported by " + by, Rate: perReporter})
+	}
+	within := r.calls.Take(draws...) == 0
 	step := storage.AttemptStep{At: s.At, KeptUntil: s.At.Add(r.c.Keep)}
 	if within {
 		step.Keys, step.Body = s.all(), s.encode()

@@ -22,11 +22,12 @@ func (j *joiner) byCalls() {
 		same := func(o Step) bool {
 			return o.Keys.Address == s.Keys.Address && o.Request.Agent == s.Request.Agent
 		}
+		fits := func(o int) bool { return same(j.steps[o]) && j.believed(i, o) }
 		before, got := j.first(i, i-1, -1, func(o int) bool {
-			return same(j.steps[o]) && j.steps[o].issued() && s.At.Sub(j.steps[o].At) <= afterToken && !j.passed(o, i)
+			return fits(o) && j.steps[o].issued() && s.At.Sub(j.steps[o].At) <= afterToken && !j.passed(o, i)
 		})
 		after, goesOn := j.first(i, i+1, len(j.steps), func(o int) bool {
-			return same(j.steps[o]) && j.steps[o].Kind != Call && j.steps[o].At.Sub(s.At) <= afterReading
+			return fits(o) && j.steps[o].Kind != Call && j.steps[o].At.Sub(s.At) <= afterReading
 		})
 		switch {
 		case got && (!goesOn || j.client(after) == "" || j.client(after) == j.client(before)):
@@ -34,11 +35,28 @@ func (j *joiner) byCalls() {
 		case goesOn:
 			j.join(i, after)
 		default:
-			j.joinFirst(i, i+1, len(j.steps), func(o Step) bool {
-				return same(o) && o.anonymous() && o.At.Sub(s.At) <= betweenReadings
+			other, found := j.first(i, i+1, len(j.steps), func(o int) bool {
+				return fits(o) && j.steps[o].anonymous() && j.steps[o].At.Sub(s.At) <= betweenReadings
 			})
+			if found {
+				j.join(i, other)
+			}
 		}
 	}
+}
+
+// believed reports whether a call can be of the attempt of another step. A resource server in another process
+// may say that a request came from any address: it counts for attempts to get to that resource server.
+func (j *joiner) believed(call, of int) bool {
+	if j.steps[call].Keys.ReportedBy == "" {
+		return true
+	}
+	for o, s := range j.steps {
+		if s.Keys.Resource != "" && s.Keys.Resource != j.steps[call].Keys.Resource && j.root(o) == j.root(of) {
+			return false
+		}
+	}
+	return true
 }
 
 // first is the first step from one to before another that fits, within an hour.

@@ -342,6 +342,7 @@ func (p *publisher) step(s Step) Step {
 			Thread:     p.name("request", s.Keys.Thread),
 			Code:       p.name("code", s.Keys.Code),
 			Address:    p.name("address", s.Keys.Address),
+			ReportedBy: p.client(s.Keys.ReportedBy),
 		},
 	}
 	for _, e := range s.Expected {

@@ -107,6 +107,8 @@ type Keys struct {
 	Code        string `json:"code,omitempty"`   // digest of the authorization code
 	Address     string `json:"address,omitempty"`
 	Fingerprint string `json:"fingerprint,omitempty"` // digest of agent and headers
+	// ReportedBy is the client as which a resource server in another process has told of the step. "": none has.
+	ReportedBy string `json:"reported_by,omitempty"`
 }
 
 // The prefixes of keys in the store.

@@ -42,7 +42,8 @@ func ofClient(query string) bool {
 func (p paths) endpoint(pattern string) string {
 	pattern = strings.TrimPrefix(pattern, p.prefix)
 	switch name, _, _ := strings.Cut(strings.TrimPrefix(pattern, "/"), "/"); name {
-	case "authorize", "token", "introspect", "revoke", "register", "par", "device_authorization", "events":
+	case "authorize", "token", "introspect", "revoke", "register", "par", "device_authorization", "events",
+		"reports":
 		return name
 	case "jwks.json":
 		return "jwks"

@@ -3,69 +3,54 @@ package authserver
 import (
 	"context"
 	"net/http"
-	"strings"
-	"time"
 
-	"github.com/mcp-authd/mcp-authd/attempt"
-	"github.com/mcp-authd/mcp-authd/internal/secrets"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/decisions"
+	"github.com/mcp-authd/mcp-authd/internal/wire"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
+
+func (s *Server) newDecisions() *decisions.Taker {
+	return decisions.New(decisions.Config{
+		Issuer:   s.cfg.Issuer,
+		Tokens:   s.grants.tokens,
+		Store:    s.cfg.Store,
+		Attempts: s.cfg.Attempts,
+		Audit:    s.cfg.Audit,
+		Log:      s.log,
+		Now:      s.cfg.Now,
+	})
+}
 
 // Refused takes a request that a guard in this process is about to refuse with 401 or 403, and returns the
 // reference by which the operator finds it (OB-02). Server is an mcpresource.Decisions.
 func (s *Server) Refused(r *http.Request, d oauth.Decision) string {
-	d.Reference = attempt.NewReference()
-	presented, issued := s.presented(r, d)
-	from := s.cfg.TrustedProxies.ClientAddr(r)
-	s.cfg.Attempts.Refused(r, from, d, presented, s.refreshed(presented.Keys.Grant, issued))
-	return d.Reference
+	return s.decisions.Refused(r, s.cfg.TrustedProxies.ClientAddr(r), d)
 }
-
-// youth is how long the first request of a grant is expected. After a restart it is not known which grants
-// have called before.
-const youth = time.Hour
 
 // LetThrough takes the first requests of a grant that a guard in this process has let through.
-func (s *Server) LetThrough(_ context.Context, d oauth.Decision) {
-	if made, ok := secrets.TimeOf(d.GrantID); ok && s.cfg.Now().Sub(made) <= youth {
-		s.cfg.Attempts.LetThrough(d)
-	}
-}
+func (s *Server) LetThrough(_ context.Context, d oauth.Decision) { s.decisions.LetThrough(d) }
 
-// presented is what is known of the token that a guard has refused, and when it was issued: of one with our
-// signature, what it says.
-func (s *Server) presented(r *http.Request, d oauth.Decision) (p attempt.Presented, issued time.Time) {
-	header := r.Header.Get("Authorization")
-	if header == "" {
-		return attempt.Presented{State: attempt.TokenNone}, issued
-	}
-	_, token, _ := strings.Cut(strings.TrimSpace(header), " ")
-	token = strings.TrimSpace(token)
-	claims, ok := s.grants.tokens.Own(r.Context(), token)
-	if !ok {
-		return attempt.Presented{State: attempt.TokenForeign}, issued
-	}
-	p.State, p.Audience = attempt.TokenActive, claims.Audience
-	if claims.Expires <= s.cfg.Now().Unix() {
-		p.State = attempt.TokenExpired
-	} else if d.Error == oauth.InvalidToken {
-		if answer, err := s.Introspect(r.Context(), token); err == nil && !answer.Active {
-			p.State = attempt.TokenEnded
-		}
-	}
-	p.Keys.Client, p.Keys.Person, p.Keys.Grant = claims.ClientID, claims.Subject, claims.GrantID
-	return p, time.Unix(claims.IssuedAt, 0)
-}
+// Called keeps a call of a tool that a guard in this process reports, as an entry tool.called of the Logs of
+// Config.Audit. See mcpresource.KeepCalls.
+func (s *Server) Called(ctx context.Context, c oauth.Call) { s.decisions.Called(ctx, c) }
 
-// refreshed returns a function that reports whether a grant was given a token after the one that was issued
-// at a time. The store knows, whichever server has done it.
-func (s *Server) refreshed(grant string, issued time.Time) func(context.Context) bool {
-	return func(ctx context.Context) bool {
-		g, err := s.cfg.Store.Grant(ctx, grant)
-		if err != nil {
-			return false
-		}
-		c, err := s.cfg.Store.Connection(ctx, g.UserID, grant, s.cfg.Now())
-		return err == nil && c.UsedAt.After(issued.Add(time.Second))
+// handleReport serves POST /reports: a resource server in another process tells what it has refused, and
+// which tools were called. It is the client as which that resource server introspects.
+func (s *Server) handleReport(w http.ResponseWriter, r *http.Request) {
+	p, err := readForm(r)
+	if err != nil {
+		s.writeParseError(w, r, err)
+		return
 	}
+	client, err := s.grants.clientAuth.Authenticate(r.Context(), credentials(r, p))
+	if err != nil {
+		s.writeError(w, r, err)
+		return
+	}
+	answer, err := s.decisions.Report(r.Context(), client, p.Get("report"))
+	if err != nil {
+		s.writeError(w, r, err)
+		return
+	}
+	wire.WriteJSON(w, http.StatusOK, answer)
 }

@@ -200,7 +200,9 @@ func TestAS242PushedRequestsAreUsedOnce(t *testing.T) {
 		if pg := p.get("/authorize?" + query.Encode()); !strings.Contains(pg.body, `name="password"`) {
 			t.Errorf("got %d to %q", pg.status, pg.header.Get("Location"))
 		}
-		query.Set("resume", query.Get("resume")[:40]+"A"+query.Get("resume")[41:])
+		changed := []byte(query.Get("resume"))
+		changed[40] ^= 1
+		query.Set("resume", string(changed))
 		wantPushedGone(t, p.get("/authorize?"+query.Encode()))
 		old := p.bring(p.reference(authorizeQuery()))
 		p.advance(time.Hour)

@@ -13,6 +13,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/authserver/internal/catalogue"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/clients"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/connect"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/decisions"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/device"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/flow"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/form"
@@ -45,6 +46,7 @@ type Server struct {
 	bindings   binding.Checker
 	status     *statusLists
 	grants     grants
+	decisions  *decisions.Taker
 	devices    *device.Requests
 	limits     *allowance.Limits
 	undeclared *undeclared
@@ -94,6 +96,7 @@ func New(ctx context.Context, c Config) (*Server, error) {
 	}
 	s.attend(ctx)
 	s.grants = s.newGrants()
+	s.decisions = s.newDecisions()
 	s.devices = s.newDevices()
 	s.pages = newPages(s)
 	if c.Registry != nil {

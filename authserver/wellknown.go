@@ -127,6 +127,7 @@ func (s *Server) metadata(catalog *policy.Catalogue) metadata.AuthorizationServe
 		RevocationEndpoint:          endpoint("/revoke"),
 		IntrospectionEndpoint:       endpoint("/introspect"),
 		IntrospectionAuthMethods:    metadata.Values{"client_secret_basic", "client_secret_post"},
+		ResourceReportsEndpoint:     endpoint("/reports"),
 		CodeChallengeMethods:        metadata.Values{oauth.S256},
 		PushedRequestEndpoint:       endpoint("/par"),                                // RFC 9126 §5
 		DeviceAuthorizationEndpoint: endpoint("/device_authorization"),               // RFC 8628 §4

@@ -11,7 +11,7 @@ import (
 
 // Decisions takes what a guard decides, for the operator of the authorization server: they find by a
 // reference why a client was refused, and see whether an attempt to connect got as far as a tool. Neither
-// method may block. authserver.Server has both.
+// method may block. authserver.Server has both, and in another process a Reporter.
 type Decisions interface {
 	// Refused takes a request that is about to be answered with 401 or 403. It returns a reference of
 	// letters and digits, by which people name this request, or "". The client gets it in X-Request-Id and
@@ -84,7 +84,7 @@ func (g *Guard) decision(p *passage, op Operation) oauth.Decision {
 	op = op.record(false)
 	d := oauth.Decision{At: p.began, Resource: p.at.resource, Method: op.Method, Name: op.Name}
 	if who := p.principal; who != nil && slices.Contains(g.c.AuthorizationServers, who.Issuer) {
-		d.ClientID, d.GrantID, d.Subject = who.ClientID, who.GrantID(), who.Subject
+		d.Issuer, d.ClientID, d.GrantID, d.Subject = who.Issuer, who.ClientID, who.GrantID(), who.Subject
 	}
 	return d
 }

@@ -90,6 +90,9 @@ type AuthorizationServer struct {
 	// what they ask for with it; clients go on asking for scopes_supported alone.
 	// protected_resource_scopes: every scope of each protected resource
 	ResourceScopes map[string]Values `json:"protected_resource_scopes,omitempty"`
+	// ResourceReportsEndpoint is no registered member either. resource_reports_endpoint: where resource servers
+	// tell what they have refused, and which tools were called
+	ResourceReportsEndpoint string `json:"resource_reports_endpoint,omitempty"`
 }
 
 // Values is a list member of a document.

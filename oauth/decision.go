@@ -19,7 +19,12 @@ type Decision struct {
 	Method      string    `json:"method,omitempty"`      // of MCP, such as "tools/call"
 	Name        string    `json:"name,omitempty"`        // of the tool or prompt
 	Scheme      string    `json:"scheme,omitempty"`      // of the Authorization header; "": it was not there
-	ClientID    string    `json:"client_id,omitempty"`   // of a token that was verified, as what follows
+	Issuer      string    `json:"iss,omitempty"`         // of a token that was verified, as what follows
+	ClientID    string    `json:"client_id,omitempty"`
 	GrantID     string    `json:"grant_id,omitempty"`
 	Subject     string    `json:"sub,omitempty"`
+	// Sender and Claims are for a report of a resource server in another process: what the authorization server
+	// would see of the request itself. Claims are what the token of a refused request says, unverified.
+	Sender *Sender            `json:"sender,omitempty"`
+	Claims *AccessTokenClaims `json:"claims,omitempty"`
 }

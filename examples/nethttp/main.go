@@ -3,6 +3,8 @@
 //
 //	mcp-authd resource add http://127.0.0.1:8080/mcp --scope mcp
 //	go run . -listen 127.0.0.1:8080 -issuer http://localhost:8414
+//
+// With -client and -secret it tells the authorization server what it refuses, and which tools were called.
 package main
 
 import (
@@ -10,7 +12,10 @@ import (
 	"encoding/json"
 	"flag"
 	"log"
+	"log/slog"
 	"net/http"
+	"os"
+	"strings"
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/mcpresource"
@@ -19,16 +24,32 @@ import (
 func main() {
 	listen := flag.String("listen", "127.0.0.1:8080", "address to listen on")
 	issuer := flag.String("issuer", "http://localhost:8414", "authorization server")
+	client := flag.String("client", "", "client of the operator as which it reports; without one it does not")
+	secret := flag.String("secret", "", "file with the secret of that client")
 	flag.Parse()
 
 	v, err := mcpresource.Discover(context.Background(), *issuer, nil)
 	if err != nil {
 		log.Fatal(err)
 	}
-	guard, err := mcpresource.New(mcpresource.Config{
+	c := mcpresource.Config{
 		Resource: "http://" + *listen + "/mcp", AuthorizationServers: []string{*issuer}, Validator: v,
 		Policy: &mcpresource.Rules{Base: []string{"mcp"}, Tools: map[string][]string{"delete_*": {"admin"}}},
-	})
+	}
+	if *client != "" {
+		text, err := os.ReadFile(*secret)
+		if err != nil {
+			log.Fatal(err)
+		}
+		reporter, err := mcpresource.NewReporter(mcpresource.ReporterConfig{
+			Issuer: *issuer, ClientID: *client, ClientSecret: strings.TrimSpace(string(text)), Logger: slog.Default(),
+		})
+		if err != nil {
+			log.Fatal(err)
+		}
+		c.Decisions, c.Calls = reporter, mcpresource.KeepCalls(reporter)
+	}
+	guard, err := mcpresource.New(c)
 	if err != nil {
 		log.Fatal(err)
 	}

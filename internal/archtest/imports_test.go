@@ -30,15 +30,15 @@ var mayImport = map[string][]string{
 	"storage/storagetest": {"oauth", "storage", "internal"},
 	"storage/timed":       {"oauth", "storage"},
 
-	"attempt": {"oauth", "storage", "web/text", "internal/bounded", "internal/network"},
+	"attempt": {"oauth", "storage", "web/text", "internal/bounded", "internal/network", "internal/reference"},
 
 	"authserver": {
 		"oauth", "delegation", "storage", "policy", "keys", "session", "audit", "trust", "web", "web/text", "metadata",
 		"secevent", "internal", "attempt",
 		"authserver/internal/account", "authserver/internal/binding", "authserver/internal/catalogue",
-		"authserver/internal/clients", "authserver/internal/connect", "authserver/internal/device",
-		"authserver/internal/entry", "authserver/internal/flow", "authserver/internal/form",
-		"authserver/internal/grant",
+		"authserver/internal/clients", "authserver/internal/connect", "authserver/internal/decisions",
+		"authserver/internal/device", "authserver/internal/entry", "authserver/internal/flow",
+		"authserver/internal/form", "authserver/internal/grant",
 		"authserver/internal/refusal", "authserver/internal/shell",
 	},
 	"authserver/internal/account": {
@@ -52,6 +52,10 @@ var mayImport = map[string][]string{
 	},
 	"authserver/internal/clients": {"oauth", "storage", "authserver/internal/refusal"},
 	"authserver/internal/connect": {"oauth", "delegation", "internal/secrets"},
+	"authserver/internal/decisions": {
+		"oauth", "storage", "attempt", "audit", "internal/bounded", "internal/reference", "internal/secrets",
+		"authserver/internal/grant", "authserver/internal/refusal",
+	},
 	"authserver/internal/device": {
 		"oauth", "storage", "policy", "audit", "internal/allowance", "internal/bounded", "internal/network",
 		"internal/secrets",
@@ -95,7 +99,7 @@ var mayImport = map[string][]string{
 	},
 
 	"mcpresource": {
-		"oauth", "metadata", "internal/mcp", "internal/bounded", "internal/dpop",
+		"oauth", "metadata", "internal/mcp", "internal/bounded", "internal/dpop", "internal/reference",
 		"mcpresource/internal/message", "mcpresource/internal/statuslist", "mcpresource/internal/issuer",
 	},
 	"mcpclient": {"oauth", "internal/discovery", "internal/dpop"},
@@ -154,6 +158,7 @@ var mayImport = map[string][]string{
 	"internal/claim":      {},
 	"internal/condition":  {"internal/claim"},
 	"internal/cors":       {},
+	"internal/reference":  {},
 	"internal/dpop":       {"oauth", "internal/bounded"},
 	"internal/wire":       {"oauth"},
 	"internal/qr":         {},
@@ -263,7 +268,8 @@ var (
 	toolkits = []string{"github.com/modelcontextprotocol", "github.com/mark3labs"}
 	// leaves are the internal packages that weigh nothing.
 	leaves = []string{
-		modulePath + "/internal/mcp", modulePath + "/internal/bounded", modulePath + "/internal/cors", proofs,
+		modulePath + "/internal/mcp", modulePath + "/internal/bounded", modulePath + "/internal/cors",
+		modulePath + "/internal/reference", proofs,
 	}
 	// proofs is the one leaf that needs go-jose, which mcpresource links as well.
 	proofs = modulePath + "/internal/dpop"

@@ -53,7 +53,7 @@ const (
 // endpoints are those that authserver.Config.Answered tells of.
 var endpoints = []string{
 	"authorize", "token", "introspect", "revoke", "register", "par", "device_authorization", "jwks", "status_list",
-	"metadata", "events", "health", "pages",
+	"metadata", "events", "reports", "health", "pages",
 }
 
 var (

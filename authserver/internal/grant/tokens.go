@@ -70,13 +70,22 @@ func (t *Tokens) IntrospectFor(ctx context.Context, client storage.Client, token
 }
 
 func (t *Tokens) maySee(ctx context.Context, c storage.Client, answer oauth.Introspection) (bool, error) {
-	if answer.ClientID == c.ID || !answer.Active || !c.Operated() {
+	if answer.ClientID == c.ID || !answer.Active {
 		return answer.ClientID == c.ID, nil
 	}
-	if slices.Contains(c.Resources, answer.Audience) {
+	return t.Serves(ctx, c, answer.Audience)
+}
+
+// Serves reports whether the operator has assigned a resource, by any of its URLs, to a client: whether that
+// is an MCP server, which may know what is known of its tokens.
+func (t *Tokens) Serves(ctx context.Context, c storage.Client, uri string) (bool, error) {
+	if !c.Operated() || c.Public() {
+		return false, nil
+	}
+	if slices.Contains(c.Resources, uri) {
 		return true, nil
 	}
-	resource, known, err := t.Catalog.Lookup(ctx, answer.Audience)
+	resource, known, err := t.Catalog.Lookup(ctx, uri)
 	return known && serves(c, resource), err
 }
 
@@ -104,7 +113,20 @@ func (t *Tokens) Introspect(ctx context.Context, token string) (oauth.Introspect
 // access also returns the session at a provider that the token rests on.
 func (t *Tokens) access(ctx context.Context, token string) (oauth.Introspection, string, error) {
 	claims, ok := t.Own(ctx, token)
-	if !ok || claims.Expires <= t.Now().Unix() {
+	if !ok {
+		return oauth.Introspection{}, "", nil
+	}
+	return t.claimed(ctx, claims)
+}
+
+// Stands reports whether a token that says this would be active. That there is one nothing proves.
+func (t *Tokens) Stands(ctx context.Context, claims oauth.AccessTokenClaims) (bool, error) {
+	answer, _, err := t.claimed(ctx, claims)
+	return answer.Active, err
+}
+
+func (t *Tokens) claimed(ctx context.Context, claims oauth.AccessTokenClaims) (oauth.Introspection, string, error) {
+	if claims.Expires <= t.Now().Unix() {
 		return oauth.Introspection{}, "", nil
 	}
 	state, err := t.Store.TokenActive(ctx, storage.TokenKey{

@@ -67,6 +67,7 @@ type Demo struct {
 	MCPURL   string `json:"mcp_url"`
 	Username string `json:"username"`
 	Password string `json:"password"`
+	Config   string `json:"-"` // the file of a StartGateway
 
 	cmd  *exec.Cmd
 	log  *logtest.Buffer

@@ -21,7 +21,7 @@ func StartGateway(tb testing.TB, upstream, top, resource string, o Options) *Dem
 	file := filepath.Join(tb.TempDir(), "mcp-authd.yaml")
 	d := newDemo(tb, o, "serve", "--config", file)
 	d.Issuer, d.MCPURL = "http://"+address, "http://"+address+"/mcp"
-	d.Username, d.Password = "alice", "correct horse battery staple"
+	d.Username, d.Password, d.Config = "alice", "correct horse battery staple", file
 	yaml := fmt.Sprintf("issuer: %s\nlisten: %s\ndata_dir: %s\nmanagement: {listen: \"\"}\n%s\n"+
 		"resources:\n  - uri: %s\n    upstream: {url: %s}\n    %s\n",
 		d.Issuer, address, tb.TempDir(), top, d.MCPURL, upstream,

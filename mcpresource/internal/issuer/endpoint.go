@@ -98,6 +98,9 @@ func (e *Endpoint) discover(ctx context.Context) (string, error) {
 		return "", err
 	}
 	found := e.c.Locate(m)
+	if found == "" {
+		return "", fmt.Errorf("the metadata of %s name no %s", e.c.Issuer, e.c.Name)
+	}
 	if err := CheckURL(found); err != nil {
 		return "", fmt.Errorf("%s: %w", e.c.Name, err)
 	}

@@ -1,0 +1,129 @@
+// Package decisions takes what resource servers have decided: those in the process of the authorization
+// server one by one, and those in other processes in reports. The steps are those of attempts (OB-01), the
+// calls of tools entries of the audit (OB-04).
+package decisions
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"net/netip"
+	"strings"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/attempt"
+	"github.com/mcp-authd/mcp-authd/audit"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/grant"
+	"github.com/mcp-authd/mcp-authd/internal/bounded"
+	"github.com/mcp-authd/mcp-authd/internal/secrets"
+	"github.com/mcp-authd/mcp-authd/oauth"
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// Store is what is looked up of what a token says, and which reports were taken.
+type Store interface {
+	storage.Once
+	Grant(ctx context.Context, id string) (storage.Grant, error)
+	Connection(ctx context.Context, userID, id string, now time.Time) (storage.Connection, error)
+}
+
+// Config says what a Taker works with.
+type Config struct {
+	Issuer   string
+	Tokens   *grant.Tokens
+	Store    Store
+	Attempts *attempt.Recorder // nil: none are kept
+	Audit    *audit.Recorder
+	Log      *slog.Logger
+	Now      func() time.Time
+}
+
+// Taker takes decisions. It is safe for concurrent use.
+type Taker struct {
+	c       Config
+	reports *bounded.Limiter[string] // by client
+}
+
+// New returns a taker.
+func New(c Config) *Taker { return &Taker{c, bounded.NewLimiter[string](maxClients, c.Now)} }
+
+// youth is how long the first request of a grant is expected. After a restart it is not known which grants
+// have called before.
+const youth = time.Hour
+
+// Refused takes a request, from an address, that a guard in this process is about to refuse with 401 or 403,
+// and returns the reference by which the operator finds it (OB-02).
+func (t *Taker) Refused(r *http.Request, from netip.Addr, d oauth.Decision) string {
+	d.Reference = attempt.NewReference()
+	presented, issued := t.presented(r, d)
+	t.c.Attempts.Refused(r, from, d, presented, t.refreshed(presented.Keys.Grant, issued))
+	return d.Reference
+}
+
+// LetThrough takes the first requests of a grant that a guard in this process has let through.
+func (t *Taker) LetThrough(d oauth.Decision) {
+	if t.young(d.GrantID) {
+		t.c.Attempts.LetThrough(d)
+	}
+}
+
+func (t *Taker) young(grant string) bool {
+	made, ok := secrets.TimeOf(grant)
+	return ok && t.c.Now().Sub(made) <= youth
+}
+
+// Called takes a call of a tool that a guard in this process knows to have ended: in the audit log alone,
+// since the log of the guard has a line about it.
+func (t *Taker) Called(ctx context.Context, c oauth.Call) { t.keep(ctx, c) }
+
+func (t *Taker) keep(ctx context.Context, c oauth.Call, more ...slog.Attr) {
+	t.c.Audit.Keep(ctx, audit.ToolCalled, append([]slog.Attr{
+		slog.String("grant", c.GrantID), slog.String("user", c.Subject), slog.String("client_id", c.ClientID),
+		slog.String("resource", c.Resource), slog.String("tool", c.Tool), slog.String("outcome", c.Outcome),
+		slog.String("arguments_digest", c.Digest), slog.String("jti", c.TokenID), slog.Time("at", c.At),
+		audit.Remote(c.Address),
+	}, more...)...)
+}
+
+// presented is what is known of the token that a guard has refused, and when it was issued: of one with our
+// signature, what it says.
+func (t *Taker) presented(r *http.Request, d oauth.Decision) (p attempt.Presented, issued time.Time) {
+	header := r.Header.Get("Authorization")
+	if header == "" {
+		return attempt.Presented{State: attempt.TokenNone}, issued
+	}
+	_, token, _ := strings.Cut(strings.TrimSpace(header), " ")
+	claims, ok := t.c.Tokens.Own(r.Context(), strings.TrimSpace(token))
+	if !ok {
+		return attempt.Presented{State: attempt.TokenForeign}, issued
+	}
+	p.Audience, p.State = claims.Audience, t.state(r.Context(), d, claims)
+	p.Keys.Client, p.Keys.Person, p.Keys.Grant = claims.ClientID, claims.Subject, claims.GrantID
+	return p, time.Unix(claims.IssuedAt, 0)
+}
+
+// state is what became of a token of ours that was refused.
+func (t *Taker) state(ctx context.Context, d oauth.Decision, claims oauth.AccessTokenClaims) attempt.TokenState {
+	if claims.Expires <= t.c.Now().Unix() {
+		return attempt.TokenExpired
+	}
+	if d.Error == oauth.InvalidToken {
+		if stands, err := t.c.Tokens.Stands(ctx, claims); err == nil && !stands {
+			return attempt.TokenEnded
+		}
+	}
+	return attempt.TokenActive
+}
+
+// refreshed returns a function that reports whether a grant was given a token after the one that was issued
+// at a time. The store knows, whichever server has done it.
+func (t *Taker) refreshed(grant string, issued time.Time) func(context.Context) bool {
+	return func(ctx context.Context) bool {
+		g, err := t.c.Store.Grant(ctx, grant)
+		if err != nil {
+			return false
+		}
+		c, err := t.c.Store.Connection(ctx, g.UserID, grant, t.c.Now())
+		return err == nil && c.UsedAt.After(issued.Add(time.Second))
+	}
+}
