@@ -59,15 +59,15 @@ func TestRefused(t *testing.T) {
 			"less scope", "alice", tool("write_note"), 403,
 			oauth.Decision{
 				Outcome: "insufficient_scope", Error: oauth.InsufficientScope, Scheme: "Bearer",
-				Scope: "mcp files:write", Method: "tools/call", Name: "write_note", Issuer: "https://auth.example.com", ClientID: "app",
-				Subject: "alice",
+				Scope: "mcp files:write", Method: "tools/call", Name: "write_note",
+				Issuer: "https://auth.example.com", ClientID: "app", Subject: "alice",
 			},
 		},
 		{
 			"an object of another person", "alice", tool("read"), 403,
 			oauth.Decision{
-				Outcome: "forbidden", Scheme: "Bearer", Method: "tools/call", Name: "read", Issuer: "https://auth.example.com",
-				ClientID: "app", Subject: "alice",
+				Outcome: "forbidden", Scheme: "Bearer", Method: "tools/call", Name: "read",
+				Issuer: "https://auth.example.com", ClientID: "app", Subject: "alice",
 			},
 		},
 	} {

@@ -192,8 +192,9 @@ func printStep(w io.Writer, step attempt.Step) {
 	}, " "))
 	printFields(w, "  asked", step.Request.Method+" "+step.Request.Path, "  agent", step.Request.Agent, "  address",
 		step.Keys.Address, "  reported by", step.Keys.ReportedBy, "  with", paramsText(step.Request.Params),
-		"  answered", answer, "  because", step.Answer.Reason, "  shown", step.Answer.Page, "  sent to",
-		step.Answer.To, "  with", paramsText(step.Answer.Params), "  took", strconv.FormatFloat(step.Answer.Took, 'f', 2, 64)+" ms")
+		"  answered", answer, "  because", step.Answer.Reason, "  shown", step.Answer.Page,
+		"  sent to", step.Answer.To, "  with", paramsText(step.Answer.Params),
+		"  took", strconv.FormatFloat(step.Answer.Took, 'f', 2, 64)+" ms")
 	for _, e := range step.Expected {
 		printFields(w, "  expected", e.Name+" "+strings.Join(e.Values, " or "))
 		if e.Difference != nil {
