@@ -10,6 +10,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/authserver/internal/entry"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
 	"github.com/mcp-authd/mcp-authd/oauth"
+	"github.com/mcp-authd/mcp-authd/storage"
 	"github.com/mcp-authd/mcp-authd/web"
 )
 
@@ -21,6 +22,7 @@ type accountPages struct {
 	notices  *noticePages
 	forms    *pageForms
 	steps    *steps
+	console  string // where the console is; "": at another listener, or there is none
 }
 
 // accountForm is what the forms of the account page carry along: whom the page was made for.
@@ -105,8 +107,11 @@ func (p *accountPages) view(w http.ResponseWriter, r *http.Request, v *account.V
 	return web.AccountPage{
 		News: news,
 		You: web.AccountYou{
-			Username: v.Visit.User.Name, Back: views.paths.account, Ways: ways,
-			SignOut: web.AccountForm{Action: views.paths.logout, Step: signOut},
+			Username:   v.Visit.User.Name,
+			ConsoleURL: p.consoleOf(v.Visit.User),
+			Back:       views.paths.account,
+			Ways:       ways,
+			SignOut:    web.AccountForm{Action: views.paths.logout, Step: signOut},
 		},
 		Apps:        views.apps(v, form(views.paths.connections)),
 		Keys:        p.keys.keys(v, form(views.paths.connections)),
@@ -115,6 +120,14 @@ func (p *accountPages) view(w http.ResponseWriter, r *http.Request, v *account.V
 		HomeURL:     views.paths.home,
 		FormTargets: views.providerTargets(),
 	}, err
+}
+
+// consoleOf is where a person administers the server; "": nowhere, or at another listener.
+func (p *accountPages) consoleOf(u storage.User) string {
+	if u.Role == "" {
+		return ""
+	}
+	return p.console
 }
 
 // person opens a form of the account page; when it cannot, it has answered.

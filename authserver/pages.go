@@ -150,6 +150,9 @@ func newPages(s *Server) *pages {
 		backchannel: c.BackchannelLogout,
 	}
 	if c.Console != nil {
+		if !c.ConsoleApart {
+			p.account.console = s.paths.prefix + pageConsole
+		}
 		p.console = c.Console(&Visitors{
 			browsers: browsers, factors: s.ways, forms: forms, steps: steps,
 		})

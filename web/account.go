@@ -29,6 +29,8 @@ type AccountForm struct{ Action, Step string }
 // AccountYou is who the person is, and what lets them in.
 type AccountYou struct {
 	Username string
+	// ConsoleURL is where the person administers the server; "": nowhere.
+	ConsoleURL string
 	// Back is the address of the page, to go on from after a choice of the language.
 	Back    string
 	Ways    Ways

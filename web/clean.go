@@ -16,6 +16,7 @@ const (
 	maxTool    = 40 // too little for a sentence that the letters, dots and underscores of a tool's name can spell
 	maxText    = 600
 	maxAddress = 300
+	maxLines   = 40 // of a text that has lines
 )
 
 func cleanName(s string) string { return label.Clean(s, maxName) }
@@ -46,6 +47,15 @@ func cleanExact(s string) string {
 		}
 	}
 	return out.String()
+}
+
+// cleanLines is a text whose lines are kept.
+func cleanLines(s string) string {
+	lines := strings.Split(strings.TrimRight(s, "\n"), "\n")
+	for i, line := range lines[:min(len(lines), maxLines)] {
+		lines[i] = cleanText(line)
+	}
+	return strings.Join(lines[:min(len(lines), maxLines)], "\n")
 }
 
 // link makes a live link of an address that a client had a hand in, or "" when it

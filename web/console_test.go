@@ -114,6 +114,7 @@ func consoleSamples() []sample {
 					},
 				},
 				ConsoleVerdict{Text: "It goes on."},
+				ConsoleText{Title: "Checkpoint", Lead: "Signed.", Text: "auth.example.com/audit\n12\n" + long + "\n"},
 				ConsoleSteps{Title: "What took place", Note: "2 steps are left out.", Steps: []ConsoleStep{
 					{
 						ID: "step-1", Name: "Authorization request", At: at, After: "+0 ms", Text: "GET /authorize",
@@ -170,6 +171,7 @@ func TestConsoleShowsNamesAsText(t *testing.T) {
 				ConsoleFacts{Title: bad, Facts: fact},
 				ConsoleTable{Title: bad, Name: bad, Columns: []string{bad}, Rows: [][]ConsoleCell{{cell}}},
 				ConsoleSecret{Title: bad, Text: bad, Secrets: fact},
+				ConsoleText{Title: bad, Lead: bad, Text: bad + "\n" + bad},
 				ConsoleTiles{Title: bad, Tiles: []ConsoleTile{{bad, bad, bad, "javascript:alert(1)", ""}}},
 				ConsoleFindings{Title: bad, Findings: []ConsoleFinding{{Mark: bad, Name: bad, Text: bad, Next: bad}}},
 				ConsoleVerdict{

@@ -152,6 +152,9 @@ type ConsoleDifference struct {
 	Got, Want string // the rest of each
 }
 
+// ConsoleText is a text as it is, to be copied.
+type ConsoleText struct{ Title, Lead, Text string }
+
 // ConsoleSteps are what took place, in its order.
 type ConsoleSteps struct {
 	Title string
@@ -195,6 +198,9 @@ func (ConsoleFindings) Kind() string { return "findings" }
 
 // Kind implements ConsolePart.
 func (ConsoleVerdict) Kind() string { return "verdict" }
+
+// Kind implements ConsolePart.
+func (ConsoleText) Kind() string { return "text" }
 
 // Kind implements ConsolePart.
 func (ConsoleSteps) Kind() string { return "steps" }

@@ -8,7 +8,8 @@ func sampleAccount() AccountPage {
 	return AccountPage{
 		Done: Say("account.done_narrowed"),
 		You: AccountYou{
-			Username: "alice", Back: "/account", Ways: sampleWays(), SignOut: AccountForm{"/logout", "sealed-2"},
+			ConsoleURL: "/admin",
+			Username:   "alice", Back: "/account", Ways: sampleWays(), SignOut: AccountForm{"/logout", "sealed-2"},
 		},
 		Apps: AccountApps{
 			AccountForm: AccountForm{"/account/connections", "sealed-step"},

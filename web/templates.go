@@ -30,8 +30,8 @@ var pageNames = [...]string{
 var layout = sync.OnceValues(func() (*template.Template, error) {
 	base := template.New("layout.html").Funcs(template.FuncMap{
 		"name": cleanName, "claim": cleanClaim, "tool": cleanTool, "address": cleanAddress,
-		"exact": cleanExact,
-		"link":  link, "scheme": privateScheme,
+		"exact": cleanExact, "lines": cleanLines,
+		"link": link, "scheme": privateScheme,
 		"strong": strong, "code": code, "host": host,
 	}).Funcs(new(Pages).functions())
 	for _, name := range []string{"product", "home", "asset", "language", "direction", "t", "n"} {

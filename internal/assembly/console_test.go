@@ -167,6 +167,18 @@ func TestConsoleWithoutARole(t *testing.T) {
 	}
 }
 
+// OB-10: the account page of a person with a role leads to the console, and no other one does; the console
+// leads back.
+func TestConsoleFromTheAccount(t *testing.T) {
+	s := consoled(t, nil)
+	b := browse(t, s.Handler())
+	wantPage(t, b.at("/account", "alice"), 200, "/account", `href="/admin"`)
+	wantPage(t, b.get("/admin"), 200, "/admin", `href="/account"`)
+	if p := browse(t, s.Handler()).at("/account", "bob"); p.status != 200 || strings.Contains(p.body, `"/admin"`) {
+		t.Errorf("OB-10: the account page of a person without a role: %d", p.status)
+	}
+}
+
 // OB-10: the form of an act is good for its person, its act and its account only.
 func TestConsoleFormsAreBound(t *testing.T) {
 	s := consoled(t, nil)
@@ -218,6 +230,9 @@ func TestWhereTheConsoleIs(t *testing.T) {
 	b := browse(t, s.Management())
 	wantPage(t, b.at("/admin/user/list", "alice"), 200, "/admin/user/list", ">bob<")
 	wantPage(t, b.get("/metrics"), 200, "/metrics", "go_")
+	if p := browse(t, s.Handler()).at("/account", "alice"); p.status != 200 || strings.Contains(p.body, `"/admin"`) {
+		t.Errorf("OB-10: the account page of the public listener leads to a console that is not there: %d", p.status)
+	}
 	s = consoled(t, func(c *config.Loaded) { c.Console.Enabled = false })
 	for _, h := range []http.Handler{s.Handler(), s.Management()} {
 		wantPage(t, browse(t, h).get("/admin"), 404, "/admin")

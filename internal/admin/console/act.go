@@ -64,7 +64,7 @@ func (v *view) asIs(verb admin.Verb, subject, given url.Values) {
 			given.Set(m.name, strings.Join(list, "\n"))
 			continue
 		}
-		given.Set(m.name, scalar(m.value))
+		given.Set(m.name, editable(m.value))
 	}
 }
 

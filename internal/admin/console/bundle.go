@@ -25,26 +25,36 @@ func (v *view) bundle() {
 		v.visitors.Fail(v.w, v.r, err)
 		return
 	}
-	var file bytes.Buffer
-	ext, kind := "json", "application/json"
-	if query.Get("format") == "html" {
-		ext, kind = "html", "text/html; charset=utf-8"
-		err = b.Page(&file, web.StyleSheet())
-	} else {
-		out := json.NewEncoder(&file)
-		out.SetIndent("", "  ")
-		err = out.Encode(b)
+	name := "attempt-" + b.Reference
+	if query.Get("format") != "html" {
+		v.sendJSON(name+".json", b)
+		return
 	}
+	var page bytes.Buffer
+	if err := b.Page(&page, web.StyleSheet()); err != nil {
+		v.visitors.Fail(v.w, v.r, err)
+		return
+	}
+	v.send(name+".html", "text/html; charset=utf-8", page.Bytes())
+}
+
+func (v *view) sendJSON(name string, value any) {
+	text, err := json.MarshalIndent(value, "", "  ")
 	if err != nil {
 		v.visitors.Fail(v.w, v.r, err)
 		return
 	}
+	v.send(name, "application/json", append(text, '\n'))
+}
+
+// send is a file that the browser keeps, and does not show as a page of this server.
+func (v *view) send(name, kind string, body []byte) {
 	h := v.w.Header()
 	h.Set("Content-Type", kind)
-	h.Set("Content-Disposition", `attachment; filename="attempt-`+b.Reference+"."+ext+`"`)
+	h.Set("Content-Disposition", `attachment; filename="`+name+`"`)
 	h.Set("Content-Security-Policy", "sandbox; default-src 'none'; style-src 'unsafe-inline'")
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Cache-Control", "no-store")
 	v.w.WriteHeader(http.StatusOK)
-	_, _ = v.w.Write(file.Bytes())
+	_, _ = v.w.Write(body)
 }

@@ -117,6 +117,8 @@ func (v *view) open(name string) {
 		v.overview()
 	case name == bundlePage && v.r.Method == http.MethodGet:
 		v.bundle()
+	case name == proofPage && v.r.Method == http.MethodGet:
+		v.proofFile()
 	case !known:
 		v.stop(http.StatusNotFound, "Not found", "There is no such page. It may be of another version of this server.")
 	case !verb.Spec().Permits(v.role):

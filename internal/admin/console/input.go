@@ -52,6 +52,9 @@ func input(verb admin.Verb, given url.Values) (reflect.Value, error) {
 		if err := set(m.value, given[m.name]); err != nil {
 			return in, fmt.Errorf("%s: %w", caption(m.name), err)
 		}
+		if m.clear && given.Has(m.name) && m.value.IsNil() {
+			m.value.Set(reflect.MakeSlice(m.value.Type(), 0, 0))
+		}
 	}
 	return in, nil
 }
@@ -151,6 +154,9 @@ func fieldOf(m member, given url.Values) web.ConsoleField {
 		f.Type, f.Value = "password", ""
 	case kind == reflect.Slice, kind == reflect.Map, kind == reflect.Struct:
 		f.Type = "area"
+		if isTable(m.value) || kind != reflect.Slice {
+			f.Hint = strings.TrimPrefix(f.Hint+"; as JSON", "; ")
+		}
 	}
 	return f
 }

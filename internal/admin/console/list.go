@@ -27,7 +27,8 @@ func (v *view) list(verb admin.Verb) {
 	n := nounOf(s.Name)
 	p := web.Console{Title: n.title, Lead: n.lead, Acts: v.beginnings(n)}
 	if s.Name != n.begin() {
-		p.Title, p.Lead, p.Trail = s.Summary, s.Details, v.trail(n, nil)
+		p.Title, p.Lead, p.Trail = cmp.Or(n.lists[s.Name].title, s.Summary), s.Details, v.trail(n, nil)
+		p.Acts = nil
 	}
 	search := cmp.Or(v.search(verb, query), v.find(n, s.Name))
 	if search != nil {
@@ -59,15 +60,9 @@ func (v *view) tableOf(name string) table {
 	if name == n.begin() {
 		return table{noun: n.name, columns: n.columns, rows: n.rows, empty: n.empty}
 	}
-	for _, r := range n.related {
-		if r.list == name {
-			t := r.table
-			t.title, t.rows = "", nil
-			t.columns = append([]string{"name"}, t.columns...)
-			return t
-		}
-	}
-	return table{}
+	t := n.lists[name]
+	t.title = ""
+	return t
 }
 
 // listing is a list as an operation returns it.

@@ -33,6 +33,8 @@ type noun struct {
 	rows []string
 	// tables are the lists that one thing has itself, by the names of their fields.
 	tables map[string]table
+	// lists are other lists of the noun, with pages of their own.
+	lists map[string]table
 	// related are lists about one thing, on its page.
 	related []related
 	// live: what the list shows changes while a person looks at it.
@@ -85,6 +87,7 @@ var acts = map[string]string{
 	"user links withdraw": "Withdraw links",
 	"user ways remove":    "Remove",
 	"user sessions end":   "Sign out",
+	"audit prove":         "Prove it",
 	"grant revoke-many":   "Revoke many",
 	"grant finish":        "Finish a revocation",
 }
@@ -109,6 +112,8 @@ var fits = map[string]func(thing []member) bool{
 	"trust remove":         is("from", "store"),
 	"user ways remove":     has("id"),
 	"client rotate-secret": is("source", "static"),
+	"resource set":         is("from", "store"),
+	"resource remove":      is("from", "store"),
 }
 
 func has(field string) func([]member) bool {

@@ -10,7 +10,7 @@ const (
 )
 
 // nouns are in the order of the menu.
-var nouns = []noun{people, clients, grants, attempts, trusts, signingKeys}
+var nouns = []noun{people, clients, grants, attempts, audits, servers, trusts, signingKeys}
 
 var grantColumns = []string{"id", "client_name", "user_name", "resource", "scope", "created_at", "paused_at"}
 
@@ -35,6 +35,17 @@ var people = noun{
 			columns: []string{"client_name", "resource", "scope", "created_at", "paused_at"},
 			rows:    []string{"grant pause", "grant resume", "grant revoke"},
 			empty:   web.ConsoleHint{Text: "No application. A grant comes to be when the person approves one."},
+		},
+	},
+	lists: map[string]table{
+		"user links": {
+			title:   "One-time links",
+			columns: []string{"name", "kind", "role", "mail", "not_before", "expires_at", "created_at"},
+			rows:    []string{"user links withdraw"},
+			empty: web.ConsoleHint{
+				Text:    "There is none that can still be used. A link invites a person, or lets one back in.",
+				Command: "mcp-authd user invite NAME",
+			},
 		},
 	},
 	related: []related{
@@ -148,6 +159,63 @@ var attempts = noun{
 	empty: web.ConsoleHint{
 		Text:    "Nothing has asked for access in the days that are kept (attempts.keep). Try it as a client would:",
 		Command: "mcp-authd login MCP_URL",
+	},
+}
+
+var audits = noun{
+	name:  "audit",
+	title: "Audit",
+	room:  roomSight,
+	lead: "What was done and who allowed it: sign-ins, consents, tokens, calls of tools, administration. Each entry " +
+		"can be proved with the key of the log alone.",
+	columns: []string{"index", "at", "event", "person", "client_id", "resource", "tool", "outcome"},
+	shapes:  map[string]shape{"person": auditPerson, "client_id": auditClient, "outcome": outcomeBadge},
+	live:    true,
+	empty: web.ConsoleHint{
+		Text:    "There is no entry. With audit.enabled, sign-ins and all that follows them are here.",
+		Command: "mcp-authd audit list",
+	},
+	lists: map[string]table{
+		"audit sinks": {
+			title: "Sinks", columns: []string{"id", "kind", "format", "waiting", "oldest", "lost", "failed"},
+			empty: web.ConsoleHint{
+				Text: "The log goes nowhere else. A sink of the configuration (audit.sinks) takes entries to a file, to " +
+					"syslog, to a webhook or to a collector.",
+			},
+		},
+	},
+}
+
+var servers = noun{
+	name:    "resource",
+	title:   "MCP servers",
+	room:    roomServers,
+	lead:    "What clients can get tokens for, and the scopes that people are asked to allow.",
+	columns: []string{"name", "uri", "scopes", "from", "dpop"},
+	hide:    []string{"name", "config"},
+	shapes:  map[string]shape{"scopes": scopeNames},
+	rows:    []string{"resource remove"},
+	tables: map[string]table{
+		"scopes": {title: "Scopes", columns: []string{"name", "description", "default", "required", "dangerous", "access"}},
+		"tools": {
+			title: "What its tools need", columns: []string{"name", "scopes", "denied"},
+		},
+	},
+	related: []related{
+		{
+			table: table{
+				title:   "Grants",
+				noun:    "grant",
+				columns: []string{"id", "client_name", "user_name", "scope", "created_at", "paused_at"},
+				rows:    []string{"grant pause", "grant resume", "grant revoke"},
+				empty:   web.ConsoleHint{Text: "No application has access yet. Connect one:", Command: "mcp-authd login MCP_URL"},
+			},
+			list: "grant list", field: "uri", filter: "resource",
+		},
+	},
+	empty: web.ConsoleHint{
+		Text:    "There is none, so no client gets a token. Add the URL of an MCP server.",
+		Command: "mcp-authd resource add URL",
 	},
 }
 

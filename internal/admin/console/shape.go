@@ -8,6 +8,7 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/attempt"
 	"github.com/mcp-authd/mcp-authd/internal/label"
+	"github.com/mcp-authd/mcp-authd/storage"
 	"github.com/mcp-authd/mcp-authd/web"
 )
 
@@ -118,6 +119,62 @@ func hostsOf(_ *view, _ []member, c *web.ConsoleCell) {
 	c.List, c.Code = nil, len(hosts) > 0
 	c.Text = strings.Join(hosts, ", ")
 }
+
+// auditPerson is who it was: the name that the entry has, also of an account that is no more.
+func auditPerson(v *view, item []member, c *web.ConsoleCell) {
+	if name := auditFields(item)["user_name"]; name != "" {
+		c.Text, c.URL, c.Code = name, "", false
+		personLink(v, item, c)
+	} else if c.Code = c.Text != ""; c.Code {
+		c.Text, c.URL = shortened(c.Text), ""
+	}
+}
+
+// auditClient is which client it was, by what it calls itself.
+func auditClient(_ *view, item []member, c *web.ConsoleCell) {
+	id := c.Text
+	c.Text, c.Code = auditFields(item)["client_name"], false
+	nameOr(c, id)
+}
+
+// auditFields are what an entry of the audit log says.
+func auditFields(item []member) map[string]string {
+	m, ok := memberOf(item, "fields")
+	if !ok {
+		return nil
+	}
+	fields, _ := m.value.Interface().(map[string]string)
+	return fields
+}
+
+// outcomeBadge is what came of a call, or of an act.
+func outcomeBadge(_ *view, _ []member, c *web.ConsoleCell) {
+	if c.Text == "" {
+		return
+	}
+	tone := map[string]string{"ok": "good", "allowed": "good", "success": "good"}[c.Text]
+	c.Badges, c.Text = []web.ConsoleBadge{{Text: c.Text, Tone: tone}}, ""
+}
+
+// scopeNames are the names of the scopes of an MCP server.
+func scopeNames(_ *view, item []member, c *web.ConsoleCell) {
+	m, _ := memberOf(item, "scopes")
+	scopes, ok := m.value.Interface().([]storage.ScopeText)
+	if !ok {
+		return
+	}
+	c.Text, c.Code = "", true
+	for i, s := range scopes {
+		if i == maxLines {
+			c.List = append(c.List, "…")
+			break
+		}
+		c.List = append(c.List, s.Name)
+	}
+}
+
+// maxLines is how many lines a value of a list has.
+const maxLines = 4
 
 // attemptVerdict is a verdict with what it comes to.
 func attemptVerdict(_ *view, item []member, c *web.ConsoleCell) {

@@ -60,6 +60,12 @@ func (v *view) screen(out any, p *web.Console) bool {
 	switch out := out.(type) {
 	case admin.AttemptDetails:
 		v.attempt(out, p)
+	case admin.AuditEntry:
+		v.entry(out, p)
+	case admin.AuditProof:
+		v.proof(out, p)
+	case admin.AuditCheckpoint:
+		v.checkpoint(out, p)
 	default:
 		return false
 	}

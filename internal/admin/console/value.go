@@ -1,6 +1,7 @@
 package console
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"net/url"
@@ -16,6 +17,7 @@ type member struct {
 	name  string
 	hint  string // of its schema
 	given bool   // it has to be there
+	clear bool   // as an empty list it says something else than nothing
 	value reflect.Value
 }
 
@@ -31,6 +33,7 @@ func members(v reflect.Value) (out []member) {
 		}
 		out = append(out, member{
 			name: name, hint: f.Tag.Get("jsonschema"), given: !strings.Contains(options, "omit"),
+			clear: strings.Contains(options, "omitzero") && f.Type.Kind() == reflect.Slice,
 			value: v.FieldByIndex(f.Index),
 		})
 	}
@@ -194,6 +197,16 @@ func scalar(v reflect.Value) string {
 		return string(b)
 	}
 	return fmt.Sprint(v.Interface())
+}
+
+// editable is a value as a person changes it: JSON in lines.
+func editable(v reflect.Value) string {
+	text := scalar(v)
+	var out bytes.Buffer
+	if v.Kind() != reflect.String && json.Indent(&out, []byte(text), "", "  ") == nil {
+		return out.String()
+	}
+	return text
 }
 
 // link leads from a value to the page of what it names, where the role may see it.

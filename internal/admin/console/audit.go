@@ -1,0 +1,103 @@
+package console
+
+import (
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+	"strconv"
+
+	"github.com/mcp-authd/mcp-authd/internal/admin"
+	"github.com/mcp-authd/mcp-authd/web"
+)
+
+// proofPage is the page that sends what "audit prove --json" prints.
+const proofPage = "audit proof"
+
+// entry shows one entry of the audit log with all that it says.
+func (v *view) entry(e admin.AuditEntry, p *web.Console) {
+	p.Title = "Entry " + strconv.FormatInt(e.Index, 10)
+	p.Badges = []web.ConsoleBadge{{Text: e.Event}}
+	facts := web.ConsoleFacts{Facts: []web.ConsoleFact{
+		{Name: "When", Value: web.ConsoleCell{At: e.At, Text: exactly(e.At, v.cfg.Now())}},
+		{Name: "Event", Value: web.ConsoleCell{Text: e.Event, Code: true}},
+	}}
+	facts.Facts = append(facts.Facts, v.said(e)...)
+	facts.Facts = append(facts.Facts, web.ConsoleFact{
+		Name: "Leaf", Value: web.ConsoleCell{Text: e.Leaf.String(), Code: true},
+	})
+	p.Parts = append(p.Parts, facts)
+}
+
+// said are the fields of an entry, as they are in the log: what clients and people chose is among them.
+func (v *view) said(e admin.AuditEntry) (facts []web.ConsoleFact) {
+	for _, name := range slices.Sorted(maps.Keys(e.Fields)) {
+		c := web.ConsoleCell{Text: e.Fields[name], Code: true}
+		v.link(name, &c)
+		if name == "user_name" {
+			personLink(v, nil, &c)
+		}
+		facts = append(facts, web.ConsoleFact{Name: name, Value: c})
+	}
+	return facts
+}
+
+// proof shows what allowed what an entry says, from the consent to the call, and what shows that each is
+// in the log.
+func (v *view) proof(proof admin.AuditProof, p *web.Console) {
+	p.Lead = "Each entry is in the log that the checkpoint below has signed."
+	chain := web.ConsoleSteps{Title: "What allowed it"}
+	hashes := map[int64]int{}
+	for _, e := range proof.Entries {
+		hashes[e.Index] = len(e.Proof)
+	}
+	for i, e := range proof.Chain {
+		last := i == len(proof.Chain)-1
+		step := web.ConsoleStep{
+			ID: fmt.Sprintf("entry-%d", e.Index), Name: e.Event, At: e.At, After: exactly(e.At, v.cfg.Now()),
+			Badges: []web.ConsoleBadge{{Text: "in the log", Tone: "good"}},
+			Text:   fmt.Sprintf("entry %d, leaf %s", e.Index, shortened(e.Leaf.String())),
+			Facts:  v.said(e),
+		}
+		step.Facts = append(step.Facts, web.ConsoleFact{Name: "Proof", Value: web.ConsoleCell{
+			Text: counted(hashes[e.Index], "hash", "hashes") + " beside the way from its leaf to the root",
+		}})
+		if last {
+			p.Title = fmt.Sprintf("Proof of entry %d", e.Index)
+			p.Acts = []web.ConsoleLink{{
+				Name: "Proof (JSON)", URL: v.url(proofPage, url.Values{"index": {strconv.FormatInt(e.Index, 10)}}),
+			}}
+		}
+		chain.Steps = append(chain.Steps, step)
+	}
+	p.Parts = append(p.Parts, chain, web.ConsoleText{
+		Title: "Checkpoint", Lead: "How far the log had come, signed.", Text: proof.Checkpoint,
+	}, web.ConsoleText{
+		Title: "Key of the log",
+		Lead:  "Compare it with the one that you have kept. With it, examples/auditverify checks the JSON by itself.",
+		Text:  proof.Key,
+	})
+}
+
+// checkpoint shows how far the log has come.
+func (v *view) checkpoint(c admin.AuditCheckpoint, p *web.Console) {
+	p.Title = "Checkpoint"
+	p.Parts = append(p.Parts, web.ConsoleFacts{Facts: []web.ConsoleFact{
+		{Name: "Entries", Value: web.ConsoleCell{Text: grouped(int(c.Size))}},
+		{Name: "When", Value: web.ConsoleCell{At: c.At, Text: exactly(c.At, v.cfg.Now())}},
+	}}, web.ConsoleText{Title: "Signed", Text: c.Checkpoint}, web.ConsoleText{Title: "Key of the log", Text: c.Key})
+}
+
+// proofFile sends a proof as a document that can be checked with the key of the log alone.
+func (v *view) proofFile() {
+	in := admin.AuditIndex{Index: -1}
+	if n, err := strconv.ParseInt(v.r.URL.Query().Get("index"), 10, 64); err == nil {
+		in.Index = n
+	}
+	proof, err := admin.AuditProve.Do(v.r.Context(), v.as, in)
+	if err != nil {
+		v.failed(err)
+		return
+	}
+	v.sendJSON(fmt.Sprintf("proof-%d.json", in.Index), proof.Proof)
+}
