@@ -84,7 +84,10 @@ func consoleSamples() []sample {
 						{Name: "password", Label: "Password", Type: "password"},
 					},
 				},
-				ConsoleForm{Action: "/admin/client/delete", Step: "sealed-step", Button: "Delete", Grave: true},
+				ConsoleForm{
+					Action: "/admin/client/delete", Step: "sealed-step", Button: "Delete", Grave: true,
+					Goes: []string{"the client", "3 grants of 2 people"},
+				},
 			}
 		}),
 		page("console-overview", func(v *Console) {
@@ -119,9 +122,10 @@ func consoleSamples() []sample {
 					{
 						ID: "step-1", Name: "Authorization request", At: at, After: "+0 ms", Text: "GET /authorize",
 						Badges: []ConsoleBadge{{"400 invalid_request", "bad"}}, Decided: true, Facts: facts,
+						Detail:      "Request and answer",
 						Differences: []ConsoleDifference{{Name: "redirect_uri", At: 3, Same: "a", Want: long}},
 					},
-					{ID: "step-2", Name: "Token", At: at, After: "+1.2 s", Text: "POST /token"},
+					{ID: "step-2", Name: "Token", At: at, After: "+1.2 s", Text: "POST /token", Detail: "More"},
 				}},
 			}
 		}),

@@ -42,10 +42,10 @@ func (c ConsoleCell) Blank() bool {
 }
 
 // maxWord is how long a word is that stays in one line, in bytes.
-const maxWord = 18
+const maxWord = 20
 
 // Word reports a text of one short word.
-func (c ConsoleCell) Word() bool { return len(c.Text) <= maxWord && !strings.ContainsAny(c.Text, " -") }
+func (c ConsoleCell) Word() bool { return len(c.Text) <= maxWord && !strings.Contains(c.Text, " ") }
 
 // ConsoleTable is a list. The first column names the row.
 type ConsoleTable struct {
@@ -171,6 +171,7 @@ type ConsoleStep struct {
 	After       string // since the first one
 	Text        string // what was asked
 	Decided     bool   // the verdict rests on it
+	Detail      string // names the facts, which are shown when a person asks for them
 	Facts       []ConsoleFact
 	Differences []ConsoleDifference
 }

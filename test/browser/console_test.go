@@ -129,7 +129,8 @@ func TestConsole(t *testing.T) {
 	})
 }
 
-// TestConsoleWithoutScript: an act is asked first and done then, in a browser that runs no script (OB-10).
+// TestConsoleWithoutScript: an act is asked first and done then, in a browser that runs no script, and each role
+// walks through what it has, and finds nothing else (OB-10).
 func TestConsoleWithoutScript(t *testing.T) {
 	c := newConsole(t)
 	b := c.tab
@@ -137,6 +138,7 @@ func TestConsoleWithoutScript(t *testing.T) {
 	b.withoutScript()
 	b.visit(c.Issuer + "/admin/user/show?name=bob")
 	b.click(".acts a[href*='/disable']")
+	b.until("document.querySelector('.goes') !== null || !document.querySelector('main form')")
 	b.click("main form button")
 	b.until("document.querySelector('[role=status]')?.innerText.includes('bob')")
 	b.until("[...document.querySelectorAll('.badge')].some((e) => e.innerText === 'disabled')")
@@ -144,4 +146,47 @@ func TestConsoleWithoutScript(t *testing.T) {
 	b.click("main form button")
 	b.until("![...document.querySelectorAll('.badge')].some((e) => e.innerText === 'disabled')")
 	b.do(chromedp.WaitVisible(chromedp.CSS("[role=status]")))
+	b.visit(c.Issuer + "/admin/attempt/list")
+	b.do(chromedp.WaitVisible(chromedp.CSS("a[data-follow]"))) // an ordinary link
+	b.click("a[data-follow]")
+
+	for name, walk := range map[string]struct{ sees, lacks []string }{
+		"sam": {[]string{"People", "Attempts"}, []string{"Clients", "Grants", "Audit", "Trust", "Keys", "MCP servers"}},
+		"ann": {[]string{"People", "Clients", "Grants", "Attempts", "Audit", "MCP servers", "Trust", "Keys"}, nil},
+	} {
+		t.Run("OB-10: a walk of "+name, func(t *testing.T) {
+			b := b.in(t)
+			b.forget()
+			b.visit(c.Issuer + "/admin")
+			b.signIn(name, passphrase)
+			for _, link := range walk.sees {
+				b.visit(c.Issuer + "/admin")
+				b.do(chromedp.Click(chromedp.CSS(".menu summary")))
+				b.click(".menu nav a[href*='/" + rooms[link] + "']")
+				b.until("document.querySelector('h1').innerText === '" + link + "'")
+				b.until("!document.querySelector('[role=alert]')")
+			}
+			for _, link := range walk.lacks {
+				b.until("!document.querySelector('nav a[href*=\"/" + rooms[link] + "\"]')")
+				b.visit(c.Issuer + "/admin/" + rooms[link])
+				b.until("document.querySelector('[role=alert]')?.innerText.includes('may not')")
+			}
+			b.visit(c.Issuer + "/admin/user/show?name=bob")
+			for act, role := range map[string]string{
+				"delete": "sam", "recover": "sam", "set-role": "", "disable": "sam",
+			} {
+				found := "(document.querySelector('main a[href*=\"/user/" + act + "?\"]') !== null)"
+				if role != name {
+					found = "!" + found
+				}
+				b.until(found)
+			}
+		})
+	}
+}
+
+// rooms are where the links of the menu lead.
+var rooms = map[string]string{
+	"People": "user/list", "Clients": "client/list", "Grants": "grant/list", "Attempts": "attempt/list",
+	"Audit": "audit/list", "MCP servers": "resource/list", "Trust": "trust/list", "Keys": "keys/list",
 }

@@ -78,13 +78,13 @@ func (v *view) form(status int, verb admin.Verb, subject, given url.Values, prob
 		return
 	}
 	f := web.ConsoleForm{
-		Lead: s.Details, Goes: v.goes(s.Name, subject), Action: v.url(s.Name, subject), Step: step,
+		Lead: manual(s), Goes: v.goes(s.Name, subject), Action: v.url(s.Name, subject), Step: step,
 		Fields: fields(verb, given, subject), Button: actName(s.Name), Grave: takes(s), BackURL: v.back(n, s, subject),
 	}
 	title := s.Summary
 	if len(subject) > 0 {
 		title = actName(s.Name) + ": " + shortened(subjectText(subject))
-		f.Lead = strings.TrimSpace(s.Summary + ". " + s.Details)
+		f.Lead = strings.TrimSpace(s.Summary + ". " + manual(s))
 	}
 	v.page(status, n.name, web.Console{
 		Title: title, Trail: v.trail(n, subject), Problem: problem, Parts: []web.ConsolePart{f},

@@ -122,7 +122,7 @@ func stepOf(i int, s attempt.Step, a admin.AttemptDetails) web.ConsoleStep {
 	asked := strings.TrimSpace(s.Request.Method + " " + s.Request.Path)
 	out := web.ConsoleStep{
 		ID: fmt.Sprintf("step-%d", i+1), Name: steps[s.Kind], At: s.At, After: after(s.At.Sub(a.StartedAt)),
-		Text: asked, Decided: a.Fault != "" && s.Reference == a.Decided,
+		Text: asked, Detail: "Request and answer", Decided: a.Fault != "" && s.Reference == a.Decided,
 	}
 	if out.Name == "" {
 		out.Name = caption(string(s.Kind))

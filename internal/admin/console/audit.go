@@ -57,6 +57,7 @@ func (v *view) proof(proof admin.AuditProof, p *web.Console) {
 			ID: fmt.Sprintf("entry-%d", e.Index), Name: e.Event, At: e.At, After: exactly(e.At, v.cfg.Now()),
 			Badges: []web.ConsoleBadge{{Text: "in the log", Tone: "good"}},
 			Text:   fmt.Sprintf("entry %d, leaf %s", e.Index, shortened(e.Leaf.String())),
+			Detail: "What it says",
 			Facts:  v.said(e),
 		}
 		step.Facts = append(step.Facts, web.ConsoleFact{Name: "Proof", Value: web.ConsoleCell{

@@ -63,9 +63,9 @@ func (v *view) grantsOf(which admin.Which) string {
 		text = "at least " + text
 	}
 	if which.Client == "" {
-		return text + " to " + counted(n.Applications, "application", "applications") + ", which have to ask again"
+		return text + " to " + counted(n.Applications, "application", "applications")
 	}
-	return text + " of " + counted(n.People, "person", "people") + ", who have to approve the application again"
+	return text + " of " + counted(n.People, "person", "people")
 }
 
 // browsers counts the browsers in which a person is signed in, in words.

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/mcp-authd/mcp-authd/internal/admin"
+	"github.com/mcp-authd/mcp-authd/internal/label"
 	"github.com/mcp-authd/mcp-authd/web"
 )
 
@@ -27,7 +28,7 @@ func (v *view) list(verb admin.Verb) {
 	n := nounOf(s.Name)
 	p := web.Console{Title: n.title, Lead: n.lead, Acts: v.beginnings(n)}
 	if s.Name != n.begin() {
-		p.Title, p.Lead, p.Trail = cmp.Or(n.lists[s.Name].title, s.Summary), s.Details, v.trail(n, nil)
+		p.Title, p.Lead, p.Trail = cmp.Or(n.lists[s.Name].title, s.Summary), manual(s), v.trail(n, nil)
 		p.Acts = nil
 	}
 	search := cmp.Or(v.search(verb, query), v.find(n, s.Name))
@@ -161,6 +162,9 @@ func (v *view) row(n noun, item []member, columns []string) (row []web.ConsoleCe
 		if c.Code && c.URL == "" && strings.HasSuffix(name, "id") {
 			c.Text = shortened(c.Text)
 		}
+		if c.Said {
+			c.Text = label.Claim(c.Text, maxSaid)
+		}
 		if to := v.oneURL(n, item); i == 0 && to != "" {
 			c.URL = to
 		}
@@ -168,6 +172,9 @@ func (v *view) row(n noun, item []member, columns []string) (row []web.ConsoleCe
 	}
 	return row
 }
+
+// maxSaid bounds what a client calls itself where it is one of many, in characters.
+const maxSaid = 48
 
 // actsOn are those of some operations that make sense for an item, and that the role may do. What they
 // are about is in the item, under the same name or another one, or in what the list is about.

@@ -196,7 +196,10 @@ var servers = noun{
 	shapes:  map[string]shape{"scopes": scopeNames},
 	rows:    []string{"resource remove"},
 	tables: map[string]table{
-		"scopes": {title: "Scopes", columns: []string{"name", "description", "default", "required", "dangerous", "access"}},
+		"scopes": {
+			title:   "Scopes",
+			columns: []string{"name", "description", "default", "required", "dangerous", "access"},
+		},
 		"tools": {
 			title: "What its tools need", columns: []string{"name", "scopes", "denied"},
 		},
@@ -208,7 +211,9 @@ var servers = noun{
 				noun:    "grant",
 				columns: []string{"id", "client_name", "user_name", "scope", "created_at", "paused_at"},
 				rows:    []string{"grant pause", "grant resume", "grant revoke"},
-				empty:   web.ConsoleHint{Text: "No application has access yet. Connect one:", Command: "mcp-authd login MCP_URL"},
+				empty: web.ConsoleHint{
+					Text: "No application has access yet. Connect one:", Command: "mcp-authd login MCP_URL",
+				},
 			},
 			list: "grant list", field: "uri", filter: "resource",
 		},

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/url"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -113,6 +114,19 @@ func (v *view) trail(n noun, subject url.Values) (trail []web.ConsoleLink) {
 	}
 	return trail
 }
+
+// manual is what there is to know of an operation, without what is of the command line alone.
+func manual(s admin.Spec) string {
+	var out []string
+	for _, sentence := range strings.SplitAfter(strings.Join(strings.Fields(s.Details), " "), ". ") {
+		if !ofTerminals.MatchString(sentence) {
+			out = append(out, sentence)
+		}
+	}
+	return strings.TrimSpace(strings.Join(out, ""))
+}
+
+var ofTerminals = regexp.MustCompile(`--|terminal|\bflag|JSON|\bPrints\b|exits 1|interrupt|^Lists `)
 
 // subjectText is the subject of an operation in words.
 func subjectText(subject url.Values) string {

@@ -126,7 +126,8 @@ func auditPerson(v *view, item []member, c *web.ConsoleCell) {
 		c.Text, c.URL, c.Code = name, "", false
 		personLink(v, item, c)
 	} else if c.Code = c.Text != ""; c.Code {
-		c.Text, c.URL = shortened(c.Text), ""
+		personLink(v, item, c) // by the id
+		c.Text = shortened(c.Text)
 	}
 }
 
@@ -196,12 +197,12 @@ func verdictBadge(ok, pending bool, fault attempt.Fault) web.ConsoleBadge {
 }
 
 // maxID is how much of an id is shown where it is one of many, in characters.
-const maxID = 24
+const maxID = 20
 
 // shortened is an id as far as people tell it from others: its beginning and its end.
 func shortened(id string) string {
 	if len(id) <= maxID {
 		return id
 	}
-	return strings.ToValidUTF8(id[:maxID/2], "") + "…" + strings.ToValidUTF8(id[len(id)-maxID/3:], "")
+	return strings.ToValidUTF8(id[:10], "") + "…" + strings.ToValidUTF8(id[len(id)-6:], "")
 }

@@ -16,7 +16,7 @@ import (
 func (v *view) show(verb admin.Verb) {
 	s, query := verb.Spec(), v.r.URL.Query()
 	n := nounOf(s.Name)
-	p := web.Console{Title: s.Summary, Lead: s.Details}
+	p := web.Console{Title: s.Summary, Lead: manual(s)}
 	subject := subjectOf(verb, query)
 	if s.Name == n.begin() {
 		p.Title, p.Lead = n.title, n.lead
@@ -43,7 +43,7 @@ func (v *view) show(verb admin.Verb) {
 	all, one := members(out), s.Name == n.name+" show"
 	p.Acts = v.acts(n, subject, all)
 	if one {
-		p.Title = v.heading(n, all, subject)
+		p.Title, p.Lead = v.heading(n, all, subject), ""
 		p.Badges = v.badges(n, all)
 	}
 	if !v.screen(out.Interface(), &p) {
