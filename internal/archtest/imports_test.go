@@ -113,7 +113,7 @@ var mayImport = map[string][]string{
 	"internal/assembly": {
 		"attempt", "oauth", "storage", "audit", "policy", "keys", "metadata", "delegation", "authserver", "dcr",
 		"thirdparty", "secevent", "trust", "mcpresource", "web/text", "internal", "storage/timed",
-		"internal/admin/console",
+		"internal/admin/adminmcp", "internal/admin/console",
 	},
 	"internal/auditformat": {"audit", "audit/verify"},
 	"internal/auditsink":   {"storage", "audit", "internal/auditformat", "internal/safehttp", "internal/secrets"},
@@ -133,6 +133,10 @@ var mayImport = map[string][]string{
 	"internal/span":      {},
 	"internal/traces":    {"storage", "mcpresource", "mcpresource/otelmcp", "internal/span"},
 	"internal/admin/api": {"oauth", "storage", "metadata", "mcpresource", "internal/admin", "internal/secrets"},
+	"internal/admin/adminmcp": {
+		"attempt", "oauth", "storage", "mcpresource", "mcpresource/gosdk", "internal/admin", "internal/admin/api",
+		"internal/label",
+	},
 	"internal/admin/console": {
 		"attempt", "oauth", "storage", "internal/admin", "internal/label", "web",
 	},
@@ -400,7 +404,8 @@ var owners = map[string][]string{
 	"github.com/spf13/cobra":          {"cmd"},
 	"github.com/go-jose/go-jose/v3":   {}, // v4 does all of our JOSE work; v3 is fosite's
 	"github.com/modelcontextprotocol": {
-		"mcpresource/gosdk", "internal/demoserver", "internal/signin", "cmd", "test", "bench", "examples",
+		"mcpresource/gosdk", "internal/admin/adminmcp", "internal/demoserver", "internal/signin", "cmd", "test",
+		"bench", "examples",
 	},
 	"github.com/mark3labs":         {"test", "bench", "examples"},
 	"github.com/coreos/go-oidc":    {"thirdparty/internal/provider"},

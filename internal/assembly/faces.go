@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/authserver"
+	"github.com/mcp-authd/mcp-authd/internal/admin"
+	"github.com/mcp-authd/mcp-authd/internal/admin/adminmcp"
 	"github.com/mcp-authd/mcp-authd/internal/admin/api"
 	"github.com/mcp-authd/mcp-authd/internal/config"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
@@ -13,13 +15,20 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// apiPath is where the API is, below the issuer.
-const apiPath = "/api/v1"
+// Where the faces are, below the issuer.
+const (
+	apiPath = "/api/v1"
+	mcpPath = "/mcp/admin"
+)
 
 // OwnResources are the resources of the server itself.
 func OwnResources(c *config.Config) (out []storage.Resource) {
 	if c.API.Enabled {
 		out = append(out, api.Resource(c.Issuer+apiPath, "Administration of this server"))
+	}
+	if c.API.Enabled && c.API.MCP {
+		out = append(out, adminmcp.Resource(c.Issuer+mcpPath, "Administration of this server by an assistant",
+			time.Duration(c.Console.Fresh)))
 	}
 	return out
 }
@@ -41,6 +50,17 @@ func (s *Server) faces(clients authserver.Clients) (*http.ServeMux, error) {
 		return nil, err
 	}
 	service.Delegation = s.parts.asking(s.delegation)
+	callers := api.Callers{Store: s.parts.Store, Clients: clients}
+	if err := s.serveAPI(mux, service, callers); err != nil {
+		return nil, err
+	}
+	if !s.parts.Config.API.MCP {
+		return mux, nil
+	}
+	return mux, s.serveMCP(mux, service, callers)
+}
+
+func (s *Server) serveAPI(mux *http.ServeMux, service *admin.Service, callers api.Callers) error {
 	root := s.Auth.Issuer() + apiPath
 	guard, err := mcpresource.New(mcpresource.Config{
 		Resource: root, AuthorizationServers: []string{s.Auth.Issuer()}, Validator: mcpresource.Local(s.Auth),
@@ -51,20 +71,39 @@ func (s *Server) faces(clients authserver.Clients) (*http.ServeMux, error) {
 		Now: s.parts.Now, Logger: s.parts.Log.With("resource", root),
 	})
 	if err != nil {
-		return nil, err
+		return err
 	}
 	ring, err := secrets.NewRing(s.parts.Keys...)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	server, err := api.New(api.Config{
 		Root: root, Service: service, Guard: guard, Requests: s.parts.Store, Ring: ring, Log: s.parts.Log,
-		Callers: api.Callers{Store: s.parts.Store, Clients: clients},
+		Callers: callers,
 	})
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return mux, server.Register(mux)
+	return server.Register(mux)
+}
+
+func (s *Server) serveMCP(mux *http.ServeMux, service *admin.Service, callers api.Callers) error {
+	p, root := s.parts, s.Auth.Issuer()+mcpPath
+	log := p.Log.With("resource", root)
+	server, err := adminmcp.New(adminmcp.Config{
+		Root: root, Service: service, Callers: callers, Log: log,
+		Guard: mcpresource.Config{
+			AuthorizationServers: []string{s.Auth.Issuer()}, Validator: mcpresource.Local(s.Auth),
+			Audit: p.recordCall(root),
+			Calls: each(mcpresource.LogCalls(log), p.countCall(root, newFirstCalls(s.Auth.Issuer(), p.Now)),
+				p.keepCall(root)),
+			Now: p.Now, Logger: log, Tracer: p.traces.Calls(false),
+		},
+	})
+	if err != nil {
+		return err
+	}
+	return server.Register(mux)
 }
 
 // letterTime is how long a server waits at its end for the mail server.

@@ -15,11 +15,11 @@ import (
 )
 
 // robot adds a client of the operator to a server, and returns the token that it gets.
-func robot(t *testing.T, s *Server, scopes ...string) string {
+func robot(t *testing.T, s *Server, resource string, scopes ...string) string {
 	t.Helper()
 	client, secret, err := MintClient(dcr.Spec{
 		Name: "Robot", GrantTypes: []string{oauth.GrantClientCredentials}, Scopes: scopes,
-		Resources: []string{s.Auth.Issuer() + apiPath}, Redirects: s.parts.Config.RedirectPolicy(), Now: time.Now(),
+		Resources: []string{resource}, Redirects: s.parts.Config.RedirectPolicy(), Now: time.Now(),
 	}, "")
 	if err == nil {
 		err = s.parts.Store.PutClient(t.Context(), client)
@@ -58,7 +58,8 @@ func TestAPI(t *testing.T) {
 	if _, err := s.Auth.Users().Create(t.Context(), "alice", "correct horse battery", false); err != nil {
 		t.Fatal(err)
 	}
-	writer, reader := robot(t, s, api.ScopeRead, api.ScopeWrite), robot(t, s, api.ScopeRead)
+	root := s.Auth.Issuer() + apiPath
+	writer, reader := robot(t, s, root, api.ScopeRead, api.ScopeWrite), robot(t, s, root, api.ScopeRead)
 	for _, c := range []struct {
 		token, method, path string
 		want                int
@@ -84,5 +85,39 @@ func TestAPI(t *testing.T) {
 	off := measured(t, "MCP_AUTHD_API_ENABLED=false")
 	if got := ask(off.Handler(), http.MethodGet, "/api/v1/users").Code; got != 404 {
 		t.Errorf("api.enabled false: got %d, want 404", got)
+	}
+}
+
+// TestAdminMCP: OB-11: the admin MCP server is at the issuer, a resource of its own, and can be turned off.
+func TestAdminMCP(t *testing.T) {
+	s := measured(t)
+	h := s.Handler()
+	metadata := ask(h, http.MethodGet, "/.well-known/oauth-protected-resource"+mcpPath)
+	if body := metadata.Body.String(); metadata.Code != 200 || !strings.Contains(body, s.Auth.Issuer()+mcpPath) ||
+		!strings.Contains(body, api.ScopeRead) || strings.Contains(body, api.ScopeWrite) {
+		t.Errorf("OB-11: the metadata: %d %s", metadata.Code, body)
+	}
+	call := func(token string) int {
+		const list = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25",` +
+			`"capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`
+		r, w := httptest.NewRequest(http.MethodPost, mcpPath, strings.NewReader(list)), httptest.NewRecorder()
+		r.Host = "localhost:8414"
+		r.Header.Set("Content-Type", "application/json")
+		r.Header.Set("Accept", "application/json, text/event-stream")
+		r.Header.Set("Authorization", "Bearer "+token)
+		h.ServeHTTP(w, r)
+		return w.Code
+	}
+	reader := robot(t, s, s.Auth.Issuer()+mcpPath, api.ScopeRead)
+	if got := call(reader); got != 200 {
+		t.Errorf("OB-11: a program that reads: got %d, want 200", got)
+	}
+	if got := call(robot(t, s, s.Auth.Issuer()+apiPath, api.ScopeRead)); got != 401 {
+		t.Errorf("OB-11: a token for the API: got %d, want 401", got)
+	}
+	for _, off := range []string{"MCP_AUTHD_API_MCP=false", "MCP_AUTHD_API_ENABLED=false"} {
+		if got := ask(measured(t, off).Handler(), http.MethodPost, mcpPath).Code; got != 404 {
+			t.Errorf("OB-11: %s: got %d, want 404", off, got)
+		}
 	}
 }

@@ -138,7 +138,7 @@ func Default(getenv func(string) string) *Config {
 		Keys:         defaultKeys(),
 		ProgramKeys:  defaultProgramKeys(),
 		Helpers:      Helpers{Enabled: true},
-		API:          API{Enabled: true},
+		API:          API{Enabled: true, MCP: true},
 		Attempts:     Attempts{Enabled: true, Keep: Duration(attempt.DefaultKeep)},
 		Console:      defaultConsole(),
 		Sessions:     Sessions{TTL: Duration(authserver.DefaultSessionTTL)},

@@ -20,7 +20,25 @@ var (
 )
 
 // schemas are the schemas of the structs that have a name.
-type schemas struct{ byName object }
+type schemas struct {
+	byName object
+	at     string // where they are in the document, as a reference to one begins
+	nulls  bool   // what is nil in Go may be null
+}
+
+// Schema is the JSON Schema of a struct by itself, for the tools of an MCP server: of an input, which has
+// no other members than its fields, or of an output.
+func Schema(t reflect.Type, input bool) map[string]any {
+	s := &schemas{byName: object{}, at: "#/$defs/", nulls: !input}
+	out := s.object(t, nil)
+	if input {
+		out["additionalProperties"] = false
+	}
+	if len(s.byName) > 0 {
+		out["$defs"] = s.byName
+	}
+	return out
+}
 
 // of is the schema of a type, as encoding/json writes it: a reference for a struct with a name.
 func (s *schemas) of(t reflect.Type) object {
@@ -34,6 +52,9 @@ func (s *schemas) of(t reflect.Type) object {
 	}
 	switch t.Kind() {
 	case reflect.Pointer:
+		if s.nulls {
+			return object{"anyOf": []any{s.of(t.Elem()), object{"type": "null"}}}
+		}
 		return s.of(t.Elem())
 	case reflect.Bool:
 		return object{"type": "boolean"}
@@ -48,9 +69,9 @@ func (s *schemas) of(t reflect.Type) object {
 		if t.Elem().Kind() == reflect.Uint8 {
 			return object{"type": "string", "contentEncoding": "base64"}
 		}
-		return object{"type": "array", "items": s.of(t.Elem())}
+		return object{"type": s.orNull("array"), "items": s.of(t.Elem())}
 	case reflect.Map:
-		return object{"type": "object", "additionalProperties": s.of(t.Elem())}
+		return object{"type": s.orNull("object"), "additionalProperties": s.of(t.Elem())}
 	case reflect.Struct:
 		return s.named(t)
 	}
@@ -66,7 +87,14 @@ func (s *schemas) named(t reflect.Type) object {
 		s.byName[name] = object{} // for one that refers to itself
 		s.byName[name] = s.object(t, nil)
 	}
-	return object{"$ref": "#/components/schemas/" + name}
+	return object{"$ref": s.at + name}
+}
+
+func (s *schemas) orNull(kind string) any {
+	if s.nulls {
+		return []string{kind, "null"}
+	}
+	return kind
 }
 
 // typeName is the name of a struct; a page is named for its items.

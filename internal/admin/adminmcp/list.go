@@ -1,0 +1,53 @@
+package adminmcp
+
+import (
+	"context"
+	"slices"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcp-authd/mcp-authd/internal/admin"
+)
+
+// listed leaves those tools in a list that the role and the scopes of the caller permit. What asks for
+// admin:write is in the list of those whose role could use it, and who do not have it.
+func (s *Server) listed(next mcp.MethodHandler) mcp.MethodHandler {
+	return func(ctx context.Context, method string, r mcp.Request) (mcp.Result, error) {
+		result, err := next(ctx, method, r)
+		list, ok := result.(*mcp.ListToolsResult)
+		if err != nil || !ok {
+			return result, err
+		}
+		actor, p, err := s.caller(ctx)
+		if err != nil {
+			return nil, err
+		}
+		shown := *list
+		changes := mayChange(p.Scopes) && s.proved(actor)
+		shown.Tools = slices.DeleteFunc(slices.Clone(list.Tools), func(t *mcp.Tool) bool {
+			return !show(t.Name, actor.Role, changes)
+		})
+		return &shown, nil
+	}
+}
+
+func (s *Server) proved(a admin.Actor) bool {
+	return s.c.Service.Now().Sub(a.Proved) <= s.c.Service.FreshFor
+}
+
+func show(tool string, r admin.Role, changes bool) bool {
+	switch tool {
+	case whyName:
+		return admin.AttemptList.Spec().Permits(r)
+	case allowName:
+		return !changes && slices.ContainsFunc(admin.All(), func(v admin.Verb) bool {
+			return isTool(v) && v.Spec().Changes() && v.Spec().Permits(r)
+		})
+	}
+	for _, v := range admin.All() {
+		if spec := v.Spec(); isTool(v) && toolName(spec) == tool {
+			return spec.Permits(r) && (changes || !spec.Changes())
+		}
+	}
+	return false
+}

@@ -1,0 +1,158 @@
+package adminmcp
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcp-authd/mcp-authd/internal/admin"
+	"github.com/mcp-authd/mcp-authd/internal/admin/api"
+	"github.com/mcp-authd/mcp-authd/mcpresource"
+	"github.com/mcp-authd/mcp-authd/mcpresource/gosdk"
+)
+
+// isTool reports whether an operation is a tool: one that shows or takes a secret is not.
+func isTool(v admin.Verb) bool {
+	return !v.Spec().Secret && !slices.ContainsFunc(reflect.VisibleFields(v.Input()), func(f reflect.StructField) bool {
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		return slices.Contains([]string{"password", "secret", "token"}, name)
+	})
+}
+
+// toolName is the name of an operation as one word: user_set_role.
+func toolName(s admin.Spec) string { return strings.NewReplacer(" ", "_", "-", "_").Replace(s.Name) }
+
+// allowName is the tool by which an assistant asks for admin:write. Its work is done by the guard, which
+// refuses it without, and tells the client what to ask the person for.
+const allowName = "allow_changes"
+
+func (s *Server) addTools(to *mcp.Server) {
+	for _, v := range admin.All() {
+		if isTool(v) {
+			to.AddTool(toolOf(v), s.operation(v))
+		}
+	}
+	to.AddTool(whyTool(), s.why)
+	to.AddTool(allowTool(), s.allow)
+}
+
+// toolOf describes an operation. Everything in it is ours.
+func toolOf(v admin.Verb) *mcp.Tool {
+	spec := v.Spec()
+	text := spec.Summary + "."
+	if spec.Details != "" {
+		text += " " + strings.Join(strings.Fields(spec.Details), " ")
+	}
+	if spec.Changes() {
+		text += " Changes the server: the person has to have signed in a short while ago."
+	}
+	out := api.Schema(v.Output(), false)
+	out["description"] = strangers
+	return &mcp.Tool{
+		Name: toolName(spec), Title: spec.Summary, Description: text,
+		InputSchema: api.Schema(v.Input(), true), OutputSchema: out, Annotations: hints(spec),
+	}
+}
+
+// hints tell a client when to ask the person first.
+func hints(s admin.Spec) *mcp.ToolAnnotations {
+	destructive, open := s.Changes() && (s.Fresh || s.Method == "DELETE"), false
+	return &mcp.ToolAnnotations{
+		Title: s.Summary, ReadOnlyHint: !s.Changes(), DestructiveHint: &destructive,
+		IdempotentHint: s.Method != "POST", OpenWorldHint: &open,
+	}
+}
+
+// operation carries an operation out for the caller of a request.
+func (s *Server) operation(v admin.Verb) mcp.ToolHandler {
+	return func(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		actor, _, err := s.caller(ctx)
+		if err != nil {
+			return s.failed(ctx, err)
+		}
+		in, out := reflect.New(v.Input()), reflect.New(v.Output())
+		if err := read(r.Params.Arguments, in.Interface()); err != nil {
+			return s.failed(ctx, err)
+		}
+		if err := s.c.Service.As(actor).Call(ctx, v, in.Interface(), out.Interface()); err != nil {
+			return s.failed(ctx, err)
+		}
+		return resultOf(out.Interface())
+	}
+}
+
+var errArguments = errors.New("adminmcp: the arguments do not fit")
+
+// read reads arguments, which fit the schema of the tool.
+func read(arguments json.RawMessage, in any) error {
+	if len(arguments) == 0 {
+		return nil
+	}
+	d := json.NewDecoder(bytes.NewReader(arguments))
+	d.DisallowUnknownFields()
+	if err := d.Decode(in); err != nil {
+		return errors.Join(errArguments, err)
+	}
+	return nil
+}
+
+// Allowed is the answer of the tool that asks for admin:write.
+type Allowed struct {
+	Minutes int `json:"minutes" jsonschema:"how long changes are allowed after the sign-in, in minutes"`
+}
+
+func allowTool() *mcp.Tool {
+	no := false
+	return &mcp.Tool{
+		Name: allowName, Title: "Ask the person to allow changes",
+		Description: "Call this before a change that the person wants and no listed tool makes: their application then " +
+			"has them sign in and allow changes for a few minutes. List the tools again afterwards. Changes nothing itself.",
+		InputSchema:  api.Schema(reflect.TypeFor[admin.None](), true),
+		OutputSchema: api.Schema(reflect.TypeFor[Allowed](), false),
+		Annotations: &mcp.ToolAnnotations{
+			Title: "Ask the person to allow changes", DestructiveHint: &no, IdempotentHint: true, OpenWorldHint: &no,
+		},
+	}
+}
+
+// allow is reached with admin:write.
+func (s *Server) allow(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	return resultOf(&Allowed{int(s.c.Service.FreshFor.Minutes())})
+}
+
+// failed says why a tool did not do what it was asked. Faults are in the log alone.
+func (s *Server) failed(ctx context.Context, err error) (*mcp.CallToolResult, error) {
+	var stale *admin.StaleError
+	switch {
+	case errors.As(err, &stale): // it became so since the guard looked
+		return nil, gosdk.Refusal(&mcpresource.AuthenticationError{
+			Required: mcpresource.Authentication{MaxAge: stale.MaxAge},
+		})
+	case errors.Is(err, api.ErrNoRole):
+		return refused("The person has no role here any more.", nil), nil
+	}
+	for _, known := range []struct {
+		err  error
+		text string
+	}{
+		{admin.ErrForbidden, "The role of the person may not do this."},
+		{admin.ErrNotFound, "There is no such thing."},
+		{admin.ErrConflict, "Something stands in the way."},
+		{admin.ErrInvalid, "The input cannot be used."},
+		{errArguments, "The arguments do not fit the schema of the tool."},
+	} {
+		if errors.Is(err, known.err) {
+			return refused(known.text, err), nil
+		}
+	}
+	if ctx.Err() == nil {
+		s.c.Log.ErrorContext(ctx, "a tool of the admin MCP server has failed", "error", err)
+	}
+	return refused("The server has failed. The reason is in its log.", nil), nil
+}
