@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"strings"
 
@@ -12,7 +13,7 @@ import (
 
 // callerCommand completes a command that has an operation carried out: its name and what it says of
 // itself are those of the operation. Use has the arguments alone, and each line of Example what follows
-// the name.
+// the name. Long is what only the command can say, of flags and terminals.
 func callerCommand(
 	s std, o admin.Verb, c *cobra.Command, flags func(*cobra.Command),
 	run func(*cobra.Command, admin.Caller, []string) error,
@@ -28,7 +29,8 @@ func callerCommandOn(
 	spec := o.Spec()
 	words := strings.Fields(spec.Name)
 	c.Use = strings.TrimSpace(words[len(words)-1] + " " + c.Use)
-	c.Short, c.Long = spec.Summary, spec.Details
+	c.Short = cmp.Or(c.Short, spec.Summary)
+	c.Long = strings.Trim(spec.Details+"\n"+c.Long, "\n")
 	lines := strings.Split(c.Example, "\n")
 	for i, line := range lines {
 		lines[i] = strings.TrimRight("  mcp-authd "+spec.Name+" "+line, " ")
@@ -45,6 +47,9 @@ func callerCommandOn(
 		}
 		return a.followCuts(c.Context())
 	})
+	if command.Flags().Lookup("yes") != nil {
+		command.Long = strings.Trim(command.Long+"\nAsks on a terminal, unless --yes answers.", "\n")
+	}
 	elsewhere(s, command, run)
 	return command
 }

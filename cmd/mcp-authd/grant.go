@@ -113,6 +113,12 @@ func newGrantRevoke(s std) *cobra.Command {
 	var log pastLog
 	var asJSON bool
 	c := callerCommand(s, admin.GrantRevoke, &cobra.Command{
+		Short: "End a grant, or those of a user, a client, an MCP server, a provider",
+		Long: "A helper (nod_..., see grant list --tree) ends with the helpers below it. With flags it ends all grants that\n" +
+			"match every one of them: it shows the number, asks, and then marks them as revoked for the status lists; if\n" +
+			"you interrupt it, access has ended all the same, and a running server, or grant finish, completes the rest.\n" +
+			"With --from-log it repeats every revocation that a server's JSON log has and the database lacks, as after a\n" +
+			"failover or a restored backup: grants, people, clients, MCP servers, sessions at providers.",
 		Use: "ID | HELPER | --user NAME | --client NAME | --resource URL | --provider ID | --all | --from-log FILE",
 		Example: "grt_...\n--user alice --client Claude\n--all --yes\n" +
 			"--from-log server.log --since 30m",

@@ -10,7 +10,6 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/audit"
 	"github.com/mcp-authd/mcp-authd/internal/admin"
-	"github.com/mcp-authd/mcp-authd/storage"
 	"github.com/mcp-authd/mcp-authd/trust"
 )
 
@@ -32,14 +31,6 @@ func stateOfTrust(v admin.TrustEntry) string {
 	default:
 		return "in use"
 	}
-}
-
-func (a *app) trustEntry(ctx context.Context, id string) (storage.TrustEntry, error) {
-	service, err := a.admin()
-	if err != nil {
-		return storage.TrustEntry{}, err
-	}
-	return service.FindTrust(ctx, id)
 }
 
 func newTrustList(s std) *cobra.Command {

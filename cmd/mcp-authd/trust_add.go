@@ -1,11 +1,9 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -54,34 +52,28 @@ func (f *trustFlags) add(c *cobra.Command) {
 	flags.BoolVar(&f.json, "json", false, "print the entry as JSON")
 }
 
-// entry is the entry that the flags describe, as it is stored: what its preset sets is not in it, but
-// for kind and issuer.
-func (f *trustFlags) entry(id string) (storage.TrustEntry, error) {
-	e := storage.TrustEntry{
+// entry is the entry that the flags describe.
+func (f *trustFlags) entry(id string) (admin.NewTrust, error) {
+	in := admin.NewTrust{
 		ID: id, Kind: storage.TrustKind(f.kind), Issuer: f.issuer, TrustRules: f.rules,
-		CreatedAt: time.Now().UTC().Truncate(time.Millisecond),
+		MaxTTL: storage.Age(f.rules.MaxTTL),
 	}
-	e.Scopes = f.scopes
+	in.Scopes = f.scopes
 	if f.withoutJTI {
-		e.RequireJTI = new(bool)
+		in.RequireJTI = new(bool)
 	}
 	if f.keys != "" {
 		b, err := os.ReadFile(f.keys)
 		if err != nil {
-			return e, err
+			return in, err
 		}
-		e.JWKS = string(b)
+		in.JWKS = string(b)
 	}
-	if err := f.matchers(&e); err != nil {
-		return e, err
-	}
-	full, err := trust.Check(e)
-	e.Kind, e.Issuer = full.Kind, full.Issuer
-	return e, err
+	return in, f.matchers(&in.TrustRules)
 }
 
 // matchers adds the rules about claims.
-func (f *trustFlags) matchers(e *storage.TrustEntry) error {
+func (f *trustFlags) matchers(r *storage.TrustRules) error {
 	for _, flag := range []struct {
 		name   string
 		values []string
@@ -99,63 +91,36 @@ func (f *trustFlags) matchers(e *storage.TrustEntry) error {
 			if !ok {
 				return fmt.Errorf("--%s %s: it is CLAIM=VALUE", flag.name, printable(given))
 			}
-			e.Match = append(e.Match, flag.rule(claim, value))
+			r.Match = append(r.Match, flag.rule(claim, value))
 		}
 	}
 	for _, expression := range f.exps {
-		e.Match = append(e.Match, storage.TrustMatch{Expression: expression})
+		r.Match = append(r.Match, storage.TrustMatch{Expression: expression})
 	}
 	return nil
 }
 
 func newTrustAdd(s std) *cobra.Command {
 	var f trustFlags
-	return storeCommand(s, &cobra.Command{
-		Use: "add ID", Short: "Trust an issuer", Args: cobra.ExactArgs(1),
-		Long: "Adds a trust entry: which assertions of an issuer are believed, and for what. Running servers see it\n" +
-			"within seconds. Several entries of one issuer are alternatives: the first of which every rule holds\n" +
-			"counts. A preset knows a platform, and its parameters say which of its programs are meant.",
-		Example: "  mcp-authd trust add ci --preset github-actions --set repository=o/r --set ref=refs/heads/main --resource https://mcp.example.com/mcp\n" +
-			"  mcp-authd trust add company --preset okta --set domain=company.okta.com --create-people --email-domain company.com\n" +
-			"  mcp-authd trust add pods --preset kubernetes --issuer https://kubernetes.default.svc --jwks keys.json --set namespace=prod --set service_account=bot",
-	}, f.add, func(c *cobra.Command, a *app, args []string) error {
-		e, err := f.entry(args[0])
+	return callerCommand(s, admin.TrustAdd, &cobra.Command{
+		Use: "ID", Args: cobra.ExactArgs(1),
+		Example: "ci --preset github-actions --set repository=o/r --set ref=refs/heads/main --resource https://mcp.example.com/mcp\n" +
+			"company --preset okta --set domain=company.okta.com --create-people --email-domain company.com\n" +
+			"pods --preset kubernetes --issuer https://kubernetes.default.svc --jwks keys.json --set namespace=prod --set service_account=bot",
+	}, f.add, func(c *cobra.Command, by admin.Caller, args []string) error {
+		in, err := f.entry(args[0])
 		if err != nil {
 			return fmt.Errorf("%w; nothing was changed", err)
 		}
-		service, err := a.admin()
+		e, err := admin.TrustAdd.Do(c.Context(), by, in)
 		if err != nil {
 			return err
 		}
-		all, err := service.TrustEntries(c.Context())
-		if err != nil {
-			return err
-		}
-		for _, other := range all {
-			if other.ID == e.ID {
-				return fmt.Errorf("there is a trust entry %s already; nothing was changed", e.ID)
-			}
-		}
-		us, err := a.knownIssuer(c.Context())
-		if err != nil {
-			return err
-		}
-		if err := trust.Fits(us, all, e); err != nil {
-			return fmt.Errorf("%w; nothing was changed", err)
-		}
-		err = a.store.AddTrust(c.Context(), e)
-		if errors.Is(err, storage.ErrExists) {
-			return fmt.Errorf("there is a trust entry %s already, or the mark of one; nothing was changed", e.ID)
-		}
-		if err != nil {
-			return err
-		}
-		a.trustChanged(c.Context(), e.ID, "added")
-		for _, w := range trust.Warnings(e) {
-			fmt.Fprintf(s.err, "mcp-authd: warning: %s: %s\n", e.ID, w)
+		for _, w := range e.Warnings {
+			fmt.Fprintf(s.err, "mcp-authd: warning: %s: %s\n", e.ID, printable(w))
 		}
 		if f.json {
-			return printJSON(s.out, admin.TrustOf(e))
+			return printJSON(s.out, e)
 		}
 		_, err = fmt.Fprintf(s.out, "added %s, which trusts %s\n", e.ID, printable(e.Issuer))
 		return err

@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/mcp-authd/mcp-authd/trust"
+	"github.com/mcp-authd/mcp-authd/internal/admin"
 )
 
 // maxAssertionFile is how much of a file is read for an assertion.
@@ -16,28 +16,15 @@ const maxAssertionFile = 64 << 10
 
 func newTrustTest(s std) *cobra.Command {
 	var asJSON bool
-	return storeCommand(s, &cobra.Command{
-		Use: "test [FILE]", Short: "Say for each trust entry and rule why an assertion fits or does not",
-		Args: cobra.MaximumNArgs(1),
-		Long: "Reads an assertion from a file, or from standard input, holds it against every rule of every entry, and\n" +
-			"issues and spends nothing. The assertion is never printed. What a token request says besides, such as its\n" +
-			"client and resource, is not looked at. Ends with 1 when no entry fits.",
-		Example: "  mcp-authd trust test <assertion.jwt\n  mcp-authd trust test assertion.jwt --json",
+	c := callerCommand(s, admin.TrustTest, &cobra.Command{
+		Use: "[FILE]", Args: cobra.MaximumNArgs(1), Example: "<assertion.jwt\nassertion.jwt --json",
 	}, func(c *cobra.Command) { c.Flags().BoolVar(&asJSON, "json", false, "print JSON") },
-		func(c *cobra.Command, a *app, args []string) error {
+		func(c *cobra.Command, by admin.Caller, args []string) error {
 			raw, err := readAssertion(s, args)
 			if err != nil {
 				return err
 			}
-			issuer, err := a.knownIssuer(c.Context())
-			if err != nil {
-				return err
-			}
-			issuers, err := a.parts().Issuers(issuer)
-			if err != nil {
-				return err
-			}
-			report, err := issuers.Explain(c.Context(), raw)
+			report, err := admin.TrustTest.Do(c.Context(), by, admin.AssertionText{Assertion: raw})
 			if err != nil {
 				return err
 			}
@@ -51,6 +38,8 @@ func newTrustTest(s std) *cobra.Command {
 			}
 			return err
 		})
+	c.Long += "\nIt is read from a file, or from standard input. Ends with 1 when no entry fits."
+	return c
 }
 
 // readAssertion reads an assertion from a file, or takes the argument itself for one where there is no
@@ -71,7 +60,7 @@ func readAssertion(s std, args []string) (string, error) {
 	return strings.TrimSpace(string(b)), err
 }
 
-func printReport(s std, r trust.Report) error {
+func printReport(s std, r admin.AssertionReport) error {
 	t := newTable(s.out, "ENTRY", "RULE", "HOLDS", "WHY")
 	for _, v := range r.Entries {
 		for _, rule := range v.Rules {

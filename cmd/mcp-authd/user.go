@@ -25,8 +25,20 @@ func newUserCommand(s std) *cobra.Command {
 }
 
 func newUserChange(s std, done string, change admin.Operation[admin.UserName, admin.User]) *cobra.Command {
-	return callerCommand(s, change, &cobra.Command{Use: "NAME", Example: "alice", Args: cobra.ExactArgs(1)}, nil,
+	var sure confirmation
+	ends := change.Spec().Name == admin.UserDisable.Spec().Name
+	return callerCommand(s, change, &cobra.Command{Use: "NAME", Example: "alice", Args: cobra.ExactArgs(1)},
+		func(c *cobra.Command) {
+			if ends {
+				sure.add(c)
+			}
+		},
 		func(c *cobra.Command, by admin.Caller, args []string) error {
+			if ends {
+				if err := sure.ask(s, "This ends the sessions and grants of "+args[0]+"."); err != nil {
+					return err
+				}
+			}
 			if _, err := change.Do(c.Context(), by, admin.UserName{Name: args[0]}); err != nil {
 				return err
 			}

@@ -44,9 +44,13 @@ func printOpenLinks(s std, all []admin.OpenLink, asJSON bool) error {
 }
 
 func newUserLinksWithdraw(s std) *cobra.Command {
+	var sure confirmation
 	return callerCommand(s, admin.UserLinksWithdraw, &cobra.Command{
 		Use: "NAME", Args: cobra.ExactArgs(1), Example: "alice",
-	}, nil, func(c *cobra.Command, by admin.Caller, args []string) error {
+	}, sure.add, func(c *cobra.Command, by admin.Caller, args []string) error {
+		if err := sure.ask(s, "This ends every open link of "+args[0]+"."); err != nil {
+			return err
+		}
 		if _, err := admin.UserLinksWithdraw.Do(c.Context(), by, admin.UserName{Name: args[0]}); err != nil {
 			return err
 		}

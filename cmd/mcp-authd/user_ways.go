@@ -64,12 +64,17 @@ func stateOfWay(w admin.Way) string {
 
 func newUserWaysRemove(s std) *cobra.Command {
 	var in admin.UserWay
+	var sure confirmation
 	return callerCommand(s, admin.UserWaysRemove, &cobra.Command{
 		Use: "NAME WAY", Args: cobra.ExactArgs(2), Example: "alice way_...",
 	}, func(c *cobra.Command) {
+		sure.add(c)
 		c.Flags().BoolVar(&in.Force, "force", false, "even if nothing else lets the person in")
 	}, func(c *cobra.Command, by admin.Caller, args []string) error {
 		in.Name, in.Way = args[0], args[1]
+		if err := sure.ask(s, "This removes "+in.Way+" of "+in.Name+"."); err != nil {
+			return err
+		}
 		removed, err := admin.UserWaysRemove.Do(c.Context(), by, in)
 		if err != nil {
 			return err

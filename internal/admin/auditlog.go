@@ -79,7 +79,7 @@ var (
 	}, (*Service).proveAudit)
 	AuditCheckpointNew = define(Spec{
 		Name: "audit checkpoint", Method: "GET", Path: "/audit/checkpoint", Roles: reading,
-		Summary: "Print a signed checkpoint of the audit log",
+		Summary: "Sign how far the audit log has come",
 		Details: "Signs how far the audit log has come: keep it, and the key of the log, where the operator of the\n" +
 			"database cannot reach it, and audit verify will show whether anything before it was changed since.\n" +
 			"The format is that of https://c2sp.org/tlog-checkpoint. A server signs one each minute by itself.",

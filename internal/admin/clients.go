@@ -80,7 +80,7 @@ type ClientEnded struct {
 var (
 	ClientAdd = define(Spec{
 		Name: "client add", Method: "POST", Path: "/clients", Fresh: true, Secret: true,
-		Summary: "Create a client and print its id and secret, once",
+		Summary: "Create a client; its secret is shown once",
 		Details: "Creates a client of the operator. With redirect URIs it is for people who sign in; without, it\n" +
 			"acts for itself with client credentials. The secret cannot be shown again.",
 	}, (*Service).addClient)
@@ -91,20 +91,20 @@ var (
 			"and the keys that people have made for programs.",
 	}, (*Service).listClients)
 	ClientShow = define(Spec{
-		Name: "client show", Method: "GET", Path: "/clients/{id}", Roles: reading, Summary: "Show one client as JSON",
+		Name: "client show", Method: "GET", Path: "/clients/{id}", Roles: reading, Summary: "Show one client",
 	}, (*Service).showClient)
 	ClientRotateSecret = define(Spec{
 		Name: "client rotate-secret", Method: "POST", Path: "/clients/{id}/rotate-secret", Fresh: true, Secret: true,
-		Summary: "Give a client a new secret and print it, once",
+		Summary: "Give a client a new secret, which is shown once",
 		Details: "Replaces the secret of a client that the operator has added. The earlier one ends within seconds, its\n" +
-			"grants go on. Asks on a terminal.",
+			"grants go on.",
 	}, (*Service).rotateSecret)
 	ClientDelete = define(Spec{
 		Name: "client delete", Method: "DELETE", Path: "/clients/{id}", Fresh: true,
 		Summary: "Delete a client and revoke everything it was granted",
 		Details: "Deletes a client, by id or name, revokes its grants, and keeps its id from being used again, also when the\n" +
-			"client registered itself and was never stored. Says what will end, and asks on a terminal. If it is interrupted\n" +
-			"afterwards, access has ended, and a running server goes on to the status lists, or grant finish.",
+			"client registered itself and was never stored. Access has ended at once; that of very many grants is in the\n" +
+			"status lists a little later, for which a running server sees, or grant finish.",
 	}, (*Service).deleteClient)
 )
 
@@ -119,7 +119,7 @@ func (s *Service) addClient(ctx context.Context, in NewClient) (Client, error) {
 	}
 	err = s.Store.PutClient(ctx, client)
 	if errors.Is(err, storage.ErrExists) {
-		return Client{}, fault(ErrConflict, "the client id %q is taken; choose another with --id", client.ID)
+		return Client{}, fault(ErrConflict, "the client id %q is taken; choose another one", client.ID)
 	}
 	if err != nil {
 		return Client{}, err
@@ -155,7 +155,7 @@ func (s *Service) mint(in NewClient) (storage.Client, string, error) {
 	}
 	if client.Scopes.Has(oauth.OpenID) && (!client.SignsIn() || len(client.RedirectURIs) == 0) {
 		return client, "", fault(ErrInvalid, "with the scope openid people sign in for the client, which has credentials: "+
-			"give --redirect-uri, and --auth-method client_secret_basic or keys")
+			"give it a redirect URI, and the authentication client_secret_basic or keys")
 	}
 	return client, secret, nil
 }

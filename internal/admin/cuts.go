@@ -50,13 +50,9 @@ func cutOf(c storage.Cut) Cut {
 var (
 	GrantRevoke = define(Spec{
 		Name: "grant revoke", Method: "DELETE", Path: "/grants/{id}", Fresh: true,
-		Summary: "End a grant, or those of a user, a client, an MCP server, a provider",
-		Details: "Ends one grant by its id, one helper by its id (nod_..., see grant list --tree) with the helpers below it, or\n" +
-			"all grants that match every flag, at once. For several it shows the number, asks on a\n" +
-			"terminal, and then marks them as revoked for the status lists; if you interrupt it, access has ended all the same,\n" +
-			"and a running server, or grant finish, completes the rest. With --from-log it repeats every revocation that a\n" +
-			"server's JSON log has and the database lacks, as after a failover or a restored backup: grants, people, clients,\n" +
-			"MCP servers, sessions at providers. It shows them and asks.",
+		Summary: "End a grant",
+		Details: "Ends one grant by its id, at once. grant revoke-helper ends a helper of an application, and\n" +
+			"grant revoke-many the grants of a person, a client, an MCP server or a provider.",
 	}, (*Service).revokeGrant)
 	GrantRevokeMany = define(Spec{
 		Name: "grant revoke-many", Method: "POST", Path: "/grants/revoke", Fresh: true,

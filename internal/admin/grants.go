@@ -104,7 +104,7 @@ func (s *Service) selection(ctx context.Context, w Which) (sel storage.Selection
 	}
 	if w.Resource != "" {
 		if sel.Resource, err = oauth.CanonicalResource(w.Resource); err != nil {
-			return sel, total, fault(ErrInvalid, "--resource %q: %v", w.Resource, err)
+			return sel, total, fault(ErrInvalid, "the resource %q: %v", w.Resource, err)
 		}
 		total.Resource = sel.Resource
 	}

@@ -76,7 +76,7 @@ func (s *Service) revokeHelper(ctx context.Context, in HelperID) (Helper, error)
 	switch {
 	case errors.Is(err, storage.ErrNotFound):
 		return Helper{}, fault(ErrNotFound,
-			"there is no helper %q, or its token has expired; see: mcp-authd grant list --tree", in.ID)
+			"there is no helper %q, or its token has expired; see: mcp-authd grant list", in.ID)
 	case err != nil:
 		return Helper{}, err
 	}

@@ -52,9 +52,9 @@ var (
 		Details: "Publishes the next signing key, with which a running server begins to sign when resource servers\n" +
 			"have had time to fetch it (keys.publish_ahead). The present one then stays published until every\n" +
 			"token that it signed has expired.\n\n" +
-			"With --now the new key signs as soon as every replica knows it, in ten seconds. With --now --revoke,\n" +
-			"for a key in the wrong hands, every other key is taken out as well and the new one signs at once:\n" +
-			"all access tokens end, and clients refresh theirs.",
+			"When it is to be now, the new key signs as soon as every replica knows it, in ten seconds. When the others\n" +
+			"are to be revoked now, for a key in the wrong hands, every other key is taken out as well and the new one\n" +
+			"signs at once: all access tokens end, and clients refresh theirs.",
 	}, (*Service).rotateKeys)
 	KeysRevoke = define(Spec{
 		Name: "keys revoke", Method: "DELETE", Path: "/keys/{kid}", Fresh: true, Summary: "Revoke signing keys at once",

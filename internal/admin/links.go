@@ -62,15 +62,15 @@ var (
 	UserInvite = define(Spec{
 		Name: "user invite", Method: "POST", Path: "/users/{name}/invitation",
 		Roles: helping, Fresh: true, Secret: true,
-		Summary: "Print a one-time link by which a person makes an account",
-		Details: "Prints a link to hand over: its person chooses a password or makes a passkey, and the account is there. " +
-			"With --mail, and mail.smtp configured, it is sent as well. It works once; a new one replaces it.",
+		Summary: "Make a one-time link by which a person makes an account",
+		Details: "Makes a link to hand over: its person chooses a password or makes a passkey, and the account is there. " +
+			"With a mail address, and mail.smtp configured, it is sent as well. It works once; a new one replaces it.",
 	}, (*Service).invite)
 	UserRecover = define(Spec{
 		Name: "user recover", Method: "POST", Path: "/users/{name}/recovery",
 		Roles: helping, Fresh: true, Secret: true,
-		Summary: "Print a one-time link by which a person gets back into an account",
-		Details: "Prints a link to hand over: its person chooses a new password, or makes a passkey that takes its place, " +
+		Summary: "Make a one-time link by which a person gets back into an account",
+		Details: "Makes a link to hand over: its person chooses a new password, or makes a passkey that takes its place, " +
 			"and every session and grant of the account ends. When the person has other ways in, the link waits " +
 			"(login.links.recover_delay, 24 hours), and the person is told and can stop it. " +
 			"It works once; a new one replaces it.",

@@ -125,7 +125,7 @@ var (
 	UserDelete = define(Spec{
 		Name: "user delete", Method: "DELETE", Path: "/users/{name}", Roles: helping, Fresh: true,
 		Summary: "Remove an account with its sessions and grants",
-		Details: "Removes an account, its sign-ins and what it allowed applications. Says what will end, and asks on a terminal.",
+		Details: "Removes an account, its sign-ins and what it allowed applications.",
 	}, (*Service).deleteUser)
 )
 
@@ -240,7 +240,7 @@ func ExplainUser(err error, name string) error {
 		return fault(ErrConflict, "%s is the last administrator; give another account that role first", name)
 	case errors.Is(err, users.ErrOtherWays):
 		return fault(ErrConflict,
-			"%s has other ways in, so a link has to wait, and the person can stop it: leave --now out", name)
+			"%s has other ways in, so a link has to wait, and the person can stop it: it cannot be had at once", name)
 	}
 	return err
 }

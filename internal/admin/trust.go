@@ -69,7 +69,7 @@ var (
 	TrustRemove = define(Spec{
 		Name: "trust remove", Method: "DELETE", Path: "/trust/{id}", Fresh: true,
 		Summary: "Remove a trust entry of the store",
-		Details: "Removes a trust entry and ends what rests on it. Asks on a terminal.",
+		Details: "Removes a trust entry and ends what rests on it.",
 	}, (*Service).removeTrust)
 )
 
@@ -153,10 +153,7 @@ func (s *Service) showTrust(ctx context.Context, in TrustID) (TrustEntry, error)
 	links, err := s.TrustLinks(ctx, storage.TrustEntry{ID: v.ID, Issuer: v.Issuer, TrustRules: v.TrustRules}, "")
 	names := s.Names()
 	for _, l := range links {
-		v.Links = append(v.Links, TrustLink{
-			Issuer: l.Issuer, Tenant: l.Tenant, Kind: l.Kind, Subject: l.Subject, User: l.UserID, By: l.By,
-			UserName: names.User(ctx, l.UserID), CreatedAt: l.CreatedAt,
-		})
+		v.Links = append(v.Links, trustLinkOf(l, names.User(ctx, l.UserID)))
 	}
 	return v, err
 }

@@ -76,7 +76,7 @@ var (
 		Name: "user ways remove", Method: "DELETE", Path: "/users/{name}/ways/{way}", Roles: helping, Fresh: true,
 		Summary: "Remove a passkey or an app of an account",
 		Details: "Removes a passkey or an authenticator app, for instance of a phone that is lost. The last way in is\n" +
-			"removed with --force alone: then the person needs another one from you, such as a password.",
+			"removed by force alone: then the person needs another one from you, such as a password.",
 	}, (*Service).removeWay)
 	UserIdentities = define(Spec{
 		Name: "user identities", Method: "GET", Path: "/users/{name}/identities", Roles: readers,
@@ -170,7 +170,7 @@ func (s *Service) removeWay(ctx context.Context, in UserWay) (removed Way, err e
 		return removed, fault(ErrNotFound, "%s has no way in %q; see: mcp-authd user ways %s", u.Name, in.Way, u.Name)
 	case errors.Is(err, storage.ErrLast):
 		return removed, fault(ErrConflict,
-			"nothing else lets %s in: set a password first (mcp-authd user passwd %s), or use --force", u.Name, u.Name)
+			"nothing else lets %s in: set a password first (mcp-authd user passwd %s), or remove it by force", u.Name, u.Name)
 	case err != nil:
 		return removed, err
 	}

@@ -127,8 +127,8 @@ var mayImport = map[string][]string{
 	"internal/secrets": {},
 	// what an operator can do, without a wire: its faces are packages below it
 	"internal/admin": {
-		"attempt", "audit", "audit/verify", "dcr", "keys", "oauth", "policy", "storage", "thirdparty", "trust",
-		"internal",
+		"attempt", "audit", "audit/verify", "dcr", "keys", "metadata", "oauth", "policy", "storage", "thirdparty",
+		"trust", "internal",
 	},
 	"internal/span":      {},
 	"internal/traces":    {"storage", "mcpresource", "mcpresource/otelmcp", "internal/span"},

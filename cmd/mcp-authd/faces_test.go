@@ -1,0 +1,122 @@
+package main
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mcp-authd/mcp-authd/internal/admin"
+)
+
+// commandsOf are the commands of an operator that carry out operations, by the name of the operation.
+func commandsOf() map[string]*cobra.Command {
+	out := map[string]*cobra.Command{}
+	var walk func(*cobra.Command)
+	walk = func(c *cobra.Command) {
+		for _, sub := range c.Commands() {
+			walk(sub)
+		}
+		if c.Flags().Lookup("remote") != nil {
+			out[strings.TrimPrefix(c.CommandPath(), "mcp-authd ")] = c
+		}
+	}
+	walk(newRootCommand(std{}))
+	return out
+}
+
+// partsOf are operations that are a part of another one's command.
+var partsOf = map[string]string{
+	"grant revoke-many":   "grant revoke",
+	"grant revoke-helper": "grant revoke",
+}
+
+// TestEveryOperation: each operation has a command of its name, which another server carries out, too
+// (OB-10).
+func TestEveryOperation(t *testing.T) {
+	commands := commandsOf()
+	for _, v := range admin.All() {
+		name := v.Spec().Name
+		if of := partsOf[name]; of != "" {
+			name = of
+		}
+		if commands[name] == nil {
+			t.Errorf("OB-10: there is no command %q with --remote", name)
+		}
+	}
+	if len(commands) < 60 {
+		t.Errorf("found %d commands", len(commands))
+	}
+}
+
+// reads reports whether an operation only shows something.
+func reads(name string) bool {
+	return slices.ContainsFunc(admin.All(), func(v admin.Verb) bool {
+		return v.Spec().Name == name && !v.Spec().Changes()
+	})
+}
+
+// withoutJSON are commands of which a program needs no more than the exit code: what they change is named
+// by their arguments, and what it is then, the show command of the noun says.
+var withoutJSON = []string{
+	"client delete", "keys revoke", "trust disable", "trust enable", "trust issue remove", "trust remove",
+	"user delete", "user disable", "user enable", "user links withdraw", "user passwd", "user sessions end",
+	"user set-mail", "user set-role", "user ways remove",
+}
+
+// TestJSONEverywhere: each command that carries out an operation prints JSON when it is asked to (OB-10).
+func TestJSONEverywhere(t *testing.T) {
+	for name, c := range commandsOf() {
+		if reads(name) && slices.Contains(withoutJSON, name) {
+			t.Errorf("OB-10: %s shows something, and is no exception", name)
+		}
+		if (c.Flags().Lookup("json") == nil) != slices.Contains(withoutJSON, name) {
+			t.Errorf("OB-10: %s has --json: %v; it is an exception: %v", name, c.Flags().Lookup("json") != nil,
+				slices.Contains(withoutJSON, name))
+		}
+	}
+}
+
+// unasked are commands that take something away, and do not ask.
+var unasked = map[string]string{
+	"user passwd":       "the new password is typed twice",
+	"user set-role":     "it is set back by the same command",
+	"user sessions end": "the person signs in again",
+}
+
+// TestYesEverywhere: each command that takes something away asks before, and --yes answers (OB-10).
+func TestYesEverywhere(t *testing.T) {
+	takes := regexp.MustCompile(` (disable|delete|remove|revoke|revoke-helper|rotate-secret|withdraw|end|unlink|passwd|set-role)$`)
+	asks := 0
+	for name, c := range commandsOf() {
+		has := c.Flags().Lookup("yes") != nil
+		if has {
+			asks++
+		}
+		if takes.MatchString(name) && has == (unasked[name] != "") {
+			t.Errorf("OB-10: %s has --yes: %v; why it does not ask: %q", name, has, unasked[name])
+		}
+	}
+	if asks < 10 {
+		t.Errorf("found %d commands with --yes", asks)
+	}
+}
+
+// TestTextsOfOperations: what an operation says of itself is shown on all faces, and speaks of no flags
+// and no terminal.
+func TestTextsOfOperations(t *testing.T) {
+	words := regexp.MustCompile(`(^|[\s("])--[a-z]|terminal|standard input|[Pp]rints? |exit code|Exits with|stdin|stdout`)
+	for _, v := range admin.All() {
+		s := v.Spec()
+		for _, text := range []string{s.Summary, s.Details} {
+			if found := words.FindString(text); found != "" {
+				t.Errorf("%s says %q: %s", s.Name, found, text)
+			}
+		}
+		if strings.HasSuffix(s.Summary, ".") || s.Summary == "" {
+			t.Errorf("%s: the summary is %q", s.Name, s.Summary)
+		}
+	}
+}

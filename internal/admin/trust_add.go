@@ -1,0 +1,150 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/audit"
+	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/trust"
+)
+
+// NewTrust describes a trust entry. What its preset sets need not be said.
+type NewTrust struct {
+	ID     string            `json:"id" jsonschema:"the id of the trust entry"`
+	Kind   storage.TrustKind `json:"kind,omitempty" jsonschema:"enterprise or workload; that of the preset when it is left out"`
+	Issuer string            `json:"issuer,omitempty" jsonschema:"iss of its assertions; that of the preset when it is left out"`
+	storage.TrustRules
+	MaxTTL storage.Age `json:"max_ttl,omitzero" jsonschema:"how long an assertion may be valid, and its token, such as 1h"`
+}
+
+// TrustAdded is an entry that was added, with what to think of.
+type TrustAdded struct {
+	TrustEntry
+	Warnings []string `json:"warnings,omitempty" jsonschema:"rules that probably admit too much"`
+}
+
+// AssertionText is an assertion to be looked at.
+type AssertionText struct {
+	Assertion string `json:"assertion" jsonschema:"the assertion, a JWT; it is kept nowhere, and shown to nobody"`
+}
+
+// AssertionReport is every verdict on an assertion. It has no claims but those that rules name, and never
+// the assertion.
+type AssertionReport struct {
+	Accepted bool             `json:"accepted"`
+	Entry    string           `json:"entry,omitempty" jsonschema:"by which it would be accepted"`
+	Kind     trust.Kind       `json:"kind,omitempty" jsonschema:"of that entry"`
+	Subject  string           `json:"subject,omitempty"`
+	Name     string           `json:"name,omitempty" jsonschema:"of the workload"`
+	Refused  string           `json:"refused,omitempty" jsonschema:"why"`
+	Code     string           `json:"error,omitempty" jsonschema:"what the token endpoint would answer"`
+	Entries  []AssertionEntry `json:"entries" jsonschema:"in the order in which they are tried"`
+}
+
+// AssertionEntry is what the rules of one entry say.
+type AssertionEntry struct {
+	Entry string              `json:"entry"`
+	Kind  trust.Kind          `json:"kind"`
+	Fits  bool                `json:"fits"`
+	Rules []trust.RuleVerdict `json:"rules"`
+}
+
+// maxAssertion bounds an assertion, in bytes.
+const maxAssertion = 64 << 10
+
+// The operations that add an entry, and try one.
+var (
+	TrustAdd = define(Spec{
+		Name: "trust add", Method: "POST", Path: "/trust", Fresh: true, Summary: "Trust an issuer",
+		Details: "Adds a trust entry: which assertions of an issuer are believed, and for what. Running servers see it\n" +
+			"within seconds. Several entries of one issuer are alternatives: the first of which every rule holds\n" +
+			"counts. A preset knows a platform, and its parameters say which of its programs are meant.",
+	}, (*Service).addTrust)
+	TrustTest = define(Spec{
+		Name: "trust test", Method: "POST", Path: "/trust/test", Roles: reading, Reads: true,
+		Summary: "Say for each trust entry and rule why an assertion fits or does not",
+		Details: "Holds an assertion against every rule of every entry, and issues and spends nothing. The assertion is\n" +
+			"never shown. What a token request says besides, such as its client and resource, is not looked at.",
+	}, (*Service).testTrust)
+)
+
+// far reports whether an operation comes from one who may not be at this machine.
+func far(ctx context.Context) bool {
+	_, ok := ctx.Value(actorKey{}).(Actor)
+	return ok
+}
+
+func (s *Service) addTrust(ctx context.Context, in NewTrust) (TrustAdded, error) {
+	e := storage.TrustEntry{
+		ID: in.ID, Kind: in.Kind, Issuer: in.Issuer, TrustRules: in.TrustRules,
+		CreatedAt: s.Now().UTC().Truncate(time.Millisecond),
+	}
+	e.MaxTTL = time.Duration(in.MaxTTL)
+	if far(ctx) && (e.JWKSFile != "" || e.CAFile != "" || e.TokenFile != "") {
+		// token_file is sent to jwks_url: it would have the server send any file to anyone
+		return TrustAdded{}, fault(ErrInvalid, "jwks_file, ca_file and token_file name files of the server: add such an "+
+			"entry at the server, or in its configuration")
+	}
+	full, err := trust.Check(e)
+	if err != nil {
+		return TrustAdded{}, fault(ErrInvalid, "%v; nothing was changed", err)
+	}
+	e.Kind, e.Issuer = full.Kind, full.Issuer
+	all, err := s.TrustEntries(ctx)
+	if err != nil {
+		return TrustAdded{}, err
+	}
+	for _, other := range all {
+		if other.ID == e.ID {
+			return TrustAdded{}, fault(ErrConflict, "there is a trust entry %s already; nothing was changed", e.ID)
+		}
+	}
+	us, err := s.KnownIssuer(ctx)
+	if err != nil {
+		return TrustAdded{}, err
+	}
+	if err := trust.Fits(us, all, e); err != nil {
+		return TrustAdded{}, fault(ErrInvalid, "%v; nothing was changed", err)
+	}
+	switch err := s.Store.AddTrust(ctx, e); {
+	case errors.Is(err, storage.ErrExists):
+		return TrustAdded{}, fault(ErrConflict,
+			"there is a trust entry %s already, or the mark of one; nothing was changed", e.ID)
+	case err != nil:
+		return TrustAdded{}, err
+	}
+	s.Audit.Record(ctx, audit.TrustChanged, slog.String("trust", e.ID), slog.String("what", "added"))
+	return TrustAdded{TrustOf(e), trust.Warnings(e)}, nil
+}
+
+func (s *Service) testTrust(ctx context.Context, in AssertionText) (AssertionReport, error) {
+	if len(in.Assertion) > maxAssertion {
+		return AssertionReport{}, fault(ErrInvalid, "an assertion has %d bytes at most", maxAssertion)
+	}
+	us, err := s.KnownIssuer(ctx)
+	if err != nil {
+		return AssertionReport{}, err
+	}
+	issuers, err := s.Issuers(us)
+	if err != nil {
+		return AssertionReport{}, err
+	}
+	r, err := issuers.Explain(ctx, in.Assertion)
+	out := AssertionReport{
+		Accepted: r.Accepted,
+		Entry:    r.Entry,
+		Kind:     r.Kind,
+		Subject:  r.Subject,
+		Name:     r.Name,
+		Refused:  r.Refused,
+		Code:     r.Code,
+		Entries:  make([]AssertionEntry, 0, len(r.Entries)),
+	}
+	for _, e := range r.Entries {
+		out.Entries = append(out.Entries, AssertionEntry(e))
+	}
+	return out, err
+}

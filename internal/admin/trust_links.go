@@ -1,0 +1,142 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+
+	"github.com/mcp-authd/mcp-authd/audit"
+	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/trust"
+)
+
+// PersonOfIssuer says which account a person of an issuer has.
+type PersonOfIssuer struct {
+	ID         string `json:"id" jsonschema:"the id of a trust entry of the issuer"`
+	User       string `json:"user" jsonschema:"the account (name or id)"`
+	Subject    string `json:"subject,omitempty" jsonschema:"what the issuer calls the person (sub)"`
+	Tenant     string `json:"tenant,omitempty" jsonschema:"tenant at the issuer, as the claim tenant has it"`
+	SAMLIssuer string `json:"saml_issuer,omitempty" jsonschema:"the subject is a name identifier of this SAML issuer of the entry"`
+}
+
+// The operations on people of issuers.
+var (
+	TrustLinkTo = define(Spec{
+		Name: "trust link", Method: "POST", Path: "/trust/{id}/links", Fresh: true,
+		Summary: "Say which account a person of an issuer has",
+		Details: "Links what an issuer calls a person (sub) to an account. Its assertions about that person are then for\n" +
+			"that account, before every other rule by which people are found. Without a subject the issuer may name the\n" +
+			"person by the account here (aud_sub). The link is to the issuer, so it holds for each entry with it, of\n" +
+			"the store or of the configuration, and stays when the entry is removed.",
+	}, (*Service).linkTrust)
+	TrustUnlink = define(Spec{
+		Name: "trust unlink", Method: "POST", Path: "/trust/{id}/unlink", Fresh: true,
+		Summary: "Undo what links a person of an issuer to an account",
+		Details: "Unlinks what an issuer calls a person from an account; without a subject, each of its names. It also ends\n" +
+			"every grant of the account that rests on assertions, those of other issuers too: their programs ask again.\n" +
+			"Grants that the person made, sessions, and what the person allowed stay. An entry does not create the\n" +
+			"person again, but by email_domains the issuer can find the account once more.",
+	}, (*Service).unlinkTrust)
+)
+
+// peopleEntry is an entry, with what its preset sets, whose issuer knows people.
+func (s *Service) peopleEntry(ctx context.Context, id string) (storage.TrustEntry, error) {
+	e, err := s.FindTrust(ctx, id)
+	if err != nil {
+		return e, err
+	}
+	full, err := trust.Check(e)
+	switch {
+	case err != nil:
+		return e, fault(ErrConflict, "%s is not used: %v", e.ID, err)
+	case full.Kind != storage.TrustEnterprise:
+		return e, fault(ErrConflict, "%s is about programs: only an enterprise entry has people", e.ID)
+	}
+	return full, nil
+}
+
+// name is what the issuer calls the person: by subject, or, without one, by the account here.
+func (p PersonOfIssuer) name(e storage.TrustEntry, userID string) (storage.TrustName, error) {
+	n := storage.TrustName{Issuer: e.Issuer, Tenant: p.Tenant, Kind: storage.TrustAccount, Subject: userID}
+	if p.Subject != "" {
+		n.Kind, n.Subject = storage.TrustSubject, p.Subject
+	}
+	switch {
+	case len(n.Subject) > trust.MaxText || len(n.Tenant) > trust.MaxText:
+		return n, fault(ErrInvalid, "the subject or the tenant is longer than %d bytes", trust.MaxText)
+	case p.SAMLIssuer == "":
+		return n, nil
+	case n.Kind == storage.TrustAccount || p.Tenant != "":
+		return n, fault(ErrInvalid, "a SAML issuer needs a subject, and goes without a tenant")
+	case !slices.Contains(e.SAMLIssuers, p.SAMLIssuer):
+		return n, fault(ErrInvalid, "%s may not name people of %q: see saml_issuers", e.ID, p.SAMLIssuer)
+	}
+	return storage.TrustName{Issuer: p.SAMLIssuer, Kind: storage.TrustSAML, Subject: n.Subject}, nil
+}
+
+func (s *Service) linkTrust(ctx context.Context, in PersonOfIssuer) (TrustLink, error) {
+	e, err := s.peopleEntry(ctx, in.ID)
+	if err != nil {
+		return TrustLink{}, err
+	}
+	u, err := s.FindUser(ctx, in.User)
+	if err != nil {
+		return TrustLink{}, err
+	}
+	n, err := in.name(e, u.ID)
+	if err != nil {
+		return TrustLink{}, err
+	}
+	l := storage.TrustLink{TrustName: n, UserID: u.ID, By: storage.LinkedByOperator, CreatedAt: s.Now()}
+	err = s.Store.LinkTrust(ctx, l)
+	if errors.Is(err, storage.ErrExists) {
+		return TrustLink{}, fault(ErrConflict,
+			"%s is linked to another account, see: mcp-authd trust show %s; nothing was changed", n.Subject, e.ID)
+	}
+	if err != nil {
+		return TrustLink{}, err
+	}
+	s.Audit.Record(ctx, audit.TrustLinked, audit.Person(u.ID, u.Name), slog.String("trust", e.ID))
+	return trustLinkOf(l, u.Name), nil
+}
+
+func trustLinkOf(l storage.TrustLink, name string) TrustLink {
+	return TrustLink{
+		Issuer: l.Issuer, Tenant: l.Tenant, Kind: l.Kind, Subject: l.Subject, User: l.UserID, By: l.By, UserName: name,
+		CreatedAt: l.CreatedAt,
+	}
+}
+
+// unlinkTrust returns the links that are gone.
+func (s *Service) unlinkTrust(ctx context.Context, in PersonOfIssuer) (Page[TrustLink], error) {
+	e, err := s.peopleEntry(ctx, in.ID)
+	if err != nil {
+		return Page[TrustLink]{}, err
+	}
+	u, err := s.FindUser(ctx, in.User)
+	if err != nil {
+		return Page[TrustLink]{}, err
+	}
+	all, err := s.TrustLinks(ctx, e, u.ID)
+	if err != nil {
+		return Page[TrustLink]{}, err
+	}
+	out := Page[TrustLink]{Items: []TrustLink{}}
+	for _, l := range all {
+		if in.Subject != "" && l.Subject != in.Subject || in.Tenant != "" && l.Tenant != in.Tenant ||
+			in.SAMLIssuer != "" && (l.Kind != storage.TrustSAML || l.Issuer != in.SAMLIssuer) {
+			continue
+		}
+		if _, err := s.Store.UnlinkTrust(ctx, l.TrustName, s.Now()); err != nil {
+			return out, err
+		}
+		s.Audit.Record(ctx, audit.TrustUnlinked, audit.Person(u.ID, u.Name), slog.String("trust", e.ID))
+		out.Items = append(out.Items, trustLinkOf(l, u.Name))
+	}
+	if len(out.Items) == 0 {
+		return out, fault(ErrNotFound, "%s has no such link to %s, see: mcp-authd user identities %s; nothing was changed",
+			u.Name, e.ID, u.Name)
+	}
+	return out, nil
+}
