@@ -1,12 +1,9 @@
 package assembly
 
 import (
-	"context"
 	"net/http"
 
-	"github.com/mcp-authd/mcp-authd/attempt"
 	"github.com/mcp-authd/mcp-authd/authserver"
-	"github.com/mcp-authd/mcp-authd/internal/admin"
 	"github.com/mcp-authd/mcp-authd/internal/admin/console"
 	"github.com/mcp-authd/mcp-authd/internal/config"
 	"github.com/mcp-authd/mcp-authd/internal/notice"
@@ -31,24 +28,9 @@ func (p Parts) console(cfg *authserver.Config, d *thirdparty.Delegation) (*notic
 	service.Delegation = p.asking(d)
 	cfg.ConsoleApart = c.Listen == config.ConsoleManagement
 	cfg.Console = func(v *authserver.Visitors) http.Handler {
-		return console.New(console.Config{
-			Visitors: v, As: service.As, FreshFor: service.FreshFor, Now: p.Now,
-			Publish: func(ctx context.Context, found admin.AttemptDetails) (attempt.Bundle, error) {
-				return p.publish(ctx, service, found.Attempt)
-			},
-		})
+		return console.New(console.Config{Visitors: v, As: service.As, FreshFor: service.FreshFor, Now: p.Now})
 	}
 	return notifier, nil
-}
-
-// publish makes of an attempt what may be published: the operator's own hosts are not in it.
-func (p Parts) publish(ctx context.Context, service *admin.Service, found attempt.Attempt) (attempt.Bundle, error) {
-	known, err := service.Resources(ctx)
-	operator := []string{p.Config.Issuer}
-	for _, r := range known {
-		operator = append(append(operator, r.URI), r.Aliases...)
-	}
-	return attempt.Publish(found, p.Version, operator), err
 }
 
 // asking is the delegation of the server, which knows how providers have answered; without one, one that

@@ -107,6 +107,10 @@ func TestConsole(t *testing.T) {
 		"console-sinks":       "/admin/audit/sinks",
 		"console-checkpoint":  "/admin/audit/checkpoint",
 		"console-keys":        "/admin/keys/list",
+		"console-health":      "/admin/health/show",
+		"console-token":       "/admin/token/inspect",
+		"console-providers":   "/admin/provider/list",
+		"console-receivers":   "/admin/events/list",
 		"console-missing":     "/admin/user/show?name=nobody",
 		"console-unknownpage": "/admin/nothing/here",
 	}
@@ -151,8 +155,8 @@ func TestConsoleWithoutScript(t *testing.T) {
 	b.click("a[data-follow]")
 
 	for name, walk := range map[string]struct{ sees, lacks []string }{
-		"sam": {[]string{"People", "Attempts"}, []string{"Clients", "Grants", "Audit", "Trust", "Keys", "MCP servers"}},
-		"ann": {[]string{"People", "Clients", "Grants", "Attempts", "Audit", "MCP servers", "Trust", "Keys"}, nil},
+		"sam": {[]string{"People", "Attempts"}, []string{"Health", "Providers", "Clients", "Grants", "Audit", "Trust", "Keys", "MCP servers"}},
+		"ann": {[]string{"People", "Clients", "Grants", "Attempts", "Audit", "MCP servers", "Trust", "Keys", "Health", "Providers"}, nil},
 	} {
 		t.Run("OB-10: a walk of "+name, func(t *testing.T) {
 			b := b.in(t)
@@ -189,4 +193,5 @@ func TestConsoleWithoutScript(t *testing.T) {
 var rooms = map[string]string{
 	"People": "user/list", "Clients": "client/list", "Grants": "grant/list", "Attempts": "attempt/list",
 	"Audit": "audit/list", "MCP servers": "resource/list", "Trust": "trust/list", "Keys": "keys/list",
+	"Health": "health/show", "Providers": "provider/list",
 }

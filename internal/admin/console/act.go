@@ -146,9 +146,11 @@ func (v *view) did(verb admin.Verb, out reflect.Value, subject url.Values) {
 	s := verb.Spec()
 	n := nounOf(s.Name)
 	if !s.Changes() {
-		v.page(http.StatusOK, n.name, web.Console{
-			Title: s.Summary, Trail: v.trail(n, subject), Parts: v.parts(n, members(out), nil),
-		})
+		p := web.Console{Title: s.Summary, Trail: v.trail(n, subject)}
+		if !v.screen(out.Interface(), &p) {
+			p.Parts = v.parts(n, members(out), nil)
+		}
+		v.page(http.StatusOK, n.name, p)
 		return
 	}
 	if s.Secret {

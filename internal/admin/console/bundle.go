@@ -9,20 +9,16 @@ import (
 	"github.com/mcp-authd/mcp-authd/web"
 )
 
-// bundlePage is the page that sends what "attempt bundle" writes. Those may have it who may see the attempt.
+// bundlePage is the page of an operation that sends a file.
 const bundlePage = "attempt bundle"
 
 // bundle sends an attempt so that it can be published, as JSON or as a page.
 func (v *view) bundle() {
 	query := v.r.URL.Query()
-	found, err := admin.AttemptShow.Do(v.r.Context(), v.as, admin.AttemptReference{Reference: query.Get("reference")})
+	in := admin.AttemptReference{Reference: query.Get("reference")}
+	b, err := admin.AttemptBundle.Do(v.r.Context(), v.as, in)
 	if err != nil {
 		v.failed(err)
-		return
-	}
-	b, err := v.cfg.Publish(v.r.Context(), found)
-	if err != nil {
-		v.visitors.Fail(v.w, v.r, err)
 		return
 	}
 	name := "attempt-" + b.Reference

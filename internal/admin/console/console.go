@@ -1,14 +1,12 @@
 package console
 
 import (
-	"context"
 	"errors"
 	"net/http"
 	"net/url"
 	"strings"
 	"time"
 
-	"github.com/mcp-authd/mcp-authd/attempt"
 	"github.com/mcp-authd/mcp-authd/internal/admin"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/storage"
@@ -52,8 +50,6 @@ type Config struct {
 	Visitors Visitors
 	// As carries out what an actor may do.
 	As func(admin.Actor) admin.Caller
-	// Publish makes of an attempt what may be published.
-	Publish func(context.Context, admin.AttemptDetails) (attempt.Bundle, error)
 	// FreshFor is for how long a proof counts before what cannot be undone, as for As.
 	FreshFor time.Duration
 	Now      func() time.Time

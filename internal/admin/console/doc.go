@@ -12,6 +12,8 @@
 //	list.go      lists
 //	show.go      one thing
 //	attempt.go   one attempt, with its steps; bundle.go sends what may be published of it
+//	audit.go     entries of the audit log, and proofs
+//	health.go    health, providers and tokens: what was found
 //	act.go       what changes something: asked first, done then
 //	goes.go      what it takes away
 //	keep.go      a form that was filled in while the proof of its person became too old

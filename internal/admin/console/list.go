@@ -173,6 +173,9 @@ func (v *view) row(n noun, item []member, columns []string) (row []web.ConsoleCe
 	return row
 }
 
+// same are fields of operations by the names that the things have.
+var same = map[string]string{"receiver": "id"}
+
 // maxSaid bounds what a client calls itself where it is one of many, in characters.
 const maxSaid = 48
 
@@ -185,7 +188,7 @@ func (v *view) actsOn(names []string, item []member, as map[string]string, of ur
 		}
 		subject := url.Values{}
 		for _, f := range subjects(v.verbs[name]) {
-			if value := cmp.Or(text(item, as[f]), of.Get(f), text(item, f)); value != "" {
+			if value := cmp.Or(text(item, as[f]), of.Get(f), text(item, f), text(item, same[f])); value != "" {
 				subject.Set(f, value)
 			}
 		}

@@ -10,7 +10,9 @@ const (
 )
 
 // nouns are in the order of the menu.
-var nouns = []noun{people, clients, grants, attempts, audits, servers, trusts, signingKeys}
+var nouns = []noun{
+	people, clients, grants, attempts, audits, health, tokens, servers, providers, trusts, signingKeys, receivers,
+}
 
 var grantColumns = []string{"id", "client_name", "user_name", "resource", "scope", "created_at", "paused_at"}
 
@@ -186,6 +188,22 @@ var audits = noun{
 	},
 }
 
+var health = noun{
+	name:  "health",
+	title: "Health",
+	room:  roomSight,
+	lead:  "The database, the clock, keys, the audit log, and what waits to be delivered.",
+	start: "health show",
+}
+
+var tokens = noun{
+	name:  "token",
+	title: "Token",
+	room:  roomSight,
+	lead:  "What an access token says, and why it is refused.",
+	start: "token inspect",
+}
+
 var servers = noun{
 	name:    "resource",
 	title:   "MCP servers",
@@ -221,6 +239,30 @@ var servers = noun{
 	empty: web.ConsoleHint{
 		Text:    "There is none, so no client gets a token. Add the URL of an MCP server.",
 		Command: "mcp-authd resource add URL",
+	},
+}
+
+var providers = noun{
+	name:    "provider",
+	title:   "Providers",
+	room:    roomServers,
+	lead:    "Where people sign in with an account that they have elsewhere.",
+	columns: []string{"name", "id", "type", "issuer", "domains", "redirect_uri", "unanswered", "resting"},
+	badges:  map[string]string{"unanswered": "warn", "resting": "warn"},
+	empty: web.ConsoleHint{
+		Text: "There is none: people sign in with what they have here. A provider is made in the configuration (thirdparty).",
+	},
+}
+
+var receivers = noun{
+	name:    "events",
+	title:   "Event receivers",
+	room:    roomServers,
+	lead:    "Who is told of security events (events.receivers), and what waits for each.",
+	columns: []string{"id", "waiting", "oldest", "tries", "failed", "configured"},
+	rows:    []string{"events test"},
+	empty: web.ConsoleHint{
+		Text: "There is none. A receiver of the configuration (events.receivers) is told when sessions and credentials end.",
 	},
 }
 

@@ -1,9 +1,11 @@
 package console
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/internal/admin"
@@ -56,6 +58,21 @@ func (v *view) lastDay() *web.ConsoleTable {
 // hand is what needs one first.
 func (v *view) hand(failed *web.ConsoleTable) web.ConsoleFindings {
 	f := web.ConsoleFindings{Title: "What needs a hand", None: "Nothing. All that this page knows of is well."}
+	if v.may("health show") {
+		h, err := admin.HealthShow.Do(v.r.Context(), v.as, admin.None{})
+		for _, found := range h.Findings {
+			if found.Level == admin.LevelFail || found.Level == admin.LevelWarning {
+				one := finding(found)
+				one.URL = v.url("health show", nil)
+				f.Findings = append(f.Findings, one)
+			}
+		}
+		if err != nil {
+			f.Findings = append(f.Findings, web.ConsoleFinding{
+				Tone: "bad", Mark: "fail", Name: "Health could not be read", URL: v.url("health show", nil),
+			})
+		}
+	}
 	if v.may("trust list") {
 		entries, err := admin.TrustList.Do(v.r.Context(), v.as, admin.None{})
 		for _, e := range entries.Items {
@@ -74,6 +91,9 @@ func (v *view) hand(failed *web.ConsoleTable) web.ConsoleFindings {
 			Next: "Each has a verdict that says who can mend it.",
 		})
 	}
+	slices.SortStableFunc(f.Findings, func(a, b web.ConsoleFinding) int {
+		return cmp.Compare(weight(a.Tone != "bad"), weight(b.Tone != "bad"))
+	})
 	return f
 }
 

@@ -66,6 +66,12 @@ func (v *view) screen(out any, p *web.Console) bool {
 		v.proof(out, p)
 	case admin.AuditCheckpoint:
 		v.checkpoint(out, p)
+	case admin.Health:
+		v.health(out, p)
+	case admin.ProviderDetails:
+		v.provider(out, p)
+	case admin.TokenInspection:
+		v.token(out, p)
 	default:
 		return false
 	}
@@ -206,7 +212,7 @@ func (v *view) elsewhere(n noun, s admin.Spec) bool {
 	if s.Changes() {
 		return slices.ContainsFunc(n.related, func(r related) bool { return slices.Contains(r.acts, s.Name) })
 	}
-	for _, suffix := range []string{" list", " show", " count"} {
+	for _, suffix := range []string{" list", " show", " count", " explain", " bundle"} {
 		if s.Name == n.name+suffix {
 			return true
 		}

@@ -1,0 +1,104 @@
+package console
+
+import (
+	"encoding/json"
+	"strings"
+
+	"github.com/mcp-authd/mcp-authd/internal/admin"
+	"github.com/mcp-authd/mcp-authd/web"
+)
+
+// level is how a finding is marked.
+var level = map[string]string{
+	admin.LevelOK: "good", admin.LevelWarning: "warn", admin.LevelFail: "bad", "problem": "bad",
+}
+
+// health shows how the installation is.
+func (v *view) health(h admin.Health, p *web.Console) {
+	p.Live, p.Badges = true, []web.ConsoleBadge{{Text: "well", Tone: "good"}}
+	if !h.OK {
+		p.Badges = []web.ConsoleBadge{{Text: "not well", Tone: "bad"}}
+	}
+	found := web.ConsoleFindings{None: "Nothing was looked at."}
+	for _, f := range h.Findings {
+		found.Findings = append(found.Findings, finding(f))
+	}
+	now := v.cfg.Now()
+	signed := web.ConsoleCell{At: h.AuditSignedAt}
+	if !h.AuditSignedAt.IsZero() {
+		signed.Text = exactly(h.AuditSignedAt, now)
+	}
+	facts := web.ConsoleFacts{Title: "This installation", Facts: filled(
+		web.ConsoleFact{Name: "Issuer", Value: web.ConsoleCell{Text: h.Issuer, Code: true}},
+		web.ConsoleFact{Name: "Version", Value: web.ConsoleCell{Text: h.Version}},
+		web.ConsoleFact{Name: "Entries of the audit log", Value: web.ConsoleCell{Text: grouped(int(h.AuditEntries))}},
+		web.ConsoleFact{Name: "Of which are signed", Value: web.ConsoleCell{Text: grouped(int(h.AuditSigned))}},
+		web.ConsoleFact{Name: "Last checkpoint", Value: signed},
+	)}
+	p.Parts = append(p.Parts, found, facts)
+	keys := table{title: "Signing keys", noun: "keys", columns: nounOf("keys").columns}
+	sinks, receivers := nounOf("audit").lists["audit sinks"], nounOf("events")
+	p.Parts = append(p.Parts, v.table(keys, valueOf(h.Keys), nil))
+	if len(h.Sinks) > 0 {
+		p.Parts = append(p.Parts, v.table(sinks, valueOf(h.Sinks), nil))
+	}
+	if len(h.Receivers) > 0 {
+		t := table{title: receivers.title, noun: receivers.name, columns: receivers.columns}
+		p.Parts = append(p.Parts, v.table(t, valueOf(h.Receivers), nil))
+	}
+}
+
+func finding(f admin.Finding) web.ConsoleFinding {
+	return web.ConsoleFinding{
+		Tone: level[f.Level], Mark: f.Level, Name: caption(f.Check), Text: f.What, Next: f.Advice,
+	}
+}
+
+// provider shows how a provider answers.
+func (v *view) provider(d admin.ProviderDetails, p *web.Console) {
+	p.Badges = []web.ConsoleBadge{{Text: "answers", Tone: "good"}}
+	if !d.OK {
+		p.Badges = []web.ConsoleBadge{{Text: "nobody can sign in there", Tone: "bad"}}
+	}
+	found := web.ConsoleFindings{Title: "Asked just now", None: "Nothing was found."}
+	for _, f := range d.Findings {
+		found.Findings = append(found.Findings, web.ConsoleFinding{
+			Tone: level[f.Level], Mark: f.Level, Name: f.What, Next: f.Advice,
+		})
+	}
+	p.Parts = append(p.Parts, found)
+	n := nounOf("provider")
+	p.Parts = append(p.Parts, v.parts(n, members(valueOf([]admin.Provider{d.Provider}).Index(0)), nil)...)
+	if d.LogoutURI != "" {
+		p.Parts = append(p.Parts, web.ConsoleText{
+			Title: "Back-channel logout", Lead: "Where the provider says that a session has ended.", Text: d.LogoutURI,
+		})
+	}
+}
+
+// token shows what a token says, and why it is not accepted.
+func (v *view) token(t admin.TokenInspection, p *web.Console) {
+	p.Title, p.Badges = "Token", []web.ConsoleBadge{{Text: "accepted", Tone: "good"}}
+	if !t.Active {
+		p.Badges = []web.ConsoleBadge{{Text: "refused", Tone: "bad"}}
+		found := web.ConsoleFindings{Title: "Why it is refused"}
+		for _, why := range t.Why {
+			found.Findings = append(found.Findings, web.ConsoleFinding{Tone: "bad", Name: why})
+		}
+		p.Parts = append(p.Parts, found)
+	}
+	person := web.ConsoleCell{Text: t.UserName}
+	personLink(v, nil, &person)
+	p.Parts = append(p.Parts, web.ConsoleFacts{Facts: filled(
+		web.ConsoleFact{Name: "Person", Value: person},
+		web.ConsoleFact{Name: "Client", Value: web.ConsoleCell{Text: t.ClientName, Said: t.ClientName != ""}},
+		web.ConsoleFact{Name: "Algorithm", Value: web.ConsoleCell{Text: t.Header.Algorithm, Code: true}},
+		web.ConsoleFact{Name: "Key ID", Value: web.ConsoleCell{Text: t.Header.KeyID, Code: true}},
+		web.ConsoleFact{Name: "Type", Value: web.ConsoleCell{Text: t.Header.Type, Code: true}},
+	)})
+	if claims, err := json.MarshalIndent(t.Claims, "", "  "); err == nil && len(t.Claims) > 0 {
+		p.Parts = append(p.Parts, web.ConsoleText{
+			Title: "Claims", Lead: "They are as true as the signature.", Text: strings.TrimSpace(string(claims)),
+		})
+	}
+}
