@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/internal/admin"
+	"github.com/mcp-authd/mcp-authd/storage"
 	"github.com/mcp-authd/mcp-authd/web"
 )
 
@@ -82,6 +83,10 @@ func set(v reflect.Value, given []string) error {
 		}
 		return nil
 	}
+	if scopes, ok := v.Addr().Interface().(*[]storage.ScopeText); ok && !strings.HasPrefix(text, "[") {
+		*scopes = scopesIn(text)
+		return nil
+	}
 	switch v.Kind() {
 	case reflect.String:
 		v.SetString(text)
@@ -111,6 +116,19 @@ func set(v reflect.Value, given []string) error {
 	return nil
 }
 
+// scopesIn are scopes, one in each line: its name, and then what it allows.
+func scopesIn(text string) (scopes []storage.ScopeText) {
+	for line := range strings.Lines(text) {
+		name, description, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if name != "" {
+			scopes = append(scopes, storage.ScopeText{
+				Name: strings.TrimSuffix(name, ":"), Description: strings.TrimSpace(description),
+			})
+		}
+	}
+	return scopes
+}
+
 // localMinute is how browsers write a time that a person has filled in.
 const localMinute = "2006-01-02T15:04"
 
@@ -127,7 +145,9 @@ func moment(text string) (time.Time, error) {
 
 // choices are fields of which a few values are known.
 var choices = map[string][]string{
-	"role": {"", string(admin.Administrator), string(admin.Auditor), string(admin.Support)},
+	"role":        {"", string(admin.Administrator), string(admin.Auditor), string(admin.Support)},
+	"dpop":        {"", "optional", "required"},
+	"auth_method": {"", "none", "client_secret_basic", "client_secret_post", "private_key_jwt"},
 }
 
 // fieldOf is the field of a form for one of an input, with what was filled in before.
@@ -154,7 +174,10 @@ func fieldOf(m member, given url.Values) web.ConsoleField {
 		f.Type, f.Value = "password", ""
 	case kind == reflect.Slice, kind == reflect.Map, kind == reflect.Struct:
 		f.Type = "area"
-		if isTable(m.value) || kind != reflect.Slice {
+		switch {
+		case m.value.Type() == reflect.TypeFor[[]storage.ScopeText]():
+			f.Hint += "; one in each line, its name and then what it allows in words, or JSON"
+		case isTable(m.value), kind != reflect.Slice:
 			f.Hint = strings.TrimPrefix(f.Hint+"; as JSON", "; ")
 		}
 	}

@@ -271,9 +271,11 @@ func (v *view) find(n noun, list string) *web.ConsoleForm {
 		return nil
 	}
 	m, _ := memberOf(members(reflect.New(v.verbs[one].Input()).Elem()), n.find)
-	return &web.ConsoleForm{
-		Action: v.url(one, nil), Button: "Open", Search: true, Fields: []web.ConsoleField{fieldOf(m, nil)},
+	f := fieldOf(m, nil)
+	if n.find == "id" {
+		f.Label = "Name or ID"
 	}
+	return &web.ConsoleForm{Action: v.url(one, nil), Button: "Open", Search: true, Fields: []web.ConsoleField{f}}
 }
 
 func searched(f *web.ConsoleForm) bool {

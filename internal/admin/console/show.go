@@ -40,7 +40,7 @@ func (v *view) show(verb admin.Verb) {
 		v.failed(err)
 		return
 	}
-	all, one := members(out), s.Name == n.name+" show"
+	all, one := members(out), s.Name == n.name+" show" && len(subject) > 0
 	p.Acts = v.acts(n, subject, all)
 	if one {
 		p.Title, p.Lead = v.heading(n, all, subject), ""

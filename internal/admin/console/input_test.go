@@ -1,0 +1,74 @@
+package console
+
+import (
+	"net/url"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/internal/admin"
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// OB-10: what a person fills in is the input of an operation: scopes in lines, times as browsers write them, and
+// a list that was emptied says so.
+func TestInput(t *testing.T) {
+	in, err := input(admin.ResourceSet, url.Values{
+		"uri":     {"https://mcp.example.com/mcp"},
+		"scopes":  {"mcp: use it\nnotes:read Read your notes\n\n"},
+		"aliases": {""},
+	})
+	got, _ := in.Interface().(*admin.ResourceChange)
+	want := []storage.ScopeText{
+		{Name: "mcp", Description: "use it"}, {Name: "notes:read", Description: "Read your notes"},
+	}
+	if err != nil || !reflect.DeepEqual(got.Scopes, want) || got.Aliases == nil || len(got.Aliases) > 0 {
+		t.Errorf("OB-10: got %+v, %v", got, err)
+	}
+	in, err = input(admin.ResourceSet, url.Values{"scopes": {`[{"name":"mcp","required":true}]`}})
+	if got, _ := in.Interface().(*admin.ResourceChange); err != nil || len(got.Scopes) != 1 || !got.Scopes[0].Required ||
+		got.Aliases != nil {
+		t.Errorf("OB-10: JSON is read as %+v, %v", got, err)
+	}
+	in, err = input(admin.AttemptList, url.Values{"since": {"2026-11-23T15:02"}, "failed": {"true"}})
+	wanted, _ := in.Interface().(*admin.AttemptsWanted)
+	if err != nil || !wanted.Failed || !wanted.Since.Equal(time.Date(2026, 11, 23, 15, 2, 0, 0, time.UTC)) {
+		t.Errorf("OB-10: got %+v, %v", wanted, err)
+	}
+	for _, bad := range []url.Values{{"since": {"yesterday"}}, {"failed": {"perhaps"}}, {"limit": {"many"}}} {
+		if _, err := input(admin.AttemptList, bad); err == nil {
+			t.Errorf("OB-10: %v is an input", bad)
+		}
+	}
+}
+
+// OB-10: times and numbers are as people say them.
+func TestAgo(t *testing.T) {
+	now := time.Date(2026, 11, 23, 15, 2, 0, 0, time.UTC)
+	for want, d := range map[string]time.Duration{
+		"just now": -time.Second, "1 minute ago": -90 * time.Second, "5 hours ago": -5 * time.Hour,
+		"3 days ago": -80 * time.Hour, "14 Oct 2026": -40 * 24 * time.Hour, "in 2 days": 50 * time.Hour,
+		"in a moment": 3 * time.Second,
+	} {
+		if got := ago(now.Add(d), now); got != want {
+			t.Errorf("OB-10: %s: got %q, want %q", d, got, want)
+		}
+	}
+	if got := exactly(now.Add(-time.Hour), now); got != "23 Nov 2026, 14:02 UTC (1 hour ago)" {
+		t.Errorf("OB-10: got %q", got)
+	}
+	for n, want := range map[int]string{0: "0 grants", 1: "1 grant", 1204: "1,204 grants", 1000007: "1,000,007 grants"} {
+		if got := counted(n, "grant", "grants"); got != want {
+			t.Errorf("OB-10: got %q, want %q", got, want)
+		}
+	}
+}
+
+// OB-10: of the manual of an operation its page has what is not about a terminal.
+func TestManual(t *testing.T) {
+	s := admin.Spec{Details: "Removes an account, its sign-ins and what it allowed applications. Says what will end, and\n" +
+		"asks on a terminal. With --mail it is sent."}
+	if got, want := manual(s), "Removes an account, its sign-ins and what it allowed applications."; got != want {
+		t.Errorf("OB-10: got %q, want %q", got, want)
+	}
+}
