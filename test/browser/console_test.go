@@ -167,7 +167,7 @@ func TestConsoleWithoutScript(t *testing.T) {
 				b.visit(c.Issuer + "/admin")
 				b.do(chromedp.Click(chromedp.CSS(".menu summary")))
 				b.click(".menu nav a[href*='/" + rooms[link] + "']")
-				b.until("document.querySelector('h1').innerText === '" + link + "'")
+				b.until("document.querySelector('h1 bdi').innerText === '" + link + "'")
 				b.until("!document.querySelector('[role=alert]')")
 			}
 			for _, link := range walk.lacks {

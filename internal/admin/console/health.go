@@ -3,6 +3,8 @@ package console
 import (
 	"encoding/json"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/mcp-authd/mcp-authd/internal/admin"
 	"github.com/mcp-authd/mcp-authd/web"
@@ -50,8 +52,17 @@ func (v *view) health(h admin.Health, p *web.Console) {
 
 func finding(f admin.Finding) web.ConsoleFinding {
 	return web.ConsoleFinding{
-		Tone: level[f.Level], Mark: f.Level, Name: caption(f.Check), Text: f.What, Next: f.Advice,
+		Tone: level[f.Level], Mark: f.Level, Name: caption(f.Check), Text: sentence(f.What), Next: sentence(f.Advice),
 	}
+}
+
+// sentence is a text as it stands by itself.
+func sentence(text string) string {
+	first, rest := utf8.DecodeRuneInString(text)
+	if text == "" || strings.ContainsAny(text[rest:min(len(text), 24)], "._=") { // it begins with a name
+		return text
+	}
+	return string(unicode.ToUpper(first)) + text[rest:]
 }
 
 // provider shows how a provider answers.
@@ -63,7 +74,7 @@ func (v *view) provider(d admin.ProviderDetails, p *web.Console) {
 	found := web.ConsoleFindings{Title: "Asked just now", None: "Nothing was found."}
 	for _, f := range d.Findings {
 		found.Findings = append(found.Findings, web.ConsoleFinding{
-			Tone: level[f.Level], Mark: f.Level, Name: f.What, Next: f.Advice,
+			Tone: level[f.Level], Mark: f.Level, Name: sentence(f.What), Next: sentence(f.Advice),
 		})
 	}
 	p.Parts = append(p.Parts, found)
@@ -83,7 +94,7 @@ func (v *view) token(t admin.TokenInspection, p *web.Console) {
 		p.Badges = []web.ConsoleBadge{{Text: "refused", Tone: "bad"}}
 		found := web.ConsoleFindings{Title: "Why it is refused"}
 		for _, why := range t.Why {
-			found.Findings = append(found.Findings, web.ConsoleFinding{Tone: "bad", Name: why})
+			found.Findings = append(found.Findings, web.ConsoleFinding{Tone: "bad", Name: sentence(why)})
 		}
 		p.Parts = append(p.Parts, found)
 	}
