@@ -155,8 +155,16 @@ func TestConsoleWithoutScript(t *testing.T) {
 	b.click("a[data-follow]")
 
 	for name, walk := range map[string]struct{ sees, lacks []string }{
-		"sam": {[]string{"People", "Attempts"}, []string{"Health", "Providers", "Clients", "Grants", "Audit", "Trust", "Keys", "MCP servers"}},
-		"ann": {[]string{"People", "Clients", "Grants", "Attempts", "Audit", "MCP servers", "Trust", "Keys", "Health", "Providers"}, nil},
+		"sam": {
+			[]string{"People", "Attempts"},
+			[]string{"Health", "Providers", "Clients", "Grants", "Audit", "Trust", "Keys", "MCP servers"},
+		},
+		"ann": {
+			[]string{
+				"People", "Clients", "Grants", "Attempts", "Audit", "MCP servers", "Trust", "Keys", "Health",
+				"Providers",
+			}, nil,
+		},
 	} {
 		t.Run("OB-10: a walk of "+name, func(t *testing.T) {
 			b := b.in(t)

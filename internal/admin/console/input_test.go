@@ -26,8 +26,8 @@ func TestInput(t *testing.T) {
 		t.Errorf("OB-10: got %+v, %v", got, err)
 	}
 	in, err = input(admin.ResourceSet, url.Values{"scopes": {`[{"name":"mcp","required":true}]`}})
-	if got, _ := in.Interface().(*admin.ResourceChange); err != nil || len(got.Scopes) != 1 || !got.Scopes[0].Required ||
-		got.Aliases != nil {
+	got, _ = in.Interface().(*admin.ResourceChange)
+	if err != nil || len(got.Scopes) != 1 || !got.Scopes[0].Required || got.Aliases != nil {
 		t.Errorf("OB-10: JSON is read as %+v, %v", got, err)
 	}
 	in, err = input(admin.AttemptList, url.Values{"since": {"2026-11-23T15:02"}, "failed": {"true"}})
@@ -57,7 +57,9 @@ func TestAgo(t *testing.T) {
 	if got := exactly(now.Add(-time.Hour), now); got != "23 Nov 2026, 14:02 UTC (1 hour ago)" {
 		t.Errorf("OB-10: got %q", got)
 	}
-	for n, want := range map[int]string{0: "0 grants", 1: "1 grant", 1204: "1,204 grants", 1000007: "1,000,007 grants"} {
+	for n, want := range map[int]string{
+		0: "0 grants", 1: "1 grant", 1204: "1,204 grants", 1000007: "1,000,007 grants",
+	} {
 		if got := counted(n, "grant", "grants"); got != want {
 			t.Errorf("OB-10: got %q, want %q", got, want)
 		}
