@@ -41,6 +41,8 @@ type Recorder struct {
 	c     Config
 	share *share
 	calls *bounded.Limiter[string] // of networks, see callsPerNetwork
+	// readers are who has read metadata, by address and agent, until something followed.
+	readers *bounded.Map[string, struct{}]
 
 	mu    sync.Mutex // guards what follows
 	queue []storage.AttemptStep
@@ -53,7 +55,12 @@ func NewRecorder(c Config) *Recorder {
 	if c.Keep == 0 {
 		c.Keep = DefaultKeep
 	}
-	return &Recorder{c: c, share: newShare(c.Now), calls: bounded.NewLimiter[string](maxNetworks, c.Now)}
+	return &Recorder{
+		c:       c,
+		share:   newShare(c.Now),
+		calls:   bounded.NewLimiter[string](maxNetworks, c.Now),
+		readers: bounded.New[string, struct{}](maxNetworks, c.Now),
+	}
 }
 
 // Begin begins the step of a request that comes from an address.
@@ -90,9 +97,24 @@ func (r *Recorder) End(d *Draft, t Taken) {
 	}
 	s.Request.Path = cut(t.Path, maxValue)
 	s.add(t)
-	if !s.routine() {
+	if s.Kind == Discovery {
+		r.readers.Put(s.Keys.Address+" "+s.Request.Agent, struct{}{}, s.At.Add(afterReading))
+	}
+	if !s.routine() || r.follows(s) {
 		r.take(s)
 	}
+}
+
+// follows reports whether a refresh follows a reading of metadata by the same client: some read them each time,
+// and a reading after which nothing is known to follow would look like an attempt that went no further.
+func (r *Recorder) follows(s Step) bool {
+	client := s.Keys.Address + " " + s.Request.Agent
+	_, read := r.readers.Get(client)
+	if s.Kind != Refresh || s.failed() || !read {
+		return false
+	}
+	r.readers.Drop(client)
+	return true
 }
 
 // add adds how the request ended to what was noted.

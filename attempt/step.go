@@ -18,7 +18,7 @@ const (
 	Provider     Kind = "provider"     // the person goes to a provider, or comes back
 	Consent      Kind = "consent"      // the person decides
 	Token        Kind = "token"        // the client gets its tokens
-	Refresh      Kind = "refresh"      // ... again, and was refused
+	Refresh      Kind = "refresh"      // ... again, and was refused, or had read metadata before
 	Call         Kind = "call"         // the client asks the MCP server
 )
 

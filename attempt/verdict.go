@@ -71,7 +71,7 @@ func Judge(steps []Step, now time.Time) Verdict {
 		v = judgeReading(readings(steps), now)
 	case steps[last].failed():
 		v = judgeFailure(steps, steps[last])
-	case steps[last].issued(), steps[last].Kind == Call:
+	case steps[last].issued(), steps[last].Kind == Call, steps[last].Kind == Refresh:
 		v = judgeSuccess(steps[last])
 	default:
 		v = judgeSilence(steps[last], now)
@@ -88,6 +88,9 @@ func (a Advice) of(w Whose) string {
 
 func judgeSuccess(s Step) Verdict {
 	v := Verdict{OK: true, Text: "The client got its tokens."}
+	if s.Kind == Refresh {
+		v.Text = "The client got new tokens for a refresh token."
+	}
 	if s.Kind == Call {
 		v.Text = "The client got its tokens, and the MCP server let " + s.called() + " through."
 	}

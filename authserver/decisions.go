@@ -27,6 +27,11 @@ func (s *Server) Refused(r *http.Request, d oauth.Decision) string {
 	return s.decisions.Refused(r, s.cfg.TrustedProxies.ClientAddr(r), d)
 }
 
+// Read takes a client that reads the RFC 9728 document of a resource whose guard is in this process.
+func (s *Server) Read(r *http.Request, resource string) {
+	s.decisions.Read(r, s.cfg.TrustedProxies.ClientAddr(r), resource)
+}
+
 // LetThrough takes the first requests of a grant that a guard in this process has let through.
 func (s *Server) LetThrough(_ context.Context, d oauth.Decision) { s.decisions.LetThrough(d) }
 

@@ -292,3 +292,64 @@ func TestCallsAreBounded(t *testing.T) {
 		t.Errorf("OB-01: the sign-in: got %+v", got)
 	}
 }
+
+// TestReadingsBeforeRefreshes: a client that reads the metadata each time before it refreshes has not stopped
+// there, and has no row for its other refreshes.
+func TestReadingsBeforeRefreshes(t *testing.T) {
+	r := watched(t)
+	p := r.person()
+	tokens := p.signIn()
+	for range 3 {
+		r.advance(time.Hour)
+		p.get(wellKnown)
+		status, out := p.token(refreshForm(tokens["refresh_token"]))
+		if status != http.StatusOK {
+			t.Fatalf("got %d %v", status, out)
+		}
+		r.advance(time.Minute)
+		if status, out = p.token(refreshForm(out["refresh_token"])); status != http.StatusOK {
+			t.Fatalf("got %d %v", status, out)
+		}
+		tokens = out
+	}
+	r.advance(time.Hour)
+	all := r.attempts(attempt.Query{})
+	if len(all) != 1 || !all[0].OK {
+		t.Fatalf("OB-01: got %+v", all)
+	}
+	refreshes := 0
+	for _, s := range all[0].Steps {
+		if s.Kind == attempt.Refresh {
+			refreshes++
+		}
+	}
+	if refreshes != 3 {
+		t.Errorf("OB-01: %d refreshes are kept of six", refreshes)
+	}
+	p.get(wellKnown)
+	r.advance(time.Hour)
+	if got := r.lastAttempt(); got.Fault != attempt.MetadataOnly {
+		t.Errorf("OB-01: a client that goes no further: got %s", got.Fault)
+	}
+}
+
+// TestResourceMetadataIsAStep: the document of the MCP server is the first that a client reads.
+func TestResourceMetadataIsAStep(t *testing.T) {
+	r := watched(t)
+	p, g := r.person(), r.guarded(testResource)
+	req := httptest.NewRequest(http.MethodGet, g.MetadataURL(), nil)
+	req.RemoteAddr = "127.0.0.1:50000"
+	req.Header.Set("User-Agent", "Go-http-client/1.1") // that of the other requests
+	w := httptest.NewRecorder()
+	g.Handler(http.NotFoundHandler()).ServeHTTP(w, req)
+	if w.Code != http.StatusOK {
+		t.Fatalf("got %d", w.Code)
+	}
+	r.advance(time.Second)
+	p.signIn()
+	all := r.attempts(attempt.Query{})
+	if len(all) != 1 || !all[0].OK || all[0].Steps[0].Kind != attempt.Discovery ||
+		!strings.Contains(all[0].Steps[0].Request.Path, "oauth-protected-resource") {
+		t.Errorf("OB-01: got %+v", all)
+	}
+}

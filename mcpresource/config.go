@@ -41,8 +41,11 @@ type Config struct {
 	// Default: the Base of Rules.
 	FirstScopes []string
 	// StepUp says which scopes the challenge names to a client that lacks one (403).
-	StepUp   StepUp
-	Metadata Metadata
+	StepUp StepUp
+	// StructuredDenials puts data.authorization into the body of a 403, as SEP-2643 drafts it, for clients that
+	// show why: beside the challenge, which decides. It may change with the draft.
+	StructuredDenials bool
+	Metadata          Metadata
 	// Origins are the web origins that may call as well as the resource's own, such as
 	// "https://app.example.com". A request without Origin is not from a browser. All other origins
 	// are refused, which stops other pages, and names that an attacker binds to this address.

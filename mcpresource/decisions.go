@@ -22,6 +22,26 @@ type Decisions interface {
 	LetThrough(ctx context.Context, d oauth.Decision)
 }
 
+// Readings are Decisions that take which clients read the RFC 9728 document of a resource as well: the first
+// step of most attempts. authserver.Server is one. Read may not block.
+type Readings interface {
+	Read(r *http.Request, resource string)
+}
+
+// told is the document of a resource, with Readings told of those who read it.
+func (g *Guard) told(resource string, document http.Handler) http.Handler {
+	to, ok := g.c.Decisions.(Readings)
+	if !ok {
+		return document
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodGet {
+			to.Read(r, resource)
+		}
+		document.ServeHTTP(w, r)
+	})
+}
+
 const (
 	// headerReference has the reference of a refusal. It is that of the authorization server's answers.
 	headerReference = "X-Request-Id"
@@ -51,11 +71,7 @@ func (g *Guard) refer(r *http.Request, p *passage, refused *refusal) (reference 
 	if d.Scheme = p.presented.Scheme; d.Scheme == "" && r.Header.Get("Authorization") != "" {
 		d.Scheme = "malformed"
 	}
-	reference = g.c.Decisions.Refused(r, d)
-	if len(reference) > maxReference || !isAlphanumeric(reference) {
-		return "" // in a header it could be anything
-	}
-	return reference
+	return g.named(r, d)
 }
 
 // letThrough tells Decisions of a request that goes on, unless the like of its grant is known. What a grant

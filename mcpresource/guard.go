@@ -135,7 +135,7 @@ func (g *Guard) document() error {
 		if err != nil {
 			return fmt.Errorf("mcpresource: %w", err)
 		}
-		g.documents[metadata.ProtectedResourcePath(resource)] = h
+		g.documents[metadata.ProtectedResourcePath(resource)] = g.told(resource, h)
 		return nil
 	}
 	name := g.c.Metadata.Name

@@ -48,6 +48,13 @@ func (l local) LetThrough(ctx context.Context, d oauth.Decision) {
 	}
 }
 
+// Read implements Readings, if the authorization server does.
+func (l local) Read(r *http.Request, resource string) {
+	if to, ok := l.Introspector.(Readings); ok {
+		to.Read(r, resource)
+	}
+}
+
 // ResourceScopes implements Catalogue, if the authorization server does.
 func (l local) ResourceScopes(ctx context.Context, resource string) ([]string, bool, error) {
 	if c, ok := l.Introspector.(Catalogue); ok {

@@ -38,9 +38,9 @@ type rpcError struct {
 	Version string          `json:"jsonrpc"`
 	ID      json.RawMessage `json:"id"`
 	Error   struct {
-		Code    int               `json:"code"`
-		Message string            `json:"message"`
-		Data    map[string]string `json:"data,omitempty"`
+		Code    int            `json:"code"`
+		Message string         `json:"message"`
+		Data    map[string]any `json:"data,omitempty"`
 	} `json:"error"`
 }
 
@@ -61,7 +61,15 @@ func (g *Guard) refuse(w http.ResponseWriter, r *http.Request, p *passage, refus
 	if p.reference != "" { // OB-02
 		h.Set(headerReference, p.reference)
 		body.Error.Message = refused.text + " Reference: " + p.reference + "."
-		body.Error.Data = map[string]string{"reference": p.reference}
+		body.Error.Data = map[string]any{"reference": p.reference}
+	}
+	if refused.status == http.StatusForbidden {
+		if denial := g.Denial(refused.outcome, p.reference); denial != nil {
+			body.Error.Data = map[string]any{"authorization": denial}
+			if p.reference != "" {
+				body.Error.Data["reference"] = p.reference
+			}
+		}
 	}
 	if refused.challenge != nil {
 		h["Www-Authenticate"] = g.challenges(*refused.challenge, p)
@@ -70,7 +78,7 @@ func (g *Guard) refuse(w http.ResponseWriter, r *http.Request, p *passage, refus
 		}
 		if refused.challenge.Error != "" {
 			if body.Error.Data == nil {
-				body.Error.Data = map[string]string{}
+				body.Error.Data = map[string]any{}
 			}
 			body.Error.Data["error"] = string(refused.challenge.Error)
 			if s := refused.challenge.Scope.String(); s != "" {

@@ -12,6 +12,9 @@ type Proof struct {
 	Log        string   `json:"log"`        // the origin of the log
 	Checkpoint string   `json:"checkpoint"` // signed; see OpenCheckpoint
 	Entries    []Proved `json:"entries"`    // by index
+	// Removed says that the approval of the grant was in the log, and has gone with other old entries. It is
+	// what the server says, and not proved.
+	Removed bool `json:"removed,omitempty"`
 }
 
 // Proved is one entry with its inclusion proof.

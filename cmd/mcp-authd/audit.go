@@ -162,7 +162,12 @@ func newAuditProve(s std) *cobra.Command {
 				t.row(strconv.FormatInt(v.Index, 10), moment(v.At), v.Event, v.Fields["user"], v.ClientID, v.Tool,
 					v.Fields["scope"])
 			}
-			return t.flush()
+			if err := t.flush(); err != nil || !proof.Proof.Removed {
+				return err
+			}
+			_, err = fmt.Fprintln(s.out,
+				"The approval that this rests on is gone: entries of its age were removed from the log (audit.keep).")
+			return err
 		})
 }
 

@@ -27,6 +27,9 @@ func (d *doctor) files() {
 	}
 	c, before := d.app.config, len(d.findings)
 	d.directory(c.DataDir)
+	if c.Audit.Enabled {
+		d.spool(filepath.Join(c.DataDir, "audit"))
+	}
 	secret := map[string]string{
 		"the setup link": filepath.Join(c.DataDir, setupFile), "tls.key": c.TLS.Key,
 	}
@@ -73,6 +76,22 @@ func (d *doctor) directory(path string) {
 		d.fail("files", "choose another with data_dir", "the data directory %s is a file", path)
 	case info.Mode().Perm()&0o022 != 0:
 		d.fail("files", "chmod 0700 "+path, "others may write to the data directory %s (%s)", path, info.Mode().Perm())
+	}
+}
+
+// spool looks at the directory in which entries of the audit log wait, which may not be there yet.
+func (d *doctor) spool(path string) {
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil || !info.IsDir() || d.access(path) != nil:
+		d.warn("files",
+			"give the user that runs the server access to it; if that is another one, run doctor as that user",
+			"%s is no directory that %s can write to: entries of the audit log would wait in memory alone, and be lost "+
+				"when the server is killed", path, currentUser())
+	case info.Mode().Perm()&0o077 != 0:
+		d.warn("files", "chmod 0700 "+path, "others have access to what waits for the audit log in %s (%s)", path,
+			info.Mode().Perm())
 	}
 }
 

@@ -246,3 +246,39 @@ func TestDoctorOnADirectoryThatCannotBeWritten(t *testing.T) {
 		}
 	}
 }
+
+// TestDoctorOnTheSpool: OB-04. Where entries of the audit log cannot wait in a file, the operator is told.
+func TestDoctorOnTheSpool(t *testing.T) {
+	dir, file := t.TempDir(), filepath.Join(t.TempDir(), "audit")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		path   string
+		mode   os.FileMode
+		access error
+		want   string
+	}{
+		{filepath.Join(dir, "none"), 0, nil, ""},
+		{dir, 0o700, nil, ""},
+		{dir, 0o755, nil, "warning files others have access to"},
+		{dir, 0o700, os.ErrPermission, "warning files " + dir + " is no directory that " + currentUser()},
+		{file, 0, nil, "warning files " + file + " is no directory that " + currentUser()},
+	} {
+		d := newDoctor(std{})
+		d.access = func(string) error { return tt.access }
+		if tt.mode != 0 {
+			if err := os.Chmod(tt.path, tt.mode); err != nil {
+				t.Fatal(err)
+			}
+		}
+		d.spool(tt.path)
+		got := ""
+		if len(d.findings) > 0 {
+			got = d.last()
+		}
+		if !strings.HasPrefix(got, tt.want) || (tt.want == "") != (got == "") {
+			t.Errorf("%s %s: got %q, want %q", tt.path, tt.mode, got, tt.want)
+		}
+	}
+}

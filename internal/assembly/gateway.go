@@ -107,6 +107,7 @@ func (p Parts) guard(
 	if r.Upstream.PerClient() {
 		c.SessionOwner = mcpresource.OwnerClient
 	}
+	c.StructuredDenials = r.Upstream.Denials == "structured"
 	calls := r.Upstream.CallsPerSecond
 	if calls == 0 {
 		calls = callRate

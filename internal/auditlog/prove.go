@@ -10,11 +10,12 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/audit"
 	"github.com/mcp-authd/mcp-authd/audit/verify"
+	"github.com/mcp-authd/mcp-authd/internal/secrets"
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// Prove walks from an entry by its grant to the token before it and to the consent, and proves that each
-// of them is in the log (OB-05). An entry without a grant is proved alone.
+// Prove walks from an entry by its grant to its token, or else the one before it, and to the consent, and proves
+// that each of them is in the log (OB-05). An entry without a grant is proved alone.
 func Prove(
 	ctx context.Context, store Store, signer *Signer, e storage.AuditEntry, now time.Time,
 ) (verify.Proof, error) {
@@ -27,6 +28,9 @@ func Prove(
 		return verify.Proof{}, err
 	}
 	out := verify.Proof{Log: signer.Name(), Checkpoint: string(signed.Signed)}
+	if out.Removed, err = consentRemoved(ctx, store, chain); err != nil {
+		return verify.Proof{}, err
+	}
 	read := readStored(ctx, store)
 	for _, e := range chain {
 		p, err := tlog.ProveRecord(signed.Size, e.Index, read)
@@ -41,27 +45,44 @@ func Prove(
 	return out, nil
 }
 
-// chainOf is the consent of the grant of an entry, the last token of the grant before it, and the entry,
-// by index.
+// lookedAt is how many tokens of a grant before a call are looked at for the one that it names: a token lives
+// for minutes, in which a client gets few.
+const lookedAt = 100
+
+// chainOf is the consent of the grant of an entry, its token, or else the last one of the grant before it, and
+// the entry, by index.
 func chainOf(ctx context.Context, store storage.AuditLog, e storage.AuditEntry) ([]storage.AuditEntry, error) {
 	chain := []storage.AuditEntry{e}
 	if e.Grant == "" || e.Index == 0 {
 		return chain, nil
 	}
+	token := field(e, "jti")
 	add := func(last bool, events ...string) error {
 		var found []storage.AuditEntry
+		limit := 1
+		if last && token != "" {
+			limit = lookedAt
+		}
 		for _, event := range events {
 			some, err := store.AuditEntries(ctx, storage.AuditQuery{
-				Below: e.Index, Grant: e.Grant, Event: event, Last: last, Limit: 1,
+				Below: e.Index, Grant: e.Grant, Event: event, Last: last, Limit: limit,
 			})
 			if err != nil {
 				return err
 			}
 			found = append(found, some...)
 		}
-		if len(found) > 0 {
-			chain = append(chain, slices.MaxFunc(found, byIndex))
+		if len(found) == 0 {
+			return nil
 		}
+		own := slices.IndexFunc(found, func(t storage.AuditEntry) bool {
+			return token != "" && field(t, "jti") == token
+		})
+		if last && own >= 0 {
+			chain = append(chain, found[own])
+			return nil
+		}
+		chain = append(chain, slices.MaxFunc(found, byIndex))
 		return nil
 	}
 	if err := add(false, audit.ConsentApproved); err != nil {
@@ -73,6 +94,31 @@ func chainOf(ctx context.Context, store storage.AuditLog, e storage.AuditEntry) 
 	}
 	slices.SortFunc(chain, byIndex)
 	return chain, nil
+}
+
+// consentRemoved reports whether a chain has no approval since its grant is older than the oldest entry that
+// is left.
+func consentRemoved(ctx context.Context, store storage.AuditLog, chain []storage.AuditEntry) (bool, error) {
+	made, known := secrets.TimeOf(chain[len(chain)-1].Grant)
+	approved := func(e storage.AuditEntry) bool { return e.Event == audit.ConsentApproved }
+	if !known || slices.ContainsFunc(chain, approved) {
+		return false, nil
+	}
+	head, err := store.AuditHead(ctx, "")
+	if err != nil || head.First == 0 {
+		return false, err
+	}
+	oldest, err := store.AuditEntries(ctx, storage.AuditQuery{From: head.First, Limit: 1})
+	return len(oldest) > 0 && made.Before(oldest[0].At), err
+}
+
+// field is a field of an entry, "" when it has none, or cannot be read.
+func field(e storage.AuditEntry, name string) string {
+	read, err := verify.ParseEntry(e.Leaf)
+	if err != nil {
+		return ""
+	}
+	return read.Fields[name]
 }
 
 func byIndex(a, b storage.AuditEntry) int { return int(a.Index - b.Index) }

@@ -7,7 +7,9 @@ import (
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/audit"
+	"github.com/mcp-authd/mcp-authd/audit/verify"
 	"github.com/mcp-authd/mcp-authd/internal/auditlog"
+	"github.com/mcp-authd/mcp-authd/internal/secrets"
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
@@ -53,6 +55,65 @@ func TestProve(t *testing.T) {
 		must(t, err)
 		if _, err := auditlog.Prove(t.Context(), db, sign, calls[0], time.Now()); err == nil {
 			t.Error("an entry that was changed in the database is proved")
+		}
+	})
+}
+
+// TestProveToken: a call is walked to the token that it names, and not to one that was issued after that.
+func TestProveToken(t *testing.T) {
+	onBoth(t, func(t *testing.T, db database) {
+		sign := signer(t, db)
+		for _, entry := range [][2]string{
+			{audit.ConsentApproved, ""}, {audit.TokenIssued, "first"}, {audit.TokenRefreshed, "second"},
+			{audit.TokenRefreshed, "third"}, {audit.ToolCalled, "second"},
+		} {
+			w := writer(db)
+			w.Add(t.Context(), entry[0], []slog.Attr{slog.String("grant", "grt_mine"), slog.String("jti", entry[1])})
+			drain(t, w)
+		}
+		calls, err := db.AuditEntries(t.Context(), storage.AuditQuery{Event: audit.ToolCalled, Limit: 1})
+		must(t, err)
+		proof, err := auditlog.Prove(t.Context(), db, sign, calls[0], time.Now())
+		must(t, err)
+		entries, err := proof.Open(sign.Key())
+		must(t, err)
+		if len(entries) != 3 || entries[1].Fields["jti"] != "second" || proof.Removed {
+			t.Errorf("OB-05: got %+v", entries)
+		}
+	})
+}
+
+// TestProveWhatIsRemoved: the proof of a call whose approval has gone with old entries says so.
+func TestProveWhatIsRemoved(t *testing.T) {
+	onBoth(t, func(t *testing.T, db database) {
+		sign, now, grant := signer(t, db), time.Now(), secrets.ID("grt_")
+		add := func(event, grant string, at time.Time) {
+			t.Helper()
+			w := writer(db)
+			w.Add(t.Context(), event, []slog.Attr{slog.Time("at", at), slog.String("grant", grant)})
+			drain(t, w)
+		}
+		add(audit.ConsentApproved, grant, now)
+		add(audit.TokenIssued, grant, now)
+		add(audit.ToolCalled, grant, now.AddDate(0, 0, 30))
+		add(audit.ToolCalled, "grt_of-no-time", now.AddDate(0, 0, 30))
+		proved := func() verify.Proof {
+			t.Helper()
+			calls, err := db.AuditEntries(t.Context(), storage.AuditQuery{
+				Event: audit.ToolCalled, Grant: grant, Limit: 1,
+			})
+			must(t, err)
+			proof, err := auditlog.Prove(t.Context(), db, sign, calls[0], now.AddDate(0, 0, 30))
+			must(t, err)
+			return proof
+		}
+		if p := proved(); p.Removed || len(p.Entries) != 3 {
+			t.Fatalf("OB-05: before: %+v", p)
+		}
+		removed, err := removing(t, db, sign, 10*24*time.Hour, now.AddDate(0, 0, 30))
+		must(t, err)
+		if p := proved(); removed != 2 || !p.Removed || len(p.Entries) != 1 {
+			t.Errorf("OB-05: %d removed: %+v", removed, p)
 		}
 	})
 }

@@ -43,6 +43,7 @@ type Upstream struct {
 	MaxPerCaller int      `yaml:"max_per_principal"`
 
 	Sessions       string   `yaml:"sessions"` // person, client
+	Denials        string   `yaml:"denials"`  // plain, structured
 	Origins        []string `yaml:"origins"`  // web origins that may call
 	MaxBody        int      `yaml:"max_body"`
 	CallsPerSecond int      `yaml:"calls_per_second"` // of each caller; negative: any number
@@ -122,6 +123,9 @@ func (r *Resource) validateUpstream(add func(string, string, ...any), key string
 	}
 	if !slices.Contains([]string{"", "person", "client"}, u.Sessions) {
 		add(key+".sessions", "%q is not one of person, client", u.Sessions)
+	}
+	if !slices.Contains([]string{"", "plain", "structured"}, u.Denials) {
+		add(key+".denials", "%q is not one of plain, structured", u.Denials)
 	}
 	for i, h := range u.Headers {
 		if wrongHeader(h) {

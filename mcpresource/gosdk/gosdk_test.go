@@ -14,6 +14,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcp-authd/mcp-authd/mcpresource"
+	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
 const issuer = "https://auth.example.com"
@@ -186,10 +187,21 @@ func TestIdentityIsPerRequest(t *testing.T) {
 	})
 }
 
+// naming is a Decisions that gives every refusal one reference.
+type naming struct{ refused []oauth.Decision }
+
+func (n *naming) Refused(_ *http.Request, d oauth.Decision) string {
+	n.refused = append(n.refused, d)
+	return "K7PX2M4Q"
+}
+
+func (n *naming) LetThrough(context.Context, oauth.Decision) {}
+
 // TestSecondCheck lets a request through that the guard would have refused, as a body
 // would that the two read differently: what the SDK decoded is checked again.
 func TestSecondCheck(t *testing.T) {
-	r := newRig(t, nil)
+	n := &naming{}
+	r := newRigOf(t, func(c *mcpresource.Config) { c.Decisions, c.StructuredDenials = n, true }, nil)
 	serve := func(p *mcpresource.Principal, tool string) string {
 		body := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"` + tool + `","arguments":{},` +
 			modernMeta + `}}`
@@ -211,6 +223,26 @@ func TestSecondCheck(t *testing.T) {
 		if body := serve(r.principal("alice", "mcp"), "secret"); !strings.Contains(body, "insufficient_scope") ||
 			strings.Contains(body, "alice") {
 			t.Errorf("got %s", body)
+		}
+	})
+	t.Run("OB-02 RS-214 the refusal has a reference, and says what SEP-2643 does", func(t *testing.T) {
+		n.refused = nil
+		body := serve(r.principal("alice", "mcp"), "secret")
+		for _, want := range []string{
+			"Reference: K7PX2M4Q.", `"reference":"K7PX2M4Q"`, `"authorizationContextId":"K7PX2M4Q"`,
+			`"credentialDisposition":"replacement"`, `"scope":"`,
+		} {
+			if !strings.Contains(body, want) {
+				t.Errorf("no %s in %s", want, body)
+			}
+		}
+		if len(n.refused) != 1 {
+			t.Fatalf("got %+v", n.refused)
+		}
+		d := n.refused[0]
+		if d.Status != 403 || d.Error != oauth.InsufficientScope || d.Name != "secret" || d.Subject != "alice" ||
+			d.Outcome != "insufficient_scope" || d.Resource != r.URL+"/mcp" {
+			t.Errorf("got %+v", d)
 		}
 	})
 	t.Run("RS-38 without a caller", func(t *testing.T) {

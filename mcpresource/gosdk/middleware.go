@@ -2,11 +2,13 @@ package gosdk
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"reflect"
 	"slices"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	protocol "github.com/mcp-authd/mcp-authd/internal/mcp"
@@ -104,13 +106,13 @@ func (x *exchange) admit(ctx context.Context) error {
 	}
 	for _, op := range x.ops {
 		if err := judge(ctx, op); err != nil {
-			return x.refused(err)
+			return x.refused(ctx, op, err)
 		}
 	}
 	return x.advertised(ctx)
 }
 
-func (x *exchange) refused(err error) error {
+func (x *exchange) refused(ctx context.Context, op mcpresource.Operation, err error) error {
 	switch {
 	case errors.Is(err, mcpresource.ErrUnavailable):
 		x.outcome = mcpresource.OutcomeUnavailable
@@ -125,7 +127,24 @@ func (x *exchange) refused(err error) error {
 	default:
 		x.outcome = mcpresource.OutcomeInsufficientScope
 	}
-	return forbidden(err)
+	out := forbidden(err)
+	return x.referred(out, x.guard.Refer(ctx, op, x.outcome, out.Message, err))
+}
+
+// referred adds to a refusal what names it to people (OB-02), and what SEP-2643 says of it (RS-214).
+func (x *exchange) referred(e *jsonrpc.Error, reference string) error {
+	data, denial := map[string]any{}, x.guard.Denial(x.outcome, reference)
+	if reference == "" && denial == nil || len(e.Data) > 0 && json.Unmarshal(e.Data, &data) != nil {
+		return e
+	}
+	if reference != "" {
+		data["reference"], e.Message = reference, e.Message+" Reference: "+reference+"."
+	}
+	if denial != nil {
+		data["authorization"] = denial
+	}
+	e.Data, _ = json.Marshal(data) // of texts
+	return e
 }
 
 // version is the revision that a request follows: what it says itself, what its session

@@ -53,7 +53,7 @@ func Refusal(err error) error {
 }
 
 // forbidden is the JSON-RPC form of a refusal.
-func forbidden(err error) error {
+func forbidden(err error) *jsonrpc.Error {
 	var scope *mcpresource.ScopeError
 	var proof *mcpresource.AuthenticationError
 	switch {

@@ -60,6 +60,14 @@ func (t *Taker) Refused(r *http.Request, from netip.Addr, d oauth.Decision) stri
 	return d.Reference
 }
 
+// Read takes a client that reads, from an address, the RFC 9728 document of a resource.
+func (t *Taker) Read(r *http.Request, from netip.Addr, resource string) {
+	_, draft := t.c.Attempts.Begin(r, from)
+	taken := attempt.Taken{Kind: attempt.Discovery, Path: r.URL.Path, Keys: attempt.Keys{Resource: resource}}
+	taken.Answer.Status = http.StatusOK
+	t.c.Attempts.End(draft, taken)
+}
+
 // LetThrough takes the first requests of a grant that a guard in this process has let through.
 func (t *Taker) LetThrough(d oauth.Decision) {
 	if t.young(d.GrantID) {

@@ -54,7 +54,7 @@ type issuance struct {
 	until    time.Time    // the end of the access token at the latest; zero: that of the grant
 	refresh  string       // may be ""
 	issuedAt time.Time    // of a replay: of the first reply
-	tokenID  string       // "" for a random one
+	tokenID  string       // "" for a random one, which issue makes
 	event    string       // audit event
 	node     storage.Node // of a helper; the zero Node: the client has the token itself
 	act      *oauth.Actor // who acts for the person; nil: the client itself
@@ -70,9 +70,6 @@ func (m *Minter) reply(ctx context.Context, i issuance) (*oauth.TokenResponse, e
 	}
 	if !i.until.IsZero() && expires.After(i.until) {
 		expires = i.until
-	}
-	if i.tokenID == "" {
-		i.tokenID = secrets.ID("")
 	}
 	claims := oauth.AccessTokenClaims{
 		Issuer: m.Issuer, Expires: expires.Unix(), Audience: i.grant.Resource,
@@ -108,6 +105,9 @@ func (m *Minter) issue(ctx context.Context, i issuance) (*oauth.TokenResponse, e
 	if err := m.Demand(ctx, i.grant.Resource, i.proof); err != nil {
 		return nil, err
 	}
+	if i.tokenID == "" {
+		i.tokenID = secrets.ID("")
+	}
 	reply, err := m.reply(ctx, i)
 	if err != nil {
 		return nil, err
@@ -115,7 +115,7 @@ func (m *Minter) issue(ctx context.Context, i issuance) (*oauth.TokenResponse, e
 	attrs := []slog.Attr{
 		slog.String("client_id", i.grant.ClientID), slog.String("user", i.grant.UserID),
 		slog.String("resource", i.grant.Resource), slog.String("scope", i.scopes.String()),
-		slog.String("grant", i.grant.ID), assertedAttr(i.grant),
+		slog.String("grant", i.grant.ID), slog.String("jti", i.tokenID), assertedAttr(i.grant),
 	}
 	if i.node.ID != "" {
 		attrs = append(attrs, audit.Node(i.node), slog.String("actors", names(i.act)))
