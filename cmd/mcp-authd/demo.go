@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mcp-authd/mcp-authd/authserver"
+	"github.com/mcp-authd/mcp-authd/internal/assembly"
 	"github.com/mcp-authd/mcp-authd/internal/config"
 	"github.com/mcp-authd/mcp-authd/internal/demoserver"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
@@ -78,7 +79,7 @@ func demo(ctx context.Context, s std, address, data string, asJSON bool) (err er
 		return err
 	}
 	defer server.Close()
-	handler, err := demoHandler(server.Auth, a.config.Resources[0].URI)
+	handler, err := demoHandler(server, a.config.Resources[0].URI)
 	if err != nil {
 		return err
 	}
@@ -120,7 +121,8 @@ func demoApp(s std, addr net.Addr, data string) (*app, error) {
 
 // demoHandler serves the authorization server and the MCP server on one origin, where
 // clients of MCP 2025-03-26 find both.
-func demoHandler(as *authserver.Server, resource string) (http.Handler, error) {
+func demoHandler(server *assembly.Server, resource string) (http.Handler, error) {
+	as := server.Auth
 	g, err := mcpresource.New(mcpresource.Config{
 		Resource: resource, AuthorizationServers: []string{as.Issuer()}, Validator: mcpresource.Local(as),
 		Policy: demoserver.Rules(), Metadata: mcpresource.Metadata{Name: "Demo notebook"}, CORS: true,
@@ -129,9 +131,8 @@ func demoHandler(as *authserver.Server, resource string) (http.Handler, error) {
 		return nil, err
 	}
 	mux := http.NewServeMux()
-	as.Register(mux)
 	g.Register(mux, demoserver.Server(g))
-	return mux, nil
+	return server.Beside(mux), nil
 }
 
 const (

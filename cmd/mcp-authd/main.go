@@ -82,8 +82,8 @@ func newRootCommand(s std) *cobra.Command {
 	root.SetErr(s.err)
 	root.SetVersionTemplate("mcp-authd {{.Version}}\n")
 	root.AddCommand(
-		newDemoCommand(s), newServeCommand(s), newProtectCommand(s), newLoginCommand(s), newCheckCommand(s),
-		newDoctorCommand(s),
+		newDemoCommand(s), newServeCommand(s), newProtectCommand(s), newLoginCommand(s), newLogoutCommand(s),
+		newCheckCommand(s), newDoctorCommand(s),
 		newUserCommand(s), newClientCommand(s), newResourceCommand(s), newGrantCommand(s), newKeysCommand(s),
 		newSecretCommand(s), newTokenCommand(s), newEventsCommand(s), newTrustCommand(s), newAuditCommand(s),
 		newAttemptCommand(s), newProviderCommand(s), newHealthCommand(s),

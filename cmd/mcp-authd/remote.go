@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -25,7 +24,9 @@ const (
 // Flags that find an installation on this machine go before the environment.
 func elsewhere(s std, c *cobra.Command, run func(*cobra.Command, admin.Caller, []string) error) {
 	var server string
+	var person signInFlags
 	c.Flags().StringVar(&server, "remote", "", "have the server at this URL do it (default: $"+envRemote+")")
+	person.add(c)
 	c.MarkFlagsMutuallyExclusive("remote", "config")
 	c.MarkFlagsMutuallyExclusive("remote", "data")
 	here := c.RunE
@@ -36,7 +37,7 @@ func elsewhere(s std, c *cobra.Command, run func(*cobra.Command, admin.Caller, [
 		if server == "" {
 			return here(c, args)
 		}
-		by, err := remote(c.Context(), s.environ, server)
+		by, err := remote(c.Context(), s, server, person)
 		if err != nil {
 			return err
 		}
@@ -44,8 +45,10 @@ func elsewhere(s std, c *cobra.Command, run func(*cobra.Command, admin.Caller, [
 	}
 }
 
-// remote is the server at an issuer, to which the environment has credentials.
-func remote(ctx context.Context, environ []string, issuer string) (admin.Caller, error) {
+// remote is the server at an issuer: as the environment has credentials, or else as the person who is
+// signed in there.
+func remote(ctx context.Context, s std, issuer string, person signInFlags) (admin.Caller, error) {
+	environ := s.environ
 	c := api.Credentials{ClientID: lookup(environ, envClientID)}
 	var err error
 	if c.Token, err = lookupSecret(environ, envToken); err != nil {
@@ -55,8 +58,11 @@ func remote(ctx context.Context, environ []string, issuer string) (admin.Caller,
 		return nil, err
 	}
 	if c.Token == "" && (c.ClientID == "" || c.ClientSecret == "") {
-		return nil, errors.New("--remote needs a token or a client: set $" + envToken + ", or $" + envClientID + " and $" +
-			envClientSecret + " (see docs/api.md)")
+		session, err := person.session(s, issuer)
+		if err != nil {
+			return nil, fmt.Errorf("--remote: %w", err)
+		}
+		c.By = session
 	}
 	by, err := api.Connect(ctx, issuer, c)
 	if err != nil {

@@ -30,15 +30,19 @@ func fail(step, advice, format string, args ...any) error {
 // Client does the HTTP of every step. The zero value is not usable; call New or NewBound.
 type Client struct {
 	*discovery.Client
+	Name   string            // as people are shown it
 	tokens *discovery.Client // requests for tokens
 	calls  http.RoundTripper // requests with a token
 	key    string            // thumbprint of the key that tokens have to be bound to; "": to none
 }
 
+// loginName is the client of the command login.
+const loginName = "mcp-authd login"
+
 // New returns a client.
 func New() *Client {
 	d := discovery.New(nil)
-	return &Client{Client: d, tokens: d, calls: http.DefaultTransport}
+	return &Client{Client: d, Name: loginName, tokens: d, calls: http.DefaultTransport}
 }
 
 // NewBound returns a client whose tokens are bound to a new key, which it keeps in memory (RFC 9449).
@@ -49,7 +53,7 @@ func NewBound() (*Client, error) {
 	}
 	t := dpop.NewTransport(key, nil)
 	return &Client{
-		Client: discovery.New(nil), tokens: discovery.New(t), calls: t, key: key.Thumbprint(),
+		Client: discovery.New(nil), Name: loginName, tokens: discovery.New(t), calls: t, key: key.Thumbprint(),
 	}, nil
 }
 

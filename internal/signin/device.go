@@ -24,7 +24,7 @@ type DeviceRequest struct {
 // RegisterDevice registers this client for the device authorization grant.
 func (c *Client) RegisterDevice(ctx context.Context, s Server) (Credentials, error) {
 	return c.register(ctx, s, map[string]any{
-		"client_name": "mcp-authd login", "application_type": "native",
+		"client_name": c.Name, "application_type": "native",
 		"grant_types":                []string{oauth.GrantDeviceCode, oauth.GrantRefresh},
 		"token_endpoint_auth_method": "none",
 	})

@@ -26,7 +26,7 @@ type Credentials struct {
 // Register registers this client (RFC 7591), as a native one with a loopback redirect (CL-13).
 func (c *Client) Register(ctx context.Context, s Server, redirectURI string) (Credentials, error) {
 	return c.register(ctx, s, map[string]any{
-		"client_name": "mcp-authd login", "redirect_uris": []string{redirectURI}, "application_type": "native",
+		"client_name": c.Name, "redirect_uris": []string{redirectURI}, "application_type": "native",
 		"grant_types": []string{oauth.GrantCode, oauth.GrantRefresh}, "response_types": []string{"code"},
 		"token_endpoint_auth_method": "none",
 	})

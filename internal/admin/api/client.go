@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"reflect"
@@ -75,7 +76,7 @@ func (c *Client) send(r *http.Request) (*http.Response, []byte, error) {
 	}
 	answer, err := c.HTTP.Do(again)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, plain(err)
 	}
 	defer answer.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(answer.Body, maxAnswer+1))
@@ -99,6 +100,16 @@ func (c *Client) sendAgain(r *http.Request) (answer *http.Response, body []byte,
 			return nil, nil, ctx.Err()
 		}
 	}
+}
+
+// plain is an error without the URL, where it says by itself what went wrong: there was no token.
+func plain(err error) error {
+	var at *url.Error
+	var network net.Error
+	if errors.As(err, &at) && !errors.As(at.Err, &network) && !broken(err) {
+		return at.Err
+	}
+	return err
 }
 
 // broken reports whether a connection ended before the answer was there.

@@ -15,10 +15,12 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// Credentials are a token for the API, or a client that gets tokens for itself.
+// Credentials are a token for the API, or a client that gets tokens for itself, or what adds the token of
+// a person to requests.
 type Credentials struct {
 	Token                  string
 	ClientID, ClientSecret string
+	By                     http.RoundTripper // nil: one of the others
 }
 
 // remoteTimeout is how long another server may take for one operation.
@@ -27,23 +29,35 @@ const remoteTimeout = time.Minute
 // Connect returns a client of the server at an issuer. It sends nothing yet. The token goes to that
 // server alone: redirects are not followed. The context is that of the requests for tokens.
 func Connect(ctx context.Context, issuer string, c Credentials) (*Client, error) {
-	u, err := url.Parse(strings.TrimSuffix(issuer, "/"))
-	if err != nil || u.Host == "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil {
-		return nil, fmt.Errorf("%q is not the URL of a server", issuer)
-	}
-	if u.Scheme != "https" && !(u.Scheme == "http" && oauth.IsLoopbackHost(u.Hostname())) {
-		return nil, fmt.Errorf("%q is not an https URL, and a token would be read on the way", issuer)
+	root, err := Root(issuer)
+	if err != nil {
+		return nil, err
 	}
 	plain := &http.Client{
 		Timeout:       remoteTimeout,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
-	root := u.String() + "/api/v1"
 	with := *plain
+	if c.By != nil {
+		with.Transport, with.Timeout = c.By, 0 // a person needs longer
+		return &Client{Root: root, HTTP: &with}, nil
+	}
 	with.Transport = &oauth2.Transport{
-		Source: c.tokens(context.WithValue(ctx, oauth2.HTTPClient, plain), u.String(), root),
+		Source: c.tokens(context.WithValue(ctx, oauth2.HTTPClient, plain), strings.TrimSuffix(issuer, "/"), root),
 	}
 	return &Client{Root: root, HTTP: &with}, nil
+}
+
+// Root is the URL of the API of the server at an issuer.
+func Root(issuer string) (string, error) {
+	u, err := url.Parse(strings.TrimSuffix(issuer, "/"))
+	if err != nil || u.Host == "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil {
+		return "", fmt.Errorf("%q is not the URL of a server", issuer)
+	}
+	if u.Scheme != "https" && !(u.Scheme == "http" && oauth.IsLoopbackHost(u.Hostname())) {
+		return "", fmt.Errorf("%q is not an https URL, and a token would be read on the way", issuer)
+	}
+	return u.String() + "/api/v1", nil
 }
 
 func (c Credentials) tokens(ctx context.Context, issuer, root string) oauth2.TokenSource {

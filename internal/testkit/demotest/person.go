@@ -22,7 +22,9 @@ type Person struct {
 	// Elsewhere has the person say that the client runs on another computer, and carry the answer
 	// that they are shown instead.
 	Elsewhere bool
-	Pages     []string // what was shown, for tests that look when all visits are over
+	// Scopes are those that the person ticks where they can choose.
+	Scopes []string
+	Pages  []string // what was shown, for tests that look when all visits are over
 
 	shown      sync.Mutex // of Pages: a person visits several pages at once
 	browser    *http.Client
@@ -179,6 +181,9 @@ func (p *Person) submit(at *url.URL, body string) (*http.Response, string, error
 		}
 	} else {
 		values.Set("decision", p.Decision)
+		if len(p.Scopes) > 0 && strings.Contains(body, `type="checkbox" name="scope"`) {
+			values["scope"] = p.Scopes
+		}
 		if p.Elsewhere {
 			values.Set("elsewhere", "show")
 		}

@@ -1,0 +1,120 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/mcp-authd/mcp-authd/internal/admin/api"
+	"github.com/mcp-authd/mcp-authd/internal/signin"
+	"github.com/mcp-authd/mcp-authd/oauth"
+)
+
+// signInFlags say how a person signs in at the server of --remote.
+type signInFlags struct{ device, noBrowser bool }
+
+func (f *signInFlags) add(c *cobra.Command) {
+	c.Flags().BoolVar(&f.device, "device", false, "with --remote: sign in by a code that is approved on another device")
+	c.Flags().BoolVar(&f.noBrowser, "no-browser", false, "with --remote: sign in at a URL that is printed")
+	c.MarkFlagsMutuallyExclusive("device", "no-browser")
+}
+
+// answerWithin is how long a server may take to begin an answer.
+const answerWithin = time.Minute
+
+// session is the person who is signed in at the server of an issuer, or signs in where they can be asked.
+func (f signInFlags) session(s std, issuer string) (*signin.Session, error) {
+	root, err := api.Root(issuer)
+	if err != nil {
+		return nil, err
+	}
+	dir, err := os.UserConfigDir()
+	if err != nil {
+		return nil, fmt.Errorf("the sign-in cannot be kept: %w", err)
+	}
+	next := http.DefaultTransport.(*http.Transport).Clone()
+	next.ResponseHeaderTimeout = answerWithin
+	session := &signin.Session{
+		Name:     "mcp-authd command line",
+		Issuer:   strings.TrimSuffix(issuer, "/"),
+		Resource: root,
+		Scopes:   oauth.Scopes{api.ScopeRead, api.ScopeWrite},
+		File:     signin.FileFor(filepath.Join(dir, "mcp-authd", "remote"), root),
+		ClientID: lookup(s.environ, envClientID),
+		Device:   f.device,
+		Next:     next,
+		Now:      time.Now,
+	}
+	session.Ready = func() error { return f.ready(s) }
+	session.Ask = func(ctx context.Context, p signin.Prompt) { f.ask(ctx, s, p) }
+	return session, nil
+}
+
+var errNobody = errors.New("sign in at a terminal first, or with --device or --no-browser; programs set $" +
+	envToken + ", or $" + envClientID + " and $" + envClientSecret + " (see docs/api.md)")
+
+// ready reports that there is no person: a script, which has no terminal, is not kept waiting.
+func (f signInFlags) ready(s std) error {
+	in, ok := s.in.(*os.File)
+	if !f.device && !f.noBrowser && (!ok || !term.IsTerminal(int(in.Fd()))) {
+		return errNobody
+	}
+	return nil
+}
+
+// ask shows the person what to do.
+func (f signInFlags) ask(ctx context.Context, s std, p signin.Prompt) {
+	if p.URL == "" {
+		fmt.Fprintf(s.err, "Sign in: open %s on any device and type the code %s (good for %d minutes)\n",
+			printable(p.Device.URI), printable(p.Device.UserCode), p.Device.ExpiresIn/60)
+		return
+	}
+	fmt.Fprintf(s.err, "Sign in: open this URL and approve\n\n%s\n\n", printable(p.URL))
+	if !f.noBrowser {
+		openBrowser(ctx, p.URL)
+	}
+}
+
+func newLogoutCommand(s std) *cobra.Command {
+	var server string
+	c := &cobra.Command{
+		Use:   "logout",
+		Short: "End the sign-in that commands with --remote use",
+		Long: "Revokes what the server at the URL has given to the commands with --remote, and removes it from\n" +
+			"this computer.",
+		Example: "  mcp-authd logout --remote https://auth.example.com",
+		Args:    cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			if server == "" {
+				server = lookup(s.environ, envRemote)
+			}
+			if server == "" {
+				return usageError{errors.New("say where: --remote URL"), c.CommandPath()}
+			}
+			session, err := signInFlags{}.session(s, server)
+			if err != nil {
+				return fmt.Errorf("--remote: %w", err)
+			}
+			was, err := session.End(c.Context())
+			switch {
+			case err != nil:
+				return err
+			case !was:
+				fmt.Fprintln(s.out, "nobody was signed in there")
+			default:
+				fmt.Fprintln(s.out, "signed out")
+			}
+			return nil
+		},
+	}
+	c.Flags().StringVar(&server, "remote", "", "the server (default: $"+envRemote+")")
+	return c
+}

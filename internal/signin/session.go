@@ -1,0 +1,296 @@
+package signin
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/internal/discovery"
+	"github.com/mcp-authd/mcp-authd/oauth"
+)
+
+// Session is a person who is signed in at an authorization server for one resource, over several runs of
+// a program. It adds their token to requests: it refreshes it, and has the person sign in where there is
+// none, where it is refused, and where they have to prove who they are more recently (RFC 9470).
+type Session struct {
+	Name             string // of the client that registers itself, as people are shown it
+	Issuer, Resource string
+	Scopes           oauth.Scopes
+	File             File
+	ClientID         string // "": the client registers itself
+	Device           bool   // there is no browser on this computer
+	// Ready reports why nobody can sign in, before anything is asked of the server; Ask shows the person
+	// what to do.
+	Ready func() error
+	Ask   func(context.Context, Prompt)
+	// Next carries requests with a token. Now is the clock.
+	Next http.RoundTripper
+	Now  func() time.Time
+
+	mu     sync.Mutex // guards what follows: one request at a time
+	client *Client
+	server Server
+}
+
+// Prompt is what a person has to do.
+type Prompt struct {
+	URL    string        // to open in a browser; "" with a device
+	Device DeviceRequest // what to approve on another device
+}
+
+// signInTime is how long a person has.
+const signInTime = 5 * time.Minute
+
+// early is how long before its end a token is not used any more.
+const early = 10 * time.Second
+
+// RoundTrip implements http.RoundTripper.
+func (s *Session) RoundTrip(r *http.Request) (*http.Response, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	token, err := s.token(r.Context(), want{})
+	if err != nil {
+		return nil, err
+	}
+	answer, err := s.send(r, token)
+	if err != nil || answer.StatusCode != http.StatusUnauthorized && answer.StatusCode != http.StatusForbidden {
+		return answer, err
+	}
+	w := wanted(answer)
+	if w == (want{}) || r.Body != nil && r.GetBody == nil {
+		return answer, nil
+	}
+	w.not = token
+	answer.Body.Close()
+	if token, err = s.token(r.Context(), w); err != nil {
+		return nil, err
+	}
+	return s.send(r, token)
+}
+
+func (s *Session) send(r *http.Request, token string) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	if r.GetBody != nil {
+		var err error
+		if r.Body, err = r.GetBody(); err != nil {
+			return nil, err
+		}
+	}
+	r.Header.Set("Authorization", "Bearer "+token)
+	return s.Next.RoundTrip(r)
+}
+
+// want is what is asked of a token.
+type want struct {
+	not    string        // the one that was refused
+	person bool          // the person has to sign in: a refreshed token would be refused, too
+	maxAge time.Duration // how long ago at most they have proved who they are; 0: ever
+}
+
+// wanted is what would get over a refusal; the zero value: no token would.
+func wanted(answer *http.Response) (w want) {
+	challenges, err := oauth.ParseChallenges(answer.Header.Values("WWW-Authenticate"))
+	if err != nil {
+		return w
+	}
+	for _, ch := range challenges {
+		if !strings.EqualFold(ch.Scheme, "Bearer") {
+			continue
+		}
+		switch oauth.Code(ch.Params["error"]) {
+		case oauth.InvalidToken:
+			return want{not: "any"}
+		case oauth.InsufficientScope:
+			return want{person: true}
+		case oauth.InsufficientAuthentication:
+			seconds, err := strconv.Atoi(ch.Params["max_age"])
+			if err != nil || seconds <= 0 {
+				return w
+			}
+			return want{person: true, maxAge: time.Duration(seconds) * time.Second}
+		}
+	}
+	return w
+}
+
+// token returns a token that is as wanted. Of several programs one at a time gets one, and the others take
+// that.
+func (s *Session) token(ctx context.Context, w want) (string, error) {
+	release, err := s.File.lock(ctx)
+	if err != nil {
+		return "", err
+	}
+	defer release()
+	kept, err := s.File.read()
+	if err != nil {
+		return "", err
+	}
+	if kept.Access != "" && kept.Access != w.not && s.Now().Add(early).Before(kept.ExpiresAt) {
+		return kept.Access, nil
+	}
+	if err := s.find(ctx); err != nil {
+		return "", err
+	}
+	if kept.Refresh != "" && !w.person {
+		answer, err := s.client.Refresh(ctx, s.server, Credentials{ID: kept.ClientID}, kept.Refresh, s.Resource)
+		if err == nil {
+			return s.keep(kept, answer)
+		}
+		if !errors.Is(err, errRefused) {
+			return "", err
+		}
+	}
+	return s.signIn(ctx, kept, w.maxAge)
+}
+
+// find reads the metadata of the authorization server.
+func (s *Session) find(ctx context.Context) (err error) {
+	if s.client != nil {
+		return nil
+	}
+	client := New()
+	client.Name = s.Name
+	if s.server, err = client.find(ctx, s.Issuer); err == nil {
+		s.client = client
+	}
+	return err
+}
+
+// find reads the metadata of the authorization server of an issuer.
+func (c *Client) find(ctx context.Context, issuer string) (s Server, err error) {
+	var found bool
+	if s.AuthorizationServer, found, err = c.Server(ctx, issuer); err == nil && !found {
+		err = fail(discovery.StepMetadata, "Is the issuer right?", "there is no metadata of the issuer %s", issuer)
+	}
+	if err != nil {
+		return s, err
+	}
+	return s, s.check()
+}
+
+func (s *Session) signIn(ctx context.Context, kept Kept, maxAge time.Duration) (string, error) {
+	if err := s.Ready(); err != nil {
+		return "", err
+	}
+	ctx, cancel := context.WithTimeout(ctx, signInTime)
+	defer cancel()
+	by := s.byBrowser
+	if s.Device {
+		by = s.byDevice
+	}
+	known := kept.ClientID
+	if kept.Device != s.Device {
+		known = ""
+	}
+	if s.ClientID != "" {
+		known = s.ClientID
+	}
+	answer, id, err := by(ctx, known, maxAge)
+	if unknown := (*clientUnknown)(nil); known != "" && s.ClientID == "" && errors.As(err, &unknown) {
+		answer, id, err = by(ctx, "", maxAge) // the server has forgotten the client
+	}
+	if err != nil {
+		return "", err
+	}
+	if kept.Refresh != "" { // of a sign-in that is not used any more; if this fails, it ends by itself
+		_ = s.client.Revoke(ctx, s.server, Credentials{ID: kept.ClientID}, kept.Refresh)
+	}
+	return s.keep(Kept{Issuer: s.Issuer, ClientID: id, Device: s.Device}, answer)
+}
+
+// clientUnknown is an error before a person was asked for anything.
+type clientUnknown struct{ error }
+
+func (e *clientUnknown) Unwrap() error { return e.error }
+
+func (s *Session) byBrowser(
+	ctx context.Context, id string, maxAge time.Duration,
+) (token oauth.TokenResponse, _ string, err error) {
+	callback, err := Listen()
+	if err != nil {
+		return token, "", err
+	}
+	defer callback.Close()
+	cred := Credentials{ID: id}
+	if id == "" {
+		if cred, err = s.client.Register(ctx, s.server, callback.URI); err != nil {
+			return token, "", err
+		}
+	}
+	request, err := s.client.Authorize(s.server, cred, callback.URI, s.Resource, s.Scopes)
+	if err != nil {
+		return token, "", err
+	}
+	if maxAge > 0 {
+		request.URL += "&" + url.Values{"max_age": {strconv.Itoa(int(maxAge / time.Second))}}.Encode()
+	}
+	if err := s.client.Try(ctx, request); err != nil {
+		return token, "", &clientUnknown{err}
+	}
+	s.Ask(ctx, Prompt{URL: request.URL})
+	code, err := callback.Wait(ctx, s.server, request)
+	if err != nil {
+		return token, "", err
+	}
+	token, err = s.client.Token(ctx, s.server, cred, request, callback.URI, s.Resource, code)
+	return token, cred.ID, err
+}
+
+// byDevice cannot ask for a fresh proof (RFC 8628 knows no max_age): whoever approves has signed in for it,
+// or is asked by the server when they are not fresh enough.
+func (s *Session) byDevice(
+	ctx context.Context, id string, _ time.Duration,
+) (token oauth.TokenResponse, _ string, err error) {
+	cred := Credentials{ID: id}
+	if id == "" {
+		if cred, err = s.client.RegisterDevice(ctx, s.server); err != nil {
+			return token, "", err
+		}
+	}
+	request, err := s.client.BeginDevice(ctx, s.server, cred, s.Resource, s.Scopes)
+	if err != nil {
+		return token, "", &clientUnknown{err}
+	}
+	s.Ask(ctx, Prompt{Device: request})
+	token, err = s.client.AwaitDevice(ctx, s.server, cred, request, s.Resource)
+	return token, cred.ID, err
+}
+
+// keep stores what the server has given.
+func (s *Session) keep(kept Kept, t oauth.TokenResponse) (string, error) {
+	kept.Access, kept.ExpiresAt = t.AccessToken, s.Now().Add(time.Duration(t.ExpiresIn)*time.Second)
+	if t.RefreshToken != "" {
+		kept.Refresh = t.RefreshToken
+	}
+	return t.AccessToken, s.File.write(kept)
+}
+
+// End revokes what is kept, and removes it. It reports whether there was anything.
+func (s *Session) End(ctx context.Context) (was bool, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	release, err := s.File.lock(ctx)
+	if err != nil {
+		return false, err
+	}
+	defer release()
+	kept, err := s.File.read()
+	if err != nil || kept.ClientID == "" {
+		return false, err
+	}
+	if token := cmp.Or(kept.Refresh, kept.Access); token != "" {
+		if err := s.find(ctx); err != nil {
+			return true, err
+		}
+		if err := s.client.Revoke(ctx, s.server, Credentials{ID: kept.ClientID}, token); err != nil {
+			return true, err
+		}
+	}
+	return true, s.File.remove()
+}
