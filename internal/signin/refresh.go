@@ -25,7 +25,8 @@ func (c *Client) Refresh(
 	case resp.StatusCode == http.StatusBadRequest, resp.StatusCode == http.StatusUnauthorized:
 		return oauth.TokenResponse{}, errRefused
 	case resp.StatusCode != http.StatusOK:
-		return oauth.TokenResponse{}, fail(StepToken, "Try again later.", "the refresh was refused: %s", describe(resp, body))
+		return oauth.TokenResponse{},
+			fail(StepToken, "Try again later.", "the refresh was refused: %s", describe(resp, body))
 	}
 	return c.readToken(body)
 }
