@@ -352,7 +352,7 @@ type Store interface {
 	Devices
 	RemoteSignIns
 	PushedRequests
-	KeyedRequests
+	Administration
 	Audiences
 	Redemptions
 	Revocations

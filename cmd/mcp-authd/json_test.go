@@ -65,7 +65,8 @@ var readElsewhere = map[string]string{
 	"mcp-authd protect": "test/e2e",
 	"mcp-authd login":   "test/e2e",
 
-	"mcp-authd attempt watch": "attempts.txtar, line by line",
+	"mcp-authd attempt watch":   "attempts.txtar, line by line",
+	"mcp-authd proposal accept": "internal/admin/api",
 }
 
 // TestEveryJSON: each command with --json has a script that parses what it prints.

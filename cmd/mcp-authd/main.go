@@ -85,6 +85,7 @@ func newRootCommand(s std) *cobra.Command {
 		newDemoCommand(s), newServeCommand(s), newProtectCommand(s), newLoginCommand(s), newLogoutCommand(s),
 		newCheckCommand(s), newDoctorCommand(s),
 		newUserCommand(s), newClientCommand(s), newResourceCommand(s), newGrantCommand(s), newKeysCommand(s),
+		newProposalCommand(s),
 		newSecretCommand(s), newTokenCommand(s), newEventsCommand(s), newTrustCommand(s), newAuditCommand(s),
 		newAttemptCommand(s), newProviderCommand(s), newHealthCommand(s),
 		newSetupLinkCommand(s), newMigrateCommand(s), newBackupCommand(s), newConfigCommand(s),

@@ -88,7 +88,8 @@ type acting struct {
 	actor   Actor
 }
 
-// Call also returns the errors of [Service.Permits], and [ErrUnavailable] and [ErrUnkept].
+// Call also returns the errors of [Service.Permits], [ErrUnavailable] and [ErrUnkept], and a
+// [*ProposedError] for an operation that needs two administrators.
 func (c acting) Call(ctx context.Context, v Verb, in, out any) error {
 	spec := v.Spec()
 	if err := c.service.Permits(c.actor, spec); err != nil {
@@ -97,6 +98,9 @@ func (c acting) Call(ctx context.Context, v Verb, in, out any) error {
 	ctx = context.WithValue(ctx, actorKey{}, c.actor)
 	ctx = audit.Within(ctx, audit.NewRequest(c.noted(spec)...))
 	run := func(ctx context.Context) error { return v.run(ctx, c.service, in, out) }
+	if c.service.NeedsTwo(spec) {
+		run = func(ctx context.Context) error { return c.service.propose(ctx, c.actor, v, in) }
+	}
 	if !spec.Changes() {
 		return run(ctx)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/auditlog"
 	"github.com/mcp-authd/mcp-authd/internal/config"
 	"github.com/mcp-authd/mcp-authd/internal/notice"
+	"github.com/mcp-authd/mcp-authd/internal/secrets"
 	"github.com/mcp-authd/mcp-authd/internal/users"
 	"github.com/mcp-authd/mcp-authd/internal/ways"
 	"github.com/mcp-authd/mcp-authd/keys"
@@ -48,6 +49,10 @@ type Service struct {
 	Clients func() ([]storage.Client, error)
 	// Own are the resources of the server itself, in no list.
 	Own []storage.Resource
+	// Two are the names of the operations that need two administrators, and Ring makes what seals their
+	// inputs while they wait.
+	Two  []string
+	Ring func() (*secrets.Ring, error)
 	// FreshFor is for how long a proof counts before what cannot be undone.
 	FreshFor time.Duration
 	Now      func() time.Time

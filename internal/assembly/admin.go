@@ -15,6 +15,9 @@ import (
 
 // Admin carries out what an operator asks for. The notifier tells people of it.
 func (p Parts) Admin(notifier *notice.Notifier) (*admin.Service, error) {
+	if err := admin.CheckTwo(p.Config.Console.TwoAdministrators); err != nil {
+		return nil, err
+	}
 	accounts, err := users.New(users.Config{
 		Store: p.Store, Notifier: notifier, Providers: p.Config.ProviderIDs(), Audit: p.Audit, Logger: p.Log,
 		Links: users.LinkPolicy(p.Config.Login.Links.Policy()),
@@ -39,6 +42,8 @@ func (p Parts) Admin(notifier *notice.Notifier) (*admin.Service, error) {
 		Issuers:       p.Issuers,
 		Version:       p.Version,
 		Own:           OwnResources(p.Config.Config),
+		Two:           p.Config.Console.TwoAdministrators,
+		Ring:          func() (*secrets.Ring, error) { return secrets.NewRing(p.Keys...) },
 		FreshFor:      time.Duration(p.Config.Console.Fresh),
 		Now:           p.Now,
 	}, nil

@@ -110,6 +110,10 @@ var meanings = map[string]meaning{
 	audit.TokenKeyRenewed:     to("key of refresh tokens", 3, "All refresh tokens ended").at(Medium),
 	audit.MasterKeyChanged:    to("master key", 3, "Master key changed").at(Medium),
 
+	audit.ProposalMade:     to("proposal", 1, "Operation proposed to a second administrator").at(Low),
+	audit.ProposalAccepted: to("proposal", other, "Proposed operation accepted").at(Medium),
+	audit.ProposalDeclined: to("proposal", 4, "Proposed operation declined").at(Low),
+
 	audit.UserCreated:    did(accountChange, 1, "Account created"),
 	audit.UserChanged:    did(accountChange, other, "Account changed by the operator"),
 	audit.UserDeleted:    did(accountChange, 6, "Account deleted"),

@@ -13,6 +13,9 @@ type Console struct {
 	// Fresh is how long ago a person may have proved who they are, at what cannot be undone, here and
 	// over the API.
 	Fresh Duration `yaml:"fresh"`
+	// TwoAdministrators are the names of operations that a second administrator has to accept, at every face
+	// but the command line on the database.
+	TwoAdministrators []string `yaml:"two_administrators"`
 }
 
 // The listeners of the console.

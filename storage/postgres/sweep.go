@@ -42,6 +42,7 @@ var sweeps = [...]string{
 	"DELETE FROM upstreams WHERE id IN (SELECT id FROM upstreams WHERE ended_at <= $1::bigint" +
 		column.Before(column.EndedFor) + " LIMIT $2 FOR UPDATE SKIP LOCKED)",
 	"DELETE FROM handbacks WHERE id IN (SELECT id FROM handbacks WHERE expires_at <= $1 LIMIT $2 FOR UPDATE SKIP LOCKED)",
+	"DELETE FROM proposals WHERE id IN (SELECT id FROM proposals WHERE expires_at <= $1 LIMIT $2 FOR UPDATE SKIP LOCKED)",
 	"DELETE FROM one_time_links WHERE hash IN (SELECT hash FROM one_time_links WHERE expires_at <= $1 LIMIT $2 FOR UPDATE SKIP LOCKED)",
 	"DELETE FROM notices WHERE id IN (SELECT id FROM notices WHERE seen_at <= $1::bigint" +
 		column.Before(column.SeenFor) + " LIMIT $2 FOR UPDATE SKIP LOCKED)",

@@ -32,6 +32,7 @@ var sweeps = [...]string{
 	"DELETE FROM upstreams WHERE id IN (SELECT id FROM upstreams WHERE ended_at <= ?1" +
 		column.Before(column.EndedFor) + " LIMIT ?2)",
 	"DELETE FROM handbacks WHERE id IN (SELECT id FROM handbacks WHERE expires_at <= ?1 LIMIT ?2)",
+	"DELETE FROM proposals WHERE id IN (SELECT id FROM proposals WHERE expires_at <= ?1 LIMIT ?2)",
 	"DELETE FROM one_time_links WHERE hash IN (SELECT hash FROM one_time_links WHERE expires_at <= ?1 LIMIT ?2)",
 	"DELETE FROM notices WHERE id IN (SELECT id FROM notices WHERE seen_at <= ?1" + column.Before(column.SeenFor) +
 		" LIMIT ?2)",

@@ -298,6 +298,15 @@ func (f *Failing) CutNode(a0 context.Context, a1 string, a2 string, a3 time.Time
 	return r0, err
 }
 
+// DecideProposal implements storage.Store.
+func (f *Failing) DecideProposal(a0 context.Context, a1 string, a2 storage.ProposalDecision) (r0 storage.Proposal, err error) {
+	err = f.call("DecideProposal", func() (err error) {
+		r0, err = f.Store.DecideProposal(a0, a1, a2)
+		return err
+	})
+	return r0, err
+}
+
 // DecideRemoteSignIn implements storage.Store.
 func (f *Failing) DecideRemoteSignIn(a0 context.Context, a1 storage.Hash, a2 *storage.Hash, a3 time.Time) (err error) {
 	err = f.call("DecideRemoteSignIn", func() (err error) {
@@ -622,6 +631,15 @@ func (f *Failing) ListGrants(a0 context.Context, a1 string, a2 string, a3 string
 	return r0, err
 }
 
+// ListProposals implements storage.Store.
+func (f *Failing) ListProposals(a0 context.Context, a1 string, a2 int, a3 time.Time) (r0 []storage.Proposal, err error) {
+	err = f.call("ListProposals", func() (err error) {
+		r0, err = f.Store.ListProposals(a0, a1, a2, a3)
+		return err
+	})
+	return r0, err
+}
+
 // ListResources implements storage.Store.
 func (f *Failing) ListResources(a0 context.Context) (r0 []storage.Resource, err error) {
 	err = f.call("ListResources", func() (err error) {
@@ -829,6 +847,15 @@ func (f *Failing) PromoteKey(a0 context.Context, a1 string, a2 string, a3 time.T
 	return err
 }
 
+// Proposal implements storage.Store.
+func (f *Failing) Proposal(a0 context.Context, a1 string, a2 time.Time) (r0 storage.Proposal, err error) {
+	err = f.call("Proposal", func() (err error) {
+		r0, err = f.Store.Proposal(a0, a1, a2)
+		return err
+	})
+	return r0, err
+}
+
 // PutCheckpoint implements storage.Store.
 func (f *Failing) PutCheckpoint(a0 context.Context, a1 storage.AuditCheckpoint) (err error) {
 	err = f.call("PutCheckpoint", func() (err error) {
@@ -914,6 +941,15 @@ func (f *Failing) PutNextKey(a0 context.Context, a1 string, a2 storage.SigningKe
 func (f *Failing) PutNotice(a0 context.Context, a1 storage.Notice) (err error) {
 	err = f.call("PutNotice", func() (err error) {
 		err = f.Store.PutNotice(a0, a1)
+		return err
+	})
+	return err
+}
+
+// PutProposal implements storage.Store.
+func (f *Failing) PutProposal(a0 context.Context, a1 storage.Proposal, a2 time.Time) (err error) {
+	err = f.call("PutProposal", func() (err error) {
+		err = f.Store.PutProposal(a0, a1, a2)
 		return err
 	})
 	return err

@@ -202,6 +202,12 @@ func (t *timed) CutNode(a0 context.Context, a1 string, a2 string, a3 time.Time) 
 	return t.Store.CutNode(a0, a1, a2, a3)
 }
 
+// DecideProposal implements storage.Store.
+func (t *timed) DecideProposal(a0 context.Context, a1 string, a2 storage.ProposalDecision) (r0 storage.Proposal, err error) {
+	defer t.end(a0, "DecideProposal", t.now(), &err)
+	return t.Store.DecideProposal(a0, a1, a2)
+}
+
 // DecideRemoteSignIn implements storage.Store.
 func (t *timed) DecideRemoteSignIn(a0 context.Context, a1 storage.Hash, a2 *storage.Hash, a3 time.Time) (err error) {
 	defer t.end(a0, "DecideRemoteSignIn", t.now(), &err)
@@ -418,6 +424,12 @@ func (t *timed) ListGrants(a0 context.Context, a1 string, a2 string, a3 string, 
 	return t.Store.ListGrants(a0, a1, a2, a3, a4)
 }
 
+// ListProposals implements storage.Store.
+func (t *timed) ListProposals(a0 context.Context, a1 string, a2 int, a3 time.Time) (r0 []storage.Proposal, err error) {
+	defer t.end(a0, "ListProposals", t.now(), &err)
+	return t.Store.ListProposals(a0, a1, a2, a3)
+}
+
 // ListResources implements storage.Store.
 func (t *timed) ListResources(a0 context.Context) (r0 []storage.Resource, err error) {
 	defer t.end(a0, "ListResources", t.now(), &err)
@@ -556,6 +568,12 @@ func (t *timed) PromoteKey(a0 context.Context, a1 string, a2 string, a3 time.Tim
 	return t.Store.PromoteKey(a0, a1, a2, a3, a4)
 }
 
+// Proposal implements storage.Store.
+func (t *timed) Proposal(a0 context.Context, a1 string, a2 time.Time) (r0 storage.Proposal, err error) {
+	defer t.end(a0, "Proposal", t.now(), &err)
+	return t.Store.Proposal(a0, a1, a2)
+}
+
 // PutCheckpoint implements storage.Store.
 func (t *timed) PutCheckpoint(a0 context.Context, a1 storage.AuditCheckpoint) (err error) {
 	defer t.end(a0, "PutCheckpoint", t.now(), &err)
@@ -614,6 +632,12 @@ func (t *timed) PutNextKey(a0 context.Context, a1 string, a2 storage.SigningKey)
 func (t *timed) PutNotice(a0 context.Context, a1 storage.Notice) (err error) {
 	defer t.end(a0, "PutNotice", t.now(), &err)
 	return t.Store.PutNotice(a0, a1)
+}
+
+// PutProposal implements storage.Store.
+func (t *timed) PutProposal(a0 context.Context, a1 storage.Proposal, a2 time.Time) (err error) {
+	defer t.end(a0, "PutProposal", t.now(), &err)
+	return t.Store.PutProposal(a0, a1, a2)
 }
 
 // PutPushedRequest implements storage.Store.

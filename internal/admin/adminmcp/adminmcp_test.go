@@ -38,7 +38,7 @@ type rig struct {
 	calls   []mcpresource.CallEvent
 }
 
-func newRig(t *testing.T) *rig {
+func newRig(t *testing.T, two ...string) *rig {
 	t.Helper()
 	loaded, err := config.Load(config.Source{Environ: []string{"HOME=" + t.TempDir()}})
 	if err != nil {
@@ -55,6 +55,7 @@ func newRig(t *testing.T) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
+	service.Two = two
 	r := &rig{T: t, store: store, service: service, tokens: map[string]*mcpresource.Principal{}}
 	mux := http.NewServeMux()
 	web := httptest.NewServer(mux)
@@ -166,7 +167,8 @@ func toolName(s admin.Spec) string { return strings.NewReplacer(" ", "_", "-", "
 
 // secret are the operations that show or take a secret.
 var secret = []string{
-	"client add", "client rotate-secret", "token inspect", "user add", "user invite", "user passwd", "user recover",
+	"client add", "client rotate-secret", "proposal accept", "token inspect", "user add", "user invite", "user passwd",
+	"user recover",
 }
 
 // TestMatrix: OB-11: what is listed, and what can be called, is what role, scope and proof allow.

@@ -30,15 +30,16 @@ const (
 // maxText bounds each text of a result, in characters.
 const maxText = 2000
 
-// resultOf makes a result of the output of an operation: the same as structured content and as text.
-func resultOf(out any) (*mcp.CallToolResult, error) {
+// resultOf makes a result of the output of an operation, and a sentence: the same as structured content
+// and as text.
+func resultOf(text string, out any) (*mcp.CallToolResult, error) {
 	data, err := bounded(out)
 	if err != nil {
 		return nil, err
 	}
 	return &mcp.CallToolResult{
 		StructuredContent: json.RawMessage(data),
-		Content:           []mcp.Content{&mcp.TextContent{Text: framed("Done.", data)}},
+		Content:           []mcp.Content{&mcp.TextContent{Text: framed(text, data)}},
 	}, nil
 }
 

@@ -164,3 +164,34 @@ func TestCallsAreReported(t *testing.T) {
 		t.Errorf("got %+v", r.calls)
 	}
 }
+
+// TestProposedByAnAssistant: OB-10 OB-11: an assistant proposes what needs two administrators, in a result
+// that fits its schema, and cannot accept it.
+func TestProposedByAnAssistant(t *testing.T) {
+	r := newRig(t, "user disable")
+	v := r.person("root", admin.Administrator, "admin:write", time.Minute)
+	r.person("bob", "", "", time.Minute)
+	list, err := v.session.ListTools(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	result := v.call("user_disable", map[string]any{"name": "bob"})
+	if result == nil || result.IsError || !strings.HasPrefix(text(result), "Proposed: another administrator") {
+		t.Fatalf("OB-11: got %+v", result)
+	}
+	data, err := json.Marshal(result.StructuredContent)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tool := range list.Tools {
+		if tool.Name == "user_disable" {
+			fits(t, tool.Name, tool.OutputSchema, data)
+		}
+	}
+	if u, err := r.service.Users.Find(t.Context(), "bob"); err != nil || u.Disabled {
+		t.Errorf("OB-10: it is done already: %+v, %v", u, err)
+	}
+	if result := v.call("proposal_accept", map[string]any{"id": "prp_x"}); result != nil && !result.IsError {
+		t.Error("OB-11: an assistant accepts")
+	}
+}

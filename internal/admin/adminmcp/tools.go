@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"reflect"
-	"slices"
 	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -18,12 +17,7 @@ import (
 )
 
 // isTool reports whether an operation is a tool: one that shows or takes a secret is not.
-func isTool(v admin.Verb) bool {
-	return !v.Spec().Secret && !slices.ContainsFunc(reflect.VisibleFields(v.Input()), func(f reflect.StructField) bool {
-		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-		return slices.Contains([]string{"password", "secret", "token"}, name)
-	})
-}
+func isTool(v admin.Verb) bool { return !v.Spec().Secret && !admin.TakesSecret(v) }
 
 // toolName is the name of an operation as one word: user_set_role.
 func toolName(s admin.Spec) string { return strings.NewReplacer(" ", "_", "-", "_").Replace(s.Name) }
@@ -35,7 +29,7 @@ const allowName = "allow_changes"
 func (s *Server) addTools(to *mcp.Server) {
 	for _, v := range admin.All() {
 		if isTool(v) {
-			to.AddTool(toolOf(v), s.operation(v))
+			to.AddTool(s.toolOf(v), s.operation(v))
 		}
 	}
 	to.AddTool(whyTool(), s.why)
@@ -43,7 +37,7 @@ func (s *Server) addTools(to *mcp.Server) {
 }
 
 // toolOf describes an operation. Everything in it is ours.
-func toolOf(v admin.Verb) *mcp.Tool {
+func (s *Server) toolOf(v admin.Verb) *mcp.Tool {
 	spec := v.Spec()
 	text := spec.Summary + "."
 	if spec.Details != "" {
@@ -53,6 +47,10 @@ func toolOf(v admin.Verb) *mcp.Tool {
 		text += " Changes the server: the person has to have signed in a short while ago."
 	}
 	out := api.Schema(v.Output(), false)
+	if s.c.Service.NeedsTwo(spec) {
+		text += " Another administrator has to accept it: the result is the proposal."
+		out = api.Schema(reflect.TypeFor[admin.Proposal](), false)
+	}
 	out["description"] = strangers
 	return &mcp.Tool{
 		Name: toolName(spec), Title: spec.Summary, Description: text,
@@ -80,10 +78,14 @@ func (s *Server) operation(v admin.Verb) mcp.ToolHandler {
 		if err := read(r.Params.Arguments, in.Interface()); err != nil {
 			return s.failed(ctx, err)
 		}
-		if err := s.c.Service.As(actor).Call(ctx, v, in.Interface(), out.Interface()); err != nil {
+		err = s.c.Service.As(actor).Call(ctx, v, in.Interface(), out.Interface())
+		if proposed := (*admin.ProposedError)(nil); errors.As(err, &proposed) {
+			return resultOf("Proposed: another administrator has to accept it.", proposed.Proposal)
+		}
+		if err != nil {
 			return s.failed(ctx, err)
 		}
-		return resultOf(out.Interface())
+		return resultOf("Done.", out.Interface())
 	}
 }
 
@@ -123,7 +125,7 @@ func allowTool() *mcp.Tool {
 
 // allow is reached with admin:write.
 func (s *Server) allow(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-	return resultOf(&Allowed{int(s.c.Service.FreshFor.Minutes())})
+	return resultOf("Done.", &Allowed{int(s.c.Service.FreshFor.Minutes())})
 }
 
 // failed says why a tool did not do what it was asked. Faults are in the log alone.
@@ -145,6 +147,8 @@ func (s *Server) failed(ctx context.Context, err error) (*mcp.CallToolResult, er
 		{admin.ErrNotFound, "There is no such thing."},
 		{admin.ErrConflict, "Something stands in the way."},
 		{admin.ErrInvalid, "The input cannot be used."},
+		{admin.ErrUnavailable, "Nothing was done: the audit log takes no entries. Try again later."},
+		{admin.ErrUnkept, "Something was done that is not in the audit log yet. Look before you try again."},
 		{errArguments, "The arguments do not fit the schema of the tool."},
 	} {
 		if errors.Is(err, known.err) {

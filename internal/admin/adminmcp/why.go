@@ -98,7 +98,7 @@ func (s *Server) why(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallTool
 	if err != nil {
 		return s.failed(ctx, err)
 	}
-	return resultOf(answer)
+	return resultOf("Done.", answer)
 }
 
 // explain answers a question for a caller.

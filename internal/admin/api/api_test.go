@@ -32,12 +32,13 @@ const (
 // rig is an API whose tokens are made by the test.
 type rig struct {
 	*testing.T
-	mux    *http.ServeMux
-	store  storage.Store
-	users  *users.Users
-	tokens map[string]*mcpresource.Principal
-	keyed  *watched
-	now    time.Time
+	mux     *http.ServeMux
+	store   storage.Store
+	users   *users.Users
+	service *admin.Service
+	tokens  map[string]*mcpresource.Principal
+	keyed   *watched
+	now     time.Time
 }
 
 func newRig(t *testing.T) *rig {
@@ -61,7 +62,7 @@ func newRigOn(t *testing.T, store storage.Store) *rig {
 		t.Fatal(err)
 	}
 	r := &rig{
-		T: t, mux: http.NewServeMux(), store: store, users: service.Users,
+		T: t, mux: http.NewServeMux(), store: store, users: service.Users, service: service,
 		tokens: map[string]*mcpresource.Principal{}, keyed: &watched{KeyedRequests: store}, now: time.Now(),
 	}
 	ring, err := secrets.NewRing(make([]byte, 32))

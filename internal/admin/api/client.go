@@ -56,6 +56,8 @@ func (c *Client) Call(ctx context.Context, v admin.Verb, in, out any) error {
 		return err
 	case answer.StatusCode == http.StatusNoContent:
 		return nil
+	case answer.StatusCode == http.StatusAccepted:
+		return proposedBy(body)
 	case answer.StatusCode != http.StatusOK:
 		return problemOf(answer, body)
 	}
@@ -63,6 +65,15 @@ func (c *Client) Call(ctx context.Context, v admin.Verb, in, out any) error {
 		return fmt.Errorf("the answer of the server cannot be read: %w", err)
 	}
 	return nil
+}
+
+// proposedBy is the error of an operation that waits for a second administrator.
+func proposedBy(body []byte) error {
+	proposed := &admin.ProposedError{}
+	if err := json.Unmarshal(body, &proposed.Proposal); err != nil {
+		return fmt.Errorf("the answer of the server cannot be read: %w", err)
+	}
+	return proposed
 }
 
 // send sends a request, also one that was sent before, and reads the answer.

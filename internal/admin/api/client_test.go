@@ -1,6 +1,7 @@
 package api_test
 
 import (
+	"encoding/json"
 	"errors"
 	"net/http"
 	"net/http/httptest"
@@ -60,4 +61,39 @@ func TestClient(t *testing.T) {
 	if err := role("nonsense", "alice", "none"); !errors.As(err, &other) || other.Status != 401 {
 		t.Errorf("a bad token: got %v", err)
 	}
+}
+
+// TestProposals: OB-10: what needs two administrators is answered with 202 and a proposal, which a second
+// person accepts; a retry with the same key has the same proposal.
+func TestProposals(t *testing.T) {
+	r := newRig(t)
+	r.service.Two = []string{"user disable"}
+	r.person("root", admin.Administrator, "admin:write", time.Minute)
+	r.person("anna", admin.Administrator, "admin:write", time.Minute)
+	r.person("bob", "", "", time.Minute)
+	const path = "/users/bob/disable"
+	first := r.do("root", "POST", path, "", "Idempotency-Key", "k")
+	again := r.do("root", "POST", path, "", "Idempotency-Key", "k")
+	var p admin.Proposal
+	if err := json.Unmarshal(first.Body.Bytes(), &p); err != nil || first.Code != 202 || p.State != "open" ||
+		again.Code != 202 || again.Body.String() != first.Body.String() {
+		t.Fatalf("OB-10: got %d %s, then %d %s", first.Code, first.Body, again.Code, again.Body)
+	}
+	server := httptest.NewServer(r.mux)
+	defer server.Close()
+	by := func(token string) admin.Caller {
+		return &api.Client{Root: server.URL + "/api/v1", HTTP: &http.Client{Transport: presenting(token)}}
+	}
+	var proposed *admin.ProposedError
+	_, err := admin.UserDisable.Do(t.Context(), by("root"), admin.UserName{Name: "bob"})
+	if !errors.As(err, &proposed) || proposed.Proposal.Operation != "user disable" {
+		t.Errorf("OB-10: the client says %v", err)
+	}
+	r.is(r.do("root", "POST", "/proposals/"+p.ID+"/accept", ""), 403, "forbidden")
+	done, err := admin.ProposalAccept.Do(t.Context(), by("anna"), admin.ProposalID{ID: p.ID})
+	output, _ := done.Output.(map[string]any)
+	if err != nil || done.State != "accepted" || output["disabled"] != true {
+		t.Errorf("OB-10: accepted: %+v, %v", done, err)
+	}
+	r.is(r.do("anna", "POST", "/proposals/"+p.ID+"/accept", ""), 409, "conflict")
 }

@@ -29,6 +29,15 @@ func answerOf(v admin.Verb, out reflect.Value) (answer, string, *problem) {
 	return answer{Status: http.StatusOK, Type: "application/json", Body: body}, etag, nil
 }
 
+// proposalAnswer is what waits for a second administrator (RFC 9110 §15.3.3).
+func proposalAnswer(p admin.Proposal) (answer, string, *problem) {
+	body, err := json.Marshal(p)
+	if err != nil {
+		return answer{}, "", &problem{kind: kindFault}
+	}
+	return answer{Status: http.StatusAccepted, Type: "application/json", Body: body}, "", nil
+}
+
 // etagOf is a strong entity tag.
 func etagOf(body []byte) string {
 	sum := sha256.Sum256(body)

@@ -91,6 +91,11 @@ func describe(v admin.Verb, s *schemas) object {
 			"description": "The output", "content": jsonContent(s.of(v.Output())),
 		}
 	}
+	if spec.Changes() {
+		answers[strconv.Itoa(http.StatusAccepted)] = object{
+			"description": "It waits for a second administrator", "content": jsonContent(s.of(proposalType)),
+		}
+	}
 	if p := parameters(v, s); len(p) > 0 {
 		out["parameters"] = p
 	}

@@ -12,11 +12,12 @@ import (
 )
 
 var (
-	problemType = reflect.TypeFor[Problem]()
-	noneType    = reflect.TypeFor[admin.None]()
-	timeType    = reflect.TypeFor[time.Time]()
-	rawType     = reflect.TypeFor[json.RawMessage]()
-	textType    = reflect.TypeFor[encoding.TextMarshaler]()
+	proposalType = reflect.TypeFor[admin.Proposal]()
+	problemType  = reflect.TypeFor[Problem]()
+	noneType     = reflect.TypeFor[admin.None]()
+	timeType     = reflect.TypeFor[time.Time]()
+	rawType      = reflect.TypeFor[json.RawMessage]()
+	textType     = reflect.TypeFor[encoding.TextMarshaler]()
 )
 
 // schemas are the schemas of the structs that have a name.

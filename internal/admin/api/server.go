@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"net/http"
 	"net/url"
@@ -180,7 +181,10 @@ func (o operation) call(
 			return do(ctx)
 		})
 	}
+	proposed := (*admin.ProposedError)(nil)
 	switch {
+	case errors.As(err, &proposed):
+		return proposalAnswer(proposed.Proposal)
 	case err != nil:
 		return answer{}, "", o.explain(ctx, err)
 	case refused != nil:

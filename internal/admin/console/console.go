@@ -137,6 +137,11 @@ func (v *view) failed(err error) {
 		v.visitors.Prove(v.w, v.r, v.here)
 		return
 	}
+	if proposed := (*admin.ProposedError)(nil); errors.As(err, &proposed) {
+		v.stop(http.StatusAccepted, "Proposed", "Another administrator has to accept this within 24 hours: proposal "+
+			proposed.Proposal.ID+".")
+		return
+	}
 	if !ok {
 		v.visitors.Fail(v.w, v.r, err)
 		return

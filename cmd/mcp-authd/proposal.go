@@ -1,0 +1,95 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mcp-authd/mcp-authd/internal/admin"
+)
+
+func newProposalCommand(s std) *cobra.Command {
+	return group("proposal", "Manage what waits for a second administrator",
+		newProposalList(s), newProposalShow(s), newProposalAccept(s), newProposalDecline(s))
+}
+
+func newProposalList(s std) *cobra.Command {
+	var asJSON bool
+	return callerCommand(s, admin.ProposalList, &cobra.Command{
+		Args: cobra.NoArgs, Example: "\n--remote https://auth.example.com --json",
+	},
+		func(c *cobra.Command) { c.Flags().BoolVar(&asJSON, "json", false, "print JSON") },
+		func(c *cobra.Command, by admin.Caller, _ []string) error {
+			all, err := admin.Everything(func(p admin.Paging) (admin.Page[admin.Proposal], error) {
+				return admin.ProposalList.Do(c.Context(), by, p)
+			})
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return printJSON(s.out, all)
+			}
+			if len(all) == 0 {
+				_, err := fmt.Fprintln(s.err, "nothing waits; see console.two_administrators in docs/operating.md")
+				return err
+			}
+			t := newTable(s.out, "ID", "OPERATION", "BY", "STATE", "UNTIL")
+			for _, p := range all {
+				t.row(p.ID, p.Operation, nameOfParty(p.By), p.State, moment(p.ExpiresAt))
+			}
+			return t.flush()
+		})
+}
+
+// nameOfParty is who proposed or decided something.
+func nameOfParty(p admin.Party) string { return cmp.Or(p.User, p.Client) }
+
+// proposalCommand is a command on one proposal, which prints it as it then is.
+func proposalCommand(
+	s std, o admin.Verb, do func(*cobra.Command, admin.Caller, admin.ProposalID) (any, admin.Proposal, error),
+) *cobra.Command {
+	var asJSON bool
+	return callerCommand(s, o, &cobra.Command{
+		Use: "ID", Args: cobra.ExactArgs(1), Example: "prp_01JD4Z8K2M7Q",
+	},
+		func(c *cobra.Command) { c.Flags().BoolVar(&asJSON, "json", false, "print JSON") },
+		func(c *cobra.Command, by admin.Caller, args []string) error {
+			whole, p, err := do(c, by, admin.ProposalID{ID: args[0]})
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return printJSON(s.out, whole)
+			}
+			_, err = fmt.Fprintf(s.out, "%s %s: %s %s, proposed by %s\n", p.ID, p.State, p.Operation, p.Input,
+				nameOfParty(p.By))
+			return err
+		})
+}
+
+func newProposalShow(s std) *cobra.Command {
+	return proposalCommand(s, admin.ProposalShow, bare(admin.ProposalShow))
+}
+
+func newProposalDecline(s std) *cobra.Command {
+	return proposalCommand(s, admin.ProposalDecline, bare(admin.ProposalDecline))
+}
+
+// bare is an operation whose output is the proposal.
+func bare(
+	o admin.Operation[admin.ProposalID, admin.Proposal],
+) func(*cobra.Command, admin.Caller, admin.ProposalID) (any, admin.Proposal, error) {
+	return func(c *cobra.Command, by admin.Caller, id admin.ProposalID) (any, admin.Proposal, error) {
+		p, err := o.Do(c.Context(), by, id)
+		return p, p, err
+	}
+}
+
+func newProposalAccept(s std) *cobra.Command {
+	return proposalCommand(s, admin.ProposalAccept,
+		func(c *cobra.Command, by admin.Caller, id admin.ProposalID) (any, admin.Proposal, error) {
+			done, err := admin.ProposalAccept.Do(c.Context(), by, id)
+			return done, done.Proposal, err
+		})
+}

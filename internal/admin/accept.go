@@ -1,0 +1,142 @@
+package admin
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"reflect"
+
+	"github.com/mcp-authd/mcp-authd/audit"
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+func (s *Service) acceptProposal(ctx context.Context, in ProposalID) (out Accepted, err error) {
+	p, err := s.findProposal(ctx, in.ID)
+	if err != nil {
+		return out, err
+	}
+	a, ok := ctx.Value(actorKey{}).(Actor)
+	if !ok {
+		return out, fault(ErrForbidden, "who has the database needs no second administrator: run %s", p.Operation)
+	}
+	v, input, err := s.acceptable(ctx, p, a)
+	if err != nil {
+		return out, err
+	}
+	done := reflect.New(v.Output())
+	err = s.Alone(ctx, Thing(v.Spec(), input.Interface()), func(ctx context.Context) error {
+		p, err = s.carryOut(ctx, p, v, input, done)
+		return err
+	})
+	if err != nil {
+		return out, err
+	}
+	out.Proposal, err = s.viewProposal(p)
+	if v.Output() != reflect.TypeFor[None]() {
+		out.Output = done.Elem().Interface()
+	}
+	return out, err
+}
+
+// carryOut does what was proposed, if what it is about is as it was then.
+func (s *Service) carryOut(
+	ctx context.Context, p storage.Proposal, v Verb, in, out reflect.Value,
+) (storage.Proposal, error) {
+	thing, err := s.thing(ctx, v, in.Elem())
+	if errors.Is(err, ErrNotFound) || err == nil && thing != p.Thing {
+		err = fault(ErrConflict, "what this is about has changed since it was proposed: look at it, and propose it again")
+	}
+	if err != nil {
+		return p, err
+	}
+	a, _ := ctx.Value(actorKey{}).(Actor)
+	if p, err = s.decide(ctx, p.ID, storage.ProposalAccepted, partyOf(a)); err != nil {
+		return p, err
+	}
+	audit.Note(ctx, slog.String("proposal", p.ID), slog.String("proposed_by", p.By.Name),
+		slog.String("proposed_client", p.By.ClientID))
+	outcome := "done"
+	if err = v.run(ctx, s, in.Interface(), out.Interface()); err != nil {
+		outcome = "failed"
+	}
+	s.Audit.Record(ctx, audit.ProposalAccepted, slog.String("what", p.Operation), slog.String("outcome", outcome))
+	return p, err
+}
+
+// acceptable returns the operation of a proposal that an actor may accept, with its input.
+func (s *Service) acceptable(ctx context.Context, p storage.Proposal, a Actor) (Verb, reflect.Value, error) {
+	no := reflect.Value{}
+	v := named(p.Operation)
+	switch {
+	case v == nil:
+		return nil, no, fault(ErrConflict, "this server has no operation %q", p.Operation)
+	case a.Program:
+		return nil, no, fault(ErrForbidden, "a program accepts no proposal: a person does")
+	case p.By.UserID != "" && p.By.UserID == a.UserID:
+		return nil, no, fault(ErrForbidden, "you proposed this yourself: another administrator has to accept it")
+	case !v.Spec().Permits(a.Role):
+		return nil, no, ErrForbidden
+	}
+	if err := s.stillMay(ctx, p.By, v.Spec()); err != nil {
+		return nil, no, err
+	}
+	raw, err := s.openInput(p)
+	if err != nil {
+		return nil, no, err
+	}
+	in := reflect.New(v.Input())
+	return v, in, json.Unmarshal(raw, in.Interface())
+}
+
+// stillMay is an error when who proposed something may not do it any more.
+func (s *Service) stillMay(ctx context.Context, by storage.Party, o Spec) error {
+	gone := fault(ErrConflict, "who proposed this may not do it any more")
+	if by.UserID == "" {
+		c, err := s.FindClient(ctx, by.ClientID)
+		if errors.Is(err, ErrNotFound) || err == nil && !c.Operated() {
+			return gone
+		}
+		return err
+	}
+	u, err := s.Store.User(ctx, by.UserID)
+	if errors.Is(err, storage.ErrNotFound) || err == nil && !o.Permits(RoleOf(u)) {
+		return gone
+	}
+	return err
+}
+
+// decide ends a proposal, once.
+func (s *Service) decide(
+	ctx context.Context, id string, state storage.ProposalState, by storage.Party,
+) (storage.Proposal, error) {
+	p, err := s.Store.DecideProposal(ctx, id, storage.ProposalDecision{State: state, By: by, At: s.Now()})
+	switch {
+	case errors.Is(err, storage.ErrSpent):
+		err = fault(ErrConflict, "this was accepted or declined already; see: mcp-authd proposal show %s", id)
+	case errors.Is(err, storage.ErrNotFound):
+		err = fault(ErrNotFound, "the 24 hours of this proposal are over")
+	}
+	return p, err
+}
+
+func (s *Service) declineProposal(ctx context.Context, in ProposalID) (Proposal, error) {
+	p, err := s.findProposal(ctx, in.ID)
+	if err != nil {
+		return Proposal{}, err
+	}
+	by := storage.Party{}
+	if a, ok := ctx.Value(actorKey{}).(Actor); ok {
+		v := named(p.Operation)
+		if own := a.UserID != "" && a.UserID == p.By.UserID; !own && v != nil && !v.Spec().Permits(a.Role) {
+			return Proposal{}, ErrForbidden
+		}
+		by = partyOf(a)
+	}
+	if p, err = s.decide(ctx, p.ID, storage.ProposalDeclined, by); err != nil {
+		return Proposal{}, err
+	}
+	s.Audit.Record(ctx, audit.ProposalDeclined, slog.String("proposal", p.ID), slog.String("what", p.Operation),
+		slog.String("proposed_by", p.By.Name), slog.String("proposed_client", p.By.ClientID))
+	return s.viewProposal(p)
+}

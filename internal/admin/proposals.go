@@ -1,0 +1,209 @@
+package admin
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"reflect"
+	"slices"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/audit"
+	"github.com/mcp-authd/mcp-authd/internal/secrets"
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// ProposalLife is how long a proposal waits.
+const ProposalLife = 24 * time.Hour
+
+// maxProposed bounds the input of a proposal, in bytes.
+const maxProposed = 64 << 10
+
+// sealedInputs is the purpose for which inputs of proposals are sealed.
+const sealedInputs = "inputs of proposals"
+
+// Proposal is an operation that waits for a second administrator.
+type Proposal struct {
+	ID        string          `json:"id"`
+	Operation string          `json:"operation" jsonschema:"what is carried out when it is accepted"`
+	Input     json.RawMessage `json:"input" jsonschema:"its input, without passwords and the like"`
+	By        Party           `json:"by" jsonschema:"who proposed it"`
+	CreatedAt time.Time       `json:"created_at"`
+	ExpiresAt time.Time       `json:"expires_at"`
+	State     string          `json:"state" jsonschema:"open, accepted or declined"`
+	Decided   Party           `json:"decided_by,omitzero" jsonschema:"who accepted or declined it"`
+	DecidedAt time.Time       `json:"decided_at,omitzero"`
+}
+
+// Party is a person or a program.
+type Party struct {
+	User   string `json:"user,omitempty" jsonschema:"the account; absent for a program"`
+	Client string `json:"client,omitempty" jsonschema:"the application by which they act; absent for a browser"`
+}
+
+// ProposalID names a proposal.
+type ProposalID struct {
+	ID string `json:"id" jsonschema:"the id of the proposal, prp_..."`
+}
+
+// Accepted is a proposal that was carried out.
+type Accepted struct {
+	Proposal
+	Output any `json:"output,omitempty" jsonschema:"what the operation answers, with any secret, once"`
+}
+
+// ProposedError: the operation is one for two administrators, and waits for the second.
+type ProposedError struct{ Proposal Proposal }
+
+func (e *ProposedError) Error() string {
+	return fmt.Sprintf("proposed: %s, another administrator has to accept it: mcp-authd proposal accept %s",
+		e.Proposal.ID, e.Proposal.ID)
+}
+
+// The operations on proposals.
+var (
+	ProposalList = define(Spec{
+		Name: "proposal list", Method: "GET", Path: "/proposals", Roles: readers,
+		Summary: "List what waits for a second administrator",
+		Details: "Lists the operations of console.two_administrators that were asked for in the last 24 hours: those that\n" +
+			"wait, and those that were accepted or declined.",
+	}, (*Service).listProposals)
+	ProposalShow = define(Spec{
+		Name: "proposal show", Method: "GET", Path: "/proposals/{id}", Roles: readers, Summary: "Show one proposal",
+	}, (*Service).showProposal)
+	ProposalAccept = define(Spec{
+		Name: "proposal accept", Method: "POST", Path: "/proposals/{id}/accept",
+		Roles: helping, Fresh: true, Secret: true,
+		Summary: "Carry out what another administrator proposed",
+		Details: "Carries the operation out as it was proposed, once. Another person than the one who proposed it does so,\n" +
+			"who may use the operation. It is refused when what it is about has changed since, or when who proposed it may\n" +
+			"not do it any more. Who has the database is not asked for a second administrator, and accepts none.",
+	}, (*Service).acceptProposal)
+	ProposalDecline = define(Spec{
+		Name: "proposal decline", Method: "POST", Path: "/proposals/{id}/decline", Roles: helping,
+		Summary: "Decline what another administrator proposed, or take back what you did",
+	}, (*Service).declineProposal)
+)
+
+// named is the operation of a name, nil where there is none.
+func named(name string) Verb {
+	if i := slices.IndexFunc(all, func(v Verb) bool { return v.Spec().Name == name }); i >= 0 {
+		return all[i]
+	}
+	return nil
+}
+
+// CheckTwo says what is wrong with a list of operations that need two administrators.
+func CheckTwo(names []string) error {
+	for _, name := range names {
+		switch v := named(name); {
+		case v == nil:
+			return fmt.Errorf("console.two_administrators: there is no operation %q; docs/roles.md has them", name)
+		case !v.Spec().Changes(), v.Spec().Noun() == "proposal":
+			return fmt.Errorf("console.two_administrators: %q cannot need a second administrator", name)
+		}
+	}
+	return nil
+}
+
+// NeedsTwo reports whether an operation needs two administrators.
+func (s *Service) NeedsTwo(o Spec) bool { return slices.Contains(s.Two, o.Name) }
+
+func partyOf(a Actor) storage.Party {
+	return storage.Party{UserID: a.UserID, Name: a.Name, ClientID: a.ClientID}
+}
+
+// propose keeps an operation for a second administrator. Its error is a [*ProposedError] when it is kept.
+func (s *Service) propose(ctx context.Context, a Actor, v Verb, in any) error {
+	input, err := json.Marshal(in)
+	if err != nil {
+		return err
+	}
+	if len(input) > maxProposed {
+		return fault(ErrInvalid, "the input of a proposal has at most 64 KiB")
+	}
+	thing, err := s.thing(ctx, v, reflect.ValueOf(in).Elem())
+	if err != nil {
+		return err
+	}
+	ring, err := s.Ring()
+	if err != nil {
+		return err
+	}
+	now, name := s.Now(), v.Spec().Name
+	p := storage.Proposal{
+		ID: secrets.ID("prp_"), Operation: name, Thing: thing, By: partyOf(a),
+		CreatedAt: now, ExpiresAt: now.Add(ProposalLife), State: storage.ProposalOpen,
+	}
+	p.Input = ring.Seal(sealedInputs, input, bindingOf(p))
+	switch err := s.Store.PutProposal(ctx, p, now); {
+	case errors.Is(err, storage.ErrFull):
+		return fault(ErrConflict, "%d proposals are open: accept or decline some, see: mcp-authd proposal list",
+			storage.MaxProposals)
+	case err != nil:
+		return err
+	}
+	s.Audit.Record(ctx, audit.ProposalMade, slog.String("proposal", p.ID), slog.String("what", name))
+	view, err := s.viewProposal(p)
+	if err != nil {
+		return err
+	}
+	return &ProposedError{view}
+}
+
+// bindingOf is what a sealed input belongs to.
+func bindingOf(p storage.Proposal) []byte { return []byte(p.ID + "\x00" + p.Operation) }
+
+func (s *Service) openInput(p storage.Proposal) ([]byte, error) {
+	ring, err := s.Ring()
+	if err != nil {
+		return nil, err
+	}
+	return ring.Open(sealedInputs, p.Input, bindingOf(p))
+}
+
+func (s *Service) viewProposal(p storage.Proposal) (Proposal, error) {
+	party := func(p storage.Party) Party { return Party{p.Name, p.ClientID} }
+	input, err := s.openInput(p)
+	if err != nil {
+		return Proposal{}, err
+	}
+	shown, err := withoutSecrets(input)
+	return Proposal{
+		ID: p.ID, Operation: p.Operation, Input: shown, By: party(p.By), CreatedAt: p.CreatedAt, ExpiresAt: p.ExpiresAt,
+		State: string(p.State), Decided: party(p.Decided), DecidedAt: p.DecidedAt,
+	}, err
+}
+
+func (s *Service) listProposals(ctx context.Context, in Paging) (out Page[Proposal], err error) {
+	found, err := s.Store.ListProposals(ctx, in.After, in.bounded()+1, s.Now())
+	if err != nil {
+		return out, err
+	}
+	views := make([]Proposal, len(found))
+	for i, p := range found {
+		if views[i], err = s.viewProposal(p); err != nil {
+			return out, err
+		}
+	}
+	same, id := func(p Proposal) Proposal { return p }, func(p Proposal) string { return p.ID }
+	return page(views, in.bounded(), same, id), nil
+}
+
+func (s *Service) showProposal(ctx context.Context, in ProposalID) (Proposal, error) {
+	p, err := s.findProposal(ctx, in.ID)
+	if err != nil {
+		return Proposal{}, err
+	}
+	return s.viewProposal(p)
+}
+
+func (s *Service) findProposal(ctx context.Context, id string) (storage.Proposal, error) {
+	p, err := s.Store.Proposal(ctx, id, s.Now())
+	if errors.Is(err, storage.ErrNotFound) {
+		err = fault(ErrNotFound, "there is no proposal %q, or its 24 hours are over; see: mcp-authd proposal list", id)
+	}
+	return p, err
+}

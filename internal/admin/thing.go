@@ -1,0 +1,109 @@
+package admin
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"reflect"
+	"slices"
+	"strings"
+)
+
+// secretFields are the fields of inputs that hold a secret.
+var secretFields = []string{"password", "secret", "token"}
+
+// TakesSecret reports whether a field of the input of an operation holds a secret.
+func TakesSecret(v Verb) bool {
+	return slices.ContainsFunc(reflect.VisibleFields(v.Input()), func(f reflect.StructField) bool {
+		return slices.Contains(secretFields, jsonName(f))
+	})
+}
+
+func jsonName(f reflect.StructField) string {
+	name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+	return name
+}
+
+// withoutSecrets is a JSON object without the values of secretFields.
+func withoutSecrets(object []byte) ([]byte, error) {
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(object, &members); err != nil {
+		return nil, err
+	}
+	for _, name := range secretFields {
+		if _, ok := members[name]; ok {
+			members[name] = json.RawMessage(`"(not shown)"`)
+		}
+	}
+	return json.Marshal(members)
+}
+
+// shows is the operation that shows what a change is about: of GET, at its path or at the nearest one above
+// that names a thing. Nil for none.
+func shows(v Verb) Verb {
+	for path := v.Spec().Path; strings.Contains(path, "{"); path = path[:strings.LastIndex(path, "/")] {
+		for _, other := range all {
+			if s := other.Spec(); !s.Changes() && s.Path == path {
+				return other
+			}
+		}
+	}
+	return nil
+}
+
+// thing is a digest of what a change is about, as it is now, but for when it was used last; "" for what is
+// about nothing that can be shown.
+func (s *Service) thing(ctx context.Context, v Verb, in reflect.Value) (string, error) {
+	show := shows(v)
+	if show == nil {
+		return "", nil
+	}
+	about, out := reflect.New(show.Input()), reflect.New(show.Output())
+	for _, to := range reflect.VisibleFields(show.Input()) {
+		name := jsonName(to)
+		if name == "" || !strings.Contains(show.Spec().Path, "{"+name+"}") {
+			continue
+		}
+		for _, from := range reflect.VisibleFields(v.Input()) {
+			if jsonName(from) == name {
+				about.Elem().FieldByIndex(to.Index).Set(in.FieldByIndex(from.Index))
+			}
+		}
+	}
+	if err := show.run(ctx, s, about.Interface(), out.Interface()); err != nil {
+		return "", err
+	}
+	raw, err := json.Marshal(out.Interface())
+	if err != nil {
+		return "", err
+	}
+	var tree any
+	if err := json.Unmarshal(raw, &tree); err != nil {
+		return "", err
+	}
+	if raw, err = json.Marshal(unused(tree)); err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256(raw)
+	return base64.RawURLEncoding.EncodeToString(sum[:]), nil
+}
+
+// unused is JSON without the members that say when something was used last: they change by themselves.
+func unused(v any) any {
+	switch v := v.(type) {
+	case []any:
+		for i := range v {
+			v[i] = unused(v[i])
+		}
+	case map[string]any:
+		for name, member := range v {
+			if strings.HasPrefix(name, "last_") {
+				delete(v, name)
+				continue
+			}
+			v[name] = unused(member)
+		}
+	}
+	return v
+}
