@@ -191,11 +191,16 @@ func doneText(s admin.Spec, subject url.Values) string {
 
 // once are the fields of an output with a secret: what is secret first.
 func (v *view) once(n noun, all []member) []web.ConsolePart {
+	var others []web.ConsolePart
 	secret := web.ConsoleSecret{
 		Title: "Copy this now", Text: "It is shown this once, and kept nowhere in a form that can be read.",
 	}
 	var rest []member
 	for _, m := range all {
+		if inner := unwrapped(m.value); m.value.Kind() == reflect.Interface && isGroup(inner) {
+			others = append(others, v.once(n, members(inner))...) // of an operation that carries out another one
+			continue
+		}
 		if isSecret(m.name) && m.value.Kind() == reflect.String && m.value.String() != "" {
 			secret.Secrets = append(secret.Secrets, web.ConsoleFact{
 				Name: caption(m.name), Value: web.ConsoleCell{Text: m.value.String()},
@@ -204,7 +209,7 @@ func (v *view) once(n noun, all []member) []web.ConsolePart {
 		}
 		rest = append(rest, m)
 	}
-	parts := v.parts(noun{name: n.name}, rest, nil)
+	parts := append(others, v.parts(noun{name: n.name}, rest, nil)...)
 	if len(secret.Secrets) > 0 {
 		parts = append([]web.ConsolePart{secret}, parts...)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/internal/admin"
 	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/web"
 )
 
 // OB-10: what a person fills in is the input of an operation: scopes in lines, times as browsers write them, and
@@ -62,6 +63,41 @@ func TestAgo(t *testing.T) {
 	} {
 		if got := counted(n, "grant", "grants"); got != want {
 			t.Errorf("OB-10: got %q, want %q", got, want)
+		}
+	}
+}
+
+// OB-10: what an operation returns of another one that it carries out is shown like that: its secrets first.
+func TestOnceOfAnother(t *testing.T) {
+	type accepted struct {
+		ID     string        `json:"id"`
+		By     admin.GrantID `json:"by"`
+		Output any           `json:"output"`
+	}
+	link := &admin.Link{URL: "https://auth.example.com/link/x"}
+	out := reflect.ValueOf(accepted{"prp_1", admin.GrantID{ID: "alice"}, link})
+	v := &view{Console: New(Config{Now: time.Now})}
+	parts := v.once(noun{}, members(out))
+	secret, ok := parts[0].(web.ConsoleSecret)
+	if !ok || secret.Secrets[0].Value.Text != "https://auth.example.com/link/x" {
+		t.Errorf("OB-10: got %+v", parts)
+	}
+	m, _ := memberOf(members(out), "by")
+	if c := v.plainCell(m, nil); c.Text != "alice" {
+		t.Errorf("OB-10: got %+v", c)
+	}
+}
+
+// OB-10: each noun that has a list is in the menu, under its own room or the last one.
+func TestMenu(t *testing.T) {
+	v := &view{Console: New(Config{}), role: admin.Administrator}
+	listed := map[string]bool{}
+	for _, n := range v.nouns() {
+		listed[n.begin()] = true
+	}
+	for _, verb := range admin.All() {
+		if s := verb.Spec(); s.Name == s.Noun()+" list" && !listed[s.Name] {
+			t.Errorf("OB-10: nothing leads to %s", s.Name)
 		}
 	}
 }

@@ -7,6 +7,7 @@ const (
 	roomAccess  = "Access"
 	roomSight   = "Sight"
 	roomServers = "Servers"
+	roomMore    = "More"
 )
 
 // nouns are in the order of the menu.

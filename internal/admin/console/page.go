@@ -45,7 +45,7 @@ func (v *view) stop(status int, title, text string) {
 
 // rooms are the menu: what the role may see.
 func (v *view) rooms(current string) (rooms []web.ConsoleRoom) {
-	for _, n := range nouns {
+	for _, n := range v.nouns() {
 		if !v.may(n.begin()) {
 			continue
 		}
@@ -58,6 +58,21 @@ func (v *view) rooms(current string) (rooms []web.ConsoleRoom) {
 		})
 	}
 	return rooms
+}
+
+// nouns are all that there are: those of which something is particular, and then the others that have a list.
+func (v *view) nouns() []noun {
+	out := slices.Clone(nouns)
+	for _, verb := range admin.All() {
+		s := verb.Spec()
+		known := slices.ContainsFunc(out, func(n noun) bool { return n.name == s.Noun() })
+		if !known && s.Name == s.Noun()+" list" {
+			n := nounOf(s.Name)
+			n.room, n.lead = roomMore, manual(s)
+			out = append(out, n)
+		}
+	}
+	return out
 }
 
 // may reports whether there is an operation, and the role permits it.

@@ -147,7 +147,7 @@ func (v *view) cell(n noun, item []member, m member) web.ConsoleCell {
 // plainCell is a field by what its value is.
 func (v *view) plainCell(m member, badges map[string]string) web.ConsoleCell {
 	value := m.value
-	for value.Kind() == reflect.Pointer {
+	for value.Kind() == reflect.Pointer || value.Kind() == reflect.Interface {
 		if value.IsNil() {
 			return web.ConsoleCell{}
 		}
@@ -177,8 +177,22 @@ func (v *view) plainCell(m member, badges map[string]string) web.ConsoleCell {
 		c.Text = x.String()
 	default:
 		c.Text = scalar(value)
+		if isGroup(value) {
+			c.Text = inLine(value)
+		}
 	}
 	return c
+}
+
+// inLine is what a struct says, in one line.
+func inLine(v reflect.Value) string {
+	var out []string
+	for _, m := range members(v) {
+		if !m.value.IsZero() {
+			out = append(out, scalar(m.value))
+		}
+	}
+	return strings.Join(out, ", ")
 }
 
 // scalar is a value of a simple kind as text; of others, as JSON.
@@ -215,6 +229,14 @@ func (v *view) link(name string, c *web.ConsoleCell) {
 	if ok && c.Text != "" && v.may(to[0]) {
 		c.URL = v.url(to[0], url.Values{to[1]: {c.Text}})
 	}
+}
+
+// unwrapped is the value that an interface or a pointer holds.
+func unwrapped(v reflect.Value) reflect.Value {
+	for (v.Kind() == reflect.Pointer || v.Kind() == reflect.Interface) && !v.IsNil() {
+		v = v.Elem()
+	}
+	return v
 }
 
 // isTable reports a list of structs, which is a table of its own.
