@@ -267,6 +267,14 @@ func TestWhoGetsIn(t *testing.T) {
 		t.Errorf("no good token: got %d %s, want 401 with admin:read alone", v.status, v.challenge)
 	}
 	root := r.person("root", admin.Administrator, "admin:read", time.Minute)
+	get, err := http.NewRequestWithContext(t.Context(), http.MethodGet, r.root, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	get.Header.Set("Accept", "text/event-stream")
+	if resp, err := root.RoundTrip(get); err != nil || resp.StatusCode != 405 || resp.Header.Get("Allow") != "POST" {
+		t.Errorf("OB-11: there is no stream: %+v, %v, want 405", resp, err)
+	}
 	r.person("other", admin.Administrator, "admin:read", time.Minute)
 	if err := r.service.Users.SetRole(t.Context(), "root", ""); err != nil {
 		t.Fatal(err)

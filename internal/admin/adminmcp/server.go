@@ -67,8 +67,21 @@ func New(c Config) (*Server, error) {
 		MaxResult:   maxResult,
 		Logger:      c.Log,
 	})
-	s.http = adapter.Handler()
+	s.http = s.guard.Handler(postsAlone(adapter.HTTP()))
 	return s, nil
+}
+
+// postsAlone says that there are no streams and no sessions to end (MCP 2025-11-25, Streamable HTTP): to
+// another refusal of a GET some clients list no tools.
+func postsAlone(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodPost {
+			w.Header().Set("Allow", http.MethodPost)
+			w.WriteHeader(http.StatusMethodNotAllowed)
+			return
+		}
+		h.ServeHTTP(w, r)
+	})
 }
 
 // Register mounts the server, and the metadata of its resource.
