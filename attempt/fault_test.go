@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 )
 
 var update = flag.Bool("update", false, "write the tables of docs/attempts.md and docs/clients.md")
@@ -93,5 +94,26 @@ func TestVerdictsByCause(t *testing.T) {
 		if got := Judge([]Step{step}, noon).Fault; got != tt.want {
 			t.Errorf("OB-01: %s, %s because of %q: got %s, want %s", tt.kind, tt.error, tt.cause, got, tt.want)
 		}
+	}
+}
+
+// TestVerdictOfSpentGrant: the call that fails because a code came twice is the client's fault, not the person's.
+func TestVerdictOfSpentGrant(t *testing.T) {
+	spent := Step{
+		Reference: "SPENT", At: noon, Kind: Token, Answer: Answer{Status: 400, Error: "invalid_grant", Cause: CauseSpent},
+		Request: Request{Params: []Param{{"grant_type", "authorization_code"}, {"code_verifier", "of the challenge x"}}},
+	}
+	call := Step{
+		At: noon.Add(time.Second), Kind: Call, Answer: Answer{Status: 401, Error: "invalid_token"},
+		Request: Request{Params: []Param{{paramToken, string(TokenEnded)}}},
+	}
+	refresh := Step{At: call.At, Kind: Refresh, Answer: Answer{Status: 400, Error: "invalid_grant", Cause: CauseRevoked}}
+	for _, failed := range []Step{call, refresh} {
+		if got := Judge([]Step{spent, failed}, call.At); got.Fault != CodeSpent || got.Decided != "SPENT" {
+			t.Errorf("OB-01: a %s after a spent code: got %s by %q", failed.Kind, got.Fault, got.Decided)
+		}
+	}
+	if got := Judge([]Step{call}, call.At).Fault; got != AccessEnded {
+		t.Errorf("OB-01: a call alone: got %s", got)
 	}
 }

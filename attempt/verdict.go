@@ -70,6 +70,7 @@ func Judge(steps []Step, now time.Time) Verdict {
 		last = read
 		v = judgeReading(readings(steps), now)
 	case steps[last].failed():
+		last = spent(steps, last)
 		v = judgeFailure(steps, steps[last])
 	case steps[last].issued(), steps[last].Kind == Call, steps[last].Kind == Refresh:
 		v = judgeSuccess(steps[last])
@@ -84,6 +85,21 @@ func Judge(steps []Step, now time.Time) Verdict {
 
 func (a Advice) of(w Whose) string {
 	return map[Whose]string{OfPerson: a.Person, OfOperator: a.Operator, OfClient: a.Client}[w]
+}
+
+// spent is the step that ended the grant because a code or a refresh token came twice, if a step failed
+// for that, or else the step.
+func spent(steps []Step, failed int) int {
+	s := steps[failed]
+	if s.param(paramToken) != string(TokenEnded) && (s.Kind != Refresh || s.Answer.Cause != CauseRevoked) {
+		return failed
+	}
+	for i, s := range steps[:failed] {
+		if s.Answer.Cause == CauseSpent {
+			return i
+		}
+	}
+	return failed
 }
 
 func judgeSuccess(s Step) Verdict {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"log/slog"
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -26,7 +27,7 @@ func TestRecord(t *testing.T) {
 		audit.NewRequest(slog.String("request_id", "r1"), audit.Remote("192.0.2.7:1234")))
 	audit.Note(ctx, audit.Person("usr_1", "alice"), slog.String("client_id", "first"))
 	audit.Note(ctx, slog.String("client_id", "second"), slog.String("resource", strings.Repeat("é", 4000)))
-	r.Record(ctx, audit.UserChanged, audit.Person("usr_2", "bob"), slog.String("what", ""))
+	r.Record(ctx, audit.UserChanged, audit.Person("usr_2", "bob"), slog.String("what", ""), slog.Attr{})
 	var got map[string]string
 	if err := json.Unmarshal(log.Bytes(), &got); err != nil {
 		t.Fatal(err)
@@ -40,6 +41,9 @@ func TestRecord(t *testing.T) {
 	}
 	if g, w := must(json.Marshal(got)), must(json.Marshal(want)); g != w {
 		t.Errorf("got  %s\nwant %s", g, w)
+	}
+	if slices.Contains(counted, "") {
+		t.Errorf("the audit log would have a field without a name: %q", counted)
 	}
 	if len(resource) < 500 || len(resource) > 610 || !strings.HasSuffix(resource, "é...") {
 		t.Errorf("a text of 8000 bytes became %d: ...%q", len(resource), resource[max(len(resource)-9, 0):])

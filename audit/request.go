@@ -85,7 +85,7 @@ func flat(attrs []slog.Attr) []slog.Attr {
 		switch {
 		case a.Value.Kind() == slog.KindGroup && a.Key == "":
 			out = append(out, flat(a.Value.Group())...)
-		case a.Value.Kind() == slog.KindString && a.Value.String() == "":
+		case a.Equal(slog.Attr{}), a.Value.Kind() == slog.KindString && a.Value.String() == "":
 		case a.Value.Kind() == slog.KindString:
 			out = append(out, slog.String(a.Key, Text(a.Value.String())))
 		default:
