@@ -80,6 +80,31 @@ func TestApart(t *testing.T) {
 	}
 }
 
+// TestFoundByNameOfClient: clients that register themselves have many ids and one name.
+func TestFoundByNameOfClient(t *testing.T) {
+	now, store := noon, testStore(t)
+	r := testRecorder(store, &now, new(bytes.Buffer))
+	for i, name := range []string{"Claude", "Claude", "Other", "Claude"} {
+		now = now.Add(time.Minute)
+		request(r, Registration, fmt.Sprintf("192.0.2.%d", i), 201, func(ctx context.Context) {
+			Registered(ctx, fmt.Sprint("mcp_", i), name)
+		})
+	}
+	r.Write(context.Background())
+	f := Finder{Store: store, Now: func() time.Time { return now }}
+	for want, q := range map[int]Query{
+		3: {Client: "mcp_1", ClientName: "claude"}, // one of them is in the store
+		2: {Client: "claude", ClientName: "claude", From: noon.Add(90 * time.Second)},
+		1: {Client: "mcp_2", ClientName: "mcp_2"},
+		0: {Client: "nobody", ClientName: "nobody"},
+	} {
+		got, err := f.Find(context.Background(), q)
+		if err != nil || len(got) != want {
+			t.Errorf("OB-02: %+v: got %d, %v, want %d", q, len(got), err, want)
+		}
+	}
+}
+
 // TestBounds: what a hostile client can make us keep is bounded.
 func TestBounds(t *testing.T) {
 	store, now, log := testStore(t), noon, &bytes.Buffer{}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/storage"
@@ -21,10 +22,12 @@ type Query struct {
 	Reference string // of any step
 	Person    string // the id of the account
 	Client    string // the id of the client
-	Address   string
-	From      time.Time
-	Until     time.Time
-	Limit     int // the newest; 0: as many as are found
+	// ClientName is what the client may be called instead, as many are that register themselves.
+	ClientName string
+	Address    string
+	From       time.Time
+	Until      time.Time
+	Limit      int // the newest; 0: as many as are found
 }
 
 const (
@@ -38,6 +41,43 @@ const (
 
 // Find returns the attempts, the newest first (OB-02). Of very many steps it looks at the newest.
 func (f Finder) Find(ctx context.Context, q Query) ([]Attempt, error) {
+	out, err := f.find(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	if q.ClientName != "" {
+		named := q
+		named.Client = ""
+		more, err := f.find(ctx, named)
+		if err != nil {
+			return nil, err
+		}
+		out = united(out, more)
+	}
+	slices.SortStableFunc(out, func(a, b Attempt) int { return b.StartedAt.Compare(a.StartedAt) })
+	if q.Limit > 0 {
+		out = out[:min(len(out), q.Limit)]
+	}
+	return out, nil
+}
+
+// united is a and those of b that have no step of one of a.
+func united(a, b []Attempt) []Attempt {
+	known := map[string]bool{}
+	for _, t := range a {
+		for _, s := range t.all {
+			known[s.Reference] = true
+		}
+	}
+	for _, t := range b {
+		if !slices.ContainsFunc(t.all, func(s Step) bool { return known[s.Reference] }) {
+			a = append(a, t)
+		}
+	}
+	return a
+}
+
+func (f Finder) find(ctx context.Context, q Query) ([]Attempt, error) {
 	until := q.Until
 	if until.IsZero() {
 		until = f.Now().Add(beside)
@@ -55,15 +95,19 @@ func (f Finder) Find(ctx context.Context, q Query) ([]Attempt, error) {
 	}
 	var out []Attempt
 	for _, a := range Join(r.sorted(), f.Now()) {
-		if a.within(q.From, until) && a.hasAll(wanted) {
+		if a.within(q.From, until) && a.wanted(q) {
 			out = append(out, a)
 		}
 	}
-	slices.SortStableFunc(out, func(a, b Attempt) int { return b.StartedAt.Compare(a.StartedAt) })
-	if q.Limit > 0 {
-		out = out[:min(len(out), q.Limit)]
-	}
 	return out, nil
+}
+
+// wanted reports whether the attempt is of the person, the client and so on.
+func (a Attempt) wanted(q Query) bool {
+	if q.ClientName != "" && strings.EqualFold(a.ClientName, q.ClientName) {
+		q.Client, q.ClientName = "", ""
+	}
+	return (q.Client != "" || q.ClientName == "") && a.hasAll(q.keys())
 }
 
 // within reports whether something of the attempt is between two times.

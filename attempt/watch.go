@@ -71,13 +71,13 @@ func (w *watch) look(ctx context.Context, now time.Time, q Query, tell func(News
 		return err
 	}
 	w.forget(now)
-	wanted, known := q.keys(), map[string]bool{}
+	known := map[string]bool{}
 	for _, a := range Join(w.sorted(), now) {
 		news := a.news()
 		for _, n := range news {
 			known[n.key()] = true
 		}
-		if !a.hasAll(wanted) {
+		if !a.wanted(q) {
 			continue
 		}
 		for _, n := range news {

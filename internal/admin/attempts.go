@@ -5,6 +5,7 @@ import (
 	"context"
 	"net/netip"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/attempt"
@@ -83,6 +84,9 @@ func (s *Service) AttemptQuery(ctx context.Context, in AttemptsWanted) (q attemp
 		q.Client = in.Client
 		if c, err := s.NamedClient(ctx, in.Client); err == nil {
 			q.Client = c.ID
+		}
+		if !strings.HasSuffix(in.Client, CutMark) { // many may have one name, and most have no row
+			q.ClientName = in.Client
 		}
 	}
 	if in.Address != "" {

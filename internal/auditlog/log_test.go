@@ -29,7 +29,8 @@ import (
 // database is a store, and the way around it.
 type database struct {
 	storage.Store
-	exec func(t *testing.T, statement string)
+	exec  func(t *testing.T, statement string)
+	zeros string // the hashes of a tile as zeros
 }
 
 func onSQLite(t *testing.T) database {
@@ -43,7 +44,7 @@ func onSQLite(t *testing.T) database {
 		defer db.Close()
 		_, err = db.Exec(statement)
 		must(t, err)
-	}}
+	}, "zeroblob(8192)"}
 }
 
 func onPostgres(t *testing.T) database {
@@ -57,7 +58,7 @@ func onPostgres(t *testing.T) database {
 		defer c.Close(t.Context())
 		_, err = c.Exec(t.Context(), statement)
 		must(t, err)
-	}}
+	}, "decode(repeat('00', 8192), 'hex')"}
 }
 
 func must(t *testing.T, err error) {
@@ -157,6 +158,8 @@ func TestAttacks(t *testing.T) {
 					"DELETE FROM audit_checkpoints WHERE size > 650", 650, "a checkpoint has signed 700"},
 			{"the head put back", "UPDATE audit_head SET size = 710", 710, "it ends after 710"},
 			{"hashes removed", "DELETE FROM audit_tiles WHERE level = 0 AND number = 1", 256, "its hash is missing"},
+			{"hashes made zero", "UPDATE audit_tiles SET hashes = " + db.zeros + " WHERE level = 0 AND number = 1", 256,
+				"its hash is missing"},
 			{"hashes of the tree changed", "UPDATE audit_tiles SET hashes = " +
 				"(SELECT hashes FROM audit_tiles WHERE level = 0 AND number = 0) WHERE level = 1",
 				0, "the hashes of the tree above"},

@@ -132,7 +132,11 @@ func (c *checker) kept(index int64) (h verify.Hash, err error) {
 	if at+tlog.HashSize > len(c.hashes) {
 		return h, &verify.Wrong{First: index, Last: index, Why: "its hash is missing"}
 	}
-	return verify.Hash(c.hashes[at : at+tlog.HashSize]), nil
+	h = verify.Hash(c.hashes[at : at+tlog.HashSize])
+	if h == (verify.Hash{}) { // which would be none to compare with
+		return h, &verify.Wrong{First: index, Last: index, Why: "its hash is missing"}
+	}
+	return h, nil
 }
 
 func (c *checker) entry(index int64, kept verify.Hash) error {
