@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/storage"
 	"github.com/mcp-authd/mcp-authd/storage/sqlite"
 )
@@ -102,6 +103,28 @@ func TestFoundByNameOfClient(t *testing.T) {
 		if err != nil || len(got) != want {
 			t.Errorf("OB-02: %+v: got %d, %v, want %d", q, len(got), err, want)
 		}
+	}
+}
+
+// TestReportsTakeNothing: a resource server elsewhere that reports much about a network does not push out what
+// comes from there.
+func TestReportsTakeNothing(t *testing.T) {
+	now, store := noon, testStore(t)
+	r := testRecorder(store, &now, new(bytes.Buffer))
+	refused := oauth.Decision{Reference: "R", At: now, Resource: "https://rs.example/mcp", HTTPMethod: "POST", Status: 401}
+	refused.Sender = &oauth.Sender{Address: "192.0.2.9", Agent: "made-up"}
+	for range 2 * callsPerNetwork.Burst {
+		r.Reported("hostile", refused, Presented{State: TokenNone}, nil)
+	}
+	own := refused
+	own.Sender, own.Reference = nil, "OWN"
+	r.Refused(httptest.NewRequest("POST", "/mcp", nil), netip.MustParseAddr("192.0.2.1"), own,
+		Presented{State: TokenNone}, nil)
+	r.Write(context.Background())
+	got, err := Finder{Store: store, Now: func() time.Time { return now }}.Find(context.Background(),
+		Query{Reference: "OWN"})
+	if err != nil || len(got) != 1 {
+		t.Errorf("OB-01: got %d, %v", len(got), err)
 	}
 }
 

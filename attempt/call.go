@@ -208,6 +208,7 @@ func (r *Recorder) takeCall(s Step) {
 	key := "calls " + cmp.Or(network.Blocks(addr)[0], s.Keys.Grant)
 	draws := []bounded.Draw[string]{{Key: key, Rate: callsPerNetwork}}
 	if by := s.Keys.ReportedBy; by != "" {
+		draws[0].Key += " reported by " + by // what it says of a network takes nothing from that
 		draws = append(draws, bounded.Draw[string]{Key: "reported by " + by, Rate: perReporter})
 	}
 	within := r.calls.Take(draws...) == 0
