@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"hash/crc32"
+	"math"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -52,12 +53,13 @@ func spoolLine(number int64, leaf []byte) []byte {
 	return append(append(append(line, ' '), leaf...), '\n')
 }
 
-// parseSpoolLine reads a line without its end.
+// parseSpoolLine reads a line without its end. After the last number there would be none to note as what is next,
+// and its file would be taken again and again.
 func parseSpoolLine(line []byte) (numbered, error) {
 	digits, rest, _ := bytes.Cut(line, []byte(" "))
 	_, leaf, _ := bytes.Cut(rest, []byte(" "))
 	number, err := strconv.ParseInt(string(digits), 10, 64)
-	if err != nil || !bytes.Equal(append(bytes.Clone(line), '\n'), spoolLine(number, leaf)) {
+	if err != nil || number < 0 || number == math.MaxInt64 || !bytes.Equal(append(bytes.Clone(line), '\n'), spoolLine(number, leaf)) {
 		return numbered{}, errors.New("auditlog: the line was not written as a whole")
 	}
 	e, err := verify.ParseEntry(leaf)

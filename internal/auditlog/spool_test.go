@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"log/slog"
 	"os"
 	"os/exec"
@@ -191,6 +192,24 @@ func TestForeignSpool(t *testing.T) {
 				t.Errorf("got %d entries, %v", db.size(t), err)
 			}
 		})
+	}
+}
+
+// TestLastNumber: a file with the last number that there is ends, and is not taken again and again.
+func TestLastNumber(t *testing.T) {
+	db, dir := onSQLite(t), t.TempDir()
+	file, content := killed(t, 1)
+	leaf := content[bytes.IndexByte(content, '{') : len(content)-1]
+	for _, number := range []string{"9223372036854775807 ", "-1 "} {
+		castagnoli := crc32.MakeTable(crc32.Castagnoli)
+		sum := crc32.Checksum(append([]byte(number), leaf...), castagnoli)
+		content = append(content, fmt.Sprintf("%s%08x %s\n", number, sum, leaf)...)
+	}
+	must(t, os.WriteFile(filepath.Join(dir, file), content, 0o600))
+	w, log := spooling(db, dir)
+	runFor(t, w, func() bool { return strings.Contains(log.String(), "they are lost") && db.size(t) > 0 })
+	if got := db.size(t); got != 1 || !strings.Contains(log.String(), `"lines":2`) {
+		t.Errorf("OB-04: got %d entries, want 1: %s", got, log.String())
 	}
 }
 
