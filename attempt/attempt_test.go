@@ -111,8 +111,14 @@ func TestFoundByNameOfClient(t *testing.T) {
 func TestReportsTakeNothing(t *testing.T) {
 	now, store := noon, testStore(t)
 	r := testRecorder(store, &now, new(bytes.Buffer))
-	refused := oauth.Decision{Reference: "R", At: now, Resource: "https://rs.example/mcp", HTTPMethod: "POST", Status: 401}
-	refused.Sender = &oauth.Sender{Address: "192.0.2.9", Agent: "made-up"}
+	refused := oauth.Decision{
+		Reference:  "R",
+		At:         now,
+		Resource:   "https://rs.example/mcp",
+		HTTPMethod: "POST",
+		Status:     401,
+		Sender:     &oauth.Sender{Address: "192.0.2.9", Agent: "made-up"},
+	}
 	for range 2 * callsPerNetwork.Burst {
 		r.Reported("hostile", refused, Presented{State: TokenNone}, nil)
 	}

@@ -100,14 +100,19 @@ func TestVerdictsByCause(t *testing.T) {
 // TestVerdictOfSpentGrant: the call that fails because a code came twice is the client's fault, not the person's.
 func TestVerdictOfSpentGrant(t *testing.T) {
 	spent := Step{
-		Reference: "SPENT", At: noon, Kind: Token, Answer: Answer{Status: 400, Error: "invalid_grant", Cause: CauseSpent},
-		Request: Request{Params: []Param{{"grant_type", "authorization_code"}, {"code_verifier", "of the challenge x"}}},
+		Reference: "SPENT", At: noon, Kind: Token,
+		Answer: Answer{Status: 400, Error: "invalid_grant", Cause: CauseSpent},
+		Request: Request{Params: []Param{
+			{"grant_type", "authorization_code"}, {"code_verifier", "of the challenge x"},
+		}},
 	}
 	call := Step{
 		At: noon.Add(time.Second), Kind: Call, Answer: Answer{Status: 401, Error: "invalid_token"},
 		Request: Request{Params: []Param{{paramToken, string(TokenEnded)}}},
 	}
-	refresh := Step{At: call.At, Kind: Refresh, Answer: Answer{Status: 400, Error: "invalid_grant", Cause: CauseRevoked}}
+	refresh := Step{
+		At: call.At, Kind: Refresh, Answer: Answer{Status: 400, Error: "invalid_grant", Cause: CauseRevoked},
+	}
 	for _, failed := range []Step{call, refresh} {
 		if got := Judge([]Step{spent, failed}, call.At); got.Fault != CodeSpent || got.Decided != "SPENT" {
 			t.Errorf("OB-01: a %s after a spent code: got %s by %q", failed.Kind, got.Fault, got.Decided)

@@ -59,7 +59,8 @@ func parseSpoolLine(line []byte) (numbered, error) {
 	digits, rest, _ := bytes.Cut(line, []byte(" "))
 	_, leaf, _ := bytes.Cut(rest, []byte(" "))
 	number, err := strconv.ParseInt(string(digits), 10, 64)
-	if err != nil || number < 0 || number == math.MaxInt64 || !bytes.Equal(append(bytes.Clone(line), '\n'), spoolLine(number, leaf)) {
+	if err != nil || number < 0 || number == math.MaxInt64 ||
+		!bytes.Equal(append(bytes.Clone(line), '\n'), spoolLine(number, leaf)) {
 		return numbered{}, errors.New("auditlog: the line was not written as a whole")
 	}
 	e, err := verify.ParseEntry(leaf)
