@@ -52,10 +52,15 @@ func (c Checker) Stands(ctx context.Context, upstreamID string) (bool, error) {
 	return err == nil, err
 }
 
+// NoScopes is for a person who may have none of the scopes that were asked for.
+var NoScopes = oauth.NewError(oauth.AccessDenied,
+	"Your account may not use what the application asks for. If it should, ask the operator of this server.").
+	Because(refusal.ErrNoScopes)
+
 // Permit returns those of scopes that policy gives the person behind a session at a
 // provider: with all that they include, or a scope would be a way to what another one is
 // kept for. offline_access is not a permission and stays. storage.ErrRevoked when the
-// session does not stand; an *oauth.Error because of refusal.ErrNoScopes when nothing is left.
+// session does not stand; [NoScopes] when nothing is left.
 func (c Checker) Permit(
 	ctx context.Context, upstreamID string, resource storage.Resource, scopes oauth.Scopes,
 ) (oauth.Scopes, error) {
@@ -72,9 +77,7 @@ func (c Checker) Permit(
 	}
 	permitted := policy.Within(resource, asked, allowed)
 	if len(permitted) == 0 {
-		return nil, oauth.NewError(oauth.AccessDenied,
-			"Your account may not use what the application asks for. If it should, ask the operator of this server.").
-			Because(refusal.ErrNoScopes)
+		return nil, NoScopes
 	}
 	return scopes.Intersect(append(oauth.Scopes{oauth.OfflineAccess}, permitted...)), nil
 }

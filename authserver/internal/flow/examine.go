@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/mcp-authd/mcp-authd/authserver/internal/binding"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/form"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
 	"github.com/mcp-authd/mcp-authd/oauth"
@@ -52,10 +53,14 @@ func (f *Flow) permit(ctx context.Context, r Request, v *storage.Visit) Examined
 	return Valid{Request: r, Visit: v, Owes: owes}
 }
 
-// permitted are the scopes that policy gives the person. Who they are is for every person to say.
+// permitted are the scopes that policy gives the person. Who they are is for every person to say. The
+// administration of this server is for people with a role (OB-10).
 func (f *Flow) permitted(ctx context.Context, r Request, v *storage.Visit) (oauth.Scopes, error) {
-	if r.SignIn {
+	switch {
+	case r.SignIn:
 		return r.Scopes, f.Bindings.Check(ctx, v.Session.UpstreamID, 0)
+	case r.Resource.Own && v.User.Role == "":
+		return nil, binding.NoScopes
 	}
 	return f.Bindings.Permit(ctx, v.Session.UpstreamID, r.Resource.Resource, r.Scopes)
 }
