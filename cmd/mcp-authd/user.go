@@ -17,6 +17,7 @@ func newUserCommand(s std) *cobra.Command {
 	named := func(c *cobra.Command) *cobra.Command { return completing(s, (*app).userNames, c) }
 	return group("user", "Manage local accounts",
 		newUserAdd(s), newUserList(s), named(newUserShow(s)), named(newUserIdentities(s)), named(newUserWays(s)),
+		named(newUserGroups(s)),
 		named(newUserPasswd(s)),
 		named(newUserChange(s, "disabled", admin.UserDisable)), named(newUserChange(s, "enabled", admin.UserEnable)),
 		named(newUserDelete(s)), named(newUserSetMail(s)), named(newUserSetRole(s)), newUserInvite(s),

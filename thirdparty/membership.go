@@ -1,0 +1,58 @@
+package thirdparty
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	claimed "github.com/mcp-authd/mcp-authd/internal/claim"
+	"github.com/mcp-authd/mcp-authd/oauth"
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// Membership is what a provider has said last of what a person belongs to, of a session there that
+// lives. It is what rules look at.
+type Membership struct {
+	Connector, Name              string
+	Groups, Organizations, Teams []string
+	SaidAt                       time.Time
+	// Withheld are the scopes of each resource that scope rules keep from the person.
+	Withheld map[string]oauth.Scopes
+}
+
+// Memberships says of each provider where a person has a live session what they belong to, and which
+// of the scopes of the resources they may not have for it. It asks no provider.
+func (d *Delegation) Memberships(
+	ctx context.Context, userID string, offered map[string]oauth.Scopes,
+) (out []Membership, err error) {
+	for _, c := range d.connectors {
+		u, err := d.cfg.Store.UpstreamFor(ctx, userID, c.ID, "")
+		if errors.Is(err, storage.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("thirdparty: memberships: %w", err)
+		}
+		held, err := d.open(u)
+		if errors.Is(err, storage.ErrRevoked) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		claims := held.Profile.Claims
+		m := Membership{
+			Connector: c.ID, Name: c.Name, SaidAt: u.CheckedAt, Groups: claimed.List(claims, "groups"),
+			Organizations: claimed.List(claims, "organizations"), Teams: claimed.List(claims, "teams"),
+			Withheld: map[string]oauth.Scopes{},
+		}
+		for resource, scopes := range offered {
+			if left := scopes.Without(c.permit(held.Profile, resource, scopes)); len(left) > 0 {
+				m.Withheld[resource] = left
+			}
+		}
+		out = append(out, m)
+	}
+	return out, nil
+}
