@@ -19,7 +19,7 @@ func commandsOf() map[string]*cobra.Command {
 		for _, sub := range c.Commands() {
 			walk(sub)
 		}
-		if c.Flags().Lookup("remote") != nil {
+		if c.Flags().Lookup("remote") != nil && c.Name() != "logout" { // which forgets a sign-in of this machine
 			out[strings.TrimPrefix(c.CommandPath(), "mcp-authd ")] = c
 		}
 	}
