@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"flag"
 	"os"
+	"os/exec"
 	"regexp"
 	"strings"
 	"testing"
@@ -133,12 +134,43 @@ func (l *life) registers(t *testing.T, run func(*testing.T) string) (whoami stri
 		whoami = run(t)
 		l.checkIdentity(t, whoami, l.document)
 	})
+	t.Run("OB-01 what it did is one attempt without a fault", l.checkAttempt)
 	l.step(t, &l.row.calls, "calls a tool", func(t *testing.T) {
 		if !strings.Contains(whoami, "usr_") || !strings.Contains(whoami, l.Issuer) {
 			t.Errorf("got %s", whoami)
 		}
 	})
 	return whoami
+}
+
+// checkAttempt holds what the server has kept of a client that has signed in and called a tool: all of it is one
+// attempt, which succeeded.
+func (l *life) checkAttempt(t *testing.T) {
+	type attempt struct {
+		Reference, Fault, Verdict string
+		OK                        bool
+	}
+	where := []string{"--data", l.data}
+	if l.Config != "" {
+		where = []string{"--config", l.Config}
+	}
+	var found []attempt
+	for end := time.Now().Add(20 * time.Second); ; time.Sleep(300 * time.Millisecond) {
+		out, err := exec.Command(demotest.Binary(t), append([]string{"attempt", "list", "--json"}, where...)...).Output()
+		if err == nil {
+			err = json.Unmarshal(out, &found)
+		}
+		if err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		// steps are there a second after they happened
+		if len(found) == 1 && found[0].OK {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("got %+v", found)
+		}
+	}
 }
 
 // registerRequest matches the log of any request to the registration endpoint.

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"bytes"
+	"encoding/json"
 	"net/http"
 	"net/url"
 	"os"
@@ -125,6 +126,38 @@ func TestReplicas(t *testing.T) {
 		if a["refresh_token"] == nil || a["refresh_token"] != b["refresh_token"] ||
 			a["access_token"] != b["access_token"] {
 			t.Errorf("got %v and %v", a, b)
+		}
+	})
+	t.Run("OB-01 what was asked at both is one attempt", func(t *testing.T) {
+		var found []struct {
+			Reference string
+			OK        bool
+		}
+		for end := time.Now().Add(time.Minute); ; time.Sleep(200 * time.Millisecond) {
+			list := exec.Command(demotest.Binary(t), "attempt", "list", "--json", "--config", config)
+			if out, err := list.Output(); err != nil || json.Unmarshal(out, &found) != nil {
+				t.Fatalf("%v: %s", err, out)
+			}
+			if len(found) == 1 && found[0].OK {
+				break
+			}
+			if time.Now().After(end) {
+				t.Fatalf("got %+v", found)
+			}
+		}
+		out, err := exec.Command(demotest.Binary(t), "attempt", "show", found[0].Reference, "--config",
+			config).CombinedOutput()
+		shown := string(out)
+		if err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		at := -1
+		for _, step := range []string{"  registration  ", "  authorize  ", "  signin  ", "  consent  ", "  token  "} {
+			i := strings.Index(shown, step)
+			if i < at || i < 0 {
+				t.Errorf("no %s in its place: %s", step, shown)
+			}
+			at = i
 		}
 	})
 	t.Run("AS-32 both sign with one key", func(t *testing.T) {
