@@ -156,7 +156,8 @@ func (l *life) checkAttempt(t *testing.T) {
 	}
 	var found []attempt
 	for end := time.Now().Add(20 * time.Second); ; time.Sleep(300 * time.Millisecond) {
-		out, err := exec.Command(demotest.Binary(t), append([]string{"attempt", "list", "--json"}, where...)...).Output()
+		list := append([]string{"attempt", "list", "--json"}, where...)
+		out, err := exec.Command(demotest.Binary(t), list...).Output()
 		if err == nil {
 			err = json.Unmarshal(out, &found)
 		}
