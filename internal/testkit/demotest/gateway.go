@@ -17,15 +17,33 @@ import (
 // configuration is given as YAML: keys of the top level, and keys of the one resource.
 func StartGateway(tb testing.TB, upstream, top, resource string, o Options) *Demo {
 	tb.Helper()
+	return serve(tb, o, func(d *Demo) string {
+		d.MCPURL = d.Issuer + "/mcp"
+		return fmt.Sprintf("%s\nresources:\n  - uri: %s\n    upstream: {url: %s}\n    %s\n", top, d.MCPURL, upstream,
+			strings.ReplaceAll(strings.TrimSpace(resource), "\n", "\n    "))
+	})
+}
+
+// StartServer runs serve with a configuration of its top level, and makes a user with a role. Its MCP
+// server is that of the administration.
+func StartServer(tb testing.TB, top, role string, o Options) *Demo {
+	tb.Helper()
+	return serve(tb, o, func(d *Demo) string {
+		d.MCPURL = d.Issuer + "/mcp/admin"
+		return top
+	}, "--role", role)
+}
+
+// serve runs serve, configured once its issuer is known. More goes to the command that makes the user.
+func serve(tb testing.TB, o Options, configure func(*Demo) string, more ...string) *Demo {
+	tb.Helper()
 	address := nettest.For(tb)
 	file := filepath.Join(tb.TempDir(), "mcp-authd.yaml")
 	d := newDemo(tb, o, "serve", "--config", file)
-	d.Issuer, d.MCPURL = "http://"+address, "http://"+address+"/mcp"
-	d.Username, d.Password, d.Config = "alice", "correct horse battery staple", file
-	yaml := fmt.Sprintf("issuer: %s\nlisten: %s\ndata_dir: %s\nmanagement: {listen: \"\"}\n%s\n"+
-		"resources:\n  - uri: %s\n    upstream: {url: %s}\n    %s\n",
-		d.Issuer, address, tb.TempDir(), top, d.MCPURL, upstream,
-		strings.ReplaceAll(strings.TrimSpace(resource), "\n", "\n    "))
+	d.Issuer, d.Config = "http://"+address, file
+	d.Username, d.Password = "alice", "correct horse battery staple"
+	yaml := fmt.Sprintf("issuer: %s\nlisten: %s\ndata_dir: %s\nmanagement: {listen: \"\"}\n%s", d.Issuer, address,
+		tb.TempDir(), configure(d))
 	if err := os.WriteFile(file, []byte(yaml), 0o600); err != nil {
 		tb.Fatal(err)
 	}
@@ -44,10 +62,18 @@ func StartGateway(tb testing.TB, upstream, top, resource string, o Options) *Dem
 			tb.Fatalf("serve did not get ready in a minute\n%s", d.log)
 		}
 	}
-	add := exec.Command(Binary(tb), "user", "add", d.Username, "--password-stdin", "--config", file)
+	d.AddUser(tb, d.Username, more...)
+	return d
+}
+
+// AddUser makes another user of serve, with the password of the first.
+func (d *Demo) AddUser(tb testing.TB, name string, more ...string) *Person {
+	tb.Helper()
+	args := append([]string{"user", "add", name, "--password-stdin", "--config", d.Config}, more...)
+	add := exec.Command(Binary(tb), args...)
 	add.Stdin = strings.NewReader(d.Password + "\n")
 	if out, err := add.CombinedOutput(); err != nil {
 		tb.Fatalf("user add: %v\n%s", err, out)
 	}
-	return d
+	return NewPerson(name, d.Password)
 }
