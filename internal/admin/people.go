@@ -120,7 +120,8 @@ var (
 		Name: "user set-role", Method: "PUT", Path: "/users/{name}/role", Fresh: true,
 		Summary: "Say what an account may administer; ends its sessions",
 		Details: "An administrator may do everything, an auditor may read everything, and support may help people:\n" +
-			"their accounts and their attempts. None takes the role away, but not that of the last administrator.",
+			"their accounts and their attempts. None takes the role away, but not that of the last administrator. Open\n" +
+			"links into an account that gets a role end.",
 	}, (*Service).setRole)
 	UserDelete = define(Spec{
 		Name: "user delete", Method: "DELETE", Path: "/users/{name}", Roles: helping, Fresh: true,

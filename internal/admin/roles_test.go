@@ -173,6 +173,28 @@ func TestSupportAndRoles(t *testing.T) {
 	}
 }
 
+// TestLinksOfWhoGetsARole: by a link that was made before, its maker would come in with the role (OB-10).
+func TestLinksOfWhoGetsARole(t *testing.T) {
+	s := installation(t)
+	account := users.Account{Name: "bob", Password: "correct horse battery"}
+	if _, err := s.Users.Add(t.Context(), account); err != nil {
+		t.Fatal(err)
+	}
+	support := s.As(admin.Actor{Role: admin.Support, Program: true})
+	link, err := admin.UserRecover.Do(t.Context(), support, admin.Recovery{Name: "bob"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	role := admin.UserRole{Name: "bob", Role: "administrator"}
+	if _, err := admin.UserSetRole.Do(t.Context(), s.Operator(), role); err != nil {
+		t.Fatal(err)
+	}
+	token := link.URL[strings.LastIndex(link.URL, "/")+1:]
+	if _, err := s.Users.ShowLink(t.Context(), token, storage.Hash{}); !errors.Is(err, users.ErrLink) {
+		t.Errorf("OB-10: the link of support: %v, want ErrLink", err)
+	}
+}
+
 // TestClientPages: a list that has clients of two places has each once, whatever the size of its pages.
 func TestClientPages(t *testing.T) {
 	s := installation(t)

@@ -150,7 +150,8 @@ func (u *Users) SetMail(ctx context.Context, name, address string) error {
 	return u.changed(ctx, account, "mail", u.cfg.Store.SetMail(ctx, account.ID, address))
 }
 
-// SetRole gives an account a role, "" for none, which ends its sessions. ErrUnknown, ErrLast.
+// SetRole gives an account a role, "" for none, which ends its sessions. With a role it also ends the open
+// links into the account: who made one would come in with the role. ErrUnknown, ErrLast.
 func (u *Users) SetRole(ctx context.Context, name string, role storage.Role) error {
 	account, err := u.Find(ctx, name)
 	if err != nil {
@@ -160,7 +161,17 @@ func (u *Users) SetRole(ctx context.Context, name string, role storage.Role) err
 	if errors.Is(err, storage.ErrLast) {
 		return ErrLast
 	}
-	return u.changed(ctx, account, "role", err)
+	if err := u.changed(ctx, account, "role", err); err != nil || role == "" {
+		return err
+	}
+	n, err := u.cfg.Store.StopLinks(ctx, account.ID, u.cfg.Now())
+	if err != nil {
+		return fmt.Errorf("users: end links: %w", err)
+	}
+	if n > 0 {
+		u.stopped(ctx, account.ID)
+	}
+	return nil
 }
 
 func checkMail(address string) error {
