@@ -24,6 +24,10 @@ type Options struct {
 	// PropagateRequestCancellation and DisableLocalhostProtection are set for it.
 	Stateless mcp.StreamableHTTPOptions
 
+	// Sessionless says that the server hands out no session ids (GetSessionID returns ""), so that any
+	// replica answers any request. Without it each process learns that from the first session it opens.
+	Sessionless bool
+
 	// ShowAll lists every tool, prompt and resource to every caller instead of those
 	// the caller's scopes cover. A client can then find out by calling what further
 	// scope it needs.
@@ -133,10 +137,12 @@ func New(g *mcpresource.Guard, s *mcp.Server, o *Options) *Adapter {
 }
 
 func newAdapter(g *mcpresource.Guard, s *mcp.Server, o *Options) *Adapter {
-	return &Adapter{
+	a := &Adapter{
 		guard: g, server: s, o: o.withDefaults(), sessions: newSessions(g), schemas: newSchemas(),
 		running: newRunning(), closed: make(chan struct{}),
 	}
+	a.sessionless.Store(a.o.Sessionless)
+	return a
 }
 
 // NewHandler returns the guarded server with its RFC 9728 documents, ready to mount at

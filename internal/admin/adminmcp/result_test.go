@@ -2,6 +2,9 @@ package adminmcp_test
 
 import (
 	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
 	"reflect"
 	"slices"
 	"strings"
@@ -11,6 +14,7 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 	"github.com/mcp-authd/mcp-authd/internal/admin"
 	"github.com/mcp-authd/mcp-authd/internal/admin/api"
+	"github.com/mcp-authd/mcp-authd/internal/users"
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
@@ -152,6 +156,58 @@ func framed(t *testing.T, text string) {
 	}
 	if strings.Contains(lines[0]+lines[1], "Ignore") {
 		t.Errorf("OB-11: a sentence of ours quotes a client: %q", lines[:2])
+	}
+}
+
+// TestNothingDone: a model is told that nothing was done, and not that the server has failed (OB-11).
+func TestNothingDone(t *testing.T) {
+	r := newRig(t)
+	root := r.person("root", admin.Administrator, "admin:write", time.Minute)
+	now := time.Now()
+	for i := range 64 { // whatever is changed, another server changes it
+		task := fmt.Sprint("change ", i)
+		if _, err := r.store.Lease(t.Context(), task, "other", now, now.Add(time.Minute)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := root.call("user_disable", map[string]any{"name": "root"})
+	if got == nil || !got.IsError || !strings.HasPrefix(text(got), "Nothing was done.") {
+		t.Errorf("got %+v", got)
+	}
+}
+
+// TestAnyReplica: a client of a revision with sessions calls at a server that has never been asked to open
+// one, as it does where another replica answered that (OB-11).
+func TestAnyReplica(t *testing.T) {
+	r := newRig(t)
+	r.person("root", admin.Administrator, "admin:read", time.Minute)
+	other := newRig(t) // has answered nothing yet
+	account := users.Account{Name: "root", Password: "correct horse battery", Role: admin.Administrator}
+	u, err := other.service.Users.Add(t.Context(), account)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := *r.tokens["root"]
+	p.Subject, p.Audience = u.ID, []string{other.root}
+	other.tokens["root"] = &p
+	body := `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{}}`
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, other.root, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, value := range map[string]string{
+		"Authorization": "Bearer root", "Content-Type": "application/json",
+		"Accept": "application/json, text/event-stream", "Mcp-Protocol-Version": "2025-06-18",
+	} {
+		req.Header.Set(name, value)
+	}
+	w, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Body.Close()
+	if got, err := io.ReadAll(w.Body); err != nil || w.StatusCode != 200 || !strings.Contains(string(got), "user_list") {
+		t.Errorf("got %d, %.200s, %v", w.StatusCode, got, err)
 	}
 }
 

@@ -61,6 +61,7 @@ func New(c Config) (*Server, error) {
 	s.addTools(server)
 	server.AddReceivingMiddleware(s.listed)
 	adapter := gosdk.New(s.guard, server, &gosdk.Options{
+		Sessionless: true,
 		ShowAll:     true, // listed knows the role as well
 		ToolTimeout: toolTimeout,
 		MaxCalls:    callsAtOnce,

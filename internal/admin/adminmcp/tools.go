@@ -147,7 +147,7 @@ func (s *Server) failed(ctx context.Context, err error) (*mcp.CallToolResult, er
 		{admin.ErrNotFound, "There is no such thing."},
 		{admin.ErrConflict, "Something stands in the way."},
 		{admin.ErrInvalid, "The input cannot be used."},
-		{admin.ErrUnavailable, "Nothing was done: the audit log takes no entries. Try again later."},
+		{admin.ErrUnavailable, "Nothing was done. Try again later."},
 		{admin.ErrUnkept, "Something was done that is not in the audit log yet. Look before you try again."},
 		{errArguments, "The arguments do not fit the schema of the tool."},
 	} {
