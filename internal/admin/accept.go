@@ -25,7 +25,7 @@ func (s *Service) acceptProposal(ctx context.Context, in ProposalID) (out Accept
 		return out, err
 	}
 	done := reflect.New(v.Output())
-	err = s.Alone(ctx, Thing(v.Spec(), input.Interface()), func(ctx context.Context) error {
+	err = s.Alone(ctx, s.Thing(ctx, v.Spec(), input.Interface()), func(ctx context.Context) error {
 		p, err = s.carryOut(ctx, p, v, input, done)
 		return err
 	})

@@ -104,7 +104,7 @@ func (c acting) Call(ctx context.Context, v Verb, in, out any) error {
 	if !spec.Changes() {
 		return run(ctx)
 	}
-	return c.service.Alone(ctx, Thing(spec, in), func(ctx context.Context) error {
+	return c.service.Alone(ctx, c.service.Thing(ctx, spec, in), func(ctx context.Context) error {
 		return c.service.kept(ctx, run)
 	})
 }

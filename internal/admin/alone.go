@@ -33,7 +33,7 @@ type leasesKey struct{}
 // is, and then changes it, does both in one call. [ErrUnavailable] when another change takes too long.
 func (s *Service) Alone(ctx context.Context, thing string, do func(context.Context) error) error {
 	h := fnv.New32a()
-	h.Write([]byte(strings.ToLower(thing))) // names of accounts are compared without regard to case
+	h.Write([]byte(strings.ToLower(thing))) // names of invitations are compared without regard to case
 	task := fmt.Sprint("change ", h.Sum32()%stripes)
 	held, _ := ctx.Value(leasesKey{}).(map[string]bool)
 	if thing == "" || held[task] {
@@ -83,9 +83,10 @@ func (s *Service) lease(ctx context.Context, task, holder string) error {
 	}
 }
 
-// Thing is what a change is about: its path as far as the first field, with the value of that. "" for a
-// change of nothing that a path names. In is an input, or a pointer to one.
-func Thing(o Spec, in any) string {
+// Thing is what a change is about: its path as far as the first field, with the value of that, or the id of
+// the account that it names. "" for a change of nothing that a path names. In is an input, or a pointer to
+// one.
+func (s *Service) Thing(ctx context.Context, o Spec, in any) string {
 	before, rest, found := strings.Cut(o.Path, "{")
 	if !found {
 		return ""
@@ -94,8 +95,20 @@ func Thing(o Spec, in any) string {
 	v := reflect.Indirect(reflect.ValueOf(in))
 	for _, f := range reflect.VisibleFields(v.Type()) {
 		if tag, _, _ := strings.Cut(f.Tag.Get("json"), ","); tag == strings.TrimSuffix(name, "...") {
-			return before + fmt.Sprint(v.FieldByIndex(f.Index).Interface())
+			return before + s.named(ctx, before, fmt.Sprint(v.FieldByIndex(f.Index).Interface()))
 		}
 	}
 	return ""
+}
+
+// named is the one name for a thing that has several: accounts are named by name or id.
+func (s *Service) named(ctx context.Context, path, name string) string {
+	if path != "/users/" {
+		return name
+	}
+	u, err := s.Users.Find(ctx, name)
+	if err != nil {
+		return name // of no account; or the change will meet the same fault
+	}
+	return u.ID
 }

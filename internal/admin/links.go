@@ -157,8 +157,12 @@ func linkOf(l users.Link, err error, name string) (Link, error) {
 
 func (s *Service) openLinks(ctx context.Context, in OpenLinks) (Page[OpenLink], error) {
 	var from storage.Hash
-	if n, err := hex.Decode(from[:], []byte(in.After)); in.After != "" && (err != nil || n != len(from)) {
-		return Page[OpenLink]{}, fault(ErrInvalid, "after is not the next of a page")
+	if in.After != "" {
+		last, err := hex.DecodeString(in.After)
+		if err != nil || len(last) != len(from) {
+			return Page[OpenLink]{}, fault(ErrInvalid, "after is not the next of a page")
+		}
+		copy(from[:], last)
 	}
 	found, err := s.Users.OpenLinks(ctx, from, in.bounded()+1)
 	if err != nil {

@@ -79,6 +79,9 @@ func (o Operation[In, Out]) Input() reflect.Type { return reflect.TypeFor[In]() 
 func (o Operation[In, Out]) Output() reflect.Type { return reflect.TypeFor[Out]() }
 
 func (o Operation[In, Out]) run(ctx context.Context, s *Service, in, out any) error {
+	if err := checkTexts("", reflect.ValueOf(in)); err != nil {
+		return err
+	}
 	done, err := o.do(s, ctx, *in.(*In))
 	*out.(*Out) = done
 	return err

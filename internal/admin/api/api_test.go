@@ -270,6 +270,17 @@ func TestRequests(t *testing.T) {
 		{"a body", "PUT", "/users/alice/role", `{"role":"auditor"}`, 200, ""},
 		{"an unknown field", "PUT", "/users/alice/role", `{"rolle":"auditor"}`, 400, "invalid"},
 		{"no JSON", "PUT", "/users/alice/role", `role=auditor`, 400, "invalid"},
+		{"a field in another case", "PUT", "/users/alice/role", `{"Role":"auditor"}`, 400, "invalid"},
+		{"a field twice", "PUT", "/users/alice/role", `{"role":"auditor","role":"support"}`, 400, "invalid"},
+		{"a field twice further in", "POST", "/resources", `{"scopes":[{"name":"a","Name":"b"}]}`, 400, "invalid"},
+		{"a field of the path", "PUT", "/users/alice/role", `{"name":"root","role":"support"}`, 400, "invalid"},
+		{"no object", "PUT", "/users/alice/mail", `null`, 400, "invalid"},
+		{"another type", "PUT", "/users/alice/mail", `{"mail":[]}`, 400, "invalid"},
+		{"many levels", "PUT", "/users/alice/mail", strings.Repeat(`{"mail":`, 200) + strings.Repeat(`}`, 200), 400, "invalid"},
+		{"no UTF-8", "PUT", "/users/alice/mail", "{\"mail\":\"\xff@example.com\"}", 400, "invalid"},
+		{"no UTF-8 in the path", "GET", "/users/%ff", "", 400, "invalid"},
+		{"a zero byte", "GET", "/users?after=a%00", "", 400, "invalid"},
+		{"a page that is no hash", "GET", "/links?after=" + strings.Repeat("a", 66), "", 400, "invalid"},
 		{"two objects", "PUT", "/users/alice/role", `{"role":"auditor"}{}`, 400, "invalid"},
 		{"what cannot be used", "PUT", "/users/alice/role", `{"role":"king"}`, 400, "invalid"},
 		{"what stands in the way", "PUT", "/users/root/role", `{"role":"none"}`, 409, "conflict"},
@@ -285,10 +296,14 @@ func TestRequests(t *testing.T) {
 		w := r.do("root", "PUT", "/users/alice/role", "{}", "Content-Type", "text/plain")
 		r.is(w, 415, "unsupported-media-type")
 	})
-	t.Run("OB-10 the path says whom, whatever the body says", func(t *testing.T) {
-		r.is(r.do("root", "PUT", "/users/alice/role", `{"name":"root","role":"support"}`), 200, "")
-		if u, err := r.users.Find(t.Context(), "alice"); err != nil || u.Role != admin.Support {
-			t.Errorf("got %+v, %v", u, err)
+	t.Run("OB-10 another charset", func(t *testing.T) {
+		w := r.do("root", "PUT", "/users/alice/role", "{}", "Content-Type", "application/json; charset=utf-16")
+		r.is(w, 415, "unsupported-media-type")
+	})
+	t.Run("OB-10 no type of ours is named", func(t *testing.T) {
+		w := r.do("root", "PUT", "/users/alice/mail", `{"mail":1}`)
+		if got := w.Body.String(); strings.Contains(got, "admin.") {
+			t.Errorf("got %s", got)
 		}
 	})
 	t.Run("OB-10 which methods there are", func(t *testing.T) {

@@ -2,11 +2,8 @@ package api
 
 import (
 	"encoding"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"mime"
 	"net/http"
 	"net/url"
 	"reflect"
@@ -15,9 +12,6 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/internal/admin"
 )
-
-// maxBody bounds the body of a request, in bytes.
-const maxBody = 1 << 20
 
 // readInput reads the input of an operation from path, query and body. The value is a pointer to it.
 func readInput(w http.ResponseWriter, r *http.Request, v admin.Verb) (reflect.Value, *problem) {
@@ -31,7 +25,7 @@ func readInput(w http.ResponseWriter, r *http.Request, v admin.Verb) (reflect.Va
 		if len(query) > 0 {
 			return in, invalid("this operation takes its input from the path and the body, not from a query")
 		}
-		if refused := readBody(w, r, in.Interface()); refused != nil {
+		if refused := readBody(w, r, spec, in.Interface()); refused != nil {
 			return in, refused
 		}
 	}
@@ -55,32 +49,6 @@ func readInput(w http.ResponseWriter, r *http.Request, v admin.Verb) (reflect.Va
 
 func invalid(format string, args ...any) *problem {
 	return &problem{kind: kindInvalid, detail: fmt.Sprintf(format, args...)}
-}
-
-// readBody reads a JSON object, or nothing, into a struct.
-func readBody(w http.ResponseWriter, r *http.Request, in any) *problem {
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
-	var large *http.MaxBytesError
-	switch {
-	case errors.As(err, &large):
-		return &problem{kind: kindTooLarge, detail: "A body has at most 1 MiB."}
-	case err != nil:
-		return invalid("the body could not be read")
-	case len(body) == 0:
-		return nil
-	}
-	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
-		return &problem{kind: kindMedia, detail: "Send Content-Type: application/json."}
-	}
-	d := json.NewDecoder(strings.NewReader(string(body)))
-	d.DisallowUnknownFields()
-	if err := d.Decode(in); err != nil {
-		return invalid("the body does not fit: %s", strings.TrimPrefix(err.Error(), "json: "))
-	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return invalid("the body is more than one JSON object")
-	}
-	return nil
 }
 
 // fieldsOf are the fields of a struct by their JSON names, with those of embedded structs.

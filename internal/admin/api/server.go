@@ -174,7 +174,8 @@ func (o operation) call(
 		err = do(ctx)
 	} else {
 		// Nothing changes the thing between the two.
-		err = o.c.Service.Alone(ctx, admin.Thing(o.verb.Spec(), in.Interface()), func(ctx context.Context) error {
+		thing := o.c.Service.Thing(ctx, o.verb.Spec(), in.Interface())
+		err = o.c.Service.Alone(ctx, thing, func(ctx context.Context) error {
 			if refused = o.precondition(ctx, by, c, in); refused != nil {
 				return nil
 			}
