@@ -78,19 +78,22 @@ func (s *Service) acceptable(ctx context.Context, p storage.Proposal, a Actor) (
 	case !v.Spec().Permits(a.Role):
 		return nil, no, ErrForbidden
 	}
-	if err := s.stillMay(ctx, p.By, v.Spec()); err != nil {
-		return nil, no, err
-	}
 	raw, err := s.openInput(p)
 	if err != nil {
 		return nil, no, err
 	}
 	in := reflect.New(v.Input())
-	return v, in, json.Unmarshal(raw, in.Interface())
+	if err := json.Unmarshal(raw, in.Interface()); err != nil {
+		return nil, no, err
+	}
+	if err := s.stillMay(ctx, p.By, v, in.Elem()); err != nil {
+		return nil, no, err
+	}
+	return v, in, nil
 }
 
 // stillMay is an error when who proposed something may not do it any more.
-func (s *Service) stillMay(ctx context.Context, by storage.Party, o Spec) error {
+func (s *Service) stillMay(ctx context.Context, by storage.Party, v Verb, in reflect.Value) error {
 	gone := fault(ErrConflict, "who proposed this may not do it any more")
 	if by.UserID == "" {
 		c, err := s.FindClient(ctx, by.ClientID)
@@ -100,10 +103,17 @@ func (s *Service) stillMay(ctx context.Context, by storage.Party, o Spec) error 
 		return err
 	}
 	u, err := s.Store.User(ctx, by.UserID)
-	if errors.Is(err, storage.ErrNotFound) || err == nil && !o.Permits(RoleOf(u)) {
+	if errors.Is(err, storage.ErrNotFound) || err == nil && !v.Spec().Permits(RoleOf(u)) {
 		return gone
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	proposer := context.WithValue(ctx, actorKey{}, Actor{UserID: u.ID, Role: RoleOf(u)})
+	if s.mayPropose(proposer, v, in) != nil {
+		return gone
+	}
+	return nil
 }
 
 // decide ends a proposal, once.

@@ -117,6 +117,9 @@ func partyOf(a Actor) storage.Party {
 
 // propose keeps an operation for a second administrator. Its error is a [*ProposedError] when it is kept.
 func (s *Service) propose(ctx context.Context, a Actor, v Verb, in any) error {
+	if err := s.mayPropose(ctx, v, reflect.ValueOf(in).Elem()); err != nil {
+		return err
+	}
 	input, err := json.Marshal(in)
 	if err != nil {
 		return err
@@ -151,6 +154,25 @@ func (s *Service) propose(ctx context.Context, a Actor, v Verb, in any) error {
 		return err
 	}
 	return &ProposedError{view}
+}
+
+// mayPropose is an error where an operation would refuse the actor for the role of the account that it is
+// about, or that it gives: who accepts it may do more.
+func (s *Service) mayPropose(ctx context.Context, v Verb, in reflect.Value) error {
+	for _, f := range reflect.VisibleFields(v.Input()) {
+		var err error
+		switch value := in.FieldByIndex(f.Index); {
+		case value.Kind() != reflect.String || v.Spec().Noun() != "user":
+		case jsonName(f) == "name":
+			_, err = s.helped(ctx, value.String())
+		case jsonName(f) == "role":
+			_, err = givenRole(ctx, value.String())
+		}
+		if errors.Is(err, ErrForbidden) {
+			return err
+		}
+	}
+	return nil
 }
 
 // bindingOf is what a sealed input belongs to.

@@ -121,6 +121,28 @@ func TestTwoAdministrators(t *testing.T) {
 	}
 }
 
+// TestSupportProposes: OB-10: support proposes nothing that it may not do itself, and what it proposed for a
+// person who has got a role since is not carried out.
+func TestSupportProposes(t *testing.T) {
+	s, actor := two(t, "user disable", "user add")
+	ctx, sue, anna := t.Context(), s.As(actor("sue")), s.As(actor("anna"))
+	if _, err := admin.UserDisable.Do(ctx, sue, admin.UserName{Name: "root"}); !errors.Is(err, admin.ErrForbidden) {
+		t.Errorf("OB-10: of an administrator: %v, want ErrForbidden", err)
+	}
+	eve := admin.NewUser{Name: "eve", Password: "correct horse battery", Role: "administrator"}
+	if _, err := admin.UserAdd.Do(ctx, sue, eve); !errors.Is(err, admin.ErrForbidden) {
+		t.Errorf("OB-10: with a role: %v, want ErrForbidden", err)
+	}
+	_, err := admin.UserDisable.Do(ctx, s.As(actor("root")), admin.UserName{Name: "audit"})
+	p := proposed(t, err)
+	if err := s.Users.SetRole(ctx, "root", admin.Support); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := accept(ctx, anna, p.ID); !errors.Is(err, admin.ErrConflict) {
+		t.Errorf("OB-10: proposed by who is support now: %v, want ErrConflict", err)
+	}
+}
+
 // TestDecline: OB-10: a proposal is declined by one who may do the operation, or taken back.
 func TestDecline(t *testing.T) {
 	s, actor := two(t, "client delete", "user disable")
