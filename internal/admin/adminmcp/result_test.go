@@ -206,7 +206,8 @@ func TestAnyReplica(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer w.Body.Close()
-	if got, err := io.ReadAll(w.Body); err != nil || w.StatusCode != 200 || !strings.Contains(string(got), "user_list") {
+	got, err := io.ReadAll(w.Body)
+	if err != nil || w.StatusCode != http.StatusOK || !strings.Contains(string(got), "user_list") {
 		t.Errorf("got %d, %.200s, %v", w.StatusCode, got, err)
 	}
 }
