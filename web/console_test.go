@@ -93,7 +93,7 @@ func consoleSamples() []sample {
 		page("console-overview", func(v *Console) {
 			v.Title, v.Overview, v.Live, v.HereURL = "Overview", true, true, "/admin"
 			v.Parts = []ConsolePart{
-				ConsoleFindings{Title: "What needs a hand", Findings: []ConsoleFinding{
+				ConsoleFindings{Title: "What needs attention", Findings: []ConsoleFinding{
 					{Tone: "bad", Mark: "failure", Name: "issuer", Text: "It is another one.", Next: "Set issuer."},
 					{Tone: "warn", Mark: "attempts", Name: "3 attempts failed", URL: "/admin/attempt/list"},
 					{Name: "clock"},
@@ -133,10 +133,6 @@ func consoleSamples() []sample {
 			v.Title, v.Overview = "A secret", true
 			v.Parts = []ConsolePart{
 				ConsoleSecret{Title: "Copy this now", Text: "It is shown once.", Secrets: []ConsoleFact{facts[1]}},
-				ConsoleCards{Title: "Access", Cards: []ConsoleCard{
-					{"People", "/admin/user/list", "Who can sign in here."}, {"Clients", "/admin/client/list",
-						"What asks for access."},
-				}},
 			}
 		}),
 	}

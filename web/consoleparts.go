@@ -99,15 +99,6 @@ type ConsoleSecret struct {
 	Secrets     []ConsoleFact
 }
 
-// ConsoleCards lead to other pages.
-type ConsoleCards struct {
-	Title string
-	Cards []ConsoleCard
-}
-
-// ConsoleCard is one of them.
-type ConsoleCard struct{ Name, URL, Text string }
-
 // ConsoleTiles are numbers, each of which leads to what it counts.
 type ConsoleTiles struct {
 	Title string
@@ -187,9 +178,6 @@ func (ConsoleForm) Kind() string { return "form" }
 
 // Kind implements ConsolePart.
 func (ConsoleSecret) Kind() string { return "secret" }
-
-// Kind implements ConsolePart.
-func (ConsoleCards) Kind() string { return "cards" }
 
 // Kind implements ConsolePart.
 func (ConsoleTiles) Kind() string { return "tiles" }

@@ -138,8 +138,7 @@ func (v *view) failed(err error) {
 		return
 	}
 	if proposed := (*admin.ProposedError)(nil); errors.As(err, &proposed) {
-		v.stop(http.StatusAccepted, "Proposed", "Another administrator has to accept this within 24 hours: proposal "+
-			proposed.Proposal.ID+".")
+		v.waits(proposed.Proposal)
 		return
 	}
 	if !ok {

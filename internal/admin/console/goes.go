@@ -29,6 +29,8 @@ func (v *view) goes(name string, subject url.Values) []string {
 		return v.lines(v.grant(subject.Get("id")))
 	case "grant pause":
 		return v.lines("until it is resumed: " + v.grant(subject.Get("id")))
+	case "proposal accept":
+		return v.goesByProposal(subject.Get("id"))
 	case "keys revoke":
 		return []string{"the key, and every access token that it signed: clients refresh theirs"}
 	case "trust disable":

@@ -26,7 +26,7 @@ func listed(verb admin.Verb) bool {
 func (v *view) list(verb admin.Verb) {
 	s, query := verb.Spec(), v.r.URL.Query()
 	n := nounOf(s.Name)
-	p := web.Console{Title: n.title, Lead: n.lead, Acts: v.beginnings(n)}
+	p := web.Console{Title: n.title, Lead: n.lead, Acts: v.acts(n, nil, nil)}
 	if s.Name != n.begin() {
 		p.Title, p.Lead, p.Trail = cmp.Or(n.lists[s.Name].title, s.Summary), manual(s), v.trail(n, nil)
 		p.Acts = nil
@@ -183,7 +183,7 @@ const maxSaid = 48
 // are about is in the item, under the same name or another one, or in what the list is about.
 func (v *view) actsOn(names []string, item []member, as map[string]string, of url.Values) (out []web.ConsoleLink) {
 	for _, name := range names {
-		if !v.may(name) || !fit(name, item) {
+		if !v.may(name) || !v.fit(name, item) {
 			continue
 		}
 		subject := url.Values{}
@@ -237,11 +237,6 @@ func (v *view) oneURL(n noun, item []member) string {
 		return ""
 	}
 	return v.url(name, subject)
-}
-
-// beginnings are the operations of a noun that are about no thing that is there yet.
-func (v *view) beginnings(n noun) []web.ConsoleLink {
-	return v.acts(n, nil, nil)
 }
 
 func setLimit(in reflect.Value, limit int) {

@@ -19,10 +19,12 @@ type noun struct {
 	columns []string
 	// find is the field by which one is opened from the list; "": there is a search, or none.
 	find string
+	// heading is the field that heads the page of one; "": its name.
+	heading string
 	// hide are fields of one thing that say what another one says.
 	hide []string
-	// badges are fields that are told beside the heading and in the list when they are true, with their
-	// tone.
+	// badges are fields that are shown beside the heading and in the list: those that are true or false, when
+	// they are true, with this tone; others as their shape has them.
 	badges map[string]string
 	// shapes are fields that are shown in a way of their own.
 	shapes map[string]shape
@@ -78,8 +80,8 @@ func nounOf(name string) noun {
 	return noun{name: first, title: caption(first)}
 }
 
-// acts are names of operations that are not their words.
-var acts = map[string]string{
+// actNames are what buttons say of operations whose own words would be unclear.
+var actNames = map[string]string{
 	"user passwd":         "Set password",
 	"user set-mail":       "Set mail address",
 	"user set-role":       "Set role",
@@ -94,15 +96,15 @@ var acts = map[string]string{
 
 // actName is an operation as a button says it.
 func actName(name string) string {
-	if s, ok := acts[name]; ok {
+	if s, ok := actNames[name]; ok {
 		return s
 	}
 	_, verbs, _ := strings.Cut(name, " ")
 	return caption(verbs)
 }
 
-// fits are operations that would change nothing, or be refused, as a thing is.
-var fits = map[string]func(thing []member) bool{
+// fits say of operations whether they would change something, and not be refused, as a thing is.
+var fits = map[string]func(v *view, thing []member) bool{
 	"user disable":         lacks("disabled"),
 	"user enable":          has("disabled"),
 	"grant pause":          lacks("paused_at"),
@@ -114,28 +116,30 @@ var fits = map[string]func(thing []member) bool{
 	"client rotate-secret": is("source", "static"),
 	"resource set":         is("from", "store"),
 	"resource remove":      is("from", "store"),
+	"proposal accept":      mayAccept,
+	"proposal decline":     mayDecline,
 }
 
-func has(field string) func([]member) bool {
-	return func(thing []member) bool {
+func has(field string) func(*view, []member) bool {
+	return func(_ *view, thing []member) bool {
 		m, ok := memberOf(thing, field)
 		return ok && !m.value.IsZero()
 	}
 }
 
-func lacks(field string) func([]member) bool {
-	return func(thing []member) bool { return !has(field)(thing) }
+func lacks(field string) func(*view, []member) bool {
+	return func(v *view, thing []member) bool { return !has(field)(v, thing) }
 }
 
-func is(field, value string) func([]member) bool {
-	return func(thing []member) bool {
+func is(field, value string) func(*view, []member) bool {
+	return func(_ *view, thing []member) bool {
 		m, ok := memberOf(thing, field)
 		return ok && scalar(m.value) == value
 	}
 }
 
 // fit reports whether an operation makes sense for a thing as it is.
-func fit(name string, thing []member) bool {
+func (v *view) fit(name string, thing []member) bool {
 	f, ok := fits[name]
-	return !ok || f(thing)
+	return !ok || f(v, thing)
 }

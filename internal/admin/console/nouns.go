@@ -12,7 +12,8 @@ const (
 
 // nouns are in the order of the menu.
 var nouns = []noun{
-	people, clients, grants, attempts, audits, health, tokens, servers, providers, trusts, signingKeys, receivers,
+	people, clients, grants, proposals, attempts, audits, health, tokens, servers, providers, trusts, signingKeys,
+	receivers,
 }
 
 var grantColumns = []string{"id", "client_name", "user_name", "resource", "scope", "created_at", "paused_at"}
@@ -147,6 +148,26 @@ var clients = noun{
 			},
 			list: "attempt list", field: "id", filter: "client",
 		},
+	},
+}
+
+var proposals = noun{
+	name:    "proposal",
+	title:   "Proposals",
+	room:    roomAccess,
+	lead:    "Operations that wait for a second administrator, and those that were accepted or declined in the last 24 hours.",
+	heading: "operation",
+	columns: []string{"operation", "input", "by", "state", "created_at", "expires_at"},
+	hide:    []string{"operation"},
+	badges:  map[string]string{"state": ""},
+	shapes: map[string]shape{
+		"input": firstInput,
+		"by":    proposer,
+		"state": stateBadge(map[string]string{"open": "warn", "accepted": "good", "declined": ""}),
+	},
+	rows: []string{"proposal accept", "proposal decline"},
+	empty: web.ConsoleHint{
+		Text: "There is none. What console.two_administrators names is kept here until a second administrator accepts it.",
 	},
 }
 

@@ -12,14 +12,14 @@ import (
 	"github.com/mcp-authd/mcp-authd/web"
 )
 
-// overview is the first page: what needs a hand, how much there is of everything, and what failed last.
+// overview is the first page: what needs attention, how much there is of everything, and what failed last.
 func (v *view) overview() {
 	p := web.Console{
 		Title: "Overview", Overview: true, Live: true,
 		Lead: "This authorization server, as your role sees it.",
 	}
 	failed := v.lastDay()
-	p.Parts = append(p.Parts, v.hand(failed), web.ConsoleTiles{Tiles: v.tiles(failed)})
+	p.Parts = append(p.Parts, v.attention(failed), web.ConsoleTiles{Tiles: v.tiles(failed)})
 	if failed != nil && len(failed.Rows) > 0 {
 		last := *failed
 		last.Rows, last.Title = last.Rows[:min(len(last.Rows), few)], "What failed last"
@@ -55,9 +55,9 @@ func (v *view) lastDay() *web.ConsoleTable {
 	return &t
 }
 
-// hand is what needs one first.
-func (v *view) hand(failed *web.ConsoleTable) web.ConsoleFindings {
-	f := web.ConsoleFindings{Title: "What needs a hand", None: "Nothing. All that this page knows of is well."}
+// attention is what an operator should look at first.
+func (v *view) attention(failed *web.ConsoleTable) web.ConsoleFindings {
+	f := web.ConsoleFindings{Title: "What needs attention", None: "Nothing: no check that this page makes has failed."}
 	if v.may("health show") {
 		h, err := admin.HealthShow.Do(v.r.Context(), v.as, admin.None{})
 		for _, found := range h.Findings {
@@ -73,6 +73,7 @@ func (v *view) hand(failed *web.ConsoleTable) web.ConsoleFindings {
 			})
 		}
 	}
+	f.Findings = append(f.Findings, v.proposals()...)
 	if v.may("trust list") {
 		entries, err := admin.TrustList.Do(v.r.Context(), v.as, admin.None{})
 		for _, e := range entries.Items {
@@ -88,7 +89,7 @@ func (v *view) hand(failed *web.ConsoleTable) web.ConsoleFindings {
 		f.Findings = append(f.Findings, web.ConsoleFinding{
 			Tone: "warn", Mark: "attempts", URL: v.failedURL(),
 			Name: counted(len(failed.Rows), "attempt", "attempts") + " failed in the last day",
-			Next: "Each has a verdict that says who can mend it.",
+			Next: "Each has a verdict that says who can do something about it.",
 		})
 	}
 	slices.SortStableFunc(f.Findings, func(a, b web.ConsoleFinding) int {
@@ -100,10 +101,12 @@ func (v *view) hand(failed *web.ConsoleTable) web.ConsoleFindings {
 // tiles are how much there is of what the role may see.
 func (v *view) tiles(failed *web.ConsoleTable) (tiles []web.ConsoleTile) {
 	ctx := v.r.Context()
-	add := func(name, note, operation string, n int, more bool, err error) {
-		count := grouped(n)
+	add := func(one, many, note, operation string, n int, more bool, err error) {
+		count, name := grouped(n), many
 		if more {
 			count += "+"
+		} else if n == 1 {
+			name = one
 		}
 		if err != nil {
 			count = "?"
@@ -118,20 +121,21 @@ func (v *view) tiles(failed *web.ConsoleTable) (tiles []web.ConsoleTile) {
 				disabled++
 			}
 		}
-		add("people", noteOf(disabled, "disabled"), "user list", len(found.Items), found.Next != "", err)
+		add("person", "people", noteOf(disabled, "disabled"), "user list", len(found.Items), found.Next != "", err)
 	}
 	if v.may("client list") {
 		found, err := admin.ClientList.Do(ctx, v.as, admin.Paging{Limit: maxCounted})
-		add("clients", "", "client list", len(found.Items), found.Next != "", err)
+		add("client", "clients", "", "client list", len(found.Items), found.Next != "", err)
 	}
 	if v.may("grant list") {
 		n, err := admin.GrantCounted.Do(ctx, v.as, admin.Which{})
-		add("live grants", "", "grant list", n.Grants, n.More, err)
+		add("live grant", "live grants", "", "grant list", n.Grants, n.More, err)
 	}
 	if failed != nil {
-		add("failed attempts", "in the last day", "attempt list", len(failed.Rows), len(failed.Rows) >= maxCounted, nil)
+		n := len(failed.Rows)
+		add("failed attempt", "failed attempts", "in the last day", "attempt list", n, n >= maxCounted, nil)
 		tiles[len(tiles)-1].URL = v.failedURL()
-		if len(failed.Rows) > 0 {
+		if n > 0 {
 			tiles[len(tiles)-1].Tone = "warn"
 		}
 	}

@@ -18,6 +18,7 @@ var common = map[string]shape{
 	"user_name":   personLink,
 	"problem":     badProblem,
 	"scope":       eachWord,
+	"input":       eachInput,
 	"left":        notZero,
 	"label":       said,
 	"browser":     said,

@@ -80,7 +80,7 @@ func (v *view) screen(out any, p *web.Console) bool {
 
 // heading names one thing. What it calls itself stands between quotation marks.
 func (v *view) heading(n noun, all []member, subject url.Values) string {
-	m, ok := memberOf(all, "name")
+	m, ok := memberOf(all, cmp.Or(n.heading, "name"))
 	if !ok {
 		return shortened(subjectText(subject))
 	}
@@ -183,7 +183,7 @@ func (v *view) relatedTo(n noun, all []member, of url.Values) (parts []web.Conso
 func (v *view) acts(n noun, subject url.Values, thing []member) (out []web.ConsoleLink) {
 	for _, verb := range admin.All() {
 		s := verb.Spec()
-		if s.Noun() != n.name || !v.may(s.Name) || !fit(s.Name, thing) || v.elsewhere(n, s) {
+		if s.Noun() != n.name || !v.may(s.Name) || !v.fit(s.Name, thing) || v.elsewhere(n, s) {
 			continue
 		}
 		needs := subjects(verb)

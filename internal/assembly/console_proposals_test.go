@@ -1,0 +1,81 @@
+package assembly
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/mcp-authd/mcp-authd/internal/admin"
+	"github.com/mcp-authd/mcp-authd/internal/config"
+)
+
+var proposalPage = regexp.MustCompile(`/admin/proposal/show\?id=(prp_[\w-]+)`)
+
+// OB-10: an operation that needs two administrators is proposed in the console, which then offers to decline
+// it to who proposed it, and to accept or decline it to people who may use it, as long as it is open.
+func TestConsoleProposals(t *testing.T) {
+	t.Parallel()
+	s := consoled(t, func(l *config.Loaded) {
+		l.Console.TwoAdministrators = []string{"user disable", "user set-role"}
+	})
+	service, err := s.parts.Admin(s.notifier)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Auth.Users().Create(t.Context(), "sam", passphrase, false); err != nil {
+		t.Fatal(err)
+	}
+	in := admin.UserRole{Name: "sam", Role: string(admin.Support)}
+	if _, err := admin.UserSetRole.Do(t.Context(), service.Operator(), in); err != nil {
+		t.Fatal(err)
+	}
+	alice, root, sam := browse(t, s.Handler()), browse(t, s.Handler()), browse(t, s.Handler())
+	propose := func(path string, kv ...string) string {
+		t.Helper()
+		p := alice.send(alice.get(path), path[:strings.Index(path, "?")], kv...)
+		wantPage(t, p, 202, "/admin/user", "Nothing has changed yet")
+		id := proposalPage.FindStringSubmatch(p.body)
+		if id == nil {
+			t.Fatalf("OB-10: the page does not lead to the proposal: %.3000s", p.body)
+		}
+		return id[1]
+	}
+	offers := func(b *browser, id string, accept, decline bool) {
+		t.Helper()
+		for _, path := range []string{"/admin/proposal/list", "/admin/proposal/show?id=" + id} {
+			p := b.get(path)
+			if got := strings.Contains(p.body, "/admin/proposal/accept?id="+id); got != accept || p.status != 200 {
+				t.Errorf("OB-10: %s (%d) offers to accept: %v, want %v", path, p.status, got, accept)
+			}
+			if got := strings.Contains(p.body, "/admin/proposal/decline?id="+id); got != decline {
+				t.Errorf("OB-10: %s offers to decline: %v, want %v", path, got, decline)
+			}
+		}
+	}
+	alice.at("/admin", "alice")
+	root.at("/admin", "root")
+	sam.at("/admin", "sam")
+	disable := propose("/admin/user/disable?name=bob")
+	role := propose("/admin/user/set-role?name=carol", "role", "auditor")
+	offers(alice, disable, false, true)
+	offers(root, disable, true, true)
+	offers(sam, disable, true, true)
+	offers(sam, role, false, false)
+	wantPage(t, root.get("/admin/proposal/list"), 200, "/admin/proposal", ">user disable<", "name: bob",
+		"role: auditor",
+		"/admin/user/show?name=alice")
+	wantPage(t, root.get("/admin"), 200, "/admin", "2 proposals wait for you")
+	wantPage(t, sam.get("/admin"), 200, "/admin", "1 proposal waits for you")
+	if p := alice.get("/admin"); strings.Contains(p.body, "for you to accept") {
+		t.Error("OB-10: the overview asks alice to accept what she proposed")
+	}
+	ask := root.get("/admin/proposal/accept?id=" + disable)
+	wantPage(t, root.send(ask, "/admin/proposal/accept"), 200, "/admin/proposal/accept")
+	if u, _ := s.Auth.Users().Find(t.Context(), "bob"); !u.Disabled {
+		t.Error("OB-10: what was accepted was not carried out")
+	}
+	offers(root, disable, false, false)
+	ask = alice.get("/admin/proposal/decline?id=" + role)
+	wantPage(t, alice.send(ask, "/admin/proposal/decline"), 200, "/admin/proposal/show?id="+role, ">declined<")
+	offers(root, role, false, false)
+}
