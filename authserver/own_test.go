@@ -2,6 +2,7 @@ package authserver
 
 import (
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 
@@ -42,5 +43,23 @@ func TestAdministrationIsForRoles(t *testing.T) {
 	}
 	if got := p.login(query); got.status != http.StatusOK || strings.Contains(got.body, refused) {
 		t.Errorf("with a role: got %d %.300s, want the consent page", got.status, got.body)
+	}
+	query.Set("prompt", "consent")
+	answered := func(before func()) page {
+		browser := r.person()
+		pg := browser.login(query)
+		before()
+		return browser.decided(pg, url.Values{"scope": {"admin:read"}})
+	}
+	if got := responseOf(t, answered(func() {})); !got.Has("code") {
+		t.Errorf("approved with a role: got %v, want a code", got)
+	}
+	lost := func() {
+		if err := r.store.SetRole(t.Context(), alice.ID, ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := answered(lost); !strings.Contains(got.body, `name="password"`) {
+		t.Errorf("approved after the role was taken away: got %d %.300s, want the login page", got.status, got.body)
 	}
 }

@@ -56,13 +56,33 @@ func (f *Flow) permit(ctx context.Context, r Request, v *storage.Visit) Examined
 // permitted are the scopes that policy gives the person. Who they are is for every person to say. The
 // administration of this server is for people with a role (OB-10).
 func (f *Flow) permitted(ctx context.Context, r Request, v *storage.Visit) (oauth.Scopes, error) {
-	switch {
-	case r.SignIn:
+	if r.SignIn {
 		return r.Scopes, f.Bindings.Check(ctx, v.Session.UpstreamID, 0)
-	case r.Resource.Own && v.User.Role == "":
-		return nil, binding.NoScopes
+	}
+	if r.Resource.Own {
+		if err := f.administers(ctx, v); err != nil {
+			return nil, err
+		}
 	}
 	return f.Bindings.Permit(ctx, v.Session.UpstreamID, r.Resource.Resource, r.Scopes)
+}
+
+// administers is nil for a person with a role. Of one who answers a form little may be known, see answering.
+func (f *Flow) administers(ctx context.Context, v *storage.Visit) error {
+	if v.User.ID == "" {
+		live, err := f.Browsers.LiveVisit(ctx, v.Session.Hash, storage.VisitKey{})
+		if err != nil {
+			return refusal.Protocol(err)
+		}
+		if live == nil {
+			return storage.ErrRevoked
+		}
+		v = live
+	}
+	if v.User.Role == "" {
+		return binding.NoScopes
+	}
+	return nil
 }
 
 // owes reports whether a second factor is required of a person that their session does not have.
