@@ -45,7 +45,7 @@ func readBody(w http.ResponseWriter, r *http.Request, s admin.Spec, in any) *pro
 	d.DisallowUnknownFields() // also within lists and objects
 	switch err := d.Decode(in); {
 	case errors.As(err, &misfit):
-		return invalid("%s is of another type: see %s", misfit.Field, descriptionPath)
+		return invalid("%s is of another type: see /api/v1%s", misfit.Field, descriptionPath)
 	case err != nil:
 		return invalid("the body does not fit: %s", strings.TrimPrefix(err.Error(), "json: "))
 	}

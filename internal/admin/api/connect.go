@@ -67,19 +67,26 @@ func (c Credentials) tokens(ctx context.Context, issuer, root string) oauth2.Tok
 	return clientTokens{(&clientcredentials.Config{
 		ClientID: c.ClientID, ClientSecret: c.ClientSecret, TokenURL: issuer + "/token",
 		AuthStyle: oauth2.AuthStyleInHeader, EndpointParams: url.Values{"resource": {root}},
-	}).TokenSource(ctx)}
+	}).TokenSource(ctx), root}
 }
 
 // clientTokens says in the protocol's own word why there is no token.
-type clientTokens struct{ oauth2.TokenSource }
+type clientTokens struct {
+	oauth2.TokenSource
+	root string
+}
 
 // Token implements [oauth2.TokenSource].
 func (c clientTokens) Token() (*oauth2.Token, error) {
 	t, err := c.TokenSource.Token()
 	var refused *oauth2.RetrieveError
-	if errors.As(err, &refused) && refused.ErrorCode != "" {
-		return nil, fmt.Errorf("the server gives the client no token: %s: %s", refused.ErrorCode,
-			refused.ErrorDescription)
+	switch {
+	case !errors.As(err, &refused) || refused.ErrorCode == "":
+		return t, err
+	case refused.ErrorCode == string(oauth.InvalidTarget):
+		return nil, fmt.Errorf("the server gives the client no token for %s: is its issuer another URL, its API off "+
+			"(api.enabled), or the client not for it (client show)?", c.root)
 	}
-	return t, err
+	return nil, fmt.Errorf("the server gives the client no token: %s: %s", refused.ErrorCode,
+		refused.ErrorDescription)
 }

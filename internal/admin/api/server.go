@@ -114,7 +114,7 @@ func (s *Server) unknown(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	if len(allowed) == 0 {
-		write(w, problem{kind: kindNotFound, detail: "There is no operation at this path. See: " + descriptionPath})
+		write(w, problem{kind: kindNotFound, detail: "There is no operation at this path. See: /api/v1" + descriptionPath})
 		return
 	}
 	w.Header().Set("Allow", strings.Join(allowed, ", "))
