@@ -26,11 +26,10 @@ func checkTexts(name string, v reflect.Value) error {
 		}
 	case reflect.Struct:
 		for _, f := range reflect.VisibleFields(v.Type()) {
-			field, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 			if !f.IsExported() || f.Anonymous {
 				continue
 			}
-			if err := checkTexts(field, v.FieldByIndex(f.Index)); err != nil {
+			if err := checkTexts(jsonName(f), v.FieldByIndex(f.Index)); err != nil {
 				return err
 			}
 		}
