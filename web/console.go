@@ -5,7 +5,7 @@ import "net/http"
 // Console is the view of a page of the console, for people with a role. It is in English, as the command
 // line is whose words it has.
 type Console struct {
-	Rooms      []ConsoleRoom
+	Menu       []ConsoleGroup
 	HomeURL    string // the overview
 	Overview   bool   // which is the page
 	Username   string
@@ -24,8 +24,8 @@ type Console struct {
 	Parts      []ConsolePart
 }
 
-// ConsoleRoom is a group of pages in the menu.
-type ConsoleRoom struct {
+// ConsoleGroup is a group of pages in the menu.
+type ConsoleGroup struct {
 	Name  string
 	Links []ConsoleLink
 }

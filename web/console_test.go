@@ -11,12 +11,12 @@ import (
 func consoleSamples() []sample {
 	page := func(name string, change func(*Console)) sample {
 		v := Console{
-			Rooms: []ConsoleRoom{
+			Menu: []ConsoleGroup{
 				{Name: "Access", Links: []ConsoleLink{
 					{Name: "People", URL: "/admin/user/list", Current: true}, {Name: "Clients",
 						URL: "/admin/client/list"},
 				}},
-				{Name: "Sight", Links: []ConsoleLink{{Name: "Attempts", URL: "/admin/attempt/list"}}},
+				{Name: "Monitoring", Links: []ConsoleLink{{Name: "Attempts", URL: "/admin/attempt/list"}}},
 			},
 			HomeURL: "/admin", Username: "alice", Role: "administrator", AccountURL: "/account",
 			SignOut: AccountForm{Action: "/logout", Step: "sealed-step"}, Title: "People",

@@ -108,7 +108,7 @@ func newLogoutCommand(s std) *cobra.Command {
 			case err != nil:
 				return err
 			case !was:
-				fmt.Fprintln(s.out, "nobody was signed in there")
+				fmt.Fprintln(s.out, "there was no sign-in at this server")
 			default:
 				fmt.Fprintln(s.out, "signed out")
 			}

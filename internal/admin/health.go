@@ -44,7 +44,7 @@ type Health struct {
 // HealthShow looks at the installation.
 var HealthShow = define(Spec{
 	Name: "health show", Method: "GET", Path: "/health", Roles: reading,
-	Summary: "Show how this installation is, and what waits to be delivered",
+	Summary: "Check this installation, and show what waits to be delivered",
 	Details: "Looks at the database, the clock, the keys, passkeys, the receivers of security events, the audit log and\n" +
 		"its sinks, with advice. doctor also looks at what is around: files, TLS, proxies, providers.",
 }, (*Service).showHealth)

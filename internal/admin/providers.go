@@ -51,7 +51,7 @@ var (
 	}, (*Service).listProviders)
 	ProviderShow = define(Spec{
 		Name: "provider show", Method: "GET", Path: "/providers/{id}", Roles: reading,
-		Summary: "Ask an identity provider how it is",
+		Summary: "Check whether people can sign in at an identity provider",
 		Details: "Asks a provider for its metadata, its keys and whether it knows our credentials, and shows what was found,\n" +
 			"with advice. It signs no person in and changes nothing.",
 	}, (*Service).showProvider)

@@ -144,7 +144,7 @@ func TestRemoteSignIn(t *testing.T) {
 	if out, _, err := o.run("logout"); err != nil || !strings.Contains(out, "signed out") || o.kept() != "" {
 		t.Errorf("OB-10: logout: %v %s, %q stays", err, out, o.kept())
 	}
-	if out, _, err := o.run("logout"); err != nil || !strings.Contains(out, "nobody was signed in") {
+	if out, _, err := o.run("logout"); err != nil || !strings.Contains(out, "there was no sign-in") {
 		t.Errorf("OB-10: logout again: %v %s", err, out)
 	}
 	if grants, err := o.person.Connected(d.Issuer); err != nil || len(grants) != len(before)-1 {

@@ -73,7 +73,6 @@ func differenceOf(name string, d *attempt.Difference) *web.ConsoleDifference {
 
 func (v *view) attemptFacts(a admin.AttemptDetails) web.ConsoleFacts {
 	client := web.ConsoleCell{Text: a.ClientName}
-	item := []member{}
 	if nameOr(&client, a.ClientID); a.ClientID != "" && v.may("client show") {
 		client.URL = v.url("client show", url.Values{"id": {a.ClientID}})
 	}
@@ -81,7 +80,7 @@ func (v *view) attemptFacts(a admin.AttemptDetails) web.ConsoleFacts {
 		client.Text, client.Code = "", false
 	}
 	person := web.ConsoleCell{Text: a.Person}
-	personLink(v, item, &person)
+	personLink(v, nil, &person)
 	now := v.cfg.Now()
 	return web.ConsoleFacts{Facts: filled(
 		web.ConsoleFact{Name: "Client", Value: client},

@@ -88,7 +88,7 @@ func TestOnceOfAnother(t *testing.T) {
 	}
 }
 
-// OB-10: each noun that has a list is in the menu, under its own room or the last one.
+// OB-10: each noun that has a list is in the menu, in its own group or the last one.
 func TestMenu(t *testing.T) {
 	v := &view{Console: New(Config{}), role: admin.Administrator}
 	listed := map[string]bool{}

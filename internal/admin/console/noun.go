@@ -11,7 +11,7 @@ import (
 type noun struct {
 	name  string // the first word of its operations
 	title string
-	room  string
+	menu  string // the group of the menu in which it is
 	lead  string
 	// start is the operation with which it begins; "": its list.
 	start string

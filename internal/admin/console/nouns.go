@@ -4,10 +4,10 @@ import "github.com/mcp-authd/mcp-authd/web"
 
 // The groups of the menu.
 const (
-	roomAccess  = "Access"
-	roomSight   = "Sight"
-	roomServers = "Servers"
-	roomMore    = "More"
+	menuAccess     = "Access"
+	menuMonitoring = "Monitoring"
+	menuServers    = "Servers"
+	menuMore       = "More"
 )
 
 // nouns are in the order of the menu.
@@ -21,7 +21,7 @@ var grantColumns = []string{"id", "client_name", "user_name", "resource", "scope
 var people = noun{
 	name:    "user",
 	title:   "People",
-	room:    roomAccess,
+	menu:    menuAccess,
 	lead:    "Who can sign in here, and what they have allowed applications.",
 	columns: []string{"name", "role", "disabled", "mail", "last_login_at", "created_at"},
 	hide:    []string{"name", "admin", "more_grants"},
@@ -104,7 +104,7 @@ var people = noun{
 var grants = noun{
 	name:    "grant",
 	title:   "Grants",
-	room:    roomAccess,
+	menu:    menuAccess,
 	lead:    "What a person, or the operator for a machine, has allowed one client for one MCP server.",
 	columns: grantColumns,
 	hide:    []string{"user", "upstream"},
@@ -118,7 +118,7 @@ var grants = noun{
 var clients = noun{
 	name:    "client",
 	title:   "Clients",
-	room:    roomAccess,
+	menu:    menuAccess,
 	lead:    "The applications and machines that ask for access: those that registered, and those of the operator.",
 	columns: []string{"name", "source", "auth_method", "redirect_uris", "last_used_at", "created_at"},
 	hide:    []string{"name"},
@@ -154,7 +154,7 @@ var clients = noun{
 var proposals = noun{
 	name:    "proposal",
 	title:   "Proposals",
-	room:    roomAccess,
+	menu:    menuAccess,
 	lead:    "Operations that wait for a second administrator, and those that were accepted or declined in the last 24 hours.",
 	heading: "operation",
 	columns: []string{"operation", "input", "by", "state", "created_at", "expires_at"},
@@ -174,7 +174,7 @@ var proposals = noun{
 var attempts = noun{
 	name:  "attempt",
 	title: "Attempts",
-	room:  roomSight,
+	menu:  menuMonitoring,
 	lead: "What clients did to get tokens, from reading the metadata to the tokens, or to where it ended. " +
 		"A person who was refused has been shown a reference.",
 	columns: []string{"reference", "started_at", "client_name", "person", "step", "verdict"},
@@ -189,7 +189,7 @@ var attempts = noun{
 var audits = noun{
 	name:  "audit",
 	title: "Audit",
-	room:  roomSight,
+	menu:  menuMonitoring,
 	lead: "What was done and who allowed it: sign-ins, consents, tokens, calls of tools, administration. Each entry " +
 		"can be proved with the key of the log alone.",
 	columns: []string{"index", "at", "event", "person", "client_id", "resource", "tool", "outcome"},
@@ -213,7 +213,7 @@ var audits = noun{
 var health = noun{
 	name:  "health",
 	title: "Health",
-	room:  roomSight,
+	menu:  menuMonitoring,
 	lead:  "The database, the clock, keys, the audit log, and what waits to be delivered.",
 	start: "health show",
 }
@@ -221,7 +221,7 @@ var health = noun{
 var tokens = noun{
 	name:  "token",
 	title: "Token",
-	room:  roomSight,
+	menu:  menuMonitoring,
 	lead:  "What an access token says, and why it is refused.",
 	start: "token inspect",
 }
@@ -229,7 +229,7 @@ var tokens = noun{
 var servers = noun{
 	name:    "resource",
 	title:   "MCP servers",
-	room:    roomServers,
+	menu:    menuServers,
 	lead:    "What clients can get tokens for, and the scopes that people are asked to allow.",
 	columns: []string{"name", "uri", "scopes", "from", "dpop"},
 	hide:    []string{"name", "config"},
@@ -267,7 +267,7 @@ var servers = noun{
 var providers = noun{
 	name:    "provider",
 	title:   "Providers",
-	room:    roomServers,
+	menu:    menuServers,
 	lead:    "Where people sign in with an account that they have elsewhere.",
 	columns: []string{"name", "id", "type", "issuer", "domains", "redirect_uri", "unanswered", "resting"},
 	badges:  map[string]string{"unanswered": "warn", "resting": "warn"},
@@ -279,7 +279,7 @@ var providers = noun{
 var receivers = noun{
 	name:    "events",
 	title:   "Event receivers",
-	room:    roomServers,
+	menu:    menuServers,
 	lead:    "Who is told of security events (events.receivers), and what waits for each.",
 	columns: []string{"id", "waiting", "oldest", "tries", "failed", "configured"},
 	rows:    []string{"events test"},
@@ -291,7 +291,7 @@ var receivers = noun{
 var trusts = noun{
 	name:    "trust",
 	title:   "Trust",
-	room:    roomServers,
+	menu:    menuServers,
 	lead:    "The issuers whose assertions are believed, in the order in which they are tried.",
 	columns: []string{"id", "kind", "issuer", "from", "disabled_at", "problem"},
 	rows:    []string{"trust disable", "trust enable"},
@@ -308,7 +308,7 @@ var trusts = noun{
 var signingKeys = noun{
 	name:  "keys",
 	title: "Keys",
-	room:  roomServers,
+	menu:  menuServers,
 	lead: "The keys by which this server signs: a next key signs nothing yet, the active one signs, a retired one is " +
 		"there for the tokens that it signed.",
 	columns: []string{"kid", "alg", "state", "created_at", "activated_at", "retired_at", "expires_at"},

@@ -28,7 +28,7 @@ type view struct {
 // page shows a page, with the menu.
 func (v *view) page(status int, noun string, p web.Console) {
 	p.HomeURL, p.AccountURL = v.visitors.Path(Root), v.visitors.Path("/account")
-	p.Username, p.Role, p.Rooms = v.visit.User.Name, string(v.role), v.rooms(noun)
+	p.Username, p.Role, p.Menu = v.visit.User.Name, string(v.role), v.menu(noun)
 	p.Done, p.HereURL = v.done(), v.visitors.Path(v.here)
 	var err error
 	if p.SignOut, err = v.visitors.SignOut(v.w, v.r, v.visit.User); err != nil {
@@ -43,21 +43,21 @@ func (v *view) stop(status int, title, text string) {
 	v.page(status, "", web.Console{Title: title, Problem: text})
 }
 
-// rooms are the menu: what the role may see.
-func (v *view) rooms(current string) (rooms []web.ConsoleRoom) {
+// menu is the menu: what the role may see.
+func (v *view) menu(current string) (menu []web.ConsoleGroup) {
 	for _, n := range v.nouns() {
 		if !v.may(n.begin()) {
 			continue
 		}
-		if len(rooms) == 0 || rooms[len(rooms)-1].Name != n.room {
-			rooms = append(rooms, web.ConsoleRoom{Name: n.room})
+		if len(menu) == 0 || menu[len(menu)-1].Name != n.menu {
+			menu = append(menu, web.ConsoleGroup{Name: n.menu})
 		}
-		room := &rooms[len(rooms)-1]
-		room.Links = append(room.Links, web.ConsoleLink{
+		group := &menu[len(menu)-1]
+		group.Links = append(group.Links, web.ConsoleLink{
 			Name: n.title, URL: v.url(n.begin(), nil), Current: n.name == current,
 		})
 	}
-	return rooms
+	return menu
 }
 
 // nouns are all that there are: those of which something is particular, and then the others that have a list.
@@ -68,7 +68,7 @@ func (v *view) nouns() []noun {
 		known := slices.ContainsFunc(out, func(n noun) bool { return n.name == s.Noun() })
 		if !known && s.Name == s.Noun()+" list" {
 			n := nounOf(s.Name)
-			n.room, n.lead = roomMore, manual(s)
+			n.menu, n.lead = menuMore, manual(s)
 			out = append(out, n)
 		}
 	}
