@@ -105,11 +105,11 @@ var (
 	UserDisable = define(Spec{
 		Name: "user disable", Method: "POST", Path: "/users/{name}/disable", Roles: helping, Fresh: true,
 		Summary: "Refuse an account, and end its sessions and grants",
-	}, changing((*users.Users).Disable))
+	}, (*Service).disableUser)
 	UserEnable = define(Spec{
 		Name: "user enable", Method: "POST", Path: "/users/{name}/enable", Roles: helping, Fresh: true,
 		Summary: "Let a disabled account sign in again",
-	}, changing((*users.Users).Enable))
+	}, (*Service).enableUser)
 	UserSetMail = define(Spec{
 		Name: "user set-mail", Method: "PUT", Path: "/users/{name}/mail", Roles: helping, Fresh: true,
 		Summary: "Say where a person gets mail; without an address: nowhere",
@@ -139,13 +139,14 @@ func (s *Service) addUser(ctx context.Context, in NewUser) (User, error) {
 	return UserOf(u), ExplainUser(err, in.Name)
 }
 
-// changing is an operation on one account, whose answer is the account as it then is.
-func changing(
-	do func(*users.Users, context.Context, string) error,
-) func(*Service, context.Context, UserName) (User, error) {
-	return func(s *Service, ctx context.Context, in UserName) (User, error) {
-		return s.changeUser(ctx, in.Name, func(u storage.User) error { return do(s.Users, ctx, u.Name) })
-	}
+func (s *Service) disableUser(ctx context.Context, in UserName) (User, error) {
+	return s.changeUser(ctx, in.Name, func(u storage.User) error {
+		return s.takeAway(ctx, u, func(ctx context.Context) error { return s.Users.Disable(ctx, u.Name) })
+	})
+}
+
+func (s *Service) enableUser(ctx context.Context, in UserName) (User, error) {
+	return s.changeUser(ctx, in.Name, func(u storage.User) error { return s.Users.Enable(ctx, u.Name) })
 }
 
 // changeUser does something to an account that the actor may help.
@@ -176,7 +177,13 @@ func (s *Service) setRole(ctx context.Context, in UserRole) (User, error) {
 	if err != nil {
 		return User{}, err
 	}
-	return s.changeUser(ctx, in.Name, func(u storage.User) error { return s.Users.SetRole(ctx, u.Name, role) })
+	return s.changeUser(ctx, in.Name, func(u storage.User) error {
+		set := func(ctx context.Context) error { return s.Users.SetRole(ctx, u.Name, role) }
+		if role == Administrator {
+			return set(ctx)
+		}
+		return s.takeAway(ctx, u, set)
+	})
 }
 
 func (s *Service) deleteUser(ctx context.Context, in UserName) (UserEnded, error) {
@@ -188,7 +195,8 @@ func (s *Service) deleteUser(ctx context.Context, in UserName) (UserEnded, error
 	if err != nil {
 		return UserEnded{}, err
 	}
-	if err := s.Users.Delete(ctx, u.Name); err != nil {
+	err = s.takeAway(ctx, u, func(ctx context.Context) error { return s.Users.Delete(ctx, u.Name) })
+	if err != nil {
 		return UserEnded{}, ExplainUser(err, in.Name)
 	}
 	return UserEnded{u.Name, u.ID, some.Count()}, nil

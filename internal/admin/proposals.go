@@ -18,6 +18,9 @@ import (
 // ProposalLife is how long a proposal waits.
 const ProposalLife = 24 * time.Hour
 
+// maxOwnProposals bounds the open proposals of one person or program.
+const maxOwnProposals = 20
+
 // maxProposed bounds the input of a proposal, in bytes.
 const maxProposed = 64 << 10
 
@@ -141,11 +144,7 @@ func (s *Service) propose(ctx context.Context, a Actor, v Verb, in any) error {
 		CreatedAt: now, ExpiresAt: now.Add(ProposalLife), State: storage.ProposalOpen,
 	}
 	p.Input = ring.Seal(sealedInputs, input, bindingOf(p))
-	switch err := s.Store.PutProposal(ctx, p, now); {
-	case errors.Is(err, storage.ErrFull):
-		return fault(ErrConflict, "%d proposals are open: accept or decline some, see: mcp-authd proposal list",
-			storage.MaxProposals)
-	case err != nil:
+	if err := s.putProposal(ctx, p); err != nil {
 		return err
 	}
 	s.Audit.Record(ctx, audit.ProposalMade, slog.String("proposal", p.ID), slog.String("what", name))
@@ -154,6 +153,43 @@ func (s *Service) propose(ctx context.Context, a Actor, v Verb, in any) error {
 		return err
 	}
 	return &ProposedError{view}
+}
+
+// putProposal stores a proposal, unless too many are open, or too many of who makes it: one person or program
+// does not keep all others from proposing.
+func (s *Service) putProposal(ctx context.Context, p storage.Proposal) error {
+	return s.Alone(ctx, "proposals", func(ctx context.Context) error {
+		own, after := 0, ""
+		for {
+			found, err := s.Store.ListProposals(ctx, after, MaxPage, p.CreatedAt)
+			if err != nil {
+				return err
+			}
+			for _, other := range found {
+				if other.State == storage.ProposalOpen && sameParty(other.By, p.By) {
+					own++
+				}
+				after = other.ID
+			}
+			if len(found) < MaxPage {
+				break
+			}
+		}
+		if own >= maxOwnProposals {
+			return fault(ErrConflict, "%d proposals of yours are open: decline some, see: mcp-authd proposal list", own)
+		}
+		err := s.Store.PutProposal(ctx, p, p.CreatedAt)
+		if errors.Is(err, storage.ErrFull) {
+			return fault(ErrConflict, "%d proposals are open: accept or decline some, see: mcp-authd proposal list",
+				storage.MaxProposals)
+		}
+		return err
+	})
+}
+
+// sameParty reports whether two are one person, by whatever application, or one program.
+func sameParty(a, b storage.Party) bool {
+	return a.UserID == b.UserID && (a.UserID != "" || a.ClientID == b.ClientID)
 }
 
 // mayPropose is an error where an operation would refuse the actor for the role of the account that it is
