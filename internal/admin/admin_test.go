@@ -123,3 +123,21 @@ func TestPages(t *testing.T) {
 		}
 	}
 }
+
+// TestPagesWithoutEnd: a server at the other end of --remote does not keep a command reading.
+func TestPagesWithoutEnd(t *testing.T) {
+	asked := 0
+	for name, next := range map[string]func(admin.Paging) string{
+		"the same again": func(admin.Paging) string { return "x" },
+		"always another": func(admin.Paging) string { return fmt.Sprint(asked) },
+	} {
+		asked = 0
+		_, err := admin.Everything(func(p admin.Paging) (admin.Page[string], error) {
+			asked++
+			return admin.Page[string]{Next: next(p)}, nil
+		})
+		if err == nil || err.Error() != "admin: the pages of a list have no end" {
+			t.Errorf("%s: got %v after %d pages", name, err, asked)
+		}
+	}
+}

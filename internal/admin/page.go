@@ -1,5 +1,7 @@
 package admin
 
+import "errors"
+
 // MaxPage is how many items a page has at most.
 const MaxPage = 500
 
@@ -37,17 +39,28 @@ func page[T, V any](found []T, limit int, view func(T) V, key func(T) string) Pa
 	return p
 }
 
+// maxPages bounds what a server that is asked for all pages can make a command read.
+const maxPages = 10_000
+
+var errEndless = errors.New("admin: the pages of a list have no end")
+
 // Everything reads a list to its end, a page at a time.
 func Everything[T any](next func(Paging) (Page[T], error)) ([]T, error) {
 	all := []T{}
-	for p := (Paging{Limit: MaxPage}); ; {
+	p := Paging{Limit: MaxPage}
+	for range maxPages {
 		got, err := next(p)
 		if err != nil {
 			return nil, err
 		}
 		all = append(all, got.Items...)
-		if p.After = got.Next; p.After == "" {
+		switch got.Next {
+		case "":
 			return all, nil
+		case p.After:
+			return nil, errEndless
 		}
+		p.After = got.Next
 	}
+	return nil, errEndless
 }

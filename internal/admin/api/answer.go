@@ -18,6 +18,7 @@ func (a answer) write(w http.ResponseWriter) {
 	if h.Get("Cache-Control") == "" {
 		h.Set("Cache-Control", "no-store")
 	}
+	h.Set("X-Content-Type-Options", "nosniff")
 	if a.Type != "" {
 		h.Set("Content-Type", a.Type)
 	}
