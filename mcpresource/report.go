@@ -48,7 +48,7 @@ func (r *Reporter) run() {
 		case <-full:
 		}
 		var err error
-		if under, err = r.sendAll(ctx, under); err == nil {
+		if _, err = r.sendAll(ctx, under); err == nil {
 			wait = retryFirst
 			timer.Reset(r.c.Every)
 			continue
@@ -178,7 +178,7 @@ func (r *Reporter) Close(ctx context.Context) error {
 		r.closed = true
 		under := r.unsent
 		r.mu.Unlock()
-		if under, err = r.sendAll(ctx, under); err == nil {
+		if _, err = r.sendAll(ctx, under); err == nil {
 			return
 		}
 		left := r.Stats().Waiting

@@ -123,15 +123,6 @@ func newAttemptList(s std) *cobra.Command {
 
 func clientOf(v attempt.Attempt) string { return cmp.Or(v.ClientName, v.ClientID, v.Agent) }
 
-// attempt finds one by the reference of one of its steps.
-func (a *app) attempt(ctx context.Context, typed string) (attempt.Attempt, error) {
-	service, err := a.admin()
-	if err != nil {
-		return attempt.Attempt{}, err
-	}
-	return service.FindAttempt(ctx, typed)
-}
-
 func newAttemptShow(s std) *cobra.Command {
 	var asJSON bool
 	return callerCommand(s, admin.AttemptShow, &cobra.Command{

@@ -3,7 +3,6 @@ package main
 import (
 	"bufio"
 	"cmp"
-	"context"
 	"encoding/json"
 	"errors"
 	"strings"
@@ -63,11 +62,6 @@ func readToken(s std, args []string) (string, error) {
 		text = strings.TrimSpace(rest)
 	}
 	return text, nil
-}
-
-// knownIssuer is the one of the configuration or, where none names it, of the last start.
-func (a *app) knownIssuer(ctx context.Context) (string, error) {
-	return (&admin.Service{Store: a.store, Config: a.config}).KnownIssuer(ctx)
 }
 
 func printInspection(s std, i admin.TokenInspection) error {
