@@ -71,10 +71,11 @@ func TestOwnProposals(t *testing.T) {
 		_, err := admin.UserDisable.Do(t.Context(), root, admin.UserName{Name: "bob"})
 		proposed(t, err)
 	}
-	if _, err := admin.UserDisable.Do(t.Context(), root, admin.UserName{Name: "bob"}); !errors.Is(err, admin.ErrConflict) {
+	_, err := admin.UserDisable.Do(t.Context(), root, admin.UserName{Name: "bob"})
+	if !errors.Is(err, admin.ErrConflict) {
 		t.Errorf("OB-10: of one person: %v, want ErrConflict", err)
 	}
-	_, err := admin.UserDisable.Do(t.Context(), anna, admin.UserName{Name: "bob"})
+	_, err = admin.UserDisable.Do(t.Context(), anna, admin.UserName{Name: "bob"})
 	p := proposed(t, err)
 	if found, err := s.Store.Proposal(t.Context(), p.ID, s.Now()); err != nil || found.State != storage.ProposalOpen {
 		t.Errorf("OB-10: of another: %+v %v", found, err)

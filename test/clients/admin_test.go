@@ -23,8 +23,7 @@ import (
 func TestAskingAnAssistant(t *testing.T) {
 	d := demotest.StartServer(t, "", "administrator", demotest.Options{})
 	bob := d.AddUser(t, "bob")
-	bob.Decision = "deny"
-	if _, _, err := assistant(t, d, bob); err == nil || !strings.Contains(err.Error(), "access_denied") {
+	if _, _, err := assistant(t, d, bob); err == nil || !strings.Contains(err.Error(), "403 Forbidden") { // no role
 		t.Fatalf("Bob connects: %v", err)
 	}
 	time.Sleep(2 * time.Second) // steps are stored once a second
@@ -38,7 +37,7 @@ func inspectorAdmin(t *testing.T, d *demotest.Demo) {
 	p.Scopes = []string{"admin:read", "admin:write"}
 	out, err := tryRun(t, p, inspectorCommand(t, home, callback, "why", d.MCPURL, "--transport", "http",
 		"--tool-arg", "person=bob"))
-	if err != nil || p.signIns() != 1 || !strings.Contains(out, "person_refused") || !strings.Contains(out, "DATA") {
+	if err != nil || p.signIns() != 1 || !strings.Contains(out, "person_not_permitted") || !strings.Contains(out, "DATA") {
 		t.Fatalf("OB-11: got %v, %d sign-ins and\n%s\n%s\n%s", err, p.signIns(), out, p.output(), d.Log())
 	}
 	out, err = tryRun(t, p, inspectorCommand(t, home, callback, "user_list", d.MCPURL, "--transport", "http"))
@@ -116,7 +115,7 @@ func goSDKAdmin(t *testing.T, d *demotest.Demo) {
 	if got := tools(); slices.Contains(got, "user_disable") || !slices.Contains(got, "allow_changes") {
 		t.Errorf("OB-11: at first the tools are %v", got)
 	}
-	if got := call("why", map[string]any{"person": "bob"}); !strings.Contains(got, "person_refused") {
+	if got := call("why", map[string]any{"person": "bob"}); !strings.Contains(got, "person_not_permitted") {
 		t.Errorf("OB-11: why: %s", got)
 	}
 	if call("allow_changes", nil); signIns.Load() != 2 {
