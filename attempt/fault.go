@@ -23,6 +23,7 @@ const (
 	RequestRefused        Fault = "request_refused"
 	PersonDidNotReturn    Fault = "person_did_not_return"
 	PersonRefused         Fault = "person_refused"
+	PersonNotPermitted    Fault = "person_not_permitted"
 	SignInRefused         Fault = "signin_refused"
 	ProviderRefused       Fault = "provider_refused"
 	ProviderDidNotReturn  Fault = "provider_did_not_return"

@@ -86,6 +86,9 @@ func TestVerdictsByCause(t *testing.T) {
 		{Token, "invalid_client", "", CredentialsWrong},
 		{Refresh, "invalid_grant", CauseSpent, RefreshTokenSpent},
 		{Refresh, "invalid_grant", CauseRevoked, GrantEnded},
+		{Authorize, "access_denied", CauseNotPermitted, PersonNotPermitted},
+		{Consent, "access_denied", CauseNotPermitted, PersonNotPermitted},
+		{Consent, "access_denied", "", PersonRefused},
 	} {
 		step := Step{
 			At: noon, Kind: tt.kind, Request: Request{Params: code},

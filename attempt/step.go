@@ -79,12 +79,13 @@ const (
 	CauseExpired         Cause = "expired"
 	CauseMismatch        Cause = "mismatch" // of another client, redirect URI or verifier
 	CauseUnknown         Cause = "unknown"
+	CauseNotPermitted    Cause = "not_permitted" // the person may have nothing of what was asked for
 )
 
 // causes are all of them.
 var causes = []Cause{
 	CauseUnregisteredURI, CauseClientUnknown, CauseClientDeleted, CauseSpent, CauseRevoked, CauseExpired, CauseMismatch,
-	CauseUnknown,
+	CauseUnknown, CauseNotPermitted,
 }
 
 // Expected is what a parameter would have had to be.

@@ -195,6 +195,9 @@ func judgeFailure(steps []Step, s Step) Verdict {
 	if s.Answer.Status >= 500 || code == oauth.ServerError || code == oauth.TemporarilyUnavailable {
 		return ServerFailed.verdict("The server could not answer: " + told(s))
 	}
+	if s.Answer.Cause == CauseNotPermitted {
+		return PersonNotPermitted.verdict("The account of the person may have nothing of what the client asked for.")
+	}
 	if code == oauth.AccessDenied && s.Kind == Consent {
 		return PersonRefused.verdict("The person refused.")
 	}

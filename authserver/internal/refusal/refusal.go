@@ -87,6 +87,8 @@ func Cause(err error) attempt.Cause {
 		return attempt.CauseClientDeleted
 	case errors.Is(cause, ErrUnknownClient):
 		return attempt.CauseClientUnknown
+	case errors.Is(cause, ErrNoScopes):
+		return attempt.CauseNotPermitted
 	case e.Code != oauth.InvalidGrant || cause == nil:
 		return ""
 	case errors.Is(cause, storage.ErrSpent):
