@@ -37,7 +37,8 @@ func inspectorAdmin(t *testing.T, d *demotest.Demo) {
 	p.Scopes = []string{"admin:read", "admin:write"}
 	out, err := tryRun(t, p, inspectorCommand(t, home, callback, "why", d.MCPURL, "--transport", "http",
 		"--tool-arg", "person=bob"))
-	if err != nil || p.signIns() != 1 || !strings.Contains(out, "person_not_permitted") || !strings.Contains(out, "DATA") {
+	if err != nil || p.signIns() != 1 || !strings.Contains(out, "person_not_permitted") ||
+		!strings.Contains(out, "DATA") {
 		t.Fatalf("OB-11: got %v, %d sign-ins and\n%s\n%s\n%s", err, p.signIns(), out, p.output(), d.Log())
 	}
 	out, err = tryRun(t, p, inspectorCommand(t, home, callback, "user_list", d.MCPURL, "--transport", "http"))
