@@ -22,7 +22,7 @@ type accountPages struct {
 	notices  *noticePages
 	forms    *pageForms
 	steps    *steps
-	console  string // where the console is; "": at another listener, or there is none
+	console  string // where the console is; "": not at this listener
 }
 
 // accountForm is what the forms of the account page carry along: whom the page was made for.

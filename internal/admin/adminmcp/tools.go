@@ -51,7 +51,7 @@ func (s *Server) toolOf(v admin.Verb) *mcp.Tool {
 		text += " Another administrator has to accept it: the result is the proposal."
 		out = api.Schema(reflect.TypeFor[admin.Proposal](), false)
 	}
-	out["description"] = strangers
+	out["description"] = untrusted
 	return &mcp.Tool{
 		Name: toolName(spec), Title: spec.Summary, Description: text,
 		InputSchema: api.Schema(v.Input(), true), OutputSchema: out, Annotations: hints(spec),

@@ -71,7 +71,7 @@ const (
 func whyTool() *mcp.Tool {
 	const title = "Why could somebody not sign in or connect?"
 	out := api.Schema(reflect.TypeFor[Explanation](), false)
-	out["description"] = strangers
+	out["description"] = untrusted
 	no := false
 	return &mcp.Tool{
 		Name: whyName, Title: title,

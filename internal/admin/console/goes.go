@@ -58,7 +58,7 @@ func (v *view) grantsOf(which admin.Which) string {
 	case err != nil:
 		return ""
 	case n.Grants == 0:
-		return "no grant: there is none"
+		return "no grants"
 	}
 	text := counted(n.Grants, "grant", "grants")
 	if n.More {

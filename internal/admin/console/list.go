@@ -259,7 +259,7 @@ func (v *view) search(verb admin.Verb, query url.Values) *web.ConsoleForm {
 	return &f
 }
 
-// find is the form above a list that opens one of its things; nil: there is none.
+// find is the form above a list that opens one of its things; nil: without a form.
 func (v *view) find(n noun, list string) *web.ConsoleForm {
 	one := n.name + " show"
 	if n.find == "" || list != n.begin() || !v.may(one) {

@@ -47,7 +47,7 @@ var people = noun{
 			columns: []string{"name", "kind", "role", "mail", "not_before", "expires_at", "created_at"},
 			rows:    []string{"user links withdraw"},
 			empty: web.ConsoleHint{
-				Text:    "There is none that can still be used. A link invites a person, or lets one back in.",
+				Text:    "No link can still be used. A link invites a person, or lets one back in.",
 				Command: "mcp-authd user invite NAME",
 			},
 		},
