@@ -48,7 +48,7 @@ func (r *Reporter) run() {
 		case <-full:
 		}
 		var err error
-		if _, err = r.sendAll(ctx, under); err == nil {
+		if under, err = r.sendAll(ctx, under); err == nil {
 			wait = retryFirst
 			timer.Reset(r.c.Every)
 			continue
