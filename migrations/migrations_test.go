@@ -24,6 +24,10 @@ func TestBothEnginesHaveTheSameSteps(t *testing.T) {
 			t.Errorf("step %d: got %q and %q", i+1, lite[i].Name, pg[i].Name)
 		}
 	}
+	if _, version := SQLiteSchema(); version != len(lite) {
+		t.Errorf("schema/sqlite.sql is as of step %d of %d: run go test ./storage/sqlite "+
+			"-run TestSchemaOfNewDatabases -update", version, len(lite))
+	}
 }
 
 func TestDueCurrentAndMerge(t *testing.T) {

@@ -13,22 +13,25 @@ import (
 const versionTable = `CREATE TABLE IF NOT EXISTS schema_version (
 	version INTEGER PRIMARY KEY, name TEXT NOT NULL, applied_at INTEGER NOT NULL) STRICT`
 
-// Migrate applies the steps that are missing, each in a transaction of its own. BEGIN IMMEDIATE is
-// the lock: of several processes one applies a step and the others find it applied. No step is put
-// off: operators hardly ever replace one of several servers on one file at a time.
+// Migrate applies the steps that are missing, each in a transaction of its own, or makes a new
+// database as it is after all of them. BEGIN IMMEDIATE is the lock: of several processes one applies
+// a step and the others find it applied. No step is put off: operators hardly ever replace one of
+// several servers on one file at a time.
 func (s *Store) Migrate(ctx context.Context) error {
 	journal := migrations.Journal{Log: s.log}
 	defer journal.Close()
 	for {
-		var done migrations.Step
+		var done []migrations.Step
 		err := s.write(ctx, "migrate", func(c *conn) (err error) {
 			done, err = s.step(c)
 			return err
 		})
-		if err != nil || done.Version == 0 {
+		if err != nil || len(done) == 0 {
 			return err
 		}
-		journal.Applied(done)
+		for _, step := range done {
+			journal.Applied(step)
+		}
 	}
 }
 
@@ -38,33 +41,52 @@ func (s *Store) MigrateNow(ctx context.Context) error { return s.Migrate(ctx) }
 // Tend implements storage.Housekeeping. Nothing is put off.
 func (s *Store) Tend(context.Context) error { return nil }
 
-// step applies the first step that is due and returns it, the zero Step when none is.
-func (s *Store) step(c *conn) (migrations.Step, error) {
+// step applies the first step that is due, to a new database all, and returns what it has applied.
+func (s *Store) step(c *conn) ([]migrations.Step, error) {
 	if _, err := c.exec(versionTable); err != nil {
-		return migrations.Step{}, err
+		return nil, err
 	}
 	applied, err := applied(c)
 	if err != nil {
-		return migrations.Step{}, err
+		return nil, err
 	}
 	due, err := migrations.Due(s.steps, applied, migrations.AtOnce())
 	if err != nil {
-		return migrations.Step{}, schema(err)
+		return nil, schema(err)
 	}
 	if len(due) == 0 {
-		return migrations.Step{}, nil
+		return nil, nil
 	}
-	d := due[0]
+	script := due[0].SQL
+	if whole, version := migrations.SQLiteSchema(); len(applied.Steps) == 0 && version == len(due) {
+		script = whole
+	} else {
+		due = due[:1]
+	}
+	return due, s.apply(c, script, applied, due)
+}
+
+// apply runs a script, which does what the steps do, and notes them as applied.
+func (s *Store) apply(c *conn, script string, applied migrations.Applied, steps []migrations.Step) error {
 	c.dirty = true // the script is run behind the connection's back
-	if _, err := c.c.ExecContext(context.Background(), d.SQL); err != nil {
-		return d, fmt.Errorf("step %d, %s: %w", d.Version, d.Name, err)
+	if _, err := c.c.ExecContext(context.Background(), script); err != nil {
+		return fmt.Errorf("up to step %d: %w", steps[len(steps)-1].Version, err)
 	}
-	return d, all(
-		run(c, "INSERT INTO schema_version (version, name, applied_at) VALUES (?, ?, ?)", d.Version, d.Name,
-			column.Millis(s.now())),
-		run(c, "INSERT INTO settings (name, value) VALUES ('schema_needs', ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value",
-			applied.Note(d)),
-	)
+	for _, d := range steps {
+		note := applied.Note(d)
+		err := all(
+			run(c, "INSERT INTO schema_version (version, name, applied_at) VALUES (?, ?, ?)", d.Version, d.Name,
+				column.Millis(s.now())),
+			run(c, "INSERT INTO settings (name, value) VALUES ('schema_needs', ?) "+
+				"ON CONFLICT (name) DO UPDATE SET value = excluded.value", note),
+		)
+		if err != nil {
+			return err
+		}
+		applied.Steps = append(applied.Steps, migrations.Status{Version: d.Version, Name: d.Name})
+		applied.Needs = migrations.ReadNote(applied.Steps, note)
+	}
+	return nil
 }
 
 // MigrationStatus lists the steps of this version, and those that only the
