@@ -38,9 +38,10 @@ func newClientRotateSecret(s std) *cobra.Command {
 
 func newClientDelete(s std) *cobra.Command {
 	var sure confirmation
+	var out answering
 	return callerCommand(s, admin.ClientDelete, &cobra.Command{
 		Use: "ID", SuggestFor: []string{"remove", "rm"}, Args: cobra.ExactArgs(1), Example: "mcp_...\nClaude --yes",
-	}, sure.add, func(c *cobra.Command, by admin.Caller, args []string) error {
+	}, flags(sure.add, out.add), func(c *cobra.Command, by admin.Caller, args []string) error {
 		found, err := admin.GrantCounted.Do(c.Context(), by, admin.Which{Client: args[0]})
 		if err != nil {
 			return err
@@ -53,7 +54,6 @@ func newClientDelete(s std) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		_, err = fmt.Fprintf(s.out, "deleted %s; ended: %s\n", deleted.ID, ofPeople(deleted.Ended))
-		return err
+		return out.print(s, deleted, "deleted %s; ended: %s", deleted.ID, ofPeople(deleted.Ended))
 	})
 }

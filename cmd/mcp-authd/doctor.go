@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -117,7 +118,7 @@ func (d *doctor) configuration(where settings) bool {
 	for _, w := range l.Warnings {
 		d.warn("config", "", "%s", w)
 	}
-	if err := l.Validate(); err != nil {
+	if err := errors.Join(l.Validate(), admin.CheckTwo(l.Console.TwoAdministrators)); err != nil {
 		for line := range strings.SplitSeq(err.Error(), "\n") {
 			d.fail("config", "", "%s", line)
 		}

@@ -97,9 +97,13 @@ func tokensEnd(ctx context.Context, by admin.Caller) (string, error) {
 
 func newKeysRevoke(s std) *cobra.Command {
 	var sure confirmation
+	var asJSON bool
 	return callerCommand(s, admin.KeysRevoke, &cobra.Command{
 		Use: "KID...", Args: cobra.MinimumNArgs(1), Example: "5Xq1Jm0cZr8",
-	}, sure.add, func(c *cobra.Command, by admin.Caller, args []string) error {
+	}, func(c *cobra.Command) {
+		sure.add(c)
+		c.Flags().BoolVar(&asJSON, "json", false, "print the keys that are published then as JSON")
+	}, func(c *cobra.Command, by admin.Caller, args []string) error {
 		ends, err := tokensEnd(c.Context(), by)
 		if err != nil {
 			return err
@@ -107,11 +111,17 @@ func newKeysRevoke(s std) *cobra.Command {
 		if err := sure.ask(s, "This takes out "+strings.Join(args, ", ")+". "+ends); err != nil {
 			return err
 		}
+		var left admin.Keys
 		for _, id := range args {
-			if _, err := admin.KeysRevoke.Do(c.Context(), by, admin.KeyID{ID: id}); err != nil {
+			if left, err = admin.KeysRevoke.Do(c.Context(), by, admin.KeyID{ID: id}); err != nil {
 				return err
 			}
-			fmt.Fprintf(s.out, "revoked %s\n", id)
+			if !asJSON {
+				fmt.Fprintf(s.out, "revoked %s\n", id)
+			}
+		}
+		if asJSON {
+			return printKeys(s, left.Items, true)
 		}
 		return nil
 	})

@@ -31,7 +31,7 @@ func (s settings) openUnmigrated(ctx context.Context, std std, ready func(*app) 
 
 func newMigrateUp(s std) *cobra.Command {
 	var where settings
-	var now bool
+	var now, asJSON bool
 	c := &cobra.Command{
 		Use: "up", Short: "Migrate the database to this version, or create it", Args: cobra.NoArgs,
 		Example: "  mcp-authd migrate up\n  mcp-authd migrate up --now",
@@ -51,22 +51,26 @@ func newMigrateUp(s std) *cobra.Command {
 			if err := migrate(c.Context()); err != nil {
 				return a.explainStore(err)
 			}
-			if _, err := fmt.Fprintln(s.out, "the database is up to date"); err != nil {
-				return err
-			}
-			return s.tellPutOff(c.Context(), m)
+			return s.tellMigrated(c.Context(), m, asJSON)
 		},
 	}
 	where.add(c)
+	c.Flags().BoolVar(&asJSON, "json", false, "print the migrations as JSON, as migrate status does")
 	c.Flags().BoolVar(&now, "now", false,
 		"also apply the steps that are put off; only when every server of an earlier version is stopped")
 	return c
 }
 
-// tellPutOff says which migrations wait, and for how long.
-func (s std) tellPutOff(ctx context.Context, m migrating) error {
+// tellMigrated says that the database is up to date, but for migrations that wait, and for how long.
+func (s std) tellMigrated(ctx context.Context, m migrating, asJSON bool) error {
 	all, err := m.MigrationStatus(ctx)
 	if err != nil {
+		return err
+	}
+	if asJSON {
+		return printJSON(s.out, all)
+	}
+	if _, err := fmt.Fprintln(s.out, "the database is up to date"); err != nil {
 		return err
 	}
 	for _, st := range all {

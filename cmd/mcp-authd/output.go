@@ -88,6 +88,31 @@ func printJSON(w io.Writer, v any) error {
 	return err
 }
 
+// flags are those that several add.
+func flags(add ...func(*cobra.Command)) func(*cobra.Command) {
+	return func(c *cobra.Command) {
+		for _, each := range add {
+			each(c)
+		}
+	}
+}
+
+// answering is what a command that changes something prints: what the operation answers, or a line.
+type answering struct{ json bool }
+
+func (a *answering) add(c *cobra.Command) {
+	c.Flags().BoolVar(&a.json, "json", false, "print what is answered as JSON")
+}
+
+// print prints the answer as JSON where that is asked for, or else a line that says what was done.
+func (a answering) print(s std, answer any, line string, args ...any) error {
+	if a.json {
+		return printJSON(s.out, answer)
+	}
+	_, err := fmt.Fprintf(s.out, line+"\n", args...)
+	return err
+}
+
 // escaped is JSON in which nothing stands that a terminal might take for commands: what is not printable
 // is in strings, and the encoder leaves it there beyond ASCII.
 func escaped(text string) string {

@@ -85,6 +85,7 @@ func (f signInFlags) ask(ctx context.Context, s std, p signin.Prompt) {
 
 func newLogoutCommand(s std) *cobra.Command {
 	var server string
+	var out answering
 	c := &cobra.Command{
 		Use:   "logout",
 		Short: "End the sign-in that commands with --remote use",
@@ -104,17 +105,17 @@ func newLogoutCommand(s std) *cobra.Command {
 				return fmt.Errorf("--remote: %w", err)
 			}
 			was, err := session.End(c.Context())
-			switch {
-			case err != nil:
+			if err != nil {
 				return err
-			case !was:
-				fmt.Fprintln(s.out, "there was no sign-in at this server")
-			default:
-				fmt.Fprintln(s.out, "signed out")
 			}
-			return nil
+			said := "signed out"
+			if !was {
+				said = "there was no sign-in at this server"
+			}
+			return out.print(s, map[string]bool{"signed_out": was}, "%s", said)
 		},
 	}
 	c.Flags().StringVar(&server, "remote", "", "the server (default: $"+envRemote+")")
+	out.add(c)
 	return c
 }

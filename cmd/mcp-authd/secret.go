@@ -6,9 +6,18 @@ import (
 	"github.com/spf13/cobra"
 )
 
+// resealed says what was sealed again under the present master key.
+type resealed struct {
+	SigningKeys        int  `json:"signing_keys"`
+	ProviderSessions   int  `json:"provider_sessions"`
+	Apps               int  `json:"authenticator_apps"`
+	RefreshTokensEnded bool `json:"refresh_tokens_ended"`
+}
+
 func newSecretCommand(s std) *cobra.Command {
 	var tokens bool
 	var sure confirmation
+	var out answering
 	rotate := commandOn(settings.openWithNewKey, s, &cobra.Command{
 		Use: "rotate", Short: "Move the database to the present secret_key", Args: cobra.NoArgs,
 		Example: "  mcp-authd secret rotate\n  mcp-authd secret rotate --refresh-tokens",
@@ -19,6 +28,7 @@ func newSecretCommand(s std) *cobra.Command {
 			"tokens is replaced as well: all that were issued end, and people are sent through the browser again.",
 	}, func(c *cobra.Command) {
 		sure.add(c)
+		out.add(c)
 		c.Flags().BoolVar(&tokens, "refresh-tokens", false, "end all refresh tokens that were issued")
 	}, func(c *cobra.Command, a *app, _ []string) error {
 		if tokens {
@@ -52,12 +62,14 @@ func newSecretCommand(s std) *cobra.Command {
 			if err := m.RenewTokenKey(c.Context()); err != nil {
 				return err
 			}
-			fmt.Fprintln(s.out, "every refresh token from before has ended")
+			if !out.json {
+				fmt.Fprintln(s.out, "every refresh token from before has ended")
+			}
 		}
-		_, err = fmt.Fprintf(s.out,
+		done := resealed{SigningKeys: n, ProviderSessions: sessions, Apps: apps, RefreshTokensEnded: tokens}
+		return out.print(s, done,
 			"the database belongs to secret_key; signing keys sealed again: %d, sessions at providers: %d, "+
-				"authenticator apps: %d\n", n, sessions, apps)
-		return err
+				"authenticator apps: %d", n, sessions, apps)
 	})
 	return group("secret", "Change the master key", rotate)
 }

@@ -13,14 +13,15 @@ import (
 )
 
 func newSetupLinkCommand(s std) *cobra.Command {
-	var flags settings
+	var where settings
+	var out answering
 	c := &cobra.Command{
 		Use:     "setup-link",
 		Short:   "Print a new one-time link to make the first administrator",
 		Example: "  mcp-authd setup-link",
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			a, err := flags.open(c.Context(), s)
+			a, err := where.open(c.Context(), s)
 			if err != nil {
 				return err
 			}
@@ -37,11 +38,11 @@ func newSetupLinkCommand(s std) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			_, err = fmt.Fprintln(s.out, link)
-			return err
+			return out.print(s, map[string]string{"url": link}, "%s", link)
 		},
 	}
-	flags.add(c)
+	where.add(c)
+	out.add(c)
 	return c
 }
 

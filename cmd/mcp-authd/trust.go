@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"strings"
 
@@ -132,8 +131,10 @@ func newTrustSwitch(
 	s std, change admin.Operation[admin.TrustID, admin.TrustEntry], done string, ends bool,
 ) *cobra.Command {
 	var sure confirmation
+	var out answering
 	return callerCommand(s, change, &cobra.Command{Use: "ID", Args: cobra.ExactArgs(1), Example: "ci"},
 		func(c *cobra.Command) {
+			out.add(c)
 			if ends {
 				sure.add(c)
 			}
@@ -151,8 +152,7 @@ func newTrustSwitch(
 			if err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(s.out, "%s %s\n", done, v.ID)
-			return err
+			return out.print(s, v, "%s %s", done, v.ID)
 		})
 }
 

@@ -109,17 +109,18 @@ func newTrustIssueList(s std) *cobra.Command {
 
 func newTrustIssueRemove(s std) *cobra.Command {
 	var sure confirmation
+	var out answering
 	return callerCommand(s, admin.TrustIssueRemove, &cobra.Command{
 		Use: "AUDIENCE", SuggestFor: []string{"delete", "rm"}, Args: cobra.ExactArgs(1),
 		Example: "https://as.partner.example",
-	}, sure.add, func(c *cobra.Command, by admin.Caller, args []string) error {
+	}, flags(sure.add, out.add), func(c *cobra.Command, by admin.Caller, args []string) error {
 		if err := sure.ask(s, "This ends assertions of who people are to "+args[0]+"."); err != nil {
 			return err
 		}
-		if _, err := admin.TrustIssueRemove.Do(c.Context(), by, admin.AudienceIssuer{Issuer: args[0]}); err != nil {
+		removed, err := admin.TrustIssueRemove.Do(c.Context(), by, admin.AudienceIssuer{Issuer: args[0]})
+		if err != nil {
 			return err
 		}
-		_, err := fmt.Fprintf(s.out, "removed %s\n", args[0])
-		return err
+		return out.print(s, removed, "removed %s", args[0])
 	})
 }

@@ -27,9 +27,11 @@ func newUserCommand(s std) *cobra.Command {
 
 func newUserChange(s std, done string, change admin.Operation[admin.UserName, admin.User]) *cobra.Command {
 	var sure confirmation
+	var out answering
 	ends := change.Spec().Name == admin.UserDisable.Spec().Name
 	return callerCommand(s, change, &cobra.Command{Use: "NAME", Example: "alice", Args: cobra.ExactArgs(1)},
 		func(c *cobra.Command) {
+			out.add(c)
 			if ends {
 				sure.add(c)
 			}
@@ -40,19 +42,20 @@ func newUserChange(s std, done string, change admin.Operation[admin.UserName, ad
 					return err
 				}
 			}
-			if _, err := change.Do(c.Context(), by, admin.UserName{Name: args[0]}); err != nil {
+			u, err := change.Do(c.Context(), by, admin.UserName{Name: args[0]})
+			if err != nil {
 				return err
 			}
-			_, err := fmt.Fprintf(s.out, "%s %s\n", done, args[0])
-			return err
+			return out.print(s, u, "%s %s", done, args[0])
 		})
 }
 
 func newUserDelete(s std) *cobra.Command {
 	var sure confirmation
+	var out answering
 	return callerCommand(s, admin.UserDelete, &cobra.Command{
 		Use: "NAME", SuggestFor: []string{"remove", "rm"}, Args: cobra.ExactArgs(1), Example: "alice\nalice --yes",
-	}, sure.add, func(c *cobra.Command, by admin.Caller, args []string) error {
+	}, flags(sure.add, out.add), func(c *cobra.Command, by admin.Caller, args []string) error {
 		found, err := admin.GrantCounted.Do(c.Context(), by, admin.Which{User: args[0]})
 		if err != nil {
 			return err
@@ -65,8 +68,7 @@ func newUserDelete(s std) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		_, err = fmt.Fprintf(s.out, "deleted %s; ended: %s\n", deleted.Name, toApplications(deleted.Ended))
-		return err
+		return out.print(s, deleted, "deleted %s; ended: %s", deleted.Name, toApplications(deleted.Ended))
 	})
 }
 
@@ -101,20 +103,22 @@ func newUserAdd(s std) *cobra.Command {
 func newUserPasswd(s std) *cobra.Command {
 	var in admin.NewPassword
 	var fromStdin bool
+	var out answering
 	return callerCommand(s, admin.UserPasswd, &cobra.Command{Use: "NAME", Args: cobra.ExactArgs(1), Example: "alice"},
 		func(c *cobra.Command) {
 			c.Flags().BoolVar(&fromStdin, "password-stdin", false, "read the password from standard input")
+			out.add(c)
 			c.Flags().BoolVar(&in.KeepGrants, "keep-grants", false, "leave applications signed in")
 		}, func(c *cobra.Command, by admin.Caller, args []string) (err error) {
 			in.Name = args[0]
 			if in.Password, err = readPassword(s, fromStdin); err != nil {
 				return err
 			}
-			if _, err := admin.UserPasswd.Do(c.Context(), by, in); err != nil {
+			u, err := admin.UserPasswd.Do(c.Context(), by, in)
+			if err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(s.out, "changed the password of %s\n", in.Name)
-			return err
+			return out.print(s, u, "changed the password of %s", in.Name)
 		})
 }
 

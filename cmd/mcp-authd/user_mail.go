@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -10,17 +9,18 @@ import (
 )
 
 func newUserSetMail(s std) *cobra.Command {
+	var out answering
 	return callerCommand(s, admin.UserSetMail, &cobra.Command{
 		Use: "NAME [ADDRESS]", Example: "alice alice@example.com", Args: cobra.RangeArgs(1, 2),
-	}, nil, func(c *cobra.Command, by admin.Caller, args []string) error {
+	}, out.add, func(c *cobra.Command, by admin.Caller, args []string) error {
 		in := admin.NewMail{Name: args[0]}
 		if len(args) > 1 {
 			in.Mail = args[1]
 		}
-		if _, err := admin.UserSetMail.Do(c.Context(), by, in); err != nil {
+		u, err := admin.UserSetMail.Do(c.Context(), by, in)
+		if err != nil {
 			return err
 		}
-		_, err := fmt.Fprintf(s.out, "mail to %s goes to: %s\n", in.Name, cmp.Or(in.Mail, "nowhere"))
-		return err
+		return out.print(s, u, "mail to %s goes to: %s", in.Name, cmp.Or(in.Mail, "nowhere"))
 	})
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -45,16 +44,17 @@ func printOpenLinks(s std, all []admin.OpenLink, asJSON bool) error {
 
 func newUserLinksWithdraw(s std) *cobra.Command {
 	var sure confirmation
+	var out answering
 	return callerCommand(s, admin.UserLinksWithdraw, &cobra.Command{
 		Use: "NAME", Args: cobra.ExactArgs(1), Example: "alice",
-	}, sure.add, func(c *cobra.Command, by admin.Caller, args []string) error {
+	}, flags(sure.add, out.add), func(c *cobra.Command, by admin.Caller, args []string) error {
 		if err := sure.ask(s, "This ends every open link of "+args[0]+"."); err != nil {
 			return err
 		}
-		if _, err := admin.UserLinksWithdraw.Do(c.Context(), by, admin.UserName{Name: args[0]}); err != nil {
+		ended, err := admin.UserLinksWithdraw.Do(c.Context(), by, admin.UserName{Name: args[0]})
+		if err != nil {
 			return err
 		}
-		_, err := fmt.Fprintf(s.out, "withdrew the links of %s\n", args[0])
-		return err
+		return out.print(s, ended, "withdrew the links of %s", args[0])
 	})
 }

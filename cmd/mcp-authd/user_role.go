@@ -1,8 +1,6 @@
 package main
 
 import (
-	"fmt"
-
 	"github.com/spf13/cobra"
 
 	"github.com/mcp-authd/mcp-authd/internal/admin"
@@ -25,9 +23,10 @@ func (f *roleFlags) add(c *cobra.Command) {
 }
 
 func newUserSetRole(s std) *cobra.Command {
+	var out answering
 	return callerCommand(s, admin.UserSetRole, &cobra.Command{
 		Use: "NAME ROLE", Example: "carol auditor\ncarol none", Args: cobra.ExactArgs(2),
-	}, nil, func(c *cobra.Command, by admin.Caller, args []string) error {
+	}, out.add, func(c *cobra.Command, by admin.Caller, args []string) error {
 		u, err := admin.UserSetRole.Do(c.Context(), by, admin.UserRole{Name: args[0], Role: args[1]})
 		if err != nil {
 			return err
@@ -36,7 +35,6 @@ func newUserSetRole(s std) *cobra.Command {
 		if role == "" {
 			role = admin.NoRole
 		}
-		_, err = fmt.Fprintf(s.out, "the role of %s is %s\n", u.Name, role)
-		return err
+		return out.print(s, u, "the role of %s is %s", u.Name, role)
 	})
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -34,14 +33,15 @@ func newUserSessions(s std) *cobra.Command {
 }
 
 func newUserSessionsEnd(s std) *cobra.Command {
+	var out answering
 	return callerCommand(s, admin.UserSessionsEnd, &cobra.Command{
 		Use: "NAME SESSION", Args: cobra.ExactArgs(2), Example: "alice ses_...",
-	}, nil, func(c *cobra.Command, by admin.Caller, args []string) error {
+	}, out.add, func(c *cobra.Command, by admin.Caller, args []string) error {
 		in := admin.UserSession{Name: args[0], Session: args[1]}
-		if _, err := admin.UserSessionsEnd.Do(c.Context(), by, in); err != nil {
+		ended, err := admin.UserSessionsEnd.Do(c.Context(), by, in)
+		if err != nil {
 			return err
 		}
-		_, err := fmt.Fprintf(s.out, "ended %s of %s\n", in.Session, in.Name)
-		return err
+		return out.print(s, ended, "ended %s of %s", in.Session, in.Name)
 	})
 }

@@ -65,10 +65,12 @@ func stateOfWay(w admin.Way) string {
 func newUserWaysRemove(s std) *cobra.Command {
 	var in admin.UserWay
 	var sure confirmation
+	var out answering
 	return callerCommand(s, admin.UserWaysRemove, &cobra.Command{
 		Use: "NAME WAY", Args: cobra.ExactArgs(2), Example: "alice way_...",
 	}, func(c *cobra.Command) {
 		sure.add(c)
+		out.add(c)
 		c.Flags().BoolVar(&in.Force, "force", false, "even if nothing else lets the person in")
 	}, func(c *cobra.Command, by admin.Caller, args []string) error {
 		in.Name, in.Way = args[0], args[1]
@@ -79,8 +81,7 @@ func newUserWaysRemove(s std) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		_, err = fmt.Fprintf(s.out, "removed the %s %q of %s\n", removed.Kind, removed.Name, in.Name)
-		return err
+		return out.print(s, removed, "removed the %s %q of %s", removed.Kind, removed.Name, in.Name)
 	})
 }
 

@@ -112,14 +112,18 @@ func (s *Service) rotateKeys(ctx context.Context, in KeyRotation) (Keys, error) 
 	return out, err
 }
 
-func (s *Service) revokeKey(ctx context.Context, in KeyID) (None, error) {
+func (s *Service) revokeKey(ctx context.Context, in KeyID) (Keys, error) {
 	m, err := s.Keys(ctx)
 	if err != nil {
-		return None{}, err
+		return Keys{}, err
 	}
 	err = m.Revoke(ctx, in.ID)
 	if errors.Is(err, keys.ErrNotFound) {
-		return None{}, fault(ErrNotFound, "no key %q is published; see: mcp-authd keys list", in.ID)
+		return Keys{}, fault(ErrNotFound, "no key %q is published; see: mcp-authd keys list", in.ID)
 	}
-	return None{}, err
+	if err != nil {
+		return Keys{}, err
+	}
+	all, err := m.List(ctx)
+	return s.keysOf(all), err
 }

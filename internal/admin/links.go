@@ -57,6 +57,12 @@ type OpenLink struct {
 	CreatedAt time.Time `json:"created_at"`
 }
 
+// LinksEnded says how many links of a person ended.
+type LinksEnded struct {
+	Name  string `json:"name"`
+	Ended int    `json:"ended" jsonschema:"how many links"`
+}
+
 // The operations on one-time links.
 var (
 	UserInvite = define(Spec{
@@ -188,17 +194,17 @@ func (l OpenLink) of(name string) bool {
 	return l.User != "" && l.User == name || strings.EqualFold(l.Name, name)
 }
 
-func (s *Service) withdrawLinks(ctx context.Context, in UserName) (None, error) {
+func (s *Service) withdrawLinks(ctx context.Context, in UserName) (LinksEnded, error) {
 	u, err := s.Users.Find(ctx, in.Name)
 	if err == nil {
 		err = mayHelp(ctx, u)
 	}
 	if err != nil && !errors.Is(err, users.ErrUnknown) {
-		return None{}, err
+		return LinksEnded{}, err
 	}
-	err = s.Users.WithdrawLinks(ctx, in.Name)
+	n, err := s.Users.WithdrawLinks(ctx, in.Name)
 	if errors.Is(err, users.ErrLink) {
-		return None{}, fault(ErrNotFound, "there is no open link of %q; see: mcp-authd user links", in.Name)
+		return LinksEnded{}, fault(ErrNotFound, "there is no open link of %q; see: mcp-authd user links", in.Name)
 	}
-	return None{}, err
+	return LinksEnded{in.Name, n}, err
 }

@@ -59,7 +59,7 @@ type Operation[In, Out any] struct {
 	do   func(*Service, context.Context, In) (Out, error)
 }
 
-// None is the input or output of an operation that has none.
+// None is the input of an operation that has none.
 type None struct{}
 
 // Do has the operation carried out. Errors: those of this package, and others, which are faults.

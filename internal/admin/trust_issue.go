@@ -173,14 +173,21 @@ func sameIssuer(a, b string) bool {
 		strings.TrimSuffix(ua.Path, "/") == strings.TrimSuffix(ub.Path, "/")
 }
 
-func (s *Service) removeAudience(ctx context.Context, in AudienceIssuer) (None, error) {
-	err := s.Store.RemoveAudience(ctx, in.Issuer)
+func (s *Service) removeAudience(ctx context.Context, in AudienceIssuer) (removed Audience, err error) {
+	all, err := s.Store.ListAudiences(ctx)
+	if err != nil {
+		return removed, err
+	}
+	if i := slices.IndexFunc(all, func(a storage.Audience) bool { return a.Issuer == in.Issuer }); i >= 0 {
+		removed = audienceOf(all[i])
+	}
+	err = s.Store.RemoveAudience(ctx, in.Issuer)
 	if errors.Is(err, storage.ErrNotFound) {
-		return None{}, fault(ErrNotFound, "there is no audience %s; see: mcp-authd trust issue list", in.Issuer)
+		return removed, fault(ErrNotFound, "there is no audience %s; see: mcp-authd trust issue list", in.Issuer)
 	}
 	if err != nil {
-		return None{}, err
+		return removed, err
 	}
 	s.Audit.Record(ctx, audit.AudienceChanged, slog.String("audience", in.Issuer), slog.String("what", "removed"))
-	return None{}, nil
+	return removed, nil
 }

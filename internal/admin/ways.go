@@ -215,6 +215,11 @@ func (s *Service) listSessions(ctx context.Context, in UserName) (Page[Session],
 	if err != nil {
 		return Page[Session]{}, err
 	}
+	all, err := s.sessionsOf(ctx, u)
+	return Page[Session]{Items: all}, err
+}
+
+func (s *Service) sessionsOf(ctx context.Context, u storage.User) ([]Session, error) {
 	all, err := s.Store.Sessions(ctx, u.ID, s.Now(), MaxPage)
 	out := make([]Session, 0, len(all))
 	for _, b := range all {
@@ -223,20 +228,27 @@ func (s *Service) listSessions(ctx context.Context, in UserName) (Page[Session],
 			ProvedAt: b.Proved().UTC(), SeenAt: b.SeenAt.UTC(), ExpiresAt: b.ExpiresAt.UTC(),
 		})
 	}
-	return Page[Session]{Items: out}, err
+	return out, err
 }
 
-func (s *Service) endSession(ctx context.Context, in UserSession) (None, error) {
+func (s *Service) endSession(ctx context.Context, in UserSession) (ended Session, err error) {
 	u, err := s.helped(ctx, in.Name)
 	if err != nil {
-		return None{}, err
+		return ended, err
+	}
+	all, err := s.sessionsOf(ctx, u)
+	if err != nil {
+		return ended, err
+	}
+	if i := slices.IndexFunc(all, func(v Session) bool { return v.ID == in.Session }); i >= 0 {
+		ended = all[i]
 	}
 	err = s.Store.EndSignIn(ctx, in.Session, storage.SessionEnding{UserID: u.ID, Now: s.Now()})
 	if errors.Is(err, storage.ErrNotFound) {
-		return None{}, fault(ErrNotFound, "%s has no session %q; see: mcp-authd user sessions %s", u.Name, in.Session, u.Name)
+		return ended, fault(ErrNotFound, "%s has no session %q; see: mcp-authd user sessions %s", u.Name, in.Session, u.Name)
 	}
 	if err == nil {
 		s.Audit.Record(ctx, audit.LoggedOut, audit.Person(u.ID, u.Name), slog.String("session", in.Session))
 	}
-	return None{}, err
+	return ended, err
 }

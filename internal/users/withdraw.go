@@ -19,30 +19,32 @@ func (u *Users) OpenLinks(ctx context.Context, after storage.Hash, limit int) ([
 }
 
 // WithdrawLinks ends the invitation of a name, and every link of the account that has it, whose person
-// is told. It returns ErrLink when there is nothing to end.
-func (u *Users) WithdrawLinks(ctx context.Context, name string) error {
+// is told, and returns how many. It returns ErrLink when there is nothing to end.
+func (u *Users) WithdrawLinks(ctx context.Context, name string) (int, error) {
 	now := u.cfg.Now()
 	invited := u.cfg.Store.StopInvitation(ctx, name, now)
 	if invited != nil && !errors.Is(invited, storage.ErrNotFound) {
-		return linkError(invited)
+		return 0, linkError(invited)
 	}
+	ended := 0
 	if invited == nil {
+		ended = 1
 		u.cfg.Audit.Record(ctx, audit.LinkStopped, audit.Person("", name))
 	}
 	account, err := u.Find(ctx, name)
 	if errors.Is(err, ErrUnknown) {
-		return linkError(invited)
+		return ended, linkError(invited)
 	}
 	if err != nil {
-		return err
+		return ended, err
 	}
 	n, err := u.cfg.Store.StopLinks(ctx, account.ID, now)
 	switch {
 	case err != nil:
-		return linkError(err)
+		return ended, linkError(err)
 	case n > 0:
 		u.stopped(ctx, account.ID)
-		return nil
+		return ended + n, nil
 	}
-	return linkError(invited)
+	return ended, linkError(invited)
 }

@@ -54,8 +54,6 @@ func (c *Client) Call(ctx context.Context, v admin.Verb, in, out any) error {
 	switch {
 	case err != nil:
 		return err
-	case answer.StatusCode == http.StatusNoContent:
-		return nil
 	case answer.StatusCode == http.StatusAccepted:
 		return proposedBy(body)
 	case answer.StatusCode != http.StatusOK:

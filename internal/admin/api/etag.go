@@ -15,9 +15,6 @@ import (
 
 // answerOf is the output of an operation, with the ETag of what was read, "" for changes.
 func answerOf(v admin.Verb, out reflect.Value) (answer, string, *problem) {
-	if out.Type() == reflect.TypeFor[admin.None]() {
-		return answer{Status: http.StatusNoContent}, "", nil
-	}
 	body, err := json.Marshal(out.Interface())
 	if err != nil {
 		return answer{}, "", &problem{kind: kindFault}

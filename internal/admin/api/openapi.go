@@ -84,12 +84,8 @@ func describe(v admin.Verb, s *schemas) object {
 		out["x-fresh"] = true
 	}
 	answers := out["responses"].(object)
-	if v.Output() == noneType {
-		answers[strconv.Itoa(http.StatusNoContent)] = object{"description": "Done"}
-	} else {
-		answers[strconv.Itoa(http.StatusOK)] = object{
-			"description": "The output", "content": jsonContent(s.of(v.Output())),
-		}
+	answers[strconv.Itoa(http.StatusOK)] = object{
+		"description": "The output", "content": jsonContent(s.of(v.Output())),
 	}
 	if spec.Changes() {
 		answers[strconv.Itoa(http.StatusAccepted)] = object{

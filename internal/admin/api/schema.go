@@ -14,7 +14,6 @@ import (
 var (
 	proposalType = reflect.TypeFor[admin.Proposal]()
 	problemType  = reflect.TypeFor[Problem]()
-	noneType     = reflect.TypeFor[admin.None]()
 	timeType     = reflect.TypeFor[time.Time]()
 	rawType      = reflect.TypeFor[json.RawMessage]()
 	textType     = reflect.TypeFor[encoding.TextMarshaler]()
