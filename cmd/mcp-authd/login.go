@@ -252,11 +252,7 @@ func (l *login) browse(
 	if !l.flags.noBrowser {
 		openBrowser(ctx, request.URL)
 	}
-	code, err := callback.Wait(ctx, server, request)
-	if err != nil {
-		return oauth.TokenResponse{}, err
-	}
-	return l.client.Token(ctx, server, l.cred, request, callback.URI, resource, code)
+	return l.client.Redeem(ctx, server, l.cred, request, callback, resource)
 }
 
 // got prints what is to be known of a token.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/internal/admin"
 	"github.com/mcp-authd/mcp-authd/internal/admin/api"
+	"github.com/mcp-authd/mcp-authd/internal/secrets"
 )
 
 // The variables of the environment that say which server carries a command out, and as whom.
@@ -71,11 +72,16 @@ func remote(ctx context.Context, s std, issuer string, person signInFlags) (admi
 	return by, nil
 }
 
-// lookupSecret is lookup of a variable whose value may also be in the file that the one with _FILE names.
+// lookupSecret is lookup of a variable whose value may also be in the file that the one with _FILE names,
+// which is refused where a master key would be.
 func lookupSecret(environ []string, name string) (string, error) {
 	file := lookup(environ, name+"_FILE")
 	if v := lookup(environ, name); v != "" || file == "" {
 		return v, nil
+	}
+	e := secrets.Exposed(file, os.Getuid(), lookup(environ, "KUBERNETES_SERVICE_HOST") != "")
+	if e.Wrong != "" && !e.Tolerate {
+		return "", fmt.Errorf("$%s_FILE: %s is not secret: %s; see who had access, then: %s", name, file, e.Wrong, e.Remedy)
 	}
 	text, err := os.ReadFile(file)
 	if err != nil {

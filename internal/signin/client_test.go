@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"html"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -29,6 +30,7 @@ type world struct {
 	opened    http.HandlerFunc            // what /open and what is below it answer without a token
 	back      func(url.Values) url.Values // what the authorization server answers, given the request
 	requests  []url.Values
+	page      string // what the browser shows in the end
 
 	mu   sync.Mutex // guards seen
 	seen []sent
@@ -156,16 +158,19 @@ func signIn(t *testing.T, w *world, mcpURL string) error {
 		return err
 	}
 	w.requests = append(w.requests, u.Query())
-	resp, err := http.Get(cb.URI + "?" + w.back(u.Query()).Encode())
-	if err != nil {
-		return err
-	}
-	resp.Body.Close()
-	code, err := cb.Wait(t.Context(), s, req)
-	if err != nil {
-		return err
-	}
-	_, err = c.Token(t.Context(), s, cred, req, cb.URI, mcpURL, code)
+	shown := make(chan string, 1)
+	go func() {
+		resp, err := http.Get(cb.URI + "?" + w.back(u.Query()).Encode())
+		if err != nil {
+			shown <- err.Error()
+			return
+		}
+		defer resp.Body.Close()
+		body, _ := io.ReadAll(resp.Body)
+		shown <- string(body)
+	}()
+	_, err = c.Redeem(t.Context(), s, cred, req, cb, mcpURL)
+	w.page = <-shown
 	return err
 }
 
@@ -237,6 +242,12 @@ func TestSteps(t *testing.T) {
 		}, StepBrowser, "another issuer"},
 		{"CL-24 a right iss when not advertised",
 			func(w *world) { delete(w.as, "authorization_response_iss_parameter_supported") }, "", ""},
+		{"the code is refused, in words of a hostile server", func(w *world) {
+			w.token = func(rw http.ResponseWriter, _ *http.Request) {
+				rw.WriteHeader(400)
+				fmt.Fprint(rw, `{"error":"invalid_grant","error_description":"<img src=x onerror=alert(1)>"}`)
+			}
+		}, StepToken, "<img"},
 		{"denied", func(w *world) {
 			w.back = func(q url.Values) url.Values {
 				return url.Values{"error": {"access_denied"}, "state": {q.Get("state")}, "iss": {w.URL}}
@@ -266,6 +277,9 @@ func TestSteps(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
+				if !strings.Contains(w.page, "<h1>Signed in</h1>") {
+					t.Errorf("the browser shows %s", w.page)
+				}
 				for _, q := range w.requests { // authorize and token
 					if q.Get("resource") != w.URL+"/mcp" {
 						t.Errorf("CL-17: a request without resource: %v", q)
@@ -278,7 +292,12 @@ func TestSteps(t *testing.T) {
 				err == nil || !strings.Contains(err.Error(), tt.why) {
 				t.Errorf("got %v, want step %q with %q", err, tt.step, tt.why)
 			}
-			if err != nil && strings.Contains(err.Error(), "SECRET") {
+			if e != nil && (e.Step == StepBrowser || e.Step == StepToken) && (strings.Contains(w.page, "Signed in") ||
+				!strings.Contains(w.page, "<h1>Not signed in</h1>") ||
+				!strings.Contains(w.page, html.EscapeString(e.Why))) {
+				t.Errorf("the browser shows %s", w.page)
+			}
+			if err != nil && strings.Contains(err.Error()+w.page, "SECRET") {
 				t.Error("CL-24: the answer of another issuer is shown")
 			}
 		})

@@ -234,11 +234,7 @@ func (s *Session) byBrowser(
 		return token, "", &clientUnknown{err}
 	}
 	s.Ask(ctx, Prompt{URL: request.URL})
-	code, err := callback.Wait(ctx, s.server, request)
-	if err != nil {
-		return token, "", err
-	}
-	token, err = s.client.Token(ctx, s.server, cred, request, callback.URI, s.Resource, code)
+	token, err = s.client.Redeem(ctx, s.server, cred, request, callback, s.Resource)
 	return token, cred.ID, err
 }
 

@@ -6,12 +6,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"html"
-	"net"
 	"net/http"
 	"net/url"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
 	"github.com/mcp-authd/mcp-authd/oauth"
@@ -113,52 +111,6 @@ func pageText(resp *http.Response, body []byte) string {
 	return html.UnescapeString(text)
 }
 
-// Callback is the loopback listener that the browser comes back to. It exists only
-// while a sign-in is under way.
-type Callback struct {
-	URI     string
-	answers chan url.Values
-	server  *http.Server
-}
-
-// Listen opens a callback on a free port of loopback (CL-16).
-func Listen() (*Callback, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return nil, fail(StepBrowser, "This machine permits no listener on 127.0.0.1.", "%v", err)
-	}
-	c := &Callback{URI: "http://" + l.Addr().String() + "/callback", answers: make(chan url.Values, 1)}
-	mux := http.NewServeMux()
-	mux.HandleFunc("GET /callback", c.receive)
-	c.server = &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
-	go c.server.Serve(l)
-	return c, nil
-}
-
-const callbackPage = `<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
-<title>Signed in</title><style>body{font:1.1rem system-ui;display:grid;place-items:center;min-height:90vh;color-scheme:light dark}</style>
-<main><h1>Back to the terminal</h1><p>You can close this window.</p></main></html>`
-
-func (c *Callback) receive(w http.ResponseWriter, r *http.Request) {
-	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	w.Header().Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'")
-	w.Header().Set("Referrer-Policy", "no-referrer")
-	fmt.Fprint(w, callbackPage)
-	select {
-	case c.answers <- r.URL.Query():
-	default: // only the first answer counts
-	}
-}
-
-// Close ends the listener.
-func (c *Callback) Close() {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-	defer cancel()
-	if c.server.Shutdown(ctx) != nil {
-		c.server.Close()
-	}
-}
-
 // Request is an authorization request under way.
 type Request struct {
 	URL      string
@@ -190,36 +142,6 @@ func (c *Client) Authorize(
 	u.RawQuery = q.Encode()
 	r.URL = u.String()
 	return r, nil
-}
-
-// Wait waits for the browser and returns the code. The issuer is checked before
-// anything else of the answer is believed (RFC 9207 §2.4, CL-24).
-func (c *Callback) Wait(ctx context.Context, s Server, r Request) (code string, err error) {
-	var q url.Values
-	select {
-	case q = <-c.answers:
-	case <-ctx.Done():
-		return "", fail(StepBrowser, "Open the URL again, or give more time with --timeout.",
-			"the browser did not come back")
-	}
-	iss, sent := q.Get("iss"), q.Has("iss")
-	switch {
-	case q.Get("state") != r.state:
-		return "", fail(StepBrowser, "Start again; if it happens again, another program may interfere.",
-			"the answer is not to this request (state differs)")
-	case s.AuthorizationResponseIss && !sent:
-		return "", fail(StepBrowser, "The server must send iss with every answer, since it says it does.",
-			"the answer has no iss")
-	case sent && iss != s.Issuer:
-		return "", fail(StepBrowser, "The answer may come from another server (mix-up); do not go on.",
-			"the answer names another issuer than %s", s.Issuer)
-	case q.Get("error") != "":
-		return "", fail(StepBrowser, advise(q.Get("error")), "%s",
-			strings.TrimSuffix(q.Get("error")+": "+q.Get("error_description"), ": "))
-	case q.Get("code") == "":
-		return "", fail(StepBrowser, "The server's answer is broken.", "the answer has no code")
-	}
-	return q.Get("code"), nil
 }
 
 func advise(code string) string {

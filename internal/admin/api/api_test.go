@@ -50,13 +50,16 @@ func newRig(t *testing.T) *rig {
 	return newRigOn(t, store)
 }
 
-func newRigOn(t *testing.T, store storage.Store) *rig {
+func newRigOn(t *testing.T, store storage.Store) *rig { return newRigUnder(t, store, make([]byte, 32)) }
+
+// newRigUnder is newRigOn with master keys, the present one first.
+func newRigUnder(t *testing.T, store storage.Store, masters ...[]byte) *rig {
 	loaded, err := config.Load(config.Source{Environ: []string{"HOME=" + t.TempDir()}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	service, err := assembly.Parts{
-		Config: loaded, Store: store, Keys: [][]byte{make([]byte, 32)}, Log: slog.New(slog.DiscardHandler),
+		Config: loaded, Store: store, Keys: masters, Log: slog.New(slog.DiscardHandler),
 	}.Admin(nil)
 	if err != nil {
 		t.Fatal(err)
@@ -65,7 +68,7 @@ func newRigOn(t *testing.T, store storage.Store) *rig {
 		T: t, mux: http.NewServeMux(), store: store, users: service.Users, service: service,
 		tokens: map[string]*mcpresource.Principal{}, keyed: &watched{KeyedRequests: store}, now: time.Now(),
 	}
-	ring, err := secrets.NewRing(make([]byte, 32))
+	ring, err := secrets.NewRing(masters...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -127,7 +127,14 @@ func (o operation) repeated(stored storage.KeyedRequest, digests [][]byte, now t
 	for _, d := range digests {
 		same = same || hmac.Equal(d, stored.Digest)
 	}
-	if !same {
+	text, err := o.c.Ring.Open(purposeAnswer, stored.Sealed, stored.Key[:])
+	switch {
+	case !same && stored.Sealed != nil && err != nil: // the digest is one under that master key, too
+		return answer{}, &problem{
+			kind: kindUnreadable, detail: "The first request with this key was answered under a master key that this server " +
+				"does not have any more. Look at what there is, and send a new request with another key.",
+		}
+	case !same:
 		return answer{}, &problem{kind: kindReused, detail: "Choose another key for another request."}
 	}
 	if stored.Sealed == nil && now.Before(stored.Until) {
@@ -136,7 +143,6 @@ func (o operation) repeated(stored storage.KeyedRequest, digests [][]byte, now t
 		}
 	}
 	var kept answer
-	text, err := o.c.Ring.Open(purposeAnswer, stored.Sealed, stored.Key[:])
 	if err != nil || json.Unmarshal(text, &kept) != nil || kept.Status == 0 {
 		return answer{}, &problem{
 			kind: kindUnsure, detail: "The first request with this key has failed, or its answer was not kept. " +

@@ -1,6 +1,7 @@
 package api_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -180,6 +181,25 @@ func TestOnce(t *testing.T) {
 			t.Errorf("after: got %d %s", w.Code, w.Body)
 		}
 	})
+}
+
+// TestOnceAfterRotation: an answer outlives the rotation of the master key as long as the old one is there,
+// and then is said to be unreadable: the key was not used for another request (OB-10).
+func TestOnceAfterRotation(t *testing.T) {
+	const invite = "/users/eve/invitation"
+	old, present := make([]byte, 32), bytes.Repeat([]byte{1}, 32)
+	before := newRig(t)
+	before.person("root", admin.Administrator, "admin:write", time.Minute)
+	first := before.do("root", "POST", invite, "{}", "Idempotency-Key", "a")
+	during, after := newRigUnder(t, before.store, present, old), newRigUnder(t, before.store, present)
+	during.tokens, after.tokens = before.tokens, before.tokens
+	again := during.do("root", "POST", invite, "{}", "Idempotency-Key", "a")
+	if first.Code != 200 || again.Body.String() != first.Body.String() {
+		t.Errorf("OB-10: got %d %s, then %d %s", first.Code, first.Body, again.Code, again.Body)
+	}
+	during.is(during.do("root", "POST", invite, `{"role":"auditor"}`, "Idempotency-Key", "a"), 422, "key-reused")
+	after.is(after.do("root", "POST", invite, "{}", "Idempotency-Key", "a"), 409, "answer-unreadable")
+	after.is(after.do("root", "POST", invite, "{}", "Idempotency-Key", "b"), 200, "")
 }
 
 // TestOnceAtOnce: of requests with one key that come at the same time one is carried out (OB-10).

@@ -30,6 +30,7 @@ const (
 	kindReused      kind = "key-reused"
 	kindRunning     kind = "running"
 	kindUnsure      kind = "outcome-unknown"
+	kindUnreadable  kind = "answer-unreadable"
 	kindLimited     kind = "too-many-requests"
 	kindFault       kind = "fault"
 	kindUnavailable kind = "unavailable"
@@ -55,6 +56,7 @@ var kinds = map[kind]struct {
 	kindReused:      {http.StatusUnprocessableEntity, "The key was used for something else"},
 	kindRunning:     {http.StatusConflict, "The same request is being carried out"},
 	kindUnsure:      {http.StatusConflict, "It is not known whether this was carried out"},
+	kindUnreadable:  {http.StatusConflict, "What became of this cannot be read any more"},
 	kindLimited:     {http.StatusTooManyRequests, "Too many requests"},
 	kindFault:       {http.StatusInternalServerError, "The server has failed"},
 	kindUnkept:      {http.StatusServiceUnavailable, "The audit log does not have what was done"},

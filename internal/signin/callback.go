@@ -1,0 +1,168 @@
+package signin
+
+import (
+	"context"
+	"errors"
+	"html/template"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/internal/discovery"
+	"github.com/mcp-authd/mcp-authd/oauth"
+)
+
+// Callback is the loopback listener that the browser comes back to. It exists only
+// while a sign-in is under way.
+type Callback struct {
+	URI     string
+	answers chan answer
+	server  *http.Server
+	closed  chan struct{}
+	close   sync.Once
+}
+
+// answer is what the browser has brought, and takes how the sign-in ended, for the page that it shows.
+type answer struct {
+	values url.Values
+	ended  chan error // has room for one
+}
+
+// Listen opens a callback on a free port of loopback (CL-16).
+func Listen() (*Callback, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, fail(StepBrowser, "This machine permits no listener on 127.0.0.1.", "%v", err)
+	}
+	c := &Callback{
+		URI:     "http://" + l.Addr().String() + "/callback",
+		answers: make(chan answer, 1),
+		closed:  make(chan struct{}),
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /callback", c.receive)
+	c.server = &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
+	go c.server.Serve(l)
+	return c, nil
+}
+
+// callbackPage looks like the pages of the server, whose style sheet it cannot reach. It is in the language
+// of the command line.
+var callbackPage = template.Must(template.New("callback").Parse(`<!doctype html>
+<html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{{.Title}}</title>
+<style>
+:root { color-scheme: light dark }
+body { margin: 0; padding: clamp(1.25rem, 7vh, 5rem) 1rem; font: 1rem/1.5 system-ui, sans-serif; overflow-wrap: anywhere;
+  background: light-dark(#f3f1ec, #121412); color: light-dark(#1c1f1c, #eeede8) }
+main { max-width: 28.5rem; margin: auto; padding: 2rem; border: 1px solid light-dark(#dfdbd1, #363b35); border-radius: 1rem;
+  background: light-dark(#fffefb, #1b1e1b) }
+h1 { margin: 0 0 .5rem; font-size: 1.75rem; line-height: 1.15 }
+p { margin: 0 0 .75rem }
+.bad { padding: .75rem 1rem; border-left: 3px solid light-dark(#b3382a, #f0958a); background: light-dark(#fcebe8, #371d1b) }
+</style>
+<main><h1>{{.Title}}</h1>{{with .Why}}<p class="bad" role="alert"><bdi>{{.}}</bdi></p>{{end}}{{with .Advice}}<p>{{.}}</p>{{end}}
+<p>You can close this window and go back to the terminal.</p></main></html>
+`))
+
+// outcome is what the page says.
+type outcome struct{ Title, Why, Advice string }
+
+func outcomeOf(err error) outcome {
+	if err == nil {
+		return outcome{Title: "Signed in"}
+	}
+	out := outcome{Title: "Not signed in", Why: err.Error()}
+	if e := (*discovery.Error)(nil); errors.As(err, &e) {
+		out.Why, out.Advice = e.Why, e.Advice
+	}
+	return out
+}
+
+// errSuperfluous and errOver: the answer is not looked at.
+var (
+	errSuperfluous = errors.New("the browser had come back before")
+	errOver        = errors.New("the command has ended meanwhile")
+)
+
+// receive keeps the browser until what it has brought was used: an error, or a code that is refused, is no
+// sign-in. Only the first answer counts.
+func (c *Callback) receive(w http.ResponseWriter, r *http.Request) {
+	a := answer{r.URL.Query(), make(chan error, 1)}
+	err := errSuperfluous
+	select {
+	case c.answers <- a:
+		select {
+		case err = <-a.ended:
+		case <-c.closed:
+			err = errOver
+			select {
+			case err = <-a.ended: // both
+			default:
+			}
+		case <-r.Context().Done():
+			return
+		}
+	default:
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.Header().Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'")
+	w.Header().Set("Referrer-Policy", "no-referrer")
+	_ = callbackPage.Execute(w, outcomeOf(err)) // the browser may have gone
+}
+
+// Close ends the listener.
+func (c *Callback) Close() {
+	c.close.Do(func() { close(c.closed) })
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	if c.server.Shutdown(ctx) != nil {
+		c.server.Close()
+	}
+}
+
+// Redeem waits for the browser to come back, exchanges the code that it brings, and has the browser show how
+// that ended.
+func (c *Client) Redeem(
+	ctx context.Context, s Server, cred Credentials, r Request, back *Callback, resource string,
+) (token oauth.TokenResponse, err error) {
+	var a answer
+	select {
+	case a = <-back.answers:
+	case <-ctx.Done():
+		return token, fail(StepBrowser, "Open the URL again, or give more time with --timeout.",
+			"the browser did not come back")
+	}
+	defer func() { a.ended <- err }()
+	code, err := r.code(s, a.values)
+	if err != nil {
+		return token, err
+	}
+	return c.Token(ctx, s, cred, r, back.URI, resource, code)
+}
+
+// code is the code of an answer. The issuer is checked before anything else of it is believed
+// (RFC 9207 §2.4, CL-24).
+func (r Request) code(s Server, q url.Values) (string, error) {
+	iss, sent := q.Get("iss"), q.Has("iss")
+	switch {
+	case q.Get("state") != r.state:
+		return "", fail(StepBrowser, "Start again; if it happens again, another program may interfere.",
+			"the answer is not to this request (state differs)")
+	case s.AuthorizationResponseIss && !sent:
+		return "", fail(StepBrowser, "The server must send iss with every answer, since it says it does.",
+			"the answer has no iss")
+	case sent && iss != s.Issuer:
+		return "", fail(StepBrowser, "The answer may come from another server (mix-up); do not go on.",
+			"the answer names another issuer than %s", s.Issuer)
+	case q.Get("error") != "":
+		return "", fail(StepBrowser, advise(q.Get("error")), "%s",
+			strings.TrimSuffix(q.Get("error")+": "+q.Get("error_description"), ": "))
+	case q.Get("code") == "":
+		return "", fail(StepBrowser, "The server's answer is broken.", "the answer has no code")
+	}
+	return q.Get("code"), nil
+}
