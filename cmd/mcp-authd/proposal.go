@@ -34,16 +34,25 @@ func newProposalList(s std) *cobra.Command {
 				_, err := fmt.Fprintln(s.err, "nothing waits; see console.two_administrators in docs/operating.md")
 				return err
 			}
-			t := newTable(s.out, "ID", "OPERATION", "BY", "STATE", "UNTIL")
+			t := newTable(s.out, "ID", "OPERATION", "ABOUT", "BY", "STATE", "UNTIL")
 			for _, p := range all {
-				t.row(p.ID, p.Operation, nameOfParty(p.By), p.State, moment(p.ExpiresAt))
+				t.row(p.ID, p.Operation, p.About, nameOfParty(p.By), p.State, moment(p.ExpiresAt))
 			}
 			return t.flush()
 		})
 }
 
-// nameOfParty is who proposed or decided something.
-func nameOfParty(p admin.Party) string { return cmp.Or(p.User, p.Client) }
+// nameOfParty is who proposed or decided something, by name and id.
+func nameOfParty(p admin.Party) string {
+	name, id := cmp.Or(p.User, p.ClientName), cmp.Or(p.UserID, p.Client)
+	switch {
+	case name == "":
+		return id
+	case id == "":
+		return name
+	}
+	return name + " (" + id + ")"
+}
 
 // proposalCommand is a command on one proposal, which prints it as it then is.
 func proposalCommand(
@@ -62,9 +71,13 @@ func proposalCommand(
 			if asJSON {
 				return printJSON(s.out, whole)
 			}
-			_, err = fmt.Fprintf(s.out, "%s %s: %s %s, proposed by %s\n", p.ID, p.State, p.Operation, p.Input,
-				nameOfParty(p.By))
-			return err
+			printFields(s.out, "id", p.ID, "state", p.State, "operation", p.Operation, "about", p.About,
+				"input", string(p.Input), "proposed by", nameOfParty(p.By), "at", moment(p.CreatedAt),
+				"until", moment(p.ExpiresAt))
+			if !p.DecidedAt.IsZero() {
+				printFields(s.out, p.State+" by", nameOfParty(p.Decided), "at", moment(p.DecidedAt))
+			}
+			return nil
 		})
 }
 

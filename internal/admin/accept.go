@@ -32,10 +32,8 @@ func (s *Service) acceptProposal(ctx context.Context, in ProposalID) (out Accept
 	if err != nil {
 		return out, err
 	}
-	out.Proposal, err = s.viewProposal(p)
-	if v.Output() != reflect.TypeFor[None]() {
-		out.Output = done.Elem().Interface()
-	}
+	out.Proposal, err = s.viewProposal(ctx, s.Names(), p)
+	out.Output = done.Elem().Interface()
 	return out, err
 }
 
@@ -148,5 +146,5 @@ func (s *Service) declineProposal(ctx context.Context, in ProposalID) (Proposal,
 	}
 	s.Audit.Record(ctx, audit.ProposalDeclined, slog.String("proposal", p.ID), slog.String("what", p.Operation),
 		slog.String("proposed_by", p.By.Name), slog.String("proposed_client", p.By.ClientID))
-	return s.viewProposal(p)
+	return s.viewProposal(ctx, s.Names(), p)
 }

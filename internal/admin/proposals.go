@@ -32,6 +32,7 @@ type Proposal struct {
 	ID        string          `json:"id"`
 	Operation string          `json:"operation" jsonschema:"what is carried out when it is accepted"`
 	Input     json.RawMessage `json:"input" jsonschema:"its input, without passwords and the like"`
+	About     string          `json:"about,omitempty" jsonschema:"what it is about, as people call it; absent for nothing yet"`
 	By        Party           `json:"by" jsonschema:"who proposed it"`
 	CreatedAt time.Time       `json:"created_at"`
 	ExpiresAt time.Time       `json:"expires_at"`
@@ -42,8 +43,10 @@ type Proposal struct {
 
 // Party is a person or a program.
 type Party struct {
-	User   string `json:"user,omitempty" jsonschema:"the account; absent for a program"`
-	Client string `json:"client,omitempty" jsonschema:"the application by which they act; absent for a browser"`
+	User       string `json:"user,omitempty" jsonschema:"the name of the account, as it was then; absent for a program"`
+	UserID     string `json:"user_id,omitempty"`
+	Client     string `json:"client,omitempty" jsonschema:"the application by which they act; absent for a browser"`
+	ClientName string `json:"client_name,omitempty"`
 }
 
 // ProposalID names a proposal.
@@ -148,7 +151,7 @@ func (s *Service) propose(ctx context.Context, a Actor, v Verb, in any) error {
 		return err
 	}
 	s.Audit.Record(ctx, audit.ProposalMade, slog.String("proposal", p.ID), slog.String("what", name))
-	view, err := s.viewProposal(p)
+	view, err := s.viewProposal(ctx, s.Names(), p)
 	if err != nil {
 		return err
 	}
@@ -222,27 +225,14 @@ func (s *Service) openInput(p storage.Proposal) ([]byte, error) {
 	return ring.Open(sealedInputs, p.Input, bindingOf(p))
 }
 
-func (s *Service) viewProposal(p storage.Proposal) (Proposal, error) {
-	party := func(p storage.Party) Party { return Party{p.Name, p.ClientID} }
-	input, err := s.openInput(p)
-	if err != nil {
-		return Proposal{}, err
-	}
-	shown, err := withoutSecrets(input)
-	return Proposal{
-		ID: p.ID, Operation: p.Operation, Input: shown, By: party(p.By), CreatedAt: p.CreatedAt, ExpiresAt: p.ExpiresAt,
-		State: string(p.State), Decided: party(p.Decided), DecidedAt: p.DecidedAt,
-	}, err
-}
-
 func (s *Service) listProposals(ctx context.Context, in Paging) (out Page[Proposal], err error) {
 	found, err := s.Store.ListProposals(ctx, in.After, in.bounded()+1, s.Now())
 	if err != nil {
 		return out, err
 	}
-	views := make([]Proposal, len(found))
+	views, names := make([]Proposal, len(found)), s.Names()
 	for i, p := range found {
-		if views[i], err = s.viewProposal(p); err != nil {
+		if views[i], err = s.viewProposal(ctx, names, p); err != nil {
 			return out, err
 		}
 	}
@@ -255,7 +245,7 @@ func (s *Service) showProposal(ctx context.Context, in ProposalID) (Proposal, er
 	if err != nil {
 		return Proposal{}, err
 	}
-	return s.viewProposal(p)
+	return s.viewProposal(ctx, s.Names(), p)
 }
 
 func (s *Service) findProposal(ctx context.Context, id string) (storage.Proposal, error) {

@@ -70,6 +70,14 @@ func TestTwoAdministrators(t *testing.T) {
 	root, anna, sue := s.As(actor("root")), s.As(actor("anna")), s.As(actor("sue"))
 	_, err := admin.UserDisable.Do(ctx, root, bob)
 	p := proposed(t, err)
+	account, err := s.Users.Find(ctx, "bob")
+	if err != nil || p.About != "bob ("+account.ID+")" || p.By.UserID != actor("root").UserID {
+		t.Errorf("OB-10: it is about %q, by %+v, %v", p.About, p.By, err)
+	}
+	_, err = admin.UserDisable.Do(ctx, s.As(actor("anna")), admin.UserName{Name: account.ID})
+	if byID := proposed(t, err); byID.About != p.About {
+		t.Errorf("OB-10: named by id, it is about %q", byID.About)
+	}
 	if disabled() || p.By.User != "root" || p.Operation != "user disable" || string(p.Input) != `{"name":"bob"}` {
 		t.Errorf("OB-10: it is done already, or is %+v", p)
 	}
