@@ -120,10 +120,10 @@ func (r *Recorder) refused(s Step, d oauth.Decision, t Presented, settled func(c
 	if t.Audience != "" && t.Audience != d.Resource {
 		s.Expected = []Expected{{
 			Name:       "audience",
-			Values:     []string{cut(Address(d.Resource), maxValue)},
+			Values:     []string{cut(oauth.Redacted(d.Resource), maxValue)},
 			Difference: compared(t.Audience, []string{d.Resource}),
 		}}
-		s.Request.Params = append(s.Request.Params, Param{"audience", cut(Address(t.Audience), maxValue)})
+		s.Request.Params = append(s.Request.Params, Param{"audience", cut(oauth.Redacted(t.Audience), maxValue)})
 	}
 	if t.State == TokenExpired {
 		r.hold(held{s, s.At.Add(holdExpired), settled})
@@ -156,7 +156,7 @@ func (r *Recorder) called(req *http.Request, from string, d oauth.Decision) Step
 		draft.step.Request.Header = append(draft.step.Request.Header, sentBy(req, passedOn)...)
 	}
 	s := draft.step
-	s.Kind, s.Keys.Resource = Call, cut(Address(d.Resource), maxValue)
+	s.Kind, s.Keys.Resource = Call, cut(oauth.Redacted(d.Resource), maxValue)
 	s.Request.Method, s.Request.Path = cut(d.HTTPMethod, 10), cut(pathOf(d.Resource), maxValue)
 	if d.Method != "" {
 		s.Request.Params = append(s.Request.Params, Param{paramMethod, named(d.Method)})
@@ -184,7 +184,7 @@ func named(s string) string {
 }
 
 func pathOf(address string) string {
-	_, rest, _ := strings.Cut(Address(address), "://")
+	_, rest, _ := strings.Cut(oauth.Redacted(address), "://")
 	_, path, _ := strings.Cut(rest, "/")
 	return "/" + path
 }

@@ -92,7 +92,7 @@ func Expect(ctx context.Context, name, got string, want []string) {
 		}
 		e := Expected{Name: name, Difference: compared(got, want)}
 		for _, w := range want[:min(len(want), maxExpected)] {
-			e.Values = append(e.Values, cut(Address(w), maxValue))
+			e.Values = append(e.Values, cut(oauth.Redacted(w), maxValue))
 		}
 		s.Expected = append(s.Expected, e)
 	})
@@ -108,7 +108,7 @@ func Showing(ctx context.Context, page string) {
 // Sending notes that the browser is sent to a place with a response.
 func Sending(ctx context.Context, to string, response url.Values) {
 	note(ctx, func(d Digester, s *Step) {
-		s.Answer.To, s.Answer.Params = cut(Address(to), maxValue), d.Redact(response, sorted(response))
+		s.Answer.To, s.Answer.Params = cut(oauth.Redacted(to), maxValue), d.Redact(response, sorted(response))
 		if code := d.Digest(response.Get("code")); code != "" {
 			s.Keys.Code = code
 		}

@@ -8,6 +8,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
 // publisher writes what is kept of an attempt so that it can be published (OB-03). It passes what is in
@@ -143,12 +145,10 @@ func (p *publisher) agent(v string) string {
 	return p.name("agent", v)
 }
 
-const notURL = "(not a URL)"
-
-// url is an address, whose query Address has removed.
+// url is an address, whose query oauth.Redacted has removed.
 func (p *publisher) url(v string) string {
 	u, err := url.Parse(v)
-	if v == "" || v == notURL {
+	if v == "" || v == oauth.NotURL {
 		return v
 	}
 	if err != nil || u.Scheme == "" {

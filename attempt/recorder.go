@@ -123,7 +123,7 @@ func (s *Step) add(t Taken) {
 	k.Client = cmp.Or(k.Client, t.Keys.Client)
 	k.ClientName = cut(cmp.Or(t.Keys.ClientName, k.ClientName), maxValue)
 	k.Person, k.PersonName = t.Keys.Person, cut(t.Keys.PersonName, maxValue)
-	k.Resource, k.Match, k.Grant = cut(Address(t.Keys.Resource), maxValue), t.Keys.Match, t.Keys.Grant
+	k.Resource, k.Match, k.Grant = cut(oauth.Redacted(t.Keys.Resource), maxValue), t.Keys.Match, t.Keys.Grant
 	a.Status, a.Took = t.Answer.Status, t.Answer.Took
 	if t.Answer.Error != "" {
 		a.Error, a.Description = t.Answer.Error, Described(t.Answer.Description)

@@ -83,34 +83,13 @@ func (d Digester) kept(name, v string) (string, bool) {
 	case slices.Contains(plain, name):
 		return cut(v, maxValue), true
 	case slices.Contains(addresses, name):
-		return cut(Address(v), maxValue), true
+		return cut(oauth.Redacted(v), maxValue), true
 	case slices.Contains(digested, name):
 		return fmt.Sprintf("(%d characters, digest %s)", len(v), d.Digest(v)), true
 	case slices.Contains(given, name):
 		return fmt.Sprintf("(%d characters)", len(v)), true
 	}
 	return "", false
-}
-
-// Address is a URL without user information, and without the values that may follow its path.
-func Address(raw string) string {
-	u, err := url.Parse(raw)
-	if err != nil {
-		return "(not a URL)"
-	}
-	if u.User != nil {
-		u.User = url.User("...")
-	}
-	if u.Opaque != "" {
-		u.Opaque = "..."
-	}
-	if u.RawQuery != "" {
-		u.RawQuery = "..."
-	}
-	if u.Fragment != "" {
-		u.Fragment, u.RawFragment = "...", ""
-	}
-	return u.String()
 }
 
 // quoted is what a description of ours quotes of a request.
@@ -120,7 +99,7 @@ var quoted = regexp.MustCompile(`["'][^"']*["']`)
 func Described(text string) string {
 	return cut(quoted.ReplaceAllStringFunc(text, func(q string) string {
 		if inner := q[1 : len(q)-1]; strings.Contains(inner, "://") {
-			return q[:1] + cut(Address(inner), maxValue) + q[:1]
+			return q[:1] + cut(oauth.Redacted(inner), maxValue) + q[:1]
 		}
 		return q
 	}), 2*maxValue)
@@ -133,9 +112,9 @@ func compared(got string, want []string) *Difference {
 		if w == got {
 			return nil
 		}
-		shown = append(shown, Address(w))
+		shown = append(shown, oauth.Redacted(w))
 	}
-	d := Nearest(Address(got), shown)
+	d := Nearest(oauth.Redacted(got), shown)
 	if d == nil && len(want) > 0 {
 		d = Nearest(got, want)
 		d.Got, d.Want = "(after the path)", "(after the path)"

@@ -12,6 +12,9 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/mcp-authd/mcp-authd/mcpresource/internal/message"
+	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
 // Event is one decision of the guard. It never holds a token.
@@ -36,7 +39,7 @@ type CallEvent struct {
 	Duration   time.Duration   // until the answer was complete
 	Principal  *Principal      // nil for a method that needs no token
 	Method     string          // such as "tools/call"
-	Name       string          // of the tool or prompt, or the URI; cut after 256 bytes
+	Name       string          // of the tool or prompt, or the URI, see oauth.Redacted; cut after 256 bytes
 	Arguments  json.RawMessage // nil unless Config.CallArguments
 	Digest     string          // of the arguments: SHA-256 in hex of their JSON without spaces; "" for none
 	Outcome    Outcome
@@ -193,10 +196,14 @@ func (g *Guard) called(r *http.Request, p *passage, outcome Outcome, status int,
 }
 
 // record is what the audit may keep of an operation: arguments when asked, and of a
-// a name no more than a caller could have meant.
+// a name no more than a caller could have meant. URIs of resources are redacted.
 func (op Operation) record(arguments bool) Operation {
 	const longest = 256
-	out := Operation{Method: cut(op.Method, longest), Name: cut(op.Name, longest)}
+	name := op.Name
+	if message.IsResource(op.Method) {
+		name = oauth.Redacted(name)
+	}
+	out := Operation{Method: cut(op.Method, longest), Name: cut(name, longest)}
 	if arguments {
 		out.Arguments = slices.Clone(op.Arguments)
 	}

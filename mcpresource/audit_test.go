@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"strings"
@@ -65,6 +66,30 @@ func TestCalls(t *testing.T) {
 		r := listening(func(c *Config) { c.CallArguments = true })
 		if r.call("alice", tool("read")); string(one(t).Arguments) != `{"a":1}` {
 			t.Errorf("got %s", calls[0].Arguments)
+		}
+	})
+	t.Run("SP-07 of the URI of a resource, what is no secret", func(t *testing.T) {
+		var log bytes.Buffer
+		for _, uri := range []string{
+			"https://bob:hunter2@open.example/x?key=s3cret#s3cret", "file:///public/a?key=s3cret", "note:s3cret", "%s3cret",
+		} {
+			for _, method := range []string{"resources/read", "resources/subscribe", "resources/unsubscribe"} {
+				body, _ := json.Marshal(map[string]any{
+					"jsonrpc": "2.0", "id": 1, "method": method, "params": map[string]any{"uri": uri},
+				})
+				r := newRig(t, func(c *Config) {
+					c.Calls = LogCalls(slog.New(slog.NewJSONHandler(&log, nil)))
+					c.Logger = slog.New(slog.NewJSONHandler(&log, nil))
+				})
+				r.call("alice", string(body))
+				for _, e := range r.events {
+					fmt.Fprintf(&log, "%+v %v\n", e.Operations, e.Err)
+				}
+			}
+		}
+		if text := log.String(); strings.Contains(text, "s3cret") || strings.Contains(text, "hunter2") ||
+			!strings.Contains(text, "file:///public/a?...") {
+			t.Errorf("got %s", text)
 		}
 	})
 	for _, tt := range []struct {
