@@ -6,6 +6,7 @@ import (
 	"runtime/debug"
 	"time"
 
+	"github.com/mcp-authd/mcp-authd/internal/secrets"
 	"github.com/mcp-authd/mcp-authd/internal/traces"
 	"github.com/mcp-authd/mcp-authd/storage"
 	"github.com/mcp-authd/mcp-authd/storage/timed"
@@ -21,10 +22,15 @@ func (p Parts) newTraces(ctx context.Context) (*traces.Traces, error) {
 	if p.Config.IsDefault("traces.sample") && os.Getenv("OTEL_TRACES_SAMPLER") != "" {
 		sample = 0 // as the environment has it
 	}
+	ring, err := secrets.NewRing(p.Keys...)
+	if err != nil {
+		return nil, err
+	}
 	return traces.New(ctx, traces.Config{
 		Endpoint: c.Endpoint,
 		Headers:  c.Header(),
 		Sample:   sample,
+		Key:      ring.Key("sample of traces", 32),
 		Issuer:   p.Config.Issuer,
 		Version:  mainVersion(),
 		Logger:   p.Log,

@@ -28,7 +28,10 @@ type Config struct {
 	Headers  map[string]string // sent to it
 	// Sample is which part of the traces is sent, above 0 and up to 1; 0: by the environment, or else
 	// all.
-	Sample  float64
+	Sample float64
+	// Key is what traces are chosen by: the same on every server, so that they choose the same ones. Without
+	// it each process has its own.
+	Key     []byte
 	Issuer  string // of the server
 	Version string // of this program
 	Logger  *slog.Logger
@@ -51,6 +54,7 @@ type Traces struct {
 	provider *provider
 	prefix   string // of the paths of the server
 	secure   bool   // it is reached by https
+	chosen   bool   // which traces are sent is ours to say
 }
 
 const (
@@ -90,13 +94,14 @@ func New(ctx context.Context, c Config) (*Traces, error) {
 		sdk.WithoutPanicRecording(),
 	}
 	if c.Sample > 0 {
-		options = append(options, sdk.WithSampler(sampler(c.Sample)))
+		options = append(options, sdk.WithSampler(newSampler(c.Sample, c.Key)))
 	}
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(out.complain))
 	all := sdk.NewTracerProvider(options...)
 	return &Traces{
 		sdk: all, out: out, provider: &provider{real: all, ours: []string{span.Scope, otelmcp.Scope}},
 		prefix: strings.TrimSuffix(u.EscapedPath(), "/"), secure: u.Scheme == "https",
+		chosen: c.Sample > 0,
 	}, nil
 }
 
@@ -108,13 +113,6 @@ func (c Config) exporter() (out []otlptracehttp.Option) {
 		out = append(out, otlptracehttp.WithHeaders(c.Headers))
 	}
 	return out
-}
-
-// sampler chooses traces by their ids. That a caller wants its trace kept, or not, decides nothing:
-// any client of the internet can say so.
-func sampler(part float64) sdk.Sampler {
-	chosen := sdk.TraceIDRatioBased(part)
-	return sdk.ParentBased(chosen, sdk.WithRemoteParentSampled(chosen), sdk.WithRemoteParentNotSampled(chosen))
 }
 
 // Store returns what package storage/timed tells of: each verb is a span of the request for which it

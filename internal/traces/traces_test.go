@@ -141,16 +141,59 @@ func TestContextOfCallers(t *testing.T) {
 	}
 }
 
-// TestSample: that a client wants its trace kept, or not, decides nothing; its id does.
+// TestSample: OB-08: which part of the traces is sent is not for callers to say: neither by the flag, nor by
+// an id that they choose, or repeat. Servers with one key choose the same traces.
 func TestSample(t *testing.T) {
-	for parent, want := range map[string]int{
-		"00-0af7651916cd43dd0000000000000001-b7ad6b7169203331-00": 1,
-		"00-0af7651916cd43ddffffffffffffffff-b7ad6b7169203331-01": 0,
-	} {
-		r := newRig(t, Config{Sample: 0.5}, http.NotFoundHandler())
-		r.ask("/x", http.Header{"Traceparent": {parent}})
-		if got := len(r.sent()); got != want {
-			t.Errorf("%s: got %d spans, want %d", parent, got, want)
+	const n = 400
+	kept := func(c Config, parent func(i int) string) (out []string) {
+		r := newRig(t, c, http.NotFoundHandler())
+		for i := range n {
+			r.ask("/x", http.Header{"Traceparent": {parent(i)}})
+		}
+		r.traces.Close()
+		for _, s := range r.Spans() {
+			out = append(out, s.Trace)
+		}
+		slices.Sort(out)
+		return out
+	}
+	about := func(name string, got, of int) {
+		if got < of/4 || got > of*3/4 {
+			t.Errorf("%s: got %d of %d spans, want about a half", name, got, of)
+		}
+	}
+	half := Config{Sample: 0.5, Key: []byte("one key")}
+	low := func(flag string) func(int) string {
+		return func(i int) string {
+			return fmt.Sprintf("00-0af7651916cd43dd%016x-b7ad6b7169203331-%s", i+1, flag)
+		}
+	}
+	first := kept(half, low("00"))
+	about("ids that begin with zeros, none wanted", len(first), n)
+	if again := kept(half, low("01")); !slices.Equal(again, first) {
+		t.Errorf("got %d and %d, want the same traces by the same key", len(again), len(first))
+	}
+	if other := kept(Config{Sample: 0.5, Key: []byte("another")}, low("01")); slices.Equal(other, first) {
+		t.Error("another key chooses the same traces")
+	}
+	same := len(kept(half, func(int) string { return low("01")(7) }))
+	about("one id again and again, after the first hundred", same-min(same, perTrace.Burst)*same/n, n-perTrace.Burst)
+	if same == 0 || same == n {
+		t.Errorf("one id again and again: got %d of %d", same, n)
+	}
+}
+
+// TestSampleIsNotTold: OB-08: the cookie of a browser does not say whether its trace is sent.
+func TestSampleIsNotTold(t *testing.T) {
+	mux := http.NewServeMux()
+	mux.HandleFunc("/authorize", func(http.ResponseWriter, *http.Request) {})
+	r := newRig(t, Config{Sample: 0.5}, mux)
+	for i := range 50 {
+		w := r.ask(fmt.Sprintf("/authorize?code_challenge=%d", i), nil)
+		for _, c := range w.Result().Cookies() {
+			if parent, _, _ := strings.Cut(c.Value, "."); !strings.HasSuffix(parent, "-01") {
+				t.Fatalf("got %s", parent)
+			}
 		}
 	}
 }

@@ -44,6 +44,9 @@ func (t *Traces) remember(w http.ResponseWriter, r *http.Request, s trace.SpanCo
 	if old, err := r.Cookie(t.cookie()); err == nil && strings.HasSuffix(old.Value, "."+attemptOf(r)) {
 		return
 	}
+	if t.chosen {
+		s = s.WithTraceFlags(trace.FlagsSampled) // whether it is sent is not for the browser to know
+	}
 	carrier := propagation.MapCarrier{}
 	propagation.TraceContext{}.Inject(trace.ContextWithSpanContext(context.Background(), s), carrier)
 	http.SetCookie(w, &http.Cookie{

@@ -1,0 +1,67 @@
+package traces
+
+import (
+	"crypto/hmac"
+	crand "crypto/rand"
+	"crypto/sha256"
+	"encoding/binary"
+	"math"
+	"math/rand/v2"
+	"time"
+
+	sdk "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/mcp-authd/mcp-authd/internal/bounded"
+)
+
+// sampler chooses a part of the traces by a digest of their ids under a key of ours, so that a trace is sent
+// whole, by all servers. Any client of the internet can say that it wants its trace kept, or not, and choose
+// its id: the flag decides nothing, the digest cannot be foreseen, and of an id that very many requests name,
+// each is chosen apart.
+type sampler struct {
+	part  float64
+	key   []byte
+	named *bounded.Limiter[trace.TraceID]
+}
+
+// perTrace is how many spans of other servers a trace may have here before it counts as one that somebody
+// repeats, and maxTraces how many traces are counted.
+var perTrace = bounded.PerSecond(1, 100)
+
+const maxTraces = 10_000
+
+func newSampler(part float64, key []byte) sdk.Sampler {
+	if part >= 1 {
+		return sdk.AlwaysSample()
+	}
+	if len(key) == 0 {
+		key = []byte(crand.Text())
+	}
+	s := &sampler{part: part, key: key, named: bounded.NewLimiter[trace.TraceID](maxTraces, time.Now)}
+	return sdk.ParentBased(s, sdk.WithRemoteParentSampled(s), sdk.WithRemoteParentNotSampled(s))
+}
+
+// ShouldSample implements sdk.Sampler.
+func (s *sampler) ShouldSample(p sdk.SamplingParameters) sdk.SamplingResult {
+	parent := trace.SpanContextFromContext(p.ParentContext)
+	out := sdk.SamplingResult{Decision: sdk.Drop, Tracestate: parent.TraceState()}
+	at := s.place(p.TraceID)
+	if parent.IsRemote() && s.named.Take(bounded.Draw[trace.TraceID]{Key: p.TraceID, Rate: perTrace}) > 0 {
+		at = rand.Float64()
+	}
+	if at < s.part {
+		out.Decision = sdk.RecordAndSample
+	}
+	return out
+}
+
+// place is where a trace is among all of them, from 0 to 1.
+func (s *sampler) place(id trace.TraceID) float64 {
+	mac := hmac.New(sha256.New, s.key)
+	mac.Write(id[:])
+	return float64(binary.BigEndian.Uint64(mac.Sum(nil))) / math.MaxUint64
+}
+
+// Description implements sdk.Sampler.
+func (s *sampler) Description() string { return "part of the traces, by a key" }
