@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode"
 )
 
 // cefSeverities are those of OCSF on the scale of CEF, 0 to 10.
@@ -26,16 +25,17 @@ var labelled = []struct{ field, label string }{
 // cef is an entry in CEF 0. A field for which CEF has no place has a key of its own, as its
 // specification names those of a vendor.
 func cef(s Source, e Entry) []byte {
+	e = e.visible()
 	m, f := meaningOf(e), newFields(e)
 	var b strings.Builder
 	b.WriteString("CEF:0|mcp-authd|mcp-authd")
 	for _, part := range []string{s.Version, e.Event, m.title, cefSeverities[m.severity]} {
-		b.WriteString("|" + cefHeader.Replace(printable(part)))
+		b.WriteString("|" + cefHeader.Replace(part))
 	}
 	b.WriteByte('|')
 	pair := func(key, value string) {
 		if value != "" {
-			b.WriteString(key + "=" + cefValue.Replace(printable(value)) + " ")
+			b.WriteString(key + "=" + cefValue.Replace(value) + " ")
 		}
 	}
 	pair("rt", strconv.FormatInt(e.At.UnixMilli(), 10))
@@ -66,16 +66,6 @@ func cef(s Source, e Entry) []byte {
 		pair(vendorKey(name), f.left[name])
 	}
 	return []byte(strings.TrimSuffix(b.String(), " "))
-}
-
-// printable is text without control characters but line ends.
-func printable(s string) string {
-	return strings.Map(func(r rune) rune {
-		if r == '\n' || r == '\r' || !unicode.IsControl(r) {
-			return r
-		}
-		return ' '
-	}, s)
 }
 
 var (

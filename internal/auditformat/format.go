@@ -84,7 +84,7 @@ func oneLine(v any) []byte {
 	if err := out.Encode(v); err != nil {
 		panic(err)
 	}
-	return []byte(strings.TrimSuffix(b.String(), "\n"))
+	return inASCII([]byte(strings.TrimSuffix(b.String(), "\n")))
 }
 
 // fields are those of an entry, of which it is known which have been written.

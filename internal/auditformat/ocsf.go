@@ -116,6 +116,7 @@ type fingerprint struct {
 
 // ocsf is an entry as an event of OCSF.
 func ocsf(s Source, e Entry) event {
+	e = e.visible()
 	m, f := meaningOf(e), newFields(e)
 	out := event{
 		ActivityID: m.activity, ActivityName: activityName(m), CategoryUID: int(m.class) / 1000,

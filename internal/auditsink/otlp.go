@@ -94,7 +94,7 @@ func (o *otlp) record(e auditformat.Entry) *logs.LogRecord {
 		if name == "" {
 			name = "mcp_authd." + field
 		}
-		r.Attributes = append(r.Attributes, attribute(name, e.Fields[field]))
+		r.Attributes = append(r.Attributes, attribute(name, auditformat.Visible(e.Fields[field])))
 	}
 	return r
 }
