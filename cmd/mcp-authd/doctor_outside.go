@@ -116,10 +116,11 @@ func (d *doctor) issuer(ctx context.Context) {
 }
 
 // hostKept posts to a page as a browser does that says where the page is from by Origin
-// alone. It is refused when a proxy has put another name into Host.
+// alone. It is refused when a proxy has put another name into Host. What is posted changes nothing, and is of no
+// sign-in: one that fails would be kept.
 func (d *doctor) hostKept(ctx context.Context) {
 	issuer := d.app.config.Issuer
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, issuer+"/login", nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, issuer+"/language", nil)
 	if err != nil {
 		return
 	}

@@ -218,6 +218,9 @@ func TestDoctorOnHost(t *testing.T) {
 		"": "", "backend:8414": "fail issuer a proxy on the way changes the Host header: some browsers cannot sign in",
 	} {
 		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path != "/language" { // no step of a sign-in, which would be kept as one that failed
+				t.Errorf("asked %s", r.URL.Path)
+			}
 			if host != "" {
 				r.Host = host
 			}
