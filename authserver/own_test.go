@@ -5,7 +5,9 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/mcp-authd/mcp-authd/attempt"
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
@@ -61,5 +63,36 @@ func TestAdministrationIsForRoles(t *testing.T) {
 	}
 	if got := answered(lost); !strings.Contains(got.body, `name="password"`) {
 		t.Errorf("approved after the role was taken away: got %d %.300s, want the login page", got.status, got.body)
+	}
+}
+
+// TestOwnResourcesInAttempts: OB-01: a client that names something at our own origin means the administration,
+// and the operator reads where that is; of a client that names another MCP server it is not said. OB-02: what
+// a person is shown has neither. What the log has of a resource that is not known is redacted.
+func TestOwnResourcesInAttempts(t *testing.T) {
+	r := newRig(t, keepAttempts, func(c *Config) {
+		c.Resources = append(c.Resources, storage.Resource{URI: ownResource, Name: "API", Own: true})
+	})
+	for resource, own := range map[string]bool{
+		"https://auth.example.com/api/v2":                               true,
+		"https://bob:hunter2@mcp.example.com/else?key=s3cret":           false,
+		"https://bob:hunter2@auth.example.com/api/v1?key=s3cret#s3cret": false,
+	} {
+		pg := r.person().get("/authorize?" + authorizeQuery("resource", resource).Encode())
+		a := r.lastAttempt()
+		if a.Fault != attempt.ResourceUnknown || strings.Contains(a.Text, ownResource) != own ||
+			!strings.Contains(a.Text, testResource) || own && strings.HasSuffix(resource, "v2") &&
+			a.Difference.Want != "...//auth.example.com/api/v1" {
+			t.Errorf("%s: got %s, %+v", resource, a.Text, a.Difference)
+		}
+		to := pg.header.Get("Location")
+		if strings.Contains(pg.body, ownResource) || strings.Contains(to, url.QueryEscape(ownResource)) {
+			t.Errorf("%s: the answer names %s", resource, ownResource)
+		}
+		r.advance(time.Hour)
+	}
+	if log := r.log.String(); strings.Contains(log, "s3cret") || strings.Contains(log, "hunter2") ||
+		!strings.Contains(log, `"resource":"https://...@mcp.example.com/else?..."`) {
+		t.Errorf("got %s", log)
 	}
 }

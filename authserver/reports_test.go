@@ -305,6 +305,43 @@ func TestHostileReports(t *testing.T) {
 			t.Errorf("got %s, %v", got["at"], err)
 		}
 	})
+	t.Run("OB-05 a call without an address has not that of the resource server", func(t *testing.T) {
+		for said, want := range map[string]string{
+			"": "", "not an address": "", "127.0.0.1:80": "", "fe80::1%<b>": "fe80::1", "::ffff:192.0.2.7": "192.0.2.7",
+		} {
+			c := call(func(c *oauth.Call) { c.Address = said })
+			if status, got := sent(elsewhereID, nil, []oauth.Call{c}); status != 200 || got.Taken != 1 {
+				t.Fatalf("got %d %+v", status, got)
+			}
+			all := kept.all()
+			if got := all[len(all)-1]; got["remote"] != want || got["client_name"] != "" || got["client_id"] != "app" {
+				t.Errorf("%q: got %v", said, got)
+			}
+		}
+	})
+	t.Run("OB-02 the grant of another MCP server says only that it is one", func(t *testing.T) {
+		name := reference.NewOf("metrics-server")
+		status, got := sent("metrics-server", []oauth.Decision{denial(func(d *oauth.Decision) {
+			d.Reference, d.Resource = name, metricsResource
+			d.Claims = &oauth.AccessTokenClaims{Issuer: r.Issuer(), GrantID: grant, TokenID: "x"}
+			d.Sender = &oauth.Sender{Address: "not an address"}
+		})}, nil)
+		if status != 200 || got.Taken != 1 {
+			t.Fatalf("got %d %+v", status, got)
+		}
+		for _, a := range r.attempts(attempt.Query{Client: "app"}) {
+			if a.Fault != "" {
+				t.Errorf("the attempt of another MCP server got the fault %s", a.Fault)
+			}
+		}
+		found := r.attempts(attempt.Query{Reference: name})
+		if len(found) != 1 || found[0].Fault != attempt.AudienceWrong || len(found[0].Steps) != 1 {
+			t.Fatalf("got %+v", found)
+		}
+		if k := found[0].Steps[0].Keys; k.Grant != "" || k.Person != "" || k.Client != "" || k.Address != "" {
+			t.Errorf("got %+v", k)
+		}
+	})
 	t.Run("OB-05 a report that comes again counts once", func(t *testing.T) {
 		once := []oauth.Call{call(func(*oauth.Call) {})}
 		report := oauth.Report{ID: "the-same-report-twice", SentAt: r.now(), Calls: once}

@@ -48,7 +48,7 @@ var mayImport = map[string][]string{
 	},
 	"authserver/internal/binding": {"oauth", "storage", "policy", "authserver/internal/refusal"},
 	"authserver/internal/catalogue": {
-		"storage", "policy", "attempt", "audit", "authserver/internal/refusal", "internal/recent",
+		"oauth", "storage", "policy", "attempt", "audit", "authserver/internal/refusal", "internal/recent",
 	},
 	"authserver/internal/clients": {"oauth", "storage", "authserver/internal/refusal"},
 	"authserver/internal/connect": {"oauth", "delegation", "internal/secrets"},
@@ -115,7 +115,7 @@ var mayImport = map[string][]string{
 		"thirdparty", "secevent", "trust", "mcpresource", "web/text", "internal", "storage/timed",
 		"internal/admin/adminmcp", "internal/admin/console",
 	},
-	"internal/auditformat": {"audit", "audit/verify"},
+	"internal/auditformat": {"audit", "audit/verify", "internal/label"},
 	"internal/auditsink":   {"storage", "audit", "internal/auditformat", "internal/safehttp", "internal/secrets"},
 	"internal/auditlog":    {"storage", "audit", "audit/verify", "keys", "internal/secrets"},
 	"internal/metrics":     {"oauth", "storage", "audit", "mcpresource"},
@@ -130,8 +130,10 @@ var mayImport = map[string][]string{
 		"attempt", "audit", "audit/verify", "dcr", "keys", "metadata", "oauth", "policy", "storage", "thirdparty",
 		"trust", "internal",
 	},
-	"internal/span":      {},
-	"internal/traces":    {"storage", "mcpresource", "mcpresource/otelmcp", "internal/span"},
+	"internal/span": {},
+	"internal/traces": {
+		"storage", "mcpresource", "mcpresource/otelmcp", "internal/bounded", "internal/span",
+	},
 	"internal/admin/api": {"oauth", "storage", "metadata", "mcpresource", "internal/admin", "internal/secrets"},
 	"internal/admin/adminmcp": {
 		"attempt", "oauth", "storage", "mcpresource", "mcpresource/gosdk", "internal/admin", "internal/admin/api",

@@ -13,6 +13,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/audit"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
 	"github.com/mcp-authd/mcp-authd/internal/recent"
+	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/policy"
 	"github.com/mcp-authd/mcp-authd/storage"
 )
@@ -50,7 +51,7 @@ func (c *Catalogue) Resolve(ctx context.Context, requested []string) (policy.Res
 	if err != nil {
 		return policy.Resolution{}, refusal.Unavailable(err)
 	}
-	audit.Note(ctx, slog.String("resource", strings.Join(requested, " "))) // as it was asked for
+	audit.Note(ctx, slog.String("resource", asked(requested)))
 	resource, err := current.Resolve(requested)
 	if err != nil {
 		expect(ctx, requested, current)
@@ -60,9 +61,25 @@ func (c *Catalogue) Resolve(ctx context.Context, requested []string) (policy.Res
 	return resource, nil
 }
 
-// expect says which resources there are.
+// asked is which resources a request has named, as the log may have it.
+func asked(requested []string) string {
+	var out []string
+	for _, uri := range requested {
+		out = append(out, oauth.Redacted(uri))
+	}
+	return strings.Join(out, " ")
+}
+
+// expect says which resources there are. Those of this server itself are what a client means that names
+// something at the same origin: no other client is to use them.
 func expect(ctx context.Context, requested []string, current *policy.Catalogue) {
 	var known []string
+	for _, r := range current.Own() {
+		here := oauth.ResourceOrigin(r.URI)
+		if slices.ContainsFunc(requested, func(uri string) bool { return oauth.ResourceOrigin(uri) == here }) {
+			known = append(known, r.URI)
+		}
+	}
 	for _, r := range current.Resources() {
 		known = append(known, r.URI)
 	}

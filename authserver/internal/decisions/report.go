@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/attempt"
+	"github.com/mcp-authd/mcp-authd/audit"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
 	"github.com/mcp-authd/mcp-authd/internal/bounded"
 	"github.com/mcp-authd/mcp-authd/internal/reference"
@@ -85,6 +86,9 @@ func (t *Taker) Report(ctx context.Context, client storage.Client, text string) 
 	for _, d := range found.decisions {
 		t.c.Attempts.Reported(client.ID, d.Decision, d.presented, t.refreshed(d.presented.Keys.Grant, d.issued))
 	}
+	// An entry is about the call, and not about the request of the resource server that tells of it: what a call
+	// does not say is not taken from there.
+	ctx = audit.Within(ctx, audit.NewRequest())
 	for _, c := range found.calls {
 		t.keep(ctx, c, slog.String("reported_by", client.ID))
 	}
@@ -162,7 +166,8 @@ func (in *reading) decision(ctx context.Context, d oauth.Decision) (out reported
 }
 
 // presented is what is known of the token of a refused request, by the grant that it names: nothing else in it
-// is believed but when it was issued, and until when.
+// is believed but when it was issued, and until when. A grant for another resource server says only that: the
+// step is of no attempt, client or person, since the resource server need not have seen such a token.
 func (in *reading) presented(ctx context.Context, d oauth.Decision) (p attempt.Presented, issued time.Time, err error) {
 	if d.Scheme == "" {
 		return attempt.Presented{State: attempt.TokenNone}, issued, nil
@@ -185,6 +190,13 @@ func (in *reading) presented(ctx context.Context, d oauth.Decision) (p attempt.P
 		g, err := in.grant(ctx, c.GrantID)
 		if err != nil || g == nil {
 			return p, issued, err
+		}
+		ours, err := in.own(ctx, g.Resource)
+		if err != nil {
+			return p, issued, err
+		}
+		if !ours {
+			return attempt.Presented{State: attempt.TokenActive, Audience: g.Resource}, issued, nil
 		}
 		claims.ClientID, claims.Audience = g.ClientID, g.Resource
 		p.Keys = attempt.Keys{Client: g.ClientID, Person: g.UserID, Grant: g.ID}
@@ -215,8 +227,10 @@ func (in *reading) call(ctx context.Context, c *oauth.Call) (bool, error) {
 		return false, err
 	}
 	c.At, c.Tool = in.when(c.At), strings.ToValidUTF8(c.Tool, "?")
-	if _, err := netip.ParseAddr(c.Address); err != nil {
-		c.Address = ""
+	addr, err := netip.ParseAddr(c.Address)
+	c.Address = ""
+	if err == nil {
+		c.Address = addr.Unmap().WithZone("").String()
 	}
 	if c.GrantID == "" {
 		return c.Subject == c.ClientID, nil // RFC 9068 §5
