@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"net/netip"
 	"net/url"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -264,4 +265,64 @@ func FuzzRedact(f *testing.F) {
 			t.Errorf("the verifier is kept: %s", b)
 		}
 	})
+}
+
+// TestOrderOfParameters: the order in which a client writes its parameters tells it apart, and is kept.
+func TestOrderOfParameters(t *testing.T) {
+	now, store := noon, testStore(t)
+	r := testRecorder(store, &now, new(bytes.Buffer))
+	const query = "state=s&client_id=app&odd=1&scope=a&redirect_uri=http%3A%2F%2F127.0.0.1%2Fcb&response_type=code"
+	values, err := url.ParseQuery(query)
+	check(t, err)
+	request(r, Authorize, "192.0.2.1", 200, func(ctx context.Context) {
+		Sent(ctx, values, query)
+		Asked(ctx, values) // as it is looked at later
+	})
+	r.Write(t.Context())
+	found, err := Finder{Store: store, Now: func() time.Time { return now }}.Find(t.Context(), Query{})
+	check(t, err)
+	var names []string
+	for _, p := range found[0].Steps[0].Request.Params {
+		names = append(names, p.Name)
+	}
+	want := []string{"state", "client_id", "scope", "redirect_uri", "response_type", others}
+	if !slices.Equal(names, want) {
+		t.Errorf("OB-01: got %v, want %v", names, want)
+	}
+}
+
+// TestFlood: OB-01: 50,000 attempts of as many networks take a bounded place in memory, and no more steps wait
+// than are written in some seconds.
+func TestFlood(t *testing.T) {
+	now, log := noon, &bytes.Buffer{}
+	r := testRecorder(testStore(t), &now, log)
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	for i := range 50_000 {
+		from := netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)}).String()
+		if i%2 == 0 {
+			from = fmt.Sprintf("2001:db8:%x::1", i)
+		}
+		values := url.Values{"client_id": {strings.Repeat("c", 500)}, "state": {fmt.Sprint(i)}, "scope": {"a"}}
+		request(r, Authorize, from, 400, func(ctx context.Context) { Asked(ctx, values) })
+		if i > maxAfter+10 {
+			continue
+		}
+		request(r, Token, from, 200, func(ctx context.Context) {
+			Sent(ctx, url.Values{"grant_type": {"refresh_token"}}, "grant_type=refresh_token")
+		})
+	}
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	if n := len(r.queue); n > maxQueue || len(r.after) > maxAfter {
+		t.Errorf("OB-01: %d steps wait, and %d refreshes", n, len(r.after))
+	}
+	const most = 32 << 20
+	if grown := int64(after.HeapAlloc) - int64(before.HeapAlloc); grown > most {
+		t.Errorf("OB-01: the heap has grown by %d bytes", grown)
+	}
+	if r.write(t.Context()); !strings.Contains(log.String(), "lost=") {
+		t.Errorf("OB-01: got %s, want how much is lost", log)
+	}
 }

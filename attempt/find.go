@@ -151,6 +151,9 @@ func (r *reading) complete(ctx context.Context) error {
 	if err := r.certain(ctx); err != nil {
 		return err
 	}
+	if err := r.unsure(ctx); err != nil {
+		return err
+	}
 	if err := r.more(ctx, weak, beside); err != nil {
 		return err
 	}
@@ -170,6 +173,30 @@ func (r *reading) certain(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// unsure reads what may be a call of the attempts that a proxy has changed, and whose it may be.
+func (r *reading) unsure(ctx context.Context) error {
+	q := storage.StepQuery{}
+	for _, s := range r.steps {
+		if s.unsure() == "" {
+			continue
+		}
+		q.Keys = append(q.Keys, keyUnsure+s.unsure())
+		if from := s.At.Add(-afterToken); q.From.IsZero() || from.Before(q.From) {
+			q.From = from
+		}
+		if until := s.At.Add(afterToken); until.After(q.Until) {
+			q.Until = until
+		}
+	}
+	slices.Sort(q.Keys)
+	q.Keys = slices.Compact(q.Keys)
+	if len(q.Keys) == 0 || len(q.Keys) > maxKeys {
+		return nil
+	}
+	_, err := r.read(ctx, q)
+	return err
 }
 
 // weak are the keys that other attempts have as well.

@@ -34,6 +34,7 @@ func (j *joiner) byCalls() {
 			j.join(i, before)
 		case goesOn:
 			j.join(i, after)
+		case j.lost(i):
 		default:
 			other, found := j.first(i, i+1, len(j.steps), func(o int) bool {
 				return fits(o) && j.steps[o].anonymous() && j.steps[o].At.Sub(s.At) <= betweenReadings
@@ -43,6 +44,51 @@ func (j *joiner) byCalls() {
 			}
 		}
 	}
+}
+
+// unsure is the MCP server of steps that may belong together though neither address nor agent says so: a token
+// that was issued, and a call without one that came through a proxy.
+func (s Step) unsure() string {
+	if s.issued() || s.anonymous() && s.proxied() {
+		return s.Keys.Resource
+	}
+	return ""
+}
+
+// lost joins a call that a proxy may have made of one with a token: that proxy can write another agent, and
+// be at another address. It may as well be the first call of another client. So it is joined only where nothing
+// but calls without a token ever comes from there, just one attempt has got a token for the MCP server right
+// before it, no call with that token is known, and the address is the same, or a header says that there is a
+// proxy. It reports whether it was joined.
+func (j *joiner) lost(call int) bool {
+	s := j.steps[call]
+	if s.Keys.Resource == "" {
+		return false
+	}
+	before, other := map[int]int{}, map[int]int{} // a token, by its attempt: of the same address, and of any
+	for o, t := range j.steps {
+		switch away := s.At.Sub(t.At); {
+		case away.Abs() > time.Hour:
+		case t.Keys.Address == s.Keys.Address && t.Request.Agent == s.Request.Agent && !t.anonymous():
+			return false // a client
+		case away < 0, away > afterToken, !t.issued(), t.Keys.Resource != s.Keys.Resource:
+		case !j.believed(call, o), j.passed(o, len(j.steps)):
+		case t.Keys.Address == s.Keys.Address:
+			before[j.root(o)] = o
+		default:
+			other[j.root(o)] = o
+		}
+	}
+	if len(before) == 0 && s.proxied() {
+		before = other
+	}
+	if len(before) != 1 {
+		return false
+	}
+	for _, o := range before {
+		j.join(call, o)
+	}
+	return true
 }
 
 // believed reports whether a call can be of the attempt of another step. A resource server in another process

@@ -41,13 +41,12 @@ type Recorder struct {
 	c     Config
 	share *share
 	calls *bounded.Limiter[string] // of networks, see callsPerNetwork
-	// readers are who has read metadata, by address and agent, until something followed.
-	readers *bounded.Map[string, struct{}]
 
 	mu    sync.Mutex // guards what follows
 	queue []storage.AttemptStep
 	held  []held
-	lost  int // since the last write
+	after []Step // refreshes of which it is not known yet whether they follow a reading, see follow
+	lost  int    // since the last write
 }
 
 // NewRecorder returns a recorder.
@@ -56,10 +55,9 @@ func NewRecorder(c Config) *Recorder {
 		c.Keep = DefaultKeep
 	}
 	return &Recorder{
-		c:       c,
-		share:   newShare(c.Now),
-		calls:   bounded.NewLimiter[string](maxNetworks, c.Now),
-		readers: bounded.New[string, struct{}](maxNetworks, c.Now),
+		c:     c,
+		share: newShare(c.Now),
+		calls: bounded.NewLimiter[string](maxNetworks, c.Now),
 	}
 }
 
@@ -97,24 +95,12 @@ func (r *Recorder) End(d *Draft, t Taken) {
 	}
 	s.Request.Path = cut(t.Path, maxValue)
 	s.add(t)
-	if s.Kind == Discovery {
-		r.readers.Put(s.Keys.Address+" "+s.Request.Agent, struct{}{}, s.At.Add(afterReading))
-	}
-	if !s.routine() || r.follows(s) {
+	switch {
+	case !s.routine():
 		r.take(s)
+	case s.Kind == Refresh:
+		r.mayFollow(s)
 	}
-}
-
-// follows reports whether a refresh follows a reading of metadata by the same client: some read them each time,
-// and a reading after which nothing is known to follow would look like an attempt that went no further.
-func (r *Recorder) follows(s Step) bool {
-	client := s.Keys.Address + " " + s.Request.Agent
-	_, read := r.readers.Get(client)
-	if s.Kind != Refresh || s.failed() || !read {
-		return false
-	}
-	r.readers.Drop(client)
-	return true
 }
 
 // add adds how the request ended to what was noted.
@@ -179,6 +165,7 @@ func (r *Recorder) Run(ctx context.Context) {
 		case <-tick.C:
 			r.release(ctx, false)
 			r.write(ctx)
+			r.follow(ctx, false)
 		case <-ctx.Done():
 			r.Write(context.WithoutCancel(ctx))
 			return
@@ -192,6 +179,8 @@ func (r *Recorder) Write(ctx context.Context) {
 		return
 	}
 	r.release(ctx, true)
+	r.write(ctx)
+	r.follow(ctx, true)
 	r.write(ctx)
 }
 

@@ -18,6 +18,7 @@ func TestJoinOverReplicas(t *testing.T) {
 	t.Run("SQLite", func(t *testing.T) {
 		store := testStore(t)
 		joinOverReplicas(t, store, store)
+		refreshAtAnother(t, store, store)
 	})
 	t.Run("PostgreSQL", func(t *testing.T) {
 		url := pgtest.Start(t).Database(t)
@@ -30,6 +31,7 @@ func TestJoinOverReplicas(t *testing.T) {
 			return s
 		}
 		joinOverReplicas(t, open(), open())
+		refreshAtAnother(t, open(), open())
 	})
 }
 
@@ -59,5 +61,46 @@ func joinOverReplicas(t *testing.T, store, beside storage.Attempts) {
 		if err != nil || len(found) != 1 || len(found[0].Steps) != 4 || !found[0].OK {
 			t.Errorf("OB-01: by %s: got %+v, %v", reference, found, err)
 		}
+	}
+}
+
+// refreshAtAnother: metadata are read at one server, and the refresh comes to another: that is no attempt that
+// went no further. Of the refreshes after one reading, one is kept, and of others none.
+func refreshAtAnother(t *testing.T, store, beside storage.Attempts) {
+	now, log := noon.Add(time.Hour), &bytes.Buffer{}
+	one, other := testRecorder(store, &now, log), testRecorder(beside, &now, log)
+	refresh := func(r *Recorder, from string) {
+		request(r, Token, from, 200, func(ctx context.Context) {
+			form := url.Values{"refresh_token": {"x"}, "grant_type": {"refresh_token"}}
+			Sent(ctx, form, form.Encode())
+		})
+	}
+	refresh(other, "198.51.100.1") // before the reading
+	now = now.Add(time.Second)
+	request(one, Discovery, "198.51.100.1", 200, nil)
+	now = now.Add(100 * time.Millisecond)
+	refresh(other, "198.51.100.1")
+	refresh(other, "198.51.100.1")
+	refresh(other, "198.51.100.2") // which has read nothing
+	one.write(t.Context())
+	other.follow(t.Context(), false)
+	if n := len(other.queue); n != 0 {
+		t.Errorf("OB-01: %d refreshes are kept before it is known what other servers have", n)
+	}
+	now = now.Add(whenStored)
+	other.follow(t.Context(), false)
+	if other.write(t.Context()); len(other.after) != 0 {
+		t.Errorf("OB-01: %d refreshes still wait", len(other.after))
+	}
+	now = now.Add(time.Minute)
+	refresh(one, "198.51.100.1") // after the same reading
+	one.Write(t.Context())
+	now = now.Add(time.Hour)
+	refresh(one, "198.51.100.1") // long after it
+	one.Write(t.Context())
+	finder := Finder{store, func() time.Time { return now }}
+	found, err := finder.Find(t.Context(), Query{From: noon.Add(time.Hour)})
+	if err != nil || len(found) != 1 || len(found[0].Steps) != 2 || !found[0].OK {
+		t.Errorf("OB-01: got %+v, %v", found, err)
 	}
 }

@@ -121,6 +121,7 @@ const (
 	keyCode      = "code:"
 	keyGrant     = "grant:"
 	keyAddress   = "address:"
+	keyUnsure    = "unsure:" // see joincall.go
 )
 
 // strong are the keys that no other attempt has.
@@ -131,8 +132,12 @@ func (k Keys) strong() []string {
 // all are the keys by which a step is found.
 func (s Step) all() []string {
 	k := s.Keys
-	return append(k.strong(), keyed(keyReference, s.Reference, keyClient, short(k.Client), keyPerson, k.Person,
+	out := append(k.strong(), keyed(keyReference, s.Reference, keyClient, short(k.Client), keyPerson, k.Person,
 		keyAddress, k.Address)...)
+	if k.Address != "" && (s.Kind == Discovery || s.Kind == Refresh && !s.failed()) {
+		out = append(out, s.readIn(s.At))
+	}
+	return append(out, keyed(keyUnsure, s.unsure())...)
 }
 
 func keyed(prefixesAndValues ...string) (out []string) {

@@ -213,7 +213,7 @@ func judgeFailure(steps []Step, s Step) Verdict {
 	case Refresh:
 		return judgeRefresh(s, code)
 	case Call:
-		return judgeCall(s)
+		return judgeCall(steps, s)
 	}
 	return judgeRequest(s, code)
 }

@@ -18,11 +18,10 @@ func judgeOpening(s Step, now time.Time) Verdict {
 }
 
 // judgeCall is of a call that the MCP server's guard refused.
-func judgeCall(s Step) Verdict {
+func judgeCall(steps []Step, s Step) Verdict {
 	switch {
 	case s.anonymous():
-		return AuthorizationLost.verdict("The client got its tokens, and right after that came to the MCP server " +
-			"without Authorization." + proxied(s))
+		return judgeLost(steps, s)
 	case s.Answer.Error == string(oauth.InsufficientScope):
 		return ScopeMissing.verdict("The token has not the scopes that " + s.called() + " needs: " +
 			s.sent("scope") + ".")
@@ -33,6 +32,36 @@ func judgeCall(s Step) Verdict {
 	}
 	return CallRefused.verdict("The MCP server refused " + s.called() + ": " + strings.TrimSuffix(told(s), ".") +
 		" (" + s.Answer.Outcome + ").")
+}
+
+// judgeLost is of a call without a token, right after the client got one. Where address and agent are not those
+// of the client, it says what is known, and that the rest is likely.
+func judgeLost(steps []Step, s Step) Verdict {
+	var got Step
+	for _, t := range steps {
+		if t.issued() && !t.At.After(s.At) {
+			got = t
+		}
+	}
+	if got.Keys.Address == s.Keys.Address && got.Request.Agent == s.Request.Agent {
+		text := "The client got its tokens, and right after that came to the MCP server without Authorization."
+		if s.proxied() {
+			text += " It came through a proxy."
+		}
+		return AuthorizationLost.verdict(text)
+	}
+	from := "the same address"
+	if got.Keys.Address != s.Keys.Address {
+		from = "a proxy at another address"
+	}
+	as := "without User-Agent"
+	if s.Request.Agent != "" {
+		as = "as " + s.Request.Agent
+	}
+	later := max(s.At.Sub(got.At).Round(time.Second), time.Second).String()
+	return AuthorizationLost.verdict("The client got its tokens, and " + later + " later a request without " +
+		"Authorization came to the same MCP server, from " + from + ", " + as + ". Nothing else came " +
+		"from there. It is likely the client's, and a proxy on its way drops Authorization.")
 }
 
 // judgeToken401 is of a token that was not accepted.
@@ -54,14 +83,11 @@ func judgeToken401(s Step) Verdict {
 	return CallRefused.verdict("The token was not accepted: " + told(s)) // such as one that lacks its proof
 }
 
-// proxied says that a request came through a proxy.
-func proxied(s Step) string {
-	for _, name := range passedOn {
-		if slices.Contains(s.Request.Header, strings.ToLower(name)) {
-			return " It came through a proxy."
-		}
-	}
-	return ""
+// proxied reports whether a request says that it came through a proxy.
+func (s Step) proxied() bool {
+	return slices.ContainsFunc(passedOn, func(name string) bool {
+		return slices.Contains(s.Request.Header, strings.ToLower(name))
+	})
 }
 
 // called is what was asked of the MCP server.

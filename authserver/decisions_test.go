@@ -150,6 +150,19 @@ func TestBrokenCalls(t *testing.T) {
 			fault: attempt.AuthorizationLost, whose: attempt.OfOperator, text: "through a proxy",
 		},
 		{
+			name: "a proxy that drops Authorization and has its own User-Agent",
+			do: func(r *rig, p *person) {
+				g := r.guarded(testResource)
+				p.calls(g, "", callList, "User-Agent", "forwarder/1")
+				r.advance(time.Second)
+				p.signIn()
+				r.advance(time.Second)
+				p.calls(g, "", callList, "User-Agent", "forwarder/1")
+			},
+			wait:  time.Second,
+			fault: attempt.AuthorizationLost, whose: attempt.OfOperator, text: "from the same address, as forwarder/1",
+		},
+		{
 			name: "a proxy that drops Authorization, and a client that signs in again",
 			do: func(r *rig, p *person) {
 				g := r.guarded(testResource)
