@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/alexedwards/argon2id"
 	"github.com/go-jose/go-jose/v4"
 
 	"github.com/mcp-authd/mcp-authd/attempt"
@@ -208,6 +209,9 @@ type Config struct {
 	// Answered is told of each request when it has been answered, for metrics. Default: nothing is.
 	Answered func(Answered)
 	Now      func() time.Time
+
+	// passwords is what hashing one costs; nil: the default of users. Tests take less.
+	passwords *argon2id.Params
 }
 
 // The defaults of Config.

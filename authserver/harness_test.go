@@ -20,6 +20,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/alexedwards/argon2id"
 	"github.com/go-jose/go-jose/v4"
 
 	"github.com/mcp-authd/mcp-authd/audit"
@@ -87,6 +88,7 @@ func newRig(t *testing.T, change ...func(*Config)) *rig {
 			{Name: "notes:write", Description: "add notes"},
 		}}},
 		Now: r.now, Logger: log, Audit: audit.New(log),
+		passwords: &argon2id.Params{Memory: 64, Iterations: 1, Parallelism: 1, SaltLength: 16, KeyLength: 32},
 	}
 	r.restart(change...)
 	if _, err := r.Users().Create(ctx, "alice", "correct horse battery", false); err != nil {

@@ -128,7 +128,7 @@ func (s *Server) buildParts(ctx context.Context) (err error) {
 	s.notifier = newNotifier(c.Config, pages.Texts())
 	if s.users, err = users.New(users.Config{
 		Store: c.Store, Now: c.Now, Notifier: s.notifier, Providers: c.providers(), Links: c.SignIn.Links.policy(),
-		Audit: c.Audit, Logger: c.Logger,
+		Params: c.passwords, Audit: c.Audit, Logger: c.Logger,
 	}); err != nil {
 		return err
 	}
