@@ -48,7 +48,7 @@ func (r *Request) Attrs() []slog.Attr {
 func (r *Request) note(attrs []slog.Attr) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, a := range flat(attrs) {
+	for _, a := range flat(attrs, 0) {
 		if i := index(r.attrs, a.Key); i >= 0 {
 			r.attrs[i] = a
 			continue
@@ -64,12 +64,14 @@ func index(attrs []slog.Attr, key string) int {
 // noted returns attrs and what else is known of the request of ctx. An event's own
 // attributes go first: it may be about another person or client than the request.
 func noted(ctx context.Context, attrs []slog.Attr) []slog.Attr {
-	out := flat(attrs)
 	r, ok := ctx.Value(requestKey{}).(*Request)
 	if !ok {
-		return out
+		return flat(attrs, 0)
 	}
-	for _, a := range r.Attrs() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	out := flat(attrs, len(r.attrs))
+	for _, a := range r.attrs {
 		if index(out, a.Key) < 0 {
 			out = append(out, a)
 		}
@@ -78,13 +80,21 @@ func noted(ctx context.Context, attrs []slog.Attr) []slog.Attr {
 }
 
 // flat takes nameless groups apart, as handlers do, leaves out what is empty, and bounds
-// what callers choose.
-func flat(attrs []slog.Attr) []slog.Attr {
-	out := make([]slog.Attr, 0, len(attrs))
+// what callers choose. The list has room for some more.
+func flat(attrs []slog.Attr, more int) []slog.Attr {
+	for _, a := range attrs {
+		if a.Value.Kind() == slog.KindGroup {
+			more += len(a.Value.Group())
+		}
+	}
+	return appendFlat(make([]slog.Attr, 0, len(attrs)+more), attrs)
+}
+
+func appendFlat(out, attrs []slog.Attr) []slog.Attr {
 	for _, a := range attrs {
 		switch {
 		case a.Value.Kind() == slog.KindGroup && a.Key == "":
-			out = append(out, flat(a.Value.Group())...)
+			out = appendFlat(out, a.Value.Group())
 		case a.Equal(slog.Attr{}), a.Value.Kind() == slog.KindString && a.Value.String() == "":
 		case a.Value.Kind() == slog.KindString:
 			out = append(out, slog.String(a.Key, Text(a.Value.String())))

@@ -23,18 +23,31 @@ const moment = "2006-01-02T15:04:05.000Z"
 
 // Leaf returns the entry in canonical JSON, the bytes that are hashed.
 func (e Entry) Leaf() []byte {
-	b := append(make([]byte, 0, 512), `{"at":"`...)
-	b = e.At.UTC().AppendFormat(b, moment)
+	fields := make([]Field, 0, len(e.Fields))
+	for _, name := range slices.Sorted(maps.Keys(e.Fields)) {
+		fields = append(fields, Field{name, e.Fields[name]})
+	}
+	return AppendLeaf(make([]byte, 0, 512), e.At, e.Event, fields)
+}
+
+// Field is a field of an entry.
+type Field struct{ Name, Text string }
+
+// AppendLeaf appends to b the leaf of the entry with these fields, which have to be sorted by name, each name
+// once. It is Entry.Leaf without the map.
+func AppendLeaf(b []byte, at time.Time, event string, fields []Field) []byte {
+	b = append(b, `{"at":"`...)
+	b = at.UTC().AppendFormat(b, moment)
 	b = append(b, `","event":`...)
-	b = appendText(b, e.Event)
+	b = appendText(b, event)
 	b = append(b, `,"fields":{`...)
-	for i, name := range slices.Sorted(maps.Keys(e.Fields)) {
+	for i, f := range fields {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = appendText(b, name)
+		b = appendText(b, f.Name)
 		b = append(b, ':')
-		b = appendText(b, e.Fields[name])
+		b = appendText(b, f.Text)
 	}
 	return append(b, "}}"...)
 }
@@ -45,7 +58,7 @@ func LeafHash(leaf []byte) Hash { return tlog.RecordHash(leaf) }
 // appendText writes a string as RFC 8785 §3.2.2.2 does. What is not UTF-8 is replaced.
 func appendText(b []byte, s string) []byte {
 	b = append(b, '"')
-	if !slices.ContainsFunc([]byte(s), special) {
+	if plain(s) {
 		return append(append(b, s...), '"')
 	}
 	for _, r := range strings.ToValidUTF8(s, "\uFFFD") {
@@ -71,8 +84,15 @@ func appendText(b []byte, s string) []byte {
 	return append(b, '"')
 }
 
-// special reports whether a byte cannot be written as it is, or needs a closer look.
-func special(c byte) bool { return c < 0x20 || c >= 0x80 || c == '"' || c == '\\' }
+// plain reports whether a text is written as it is, and needs no closer look.
+func plain(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; c < 0x20 || c >= 0x80 || c == '"' || c == '\\' {
+			return false
+		}
+	}
+	return true
+}
 
 // ParseEntry reads a leaf. An error means that it is no entry in canonical JSON.
 func ParseEntry(leaf []byte) (Entry, error) {

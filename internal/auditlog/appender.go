@@ -81,12 +81,9 @@ func (a *appender) try(ctx context.Context, batch []numbered) error {
 		e.Index = a.edge.size + int64(i)
 		entries[i], leaves[i] = e.AuditEntry, tlog.RecordHash(e.Leaf)
 	}
-	grown, tiles, err := a.edge.grow(leaves)
-	if err != nil {
-		return err
-	}
+	grown, tiles := a.edge.grow(leaves)
 	to := batch[len(batch)-1].number + 1
-	err = a.store.AppendAudit(ctx, storage.AuditAppend{
+	err := a.store.AppendAudit(ctx, storage.AuditAppend{
 		Size: a.edge.size, Writer: a.id, From: a.mark - a.base, To: to - a.base, Entries: entries, Tiles: tiles,
 		Now: a.now(),
 	})

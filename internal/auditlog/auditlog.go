@@ -39,21 +39,47 @@ const stamp = "2006-01-02T15:04:05.000Z"
 // maxFields bounds the fields of an entry; no event has half as many.
 const maxFields = 64
 
-// entry is an event as the log keeps it. An event that a command has left has the time at which it
-// happened as an attribute.
-func entry(now time.Time, event string, attrs []slog.Attr) verify.Entry {
-	e := verify.Entry{At: now, Event: event, Fields: make(map[string]string, len(attrs))}
+// entry is an event as the store keeps it. An event that a command has left has the time at which it
+// happened as an attribute. It is made before the answer to a request, so without a map or a sort.
+func entry(now time.Time, event string, attrs []slog.Attr) storage.AuditEntry {
+	at, size := now, len(`{"at":"2006-01-02T15:04:05.000Z","event":"","fields":{}}`)+len(event)
+	var room [maxFields]verify.Field
+	fields := room[:0]
 	for _, a := range attrs[:min(len(attrs), maxFields)] {
 		v := a.Value.Resolve()
 		if a.Key == "at" && v.Kind() == slog.KindTime {
-			e.At = v.Time()
+			at = v.Time()
 			continue
 		}
 		if text := plain(v); text != "" {
-			e.Fields[a.Key] = text
+			fields = with(fields, verify.Field{Name: a.Key, Text: text})
+			size += len(a.Key) + len(text) + len(`"":"",`)
 		}
 	}
-	return e
+	return kept(at, event, value(fields, "grant"), value(fields, "user"),
+		verify.AppendLeaf(make([]byte, 0, size), at, event, fields))
+}
+
+// with adds a field to those that are sorted by name, or replaces the one of its name.
+func with(fields []verify.Field, f verify.Field) []verify.Field {
+	i := len(fields)
+	for i > 0 && fields[i-1].Name > f.Name {
+		i--
+	}
+	if i > 0 && fields[i-1].Name == f.Name {
+		fields[i-1] = f
+		return fields
+	}
+	return slices.Insert(fields, i, f)
+}
+
+func value(fields []verify.Field, name string) string {
+	for _, f := range fields {
+		if f.Name == name {
+			return f.Text
+		}
+	}
+	return ""
 }
 
 // plain is a value as text.
@@ -76,9 +102,12 @@ func plain(v slog.Value) string {
 
 // record is an entry as the store keeps it.
 func record(e verify.Entry) storage.AuditEntry {
+	return kept(e.At, e.Event, e.Fields["grant"], e.Fields["user"], e.Leaf())
+}
+
+func kept(at time.Time, event, grant, person string, leaf []byte) storage.AuditEntry {
 	return storage.AuditEntry{
-		At: e.At.Truncate(time.Millisecond), Event: e.Event, Grant: column(e.Fields["grant"]),
-		Person: column(e.Fields["user"]), Leaf: e.Leaf(),
+		At: at.Truncate(time.Millisecond), Event: event, Grant: column(grant), Person: column(person), Leaf: leaf,
 	}
 }
 

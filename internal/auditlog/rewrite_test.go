@@ -16,11 +16,8 @@ func Rewrite(t *testing.T, store storage.AuditLog, entries []storage.AuditEntry)
 		entries[i].Index = int64(i)
 		leaves = append(leaves, tlog.RecordHash(entries[i].Leaf))
 	}
-	_, tiles, err := e.grow(leaves)
-	if err == nil {
-		err = store.AppendAudit(t.Context(), storage.AuditAppend{Entries: entries, Tiles: tiles})
-	}
-	if err != nil {
+	_, tiles := e.grow(leaves)
+	if err := store.AppendAudit(t.Context(), storage.AuditAppend{Entries: entries, Tiles: tiles}); err != nil {
 		t.Fatal(err)
 	}
 	return int64(len(entries))

@@ -27,7 +27,8 @@ type spool struct {
 	path   string   // of the file
 	file   *os.File // nil: not begun
 	size   int64
-	tidyAt int64 // the size at which entries that are in the log are thrown out
+	tidyAt int64  // the size at which entries that are in the log are thrown out
+	line   []byte // the last one that was written; its room is used again
 }
 
 const (
@@ -45,12 +46,13 @@ const (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// spoolLine is an entry as the file has it.
-func spoolLine(number int64, leaf []byte) []byte {
-	line := append(strconv.AppendInt(make([]byte, 0, len(leaf)+32), number, 10), ' ')
-	sum := crc32.Update(crc32.Checksum(line, castagnoli), castagnoli, leaf)
-	line = hex.AppendEncode(line, binary.BigEndian.AppendUint32(nil, sum))
-	return append(append(append(line, ' '), leaf...), '\n')
+// appendSpoolLine appends an entry as the file has it.
+func appendSpoolLine(b []byte, number int64, leaf []byte) []byte {
+	begin := len(b)
+	b = append(strconv.AppendInt(b, number, 10), ' ')
+	sum := crc32.Update(crc32.Checksum(b[begin:], castagnoli), castagnoli, leaf)
+	b = hex.AppendEncode(b, binary.BigEndian.AppendUint32(make([]byte, 0, crc32.Size), sum))
+	return append(append(append(b, ' '), leaf...), '\n')
 }
 
 // parseSpoolLine reads a line without its end. After the last number there would be none to note as what is next,
@@ -60,7 +62,7 @@ func parseSpoolLine(line []byte) (numbered, error) {
 	_, leaf, _ := bytes.Cut(rest, []byte(" "))
 	number, err := strconv.ParseInt(string(digits), 10, 64)
 	if err != nil || number < 0 || number == math.MaxInt64 ||
-		!bytes.Equal(append(bytes.Clone(line), '\n'), spoolLine(number, leaf)) {
+		!bytes.Equal(append(bytes.Clone(line), '\n'), appendSpoolLine(nil, number, leaf)) {
 		return numbered{}, errors.New("auditlog: the line was not written as a whole")
 	}
 	e, err := verify.ParseEntry(leaf)
@@ -81,12 +83,13 @@ func (s *spool) begin(id string) error {
 	return s.renew(id, 0, nil)
 }
 
-// write adds a line by one call of the system. When the disk has no room, what came to be of it goes.
-func (s *spool) write(line []byte) error {
-	if _, err := s.file.WriteAt(line, s.size); err != nil {
+// add adds an entry by one call of the system. When the disk has no room, what came to be of it goes.
+func (s *spool) add(number int64, leaf []byte) error {
+	s.line = appendSpoolLine(s.line[:0], number, leaf)
+	if _, err := s.file.WriteAt(s.line, s.size); err != nil {
 		return errors.Join(err, s.file.Truncate(s.size))
 	}
-	s.size += int64(len(line))
+	s.size += int64(len(s.line))
 	return nil
 }
 
@@ -107,16 +110,16 @@ func (s *spool) tidy(id string, base int64, waiting []numbered) error {
 // renew writes what waits into another file, which is locked, and takes the place of the one before when
 // it is whole.
 func (s *spool) renew(id string, base int64, waiting []numbered) error {
-	var all bytes.Buffer
+	var all []byte
 	for _, e := range waiting {
-		all.Write(spoolLine(e.number-base, e.Leaf))
+		all = appendSpoolLine(all, e.number-base, e.Leaf)
 	}
 	f, err := os.CreateTemp(s.dir, halfMade+"*")
 	if err != nil {
 		return err
 	}
 	path := filepath.Join(s.dir, id+spoolSuffix)
-	_, err = f.Write(all.Bytes())
+	_, err = f.Write(all)
 	if err == nil {
 		err = lockFile(f)
 	}
@@ -131,7 +134,7 @@ func (s *spool) renew(id string, base int64, waiting []numbered) error {
 	} else if s.file != nil {
 		err = s.file.Close()
 	}
-	s.path, s.file, s.size = path, f, int64(all.Len())
+	s.path, s.file, s.size = path, f, int64(len(all))
 	s.tidyAt = 2*s.size + spoolTidy
 	return err
 }

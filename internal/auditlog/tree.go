@@ -3,6 +3,7 @@ package auditlog
 import (
 	"context"
 	"errors"
+	"maps"
 
 	"golang.org/x/mod/sumdb/tlog"
 
@@ -27,7 +28,6 @@ type tileKey struct {
 type edge struct {
 	size  int64
 	tiles map[tileKey][]byte
-	fresh map[int64]tlog.Hash // hashes that are in no tile yet
 }
 
 // readEdge reads the edge of a tree of some size.
@@ -51,62 +51,53 @@ func readEdge(ctx context.Context, store storage.AuditLog, size int64) (*edge, e
 	return e, nil
 }
 
-// ReadHashes implements tlog.HashReader for what is needed to go on at the edge.
-func (e *edge) ReadHashes(indexes []int64) ([]tlog.Hash, error) {
-	out := make([]tlog.Hash, len(indexes))
-	for i, index := range indexes {
-		h, known := e.fresh[index]
-		if !known {
-			t := tlog.TileForIndex(height, index)
-			data := e.tiles[tileKey{t.L, t.N}]
-			if len(data) < t.W*tlog.HashSize {
-				return nil, errTiles
+// grow returns the edge with further leaves, and the tiles that change. Nothing between a leaf and the hash
+// of a full tile is stored, so nothing of it is computed before the tile is full.
+func (e *edge) grow(leaves []tlog.Hash) (*edge, []storage.AuditTile) {
+	grown := &edge{size: e.size + int64(len(leaves)), tiles: maps.Clone(e.tiles)}
+	var tiles []storage.AuditTile
+	for level, hashes := 0, leaves; len(hashes) > 0; level++ {
+		at := tileKey{level, e.size >> (height * (level + 1))}
+		var above []tlog.Hash
+		for len(hashes) > 0 {
+			room := tileWidth - len(e.tiles[at])/tlog.HashSize
+			data := appendHashes(e.tiles[at], hashes[:min(room, len(hashes))])
+			hashes = hashes[min(room, len(hashes)):]
+			tiles = append(tiles, storage.AuditTile{Level: at.level, Number: at.number, Hashes: data})
+			if len(data) < tileWidth*tlog.HashSize {
+				grown.tiles[at] = data
+				break
 			}
-			var err error
-			if h, err = tlog.HashFromTile(t, data[:t.W*tlog.HashSize], index); err != nil {
-				return nil, err
-			}
+			delete(grown.tiles, at)
+			above = append(above, tileRoot(data))
+			at.number++
 		}
-		out[i] = h
+		hashes = above
 	}
-	return out, nil
+	return grown, tiles
 }
 
-// grow returns the edge with further leaves, and the tiles that change.
-func (e *edge) grow(leaves []tlog.Hash) (*edge, []storage.AuditTile, error) {
-	grown := &edge{size: e.size + int64(len(leaves)), tiles: map[tileKey][]byte{}}
-	work := &edge{tiles: e.tiles, fresh: make(map[int64]tlog.Hash, 2*len(leaves))}
-	for i, leaf := range leaves {
-		n := e.size + int64(i)
-		hashes, err := tlog.StoredHashesForRecordHash(n, leaf, work)
-		if err != nil {
-			return nil, nil, err
-		}
-		for level, h := range hashes {
-			work.fresh[tlog.StoredHashIndex(level, n>>level)] = h
-		}
+// appendHashes returns a tile with further hashes, and leaves the tile as it is.
+func appendHashes(tile []byte, hashes []tlog.Hash) []byte {
+	out := append(make([]byte, 0, len(tile)+len(hashes)*tlog.HashSize), tile...)
+	for _, h := range hashes {
+		out = append(out, h[:]...)
 	}
-	var tiles []storage.AuditTile
-	for _, t := range tlog.NewTiles(height, e.size, grown.size) {
-		data, err := tlog.ReadTileData(t, work)
-		if err != nil {
-			return nil, nil, err
-		}
-		tiles = append(tiles, storage.AuditTile{Level: t.L, Number: t.N, Hashes: data})
+	return out
+}
+
+// tileRoot is the hash of the subtree of a full tile.
+func tileRoot(tile []byte) tlog.Hash {
+	var hashes [tileWidth]tlog.Hash
+	for i := range hashes {
+		copy(hashes[i][:], tile[i*tlog.HashSize:])
 	}
-	// A tile that did not change is still at the edge if it is not full.
-	for at, data := range e.tiles {
-		grown.tiles[at] = data
-	}
-	for _, t := range tiles {
-		grown.tiles[tileKey{t.Level, t.Number}] = t.Hashes
-	}
-	for at, data := range grown.tiles {
-		if len(data) == tileWidth*tlog.HashSize {
-			delete(grown.tiles, at)
+	for n := tileWidth / 2; n > 0; n /= 2 {
+		for i := range n {
+			hashes[i] = tlog.NodeHash(hashes[2*i], hashes[2*i+1])
 		}
 	}
-	return grown, tiles, nil
+	return hashes[0]
 }
 
 // stored reads hashes of the tree from the store, for one root or proof. It believes what it reads.

@@ -27,10 +27,7 @@ func TestGrow(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		grown, tiles, err := e.grow(leaves)
-		if err != nil {
-			t.Fatalf("at %d: %v", e.size, err)
-		}
+		grown, tiles := e.grow(leaves)
 		for _, tile := range tiles {
 			all.tiles[tileKey{tile.Level, tile.Number}] = tile.Hashes
 		}

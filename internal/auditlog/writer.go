@@ -74,7 +74,7 @@ func (w *Writer) Add(ctx context.Context, event string, attrs []slog.Attr) {
 	if !Keeps(event) {
 		return
 	}
-	number, err := w.put(record(entry(w.o.Now(), event, attrs)))
+	number, err := w.put(entry(w.o.Now(), event, attrs))
 	audit.Await(ctx, func(ctx context.Context) error {
 		if err != nil {
 			return err
@@ -112,7 +112,7 @@ func (w *Writer) keep(number int64, leaf []byte) {
 	if err != nil {
 		w.beginAt = w.o.Now().Add(lookEvery)
 	} else if w.spool.file != nil {
-		err = w.spool.write(spoolLine(number-w.base, leaf))
+		err = w.spool.add(number-w.base, leaf)
 	}
 	w.spooled(err)
 }

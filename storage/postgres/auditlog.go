@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 
@@ -21,7 +22,8 @@ const (
 	markAudit  = "UPDATE audit_writers SET mark = $3, at = $4 WHERE id = $1 AND mark = $2"
 	nameWriter = "INSERT INTO audit_writers (id, mark, at) VALUES ($1, $2, $3) ON CONFLICT (id) DO NOTHING"
 	putEntries = `INSERT INTO audit_entries (` + column.AuditColumns + `)
-SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::text[], $4::text[], $5::text[], $6::text[])`
+SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::text[], $4::text[], $5::text[],
+	string_to_array($6::text, chr(10)))`
 	putTiles = `INSERT INTO audit_tiles (level, number, hashes)
 SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bytea[])
 ON CONFLICT (level, number) DO UPDATE SET hashes = excluded.hashes`
@@ -73,16 +75,27 @@ func markWriter(ctx context.Context, q querier, a storage.AuditAppend) error {
 	return changed(storage.ErrChanged)(exec(ctx, q, mark.sql, mark.args...))
 }
 
+// entryArrays are the columns of entries. Leaves, which hold no line ends (RFC 8785), go as lines of one text:
+// an array of them would be copied more often.
 func entryArrays(entries []storage.AuditEntry) []any {
 	n := len(entries)
-	index, at := make([]int64, n), make([]int64, n)
-	event, leaf := make([]string, n), make([]string, n)
+	index, at, event := make([]int64, n), make([]int64, n), make([]string, n)
 	grant, person := make([]*string, n), make([]*string, n)
-	for i, e := range entries {
-		index[i], at[i], event[i], leaf[i] = e.Index, column.Millis(e.At), e.Event, string(e.Leaf)
-		grant[i], person[i] = column.Text(e.Grant), column.Text(e.Person)
+	size := n
+	for _, e := range entries {
+		size += len(e.Leaf)
 	}
-	return []any{index, at, event, grant, person, leaf}
+	var leaves strings.Builder
+	leaves.Grow(size)
+	for i, e := range entries {
+		index[i], at[i], event[i] = e.Index, column.Millis(e.At), e.Event
+		grant[i], person[i] = column.Text(e.Grant), column.Text(e.Person)
+		if i > 0 {
+			leaves.WriteByte('\n')
+		}
+		leaves.Write(e.Leaf)
+	}
+	return []any{index, at, event, grant, person, leaves.String()}
 }
 
 func tileArrays(tiles []storage.AuditTile) []any {

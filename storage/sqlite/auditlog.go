@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"slices"
+	"strings"
 
 	"github.com/mcp-authd/mcp-authd/storage"
 	"github.com/mcp-authd/mcp-authd/storage/internal/column"
@@ -21,6 +22,11 @@ const (
 	removeAudit = "DELETE FROM audit_entries WHERE idx >= ?1 AND idx < ?2"
 	moveAudit   = "UPDATE audit_head SET first_idx = ?2 WHERE name = 'log' AND first_idx = ?1"
 )
+
+// entriesAtOnce is how many entries putManyEntries inserts.
+const entriesAtOnce = 16
+
+var putManyEntries = putEntry + strings.Repeat(", (?,?,?,?,?,?)", entriesAtOnce-1)
 
 // AuditHead implements storage.AuditLog.
 func (s *Store) AuditHead(ctx context.Context, writer string) (h storage.AuditHead, err error) {
@@ -49,11 +55,8 @@ func (s *Store) AppendAudit(ctx context.Context, a storage.AuditAppend) error {
 		if err := changed(storage.ErrChanged)(grow()); err != nil {
 			return err
 		}
-		for _, e := range a.Entries {
-			if _, err := c.exec(putEntry, e.Index, column.Millis(e.At), e.Event, column.Text(e.Grant),
-				column.Text(e.Person), string(e.Leaf)); err != nil {
-				return err
-			}
+		if err := putEntries(c, a.Entries); err != nil {
+			return err
 		}
 		for _, t := range a.Tiles {
 			if _, err := c.exec(putTile, t.Level, t.Number, t.Hashes); err != nil {
@@ -62,6 +65,27 @@ func (s *Store) AppendAudit(ctx context.Context, a storage.AuditAppend) error {
 		}
 		return nil
 	})
+}
+
+// putEntries inserts entries, many by one statement as far as they go: a statement costs as much as what it
+// does.
+func putEntries(c *conn, entries []storage.AuditEntry) error {
+	for len(entries) > 0 {
+		n, sql := 1, putEntry
+		if len(entries) >= entriesAtOnce {
+			n, sql = entriesAtOnce, putManyEntries
+		}
+		args := make([]any, 0, 6*entriesAtOnce)
+		for _, e := range entries[:n] {
+			args = append(args, e.Index, column.Millis(e.At), e.Event, column.Text(e.Grant), column.Text(e.Person),
+				string(e.Leaf))
+		}
+		if _, err := c.exec(sql, args...); err != nil {
+			return err
+		}
+		entries = entries[n:]
+	}
+	return nil
 }
 
 // markWriter keeps how far a writer has come.
