@@ -1,0 +1,198 @@
+package e2e
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/internal/testkit/nettest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/pgtest"
+)
+
+// TestKillWhileSinksFail: OB-06. Two servers on one PostgreSQL are killed in turns while the receiver of a
+// sink hangs, closes, or fails after it has taken a batch: each token that a client got has one entry in the
+// log, and is in each sink, where what comes twice is the same line.
+func TestKillWhileSinksFail(t *testing.T) {
+	hook := &flakyReceiver{lines: map[string]int{}}
+	receiver := httptest.NewServer(hook)
+	t.Cleanup(receiver.Close)
+	archive := filepath.Join(t.TempDir(), "audit.jsonl")
+	first := startRobots(t, `database: {url: "`+pgtest.Start(t).Database(t)+`"}
+audit:
+  sinks:
+    - {id: archive, kind: file, path: `+archive+`}
+    - {id: hook, kind: webhook, url: "`+receiver.URL+`", secret: `+strings.Repeat("s", 40)+`}
+`)
+	second := *first
+	second.replica = startReplica(t, first.config, nettest.For(t))
+
+	var mu sync.Mutex // guards acknowledged
+	acknowledged := map[string]bool{}
+	for round := range 4 {
+		ends := time.Now().Add(1500 * time.Millisecond)
+		var clients sync.WaitGroup
+		for _, server := range []*robots{first, &second} {
+			clients.Go(func() {
+				for time.Now().Before(ends) {
+					if id, status := server.token(); status == http.StatusOK {
+						mu.Lock()
+						acknowledged[id] = true
+						mu.Unlock()
+					}
+				}
+			})
+		}
+		time.Sleep(time.Second)
+		killed := []*robots{first, &second}[round%2]
+		killed.kill()
+		clients.Wait()
+		killed.start(t, killed.config)
+	}
+	hook.heal()
+
+	wanted := func(lines map[string]int) (missing int) {
+		got := map[string]bool{}
+		for line := range lines {
+			got[requestOf(t, line)] = true
+		}
+		for id := range acknowledged {
+			if !got[id] {
+				missing++
+			}
+		}
+		return missing
+	}
+	for end := time.Now().Add(3 * time.Minute); ; time.Sleep(time.Second) {
+		inHook, inFile := wanted(hook.taken()), wanted(linesOf(t, archive))
+		if inHook == 0 && inFile == 0 {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatalf("of %d tokens, %d are not in the webhook and %d not in the file\n%s",
+				len(acknowledged), inHook, inFile, second.log.String())
+		}
+	}
+	for name, lines := range map[string]map[string]int{"webhook": hook.taken(), "file": linesOf(t, archive)} {
+		byIndex := map[int64]string{}
+		for line := range lines {
+			var e struct{ Index int64 }
+			if err := json.Unmarshal([]byte(line), &e); err != nil {
+				t.Fatalf("%s: %v: %s", name, err, line)
+			}
+			if other, known := byIndex[e.Index]; known && other != line {
+				t.Errorf("%s: entry %d came as %s and as %s", name, e.Index, other, line)
+			}
+			byIndex[e.Index] = line
+		}
+	}
+	var entries []struct{ Fields map[string]string }
+	list := first.command(t, "audit", "list", "--event", "token.issued", "--limit", "0", "--json")
+	if err := json.Unmarshal(list, &entries); err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]int{}
+	for _, e := range entries {
+		seen[e.Fields["request_id"]]++
+	}
+	for id := range acknowledged {
+		if seen[id] != 1 {
+			t.Errorf("the token of request %s has %d entries", id, seen[id])
+		}
+	}
+	if len(acknowledged) < 20 {
+		t.Errorf("only %d tokens were got", len(acknowledged))
+	}
+	first.command(t, "audit", "verify")
+}
+
+func requestOf(t *testing.T, line string) string {
+	var e struct{ Fields map[string]string }
+	if err := json.Unmarshal([]byte(line), &e); err != nil {
+		t.Fatalf("%v: %s", err, line)
+	}
+	return e.Fields["request_id"]
+}
+
+func linesOf(t *testing.T, path string) map[string]int {
+	all, err := os.ReadFile(path)
+	if err != nil && !os.IsNotExist(err) {
+		t.Fatal(err)
+	}
+	return countLines(all)
+}
+
+func countLines(all []byte) map[string]int {
+	out := map[string]int{}
+	for lines := bufio.NewScanner(bytes.NewReader(all)); lines.Scan(); {
+		out[lines.Text()]++
+	}
+	return out
+}
+
+// flakyReceiver takes lines, and fails in three of four requests.
+type flakyReceiver struct {
+	mu     sync.Mutex // guards what follows
+	asked  int
+	healed bool
+	lines  map[string]int
+}
+
+func (f *flakyReceiver) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	f.mu.Lock()
+	turn, healed := f.asked%4, f.healed
+	f.asked++
+	f.mu.Unlock()
+	if healed {
+		turn = 3
+	}
+	switch turn {
+	case 0: // it hangs in the middle of the batch
+		io.CopyN(io.Discard, r.Body, 10)
+		time.Sleep(time.Second)
+		panic(http.ErrAbortHandler)
+	case 1: // it has taken the batch, and says that it has not
+		f.take(r)
+		w.WriteHeader(http.StatusInternalServerError)
+	case 2:
+		panic(http.ErrAbortHandler)
+	case 3:
+		f.take(r)
+	}
+}
+
+func (f *flakyReceiver) take(r *http.Request) {
+	all, err := io.ReadAll(r.Body)
+	if err != nil {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for line, n := range countLines(all) {
+		f.lines[line] += n
+	}
+}
+
+func (f *flakyReceiver) heal() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.healed = true
+}
+
+func (f *flakyReceiver) taken() map[string]int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	out := map[string]int{}
+	for line, n := range f.lines {
+		out[line] = n
+	}
+	return out
+}
