@@ -375,7 +375,7 @@ type Store interface {
 	SharedKeys
 	Once
 	Proofs
-	Leases
+	Processes
 	Failures
 	Allowances
 	Events

@@ -169,7 +169,7 @@ func TestConsoleShowsNamesAsText(t *testing.T) {
 			Trail: []ConsoleLink{{Name: bad, URL: "javascript:alert(1)"}},
 			Parts: []ConsolePart{
 				ConsoleFacts{Title: bad, Facts: fact},
-				ConsoleTable{Title: bad, Name: bad, Columns: []string{bad}, Rows: [][]ConsoleCell{{cell}}},
+				ConsoleTable{Title: bad, Lead: bad, Name: bad, Columns: []string{bad}, Rows: [][]ConsoleCell{{cell}}},
 				ConsoleSecret{Title: bad, Text: bad, Secrets: fact},
 				ConsoleText{Title: bad, Lead: bad, Text: bad + "\n" + bad},
 				ConsoleTiles{Title: bad, Tiles: []ConsoleTile{{bad, bad, bad, "javascript:alert(1)", ""}}},

@@ -50,6 +50,7 @@ func (c ConsoleCell) Word() bool { return len(c.Text) <= maxWord && !strings.Con
 // ConsoleTable is a list. The first column names the row.
 type ConsoleTable struct {
 	Title   string // "": the page's
+	Lead    string
 	Name    string // what it is a list of, for those who do not see it
 	Columns []string
 	Rows    [][]ConsoleCell

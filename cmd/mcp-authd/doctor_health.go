@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"time"
 
 	"github.com/mcp-authd/mcp-authd/internal/admin"
 )
@@ -9,8 +10,9 @@ import (
 // service looks at what the database has, as health show does.
 func (d *doctor) service() *admin.Service {
 	s := &admin.Service{Config: d.app.config, Now: d.now}
-	if d.current {
-		s.Store = d.app.store
+	if store := d.app.store; d.current {
+		s.Store = store
+		s.Now = func() time.Time { return store.Correct(d.now()) }
 	}
 	return s
 }
@@ -34,6 +36,12 @@ func (d *doctor) passkeys(ctx context.Context) {
 func (d *doctor) receivers(ctx context.Context) {
 	found, err := d.service().ReceiverFindings(ctx)
 	d.found("events", found, err)
+}
+
+// replicas sees which servers have the database.
+func (d *doctor) replicas(ctx context.Context) {
+	found, err := d.service().ReplicaFindings(ctx)
+	d.found("replicas", found, err)
 }
 
 // sinks sees whether the sinks of the audit log get what is in it.

@@ -207,6 +207,7 @@ func (d *doctor) database(ctx context.Context) {
 		d.alone()
 		d.sameIssuer(ctx)
 		d.signingKeys(ctx)
+		d.replicas(ctx)
 		d.receivers(ctx)
 		d.sinks(ctx)
 	}

@@ -39,8 +39,29 @@ func printHealth(s std, h admin.Health) error {
 	printFields(s.out, "issuer", h.Issuer, "version", h.Version, "audit log",
 		fmt.Sprintf("%d entries, %d signed", h.AuditEntries, h.AuditSigned), "signed at", moment(h.AuditSignedAt))
 	fmt.Fprintln(s.out)
+	if err := printReplicas(s, h.Replicas); err != nil {
+		return err
+	}
 	for _, f := range h.Findings {
 		printHealthFinding(s, f)
 	}
 	return nil
+}
+
+// printReplicas shows the servers of the database, and what of the audit log waits at each.
+func printReplicas(s std, all []admin.Replica) error {
+	if len(all) == 0 {
+		return nil
+	}
+	t := newTable(s.out, "REPLICA", "ADDRESS", "STATE", "VERSION", "SINCE", "LAST SEEN", "AUDIT WAITING")
+	for _, r := range all {
+		state := r.State
+		if r.This {
+			state += ", has answered"
+		}
+		t.row(r.Name, r.Address, state, r.Version, moment(r.StartedAt), moment(r.SeenAt), fmt.Sprint(r.AuditWaiting))
+	}
+	err := t.flush()
+	fmt.Fprintln(s.out)
+	return err
 }

@@ -20,7 +20,7 @@ const (
 
 // Finding is one thing that was looked at.
 type Finding struct {
-	Check  string `json:"check" jsonschema:"what it is about: database, clock, keys, passkeys, recovery, events, audit"`
+	Check  string `json:"check" jsonschema:"what it is about: database, clock, replicas, keys, passkeys, recovery, events, audit"`
 	Level  string `json:"level" jsonschema:"ok, warning, fail or skipped"`
 	What   string `json:"what"`
 	Advice string `json:"advice,omitempty"`
@@ -32,12 +32,15 @@ type Health struct {
 	Version  string    `json:"version" jsonschema:"of the program that has looked"`
 	Issuer   string    `json:"issuer"`
 	Findings []Finding `json:"findings"`
+	// Replicas are the servers of this database: those that run, and those that were lost within a day.
+	Replicas []Replica `json:"replicas"`
+	Schema   int       `json:"schema" jsonschema:"the last step of the schema that the database has"`
 	// AuditEntries are in the audit log, and the newest checkpoint has signed AuditSigned of them.
 	AuditEntries  int64           `json:"audit_entries"`
 	AuditSigned   int64           `json:"audit_signed"`
 	AuditSignedAt time.Time       `json:"audit_signed_at,omitzero"`
-	Sinks         []AuditSink     `json:"sinks"`
-	Receivers     []EventReceiver `json:"receivers"`
+	Sinks         []AuditSink     `json:"sinks" jsonschema:"what waits for them, of all replicas"`
+	Receivers     []EventReceiver `json:"receivers" jsonschema:"what waits for them, of all replicas"`
 	Keys          []Key           `json:"keys"`
 }
 
@@ -45,8 +48,10 @@ type Health struct {
 var HealthShow = define(Spec{
 	Name: "health show", Method: "GET", Path: "/health", Roles: reading,
 	Summary: "Check this installation, and show what waits to be delivered",
-	Details: "Looks at the database, the clock, the keys, passkeys, the receivers of security events, the audit log and\n" +
-		"its sinks, with advice. doctor also looks at what is around: files, TLS, proxies, providers.",
+	Details: "Looks at the database, the clock, the replicas, the keys, passkeys, the receivers of security events, the\n" +
+		"audit log and its sinks, with advice. doctor also looks at what is around: files, TLS, proxies, providers.\n" +
+		"Each replica says of itself what of the audit log waits there; what waits for sinks and receivers is in the\n" +
+		"database, and is of all replicas.",
 }, (*Service).showHealth)
 
 // behind is for how long something may wait to be delivered before it is told.
@@ -75,6 +80,10 @@ func (s *Service) showHealth(ctx context.Context, _ None) (Health, error) {
 		}
 		f = append(f, found...)
 	}
+	if h.Replicas, h.Schema, err = s.replicas(ctx); err != nil {
+		return h, err
+	}
+	f = append(f, s.replicaFindings(h.Replicas, h.Schema)...)
 	if h.Sinks, h.Receivers, h.Keys, err = s.waiting(ctx); err != nil {
 		return h, err
 	}

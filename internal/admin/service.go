@@ -57,6 +57,7 @@ type Service struct {
 	FreshFor time.Duration
 	Now      func() time.Time
 	Version  string // of the program
+	Replica  string // the id of the server that carries them out; "": a command does
 }
 
 // toTheEnd reads a list of the store to its end.

@@ -113,7 +113,7 @@ var mayImport = map[string][]string{
 	"internal/assembly": {
 		"attempt", "oauth", "storage", "audit", "policy", "keys", "metadata", "delegation", "authserver", "dcr",
 		"thirdparty", "secevent", "trust", "mcpresource", "web/text", "internal", "storage/timed",
-		"internal/admin/adminmcp", "internal/admin/console",
+		"internal/admin/adminmcp", "internal/admin/console", "migrations",
 	},
 	"internal/auditformat": {"audit", "audit/verify", "internal/label"},
 	"internal/auditsink":   {"storage", "audit", "internal/auditformat", "internal/safehttp", "internal/secrets"},

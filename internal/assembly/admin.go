@@ -41,6 +41,7 @@ func (p Parts) Admin(notifier *notice.Notifier) (*admin.Service, error) {
 		Delegation:    p.Delegation,
 		Issuers:       p.Issuers,
 		Version:       p.Version,
+		Replica:       p.replica,
 		Own:           OwnResources(p.Config.Config),
 		Two:           p.Config.Console.TwoAdministrators,
 		Ring:          func() (*secrets.Ring, error) { return secrets.NewRing(p.Keys...) },

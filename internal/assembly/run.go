@@ -21,6 +21,7 @@ func (s *Server) Serve(ctx context.Context, sites ...authserver.Site) error {
 	settleSinks := s.runAuditSinks(ctx) // begins first, so that a new sink has what follows
 	settleAudit := s.runAudit(ctx)      // last, since all others have something to record
 	go s.measure(ctx)
+	leave := s.present(ctx, sites)
 	settleSites, settle, settleEvents := s.runSites(ctx), s.runDelegation(ctx), s.runTransmitter(ctx)
 	err := s.Auth.Serve(ctx, sites...)
 	cancel()
@@ -30,6 +31,7 @@ func (s *Server) Serve(ctx context.Context, sites ...authserver.Site) error {
 	settleEvents()
 	settleAudit()
 	settleSinks()
+	leave()
 	return err
 }
 

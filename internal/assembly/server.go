@@ -19,6 +19,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/metrics"
 	"github.com/mcp-authd/mcp-authd/internal/notice"
 	"github.com/mcp-authd/mcp-authd/internal/proofstore"
+	"github.com/mcp-authd/mcp-authd/internal/secrets"
 	"github.com/mcp-authd/mcp-authd/internal/traces"
 	"github.com/mcp-authd/mcp-authd/storage"
 	"github.com/mcp-authd/mcp-authd/thirdparty"
@@ -35,7 +36,8 @@ type Parts struct {
 	Version string    // of the program
 	Stdout  io.Writer // for a sink of the audit log
 
-	traces *traces.Traces // of this server, nil: traces.enabled is false
+	traces  *traces.Traces // of this server, nil: traces.enabled is false
+	replica string         // the id of this server; "": it is a command
 }
 
 // Server is an authorization server with a gateway for those MCP servers of the configuration
@@ -62,7 +64,7 @@ func (p Parts) Server(ctx context.Context) (_ *Server, err error) {
 			p.traces.Close()
 		}
 	}()
-	p.Store = p.watched()
+	p.Store, p.replica = p.watched(), secrets.ID("rep_")
 	s := &Server{audit: p.auditWriter()}
 	if s.audit != nil {
 		p.Audit = p.Audit.Into(s.audit)

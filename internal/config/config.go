@@ -37,6 +37,8 @@ type Config struct {
 	// Management is the listener for health checks that the public need not reach.
 	Management Management `yaml:"management"`
 	TLS        TLS        `yaml:"tls"`
+	// Replica is what this server is called among the replicas. Default: the host name.
+	Replica string `yaml:"replica"`
 	// TrustedProxies are the networks whose X-Forwarded-For is believed.
 	TrustedProxies []string `yaml:"trusted_proxies"`
 	// DataDir holds the SQLite database and what is generated.
@@ -227,6 +229,7 @@ func (c *Config) Validate() error {
 	oneOf("log.level", c.Log.Level, "debug", "info", "warn", "error")
 	oneOf("log.format", c.Log.Format, "auto", "text", "json")
 	c.validateTokens(add)
+	c.validateReplica(add)
 	c.validateConsole(add)
 	c.Registration.validate(add)
 	c.validateResources(add)

@@ -33,6 +33,9 @@ var sweeps = [...]string{
 		column.Before(column.EndedFor) + " LIMIT ?2)",
 	"DELETE FROM handbacks WHERE id IN (SELECT id FROM handbacks WHERE expires_at <= ?1 LIMIT ?2)",
 	"DELETE FROM proposals WHERE id IN (SELECT id FROM proposals WHERE expires_at <= ?1 LIMIT ?2)",
+	"DELETE FROM replicas WHERE id IN (SELECT id FROM replicas WHERE seen_at <= ?1" +
+		column.Before(storage.ReplicaFor) + " LIMIT ?2)",
+	"DELETE FROM replicas WHERE ?1 > 0 AND id IN (" + column.SurplusReplicas + " LIMIT ?2" + column.KeptReplicas + ")",
 	"DELETE FROM one_time_links WHERE hash IN (SELECT hash FROM one_time_links WHERE expires_at <= ?1 LIMIT ?2)",
 	"DELETE FROM notices WHERE id IN (SELECT id FROM notices WHERE seen_at <= ?1" + column.Before(column.SeenFor) +
 		" LIMIT ?2)",

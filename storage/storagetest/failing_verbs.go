@@ -514,6 +514,15 @@ func (f *Failing) ForgetKeyed(a0 context.Context, a1 storage.Hash) (err error) {
 	return err
 }
 
+// ForgetReplica implements storage.Store.
+func (f *Failing) ForgetReplica(a0 context.Context, a1 string) (err error) {
+	err = f.call("ForgetReplica", func() (err error) {
+		err = f.Store.ForgetReplica(a0, a1)
+		return err
+	})
+	return err
+}
+
 // Grant implements storage.Store.
 func (f *Failing) Grant(a0 context.Context, a1 string) (r0 storage.Grant, err error) {
 	err = f.call("Grant", func() (err error) {
@@ -1189,6 +1198,15 @@ func (f *Failing) ReplaceSharedKey(a0 context.Context, a1 string, a2 []byte, a3 
 	return err
 }
 
+// Replicas implements storage.Store.
+func (f *Failing) Replicas(a0 context.Context, a1 time.Time) (r0 []storage.Replica, r1 int, err error) {
+	err = f.call("Replicas", func() (err error) {
+		r0, r1, err = f.Store.Replicas(a0, a1)
+		return err
+	})
+	return r0, r1, err
+}
+
 // ResealKey implements storage.Store.
 func (f *Failing) ResealKey(a0 context.Context, a1 string, a2 []byte, a3 []byte) (err error) {
 	err = f.call("ResealKey", func() (err error) {
@@ -1319,6 +1337,15 @@ func (f *Failing) SealedWays(a0 context.Context, a1 string, a2 int) (r0 []storag
 func (f *Failing) SeeNotices(a0 context.Context, a1 string, a2 []string, a3 time.Time) (err error) {
 	err = f.call("SeeNotices", func() (err error) {
 		err = f.Store.SeeNotices(a0, a1, a2, a3)
+		return err
+	})
+	return err
+}
+
+// SeeReplica implements storage.Store.
+func (f *Failing) SeeReplica(a0 context.Context, a1 storage.Replica) (err error) {
+	err = f.call("SeeReplica", func() (err error) {
+		err = f.Store.SeeReplica(a0, a1)
 		return err
 	})
 	return err

@@ -346,6 +346,12 @@ func (t *timed) ForgetKeyed(a0 context.Context, a1 storage.Hash) (err error) {
 	return t.Store.ForgetKeyed(a0, a1)
 }
 
+// ForgetReplica implements storage.Store.
+func (t *timed) ForgetReplica(a0 context.Context, a1 string) (err error) {
+	defer t.end(a0, "ForgetReplica", t.now(), &err)
+	return t.Store.ForgetReplica(a0, a1)
+}
+
 // Grant implements storage.Store.
 func (t *timed) Grant(a0 context.Context, a1 string) (r0 storage.Grant, err error) {
 	defer t.end(a0, "Grant", t.now(), &err)
@@ -796,6 +802,12 @@ func (t *timed) ReplaceSharedKey(a0 context.Context, a1 string, a2 []byte, a3 []
 	return t.Store.ReplaceSharedKey(a0, a1, a2, a3)
 }
 
+// Replicas implements storage.Store.
+func (t *timed) Replicas(a0 context.Context, a1 time.Time) (r0 []storage.Replica, r1 int, err error) {
+	defer t.end(a0, "Replicas", t.now(), &err)
+	return t.Store.Replicas(a0, a1)
+}
+
 // ResealKey implements storage.Store.
 func (t *timed) ResealKey(a0 context.Context, a1 string, a2 []byte, a3 []byte) (err error) {
 	defer t.end(a0, "ResealKey", t.now(), &err)
@@ -884,6 +896,12 @@ func (t *timed) SealedWays(a0 context.Context, a1 string, a2 int) (r0 []storage.
 func (t *timed) SeeNotices(a0 context.Context, a1 string, a2 []string, a3 time.Time) (err error) {
 	defer t.end(a0, "SeeNotices", t.now(), &err)
 	return t.Store.SeeNotices(a0, a1, a2, a3)
+}
+
+// SeeReplica implements storage.Store.
+func (t *timed) SeeReplica(a0 context.Context, a1 storage.Replica) (err error) {
+	defer t.end(a0, "SeeReplica", t.now(), &err)
+	return t.Store.SeeReplica(a0, a1)
 }
 
 // SeeSession implements storage.Store.

@@ -177,3 +177,75 @@ func TestReplicas(t *testing.T) {
 		}
 	})
 }
+
+// TestReplicasAreListed: OB-10. Replicas are listed while they run, and one that is killed is told of.
+func TestReplicasAreListed(t *testing.T) {
+	database := pgtest.Start(t).Database(t)
+	config := filepath.Join(t.TempDir(), "mcp-authd.yaml")
+	addresses := []string{nettest.For(t), nettest.For(t), nettest.For(t)}
+	yaml := "issuer: http://" + addresses[0] + "\ndata_dir: " + t.TempDir() + "\nsecret_key: " +
+		strings.Repeat("k", 40) + "\ndatabase: {url: \"" + database + "\"}\n"
+	if err := os.WriteFile(config, []byte(yaml), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var replicas []*replica
+	for _, address := range addresses {
+		replicas = append(replicas, startReplica(t, config, address))
+	}
+	type health struct {
+		Replicas []struct{ ID, State, Address, Version string }
+		Findings []struct{ Check, Level, What string }
+	}
+	look := func() (h health, state map[string]string) {
+		t.Helper()
+		out, err := exec.Command(demotest.Binary(t), "health", "show", "--json", "--config", config).Output()
+		if err != nil || json.Unmarshal(out, &h) != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		state = map[string]string{}
+		for _, r := range h.Replicas {
+			state[r.Address] = r.State
+		}
+		return h, state
+	}
+	until := func(what string, is func(h health, state map[string]string) bool) {
+		t.Helper()
+		for end := time.Now().Add(3 * time.Minute); ; time.Sleep(300 * time.Millisecond) {
+			h, state := look()
+			if is(h, state) {
+				return
+			}
+			if time.Now().After(end) {
+				t.Fatalf("OB-10: %s: got %+v", what, h)
+			}
+		}
+	}
+	finds := func(h health, level, what string) bool {
+		for _, f := range h.Findings {
+			if f.Check == "replicas" && f.Level == level && strings.Contains(f.What, what) {
+				return true
+			}
+		}
+		return false
+	}
+	until("three run", func(h health, state map[string]string) bool {
+		for _, a := range addresses {
+			if state[a] != "running" {
+				return false
+			}
+		}
+		return finds(h, "ok", "3 replicas run, all of version ")
+	})
+	replicas[1].kill()
+	replicas[2].stop()
+	if _, state := look(); state[addresses[2]] != "" || state[addresses[0]] != "running" {
+		t.Errorf("OB-10: one has stopped: got %v", state)
+	}
+	until("one was killed", func(h health, state map[string]string) bool {
+		return state[addresses[1]] == "lost" && finds(h, "warning", "1 replica was lost within the last hour: ")
+	})
+	out, err := exec.Command(demotest.Binary(t), "doctor", "--config", config).CombinedOutput()
+	if !strings.Contains(string(out), "1 replica was lost within the last hour: ") {
+		t.Errorf("OB-10: doctor: %v: %s", err, out)
+	}
+}

@@ -2,7 +2,10 @@ package console
 
 import (
 	"encoding/json"
+	"reflect"
+	"strconv"
 	"strings"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -37,16 +40,59 @@ func (v *view) health(h admin.Health, p *web.Console) {
 		web.ConsoleFact{Name: "Of which are signed", Value: web.ConsoleCell{Text: grouped(int(h.AuditSigned))}},
 		web.ConsoleFact{Name: "Last checkpoint", Value: signed},
 	)}
-	p.Parts = append(p.Parts, found, facts)
+	p.Parts = append(p.Parts, found, v.replicas(h.Replicas), facts)
 	keys := table{title: "Signing keys", noun: "keys", columns: nounOf("keys").columns}
 	sinks, receivers := nounOf("audit").lists["audit sinks"], nounOf("events")
 	p.Parts = append(p.Parts, v.table(keys, valueOf(h.Keys), nil))
-	if len(h.Sinks) > 0 {
-		p.Parts = append(p.Parts, v.table(sinks, valueOf(h.Sinks), nil))
+	ofAll := func(t table, items reflect.Value) {
+		if items.Len() > 0 {
+			shown := v.table(t, items, nil)
+			shown.Lead = "What waits is in the database, and is of all replicas."
+			p.Parts = append(p.Parts, shown)
+		}
 	}
-	if len(h.Receivers) > 0 {
-		t := table{title: receivers.title, noun: receivers.name, columns: receivers.columns}
-		p.Parts = append(p.Parts, v.table(t, valueOf(h.Receivers), nil))
+	sinks.title = "Sinks of the audit log"
+	ofAll(sinks, valueOf(h.Sinks))
+	ofAll(table{title: receivers.title, noun: receivers.name, columns: receivers.columns}, valueOf(h.Receivers))
+}
+
+// replicas shows which servers have the database.
+func (v *view) replicas(all []admin.Replica) web.ConsoleTable {
+	t := v.table(table{
+		title: "Replicas", noun: health.name,
+		columns: []string{
+			"name", "state", "version", "started_at", "seen_at", "audit_waiting", "audit_lost", "clock_behind_ms",
+		},
+		empty: web.ConsoleHint{
+			Text: "No server has told this database that it runs. It does so within seconds of its start; its log says " +
+				"why it does not.",
+		},
+	}, valueOf(all), nil)
+	switch len(all) {
+	case 0:
+	case 1:
+		t.Lead = "One server has this database. On PostgreSQL there can be more, with the same configuration and the " +
+			"same secret_key; each is listed here while it runs."
+	default:
+		t.Lead = "The servers of this database, as they tell of themselves every 15 seconds. What waits for the audit " +
+			"log is of each of them. One that was lost is listed for a day."
+	}
+	return t
+}
+
+// replicaName is what a replica is called, with its address.
+func replicaName(_ *view, item []member, c *web.ConsoleCell) {
+	if text(item, "this") == "true" {
+		c.Badges = []web.ConsoleBadge{{Text: "shows this page"}}
+	}
+	c.Note = text(item, "address")
+}
+
+// clockBehind is by how much a clock differs, where it is as much as people would notice.
+func clockBehind(_ *view, _ []member, c *web.ConsoleCell) {
+	ms, err := strconv.ParseInt(c.Text, 10, 64)
+	if c.Text = ""; err == nil && (ms >= 1000 || ms <= -1000) {
+		c.Text = (time.Duration(ms) * time.Millisecond).Round(100 * time.Millisecond).String()
 	}
 }
 

@@ -1,6 +1,9 @@
 package console
 
-import "github.com/mcp-authd/mcp-authd/web"
+import (
+	"github.com/mcp-authd/mcp-authd/internal/admin"
+	"github.com/mcp-authd/mcp-authd/web"
+)
 
 // The groups of the menu.
 const (
@@ -214,8 +217,14 @@ var health = noun{
 	name:  "health",
 	title: "Health",
 	menu:  menuMonitoring,
-	lead:  "The database, the clock, keys, the audit log, and what waits to be delivered.",
+	lead:  "The database, the clock, replicas, keys, the audit log, and what waits to be delivered.",
 	start: "health show",
+	shapes: map[string]shape{
+		"name":            replicaName,
+		"state":           stateBadge(map[string]string{admin.ReplicaRunning: "good", admin.ReplicaLost: "bad"}),
+		"audit_lost":      notZero,
+		"clock_behind_ms": clockBehind,
+	},
 }
 
 var tokens = noun{

@@ -90,6 +90,10 @@ var labels = map[string]string{
 	"rp_id":         "Host",
 	"not_before":    "Works from",
 	"auth_method":   "Authentication",
+
+	"audit_waiting":   "Waits for audit",
+	"audit_lost":      "Lost to audit",
+	"clock_behind_ms": "Clock is behind by",
 }
 
 // caption is a name of a field as people read it.

@@ -1,0 +1,111 @@
+package assembly
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/authserver"
+	"github.com/mcp-authd/mcp-authd/internal/auditlog"
+	"github.com/mcp-authd/mcp-authd/migrations"
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+const (
+	seeEvery  = 15 * time.Second // a fifth more or less, so that replicas do not write at one time
+	seeSooner = 3 * time.Second  // when the store did not take it
+	seeTime   = 5 * time.Second
+)
+
+// presence tells the store, and by it the operator, that this server is there.
+type presence struct {
+	parts Parts
+	audit *auditlog.Writer // nil: there is none
+	self  storage.Replica
+}
+
+// present tells the store of this server until the function that it returns is called, which takes it back: a
+// server that stops is no longer listed, and one that is killed is seen no more.
+func (s *Server) present(ctx context.Context, sites []authserver.Site) (leave func()) {
+	p := &presence{parts: s.parts, audit: s.audit, self: storage.Replica{
+		ID:        s.parts.replica,
+		Name:      s.parts.Config.ReplicaName(),
+		Version:   s.parts.Version,
+		Migration: lastStep(s.parts.Config.Postgres()),
+		Issuer:    s.parts.Config.Issuer,
+		Address:   s.parts.Config.Listen,
+		StartedAt: s.parts.Now(),
+	}}
+	if len(sites) > 0 && sites[0].Listener != nil {
+		p.self.Address = sites[0].Listener.Addr().String()
+	}
+	seeing, stop := context.WithCancel(context.WithoutCancel(ctx))
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		p.run(seeing)
+	}()
+	return func() {
+		stop()
+		<-done
+		p.leave(context.WithoutCancel(ctx))
+	}
+}
+
+// lastStep is the last step of the schema that this program knows.
+func lastStep(postgres bool) int {
+	engine := migrations.SQLite
+	if postgres {
+		engine = migrations.Postgres
+	}
+	steps, err := migrations.Steps(engine)
+	if err != nil {
+		return 0 // the store was not opened then
+	}
+	return len(steps)
+}
+
+func (p *presence) run(ctx context.Context) {
+	failed := false
+	for {
+		err := p.see(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		wait := seeEvery*4/5 + rand.N(seeEvery*2/5)
+		if err != nil {
+			wait = seeSooner
+			if !failed {
+				p.parts.Log.WarnContext(ctx, "this replica is not listed: the store did not take that it is there",
+					"error", err)
+			}
+		}
+		failed = err != nil
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(wait):
+		}
+	}
+}
+
+// see tells the store how this server is now.
+func (p *presence) see(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, seeTime)
+	defer cancel()
+	now := p.self
+	now.SeenAt, now.Skew = p.parts.Now(), p.parts.Store.Skew()
+	if p.audit != nil {
+		now.AuditWaiting, now.AuditLost = p.audit.State()
+	}
+	return p.parts.Store.SeeReplica(ctx, now)
+}
+
+func (p *presence) leave(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, seeTime)
+	defer cancel()
+	if err := p.parts.Store.ForgetReplica(ctx, p.self.ID); err != nil {
+		p.parts.Log.WarnContext(ctx, "this replica stays listed for a day: the store did not take that it ends",
+			"error", err)
+	}
+}

@@ -1,0 +1,44 @@
+package column
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// ReplicaColumns are what ReadReplica reads and ReplicaValues gives, in this order.
+const ReplicaColumns = "id, name, version, migration, issuer, address, started_at, seen_at, skew, audit_waiting, audit_lost"
+
+// SeenAgain is what replaces a replica that is known.
+const SeenAgain = " ON CONFLICT (id) DO UPDATE SET name = excluded.name, version = excluded.version," +
+	" migration = excluded.migration, issuer = excluded.issuer, address = excluded.address," +
+	" started_at = excluded.started_at, seen_at = excluded.seen_at, skew = excluded.skew," +
+	" audit_waiting = excluded.audit_waiting, audit_lost = excluded.audit_lost" +
+	" WHERE replicas.seen_at <= excluded.seen_at"
+
+// SurplusReplicas are those beyond the number that is kept; the limit is between the two texts.
+const SurplusReplicas = "SELECT id FROM replicas ORDER BY seen_at DESC, id"
+
+// KeptReplicas is the offset of the first of SurplusReplicas.
+var KeptReplicas = " OFFSET " + strconv.Itoa(storage.MaxReplicas)
+
+// ReadReplica reads ReplicaColumns.
+func ReadReplica(row interface{ Scan(dest ...any) error }) (r storage.Replica, err error) {
+	var started, seen, skew int64
+	err = row.Scan(&r.ID, &r.Name, &r.Version, &r.Migration, &r.Issuer, &r.Address, &started, &seen, &skew,
+		&r.AuditWaiting, &r.AuditLost)
+	r.StartedAt, r.SeenAt, r.Skew = Time(started), Time(seen), time.Duration(skew)*time.Millisecond
+	return r, err
+}
+
+// ReplicaValues are the values of a replica.
+func ReplicaValues(r storage.Replica) []any {
+	return []any{
+		r.ID, r.Name, r.Version, r.Migration, r.Issuer, r.Address, Millis(r.StartedAt), Millis(r.SeenAt),
+		r.Skew.Milliseconds(), r.AuditWaiting, r.AuditLost,
+	}
+}
+
+// LastStep reads the last step of the schema that was applied.
+const LastStep = "SELECT coalesce(max(version), 0) FROM schema_version"
