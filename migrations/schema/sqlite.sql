@@ -1,4 +1,4 @@
--- steps 1 to 47
+-- steps 1 to 48
 -- Written by go test ./storage/sqlite -run TestSchemaOfNewDatabases -update.
 
 CREATE TABLE clients (
@@ -454,6 +454,20 @@ CREATE TABLE proposals (
     decided_name   TEXT NOT NULL,
     decided_client TEXT NOT NULL,
     decided_at     INTEGER NOT NULL               -- 0: it is open
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE replicas (
+    id            TEXT PRIMARY KEY,          -- of the process
+    name          TEXT NOT NULL,
+    version       TEXT NOT NULL,
+    migration     INTEGER NOT NULL,          -- the last step that its program knows
+    issuer        TEXT NOT NULL,
+    address       TEXT NOT NULL,
+    started_at    INTEGER NOT NULL,
+    seen_at       INTEGER NOT NULL,
+    skew          INTEGER NOT NULL,          -- milliseconds by which this database's clock is ahead of its own
+    audit_waiting INTEGER NOT NULL,
+    audit_lost    INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
 INSERT INTO grant_walks VALUES (0, 0);

@@ -37,7 +37,8 @@ func (s *Store) ForgetReplica(ctx context.Context, id string) error {
 // Replicas implements storage.Replicas.
 func (s *Store) Replicas(ctx context.Context, now time.Time) (seen []storage.Replica, schema int, err error) {
 	err = s.do(ctx, "replicas", func(ctx context.Context, q querier) (err error) {
-		seen, err = each(ctx, q, readReplica, replicas, column.Millis(now.Add(-storage.ReplicaFor)), storage.MaxReplicas)
+		seen, err = each(ctx, q, readReplica, replicas, column.Millis(now.Add(-storage.ReplicaFor)),
+			storage.MaxReplicas)
 		if err != nil {
 			return err
 		}
