@@ -53,8 +53,14 @@ func TestAdministrationIsForRoles(t *testing.T) {
 		before()
 		return browser.decided(pg, url.Values{"scope": {"admin:read"}})
 	}
-	if got := responseOf(t, answered(func() {})); !got.Has("code") {
+	got := responseOf(t, answered(func() {}))
+	if !got.Has("code") {
 		t.Errorf("approved with a role: got %v, want a code", got)
+	}
+	_, tokens := r.person().token(codeForm(got.Get("code"), "resource", ownResource))
+	status, tokens := r.person().token(refreshForm(tokens["refresh_token"]))
+	if status != http.StatusOK || tokens["scope"] != "admin:read" {
+		t.Errorf("refreshed with a role: got %d %v", status, tokens)
 	}
 	lost := func() {
 		if err := r.store.SetRole(t.Context(), alice.ID, ""); err != nil {
@@ -63,6 +69,13 @@ func TestAdministrationIsForRoles(t *testing.T) {
 	}
 	if got := answered(lost); !strings.Contains(got.body, `name="password"`) {
 		t.Errorf("approved after the role was taken away: got %d %.300s, want the login page", got.status, got.body)
+	}
+	for _, form := range []url.Values{
+		refreshForm(tokens["refresh_token"], "scope", "admin:read"), refreshForm(tokens["refresh_token"]),
+	} {
+		if status, got := r.person().token(form); status != http.StatusBadRequest || got["error"] != "invalid_grant" {
+			t.Errorf("refreshed after the role was taken away: got %d %v, want invalid_grant", status, got)
+		}
 	}
 }
 

@@ -34,6 +34,8 @@ type Refresh struct {
 type RefreshStore interface {
 	storage.Redemptions
 	storage.Lookups
+	// User is that of storage.Users.
+	User(ctx context.Context, id string) (storage.User, error)
 }
 
 var errRefresh = oauth.NewError(oauth.InvalidGrant,
@@ -136,6 +138,11 @@ func (g *Refresh) narrow(ctx context.Context, grant storage.Grant, requested oau
 	if !ok {
 		return s, errRefresh // the resource was removed
 	}
+	if resource.Own {
+		if err := g.administers(ctx, grant.UserID); err != nil {
+			return s, err
+		}
+	}
 	if !grant.NarrowedAt.IsZero() {
 		// Many clients name what they were granted at first each time. They keep what is left.
 		requested = requested.Intersect(grant.Scopes)
@@ -158,6 +165,23 @@ func (g *Refresh) narrow(ctx context.Context, grant storage.Grant, requested oau
 	s.known = true
 	return s, nil
 }
+
+// administers refuses a person who has lost their role: the administration of this server is for those who
+// have one (OB-10).
+func (g *Refresh) administers(ctx context.Context, userID string) error {
+	user, err := g.Store.User(ctx, userID)
+	switch {
+	case errors.Is(err, storage.ErrNotFound):
+		return errRefresh.Because(err)
+	case err != nil:
+		return refusal.Unavailable(err)
+	case user.Role == "":
+		return errRefresh.Because(errNoRole)
+	}
+	return nil
+}
+
+var errNoRole = errors.New("the person has no role any more, and administers nothing")
 
 func (g *Refresh) rotate(
 	ctx context.Context, clientID string, presented presentedRefresh, resource string, r TokenRequest, s scoping,
