@@ -17,6 +17,12 @@ type ProviderState struct {
 	// Unanswered: questions about sessions stay without an answer. Resting: so many that it is left
 	// alone for a while.
 	Unanswered, Resting bool
+	// MetadataAt and KeysAt are when this process last read them, and MetadataNext from when on the metadata
+	// are read again when they are needed. Zero: not yet, or the provider has none.
+	MetadataAt, MetadataNext, KeysAt time.Time
+	// FailedAt is when one of them last could not be read, and Failed why, in words of ours.
+	FailedAt time.Time
+	Failed   string
 }
 
 // States says of each provider how it is, in the order of the configuration. It asks none.
@@ -28,6 +34,8 @@ func (d *Delegation) States() []ProviderState {
 			CheckEvery: c.CheckEvery, Detached: c.Detached,
 		}
 		v.Unanswered, v.Resting = d.health[c.ID].State(d.now())
+		r := c.Reads()
+		v.MetadataAt, v.MetadataNext, v.KeysAt, v.FailedAt, v.Failed = r.Metadata, r.Renew, r.Keys, r.Failed, r.Why
 		out = append(out, v)
 	}
 	return out

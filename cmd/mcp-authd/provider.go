@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -69,7 +70,9 @@ func newProviderShow(s std) *cobra.Command {
 
 func printProvider(s std, p admin.ProviderDetails) {
 	printFields(s.out, "id", p.ID, "name", p.Name, "type", p.Type, "issuer", p.Issuer, "redirect URI", p.RedirectURI,
-		"logout URI", p.LogoutURI, "asked every", p.CheckEvery, "state", stateOfProvider(p.Provider))
+		"logout URI", p.LogoutURI, "asked every", p.CheckEvery, "state", stateOfProvider(p.Provider),
+		"metadata read", readAt(p.MetadataReadAt), "next read", readAt(p.MetadataNextAt), "keys read",
+		readAt(p.KeysReadAt), "last failure", readAt(p.FailedAt), "which was", p.Failed)
 	fmt.Fprintln(s.out)
 	for _, f := range p.Findings {
 		level := f.Level
@@ -78,4 +81,12 @@ func printProvider(s std, p admin.ProviderDetails) {
 		}
 		printHealthFinding(s, admin.Finding{Check: "provider", Level: level, What: f.What, Advice: f.Advice})
 	}
+}
+
+// readAt is when something of a provider was read, "" where it was not.
+func readAt(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return moment(t)
 }

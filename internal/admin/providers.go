@@ -2,6 +2,7 @@ package admin
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/thirdparty"
@@ -17,9 +18,16 @@ type Provider struct {
 	RedirectURI string   `json:"redirect_uri" jsonschema:"has to be registered at the provider, exactly so"`
 	CheckEvery  string   `json:"check_every,omitempty" jsonschema:"how often it is asked whether a session goes on"`
 	Detached    bool     `json:"detached,omitempty" jsonschema:"sign-ins do not end with the session there"`
-	// What follows is what the server has seen that is asked. A command at the database has seen nothing.
+	// What follows is what the server has seen that is asked, and not what other replicas have. A command at the
+	// database has seen what it asked itself.
 	Unanswered bool `json:"unanswered,omitempty" jsonschema:"it does not answer this server about sessions"`
 	Resting    bool `json:"resting,omitempty" jsonschema:"so often that this server leaves it alone for a while"`
+
+	MetadataReadAt time.Time `json:"metadata_read_at,omitzero" jsonschema:"when this server last read its metadata"`
+	MetadataNextAt time.Time `json:"metadata_next_at,omitzero" jsonschema:"from then on they are read again when they are needed"`
+	KeysReadAt     time.Time `json:"keys_read_at,omitzero" jsonschema:"when this server last read its keys; they are read when a token is by none that is known"`
+	FailedAt       time.Time `json:"failed_at,omitzero" jsonschema:"when metadata or keys last could not be read"`
+	Failed         string    `json:"failed,omitempty" jsonschema:"which of them, and how"`
 }
 
 // ProviderDetails are a provider, and how it answers now.
@@ -61,6 +69,8 @@ func providerOf(p thirdparty.ProviderState) Provider {
 	v := Provider{
 		ID: p.ID, Name: p.Name, Type: p.Type, Issuer: p.Issuer, Domains: p.Domains, RedirectURI: p.RedirectURI,
 		Detached: p.Detached, Unanswered: p.Unanswered, Resting: p.Resting,
+		MetadataReadAt: p.MetadataAt, MetadataNextAt: p.MetadataNext, KeysReadAt: p.KeysAt,
+		FailedAt: p.FailedAt, Failed: p.Failed,
 	}
 	if !p.Detached && p.CheckEvery > 0 {
 		v.CheckEvery = p.CheckEvery.String()
@@ -88,22 +98,25 @@ func (s *Service) showProvider(ctx context.Context, in ProviderID) (ProviderDeta
 	if err != nil {
 		return ProviderDetails{}, err
 	}
-	for _, p := range d.States() {
-		if p.ID != in.ID {
-			continue
-		}
-		ctx, cancel := context.WithTimeout(ctx, probeTime)
-		defer cancel()
-		began := s.Now()
-		found := d.ProbeOne(ctx, p.ID)
-		out := ProviderDetails{
-			Provider: providerOf(p), LogoutURI: found.LogoutURI, OK: found.Healthy(), Findings: []ProviderFact{},
-			TookMS: s.Now().Sub(began).Milliseconds(),
-		}
-		for _, f := range found.Findings {
-			out.Findings = append(out.Findings, ProviderFact{string(f.Verdict), f.What, f.Advice})
-		}
-		return out, nil
+	known := func(p thirdparty.ProviderState) bool { return p.ID == in.ID }
+	if !slices.ContainsFunc(d.States(), known) {
+		return ProviderDetails{}, fault(ErrNotFound, "there is no provider %q; see: mcp-authd provider list", in.ID)
 	}
-	return ProviderDetails{}, fault(ErrNotFound, "there is no provider %q; see: mcp-authd provider list", in.ID)
+	ctx, cancel := context.WithTimeout(ctx, probeTime)
+	defer cancel()
+	began := s.Now()
+	found := d.ProbeOne(ctx, in.ID)
+	took := s.Now().Sub(began)
+	states := d.States() // with what was read just now
+	out := ProviderDetails{
+		Provider:  providerOf(states[slices.IndexFunc(states, known)]),
+		LogoutURI: found.LogoutURI,
+		OK:        found.Healthy(),
+		Findings:  []ProviderFact{},
+		TookMS:    took.Milliseconds(),
+	}
+	for _, f := range found.Findings {
+		out.Findings = append(out.Findings, ProviderFact{string(f.Verdict), f.What, f.Advice})
+	}
+	return out, nil
 }

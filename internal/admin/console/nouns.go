@@ -274,12 +274,15 @@ var servers = noun{
 }
 
 var providers = noun{
-	name:    "provider",
-	title:   "Providers",
-	menu:    menuServers,
-	lead:    "Where people sign in with an account that they have elsewhere.",
-	columns: []string{"name", "id", "type", "issuer", "domains", "redirect_uri", "unanswered", "resting"},
-	badges:  map[string]string{"unanswered": "warn", "resting": "warn"},
+	name:  "provider",
+	title: "Providers",
+	menu:  menuServers,
+	lead:  "Where people sign in with an account that they have elsewhere.",
+	columns: []string{
+		"name", "id", "type", "issuer", "domains", "redirect_uri", "metadata_read_at", "keys_read_at", "failed",
+		"unanswered", "resting",
+	},
+	badges: map[string]string{"unanswered": "warn", "resting": "warn"},
 	empty: web.ConsoleHint{
 		Text: "There is none: people sign in with what they have here. A provider is made in the configuration (thirdparty).",
 	},

@@ -91,6 +91,11 @@ var labels = map[string]string{
 	"not_before":    "Works from",
 	"auth_method":   "Authentication",
 
+	"metadata_read_at": "Metadata read",
+	"metadata_next_at": "Metadata read again from",
+	"keys_read_at":     "Keys read",
+	"failed_at":        "Last failure",
+
 	"audit_waiting":   "Waits for audit",
 	"audit_lost":      "Lost to audit",
 	"clock_behind_ms": "Clock is behind by",

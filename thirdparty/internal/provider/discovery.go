@@ -43,6 +43,7 @@ type discovery struct {
 	client  *http.Client
 	now     func() time.Time
 	flights singleflight.Group
+	reads   reads // of metadata, and of the keys that they name
 
 	mu    sync.Mutex // guards what follows
 	found *endpoints
@@ -78,6 +79,7 @@ func (d *discovery) cached() (*endpoints, time.Duration) {
 
 func (d *discovery) renew(ctx context.Context) (*endpoints, error) {
 	e, err := d.fetch(ctx)
+	d.reads.note(readMetadata, d.now(), err)
 	if err != nil {
 		return nil, fmt.Errorf("metadata of %s: %w", d.at, err)
 	}
@@ -129,7 +131,7 @@ func (d *discovery) fetch(ctx context.Context) (*endpoints, error) {
 			return nil, fmt.Errorf("%w: %s %w", ErrGarbage, name, err)
 		}
 	}
-	keys := &keySet{at: m.Keys, client: d.client, now: d.now}
+	keys := &keySet{at: m.Keys, client: d.client, now: d.now, reads: &d.reads}
 	e.keys, e.logoutKeys, e.eventKeys = keys.allow("answer"), keys.allow("logout"), keys.allow("event")
 	return e, nil
 }

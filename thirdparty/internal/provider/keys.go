@@ -29,6 +29,7 @@ type keySet struct {
 	client  *http.Client
 	now     func() time.Time
 	flights singleflight.Group
+	reads   *reads
 
 	mu   sync.Mutex // guards keys
 	keys []jose.JSONWebKey
@@ -61,7 +62,9 @@ func (a allowed) VerifySignature(ctx context.Context, jwt string) ([]byte, error
 		if !a.reads.AllowN(a.now(), 1) {
 			return nil, fmt.Errorf("%w: its keys were read just now", &TooOften{keyReadEvery})
 		}
-		return nil, a.read(context.WithoutCancel(ctx))
+		err := a.read(context.WithoutCancel(ctx))
+		a.keySet.reads.note(readKeys, a.now(), err)
+		return nil, err
 	}); err != nil {
 		return nil, err
 	}

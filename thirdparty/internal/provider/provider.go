@@ -52,6 +52,8 @@ type Provider interface {
 
 	// AuthorizationEndpoint is where browsers are sent, "" until the metadata have been read.
 	AuthorizationEndpoint() string
+	// Reads is when its metadata and keys were read. It asks for none.
+	Reads() Reads
 	// Examine looks at the provider from here, for the operator: whether it can be reached,
 	// is who it should be, takes our credentials, and what it offers. It signs no person in.
 	// found is false when its metadata cannot be used, and nothing else was looked at.
@@ -79,7 +81,7 @@ func New(s Settings, o Options) (Provider, error) {
 	s, o = s.WithDefaults(), o.withDefaults()
 	plain := &plainOAuth{Settings: &s, preset: presetOf(s.Type), client: newTransport(s, o).client(), now: o.Now}
 	if s.EventKeysURL != "" {
-		keys := &keySet{at: s.EventKeysURL, client: plain.client, now: o.Now}
+		keys := &keySet{at: s.EventKeysURL, client: plain.client, now: o.Now, reads: &reads{}}
 		plain.eventKeys = keys.allow("event")
 	}
 	if !plain.preset.openID {
