@@ -196,6 +196,75 @@ func TestDevicesAndDemands(t *testing.T) {
 	}
 }
 
+// AS-238 RFC 9470 4: a device asks for a recent proof as a browser does: whoever answers it proves who they
+// are before, unless they have within that time.
+func TestDeviceMaxAge(t *testing.T) {
+	r, tv := withDevice(t)
+	p := r.alice()
+	p.signIn()
+	r.advance(20 * time.Minute)
+	now := func(a asked) time.Time {
+		t.Helper()
+		r.advance(10 * time.Second)
+		status, out := tv.poll(a)
+		if status != 200 {
+			t.Fatalf("got %d %v", status, out)
+		}
+		return time.Unix(r.verified(t, out["access_token"].(string)).AuthTime, 0)
+	}
+	approve := func(pg page) {
+		t.Helper()
+		if pg := p.decideDevice(pg, "approve"); !strings.Contains(pg.body, "Your device is connected") {
+			t.Fatalf("got %d %s", pg.status, pg.body)
+		}
+	}
+	t.Run("not asked for: the sign-in of before will do", func(t *testing.T) {
+		_, a := tv.ask()
+		approve(p.get(devicePath(a.UserCode)))
+		if at := now(a); r.now().Sub(at) < 20*time.Minute {
+			t.Errorf("got %v", at)
+		}
+	})
+	t.Run("the person proves it again, and then sees what it is for", func(t *testing.T) {
+		_, a := tv.ask("max_age", "600")
+		led := p.get(devicePath(a.UserCode))
+		led.leads(t, "/prove")
+		back := p.post("/prove", url.Values{
+			"step": {p.get(led.header.Get("Location")).step(t)}, "password": {alicesPassword},
+		})
+		r.advance(time.Second)
+		approve(p.get(p.there(back)))
+		if at := now(a); r.now().Sub(at) > time.Minute {
+			t.Errorf("got %v", at)
+		}
+	})
+	t.Run("a proof within that time will do", func(t *testing.T) {
+		_, a := tv.ask("max_age", "600")
+		approve(p.get(devicePath(a.UserCode)))
+	})
+	t.Run("one of before the request will not do for none at all, and one after it will", func(t *testing.T) {
+		r.advance(time.Second)
+		_, a := tv.ask("max_age", "0")
+		led := p.get(devicePath(a.UserCode))
+		led.leads(t, "/prove")
+		back := p.post("/prove", url.Values{
+			"step": {p.get(led.header.Get("Location")).step(t)}, "password": {alicesPassword},
+		})
+		r.advance(time.Minute)
+		approve(p.get(p.there(back)))
+	})
+	t.Run("classes that this server does not have", func(t *testing.T) {
+		if status, a := tv.ask("acr_values", "gold"); status != 400 || a.Error != "unmet_authentication_requirements" {
+			t.Errorf("got %d %+v", status, a)
+		}
+	})
+	t.Run("a class that the person has not reached", func(t *testing.T) {
+		p.addApp()
+		_, a := tv.ask("acr_values", oauth.ACRMultiFactor)
+		p.get(devicePath(a.UserCode)).leads(t, "/login/second")
+	})
+}
+
 // AS-238: a thief of the cookie of a session renews it with nothing that a page of another site can ask
 // for, where a passkey is demanded.
 func TestStepUpTakesWhatItAsksFor(t *testing.T) {

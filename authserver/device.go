@@ -43,11 +43,21 @@ func (s *Server) handleDeviceAuthorization(w http.ResponseWriter, r *http.Reques
 	client, err := s.grants.clientAuth.ForGrant(r.Context(),
 		grant.TokenRequest{GrantType: oauth.GrantDeviceCode, Credentials: credentials(r, p)})
 	var begun device.Begun
+	var acr string
+	if err == nil {
+		acr, err = p.ACR(s.ways.ACRs())
+	}
 	if err == nil {
 		from := s.cfg.TrustedProxies.ClientAddr(r)
+		age, ok := p.MaxAge()
+		if !ok {
+			age = -1
+		}
 		begun, err = s.devices.Begin(r.Context(), client, device.Ask{
 			Scopes:    oauth.ParseScopes(p.Get("scope")),
 			Resources: p.Resources(),
+			MaxAge:    age,
+			ACR:       acr,
 			Agent:     r.UserAgent(),
 			Address:   from.String(),
 			Networks:  network.Blocks(from),

@@ -43,18 +43,22 @@ type Devices interface {
 
 // Device is a request of a device without a browser, and what a person has decided about it.
 type Device struct {
-	Code      Hash // of the device code
-	UserCode  Hash // of the user code
-	ClientID  string
-	Resource  string // canonical
-	Scopes    oauth.Scopes
-	Agent     string // what the device calls itself, as people are shown it
-	Address   string // where it asks from, as people are shown it
-	CreatedAt time.Time
-	ExpiresAt time.Time
-	Interval  time.Duration // between two polls
-	DecidedAt time.Time     // zero: it waits for a decision
-	GrantID   string        // "": not approved
+	Code     Hash // of the device code
+	UserCode Hash // of the user code
+	ClientID string
+	Resource string // canonical
+	Scopes   oauth.Scopes
+	Agent    string // what the device calls itself, as people are shown it
+	Address  string // where it asks from, as people are shown it
+	// ProvedAfter is since when the person has to have proved who they are, zero for any time; ACR how well,
+	// "" for any way (RFC 9470 §4).
+	ProvedAfter time.Time
+	ACR         string
+	CreatedAt   time.Time
+	ExpiresAt   time.Time
+	Interval    time.Duration // between two polls
+	DecidedAt   time.Time     // zero: it waits for a decision
+	GrantID     string        // "": not approved
 }
 
 // Poll is the answer to PollDevice.

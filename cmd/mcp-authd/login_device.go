@@ -24,7 +24,7 @@ func (l *login) byDevice(ctx context.Context, server signin.Server, resource str
 func (l *login) approveElsewhere(
 	ctx context.Context, server signin.Server, resource string, scopes oauth.Scopes,
 ) (oauth.TokenResponse, error) {
-	request, err := l.client.BeginDevice(ctx, server, l.cred, resource, scopes)
+	request, err := l.client.BeginDevice(ctx, server, l.cred, resource, scopes, 0)
 	if err != nil {
 		return oauth.TokenResponse{}, err
 	}

@@ -22,26 +22,36 @@ func shows(v Verb) Verb {
 	return nil
 }
 
-// thing is a digest of what a change is about, as it is now, but for when it was used last; "" for what is
-// about nothing that can be shown.
-func (s *Service) thing(ctx context.Context, v Verb, in reflect.Value) (string, error) {
-	show := shows(v)
-	if show == nil {
-		return "", nil
+// Shown is the operation that shows what a change is about, with a pointer to the input that names it: the
+// fields of its path, as the input of the change has them. Nil for a change of nothing that can be shown.
+func Shown(v Verb, in reflect.Value) (show Verb, about any) {
+	if show = shows(v); show == nil {
+		return nil, nil
 	}
-	about, out := reflect.New(show.Input()), reflect.New(show.Output())
-	for _, to := range reflect.VisibleFields(show.Input()) {
-		name := jsonName(to)
+	to := reflect.New(show.Input())
+	for _, f := range reflect.VisibleFields(show.Input()) {
+		name := jsonName(f)
 		if name == "" || !strings.Contains(show.Spec().Path, "{"+name+"}") {
 			continue
 		}
 		for _, from := range reflect.VisibleFields(v.Input()) {
 			if jsonName(from) == name {
-				about.Elem().FieldByIndex(to.Index).Set(in.FieldByIndex(from.Index))
+				to.Elem().FieldByIndex(f.Index).Set(in.FieldByIndex(from.Index))
 			}
 		}
 	}
-	if err := show.run(ctx, s, about.Interface(), out.Interface()); err != nil {
+	return show, to.Interface()
+}
+
+// thing is a digest of what a change is about, as it is now, but for when it was used last; "" for what is
+// about nothing that can be shown.
+func (s *Service) thing(ctx context.Context, v Verb, in reflect.Value) (string, error) {
+	show, about := Shown(v, in)
+	if show == nil {
+		return "", nil
+	}
+	out := reflect.New(show.Output())
+	if err := show.run(ctx, s, about, out.Interface()); err != nil {
 		return "", err
 	}
 	raw, err := json.Marshal(out.Interface())

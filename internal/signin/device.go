@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/url"
+	"strconv"
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/internal/discovery"
@@ -30,9 +31,10 @@ func (c *Client) RegisterDevice(ctx context.Context, s Server) (Credentials, err
 	})
 }
 
-// BeginDevice asks for the codes of a device.
+// BeginDevice asks for the codes of a device, to be approved by a person who has proved who they are no
+// longer ago than maxAge; 0: at any time.
 func (c *Client) BeginDevice(
-	ctx context.Context, s Server, cred Credentials, resource string, scopes oauth.Scopes,
+	ctx context.Context, s Server, cred Credentials, resource string, scopes oauth.Scopes, maxAge time.Duration,
 ) (r DeviceRequest, err error) {
 	if s.DeviceAuthorizationEndpoint == "" {
 		return r, fail(StepDevice, "Leave --device out, and open the URL in a browser on this computer.",
@@ -44,6 +46,9 @@ func (c *Client) BeginDevice(
 	form := url.Values{"client_id": {cred.ID}, "resource": {resource}}
 	if len(scopes) > 0 {
 		form.Set("scope", scopes.String())
+	}
+	if maxAge > 0 {
+		form.Set("max_age", strconv.Itoa(int(maxAge/time.Second)))
 	}
 	resp, body, err := c.post(ctx, s, StepDevice, s.DeviceAuthorizationEndpoint, cred, form)
 	switch {

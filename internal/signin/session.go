@@ -238,10 +238,8 @@ func (s *Session) byBrowser(
 	return token, cred.ID, err
 }
 
-// byDevice cannot ask for a fresh proof (RFC 8628 knows no max_age): whoever approves has signed in for it,
-// or is asked by the server when they are not fresh enough.
 func (s *Session) byDevice(
-	ctx context.Context, id string, _ time.Duration,
+	ctx context.Context, id string, maxAge time.Duration,
 ) (token oauth.TokenResponse, _ string, err error) {
 	cred := Credentials{ID: id}
 	if id == "" {
@@ -249,7 +247,7 @@ func (s *Session) byDevice(
 			return token, "", err
 		}
 	}
-	request, err := s.client.BeginDevice(ctx, s.server, cred, s.Resource, s.Scopes)
+	request, err := s.client.BeginDevice(ctx, s.server, cred, s.Resource, s.Scopes, maxAge)
 	if err != nil {
 		return token, "", &clientUnknown{err}
 	}

@@ -76,3 +76,47 @@ func TestFreshProof(t *testing.T) {
 		t.Errorf("OB-10: a server that is never pleased: asked %d times", len(asked))
 	}
 }
+
+// TestFreshProofByDevice: where there is no browser, the device asks for the fresh proof (RFC 9470; OB-10).
+func TestFreshProofByDevice(t *testing.T) {
+	mux := http.NewServeMux()
+	server := httptest.NewServer(mux)
+	defer server.Close()
+	var asked []string
+	mux.HandleFunc("GET /.well-known/oauth-authorization-server", func(w http.ResponseWriter, _ *http.Request) {
+		_ = json.NewEncoder(w).Encode(map[string]any{
+			"issuer": server.URL, "authorization_endpoint": server.URL + "/authorize",
+			"token_endpoint": server.URL + "/token", "code_challenge_methods_supported": []string{"S256"},
+			"device_authorization_endpoint": server.URL + "/device_authorization",
+		})
+	})
+	mux.HandleFunc("POST /device_authorization", func(w http.ResponseWriter, r *http.Request) {
+		asked = append(asked, r.PostFormValue("max_age"))
+		_ = json.NewEncoder(w).Encode(DeviceRequest{
+			Code: "d", UserCode: "BCDF-GHJK", URI: server.URL + "/device", ExpiresIn: 600, Interval: 1,
+		})
+	})
+	mux.HandleFunc("POST /token", func(w http.ResponseWriter, _ *http.Request) {
+		token := "of " + asked[len(asked)-1]
+		_ = json.NewEncoder(w).Encode(oauth.TokenResponse{AccessToken: token, TokenType: "Bearer", ExpiresIn: 900})
+	})
+	mux.HandleFunc("GET /api", func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != "Bearer of 600" {
+			w.Header().Set("WWW-Authenticate", `Bearer error="insufficient_user_authentication", max_age="600"`)
+			w.WriteHeader(http.StatusUnauthorized)
+		}
+	})
+	s := &Session{
+		Issuer: server.URL, Resource: server.URL + "/api", File: FileFor(t.TempDir(), "api"), ClientID: "ours",
+		Device: true, Ready: func() error { return nil }, Ask: func(context.Context, Prompt) {},
+		Next: http.DefaultTransport, Now: time.Now,
+	}
+	resp, err := (&http.Client{Transport: s}).Get(server.URL + "/api")
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	if resp.StatusCode != 200 || len(asked) != 2 || asked[0] != "" || asked[1] != "600" {
+		t.Errorf("OB-10: got %d, asked %q", resp.StatusCode, asked)
+	}
+}

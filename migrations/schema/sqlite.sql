@@ -245,7 +245,7 @@ CREATE TABLE devices (
     early          INTEGER NOT NULL,       -- the last poll came too early
     decided_at     INTEGER,
     grant_id       TEXT                    -- NULL: not approved
-) STRICT, WITHOUT ROWID;
+, proved_after INTEGER, acr TEXT NOT NULL DEFAULT '') STRICT, WITHOUT ROWID;
 
 CREATE TABLE one_time_links (
     hash       BLOB PRIMARY KEY, -- of the token

@@ -13,7 +13,7 @@ import (
 
 const (
 	putDevice = "INSERT INTO devices (" + column.DeviceColumns +
-		", early) VALUES ($1,$2,$3,$4,$5,$6,$7,$8,$9,$10, false)"
+		", early) VALUES ($1,$2,$3,$4,$5,$6,$7,$8,$9,$10,$11,$12, false)"
 
 	readDevice = "SELECT " + column.DeviceRead +
 		" FROM devices WHERE user_code_hash = $1 AND decided_at IS NULL AND expires_at > $2"

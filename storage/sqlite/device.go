@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	putDevice = "INSERT INTO devices (" + column.DeviceColumns + ", early) VALUES (?,?,?,?,?,?,?,?,?,?, false)"
+	putDevice = "INSERT INTO devices (" + column.DeviceColumns + ", early) VALUES (?,?,?,?,?,?,?,?,?,?,?,?, false)"
 
 	readDevice = "SELECT " + column.DeviceRead +
 		" FROM devices WHERE user_code_hash = ?1 AND decided_at IS NULL AND expires_at > ?2"

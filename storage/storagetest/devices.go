@@ -16,6 +16,7 @@ func (e *env) device(t testing.TB, a storage.Approval) storage.Device {
 	d := storage.Device{
 		Code: a.Code.Hash, UserCode: randomHash(), ClientID: a.Grant.ClientID, Resource: a.Grant.Resource,
 		Scopes: a.Grant.Scopes, Agent: "a terminal", Address: "192.0.2.0/24", CreatedAt: e.now,
+		ProvedAfter: e.now.Add(-time.Minute), ACR: "phr",
 		ExpiresAt: e.now.Add(10 * time.Minute), Interval: 5 * time.Second,
 	}
 	check(t, e.s.PutDevice(e.ctx, d))

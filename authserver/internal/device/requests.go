@@ -74,10 +74,12 @@ func New(c Config) *Requests {
 // Ask is a device authorization request (RFC 8628 §3.1) of a client that has authenticated.
 type Ask struct {
 	Scopes    oauth.Scopes
-	Resources []string // RFC 8707 §2
-	Agent     string   // what the device calls itself
-	Address   string   // where it asks from
-	Networks  []string // the same, as it is counted
+	Resources []string      // RFC 8707 §2
+	MaxAge    time.Duration // how long ago at most the person has proved who they are; negative: at any time
+	ACR       string        // how well, "" for any way
+	Agent     string        // what the device calls itself
+	Address   string        // where it asks from
+	Networks  []string      // the same, as it is counted
 }
 
 // Begun is the answer (RFC 8628 §3.2).
@@ -110,6 +112,10 @@ func (q *Requests) Begin(ctx context.Context, client storage.Client, a Ask) (Beg
 		CreatedAt: now,
 		ExpiresAt: now.Add(TTL),
 		Interval:  Interval,
+		ACR:       a.ACR,
+	}
+	if a.MaxAge >= 0 {
+		d.ProvedAfter = now.Add(-a.MaxAge)
 	}
 	userCode, err := q.put(ctx, d)
 	if err != nil {

@@ -12,21 +12,6 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// wantedACR is what acr_values demand: the weakest of the classes that this server can have people
-// reach. A request for others alone cannot be fulfilled, and the client that makes it would be back
-// with the same token at once (RFC 9470 §5, AS-238).
-func (f *Flow) wantedACR(values []string) (string, error) {
-	if len(values) == 0 {
-		return "", nil
-	}
-	for _, acr := range f.ACRs {
-		if slices.Contains(values, acr) {
-			return acr, nil
-		}
-	}
-	return "", oauth.NewError(oauth.UnmetAuthentication, "This server has none of the requested acr_values.")
-}
-
 // asksAlways reports whether a person is asked each time, whatever they have granted before: for a scope
 // that demands a proof. The page on which they prove who they are does not say for what.
 func asksAlways(r Request) bool {
@@ -63,7 +48,7 @@ func (x Valid) lacking(granted oauth.Scopes, to entry.Destination, now time.Time
 	case !oauth.ACRSatisfies(proof.ACR, want.ACR):
 		to.ACR = want.ACR
 		return SignInStep{entry.StepUp{To: to}}, nil
-	case proof.Recent(want, now):
+	case proof.Recent(want, now) && !s.AuthTime.Before(x.Request.ProvedAfter):
 		return nil, nil
 	case s.AuthTime.IsZero() && entry.Fresh(s, now): // another proof would tell no more
 		return nil, errUntold

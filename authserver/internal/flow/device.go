@@ -90,6 +90,14 @@ func (d *Devices) ask(ctx context.Context, code string, found storage.Device, v 
 	if step != nil {
 		return step
 	}
+	// Before the page is shown: who answers it proves first what the device asks for (RFC 9470 §4).
+	proof, err := Valid{Request: r, Visit: v}.lacking(nil, entry.Destination{Device: code}, d.Flow.Now())
+	switch {
+	case err != nil:
+		return Fail{Client: r.Client, Err: err}
+	case proof != nil:
+		return proof
+	}
 	q := policy.Ask(r.Resource.Resource, r.Scopes, nil)
 	return AskDevice{
 		Form:     DeviceForm{Code: code, Device: found.Code, Shown: d.Flow.Shown(r, q), UserID: v.User.ID},
@@ -108,7 +116,7 @@ func (d *Devices) examine(ctx context.Context, code string, found storage.Device
 		return Request{}, Fail{Client: storage.Client{ID: found.ClientID}, Err: err}
 	}
 	audit.Note(ctx, audit.Client(client))
-	r := Request{Identified: Identified{Client: client}}
+	r := Request{Identified: Identified{Client: client}, ProvedAfter: found.ProvedAfter, ACR: found.ACR}
 	if !slices.Contains(client.GrantTypes, oauth.GrantDeviceCode) {
 		return r, Fail{Client: client, Err: oauth.NewError(oauth.UnauthorizedClient,
 			"The client is not registered for the device authorization grant.")}

@@ -31,6 +31,7 @@ type Request struct {
 	ResponseMode string // "" for the usual one
 	Prompt       []string
 	MaxAge       time.Duration // negative: not asked for
+	ProvedAfter  time.Time     // of a device: since when they have proved who they are; zero: at any time
 	ACR          string        // the weakest authentication context class that will do, "" for any
 	ACRs         []string      // the classes that people can reach here
 	Query        form.Query    // the request itself, to come back to

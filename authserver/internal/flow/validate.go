@@ -4,9 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"slices"
-	"strconv"
 	"strings"
-	"time"
 
 	"github.com/mcp-authd/mcp-authd/audit"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/form"
@@ -53,10 +51,10 @@ func (f *Flow) validate(ctx context.Context, to Identified, p form.Params) (Requ
 	r.Provider, r.LoginHint = f.Options.pickFor(p), p.Get("login_hint")
 	account := p.Get(form.ParamAccount)
 	r.Another, r.Chosen = account == form.AnotherAccount, account == form.ChosenAccount
-	if age, err := strconv.Atoi(p.Get("max_age")); err == nil && age >= 0 {
-		r.MaxAge = time.Duration(min(age, 1<<30)) * time.Second
+	if age, ok := p.MaxAge(); ok {
+		r.MaxAge = age
 	}
-	if r.ACR, err = f.wantedACR(strings.Fields(p.Get("acr_values"))); err != nil {
+	if r.ACR, err = p.ACR(f.ACRs); err != nil {
 		return r, err
 	}
 	return r, f.Protocol.Validate(ctx, r)

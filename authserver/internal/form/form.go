@@ -4,6 +4,10 @@ package form
 
 import (
 	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
 
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
@@ -59,6 +63,32 @@ func (p Params) Resources() []string {
 		}
 	}
 	return out
+}
+
+// MaxAge is how long ago at most the person may have proved who they are (OpenID Connect Core §3.1.2.1,
+// RFC 9470 §4); ok is false when the request does not say.
+func (p Params) MaxAge() (age time.Duration, ok bool) {
+	seconds, err := strconv.Atoi(p.Get("max_age"))
+	if err != nil || seconds < 0 {
+		return 0, false
+	}
+	return time.Duration(min(seconds, 1<<30)) * time.Second, true
+}
+
+// ACR is what acr_values demand: the weakest of the classes that people can reach here, which are given the
+// weakest first. A request for others alone cannot be fulfilled, and the client that makes it would be back
+// with the same token at once (RFC 9470 §5, AS-238).
+func (p Params) ACR(reachable []string) (string, error) {
+	values := strings.Fields(p.Get("acr_values"))
+	if len(values) == 0 {
+		return "", nil
+	}
+	for _, acr := range reachable {
+		if slices.Contains(values, acr) {
+			return acr, nil
+		}
+	}
+	return "", oauth.NewError(oauth.UnmetAuthentication, "This server has none of the requested acr_values.")
 }
 
 // CheckRepeated refuses a request that has a known parameter twice.

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"net/http"
 	"reflect"
-	"strings"
 
 	"github.com/mcp-authd/mcp-authd/internal/admin"
 	"github.com/mcp-authd/mcp-authd/metadata"
@@ -49,17 +48,12 @@ func conditionsOf(r *http.Request) conditions { return conditions{r.Header.Get("
 // precondition compares If-Match with the thing that the path of a change is about, as it is now
 // (RFC 9110 §13.1.1).
 func (o operation) precondition(ctx context.Context, by caller, c conditions, in reflect.Value) *problem {
-	thing := o.thing()
+	thing, about := admin.Shown(o.verb, in.Elem())
 	if thing == nil {
 		return invalid("this operation is about no thing that has an ETag: leave If-Match out")
 	}
-	from, about := fieldsOf(o.verb.Input()), reflect.New(thing.Input())
-	to := fieldsOf(thing.Input())
-	for _, name := range inPath(thing.Spec().Path) {
-		about.Elem().FieldByIndex(to[name].Index).Set(in.Elem().FieldByIndex(from[name].Index))
-	}
 	out := reflect.New(thing.Output())
-	if err := by.Call(ctx, thing, about.Interface(), out.Interface()); err != nil {
+	if err := by.Call(ctx, thing, about, out.Interface()); err != nil {
 		return o.explain(ctx, err)
 	}
 	_, now, refused := answerOf(thing, out.Elem())
@@ -68,17 +62,6 @@ func (o operation) precondition(ctx context.Context, by caller, c conditions, in
 	}
 	if !metadata.MatchesETag(c.match, now) {
 		return &problem{kind: kindChanged, detail: "Read it again, and decide by what it is now."}
-	}
-	return nil
-}
-
-// thing is the operation that shows what a change is about: of GET, at its path or at the nearest one
-// above that names a thing.
-func (o operation) thing() admin.Verb {
-	for path := o.verb.Spec().Path; strings.Contains(path, "{"); path = path[:strings.LastIndex(path, "/")] {
-		if v, ok := o.things[path]; ok {
-			return v
-		}
 	}
 	return nil
 }

@@ -59,13 +59,12 @@ type Config struct {
 type Server struct {
 	c           Config
 	mux         *http.ServeMux // paths below the root
-	things      map[string]admin.Verb
 	description []byte
 }
 
 // New returns a server of all operations.
 func New(c Config) (*Server, error) {
-	s := &Server{c: c, mux: http.NewServeMux(), things: map[string]admin.Verb{}}
+	s := &Server{c: c, mux: http.NewServeMux()}
 	var err error
 	if s.description, err = json.Marshal(Describe(c.Root)); err != nil {
 		return nil, err
@@ -74,9 +73,6 @@ func New(c Config) (*Server, error) {
 	for _, v := range admin.All() {
 		spec := v.Spec()
 		s.mux.Handle(spec.Method+" "+spec.Path, operation{s, v})
-		if !spec.HasBody() {
-			s.things[spec.Path] = v
-		}
 	}
 	s.mux.HandleFunc("/", s.unknown)
 	return s, nil

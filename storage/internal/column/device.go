@@ -10,8 +10,9 @@ import (
 
 // DeviceColumns are what is stored of the request of a device; DeviceRead is what is read of it.
 const (
-	DeviceColumns = "code_hash, user_code_hash, client_id, resource, scopes, agent, address, created_at, expires_at, interval_ms"
-	DeviceRead    = DeviceColumns + ", decided_at, grant_id"
+	DeviceColumns = "code_hash, user_code_hash, client_id, resource, scopes, agent, address, created_at, expires_at, interval_ms, " +
+		"proved_after, acr"
+	DeviceRead = DeviceColumns + ", decided_at, grant_id"
 )
 
 // TooEarly is the condition that a device asks again before it may, in a statement that knows the
@@ -26,14 +27,14 @@ type DeviceRow struct {
 	code, userCode             []byte
 	scopes                     string
 	created, expires, interval int64
-	decided                    *int64
+	proved, decided            *int64
 	grant                      *string
 }
 
 // Dest is what to scan into.
 func (r *DeviceRow) Dest() []any {
 	return []any{&r.code, &r.userCode, &r.d.ClientID, &r.d.Resource, &r.scopes, &r.d.Agent, &r.d.Address,
-		&r.created, &r.expires, &r.interval, &r.decided, &r.grant}
+		&r.created, &r.expires, &r.interval, &r.proved, &r.d.ACR, &r.decided, &r.grant}
 }
 
 // Device is the record that was read.
@@ -48,6 +49,7 @@ func (r *DeviceRow) Device() (d storage.Device, err error) {
 	scopes, err := ParseList[string](r.scopes)
 	d.Scopes = oauth.Scopes(scopes)
 	d.CreatedAt, d.ExpiresAt, d.DecidedAt = Time(r.created), Time(r.expires), OptTime(r.decided)
+	d.ProvedAfter = OptTime(r.proved)
 	d.Interval, d.GrantID = time.Duration(r.interval)*time.Millisecond, OptText(r.grant)
 	return d, err
 }
@@ -55,5 +57,5 @@ func (r *DeviceRow) Device() (d storage.Device, err error) {
 // DeviceValues are the values of DeviceColumns.
 func DeviceValues(d storage.Device) []any {
 	return []any{d.Code[:], d.UserCode[:], d.ClientID, d.Resource, List(d.Scopes), d.Agent, d.Address,
-		Millis(d.CreatedAt), Millis(d.ExpiresAt), d.Interval.Milliseconds()}
+		Millis(d.CreatedAt), Millis(d.ExpiresAt), d.Interval.Milliseconds(), OptMillis(d.ProvedAfter), d.ACR}
 }
