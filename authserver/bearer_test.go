@@ -417,6 +417,7 @@ func TestBearerWorkloads(t *testing.T) {
 	})
 }
 
+// AS-34: the metadata name the profiles of grants while there is an entry for one.
 func TestBearerMetadata(t *testing.T) {
 	r := newBearerRig(t)
 	document := func() (out struct {

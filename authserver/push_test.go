@@ -121,7 +121,7 @@ func TestAS228PushedRequests(t *testing.T) {
 			t.Errorf("got %d %s", pg.status, pg.body)
 		}
 	})
-	t.Run("AS-228 the metadata name the endpoint, and browsers may call it", func(t *testing.T) {
+	t.Run("AS-34 AS-228 the metadata name the endpoint, and browsers may call it", func(t *testing.T) {
 		p := newRig(t).person()
 		pg := p.get("/.well-known/oauth-authorization-server")
 		if !strings.Contains(pg.body, `"pushed_authorization_request_endpoint":"`+p.http.URL+`/par"`) {

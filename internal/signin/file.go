@@ -31,7 +31,8 @@ type Kept struct {
 // maxFile bounds a file, in bytes.
 const maxFile = 256 << 10
 
-// FileFor is the file for a resource in a directory, which is made when something is kept.
+// FileFor is the file for a resource in a directory, which is made when something is kept. What one server has
+// given is never sent to another (CL-15).
 func FileFor(dir, resource string) File {
 	name := secrets.Hash(resource)
 	return File{filepath.Join(dir, hex.EncodeToString(name[:16])+".json")}
@@ -57,7 +58,7 @@ func (f File) read() (k Kept, err error) {
 	return k, nil
 }
 
-// write replaces what is kept, as a whole.
+// write replaces what is kept, as a whole, in a file that no other user can read (CL-27).
 func (f File) write(k Kept) error {
 	text, err := json.Marshal(k)
 	if err != nil {

@@ -1,4 +1,4 @@
--- steps 1 to 48
+-- steps 1 to 49
 -- Written by go test ./storage/sqlite -run TestSchemaOfNewDatabases -update.
 
 CREATE TABLE clients (

@@ -1,4 +1,4 @@
-// Package adminmcp is the MCP face of package admin: each operation is a tool, so that people can ask an
+// Package adminmcp is the MCP face of package admin (OB-11): each operation is a tool, so that people can ask an
 // assistant about their server, and have it do what they would do at the console.
 //
 // [Server] serves it at a URL of its own, behind a guard with [Rules]. A token with admin:read lists and
