@@ -111,7 +111,7 @@ func newKeysRevoke(s std) *cobra.Command {
 		if err := sure.ask(s, "This takes out "+strings.Join(args, ", ")+". "+ends); err != nil {
 			return err
 		}
-		var left admin.Keys
+		var left admin.SigningKeys
 		for _, id := range args {
 			if left, err = admin.KeysRevoke.Do(c.Context(), by, admin.KeyID{ID: id}); err != nil {
 				return err

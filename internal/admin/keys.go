@@ -21,8 +21,8 @@ type Key struct {
 	ExpiresAt   time.Time `json:"expires_at,omitzero"`
 }
 
-// Keys are the signing keys that are published.
-type Keys struct {
+// SigningKeys are the signing keys that are published.
+type SigningKeys struct {
 	Page[Key]
 	AccessTTL string `json:"access_ttl" jsonschema:"how long an access token that one of them signed is good"`
 	Published string `json:"published,omitempty" jsonschema:"the key that keys rotate has published"`
@@ -65,13 +65,13 @@ var (
 )
 
 // listKeys asks no manager, which would make a first key.
-func (s *Service) listKeys(ctx context.Context, _ None) (Keys, error) {
+func (s *Service) listKeys(ctx context.Context, _ None) (SigningKeys, error) {
 	all, err := s.Store.Keys(ctx, s.Now())
 	return s.keysOf(all), err
 }
 
-func (s *Service) keysOf(all []storage.SigningKey) Keys {
-	out := Keys{Page: Page[Key]{Items: make([]Key, 0, len(all))}, AccessTTL: s.Config.Tokens.AccessTTL.String()}
+func (s *Service) keysOf(all []storage.SigningKey) SigningKeys {
+	out := SigningKeys{Page: Page[Key]{Items: make([]Key, 0, len(all))}, AccessTTL: s.Config.Tokens.AccessTTL.String()}
 	for _, k := range all {
 		v := Key{
 			ID: k.ID, Algorithm: k.Algorithm, State: string(k.State), CreatedAt: k.CreatedAt,
@@ -85,14 +85,14 @@ func (s *Service) keysOf(all []storage.SigningKey) Keys {
 	return out
 }
 
-func (s *Service) rotateKeys(ctx context.Context, in KeyRotation) (Keys, error) {
+func (s *Service) rotateKeys(ctx context.Context, in KeyRotation) (SigningKeys, error) {
 	if in.Revoke && !in.Now {
-		return Keys{}, fault(ErrInvalid,
+		return SigningKeys{}, fault(ErrInvalid,
 			"revoke needs now: a key that may be known to others must not go on signing")
 	}
 	m, err := s.Keys(ctx)
 	if err != nil {
-		return Keys{}, err
+		return SigningKeys{}, err
 	}
 	var published storage.SigningKey
 	switch {
@@ -104,7 +104,7 @@ func (s *Service) rotateKeys(ctx context.Context, in KeyRotation) (Keys, error) 
 		published, err = m.Publish(ctx)
 	}
 	if err != nil {
-		return Keys{}, err
+		return SigningKeys{}, err
 	}
 	all, err := m.List(ctx)
 	out := s.keysOf(all)
@@ -112,17 +112,17 @@ func (s *Service) rotateKeys(ctx context.Context, in KeyRotation) (Keys, error) 
 	return out, err
 }
 
-func (s *Service) revokeKey(ctx context.Context, in KeyID) (Keys, error) {
+func (s *Service) revokeKey(ctx context.Context, in KeyID) (SigningKeys, error) {
 	m, err := s.Keys(ctx)
 	if err != nil {
-		return Keys{}, err
+		return SigningKeys{}, err
 	}
 	err = m.Revoke(ctx, in.ID)
 	if errors.Is(err, keys.ErrNotFound) {
-		return Keys{}, fault(ErrNotFound, "no key %q is published; see: mcp-authd keys list", in.ID)
+		return SigningKeys{}, fault(ErrNotFound, "no key %q is published; see: mcp-authd keys list", in.ID)
 	}
 	if err != nil {
-		return Keys{}, err
+		return SigningKeys{}, err
 	}
 	all, err := m.List(ctx)
 	return s.keysOf(all), err

@@ -15,7 +15,7 @@ type object = map[string]any
 // Describe is the description of the API at a root (OpenAPI 3.1), for generators of clients.
 func Describe(root string) any {
 	issuer := strings.TrimSuffix(root, "/api/v1")
-	s := &schemas{byName: object{}, at: "#/components/schemas/"}
+	s := newSchemas("#/components/schemas/", false)
 	s.of(problemType)
 	paths := object{}
 	for _, v := range admin.All() {

@@ -3,6 +3,7 @@ package api
 import (
 	"encoding"
 	"encoding/json"
+	"fmt"
 	"reflect"
 	"slices"
 	"strings"
@@ -22,14 +23,19 @@ var (
 // schemas are the schemas of the structs that have a name.
 type schemas struct {
 	byName object
-	at     string // where they are in the document, as a reference to one begins
-	nulls  bool   // what is nil in Go may be null
+	types  map[string]reflect.Type // the struct of each name
+	at     string                  // where they are in the document, as a reference to one begins
+	nulls  bool                    // what is nil in Go may be null
+}
+
+func newSchemas(at string, nulls bool) *schemas {
+	return &schemas{byName: object{}, types: map[string]reflect.Type{}, at: at, nulls: nulls}
 }
 
 // Schema is the JSON Schema of a struct by itself, for the tools of an MCP server: of an input, which has
 // no other members than its fields, or of an output.
 func Schema(t reflect.Type, input bool) map[string]any {
-	s := &schemas{byName: object{}, at: "#/$defs/", nulls: !input}
+	s := newSchemas("#/$defs/", !input)
 	out := s.object(t, nil)
 	if input {
 		out["additionalProperties"] = false
@@ -78,14 +84,21 @@ func (s *schemas) of(t reflect.Type) object {
 	return object{}
 }
 
+// named refers to the schema of a struct. Two structs of one name are a mistake of ours: callers would be
+// told that one is the other.
 func (s *schemas) named(t reflect.Type) object {
 	name := typeName(t)
 	if name == "" {
 		return s.object(t, nil)
 	}
-	if _, known := s.byName[name]; !known {
+	known, ok := s.types[name]
+	switch {
+	case !ok:
+		s.types[name] = t
 		s.byName[name] = object{} // for one that refers to itself
 		s.byName[name] = s.object(t, nil)
+	case known != t:
+		panic(fmt.Sprintf("api: the schemas of %s and %s would have one name, %s", known, t, name))
 	}
 	return object{"$ref": s.at + name}
 }

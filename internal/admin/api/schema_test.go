@@ -1,0 +1,27 @@
+package api_test
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/mcp-authd/mcp-authd/internal/admin"
+	"github.com/mcp-authd/mcp-authd/internal/admin/api"
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// TestTwoTypesOfOneName: OB-10: two structs of one name do not have one schema, in which callers would
+// take one for the other.
+func TestTwoTypesOfOneName(t *testing.T) {
+	type both struct {
+		One   admin.Client   `json:"one"`
+		Other storage.Client `json:"other"`
+	}
+	defer func() {
+		said, _ := recover().(string)
+		if !strings.Contains(said, "admin.Client and storage.Client would have one name") {
+			t.Errorf("got %q, want a panic that names both types", said)
+		}
+	}()
+	api.Schema(reflect.TypeFor[both](), false)
+}
