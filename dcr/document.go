@@ -104,10 +104,12 @@ type documents struct {
 	// documents a place each, so that the former cannot use up what the latter need.
 	strangers, people *rate.Limiter
 	good, bad         *bounded.Map[string, document]
+	failed            *bounded.Map[string, failure] // to be had, since they were read last
 }
 
 type document struct {
 	client     storage.Client
+	text       text
 	err        error // why the document is no good
 	validators safehttp.Validators
 	fetched    time.Time
@@ -120,6 +122,7 @@ func newDocuments(
 	return &documents{
 		cfg: c, redirects: redirects, fetch: fetch, now: now, looked: func(bool) {},
 		good: bounded.New[string, document](maxDocuments, now), bad: bounded.New[string, document](maxDocuments, now),
+		failed:    bounded.New[string, failure](maxDocuments, now),
 		strangers: rate.NewLimiter(documentsAllowed, 10*documentsAllowed),
 		people:    rate.NewLimiter(documentsAllowed, 10*documentsAllowed),
 	}
@@ -194,19 +197,22 @@ func (d *documents) load(ctx context.Context, id string, signedIn bool) (storage
 	e := document{fetched: now, validators: answer.Validators(), expires: now.Add(lifetime(answer.Header))}
 	switch {
 	case errors.Is(err, safehttp.ErrNotModified):
-		e.client, e.validators = old.client, old.validators
+		e.client, e.validators, e.text = old.client, old.validators, old.text
 	case err != nil:
 		if e.err = fetchError(err); e.err == nil {
+			d.failed.Put(id, failure{now, cleanText(err.Error(), maxTextLength)}, time.Time{})
 			return storage.Client{}, unfetched{err}
 		}
 	default:
+		e.text = textOf(answer.Body)
 		if e.client, e.err = d.read(id, answer); e.err == nil && d.wasRead != nil {
 			d.wasRead(ctx, e.client)
 		}
 	}
 	if e.err != nil {
-		e = document{err: e.err, fetched: now, expires: now.Add(documentRetry)}
+		e = document{err: e.err, text: e.text, fetched: now, expires: now.Add(documentRetry)}
 	}
+	d.failed.Drop(id)
 	d.keep(id, e)
 	return e.client, e.err
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/url"
 	"path"
-	"slices"
 	"strings"
 )
 
@@ -70,19 +69,8 @@ func (p TrustPolicy) Check() error {
 
 // Of returns the decision for the URL of a document.
 func (p TrustPolicy) Of(id string) Trust {
-	u, err := url.Parse(id)
-	if err != nil {
-		return TrustDeny
-	}
-	switch {
-	case slices.ContainsFunc(p.Deny, func(pattern string) bool { return denies(pattern, u) }):
-		return TrustDeny
-	case slices.ContainsFunc(p.Allow, func(pattern string) bool { return allows(pattern, id, u) }):
-		return TrustAllow
-	case p.Others == "":
-		return TrustAsk
-	}
-	return p.Others
+	trust, _ := p.rule(id)
+	return trust
 }
 
 // allows compares scheme, host and query as they stand; only the path may vary.

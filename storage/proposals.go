@@ -5,10 +5,11 @@ import (
 	"time"
 )
 
-// Administration is what is kept of requests to administer.
+// Administration is what administering alone needs.
 type Administration interface {
 	KeyedRequests
 	Proposals
+	Searches
 }
 
 // Proposal is an operation of the administration that waits for a second administrator.

@@ -65,8 +65,11 @@ type ConsoleTable struct {
 	Acts   []ConsoleLink // about the list
 }
 
-// ConsoleHint says what to do next, and the command that does it.
-type ConsoleHint struct{ Text, Command string }
+// ConsoleHint says what to do next, and the command that does it or the page where it is done.
+type ConsoleHint struct {
+	Text, Command string
+	Link          *ConsoleLink // nil: none
+}
 
 // ConsoleForm is what a person fills in. One that only asks is sent by GET.
 type ConsoleForm struct {

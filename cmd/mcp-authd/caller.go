@@ -85,10 +85,16 @@ func (a *app) accounts() (*users.Users, error) {
 	return service.Users, nil
 }
 
-func allUsers(ctx context.Context, by admin.Caller) ([]admin.User, error) {
+// allUsers are the accounts that have a text in their names, "" for all.
+func allUsers(ctx context.Context, by admin.Caller, match string) ([]admin.User, error) {
 	return admin.Everything(func(p admin.Paging) (admin.Page[admin.User], error) {
-		return admin.UserList.Do(ctx, by, p)
+		return admin.UserList.Do(ctx, by, admin.Searched{Match: match, Paging: p})
 	})
+}
+
+// matchFlag is the text that a list is searched for.
+func matchFlag(c *cobra.Command, match *string, in string) {
+	c.Flags().StringVar(match, "match", "", "only those that have this text in "+in)
 }
 
 // everyone returns the accounts, for completion.
@@ -97,5 +103,5 @@ func (a *app) everyone(ctx context.Context) ([]admin.User, error) {
 	if err != nil {
 		return nil, err
 	}
-	return allUsers(ctx, service.Operator())
+	return allUsers(ctx, service.Operator(), "")
 }

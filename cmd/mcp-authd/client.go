@@ -14,7 +14,7 @@ import (
 
 func newClientCommand(s std) *cobra.Command {
 	named := func(c *cobra.Command) *cobra.Command { return completing(s, (*app).clientIDs, c) }
-	return group("client", "Manage clients", newClientAdd(s), newClientList(s),
+	return group("client", "Manage clients", newClientAdd(s), newClientList(s), newClientPolicy(s),
 		named(newClientShow(s)), named(newClientRotateSecret(s)), named(newClientDelete(s)))
 }
 
@@ -114,11 +114,17 @@ func printClientSecret(s std, v admin.Client, asJSON bool) error {
 
 func newClientList(s std) *cobra.Command {
 	var asJSON bool
-	return callerCommand(s, admin.ClientList, &cobra.Command{Args: cobra.NoArgs, Example: "--json"},
-		func(c *cobra.Command) { c.Flags().BoolVar(&asJSON, "json", false, "print JSON") },
+	var match string
+	return callerCommand(s, admin.ClientList, &cobra.Command{
+		Args: cobra.NoArgs, Example: "--json\n--match claude",
+	},
+		func(c *cobra.Command) {
+			c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+			matchFlag(c, &match, "name or ID")
+		},
 		func(c *cobra.Command, by admin.Caller, _ []string) error {
 			all, err := admin.Everything(func(p admin.Paging) (admin.Page[admin.Client], error) {
-				return admin.ClientList.Do(c.Context(), by, p)
+				return admin.ClientList.Do(c.Context(), by, admin.Searched{Match: match, Paging: p})
 			})
 			if err != nil {
 				return err
@@ -129,6 +135,29 @@ func newClientList(s std) *cobra.Command {
 			t := newTable(s.out, "ID", "NAME", "SOURCE", "OF", "AUTH", "REDIRECTS")
 			for _, v := range all {
 				t.row(v.ID, v.Name, v.Source, v.UserName, v.AuthMethod, strings.Join(v.RedirectURIs, " "))
+			}
+			return t.flush()
+		})
+}
+
+func newClientPolicy(s std) *cobra.Command {
+	var asJSON bool
+	return callerCommand(s, admin.ClientPolicyShow, &cobra.Command{Args: cobra.NoArgs, Example: "--json"},
+		func(c *cobra.Command) { c.Flags().BoolVar(&asJSON, "json", false, "print JSON") },
+		func(c *cobra.Command, by admin.Caller, _ []string) error {
+			p, err := admin.ClientPolicyShow.Do(c.Context(), by, admin.None{})
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return printJSON(s.out, p)
+			}
+			yes := map[bool]string{true: "yes", false: "no"}
+			printFields(s.out, "register themselves", yes[p.Registration], "without a secret", yes[p.Public],
+				"without a person", yes[p.Machines], "by a document", yes[p.Documents])
+			t := newTable(s.out, "DOCUMENTS AT", "TRUST", "KEY")
+			for _, h := range p.Hosts {
+				t.row(h.Pattern, h.Trust, h.Key)
 			}
 			return t.flush()
 		})

@@ -124,10 +124,16 @@ func newUserPasswd(s std) *cobra.Command {
 
 func newUserList(s std) *cobra.Command {
 	var asJSON bool
-	return callerCommand(s, admin.UserList, &cobra.Command{Example: "--json", Args: cobra.NoArgs},
-		func(c *cobra.Command) { c.Flags().BoolVar(&asJSON, "json", false, "print JSON") },
+	var match string
+	return callerCommand(s, admin.UserList, &cobra.Command{
+		Example: "--json\n--match @example.com", Args: cobra.NoArgs,
+	},
+		func(c *cobra.Command) {
+			c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+			matchFlag(c, &match, "name, mail address or ID")
+		},
 		func(c *cobra.Command, by admin.Caller, _ []string) error {
-			all, err := allUsers(c.Context(), by)
+			all, err := allUsers(c.Context(), by, match)
 			if err != nil {
 				return err
 			}

@@ -112,7 +112,7 @@ func TestPages(t *testing.T) {
 		var names []string
 		_, err := admin.Everything(func(p admin.Paging) (admin.Page[admin.User], error) {
 			p.Limit = limit
-			got, err := admin.UserList.Do(t.Context(), s.Operator(), p)
+			got, err := admin.UserList.Do(t.Context(), s.Operator(), admin.Searched{Paging: p})
 			for _, u := range got.Items {
 				names = append(names, u.Name)
 			}

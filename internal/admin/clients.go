@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -88,10 +89,13 @@ var (
 		Name: "client list", Method: "GET", Path: "/clients", Roles: reading, Summary: "List clients",
 		Details: "Lists the clients of the operator, from the configuration and the store,\n" +
 			"those that have registered themselves and been approved by a person at least once,\n" +
-			"and the keys that people have made for programs.",
+			"and the keys that people have made for programs: all of them, or those that have a text in\n" +
+			"their name or ID, where capital ASCII letters count as small ones.",
 	}, (*Service).listClients)
 	ClientShow = define(Spec{
 		Name: "client show", Method: "GET", Path: "/clients/{id}", Roles: reading, Summary: "Show one client",
+		Details: "Shows a client, with what the configuration says of clients like it, and its metadata document as the server\n" +
+			"that answers has last read it: each replica reads for itself, and the command without a server does so.",
 	}, (*Service).showClient)
 	ClientRotateSecret = define(Spec{
 		Name: "client rotate-secret", Method: "POST", Path: "/clients/{id}/rotate-secret", Fresh: true, Secret: true,
@@ -187,7 +191,7 @@ func (s *Service) checkReach(ctx context.Context, c storage.Client) (warnings []
 
 // listClients has the clients of the configuration before those of the store. Where a page begins is an
 // index among the first, or an id among the others.
-func (s *Service) listClients(ctx context.Context, in Paging) (Page[Client], error) {
+func (s *Service) listClients(ctx context.Context, in Searched) (Page[Client], error) {
 	configured, err := s.Clients()
 	if err != nil {
 		return Page[Client]{}, err
@@ -207,18 +211,29 @@ func (s *Service) listClients(ctx context.Context, in Paging) (Page[Client], err
 	limit := in.bounded()
 	var all []storage.Client
 	keys := map[string]string{}
-	for i, c := range configured[:min(len(configured), limit+1)] {
-		all, keys[c.ID] = append(all, c), "configured:"+strconv.Itoa(first+i+1)
+	for i, c := range configured {
+		if len(all) <= limit && in.fits(c) {
+			all, keys[c.ID] = append(all, c), "configured:"+strconv.Itoa(first+i+1)
+		}
 	}
-	// rows of configured clients do not count, so that there may be fewer on a page, and more behind it
-	for more := true; more && len(all) <= limit; {
-		stored, err := s.Store.ListClients(ctx, at, limit+1)
+	next := ""
+	if len(all) <= limit {
+		q, err := in.search(at)
 		if err != nil {
 			return Page[Client]{}, err
 		}
-		more = len(stored) > limit
+		stored, behind, err := s.Store.SearchClients(ctx, q)
+		if err != nil {
+			return Page[Client]{}, err
+		}
+		if len(stored) == q.Limit {
+			behind = stored[limit].ID
+		}
+		if behind != "" {
+			next = "stored:" + behind
+		}
 		for _, c := range stored {
-			if at = c.ID; !ofConfig(c) {
+			if !ofConfig(c) { // listed above
 				all, keys[c.ID] = append(all, c), "stored:"+c.ID
 			}
 		}
@@ -229,7 +244,14 @@ func (s *Service) listClients(ctx context.Context, in Paging) (Page[Client], err
 		err = errors.Join(err, failed)
 		return v
 	}, func(c storage.Client) string { return keys[c.ID] })
+	p.Next = cmp.Or(p.Next, next)
 	return p, err
+}
+
+// fits reports whether a client has the text that is looked for, as the store finds it.
+func (in Searched) fits(c storage.Client) bool {
+	text := storage.Fold(in.Match)
+	return strings.Contains(storage.Fold(c.Name), text) || strings.Contains(storage.Fold(c.ID), text)
 }
 
 // viewClient is clientOf that also says whose key for a program a client is, while that is good.
@@ -244,14 +266,6 @@ func (s *Service) viewClient(ctx context.Context, c storage.Client, names *Names
 		v.User, v.UserName = grants[0].UserID, names.User(ctx, grants[0].UserID)
 	}
 	return v, err
-}
-
-func (s *Service) showClient(ctx context.Context, in ClientID) (Client, error) {
-	c, err := s.ReadClient(ctx, in.ID)
-	if err != nil {
-		return Client{}, err
-	}
-	return s.viewClient(ctx, c, s.Names())
 }
 
 // HasOwnSecret is an error where the operator gives a client no secret.

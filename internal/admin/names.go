@@ -19,7 +19,7 @@ func (s *Service) FindClient(ctx context.Context, name string) (storage.Client, 
 	if err != nil {
 		return storage.Client{}, err
 	}
-	c, err := registry.Client(ctx, name)
+	c, err := registry.Current(ctx, name)
 	var refused *oauth.Error
 	switch {
 	case errors.Is(err, dcr.ErrUnread):

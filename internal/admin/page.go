@@ -1,6 +1,10 @@
 package admin
 
-import "errors"
+import (
+	"errors"
+
+	"github.com/mcp-authd/mcp-authd/storage"
+)
 
 // MaxPage is how many items a page has at most.
 const MaxPage = 500
@@ -9,6 +13,27 @@ const MaxPage = 500
 type Paging struct {
 	After string `json:"after,omitempty" jsonschema:"the next of the page before; nothing for the first page"`
 	Limit int    `json:"limit,omitempty" jsonschema:"how many items at most, up to 500; 100 when it is left out"`
+}
+
+// Searched is the part of an input that asks for a page of what has a text in its names.
+type Searched struct {
+	Match string `json:"match,omitempty" jsonschema:"only those that have this text in name, mail address or ID"`
+	Paging
+}
+
+// maxMatch bounds the text of a search, in bytes, and maxLooked how many things one page of it looks at: there
+// may be none on a page, and others behind it.
+const (
+	maxMatch  = 256
+	maxLooked = 20_000
+)
+
+// search is what the store looks for, for a page that begins behind after and has one more than its limit.
+func (in Searched) search(after string) (storage.Search, error) {
+	if len(in.Match) > maxMatch {
+		return storage.Search{}, fault(ErrInvalid, "match has at most %d bytes", maxMatch)
+	}
+	return storage.Search{Text: in.Match, After: after, Limit: in.bounded() + 1, Scan: maxLooked}, nil
 }
 
 // bounded is the limit that counts.

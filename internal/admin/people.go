@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strings"
@@ -93,6 +94,8 @@ var (
 	}, (*Service).addUser)
 	UserList = define(Spec{
 		Name: "user list", Method: "GET", Path: "/users", Summary: "List accounts", Roles: readers,
+		Details: "Lists the accounts, by name: all of them, or those that have a text in their name, mail address or ID.\n" +
+			"Capital letters count as small ones in names, in the rest as far as they are ASCII.",
 	}, (*Service).listUsers)
 	UserShow = define(Spec{
 		Name: "user show", Method: "GET", Path: "/users/{name}", Roles: readers,
@@ -202,9 +205,15 @@ func (s *Service) deleteUser(ctx context.Context, in UserName) (UserEnded, error
 	return UserEnded{u.Name, u.ID, some.Count()}, nil
 }
 
-func (s *Service) listUsers(ctx context.Context, in Paging) (Page[User], error) {
-	found, err := s.Store.ListUsers(ctx, in.After, in.bounded()+1)
-	return page(found, in.bounded(), UserOf, func(u storage.User) string { return u.Name }), err
+func (s *Service) listUsers(ctx context.Context, in Searched) (Page[User], error) {
+	q, err := in.search(in.After)
+	if err != nil {
+		return Page[User]{}, err
+	}
+	found, next, err := s.Store.SearchUsers(ctx, q)
+	p := page(found, in.bounded(), UserOf, func(u storage.User) string { return u.Name })
+	p.Next = cmp.Or(p.Next, next)
+	return p, err
 }
 
 func (s *Service) showUser(ctx context.Context, in UserName) (UserDetails, error) {

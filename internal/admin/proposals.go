@@ -72,7 +72,7 @@ func (e *ProposedError) Error() string {
 var (
 	ProposalList = define(Spec{
 		Name: "proposal list", Method: "GET", Path: "/proposals", Roles: readers,
-		Summary: "List what waits for a second administrator",
+		Summary: "List proposals of the last 24 hours: those that wait, and those that were decided",
 		Details: "Lists the operations of console.two_administrators that were asked for in the last 24 hours: those that\n" +
 			"wait, and those that were accepted or declined.",
 	}, (*Service).listProposals)

@@ -186,8 +186,18 @@ func hasAlias(r storage.Resource, uri string) bool {
 	return slices.ContainsFunc(r.Aliases, func(alias string) bool { return policy.Canonical(alias) == uri })
 }
 
+// showResource also shows the resources of the server itself, which are in no list: grants name them.
 func (s *Service) showResource(ctx context.Context, in ResourceURL) (Resource, error) {
-	return s.findResource(ctx, in.URI)
+	r, err := s.findResource(ctx, in.URI)
+	if !errors.Is(err, ErrNotFound) {
+		return r, err
+	}
+	for _, own := range s.Own {
+		if policy.Canonical(own.URI) == policy.Canonical(in.URI) {
+			return Resource{Resource: own, From: "this server"}, nil
+		}
+	}
+	return r, err
 }
 
 // storedResource finds a resource that can be changed here.

@@ -212,7 +212,7 @@ func TestClientPages(t *testing.T) {
 		var ids []string
 		_, err := admin.Everything(func(p admin.Paging) (admin.Page[admin.Client], error) {
 			p.Limit = limit
-			got, err := admin.ClientList.Do(t.Context(), s.Operator(), p)
+			got, err := admin.ClientList.Do(t.Context(), s.Operator(), admin.Searched{Paging: p})
 			if len(got.Items) > limit {
 				t.Errorf("a page of %d has %d", limit, len(got.Items))
 			}
@@ -226,7 +226,7 @@ func TestClientPages(t *testing.T) {
 		}
 	}
 	for _, after := range []string{"x", "configured:9", "configured:-1", "configured:", ":"} {
-		_, err := admin.ClientList.Do(t.Context(), s.Operator(), admin.Paging{After: after})
+		_, err := admin.ClientList.Do(t.Context(), s.Operator(), admin.Searched{Paging: admin.Paging{After: after}})
 		if !errors.Is(err, admin.ErrInvalid) {
 			t.Errorf("after %q: %v, want ErrInvalid", after, err)
 		}

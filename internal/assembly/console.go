@@ -4,6 +4,7 @@ import (
 	"net/http"
 
 	"github.com/mcp-authd/mcp-authd/authserver"
+	"github.com/mcp-authd/mcp-authd/dcr"
 	"github.com/mcp-authd/mcp-authd/internal/admin/console"
 	"github.com/mcp-authd/mcp-authd/internal/config"
 	"github.com/mcp-authd/mcp-authd/internal/notice"
@@ -25,12 +26,21 @@ func (p Parts) console(cfg *authserver.Config, d *thirdparty.Delegation) (*notic
 	if err != nil {
 		return nil, err
 	}
-	service.Delegation = p.asking(d)
+	service.Delegation, service.Registry = p.asking(d), p.reading(cfg.Registry)
 	cfg.ConsoleApart = c.Listen == config.ConsoleManagement
 	cfg.Console = func(v *authserver.Visitors) http.Handler {
 		return console.New(console.Config{Visitors: v, As: service.As, FreshFor: service.FreshFor, Now: p.Now})
 	}
 	return notifier, nil
+}
+
+// reading is the registry of the server, which knows what it has read; without one, a new one.
+func (p Parts) reading(clients authserver.Clients) func() (*dcr.Registry, error) {
+	r, ok := clients.(*dcr.Registry)
+	if !ok {
+		return p.Registry
+	}
+	return func() (*dcr.Registry, error) { return r, nil }
 }
 
 // asking is the delegation of the server, which knows how providers have answered; without one, one that

@@ -238,3 +238,27 @@ func TestWhereTheConsoleIs(t *testing.T) {
 		wantPage(t, browse(t, h).get("/admin"), 404, "/admin")
 	}
 }
+
+// OB-11: people and clients are found by a part of their names; a client that no list has is opened from there.
+// The page of a resource of the server itself is there, as grants lead to it, and nobody can change it.
+func TestConsoleSearch(t *testing.T) {
+	s := consoled(t, nil)
+	b := browse(t, s.Handler())
+	p := b.at("/admin/user/list?match=RO", "alice")
+	wantPage(t, p, 200, "/admin/user/list", `role="search"`, ">carol<", ">root<", `value="RO"`)
+	if strings.Contains(p.body, ">bob<") {
+		t.Error("OB-11: bob is found by RO")
+	}
+	wantPage(t, b.get("/admin/user/list?match=%25"), 200, "/admin/user/list", "Nothing fits")
+	p = b.get("/admin/client/list?match=mcp_unlisted")
+	wantPage(t, p, 200, "/admin/client/list", `href="/admin/client/show?id=mcp_unlisted">Open mcp_unlisted`)
+	own := url.Values{"uri": {s.Auth.Issuer() + apiPath}}
+	p = b.get("/admin/resource/show?" + own.Encode())
+	wantPage(t, p, 200, "/admin/resource/show", "Administration of this server", "admin:write")
+	if strings.Contains(p.body, "/admin/resource/remove") || strings.Contains(p.body, "/admin/resource/set?") {
+		t.Error("OB-11: the page of the API offers to remove or change it")
+	}
+	if p := b.get("/admin/resource/list"); strings.Contains(p.body, "Administration of this server") {
+		t.Error("OB-11: the list of MCP servers has the API")
+	}
+}

@@ -49,7 +49,7 @@ func (s *Server) faces(clients authserver.Clients) (*http.ServeMux, error) {
 	if err != nil {
 		return nil, err
 	}
-	service.Delegation = s.parts.asking(s.delegation)
+	service.Delegation, service.Registry = s.parts.asking(s.delegation), s.parts.reading(clients)
 	callers := api.Callers{Store: s.parts.Store, Clients: clients}
 	if err := s.serveAPI(mux, service, callers); err != nil {
 		return nil, err

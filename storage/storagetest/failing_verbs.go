@@ -1333,6 +1333,24 @@ func (f *Failing) SealedWays(a0 context.Context, a1 string, a2 int) (r0 []storag
 	return r0, err
 }
 
+// SearchClients implements storage.Store.
+func (f *Failing) SearchClients(a0 context.Context, a1 storage.Search) (r0 []storage.Client, r1 string, err error) {
+	err = f.call("SearchClients", func() (err error) {
+		r0, r1, err = f.Store.SearchClients(a0, a1)
+		return err
+	})
+	return r0, r1, err
+}
+
+// SearchUsers implements storage.Store.
+func (f *Failing) SearchUsers(a0 context.Context, a1 storage.Search) (r0 []storage.User, r1 string, err error) {
+	err = f.call("SearchUsers", func() (err error) {
+		r0, r1, err = f.Store.SearchUsers(a0, a1)
+		return err
+	})
+	return r0, r1, err
+}
+
 // SeeNotices implements storage.Store.
 func (f *Failing) SeeNotices(a0 context.Context, a1 string, a2 []string, a3 time.Time) (err error) {
 	err = f.call("SeeNotices", func() (err error) {

@@ -46,6 +46,7 @@ func RunWithoutRaces(t *testing.T, open func(t *testing.T) storage.Store) {
 		{"RemoteSignIns", remoteSignIns},
 		{"PushedRequests", pushedRequests},
 		{"KeyedRequests", keyedRequests},
+		{"Searches", searches},
 		{"Audiences", audiences},
 		{"RotateRefresh", rotations},
 		{"NumberedRefresh", numberings},

@@ -892,6 +892,18 @@ func (t *timed) SealedWays(a0 context.Context, a1 string, a2 int) (r0 []storage.
 	return t.Store.SealedWays(a0, a1, a2)
 }
 
+// SearchClients implements storage.Store.
+func (t *timed) SearchClients(a0 context.Context, a1 storage.Search) (r0 []storage.Client, r1 string, err error) {
+	defer t.end(a0, "SearchClients", t.now(), &err)
+	return t.Store.SearchClients(a0, a1)
+}
+
+// SearchUsers implements storage.Store.
+func (t *timed) SearchUsers(a0 context.Context, a1 storage.Search) (r0 []storage.User, r1 string, err error) {
+	defer t.end(a0, "SearchUsers", t.now(), &err)
+	return t.Store.SearchUsers(a0, a1)
+}
+
 // SeeNotices implements storage.Store.
 func (t *timed) SeeNotices(a0 context.Context, a1 string, a2 []string, a3 time.Time) (err error) {
 	defer t.end(a0, "SeeNotices", t.now(), &err)

@@ -38,7 +38,7 @@ func TestClient(t *testing.T) {
 	}
 	all, err := admin.Everything(func(p admin.Paging) (admin.Page[admin.User], error) {
 		p.Limit = 1
-		return admin.UserList.Do(t.Context(), by("root"), p)
+		return admin.UserList.Do(t.Context(), by("root"), admin.Searched{Paging: p})
 	})
 	if err != nil || len(all) != 3 {
 		t.Errorf("list: got %+v, %v", all, err)

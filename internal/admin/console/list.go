@@ -31,7 +31,7 @@ func (v *view) list(verb admin.Verb) {
 		p.Title, p.Lead, p.Trail = cmp.Or(n.lists[s.Name].title, s.Summary), manual(s), v.trail(n, nil)
 		p.Acts = nil
 	}
-	search := cmp.Or(v.search(verb, query), v.find(n, s.Name))
+	search := v.search(verb, query)
 	if search != nil {
 		p.Parts = append(p.Parts, *search)
 	}
@@ -48,6 +48,10 @@ func (v *view) list(verb admin.Verb) {
 	}
 	if searched(search) && len(list.Rows) == 0 {
 		list.Empty = web.ConsoleHint{Text: "Nothing fits. Search for less, or for something else."}
+		if list.next != "" {
+			list.Empty.Text = "Nothing fits among those that were looked at. There are others, on the next page."
+		}
+		list.Empty.Link = v.openNamed(n, s.Name, query)
 	}
 	list.turn(v, s.Name, query)
 	p.Parts = append(p.Parts, list.ConsoleTable)
@@ -259,18 +263,14 @@ func (v *view) search(verb admin.Verb, query url.Values) *web.ConsoleForm {
 	return &f
 }
 
-// find is the form above a list that opens one of its things; nil: without a form.
-func (v *view) find(n noun, list string) *web.ConsoleForm {
-	one := n.name + " show"
-	if n.find == "" || list != n.begin() || !v.may(one) {
+// openNamed leads to the thing that a person has looked for, where the list does not have all that there are;
+// nil where it does.
+func (v *view) openNamed(n noun, list string, query url.Values) *web.ConsoleLink {
+	one, name := n.name+" show", strings.TrimSpace(query.Get("match"))
+	if n.unlisted == "" || list != n.begin() || name == "" || !v.may(one) {
 		return nil
 	}
-	m, _ := memberOf(members(reflect.New(v.verbs[one].Input()).Elem()), n.find)
-	f := fieldOf(m, nil)
-	if n.find == "id" {
-		f.Label = "Name or ID"
-	}
-	return &web.ConsoleForm{Action: v.url(one, nil), Button: "Open", Search: true, Fields: []web.ConsoleField{f}}
+	return &web.ConsoleLink{Name: "Open " + shortened(name), URL: v.url(one, url.Values{n.unlisted: {name}})}
 }
 
 func searched(f *web.ConsoleForm) bool {

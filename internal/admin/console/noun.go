@@ -17,8 +17,8 @@ type noun struct {
 	start string
 	// columns of the list, by the names of the fields; nil: the first of them.
 	columns []string
-	// find is the field by which one is opened from the list; "": there is a search, or none.
-	find string
+	// unlisted is the field by which one is opened that is not in the list; "": all of them are.
+	unlisted string
 	// heading is the field that heads the page of one; "": its name.
 	heading string
 	// hide are fields of one thing that say what another one says.

@@ -28,7 +28,6 @@ var people = noun{
 	lead:    "Who can sign in here, and what they have allowed applications.",
 	columns: []string{"name", "role", "disabled", "mail", "last_login_at", "created_at"},
 	hide:    []string{"name", "admin", "more_grants"},
-	find:    "name",
 	badges:  map[string]string{"disabled": "bad"},
 	begins:  []string{"user invite"},
 	rows:    []string{"user recover", "user enable", "user disable"},
@@ -119,15 +118,24 @@ var grants = noun{
 }
 
 var clients = noun{
-	name:    "client",
-	title:   "Clients",
-	menu:    menuAccess,
-	lead:    "The applications and machines that ask for access: those that registered, and those of the operator.",
-	columns: []string{"name", "source", "auth_method", "redirect_uris", "last_used_at", "created_at"},
-	hide:    []string{"name"},
-	shapes:  map[string]shape{"name": clientName, "redirect_uris": hostsOf},
-	find:    "id",
-	rows:    []string{"client delete"},
+	name:     "client",
+	title:    "Clients",
+	menu:     menuAccess,
+	lead:     "The applications and machines that ask for access: those that registered, and those of the operator.",
+	columns:  []string{"name", "source", "auth_method", "redirect_uris", "last_used_at", "created_at"},
+	hide:     []string{"name"},
+	shapes:   map[string]shape{"name": clientName, "redirect_uris": hostsOf},
+	unlisted: "id",
+	tables: map[string]table{
+		"hosts": {
+			title:   "What is thought of metadata documents, by where they are: the first that fits counts",
+			columns: []string{"pattern", "trust", "key"},
+		},
+		"documents_redirects": {
+			title: "Redirect URIs beside those of a document", columns: []string{"client_id", "redirect_uris"},
+		},
+	},
+	rows: []string{"client delete"},
 	empty: web.ConsoleHint{
 		Text: "There is none yet. Applications of people register themselves when they connect to an MCP server; " +
 			"a machine gets its client from you.",

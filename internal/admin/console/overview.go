@@ -34,6 +34,8 @@ const day = 24 * time.Hour
 // maxCounted bounds what is counted for the first page.
 const maxCounted = 500
 
+var counting = admin.Searched{Paging: admin.Paging{Limit: maxCounted}}
+
 // failedURL is the list of what failed in the last day.
 func (v *view) failedURL() string {
 	since := v.cfg.Now().Add(-day).UTC().Format(localMinute)
@@ -114,7 +116,7 @@ func (v *view) tiles(failed *web.ConsoleTable) (tiles []web.ConsoleTile) {
 		tiles = append(tiles, web.ConsoleTile{Name: name, Count: count, Note: note, URL: v.url(operation, nil)})
 	}
 	if v.may("user list") {
-		found, err := admin.UserList.Do(ctx, v.as, admin.Paging{Limit: maxCounted})
+		found, err := admin.UserList.Do(ctx, v.as, counting)
 		disabled := 0
 		for _, u := range found.Items {
 			if u.Disabled {
@@ -124,7 +126,7 @@ func (v *view) tiles(failed *web.ConsoleTable) (tiles []web.ConsoleTile) {
 		add("person", "people", noteOf(disabled, "disabled"), "user list", len(found.Items), found.Next != "", err)
 	}
 	if v.may("client list") {
-		found, err := admin.ClientList.Do(ctx, v.as, admin.Paging{Limit: maxCounted})
+		found, err := admin.ClientList.Do(ctx, v.as, counting)
 		add("client", "clients", "", "client list", len(found.Items), found.Next != "", err)
 	}
 	if v.may("grant list") {

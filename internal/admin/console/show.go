@@ -60,6 +60,8 @@ func (v *view) screen(out any, p *web.Console) bool {
 	switch out := out.(type) {
 	case admin.AttemptDetails:
 		v.attempt(out, p)
+	case admin.ClientDetails:
+		v.client(out, p)
 	case admin.AuditEntry:
 		v.entry(out, p)
 	case admin.AuditProof:

@@ -99,6 +99,12 @@ var labels = map[string]string{
 	"audit_waiting":   "Waits for audit",
 	"audit_lost":      "Lost to audit",
 	"clock_behind_ms": "Clock is behind by",
+	"match":           "Name, or a part of it",
+	"last_read":       "Its metadata document, as last read",
+	"policy":          "What the configuration says of it",
+	"read_at":         "Read",
+	"read_again_at":   "Read again, when it is needed, from",
+	"failure":         "Reason of the last failure",
 }
 
 // caption is a name of a field as people read it.
