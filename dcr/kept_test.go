@@ -16,7 +16,7 @@ func TestDocumentAsLastRead(t *testing.T) {
 	if d, ok := r.Document(s.id()); ok {
 		t.Fatalf("before it was read: %+v", d)
 	}
-	s.say(goodDocument+`,"client_uri":"https://a.example/‮"`, "Cache-Control", "max-age=600")
+	s.say(goodDocument+`,"client_uri":"https://a.example/`+"\u202e\"", "Cache-Control", "max-age=600")
 	if _, err := r.Fetch(t.Context(), s.id()); err != nil {
 		t.Fatal(err)
 	}

@@ -54,8 +54,9 @@ func consoleSamples() []sample {
 					},
 					NextURL: "/admin/user/list?after=carol", FirstURL: "/admin/user/list",
 				},
-				ConsoleTable{Title: "Grants", Name: "Grants", Empty: ConsoleHint{"There is none yet.",
-					"mcp-authd grant list"}},
+				ConsoleTable{Title: "Grants", Name: "Grants", Empty: ConsoleHint{
+					Text: "There is none yet.", Command: "mcp-authd grant list",
+				}},
 			}
 		}),
 		page("console-one", func(v *Console) {
