@@ -57,20 +57,21 @@ func (r *Recorder) follow(ctx context.Context, all bool) {
 	})
 	r.mu.Unlock()
 	for some := range slices.Chunk(due, maxAsked) {
-		last := r.lastReadings(ctx, some)
+		known := r.readings(ctx, some)
 		for _, s := range some {
-			before, known := last[s.reader()]
-			if known && before.Kind == Discovery && !s.At.Before(before.At) && s.At.Sub(before.At) <= afterReading {
+			before := known[s.reader()]
+			i := slices.IndexFunc(before, func(b Step) bool { return !b.At.After(s.At) }) // the last before it
+			if i >= 0 && before[i].Kind == Discovery && s.At.Sub(before[i].At) <= afterReading {
 				r.take(s)
-				last[s.reader()] = s
+				known[s.reader()] = slices.Insert(before, i, s)
 			}
 		}
 	}
 }
 
-// lastReadings are the last readings of the clients of some refreshes, or the refreshes that followed them. What
-// the store does not say is not known: then no refresh is kept, as most are not.
-func (r *Recorder) lastReadings(ctx context.Context, of []Step) map[string]Step {
+// readings are those of the clients of some refreshes, and the refreshes that followed them, the newest first.
+// What the store does not say is not known: then no refresh is kept, as most are not.
+func (r *Recorder) readings(ctx context.Context, of []Step) map[string][]Step {
 	var keys []string
 	from := of[0].At
 	for _, s := range of {
@@ -85,17 +86,14 @@ func (r *Recorder) lastReadings(ctx context.Context, of []Step) map[string]Step 
 	found, err := r.c.Store.Steps(ctx, storage.StepQuery{
 		Keys: slices.Compact(keys), From: from.Add(-afterReading), Until: r.c.Now().Add(time.Minute), Limit: maxRead,
 	})
-	out := map[string]Step{}
+	out := map[string][]Step{}
 	if err != nil {
 		return out
 	}
-	for _, row := range found { // the newest first
+	for _, row := range found {
 		var s Step
-		if json.Unmarshal(row.Body, &s) != nil {
-			continue
-		}
-		if _, newer := out[s.reader()]; !newer {
-			out[s.reader()] = s
+		if json.Unmarshal(row.Body, &s) == nil {
+			out[s.reader()] = append(out[s.reader()], s)
 		}
 	}
 	return out

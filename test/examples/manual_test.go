@@ -38,6 +38,7 @@ func notRun(line string) (reason string, ok bool) {
 		"mcp-authd grant revoke --from-log ":  "it needs the log of a server; cmd/mcp-authd repeats one",
 		"mcp-authd trust ":                    "it needs the installation of a company; scripts of cmd/mcp-authd run it",
 		"mcp-authd audit ":                    "it needs an installation; scripts of cmd/mcp-authd run it",
+		"mcp-authd health ":                   "it needs an installation; test/e2e runs it over three servers",
 		"mcp-authd attempt ":                  "it needs attempts; scripts of cmd/mcp-authd run it",
 		"go tool pprof ":                      "it needs a server with profiles; internal/assembly asks one for some",
 		"curl -so heap.pb.gz ":                "it needs a server with profiles; internal/assembly asks one for some",
