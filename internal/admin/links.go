@@ -121,8 +121,8 @@ func (s *Service) recover(ctx context.Context, in Recovery) (Link, error) {
 	if err != nil {
 		return Link{}, err
 	}
-	made, err := s.Users.Recover(ctx, s.Config.Issuer, u.Name, users.RecoveryOptions{TTL: ttl, Now: in.Now})
-	return linkOf(made, err, in.Name)
+	made, err := s.Users.Recover(ctx, s.Config.Issuer, u.ID, users.RecoveryOptions{TTL: ttl, Now: in.Now})
+	return linkOf(made, err, u.Name)
 }
 
 // linkTime reads how long a link is good, 0 where the input does not say. It is an error where a person
@@ -201,6 +201,9 @@ func (s *Service) withdrawLinks(ctx context.Context, in UserName) (LinksEnded, e
 	}
 	if err != nil && !errors.Is(err, users.ErrUnknown) {
 		return LinksEnded{}, err
+	}
+	if err == nil {
+		in.Name = u.Name
 	}
 	n, err := s.Users.WithdrawLinks(ctx, in.Name)
 	if errors.Is(err, users.ErrLink) {

@@ -144,12 +144,12 @@ func (s *Service) addUser(ctx context.Context, in NewUser) (User, error) {
 
 func (s *Service) disableUser(ctx context.Context, in UserName) (User, error) {
 	return s.changeUser(ctx, in.Name, func(u storage.User) error {
-		return s.takeAway(ctx, u, func(ctx context.Context) error { return s.Users.Disable(ctx, u.Name) })
+		return s.takeAway(ctx, u, func(ctx context.Context) error { return s.Users.Disable(ctx, u.ID) })
 	})
 }
 
 func (s *Service) enableUser(ctx context.Context, in UserName) (User, error) {
-	return s.changeUser(ctx, in.Name, func(u storage.User) error { return s.Users.Enable(ctx, u.Name) })
+	return s.changeUser(ctx, in.Name, func(u storage.User) error { return s.Users.Enable(ctx, u.ID) })
 }
 
 // changeUser does something to an account that the actor may help.
@@ -159,7 +159,7 @@ func (s *Service) changeUser(ctx context.Context, name string, do func(storage.U
 		return User{}, err
 	}
 	if err := do(u); err != nil {
-		return User{}, ExplainUser(err, name)
+		return User{}, ExplainUser(err, u.Name)
 	}
 	u, err = s.Store.User(ctx, u.ID)
 	return UserOf(u), err
@@ -167,12 +167,12 @@ func (s *Service) changeUser(ctx context.Context, name string, do func(storage.U
 
 func (s *Service) setPassword(ctx context.Context, in NewPassword) (User, error) {
 	return s.changeUser(ctx, in.Name, func(u storage.User) error {
-		return s.Users.SetPassword(ctx, u.Name, in.Password, in.KeepGrants)
+		return s.Users.SetPassword(ctx, u.ID, in.Password, in.KeepGrants)
 	})
 }
 
 func (s *Service) setMail(ctx context.Context, in NewMail) (User, error) {
-	return s.changeUser(ctx, in.Name, func(u storage.User) error { return s.Users.SetMail(ctx, u.Name, in.Mail) })
+	return s.changeUser(ctx, in.Name, func(u storage.User) error { return s.Users.SetMail(ctx, u.ID, in.Mail) })
 }
 
 func (s *Service) setRole(ctx context.Context, in UserRole) (User, error) {
@@ -181,7 +181,7 @@ func (s *Service) setRole(ctx context.Context, in UserRole) (User, error) {
 		return User{}, err
 	}
 	return s.changeUser(ctx, in.Name, func(u storage.User) error {
-		set := func(ctx context.Context) error { return s.Users.SetRole(ctx, u.Name, role) }
+		set := func(ctx context.Context) error { return s.Users.SetRole(ctx, u.ID, role) }
 		if role == Administrator {
 			return set(ctx)
 		}
@@ -198,9 +198,9 @@ func (s *Service) deleteUser(ctx context.Context, in UserName) (UserEnded, error
 	if err != nil {
 		return UserEnded{}, err
 	}
-	err = s.takeAway(ctx, u, func(ctx context.Context) error { return s.Users.Delete(ctx, u.Name) })
+	err = s.takeAway(ctx, u, func(ctx context.Context) error { return s.Users.Delete(ctx, u.ID) })
 	if err != nil {
-		return UserEnded{}, ExplainUser(err, in.Name)
+		return UserEnded{}, ExplainUser(err, u.Name)
 	}
 	return UserEnded{u.Name, u.ID, some.Count()}, nil
 }

@@ -140,7 +140,7 @@ var mayImport = map[string][]string{
 		"internal/label",
 	},
 	"internal/admin/console": {
-		"attempt", "oauth", "storage", "internal/admin", "internal/label", "web",
+		"attempt", "oauth", "storage", "internal/admin", "internal/label", "internal/secrets", "web",
 	},
 	"internal/users": {
 		"oauth", "storage", "audit", "internal/bounded", "internal/mail", "internal/network",

@@ -8,6 +8,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/admin/console"
 	"github.com/mcp-authd/mcp-authd/internal/config"
 	"github.com/mcp-authd/mcp-authd/internal/notice"
+	"github.com/mcp-authd/mcp-authd/internal/secrets"
 	"github.com/mcp-authd/mcp-authd/thirdparty"
 )
 
@@ -27,9 +28,15 @@ func (p Parts) console(cfg *authserver.Config, d *thirdparty.Delegation) (*notic
 		return nil, err
 	}
 	service.Delegation, service.Registry = p.asking(d), p.reading(cfg.Registry)
+	ring, err := secrets.NewRing(p.Keys...)
+	if err != nil {
+		return nil, err
+	}
 	cfg.ConsoleApart = c.Listen == config.ConsoleManagement
 	cfg.Console = func(v *authserver.Visitors) http.Handler {
-		return console.New(console.Config{Visitors: v, As: service.As, FreshFor: service.FreshFor, Now: p.Now})
+		return console.New(console.Config{
+			Visitors: v, As: service.As, FreshFor: service.FreshFor, Requests: p.Store, Ring: ring, Log: p.Log, Now: p.Now,
+		})
 	}
 	return notifier, nil
 }

@@ -1,6 +1,7 @@
 package assembly
 
 import (
+	"net/url"
 	"regexp"
 	"strings"
 	"testing"
@@ -61,9 +62,12 @@ func TestConsoleProposals(t *testing.T) {
 	offers(root, disable, true, true)
 	offers(sam, disable, true, true)
 	offers(sam, role, false, false)
-	wantPage(t, root.get("/admin/proposal/list"), 200, "/admin/proposal", ">user disable<", "name: bob",
-		"role: auditor",
-		"/admin/user/show?name=alice")
+	by, err := s.Auth.Users().Find(t.Context(), "alice")
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantPage(t, root.get("/admin/proposal/list"), 200, "/admin/proposal", ">user disable<", "bob (usr_",
+		"role: auditor", "/admin/user/show?name="+url.QueryEscape(by.ID), by.ID)
 	wantPage(t, root.get("/admin"), 200, "/admin", "2 proposals wait for you")
 	wantPage(t, sam.get("/admin"), 200, "/admin", "1 proposal waits for you")
 	if p := alice.get("/admin"); strings.Contains(p.body, "for you to accept") {

@@ -60,6 +60,7 @@ func browse(t *testing.T, h http.Handler) *browser {
 type page struct {
 	status     int
 	path, body string
+	header     http.Header
 }
 
 func (b *browser) do(method, path string, form url.Values) page {
@@ -68,6 +69,7 @@ func (b *browser) do(method, path string, form url.Values) page {
 	if err != nil {
 		b.t.Fatal(err)
 	}
+	r.Header.Set("Accept", "text/html,*/*;q=0.8")
 	if method == http.MethodPost {
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	}
@@ -80,7 +82,7 @@ func (b *browser) do(method, path string, form url.Values) page {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	return page{resp.StatusCode, resp.Request.URL.RequestURI(), string(body)}
+	return page{resp.StatusCode, resp.Request.URL.RequestURI(), string(body), resp.Header}
 }
 
 func (b *browser) get(path string) page { b.t.Helper(); return b.do(http.MethodGet, path, nil) }

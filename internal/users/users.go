@@ -233,8 +233,11 @@ func (u *Users) prepare(ctx context.Context, a Account) (storage.User, error) {
 	}, nil
 }
 
+// idPrefix begins the ids of accounts.
+const idPrefix = "usr_"
+
 // NewID returns an id for a new account.
-func NewID() string { return secrets.ID("usr_") }
+func NewID() string { return secrets.ID(idPrefix) }
 
 func (u *Users) hash(ctx context.Context, name, password string) (string, error) {
 	switch {
@@ -264,12 +267,16 @@ func validName(name string) bool {
 	return true
 }
 
-// Find returns the account of a name, or of an id where no account has that name, or
-// ErrUnknown.
+// Find returns the account of an id, or of a name where no account has that id, or ErrUnknown. A name can
+// look like an id, and an account that has the id of another one for a name must not stand in its place.
 func (u *Users) Find(ctx context.Context, name string) (storage.User, error) {
-	account, err := u.cfg.Store.UserByName(ctx, name)
+	first, then := u.cfg.Store.UserByName, u.cfg.Store.User
+	if strings.HasPrefix(name, idPrefix) {
+		first, then = then, first
+	}
+	account, err := first(ctx, name)
 	if errors.Is(err, storage.ErrNotFound) {
-		account, err = u.cfg.Store.User(ctx, name)
+		account, err = then(ctx, name)
 	}
 	switch {
 	case errors.Is(err, storage.ErrNotFound):

@@ -18,10 +18,17 @@ func (u *Users) OpenLinks(ctx context.Context, after storage.Hash, limit int) ([
 	return out, nil
 }
 
-// WithdrawLinks ends the invitation of a name, and every link of the account that has it, whose person
-// is told, and returns how many. It returns ErrLink when there is nothing to end.
+// WithdrawLinks ends the invitation of a name, and every link of the account that has that name or id,
+// whose person is told, and returns how many. It returns ErrLink when there is nothing to end.
 func (u *Users) WithdrawLinks(ctx context.Context, name string) (int, error) {
 	now := u.cfg.Now()
+	account, unknown := u.Find(ctx, name)
+	if unknown != nil && !errors.Is(unknown, ErrUnknown) {
+		return 0, unknown
+	}
+	if unknown == nil {
+		name = account.Name
+	}
 	invited := u.cfg.Store.StopInvitation(ctx, name, now)
 	if invited != nil && !errors.Is(invited, storage.ErrNotFound) {
 		return 0, linkError(invited)
@@ -31,12 +38,8 @@ func (u *Users) WithdrawLinks(ctx context.Context, name string) (int, error) {
 		ended = 1
 		u.cfg.Audit.Record(ctx, audit.LinkStopped, audit.Person("", name))
 	}
-	account, err := u.Find(ctx, name)
-	if errors.Is(err, ErrUnknown) {
+	if unknown != nil {
 		return ended, linkError(invited)
-	}
-	if err != nil {
-		return ended, err
 	}
 	n, err := u.cfg.Store.StopLinks(ctx, account.ID, now)
 	switch {

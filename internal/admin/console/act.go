@@ -1,25 +1,57 @@
 package console
 
 import (
+	"context"
 	"errors"
 	"maps"
 	"net/http"
 	"net/url"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/mcp-authd/mcp-authd/internal/admin"
+	"github.com/mcp-authd/mcp-authd/internal/secrets"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/web"
 )
 
 const purposeAct = "act"
 
-// actState is what the form of an act carries along: whose it is, and what of which thing.
+// actState is what the form of an act carries along: whose it is, and what of which thing. Its nonce is
+// the same as long as the form comes back because nothing was done.
 type actState struct {
 	UserID  string     `json:"u"`
 	Name    string     `json:"n"`
 	Subject url.Values `json:"s"`
+	Account string     `json:"a,omitempty"` // the id of the account that was shown as the subject
+	Nonce   string     `json:"o"`
+}
+
+// given is the subject as the operation gets it: an account by its id. Another account may have the name
+// when the form is sent.
+func (s actState) given() url.Values {
+	out := maps.Clone(s.Subject)
+	if s.Account != "" {
+		out.Set("name", s.Account)
+	}
+	return out
+}
+
+// stateOf is what the form of an act about a subject carries along.
+func (v *view) stateOf(verb admin.Verb, subject url.Values) (actState, error) {
+	s := verb.Spec()
+	state := actState{UserID: v.visit.User.ID, Name: s.Name, Subject: subject, Nonce: secrets.Token("")}
+	name, n := subject.Get("name"), nounOf(s.Name)
+	if n.name != people.name || name == "" || slices.Contains(n.begins, s.Name) {
+		return state, nil
+	}
+	u, err := admin.UserShow.Do(v.r.Context(), v.as, admin.UserName{Name: name})
+	if errors.Is(err, admin.ErrNotFound) && slices.Contains(n.early, s.Name) {
+		return state, nil
+	}
+	state.Account = u.ID
+	return state, err
 }
 
 // ask shows the form of an operation that changes something. What needs a fresh proof asks for that
@@ -30,16 +62,20 @@ func (v *view) ask(verb admin.Verb) {
 		v.visitors.Prove(v.w, v.r, v.here)
 		return
 	}
-	subject := subjectOf(verb, v.r.URL.Query())
-	if given, ok := v.kept(verb); ok {
-		v.form(http.StatusOK, verb, subject, given, "")
+	state, err := v.stateOf(verb, subjectOf(verb, v.r.URL.Query()))
+	if err != nil {
+		v.failed(err)
 		return
 	}
-	given := maps.Clone(subject)
-	if m := verb.Spec().Method; m == http.MethodPut || m == http.MethodPatch {
-		v.asIs(verb, subject, given)
+	if kept, ok := v.kept(state); ok {
+		v.form(http.StatusOK, verb, kept.actState, kept.Given, "")
+		return
 	}
-	v.form(http.StatusOK, verb, subject, given, "")
+	given := state.given()
+	if m := verb.Spec().Method; m == http.MethodPut || m == http.MethodPatch {
+		v.asIs(verb, state.given(), given)
+	}
+	v.form(http.StatusOK, verb, state, given, "")
 }
 
 // asIs fills a form with what a thing has now.
@@ -69,16 +105,16 @@ func (v *view) asIs(verb admin.Verb, subject, given url.Values) {
 }
 
 // form shows the form of an act, after one that came to nothing with its problem.
-func (v *view) form(status int, verb admin.Verb, subject, given url.Values, problem string) {
-	s := verb.Spec()
+func (v *view) form(status int, verb admin.Verb, state actState, given url.Values, problem string) {
+	s, subject := verb.Spec(), state.Subject
 	n := nounOf(s.Name)
-	step, err := v.visitors.Seal(v.w, v.r, purposeAct, actState{v.visit.User.ID, s.Name, subject})
+	step, err := v.visitors.Seal(v.w, v.r, purposeAct, state)
 	if err != nil {
 		v.visitors.Fail(v.w, v.r, err)
 		return
 	}
 	f := web.ConsoleForm{
-		Lead: manual(s), Goes: v.goes(s.Name, subject), Action: v.url(s.Name, subject), Step: step,
+		Lead: manual(s), Goes: v.goes(s.Name, state.given()), Action: v.url(s.Name, subject), Step: step,
 		Fields: fields(verb, given, subject), Button: actName(s.Name), Grave: takes(s), BackURL: v.back(n, s, subject),
 	}
 	title := s.Summary
@@ -103,7 +139,7 @@ func (v *view) back(n noun, s admin.Spec, subject url.Values) string {
 	return v.visitors.Path(Root)
 }
 
-// act carries an operation out for whom and what its form was made.
+// act carries an operation out for whom and what its form was made: once, where it changes something.
 func (v *view) act(verb admin.Verb) {
 	var state actState
 	posted, ok := v.visitors.Open(v.w, v.r, purposeAct, &state)
@@ -115,23 +151,41 @@ func (v *view) act(verb admin.Verb) {
 		v.visitors.Fail(v.w, v.r, errOther)
 		return
 	}
-	for k, values := range state.Subject {
-		posted[k] = values
-	}
+	maps.Copy(posted, state.given())
 	in, err := input(verb, posted)
 	if err != nil {
-		v.form(http.StatusBadRequest, verb, state.Subject, posted, err.Error())
+		v.form(http.StatusBadRequest, verb, state, posted, err.Error())
 		return
 	}
+	if !s.Changes() {
+		out, err := v.call(verb, in)
+		v.came(verb, state, posted, out, err)
+		return
+	}
+	key, first := v.begin(verb, state)
+	if !first {
+		return
+	}
+	// The browser may have gone, as it does when a person clicks twice.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(v.r.Context()), runsFor)
+	defer cancel()
+	v.r = v.r.WithContext(ctx)
 	out, err := v.call(verb, in)
+	v.settle(key, v.outcome(verb, out, state, err), err)
+	v.came(verb, state, posted, out, err)
+}
+
+// came shows what an act came to. The form of one that was refused is there again, as it was filled in.
+func (v *view) came(verb admin.Verb, state actState, posted url.Values, out reflect.Value, err error) {
 	status, told := statusOf(err)
-	switch stale := (*admin.StaleError)(nil); {
-	case errors.As(err, &stale):
-		v.keep(verb, state.Subject, posted)
+	switch {
+	case errors.As(err, new(*admin.StaleError)):
+		v.keep(verb, state, posted)
 	case err == nil:
 		v.did(verb, out, state.Subject)
-	case told && status != http.StatusForbidden && !errors.Is(err, admin.ErrNotFound):
-		v.form(status, verb, state.Subject, posted, err.Error())
+	case told && untouched(err) && status != http.StatusForbidden && status != http.StatusNotFound:
+		v.later(status)
+		v.form(status, verb, state, posted, err.Error())
 	default:
 		v.failed(err)
 	}
@@ -164,20 +218,25 @@ func (v *view) did(verb admin.Verb, out reflect.Value, subject url.Values) {
 		v.visitors.Fail(v.w, v.r, err)
 		return
 	}
-	to := v.back(n, s, subject)
-	if takes(s) && !strings.HasSuffix(s.Name, " disable") {
-		to = v.url(n.begin(), nil) // what it was about may be gone
-	}
-	if one := n.name + " show"; len(subject) == 0 && v.may(one) {
-		if made := v.oneURL(n, members(out)); made != "" {
-			to = made
-		}
-	}
-	sep := "?"
+	to, sep := v.leads(s, out, subject), "?"
 	if strings.Contains(to, "?") {
 		sep = "&"
 	}
 	http.Redirect(v.w, v.r, to+sep+"done="+url.QueryEscape(sealed), http.StatusSeeOther)
+}
+
+// leads is the page to which an act leads that was carried out.
+func (v *view) leads(s admin.Spec, out reflect.Value, subject url.Values) string {
+	n := nounOf(s.Name)
+	if one := n.name + " show"; len(subject) == 0 && v.may(one) {
+		if made := v.oneURL(n, members(out)); made != "" {
+			return made
+		}
+	}
+	if takes(s) && !strings.HasSuffix(s.Name, " disable") {
+		return v.url(n.begin(), nil) // what it was about may be gone
+	}
+	return v.back(n, s, subject)
 }
 
 // doneText says what was done.
@@ -192,9 +251,7 @@ func doneText(s admin.Spec, subject url.Values) string {
 // once are the fields of an output with a secret: what is secret first.
 func (v *view) once(n noun, all []member) []web.ConsolePart {
 	var others []web.ConsolePart
-	secret := web.ConsoleSecret{
-		Title: "Copy this now", Text: "It is shown this once, and kept nowhere in a form that can be read.",
-	}
+	secret := secretPart()
 	var rest []member
 	for _, m := range all {
 		if inner := unwrapped(m.value); m.value.Kind() == reflect.Interface && isGroup(inner) {
@@ -214,6 +271,12 @@ func (v *view) once(n noun, all []member) []web.ConsolePart {
 		parts = append([]web.ConsolePart{secret}, parts...)
 	}
 	return parts
+}
+
+func secretPart() web.ConsoleSecret {
+	return web.ConsoleSecret{
+		Title: "Copy this now", Text: "It is shown this once, and cannot be shown again later.",
+	}
 }
 
 func isSecret(name string) bool {

@@ -2,12 +2,14 @@ package console
 
 import (
 	"errors"
+	"log/slog"
 	"net/http"
 	"net/url"
 	"strings"
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/internal/admin"
+	"github.com/mcp-authd/mcp-authd/internal/secrets"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/storage"
 	"github.com/mcp-authd/mcp-authd/web"
@@ -52,6 +54,10 @@ type Config struct {
 	As func(admin.Actor) admin.Caller
 	// FreshFor is for how long a proof counts before what cannot be undone, as for As.
 	FreshFor time.Duration
+	// Requests keeps which forms were sent, so that each is carried out once; Ring seals what they came to.
+	Requests storage.KeyedRequests
+	Ring     *secrets.Ring
+	Log      *slog.Logger
 	Now      func() time.Time
 }
 
@@ -145,7 +151,15 @@ func (v *view) failed(err error) {
 		v.visitors.Fail(v.w, v.r, err)
 		return
 	}
+	v.later(status)
 	v.stop(status, titles[status], err.Error())
+}
+
+// later says when to try again, with the status of what cannot be done now.
+func (v *view) later(status int) {
+	if status == http.StatusServiceUnavailable {
+		v.w.Header().Set("Retry-After", "5")
+	}
 }
 
 var titles = map[int]string{

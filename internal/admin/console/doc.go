@@ -15,6 +15,7 @@
 //	audit.go     entries of the audit log, and proofs
 //	health.go    health, providers and tokens: what was found
 //	act.go       what changes something: asked first, done then
+//	sent.go      each form is carried out once
 //	goes.go      what it takes away
 //	keep.go      a form that was filled in while the proof of its person became too old
 //	input.go     what a person fills in
@@ -23,5 +24,5 @@
 //
 // A page asks for what it shows as the person who sees it: what their role may not do is neither
 // shown nor done. What cannot be undone is asked on a page of its own, after a fresh proof of who they
-// are, and its form is good in that browser, for that person, that operation and that thing only.
+// are, and its form is good in that browser, for that person, that operation and that thing only, and once.
 package console

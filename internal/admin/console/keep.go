@@ -1,6 +1,7 @@
 package console
 
 import (
+	"maps"
 	"net/http"
 	"net/url"
 	"strings"
@@ -22,34 +23,31 @@ type keptState struct {
 // keep sends a person to prove again who they are, and then to the form as they left it: the act is
 // not carried out before they send it a second time. Passwords are not kept, as they would stand in an
 // address.
-func (v *view) keep(verb admin.Verb, subject, posted url.Values) {
+func (v *view) keep(verb admin.Verb, state actState, posted url.Values) {
 	given := url.Values{}
 	for k, values := range posted {
-		if k != "step" && !strings.Contains(k, "password") {
+		if k != "step" && !state.Subject.Has(k) && !strings.Contains(k, "password") {
 			given[k] = values
 		}
 	}
-	name := verb.Spec().Name
-	sealed, err := v.visitors.Seal(v.w, v.r, purposeKept, keptState{actState{v.visit.User.ID, name, subject}, given})
+	sealed, err := v.visitors.Seal(v.w, v.r, purposeKept, keptState{state, given})
 	if err != nil || len(sealed) > maxKept {
-		v.form(http.StatusForbidden, verb, subject, posted, "Prove again who you are: open another page of this console in "+
+		v.form(http.StatusForbidden, verb, state, posted, "Prove again who you are: open another page of this console in "+
 			"a second window, do so there, and send this form again. It is too long to be kept on the way.")
 		return
 	}
 	query := url.Values{"kept": {sealed}}
-	for k, values := range subject {
-		query[k] = values
-	}
-	v.visitors.Prove(v.w, v.r, Root+"/"+strings.ReplaceAll(name, " ", "/")+"?"+query.Encode())
+	maps.Copy(query, state.Subject)
+	v.visitors.Prove(v.w, v.r, Root+"/"+strings.ReplaceAll(state.Name, " ", "/")+"?"+query.Encode())
 }
 
-// kept is what a person had filled in before they proved again who they are.
-func (v *view) kept(verb admin.Verb) (url.Values, bool) {
-	var kept keptState
+// kept is the form that a person had filled in before they proved again who they are, if it is one like
+// that which they ask for now, and about the same account.
+func (v *view) kept(now actState) (kept keptState, ok bool) {
 	sealed := v.r.URL.Query().Get("kept")
 	if sealed == "" || !v.visitors.Unseal(v.w, v.r, purposeKept, sealed, &kept) {
-		return nil, false
+		return kept, false
 	}
-	return kept.Given, kept.UserID == v.visit.User.ID && kept.Name == verb.Spec().Name &&
-		subjectText(kept.Subject) == subjectText(subjectOf(verb, v.r.URL.Query()))
+	return kept, kept.UserID == now.UserID && kept.Name == now.Name && kept.Account == now.Account &&
+		subjectText(kept.Subject) == subjectText(now.Subject)
 }

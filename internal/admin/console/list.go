@@ -126,7 +126,7 @@ func (v *view) table(t table, items reflect.Value, of url.Values) web.ConsoleTab
 	}
 	shown := v.columnsShown(n, rows, columnsOf(members(reflect.New(items.Type().Elem()).Elem()), t.columns))
 	for _, name := range shown {
-		out.Columns = append(out.Columns, caption(name))
+		out.Columns = append(out.Columns, n.caption(name))
 	}
 	for _, item := range rows {
 		row := v.row(n, item, shown)

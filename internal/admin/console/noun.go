@@ -21,6 +21,8 @@ type noun struct {
 	unlisted string
 	// heading is the field that heads the page of one; "": its name.
 	heading string
+	// captions are names of fields that are called otherwise elsewhere.
+	captions map[string]string
 	// hide are fields of one thing that say what another one says.
 	hide []string
 	// badges are fields that are shown beside the heading and in the list: those that are true or false, when
@@ -31,6 +33,8 @@ type noun struct {
 	empty  web.ConsoleHint
 	// begins are operations that name what is not there yet.
 	begins []string
+	// early are operations on a thing that also end what was made for one that is not there yet.
+	early []string
 	// rows are what can be done with an item of the list.
 	rows []string
 	// tables are the lists that one thing has itself, by the names of their fields.
@@ -68,6 +72,9 @@ type related struct {
 
 // begin is the operation with which a noun begins.
 func (n noun) begin() string { return cmp.Or(n.start, n.name+" list") }
+
+// caption is a name of a field of one as people read it.
+func (n noun) caption(field string) string { return cmp.Or(n.captions[field], caption(field)) }
 
 // nounOf is the noun of an operation; one of its name alone where nothing is particular about it.
 func nounOf(name string) noun {

@@ -30,6 +30,7 @@ var people = noun{
 	hide:    []string{"name", "admin", "more_grants"},
 	badges:  map[string]string{"disabled": "bad"},
 	begins:  []string{"user invite"},
+	early:   []string{"user links withdraw"},
 	rows:    []string{"user recover", "user enable", "user disable"},
 	empty: web.ConsoleHint{
 		Text: "There is no account yet. Make one, or invite a person by a link.", Command: "mcp-authd user invite NAME",
@@ -168,12 +169,11 @@ var proposals = noun{
 	menu:    menuAccess,
 	lead:    "Operations that wait for a second administrator, and those that were accepted or declined in the last 24 hours.",
 	heading: "operation",
-	columns: []string{"operation", "input", "by", "state", "created_at", "expires_at"},
+	columns: []string{"operation", "about", "input", "by", "state", "created_at", "expires_at"},
 	hide:    []string{"operation"},
 	badges:  map[string]string{"state": ""},
 	shapes: map[string]shape{
 		"input": firstInput,
-		"by":    proposer,
 		"state": stateBadge(map[string]string{"open": "warn", "accepted": "good", "declined": ""}),
 	},
 	rows: []string{"proposal accept", "proposal decline"},
@@ -222,11 +222,12 @@ var audits = noun{
 }
 
 var health = noun{
-	name:  "health",
-	title: "Health",
-	menu:  menuMonitoring,
-	lead:  "The database, the clock, replicas, keys, the audit log, and what waits to be delivered.",
-	start: "health show",
+	name:     "health",
+	title:    "Health",
+	menu:     menuMonitoring,
+	lead:     "The database, the clock, replicas, keys, the audit log, and what waits to be delivered.",
+	start:    "health show",
+	captions: map[string]string{"started_at": "Running since"},
 	shapes: map[string]shape{
 		"name":            replicaName,
 		"state":           stateBadge(map[string]string{admin.ReplicaRunning: "good", admin.ReplicaLost: "bad"}),

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"encoding/json"
 	"maps"
 	"net/http"
@@ -27,33 +28,58 @@ func mayDecline(v *view, p []member) bool {
 func isOpen(p []member) bool { return text(p, "state") == string(storage.ProposalOpen) }
 
 // proposed reports whether the person at the browser made a proposal.
-func (v *view) proposed(p []member) bool { return partyOf(p, "by").User == v.visit.User.Name }
-
-// partyOf is a field that says who proposed or decided something.
-func partyOf(p []member, field string) admin.Party {
-	m, _ := memberOf(p, field)
-	party, _ := m.value.Interface().(admin.Party)
-	return party
+func (v *view) proposed(p []member) bool {
+	m, _ := memberOf(p, "by")
+	by, _ := m.value.Interface().(admin.Party)
+	return by.UserID != "" && by.UserID == v.visit.User.ID
 }
 
-// proposer is who proposed something: a person, or a program by its client.
-func proposer(v *view, p []member, c *web.ConsoleCell) {
-	by := partyOf(p, "by")
-	if c.Text = by.User; c.Text != "" {
-		personLink(v, p, c)
+// party shows who proposed or decided something: a person with their id, which leads to the account, and the
+// application by which they acted; or a program.
+func (v *view) party(p admin.Party, c *web.ConsoleCell) {
+	if p.UserID == "" {
+		c.Text = p.Client
+		v.link("client", c)
+		c.Text, c.Code, c.Said = cmp.Or(p.ClientName, shortened(p.Client)), p.ClientName == "", p.ClientName != ""
 		return
 	}
-	c.Text, c.Code = by.Client, true
-	v.link("client", c)
-	c.Text = shortened(c.Text)
+	c.Text = p.UserID
+	v.link("user", c)
+	c.Text, c.Note = cmp.Or(p.User, p.UserID), p.UserID
+	if p.Client != "" {
+		c.Note += " by " + named(p.ClientName, p.Client)
+	}
 }
 
-// eachInput shows the fields of the input of a proposal, one below the other.
-func eachInput(_ *view, p []member, c *web.ConsoleCell) {
-	input := inputOf(p)
+// proposedAbout leads from what a proposal is about to its page.
+func proposedAbout(v *view, p []member, c *web.ConsoleCell) {
+	verb, ok := v.verbs[text(p, "operation")]
+	if !ok || c.Text == "" {
+		return
+	}
+	one := verb.Spec().Noun() + " show"
+	if !v.may(one) {
+		return
+	}
+	if subject := subjectOf(v.verbs[one], inputOf(p)); covers(subject, subjects(v.verbs[one])) {
+		c.URL = v.url(one, subject)
+	}
+}
+
+// eachInput shows the fields of the input of a proposal, one below the other, but for that which says what it
+// is about where another field of the page says so.
+func eachInput(v *view, p []member, c *web.ConsoleCell) {
+	input, about := inputOf(p), ""
+	if verb, ok := v.verbs[text(p, "operation")]; ok && text(p, "about") != "" {
+		if fields := subjects(verb); len(fields) > 0 {
+			about = fields[0]
+		}
+	}
 	c.Text, c.Code = "", true
 	for _, name := range slices.Sorted(maps.Keys(input)) {
-		c.List = append(c.List, name+": "+input.Get(name))
+		if name != about {
+			c.List = append(c.List, name+": "+input.Get(name))
+		}
 	}
 }
 
@@ -119,9 +145,7 @@ func (v *view) waits(p admin.Proposal) {
 	page := web.Console{
 		Title: "Proposed", Lead: "Nothing has changed yet. Another administrator has to accept this within 24 hours.",
 	}
-	if subject := (url.Values{"id": {p.ID}}); v.may("proposal show") {
-		page.Acts = []web.ConsoleLink{{Name: "Show proposal " + shortened(p.ID), URL: v.url("proposal show", subject)}}
-	}
+	v.seeProposal(&page, p.ID)
 	v.page(http.StatusAccepted, "proposal", page)
 }
 

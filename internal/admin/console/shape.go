@@ -19,6 +19,7 @@ var common = map[string]shape{
 	"problem":     badProblem,
 	"scope":       eachWord,
 	"input":       eachInput,
+	"about":       proposedAbout,
 	"left":        notZero,
 	"label":       said,
 	"browser":     said,

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/mcp-authd/mcp-authd/internal/admin"
 	"github.com/mcp-authd/mcp-authd/web"
 )
 
@@ -188,6 +189,9 @@ func (v *view) plainCell(m member, badges map[string]string) web.ConsoleCell {
 		} else if !ok {
 			c.Text = map[bool]string{true: "yes", false: "no"}[x]
 		}
+	case admin.Party:
+		c.Code = false
+		v.party(x, &c)
 	case fmt.Stringer:
 		c.Text = x.String()
 	default:
@@ -266,5 +270,6 @@ func isGroup(v reflect.Value) bool {
 	}
 	_, text := v.Interface().(fmt.Stringer)
 	_, moment := v.Interface().(time.Time)
-	return !text && !moment
+	_, party := v.Interface().(admin.Party)
+	return !text && !moment && !party
 }

@@ -1,0 +1,58 @@
+package console
+
+import (
+	"testing"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/internal/admin"
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// atRoot are visitors whose pages are below the root.
+type atRoot struct{ Visitors }
+
+func (atRoot) Path(page string) string { return page }
+
+// OB-10: a proposal is one's own by the id of the account, and names who made it with that id: another account
+// can have the name by now.
+func TestWhoseProposal(t *testing.T) {
+	v := &view{
+		Console: New(Config{Visitors: atRoot{}, Now: time.Now}), role: admin.Administrator,
+		visit: storage.Visit{User: storage.User{ID: "usr_2", Name: "alice"}},
+	}
+	before := admin.Proposal{
+		Operation: "user disable", State: "open", About: "bob (usr_3)", Input: []byte(`{"name":"usr_3","why":"x"}`),
+		By: admin.Party{User: "alice", UserID: "usr_1", Client: "cli", ClientName: "The <command> line"},
+	}
+	own := before
+	own.By = admin.Party{User: "formerly", UserID: "usr_2"}
+	program := before
+	program.By = admin.Party{Client: "robot"}
+	for name, want := range map[string]struct {
+		p      admin.Proposal
+		accept bool
+		cell   string
+	}{
+		"another alice": {before, true, "alice|usr_1 by “The <command> line”|/admin/user/show?name=usr_1"},
+		"me":            {own, false, "formerly|usr_2|/admin/user/show?name=usr_2"},
+		"a program":     {program, true, "robot||/admin/client/show?id=robot"},
+	} {
+		item := members(valueOf([]admin.Proposal{want.p}).Index(0))
+		by, _ := memberOf(item, "by")
+		c := v.cell(proposals, item, by)
+		if got := c.Text + "|" + c.Note + "|" + c.URL; got != want.cell {
+			t.Errorf("OB-10: %s: got %q, want %q", name, got, want.cell)
+		}
+		if got := mayAccept(v, item); got != want.accept {
+			t.Errorf("OB-10: %s may accept it: got %v", name, got)
+		}
+		about, _ := memberOf(item, "about")
+		if c := v.cell(proposals, item, about); c.URL != "/admin/user/show?name=usr_3" || c.Text != "bob (usr_3)" {
+			t.Errorf("OB-10: it is about %+v", c)
+		}
+		input, _ := memberOf(item, "input")
+		if c := v.cell(proposals, item, input); len(c.List) != 1 || c.List[0] != "why: x" {
+			t.Errorf("OB-10: the rest of its input is %q", c.List)
+		}
+	}
+}

@@ -1,0 +1,277 @@
+package assembly
+
+import (
+	"context"
+	"html"
+	"log/slog"
+	"net"
+	"net/http"
+	"regexp"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/audit"
+	"github.com/mcp-authd/mcp-authd/authserver"
+	"github.com/mcp-authd/mcp-authd/internal/config"
+	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/storage/storagetest"
+)
+
+// twoReplicas are two servers of one database whose clock can be put forward, with change made to their
+// configuration, and a browser of one person at each: one browser that a proxy sends to either.
+func twoReplicas(t *testing.T, change func(*config.Loaded)) (s *Server, clock *aging, at [2]*browser) {
+	t.Helper()
+	parts := consoled(t, change).parts
+	clock = &aging{Store: parts.Store}
+	parts.Store = clock
+	for i := range at {
+		server, err := parts.Server(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(server.Close)
+		s, at[i] = server, browse(t, server.Handler())
+		at[i].c = at[0].c
+	}
+	return s, clock, at
+}
+
+// OB-10: a form that was carried out is not carried out again, on any replica: whoever sends it again is told
+// that it was done, and where. One that was refused can be mended and sent.
+func TestConsoleFormsAreSentOnce(t *testing.T) {
+	t.Parallel()
+	s, clock, at := twoReplicas(t, nil)
+	one, other := at[0], at[1]
+	ask := one.at("/admin/user/disable?name=bob", "alice")
+	wantPage(t, one.send(ask, "/admin/user/disable"), 200, "/admin/user/show?name=bob", "Done")
+	if err := s.Auth.Users().Enable(t.Context(), "bob"); err != nil {
+		t.Fatal(err)
+	}
+	for _, b := range at {
+		wantPage(t, b.send(ask, "/admin/user/disable"), 200, "/admin/user/disable", "Already done",
+			"Refuse an account", `href="/admin/user/show?name=bob"`)
+	}
+	if u, _ := s.Auth.Users().Find(t.Context(), "bob"); u.Disabled {
+		t.Error("OB-10: a form was carried out twice")
+	}
+
+	ask = one.get("/admin/user/add")
+	short := one.send(ask, "/admin/user/add", "name", "dora", "password", "short", "mail", "d@example.com")
+	wantPage(t, short, 400, "/admin/user/add", `value="d@example.com"`)
+	wantPage(t, other.send(short, "/admin/user/add", "name", "dora", "password", passphrase), 200,
+		"/admin/user/show?name=dora", "Done")
+	wantPage(t, one.send(ask, "/admin/user/add", "name", "erin", "password", passphrase), 200, "/admin/user/add",
+		"Already done", `href="/admin/user/show?name=dora"`)
+
+	ask = one.get("/admin/user/recover?name=carol")
+	first := one.send(ask, "/admin/user/recover")
+	second := other.send(ask, "/admin/user/recover")
+	wantPage(t, second, 200, "/admin/user/recover", "Already done")
+	if link := linkIn(first); link == "" || linkIn(second) != link {
+		t.Errorf("OB-10: the answer to a second click has the link %q, want %q", linkIn(second), linkIn(first))
+	}
+	clock.by.Store(int64(11 * time.Second))
+	late := other.send(ask, "/admin/user/recover")
+	wantPage(t, late, 200, "/admin/user/recover", "cannot be shown again")
+	if linkIn(late) != "" {
+		t.Error("OB-10: a link is shown again when it is not a second click")
+	}
+}
+
+var oneTimeLink = regexp.MustCompile(`<code>(http[^<]*/link[^<]*)</code>`)
+
+func linkIn(p page) string {
+	if m := oneTimeLink.FindStringSubmatch(p.body); m != nil {
+		return html.UnescapeString(m[1])
+	}
+	return ""
+}
+
+// OB-10: a form that a person sends twice at once, to two replicas, is carried out once, and each answer has
+// the secret that it made.
+func TestConsoleDoubleClick(t *testing.T) {
+	t.Parallel()
+	s, _, at := twoReplicas(t, nil)
+	ask := at[0].at("/admin/client/add", "alice")
+	var all sync.WaitGroup
+	answers := make(chan page, 8)
+	for i := range cap(answers) {
+		all.Go(func() {
+			answers <- at[i%2].send(ask, "/admin/client/add", "name", "machine", "auth_method", "client_secret_basic",
+				"grant_types", "client_credentials")
+		})
+	}
+	all.Wait()
+	close(answers)
+	shown, fresh := map[string]bool{}, 0
+	for p := range answers {
+		wantPage(t, p, 200, "/admin/client/add", "Copy this now")
+		for _, m := range secretOf.FindAllStringSubmatch(p.body, -1) {
+			shown[m[1]] = true
+		}
+		if !strings.Contains(p.body, "Already done") {
+			fresh++
+		}
+	}
+	made, err := s.parts.Store.ListClients(t.Context(), "", 100)
+	if err != nil || len(made) != 1 || len(shown) != 1 || fresh != 1 {
+		t.Errorf("OB-10: %d clients, %d secrets, %d first answers, %v; want one of each", len(made), len(shown), fresh, err)
+	}
+}
+
+var secretOf = regexp.MustCompile(`(?s)<div class="secret">.*?<code>([^<]+)</code>`)
+
+// OB-10: what two administrators have to do is proposed once by one form.
+func TestConsoleProposesOnce(t *testing.T) {
+	t.Parallel()
+	_, _, at := twoReplicas(t, func(c *config.Loaded) { c.Console.TwoAdministrators = []string{"user disable"} })
+	ask := at[0].at("/admin/user/disable?name=bob", "alice")
+	first := at[0].send(ask, "/admin/user/disable")
+	wantPage(t, first, 202, "/admin/user/disable", "Nothing has changed yet")
+	id := proposalPage.FindStringSubmatch(first.body)[1]
+	wantPage(t, at[1].send(ask, "/admin/user/disable"), 200, "/admin/user/disable", "Already proposed",
+		"/admin/proposal/show?id="+id)
+	if list := at[0].get("/admin/proposal/list").body; strings.Count(list, "/admin/proposal/decline?id=") != 1 {
+		t.Errorf("OB-10: it was proposed twice: %.3000s", list)
+	}
+}
+
+// OB-10: of a form whose end could not be kept it is not known what became of it, and it is not carried out
+// again.
+func TestConsoleOutcomeNotKnown(t *testing.T) {
+	t.Parallel()
+	parts := consoled(t, nil).parts
+	clock := &aging{Store: parts.Store}
+	store := &storagetest.Failing{Store: clock}
+	store.Surround(func(verb string, do func() error) error {
+		if verb == "EndKeyed" {
+			return storagetest.ErrInjected
+		}
+		return do()
+	})
+	parts.Store = store
+	s, err := parts.Server(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	b := browse(t, s.Handler())
+	ask := b.at("/admin/user/disable?name=bob", "alice")
+	wantPage(t, b.send(ask, "/admin/user/disable"), 200, "/admin/user/show?name=bob", "Done")
+	if err := s.Auth.Users().Enable(t.Context(), "bob"); err != nil {
+		t.Fatal(err)
+	}
+	clock.by.Store(int64(2 * time.Minute))
+	wantPage(t, b.send(ask, "/admin/user/disable"), 409, "/admin/user/disable", "Outcome not known",
+		`href="/admin/user/show?name=bob"`)
+	if u, _ := s.Auth.Users().Find(t.Context(), "bob"); u.Disabled {
+		t.Error("OB-10: a form was carried out twice")
+	}
+}
+
+// OB-10: a form is for the account that its page was about. Another one that gets its name in between, or has
+// its id for a name, is left alone.
+func TestConsoleFormsAreForTheAccountThatWasShown(t *testing.T) {
+	t.Parallel()
+	s := consoled(t, nil)
+	b, people := browse(t, s.Handler()), s.Auth.Users()
+	ask := b.at("/admin/user/disable?name=bob", "alice")
+	shown, err := people.Find(t.Context(), "bob")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := people.Delete(t.Context(), "bob"); err != nil {
+		t.Fatal(err)
+	}
+	later, err := people.Create(t.Context(), "bob", passphrase, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantPage(t, b.send(ask, "/admin/user/disable"), 404, "/admin/user/disable", "there is no user", shown.ID)
+	if u, _ := people.Find(t.Context(), later.ID); u.Disabled {
+		t.Error("OB-10: an account was disabled that was not shown")
+	}
+	carol, _ := people.Find(t.Context(), "carol")
+	liar, err := people.Create(t.Context(), carol.ID, passphrase, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	role := b.get("/admin/user/set-role?name=carol")
+	wantPage(t, b.send(role, "/admin/user/set-role", "role", "auditor"), 200, "/admin/user/show?name=carol", "Done")
+	for id, want := range map[string]storage.Role{carol.ID: storage.Auditor, liar.ID: ""} {
+		if u, err := s.parts.Store.User(t.Context(), id); err != nil || u.Role != want {
+			t.Errorf("OB-10: %s has the role %q, want %q; %v", u.Name, u.Role, want, err)
+		}
+	}
+	wantPage(t, b.get("/admin/user/disable?name=nobody"), 404, "/admin/user/disable", "there is no user")
+	wantPage(t, b.get("/admin/user/invite?name=nobody"), 200, "/admin/user/invite")
+	wantPage(t, b.get("/admin/user/links/withdraw?name=nobody"), 200, "/admin/user/links/withdraw")
+}
+
+// OB-06: with audit.required an act of the console that could not be written is answered by a page that says so,
+// and while the log takes nothing the next one is not begun. Its form is good when the log is back.
+func TestConsoleWhileTheAuditIsAway(t *testing.T) {
+	t.Parallel()
+	parts := consoled(t, func(c *config.Loaded) { c.Audit.Enabled, c.Audit.Required = true, true }).parts
+	var away atomic.Bool
+	store := &storagetest.Failing{Store: parts.Store}
+	store.Surround(func(verb string, do func() error) error {
+		if verb == "AppendAudit" && away.Load() {
+			return storagetest.ErrInjected
+		}
+		return do()
+	})
+	parts.Store, parts.Audit = store, audit.New(slog.New(slog.DiscardHandler))
+	s, err := parts.Server(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
+	ended := make(chan error, 1)
+	go func() { ended <- s.Serve(ctx, authserver.Site{Listener: l, Handler: s.Handler()}) }()
+	t.Cleanup(func() {
+		away.Store(false)
+		stop()
+		<-ended
+	})
+	b := browse(t, s.Handler())
+	first := b.at("/admin/user/disable?name=bob", "alice")
+	second := b.get("/admin/user/disable?name=carol")
+	sorry := func(p page, has string) {
+		t.Helper()
+		wantPage(t, p, 503, "/admin/user/disable", "<html", "</main>", has)
+		if p.header.Get("Retry-After") == "" || !strings.HasPrefix(p.header.Get("Content-Type"), "text/html") {
+			t.Errorf("OB-06: got %v", p.header)
+		}
+	}
+	disabled := func(name string) bool {
+		t.Helper()
+		u, err := s.Auth.Users().Find(t.Context(), name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return u.Disabled
+	}
+	away.Store(true)
+	sorry(b.send(first, "/admin/user/disable"), "not in the audit log yet")
+	sorry(b.send(second, "/admin/user/disable"), "Please try again")
+	if !disabled("bob") || disabled("carol") {
+		t.Errorf("OB-06: bob %v, carol %v", disabled("bob"), disabled("carol"))
+	}
+	away.Store(false)
+	var p page
+	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+		if p = b.send(second, "/admin/user/disable"); p.status != http.StatusServiceUnavailable {
+			break
+		}
+	}
+	wantPage(t, p, 200, "/admin/user/show?name=carol", "Done")
+	wantPage(t, b.send(first, "/admin/user/disable"), 409, "/admin/user/disable", "Outcome not known")
+}
