@@ -95,6 +95,18 @@ func TestFind(t *testing.T) {
 	if _, err := r.Find(t.Context(), "usr_nobody"); !errors.Is(err, ErrUnknown) {
 		t.Errorf("got %v, want ErrUnknown", err)
 	}
+	liar, err := r.Create(t.Context(), alice.ID, good, false) // an id is a good name
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{alice.ID: alice.ID, liar.ID: liar.ID} {
+		if got, err := r.Find(t.Context(), name); err != nil || got.ID != want {
+			t.Errorf("OB-10: by %s: got %s, want %s, %v", name, got.ID, want, err)
+		}
+	}
+	if err := r.Delete(t.Context(), liar.ID); err != nil {
+		t.Fatal(err)
+	}
 	admin, err := r.Create(t.Context(), "root", good, true)
 	if list, listErr := r.List(t.Context(), "", 10); err != nil || listErr != nil || len(list) != 2 ||
 		admin.Role != storage.Administrator || alice.Role != "" {
