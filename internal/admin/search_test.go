@@ -34,7 +34,7 @@ func TestSearchedPages(t *testing.T) {
 	}
 	for limit := 1; limit <= 4; limit++ {
 		for match, want := range map[string][2]string{
-			"robot": {"Robotarm robots", "two stored0 stored2"}, "%": {"", "stored1"}, "_x": {"", ""},
+			"robot": {"Robotarm robots", "two stored0 stored2"}, "%": {"", "stored1"}, "rob_t": {"", ""},
 			"STORED": {"", "stored0 stored1 stored2 stored3"},
 		} {
 			var people, clients []string
