@@ -13,6 +13,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/authserver"
 	"github.com/mcp-authd/mcp-authd/internal/config"
 	"github.com/mcp-authd/mcp-authd/internal/gateway"
+	"github.com/mcp-authd/mcp-authd/internal/gateway/lists"
 	"github.com/mcp-authd/mcp-authd/internal/gateway/stdio"
 	"github.com/mcp-authd/mcp-authd/internal/proofstore"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
@@ -67,7 +68,7 @@ func (p Parts) addSite(
 	if err != nil {
 		return err
 	}
-	server, err := p.upstream(as, r)
+	server, err := p.upstream(as, r, guard)
 	if err != nil {
 		return err
 	}
@@ -199,19 +200,34 @@ func (p Parts) sharesOrigin(r *config.Resource, stored []storage.Resource) bool 
 }
 
 // upstream is what the guard lets requests through to.
-func (p Parts) upstream(as *authserver.Server, r *config.Resource) (gateway.Server, error) {
+func (p Parts) upstream(
+	as *authserver.Server, r *config.Resource, guard *mcpresource.Guard,
+) (gateway.Server, error) {
 	u := &r.Upstream
 	tokens, err := broker(as, u.Broker)
 	if err != nil {
 		return nil, err
 	}
 	return p.Backend(r, gateway.Config{
-		Tokens: tokens, Provider: u.Broker.Provider, Scopes: u.Broker.Scopes,
+		Tokens: tokens, Provider: u.Broker.Provider, Scopes: u.Broker.Scopes, Shows: shows(r, guard),
 		Identity: gateway.Identity{
 			Subject: u.ID.Subject, Client: u.ID.Client, Scope: u.ID.Scope, Actor: u.ID.Actor, Token: u.ID.Token,
 			Audience: u.ID.Audience, Issuer: as.Issuer(), Signer: as.Keys(),
 		},
 	})
+}
+
+// shows says what lists show: what the caller may use (RS-218), or, with lists: all, what some caller may, so
+// that a client can ask for the scopes of a tool that its token has not.
+func shows(r *config.Resource, guard *mcpresource.Guard) gateway.Shows {
+	policy := rules(r)
+	return func(ctx context.Context, k lists.Kind, name string, _ []byte) bool {
+		op := mcpresource.Operation{Method: k.Use(), Name: name}
+		if r.Upstream.Lists == "all" {
+			return name != "" && !policy.Require(op).Deny
+		}
+		return name != "" && guard.Covers(ctx, op)
+	}
 }
 
 // Backend is a program, or an MCP server that c says how to tell about callers.
@@ -221,7 +237,8 @@ func (p Parts) Backend(r *config.Resource, c gateway.Config) (gateway.Server, er
 		return stdio.New(stdio.Config{
 			Command: u.Command, Dir: u.Dir, User: u.User, Env: u.Environment(), PassEnv: u.PassEnv,
 			Shared: u.Shared(), Idle: time.Duration(u.Idle),
-			MaxProcesses: u.MaxProcesses, MaxPerCaller: u.MaxPerCaller, Logger: p.Log.With("resource", r.URI),
+			MaxProcesses: u.MaxProcesses, MaxPerCaller: u.MaxPerCaller, Shows: c.Shows,
+			Logger: p.Log.With("resource", r.URI),
 		})
 	}
 	c.URL, c.Resource, c.Headers, c.Cookies, c.Logger = u.URL, r.URI, u.Header(), u.Cookies, p.Log

@@ -44,6 +44,7 @@ type Upstream struct {
 
 	Sessions       string   `yaml:"sessions"` // person, client
 	Denials        string   `yaml:"denials"`  // plain, structured
+	Lists          string   `yaml:"lists"`    // usable, all
 	Origins        []string `yaml:"origins"`  // web origins that may call
 	MaxBody        int      `yaml:"max_body"`
 	CallsPerSecond int      `yaml:"calls_per_second"` // of each caller; negative: any number
@@ -126,6 +127,9 @@ func (r *Resource) validateUpstream(add func(string, string, ...any), key string
 	}
 	if !slices.Contains([]string{"", "plain", "structured"}, u.Denials) {
 		add(key+".denials", "%q is not one of plain, structured", u.Denials)
+	}
+	if !slices.Contains([]string{"", "usable", "all"}, u.Lists) {
+		add(key+".lists", "%q is not one of usable, all", u.Lists)
 	}
 	for i, h := range u.Headers {
 		if wrongHeader(h) {

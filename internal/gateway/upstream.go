@@ -18,6 +18,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/mcp-authd/mcp-authd/internal/gateway/lists"
 	"github.com/mcp-authd/mcp-authd/internal/span"
 	"github.com/mcp-authd/mcp-authd/mcpresource"
 )
@@ -48,9 +49,15 @@ type Config struct {
 	Tokens   TokenSource
 	Provider string
 	Scopes   []string
-	Logger   *slog.Logger     // default: discard
-	Now      func() time.Time // default: time.Now
+	// Shows, when set, says which entries of lists the caller in the context of a request is shown.
+	Shows  Shows
+	Logger *slog.Logger     // default: discard
+	Now    func() time.Time // default: time.Now
 }
+
+// Shows reports whether the caller in ctx, which is that of a request, is shown an entry of a list: see
+// [lists.View].
+type Shows func(ctx context.Context, k lists.Kind, name string, entry []byte) bool
 
 // TokenSource gets tokens of upstream providers, such as GitHub, for the caller in the
 // context of a request that the Guard has let through: the value of an Authorization
@@ -170,6 +177,7 @@ type exchange struct {
 	identity      string // signed
 	authorization string // for the MCP server
 	stream        bool   // the response is an event stream
+	lists         bool   // it may have lists
 }
 
 type exchangeKey struct{}
@@ -195,9 +203,12 @@ func (u *Upstream) prepare(r *http.Request) (*http.Request, *exchange, error) {
 	x := &exchange{}
 	x.principal, _ = mcpresource.FromContext(r.Context())
 	r = r.WithContext(context.WithValue(r.Context(), exchangeKey{}, x))
-	if err := repeatable(r); err != nil {
+	body, err := repeatable(r)
+	if err != nil {
 		return r, x, err
 	}
+	// What is not the answer to a POST may be one that is sent again.
+	x.lists = u.c.Shows != nil && (r.Method != http.MethodPost || lists.Asked(body))
 	// ReverseProxy carries an upgrade to another protocol through; nothing there would
 	// be judged by the guard.
 	if r.Header.Get("Upgrade") != "" {
@@ -227,17 +238,16 @@ func (u *Upstream) introduce(r *http.Request, x *exchange) (err error) {
 // repeatable lets the transport send a request again whose connection was closed before
 // anything was written to it, as MCP servers do with idle ones. What was written is not
 // sent twice: a tool may have been called.
-func repeatable(r *http.Request) error {
-	if r.GetBody != nil || r.Body == nil || r.Body == http.NoBody {
-		return nil
+func repeatable(r *http.Request) (body []byte, err error) {
+	if r.Body == nil || r.Body == http.NoBody {
+		return nil, nil
 	}
-	body, err := io.ReadAll(r.Body) // the guard has bounded it
-	if err != nil {
-		return err
+	if body, err = io.ReadAll(r.Body); err != nil { // the guard has bounded it
+		return nil, err
 	}
 	r.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
 	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
-	return nil
+	return body, nil
 }
 
 // endStream ends an event stream whose token has ended as a stream ends, and not as a
@@ -265,6 +275,9 @@ func (u *Upstream) rewrite(pr *httputil.ProxyRequest) {
 	if out.Method == http.MethodPost && out.Header.Get("Accept") == "" {
 		// RFC 9110 §12.5.1: a client that says nothing takes anything; MCP servers want it said.
 		out.Header.Set("Accept", "application/json, text/event-stream")
+	}
+	if x.lists {
+		out.Header.Set("Accept-Encoding", "identity") // compressed, it could not be looked at
 	}
 	out.Header["X-Forwarded-Host"], out.Header["X-Forwarded-Proto"] = u.forwarded.host, u.forwarded.proto
 	if ip, _, err := net.SplitHostPort(pr.In.RemoteAddr); err == nil {
@@ -300,7 +313,11 @@ func (u *Upstream) receive(r *http.Response) error {
 		return statusError(r.StatusCode)
 	}
 	u.cleanResponse(r.Header)
-	exchangeOf(r.Request.Context()).stream = isType(r.Header, "text/event-stream")
+	x := exchangeOf(r.Request.Context())
+	x.stream = isType(r.Header, "text/event-stream")
+	if x.lists && (x.stream || r.Request.Method == http.MethodPost) {
+		return u.filter(r, x.stream)
+	}
 	return nil
 }
 

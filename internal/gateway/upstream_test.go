@@ -187,7 +187,7 @@ func (r recorder) Sign(_ context.Context, _ string, c any) (string, error) {
 func TestIdleConnections(t *testing.T) {
 	r := httptest.NewRequest(http.MethodPost, publicURL, struct{ io.Reader }{strings.NewReader(ping)})
 	r.ContentLength = -1
-	if err := repeatable(r); err != nil || r.ContentLength != int64(len(ping)) {
+	if _, err := repeatable(r); err != nil || r.ContentLength != int64(len(ping)) {
 		t.Fatalf("%v, length %d", err, r.ContentLength)
 	}
 	for range 2 {

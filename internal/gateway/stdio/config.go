@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/mcp-authd/mcp-authd/internal/gateway"
 	"github.com/mcp-authd/mcp-authd/mcpresource"
 )
 
@@ -36,8 +37,10 @@ type Config struct {
 	MaxMessage int
 	// MaxPending bounds the requests of one process that wait for an answer. Default: 128.
 	MaxPending int
-	Logger     *slog.Logger     // default: discard
-	Now        func() time.Time // default: time.Now
+	// Shows, when set, says which entries of lists the caller in the context of a request is shown.
+	Shows  gateway.Shows
+	Logger *slog.Logger     // default: discard
+	Now    func() time.Time // default: time.Now
 
 	environ []string // of the gateway
 	account *Account // of User

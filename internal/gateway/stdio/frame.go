@@ -14,6 +14,8 @@ type frame struct {
 	Params  json.RawMessage `json:"params,omitempty"`
 	Result  json.RawMessage `json:"result,omitempty"`
 	Error   json.RawMessage `json:"error,omitempty"`
+
+	list bool // it answers a request for a list
 }
 
 var errFrame = errors.New("not a JSON-RPC message")

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/internal/bounded"
+	"github.com/mcp-authd/mcp-authd/internal/gateway/lists"
 	"github.com/mcp-authd/mcp-authd/internal/mcp"
 )
 
@@ -229,7 +230,7 @@ func (l *link) answer(f frame) {
 	if at(f.Result, "_meta", mcp.MetaSubscription) != nil {
 		f.Result = with(f.Result, c.id, "_meta", mcp.MetaSubscription)
 	}
-	f.ID = c.id
+	f.ID, f.list = c.id, lists.Of(c.method) != lists.None
 	l.peer.answered(c.method, f)
 	c.out.deliver(&f, true)
 }

@@ -118,7 +118,7 @@ type turn struct {
 
 // forward sends the call to the program and what comes of it to the client.
 func (t *turn) forward(f frame) {
-	out := newStream("", 1, t.hub.server.c.Now)
+	out := newStream("", 1, &t.hub.server.c)
 	out.ids = false
 	scope := new(int)
 	if _, err := t.hub.link.call(f, t.person, scope, out); err != nil {
@@ -144,7 +144,11 @@ func (t *turn) send(out *stream) {
 		events, _, news = out.after(0)
 	}
 	if len(events) == 1 && news == nil {
-		if frames, _, err := decode(events[0]); err == nil && frames[0].isAnswer() {
+		text, err := events[0].shownTo(t.r.Context(), out.c.Shows)
+		if err != nil {
+			return // it was JSON
+		}
+		if frames, _, err := decode(text); err == nil && frames[0].isAnswer() {
 			t.answer(frames[0])
 			return
 		}

@@ -43,6 +43,7 @@ type process struct {
 	queued atomic.Int64  // bytes in it
 	ended  chan struct{} // closed when it has ended and nothing is left of it
 	wanted bool          // that it has ended; set before
+	exit   error         // how it has ended, nil for well; set before
 	begun  time.Time
 	log    *slog.Logger
 
@@ -80,7 +81,7 @@ func start(c *Config, env []string, to receiver) (*process, error) {
 	go p.feed()
 	go func() {
 		err := p.cmd.Wait()
-		p.wanted = p.stopping.Load()
+		p.wanted, p.exit = p.stopping.Load(), err
 		kill(p.cmd) // what it has left behind
 		p.log.Debug("an MCP server has ended", "pid", p.cmd.Process.Pid, "error", err)
 		close(p.ended)

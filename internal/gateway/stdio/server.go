@@ -178,6 +178,10 @@ func (s *Server) connect(p *mcpresource.Principal, l *link, to peer) error {
 		if !well && !l.spoke.Load() {
 			s.blame(fmt.Errorf("the program ends before it says anything%s", l.proc.lastWords()))
 		}
+		if !well {
+			s.c.Logger.Warn("a program has ended by itself, and its sessions with it", "command", s.c.Command[0],
+				"after", s.c.Now().Sub(l.proc.begun).Round(time.Millisecond), "error", l.proc.exit)
+		}
 		s.release(key, well || s.c.Now().Sub(l.proc.begun) > quickEnd)
 	}
 	if err := l.start(s.c.env(p), to); err != nil {

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -18,8 +19,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcp-authd/mcp-authd/internal/gateway/lists"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/logtest"
 	"github.com/mcp-authd/mcp-authd/mcpresource"
+	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
 var (
@@ -63,6 +66,11 @@ func serveCommand(t *testing.T, c Config) *site {
 	}
 	h := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p := map[string]*mcpresource.Principal{"": alice, "bob": bob}[r.Header.Get("Who")]
+		if scope := r.Header.Get("Scope"); scope != "" {
+			with := *p
+			with.Scopes = oauth.Scopes{scope}
+			p = &with
+		}
 		s.ServeHTTP(w, r.WithContext(mcpresource.NewContext(r.Context(), p)))
 	}))
 	t.Cleanup(func() { h.CloseClientConnections(); h.Close(); s.Close() })
@@ -256,6 +264,44 @@ func TestRefused(t *testing.T) {
 				t.Errorf("got %d %s, want %d with %q", a.status, a.body, c.status, c.want)
 			}
 		})
+	}
+}
+
+// TestLists: RS-218. Each request is shown what its own token may use, and so is one that resumes a stream.
+func TestLists(t *testing.T) {
+	shows := func(ctx context.Context, k lists.Kind, name string, _ []byte) bool {
+		p, _ := mcpresource.FromContext(ctx)
+		return k == lists.Tools && name != "" && p.Scopes.Has("echo")
+	}
+	list := `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`
+	for _, c := range []Config{{Shows: shows}, {Shows: shows, Shared: true}} {
+		s := serve(t, "good", c)
+		h := s.open("2025-11-25")
+		if a := s.post(list, h...); strings.Contains(a.body, `"echo"`) || !strings.Contains(a.body, `"tools":[]`) {
+			t.Errorf("a token without the scope is shown %s", a.body)
+		}
+		a := s.post(list, append(h, "Scope", "echo")...)
+		if !strings.Contains(a.body, `"name":"echo"`) {
+			t.Errorf("a token with the scope is shown %s", a.body)
+		}
+		first := a.events[0].id
+		if again := s.post("", h...); again.status != 400 {
+			t.Fatalf("got %d", again.status)
+		}
+		r, err := s.do(t.Context(), http.MethodGet, "", append(h, "Last-Event-Id", first)...)
+		if err != nil || !strings.Contains(r.body, `"tools":[]`) {
+			t.Errorf("a token without the scope that resumes is shown %s, %v", r.body, err)
+		}
+	}
+	s := serve(t, "modern", Config{Shows: shows})
+	h := []string{"Mcp-Protocol-Version", "2026-07-28", "Mcp-Method", "tools/list"}
+	body := `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28",` +
+		`"io.modelcontextprotocol/clientCapabilities":{}}}}`
+	if a := s.post(body, h...); a.status != 200 || !strings.Contains(a.body, `"tools":[]`) {
+		t.Errorf("a token without the scope is shown %d %s", a.status, a.body)
+	}
+	if a := s.post(body, append(h, "Scope", "echo")...); !strings.Contains(a.body, `"name":"echo"`) {
+		t.Errorf("a token with the scope is shown %s", a.body)
 	}
 }
 
@@ -513,7 +559,49 @@ func TestCrash(t *testing.T) {
 		a.header.Get("Mcp-Session-Id") != "" {
 		t.Errorf("a program that ends at once is started again at once: %d %s", a.status, a.body)
 	}
+	if log := s.log.String(); !strings.Contains(log, "a program has ended by itself") ||
+		!strings.Contains(log, "exit status") {
+		t.Errorf("the log says nothing of it: %s", log)
+	}
 	s.open("2025-11-25", "Who", "bob") // it is alice's doing
+	eventually(t, "it is started again", func() bool {
+		return s.post(
+			`{"jsonrpc":"2.0","id":"i","method":"initialize","params":{"protocolVersion":"2025-11-25"}}`).status == 200
+	})
+}
+
+// TestSharedCrash: RS-110. When a program that callers share ends, the streams of all their sessions end, and all
+// of them are told to begin again, for which it is started again.
+func TestSharedCrash(t *testing.T) {
+	s := serve(t, "good", Config{Shared: true})
+	ended := make(chan error, 2)
+	headers := [][]string{s.open("2025-11-25"), s.open("2025-11-25", "Who", "bob")}
+	for _, h := range headers {
+		resp, err := s.ask(t.Context(), http.MethodGet, "", h...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		go func() {
+			_, err := io.Copy(io.Discard, resp.Body)
+			ended <- err
+		}()
+	}
+	s.post(toolCall("1", "crash", ""), headers[0]...)
+	for range headers {
+		select {
+		case err := <-ended:
+			if err != nil {
+				t.Errorf("a stream ends as a broken connection: %v", err)
+			}
+		case <-time.After(10 * time.Second):
+			t.Fatal("a stream of a program that has ended stays open")
+		}
+	}
+	for _, h := range headers {
+		eventually(t, "the session is gone",
+			func() bool { return s.post(toolCall("1", "echo", ""), h...).status == 404 })
+	}
 	eventually(t, "it is started again", func() bool {
 		return s.post(
 			`{"jsonrpc":"2.0","id":"i","method":"initialize","params":{"protocolVersion":"2025-11-25"}}`).status == 200

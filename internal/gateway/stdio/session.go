@@ -66,7 +66,7 @@ func (u *usage) since(now time.Time) time.Duration {
 
 func newSession(s *Server, id string, p *mcpresource.Principal) *session {
 	x := &session{
-		id: id, owner: person(p), person: p, server: s, own: newStream("own", 0, s.c.Now),
+		id: id, owner: person(p), person: p, server: s, own: newStream("own", 0, &s.c),
 		streams: map[string]*stream{}, subscribed: map[string]bool{},
 		done: make(chan struct{}), idle: usage{now: s.c.Now, last: s.c.Now()},
 	}
@@ -76,7 +76,7 @@ func newSession(s *Server, id string, p *mcpresource.Principal) *session {
 
 // open registers a stream for the answers to calls.
 func (x *session) open(calls int) *stream {
-	s := newStream(newID(), calls, x.server.c.Now)
+	s := newStream(newID(), calls, &x.server.c)
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.trim(x.server.c.Now())

@@ -9,6 +9,9 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/mcp-authd/mcp-authd/internal/gateway"
+	"github.com/mcp-authd/mcp-authd/internal/gateway/lists"
 )
 
 const (
@@ -20,12 +23,12 @@ const (
 // calls of a POST with what belongs to them, or a session's own messages.
 type stream struct {
 	id   string
-	now  func() time.Time
+	c    *Config
 	ends bool // with the last answer; a session's own stream does not
 	ids  bool // events have ids, so that they can be asked for again
 
 	mu      sync.Mutex // guards the rest
-	events  [][]byte   // kept; the first has number base
+	events  []saved    // kept; the first has number base
 	base    int
 	size    int
 	sent    int // number of the first event that was not sent
@@ -36,8 +39,24 @@ type stream struct {
 	endedAt time.Time
 }
 
-func newStream(id string, calls int, now func() time.Time) *stream {
-	return &stream{id: id, now: now, ends: calls > 0, ids: true, calls: calls, news: make(chan struct{})}
+// saved is a message. Of a list, each reader is shown what it may use itself: who resumes a stream may have
+// another token than the caller who began it.
+type saved struct {
+	text []byte // nil for the one that has none
+	list bool
+}
+
+func (e saved) shownTo(ctx context.Context, shows gateway.Shows) ([]byte, error) {
+	if !e.list || shows == nil {
+		return e.text, nil
+	}
+	return lists.Message(e.text, func(k lists.Kind, name string, entry []byte) bool {
+		return shows(ctx, k, name, entry)
+	})
+}
+
+func newStream(id string, calls int, c *Config) *stream {
+	return &stream{id: id, c: c, ends: calls > 0, ids: true, calls: calls, news: make(chan struct{})}
 }
 
 // deliver implements sink.
@@ -48,11 +67,11 @@ func (s *stream) deliver(f *frame, final bool) {
 		return
 	}
 	if f != nil {
-		s.add(f.encode())
+		s.add(saved{f.encode(), f.list})
 	}
 	if final {
 		if s.calls--; s.calls == 0 && s.ends {
-			s.closed, s.endedAt = true, s.now()
+			s.closed, s.endedAt = true, s.c.Now()
 		}
 	}
 	s.wake()
@@ -60,13 +79,13 @@ func (s *stream) deliver(f *frame, final bool) {
 
 // prime puts an event without data first (MCP 2025-11-25, Streamable HTTP): a client that
 // loses the connection before anything was said has an id to come back with.
-func (s *stream) prime() { s.add(nil) }
+func (s *stream) prime() { s.add(saved{}) }
 
-func (s *stream) add(b []byte) {
-	s.events = append(s.events, b)
-	s.size += len(b)
+func (s *stream) add(e saved) {
+	s.events = append(s.events, e)
+	s.size += len(e.text)
 	for s.size > maxKept && len(s.events) > 1 {
-		s.size -= len(s.events[0])
+		s.size -= len(s.events[0].text)
 		s.events = s.events[1:]
 		s.base++
 	}
@@ -82,7 +101,7 @@ func (s *stream) close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.closed {
-		s.closed, s.endedAt = true, s.now()
+		s.closed, s.endedAt = true, s.c.Now()
 		s.wake()
 	}
 }
@@ -119,7 +138,7 @@ func (s *stream) detach(reader chan struct{}) {
 
 // after returns the events from number n on, the number after them, and, when the stream
 // has not ended, what to wait for.
-func (s *stream) after(n int) (events [][]byte, first int, news <-chan struct{}) {
+func (s *stream) after(n int) (events []saved, first int, news <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	first = max(n, s.base) // what is no longer kept is lost
@@ -153,7 +172,8 @@ func (s *stream) serve(ctx context.Context, w http.ResponseWriter, n int, until 
 	for {
 		events, first, news := s.after(n)
 		for i, e := range events {
-			if s.write(w, first+i, e) != nil {
+			text, err := e.shownTo(ctx, s.c.Shows)
+			if err != nil || s.write(w, first+i, text) != nil {
 				return // the client is gone
 			}
 		}

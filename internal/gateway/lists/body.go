@@ -1,0 +1,177 @@
+package lists
+
+import (
+	"bytes"
+	"io"
+)
+
+// Body returns an answer, or a stream of events, as a caller is shown it. What one Read gets is
+// handed on by it, but for an entry of a list that is not complete, so no event waits for another.
+func Body(from io.ReadCloser, stream bool, shows View) io.ReadCloser {
+	return &body{from: from, events: events{filter: filter{shows: shows}, stream: stream}}
+}
+
+// Message returns one message as a caller is shown it.
+func Message(text []byte, shows View) ([]byte, error) {
+	f := filter{shows: shows, out: make([]byte, 0, len(text))}
+	if err := f.read(text); err != nil {
+		return nil, err
+	}
+	return f.out, f.over()
+}
+
+type body struct {
+	from io.ReadCloser
+	events
+	sent int // of out
+	err  error
+}
+
+// Read implements io.Reader.
+func (b *body) Read(p []byte) (int, error) {
+	for b.sent == len(b.out) {
+		if b.err != nil || len(p) == 0 {
+			return 0, b.err
+		}
+		b.out, b.sent = b.out[:0], 0
+		n, err := b.from.Read(p)
+		if b.err = b.events.take(p[:n]); b.err == nil && err != nil {
+			if b.err = err; err == io.EOF && b.over() != nil {
+				b.err = io.ErrUnexpectedEOF
+			}
+		}
+	}
+	n := copy(p, b.out[b.sent:])
+	if b.sent += n; b.sent == len(b.out) && cap(b.out) > maxEntry {
+		b.out, b.sent = nil, 0 // the stream may stay open for long
+	}
+	return n, nil
+}
+
+// Close implements io.Closer.
+func (b *body) Close() error { return b.from.Close() }
+
+// events takes the data out of server-sent events (WHATWG HTML §9.2.6). All other bytes go where the
+// data around them goes.
+type events struct {
+	filter
+	stream bool // otherwise all is data
+
+	begun bool   // the byte order mark, if any, is over
+	field []byte // of the line that is read; at most one byte longer than "data"
+	value value
+	cr    bool // the last byte; a line feed after it ends no other line
+}
+
+// value is what of a line is read.
+type value uint8
+
+const (
+	ofField value = iota // the name of the field
+	ofSpace              // the space that may follow its colon
+	ofData
+	ofOther
+)
+
+// byteOrderMark may begin a stream, and belongs to no line.
+const byteOrderMark = "\ufeff"
+
+// take takes a part of the answer.
+func (e *events) take(b []byte) error {
+	if !e.stream {
+		return e.read(b)
+	}
+	for len(b) > 0 {
+		if c := b[0]; c == '\n' || c == '\r' {
+			if err := e.endLine(c); err != nil {
+				return err
+			}
+			b = b[1:]
+			continue
+		}
+		e.cr = false
+		line := b[:lineEnd(b)]
+		b = b[len(line):]
+		if err := e.partOfLine(line); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func lineEnd(b []byte) int {
+	if i := bytes.IndexByte(b, '\n'); i >= 0 {
+		b = b[:i]
+	}
+	if i := bytes.IndexByte(b, '\r'); i >= 0 {
+		return i
+	}
+	return len(b)
+}
+
+func (e *events) partOfLine(b []byte) error {
+	for len(b) > 0 {
+		switch e.value {
+		case ofField:
+			if c := b[0]; c == ':' {
+				e.value = ofOther
+				if string(e.field) == "data" {
+					e.value = ofSpace
+				}
+			} else if len(e.field) <= len(byteOrderMark+"data") {
+				e.field = append(e.field, c)
+			}
+			if !e.begun && string(e.field) == byteOrderMark {
+				e.begun, e.field = true, e.field[:0]
+			}
+			e.put(b[:1])
+			b = b[1:]
+		case ofSpace:
+			e.value = ofData
+			if b[0] == ' ' {
+				e.put(b[:1])
+				b = b[1:]
+			}
+		case ofData:
+			return e.read(b)
+		default:
+			e.put(b)
+			return nil
+		}
+	}
+	return nil
+}
+
+// endLine takes a line end. An empty line ends the event.
+func (e *events) endLine(c byte) error {
+	if e.put([]byte{c}); c == '\n' && e.cr {
+		e.cr = false
+		return nil
+	}
+	e.cr, e.begun = c == '\r', true
+	empty := e.value == ofField && len(e.field) == 0
+	e.value, e.field, e.lines = ofField, e.field[:0], true
+	switch {
+	case empty:
+		return e.over()
+	case e.quoted: // a string ends on its line
+		return ErrMalformed
+	}
+	return nil
+}
+
+// unframed is the data of an entry that goes over several lines of an event.
+func unframed(entry []byte) []byte {
+	out := make([]byte, 0, len(entry))
+	for i, line := range bytes.FieldsFunc(entry, func(r rune) bool { return r == '\n' || r == '\r' }) {
+		if i > 0 {
+			data, ok := bytes.CutPrefix(line, []byte("data:"))
+			if !ok {
+				continue
+			}
+			line = append([]byte{'\n'}, data...) // a space more or less between two tokens
+		}
+		out = append(out, line...)
+	}
+	return out
+}

@@ -1,0 +1,130 @@
+package lists
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// quote begins a string.
+func (f *filter) quote(i int) {
+	f.quoted, f.text = true, f.text[:0]
+	f.taken = f.at.isObject() && (f.key || f.word == isName || f.word == isScope)
+	if f.taken && !f.key && f.word == isScope {
+		f.flush(i)
+		f.dst = toNone
+	}
+}
+
+// inString goes through a string from i on, and returns where it ends: its last quote, or the end.
+func (f *filter) inString(i int) int {
+	b := f.buf
+	from := i
+	for i < len(b) {
+		if f.escaped {
+			f.escaped = false
+			i++
+			continue
+		}
+		n := bytes.IndexByte(b[i:], '"')
+		closes := n >= 0
+		if !closes {
+			n = len(b) - i
+		}
+		back := 0
+		for back < n && b[i+n-1-back] == '\\' {
+			back++
+		}
+		if i += n; back%2 == 1 {
+			f.escaped = true
+			continue
+		}
+		if closes {
+			f.closed(b[from:i], i)
+			return i
+		}
+	}
+	f.collect(b[from:])
+	return len(b)
+}
+
+func (f *filter) collect(b []byte) {
+	if f.taken && len(f.text) <= maxText {
+		f.text = append(f.text, b...)
+	}
+}
+
+// closed is the end of a string, whose last quote is at i, behind the rest of it.
+func (f *filter) closed(rest []byte, i int) {
+	f.quoted = false
+	if !f.taken {
+		return
+	}
+	f.collect(rest)
+	text, ok := f.plain()
+	switch {
+	case f.key:
+		f.meaning(text)
+		f.doubt = f.doubt || f.at == entry && !ok
+	case f.word == isScope:
+		f.mark, f.dst = i+1, toOut
+		f.put([]byte(`"private"`))
+	case f.word == isName:
+		f.name, f.doubt = string(text), f.doubt || !ok
+	}
+}
+
+// plain decodes the string. Decoders differ about NUL, lone surrogates and what is no UTF-8.
+func (f *filter) plain() ([]byte, bool) {
+	switch {
+	case len(f.text) > maxText:
+		return nil, false
+	case bytes.IndexByte(f.text, '\\') < 0:
+		return f.text, utf8.Valid(f.text)
+	}
+	var s string
+	err := json.Unmarshal(slices.Concat(quotes, f.text, quotes), &s)
+	return []byte(s), err == nil && utf8.Valid(f.text) && !strings.ContainsAny(s, "\x00\ufffd")
+}
+
+var quotes = []byte(`"`)
+
+// meaning says what a key means where it stands.
+func (f *filter) meaning(key []byte) {
+	f.word = other
+	switch f.at {
+	case message:
+		if bytes.EqualFold(key, resultKey) {
+			f.word = isResult
+		}
+	case result:
+		if bytes.EqualFold(key, scopeKey) {
+			f.word = isScope
+		}
+		for k := Tools; k <= Templates; k++ {
+			if bytes.EqualFold(key, members[k]) {
+				f.word, f.kind = isList, k
+			}
+		}
+	case entry:
+		if name := kinds[f.kind].name; bytes.EqualFold(key, names[f.kind]) {
+			f.word, f.doubt, f.named = isName, f.doubt || f.named || string(key) != name, true
+		}
+		f.doubt = f.doubt || string(key) == "__proto__" // to JavaScript, its members may be those of the entry
+	}
+}
+
+// The keys that mean something, as bytes.
+var (
+	resultKey, scopeKey = []byte("result"), []byte("cacheScope")
+	members, names      = keys()
+)
+
+func keys() (members, names [Templates + 1][]byte) {
+	for k := Tools; k <= Templates; k++ {
+		members[k], names[k] = []byte(kinds[k].member), []byte(kinds[k].name)
+	}
+	return members, names
+}
