@@ -34,7 +34,7 @@ type Client struct {
 	DPoP         bool      `json:"dpop_bound_access_tokens,omitempty" jsonschema:"it gets no other tokens"`
 	CreatedAt    time.Time `json:"created_at"`
 	LastUsedAt   time.Time `json:"last_used_at,omitzero"`
-	Secret       string    `json:"secret,omitempty" jsonschema:"only in the answer to client add and rotate-secret"`
+	Secret       string    `json:"secret,omitempty" secret:"yes" jsonschema:"only in the answer to client add and rotate-secret"`
 	User         string    `json:"user,omitempty" jsonschema:"whose key for a program it is"`
 	UserName     string    `json:"user_name,omitempty"`
 	Warnings     []string  `json:"warnings,omitempty" jsonschema:"what it names that is not known here, after client add"`
@@ -99,12 +99,14 @@ var (
 	}, (*Service).showClient)
 	ClientRotateSecret = define(Spec{
 		Name: "client rotate-secret", Method: "POST", Path: "/clients/{id}/rotate-secret", Fresh: true, Secret: true,
+		Takes:   true,
 		Summary: "Give a client a new secret, which is shown once",
 		Details: "Replaces the secret of a client that the operator has added. The earlier one ends within seconds, its\n" +
 			"grants go on.",
 	}, (*Service).rotateSecret)
 	ClientDelete = define(Spec{
 		Name: "client delete", Method: "DELETE", Path: "/clients/{id}", Fresh: true,
+		Takes:   true,
 		Summary: "Delete a client and revoke everything it was granted",
 		Details: "Deletes a client, by id or name, revokes its grants, and keeps its id from being used again, also when the\n" +
 			"client registered itself and was never stored. Access has ended at once; that of very many grants is in the\n" +

@@ -50,12 +50,14 @@ func cutOf(c storage.Cut) Cut {
 var (
 	GrantRevoke = define(Spec{
 		Name: "grant revoke", Method: "DELETE", Path: "/grants/{id}", Fresh: true,
+		Takes:   true,
 		Summary: "End a grant",
 		Details: "Ends one grant by its id, at once. grant revoke-helper ends a helper of an application, and\n" +
 			"grant revoke-many the grants of a person, a client, an MCP server or a provider.",
 	}, (*Service).revokeGrant)
 	GrantRevokeMany = define(Spec{
 		Name: "grant revoke-many", Method: "POST", Path: "/grants/revoke", Fresh: true,
+		Takes:   true,
 		Summary: "End the grants of a user, a client, an MCP server, a provider, or all",
 	}, (*Service).revokeGrants)
 	GrantFinish = define(Spec{

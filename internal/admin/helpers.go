@@ -30,6 +30,7 @@ type HelperID struct {
 // HelperRevoke ends a helper.
 var HelperRevoke = define(Spec{
 	Name: "grant revoke-helper", Method: "DELETE", Path: "/helpers/{id}", Fresh: true,
+	Takes:   true,
 	Summary: "End a helper, with the helpers below it",
 }, (*Service).revokeHelper)
 

@@ -48,7 +48,8 @@ var (
 			"a retired one is there for the tokens that it signed.",
 	}, (*Service).listKeys)
 	KeysRotate = define(Spec{
-		Name: "keys rotate", Method: "POST", Path: "/keys/rotate", Fresh: true, Summary: "Replace the signing key",
+		Name: "keys rotate", Method: "POST", Path: "/keys/rotate", Fresh: true,
+		Takes: true, Summary: "Replace the signing key",
 		Details: "Publishes the next signing key, with which a running server begins to sign when resource servers\n" +
 			"have had time to fetch it (keys.publish_ahead). The present one then stays published until every\n" +
 			"token that it signed has expired.\n\n" +
@@ -57,7 +58,8 @@ var (
 			"signs at once: all access tokens end, and clients refresh theirs.",
 	}, (*Service).rotateKeys)
 	KeysRevoke = define(Spec{
-		Name: "keys revoke", Method: "DELETE", Path: "/keys/{kid}", Fresh: true, Summary: "Revoke signing keys at once",
+		Name: "keys revoke", Method: "DELETE", Path: "/keys/{kid}", Fresh: true,
+		Takes: true, Summary: "Revoke signing keys at once",
 		Details: "Takes signing keys out of the published set at once, because others may know them. If the active key\n" +
 			"is among them, a new one replaces it; for ten seconds, until every replica knows that one, a retired\n" +
 			"key that is still published may sign. Access tokens that revoked keys signed end; clients refresh theirs.",

@@ -31,7 +31,7 @@ type Recovery struct {
 
 // Link is a link that was made, for its person alone.
 type Link struct {
-	URL       string    `json:"url" jsonschema:"a secret: give it to its person alone"`
+	URL       string    `json:"url" secret:"yes" jsonschema:"a secret: give it to its person alone"`
 	NotBefore time.Time `json:"not_before"`
 	ExpiresAt time.Time `json:"expires_at"`
 	Mail      string    `json:"mail,omitempty" jsonschema:"where it was sent"`
@@ -89,6 +89,7 @@ var (
 	}, (*Service).openLinks)
 	UserLinksWithdraw = define(Spec{
 		Name: "user links withdraw", Method: "DELETE", Path: "/users/{name}/links", Roles: helping,
+		Takes:   true,
 		Summary: "End every open link of a person",
 		Details: "Ends the invitation of a name, or every link of an account, whose person is told.",
 	}, (*Service).withdrawLinks)

@@ -22,6 +22,8 @@ type Spec struct {
 	// Fresh: it cannot be undone, or gives access, so a person has to have proved who they are a short
 	// while ago.
 	Fresh bool
+	// Takes: it takes something away from people or programs that have it.
+	Takes bool
 	// Secret: the output holds a secret, which is shown once.
 	Secret bool
 	// Reads: it changes nothing though its method is not GET, since its input has no place in a URL.

@@ -62,7 +62,7 @@ func (u UserDetails) Count() GrantCount {
 // NewUser is an account to be made.
 type NewUser struct {
 	Name     string `json:"name" jsonschema:"what is typed at sign-in"`
-	Password string `json:"password"`
+	Password string `json:"password" secret:"yes"`
 	Role     string `json:"role,omitempty" jsonschema:"administrator, auditor or support; nothing for none"`
 	Mail     string `json:"mail,omitempty" jsonschema:"where the person gets mail"`
 }
@@ -70,7 +70,7 @@ type NewUser struct {
 // NewPassword replaces that of an account.
 type NewPassword struct {
 	Name       string `json:"name" jsonschema:"the name of the account"`
-	Password   string `json:"password"`
+	Password   string `json:"password" secret:"yes"`
 	KeepGrants bool   `json:"keep_grants,omitempty" jsonschema:"leave applications signed in"`
 }
 
@@ -107,6 +107,7 @@ var (
 	}, (*Service).setPassword)
 	UserDisable = define(Spec{
 		Name: "user disable", Method: "POST", Path: "/users/{name}/disable", Roles: helping, Fresh: true,
+		Takes:   true,
 		Summary: "Refuse an account, and end its sessions and grants",
 	}, (*Service).disableUser)
 	UserEnable = define(Spec{
@@ -128,6 +129,7 @@ var (
 	}, (*Service).setRole)
 	UserDelete = define(Spec{
 		Name: "user delete", Method: "DELETE", Path: "/users/{name}", Roles: helping, Fresh: true,
+		Takes:   true,
 		Summary: "Remove an account with its sessions and grants",
 		Details: "Removes an account, its sign-ins and what it allowed applications.",
 	}, (*Service).deleteUser)

@@ -14,7 +14,7 @@ func (s *Service) viewProposal(ctx context.Context, names *Names, p storage.Prop
 	if err != nil {
 		return Proposal{}, err
 	}
-	shown, err := withoutSecrets(input)
+	shown, err := withoutSecrets(named(p.Operation), input)
 	return Proposal{
 		ID: p.ID, Operation: p.Operation, Input: shown, About: s.about(ctx, names, p.Operation, input),
 		By: viewParty(ctx, names, p.By), CreatedAt: p.CreatedAt, ExpiresAt: p.ExpiresAt,

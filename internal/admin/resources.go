@@ -58,6 +58,7 @@ var (
 	}, (*Service).showResource)
 	ResourceRemove = define(Spec{
 		Name: "resource remove", Method: "DELETE", Path: "/resources/{uri}", Fresh: true,
+		Takes:   true,
 		Summary: "Remove an MCP server and revoke every grant for it",
 		Details: "Removes an MCP server of the store with its aliases and ends every grant for it.",
 	}, (*Service).removeResource)

@@ -57,6 +57,7 @@ var (
 	}, (*Service).showTrust)
 	TrustDisable = define(Spec{
 		Name: "trust disable", Method: "POST", Path: "/trust/{id}/disable", Fresh: true,
+		Takes:   true,
 		Summary: "Stop believing an issuer, until it is enabled",
 		Details: "Accepts no assertions by an entry any more, of the store or of the configuration, and ends what\n" +
 			"rests on it.",
@@ -68,6 +69,7 @@ var (
 	}, (*Service).enableTrust)
 	TrustRemove = define(Spec{
 		Name: "trust remove", Method: "DELETE", Path: "/trust/{id}", Fresh: true,
+		Takes:   true,
 		Summary: "Remove a trust entry of the store",
 		Details: "Removes a trust entry and ends what rests on it.",
 	}, (*Service).removeTrust)

@@ -28,7 +28,7 @@ type TrustAdded struct {
 
 // AssertionText is an assertion to be looked at.
 type AssertionText struct {
-	Assertion string `json:"assertion" jsonschema:"the assertion, a JWT; it is kept nowhere, and shown to nobody"`
+	Assertion string `json:"assertion" secret:"typed" jsonschema:"the assertion, a JWT; it is kept nowhere, and shown to nobody"`
 }
 
 // AssertionReport is every verdict on an assertion. It has no claims but those that rules name, and never

@@ -56,6 +56,7 @@ var (
 	}, (*Service).listAudiences)
 	TrustIssueRemove = define(Spec{
 		Name: "trust issue remove", Method: "DELETE", Path: "/audiences/{audience}", Fresh: true,
+		Takes:   true,
 		Summary: "Assert nothing to an authorization server any more",
 		Details: "Assertions that were issued live for five minutes at most. What they were redeemed for is ended\n" +
 			"where they were redeemed.",

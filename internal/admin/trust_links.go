@@ -32,6 +32,7 @@ var (
 	}, (*Service).linkTrust)
 	TrustUnlink = define(Spec{
 		Name: "trust unlink", Method: "POST", Path: "/trust/{id}/unlink", Fresh: true,
+		Takes:   true,
 		Summary: "Undo what links a person of an issuer to an account",
 		Details: "Unlinks what an issuer calls a person from an account; without a subject, each of its names. It also ends\n" +
 			"every grant of the account that rests on assertions, those of other issuers too: their programs ask again.\n" +

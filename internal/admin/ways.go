@@ -74,6 +74,7 @@ var (
 	}, (*Service).listWays)
 	UserWaysRemove = define(Spec{
 		Name: "user ways remove", Method: "DELETE", Path: "/users/{name}/ways/{way}", Roles: helping, Fresh: true,
+		Takes:   true,
 		Summary: "Remove a passkey or an app of an account",
 		Details: "Removes a passkey or an authenticator app, for instance of a phone that is lost. The last way in is\n" +
 			"removed by force alone: then the person needs another one from you, such as a password.",
@@ -90,6 +91,7 @@ var (
 	}, (*Service).listSessions)
 	UserSessionsEnd = define(Spec{
 		Name: "user sessions end", Method: "DELETE", Path: "/users/{name}/sessions/{session}", Roles: helping,
+		Takes:   true,
 		Summary: "Sign a person out of one browser",
 		Details: "Ends one session of a browser. Applications keep what they were allowed: see grant revoke.",
 	}, (*Service).endSession)

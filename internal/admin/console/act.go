@@ -114,13 +114,13 @@ func (v *view) form(status int, verb admin.Verb, state actState, given url.Value
 		return
 	}
 	f := web.ConsoleForm{
-		Lead: manual(s), Goes: v.goes(s.Name, state.given()), Action: v.url(s.Name, subject), Step: step,
-		Fields: fields(verb, given, subject), Button: actName(s.Name), Grave: takes(s), BackURL: v.back(n, s, subject),
+		Lead: manual(verb), Goes: v.goes(s.Name, state.given()), Action: v.url(s.Name, subject), Step: step,
+		Fields: fields(verb, given, subject), Button: actName(s.Name), Grave: s.Takes, BackURL: v.back(n, s, subject),
 	}
 	title := s.Summary
 	if len(subject) > 0 {
 		title = actName(s.Name) + ": " + shortened(subjectText(subject))
-		f.Lead = strings.TrimSpace(s.Summary + ". " + manual(s))
+		f.Lead = strings.TrimSpace(s.Summary + ". " + manual(verb))
 	}
 	v.page(status, n.name, web.Console{
 		Title: title, Trail: v.trail(n, subject), Problem: problem, Parts: []web.ConsolePart{f},
@@ -129,9 +129,11 @@ func (v *view) form(status int, verb admin.Verb, state actState, given url.Value
 
 // back is the page from which an act began.
 func (v *view) back(n noun, s admin.Spec, subject url.Values) string {
-	if one := n.name + " show"; len(subject) > 0 && one != s.Name && v.may(one) && covers(subject,
-		subjects(v.verbs[one])) {
-		return v.url(one, subject)
+	if one := n.name + " show"; len(subject) > 0 && one != s.Name && v.may(one) {
+		of := subjectOf(v.verbs[one], subject)
+		if covers(of, subjects(v.verbs[one])) {
+			return v.url(one, of)
+		}
 	}
 	if v.may(n.begin()) {
 		return v.url(n.begin(), nil)
@@ -233,8 +235,8 @@ func (v *view) leads(s admin.Spec, out reflect.Value, subject url.Values) string
 			return made
 		}
 	}
-	if takes(s) && !strings.HasSuffix(s.Name, " disable") {
-		return v.url(n.begin(), nil) // what it was about may be gone
+	if one, ok := v.verbs[n.name+" show"]; ok && s.Method == http.MethodDelete && s.Path == one.Spec().Path {
+		return v.url(n.begin(), nil) // what it was about is gone
 	}
 	return v.back(n, s, subject)
 }
@@ -258,7 +260,7 @@ func (v *view) once(n noun, all []member) []web.ConsolePart {
 			others = append(others, v.once(n, members(inner))...) // of an operation that carries out another one
 			continue
 		}
-		if isSecret(m.name) && m.value.Kind() == reflect.String && m.value.String() != "" {
+		if m.secret && m.value.Kind() == reflect.String && m.value.String() != "" {
 			secret.Secrets = append(secret.Secrets, web.ConsoleFact{
 				Name: caption(m.name), Value: web.ConsoleCell{Text: m.value.String()},
 			})
@@ -277,13 +279,4 @@ func secretPart() web.ConsoleSecret {
 	return web.ConsoleSecret{
 		Title: "Copy this now", Text: "It is shown this once, and cannot be shown again later.",
 	}
-}
-
-func isSecret(name string) bool {
-	for _, s := range []string{"secret", "link", "url", "password", "token", "code"} {
-		if name == s || strings.HasSuffix(name, "_"+s) {
-			return true
-		}
-	}
-	return false
 }

@@ -170,7 +170,7 @@ func fieldOf(m member, given url.Values) web.ConsoleField {
 		}
 	case kind == reflect.Bool:
 		f.Type, f.Checked = "check", f.Value == "true"
-	case kind == reflect.String && (strings.Contains(m.name, "password") || m.name == "token" || m.name == "assertion"):
+	case m.secret:
 		f.Type, f.Value = "password", ""
 	case kind == reflect.Slice, kind == reflect.Map, kind == reflect.Struct:
 		f.Type = "area"

@@ -102,11 +102,33 @@ func TestMenu(t *testing.T) {
 	}
 }
 
-// OB-10: of the manual of an operation its page has what is not about a terminal.
+// OB-10: the page of an operation has its manual; that of a list need not say that it lists.
 func TestManual(t *testing.T) {
-	s := admin.Spec{Details: "Removes an account, its sign-ins and what it allowed applications. Says what will end, and\n" +
-		"asks on a terminal. With --mail it is sent."}
-	if got, want := manual(s), "Removes an account, its sign-ins and what it allowed applications."; got != want {
-		t.Errorf("OB-10: got %q, want %q", got, want)
+	for _, c := range []struct {
+		verb admin.Verb
+		want string
+	}{
+		{admin.UserDelete, "Removes an account, its sign-ins and what it allowed applications."},
+		{admin.UserList, "Capital letters count as small ones in names, in the rest as far as they are ASCII."},
+		{admin.TrustList, ""},
+		{admin.UserShow, ""},
+	} {
+		if got := manual(c.verb); got != c.want {
+			t.Errorf("OB-10: %s: got %q, want %q", c.verb.Spec().Name, got, c.want)
+		}
+	}
+}
+
+// OB-10: what takes something away is marked as that, and a form has no field that shows a secret.
+func TestMarked(t *testing.T) {
+	for _, verb := range admin.All() {
+		if s := verb.Spec(); s.Method == "DELETE" && !s.Takes || s.Takes && !s.Changes() {
+			t.Errorf("OB-10: %s takes something away: %v", s.Name, s.Takes)
+		}
+		for _, f := range fields(verb, url.Values{"password": {"x"}, "token": {"x"}, "assertion": {"x"}}, nil) {
+			if f.Value == "x" {
+				t.Errorf("OB-10: the form of %s shows %s", verb.Spec().Name, f.Name)
+			}
+		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"net/http"
 	"net/url"
+	"reflect"
 	"strings"
 
 	"github.com/mcp-authd/mcp-authd/internal/admin"
@@ -21,12 +22,12 @@ type keptState struct {
 }
 
 // keep sends a person to prove again who they are, and then to the form as they left it: the act is
-// not carried out before they send it a second time. Passwords are not kept, as they would stand in an
+// not carried out before they send it a second time. Secrets are not kept, as they would stand in an
 // address.
 func (v *view) keep(verb admin.Verb, state actState, posted url.Values) {
-	given := url.Values{}
+	given, fields := url.Values{}, members(reflect.New(verb.Input()).Elem())
 	for k, values := range posted {
-		if k != "step" && !state.Subject.Has(k) && !strings.Contains(k, "password") {
+		if m, ok := memberOf(fields, k); ok && !m.secret && !state.Subject.Has(k) {
 			given[k] = values
 		}
 	}

@@ -28,7 +28,7 @@ func (v *view) list(verb admin.Verb) {
 	n := nounOf(s.Name)
 	p := web.Console{Title: n.title, Lead: n.lead, Acts: v.acts(n, nil, nil)}
 	if s.Name != n.begin() {
-		p.Title, p.Lead, p.Trail = cmp.Or(n.lists[s.Name].title, s.Summary), manual(s), v.trail(n, nil)
+		p.Title, p.Lead, p.Trail = cmp.Or(n.lists[s.Name].title, s.Summary), manual(verb), v.trail(n, nil)
 		p.Acts = nil
 	}
 	search := v.search(verb, query)
@@ -198,7 +198,7 @@ func (v *view) actsOn(names []string, item []member, as map[string]string, of ur
 		}
 		if covers(subject, subjects(v.verbs[name])) {
 			s := v.verbs[name].Spec()
-			out = append(out, web.ConsoleLink{Name: actName(name), URL: v.url(name, subject), Grave: takes(s)})
+			out = append(out, web.ConsoleLink{Name: actName(name), URL: v.url(name, subject), Grave: s.Takes})
 		}
 	}
 	return out

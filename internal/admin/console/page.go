@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"net/url"
 	"reflect"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -68,7 +67,7 @@ func (v *view) nouns() []noun {
 		known := slices.ContainsFunc(out, func(n noun) bool { return n.name == s.Noun() })
 		if !known && s.Name == s.Noun()+" list" {
 			n := nounOf(s.Name)
-			n.menu, n.lead = menuMore, manual(s)
+			n.menu, n.lead = menuMore, manual(verb)
 			out = append(out, n)
 		}
 	}
@@ -125,23 +124,21 @@ func (v *view) trail(n noun, subject url.Values) (trail []web.ConsoleLink) {
 		trail = append(trail, web.ConsoleLink{Name: n.title, URL: v.url(n.begin(), nil)})
 	}
 	if one := n.name + " show"; len(subject) > 0 && v.may(one) {
-		trail = append(trail, web.ConsoleLink{Name: subjectText(subject), URL: v.url(one, subject)})
+		if of := subjectOf(v.verbs[one], subject); len(of) > 0 {
+			trail = append(trail, web.ConsoleLink{Name: subjectText(of), URL: v.url(one, of)})
+		}
 	}
 	return trail
 }
 
-// manual is what there is to know of an operation, without what is of the command line alone.
-func manual(s admin.Spec) string {
-	var out []string
-	for _, sentence := range strings.SplitAfter(strings.Join(strings.Fields(s.Details), " "), ". ") {
-		if !ofTerminals.MatchString(sentence) {
-			out = append(out, sentence)
-		}
+// manual is what there is to know of an operation. The page of a list need not say that it lists.
+func manual(verb admin.Verb) string {
+	text := strings.Join(strings.Fields(verb.Spec().Details), " ")
+	if listed(verb) {
+		_, text, _ = strings.Cut(text, ". ")
 	}
-	return strings.TrimSpace(strings.Join(out, ""))
+	return text
 }
-
-var ofTerminals = regexp.MustCompile(`--|terminal|\bflag|JSON|\bPrints\b|exits 1|interrupt|^Lists `)
 
 // subjectText is the subject of an operation in words.
 func subjectText(subject url.Values) string {

@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
-	"strings"
 
 	"github.com/mcp-authd/mcp-authd/internal/admin"
 	"github.com/mcp-authd/mcp-authd/internal/label"
@@ -16,7 +15,7 @@ import (
 func (v *view) show(verb admin.Verb) {
 	s, query := verb.Spec(), v.r.URL.Query()
 	n := nounOf(s.Name)
-	p := web.Console{Title: s.Summary, Lead: manual(s)}
+	p := web.Console{Title: s.Summary, Lead: manual(verb)}
 	subject := subjectOf(verb, query)
 	if s.Name == n.begin() {
 		p.Title, p.Lead = n.title, n.lead
@@ -193,7 +192,7 @@ func (v *view) acts(n noun, subject url.Values, thing []member) (out []web.Conso
 			needs = nil
 		}
 		if covers(subject, needs) {
-			out = append(out, web.ConsoleLink{Name: actName(s.Name), URL: v.url(s.Name, subject), Grave: takes(s)})
+			out = append(out, web.ConsoleLink{Name: actName(s.Name), URL: v.url(s.Name, subject), Grave: s.Takes})
 		}
 	}
 	slices.SortStableFunc(out, func(a, b web.ConsoleLink) int {
@@ -232,14 +231,4 @@ func covers(subject url.Values, fields []string) bool {
 		}
 	}
 	return len(fields) == len(subject)
-}
-
-// takes reports whether an operation takes something away.
-func takes(s admin.Spec) bool {
-	for _, word := range []string{"disable", "delete", "remove", "revoke", "cut", "rotate", "rotate-secret"} {
-		if strings.HasSuffix(s.Name, " "+word) {
-			return true
-		}
-	}
-	return s.Method == http.MethodDelete
 }

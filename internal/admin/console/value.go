@@ -20,6 +20,8 @@ type member struct {
 	given bool   // it has to be there
 	clear bool   // as an empty list it says something else than nothing
 	value reflect.Value
+	// secret: it is shown once, and not as a person fills it in.
+	secret bool
 }
 
 // members are the fields of a struct, those of embedded ones among them.
@@ -35,7 +37,7 @@ func members(v reflect.Value) (out []member) {
 		out = append(out, member{
 			name: name, hint: f.Tag.Get("jsonschema"), given: !strings.Contains(options, "omit"),
 			clear: strings.Contains(options, "omitzero") && f.Type.Kind() == reflect.Slice,
-			value: v.FieldByIndex(f.Index),
+			value: v.FieldByIndex(f.Index), secret: f.Tag.Get("secret") != "",
 		})
 	}
 	return out
