@@ -111,8 +111,13 @@ func newRates(l Limits, now func() time.Time) *rates {
 // Allow implements Limiter. An operation that one of the two rates refuses counts in
 // neither.
 func (l *rates) Allow(_ context.Context, p *Principal, op Operation) (time.Duration, bool) {
-	var wanted [2]bounded.Draw[bucket]
-	draws := wanted[:0]
+	wait := l.buckets.Take(l.draws(p, op)...)
+	return wait, wait == 0
+}
+
+// draws are the rates that an operation counts in, two at most.
+func (l *rates) draws(p *Principal, op Operation) []bounded.Draw[bucket] {
+	draws := make([]bounded.Draw[bucket], 0, 2)
 	switch op.Method {
 	case "tools/call":
 		if name, ok := l.tool(op.Name); ok {
@@ -120,10 +125,9 @@ func (l *rates) Allow(_ context.Context, p *Principal, op Operation) (time.Durat
 		}
 	case "completion/complete", "initialize":
 	default:
-		return 0, true
+		return nil
 	}
-	wait := l.buckets.Take(append(draws, l.Calls.draw(bucket{who: p.Person()}))...)
-	return wait, wait == 0
+	return append(draws, l.Calls.draw(bucket{who: p.Person()}))
 }
 
 func (l *rates) tool(name string) (pattern string, ok bool) {

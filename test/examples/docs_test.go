@@ -22,12 +22,13 @@ var among = regexp.MustCompile(`^<!-- go(?: -C (\S+))?: (.*) -->$`)
 
 // packages are what snippets may use, by name.
 var packages = map[string]string{
-	"context": "context", "crypto": "crypto", "log": "log",
+	"context": "context", "crypto": "crypto", "log": "log", "slog": "log/slog", "sql": "database/sql",
 	"http": "net/http", "mcp": "github.com/modelcontextprotocol/go-sdk/mcp",
 	"authserver": ours + "authserver", "dcr": ours + "dcr", "gosdk": ours + "mcpresource/gosdk", "keys": ours + "keys",
 	"mcpclient":   ours + "mcpclient",
 	"mcpresource": ours + "mcpresource", "sqlite": ours + "storage/sqlite", "storage": ours + "storage",
-	"otelmcp": ours + "mcpresource/otelmcp", "trace": "go.opentelemetry.io/otel/trace",
+	"postgres": ours + "mcpresource/postgres",
+	"otelmcp":  ours + "mcpresource/otelmcp", "trace": "go.opentelemetry.io/otel/trace",
 	"server": "github.com/mark3labs/mcp-go/server", "mcpguard": ours + "examples/mcp-go/mcpguard",
 }
 

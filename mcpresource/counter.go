@@ -1,0 +1,92 @@
+package mcpresource
+
+import (
+	"context"
+	"crypto/sha256"
+	"log/slog"
+	"sync/atomic"
+	"time"
+)
+
+// Counter counts for several replicas. Package mcpresource/postgres has one.
+type Counter interface {
+	// Take takes one from each of the allowances and returns 0, or takes from none of them and
+	// returns how long that has to wait. There are one or two.
+	Take(ctx context.Context, from []Allowance) (wait time.Duration, err error)
+}
+
+// Allowance is Burst at once, after a rest, and one more after each Every.
+type Allowance struct {
+	Key   [sha256.Size]byte // of one caller, and of one tool or of all calls
+	Every time.Duration     // 1 µs or more
+	Burst int               // 1 or more
+}
+
+const (
+	counterPatience = 2 * time.Second // for an answer of a Counter
+	countsAlone     = 5 * time.Second // after none came
+)
+
+// NewLimiter returns what limits calls as l.Calls and l.Tools say, and counts them in c, for
+// Config.Limiter; the other members of l belong into Config.Limits. While c does not answer, it
+// counts here alone, because a limit that nobody can check must not stop all calls. A nil logger
+// discards. Its error is that of a rate without PerSecond.
+func NewLimiter(l Limits, c Counter, logger *slog.Logger) (Limiter, error) {
+	l = l.withDefaults()
+	if err := l.check(nil); err != nil {
+		return nil, err
+	}
+	if logger == nil {
+		logger = slog.New(slog.DiscardHandler)
+	}
+	return &sharedRates{rates: newRates(l, time.Now), counter: c, now: time.Now, log: logger}, nil
+}
+
+// sharedRates is the limiter of several replicas.
+type sharedRates struct {
+	*rates
+	counter Counter
+	now     func() time.Time
+	log     *slog.Logger
+	until   atomic.Int64 // when the counter is asked again, in nanoseconds since the epoch
+}
+
+// Allow implements Limiter.
+func (c *sharedRates) Allow(ctx context.Context, p *Principal, op Operation) (time.Duration, bool) {
+	draws := c.draws(p, op)
+	var from []Allowance
+	for _, d := range draws {
+		if d.Rate.Every > 0 {
+			from = append(from, Allowance{d.Key.digest(), max(d.Rate.Every, time.Microsecond), max(d.Rate.Burst, 1)})
+		}
+	}
+	if len(from) == 0 {
+		return 0, true
+	}
+	wait, ok := c.take(ctx, from)
+	if !ok {
+		wait = c.buckets.Take(draws...)
+	}
+	return wait, wait <= 0
+}
+
+// take asks the counter. ok is false when it does not answer.
+func (c *sharedRates) take(ctx context.Context, from []Allowance) (wait time.Duration, ok bool) {
+	now := c.now()
+	if now.UnixNano() < c.until.Load() {
+		return 0, false
+	}
+	asked, cancel := context.WithTimeout(ctx, counterPatience)
+	defer cancel()
+	wait, err := c.counter.Take(asked, from)
+	if err != nil && ctx.Err() == nil && c.until.Swap(now.Add(countsAlone).UnixNano()) <= now.UnixNano() {
+		c.log.WarnContext(ctx, "calls cannot be counted together; this replica counts alone for a while", "cause", err)
+	}
+	return wait, err == nil
+}
+
+// digest is the same for no two buckets.
+func (b bucket) digest() [sha256.Size]byte {
+	what := sha256.Sum256([]byte(b.what))
+	return sha256.Sum256(append(what[:], b.who...))
+}

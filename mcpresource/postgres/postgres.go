@@ -1,0 +1,178 @@
+// Package postgres lets the replicas of an MCP server share, in a PostgreSQL, what their guards
+// count and remember: how often callers do things, which proofs were used, and whom sessions
+// belong to.
+//
+//	shared, err := postgres.New(ctx, db, "https://mcp.example.com/mcp")
+//	limiter, err := mcpresource.NewLimiter(mcpresource.Limits{}, shared, logger)
+//	guard, err := mcpresource.New(mcpresource.Config{
+//		...
+//		Limiter:  limiter,
+//		DPoP:     &mcpresource.DPoP{Replays: shared},
+//		Sessions: shared.Sessions(),
+//	})
+//
+// One replica, or several with sticky sessions and limits for each, need none of it. The package
+// links no driver: db is a *sql.DB of yours, with one that has numbered parameters, such as
+// github.com/jackc/pgx/v5/stdlib. All times are those of the database.
+//
+// What it costs: a tool call is one statement more, a proof one, a request in a session one.
+//
+// While the database does not answer, limits are counted by each replica alone, requests with proofs
+// and in sessions get 503, and all others go on.
+package postgres
+
+import (
+	"context"
+	"crypto/sha256"
+	"database/sql"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/mcpresource"
+)
+
+// Schema is what New creates, for databases in which the program may not: run it with the rights to,
+// and give the program SELECT, INSERT, UPDATE and DELETE.
+const Schema = `CREATE TABLE IF NOT EXISTS mcpresource_allowances (
+	key bytea PRIMARY KEY,
+	full_at bigint NOT NULL,
+	span bigint NOT NULL
+);
+CREATE INDEX IF NOT EXISTS mcpresource_allowances_full ON mcpresource_allowances (full_at);
+CREATE TABLE IF NOT EXISTS mcpresource_replays (
+	id bytea PRIMARY KEY,
+	until bigint NOT NULL
+);
+CREATE INDEX IF NOT EXISTS mcpresource_replays_until ON mcpresource_replays (until);
+CREATE TABLE IF NOT EXISTS mcpresource_sessions (
+	id bytea PRIMARY KEY,
+	person bytea NOT NULL,
+	client bytea NOT NULL,
+	pending boolean NOT NULL,
+	used_at bigint NOT NULL
+);
+CREATE INDEX IF NOT EXISTS mcpresource_sessions_person ON mcpresource_sessions (person, used_at);
+CREATE INDEX IF NOT EXISTS mcpresource_sessions_used ON mcpresource_sessions (used_at);
+`
+
+// schemaLock is the advisory lock of those who create the schema at once.
+const schemaLock = 0x6d637072 // "mcpr"
+
+// Shared is what the replicas of a guard have in common. It is a mcpresource.Counter and a
+// mcpresource.Replays. It is safe for concurrent use.
+type Shared struct {
+	db     *sql.DB
+	server [sha256.Size]byte
+
+	clock    func() time.Time // when to sweep; what has ended, the database says
+	sweeping sync.Mutex       // guards swept
+	swept    time.Time
+}
+
+var (
+	_ mcpresource.Counter = (*Shared)(nil)
+	_ mcpresource.Replays = (*Shared)(nil)
+)
+
+// New returns what is shared in db by the replicas of one MCP server, which resource names, and creates
+// the tables there if they are missing. Servers with other names share nothing with it. Closing db is
+// up to the caller.
+func New(ctx context.Context, db *sql.DB, resource string) (*Shared, error) {
+	var there bool
+	err := db.QueryRowContext(ctx, `SELECT to_regclass('mcpresource_allowances') IS NOT NULL
+		AND to_regclass('mcpresource_replays') IS NOT NULL AND to_regclass('mcpresource_sessions') IS NOT NULL`).
+		Scan(&there)
+	if err != nil {
+		return nil, fmt.Errorf("mcpresource/postgres: looking for the tables: %w", err)
+	}
+	if !there {
+		if err := create(ctx, db); err != nil {
+			return nil, fmt.Errorf("mcpresource/postgres: creating the tables, see Schema: %w", err)
+		}
+	}
+	return &Shared{db: db, clock: time.Now, server: sha256.Sum256([]byte(resource))}, nil
+}
+
+// key is what names something of this server in the database. Ids of sessions open them, so they stay
+// out of it.
+func (s *Shared) key(name []byte) []byte {
+	sum := sha256.Sum256(append(s.server[:], name...))
+	return sum[:]
+}
+
+func create(ctx context.Context, db *sql.DB) error {
+	return inTx(ctx, db, func(tx *sql.Tx) error {
+		// Two who create a table at once would both find it missing.
+		if _, err := tx.ExecContext(ctx, "SELECT pg_advisory_xact_lock($1)", schemaLock); err != nil {
+			return err
+		}
+		_, err := tx.ExecContext(ctx, Schema)
+		return err
+	})
+}
+
+func inTx(ctx context.Context, db *sql.DB, do func(*sql.Tx) error) error {
+	tx, err := db.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	if err := do(tx); err != nil {
+		return errors.Join(err, tx.Rollback())
+	}
+	return tx.Commit()
+}
+
+// now is the time of the database in microseconds since the epoch.
+const now = `(extract(epoch FROM clock_timestamp()) * 1000000)::bigint`
+
+// late is how much longer a proof is remembered than the clocks of guards say.
+const late = 10 * time.Minute
+
+// Use implements mcpresource.Replays.
+func (s *Shared) Use(ctx context.Context, id string, until time.Time) (first bool, err error) {
+	s.sweep(ctx)
+	result, err := s.db.ExecContext(ctx,
+		`INSERT INTO mcpresource_replays (id, until) VALUES ($1, $2) ON CONFLICT (id) DO NOTHING`,
+		s.key([]byte(id)), until.Add(late).UnixMicro())
+	if err != nil {
+		return false, fmt.Errorf("mcpresource/postgres: using what may be used once: %w", err)
+	}
+	n, err := result.RowsAffected()
+	return n == 1, err
+}
+
+const (
+	sweepPace  = time.Minute
+	sweepBatch = 5000
+)
+
+// sweep removes what has ended, in the request of one caller a minute. What it leaves is for the
+// next: nothing that has ended counts.
+func (s *Shared) sweep(ctx context.Context) {
+	if !s.sweeping.TryLock() {
+		return
+	}
+	defer s.sweeping.Unlock()
+	began := s.clock()
+	if began.Sub(s.swept) < sweepPace {
+		return
+	}
+	s.swept = began
+	for table, ended := range map[string]string{
+		"allowances": "full_at < " + now,
+		"replays":    "until < " + now,
+		"sessions":   fmt.Sprintf("used_at < %s - %d", now, idle.Microseconds()),
+	} {
+		// Rows that another replica is removing are left to it.
+		result, err := s.db.ExecContext(ctx, fmt.Sprintf(`DELETE FROM mcpresource_%[1]s WHERE ctid = ANY (ARRAY(
+			SELECT ctid FROM mcpresource_%[1]s WHERE %[2]s LIMIT %[3]d FOR UPDATE SKIP LOCKED))`, table, ended, sweepBatch))
+		if err != nil {
+			continue // the database does not answer: the request itself says so
+		}
+		if n, err := result.RowsAffected(); err == nil && n == sweepBatch {
+			s.swept = time.Time{} // there is more
+		}
+	}
+}
