@@ -40,6 +40,9 @@ type Options struct {
 	// StateLife is how long a client may take to bring a requestState back.
 	// Default: 10 minutes.
 	StateLife time.Duration
+	// Spent remembers which states have been used, for Once. Default: in memory, which several
+	// replicas want to share.
+	Spent mcpresource.Replays
 
 	// ToolTimeout is how long a tool may run. Default: 10 minutes; negative: without end.
 	// ToolTimeouts has other values for some tools, by exact name.
@@ -68,7 +71,8 @@ type Options struct {
 
 	Logger *slog.Logger // default: discard
 
-	interactionPoll time.Duration // default: interactionPoll, for tests
+	interactionPoll time.Duration    // default: interactionPoll, for tests
+	now             func() time.Time // default: time.Now, for tests
 }
 
 const (
@@ -87,6 +91,12 @@ func (o *Options) withDefaults() Options {
 	}
 	if c.State == nil {
 		c.State, _ = mcpresource.NewSealer() // fails for keys alone
+	}
+	if c.now == nil {
+		c.now = time.Now
+	}
+	if c.Spent == nil {
+		c.Spent = newSpent(c.now)
 	}
 	if c.StateLife == 0 {
 		c.StateLife = stateLife
@@ -117,6 +127,11 @@ type Adapter struct {
 	sessions *sessions
 	schemas  *schemas
 	running  *running
+	openings *openings
+	remarked *remarked
+	// inner is the server without the middleware of the adapter, and revisions are those it has.
+	inner     mcp.MethodHandler
+	revisions func() []string
 	// sessionless is set when the server hands out no session ids, so that none can be
 	// asked for.
 	sessionless atomic.Bool
@@ -139,8 +154,9 @@ func New(g *mcpresource.Guard, s *mcp.Server, o *Options) *Adapter {
 func newAdapter(g *mcpresource.Guard, s *mcp.Server, o *Options) *Adapter {
 	a := &Adapter{
 		guard: g, server: s, o: o.withDefaults(), sessions: newSessions(g), schemas: newSchemas(),
-		running: newRunning(), closed: make(chan struct{}),
+		running: newRunning(), openings: newOpenings(), remarked: newRemarked(), closed: make(chan struct{}),
 	}
+	a.revisions = sync.OnceValue(a.askRevisions)
 	a.sessionless.Store(a.o.Sessionless)
 	return a
 }
@@ -230,15 +246,35 @@ func (a *Adapter) untilClosed(ctx context.Context) (context.Context, func()) {
 	return ctx, func() { close(returned); cancel() }
 }
 
-// send bounds the time that the server waits for a client, and tells each session what its
-// revision has.
+// send bounds the time that the server waits for a client, sends nothing that the client does not
+// expect yet, and tells each session what its revision has.
 func (a *Adapter) send(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+		if s, ok := req.GetSession().(*mcp.ServerSession); ok {
+			if err := keepsAlive(s, method); err != nil {
+				return nil, err
+			}
+			now, err := a.openings.hold(ctx, s, method, func() { a.sendLater(next, method, req) })
+			if err != nil || !now {
+				return nil, err
+			}
+		}
 		if a.o.AskTimeout > 0 {
 			var cancel context.CancelFunc
 			ctx, cancel = context.WithTimeout(ctx, a.o.AskTimeout)
 			defer cancel()
 		}
 		return next(ctx, method, a.asOf(method, req))
+	}
+}
+
+// sendTime is how long a notification that was kept may take.
+const sendTime = 10 * time.Second
+
+func (a *Adapter) sendLater(next mcp.MethodHandler, method string, req mcp.Request) {
+	ctx, cancel := context.WithTimeout(context.Background(), sendTime)
+	defer cancel()
+	if _, err := next(ctx, method, a.asOf(method, req)); err != nil {
+		a.o.Logger.WarnContext(ctx, "a notification was not sent", "method", method, "error", err)
 	}
 }

@@ -91,3 +91,40 @@ func offers(has map[string]any, capability, member string) bool {
 	_, ok = of[member]
 	return ok || member == "form" && len(of) == 0
 }
+
+// RequireExtension returns nil if the client has declared an extension, such as
+// "io.modelcontextprotocol/ui", on this request, or at initialize up to 2025-11-25. Otherwise its
+// error, which a tool, prompt or resource returns as it is, tells the client what is missing (MCP
+// 2026-07-28, "Extensions", RS-174). What an earlier request declared counts for nothing. A handler that
+// can do without the extension does so instead.
+func RequireExtension(r mcp.Request, name string) error {
+	if _, ok := extensions(r)[name]; ok {
+		return nil
+	}
+	data, err := json.Marshal(map[string]any{
+		"requiredCapabilities": map[string]any{"extensions": map[string]any{name: struct{}{}}},
+	})
+	if err != nil {
+		return err
+	}
+	return &jsonrpc.Error{
+		Code: mcp.CodeMissingRequiredClientCapabilities, Data: data,
+		Message: "The client has not declared an extension that this needs.",
+	}
+}
+
+func extensions(r mcp.Request) map[string]any {
+	if protocol.IsStateless(metaVersion(r.GetParams())) {
+		has, _ := r.GetParams().GetMeta()[mcp.MetaKeyClientCapabilities].(map[string]any)
+		own, _ := has["extensions"].(map[string]any)
+		return own
+	}
+	s, ok := r.GetSession().(*mcp.ServerSession)
+	if !ok {
+		return nil
+	}
+	if p := s.InitializeParams(); p != nil && p.Capabilities != nil {
+		return p.Capabilities.Extensions
+	}
+	return nil
+}

@@ -219,21 +219,6 @@ func TestUnknownVersion(t *testing.T) {
 	}
 }
 
-// TestModernOnly: CL-51 a client with sessions, at a server without, is told which versions it has.
-func TestModernOnly(t *testing.T) {
-	s := mcp.NewServer(&mcp.Implementation{Name: "t", Version: "1"},
-		&mcp.ServerOptions{SupportedProtocolVersions: []string{"2026-07-28"}})
-	mcp.AddTool(s, &mcp.Tool{Name: "open"}, okTyped)
-	r := newRig(t, nil)
-	r.Config.Handler = r.guard.Handler(New(r.guard, s, nil).HTTP())
-	session := r.ask(t, "alice-mcp", ask{body: opening("2025-11-25", "t")}).header.Get("Mcp-Session-Id")
-	got := r.ask(t, "alice-mcp",
-		ask{body: listTools, headers: hdr("Mcp-Session-Id", session, "Mcp-Protocol-Version", "2025-11-25")})
-	if got.status != 400 || got.code == 0 || !strings.Contains(got.text, "2026-07-28") {
-		t.Errorf("got %d %s", got.status, got.text)
-	}
-}
-
 // TestUndeclared: RS-141 RS-180 nothing is asked of a client that it has not said it can do.
 func TestUndeclared(t *testing.T) {
 	questions := map[string]mcp.InputRequest{

@@ -6,8 +6,8 @@
 // serves every revision of MCP from 2025-03-26 on one URL, sessions up to 2025-11-25 and
 // the stateless requests of 2026-07-28, with the discovery documents beside them. [New]
 // returns an [Adapter] for programs that want more than that: HTTP+SSE of 2024-11-05 on
-// a path of its own ([Adapter.SSE]), an orderly end ([Adapter.Close]). [Stdio] is the
-// transport for a server that is started by its client.
+// a path of its own ([Adapter.SSE]), an orderly end ([Adapter.Close]). [RunStdio] serves
+// a client that has started the server, of either era.
 //
 // Where the SDK does what the specification says, nothing is added.
 //
@@ -37,8 +37,9 @@
 // The requestState of multi round-trip requests (2026-07-28) is sealed on its way out
 // and opened on its way in: handlers see what they returned, clients cannot read it, and
 // it is worth nothing to another caller, for another operation or other arguments, or
-// after StateLife. It can be brought back more than once; what must happen once, a
-// handler has to record. Several replicas need one key: see Options.State.
+// after StateLife. It can be brought back more than once; before what must happen once, a
+// handler asks [Once]. Several replicas need one key and one memory: see Options.State and
+// Options.Spent.
 //
 // Events for resumption are kept under keys that begin with the caller, and are replayed only to
 // that caller, whatever the store.
@@ -65,7 +66,11 @@
 // notification; a mirrored header comes once; a notification needs no Mcp-Method;
 // methods of features that the server lacks are unknown; a missing resource is -32002 or
 // -32602; bad arguments are an error or a result; a failure without a code is -32603; a
-// method that is not known is a JSON-RPC error in sessions too. Errors in plain text
+// method that is not known is a JSON-RPC error in sessions too; initialize is refused by a
+// server without sessions, which names its revisions; a client that has opened its session and
+// not said that it is ready is neither told of changes nor asked anything; one of 2026-07-28 is
+// not pinged; an extension that a handler needs is asked for by [RequireExtension]. A parameter
+// that looks like a secret and that clients copy into a header is logged. Errors in plain text
 // become JSON-RPC errors. Sessions of an older revision see no member that a later one
 // added: no ttlMs, no icons, no outputSchema where those are unknown.
 //

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -48,6 +49,12 @@ func (e *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if refused != nil {
 		refuse(w, refused)
 		return
+	}
+	if b.opens() && !b.modern(r) {
+		if none := e.adapter.opensNone(b.messages[0].requested()); none != nil {
+			refuseOpening(w, b, none)
+			return
+		}
 	}
 	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 	if r.Header.Get("Accept") == "" {
@@ -98,12 +105,7 @@ func (b body) modern(r *http.Request) bool {
 	if protocol.IsStateless(r.Header.Get(protocol.HeaderVersion)) {
 		return true
 	}
-	for _, m := range b.messages {
-		if protocol.IsStateless(m.metaVersion()) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(b.messages, message.isModern)
 }
 
 // checkModern refuses what 2026-07-28 does and the SDK does not.

@@ -130,7 +130,7 @@ func Example_embedded() {
 
 // A server that its client starts. The access token comes in the environment; the
 // guard's rules apply as they do over HTTP.
-func ExampleStdio() {
+func ExampleRunStdio() {
 	guard, err := mcpresource.New(mcpresource.Config{
 		Resource:             "http://127.0.0.1/mcp",
 		AuthorizationServers: []string{"https://auth.example.com"},
@@ -151,10 +151,10 @@ func ExampleStdio() {
 
 	os.Setenv("FILES_TOKEN", "alices-token") // the program that starts the server does that
 	in := io.NopCloser(strings.NewReader("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n{bad\n"))
-	err = server.Run(context.Background(), gosdk.Stdio(&gosdk.StdioOptions{
+	err = gosdk.RunStdio(context.Background(), server, &gosdk.StdioOptions{
 		Caller: gosdk.FromEnv(guard, "FILES_TOKEN"),
 		Reader: in, Writer: os.Stdout, // yours: leave both out
-	}))
+	})
 	fmt.Println("ended:", err)
 	// Unordered output:
 	// {"jsonrpc":"2.0","id":1,"result":{}}

@@ -24,18 +24,22 @@ func FuzzStdio(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string, batches bool) {
 		var out bytes.Buffer
-		c := &stdioConn{out: &out, most: 1 << 20, inflight: newInflight()}
+		c := &stdio{out: &out, most: 1 << 20, inflight: newInflight(), closed: make(chan struct{})}
+		both := make(chan jsonrpc.Message, 1<<20)
+		c.older, c.modern = &stdioConn{stdio: c, messages: both}, &stdioConn{stdio: c, messages: both}
 		if batches {
 			c.inflight.version = protocol.Rev20250326
 		}
 		for range 2 { // the second time its ids are in use
-			if err := c.accept(line{text: []byte(text)}); err != nil {
+			if err := c.accept(t.Context(), line{text: []byte(text)}); err != nil {
 				t.Fatalf("the connection ended: %v", err)
 			}
 		}
-		for _, m := range c.queue {
+		close(both)
+		for m := range both {
 			if r, ok := m.(*jsonrpc.Request); ok && r.IsCall() {
-				if err := c.Write(t.Context(), &jsonrpc.Response{ID: r.ID, Result: json.RawMessage(`{}`)}); err != nil {
+				answer := &jsonrpc.Response{ID: r.ID, Result: json.RawMessage(`{}`)}
+				if err := c.older.Write(t.Context(), answer); err != nil {
 					t.Fatal(err)
 				}
 			}

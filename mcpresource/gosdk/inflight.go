@@ -12,7 +12,7 @@ import (
 type inflight struct {
 	mu      sync.Mutex // guards what follows
 	calls   map[jsonrpc.ID]*pending
-	opening jsonrpc.ID     // of initialize
+	opening jsonrpc.ID     // of initialize, until it is answered
 	version string         // "" until it is negotiated
 	muted   map[string]int // progress tokens of cancelled calls
 	idle    chan struct{}  // closed when nothing is left to answer; nil without a waiting goroutine
@@ -23,6 +23,7 @@ type pending struct {
 	batch     *batch // nil for a call of its own
 	token     string // of progress, as JSON
 	listens   bool
+	modern    bool // of 2026-07-28
 	cancelled bool
 }
 
@@ -45,6 +46,7 @@ func (f *inflight) begin(r *jsonrpc.Request, m message, b *batch) bool {
 	}
 	f.calls[r.ID] = &pending{
 		batch: b, token: string(m.Params.Meta["progressToken"]), listens: r.Method == "subscriptions/listen",
+		modern: m.isModern(),
 	}
 	if b != nil {
 		b.left++
@@ -55,26 +57,28 @@ func (f *inflight) begin(r *jsonrpc.Request, m message, b *batch) bool {
 	return true
 }
 
-// cancel marks a call to which no answer is expected any more.
-func (f *inflight) cancel(m message) {
+// cancel marks a call to which no answer is expected any more, and reports whether it is one of
+// 2026-07-28.
+func (f *inflight) cancel(m message) (modern bool) {
 	var raw any
 	if json.Unmarshal(m.Params.Request, &raw) != nil {
-		return
+		return false
 	}
 	id, err := jsonrpc.MakeID(raw)
 	if err != nil {
-		return
+		return false
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	p := f.calls[id]
-	if p == nil || p.cancelled {
-		return
+	if p == nil {
+		return false
 	}
-	p.cancelled = true
-	if p.token != "" {
+	if !p.cancelled && p.token != "" {
 		f.muted[p.token]++
 	}
+	p.cancelled = true
+	return p.modern
 }
 
 // end takes the answer to a call, and returns the line that has to be sent: none to a
@@ -92,7 +96,7 @@ func (f *inflight) end(r *jsonrpc.Response) ([]byte, error) {
 			Version string `json:"protocolVersion"`
 		}
 		_ = json.Unmarshal(r.Result, &opened) // the SDK has written it
-		f.version = opened.Version
+		f.version, f.opening = opened.Version, jsonrpc.ID{}
 	}
 	p := f.calls[r.ID]
 	delete(f.calls, r.ID)

@@ -7,6 +7,8 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	protocol "github.com/mcp-authd/mcp-authd/internal/mcp"
 )
 
 // body is what has to be known of a body before the SDK reads it. The guard has made
@@ -21,7 +23,8 @@ type message struct {
 	Method *string         `json:"method"`
 	Params struct {
 		Meta    map[string]json.RawMessage `json:"_meta"`
-		Request json.RawMessage            `json:"requestId"` // of notifications/cancelled
+		Request json.RawMessage            `json:"requestId"`       // of notifications/cancelled
+		Version json.RawMessage            `json:"protocolVersion"` // of initialize
 	} `json:"params"`
 }
 
@@ -87,6 +90,14 @@ func (m message) metaVersion() (v string) {
 	}
 	return v
 }
+
+// requested is the revision that initialize asks for.
+func (m message) requested() (v string) {
+	_ = json.Unmarshal(m.Params.Version, &v) // no string asks for none
+	return v
+}
+
+func (m message) isModern() bool { return protocol.IsStateless(m.metaVersion()) }
 
 // id is that of a single request, for errors.
 func (b body) id() json.RawMessage {

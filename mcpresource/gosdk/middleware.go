@@ -24,6 +24,7 @@ type exchange struct {
 	caller  *mcpresource.Principal // nil for a public method
 	version string                 // the revision that it follows
 	ops     []mcpresource.Operation
+	sealed  string              // the requestState as it was brought, "" without one
 	outcome mcpresource.Outcome // "" until something decides it
 }
 
@@ -33,6 +34,7 @@ type exchange struct {
 // fails because the person has to visit a page first (mcpresource.InteractionRequiredError)
 // makes the client ask the person to.
 func (a *Adapter) receive(next mcp.MethodHandler) mcp.MethodHandler {
+	a.inner = next
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 		began := time.Now()
 		x := &exchange{Adapter: a, next: next, method: method, req: req, ops: operations(method, req)}
@@ -42,12 +44,31 @@ func (a *Adapter) receive(next mcp.MethodHandler) mcp.MethodHandler {
 		// put the one there who opened the session.
 		ctx = mcpresource.NewContext(ctx, x.caller)
 		mcpresource.TakeCalls(ctx)
-		result, err := x.survive(ctx, x.serve)
+		result, err := x.survive(ctx, x.opening(x.serve))
 		if err != nil {
 			result, err = nil, x.coded(err)
 		}
 		x.report(ctx, began, result, err)
 		return x.asOf(result), err
+	}
+}
+
+// opening follows how a client opens its session.
+func (x *exchange) opening(serve func(context.Context) (mcp.Result, error)) func(context.Context) (mcp.Result, error) {
+	s, ok := x.req.GetSession().(*mcp.ServerSession)
+	if !ok || x.method != "initialize" && x.method != "notifications/initialized" {
+		return serve
+	}
+	return func(ctx context.Context) (result mcp.Result, err error) {
+		if x.method == "initialize" {
+			done := x.openings.begin(s)
+			defer func() { done(err != nil) }()
+		}
+		result, err = serve(ctx)
+		if x.method == "notifications/initialized" && err == nil {
+			x.openings.complete(s)
+		}
+		return result, err
 	}
 }
 
@@ -67,6 +88,7 @@ func (x *exchange) serve(ctx context.Context) (mcp.Result, error) {
 	if err := x.openState(); err != nil {
 		return nil, err
 	}
+	ctx = x.withOnce(ctx)
 	if x.method == "subscriptions/listen" {
 		var returned func()
 		ctx, returned = x.untilClosed(ctx)
@@ -89,6 +111,7 @@ func (x *exchange) serve(ctx context.Context) (mcp.Result, error) {
 		filter(ctx, x.guard, result)
 	}
 	private(result)
+	x.remark(ctx, result)
 	if err := x.declared(result); err != nil {
 		return nil, err
 	}
@@ -107,6 +130,11 @@ func (x *exchange) admit(ctx context.Context) error {
 	for _, op := range x.ops {
 		if err := judge(ctx, op); err != nil {
 			return x.refused(ctx, op, err)
+		}
+	}
+	if p, ok := x.req.GetParams().(*mcp.InitializeParams); ok && p != nil {
+		if refused := x.opensNone(p.ProtocolVersion); refused != nil {
+			return refused
 		}
 	}
 	return x.advertised(ctx)

@@ -20,7 +20,8 @@ func (x *exchange) openState() error {
 	if state == nil || *state == "" {
 		return nil
 	}
-	opened, err := x.o.State.Open(x.caller, x.operation(), *state)
+	x.sealed = *state
+	opened, err := x.o.State.Open(x.caller, x.operation(), x.sealed)
 	if err != nil {
 		x.outcome = mcpresource.OutcomeInvalidState
 		return &jsonrpc.Error{

@@ -13,36 +13,69 @@ import (
 	"github.com/mcp-authd/mcp-authd/mcpresource"
 )
 
-// StdioOptions adjust Stdio. The zero value, and nil, are standard input and output.
+// StdioOptions adjust RunStdio. The zero value, and nil, are standard input and output.
 type StdioOptions struct {
 	Reader io.ReadCloser // default: standard input
 	Writer io.Writer     // default: standard output
-	// Caller says who is at the other end; see FromEnv. It is asked once, at Connect,
-	// which fails when it does. What it returns is judged again before each request.
+	// Caller says who is at the other end; see FromEnv. It is asked once, and
+	// RunStdio fails when it does. What it returns is judged again before each request.
 	// Without it there is no caller, which the middleware of an Adapter refuses.
 	Caller func(context.Context) (*mcpresource.Principal, error)
 	// MaxLine bounds a line, in bytes. Default: that of the SDK, 16 MiB.
 	MaxLine int
 }
 
-// Stdio is the stdio transport for a server:
+// RunStdio serves standard input and output until the input ends, in place of server.Run:
 //
-//	err := server.Run(ctx, gosdk.Stdio(nil))
+//	err := gosdk.RunStdio(ctx, server, nil)
 //
-// Unlike mcp.StdioTransport it answers batches where the revision has them (2025-03-26),
-// answers malformed lines and goes on, is not ended by an id that is in use, and sends
-// nothing more for a cancelled request. With the default Writer it also turns
-// os.Stdout to standard error, so that a stray fmt.Println of a tool is no protocol
-// message.
-func Stdio(o *StdioOptions) mcp.Transport {
-	t := &stdio{}
+// One process answers clients of both eras, also when they take turns on one connection (RS-85):
+// requests that name their revision in _meta belong to a session of 2026-07-28, and all others to
+// the one that initialize opens. Unlike mcp.StdioTransport it answers batches where the revision has
+// them (2025-03-26), answers malformed lines and goes on, is not ended by an id that is in use, and
+// sends nothing more for a cancelled request. With the default Writer it also turns os.Stdout to
+// standard error, so that a stray fmt.Println of a tool is no protocol message.
+//
+// The error is that of Caller, of ctx, or of reading or writing; the end of the input is none.
+func RunStdio(ctx context.Context, s *mcp.Server, o *StdioOptions) error {
+	var own StdioOptions
 	if o != nil {
-		t.o = *o
+		own = *o
 	}
-	if t.o.MaxLine <= 0 {
-		t.o.MaxLine = mcp.DefaultMaxLineLength
+	c, err := newStdio(ctx, s, own)
+	if err != nil {
+		return err
 	}
-	return t
+	go c.scan()
+	return c.serve(ctx)
+}
+
+func newStdio(ctx context.Context, s *mcp.Server, o StdioOptions) (*stdio, error) {
+	if o.MaxLine <= 0 {
+		o.MaxLine = mcp.DefaultMaxLineLength
+	}
+	c := &stdio{
+		server: s, in: o.Reader, out: o.Writer, most: o.MaxLine, lines: make(chan line),
+		closed: make(chan struct{}), inflight: newInflight(),
+	}
+	if o.Caller != nil {
+		p, err := o.Caller(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if p != nil {
+			info := tokenInfo(p, p.Person())
+			info.Extra[heldKey] = true
+			c.extra = &mcp.RequestExtra{TokenInfo: info}
+		}
+	}
+	if c.in == nil {
+		c.in = os.Stdin
+	}
+	if c.out == nil {
+		c.out, os.Stdout = os.Stdout, os.Stderr // RS-82
+	}
+	return c, nil
 }
 
 // FromEnv returns the caller of a stdio server by the access token in an environment
@@ -68,35 +101,6 @@ func FromEnv(g *mcpresource.Guard, name string) func(context.Context) (*mcpresou
 	}
 }
 
-type stdio struct{ o StdioOptions }
-
-// Connect implements mcp.Transport.
-func (t *stdio) Connect(ctx context.Context) (mcp.Connection, error) {
-	c := &stdioConn{
-		in: t.o.Reader, out: t.o.Writer, most: t.o.MaxLine, id: newID(), lines: make(chan line),
-		closed: make(chan struct{}), inflight: newInflight(),
-	}
-	if t.o.Caller != nil {
-		p, err := t.o.Caller(ctx)
-		if err != nil {
-			return nil, err
-		}
-		if p != nil {
-			info := tokenInfo(p, p.Person())
-			info.Extra[heldKey] = true
-			c.extra = &mcp.RequestExtra{TokenInfo: info}
-		}
-	}
-	if c.in == nil {
-		c.in = os.Stdin
-	}
-	if c.out == nil {
-		c.out, os.Stdout = os.Stdout, os.Stderr // RS-82
-	}
-	go c.scan()
-	return c, nil
-}
-
 // line is the result of a read: text, or the error.
 type line struct {
 	text []byte
@@ -105,9 +109,9 @@ type line struct {
 
 var errLongLine = errors.New("gosdk: the line is too long")
 
-// scan reads lines until there are none, or Close. It stays behind when the reader does
-// not end at Close, as standard input may not.
-func (c *stdioConn) scan() {
+// scan reads lines until there are none, or close. It stays behind when the reader does
+// not end at close, as standard input may not.
+func (c *stdio) scan() {
 	r := bufio.NewReader(c.in)
 	for {
 		text, err := c.readLine(r)
@@ -123,7 +127,7 @@ func (c *stdioConn) scan() {
 	}
 }
 
-func (c *stdioConn) pass(l line) bool {
+func (c *stdio) pass(l line) bool {
 	if l.text != nil && !errors.Is(l.err, errLongLine) {
 		l.err = nil // the last line may lack its end
 	}
@@ -136,7 +140,7 @@ func (c *stdioConn) pass(l line) bool {
 }
 
 // readLine reads over the rest of a line that is too long.
-func (c *stdioConn) readLine(r *bufio.Reader) ([]byte, error) {
+func (c *stdio) readLine(r *bufio.Reader) ([]byte, error) {
 	var text []byte
 	long := false
 	for {

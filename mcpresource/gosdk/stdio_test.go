@@ -53,7 +53,7 @@ func newPipeTo(t *testing.T, r *rig, o *StdioOptions) *pipe {
 	o.Reader, o.Writer = stdin, stdout
 	p := &pipe{t, in, make(chan string, 50), make(chan error, 1)}
 	go func() {
-		p.ended <- r.adapter.server.Run(t.Context(), Stdio(o))
+		p.ended <- RunStdio(t.Context(), r.adapter.server, o)
 		stdout.Close()
 	}()
 	go func() {
@@ -305,8 +305,8 @@ func TestStdioCaller(t *testing.T) {
 	for name, token := range map[string]string{"RS-80 no token": "", "RS-80 a token that is not good": "another"} {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv("GOSDK_TEST_TOKEN", token)
-			_, err := Stdio(&StdioOptions{
-				Caller: from, Reader: io.NopCloser(strings.NewReader("")), Writer: io.Discard}).Connect(t.Context())
+			err := RunStdio(t.Context(), r.adapter.server, &StdioOptions{
+				Caller: from, Reader: io.NopCloser(strings.NewReader("")), Writer: io.Discard})
 			if err == nil || token != "" && !errors.Is(err, mcpresource.ErrInvalidToken) ||
 				!strings.Contains(err.Error(), "GOSDK_TEST_TOKEN") {
 				t.Errorf("got %v", err)
@@ -332,12 +332,12 @@ func TestStdout(t *testing.T) {
 		t.Fatal(err)
 	}
 	os.Stdin = r
-	c, err := Stdio(nil).Connect(t.Context())
+	c, err := newStdio(t.Context(), nil, StdioOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer c.Close()
-	if os.Stdout != os.Stderr || c.(*stdioConn).out != out {
+	defer c.close()
+	if os.Stdout != os.Stderr || c.out != out {
 		t.Error("prints go where the protocol does")
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -18,59 +19,64 @@ import (
 	protocol "github.com/mcp-authd/mcp-authd/internal/mcp"
 )
 
-// stdioConn is a connection by lines.
-type stdioConn struct {
-	in    io.ReadCloser
-	most  int
-	id    string
-	extra *mcp.RequestExtra // nil without a caller
-	lines chan line
+// stdio is what the two eras of one process share: lines, and the ids of calls.
+type stdio struct {
+	server *mcp.Server
+	in     io.ReadCloser
+	most   int
+	extra  *mcp.RequestExtra // nil without a caller
+	lines  chan line
 
 	closing sync.Once
 	closed  chan struct{}
 
-	queue    []jsonrpc.Message // of a batch; Read is not called twice at once
-	inflight *inflight
+	// nil until the first request of the era. Only serve touches them.
+	older, modern *stdioConn
+	inflight      *inflight
 
 	writing sync.Mutex // guards out
 	out     io.Writer
 }
 
-// newID returns the id of a session, which cannot be guessed (SP-14, RS-94).
-func newID() string { return rand.Text() }
-
-// SessionID implements mcp.Connection.
-func (c *stdioConn) SessionID() string { return c.id }
-
-// Close implements mcp.Connection.
-func (c *stdioConn) Close() (err error) {
-	c.closing.Do(func() {
-		close(c.closed)
-		err = c.in.Close()
-	})
-	return err
-}
-
-// Read implements mcp.Connection. No input ends the connection except its end.
-func (c *stdioConn) Read(ctx context.Context) (jsonrpc.Message, error) {
-	for {
-		if len(c.queue) > 0 {
-			m := c.queue[0]
-			c.queue = c.queue[1:]
-			return m, nil
-		}
-		select {
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		case <-c.closed:
-			return nil, io.EOF
-		case l := <-c.lines:
-			if err := c.accept(l); err != nil {
-				c.finish(ctx, err)
-				return nil, err
+// serve takes lines until there are none. Nothing ends it except the end of input, of the output
+// or of ctx.
+func (c *stdio) serve(ctx context.Context) error {
+	err := c.take(ctx)
+	c.finish(ctx, err)
+	c.close()
+	for _, era := range []*stdioConn{c.older, c.modern} {
+		if era != nil {
+			if failed := era.session.Close(); err == nil {
+				err = failed
 			}
 		}
 	}
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
+	return err
+}
+
+func (c *stdio) take(ctx context.Context) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-c.closed: // by a session
+			return nil
+		case l := <-c.lines:
+			if err := c.accept(ctx, l); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+func (c *stdio) close() {
+	c.closing.Do(func() {
+		close(c.closed)
+		_ = c.in.Close() // nothing is read from it any more
+	})
 }
 
 // lastAnswers is how long calls may go on after the end of input. A client that closes
@@ -78,7 +84,7 @@ func (c *stdioConn) Read(ctx context.Context) (jsonrpc.Message, error) {
 const lastAnswers = time.Second
 
 // finish waits for the last answers: the SDK cancels all calls when Read fails.
-func (c *stdioConn) finish(ctx context.Context, err error) {
+func (c *stdio) finish(ctx context.Context, err error) {
 	if !errors.Is(err, io.EOF) {
 		return
 	}
@@ -92,9 +98,9 @@ func (c *stdioConn) finish(ctx context.Context, err error) {
 	}
 }
 
-// accept queues the messages of a line, and answers a line that is not a message. Its error ends
+// accept hands on the messages of a line, and answers a line that is not a message. Its error ends
 // the connection.
-func (c *stdioConn) accept(l line) error {
+func (c *stdio) accept(ctx context.Context, l line) error {
 	switch {
 	case errors.Is(l.err, errLongLine):
 		return c.refuse(&refusal{
@@ -112,17 +118,18 @@ func (c *stdioConn) accept(l line) error {
 		return c.refuse(refused)
 	}
 	if b.batch {
-		return c.acceptBatch(b, text)
+		return c.acceptBatch(ctx, b, text)
 	}
-	if refused := c.take(b.messages[0], text, nil); refused != nil {
+	refused, err := c.dispatch(ctx, b.messages[0], text, nil)
+	if refused != nil {
 		return c.refuse(refused)
 	}
-	return nil
+	return err
 }
 
 // acceptBatch: 2025-03-26 has batches, no other revision (JSON-RPC 2.0 §6, RS-83).
-func (c *stdioConn) acceptBatch(b body, text []byte) error {
-	if c.inflight.negotiated() != protocol.Rev20250326 {
+func (c *stdio) acceptBatch(ctx context.Context, b body, text []byte) error {
+	if c.inflight.negotiated() != protocol.Rev20250326 || slices.ContainsFunc(b.messages, message.isModern) {
 		return c.refuse(invalid(nil, "Batches are not part of this revision."))
 	}
 	if refused := b.checkBatch(); refused != nil {
@@ -134,7 +141,11 @@ func (c *stdioConn) acceptBatch(b body, text []byte) error {
 	}
 	own := &batch{left: 1} // held until every message has been taken
 	for i, m := range b.messages {
-		if refused := c.take(m, raw[i], own); refused != nil {
+		refused, err := c.dispatch(ctx, m, raw[i], own)
+		if err != nil {
+			return err
+		}
+		if refused != nil {
 			c.inflight.mu.Lock()
 			own.answers = append(own.answers, errorMessage(refused.id, refused.code, refused.text))
 			c.inflight.mu.Unlock()
@@ -150,27 +161,103 @@ func (c *stdioConn) acceptBatch(b body, text []byte) error {
 	return c.send(answer)
 }
 
-// take queues one message.
-func (c *stdioConn) take(m message, raw []byte, b *batch) *refusal {
+// dispatch hands one message to the session of its era.
+func (c *stdio) dispatch(ctx context.Context, m message, raw []byte, b *batch) (*refusal, error) {
 	msg, err := jsonrpc.DecodeMessage(raw)
 	if err != nil {
-		return invalid(m.ID, "The message is not valid JSON-RPC 2.0.")
+		return invalid(m.ID, "The message is not valid JSON-RPC 2.0."), nil
 	}
+	modern, call := false, false
 	if r, ok := msg.(*jsonrpc.Request); ok {
 		if c.extra != nil {
 			own := *c.extra
 			r.Extra = &own
 		}
 		if r.Method == "notifications/cancelled" {
-			c.inflight.cancel(m)
+			modern = c.inflight.cancel(m)
 		}
-		if r.IsCall() && !c.inflight.begin(r, m, b) {
-			// Without the id: the answer to that is still to come.
-			return invalid(nil, fmt.Sprintf("The id %s is in use.", m.ID))
+		if call = r.IsCall(); call {
+			modern = m.isModern()
+			if !c.inflight.begin(r, m, b) {
+				// Without the id: the answer to that is still to come.
+				return invalid(nil, fmt.Sprintf("The id %s is in use.", m.ID)), nil
+			}
 		}
 	}
-	c.queue = append(c.queue, msg)
+	to := &c.older
+	if modern {
+		to = &c.modern
+	}
+	if *to == nil {
+		if !call { // it is about nothing that has been asked here (RS-86)
+			return nil, nil
+		}
+		if *to, err = c.connect(ctx); err != nil {
+			return nil, err
+		}
+	}
+	select {
+	case (*to).messages <- msg:
+	case <-ctx.Done():
+	case <-c.closed:
+	}
+	return nil, nil
+}
+
+func (c *stdio) refuse(refused *refusal) error {
+	return c.send(errorMessage(refused.id, refused.code, refused.text))
+}
+
+// send writes one line (RS-81); JSON has no line break of its own.
+func (c *stdio) send(text []byte) error {
+	if text == nil {
+		return nil
+	}
+	c.writing.Lock()
+	defer c.writing.Unlock()
+	_, err := c.out.Write(append(text, '\n'))
+	return err
+}
+
+// stdioConn is the connection of the session of one era.
+type stdioConn struct {
+	*stdio
+	id       string
+	messages chan jsonrpc.Message
+	session  *mcp.ServerSession
+}
+
+// newID returns the id of a session, which cannot be guessed (SP-14, RS-94).
+func newID() string { return rand.Text() }
+
+func (c *stdio) connect(ctx context.Context) (era *stdioConn, err error) {
+	era = &stdioConn{stdio: c, id: newID(), messages: make(chan jsonrpc.Message)}
+	era.session, err = c.server.Connect(ctx, era, nil)
+	return era, err
+}
+
+// Connect implements mcp.Transport.
+func (c *stdioConn) Connect(context.Context) (mcp.Connection, error) { return c, nil }
+
+// SessionID implements mcp.Connection.
+func (c *stdioConn) SessionID() string { return c.id }
+
+// Close implements mcp.Connection: the process serves both eras or none.
+func (c *stdioConn) Close() error {
+	c.close()
 	return nil
+}
+
+// Read implements mcp.Connection. No input ends the connection except its end.
+func (c *stdioConn) Read(ctx context.Context) (jsonrpc.Message, error) {
+	select {
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case <-c.closed:
+		return nil, io.EOF
+	case m := <-c.messages:
+		return m, nil
+	}
 }
 
 // Write implements mcp.Connection.
@@ -195,19 +282,4 @@ func (c *stdioConn) Write(ctx context.Context, msg jsonrpc.Message) error {
 		return fmt.Errorf("encoding a message: %w", err)
 	}
 	return c.send(text)
-}
-
-func (c *stdioConn) refuse(refused *refusal) error {
-	return c.send(errorMessage(refused.id, refused.code, refused.text))
-}
-
-// send writes one line (RS-81); JSON has no line break of its own.
-func (c *stdioConn) send(text []byte) error {
-	if text == nil {
-		return nil
-	}
-	c.writing.Lock()
-	defer c.writing.Unlock()
-	_, err := c.out.Write(append(text, '\n'))
-	return err
 }

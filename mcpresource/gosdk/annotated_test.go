@@ -1,0 +1,52 @@
+package gosdk
+
+import (
+	"bytes"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestAnnotatedSecrets: RS-157 an author who has clients copy a secret into a header is told.
+func TestAnnotatedSecrets(t *testing.T) {
+	var log bytes.Buffer
+	r := newRig(t, &Options{Logger: slog.New(slog.NewTextHandler(&log, nil))},
+		raw("login", `{"type":"object","properties":{
+			"region":{"type":"string","x-mcp-header":"Region"},
+			"api_key":{"type":"string","x-mcp-header":"Key"},
+			"inner":{"type":"object","properties":{"code":{"type":"string","format":"password","x-mcp-header":"Code"}}},
+			"password":{"type":"string"}}}`, okTool))
+	for range 2 {
+		if got := r.modern(t, "alice-mcp", "tools/list", "", ""); got.code != 0 {
+			t.Fatal(got.text)
+		}
+	}
+	got := log.String()
+	for _, name := range []string{"parameter=api_key", "parameter=code"} {
+		if strings.Count(got, name) != 1 {
+			t.Errorf("RS-157 %s: got %s", name, got)
+		}
+	}
+	for _, name := range []string{"parameter=region", "parameter=password"} {
+		if strings.Contains(got, name) {
+			t.Errorf("RS-157 %s: got %s", name, got)
+		}
+	}
+}
+
+func TestSecretNames(t *testing.T) {
+	var found []string
+	names := []string{
+		"password", "client_secret", "accessToken", "token", "session-token", "privateKey", "ssn", "pin",
+		"tokens", "max_tokens", "spinner", "tenant", "region", "keyword", "compass", "tokenizer",
+	}
+	for _, name := range names {
+		if secretive.MatchString(name) {
+			found = append(found, name)
+		}
+	}
+	if want := names[:8]; !slices.Equal(found, want) {
+		t.Errorf("RS-157: got %v, want %v", found, want)
+	}
+}
