@@ -4,7 +4,8 @@
 //
 // It needs a store (storage/sqlite, storage/postgres), a master key (keys.SecretFile) and, for
 // clients that register themselves, a Registry (dcr.New). The example below is all there is to an
-// MCP server that has its own login; examples/embedded is a whole program.
+// MCP server that has its own login; package mcpserver has the same by one call, with everything
+// that mcp-authd has besides.
 //
 // # One request, from edge to store
 //

@@ -30,7 +30,7 @@ func toolsOf(r admin.Resource) string {
 
 // rememberServed has the database remember what the command line of protect says: no file does.
 func (a *app) rememberServed(ctx context.Context) error {
-	return (&admin.Service{Store: a.store, Config: a.config}).RememberServed(ctx)
+	return (&admin.Service{Store: a.store, Config: a.config}).RememberServed(ctx, "protect")
 }
 
 // listed returns all MCP servers with what their tools need, as far as this server decides it.

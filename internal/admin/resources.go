@@ -18,7 +18,7 @@ import (
 // Resource is an MCP server that tokens are issued for, as it is listed.
 type Resource struct {
 	storage.Resource
-	From  string     `json:"from" jsonschema:"configuration, store, or what protect was last started with"`
+	From  string     `json:"from" jsonschema:"configuration, store, or the program that was last started with it, such as protect"`
 	Tools []ToolNeed `json:"tools,omitempty" jsonschema:"the rules of the gateway for its tools"`
 	// OverriddenBy is where another one of the same URI is from, which tokens are issued by.
 	OverriddenBy string `json:"overridden_by,omitempty" jsonschema:"tokens are issued by the one of the same URL from there"`
@@ -95,14 +95,14 @@ func toolNeeds(r *config.Resource) (out []ToolNeed) {
 // servedFact is the name under which the database keeps what protect was last told to serve.
 const servedFact = "protect"
 
-// servedFrom is where the resource of protect is from.
-const servedFrom = "protect, as last started"
+// lastStarted says, after the name of a program, where a resource is from.
+const lastStarted = ", as last started"
 
-// RememberServed has the database remember the resource of protect: what its command line says, no file
-// does.
-func (s *Service) RememberServed(ctx context.Context) error {
+// RememberServed has the database remember the resource of protect, or of another program with a server in
+// it: what its command line or its code says, no file does.
+func (s *Service) RememberServed(ctx context.Context, program string) error {
 	own := Resource{
-		Resource: s.Config.StorageResources()[0], From: servedFrom,
+		Resource: s.Config.StorageResources()[0], From: program + lastStarted,
 		Tools: toolNeeds(&s.Config.Resources[0]),
 	}
 	text, err := json.Marshal(own)
@@ -204,13 +204,14 @@ func (s *Service) showResource(ctx context.Context, in ResourceURL) (Resource, e
 // storedResource finds a resource that can be changed here.
 func (s *Service) storedResource(ctx context.Context, raw string) (Resource, error) {
 	r, err := s.findResource(ctx, raw)
+	program, served := strings.CutSuffix(r.From, lastStarted)
 	switch uri := policy.Canonical(raw); {
 	case err != nil:
 		return r, err
 	case policy.Canonical(r.URI) != uri:
 		return r, fault(ErrConflict, "%s is an alias of %s: change it there", uri, r.URI)
-	case r.From == servedFrom:
-		return r, fault(ErrConflict, "%s is what protect serves: its command line says how", uri)
+	case served:
+		return r, fault(ErrConflict, "%s is what %s serves: start it with other options", uri, program)
 	case r.Config:
 		return r, fault(ErrConflict, "%s is in the configuration (%s): change it there", uri, s.configSource())
 	}

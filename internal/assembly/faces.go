@@ -134,9 +134,6 @@ func (h home) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.main.ServeHTTP(w, r)
 }
 
-// Beside returns what serves the server and, before it, what is on a mux.
-func (s *Server) Beside(mux *http.ServeMux) http.Handler { return home{mux, s.home} }
-
 // Handler says what serves a request, as that of http.ServeMux does.
 func (h home) Handler(r *http.Request) (http.Handler, string) {
 	if found, pattern := h.beside.Handler(r); pattern != "" {

@@ -89,6 +89,16 @@ type issuer interface {
 func (p Parts) guard(
 	as issuer, r *config.Resource, shared bool, all common,
 ) (*mcpresource.Guard, error) {
+	c, err := p.guardConfig(as, r, shared, all)
+	if err != nil {
+		return nil, err
+	}
+	return mcpresource.New(c)
+}
+
+func (p Parts) guardConfig(
+	as issuer, r *config.Resource, shared bool, all common,
+) (mcpresource.Config, error) {
 	log := p.Log.With("resource", r.URI)
 	c := mcpresource.Config{
 		Resource: r.URI, Aliases: r.Aliases, AuthorizationServers: []string{as.Issuer()},
@@ -103,7 +113,7 @@ func (p Parts) guard(
 	}
 	var err error
 	if c.DPoP, err = p.dpop(r); err != nil {
-		return nil, err
+		return c, err
 	}
 	if r.Upstream.PerClient() {
 		c.SessionOwner = mcpresource.OwnerClient
@@ -114,7 +124,7 @@ func (p Parts) guard(
 		calls = callRate
 	}
 	c.Limits.Calls = mcpresource.Rate{PerSecond: float64(calls), Burst: 5 * calls} // negative: any number
-	return mcpresource.New(c)
+	return c, nil
 }
 
 // dpop is how the guard of one MCP server treats tokens that are bound to keys of clients.

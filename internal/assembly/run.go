@@ -15,9 +15,11 @@ import (
 // Serve serves until ctx ends, then drains: readiness turns red, open requests finish, and nil
 // is returned.
 func (s *Server) Serve(ctx context.Context, sites ...authserver.Site) error {
-	settleMemory()
 	ctx, cancel := context.WithCancel(ctx)
-	go restMemory(ctx)
+	if !s.inside {
+		settleMemory()
+		go restMemory(ctx)
+	}
 	settleSinks := s.runAuditSinks(ctx) // begins first, so that a new sink has what follows
 	settleAudit := s.runAudit(ctx)      // last, since all others have something to record
 	go s.measure(ctx)
@@ -38,10 +40,12 @@ func (s *Server) Serve(ctx context.Context, sites ...authserver.Site) error {
 // runSites runs the MCP servers until ctx ends. Calls still end while the server drains: the function
 // that it returns is called after that, and waits until the last tool calls are written.
 func (s *Server) runSites(ctx context.Context) (settle func()) {
-	if s.sites == nil {
+	if s.sites == nil && !s.inside {
 		return func() {}
 	}
-	go s.sites.Run(ctx)
+	if s.sites != nil {
+		go s.sites.Run(ctx)
+	}
 	writing, stop := context.WithCancel(context.WithoutCancel(ctx))
 	done := make(chan struct{})
 	go func() {
@@ -60,6 +64,10 @@ func (s *Server) Handler() http.Handler {
 	if s.sites != nil {
 		h = s.sites
 	}
+	return s.traced(h)
+}
+
+func (s *Server) traced(h http.Handler) http.Handler {
 	return s.parts.traces.Handler(noticeStripping(s.Auth.Issuer(), s.parts.Log, h))
 }
 

@@ -49,7 +49,8 @@ type Server struct {
 	notifier   *notice.Notifier       // of the faces; nil: there are none
 	delegation *thirdparty.Delegation // nil: no provider is configured
 	sites      *gateway.Sites         // nil: there is no upstream
-	calls      *lastCalls             // of the sites
+	inside     bool                   // there is an MCP server in this program, see Inside
+	calls      *lastCalls             // of the sites, and of that
 	audit      *auditlog.Writer       // nil: audit.enabled is false
 	sinks      *auditsink.Deliverer   // of the audit log; nil: there is none
 }

@@ -19,6 +19,17 @@ func TestConnectorIsWhole(t *testing.T) {
 	}
 }
 
+// TestConnectorOfIsWhole: a provider of a program is the same when it has been a configuration.
+func TestConnectorOfIsWhole(t *testing.T) {
+	var full Connector
+	fill(reflect.ValueOf(&full).Elem())
+	full.Networks = []string{"10.0.0.0/8"}
+	want := full.connector()
+	if got := ConnectorOf(want).connector(); !reflect.DeepEqual(got, want) {
+		t.Errorf("got %+v\nwant %+v", got, want)
+	}
+}
+
 // fill gives every field some value.
 func fill(v reflect.Value) {
 	switch v.Kind() {

@@ -1,6 +1,15 @@
 // Package gosdk puts a server built with the official MCP Go SDK behind an
 // [mcpresource.Guard]:
 //
+//	gosdk.Serve(ctx, tools, gosdk.ServeOptions{
+//		Resource: "https://notes.example.com/mcp",
+//		Issuer:   "https://auth.example.com",
+//	})
+//
+// is the whole program. tools are those of the server with the scopes that each needs, declared by
+// [AddTool]. Package mcpserver has the same call with an authorization server of its own. With a guard that
+// was made by hand,
+//
 //	http.ListenAndServe(addr, gosdk.NewHandler(guard, server, nil))
 //
 // serves every revision of MCP from 2025-03-26 on one URL, sessions up to 2025-11-25 and

@@ -9,7 +9,9 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/signal"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -74,8 +76,61 @@ func Example() {
 	// delete_file is refused: true
 }
 
-// The authorization server in the same process and on the same origin: a drop-in MCP
-// server with sign-in.
+// The scopes of a tool stand where it is declared. What the guard asks for, and what people are asked, is
+// made of that.
+func ExampleAddTool() {
+	server := mcp.NewServer(&mcp.Implementation{Name: "notes", Version: "1.0.0"}, nil)
+	tools := gosdk.NewTools(server, gosdk.Scope{Name: "mcp", Description: "read your notes"})
+	write := gosdk.Scope{Name: "notes:write", Description: "add notes in your name"}
+	done := func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
+		return nil, nil, nil
+	}
+	gosdk.AddTool(tools, &mcp.Tool{Name: "list_notes"}, done) // the default scope is enough
+	gosdk.AddTool(tools, &mcp.Tool{Name: "add_note"}, done, write)
+
+	c := mcpresource.Config{
+		Resource:             "http://127.0.0.1/mcp",
+		AuthorizationServers: []string{"https://auth.example.com"},
+		Validator:            aliceAt("http://127.0.0.1/mcp"), // Serve does the rest by itself
+	}
+	if err := tools.Configure(&c); err != nil {
+		panic(err)
+	}
+	guard, err := mcpresource.New(c)
+	if err != nil {
+		panic(err)
+	}
+	host := httptest.NewServer(gosdk.NewHandler(guard, server, &gosdk.Options{ShowAll: true}))
+	defer host.Close()
+	session := connect(host.URL+"/mcp", "alices-token") // with the scope mcp
+	defer session.Close()
+	for _, name := range []string{"list_notes", "add_note"} {
+		_, err := session.CallTool(context.Background(), &mcp.CallToolParams{Name: name})
+		fmt.Println(name, "is refused:", err != nil)
+	}
+	// Output:
+	// list_notes is refused: false
+	// add_note is refused: true
+}
+
+// A server whose callers sign in elsewhere, by one call.
+func ExampleServe() {
+	server := mcp.NewServer(&mcp.Implementation{Name: "notes", Version: "1.0.0"}, nil)
+	tools := gosdk.NewTools(server, gosdk.Scope{Name: "mcp"}) // the authorization server has the words
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	err := gosdk.Serve(ctx, tools, gosdk.ServeOptions{
+		Resource: "http://notes.example.com/mcp", // yours is https
+		Issuer:   "https://auth.example.com",
+	})
+	fmt.Println(strings.Replace(err.Error(), " (", "\n(", 1))
+	// Output:
+	// gosdk: Resource "http://notes.example.com/mcp" is not a URL such as https://notes.example.com/mcp
+	// (http is for localhost only)
+}
+
+// The authorization server in the same process and on the same origin, put together by hand.
+// Package mcpserver does it in one call.
 func Example_embedded() {
 	ctx := context.Background()
 	mux := http.NewServeMux()

@@ -25,6 +25,8 @@ var packages = map[string]string{
 	"context": "context", "crypto": "crypto", "log": "log", "slog": "log/slog", "sql": "database/sql",
 	"http": "net/http", "mcp": "github.com/modelcontextprotocol/go-sdk/mcp",
 	"authserver": ours + "authserver", "dcr": ours + "dcr", "gosdk": ours + "mcpresource/gosdk", "keys": ours + "keys",
+	"mcpserver": ours + "mcpserver", "thirdparty": ours + "thirdparty",
+	"os": "os", "signal": "os/signal", "syscall": "syscall",
 	"mcpclient":   ours + "mcpclient",
 	"mcpresource": ours + "mcpresource", "sqlite": ours + "storage/sqlite", "storage": ours + "storage",
 	"postgres": ours + "mcpresource/postgres",

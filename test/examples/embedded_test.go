@@ -33,7 +33,7 @@ var setupLink = regexp.MustCompile(`http://\S+/setup#token=\S+`)
 func TestEmbedded(t *testing.T) {
 	binary, data, address := build(t, "../../examples/embedded"), filepath.Join(t.TempDir(), "data"), nettest.For(t)
 	ada := demotest.NewPerson("ada", "correct horse battery staple")
-	app := run(t, binary, address, "-data", data)
+	app := runReady(t, binary, address, "-data", data)
 	base := "http://" + address
 	t.Run("RS-01 RS-03 AS-16 discovery at the root of the host and of the endpoint",
 		func(t *testing.T) { checkDiscovery(t, base) })
@@ -103,7 +103,8 @@ func TestEmbedded(t *testing.T) {
 			t.Errorf("the program ended with %v\n%s", err, app.output())
 		}
 	})
-	app = run(t, binary, address, "-data", data, "-access-ttl", "5s")
+	t.Setenv("MCP_AUTHD_TOKENS_ACCESS_TTL", "5s")
+	app = runReady(t, binary, address, "-data", data)
 	t.Run("a second start knows its people, and offers no setup", func(t *testing.T) {
 		if link := setupLink.FindString(app.output()); link != "" {
 			t.Errorf("the second start offers %s", link)
@@ -134,11 +135,11 @@ func TestEmbedded(t *testing.T) {
 func TestEmbeddedUpkeep(t *testing.T) {
 	binary, data := build(t, "../../examples/embedded"), filepath.Join(t.TempDir(), "data")
 	key := filepath.Join(data, "secret.key")
-	first := run(t, binary, nettest.For(t), "-data", data)
+	first := runReady(t, binary, nettest.For(t), "-data", data)
 	if strings.Contains(first.output(), "another server") {
 		t.Errorf("alone, it says:\n%s", first.output())
 	}
-	second := run(t, binary, nettest.For(t), "-data", data)
+	second := runReady(t, binary, nettest.For(t), "-data", data)
 	if !strings.Contains(second.output(), "another server uses this database") {
 		t.Errorf("beside another one, it says:\n%s", second.output())
 	}

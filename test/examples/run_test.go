@@ -79,6 +79,19 @@ func run(t *testing.T, binary, address string, args ...string) *program {
 	}
 }
 
+// runReady is run for a program with sign-in of its own, which says when it is ready.
+func runReady(t *testing.T, binary, address string, args ...string) *program {
+	t.Helper()
+	p := run(t, binary, address, args...)
+	end := time.Now().Add(time.Minute)
+	for ; !strings.Contains(p.output(), "is ready: http"); time.Sleep(20 * time.Millisecond) {
+		if len(p.ended) > 0 || time.Now().After(end) {
+			t.Fatalf("it is not ready:\n%s", p.output())
+		}
+	}
+	return p
+}
+
 func (p *program) output() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -1,0 +1,183 @@
+package gosdk
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	protocol "github.com/mcp-authd/mcp-authd/internal/mcp"
+	"github.com/mcp-authd/mcp-authd/mcpresource"
+	"github.com/mcp-authd/mcp-authd/oauth"
+)
+
+// ServeOptions say where Serve serves a server. Resource and Issuer are required.
+type ServeOptions struct {
+	// Resource is the public URL of the MCP server, such as "https://notes.example.com/mcp".
+	Resource string
+	// Issuer is the authorization server that issues its tokens, such as "https://auth.example.com".
+	Issuer string
+	// Listen is the address to listen on. Default: that of Resource where it is on loopback, and else
+	// 127.0.0.1:8080, behind a proxy that terminates TLS.
+	Listen string
+	Logger *slog.Logger // default: slog.Default
+	// Adapter has further options of the server. Default: those of Options, with ShowAll, so that
+	// clients find the tools for which they have to ask for more.
+	Adapter *Options
+	// Adjust changes the configuration of the guard, such as its limits; its Policy is the
+	// *mcpresource.Rules of the tools.
+	Adjust func(*mcpresource.Config)
+}
+
+const (
+	politeTime = time.Second      // for streams to be closed, before they are cut
+	finishTime = 20 * time.Second // for open requests
+)
+
+// Serve serves the server of tools at o.Resource, for callers who signed in at o.Issuer, until ctx ends; then streams
+// are closed, open requests finish, and nil is returned. It returns at once when an option is wrong, the
+// issuer cannot be asked, or does not know the resource or one of its scopes.
+//
+// Package mcpserver has the same with an authorization server of its own.
+func Serve(ctx context.Context, tools *Tools, o ServeOptions) error {
+	address, err := o.check()
+	if err != nil {
+		return err
+	}
+	log := cmp.Or(o.Logger, slog.Default())
+	v, err := mcpresource.Discover(ctx, o.Issuer, nil)
+	if err != nil {
+		return fmt.Errorf("gosdk: Issuer: %s", strings.ReplaceAll(err.Error(), "\n", "; ")) // of each place
+	}
+	self := tools.Implementation(ctx)
+	c := mcpresource.Config{
+		Resource:             o.Resource,
+		AuthorizationServers: []string{o.Issuer},
+		Validator:            v,
+		Metadata:             mcpresource.Metadata{Name: cmp.Or(self.Title, self.Name)},
+		CORS:                 true,
+		Logger:               log,
+	}
+	if err := tools.Configure(&c); err != nil {
+		return err
+	}
+	if o.Adjust != nil {
+		o.Adjust(&c)
+	}
+	guard, err := mcpresource.New(c)
+	if err != nil {
+		return err
+	}
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
+	if err != nil {
+		return fmt.Errorf("gosdk: Listen: %w: choose another address", err)
+	}
+	log.InfoContext(ctx, "the MCP server is ready", "resource", o.Resource, "listen", l.Addr().String())
+	return New(guard, tools.Server(), o.adapter(log)).serve(ctx, l, log)
+}
+
+// check returns the address to listen on.
+func (o ServeOptions) check() (string, error) {
+	u, err := url.Parse(o.Resource)
+	i, issuerErr := url.Parse(o.Issuer)
+	switch {
+	case o.Resource == "":
+		return "", errors.New("gosdk: Resource is empty: set the public URL of this MCP server, such as https://notes.example.com/mcp")
+	case o.Issuer == "":
+		return "", errors.New("gosdk: Issuer is empty: set that of the authorization server, such as https://auth.example.com; " +
+			"package mcpserver has one in the same process")
+	case err != nil || u.Host == "" || oauth.InClear(o.Resource):
+		return "", fmt.Errorf("gosdk: Resource %q is not a URL such as https://notes.example.com/mcp (http is for localhost only)",
+			o.Resource)
+	case issuerErr != nil || i.Host == "" || oauth.InClear(o.Issuer):
+		return "", fmt.Errorf("gosdk: Issuer %q is not a URL such as https://auth.example.com (http is for localhost only)", o.Issuer)
+	case o.Listen != "":
+		return o.Listen, nil
+	case oauth.IsLoopbackHost(u.Hostname()) && u.Port() != "":
+		return u.Host, nil
+	}
+	return "127.0.0.1:8080", nil
+}
+
+func (o ServeOptions) adapter(log *slog.Logger) *Options {
+	if o.Adapter != nil {
+		return o.Adapter
+	}
+	return &Options{ShowAll: true, Logger: log}
+}
+
+// serve serves on l until ctx ends, and then ends politely.
+func (a *Adapter) serve(ctx context.Context, l net.Listener, log *slog.Logger) error {
+	requests, cut := context.WithCancel(context.WithoutCancel(ctx))
+	defer cut()
+	h := &http.Server{
+		Handler:           a.Handler(),
+		ReadHeaderTimeout: 10 * time.Second,
+		IdleTimeout:       2 * time.Minute,
+		MaxHeaderBytes:    32 << 10,
+		BaseContext:       func(net.Listener) context.Context { return requests },
+		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+	}
+	failed := make(chan error, 1)
+	go func() { failed <- h.Serve(l) }()
+	select {
+	case err := <-failed:
+		return fmt.Errorf("gosdk: %w", err)
+	case <-ctx.Done():
+	}
+	log.Info("stopping")
+	polite, done := context.WithTimeout(requests, politeTime)
+	defer done()
+	_ = a.Close(polite) // what it did not end is cut
+	time.AfterFunc(politeTime, cut)
+	finish, stop := context.WithTimeout(context.WithoutCancel(ctx), finishTime)
+	defer stop()
+	return h.Shutdown(finish)
+}
+
+// Implementation returns what the server calls itself, as a client would learn it. It is empty when the
+// server does not say.
+func (t *Tools) Implementation(ctx context.Context) (out mcp.Implementation) {
+	ctx, cancel := context.WithTimeout(ctx, politeTime)
+	defer cancel()
+	client, server := mcp.NewInMemoryTransports()
+	session, err := t.server.Connect(ctx, server, nil)
+	if err != nil {
+		return out
+	}
+	defer session.Close()
+	conn, err := client.Connect(ctx)
+	if err != nil {
+		return out
+	}
+	defer conn.Close()
+	id, _ := jsonrpc.MakeID("1") // of a text
+	params, _ := json.Marshal(&mcp.InitializeParams{
+		ProtocolVersion: protocol.Rev20251125,
+		Capabilities:    &mcp.ClientCapabilities{},
+		ClientInfo:      &mcp.Implementation{Name: "mcp-authd", Version: "1"},
+	})
+	if err := conn.Write(ctx, &jsonrpc.Request{ID: id, Method: "initialize", Params: params}); err != nil {
+		return out
+	}
+	answer, err := conn.Read(ctx)
+	if err != nil {
+		return out
+	}
+	var result mcp.InitializeResult
+	if r, ok := answer.(*jsonrpc.Response); ok && r.Error == nil && json.Unmarshal(r.Result, &result) == nil &&
+		result.ServerInfo != nil {
+		out = *result.ServerInfo
+	}
+	return out
+}

@@ -1,0 +1,135 @@
+package gosdk
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcp-authd/mcp-authd/mcpresource"
+)
+
+// newIssuer publishes what Discover reads, with the scopes of a resource.
+func newIssuer(t *testing.T, resource string, scopes ...string) string {
+	t.Helper()
+	var base string
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_ = json.NewEncoder(w).Encode(map[string]any{
+			"issuer": base, "jwks_uri": base + "/jwks.json", "token_endpoint": base + "/token",
+			"protected_resource_scopes": map[string][]string{resource: scopes}, "keys": []any{},
+		})
+	}))
+	t.Cleanup(s.Close)
+	base = s.URL
+	return base
+}
+
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// RS-01 RS-03: one call serves document, challenge and server, and ends politely.
+func TestServeAtRemoteIssuer(t *testing.T) {
+	address := freeAddress(t)
+	resource := "http://" + address + "/mcp"
+	issuer := newIssuer(t, resource, "read", "write", "append")
+	tools := newTools(reading)
+	AddTool(tools, &mcp.Tool{Name: "write"}, okTyped, writing, appendix)
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		ended <- Serve(ctx, tools, ServeOptions{
+			Resource: resource, Issuer: issuer, Logger: slog.New(slog.DiscardHandler),
+			Adjust: func(c *mcpresource.Config) { c.Metadata.Documentation = "https://example.com/help" },
+		})
+	}()
+	document := func() string {
+		resp, err := http.Get("http://" + address + "/.well-known/oauth-protected-resource/mcp")
+		if err != nil {
+			return ""
+		}
+		defer resp.Body.Close()
+		b, err := io.ReadAll(resp.Body)
+		if err != nil {
+			t.Error(err)
+		}
+		return string(b)
+	}
+	got := ""
+	for end := time.Now().Add(time.Minute); got == "" && time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		got = document()
+	}
+	for _, want := range []string{
+		`"resource_name":"A test"`, `"scopes_supported":["read","append"]`, issuer, "https://example.com/help",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no %s in %s", want, got)
+		}
+	}
+	resp, err := http.Post(resource, "application/json", strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"ping"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	if resp.StatusCode != http.StatusUnauthorized {
+		t.Errorf("got %d without a token", resp.StatusCode)
+	}
+	stop()
+	if err := <-ended; err != nil {
+		t.Errorf("it ended with %v", err)
+	}
+}
+
+// RS-03: what is wrong shows at the start, in a line that says what to do.
+func TestServeRefuses(t *testing.T) {
+	const resource = "https://notes.example.com/mcp"
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	for want, o := range map[string]ServeOptions{
+		"Resource is empty: set the public URL":                 {Issuer: "https://auth.example.com"},
+		"Issuer is empty: set that of the authorization server": {Resource: resource},
+		`Resource "http://notes.example.com/mcp" is not a URL such as https://notes.example.com/mcp (http`: {
+			Resource: "http://notes.example.com/mcp", Issuer: "https://auth.example.com",
+		},
+		"Resource \"/mcp\" is not a URL": {Resource: "/mcp", Issuer: "https://auth.example.com"},
+		`Issuer "http://auth.example.com" is not a URL such as https://auth.example.com (http is`: {
+			Resource: resource, Issuer: "http://auth.example.com",
+		},
+		"has no scope \"write\", which Rules.Tools[\"write\"] asks for": {
+			Resource: resource, Issuer: newIssuer(t, resource, "read", "append"),
+		},
+		"knows no resource https://notes.example.com/mcp": {
+			Resource: resource, Issuer: newIssuer(t, "https://other.example.com"),
+		},
+		"Issuer: mcpresource: no metadata of issuer": {Resource: resource, Issuer: "http://" + freeAddress(t)},
+		"choose another address": {
+			Resource: resource, Issuer: newIssuer(t, resource, "read", "write", "append"),
+			Listen: taken.Addr().String(),
+		},
+	} {
+		tools := newTools(reading)
+		AddTool(tools, &mcp.Tool{Name: "write"}, okTyped, writing, appendix)
+		o.Logger = slog.New(slog.DiscardHandler)
+		if err := Serve(t.Context(), tools, o); err == nil || !strings.Contains(err.Error(), want) ||
+			strings.Contains(err.Error(), "\n") {
+			t.Errorf("got %v, want a line with %s", err, want)
+		}
+	}
+}

@@ -1,0 +1,219 @@
+package mcpserver
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/mcp-authd/mcp-authd/internal/config"
+	"github.com/mcp-authd/mcp-authd/mcpresource"
+	"github.com/mcp-authd/mcp-authd/mcpresource/gosdk"
+	"github.com/mcp-authd/mcp-authd/metadata"
+	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/thirdparty"
+)
+
+// Options say how Serve serves. The zero value is a server on 127.0.0.1:8414 with a SQLite database.
+type Options struct {
+	// URL is how clients reach this host, such as "https://notes.example.com": the issuer. The MCP server is at
+	// /mcp there. Default: http:// and the address, where that is on loopback.
+	URL string
+	// Listen is the address to listen on. Default: 127.0.0.1:8414.
+	Listen string
+	// Name is what people are shown. Default: what the server calls itself.
+	Name string
+	// DataDir has the secret key and the database. Default: a directory with the name of the server in
+	// ~/.local/share/mcp-authd, or what systemd or MCP_AUTHD_DATA_DIR says.
+	DataDir string
+	// Database is a URL such as "postgres://user@host/name", or the path of a SQLite file. Default:
+	// mcp-authd.db in DataDir.
+	Database string
+	// SecretKeys are the master keys, the primary first, each of at least 32 bytes. Default: MCP_AUTHD_SECRET_KEY,
+	// or with SQLite secret.key in DataDir, which is made at the first start. Several replicas have the same.
+	SecretKeys [][]byte
+	// Providers are where people may sign in with an account that they have. Default: none.
+	Providers []thirdparty.Connector
+	// Config is a configuration file of mcp-authd for everything else. Default: what MCP_AUTHD_CONFIG names.
+	Config string
+	Logger *slog.Logger // default: slog.Default
+	// Adapter has further options of the server. Default: those of gosdk.Options, with ShowAll, so that clients
+	// find the tools for which they have to ask for more.
+	Adapter *gosdk.Options
+	// Adjust changes the configuration of the guard, such as its limits; its Policy is the
+	// *mcpresource.Rules of the tools. Audit, Calls and Check may be set already, for logs and the audit log: call
+	// them from what you put in their place.
+	Adjust func(*mcpresource.Config)
+	// Ready is called when the server can be used. Default: MCPURL and SetupLink are printed to standard error.
+	Ready func(Ready)
+}
+
+// Ready is a server that can be used.
+type Ready struct {
+	Name    string
+	MCPURL  string // for clients
+	DataDir string // for the commands of mcp-authd
+	// SetupLink makes the first account, an administrator: once, for an hour. "" when there is an account.
+	// Show it to the operator alone, and keep it out of logs.
+	SetupLink string
+}
+
+// print is the default of Options.Ready.
+func (r Ready) print() {
+	if r.SetupLink != "" {
+		fmt.Fprintf(os.Stderr, "Make the first account (valid 1 h, once): %s\n", r.SetupLink)
+	}
+	fmt.Fprintf(os.Stderr, "%s is ready: %s\n", r.Name, r.MCPURL)
+}
+
+// path is where the MCP server is below the issuer.
+const path = "/mcp"
+
+// load is the configuration that o amounts to, but for its resource.
+func (o *Options) load() (*config.Loaded, error) {
+	file := cmp.Or(o.Config, os.Getenv("MCP_AUTHD_CONFIG"))
+	l, err := config.Load(config.Source{File: cmp.Or(file, os.DevNull), Environ: os.Environ()})
+	if err != nil {
+		return nil, fmt.Errorf("mcpserver: %w", err)
+	}
+	if file == "" {
+		l.File = "this program" // what messages call the configuration
+	}
+	set := func(key, value, option string, to *string) {
+		if value != "" {
+			*to = value
+			l.SetOrigin(key, option)
+		}
+	}
+	set("issuer", strings.TrimSuffix(o.URL, "/"), "URL", &l.Issuer)
+	set("listen", o.Listen, "Listen", &l.Listen)
+	set("data_dir", o.DataDir, "DataDir", &l.DataDir)
+	set("database.url", o.Database, "Database", (*string)(&l.Database.URL))
+	for _, p := range o.Providers {
+		l.ThirdParty = append(l.ThirdParty, config.ConnectorOf(p))
+	}
+	for _, r := range l.Resources {
+		if r.Upstream.Set() {
+			return nil, fmt.Errorf("mcpserver: %s: the resource %s has an upstream, which mcp-authd serve is for: leave it out here",
+				l.File, r.URI)
+		}
+	}
+	return l, nil
+}
+
+// settle fills in what depends on the address and the server, and validates the whole.
+func (o *Options) settle(ctx context.Context, l *config.Loaded, tools *gosdk.Tools, at net.Addr) error {
+	if err := o.issuer(l, at); err != nil {
+		return err
+	}
+	if err := tools.Configure(new(mcpresource.Config)); err != nil {
+		return err
+	}
+	self := tools.Implementation(ctx)
+	own, err := resource(l.Issuer+path, cmp.Or(o.Name, self.Title, self.Name, l.Issuer+path), tools)
+	if err != nil {
+		return err
+	}
+	l.Resources = slices.Insert(l.Resources, 0, own) // the default of clients that name none
+	if l.IsDefault("branding.name") {
+		l.Branding.Name = own.Name
+	}
+	if l.IsDefault("data_dir") && os.Getenv("STATE_DIRECTORY") == "" {
+		name := strings.Trim(notInName.ReplaceAllString(self.Name, "-"), "-.")
+		if name == "" {
+			return errors.New("mcpserver: the server has no name that a directory could have: set DataDir")
+		}
+		l.DataDir = filepath.Join(l.DataDir, name)
+	}
+	if err := l.Validate(); err != nil {
+		return explain(err, len(l.ThirdParty)-len(o.Providers))
+	}
+	return nil
+}
+
+// notInName is what a directory should not be called.
+var notInName = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
+
+// issuer is where clients find us. Only on loopback can it be guessed.
+func (o *Options) issuer(l *config.Loaded, at net.Addr) error {
+	if !l.IsDefault("issuer") {
+		u, err := url.Parse(l.Issuer)
+		if err != nil || u.Host == "" || u.Path != "" {
+			return fmt.Errorf("mcpserver: URL %q is not that of a host, such as https://notes.example.com; the MCP server is at %s there",
+				l.Issuer, path)
+		}
+		if err := metadata.ValidateIssuer(l.Issuer); err != nil {
+			return fmt.Errorf("mcpserver: URL: %s", strings.TrimPrefix(err.Error(), "metadata: "))
+		}
+		return nil
+	}
+	host, port, err := net.SplitHostPort(at.String())
+	if err != nil {
+		return err
+	}
+	if ip := net.ParseIP(host); ip == nil || !ip.IsLoopback() || l.TLS.Cert != "" {
+		return fmt.Errorf("mcpserver: it listens on %s: set URL to how clients reach it, such as https://notes.example.com "+
+			"(by way of a proxy that terminates TLS), or listen on 127.0.0.1:%s without TLS", at, port)
+	}
+	l.Issuer = "http://" + net.JoinHostPort(host, port)
+	return nil
+}
+
+// resource describes the MCP server to the authorization server, as its tools are declared.
+func resource(uri, name string, tools *gosdk.Tools) (config.Resource, error) {
+	out := config.Resource{URI: uri, Name: name}
+	for _, s := range tools.Scopes() {
+		if s.Description == "" {
+			return out, fmt.Errorf("mcpserver: the scope %q has no Description, by which people are asked: "+
+				"declare it with one, such as \"read your notes\"", s.Name)
+		}
+		out.Scopes = append(out.Scopes, storage.ScopeText{
+			Name:        s.Name,
+			Description: s.Description,
+			Default:     tools.Default(s.Name) || s.First,
+			Implies:     s.Implies,
+			Access:      storage.Access(s.Access),
+			Required:    tools.Default(s.Name), // nothing works without it
+			Dangerous:   s.Dangerous,
+		})
+	}
+	if !slices.ContainsFunc(out.Scopes, func(s storage.ScopeText) bool { return s.Required }) {
+		return out, errors.New("mcpserver: there is no default scope, which people give to an application first: " +
+			"call gosdk.NewTools with one, such as gosdk.Scope{Name: \"mcp\", Description: \"use this server\"}")
+	}
+	return out, nil
+}
+
+// explain says what is wrong in terms of Options: one line for each. The file has the first providers.
+func explain(err error, fromFile int) error {
+	var lines []string
+	for line := range strings.Lines(err.Error()) {
+		line = strings.TrimSpace(line)
+		for key, option := range map[string]string{
+			"issuer: ": "URL: ", "listen: ": "Listen: ", "database.url: ": "Database: ",
+		} {
+			if rest, ok := strings.CutPrefix(line, key); ok {
+				line = option + rest
+			}
+		}
+		var i int
+		if n, _ := fmt.Sscanf(line, "resources[0].scopes[%d]:", &i); n == 1 {
+			_, rest, _ := strings.Cut(line, ": ")
+			line = "the scope " + rest
+		}
+		if n, _ := fmt.Sscanf(line, "thirdparty[%d]", &i); n == 1 && i >= fromFile {
+			_, rest, _ := strings.Cut(line, "]")
+			line = fmt.Sprintf("Providers[%d]%s", i-fromFile, rest)
+		}
+		lines = append(lines, "mcpserver: "+line)
+	}
+	return errors.New(strings.Join(lines, "\n"))
+}

@@ -1,0 +1,183 @@
+package mcpserver
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net"
+	"net/http"
+	"os"
+	"runtime/debug"
+	"slices"
+
+	"github.com/mcp-authd/mcp-authd/audit"
+	"github.com/mcp-authd/mcp-authd/authserver"
+	"github.com/mcp-authd/mcp-authd/internal/admin"
+	"github.com/mcp-authd/mcp-authd/internal/assembly"
+	"github.com/mcp-authd/mcp-authd/internal/config"
+	"github.com/mcp-authd/mcp-authd/internal/metrics"
+	"github.com/mcp-authd/mcp-authd/mcpresource"
+	"github.com/mcp-authd/mcp-authd/mcpresource/gosdk"
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// Serve serves the server of tools with sign-in until ctx ends; then streams are closed, open requests finish,
+// and nil is returned. At the first start it makes the data directory and tells of a link by
+// which the first account is made. It returns at once when an option is wrong, with a line for each.
+func Serve(ctx context.Context, tools *gosdk.Tools, o Options) (err error) {
+	defer func() {
+		if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+			err = nil // it was ended while it started
+		}
+	}()
+	l, err := o.load()
+	if err != nil {
+		return err
+	}
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", l.Listen)
+	if err != nil {
+		return fmt.Errorf("mcpserver: Listen: %w: choose another address", err)
+	}
+	defer listener.Close()
+	if err := o.settle(ctx, l, tools, listener.Addr()); err != nil {
+		return err
+	}
+	p := program{o: o, l: l, tools: tools, log: cmp.Or(o.Logger, slog.Default())}
+	p.warn()
+	if err := p.open(ctx); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, p.store.Close()) }()
+	return p.serve(ctx, listener)
+}
+
+// program is one call of Serve.
+type program struct {
+	o     Options
+	l     *config.Loaded
+	tools *gosdk.Tools
+	log   *slog.Logger
+	keys  [][]byte
+	store storage.Store
+}
+
+// warn tells of what is allowed and not wise.
+func (p *program) warn() {
+	all := slices.Concat(p.l.Warnings, []string{p.l.Login.Links.Warning(), p.l.AuditWarning()})
+	for _, c := range p.l.Connectors() {
+		all = append(all, c.Warnings()...)
+	}
+	for _, w := range all {
+		if w != "" {
+			p.log.Warn(w)
+		}
+	}
+}
+
+func (p *program) open(ctx context.Context) (err error) {
+	if p.keys, err = p.masterKeys(); err != nil {
+		return err
+	}
+	p.store, err = open(ctx, p.l, p.log)
+	return err
+}
+
+func (p *program) serve(ctx context.Context, listener net.Listener) error {
+	counts := metrics.New()
+	parts := assembly.Parts{
+		Config: p.l, Store: p.store, Keys: p.keys, Log: p.log, Audit: audit.New(p.log, counts.Count), Metrics: counts,
+		Version: version(), Stdout: os.Stdout,
+	}
+	server, err := parts.Server(ctx)
+	if err != nil {
+		return fmt.Errorf("mcpserver: %w", err)
+	}
+	defer server.Close()
+	adapter, mux, err := p.guarded(ctx, server)
+	if err != nil {
+		return err
+	}
+	cert, err := parts.Certificate()
+	if err != nil {
+		return fmt.Errorf("mcpserver: %w", err)
+	}
+	sites := []authserver.Site{{
+		Listener: listener, Handler: server.Beside(mux), GetCertificate: cert, Ending: adapter.Close,
+	}}
+	if at := p.l.Management.Listen; at != "" && !p.l.IsDefault("management.listen") {
+		sites = append(sites, authserver.Site{Address: at, Handler: server.Management()})
+	}
+	if err := p.tell(ctx, server.Auth); err != nil {
+		return err
+	}
+	return server.Serve(ctx, sites...)
+}
+
+// guarded puts the MCP server behind a guard.
+func (p *program) guarded(ctx context.Context, server *assembly.Server) (*gosdk.Adapter, *http.ServeMux, error) {
+	own := &p.l.Resources[0]
+	c, err := server.Inside(ctx, own)
+	if err != nil {
+		return nil, nil, fmt.Errorf("mcpserver: %w", err)
+	}
+	if err := p.tools.Configure(&c); err != nil {
+		return nil, nil, err
+	}
+	needs := c.Policy.(*mcpresource.Rules).Tools
+	for _, tool := range slices.Sorted(maps.Keys(needs)) { // as lists of resources show them
+		own.Tools = append(own.Tools, config.ToolRule{Name: tool, Scopes: needs[tool]})
+	}
+	if err := (&admin.Service{Store: p.store, Config: p.l}).RememberServed(ctx, own.Name); err != nil {
+		return nil, nil, fmt.Errorf("mcpserver: %w", err)
+	}
+	if p.o.Adjust != nil {
+		p.o.Adjust(&c)
+	}
+	guard, err := mcpresource.New(c)
+	if err != nil {
+		return nil, nil, err
+	}
+	options := p.o.Adapter
+	if options == nil {
+		options = &gosdk.Options{ShowAll: true, Logger: p.log}
+	}
+	adapter, mux := gosdk.New(guard, p.tools.Server(), options), http.NewServeMux()
+	guard.Register(mux, adapter.HTTP())
+	return adapter, mux, nil
+}
+
+// tell says that the server is ready, and at the first start how to begin.
+func (p *program) tell(ctx context.Context, as *authserver.Server) (err error) {
+	r := Ready{Name: p.l.Resources[0].Name, MCPURL: p.l.Resources[0].URI, DataDir: p.l.DataDir}
+	if p.l.Login.Local {
+		if r.SetupLink, err = as.SetupLink(ctx); err != nil {
+			return fmt.Errorf("mcpserver: %w", err)
+		}
+	}
+	if p.o.Ready == nil {
+		r.print()
+		return nil
+	}
+	p.o.Ready(r)
+	return nil
+}
+
+// module is what programs link.
+const module = "github.com/mcp-authd/mcp-authd"
+
+// version is that of this module in the program.
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "devel"
+	}
+	for _, m := range info.Deps {
+		if m.Path == module {
+			return m.Version
+		}
+	}
+	return "devel"
+}
