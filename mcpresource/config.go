@@ -59,7 +59,7 @@ type Config struct {
 	DPoP   *DPoP
 	Limits Limits // the zero value has limits that ordinary clients never reach
 	// Limiter decides instead of Limits.Calls and Limits.Tools, which then have to be left out: it
-	// is for replicas that share a count. The other limits hold beside it.
+	// is for replicas that share a count: see NewLimiter. The other limits hold beside it.
 	Limiter  Limiter
 	Sessions SessionBinder // default: bounded, in memory
 	// SessionOwner says whom a session belongs to. Default: the person.

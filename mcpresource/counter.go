@@ -53,7 +53,7 @@ type sharedRates struct {
 
 // Allow implements Limiter.
 func (c *sharedRates) Allow(ctx context.Context, p *Principal, op Operation) (time.Duration, bool) {
-	draws := c.draws(p, op)
+	draws := c.draws(nil, p, op)
 	var from []Allowance
 	for _, d := range draws {
 		if d.Rate.Every > 0 {

@@ -111,23 +111,23 @@ func newRates(l Limits, now func() time.Time) *rates {
 // Allow implements Limiter. An operation that one of the two rates refuses counts in
 // neither.
 func (l *rates) Allow(_ context.Context, p *Principal, op Operation) (time.Duration, bool) {
-	wait := l.buckets.Take(l.draws(p, op)...)
+	var most [2]bounded.Draw[bucket]
+	wait := l.buckets.Take(l.draws(most[:0], p, op)...)
 	return wait, wait == 0
 }
 
-// draws are the rates that an operation counts in, two at most.
-func (l *rates) draws(p *Principal, op Operation) []bounded.Draw[bucket] {
-	draws := make([]bounded.Draw[bucket], 0, 2)
+// draws adds the rates that an operation counts in, two at most, which need no memory then.
+func (l *rates) draws(to []bounded.Draw[bucket], p *Principal, op Operation) []bounded.Draw[bucket] {
 	switch op.Method {
 	case "tools/call":
 		if name, ok := l.tool(op.Name); ok {
-			draws = append(draws, l.Tools[name].draw(bucket{p.Person(), name}))
+			to = append(to, l.Tools[name].draw(bucket{p.Person(), name}))
 		}
 	case "completion/complete", "initialize":
 	default:
-		return nil
+		return to
 	}
-	return append(draws, l.Calls.draw(bucket{who: p.Person()}))
+	return append(to, l.Calls.draw(bucket{who: p.Person()}))
 }
 
 func (l *rates) tool(name string) (pattern string, ok bool) {

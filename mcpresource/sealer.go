@@ -26,7 +26,7 @@ const (
 // Sealer protects what a server gives a client to bring back: the requestState of MCP 2026-07-28
 // ("Multi Round-Trip Requests"), handles of objects, cursors. The client can neither read nor
 // change it, no other person can use it, and it expires. It can be used again until then: an effect
-// that must happen once has to be recorded by the server.
+// that must happen once has to be recorded by the server, as with Once of package gosdk.
 type Sealer struct {
 	keys []cipher.AEAD // the first seals
 	now  func() time.Time

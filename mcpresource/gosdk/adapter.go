@@ -66,7 +66,8 @@ type Options struct {
 	// that run something or hide it: javascript, vbscript and data.
 	URISchemes []string
 	// RawOutput lets the results of tools and prompts pass as they are: with terminal
-	// escape sequences, control characters, any link and any size.
+	// escape sequences, control characters, any link and any size, whatever the output
+	// schema of the tool says.
 	RawOutput bool
 
 	Logger *slog.Logger // default: discard
@@ -125,7 +126,8 @@ type Adapter struct {
 	server   *mcp.Server
 	o        Options
 	sessions *sessions
-	schemas  *schemas
+	schemas  *schemas // of arguments
+	outputs  *schemas
 	running  *running
 	openings *openings
 	remarked *remarked
@@ -154,6 +156,7 @@ func New(g *mcpresource.Guard, s *mcp.Server, o *Options) *Adapter {
 func newAdapter(g *mcpresource.Guard, s *mcp.Server, o *Options) *Adapter {
 	a := &Adapter{
 		guard: g, server: s, o: o.withDefaults(), sessions: newSessions(g), schemas: newSchemas(),
+		outputs: newSchemas(),
 		running: newRunning(), openings: newOpenings(), remarked: newRemarked(), closed: make(chan struct{}),
 	}
 	a.revisions = sync.OnceValue(a.askRevisions)

@@ -75,11 +75,18 @@ func (x *exchange) callTool(ctx context.Context, call *mcp.CallToolRequest) (mcp
 			return bad, nil
 		}
 	}
+	var result mcp.Result
+	var err error
 	if limit <= 0 {
-		return x.handle(ctx)
+		result, err = x.handle(ctx)
+	} else {
+		handed = true
+		result, err = x.timed(ctx, limit, leave)
 	}
-	handed = true
-	return x.timed(ctx, limit, leave)
+	if err != nil {
+		return nil, err
+	}
+	return result, x.checkOutput(ctx, call, result)
 }
 
 var errTimeout = errors.New("gosdk: the tool took too long")

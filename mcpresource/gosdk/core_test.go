@@ -272,6 +272,15 @@ func TestUndeclared(t *testing.T) {
 func TestOutputSchema(t *testing.T) {
 	schema := json.RawMessage(`{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"]}`)
 	r := newRig(t, nil, func(s *mcp.Server) {
+		for name, result := range map[string]*mcp.CallToolResult{
+			"fits raw":  {StructuredContent: map[string]any{"n": 1}},
+			"unfit raw": {StructuredContent: map[string]any{"n": "no number"}},
+			"fails":     {IsError: true},
+			"nothing":   {Content: []mcp.Content{&mcp.TextContent{Text: "no content"}}},
+		} {
+			s.AddTool(&mcp.Tool{Name: name, InputSchema: anyObject, OutputSchema: schema},
+				func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) { return result, nil })
+		}
 		for name, value := range map[string]any{"fits": 1, "unfit": "no number"} {
 			mcp.AddTool(s, &mcp.Tool{Name: name, OutputSchema: schema},
 				func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
@@ -283,6 +292,21 @@ func TestOutputSchema(t *testing.T) {
 		got := r.modern(t, "alice-mcp-deep", "tools/call", name, `"name":"`+name+`","arguments":{}`)
 		if (got.code == 0) != fits || strings.Contains(got.text, "structuredContent") != fits {
 			t.Errorf("RS-126 %s: got %d %s", name, got.status, got.text)
+		}
+	}
+	session := r.initializeAt(t, "alice-mcp-deep", "2025-03-26")
+	for name, codes := range map[string]struct{ newest, older int64 }{ // of 2025-03-26, which has no such schemas
+		"fits raw": {0, 0}, "unfit raw": {-32603, 0}, "fails": {0, 0}, "nothing": {-32603, 0},
+	} {
+		body := `"name":"` + name + `","arguments":{}`
+		got := r.modern(t, "alice-mcp-deep", "tools/call", name, body)
+		if got.code != codes.newest || codes.newest != 0 && strings.Contains(got.text, "no ") {
+			t.Errorf("RS-126 %s: got %d %s", name, got.status, got.text)
+		}
+		old := r.ask(t, "alice-mcp-deep", ask{headers: hdr("Mcp-Session-Id", session),
+			body: `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{` + body + `}}`})
+		if old.code != codes.older {
+			t.Errorf("RS-126 %s at 2025-03-26: got %d %s", name, old.status, old.text)
 		}
 	}
 }

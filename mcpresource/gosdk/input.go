@@ -19,11 +19,12 @@ import (
 // from here. A bad argument is a protocol error up to 2025-06-18, and since then a
 // result, which the model can learn from (SEP-1303, RS-77, RS-192).
 func (x *exchange) checkInput(ctx context.Context, call *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-	tool := x.find(ctx, call)
+	x.tool = x.find(ctx, call)
+	tool := x.tool
 	if tool == nil {
 		return nil, nil // the SDK says that it knows none
 	}
-	schema, err := x.schemas.of(tool)
+	schema, err := x.schemas.of(tool, tool.InputSchema)
 	if err != nil {
 		x.outcome = mcpresource.OutcomeError
 		x.o.Logger.ErrorContext(ctx, "the input schema of a tool cannot be used", "tool", tool.Name, "error", err)
@@ -128,7 +129,7 @@ func (x *exchange) find(ctx context.Context, call *mcp.CallToolRequest) *mcp.Too
 // maxSchemas bounds the schemas that are kept ready, for servers that replace tools.
 const maxSchemas = 1000
 
-// schemas are the schemas of tools, ready for use. A tool must not be changed after it
+// schemas are the schemas of tools, for arguments or for results, ready for use. A tool must not be changed after it
 // was added.
 type schemas struct {
 	mu     sync.Mutex // guards byTool
@@ -142,7 +143,7 @@ type readySchema struct {
 
 func newSchemas() *schemas { return &schemas{byTool: map[*mcp.Tool]*readySchema{}} }
 
-func (s *schemas) of(tool *mcp.Tool) (*jsonschema.Resolved, error) {
+func (s *schemas) of(tool *mcp.Tool, schema any) (*jsonschema.Resolved, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if ready := s.byTool[tool]; ready != nil {
@@ -152,7 +153,7 @@ func (s *schemas) of(tool *mcp.Tool) (*jsonschema.Resolved, error) {
 		clear(s.byTool)
 	}
 	ready := &readySchema{}
-	ready.schema, ready.err = resolve(tool.InputSchema)
+	ready.schema, ready.err = resolve(schema)
 	s.byTool[tool] = ready
 	return ready.schema, ready.err
 }

@@ -24,6 +24,7 @@ type exchange struct {
 	caller  *mcpresource.Principal // nil for a public method
 	version string                 // the revision that it follows
 	ops     []mcpresource.Operation
+	tool    *mcp.Tool           // that is called, nil before it is looked for
 	sealed  string              // the requestState as it was brought, "" without one
 	outcome mcpresource.Outcome // "" until something decides it
 }
