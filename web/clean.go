@@ -49,11 +49,16 @@ func cleanExact(s string) string {
 	return out.String()
 }
 
-// cleanLines is a text whose lines are kept.
+// maxIndent bounds by how much a line is indented, in spaces.
+const maxIndent = 32
+
+// cleanLines is a text whose lines are kept, with their indentation.
 func cleanLines(s string) string {
 	lines := strings.Split(strings.TrimRight(s, "\n"), "\n")
 	for i, line := range lines[:min(len(lines), maxLines)] {
-		lines[i] = cleanText(line)
+		line = strings.ReplaceAll(line, "\t", "    ")
+		indent := min(len(line)-len(strings.TrimLeft(line, " ")), maxIndent)
+		lines[i] = strings.Repeat(" ", indent) + cleanText(line)
 	}
 	return strings.Join(lines[:min(len(lines), maxLines)], "\n")
 }

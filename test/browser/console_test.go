@@ -1,29 +1,50 @@
 package browser
 
 import (
+	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/chromedp/chromedp"
 
 	"github.com/mcp-authd/mcp-authd/internal/testkit/demotest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/fakeidp"
+	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/storage/sqlite"
 )
 
 // console is a demo in which something has happened, and its administrator at the console.
 type console struct {
 	*demotest.Demo
 	*tab
-	data string
-	app  *app
+	data     string
+	app      *app
+	document string // the metadata document of another client
 }
 
 func newConsole(t *testing.T) *console {
 	t.Helper()
 	c := &console{data: t.TempDir()}
-	c.Demo = demotest.Start(t, demotest.Options{Args: []string{"--data", c.data}})
+	c.document = documentSite(t)
+	company := fakeidp.Start(t)
+	c.Demo = demotest.Start(t, demotest.Options{Args: []string{"--data", c.data}, Env: []string{
+		"MCP_AUTHD_REGISTRATION_INSECURE_LOOPBACK_DOCUMENTS=true",
+		"MCP_AUTHD_REGISTRATION_DOCUMENTS_ALLOW=claude.ai,*.applications.department.example",
+		"MCP_AUTHD_REGISTRATION_DOCUMENTS_DENY=bad.example",
+		"MCP_AUTHD_THIRDPARTY_0_ID=company", "MCP_AUTHD_THIRDPARTY_0_TYPE=oidc", "MCP_AUTHD_THIRDPARTY_0_NAME=Company",
+		"MCP_AUTHD_THIRDPARTY_0_CLIENT_ID=" + company.ClientID,
+		"MCP_AUTHD_THIRDPARTY_0_CLIENT_SECRET=" + company.ClientSecret,
+		"MCP_AUTHD_THIRDPARTY_0_ISSUER=" + company.URL, "MCP_AUTHD_THIRDPARTY_0_NETWORKS=127.0.0.0/8",
+		"MCP_AUTHD_THIRDPARTY_1_ID=away", "MCP_AUTHD_THIRDPARTY_1_TYPE=oidc", "MCP_AUTHD_THIRDPARTY_1_NAME=Away",
+		"MCP_AUTHD_THIRDPARTY_1_CLIENT_ID=x", "MCP_AUTHD_THIRDPARTY_1_CLIENT_SECRET=y",
+		"MCP_AUTHD_THIRDPARTY_1_ISSUER=http://127.0.0.1:1", "MCP_AUTHD_THIRDPARTY_1_NETWORKS=127.0.0.0/8",
+	}})
 	c.tab, c.app = open(t, looks[0]), newApp(t, c.Demo, "Notes for <b>Teams</b> & friends of the Department of "+
 		strings.Repeat("Verwaltungsgericht", 2))
 	for name, role := range map[string]string{
@@ -41,7 +62,51 @@ func newConsole(t *testing.T) *console {
 	c.decide("approve")
 	c.app.answer(t, c.tab)
 	c.fail(t)
+	c.replicas(t)
 	return c
+}
+
+// documentSite is where an application publishes its metadata document.
+func documentSite(t *testing.T) (document string) {
+	t.Helper()
+	mux := http.NewServeMux()
+	site := httptest.NewServer(mux)
+	t.Cleanup(site.Close)
+	document = site.URL + "/applications/notes-for-teams/client.json"
+	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprintf(w, "{\n  \"client_id\": %q,\n  \"client_name\": \"Notes by document\",\n"+
+			"  \"client_uri\": \"https://notes.example/%s\",\n"+
+			"  \"redirect_uris\": [\"http://127.0.0.1/callback\"]\n}\n", document, strings.Repeat("long", 40))
+	})
+	return document
+}
+
+// replicas are other servers of the database: one that runs, and one that was lost.
+func (c *console) replicas(t *testing.T) {
+	t.Helper()
+	store, err := sqlite.Open(t.Context(), filepath.Join(c.data, "mcp-authd.db"), sqlite.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	now := time.Now()
+	for _, r := range []storage.Replica{
+		{
+			ID: "rep_1", Name: "auth-7d9f8b6c5-x2k4q", Version: "0.9.1", Migration: 40, Issuer: c.Issuer,
+			Address: "10.1.2.3:8414", StartedAt: now.Add(-50 * time.Hour), SeenAt: now, Skew: 2 * time.Second,
+			AuditWaiting: 12,
+		},
+		{
+			ID: "rep_2", Name: "auth-7d9f8b6c5-m9zzt.department.internal.example", Version: "0.9.1", Migration: 40,
+			Issuer: c.Issuer, Address: "[2001:db8::17:4]:8414", StartedAt: now.Add(-80 * time.Hour),
+			SeenAt: now.Add(-3 * time.Hour), AuditLost: 3,
+		},
+	} {
+		if err := store.SeeReplica(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 // command runs a command on the database of the demo.
@@ -93,6 +158,12 @@ func TestConsole(t *testing.T) {
 		"console-delete":      "/admin/user/delete?name=" + url.QueryEscape(c.Username),
 		"console-clients":     "/admin/client/list",
 		"console-client":      "/admin/client/show?id=" + url.QueryEscape(c.app.id),
+		"console-document":    "/admin/client/show?id=" + url.QueryEscape(c.document),
+		"console-policy":      "/admin/client/policy",
+		"console-found":       "/admin/user/list?match=example",
+		"console-notfound":    "/admin/user/list?match=zebra",
+		"console-provider":    "/admin/provider/show?id=company",
+		"console-away":        "/admin/provider/show?id=away",
 		"console-client-add":  "/admin/client/add",
 		"console-grants":      "/admin/grant/list",
 		"console-attempts":    "/admin/attempt/list",
@@ -114,9 +185,15 @@ func TestConsole(t *testing.T) {
 		"console-missing":     "/admin/user/show?name=nobody",
 		"console-unknownpage": "/admin/nothing/here",
 	}
+	for _, id := range []string{"company", "away"} { // asked, so that the list has when
+		c.visit(c.Issuer + "/admin/provider/show?id=" + id)
+	}
 	for page, path := range screens {
 		t.Run("OB-10: "+page, func(t *testing.T) {
 			b := c.in(t)
+			if page == "console-health" {
+				c.replicas(t) // they were just seen
+			}
 			b.visit(c.Issuer + path)
 			b.show(page)
 		})

@@ -38,6 +38,7 @@ func (b *tab) show(page string) {
 	for _, l := range narrow {
 		b.dress(l)
 		b.hold(page)
+		b.picture(page)
 	}
 	for _, l := range looks {
 		b.dress(l)

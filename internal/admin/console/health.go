@@ -61,7 +61,7 @@ func (v *view) replicas(all []admin.Replica) web.ConsoleTable {
 	t := v.table(table{
 		title: "Replicas", noun: health.name,
 		columns: []string{
-			"name", "state", "version", "started_at", "seen_at", "audit_waiting", "audit_lost", "clock_behind_ms",
+			"name", "state", "version", "started_at", "seen_at", "audit_waiting", "clock_behind_ms",
 		},
 		empty: web.ConsoleHint{
 			Text: "No server has told this database that it runs. It does so within seconds of its start; its log says " +
@@ -86,6 +86,18 @@ func replicaName(_ *view, item []member, c *web.ConsoleCell) {
 		c.Badges = []web.ConsoleBadge{{Text: "shows this page"}}
 	}
 	c.Note = text(item, "address")
+}
+
+// auditOfReplica is what of a replica has not reached the audit log yet, and what never will.
+func auditOfReplica(_ *view, item []member, c *web.ConsoleCell) {
+	if c.Text == "0" {
+		c.Text = ""
+	} else if c.Text != "" {
+		c.Text += " waiting"
+	}
+	if lost := text(item, "audit_lost"); lost != "" && lost != "0" {
+		c.Badges = []web.ConsoleBadge{{Text: lost + " lost", Tone: "bad"}}
+	}
 }
 
 // clockBehind is by how much a clock differs, where it is as much as people would notice.

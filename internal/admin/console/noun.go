@@ -89,6 +89,7 @@ func nounOf(name string) noun {
 
 // actNames are what buttons say of operations whose own words would be unclear.
 var actNames = map[string]string{
+	"client policy":       "Which are accepted",
 	"user passwd":         "Set password",
 	"user set-mail":       "Set mail address",
 	"user set-role":       "Set role",

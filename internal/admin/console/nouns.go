@@ -119,17 +119,22 @@ var grants = noun{
 }
 
 var clients = noun{
-	name:     "client",
-	title:    "Clients",
-	menu:     menuAccess,
-	lead:     "The applications and machines that ask for access: those that registered, and those of the operator.",
-	columns:  []string{"name", "source", "auth_method", "redirect_uris", "last_used_at", "created_at"},
-	hide:     []string{"name"},
-	shapes:   map[string]shape{"name": clientName, "redirect_uris": hostsOf},
+	name:    "client",
+	title:   "Clients",
+	menu:    menuAccess,
+	lead:    "The applications and machines that ask for access: those that registered, and those of the operator.",
+	columns: []string{"name", "source", "auth_method", "redirect_uris", "last_used_at", "created_at"},
+	hide:    []string{"name"},
+	shapes: map[string]shape{
+		"name": clientName, "redirect_uris": hostsOf,
+		"trust": stateBadge(map[string]string{"allow": "good", "ask": "warn", "deny": "bad"}),
+	},
 	unlisted: "id",
+	lists:    map[string]table{"client policy": {title: "Which clients are accepted"}},
 	tables: map[string]table{
 		"hosts": {
 			title:   "What is thought of metadata documents, by where they are: the first that fits counts",
+			noun:    "client",
 			columns: []string{"pattern", "trust", "key"},
 		},
 		"documents_redirects": {
@@ -231,7 +236,7 @@ var health = noun{
 	shapes: map[string]shape{
 		"name":            replicaName,
 		"state":           stateBadge(map[string]string{admin.ReplicaRunning: "good", admin.ReplicaLost: "bad"}),
-		"audit_lost":      notZero,
+		"audit_waiting":   auditOfReplica,
 		"clock_behind_ms": clockBehind,
 	},
 }

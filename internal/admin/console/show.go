@@ -20,7 +20,7 @@ func (v *view) show(verb admin.Verb) {
 	if s.Name == n.begin() {
 		p.Title, p.Lead = n.title, n.lead
 	} else {
-		p.Trail = v.trail(n, nil)
+		p.Title, p.Trail = cmp.Or(n.lists[s.Name].title, p.Title), v.trail(n, nil)
 	}
 	if missing(verb, query) { // a person has to say of what
 		p.Parts = append(p.Parts, v.question(verb, query))
@@ -40,7 +40,9 @@ func (v *view) show(verb admin.Verb) {
 		return
 	}
 	all, one := members(out), s.Name == n.name+" show" && len(subject) > 0
-	p.Acts = v.acts(n, subject, all)
+	if one || s.Name == n.begin() {
+		p.Acts = v.acts(n, subject, all)
+	}
 	if one {
 		p.Title, p.Lead = v.heading(n, all, subject), ""
 		p.Badges = v.badges(n, all)

@@ -59,7 +59,7 @@ func memberOf(all []member, name string) (member, bool) {
 // plain are the words of names that are not spelled as they are.
 var plain = map[string]string{
 	"id": "ID", "uri": "URL", "url": "URL", "mcp": "MCP", "jwks": "JWKS", "ip": "IP", "ok": "OK", "dpop": "DPoP",
-	"acr": "ACR", "ttl": "TTL", "sha256": "SHA-256", "kid": "key ID", "alg": "algorithm", "tls": "TLS", "json": "JSON",
+	"acr": "ACR", "ttl": "TTL", "sha256": "SHA-256", "kid": "key ID", "alg": "algorithm", "tls": "TLS", "json": "JSON", "par": "PAR",
 }
 
 // labels are the names of fields that are not their words.
@@ -99,8 +99,7 @@ var labels = map[string]string{
 	"keys_read_at":     "Keys read",
 	"failed_at":        "Last failure",
 
-	"audit_waiting":   "Waits for audit",
-	"audit_lost":      "Lost to audit",
+	"audit_waiting":   "Audit entries",
 	"clock_behind_ms": "Clock is behind by",
 	"match":           "Name, or a part of it",
 	"last_read":       "Its metadata document, as last read",
@@ -132,7 +131,7 @@ func caption(name string) string {
 func isCode(name string) bool {
 	for _, s := range []string{
 		"id", "uri", "uris", "url", "reference", "kid", "hash", "leaf", "root", "resource", "resources", "issuer",
-		"digest", "jwks", "subject", "scopes", "scope", "aliases", "audience", "jti", "thumbprint",
+		"digest", "sha256", "jwks", "subject", "scopes", "scope", "aliases", "audience", "jti", "thumbprint",
 	} {
 		if name == s || strings.HasSuffix(name, "_"+s) {
 			return true
