@@ -279,6 +279,14 @@ func TestLink(t *testing.T) {
 	}
 }
 
+// OB-11: a text of several lines keeps their indentation, within bounds, and nothing that deceives the eye.
+func TestCleanLines(t *testing.T) {
+	got := cleanLines("{\n  \"a\":  1,\n\t\"b\u202e\": 2\n" + strings.Repeat(" ", 99) + "}\n\n")
+	if want := "{\n  \"a\": 1,\n    \"b\": 2\n" + strings.Repeat(" ", maxIndent) + "}"; got != want {
+		t.Errorf("OB-11: got %q, want %q", got, want)
+	}
+}
+
 func TestClean(t *testing.T) {
 	for _, c := range []struct{ name, in, want string }{
 		{"plain text stays", "Claude Code (my laptop) é 日本 ✓", "Claude Code (my laptop) é 日本 ✓"},

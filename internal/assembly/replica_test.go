@@ -42,7 +42,7 @@ func TestPresence(t *testing.T) {
 	}
 	p := browse(t, s.Handler()).at("/admin/health/show", "alice")
 	wantPage(t, p, 200, "/admin/health/show", "Replicas", "web-1", "shows this page", ">running<",
-		"One server has this database.")
+		"One server has this database.", "Running since")
 	stop()
 	if err := <-ended; err != nil {
 		t.Fatal(err)

@@ -100,7 +100,7 @@ func (c *console) replicas(t *testing.T) {
 		{
 			ID: "rep_2", Name: "auth-7d9f8b6c5-m9zzt.department.internal.example", Version: "0.9.1", Migration: 40,
 			Issuer: c.Issuer, Address: "[2001:db8::17:4]:8414", StartedAt: now.Add(-80 * time.Hour),
-			SeenAt: now.Add(-3 * time.Hour), AuditLost: 3,
+			SeenAt: now.Add(-20 * time.Minute), AuditLost: 3,
 		},
 	} {
 		if err := store.SeeReplica(t.Context(), r); err != nil {

@@ -1,12 +1,27 @@
 package console
 
 import (
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/internal/admin"
 	"github.com/mcp-authd/mcp-authd/storage"
 )
+
+// OB-10: the table of replicas has what of each is not in the audit log: what waits, and what was lost.
+func TestAuditOfReplicas(t *testing.T) {
+	v := &view{Console: New(Config{Now: time.Now})}
+	all := v.replicas([]admin.Replica{{Name: "a", AuditWaiting: 12}, {Name: "b", AuditLost: 3}, {Name: "c"}})
+	at := slices.Index(all.Columns, "Audit entries")
+	if at < 0 || !slices.Contains(all.Columns, "Name") {
+		t.Fatalf("OB-10: got the columns %q", all.Columns)
+	}
+	a, b, c := all.Rows[0][at], all.Rows[1][at], all.Rows[2][at]
+	if a.Text != "12 waiting" || b.Text != "" || len(b.Badges) != 1 || b.Badges[0].Text != "3 lost" || !c.Blank() {
+		t.Errorf("OB-10: got %+v, %+v, %+v", a, b, c)
+	}
+}
 
 // atRoot are visitors whose pages are below the root.
 type atRoot struct{ Visitors }
