@@ -208,6 +208,9 @@ func TestConsoleFormsAreForTheAccountThatWasShown(t *testing.T) {
 	}
 	wantPage(t, b.get("/admin/user/disable?name=nobody"), 404, "/admin/user/disable", "there is no user")
 	wantPage(t, b.get("/admin/user/invite?name=nobody"), 200, "/admin/user/invite")
+	wantPage(t, b.send(b.get("/admin/user/invite?name=dora"), "/admin/user/invite"), 200, "/admin/user/invite", "Copy")
+	withdraw := b.get("/admin/user/links/withdraw?name=dora")
+	wantPage(t, b.send(withdraw, "/admin/user/links/withdraw"), 200, "/admin/user/links?done=", "Done", "No link can")
 	wantPage(t, b.get("/admin/user/links/withdraw?name=nobody"), 200, "/admin/user/links/withdraw")
 }
 

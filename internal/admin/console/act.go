@@ -129,6 +129,9 @@ func (v *view) form(status int, verb admin.Verb, state actState, given url.Value
 
 // back is the page from which an act began.
 func (v *view) back(n noun, s admin.Spec, subject url.Values) string {
+	if slices.Contains(n.early, s.Name) { // there may be no account yet, but a list of what was made for it
+		return v.url(s.Name[:strings.LastIndex(s.Name, " ")], nil)
+	}
 	if one := n.name + " show"; len(subject) > 0 && one != s.Name && v.may(one) {
 		of := subjectOf(v.verbs[one], subject)
 		if covers(of, subjects(v.verbs[one])) {

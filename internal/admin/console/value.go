@@ -59,7 +59,8 @@ func memberOf(all []member, name string) (member, bool) {
 // plain are the words of names that are not spelled as they are.
 var plain = map[string]string{
 	"id": "ID", "uri": "URL", "url": "URL", "mcp": "MCP", "jwks": "JWKS", "ip": "IP", "ok": "OK", "dpop": "DPoP",
-	"acr": "ACR", "ttl": "TTL", "sha256": "SHA-256", "kid": "key ID", "alg": "algorithm", "tls": "TLS", "json": "JSON", "par": "PAR",
+	"acr": "ACR", "ttl": "TTL", "sha256": "SHA-256", "kid": "key ID", "alg": "algorithm",
+	"tls": "TLS", "json": "JSON", "par": "PAR",
 }
 
 // labels are the names of fields that are not their words.
