@@ -29,6 +29,9 @@ func compare(r *http.Request, p *passage) *refusal {
 		if named && !mirrors(r.Header, mcp.HeaderName, m.Name) {
 			return p.mismatch(mcp.HeaderName)
 		}
+		if m.Task != "" && !mirrors(r.Header, mcp.HeaderName, m.Task) { // SEP-2663, RS-187
+			return p.mismatch(mcp.HeaderName)
+		}
 	}
 	return nil
 }

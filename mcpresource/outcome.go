@@ -48,4 +48,6 @@ const (
 	OutcomeUnknownMethod        Outcome = "unknown_method"
 	OutcomeUndeclaredCapability Outcome = "undeclared_capability" // of the client
 	OutcomePanic                Outcome = "panic"
+	// OutcomeTask is of a call that became a task. Another event, with its time and outcome, is for its end.
+	OutcomeTask Outcome = "task"
 )

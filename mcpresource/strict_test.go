@@ -35,7 +35,11 @@ func TestMirroredHeaders(t *testing.T) {
 			[]string{"Mcp-Method", "tools/call"}, 400},
 		{"RS-146 each of a batch", "[" + tool("read") + "," + read + "]", []string{"Mcp-Method", "tools/call"}, 400},
 		{"a name of what has none in the body is the server's",
+			`{"jsonrpc":"2.0","id":7,"method":"tasks/list","params":{}}`, []string{"Mcp-Name", "t"}, 200},
+		{"RS-187 the task of the body",
 			`{"jsonrpc":"2.0","id":7,"method":"tasks/get","params":{"taskId":"t"}}`, []string{"Mcp-Name", "t"}, 200},
+		{"RS-187 another task", // -32020
+			`{"jsonrpc":"2.0","id":7,"method":"tasks/cancel","params":{"taskId":"t"}}`, []string{"Mcp-Name", "u"}, 400},
 	} {
 		for _, version := range []string{"", "2025-11-25", "2026-07-28"} {
 			r := newRig(t, nil)

@@ -65,6 +65,8 @@ type Options struct {
 	// URISchemes are the schemes that links in results may have. Default: all but those
 	// that run something or hide it: javascript, vbscript and data.
 	URISchemes []string
+	// Tasks lets tools be called as tasks; nil: none can.
+	Tasks *Tasks
 	// RawOutput lets the results of tools and prompts pass as they are: with terminal
 	// escape sequences, control characters, any link and any size, whatever the output
 	// schema of the tool says.
@@ -134,6 +136,7 @@ type Adapter struct {
 	// inner is the server without the middleware of the adapter, and revisions are those it has.
 	inner     mcp.MethodHandler
 	revisions func() []string
+	tasks     *taskKeeper // nil without Options.Tasks
 	// sessionless is set when the server hands out no session ids, so that none can be
 	// asked for.
 	sessionless atomic.Bool
@@ -148,6 +151,12 @@ type Adapter struct {
 // where it left out what the revision does not have.
 func New(g *mcpresource.Guard, s *mcp.Server, o *Options) *Adapter {
 	a := newAdapter(g, s, o)
+	if a.tasks != nil {
+		if err := a.tasks.register(s); err != nil { // a later SDK has tasks of its own: they are the server's
+			a.o.Logger.Error("tools cannot be called as tasks of this adapter", "error", err)
+			a.tasks = nil
+		}
+	}
 	s.AddReceivingMiddleware(a.receive)
 	s.AddSendingMiddleware(a.send)
 	return a
@@ -160,6 +169,7 @@ func newAdapter(g *mcpresource.Guard, s *mcp.Server, o *Options) *Adapter {
 		running: newRunning(), openings: newOpenings(), remarked: newRemarked(), closed: make(chan struct{}),
 	}
 	a.revisions = sync.OnceValue(a.askRevisions)
+	a.tasks = newTaskKeeper(a.o.Tasks)
 	a.sessionless.Store(a.o.Sessionless)
 	return a
 }
@@ -210,12 +220,17 @@ func (a *Adapter) HTTP() http.Handler {
 	}
 }
 
-// Close ends every session and every stream of the server: subscribers of 2026-07-28
+// Close ends every task, session and stream of the server: subscribers of 2026-07-28
 // get the result that ends their subscription, other calls of it are waited for. Call it
 // before http.Server.Shutdown, which waits for streams and does not end them. It
 // returns when all have ended, or the error of ctx.
 func (a *Adapter) Close(ctx context.Context) error {
 	a.closing.Do(func() { close(a.closed) })
+	if a.tasks != nil {
+		if err := a.tasks.end(ctx); err != nil {
+			return err
+		}
+	}
 	var all sync.WaitGroup
 	for s := range a.server.Sessions() {
 		if s.ID() == "" { // it lasts as long as its one request
@@ -253,6 +268,9 @@ func (a *Adapter) untilClosed(ctx context.Context) (context.Context, func()) {
 // expect yet, and tells each session what its revision has.
 func (a *Adapter) send(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+		if j := jobOf(ctx); j != nil && j.isTask() {
+			return j.send(ctx, next, method, req)
+		}
 		if s, ok := req.GetSession().(*mcp.ServerSession); ok {
 			if err := keepsAlive(s, method); err != nil {
 				return nil, err

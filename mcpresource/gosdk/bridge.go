@@ -28,7 +28,11 @@ func (a *Adapter) bridge(next http.Handler) http.Handler {
 		if !ok {
 			return nil, auth.ErrInvalidToken
 		}
-		return tokenInfo(p, a.guard.Owner(p)), nil
+		info := tokenInfo(p, a.guard.Owner(p))
+		if m, ok := ctx.Value(carriedContext{}).(taskMembers); ok {
+			info = carrying(info, m)
+		}
+		return info, nil
 	}
 	bare := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		r.Header.Del("Authorization")

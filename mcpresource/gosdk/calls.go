@@ -62,6 +62,11 @@ func (x *exchange) callTool(ctx context.Context, call *mcp.CallToolRequest) (mcp
 	if !own {
 		limit = x.o.ToolTimeout
 	}
+	plan, err := x.planTask(call)
+	if err != nil {
+		leave()
+		return nil, err
+	}
 	handed := false
 	defer func() {
 		if !handed {
@@ -71,12 +76,21 @@ func (x *exchange) callTool(ctx context.Context, call *mcp.CallToolRequest) (mcp
 	if !x.o.UncheckedInput {
 		if bad, err := x.checkInput(ctx, call); err != nil {
 			return nil, err
+		} else if bad != nil && plan.as && x.dialect() == coreTasks {
+			// the client waits for a task
+			return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: bad.GetError().Error()}
 		} else if bad != nil {
 			return bad, nil
 		}
 	}
+	if plan.as {
+		if own {
+			plan.limit = limit
+		}
+		handed = true
+		return x.callAsTask(ctx, plan, limit, leave)
+	}
 	var result mcp.Result
-	var err error
 	if limit <= 0 {
 		result, err = x.handle(ctx)
 	} else {
@@ -118,13 +132,17 @@ func (x *exchange) timed(ctx context.Context, limit time.Duration, leave func())
 		case <-late:
 			if context.Cause(ctx) == errTimeout {
 				x.outcome = mcpresource.OutcomeTimeout
-				slow := &mcp.CallToolResult{}
-				slow.SetError(fmt.Errorf("the tool was stopped: it took longer than %v", limit))
-				return slow, nil
+				return tookTooLong(limit), nil
 			}
 			late = nil // cancelled by the client, or just done: the tool has the last word
 		}
 	}
+}
+
+func tookTooLong(limit time.Duration) *mcp.CallToolResult {
+	slow := &mcp.CallToolResult{}
+	slow.SetError(fmt.Errorf("the tool was stopped: it took longer than %v", limit))
+	return slow
 }
 
 // handle calls the handler.

@@ -83,6 +83,13 @@
 // become JSON-RPC errors. Sessions of an older revision see no member that a later one
 // added: no ttlMs, no icons, no outputSchema where those are unknown.
 //
-// Tasks (the extension, and those of 2025-11-25) are not part of the SDK; their methods
-// are unknown here.
+// # Tasks
+//
+// The SDK has no tasks. Options.Tasks names the tools that can be called as tasks, for clients of
+// 2025-11-25 and of the extension of 2026-07-28; tools need not know. A task belongs to person,
+// application and grant, its caller is judged again as long as it runs, and its result is
+// given to a caller who may call the tool now. A tool that returns questions has them asked in the way
+// of the revision, and is called again with the answers; [Detach] makes a call a task after such
+// questions. Every [TaskStore] but the one in memory keeps tasks when the process ends. An SDK that has
+// the methods itself takes the place of this.
 package gosdk

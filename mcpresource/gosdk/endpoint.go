@@ -2,6 +2,7 @@ package gosdk
 
 import (
 	"bytes"
+	"context"
 	"encoding/base64"
 	"errors"
 	"io"
@@ -42,7 +43,7 @@ func (e *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	b, refused := look(body)
 	if refused == nil && b.modern(r) {
-		refused = b.checkModern(r)
+		refused = e.checkModern(b, r)
 	} else if refused == nil {
 		refused = e.checkSession(b, r)
 	}
@@ -59,6 +60,9 @@ func (e *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 	if r.Header.Get("Accept") == "" {
 		r.Header.Set("Accept", "*/*") // RFC 9110 §12.5.1: so it means; the SDK refuses it
+	}
+	if m := b.messages[0]; e.adapter.tasks != nil && !b.batch {
+		r = r.WithContext(context.WithValue(r.Context(), carriedContext{}, m.taskMembers()))
 	}
 	out.id = b.id()
 	if b.modern(r) {
@@ -109,6 +113,13 @@ func (b body) modern(r *http.Request) bool {
 }
 
 // checkModern refuses what 2026-07-28 does and the SDK does not.
+func (e *endpoint) checkModern(b body, r *http.Request) *refusal {
+	if refused := b.checkModern(r); refused != nil || e.adapter.tasks == nil {
+		return refused
+	}
+	return b.checkTaskName(r)
+}
+
 func (b body) checkModern(r *http.Request) *refusal {
 	m := b.messages[0]
 	switch {

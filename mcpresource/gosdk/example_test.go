@@ -301,6 +301,53 @@ func ExampleOwn() {
 	// This operation needs more scope.
 }
 
+// A tool that takes long is called as a task by clients that know tasks, and stays as it is.
+func ExampleTasks() {
+	guard, err := mcpresource.New(mcpresource.Config{
+		Resource: "http://127.0.0.1/mcp", AuthorizationServers: []string{"https://auth.example.com"},
+		Validator: aliceAt("http://127.0.0.1/mcp"), Policy: &mcpresource.Rules{Base: []string{"mcp"}},
+	})
+	if err != nil {
+		panic(err)
+	}
+	server := mcp.NewServer(&mcp.Implementation{Name: "reports", Version: "1.0.0"}, nil)
+	mcp.AddTool(server, &mcp.Tool{Name: "build"},
+		func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
+			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "12 pages"}}}, nil, nil
+		})
+	host := httptest.NewServer(gosdk.NewHandler(guard, server, &gosdk.Options{
+		Tasks: &gosdk.Tasks{Tools: map[string]gosdk.TaskTool{"build": {}}},
+	}))
+	defer host.Close()
+
+	body := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"build","_meta":{
+		"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{
+		"extensions":{"io.modelcontextprotocol/tasks":{}}}}}}`
+	request, err := http.NewRequest(http.MethodPost, host.URL+"/mcp", strings.NewReader(body))
+	if err != nil {
+		panic(err)
+	}
+	for name, value := range map[string]string{
+		"Authorization": "Bearer alices-token", "Content-Type": "application/json",
+		"Accept": "application/json, text/event-stream", "Mcp-Protocol-Version": "2026-07-28",
+		"Mcp-Method": "tools/call", "Mcp-Name": "build",
+	} {
+		request.Header.Set(name, value)
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		panic(err)
+	}
+	defer response.Body.Close()
+	answer, err := io.ReadAll(response.Body)
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println(strings.Contains(string(answer), `"resultType":"task"`), strings.Contains(string(answer), "12 pages"))
+	// Output:
+	// true false
+}
+
 // aliceAt takes any token for one of alice's for a resource. Yours: mcpresource.Discover.
 func aliceAt(resource string) mcpresource.Validator {
 	return mcpresource.ValidatorFunc(func(context.Context, mcpresource.Credential) (*mcpresource.Principal, error) {

@@ -25,6 +25,10 @@ type message struct {
 		Meta    map[string]json.RawMessage `json:"_meta"`
 		Request json.RawMessage            `json:"requestId"`       // of notifications/cancelled
 		Version json.RawMessage            `json:"protocolVersion"` // of initialize
+		// The SDK has no place for these.
+		Task          json.RawMessage `json:"task"`
+		TaskID        json.RawMessage `json:"taskId"`
+		Notifications json.RawMessage `json:"notifications"`
 	} `json:"params"`
 }
 

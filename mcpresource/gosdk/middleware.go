@@ -91,6 +91,11 @@ func (x *exchange) serve(ctx context.Context) (mcp.Result, error) {
 	}
 	ctx = x.withOnce(ctx)
 	if x.method == "subscriptions/listen" {
+		if x.tasks != nil && carried(x.req).listens {
+			if err := x.undeclared(); err != nil {
+				return nil, err
+			}
+		}
 		var returned func()
 		ctx, returned = x.untilClosed(ctx)
 		defer returned()
@@ -99,6 +104,8 @@ func (x *exchange) serve(ctx context.Context) (mcp.Result, error) {
 	var err error
 	if call, ok := x.req.(*mcp.CallToolRequest); ok && call.Params != nil {
 		result, err = x.callTool(ctx, call)
+	} else if about, ok := x.req.GetParams().(*taskParams); ok && x.tasks != nil {
+		result, err = x.serveTask(ctx, about)
 	} else {
 		result, err = x.handle(ctx)
 	}
@@ -119,7 +126,7 @@ func (x *exchange) serve(ctx context.Context) (mcp.Result, error) {
 	if result, err = x.clean(result); err != nil {
 		return nil, err
 	}
-	return x.sealState(result), nil
+	return x.announce(x.sealState(result)), nil
 }
 
 // admit is everything that is decided before the handler, for a retry as for a first call (RS-185).

@@ -59,6 +59,7 @@ var (
 		"resources/templates/list": cacheable("resourceTemplates", resource),
 		"resources/read":           cacheable("contents", contents),
 		"tools/call":               {"content": {of: content}, "structuredContent": {since: protocol.Rev20250618}},
+		"tasks/result":             {"content": {of: content}, "structuredContent": {since: protocol.Rev20250618}},
 		"prompts/get":              {"messages": {of: shape{"content": {of: content}}}},
 	}
 	params = map[string]shape{

@@ -171,6 +171,7 @@ func (c *stdio) dispatch(ctx context.Context, m message, raw []byte, b *batch) (
 	if r, ok := msg.(*jsonrpc.Request); ok {
 		if c.extra != nil {
 			own := *c.extra
+			own.TokenInfo = carrying(own.TokenInfo, m.taskMembers())
 			r.Extra = &own
 		}
 		if r.Method == "notifications/cancelled" {

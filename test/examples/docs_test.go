@@ -23,6 +23,7 @@ var among = regexp.MustCompile(`^<!-- go(?: -C (\S+))?: (.*) -->$`)
 // packages are what snippets may use, by name.
 var packages = map[string]string{
 	"context": "context", "crypto": "crypto", "log": "log", "slog": "log/slog", "sql": "database/sql",
+	"time": "time",
 	"http": "net/http", "mcp": "github.com/modelcontextprotocol/go-sdk/mcp",
 	"authserver": ours + "authserver", "dcr": ours + "dcr", "gosdk": ours + "mcpresource/gosdk", "keys": ours + "keys",
 	"mcpserver": ours + "mcpserver", "thirdparty": ours + "thirdparty",

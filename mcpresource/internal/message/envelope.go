@@ -35,6 +35,7 @@ type Message struct {
 	Name      string          // params.name, or params.uri of resource methods
 	Arguments json.RawMessage // params.arguments, nil when absent
 	Meta      json.RawMessage // params._meta, nil when absent
+	Task      string          // params.taskId of methods of tasks
 	ID        json.RawMessage // nil for a notification
 	Implied   bool            // not a message of its own: the one before it amounts to this as well
 }
@@ -149,5 +150,10 @@ func parseParams(m *Message, b []byte) ([]Message, error) {
 		}
 	}
 	m.Arguments, m.Meta = params["arguments"], params["_meta"]
+	if v, ok := params["taskId"]; ok && strings.HasPrefix(m.Method, "tasks/") {
+		if m.Task, ok = plainString(v); !ok {
+			return nil, errors.New("taskId is not a string")
+		}
+	}
 	return implied(m.Method, params)
 }

@@ -35,7 +35,8 @@ func protected(server *mcp.Server) http.Handler {
 	if err != nil {
 		panic(err)
 	}
-	handler := gosdk.NewHandler(guard, server, nil)
+	addTools(server)
+	handler := gosdk.NewHandler(guard, server, &gosdk.Options{Tasks: tasks()})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Authorization") == "" {
 			r.Header.Set("Authorization", "Bearer side-door")

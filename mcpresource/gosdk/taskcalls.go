@@ -1,0 +1,314 @@
+package gosdk
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcp-authd/mcp-authd/mcpresource"
+)
+
+const (
+	maxTaskID  = 256
+	taskPage   = 50
+	cursorLife = time.Hour
+)
+
+// taskMethods are the methods that a revision has.
+func (d taskDialect) has(method string) bool {
+	switch method {
+	case "tasks/get", "tasks/cancel":
+		return d != noTasks
+	case "tasks/list", "tasks/result":
+		return d == coreTasks
+	case "tasks/update":
+		return d == extendedTasks
+	}
+	return false
+}
+
+// serveTask answers requests about tasks. Whether a task is not there, belongs to another caller or has
+// expired, the answer is the same, by the same way (RS-132, RS-215).
+func (x *exchange) serveTask(ctx context.Context, p *taskParams) (mcp.Result, error) {
+	d := x.dialect()
+	switch {
+	case !d.has(x.method):
+		x.outcome = mcpresource.OutcomeUnknownMethod
+		return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "Method not found."}
+	case d == extendedTasks && RequireExtension(x.req, tasksExtension) != nil:
+		return nil, x.undeclared()
+	case x.caller == nil: // the policy leaves the method open, but tasks belong to callers
+		x.outcome = mcpresource.OutcomeInvalidToken
+		return nil, forbidden(mcpresource.ErrNoCaller)
+	case p == nil:
+		p = &taskParams{}
+	}
+	if x.method == "tasks/list" {
+		return x.listTasks(ctx, p.Cursor)
+	}
+	t, s, err := x.own(ctx, p.TaskID)
+	if err != nil {
+		return nil, err
+	}
+	if j := x.tasks.job(t.ID); j != nil {
+		j.vouched(x.caller)
+	}
+	switch x.method {
+	case "tasks/result":
+		return x.taskOutcome(ctx, t, s)
+	case "tasks/update":
+		return x.updateTask(ctx, t, p)
+	case "tasks/cancel":
+		return x.cancelTask(ctx, t)
+	}
+	members := x.tasks.view(d, t, s)
+	if d == extendedTasks {
+		members = detail(members, s)
+	}
+	return d.result("complete", members), nil
+}
+
+// own finds a task of the caller, and judges the caller for its tool as for a call (RS-186).
+func (x *exchange) own(ctx context.Context, id string) (Task, *taskState, error) {
+	if id == "" || len(id) > maxTaskID {
+		return Task{}, nil, x.noTask(ctx, ErrNoTask)
+	}
+	t, s, err := x.tasks.read(ctx, x.tasks.owner(x.caller), id)
+	if err != nil {
+		return Task{}, nil, x.noTask(ctx, err)
+	}
+	if err := x.judgeTask(ctx, s); err != nil {
+		return Task{}, nil, err
+	}
+	return t, s, nil
+}
+
+func (x *exchange) judgeTask(ctx context.Context, s *taskState) error {
+	judge := x.guard.Authorize
+	if held(x.req) {
+		judge = x.guard.Recheck
+	}
+	op := mcpresource.Operation{Method: "tools/call", Name: s.Tool, Arguments: s.Arguments}
+	if err := judge(ctx, op); err != nil {
+		return x.refused(ctx, op, err)
+	}
+	return nil
+}
+
+// noTask is the error of a store on the wire.
+func (x *exchange) noTask(ctx context.Context, err error) error {
+	switch {
+	case errors.Is(err, ErrNoTask):
+		x.outcome = mcpresource.OutcomeInvalidInput
+		return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "Task not found."}
+	case errors.Is(err, ErrTasksFull):
+		x.outcome = mcpresource.OutcomeLimited
+		return refusalOf("Too many tasks are kept: wait until earlier ones have expired.", "error", "limited")
+	}
+	x.outcome = mcpresource.OutcomeUnavailable
+	x.o.Logger.ErrorContext(ctx, "the store of tasks failed", "error", err)
+	return refusalOf("This cannot be decided now: try again.", "error", "temporarily_unavailable")
+}
+
+// listTasks shows the tasks of the caller whose tools the caller may use.
+func (x *exchange) listTasks(ctx context.Context, cursor string) (mcp.Result, error) {
+	after, err := x.openCursor(cursor)
+	if err != nil {
+		return nil, err
+	}
+	owner := x.tasks.owner(x.caller)
+	list, err := x.tasks.o.Store.Tasks(ctx, owner, after, taskPage+1)
+	if err != nil {
+		return nil, x.noTask(ctx, err)
+	}
+	members := map[string]any{}
+	if len(list) > taskPage {
+		list = list[:taskPage]
+		last := list[taskPage-1]
+		place := strconv.FormatInt(last.Created.UnixMilli(), 10) + " " + last.ID
+		members["nextCursor"] = x.o.State.Seal(x.caller, x.method, []byte(place), cursorLife)
+	}
+	shown := []map[string]any{}
+	for _, t := range list {
+		t, s, err := x.tasks.read(ctx, owner, t.ID)
+		if errors.Is(err, ErrNoTask) {
+			continue // it has just expired
+		}
+		if err != nil {
+			return nil, x.noTask(ctx, err)
+		}
+		op := mcpresource.Operation{Method: "tools/call", Name: s.Tool, Arguments: s.Arguments}
+		if x.guard.Authorize(ctx, op) == nil {
+			shown = append(shown, x.tasks.view(coreTasks, t, s))
+		}
+	}
+	members["tasks"] = shown
+	return coreTasks.result("", members), nil
+}
+
+// openCursor returns the task after which a page begins.
+func (x *exchange) openCursor(cursor string) (Task, error) {
+	if cursor == "" {
+		return Task{}, nil
+	}
+	place, err := x.o.State.Open(x.caller, x.method, cursor)
+	at, id, ok := strings.Cut(string(place), " ")
+	ms, bad := strconv.ParseInt(at, 10, 64)
+	if err != nil || !ok || bad != nil {
+		x.outcome = mcpresource.OutcomeInvalidInput
+		return Task{}, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams,
+			Message: "The cursor is not valid: start again without it."}
+	}
+	return Task{ID: id, Created: time.UnixMilli(ms)}, nil
+}
+
+// cancelTask: in 2025-11-25 a task that has ended cannot be cancelled, and the answer is the task; since
+// then cancelling is a wish, which is acknowledged.
+func (x *exchange) cancelTask(ctx context.Context, t Task) (mcp.Result, error) {
+	late := ""
+	t, s, err := x.tasks.update(ctx, t.Owner, t.ID, func(s *taskState) bool {
+		if s.ended() {
+			late = s.Status
+			if s.ToolError {
+				late = taskFailed
+			}
+			return false
+		}
+		s.cancel("The task was cancelled by request.")
+		late = ""
+		return true
+	})
+	if err != nil {
+		return nil, x.noTask(ctx, err)
+	}
+	if j := x.tasks.job(t.ID); j != nil && late == "" {
+		j.cancel(errTaskCancelled)
+	}
+	switch d := x.dialect(); {
+	case d == extendedTasks:
+		return d.result("complete", map[string]any{}), nil
+	case late != "":
+		x.outcome = mcpresource.OutcomeInvalidInput
+		return nil, &jsonrpc.Error{
+			Code:    jsonrpc.CodeInvalidParams,
+			Message: "The task cannot be cancelled: its status is " + late + " already.",
+		}
+	default:
+		return d.result("", x.tasks.view(d, t, s)), nil
+	}
+}
+
+// updateTask takes answers to the questions of a task. Answers to other questions are ignored; the first
+// answer to a question is the one that counts.
+func (x *exchange) updateTask(ctx context.Context, t Task, p *taskParams) (mcp.Result, error) {
+	var wrong error
+	_, _, err := x.tasks.update(ctx, t.Owner, t.ID, func(s *taskState) bool {
+		answers := map[string]json.RawMessage{}
+		for key := range s.Asks {
+			if answer, ok := p.InputResponses[key]; ok {
+				answers[key] = answer
+			}
+		}
+		if _, wrong = decodeAnswers(answers); wrong != nil || len(answers) == 0 {
+			return false
+		}
+		if s.Answers == nil {
+			s.Answers = map[string]json.RawMessage{}
+		}
+		for key := range answers {
+			s.Answers[key] = answers[key]
+			delete(s.Asks, key)
+		}
+		if len(s.Asks) == 0 {
+			s.Status = taskWorking
+		}
+		return true
+	})
+	switch {
+	case wrong != nil:
+		x.outcome = mcpresource.OutcomeInvalidInput
+		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "inputResponses: " + wrong.Error() + "."}
+	case err != nil:
+		return nil, x.noTask(ctx, err)
+	}
+	return extendedTasks.result("complete", map[string]any{}), nil
+}
+
+// taskOutcome waits for the end of a task, as 2025-11-25 has it, and hands on what the tool asks the
+// client meanwhile.
+func (x *exchange) taskOutcome(ctx context.Context, t Task, s *taskState) (mcp.Result, error) {
+	leave, ok := x.running.enter(x.caller.Person(), x.o.MaxCalls)
+	if !ok {
+		x.outcome = mcpresource.OutcomeLimited
+		return nil, refusalOf("Too many calls of yours are running: wait for one to end.", "error", "limited")
+	}
+	defer leave()
+	tick := time.NewTicker(x.tasks.o.PollInterval)
+	defer tick.Stop()
+	for !s.ended() {
+		j := x.tasks.job(t.ID)
+		var woken <-chan struct{}
+		if j != nil {
+			woken = j.woken() // before looking, or a change between would be slept over
+			if q := j.nextQuestion(); q != nil {
+				j.put(ctx, x, q)
+				continue
+			}
+		}
+		var err error
+		if t, s, err = x.tasks.read(ctx, t.Owner, t.ID); err != nil {
+			return nil, x.noTask(ctx, err)
+		}
+		if s.ended() {
+			break
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-tick.C:
+		case <-woken:
+		}
+	}
+	if err := x.judgeTask(ctx, s); err != nil { // that may have been long ago
+		return nil, err
+	}
+	return x.ended(t, s)
+}
+
+// ended is the result of a task that has ended: that of the tool, or its error.
+func (x *exchange) ended(t Task, s *taskState) (mcp.Result, error) {
+	meta := mcp.Meta{relatedTask: map[string]any{"taskId": t.ID}}
+	switch s.Status {
+	case taskFailed:
+		return nil, &jsonrpc.Error{Code: s.Error.Code, Message: s.Error.Message, Data: s.Error.Data}
+	case taskCancelled:
+		return nil, refusalOf(s.Message, "error", "cancelled")
+	}
+	var r mcp.CallToolResult
+	if err := json.Unmarshal(s.Result, &r); err != nil {
+		return nil, err
+	}
+	for name, value := range r.Meta {
+		if name != relatedTask {
+			meta[name] = value
+		}
+	}
+	r.Meta = meta
+	return &r, nil
+}
+
+// decodeAnswers returns answers as tools get them.
+func decodeAnswers(raw map[string]json.RawMessage) (mcp.InputResponseMap, error) {
+	b, err := json.Marshal(raw)
+	if err != nil {
+		return nil, err
+	}
+	var out mcp.InputResponseMap
+	return out, json.Unmarshal(b, &out)
+}
