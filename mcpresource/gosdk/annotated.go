@@ -34,9 +34,9 @@ var secretive = regexp.MustCompile(
 	`(?i)pass(word|wd|phrase|code)|secret|credential|(^|[_-])(token|pin|ssn|iban)$|(api|private|access)[_-]?key|Token$`,
 )
 
-// remark warns of a tool that tells clients to copy a secret into a header, where proxies log it
-// (MCP 2026-07-28, "Tools", x-mcp-header, RS-157). It goes by the name of the parameter, or by what
-// its schema says of it: format password, writeOnly.
+// remark warns of a tool whose annotations no client can follow, and of one that tells clients to copy
+// a secret into a header, where proxies log it (MCP 2026-07-28, "Tools", x-mcp-header, RS-157). It goes by
+// the name of the parameter, or by what its schema says of it: format password, writeOnly.
 func (x *exchange) remark(ctx context.Context, result mcp.Result) {
 	list, ok := result.(*mcp.ListToolsResult)
 	if !ok {
@@ -46,11 +46,50 @@ func (x *exchange) remark(ctx context.Context, result mcp.Result) {
 		if !x.remarked.first(tool.Name) {
 			continue
 		}
+		if misplaced(tool.InputSchema) {
+			x.o.Logger.WarnContext(ctx, "an x-mcp-header stands where clients cannot follow it, and they leave out the "+
+				"tool: it belongs to a parameter, or to a property of one", "tool", tool.Name)
+		}
 		for _, name := range exposed(tool.InputSchema) {
 			x.o.Logger.WarnContext(ctx, "a parameter that looks like a secret is copied into a header by clients: "+
 				"remove x-mcp-header from it", "tool", tool.Name, "parameter", name)
 		}
 	}
+}
+
+// misplaced reports whether a schema has an annotation that is not reached by properties alone, as
+// below items (RS-156). The SDK refuses the other bad ones when the tool is added.
+func misplaced(schema any) bool {
+	b, err := json.Marshal(schema)
+	var root any
+	return err == nil && json.Unmarshal(b, &root) == nil && strays(root, true)
+}
+
+// strays looks below a value of a schema, to which properties alone lead or not.
+func strays(v any, reached bool) bool {
+	switch v := v.(type) {
+	case []any:
+		return slices.ContainsFunc(v, func(element any) bool { return strays(element, false) })
+	case map[string]any:
+		if _, ok := v["x-mcp-header"].(string); ok && !reached {
+			return true
+		}
+		for name, member := range v {
+			properties, ok := member.(map[string]any)
+			if !ok || name != "properties" || !reached {
+				if strays(member, false) {
+					return true
+				}
+				continue
+			}
+			for _, p := range properties {
+				if strays(p, true) {
+					return true
+				}
+			}
+		}
+	}
+	return false
 }
 
 // annotated is what has to be known of a schema for its annotations.

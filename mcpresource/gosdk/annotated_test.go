@@ -35,6 +35,30 @@ func TestAnnotatedSecrets(t *testing.T) {
 	}
 }
 
+// TestMisplacedAnnotations: RS-156 what the SDK lets pass is told.
+func TestMisplacedAnnotations(t *testing.T) {
+	const header = `{"type":"string","x-mcp-header":"N"}`
+	for schema, want := range map[string]bool{
+		`{"type":"object","properties":{"n":` + header + `}}`:                                             false,
+		`{"type":"object","properties":{"o":{"type":"object","properties":{"n":` + header + `}}}}`:        false,
+		`{"type":"object","properties":{"x-mcp-header":{"type":"string"},"properties":` + header + `}}`:   false,
+		`{"type":"object","properties":{"l":{"type":"array","items":` + header + `}}}`:                    true,
+		`{"type":"object","anyOf":[{"properties":{"n":` + header + `}}]}`:                                 true,
+		`{"type":"object","$defs":{"n":` + header + `},"properties":{"n":{"$ref":"#/$defs/n"}}}`:          true,
+		`{"type":"object","additionalProperties":` + header + `}`:                                         true,
+		`{"type":"object","properties":{"o":{"type":"object","if":{"properties":{"n":` + header + `}}}}}`: true,
+	} {
+		t.Run("RS-156 "+schema, func(t *testing.T) {
+			var log bytes.Buffer
+			r := newRig(t, &Options{Logger: slog.New(slog.NewTextHandler(&log, nil))}, raw("x", schema, okTool))
+			r.modern(t, "alice-mcp", "tools/list", "", "")
+			if got := strings.Contains(log.String(), "where clients cannot follow it"); got != want {
+				t.Errorf("got %t, want %t: %s", got, want, log.String())
+			}
+		})
+	}
+}
+
 func TestSecretNames(t *testing.T) {
 	var found []string
 	names := []string{
