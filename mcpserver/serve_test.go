@@ -1,6 +1,7 @@
 package mcpserver_test
 
 import (
+	"bytes"
 	"context"
 	"io/fs"
 	"log/slog"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/mcp-authd/mcp-authd/internal/testkit/pgtest"
 	"github.com/mcp-authd/mcp-authd/mcpresource"
 	"github.com/mcp-authd/mcp-authd/mcpresource/gosdk"
 	"github.com/mcp-authd/mcp-authd/mcpserver"
@@ -205,5 +207,30 @@ func TestAdjust(t *testing.T) {
 	}})
 	if err == nil || !strings.Contains(err.Error(), `has no scope "notes:raed", which Rules.Prompts["*"] asks for`) {
 		t.Errorf("got %v", err)
+	}
+}
+
+// Replicas share a PostgreSQL database by one key, and another key opens nothing in it.
+func TestPostgres(t *testing.T) {
+	alone(t)
+	o := mcpserver.Options{
+		DataDir:    filepath.Join(t.TempDir(), "d"),
+		Database:   pgtest.Start(t).Database(t),
+		SecretKeys: [][]byte{bytes.Repeat([]byte{7}, 32)},
+	}
+	for range 2 {
+		if at, err := serve(t, notes(readNotes), o); err != nil || at.SetupLink == "" {
+			t.Fatalf("got %+v, %v", at, err)
+		}
+	}
+	for _, name := range []string{"secret.key", "mcp-authd.db"} {
+		if _, err := os.Stat(filepath.Join(o.DataDir, name)); err == nil {
+			t.Errorf("it made %s", name)
+		}
+	}
+	o.SecretKeys[0] = bytes.Repeat([]byte{8}, 32)
+	if _, err := serve(t, notes(readNotes), o); err == nil ||
+		!strings.Contains(err.Error(), "the secret key is not the one this database was made with") {
+		t.Errorf("with another key, got %v", err)
 	}
 }

@@ -2,11 +2,14 @@ package examples
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"fmt"
 	"go/ast"
 	"go/format"
 	"go/parser"
 	"go/token"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -15,9 +18,14 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcp-authd/mcp-authd/internal/testkit/demotest"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/nettest"
+	"github.com/mcp-authd/mcp-authd/mcpresource"
+	"github.com/mcp-authd/mcp-authd/mcpresource/gosdk"
 )
 
 // maxBody is how many lines the program may have, empty ones apart.
@@ -173,4 +181,60 @@ func buildApart(t *testing.T, source string) (binary string) {
 		t.Fatalf("%v\n%s\n%s", err, out.Bytes(), pretty)
 	}
 	return binary
+}
+
+// TestOneCallElsewhere: the same tools, and people who sign in at a server of their own.
+func TestOneCallElsewhere(t *testing.T) {
+	data, address := t.TempDir(), nettest.For(t)
+	demo, resource := demotest.Start(t, demotest.Options{Args: []string{"--data", data}}), "http://"+address+"/mcp"
+	add := exec.Command(demotest.Binary(t), "resource", "add", resource, "--name", "Notes", "--data", data,
+		"--scope", "notes:read=read your notes", "--scope", "notes:write=add notes in your name")
+	if out, err := add.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	who := func(ctx context.Context, _ *mcp.CallToolRequest, _ struct{}) (*mcp.CallToolResult, any, error) {
+		caller, _ := mcpresource.FromContext(ctx)
+		return nil, map[string]any{"scopes": caller.Scopes}, nil
+	}
+	tools := gosdk.NewTools(mcp.NewServer(&mcp.Implementation{Name: "notes", Version: "1"}, nil),
+		gosdk.Scope{Name: "notes:read"})
+	gosdk.AddTool(tools, &mcp.Tool{Name: "read"}, who)
+	gosdk.AddTool(tools, &mcp.Tool{Name: "write"}, who, gosdk.Scope{Name: "notes:write"})
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	end := time.Now().Add(time.Minute)
+	go func() {
+		o := gosdk.ServeOptions{Resource: resource, Issuer: demo.Issuer}
+		err := gosdk.Serve(ctx, tools, o)
+		for errors.As(err, new(*mcpresource.MismatchError)) && time.Now().Before(end) {
+			time.Sleep(time.Second) // the demo publishes it some seconds later
+			err = gosdk.Serve(ctx, tools, o)
+		}
+		ended <- err
+	}()
+	for ; ; time.Sleep(20 * time.Millisecond) {
+		if c, err := net.Dial("tcp", address); err == nil {
+			c.Close()
+			break
+		}
+		if len(ended) > 0 {
+			t.Fatal(<-ended)
+		}
+		if time.Now().After(end) {
+			t.Fatal("it does not answer")
+		}
+	}
+	t.Run("RS-28 AS-114 a client signs in there, and for more when a tool needs it", func(t *testing.T) {
+		c := connect(t, resource, demo.Person())
+		if got := c.call(t, "read", nil); strings.Contains(got, "notes:write") || c.visits.Load() != 1 {
+			t.Errorf("got %s after %d sign-ins", got, c.visits.Load())
+		}
+		if got := c.call(t, "write", nil); !strings.Contains(got, "notes:write") || c.visits.Load() != 2 {
+			t.Errorf("got %s after %d sign-ins", got, c.visits.Load())
+		}
+	})
+	stop()
+	if err := <-ended; err != nil {
+		t.Errorf("it ended with %v", err)
+	}
 }
