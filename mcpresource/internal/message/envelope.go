@@ -136,7 +136,7 @@ func (m Message) complete(top map[string]json.RawMessage) error {
 
 func parseParams(m *Message, b []byte) ([]Message, error) {
 	params, err := members(b, "name", "uri", "arguments", "_meta", "cursor", "ref", "argument",
-		"notifications", "taskId", "requestState", "inputResponses")
+		"notifications", "task", "taskId", "requestState", "inputResponses")
 	if err != nil {
 		return nil, err
 	}
