@@ -83,6 +83,8 @@ const (
 	TokenKeyRenewed     = "key.token_renewed" // every refresh token from before has ended
 	MasterKeyChanged    = "key.master_changed"
 	ResourceChanged     = "resource.changed"
+	ToolChanged         = "tool.changed"     // an MCP server describes a tool otherwise than it was accepted
+	ToolAccepted        = "tool.accepted"    // as it is described from now on, or was before
 	TrustChanged        = "trust.changed"    // an entry was added, disabled, enabled or removed
 	AudienceChanged     = "audience.changed" // a server to which we assert who people are; what says what
 	ProviderSignedIn    = "provider.signed_in"

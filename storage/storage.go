@@ -368,7 +368,7 @@ type Store interface {
 	Attempts
 	Nodes
 	Stops
-	Resources
+	Servers
 	TrustEntries
 	Keys
 	KeyCustody

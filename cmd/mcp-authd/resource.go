@@ -20,7 +20,10 @@ import (
 func newResourceCommand(s std) *cobra.Command {
 	return group("resource", "Manage the MCP servers that tokens are issued for", newResourceAdd(s), newResourceList(s),
 		completing(s, (*app).resourceURIs, newResourceShow(s)), completing(s, (*app).resourceURIs, newResourceSet(s)),
-		completing(s, (*app).resourceURIs, newResourceRemove(s)))
+		completing(s, (*app).resourceURIs, newResourceRemove(s)),
+		completing(s, (*app).resourceURIs, newResourceTools(s)),
+		completing(s, (*app).resourceURIs, newResourceTool(s)),
+		completing(s, (*app).resourceURIs, newResourceAccept(s)))
 }
 
 // resourceFlags describe an MCP server.

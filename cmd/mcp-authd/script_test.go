@@ -46,7 +46,7 @@ func TestScripts(t *testing.T) {
 			"inactive":  scriptInactive,
 			"published": scriptPublished, "signs": scriptSigns, "kid": scriptKid, "userid": scriptUserID,
 			"signin": scriptSignIn(upstream), "signout": scriptSignOut(upstream), "brokered": scriptBrokered,
-			"active": scriptActive, "way": scriptWay, "programkey": scriptProgramKey,
+			"active": scriptActive, "way": scriptWay, "seen": scriptSeen, "programkey": scriptProgramKey,
 			// exits CODE COMMAND...: the command ends with just this code.
 			"exits": func(ts *testscript.TestScript, neg bool, args []string) {
 				var out, errs strings.Builder

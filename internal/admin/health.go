@@ -20,7 +20,7 @@ const (
 
 // Finding is one thing that was looked at.
 type Finding struct {
-	Check  string `json:"check" jsonschema:"what it is about: database, clock, replicas, keys, passkeys, recovery, events, audit"`
+	Check  string `json:"check" jsonschema:"what it is about: database, clock, replicas, keys, passkeys, recovery, events, audit, tools"`
 	Level  string `json:"level" jsonschema:"ok, warning, fail or skipped"`
 	What   string `json:"what"`
 	Advice string `json:"advice,omitempty"`
@@ -72,7 +72,7 @@ func (s *Service) showHealth(ctx context.Context, _ None) (Health, error) {
 	}
 	f := s.storeFindings(ctx)
 	for _, look := range []func(context.Context) (findings, error){
-		s.clockFindings, s.PasskeyFindings, s.ReceiverFindings, s.SinkFindings,
+		s.clockFindings, s.PasskeyFindings, s.ReceiverFindings, s.SinkFindings, s.ToolFindings,
 	} {
 		found, err := look(ctx)
 		if err != nil {

@@ -2,6 +2,7 @@ package assembly
 
 import (
 	"context"
+	"encoding/hex"
 	"log/slog"
 	"net/http"
 	"net/url"
@@ -15,10 +16,12 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/gateway"
 	"github.com/mcp-authd/mcp-authd/internal/gateway/lists"
 	"github.com/mcp-authd/mcp-authd/internal/gateway/stdio"
+	"github.com/mcp-authd/mcp-authd/internal/gateway/toolwatch"
 	"github.com/mcp-authd/mcp-authd/internal/proofstore"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
 	"github.com/mcp-authd/mcp-authd/mcpresource"
 	"github.com/mcp-authd/mcp-authd/oauth"
+	"github.com/mcp-authd/mcp-authd/policy"
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
@@ -30,6 +33,7 @@ type common struct {
 	bodies *mcpresource.Bodies
 	calls  *lastCalls
 	first  *firstCalls
+	watch  *toolwatch.Watch // of this one's tools
 }
 
 // sites puts the MCP servers of the configuration that have an upstream behind guards,
@@ -42,7 +46,7 @@ func (p Parts) sites(
 	if err != nil {
 		return nil, err
 	}
-	all := common{p.bodies(), calls, newFirstCalls(as.Issuer(), p.Now)}
+	all := common{p.bodies(), calls, newFirstCalls(as.Issuer(), p.Now), nil}
 	for i := range p.Config.Resources {
 		r := &p.Config.Resources[i]
 		if !r.Upstream.Set() {
@@ -53,7 +57,7 @@ func (p Parts) sites(
 				return nil, err
 			}
 		}
-		if err := p.addSite(sites, as, r, stored, all); err != nil {
+		if err := p.addSite(ctx, sites, as, r, stored, all); err != nil {
 			sites.Close()
 			return nil, err
 		}
@@ -62,17 +66,33 @@ func (p Parts) sites(
 }
 
 func (p Parts) addSite(
-	sites *gateway.Sites, as *authserver.Server, r *config.Resource, stored []storage.Resource, all common,
-) error {
+	ctx context.Context, sites *gateway.Sites, as *authserver.Server, r *config.Resource, stored []storage.Resource,
+	all common,
+) (err error) {
+	if all.watch, err = p.watch(ctx, r); err != nil {
+		return err
+	}
 	guard, err := p.guard(as, r, p.sharesOrigin(r, stored), all)
 	if err != nil {
 		return err
 	}
-	server, err := p.upstream(as, r, guard)
+	server, err := p.upstream(as, r, shows(r, guard, all.watch))
 	if err != nil {
 		return err
 	}
-	return sites.Add(r.URI, guard, server)
+	return sites.Add(r.URI, guard, watched{server, all.watch})
+}
+
+// watched is an MCP server whose tools are watched.
+type watched struct {
+	gateway.Server
+	watch *toolwatch.Watch
+}
+
+// Run implements gateway.Server.
+func (w watched) Run(ctx context.Context) {
+	go w.watch.Run(ctx)
+	w.Server.Run(ctx)
 }
 
 // revokedWithin is how long after a revocation a token may still count: what an MCP server in
@@ -102,8 +122,9 @@ func (p Parts) guardConfig(
 	log := p.Log.With("resource", r.URI)
 	c := mcpresource.Config{
 		Resource: r.URI, Aliases: r.Aliases, AuthorizationServers: []string{as.Issuer()},
-		Validator: gateway.Remember(mcpresource.Local(as), revokedWithin, p.Now, p.countLookup), Policy: rules(r),
-		Metadata: mcpresource.Metadata{Name: r.Name, PathOnly: shared}, Origins: r.Upstream.Origins, CORS: true,
+		Validator: gateway.Remember(mcpresource.Local(as), revokedWithin, p.Now, p.countLookup),
+		Policy:    rules(r, all.watch),
+		Metadata:  mcpresource.Metadata{Name: r.Name, PathOnly: shared}, Origins: r.Upstream.Origins, CORS: true,
 		MaxBodyBytes: int64(r.Upstream.MaxBody), Bodies: all.bodies, Audit: p.recordCall(r.URI),
 		Calls:  each(mcpresource.LogCalls(log), all.calls.take, p.countCall(r.URI, all.first), p.keepCall(r.URI)),
 		Logger: log, Tracer: p.traces.Calls(p.Config.Traces.Arguments),
@@ -164,10 +185,16 @@ func (p Parts) bodies() *mcpresource.Bodies {
 	return mcpresource.NewBodies(most)
 }
 
-func rules(r *config.Resource) *mcpresource.Rules {
+func rules(r *config.Resource, watch *toolwatch.Watch) *mcpresource.Rules {
 	out := &mcpresource.Rules{
 		Base: r.Base(), Tools: map[string][]string{}, Implies: map[string][]string{},
 		Authentication: map[string]mcpresource.Authentication{},
+	}
+	if watch != nil {
+		out.Refine = func(op mcpresource.Operation, need mcpresource.Requirement) mcpresource.Requirement {
+			need.Deny = need.Deny || op.Method == "tools/call" && watch.Holds(op.Name)
+			return need
+		}
 	}
 	for _, t := range r.Tools {
 		if t.Deny {
@@ -211,7 +238,7 @@ func (p Parts) sharesOrigin(r *config.Resource, stored []storage.Resource) bool 
 
 // upstream is what the guard lets requests through to.
 func (p Parts) upstream(
-	as *authserver.Server, r *config.Resource, guard *mcpresource.Guard,
+	as *authserver.Server, r *config.Resource, shows gateway.Shows,
 ) (gateway.Server, error) {
 	u := &r.Upstream
 	tokens, err := broker(as, u.Broker)
@@ -219,7 +246,7 @@ func (p Parts) upstream(
 		return nil, err
 	}
 	return p.Backend(r, gateway.Config{
-		Tokens: tokens, Provider: u.Broker.Provider, Scopes: u.Broker.Scopes, Shows: shows(r, guard),
+		Tokens: tokens, Provider: u.Broker.Provider, Scopes: u.Broker.Scopes, Shows: shows,
 		Identity: gateway.Identity{
 			Subject: u.ID.Subject, Client: u.ID.Client, Scope: u.ID.Scope, Actor: u.ID.Actor, Token: u.ID.Token,
 			Audience: u.ID.Audience, Issuer: as.Issuer(), Signer: as.Keys(),
@@ -229,15 +256,35 @@ func (p Parts) upstream(
 
 // shows says what lists show: what the caller may use (RS-218), or, with lists: all, what some caller may, so
 // that a client can ask for the scopes of a tool that its token has not.
-func shows(r *config.Resource, guard *mcpresource.Guard) gateway.Shows {
-	policy := rules(r)
-	return func(ctx context.Context, k lists.Kind, name string, _ []byte) bool {
+func shows(r *config.Resource, guard *mcpresource.Guard, watch *toolwatch.Watch) gateway.Shows {
+	decides := rules(r, watch)
+	return func(ctx context.Context, k lists.Kind, name string, entry []byte) bool {
 		op := mcpresource.Operation{Method: k.Use(), Name: name}
-		if r.Upstream.Lists == "all" {
-			return name != "" && !policy.Require(op).Deny
+		switch {
+		case name == "", k == lists.Tools && !watch.See(ctx, name, entry):
+			return false
+		case r.Upstream.Lists == "all":
+			return !decides.Require(op).Deny
 		}
-		return name != "" && guard.Covers(ctx, op)
+		return guard.Covers(ctx, op)
 	}
+}
+
+// watch remembers how an MCP server describes its tools (RS-219).
+func (p Parts) watch(ctx context.Context, r *config.Resource) (*toolwatch.Watch, error) {
+	mode := toolwatch.Mode(r.ToolsAccept)
+	return toolwatch.New(ctx, toolwatch.Config{
+		Resource: policy.Canonical(r.URI), Mode: mode, Store: p.Store, Logger: p.Log, Now: p.Now,
+		Changed: func(ctx context.Context, t storage.Tool) {
+			what := "changed"
+			if t.IsNew() {
+				what = "new"
+			}
+			p.Audit.Record(ctx, audit.ToolChanged, slog.String("resource", t.Resource), slog.String("tool", t.Name),
+				slog.String("what", what), slog.String("digest", hex.EncodeToString(t.Offered.Digest[:])),
+				slog.Bool("held", mode.Holds()))
+		},
+	})
 }
 
 // Backend is a program, or an MCP server that c says how to tell about callers.

@@ -64,7 +64,7 @@ func TestSessionsOfUpstream(t *testing.T) {
 	a := Parts{Log: slog.New(slog.DiscardHandler), Config: &config.Loaded{Config: &config.Config{}}}
 	for key, shared := range map[string]bool{"": true, "person": true, "client": false} {
 		r := &config.Resource{URI: "https://mcp.example.com/mcp", Upstream: config.Upstream{Sessions: key}}
-		g, err := a.guard(someIssuer{}, r, false, common{mcpresource.NewBodies(memory), new(lastCalls), nil})
+		g, err := a.guard(someIssuer{}, r, false, common{mcpresource.NewBodies(memory), new(lastCalls), nil, nil})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -88,7 +88,7 @@ func TestCallsPerSecond(t *testing.T) {
 	for configured, want := range map[int]int{0: 5 * callRate, 2: 10, -1: many} {
 		r := &config.Resource{URI: "https://mcp.example.com/mcp", Upstream: config.Upstream{CallsPerSecond: configured}}
 		begun := time.Now()
-		g, err := a.guard(someIssuer{}, r, false, common{mcpresource.NewBodies(memory), new(lastCalls), nil})
+		g, err := a.guard(someIssuer{}, r, false, common{mcpresource.NewBodies(memory), new(lastCalls), nil, nil})
 		if err != nil {
 			t.Fatal(err)
 		}

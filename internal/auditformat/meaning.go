@@ -100,6 +100,8 @@ var meanings = map[string]meaning{
 	audit.ClientChanged:       to("client", 3, "Client changed"),
 	audit.ClientDeleted:       to("client", 4, "Client deleted"),
 	audit.ResourceChanged:     to("MCP server", 3, "MCP server changed"),
+	audit.ToolChanged:         to("tool", 3, "Tool described otherwise than it was accepted").at(Medium),
+	audit.ToolAccepted:        to("tool", 3, "Description of a tool accepted").at(Low),
 	audit.TrustChanged:        to("trust entry", 3, "Trust entry changed").at(Medium),
 	audit.AudienceChanged:     to("audience", 3, "Audience changed").at(Medium),
 	audit.SigningKeyCreated:   to("signing key", 1, "Signing key created"),

@@ -112,8 +112,10 @@ type Resource struct {
 	DPoP    string              `yaml:"dpop"` // optional, or required: its tokens are bound to a key
 	// Tools are the scopes that tools need beyond the default ones, where this server is
 	// also the gateway to the MCP server.
-	Tools    []ToolRule `yaml:"tools"`
-	Upstream Upstream   `yaml:"upstream"`
+	Tools []ToolRule `yaml:"tools"`
+	// ToolsAccept is what becomes of a tool that its MCP server describes otherwise than it was accepted.
+	ToolsAccept string   `yaml:"tools_accept"` // report, hold, hold_new, off
+	Upstream    Upstream `yaml:"upstream"`
 }
 
 // Sessions configures browser sign-ins.

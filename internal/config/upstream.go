@@ -91,6 +91,9 @@ func (u *Upstream) Environment() []string {
 	return out
 }
 
+// HoldsTools reports whether tools_accept holds tools back that have changed.
+func HoldsTools(accept string) bool { return accept == "hold" || accept == "hold_new" }
+
 // Base returns the scopes that every operation at the resource needs: those that clients
 // get by default (as storage.ScopeText.Default has it).
 func (r *Resource) Base() []string {
@@ -110,7 +113,7 @@ func (r *Resource) validateUpstream(add func(string, string, ...any), key string
 	r.validateTools(add, key)
 	u, key := &r.Upstream, key+".upstream"
 	if !u.Set() {
-		if len(r.Tools) > 0 {
+		if len(r.Tools) > 0 || r.ToolsAccept != "" {
 			add(key, "is missing: tools are checked where this server is the gateway to the MCP server")
 		}
 		return
@@ -179,6 +182,9 @@ func (u *Upstream) validateURL(add func(string, string, ...any), key string) {
 func (r *Resource) validateTools(add func(string, string, ...any), key string) {
 	known := func(scope string) bool {
 		return slices.ContainsFunc(r.Scopes, func(s storage.ScopeText) bool { return s.Name == scope })
+	}
+	if !slices.Contains([]string{"", "report", "hold", "hold_new", "off"}, r.ToolsAccept) {
+		add(key+".tools_accept", "%q is not one of report, hold, hold_new, off", r.ToolsAccept)
 	}
 	named := map[string]bool{}
 	for i, t := range r.Tools {

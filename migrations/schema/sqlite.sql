@@ -1,4 +1,4 @@
--- steps 1 to 49
+-- steps 1 to 50
 -- Written by go test ./storage/sqlite -run TestSchemaOfNewDatabases -update.
 
 CREATE TABLE clients (
@@ -468,6 +468,19 @@ CREATE TABLE replicas (
     skew          INTEGER NOT NULL,          -- milliseconds by which this database's clock is ahead of its own
     audit_waiting INTEGER NOT NULL,
     audit_lost    INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE tools (
+    resource      TEXT NOT NULL,
+    name          TEXT NOT NULL,
+    accepted      BLOB,                        -- digest; NULL: no definition was
+    accepted_text TEXT NOT NULL DEFAULT '',
+    accepted_at   INTEGER NOT NULL DEFAULT 0,
+    accepted_by   TEXT NOT NULL DEFAULT '',   -- '': it was the first to be seen
+    offered       BLOB,                        -- digest of what was seen since and is not accepted
+    offered_text  TEXT NOT NULL DEFAULT '',
+    offered_at    INTEGER NOT NULL DEFAULT 0,
+    PRIMARY KEY (resource, name)
 ) STRICT, WITHOUT ROWID;
 
 INSERT INTO grant_walks VALUES (0, 0);

@@ -28,6 +28,15 @@ func (f *Failing) AcceptInvitation(a0 context.Context, a1 storage.Acceptance) (r
 	return r0, err
 }
 
+// AcceptTool implements storage.Store.
+func (f *Failing) AcceptTool(a0 context.Context, a1 string, a2 string, a3 storage.Hash, a4 string, a5 time.Time) (err error) {
+	err = f.call("AcceptTool", func() (err error) {
+		err = f.Store.AcceptTool(a0, a1, a2, a3, a4, a5)
+		return err
+	})
+	return err
+}
+
 // AddAudience implements storage.Store.
 func (f *Failing) AddAudience(a0 context.Context, a1 storage.Audience) (err error) {
 	err = f.call("AddAudience", func() (err error) {
@@ -766,6 +775,15 @@ func (f *Failing) NoteCalls(a0 context.Context, a1 map[string]storage.ToolCall) 
 	return err
 }
 
+// OfferedTools implements storage.Store.
+func (f *Failing) OfferedTools(a0 context.Context, a1 int) (r0 []storage.Tool, err error) {
+	err = f.call("OfferedTools", func() (err error) {
+		r0, err = f.Store.OfferedTools(a0, a1)
+		return err
+	})
+	return r0, err
+}
+
 // OpenAuditSink implements storage.Store.
 func (f *Failing) OpenAuditSink(a0 context.Context, a1 string, a2 time.Time) (r0 storage.AuditSink, err error) {
 	err = f.call("OpenAuditSink", func() (err error) {
@@ -1378,6 +1396,15 @@ func (f *Failing) SeeSession(a0 context.Context, a1 storage.Hash, a2 time.Time) 
 	return err
 }
 
+// SeeTools implements storage.Store.
+func (f *Failing) SeeTools(a0 context.Context, a1 string, a2 map[string]storage.ToolDefinition, a3 bool) (r0 []storage.Tool, err error) {
+	err = f.call("SeeTools", func() (err error) {
+		r0, err = f.Store.SeeTools(a0, a1, a2, a3)
+		return err
+	})
+	return r0, err
+}
+
 // SessionEnd implements storage.Store.
 func (f *Failing) SessionEnd(a0 context.Context, a1 storage.Hash, a2 time.Time) (r0 string, r1 string, err error) {
 	err = f.call("SessionEnd", func() (err error) {
@@ -1616,6 +1643,24 @@ func (f *Failing) Tend(a0 context.Context) (err error) {
 func (f *Failing) TokenActive(a0 context.Context, a1 storage.TokenKey) (r0 storage.TokenState, err error) {
 	err = f.call("TokenActive", func() (err error) {
 		r0, err = f.Store.TokenActive(a0, a1)
+		return err
+	})
+	return r0, err
+}
+
+// Tool implements storage.Store.
+func (f *Failing) Tool(a0 context.Context, a1 string, a2 string) (r0 storage.Tool, err error) {
+	err = f.call("Tool", func() (err error) {
+		r0, err = f.Store.Tool(a0, a1, a2)
+		return err
+	})
+	return r0, err
+}
+
+// Tools implements storage.Store.
+func (f *Failing) Tools(a0 context.Context, a1 string) (r0 []storage.Tool, err error) {
+	err = f.call("Tools", func() (err error) {
+		r0, err = f.Store.Tools(a0, a1)
 		return err
 	})
 	return r0, err

@@ -22,6 +22,12 @@ func (t *timed) AcceptInvitation(a0 context.Context, a1 storage.Acceptance) (r0 
 	return t.Store.AcceptInvitation(a0, a1)
 }
 
+// AcceptTool implements storage.Store.
+func (t *timed) AcceptTool(a0 context.Context, a1 string, a2 string, a3 storage.Hash, a4 string, a5 time.Time) (err error) {
+	defer t.end(a0, "AcceptTool", t.now(), &err)
+	return t.Store.AcceptTool(a0, a1, a2, a3, a4, a5)
+}
+
 // AddAudience implements storage.Store.
 func (t *timed) AddAudience(a0 context.Context, a1 storage.Audience) (err error) {
 	defer t.end(a0, "AddAudience", t.now(), &err)
@@ -514,6 +520,12 @@ func (t *timed) NoteCalls(a0 context.Context, a1 map[string]storage.ToolCall) (e
 	return t.Store.NoteCalls(a0, a1)
 }
 
+// OfferedTools implements storage.Store.
+func (t *timed) OfferedTools(a0 context.Context, a1 int) (r0 []storage.Tool, err error) {
+	defer t.end(a0, "OfferedTools", t.now(), &err)
+	return t.Store.OfferedTools(a0, a1)
+}
+
 // OpenAuditSink implements storage.Store.
 func (t *timed) OpenAuditSink(a0 context.Context, a1 string, a2 time.Time) (r0 storage.AuditSink, err error) {
 	defer t.end(a0, "OpenAuditSink", t.now(), &err)
@@ -922,6 +934,12 @@ func (t *timed) SeeSession(a0 context.Context, a1 storage.Hash, a2 time.Time) (e
 	return t.Store.SeeSession(a0, a1, a2)
 }
 
+// SeeTools implements storage.Store.
+func (t *timed) SeeTools(a0 context.Context, a1 string, a2 map[string]storage.ToolDefinition, a3 bool) (r0 []storage.Tool, err error) {
+	defer t.end(a0, "SeeTools", t.now(), &err)
+	return t.Store.SeeTools(a0, a1, a2, a3)
+}
+
 // SessionEnd implements storage.Store.
 func (t *timed) SessionEnd(a0 context.Context, a1 storage.Hash, a2 time.Time) (r0 string, r1 string, err error) {
 	defer t.end(a0, "SessionEnd", t.now(), &err)
@@ -1082,6 +1100,18 @@ func (t *timed) Tend(a0 context.Context) (err error) {
 func (t *timed) TokenActive(a0 context.Context, a1 storage.TokenKey) (r0 storage.TokenState, err error) {
 	defer t.end(a0, "TokenActive", t.now(), &err)
 	return t.Store.TokenActive(a0, a1)
+}
+
+// Tool implements storage.Store.
+func (t *timed) Tool(a0 context.Context, a1 string, a2 string) (r0 storage.Tool, err error) {
+	defer t.end(a0, "Tool", t.now(), &err)
+	return t.Store.Tool(a0, a1, a2)
+}
+
+// Tools implements storage.Store.
+func (t *timed) Tools(a0 context.Context, a1 string) (r0 []storage.Tool, err error) {
+	defer t.end(a0, "Tools", t.now(), &err)
+	return t.Store.Tools(a0, a1)
 }
 
 // TouchLogin implements storage.Store.
