@@ -17,7 +17,9 @@ func (s *Server) Inside(ctx context.Context, r *config.Resource) (mcpresource.Co
 		return mcpresource.Config{}, err
 	}
 	s.inside = true
-	all := common{s.parts.bodies(), s.calls, newFirstCalls(s.Auth.Issuer(), s.parts.Now)}
+	all := common{
+		bodies: s.parts.bodies(), calls: s.calls, first: newFirstCalls(s.Auth.Issuer(), s.parts.Now),
+	}
 	c, err := s.parts.guardConfig(s.Auth, r, s.parts.sharesOrigin(r, stored), all)
 	c.Validator = mcpresource.Local(s.Auth) // a token that is revoked ends at once
 	return c, err
