@@ -28,7 +28,7 @@ type assets struct {
 type asset struct {
 	contentType string
 	body        []byte
-	small       []byte // body by gzip; nil: it is not smaller
+	small       func() []byte // body by gzip, when a browser first asks for it; nil: it is not smaller
 }
 
 func loadAssets(prefix string) (assets, error) {
@@ -36,7 +36,7 @@ func loadAssets(prefix string) (assets, error) {
 	return assets{prefix: prefix, files: maps.Clone(a.files), paths: maps.Clone(a.paths)}, err
 }
 
-// ourAssets are those that are part of the program, compressed once.
+// ourAssets are those that are part of the program.
 var ourAssets = sync.OnceValues(func() (assets, error) {
 	a := assets{files: make(map[string]asset), paths: make(map[string]string)}
 	entries, err := assetFiles.ReadDir("assets")
@@ -62,7 +62,7 @@ func StyleSheet() string {
 func (a *assets) add(name string, body []byte) {
 	sum, ext := sha256.Sum256(body), path.Ext(name)
 	served := "/assets/" + strings.TrimSuffix(name, ext) + "." + hex.EncodeToString(sum[:6]) + ext
-	a.files[served] = asset{contentType(ext), body, compressed(body)}
+	a.files[served] = asset{contentType(ext), body, sync.OnceValue(func() []byte { return compressed(body) })}
 	a.paths[name] = served
 }
 
@@ -95,9 +95,11 @@ func (a assets) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
 	h.Set("Vary", "Accept-Encoding")
 	body := file.body
-	if file.small != nil && acceptsGzip(r.Header.Values("Accept-Encoding")) {
-		h.Set("Content-Encoding", "gzip")
-		body = file.small
+	if acceptsGzip(r.Header.Values("Accept-Encoding")) {
+		if small := file.small(); small != nil {
+			h.Set("Content-Encoding", "gzip")
+			body = small
+		}
 	}
 	h.Set("Content-Length", fmt.Sprint(len(body)))
 	if r.Method == http.MethodGet {

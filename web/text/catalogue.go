@@ -24,16 +24,21 @@ const Default = "en"
 type Catalogues struct {
 	languages []*Language // the default first, then by tag
 	matcher   language.Matcher
-	known     recognizer
+	known     func() recognizer
 }
 
 // Language is the texts of one language.
 type Language struct {
 	// Tag is its BCP 47 tag, as directories and the metadata name it.
-	Tag     string
-	tag     language.Tag
-	entries map[string]Entry
+	Tag   string
+	tag   language.Tag
+	files map[string]file
+	under *Language // has the texts that the files do not have; nil: nothing has
 }
+
+// file is the texts of one page by their names, read when they are first asked for: a server begins
+// with none of them, and shows few.
+type file func() (map[string]Entry, error)
 
 // Load reads the languages that are part of the program and over them those of more, which may
 // be nil: texts that replace ours, and languages that we have not, in which an untranslated text
@@ -45,67 +50,75 @@ func Load(more fs.FS) (*Catalogues, error) {
 	}
 	all := make(map[string]*Language)
 	for _, l := range ours.languages {
-		all[l.Tag] = &Language{Tag: l.Tag, tag: l.tag, entries: maps.Clone(l.entries)}
+		all[l.Tag] = l
 	}
-	if err := add(all, more, ours.languages[0].entries, partial); err != nil {
+	english := ours.languages[0]
+	want, err := english.all()
+	if err != nil {
 		return nil, err
+	}
+	dirs, err := directories(more)
+	if err != nil {
+		return nil, err
+	}
+	for _, dir := range dirs {
+		l, err := read(more, dir)
+		if err == nil {
+			err = partial(l, want)
+		}
+		if err != nil {
+			return nil, err
+		}
+		l.under = nearest(all, l.tag, english)
+		all[l.Tag] = l
 	}
 	c := newCatalogues(all)
 	c.known = ours.known // what the program says, whatever is put over it
 	return c, nil
 }
 
-// ours are the languages that are part of the program, read when they are first asked for.
+// ours are the languages that are part of the program. That each of them has every text, and nothing
+// else, is for a test to find: it is not looked at when a server starts.
 var ours = sync.OnceValues(func() (*Catalogues, error) {
-	english, err := read(builtin, Default)
+	all := make(map[string]*Language)
+	dirs, err := directories(builtin)
 	if err != nil {
 		return nil, err
 	}
-	all := map[string]*Language{Default: english}
-	if err := add(all, builtin, english.entries, complete); err != nil {
-		return nil, err
+	for _, dir := range dirs {
+		l, err := read(builtin, dir)
+		if err != nil {
+			return nil, err
+		}
+		all[l.Tag] = l
 	}
 	c := newCatalogues(all)
-	c.known = newRecognizer(english)
+	c.known = sync.OnceValue(func() recognizer { return newRecognizer(c.languages[0]) })
 	return c, nil
 })
 
-// add reads the languages of a tree into all; check says what each must have.
-func add(all map[string]*Language, tree fs.FS, want map[string]Entry, check checker) error {
-	dirs, err := fs.ReadDir(tree, ".")
+func directories(tree fs.FS) (out []string, err error) {
+	entries, err := fs.ReadDir(tree, ".")
 	if err != nil {
-		return fmt.Errorf("text: list the languages: %w", err)
+		return nil, fmt.Errorf("text: list the languages: %w", err)
 	}
-	for _, d := range dirs {
-		if !d.IsDir() {
-			continue
+	for _, d := range entries {
+		if d.IsDir() {
+			out = append(out, d.Name())
 		}
-		l, err := read(tree, d.Name())
-		if err == nil {
-			err = check(l, want)
-		}
-		if err != nil {
-			return err
-		}
-		under, ok := all[l.Tag]
-		if !ok {
-			under = &Language{Tag: l.Tag, tag: l.tag, entries: maps.Clone(nearest(all, l.tag, want))}
-			under.entries[ownName] = Entry{Forms: map[string][]Piece{Other: {{Words: l.Tag}}}}
-			all[l.Tag] = under
-		}
-		maps.Copy(under.entries, l.entries)
 	}
-	return nil
+	return out, nil
 }
 
-// nearest are the texts that a language begins with: of pt for pt-BR, and else the others.
-func nearest(all map[string]*Language, tag language.Tag, others map[string]Entry) map[string]Entry {
-	for tag = tag.Parent(); !tag.IsRoot(); tag = tag.Parent() {
+// nearest is the language that has the texts which one does not have: itself as it is part of the
+// program, pt for pt-BR, and else English.
+func nearest(all map[string]*Language, tag language.Tag, english *Language) *Language {
+	for ; !tag.IsRoot(); tag = tag.Parent() {
 		if l, ok := all[tag.String()]; ok {
-			return l.entries
+			return l
 		}
 	}
-	return others
+	return english
 }
 
 func newCatalogues(all map[string]*Language) *Catalogues {
@@ -126,25 +139,25 @@ func newCatalogues(all map[string]*Language) *Catalogues {
 // Languages are all languages: English, then the others by their tags.
 func (c *Catalogues) Languages() []*Language { return c.languages }
 
-// read reads the files of one language.
+// read lists the files of one language.
 func read(tree fs.FS, dir string) (*Language, error) {
 	tag, err := language.Parse(dir)
 	if err != nil {
 		return nil, fmt.Errorf("text: %s is not the tag of a language (BCP 47), such as de or pt-BR", dir)
 	}
-	l := &Language{Tag: tag.String(), tag: tag, entries: make(map[string]Entry)}
-	files, err := fs.ReadDir(tree, dir)
+	l := &Language{Tag: tag.String(), tag: tag, files: make(map[string]file)}
+	entries, err := fs.ReadDir(tree, dir)
 	if err != nil {
 		return nil, fmt.Errorf("text: list %s: %w", dir, err)
 	}
-	for _, f := range files {
+	for _, f := range entries {
 		page, ok := strings.CutSuffix(f.Name(), ".json")
 		if !ok {
 			return nil, fmt.Errorf("text: %s is no file of texts: their names end in .json", path.Join(dir, f.Name()))
 		}
-		if err := l.readFile(tree, path.Join(dir, f.Name()), page); err != nil {
-			return nil, err
-		}
+		l.files[page] = sync.OnceValues(func() (map[string]Entry, error) {
+			return readFile(tree, path.Join(dir, f.Name()))
+		})
 	}
 	return l, nil
 }
@@ -152,48 +165,92 @@ func read(tree fs.FS, dir string) (*Language, error) {
 // maxFile bounds a file of texts, in bytes. Ours have a few thousand.
 const maxFile = 1 << 20
 
-func (l *Language) readFile(tree fs.FS, file, page string) error {
+func readFile(tree fs.FS, file string) (map[string]Entry, error) {
 	if info, err := fs.Stat(tree, file); err == nil && info.Size() > maxFile {
-		return fmt.Errorf("text: %s is larger than 1 MiB", file)
+		return nil, fmt.Errorf("text: %s is larger than 1 MiB", file)
 	}
 	body, err := fs.ReadFile(tree, file)
 	if err != nil {
-		return fmt.Errorf("text: read %s: %w", file, err)
+		return nil, fmt.Errorf("text: read %s: %w", file, err)
 	}
 	var texts map[string]json.RawMessage
 	if err := json.Unmarshal(body, &texts); err != nil {
-		return fmt.Errorf("text: %s is not one JSON object: %w", file, err)
+		return nil, fmt.Errorf("text: %s is not one JSON object: %w", file, err)
 	}
+	out := make(map[string]Entry, len(texts))
 	for name, raw := range texts {
 		entry, err := newEntry(raw)
 		if err != nil {
-			return fmt.Errorf("text: %s: %s: %w", file, name, err)
+			return nil, fmt.Errorf("text: %s: %s: %w", file, name, err)
 		}
-		l.entries[page+"."+name] = entry
+		out[name] = entry
 	}
-	return nil
-}
-
-// Entry is the text of a key ("signedout.lead").
-func (l *Language) Entry(key string) (Entry, bool) {
-	e, ok := l.entries[key]
-	return e, ok
+	return out, nil
 }
 
 // ownName is the key of the name by which people choose the language. One that an operator adds has its
 // tag until they name it: "English" would stand in the choice twice.
 const ownName = "layout.name"
 
+// Entry is the text of a key ("signedout.lead").
+func (l *Language) Entry(key string) (Entry, bool) {
+	page, name, _ := strings.Cut(key, ".")
+	for at := l; at != nil; at = at.under {
+		if key == ownName && at.Tag != l.Tag {
+			return Entry{Forms: map[string][]Piece{Other: {{Words: l.Tag}}}}, true
+		}
+		if e, ok := at.own(page)[name]; ok {
+			return e, true
+		}
+	}
+	return Entry{}, false
+}
+
+// own are the texts of a page that the files of l have. Those of a file that cannot be read are
+// missing: Load has refused such a file of an operator, and a test finds one of ours.
+func (l *Language) own(page string) map[string]Entry {
+	if f, ok := l.files[page]; ok {
+		texts, _ := f()
+		return texts
+	}
+	return nil
+}
+
+// all are the texts that the files of l have, by key.
+func (l *Language) all() (map[string]Entry, error) {
+	out := make(map[string]Entry)
+	for page, f := range l.files {
+		texts, err := f()
+		if err != nil {
+			return nil, err
+		}
+		for name, e := range texts {
+			out[page+"."+name] = e
+		}
+	}
+	return out, nil
+}
+
 // Name is what the language calls itself.
 func (l *Language) Name() string {
-	if e, ok := l.entries[ownName]; ok {
+	if e, ok := l.Entry(ownName); ok {
 		return e.Forms[Other][0].Words
 	}
 	return l.Tag
 }
 
 // Keys are the keys of all texts, in order.
-func (l *Language) Keys() []string { return slices.Sorted(maps.Keys(l.entries)) }
+func (l *Language) Keys() []string {
+	all := make(map[string]bool)
+	for ; l != nil; l = l.under {
+		for page := range l.files {
+			for name := range l.own(page) {
+				all[page+"."+name] = true
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(all))
+}
 
 // RightToLeft reports a language that is written from right to left.
 func (l *Language) RightToLeft() bool {

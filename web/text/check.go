@@ -3,30 +3,21 @@ package text
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 )
 
-// checker reports what is wrong with a language; want is English.
-type checker func(l *Language, want map[string]Entry) error
-
-// complete reports what is wrong with a language of ours, which has every text.
-func complete(l *Language, want map[string]Entry) error {
-	var wrong []error
-	for key := range want {
-		if _, ok := l.entries[key]; !ok {
-			wrong = append(wrong, fault(l, key, "is missing"))
-		}
-	}
-	return errors.Join(append(wrong, partial(l, want))...)
-}
-
 // partial reports what is wrong with the texts that a language has: want is English.
 func partial(l *Language, want map[string]Entry) error {
+	texts, err := l.all()
+	if err != nil {
+		return err
+	}
 	var wrong []error
 	forms := l.forms()
-	for _, key := range l.Keys() {
-		e, english := l.entries[key], want[key]
+	for _, key := range slices.Sorted(maps.Keys(texts)) {
+		e, english := texts[key], want[key]
 		if english.Forms == nil {
 			wrong = append(wrong, fault(l, key, "is unknown: English has no such text"))
 			continue

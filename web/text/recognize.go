@@ -1,8 +1,9 @@
 package text
 
 import (
+	"maps"
 	"regexp"
-	"strings"
+	"slices"
 )
 
 // pattern is an English text as it may come from elsewhere in the program.
@@ -24,10 +25,11 @@ const Refusals = "refusal"
 
 // Recognize finds the text in file Refusals that is s in English, with its names and values.
 func (c *Catalogues) Recognize(s string) (key string, values []any, ok bool) {
-	if key, ok := c.known.whole[s]; ok {
+	known := c.known()
+	if key, ok := known.whole[s]; ok {
 		return key, nil, true
 	}
-	for _, p := range c.known.patterns {
+	for _, p := range known.patterns {
 		if m := p.regexp.FindStringSubmatch(s); m != nil {
 			for i, name := range p.names {
 				values = append(values, name, m[i+1])
@@ -40,10 +42,9 @@ func (c *Catalogues) Recognize(s string) (key string, values []any, ok bool) {
 
 func newRecognizer(english *Language) recognizer {
 	r := recognizer{whole: make(map[string]string)}
-	for _, key := range english.Keys() {
-		if strings.HasPrefix(key, Refusals+".") {
-			r.add(key, english.entries[key].Forms[Other])
-		}
+	texts := english.own(Refusals)
+	for _, name := range slices.Sorted(maps.Keys(texts)) {
+		r.add(Refusals+"."+name, texts[name].Forms[Other])
 	}
 	return r
 }

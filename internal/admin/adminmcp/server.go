@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"sync"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -50,26 +51,34 @@ func New(c Config) (*Server, error) {
 	if s.guard, err = mcpresource.New(s.limited(c.Guard)); err != nil {
 		return nil, err
 	}
+	inside := sync.OnceValue(s.inside)
+	s.http = s.guard.Handler(postsAlone(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		inside().ServeHTTP(w, r)
+	})))
+	return s, nil
+}
+
+// inside is what stands behind the guard, made when the first caller has got there: the schemas of
+// the tools take time that the start of a server need not.
+func (s *Server) inside() http.Handler {
 	server := mcp.NewServer(
 		&mcp.Implementation{Name: "mcp-authd-admin", Title: "mcp-authd administration", Version: "1"},
 		&mcp.ServerOptions{
 			Instructions: instructions,
-			Logger:       c.Log,
+			Logger:       s.c.Log,
 			GetSessionID: func() string { return "" }, // no tool needs a session: any replica answers
 			Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}},
 		})
 	s.addTools(server)
 	server.AddReceivingMiddleware(s.listed)
-	adapter := gosdk.New(s.guard, server, &gosdk.Options{
+	return gosdk.New(s.guard, server, &gosdk.Options{
 		Sessionless: true,
 		ShowAll:     true, // listed knows the role as well
 		ToolTimeout: toolTimeout,
 		MaxCalls:    callsAtOnce,
 		MaxResult:   maxResult,
-		Logger:      c.Log,
-	})
-	s.http = s.guard.Handler(postsAlone(adapter.HTTP()))
-	return s, nil
+		Logger:      s.c.Log,
+	}).HTTP()
 }
 
 // postsAlone says that there are no streams and no sessions to end (MCP 2025-11-25, Streamable HTTP): to

@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"reflect"
 	"strings"
+	"sync"
 
 	"github.com/mcp-authd/mcp-authd/internal/admin"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
@@ -59,16 +60,13 @@ type Config struct {
 type Server struct {
 	c           Config
 	mux         *http.ServeMux // paths below the root
-	description []byte
+	description func() ([]byte, error)
 }
 
 // New returns a server of all operations.
 func New(c Config) (*Server, error) {
 	s := &Server{c: c, mux: http.NewServeMux()}
-	var err error
-	if s.description, err = json.Marshal(Describe(c.Root)); err != nil {
-		return nil, err
-	}
+	s.description = sync.OnceValues(func() ([]byte, error) { return json.Marshal(Describe(c.Root)) })
 	s.mux.HandleFunc("GET "+descriptionPath, s.describe)
 	for _, v := range admin.All() {
 		spec := v.Spec()
@@ -96,9 +94,15 @@ func (s *Server) Register(mux *http.ServeMux) error {
 const descriptionPath = "/openapi.json"
 
 func (s *Server) describe(w http.ResponseWriter, r *http.Request) {
+	body, err := s.description()
+	if err != nil { // no test of the description passes then
+		s.c.Log.Error("the description of the API cannot be written", "error", err)
+		write(w, problem{kind: kindFault, detail: "The description cannot be written."})
+		return
+	}
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "public, max-age=300")
-	_, _ = w.Write(s.description) // the client is gone when this fails
+	_, _ = w.Write(body) // the client is gone when this fails
 }
 
 // unknown answers for paths without an operation, and for methods that a path does not have.
