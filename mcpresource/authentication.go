@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/oauth"
@@ -70,15 +71,34 @@ func (g *Guard) proven(p *Principal, need Authentication) error {
 // proves reports whether the claims of a token say that its person has proved who they are as demanded
 // (RFC 9068 §2.2.1, RFC 9470 §6). A server whose clock is ahead may say a time that is still to come.
 func (p *Principal) proves(need Authentication, now time.Time) bool {
-	var says struct {
-		AuthTime int64  `json:"auth_time"`
-		ACR      string `json:"acr"`
-	}
-	if json.Unmarshal(p.Claims, &says) != nil {
+	says, ok := p.proof.of(p)
+	if !ok {
 		return false
 	}
 	recent := need.MaxAge == 0 || says.AuthTime > 0 && now.Sub(time.Unix(says.AuthTime, 0)) <= need.MaxAge
 	return recent && (len(need.ACR) == 0 || says.ACR != noACR && slices.Contains(need.ACR, says.ACR))
+}
+
+// proof is what the claims of a token say about how its person has proved who they are. It is read once
+// for a request: a list asks for each of its entries.
+type proof struct {
+	AuthTime int64  `json:"auth_time"`
+	ACR      string `json:"acr"`
+}
+
+// reading is a proof that is read when it is first asked for. Nil reads each time.
+type reading struct {
+	once  sync.Once
+	proof proof
+	ok    bool
+}
+
+func (r *reading) of(p *Principal) (proof, bool) {
+	if r == nil {
+		r = &reading{}
+	}
+	r.once.Do(func() { r.ok = json.Unmarshal(p.Claims, &r.proof) == nil })
+	return r.proof, r.ok
 }
 
 // insufficient refuses a token whose person has to prove more, or again (RFC 9470 §3). Nil: they need not.

@@ -27,7 +27,7 @@ func (g *Guard) authorize(r *http.Request, p *passage, anonymous *refusal) *refu
 		messages = []message.Message{{}} // a GET or DELETE: what every operation needs
 	}
 	for _, m := range messages {
-		want := g.c.Policy.Require(operationOf(m)) // of the body; headers decide nothing: RS-158
+		want := g.policy.Require(operationOf(m)) // of the body; headers decide nothing: RS-158
 		switch {
 		case want.Deny && anonymous == nil:
 			lacking = &ScopeError{Denied: true}
@@ -117,18 +117,27 @@ func (g *Guard) Authorize(ctx context.Context, op Operation) error {
 // Covers reports whether the scopes of the caller in ctx are enough for op, whatever
 // its arguments and Check say: what a list should show.
 func (g *Guard) Covers(ctx context.Context, op Operation) bool {
-	_, err := g.covered(ctx, op)
-	return err == nil
+	need, err := g.need(op)
+	if err != nil || need.Public && !need.Deny {
+		return err == nil
+	}
+	p, ok := FromContext(ctx)
+	return ok && p.direct(need) == nil && g.holds(p, need) && g.proven(p, need.Authentication) == nil
+}
+
+// need is what the policy demands for op.
+func (g *Guard) need(op Operation) (Requirement, error) {
+	if err := op.checkURI(); err != nil {
+		return Requirement{}, err
+	}
+	return g.policy.Require(op), nil
 }
 
 // covered returns the caller, or nil where none is needed.
 func (g *Guard) covered(ctx context.Context, op Operation) (*Principal, error) {
-	if err := op.checkURI(); err != nil {
+	need, err := g.need(op)
+	if err != nil || need.Public && !need.Deny {
 		return nil, err
-	}
-	need := g.c.Policy.Require(op)
-	if need.Public && !need.Deny {
-		return nil, nil
 	}
 	p, ok := FromContext(ctx)
 	if !ok {
@@ -186,7 +195,7 @@ func (g *Guard) Recheck(ctx context.Context, op Operation) error {
 		}
 		own := *p // with what only the request has
 		own.Scopes, own.ExpiresAt, own.Claims = now.Scopes, now.ExpiresAt, now.Claims
-		own.actors, own.actorsKnown = now.actors, now.actorsKnown
+		own.actors, own.actorsKnown, own.proof = now.actors, now.actorsKnown, nil
 		ctx = NewContext(ctx, &own)
 	}
 	return g.Authorize(ctx, op)
@@ -217,9 +226,13 @@ func (g *Guard) sufficient(p *Principal, need Requirement) *ScopeError {
 	if need.Deny {
 		return &ScopeError{Denied: true}
 	}
-	held := g.hierarchic(p.Scopes)
-	if held.Has(need.Scopes...) {
+	if g.holds(p, need) {
 		return nil
 	}
+	held := g.hierarchic(p.Scopes)
 	return &ScopeError{Required: slices.Clone(need.Scopes), Missing: oauth.Scopes(need.Scopes).Without(held)}
+}
+
+func (g *Guard) holds(p *Principal, need Requirement) bool {
+	return !need.Deny && (p.Scopes.Has(need.Scopes...) || g.hierarchic(p.Scopes).Has(need.Scopes...))
 }

@@ -18,9 +18,11 @@ import (
 // Guard protects one MCP endpoint. It is safe for concurrent use.
 type Guard struct {
 	c                 Config
+	policy            Policy   // that of c; Rules in the form that is asked
 	own               *address // the resource
 	aliases           []*address
 	base              oauth.Scopes // what the Rules have every operation need
+	proofs            bool         // some scope demands a proof of the person
 	documents         map[string]http.Handler
 	hosts             []string
 	dpop              dpopConfig
@@ -60,11 +62,13 @@ func New(c Config) (*Guard, error) {
 	g.anonymousSessions, g.refusals = newMemory(g.c.MaxAnonymousSessions, g.c.Now), newBuckets(g.c.Now)
 	g.passed = bounded.New[string, struct{}](maxPassed, g.c.Now)
 	g.hierarchic = func(s oauth.Scopes) oauth.Scopes { return s }
+	g.policy = g.c.Policy
 	if r, ok := c.Policy.(*Rules); ok {
 		if err := r.validate(); err != nil {
 			return nil, err
 		}
-		g.base, g.hierarchic = r.Base, r.expand
+		g.base, g.hierarchic, g.policy = r.Base, r.expand, r.compile()
+		g.proofs = len(r.Authentication) > 0
 	}
 	if g.c.Bodies.share < g.c.MaxBodyBytes {
 		return nil, errors.New(

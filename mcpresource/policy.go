@@ -59,10 +59,16 @@ type Rules struct {
 }
 
 // Require implements Policy.
-func (r *Rules) Require(op Operation) Requirement {
-	need := r.byTables(op)
+func (r *Rules) Require(op Operation) Requirement { return r.finish(op, r.byTables(op)) }
+
+// finish is what comes after the tables.
+func (r *Rules) finish(op Operation, need Requirement) Requirement {
 	if r.Refine != nil {
+		need.Scopes = slices.Clone(need.Scopes) // those of the tables are not for it to change
 		need = r.Refine(op, need)
+	}
+	if len(r.Authentication) == 0 {
+		return need
 	}
 	for _, scope := range need.Scopes { // of Refine, too: it may add to what a scope demands, and take nothing
 		need.Authentication = need.Authentication.and(r.Authentication[scope])
@@ -124,6 +130,15 @@ func (r *Rules) validate() error {
 }
 
 func (r *Rules) denied(op Operation) bool {
+	if r.deniesNamed(op) {
+		return true
+	}
+	return message.IsResource(op.Method) &&
+		slices.ContainsFunc(r.DenyResources, func(d string) bool { return deniesURI(d, op.Name) })
+}
+
+// deniesNamed is denied but for resources.
+func (r *Rules) deniesNamed(op Operation) bool {
 	any := func(patterns []string, name string) bool {
 		return slices.ContainsFunc(patterns, func(d string) bool { return matches(d, name) })
 	}
@@ -134,8 +149,6 @@ func (r *Rules) denied(op Operation) bool {
 		return any(r.Deny, op.Name)
 	case op.Method == "prompts/get":
 		return any(r.DenyPrompts, op.Name)
-	case message.IsResource(op.Method):
-		return slices.ContainsFunc(r.DenyResources, func(d string) bool { return deniesURI(d, op.Name) })
 	}
 	return false
 }

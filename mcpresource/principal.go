@@ -31,6 +31,8 @@ type Principal struct {
 	actors      []oauth.Actor // the same of act, if actorsKnown
 	actorsKnown bool
 
+	proof *reading // of Claims; nil where no rule asks for it
+
 	status *statuslist.Place           // where its issuer says that it is revoked, nil for nowhere
 	signed func(context.Context) error // nil while the key of the token is good; with status alone
 	// for Broker; nil but in a request that the guard has let through

@@ -258,6 +258,7 @@ func (p Parts) upstream(
 // that a client can ask for the scopes of a tool that its token has not.
 func shows(r *config.Resource, guard *mcpresource.Guard, watch *toolwatch.Watch) gateway.Shows {
 	decides := rules(r, watch)
+	decides.Tools, decides.Authentication = nil, nil // whatever it needs: what nobody may is not shown
 	return func(ctx context.Context, k lists.Kind, name string, entry []byte) bool {
 		op := mcpresource.Operation{Method: k.Use(), Name: name}
 		switch {

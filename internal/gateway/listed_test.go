@@ -13,9 +13,11 @@ import (
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/internal/gateway/lists"
+	"github.com/mcp-authd/mcp-authd/internal/gateway/toolwatch"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/logtest"
 	"github.com/mcp-authd/mcp-authd/mcpresource"
 	"github.com/mcp-authd/mcp-authd/oauth"
+	"github.com/mcp-authd/mcp-authd/storage"
 )
 
 const (
@@ -196,6 +198,13 @@ func TestListsByToken(t *testing.T) {
 	}
 }
 
+// noTools is a store in which no tool is known yet.
+type toolStore = storage.Tools
+
+type noTools struct{ toolStore }
+
+func (noTools) Tools(context.Context, string) ([]storage.Tool, error) { return nil, nil }
+
 // BenchmarkLists is what a list of 500 tools costs before a caller who may use half of them.
 func BenchmarkLists(b *testing.B) {
 	rules := &mcpresource.Rules{Base: []string{"mcp"}, Tools: map[string][]string{
@@ -225,6 +234,30 @@ func BenchmarkLists(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
 			if _, err := lists.Message(text, view); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	watch, err := toolwatch.New(b.Context(), toolwatch.Config{
+		Resource: publicURL, Mode: toolwatch.Hold, Store: noTools{}, Logger: slog.New(slog.DiscardHandler),
+		Changed: func(context.Context, storage.Tool) {}, Now: time.Now,
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	rules.Refine = func(op mcpresource.Operation, need mcpresource.Requirement) mcpresource.Requirement {
+		need.Deny = need.Deny || watch.Holds(op.Name)
+		return need
+	}
+	guarded := rulesOf(b, rules)
+	watched := func(k lists.Kind, name string, entry []byte) bool {
+		return watch.See(ctx, name, entry) && guarded(ctx, k, name, entry)
+	}
+	b.Run("watched", func(b *testing.B) { // as a gateway with tools_accept: hold filters
+		b.SetBytes(int64(len(text)))
+		b.ReportAllocs()
+		for b.Loop() {
+			if _, err := lists.Message(text, watched); err != nil {
 				b.Fatal(err)
 			}
 		}

@@ -103,6 +103,15 @@ func (f *filter) read(b []byte) error {
 		if f.at == opaque {
 			break
 		}
+		if b[i] == '"' && f.at.isObject() && f.word != isScope {
+			if end := whole(b, i); end > 0 {
+				if f.counts() {
+					f.means(b[i+1 : end])
+				}
+				i = end
+				continue
+			}
+		}
 		if err := f.take(b[i], i); err != nil {
 			return err
 		}
@@ -127,6 +136,10 @@ func (f *filter) inDepth(i int) int {
 				return i
 			}
 		case quoting:
+			if end := whole(b, i); end > 0 {
+				i = end
+				continue
+			}
 			f.quote(i)
 			if i = f.inString(i + 1); f.quoted {
 				return i
@@ -134,6 +147,16 @@ func (f *filter) inDepth(i int) int {
 		}
 	}
 	return i
+}
+
+// whole returns where the string ends that begins at i and has no backslash before its last quote; 0 for
+// any other. Most do, and what they say does not count where this is asked.
+func whole(b []byte, i int) int {
+	n := bytes.IndexByte(b[i+1:], '"')
+	if n < 0 || b[i+n] == '\\' { // of "" this is the first quote
+		return 0
+	}
+	return i + 1 + n
 }
 
 // class is what a character outside of strings means at any depth.

@@ -11,12 +11,15 @@ import (
 // quote begins a string.
 func (f *filter) quote(i int) {
 	f.quoted, f.text = true, f.text[:0]
-	f.taken = f.at.isObject() && (f.key || f.word == isName || f.word == isScope)
+	f.taken = f.at.isObject() && f.counts()
 	if f.taken && !f.key && f.word == isScope {
 		f.flush(i)
 		f.dst = toNone
 	}
 }
+
+// counts reports whether a string means something, in an object whose keys count.
+func (f *filter) counts() bool { return f.key || f.word == isName || f.word == isScope }
 
 // inString goes through a string from i on, and returns where it ends: its last quote, or the end.
 func (f *filter) inString(i int) int {
@@ -63,30 +66,37 @@ func (f *filter) closed(rest []byte, i int) {
 		return
 	}
 	f.collect(rest)
-	text, ok := f.plain()
+	if !f.key && f.word == isScope {
+		f.mark, f.dst = i+1, toOut
+		f.put([]byte(`"private"`))
+		return
+	}
+	f.means(f.text)
+}
+
+// means takes a key, or a name, as it is written.
+func (f *filter) means(text []byte) {
+	text, ok := plain(text)
 	switch {
 	case f.key:
 		f.meaning(text)
 		f.doubt = f.doubt || f.at == entry && !ok
-	case f.word == isScope:
-		f.mark, f.dst = i+1, toOut
-		f.put([]byte(`"private"`))
 	case f.word == isName:
 		f.name, f.doubt = string(text), f.doubt || !ok
 	}
 }
 
-// plain decodes the string. Decoders differ about NUL, lone surrogates and what is no UTF-8.
-func (f *filter) plain() ([]byte, bool) {
+// plain decodes a string. Decoders differ about NUL, lone surrogates and what is no UTF-8.
+func plain(text []byte) ([]byte, bool) {
 	switch {
-	case len(f.text) > maxText:
+	case len(text) > maxText:
 		return nil, false
-	case bytes.IndexByte(f.text, '\\') < 0:
-		return f.text, utf8.Valid(f.text)
+	case bytes.IndexByte(text, '\\') < 0:
+		return text, utf8.Valid(text)
 	}
 	var s string
-	err := json.Unmarshal(slices.Concat(quotes, f.text, quotes), &s)
-	return []byte(s), err == nil && utf8.Valid(f.text) && !strings.ContainsAny(s, "\x00\ufffd")
+	err := json.Unmarshal(slices.Concat(quotes, text, quotes), &s)
+	return []byte(s), err == nil && utf8.Valid(text) && !strings.ContainsAny(s, "\x00\ufffd")
 }
 
 var quotes = []byte(`"`)

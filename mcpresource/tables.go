@@ -1,0 +1,207 @@
+package mcpresource
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/mcp-authd/mcp-authd/mcpresource/internal/message"
+	"github.com/mcp-authd/mcp-authd/oauth"
+)
+
+// compiled are the tables of Rules, put in the order in which they are asked: a list of 500 tools asks
+// them 500 times. [Rules.Require] says what they have to answer.
+type compiled struct {
+	*Rules
+	base, tools, prompts oauth.Scopes // what each operation, or each of that kind, needs
+	methods              names
+	tool, prompt         names
+	folded, opened       prefixes // of resources, in the two forms that lookupURI is asked for
+	denyResources        []denial
+}
+
+func (r *Rules) compile() *compiled {
+	c := &compiled{Rules: r, base: r.Base, methods: namesOf(r.Methods, r.Base)}
+	c.tools, c.prompts = c.ofMethod("tools/call"), c.ofMethod("prompts/get")
+	c.tool, c.prompt = namesOf(r.Tools, c.tools), namesOf(r.Prompts, c.prompts)
+	c.folded, c.opened = prefixesOf(r.Resources, foldHost), prefixesOf(r.Resources, asOpened)
+	for _, pattern := range r.DenyResources {
+		c.denyResources = append(c.denyResources, denialOf(pattern))
+	}
+	return c
+}
+
+// Require implements Policy.
+func (c *compiled) Require(op Operation) Requirement { return c.finish(op, c.byTables(op)) }
+
+func (c *compiled) byTables(op Operation) Requirement {
+	isResource := message.IsResource(op.Method)
+	switch {
+	case isResource && c.deniesResource(op.Name), c.deniesNamed(op):
+		return Requirement{Deny: true}
+	case slices.Contains(c.Public, op.Method):
+		return Requirement{Public: true}
+	case op.Method == "tools/call":
+		return Requirement{Scopes: c.needs(&c.tool, op.Name, c.tools), Direct: c.direct(op)}
+	case op.Method == "prompts/get":
+		return Requirement{Scopes: c.needs(&c.prompt, op.Name, c.prompts)}
+	case !isResource:
+		return Requirement{Scopes: c.ofMethod(op.Method)}
+	}
+	need := c.ofMethod(op.Method)
+	need = add(need, c.listed(c.folded.lookup(op.Name)))
+	return Requirement{Scopes: add(need, c.listed(c.opened.lookup(op.Name)))}
+}
+
+func (c *compiled) ofMethod(method string) oauth.Scopes {
+	if need, ok := c.methods.lookup(method); ok {
+		return need
+	}
+	return slices.Clip(c.base)
+}
+
+// needs is what a table says of a name, or else Default, beside what the method needs.
+func (c *compiled) needs(of *names, name string, method oauth.Scopes) oauth.Scopes {
+	if need, ok := of.lookup(name); ok {
+		return need
+	}
+	return add(method, c.Default)
+}
+
+func (c *compiled) deniesResource(uri string) bool {
+	if len(c.denyResources) == 0 {
+		return false
+	}
+	folded, opened, lower := foldHost(uri), asOpened(uri), strings.ToLower(uri)
+	for _, d := range c.denyResources {
+		if d.anyCase && (matches(d.folded, foldHost(lower)) || matches(d.opened, asOpened(lower))) ||
+			!d.anyCase && (matches(d.folded, folded) || matches(d.opened, opened)) {
+			return true
+		}
+	}
+	return false
+}
+
+// denial is a pattern of DenyResources, in the forms of deniesURI.
+type denial struct {
+	folded, opened string
+	anyCase        bool
+}
+
+func denialOf(pattern string) denial {
+	anyCase := !strings.Contains(pattern, "://")
+	if anyCase {
+		pattern = strings.ToLower(pattern)
+	}
+	return denial{foldHost(pattern), asOpened(pattern), anyCase}
+}
+
+// add is the union, and s itself where that has all.
+func add(s oauth.Scopes, more []string) oauth.Scopes {
+	if s.Has(more...) {
+		return s
+	}
+	return s.Union(more)
+}
+
+// names is a table by name.
+type names struct {
+	exact    map[string]oauth.Scopes // with what everything needs
+	patterns []rule                  // that which says most first
+	base     oauth.Scopes
+}
+
+type rule struct {
+	pattern string
+	says    int      // characters other than "*"
+	scopes  []string // of the table
+	need    oauth.Scopes
+}
+
+func namesOf(table map[string][]string, base oauth.Scopes) names {
+	n := names{exact: make(map[string]oauth.Scopes, len(table)), base: base}
+	for key, scopes := range table {
+		need := slices.Clip(base.Union(scopes))
+		n.exact[key] = need
+		if stars := strings.Count(key, "*"); stars > 0 {
+			n.patterns = append(n.patterns, rule{key, len(key) - stars, scopes, need})
+		}
+	}
+	slices.SortFunc(n.patterns, mostFirst)
+	return n
+}
+
+func mostFirst(a, b rule) int {
+	if a.says != b.says {
+		return b.says - a.says
+	}
+	return strings.Compare(a.pattern, b.pattern)
+}
+
+// lookup returns what a name needs, as lookup does of the table itself.
+func (n *names) lookup(name string) (oauth.Scopes, bool) {
+	if need, ok := n.exact[name]; ok {
+		return need, true
+	}
+	for i, first := range n.patterns {
+		if !matches(first.pattern, name) {
+			continue
+		}
+		found, several := first.scopes, false
+		for _, r := range n.patterns[i+1:] {
+			if r.says < first.says {
+				break
+			}
+			if matches(r.pattern, name) {
+				_, found = better(r.says, found, r.says, r.scopes)
+				several = true
+			}
+		}
+		if several {
+			return n.base.Union(found), true
+		}
+		return first.need, true
+	}
+	return nil, false
+}
+
+// prefixes is a table by URI, in one form.
+type prefixes struct {
+	as       func(string) string
+	exact    map[string][]string
+	patterns []rule // the longest first
+}
+
+func prefixesOf(table map[string][]string, as func(string) string) prefixes {
+	p := prefixes{as: as, exact: make(map[string][]string, len(table))}
+	for key, scopes := range table {
+		key = as(key)
+		if have, ok := p.exact[key]; ok { // keys that this form makes alike
+			_, scopes = better(0, have, 0, scopes)
+		}
+		p.exact[key] = scopes
+	}
+	for key, scopes := range p.exact {
+		if prefix, glob := strings.CutSuffix(key, "*"); glob {
+			p.patterns = append(p.patterns, rule{pattern: prefix, says: len(prefix), scopes: scopes})
+		}
+	}
+	slices.SortFunc(p.patterns, mostFirst)
+	return p
+}
+
+// lookup returns what a URI needs, as lookupURI does of the table itself.
+func (p *prefixes) lookup(uri string) ([]string, bool) {
+	if len(p.exact) == 0 {
+		return nil, false
+	}
+	uri = p.as(uri)
+	if scopes, ok := p.exact[uri]; ok {
+		return scopes, true
+	}
+	for _, r := range p.patterns {
+		if strings.HasPrefix(uri, r.pattern) {
+			return r.scopes, true
+		}
+	}
+	return nil, false
+}
