@@ -38,6 +38,7 @@ type Store interface {
 	storage.Devices
 	storage.RemoteSignIns
 	storage.PushedRequests
+	storage.Clearances
 	storage.Audiences
 	storage.Redemptions
 	storage.Revocations

@@ -72,6 +72,9 @@ type Approval struct {
 	PageUntil time.Time
 	Grant     Grant
 	Code      Code
+	// Clearance is the id of a clearance for which the client has sent its person here, "" for none: it
+	// goes over to the grant, in the state that it has, where it is of the same person, client and resource.
+	Clearance string
 	Now       time.Time
 }
 

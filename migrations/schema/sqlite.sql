@@ -1,4 +1,4 @@
--- steps 1 to 50
+-- steps 1 to 51
 -- Written by go test ./storage/sqlite -run TestSchemaOfNewDatabases -update.
 
 CREATE TABLE clients (
@@ -483,6 +483,27 @@ CREATE TABLE tools (
     PRIMARY KEY (resource, name)
 ) STRICT, WITHOUT ROWID;
 
+CREATE TABLE clearances (
+    binding    BLOB PRIMARY KEY,             -- digest of all that it is for
+    id         TEXT NOT NULL,
+    user_id    TEXT NOT NULL,     -- '': the call of a machine
+    client_id  TEXT NOT NULL,
+    grant_id   TEXT NOT NULL,     -- '': client credentials
+    node_id    TEXT NOT NULL,
+    resource   TEXT NOT NULL,
+    tool       TEXT NOT NULL,
+    digest     BLOB NOT NULL,                -- of the arguments
+    by_whom    TEXT NOT NULL,
+    approvers  TEXT NOT NULL,
+    acr        TEXT NOT NULL,
+    max_age    INTEGER NOT NULL,
+    sealed     BLOB NOT NULL,                -- the arguments
+    state      TEXT NOT NULL,
+    giver_id   TEXT NOT NULL,
+    created_at INTEGER NOT NULL,
+    expires_at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
 INSERT INTO grant_walks VALUES (0, 0);
 
 CREATE INDEX sessions_user ON sessions (user_id);
@@ -670,3 +691,11 @@ CREATE INDEX audit_entries_event ON audit_entries (event, idx);
 CREATE INDEX keyed_requests_expires ON keyed_requests (expires_at);
 
 CREATE INDEX keyed_requests_caller ON keyed_requests (caller_hash, expires_at);
+
+CREATE UNIQUE INDEX clearances_id ON clearances (id);
+
+CREATE INDEX clearances_grant ON clearances (grant_id, client_id);
+
+CREATE INDEX clearances_user ON clearances (user_id);
+
+CREATE INDEX clearances_expires ON clearances (expires_at);

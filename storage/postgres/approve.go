@@ -78,7 +78,15 @@ SELECT $4::text, $5::text, $6::text, $7::text, $8::text, $9::bigint, $10::bigint
 
 // Approve implements storage.Approvals.
 func (s *Store) Approve(ctx context.Context, a storage.Approval) error {
-	return s.do(ctx, "approve", func(ctx context.Context, q querier) error { return storeApproval(ctx, q, a) })
+	if a.Clearance == "" {
+		return s.do(ctx, "approve", func(ctx context.Context, q querier) error { return storeApproval(ctx, q, a) })
+	}
+	return s.tx(ctx, "approve", func(ctx context.Context, q querier) error {
+		if err := storeApproval(ctx, q, a); err != nil {
+			return err
+		}
+		return rebind(ctx, q, a)
+	})
 }
 
 // Approved implements storage.Approvals.

@@ -55,6 +55,7 @@ var sweeps = [...]string{
 		column.Before(column.DecidedFor) + " LIMIT $2 FOR UPDATE SKIP LOCKED)",
 	"DELETE FROM remote_sign_ins WHERE secret_hash IN (SELECT secret_hash FROM remote_sign_ins WHERE expires_at <= $1 LIMIT $2 FOR UPDATE SKIP LOCKED)",
 	"DELETE FROM pushed_requests WHERE reference_hash IN (SELECT reference_hash FROM pushed_requests WHERE expires_at <= $1 LIMIT $2 FOR UPDATE SKIP LOCKED)",
+	"DELETE FROM clearances WHERE binding IN (SELECT binding FROM clearances WHERE expires_at <= $1 LIMIT $2 FOR UPDATE SKIP LOCKED)",
 	"DELETE FROM keyed_requests WHERE key_hash IN (SELECT key_hash FROM keyed_requests WHERE expires_at <= $1 LIMIT $2 FOR UPDATE SKIP LOCKED)",
 	"DELETE FROM last_calls WHERE grant_id IN (SELECT grant_id FROM last_calls WHERE kept_until <= $1 LIMIT $2 FOR UPDATE SKIP LOCKED)",
 	"DELETE FROM asserted_ends WHERE (issuer, subject) IN (SELECT issuer, subject FROM asserted_ends WHERE expires_at <= $1 LIMIT $2 FOR UPDATE SKIP LOCKED)",

@@ -54,7 +54,12 @@ ON CONFLICT (user_id, client_id, resource, place, scope) DO UPDATE SET material 
 
 // Approve implements storage.Approvals.
 func (s *Store) Approve(ctx context.Context, a storage.Approval) error {
-	return s.write(ctx, "approve", func(c *conn) error { return storeApproval(c, a) })
+	return s.write(ctx, "approve", func(c *conn) error {
+		if err := storeApproval(c, a); err != nil {
+			return err
+		}
+		return rebind(c, a)
+	})
 }
 
 // Approved implements storage.Approvals.

@@ -127,6 +127,15 @@ func (f *Failing) Arrive(a0 context.Context, a1 storage.Arrival) (r0 storage.Use
 	return r0, err
 }
 
+// AskClearance implements storage.Store.
+func (f *Failing) AskClearance(a0 context.Context, a1 storage.Clearance) (r0 storage.Clearance, err error) {
+	err = f.call("AskClearance", func() (err error) {
+		r0, err = f.Store.AskClearance(a0, a1)
+		return err
+	})
+	return r0, err
+}
+
 // AuditEntries implements storage.Store.
 func (f *Failing) AuditEntries(a0 context.Context, a1 storage.AuditQuery) (r0 []storage.AuditEntry, err error) {
 	err = f.call("AuditEntries", func() (err error) {
@@ -235,6 +244,15 @@ func (f *Failing) ClearFailures(a0 context.Context, a1 storage.Hash) (err error)
 	return err
 }
 
+// Clearance implements storage.Store.
+func (f *Failing) Clearance(a0 context.Context, a1 string, a2 time.Time) (r0 storage.Clearance, err error) {
+	err = f.call("Clearance", func() (err error) {
+		r0, err = f.Store.Clearance(a0, a1, a2)
+		return err
+	})
+	return r0, err
+}
+
 // Client implements storage.Store.
 func (f *Failing) Client(a0 context.Context, a1 string) (r0 storage.Client, err error) {
 	err = f.call("Client", func() (err error) {
@@ -302,6 +320,15 @@ func (f *Failing) CutGrants(a0 context.Context, a1 storage.Selection, a2 storage
 func (f *Failing) CutNode(a0 context.Context, a1 string, a2 string, a3 time.Time) (r0 storage.Node, err error) {
 	err = f.call("CutNode", func() (err error) {
 		r0, err = f.Store.CutNode(a0, a1, a2, a3)
+		return err
+	})
+	return r0, err
+}
+
+// DecideClearance implements storage.Store.
+func (f *Failing) DecideClearance(a0 context.Context, a1 storage.ClearanceDecision) (r0 storage.Clearance, err error) {
+	err = f.call("DecideClearance", func() (err error) {
+		r0, err = f.Store.DecideClearance(a0, a1)
 		return err
 	})
 	return r0, err
@@ -1760,6 +1787,15 @@ func (f *Failing) UserByName(a0 context.Context, a1 string) (r0 storage.User, er
 func (f *Failing) Visit(a0 context.Context, a1 storage.VisitKey) (r0 storage.Visit, err error) {
 	err = f.call("Visit", func() (err error) {
 		r0, err = f.Store.Visit(a0, a1)
+		return err
+	})
+	return r0, err
+}
+
+// WaitingClearances implements storage.Store.
+func (f *Failing) WaitingClearances(a0 context.Context, a1 string, a2 time.Time) (r0 []storage.Clearance, err error) {
+	err = f.call("WaitingClearances", func() (err error) {
+		r0, err = f.Store.WaitingClearances(a0, a1, a2)
 		return err
 	})
 	return r0, err

@@ -46,6 +46,7 @@ func RunWithoutRaces(t *testing.T, open func(t *testing.T) storage.Store) {
 		{"RemoteSignIns", remoteSignIns},
 		{"PushedRequests", pushedRequests},
 		{"KeyedRequests", keyedRequests},
+		{"Clearances", clearances},
 		{"Searches", searches},
 		{"Audiences", audiences},
 		{"RotateRefresh", rotations},
@@ -138,6 +139,9 @@ func runRaces(t *testing.T, open func(t *testing.T) storage.Store) {
 		{"AS-240 one device that polls 32 times at once", racePoll},
 		{"AS-242 one pushed request, 32 browsers", raceOpenPushed},
 		{"OB-10 one key, 32 requests", raceBeginKeyed},
+		{"RS-217 one clearance, 32 calls", raceClearance},
+		{"RS-217 one clearance, 32 decisions", raceDecideClearance},
+		{"RS-217 32 clearances asked for at once", raceFullClearances},
 		{"AS-244 32 operators add one audience", raceAddAudience},
 		{"OB-06 one sink, 32 replicas that deliver", raceMoveSink},
 		{"OB-10 one proposal, 32 who accept", raceDecideProposal},
@@ -226,9 +230,7 @@ type env struct {
 }
 
 func newEnv(t *testing.T, s storage.Store) *env {
-	t.Cleanup(func() {
-		check(t, s.Close())
-	})
+	t.Cleanup(func() { check(t, s.Close()) })
 	return &env{s: s, ctx: context.Background(), now: today()}
 }
 

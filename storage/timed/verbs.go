@@ -88,6 +88,12 @@ func (t *timed) Arrive(a0 context.Context, a1 storage.Arrival) (r0 storage.User,
 	return t.Store.Arrive(a0, a1)
 }
 
+// AskClearance implements storage.Store.
+func (t *timed) AskClearance(a0 context.Context, a1 storage.Clearance) (r0 storage.Clearance, err error) {
+	defer t.end(a0, "AskClearance", t.now(), &err)
+	return t.Store.AskClearance(a0, a1)
+}
+
 // AuditEntries implements storage.Store.
 func (t *timed) AuditEntries(a0 context.Context, a1 storage.AuditQuery) (r0 []storage.AuditEntry, err error) {
 	defer t.end(a0, "AuditEntries", t.now(), &err)
@@ -160,6 +166,12 @@ func (t *timed) ClearFailures(a0 context.Context, a1 storage.Hash) (err error) {
 	return t.Store.ClearFailures(a0, a1)
 }
 
+// Clearance implements storage.Store.
+func (t *timed) Clearance(a0 context.Context, a1 string, a2 time.Time) (r0 storage.Clearance, err error) {
+	defer t.end(a0, "Clearance", t.now(), &err)
+	return t.Store.Clearance(a0, a1, a2)
+}
+
 // Client implements storage.Store.
 func (t *timed) Client(a0 context.Context, a1 string) (r0 storage.Client, err error) {
 	defer t.end(a0, "Client", t.now(), &err)
@@ -206,6 +218,12 @@ func (t *timed) CutGrants(a0 context.Context, a1 storage.Selection, a2 storage.R
 func (t *timed) CutNode(a0 context.Context, a1 string, a2 string, a3 time.Time) (r0 storage.Node, err error) {
 	defer t.end(a0, "CutNode", t.now(), &err)
 	return t.Store.CutNode(a0, a1, a2, a3)
+}
+
+// DecideClearance implements storage.Store.
+func (t *timed) DecideClearance(a0 context.Context, a1 storage.ClearanceDecision) (r0 storage.Clearance, err error) {
+	defer t.end(a0, "DecideClearance", t.now(), &err)
+	return t.Store.DecideClearance(a0, a1)
 }
 
 // DecideProposal implements storage.Store.
@@ -1178,6 +1196,12 @@ func (t *timed) UserByName(a0 context.Context, a1 string) (r0 storage.User, err 
 func (t *timed) Visit(a0 context.Context, a1 storage.VisitKey) (r0 storage.Visit, err error) {
 	defer t.end(a0, "Visit", t.now(), &err)
 	return t.Store.Visit(a0, a1)
+}
+
+// WaitingClearances implements storage.Store.
+func (t *timed) WaitingClearances(a0 context.Context, a1 string, a2 time.Time) (r0 []storage.Clearance, err error) {
+	defer t.end(a0, "WaitingClearances", t.now(), &err)
+	return t.Store.WaitingClearances(a0, a1, a2)
 }
 
 // Ways implements storage.Store.

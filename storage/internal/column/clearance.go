@@ -1,0 +1,116 @@
+package column
+
+import (
+	"strings"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// ClearanceColumns are the columns of a clearance in the order of ClearanceValues, ClearanceRead what is
+// read of one.
+const (
+	ClearanceColumns = "binding, id, user_id, client_id, grant_id, node_id, resource, tool, digest, by_whom, approvers," +
+		" acr, max_age, sealed, state, giver_id, created_at, expires_at"
+	ClearanceRead = "id, user_id, client_id, grant_id, node_id, resource, tool, digest, by_whom," +
+		" approvers, acr, max_age, sealed, state, giver_id, created_at, expires_at"
+)
+
+// ClearanceLive is the condition that what the clearance w is for is live at now, a parameter. The other
+// two are those of the database for the grant g and the node n.
+func ClearanceLive(now, grantIsCut, nodeIsCut string) string {
+	return `(w.grant_id <> '' OR NOT EXISTS (SELECT 1 FROM clients d WHERE d.id = w.client_id AND d.deleted_at IS NOT NULL))
+	AND (w.grant_id = '' OR EXISTS (SELECT 1 FROM grants g WHERE g.id = w.grant_id AND g.revoked_at IS NULL AND g.paused_at IS NULL
+		AND g.expires_at > ` + now + ` AND NOT ` + grantIsCut + `))
+	AND (w.node_id = '' OR EXISTS (SELECT 1 FROM nodes n WHERE n.id = w.node_id AND n.grant_id = w.grant_id AND n.expires_at > ` + now + `
+		AND NOT ` + nodeIsCut + `))`
+}
+
+// GiverStands is the condition that the account of the giver of w still may sign in.
+const GiverStands = "EXISTS (SELECT 1 FROM users u WHERE u.id = w.giver_id AND NOT u.disabled)"
+
+// MayDecide is the condition that the user u may decide the clearance w. Position is the function of the
+// database that finds a text in another, lineFeed what it has for that character.
+func MayDecide(position, lineFeed string) string {
+	return `(w.by_whom = 'person' AND w.user_id = u.id
+		OR w.by_whom = 'other' AND w.user_id <> u.id AND (w.approvers = '' AND u.admin
+			OR w.approvers <> '' AND ` + position + `(w.approvers, ` + lineFeed + ` || u.name_key || ` + lineFeed + `) > 0))`
+}
+
+// approvers are names as a column has them: each between line feeds, which no name has.
+func approvers(names []string) string {
+	if len(names) == 0 {
+		return ""
+	}
+	return "\n" + strings.Join(names, "\n") + "\n"
+}
+
+// ClearanceValues are the values of ClearanceColumns.
+func ClearanceValues(c storage.Clearance) []any {
+	key := c.Key()
+	return []any{
+		key[:], c.ID, c.UserID, c.ClientID, c.GrantID, c.NodeID, c.Resource, c.Tool, c.Digest[:], c.By,
+		approvers(c.Approvers), List(c.ACR), c.MaxAge.Milliseconds(), c.Sealed, string(c.State), c.GiverID,
+		Millis(c.CreatedAt), Millis(c.ExpiresAt),
+	}
+}
+
+// ClearanceRow reads ClearanceRead.
+type ClearanceRow struct {
+	c                storage.Clearance
+	digest           []byte
+	approvers, acr   string
+	state            string
+	maxAge           int64
+	created, expires int64
+}
+
+// Dest is what to scan into.
+func (r *ClearanceRow) Dest() []any {
+	return []any{
+		&r.c.ID, &r.c.UserID, &r.c.ClientID, &r.c.GrantID, &r.c.NodeID, &r.c.Resource, &r.c.Tool, &r.digest, &r.c.By,
+		&r.approvers, &r.acr, &r.maxAge, &r.c.Sealed, &r.state, &r.c.GiverID, &r.created, &r.expires,
+	}
+}
+
+// Clearance is the record that was read.
+func (r *ClearanceRow) Clearance() (c storage.Clearance, err error) {
+	c = r.c
+	if c.Digest, err = Hash(r.digest); err != nil {
+		return c, err
+	}
+	if r.approvers != "" {
+		c.Approvers = strings.Split(strings.Trim(r.approvers, "\n"), "\n")
+	}
+	c.ACR, err = ParseList[string](r.acr)
+	c.MaxAge, c.State = time.Duration(r.maxAge)*time.Millisecond, storage.ClearanceState(r.state)
+	c.CreatedAt, c.ExpiresAt = Time(r.created), Time(r.expires)
+	return c, err
+}
+
+// Rebound is a clearance as it is once an approval has taken it to its grant, and whether it may: it is of
+// the same person, client and resource.
+func Rebound(c storage.Clearance, a storage.Approval) (storage.Clearance, bool) {
+	may := c.UserID == a.Grant.UserID && c.ClientID == a.Grant.ClientID && c.Resource == a.Grant.Resource
+	c.GrantID, c.NodeID = a.Grant.ID, ""
+	return c, may
+}
+
+// Decided is the state to which a decision takes a clearance.
+func Decided(d storage.ClearanceDecision) string {
+	if d.Give {
+		return string(storage.ClearanceGiven)
+	}
+	return string(storage.ClearanceRefused)
+}
+
+// Undecided is why a live clearance was not decided; the session is that of the decision.
+func Undecided(c storage.Clearance, session bool) error {
+	switch {
+	case c.State != storage.ClearanceWaits:
+		return storage.ErrSpent
+	case !session:
+		return storage.ErrSignedOut
+	}
+	return storage.ErrMismatch
+}

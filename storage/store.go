@@ -1,0 +1,64 @@
+package storage
+
+// Store is all roles together: what a backend implements and what cmd wires. A
+// consumer declares only the roles it uses.
+type Store interface {
+	Clients
+	Users
+	Accounts
+	Locales
+	Roles
+	Setup
+	Sessions
+	UserSessions
+	Approvals
+	Devices
+	RemoteSignIns
+	PushedRequests
+	Clearances
+	Administration
+	Audiences
+	Redemptions
+	Revocations
+	Cuts
+	Lookups
+	Grants
+	Connections
+	ProgramKeys
+	AssertionGrants
+	TrustLinks
+	AssertedEnds
+	LastCalls
+	Attempts
+	Nodes
+	Stops
+	Servers
+	TrustEntries
+	Keys
+	KeyCustody
+	SharedKeys
+	Once
+	Proofs
+	Processes
+	Failures
+	Allowances
+	Events
+	Notices
+	OneTimeLinks
+	LinkStops
+	Housekeeping
+	Clock
+	Departures
+	Arrivals
+	Identities
+	Upstreams
+	UpstreamEnds
+	UpstreamCustody
+	Handbacks
+	Ways
+	WayEnds
+	RecoveryCodes
+	WayCustody
+	Outbox
+	Audits
+}
