@@ -55,6 +55,10 @@ const (
 	TokenExchanged      = "token.exchanged"       // a resource server got a provider's token for one of ours
 	HelperAdded         = "helper.added"          // a client has handed less than it has to a helper
 	HelperCut           = "helper.cut"            // with what is below it; revoked_by says by whom
+	ClearanceAsked      = "clearance.asked"       // a resource server waits for a person's word for a tool call
+	ClearanceGiven      = "clearance.given"       // by the person that giver names
+	ClearanceRefused    = "clearance.refused"     // by the person that giver names
+	ClearanceSpent      = "clearance.spent"       // the call may be carried out, once
 	IdentityAsserted    = "identity.asserted"     // a client got an assertion of who a person is, for another server
 	ConnectRefused      = "connect.refused"       // a person opened the link of another one
 	WayRefused          = "way.refused"           // a passkey or an app was not added: too late, or not accepted

@@ -19,6 +19,7 @@ type grants struct {
 	// pushEndpoint is the URL of /par.
 	pushEndpoint string
 	exchange     *grant.Exchange
+	clearances   *grant.Clearances
 	bearer       *grant.Bearer // nil: no issuer of assertions is trusted
 	shell        *shell.Shell
 	proxies      TrustedProxies
@@ -45,6 +46,7 @@ func (s *Server) newGrants() grants {
 		proxies:      c.TrustedProxies,
 	}
 	g.exchange = s.newExchange(g.tokens)
+	g.clearances = &grant.Clearances{Tokens: g.tokens, Desk: s.newDesk()}
 	g.shell = s.newShell(g.authenticate, refresh)
 	if c.Trust != nil {
 		g.bearer = s.newBearer(&g)

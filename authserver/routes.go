@@ -129,6 +129,7 @@ func (s *Server) register(mux *http.ServeMux, console bool) {
 		api("/status/{list}", s.handleStatus, http.MethodGet, http.MethodHead)
 	}
 	handle(p+"/introspect", http.HandlerFunc(s.handleIntrospect), http.MethodPost)
+	handle(p+"/clearance", s.kept(http.HandlerFunc(s.handleClearance)), http.MethodPost)
 	handle(p+"/reports", s.kept(http.HandlerFunc(s.handleReport)), http.MethodPost)
 	if s.cfg.Registration != nil {
 		mux.Handle(p+"/register", s.observe(s.kept(s.cfg.Registration))) // AS-131

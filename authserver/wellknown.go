@@ -128,6 +128,7 @@ func (s *Server) metadata(catalog *policy.Catalogue) metadata.AuthorizationServe
 		IntrospectionEndpoint:       endpoint("/introspect"),
 		IntrospectionAuthMethods:    metadata.Values{"client_secret_basic", "client_secret_post"},
 		ResourceReportsEndpoint:     endpoint("/reports"),
+		ClearanceEndpoint:           endpoint("/clearance"),
 		CodeChallengeMethods:        metadata.Values{oauth.S256},
 		PushedRequestEndpoint:       endpoint("/par"),                                // RFC 9126 §5
 		DeviceAuthorizationEndpoint: endpoint("/device_authorization"),               // RFC 8628 §4

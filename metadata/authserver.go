@@ -93,6 +93,9 @@ type AuthorizationServer struct {
 	// ResourceReportsEndpoint is no registered member either. resource_reports_endpoint: where resource servers
 	// tell what they have refused, and which tools were called
 	ResourceReportsEndpoint string `json:"resource_reports_endpoint,omitempty"`
+	// ClearanceEndpoint is no registered member either. clearance_endpoint: where resource servers ask for a
+	// person's word for one tool call
+	ClearanceEndpoint string `json:"clearance_endpoint,omitempty"`
 }
 
 // Values is a list member of a document.

@@ -118,7 +118,8 @@ func (s *Store) Clearance(ctx context.Context, id string, now time.Time) (out st
 func (s *Store) DecideClearance(ctx context.Context, d storage.ClearanceDecision) (out storage.Clearance, err error) {
 	err = s.txCommitted(ctx, "decide clearance", func(ctx context.Context, q querier) (err error) {
 		state, now := column.Decided(d), column.Millis(d.Now)
-		if out, err = clearance(ctx, q, decideClearance, d.ID, state, d.Session[:], now); !errors.Is(err, pgx.ErrNoRows) {
+		out, err = clearance(ctx, q, decideClearance, d.ID, state, d.Session[:], now)
+		if !errors.Is(err, pgx.ErrNoRows) {
 			return err
 		}
 		there, err := clearance(ctx, q, readClearance, d.ID, now)

@@ -112,7 +112,8 @@ func (s *Store) Clearance(ctx context.Context, id string, now time.Time) (out st
 func (s *Store) DecideClearance(ctx context.Context, d storage.ClearanceDecision) (out storage.Clearance, err error) {
 	err = s.write(ctx, "decide clearance", func(c *conn) (err error) {
 		state, now := column.Decided(d), column.Millis(d.Now)
-		if out, err = clearance(c, decideClearance, d.ID, state, d.Session[:], now); !errors.Is(err, storage.ErrNotFound) {
+		out, err = clearance(c, decideClearance, d.ID, state, d.Session[:], now)
+		if !errors.Is(err, storage.ErrNotFound) {
 			return err
 		}
 		there, err := clearance(c, readClearance, d.ID, now)

@@ -18,7 +18,8 @@ func (e *env) clearance(a storage.Approval) storage.Clearance {
 		ID: secrets.ID("clr_"),
 		ClearanceTerms: storage.ClearanceTerms{
 			UserID: a.Grant.UserID, ClientID: a.Grant.ClientID, GrantID: a.Grant.ID, Resource: a.Grant.Resource,
-			Tool: "erase", Digest: storage.Hash{1}, By: oauth.ClearanceByPerson, ACR: []string{"2fa"}, MaxAge: time.Minute,
+			Tool: "erase", Digest: storage.Hash{1},
+			By: oauth.ClearanceByPerson, ACR: []string{"2fa"}, MaxAge: time.Minute,
 		},
 		Sealed: []byte{0, 1, 254, 255}, State: storage.ClearanceWaits,
 		CreatedAt: e.now, ExpiresAt: e.now.Add(oauth.ClearanceLifetime),

@@ -1,0 +1,221 @@
+package clearance
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// The bounds of arguments that can be shown. What is beyond one is refused, and never cut: a person must
+// not approve what they have not been shown.
+const (
+	MaxArguments = 8 << 10 // bytes of JSON
+	MaxValues    = 200     // members and elements, nested ones included
+	MaxDepth     = 8       // of nesting
+	MaxLines     = 200     // line feeds in all strings together
+)
+
+// The errors of ParseArguments.
+var (
+	ErrTooLarge = errors.New("clearance: arguments that are too long, too many or too deep to be shown")
+	ErrNotJSON  = errors.New("clearance: arguments that are no JSON object, or not of one meaning")
+)
+
+// Kind is the kind of a JSON value.
+type Kind byte
+
+// The kinds of values. A literal is a number, a truth value or null, as it was written.
+const (
+	Literal Kind = 'l'
+	String  Kind = 's'
+	Array   Kind = 'a'
+	Object  Kind = 'o'
+)
+
+// Value is a JSON value.
+type Value struct {
+	Kind  Kind
+	Text  string   // of a literal or a string, decoded
+	Names []string // of the members of an object
+	Items []Value  // members or elements, in the order in which they came
+}
+
+// Arguments are those of a tool call. Given is false where there are none, which is not the same as an
+// empty object.
+type Arguments struct {
+	Given bool
+	Value
+}
+
+// ParseArguments reads arguments strictly: what two programs could read in two ways is refused. So are
+// names of members that are repeated, invalid UTF-8, and halves of surrogate pairs.
+func ParseArguments(raw []byte) (Arguments, error) {
+	if len(raw) > MaxArguments {
+		return Arguments{}, ErrTooLarge
+	}
+	if len(raw) == 0 {
+		return Arguments{}, nil
+	}
+	if !utf8.Valid(raw) || !json.Valid(raw) || !paired(raw) {
+		return Arguments{}, ErrNotJSON
+	}
+	p := parser{Decoder: json.NewDecoder(bytes.NewReader(raw))}
+	p.UseNumber()
+	v, err := p.value(1)
+	if err != nil {
+		return Arguments{}, err
+	}
+	if v.Kind != Object {
+		return Arguments{}, ErrNotJSON
+	}
+	return Arguments{true, v}, nil
+}
+
+// paired reports whether each escaped half of a surrogate pair in well-formed JSON stands in a pair:
+// encoding/json makes the same character of all others. Outside of strings JSON has no backslash.
+func paired(raw []byte) bool {
+	high := false // the escape before this place was the first half of a pair
+	for i := 0; i < len(raw); {
+		if raw[i] != '\\' {
+			if high {
+				return false
+			}
+			i++
+			continue
+		}
+		if raw[i+1] != 'u' {
+			if high {
+				return false
+			}
+			i += 2
+			continue
+		}
+		unit, err := strconv.ParseUint(string(raw[i+2:i+6]), 16, 32)
+		low := unit >= 0xDC00 && unit < 0xE000
+		if err != nil || low != high {
+			return false
+		}
+		high = unit >= 0xD800 && unit < 0xDC00
+		i += 6
+	}
+	return !high
+}
+
+type parser struct {
+	*json.Decoder
+	values, lines int
+}
+
+func (p *parser) value(depth int) (Value, error) {
+	token, err := p.Token()
+	if err != nil {
+		return Value{}, unexpected(err)
+	}
+	switch t := token.(type) {
+	case json.Delim:
+		if depth > MaxDepth {
+			return Value{}, ErrTooLarge
+		}
+		return p.nested(t, depth)
+	case string:
+		if p.lines += strings.Count(t, "\n"); p.lines > MaxLines {
+			return Value{}, ErrTooLarge
+		}
+		return Value{Kind: String, Text: t}, nil
+	case json.Number:
+		return Value{Kind: Literal, Text: t.String()}, nil
+	case bool:
+		return Value{Kind: Literal, Text: strconv.FormatBool(t)}, nil
+	}
+	return Value{Kind: Literal, Text: "null"}, nil
+}
+
+func (p *parser) nested(open json.Delim, depth int) (Value, error) {
+	v := Value{Kind: Array}
+	if open == '{' {
+		v.Kind = Object
+	}
+	known := map[string]bool{}
+	for p.More() {
+		if p.values++; p.values > MaxValues {
+			return v, ErrTooLarge
+		}
+		if v.Kind == Object {
+			token, err := p.Token()
+			if err != nil {
+				return v, unexpected(err)
+			}
+			name, ok := token.(string)
+			if !ok || known[name] {
+				return v, ErrNotJSON
+			}
+			known[name] = true
+			v.Names = append(v.Names, name)
+		}
+		item, err := p.value(depth + 1)
+		if err != nil {
+			return v, err
+		}
+		v.Items = append(v.Items, item)
+	}
+	_, err := p.Token() // the end
+	return v, unexpected(err)
+}
+
+func unexpected(err error) error {
+	if err == nil {
+		return nil
+	}
+	if errors.Is(err, io.EOF) {
+		return ErrNotJSON
+	}
+	return errors.Join(ErrNotJSON, err)
+}
+
+// Digest is that of a call. The order of the members of objects does not matter to it, and everything else
+// does: numbers count as they are written, strings as their code points, without normalization.
+func Digest(resource, tool string, a Arguments) storage.Hash {
+	text := appendText(nil, 'c', resource)
+	text = appendText(text, 'c', tool)
+	if a.Given {
+		text = a.append(text)
+	}
+	return sha256.Sum256(text)
+}
+
+// append appends a form of a value that no other value has.
+func (v Value) append(text []byte) []byte {
+	switch v.Kind {
+	case Array:
+		text = binary.AppendUvarint(append(text, byte(Array)), uint64(len(v.Items)))
+		for _, item := range v.Items {
+			text = item.append(text)
+		}
+	case Object:
+		order := make([]int, len(v.Names))
+		for i := range order {
+			order[i] = i
+		}
+		slices.SortFunc(order, func(a, b int) int { return strings.Compare(v.Names[a], v.Names[b]) })
+		text = binary.AppendUvarint(append(text, byte(Object)), uint64(len(v.Names)))
+		for _, i := range order {
+			text = v.Items[i].append(appendText(text, 'n', v.Names[i]))
+		}
+	default:
+		text = appendText(text, byte(v.Kind), v.Text)
+	}
+	return text
+}
+
+func appendText(text []byte, tag byte, s string) []byte {
+	return append(binary.AppendUvarint(append(text, tag), uint64(len(s))), s...)
+}
