@@ -46,7 +46,7 @@ func NewSealer(keys ...[]byte) (*Sealer, error) {
 		if len(k) < minSealKey {
 			return nil, errors.New("mcpresource: a key of a Sealer has fewer than 32 bytes")
 		}
-		aead, err := newAEAD(k)
+		aead, err := newAEAD(k, sealPurpose)
 		if err != nil {
 			return nil, err
 		}
@@ -56,8 +56,8 @@ func NewSealer(keys ...[]byte) (*Sealer, error) {
 }
 
 // newAEAD derives the key, so that one that serves other purposes too may be given.
-func newAEAD(secret []byte) (cipher.AEAD, error) {
-	key, err := hkdf.Key(sha256.New, secret, nil, sealPurpose, 32)
+func newAEAD(secret []byte, purpose string) (cipher.AEAD, error) {
+	key, err := hkdf.Key(sha256.New, secret, nil, purpose, 32)
 	if err != nil {
 		return nil, err
 	}

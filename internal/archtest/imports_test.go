@@ -119,7 +119,9 @@ var mayImport = map[string][]string{
 	"mcpresource/internal/message":    {},
 	"mcpresource/internal/statuslist": {"oauth", "mcpresource/internal/issuer"},
 	"mcpresource/internal/issuer":     {"oauth", "metadata"},
-	"mcpresource/postgres":            {"mcpresource"},
+	"mcpresource/internal/tasktable":  {"mcpresource"},
+	"mcpresource/postgres":            {"mcpresource", "mcpresource/internal/tasktable"},
+	"mcpresource/sqlite":              {"mcpresource", "mcpresource/internal/tasktable"},
 	"mcpresource/gosdk":               {"oauth", "metadata", "mcpresource", "internal/mcp"},
 
 	"internal": {"oauth", "storage", "audit", "policy", "keys", "session", "metadata", "mcpresource", "internal"},

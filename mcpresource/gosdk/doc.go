@@ -90,6 +90,6 @@
 // application and grant, its caller is judged again as long as it runs, and its result is
 // given to a caller who may call the tool now. A tool that returns questions has them asked in the way
 // of the revision, and is called again with the answers; [Detach] makes a call a task after such
-// questions. Every [TaskStore] but the one in memory keeps tasks when the process ends. An SDK that has
-// the methods itself takes the place of this.
+// questions. Every [mcpresource.TaskStore] but the one in memory keeps tasks when the process ends. An
+// SDK that has the methods itself takes the place of this.
 package gosdk

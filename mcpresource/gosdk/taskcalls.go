@@ -75,16 +75,16 @@ func (x *exchange) serveTask(ctx context.Context, p *taskParams) (mcp.Result, er
 }
 
 // own finds a task of the caller, and judges the caller for its tool as for a call (RS-186).
-func (x *exchange) own(ctx context.Context, id string) (Task, *taskState, error) {
+func (x *exchange) own(ctx context.Context, id string) (mcpresource.Task, *taskState, error) {
 	if id == "" || len(id) > maxTaskID {
-		return Task{}, nil, x.noTask(ctx, ErrNoTask)
+		return mcpresource.Task{}, nil, x.noTask(ctx, mcpresource.ErrNoTask)
 	}
 	t, s, err := x.tasks.read(ctx, x.tasks.owner(x.caller), id)
 	if err != nil {
-		return Task{}, nil, x.noTask(ctx, err)
+		return mcpresource.Task{}, nil, x.noTask(ctx, err)
 	}
 	if err := x.judgeTask(ctx, s); err != nil {
-		return Task{}, nil, err
+		return mcpresource.Task{}, nil, err
 	}
 	return t, s, nil
 }
@@ -104,10 +104,10 @@ func (x *exchange) judgeTask(ctx context.Context, s *taskState) error {
 // noTask is the error of a store on the wire.
 func (x *exchange) noTask(ctx context.Context, err error) error {
 	switch {
-	case errors.Is(err, ErrNoTask):
+	case errors.Is(err, mcpresource.ErrNoTask):
 		x.outcome = mcpresource.OutcomeInvalidInput
 		return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "Task not found."}
-	case errors.Is(err, ErrTasksFull):
+	case errors.Is(err, mcpresource.ErrTasksFull):
 		x.outcome = mcpresource.OutcomeLimited
 		return refusalOf("Too many tasks are kept: wait until earlier ones have expired.", "error", "limited")
 	}
@@ -137,7 +137,7 @@ func (x *exchange) listTasks(ctx context.Context, cursor string) (mcp.Result, er
 	shown := []map[string]any{}
 	for _, t := range list {
 		t, s, err := x.tasks.read(ctx, owner, t.ID)
-		if errors.Is(err, ErrNoTask) {
+		if errors.Is(err, mcpresource.ErrNoTask) {
 			continue // it has just expired
 		}
 		if err != nil {
@@ -153,24 +153,24 @@ func (x *exchange) listTasks(ctx context.Context, cursor string) (mcp.Result, er
 }
 
 // openCursor returns the task after which a page begins.
-func (x *exchange) openCursor(cursor string) (Task, error) {
+func (x *exchange) openCursor(cursor string) (mcpresource.Task, error) {
 	if cursor == "" {
-		return Task{}, nil
+		return mcpresource.Task{}, nil
 	}
 	place, err := x.o.State.Open(x.caller, x.method, cursor)
 	at, id, ok := strings.Cut(string(place), " ")
 	ms, bad := strconv.ParseInt(at, 10, 64)
 	if err != nil || !ok || bad != nil {
 		x.outcome = mcpresource.OutcomeInvalidInput
-		return Task{}, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams,
+		return mcpresource.Task{}, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams,
 			Message: "The cursor is not valid: start again without it."}
 	}
-	return Task{ID: id, Created: time.UnixMilli(ms)}, nil
+	return mcpresource.Task{ID: id, Created: time.UnixMilli(ms)}, nil
 }
 
 // cancelTask: in 2025-11-25 a task that has ended cannot be cancelled, and the answer is the task; since
 // then cancelling is a wish, which is acknowledged.
-func (x *exchange) cancelTask(ctx context.Context, t Task) (mcp.Result, error) {
+func (x *exchange) cancelTask(ctx context.Context, t mcpresource.Task) (mcp.Result, error) {
 	late := ""
 	t, s, err := x.tasks.update(ctx, t.Owner, t.ID, func(s *taskState) bool {
 		if s.ended() {
@@ -206,7 +206,7 @@ func (x *exchange) cancelTask(ctx context.Context, t Task) (mcp.Result, error) {
 
 // updateTask takes answers to the questions of a task. Answers to other questions are ignored; the first
 // answer to a question is the one that counts.
-func (x *exchange) updateTask(ctx context.Context, t Task, p *taskParams) (mcp.Result, error) {
+func (x *exchange) updateTask(ctx context.Context, t mcpresource.Task, p *taskParams) (mcp.Result, error) {
 	var wrong error
 	_, _, err := x.tasks.update(ctx, t.Owner, t.ID, func(s *taskState) bool {
 		answers := map[string]json.RawMessage{}
@@ -242,7 +242,7 @@ func (x *exchange) updateTask(ctx context.Context, t Task, p *taskParams) (mcp.R
 
 // taskOutcome waits for the end of a task, as 2025-11-25 has it, and hands on what the tool asks the
 // client meanwhile.
-func (x *exchange) taskOutcome(ctx context.Context, t Task, s *taskState) (mcp.Result, error) {
+func (x *exchange) taskOutcome(ctx context.Context, t mcpresource.Task, s *taskState) (mcp.Result, error) {
 	leave, ok := x.running.enter(x.caller.Person(), x.o.MaxCalls)
 	if !ok {
 		x.outcome = mcpresource.OutcomeLimited
@@ -282,7 +282,7 @@ func (x *exchange) taskOutcome(ctx context.Context, t Task, s *taskState) (mcp.R
 }
 
 // ended is the result of a task that has ended: that of the tool, or its error.
-func (x *exchange) ended(t Task, s *taskState) (mcp.Result, error) {
+func (x *exchange) ended(t mcpresource.Task, s *taskState) (mcp.Result, error) {
 	meta := mcp.Meta{relatedTask: map[string]any{"taskId": t.ID}}
 	switch s.Status {
 	case taskFailed:

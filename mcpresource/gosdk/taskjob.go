@@ -34,7 +34,7 @@ type job struct {
 	begin    sync.Once
 	begun    chan struct{} // closed when the call is a task
 	beginErr error
-	task     Task // set when it is
+	task     mcpresource.Task // set when it is
 	created  *taskState
 
 	mu        sync.Mutex // guards what follows
@@ -176,7 +176,7 @@ func (j *job) keep() error {
 	if err != nil {
 		return err
 	}
-	t := Task{
+	t := mcpresource.Task{
 		ID: rand.Text(), Owner: k.owner(j.exchange.caller), Person: taskDigest("person", j.exchange.caller.Person()),
 		Created: now, Expires: now.Add(j.plan.ttl), State: state,
 	}
@@ -202,7 +202,7 @@ func (j *job) record(change func(*taskState)) error {
 		}
 		return !over
 	})
-	if over || errors.Is(err, ErrNoTask) {
+	if over || errors.Is(err, mcpresource.ErrNoTask) {
 		return errTaskCancelled
 	}
 	return err
@@ -228,7 +228,7 @@ func (j *job) finish(began time.Time, result mcp.Result, err error) {
 					s.fail(rpc)
 				}
 			})
-			if errors.Is(failed, ErrTasksFull) { // of the room for results
+			if errors.Is(failed, mcpresource.ErrTasksFull) { // of the room for results
 				err = &jsonrpc.Error{
 					Code:    jsonrpc.CodeInternalError,
 					Message: "The result of the task could not be kept: ask for less.",

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcp-authd/mcp-authd/mcpresource"
 )
 
 // rounds calls the tool until it has no more questions. Before it is a task, and up to 2025-11-25,
@@ -98,7 +100,7 @@ func (j *job) answers() (map[string]json.RawMessage, error) {
 		woken := j.woken()
 		_, s, err := j.tasks.read(j.ctx, j.task.Owner, j.task.ID)
 		switch {
-		case errors.Is(err, ErrNoTask), err == nil && s.ended():
+		case errors.Is(err, mcpresource.ErrNoTask), err == nil && s.ended():
 			return nil, errTaskCancelled
 		case err == nil && len(s.Asks) == 0:
 			return s.Answers, nil

@@ -27,9 +27,9 @@ import (
 type Tasks struct {
 	// Tools are the tools that can be called as tasks, by exact name.
 	Tools map[string]TaskTool
-	// Store keeps the tasks. Default: NewMemoryTasks(0). A task runs in the process that was asked for
-	// it. When that ends, the task fails, and results of earlier ones last as long as the store does.
-	Store TaskStore
+	// Store keeps the tasks. Default: mcpresource.NewMemoryTasks. A task runs in the process that was asked
+	// for it. When that ends, the task fails, and results of earlier ones last as long as the store does.
+	Store mcpresource.TaskStore
 	// AnyGrant lets a person and application go on with their tasks under another grant, as after a new
 	// consent. Without it the end of a grant puts its tasks out of reach.
 	AnyGrant bool
@@ -103,7 +103,7 @@ func (o *Tasks) withDefaults() Tasks {
 		c.now = time.Now
 	}
 	if c.Store == nil {
-		c.Store = newMemoryTasks(0, c.now)
+		c.Store = mcpresource.NewMemoryTasks(0, c.now)
 	}
 	return c
 }

@@ -305,66 +305,21 @@ func TestTasksEnd(t *testing.T) {
 		}
 		close(tr.release)
 	})
-	t.Run("RS-215 the server stops, and another finds results and lost tasks", func(t *testing.T) {
-		store := NewMemoryTasks(0)
-		first := newTaskRig(t, &Tasks{Store: store, beat: 20 * time.Millisecond})
-		done, open := first.start(t, "alice-mcp", "breaks"), first.start(t, "alice-mcp", "slow")
-		lost := first.start(t, "alice-mcp", "slow")
-		first.until(t, "alice-mcp", done, "failed")
-		second := newTaskRig(t, &Tasks{Store: store, beat: 20 * time.Millisecond})
-		if a := second.about(t, "alice-mcp", "tasks/get", open, ""); a.Error.Code == 0 &&
-			a.Result["status"] != "working" {
-			t.Errorf("on another replica: got %s", a.text)
-		}
-		if a := second.about(t, "alice-mcp", "tasks/cancel", open, ""); a.Error.Code != 0 {
-			t.Errorf("cancelling on another replica: got %s", a.text)
-		}
-		first.until(t, "alice-mcp", open, "cancelled")
-		for end := time.Now().Add(5 * time.Second); first.runs.Load() > 1 && time.Now().Before(end); {
-			time.Sleep(5 * time.Millisecond)
-		}
-		if n := first.runs.Load(); n != 1 {
-			t.Errorf("%d tools run after a task was cancelled on another replica, want 1", n)
-		}
-		if err := first.adapter.Close(t.Context()); err != nil {
-			t.Error(err)
-		}
-		if a := second.about(t, "alice-mcp", "tasks/get", lost, ""); a.Result["status"] != "failed" ||
-			!strings.Contains(a.text, "stopped") {
-			t.Errorf("what ran: got %s", a.text)
-		}
-		if a := second.about(t, "alice-mcp", "tasks/get", done, ""); !strings.Contains(a.text, "broken") {
-			t.Errorf("what had ended: got %s", a.text)
-		}
-	})
-	t.Run("RS-215 a process that dies leaves no task working", func(t *testing.T) {
-		store := NewMemoryTasks(0)
-		first := newTaskRig(t, &Tasks{Store: store, beat: time.Hour})
-		id := first.start(t, "alice-mcp", "slow")
-		late := newTaskRig(t, &Tasks{
-			Store: store, now: func() time.Time { return time.Now().Add(5 * time.Hour) }, TTL: 24 * time.Hour})
-		_ = late
-		owner := first.adapter.tasks.owner(&mcpresource.Principal{
-			Issuer: issuer, Subject: "alice", ClientID: "app", Claims: json.RawMessage(`{"gid":"g"}`)})
-		if _, s, err := late.adapter.tasks.read(t.Context(), owner, id); err != nil || s.Status != "failed" {
-			t.Errorf("got %+v, %v", s, err)
-		}
-	})
 }
 
 // failingTasks is a store that is away.
-type failingTasks struct{ TaskStore }
+type failingTasks struct{ mcpresource.TaskStore }
 
-func (failingTasks) CreateTask(context.Context, Task, int) error {
+func (failingTasks) CreateTask(context.Context, mcpresource.Task, int) error {
 	return errors.New("connection refused")
 }
 
-func (failingTasks) Task(context.Context, string, string) (Task, error) {
-	return Task{}, errors.New("connection refused")
+func (failingTasks) Task(context.Context, string, string) (mcpresource.Task, error) {
+	return mcpresource.Task{}, errors.New("connection refused")
 }
 
 func TestTasksWithoutStore(t *testing.T) {
-	tr := newTaskRig(t, &Tasks{Store: failingTasks{NewMemoryTasks(0)}})
+	tr := newTaskRig(t, &Tasks{Store: failingTasks{mcpresource.NewMemoryTasks(0, nil)}})
 	for name, a := range map[string]answer{
 		"a call":  tr.extended(t, "alice-mcp", "tools/call", "slow", `"name":"slow"`),
 		"a look":  tr.about(t, "alice-mcp", "tasks/get", "X", ""),

@@ -10,6 +10,8 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcp-authd/mcp-authd/mcpresource"
 )
 
 // The statuses of tasks, as both revisions write them.
@@ -62,7 +64,7 @@ func (s *taskState) cancel(why string) {
 }
 
 // read returns a task of owner. One whose process has gone has failed.
-func (k *taskKeeper) read(ctx context.Context, owner, id string) (Task, *taskState, error) {
+func (k *taskKeeper) read(ctx context.Context, owner, id string) (mcpresource.Task, *taskState, error) {
 	return k.update(ctx, owner, id, func(s *taskState) bool {
 		if s.ended() || !k.o.now().After(s.Alive) {
 			return false
@@ -85,15 +87,15 @@ const taskTries = 50 // of a change; each but one that fails is another one's th
 // the task as it is then.
 func (k *taskKeeper) update(
 	ctx context.Context, owner, id string, change func(*taskState) bool,
-) (Task, *taskState, error) {
+) (mcpresource.Task, *taskState, error) {
 	for range taskTries {
 		t, err := k.o.Store.Task(ctx, owner, id)
 		if err != nil {
-			return Task{}, nil, err
+			return mcpresource.Task{}, nil, err
 		}
 		s := &taskState{}
 		if err := json.Unmarshal(t.State, s); err != nil {
-			return Task{}, nil, fmt.Errorf("gosdk: the state of a task: %w", err)
+			return mcpresource.Task{}, nil, fmt.Errorf("gosdk: the state of a task: %w", err)
 		}
 		before := s.Status
 		if !change(s) {
@@ -103,18 +105,18 @@ func (k *taskKeeper) update(
 			s.Updated = k.o.now()
 		}
 		if t.State, err = json.Marshal(s); err != nil {
-			return Task{}, nil, fmt.Errorf("gosdk: the state of a task: %w", err)
+			return mcpresource.Task{}, nil, fmt.Errorf("gosdk: the state of a task: %w", err)
 		}
 		switch err := k.o.Store.ChangeTask(ctx, t); {
-		case errors.Is(err, ErrTaskChanged):
+		case errors.Is(err, mcpresource.ErrTaskChanged):
 			continue
 		case err != nil:
-			return Task{}, nil, err
+			return mcpresource.Task{}, nil, err
 		}
 		k.changed(id)
 		return t, s, nil
 	}
-	return Task{}, nil, errTaskContended
+	return mcpresource.Task{}, nil, errTaskContended
 }
 
 // changed wakes what waits in this process. Other processes look at the store.
@@ -132,7 +134,7 @@ func (k *taskKeeper) job(id string) *job {
 
 // view is what a client is told of a task by tasks/get, tasks/cancel and in lists. Up to 2025-11-25 a
 // tool that failed has made its task fail, since then it has not.
-func (k *taskKeeper) view(d taskDialect, t Task, s *taskState) map[string]any {
+func (k *taskKeeper) view(d taskDialect, t mcpresource.Task, s *taskState) map[string]any {
 	ttl, poll := t.Expires.Sub(t.Created).Milliseconds(), k.o.PollInterval.Milliseconds()
 	m := map[string]any{
 		"taskId": t.ID, "status": s.Status, "createdAt": taskTime(t.Created), "lastUpdatedAt": taskTime(s.Updated),

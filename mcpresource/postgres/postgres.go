@@ -1,6 +1,6 @@
 // Package postgres lets the replicas of an MCP server share, in a PostgreSQL, what their guards
-// count and remember: how often callers do things, which proofs were used, and whom sessions
-// belong to.
+// count and remember: how often callers do things, which proofs were used, whom sessions belong to,
+// and the tasks of package gosdk.
 //
 //	shared, err := postgres.New(ctx, db, "https://mcp.example.com/mcp")
 //	limiter, err := mcpresource.NewLimiter(mcpresource.Limits{}, shared, logger)
@@ -13,7 +13,7 @@
 //
 // One replica, or several with sticky sessions and limits for each, need none of it. The package
 // links no driver: db is a *sql.DB of yours, with one that has numbered parameters, such as
-// github.com/jackc/pgx/v5/stdlib. All times are those of the database.
+// github.com/jackc/pgx/v5/stdlib. All times are those of the database, but for tasks.
 //
 // What it costs: a tool call is one statement more, a proof one, a request in a session one.
 //
@@ -55,6 +55,19 @@ CREATE TABLE IF NOT EXISTS mcpresource_sessions (
 );
 CREATE INDEX IF NOT EXISTS mcpresource_sessions_person ON mcpresource_sessions (person, used_at);
 CREATE INDEX IF NOT EXISTS mcpresource_sessions_used ON mcpresource_sessions (used_at);
+CREATE TABLE IF NOT EXISTS mcpresource_tasks (
+	id bytea PRIMARY KEY,
+	owner bytea NOT NULL,
+	person bytea NOT NULL,
+	name text COLLATE "C" NOT NULL,
+	created bigint NOT NULL,
+	expires bigint NOT NULL,
+	version bigint NOT NULL,
+	state bytea NOT NULL
+);
+CREATE INDEX IF NOT EXISTS mcpresource_tasks_owner ON mcpresource_tasks (owner, created);
+CREATE INDEX IF NOT EXISTS mcpresource_tasks_person ON mcpresource_tasks (person, expires);
+CREATE INDEX IF NOT EXISTS mcpresource_tasks_expires ON mcpresource_tasks (expires);
 `
 
 // schemaLock is the advisory lock of those who create the schema at once.
@@ -82,7 +95,8 @@ var (
 func New(ctx context.Context, db *sql.DB, resource string) (*Shared, error) {
 	var there bool
 	err := db.QueryRowContext(ctx, `SELECT to_regclass('mcpresource_allowances') IS NOT NULL
-		AND to_regclass('mcpresource_replays') IS NOT NULL AND to_regclass('mcpresource_sessions') IS NOT NULL`).
+		AND to_regclass('mcpresource_replays') IS NOT NULL AND to_regclass('mcpresource_sessions') IS NOT NULL
+		AND to_regclass('mcpresource_tasks') IS NOT NULL`).
 		Scan(&there)
 	if err != nil {
 		return nil, fmt.Errorf("mcpresource/postgres: looking for the tables: %w", err)

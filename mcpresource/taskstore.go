@@ -1,4 +1,4 @@
-package gosdk
+package mcpresource
 
 import (
 	"cmp"
@@ -12,11 +12,11 @@ import (
 // The errors of a TaskStore.
 var (
 	// ErrNoTask means that an owner has no such task.
-	ErrNoTask = errors.New("gosdk: no such task")
+	ErrNoTask = errors.New("mcpresource: no such task")
 	// ErrTaskChanged means that a task has been changed since it was read.
-	ErrTaskChanged = errors.New("gosdk: the task has been changed meanwhile")
+	ErrTaskChanged = errors.New("mcpresource: the task has been changed meanwhile")
 	// ErrTasksFull means that there is no room for the task.
-	ErrTasksFull = errors.New("gosdk: too many tasks are kept")
+	ErrTasksFull = errors.New("mcpresource: too many tasks are kept")
 )
 
 // Task is a task as a TaskStore keeps it. What else there is to know of it, the adapter keeps in State.
@@ -30,11 +30,12 @@ type Task struct {
 	State   []byte    // JSON: the call with its arguments, how far it is, and its result
 }
 
-// TaskStore keeps tasks for the adapters of one MCP server, whichever of its replicas they are in. It is
-// safe for concurrent use. What has expired it does not return, and removes.
+// TaskStore keeps tasks for the adapters of one MCP server, as package gosdk has them, whichever of its
+// replicas they are in. It is safe for concurrent use. What has expired it does not return, and removes.
+// Stores are NewMemoryTasks and those of packages mcpresource/postgres and mcpresource/sqlite.
 type TaskStore interface {
 	// CreateTask keeps a new task, or returns ErrTasksFull when most tasks of the person are kept. Once it
-	// has returned, Task finds the task in every replica.
+	// has returned, Task finds the task in every replica. It fails for an id that its owner has.
 	CreateTask(ctx context.Context, t Task, most int) error
 	// Task returns a task of owner, or ErrNoTask, also for one of another owner.
 	Task(ctx context.Context, owner, id string) (Task, error)
@@ -53,12 +54,15 @@ const (
 )
 
 // NewMemoryTasks returns a store in memory for up to size tasks (default 10,000) with 256 MiB of states
-// altogether. Its tasks end with the process.
-func NewMemoryTasks(size int) TaskStore { return newMemoryTasks(size, time.Now) }
+// altogether. Its tasks end with the process. A nil now is time.Now.
+func NewMemoryTasks(size int, now func() time.Time) TaskStore { return newMemoryTasks(size, now) }
 
 func newMemoryTasks(size int, now func() time.Time) *memoryTasks {
 	if size <= 0 {
 		size = memoryTaskCount
+	}
+	if now == nil {
+		now = time.Now
 	}
 	return &memoryTasks{now: now, size: size, byOwner: map[string]map[string]Task{}, persons: map[string]int{}}
 }
@@ -85,6 +89,9 @@ func (m *memoryTasks) CreateTask(_ context.Context, t Task, most int) error {
 	}
 	if m.byOwner[t.Owner] == nil {
 		m.byOwner[t.Owner] = map[string]Task{}
+	}
+	if _, taken := m.byOwner[t.Owner][t.ID]; taken {
+		return errors.New("mcpresource: there is a task with this id")
 	}
 	t.State = slices.Clone(t.State)
 	m.byOwner[t.Owner][t.ID] = t
