@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs what the tests need and this machine lacks: PostgreSQL, PgBouncer, promtool, Chromium with a
-# font for Japanese and Chinese, npm, a C compiler, pgrep and curl from Debian packages, Node 22, the
+# font for Japanese and Chinese, npm, a C compiler, pgrep, curl and PyJWT from Debian packages, Node 22, the
 # clients and an OpenID provider from npm, and Dex and mcp-go from Go modules. It may do so as root on
 # Debian and Ubuntu; elsewhere it names the command, and the tests that need it are skipped. With
 # CI=true nothing is skipped, so a missing part is a failure.
@@ -20,6 +20,9 @@ lacking() {
   have cc || have gcc || echo build-essential
   have pgrep || echo procps
   have curl || echo curl
+  # The Python of Debian, with which the recipe of docs/languages.md runs.
+  { [ -x /usr/bin/python3 ] && /usr/bin/python3 -c 'import jwt, cryptography' 2>/dev/null; } ||
+    echo python3-jwt python3-cryptography
   # Pages in Japanese and Chinese are looked at: the smallest package that has both, 1.6 MB.
   { have fc-list && fc-list :lang=ja | grep -q . && fc-list :lang=zh-cn | grep -q .; } ||
     compgen -G '/usr/share/fonts/truetype/wqy/wqy-microhei*' >/dev/null || echo fonts-wqy-microhei

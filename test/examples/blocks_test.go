@@ -85,6 +85,26 @@ func blocks(page, text string) (found []block, err error) {
 // checks are what a block in each language has to stand.
 var checks = map[string]func(t *testing.T, b block){
 	"go": checkGo, "yaml": checkYAML, "json": checkJSON, "sh": checkShell,
+	"ts": checkFile, "python": checkFile, "java": checkFile, "csharp": checkFile,
+}
+
+// isOf is the mark of a block in a language that nothing here compiles: the file that has it, which tests run,
+// or of which the page says why none does.
+var isOf = regexp.MustCompile(`^<!-- file: (\S+) -->$`)
+
+// checkFile holds a block to the file of which it is.
+func checkFile(t *testing.T, b block) {
+	m := isOf.FindStringSubmatch(b.mark)
+	if m == nil {
+		t.Fatalf("it does not say of which file it is: %q", b.mark)
+	}
+	text, err := os.ReadFile(filepath.Join(root, m[1]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.TrimSpace(string(text)) != strings.TrimSpace(b.text) {
+		t.Errorf("%s differs from it:\n%s", m[1], text)
+	}
 }
 
 // TestBlocks: everything that people copy from README and the manual is what it says it is
