@@ -20,6 +20,7 @@ type accountPages struct {
 	ways     *wayPages
 	keys     *keyPages
 	notices  *noticePages
+	waiting  *clearancePages
 	forms    *pageForms
 	steps    *steps
 	console  string // where the console is; "": not at this listener
@@ -57,6 +58,10 @@ func (p *accountPages) show(w http.ResponseWriter, r *http.Request, after refuse
 	}
 	out, err := p.view(w, r, v)
 	if err != nil {
+		p.forms.errors.show(w, r, pageStatus(oauth.AsError(err)), err)
+		return
+	}
+	if out.Waiting, err = p.waiting.waiting(r, v.Visit.User.ID); err != nil {
 		p.forms.errors.show(w, r, pageStatus(oauth.AsError(err)), err)
 		return
 	}

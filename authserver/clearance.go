@@ -100,11 +100,12 @@ func (s *Server) Clear(ctx context.Context, token string, d oauth.ClearanceDeman
 // newDesk returns where clearances are asked for and decided.
 func (s *Server) newDesk() *clearance.Desk {
 	return &clearance.Desk{
-		Store:  s.cfg.Store,
-		Ring:   s.ring,
-		Issuer: s.cfg.Issuer,
-		ACRs:   s.ways.ACRs(),
-		Audit:  s.cfg.Audit,
-		Now:    s.cfg.Now,
+		Store:   s.cfg.Store,
+		Ring:    s.ring,
+		Issuer:  s.cfg.Issuer,
+		ACRs:    s.ways.ACRs(),
+		Factors: s.ways,
+		Audit:   s.cfg.Audit,
+		Now:     s.cfg.Now,
 	}
 }

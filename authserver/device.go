@@ -54,7 +54,7 @@ func (s *Server) handleDeviceAuthorization(w http.ResponseWriter, r *http.Reques
 			age = -1
 		}
 		begun, err = s.devices.Begin(r.Context(), client, device.Ask{
-			Scopes:    oauth.ParseScopes(p.Get("scope")),
+			Scopes:    scopes(p),
 			Resources: p.Resources(),
 			MaxAge:    age,
 			ACR:       acr,

@@ -40,10 +40,11 @@ const (
 	purposeAppAdd          = "add app"
 	purposeRecovery        = "recovery codes"
 	purposePassword        = "password"
-	purposeWay             = "way"     // one to rename or remove
-	purposeAccount         = "account" // what the account page ends
-	purposeDone            = "done"    // what that came to
-	purposeKey             = "key"     // one for a program
+	purposeWay             = "way"       // one to rename or remove
+	purposeClearance       = "clearance" // one tool call
+	purposeAccount         = "account"   // what the account page ends
+	purposeDone            = "done"      // what that came to
+	purposeKey             = "key"       // one for a program
 )
 
 // pageForms reads the forms of our pages. Each carries a state along, sealed and bound to the

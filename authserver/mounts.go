@@ -1,6 +1,10 @@
 package authserver
 
-import "net/http"
+import (
+	"net/http"
+
+	"github.com/mcp-authd/mcp-authd/authserver/internal/clearance"
+)
 
 // mounts puts pages at their paths, under the issuer's own host only.
 type mounts struct {
@@ -70,6 +74,7 @@ func (p *pages) registerSignIn(m mounts) {
 	m.both(p.paths.setup, p.setup.setup, p.setup.setup)
 	m.form(p.paths.setup+"/check", p.setup.check)
 	m.both(p.paths.device, p.device.page, p.device.decide)
+	m.both(p.paths.prefix+clearance.Path+"{id}", p.clearance.page, p.clearance.decide)
 	m.form(p.paths.logout, p.login.logout)
 	m.form(p.paths.language, p.language.choose)
 	m.page(p.paths.home+"{$}", p.home.home)

@@ -19,6 +19,7 @@ type pages struct {
 	login     *loginPages
 	home      *homePages
 	device    *devicePages
+	clearance *clearancePages
 	remote    *remotePages // nil: browsers are not signed in from other devices
 	account   *accountPages
 	language  *languagePages
@@ -93,6 +94,10 @@ func newPages(s *Server) *pages {
 	}
 	keys := &keyPages{maker: s.newKeyMaker(browsers), prove: prove, forms: forms, steps: steps}
 	remote := s.newRemote(browsers, forms, steps)
+	clearances := &clearancePages{
+		desk: s.grants.clearances.Desk, browsers: browsers, catalog: s.catalog, forms: forms, steps: steps,
+	}
+	steps.clearances = clearances
 	p := &pages{
 		issuer: c.Issuer,
 		paths:  s.paths,
@@ -131,6 +136,7 @@ func newPages(s *Server) *pages {
 			ways:     ways,
 			keys:     keys,
 			notices:  notices,
+			waiting:  clearances,
 			forms:    forms,
 			steps:    steps,
 		},
@@ -144,6 +150,7 @@ func newPages(s *Server) *pages {
 			forms:  forms,
 		},
 		device:      &devicePages{devices: devices, remote: remote, forms: forms, steps: steps},
+		clearance:   clearances,
 		prove:       prove,
 		ways:        ways,
 		remote:      remote,
@@ -173,6 +180,7 @@ func (s *Server) newFlow(browsers *entry.Browsers) *flow.Flow {
 		Options:  listed,
 		Factors:  s.ways,
 		Protocol: &protocol{s.grants.shell, s.grants.approvals},
+		Desk:     s.grants.clearances.Desk,
 		Bindings: s.bindings,
 		Identity: grant.IdentityResource(c.Issuer),
 		ACRs:     s.ways.ACRs(),

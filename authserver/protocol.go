@@ -39,6 +39,7 @@ func (p *protocol) Issue(ctx context.Context, a flow.Approval) (url.Values, erro
 			Resource:    a.Resource.URI,
 			Scopes:      a.Scopes,
 			Nonce:       a.Nonce,
+			Clearance:   a.Clearance,
 		})
 	})
 }

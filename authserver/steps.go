@@ -29,6 +29,8 @@ type steps struct {
 	passwords *passwords
 	ways      *ways.Ways
 	audit     *audit.Recorder
+	// clearances show the step in which a person decides about a tool call.
+	clearances *clearancePages
 }
 
 // write writes a step.
@@ -40,6 +42,8 @@ func (s *steps) write(w http.ResponseWriter, r *http.Request, step flow.Step) {
 		s.chooseAccount(w, r, step)
 	case flow.AskConsent:
 		s.askConsent(w, r, step)
+	case flow.AskClearance:
+		s.clearances.inFlow(w, r, step)
 	case flow.Respond:
 		s.sendToClient(w, r, step.To, step.Response)
 	case flow.ShowAnswer:

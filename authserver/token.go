@@ -75,7 +75,7 @@ func tokenRequest(r *http.Request, p form.Params) grant.TokenRequest {
 	return grant.TokenRequest{
 		GrantType:    p.Get("grant_type"),
 		Credentials:  credentials(r, p),
-		Scopes:       oauth.ParseScopes(p.Get("scope")),
+		Scopes:       scopes(p),
 		Resources:    p.Resources(),
 		Code:         p.Get("code"),
 		Verifier:     p.Get("code_verifier"),
@@ -91,7 +91,7 @@ func exchangeRequest(r *http.Request, p form.Params) grant.ExchangeRequest {
 		Credentials:      credentials(r, p),
 		Resources:        p.Resources(),
 		Audience:         strings.Join(p.Values["audience"], " "), // several are no name of any
-		Scopes:           oauth.ParseScopes(p.Get("scope")),
+		Scopes:           scopes(p),
 		RequestedType:    p.Get("requested_token_type"),
 		SubjectToken:     p.Get("subject_token"),
 		SubjectTokenType: p.Get("subject_token_type"),
@@ -101,6 +101,13 @@ func exchangeRequest(r *http.Request, p form.Params) grant.ExchangeRequest {
 		ExpiresIn:        p.Get("expires_in"),
 		HelperKey:        p.Get("dpop_jkt"),
 	}
+}
+
+// scopes are those that a request asks for. That of a clearance is none: it is taken out here, and so never
+// granted.
+func scopes(p form.Params) oauth.Scopes {
+	asked, _ := oauth.ParseScopes(p.Get("scope")).WithoutClearances()
+	return asked
 }
 
 // credentials are what a request presents to authenticate its client.

@@ -93,3 +93,18 @@ func (s Scopes) Without(other Scopes) Scopes {
 	}
 	return out
 }
+
+// WithoutClearances returns s without the scopes that name clearances, and the id of the first of those;
+// "": there is none.
+func (s Scopes) WithoutClearances() (rest Scopes, clearance string) {
+	for _, scope := range s {
+		id, ok := strings.CutPrefix(scope, ScopeClearance)
+		switch {
+		case !ok:
+			rest = append(rest, scope)
+		case clearance == "":
+			clearance = id
+		}
+	}
+	return rest, clearance
+}

@@ -13,6 +13,7 @@ type AccountPage struct {
 	// was none.
 	Done, Problem Text
 	News          Notices // what has changed and is not seen yet
+	Waiting       []WaitingCall
 	You           AccountYou
 	Apps          AccountApps
 	Keys          AccountKeys

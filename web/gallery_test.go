@@ -104,7 +104,7 @@ func samples() []sample {
 		Token: "tok",
 	}
 	long := strings.Repeat("Averylongnamewithoutanyspace", 20)
-	return append(slices.Concat(delegated(), waySamples(), keySamples()), []sample{
+	return append(slices.Concat(delegated(), waySamples(), keySamples(), clearanceSamples()), []sample{
 		{"login", func(p *Pages, w http.ResponseWriter) { p.Login(w, 200, login) }},
 		{"login-own",
 			func(p *Pages, w http.ResponseWriter) { p.Login(w, 200, Login{Action: "/login", Step: "sealed-step"}) }},

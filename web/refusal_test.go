@@ -29,7 +29,8 @@ var inEnglish = []string{
 	"The request body is not a well-formed form.", "This resource server may not have tokens of this provider.",
 	"The parameter 'dpop_jkt' is not the key of the DPoP proof.",
 	"The person is not signed in.", "Another person is signed in.", "The person has to prove more.",
-	"The person has not consented to this request.",
+	"The person has not consented to this request.", "The person has to decide about a call.",
+	"The parameter 'max_age' must be a number of seconds.",
 	// In the log: the page says it in texts of its own.
 	"too many wrong codes of devices", "no device waits under the code", "stale or foreign form",
 	"the form was answered before", "unknown, used or foreign state", "the link is another person's",

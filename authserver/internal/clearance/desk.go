@@ -19,6 +19,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/mcp-authd/mcp-authd/audit"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/entry"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
 	"github.com/mcp-authd/mcp-authd/oauth"
@@ -37,9 +38,10 @@ type Desk struct {
 	Ring   *secrets.Ring
 	Issuer string
 	// ACRs are the authentication context classes that people can reach here, the weakest first.
-	ACRs  []string
-	Audit *audit.Recorder
-	Now   func() time.Time
+	ACRs    []string
+	Factors entry.SecondFactors // nil: a second factor is required of no person
+	Audit   *audit.Recorder
+	Now     func() time.Time
 }
 
 // Path is where the pages of clearances are, below the path of the issuer. Their ids follow.

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/mcp-authd/mcp-authd/authserver/internal/binding"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/clearance"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/form"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
 	"github.com/mcp-authd/mcp-authd/oauth"
@@ -50,7 +51,15 @@ func (f *Flow) permit(ctx context.Context, r Request, v *storage.Visit) Examined
 	if err != nil {
 		return Unclear{r.Identified, refusal.Unavailable(err)}
 	}
-	return Valid{Request: r, Visit: v, Owes: owes}
+	x := Valid{Request: r, Visit: v, Owes: owes}
+	if r.Clearance != "" && v.User.ID != "" { // of who answers a form little is known: it was looked at before
+		x.Clearance, err = f.Desk.Of(ctx, r.Clearance,
+			clearance.Caller{UserID: v.User.ID, ClientID: r.Client.ID, Resource: r.Resource.URI})
+		if err != nil {
+			return Unclear{r.Identified, err}
+		}
+	}
+	return x
 }
 
 // permitted are the scopes that policy gives the person. Who they are is for every person to say. The

@@ -31,6 +31,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/audit"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/binding"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/catalogue"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/clearance"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/clients"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/entry"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/form"
@@ -47,6 +48,7 @@ type Flow struct {
 	Options  *SignInOptions
 	Factors  entry.SecondFactors // nil: a second factor is required of no person
 	Protocol Protocol
+	Desk     *clearance.Desk
 	Bindings binding.Checker
 	Identity storage.Resource // what clients that want to know who people are get, see storage.Client.SignsIn
 	// ACRs are the authentication context classes that people can reach here, the weakest first.

@@ -42,6 +42,7 @@ type Request struct {
 	LoginHint    string        // whom the client expects, "" when it does not say
 	Another      bool          // the person wants to sign in with another account
 	Chosen       bool          // the person has just said as whom they answer
+	Clearance    string        // the id of the clearance that the client was sent for; "": none
 }
 
 // ResponseURL is the redirect URI with the response parameters added to its own
@@ -121,6 +122,8 @@ type Valid struct {
 	EndNotice string
 	// Owes: the person has to prove more than they did when they signed in.
 	Owes bool
+	// Clearance is the one that the request names, if it is one of this person; nil: none.
+	Clearance *storage.Clearance
 }
 
 func (Unidentified) examined() {}

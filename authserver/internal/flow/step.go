@@ -34,6 +34,12 @@ func (a AskConsent) Question() policy.Question {
 	return policy.Ask(a.Request.Resource.Resource, a.Request.Scopes, a.Visit.Consented)
 }
 
+// AskClearance is the page on which a person gives or refuses a clearance, and goes on with the request.
+type AskClearance struct {
+	Request Request
+	ID      string // of the clearance
+}
+
 // AskBeforeProvider is the page on which a person decides about a request who then signs in
 // at a provider. Nothing is stored yet, and nothing has left.
 type AskBeforeProvider struct {
@@ -167,6 +173,7 @@ type NotYours struct{}
 func (SignInStep) step()           {}
 func (ChooseAccount) step()        {}
 func (AskConsent) step()           {}
+func (AskClearance) step()         {}
 func (AskBeforeProvider) step()    {}
 func (AskBeforeReading) step()     {}
 func (ToProvider) step()           {}

@@ -36,7 +36,8 @@ func (f *Flow) validate(ctx context.Context, to Identified, p form.Params) (Requ
 		return r, oauth.NewError(oauth.UnauthorizedClient,
 			"The client is not registered for the authorization code grant.")
 	}
-	requested := oauth.ParseScopes(p.Get("scope"))
+	requested, clearance := oauth.ParseScopes(p.Get("scope")).WithoutClearances()
+	r.Clearance = clearance
 	err := f.target(ctx, p, requested, &r)
 	if err != nil {
 		return r, err

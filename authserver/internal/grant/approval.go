@@ -43,6 +43,7 @@ type Approval struct {
 	Resource          string
 	Scopes            oauth.Scopes
 	Nonce             string // of the request, for its ID token; may be ""
+	Clearance         string // the id of the clearance that goes over to the grant; "": none
 }
 
 // Shown is what a page said of a request that a person has approved on it.
@@ -108,6 +109,7 @@ func (g *Approvals) Approve(ctx context.Context, a Approval) (code string, err e
 	}
 	code = withNonce(code, a.Nonce)
 	approval := g.approval(a, grantOf(code))
+	approval.Clearance = a.Clearance
 	approval.Code = storage.Code{
 		Hash:        secrets.Hash(code),
 		RedirectURI: a.Sent,

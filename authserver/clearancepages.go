@@ -1,0 +1,234 @@
+package authserver
+
+import (
+	"errors"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strconv"
+
+	"github.com/mcp-authd/mcp-authd/attempt"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/catalogue"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/clearance"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/entry"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/flow"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/form"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
+	"github.com/mcp-authd/mcp-authd/oauth"
+	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/web"
+)
+
+// clearancePages are where people decide about single tool calls (RS-217).
+type clearancePages struct {
+	desk     *clearance.Desk
+	browsers *entry.Browsers
+	catalog  *catalogue.Catalogue
+	forms    *pageForms
+	steps    *steps
+}
+
+// clearanceForm is what the form of the page carries along, sealed and bound to the browser.
+type clearanceForm struct {
+	ID     string     `json:"c"`
+	UserID string     `json:"u"`
+	Query  form.Query `json:"q,omitempty"` // the authorization request to go on with
+}
+
+// clearanceID is what ids look like. What does not is not looked up, and leads nowhere.
+var clearanceID = regexp.MustCompile(`^clr_[A-Za-z0-9_-]{16,64}$`)
+
+// page serves GET /clearance/{id}. It changes nothing.
+func (p *clearancePages) page(w http.ResponseWriter, r *http.Request) {
+	id := r.PathValue("id")
+	if !clearanceID.MatchString(id) {
+		p.over(w, r, http.StatusNotFound, web.ClearanceNone)
+		return
+	}
+	token, to := p.forms.token(r), entry.Destination{Page: clearance.Path + id}
+	v, err := p.browsers.LiveVisit(r.Context(), token, storage.VisitKey{})
+	switch {
+	case err != nil:
+		p.failed(w, r, err)
+	case v == nil:
+		p.steps.writeEntry(w, r, entry.Login{To: to, EndNotice: p.browsers.EndNotice(r.Context(), token)})
+	default:
+		p.ask(w, r, clearanceForm{ID: id, UserID: v.User.ID}, *v, to, nil)
+	}
+}
+
+// inFlow shows the page as a step of an authorization request, which goes on when it is answered.
+func (p *clearancePages) inFlow(w http.ResponseWriter, r *http.Request, step flow.AskClearance) {
+	v, err := p.browsers.LiveVisit(r.Context(), p.forms.token(r), storage.VisitKey{})
+	q := step.Request.Query
+	switch {
+	case err != nil:
+		p.failed(w, r, err)
+	case v == nil:
+		redirect(w, p.steps.views.paths.request(q))
+	default:
+		p.ask(w, r, clearanceForm{step.ID, v.User.ID, q}, *v, entry.Destination{Query: q},
+			formTargets(step.Request.RedirectURI))
+	}
+}
+
+// ask shows what a person has to decide, or leads to the proof that is missing.
+func (p *clearancePages) ask(
+	w http.ResponseWriter, r *http.Request, f clearanceForm, v storage.Visit, to entry.Destination, targets []string,
+) {
+	q, err := p.desk.Look(r.Context(), f.ID, v)
+	if err != nil || q.State != storage.ClearanceWaits {
+		p.ended(w, r, f, q.Clearance, to, err)
+		return
+	}
+	sealed, err := p.forms.seal(w, r, purposeClearance, f)
+	var resource storage.Resource
+	if err == nil {
+		resource, err = p.resource(r, q.Resource)
+	}
+	if err != nil {
+		p.failed(w, r, err)
+		return
+	}
+	attempt.Showing(r.Context(), "page that asks for a clearance")
+	client := p.client(r, q.ClientID)
+	p.steps.web.For(r).Clearance(w, web.Clearance{
+		Action:         p.steps.views.paths.prefix + clearance.Path + url.PathEscape(f.ID),
+		Step:           sealed,
+		Client:         clientParty(client),
+		SelfRegistered: !p.steps.views.clients.Vouched(client),
+		Resource:       resourceParty(resource),
+		Tool:           pieces(clearance.Pieces(q.Tool)),
+		Arguments:      argumentRows(q.Arguments),
+		For:            q.For,
+		Until:          q.ExpiresAt,
+		Username:       v.User.Name,
+		FormTargets:    append(p.steps.views.providerTargets(), targets...),
+	})
+}
+
+// decide serves POST /clearance/{id}.
+func (p *clearancePages) decide(w http.ResponseWriter, r *http.Request) {
+	var f clearanceForm
+	posted, ok := p.forms.open(w, r, purposeClearance, &f)
+	if !ok {
+		return
+	}
+	verdict := posted.Get("decision")
+	if f.ID != r.PathValue("id") || verdict != "approve" && verdict != "deny" {
+		p.failed(w, r, refusal.ErrIncomplete)
+		return
+	}
+	v, err := p.browsers.VisitOf(r.Context(), p.forms.token(r), f.UserID)
+	if err != nil {
+		p.failed(w, r, err)
+		return
+	}
+	to := entry.Destination{Page: clearance.Path + f.ID}
+	if f.Query != "" {
+		to = entry.Destination{Query: f.Query}
+	}
+	c, err := p.desk.Decide(r.Context(), f.ID, v, verdict == "approve")
+	p.ended(w, r, f, c, to, err)
+}
+
+// ended answers where there is nothing to decide, or nothing any more.
+func (p *clearancePages) ended(
+	w http.ResponseWriter, r *http.Request, f clearanceForm, c storage.Clearance, to entry.Destination, err error,
+) {
+	if err == nil && f.Query != "" { // the flow tells the client what came of it
+		redirect(w, p.steps.views.paths.request(f.Query))
+		return
+	}
+	switch {
+	case errors.Is(err, clearance.ErrNone):
+		p.over(w, r, http.StatusNotFound, web.ClearanceNone)
+	case errors.Is(err, clearance.ErrOther):
+		p.over(w, r, http.StatusOK, web.ClearanceOther)
+	case errors.Is(err, entry.ErrMore):
+		to.ACR = p.desk.Class(c)
+		p.steps.stepUp(w, r, to)
+	case errors.Is(err, entry.ErrProve):
+		p.steps.lead(w, r, p.steps.views.paths.prove, to)
+	case err != nil:
+		p.failed(w, r, err)
+	case c.State == storage.ClearanceRefused:
+		p.over(w, r, http.StatusOK, web.ClearanceRefused)
+	default:
+		p.over(w, r, http.StatusOK, web.ClearanceGiven)
+	}
+}
+
+func (p *clearancePages) over(w http.ResponseWriter, r *http.Request, status int, outcome web.ClearanceOutcome) {
+	p.steps.web.For(r).ClearanceOver(w, status,
+		web.ClearanceOver{Outcome: outcome, HomeURL: p.steps.views.paths.account})
+}
+
+func (p *clearancePages) failed(w http.ResponseWriter, r *http.Request, err error) {
+	p.forms.errors.show(w, r, pageStatus(oauth.AsError(err)), err)
+}
+
+// client is what is known of a client, its id alone when nothing is.
+func (p *clearancePages) client(r *http.Request, id string) storage.Client {
+	c, err := p.steps.views.clients.Find(r.Context(), id)
+	if err != nil {
+		return storage.Client{ID: id}
+	}
+	return c
+}
+
+func (p *clearancePages) resource(r *http.Request, uri string) (storage.Resource, error) {
+	resource, known, err := p.catalog.Lookup(r.Context(), uri)
+	if !known {
+		resource = storage.Resource{URI: uri}
+	}
+	return resource, err
+}
+
+// waiting are the calls that wait for a person.
+func (p *clearancePages) waiting(r *http.Request, userID string) (out []web.WaitingCall, err error) {
+	list, err := p.desk.Waiting(r.Context(), userID)
+	for _, c := range list {
+		resource, err := p.resource(r, c.Resource)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, web.WaitingCall{
+			URL:    p.steps.views.paths.prefix + clearance.Path + url.PathEscape(c.ID),
+			Tool:   clearance.Plain(c.Tool),
+			Client: clientParty(p.client(r, c.ClientID)),
+			Server: resourceParty(resource),
+			Until:  c.ExpiresAt,
+		})
+	}
+	return out, err
+}
+
+func pieces(list []clearance.Piece) (out []web.Piece) {
+	for _, p := range list {
+		out = append(out, web.Piece(p))
+	}
+	return out
+}
+
+var argumentKinds = map[clearance.Kind]web.ArgumentKind{
+	clearance.Literal: web.ArgumentLiteral, clearance.String: web.ArgumentText,
+	clearance.Array: web.ArgumentList, clearance.Object: web.ArgumentObject,
+}
+
+func argumentRows(a clearance.Arguments) (out []web.Argument) {
+	for _, row := range a.Rows() {
+		argument := web.Argument{
+			Depth: row.Depth,
+			Name:  pieces(row.Name),
+			Kind:  argumentKinds[row.Kind],
+			Value: pieces(row.Value),
+			Count: strconv.Itoa(row.Count),
+		}
+		if row.Index > 0 {
+			argument.Index = strconv.Itoa(row.Index)
+		}
+		out = append(out, argument)
+	}
+	return out
+}
