@@ -106,7 +106,8 @@ func TestClearance(t *testing.T) {
 			t.Error("the account page does not lead there")
 		}
 		p.waits(demandForm(token)) // GET has changed nothing
-		if pg = p.decideAt(path, "approve"); pg.status != 200 || !strings.Contains(pg.body, "You have allowed the call") {
+		pg = p.decideAt(path, "approve")
+		if pg.status != 200 || !strings.Contains(pg.body, "You have allowed the call") {
 			t.Fatalf("got %d %s", pg.status, pg.body)
 		}
 		if pg = p.get(path); !strings.Contains(pg.body, "You have allowed the call") {
@@ -130,7 +131,8 @@ func TestClearance(t *testing.T) {
 		}
 		log := r.log.String()
 		for _, event := range []string{"asked", "given", "spent"} {
-			if !strings.Contains(log, `"event":"clearance.`+event+`","clearance":"`+strings.TrimPrefix(path, "/clearance/")) {
+			id := strings.TrimPrefix(path, "/clearance/")
+			if !strings.Contains(log, `"event":"clearance.`+event+`","clearance":"`+id) {
 				t.Errorf("the audit lacks clearance.%s", event)
 			}
 		}
@@ -143,7 +145,8 @@ func TestClearance(t *testing.T) {
 		path := p.waits(form)
 		first := decideStep(t, p.get(path))
 		p.decideAt(path, "deny")
-		if _, out := p.demand(form); out["refused"] != true || out["cleared"] != false || out["interaction_uri"] != nil {
+		_, out := p.demand(form)
+		if out["refused"] != true || out["cleared"] != false || out["interaction_uri"] != nil {
 			t.Errorf("got %v, want it refused", out)
 		}
 		pg := p.post(path, url.Values{"step": {first}, "decision": {"approve"}})
@@ -281,7 +284,8 @@ func TestClearanceOfAnother(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			form := demandForm(token, "by", "other", "approvers", c.approvers)
 			path := p.waits(form)
-			if pg := p.get(path); pg.status != 200 || !strings.Contains(pg.body, "Another person has to allow this call") {
+			pg := p.get(path)
+			if pg.status != 200 || !strings.Contains(pg.body, "Another person has to allow this call") {
 				t.Errorf("the requester: got %d %s", pg.status, pg.body)
 			}
 			for _, name := range c.no {
@@ -351,6 +355,7 @@ func TestClearanceRefusals(t *testing.T) {
 		}
 	}
 	_, machine := p.token(url.Values{"grant_type": {oauth.GrantClientCredentials}}, asMachine...)
+	tooLong := `{"a":"` + strings.Repeat("x", 9000) + `"}`
 	as := func(id string) []string { return []string{"Authorization", basic(id, testSecret)} }
 	for name, c := range map[string]struct {
 		form   url.Values
@@ -358,24 +363,38 @@ func TestClearanceRefusals(t *testing.T) {
 		status int
 		code   oauth.Code
 	}{
-		"RS-217: no client":                  {demandForm(token), []string{}, 401, oauth.InvalidClient},
-		"RS-217: a wrong secret":             {demandForm(token), []string{"Authorization", basic("machine", "x")}, 401, oauth.InvalidClient},
-		"RS-217: a client of itself":         {demandForm(token), as("self-made"), 400, oauth.UnauthorizedClient},
-		"RS-217: a public client":            {demandForm(token, "client_id", "app"), []string{}, 400, oauth.UnauthorizedClient},
-		"RS-217: of another resource":        {demandForm(token), as("other-rs"), 400, oauth.InvalidGrant},
-		"RS-217: a token that is not ours":   {demandForm("x"), nil, 400, oauth.InvalidGrant},
-		"RS-217: a refresh token":            {demandForm(out["refresh_token"]), nil, 400, oauth.InvalidGrant},
-		"RS-217: the token of the client":    {demandForm(machine["access_token"]), nil, 400, oauth.InvalidGrant},
-		"RS-217: no token":                   {demandForm(token, "subject_token", ""), nil, 400, oauth.InvalidRequest},
-		"RS-217: no type":                    {demandForm(token, "subject_token_type", ""), nil, 400, oauth.InvalidRequest},
-		"RS-217: no tool":                    {demandForm(token, "tool", ""), nil, 400, oauth.InvalidRequest},
-		"RS-217: arguments too long to show": {demandForm(token, "arguments", `{"a":"`+strings.Repeat("x", 9000)+`"}`), nil, 400, oauth.InvalidRequest},
-		"RS-217: a name twice":               {demandForm(token, "arguments", `{"a":1,"a":2}`), nil, 400, oauth.InvalidRequest},
-		"RS-217: another giver":              {demandForm(token, "by", "me"), nil, 400, oauth.InvalidRequest},
-		"RS-217: approvers of oneself":       {demandForm(token, "approvers", "bob"), nil, 400, oauth.InvalidRequest},
-		"RS-217: an age that is none":        {demandForm(token, "max_age", "-1"), nil, 400, oauth.InvalidRequest},
-		"RS-217: another resource":           {demandForm(token, "resource", "https://other.example.com"), nil, 400, oauth.InvalidTarget},
-		"RS-217: the token in the URL":       {nil, nil, 400, oauth.InvalidRequest},
+		"RS-217: no client": {demandForm(token), []string{}, 401, oauth.InvalidClient},
+		"RS-217: a wrong secret": {
+			demandForm(token), []string{"Authorization", basic("machine", "x")}, 401, oauth.InvalidClient,
+		},
+		"RS-217: a client of itself": {demandForm(token), as("self-made"), 400, oauth.UnauthorizedClient},
+		"RS-217: a public client": {
+			demandForm(token, "client_id", "app"), []string{}, 400, oauth.UnauthorizedClient,
+		},
+		"RS-217: of another resource":      {demandForm(token), as("other-rs"), 400, oauth.InvalidGrant},
+		"RS-217: a token that is not ours": {demandForm("x"), nil, 400, oauth.InvalidGrant},
+		"RS-217: a refresh token":          {demandForm(out["refresh_token"]), nil, 400, oauth.InvalidGrant},
+		"RS-217: the token of the client":  {demandForm(machine["access_token"]), nil, 400, oauth.InvalidGrant},
+		"RS-217: no token": {
+			demandForm(token, "subject_token", ""), nil, 400, oauth.InvalidRequest,
+		},
+		"RS-217: no type": {
+			demandForm(token, "subject_token_type", ""), nil, 400, oauth.InvalidRequest,
+		},
+		"RS-217: no tool": {demandForm(token, "tool", ""), nil, 400, oauth.InvalidRequest},
+		"RS-217: arguments too long to show": {
+			demandForm(token, "arguments", tooLong), nil, 400, oauth.InvalidRequest,
+		},
+		"RS-217: a name twice": {
+			demandForm(token, "arguments", `{"a":1,"a":2}`), nil, 400, oauth.InvalidRequest,
+		},
+		"RS-217: another giver":        {demandForm(token, "by", "me"), nil, 400, oauth.InvalidRequest},
+		"RS-217: approvers of oneself": {demandForm(token, "approvers", "bob"), nil, 400, oauth.InvalidRequest},
+		"RS-217: an age that is none":  {demandForm(token, "max_age", "-1"), nil, 400, oauth.InvalidRequest},
+		"RS-217: another resource": {
+			demandForm(token, "resource", "https://other.example.com"), nil, 400, oauth.InvalidTarget,
+		},
+		"RS-217: the token in the URL": {nil, nil, 400, oauth.InvalidRequest},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var status int
@@ -405,7 +424,8 @@ func TestClearanceRefusals(t *testing.T) {
 		}
 	})
 	t.Run("RS-217: it is published", func(t *testing.T) {
-		if pg := p.get("/.well-known/oauth-authorization-server"); !strings.Contains(pg.body, `"clearance_endpoint":"`+r.http.URL+`/clearance"`) {
+		pg := p.get("/.well-known/oauth-authorization-server")
+		if !strings.Contains(pg.body, `"clearance_endpoint":"`+r.http.URL+`/clearance"`) {
 			t.Errorf("got %s", pg.body)
 		}
 	})

@@ -65,7 +65,8 @@ func nextOfPerson(x Valid, silent bool, now time.Time) Step {
 	case x.Clearance != nil && x.Clearance.State == storage.ClearanceRefused:
 		return refuse(r.Identified, v, errDenied)
 	case waitsFor(x) && silent:
-		return refuse(r.Identified, v, oauth.NewError(oauth.InteractionRequired, "The person has to decide about a call."))
+		return refuse(r.Identified, v,
+			oauth.NewError(oauth.InteractionRequired, "The person has to decide about a call."))
 	case waitsFor(x):
 		return AskClearance{Request: r, ID: x.Clearance.ID}
 	case asks && silent:
