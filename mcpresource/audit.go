@@ -47,6 +47,7 @@ type CallEvent struct {
 	RemoteAddr string
 	OpenedBy   string // the client that opened the session, when it is another one of the same person
 	Reference  string // of a refusal, see Decisions
+	Clearance  string // the id of the word of a person that the call needs, or was let through by; "" for none
 	Err        error  // of a refusal, for the log
 }
 
@@ -101,6 +102,9 @@ func (e CallEvent) attributes() []slog.Attr {
 	if e.Reference != "" {
 		out = append(out, slog.String("request_id", e.Reference))
 	}
+	if e.Clearance != "" {
+		out = append(out, slog.String("clearance", e.Clearance))
+	}
 	if e.Arguments != nil {
 		out = append(out, slog.String("arguments", string(e.Arguments)))
 	}
@@ -146,6 +150,10 @@ func (g *Guard) Report(ctx context.Context, e CallEvent) {
 	if e.Principal != nil {
 		e.OpenedBy = e.Principal.openedBy
 		e.Principal.traced.report(e.Outcome)
+		call := Operation{Method: e.Method, Name: e.Name, Arguments: e.Arguments}
+		if c := e.Principal.cleared; c != nil && e.Clearance == "" && c.isFor(call) {
+			e.Clearance = c.id
+		}
 	}
 	if g.c.Calls == nil {
 		return
@@ -190,7 +198,8 @@ func (g *Guard) called(r *http.Request, p *passage, outcome Outcome, status int,
 		g.Report(r.Context(), CallEvent{
 			Time: p.began, Duration: g.c.Now().Sub(p.began), Principal: p.principal, Method: m.Method, Name: m.Name,
 			Arguments: m.Arguments,
-			Outcome:   outcome, Status: status, RemoteAddr: r.RemoteAddr, Reference: p.reference, Err: err,
+			Outcome:   outcome, Status: status, RemoteAddr: r.RemoteAddr, Reference: p.reference,
+			Clearance: p.clearance, Err: err,
 		})
 	}
 }

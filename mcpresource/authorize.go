@@ -32,7 +32,7 @@ func (g *Guard) authorize(r *http.Request, p *passage, anonymous *refusal) *refu
 		case want.Deny && anonymous == nil:
 			lacking = &ScopeError{Denied: true}
 			continue
-		case want.Public && !want.Deny:
+		case want.open():
 			continue
 		case anonymous != nil:
 			return anonymous
@@ -47,7 +47,11 @@ func (g *Guard) authorize(r *http.Request, p *passage, anonymous *refusal) *refu
 			lacking = scope
 		}
 		proof = proof.and(want.Authentication)
+		if want.Clearance.demands() {
+			p.needs(operationOf(m), want.Clearance)
+		}
 	}
+	p.need = need
 	switch {
 	case lacking == nil:
 		return g.insufficient(r, p, need, proof)
@@ -101,24 +105,31 @@ func (p *passage) forbidden(err error) *refusal {
 // Authorize checks once more, for adapters that see the decoded call, whether the caller in ctx may
 // do op. Nil means yes; otherwise a *ScopeError, an *AuthenticationError, ErrNoCaller, an error that
 // wraps ErrForbidden or ErrUnavailable and comes of Check, or of a rule that only the application
-// itself meets, or ErrResourceURI for a resource URI that is never allowed.
+// itself meets, ErrResourceURI for a resource URI that is never allowed, or a *ClearanceError for a call that
+// needs the word of a person and is not the one that this request was let through for: nothing but the guard
+// asks people.
 func (g *Guard) Authorize(ctx context.Context, op Operation) error {
-	p, err := g.covered(ctx, op)
-	if err != nil || p == nil || g.c.Check == nil {
+	p, need, err := g.covered(ctx, op)
+	if err != nil || p == nil {
 		return err
 	}
-	err = g.c.Check(ctx, p, op)
-	if err != nil && !errors.Is(err, ErrUnavailable) {
-		err = fmt.Errorf("%w: %w", ErrForbidden, err)
+	if g.c.Check != nil {
+		err = g.c.Check(ctx, p, op)
 	}
-	return err
+	switch {
+	case err == nil:
+		return clearedFor(ctx, p, op, need)
+	case errors.Is(err, ErrUnavailable):
+		return err
+	}
+	return fmt.Errorf("%w: %w", ErrForbidden, err)
 }
 
 // Covers reports whether the scopes of the caller in ctx are enough for op, whatever
 // its arguments and Check say: what a list should show.
 func (g *Guard) Covers(ctx context.Context, op Operation) bool {
 	need, err := g.need(op)
-	if err != nil || need.Public && !need.Deny {
+	if err != nil || need.open() {
 		return err == nil
 	}
 	p, ok := FromContext(ctx)
@@ -133,26 +144,26 @@ func (g *Guard) need(op Operation) (Requirement, error) {
 	return g.policy.Require(op), nil
 }
 
-// covered returns the caller, or nil where none is needed.
-func (g *Guard) covered(ctx context.Context, op Operation) (*Principal, error) {
+// covered returns the caller, or nil where none is needed, and whose word a call needs.
+func (g *Guard) covered(ctx context.Context, op Operation) (*Principal, Clearance, error) {
 	need, err := g.need(op)
-	if err != nil || need.Public && !need.Deny {
-		return nil, err
+	if err != nil || need.open() {
+		return nil, Clearance{}, err
 	}
 	p, ok := FromContext(ctx)
 	if !ok {
-		return nil, ErrNoCaller
+		return nil, Clearance{}, ErrNoCaller
 	}
 	if err := p.direct(need); err != nil {
-		return nil, err
+		return nil, Clearance{}, err
 	}
 	if scope := g.sufficient(p, need); scope != nil {
-		return nil, scope
+		return nil, Clearance{}, scope
 	}
 	if err := g.proven(p, need.Authentication); err != nil {
-		return nil, err
+		return nil, Clearance{}, err
 	}
-	return p, nil
+	return p, need.Clearance, nil
 }
 
 // Require reports whether the caller in ctx holds scopes, by the hierarchy of the

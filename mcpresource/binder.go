@@ -17,6 +17,9 @@ type Binding struct {
 	Client string // the application that opened it, or was the first to use it
 	// Pending marks a claim that the server has not accepted yet. Binders store it.
 	Pending bool
+	// ShowsLinks is what the client said when it opened the session: it can show a link to its person (elicitation in
+	// mode url). Binders store it.
+	ShowsLinks bool
 }
 
 // SessionBinder remembers whom sessions belong to. A server with several replicas and

@@ -19,17 +19,18 @@ func KeepCalls(to CallKeeper, others ...func(context.Context, CallEvent)) func(c
 	return func(ctx context.Context, e CallEvent) {
 		if who := e.Principal; e.Method == "tools/call" && who != nil && who.at != nil {
 			to.Called(ctx, oauth.Call{
-				At:       e.Time,
-				Resource: who.at.resource,
-				Tool:     e.Name,
-				Outcome:  string(e.Outcome),
-				Digest:   e.Digest,
-				Issuer:   who.Issuer,
-				TokenID:  who.TokenID,
-				GrantID:  who.GrantID(),
-				ClientID: who.ClientID,
-				Subject:  who.Subject,
-				Address:  host(e.RemoteAddr),
+				At:        e.Time,
+				Resource:  who.at.resource,
+				Tool:      e.Name,
+				Outcome:   string(e.Outcome),
+				Digest:    e.Digest,
+				Clearance: e.Clearance,
+				Issuer:    who.Issuer,
+				TokenID:   who.TokenID,
+				GrantID:   who.GrantID(),
+				ClientID:  who.ClientID,
+				Subject:   who.Subject,
+				Address:   host(e.RemoteAddr),
 			})
 		}
 		for _, take := range others {

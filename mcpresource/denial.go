@@ -29,7 +29,7 @@ func (g *Guard) Denial(outcome Outcome, reference string) *Denial {
 	switch outcome {
 	case OutcomeInsufficientScope, OutcomeInsufficientAuthentication:
 		d.Disposition = "replacement"
-	case OutcomeForbidden:
+	case OutcomeForbidden, OutcomeClearanceRequired, OutcomeClearanceRefused:
 	default:
 		return nil
 	}

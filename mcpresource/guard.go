@@ -32,16 +32,20 @@ type Guard struct {
 	hierarchic        func(oauth.Scopes) oauth.Scopes
 	opening           tally                          // sessions about to be
 	underway          tally                          // requests
+	waiting           tally                          // requests that wait for a person
 	anonymousSessions SessionBinder                  // those that only callers without a token have used
 	refusals          *buckets                       // of requests without a good token
 	passed            *bounded.Map[string, struct{}] // tokens and grants that were let through
 	bodyTime          time.Duration
 	writeTime         time.Duration
+	clearanceWait     time.Duration
+	clearancePoll     time.Duration
 }
 
 // New returns a guard, or an error that says what in c is wrong.
 func New(c Config) (*Guard, error) {
 	g := &Guard{c: c.withDefaults(), bodyTime: bodyTime, writeTime: writeTime}
+	g.clearanceWait, g.clearancePoll = clearanceWait, clearancePoll
 	if err := g.address(); err != nil {
 		return nil, err
 	}
@@ -65,6 +69,9 @@ func New(c Config) (*Guard, error) {
 	g.policy = g.c.Policy
 	if r, ok := c.Policy.(*Rules); ok {
 		if err := r.validate(); err != nil {
+			return nil, err
+		}
+		if err := g.checkClearances(r); err != nil {
 			return nil, err
 		}
 		g.base, g.hierarchic, g.policy = r.Base, r.expand, r.compile()

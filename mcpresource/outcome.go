@@ -37,6 +37,10 @@ const (
 	OutcomeInsufficientAuthentication Outcome = "insufficient_user_authentication"
 	OutcomeForbidden                  Outcome = "forbidden" // by Config.Check, or for the application itself alone
 	OutcomeSession                    Outcome = "session"   // it belongs to another caller
+	// The client was told where a person can allow the call, see Clearance.
+	OutcomeClearanceRequired Outcome = "clearance_required"
+	// The person has refused the call, or nobody can be asked about it.
+	OutcomeClearanceRefused Outcome = "clearance_refused"
 )
 
 // The outcomes of calls that only an adapter can tell, which sees the decoded call.

@@ -18,7 +18,12 @@ type Requirement struct {
 	Public bool     // no token is needed
 	// Authentication is how the person of the token must have proved who they are.
 	Authentication Authentication
+	// Clearance is whose word each call of a tool needs, beside all else.
+	Clearance Clearance
 }
+
+// open reports whether no token is needed.
+func (r Requirement) open() bool { return r.Public && !r.Deny && !r.Clearance.demands() }
 
 // Policy decides what an operation needs. It must be safe for concurrent use.
 type Policy interface{ Require(Operation) Requirement }
@@ -51,7 +56,11 @@ type Rules struct {
 	// needed (RFC 9470). An authorization server that knows the same rule, as mcp-authd does, also serves
 	// clients that know scopes alone: see [Authentication].
 	Authentication map[string]Authentication
+	// Clearances names the tools, by name or pattern, of which each call needs the word of a person, once the
+	// caller has the scopes for it. Of patterns that are equally long both have to be met.
+	Clearances map[string]Clearance
 	// Public methods need no token; they should reveal nothing about any person.
+	// A call that needs clearance needs one nevertheless.
 	Public []string
 	// Refine, when not nil, decides last: it gets the requirement of the tables, and may look at
 	// the arguments with Operation.Args.
@@ -59,10 +68,16 @@ type Rules struct {
 }
 
 // Require implements Policy.
-func (r *Rules) Require(op Operation) Requirement { return r.finish(op, r.byTables(op)) }
+func (r *Rules) Require(op Operation) Requirement {
+	clearance := r.clearance(op)
+	return r.finish(op, r.byTables(op, clearance.needed), clearance)
+}
 
 // finish is what comes after the tables.
-func (r *Rules) finish(op Operation, need Requirement) Requirement {
+func (r *Rules) finish(op Operation, need Requirement, clearance tabled) Requirement {
+	if clearance.needed {
+		need.Clearance, need.Deny = clearance.Clearance, need.Deny || clearance.impossible
+	}
 	if r.Refine != nil {
 		need.Scopes = slices.Clone(need.Scopes) // those of the tables are not for it to change
 		need = r.Refine(op, need)
@@ -76,11 +91,12 @@ func (r *Rules) finish(op Operation, need Requirement) Requirement {
 	return need
 }
 
-func (r *Rules) byTables(op Operation) Requirement {
+// byTables is what the tables of scopes say; known: that the call has to come of a person.
+func (r *Rules) byTables(op Operation, known bool) Requirement {
 	switch {
 	case r.denied(op):
 		return Requirement{Deny: true}
-	case slices.Contains(r.Public, op.Method):
+	case !known && slices.Contains(r.Public, op.Method):
 		return Requirement{Public: true}
 	}
 	need := oauth.Scopes(r.Base)
@@ -124,6 +140,11 @@ func (r *Rules) validate() error {
 	for _, key := range slices.Concat(slices.Sorted(maps.Keys(r.Resources)), r.DenyResources) {
 		if strings.Contains(strings.TrimSuffix(key, "*"), "*") {
 			return fmt.Errorf("mcpresource: Rules: %q: for resources, * is allowed only at the end", key)
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(r.Clearances)) {
+		if err := r.Clearances[key].check(); err != nil {
+			return fmt.Errorf("mcpresource: Rules: Clearances: %q: %w", key, err)
 		}
 	}
 	return nil

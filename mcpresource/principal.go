@@ -42,6 +42,7 @@ type Principal struct {
 	at        *address                                  // where the request came; nil outside a guard
 	traced    *traced                                   // the calls of the request, nil without a Tracer
 	reported  *atomic.Bool                              // whether the handler reports the calls of the request
+	cleared   *cleared                                  // the call that a person has allowed, nil for none
 }
 
 // Key identifies the caller together with the application: the same person through another

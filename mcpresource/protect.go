@@ -11,6 +11,7 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/internal/mcp"
 	"github.com/mcp-authd/mcp-authd/mcpresource/internal/message"
+	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
 // Protect returns next behind the guard. It is plain net/http middleware: it never
@@ -54,15 +55,18 @@ type passage struct {
 	envelope  message.Envelope
 	body      []byte
 	session   string
-	owner     Binding     // of the session
-	reserved  string      // who has a session reserved
-	underway  string      // who has this request counted
-	held      int64       // bytes of the body that are counted
-	calls     atomic.Bool // are reported by the handler
-	bound     bool        // the token is, and was refused for that, or should be
-	nonce     string      // for the next proof
-	traced    *traced     // nil without a Tracer
-	reference string      // of a refusal, see Decisions
+	owner     Binding      // of the session
+	reserved  string       // who has a session reserved
+	underway  string       // who has this request counted
+	held      int64        // bytes of the body that are counted
+	calls     atomic.Bool  // are reported by the handler
+	bound     bool         // the token is, and was refused for that, or should be
+	nonce     string       // for the next proof
+	traced    *traced      // nil without a Tracer
+	reference string       // of a refusal, see Decisions
+	need      oauth.Scopes // of a call that a person has to allow
+	demand    *demand
+	clearance string // the id of what was asked, or has allowed the call
 }
 
 // judge takes a request through every check. The order, each step with the answer to a request
@@ -82,6 +86,7 @@ type passage struct {
 //	the rate                                                       429
 //	Config.Check                                                   403, 503
 //	the owner of the session, how many sessions the caller has     404, 429
+//	the word of a person, if the call needs it                     200, 403, 401, 503
 //
 // A passage that is nil has been answered.
 func (g *Guard) judge(w http.ResponseWriter, r *http.Request) (*passage, *refusal) {
@@ -120,7 +125,10 @@ func (g *Guard) judge(w http.ResponseWriter, r *http.Request) (*passage, *refusa
 	if refused := g.check(r.Context(), p); refused != nil {
 		return p, refused
 	}
-	return p, g.checkSession(r.Context(), p)
+	if refused := g.checkSession(r.Context(), p); refused != nil {
+		return p, refused
+	}
+	return p, g.clear(w, r, p)
 }
 
 // forward hands the request on: with the caller in the context, without the token, and

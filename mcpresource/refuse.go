@@ -2,6 +2,7 @@ package mcpresource
 
 import (
 	"encoding/json"
+	"maps"
 	"net/http"
 	"strconv"
 	"time"
@@ -19,6 +20,8 @@ type refusal struct {
 	id        json.RawMessage // of the request, when it could be read
 	text      string          // public
 	challenge *oauth.BearerChallenge
+	data      map[string]any // of the error, beside what is put there
+	result    map[string]any // instead of an error
 	retry     time.Duration
 	allow     string // RFC 9110 §15.5.6
 	err       error  // for the log
@@ -44,6 +47,22 @@ type rpcError struct {
 	} `json:"error"`
 }
 
+// rpcResult is a JSON-RPC response that is no error.
+type rpcResult struct {
+	Version string          `json:"jsonrpc"`
+	ID      json.RawMessage `json:"id"`
+	Result  map[string]any  `json:"result"`
+}
+
+// with adds a member to the data of an error.
+func with(data map[string]any, name string, value any) map[string]any {
+	if data == nil {
+		data = map[string]any{}
+	}
+	data[name] = value
+	return data
+}
+
 // refuse writes a refusal. The body says no more than header and status do.
 func (g *Guard) refuse(w http.ResponseWriter, r *http.Request, p *passage, refused *refusal) {
 	p.reference = g.refer(r, p, refused)
@@ -58,17 +77,15 @@ func (g *Guard) refuse(w http.ResponseWriter, r *http.Request, p *passage, refus
 	if refused.code == 0 {
 		body.Error.Code = mcp.CodeRefused
 	}
+	body.Error.Data = maps.Clone(refused.data)
 	if p.reference != "" { // OB-02
 		h.Set(headerReference, p.reference)
 		body.Error.Message = refused.text + " Reference: " + p.reference + "."
-		body.Error.Data = map[string]any{"reference": p.reference}
+		body.Error.Data = with(body.Error.Data, "reference", p.reference)
 	}
 	if refused.status == http.StatusForbidden {
 		if denial := g.Denial(refused.outcome, p.reference); denial != nil {
-			body.Error.Data = map[string]any{"authorization": denial}
-			if p.reference != "" {
-				body.Error.Data["reference"] = p.reference
-			}
+			body.Error.Data = with(body.Error.Data, "authorization", denial)
 		}
 	}
 	if refused.challenge != nil {
@@ -77,10 +94,7 @@ func (g *Guard) refuse(w http.ResponseWriter, r *http.Request, p *passage, refus
 			h.Set(dpop.NonceHeader, g.dpop.nonces.At(g.c.Now()))
 		}
 		if refused.challenge.Error != "" {
-			if body.Error.Data == nil {
-				body.Error.Data = map[string]any{}
-			}
-			body.Error.Data["error"] = string(refused.challenge.Error)
+			body.Error.Data = with(body.Error.Data, "error", string(refused.challenge.Error))
 			if s := refused.challenge.Scope.String(); s != "" {
 				body.Error.Data["scope"] = s
 			}
@@ -96,6 +110,9 @@ func (g *Guard) refuse(w http.ResponseWriter, r *http.Request, p *passage, refus
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Content-Type-Options", "nosniff")
 	raw, _ := json.Marshal(body) // strings, and an id that has been parsed
+	if refused.result != nil {
+		raw, _ = json.Marshal(rpcResult{body.Version, body.ID, refused.result})
+	}
 	h.Set("Content-Length", strconv.Itoa(len(raw)))
 	w.WriteHeader(refused.status)
 	if r.Method != http.MethodHead {

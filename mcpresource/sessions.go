@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/internal/mcp"
+	"github.com/mcp-authd/mcp-authd/mcpresource/internal/message"
 )
 
 // maxSessionID bounds what callers can put into the table; an id may be a JWT.
@@ -68,6 +69,15 @@ func (p *passage) belongs(b Binding) {
 	if p.principal != nil && b.Client != p.principal.ClientID {
 		p.principal.openedBy = b.Client
 	}
+}
+
+// opened is the binding of a session that the request has opened.
+func (p *passage) opened() Binding {
+	b := p.principal.binding()
+	for _, m := range p.envelope.Messages {
+		b.ShowsLinks = b.ShowsLinks || message.ShowsLinks(m.Capabilities)
+	}
+	return b
 }
 
 func (p *Principal) binding() Binding { return Binding{Person: p.Person(), Client: p.ClientID} }
@@ -182,7 +192,7 @@ func (g *Guard) accept(ctx context.Context, id string, b Binding) (Binding, erro
 func (g *Guard) bind(ctx context.Context, p *passage, id string) error {
 	switch {
 	case p.principal != nil && p.envelope.Opens():
-		return g.c.Sessions.Open(ctx, id, p.principal.binding())
+		return g.c.Sessions.Open(ctx, id, p.opened())
 	case p.principal != nil:
 		_, err := g.c.Sessions.Claim(ctx, id, p.principal.binding())
 		return err

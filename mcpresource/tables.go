@@ -31,14 +31,17 @@ func (r *Rules) compile() *compiled {
 }
 
 // Require implements Policy.
-func (c *compiled) Require(op Operation) Requirement { return c.finish(op, c.byTables(op)) }
+func (c *compiled) Require(op Operation) Requirement {
+	clearance := c.clearance(op)
+	return c.finish(op, c.byTables(op, clearance.needed), clearance)
+}
 
-func (c *compiled) byTables(op Operation) Requirement {
+func (c *compiled) byTables(op Operation, known bool) Requirement {
 	isResource := message.IsResource(op.Method)
 	switch {
 	case isResource && c.deniesResource(op.Name), c.deniesNamed(op):
 		return Requirement{Deny: true}
-	case slices.Contains(c.Public, op.Method):
+	case !known && slices.Contains(c.Public, op.Method):
 		return Requirement{Public: true}
 	case op.Method == "tools/call":
 		return Requirement{Scopes: c.needs(&c.tool, op.Name, c.tools), Direct: c.direct(op)}

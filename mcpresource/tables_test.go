@@ -2,9 +2,12 @@ package mcpresource
 
 import (
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
 // TestCompiledRules: what a guard asks says the same as the tables themselves, of any tables and any name.
@@ -57,6 +60,10 @@ func compareRules(t *testing.T, seed uint64) {
 		Deny:    list(pattern), DenyPrompts: list(pattern), DenyResources: list(uris),
 		DenyMethods: list(func() string { return "pi*" }), Direct: list(pattern), Public: []string{"ping"},
 	}
+	if at.IntN(2) == 0 {
+		rules.Public = append(rules.Public, "tools/call")
+		rules.Clearances = map[string]Clearance{pattern(): {By: oauth.ClearanceByPerson}}
+	}
 	compiled := rules.compile()
 	for range 40 {
 		op := Operation{Method: methods[at.IntN(len(methods))], Name: word("aAb*")}
@@ -65,7 +72,7 @@ func compareRules(t *testing.T, seed uint64) {
 		}
 		want, got := rules.Require(op), compiled.Require(op)
 		if !slices.Equal(want.Scopes, got.Scopes) || want.Deny != got.Deny || want.Public != got.Public ||
-			want.Direct != got.Direct {
+			want.Direct != got.Direct || !reflect.DeepEqual(want.Clearance, got.Clearance) {
 			t.Fatalf("seed %d, %+v: got %+v, want %+v by %+v", seed, op, got, want, rules)
 		}
 	}

@@ -51,10 +51,16 @@ func (p Parts) keepCall(resource string) func(context.Context, mcpresource.CallE
 		if e.Method != "tools/call" || who == nil {
 			return
 		}
-		p.Audit.Keep(ctx, audit.ToolCalled, slog.String("grant", who.GrantID()), slog.String("user", who.Subject),
+		attrs := []slog.Attr{
+			slog.String("grant", who.GrantID()), slog.String("user", who.Subject),
 			slog.String("client_id", who.ClientID), slog.String("resource", resource), slog.String("tool", e.Name),
 			slog.String("outcome", string(e.Outcome)), slog.String("arguments_digest", e.Digest),
-			slog.String("jti", who.TokenID), slog.Time("at", p.correct(e.Time)), audit.Remote(e.RemoteAddr))
+			slog.String("jti", who.TokenID), slog.Time("at", p.correct(e.Time)), audit.Remote(e.RemoteAddr),
+		}
+		if e.Clearance != "" {
+			attrs = append(attrs, slog.String("clearance", e.Clearance))
+		}
+		p.Audit.Keep(ctx, audit.ToolCalled, attrs...)
 	}
 }
 

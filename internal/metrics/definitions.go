@@ -72,7 +72,8 @@ var decisions = []string{
 	string(mcpresource.OutcomeTooLarge), string(mcpresource.OutcomeTooSlow), string(mcpresource.OutcomeCrowded),
 	string(mcpresource.OutcomeAmbiguous), string(mcpresource.OutcomeInsufficientScope),
 	string(mcpresource.OutcomeInsufficientAuthentication), string(mcpresource.OutcomeForbidden),
-	string(mcpresource.OutcomeSession),
+	string(mcpresource.OutcomeSession), string(mcpresource.OutcomeClearanceRequired),
+	string(mcpresource.OutcomeClearanceRefused),
 }
 
 // passed are the outcomes of calls that got to the MCP server.

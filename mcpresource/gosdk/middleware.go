@@ -158,6 +158,8 @@ func (x *exchange) refused(ctx context.Context, op mcpresource.Operation, err er
 		x.outcome = mcpresource.OutcomeForbidden
 	case errors.As(err, new(*mcpresource.AuthenticationError)):
 		x.outcome = mcpresource.OutcomeInsufficientAuthentication
+	case errors.As(err, new(*mcpresource.ClearanceError)):
+		x.outcome = mcpresource.OutcomeClearanceRefused
 	case errors.Is(err, mcpresource.ErrResourceURI):
 		x.outcome = mcpresource.OutcomeInvalidInput
 	default:

@@ -38,6 +38,7 @@ func Own(req mcp.Request, owner string) error {
 func Refusal(err error) error {
 	var scope *mcpresource.ScopeError
 	var proof *mcpresource.AuthenticationError
+	var clearance *mcpresource.ClearanceError
 	for _, known := range []error{
 		mcpresource.ErrNoCaller, mcpresource.ErrInvalidToken, mcpresource.ErrUnavailable, mcpresource.ErrForbidden,
 		mcpresource.ErrResourceURI,
@@ -46,7 +47,7 @@ func Refusal(err error) error {
 			return forbidden(err)
 		}
 	}
-	if errors.As(err, &scope) || errors.As(err, &proof) {
+	if errors.As(err, &scope) || errors.As(err, &proof) || errors.As(err, &clearance) {
 		return forbidden(err)
 	}
 	return err
@@ -74,6 +75,8 @@ func forbidden(err error) *jsonrpc.Error {
 		return refusalOf("This operation needs a stronger or more recent sign-in.", "error",
 			string(oauth.InsufficientAuthentication), "acr_values", strings.Join(proof.Required.ACR, " "),
 			"max_age", maxAge(proof.Required.MaxAge))
+	case errors.As(err, new(*mcpresource.ClearanceError)):
+		return refusalOf("A person has to allow this call, and cannot be asked in this way.", "error", "clearance_required")
 	case errors.Is(err, mcpresource.ErrInvalidToken):
 		return refusalOf("The access token is not valid any more.", "error", "invalid_token")
 	}

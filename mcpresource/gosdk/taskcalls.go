@@ -95,7 +95,7 @@ func (x *exchange) judgeTask(ctx context.Context, s *taskState) error {
 		judge = x.guard.Recheck
 	}
 	op := mcpresource.Operation{Method: "tools/call", Name: s.Tool, Arguments: s.Arguments}
-	if err := judge(ctx, op); err != nil {
+	if err := judge(mcpresource.Begun(ctx), op); err != nil {
 		return x.refused(ctx, op, err)
 	}
 	return nil
@@ -144,7 +144,7 @@ func (x *exchange) listTasks(ctx context.Context, cursor string) (mcp.Result, er
 			return nil, x.noTask(ctx, err)
 		}
 		op := mcpresource.Operation{Method: "tools/call", Name: s.Tool, Arguments: s.Arguments}
-		if x.guard.Authorize(ctx, op) == nil {
+		if x.guard.Authorize(mcpresource.Begun(ctx), op) == nil {
 			shown = append(shown, x.tasks.view(coreTasks, t, s))
 		}
 	}

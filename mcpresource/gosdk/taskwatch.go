@@ -54,7 +54,7 @@ func (j *job) still() error {
 	}
 	ctx, cancel := context.WithTimeout(mcpresource.NewContext(context.WithoutCancel(j.ctx), p), taskWrite)
 	defer cancel()
-	err := j.guard.Recheck(ctx, j.ops[0])
+	err := j.guard.Recheck(mcpresource.Begun(ctx), j.ops[0])
 	if err != nil && !errors.Is(err, mcpresource.ErrUnavailable) {
 		return errTaskRevoked
 	}

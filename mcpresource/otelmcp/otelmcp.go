@@ -101,7 +101,8 @@ func (c *call) End(o mcpresource.Outcome, status int) {
 		c.SetAttributes(attribute.Int("http.response.status_code", status))
 	}
 	switch o {
-	case mcpresource.OutcomeOK, mcpresource.OutcomeAllowed, mcpresource.OutcomeInputRequired:
+	case mcpresource.OutcomeOK, mcpresource.OutcomeAllowed, mcpresource.OutcomeInputRequired,
+		mcpresource.OutcomeClearanceRequired:
 	default:
 		fail(c.Span, o)
 	}

@@ -53,6 +53,7 @@ CREATE TABLE IF NOT EXISTS mcpresource_sessions (
 	pending boolean NOT NULL,
 	used_at bigint NOT NULL
 );
+ALTER TABLE mcpresource_sessions ADD COLUMN IF NOT EXISTS shows_links boolean NOT NULL DEFAULT false;
 CREATE INDEX IF NOT EXISTS mcpresource_sessions_person ON mcpresource_sessions (person, used_at);
 CREATE INDEX IF NOT EXISTS mcpresource_sessions_used ON mcpresource_sessions (used_at);
 CREATE TABLE IF NOT EXISTS mcpresource_tasks (
@@ -95,8 +96,9 @@ var (
 func New(ctx context.Context, db *sql.DB, resource string) (*Shared, error) {
 	var there bool
 	err := db.QueryRowContext(ctx, `SELECT to_regclass('mcpresource_allowances') IS NOT NULL
-		AND to_regclass('mcpresource_replays') IS NOT NULL AND to_regclass('mcpresource_sessions') IS NOT NULL
-		AND to_regclass('mcpresource_tasks') IS NOT NULL`).
+		AND to_regclass('mcpresource_replays') IS NOT NULL AND to_regclass('mcpresource_tasks') IS NOT NULL
+		AND EXISTS (SELECT 1 FROM pg_attribute
+			WHERE attrelid = to_regclass('mcpresource_sessions') AND attname = 'shows_links' AND NOT attisdropped)`).
 		Scan(&there)
 	if err != nil {
 		return nil, fmt.Errorf("mcpresource/postgres: looking for the tables: %w", err)

@@ -286,6 +286,26 @@ func TestSessions(t *testing.T) {
 		}
 		owned("b", alice, true)
 	})
+	t.Run("RS-217 what the client said when it opened the session stays", func(t *testing.T) {
+		shows := alice
+		shows.ShowsLinks = true
+		if err := s.Open(ctx, "links", shows); err != nil {
+			t.Fatal(err)
+		}
+		owned("links", shows, true)
+		claims("links", alice, shows)
+		if err := s.Release(ctx, "links", alice); err != nil {
+			t.Fatal(err)
+		}
+		owned("links", shows, true)
+		if err := s.Open(ctx, "links", alice); err != nil {
+			t.Fatal(err)
+		}
+		owned("links", alice, true)
+		if err := s.Release(ctx, "links", alice); err != nil {
+			t.Fatal(err)
+		}
+	})
 	rest := func(age time.Duration) {
 		t.Helper()
 		if _, err := db.ExecContext(ctx, "UPDATE mcpresource_sessions SET used_at = used_at - $1", age.Microseconds()); err != nil {
@@ -379,6 +399,10 @@ func TestSchema(t *testing.T) {
 	if _, err := db.ExecContext(t.Context(), postgres.Schema); err != nil {
 		t.Fatal(err)
 	}
+	if _, err := db.ExecContext(t.Context(), "ALTER TABLE mcpresource_sessions DROP COLUMN shows_links"); err != nil {
+		t.Fatal(err)
+	}
+	open(t, url, resource) // tables of an earlier version get what they lack
 	db, s := open(t, url+"&default_transaction_read_only=on", resource)
 	if _, err := s.Use(t.Context(), "x", time.Now()); err == nil {
 		t.Error("the test shows nothing: the database can be written")

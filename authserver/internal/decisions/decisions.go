@@ -85,6 +85,9 @@ func (t *Taker) young(grant string) bool {
 func (t *Taker) Called(ctx context.Context, c oauth.Call) { t.keep(ctx, c) }
 
 func (t *Taker) keep(ctx context.Context, c oauth.Call, more ...slog.Attr) {
+	if c.Clearance != "" {
+		more = append(more, slog.String("clearance", c.Clearance))
+	}
 	t.c.Audit.Keep(ctx, audit.ToolCalled, append([]slog.Attr{
 		slog.String("grant", c.GrantID), slog.String("user", c.Subject), slog.String("client_id", c.ClientID),
 		slog.String("resource", c.Resource), slog.String("tool", c.Tool), slog.String("outcome", c.Outcome),

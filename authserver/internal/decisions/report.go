@@ -220,7 +220,7 @@ func (in *reading) keys(ctx context.Context, id string) (attempt.Keys, bool, err
 func (in *reading) call(ctx context.Context, c *oauth.Call) (bool, error) {
 	if c.Issuer != in.c.Issuer || !word.MatchString(c.Outcome) || !tokenID.MatchString(c.TokenID) || c.Tool == "" ||
 		len(c.Tool) > maxTool || len(c.ClientID) > maxTool || len(c.Subject) > maxTool ||
-		c.Digest != "" && !digest.MatchString(c.Digest) {
+		c.Digest != "" && !digest.MatchString(c.Digest) || c.Clearance != "" && !tokenID.MatchString(c.Clearance) {
 		return false, nil
 	}
 	if ok, err := in.own(ctx, c.Resource); err != nil || !ok {

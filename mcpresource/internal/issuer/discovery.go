@@ -18,6 +18,7 @@ type Metadata struct {
 	Introspection string              `json:"introspection_endpoint"`
 	Scopes        map[string][]string `json:"protected_resource_scopes"` // of mcp-authd
 	Reports       string              `json:"resource_reports_endpoint"` // of mcp-authd
+	Clearance     string              `json:"clearance_endpoint"`        // of mcp-authd
 }
 
 // ScopesOf is what mcp-authd says about a resource. That protected_resources does not name one

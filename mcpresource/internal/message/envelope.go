@@ -36,8 +36,10 @@ type Message struct {
 	Arguments json.RawMessage // params.arguments, nil when absent
 	Meta      json.RawMessage // params._meta, nil when absent
 	Task      string          // params.taskId of methods of tasks
-	ID        json.RawMessage // nil for a notification
-	Implied   bool            // not a message of its own: the one before it amounts to this as well
+	// Capabilities are params.capabilities of initialize, nil when absent.
+	Capabilities json.RawMessage
+	ID           json.RawMessage // nil for a notification
+	Implied      bool            // not a message of its own: the one before it amounts to this as well
 }
 
 // Opens reports whether one of the messages opens a session.
@@ -136,7 +138,7 @@ func (m Message) complete(top map[string]json.RawMessage) error {
 
 func parseParams(m *Message, b []byte) ([]Message, error) {
 	params, err := members(b, "name", "uri", "arguments", "_meta", "cursor", "ref", "argument",
-		"notifications", "task", "taskId", "requestState", "inputResponses")
+		"notifications", "task", "taskId", "requestState", "inputResponses", "capabilities")
 	if err != nil {
 		return nil, err
 	}
@@ -154,6 +156,9 @@ func parseParams(m *Message, b []byte) ([]Message, error) {
 		if m.Task, ok = plainString(v); !ok {
 			return nil, errors.New("taskId is not a string")
 		}
+	}
+	if m.Method == "initialize" {
+		m.Capabilities = params["capabilities"]
 	}
 	return implied(m.Method, params)
 }

@@ -1,0 +1,141 @@
+package mcpresource
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/mcpresource/internal/issuer"
+	"github.com/mcp-authd/mcp-authd/oauth"
+)
+
+// ClearancesConfig configures NewClearances. Issuer, ClientID and ClientSecret are required.
+type ClearancesConfig struct {
+	// Issuer is the authorization server that the callers come from: mcp-authd. Their tokens are shown to no other.
+	Issuer   string
+	Endpoint string // its clearance_endpoint; found by discovery when empty
+	// ClientID and ClientSecret are this resource server's own credentials, sent by HTTP Basic. The client must
+	// name this resource among its own.
+	ClientID, ClientSecret string
+	HTTPClient             *http.Client
+	Now                    func() time.Time
+}
+
+// NewClearances returns what asks an authorization server in another process for the word of a person. It does not
+// ask yet. It is safe for concurrent use, and logs nothing.
+func NewClearances(c ClearancesConfig) (Clearances, error) {
+	endpoint, err := issuer.NewEndpoint(issuer.EndpointConfig{
+		Name:         "clearance endpoint",
+		Issuer:       c.Issuer,
+		Location:     c.Endpoint,
+		Locate:       func(m issuer.Metadata) string { return m.Clearance },
+		ClientID:     c.ClientID,
+		ClientSecret: c.ClientSecret,
+		Client:       c.HTTPClient,
+		Timeout:      clearanceTimeout,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("mcpresource: %w", err)
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	return &clearances{c, endpoint}, nil
+}
+
+const clearanceTimeout = 10 * time.Second
+
+// clearances is an authorization server in another process.
+type clearances struct {
+	c        ClearancesConfig
+	endpoint *issuer.Endpoint
+}
+
+// Clear implements Clearances.
+func (c *clearances) Clear(ctx context.Context, token string, d oauth.ClearanceDemand) (oauth.Clearance, error) {
+	if p, ok := FromContext(ctx); ok && p.Issuer != c.c.Issuer { // only its issuer may see the token
+		return oauth.Clearance{}, oauth.NewError(oauth.AccessDenied, "The caller is of another authorization server.")
+	}
+	form := url.Values{
+		"subject_token":      {token},
+		"subject_token_type": {typeAccessToken},
+		"resource":           {d.Resource},
+		"tool":               {d.Tool},
+		"by":                 {d.By},
+	}
+	if d.Arguments != nil {
+		form.Set("arguments", string(d.Arguments))
+	}
+	if len(d.Approvers) > 0 {
+		form.Set("approvers", strings.Join(d.Approvers, " "))
+	}
+	if len(d.ACR) > 0 {
+		form.Set("acr_values", strings.Join(d.ACR, " "))
+	}
+	if d.MaxAge > 0 {
+		form.Set("max_age", strconv.FormatInt(int64(d.MaxAge/time.Second), 10))
+	}
+	asked := c.c.Now()
+	status, body, err := c.endpoint.Post(ctx, form)
+	switch {
+	case err != nil:
+		return oauth.Clearance{}, fmt.Errorf("%w: %w", ErrUnavailable, err)
+	case status != http.StatusOK:
+		return oauth.Clearance{}, clearanceRefused(status, body)
+	}
+	return c.read(body, asked)
+}
+
+// read reads an answer. A link counts only within the issuer, since a person is going to be shown it as coming from
+// there.
+func (c *clearances) read(body []byte, asked time.Time) (oauth.Clearance, error) {
+	var answer struct {
+		ID          string `json:"id"`
+		Cleared     bool   `json:"cleared"`
+		Refused     bool   `json:"refused"`
+		Interaction string `json:"interaction_uri"`
+		ExpiresIn   int64  `json:"expires_in"`
+	}
+	switch err := json.Unmarshal(body, &answer); {
+	case err != nil:
+		return oauth.Clearance{}, fmt.Errorf("%w: the answer is not JSON", ErrUnavailable) // never repeat it
+	case answer.ID == "" || answer.Cleared && answer.Refused:
+		return oauth.Clearance{}, fmt.Errorf("%w: the answer says nothing", ErrUnavailable)
+	case !answer.Cleared && !answer.Refused && !strings.HasPrefix(answer.Interaction, c.c.Issuer+"/"):
+		return oauth.Clearance{}, fmt.Errorf("%w: the answer has a link elsewhere", ErrUnavailable)
+	}
+	out := oauth.Clearance{ID: answer.ID, Cleared: answer.Cleared, Refused: answer.Refused}
+	if !out.Cleared && !out.Refused {
+		out.URL = answer.Interaction
+	}
+	if answer.ExpiresIn > 0 {
+		most := int64(oauth.ClearanceLifetime / time.Second)
+		out.Expires = asked.Add(time.Duration(min(answer.ExpiresIn, most)) * time.Second)
+	}
+	return out, nil
+}
+
+// clearanceRefused reads an RFC 6749 §5.2 answer.
+func clearanceRefused(status int, body []byte) error {
+	var answer struct {
+		Code        oauth.Code `json:"error"`
+		Description string     `json:"error_description"`
+	}
+	if json.Unmarshal(body, &answer) != nil || answer.Code == "" {
+		return fmt.Errorf("%w: the clearance endpoint answered %d", ErrUnavailable, status)
+	}
+	err := oauth.NewError(answer.Code, oauth.SafeDescription(answer.Description))
+	if status >= http.StatusInternalServerError || status == http.StatusTooManyRequests {
+		return fmt.Errorf("%w: %w", ErrUnavailable, err)
+	}
+	if answer.Code == oauth.InvalidClient { // ours, not the caller's
+		return errors.Join(ErrUnavailable, err)
+	}
+	return err
+}

@@ -1,0 +1,166 @@
+package message
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"strings"
+)
+
+// ShowsLinks reports whether the capabilities of a client say that it can show a person a link: elicitation in mode
+// url (RS-180).
+func ShowsLinks(capabilities json.RawMessage) bool {
+	var c struct {
+		Elicitation struct {
+			URL *struct{} `json:"url"`
+		} `json:"elicitation"`
+	}
+	return len(capabilities) > 0 && json.Unmarshal(capabilities, &c) == nil && c.Elicitation.URL != nil
+}
+
+// Member is a member of an object that is part of a valid text, nil when it has none of that name.
+func Member(object json.RawMessage, name string) json.RawMessage {
+	if len(object) == 0 {
+		return nil
+	}
+	all, err := members(object, name)
+	if err != nil {
+		return nil
+	}
+	return all[name]
+}
+
+// kept is what a call brought that has to wait, and brings again in its requestState. It is the client's own word
+// before and after, so that nothing protects it.
+type kept struct {
+	State     json.RawMessage `json:"s,omitempty"`
+	Responses json.RawMessage `json:"r,omitempty"`
+}
+
+// KeepAnswers is a requestState that keeps the answers and the state which a call has brought, for TakeAnswer to put
+// back; "" when there are none. The body is one that Parse has read.
+func KeepAnswers(body []byte, prefix string) string {
+	params := Member(bytes.Trim(body, " \t\r\n"), "params")
+	k := kept{Member(params, "requestState"), Member(params, "inputResponses")}
+	if k.State == nil && k.Responses == nil {
+		return ""
+	}
+	raw, _ := json.Marshal(k) // valid text
+	return prefix + base64.RawURLEncoding.EncodeToString(raw)
+}
+
+// TakeAnswer takes the answer to a question out of the inputResponses of a request (2026-07-28), and puts back what
+// KeepAnswers has kept: the rest is the request as it was before the question. The action is "" when there is no
+// answer. The body is one that Parse has read, and so is the rest.
+func TakeAnswer(body []byte, question, prefix string) (action string, rest []byte, err error) {
+	whole := bytes.Trim(body, " \t\r\n")
+	params := Member(whole, "params")
+	if params == nil {
+		return "", body, nil
+	}
+	with := map[string]json.RawMessage{}
+	responses := Member(params, "inputResponses")
+	if len(responses) > 0 && responses[0] == '{' {
+		all, err := members(responses, question)
+		if err != nil {
+			return "", nil, err
+		}
+		if own, ok := all[question]; ok {
+			if action, err = actionOf(own); err != nil {
+				return "", nil, err
+			}
+			with["inputResponses"] = nil
+			if len(all) > 1 {
+				with["inputResponses"] = replace(responses, map[string]json.RawMessage{question: nil})
+			}
+		}
+	}
+	if state, ok := plainString(Member(params, "requestState")); ok && strings.HasPrefix(state, prefix) {
+		k, err := readKept(strings.TrimPrefix(state, prefix))
+		if err != nil {
+			return "", nil, err
+		}
+		with["requestState"], with["inputResponses"] = k.State, k.Responses
+	}
+	if len(with) == 0 {
+		return "", body, nil
+	}
+	rest = replace(whole, map[string]json.RawMessage{"params": replace(params, with)})
+	_, err = Parse(rest)
+	return action, rest, err
+}
+
+// actionOf is what the person did (ElicitResult).
+func actionOf(answer json.RawMessage) (string, error) {
+	if answer[0] != '{' {
+		return "", errors.New("an answer is not an object")
+	}
+	all, err := members(answer, "action")
+	if err != nil {
+		return "", err
+	}
+	switch action, _ := plainString(all["action"]); action {
+	case "accept", "decline", "cancel":
+		return action, nil
+	}
+	return "", errors.New("the action of an answer is not accept, decline or cancel")
+}
+
+func readKept(text string) (k kept, err error) {
+	raw, err := base64.RawURLEncoding.DecodeString(text)
+	if err != nil {
+		return k, errors.New("the state is not as it was sent")
+	}
+	if err := checkDepth(raw); err != nil {
+		return k, err
+	}
+	all, err := object(raw, "s", "r")
+	if err != nil {
+		return k, err
+	}
+	return kept{all["s"], all["r"]}, nil
+}
+
+// replace returns an object that is part of a valid text with other values of some members, in their places; nil leaves
+// a member out. Those that it did not have come last.
+func replace(b []byte, with map[string]json.RawMessage) []byte {
+	var out bytes.Buffer
+	put := func(key, value []byte) {
+		if out.Len() > 1 {
+			out.WriteByte(',')
+		}
+		out.Write(key)
+		out.WriteByte(':')
+		out.Write(value)
+	}
+	out.WriteByte('{')
+	seen := map[string]bool{}
+	w := walker{b, 0}
+	w.next()
+	for w.pos++; w.next() != '}'; {
+		if b[w.pos] == ',' {
+			w.pos++
+			w.next()
+		}
+		key := w.value()
+		w.next()
+		w.pos++ // the colon
+		w.next()
+		value := w.value()
+		name, _ := unquote(key)
+		if other, ok := with[name]; ok {
+			seen[name], value = true, other
+		}
+		if value != nil {
+			put(key, value)
+		}
+	}
+	for _, name := range []string{"inputResponses", "requestState"} {
+		if with[name] != nil && !seen[name] {
+			put([]byte(`"`+name+`"`), with[name])
+		}
+	}
+	out.WriteByte('}')
+	return out.Bytes()
+}
