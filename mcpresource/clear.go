@@ -227,13 +227,15 @@ func (g *Guard) unclearable(p *passage, err error) *refusal {
 	switch said.Code {
 	case oauth.ServerError, oauth.TemporarilyUnavailable:
 		return p.unchecked(err)
-	case oauth.InvalidToken:
+	case oauth.SlowDown:
+		return p.limited("Too many calls wait for a person.", max(said.RetryAfter, time.Second))
+	case oauth.InvalidToken, oauth.InvalidGrant: // it has ended since it was checked
 		refused := g.challenged(OutcomeInvalidToken, http.StatusUnauthorized, oauth.InvalidToken,
 			"The access token is not valid.", err)
 		refused.id = p.envelope.ID
 		return refused
 	case oauth.InvalidRequest:
-		refused := p.uncleared("A person has to allow this call, and its arguments cannot be shown to one: " +
+		refused := p.uncleared("A person has to allow this call, and cannot be asked. " +
 			oauth.SafeDescription(said.Description))
 		refused.err = err
 		return refused

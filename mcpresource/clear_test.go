@@ -186,7 +186,7 @@ func TestClearanceChallenge(t *testing.T) {
 
 // TestClearanceRefused: a person's no, and what nobody can be asked about, is said without a link.
 func TestClearanceRefused(t *testing.T) {
-	tooLong := oauth.NewError(oauth.InvalidRequest, "They are longer than 16 KiB.")
+	tooLong := oauth.NewError(oauth.InvalidRequest, "They are longer than 8 KiB.")
 	for _, tt := range []struct {
 		name    string
 		a       *asked
@@ -197,11 +197,13 @@ func TestClearanceRefused(t *testing.T) {
 	}{
 		{"by the person", &asked{answers: []oauth.Clearance{denied}}, tool("erase"), 403,
 			"This call was refused by the person who was asked.", OutcomeClearanceRefused},
-		{"too long to show", &asked{err: tooLong}, tool("erase"), 403, "A person has to allow this call, and its " +
-			"arguments cannot be shown to one: They are longer than 16 KiB.", OutcomeClearanceRefused},
+		{"too long to show", &asked{err: tooLong}, tool("erase"), 403,
+			"A person has to allow this call, and cannot be asked. They are longer than 8 KiB.", OutcomeClearanceRefused},
 		{"a program has no person", &asked{err: oauth.NewError(oauth.AccessDenied, "secret")}, tool("erase"), 403,
 			"A person has to allow this call, and nobody can be asked.", OutcomeClearanceRefused},
-		{"the token was revoked meanwhile", &asked{err: oauth.NewError(oauth.InvalidToken, "")}, tool("erase"), 401,
+		{"too many wait", &asked{err: oauth.NewError(oauth.SlowDown, "secret")}, tool("erase"), 429,
+			"Too many calls wait for a person.", OutcomeLimited},
+		{"the token was revoked meanwhile", &asked{err: oauth.NewError(oauth.InvalidGrant, "")}, tool("erase"), 401,
 			"The access token is not valid.", OutcomeInvalidToken},
 		{"an outage", &asked{err: errors.New("dial tcp: secret")}, tool("erase"), 503,
 			"This cannot be checked now.", OutcomeUnavailable},

@@ -123,9 +123,10 @@ type Clearances interface {
 	// Clear asks for the caller of a token, who is in ctx as well (FromContext). An answer that is Cleared has been
 	// used up by it: the same demand is asked for again after that. One that is still waited for stays the same.
 	//
-	// An *oauth.Error says why nobody is asked: invalid_request, that the arguments cannot be shown;
-	// invalid_token, that the token is not good any more; others, that no word could help. Any other error, and
-	// server_error and temporarily_unavailable, mean that this cannot be decided now.
+	// An *oauth.Error says why nobody is asked: invalid_request, that the call cannot be shown, with a description
+	// for the client; invalid_grant, that the token is not active any more; slow_down, that too many calls wait;
+	// others, that no word could help. Any other error, and server_error and temporarily_unavailable, mean that
+	// this cannot be decided now.
 	Clear(ctx context.Context, token string, d oauth.ClearanceDemand) (oauth.Clearance, error)
 }
 
