@@ -131,7 +131,8 @@ func clearanceRefused(status int, body []byte) error {
 		return fmt.Errorf("%w: the clearance endpoint answered %d", ErrUnavailable, status)
 	}
 	err := oauth.NewError(answer.Code, oauth.SafeDescription(answer.Description))
-	if status >= http.StatusInternalServerError || status == http.StatusTooManyRequests && answer.Code != oauth.SlowDown {
+	crowded := status == http.StatusTooManyRequests && answer.Code != oauth.SlowDown
+	if status >= http.StatusInternalServerError || crowded {
 		return fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
 	if answer.Code == oauth.InvalidClient { // ours, not the caller's
