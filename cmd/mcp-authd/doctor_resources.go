@@ -2,8 +2,11 @@ package main
 
 import (
 	"context"
+	"strings"
 
+	"github.com/mcp-authd/mcp-authd/internal/config"
 	"github.com/mcp-authd/mcp-authd/internal/gateway/stdio"
+	"github.com/mcp-authd/mcp-authd/internal/sandbox"
 )
 
 // resources looks at what the configuration names.
@@ -43,9 +46,18 @@ func (d *doctor) programs() {
 		if len(r.Upstream.Command) == 0 {
 			continue
 		}
-		if _, err := stdio.LookUp(r.Upstream.User); err != nil {
+		account, err := stdio.LookUp(r.Upstream.User)
+		if err != nil {
 			d.fail("programs", "", "%s: %s", r.URI, err)
 			continue
+		}
+		if inside := r.Upstream.Sandbox.Policy(r.Upstream.Dir); inside != nil {
+			if err := inside.Check(int(account.UID)); err != nil {
+				d.fail("programs", "set sandbox.best_effort to run it with what there is", "%s: %s (%s)", r.URI, err,
+					sandbox.Kernel())
+				continue
+			}
+			d.sandboxed(r, inside)
 		}
 		if reach := d.app.reach(&r.Upstream); len(reach) > 0 {
 			what, advice := reachText(r, reach)
@@ -54,4 +66,14 @@ func (d *doctor) programs() {
 		}
 		d.ok("programs", "the program of %s cannot read the secret key", r.URI)
 	}
+}
+
+// sandboxed says what this kernel offers for the sandbox of a program.
+func (d *doctor) sandboxed(r *config.Resource, inside *sandbox.Policy) {
+	if missing := inside.Lacking(); len(missing) > 0 {
+		d.warn("programs", "", "the sandbox of the program of %s is weaker than it was asked for (%s): %s", r.URI,
+			sandbox.Kernel(), strings.Join(missing, "; "))
+		return
+	}
+	d.ok("programs", "the program of %s is shut in (%s)", r.URI, sandbox.Kernel())
 }

@@ -13,6 +13,8 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+
+	"github.com/mcp-authd/mcp-authd/internal/sandbox"
 )
 
 // The exit codes. Scripts rely on them.
@@ -23,6 +25,7 @@ const (
 )
 
 func main() {
+	sandbox.Run() // this process is to become the program of an MCP server
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	hide()

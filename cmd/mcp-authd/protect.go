@@ -25,7 +25,7 @@ import (
 // protection is what protect was told.
 type protection struct {
 	listen, url, path, name, data, user string
-	runAs, dpop                         string
+	runAs, dpop, sandbox                string
 	scopes, tools                       []string
 	headers, env, passEnv               []string
 	shared, json                        bool
@@ -92,6 +92,9 @@ func newProtectCommand(s std) *cobra.Command {
 	f.StringArrayVar(&p.passEnv, "pass-env", nil, "variable of this environment that the program gets; repeat for more")
 	f.StringVar(&p.runAs, "run-as", "",
 		"user that the program runs as, or UID:GID (needs root); without it the program can read the data directory")
+	f.StringVar(&p.sandbox, "sandbox", "",
+		"shut the program in (Linux): strict, or network if it opens connections, and, after commas, absolute paths that\n"+
+			"it may read, or, after '+', write: strict,/srv/files,+/var/lib/notes")
 	f.BoolVar(&p.shared, "shared", false, "use one process of the program for all callers")
 	f.BoolVar(&p.json, "json", false, "print one JSON object when ready")
 	return c
@@ -104,10 +107,12 @@ func (p *protection) checkFlags() error {
 		return fmt.Errorf("--dpop: %q is not one of optional, required", p.dpop)
 	case p.command && len(p.headers) > 0:
 		return errors.New("--header is for an MCP server at a URL; for a program, use --env")
-	case !p.command && (p.shared || p.runAs != "" || len(p.env)+len(p.passEnv) > 0):
-		return errors.New(
-			"--env, --pass-env, --run-as and --shared are for a program after --; for an MCP server at a URL, use --header",
-		)
+	case !p.command && (p.shared || p.runAs != "" || p.sandbox != "" || len(p.env)+len(p.passEnv) > 0):
+		return errors.New("--env, --pass-env, --run-as, --sandbox and --shared are for a program after --; " +
+			"for an MCP server at a URL, use --header")
+	case p.sandbox != "":
+		_, err := config.ParseSandbox(p.sandbox)
+		return err
 	}
 	return nil
 }
@@ -187,6 +192,11 @@ func (p *protection) app(s std, addr net.Addr) (*app, error) {
 	u := &own.Upstream
 	if u.PassEnv, u.User = p.passEnv, p.runAs; p.shared {
 		u.Process = "shared"
+	}
+	if p.sandbox != "" {
+		if u.Sandbox, err = config.ParseSandbox(p.sandbox); err != nil {
+			return nil, err
+		}
 	}
 	if err := p.secrets(u, s.environ); err != nil {
 		return nil, err

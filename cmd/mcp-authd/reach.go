@@ -37,10 +37,14 @@ func (a *app) reach(u *config.Upstream) []string {
 	}
 	slices.Sort(files)
 	var out []string
+	inside := u.Sandbox.Policy(u.Dir)
 	for _, path := range slices.Compact(files) {
-		if account.CanRead(path) {
+		if account.CanRead(path) && !inside.Keeps(path) {
 			out = append(out, path)
 		}
+	}
+	if inside.Keeps("/proc/1/environ") {
+		return out // nor is it let at other processes
 	}
 	if !hidden(int(account.UID)) {
 		out = append(out, "this process")
@@ -54,5 +58,5 @@ func reachText(r *config.Resource, reach []string) (what, advice string) {
 			"the program of %s can read %s: its author, or a package that it installs, could act as any person here",
 			r.URI, strings.Join(reach, ", "),
 		),
-		"start the server as root and have the program run as a user of its own (upstream.user, protect --run-as), or make the command one that shuts it in, such as bwrap or docker run -i"
+		"shut it in (upstream.sandbox, protect --sandbox), or start the server as root and have the program run as a user of its own (upstream.user, protect --run-as), or make the command one that shuts it in, such as bwrap or docker run -i"
 }

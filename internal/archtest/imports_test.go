@@ -415,6 +415,8 @@ func verifierAlone(m module) (bad []string) {
 // owners says which trees may import a library; every other import of it is refused.
 var owners = map[string][]string{
 	"github.com/ory/fosite":           {"authserver/internal/shell"},
+	"github.com/landlock-lsm":         {"internal/sandbox"},
+	"github.com/elastic":              {"internal/sandbox"},
 	"modernc.org":                     {"storage/sqlite"},
 	"github.com/jackc":                {"storage/postgres", "internal/testkit/pgtest"},
 	"github.com/gorilla/securecookie": {"session"},

@@ -293,7 +293,8 @@ func (p Parts) Backend(r *config.Resource, c gateway.Config) (gateway.Server, er
 	u := &r.Upstream
 	if len(u.Command) > 0 {
 		return stdio.New(stdio.Config{
-			Command: u.Command, Dir: u.Dir, User: u.User, Env: u.Environment(), PassEnv: u.PassEnv,
+			Command: u.Command, Dir: u.Dir, User: u.User, Sandbox: u.Sandbox.Policy(u.Dir),
+			Env: u.Environment(), PassEnv: u.PassEnv,
 			Shared: u.Shared(), Idle: time.Duration(u.Idle),
 			MaxProcesses: u.MaxProcesses, MaxPerCaller: u.MaxPerCaller, Shows: c.Shows,
 			Logger: p.Log.With("resource", r.URI),

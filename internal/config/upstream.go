@@ -35,6 +35,7 @@ type Upstream struct {
 
 	Dir          string   `yaml:"dir"`
 	User         string   `yaml:"user"`     // that it runs as: a name, or UID:GID
+	Sandbox      Sandbox  `yaml:"sandbox"`  // what it may do
 	Env          []Secret `yaml:"env"`      // "NAME=value"
 	PassEnv      []string `yaml:"pass_env"` // names of variables of this process
 	Process      string   `yaml:"process"`  // per_principal, shared
@@ -147,6 +148,7 @@ func (r *Resource) validateUpstream(add func(string, string, ...any), key string
 	if u.User != "" && len(u.Command) == 0 {
 		add(key+".user", "is for a command")
 	}
+	u.Sandbox.validate(add, key+".sandbox", len(u.Command) > 0)
 	switch b := u.Broker; {
 	case b.Provider == "" && (b.ClientID != "" || b.ClientSecret != "" || len(b.Scopes) > 0):
 		add(key+".broker.provider", "is missing")

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/internal/gateway"
+	"github.com/mcp-authd/mcp-authd/internal/sandbox"
 	"github.com/mcp-authd/mcp-authd/mcpresource"
 )
 
@@ -24,6 +25,9 @@ type Config struct {
 	// User is whom it runs as: a user of this machine, or UID:GID. Only root can choose.
 	// Default: whom the gateway runs as, whose files the program can then read.
 	User string
+	// Sandbox, when set, is what it may do. What this system cannot keep from it is an error of New, unless
+	// the policy is content with less; what is left out then is logged.
+	Sandbox *sandbox.Policy
 	// Shared has all callers use one process, which knows nothing about who calls. It is right for
 	// programs without state, and wrong for programs that could mix up people.
 	Shared bool
@@ -59,6 +63,11 @@ func (c Config) withDefaults() (Config, error) {
 	if c.account, err = LookUp(c.User); err != nil {
 		return c, err
 	}
+	if c.Sandbox != nil {
+		if err := c.Sandbox.Check(int(c.account.UID)); err != nil {
+			return c, err
+		}
+	}
 	if c.Idle <= 0 {
 		c.Idle = 15 * time.Minute
 	}
@@ -75,6 +84,11 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.Now == nil {
 		c.Now = time.Now
+	}
+	if c.Sandbox != nil {
+		for _, missing := range c.Sandbox.Lacking() {
+			c.Logger.Warn("the sandbox of an MCP server is weaker than it was asked for", "reason", missing)
+		}
 	}
 	if c.environ == nil {
 		c.environ = os.Environ()

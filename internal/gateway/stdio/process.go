@@ -57,8 +57,12 @@ const tailLines = 5
 
 // start runs the program.
 func start(c *Config, env []string, to receiver) (*process, error) {
+	cmd, err := command(c)
+	if err != nil {
+		return nil, fmt.Errorf("%s cannot be started: %w", c.Command[0], err)
+	}
 	p := &process{
-		cmd: exec.Command(c.Command[0], c.Command[1:]...), queue: make(chan []byte, queueSize),
+		cmd: cmd, queue: make(chan []byte, queueSize),
 		ended: make(chan struct{}),
 		begun: c.Now(), log: c.Logger,
 	}
@@ -70,7 +74,6 @@ func start(c *Config, env []string, to receiver) (*process, error) {
 		to.tooLarge()
 	}}
 	p.cmd.Stderr = p.errorLog()
-	var err error
 	if p.stdin, err = p.cmd.StdinPipe(); err != nil {
 		return nil, err
 	}
@@ -88,6 +91,16 @@ func start(c *Config, env []string, to receiver) (*process, error) {
 		to.ended(p)
 	}()
 	return p, nil
+}
+
+// command is the program, in its sandbox if it has one.
+func command(c *Config) (*exec.Cmd, error) {
+	cmd := exec.Command(c.Command[0], c.Command[1:]...)
+	if c.Sandbox == nil || cmd.Err != nil {
+		return cmd, cmd.Err
+	}
+	name, args := c.Sandbox.Wrap(cmd.Path, cmd.Args)
+	return &exec.Cmd{Path: name, Args: args}, nil
 }
 
 // errorLog logs standard error line by line, and not more than a log can take.

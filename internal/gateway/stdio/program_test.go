@@ -12,10 +12,12 @@ import (
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/internal/mcp"
+	"github.com/mcp-authd/mcp-authd/internal/sandbox"
 )
 
 // TestMain is the MCP server of the tests when it is started as one.
 func TestMain(m *testing.M) {
+	sandbox.Run()
 	if mode := os.Getenv("TEST_PROGRAM"); mode != "" {
 		(&program{mode: mode, waiting: map[string]chan json.RawMessage{}, released: make(chan struct{})}).run()
 		return
