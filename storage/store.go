@@ -33,6 +33,7 @@ type Store interface {
 	Nodes
 	Stops
 	Servers
+	Tasks
 	TrustEntries
 	Keys
 	KeyCustody

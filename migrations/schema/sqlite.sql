@@ -1,4 +1,4 @@
--- steps 1 to 51
+-- steps 1 to 52
 -- Written by go test ./storage/sqlite -run TestSchemaOfNewDatabases -update.
 
 CREATE TABLE clients (
@@ -504,6 +504,17 @@ CREATE TABLE clearances (
     expires_at INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
+CREATE TABLE tasks (
+    id         BLOB NOT NULL PRIMARY KEY,     -- digest of MCP server, owner and name
+    owner      BLOB NOT NULL,                 -- digest of MCP server, person, application and grant
+    person     BLOB NOT NULL,                 -- digest of MCP server and person
+    name       TEXT NOT NULL,                 -- by which the owner finds it
+    created_at INTEGER NOT NULL,
+    expires_at INTEGER NOT NULL,
+    version    INTEGER NOT NULL,              -- how often it was changed
+    sealed     BLOB NOT NULL
+) STRICT;
+
 INSERT INTO grant_walks VALUES (0, 0);
 
 CREATE INDEX sessions_user ON sessions (user_id);
@@ -699,3 +710,9 @@ CREATE INDEX clearances_grant ON clearances (grant_id, client_id);
 CREATE INDEX clearances_user ON clearances (user_id);
 
 CREATE INDEX clearances_expires ON clearances (expires_at);
+
+CREATE INDEX tasks_owner ON tasks (owner, created_at);
+
+CREATE INDEX tasks_person ON tasks (person, expires_at);
+
+CREATE INDEX tasks_expires ON tasks (expires_at);

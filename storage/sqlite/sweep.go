@@ -47,6 +47,7 @@ var sweeps = [...]string{
 	"DELETE FROM pushed_requests WHERE reference_hash IN (SELECT reference_hash FROM pushed_requests WHERE expires_at <= ?1 LIMIT ?2)",
 	"DELETE FROM clearances WHERE binding IN (SELECT binding FROM clearances WHERE expires_at <= ?1 LIMIT ?2)",
 	"DELETE FROM keyed_requests WHERE key_hash IN (SELECT key_hash FROM keyed_requests WHERE expires_at <= ?1 LIMIT ?2)",
+	"DELETE FROM tasks WHERE id IN (SELECT id FROM tasks WHERE expires_at <= ?1 LIMIT ?2)",
 	"DELETE FROM last_calls WHERE grant_id IN (SELECT grant_id FROM last_calls WHERE kept_until <= ?1 LIMIT ?2)",
 	"DELETE FROM asserted_ends WHERE (issuer, subject) IN (SELECT issuer, subject FROM asserted_ends WHERE expires_at <= ?1 LIMIT ?2)",
 	"DELETE FROM allowances WHERE key IN (SELECT key FROM allowances WHERE full_at <= ?1 LIMIT ?2)",

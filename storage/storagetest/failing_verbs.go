@@ -199,6 +199,15 @@ func (f *Failing) ChangePassword(a0 context.Context, a1 string, a2 string, a3 st
 	return err
 }
 
+// ChangeTask implements storage.Store.
+func (f *Failing) ChangeTask(a0 context.Context, a1 storage.Hash, a2 int64, a3 []byte, a4 time.Time) (err error) {
+	err = f.call("ChangeTask", func() (err error) {
+		err = f.Store.ChangeTask(a0, a1, a2, a3, a4)
+		return err
+	})
+	return err
+}
+
 // CheckRecoveryCode implements storage.Store.
 func (f *Failing) CheckRecoveryCode(a0 context.Context, a1 string, a2 storage.Hash) (err error) {
 	err = f.call("CheckRecoveryCode", func() (err error) {
@@ -514,6 +523,15 @@ func (f *Failing) FailureCount(a0 context.Context, a1 storage.Hash, a2 time.Time
 	return r0, r1, err
 }
 
+// FindTask implements storage.Store.
+func (f *Failing) FindTask(a0 context.Context, a1 storage.Hash, a2 time.Time) (r0 storage.Task, err error) {
+	err = f.call("FindTask", func() (err error) {
+		r0, err = f.Store.FindTask(a0, a1, a2)
+		return err
+	})
+	return r0, err
+}
+
 // Fingerprint implements storage.Store.
 func (f *Failing) Fingerprint(a0 context.Context, a1 []byte) (r0 []byte, err error) {
 	err = f.call("Fingerprint", func() (err error) {
@@ -604,6 +622,15 @@ func (f *Failing) Identities(a0 context.Context, a1 string) (r0 []storage.Identi
 	return r0, err
 }
 
+// KeepTask implements storage.Store.
+func (f *Failing) KeepTask(a0 context.Context, a1 storage.Task, a2 int, a3 time.Time) (err error) {
+	err = f.call("KeepTask", func() (err error) {
+		err = f.Store.KeepTask(a0, a1, a2, a3)
+		return err
+	})
+	return err
+}
+
 // Keys implements storage.Store.
 func (f *Failing) Keys(a0 context.Context, a1 time.Time) (r0 []storage.SigningKey, err error) {
 	err = f.call("Keys", func() (err error) {
@@ -689,6 +716,15 @@ func (f *Failing) ListProposals(a0 context.Context, a1 string, a2 int, a3 time.T
 func (f *Failing) ListResources(a0 context.Context) (r0 []storage.Resource, err error) {
 	err = f.call("ListResources", func() (err error) {
 		r0, err = f.Store.ListResources(a0)
+		return err
+	})
+	return r0, err
+}
+
+// ListTasks implements storage.Store.
+func (f *Failing) ListTasks(a0 context.Context, a1 storage.Hash, a2 storage.Task, a3 int, a4 time.Time) (r0 []storage.Task, err error) {
+	err = f.call("ListTasks", func() (err error) {
+		r0, err = f.Store.ListTasks(a0, a1, a2, a3, a4)
 		return err
 	})
 	return r0, err

@@ -136,6 +136,12 @@ func (t *timed) ChangePassword(a0 context.Context, a1 string, a2 string, a3 stor
 	return t.Store.ChangePassword(a0, a1, a2, a3, a4)
 }
 
+// ChangeTask implements storage.Store.
+func (t *timed) ChangeTask(a0 context.Context, a1 storage.Hash, a2 int64, a3 []byte, a4 time.Time) (err error) {
+	defer t.end(a0, "ChangeTask", t.now(), &err)
+	return t.Store.ChangeTask(a0, a1, a2, a3, a4)
+}
+
 // CheckRecoveryCode implements storage.Store.
 func (t *timed) CheckRecoveryCode(a0 context.Context, a1 string, a2 storage.Hash) (err error) {
 	defer t.end(a0, "CheckRecoveryCode", t.now(), &err)
@@ -346,6 +352,12 @@ func (t *timed) FailureCount(a0 context.Context, a1 storage.Hash, a2 time.Time, 
 	return t.Store.FailureCount(a0, a1, a2, a3)
 }
 
+// FindTask implements storage.Store.
+func (t *timed) FindTask(a0 context.Context, a1 storage.Hash, a2 time.Time) (r0 storage.Task, err error) {
+	defer t.end(a0, "FindTask", t.now(), &err)
+	return t.Store.FindTask(a0, a1, a2)
+}
+
 // Fingerprint implements storage.Store.
 func (t *timed) Fingerprint(a0 context.Context, a1 []byte) (r0 []byte, err error) {
 	defer t.end(a0, "Fingerprint", t.now(), &err)
@@ -406,6 +418,12 @@ func (t *timed) Identities(a0 context.Context, a1 string) (r0 []storage.Identity
 	return t.Store.Identities(a0, a1)
 }
 
+// KeepTask implements storage.Store.
+func (t *timed) KeepTask(a0 context.Context, a1 storage.Task, a2 int, a3 time.Time) (err error) {
+	defer t.end(a0, "KeepTask", t.now(), &err)
+	return t.Store.KeepTask(a0, a1, a2, a3)
+}
+
 // Keys implements storage.Store.
 func (t *timed) Keys(a0 context.Context, a1 time.Time) (r0 []storage.SigningKey, err error) {
 	defer t.end(a0, "Keys", t.now(), &err)
@@ -464,6 +482,12 @@ func (t *timed) ListProposals(a0 context.Context, a1 string, a2 int, a3 time.Tim
 func (t *timed) ListResources(a0 context.Context) (r0 []storage.Resource, err error) {
 	defer t.end(a0, "ListResources", t.now(), &err)
 	return t.Store.ListResources(a0)
+}
+
+// ListTasks implements storage.Store.
+func (t *timed) ListTasks(a0 context.Context, a1 storage.Hash, a2 storage.Task, a3 int, a4 time.Time) (r0 []storage.Task, err error) {
+	defer t.end(a0, "ListTasks", t.now(), &err)
+	return t.Store.ListTasks(a0, a1, a2, a3, a4)
 }
 
 // ListTrust implements storage.Store.

@@ -1,0 +1,46 @@
+package column
+
+import "github.com/mcp-authd/mcp-authd/storage"
+
+// TaskColumns are what is read of a task.
+const TaskColumns = "id, owner, person, name, created_at, expires_at, version, sealed"
+
+// TaskRow reads TaskColumns.
+type TaskRow struct {
+	t                 storage.Task
+	id, owner, person []byte
+	created, expires  int64
+}
+
+// Dest is what to scan into.
+func (r *TaskRow) Dest() []any {
+	return []any{&r.id, &r.owner, &r.person, &r.t.Name, &r.created, &r.expires, &r.t.Version, &r.t.Sealed}
+}
+
+// Task is the record that was read.
+func (r *TaskRow) Task() (out storage.Task, err error) {
+	out = r.t
+	for to, from := range map[*storage.Hash][]byte{&out.ID: r.id, &out.Owner: r.owner, &out.Person: r.person} {
+		if *to, err = Hash(from); err != nil {
+			return out, err
+		}
+	}
+	out.CreatedAt, out.ExpiresAt = Time(r.created), Time(r.expires)
+	return out, nil
+}
+
+// ReadTask reads TaskColumns of a row.
+func ReadTask(row interface{ Scan(dest ...any) error }) (storage.Task, error) {
+	var r TaskRow
+	if err := row.Scan(r.Dest()...); err != nil {
+		return storage.Task{}, err
+	}
+	return r.Task()
+}
+
+// TaskValues are the values of TaskColumns.
+func TaskValues(t storage.Task) []any {
+	return []any{
+		t.ID[:], t.Owner[:], t.Person[:], t.Name, Millis(t.CreatedAt), Millis(t.ExpiresAt), t.Version, t.Sealed,
+	}
+}
