@@ -46,7 +46,8 @@ type Options struct {
 	Config string
 	Logger *slog.Logger // default: slog.Default
 	// Adapter has further options of the server. Default: those of gosdk.Options, with ShowAll, so that clients
-	// find the tools for which they have to ask for more.
+	// find the tools for which they have to ask for more. Tasks without a store are kept in the database,
+	// encrypted with the master key.
 	Adapter *gosdk.Options
 	// Adjust changes the configuration of the guard, such as its limits; its Policy is the
 	// *mcpresource.Rules of the tools. Audit, Calls and Check may be set already, for logs and the audit log: call

@@ -19,6 +19,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/assembly"
 	"github.com/mcp-authd/mcp-authd/internal/config"
 	"github.com/mcp-authd/mcp-authd/internal/metrics"
+	"github.com/mcp-authd/mcp-authd/internal/secrets"
+	"github.com/mcp-authd/mcp-authd/internal/taskstore"
 	"github.com/mcp-authd/mcp-authd/mcpresource"
 	"github.com/mcp-authd/mcp-authd/mcpresource/gosdk"
 	"github.com/mcp-authd/mcp-authd/storage"
@@ -140,13 +142,34 @@ func (p *program) guarded(ctx context.Context, server *assembly.Server) (*gosdk.
 	if err != nil {
 		return nil, nil, err
 	}
-	options := p.o.Adapter
-	if options == nil {
-		options = &gosdk.Options{ShowAll: true, Logger: p.log}
+	options, err := p.adapter(own.URI)
+	if err != nil {
+		return nil, nil, err
 	}
 	adapter, mux := gosdk.New(guard, p.tools.Server(), options), http.NewServeMux()
 	guard.Register(mux, adapter.HTTP())
 	return adapter, mux, nil
+}
+
+// adapter has the options of the adapter. Tasks are kept in the database, unless the program keeps them elsewhere.
+func (p *program) adapter(resource string) (*gosdk.Options, error) {
+	if p.o.Adapter == nil {
+		return &gosdk.Options{ShowAll: true, Logger: p.log}, nil
+	}
+	options := *p.o.Adapter
+	if options.Tasks == nil || options.Tasks.Store != nil {
+		return &options, nil
+	}
+	ring, err := secrets.NewRing(p.keys...)
+	if err != nil {
+		return nil, fmt.Errorf("mcpserver: %w", err)
+	}
+	tasks := *options.Tasks
+	if tasks.Store, err = taskstore.New(p.store, resource, ring, nil); err != nil {
+		return nil, fmt.Errorf("mcpserver: tasks: %w", err)
+	}
+	options.Tasks = &tasks
+	return &options, nil
 }
 
 // tell says that the server is ready, and at the first start how to begin.
