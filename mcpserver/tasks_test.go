@@ -22,7 +22,8 @@ func TestTasksInDatabase(t *testing.T) {
 			t.Fatal(err)
 		}
 		p := program{
-			store: store, keys: [][]byte{bytes.Repeat([]byte{7}, 32)}, o: Options{Adapter: &gosdk.Options{Tasks: asked}},
+			store: store, keys: [][]byte{bytes.Repeat([]byte{7}, 32)},
+			o: Options{Adapter: &gosdk.Options{Tasks: asked}},
 		}
 		options, err := p.adapter("https://notes.example.com/mcp")
 		if err != nil || options.Tasks.Tools == nil {

@@ -19,6 +19,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/gateway/toolwatch"
 	"github.com/mcp-authd/mcp-authd/internal/proofstore"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
+	"github.com/mcp-authd/mcp-authd/internal/taskstore"
 	"github.com/mcp-authd/mcp-authd/mcpresource"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/policy"
@@ -76,7 +77,7 @@ func (p Parts) addSite(
 	if err != nil {
 		return err
 	}
-	server, err := p.upstream(as, r, shows(r, guard, all.watch))
+	server, err := p.upstream(as, r, guard, shows(r, guard, all.watch))
 	if err != nil {
 		return err
 	}
@@ -238,14 +239,26 @@ func (p Parts) sharesOrigin(r *config.Resource, stored []storage.Resource) bool 
 
 // upstream is what the guard lets requests through to.
 func (p Parts) upstream(
-	as *authserver.Server, r *config.Resource, shows gateway.Shows,
+	as *authserver.Server, r *config.Resource, guard *mcpresource.Guard, shows gateway.Shows,
 ) (gateway.Server, error) {
 	u := &r.Upstream
 	tokens, err := broker(as, u.Broker)
 	if err != nil {
 		return nil, err
 	}
+	ring, err := secrets.NewRing(p.Keys...)
+	if err != nil {
+		return nil, err
+	}
+	tasks, err := taskstore.New(p.Store, r.URI, ring, p.Now)
+	if err != nil {
+		return nil, err
+	}
 	return p.Backend(r, gateway.Config{
+		Tasks: tasks,
+		May: func(ctx context.Context, tool string) bool {
+			return guard.Covers(ctx, mcpresource.Operation{Method: "tools/call", Name: tool})
+		},
 		Tokens: tokens, Provider: u.Broker.Provider, Scopes: u.Broker.Scopes, Shows: shows,
 		Identity: gateway.Identity{
 			Subject: u.ID.Subject, Client: u.ID.Client, Scope: u.ID.Scope, Actor: u.ID.Actor, Token: u.ID.Token,
@@ -262,6 +275,8 @@ func shows(r *config.Resource, guard *mcpresource.Guard, watch *toolwatch.Watch)
 	return func(ctx context.Context, k lists.Kind, name string, entry []byte) bool {
 		op := mcpresource.Operation{Method: k.Use(), Name: name}
 		switch {
+		case k == lists.Tasks, k == lists.Begun: // of a program of the caller's own; package gateway knows others
+			return true
 		case name == "", k == lists.Tools && !watch.See(ctx, name, entry):
 			return false
 		case r.Upstream.Lists == "all":

@@ -38,7 +38,16 @@ func (u *Upstream) filter(r *http.Response, stream bool) error {
 	}
 	ctx := r.Request.Context()
 	r.ContentLength = -1
+	x := exchangeOf(ctx)
 	r.Body = &shown{u, r.Request, lists.Body(r.Body, stream, func(k lists.Kind, name string, entry []byte) bool {
+		switch {
+		case k == lists.Tasks:
+			return u.ownsTask(ctx, x, name)
+		case k == lists.Begun:
+			return !x.begins || u.bindTask(ctx, x, name)
+		case u.c.Shows == nil:
+			return true
+		}
 		return u.c.Shows(ctx, k, name, entry)
 	})}
 	return nil
@@ -54,7 +63,7 @@ type shown struct {
 // Read implements io.Reader.
 func (s *shown) Read(p []byte) (int, error) {
 	n, err := s.ReadCloser.Read(p)
-	if errors.Is(err, lists.ErrMalformed) {
+	if errors.Is(err, lists.ErrMalformed) || errors.Is(err, lists.ErrRefused) {
 		s.u.c.Logger.WarnContext(s.r.Context(), "upstream failed", "resource", s.u.c.Resource,
 			"upstream", s.u.target.Redacted(), "error", err)
 	}

@@ -50,7 +50,11 @@ type Config struct {
 	Provider string
 	Scopes   []string
 	// Shows, when set, says which entries of lists the caller in the context of a request is shown.
-	Shows  Shows
+	Shows Shows
+	// Tasks keeps whom tasks of the MCP server belong to. Default: in memory.
+	Tasks mcpresource.TaskStore
+	// May, when set, says whether the caller in ctx may call a tool, of which a task is a call.
+	May    func(ctx context.Context, tool string) bool
 	Logger *slog.Logger     // default: discard
 	Now    func() time.Time // default: time.Now
 }
@@ -144,6 +148,9 @@ func (c Config) withDefaults() Config {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
+	if c.Tasks == nil {
+		c.Tasks = mcpresource.NewMemoryTasks(0, c.Now)
+	}
 	c.Identity = c.Identity.withDefaults()
 	return c
 }
@@ -174,10 +181,12 @@ func (f final) RoundTrip(r *http.Request) (*http.Response, error) {
 // exchange is what is known about one request on its way.
 type exchange struct {
 	principal     *mcpresource.Principal
-	identity      string // signed
-	authorization string // for the MCP server
-	stream        bool   // the response is an event stream
-	lists         bool   // it may have lists
+	identity      string   // signed
+	authorization string   // for the MCP server
+	stream        bool     // the response is an event stream
+	lists         bool     // it may have lists
+	begins        bool     // or say that a task has begun
+	tools         []string // that are called
 }
 
 type exchangeKey struct{}
@@ -190,6 +199,10 @@ func exchangeOf(ctx context.Context) *exchange {
 // ServeHTTP implements http.Handler.
 func (u *Upstream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	r, x, err := u.prepare(r)
+	if refused := (*taskError)(nil); errors.As(err, &refused) {
+		refused.Write(w)
+		return
+	}
 	if err != nil {
 		u.fail(w, r, err)
 		return
@@ -208,7 +221,11 @@ func (u *Upstream) prepare(r *http.Request) (*http.Request, *exchange, error) {
 		return r, x, err
 	}
 	// What is not the answer to a POST may be one that is sent again.
-	x.lists = u.c.Shows != nil && (r.Method != http.MethodPost || lists.Asked(body))
+	x.lists = r.Method != http.MethodPost || lists.Asked(body)
+	if err := u.judgeTasks(r, x, body); err != nil {
+		return r, x, err
+	}
+	x.lists = x.lists || x.begins
 	// ReverseProxy carries an upgrade to another protocol through; nothing there would
 	// be judged by the guard.
 	if r.Header.Get("Upgrade") != "" {

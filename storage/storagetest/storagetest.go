@@ -16,8 +16,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// racers is how many goroutines compete where one may win.
-const racers = 32
+const racers = 32 // how many goroutines compete where one may win
 
 // Run runs the contract. open returns an empty store, which the suite closes.
 func Run(t *testing.T, open func(t *testing.T) storage.Store) {

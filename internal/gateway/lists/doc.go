@@ -1,5 +1,5 @@
-// Package lists shows to each caller those tools, prompts and resources of an MCP server that the
-// caller may use, while the answer of the server is on its way.
+// Package lists shows to each caller those tools, prompts, resources and tasks of an MCP server that the
+// caller may use, while the answer of the server is on its way, and tells which tasks have begun.
 //
 // Lists are found by their place, result.tools and the like, in a message, in each message of a
 // batch, and in the data of each event of a stream. Only one entry of a list is held at a time; all
@@ -28,7 +28,14 @@ const (
 	Prompts
 	Resources
 	Templates
+	Tasks
+	// Begun is no list: its entries are the tasks that answers to calls say have begun. An answer with one that
+	// is not shown ends there.
+	Begun
 )
+
+// last is the last kind that is a list.
+const last = Tasks
 
 // kinds has the members of results that are lists, the member that is the name of an entry, the
 // method that lists them, and the one that uses an entry.
@@ -37,11 +44,13 @@ var kinds = [...]struct{ member, name, list, use string }{
 	Prompts:   {"prompts", "name", "prompts/list", "prompts/get"},
 	Resources: {"resources", "uri", "resources/list", "resources/read"},
 	Templates: {"resourceTemplates", "uriTemplate", "resources/templates/list", "resources/read"},
+	Tasks:     {"tasks", "taskId", "tasks/list", "tasks/get"},
+	Begun:     {use: "tasks/get"},
 }
 
 // Of returns the kind of list that a method answers with, None for any other method.
 func Of(method string) Kind {
-	for k := Tools; k <= Templates; k++ {
+	for k := Tools; k <= last; k++ {
 		if kinds[k].list == method {
 			return k
 		}

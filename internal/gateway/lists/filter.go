@@ -13,6 +13,9 @@ const (
 // ErrMalformed means that an answer begins as a message and is not JSON.
 var ErrMalformed = errors.New("an answer of the MCP server is not JSON")
 
+// ErrRefused means that a task has begun that is not shown.
+var ErrRefused = errors.New("a task of the MCP server could not be kept")
+
 // place is where in a message the filter is.
 type place uint8
 
@@ -24,11 +27,14 @@ const (
 	result
 	list
 	entry
-	deep // anything else
+	begun // a task
+	deep  // anything else
 )
 
 // isObject reports whether the keys of this place count.
-func (p place) isObject() bool { return p == message || p == result || p == entry }
+func (p place) isObject() bool {
+	return p == message || p == result || p == entry || p == begun
+}
 
 // word is what the last key means.
 type word uint8
@@ -39,6 +45,8 @@ const (
 	isList
 	isScope
 	isName
+	isTask
+	isTaskID
 )
 
 // destination is where bytes go.
@@ -81,8 +89,9 @@ type filter struct {
 	named bool // it has a key for its name
 	doubt bool // about its name
 
-	buf  []byte
-	mark int // of buf, that has been put
+	refused bool // a task that has begun
+	buf     []byte
+	mark    int // of buf, that has been put
 }
 
 // read takes a part of a text.
@@ -117,6 +126,10 @@ func (f *filter) read(b []byte) error {
 		}
 	}
 	f.flush(len(b))
+	if f.refused {
+		f.out = f.out[:0]
+		return ErrRefused
+	}
 	return nil
 }
 
@@ -216,6 +229,8 @@ func (f *filter) open(c byte, i int) {
 		next = list
 	case f.at == list && object:
 		next = entry
+	case f.at == result && f.word == isTask && object:
+		next = begun
 	}
 	if f.depth++; f.depth <= maxPlaces {
 		f.places[f.depth] = next

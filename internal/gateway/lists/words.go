@@ -19,7 +19,9 @@ func (f *filter) quote(i int) {
 }
 
 // counts reports whether a string means something, in an object whose keys count.
-func (f *filter) counts() bool { return f.key || f.word == isName || f.word == isScope }
+func (f *filter) counts() bool {
+	return f.key || f.word == isName || f.word == isScope || f.word == isTaskID
+}
 
 // inString goes through a string from i on, and returns where it ends: its last quote, or the end.
 func (f *filter) inString(i int) int {
@@ -83,6 +85,8 @@ func (f *filter) means(text []byte) {
 		f.doubt = f.doubt || f.at == entry && !ok
 	case f.word == isName:
 		f.name, f.doubt = string(text), f.doubt || !ok
+	case f.word == isTaskID:
+		f.refused = f.refused || !ok || !f.shows(Begun, string(text), nil)
 	}
 }
 
@@ -113,10 +117,20 @@ func (f *filter) meaning(key []byte) {
 		if bytes.EqualFold(key, scopeKey) {
 			f.word = isScope
 		}
-		for k := Tools; k <= Templates; k++ {
+		for k := Tools; k <= last; k++ {
 			if bytes.EqualFold(key, members[k]) {
 				f.word, f.kind = isList, k
 			}
+		}
+		switch { // a task that has begun: since 2026-07-28 the result, in 2025-11-25 a member of it
+		case bytes.EqualFold(key, taskIDKey):
+			f.word = isTaskID
+		case bytes.EqualFold(key, taskKey):
+			f.word = isTask
+		}
+	case begun:
+		if bytes.EqualFold(key, taskIDKey) {
+			f.word = isTaskID
 		}
 	case entry:
 		if name := kinds[f.kind].name; bytes.EqualFold(key, names[f.kind]) {
@@ -129,11 +143,12 @@ func (f *filter) meaning(key []byte) {
 // The keys that mean something, as bytes.
 var (
 	resultKey, scopeKey = []byte("result"), []byte("cacheScope")
+	taskKey, taskIDKey  = []byte("task"), []byte("taskId")
 	members, names      = keys()
 )
 
-func keys() (members, names [Templates + 1][]byte) {
-	for k := Tools; k <= Templates; k++ {
+func keys() (members, names [last + 1][]byte) {
+	for k := Tools; k <= last; k++ {
 		members[k], names[k] = []byte(kinds[k].member), []byte(kinds[k].name)
 	}
 	return members, names

@@ -1,0 +1,204 @@
+package gateway
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/internal/mcp"
+	"github.com/mcp-authd/mcp-authd/mcpresource"
+)
+
+const (
+	taskKept  = 7 * 24 * time.Hour // how long it is known whose a task is
+	taskMost  = 1000               // of a person at an MCP server
+	maxTaskID = 1 << 10
+)
+
+var errNoTask = &taskError{Fault{Status: http.StatusOK, Code: mcp.CodeInvalidParams, Message: "Task not found."}}
+
+// taskError answers a request about a task in place of the MCP server.
+type taskError struct{ Fault }
+
+// Error implements error.
+func (e *taskError) Error() string { return e.Message }
+
+// asked is a request as far as tasks go. Names of members are as they are written: decoders differ about others.
+type asked struct {
+	id     json.RawMessage
+	method string
+	params map[string]json.RawMessage
+}
+
+// judgeTasks refuses requests about tasks of others as if there were none (RS-132, RS-215), and notes whether the
+// answer may say that a task has begun.
+func (u *Upstream) judgeTasks(r *http.Request, x *exchange, body []byte) error {
+	if r.Method != http.MethodPost {
+		x.begins = true // an answer that is sent again
+		return nil
+	}
+	if !bytes.Contains(body, []byte("task")) && !bytes.Contains(body, []byte(`\u`)) {
+		return nil
+	}
+	all, err := requests(body)
+	if err != nil {
+		return &taskError{Fault{Status: http.StatusBadRequest, Code: mcp.CodeInvalidRequest, Message: "Invalid request."}}
+	}
+	for _, m := range all {
+		switch {
+		case m.method == "tools/call":
+			x.begins = true
+			var name string
+			_ = json.Unmarshal(m.params["name"], &name) // without one there is no call
+			x.tools = append(x.tools, name)
+		case m.method == "subscriptions/listen", strings.HasPrefix(m.method, "tasks/") && m.method != "tasks/list":
+			for _, id := range m.tasks() {
+				if !u.ownsTask(r.Context(), x, id) {
+					refused := *errNoTask
+					refused.ID = m.id
+					return &refused
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// tasks are those that a request names. One that cannot be told is "".
+func (m asked) tasks() (ids []string) {
+	if m.method == "subscriptions/listen" {
+		notifications, err := object(m.params["notifications"])
+		if raw, ok := notifications["taskIds"]; ok && err == nil {
+			err = json.Unmarshal(raw, &ids)
+		}
+		if err != nil && m.params["notifications"] != nil {
+			return []string{""}
+		}
+		return ids
+	}
+	var id string
+	if json.Unmarshal(m.params["taskId"], &id) != nil {
+		id = ""
+	}
+	return []string{id}
+}
+
+// requests are those of a body.
+func requests(body []byte) (out []asked, err error) {
+	raw := []json.RawMessage{body}
+	if trimmed := bytes.TrimLeft(body, " \t\r\n"); len(trimmed) > 0 && trimmed[0] == '[' {
+		if err := json.Unmarshal(body, &raw); err != nil {
+			return nil, err
+		}
+	}
+	for _, text := range raw {
+		members, err := object(text)
+		if err != nil {
+			return nil, err
+		}
+		m := asked{id: members["id"]}
+		if raw := members["method"]; raw != nil {
+			err = json.Unmarshal(raw, &m.method)
+		}
+		if raw := members["params"]; raw != nil && raw[0] == '{' && err == nil {
+			m.params, err = object(raw)
+		}
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, m)
+	}
+	return out, nil
+}
+
+var errTwice = errors.New("two members with one name")
+
+// object decodes one without members whose names differ in case only, of which decoders take different ones.
+func object(text []byte) (map[string]json.RawMessage, error) {
+	if len(text) == 0 {
+		return nil, nil
+	}
+	d, out, seen := json.NewDecoder(bytes.NewReader(text)), map[string]json.RawMessage{}, map[string]bool{}
+	if t, err := d.Token(); err != nil || t != json.Delim('{') {
+		return nil, errors.Join(err, errors.New("no object"))
+	}
+	for d.More() {
+		t, err := d.Token()
+		name, _ := t.(string)
+		var value json.RawMessage
+		if err == nil {
+			err = d.Decode(&value)
+		}
+		if err != nil {
+			return nil, err
+		}
+		if seen[strings.ToLower(name)] {
+			return nil, errTwice
+		}
+		seen[strings.ToLower(name)], out[name] = true, value
+	}
+	return out, nil
+}
+
+// taskOwner is whom tasks of a caller belong to: person, application and grant.
+func taskOwner(p *mcpresource.Principal) string { return taskDigest("owner", p.Key(), p.GrantID()) }
+
+func taskDigest(parts ...string) string {
+	b, _ := json.Marshal(parts) // texts
+	sum := sha256.Sum256(b)
+	return base64.RawURLEncoding.EncodeToString(sum[:])
+}
+
+// boundTask is the state of what is kept of a task.
+type boundTask struct {
+	Tools []string `json:"tools"` // one of which began it
+}
+
+// ownsTask reports whether a task is the caller's, who may call its tool now.
+func (u *Upstream) ownsTask(ctx context.Context, x *exchange, id string) bool {
+	if x.principal == nil || id == "" || len(id) > maxTaskID {
+		return false
+	}
+	t, err := u.c.Tasks.Task(ctx, taskOwner(x.principal), id)
+	var state boundTask
+	if err == nil {
+		err = json.Unmarshal(t.State, &state)
+	}
+	if err != nil {
+		if !errors.Is(err, mcpresource.ErrNoTask) {
+			u.c.Logger.ErrorContext(ctx, "the store of tasks failed", "resource", u.c.Resource, "error", err)
+		}
+		return false
+	}
+	return u.c.May == nil || !slices.ContainsFunc(state.Tools, func(tool string) bool { return !u.c.May(ctx, tool) })
+}
+
+// bindTask keeps that a task which has begun is the caller's, before the caller knows of it.
+func (u *Upstream) bindTask(ctx context.Context, x *exchange, id string) bool {
+	switch {
+	case x.principal == nil, id == "", len(id) > maxTaskID:
+		return false
+	case u.ownsTask(ctx, x, id):
+		return true // the answer is sent again
+	}
+	state, err := json.Marshal(boundTask{x.tools})
+	if err != nil {
+		return false
+	}
+	now := u.c.Now().Truncate(time.Millisecond)
+	err = u.c.Tasks.CreateTask(ctx, mcpresource.Task{
+		ID: id, Owner: taskOwner(x.principal), Person: taskDigest("person", x.principal.Person()),
+		Created: now, Expires: now.Add(taskKept), State: state,
+	}, taskMost)
+	if err != nil {
+		u.c.Logger.WarnContext(ctx, "a task could not be kept", "resource", u.c.Resource, "error", err)
+	}
+	return err == nil
+}
