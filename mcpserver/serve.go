@@ -19,8 +19,6 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/assembly"
 	"github.com/mcp-authd/mcp-authd/internal/config"
 	"github.com/mcp-authd/mcp-authd/internal/metrics"
-	"github.com/mcp-authd/mcp-authd/internal/secrets"
-	"github.com/mcp-authd/mcp-authd/internal/taskstore"
 	"github.com/mcp-authd/mcp-authd/mcpresource"
 	"github.com/mcp-authd/mcp-authd/mcpresource/gosdk"
 	"github.com/mcp-authd/mcp-authd/storage"
@@ -160,12 +158,8 @@ func (p *program) adapter(resource string) (*gosdk.Options, error) {
 	if options.Tasks == nil || options.Tasks.Store != nil {
 		return &options, nil
 	}
-	ring, err := secrets.NewRing(p.keys...)
-	if err != nil {
-		return nil, fmt.Errorf("mcpserver: %w", err)
-	}
-	tasks := *options.Tasks
-	if tasks.Store, err = taskstore.New(p.store, resource, ring, nil); err != nil {
+	tasks, err := *options.Tasks, error(nil)
+	if tasks.Store, err = assembly.Tasks(p.store, resource, p.keys); err != nil {
 		return nil, fmt.Errorf("mcpserver: tasks: %w", err)
 	}
 	options.Tasks = &tasks

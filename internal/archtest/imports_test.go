@@ -113,7 +113,7 @@ var mayImport = map[string][]string{
 	"mcpserver": {
 		"oauth", "metadata", "storage", "storage/sqlite", "storage/postgres", "audit", "authserver", "thirdparty",
 		"mcpresource", "mcpresource/gosdk", "internal/admin", "internal/assembly", "internal/config",
-		"internal/metrics", "internal/secrets", "internal/taskstore",
+		"internal/metrics", "internal/secrets",
 	},
 
 	"mcpresource/internal/message":    {},

@@ -37,8 +37,8 @@ type asked struct {
 	params map[string]json.RawMessage
 }
 
-// judgeTasks refuses requests about tasks of others as if there were none (RS-132, RS-215), and notes whether the
-// answer may say that a task has begun.
+// judgeTasks refuses requests about tasks of others as if there were none (RS-132, RS-215), and notes whether
+// the answer may say that a task has begun.
 func (u *Upstream) judgeTasks(r *http.Request, x *exchange, body []byte) error {
 	if r.Method != http.MethodPost {
 		x.begins = true // an answer that is sent again
@@ -49,7 +49,9 @@ func (u *Upstream) judgeTasks(r *http.Request, x *exchange, body []byte) error {
 	}
 	all, err := requests(body)
 	if err != nil {
-		return &taskError{Fault{Status: http.StatusBadRequest, Code: mcp.CodeInvalidRequest, Message: "Invalid request."}}
+		return &taskError{Fault{
+			Status: http.StatusBadRequest, Code: mcp.CodeInvalidRequest, Message: "Invalid request.",
+		}}
 	}
 	for _, m := range all {
 		switch {

@@ -51,7 +51,8 @@ func newTasksRig(t *testing.T, store mcpresource.TaskStore, now func() time.Time
 	tr.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		who := strings.Split(r.Header.Get("X-As"), "/")
 		as(&mcpresource.Principal{
-			Issuer: alice.Issuer, Subject: who[0], ClientID: who[1], Claims: json.RawMessage(`{"gid":"` + who[2] + `"}`),
+			Issuer: alice.Issuer, Subject: who[0], ClientID: who[1],
+			Claims: json.RawMessage(`{"gid":"` + who[2] + `"}`),
 		}, u).ServeHTTP(w, r)
 	}))
 	t.Cleanup(tr.Close)
