@@ -140,6 +140,7 @@ func (p Parts) guardConfig(
 	if r.Upstream.PerClient() {
 		c.SessionOwner = mcpresource.OwnerClient
 	}
+	c.Clearances, _ = as.(mcpresource.Clearances)
 	c.StructuredDenials = r.Upstream.Denials == "structured"
 	calls := r.Upstream.CallsPerSecond
 	if calls == 0 {
@@ -189,7 +190,7 @@ func (p Parts) bodies() *mcpresource.Bodies {
 func rules(r *config.Resource, watch *toolwatch.Watch) *mcpresource.Rules {
 	out := &mcpresource.Rules{
 		Base: r.Base(), Tools: map[string][]string{}, Implies: map[string][]string{},
-		Authentication: map[string]mcpresource.Authentication{},
+		Authentication: map[string]mcpresource.Authentication{}, Clearances: map[string]mcpresource.Clearance{},
 	}
 	if watch != nil {
 		out.Refine = func(op mcpresource.Operation, need mcpresource.Requirement) mcpresource.Requirement {
@@ -204,6 +205,9 @@ func rules(r *config.Resource, watch *toolwatch.Watch) *mcpresource.Rules {
 		}
 		if t.Direct {
 			out.Direct = append(out.Direct, t.Name)
+		}
+		if t.Clearance.Set() {
+			out.Clearances[t.Name] = clearance(t.Clearance)
 		}
 		if len(t.Scopes) > 0 { // or the name alone would take away what a pattern demands
 			out.Tools[t.Name] = t.Scopes

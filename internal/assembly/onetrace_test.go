@@ -16,6 +16,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/mcp-authd/mcp-authd/internal/testkit/collector"
@@ -34,6 +35,7 @@ type site struct {
 	*Server
 	*collector.Collector
 	provider *fakeidp.Upstream
+	mu       sync.Mutex    // guards asked
 	asked    []http.Header // of the MCP server
 	secrets  []string      // that went over the wire
 }
@@ -48,6 +50,7 @@ clients:
 resources:
   - uri: http://localhost:8414/mcp
     scopes: [{name: mcp, description: Use the server, default: true}]
+    tools: [{name: pay, clearance: {by: person, when: "arguments.amount > 100"}}]
     upstream: {url: %q}
 `
 
@@ -55,7 +58,9 @@ func newSite(t *testing.T) *site {
 	t.Helper()
 	s := &site{Collector: collector.New(t), provider: fakeidp.Start(t)}
 	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.mu.Lock()
 		s.asked = append(s.asked, r.Header)
+		s.mu.Unlock()
 		w.Header().Set("Content-Type", "application/json")
 		fmt.Fprint(w, `{"jsonrpc":"2.0","id":1,"result":{"content":[]}}`)
 	}))

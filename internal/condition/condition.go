@@ -3,6 +3,7 @@
 //
 //	condition.go  the language
 //	mentions.go   what an expression looks at
+//	arguments.go  the same language over the arguments of a call
 package condition
 
 import (
@@ -49,13 +50,15 @@ type Condition struct {
 }
 
 // Compile makes an expression ready. Its error says what is wrong, to the operator.
-func Compile(source string) (*Condition, error) {
+func Compile(source string) (*Condition, error) { return compile(source, "claims") }
+
+func compile(source, root string) (*Condition, error) {
 	if len(source) > maxExpression {
 		return nil, fmt.Errorf("is longer than %d bytes", maxExpression)
 	}
-	flat := &flatness{}
+	flat := &flatness{root: root}
 	options := []expr.Option{
-		expr.Env(map[string]any{"claims": map[string]any{}}), expr.AsBool(), expr.MaxNodes(maxNodes),
+		expr.Env(map[string]any{root: map[string]any{}}), expr.AsBool(), expr.MaxNodes(maxNodes),
 		expr.DisableAllBuiltins(), expr.Patch(flat),
 	}
 	for _, f := range functions {
@@ -72,21 +75,21 @@ func Compile(source string) (*Condition, error) {
 	if err != nil {
 		return nil, err
 	}
-	seen := &mentions{}
+	seen := &mentions{root: root}
 	ast.Walk(&tree.Node, seen)
 	return &Condition{program: program, source: source, Claims: seen.named(), Open: seen.open()}, nil
 }
 
 // flatness finds what could take long: in all, a condition looks at each claim a fixed
 // number of times.
-type flatness struct{ problem string }
+type flatness struct{ root, problem string }
 
 // Visit implements ast.Visitor.
 func (f *flatness) Visit(node *ast.Node) {
 	switch n := (*node).(type) {
 	case *ast.IdentifierNode:
 		if n.Value == "$env" {
-			f.problem = "names $env; all there is are claims"
+			f.problem = "names $env; all there is are " + f.root
 		}
 	case *ast.BinaryNode:
 		if n.Operator == ".." {

@@ -11,6 +11,7 @@ const EveryClaim = "*"
 
 // mentions collects the claims that a condition looks at.
 type mentions struct {
+	root    string // what they are called: claims
 	claims  []string
 	bare    int      // how often the claims are looked at, less how often one of them is
 	denied  []string // claims that must not say something
@@ -31,7 +32,7 @@ func (m *mentions) open() (out []string) {
 func (m *mentions) Visit(node *ast.Node) {
 	switch n := (*node).(type) {
 	case *ast.IdentifierNode:
-		if n.Value == "claims" {
+		if n.Value == m.root {
 			m.bare++
 		}
 	case *ast.MemberNode:
@@ -56,7 +57,7 @@ func (m *mentions) compare(n *ast.BinaryNode) {
 		return
 	}
 	for _, side := range []ast.Node{n.Left, n.Right} {
-		if name := claimOf(side); name != "" && (left || right) {
+		if name := m.claimOf(side); name != "" && (left || right) {
 			m.guarded = append(m.guarded, name)
 		}
 	}
@@ -67,21 +68,21 @@ func (m *mentions) compare(n *ast.BinaryNode) {
 
 func (m *mentions) deny(sides ...ast.Node) {
 	for _, side := range sides {
-		if name := claimOf(side); name != "" {
+		if name := m.claimOf(side); name != "" {
 			m.denied = append(m.denied, name)
 		}
 	}
 }
 
 // claimOf is the claim that an expression is; "" for every other expression.
-func claimOf(n ast.Node) string {
+func (m *mentions) claimOf(n ast.Node) string {
 	member, ok := n.(*ast.MemberNode)
 	if !ok {
 		return ""
 	}
 	all, ok := member.Node.(*ast.IdentifierNode)
 	name, fixed := member.Property.(*ast.StringNode)
-	if !ok || !fixed || all.Value != "claims" {
+	if !ok || !fixed || all.Value != m.root {
 		return ""
 	}
 	return name.Value
@@ -90,7 +91,7 @@ func claimOf(n ast.Node) string {
 func (m *mentions) member(of, property ast.Node) {
 	all, ok := of.(*ast.IdentifierNode)
 	name, fixed := property.(*ast.StringNode)
-	if ok && fixed && all.Value == "claims" {
+	if ok && fixed && all.Value == m.root {
 		m.claims, m.bare = append(m.claims, name.Value), m.bare-1
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/mcp-authd/mcp-authd/internal/condition"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/storage"
 )
@@ -18,7 +19,58 @@ type ToolRule struct {
 	Scopes []string `yaml:"scopes"`
 	Deny   bool     `yaml:"deny"`   // no caller may
 	Direct bool     `yaml:"direct"` // the application itself may, and no helper of it
+	// Clearance is whose word each call needs.
+	Clearance ToolClearance `yaml:"clearance"`
 }
+
+// ToolClearance says whose word each call of a tool needs before it is carried out.
+type ToolClearance struct {
+	By        string   `yaml:"by"`        // person, other
+	Approvers []string `yaml:"approvers"` // names of accounts, for other; none: administrators
+	ACR       string   `yaml:"acr"`       // how they must have proved who they are: this class, or a stronger one
+	MaxAge    Duration `yaml:"max_age"`   // how long ago at most
+	When      string   `yaml:"when"`      // an expression over arguments; "": every call
+}
+
+// Set reports whether anything is configured.
+func (c *ToolClearance) Set() bool {
+	return c.By != "" || len(c.Approvers) > 0 || c.ACR != "" || c.MaxAge != 0 || c.When != ""
+}
+
+func (c *ToolClearance) validate(add func(string, string, ...any), key string) {
+	if !c.Set() {
+		return
+	}
+	if c.By != oauth.ClearanceByPerson && c.By != oauth.ClearanceByOther {
+		add(key+".by", "%q is not one of person (for whom the call is made), other", c.By)
+	}
+	if len(c.Approvers) > 0 && c.By != oauth.ClearanceByOther {
+		add(key+".approvers", "are for by: other")
+	}
+	if len(c.Approvers) > maxApprovers {
+		add(key+".approvers", "are more than %d", maxApprovers)
+	}
+	for i, name := range c.Approvers {
+		if name == "" || strings.ContainsAny(name, " \t\n") {
+			add(fmt.Sprintf("%s.approvers[%d]", key, i), "%q is not the name of an account", name)
+		}
+	}
+	if c.ACR != "" && !slices.Contains(oauth.ACRs(), c.ACR) {
+		add(key+".acr", "%q is not one of %s", c.ACR, strings.Join(oauth.ACRs(), ", "))
+	}
+	checkBetween(add, key+".max_age", c.MaxAge, 0, 24*time.Hour)
+	if time.Duration(c.MaxAge)%time.Second != 0 {
+		add(key+".max_age", "%s is not in whole seconds", c.MaxAge)
+	}
+	if c.When != "" {
+		if _, err := condition.CompileArguments(c.When); err != nil {
+			add(key+".when", "%v", err)
+		}
+	}
+}
+
+// maxApprovers is how many people a clearance can be asked of.
+const maxApprovers = 32
 
 // Upstream is where the gateway finds an MCP server: URL, or a Command that speaks MCP on
 // its standard input and output. With neither there is no gateway for the resource.
@@ -198,9 +250,10 @@ func (r *Resource) validateTools(add func(string, string, ...any), key string) {
 			add(key+".name", "%q is listed twice: name all of its scopes at once", t.Name)
 		case strings.Contains(strings.TrimSuffix(t.Name, "*"), "*"):
 			add(key+".name", "%q: a * is allowed only at the end", t.Name)
-		case t.Deny == (len(t.Scopes) > 0 || t.Direct):
-			add(key, "set scopes, or deny: true, or direct: true")
+		case t.Deny == (len(t.Scopes) > 0 || t.Direct || t.Clearance.Set()):
+			add(key, "set scopes, or deny: true, or direct: true, or a clearance")
 		}
+		t.Clearance.validate(add, key+".clearance")
 		named[t.Name] = true
 		for _, s := range t.Scopes {
 			if !oauth.ValidScope(s) || !known(s) {

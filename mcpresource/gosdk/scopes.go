@@ -1,6 +1,7 @@
 package gosdk
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -51,6 +52,7 @@ type Tools struct {
 	mu     sync.RWMutex // guards what follows
 	scopes []Scope      // each once, in the order of their declaration
 	needs  map[string][]string
+	clear  map[string]mcpresource.Clearance
 	closed bool
 }
 
@@ -58,7 +60,7 @@ type Tools struct {
 // server is enough. It panics when one of them is not valid, or dangerous: people could leave it out, and so
 // could do nothing at all.
 func NewTools(s *mcp.Server, defaults ...Scope) *Tools {
-	t := &Tools{server: s, needs: map[string][]string{}}
+	t := &Tools{server: s, needs: map[string][]string{}, clear: map[string]mcpresource.Clearance{}}
 	for _, d := range defaults {
 		if d.Dangerous {
 			panic(fmt.Sprintf("gosdk: NewTools: the default scope %q is dangerous, and everything needs it: "+
@@ -72,14 +74,34 @@ func NewTools(s *mcp.Server, defaults ...Scope) *Tools {
 	return t
 }
 
-// AddTool is mcp.AddTool for a tool that needs scopes, beside the default scopes of the server. It panics
-// where that does, and where Declare returns an error: the tool is not added then.
-func AddTool[In, Out any](t *Tools, tool *mcp.Tool, h mcp.ToolHandlerFor[In, Out], scopes ...Scope) {
-	if err := t.need(tool.Name, scopes); err != nil {
+// AddTool is mcp.AddTool for a tool that needs scopes, beside the default scopes of the server, or a [Clearance]. It
+// panics where that does, and where Declare returns an error: the tool is not added then.
+func AddTool[In, Out any](t *Tools, tool *mcp.Tool, h mcp.ToolHandlerFor[In, Out], needs ...Need) {
+	var scopes []Scope
+	var clear *Clearance
+	for _, n := range needs {
+		switch n := n.(type) {
+		case Scope:
+			scopes = append(scopes, n)
+		case Clearance:
+			clear = &n
+		}
+	}
+	if err := t.need(tool.Name, scopes, clear); err != nil {
 		panic(fmt.Sprintf("gosdk: AddTool: tool %q: %v", tool.Name, err))
 	}
 	mcp.AddTool(t.server, tool, h)
 }
+
+// Need is what a tool needs: a Scope or a Clearance.
+type Need interface{ isNeed() }
+
+func (Scope) isNeed()     {}
+func (Clearance) isNeed() {}
+
+// Clearance has a person allow each call of a tool, see [mcpresource.Clearance]. Without By it is the person for whom
+// the call is made.
+type Clearance mcpresource.Clearance
 
 // Declare declares scopes before a tool that needs them is there: for tools that are added while the server runs,
 // whose scopes have to be known at the start. An error says that a scope is not valid, is declared with
@@ -91,7 +113,7 @@ func (t *Tools) Declare(scopes ...Scope) error {
 }
 
 // need has calls of a tool need scopes, before the tool is there.
-func (t *Tools) need(tool string, scopes []Scope) error {
+func (t *Tools) need(tool string, scopes []Scope, clear *Clearance) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if strings.Contains(tool, "*") {
@@ -105,6 +127,11 @@ func (t *Tools) need(tool string, scopes []Scope) error {
 		all = all.Union(oauth.Scopes{s.Name})
 	}
 	t.needs[tool] = all
+	if clear != nil {
+		c := mcpresource.Clearance(*clear)
+		c.By = cmp.Or(c.By, oauth.ClearanceByPerson)
+		t.clear[tool] = c
+	}
 	return nil
 }
 
@@ -202,6 +229,7 @@ func (t *Tools) Configure(c *mcpresource.Config) error {
 			rules.Tools[tool] = scopes
 		}
 	}
+	rules.Clearances = maps.Clone(t.clear)
 	t.closed = true
 	c.Policy, c.FirstScopes = rules, first
 	return nil
@@ -213,8 +241,11 @@ func (t *Tools) refine(op mcpresource.Operation, need mcpresource.Requirement) m
 		return need
 	}
 	t.mu.RLock()
-	own := t.needs[op.Name]
+	own, clear := t.needs[op.Name], t.clear[op.Name]
 	t.mu.RUnlock()
+	if clear.By != "" && (clear.When == nil || clear.When(op)) {
+		need.Clearance = clear
+	}
 	if len(own) == 0 || !need.Public && oauth.Scopes(need.Scopes).Has(own...) {
 		return need
 	}

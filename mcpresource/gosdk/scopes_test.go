@@ -13,6 +13,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcp-authd/mcp-authd/mcpresource"
+	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
 var (
@@ -170,7 +171,11 @@ func TestWrongDeclarations(t *testing.T) {
 		},
 	} {
 		tools := newTools(reading)
-		refused(t, want, func() { AddTool(tools, &mcp.Tool{Name: "t"}, okTyped, scopes...) })
+		var needs []Need
+		for _, s := range scopes {
+			needs = append(needs, s)
+		}
+		refused(t, want, func() { AddTool(tools, &mcp.Tool{Name: "t"}, okTyped, needs...) })
 		if err := tools.Declare(scopes...); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("Declare: got %v, want %s", err, want)
 		}
@@ -211,5 +216,25 @@ func TestImplementation(t *testing.T) {
 	})
 	if got := NewTools(s).Implementation(t.Context()); got.Name != "" {
 		t.Errorf("got %+v of a server that does not say", got)
+	}
+}
+
+// TestDeclaredClearance: RS-217. A clearance that is declared beside the tool, before and after the start.
+func TestDeclaredClearance(t *testing.T) {
+	s := mcp.NewServer(&mcp.Implementation{Name: "notes", Version: "1"}, nil)
+	tools := NewTools(s, Scope{Name: "mcp", Description: "use it"})
+	AddTool(tools, &mcp.Tool{Name: "erase"}, okTyped, Clearance{})
+	AddTool(tools, &mcp.Tool{Name: "read"}, okTyped)
+	var c mcpresource.Config
+	if err := tools.Configure(&c); err != nil {
+		t.Fatal(err)
+	}
+	AddTool(tools, &mcp.Tool{Name: "late"}, okTyped, Clearance{By: oauth.ClearanceByOther})
+	rules := c.Policy.(*mcpresource.Rules)
+	for tool, want := range map[string]string{"erase": "person", "late": "other", "read": ""} {
+		got := rules.Require(mcpresource.Operation{Method: "tools/call", Name: tool})
+		if got.Clearance.By != want || !oauth.Scopes(got.Scopes).Has("mcp") {
+			t.Errorf("RS-217 %s: needs %+v", tool, got)
+		}
 	}
 }
