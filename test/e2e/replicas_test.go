@@ -210,7 +210,7 @@ func TestReplicasAreListed(t *testing.T) {
 	}
 	until := func(what string, is func(h health, state map[string]string) bool) {
 		t.Helper()
-		for end := time.Now().Add(3 * time.Minute); ; time.Sleep(300 * time.Millisecond) {
+		for end := time.Now().Add(3 * time.Minute); ; time.Sleep(2 * time.Second) { // each look is a process
 			h, state := look()
 			if is(h, state) {
 				return
