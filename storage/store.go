@@ -38,6 +38,7 @@ type Store interface {
 	Keys
 	KeyCustody
 	SharedKeys
+	CertificateFiles
 	Once
 	Proofs
 	Processes

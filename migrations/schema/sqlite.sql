@@ -1,4 +1,4 @@
--- steps 1 to 52
+-- steps 1 to 53
 -- Written by go test ./storage/sqlite -run TestSchemaOfNewDatabases -update.
 
 CREATE TABLE clients (
@@ -514,6 +514,12 @@ CREATE TABLE tasks (
     version    INTEGER NOT NULL,              -- how often it was changed
     sealed     BLOB NOT NULL
 ) STRICT;
+
+CREATE TABLE certificate_files (
+    key         TEXT PRIMARY KEY,
+    sealed      BLOB NOT NULL,
+    modified_at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
 
 INSERT INTO grant_walks VALUES (0, 0);
 

@@ -190,6 +190,24 @@ func (f *Failing) BeginKeyed(a0 context.Context, a1 storage.KeyedRequest, a2 int
 	return r0, r1, err
 }
 
+// CertificateFile implements storage.Store.
+func (f *Failing) CertificateFile(a0 context.Context, a1 string) (r0 storage.CertificateFile, err error) {
+	err = f.call("CertificateFile", func() (err error) {
+		r0, err = f.Store.CertificateFile(a0, a1)
+		return err
+	})
+	return r0, err
+}
+
+// CertificateFilesBelow implements storage.Store.
+func (f *Failing) CertificateFilesBelow(a0 context.Context, a1 string, a2 int) (r0 []storage.CertificateFile, err error) {
+	err = f.call("CertificateFilesBelow", func() (err error) {
+		r0, err = f.Store.CertificateFilesBelow(a0, a1, a2)
+		return err
+	})
+	return r0, err
+}
+
 // ChangePassword implements storage.Store.
 func (f *Failing) ChangePassword(a0 context.Context, a1 string, a2 string, a3 storage.Hash, a4 time.Time) (err error) {
 	err = f.call("ChangePassword", func() (err error) {
@@ -356,6 +374,15 @@ func (f *Failing) DecideProposal(a0 context.Context, a1 string, a2 storage.Propo
 func (f *Failing) DecideRemoteSignIn(a0 context.Context, a1 storage.Hash, a2 *storage.Hash, a3 time.Time) (err error) {
 	err = f.call("DecideRemoteSignIn", func() (err error) {
 		err = f.Store.DecideRemoteSignIn(a0, a1, a2, a3)
+		return err
+	})
+	return err
+}
+
+// DeleteCertificateFiles implements storage.Store.
+func (f *Failing) DeleteCertificateFiles(a0 context.Context, a1 string) (err error) {
+	err = f.call("DeleteCertificateFiles", func() (err error) {
+		err = f.Store.DeleteCertificateFiles(a0, a1)
 		return err
 	})
 	return err
@@ -946,6 +973,15 @@ func (f *Failing) Proposal(a0 context.Context, a1 string, a2 time.Time) (r0 stor
 	return r0, err
 }
 
+// PutCertificateFile implements storage.Store.
+func (f *Failing) PutCertificateFile(a0 context.Context, a1 storage.CertificateFile) (err error) {
+	err = f.call("PutCertificateFile", func() (err error) {
+		err = f.Store.PutCertificateFile(a0, a1)
+		return err
+	})
+	return err
+}
+
 // PutCheckpoint implements storage.Store.
 func (f *Failing) PutCheckpoint(a0 context.Context, a1 storage.AuditCheckpoint) (err error) {
 	err = f.call("PutCheckpoint", func() (err error) {
@@ -1286,6 +1322,15 @@ func (f *Failing) Replicas(a0 context.Context, a1 time.Time) (r0 []storage.Repli
 		return err
 	})
 	return r0, r1, err
+}
+
+// ResealCertificateFile implements storage.Store.
+func (f *Failing) ResealCertificateFile(a0 context.Context, a1 string, a2 []byte, a3 []byte) (err error) {
+	err = f.call("ResealCertificateFile", func() (err error) {
+		err = f.Store.ResealCertificateFile(a0, a1, a2, a3)
+		return err
+	})
+	return err
 }
 
 // ResealKey implements storage.Store.

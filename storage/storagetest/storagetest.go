@@ -112,6 +112,7 @@ func RunWithoutRaces(t *testing.T, open func(t *testing.T) storage.Store) {
 		{"Proposals", proposals},
 		{"Replicas", replicas},
 		{"Tools", toolDefinitions},
+		{"CertificateFiles", certificateFiles},
 		{"Ways", ways},
 		{"LastWay", lastWay},
 		{"Factors", factors},

@@ -130,6 +130,18 @@ func (t *timed) BeginKeyed(a0 context.Context, a1 storage.KeyedRequest, a2 int, 
 	return t.Store.BeginKeyed(a0, a1, a2, a3)
 }
 
+// CertificateFile implements storage.Store.
+func (t *timed) CertificateFile(a0 context.Context, a1 string) (r0 storage.CertificateFile, err error) {
+	defer t.end(a0, "CertificateFile", t.now(), &err)
+	return t.Store.CertificateFile(a0, a1)
+}
+
+// CertificateFilesBelow implements storage.Store.
+func (t *timed) CertificateFilesBelow(a0 context.Context, a1 string, a2 int) (r0 []storage.CertificateFile, err error) {
+	defer t.end(a0, "CertificateFilesBelow", t.now(), &err)
+	return t.Store.CertificateFilesBelow(a0, a1, a2)
+}
+
 // ChangePassword implements storage.Store.
 func (t *timed) ChangePassword(a0 context.Context, a1 string, a2 string, a3 storage.Hash, a4 time.Time) (err error) {
 	defer t.end(a0, "ChangePassword", t.now(), &err)
@@ -242,6 +254,12 @@ func (t *timed) DecideProposal(a0 context.Context, a1 string, a2 storage.Proposa
 func (t *timed) DecideRemoteSignIn(a0 context.Context, a1 storage.Hash, a2 *storage.Hash, a3 time.Time) (err error) {
 	defer t.end(a0, "DecideRemoteSignIn", t.now(), &err)
 	return t.Store.DecideRemoteSignIn(a0, a1, a2, a3)
+}
+
+// DeleteCertificateFiles implements storage.Store.
+func (t *timed) DeleteCertificateFiles(a0 context.Context, a1 string) (err error) {
+	defer t.end(a0, "DeleteCertificateFiles", t.now(), &err)
+	return t.Store.DeleteCertificateFiles(a0, a1)
 }
 
 // DeleteClient implements storage.Store.
@@ -634,6 +652,12 @@ func (t *timed) Proposal(a0 context.Context, a1 string, a2 time.Time) (r0 storag
 	return t.Store.Proposal(a0, a1, a2)
 }
 
+// PutCertificateFile implements storage.Store.
+func (t *timed) PutCertificateFile(a0 context.Context, a1 storage.CertificateFile) (err error) {
+	defer t.end(a0, "PutCertificateFile", t.now(), &err)
+	return t.Store.PutCertificateFile(a0, a1)
+}
+
 // PutCheckpoint implements storage.Store.
 func (t *timed) PutCheckpoint(a0 context.Context, a1 storage.AuditCheckpoint) (err error) {
 	defer t.end(a0, "PutCheckpoint", t.now(), &err)
@@ -860,6 +884,12 @@ func (t *timed) ReplaceSharedKey(a0 context.Context, a1 string, a2 []byte, a3 []
 func (t *timed) Replicas(a0 context.Context, a1 time.Time) (r0 []storage.Replica, r1 int, err error) {
 	defer t.end(a0, "Replicas", t.now(), &err)
 	return t.Store.Replicas(a0, a1)
+}
+
+// ResealCertificateFile implements storage.Store.
+func (t *timed) ResealCertificateFile(a0 context.Context, a1 string, a2 []byte, a3 []byte) (err error) {
+	defer t.end(a0, "ResealCertificateFile", t.now(), &err)
+	return t.Store.ResealCertificateFile(a0, a1, a2, a3)
 }
 
 // ResealKey implements storage.Store.
