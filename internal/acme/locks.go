@@ -1,0 +1,97 @@
+package acme
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+)
+
+// A lock is a lease of the store, prolonged until it is given back: a replica that was killed
+// has it for no longer than leaseFor.
+const (
+	leaseFor   = time.Minute
+	leaseAgain = leaseFor / 3
+	leaseRetry = time.Second
+)
+
+// locks are those that this process has.
+type locks struct {
+	holder string // names this process
+
+	mu   sync.Mutex // guards ends
+	ends map[string]func()
+}
+
+// Lock implements certmagic.Locker. It waits until the lock is free or ctx ends.
+func (f *files) Lock(ctx context.Context, name string) error {
+	for {
+		held, err := f.TryLock(ctx, name)
+		if err != nil || held {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(leaseRetry):
+		}
+	}
+}
+
+// TryLock implements certmagic.TryLocker. Two goroutines of one process have a lock one after the
+// other, as two processes do.
+func (f *files) TryLock(ctx context.Context, name string) (bool, error) {
+	l := &f.locked
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.ends[name] != nil {
+		return false, nil
+	}
+	held, err := f.lease(ctx, name, leaseFor)
+	if err != nil || !held {
+		return false, err
+	}
+	keep, end := context.WithCancel(context.WithoutCancel(ctx))
+	go f.prolong(keep, name)
+	if l.ends == nil {
+		l.ends = make(map[string]func())
+	}
+	l.ends[name] = end
+	return true, nil
+}
+
+// prolong keeps a lock. When the store cannot be asked, the lease runs out: what was begun under it is
+// then done twice at most, which costs a certificate too many.
+func (f *files) prolong(ctx context.Context, name string) {
+	tick := time.NewTicker(leaseAgain)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			_, _ = f.lease(ctx, name, leaseFor)
+		}
+	}
+}
+
+// Unlock implements certmagic.Locker.
+func (f *files) Unlock(ctx context.Context, name string) error {
+	l := &f.locked
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	end := l.ends[name]
+	if end == nil {
+		return fmt.Errorf("acme: the lock %s is not held", name)
+	}
+	end()
+	delete(l.ends, name)
+	_, err := f.lease(context.WithoutCancel(ctx), name, 0)
+	return err
+}
+
+// lease takes a lock, prolongs it, or with no time gives it back.
+func (f *files) lease(ctx context.Context, name string, length time.Duration) (bool, error) {
+	now := f.now()
+	return f.store.Lease(ctx, "acme:"+name, f.locked.holder, now, now.Add(length))
+}

@@ -1,0 +1,56 @@
+package acme
+
+import (
+	"context"
+	"log/slog"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+)
+
+// newLog returns what certmagic logs to. What it tells for its own authors is left out, and what it
+// calls information is for those who look for a fault: the manager says the rest in our words.
+func newLog(to *slog.Logger) *zap.Logger { return zap.New(core{to}) }
+
+// core writes entries of zap with slog.
+type core struct{ to *slog.Logger }
+
+// Enabled implements zapcore.Core.
+func (c core) Enabled(level zapcore.Level) bool {
+	return level >= zapcore.InfoLevel && c.to.Enabled(context.Background(), slog.LevelDebug)
+}
+
+// With implements zapcore.Core.
+func (c core) With(fields []zapcore.Field) zapcore.Core {
+	return core{c.to.With(attributes(fields)...)}
+}
+
+// Check implements zapcore.Core.
+func (c core) Check(e zapcore.Entry, checked *zapcore.CheckedEntry) *zapcore.CheckedEntry {
+	if c.Enabled(e.Level) {
+		return checked.AddCore(e, c)
+	}
+	return checked
+}
+
+// Write implements zapcore.Core.
+func (c core) Write(e zapcore.Entry, fields []zapcore.Field) error {
+	c.to.Debug("acme: "+e.Message, attributes(fields)...)
+	return nil
+}
+
+// Sync implements zapcore.Core.
+func (core) Sync() error { return nil }
+
+// attributes are the fields that say something of the certificate.
+func attributes(fields []zapcore.Field) (out []any) {
+	values := zapcore.NewMapObjectEncoder()
+	for _, f := range fields {
+		switch f.Key {
+		case "identifier", "challenge_type", "ca", "error", "attempt", "retrying_in":
+			f.AddTo(values)
+			out = append(out, f.Key, values.Fields[f.Key])
+		}
+	}
+	return out
+}

@@ -1,0 +1,223 @@
+// Package acmetest runs Pebble, the certificate authority that Let's Encrypt has for tests, with a name
+// server that knows what the test tells it.
+package acmetest
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/miekg/dns"
+
+	"github.com/mcp-authd/mcp-authd/internal/testkit/certtest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/nettest"
+)
+
+var build struct {
+	once sync.Once
+	path string
+	err  error
+}
+
+// pebble returns the path of Pebble, built once for the test process. Where it cannot be built
+// the test is skipped; with CI=true that is a failure.
+func pebble(t *testing.T) string {
+	t.Helper()
+	build.once.Do(func() {
+		_, file, _, _ := runtime.Caller(0)
+		dir, err := os.MkdirTemp("", "mcp-authd-pebble-")
+		if err != nil {
+			build.err = err
+			return
+		}
+		build.path = filepath.Join(dir, "pebble")
+		cmd := exec.Command("go", "build", "-o", build.path, "github.com/letsencrypt/pebble/v2/cmd/pebble")
+		cmd.Dir = filepath.Join(filepath.Dir(file), "..", "..", "..", "test", "pebble")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			build.err = fmt.Errorf("%w\n%s", err, out)
+		}
+	})
+	switch {
+	case build.err == nil:
+	case os.Getenv("CI") == "true":
+		t.Fatalf("build Pebble: %v", build.err)
+	default:
+		t.Skipf("build Pebble: %v", build.err)
+	}
+	return build.path
+}
+
+// Cleanup removes Pebble; call it from TestMain after the tests.
+func Cleanup() {
+	if build.path != "" {
+		os.RemoveAll(filepath.Dir(build.path))
+	}
+}
+
+// Authority is a certificate authority on loopback.
+type Authority struct {
+	Directory string         // its URL
+	RootsFile string         // the PEM file with what its directory's own certificate is checked with
+	Roots     *x509.CertPool // the same
+	manage    string
+	names     *names
+}
+
+// Config says what the authority is like.
+type Config struct {
+	HTTPPort, TLSPort int           // where it looks for the answers to its challenges
+	Validity          time.Duration // of its certificates. Default: 90 days
+	Blocked           []string      // names that it refuses
+}
+
+// Start starts an authority that ends with the test. Every name leads to this machine until Forget.
+func Start(t *testing.T, c Config) *Authority {
+	t.Helper()
+	dir := t.TempDir()
+	certtest.WritePair(t, dir, "localhost")
+	cert := filepath.Join(dir, "localhost.crt")
+	listen, manage := nettest.For(t), nettest.For(t)
+	if c.Validity == 0 {
+		c.Validity = 90 * 24 * time.Hour
+	}
+	config, err := json.Marshal(map[string]any{"pebble": map[string]any{
+		"listenAddress": listen, "managementListenAddress": manage,
+		"certificate": cert, "privateKey": filepath.Join(dir, "localhost.key"),
+		"httpPort": c.HTTPPort, "tlsPort": c.TLSPort, "domainBlocklist": c.Blocked, "keyAlgorithm": "ecdsa",
+		"retryAfter": map[string]int{"authz": 1, "order": 1},
+		"profiles": map[string]any{
+			"default": map[string]any{"description": "of the test", "validityPeriod": int(c.Validity / time.Second)},
+		},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(dir, "pebble.json")
+	if err := os.WriteFile(file, config, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	pem, err := os.ReadFile(cert)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := &Authority{
+		Directory: "https://localhost:" + strconv.Itoa(Port(t, listen)) + "/dir", RootsFile: cert, Roots: x509.NewCertPool(),
+		manage: "https://localhost:" + strconv.Itoa(Port(t, manage)), names: serveNames(t),
+	}
+	a.Roots.AppendCertsFromPEM(pem)
+	cmd := exec.Command(pebble(t), "-config", file, "-dnsserver", a.names.address)
+	cmd.Env = append(os.Environ(), "PEBBLE_VA_NOSLEEP=1", "PEBBLE_WFE_NONCEREJECT=0", "PEBBLE_AUTHZREUSE=0")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	for end := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		if _, err := a.get(a.Directory); err == nil {
+			return a
+		} else if time.Now().After(end) {
+			t.Fatalf("Pebble does not answer: %v", err)
+		}
+	}
+}
+
+func (a *Authority) get(url string) ([]byte, error) {
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: a.Roots}}}
+	defer client.CloseIdleConnections()
+	resp, err := client.Get(url)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	return io.ReadAll(io.LimitReader(resp.Body, 1<<20))
+}
+
+// Issued is what the certificates of the authority are checked with.
+func (a *Authority) Issued(t *testing.T) *x509.CertPool {
+	t.Helper()
+	pem, err := a.get(a.manage + "/roots/0")
+	pool := x509.NewCertPool()
+	if err != nil || !pool.AppendCertsFromPEM(pem) {
+		t.Fatalf("the root of Pebble: %v: %s", err, pem)
+	}
+	return pool
+}
+
+// Forget makes a name unknown to the authority; Know takes that back.
+func (a *Authority) Forget(name string) { a.names.set(name, true) }
+
+// Know makes a name lead to this machine.
+func (a *Authority) Know(name string) { a.names.set(name, false) }
+
+// names is a name server for which all names but some lead to 127.0.0.1.
+type names struct {
+	address string
+
+	mu      sync.Mutex // guards unknown
+	unknown map[string]bool
+}
+
+func serveNames(t *testing.T) *names {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0") // Pebble asks over TCP
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := &names{address: l.Addr().String(), unknown: make(map[string]bool)}
+	server := &dns.Server{Listener: l, Handler: n}
+	go server.ActivateAndServe()
+	t.Cleanup(func() { _ = server.Shutdown() })
+	return n
+}
+
+func (n *names) set(name string, unknown bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.unknown[dns.Fqdn(name)] = unknown
+}
+
+// ServeDNS implements dns.Handler.
+func (n *names) ServeDNS(w dns.ResponseWriter, asked *dns.Msg) {
+	answer := new(dns.Msg).SetReply(asked)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, q := range asked.Question {
+		switch {
+		case n.unknown[q.Name]:
+			answer.Rcode = dns.RcodeNameError
+		case q.Qtype == dns.TypeA:
+			answer.Answer = append(answer.Answer, &dns.A{
+				Hdr: dns.RR_Header{Name: q.Name, Rrtype: dns.TypeA, Class: dns.ClassINET}, A: net.IPv4(127, 0, 0, 1),
+			})
+		}
+	}
+	_ = w.WriteMsg(answer)
+}
+
+// Port is the port of an address.
+func Port(t *testing.T, address string) int {
+	t.Helper()
+	_, port, err := net.SplitHostPort(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, err := strconv.Atoi(port)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
