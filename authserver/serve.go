@@ -24,6 +24,8 @@ type Site struct {
 	// GetCertificate does so too, and is asked at each handshake, so that a renewed one is
 	// served without a restart.
 	GetCertificate func(*tls.ClientHelloInfo) (*tls.Certificate, error)
+	// NextProtos are protocols that handshakes speak beside those of HTTP, such as "acme-tls/1" of GetCertificate.
+	NextProtos []string
 	// MaxConnections bounds the open connections. Beyond it, one that has no request, or one
 	// whose body has not arrived, is closed for a new one: of the network that has most of
 	// these, the longest waiting. Default: 8192.
@@ -117,6 +119,9 @@ func (site Site) serve(h *http.Server, l net.Listener) error {
 		return h.Serve(l)
 	}
 	h.TLSConfig = &tls.Config{GetCertificate: site.GetCertificate, MinVersion: tls.VersionTLS12}
+	if len(site.NextProtos) > 0 {
+		h.TLSConfig.NextProtos = append([]string{"h2", "http/1.1"}, site.NextProtos...)
+	}
 	if site.Certificate != nil {
 		h.TLSConfig.Certificates = []tls.Certificate{*site.Certificate}
 	}

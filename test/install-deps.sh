@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs what the tests need and this machine lacks: PostgreSQL, PgBouncer, promtool, Chromium with a
 # font for Japanese and Chinese, npm, a C compiler, pgrep, curl and PyJWT from Debian packages, Node 22, the
-# clients and an OpenID provider from npm, and Dex and mcp-go from Go modules. It may do so as root on
+# clients and an OpenID provider from npm, and Dex, Pebble and mcp-go from Go modules. It may do so as root on
 # Debian and Ubuntu; elsewhere it names the command, and the tests that need it are skipped. With
 # CI=true nothing is skipped, so a missing part is a failure.
 set -uo pipefail
@@ -51,7 +51,11 @@ if [ "$(cat "$stamp" 2>/dev/null)" != "$sum" ]; then
   fi
 fi
 
-# Dex, as pinned by a module of its own: compiled here, so that no test waits for it.
+# Pebble and Dex, each as pinned by a module of its own: compiled here, so that no test waits for them.
+if ! "${GO:-go}" build -C test/pebble -o /dev/null github.com/letsencrypt/pebble/v2/cmd/pebble; then
+  echo "missing: Pebble (with access to Go modules: go build -C test/pebble -o /dev/null ...)" >&2
+  [ "${CI:-}" = true ] && exit 1
+fi
 if ! "${GO:-go}" build -C test/dex -o /dev/null .; then
   echo "missing: Dex (with access to Go modules: go build -C test/dex -o /dev/null .)" >&2
   [ "${CI:-}" = true ] && exit 1

@@ -45,7 +45,8 @@ func (a *app) parts() assembly.Parts {
 // settings are the flags by which a command finds the configuration.
 type settings struct {
 	file, data string
-	listen     string // serve alone has it
+	listen     string // serve alone has it, and the next
+	domain     string
 }
 
 func (s *settings) add(c *cobra.Command) {
@@ -62,6 +63,9 @@ func (s settings) load(std std) (*app, error) {
 	if s.data != "" {
 		l.DataDir = s.data
 		l.SetOrigin("data_dir", "--data")
+	}
+	if s.domain != "" {
+		l.ForDomain(s.domain)
 	}
 	if s.listen != "" {
 		l.Listen = s.listen

@@ -1,9 +1,13 @@
 package main
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/spf13/cobra"
+
+	"github.com/mcp-authd/mcp-authd/internal/acme"
+	"github.com/mcp-authd/mcp-authd/internal/secrets"
 )
 
 // resealed says what was sealed again under the present master key.
@@ -11,6 +15,7 @@ type resealed struct {
 	SigningKeys        int  `json:"signing_keys"`
 	ProviderSessions   int  `json:"provider_sessions"`
 	Apps               int  `json:"authenticator_apps"`
+	Certificates       int  `json:"certificate_files"`
 	RefreshTokensEnded bool `json:"refresh_tokens_ended"`
 }
 
@@ -54,6 +59,10 @@ func newSecretCommand(s std) *cobra.Command {
 		if err != nil {
 			return err
 		}
+		certificates, err := a.resealCertificates(c.Context())
+		if err != nil {
+			return err
+		}
 		n, err := m.Reseal(c.Context())
 		if err != nil {
 			return err
@@ -66,10 +75,20 @@ func newSecretCommand(s std) *cobra.Command {
 				fmt.Fprintln(s.out, "every refresh token from before has ended")
 			}
 		}
-		done := resealed{SigningKeys: n, ProviderSessions: sessions, Apps: apps, RefreshTokensEnded: tokens}
+		done := resealed{SigningKeys: n, ProviderSessions: sessions, Apps: apps, Certificates: certificates,
+			RefreshTokensEnded: tokens}
 		return out.print(s, done,
 			"the database belongs to secret_key; signing keys sealed again: %d, sessions at providers: %d, "+
-				"authenticator apps: %d", n, sessions, apps)
+				"authenticator apps: %d, files of certificates: %d", n, sessions, apps, certificates)
 	})
 	return group("secret", "Change the master key", rotate)
+}
+
+// resealCertificates seals what is kept of certificates that came by ACME again under the present master key.
+func (a *app) resealCertificates(ctx context.Context) (int, error) {
+	ring, err := secrets.NewRing(a.keys...)
+	if err != nil {
+		return 0, err
+	}
+	return acme.Reseal(ctx, a.store, ring)
 }

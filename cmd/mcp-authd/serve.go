@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mcp-authd/mcp-authd/authserver"
+	"github.com/mcp-authd/mcp-authd/internal/acme"
 	"github.com/mcp-authd/mcp-authd/internal/assembly"
 	"github.com/mcp-authd/mcp-authd/internal/users"
 )
@@ -21,8 +22,10 @@ func newServeCommand(s std) *cobra.Command {
 		Short: "Run the authorization server",
 		Long: "Runs the authorization server. Without a configuration file it uses SQLite in the data\n" +
 			"directory, generated keys and the issuer http://localhost:8414, and prints a one-time link\n" +
-			"to make the first administrator.",
-		Example: "  mcp-authd serve\n  mcp-authd serve --config /etc/mcp-authd/config.yaml",
+			"to make the first administrator.\n\n" +
+			"With --domain it listens on the ports 443 and 80, and gets the certificate by itself.",
+		Example: "  mcp-authd serve\n  mcp-authd serve --domain auth.example.com\n" +
+			"  mcp-authd serve --config /etc/mcp-authd/config.yaml",
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			a, err := flags.openToServe(c.Context(), s)
@@ -42,6 +45,8 @@ func newServeCommand(s std) *cobra.Command {
 	flags.add(c)
 	c.Flags().StringVar(&flags.listen, "listen", "",
 		"address of the public listener, overrides the configuration (default 127.0.0.1:8414)")
+	c.Flags().StringVar(&flags.domain, "domain", "",
+		"host name that leads to this machine: https with a certificate that is got and renewed by ACME")
 	return c
 }
 
@@ -69,6 +74,10 @@ func (a *app) serve(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	byACME, err := server.ACME()
+	if err != nil {
+		return err
+	}
 	go server.TryGateway(ctx)
 	l, err := listen(ctx, a.config.Listen, "listen or --listen")
 	if err != nil {
@@ -76,6 +85,16 @@ func (a *app) serve(ctx context.Context) error {
 	}
 	defer l.Close()
 	sites := []authserver.Site{{Listener: l, Handler: server.Handler(), GetCertificate: cert}}
+	if byACME != nil {
+		sites[0].GetCertificate, sites[0].NextProtos = byACME.Certificate, []string{acme.Protocol}
+		if redirects, err := a.listenHTTP(ctx); err != nil {
+			return err
+		} else if redirects != nil {
+			defer redirects.Close()
+			sites = append(sites, authserver.Site{Listener: redirects, Handler: byACME.HTTP()})
+		}
+		go byACME.Run(ctx)
+	}
 	m, err := a.listenManagement(ctx)
 	if err != nil {
 		return err
@@ -127,6 +146,14 @@ func (a *app) warnOfMisfits(ctx context.Context) error {
 		a.log.Warn(m.what + "; " + m.advice)
 	}
 	return err
+}
+
+// listenHTTP opens the listener for challenges over http; nil: there is none.
+func (a *app) listenHTTP(ctx context.Context) (net.Listener, error) {
+	if a.config.TLS.ACME.HTTPListen == "" {
+		return nil, nil
+	}
+	return listen(ctx, a.config.TLS.ACME.HTTPListen, "tls.acme.http_listen")
 }
 
 // listenManagement opens the management listener. If another instance has the default address, the

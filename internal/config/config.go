@@ -19,6 +19,7 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/attempt"
 	"github.com/mcp-authd/mcp-authd/authserver"
+	"github.com/mcp-authd/mcp-authd/internal/acme"
 	"github.com/mcp-authd/mcp-authd/internal/mail"
 	"github.com/mcp-authd/mcp-authd/metadata"
 	"github.com/mcp-authd/mcp-authd/oauth"
@@ -87,12 +88,6 @@ type Management struct {
 	PProf bool `yaml:"pprof"`
 }
 
-// TLS names certificate and key; both or neither.
-type TLS struct {
-	Cert string `yaml:"cert"`
-	Key  string `yaml:"key"`
-}
-
 // Database says where the store is.
 type Database struct {
 	// URL is postgres://..., or the path of a SQLite file; empty: mcp-authd.db in the
@@ -134,6 +129,7 @@ func Default(getenv func(string) string) *Config {
 	return &Config{
 		Issuer: "http://localhost:8414", Listen: "127.0.0.1:8414",
 		Management:   Management{Listen: "127.0.0.1:9414"},
+		TLS:          TLS{ACME: ACME{Directory: acme.LetsEncrypt, HTTPListen: ":80"}},
 		DataDir:      defaultDataDir(getenv),
 		Database:     Database{Migrate: "auto"},
 		Tokens:       defaultTokens(),
@@ -211,9 +207,7 @@ func (c *Config) Validate() error {
 	if !isAddress(c.Management.Listen) && c.Management.Listen != "" {
 		add("management.listen", "%q is not an address such as 127.0.0.1:9414", c.Management.Listen)
 	}
-	if (c.TLS.Cert == "") != (c.TLS.Key == "") {
-		add("tls", "set both cert and key, or neither")
-	}
+	c.validateTLS(add)
 	for i, p := range c.TrustedProxies {
 		if _, err := parseNetwork(p); err != nil {
 			add(fmt.Sprintf("trusted_proxies[%d]", i), "%q is not an address or network such as 10.0.0.0/8", p)

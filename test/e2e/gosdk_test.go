@@ -18,12 +18,14 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
 
+	"github.com/mcp-authd/mcp-authd/internal/testkit/acmetest"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/demotest"
 )
 
 func TestMain(m *testing.M) {
 	code := m.Run()
 	demotest.Cleanup()
+	acmetest.Cleanup()
 	os.Exit(code)
 }
 

@@ -1,0 +1,50 @@
+package assembly
+
+import (
+	"crypto/x509"
+	"fmt"
+	"net"
+	"os"
+	"strconv"
+
+	"github.com/mcp-authd/mcp-authd/internal/acme"
+	"github.com/mcp-authd/mcp-authd/internal/secrets"
+)
+
+// ACME is what gets the certificate of the server; nil: it comes from files, or there is none.
+func (s *Server) ACME() (*acme.Manager, error) {
+	p := s.parts
+	c := p.Config.TLS.ACME
+	if len(c.Domains) == 0 {
+		return nil, nil
+	}
+	ring, err := secrets.NewRing(p.Keys...)
+	if err != nil {
+		return nil, err
+	}
+	cfg := acme.Config{
+		Domains: c.Domains, Directory: c.Directory, Email: c.Email,
+		HTTPPort: portOf(c.HTTPListen), TLSPort: portOf(p.Config.Listen),
+		Store: p.Store, Ring: ring, Holder: p.replica, Now: p.Now, Log: p.Log,
+	}
+	if c.Roots != "" {
+		pem, err := os.ReadFile(c.Roots)
+		if err != nil {
+			return nil, fmt.Errorf("tls.acme.roots: %w", err)
+		}
+		if cfg.Roots = x509.NewCertPool(); !cfg.Roots.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("tls.acme.roots: %s has no certificate in PEM", c.Roots)
+		}
+	}
+	return acme.New(cfg), nil
+}
+
+// portOf is the port of an address that was checked; 0 for none.
+func portOf(address string) int {
+	_, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return 0
+	}
+	n, _ := strconv.Atoi(port)
+	return n
+}

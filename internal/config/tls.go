@@ -1,0 +1,96 @@
+package config
+
+import (
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+
+	"golang.org/x/net/idna"
+)
+
+// TLS says which certificate is served: that of two files, or one that is got by ACME.
+type TLS struct {
+	Cert string `yaml:"cert"`
+	Key  string `yaml:"key"`
+	ACME ACME   `yaml:"acme"`
+}
+
+// ACME says for which names a certificate is got (RFC 8555), and from whom.
+type ACME struct {
+	Domains   []string `yaml:"domains"` // none: no certificate is got
+	Directory string   `yaml:"directory"`
+	Email     string   `yaml:"email"`
+	Roots     string   `yaml:"roots"` // a PEM file: what the directory's certificate is checked with
+	// HTTPListen is where challenges over http are answered, and requests sent on to https; "": nowhere.
+	HTTPListen string `yaml:"http_listen"`
+}
+
+// maxDomains bounds the names that one certificate authority is asked for.
+const maxDomains = 20
+
+// ForDomain makes the server one for a name: what --domain stands for. What was configured stays.
+func (l *Loaded) ForDomain(name string) {
+	const origin = "--domain"
+	set := func(key string, to *string, value string) {
+		if l.IsDefault(key) {
+			*to = value
+			l.SetOrigin(key, origin)
+		}
+	}
+	l.TLS.ACME.Domains = []string{name}
+	l.SetOrigin("tls.acme.domains", origin)
+	set("issuer", &l.Issuer, "https://"+name)
+	set("listen", &l.Listen, ":443")
+}
+
+func (c *Config) validateTLS(add func(key, format string, args ...any)) {
+	if (c.TLS.Cert == "") != (c.TLS.Key == "") {
+		add("tls", "set both cert and key, or neither")
+	}
+	a := c.TLS.ACME
+	if len(a.Domains) == 0 {
+		return
+	}
+	if c.TLS.Cert != "" {
+		add("tls.acme.domains", "tls.cert is set, too: a certificate comes from files, or by ACME")
+	}
+	if len(a.Domains) > maxDomains {
+		add("tls.acme.domains", "has more than %d names", maxDomains)
+	}
+	for _, name := range a.Domains {
+		if problem := domainProblem(name); problem != "" {
+			add("tls.acme.domains", "%q %s", name, problem)
+		}
+	}
+	u, err := url.Parse(c.Issuer)
+	if err == nil && !slices.Contains(a.Domains, u.Hostname()) {
+		add("tls.acme.domains", "lacks %s, the host of issuer", u.Hostname())
+	}
+	if d, err := url.Parse(a.Directory); err != nil || d.Scheme != "https" || d.Host == "" {
+		add("tls.acme.directory", "%q is no https URL", a.Directory)
+	}
+	if a.HTTPListen != "" && !isAddress(a.HTTPListen) {
+		add("tls.acme.http_listen", "%q is not an address such as :80", a.HTTPListen)
+	}
+	if a.Email != "" && (!strings.Contains(a.Email, "@") || strings.ContainsAny(a.Email, " ,;<>")) {
+		add("tls.acme.email", "%q is no mail address", a.Email)
+	}
+}
+
+// domainProblem says why no certificate can be got for a name, "" when one might.
+func domainProblem(name string) string {
+	ascii, err := idna.Lookup.ToASCII(name)
+	_, isIP := netip.ParseAddr(name)
+	switch {
+	case isIP == nil:
+		return "is an address: certificates are got for names"
+	case strings.Contains(name, "*"):
+		return "has a *: name each host"
+	case err != nil || !strings.Contains(name, "."):
+		return "is no name on the internet, such as auth.example.com"
+	case ascii != name:
+		return "is written as " + ascii
+	}
+	return ""
+}
