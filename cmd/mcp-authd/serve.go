@@ -26,7 +26,7 @@ func newServeCommand(s std) *cobra.Command {
 			"With --domain it listens on the ports 443 and 80, and gets the certificate by itself.",
 		Example: "  mcp-authd serve\n  mcp-authd serve --domain auth.example.com\n" +
 			"  mcp-authd serve --config /etc/mcp-authd/config.yaml",
-		Args:    cobra.NoArgs,
+		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			a, err := flags.openToServe(c.Context(), s)
 			if errors.Is(err, errStopped) {
