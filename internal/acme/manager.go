@@ -74,7 +74,7 @@ func New(c Config) *Manager {
 	return m
 }
 
-// Run gets what the store does not have, and renews it, until ctx ends. The listeners have to be open:
+// Run gets what the store does not have, and renews it, until ctx ends (DL-01). The listeners have to be open:
 // the authority comes to them.
 func (m *Manager) Run(ctx context.Context) error {
 	defer m.cache.Stop()

@@ -30,7 +30,7 @@ type fileStamp struct {
 // lookEvery is how often the files are looked at, at most.
 const lookEvery = 10 * time.Second
 
-// Certificate reads the configured certificate, and returns what a tls.Config needs to serve it;
+// Certificate reads the configured certificate (DL-01), and returns what a tls.Config needs to serve it;
 // nil for http.
 func (p Parts) Certificate() (func(*tls.ClientHelloInfo) (*tls.Certificate, error), error) {
 	c, err := p.certificate()
