@@ -283,7 +283,7 @@ func TestFailures(t *testing.T) {
 
 // TestHTTP: what comes over http goes to https, and no further than to our own names.
 func TestHTTP(t *testing.T) {
-	m := (&house{t: t, c: Config{Domains: []string{domain}, HTTPPort: 80, Log: slog.New(slog.DiscardHandler)}}).replica("one")
+	m := New(Config{Domains: []string{domain}, HTTPPort: 80, Log: slog.New(slog.DiscardHandler)})
 	defer m.cache.Stop()
 	for _, c := range []struct {
 		method, host, path string

@@ -37,17 +37,35 @@ func TestACME(t *testing.T) {
 		domain, want string
 		environ      []string
 	}{
-		"an address":       {"192.0.2.1", "certificates are got for names", nil},
-		"a name inside":    {"auth", "is no name on the internet", nil},
-		"a wildcard":       {"*.example.com", "name each host", nil},
-		"capital letters":  {"Auth.example.com", "is written as auth.example.com", nil},
-		"a URL":            {"https://auth.example.com", "is no name on the internet", nil},
-		"another issuer":   {"auth.example.com", "lacks other.example.com", []string{"MCP_AUTHD_ISSUER=https://other.example.com"}},
-		"http":             {"auth.example.com", "no https URL", []string{"MCP_AUTHD_TLS_ACME_DIRECTORY=http://ca.example"}},
-		"files, too":       {"auth.example.com", "from files, or by ACME", []string{"MCP_AUTHD_TLS_CERT=c", "MCP_AUTHD_TLS_KEY=k"}},
-		"no address":       {"auth.example.com", "is not an address such as :80", []string{"MCP_AUTHD_TLS_ACME_HTTP_LISTEN=80"}},
-		"no mail address":  {"auth.example.com", "is no mail address", []string{"MCP_AUTHD_TLS_ACME_EMAIL=ann"}},
-		"half of the pair": {"auth.example.com", "set both cert and key", []string{"MCP_AUTHD_TLS_CERT=c"}},
+		"an address":      {"192.0.2.1", "certificates are got for names", nil},
+		"a name inside":   {"auth", "is no name on the internet", nil},
+		"a wildcard":      {"*.example.com", "name each host", nil},
+		"capital letters": {"Auth.example.com", "is written as auth.example.com", nil},
+		"a URL":           {"https://auth.example.com", "is no name on the internet", nil},
+		"another issuer": {
+			"auth.example.com", "lacks other.example.com",
+			[]string{"MCP_AUTHD_ISSUER=https://other.example.com"},
+		},
+		"http": {
+			"auth.example.com", "no https URL",
+			[]string{"MCP_AUTHD_TLS_ACME_DIRECTORY=http://ca.example"},
+		},
+		"files, too": {
+			"auth.example.com", "from files, or by ACME",
+			[]string{"MCP_AUTHD_TLS_CERT=c", "MCP_AUTHD_TLS_KEY=k"},
+		},
+		"no address": {
+			"auth.example.com", "is not an address such as :80",
+			[]string{"MCP_AUTHD_TLS_ACME_HTTP_LISTEN=80"},
+		},
+		"no mail address": {
+			"auth.example.com", "is no mail address",
+			[]string{"MCP_AUTHD_TLS_ACME_EMAIL=ann"},
+		},
+		"half of the pair": {
+			"auth.example.com", "set both cert and key",
+			[]string{"MCP_AUTHD_TLS_CERT=c"},
+		},
 	} {
 		t.Run("DL-01: "+name, func(t *testing.T) {
 			l := load(t, c.environ...)

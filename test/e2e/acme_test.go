@@ -90,7 +90,8 @@ func TestCertificateOverReplicas(t *testing.T) {
 		t.Fatal(err)
 	}
 	resp.Body.Close()
-	if got := resp.Header.Get("Location"); resp.StatusCode != http.StatusPermanentRedirect || got != "https://"+name+"/account" {
+	got := resp.Header.Get("Location")
+	if resp.StatusCode != http.StatusPermanentRedirect || got != "https://"+name+"/account" {
 		t.Errorf("DL-01: over http: %d %s", resp.StatusCode, got)
 	}
 }

@@ -113,7 +113,8 @@ func Start(t *testing.T, c Config) *Authority {
 		t.Fatal(err)
 	}
 	a := &Authority{
-		Directory: "https://localhost:" + strconv.Itoa(Port(t, listen)) + "/dir", RootsFile: cert, Roots: x509.NewCertPool(),
+		Directory: "https://localhost:" + strconv.Itoa(Port(t, listen)) + "/dir",
+		RootsFile: cert, Roots: x509.NewCertPool(),
 		manage: "https://localhost:" + strconv.Itoa(Port(t, manage)), names: serveNames(t),
 	}
 	a.Roots.AppendCertsFromPEM(pem)
