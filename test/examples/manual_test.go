@@ -44,6 +44,7 @@ func notRun(line string) (reason string, ok bool) {
 		"curl -so heap.pb.gz ":                 "it needs a server with profiles; internal/assembly asks one for some",
 		"mcp-authd events ":                    "it needs a receiver; cmd/mcp-authd lists one",
 		"mcp-authd client add --id ":           "it needs an installation; scripts of cmd/mcp-authd add clients",
+		"mcp-authd serve --domain ":            "it needs a name; test/e2e gets a certificate for one",
 		"kubectl get --raw ":                   "it needs a cluster",
 		"mcp-authd resource tool":              "it needs tools that a gateway has seen; a script of cmd/mcp-authd runs it",
 		"mcp-authd resource accept ":           "it needs tools that a gateway has seen; a script of cmd/mcp-authd runs it",
