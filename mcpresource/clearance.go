@@ -63,13 +63,13 @@ func (c Clearance) check() error {
 	age := c.Authentication.MaxAge
 	switch {
 	case c.By != oauth.ClearanceByPerson && c.By != oauth.ClearanceByOther:
-		return fmt.Errorf("By is %q: set %s or %s", c.By, oauth.ClearanceByPerson, oauth.ClearanceByOther)
+		return fmt.Errorf("set By to %s or %s, not %q", oauth.ClearanceByPerson, oauth.ClearanceByOther, c.By)
 	case len(c.Approvers) > 0 && c.By != oauth.ClearanceByOther:
-		return fmt.Errorf("Approvers are for By: %s", oauth.ClearanceByOther)
+		return fmt.Errorf("set By to %s, or leave Approvers out", oauth.ClearanceByOther)
 	case slices.Contains(c.Approvers, ""):
-		return errors.New("Approvers has an empty name")
+		return errors.New("leave the empty name out of Approvers")
 	case age < 0 || age%time.Second != 0:
-		return fmt.Errorf("Authentication.MaxAge is %s: set whole seconds", age)
+		return fmt.Errorf("set Authentication.MaxAge in whole seconds, not to %s", age)
 	}
 	return nil
 }

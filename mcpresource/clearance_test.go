@@ -116,9 +116,9 @@ func TestClearanceConfig(t *testing.T) {
 		c    Clearance
 		want string
 	}{
-		{Clearance{}, `Clearances: "erase": By is "": set person or other`},
-		{Clearance{By: "me"}, `By is "me"`},
-		{Clearance{By: "person", Approvers: []string{"olga"}}, "Approvers are for By: other"},
+		{Clearance{}, `Clearances: "erase": set By to person or other, not ""`},
+		{Clearance{By: "me"}, `not "me"`},
+		{Clearance{By: "person", Approvers: []string{"olga"}}, "set By to other, or leave Approvers out"},
 		{Clearance{By: "other", Approvers: []string{""}}, "an empty name"},
 		{Clearance{By: "person", Authentication: Authentication{MaxAge: time.Millisecond}}, "set whole seconds"},
 		{Clearance{By: "person", Authentication: Authentication{MaxAge: -time.Second}}, "set whole seconds"},

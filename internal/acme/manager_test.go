@@ -213,9 +213,8 @@ func TestRenewalUnderLoad(t *testing.T) {
 	m := h.replica("one")
 	h.serve(m)
 	h.run(m)
-	roots := x509.NewCertPool()
 	h.log.until(t, "got a certificate")
-	roots = h.authority.Issued(t)
+	roots := h.authority.Issued(t)
 	first := h.until(roots, "a certificate", whichever)
 	stop, failed := make(chan struct{}), atomic.Int64{}
 	var load sync.WaitGroup

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
@@ -99,7 +100,9 @@ func TestCertificateOverReplicas(t *testing.T) {
 // metadataOver reads the metadata of the server by its name, at an address.
 func metadataOver(address, name string, roots *x509.CertPool) error {
 	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}, ForceAttemptHTTP2: true}
-	transport.Dial = func(network, _ string) (net.Conn, error) { return net.Dial(network, address) }
+	transport.DialContext = func(ctx context.Context, network, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, network, address)
+	}
 	defer transport.CloseIdleConnections()
 	resp, err := (&http.Client{Transport: transport}).Get("https://" + name + "/.well-known/oauth-authorization-server")
 	if err != nil {
