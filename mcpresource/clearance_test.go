@@ -119,9 +119,9 @@ func TestClearanceConfig(t *testing.T) {
 		{Clearance{}, `Clearances: "erase": set By to person or other, not ""`},
 		{Clearance{By: "me"}, `not "me"`},
 		{Clearance{By: "person", Approvers: []string{"olga"}}, "set By to other, or leave Approvers out"},
-		{Clearance{By: "other", Approvers: []string{""}}, "an empty name"},
-		{Clearance{By: "person", Authentication: Authentication{MaxAge: time.Millisecond}}, "set whole seconds"},
-		{Clearance{By: "person", Authentication: Authentication{MaxAge: -time.Second}}, "set whole seconds"},
+		{Clearance{By: "other", Approvers: []string{""}}, "the empty name"},
+		{Clearance{By: "person", Authentication: Authentication{MaxAge: time.Millisecond}}, "in whole seconds"},
+		{Clearance{By: "person", Authentication: Authentication{MaxAge: -time.Second}}, "in whole seconds"},
 	} {
 		if _, err := New(config(tt.c, Local(introspecting{a}))); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("RS-217 %+v: got %v", tt.c, err)
