@@ -26,6 +26,12 @@ func TestArguments(t *testing.T) {
 		{`arguments.to[0].n == 1`, `{"to":[{"n":1}]}`, true},
 		{`arguments.to[0].n == 1`, `{"to":[{"n":2}]}`, false},
 		{`arguments.to[0].n == 1`, `{"to":[]}`, true},
+		{`arguments.o.force == true`, `{"o":{"other":true}}`, false},
+		{`arguments.o.force == true`, `{"o":{"Force":true}}`, true}, // which a decoder may take for force
+		{`arguments.o.amount > 100`, `{"o":{"amount":1}}`, false},
+		{`arguments.o.amount > 100`, `{"o":{"amount":1,"AMOUNT":1000}}`, true},
+		{`any(arguments.o, #.amount > 100)`, `{"o":[{"amount":1,"Amount":1000}]}`, true},
+		{`"ask" in arguments.o`, `{"o":{"aſk":1}}`, true},
 		{`arguments.force == true`, `{}`, false},
 		{`arguments.force`, `{}`, false}, // nothing is not true
 		{`not (arguments.path startsWith "/tmp/")`, `{"path":"/tmp/x"}`, false},
