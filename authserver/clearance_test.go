@@ -382,6 +382,12 @@ func TestClearanceRefusals(t *testing.T) {
 			demandForm(token, "subject_token_type", ""), nil, 400, oauth.InvalidRequest,
 		},
 		"RS-217: no tool": {demandForm(token, "tool", ""), nil, 400, oauth.InvalidRequest},
+		"RS-217: a tool whose name has a NUL": {
+			demandForm(token, "tool", "erase\x00"), nil, 400, oauth.InvalidRequest,
+		},
+		"RS-217: a tool whose name has line feeds": {
+			demandForm(token, "tool", "erase\n\n"), nil, 400, oauth.InvalidRequest,
+		},
 		"RS-217: arguments too long to show": {
 			demandForm(token, "arguments", tooLong), nil, 400, oauth.InvalidRequest,
 		},

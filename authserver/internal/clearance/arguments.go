@@ -21,7 +21,7 @@ const (
 	MaxArguments = 8 << 10 // bytes of JSON
 	MaxValues    = 200     // members and elements, nested ones included
 	MaxDepth     = 8       // of nesting
-	MaxLines     = 200     // line feeds in all strings together
+	MaxLines     = 200     // line feeds in all strings and names together
 )
 
 // The errors of ParseArguments.
@@ -115,6 +115,12 @@ type parser struct {
 	values, lines int
 }
 
+// tooLong counts the line feeds of a text, and reports whether they are too many by now.
+func (p *parser) tooLong(text string) bool {
+	p.lines += strings.Count(text, "\n")
+	return p.lines > MaxLines
+}
+
 func (p *parser) value(depth int) (Value, error) {
 	token, err := p.Token()
 	if err != nil {
@@ -127,7 +133,7 @@ func (p *parser) value(depth int) (Value, error) {
 		}
 		return p.nested(t, depth)
 	case string:
-		if p.lines += strings.Count(t, "\n"); p.lines > MaxLines {
+		if p.tooLong(t) {
 			return Value{}, ErrTooLarge
 		}
 		return Value{Kind: String, Text: t}, nil
@@ -157,6 +163,9 @@ func (p *parser) nested(open json.Delim, depth int) (Value, error) {
 			name, ok := token.(string)
 			if !ok || known[name] {
 				return v, ErrNotJSON
+			}
+			if p.tooLong(name) {
+				return v, ErrTooLarge
 			}
 			known[name] = true
 			v.Names = append(v.Names, name)

@@ -87,6 +87,9 @@ func TestParseArguments(t *testing.T) {
 		"RS-217: longer ones are refused":                {long(MaxArguments + 1), ErrTooLarge},
 		"RS-217: as many lines as can be shown":          {`{"a":"` + strings.Repeat(`\n`, MaxLines) + `"}`, nil},
 		"RS-217: more lines are refused":                 {lines, ErrTooLarge},
+		"RS-217: so are more lines in names": {
+			`{"` + strings.Repeat(`\n`, MaxLines) + `":"\n"}`, ErrTooLarge,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, err := ParseArguments([]byte(test.raw)); !errors.Is(err, test.want) {

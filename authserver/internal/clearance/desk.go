@@ -16,6 +16,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/mcp-authd/mcp-authd/audit"
@@ -151,7 +152,8 @@ func (d *Desk) terms(of Caller, demand oauth.ClearanceDemand) (storage.Clearance
 		return t, oauth.NewError(oauth.InvalidRequest, why)
 	}
 	switch {
-	case t.Tool == "" || len(t.Tool) > maxTool || !utf8.ValidString(t.Tool):
+	case t.Tool == "" || len(t.Tool) > maxTool || !utf8.ValidString(t.Tool),
+		strings.ContainsFunc(t.Tool, unicode.IsControl): // no name has one, and PostgreSQL cannot hold them all
 		return refuse("The name of the tool is missing, or cannot be shown.")
 	case t.By != oauth.ClearanceByPerson && t.By != oauth.ClearanceByOther:
 		return refuse("Who gives the clearance is 'person' or 'other'.")
