@@ -45,8 +45,9 @@ const (
 )
 
 // Serve serves the server of tools at o.Resource, for callers who signed in at o.Issuer, until ctx ends; then streams
-// are closed, open requests finish, and nil is returned. It returns at once when an option is wrong, the
-// issuer cannot be asked, or does not know the resource or one of its scopes.
+// are closed, open requests finish, and nil is returned. GET /healthz is answered with 200 while it serves.
+// It returns at once when an option is wrong, the issuer cannot be asked, or does not know the resource or one of
+// its scopes.
 //
 // Package mcpserver has the same with an authorization server of its own.
 func Serve(ctx context.Context, tools *Tools, o ServeOptions) error {
@@ -93,6 +94,9 @@ func (o ServeOptions) check() (string, error) {
 	switch {
 	case o.Resource == "":
 		return "", errors.New("gosdk: Resource is empty: set the public URL of this MCP server, such as https://notes.example.com/mcp")
+	case u != nil && u.Path == healthPath:
+		return "", errors.New("gosdk: Resource: " + healthPath +
+			" is where health checks ask: choose another path, such as /mcp")
 	case o.Issuer == "":
 		return "", errors.New("gosdk: Issuer is empty: set that of the authorization server, such as https://auth.example.com; " +
 			"package mcpserver has one in the same process")
@@ -121,7 +125,7 @@ func (a *Adapter) serve(ctx context.Context, l net.Listener, log *slog.Logger) e
 	requests, cut := context.WithCancel(context.WithoutCancel(ctx))
 	defer cut()
 	h := &http.Server{
-		Handler:           a.Handler(),
+		Handler:           withHealth(a.Handler()),
 		ReadHeaderTimeout: 10 * time.Second,
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    32 << 10,
@@ -144,6 +148,24 @@ func (a *Adapter) serve(ctx context.Context, l net.Listener, log *slog.Logger) e
 	defer stop()
 	return h.Shutdown(finish)
 }
+
+// withHealth answers GET /healthz, which says that the process serves: platforms ask it before they send
+// anyone here.
+func withHealth(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		probe := (r.Method == http.MethodGet || r.Method == http.MethodHead) && r.URL.Path == healthPath
+		if !probe {
+			h.ServeHTTP(w, r)
+			return
+		}
+		w.Header().Set("Cache-Control", "no-store")
+		w.WriteHeader(http.StatusOK)
+		_, _ = w.Write([]byte("ok\n")) // it may have hung up
+	})
+}
+
+// healthPath is where health checks ask, as of mcp-authd.
+const healthPath = "/healthz"
 
 // Implementation returns what the server calls itself, as a client would learn it. It is empty when the
 // server does not say.

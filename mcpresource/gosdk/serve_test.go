@@ -80,6 +80,14 @@ func TestServeAtRemoteIssuer(t *testing.T) {
 			t.Errorf("no %s in %s", want, got)
 		}
 	}
+	health, err := http.Get("http://" + address + "/healthz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	health.Body.Close()
+	if health.StatusCode != http.StatusOK {
+		t.Errorf("healthz: got %d", health.StatusCode)
+	}
 	resp, err := http.Post(resource, "application/json", strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"ping"}`))
 	if err != nil {
 		t.Fatal(err)
@@ -107,6 +115,9 @@ func TestServeRefuses(t *testing.T) {
 		"Issuer is empty: set that of the authorization server": {Resource: resource},
 		`Resource "http://notes.example.com/mcp" is not a URL such as https://notes.example.com/mcp (http`: {
 			Resource: "http://notes.example.com/mcp", Issuer: "https://auth.example.com",
+		},
+		"/healthz is where health checks ask": {
+			Resource: "https://notes.example.com/healthz", Issuer: "https://auth.example.com",
 		},
 		"Resource \"/mcp\" is not a URL": {Resource: "/mcp", Issuer: "https://auth.example.com"},
 		`Issuer "http://auth.example.com" is not a URL such as https://auth.example.com (http is`: {
