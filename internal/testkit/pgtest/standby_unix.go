@@ -46,7 +46,21 @@ func (s *Server) Follow(primary *Server, name string) error {
 }
 
 // Promote makes a standby the primary, and returns when it takes writes.
-func (s *Server) Promote() error { return s.Exec("SELECT pg_promote()") }
+// While a standby still applies what it has received, that can cancel the statement, which waits.
+func (s *Server) Promote() error {
+	err := s.Exec("SELECT pg_promote()")
+	for range 10 {
+		switch {
+		case err == nil || !strings.Contains(err.Error(), "SQLSTATE 40001"):
+			return err
+		case s.Exec("DO $$ BEGIN ASSERT NOT pg_is_in_recovery(); END $$") == nil:
+			return nil
+		}
+		time.Sleep(time.Second)
+		err = s.Exec("SELECT pg_promote() WHERE pg_is_in_recovery()")
+	}
+	return err
+}
 
 // Pause stops every process of the server, as when its machine hangs: connections stay,
 // and nothing answers. Resume is due before the test ends.
