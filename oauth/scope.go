@@ -94,15 +94,15 @@ func (s Scopes) Without(other Scopes) Scopes {
 	return out
 }
 
-// WithoutClearances returns s without the scopes that name clearances, and the id of the first of those;
-// "": there is none.
+// WithoutClearances returns s without the scopes that name clearances, and the id of the last of those;
+// "": there is none. A client that adds each challenge to what it asked for before has the new one last.
 func (s Scopes) WithoutClearances() (rest Scopes, clearance string) {
 	for _, scope := range s {
 		id, ok := strings.CutPrefix(scope, ScopeClearance)
 		switch {
 		case !ok:
 			rest = append(rest, scope)
-		case clearance == "":
+		case id != "":
 			clearance = id
 		}
 	}
