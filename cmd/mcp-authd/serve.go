@@ -148,7 +148,7 @@ func (a *app) warnOfMisfits(ctx context.Context) error {
 	return err
 }
 
-// listenHTTP opens the listener for challenges over http; nil: there is none.
+// listenHTTP opens the listener for challenges over http; nil: none is configured.
 func (a *app) listenHTTP(ctx context.Context) (net.Listener, error) {
 	if a.config.TLS.ACME.HTTPListen == "" {
 		return nil, nil

@@ -29,7 +29,7 @@ type Config struct {
 	Email     string         // that the authority writes to; optional
 	Roots     *x509.CertPool // that the directory's own certificate is checked with; nil: those of the system
 	// HTTPPort and TLSPort are those of the listeners here to which the ports 80 and 443 of the domains
-	// lead. Challenges over http need an HTTPPort; 0: there are none.
+	// lead. Without an HTTPPort no challenge is answered over http.
 	HTTPPort, TLSPort int
 	Store             Store
 	Ring              *secrets.Ring
