@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -36,6 +37,7 @@ type gateways struct {
 	t        *testing.T
 	config   string
 	replicas []*replica
+	paid     atomic.Int64 // calls of the tool pay that reached the MCP server
 }
 
 // newGateways starts them, with one person. More is what the configuration says of the MCP server, and top
@@ -47,15 +49,18 @@ func newGateways(t *testing.T, more, top string) *gateways {
 		func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, struct{}, error) {
 			return nil, struct{}{}, nil
 		})
+	g := &gateways{t: t}
+	mcp.AddTool(s, &mcp.Tool{Name: "pay"},
+		func(context.Context, *mcp.CallToolRequest, map[string]any) (*mcp.CallToolResult, struct{}, error) {
+			g.paid.Add(1)
+			return nil, struct{}{}, nil
+		})
 	inner := httptest.NewServer(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s },
 		&mcp.StreamableHTTPOptions{Stateless: true}))
 	t.Cleanup(inner.Close)
 	addresses, dir := []string{nettest.For(t), nettest.For(t)}, t.TempDir()
-	g := &gateways{
-		Demo:   &demotest.Demo{Issuer: "http://" + addresses[0], Username: "alice", Password: companyPassword},
-		t:      t,
-		config: filepath.Join(dir, "mcp-authd.yaml"),
-	}
+	g.Demo = &demotest.Demo{Issuer: "http://" + addresses[0], Username: "alice", Password: companyPassword}
+	g.config = filepath.Join(dir, "mcp-authd.yaml")
 	g.MCPURL = g.Issuer + "/mcp"
 	yaml := strings.NewReplacer("ISSUER", g.Issuer, "DIR", dir, "DATABASE", pgtest.Start(t).Database(t),
 		"UPSTREAM", inner.URL, "MORE", more).Replace(gatewaysConfig + top)
