@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"os/exec"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -30,7 +31,8 @@ func (g *gateways) held(t *testing.T, to *replica, token, arguments string) (lin
 	}
 	id := m[1][strings.LastIndex(m[1], "/")+1:]
 	for _, c := range challenges(got.header) {
-		if c.Params["error"] == "insufficient_scope" && strings.Contains(" "+c.Params["scope"]+" ", " clearance:"+id+" ") {
+		if c.Params["error"] == "insufficient_scope" &&
+			slices.Contains(strings.Fields(c.Params["scope"]), "clearance:"+id) {
 			return m[1]
 		}
 	}
