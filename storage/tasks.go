@@ -8,7 +8,7 @@ import (
 // Tasks holds calls of tools whose results are fetched later, and whom the tasks of MCP servers behind the
 // gateway belong to. What has expired is not there.
 type Tasks interface {
-	// KeepTask stores a new task. ErrFull when the person has that many, or a few more after a race;
+	// KeepTask stores a new task. ErrFull when the person has that many, however many are stored at once;
 	// ErrExists when its owner has one of this name.
 	KeepTask(ctx context.Context, t Task, most int, now time.Time) error
 	// FindTask returns the task with this ID, or ErrNotFound.

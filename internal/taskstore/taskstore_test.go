@@ -51,5 +51,5 @@ func TestPostgreSQL(t *testing.T) {
 		}
 		return both
 	}
-	tasktest.Run(t, tasktest.Store{Loose: true, Open: open})
+	tasktest.Run(t, tasktest.Store{Open: open})
 }

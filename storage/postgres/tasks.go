@@ -13,6 +13,11 @@ import (
 const (
 	keepTask = "INSERT INTO tasks (" + column.TaskColumns + ") VALUES ($1,$2,$3,$4,$5,$6,$7,$8)" +
 		" ON CONFLICT (id) DO NOTHING"
+	// holdTasksOf makes those wait for one another who begin tasks of a person, by a row of the person: without
+	// it each would count without what the others add. As a task it is nobody's: no person's digest is that of
+	// an owner or of a task. It expires with the last task.
+	holdTasksOf = "INSERT INTO tasks AS t (" + column.TaskColumns + ") VALUES ($1,$1,'','',$2,$3,0,'')" +
+		" ON CONFLICT (id) DO UPDATE SET expires_at = greatest(t.expires_at, excluded.expires_at)"
 	tasksOf   = "SELECT count(*) FROM tasks WHERE person = $1 AND expires_at > $2"
 	findTask  = "SELECT " + column.TaskColumns + " FROM tasks WHERE id = $1 AND expires_at > $2"
 	listTasks = "SELECT " + column.TaskColumns + ` FROM tasks WHERE owner = $1 AND expires_at > $2
@@ -27,7 +32,11 @@ func readTask(row pgx.CollectableRow) (storage.Task, error) { return column.Read
 
 // KeepTask implements storage.Tasks.
 func (s *Store) KeepTask(ctx context.Context, t storage.Task, most int, now time.Time) error {
-	return s.tx(ctx, "keep task", func(ctx context.Context, q querier) error {
+	return s.txCommitted(ctx, "keep task", func(ctx context.Context, q querier) error {
+		_, err := exec(ctx, q, holdTasksOf, t.Person[:], column.Millis(t.CreatedAt), column.Millis(t.ExpiresAt))
+		if err != nil {
+			return err
+		}
 		var has int
 		if err := one(ctx, q, []any{&has}, tasksOf, t.Person[:], column.Millis(now)); err != nil {
 			return err

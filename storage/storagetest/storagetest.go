@@ -136,6 +136,7 @@ func runRaces(t *testing.T, open func(t *testing.T) storage.Store) {
 		{"RS-217 one clearance, 32 decisions", raceDecideClearance},
 		{"RS-217 32 clearances asked for at once", raceFullClearances},
 		{"RS-215 one task, 32 changes of one version", raceChangeTask},
+		{"RS-132 one person, 32 new tasks", raceKeepTask},
 		{"AS-244 32 operators add one audience", raceAddAudience},
 		{"OB-06 one sink, 32 replicas that deliver", raceMoveSink},
 		{"OB-10 one proposal, 32 who accept", raceDecideProposal},

@@ -95,3 +95,15 @@ func raceChangeTask(t *testing.T, e *env) {
 	})
 	c.want(t, 1)
 }
+
+// raceKeepTask: a flood of tasks ends at the bound of the person, at however many replicas it comes.
+func raceKeepTask(t *testing.T, e *env) {
+	person := randomHash()
+	var c tally
+	compete(func(int) {
+		c.add(e.s.KeepTask(e.ctx, e.task("a", randomHash(), person), racers/4, e.now), storage.ErrFull)
+	})
+	c.want(t, racers/4)
+	wantErr(t, e.s.KeepTask(e.ctx, e.task("b", randomHash(), person), racers/4, e.now), storage.ErrFull)
+	check(t, e.s.KeepTask(e.ctx, e.task("b", randomHash(), person), 1, e.now.Add(time.Hour)))
+}

@@ -17,22 +17,19 @@ import (
 type Store struct {
 	// Open returns a store with no tasks, whose time is now, as two replicas see it. They may be one.
 	Open func(t *testing.T, now func() time.Time) [2]mcpresource.TaskStore
-	// Loose is for a store that keeps a few more tasks of a person than it should when many come at once.
-	Loose bool
 }
 
 // env is a pair of replicas and their time.
 type env struct {
 	at       atomic.Int64 // milliseconds
 	one, two mcpresource.TaskStore
-	loose    bool
 }
 
 func (e *env) now() time.Time         { return time.UnixMilli(e.at.Load()) }
 func (e *env) passes(d time.Duration) { e.at.Add(d.Milliseconds()) }
 func (s Store) env(t *testing.T) *env {
 	t.Helper()
-	e := &env{loose: s.Loose}
+	e := &env{}
 	e.at.Store(1_800_000_000_000)
 	both := s.Open(t, e.now)
 	e.one, e.two = both[0], both[1]
@@ -246,7 +243,7 @@ func bounds(t *testing.T, e *env) {
 			t.Error(err)
 		}
 	})
-	if won.Load() != 5 && (!e.loose || won.Load() < 5) {
+	if won.Load() != 5 || full.Load() != 27 {
 		t.Errorf("%d kept, %d refused", won.Load(), full.Load())
 	}
 	task := e.task("later", "alice", "p")

@@ -90,7 +90,11 @@ func (t *Table) digest(parts ...string) []byte {
 func (t *Table) CreateTask(ctx context.Context, task mcpresource.Task, most int) error {
 	t.sweep(ctx)
 	person := t.digest("person", task.Person)
-	tx, err := t.DB.BeginTx(ctx, nil)
+	var o *sql.TxOptions
+	if t.Hold != nil { // at a higher isolation, counting would not see what those added who were waited for
+		o = &sql.TxOptions{Isolation: sql.LevelReadCommitted}
+	}
+	tx, err := t.DB.BeginTx(ctx, o)
 	if err != nil {
 		return failed("keeping", err)
 	}
