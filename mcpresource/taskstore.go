@@ -34,8 +34,8 @@ type Task struct {
 // replicas they are in. It is safe for concurrent use. What has expired it does not return, and removes.
 // Stores are NewMemoryTasks and those of packages mcpresource/postgres and mcpresource/sqlite.
 type TaskStore interface {
-	// CreateTask keeps a new task, or returns ErrTasksFull when most tasks of the person are kept: of
-	// however many that come at once, no more are. Once it has returned, Task finds the task in every replica. It fails for an id that
+	// CreateTask keeps a new task, or returns ErrTasksFull when most tasks of the person are kept, however
+	// many come at once. Once it has returned, Task finds the task in every replica. It fails for an id that
 	// its owner has.
 	CreateTask(ctx context.Context, t Task, most int) error
 	// Task returns a task of owner, or ErrNoTask, also for one of another owner.
