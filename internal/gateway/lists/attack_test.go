@@ -67,7 +67,8 @@ func TestEveryBoundary(t *testing.T) {
 	shown := `{"jsonrpc":"2.0","id":1,"result":{"cacheScope":"private","tools":[` +
 		`{"name":"é","x":{"name":"secret"}}],"tools":[]}}`
 	lined := "{\"result\":{\"tools\":[\r\ndata: {\"name\":\r\ndata:\"secret\"},\r\ndata: {\"name\":\"b\"}]}}"
-	in := "\ufeff: hi\r\nid: 1\r\ndata: " + list + "\r\n\r\nevent: message\ndata:" + list + "\n\ndata: " + lined + "\r\n\r\n"
+	in := "\ufeff: hi\r\nid: 1\r\ndata: " + list + "\r\n\r\nevent: message\ndata:" + list + "\n\n" +
+		"data: " + lined + "\r\n\r\n"
 	want := "\ufeff: hi\r\nid: 1\r\ndata: " + shown + "\r\n\r\nevent: message\ndata:" + shown + "\n\n" +
 		"data: {\"result\":{\"tools\":[\r\ndata: {\"name\":\"b\"}]}}\r\n\r\n"
 	cut := func(at ...int) string {
