@@ -221,6 +221,9 @@ func TestValidate(t *testing.T) {
 		"RS-09: offline_access": pr(func(r *PR) {
 			r.ScopesSupported = metadata.Values{"offline_access"}
 		}),
+		"RS-217: the scope of a clearance": pr(func(r *PR) {
+			r.ScopesSupported = metadata.Values{"clearance:pay"}
+		}),
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, err := metadata.Handler(doc); err == nil {

@@ -42,7 +42,7 @@ func (r ProtectedResource) Validate() error {
 	}
 	for _, s := range r.ScopesSupported {
 		// RS-09: it is the authorization server's, no resource demands it.
-		if s == oauth.OfflineAccess || !oauth.ValidScope(s) || strings.ContainsRune(s, ' ') {
+		if oauth.Reserved(s) || !oauth.ValidScope(s) || strings.ContainsRune(s, ' ') {
 			return errors.New("metadata: the scope " + s + " cannot belong to a resource")
 		}
 	}

@@ -48,6 +48,12 @@ func ValidScope(t string) bool {
 	return true
 }
 
+// Reserved reports whether a scope is the authorization server's own, which no resource can have:
+// offline_access, and what begins as the scope that names a clearance.
+func Reserved(scope string) bool {
+	return scope == OfflineAccess || strings.HasPrefix(scope, ScopeClearance)
+}
+
 // String joins the scopes with single spaces.
 func (s Scopes) String() string { return strings.Join(s, " ") }
 

@@ -218,11 +218,9 @@ func newResource(raw, name string, scopes []string) (storage.Resource, error) {
 	}
 	for i, s := range scopes {
 		scope, text, _ := strings.Cut(s, "=")
-		if !oauth.ValidScope(scope) || scope == oauth.OfflineAccess {
-			return r, fmt.Errorf(
-				"%q is not a scope of a resource (no spaces, quotes or backslashes; offline_access is the server's own)",
-				scope,
-			)
+		if !oauth.ValidScope(scope) || oauth.Reserved(scope) {
+			return r, fmt.Errorf("%q is not a scope of a resource (no spaces, quotes or backslashes; "+
+				"offline_access and %s... are the server's own)", scope, oauth.ScopeClearance)
 		}
 		if text == "" {
 			text = scope

@@ -165,10 +165,9 @@ func completeScopes(r *storage.Resource) error {
 	for i := range r.Scopes {
 		s := &r.Scopes[i]
 		switch {
-		case !oauth.ValidScope(s.Name) || s.Name == oauth.OfflineAccess:
-			return fault(ErrInvalid,
-				"%q is not a scope of a resource (no spaces, quotes or backslashes; offline_access is the server's own)",
-				s.Name)
+		case !oauth.ValidScope(s.Name) || oauth.Reserved(s.Name):
+			return fault(ErrInvalid, "%q is not a scope of a resource (no spaces, quotes or backslashes; "+
+				"offline_access and %s... are the server's own)", s.Name, oauth.ScopeClearance)
 		case names[s.Name]:
 			return fault(ErrInvalid, "the scope %q is listed twice", s.Name)
 		case len(s.Name) > maxResourceName || len(s.Description) > maxScopeText:

@@ -56,6 +56,7 @@ func TestResourceOperations(t *testing.T) {
 		"an alias elsewhere": {set(admin.ResourceChange{Aliases: evil}), admin.ErrInvalid, "origin"},
 		"no scope":           {scoped(storage.ScopeText{Name: "a b"}), admin.ErrInvalid, "is not a scope"},
 		"a scope of ours":    {scoped(storage.ScopeText{Name: "offline_access"}), admin.ErrInvalid, "own"},
+		"a clearance":        {scoped(storage.ScopeText{Name: "clearance:x"}), admin.ErrInvalid, "clearance:... are"},
 		"a scope twice":      {scoped(scopes[0], scopes[0]), admin.ErrInvalid, "twice"},
 		"an unknown one":     {scoped(storage.ScopeText{Name: "a", Implies: []string{"b"}}), admin.ErrInvalid, `"b"`},
 		"contradicting marks": {

@@ -308,6 +308,9 @@ func validateScopes(add func(string, string, ...any), resource string, scopes []
 			add(key, "%q is not a scope (no spaces, quotes or backslashes)", s.Name)
 		case s.Name == oauth.OfflineAccess:
 			add(key, "%s is the server's own", s.Name)
+		case oauth.Reserved(s.Name):
+			add(key, "%q begins with %s, by which the server names a person's permission for one call",
+				s.Name, oauth.ScopeClearance)
 		case names[s.Name]:
 			add(key, "%q is listed twice", s.Name)
 		}

@@ -166,7 +166,7 @@ func (s Scope) validate() error {
 	switch {
 	case !oauth.ValidScope(s.Name):
 		return fmt.Errorf("%q is not a scope: it has no spaces, quotes or backslashes, such as notes:write", s.Name)
-	case s.Name == oauth.OfflineAccess:
+	case oauth.Reserved(s.Name):
 		return fmt.Errorf("the scope %s belongs to the authorization server: use another name", s.Name)
 	case !slices.Contains([]string{"", "read", "write", "admin"}, s.Access):
 		return fmt.Errorf("the scope %q: its Access %q is not read, write or admin", s.Name, s.Access)

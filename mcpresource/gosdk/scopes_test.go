@@ -165,6 +165,7 @@ func TestWrongDeclarations(t *testing.T) {
 		`"two words" is not a scope`: {{Name: "two words"}},
 		`"" is not a scope`:          {{Description: "nothing"}},
 		`the scope offline_access belongs to the authorization server`: {{Name: "offline_access"}},
+		`the scope clearance:1 belongs to the authorization server`:    {{Name: "clearance:1"}},
 		`its Access "all" is not read, write or admin`:                 {{Name: "x", Access: "all"}},
 		`the scope "read" is declared in two ways, as "read it" and as "read all": declare it once`: {
 			{Name: "read", Description: "read all"},
