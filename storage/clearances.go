@@ -10,7 +10,7 @@ import (
 // The bounds of clearances that wait.
 const (
 	MaxClearances       = 16 // of a grant, or of a client without one
-	MaxPersonClearances = 64 // of all grants of a person, or a few more after a race
+	MaxPersonClearances = 64 // of all grants of a person
 )
 
 // ClearanceTerms is what a clearance is for, and who may give it how: it is spent by the call of which
@@ -71,8 +71,9 @@ type ClearanceDecision struct {
 // Clearances holds the clearances of tool calls. One is live until it expires, and while its grant and
 // its node are live and not paused, its client is not deleted and its person not disabled.
 type Clearances interface {
-	// AskClearance spends the given clearance with the terms of c: then that is returned, in the state
-	// spent, and of N concurrent calls one gets it. Else it returns the one with these terms that waits or
+	// AskClearance spends the given clearance with the terms of c, unless who gave it may not any more, being
+	// disabled or no administrator now: then that is returned, in the state spent, and of N concurrent calls
+	// one gets it. Else it returns the one with these terms that waits or
 	// was refused, and, where there is none, stores and returns c, which waits. ErrRevoked when what c is
 	// for is not live; ErrFull when as many wait as may.
 	AskClearance(ctx context.Context, c Clearance) (Clearance, error)

@@ -13,13 +13,13 @@ import (
 
 // spendClearance is the single use of a given clearance: of N callers one changes the row.
 var spendClearance = `UPDATE clearances AS w SET state = 'spent'
-WHERE w.binding = $1 AND w.state = 'given' AND w.expires_at > $2 AND ` + column.GiverStands + `
+WHERE w.binding = $1 AND w.state = 'given' AND w.expires_at > $2 AND ` + giverStands + `
 	AND ` + clearanceLive("$2") + `
 RETURNING ` + column.ClearanceRead
 
-// addClearance stores a clearance that waits, in place of one that was spent or has expired, while there is
-// room. It counts and stores in one statement.
-var addClearance = "INSERT INTO clearances (" + column.ClearanceColumns + `)
+// addClearance stores a clearance that waits, in place of one that was spent, has expired, or was given by
+// who may not any more, while there is room. It counts and stores in one statement.
+var addClearance = "INSERT INTO clearances AS w (" + column.ClearanceColumns + `)
 SELECT $1::bytea, $2::text, w.user_id, w.client_id, w.grant_id, w.node_id, $7::text, $8::text, $9::bytea, $10::text, $11::text, $12::text, $13::bigint, $14::bytea, $15::text, $16::text, $17::bigint, $18::bigint
 FROM (SELECT $3::text AS user_id, $4::text AS client_id, $5::text AS grant_id, $6::text AS node_id) w
 WHERE ` + clearanceLive("$17") + `
@@ -29,15 +29,34 @@ WHERE ` + clearanceLive("$17") + `
 		AND o.state = 'waiting' AND o.expires_at > $17) < $20)
 ON CONFLICT (binding) DO UPDATE SET id = excluded.id, sealed = excluded.sealed, state = excluded.state,
 	giver_id = excluded.giver_id, created_at = excluded.created_at, expires_at = excluded.expires_at
-	WHERE clearances.expires_at <= excluded.created_at OR clearances.state = 'spent'
-		OR clearances.state = 'given' AND NOT EXISTS (SELECT 1 FROM users u WHERE u.id = clearances.giver_id AND NOT u.disabled)
+	WHERE w.expires_at <= excluded.created_at OR w.state = 'spent' OR w.state = 'given' AND NOT ` + giverStands + `
 RETURNING ` + column.ClearanceRead
+
+// holdWaiting holds a row until the transaction ends, so that clearances which count against one bound are
+// counted one after the other. A client of the configuration has no row of its own.
+const holdWaiting = `INSERT INTO spent (purpose, id, expires_at) VALUES ('clearances', $1, $2)
+ON CONFLICT (purpose, id) DO UPDATE SET expires_at = excluded.expires_at`
+
+// waitingOf names those of which one bound counts all: a person's, which has those of each of their grants,
+// else those of a grant, or of a client without one.
+func waitingOf(t storage.ClearanceTerms) string {
+	switch {
+	case t.UserID != "":
+		return "person " + t.UserID
+	case t.GrantID != "":
+		return "grant " + t.GrantID
+	}
+	return "client " + t.ClientID
+}
 
 var (
 	readClearance = "SELECT " + column.ClearanceRead + " FROM clearances w WHERE w.id = $1 AND w.expires_at > $2 AND " +
 		clearanceLive("$2")
 	boundClearance = "SELECT " + column.ClearanceRead + " FROM clearances w WHERE w.binding = $1 AND w.expires_at > $2 AND " +
 		clearanceLive("$2")
+
+	// askedClearance finds the one that was asked for before: it writes nothing while a call waits.
+	askedClearance = boundClearance + " AND w.state IN ('waiting', 'refused')"
 
 	// decideClearance is the single decision about a clearance.
 	decideClearance = `UPDATE clearances AS w SET state = $2, giver_id = (SELECT s.user_id FROM sessions s WHERE s.hash = $3)
@@ -57,7 +76,8 @@ ORDER BY w.created_at, w.id LIMIT $3`
 	rebindClearance = `UPDATE clearances SET binding = $2, grant_id = $3, node_id = ''
 WHERE id = $1 AND state IN ('waiting', 'given') AND expires_at > $4`
 
-	mayDecide = column.MayDecide("strpos", "chr(10)")
+	mayDecide   = column.MayDecide("strpos", "chr(10)")
+	giverStands = column.GiverStands(mayDecide)
 )
 
 func clearanceLive(now string) string { return column.ClearanceLive(now, isCut, nodeIsCut) }
@@ -69,8 +89,10 @@ func (s *Store) AskClearance(ctx context.Context, a storage.Clearance) (out stor
 		if out, err = clearance(ctx, q, spendClearance, key[:], now); !errors.Is(err, pgx.ErrNoRows) {
 			return err
 		}
-		var held string // so that those of a grant are counted one after the other
-		if err = one(ctx, q, []any{&held}, holdGrant, a.GrantID); err != nil && !errors.Is(err, pgx.ErrNoRows) {
+		if out, err = clearance(ctx, q, askedClearance, key[:], now); !errors.Is(err, pgx.ErrNoRows) {
+			return err
+		}
+		if _, err = exec(ctx, q, holdWaiting, waitingOf(a.ClearanceTerms), column.Millis(a.ExpiresAt)); err != nil {
 			return err
 		}
 		args := append(column.ClearanceValues(a), storage.MaxClearances, storage.MaxPersonClearances)

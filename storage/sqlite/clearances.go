@@ -11,13 +11,13 @@ import (
 
 // spendClearance is the single use of a given clearance: of N callers one changes the row.
 var spendClearance = `UPDATE clearances AS w SET state = 'spent'
-WHERE w.binding = ?1 AND w.state = 'given' AND w.expires_at > ?2 AND ` + column.GiverStands + `
+WHERE w.binding = ?1 AND w.state = 'given' AND w.expires_at > ?2 AND ` + giverStands + `
 	AND ` + clearanceLive("?2") + `
 RETURNING ` + column.ClearanceRead
 
-// addClearance stores a clearance that waits, in place of one that was spent or has expired, while there is
-// room. It counts and stores in one statement.
-var addClearance = "INSERT INTO clearances (" + column.ClearanceColumns + `)
+// addClearance stores a clearance that waits, in place of one that was spent, has expired, or was given by
+// who may not any more, while there is room. It counts and stores in one statement.
+var addClearance = "INSERT INTO clearances AS w (" + column.ClearanceColumns + `)
 SELECT ?1, ?2, w.user_id, w.client_id, w.grant_id, w.node_id, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18
 FROM (SELECT ?3 AS user_id, ?4 AS client_id, ?5 AS grant_id, ?6 AS node_id) w
 WHERE ` + clearanceLive("?17") + `
@@ -27,8 +27,7 @@ WHERE ` + clearanceLive("?17") + `
 		AND o.state = 'waiting' AND o.expires_at > ?17) < ?20)
 ON CONFLICT (binding) DO UPDATE SET id = excluded.id, sealed = excluded.sealed, state = excluded.state,
 	giver_id = excluded.giver_id, created_at = excluded.created_at, expires_at = excluded.expires_at
-	WHERE clearances.expires_at <= excluded.created_at OR clearances.state = 'spent'
-		OR clearances.state = 'given' AND NOT EXISTS (SELECT 1 FROM users u WHERE u.id = clearances.giver_id AND NOT u.disabled)
+	WHERE w.expires_at <= excluded.created_at OR w.state = 'spent' OR w.state = 'given' AND NOT ` + giverStands + `
 RETURNING ` + column.ClearanceRead
 
 var (
@@ -55,7 +54,8 @@ ORDER BY w.created_at, w.id LIMIT ?3`
 	rebindClearance = `UPDATE clearances SET binding = ?2, grant_id = ?3, node_id = ''
 WHERE id = ?1 AND state IN ('waiting', 'given') AND expires_at > ?4`
 
-	mayDecide = column.MayDecide("instr", "char(10)")
+	mayDecide   = column.MayDecide("instr", "char(10)")
+	giverStands = column.GiverStands(mayDecide)
 )
 
 func clearanceLive(now string) string { return column.ClearanceLive(now, isCut, nodeIsCut) }

@@ -3,7 +3,6 @@ package storagetest
 import (
 	"errors"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -244,6 +243,25 @@ func givers(t *testing.T, e *env) {
 		same(t, e.ask(t, again(byNamed, e.now)).State, storage.ClearanceWaits)
 		same(t, e.ask(t, again(byAdmin, e.now)).State, storage.ClearanceSpent)
 	})
+	t.Run("the giver is no administrator any more", func(t *testing.T) {
+		byAdmin = e.ask(t, again(byAdmin, e.now))
+		check(t, e.decide(byAdmin, admin.session, true, e.now))
+		check(t, e.s.SetRole(e.ctx, admin.ID, ""))
+		fresh := again(byAdmin, e.now)
+		same(t, e.ask(t, fresh).ID, fresh.ID)
+		e.wantState(t, fresh, storage.ClearanceWaits)
+	})
+	t.Run("the giver is none of the approvers any more", func(t *testing.T) {
+		check(t, e.s.SetUserDisabled(e.ctx, named.ID, false, e.now))
+		e.signIn(t, named)
+		list, err := e.s.WaitingClearances(e.ctx, named.ID, e.now)
+		check(t, err)
+		same(t, len(list), 1)
+		check(t, e.decide(list[0], named.session, true, e.now))
+		left := again(byNamed, e.now)
+		left.Approvers = []string{"zoe"}
+		same(t, e.ask(t, left).State, storage.ClearanceWaits)
+	})
 }
 
 func manyClearances(t *testing.T, e *env) {
@@ -301,47 +319,4 @@ func machineClearances(t *testing.T, e *env) {
 	check(t, e.s.DeleteClient(e.ctx, machine.ID, e.now))
 	_, err := e.s.AskClearance(e.ctx, again(c, e.now))
 	wantErr(t, err, storage.ErrRevoked)
-}
-
-// raceClearance: of 32 calls with one clearance one passes; the others wait for one and the same.
-func raceClearance(t *testing.T, e *env) {
-	_, c := e.given(t)
-	var mu sync.Mutex
-	won, waits := 0, map[string]int{}
-	compete(func(int) {
-		got, err := e.s.AskClearance(e.ctx, again(c, e.now))
-		check(t, err)
-		mu.Lock()
-		defer mu.Unlock()
-		if got.State == storage.ClearanceSpent {
-			won++
-		} else {
-			waits[got.ID]++
-		}
-	})
-	if won != 1 || len(waits) != 1 {
-		t.Errorf("got %d calls that pass and %d clearances that wait, want 1 and 1", won, len(waits))
-	}
-}
-
-// raceDecideClearance: of 32 who give and refuse, one does.
-func raceDecideClearance(t *testing.T, e *env) {
-	a, _ := e.granted(t)
-	c := e.ask(t, e.clearance(a))
-	var n tally
-	compete(func(i int) { n.add(e.decide(c, a.Session, i%2 == 0, e.now), storage.ErrSpent) })
-	n.want(t, 1)
-}
-
-// raceFullClearances: of 32 that are asked for at once as many wait as may.
-func raceFullClearances(t *testing.T, e *env) {
-	a, _ := e.granted(t)
-	var n tally
-	compete(func(i int) {
-		c := e.clearance(a)
-		c.Digest[1] = byte(i)
-		_, err := e.s.AskClearance(e.ctx, c)
-		n.add(err, storage.ErrFull)
-	})
-	n.want(t, storage.MaxClearances)
 }

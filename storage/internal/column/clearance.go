@@ -26,8 +26,11 @@ func ClearanceLive(now, grantIsCut, nodeIsCut string) string {
 		AND NOT ` + nodeIsCut + `))`
 }
 
-// GiverStands is the condition that the account of the giver of w still may sign in.
-const GiverStands = "EXISTS (SELECT 1 FROM users u WHERE u.id = w.giver_id AND NOT u.disabled)"
+// GiverStands is the condition that the giver of w could give it now: the account may sign in, and the
+// person has not lost what mayDecide asks for, which is MayDecide.
+func GiverStands(mayDecide string) string {
+	return "EXISTS (SELECT 1 FROM users u WHERE u.id = w.giver_id AND NOT u.disabled AND " + mayDecide + ")"
+}
 
 // MayDecide is the condition that the user u may decide the clearance w. Position is the function of the
 // database that finds a text in another, lineFeed what it has for that character.
