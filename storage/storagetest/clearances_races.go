@@ -51,7 +51,8 @@ func raceFullClearances(t *testing.T, e *env) {
 		t.Run(name, func(t *testing.T) {
 			var n tally
 			compete(func(i int) {
-				c := again(storage.Clearance{ClearanceTerms: terms, State: storage.ClearanceWaits, Sealed: []byte{1}}, e.now)
+				c := storage.Clearance{ClearanceTerms: terms, State: storage.ClearanceWaits, Sealed: []byte{1}}
+				c = again(c, e.now)
 				c.Digest[1] = byte(i)
 				_, err := e.s.AskClearance(e.ctx, c)
 				n.add(err, storage.ErrFull)
