@@ -118,6 +118,11 @@ func (f Fault) Write(w http.ResponseWriter) {
 		h.Set("Retry-After", strconv.Itoa(f.Retry))
 	}
 	w.WriteHeader(f.Status)
+	w.Write(append(f.encode(), '\n')) // the client is gone when this fails
+}
+
+// encode returns the fault as a JSON-RPC error.
+func (f Fault) encode() []byte {
 	if len(f.ID) == 0 {
 		f.ID = json.RawMessage("null")
 	}
@@ -126,11 +131,12 @@ func (f Fault) Write(w http.ResponseWriter) {
 		Message string `json:"message"`
 		Data    any    `json:"data,omitempty"`
 	}
-	json.NewEncoder(w).Encode(struct { // the client is gone when this fails
+	b, _ := json.Marshal(struct { // texts, and an id that was read
 		Version string          `json:"jsonrpc"`
 		ID      json.RawMessage `json:"id"`
 		Error   rpcError        `json:"error"`
 	}{"2.0", f.ID, rpcError{f.Code, f.Message, f.Data}})
+	return b
 }
 
 // requestID is the id of the request in the body, nil for anything but one call.

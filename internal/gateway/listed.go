@@ -49,7 +49,7 @@ func (u *Upstream) filter(r *http.Response, stream bool) error {
 			return true
 		}
 		return u.c.Shows(ctx, k, name, entry)
-	})}
+	}, x.instead())}
 	return nil
 }
 

@@ -56,7 +56,9 @@ func (u *Upstream) judgeTasks(r *http.Request, x *exchange, body []byte) error {
 	for _, m := range all {
 		switch {
 		case m.method == "tools/call":
-			x.begins = true
+			if x.begins = true; len(all) == 1 {
+				x.call = m.id
+			}
 			var name string
 			_ = json.Unmarshal(m.params["name"], &name) // without one there is no call
 			x.tools = append(x.tools, name)
@@ -190,17 +192,35 @@ func (u *Upstream) bindTask(ctx context.Context, x *exchange, id string) bool {
 	case u.ownsTask(ctx, x, id):
 		return true // the answer is sent again
 	}
-	state, err := json.Marshal(boundTask{x.tools})
-	if err != nil {
-		return false
-	}
+	state, _ := json.Marshal(boundTask{x.tools}) // texts
 	now := u.c.Now().Truncate(time.Millisecond)
-	err = u.c.Tasks.CreateTask(ctx, mcpresource.Task{
+	err := u.c.Tasks.CreateTask(ctx, mcpresource.Task{
 		ID: id, Owner: taskOwner(x.principal), Person: taskDigest("person", x.principal.Person()),
 		Created: now, Expires: now.Add(taskKept), State: state,
 	}, taskMost)
 	if err != nil {
 		u.c.Logger.WarnContext(ctx, "a task could not be kept", "resource", u.c.Resource, "error", err)
 	}
+	x.unbound = err
 	return err == nil
+}
+
+// instead returns what the caller gets for its call when the task that it has begun is not bound to it: nil
+// where the call cannot be told.
+func (x *exchange) instead() func() []byte {
+	if len(x.call) == 0 {
+		return nil
+	}
+	return func() []byte {
+		f := Fault{Code: mcp.CodeInternal, ID: x.call, Message: "The MCP server's answer about a task cannot be used."}
+		switch {
+		case errors.Is(x.unbound, mcpresource.ErrTasksFull):
+			f.Code, f.Message = mcp.CodeRefused, "Too many tasks are kept: wait until earlier ones have expired."
+			f.Data = map[string]string{"error": "limited"}
+		case x.unbound != nil:
+			f.Code, f.Message = mcp.CodeRefused, "This cannot be decided now: try again."
+			f.Data = map[string]string{"error": "temporarily_unavailable"}
+		}
+		return f.encode()
+	}
 }

@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -179,27 +180,52 @@ func TestTasksEnd(t *testing.T) {
 			t.Errorf("got %s", got)
 		}
 	})
-	t.Run("RS-132 a flood of tasks ends at the bound of the person", func(t *testing.T) {
-		for i := range taskMost + 5 {
-			id, _ := json.Marshal(strings.Repeat("i", 1+i%900) + time.Duration(i).String())
-			answer := `{"jsonrpc":"2.0","id":1,"result":{"resultType":"task","taskId":` + string(id) + `}}`
-			var client http.Client
-			req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, tr.URL, strings.NewReader(beginCall))
-			if err != nil {
-				t.Fatal(err)
-			}
-			req.Header.Set("X-As", owner)
-			tr.answer = answer
-			// An answer that is refused is cut, before or after its header has left.
-			var b []byte
-			resp, err := client.Do(req)
-			if err == nil {
-				b, err = io.ReadAll(resp.Body)
-				resp.Body.Close()
-			}
-			if kept := err == nil && string(b) == answer; kept != (i < taskMost) {
-				t.Fatalf("task %d: got %s, %v", i, b, err)
+	t.Run("RS-132 a flood of tasks ends at the bound of the person, with an error for the call", func(t *testing.T) {
+		const full = `{"jsonrpc":"2.0","id":1,"error":{"code":-32000,` +
+			`"message":"Too many tasks are kept: wait until earlier ones have expired.","data":{"error":"limited"}}}`
+		begin := func(i int, kind, frame string) (got, want string) {
+			id := strings.Repeat("i", 1+i%900) + time.Duration(i).String()
+			answer := `{"jsonrpc":"2.0","id":1,"result":{"resultType":"task","taskId":"` + id + `"}}`
+			tr.kind = kind
+			return tr.ask(t, owner, beginCall, strings.Replace(frame, "X", answer, 1)), answer
+		}
+		for i := range taskMost {
+			if got, want := begin(i, "application/json", "X"); got != want {
+				t.Fatalf("task %d: got %s", i, got)
 			}
 		}
+		if got, _ := begin(taskMost, "application/json", "X"); got != full {
+			t.Errorf("got %s", got)
+		}
+		const first = "data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/message\"}\n\n"
+		if got, _ := begin(taskMost, "text/event-stream", first+"id: 9\ndata: X\n\n"); got !=
+			first+"id: 9\ndata: "+full {
+			t.Errorf("as an event: got %s", got)
+		}
+		if got := tr.ask(t, "bob/app/g1", beginCall, begunTask); got != begunTask {
+			t.Errorf("another person: got %s", got)
+		}
 	})
+	t.Run("RS-132 a task that is nobody's because the store is away is not told of", func(t *testing.T) {
+		away := newTasksRig(t, failingTasks{}, nil)
+		got := away.ask(t, owner, beginCall, begunTask)
+		if !strings.Contains(got, `"error":"temporarily_unavailable"`) || strings.Contains(got, "t1") ||
+			strings.Contains(got, "refused") {
+			t.Errorf("got %s", got)
+		}
+		if got := away.ask(t, owner, get, "leaked"); got != noSuchTask {
+			t.Errorf("got %s", got)
+		}
+	})
+}
+
+// failingTasks is a store that is away.
+type failingTasks struct{ mcpresource.TaskStore }
+
+func (failingTasks) CreateTask(context.Context, mcpresource.Task, int) error {
+	return errors.New("connection refused")
+}
+
+func (failingTasks) Task(context.Context, string, string) (mcpresource.Task, error) {
+	return mcpresource.Task{}, errors.New("connection refused")
 }

@@ -3,6 +3,7 @@ package gateway
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -181,12 +182,14 @@ func (f final) RoundTrip(r *http.Request) (*http.Response, error) {
 // exchange is what is known about one request on its way.
 type exchange struct {
 	principal     *mcpresource.Principal
-	identity      string   // signed
-	authorization string   // for the MCP server
-	stream        bool     // the response is an event stream
-	lists         bool     // it may have lists
-	begins        bool     // or say that a task has begun
-	tools         []string // that are called
+	identity      string          // signed
+	authorization string          // for the MCP server
+	stream        bool            // the response is an event stream
+	lists         bool            // it may have lists
+	begins        bool            // or say that a task has begun
+	tools         []string        // that are called
+	call          json.RawMessage // the id of the one request that begins a task, nil for several
+	unbound       error           // why a task was not bound to the caller
 }
 
 type exchangeKey struct{}

@@ -7,8 +7,10 @@ import (
 
 // Body returns an answer, or a stream of events, as a caller is shown it. What one Read gets is
 // handed on by it, but for an entry of a list that is not complete, so no event waits for another.
-func Body(from io.ReadCloser, stream bool, shows View) io.ReadCloser {
-	return &body{from: from, events: events{filter: filter{shows: shows}, stream: stream}}
+// A message that says that a task has begun which is not shown gives way to instead, an error for the client;
+// with a nil instead, or when part of the message has gone on, Read returns [ErrRefused].
+func Body(from io.ReadCloser, stream bool, shows View, instead func() []byte) io.ReadCloser {
+	return &body{from: from, events: events{filter: filter{shows: shows, instead: instead}, stream: stream}}
 }
 
 // Message returns one message as a caller is shown it.
@@ -33,7 +35,7 @@ func (b *body) Read(p []byte) (int, error) {
 		if b.err != nil || len(p) == 0 {
 			return 0, b.err
 		}
-		b.out, b.sent = b.out[:0], 0
+		b.out, b.sent, b.start = b.out[:0], 0, -1
 		n, err := b.from.Read(p)
 		if b.err = b.events.take(p[:n]); b.err == nil && err != nil {
 			if b.err = err; err == io.EOF && b.over() != nil {

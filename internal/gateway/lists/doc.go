@@ -29,8 +29,8 @@ const (
 	Resources
 	Templates
 	Tasks
-	// Begun is no list: its entries are the tasks that answers to calls say have begun. An answer with one that
-	// is not shown ends there.
+	// Begun is no list: its entries are the tasks that answers to calls say have begun. See [Body] for what
+	// becomes of an answer with one that is not shown.
 	Begun
 )
 

@@ -13,7 +13,7 @@ const (
 // ErrMalformed means that an answer begins as a message and is not JSON.
 var ErrMalformed = errors.New("an answer of the MCP server is not JSON")
 
-// ErrRefused means that a task has begun that is not shown.
+// ErrRefused means that a task has begun that is not shown, when part of the message that says so has gone on.
 var ErrRefused = errors.New("a task of the MCP server could not be kept")
 
 // place is where in a message the filter is.
@@ -89,9 +89,15 @@ type filter struct {
 	named bool // it has a key for its name
 	doubt bool // about its name
 
-	refused bool // a task that has begun
-	buf     []byte
-	mark    int // of buf, that has been put
+	refused  bool          // a task that has begun
+	instead  func() []byte // of a message that says so; nil: the answer ends
+	start    int           // of the message that is read, in out; -1 when part of it has gone on
+	outside  int           // the depth around it
+	dropping bool          // the rest of it
+	kept     int           // of out, while it is dropped
+
+	buf  []byte
+	mark int // of buf, that has been put
 }
 
 // read takes a part of a text.
@@ -99,8 +105,11 @@ func (f *filter) read(b []byte) error {
 	if bytes.IndexByte(b, 0) >= 0 { // in no JSON; some clients take it for another encoding then
 		return ErrMalformed
 	}
-	f.buf, f.mark = b, 0
+	f.buf, f.mark, f.kept = b, 0, len(f.out)
 	for i := 0; i < len(b); i++ {
+		if f.refused && !f.replace() {
+			break
+		}
 		if f.quoted {
 			i = f.inString(i)
 			continue
@@ -126,11 +135,24 @@ func (f *filter) read(b []byte) error {
 		}
 	}
 	f.flush(len(b))
-	if f.refused {
+	if f.refused && !f.replace() {
 		f.out = f.out[:0]
 		return ErrRefused
 	}
+	if f.dropping {
+		f.out, f.dst = f.out[:f.kept], toOut // there may be framing around the next part
+	}
 	return nil
+}
+
+// replace puts an error in place of the message that is read, if nothing of it has gone on.
+func (f *filter) replace() bool {
+	if f.instead == nil || f.start < 0 {
+		return false
+	}
+	f.out = append(f.out[:f.start], f.instead()...)
+	f.refused, f.dropping, f.kept = false, true, len(f.out)
+	return true
 }
 
 // inDepth goes from i on to where a string begins that is not whole, a level ends that counts, or the
@@ -232,6 +254,10 @@ func (f *filter) open(c byte, i int) {
 	case f.at == result && f.word == isTask && object:
 		next = begun
 	}
+	if next == message {
+		f.flush(i)
+		f.start, f.outside = len(f.out), f.depth
+	}
 	if f.depth++; f.depth <= maxPlaces {
 		f.places[f.depth] = next
 	}
@@ -255,6 +281,10 @@ func (f *filter) shut(c byte, i int) error {
 		f.dst, f.out, f.gap = toOut, append(f.out, f.gap...), f.gap[:0]
 	}
 	f.depth--
+	if f.dropping && f.depth == f.outside {
+		f.flush(i + 1)
+		f.out, f.dst, f.dropping = f.out[:f.kept], toOut, false
+	}
 	if f.at = deep; f.depth <= maxPlaces {
 		f.at = f.places[f.depth]
 	}

@@ -26,7 +26,7 @@ func through(text string, stream bool, n int, shows View) (string, error) {
 	if n > 0 {
 		from = &parts{from, n}
 	}
-	b, err := io.ReadAll(Body(io.NopCloser(from), stream, shows))
+	b, err := io.ReadAll(Body(io.NopCloser(from), stream, shows, nil))
 	return string(b), err
 }
 
@@ -176,7 +176,7 @@ func TestStream(t *testing.T) {
 // TestFlow: what has come goes on before more comes.
 func TestFlow(t *testing.T) {
 	from, to := io.Pipe()
-	out := Body(from, true, open)
+	out := Body(from, true, open, nil)
 	got := make(chan string)
 	go func() {
 		for p := make([]byte, 4096); ; {
@@ -224,7 +224,7 @@ func TestMalformed(t *testing.T) {
 	if _, err := through(`{"result":{"tools":[{"name":"a"}`, false, 0, open); err != io.ErrUnexpectedEOF {
 		t.Errorf("RS-218 an answer that ends early: got %v, want %v", err, io.ErrUnexpectedEOF)
 	}
-	broken := Body(io.NopCloser(iotest.ErrReader(io.ErrClosedPipe)), true, open)
+	broken := Body(io.NopCloser(iotest.ErrReader(io.ErrClosedPipe)), true, open, nil)
 	if _, err := io.ReadAll(broken); err != io.ErrClosedPipe {
 		t.Errorf("got %v, want the error of the stream", err)
 	}
@@ -240,7 +240,7 @@ func TestLarge(t *testing.T) {
 		entries = append(entries, long([]string{"secret", "b"}[i%2], 10_000))
 	}
 	in := io.NopCloser(strings.NewReader(answer(`{"tools":[` + strings.Join(entries, ",") + `]}`)))
-	b := Body(in, false, open).(*body)
+	b := Body(in, false, open, nil).(*body)
 	got, most := 0, 0
 	for p := make([]byte, 16<<10); ; {
 		n, err := b.Read(p)

@@ -86,7 +86,7 @@ func (f *filter) means(text []byte) {
 	case f.word == isName:
 		f.name, f.doubt = string(text), f.doubt || !ok
 	case f.word == isTaskID:
-		f.refused = f.refused || !ok || !f.shows(Begun, string(text), nil)
+		f.refused = f.refused || !f.dropping && (!ok || !f.shows(Begun, string(text), nil))
 	}
 }
 
