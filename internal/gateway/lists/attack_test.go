@@ -78,7 +78,7 @@ func TestEveryBoundary(t *testing.T) {
 			from = append(from, strings.NewReader(in[last:i]))
 			last = i
 		}
-		got, err := io.ReadAll(Body(io.NopCloser(io.MultiReader(from...)), true, open))
+		got, err := io.ReadAll(Body(io.NopCloser(io.MultiReader(from...)), true, open, nil))
 		if err != nil {
 			t.Fatalf("RS-218: cut at %d: %v", at, err)
 		}
@@ -166,7 +166,7 @@ func TestEndless(t *testing.T) {
 		"stream: an event of one message": {"data: " + head, `{"name":"secret","description":"x"},`},
 	} {
 		from := limited{&endless{head: []byte(c.head), part: []byte(c.part)}, size}
-		b := Body(from, strings.HasPrefix(name, "stream"), open).(*body)
+		b := Body(from, strings.HasPrefix(name, "stream"), open, nil).(*body)
 		most, p := 0, make([]byte, 16<<10)
 		for {
 			n, err := b.Read(p)
@@ -191,7 +191,7 @@ func TestEndless(t *testing.T) {
 // TestNothingWaitsForTheEnd: what an endless list shows goes on while it comes.
 func TestNothingWaitsForTheEnd(t *testing.T) {
 	from := &endless{head: []byte(`{"result":{"tools":[`), part: []byte(`{"name":"secret"},{"name":"a"},`)}
-	b, p := Body(from, false, open), make([]byte, 16<<10)
+	b, p := Body(from, false, open, nil), make([]byte, 16<<10)
 	var got []byte
 	for len(got) < 1<<20 {
 		n, err := b.Read(p)
