@@ -35,7 +35,8 @@ func (s *Server) answered(r *http.Request, status int, took time.Duration) {
 // ofClient reports whether an authorization request has none of the parameters that our pages add.
 func ofClient(query string) bool {
 	v, _ := url.ParseQuery(query)
-	return !v.Has(form.ParamAccount) && !v.Has(form.ParamProvider) && !v.Has(form.ParamResume)
+	return !v.Has(form.ParamAccount) && !v.Has(form.ParamProvider) && !v.Has(form.ParamResume) &&
+		!v.Has(form.ParamClearance)
 }
 
 // endpoint is what a request was routed to, by the pattern of the mux.

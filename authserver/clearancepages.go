@@ -21,6 +21,7 @@ import (
 
 // clearancePages are where people decide about single tool calls (RS-217).
 type clearancePages struct {
+	flow     *flow.Flow
 	desk     *clearance.Desk
 	browsers *entry.Browsers
 	catalog  *catalogue.Catalogue
@@ -33,6 +34,21 @@ type clearanceForm struct {
 	ID     string     `json:"c"`
 	UserID string     `json:"u"`
 	Query  form.Query `json:"q,omitempty"` // the authorization request to go on with
+	// Approved is what was approved of that before, see flow.Consented.
+	Approved *flow.Consented `json:"a,omitempty"`
+	// Other: another person decides, and this one has seen who.
+	Other bool `json:"o,omitempty"`
+}
+
+// told is the form of a person who has seen for whom the call waits.
+func (f clearanceForm) told() clearanceForm {
+	f.Query = f.Query.Told()
+	if f.Approved != nil {
+		approved := *f.Approved
+		approved.Form.Query = approved.Form.Query.Told()
+		f.Approved = &approved
+	}
+	return f
 }
 
 // clearanceID is what ids look like. What does not is not looked up, and leads nowhere.
@@ -59,17 +75,26 @@ func (p *clearancePages) page(w http.ResponseWriter, r *http.Request) {
 
 // inFlow shows the page as a step of an authorization request, which goes on when it is answered.
 func (p *clearancePages) inFlow(w http.ResponseWriter, r *http.Request, step flow.AskClearance) {
-	v, err := p.browsers.LiveVisit(r.Context(), p.forms.token(r), storage.VisitKey{})
+	v, err := p.browsers.LiveVisit(r.Context(), step.Session, storage.VisitKey{})
 	q := step.Request.Query
 	switch {
 	case err != nil:
 		p.failed(w, r, err)
-	case v == nil:
+	case v == nil || step.Approved != nil && step.Approved.Form.UserID != v.User.ID:
 		redirect(w, p.steps.views.paths.request(q))
 	default:
-		p.ask(w, r, clearanceForm{step.ID, v.User.ID, q}, *v, entry.Destination{Query: q},
-			formTargets(step.Request.RedirectURI))
+		f := clearanceForm{ID: step.ID, UserID: v.User.ID, Query: q, Approved: step.Approved}
+		p.ask(w, r, f, *v, entry.Destination{Query: q}, formTargets(step.Request.RedirectURI))
 	}
+}
+
+// goOn goes on with the authorization request of a form, which tells the client what came of it.
+func (p *clearancePages) goOn(w http.ResponseWriter, r *http.Request, f clearanceForm) {
+	if f.Approved == nil {
+		redirect(w, p.steps.views.paths.request(f.Query))
+		return
+	}
+	p.steps.write(w, r, p.flow.Consent(r.Context(), f.Approved.Form, p.forms.token(r), f.Approved.Decision))
 }
 
 // ask shows what a person has to decide, or leads to the proof that is missing.
@@ -77,7 +102,12 @@ func (p *clearancePages) ask(
 	w http.ResponseWriter, r *http.Request, f clearanceForm, v storage.Visit, to entry.Destination, targets []string,
 ) {
 	q, err := p.desk.Look(r.Context(), f.ID, v)
-	if err != nil || q.State != storage.ClearanceWaits {
+	f.Other = errors.Is(err, clearance.ErrOther)
+	switch {
+	case f.Query != "" && errors.Is(err, clearance.ErrNone): // one that has just ended is no reason to refuse
+		p.goOn(w, r, f)
+		return
+	case !f.Other && (err != nil || q.State != storage.ClearanceWaits):
 		p.ended(w, r, f, q.Clearance, to, err)
 		return
 	}
@@ -90,20 +120,34 @@ func (p *clearancePages) ask(
 		p.failed(w, r, err)
 		return
 	}
-	attempt.Showing(r.Context(), "page that asks for a clearance")
 	client := p.client(r, q.ClientID)
-	p.steps.web.For(r).Clearance(w, web.Clearance{
+	call := web.CallToClear{
 		Action:         p.steps.views.paths.prefix + clearance.Path + url.PathEscape(f.ID),
 		Step:           sealed,
 		Client:         clientParty(client),
 		SelfRegistered: !p.steps.views.clients.Vouched(client),
 		Resource:       resourceParty(resource),
 		Tool:           pieces(clearance.Pieces(q.Tool)),
-		Arguments:      argumentRows(q.Arguments),
-		For:            q.For,
 		Until:          q.ExpiresAt,
-		Username:       v.User.Name,
 		FormTargets:    append(p.steps.views.providerTargets(), targets...),
+	}
+	if f.Other {
+		attempt.Showing(r.Context(), "page that says for whom a call waits")
+		p.steps.web.For(r).ClearanceElsewhere(w, web.ClearanceElsewhere{
+			CallToClear: call,
+			Approvers:   q.Approvers,
+			URL:         p.steps.views.issuer + clearance.Path + url.PathEscape(f.ID),
+			GoesOn:      f.Query != "",
+			HomeURL:     p.steps.views.paths.account,
+		})
+		return
+	}
+	attempt.Showing(r.Context(), "page that asks for a clearance")
+	p.steps.web.For(r).Clearance(w, web.Clearance{
+		CallToClear: call,
+		Arguments:   argumentRows(q.Arguments),
+		For:         q.For,
+		Username:    v.User.Name,
 	})
 }
 
@@ -115,8 +159,13 @@ func (p *clearancePages) decide(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	verdict := posted.Get("decision")
-	if f.ID != r.PathValue("id") || verdict != "approve" && verdict != "deny" {
+	switch {
+	case f.ID != r.PathValue("id"), f.Other != (verdict == "continue"),
+		!f.Other && verdict != "approve" && verdict != "deny":
 		p.failed(w, r, refusal.ErrIncomplete)
+		return
+	case f.Other:
+		p.goOn(w, r, f.told())
 		return
 	}
 	v, err := p.browsers.VisitOf(r.Context(), p.forms.token(r), f.UserID)
@@ -136,15 +185,11 @@ func (p *clearancePages) decide(w http.ResponseWriter, r *http.Request) {
 func (p *clearancePages) ended(
 	w http.ResponseWriter, r *http.Request, f clearanceForm, c storage.Clearance, to entry.Destination, err error,
 ) {
-	if err == nil && f.Query != "" { // the flow tells the client what came of it
-		redirect(w, p.steps.views.paths.request(f.Query))
-		return
-	}
 	switch {
-	case errors.Is(err, clearance.ErrNone):
+	case err == nil && f.Query != "":
+		p.goOn(w, r, f)
+	case errors.Is(err, clearance.ErrNone), errors.Is(err, clearance.ErrOther):
 		p.over(w, r, http.StatusNotFound, web.ClearanceNone)
-	case errors.Is(err, clearance.ErrOther):
-		p.over(w, r, http.StatusOK, web.ClearanceOther)
 	case errors.Is(err, entry.ErrMore):
 		to.ACR = p.desk.Class(c)
 		p.steps.stepUp(w, r, to)

@@ -95,7 +95,12 @@ func newPages(s *Server) *pages {
 	keys := &keyPages{maker: s.newKeyMaker(browsers), prove: prove, forms: forms, steps: steps}
 	remote := s.newRemote(browsers, forms, steps)
 	clearances := &clearancePages{
-		desk: s.grants.clearances.Desk, browsers: browsers, catalog: s.catalog, forms: forms, steps: steps,
+		flow:     f,
+		desk:     s.grants.clearances.Desk,
+		browsers: browsers,
+		catalog:  s.catalog,
+		forms:    forms,
+		steps:    steps,
 	}
 	steps.clearances = clearances
 	p := &pages{

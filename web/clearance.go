@@ -5,18 +5,32 @@ import (
 	"time"
 )
 
-// Clearance is the view of the page on which a person decides about one call of a tool.
-type Clearance struct {
+// CallToClear is what both pages about a call of a tool that waits show of it.
+type CallToClear struct {
 	Action, Step   string
 	Client         Party
 	SelfRegistered bool // only the client itself vouches for its name
 	Resource       Party
 	Tool           []Piece
-	Arguments      []Argument // all of them, as a list of rows
-	For            string     // the name of the person for whom the call is made; "": the one who decides, or a machine
 	Until          time.Time
-	Username       string
 	FormTargets    []string
+}
+
+// Clearance is the view of the page on which a person decides about one call of a tool.
+type Clearance struct {
+	CallToClear
+	Arguments []Argument // all of them, as a list of rows
+	For       string     // the name of the person for whom the call is made; "": the one who decides, or a machine
+	Username  string
+}
+
+// ClearanceElsewhere is the view of the page that tells a person for whom a call of theirs waits.
+type ClearanceElsewhere struct {
+	CallToClear
+	Approvers []string // the names of those who may decide; none: an administrator
+	URL       string   // of the page for them
+	GoesOn    bool     // an authorization request goes on from here
+	HomeURL   string
 }
 
 // Argument is a row: a value with its name or place, as deep as it is nested.
@@ -57,8 +71,7 @@ type ClearanceOutcome string
 const (
 	ClearanceGiven   ClearanceOutcome = "given"
 	ClearanceRefused ClearanceOutcome = "refused"
-	ClearanceOther   ClearanceOutcome = "other" // another person has to decide
-	ClearanceNone    ClearanceOutcome = "none"  // there is nothing to decide, for whatever reason
+	ClearanceNone    ClearanceOutcome = "none" // there is nothing to decide, for whatever reason
 )
 
 // ClearanceOver is the view of the page for a person who has nothing to decide, or nothing any more.
@@ -76,11 +89,10 @@ func (v ClearanceOver) Lead() Text { return clearanceTexts[v.Outcome][1] }
 var clearanceTexts = map[ClearanceOutcome][2]Text{
 	ClearanceGiven:   {Say("clearance.given_title"), Say("clearance.given_lead")},
 	ClearanceRefused: {Say("clearance.refused_title"), Say("clearance.refused_lead")},
-	ClearanceOther:   {Say("clearance.other_title"), Say("clearance.other_lead")},
 	ClearanceNone:    {Say("clearance.none_title"), Say("clearance.none_lead")},
 }
 
-// WaitingCall is a call that waits for a person's word.
+// WaitingCall is a call that waits for a person's permission.
 type WaitingCall struct {
 	URL    string
 	Tool   string
@@ -89,10 +101,16 @@ type WaitingCall struct {
 	Until  time.Time
 }
 
-// Clearance shows which call of a tool waits for the person's word. Its form posts decision (approve or
+// Clearance shows which call of a tool waits for the person's permission. Its form posts decision (approve or
 // deny) and step.
 func (p *Pages) Clearance(w http.ResponseWriter, v Clearance) {
 	p.show(w, http.StatusOK, "clearance", v, policy{script: true, keepOpener: true, formTargets: v.FormTargets})
+}
+
+// ClearanceElsewhere shows for whom a call waits. Where a request goes on from it, its form posts decision
+// (continue) and step.
+func (p *Pages) ClearanceElsewhere(w http.ResponseWriter, v ClearanceElsewhere) {
+	p.show(w, http.StatusOK, "clearanceelsewhere", v, policy{keepOpener: true, formTargets: v.FormTargets})
 }
 
 // ClearanceOver shows that there is nothing to decide.

@@ -8,9 +8,12 @@ import (
 func sampleClearance() Clearance {
 	plain := func(s string) []Piece { return []Piece{{Text: s}} }
 	return Clearance{
-		Action: "/clearance/clr_4f1d", Step: "sealed-step",
-		Client: Party{Name: "Claude", Host: "claude.ai", URL: "https://claude.ai/oauth/client.json"}, Resource: notes,
-		Tool: plain("delete_notes"), Username: "alice", Until: time.Date(2026, 11, 21, 12, 5, 0, 0, time.UTC),
+		CallToClear: CallToClear{
+			Action: "/clearance/clr_4f1d", Step: "sealed-step",
+			Client:   Party{Name: "Claude", Host: "claude.ai", URL: "https://claude.ai/oauth/client.json"},
+			Resource: notes, Tool: plain("delete_notes"), Until: time.Date(2026, 11, 21, 12, 5, 0, 0, time.UTC),
+		},
+		Username: "alice",
 		Arguments: []Argument{
 			{Name: plain("folder"), Kind: ArgumentText, Value: plain("Travel 2026")},
 			{Name: plain("older_than_days"), Kind: ArgumentLiteral, Value: plain("30")},
@@ -27,7 +30,7 @@ func sampleClearance() Clearance {
 	}
 }
 
-// clearanceSamples are the pages about a person's word for one call.
+// clearanceSamples are the pages about a person's permission for one call.
 func clearanceSamples() []sample {
 	over := func(outcome ClearanceOutcome) func(*Pages, http.ResponseWriter) {
 		return func(p *Pages, w http.ResponseWriter) {
@@ -41,7 +44,17 @@ func clearanceSamples() []sample {
 		{"clearance-other", func(p *Pages, w http.ResponseWriter) { p.Clearance(w, other) }},
 		{"clearanceover", over(ClearanceGiven)},
 		{"clearanceover-refused", over(ClearanceRefused)},
-		{"clearanceover-other", over(ClearanceOther)},
+		{"clearanceelsewhere", func(p *Pages, w http.ResponseWriter) {
+			p.ClearanceElsewhere(w, ClearanceElsewhere{
+				CallToClear: sampleClearance().CallToClear, Approvers: []string{"olga", "otto"}, GoesOn: true,
+				URL: "https://auth.example.com/clearance/clr_4f1d", HomeURL: "/account",
+			})
+		}},
+		{"clearanceelsewhere-administrator", func(p *Pages, w http.ResponseWriter) {
+			p.ClearanceElsewhere(w, ClearanceElsewhere{
+				CallToClear: other.CallToClear, URL: "https://auth.example.com/clearance/clr_4f1d", HomeURL: "/account",
+			})
+		}},
 		{"clearanceover-none", over(ClearanceNone)},
 	}
 }

@@ -19,7 +19,7 @@ var templateFiles embed.FS
 var pageNames = [...]string{
 	"login", "consent", "chooser", "error", "stopped", "handoff", "setup", "setupdone", "home", "signedout",
 	"providerconsent", "providerredirect", "failed", "connect", "connected", "claim",
-	"devicecode", "device", "devicedone", "clearance", "clearanceover",
+	"devicecode", "device", "devicedone", "clearance", "clearanceelsewhere", "clearanceover",
 	"link", "linkmessage", "forgotten", "answer", "notices",
 	"remote", "remoteover", "remoteask", "remotedone",
 	"second", "prove", "addpasskey", "addapp", "recoverycodes", "newpassword", "wayadded", "enrolfirst",

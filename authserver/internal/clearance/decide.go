@@ -39,7 +39,7 @@ func (d *Desk) Look(ctx context.Context, id string, v storage.Visit) (Question, 
 	if err != nil || c.State != storage.ClearanceWaits {
 		return Question{Clearance: c}, err
 	}
-	if err := d.proved(ctx, c, v); err != nil {
+	if err := d.Proved(ctx, c, v); err != nil {
 		return Question{Clearance: c}, err
 	}
 	q := Question{Clearance: c}
@@ -68,7 +68,7 @@ func (d *Desk) find(ctx context.Context, id string, v storage.Visit) (storage.Cl
 		return storage.Clearance{}, refusal.Unavailable(err)
 	case c.State != storage.ClearanceWaits && c.GiverID == v.User.ID, mayDecide(c, v.User):
 		return c, nil
-	case c.UserID == v.User.ID && c.State == storage.ClearanceWaits:
+	case c.UserID == v.User.ID && c.State == storage.ClearanceWaits: // who is told for whom it waits
 		return c, ErrOther
 	}
 	return storage.Clearance{}, ErrNone
@@ -93,8 +93,9 @@ func mayDecide(c storage.Clearance, u storage.User) bool {
 var errUntold = oauth.NewError(oauth.UnmetAuthentication,
 	"This needs a recent sign-in, and your provider does not say when you signed in.")
 
-// proved is nil for a person whose session proves as much as a clearance demands.
-func (d *Desk) proved(ctx context.Context, c storage.Clearance, v storage.Visit) error {
+// Proved is nil for a person whose session proves as much as a clearance demands. Its other answers are
+// those of Look.
+func (d *Desk) Proved(ctx context.Context, c storage.Clearance, v storage.Visit) error {
 	if err := entry.Sufficient(ctx, d.Factors, v); err != nil {
 		return err
 	}
@@ -132,7 +133,7 @@ func (d *Desk) Decide(ctx context.Context, id string, v storage.Visit, give bool
 	case c.State != storage.ClearanceWaits:
 		return c, nil // a form that was sent twice: the person is told what came of it
 	}
-	if err := d.proved(ctx, c, v); give && err != nil {
+	if err := d.Proved(ctx, c, v); give && err != nil {
 		return c, err
 	}
 	got, err := d.Store.DecideClearance(ctx, storage.ClearanceDecision{

@@ -205,6 +205,9 @@ func (f *Flow) grant(ctx context.Context, x Valid, yes answer, by Approver) Step
 	if step := f.lackingAtAnswer(ctx, x, approval.Scopes, yes, by); step != nil {
 		return step
 	}
+	if step := f.clearanceAfter(ctx, r, yes, by); step != nil {
+		return step
+	}
 	switch step := f.approve(ctx, approval).(type) {
 	case changed:
 		return f.ask(ctx, yes.again, by.Session)

@@ -5,7 +5,6 @@ import (
 	"errors"
 
 	"github.com/mcp-authd/mcp-authd/authserver/internal/binding"
-	"github.com/mcp-authd/mcp-authd/authserver/internal/clearance"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/form"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
 	"github.com/mcp-authd/mcp-authd/oauth"
@@ -52,13 +51,10 @@ func (f *Flow) permit(ctx context.Context, r Request, v *storage.Visit) Examined
 		return Unclear{r.Identified, refusal.Unavailable(err)}
 	}
 	x := Valid{Request: r, Visit: v, Owes: owes}
-	if r.Clearance != "" && v.User.ID != "" { // of who answers a form little is known: it was looked at before
-		x.Clearance, err = f.Desk.Of(ctx, r.Clearance,
-			clearance.Caller{UserID: v.User.ID, ClientID: r.Client.ID, Resource: r.Resource.URI})
-		if err != nil {
-			return Unclear{r.Identified, err}
-		}
+	if x.Clearance, err = f.need(ctx, r, v); err != nil {
+		return Unclear{r.Identified, err}
 	}
+	x.Proof = f.proof(x)
 	return x
 }
 

@@ -62,30 +62,26 @@ func nextOfPerson(x Valid, silent bool, now time.Time) Step {
 		return refuse(r.Identified, v, oauth.NewError(oauth.LoginRequired, "The person has to prove more."))
 	case missing != nil:
 		return missing
-	case x.Clearance != nil && x.Clearance.State == storage.ClearanceRefused:
+	case x.Clearance.refused():
 		return refuse(r.Identified, v, errDenied)
-	case waitsFor(x) && silent:
-		return refuse(r.Identified, v,
-			oauth.NewError(oauth.InteractionRequired, "The person has to decide about a call."))
-	case waitsFor(x):
-		return AskClearance{Request: r, ID: x.Clearance.ID}
 	case asks && silent:
 		return refuse(r.Identified, v,
 			oauth.NewError(oauth.ConsentRequired, "The person has not consented to this request."))
+	case x.Clearance.waitsForPerson() && silent:
+		return refuse(r.Identified, v,
+			oauth.NewError(oauth.InteractionRequired, "The person has to decide about a call."))
+	case x.Proof != nil:
+		return x.Proof
 	case asks:
 		return AskConsent{Request: r, Visit: *v}
+	}
+	if step := askClearance(r, x.Clearance, v.Session.Hash, nil); step != nil {
+		return step
 	}
 	return issue{r, Approver{
 		Session: v.Session.Hash, UserID: v.User.ID, AuthTime: v.Session.AuthTime, Remembered: v.Consented,
 		Code: r.Query.PushedCode(),
 	}}
-}
-
-// waitsFor reports whether a person is to give the clearance that a request names before anything else is
-// asked. One that another person gives is waited for by the client: it goes over to the new grant.
-func waitsFor(x Valid) bool {
-	c := x.Clearance
-	return c != nil && c.State == storage.ClearanceWaits && c.By == oauth.ClearanceByPerson
 }
 
 // signIn is the step in which a person signs in for a request: at the provider it leads to, or on

@@ -43,6 +43,7 @@ type Request struct {
 	Another      bool          // the person wants to sign in with another account
 	Chosen       bool          // the person has just said as whom they answer
 	Clearance    string        // the id of the clearance that the client was sent for; "": none
+	Told         bool          // the person has seen for whom that waits
 }
 
 // ResponseURL is the redirect URI with the response parameters added to its own
@@ -122,8 +123,10 @@ type Valid struct {
 	EndNotice string
 	// Owes: the person has to prove more than they did when they signed in.
 	Owes bool
-	// Clearance is the one that the request names, if it is one of this person; nil: none.
-	Clearance *storage.Clearance
+	// Clearance is the one that the request names, if it is one of this person.
+	Clearance needed
+	// Proof is the step in which the person proves what that demands of them; nil: nothing is missing.
+	Proof Step
 }
 
 func (Unidentified) examined() {}

@@ -34,10 +34,13 @@ func (a AskConsent) Question() policy.Question {
 	return policy.Ask(a.Request.Resource.Resource, a.Request.Scopes, a.Visit.Consented)
 }
 
-// AskClearance is the page on which a person gives or refuses a clearance, and goes on with the request.
+// AskClearance is the page on which a person gives or refuses a clearance, or is told for whom it waits,
+// and goes on with the request.
 type AskClearance struct {
-	Request Request
-	ID      string // of the clearance
+	Request  Request
+	ID       string       // of the clearance
+	Session  storage.Hash // of the person, which may have begun with this request
+	Approved *Consented   // nil: the consent page was not needed
 }
 
 // AskBeforeProvider is the page on which a person decides about a request who then signs in

@@ -52,6 +52,7 @@ func (f *Flow) validate(ctx context.Context, to Identified, p form.Params) (Requ
 	r.Provider, r.LoginHint = f.Options.pickFor(p), p.Get("login_hint")
 	account := p.Get(form.ParamAccount)
 	r.Another, r.Chosen = account == form.AnotherAccount, account == form.ChosenAccount
+	r.Told = p.Get(form.ParamClearance) == form.ToldClearance
 	if age, ok := p.MaxAge(); ok {
 		r.MaxAge = age
 	}

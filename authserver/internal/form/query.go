@@ -21,6 +21,13 @@ const (
 	ChosenAccount  = "chosen"
 )
 
+// ParamClearance is a parameter of ours at /authorize: with ToldClearance the person has seen for whom the
+// call waits that the request names.
+const (
+	ParamClearance = "clearance"
+	ToldClearance  = "told"
+)
+
 // ParamResume is the parameter of ours at /authorize with a request that was pushed, sealed.
 const ParamResume = "resume"
 
@@ -60,6 +67,13 @@ func (q Query) Chosen() Query {
 	if v.Del("prompt"); len(left) > 0 {
 		v.Set("prompt", strings.Join(left, " "))
 	}
+	return Query(v.Encode())
+}
+
+// Told is the request of a person who has seen for whom the call waits that it names.
+func (q Query) Told() Query {
+	v := q.Values()
+	v.Set(ParamClearance, ToldClearance)
 	return Query(v.Encode())
 }
 

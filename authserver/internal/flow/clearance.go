@@ -1,0 +1,98 @@
+package flow
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/mcp-authd/mcp-authd/authserver/internal/clearance"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/entry"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/grant"
+	"github.com/mcp-authd/mcp-authd/oauth"
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// Consented is an approval on the consent page that has to wait for a clearance, which is asked for after
+// it. When that is decided, Consent carries it out once more: nothing was stored before.
+type Consented struct {
+	Form     ConsentForm `json:"f"`
+	Decision Decision    `json:"d"`
+}
+
+// needed is the clearance that a request names, as far as it was found out.
+type needed struct {
+	*storage.Clearance // nil: none that counts
+	// Unproved is what the session of its person lacks to give it: entry.ErrMore, entry.ErrProve.
+	Unproved error
+}
+
+// named returns the clearance for which the client has sent this person here.
+func (f *Flow) named(ctx context.Context, r Request, userID string) (*storage.Clearance, error) {
+	if r.Clearance == "" || userID == "" { // of who answers a form little is known: Consent looks at it
+		return nil, nil
+	}
+	return f.Desk.Of(ctx, r.Clearance,
+		clearance.Caller{UserID: userID, ClientID: r.Client.ID, Resource: r.Resource.URI})
+}
+
+// need finds out about the clearance that a request names.
+func (f *Flow) need(ctx context.Context, r Request, v *storage.Visit) (n needed, err error) {
+	n.Clearance, err = f.named(ctx, r, v.User.ID)
+	if n.waitsForPerson() {
+		n.Unproved = f.Desk.Proved(ctx, *n.Clearance, *v)
+	}
+	return n, err
+}
+
+func (n needed) waits() bool { return n.Clearance != nil && n.State == storage.ClearanceWaits }
+
+// waitsForPerson reports whether the person of the request decides; else they are only told who does.
+func (n needed) waitsForPerson() bool { return n.waits() && n.By == oauth.ClearanceByPerson }
+
+func (n needed) refused() bool { return n.Clearance != nil && n.State == storage.ClearanceRefused }
+
+// proof is the step by which a person proves what a clearance demands of who gives it; nil: nothing is
+// missing. It comes before the consent page, which would have to be shown once more after it.
+func (f *Flow) proof(x Valid) Step {
+	to := entry.Destination{Query: x.Request.Query}
+	switch n := x.Clearance; {
+	case errors.Is(n.Unproved, entry.ErrMore):
+		to.ACR = f.Desk.Class(*n.Clearance)
+		return SignInStep{entry.StepUp{To: to}}
+	case errors.Is(n.Unproved, entry.ErrProve):
+		return SignInStep{entry.Reprove{To: to}}
+	}
+	return nil
+}
+
+// askClearance is the step after consent in which a person decides about the call, or is told for whom it
+// waits; nil: there is nothing to show.
+func askClearance(r Request, n needed, session storage.Hash, approved *Consented) Step {
+	if !n.waits() || n.By != oauth.ClearanceByPerson && (r.Told || slices.Contains(r.Prompt, "none")) {
+		return nil
+	}
+	return AskClearance{Request: r, ID: n.ID, Session: session, Approved: approved}
+}
+
+// clearanceAfter is askClearance for a person who has just approved what the consent page asked.
+func (f *Flow) clearanceAfter(ctx context.Context, r Request, yes answer, by Approver) Step {
+	c, err := f.named(ctx, r, by.UserID)
+	n := needed{Clearance: c}
+	switch {
+	case err != nil:
+		return f.refused(ctx, r.Identified, err, yes, by)
+	case n.refused():
+		if err := f.Protocol.Deny(ctx, by.Code); errors.Is(err, grant.ErrAnswered) {
+			return Answered{}
+		} else if err != nil {
+			return RespondError{r.Identified, err}
+		}
+		return RespondError{r.Identified, errDenied}
+	}
+	return askClearance(r, n, by.Session, &Consented{
+		Form: ConsentForm{
+			Query: yes.again, Shown: yes.shown, UserID: by.UserID, AuthTime: by.AuthTime.Unix(), Code: by.Code,
+		},
+		Decision: Decision{Verdict: "approve", Choice: yes.choice, Elsewhere: yes.elsewhere},
+	})
+}
