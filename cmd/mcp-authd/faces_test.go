@@ -55,6 +55,7 @@ func TestEveryOperation(t *testing.T) {
 var withoutJSON = map[string]string{
 	"mcp-authd serve":        "it runs until it is stopped",
 	"mcp-authd help":         "it is for people",
+	"mcp-authd man":          "it writes files",
 	"mcp-authd audit export": "it writes the log in the format that --format names, lines of JSON if none",
 }
 

@@ -92,7 +92,7 @@ func newRootCommand(s std) *cobra.Command {
 		newSecretCommand(s), newTokenCommand(s), newEventsCommand(s), newTrustCommand(s), newAuditCommand(s),
 		newAttemptCommand(s), newProviderCommand(s), newHealthCommand(s),
 		newSetupLinkCommand(s), newMigrateCommand(s), newBackupCommand(s), newConfigCommand(s),
-		newHealthcheckCommand(s), newVersionCommand(s),
+		newHealthcheckCommand(s), newVersionCommand(s), newManCommand(),
 	)
 	refuseUnknownHelp(root)
 	markUsageErrors(root)
