@@ -21,7 +21,7 @@ func newManCommand() *cobra.Command {
 }
 
 // writeManuals writes the page of each command below c that helps lists. A page is the same, byte for
-// byte, each time: it tells of no date.
+// byte, each time: it tells of no date (DL-04).
 func writeManuals(dir string, c *cobra.Command) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
