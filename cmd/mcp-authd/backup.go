@@ -1,10 +1,12 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -23,10 +25,8 @@ func newBackupCommand(s std) *cobra.Command {
 	c := &cobra.Command{
 		Use: "backup FILE", Short: "Copy the SQLite database while servers use it",
 		Long: "Writes a copy of the SQLite database to a new file that only you can read. Keep it with the secret\n" +
-			"key (" + keyFile +
-			" in the data directory): without the key it is of no use. To restore, stop the server,\n" +
-			"remove the files of the database that end in -wal and -shm, if a crash left them, and put the copy in\n" +
-			"the place of the database. For PostgreSQL use pg_dump.",
+			"key (" + keyFile + " in the data directory): without the key it is of no use. Then try it: mcp-authd restore\n" +
+			"--check. For PostgreSQL use pg_dump.",
 		Example: "  mcp-authd backup /var/backups/mcp-authd-$(date +%F).db", Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			a, err := where.load(s)
@@ -50,6 +50,9 @@ func newBackupCommand(s std) *cobra.Command {
 			case err != nil:
 				return err
 			}
+			if err := a.noteCopied(c.Context()); err != nil {
+				a.log.Warn("doctor will not know of this backup", "error", err)
+			}
 			if asJSON {
 				return printJSON(s.out, copied{a.config.SQLitePath(), args[0]})
 			}
@@ -60,4 +63,13 @@ func newBackupCommand(s std) *cobra.Command {
 	where.add(c)
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return c
+}
+
+// noteCopied has the database remember that it was copied.
+func (a *app) noteCopied(ctx context.Context) error {
+	store, err := sqlite.Open(ctx, a.config.SQLitePath(), sqlite.Options{SkipMigrate: true})
+	if err != nil {
+		return err
+	}
+	return errors.Join(noteBackup(ctx, store, time.Now()), store.Close())
 }

@@ -7,8 +7,10 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/mcp-authd/mcp-authd/internal/testkit/certtest"
+	"github.com/mcp-authd/mcp-authd/storage"
 	"github.com/mcp-authd/mcp-authd/storage/sqlite"
 )
 
@@ -98,5 +100,43 @@ func TestDoctorOnProxies(t *testing.T) {
 		if got := strings.Contains(d.all(), "served with another certificate"); got != want {
 			t.Errorf("with the certificate of %s: %s", name, d.all())
 		}
+	}
+}
+
+func TestDoctorOnAges(t *testing.T) {
+	dir := t.TempDir()
+	s, err := sqlite.Open(t.Context(), filepath.Join(dir, "mcp-authd.db"), sqlite.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	look := func(days int) string {
+		t.Helper()
+		d := testDoctor(t, "issuer: https://auth.example\ndata_dir: "+dir+
+			"\nsecret_key: 0123456789012345678901234567890123456789abc\nkeys: {rotate_every: 720h}\n")
+		d.now = func() time.Time { return time.Now().Add(time.Duration(days) * 24 * time.Hour) }
+		d.app.store = s
+		d.ages(t.Context())
+		d.keyAge(storage.SigningKey{ID: "k1", ActivatedAt: time.Now()})
+		return d.all()
+	}
+	if got := look(0); got != "skipped backup no backup was made by backup or export; "+
+		"if they are made by other means, try them as well\n" {
+		t.Errorf("DL-02 without a backup: %s", got)
+	}
+	if err := noteBackup(t.Context(), s, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	if got := look(6); !strings.HasPrefix(got, "ok backup the last one was made on ") || strings.Contains(got, "k1") {
+		t.Errorf("DL-02 after six days: %s", got)
+	}
+	if got := look(8); !strings.HasPrefix(got, "warning backup the last backup is 8 days old\n") {
+		t.Errorf("DL-02 after eight days: %s", got)
+	}
+	if got := look(32); strings.Contains(got, "k1") {
+		t.Errorf("DL-02 a key of 32 days, replaced every 30: %s", got)
+	}
+	if got := look(34); !strings.Contains(got, "warning keys signing key k1 has signed for 34 days") {
+		t.Errorf("DL-02 a key of 34 days, replaced every 30: %s", got)
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/authserver"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
 	"github.com/mcp-authd/mcp-authd/migrations"
+	"github.com/mcp-authd/mcp-authd/storage"
 	"github.com/mcp-authd/mcp-authd/storage/sqlite"
 )
 
@@ -207,6 +208,7 @@ func (d *doctor) database(ctx context.Context) {
 		d.alone()
 		d.sameIssuer(ctx)
 		d.signingKeys(ctx)
+		d.ages(ctx)
 		d.replicas(ctx)
 		d.receivers(ctx)
 		d.sinks(ctx)
@@ -331,7 +333,10 @@ func (d *doctor) signingKeys(ctx context.Context) {
 	active := false
 	for _, k := range stored {
 		d.kids = append(d.kids, k.ID)
-		active = active || k.State == "active" && k.Algorithm == a.config.Tokens.Algorithm
+		if k.State == storage.KeyActive && k.Algorithm == a.config.Tokens.Algorithm {
+			active = true
+			d.keyAge(k)
+		}
 	}
 	if !active {
 		d.skip("keys", "there is no %s signing key yet: the next start makes one", a.config.Tokens.Algorithm)

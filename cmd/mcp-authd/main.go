@@ -91,7 +91,8 @@ func newRootCommand(s std) *cobra.Command {
 		newProposalCommand(s),
 		newSecretCommand(s), newTokenCommand(s), newEventsCommand(s), newTrustCommand(s), newAuditCommand(s),
 		newAttemptCommand(s), newProviderCommand(s), newHealthCommand(s),
-		newSetupLinkCommand(s), newMigrateCommand(s), newBackupCommand(s), newConfigCommand(s),
+		newSetupLinkCommand(s), newMigrateCommand(s), newBackupCommand(s), newRestoreCommand(s),
+		newExportCommand(s), newImportCommand(s), newConfigCommand(s),
 		newHealthcheckCommand(s), newVersionCommand(s), newManCommand(),
 	)
 	refuseUnknownHelp(root)

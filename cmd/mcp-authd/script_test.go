@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"net"
+	"os"
 	"strings"
 	"testing"
 
@@ -47,6 +48,11 @@ func TestScripts(t *testing.T) {
 			"published": scriptPublished, "signs": scriptSigns, "kid": scriptKid, "userid": scriptUserID,
 			"signin": scriptSignIn(upstream), "signout": scriptSignOut(upstream), "brokered": scriptBrokered,
 			"active": scriptActive, "way": scriptWay, "seen": scriptSeen, "programkey": scriptProgramKey,
+			// half FILE NEW: NEW is the first half of FILE.
+			"half": func(ts *testscript.TestScript, _ bool, args []string) {
+				b := ts.ReadFile(args[0])
+				ts.Check(os.WriteFile(ts.MkAbs(args[1]), []byte(b[:len(b)/2]), 0o600))
+			},
 			// exits CODE COMMAND...: the command ends with just this code.
 			"exits": func(ts *testscript.TestScript, neg bool, args []string) {
 				var out, errs strings.Builder

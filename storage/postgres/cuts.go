@@ -17,10 +17,10 @@ const (
 	// putCut reads how many grants have been numbered, by all connections, also those that are
 	// being stored now.
 	putCut = "INSERT INTO cuts (" + column.CutColumns + `)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, (SELECT last_value FROM grants_status_index_seq), ` + column.FirstPhase + ")"
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, (` + lastNumber + `grants_status_index_seq), ` + column.FirstPhase + ")"
 
 	putTrustCut = "INSERT INTO trust_cuts (" + column.TrustCutColumns + `)
-VALUES ($1, $2, $3, $4, $5, (SELECT last_value FROM grants_status_index_seq), ` + column.FirstTrustPhase + ")"
+VALUES ($1, $2, $3, $4, $5, (` + lastNumber + `grants_status_index_seq), ` + column.FirstTrustPhase + ")"
 
 	readCut      = "SELECT " + column.CutRead + " FROM cuts WHERE id = $1 FOR UPDATE"
 	readTrustCut = "SELECT " + column.TrustCutRead + " FROM trust_cuts WHERE id = $1 FOR UPDATE"

@@ -28,6 +28,7 @@ type Options struct {
 	Timeout     time.Duration    // of one verb with its retries; 0: ten seconds
 
 	tracer pgx.QueryTracer // counts statements in tests
+	upTo   int             // the last step; 0: all
 }
 
 // Store is a storage.Store in PostgreSQL.
@@ -64,6 +65,9 @@ func Open(ctx context.Context, url string, o Options) (*Store, error) {
 		return nil, err
 	}
 	bare := &atomic.Bool{}
+	if o.upTo > 0 {
+		steps = steps[:o.upTo]
+	}
 	pool, err := connect(ctx, url, o, bare)
 	if err != nil {
 		return nil, fmt.Errorf("postgres: open: %w", err)

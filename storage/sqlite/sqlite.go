@@ -34,6 +34,8 @@ type Options struct {
 	Now         func() time.Time // stamps migrations; nil: time.Now
 	Logger      *slog.Logger     // nil: silent
 	SkipMigrate bool             // leave the schema alone; Ready tells whether it fits
+
+	upTo int // the last step; 0: all
 }
 
 // Store is a storage.Store in SQLite.
@@ -66,6 +68,9 @@ func Open(ctx context.Context, path string, o Options) (*Store, error) {
 	steps, err := migrations.Steps(migrations.SQLite)
 	if err != nil {
 		return nil, err
+	}
+	if o.upTo > 0 {
+		steps = steps[:o.upTo]
 	}
 	s := &Store{steps: steps, now: o.Now, log: o.Logger}
 	if err := s.open(ctx, "sqlite", path); err != nil {

@@ -1,0 +1,138 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/storage/sqlite"
+)
+
+// restorable is what restore --json prints.
+type restorable struct {
+	File         string    `json:"file"`
+	WrittenAt    time.Time `json:"written_at"`
+	Migration    int       `json:"migration"` // the last one that the copy has
+	People       int       `json:"people"`
+	Applications int       `json:"applications"`
+	Restored     bool      `json:"restored"`
+	Kept         string    `json:"kept,omitempty"` // where the database of before is
+}
+
+func newRestoreCommand(s std) *cobra.Command {
+	var where settings
+	var sure confirmation
+	var check, asJSON bool
+	c := &cobra.Command{
+		Use: "restore FILE", Short: "Put a backup of the SQLite database in place",
+		Long: "Checks that a copy made by backup is whole, that the secret key opens it and that this version can use it, on a\n" +
+			"copy of it that is thrown away; then puts it in the place of the database, which is kept under another name.\n" +
+			"--check does the first part alone: run it after each backup, and know that it can be restored.\n" +
+			"\n" +
+			"Stop the server first. What was cut after the backup comes back; afterwards run: grant revoke --from-log.",
+		Example: "  mcp-authd restore --check /var/backups/mcp-authd-2026-11-24.db\n" +
+			"  mcp-authd restore /var/backups/mcp-authd-2026-11-24.db",
+		Args: cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			a, err := where.load(s)
+			if err != nil {
+				return err
+			}
+			if a.config.Postgres() {
+				return errors.New("the database is PostgreSQL: restore it with pg_restore or psql")
+			}
+			if !check {
+				if err := a.noServer(); err != nil {
+					return err
+				}
+			}
+			found, err := a.tryBackup(c.Context(), args[0])
+			if err != nil {
+				return fmt.Errorf("%s cannot be restored: %w", args[0], err)
+			}
+			if !check {
+				consequence := fmt.Sprintf("This replaces %s by the backup of %s: what was done since is lost.",
+					a.config.SQLitePath(), moment(found.WrittenAt))
+				if err := sure.ask(s, consequence); err != nil {
+					return err
+				}
+				if found.Kept, err = sqlite.Restore(args[0], a.config.SQLitePath(), time.Now()); err != nil {
+					return a.explainStore(err)
+				}
+				found.Restored = true
+			}
+			if asJSON {
+				return printJSON(s.out, found)
+			}
+			return found.print(s, a.config.SQLitePath())
+		},
+	}
+	where.add(c)
+	sure.add(c)
+	c.Flags().BoolVar(&check, "check", false, "change nothing: try it on a copy, and say what is in it")
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return c
+}
+
+func (r restorable) print(s std, path string) error {
+	what := fmt.Sprintf("the backup of %s is whole, and the secret key opens it: %d people, %d applications, migration %d",
+		moment(r.WrittenAt), r.People, r.Applications, r.Migration)
+	if !r.Restored {
+		_, err := fmt.Fprintln(s.out, what)
+		return err
+	}
+	_, err := fmt.Fprintf(s.out, "%s\nrestored %s\n", what, path)
+	if r.Kept != "" && err == nil {
+		_, err = fmt.Fprintf(s.out, "the database of before is kept: %s\n", r.Kept)
+	}
+	return err
+}
+
+// noServer returns an error while a server has the database open: it would overwrite what is put in its place.
+func (a *app) noServer() error {
+	processes, err := sqlite.Servers(a.config.SQLitePath())
+	if err == nil && len(processes) > 0 {
+		err = fmt.Errorf("a server uses the database (process %s): stop it first", strings.Join(processes, ", "))
+	}
+	return err
+}
+
+// tryBackup brings a copy of the backup to this version, and looks at what is in it.
+func (a *app) tryBackup(ctx context.Context, file string) (r restorable, err error) {
+	info, err := os.Stat(file)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return r, errors.New("it does not exist")
+	case err != nil:
+		return r, err
+	case info.Size() == 0:
+		return r, errors.New("it is empty")
+	}
+	if err := a.loadKeys(a.movedKey); err != nil {
+		return r, err
+	}
+	dir, err := os.MkdirTemp("", "mcp-authd-restore")
+	if err != nil {
+		return r, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	found, err := sqlite.Rehearse(ctx, file, dir, sqlite.Options{})
+	switch {
+	case errors.Is(err, storage.ErrSchema):
+		return r, errors.New(oneLine(err))
+	case err != nil:
+		return r, err
+	}
+	r = restorable{
+		File: file, WrittenAt: info.ModTime().UTC().Truncate(time.Second), Migration: found.Migration,
+		People: found.People, Applications: found.Applications,
+	}
+	return r, keysFit(ctx, found.Fingerprint, a.keys)
+}

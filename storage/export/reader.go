@@ -1,0 +1,172 @@
+package export
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"hash"
+	"io"
+	"strconv"
+)
+
+// Reader reads an export. What it has returned counts only once NextTable has returned io.EOF.
+type Reader struct {
+	from   *bufio.Reader
+	sum    hash.Hash
+	header Header
+	table  Table
+	next   []byte // a line that was read ahead
+	done   Summary
+}
+
+// NewReader reads the header of an export. ErrForm when there is none.
+func NewReader(from io.Reader) (*Reader, error) {
+	zip, err := gzip.NewReader(from)
+	if err != nil {
+		return nil, fmt.Errorf("%w (%v)", ErrForm, err)
+	}
+	r := &Reader{from: bufio.NewReaderSize(zip, 1<<16), sum: sha256.New()}
+	line, err := r.line()
+	if err != nil {
+		return nil, err
+	}
+	if json.Unmarshal(line, &r.header) != nil || r.header.Format != format || r.header.Migration <= 0 {
+		return nil, ErrForm
+	}
+	r.sum.Write(line)
+	return r, nil
+}
+
+// Header says where the export comes from.
+func (r *Reader) Header() Header { return r.header }
+
+// NextTable returns the next table, io.EOF when all were read and the export is whole, and else ErrBroken.
+func (r *Reader) NextTable() (Table, error) {
+	for {
+		line, err := r.peek()
+		if err != nil {
+			return Table{}, err
+		}
+		if line[0] == '[' { // a row that nobody wanted
+			if _, err := r.NextRow(); err != nil {
+				return Table{}, err
+			}
+			continue
+		}
+		break
+	}
+	line, err := r.take()
+	if err != nil {
+		return Table{}, err
+	}
+	var t struct {
+		Table
+		End *end `json:"end"`
+	}
+	if err := json.Unmarshal(line, &t); err != nil {
+		return Table{}, fmt.Errorf("%w (%v)", ErrBroken, err)
+	}
+	if t.End != nil {
+		return Table{}, r.over(*t.End)
+	}
+	r.sum.Write(line)
+	r.table = t.Table
+	r.done.Tables++
+	return r.table, r.table.Check()
+}
+
+// over compares what was read with what the last line says. Nothing may follow it.
+func (r *Reader) over(e end) error {
+	if e.Rows != r.done.Rows || subtle.ConstantTimeCompare(e.SHA256, r.sum.Sum(nil)) != 1 {
+		return ErrBroken
+	}
+	if _, err := r.from.ReadByte(); err != io.EOF {
+		return ErrBroken
+	}
+	return io.EOF
+}
+
+// NextRow returns the next row of the table, as string, int64, []byte and nil, and io.EOF after the last.
+func (r *Reader) NextRow() ([]any, error) {
+	line, err := r.peek()
+	if err != nil {
+		return nil, err
+	}
+	if line[0] != '[' {
+		return nil, io.EOF
+	}
+	if line, err = r.take(); err != nil {
+		return nil, err
+	}
+	var raw []json.RawMessage
+	if err := json.Unmarshal(line, &raw); err != nil || len(raw) != len(r.table.Columns) {
+		return nil, fmt.Errorf("%w (row %d of %s)", ErrBroken, r.done.Rows+1, r.table.Name)
+	}
+	row := make([]any, len(raw))
+	for i, c := range r.table.Columns {
+		if row[i], err = value(raw[i], c.Kind); err != nil {
+			return nil, fmt.Errorf("%w (row %d, %s.%s)", ErrBroken, r.done.Rows+1, r.table.Name, c.Name)
+		}
+	}
+	r.sum.Write(line)
+	r.done.Rows++
+	return row, nil
+}
+
+// Summary is how much was read.
+func (r *Reader) Summary() Summary { return r.done }
+
+func value(raw json.RawMessage, kind Kind) (any, error) {
+	if string(raw) == "null" {
+		return nil, nil
+	}
+	if kind == Integer {
+		return strconv.ParseInt(string(raw), 10, 64)
+	}
+	var text string
+	if err := json.Unmarshal(raw, &text); err != nil {
+		return nil, err
+	}
+	if kind == Bytes {
+		return base64.StdEncoding.DecodeString(text)
+	}
+	return text, nil
+}
+
+func (r *Reader) peek() (line []byte, err error) {
+	if r.next == nil {
+		r.next, err = r.line()
+	}
+	return r.next, err
+}
+
+func (r *Reader) take() (line []byte, err error) {
+	line, err = r.peek()
+	r.next = nil
+	return line, err
+}
+
+// line reads one with its end. A file that has none more lacks its last line.
+func (r *Reader) line() ([]byte, error) {
+	var line []byte
+	for {
+		part, err := r.from.ReadSlice('\n')
+		if line = append(line, part...); len(line) > maxLine {
+			return nil, fmt.Errorf("%w (a line of more than %d bytes)", ErrBroken, maxLine)
+		}
+		switch {
+		case err == bufio.ErrBufferFull:
+			continue
+		case err != nil:
+			return nil, fmt.Errorf("%w (%v)", ErrBroken, err) // never io.EOF, which means the end of a whole one
+		case len(bytes.TrimSpace(line)) == 0:
+			return nil, ErrBroken
+		}
+		return line, nil
+	}
+}

@@ -1,0 +1,267 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/mcp-authd/mcp-authd/migrations"
+	"github.com/mcp-authd/mcp-authd/storage/export"
+)
+
+// kinds are those of the types of columns.
+var kinds = map[string]export.Kind{
+	"text": export.Text, "bytea": export.Bytes, "bigint": export.Integer, "integer": export.Integer,
+	"boolean": export.Integer,
+}
+
+const columnsOf = `SELECT column_name, data_type FROM information_schema.columns
+WHERE table_schema = current_schema() AND table_name = $1 ORDER BY ordinal_position`
+
+// lastNumber is the last number that a sequence has given out: one that was not called yet says which it will
+// give out next.
+const lastNumber = "SELECT last_value - CASE WHEN is_called THEN 0 ELSE 1 END FROM "
+
+// Export writes the installation in the database, as it is at one moment. h says what the database does not
+// know. storage.ErrSchema, wrapped, when migrations are missing.
+func (s *Store) Export(ctx context.Context, to io.Writer, h export.Header) (sum export.Summary, err error) {
+	if err := s.Ready(ctx); err != nil {
+		return sum, err
+	}
+	all, err := s.MigrationStatus(ctx)
+	if err != nil {
+		return sum, err
+	}
+	for _, st := range all {
+		if st.AppliedAt.IsZero() {
+			return sum, fmt.Errorf("postgres: export: %w", schema(migrations.ErrPending))
+		}
+	}
+	h.Migration = len(all)
+	err = s.alone(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
+		err := tx.QueryRow(ctx, "SELECT value FROM settings WHERE name = 'fingerprint'").Scan(&h.Fingerprint)
+		if err != nil && !errors.Is(err, pgx.ErrNoRows) {
+			return err
+		}
+		w, err := export.NewWriter(to, h)
+		if err != nil {
+			return err
+		}
+		for _, name := range export.Tables() {
+			if err := exportTable(ctx, tx, w, name); err != nil {
+				return err
+			}
+		}
+		sum, err = w.Close()
+		return err
+	})
+	if err != nil {
+		return sum, fmt.Errorf("postgres: export: %w", err)
+	}
+	return sum, nil
+}
+
+// alone runs fn in a transaction that takes as long as it takes, on a connection of its own.
+func (s *Store) alone(ctx context.Context, o pgx.TxOptions, fn func(pgx.Tx) error) error {
+	config := s.pool.Config().ConnConfig
+	delete(config.RuntimeParams, "statement_timeout") // of verbs
+	config.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe
+	conn, err := pgx.ConnectConfig(ctx, config)
+	if err != nil {
+		return err
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	return replicated(conn, func() error { return pgx.BeginTxFunc(ctx, conn, o, fn) })
+}
+
+func exportTable(ctx context.Context, tx pgx.Tx, w *export.Writer, name string) error {
+	t, _, err := tableOf(ctx, tx, name)
+	if err != nil {
+		return err
+	}
+	if column := export.Numbered(name); column != "" {
+		if err := tx.QueryRow(ctx, lastNumber+name+"_"+column+"_seq").Scan(&t.Last); err != nil {
+			return err
+		}
+	}
+	if err := w.Table(t); err != nil {
+		return err
+	}
+	rows, err := tx.Query(ctx, "SELECT "+t.Names()+" FROM "+name+" WHERE "+export.Moves(name))
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		values, err := rows.Values()
+		if err != nil {
+			return err
+		}
+		for i, v := range values {
+			if n, isShort := v.(int32); isShort {
+				values[i] = int64(n)
+			}
+		}
+		if err := w.Row(values); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+// tableOf returns the columns of a table, and which of them are booleans.
+func tableOf(ctx context.Context, tx pgx.Tx, name string) (t export.Table, boolean map[string]bool, err error) {
+	t.Name, boolean = name, map[string]bool{}
+	rows, err := tx.Query(ctx, columnsOf, name)
+	if err != nil {
+		return t, nil, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var column, kind string
+		if err := rows.Scan(&column, &kind); err != nil {
+			return t, nil, err
+		}
+		t.Columns = append(t.Columns, export.Column{Name: column, Kind: kinds[kind]})
+		boolean[column] = kind == "boolean"
+	}
+	return t, boolean, rows.Err()
+}
+
+// Import writes what an export holds into the database of the URL, which holds no installation, and brings it to
+// the migrations of this program. All is written or nothing: export.ErrNotEmpty, wrapped, when there is something
+// already, and export.ErrBroken or ErrNewer when the export cannot be used.
+func Import(ctx context.Context, url string, from *export.Reader, o Options) error {
+	steps, err := migrations.Steps(migrations.Postgres)
+	if err != nil {
+		return err
+	}
+	last := from.Header().Migration
+	if last > len(steps) {
+		return export.ErrNewer
+	}
+	o.upTo = last
+	if err := fillNew(ctx, url, from, o); err != nil {
+		return err
+	}
+	o.upTo = 0
+	s, err := Open(ctx, url, o)
+	if err != nil {
+		return err
+	}
+	return errors.Join(s.MigrateNow(ctx), s.Close())
+}
+
+func fillNew(ctx context.Context, url string, from *export.Reader, o Options) error {
+	s, err := Open(ctx, url, o)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	err = s.alone(ctx, pgx.TxOptions{}, func(tx pgx.Tx) error { return fill(ctx, tx, from) })
+	if err != nil {
+		return fmt.Errorf("postgres: import: %w", err)
+	}
+	return nil
+}
+
+func fill(ctx context.Context, tx pgx.Tx, from *export.Reader) error {
+	for _, name := range export.Tables() {
+		t, _, err := tableOf(ctx, tx, name)
+		if err != nil {
+			return err
+		}
+		if len(t.Columns) == 0 {
+			continue // of a later migration than the export has
+		}
+		if err := empty(ctx, tx, name); err != nil {
+			return err
+		}
+	}
+	for {
+		t, err := from.NextTable()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err == nil {
+			err = fillTable(ctx, tx, from, t)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// empty makes sure that a table has no rows but those of a new database, and takes these out. Of this and a
+// server that starts meanwhile one fails: only one signing key can be active.
+func empty(ctx context.Context, tx pgx.Tx, name string) error {
+	var rows bool
+	err := tx.QueryRow(ctx, "SELECT EXISTS (SELECT 1 FROM "+name+" WHERE "+export.Used(name)+")").Scan(&rows)
+	switch {
+	case err != nil:
+		return err
+	case rows:
+		return fmt.Errorf("%w (there are %s)", export.ErrNotEmpty, name)
+	}
+	_, err = tx.Exec(ctx, "DELETE FROM "+name+" WHERE "+export.Moves(name))
+	return err
+}
+
+func fillTable(ctx context.Context, tx pgx.Tx, from *export.Reader, t export.Table) error {
+	_, boolean, err := tableOf(ctx, tx, t.Name)
+	if err != nil {
+		return err
+	}
+	var columns []string
+	for _, c := range t.Columns {
+		columns = append(columns, c.Name)
+	}
+	rows := &source{from: from, boolean: make([]bool, len(columns))}
+	for i, name := range columns {
+		rows.boolean[i] = boolean[name]
+	}
+	if _, err := tx.CopyFrom(ctx, pgx.Identifier{t.Name}, columns, rows); err != nil {
+		return fmt.Errorf("%s: %w", t.Name, err)
+	}
+	column := export.Numbered(t.Name)
+	if column == "" {
+		return nil
+	}
+	// A number that was given out is not given out again.
+	_, err = tx.Exec(ctx, fmt.Sprintf("ALTER TABLE %s ALTER COLUMN %s RESTART WITH %d", t.Name, column, t.Last+1))
+	return err
+}
+
+// source has the rows of a table written.
+type source struct {
+	from    *export.Reader
+	boolean []bool
+	row     []any
+	err     error
+}
+
+// Next implements pgx.CopyFromSource.
+func (s *source) Next() bool {
+	s.row, s.err = s.from.NextRow()
+	if errors.Is(s.err, io.EOF) {
+		s.err = nil
+		return false
+	}
+	return s.err == nil
+}
+
+// Values implements pgx.CopyFromSource.
+func (s *source) Values() ([]any, error) {
+	for i, v := range s.row {
+		if n, isNumber := v.(int64); isNumber && s.boolean[i] {
+			s.row[i] = n != 0
+		}
+	}
+	return s.row, nil
+}
+
+// Err implements pgx.CopyFromSource.
+func (s *source) Err() error { return s.err }

@@ -1,0 +1,264 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/mcp-authd/mcp-authd/migrations"
+	"github.com/mcp-authd/mcp-authd/storage/export"
+)
+
+// kinds are those of the types of columns in tables that are STRICT.
+var kinds = map[string]export.Kind{"TEXT": export.Text, "INTEGER": export.Integer, "BLOB": export.Bytes}
+
+// Export writes the installation in the database at path, as it is at one moment. h says what the database
+// does not know. storage.ErrSchema, wrapped, when migrations are missing, and export.ErrText when a text
+// cannot be moved.
+func Export(ctx context.Context, path string, to io.Writer, h export.Header) (sum export.Summary, err error) {
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return sum, err
+	}
+	db, err := sql.Open("sqlite", fileURI(abs)+"?_pragma=busy_timeout(5000)&_pragma=query_only(1)")
+	if err != nil {
+		return sum, wrap("export", err)
+	}
+	defer db.Close()
+	tx, err := db.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
+	if err != nil {
+		return sum, wrap("export", err)
+	}
+	defer tx.Rollback()
+	if err := exportable(ctx, tx, &h); err != nil {
+		return sum, wrap("export", err)
+	}
+	w, err := export.NewWriter(to, h)
+	if err != nil {
+		return sum, err
+	}
+	for _, name := range export.Tables() {
+		if err := exportTable(ctx, tx, w, name); err != nil {
+			return sum, wrap("export", err)
+		}
+	}
+	return w.Close()
+}
+
+// exportable fills in what the database says of itself, and returns an error where it lacks a migration.
+func exportable(ctx context.Context, tx *sql.Tx, h *export.Header) error {
+	steps, err := migrations.Steps(migrations.SQLite)
+	if err != nil {
+		return err
+	}
+	err = tx.QueryRowContext(ctx, "SELECT coalesce(max(version), 0) FROM schema_version").Scan(&h.Migration)
+	switch {
+	case err != nil:
+		return err
+	case h.Migration < len(steps):
+		return schema(migrations.ErrPending)
+	case h.Migration > len(steps):
+		return schema(migrations.ErrNewer)
+	}
+	err = tx.QueryRowContext(ctx, "SELECT value FROM settings WHERE name = 'fingerprint'").Scan(&h.Fingerprint)
+	return ignore(err, sql.ErrNoRows)
+}
+
+func exportTable(ctx context.Context, tx *sql.Tx, w *export.Writer, name string) (err error) {
+	t, err := columnsOf(ctx, tx, name)
+	if err != nil {
+		return err
+	}
+	if column := export.Numbered(name); column != "" {
+		last := "SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = '" + name + "'"
+		if name == "grants" {
+			last = "SELECT " + nextIndex + " - 1"
+		}
+		if err := tx.QueryRowContext(ctx, last).Scan(&t.Last); err != nil {
+			return err
+		}
+	}
+	if err := w.Table(t); err != nil {
+		return err
+	}
+	rows, err := tx.QueryContext(ctx, "SELECT "+t.Names()+" FROM "+name+" WHERE "+export.Moves(name))
+	if err != nil {
+		return err
+	}
+	defer func() { err = joinErr(err, rows.Close()) }()
+	values, into := make([]any, len(t.Columns)), make([]any, len(t.Columns))
+	for i := range values {
+		into[i] = &values[i]
+	}
+	for rows.Next() {
+		if err := rows.Scan(into...); err != nil {
+			return err
+		}
+		if err := w.Row(values); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+func columnsOf(ctx context.Context, tx *sql.Tx, name string) (t export.Table, err error) {
+	t.Name = name
+	rows, err := tx.QueryContext(ctx, "SELECT name, type FROM pragma_table_info(?)", name)
+	if err != nil {
+		return t, err
+	}
+	defer func() { err = joinErr(err, rows.Close()) }()
+	for rows.Next() {
+		var column, kind string
+		if err := rows.Scan(&column, &kind); err != nil {
+			return t, err
+		}
+		t.Columns = append(t.Columns, export.Column{Name: column, Kind: kinds[kind]})
+	}
+	return t, rows.Err()
+}
+
+// Import makes a database at path of what an export holds, and brings it to the migrations of this
+// program. It is complete, or it is not there: export.ErrNotEmpty, wrapped, when there is a file with
+// something in it, and export.ErrBroken or ErrNewer when the export cannot be used.
+func Import(ctx context.Context, path string, from *export.Reader, o Options) (err error) {
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return err
+	}
+	if info, err := os.Stat(abs); err == nil && info.Size() > 0 {
+		return fmt.Errorf("sqlite: import: %w", export.ErrNotEmpty)
+	}
+	making := abs + ".importing"
+	removeDatabase(making) // of an import that did not end
+	defer removeDatabase(making)
+	if err := fillNew(ctx, making, from, o); err != nil {
+		return err
+	}
+	whole, err := Open(ctx, making, Options{Now: o.Now, Logger: o.Logger})
+	if err == nil {
+		err = whole.Close()
+	}
+	if err == nil {
+		err = Check(ctx, making)
+	}
+	if err != nil {
+		return err
+	}
+	return put(making, abs)
+}
+
+// put has a finished database take its place, for good.
+func put(made, path string) error {
+	for _, suffix := range []string{"-wal", "-shm"} {
+		if err := os.Remove(path + suffix); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+	}
+	if err := os.Rename(made, path); err != nil {
+		return err
+	}
+	dir, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	_ = dir.Sync() // not every system can
+	return dir.Close()
+}
+
+func removeDatabase(path string) {
+	for _, suffix := range []string{"", "-wal", "-shm"} {
+		_ = os.Remove(path + suffix)
+	}
+}
+
+// fillNew makes a database of the migrations that the export had, and writes its rows.
+func fillNew(ctx context.Context, path string, from *export.Reader, o Options) error {
+	steps, err := migrations.Steps(migrations.SQLite)
+	if err != nil {
+		return err
+	}
+	last := from.Header().Migration
+	if last > len(steps) {
+		return export.ErrNewer
+	}
+	o.upTo = last
+	s, err := Open(ctx, path, o)
+	if err != nil {
+		return err
+	}
+	if err := s.Close(); err != nil {
+		return err
+	}
+	db, err := sql.Open("sqlite", dsn(fileURI(path), false))
+	if err != nil {
+		return wrap("import", err)
+	}
+	tx, err := db.BeginTx(ctx, nil)
+	if err == nil {
+		if err = fill(ctx, tx, from); err == nil {
+			err = tx.Commit()
+		} else {
+			err = errors.Join(err, tx.Rollback())
+		}
+	}
+	return joinErr(err, db.Close())
+}
+
+func fill(ctx context.Context, tx *sql.Tx, from *export.Reader) error {
+	if _, err := tx.ExecContext(ctx, "PRAGMA defer_foreign_keys = 1"); err != nil { // an alias and its resource
+		return err
+	}
+	for _, name := range export.Seeded() {
+		if _, err := tx.ExecContext(ctx, "DELETE FROM "+name+" WHERE "+export.Moves(name)); err != nil {
+			return err
+		}
+	}
+	for {
+		t, err := from.NextTable()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err == nil {
+			err = fillTable(ctx, tx, from, t)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+func fillTable(ctx context.Context, tx *sql.Tx, from *export.Reader, t export.Table) error {
+	st, err := tx.PrepareContext(ctx, "INSERT INTO "+t.Name+" ("+t.Names()+") VALUES (?"+
+		strings.Repeat(", ?", len(t.Columns)-1)+")")
+	if err != nil {
+		return err
+	}
+	defer st.Close()
+	for {
+		row, err := from.NextRow()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err == nil {
+			_, err = st.ExecContext(ctx, row...)
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", t.Name, wrap("write a row", err))
+		}
+	}
+	if export.Numbered(t.Name) != "seq" || t.Last == 0 {
+		return nil
+	}
+	// A number that was given out is not given out again.
+	if _, err := tx.ExecContext(ctx, "DELETE FROM sqlite_sequence WHERE name = ?", t.Name); err != nil {
+		return err
+	}
+	_, err = tx.ExecContext(ctx, "INSERT INTO sqlite_sequence (name, seq) VALUES (?, ?)", t.Name, t.Last)
+	return err
+}
