@@ -2,7 +2,6 @@ package gosdk
 
 import (
 	"database/sql"
-	"encoding/json"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -11,17 +10,22 @@ import (
 	_ "github.com/jackc/pgx/v5/stdlib" // a driver of the tests
 	_ "modernc.org/sqlite"             // the other one
 
+	"github.com/mcp-authd/mcp-authd/internal/secrets"
+	"github.com/mcp-authd/mcp-authd/internal/taskstore"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/pgtest"
 	"github.com/mcp-authd/mcp-authd/mcpresource"
 	"github.com/mcp-authd/mcp-authd/mcpresource/postgres"
 	"github.com/mcp-authd/mcp-authd/mcpresource/sqlite"
+	"github.com/mcp-authd/mcp-authd/storage"
+	serverpostgres "github.com/mcp-authd/mcp-authd/storage/postgres"
+	serversqlite "github.com/mcp-authd/mcp-authd/storage/sqlite"
 )
 
 // replicas opens a store twice.
 type replicas func(t *testing.T) (one, two mcpresource.TaskStore)
 
-// TestTasksOfReplicas: what becomes of tasks when a process ends, with each store.
-func TestTasksOfReplicas(t *testing.T) {
+// stores are those of tasks, opened by two replicas, by name.
+func stores() map[string]replicas {
 	key := []byte(strings.Repeat("k", 32))
 	database := func(t *testing.T, driver, url string) *sql.DB {
 		t.Helper()
@@ -39,7 +43,20 @@ func TestTasksOfReplicas(t *testing.T) {
 		}
 		return s
 	}
-	for name, open := range map[string]replicas{
+	server := func(t *testing.T, s storage.Store, err error) mcpresource.TaskStore {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { s.Close() })
+		ring, err := secrets.NewRing(key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tasks, err := taskstore.New(s, issuer, ring, nil)
+		return must(t, tasks, err)
+	}
+	return map[string]replicas{
 		"memory": func(*testing.T) (one, two mcpresource.TaskStore) {
 			one = mcpresource.NewMemoryTasks(0, nil)
 			return one, one
@@ -64,12 +81,30 @@ func TestTasksOfReplicas(t *testing.T) {
 			}
 			return open(), open()
 		},
-	} {
+		"a server's SQLite": func(t *testing.T) (one, two mcpresource.TaskStore) {
+			s, err := serversqlite.Open(t.Context(), filepath.Join(t.TempDir(), "db"), serversqlite.Options{})
+			one = server(t, s, err)
+			return one, one // a file is one process's
+		},
+		"a server's PostgreSQL": func(t *testing.T) (one, two mcpresource.TaskStore) {
+			url := pgtest.Start(t).Database(t)
+			open := func() mcpresource.TaskStore {
+				s, err := serverpostgres.Open(t.Context(), url, serverpostgres.Options{})
+				return server(t, s, err)
+			}
+			return open(), open()
+		},
+	}
+}
+
+// TestTasksOfReplicas: what becomes of tasks when a process ends, with each store.
+func TestTasksOfReplicas(t *testing.T) {
+	for name, open := range stores() {
 		t.Run("RS-215 "+name, func(t *testing.T) {
 			t.Run("the server stops, and another finds results and lost tasks", func(t *testing.T) {
 				stopping(t, open)
 			})
-			t.Run("a process that dies leaves no task working", func(t *testing.T) { dying(t, open) })
+			t.Run("a process that dies leaves no task working, and none that waits", func(t *testing.T) { dying(t, open) })
 			t.Run("a task that is cancelled and finished at once ends once", func(t *testing.T) { ending(t, open) })
 		})
 	}
@@ -109,17 +144,47 @@ func stopping(t *testing.T, open replicas) {
 	}
 }
 
-// dying is a process that says nothing any more.
+// dying is a process that says nothing any more. It may have been asked for input, which another process
+// cannot use: what the tool knew has gone with its process.
 func dying(t *testing.T, open replicas) {
 	one, two := open(t)
 	first := newTaskRig(t, &Tasks{Store: one, beat: time.Hour})
-	id := first.start(t, "alice-mcp", "slow")
-	late := newTaskRig(t, &Tasks{
-		Store: two, now: func() time.Time { return time.Now().Add(5 * time.Hour) }, TTL: 24 * time.Hour})
-	owner := first.adapter.tasks.owner(&mcpresource.Principal{
-		Issuer: issuer, Subject: "alice", ClientID: "app", Claims: json.RawMessage(`{"gid":"g"}`)})
-	if _, s, err := late.adapter.tasks.read(t.Context(), owner, id); err != nil || s.Status != "failed" {
-		t.Errorf("got %+v, %v", s, err)
+	done := first.start(t, "alice-mcp", "large")
+	first.until(t, "alice-mcp", done, "completed")
+	lost := map[string]string{"slow": first.start(t, "alice-mcp", "slow"), "asks": first.start(t, "alice-mcp", "asks")}
+	first.until(t, "alice-mcp", lost["asks"], "input_required")
+	early := newTaskRig(t, &Tasks{Store: two})
+	if a := early.about(t, "alice-mcp", "tasks/get", lost["asks"], ""); a.Result["status"] != "input_required" ||
+		a.Result["inputRequests"] == nil {
+		t.Errorf("while the process may be there: got %s", a.text)
+	}
+	late := newTaskRig(t, &Tasks{Store: two, now: func() time.Time { return time.Now().Add(5 * time.Hour) }})
+	session := late.initialize(t, "alice-mcp")
+	for tool, id := range lost {
+		a := late.about(t, "alice-mcp", "tasks/get", id, "")
+		if e, _ := a.Result["error"].(map[string]any); a.Result["status"] != "failed" || e["code"] != -32603.0 ||
+			!strings.Contains(a.text, "no other can go on where it was: begin again") || a.Result["inputRequests"] != nil {
+			t.Errorf("%s: got %s", tool, a.text)
+		}
+		a = late.about(t, "alice-mcp", "tasks/update", id,
+			`,"inputResponses":{"a":{"action":"accept","content":{"name":"A"}},"b":{"action":"accept"}}`)
+		if a.Result["resultType"] != "complete" {
+			t.Errorf("%s: an answer that comes too late: got %s", tool, a.text)
+		}
+		if a := early.about(t, "alice-mcp", "tasks/get", id, ""); a.Result["status"] != "failed" {
+			t.Errorf("%s, at a replica with another clock: got %s", tool, a.text)
+		}
+		if a := late.inSession(t, "alice-mcp", session, "tasks/result", `"taskId":"`+id+`"`); a.Error.Code != -32603 {
+			t.Errorf("%s, in a session: got %s", tool, a.text)
+		}
+	}
+	if a := late.inSession(t, "alice-mcp", session, "tasks/list", ""); strings.Contains(a.text, `"working"`) ||
+		strings.Count(a.text, `"failed"`) < 2 {
+		t.Errorf("the list: got %s", a.text)
+	}
+	if a := late.about(t, "alice-mcp", "tasks/get", done, ""); a.Result["status"] != "completed" ||
+		!strings.Contains(a.text, "ask for less") {
+		t.Errorf("what had ended: got %.300s", a.text)
 	}
 }
 

@@ -37,7 +37,7 @@ func newTaskRig(t *testing.T, o *Tasks, more ...func(*mcpresource.Config, *Optio
 		o.Tools = map[string]TaskTool{
 			"slow": {}, "secret": {}, "fails": {Required: true}, "breaks": {}, "panics": {}, "asks": {},
 			"late": {Required: true, Late: true}, "elicits": {}, "once": {}, "large": {},
-			"deaf": {},
+			"deaf": {}, "huge": {},
 		}
 	}
 	if o.PollInterval == 0 {
@@ -119,6 +119,9 @@ func (tr *taskRig) tools(s *mcp.Server) {
 			return nil, &jsonrpc.Error{Code: -32050, Message: "broken", Data: json.RawMessage(`{"a":1}`)}
 		},
 		"panics": func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) { panic("boom") },
+		"huge": func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+			return say(strings.Repeat("x", 10_000_000)), nil
+		},
 		"large": func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 			return say(strings.Repeat("x", 2<<20)), nil
 		},

@@ -76,7 +76,8 @@ func (k *taskKeeper) read(ctx context.Context, owner, id string) (mcpresource.Ta
 
 var (
 	errTaskLost = &jsonrpc.Error{
-		Code: jsonrpc.CodeInternalError, Message: "The server that carried out the task was stopped: begin again.",
+		Code:    jsonrpc.CodeInternalError,
+		Message: "The server that carried out the task was stopped, and no other can go on where it was: begin again.",
 	}
 	errTaskContended = errors.New("gosdk: a task is changed too often")
 )
