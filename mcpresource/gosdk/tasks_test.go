@@ -37,7 +37,7 @@ func newTaskRig(t *testing.T, o *Tasks, more ...func(*mcpresource.Config, *Optio
 		o.Tools = map[string]TaskTool{
 			"slow": {}, "secret": {}, "fails": {Required: true}, "breaks": {}, "panics": {}, "asks": {},
 			"late": {Required: true, Late: true}, "elicits": {}, "once": {}, "large": {},
-			"deaf": {}, "huge": {},
+			"deaf": {}, "huge": {}, "reports": {},
 		}
 	}
 	if o.PollInterval == 0 {
@@ -119,6 +119,10 @@ func (tr *taskRig) tools(s *mcp.Server) {
 			return nil, &jsonrpc.Error{Code: -32050, Message: "broken", Data: json.RawMessage(`{"a":1}`)}
 		},
 		"panics": func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) { panic("boom") },
+		"reports": func(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+			p := &mcp.ProgressNotificationParams{ProgressToken: r.Params.GetProgressToken(), Progress: 1}
+			return say(fmt.Sprintf("reported to %v", p.ProgressToken)), r.Session.NotifyProgress(ctx, p)
+		},
 		"huge": func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 			return say(strings.Repeat("x", 10_000_000)), nil
 		},
@@ -349,6 +353,24 @@ func TestTasksExtension(t *testing.T) {
 		tr.release <- struct{}{}
 		if got := tr.until(t, "alice-mcp", a.id(), "completed"); !strings.Contains(got.text, "hello Alice") {
 			t.Errorf("got %s", got.text)
+		}
+	})
+	t.Run("RS-216 a task has no progress, and no notifications but for those that are acknowledged", func(t *testing.T) {
+		r := tr.rig.ask(t, "alice-mcp", ask{
+			body: strings.NewReplacer(`"io.modelcontextprotocol/clientCapabilities":{}`, declaring,
+				`"_meta":{`, `"_meta":{"progressToken":"p-7",`).Replace(modern("tools/call", `"name":"reports"`)),
+			headers: hdr("Mcp-Protocol-Version", "2026-07-28", "Mcp-Method", "tools/call", "Mcp-Name", "reports")})
+		id := decodeAnswer(t, r).id()
+		if id == "" || strings.Contains(r.text, "notifications/") {
+			t.Errorf("got %s", r.text)
+		}
+		if got := tr.until(t, "alice-mcp", id, "completed"); !strings.Contains(got.text, "reported to p-7") {
+			t.Errorf("got %s", got.text)
+		}
+		a := tr.extended(t, "alice-mcp", "subscriptions/listen", "", `"notifications":{"taskIds":["`+id+`"]}`)
+		if strings.Count(a.text, `"notifications/`) != 1 || strings.Contains(a.text, "taskIds") ||
+			!strings.Contains(a.text, "notifications/subscriptions/acknowledged") {
+			t.Errorf("got %s", a.text)
 		}
 	})
 	t.Run("RS-216 cancelling is acknowledged, twice too, and stops the tool", func(t *testing.T) {
