@@ -2,10 +2,13 @@ package gosdk
 
 import (
 	"bytes"
+	"encoding/json"
 	"log/slog"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
 // TestAnnotatedSecrets: RS-157 an author who has clients copy a secret into a header is told.
@@ -47,15 +50,41 @@ func TestMisplacedAnnotations(t *testing.T) {
 		`{"type":"object","$defs":{"n":` + header + `},"properties":{"n":{"$ref":"#/$defs/n"}}}`:          true,
 		`{"type":"object","additionalProperties":` + header + `}`:                                         true,
 		`{"type":"object","properties":{"o":{"type":"object","if":{"properties":{"n":` + header + `}}}}}`: true,
+		`{"type":"object","properties":{"o":{"type":"object","default":` + header + `}}}`:                 false,
+		`{"type":"object","anyOf":[{"properties":{"default":` + header + `}}]}`:                           true,
 	} {
 		t.Run("RS-156 "+schema, func(t *testing.T) {
 			var log bytes.Buffer
 			r := newRig(t, &Options{Logger: slog.New(slog.NewTextHandler(&log, nil))}, raw("x", schema, okTool))
-			r.modern(t, "alice-mcp", "tools/list", "", "")
-			if got := strings.Contains(log.String(), "where clients cannot follow it"); got != want {
+			for range 2 { // the second list is of what was remembered
+				list := r.modern(t, "alice-mcp", "tools/list", "", "").text
+				if got := !strings.Contains(list, `"x-mcp-header":"N"`); got != want {
+					t.Errorf("the annotation is left out: got %t, want %t: %s", got, want, list)
+				}
+			}
+			if got := strings.Count(log.String(), "where clients cannot follow it") == 1; got != want {
 				t.Errorf("got %t, want %t: %s", got, want, log.String())
 			}
 		})
+	}
+}
+
+// TestAnnotationsThatStay: what a client can follow is as it was, and so is all else.
+func TestAnnotationsThatStay(t *testing.T) {
+	const schema = `{"type":"object","properties":{"a":{"type":"string","x-mcp-header":"A"},` +
+		`"l":{"type":"array","items":{"type":"string","x-mcp-header":"L"}},` +
+		`"n":{"type":"integer","maximum":9223372036854775807}}}`
+	r := newRig(t, nil, raw("x", schema, okTool))
+	list := r.modern(t, "alice-mcp", "tools/list", "", "").text
+	if !strings.Contains(list, `"x-mcp-header":"A"`) || strings.Contains(list, `"x-mcp-header":"L"`) ||
+		!strings.Contains(list, `9223372036854775807`) {
+		t.Errorf("RS-156 got %s", list)
+	}
+	r.adapter.server.AddTool(&mcp.Tool{Name: "x", InputSchema: json.RawMessage(strings.Replace(schema, `"A"`, `"B"`, 1))},
+		okTool)
+	if list := r.modern(t, "alice-mcp", "tools/list", "", "").text; !strings.Contains(list, `"x-mcp-header":"B"`) ||
+		strings.Contains(list, `"x-mcp-header":"L"`) {
+		t.Errorf("RS-156 a tool that was replaced: got %s", list)
 	}
 }
 
