@@ -54,8 +54,8 @@ func TestTasksAtTwoGateways(t *testing.T) {
 			}
 		}
 		list := strings.Replace(taskList, `{"x":1}`, `{"taskId":"t2"}`, 1)
-		if got := tr.ask(t, "bob/app/g1", `{"jsonrpc":"2.0","id":1,"method":"tasks/list"}`, list); strings.Contains(got, "t1") ||
-			strings.Contains(got, "t2") {
+		got := tr.ask(t, "bob/app/g1", `{"jsonrpc":"2.0","id":1,"method":"tasks/list"}`, list)
+		if strings.Contains(got, "t1") || strings.Contains(got, "t2") {
 			t.Errorf("RS-132 a list at %s: got %s", name, got)
 		}
 	}
@@ -99,12 +99,13 @@ func taskServer(t *testing.T) *httptest.Server {
 	t.Cleanup(inner.Close)
 	guard, err := mcpresource.New(mcpresource.Config{
 		Resource: inner.URL + "/mcp", AuthorizationServers: []string{alice.Issuer},
-		Validator: mcpresource.ValidatorFunc(func(context.Context, mcpresource.Credential) (*mcpresource.Principal, error) {
-			return &mcpresource.Principal{
-				Issuer: alice.Issuer, Subject: "gateway", ClientID: "gateway", Audience: []string{inner.URL + "/mcp"},
-				ExpiresAt: time.Now().Add(time.Hour),
-			}, nil
-		}),
+		Validator: mcpresource.ValidatorFunc(
+			func(context.Context, mcpresource.Credential) (*mcpresource.Principal, error) {
+				return &mcpresource.Principal{
+					Issuer: alice.Issuer, Subject: "gateway", ClientID: "gateway",
+					Audience: []string{inner.URL + "/mcp"}, ExpiresAt: time.Now().Add(time.Hour),
+				}, nil
+			}),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -248,11 +249,12 @@ func TestSessionTasksBehindTheGateway(t *testing.T) {
 	task, _ := dataOf(t, got).Result["task"].(map[string]any)
 	id, _ := task["taskId"].(string)
 	related := `"io.modelcontextprotocol/related-task":{"taskId":"` + id + `"}`
-	if e := next(own); !strings.Contains(e, `"notifications/progress"`) || !strings.Contains(e, `"progressToken":"p-7"`) ||
-		!strings.Contains(e, related) || id == "" {
+	if e := next(own); id == "" || !strings.Contains(e, `"notifications/progress"`) ||
+		!strings.Contains(e, `"progressToken":"p-7"`) || !strings.Contains(e, related) {
 		t.Errorf("RS-215 got %s", e)
 	}
-	for end := time.Now().Add(10 * time.Second); !strings.Contains(got, "input_required"); time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(10 * time.Second); !strings.Contains(got, "input_required"); {
+		time.Sleep(5 * time.Millisecond)
 		if _, got = post(t, g.URL, about("tasks/get", id), header); time.Now().After(end) {
 			t.Fatalf("RS-215 got %s", got)
 		}

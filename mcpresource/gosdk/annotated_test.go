@@ -80,8 +80,8 @@ func TestAnnotationsThatStay(t *testing.T) {
 		!strings.Contains(list, `9223372036854775807`) {
 		t.Errorf("RS-156 got %s", list)
 	}
-	r.adapter.server.AddTool(&mcp.Tool{Name: "x", InputSchema: json.RawMessage(strings.Replace(schema, `"A"`, `"B"`, 1))},
-		okTool)
+	other := json.RawMessage(strings.Replace(schema, `"A"`, `"B"`, 1))
+	r.adapter.server.AddTool(&mcp.Tool{Name: "x", InputSchema: other}, okTool)
 	if list := r.modern(t, "alice-mcp", "tools/list", "", "").text; !strings.Contains(list, `"x-mcp-header":"B"`) ||
 		strings.Contains(list, `"x-mcp-header":"L"`) {
 		t.Errorf("RS-156 a tool that was replaced: got %s", list)
