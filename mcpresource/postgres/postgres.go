@@ -3,13 +3,9 @@
 // and the tasks of package gosdk.
 //
 //	shared, err := postgres.New(ctx, db, "https://mcp.example.com/mcp")
-//	limiter, err := mcpresource.NewLimiter(mcpresource.Limits{}, shared, logger)
-//	guard, err := mcpresource.New(mcpresource.Config{
-//		...
-//		Limiter:  limiter,
-//		DPoP:     &mcpresource.DPoP{Replays: shared},
-//		Sessions: shared.Sessions(),
-//	})
+//	err = gosdk.Serve(ctx, tools, gosdk.ServeOptions{..., Adjust: shared.Configure})
+//
+// Configure sets the members Limiter, DPoP and Sessions of a mcpresource.Config; each can be set by itself.
 //
 // One replica, or several with sticky sessions and limits for each, need none of it. The package
 // links no driver: db is a *sql.DB of yours, with one that has numbered parameters, such as
