@@ -30,7 +30,7 @@ func (g *Guard) authorize(r *http.Request, p *passage, anonymous *refusal) *refu
 		want := g.policy.Require(operationOf(m)) // of the body; headers decide nothing: RS-158
 		switch {
 		case want.Deny && anonymous == nil:
-			lacking = &ScopeError{Denied: true}
+			lacking = deniedBy(want)
 			continue
 		case want.open():
 			continue
@@ -58,7 +58,7 @@ func (g *Guard) authorize(r *http.Request, p *passage, anonymous *refusal) *refu
 	case lacking.Denied:
 		return &refusal{
 			outcome: OutcomeInsufficientScope, status: http.StatusForbidden, id: p.envelope.ID,
-			text: "This operation is not permitted.", err: lacking,
+			text: lacking.text(), err: lacking,
 		}
 	}
 	refused := g.challenged(OutcomeInsufficientScope, http.StatusForbidden, oauth.InsufficientScope,
@@ -235,7 +235,7 @@ func judged(err error) error {
 // sufficient compares what is needed with what the caller has, by the hierarchy (RS-32, RS-43).
 func (g *Guard) sufficient(p *Principal, need Requirement) *ScopeError {
 	if need.Deny {
-		return &ScopeError{Denied: true}
+		return deniedBy(need)
 	}
 	if g.holds(p, need) {
 		return nil
@@ -243,6 +243,8 @@ func (g *Guard) sufficient(p *Principal, need Requirement) *ScopeError {
 	held := g.hierarchic(p.Scopes)
 	return &ScopeError{Required: slices.Clone(need.Scopes), Missing: oauth.Scopes(need.Scopes).Without(held)}
 }
+
+func deniedBy(need Requirement) *ScopeError { return &ScopeError{Denied: true, Reason: need.Reason} }
 
 func (g *Guard) holds(p *Principal, need Requirement) bool {
 	return !need.Deny && (p.Scopes.Has(need.Scopes...) || g.hierarchic(p.Scopes).Has(need.Scopes...))

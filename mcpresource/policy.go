@@ -1,6 +1,7 @@
 package mcpresource
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -14,8 +15,10 @@ import (
 type Requirement struct {
 	Scopes []string // all of them
 	Deny   bool     // no caller may, whatever their scopes
-	Direct bool     // the application itself may, and no helper of it: see [Principal.Actors]
-	Public bool     // no token is needed
+	// Reason is what callers are told of Deny: a sentence. "": that the operation is not permitted.
+	Reason string
+	Direct bool // the application itself may, and no helper of it: see [Principal.Actors]
+	Public bool // no token is needed
 	// Authentication is how the person of the token must have proved who they are.
 	Authentication Authentication
 	// Clearance is whose word each call of a tool needs, beside all else.
@@ -196,12 +199,16 @@ type ScopeError struct {
 	Required oauth.Scopes // everything the operation needs
 	Missing  oauth.Scopes // what the caller lacks of it
 	Denied   bool         // no scope would help
+	Reason   string       // what a caller who is denied is told; "" for nothing else
 }
+
+// text is what a caller who is denied is told.
+func (e *ScopeError) text() string { return cmp.Or(e.Reason, "This operation is not permitted.") }
 
 // Error implements error.
 func (e *ScopeError) Error() string {
 	if e.Denied {
-		return "mcpresource: operation is denied"
+		return "mcpresource: operation is denied: " + e.text()
 	}
 	return "mcpresource: scope needed: " + e.Required.String()
 }

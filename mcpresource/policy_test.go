@@ -14,6 +14,29 @@ func arguments(name, args string) string {
 	return `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"` + name + `","arguments":` + args + `}}`
 }
 
+// TestReason: RS-219. Who is denied is told why, where the policy says so, and no one without a token is.
+func TestReason(t *testing.T) {
+	const why = "The description of this tool has changed since it was accepted."
+	r := newRig(t, func(c *Config) {
+		c.Policy = &Rules{Refine: func(op Operation, need Requirement) Requirement {
+			need.Deny, need.Reason = op.Name == "held" || op.Name == "denied", ""
+			if op.Name == "held" {
+				need.Reason = why
+			}
+			return need
+		}}
+	})
+	for name, want := range map[string]string{"held": why, "denied": "This operation is not permitted."} {
+		w := r.call("alice", tool(name))
+		if w.Code != http.StatusForbidden || !strings.Contains(w.Body.String(), want) {
+			t.Errorf("RS-219 %s: got %d %s, want %q", name, w.Code, w.Body, want)
+		}
+		if w := r.do(http.MethodPost, "/mcp", tool(name)); w.Code != 401 || strings.Contains(w.Body.String(), want) {
+			t.Errorf("RS-219 %s without a token: got %d %s", name, w.Code, w.Body)
+		}
+	}
+}
+
 func TestRules(t *testing.T) {
 	rules := &Rules{
 		Base: []string{"mcp"},

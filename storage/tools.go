@@ -22,7 +22,7 @@ type ToolDefinition struct {
 type Tool struct {
 	Resource, Name string
 	Accepted       ToolDefinition // zero: no definition of it was accepted
-	AcceptedBy     string         // an operator; "": it was the first to be seen
+	AcceptedBy     string         // the name of who has; "": it was the first to be seen
 	Offered        ToolDefinition // seen last that is not the accepted one; zero: none
 }
 

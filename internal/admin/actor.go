@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"time"
@@ -110,6 +111,12 @@ func (c acting) Call(ctx context.Context, v Verb, in, out any) error {
 }
 
 type actorKey struct{}
+
+// actorName is who has an operation carried out, for people to read.
+func actorName(ctx context.Context) string {
+	a, _ := ctx.Value(actorKey{}).(Actor)
+	return cmp.Or(a.Name, a.ClientID, a.UserID, "operator")
+}
 
 // mayGiveRoles is an error where the actor is not one who may act on accounts that have a role: who
 // helps people would else get that role by a link or a password of theirs.

@@ -31,6 +31,7 @@ type WatchedTool struct {
 	// AcceptedAt is when its definition was accepted, by the operator or because it was the first.
 	AcceptedAt time.Time `json:"accepted_at,omitzero"`
 	ByOperator bool      `json:"by_operator,omitempty" jsonschema:"an operator has accepted it; it was the first to be seen otherwise"`
+	AcceptedBy string    `json:"accepted_by,omitempty" jsonschema:"the person or program that has accepted it; operator: by the command line, at the server"`
 	Accepted   string    `json:"accepted_digest,omitempty" jsonschema:"of the accepted definition"`
 	OfferedAt  time.Time `json:"offered_at,omitzero" jsonschema:"when the other definition was first seen"`
 	Offered    string    `json:"offered_digest,omitempty" jsonschema:"of that, which accepting it names"`
@@ -95,6 +96,7 @@ func (s *Service) gatewayed(ctx context.Context, raw string) (uri, mode string, 
 
 func watchedTool(t storage.Tool, mode string) WatchedTool {
 	out := WatchedTool{Name: t.Name, State: ToolAccepted, AcceptedAt: t.Accepted.At, ByOperator: t.AcceptedBy != ""}
+	out.AcceptedBy = t.AcceptedBy
 	if !t.IsNew() {
 		out.Accepted = hex.EncodeToString(t.Accepted.Digest[:])
 	}
@@ -156,7 +158,7 @@ func (s *Service) acceptTool(ctx context.Context, in ToolAcceptance) (WatchedToo
 	if err != nil || len(digest) != len(storage.Hash{}) {
 		return WatchedTool{}, fault(ErrInvalid, "%q is not the digest of a definition: 64 hexadecimal digits", in.Digest)
 	}
-	switch err := s.Store.AcceptTool(ctx, t.Resource, t.Name, storage.Hash(digest), "operator", s.Now()); {
+	switch err := s.Store.AcceptTool(ctx, t.Resource, t.Name, storage.Hash(digest), actorName(ctx), s.Now()); {
 	case errors.Is(err, storage.ErrChanged):
 		return WatchedTool{}, fault(ErrConflict, "the MCP server describes %q otherwise meanwhile; look again: "+
 			"mcp-authd resource tool %s %s", t.Name, t.Resource, t.Name)

@@ -76,6 +76,22 @@ func TestTools(t *testing.T) {
 	if got, err := accept(third); err != nil || got.Accepted != third || !got.ByOperator || findings() != "" {
 		t.Errorf("RS-219: got %+v, %v", got, err)
 	}
+	fourth := see(`{"description":"by Olga","name":"a"}`)
+	for want, actor := range map[string]admin.Actor{
+		"olga":   {UserID: "usr_1", Name: "olga", ClientID: "app", Role: admin.Administrator, Proved: now},
+		"deploy": {ClientID: "deploy", Role: admin.Administrator, Program: true},
+	} {
+		by := s.As(actor)
+		got, err := admin.ResourceAccept.Do(t.Context(), by, admin.ToolAcceptance{URI: uri, Name: "a", Digest: fourth})
+		if err != nil || got.AcceptedBy != want {
+			t.Errorf("RS-219: accepted by %q, %v, want %q", got.AcceptedBy, err, want)
+		}
+		fourth = see(`{"description":"by ` + want + `","name":"a"}`)
+	}
+	if got, err := accept(fourth); err != nil || got.AcceptedBy != "operator" {
+		t.Errorf("RS-219: accepted by %q, %v, want operator", got.AcceptedBy, err)
+	}
+	third = fourth
 	all, err := admin.ResourceTools.Do(t.Context(), by, admin.ResourceURL{URI: uri})
 	if err != nil || len(all.Items) != 1 || all.Items[0].Accepted != third {
 		t.Errorf("RS-219: got %+v, %v", all, err)

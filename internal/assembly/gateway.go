@@ -194,7 +194,10 @@ func rules(r *config.Resource, watch *toolwatch.Watch) *mcpresource.Rules {
 	}
 	if watch != nil {
 		out.Refine = func(op mcpresource.Operation, need mcpresource.Requirement) mcpresource.Requirement {
-			need.Deny = need.Deny || op.Method == "tools/call" && watch.Holds(op.Name)
+			if op.Method == "tools/call" && !need.Deny {
+				need.Reason = watch.Held(op.Name)
+				need.Deny = need.Reason != ""
+			}
 			return need
 		}
 	}

@@ -246,7 +246,7 @@ func BenchmarkLists(b *testing.B) {
 		b.Fatal(err)
 	}
 	rules.Refine = func(op mcpresource.Operation, need mcpresource.Requirement) mcpresource.Requirement {
-		need.Deny = need.Deny || watch.Holds(op.Name)
+		need.Deny = need.Deny || watch.Held(op.Name) != ""
 		return need
 	}
 	guarded := rulesOf(b, rules)

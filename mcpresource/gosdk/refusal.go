@@ -1,6 +1,7 @@
 package gosdk
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"strconv"
@@ -67,7 +68,7 @@ func forbidden(err error) *jsonrpc.Error {
 	case errors.Is(err, mcpresource.ErrForbidden):
 		return refusalOf("This operation is not permitted.", "error", "forbidden")
 	case errors.As(err, &scope) && scope.Denied:
-		return refusalOf("This operation is not permitted.", "error", "insufficient_scope")
+		return refusalOf(cmp.Or(scope.Reason, "This operation is not permitted."), "error", "insufficient_scope")
 	case errors.As(err, &scope):
 		return refusalOf("This operation needs more scope.", "error", "insufficient_scope", "scope",
 			strings.Join(scope.Required, " "))

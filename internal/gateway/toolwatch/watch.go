@@ -84,17 +84,29 @@ func New(ctx context.Context, c Config) (*Watch, error) {
 	return w, w.reload(ctx)
 }
 
-// Holds reports whether a tool is held back. One that was never seen is, where new ones are.
-func (w *Watch) Holds(name string) bool {
+// Why a tool is held back, for who calls it.
+const (
+	heldChanged = "The description of this tool has changed since it was accepted."
+	heldNew     = "This tool has not been accepted yet."
+)
+
+// Held says why a tool is held back, "" for one that is not. One that was never seen is, where new ones are.
+func (w *Watch) Held(name string) string {
 	if w == nil || !w.c.Mode.Holds() {
-		return false
+		return ""
 	}
 	w.mu.RLock()
 	defer w.mu.RUnlock()
-	return w.held(w.tools[name])
+	switch t := w.tools[name]; {
+	case !w.held(t):
+		return ""
+	case t == nil || t.accepted == (storage.Hash{}):
+		return heldNew
+	}
+	return heldChanged
 }
 
-// held is Holds of what is known of a tool. mu is held.
+// held reports whether what is known of a tool is held back. mu is held.
 func (w *Watch) held(t *tool) bool {
 	if t == nil {
 		return w.c.Mode == HoldNew

@@ -82,7 +82,7 @@ func TestReport(t *testing.T) {
 	b.see(b.Watch, evil, true)
 	b.see(b.Watch, evil, true)
 	b.see(b.another(Report), evil, true)
-	if len(b.told) != 1 || b.told[0].Name != "a" || b.told[0].IsNew() || b.Holds("a") {
+	if len(b.told) != 1 || b.told[0].Name != "a" || b.told[0].IsNew() || b.Held("a") != "" {
 		t.Fatalf("RS-219: a change is reported once, and not held: %+v", b.told)
 	}
 	for i := range 50 { // to each caller otherwise
@@ -102,11 +102,14 @@ func TestHold(t *testing.T) {
 		other := b.another(Hold)
 		b.see(other, good, true)
 		b.see(b.Watch, changed, false)
-		if !b.Holds("a") || b.Holds("b") || len(b.told) != 1 {
-			t.Fatalf("RS-219: held %v, told %+v", b.Holds("a"), b.told)
+		if b.Held("a") == "" || b.Held("b") != "" || len(b.told) != 1 {
+			t.Fatalf("RS-219: held %q, told %+v", b.Held("a"), b.told)
+		}
+		if got := b.Held("a"); got != "The description of this tool has changed since it was accepted." {
+			t.Errorf("RS-219: who calls it is told %q", got)
 		}
 		b.see(b.Watch, good, false) // which of them a call reaches is not known
-		if err := other.reload(t.Context()); err != nil || !other.Holds("a") || !b.another(Hold).Holds("a") {
+		if err := other.reload(t.Context()); err != nil || other.Held("a") == "" || b.another(Hold).Held("a") == "" {
 			t.Errorf("RS-219: another replica, or one that starts, does not hold it: %v", err)
 		}
 		row, err := b.store.Tool(t.Context(), resource, "a")
@@ -122,7 +125,7 @@ func TestHold(t *testing.T) {
 		}
 		b.see(b.Watch, changed, true)
 		b.see(other, changed, true) // it asks before it holds
-		if b.Holds("a") || other.Holds("a") || len(b.told) != 1 {
+		if b.Held("a") != "" || other.Held("a") != "" || len(b.told) != 1 {
 			t.Errorf("RS-219: what was accepted is held, or told of: %+v", b.told)
 		}
 	}
@@ -130,8 +133,8 @@ func TestHold(t *testing.T) {
 
 func TestHoldNew(t *testing.T) {
 	b := watch(t, HoldNew)
-	if !b.Holds("a") {
-		t.Error("RS-219: a tool that was never seen is not held")
+	if got := b.Held("a"); got != "This tool has not been accepted yet." {
+		t.Errorf("RS-219: a tool that was never seen is not held: %q", got)
 	}
 	b.see(b.Watch, good, false)
 	if len(b.told) != 1 || !b.told[0].IsNew() {
@@ -141,8 +144,8 @@ func TestHoldNew(t *testing.T) {
 	if err := b.store.AcceptTool(t.Context(), resource, "a", row.Offered.Digest, "operator", b.now); err != nil {
 		t.Fatal(err)
 	}
-	if err := b.reload(t.Context()); err != nil || b.Holds("a") {
-		t.Errorf("RS-219: held %v after it was accepted, %v", b.Holds("a"), err)
+	if err := b.reload(t.Context()); err != nil || b.Held("a") != "" {
+		t.Errorf("RS-219: held %q after it was accepted, %v", b.Held("a"), err)
 	}
 	b.see(b.Watch, good, true)
 }
@@ -159,7 +162,7 @@ func TestBounds(t *testing.T) {
 		t.Errorf("log: %s", b.log)
 	}
 	w, err := New(t.Context(), Config{Mode: Off})
-	if w != nil || err != nil || !w.See(t.Context(), "a", nil) || w.Holds("a") {
+	if w != nil || err != nil || !w.See(t.Context(), "a", nil) || w.Held("a") != "" {
 		t.Errorf("RS-219: off watches: %v", err)
 	}
 }
