@@ -3,6 +3,7 @@ package mcpserver
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -26,7 +27,8 @@ import (
 
 // Serve serves the server of tools with sign-in until ctx ends; then streams are closed, open requests finish,
 // and nil is returned. At the first start it makes the data directory and tells of a link by
-// which the first account is made. It returns at once when an option is wrong, with a line for each.
+// which the first account is made. It returns at once when an option is wrong, with a line for each. Until
+// it is ready, each request is answered with 503 and Retry-After, GET /healthz too.
 func Serve(ctx context.Context, tools *gosdk.Tools, o Options) (err error) {
 	defer func() {
 		if ctx.Err() != nil && errors.Is(err, context.Canceled) {
@@ -46,6 +48,11 @@ func Serve(ctx context.Context, tools *gosdk.Tools, o Options) (err error) {
 		return err
 	}
 	p := program{o: o, l: l, tools: tools, log: cmp.Or(o.Logger, slog.Default())}
+	if p.cert, err = (assembly.Parts{Config: l, Log: p.log}).Certificate(); err != nil {
+		return fmt.Errorf("mcpserver: %w", err)
+	}
+	p.starting = whileStarting(listener, p.cert)
+	defer func() { err = errors.Join(err, p.starting.end()) }()
 	p.warn()
 	if err := p.open(ctx); err != nil {
 		return err
@@ -62,6 +69,9 @@ type program struct {
 	log   *slog.Logger
 	keys  [][]byte
 	store storage.Store
+	cert  func(*tls.ClientHelloInfo) (*tls.Certificate, error) // nil: http
+	// starting answers until the server is ready.
+	starting *starting
 }
 
 // warn tells of what is allowed and not wise.
@@ -100,15 +110,14 @@ func (p *program) serve(ctx context.Context, listener net.Listener) error {
 	if err != nil {
 		return err
 	}
-	cert, err := parts.Certificate()
-	if err != nil {
-		return fmt.Errorf("mcpserver: %w", err)
-	}
 	sites := []authserver.Site{{
-		Listener: listener, Handler: server.Beside(mux), GetCertificate: cert, Ending: adapter.Close,
+		Listener: listener, Handler: server.Beside(mux), GetCertificate: p.cert, Ending: adapter.Close,
 	}}
 	if at := p.l.Management.Listen; at != "" && !p.l.IsDefault("management.listen") {
 		sites = append(sites, authserver.Site{Address: at, Handler: server.Management()})
+	}
+	if err := p.starting.end(); err != nil {
+		return fmt.Errorf("mcpserver: %w", err)
 	}
 	if err := p.tell(ctx, server.Auth); err != nil {
 		return err

@@ -11,6 +11,11 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage/sqlite"
 )
 
+// needing is a tool that needs a scope.
+func needing(scope string) config.ToolRule {
+	return config.ToolRule{Name: "a", Scopes: []string{scope}}
+}
+
 // TestShownTools: RS-218, RS-219. A list shows what the token may use, or with lists: all what some token may, and
 // a tool that is described otherwise than it was accepted is shown or held back, as tools_accept says.
 func TestShownTools(t *testing.T) {
@@ -23,9 +28,9 @@ func TestShownTools(t *testing.T) {
 		first, changed      bool
 		held                string // what who calls it is told
 	}{
-		{"RS-218 a scope that the token has", "", "", config.ToolRule{Name: "a", Scopes: []string{"mcp"}}, true, true, ""},
-		{"RS-218 a scope that it has not", "", "", config.ToolRule{Name: "a", Scopes: []string{"w"}}, false, false, ""},
-		{"RS-218 that, with all", "all", "", config.ToolRule{Name: "a", Scopes: []string{"w"}}, true, true, ""},
+		{"RS-218 a scope that the token has", "", "", needing("mcp"), true, true, ""},
+		{"RS-218 a scope that it has not", "", "", needing("w"), false, false, ""},
+		{"RS-218 that, with all", "all", "", needing("w"), true, true, ""},
 		{"RS-218 denied, with all", "all", "", config.ToolRule{Name: "a", Deny: true}, false, false, ""},
 		{"RS-219 report", "", "report", config.ToolRule{Name: "b", Deny: true}, true, true, ""},
 		{"RS-219 hold", "", "hold", config.ToolRule{Name: "b", Deny: true}, true, false, changed},
