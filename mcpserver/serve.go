@@ -135,10 +135,7 @@ func (p *program) guarded(ctx context.Context, server *assembly.Server) (*gosdk.
 	if err := p.tools.Configure(&c); err != nil {
 		return nil, nil, err
 	}
-	needs := c.Policy.(*mcpresource.Rules).Tools
-	for _, tool := range slices.Sorted(maps.Keys(needs)) { // as lists of resources show them
-		own.Tools = append(own.Tools, config.ToolRule{Name: tool, Scopes: needs[tool]})
-	}
+	own.Tools = append(own.Tools, listed(c.Policy.(*mcpresource.Rules))...)
 	if err := (&admin.Service{Store: p.store, Config: p.l}).RememberServed(ctx, own.Name); err != nil {
 		return nil, nil, fmt.Errorf("mcpserver: %w", err)
 	}
@@ -156,6 +153,26 @@ func (p *program) guarded(ctx context.Context, server *assembly.Server) (*gosdk.
 	adapter, mux := gosdk.New(guard, p.tools.Server(), options), http.NewServeMux()
 	guard.Register(mux, adapter.HTTP())
 	return adapter, mux, nil
+}
+
+// listed is what the declared tools need, as lists of resources show it.
+func listed(r *mcpresource.Rules) (out []config.ToolRule) {
+	names := slices.AppendSeq(slices.Collect(maps.Keys(r.Tools)), maps.Keys(r.Clearances))
+	slices.Sort(names)
+	for _, name := range slices.Compact(names) {
+		rule, c := config.ToolRule{Name: name, Scopes: r.Tools[name]}, r.Clearances[name]
+		rule.Clearance = config.ToolClearance{
+			By: c.By, Approvers: c.Approvers, MaxAge: config.Duration(c.Authentication.MaxAge),
+		}
+		if len(c.Authentication.ACR) > 0 {
+			rule.Clearance.ACR = c.Authentication.ACR[0]
+		}
+		if c.When != nil {
+			rule.Clearance.When = "the program says so"
+		}
+		out = append(out, rule)
+	}
+	return out
 }
 
 // adapter has the options of the adapter. Tasks are kept in the database, unless the program keeps them elsewhere.

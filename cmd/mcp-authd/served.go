@@ -23,6 +23,9 @@ func toolsOf(r admin.Resource) string {
 		if t.Denied {
 			need = "denied"
 		}
+		if t.Clearance != nil {
+			need += ", and " + t.Clearance.String()
+		}
 		all = append(all, t.Name+": "+need)
 	}
 	return strings.Join(all, "; ")

@@ -29,6 +29,37 @@ type ToolNeed struct {
 	Name   string   `json:"name"`
 	Scopes []string `json:"scopes,omitempty" jsonschema:"all that a call needs"`
 	Denied bool     `json:"denied,omitempty"`
+	// Clearance says that a person has to allow each call.
+	Clearance *ClearanceNeed `json:"clearance,omitempty" jsonschema:"a person has to allow each call"`
+}
+
+// ClearanceNeed says who has to allow each call of a tool, and how they must have proved who they are.
+type ClearanceNeed struct {
+	By        string   `json:"by" jsonschema:"person: for whom the call is made, or other: another one"`
+	Approvers []string `json:"approvers,omitempty" jsonschema:"names of accounts that may, for other; none: administrators"`
+	ACR       string   `json:"acr,omitempty" jsonschema:"the authentication context class that is needed"`
+	MaxAge    string   `json:"max_age,omitempty" jsonschema:"how old the proof may be, such as 5m0s"`
+	When      string   `json:"when,omitempty" jsonschema:"an expression over the arguments; left out: each call needs it"`
+}
+
+// String says it in a line.
+func (n ClearanceNeed) String() string {
+	who := "the person allows each call"
+	switch {
+	case n.By == oauth.ClearanceByOther && len(n.Approvers) > 0:
+		who = strings.Join(n.Approvers, " or ") + " allows each call"
+	case n.By == oauth.ClearanceByOther:
+		who = "an administrator allows each call"
+	}
+	for _, more := range [][2]string{{" where ", n.When}, {", acr ", n.ACR}, {", signed in at most ", n.MaxAge}} {
+		if more[1] != "" {
+			who += more[0] + more[1]
+		}
+	}
+	if n.MaxAge != "" {
+		who += " ago"
+	}
+	return who
 }
 
 // ResourceURL names a resource.
@@ -85,11 +116,23 @@ func toolNeeds(r *config.Resource) (out []ToolNeed) {
 	for _, t := range r.Tools {
 		need := ToolNeed{Name: t.Name, Denied: t.Deny}
 		if !t.Deny {
-			need.Scopes = append(r.Base(), t.Scopes...)
+			need.Scopes, need.Clearance = append(r.Base(), t.Scopes...), clearanceNeed(t.Clearance)
 		}
 		out = append(out, need)
 	}
 	return out
+}
+
+// clearanceNeed is the rule about a clearance; nil: there is none.
+func clearanceNeed(c config.ToolClearance) *ClearanceNeed {
+	if !c.Set() {
+		return nil
+	}
+	n := &ClearanceNeed{By: c.By, Approvers: c.Approvers, ACR: c.ACR, When: c.When}
+	if c.MaxAge > 0 {
+		n.MaxAge = c.MaxAge.String()
+	}
+	return n
 }
 
 // servedFact is the name under which the database keeps what protect was last told to serve.

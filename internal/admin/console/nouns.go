@@ -264,7 +264,7 @@ var servers = noun{
 			columns: []string{"name", "description", "default", "required", "dangerous", "access"},
 		},
 		"tools": {
-			title: "What its tools need", columns: []string{"name", "scopes", "denied"},
+			title: "What its tools need", columns: []string{"name", "scopes", "denied", "clearance"},
 		},
 	},
 	related: []related{
