@@ -4,6 +4,7 @@
 //	whoami      says who the caller is, from the verified token of this very request
 //	list_notes  reads the caller's notes; needs the base scope
 //	add_note    writes one; needs a further scope, so that step-up can be seen
+//	clear_notes deletes them; a person has to allow each call
 //	slow_count  takes its time and reports progress
 package demoserver
 
@@ -12,6 +13,8 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -19,6 +22,7 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/mcpresource"
 	"github.com/mcp-authd/mcp-authd/mcpresource/gosdk"
+	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
@@ -41,6 +45,9 @@ func Rules() *mcpresource.Rules {
 	return &mcpresource.Rules{
 		Base:  []string{ScopeBase},
 		Tools: map[string][]string{"add_note": {ScopeWrite}},
+		Clearances: map[string]mcpresource.Clearance{
+			"clear_notes": {By: oauth.ClearanceByPerson},
+		},
 	}
 }
 
@@ -74,6 +81,8 @@ func (n *notebook) server() *mcp.Server {
 	mcp.AddTool(s, &mcp.Tool{Name: "list_notes", Description: "List the caller's notes.", Annotations: readOnly},
 		n.list)
 	mcp.AddTool(s, &mcp.Tool{Name: "add_note", Description: "Add a note. Needs the scope " + ScopeWrite + "."}, n.add)
+	mcp.AddTool(s,
+		&mcp.Tool{Name: "clear_notes", Description: "Delete the caller's notes. The person has to allow each call."}, n.clear)
 	mcp.AddTool(s,
 		&mcp.Tool{Name: "slow_count", Description: "Count slowly, reporting progress.", Annotations: readOnly}, n.count)
 	return s
@@ -136,6 +145,31 @@ func (n *notebook) add(_ context.Context, req *mcp.CallToolRequest, in newNote) 
 	pages := append(n.pages[p.Subject], in.Text)
 	n.pages[p.Subject] = pages[max(0, len(pages)-maxNotes):]
 	return nil, Notes{append([]string{}, n.pages[p.Subject]...)}, nil
+}
+
+type whichNotes struct {
+	Containing string `json:"containing,omitempty" jsonschema:"those with this text; all of them when left out"`
+}
+
+func (n *notebook) clear(
+	_ context.Context, req *mcp.CallToolRequest, in whichNotes,
+) (*mcp.CallToolResult, Notes, error) {
+	p, ok := gosdk.Principal(req)
+	if !ok {
+		return nil, Notes{}, errNobody
+	}
+	return nil, Notes{n.forget(p.Subject, in.Containing)}, nil
+}
+
+// forget deletes the notes of a person that contain a text, and returns those that are left.
+func (n *notebook) forget(person, text string) []string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	left := slices.DeleteFunc(n.pages[person], func(note string) bool { return strings.Contains(note, text) })
+	if n.pages[person] = left; len(left) == 0 {
+		delete(n.pages, person)
+	}
+	return append([]string{}, left...)
 }
 
 type countTo struct {

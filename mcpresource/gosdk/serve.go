@@ -7,9 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -75,6 +77,9 @@ func Serve(ctx context.Context, tools *Tools, o ServeOptions) error {
 	if o.Adjust != nil {
 		o.Adjust(&c)
 	}
+	if err := tools.askable(&c, o); err != nil {
+		return err
+	}
 	guard, err := mcpresource.New(c)
 	if err != nil {
 		return err
@@ -85,6 +90,19 @@ func Serve(ctx context.Context, tools *Tools, o ServeOptions) error {
 	}
 	log.InfoContext(ctx, "the MCP server is ready", "resource", o.Resource, "listen", l.Addr().String())
 	return New(guard, tools.Server(), o.adapter(log)).serve(ctx, l, log)
+}
+
+// askable refuses a tool that a person has to allow where there is nothing to ask a person by.
+func (t *Tools) askable(c *mcpresource.Config, o ServeOptions) error {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	if c.Clearances != nil || len(t.clear) == 0 {
+		return nil
+	}
+	return fmt.Errorf("gosdk: the tool %q has a Clearance, and a person is asked at the Issuer: in Adjust, set "+
+		"c.Clearances to what mcpresource.NewClearances returns for ClearancesConfig{Issuer: %q, ClientID, ClientSecret}, "+
+		"the credentials of a client that names this resource (mcp-authd client add --grant client_credentials --resource %s)",
+		slices.Min(slices.Collect(maps.Keys(t.clear))), o.Issuer, o.Resource)
 }
 
 // check returns the address to listen on.

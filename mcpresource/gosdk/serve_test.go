@@ -15,6 +15,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcp-authd/mcp-authd/mcpresource"
+	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
 // newIssuer publishes what Discover reads, with the scopes of a resource.
@@ -102,6 +103,13 @@ func TestServeAtRemoteIssuer(t *testing.T) {
 	}
 }
 
+// nobody asks people, and gets no answer.
+type nobody struct{}
+
+func (nobody) Clear(context.Context, string, oauth.ClearanceDemand) (oauth.Clearance, error) {
+	return oauth.Clearance{}, mcpresource.ErrUnavailable
+}
+
 // RS-03: what is wrong shows at the start, in a line that says what to do.
 func TestServeRefuses(t *testing.T) {
 	const resource = "https://notes.example.com/mcp"
@@ -110,6 +118,26 @@ func TestServeRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer taken.Close()
+	clears := func(o ServeOptions, needs ...Need) (string, error) {
+		tools := newTools(reading)
+		AddTool(tools, &mcp.Tool{Name: "write"}, okTyped, needs...)
+		o.Logger, o.Resource, o.Issuer = slog.New(slog.DiscardHandler), resource, newIssuer(t, resource, "read", "write")
+		o.Listen = taken.Addr().String()
+		return o.Issuer, Serve(t.Context(), tools, o)
+	}
+	issuer, err := clears(ServeOptions{}, Clearance{})
+	for _, want := range []string{
+		`gosdk: the tool "write" has a Clearance`, "in Adjust, set c.Clearances", "mcpresource.NewClearances",
+		issuer, "mcp-authd client add --grant client_credentials --resource " + resource,
+	} {
+		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("RS-217: got %v, want a line with %s", err, want)
+		}
+	}
+	_, err = clears(ServeOptions{Adjust: func(c *mcpresource.Config) { c.Clearances = nobody{} }}, Clearance{})
+	if err == nil || !strings.Contains(err.Error(), "choose another address") { // the next thing that is wrong
+		t.Errorf("RS-217: with what the error says, got %v", err)
+	}
 	for want, o := range map[string]ServeOptions{
 		"Resource is empty: set the public URL":                 {Issuer: "https://auth.example.com"},
 		"Issuer is empty: set that of the authorization server": {Resource: resource},
