@@ -13,12 +13,12 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// clearanceBody is the answer to a resource server that demands a person's word for a tool call.
+// clearanceBody is the answer to a resource server that demands a person's permission for a tool call.
 type clearanceBody struct {
 	ID      string `json:"id"`
 	Cleared bool   `json:"cleared"`
 	Refused bool   `json:"refused"`
-	// URI is where the person gives their word; left out when cleared or refused. interaction_uri, as in
+	// URI is where the person gives their permission; left out when cleared or refused. interaction_uri, as in
 	// the token exchange
 	URI       string `json:"interaction_uri,omitempty"`
 	ExpiresIn int64  `json:"expires_in"` // in seconds
@@ -87,7 +87,7 @@ func clearanceDemand(values map[string][]string) (oauth.ClearanceDemand, error) 
 	return d, nil
 }
 
-// Clear answers a resource server in the same program that demands a person's word for a tool call, by the
+// Clear answers a resource server in the same program that demands a person's permission for a tool call, by the
 // token that the tool was called with (RS-217): it is the in-process form of the clearance endpoint. An
 // answer that is Cleared uses the clearance up. Its error is an *oauth.Error: temporarily_unavailable when
 // the store, or the provider that the person signed in at, could not be asked; invalid_grant for a token

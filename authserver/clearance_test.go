@@ -87,7 +87,7 @@ func TestClearance(t *testing.T) {
 	r := newRig(t)
 	p := r.person()
 	token := p.signIn()["access_token"]
-	t.Run("RS-217: the person is shown the call, and their word is good once", func(t *testing.T) {
+	t.Run("RS-217: the person is shown the call, and the permission is good once", func(t *testing.T) {
 		path := p.waits(demandForm(token))
 		if again := p.waits(demandForm(token, "arguments", `{ "n":1, "folder":"x" }`)); again != path {
 			t.Errorf("the same call in another order: got %s, want %s", again, path)

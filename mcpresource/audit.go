@@ -47,7 +47,7 @@ type CallEvent struct {
 	RemoteAddr string
 	OpenedBy   string // the client that opened the session, when it is another one of the same person
 	Reference  string // of a refusal, see Decisions
-	Clearance  string // the id of the word of a person that the call needs, or was let through by; "" for none
+	Clearance  string // the id of the permission of a person that the call needs, or was let through by; "" for none
 	Err        error  // of a refusal, for the log
 }
 

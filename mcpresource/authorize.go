@@ -106,7 +106,7 @@ func (p *passage) forbidden(err error) *refusal {
 // do op. Nil means yes; otherwise a *ScopeError, an *AuthenticationError, ErrNoCaller, an error that
 // wraps ErrForbidden or ErrUnavailable and comes of Check, or of a rule that only the application
 // itself meets, ErrResourceURI for a resource URI that is never allowed, or a *ClearanceError for a call that
-// needs the word of a person and is not the one that this request was let through for: nothing but the guard
+// needs the permission of a person and is not the one that this request was let through for: nothing but the guard
 // asks people.
 func (g *Guard) Authorize(ctx context.Context, op Operation) error {
 	p, need, err := g.covered(ctx, op)
@@ -144,7 +144,7 @@ func (g *Guard) need(op Operation) (Requirement, error) {
 	return g.policy.Require(op), nil
 }
 
-// covered returns the caller, or nil where none is needed, and whose word a call needs.
+// covered returns the caller, or nil where none is needed, and whose permission a call needs.
 func (g *Guard) covered(ctx context.Context, op Operation) (*Principal, Clearance, error) {
 	need, err := g.need(op)
 	if err != nil || need.open() {

@@ -74,8 +74,8 @@ type Config struct {
 	// Decisions takes what is refused with 401 or 403, and gives it the reference that the client is told.
 	// Default: the Validator if it is one, as Local is for an authserver.Server.
 	Decisions Decisions
-	// Clearances asks the authorization server for the word of a person, which Rules.Clearances or another Policy may
-	// demand. The caller's token is shown to it. Default: the Validator if it is one, as Local is for an
+	// Clearances asks the authorization server for the permission of a person, which Rules.Clearances or another Policy
+	// may demand. The caller's token is shown to it. Default: the Validator if it is one, as Local is for an
 	// authserver.Server. Without one, calls that need clearance get 503.
 	Clearances Clearances
 	// Audit is called once for each HTTP request, when the guard has decided: also for one that is

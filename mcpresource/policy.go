@@ -21,7 +21,7 @@ type Requirement struct {
 	Public bool // no token is needed
 	// Authentication is how the person of the token must have proved who they are.
 	Authentication Authentication
-	// Clearance is whose word each call of a tool needs, beside all else.
+	// Clearance is whose permission each call of a tool needs, beside all else.
 	Clearance Clearance
 }
 
@@ -59,7 +59,7 @@ type Rules struct {
 	// needed (RFC 9470). An authorization server that knows the same rule, as mcp-authd does, also serves
 	// clients that know scopes alone: see [Authentication].
 	Authentication map[string]Authentication
-	// Clearances names the tools, by name or pattern, of which each call needs the word of a person, once the
+	// Clearances names the tools, by name or pattern, of which each call needs the permission of a person, once the
 	// caller has the scopes for it. Of patterns that are equally long both have to be met.
 	Clearances map[string]Clearance
 	// Public methods need no token; they should reveal nothing about any person.

@@ -86,7 +86,7 @@ type passage struct {
 //	the rate                                                       429
 //	Config.Check                                                   403, 503
 //	the owner of the session, how many sessions the caller has     404, 429
-//	the word of a person, if the call needs it                     200, 403, 401, 503
+//	the permission of a person, if the call needs it               200, 403, 401, 503
 //
 // A passage that is nil has been answered.
 func (g *Guard) judge(w http.ResponseWriter, r *http.Request) (*passage, *refusal) {

@@ -19,7 +19,7 @@ const (
 	ClearanceByOther  = "other"  // another person: of ClearanceDemand.Approvers, else an administrator
 )
 
-// ClearanceDemand is what a resource server demands before one call is carried out: the word of a person
+// ClearanceDemand is what a resource server demands before one call is carried out: the permission of a person
 // for this tool with these arguments, once.
 type ClearanceDemand struct {
 	Resource  string          // the URL that the token is for
@@ -40,6 +40,6 @@ type Clearance struct {
 	Cleared bool
 	// Refused: the person has said no. The same call is refused until Expires, without asking again.
 	Refused bool
-	URL     string    // of the page at which the person gives their word; empty if Cleared or Refused
+	URL     string    // of the page at which the person gives their permission; empty if Cleared or Refused
 	Expires time.Time // of the wait for it
 }

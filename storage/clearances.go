@@ -49,7 +49,7 @@ const (
 	ClearanceSpent   ClearanceState = "spent"
 )
 
-// Clearance is a person's word for one tool call, or the wait for it.
+// Clearance is a person's permission for one tool call, or the wait for it.
 type Clearance struct {
 	ID string // "clr_" + random
 	ClearanceTerms

@@ -19,11 +19,11 @@ type ToolRule struct {
 	Scopes []string `yaml:"scopes"`
 	Deny   bool     `yaml:"deny"`   // no caller may
 	Direct bool     `yaml:"direct"` // the application itself may, and no helper of it
-	// Clearance is whose word each call needs.
+	// Clearance is whose permission each call needs.
 	Clearance ToolClearance `yaml:"clearance"`
 }
 
-// ToolClearance says whose word each call of a tool needs before it is carried out.
+// ToolClearance says whose permission each call of a tool needs before it is carried out.
 type ToolClearance struct {
 	By        string   `yaml:"by"`        // person, other
 	Approvers []string `yaml:"approvers"` // names of accounts, for other; none: administrators

@@ -59,7 +59,7 @@ func (e *env) wantState(t testing.TB, c storage.Clearance, want storage.Clearanc
 	same(t, got.State, want)
 }
 
-// clearances checks RS-217: a person's word for one call.
+// clearances checks RS-217: a person's permission for one call.
 func clearances(t *testing.T, e *env) {
 	t.Run("RS-217 a clearance waits, is given, and is spent once", func(t *testing.T) { spentClearance(t, e) })
 	t.Run("RS-217 a refusal stands until it expires", func(t *testing.T) { refusedClearance(t, e) })

@@ -1,4 +1,4 @@
-// Package clearance has people give their word for single tool calls (RS-217): what a resource server asks
+// Package clearance has people give their permission for single tool calls (RS-217): what a resource server asks
 // for, what a person is shown of it, and what they say. It knows no HTTP.
 //
 //	arguments.go  the arguments of a call: read strictly, and their digest

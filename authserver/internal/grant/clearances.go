@@ -8,7 +8,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// Clearances answers resource servers that demand a person's word for a tool call (RS-217), by the token
+// Clearances answers resource servers that demand a person's permission for a tool call (RS-217), by the token
 // that the call was made with.
 type Clearances struct {
 	Tokens *Tokens

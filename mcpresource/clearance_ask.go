@@ -15,6 +15,38 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
+// Clearances asks the authorization server for the permission of a person. authserver.Server is one, and NewClearances
+// has one for a server in another process.
+type Clearances interface {
+	// Clear asks for the caller of a token, who is in ctx as well (FromContext). An answer that is Cleared has been
+	// used up by it: the same demand is asked for again after that. One that is still waited for stays the same.
+	//
+	// An *oauth.Error says why nobody is asked: invalid_request, that the call cannot be shown, with a description
+	// for the client; invalid_grant, that the token is not active any more; slow_down, that too many calls wait;
+	// others, that no permission could help. Any other error, and server_error and temporarily_unavailable, mean that
+	// this cannot be decided now.
+	Clear(ctx context.Context, token string, d oauth.ClearanceDemand) (oauth.Clearance, error)
+}
+
+// clearancesOf is a validator that is a Clearances, too.
+func clearancesOf(v Validator) Clearances {
+	if l, ok := v.(local); ok {
+		c, _ := l.Introspector.(Clearances)
+		return c
+	}
+	c, _ := v.(Clearances)
+	return c
+}
+
+// checkClearances refuses rules that nothing could meet.
+func (g *Guard) checkClearances(r *Rules) error {
+	if len(r.Clearances) > 0 && g.c.Clearances == nil {
+		return errors.New("mcpresource: Rules.Clearances need Config.Clearances, to ask people by: set NewClearances, " +
+			"or a Validator that is Local with an authserver.Server")
+	}
+	return nil
+}
+
 // How a call of 2026-07-28 that comes back with the person's consent waits for the person to be done in the
 // browser, which the client cannot know, and how many calls of one person do so at once.
 const (
@@ -33,14 +65,14 @@ const (
 // maxClearanceID bounds what is put into challenges and logs.
 const maxClearanceID = 128
 
-// demand is a call that needs the word of a person.
+// demand is a call that needs the permission of a person.
 type demand struct {
 	op    Operation
 	need  Clearance
 	alone bool // it is the only message, and can be answered
 }
 
-// needs notes that a call needs the word of a person.
+// needs notes that a call needs the permission of a person.
 func (p *passage) needs(op Operation, need Clearance) {
 	if p.demand != nil { // of two, which a batch has
 		p.demand.alone = false
@@ -52,8 +84,8 @@ func (p *passage) needs(op Operation, need Clearance) {
 	p.demand = &demand{op: op, need: need, alone: p.envelope.ID != nil}
 }
 
-// clear asks for the word of a person that a call needs. It comes last: a person is bothered with what is allowed
-// otherwise, and a word is used up by a call that goes on.
+// clear asks for the permission of a person that a call needs. It comes last: a person is bothered with what is allowed
+// otherwise, and a permission is used up by a call that goes on.
 func (g *Guard) clear(w http.ResponseWriter, r *http.Request, p *passage) *refusal {
 	d := p.demand
 	switch {

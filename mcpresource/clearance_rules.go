@@ -1,7 +1,6 @@
 package mcpresource
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -12,14 +11,14 @@ import (
 )
 
 // Clearance says whose word a call of a tool needs before it is carried out, each time: a person sees the tool and
-// the arguments on a page of the authorization server, and allows this one call. The word counts for these
+// the arguments on a page of the authorization server, and allows this one call. The permission is for these
 // arguments, this person, client and grant, once, within five minutes (RS-217). The zero value demands none.
 //
 // It is for the few tools whose effect cannot be taken back. Scopes say what a client may do at all; whoever has to
 // allow every call soon reads none of them.
 type Clearance struct {
 	// By is oauth.ClearanceByPerson, the person for whom the call is made, or oauth.ClearanceByOther, another
-	// person. "": nobody's word is needed.
+	// person. "": no permission is needed.
 	By string
 	// Approvers are the names of the people who may give it, for oauth.ClearanceByOther. None: an administrator.
 	Approvers []string
@@ -115,67 +114,4 @@ func (c Clearance) of(op Operation) Clearance {
 		return Clearance{}
 	}
 	return c
-}
-
-// Clearances asks the authorization server for the word of a person. authserver.Server is one, and NewClearances
-// has one for a server in another process.
-type Clearances interface {
-	// Clear asks for the caller of a token, who is in ctx as well (FromContext). An answer that is Cleared has been
-	// used up by it: the same demand is asked for again after that. One that is still waited for stays the same.
-	//
-	// An *oauth.Error says why nobody is asked: invalid_request, that the call cannot be shown, with a description
-	// for the client; invalid_grant, that the token is not active any more; slow_down, that too many calls wait;
-	// others, that no word could help. Any other error, and server_error and temporarily_unavailable, mean that
-	// this cannot be decided now.
-	Clear(ctx context.Context, token string, d oauth.ClearanceDemand) (oauth.Clearance, error)
-}
-
-// clearancesOf is a validator that is a Clearances, too.
-func clearancesOf(v Validator) Clearances {
-	if l, ok := v.(local); ok {
-		c, _ := l.Introspector.(Clearances)
-		return c
-	}
-	c, _ := v.(Clearances)
-	return c
-}
-
-// checkClearances refuses rules that nothing could meet.
-func (g *Guard) checkClearances(r *Rules) error {
-	if len(r.Clearances) > 0 && g.c.Clearances == nil {
-		return errors.New("mcpresource: Rules.Clearances need Config.Clearances, to ask people by: set NewClearances, " +
-			"or a Validator that is Local with an authserver.Server")
-	}
-	return nil
-}
-
-// ClearanceError says that an operation needs the word of a person, which this request has not been given. The guard
-// asks for it in requests of HTTP; nothing else can.
-type ClearanceError struct{ Required Clearance }
-
-// Error implements error.
-func (e *ClearanceError) Error() string {
-	return "mcpresource: the operation needs clearance by a person: " + e.Required.By
-}
-
-// cleared is the call that a request was let through for.
-type cleared struct{ id, tool, digest string }
-
-// isFor reports whether the call is op. An adapter may have decoded it: what differs in white space alone is the same.
-func (c *cleared) isFor(op Operation) bool {
-	return c != nil && op.Method == "tools/call" && c.tool == op.Name && c.digest == Digest(op.Arguments)
-}
-
-type begunKey struct{}
-
-// Begun returns a context for what comes after a call that was let through before, as the questions of a client about
-// its task: Authorize and Recheck demand no clearance in it, which was for the call.
-func Begun(ctx context.Context) context.Context { return context.WithValue(ctx, begunKey{}, true) }
-
-// clearedFor returns a *ClearanceError when op needs a word that the request of p has not been given.
-func clearedFor(ctx context.Context, p *Principal, op Operation, need Clearance) error {
-	if !need.demands() || p.cleared.isFor(op) || ctx.Value(begunKey{}) != nil {
-		return nil
-	}
-	return &ClearanceError{need}
 }

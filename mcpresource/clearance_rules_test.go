@@ -15,7 +15,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// TestClearanceRules: whose word a call needs, by the tables.
+// TestClearanceRules: whose permission a call needs, by the tables.
 func TestClearanceRules(t *testing.T) {
 	other := func(who ...string) Clearance { return Clearance{By: oauth.ClearanceByOther, Approvers: who} }
 	person := Clearance{By: oauth.ClearanceByPerson}

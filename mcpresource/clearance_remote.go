@@ -27,8 +27,8 @@ type ClearancesConfig struct {
 	Now                    func() time.Time
 }
 
-// NewClearances returns what asks an authorization server in another process for the word of a person. It does not
-// ask yet. It is safe for concurrent use, and logs nothing.
+// NewClearances returns what asks an authorization server in another process for the permission of a person. It does
+// not ask yet. It is safe for concurrent use, and logs nothing.
 func NewClearances(c ClearancesConfig) (Clearances, error) {
 	endpoint, err := issuer.NewEndpoint(issuer.EndpointConfig{
 		Name:         "clearance endpoint",
