@@ -121,7 +121,8 @@ func TestServeRefuses(t *testing.T) {
 	clears := func(o ServeOptions, needs ...Need) (string, error) {
 		tools := newTools(reading)
 		AddTool(tools, &mcp.Tool{Name: "write"}, okTyped, needs...)
-		o.Logger, o.Resource, o.Issuer = slog.New(slog.DiscardHandler), resource, newIssuer(t, resource, "read", "write")
+		o.Logger, o.Resource = slog.New(slog.DiscardHandler), resource
+		o.Issuer = newIssuer(t, resource, "read", "write")
 		o.Listen = taken.Addr().String()
 		return o.Issuer, Serve(t.Context(), tools, o)
 	}
