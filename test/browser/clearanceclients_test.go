@@ -1,0 +1,335 @@
+package browser
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+	"github.com/modelcontextprotocol/go-sdk/auth"
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/modelcontextprotocol/go-sdk/oauthex"
+
+	"github.com/mcp-authd/mcp-authd/internal/testkit/npmtest"
+)
+
+// host is a client of a TypeScript SDK that does what it is told (test/clients/clearance.mjs).
+type host struct {
+	t     *testing.T
+	in    io.Writer
+	lines chan happened
+}
+
+// happened is what it says.
+type happened struct {
+	Visit, Mode, Message, Error string
+	Code                        any
+	Connected, Finished         bool
+	Result                      json.RawMessage
+}
+
+func startHost(t *testing.T, sdk, mcpURL, era, links string) *host {
+	t.Helper()
+	cmd := npmtest.Command(t, "node", "clients/clearance.mjs", sdk, mcpURL, era, links)
+	cmd.Stderr = os.Stderr
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := &host{t, in, make(chan happened, 32)}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		defer close(h.lines)
+		for lines := bufio.NewScanner(out); lines.Scan(); {
+			var what happened
+			if err := json.Unmarshal(lines.Bytes(), &what); err != nil {
+				what.Error = lines.Text()
+			}
+			h.lines <- what
+		}
+	}()
+	t.Cleanup(func() {
+		in.Close()
+		<-done
+		_ = cmd.Wait() // the end of the test kills it
+	})
+	return h
+}
+
+// next is what happens next.
+func (h *host) next() happened {
+	h.t.Helper()
+	select {
+	case what, open := <-h.lines:
+		if !open {
+			h.t.Fatal("the client has ended")
+		}
+		return what
+	case <-time.After(3 * time.Minute):
+		h.t.Fatal("the client says nothing")
+		return happened{}
+	}
+}
+
+// call has the client call the tool.
+func (h *host) call() happened {
+	h.t.Helper()
+	fmt.Fprintln(h.in, "call")
+	return h.next()
+}
+
+// paysOnce holds that the call that went through is one at the MCP server, and that the next one waits again.
+func (k *bank) paysOnce(t *testing.T, before int64, what happened) {
+	t.Helper()
+	if !strings.Contains(string(what.Result), `"paid"`) || k.paid.Load() != before+1 {
+		t.Fatalf("got %+v, and %d calls at the MCP server", what, k.paid.Load()-before)
+	}
+}
+
+func (k *bank) wantWalk(b *tab, link string, want ...string) {
+	b.t.Helper()
+	if seen := b.walk(link, k.Username, k.Password); !slices.Equal(seen, want) {
+		b.t.Fatalf("the person sees %v, want %v", seen, want)
+	}
+}
+
+// TestClearanceByTypeScript: what the SDKs for TypeScript do when a call needs a clearance, and that the call passes
+// once when the person has allowed it in a browser.
+func TestClearanceByTypeScript(t *testing.T) {
+	npmtest.Dir(t) // or skip
+	k, b := newBank(t, "", "{by: person}"), open(t, looks[0])
+	connected := func(t *testing.T, sdk, era, links string) *host {
+		t.Helper()
+		b.t = t
+		h := startHost(t, sdk, k.MCPURL, era, links)
+		seen := b.walk(h.next().Visit, k.Username, k.Password)
+		if n := len(seen); n < 2 || seen[n-2] != "consent" || seen[n-1] != "callback" || !h.next().Connected {
+			t.Fatalf("the person sees %v", seen)
+		}
+		return h
+	}
+	for _, sdk := range []string{"v1", "v2"} {
+		t.Run("RS-217 RS-125 2025-11-25, a client that shows links: "+sdk, func(t *testing.T) {
+			h, before := connected(t, sdk, "2025-11-25", "links"), k.paid.Load()
+			got := h.call()
+			if got.Code != float64(-32042) || got.Mode != "url" || !strings.HasPrefix(got.Visit, k.Issuer+"/clearance/") {
+				t.Fatalf("got %+v", got)
+			}
+			k.wantWalk(b, got.Visit, "clearance", "allowed")
+			k.paysOnce(t, before, h.call())
+			if next := h.call(); next.Code != float64(-32042) || next.Visit == got.Visit {
+				t.Errorf("the next call: got %+v", next)
+			}
+		})
+	}
+	t.Run("RS-217 2025-11-25, a client that shows none: v1 refreshes, stops, and does not say where the page is",
+		func(t *testing.T) {
+			h, before := connected(t, "v1", "2025-11-25", ""), k.paid.Load()
+			if got := h.call(); !strings.Contains(got.Error, "403 after trying upscoping") ||
+				strings.Contains(got.Error, "/clearance/") {
+				t.Fatalf("got %+v", got)
+			}
+			b.visit(k.Issuer + "/account")
+			links, err := chromedp.Run(b.ctx, chromedp.Evaluate[[]string](
+				"[...document.querySelectorAll('a[href*=\"/clearance/\"]')].map(a => a.href)"))
+			if err != nil || len(links) == 0 {
+				t.Fatalf("the account page: %v, %v", links, err)
+			}
+			k.wantWalk(b, links[len(links)-1], "clearance", "allowed")
+			k.paysOnce(t, before, h.call())
+		})
+	for _, era := range []string{"2025-11-25", "2026-07-28"} {
+		t.Run("RS-217 CL-20 "+era+", a client that shows none: v2 steps up, and its host calls again",
+			func(t *testing.T) {
+				h, before := connected(t, "v2", era, ""), k.paid.Load()
+				ids := 0
+				for range 2 {
+					got := h.call()
+					u, err := url.Parse(got.Visit)
+					if err != nil || u.Path != "/authorize" {
+						t.Fatalf("got %+v, %v", got, err)
+					}
+					ids++
+					scope := u.Query().Get("scope")
+					if strings.Count(scope, "clearance:clr_") != ids || !strings.Contains(scope, "bank") {
+						t.Errorf("the scope of step-up %d is %q", ids, scope)
+					}
+					k.wantWalk(b, got.Visit, "consent", "clearance", "callback") // it sends prompt=consent
+					if got = h.next(); !got.Finished {
+						t.Fatalf("got %+v", got)
+					}
+					k.paysOnce(t, before, h.call())
+					before++
+				}
+			})
+	}
+	t.Run("RS-217 RS-178 2026-07-28, a client that shows links: v2", func(t *testing.T) {
+		h, before := connected(t, "v2", "2026-07-28", "links"), k.paid.Load()
+		for range 2 {
+			got := h.call()
+			if got.Mode != "url" || !strings.HasPrefix(got.Visit, k.Issuer+"/clearance/") {
+				t.Fatalf("got %+v", got)
+			}
+			k.wantWalk(b, got.Visit, "clearance", "allowed")
+			k.paysOnce(t, before, h.next()) // the same call, which has waited
+			before++
+		}
+	})
+}
+
+// goHost is a client of the Go SDK whose person has the browser. With an id it need not register. Links is what it
+// does with a link; nil: it cannot show any. Seen are the pages that it sent its person to.
+func (k *bank) goHost(
+	t *testing.T, b *tab, era, id string, seen *[]string, links func(*mcp.ElicitParams),
+) *mcp.ClientSession {
+	t.Helper()
+	a := serveApp(t)
+	c := &auth.AuthorizationCodeHandlerConfig{
+		RedirectURL: a.URL + "/callback",
+		AuthorizationCodeFetcher: func(_ context.Context, args *auth.AuthorizationArgs) (*auth.AuthorizationResult,
+			error) {
+			*seen = append(*seen, b.walk(args.URL, k.Username, k.Password)...)
+			q := a.answer(t, b)
+			return &auth.AuthorizationResult{Code: q.Get("code"), State: q.Get("state"), Iss: q.Get("iss")}, nil
+		},
+	}
+	if id != "" {
+		c.PreregisteredClient = &oauthex.ClientCredentials{ClientID: id}
+	} else {
+		c.DynamicClientRegistrationConfig = &auth.DynamicClientRegistrationConfig{
+			Metadata: &oauthex.ClientRegistrationMetadata{
+				ClientName: "Go SDK test", RedirectURIs: []string{c.RedirectURL},
+				GrantTypes:    []string{"authorization_code", "refresh_token"},
+				ResponseTypes: []string{"code"}, TokenEndpointAuthMethod: "none",
+			},
+		}
+	}
+	handler, err := auth.NewAuthorizationCodeHandler(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := &mcp.ClientOptions{}
+	if links != nil {
+		o.Capabilities = &mcp.ClientCapabilities{
+			Elicitation: &mcp.ElicitationCapabilities{URL: &mcp.URLElicitationCapabilities{}},
+		}
+		o.ElicitationHandler = func(_ context.Context, r *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+			links(r.Params)
+			return &mcp.ElicitResult{Action: "accept"}, nil
+		}
+	}
+	cs, err := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, o).Connect(t.Context(),
+		&mcp.StreamableClientTransport{Endpoint: k.MCPURL, OAuthHandler: handler, DisableStandaloneSSE: true},
+		&mcp.ClientSessionOptions{ProtocolVersion: era})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { cs.Close() })
+	return cs
+}
+
+// TestClearanceByGo: the same with the SDK for Go.
+func TestClearanceByGo(t *testing.T) {
+	k := newBank(t, "clients: [{id: desk, name: Desk, redirect_uris: [\"http://127.0.0.1/callback\"]}]", "{by: person}")
+	b := open(t, looks[0])
+	call := func(cs *mcp.ClientSession) (string, error) {
+		r, err := cs.CallTool(b.t.Context(), &mcp.CallToolParams{
+			Name: "pay", Arguments: map[string]any{"amount": 101, "to": "bob"},
+		})
+		if err != nil || r.IsError || len(r.Content) != 1 {
+			return "", err
+		}
+		return r.Content[0].(*mcp.TextContent).Text, nil
+	}
+	t.Run("RS-217 RS-125 2025-11-25, a client that shows links", func(t *testing.T) {
+		b.t = t
+		var seen []string
+		cs := k.goHost(t, b, "2025-11-25", "", &seen, func(p *mcp.ElicitParams) { t.Errorf("asked %+v", p) })
+		before := k.paid.Load()
+		for range 2 {
+			var rpc *jsonrpc.Error
+			var data struct{ Elicitations []mcp.ElicitParams }
+			if _, err := call(cs); !errors.As(err, &rpc) || rpc.Code != -32042 ||
+				json.Unmarshal(rpc.Data, &data) != nil || len(data.Elicitations) != 1 {
+				t.Fatalf("got %v", err)
+			}
+			k.wantWalk(b, data.Elicitations[0].URL, "clearance", "allowed")
+			before++
+			if text, err := call(cs); err != nil || text != "paid" || k.paid.Load() != before {
+				t.Fatalf("got %q, %v", text, err)
+			}
+		}
+	})
+	t.Run("RS-217 RS-178 2026-07-28, a client that shows links", func(t *testing.T) {
+		b.t = t
+		var seen []string
+		cs := k.goHost(t, b, "2026-07-28", "", &seen, func(p *mcp.ElicitParams) {
+			k.wantWalk(b, p.URL, "clearance", "allowed")
+		})
+		before := k.paid.Load()
+		for range 2 {
+			before++
+			if text, err := call(cs); err != nil || text != "paid" || k.paid.Load() != before {
+				t.Fatalf("got %q, %v", text, err)
+			}
+		}
+	})
+	for _, era := range []string{"2025-11-25", "2026-07-28"} {
+		t.Run("RS-217 CL-20 "+era+", a client that shows none: with an id of its own it steps up", func(t *testing.T) {
+			b.t = t
+			var seen []string
+			cs := k.goHost(t, b, era, "desk", &seen, nil)
+			before := k.paid.Load()
+			for range 2 {
+				seen, before = nil, before+1
+				text, err := call(cs)
+				if err != nil || text != "paid" || k.paid.Load() != before ||
+					!slices.Equal(seen, []string{"consent", "clearance", "callback"}) { // any program could ask as desk
+					t.Fatalf("the person sees %v; got %q, %v", seen, text, err)
+				}
+			}
+		})
+		t.Run("RS-217 "+era+", a client that shows none: one that registers again gets the link in words",
+			func(t *testing.T) {
+				b.t = t
+				var seen []string
+				cs := k.goHost(t, b, era, "", &seen, nil)
+				seen = nil
+				before := k.paid.Load()
+				_, err := call(cs)
+				if !slices.Equal(seen, []string{"consent", "callback"}) || err == nil || k.paid.Load() != before {
+					t.Fatalf("the person sees %v; got %v", seen, err)
+				}
+				m := clearanceLink.FindStringSubmatch(err.Error())
+				if m == nil {
+					t.Fatalf("got %v", err)
+				}
+				k.wantWalk(b, m[1], "clearance", "allowed")
+				if text, err := call(cs); err != nil || text != "paid" || k.paid.Load() != before+1 {
+					t.Fatalf("got %q, %v", text, err)
+				}
+			})
+	}
+}
+
+// clearanceLink is the page in what a client says.
+var clearanceLink = regexp.MustCompile(`Open (\S+/clearance/clr_\S+) to do so, then call again\.`)
