@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -13,22 +14,29 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/demotest"
 )
 
-// bank is a gateway before an MCP server whose tool pay needs a clearance.
+// bank is a gateway before an MCP server some of whose tools need a clearance.
 type bank struct {
 	*demotest.Demo
 	paid atomic.Int64 // calls that reached the MCP server
 }
 
-// newBank starts one. Rule is the clearance that a call of pay needs, and top what the configuration says of all.
-func newBank(t *testing.T, top, rule string) *bank {
+// newBank starts one, with the tools pay, erase and order. Rules are the clearances that they need, and top is what the
+// configuration says of all.
+func newBank(t *testing.T, top string, rules map[string]string) *bank {
 	t.Helper()
 	k := &bank{}
 	s := mcp.NewServer(&mcp.Implementation{Name: "bank", Version: "1"}, nil)
-	mcp.AddTool(s, &mcp.Tool{Name: "pay"},
-		func(context.Context, *mcp.CallToolRequest, map[string]any) (*mcp.CallToolResult, any, error) {
-			k.paid.Add(1)
-			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "paid"}}}, nil, nil
-		})
+	for _, name := range []string{"pay", "erase", "order"} {
+		mcp.AddTool(s, &mcp.Tool{Name: name},
+			func(context.Context, *mcp.CallToolRequest, map[string]any) (*mcp.CallToolResult, any, error) {
+				k.paid.Add(1)
+				return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "paid"}}}, nil, nil
+			})
+	}
+	var tools []string
+	for name, rule := range rules {
+		tools = append(tools, "{name: "+name+", clearance: "+rule+"}")
+	}
 	server := func(*http.Request) *mcp.Server { return s }
 	sessions := mcp.NewStreamableHTTPHandler(server, nil)
 	stateless := mcp.NewStreamableHTTPHandler(server, &mcp.StreamableHTTPOptions{Stateless: true})
@@ -42,7 +50,7 @@ func newBank(t *testing.T, top, rule string) *bank {
 	t.Cleanup(upstream.Close)
 	k.Demo = demotest.StartGateway(t, upstream.URL, top, "name: Bank\n"+
 		"scopes: [{name: bank, description: make payments, default: true}]\n"+
-		"tools: [{name: pay, clearance: "+rule+"}]", demotest.Options{})
+		"tools: ["+strings.Join(tools, ", ")+"]", demotest.Options{Host: "localhost"})
 	return k
 }
 
@@ -50,20 +58,31 @@ func newBank(t *testing.T, top, rule string) *bank {
 const stage = `(() => {
 	if (document.readyState !== 'complete' || window.stale) return '';
 	if (location.pathname === '/callback') return 'callback';
-	const main = document.querySelector('main');
+	const main = document.querySelector('main'), there = (css) => !!document.querySelector(css);
 	if (!main) return '';
-	if (document.querySelector('form[data-passkey] button') && location.pathname.startsWith('/login')) return 'passkey';
-	if (document.querySelector('input[name=password]')) return location.pathname.startsWith('/prove') ? 'prove' : 'sign-in';
-	if (document.querySelector('section.call')) return 'clearance';
-	if (document.querySelector('button[value=approve]')) return 'consent';
+	const proof = there('#username') ? '' : location.pathname === '/prove' ? 'prove' : 'second';
+	if (proof && there('form[data-passkey=get] button')) return proof + ': passkey';
+	if (proof && there('input[name=password]')) return proof + ': password';
+	if (there('a[href*="/account/passkey?to="]')) return 'no passkey yet';
+	if (there('form[data-passkey=create] button')) return 'make a passkey';
+	if (main.innerText.includes('Devices get lost')) return 'passkey made';
+	if (there('input[name=password]')) return 'sign-in';
+	if (there('section.call')) return 'clearance';
+	if (there('button[value=approve]')) return 'consent';
 	if (main.innerText.includes('You have allowed the call')) return 'allowed';
 	return 'other: ' + location.pathname;
 })()`
 
-// walk goes where a link leads, signs in and says yes, and returns the pages on the way.
+// walk goes where a link leads, signs in, proves what is asked and says yes, and returns the pages on the way.
 func (b *tab) walk(link, name, password string) (seen []string) {
 	b.t.Helper()
-	b.do(chromedp.Navigate(link))
+	b.visit(link)
+	return b.goOn(name, password)
+}
+
+// goOn is walk from the page that is there.
+func (b *tab) goOn(name, password string) (seen []string) {
+	b.t.Helper()
 	for range 10 {
 		b.until(stage + " !== ''")
 		at, err := chromedp.Run(b.ctx, chromedp.Evaluate[string](stage))
@@ -72,8 +91,20 @@ func (b *tab) walk(link, name, password string) (seen []string) {
 		}
 		seen = append(seen, at)
 		switch at {
-		case "sign-in", "passkey":
+		case "sign-in":
 			b.signIn(name, password)
+		case "prove: password":
+			b.leave()
+			b.do(chromedp.SendKeys(chromedp.CSS("input[name=password]"), password+"\r"))
+			b.arrive()
+		case "no passkey yet":
+			b.click(`a[href*="/account/passkey?to="]`)
+		case "make a passkey":
+			b.click("form[data-passkey=create] button")
+		case "passkey made":
+			b.click("p.actions a.button:not(.primary)")
+		case "second: passkey", "prove: passkey":
+			b.click("form[data-passkey=get] button")
 		case "clearance", "consent":
 			b.decide("approve")
 		default:

@@ -116,7 +116,7 @@ func (k *bank) wantWalk(b *tab, link string, want ...string) {
 // once when the person has allowed it in a browser.
 func TestClearanceByTypeScript(t *testing.T) {
 	npmtest.Dir(t) // or skip
-	k, b := newBank(t, "", "{by: person}"), open(t, looks[0])
+	k, b := newBank(t, "", map[string]string{"pay": "{by: person}"}), open(t, looks[0])
 	connected := func(t *testing.T, sdk, era, links string) *host {
 		t.Helper()
 		b.t = t
@@ -131,7 +131,8 @@ func TestClearanceByTypeScript(t *testing.T) {
 		t.Run("RS-217 RS-125 2025-11-25, a client that shows links: "+sdk, func(t *testing.T) {
 			h, before := connected(t, sdk, "2025-11-25", "links"), k.paid.Load()
 			got := h.call()
-			if got.Code != float64(-32042) || got.Mode != "url" || !strings.HasPrefix(got.Visit, k.Issuer+"/clearance/") {
+			if got.Code != float64(-32042) || got.Mode != "url" ||
+				!strings.HasPrefix(got.Visit, k.Issuer+"/clearance/") {
 				t.Fatalf("got %+v", got)
 			}
 			k.wantWalk(b, got.Visit, "clearance", "allowed")
@@ -249,7 +250,8 @@ func (k *bank) goHost(
 
 // TestClearanceByGo: the same with the SDK for Go.
 func TestClearanceByGo(t *testing.T) {
-	k := newBank(t, "clients: [{id: desk, name: Desk, redirect_uris: [\"http://127.0.0.1/callback\"]}]", "{by: person}")
+	k := newBank(t, `clients: [{id: desk, name: Desk, redirect_uris: ["http://127.0.0.1/callback"]}]`,
+		map[string]string{"pay": "{by: person}"})
 	b := open(t, looks[0])
 	call := func(cs *mcp.ClientSession) (string, error) {
 		r, err := cs.CallTool(b.t.Context(), &mcp.CallToolParams{

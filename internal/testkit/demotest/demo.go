@@ -59,6 +59,7 @@ func Cleanup() {
 type Options struct {
 	Args []string // further arguments, such as "--data", dir
 	Env  []string // further environment, such as "MCP_AUTHD_TOKENS_ACCESS_TTL=15s"
+	Host string   // of the issuer of StartGateway and StartServer, instead of 127.0.0.1: passkeys need a name
 }
 
 // Demo is a running demo.

@@ -41,6 +41,9 @@ func serve(tb testing.TB, o Options, configure func(*Demo) string, more ...strin
 	file := filepath.Join(tb.TempDir(), "mcp-authd.yaml")
 	d := newDemo(tb, o, "serve", "--config", file)
 	d.Issuer, d.Config = "http://"+address, file
+	if o.Host != "" {
+		d.Issuer = strings.Replace(d.Issuer, "127.0.0.1", o.Host, 1)
+	}
 	d.Username, d.Password = "alice", "correct horse battery staple"
 	yaml := fmt.Sprintf("issuer: %s\nlisten: %s\ndata_dir: %s\nmanagement: {listen: \"\"}\n%s", d.Issuer, address,
 		tb.TempDir(), configure(d))
