@@ -33,6 +33,11 @@ type deviceBody struct {
 	Interval                int64  `json:"interval"`                  // OPTIONAL, in seconds
 }
 
+// errDeviceClearance: the page about a device has no place for a call, and the tokens of a new grant would only make
+// the call wait again.
+var errDeviceClearance = oauth.NewError(oauth.InvalidScope,
+	"A clearance cannot be asked for with a device code. Open the page of the clearance, then call again.")
+
 // handleDeviceAuthorization serves POST /device_authorization (RFC 8628 §3.1).
 func (s *Server) handleDeviceAuthorization(w http.ResponseWriter, r *http.Request) {
 	p, err := readForm(r)
@@ -46,6 +51,9 @@ func (s *Server) handleDeviceAuthorization(w http.ResponseWriter, r *http.Reques
 	var acr string
 	if err == nil {
 		acr, err = p.ACR(s.ways.ACRs())
+	}
+	if _, clearance := oauth.ParseScopes(p.Get("scope")).WithoutClearances(); err == nil && clearance != "" {
+		err = errDeviceClearance
 	}
 	if err == nil {
 		from := s.cfg.TrustedProxies.ClientAddr(r)
