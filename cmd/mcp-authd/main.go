@@ -86,7 +86,7 @@ func newRootCommand(s std) *cobra.Command {
 	root.SetVersionTemplate("mcp-authd {{.Version}}\n")
 	root.AddCommand(
 		newDemoCommand(s), newServeCommand(s), newProtectCommand(s), newLoginCommand(s), newLogoutCommand(s),
-		newCheckCommand(s), newDoctorCommand(s),
+		newCheckCommand(s), newLabCommand(s), newDoctorCommand(s),
 		newUserCommand(s), newClientCommand(s), newResourceCommand(s), newGrantCommand(s), newKeysCommand(s),
 		newProposalCommand(s),
 		newSecretCommand(s), newTokenCommand(s), newEventsCommand(s), newTrustCommand(s), newAuditCommand(s),

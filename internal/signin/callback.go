@@ -124,6 +124,17 @@ func (c *Callback) Close() {
 	}
 }
 
+// Await waits for the browser to come back, which is told that all is well, and returns what it brings, unchecked.
+func (c *Callback) Await(ctx context.Context) (url.Values, error) {
+	select {
+	case a := <-c.answers:
+		a.ended <- nil
+		return a.values, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
 // Redeem waits for the browser to come back, exchanges the code that it brings, and has the browser show how
 // that ended.
 func (c *Client) Redeem(

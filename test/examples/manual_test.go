@@ -43,6 +43,7 @@ func notRun(line string) (reason string, ok bool) {
 		"mcp-authd restore ":                   "it needs a backup; a script of cmd/mcp-authd tries and restores one",
 		"mcp-authd backup /var/":               "it writes to a directory of the system; a script of cmd/mcp-authd makes one",
 		"mcp-authd user list --data rehearsal": "it needs an installation that was imported",
+		"mcp-authd lab ":                       "it needs a server; a script of cmd/mcp-authd tests one",
 		"mcp-authd audit ":                     "it needs an installation; scripts of cmd/mcp-authd run it",
 		"mcp-authd health ":                    "it needs an installation; test/e2e runs it over three servers",
 		"mcp-authd attempt ":                   "it needs attempts; scripts of cmd/mcp-authd run it",

@@ -1,0 +1,125 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mcp-authd/mcp-authd/internal/lab"
+	"github.com/mcp-authd/mcp-authd/internal/signin"
+)
+
+// labTime is how long a run may take, with the people who sign in.
+const labTime = 15 * time.Minute
+
+func newLabCommand(s std) *cobra.Command {
+	var o lab.Options
+	var withPerson, noBrowser, asJSON bool
+	var secretFile string
+	c := &cobra.Command{
+		Use: "lab ISSUER", Short: "Test any authorization server against what MCP requires of it",
+		Long: "Reads the metadata of an authorization server, registers clients with it, and sends requests that\n" +
+			"are right and wrong to each of its endpoints; prints what each requirement of docs/requirements.md has\n" +
+			"come to, and exits with 1 when something fails that MUST be. It deletes the clients where the server\n" +
+			"offers that (RFC 7592).\n" +
+			"\n" +
+			"It tests servers of this machine, and others that have the line \"mcp-authd lab until DATE\" (the last\n" +
+			"day, as 2026-12-31) at " + lab.Consent + ", with one request at a time, 200 at most.\n" +
+			"\n" +
+			"--sign-in opens the browser for you to sign in, several times, and tests codes and tokens as well.",
+		Example: "  mcp-authd lab http://127.0.0.1:8414\n" +
+			"  mcp-authd lab https://auth.example.com --sign-in --resource https://mcp.example.com/mcp",
+		Args: cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			ctx, cancel := context.WithTimeout(c.Context(), labTime)
+			defer cancel()
+			if (o.ClientID == "") != (o.RedirectURI == "") {
+				return usageError{errors.New("--client and --redirect-uri go together"), c.CommandPath()}
+			}
+			if secretFile != "" {
+				secret, err := os.ReadFile(secretFile)
+				if err != nil {
+					return err
+				}
+				o.ClientSecret = strings.TrimSpace(string(secret))
+			}
+			if withPerson {
+				back, err := signin.Listen()
+				if err != nil {
+					return err
+				}
+				defer back.Close()
+				o.RedirectURI = cmp.Or(o.RedirectURI, back.URI)
+				o.Visit = func(ctx context.Context, at string) (*url.URL, error) {
+					return s.visit(ctx, back, at, noBrowser)
+				}
+			}
+			r, err := lab.Run(ctx, args[0], o)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				err = printJSON(s.out, r)
+			} else {
+				err = printLab(s.out, r)
+			}
+			if err == nil && r.Failed() {
+				return errSilent
+			}
+			return err
+		},
+	}
+	c.Flags().StringVar(&o.ClientID, "client", "", "a client that is registered, where clients cannot register")
+	c.Flags().StringVar(&secretFile, "client-secret-file", "", "file with its secret, if it has one")
+	c.Flags().StringVar(&o.RedirectURI, "redirect-uri", "", "the redirect URI of that client, on loopback")
+	c.Flags().StringVar(&o.Resource, "resource", "", "the MCP server that tokens are asked for")
+	c.Flags().BoolVar(&withPerson, "sign-in", false, "test codes and tokens, too: you sign in in the browser")
+	c.Flags().BoolVar(&noBrowser, "no-browser", false, "with --sign-in: print the links, and open no browser")
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return c
+}
+
+// visit has the operator sign in, and returns where the browser came back to.
+func (s std) visit(ctx context.Context, back *signin.Callback, at string, noBrowser bool) (*url.URL, error) {
+	fmt.Fprintf(s.err, "Sign in, and allow it: %s\n", at)
+	if !noBrowser {
+		openBrowser(ctx, at)
+	}
+	values, err := back.Await(ctx)
+	if err != nil {
+		return nil, err
+	}
+	u, err := url.Parse(back.URI)
+	if err == nil {
+		u.RawQuery = values.Encode()
+	}
+	return u, err
+}
+
+// printLab prints a line for each check, and what they come to.
+func printLab(out io.Writer, r lab.Report) error {
+	marks := map[lab.Verdict]string{lab.Pass: "✓", lab.Fail: "✗", lab.Skipped: "-"}
+	for _, x := range r.Results {
+		mark := marks[x.Verdict]
+		if x.Verdict == lab.Fail && x.Level != "MUST" {
+			mark = "!"
+		}
+		if _, err := fmt.Fprintf(out, "%s %-6s %-6s %s\n", mark, x.Requirement, x.Level, x.What); err != nil {
+			return err
+		}
+		if x.Why != "" {
+			fmt.Fprintf(out, "                %s\n", printable(x.Why))
+		}
+	}
+	_, err := fmt.Fprintf(out, "%s: %d passed, %d failed, %d skipped (%d requests)\n", printable(r.Issuer),
+		r.Count(lab.Pass), r.Count(lab.Fail), r.Count(lab.Skipped), r.Requests)
+	return err
+}
