@@ -20,20 +20,21 @@ import (
 
 const toolCall = `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"search","arguments":{"query":"what there is to know about gateways","limit":10}}}`
 
-// mcpServer answers calls in 2 KiB, as JSON, or as a stream that stays open.
+// mcpServer answers calls in 2 KiB, as JSON, or as a stream that stays open where the client takes
+// nothing else.
 func mcpServer(b *testing.B) *httptest.Server {
 	answer := append([]byte(`{"jsonrpc":"2.0","id":7,"result":{"content":[{"type":"text","text":"`),
 		bytes.Repeat([]byte("x"), 2<<10)...)
 	answer = append(answer, `"}]}}`...)
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Method == http.MethodGet {
+		io.Copy(io.Discard, r.Body)
+		if r.Method == http.MethodGet || r.Header.Get("Accept") == streamsAlone {
 			w.Header().Set("Content-Type", "text/event-stream")
 			io.WriteString(w, "data: 1\n\n")
 			w.(http.Flusher).Flush()
 			<-r.Context().Done()
 			return
 		}
-		io.Copy(io.Discard, r.Body)
 		w.Header().Set("Content-Type", "application/json")
 		w.Write(answer)
 	}))
@@ -103,6 +104,9 @@ func fronts(b *testing.B, run func(b *testing.B, url, token string)) {
 	front("gateway", h, token)
 }
 
+// streamsAlone is the Accept of a client whose calls are answered by a stream.
+const streamsAlone = "text/event-stream"
+
 func request(ctx context.Context, method, url, token string) *http.Request {
 	var body io.Reader
 	if method == http.MethodPost {
@@ -145,7 +149,7 @@ func BenchmarkGatewayFirstByte(b *testing.B) {
 	fronts(b, func(b *testing.B, url, token string) {
 		client := &http.Client{Transport: &http.Transport{}}
 		for b.Loop() {
-			end := firstEvent(b, client, url, token)
+			end := firstEvent(b, client, http.MethodGet, url, token)
 			b.StopTimer()
 			end()
 			time.Sleep(2 * time.Millisecond) // for proxy and server to end it, too
@@ -160,15 +164,17 @@ func BenchmarkGatewayStreams(b *testing.B) {
 	fronts(b, func(b *testing.B, url, token string) {
 		client := &http.Client{Transport: &http.Transport{}}
 		for b.Loop() {
-			firstEvent(b, client, url, token)()
+			firstEvent(b, client, http.MethodGet, url, token)()
 		}
 	})
 }
 
 // firstEvent opens a stream and reads its first event; end abandons it.
-func firstEvent(b *testing.B, client *http.Client, url, token string) (end func()) {
+func firstEvent(b *testing.B, client *http.Client, method, url, token string) (end func()) {
 	ctx, cancel := context.WithCancel(context.Background())
-	resp, err := client.Do(request(ctx, http.MethodGet, url, token))
+	r := request(ctx, method, url, token)
+	r.Header.Set("Accept", streamsAlone)
+	resp, err := client.Do(r)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -58,7 +58,7 @@ func (g *Guard) authenticate(r *http.Request, p *passage) *refusal {
 	own := *principal // that of a validator is shared
 	own.again, own.reported, own.at = g.validateAgain(p.presented), &p.calls, p.at
 	if own.proof = nil; g.proofs {
-		own.proof = &reading{}
+		own.proof = &p.proof
 	}
 	p.principal = &own
 	return nil

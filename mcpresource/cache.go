@@ -25,4 +25,8 @@ func newTokenCache(size int, now func() time.Time) *tokenCache {
 
 func (c *tokenCache) lookup(token string) (cached, bool) { return c.entries.Get(token) }
 
+func (c *tokenCache) lookupAt(token string, now time.Time) (cached, bool) {
+	return c.entries.GetAt(token, now)
+}
+
 func (c *tokenCache) put(token string, e cached) { c.entries.Put(token, e, e.until) }

@@ -39,36 +39,30 @@ const unflushed = 2 << 10
 // bounded once the request has ended: it would otherwise neither end with the token nor give back
 // what the request holds. A timeout of the server, which bounds every write, stays.
 func (w *watcher) mayWait() {
-	if w.calm != nil {
+	if w.waits {
 		return
 	}
-	w.calm = func() {}
+	w.waits = true
 	if s, ok := w.ended.Value(http.ServerContextKey).(*http.Server); !ok || s.WriteTimeout <= 0 {
-		w.calm = w.hurry()
+		w.hurried.Add(1)
+		w.calm = context.AfterFunc(w.ended, w.hurry)
 	}
 }
 
-// hurry sets a deadline for writes when the request has ended. calm takes it away, so that the
-// connection may be used again.
-func (w *watcher) hurry() (calm func()) {
-	control, set := http.NewResponseController(w.ResponseWriter), make(chan struct{})
-	stop := context.AfterFunc(w.ended, func() {
-		defer close(set)
-		_ = control.SetWriteDeadline(time.Now().Add(w.guard.writeTime)) // a writer without deadlines does not wait
-	})
-	return func() {
-		if stop() {
-			return
-		}
-		<-set
-		_ = control.Flush() // net/http would do it without a deadline
-		_ = control.SetWriteDeadline(time.Time{})
-	}
+// hurry sets a deadline for writes, because the request has ended.
+func (w *watcher) hurry() {
+	defer w.hurried.Done()
+	// a writer without deadlines does not wait
+	_ = http.NewResponseController(w.ResponseWriter).SetWriteDeadline(time.Now().Add(w.guard.writeTime))
 }
 
-// close takes away what mayWait has set.
+// close takes away what mayWait has set, so that the connection may be used again.
 func (w *watcher) close() {
-	if w.calm != nil {
-		w.calm()
+	if w.calm == nil || w.calm() {
+		return
 	}
+	w.hurried.Wait()
+	control := http.NewResponseController(w.ResponseWriter)
+	_ = control.Flush() // net/http would do it without a deadline
+	_ = control.SetWriteDeadline(time.Time{})
 }

@@ -36,6 +36,7 @@ type Guard struct {
 	anonymousSessions SessionBinder                  // those that only callers without a token have used
 	refusals          *buckets                       // of requests without a good token
 	passed            *bounded.Map[string, struct{}] // tokens and grants that were let through
+	judgings          judgings                       // of the tokens of requests under way
 	bodyTime          time.Duration
 	writeTime         time.Duration
 	clearanceWait     time.Duration

@@ -187,8 +187,9 @@ type tokenClaims struct {
 // the key is looked up, the signature before anything is believed, and the status last.
 // A token that is remembered has passed all but what may change: key and status.
 func (v *jwtValidator) Validate(ctx context.Context, c Credential) (*Principal, error) {
-	if e, ok := v.seen.lookup(c.Token); ok {
-		if err := v.published(ctx, e.signed); err != nil {
+	now := v.c.Now()
+	if e, ok := v.seen.lookupAt(c.Token, now); ok {
+		if err := v.published(ctx, e.signed, now); err != nil {
 			return nil, err
 		}
 		return e.principal.unrevoked(ctx)
@@ -212,7 +213,7 @@ func (v *jwtValidator) Validate(ctx context.Context, c Credential) (*Principal, 
 		return nil, err
 	}
 	if p.status != nil {
-		p.signed = func(ctx context.Context) error { return v.published(ctx, by) }
+		p.signed = func(ctx context.Context) error { return v.published(ctx, by, v.c.Now()) }
 	}
 	v.seen.put(c.Token, cached{p, p.ExpiresAt, by})
 	return p.unrevoked(ctx)
@@ -241,7 +242,7 @@ func (v *jwtValidator) verifyTyped(ctx context.Context, token, mediaType string)
 // which.
 func (v *jwtValidator) verify(ctx context.Context, jws *jose.JSONWebSignature) ([]byte, signer, error) {
 	h := jws.Signatures[0].Protected
-	key, err := v.key(ctx, h.KeyID)
+	key, err := v.key(ctx, h.KeyID, v.c.Now())
 	switch {
 	case err != nil:
 		return nil, signer{}, err
@@ -257,8 +258,8 @@ func (v *jwtValidator) verify(ctx context.Context, jws *jose.JSONWebSignature) (
 
 // published returns nil while the issuer stands by a key: a thief of it chooses when
 // its tokens expire.
-func (v *jwtValidator) published(ctx context.Context, s signer) error {
-	key, err := v.key(ctx, s.kid)
+func (v *jwtValidator) published(ctx context.Context, s signer, now time.Time) error {
+	key, err := v.key(ctx, s.kid, now)
 	if err == nil && key.Print != s.print {
 		err = invalid("signed by a key that another one has replaced")
 	}
@@ -266,8 +267,8 @@ func (v *jwtValidator) published(ctx context.Context, s signer) error {
 }
 
 // key finds a key of the issuer.
-func (v *jwtValidator) key(ctx context.Context, kid string) (issuer.Key, error) {
-	key, err := v.keys.Key(ctx, kid)
+func (v *jwtValidator) key(ctx context.Context, kid string, now time.Time) (*issuer.Key, error) {
+	key, err := v.keys.Key(ctx, kid, now)
 	switch {
 	case errors.Is(err, issuer.ErrNoKey):
 		err = invalid("signed by an unknown key")

@@ -25,9 +25,9 @@ func (g *Guard) lifetime(ctx context.Context, end context.CancelCauseFunc, p *pa
 	if status := p.principal.status; status != nil {
 		leave = status.Watch(func(err error) { end(statusError(err)) })
 	}
-	rest := judgeOften(ctx, p.principal, end)
+	judged := g.judgings.add(ctx, p.principal, end)
 	return ctx, func() {
-		rest()
+		g.judgings.remove(judged)
 		leave()
 		untime()
 		cancel()
@@ -58,25 +58,6 @@ func (p *Principal) still(ctx context.Context) error {
 	}
 	_, err := p.again(ctx)
 	return err
-}
-
-// judgeOften judges a token again and again until stop is called, and ends the request
-// when it is no longer good. An outage ends nothing: the next request will see it.
-func judgeOften(ctx context.Context, p *Principal, end context.CancelCauseFunc) (stop func()) {
-	var t *time.Timer
-	ready := make(chan struct{})
-	t = time.AfterFunc(judgeAgain, func() {
-		<-ready
-		if err := p.still(ctx); err != nil && !outage(err) {
-			end(err)
-			return
-		}
-		if ctx.Err() == nil {
-			t.Reset(judgeAgain)
-		}
-	})
-	close(ready)
-	return func() { t.Stop() }
 }
 
 // endedEarly is why a request had to end before its token expired, or nil.

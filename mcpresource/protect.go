@@ -52,6 +52,7 @@ type passage struct {
 	at        *address
 	principal *Principal // nil for a public method
 	presented Credential // what the principal was judged by
+	proof     reading    // of the principal, where a rule asks for it
 	envelope  message.Envelope
 	body      []byte
 	session   string

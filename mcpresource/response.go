@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/internal/mcp"
@@ -23,7 +24,9 @@ type watcher struct {
 	status  int                     // what was sent, 0 before
 	written int                     // bytes of the answer
 	ended   context.Context         // of the handler
-	calm    func()                  // see mayWait
+	waits   bool                    // see mayWait
+	calm    func() bool             // takes away what hurry has set, unless it has begun; nil for nothing
+	hurried sync.WaitGroup          // until that is over
 	// replaced is set when the guard has answered in place of the handler.
 	replaced bool
 }

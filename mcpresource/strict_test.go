@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 )
 
 // TestMirroredHeaders: security L5. Headers that say another thing than the body are refused
@@ -127,7 +128,7 @@ func TestKeysOutOfReach(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.down.Store(true)
-	if err := v.(*jwtValidator).published(t.Context(), signer{kid: "ES256", print: "x"}); err == nil ||
+	if err := v.(*jwtValidator).published(t.Context(), signer{kid: "ES256", print: "x"}, time.Now()); err == nil ||
 		errors.Is(err, ErrInvalidToken) || !outage(err) {
 		t.Errorf("RS-45: got %v", err)
 	}

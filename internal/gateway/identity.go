@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/internal/bounded"
+	"github.com/mcp-authd/mcp-authd/internal/mcp"
 	"github.com/mcp-authd/mcp-authd/mcpresource"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
@@ -45,7 +46,8 @@ type Identity struct {
 	Issuer   string // iss, whose keys are published
 	Audience string // aud; default: the URL of the upstream, or the public one without
 
-	own map[string]bool // names that clients may not use, as plain has them
+	own   map[string]bool // names that clients may not use, as plain has them
+	usual map[string]bool // what speaks says of the names that most requests have
 }
 
 // Signer signs claims as a JWT of type typ. keys.Manager is one.
@@ -72,6 +74,11 @@ func (i Identity) withDefaults() Identity {
 	for _, n := range append(i.names(), HeaderSubject, HeaderClient, HeaderScope, HeaderActor, HeaderToken) {
 		i.own[plain(n)] = true
 	}
+	usual := make(map[string]bool, len(usualHeaders))
+	for _, n := range usualHeaders {
+		usual[n] = i.speaks(n)
+	}
+	i.usual = usual
 	return i
 }
 
@@ -116,11 +123,21 @@ func token(s string) bool {
 	})
 }
 
+// usualHeaders are those that MCP clients send. A header may have any of these names in a configuration, too.
+var usualHeaders = []string{
+	"Accept", "Accept-Encoding", "Accept-Language", "Cache-Control", "Content-Length", "Content-Type",
+	mcp.HeaderLastEvent, mcp.HeaderMethod, mcp.HeaderName, mcp.HeaderSession, mcp.HeaderVersion,
+	"Sec-Fetch-Mode", "Traceparent", "User-Agent",
+}
+
 // speaks reports whether a header of a client would be taken for the gateway's word: the
 // names in use, the default ones also when they are not, those that servers believe of a
 // proxy, and every name that is written with more than letters, digits and hyphens, which
 // may be read as any of them or of the configured headers.
 func (i *Identity) speaks(name string) bool {
+	if is, ok := i.usual[name]; ok {
+		return is
+	}
 	p := plain(name)
 	return i.own[p] || isClaimed(p) || !token(name)
 }
@@ -148,12 +165,14 @@ func (i *Identity) set(h http.Header, x *exchange) {
 	if x.principal == nil {
 		return
 	}
+	values := make([]string, 0, 5) // in one piece
 	for _, own := range [...]struct{ name, value string }{
 		{i.Subject, x.principal.Subject}, {i.Client, x.principal.ClientID}, {i.Scope, x.principal.Scopes.String()},
 		{i.Actor, actor(x.principal)}, {i.Token, x.identity},
 	} {
 		if own.name != none && own.value != "" {
-			h[own.name] = []string{own.value} // canonical
+			values = append(values, own.value)
+			h[own.name] = values[len(values)-1 : len(values) : len(values)] // canonical
 		}
 	}
 }
@@ -208,9 +227,12 @@ func (s *signer) sign(ctx context.Context, p *mcpresource.Principal) (string, er
 		return "", nil
 	}
 	act := oauth.ChainOf(p.Actors())
-	said, err := json.Marshal(act)
-	if err != nil {
-		return "", fmt.Errorf("gateway: identity: %w", err)
+	var said []byte
+	if act != nil {
+		var err error
+		if said, err = json.Marshal(act); err != nil {
+			return "", fmt.Errorf("gateway: identity: %w", err)
+		}
 	}
 	who, now := caller{p.Issuer, p.Subject, p.ClientID, p.Scopes.String(), string(said)}, s.now()
 	if old, ok := s.made.Get(who); ok && now.After(old.until.Add(-TokenLifetime)) { // or the clock was set back

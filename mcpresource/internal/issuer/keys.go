@@ -42,9 +42,9 @@ type Keys struct {
 	c      KeysConfig
 	flight singleflight.Group
 
-	mu     sync.Mutex // guards what follows
-	keys   map[string]Key
-	only   *Key // the one key of a set of one, for tokens without kid
+	mu     sync.Mutex      // guards what follows
+	keys   map[string]*Key // what they point to does not change
+	only   *Key            // the one key of a set of one, for tokens without kid
 	readAt time.Time
 	tried  time.Time
 	failed bool // the last reading
@@ -72,8 +72,8 @@ var (
 // Key returns the key with an id. An unknown id has the set read again, at most once
 // every refreshPause; a known id never does for as long as the set is young, whatever the
 // signature looks like.
-func (s *Keys) Key(ctx context.Context, kid string) (Key, error) {
-	k, ok, age, tried := s.lookup(kid)
+func (s *Keys) Key(ctx context.Context, kid string, now time.Time) (*Key, error) {
+	k, ok, age, tried := s.lookup(kid, now)
 	fresh := age < staleFor
 	switch {
 	case ok && age < refreshAfter:
@@ -91,7 +91,7 @@ func (s *Keys) Key(ctx context.Context, kid string) (Key, error) {
 	if err := s.refresh(ctx); err != nil && !fresh {
 		return k, err
 	}
-	if k, ok, _, _ := s.lookup(kid); ok {
+	if k, ok, _, _ := s.lookup(kid, now); ok {
 		return k, nil
 	}
 	return k, s.missing()
@@ -107,13 +107,12 @@ func (s *Keys) missing() error {
 }
 
 // lookup finds a key and says how old the set is and how long ago it was last asked for.
-func (s *Keys) lookup(kid string) (k Key, ok bool, age, tried time.Duration) {
+func (s *Keys) lookup(kid string, now time.Time) (k *Key, ok bool, age, tried time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	now := s.c.Now()
 	age, tried = now.Sub(s.readAt), now.Sub(s.tried)
 	if kid == "" && s.only != nil {
-		return *s.only, true, age, tried
+		return s.only, true, age, tried
 	}
 	k, ok = s.keys[kid]
 	return k, ok, age, tried
@@ -184,13 +183,13 @@ func (s *Keys) read(ctx context.Context) error {
 	if err := fetchJSON(ctx, s.c.Client, location, &set); err != nil {
 		return err
 	}
-	keys := map[string]Key{}
+	keys := map[string]*Key{}
 	for _, k := range set.Keys {
 		if !k.Valid() || !k.IsPublic() || k.Use != "" && k.Use != "sig" {
 			continue
 		}
 		if sum, err := k.Thumbprint(crypto.SHA256); err == nil {
-			keys[k.KeyID] = Key{k, string(sum)}
+			keys[k.KeyID] = &Key{k, string(sum)}
 		}
 	}
 	s.mu.Lock()
@@ -198,7 +197,7 @@ func (s *Keys) read(ctx context.Context) error {
 	s.keys, s.only, s.readAt = keys, nil, s.c.Now()
 	if len(keys) == 1 {
 		for _, k := range keys {
-			s.only = &k
+			s.only = k
 		}
 	}
 	return nil

@@ -1,0 +1,107 @@
+package mcpresource
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// judgings are the tokens of the requests under way, which are judged again and again. All of them
+// share one timer: most requests are over before it fires, and a timer of each would cost more
+// than to put it into a line and take it out. The zero value is ready.
+type judgings struct {
+	mu          sync.Mutex // guards what follows, and what they point to
+	first, last *judging   // by when they are due
+	armed       bool       // a timer is set
+}
+
+// judging is the token of a request under way.
+type judging struct {
+	ctx       context.Context
+	principal *Principal
+	end       context.CancelCauseFunc
+
+	due        time.Time
+	prev, next *judging
+	waits      bool // is in the line
+	over       bool // the request is
+}
+
+// add has a token judged every five seconds until it is removed or no longer good: then the request
+// ends. An outage ends nothing: the next request will see it.
+func (s *judgings) add(ctx context.Context, p *Principal, end context.CancelCauseFunc) *judging {
+	j := &judging{ctx: ctx, principal: p, end: end}
+	s.enqueue(j)
+	return j
+}
+
+// enqueue puts a token at the end of the line, unless its request is over.
+func (s *judgings) enqueue(j *judging) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if j.over {
+		return
+	}
+	j.due, j.waits, j.prev = time.Now().Add(judgeAgain), true, s.last
+	if s.last == nil {
+		s.first = j
+	} else {
+		s.last.next = j
+	}
+	s.last = j
+	if !s.armed {
+		s.armed = true
+		time.AfterFunc(judgeAgain, s.judge)
+	}
+}
+
+// remove ends the judging of a token whose request is over.
+func (s *judgings) remove(j *judging) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	j.over = true
+	s.dequeue(j)
+}
+
+// dequeue takes a token out of the line. mu is held.
+func (s *judgings) dequeue(j *judging) {
+	if !j.waits {
+		return
+	}
+	if j.prev == nil {
+		s.first = j.next
+	} else {
+		j.prev.next = j.next
+	}
+	if j.next == nil {
+		s.last = j.prev
+	} else {
+		j.next.prev = j.prev
+	}
+	j.prev, j.next, j.waits = nil, nil, false
+}
+
+// judge judges the tokens that are due, each by itself, since a validator may have to ask for one.
+func (s *judgings) judge() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	for s.first != nil && !s.first.due.After(now) {
+		j := s.first
+		s.dequeue(j)
+		go s.judgeOne(j)
+	}
+	if s.armed = s.first != nil; s.armed {
+		time.AfterFunc(s.first.due.Sub(now), s.judge)
+	}
+}
+
+func (s *judgings) judgeOne(j *judging) {
+	if err := j.principal.still(j.ctx); err != nil && !outage(err) {
+		j.end(err)
+		return
+	}
+	if j.ctx.Err() == nil {
+		s.enqueue(j)
+	}
+}
