@@ -49,6 +49,9 @@ type Rules struct {
 	// Deny lists the tools that no caller may call, by name or pattern, and the other lists what
 	// else no caller may do. They override Public and the tables; Refine overrides them.
 	Deny, DenyMethods, DenyPrompts, DenyResources []string
+	// Held, when not nil, is Deny for what changes while the server runs: it returns why no caller may call
+	// a tool at present (Requirement.Reason), "" for one that is not held.
+	Held func(tool string) (reason string)
 	// Direct lists the tools, by name or pattern, that an application may call itself, and no helper to
 	// which it has handed its access: such a token names an actor (RFC 8693 §4.1).
 	Direct []string
@@ -80,6 +83,11 @@ func (r *Rules) Require(op Operation) Requirement {
 func (r *Rules) finish(op Operation, need Requirement, clearance tabled) Requirement {
 	if clearance.needed {
 		need.Clearance, need.Deny = clearance.Clearance, need.Deny || clearance.impossible
+	}
+	if r.Held != nil && !need.Deny && op.Method == "tools/call" {
+		if reason := r.Held(op.Name); reason != "" {
+			need = Requirement{Deny: true, Reason: reason}
+		}
 	}
 	if r.Refine != nil {
 		need.Scopes = slices.Clone(need.Scopes) // those of the tables are not for it to change

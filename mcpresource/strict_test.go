@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -84,6 +85,38 @@ func TestPublicAndDenied(t *testing.T) {
 			!strings.Contains(w.Body.String(), "not permitted") || len(r.seen) != 0 {
 			t.Errorf("RS-43 a batch of %v: got %d %v %s", order, w.Code, w.Header(), w.Body)
 		}
+	}
+}
+
+// TestHeld: RS-219. A tool that is held is denied while it is, whatever scopes a token has, and no other.
+func TestHeld(t *testing.T) {
+	var held atomic.Bool
+	r := newRig(t, func(c *Config) {
+		c.Policy.(*Rules).Held = func(tool string) string {
+			if held.Load() && tool == "read" {
+				return "it has changed"
+			}
+			return ""
+		}
+		c.Policy.(*Rules).Prompts = map[string][]string{"read": nil}
+	})
+	prompt := `{"jsonrpc":"2.0","id":1,"method":"prompts/get","params":{"name":"read"}}`
+	for _, want := range []int{200, 403, 200} {
+		held.Store(want == 403)
+		if w := r.call("admin", tool("read")); w.Code != want || w.Header().Get("WWW-Authenticate") != "" {
+			t.Errorf("RS-219 held %v: got %d %s, want %d", held.Load(), w.Code, w.Body, want)
+		}
+		for _, other := range []string{tool("write_x"), prompt} {
+			if w := r.call("admin", other); w.Code != 200 {
+				t.Errorf("RS-219 %s: got %d %s", other, w.Code, w.Body)
+			}
+		}
+	}
+	r.Guard.c.Policy.(*Rules).Public = []string{"tools/call"}
+	held.Store(true)
+	need := r.Guard.c.Policy.Require(Operation{Method: "tools/call", Name: "read"})
+	if !need.Deny || need.Public || need.Reason != "it has changed" {
+		t.Errorf("RS-219: a held tool of a public method needs %+v", need)
 	}
 }
 

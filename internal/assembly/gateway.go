@@ -193,13 +193,7 @@ func rules(r *config.Resource, watch *toolwatch.Watch) *mcpresource.Rules {
 		Authentication: map[string]mcpresource.Authentication{}, Clearances: map[string]mcpresource.Clearance{},
 	}
 	if watch != nil {
-		out.Refine = func(op mcpresource.Operation, need mcpresource.Requirement) mcpresource.Requirement {
-			if op.Method == "tools/call" && !need.Deny {
-				need.Reason = watch.Held(op.Name)
-				need.Deny = need.Reason != ""
-			}
-			return need
-		}
+		out.Held = watch.Held
 	}
 	for _, t := range r.Tools {
 		if t.Deny {

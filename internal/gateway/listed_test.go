@@ -245,10 +245,7 @@ func BenchmarkLists(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	rules.Refine = func(op mcpresource.Operation, need mcpresource.Requirement) mcpresource.Requirement {
-		need.Deny = need.Deny || watch.Held(op.Name) != ""
-		return need
-	}
+	rules.Held = watch.Held
 	guarded := rulesOf(b, rules)
 	watched := func(k lists.Kind, name string, entry []byte) bool {
 		return watch.See(ctx, name, entry) && guarded(ctx, k, name, entry)
