@@ -207,6 +207,7 @@ var ownClocks = map[string]string{
 	"internal/secrets/secrets.go":               "ids sort by time, roughly",
 	"internal/assembly/server.go":               "the clock that others are given",
 	"mcpresource/deadline.go":                   "deadlines of connections",
+	"mcpresource/judging.go":                    "tokens are judged again at the pace of a timer",
 	"mcpresource/gosdk/calls.go":                "how long a call took",
 	"mcpresource/gosdk/middleware.go":           "how long a call took",
 	"mcpresource/gosdk/sse.go":                  "deadlines of connections",

@@ -261,6 +261,7 @@ func (p Parts) upstream(
 			return guard.Covers(ctx, mcpresource.Operation{Method: "tools/call", Name: tool})
 		},
 		Tokens: tokens, Provider: u.Broker.Provider, Scopes: u.Broker.Scopes, Shows: shows,
+		Watched: toolwatch.Mode(r.ToolsAccept).Holds(),
 		Identity: gateway.Identity{
 			Subject: u.ID.Subject, Client: u.ID.Client, Scope: u.ID.Scope, Actor: u.ID.Actor, Token: u.ID.Token,
 			Audience: u.ID.Audience, Issuer: as.Issuer(), Signer: as.Keys(),

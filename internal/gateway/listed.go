@@ -10,6 +10,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/gateway/lists"
 )
 
+const eventStream = "text/event-stream"
+
 // errUnreadable means that the lists in a response could not be looked at.
 var errUnreadable = errors.New("the MCP server answers with a list in a form that cannot be checked")
 
@@ -22,13 +24,14 @@ var ofBytes = []string{
 // filter has the lists of a response show to the caller of the request what that caller may use. A form
 // that clients read and this gateway cannot is an error.
 func (u *Upstream) filter(r *http.Response, stream bool) error {
-	if e := r.Header.Get("Content-Encoding"); e != "" && !strings.EqualFold(e, "identity") {
+	if r.StatusCode == http.StatusPartialContent || r.Header["Content-Range"] != nil {
+		return errUnreadable // nobody knows what comes before this part
+	}
+	if e := r.Header["Content-Encoding"]; len(e) > 1 || len(e) == 1 && !strings.EqualFold(e[0], "identity") {
 		return errUnreadable
 	}
-	_, params, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
-	if charset := params["charset"]; charset != "" && !strings.EqualFold(charset, "utf-8") ||
-		err != nil && r.Header.Get("Content-Type") != "" {
-		return errUnreadable
+	if err := oneType(r.Header); err != nil {
+		return err
 	}
 	for _, name := range ofBytes {
 		delete(r.Header, name)
@@ -50,6 +53,31 @@ func (u *Upstream) filter(r *http.Response, stream bool) error {
 		}
 		return u.c.Shows(ctx, k, name, entry)
 	}, x.instead())}
+	return nil
+}
+
+// oneType leaves one media type in a response, in one form. Clients differ in how they read two of them, and
+// in what they take for an event stream: some look for its name anywhere in the header.
+func oneType(h http.Header) error {
+	types := h["Content-Type"]
+	if len(types) == 0 || len(types) == 1 && types[0] == "" {
+		return nil
+	}
+	base, params, err := mime.ParseMediaType(types[0])
+	charset := params["charset"]
+	if err != nil || len(types) > 1 || charset != "" && !strings.EqualFold(charset, "utf-8") ||
+		base != eventStream && strings.Contains(base, "event-stream") {
+		return errUnreadable
+	}
+	if len(params) > 0 {
+		params = nil
+		if charset != "" {
+			params = map[string]string{"charset": "utf-8"}
+		}
+		types[0] = mime.FormatMediaType(base, params)
+		return nil
+	}
+	types[0] = base
 	return nil
 }
 

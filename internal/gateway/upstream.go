@@ -54,6 +54,9 @@ type Config struct {
 	Shows Shows
 	// Tasks keeps whom tasks of the MCP server belong to. Default: in memory.
 	Tasks mcpresource.TaskStore
+	// Watched has every answer looked at for lists, and not those to requests for lists alone: a server may put
+	// one into the answer to another request, where clients that go by ids find it.
+	Watched bool
 	// May, when set, says whether the caller in ctx may call a tool, of which a task is a call.
 	May    func(ctx context.Context, tool string) bool
 	Logger *slog.Logger     // default: discard
@@ -224,7 +227,7 @@ func (u *Upstream) prepare(r *http.Request) (*http.Request, *exchange, error) {
 		return r, x, err
 	}
 	// What is not the answer to a POST may be one that is sent again.
-	x.lists = r.Method != http.MethodPost || lists.Asked(body)
+	x.lists = r.Method != http.MethodPost || u.c.Watched || lists.Asked(body)
 	if err := u.judgeTasks(r, x, body); err != nil {
 		return r, x, err
 	}
@@ -296,8 +299,10 @@ func (u *Upstream) rewrite(pr *httputil.ProxyRequest) {
 		// RFC 9110 §12.5.1: a client that says nothing takes anything; MCP servers want it said.
 		out.Header.Set("Accept", "application/json, text/event-stream")
 	}
-	if x.lists {
-		out.Header.Set("Accept-Encoding", "identity") // compressed, it could not be looked at
+	if x.lists { // compressed, or in parts, it could not be looked at
+		out.Header.Set("Accept-Encoding", "identity")
+		delete(out.Header, "Range")
+		delete(out.Header, "If-Range")
 	}
 	out.Header["X-Forwarded-Host"], out.Header["X-Forwarded-Proto"] = u.forwarded.host, u.forwarded.proto
 	if ip, _, err := net.SplitHostPort(pr.In.RemoteAddr); err == nil {
@@ -329,14 +334,17 @@ func (u *Upstream) receive(r *http.Response) error {
 		return errCredentials // of the gateway: the client can do nothing about it, and its own were good
 	case r.StatusCode >= 300 && r.StatusCode < 400 && r.StatusCode != http.StatusNotModified:
 		return fmt.Errorf("%w to %s: set the upstream URL to that", errRedirect, r.Header.Get("Location"))
-	case r.StatusCode >= 500 && !isType(r.Header, "application/json", "text/event-stream"):
+	case r.StatusCode >= 500 && !isType(r.Header, "application/json", eventStream):
 		return statusError(r.StatusCode)
 	}
 	u.cleanResponse(r.Header)
 	x := exchangeOf(r.Request.Context())
-	x.stream = isType(r.Header, "text/event-stream")
-	if x.lists && (x.stream || r.Request.Method == http.MethodPost) {
+	x.stream = isType(r.Header, eventStream)
+	switch method := r.Request.Method; {
+	case x.lists && (x.stream || method == http.MethodPost):
 		return u.filter(r, x.stream)
+	case method == http.MethodGet && r.StatusCode < 300:
+		return u.filter(r, true) // which clients read as a stream, whatever type it has
 	}
 	return nil
 }
