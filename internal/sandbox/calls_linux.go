@@ -21,6 +21,7 @@ var kept = []string{
 	"add_key", "request_key", "keyctl", "open_by_handle_at", "name_to_handle_at", "fanotify_init",
 	"settimeofday", "clock_settime", "clock_adjtime", "adjtimex", "sethostname", "setdomainname",
 	"iopl", "ioperm", "modify_ldt", "nfsservctl", "personality", "vmsplice",
+	"setsid", "setpgid", // out of the process group, by which it is ended with all that it has started
 }
 
 // network are those that a program without one needs not. A pair of sockets is no network.

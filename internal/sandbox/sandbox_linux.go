@@ -113,7 +113,8 @@ func (p *Policy) limits() (out []limit) {
 	add("cpu", unix.RLIMIT_CPU, int64(math.Ceil(p.CPU.Seconds())))
 	add("memory", unix.RLIMIT_DATA, p.Memory)
 	if p.Processes > 0 {
-		add("processes", unix.RLIMIT_NPROC, int64(tasksOf(os.Getuid())+p.Processes))
+		own, _ := os.ReadDir("/proc/self/task") // of which exec leaves one
+		add("processes", unix.RLIMIT_NPROC, int64(tasksOf(os.Getuid())-max(len(own)-1, 0)+p.Processes))
 	}
 	return out
 }

@@ -47,6 +47,14 @@ var programs = map[string]func([]string) any{
 		_, _, err := syscall.Syscall(0x40000000|syscall.SYS_SOCKET, syscall.AF_INET, syscall.SOCK_STREAM, 0)
 		return err
 	},
+	"escape": func([]string) any {
+		if _, err := syscall.Setsid(); err != syscall.EPERM {
+			return err
+		}
+		child := exec.Command("/bin/true")
+		child.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+		return child.Run()
+	},
 	"mount": func(a []string) any { return syscall.Mount("none", a[0], "tmpfs", 0, "") },
 	"grow": func([]string) any {
 		for kept := [][]byte{}; ; kept = append(kept, bytes.Repeat([]byte("x"), 1<<20)) {
@@ -119,6 +127,7 @@ func TestPrograms(t *testing.T) {
 		{"connects to a file", inside, "dial", []string{"unix", own + "/s"}, "socket: operation not permitted"},
 		{"connects where it may", online, "dial", []string{"tcp", tcp}, "<nil>"},
 		{"signals its parent", online, "kill", []string{strconv.Itoa(os.Getpid())}, "operation not permitted"},
+		{"leaves its process group", online, "escape", nil, "operation not permitted"},
 		{"mounts", online, "mount", []string{own}, "operation not permitted"},
 		{"takes memory", Policy{Memory: 200 << 20}, "grow", nil, "out of memory"},
 		{"has no new rights", inside, "status", nil, "NoNewPrivs:\t1\nSeccomp:\t2"},

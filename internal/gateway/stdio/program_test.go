@@ -2,6 +2,7 @@ package stdio
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -187,6 +188,8 @@ func (p *program) call(f frame, tool string) {
 			return
 		}
 		p.answer(f.ID, map[string]any{"child": cmd.Process.Pid})
+	case "grow", "spin", "fill", "files":
+		p.exhaust(f, tool)
 	case "change":
 		p.note("notifications/tools/list_changed", nil)
 		p.answer(f.ID, map[string]any{})
@@ -194,4 +197,35 @@ func (p *program) call(f frame, tool string) {
 		dir, _ := os.Getwd()
 		p.answer(f.ID, map[string]any{"pid": os.Getpid(), "env": os.Environ(), "dir": dir, "params": f.Params})
 	}
+}
+
+// exhaust takes more of something than there should be.
+func (p *program) exhaust(f frame, what string) {
+	var err error
+	n, all := 0, [][]byte{}
+	switch what {
+	case "grow":
+		for {
+			all = append(all, bytes.Repeat([]byte("x"), 1<<20))
+		}
+	case "spin":
+		for began := time.Now(); time.Since(began) < time.Minute; n++ {
+		}
+	case "fill":
+		file, failed := os.Create(text(at(f.Params, "arguments", "path")))
+		for err = failed; err == nil; n++ {
+			_, err = file.Write(make([]byte, 64<<10))
+		}
+	case "files":
+		kept := []*os.File{}
+		for ; err == nil; n++ {
+			var file *os.File
+			file, err = os.Open("/dev/null")
+			kept = append(kept, file)
+		}
+		for _, file := range kept {
+			file.Close()
+		}
+	}
+	p.answer(f.ID, map[string]any{"n": n, "error": fmt.Sprint(err), "kept": len(all)})
 }
