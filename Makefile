@@ -7,7 +7,8 @@ export CGO_ENABLED ?= 1
 # Compilers, linters and tests live for a short time, with memory to spare: they collect it rarely.
 test install-test-deps lint form unit: export GOGC ?= 400
 
-.PHONY: all help build test unit lint form drawing bench bench-compare chaos soak fuzz mutate install-test-deps clean
+.PHONY: all help build test unit lint form drawing bench bench-compare chaos soak fuzz mutate install-test-deps clean \
+	release release-test install-release-deps
 
 all: build
 
@@ -56,5 +57,16 @@ fuzz: ## each fuzz target for a short time
 mutate: ## can the tests fail? changes a sample of the security-critical lines, with a fixed seed (an hour)
 	$(GO) run ./test/mutate
 
+release: ## archives, packages, image, SBOMs and checksums of HEAD in dist/, nothing signed or published
+	@deploy/release/build.sh
+
+release-test: install-release-deps release ## what "make release" makes, looked at and used, as root on Debian
+	$(GO) vet -tags release ./test/release
+	$(GO) vet -C deploy/release/pack .
+	$(GO) test -tags release -vet=off -count 1 -v -timeout 40m ./test/release
+
+install-release-deps:
+	@deploy/release/deps.sh
+
 clean:
-	rm -rf bin .cache
+	rm -rf bin dist .cache

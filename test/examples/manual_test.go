@@ -56,6 +56,15 @@ func notRun(line string) (reason string, ok bool) {
 		"mcp-authd resource tool":              "it needs tools that a gateway has seen; a script of cmd/mcp-authd runs it",
 		"mcp-authd resource accept ":           "it needs tools that a gateway has seen; a script of cmd/mcp-authd runs it",
 		"mcp-authd resource add https://notes": "it needs an installation; TestOneCallElsewhere runs it",
+		"sudo ":                                "it changes the machine; test/release installs the deb in a layer over one",
+		"journalctl ":                          "it needs systemd",
+		"tar -xzf mcp-authd_":                  "it needs a release; test/release looks at one",
+		"./mcp-authd_1.0.0_":                   "it needs a release; test/release runs its program",
+		"docker ":                              "it needs Docker; test/release runs the program of the image",
+		"brew ":                                "it needs Homebrew",
+		"cosign ":                              "it needs a published release",
+		"sha256sum --check ":                   "it needs a release; test/release compares the checksums",
+		"gh attestation ":                      "it needs a published release",
 	} {
 		if strings.HasPrefix(line, begin) {
 			return reason, true

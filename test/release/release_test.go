@@ -1,0 +1,214 @@
+//go:build release
+
+// Package release looks at what "make release" has left in dist/, and uses it: "make release-test" runs
+// it. What it needs of Debian is in test/install-deps.sh, and it needs to be root on Linux.
+package release
+
+import (
+	"crypto/sha256"
+	"debug/elf"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const (
+	top  = "../.."
+	dist = top + "/dist"
+)
+
+// one is the path of the one file in dist that fits a pattern.
+func one(t *testing.T, pattern string) string {
+	t.Helper()
+	found, err := filepath.Glob(filepath.Join(dist, pattern))
+	if err != nil || len(found) != 1 {
+		t.Fatalf("DL-04: dist has %d files %s (%v): run make release", len(found), pattern, err)
+	}
+	return found[0]
+}
+
+// output is what a command prints; it has to end well.
+func output(t *testing.T, name string, args ...string) string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), name, args...)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("DL-04: %s %s: %v\n%s", name, strings.Join(args, " "), err, out)
+	}
+	return string(out)
+}
+
+// TestArtifacts: everything is there, and the checksums are those of the files (DL-04).
+func TestArtifacts(t *testing.T) {
+	for _, platform := range []string{"linux", "darwin", "windows", "freebsd"} {
+		for _, arch := range []string{"amd64", "arm64"} {
+			kind := "tar.gz"
+			if platform == "windows" {
+				kind = "zip"
+			}
+			one(t, "mcp-authd_*_"+platform+"_"+arch+"."+kind)
+			one(t, "mcp-authd_*_"+platform+"_"+arch+"."+kind+".spdx.json")
+		}
+	}
+	for _, pattern := range []string{
+		"*_amd64.deb", "*_arm64.deb", "*.x86_64.rpm", "*.aarch64.rpm", "*_x86_64.apk", "*_aarch64.apk", "*_oci.tar",
+		"homebrew/Formula/mcp-authd.rb",
+	} {
+		one(t, pattern)
+	}
+	b, err := os.ReadFile(filepath.Join(dist, "SHA256SUMS"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(strings.TrimSpace(string(b)), "\n")
+	if len(lines) != 8+8+6+1 { // archives, their SBOMs, packages, the image
+		t.Errorf("DL-04: there are %d checksums:\n%s", len(lines), b)
+	}
+	formula, err := os.ReadFile(one(t, "homebrew/Formula/mcp-authd.rb"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	brewed := 0
+	for _, line := range lines {
+		sum, name, _ := strings.Cut(line, "  ")
+		content, err := os.ReadFile(filepath.Join(dist, name))
+		if got := fmt.Sprintf("%x", sha256.Sum256(content)); err != nil || got != sum {
+			t.Errorf("DL-04: %s has the checksum %s, not %s (%v)", name, got, sum, err)
+		}
+		if strings.Contains(string(formula), sum) {
+			brewed++
+		}
+	}
+	if brewed != 4 {
+		t.Errorf("DL-04: the formula has the checksums of %d archives:\n%s", brewed, formula)
+	}
+}
+
+// TestBinary: it is static, stripped, as small as is said of it, and it knows its commit (DL-04).
+func TestBinary(t *testing.T) {
+	for arch, machine := range map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64} {
+		path := one(t, "mcp-authd_linux_"+arch+"_*/mcp-authd")
+		f, err := elf.Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		if libs, err := f.ImportedLibraries(); err != nil || len(libs) > 0 || f.Machine != machine {
+			t.Errorf("DL-04: %s is for %v, and needs %v (%v)", path, f.Machine, libs, err)
+		}
+		if f.Section(".symtab") != nil || f.Section(".debug_info") != nil {
+			t.Errorf("DL-04: %s is not stripped", path)
+		}
+		info, err := os.Stat(path)
+		if err != nil || info.Size() > mostBytes {
+			t.Errorf("DL-04: %s has %d bytes (%v): docs/performance.md says why it is as large as it is", path,
+				info.Size(), err)
+		}
+	}
+	head := strings.TrimSpace(output(t, "git", "-C", top, "rev-parse", "HEAD"))
+	var v struct{ Commit, Platform string }
+	path := one(t, "mcp-authd_linux_"+runtime.GOARCH+"_*/mcp-authd")
+	if err := json.Unmarshal([]byte(output(t, path, "version", "--json")), &v); err != nil || v.Commit != head {
+		t.Errorf("DL-04: the binary is of commit %q, not %s (%v)", v.Commit, head, err)
+	}
+}
+
+// mostBytes is what a binary may have; docs/performance.md explains each part of it.
+const mostBytes = 56_000_000
+
+// TestSBOM: the list is one of SPDX, and has what the binary was made of (DL-04).
+func TestSBOM(t *testing.T) {
+	var doc struct {
+		SPDXVersion, DocumentNamespace string
+		CreationInfo                   struct{ Created string }
+		Packages                       []struct{ Name, VersionInfo string }
+	}
+	b, err := os.ReadFile(one(t, "mcp-authd_*_linux_amd64.tar.gz.spdx.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(b, &doc); err != nil || doc.SPDXVersion != "SPDX-2.3" {
+		t.Fatalf("DL-04: it is of %q (%v)", doc.SPDXVersion, err)
+	}
+	listed := map[string]string{}
+	for _, p := range doc.Packages {
+		listed[p.Name] = p.VersionInfo
+	}
+	build := output(t, "go", "version", "-m", one(t, "mcp-authd_linux_amd64_*/mcp-authd"))
+	made := regexp.MustCompile(`(?m)^\tdep\t(\S+)\t(\S+)`).FindAllStringSubmatch(build, -1)
+	if len(made) < 50 {
+		t.Fatalf("DL-04: the binary was made of %d modules:\n%s", len(made), build)
+	}
+	for _, m := range made {
+		if listed[m[1]] != m[2] {
+			t.Errorf("DL-04: the SBOM has %q for %s %s", listed[m[1]], m[1], m[2])
+		}
+	}
+	if listed["stdlib"] == "" {
+		t.Error("DL-04: the SBOM lacks Go's own library")
+	}
+}
+
+// TestReproducible: a build of the same commit in another directory, by a compiler with nothing in its
+// cache, makes the same bytes (DL-04).
+func TestReproducible(t *testing.T) {
+	if dirty := output(t, "git", "-C", top, "status", "--porcelain", "--untracked-files=no"); dirty != "" {
+		t.Fatalf("DL-04: commit first, and make release: a build of a clone is compared with dist/:\n%s", dirty)
+	}
+	dir := filepath.Join(t.TempDir(), "elsewhere")
+	output(t, "git", "clone", "--quiet", top, dir)
+	config, err := os.ReadFile(filepath.Join(dir, ".goreleaser.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	less := strings.NewReplacer("goos: [linux, darwin, windows, freebsd]", "goos: [linux]",
+		"goarch: [amd64, arm64]", "goarch: [amd64]", "env: [CGO_ENABLED=0]",
+		"env: [CGO_ENABLED=0, GOCACHE="+t.TempDir()+"]").Replace(string(config))
+	file := filepath.Join(t.TempDir(), "one.yaml")
+	if err := os.WriteFile(file, []byte(less), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	output(t, filepath.Join(dir, "deploy/release/build.sh"), "--config", file)
+	for _, pattern := range []string{
+		"mcp-authd_linux_amd64_*/mcp-authd", "*_linux_amd64.tar.gz", "*_amd64.deb", "*.x86_64.rpm", "*_x86_64.apk",
+		"*_linux_amd64.tar.gz.spdx.json",
+	} {
+		here := one(t, pattern)
+		name, err := filepath.Rel(dist, here)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if sum(t, here) != sum(t, filepath.Join(dir, "dist", name)) {
+			t.Errorf("DL-04: %s differs from one build to the next", name)
+		}
+	}
+}
+
+func sum(t *testing.T, file string) [32]byte {
+	t.Helper()
+	b, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sha256.Sum256(b)
+}
+
+// TestUnit: systemd finds the unit in order, and rates its exposure at 2.0 or better (DL-04).
+func TestUnit(t *testing.T) {
+	out := output(t, "systemd-analyze", "security", "--offline=true", "--no-pager",
+		top+"/deploy/package/mcp-authd.service")
+	m := regexp.MustCompile(`Overall exposure level for \S+: ([0-9.]+)`).FindStringSubmatch(out)
+	if m == nil || strings.Contains(out, "ignoring") {
+		t.Fatalf("DL-04: systemd-analyze says\n%s", out)
+	}
+	if level, err := strconv.ParseFloat(m[1], 64); err != nil || level > 2.0 {
+		t.Errorf("DL-04: the exposure is %s (%v)\n%s", m[1], err, out)
+	}
+}
