@@ -3,10 +3,12 @@
 package release
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,6 +17,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcp-authd/mcp-authd/internal/testkit/demotest"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/logtest"
@@ -87,6 +91,7 @@ func TestDebianPackage(t *testing.T) {
 		"--init-groups", "--no-new-privs", "/usr/bin/mcp-authd", "serve", "--config", "/etc/mcp-authd/config.yaml")
 	serve.Env = []string{
 		"MCP_AUTHD_LISTEN=" + address, "MCP_AUTHD_ISSUER=http://" + address, "MCP_AUTHD_MANAGEMENT_LISTEN=",
+		"MCP_AUTHD_RESOURCES_0_URI=http://" + address + "/mcp", "MCP_AUTHD_RESOURCES_0_UPSTREAM_URL=" + tools(t),
 	}
 	serve.Stderr, serve.Stdout = &log, &log
 	if err := serve.Start(); err != nil {
@@ -101,12 +106,12 @@ func TestDebianPackage(t *testing.T) {
 	ready(t, "http://"+address, &log)
 
 	add := exec.CommandContext(t.Context(), "chroot", root, "/usr/bin/mcp-authd", "user", "add", "alice",
-		"--password-stdin", "--config", "/etc/mcp-authd/config.yaml", "--role", "administrator")
+		"--password-stdin", "--config", "/etc/mcp-authd/config.yaml")
 	add.Env, add.Stdin = serve.Env, strings.NewReader("correct horse battery staple\n")
 	if out, err := add.CombinedOutput(); err != nil {
 		t.Fatalf("DL-04: user add: %v\n%s", err, out)
 	}
-	signIn(t, one(t, "mcp-authd_linux_"+runtime.GOARCH+"_*/mcp-authd"), "http://"+address+"/mcp/admin",
+	signIn(t, one(t, "mcp-authd_linux_"+runtime.GOARCH+"_*/mcp-authd"), "http://"+address+"/mcp",
 		demotest.NewPerson("alice", "correct horse battery staple"))
 
 	_ = serve.Process.Signal(syscall.SIGTERM) // removal asks systemd for it
@@ -117,6 +122,22 @@ func TestDebianPackage(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(root, state, "secret.key")); err != nil {
 		t.Errorf("DL-04: the key went with the package: %v", err)
 	}
+}
+
+// tools is the URL of an MCP server with one tool.
+func tools(t *testing.T) string {
+	t.Helper()
+	s := mcp.NewServer(&mcp.Implementation{Name: "inner", Version: "1"}, nil)
+	mcp.AddTool(s, &mcp.Tool{Name: "look"},
+		func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
+			return nil, map[string]bool{"ok": true}, nil
+		})
+	server := httptest.NewServer(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s }, nil))
+	t.Cleanup(func() { // streams would hold it
+		server.CloseClientConnections()
+		server.Close()
+	})
+	return server.URL + "/mcp"
 }
 
 // layered is a root directory that has what this machine has, and whose changes go with the test.
