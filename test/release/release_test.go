@@ -1,7 +1,5 @@
 //go:build release
 
-// Package release looks at what "make release" has left in dist/, and uses it: "make release-test" runs
-// it. What it needs of Debian is in test/install-deps.sh, and it needs to be root on Linux.
 package release
 
 import (
