@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Fails when go.mod or go.sum of a module here is not what "go mod tidy" makes of it. That needs
-# no network, but the modules that tidy looks at: where they cannot be had, it says so.
+# no network, but the modules that tidy looks at: where they cannot be had, it says so. Those of the
+# tools of a release are a thousand, and are looked at by "make release-test" (TIDY=release).
 set -uo pipefail
 cd "$(dirname "$0")/.."
 status=0
@@ -14,5 +15,6 @@ while read -r mod; do
     printf '%s\n' "$out" "not told whether $dir is tidy: its modules cannot be had" >&2
     [ "${CI:-}" = true ] && status=1
   fi
-done < <(git ls-files 'go.mod' '*/go.mod')
+done < <(git ls-files 'go.mod' '*/go.mod' | if [ "${TIDY:-}" = release ]; then cat; else
+  grep -v -e '^deploy/release/goreleaser/' -e '^deploy/release/syft/'; fi)
 exit $status
