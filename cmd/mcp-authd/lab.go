@@ -109,7 +109,7 @@ func printLab(out io.Writer, r lab.Report) error {
 	marks := map[lab.Verdict]string{lab.Pass: "✓", lab.Fail: "✗", lab.Skipped: "-"}
 	for _, x := range r.Results {
 		mark := marks[x.Verdict]
-		if x.Verdict == lab.Fail && x.Level != "MUST" {
+		if x.Verdict == lab.Fail && !x.Failed() { // a SHOULD
 			mark = "!"
 		}
 		if _, err := fmt.Fprintf(out, "%s %-6s %-6s %s\n", mark, x.Requirement, x.Level, x.What); err != nil {

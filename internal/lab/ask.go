@@ -14,7 +14,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// The levels of a requirement. What several clients need, though no text says so, is a SHOULD.
+// The levels of a requirement. A need of several clients that no specification states is a SHOULD.
 const (
 	must   = "MUST"
 	should = "SHOULD"
@@ -28,7 +28,7 @@ type answer struct {
 	at     *url.URL
 }
 
-// is reports whether the body is of a media type.
+// is reports whether the body is of the media type kind.
 func (a *answer) is(kind string) bool {
 	got, _, err := mime.ParseMediaType(a.header.Get("Content-Type"))
 	return err == nil && got == kind
@@ -88,7 +88,8 @@ func (a *answer) back(redirectURI string) *url.URL {
 	return u
 }
 
-// do sends a request, within the bounds, to the server that consented and its endpoints alone.
+// do sends a request within the bounds: to the origin that consented, or, for a server of this machine, to this
+// machine. The metadata and Location headers of the server name the URLs, so they could lead elsewhere.
 func (b *bench) do(req *http.Request) (*answer, error) {
 	if err := discovery.CheckURL(req.URL.String()); err != nil {
 		return nil, err
@@ -164,12 +165,11 @@ func (b *bench) skip(id, level, what, why string) { b.add(id, level, what, Skipp
 
 // judge is a check of an answer, which may not have come.
 func (b *bench) judge(id, level, what string, a *answer, err error, good func(*answer) bool) {
-	switch {
-	case err != nil:
+	if err != nil {
 		b.add(id, level, what, Fail, err.Error())
-	default:
-		b.want(id, level, what, good(a), "%s", a.says())
+		return
 	}
+	b.want(id, level, what, good(a), "%s", a.says())
 }
 
 // refused reports whether an answer is a JSON error with one of the codes.

@@ -48,8 +48,8 @@ func (b *bench) errs(a *answer) bool {
 	return a.status >= 400 && a.status < 500
 }
 
-// browse follows an authorization request as a browser does, as long as it stays at the server: where some
-// servers look at a request when its person is on the way.
+// browse follows an authorization request as a browser does, as long as it stays at the server: some servers check
+// a request only after a redirect to their own sign-in.
 func (b *bench) browse(ctx context.Context, location string) (*answer, error) {
 	cookies := http.Header{}
 	a, err := b.get(ctx, location, nil)
@@ -86,7 +86,7 @@ func (b *bench) framing(a *answer) {
 		"it has neither frame-ancestors nor X-Frame-Options (%s)", a.at.Path)
 }
 
-// whoAsks is about client and redirect URI.
+// whoAsks sends wrong clients and redirect URIs, which must not lead to a redirect.
 func (b *bench) whoAsks(ctx context.Context) {
 	stays := func(a *answer) bool { return a.status >= 400 && a.status < 500 }
 	for _, c := range []struct {
@@ -116,7 +116,7 @@ func (b *bench) whoAsks(ctx context.Context) {
 	b.judge("AS-54", must, "a redirect URI on loopback is taken with any port (RFC 8252)", a, err, b.goesOn)
 }
 
-// whatIsAsked is about the other parameters.
+// whatIsAsked sends wrong values of the other parameters, which may lead back to the client.
 func (b *bench) whatIsAsked(ctx context.Context) {
 	for _, c := range []struct {
 		id, level, what string

@@ -17,7 +17,7 @@ import (
 // "mcp-authd lab until DATE", with the last day as 2026-12-31.
 const Consent = "/.well-known/mcp-authd-lab"
 
-// consentFor is how far ahead the last day may be: a file that was forgotten is no consent for ever.
+// consentFor is how far ahead the last day may be: a file that was forgotten must not stay a consent.
 const consentFor = 366 * 24 * time.Hour
 
 // ErrNoConsent means that a server did not say that it may be tested.

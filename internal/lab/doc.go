@@ -1,10 +1,10 @@
-// Package lab tests an authorization server from outside, whoever has made it, against the requirements of
-// docs/requirements.md (DL-06). It reads its metadata, registers clients, and sends requests that are right and
-// wrong to each endpoint; what it registers it deletes, where the server offers that. With somebody who signs in it
-// redeems codes and refreshes tokens, too.
+// Package lab tests an authorization server of any maker, from outside, against the requirements of
+// docs/requirements.md (DL-06). It reads the metadata, registers clients, and sends right and wrong requests to each
+// endpoint; it deletes the clients where the server offers that. With a person who signs in it redeems codes and
+// refreshes tokens, too.
 //
-// It is no weapon: it asks only servers of this machine, and others that consent (see Consent); one request at a
-// time, at most [MaxRequests], with a pause between those to other machines. It guesses nothing, and signs in nobody.
+// It must not serve as a weapon: it asks only servers of this machine, and others that consent (see [Consent]); one
+// request at a time, at most [MaxRequests], with a pause between those to other machines. It guesses no passwords.
 package lab
 
 import (
@@ -38,7 +38,7 @@ const (
 type Result struct {
 	Requirement string  `json:"requirement"`
 	Level       string  `json:"level"` // MUST or SHOULD
-	What        string  `json:"what"`  // that is required
+	What        string  `json:"what"`  // the requirement, in a sentence
 	Verdict     Verdict `json:"verdict"`
 	Why         string  `json:"why,omitempty"` // of a failure, or why it was skipped
 }
@@ -51,10 +51,11 @@ type Report struct {
 	Results  []Result  `json:"results"`
 }
 
-// Failed reports whether something that MUST be is not.
-func (r Report) Failed() bool {
-	return slices.ContainsFunc(r.Results, func(x Result) bool { return x.Verdict == Fail && x.Level == must })
-}
+// Failed reports whether a MUST fails.
+func (r Result) Failed() bool { return r.Verdict == Fail && r.Level == must }
+
+// Failed reports whether one of the results is a MUST that fails.
+func (r Report) Failed() bool { return slices.ContainsFunc(r.Results, Result.Failed) }
 
 // Count is how many results have a verdict.
 func (r Report) Count(v Verdict) (n int) {
@@ -71,14 +72,14 @@ type Options struct {
 	Now       func() time.Time
 	Transport http.RoundTripper // nil: that of net/http
 
-	// ClientID and RedirectURI are of a client that is registered already, for a server that registers none by itself.
+	// ClientID and RedirectURI are of a client that is registered already, for a server at which clients cannot register.
 	// The redirect URI is on loopback.
 	ClientID, RedirectURI string
 	ClientSecret          string // of that client, when it is confidential
 	// Resource is the MCP server that tokens are asked for; "": none is named.
 	Resource string
-	// Visit has somebody sign in and consent at an authorization URL, and returns the URL that the browser was sent
-	// to at last, at RedirectURI. nil: what needs a person is skipped.
+	// Visit has a person sign in and consent at an authorization URL, and returns the URL at RedirectURI to which the
+	// browser was sent back. nil: checks that need a person are skipped.
 	Visit func(ctx context.Context, authorizeURL string) (*url.URL, error)
 }
 
@@ -107,7 +108,7 @@ func Run(ctx context.Context, issuer string, o Options) (Report, error) {
 	return r, b.broken
 }
 
-// bench is a run.
+// bench is one run: the server under test, and the results so far.
 type bench struct {
 	o        Options
 	issuer   string

@@ -146,7 +146,7 @@ func one(first bool, a, b string) string {
 	return b
 }
 
-// squeezed is JSON without the spaces between its parts, and without what is in quotes that could be taken for them.
+// squeezed is JSON without the spaces between its parts, so that an empty list is written in one way.
 func squeezed(text []byte) []byte {
 	var out bytes.Buffer
 	if json.Compact(&out, text) != nil {

@@ -10,12 +10,12 @@ import (
 	"strings"
 )
 
-// signIn is what needs a person: codes and tokens. Each code costs a visit, most of which people do not see, as they
-// are signed in by then.
+// signIn has the checks that need a person: codes and tokens. Each code costs a visit; people do not see most of the
+// visits, as they are signed in by then.
 func (b *bench) signIn(ctx context.Context) {
 	const what = "a code is redeemed with its verifier"
 	if b.o.Visit == nil || b.app == nil {
-		b.skip("AS-90", must, what, "nobody signs in")
+		b.skip("AS-90", must, what, "it needs a client, and a person who signs in")
 		return
 	}
 	code, err := b.visit(ctx)
@@ -49,7 +49,7 @@ func (b *bench) signIn(ctx context.Context) {
 	b.rotation(ctx)
 }
 
-// visit has somebody sign in, and returns the code.
+// visit has a person sign in, and returns the code.
 func (b *bench) visit(ctx context.Context) (string, error) {
 	back, err := b.o.Visit(ctx, b.request(nil))
 	if err != nil {
@@ -67,7 +67,7 @@ func (b *bench) visit(ctx context.Context) (string, error) {
 	return q.Get("code"), nil
 }
 
-// visits are the results about the first one.
+// visits are the results about the first visit; the answers to later ones are not judged again.
 func (b *bench) visits() (out []Result) {
 	for _, r := range b.results {
 		if r.Requirement == "AS-43" {
@@ -117,7 +117,7 @@ func (b *bench) tokens(a *answer) {
 		"typ: %q, alg: %q", h.Typ, h.Alg)
 }
 
-// rotation refreshes twice, and then comes with the first refresh token again.
+// rotation refreshes twice, and then presents the first refresh token once more.
 func (b *bench) rotation(ctx context.Context) {
 	const rotates = "a refresh token of a public client is replaced at each use"
 	code, err := b.visit(ctx)

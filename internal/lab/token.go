@@ -63,8 +63,8 @@ func (b *bench) token(ctx context.Context) {
 		a, err := ask(ctx, endpoint, c.form, nil)
 		b.judge(c.id, must, c.what, a, err, refused(c.codes...))
 		if c.id == "AS-49" && err == nil {
-			b.want("AS-12", must, "error and error_description keep to ASCII", ascii(a.member("error_description")),
-				"%q", a.member("error_description"))
+			code, text := a.member("error"), a.member("error_description")
+			b.want("AS-12", must, "error and error_description keep to ASCII", ascii(code+text), "%q, %q", code, text)
 		}
 	}
 	code.Del("client_id")
@@ -99,7 +99,7 @@ func ascii(s string) bool {
 	return strings.IndexFunc(s, func(r rune) bool { return r < 0x20 || r > 0x7e || r == '"' || r == '\\' }) < 0
 }
 
-// others are the endpoints beside.
+// others sends requests to revocation, introspection and pushed requests.
 func (b *bench) others(ctx context.Context) {
 	const revokes = "an unknown token can be revoked, with 200"
 	switch {
@@ -112,7 +112,7 @@ func (b *bench) others(ctx context.Context) {
 			url.Values{"token": {"unknown"}, "client_id": {b.app.id}}.Encode(), nil)
 		b.judge("AS-226", must, revokes, a, err, func(a *answer) bool { return a.status == http.StatusOK })
 	}
-	const introspects = "nobody can introspect without credentials"
+	const introspects = "a client without credentials cannot introspect"
 	if b.server.IntrospectionEndpoint == "" {
 		b.skip("AS-227", must, introspects, "there is no introspection_endpoint")
 	} else {
