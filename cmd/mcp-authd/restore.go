@@ -23,7 +23,7 @@ type restorable struct {
 	People       int       `json:"people"`
 	Applications int       `json:"applications"`
 	Restored     bool      `json:"restored"`
-	Kept         string    `json:"kept,omitempty"` // where the database of before is
+	Kept         string    `json:"kept,omitempty"` // where the previous database is
 }
 
 func newRestoreCommand(s std) *cobra.Command {
@@ -90,7 +90,7 @@ func (r restorable) print(s std, path string) error {
 	}
 	_, err := fmt.Fprintf(s.out, "%s\nrestored %s\n", what, path)
 	if r.Kept != "" && err == nil {
-		_, err = fmt.Fprintf(s.out, "the database of before is kept: %s\n", r.Kept)
+		_, err = fmt.Fprintf(s.out, "the previous database is kept: %s\n", r.Kept)
 	}
 	return err
 }

@@ -1,9 +1,9 @@
 // Package export is the file in which an installation moves from one database to another (DL-02).
 //
 // It is text, compressed with gzip, a JSON value on each line: an object that says where it comes
-// from; for each table an object with the columns, and an array for each row; at last an object with the
-// number of rows and the SHA-256 of all that stands before it. A file that ends early or was changed
-// is therefore told from a whole one. What is sealed in the database is sealed here, too: the file is of
+// from; for each table an object with the columns, and an array for each row; and finally an object with the
+// number of rows and the SHA-256 of all that stands before it, by which a reader notices a file that ends early
+// or was changed by accident. What is sealed in the database is sealed here, too: the file is of
 // no use without the secret key, but it names people and applications.
 //
 // The tables are the same in both databases, so a row is moved as it is. How it is read and written is the
@@ -22,7 +22,7 @@ const format = 1
 const maxLine = 64 << 20
 
 var (
-	// ErrForm means that a file is no export, or one of a form that this program does not know.
+	// ErrForm means that a file is not an export, or one in a form that this program does not know.
 	ErrForm = errors.New("this is no export of mcp-authd, or one of a later version")
 	// ErrBroken means that an export ends early, or is not as it was written.
 	ErrBroken = errors.New("the export is not whole: it was cut off, or changed")
@@ -30,7 +30,7 @@ var (
 	ErrNewer = errors.New("the export was written by a newer version of mcp-authd: install that version")
 	// ErrNotEmpty means that there is an installation in the database that an export should be read into.
 	ErrNotEmpty = errors.New("the database holds an installation")
-	// ErrText means that a text cannot be moved, as PostgreSQL does not keep it.
+	// ErrText means that a text cannot be moved, as PostgreSQL could not store it.
 	ErrText = errors.New("not UTF-8, or with a NUL")
 )
 
@@ -44,17 +44,17 @@ type Header struct {
 	Fingerprint []byte    `json:"fingerprint"` // of the secret key that the database belongs to
 }
 
-// Kind is what the values of a column are.
+// Kind is the type of the values of a column.
 type Kind string
 
-// The kinds. Booleans are integers, 0 and 1. Each kind has null besides.
+// The kinds. Booleans are integers, 0 and 1. A value of each kind can be null.
 const (
 	Text    Kind = "text"
 	Integer Kind = "integer" // of 64 bits
 	Bytes   Kind = "bytes"
 )
 
-// Column is one of a table.
+// Column is a column of a table.
 type Column struct {
 	Name string `json:"name"`
 	Kind Kind   `json:"kind"`

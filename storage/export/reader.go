@@ -14,7 +14,8 @@ import (
 	"strconv"
 )
 
-// Reader reads an export. What it has returned counts only once NextTable has returned io.EOF.
+// Reader reads an export. Use nothing of what it has returned before NextTable has returned io.EOF: only then is the
+// export known to be whole.
 type Reader struct {
 	from   *bufio.Reader
 	sum    hash.Hash
@@ -24,7 +25,8 @@ type Reader struct {
 	done   Summary
 }
 
-// NewReader reads the header of an export. ErrForm when there is none.
+// NewReader reads the header of an export. ErrForm when the file does not begin with one, ErrBroken, wrapped, when it
+// ends or is damaged within it.
 func NewReader(from io.Reader) (*Reader, error) {
 	zip, err := gzip.NewReader(from)
 	if err != nil {
@@ -45,14 +47,15 @@ func NewReader(from io.Reader) (*Reader, error) {
 // Header says where the export comes from.
 func (r *Reader) Header() Header { return r.header }
 
-// NextTable returns the next table, io.EOF when all were read and the export is whole, and else ErrBroken.
+// NextTable returns the next table, and skips the rows of the current one that were not read. io.EOF when all were
+// read and the export is whole; ErrBroken, wrapped, when it is not; ErrForm, wrapped, for an unknown table.
 func (r *Reader) NextTable() (Table, error) {
 	for {
 		line, err := r.peek()
 		if err != nil {
 			return Table{}, err
 		}
-		if line[0] == '[' { // a row that nobody wanted
+		if line[0] == '[' { // a row that was not asked for
 			if _, err := r.NextRow(); err != nil {
 				return Table{}, err
 			}
@@ -91,7 +94,8 @@ func (r *Reader) over(e end) error {
 	return io.EOF
 }
 
-// NextRow returns the next row of the table, as string, int64, []byte and nil, and io.EOF after the last.
+// NextRow returns the next row of the table, as string, int64, []byte and nil. io.EOF after the last one; ErrBroken,
+// wrapped, when the row does not fit the columns, or the export ends.
 func (r *Reader) NextRow() ([]any, error) {
 	line, err := r.peek()
 	if err != nil {
@@ -151,7 +155,8 @@ func (r *Reader) take() (line []byte, err error) {
 	return line, err
 }
 
-// line reads one with its end. A file that has none more lacks its last line.
+// line reads a line with its end. At the end of the file it returns ErrBroken: only after the last line, which over
+// has read, may the file end.
 func (r *Reader) line() ([]byte, error) {
 	var line []byte
 	for {
@@ -163,7 +168,7 @@ func (r *Reader) line() ([]byte, error) {
 		case err == bufio.ErrBufferFull:
 			continue
 		case err != nil:
-			return nil, fmt.Errorf("%w (%v)", ErrBroken, err) // never io.EOF, which means the end of a whole one
+			return nil, fmt.Errorf("%w (%v)", ErrBroken, err) // never io.EOF, which says that the export is whole
 		case len(bytes.TrimSpace(line)) == 0:
 			return nil, ErrBroken
 		}

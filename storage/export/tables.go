@@ -54,7 +54,7 @@ func Moves(table string) string {
 	return "1 = 1"
 }
 
-// Check returns an error for a table that is none of Tables, or that names a column twice or in letters that
+// Check returns ErrForm, wrapped, for a table that is not among Tables, or that names a column twice or in letters that
 // no column has: it becomes part of a statement.
 func (t Table) Check() error {
 	if !slices.Contains(Tables(), t.Name) {

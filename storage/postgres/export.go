@@ -26,7 +26,7 @@ WHERE table_schema = current_schema() AND table_name = $1 ORDER BY ordinal_posit
 const lastNumber = "SELECT last_value - CASE WHEN is_called THEN 0 ELSE 1 END FROM "
 
 // Export writes the installation in the database, as it is at one moment. h says what the database does not
-// know. storage.ErrSchema, wrapped, when migrations are missing.
+// know. storage.ErrSchema, wrapped, when migrations are missing, and export.ErrText when a text cannot be moved.
 func (s *Store) Export(ctx context.Context, to io.Writer, h export.Header) (sum export.Summary, err error) {
 	if err := s.Ready(ctx); err != nil {
 		return sum, err
@@ -64,7 +64,7 @@ func (s *Store) Export(ctx context.Context, to io.Writer, h export.Header) (sum 
 	return sum, nil
 }
 
-// alone runs fn in a transaction that takes as long as it takes, on a connection of its own.
+// alone runs fn in a transaction without a time limit, on a connection of its own.
 func (s *Store) alone(ctx context.Context, o pgx.TxOptions, fn func(pgx.Tx) error) error {
 	config := s.pool.Config().ConnConfig
 	delete(config.RuntimeParams, "statement_timeout") // of verbs
@@ -132,8 +132,9 @@ func tableOf(ctx context.Context, tx pgx.Tx, name string) (t export.Table, boole
 }
 
 // Import writes what an export holds into the database of the URL, which holds no installation, and brings it to
-// the migrations of this program. All is written or nothing: export.ErrNotEmpty, wrapped, when there is something
-// already, and export.ErrBroken or ErrNewer when the export cannot be used.
+// the migrations of this program. All rows are written or none: export.ErrNotEmpty, wrapped, when there are some
+// already, and export.ErrForm, ErrBroken or ErrNewer, wrapped, when the export cannot be used. A migration that fails
+// after that leaves the rows, and Open tries it again.
 func Import(ctx context.Context, url string, from *export.Reader, o Options) error {
 	steps, err := migrations.Steps(migrations.Postgres)
 	if err != nil {
@@ -235,7 +236,7 @@ func fillTable(ctx context.Context, tx pgx.Tx, from *export.Reader, t export.Tab
 	return err
 }
 
-// source has the rows of a table written.
+// source gives the rows of a table to CopyFrom.
 type source struct {
 	from    *export.Reader
 	boolean []bool

@@ -125,7 +125,7 @@ func columnsOf(ctx context.Context, tx *sql.Tx, name string) (t export.Table, er
 
 // Import makes a database at path of what an export holds, and brings it to the migrations of this
 // program. It is complete, or it is not there: export.ErrNotEmpty, wrapped, when there is a file with
-// something in it, and export.ErrBroken or ErrNewer when the export cannot be used.
+// something in it, and export.ErrForm, ErrBroken or ErrNewer, wrapped, when the export cannot be used.
 func Import(ctx context.Context, path string, from *export.Reader, o Options) (err error) {
 	abs, err := filepath.Abs(path)
 	if err != nil {
@@ -135,7 +135,7 @@ func Import(ctx context.Context, path string, from *export.Reader, o Options) (e
 		return fmt.Errorf("sqlite: import: %w", export.ErrNotEmpty)
 	}
 	making := abs + ".importing"
-	removeDatabase(making) // of an import that did not end
+	removeDatabase(making) // what an interrupted import left
 	defer removeDatabase(making)
 	if err := fillNew(ctx, making, from, o); err != nil {
 		return err
@@ -153,7 +153,7 @@ func Import(ctx context.Context, path string, from *export.Reader, o Options) (e
 	return put(making, abs)
 }
 
-// put has a finished database take its place, for good.
+// put renames a finished database to path, and has the directory written, so that a crash cannot undo it.
 func put(made, path string) error {
 	for _, suffix := range []string{"-wal", "-shm"} {
 		if err := os.Remove(path + suffix); err != nil && !errors.Is(err, os.ErrNotExist) {

@@ -55,14 +55,14 @@ func Rehearse(ctx context.Context, file, dir string, o Options) (r Rehearsal, er
 }
 
 // Restore puts a copy of the backup file in the place of the database at path, which no server may use, and
-// returns where that is kept, "" when there was none. At each moment there is one of the two at path.
+// returns the file in which the old one is kept, "" when there was none. At each moment one of the two is at path.
 func Restore(file, path string, now time.Time) (kept string, err error) {
 	abs, err := filepath.Abs(path)
 	if err != nil {
 		return "", err
 	}
 	putting := abs + ".restoring"
-	removeDatabase(putting) // of one that did not end
+	removeDatabase(putting) // what an interrupted restore left
 	if err := copyFile(file, putting); err != nil {
 		return "", fmt.Errorf("sqlite: restore: %w", err)
 	}
