@@ -18,8 +18,8 @@ type clearanceBody struct {
 	ID      string `json:"id"`
 	Cleared bool   `json:"cleared"`
 	Refused bool   `json:"refused"`
-	// URI is where the person gives their permission; left out when cleared or refused. interaction_uri, as in
-	// the token exchange
+	// URI is the page where the person decides; left out when cleared or refused. Its name is that of the token
+	// exchange.
 	URI       string `json:"interaction_uri,omitempty"`
 	ExpiresIn int64  `json:"expires_in"` // in seconds
 }

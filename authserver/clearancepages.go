@@ -51,7 +51,7 @@ func (f clearanceForm) told() clearanceForm {
 	return f
 }
 
-// clearanceID is what ids look like. What does not is not looked up, and leads nowhere.
+// clearanceID is the form of ids. One of another form is not looked up, and leads to the page of an unknown id.
 var clearanceID = regexp.MustCompile(`^clr_[A-Za-z0-9_-]{16,64}$`)
 
 // page serves GET /clearance/{id}. It changes nothing.

@@ -47,8 +47,8 @@ func (g *Guard) checkClearances(r *Rules) error {
 	return nil
 }
 
-// How a call of 2026-07-28 that comes back with the person's consent waits for the person to be done in the
-// browser, which the client cannot know, and how many calls of one person do so at once.
+// How long, and how often it looks, a call of 2026-07-28 that comes back with the link accepted waits for the person
+// in the browser, of which the client learns nothing; and how many calls of one person wait so at once.
 const (
 	clearanceWait = 45 * time.Second
 	clearancePoll = 2 * time.Second
@@ -84,8 +84,8 @@ func (p *passage) needs(op Operation, need Clearance) {
 	p.demand = &demand{op: op, need: need, alone: p.envelope.ID != nil}
 }
 
-// clear asks for the permission of a person that a call needs. It comes last: a person is bothered with what is allowed
-// otherwise, and a permission is used up by a call that goes on.
+// clear asks for the permission of a person that a call needs. It comes last: a person is asked only about
+// calls that are allowed otherwise, and only a call that goes on uses a permission up.
 func (g *Guard) clear(w http.ResponseWriter, r *http.Request, p *passage) *refusal {
 	d := p.demand
 	switch {
@@ -115,11 +115,11 @@ func (g *Guard) clear(w http.ResponseWriter, r *http.Request, p *passage) *refus
 	p.clearance = c.ID
 	switch {
 	case err != nil:
-		return g.unclearable(p, err)
+		return g.cannotAsk(p, err)
 	case c.Refused:
 		return p.uncleared("This call was refused by the person who was asked.")
 	case !c.Cleared:
-		return g.unclear(r, p, c, waited)
+		return g.sendToPage(r, p, c, waited)
 	}
 	p.principal.cleared = &cleared{id: c.ID, tool: d.op.Name, digest: Digest(d.op.Arguments)}
 	return nil
@@ -159,7 +159,8 @@ func (g *Guard) awaitClearance(ctx context.Context, p *passage, c oauth.Clearanc
 			return c, nil
 		case <-tick.C:
 		}
-		next, err := g.askClearance(context.WithoutCancel(ctx), p) // what it uses up, nobody would know of
+		// Not ended halfway: a permission could be used up of which this call does not hear.
+		next, err := g.askClearance(context.WithoutCancel(ctx), p)
 		if err != nil || next.Cleared || next.Refused {
 			return next, err
 		}
@@ -184,8 +185,8 @@ func (p *passage) takeAnswer(r *http.Request) (action string, refused *refusal) 
 	return action, nil
 }
 
-// unclear tells a client to send its person to the page: by a question if it can show links, else by a challenge.
-func (g *Guard) unclear(r *http.Request, p *passage, c oauth.Clearance, waited bool) *refusal {
+// sendToPage tells a client to send its person to the page: by a question if it can show links, else by a challenge.
+func (g *Guard) sendToPage(r *http.Request, p *passage, c oauth.Clearance, waited bool) *refusal {
 	refused := &refusal{outcome: OutcomeClearanceRequired, status: http.StatusOK, id: p.envelope.ID}
 	version := r.Header.Get(mcp.HeaderVersion)
 	switch {
@@ -242,7 +243,7 @@ func shown(name string) string {
 	return name
 }
 
-// uncleared refuses a call that nobody is asked about any more.
+// uncleared refuses a call about which no person is asked any more.
 func (p *passage) uncleared(text string) *refusal {
 	return &refusal{
 		outcome: OutcomeClearanceRefused, status: http.StatusForbidden, id: p.envelope.ID, text: text,
@@ -250,8 +251,8 @@ func (p *passage) uncleared(text string) *refusal {
 	}
 }
 
-// unclearable is the answer when nobody could be asked.
-func (g *Guard) unclearable(p *passage, err error) *refusal {
+// cannotAsk is the answer when no person could be asked.
+func (g *Guard) cannotAsk(p *passage, err error) *refusal {
 	var said *oauth.Error
 	if !errors.As(err, &said) || errors.Is(err, ErrUnavailable) {
 		return p.unchecked(err)

@@ -2,8 +2,8 @@ package mcpresource
 
 import "context"
 
-// ClearanceError says that an operation needs the word of a person, which this request has not been given. The guard
-// asks for it in requests of HTTP; nothing else can.
+// ClearanceError says that an operation needs the permission of a person, which this request has not been given. The
+// guard asks for it in HTTP requests; over stdio it cannot be asked for.
 type ClearanceError struct{ Required Clearance }
 
 // Error implements error.
@@ -25,7 +25,7 @@ type begunKey struct{}
 // its task: Authorize and Recheck demand no clearance in it, which was for the call.
 func Begun(ctx context.Context) context.Context { return context.WithValue(ctx, begunKey{}, true) }
 
-// clearedFor returns a *ClearanceError when op needs a word that the request of p has not been given.
+// clearedFor returns a *ClearanceError when op needs a permission that the request of p has not been given.
 func clearedFor(ctx context.Context, p *Principal, op Operation, need Clearance) error {
 	if !need.demands() || p.cleared.isFor(op) || ctx.Value(begunKey{}) != nil {
 		return nil

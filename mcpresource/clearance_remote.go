@@ -15,7 +15,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// ClearancesConfig configures NewClearances. Issuer, ClientID and ClientSecret are required.
+// ClearancesConfig configures NewClearances. Issuer, ClientID and ClientSecret are required. HTTPClient nil is one
+// that follows no redirects and waits ten seconds for an answer; Now nil is time.Now.
 type ClearancesConfig struct {
 	// Issuer is the authorization server that the callers come from: mcp-authd. Their tokens are shown to no other.
 	Issuer   string
@@ -27,8 +28,9 @@ type ClearancesConfig struct {
 	Now                    func() time.Time
 }
 
-// NewClearances returns what asks an authorization server in another process for the permission of a person. It does
-// not ask yet. It is safe for concurrent use, and logs nothing.
+// NewClearances returns a Clearances that asks an authorization server in another process. It sends no request yet. An
+// error says which member is missing, or which URL is not one of https (http on loopback). Clear returns
+// ErrUnavailable, wrapped, when the server cannot be asked. It is safe for concurrent use, and logs nothing.
 func NewClearances(c ClearancesConfig) (Clearances, error) {
 	endpoint, err := issuer.NewEndpoint(issuer.EndpointConfig{
 		Name:         "clearance endpoint",

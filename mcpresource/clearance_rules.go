@@ -10,12 +10,12 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// Clearance says whose word a call of a tool needs before it is carried out, each time: a person sees the tool and
-// the arguments on a page of the authorization server, and allows this one call. The permission is for these
+// Clearance says whose permission a call of a tool needs before it is carried out, each time: a person sees the tool
+// and the arguments on a page of the authorization server, and allows this one call. The permission is for these
 // arguments, this person, client and grant, once, within five minutes (RS-217). The zero value demands none.
 //
-// It is for the few tools whose effect cannot be taken back. Scopes say what a client may do at all; whoever has to
-// allow every call soon reads none of them.
+// It is for the few tools whose effect cannot be taken back. Scopes say what a client may do at all; people who
+// have to allow every call soon read none of them.
 type Clearance struct {
 	// By is oauth.ClearanceByPerson, the person for whom the call is made, or oauth.ClearanceByOther, another
 	// person. "": no permission is needed.
@@ -24,15 +24,15 @@ type Clearance struct {
 	Approvers []string
 	// Authentication is how the person must have proved who they are when they give it.
 	Authentication Authentication
-	// When says of a call whether it needs a word, by its arguments; see Operation.Args. It has to say so of what it
-	// cannot tell. Nil: every call does.
+	// When says whether a call needs a permission, by its arguments; see Operation.Args. It must return true for a
+	// call that it cannot judge. Nil: every call needs one.
 	When func(Operation) bool
 }
 
 func (c Clearance) demands() bool { return c.By != "" }
 
-// and returns what meets both: the word of another person goes before that of the caller's own. It reports false when
-// no person could give both.
+// and returns what meets both: the permission of another person goes before that of the caller's own. It reports false
+// when no person could give both.
 func (c Clearance) and(d Clearance) (Clearance, bool) {
 	out := c
 	if d.By != oauth.ClearanceByPerson {

@@ -40,7 +40,7 @@ type Call struct {
 	ClientID string    `json:"client_id,omitempty"`
 	Subject  string    `json:"sub,omitempty"`
 	Address  string    `json:"address,omitempty"` // of the client, without a port
-	// Clearance is the id of the word of a person that the call needs, or was let through by.
+	// Clearance is the id of the clearance that the call needs, or was let through by.
 	Clearance string `json:"clearance,omitempty"`
 }
 
