@@ -25,7 +25,7 @@ var ofBytes = []string{
 // that clients read and this gateway cannot is an error.
 func (u *Upstream) filter(r *http.Response, stream bool) error {
 	if r.StatusCode == http.StatusPartialContent || r.Header["Content-Range"] != nil {
-		return errUnreadable // nobody knows what comes before this part
+		return errUnreadable // it cannot be known what comes before this part
 	}
 	if e := r.Header["Content-Encoding"]; len(e) > 1 || len(e) == 1 && !strings.EqualFold(e[0], "identity") {
 		return errUnreadable

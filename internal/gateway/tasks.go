@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	taskKept  = 7 * 24 * time.Hour // how long it is known whose a task is
+	taskKept  = 7 * 24 * time.Hour // how long the owner of a task is kept
 	taskMost  = 1000               // of a person at an MCP server
 	maxTaskID = 1 << 10
 )
@@ -30,7 +30,8 @@ type taskError struct{ Fault }
 // Error implements error.
 func (e *taskError) Error() string { return e.Message }
 
-// asked is a request as far as tasks go. Names of members are as they are written: decoders differ about others.
+// asked is a request, as far as it is about tasks. Names of members count as they are written: decoders differ in
+// whether they ignore case.
 type asked struct {
 	id     json.RawMessage
 	method string
@@ -75,7 +76,7 @@ func (u *Upstream) judgeTasks(r *http.Request, x *exchange, body []byte) error {
 	return nil
 }
 
-// tasks are those that a request names. One that cannot be told is "".
+// tasks are the ids of the tasks that a request names. An id that cannot be read is "", which no caller owns.
 func (m asked) tasks() (ids []string) {
 	if m.method == "subscriptions/listen" {
 		notifications, err := object(m.params["notifications"])
@@ -94,7 +95,7 @@ func (m asked) tasks() (ids []string) {
 	return []string{id}
 }
 
-// requests are those of a body.
+// requests are the JSON-RPC requests of a body: one, or those of a batch.
 func requests(body []byte) (out []asked, err error) {
 	raw := []json.RawMessage{body}
 	if trimmed := bytes.TrimLeft(body, " \t\r\n"); len(trimmed) > 0 && trimmed[0] == '[' {
@@ -205,8 +206,8 @@ func (u *Upstream) bindTask(ctx context.Context, x *exchange, id string) bool {
 	return err == nil
 }
 
-// instead returns what the caller gets for its call when the task that it has begun is not bound to it: nil
-// where the call cannot be told.
+// instead returns the answer to a call whose task could not be bound to the caller; nil where it is not known
+// which call began the task.
 func (x *exchange) instead() func() []byte {
 	if len(x.call) == 0 {
 		return nil

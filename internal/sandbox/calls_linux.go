@@ -8,9 +8,9 @@ import (
 	"github.com/elastic/go-seccomp-bpf/arch"
 )
 
-// kept are system calls that an MCP server has no use for, and that have led out of sandboxes: other
-// processes' memory, namespaces and mounts, code for the kernel, keys of the user, clocks. io_uring does
-// what a filter does not see.
+// kept are the system calls that are kept from the program: an MCP server has no use for them, and they have
+// led out of sandboxes (memory of other processes, namespaces and mounts, code for the kernel, keys of the
+// user, clocks). io_uring makes system calls that a filter does not see.
 var kept = []string{
 	"ptrace", "process_vm_readv", "process_vm_writev", "process_madvise", "pidfd_getfd", "kcmp",
 	"mount", "umount2", "pivot_root", "chroot", "move_mount", "open_tree", "fsopen", "fsconfig", "fsmount", "fspick",
@@ -24,12 +24,12 @@ var kept = []string{
 	"setsid", "setpgid", // out of the process group, by which it is ended with all that it has started
 }
 
-// network are those that a program without one needs not. A pair of sockets is no network.
+// network are those that a program without a network does not need. socketpair stays: it reaches no process outside.
 var network = []string{"socket", "socketcall"}
 
-// filter allows every system call by its name but those that are kept. What is not named is refused, so
-// calls of another architecture, such as those of 32 bits, are, which have other numbers: a filter that
-// refuses by name would let them through.
+// filter allows every system call by its name but those in kept. A call without a name here is refused, and
+// so are the calls of another architecture, such as those of 32 bits: they have other numbers, and a filter
+// that lists the refused ones would let them through.
 func filter(online bool) (seccomp.Filter, error) {
 	machine, err := arch.GetInfo("")
 	if err != nil {

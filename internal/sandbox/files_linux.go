@@ -15,7 +15,7 @@ const (
 	abiSignals = 6 // and connections to abstract sockets
 )
 
-// landlockABI is the version of this kernel, 0 for none.
+// landlockABI is the version of Landlock in this kernel, 0 for none.
 func landlockABI() int {
 	abi, err := landlocked.LandlockGetABIVersion()
 	if err != nil {

@@ -48,7 +48,8 @@ func (p *Policy) Wrap(path string, args []string) (name string, wrapped []string
 }
 
 // Check returns an error that wraps ErrUnsupported and says what this system lacks for the policy of a
-// program that runs as the user uid, and another one for what cannot be meant.
+// program that runs as the user uid, and another error for a relative path, and for a limit of processes that
+// would not bind root.
 func (p *Policy) Check(uid int) error {
 	for _, path := range append(append([]string{}, p.Read...), p.Write...) {
 		if !filepath.IsAbs(path) {
@@ -64,7 +65,7 @@ func (p *Policy) Check(uid int) error {
 	return nil
 }
 
-// errRoot keeps an operator from relying on a limit that binds nobody.
+// errRoot keeps an operator from relying on a limit that does not bind.
 var errRoot = errors.New("root may have any number of processes, so the limit on processes would not hold: " +
 	"have the program run as another user (upstream.user, protect --run-as), set sandbox.processes to -1, or best_effort")
 

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// executable is this one, also when its file was replaced since.
+// executable is this program, even if its file was replaced after it started.
 const executable = "/proc/self/exe"
 
 // Kernel says what this kernel offers.

@@ -29,8 +29,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/mcpresource"
 )
 
-// Schema is what New creates, for databases in which the program may not: run it with the rights to,
-// and give the program SELECT, INSERT, UPDATE and DELETE.
+// Schema has the tables that New creates. For a database in which the program may not create tables, run it
+// as a user who may, and give the program SELECT, INSERT, UPDATE and DELETE.
 const Schema = `CREATE TABLE IF NOT EXISTS mcpresource_allowances (
 	key bytea PRIMARY KEY,
 	full_at bigint NOT NULL,
@@ -67,7 +67,7 @@ CREATE INDEX IF NOT EXISTS mcpresource_tasks_person ON mcpresource_tasks (person
 CREATE INDEX IF NOT EXISTS mcpresource_tasks_expires ON mcpresource_tasks (expires);
 `
 
-// schemaLock is the advisory lock of those who create the schema at once.
+// schemaLock is the advisory lock under which a replica creates the schema.
 const schemaLock = 0x6d637072 // "mcpr"
 
 // Shared is what the replicas of a guard have in common. It is a mcpresource.Counter and a
@@ -88,7 +88,7 @@ var (
 
 // New returns what is shared in db by the replicas of one MCP server, which resource names, and creates
 // the tables there if they are missing. Servers with other names share nothing with it. Closing db is
-// up to the caller.
+// up to the caller. An error says that the database does not answer, or that the tables cannot be created.
 func New(ctx context.Context, db *sql.DB, resource string) (*Shared, error) {
 	var there bool
 	err := db.QueryRowContext(ctx, `SELECT to_regclass('mcpresource_allowances') IS NOT NULL
@@ -107,8 +107,8 @@ func New(ctx context.Context, db *sql.DB, resource string) (*Shared, error) {
 	return &Shared{db: db, clock: time.Now, server: sha256.Sum256([]byte(resource))}, nil
 }
 
-// key is what names something of this server in the database. Ids of sessions open them, so they stay
-// out of it.
+// key is the name of something of this server in the database. It is a digest: the id of a session opens the
+// session, so it must not be in the database.
 func (s *Shared) key(name []byte) []byte {
 	sum := sha256.Sum256(append(s.server[:], name...))
 	return sum[:]
@@ -116,7 +116,7 @@ func (s *Shared) key(name []byte) []byte {
 
 func create(ctx context.Context, db *sql.DB) error {
 	return inTx(ctx, db, func(tx *sql.Tx) error {
-		// Two who create a table at once would both find it missing.
+		// Two replicas that create a table at once would both find it missing.
 		if _, err := tx.ExecContext(ctx, "SELECT pg_advisory_xact_lock($1)", schemaLock); err != nil {
 			return err
 		}
