@@ -72,7 +72,7 @@ type Options struct {
 	Now       func() time.Time
 	Transport http.RoundTripper // nil: that of net/http
 
-	// ClientID and RedirectURI are of a client that is registered already, for a server at which clients cannot register.
+	// ClientID and RedirectURI are of a client that is registered already, for a server at which none can register.
 	// The redirect URI is on loopback.
 	ClientID, RedirectURI string
 	ClientSecret          string // of that client, when it is confidential
