@@ -31,6 +31,7 @@ var inEnglish = []string{
 	"The person is not signed in.", "Another person is signed in.", "The person has to prove more.",
 	"The person has not consented to this request.", "The person has to decide about a call.",
 	"The parameter 'max_age' must be a number of seconds.",
+	"A clearance cannot be asked for with a device code. Open the page of the clearance, then call again.",
 	// In the log: the page says it in texts of its own.
 	"too many wrong codes of devices", "no device waits under the code", "stale or foreign form",
 	"the form was answered before", "unknown, used or foreign state", "the link is another person's",

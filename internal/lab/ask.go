@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/internal/discovery"
-	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
 // The levels of a requirement. A need of several clients that no specification states is a SHOULD.
@@ -88,17 +87,14 @@ func (a *answer) back(redirectURI string) *url.URL {
 	return u
 }
 
-// do sends a request within the bounds: to the origin that consented, or, for a server of this machine, to this
-// machine. The metadata and Location headers of the server name the URLs, so they could lead elsewhere.
+// do sends a request within the bounds, to the origin of the issuer alone: the metadata and Location headers of the
+// server name the URLs, so they could lead elsewhere, also to other servers of this machine.
 func (b *bench) do(req *http.Request) (*answer, error) {
 	if err := discovery.CheckURL(req.URL.String()); err != nil {
 		return nil, err
 	}
-	if !b.loopback && discovery.Origin(req.URL.String()) != discovery.Origin(b.issuer) {
-		return nil, fmt.Errorf("%s is not of the server that may be tested", req.URL.Host)
-	}
-	if b.loopback && !oauth.IsLoopbackHost(req.URL.Hostname()) {
-		return nil, fmt.Errorf("%s is not of this machine", req.URL.Host)
+	if discovery.Origin(req.URL.String()) != discovery.Origin(b.issuer) {
+		return nil, fmt.Errorf("%s is not of the server that is tested", req.URL.Host)
 	}
 	if b.requests++; b.requests > MaxRequests {
 		b.broken = fmt.Errorf("more than %d requests", MaxRequests)

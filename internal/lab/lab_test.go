@@ -222,8 +222,10 @@ func TestOtherServersAreLeftAlone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := here.get(t.Context(), "https://victim.example.com/", nil); err == nil || len(e.asked) != 0 {
-		t.Errorf("DL-06 from this machine: asked %v, %v", e.asked, err)
+	for _, at := range []string{"https://victim.example.com/", "http://127.0.0.1:2/", "http://localhost:1/"} {
+		if _, err := here.get(t.Context(), at, nil); err == nil || len(e.asked) != 0 {
+			t.Errorf("DL-06 from this machine, %s: asked %v, %v", at, e.asked, err)
+		}
 	}
 	for range MaxRequests + 10 {
 		_, _ = here.get(t.Context(), "http://127.0.0.1:1/", nil)

@@ -125,17 +125,23 @@ func columnsOf(ctx context.Context, tx *sql.Tx, name string) (t export.Table, er
 
 // Import makes a database at path of what an export holds, and brings it to the migrations of this
 // program. It is complete, or it is not there: export.ErrNotEmpty, wrapped, when there is a file with
-// something in it, and export.ErrForm, ErrBroken or ErrNewer, wrapped, when the export cannot be used.
-func Import(ctx context.Context, path string, from *export.Reader, o Options) (err error) {
+// something in it, export.ErrBroken or ErrNewer when the export cannot be used, and ErrLocked while another
+// process makes one there.
+func Import(ctx context.Context, path string, from *export.Reader, o Options) error {
 	abs, err := filepath.Abs(path)
 	if err != nil {
 		return err
 	}
-	if info, err := os.Stat(abs); err == nil && info.Size() > 0 {
+	if taken(abs) {
 		return fmt.Errorf("sqlite: import: %w", export.ErrNotEmpty)
 	}
+	release, err := claim(abs)
+	if err != nil {
+		return fmt.Errorf("sqlite: import: %w", err)
+	}
+	defer release()
 	making := abs + ".importing"
-	removeDatabase(making) // what an interrupted import left
+	removeDatabase(making) // of an import that did not end
 	defer removeDatabase(making)
 	if err := fillNew(ctx, making, from, o); err != nil {
 		return err
@@ -150,16 +156,24 @@ func Import(ctx context.Context, path string, from *export.Reader, o Options) (e
 	if err != nil {
 		return err
 	}
+	if taken(abs) { // meanwhile, by a command
+		return fmt.Errorf("sqlite: import: %w", export.ErrNotEmpty)
+	}
 	return put(making, abs)
 }
 
-// put renames a finished database to path, and has the directory written, so that a crash cannot undo it.
-func put(made, path string) error {
-	for _, suffix := range []string{"-wal", "-shm"} {
-		if err := os.Remove(path + suffix); err != nil && !errors.Is(err, os.ErrNotExist) {
-			return err
+// taken reports whether there is a database with something in it, be it in its log yet.
+func taken(path string) bool {
+	for _, suffix := range append([]string{""}, beside...) {
+		if info, err := os.Stat(path + suffix); err == nil && info.Size() > 0 {
+			return true
 		}
 	}
+	return false
+}
+
+// put has a finished database take its place, for good.
+func put(made, path string) error {
 	if err := os.Rename(made, path); err != nil {
 		return err
 	}
@@ -171,8 +185,11 @@ func put(made, path string) error {
 	return dir.Close()
 }
 
+// beside are the files that SQLite keeps beside a database.
+var beside = []string{"-wal", "-shm", "-journal"}
+
 func removeDatabase(path string) {
-	for _, suffix := range []string{"", "-wal", "-shm"} {
+	for _, suffix := range append([]string{""}, beside...) {
 		_ = os.Remove(path + suffix)
 	}
 }

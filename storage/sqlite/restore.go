@@ -2,9 +2,11 @@ package sqlite
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
@@ -22,7 +24,7 @@ type Rehearsal struct {
 // version wrote it. The copy stays.
 func Rehearse(ctx context.Context, file, dir string, o Options) (r Rehearsal, err error) {
 	path := filepath.Join(dir, "rehearsal.db")
-	if err := copyFile(file, path); err != nil {
+	if err := copyDatabase(ctx, file, path); err != nil {
 		return r, fmt.Errorf("sqlite: rehearse: %w", err)
 	}
 	if err := Check(ctx, path); err != nil {
@@ -54,25 +56,31 @@ func Rehearse(ctx context.Context, file, dir string, o Options) (r Rehearsal, er
 	})
 }
 
-// Restore puts a copy of the backup file in the place of the database at path, which no server may use, and
-// returns the file in which the old one is kept, "" when there was none. At each moment one of the two is at path.
-func Restore(file, path string, now time.Time) (kept string, err error) {
+// Restore puts a copy of the backup file in the place of the database at path and returns where that is kept,
+// "" when there was none. ErrLocked, wrapped, while a server or another process has it. At each moment the one
+// or the other is whole at path.
+func Restore(ctx context.Context, file, path string, now time.Time) (kept string, err error) {
 	abs, err := filepath.Abs(path)
 	if err != nil {
 		return "", err
 	}
-	putting := abs + ".restoring"
-	removeDatabase(putting) // what an interrupted restore left
-	if err := copyFile(file, putting); err != nil {
+	release, err := claim(abs)
+	if err != nil {
 		return "", fmt.Errorf("sqlite: restore: %w", err)
 	}
+	defer release()
+	putting := abs + ".restoring"
+	removeDatabase(putting) // of one that did not end
 	defer removeDatabase(putting)
+	if err := copyDatabase(ctx, file, putting); err != nil {
+		return "", fmt.Errorf("sqlite: restore: %w", err)
+	}
 	if _, err := os.Stat(abs); err == nil {
-		kept = abs + ".before-" + now.UTC().Format("20060102T150405Z")
-		if err := keepAside(abs, kept); err != nil {
+		kept = abs + ".before-" + now.UTC().Format("20060102T150405.000Z")
+		if err := keep(ctx, abs, kept); err != nil {
 			return "", fmt.Errorf("sqlite: restore: %w", err)
 		}
-	} else if !errors.Is(err, os.ErrNotExist) {
+	} else if !errors.Is(err, fs.ErrNotExist) {
 		return "", fmt.Errorf("sqlite: restore: %w", err)
 	}
 	if err := put(putting, abs); err != nil {
@@ -81,27 +89,59 @@ func Restore(file, path string, now time.Time) (kept string, err error) {
 	return kept, nil
 }
 
-// keepAside gives a database a second name, with what a crash left beside it: SQLite would apply that to
-// whatever comes in its place.
-func keepAside(path, kept string) error {
-	if err := link(path, kept); err != nil {
+// keep copies a database that is about to be replaced. What was committed to it and is in its log yet is
+// written into it first: SQLite would apply a log to whatever comes in its place. The log of a file that cannot
+// be read is copied with it, and taken away.
+func keep(ctx context.Context, path, kept string) error {
+	folded := fold(ctx, path)
+	if err := copyFile(path, kept); err != nil {
 		return err
 	}
-	for _, suffix := range []string{"-wal", "-shm"} {
-		if err := os.Rename(path+suffix, kept+suffix); err != nil && !errors.Is(err, os.ErrNotExist) {
+	if folded == nil {
+		return nil
+	}
+	for _, suffix := range beside {
+		err := copyFile(path+suffix, kept+suffix)
+		if err == nil {
+			err = os.Remove(path + suffix)
+		}
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 	}
 	return nil
 }
 
-// link gives a file a second name, where the file system can, and else copies it.
-func link(path, name string) error {
-	err := os.Link(path, name)
-	if err == nil || errors.Is(err, os.ErrExist) {
+// copyDatabase copies a database that nobody writes, with what is in its log.
+func copyDatabase(ctx context.Context, from, to string) error {
+	if err := copyFile(from, to); err != nil {
 		return err
 	}
-	return copyFile(path, name)
+	info, err := os.Stat(from + "-wal")
+	if err != nil || info.Size() == 0 {
+		return nil
+	}
+	if err := copyFile(from+"-wal", to+"-wal"); err != nil {
+		return err
+	}
+	return fold(ctx, to)
+}
+
+// fold writes the log of a database into it, and leaves none.
+func fold(ctx context.Context, path string) error {
+	if _, err := os.Stat(path + "-wal"); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	db, err := sql.Open("sqlite", fileURI(path)+"?_pragma=busy_timeout(5000)")
+	if err != nil {
+		return err
+	}
+	var busy, log, done int
+	err = db.QueryRowContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)").Scan(&busy, &log, &done)
+	if err == nil && busy != 0 {
+		err = ErrLocked
+	}
+	return errors.Join(err, db.Close())
 }
 
 // copyFile makes a new file that only its owner can read. fs.ErrExist when there is one.

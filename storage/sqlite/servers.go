@@ -29,6 +29,7 @@ func (s *Store) Attend() (others []string, err error) {
 	for slot := int64(0); slot < mostServers && !lockByte(f, slot); slot++ {
 	}
 	s.attendance = f
+	s.stays()
 	return holders(f), nil
 }
 

@@ -46,8 +46,9 @@ type Store struct {
 	now    func() time.Time
 	log    *slog.Logger
 
-	path       string   // Memory, or absolute
-	attendance *os.File // where this server has locked its byte; nil: it has not
+	path       string      // Memory, or absolute
+	file       os.FileInfo // of it, when it was opened
+	attendance *os.File    // where this server has locked its byte; nil: it has not
 
 	damage atomic.Pointer[error] // what a verb has found broken
 }
@@ -92,7 +93,13 @@ func (s *Store) open(ctx context.Context, driver, path string) error {
 		if err != nil {
 			return err
 		}
+		if err := settled(abs); err != nil {
+			return err
+		}
 		if err := create(abs); err != nil {
+			return err
+		}
+		if s.file, err = os.Stat(abs); err != nil {
 			return err
 		}
 		name, s.path = fileURI(abs), abs

@@ -63,7 +63,7 @@ func TestLogin(t *testing.T) {
 		if err != nil || !slices.Equal(names(steps), all) {
 			t.Fatalf("got %v, %v", steps, err)
 		}
-		if tools := steps[6]["tools"].([]any); len(tools) != 4 {
+		if tools := steps[6]["tools"].([]any); len(tools) != 5 {
 			t.Errorf("got %v", tools)
 		}
 	})

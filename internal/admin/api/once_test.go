@@ -231,10 +231,14 @@ func TestOnceAtOnce(t *testing.T) {
 func TestClientRetries(t *testing.T) {
 	r := newRig(t)
 	r.person("root", admin.Administrator, "admin:write", time.Minute)
+	var mu sync.Mutex // guards keys: a request is answered by two connections
 	var keys []string
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		mu.Lock()
 		keys = append(keys, q.Header.Get("Idempotency-Key"))
-		if len(keys)%2 == 0 {
+		second := len(keys)%2 == 0
+		mu.Unlock()
+		if second {
 			r.mux.ServeHTTP(w, q)
 			return
 		}
