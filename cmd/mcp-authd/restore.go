@@ -63,7 +63,8 @@ func newRestoreCommand(s std) *cobra.Command {
 				if err := sure.ask(s, consequence); err != nil {
 					return err
 				}
-				if found.Kept, err = sqlite.Restore(c.Context(), args[0], a.config.SQLitePath(), time.Now()); err != nil {
+				found.Kept, err = sqlite.Restore(c.Context(), args[0], a.config.SQLitePath(), time.Now())
+				if err != nil {
 					return a.explainStore(err)
 				}
 				found.Restored = true
