@@ -22,6 +22,9 @@ func TestMain(m *testing.M) {
 	if path := os.Getenv(childPath); path != "" {
 		victim(path)
 	}
+	if path := os.Getenv(usedPath); path != "" {
+		occupy(path, os.Getenv(usedAs))
+	}
 	os.Exit(m.Run())
 }
 

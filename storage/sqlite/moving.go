@@ -25,9 +25,10 @@ func claim(path string) (release func(), err error) {
 		_ = os.Remove(name) // first, so that nobody locks a file without a name
 		_ = f.Close()
 	}
-	opened, err := f.Stat()
+	locked := lockByte(f, 0)
+	opened, err := f.Stat() // once it is locked: until then the one before may have removed it
 	named, statErr := os.Stat(name)
-	if err = errors.Join(err, statErr); err != nil || !lockByte(f, 0) || !os.SameFile(opened, named) {
+	if !locked || err != nil || statErr != nil || !os.SameFile(opened, named) {
 		return nil, errors.Join(err, f.Close(), fmt.Errorf("%w, to put another in its place", ErrLocked))
 	}
 	servers, err := Servers(path)

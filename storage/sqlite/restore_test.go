@@ -1,8 +1,13 @@
 package sqlite
 
 import (
+	"bufio"
+	"context"
 	"database/sql"
+	"errors"
+	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -91,5 +96,63 @@ func TestReplacedWhileOpened(t *testing.T) {
 	}
 	if err := s.Ready(t.Context()); err == nil || !strings.Contains(err.Error(), "put in the place of this one") {
 		t.Errorf("DL-02 got %v", err)
+	}
+}
+
+// usedPath makes the test binary another process that uses a database, as usedAs says, until it is killed.
+const usedPath, usedAs = "MCP_AUTHD_SQLITE_USED", "MCP_AUTHD_SQLITE_USED_AS"
+
+func occupy(path, as string) {
+	var err error
+	if as == "server" {
+		var s *Store
+		if s, err = Open(context.Background(), path, Options{}); err == nil {
+			_, err = s.Attend()
+		}
+	} else {
+		_, err = claim(path)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	fmt.Println("ready")
+	select {}
+}
+
+func TestReplacedByOneAlone(t *testing.T) {
+	for _, as := range []string{"server", "restore"} {
+		t.Run("DL-02 beside a "+as, func(t *testing.T) {
+			path, backup := crashed(t, "old"), crashed(t, "other")
+			other := exec.Command(os.Args[0])
+			other.Env = append(os.Environ(), usedPath+"="+path, usedAs+"="+as)
+			other.Stderr = os.Stderr
+			out, err := other.StdoutPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := other.Start(); err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { other.Process.Kill() })
+			if line, err := bufio.NewReader(out).ReadString('\n'); line != "ready\n" {
+				t.Fatalf("%q, %v", line, err)
+			}
+			if _, err := Restore(t.Context(), backup, path, time.Now()); !errors.Is(err, ErrLocked) {
+				t.Errorf("restore: %v", err)
+			}
+			if as == "restore" {
+				if s, err := Open(t.Context(), path, Options{}); !errors.Is(err, ErrLocked) {
+					t.Errorf("opened: %v, %v", s, err)
+				}
+			}
+			if err := other.Process.Kill(); err != nil {
+				t.Fatal(err)
+			}
+			other.Wait() // it was killed
+			if _, err := Restore(t.Context(), backup, path, time.Now()); err != nil || row(t, path) != "other" {
+				t.Errorf("restore after its end: %v", err)
+			}
+		})
 	}
 }
