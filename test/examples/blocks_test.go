@@ -84,7 +84,7 @@ func blocks(page, text string) (found []block, err error) {
 
 // checks are what a block in each language has to stand.
 var checks = map[string]func(t *testing.T, b block){
-	"go": checkGo, "yaml": checkYAML, "json": checkJSON, "sh": checkShell,
+	"go": checkGo, "yaml": checkYAML, "json": checkJSON, "toml": checkTOML, "sh": checkShell,
 	"ts": checkFile, "python": checkFile, "java": checkFile, "csharp": checkFile,
 }
 
@@ -133,10 +133,22 @@ func TestBlocks(t *testing.T) {
 }
 
 func checkJSON(t *testing.T, b block) {
+	if ofClient.MatchString(b.mark) {
+		checkForeign(t, b)
+		return
+	}
 	var any any
 	if err := json.Unmarshal([]byte(b.text), &any); err != nil {
 		t.Errorf("%v\n%s", err, b.text)
 	}
+}
+
+// checkTOML: we read no TOML, so a block of it is of another program, and says of which.
+func checkTOML(t *testing.T, b block) {
+	if !ofClient.MatchString(b.mark) {
+		t.Fatalf("no comment says of which program it is:\n%s", b.text)
+	}
+	checkForeign(t, b)
 }
 
 // TestReadBlocks: no way to write a block escapes.

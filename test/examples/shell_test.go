@@ -33,6 +33,10 @@ func checkShell(t *testing.T, b block) {
 	for _, line := range commands(b.text) {
 		if m := command.FindStringSubmatch(line); m != nil {
 			known(t, demotest.Binary(t), strings.Fields(m[1]), m[2])
+		} else if programs.MatchString(line) {
+			if err := checkForm(line); err != nil {
+				t.Error(err)
+			}
 		} else if _, ok := notRun(line); !ok {
 			t.Errorf("nothing here knows how to check %q", line)
 		}

@@ -27,6 +27,10 @@ var secretFile = regexp.MustCompile(`/run/secrets/\S+`)
 // checkYAML has mcp-authd validate the block as its configuration. One of another program is
 // marked as such, and only has to be YAML: <!-- yaml: for Docker Compose -->.
 func checkYAML(t *testing.T, b block) {
+	if ofClient.MatchString(b.mark) {
+		checkForeign(t, b)
+		return
+	}
 	if strings.HasPrefix(b.mark, "<!-- yaml: ") {
 		var any any
 		if err := yaml.Unmarshal([]byte(b.text), &any); err != nil {

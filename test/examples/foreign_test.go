@@ -1,0 +1,250 @@
+package examples
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/pelletier/go-toml/v2"
+	"go.yaml.in/yaml/v3"
+
+	"github.com/mcp-authd/mcp-authd/internal/testkit/npmtest"
+)
+
+// ofClient is the mark of a block that is a configuration of another program:
+//
+//	<!-- client: cursor -->
+var ofClient = regexp.MustCompile(`^<!-- client: (\S+) -->$`)
+
+// server is how a client's configuration names one MCP server. Each client has some of these members, and
+// under other names.
+type server struct {
+	Type      string   `json:"type,omitempty"       yaml:"type"`
+	URL       string   `json:"url,omitempty"        yaml:"url"      toml:"url"`
+	HTTPURL   string   `json:"httpUrl,omitempty"    yaml:"-"        toml:"-"`
+	ServerURL string   `json:"serverUrl,omitempty"  yaml:"-"        toml:"-"`
+	Command   string   `json:"command,omitempty"    yaml:"-"        toml:"-"`
+	Args      []string `json:"args,omitempty"       yaml:"-"        toml:"-"`
+	Auth      *struct {
+		ClientID     string   `json:"CLIENT_ID"`
+		ClientSecret string   `json:"CLIENT_SECRET,omitempty"`
+		Scopes       []string `json:"scopes,omitempty"`
+	} `json:"auth,omitempty" yaml:"-" toml:"-"`
+	OAuth *struct {
+		ClientID string `json:"clientId" yaml:"client_id"`
+		Secret   string `json:"-"        yaml:"client_secret"`
+	} `json:"oauth,omitempty" yaml:"oauth" toml:"-"`
+}
+
+// settings are the files of clients: where the servers are, and which members of server each may have.
+var settings = map[string]struct{ language, servers, members string }{
+	"claude-code": {"json", "mcpServers", "type url"},
+	"cursor":      {"json", "mcpServers", "url auth"},
+	"vscode":      {"json", "servers", "type url oauth"},
+	"codex":       {"toml", "mcp_servers", "url"},
+	"gemini-cli":  {"json", "mcpServers", "httpUrl"},
+	"windsurf":    {"json", "mcpServers", "serverUrl"},
+	"zed":         {"json", "context_servers", "url"},
+	"mcp-remote":  {"json", "mcpServers", "command args"},
+	"librechat":   {"yaml", "mcpServers", "type url oauth"},
+}
+
+// checkForeign holds a configuration of a client against what its documentation has: every member is one that
+// the client knows, and the MCP server is one of the manual.
+func checkForeign(t *testing.T, b block) {
+	t.Helper()
+	if err := foreign(ofClient.FindStringSubmatch(b.mark)[1], b.language, b.text, flagsOf(t)); err != nil {
+		t.Errorf("%v\n%s", err, b.text)
+	}
+}
+
+func foreign(client, language, text string, flags []string) error {
+	s, ok := settings[client]
+	if !ok || s.language != language {
+		return fmt.Errorf("nothing here knows a configuration of %s in %s", client, language)
+	}
+	var generic map[string]map[string]map[string]any
+	var known map[string]map[string]server
+	if err := decode(language, text, &generic, &known); err != nil {
+		return err
+	}
+	if len(generic) != 1 || len(known[s.servers]) == 0 {
+		return fmt.Errorf("it does not have %q, and only that", s.servers)
+	}
+	for name, members := range generic[s.servers] {
+		for member := range members {
+			if !slices.Contains(strings.Fields(s.members), member) {
+				return fmt.Errorf("%s of %s has no %q", name, client, member)
+			}
+		}
+		c := known[s.servers][name]
+		at := c.URL + c.HTTPURL + c.ServerURL
+		if c.Command != "" {
+			if c.Command != "npx" || len(c.Args) < 3 || c.Args[1] != "mcp-remote" {
+				return fmt.Errorf("%s does not start mcp-remote", name)
+			}
+			at = c.Args[2]
+			for _, f := range c.Args[3:] {
+				if strings.HasPrefix(f, "--") && !slices.Contains(flags, f) {
+					return fmt.Errorf("mcp-remote has no %s", f)
+				}
+			}
+		}
+		if err := ofManual(at); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// decode reads a text twice: strictly, where a member that is not known or spelled otherwise is an error, and
+// as it is.
+func decode(language, text string, generic, known any) error {
+	switch language {
+	case "toml":
+		if err := toml.NewDecoder(strings.NewReader(text)).DisallowUnknownFields().Decode(known); err != nil {
+			return err
+		}
+		return toml.Unmarshal([]byte(text), generic)
+	case "yaml":
+		d := yaml.NewDecoder(strings.NewReader(text))
+		d.KnownFields(true)
+		if err := d.Decode(known); err != nil {
+			return err
+		}
+		return yaml.Unmarshal([]byte(text), generic)
+	}
+	d := json.NewDecoder(strings.NewReader(text))
+	d.DisallowUnknownFields()
+	if err := d.Decode(known); err != nil {
+		return err
+	}
+	if d.More() {
+		return fmt.Errorf("more follows")
+	}
+	if err := json.Unmarshal([]byte(text), generic); err != nil {
+		return err
+	}
+	// encoding/json takes URL for url, which clients do not.
+	again, err := json.Marshal(known)
+	if err != nil {
+		return err
+	}
+	var a, b any
+	if err := json.Unmarshal(again, &a); err != nil {
+		return err
+	}
+	if err := json.Unmarshal(bytes.TrimSpace([]byte(text)), &b); err != nil {
+		return err
+	}
+	if !reflect.DeepEqual(a, b) {
+		return fmt.Errorf("a member is spelled otherwise than the client spells it: it reads %s", again)
+	}
+	return nil
+}
+
+// ofManual says whether an MCP server is one of the manual: under example.com by https, or that of demo and
+// protect.
+func ofManual(at string) error {
+	u, err := url.Parse(at)
+	if err != nil {
+		return err
+	}
+	remote := u.Scheme == "https" && u.Host == "mcp.example.com"
+	local := u.Scheme == "http" && u.Host == "127.0.0.1:8414"
+	if !remote && !local || u.Path != "/mcp" || u.RawQuery != "" || u.User != nil {
+		return fmt.Errorf("the MCP server %q is none of the manual", at)
+	}
+	return nil
+}
+
+// forms are the commands of clients in full, as their documentation had them when their pages were written.
+// The URL is held against ofManual.
+var forms = []*regexp.Regexp{
+	regexp.MustCompile(`^claude mcp add --transport http(?: --scope (?:user|project))? [a-z]+ (\S+)$`),
+	regexp.MustCompile(`^codex mcp add [a-z]+ --url (\S+)$`),
+	regexp.MustCompile(`^codex mcp (?:login|logout) [a-z]+()$`),
+	regexp.MustCompile(`^gemini mcp add --transport http [a-z]+ (\S+)$`),
+	regexp.MustCompile(`^npx @modelcontextprotocol/inspector()$`),
+	regexp.MustCompile(`^npx @modelcontextprotocol/inspector --cli (\S+) --transport http --method tools/list$`),
+	regexp.MustCompile(`^npx -p mcp-remote mcp-remote-client (\S+)$`),
+}
+
+var programs = regexp.MustCompile(`^(claude|codex|gemini|npx @modelcontextprotocol/inspector|npx -p mcp-remote)\b`)
+
+// checkForm says whether a command of a client is one that the client has.
+func checkForm(line string) error {
+	for _, form := range forms {
+		m := form.FindStringSubmatch(line)
+		if m == nil {
+			continue
+		}
+		if m[1] == "" {
+			return nil
+		}
+		return ofManual(m[1])
+	}
+	return fmt.Errorf("no client has the command %q", line)
+}
+
+// flagsOf are the flags of the installed mcp-remote.
+func flagsOf(t *testing.T) (flags []string) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(npmtest.Dir(t), "node_modules/mcp-remote/dist/*.js"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("mcp-remote is not installed: %v", err)
+	}
+	for _, file := range files {
+		b, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range regexp.MustCompile(`["'](--[a-z][a-z-]+)["']`).FindAllSubmatch(b, -1) {
+			flags = append(flags, string(m[1]))
+		}
+	}
+	return flags
+}
+
+// TestForeign: what no client reads, and what is no command of one, is found.
+func TestForeign(t *testing.T) {
+	for _, c := range []struct{ client, language, text, want string }{
+		{"cursor", "json", `{"mcpServers": {"a": {"url": "https://mcp.example.com/mcp"}}}`, ""},
+		{"cursor", "json", `{"servers": {"a": {"url": "https://mcp.example.com/mcp"}}}`, `it does not have "mcpServers"`},
+		{"cursor", "json", `{"mcpServers": {"a": {"URL": "https://mcp.example.com/mcp"}}}`, "spelled otherwise"},
+		{"cursor", "json", `{"mcpServers": {"a": {"serverUrl": "https://mcp.example.com/mcp"}}}`, `has no "serverUrl"`},
+		{"cursor", "json", `{"mcpServers": {"a": {"uri": "https://mcp.example.com/mcp"}}}`, `unknown field "uri"`},
+		{"cursor", "json", `{"mcpServers": {"a": {"url": "http://mcp.example.com/mcp"}}}`, "none of the manual"},
+		{"cursor", "json", `{"mcpServers": {"a": {"url": "https://mcp.example.com"}}}`, "none of the manual"},
+		{"cursor", "toml", "[mcpServers.a]\n", "nothing here knows"},
+		{"codex", "toml", "[mcp_servers.a]\nurl = \"https://mcp.example.com/mcp\"\n", ""},
+		{"codex", "toml", "[mcp_servers.a]\nuri = \"https://mcp.example.com/mcp\"\n", "strict mode"},
+		{"librechat", "yaml", "mcpServers: {a: {typ: x}}\n", "field typ not found"},
+		{"mcp-remote", "json", `{"mcpServers": {"a": {"command": "npx",
+			"args": ["-y", "mcp-remote", "https://mcp.example.com/mcp", "--no-such"]}}}`, "mcp-remote has no --no-such"},
+	} {
+		err := foreign(c.client, c.language, c.text, []string{"--allow-http"})
+		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: got %v, want %q", c.text, err, c.want)
+		}
+	}
+	for line, want := range map[string]string{
+		"codex mcp add notes --url https://mcp.example.com/mcp":               "",
+		"codex mcp add --transport http notes https://mcp.example.com/mcp":    "no client has the command",
+		"claude mcp add --transport http notes http://mcp.example.com/mcp":    "none of the manual",
+		"claude mcp add --transport http demo http://127.0.0.1:8414/mcp":      "",
+		"npx @modelcontextprotocol/inspector --cli https://mcp.example.com/x": "no client has the command",
+	} {
+		if err := checkForm(line); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, want %q", line, err, want)
+		}
+	}
+}
