@@ -145,6 +145,10 @@ func checkJSON(t *testing.T, b block) {
 
 // checkTOML: we read no TOML, so a block of it is of another program, and says of which.
 func checkTOML(t *testing.T, b block) {
+	if b.mark == "<!-- fly: fly.toml -->" {
+		checkFly(t, b)
+		return
+	}
 	if !ofClient.MatchString(b.mark) {
 		t.Fatalf("no comment says of which program it is:\n%s", b.text)
 	}

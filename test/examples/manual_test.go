@@ -66,6 +66,11 @@ func notRun(line string) (reason string, ok bool) {
 		"cosign ":                              "it needs a published release",
 		"sha256sum --check ":                   "it needs a release; test/release compares the checksums",
 		"gh attestation ":                      "it needs a published release",
+		"mcp-authd check https://":             "it needs an MCP server on the internet; README checks one here",
+		"mcp-authd login https://":             "it needs an MCP server on the internet; README signs in to one here",
+		"fly ":                                 "it needs an account at Fly.io",
+		"openssl rand -hex 32 | ":              "it needs an account at Fly.io",
+		"tailscale ":                           "it needs an account at Tailscale",
 	} {
 		if strings.HasPrefix(line, begin) {
 			return reason, true
