@@ -36,7 +36,7 @@ type answer struct {
 }
 
 // patience is how long something is waited for that has to happen, such as a replica that answers.
-const patience = time.Minute
+const patience = 2 * time.Minute
 
 var errNobody = errors.New("no replica answers")
 

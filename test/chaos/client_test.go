@@ -175,7 +175,7 @@ func (c *client) renew(token string) (oauth.TokenResponse, error) {
 	switch {
 	case err == nil:
 		c.refreshes.Add(1)
-	case errors.Is(err, errRefused) && time.Since(first) > grace:
+	case errors.Is(err, errRefused) && time.Since(first) > c.grace:
 		c.overdue.Add(1) // this machine was slow, and the server was right (AS-95)
 	case errors.Is(err, errRefused):
 		c.breach(signedIn, "%v, after %s, doubtful %v, at %s", err, time.Since(began).Round(time.Millisecond),

@@ -37,7 +37,8 @@ var resourceServer = url.UserPassword("resource-server", strings.Repeat("s", 40)
 type cluster struct {
 	*ledger
 	t        *testing.T
-	nodes    []*node // the first one is the primary
+	grace    time.Duration // of refresh tokens
+	nodes    []*node       // of startNodes; the first one is the primary
 	binary   string
 	config   string
 	issuer   string
@@ -57,9 +58,12 @@ registration: {rate_per_minute: 1000000}
 log: {level: warn, format: json}
 `
 
-func newCluster(t *testing.T, grace time.Duration) *cluster {
+// newCluster has database start PostgreSQL and say by which URL it is used.
+func newCluster(t *testing.T, grace time.Duration, database func(*cluster) string) *cluster {
 	dir := t.TempDir()
-	c := &cluster{ledger: newLedger(), t: t, binary: demotest.Binary(t), config: filepath.Join(dir, "mcp-authd.yaml")}
+	c := &cluster{
+		ledger: newLedger(), t: t, grace: grace, binary: demotest.Binary(t), config: filepath.Join(dir, "mcp-authd.yaml"),
+	}
 	c.http = &http.Client{
 		Timeout: time.Minute, Transport: &http.Transport{MaxIdleConnsPerHost: 64},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -67,9 +71,8 @@ func newCluster(t *testing.T, grace time.Duration) *cluster {
 	front := httptest.NewServer(c)
 	t.Cleanup(front.Close)
 	c.issuer, c.host = front.URL, strings.TrimPrefix(front.URL, "http://")
-	database := c.startNodes()
 	secret, _ := resourceServer.Password()
-	yaml := fmt.Sprintf(settings, c.issuer, dir, strings.Repeat("k", 40), database, resource,
+	yaml := fmt.Sprintf(settings, c.issuer, dir, strings.Repeat("k", 40), database(c), resource,
 		resourceServer.Username(), secret, resource, grace)
 	if err := os.WriteFile(c.config, []byte(yaml), 0o600); err != nil {
 		t.Fatal(err)

@@ -19,7 +19,7 @@ func TestHangLongerThanTheGrace(t *testing.T) {
 	if os.Getenv("MCP_AUTHD_CHAOS") == "long" {
 		grace, hang = 20*time.Second, 35*time.Second
 	}
-	x := newCluster(t, grace)
+	x := newCluster(t, grace, (*cluster).startNodes)
 	if err := x.command(password, "user", "add", "person", "--password-stdin"); err != nil {
 		t.Fatal(err)
 	}
