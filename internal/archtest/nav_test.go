@@ -87,7 +87,8 @@ func TestNavigationRuleCanFail(t *testing.T) {
 	if got := lost(text, []string{"a.md", "b.md"}); !slices.Equal(got, want) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
-	if got := lost("sections: []\npages: []\n", nil); len(got) != 1 || !strings.Contains(got[0], "field pages not found") {
+	got := lost("sections: []\npages: []\n", nil)
+	if len(got) != 1 || !strings.Contains(got[0], "field pages not found") {
 		t.Errorf("an unknown key: got %q", got)
 	}
 }

@@ -62,7 +62,8 @@ log: {level: warn, format: json}
 func newCluster(t *testing.T, grace time.Duration, database func(*cluster) string) *cluster {
 	dir := t.TempDir()
 	c := &cluster{
-		ledger: newLedger(), t: t, grace: grace, binary: demotest.Binary(t), config: filepath.Join(dir, "mcp-authd.yaml"),
+		ledger: newLedger(), t: t, grace: grace,
+		binary: demotest.Binary(t), config: filepath.Join(dir, "mcp-authd.yaml"),
 	}
 	c.http = &http.Client{
 		Timeout: time.Minute, Transport: &http.Transport{MaxIdleConnsPerHost: 64},

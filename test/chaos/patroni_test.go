@@ -98,7 +98,8 @@ func (x *run) caches(r *reference) {
 		"10.0.0.20:8480", front, "/var/cache/nginx", m.dir).Replace(r.read("status-lists.nginx.conf"))
 	m.write("nginx.conf", fmt.Sprintf("daemon off; pid %[1]s/nginx.master; error_log %[1]s/nginx.error;\n"+
 		"events {}\nhttp { access_log off; client_body_temp_path %[1]s/body; proxy_temp_path %[1]s/proxy;\n"+
-		"fastcgi_temp_path %[1]s/fastcgi; uwsgi_temp_path %[1]s/uwsgi; scgi_temp_path %[1]s/scgi;\n%[2]s}\n", m.dir, settings))
+		"fastcgi_temp_path %[1]s/fastcgi; uwsgi_temp_path %[1]s/uwsgi; scgi_temp_path %[1]s/scgi;\n%[2]s}\n",
+		m.dir, settings))
 	m.start(nil, "/usr/sbin/nginx", "-e", filepath.Join(m.dir, "nginx.error"), "-c", filepath.Join(m.dir, "nginx.conf"))
 	get := func(host string) (status int, cached string, body []byte) {
 		req, err := http.NewRequest(http.MethodGet, "http://"+host+"/status/0", nil)

@@ -73,7 +73,9 @@ func newReference(t *testing.T) *reference {
 	r.as = &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
 	for i := range 3 {
 		name := fmt.Sprintf("db%d", i+1)
-		r.machines = append(r.machines, &machine{r, name, fmt.Sprintf("%s%d", network, 11+i), filepath.Join(dir, name), nil})
+		r.machines = append(r.machines, &machine{
+			reference: r, name: name, address: fmt.Sprintf("%s%d", network, 11+i), dir: filepath.Join(dir, name),
+		})
 	}
 	r.certificates()
 	r.write("authd.password", r.password)
@@ -149,8 +151,8 @@ func (m *machine) localized(name string) string {
 	}
 	return strings.NewReplacer("10.0.0.0/24", "127.0.0.0/8", "10.0.0.", network,
 		"/etc/mcp-authd-db", m.reference.dir, "/etc/patroni", m.reference.dir, "/etc/pgbouncer", m.reference.dir,
-		"/var/lib/etcd", filepath.Join(m.dir, "etcd"), "/var/lib/postgresql/15", m.dir, "/var/run/postgresql", filepath.Join(m.dir, "run"),
-		"/usr/lib/postgresql/15/bin", m.bin).Replace(out.String())
+		"/var/lib/etcd", filepath.Join(m.dir, "etcd"), "/var/lib/postgresql/15", m.dir,
+		"/var/run/postgresql", filepath.Join(m.dir, "run"), "/usr/lib/postgresql/15/bin", m.bin).Replace(out.String())
 }
 
 // settings are those of etcd, whose file is of environment variables.

@@ -85,7 +85,8 @@ func blocks(page, text string) (found []block, err error) {
 // checks are what a block in each language has to stand.
 var checks = map[string]func(t *testing.T, b block){
 	"go": checkGo, "yaml": checkYAML, "json": checkJSON, "toml": checkTOML, "sh": checkShell,
-	"ts": checkFile, "python": checkFile, "java": checkFile, "csharp": checkFile,
+	"ini": checkEnvironment,
+	"ts":  checkFile, "python": checkFile, "java": checkFile, "csharp": checkFile,
 }
 
 // isOf is the mark of a block in a language that nothing here compiles: the file that has it, which tests run,

@@ -45,13 +45,37 @@ func checkYAML(t *testing.T, b block) {
 
 // validate asks config validate about a configuration file. What stands outside of it is given:
 // a master key, and the files with secrets that it names.
-func validate(t *testing.T, text string) (string, error) {
+func validate(t *testing.T, text string, environ ...string) (string, error) {
 	t.Helper()
 	cmd := exec.Command(demotest.Binary(t), "config", "validate", "--config", configuration(t, text))
 	cmd.Dir = t.TempDir()
 	cmd.Env = append(os.Environ(), "HOME="+cmd.Dir, "MCP_AUTHD_SECRET_KEY="+strings.Repeat("ab", 32))
+	cmd.Env = append(cmd.Env, environ...)
 	out, err := cmd.CombinedOutput()
 	return string(out), err
+}
+
+// assignment is a line of a file of environment variables, as systemd reads it.
+var assignment = regexp.MustCompile(`^[A-Z][A-Z0-9_]*=\S+$`)
+
+// unknown is what is said of a variable that does not exist. It stops no server.
+const unknown = "is not known"
+
+// checkEnvironment: those of mcp-authd are known, and stand beside an empty configuration.
+func checkEnvironment(t *testing.T, b block) {
+	var ours []string
+	for line := range strings.Lines(b.text) {
+		line = strings.TrimSuffix(line, "\n")
+		if !assignment.MatchString(line) {
+			t.Errorf("%q is no assignment", line)
+		}
+		if strings.HasPrefix(line, "MCP_AUTHD_") {
+			ours = append(ours, line)
+		}
+	}
+	if out, err := validate(t, "", ours...); err != nil || strings.Contains(out, unknown) {
+		t.Errorf("%v\n%s\n%s", err, out, b.text)
+	}
 }
 
 // configuration writes a configuration file, with the secret files that it names.
@@ -92,6 +116,9 @@ func privateKey(t *testing.T) string {
 // TestYAML: what is wrong in a configuration is found.
 func TestYAML(t *testing.T) {
 	if out, err := validate(t, "isuer: x\n"); err == nil || !strings.Contains(out, `unknown key "isuer"`) {
+		t.Errorf("got %v %s", err, out)
+	}
+	if out, err := validate(t, "", "MCP_AUTHD_ISUER=x"); err != nil || !strings.Contains(out, unknown) {
 		t.Errorf("got %v %s", err, out)
 	}
 }
