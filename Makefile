@@ -7,7 +7,7 @@ export CGO_ENABLED ?= 1
 # Compilers, linters and tests live for a short time, with memory to spare: they collect it rarely.
 test install-test-deps lint form unit: export GOGC ?= 400
 
-.PHONY: all help build test unit lint form drawing bench bench-compare chaos soak fuzz mutate install-test-deps clean \
+.PHONY: all help build test unit lint form pictures drawing bench bench-compare chaos soak fuzz mutate install-test-deps clean \
 	release release-test install-release-deps
 
 all: build
@@ -32,6 +32,9 @@ form: ## gofmt, vet, staticcheck, tidy modules
 	$(GO) vet ./...
 	@test/staticcheck.sh
 	@test/tidy.sh
+
+pictures: install-test-deps ## docs/pictures, of the pages as they are now (Chromium)
+	$(GO) test ./test/browser -count 1 -run TestPictures -update
 
 drawing: ## docs/architecture.svg from docs/architecture.txt
 	@$(GO) run ./test/drawing

@@ -93,10 +93,15 @@ func TestManualRuns(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var lines []string
+		var lines []typed
 		for _, b := range all {
+			if m := toWrite.FindStringSubmatch(b.mark); m != nil {
+				lines = append(lines, typed{file: m[1], text: b.text})
+			}
 			if b.language == "sh" {
-				lines = append(lines, commands(b.text)...)
+				for _, line := range commands(b.text) {
+					lines = append(lines, typed{text: line})
+				}
 			}
 		}
 		if len(lines) == 0 {
@@ -108,7 +113,12 @@ func TestManualRuns(t *testing.T) {
 			if has {
 				n.types("mcp-authd serve")
 			}
-			for _, line := range lines {
+			for _, l := range lines {
+				line := l.text
+				if l.file != "" {
+					n.write(l.file, l.text)
+					continue
+				}
 				ours := strings.HasPrefix(page, "docs/clients/") && strings.HasPrefix(line, "mcp-authd client add ")
 				if reason, ok := notRun(line); ok && !ours && !(has && strings.HasPrefix(reason, lacking)) {
 					t.Logf("not run: %s: %s", line, reason)
@@ -124,6 +134,14 @@ func TestManualRuns(t *testing.T) {
 		t.Errorf("ran %d commands", ran)
 	}
 }
+
+// toWrite is the mark of a file that a page has its readers write before they go on:
+//
+//	<!-- as: mcp-authd.yaml -->
+var toWrite = regexp.MustCompile(`^<!-- as: ([a-z.-]+) -->$`)
+
+// typed is a command, or the text of a file.
+type typed struct{ file, text string }
 
 // visitor is a person new to mcp-authd, with an empty home and a shell.
 type visitor struct {
@@ -206,13 +224,26 @@ func (n *visitor) guarded(resource string) http.Handler {
 
 var runs = regexp.MustCompile(`^mcp-authd (demo|serve|protect|login|check|user add|client add) ?(.*)$`)
 
+// here puts the addresses of this test in the place of those of the pages.
+func (n *visitor) here(text string) string {
+	tools := strings.TrimPrefix(n.tools.URL, "http://")
+	_, port, _ := net.SplitHostPort(tools)
+	return strings.NewReplacer("127.0.0.1:8414", n.address, "localhost:8414", n.address, "127.0.0.1:3000", tools,
+		"localhost:3000", "localhost:"+port).Replace(text)
+}
+
+// write writes a file into the directory of the visitor.
+func (n *visitor) write(name, text string) {
+	n.t.Helper()
+	if err := os.WriteFile(filepath.Join(n.home, name), []byte(n.here(text)), 0o600); err != nil {
+		n.t.Fatal(err)
+	}
+}
+
 // types runs one command. One that serves goes on until the next one, or the end.
 func (n *visitor) types(line string) {
 	n.t.Helper()
-	tools := strings.TrimPrefix(n.tools.URL, "http://")
-	_, port, _ := net.SplitHostPort(tools)
-	line = strings.NewReplacer("127.0.0.1:8414", n.address, "localhost:8414", n.address, "127.0.0.1:3000", tools,
-		"localhost:3000", "localhost:"+port).Replace(line)
+	line = n.here(line)
 	m := runs.FindStringSubmatch(line)
 	if m == nil {
 		n.sh(line, "")
