@@ -65,8 +65,10 @@ func newExportCommand(s std) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := noteBackup(ctx, a.store, h.At); err != nil {
-				return a.explainStore(err)
+			if args[0] != stream { // what reads a pipe may have kept nothing
+				if err := noteBackup(ctx, a.store, h.At); err != nil {
+					return a.explainStore(err)
+				}
 			}
 			done := exported{args[0], sum.Tables, sum.Rows, h.At, h.Version}
 			switch {
@@ -169,7 +171,7 @@ func (a *app) explainExport(err error) error {
 	if err == nil {
 		return nil
 	}
-	for _, plain := range []error{export.ErrForm, export.ErrBroken, export.ErrNewer} {
+	for _, plain := range []error{export.ErrForm, export.ErrBroken, export.ErrNewer, export.ErrMigration} {
 		if errors.Is(err, plain) {
 			return err
 		}
@@ -201,7 +203,10 @@ func newImportCommand(s std) *cobra.Command {
 			if err == nil {
 				err = a.importFrom(c.Context(), r)
 			}
-			if err != nil {
+			switch {
+			case errors.Is(err, export.ErrMigration):
+				return fmt.Errorf("%s; once its cause is gone: mcp-authd migrate up", oneLine(err))
+			case err != nil:
 				return fmt.Errorf("nothing was imported: %w", err)
 			}
 			h, sum := r.Header(), r.Summary()

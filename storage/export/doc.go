@@ -18,8 +18,12 @@ import (
 // format is the number of this form. A later form has another.
 const format = 1
 
-// maxLine bounds a row, in bytes.
-const maxLine = 64 << 20
+const (
+	// maxLine bounds a row, in bytes: the longest is a task with its result.
+	maxLine = 32 << 20
+	// maxHeader bounds the other lines: the longest table has a few dozen columns.
+	maxHeader = 64 << 10
+)
 
 var (
 	// ErrForm means that a file is not an export, or one in a form that this program does not know.
@@ -30,6 +34,8 @@ var (
 	ErrNewer = errors.New("the export was written by a newer version of mcp-authd: install that version")
 	// ErrNotEmpty means that there is an installation in the database that an export should be read into.
 	ErrNotEmpty = errors.New("the database holds an installation")
+	// ErrMigration means that all rows of an export were written, and a migration after that failed.
+	ErrMigration = errors.New("everything was imported, and the migration to this version failed")
 	// ErrText means that a text cannot be moved, as PostgreSQL could not store it.
 	ErrText = errors.New("not UTF-8, or with a NUL")
 )

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"hash"
 	"io"
+	"reflect"
 	"strconv"
 )
 
@@ -21,7 +22,8 @@ type Reader struct {
 	sum    hash.Hash
 	header Header
 	table  Table
-	next   []byte // a line that was read ahead
+	values reflect.Value // of a row: an array with one place more than the table has columns
+	next   []byte        // a line that was read ahead
 	done   Summary
 }
 
@@ -79,6 +81,7 @@ func (r *Reader) NextTable() (Table, error) {
 	}
 	r.sum.Write(line)
 	r.table = t.Table
+	r.values = reflect.New(reflect.ArrayOf(len(t.Columns)+1, reflect.TypeFor[json.RawMessage]()))
 	r.done.Tables++
 	return r.table, r.table.Check()
 }
@@ -107,8 +110,8 @@ func (r *Reader) NextRow() ([]any, error) {
 	if line, err = r.take(); err != nil {
 		return nil, err
 	}
-	var raw []json.RawMessage
-	if err := json.Unmarshal(line, &raw); err != nil || len(raw) != len(r.table.Columns) {
+	raw, ok := r.split(line)
+	if !ok {
 		return nil, fmt.Errorf("%w (row %d of %s)", ErrBroken, r.done.Rows+1, r.table.Name)
 	}
 	row := make([]any, len(raw))
@@ -120,6 +123,18 @@ func (r *Reader) NextRow() ([]any, error) {
 	r.sum.Write(line)
 	r.done.Rows++
 	return row, nil
+}
+
+// split takes a row apart, and reports whether it has as many values as the table has columns. An array of that many,
+// and not a slice, bounds what a crafted line of millions of values takes.
+func (r *Reader) split(line []byte) ([]json.RawMessage, bool) {
+	r.values.Elem().SetZero()
+	if err := json.Unmarshal(line, r.values.Interface()); err != nil {
+		return nil, false
+	}
+	n := len(r.table.Columns)
+	all, _ := r.values.Elem().Slice(0, n+1).Interface().([]json.RawMessage)
+	return all[:n], all[n] == nil && (n == 0 || all[n-1] != nil)
 }
 
 // Summary is how much was read.
@@ -161,8 +176,13 @@ func (r *Reader) line() ([]byte, error) {
 	var line []byte
 	for {
 		part, err := r.from.ReadSlice('\n')
-		if line = append(line, part...); len(line) > maxLine {
-			return nil, fmt.Errorf("%w (a line of more than %d bytes)", ErrBroken, maxLine)
+		line = append(line, part...)
+		most := maxHeader
+		if len(line) > 0 && line[0] == '[' {
+			most = maxLine
+		}
+		if len(line) > most {
+			return nil, fmt.Errorf("%w (a line of more than %d bytes)", ErrBroken, most)
 		}
 		switch {
 		case err == bufio.ErrBufferFull:

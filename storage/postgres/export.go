@@ -134,7 +134,7 @@ func tableOf(ctx context.Context, tx pgx.Tx, name string) (t export.Table, boole
 // Import writes what an export holds into the database of the URL, which holds no installation, and brings it to
 // the migrations of this program. All rows are written or none: export.ErrNotEmpty, wrapped, when there are some
 // already, and export.ErrForm, ErrBroken or ErrNewer, wrapped, when the export cannot be used. A migration that fails
-// after that leaves the rows, and Open tries it again.
+// after that leaves the rows, export.ErrMigration, wrapped, and Open tries it again.
 func Import(ctx context.Context, url string, from *export.Reader, o Options) error {
 	steps, err := migrations.Steps(migrations.Postgres)
 	if err != nil {
@@ -149,6 +149,13 @@ func Import(ctx context.Context, url string, from *export.Reader, o Options) err
 		return err
 	}
 	o.upTo = 0
+	if err := migrate(ctx, url, o); err != nil {
+		return fmt.Errorf("%w: %w", export.ErrMigration, err)
+	}
+	return nil
+}
+
+func migrate(ctx context.Context, url string, o Options) error {
 	s, err := Open(ctx, url, o)
 	if err != nil {
 		return err
