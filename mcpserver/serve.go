@@ -48,7 +48,7 @@ func Serve(ctx context.Context, tools *gosdk.Tools, o Options) (err error) {
 		return err
 	}
 	p := program{o: o, l: l, tools: tools, log: cmp.Or(o.Logger, slog.Default())}
-	if p.cert, err = (assembly.Parts{Config: l, Log: p.log}).Certificate(); err != nil {
+	if p.cert, err = (assembly.Parts{Config: l, Log: p.log}).Certificate(ctx); err != nil {
 		return fmt.Errorf("mcpserver: %w", err)
 	}
 	p.starting = whileStarting(listener, p.cert)

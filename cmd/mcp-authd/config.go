@@ -75,7 +75,7 @@ func (a *app) rehearse(ctx context.Context) error {
 	if err := r.loadKeys(r.keptKeyOrNone); err != nil {
 		return err
 	}
-	if _, err := r.parts().Certificate(); err != nil {
+	if _, err := r.parts().Certificate(ctx); err != nil {
 		return err
 	}
 	store, err := sqlite.Open(ctx, sqlite.Memory, sqlite.Options{})

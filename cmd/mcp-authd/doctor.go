@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/http"
+	"net/netip"
 	"strings"
 	"time"
 
@@ -56,15 +58,24 @@ type doctor struct {
 	current bool     // the store is open and its schema is this version's
 	kids    []string // of the keys that are published, by the database
 	running bool     // a process listens where the server would
+	lookup  func(ctx context.Context, network, host string) ([]netip.Addr, error)
+	own     func() ([]net.Addr, error) // the addresses of this machine
 
 	remembered bool // the issuer is the one of the last start: nothing else is known of that server
 }
 
 func newDoctor(s std) *doctor {
-	return &doctor{std: s, now: time.Now, access: mayWrite, http: &http.Client{
-		Timeout:       10 * time.Second,
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}}
+	return &doctor{
+		std:    s,
+		now:    time.Now,
+		access: mayWrite,
+		lookup: net.DefaultResolver.LookupNetIP,
+		own:    net.InterfaceAddrs,
+		http: &http.Client{
+			Timeout:       10 * time.Second,
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		},
+	}
 }
 
 func (d *doctor) add(check, level, advice, what string, args ...any) {
@@ -99,6 +110,7 @@ func (d *doctor) examine(ctx context.Context, where settings) {
 	d.server(ctx)
 	d.issuer(ctx)
 	d.certificate()
+	d.domains(ctx)
 	d.providers(ctx)
 	d.trust(ctx)
 	d.brokers(ctx)

@@ -14,6 +14,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/mcp-authd/mcp-authd/internal/acme"
 	"github.com/mcp-authd/mcp-authd/metadata"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
@@ -207,8 +208,6 @@ func (d *doctor) adviseOnReaching(err error) string {
 		", unchanged"
 }
 
-const soon = 14 * 24 * time.Hour
-
 // lifetime looks at the certificate that the outside sees.
 func (d *doctor) lifetime(resp *http.Response) {
 	if resp.TLS == nil || len(resp.TLS.PeerCertificates) == 0 {
@@ -219,7 +218,7 @@ func (d *doctor) lifetime(resp *http.Response) {
 	pair, err := tls.LoadX509KeyPair(t.Cert, t.Key)
 	if t.Cert == "" || err != nil || pair.Leaf.Equal(served) ||
 		pair.Leaf.VerifyHostname(resp.Request.URL.Hostname()) != nil {
-		d.expiry("the certificate of the issuer", served)
+		d.expiry("the certificate of the issuer", d.renewal(), served)
 		return
 	}
 	d.warn("tls",
@@ -231,22 +230,30 @@ func (d *doctor) lifetime(resp *http.Response) {
 // proxied warns of a proxy that is not in trusted_proxies: all people behind it would count as one.
 func (d *doctor) proxied(resp *http.Response) {
 	c := d.app.config
-	if resp.TLS != nil && c.TLS.Cert == "" && len(c.TrustedProxies) == 0 {
+	if resp.TLS != nil && c.TLS.Cert == "" && len(c.TLS.ACME.Domains) == 0 && len(c.TrustedProxies) == 0 {
 		d.warn("issuer", "set trusted_proxies to the address from which the proxy connects, such as 127.0.0.1/32",
 			"a proxy terminates TLS, and trusted_proxies is empty: all people count as one address, and slow each other down when they sign in")
 	}
 }
 
-func (d *doctor) expiry(what string, c *x509.Certificate) {
+// renewal says what to do about a certificate that ends.
+func (d *doctor) renewal() string {
+	if len(d.app.config.TLS.ACME.Domains) > 0 {
+		return "the server renews it by itself when a third of its time is left: see its log for why it could not"
+	}
+	return "renew it"
+}
+
+func (d *doctor) expiry(what, renewal string, c *x509.Certificate) {
 	left := c.NotAfter.Sub(d.now())
 	switch {
 	case left <= 0:
-		d.fail("tls", "renew it", "%s expired on %s", what, c.NotAfter.Format(time.DateOnly))
+		d.fail("tls", renewal, "%s expired on %s", what, c.NotAfter.Format(time.DateOnly))
 	case d.now().Before(c.NotBefore):
 		d.fail("tls", "check the clock of this machine", "%s is not valid before %s", what,
 			c.NotBefore.Format(time.DateTime))
-	case left < soon:
-		d.warn("tls", "renew it", "%s expires on %s", what, c.NotAfter.Format(time.DateOnly))
+	case acme.Ends(c.NotBefore, c.NotAfter, d.now()):
+		d.warn("tls", renewal, "%s expires on %s", what, c.NotAfter.Format(time.DateOnly))
 	default:
 		d.ok("tls", "%s is good until %s", what, c.NotAfter.Format(time.DateOnly))
 	}
@@ -263,7 +270,7 @@ func (d *doctor) certificate() {
 		d.fail("tls", "check tls.cert and tls.key", "%s", err)
 		return
 	}
-	d.expiry("tls.cert", pair.Leaf)
+	d.expiry("tls.cert", d.renewal(), pair.Leaf)
 	u, err := url.Parse(d.app.config.Issuer)
 	if err != nil {
 		return

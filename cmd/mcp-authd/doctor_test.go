@@ -100,12 +100,12 @@ func TestDoctorOnTime(t *testing.T) {
 		-time.Hour: "fail tls it expired on 2026-11-21", time.Hour: "warning tls it expires on 2026-11-21",
 		90 * 24 * time.Hour: "ok tls it is good until 2027-02-19",
 	} {
-		d.expiry("it", &x509.Certificate{NotBefore: now.Add(-time.Hour), NotAfter: now.Add(left)})
+		d.expiry("it", "", &x509.Certificate{NotBefore: now.Add(-30 * 24 * time.Hour), NotAfter: now.Add(left)})
 		if d.last() != want {
 			t.Errorf("%s: got %q, want %q", left, d.last(), want)
 		}
 	}
-	d.expiry("it", &x509.Certificate{NotBefore: now.Add(time.Hour), NotAfter: now.Add(24 * time.Hour)})
+	d.expiry("it", "", &x509.Certificate{NotBefore: now.Add(time.Hour), NotAfter: now.Add(24 * time.Hour)})
 	if !strings.HasPrefix(d.last(), "fail tls it is not valid before") {
 		t.Errorf("got %q", d.last())
 	}

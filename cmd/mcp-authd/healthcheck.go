@@ -27,7 +27,8 @@ func newHealthcheckCommand(s std) *cobra.Command {
 			}
 			address, path := a.config.Management.Listen, "/readyz"
 			if address == "" {
-				if address = a.config.Listen; a.config.TLS.Cert != "" {
+				if address = a.config.Listen; a.config.TLS.Cert != "" ||
+					len(a.config.TLS.ACME.Domains) > 0 {
 					return errors.New("set management.listen: the public listener speaks TLS for another name")
 				}
 				if issuer, err := url.Parse(a.config.Issuer); err == nil { // validated

@@ -35,6 +35,20 @@ func (a *app) warnOfKey(file string, e secrets.Exposure) {
 	}
 }
 
+// warnOfTLSKey tells of a private key, or a secret for the records of a domain, that others can read: who has it can
+// be taken for this server.
+func (a *app) warnOfTLSKey() {
+	dns := a.config.TLS.ACME.DNS.SecretFile
+	for what, file := range map[string]string{"tls.key": a.config.TLS.Key, "tls.acme.dns.secret_file": dns} {
+		if file == "" {
+			continue
+		}
+		if e := a.exposed(file); e.Wrong != "" && !e.Tolerate {
+			a.log.Warn(what+" may not be secret: "+e.Wrong, "file", file, "remedy", e.Remedy)
+		}
+	}
+}
+
 // exposed looks at a file of master keys for a server that runs as its owner.
 func (a *app) exposed(file string) secrets.Exposure {
 	return secrets.Exposed(file, secrets.AnyUser, a.inPod())

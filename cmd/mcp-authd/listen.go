@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strconv"
 	"syscall"
 )
 
@@ -19,11 +20,32 @@ func listen(ctx context.Context, address, key string) (net.Listener, error) {
 		if errors.Is(err, syscall.EADDRINUSE) && answers(ctx, address) {
 			taken = " (a server like this one answers there already)"
 		}
-		return nil, fmt.Errorf("cannot listen on %s: %s%s; set another address with %s", address, cause(err), taken,
-			key)
+		return nil, fmt.Errorf("cannot listen on %s: %s%s; %s", address, cause(err), taken, insteadOf(err, address, key))
 	}
 	return l, nil
 }
+
+// insteadOf says what to do about an address that cannot be listened on.
+func insteadOf(err error, address, key string) string {
+	_, text, splitErr := net.SplitHostPort(address)
+	port, numberErr := strconv.Atoi(text)
+	low := splitErr == nil && numberErr == nil && port > 0 && port < 1024
+	switch {
+	case errors.Is(err, syscall.EACCES) && low:
+		return "let the program have ports below 1024: AmbientCapabilities=CAP_NET_BIND_SERVICE in its systemd unit, or " +
+			"setcap cap_net_bind_service=+ep on it"
+	case errors.Is(err, syscall.EADDRINUSE) && key == acmeListen:
+		return "end what has the port (ss -ltnp names it), or set " + acmeListen +
+			` to "": challenges then come to port 443 alone, and nothing is sent on to https`
+	case errors.Is(err, syscall.EADDRINUSE) && low:
+		return "end what has the port (ss -ltnp names it), or put it in front as a TLS proxy and set another address with " +
+			key
+	}
+	return "set another address with " + key
+}
+
+// acmeListen is the key of the listener for challenges over http.
+const acmeListen = "tls.acme.http_listen"
 
 // cause is the system's own words for a network error.
 func cause(err error) string {

@@ -147,7 +147,7 @@ func (p *protection) run(ctx context.Context, s std) (err error) {
 	}
 	defer server.Close()
 	a.warnOfReach()
-	cert, err := a.parts().Certificate()
+	cert, err := a.parts().Certificate(ctx)
 	if err != nil {
 		return err
 	}

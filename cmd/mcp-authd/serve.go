@@ -70,7 +70,8 @@ func (a *app) serve(ctx context.Context) error {
 		return err
 	}
 	a.warnOfReach()
-	cert, err := a.parts().Certificate()
+	a.warnOfTLSKey()
+	cert, err := a.parts().Certificate(ctx)
 	if err != nil {
 		return err
 	}
@@ -153,7 +154,7 @@ func (a *app) listenHTTP(ctx context.Context) (net.Listener, error) {
 	if a.config.TLS.ACME.HTTPListen == "" {
 		return nil, nil
 	}
-	return listen(ctx, a.config.TLS.ACME.HTTPListen, "tls.acme.http_listen")
+	return listen(ctx, a.config.TLS.ACME.HTTPListen, acmeListen)
 }
 
 // listenManagement opens the management listener. If another instance has the default address, the

@@ -2,6 +2,7 @@ package acme
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -12,20 +13,22 @@ import (
 )
 
 // explain says what the operator can do about an error of an order (RFC 8555 §6.7).
-func explain(err error, c Config) string {
+func explain(err error, domain string, c Config) string {
 	var p acme.Problem
 	if !errors.As(err, &p) {
-		var dns *net.DNSError
-		if errors.As(err, &dns) || errors.Is(err, context.DeadlineExceeded) || isNetwork(err) {
-			return "the certificate authority cannot be reached from here: open the way out to " + c.Directory
+		return explainOwn(err, c)
+	}
+	if c.DNS != nil {
+		switch strings.TrimPrefix(p.Type, problems) {
+		case "dns", "connection", "unauthorized", "incorrectResponse":
+			return explainRecord(domain, c.DNS)
 		}
-		return "it is tried again by itself"
 	}
 	ports := "port 443"
 	if c.HTTPPort != 0 {
 		ports = "ports 80 and 443"
 	}
-	switch strings.TrimPrefix(p.Type, "urn:ietf:params:acme:error:") {
+	switch strings.TrimPrefix(p.Type, problems) {
 	case "dns":
 		return "the name has no address that the authority finds: add an A or AAAA record for it"
 	case "connection", "tls", "unauthorized", "incorrectResponse":
@@ -41,6 +44,53 @@ func explain(err error, c Config) string {
 		return "the authority has a fault of its own: it is tried again by itself"
 	}
 	return "it is tried again by itself"
+}
+
+// problems begin the types of the authority's errors.
+const problems = "urn:ietf:params:acme:error:"
+
+// explainOwn is explain for an error that no authority has sent.
+func explainOwn(err error, c Config) string {
+	var record *dnsError
+	var dns *net.DNSError
+	var untrusted *tls.CertificateVerificationError
+	switch {
+	case errors.As(err, &record):
+		return explainWriting(record, c.DNS)
+	case errors.As(err, &untrusted):
+		return "the certificate of " + c.Directory + " is of an authority that is not known here: name its roots in " +
+			"tls.acme.roots"
+	case errors.Is(err, errAnswer):
+		return "what answers at " + c.Directory + " is no certificate authority: correct tls.acme.directory"
+	case errors.As(err, &dns), errors.Is(err, context.DeadlineExceeded), isNetwork(err):
+		return "the certificate authority cannot be reached from here: open the way out to " + c.Directory
+	}
+	return "it is tried again by itself"
+}
+
+// explainRecord says why the authority may not see the record.
+func explainRecord(domain string, d *DNS) string {
+	at := "_acme-challenge." + strings.TrimPrefix(domain, "*.")
+	if d.Name != "" {
+		return "the authority did not find the record for the challenge: " + at + " has to lead to " + d.Name +
+			", by a CNAME record"
+	}
+	return "the authority did not find the record for the challenge at " + at +
+		": it has to be in the zone that tls.acme.dns writes to"
+}
+
+// explainWriting says why a record may not get to where it is looked for.
+func explainWriting(e *dnsError, d *DNS) string {
+	switch {
+	case e.seen:
+		return "a name server of the zone does not show the record for the challenge: see that all of them get changes " +
+			"within two minutes, and that they can be reached from here"
+	case d.Provider == RFC2136:
+		return "the record for the challenge cannot be written: see that " + d.Server + " can be reached, knows the key " +
+			d.KeyName + " and lets it change TXT records of the zone"
+	}
+	return "the record for the challenge cannot be written: see that tls.acme.dns.secret is a token of " + d.Provider +
+		" that may read the zone and edit its DNS"
 }
 
 func isNetwork(err error) bool {

@@ -2,7 +2,9 @@ package acme
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 )
@@ -14,6 +16,9 @@ const (
 	leaseAgain = leaseFor / 3
 	leaseRetry = time.Second
 )
+
+// errTurn: another replica took the lock while this one paused, and tries.
+var errTurn = errors.New("acme: another replica tries")
 
 // locks are those that this process has.
 type locks struct {
@@ -47,16 +52,21 @@ func (f *files) TryLock(ctx context.Context, name string) (bool, error) {
 	if l.ends[name] != nil {
 		return false, nil
 	}
+	return f.take(ctx, name)
+}
+
+// take takes the lease of a lock, and prolongs it. f.locked.mu is held.
+func (f *files) take(ctx context.Context, name string) (bool, error) {
 	held, err := f.lease(ctx, name, leaseFor)
 	if err != nil || !held {
 		return false, err
 	}
 	keep, end := context.WithCancel(context.WithoutCancel(ctx))
 	go f.prolong(keep, name)
-	if l.ends == nil {
-		l.ends = make(map[string]func())
+	if f.locked.ends == nil {
+		f.locked.ends = make(map[string]func())
 	}
-	l.ends[name] = end
+	f.locked.ends[name] = end
 	return true, nil
 }
 
@@ -73,6 +83,38 @@ func (f *files) prolong(ctx context.Context, name string) {
 			_, _ = f.lease(ctx, name, leaseFor)
 		}
 	}
+}
+
+// pause gives the lease of the lock for a domain to other replicas until this one tries again: certmagic has
+// a lock for all its attempts, between which hours go by, and where this replica reaches nothing another may.
+func (f *files) pause(ctx context.Context, domain string) {
+	l := &f.locked
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for name, end := range l.ends {
+		if strings.HasSuffix(name, "_"+domain) {
+			end()
+			_, _ = f.lease(ctx, name, 0) // else it runs out
+		}
+	}
+}
+
+// RenewLockLease implements certmagic.LockLeaseRenewer, which is called before each attempt. It fails while another
+// replica has the lock.
+func (f *files) RenewLockLease(ctx context.Context, name string, _ time.Duration) error {
+	l := &f.locked
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	end := l.ends[name]
+	if end == nil {
+		return fmt.Errorf("acme: the lock %s is not held", name)
+	}
+	end()
+	held, err := f.take(ctx, name)
+	if err == nil && !held {
+		err = errTurn
+	}
+	return err
 }
 
 // Unlock implements certmagic.Locker.

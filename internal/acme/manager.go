@@ -8,10 +8,14 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"slices"
+	"strings"
+	"sync"
 	"time"
 
 	"github.com/caddyserver/certmagic"
 	"github.com/mholt/acmez/v3"
+	"github.com/mholt/acmez/v3/acme"
 
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
 )
@@ -31,26 +35,35 @@ type Config struct {
 	// HTTPPort and TLSPort are those of the listeners here to which the ports 80 and 443 of the domains
 	// lead. Without an HTTPPort no challenge is answered over http.
 	HTTPPort, TLSPort int
-	Store             Store
-	Ring              *secrets.Ring
-	Holder            string // names this process to the others of the store
-	Now               func() time.Time
-	Log               *slog.Logger
+	// DNS answers the challenges in place of the listeners, and only then may a domain begin with "*.". Optional.
+	DNS    *DNS
+	Store  Store
+	Ring   *secrets.Ring
+	Holder string // names this process to the others of the store
+	Now    func() time.Time
+	Log    *slog.Logger
 	// RenewCheck is how often it is looked whether a certificate is to be renewed. Default: 10 minutes.
 	RenewCheck time.Duration
+	// Measure is told every quarter of a minute how it stands with each domain. Optional.
+	Measure func(State)
 }
 
 // Manager has the certificates of the domains, renewed when a third of their time is left.
 type Manager struct {
 	c      Config
+	files  *files
 	cache  *certmagic.Cache
 	magic  *certmagic.Config
 	issuer *certmagic.ACMEIssuer
+
+	mu     sync.Mutex        // guards failed
+	failed map[string]string // domains whose last attempt failed here, with what to do
 }
 
 // New returns a manager. It asks nobody until Run.
 func New(c Config) *Manager {
-	m := &Manager{c: c}
+	m := &Manager{c: c, failed: make(map[string]string)}
+	m.files = &files{store: c.Store, ring: c.Ring, now: c.Now, locked: locks{holder: c.Holder}}
 	log := newLog(c.Log)
 	m.cache = certmagic.NewCache(certmagic.CacheOptions{
 		GetConfigForCert:   func(certmagic.Certificate) (*certmagic.Config, error) { return m.magic, nil },
@@ -58,18 +71,23 @@ func New(c Config) *Manager {
 		Logger:             log,
 	})
 	m.magic = certmagic.New(m.cache, certmagic.Config{
-		Storage: &files{store: c.Store, ring: c.Ring, now: c.Now, locked: locks{holder: c.Holder}},
+		Storage: m.files,
 		OCSP:    certmagic.OCSPConfig{DisableStapling: true}, // authorities have ended it
 		OnEvent: m.event,
 		Logger:  log,
 		// A handshake without a name is one of a probe, or of a client that knows an address alone.
 		DefaultServerName: c.Domains[0],
 	})
-	m.issuer = certmagic.NewACMEIssuer(m.magic, certmagic.ACMEIssuer{
+	options := certmagic.ACMEIssuer{
 		CA: c.Directory, Email: c.Email, Agreed: true, TrustedRoots: c.Roots,
 		AltHTTPPort: c.HTTPPort, AltTLSALPNPort: c.TLSPort, DisableHTTPChallenge: c.HTTPPort == 0,
 		Logger: log,
-	})
+	}
+	if c.DNS != nil {
+		options.DNS01Solver = c.DNS.solver(log)
+	}
+	m.issuer = certmagic.NewACMEIssuer(m.magic, options)
+	bound(m.issuer)
 	m.magic.Issuers = []certmagic.Issuer{m.issuer}
 	return m
 }
@@ -81,7 +99,7 @@ func (m *Manager) Run(ctx context.Context) error {
 	if err := m.magic.ManageAsync(ctx, m.c.Domains); err != nil {
 		return err
 	}
-	<-ctx.Done()
+	m.watch(ctx)
 	return nil
 }
 
@@ -103,12 +121,8 @@ func (m *Manager) HTTP() http.Handler {
 		if err != nil {
 			host = r.Host
 		}
-		known := false
-		for _, d := range m.c.Domains {
-			known = known || d == host
-		}
 		switch {
-		case !known:
+		case !Covers(m.c.Domains, host):
 			http.Error(w, "There is no such server here.", http.StatusMisdirectedRequest)
 		case r.Method != http.MethodGet && r.Method != http.MethodHead:
 			http.Error(w, "Use https.", http.StatusForbidden)
@@ -119,11 +133,18 @@ func (m *Manager) HTTP() http.Handler {
 	}))
 }
 
+// Covers reports whether one of the domains is the host, or stands for it with a "*" (RFC 9525 §6.3).
+func Covers(domains []string, host string) bool {
+	_, above, _ := strings.Cut(host, ".")
+	return slices.Contains(domains, host) || above != "" && slices.Contains(domains, "*."+above)
+}
+
 // event tells the operator how it went.
-func (m *Manager) event(_ context.Context, name string, data map[string]any) error {
+func (m *Manager) event(ctx context.Context, name string, data map[string]any) error {
 	domain, _ := data["identifier"].(string)
 	switch name {
 	case "cert_obtained":
+		m.note(domain, "")
 		what := "got a certificate"
 		if renewed, _ := data["renewal"].(bool); renewed {
 			what = "renewed the certificate"
@@ -131,13 +152,21 @@ func (m *Manager) event(_ context.Context, name string, data map[string]any) err
 		m.c.Log.Info(what, "domain", domain)
 	case "cert_failed":
 		err, _ := data["error"].(error)
+		if !errors.As(err, new(acme.Problem)) { // what the authority refuses here, it refuses to all
+			m.files.pause(context.WithoutCancel(ctx), domain)
+		}
+		if ctx.Err() != nil {
+			break // the server stops
+		}
+		advice := explain(err, domain, m.c)
+		m.note(domain, advice)
 		if renewal, _ := data["renewal"].(bool); renewal {
 			left, _ := data["remaining"].(time.Duration)
-			m.c.Log.Error("the certificate could not be renewed, and is served on; "+explain(err, m.c),
+			m.c.Log.Error("the certificate could not be renewed, and is served on; "+advice,
 				"domain", domain, "valid_for", left.Round(time.Minute), "reason", reason(err))
 			break
 		}
-		m.c.Log.Error("there is no certificate yet, and https does not work; "+explain(err, m.c),
+		m.c.Log.Error("there is no certificate yet, and https does not work; "+advice,
 			"domain", domain, "reason", reason(err))
 	}
 	return nil

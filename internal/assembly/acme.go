@@ -24,8 +24,9 @@ func (s *Server) ACME() (*acme.Manager, error) {
 	}
 	cfg := acme.Config{
 		Domains: c.Domains, Directory: c.Directory, Email: c.Email,
-		HTTPPort: portOf(c.HTTPListen), TLSPort: portOf(p.Config.Listen),
+		HTTPPort: portOf(c.HTTPListen), TLSPort: portOf(p.Config.Listen), DNS: c.DNS.Challenges(),
 		Store: p.Store, Ring: ring, Holder: p.replica, Now: p.Now, Log: p.Log,
+		Measure: p.measureCertificate,
 	}
 	if c.Roots != "" {
 		pem, err := os.ReadFile(c.Roots)
@@ -37,6 +38,11 @@ func (s *Server) ACME() (*acme.Manager, error) {
 		}
 	}
 	return acme.New(cfg), nil
+}
+
+func (p Parts) measureCertificate(s acme.State) {
+	p.Metrics.Certificate(s.Domain, s.NotBefore, s.NotAfter, p.Now())
+	p.Metrics.CertificateFailed(s.Domain, s.Failed)
 }
 
 // portOf is the port of an address that was checked; 0 for none.

@@ -1,12 +1,16 @@
 package assembly
 
 import (
+	"context"
 	"crypto/tls"
 	"fmt"
 	"log/slog"
+	"net/url"
 	"os"
 	"sync"
 	"time"
+
+	"github.com/mcp-authd/mcp-authd/internal/acme"
 )
 
 // certificate serves the certificate that stands in the files now, so that a renewal needs no
@@ -18,8 +22,10 @@ type certificate struct {
 
 	mu     sync.Mutex // guards what follows
 	pair   *tls.Certificate
-	stamp  [2]fileStamp // of the files that pair was read from, or that could not be used
+	stamp  [2]fileStamp // of the files that were read last
+	unfit  bool         // these could not be used, and pair is older
 	looked time.Time
+	warned time.Time // of its end
 }
 
 type fileStamp struct {
@@ -30,13 +36,24 @@ type fileStamp struct {
 // lookEvery is how often the files are looked at, at most.
 const lookEvery = 10 * time.Second
 
+// warnOfEnd is how often it is said that the certificate ends soon.
+const warnOfEnd = 12 * time.Hour
+
 // Certificate reads the configured certificate (DL-01), and returns what a tls.Config needs to serve it;
-// nil for http.
-func (p Parts) Certificate() (func(*tls.ClientHelloInfo) (*tls.Certificate, error), error) {
+// nil for http. Until ctx ends it measures for how long the certificate is good.
+func (p Parts) Certificate(ctx context.Context) (func(*tls.ClientHelloInfo) (*tls.Certificate, error), error) {
 	c, err := p.certificate()
 	if c == nil || err != nil {
 		return nil, err
 	}
+	issuer, err := url.Parse(p.Config.Issuer)
+	if err != nil {
+		return nil, err
+	}
+	go every(ctx, func() {
+		leaf := c.at(c.now()).Leaf
+		p.Metrics.Certificate(issuer.Hostname(), leaf.NotBefore, leaf.NotAfter, c.now())
+	})
 	return func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return c.at(c.now()), nil }, nil
 }
 
@@ -65,19 +82,35 @@ func (c *certificate) at(now time.Time) *tls.Certificate {
 		return c.pair
 	}
 	c.looked = now
-	stamp := c.stamps()
-	if stamp == c.stamp {
-		return c.pair
+	c.read()
+	leaf := c.pair.Leaf
+	if acme.Ends(leaf.NotBefore, leaf.NotAfter, now) && now.Sub(c.warned) >= warnOfEnd {
+		c.warned = now
+		c.log.Warn("the TLS certificate ends soon: renew it; its files are read again when they change", "file",
+			c.certFile, "valid_until", leaf.NotAfter)
 	}
+	return c.pair
+}
+
+// read reads files that have changed, and those that could not be used: who may read them changes neither their
+// time nor their size.
+func (c *certificate) read() {
+	stamp := c.stamps()
+	if stamp == c.stamp && !c.unfit {
+		return
+	}
+	again := stamp == c.stamp
 	c.stamp = stamp
 	pair, err := tls.LoadX509KeyPair(c.certFile, c.keyFile)
-	if err != nil {
-		c.log.Warn("the changed TLS files cannot be used; the certificate from before is served", "reason", err.Error())
-		return c.pair
+	if c.unfit = err != nil; c.unfit {
+		if !again {
+			c.log.Warn("the changed TLS files cannot be used; the certificate from before is served", "reason",
+				err.Error())
+		}
+		return
 	}
 	c.pair = &pair
 	c.log.Info("the TLS certificate was read again", "valid_until", pair.Leaf.NotAfter)
-	return c.pair
 }
 
 func (c *certificate) stamps() (out [2]fileStamp) {

@@ -48,6 +48,30 @@ func TestCertificateReload(t *testing.T) {
 	}
 	now := time.Now()
 	name := func() string { return served.at(now).Leaf.DNSNames[0] }
+	// Half of a renewal: a file that does not fit the other, is cut off, or is gone.
+	_, other := write("other.example")
+	for what, half := range map[string]func(){
+		"DL-01: a key without its certificate": func() { put(key, append(other, '\n')) },
+		"DL-01: half of a certificate":         func() { put(cert, c1[:len(c1)/2]) },
+		"DL-01: no key":                        func() { os.Remove(key) },
+	} {
+		half()
+		log.Reset()
+		for range 2 {
+			now = now.Add(lookEvery)
+			if got := name(); got != "first.example" {
+				t.Errorf("%s: %s is served", what, got)
+			}
+		}
+		if n := strings.Count(log.String(), "cannot be used"); n != 1 {
+			t.Errorf("%s: it is said %d times: %s", what, n, log.String())
+		}
+		put(cert, c1)
+		put(key, k1)
+		now = now.Add(lookEvery)
+		name()
+	}
+	log.Reset()
 	c2, k2 := write("second.example")
 	put(cert, append(c2, '\n'))
 	now = now.Add(lookEvery)
@@ -61,5 +85,17 @@ func TestCertificateReload(t *testing.T) {
 	now = now.Add(lookEvery)
 	if got := name(); got != "second.example" {
 		t.Errorf("after the renewal %s is served", got)
+	}
+	// The certificates of the test are good for an hour, of which they have less than a quarter left then.
+	log.Reset()
+	leaf := served.at(now).Leaf
+	now = leaf.NotAfter.Add(-time.Minute)
+	leaf.NotBefore = leaf.NotAfter.Add(-time.Hour)
+	for range 3 {
+		now = now.Add(lookEvery)
+		name()
+	}
+	if n := strings.Count(log.String(), "ends soon: renew it"); n != 1 {
+		t.Errorf("DL-01: that it ends is said %d times: %s", n, log.String())
 	}
 }

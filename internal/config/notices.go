@@ -51,6 +51,7 @@ func (c *Config) fileSecrets() []fileSecret {
 	out := []fileSecret{
 		{"mail.smtp.password", &c.Mail.SMTP.Password, &c.Mail.SMTP.PasswordFile},
 		{"notices.webhook.secret", &c.Notices.Webhook.Secret, &c.Notices.Webhook.SecretFile},
+		{"tls.acme.dns.secret", &c.TLS.ACME.DNS.Secret, &c.TLS.ACME.DNS.SecretFile},
 	}
 	for i := range c.Events.Receivers {
 		r := &c.Events.Receivers[i]

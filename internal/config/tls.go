@@ -3,10 +3,11 @@ package config
 import (
 	"net/netip"
 	"net/url"
-	"slices"
 	"strings"
 
 	"golang.org/x/net/idna"
+
+	"github.com/mcp-authd/mcp-authd/internal/acme"
 )
 
 // TLS says which certificate is served: that of two files, or one that is got by ACME.
@@ -24,6 +25,42 @@ type ACME struct {
 	Roots     string   `yaml:"roots"` // a PEM file: what the directory's certificate is checked with
 	// HTTPListen is where challenges over http are answered, and requests sent on to https; "": nowhere.
 	HTTPListen string `yaml:"http_listen"`
+	// DNS answers the challenges over DNS instead.
+	DNS DNS `yaml:"dns"`
+}
+
+// DNS says who writes the records that answer challenges, and where (RFC 8555 §8.4).
+type DNS struct {
+	Provider     string   `yaml:"provider"` // "": challenges are answered by the listeners
+	Server       string   `yaml:"server"`
+	KeyName      string   `yaml:"key_name"`
+	KeyAlgorithm string   `yaml:"key_algorithm"`
+	Secret       Secret   `yaml:"secret"`
+	SecretFile   string   `yaml:"secret_file" env:"-"`
+	Name         string   `yaml:"name"`
+	Resolvers    []string `yaml:"resolvers"`
+}
+
+// Configured reports whether challenges are answered over DNS.
+func (d DNS) Configured() bool {
+	return d.Provider != "" || d.Server != "" || d.KeyName != "" || d.KeyAlgorithm != "" || d.Secret != "" ||
+		d.Name != "" || len(d.Resolvers) > 0
+}
+
+// Challenges is what answers them; nil: the listeners do.
+func (d DNS) Challenges() *acme.DNS {
+	if !d.Configured() {
+		return nil
+	}
+	return &acme.DNS{
+		Provider:  d.Provider,
+		Server:    d.Server,
+		KeyName:   d.KeyName,
+		KeyAlg:    d.KeyAlgorithm,
+		Secret:    string(d.Secret),
+		Name:      d.Name,
+		Resolvers: d.Resolvers,
+	}
 }
 
 // maxDomains bounds the names that one certificate authority is asked for.
@@ -58,13 +95,17 @@ func (c *Config) validateTLS(add func(key, format string, args ...any)) {
 	if len(a.Domains) > maxDomains {
 		add("tls.acme.domains", "has more than %d names", maxDomains)
 	}
+	dns := a.DNS.Challenges()
 	for _, name := range a.Domains {
-		if problem := domainProblem(name); problem != "" {
+		if problem := domainProblem(name, dns != nil); problem != "" {
 			add("tls.acme.domains", "%q %s", name, problem)
 		}
 	}
+	if dns != nil {
+		dns.Check(func(key, format string, args ...any) { add("tls.acme.dns."+key, format, args...) })
+	}
 	u, err := url.Parse(c.Issuer)
-	if err == nil && !slices.Contains(a.Domains, u.Hostname()) {
+	if err == nil && !acme.Covers(a.Domains, u.Hostname()) {
 		add("tls.acme.domains", "lacks %s, the host of issuer", u.Hostname())
 	}
 	if d, err := url.Parse(a.Directory); err != nil || d.Scheme != "https" || d.Host == "" {
@@ -79,14 +120,17 @@ func (c *Config) validateTLS(add func(key, format string, args ...any)) {
 }
 
 // domainProblem says why no certificate can be got for a name, "" when one might.
-func domainProblem(name string) string {
+func domainProblem(name string, overDNS bool) string {
+	if overDNS {
+		name = strings.TrimPrefix(name, "*.")
+	}
 	ascii, err := idna.Lookup.ToASCII(name)
 	_, isIP := netip.ParseAddr(name)
 	switch {
 	case isIP == nil:
 		return "is an address: certificates are got for names"
 	case strings.Contains(name, "*"):
-		return "has a *: name each host"
+		return "has a *: name each host, or have challenges answered over DNS with tls.acme.dns, and begin with *."
 	case err != nil || !strings.Contains(name, "."):
 		return "is no name on the internet, such as auth.example.com"
 	case ascii != name:

@@ -6,7 +6,8 @@ func alerts() map[string][]Alert {
 		requestDuration: ofRequests(), guardDuration: ofGuards(), storeDuration: ofSlowStores(),
 		storeFailures: ofStores(), providerDuration: ofProviders(), keyAge: ofKeys(), statusAge: ofStatusLists(),
 		signInSteps: ofSignIns(), events: ofEvents(), eventsOldest: ofReceivers(), auditLost: ofAudit(),
-		sinkOldest: ofWaitingSinks(), sinkLost: ofLostBySinks(),
+		sinkOldest: ofWaitingSinks(), sinkLost: ofLostBySinks(), certificateLeft: ofCertificates(),
+		certificateFailed: ofAttempts(),
 	}
 }
 
@@ -133,6 +134,36 @@ func ofStatusLists() []Alert {
 		Action:  "Look at the failures of the store and at the log: a list needs the database and a signing key.",
 		Fires:   []Series{{statusAge, "0+60x60"}},
 		Quiet:   []Series{{statusAge, "0+0x60"}},
+	}}
+}
+
+func ofCertificates() []Alert {
+	const domain = `{domain="auth.example.com"}`
+	return []Alert{{
+		Name: "McpAuthdCertificateEnds",
+		Expr: "min by (domain) (" + certificateLeft + ") < 1209600 and min by (domain) (" + certificateLeft +
+			") < 0.25 * min by (domain) (" + certificateTime + ")",
+		For: "15m", Severity: "critical",
+		Summary: "A certificate ends within two weeks, and was not renewed.",
+		Action:  "Run mcp-authd doctor, and look in the log for why: every attempt says what to do.",
+		Labels:  map[string]string{"domain": "auth.example.com"},
+		Fires:   []Series{{certificateLeft + domain, "1209000-60x60"}, {certificateTime + domain, "7776000+0x60"}},
+		// One of six days, of which two are left, is about to be renewed.
+		Quiet: []Series{{certificateLeft + domain, "172800-60x60"}, {certificateTime + domain, "518400+0x60"}},
+	}}
+}
+
+func ofAttempts() []Alert {
+	const domain = `{domain="auth.example.com"}`
+	return []Alert{{
+		Name: "McpAuthdCertificateFails",
+		Expr: "min by (domain) (" + certificateFailed + ") > 0",
+		For:  "30m", Severity: "warning",
+		Summary: "No replica gets a certificate by ACME: https does not work yet, or the one from before is served on.",
+		Action:  "Look in the log at the last attempt: it says what to do.",
+		Labels:  map[string]string{"domain": "auth.example.com"},
+		Fires:   []Series{{certificateFailed + domain, "1+0x60"}},
+		Quiet:   []Series{{certificateFailed + domain, "1x20 0x40"}},
 	}}
 }
 

@@ -9,30 +9,33 @@ import (
 
 // The names. A name is never reused for another meaning.
 const (
-	requestDuration  = "mcp_authd_request_duration_seconds"
-	guardDuration    = "mcp_authd_guard_duration_seconds"
-	callDuration     = "mcp_authd_tool_call_duration_seconds"
-	providerDuration = "mcp_authd_provider_request_duration_seconds"
-	storeDuration    = "mcp_authd_store_duration_seconds"
-	storeFailures    = "mcp_authd_store_failures_total"
-	signInSteps      = "mcp_authd_sign_in_steps_total"
-	cacheLookups     = "mcp_authd_cache_lookups_total"
-	keyAge           = "mcp_authd_signing_key_age_seconds"
-	keyRotation      = "mcp_authd_signing_key_rotation_seconds"
-	statusAge        = "mcp_authd_status_list_age_seconds"
-	events           = "mcp_authd_events_total"
-	registrations    = "mcp_authd_registrations_total"
-	providerEvents   = "mcp_authd_provider_events_total"
-	upstreamEvents   = "mcp_authd_upstream_events_total"
-	eventsWaiting    = "mcp_authd_security_events_waiting"
-	eventsOldest     = "mcp_authd_security_events_oldest_seconds"
-	auditWaiting     = "mcp_authd_audit_waiting"
-	auditLost        = "mcp_authd_audit_lost"
-	auditSigned      = "mcp_authd_audit_signed"
-	traceSpans       = "mcp_authd_trace_spans_total"
-	sinkWaiting      = "mcp_authd_audit_sink_waiting"
-	sinkOldest       = "mcp_authd_audit_sink_oldest_seconds"
-	sinkLost         = "mcp_authd_audit_sink_lost"
+	requestDuration   = "mcp_authd_request_duration_seconds"
+	guardDuration     = "mcp_authd_guard_duration_seconds"
+	callDuration      = "mcp_authd_tool_call_duration_seconds"
+	providerDuration  = "mcp_authd_provider_request_duration_seconds"
+	storeDuration     = "mcp_authd_store_duration_seconds"
+	storeFailures     = "mcp_authd_store_failures_total"
+	signInSteps       = "mcp_authd_sign_in_steps_total"
+	cacheLookups      = "mcp_authd_cache_lookups_total"
+	keyAge            = "mcp_authd_signing_key_age_seconds"
+	keyRotation       = "mcp_authd_signing_key_rotation_seconds"
+	statusAge         = "mcp_authd_status_list_age_seconds"
+	certificateLeft   = "mcp_authd_certificate_remaining_seconds"
+	certificateTime   = "mcp_authd_certificate_lifetime_seconds"
+	certificateFailed = "mcp_authd_certificate_attempt_failed"
+	events            = "mcp_authd_events_total"
+	registrations     = "mcp_authd_registrations_total"
+	providerEvents    = "mcp_authd_provider_events_total"
+	upstreamEvents    = "mcp_authd_upstream_events_total"
+	eventsWaiting     = "mcp_authd_security_events_waiting"
+	eventsOldest      = "mcp_authd_security_events_oldest_seconds"
+	auditWaiting      = "mcp_authd_audit_waiting"
+	auditLost         = "mcp_authd_audit_lost"
+	auditSigned       = "mcp_authd_audit_signed"
+	traceSpans        = "mcp_authd_trace_spans_total"
+	sinkWaiting       = "mcp_authd_audit_sink_waiting"
+	sinkOldest        = "mcp_authd_audit_sink_oldest_seconds"
+	sinkLost          = "mcp_authd_audit_sink_lost"
 )
 
 // The steps from an authorization request to a tool call.
@@ -96,7 +99,7 @@ func Rows() []string { return []string{rowPeople, rowRequests, rowServers, rowHe
 
 // Definitions returns all metrics, in the order of the documentation.
 func Definitions() []Definition {
-	all, rules := slices.Concat(people(), requests(), health(), counted(), delivered()), alerts()
+	all, rules := slices.Concat(people(), requests(), health(), certificates(), counted(), delivered()), alerts()
 	for i, d := range all {
 		all[i].Alerts = rules[d.Name]
 	}
@@ -185,6 +188,31 @@ func health() []Definition {
 		Kind:  Gauge,
 		Help:  "How long ago a status list could last be made: revocations since are not published.",
 		Panel: Panel{Row: rowHealth, Title: "Age of the status list", Unit: "s"},
+	}}
+}
+
+// certificates are how long those are good that are served.
+func certificates() []Definition {
+	domain := []Label{{"domain", nil}}
+	return []Definition{{
+		Name:   certificateLeft,
+		Kind:   Gauge,
+		Help:   "For how long the certificate that is served for a domain is still good; 0: there is none.",
+		Labels: domain,
+		Most:   20,
+		Panel:  Panel{Row: rowHealth, Title: "Certificates are good for", Unit: "s", By: "domain"},
+	}, {
+		Name:   certificateTime,
+		Kind:   Gauge,
+		Help:   "For how long it is good in all. One that comes by ACME is renewed when a third is left.",
+		Labels: domain,
+		Most:   20,
+	}, {
+		Name:   certificateFailed,
+		Kind:   Gauge,
+		Help:   "1 when the last attempt of this server to get a certificate by ACME failed, else 0.",
+		Labels: domain,
+		Most:   20,
 	}}
 }
 

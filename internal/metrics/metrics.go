@@ -127,6 +127,26 @@ func (m *Metrics) SigningKey(age, rotation time.Duration) {
 	m.set(keyRotation, rotation.Seconds())
 }
 
+// Certificate sets how long the certificate of a domain is still good, and how long it is in all. Zero times: there is
+// none.
+func (m *Metrics) Certificate(domain string, notBefore, notAfter, now time.Time) {
+	left := 0.0
+	if !notAfter.IsZero() {
+		left = notAfter.Sub(now).Seconds()
+	}
+	m.set(certificateLeft, left, domain)
+	m.set(certificateTime, notAfter.Sub(notBefore).Seconds(), domain)
+}
+
+// CertificateFailed sets whether the last attempt of this server to get a certificate failed.
+func (m *Metrics) CertificateFailed(domain string, failed bool) {
+	value := 0.0
+	if failed {
+		value = 1
+	}
+	m.set(certificateFailed, value, domain)
+}
+
 // StatusList sets how long ago it was last possible to make a status list.
 func (m *Metrics) StatusList(age time.Duration) { m.set(statusAge, age.Seconds()) }
 

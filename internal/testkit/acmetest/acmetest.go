@@ -80,6 +80,7 @@ type Config struct {
 	HTTPPort, TLSPort int           // where it looks for the answers to its challenges
 	Validity          time.Duration // of its certificates. Default: 90 days
 	Blocked           []string      // names that it refuses
+	Names             *NameServer   // that it asks; nil: one for which every name leads to this machine
 }
 
 // Start starts an authority that ends with the test. Every name leads to this machine until Forget.
@@ -118,7 +119,11 @@ func Start(t *testing.T, c Config) *Authority {
 		manage: "https://localhost:" + strconv.Itoa(Port(t, manage)), names: serveNames(t),
 	}
 	a.Roots.AppendCertsFromPEM(pem)
-	cmd := exec.Command(pebble(t), "-config", file, "-dnsserver", a.names.address)
+	names := a.names.address
+	if c.Names != nil {
+		names = c.Names.Address
+	}
+	cmd := exec.Command(pebble(t), "-config", file, "-dnsserver", names)
 	cmd.Env = append(os.Environ(), "PEBBLE_VA_NOSLEEP=1", "PEBBLE_WFE_NONCEREJECT=0", "PEBBLE_AUTHZREUSE=0")
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)

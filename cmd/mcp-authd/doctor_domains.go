@@ -1,0 +1,152 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/internal/acme"
+	"github.com/mcp-authd/mcp-authd/internal/secrets"
+	"github.com/mcp-authd/mcp-authd/metadata"
+	"github.com/mcp-authd/mcp-authd/oauth"
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// maxAddresses bounds those of a name that are tried.
+const maxAddresses = 8
+
+// domains looks at those for which certificates come by ACME: whether they lead here, and for how long there is a
+// certificate (DL-01).
+func (d *doctor) domains(ctx context.Context) {
+	for _, name := range d.app.config.TLS.ACME.Domains {
+		d.kept(ctx, name)
+		if !strings.HasPrefix(name, "*.") {
+			d.leads(ctx, name)
+		}
+	}
+}
+
+// kept looks at the certificate in the database.
+func (d *doctor) kept(ctx context.Context, name string) {
+	if !d.current {
+		return
+	}
+	ring, err := secrets.NewRing(d.app.keys...)
+	if err != nil {
+		return // looking at the keys has told
+	}
+	leaf, err := acme.Kept(ctx, d.app.store, ring, d.app.config.TLS.ACME.Directory, name)
+	switch {
+	case errors.Is(err, storage.ErrNotFound):
+		d.warn("tls", "the server gets it by itself: see its log, where each attempt that fails says what to do",
+			"there is no certificate for %s yet", name)
+	case err != nil:
+		d.fail("tls", "", "the certificate for %s cannot be read: %s", name, oneLine(err))
+	default:
+		d.expiry("the certificate for "+name, d.renewal(), leaf)
+	}
+}
+
+// leads looks where a name leads.
+func (d *doctor) leads(ctx context.Context, name string) {
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	found, err := d.lookup(ctx, "ip", name)
+	if err != nil || len(found) == 0 {
+		d.fail("name", "make an A or AAAA record for it with the address of this machine; a new one takes minutes to be known",
+			"%s has no address", name)
+		return
+	}
+	own, err := d.own()
+	if err != nil {
+		d.skip("name", "the addresses of this machine cannot be read: %s", err)
+		return
+	}
+	for i := range found {
+		found[i] = found[i].Unmap()
+	}
+	found = slices.DeleteFunc(found, func(a netip.Addr) bool { return slices.ContainsFunc(own, is(a)) })
+	if len(found) == 0 {
+		d.ok("name", "%s leads to this machine", name)
+		return
+	}
+	for _, address := range found[:min(len(found), maxAddresses)] {
+		d.answers(ctx, name, address)
+	}
+}
+
+// is returns what reports whether an address of an interface is a.
+func is(a netip.Addr) func(net.Addr) bool {
+	return func(of net.Addr) bool {
+		n, isNet := of.(*net.IPNet)
+		if !isNet {
+			return false
+		}
+		own, ok := netip.AddrFromSlice(n.IP)
+		return ok && own.Unmap() == a.WithZone("")
+	}
+}
+
+// answers finds out what answers for a name at an address that is not of this machine: a router or a load balancer
+// may pass it on.
+func (d *doctor) answers(ctx context.Context, name string, at netip.Addr) {
+	const mend = "change the A or AAAA record to the address of this machine, and remove old ones, or have what has that " +
+		"address pass the ports 443 and 80 on to here"
+	if !d.running {
+		d.warn("name", mend, "%s leads to %s, which is no address of this machine", name, at)
+		return
+	}
+	switch here, err := d.answersHere(ctx, name, at); {
+	case here:
+		d.ok("name", "%s leads to %s, where this server answers", name, at)
+	case err != nil:
+		d.warn("name", mend+"; some routers do not let a machine reach itself by its outer address",
+			"%s leads to %s, which is no address of this machine, and this server cannot be recognised there: %s", name, at,
+			oneLine(err))
+	default:
+		d.fail("name", mend, "%s leads to %s, where another server answers", name, at)
+	}
+}
+
+// answersHere reads the metadata at an address. Its certificate is not checked: nothing is sent that is secret, and
+// there may be none that is good yet.
+func (d *doctor) answersHere(ctx context.Context, name string, at netip.Addr) (bool, error) {
+	issuer := d.app.config.Issuer
+	_, port, err := net.SplitHostPort(address(issuer))
+	if err != nil {
+		return false, err
+	}
+	transport := &http.Transport{
+		TLSClientConfig: &tls.Config{InsecureSkipVerify: true, ServerName: name}, //nolint:gosec // see above
+		DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
+			return (&net.Dialer{Timeout: 5 * time.Second}).DialContext(ctx, network, net.JoinHostPort(at.String(), port))
+		},
+	}
+	defer transport.CloseIdleConnections()
+	location := oauth.ResourceOrigin(issuer) + metadata.AuthorizationServerPaths(issuer)[0]
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, location, nil)
+	if err != nil {
+		return false, err
+	}
+	resp, err := (&http.Client{
+		Transport: transport, Timeout: d.http.Timeout, CheckRedirect: d.http.CheckRedirect,
+	}).Do(req)
+	if err != nil {
+		return false, fmt.Errorf("%s", cause(err))
+	}
+	defer resp.Body.Close()
+	var m struct {
+		Issuer string `json:"issuer"`
+	}
+	err = json.NewDecoder(io.LimitReader(resp.Body, 1<<20)).Decode(&m)
+	return err == nil && m.Issuer == issuer, nil
+}

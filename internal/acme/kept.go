@@ -1,0 +1,35 @@
+package acme
+
+import (
+	"context"
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+
+	"github.com/caddyserver/certmagic"
+
+	"github.com/mcp-authd/mcp-authd/internal/secrets"
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// Kept is the certificate that the store has for a domain from the authority of a directory.
+// storage.ErrNotFound, wrapped, when there is none.
+func Kept(
+	ctx context.Context, store storage.CertificateFiles, ring *secrets.Ring, directory, domain string,
+) (*x509.Certificate, error) {
+	issuer := (&certmagic.ACMEIssuer{CA: directory}).IssuerKey()
+	key := certmagic.StorageKeys.SiteCert(issuer, domain)
+	file, err := store.CertificateFile(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	text, err := ring.Open(sealPurpose, file.Sealed, []byte(key))
+	if err != nil {
+		return nil, fmt.Errorf("acme: %s was sealed under another secret_key: %w", key, err)
+	}
+	block, _ := pem.Decode(text)
+	if block == nil {
+		return nil, fmt.Errorf("acme: %s is no certificate in PEM", key)
+	}
+	return x509.ParseCertificate(block.Bytes)
+}

@@ -1,0 +1,114 @@
+package acmetest
+
+import (
+	"crypto/rand"
+	"encoding/base64"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/miekg/dns"
+
+	"github.com/mcp-authd/mcp-authd/internal/testkit/nettest"
+)
+
+// NameServer is a name server of Debian, Knot, that takes updates with a key.
+type NameServer struct {
+	Address string // its own, over UDP and TCP
+	KeyName string
+	Secret  string // the key, in base64, for hmac-sha256
+}
+
+// knot returns the path of the name server. Where it is not installed the test is skipped; with CI=true that
+// is a failure.
+func knot(t *testing.T) string {
+	t.Helper()
+	for _, name := range []string{"knotd", "/usr/sbin/knotd"} {
+		if path, err := exec.LookPath(name); err == nil {
+			return path
+		}
+	}
+	if os.Getenv("CI") == "true" {
+		t.Fatal("the name server Knot is not installed (on Debian: apt-get install knot)")
+	}
+	t.Skip("the name server Knot is not installed (on Debian: apt-get install knot)")
+	return ""
+}
+
+// StartNames starts a name server for a zone, in which each of the names leads to this machine by the records
+// given, as in a zone file. It ends with the test.
+func StartNames(t *testing.T, zone string, records ...string) *NameServer {
+	t.Helper()
+	program, dir := knot(t), t.TempDir()
+	key := make([]byte, 32)
+	if _, err := rand.Read(key); err != nil {
+		t.Fatal(err)
+	}
+	n := &NameServer{Address: nettest.For(t), KeyName: "authd", Secret: base64.StdEncoding.EncodeToString(key)}
+	host, port, err := net.SplitHostPort(n.Address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write := func(name string, lines ...string) string {
+		t.Helper()
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(strings.Join(lines, "\n")+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	write("zone", append([]string{
+		"$ORIGIN " + zone + ".", "@ 60 IN SOA ns.example.net. admin.example.net. 1 60 60 60 60", "@ 60 IN NS ns",
+		"ns 60 IN A 127.0.0.1",
+	}, records...)...)
+	config := write("knot.conf",
+		"server:", "  listen: "+host+"@"+port, "  rundir: "+dir, "  pidfile: "+filepath.Join(dir, "knot.pid"),
+		"  background-workers: 1", "  udp-workers: 1", "  tcp-workers: 1",
+		"log:", "  - target: stderr", "    any: warning",
+		"database:", "  storage: "+dir,
+		"key:", "  - id: "+n.KeyName, "    algorithm: hmac-sha256", "    secret: "+n.Secret,
+		"acl:", "  - id: challenges", "    key: "+n.KeyName, "    action: update", "    update-type: [TXT]",
+		"zone:", "  - domain: "+zone, "    storage: "+dir, "    file: zone", "    acl: challenges",
+		"    zonefile-sync: -1", "    zonefile-load: difference-no-serial", "    journal-content: all")
+	cmd := exec.Command(program, "--config", config)
+	var said strings.Builder
+	cmd.Stderr = &said
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	question := new(dns.Msg).SetQuestion(dns.Fqdn(zone), dns.TypeSOA)
+	for end := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
+		answer, _, err := new(dns.Client).Exchange(question, n.Address)
+		if err == nil && answer.Rcode == dns.RcodeSuccess && len(answer.Answer) == 1 {
+			return n
+		}
+		if time.Now().After(end) {
+			_ = cmd.Process.Kill()
+			_ = cmd.Wait()
+			t.Fatalf("Knot does not answer: %v\n%s", err, said.String())
+		}
+	}
+}
+
+// Has are the texts that the name server has at a name.
+func (n *NameServer) Has(t *testing.T, name string) (texts []string) {
+	t.Helper()
+	answer, _, err := new(dns.Client).Exchange(new(dns.Msg).SetQuestion(dns.Fqdn(name), dns.TypeTXT), n.Address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, rr := range answer.Answer {
+		if text, ok := rr.(*dns.TXT); ok {
+			texts = append(texts, strings.Join(text.Txt, ""))
+		}
+	}
+	return texts
+}
