@@ -20,7 +20,8 @@ func listen(ctx context.Context, address, key string) (net.Listener, error) {
 		if errors.Is(err, syscall.EADDRINUSE) && answers(ctx, address) {
 			taken = " (a server like this one answers there already)"
 		}
-		return nil, fmt.Errorf("cannot listen on %s: %s%s; %s", address, cause(err), taken, insteadOf(err, address, key))
+		return nil, fmt.Errorf("cannot listen on %s: %s%s; %s", address, cause(err), taken,
+			insteadOf(err, address, key))
 	}
 	return l, nil
 }

@@ -30,7 +30,8 @@ func lying(t *testing.T, account http.HandlerFunc) (directory string, roots *x50
 		case "/dir":
 			w.Header().Set("Content-Type", "application/json")
 			json.NewEncoder(w).Encode(map[string]string{
-				"newNonce": server.URL + "/nonce", "newAccount": server.URL + "/account", "newOrder": server.URL + "/order",
+				"newNonce": server.URL + "/nonce", "newAccount": server.URL + "/account",
+				"newOrder": server.URL + "/order",
 			})
 		case "/account":
 			account(w, r)
@@ -176,8 +177,8 @@ func TestEnds(t *testing.T) {
 		lifetime, left time.Duration
 		want           bool
 	}{
-		{90 * day, 15 * day, false}, {90 * day, 13 * day, true}, {365 * day, 15 * day, false}, {6 * day, 2 * day, false},
-		{6 * day, day, true}, {90 * day, -day, true},
+		{90 * day, 15 * day, false}, {90 * day, 13 * day, true}, {365 * day, 15 * day, false},
+		{6 * day, 2 * day, false}, {6 * day, day, true}, {90 * day, -day, true},
 	} {
 		end := now.Add(c.left)
 		if got := Ends(end.Add(-c.lifetime), end, now); got != c.want {

@@ -88,6 +88,7 @@ func TestCertificateReload(t *testing.T) {
 	}
 	// The certificates of the test are good for an hour, of which they have less than a quarter left then.
 	log.Reset()
+	served.warned = time.Time{}
 	leaf := served.at(now).Leaf
 	now = leaf.NotAfter.Add(-time.Minute)
 	leaf.NotBefore = leaf.NotAfter.Add(-time.Hour)

@@ -86,7 +86,7 @@ func blocks(page, text string) (found []block, err error) {
 var checks = map[string]func(t *testing.T, b block){
 	"go": checkGo, "yaml": checkYAML, "json": checkJSON, "toml": checkTOML, "sh": checkShell,
 	"ini": checkEnvironment,
-	"ts":  checkFile, "python": checkFile, "java": checkFile, "csharp": checkFile,
+	"ts":  checkFile, "python": checkFile, "java": checkFile, "csharp": checkFile, "knot": checkFile,
 }
 
 // isOf is the mark of a block in a language that nothing here compiles: the file that has it, which tests run,

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -65,15 +66,20 @@ func StartNames(t *testing.T, zone string, records ...string) *NameServer {
 		"$ORIGIN " + zone + ".", "@ 60 IN SOA ns.example.net. admin.example.net. 1 60 60 60 60", "@ 60 IN NS ns",
 		"ns 60 IN A 127.0.0.1",
 	}, records...)...)
+	write("authd.key", "key:", "  - id: "+n.KeyName, "    algorithm: hmac-sha256", "    secret: "+n.Secret)
+	_, here, _, _ := runtime.Caller(0)
+	published, err := os.ReadFile(filepath.Join(filepath.Dir(here), "..", "..", "..", "deploy", "dns", "knot.conf"))
+	if err != nil {
+		t.Fatal(err)
+	}
 	config := write("knot.conf",
 		"server:", "  listen: "+host+"@"+port, "  rundir: "+dir, "  pidfile: "+filepath.Join(dir, "knot.pid"),
 		"  background-workers: 1", "  udp-workers: 1", "  tcp-workers: 1",
 		"log:", "  - target: stderr", "    any: warning",
 		"database:", "  storage: "+dir,
-		"key:", "  - id: "+n.KeyName, "    algorithm: hmac-sha256", "    secret: "+n.Secret,
-		"acl:", "  - id: challenges", "    key: "+n.KeyName, "    action: update", "    update-type: [TXT]",
-		"zone:", "  - domain: "+zone, "    storage: "+dir, "    file: zone", "    acl: challenges",
-		"    zonefile-sync: -1", "    zonefile-load: difference-no-serial", "    journal-content: all")
+		"template:", "  - id: default", "    storage: "+dir, "    file: zone", "    zonefile-sync: -1",
+		"    zonefile-load: difference-no-serial", "    journal-content: all",
+		strings.Replace(string(published), "acme.example.net", zone, 1)) // what the manual shows
 	cmd := exec.Command(program, "--config", config)
 	var said strings.Builder
 	cmd.Stderr = &said
