@@ -7,13 +7,15 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/mcp-authd/mcp-authd/internal/config"
 	"github.com/mcp-authd/mcp-authd/internal/metrics"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
 	"github.com/mcp-authd/mcp-authd/storage/sqlite"
 )
 
 func newConfigCommand(s std) *cobra.Command {
-	return group("config", "Check and print the configuration", newConfigValidate(s), newConfigPrint(s))
+	return group("config", "Check and print the configuration", newConfigValidate(s), newConfigPrint(s),
+		newConfigSchema(s))
 }
 
 // verdict is what config validate --json prints.
@@ -122,4 +124,18 @@ func newConfigPrint(s std) *cobra.Command {
 	c.Flags().BoolVar(&origin, "origin", false, "say where each value comes from")
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return c
+}
+
+func newConfigSchema(s std) *cobra.Command {
+	return &cobra.Command{
+		Use: "schema", Short: "Print the JSON schema of the configuration file", Args: cobra.NoArgs,
+		Example: "  mcp-authd config schema > mcp-authd.schema.json",
+		Long: "Prints the JSON schema of the configuration file. An editor with a YAML language server reads it from a\n" +
+			"first line \"# yaml-language-server: $schema=mcp-authd.schema.json\". The schema knows keys, types, choices\n" +
+			"and defaults; config validate also checks what keys demand of each other.",
+		RunE: func(*cobra.Command, []string) error {
+			_, err := s.out.Write(config.Schema())
+			return err
+		},
+	}
 }

@@ -53,10 +53,11 @@ func TestEveryOperation(t *testing.T) {
 
 // withoutJSON are the commands that have no answer of their own, or one that is JSON anyway.
 var withoutJSON = map[string]string{
-	"mcp-authd serve":        "it runs until it is stopped",
-	"mcp-authd help":         "it is for people",
-	"mcp-authd man":          "it writes files",
-	"mcp-authd audit export": "it writes the log in the format that --format names, lines of JSON if none",
+	"mcp-authd serve":         "it runs until it is stopped",
+	"mcp-authd help":          "it is for people",
+	"mcp-authd man":           "it writes files",
+	"mcp-authd audit export":  "it writes the log in the format that --format names, lines of JSON if none",
+	"mcp-authd config schema": "it prints a schema, which is JSON",
 }
 
 // TestJSONEverywhere: each command prints JSON when it is asked to, and each operation has an answer (OB-10).

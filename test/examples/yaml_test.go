@@ -5,6 +5,7 @@ import (
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/x509"
+	"encoding/json"
 	"encoding/pem"
 	"os"
 	"os/exec"
@@ -14,6 +15,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/jsonschema-go/jsonschema"
 	"go.yaml.in/yaml/v3"
 
 	"github.com/mcp-authd/mcp-authd/internal/config"
@@ -24,7 +26,7 @@ import (
 
 var secretFile = regexp.MustCompile(`/run/secrets/\S+`)
 
-// checkYAML has mcp-authd validate the block as its configuration. One of another program is
+// checkYAML has mcp-authd validate the block as its configuration, and its schema too. One of another program is
 // marked as such, and only has to be YAML: <!-- yaml: for Docker Compose -->.
 func checkYAML(t *testing.T, b block) {
 	if ofClient.MatchString(b.mark) {
@@ -40,6 +42,21 @@ func checkYAML(t *testing.T, b block) {
 	}
 	if out, err := validate(t, b.text); err != nil {
 		t.Errorf("%v\n%s\n%s", err, out, b.text)
+	}
+	var s jsonschema.Schema
+	if err := json.Unmarshal(config.Schema(), &s); err != nil {
+		t.Fatal(err)
+	}
+	resolved, err := s.Resolve(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var value map[string]any
+	if err := yaml.Unmarshal([]byte(b.text), &value); err != nil {
+		t.Fatal(err)
+	}
+	if err := resolved.Validate(value); err != nil {
+		t.Errorf("DL-05: not by the schema of the configuration: %v\n%s", err, b.text)
 	}
 }
 
