@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Installs what the tests need and this machine lacks: PostgreSQL, PgBouncer, promtool, Knot, Chromium with a
-# font for Japanese and Chinese, npm, a C compiler, pgrep, curl and PyJWT from Debian packages, Node 22, the
-# clients and an OpenID provider from npm, and Dex, Pebble and mcp-go from Go modules. It may do so as root on
-# Debian and Ubuntu; elsewhere it names the command, and the tests that need it are skipped. With
+# Installs what the tests need and this machine lacks: PostgreSQL, PgBouncer, promtool, Knot, Caddy, nginx,
+# Chromium with a font for Japanese and Chinese, npm, a C compiler, pgrep, curl and PyJWT from Debian packages,
+# Node 22, the clients and an OpenID provider from npm, and Dex, Pebble and mcp-go from Go modules. It may do so as
+# root on Debian and Ubuntu; elsewhere it names the command, and the tests that need it are skipped. With
 # CI=true nothing is skipped, so a missing part is a failure.
 set -uo pipefail
 cd "$(dirname "$0")/.."
@@ -16,6 +16,8 @@ lacking() {
   have pgbouncer || [ -x /usr/sbin/pgbouncer ] || echo pgbouncer
   have promtool || echo prometheus
   have knotd || [ -x /usr/sbin/knotd ] || echo knot
+  have caddy || echo caddy
+  have nginx || [ -x /usr/sbin/nginx ] || echo nginx
   have chromium || have chromium-browser || have google-chrome || echo chromium
   have npm || echo npm
   have cc || have gcc || echo build-essential

@@ -1,0 +1,50 @@
+package demotest
+
+import (
+	"bufio"
+	"encoding/json"
+	"net/http"
+	"os"
+	"os/exec"
+	"testing"
+)
+
+// Login has the command login sign the person in to an MCP server and list its tools, and fails the test unless it
+// gets there. More goes to its environment.
+func (p *Person) Login(tb testing.TB, mcp string, more ...string) {
+	tb.Helper()
+	cmd := exec.CommandContext(tb.Context(), Binary(tb), "login", "--no-browser", "--json", mcp)
+	cmd.Env = append(os.Environ(), more...)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		tb.Fatal(err)
+	}
+	var last string
+	for lines := bufio.NewScanner(out); lines.Scan(); {
+		var step struct{ Step, URL, Error string }
+		if err := json.Unmarshal(lines.Bytes(), &step); err != nil {
+			tb.Fatalf("%q: %v", lines.Text(), err)
+		}
+		if last = step.Step; step.Error != "" {
+			tb.Errorf("login: %s: %s", step.Step, step.Error)
+		}
+		if step.URL == "" {
+			continue
+		}
+		back, err := p.Visit(step.URL)
+		if err != nil {
+			tb.Fatal(err)
+		}
+		resp, err := http.Get(back.String())
+		if err != nil {
+			tb.Fatal(err)
+		}
+		resp.Body.Close()
+	}
+	if err := cmd.Wait(); err != nil || last != "tools" {
+		tb.Errorf("login ended with %q: %v", last, err)
+	}
+}
