@@ -64,10 +64,10 @@ release: ## archives, packages, image, SBOMs and checksums of HEAD in dist/, not
 	@deploy/release/build.sh
 
 release-test: install-release-deps release ## what "make release" makes, looked at and used, as root on Debian
-	$(GO) vet -tags release ./test/release
+	$(GO) vet -tags release ./test/release ./test/chart
 	$(GO) vet -C deploy/release/pack .
 	@TIDY=release test/tidy.sh
-	$(GO) test -tags release -vet=off -count 1 -v -timeout 40m ./test/release
+	$(GO) test -tags release -vet=off -count 1 -v -timeout 40m ./test/release ./test/chart
 
 install-release-deps:
 	@deploy/release/deps.sh

@@ -1,0 +1,319 @@
+//go:build release
+
+package chart
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcp-authd/mcp-authd/internal/testkit/demotest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/logtest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/nettest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/pgtest"
+)
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	demotest.Cleanup()
+	os.Exit(code)
+}
+
+// node is a place where containers of rendered pods run as processes: by their args, environment, files and probes.
+type node struct {
+	t       *testing.T
+	dir     string            // where /etc/mcp-authd, /run/secrets and /data are
+	ports   map[string]string // address of each port, as in :8414
+	secrets map[string]string // by name of the Secret and key, as in mcp-authd/secret_key
+	binary  string
+	log     logtest.Buffer
+}
+
+func newNode(t *testing.T, secrets map[string]string) *node {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "mcp-authd-node-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	n := &node{
+		t: t, dir: dir, secrets: secrets, binary: filepath.Join(dir, "mcp-authd"),
+		ports: map[string]string{":8414": nettest.For(t), ":9414": nettest.For(t)},
+	}
+	program, err := os.ReadFile(demotest.Binary(t))
+	if err == nil {
+		err = os.WriteFile(n.binary, program, 0o755)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// pod is the pod of the one object of a kind.
+func pod(t *testing.T, all []object, kind string) any {
+	t.Helper()
+	for _, o := range all {
+		if o["kind"] == kind {
+			return at(o, "spec", "template", "spec")
+		}
+	}
+	t.Fatalf("there is no %s", kind)
+	return nil
+}
+
+// mount makes the files that a pod sees, with the owners and modes that they have there: those of volumes belong to
+// root and the group fsGroup.
+func (n *node) mount(all []object, pod any) {
+	n.t.Helper()
+	group, _ := at(pod, "securityContext", "fsGroup").(int)
+	write := func(path, text string, mode os.FileMode) {
+		n.t.Helper()
+		path = filepath.Join(n.dir, path)
+		err := os.MkdirAll(filepath.Dir(path), 0o755)
+		if err == nil {
+			err = os.WriteFile(path, []byte(text), mode)
+		}
+		if err == nil && os.Getuid() == 0 {
+			err = os.Chown(path, 0, group)
+		}
+		if err != nil {
+			n.t.Fatal(err)
+		}
+	}
+	for _, o := range all {
+		if o["kind"] == "ConfigMap" {
+			write("/etc/mcp-authd/config.yaml", n.here(fmt.Sprint(at(o, "data", "config.yaml"))), 0o644)
+		}
+	}
+	for _, v := range list(pod, "volumes") {
+		for _, s := range list(v, "projected", "sources") {
+			for _, item := range list(s, "secret", "items") {
+				ref := fmt.Sprintf("%s/%s", at(s, "secret", "name"), at(item, "key"))
+				value, ok := n.secrets[ref]
+				if !ok {
+					n.t.Fatalf("the pod wants a Secret that there is not: %s", ref)
+				}
+				write("/run/secrets/mcp-authd/"+fmt.Sprint(at(item, "path")), value, os.FileMode(
+					at(v, "projected", "defaultMode").(int)))
+			}
+		}
+	}
+	data := filepath.Join(n.dir, "data")
+	err := os.MkdirAll(data, 0o770)
+	if err == nil && os.Getuid() == 0 {
+		err = os.Chown(data, 0, group)
+	}
+	if err == nil {
+		err = os.Chmod(data, 0o2770) // as fsGroup makes it
+	}
+	if err == nil {
+		err = os.Chmod(n.dir, 0o755)
+	}
+	if err != nil {
+		n.t.Fatal(err)
+	}
+}
+
+var inPod = regexp.MustCompile(`(/etc/mcp-authd|/run/secrets|/data)\b`)
+
+// here has the paths and ports of a pod as they are on this machine.
+func (n *node) here(text string) string {
+	text = inPod.ReplaceAllString(text, n.dir+"$1")
+	for port, address := range n.ports {
+		text = strings.ReplaceAll(text, port, address)
+	}
+	return text
+}
+
+// command is a container as a process: its args unless others are given, its environment, and where this is root also
+// its user.
+func (n *node) command(pod, container any, args ...string) *exec.Cmd {
+	n.t.Helper()
+	if args == nil {
+		for _, a := range list(container, "args") {
+			args = append(args, n.here(fmt.Sprint(a)))
+		}
+	}
+	cmd := exec.Command(n.binary, args...)
+	cmd.Dir = "/"
+	// What the image has, and what a kubelet adds.
+	cmd.Env = []string{
+		"PATH=/usr/bin", "MCP_AUTHD_DATA_DIR=" + filepath.Join(n.dir, "data"),
+		"MCP_AUTHD_LISTEN=" + n.ports[":8414"], "KUBERNETES_SERVICE_HOST=10.0.0.1",
+	}
+	for _, e := range list(container, "env") {
+		value := at(e, "value")
+		if at(e, "valueFrom", "fieldRef", "fieldPath") == "metadata.name" {
+			value = "mcp-authd-0"
+		}
+		cmd.Env = append(cmd.Env, fmt.Sprintf("%s=%s", at(e, "name"), n.here(fmt.Sprint(value))))
+	}
+	user, _ := at(container, "securityContext", "runAsUser").(int)
+	if user == 0 {
+		user, _ = at(pod, "securityContext", "runAsUser").(int)
+	}
+	if os.Getuid() == 0 {
+		group, _ := at(pod, "securityContext", "fsGroup").(int)
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{
+			Uid: uint32(user), Gid: uint32(user), Groups: []uint32{uint32(group)},
+		}}
+	}
+	cmd.Stdout, cmd.Stderr = &n.log, &n.log
+	return cmd
+}
+
+// start runs a container until the test ends, and waits for each of its probes.
+func (n *node) start(pod, container any) {
+	n.t.Helper()
+	cmd := n.command(pod, container)
+	if err := cmd.Start(); err != nil {
+		n.t.Fatal(err)
+	}
+	n.t.Cleanup(func() {
+		_ = cmd.Process.Signal(syscall.SIGTERM) // it may have ended; Wait tells
+		if err := cmd.Wait(); err != nil {
+			n.t.Errorf("DL-04: the container did not exit with 0: %v\n%s", err, &n.log)
+		}
+	})
+	for _, probe := range []string{"startupProbe", "livenessProbe", "readinessProbe"} {
+		get := at(container, probe, "httpGet")
+		var port string
+		for _, p := range list(container, "ports") {
+			if at(p, "name") == at(get, "port") {
+				port = fmt.Sprintf(":%v", at(p, "containerPort"))
+			}
+		}
+		if n.ports[port] == "" {
+			n.t.Fatalf("DL-04: the port of the %s is none of the container: %v", probe, get)
+		}
+		n.answers(probe, "http://"+n.ports[port]+fmt.Sprint(at(get, "path")))
+	}
+}
+
+// answers waits for an answer that a kubelet is content with.
+func (n *node) answers(what, to string) {
+	n.t.Helper()
+	var last error
+	for end := time.Now().Add(2 * time.Minute); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+		resp, err := http.Get(to)
+		if last = err; err == nil {
+			resp.Body.Close()
+			if last = fmt.Errorf("%s", resp.Status); resp.StatusCode < 400 {
+				return
+			}
+		}
+	}
+	n.t.Fatalf("DL-04: the %s at %s: %v\n%s", what, to, last, &n.log)
+}
+
+// signIn makes an account as "kubectl exec" would, and signs its person in to the MCP server.
+func (n *node) signIn(pod, container any, more ...string) {
+	n.t.Helper()
+	const password = "correct horse battery staple"
+	add := n.command(pod, container, append([]string{"user", "add", "alice", "--password-stdin"}, more...)...)
+	add.Stdin = strings.NewReader(password + "\n")
+	if err := add.Run(); err != nil {
+		n.t.Fatalf("DL-04: user add: %v\n%s", err, &n.log)
+	}
+	demotest.NewPerson("alice", password).Login(n.t, "http://"+n.ports[":8414"]+"/mcp")
+}
+
+// upstream is an MCP server without sign-in.
+func upstream(t *testing.T) string {
+	t.Helper()
+	s := mcp.NewServer(&mcp.Implementation{Name: "inner", Version: "1"}, nil)
+	mcp.AddTool(s, &mcp.Tool{Name: "look"},
+		func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
+			return nil, map[string]bool{"ok": true}, nil
+		})
+	server := httptest.NewServer(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s }, nil))
+	t.Cleanup(func() { // streams would hold it
+		server.CloseClientConnections()
+		server.Close()
+	})
+	return server.URL + "/mcp"
+}
+
+// install renders the chart for a node.
+func (n *node) install(t *testing.T, args ...string) []object {
+	t.Helper()
+	issuer := "http://" + n.ports[":8414"]
+	args = append(args, "--set", "config.issuer="+issuer, "--set", "config.resources[0].uri="+issuer+"/mcp",
+		"--set", "config.resources[0].upstream.url="+upstream(t))
+	return objects(t, strings.NewReader(template(t, chartDir, args...)))
+}
+
+// TestRunSQLite: what the chart renders for SQLite starts, answers its probes, and signs a person in (DL-04).
+func TestRunSQLite(t *testing.T) {
+	n := newNode(t, map[string]string{"mcp-authd/secret_key": strings.Repeat("k", 40)})
+	all := n.install(t, "--set", "secrets.secret_key.name=mcp-authd", "--set", "secrets.secret_key.key=secret_key")
+	p := pod(t, all, "StatefulSet")
+	n.mount(all, p)
+	c := at(p, "containers", 0)
+	n.start(p, c)
+	n.signIn(p, c, "--config", filepath.Join(n.dir, "/etc/mcp-authd/config.yaml"))
+}
+
+// TestRunPostgres: the migration job makes the schema with nothing but the database's URL, and what the chart renders
+// for PostgreSQL signs a person in (DL-04).
+func TestRunPostgres(t *testing.T) {
+	n := newNode(t, map[string]string{
+		"mcp-authd/secret_key":   strings.Repeat("k", 40) + "\n",
+		"mcp-authd/database_url": pgtest.Start(t).Database(t) + "\n",
+	})
+	values := filepath.Join(t.TempDir(), "values.yaml")
+	err := os.WriteFile(values, []byte(`
+database: {type: postgres}
+replicas: 2
+secrets:
+  secret_key: {name: mcp-authd, key: secret_key}
+  database.url: {name: mcp-authd, key: database_url}
+`), 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := n.install(t, "--values", values)
+	job := pod(t, all, "Job")
+	for _, v := range list(job, "volumes") {
+		if sources := list(v, "projected", "sources"); len(sources) != 1 {
+			t.Errorf("DL-04: the migration has %d secrets, and needs one", len(sources))
+		}
+	}
+	n.mount(nil, job)
+	if err := n.command(job, at(job, "containers", 0)).Run(); err != nil {
+		t.Fatalf("DL-04: the migration: %v\n%s", err, &n.log)
+	}
+	p := pod(t, all, "Deployment")
+	n.mount(all, p)
+	c := at(p, "containers", 0)
+	n.start(p, c)
+	n.signIn(p, c, "--config", filepath.Join(n.dir, "/etc/mcp-authd/config.yaml"))
+}
+
+// TestRunSidecar: the container of the library chart lets a person in to the MCP server of its pod (DL-04).
+func TestRunSidecar(t *testing.T) {
+	n := newNode(t, nil)
+	all := objects(t, strings.NewReader(template(t, notes(t), "--set", "url=http://"+n.ports[":8414"])))
+	p := pod(t, all, "StatefulSet")
+	n.mount(all, p)
+	c := at(p, "containers", 1).(object)
+	for i, a := range list(c, "args") {
+		if a == "http://127.0.0.1:3000/mcp" {
+			c["args"].([]any)[i] = upstream(t)
+		}
+	}
+	n.start(p, c)
+	n.signIn(p, c, "--data", filepath.Join(n.dir, "data"))
+}
