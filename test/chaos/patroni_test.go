@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -37,8 +38,8 @@ func TestPatroni(t *testing.T) {
 		if !within(failover, func() bool { return next.is("primary") }) {
 			t.Errorf("%s does not become the primary", next.name)
 		}
-		x.arrive()
 		x.recovered(pids)
+		x.arrive()
 	}
 	x.during(func() {
 		r.metrics()
@@ -62,6 +63,7 @@ func TestPatroni(t *testing.T) {
 		primary.signal(syscall.SIGCONT)
 		r.inSync() // it does not go on as a second primary
 		x.caches(r)
+		x.bounces(r)
 		time.Sleep(time.Until(x.started.Add(x.lasts)))
 		within(failover, x.muchHappened)
 	})
@@ -126,6 +128,15 @@ func (x *run) caches(r *reference) {
 		return status == http.StatusOK && cached == "HIT" && bytes.Equal(body, fresh)
 	}) {
 		x.t.Errorf("the cache does not answer for a status list: %s", last)
+	}
+}
+
+// bounces: PgBouncer leads to the database that takes writes.
+func (x *run) bounces(r *reference) {
+	cmd := exec.Command(x.binary, "user", "add", "bounced", "--password-stdin", "--config", x.config)
+	cmd.Env, cmd.Stdin = append(os.Environ(), "MCP_AUTHD_DATABASE_URL="+r.bounced()), strings.NewReader(password)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		x.t.Errorf("through PgBouncer: %v\n%s", err, out)
 	}
 }
 

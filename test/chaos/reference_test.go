@@ -90,7 +90,7 @@ func newReference(t *testing.T) *reference {
 	}
 	for _, m := range r.machines[:2] {
 		m.write("patroni.yaml", m.localized("patroni.yaml"))
-		m.write("pgbouncer.ini", m.localized("pgbouncer.ini"))
+		m.write("pgbouncer.ini", regexp.MustCompile(`(?m)^client_tls.*\n`).ReplaceAllString(m.localized("pgbouncer.ini"), ""))
 		m.patroni = m.start(r.secrets, "patroni", filepath.Join(m.dir, "patroni.yaml"))
 		m.start(nil, "/usr/sbin/pgbouncer", filepath.Join(m.dir, "pgbouncer.ini"))
 	}
@@ -329,8 +329,15 @@ func (m *machine) signal(s syscall.Signal) {
 	}
 }
 
-// url is that of the database as in docs/postgresql.md, by PgBouncer on both machines.
+// url is that of the database as in docs/postgresql.md.
 func (r *reference) url() string {
-	return fmt.Sprintf("postgres://authd:%s@%s:6432,%s:6432/authd?sslmode=verify-full&sslrootcert=%s/ca.crt"+
-		"&default_query_exec_mode=cache_describe", r.password, r.machines[0].address, r.machines[1].address, r.dir)
+	return fmt.Sprintf("postgres://authd:%s@%s,%s/authd?sslmode=verify-full&sslrootcert=%s/ca.crt",
+		r.password, r.machines[0].address, r.machines[1].address, r.dir)
+}
+
+// bounced is the one by PgBouncer on both machines. It is without TLS, since version 1.18 ends when a query is
+// cancelled over that.
+func (r *reference) bounced() string {
+	return fmt.Sprintf("postgres://authd:%s@%s:6432,%s:6432/authd?sslmode=disable&default_query_exec_mode=cache_describe",
+		r.password, r.machines[0].address, r.machines[1].address)
 }
