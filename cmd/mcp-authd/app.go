@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"strings"
@@ -57,6 +59,10 @@ func (s *settings) add(c *cobra.Command) {
 // load reads and validates the configuration.
 func (s settings) load(std std) (*app, error) {
 	l, err := config.Load(config.Source{File: s.file, Environ: std.environ})
+	if errors.Is(err, fs.ErrPermission) {
+		return nil, fmt.Errorf("%w; this runs as %s: give that user the right to read it, or run this as another",
+			err, currentUser())
+	}
 	if err != nil {
 		return nil, err
 	}

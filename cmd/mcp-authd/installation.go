@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"os/user"
 	"path/filepath"
 	"strings"
 
@@ -286,9 +285,10 @@ func (a *app) explainStore(err error) error {
 			"%s cannot be used: %s; end that process, such as a backup program or an open transaction of sqlite3, and try again",
 			where, flat,
 		)
-	case errors.Is(err, sqlite.ErrReadOnly), errors.Is(err, fs.ErrPermission):
-		return a.explainAccess(fmt.Errorf("%s cannot be used: %s", where, flat))
 	case !a.config.Postgres():
+		if advice := a.directoryAdvice(err); advice != "" {
+			flat += "; " + advice
+		}
 		return fmt.Errorf("%s cannot be used: %s", where, flat)
 	}
 	advice := "check database.url and that the server is running"
@@ -305,33 +305,3 @@ type explained struct {
 }
 
 func (e explained) Unwrap() error { return e.cause }
-
-// explainDirectory says who may not do what in the data directory.
-func (a *app) explainDirectory(err error) error {
-	if err == nil {
-		return nil
-	}
-	if !errors.Is(err, fs.ErrPermission) {
-		return fmt.Errorf("%w; choose another directory with --data", err)
-	}
-	return a.explainAccess(err)
-}
-
-// explainAccess says who this is, and what the rights are.
-func (a *app) explainAccess(err error) error {
-	dir, mode := a.config.DataDir, "is not there"
-	if info, statErr := os.Stat(dir); statErr == nil {
-		mode = "is " + info.Mode().String()
-	}
-	return fmt.Errorf(
-		"%w; this runs as %s, and the data directory %s %s: give that user access to it, or choose another with --data",
-		err, currentUser(), dir, mode,
-	)
-}
-
-func currentUser() string {
-	if u, err := user.Current(); err == nil && u.Username != "" {
-		return fmt.Sprintf("%s (uid %s)", u.Username, u.Uid)
-	}
-	return fmt.Sprintf("uid %d", os.Getuid())
-}

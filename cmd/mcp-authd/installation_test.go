@@ -2,10 +2,12 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io/fs"
 	"log/slog"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -56,7 +58,8 @@ func TestLookingMakesNoSchema(t *testing.T) {
 	}
 }
 
-// TestWhoMayNotWriteIsTold: issue 11, 4.4. The message names the user and the mode.
+// TestWhoMayNotWriteIsTold: issue 11, 4.4. The message names the user and the mode; on a full disk and on a
+// read-only one it says what to do about those (DL-04).
 func TestWhoMayNotWriteIsTold(t *testing.T) {
 	l, err := config.Load(config.Source{Environ: []string{"MCP_AUTHD_DATA_DIR=" + t.TempDir()}})
 	if err != nil {
@@ -66,6 +69,15 @@ func TestWhoMayNotWriteIsTold(t *testing.T) {
 	got := a.explainDirectory(fmt.Errorf("open secret.key: %w", fs.ErrPermission)).Error()
 	for _, want := range []string{"this runs as " + currentUser(), l.DataDir + " is drwx", "--data"} {
 		if !strings.Contains(got, want) {
+			t.Errorf("got %q, want %q in it", got, want)
+		}
+	}
+	for cause, want := range map[error]string{
+		syscall.ENOSPC:  "; make room on the disk of the data directory " + l.DataDir,
+		syscall.EROFS:   "; the data directory " + l.DataDir + " is on a disk that is mounted read-only: mount it so",
+		errors.New("?"): "secret.key: ?; choose another directory with --data",
+	} {
+		if got := a.explainDirectory(fmt.Errorf("open secret.key: %w", cause)).Error(); !strings.Contains(got, want) {
 			t.Errorf("got %q, want %q in it", got, want)
 		}
 	}

@@ -64,7 +64,11 @@ func (a *app) setupLink(ctx context.Context) (string, error) {
 		return "", err
 	}
 	if err := os.MkdirAll(a.config.DataDir, 0o700); err != nil {
-		return "", fmt.Errorf("the data directory cannot be made: %w; choose another with --data", err)
+		return "", a.explainDirectory(fmt.Errorf("the data directory cannot be made: %w", err))
 	}
-	return link, os.WriteFile(path, []byte(link+"\n"), 0o600)
+	if err := os.WriteFile(path, []byte(link+"\n"), 0o600); err != nil {
+		_ = os.Remove(path) // half of a link is good for nothing
+		return "", a.explainDirectory(fmt.Errorf("the setup link cannot be kept: %w", err))
+	}
+	return link, nil
 }

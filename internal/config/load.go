@@ -41,7 +41,7 @@ func Load(s Source) (*Loaded, error) {
 	if file != "" {
 		text, err := os.ReadFile(file)
 		if err != nil {
-			return nil, fmt.Errorf("configuration: %w", err)
+			return nil, fmt.Errorf("configuration file %s cannot be read: %w", file, errors.Unwrap(err))
 		}
 		if err := l.readYAML(file, text); err != nil {
 			return nil, err

@@ -23,6 +23,8 @@ var (
 	ErrLocked = errors.New("another process holds the database")
 	// ErrReadOnly means that the file or its directory cannot be written.
 	ErrReadOnly = errors.New("the database cannot be written")
+	// ErrFull means that there is no room left on the disk of the file. What was written stays.
+	ErrFull = errors.New("the disk is full, make room on it")
 )
 
 // conn is one connection with the statements prepared on it. It serves one
@@ -141,6 +143,9 @@ func wrap(what string, err error) error {
 
 // ofFile is what a result code, extended or not, says about the file.
 func ofFile(code int) error {
+	if code == lib.SQLITE_IOERR_SHMSIZE { // no room for the index of the log, which a process maps
+		return ErrFull
+	}
 	switch code & 0xff {
 	case lib.SQLITE_NOTADB, lib.SQLITE_CORRUPT:
 		return ErrDamaged
@@ -148,6 +153,8 @@ func ofFile(code int) error {
 		return ErrLocked
 	case lib.SQLITE_READONLY, lib.SQLITE_CANTOPEN, lib.SQLITE_PERM:
 		return ErrReadOnly
+	case lib.SQLITE_FULL:
+		return ErrFull
 	}
 	return nil
 }

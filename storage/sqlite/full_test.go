@@ -1,6 +1,7 @@
 package sqlite_test
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -55,8 +56,8 @@ func fullDisk(t *testing.T, dir string) {
 	if err := s.Ready(t.Context()); err != nil {
 		t.Errorf("a full disk can be read: %v", err)
 	}
-	if err := s.Writable(t.Context()); err == nil || !strings.Contains(err.Error(), "full") {
-		t.Errorf("on a full disk: got %v", err)
+	if err := s.Writable(t.Context()); !errors.Is(err, sqlite.ErrFull) {
+		t.Errorf("on a full disk: got %v, want %v", err, sqlite.ErrFull)
 	}
 	if err := os.Remove(filepath.Join(dir, "ballast")); err != nil {
 		t.Fatal(err)

@@ -57,8 +57,8 @@ var _ storage.Store = (*Store)(nil)
 
 // Open opens or creates the database at path and migrates it. A file that it
 // creates is readable by the owner alone. storage.ErrSchema, wrapped, when the file
-// was written by a newer version; ErrDamaged, ErrLocked and ErrReadOnly say what is wrong
-// with the file.
+// was written by a newer version; ErrDamaged, ErrLocked, ErrReadOnly and ErrFull say what is
+// wrong with the file.
 func Open(ctx context.Context, path string, o Options) (*Store, error) {
 	if o.Now == nil {
 		o.Now = time.Now

@@ -1,0 +1,55 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/user"
+	"syscall"
+
+	"github.com/mcp-authd/mcp-authd/storage/sqlite"
+)
+
+// explainDirectory says what to do about a data directory in which something cannot be read or written:
+// nil for nil.
+func (a *app) explainDirectory(err error) error {
+	if err == nil {
+		return nil
+	}
+	advice := a.directoryAdvice(err)
+	if advice == "" {
+		advice = "choose another directory with --data"
+	}
+	return fmt.Errorf("%w; %s", err, advice)
+}
+
+// directoryAdvice is what to do about the data directory, "" when the error is not about it.
+func (a *app) directoryAdvice(err error) string {
+	dir := a.config.DataDir
+	switch {
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		return fmt.Sprintf("make room on the disk of the data directory %s, or choose another with --data", dir)
+	case errors.Is(err, syscall.EROFS):
+		return fmt.Sprintf("the data directory %s is on a disk that is mounted read-only: mount it so that it can be "+
+			"written, or choose another with --data", dir)
+	case errors.Is(err, fs.ErrPermission), errors.Is(err, sqlite.ErrReadOnly):
+		mode := "cannot be looked at"
+		switch info, statErr := os.Stat(dir); {
+		case statErr == nil:
+			mode = "is " + info.Mode().String()
+		case errors.Is(statErr, fs.ErrNotExist):
+			mode = "is not there"
+		}
+		return fmt.Sprintf("this runs as %s, and the data directory %s %s: give that user access to it, "+
+			"or choose another with --data", currentUser(), dir, mode)
+	}
+	return ""
+}
+
+func currentUser() string {
+	if u, err := user.Current(); err == nil && u.Username != "" {
+		return fmt.Sprintf("%s (uid %s)", u.Username, u.Uid)
+	}
+	return fmt.Sprintf("uid %d", os.Getuid())
+}
