@@ -180,6 +180,7 @@ func TestReplicas(t *testing.T) {
 
 // TestReplicasAreListed: OB-10. Replicas are listed while they run, and one that is killed is told of.
 func TestReplicasAreListed(t *testing.T) {
+	t.Parallel() // it waits for more than a minute until a replica counts as lost
 	database := pgtest.Start(t).Database(t)
 	config := filepath.Join(t.TempDir(), "mcp-authd.yaml")
 	addresses := []string{nettest.For(t), nettest.For(t), nettest.For(t)}
