@@ -5,10 +5,10 @@ BIN     := bin/mcp-authd
 export CGO_ENABLED ?= 1
 
 # Compilers, linters and tests live for a short time, with memory to spare: they collect it rarely.
-test install-test-deps lint form unit: export GOGC ?= 400
+test install-test-deps lint form unit release release-form release-unit: export GOGC ?= 400
 
 .PHONY: all help build test unit lint form pictures drawing bench bench-compare chaos soak fuzz mutate install-test-deps clean \
-	release release-test install-release-deps
+	release release-test release-form release-unit install-release-deps
 
 all: build
 
@@ -64,10 +64,14 @@ release: ## archives, packages, image, SBOMs and checksums of HEAD in dist/, not
 	@deploy/release/build.sh
 
 release-test: install-release-deps release ## what "make release" makes, looked at and used, as root on Debian
-	$(GO) vet -tags release ./test/release ./test/chart
+	@$(MAKE) --no-print-directory -j 2 release-form release-unit
+
+release-form:
 	$(GO) vet -C deploy/release/pack .
 	@TIDY=release test/tidy.sh
-	$(GO) test -tags release -vet=off -count 1 -v -timeout 40m ./test/release ./test/chart
+
+release-unit:
+	@deploy/release/test.sh
 
 install-release-deps:
 	@deploy/release/deps.sh

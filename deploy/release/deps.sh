@@ -1,17 +1,21 @@
 #!/usr/bin/env bash
 # Installs what the tests of a release need and this machine lacks, from Debian packages: readers of
-# packages, linters, systemd's own look at a unit.
+# packages, linters, systemd with its containers, and an emulator of the other processor.
 set -uo pipefail
+have() { command -v "$1" >/dev/null 2>&1; }
 lacking() {
-  command -v rpm >/dev/null || echo rpm
-  command -v lintian >/dev/null || echo lintian
-  command -v systemd-analyze >/dev/null || echo systemd
-  command -v man >/dev/null || echo man-db
+  have rpm || echo rpm
+  have lintian || echo lintian
+  have systemd-analyze || echo systemd
+  have systemd-nspawn || echo systemd-container
+  have man || echo man-db
+  have qemu-aarch64-static && have qemu-x86_64-static || echo qemu-user-static
 }
 missing=($(lacking))
-if ((${#missing[@]})) && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+if ((${#missing[@]})) && [ "$(id -u)" = 0 ] && have apt-get; then
   export DEBIAN_FRONTEND=noninteractive
-  apt-get update -q >/dev/null && apt-get install -y -q --no-install-recommends "${missing[@]}" >/dev/null
+  apt-get update -q >/dev/null &&
+    apt-get install -y -q --no-install-recommends -o DPkg::Lock::Timeout=300 "${missing[@]}" >/dev/null
   missing=($(lacking))
 fi
 if ((${#missing[@]})); then

@@ -3,26 +3,20 @@
 package release
 
 import (
-	"context"
+	"archive/tar"
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
-	"fmt"
 	"io"
-	"net/http"
-	"net/http/httptest"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
-	"syscall"
 	"testing"
-	"time"
-
-	"github.com/modelcontextprotocol/go-sdk/mcp"
-
-	"github.com/mcp-authd/mcp-authd/internal/testkit/demotest"
-	"github.com/mcp-authd/mcp-authd/internal/testkit/logtest"
-	"github.com/mcp-authd/mcp-authd/internal/testkit/nettest"
 )
 
 // installed are files that each package has.
@@ -65,141 +59,108 @@ func TestLintian(t *testing.T) {
 	}
 }
 
-// TestDebianPackage: on a Debian the deb is installed, its service runs as its user with the configuration
-// that it came with, and a person signs in; what is stored survives that it is removed (DL-04). The Debian
-// is this machine's, with a layer in which the changes are, and which goes with the test.
-func TestDebianPackage(t *testing.T) {
-	root := layered(t)
-	deb := one(t, "*_"+runtime.GOARCH+".deb")
-	b, err := os.ReadFile(deb)
-	if err != nil {
-		t.Fatal(err)
+// TestRPM: rpm installs it, and finds every file as it was packed; it refuses that of another processor (DL-04).
+// Of its scripts and of what Fedora brings, Debian's rpm knows nothing.
+func TestRPM(t *testing.T) {
+	root := t.TempDir()
+	install := func(file string) (string, error) {
+		out, err := exec.CommandContext(t.Context(), "rpm", "--root", root, "-i", "--nodeps", "--noscripts",
+			file).CombinedOutput()
+		return string(out), err
 	}
-	if err := os.WriteFile(filepath.Join(root, "mcp-authd.deb"), b, 0o644); err != nil {
-		t.Fatal(err)
+	if out, err := install(packageFor(t, "rpm", otherArch)); err == nil ||
+		!strings.Contains(out, "is intended for a different architecture") {
+		t.Errorf("DL-04: that of another processor: %v\n%s", err, out)
 	}
-	output(t, "chroot", root, "dpkg", "-i", "/mcp-authd.deb")
-	output(t, "chroot", root, "man", "-w", "mcp-authd-user-add")
-	output(t, "chroot", root, "systemd-analyze", "verify", "--man=no", "/usr/lib/systemd/system/mcp-authd.service")
-
-	// systemd does not run in there. Its part: the directory, of the user that the package has made.
-	const state = "/var/lib/mcp-authd"
-	output(t, "chroot", root, "install", "-d", "-o", "mcp-authd", "-g", "mcp-authd", "-m", "0700", state)
-	address := nettest.For(t)
-	var log logtest.Buffer
-	serve := exec.CommandContext(t.Context(), "chroot", root, "setpriv", "--reuid=mcp-authd", "--regid=mcp-authd",
-		"--init-groups", "--no-new-privs", "/usr/bin/mcp-authd", "serve", "--config", "/etc/mcp-authd/config.yaml")
-	serve.Env = []string{
-		"MCP_AUTHD_LISTEN=" + address, "MCP_AUTHD_ISSUER=http://" + address, "MCP_AUTHD_MANAGEMENT_LISTEN=",
-		"MCP_AUTHD_RESOURCES_0_URI=http://" + address + "/mcp", "MCP_AUTHD_RESOURCES_0_UPSTREAM_URL=" + tools(t),
+	program := filepath.Join(root, "usr/bin/mcp-authd")
+	if _, err := os.Stat(program); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("DL-04: that of another processor left its program (%v)", err)
 	}
-	serve.Stderr, serve.Stdout = &log, &log
-	if err := serve.Start(); err != nil {
-		t.Fatal(err)
+	if out, err := install(packageFor(t, "rpm", arch)); err != nil {
+		t.Fatalf("DL-04: rpm -i: %v\n%s", err, out)
 	}
-	t.Cleanup(func() {
-		_ = serve.Process.Signal(syscall.SIGTERM) // it may have ended; Wait tells
-		if err := serve.Wait(); err != nil && !t.Failed() {
-			t.Errorf("DL-04: the service did not exit with 0: %v\n%s", err, &log)
-		}
-	})
-	ready(t, "http://"+address, &log)
-
-	add := exec.CommandContext(t.Context(), "chroot", root, "/usr/bin/mcp-authd", "user", "add", "alice",
-		"--password-stdin", "--config", "/etc/mcp-authd/config.yaml")
-	add.Env, add.Stdin = serve.Env, strings.NewReader("correct horse battery staple\n")
-	if out, err := add.CombinedOutput(); err != nil {
-		t.Fatalf("DL-04: user add: %v\n%s", err, out)
-	}
-	signIn(t, one(t, "mcp-authd_linux_"+runtime.GOARCH+"_*/mcp-authd"), "http://"+address+"/mcp",
-		demotest.NewPerson("alice", "correct horse battery staple"))
-
-	_ = serve.Process.Signal(syscall.SIGTERM) // removal asks systemd for it
-	output(t, "chroot", root, "dpkg", "--purge", "mcp-authd")
-	if _, err := os.Stat(filepath.Join(root, "usr/bin/mcp-authd")); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("DL-04: the program is there after it was removed (%v)", err)
-	}
-	if _, err := os.Stat(filepath.Join(root, state, "secret.key")); err != nil {
-		t.Errorf("DL-04: the key went with the package: %v", err)
+	output(t, "rpm", "--root", root, "--verify", "--nodeps", "mcp-authd")
+	if sum(t, program) != sum(t, binary(t, arch)) {
+		t.Error("DL-04: rpm installs another program")
 	}
 }
 
-// tools is the URL of an MCP server with one tool.
-func tools(t *testing.T) string {
-	t.Helper()
-	s := mcp.NewServer(&mcp.Implementation{Name: "inner", Version: "1"}, nil)
-	mcp.AddTool(s, &mcp.Tool{Name: "look"},
-		func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
-			return nil, map[string]bool{"ok": true}, nil
-		})
-	server := httptest.NewServer(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s }, nil))
-	t.Cleanup(func() { // streams would hold it
-		server.CloseClientConnections()
-		server.Close()
-	})
-	return server.URL + "/mcp"
-}
-
-// layered is a root directory that has what this machine has, and whose changes go with the test.
-func layered(t *testing.T) string {
-	t.Helper()
-	dir := t.TempDir()
-	mount := func(args ...string) {
-		output(t, "mount", args...)
-		t.Cleanup(func() { exec.Command("umount", "-l", args[len(args)-1]).Run() }) // it goes with the machine else
-	}
-	mount("-t", "tmpfs", "tmpfs", dir)
-	for _, name := range []string{"upper", "work", "root"} {
-		if err := os.Mkdir(filepath.Join(dir, name), 0o755); err != nil {
+// TestAPK: the control part of the package has the hash of the data part, and names the processor, as apk
+// demands (DL-04). Debian has no apk; this reads the format: gzip members, one after the other, without a
+// signature, since that needs a key.
+func TestAPK(t *testing.T) {
+	for _, c := range []struct{ arch, name string }{{"amd64", "x86_64"}, {"arm64", "aarch64"}} {
+		b, err := os.ReadFile(one(t, "*_"+c.name+".apk"))
+		if err != nil {
 			t.Fatal(err)
 		}
-	}
-	root := filepath.Join(dir, "root")
-	mount("-t", "overlay", "overlay", "-o",
-		fmt.Sprintf("lowerdir=/,upperdir=%s/upper,workdir=%s/work", dir, dir), root)
-	mount("-t", "proc", "proc", filepath.Join(root, "proc"))
-	mount("--bind", "/dev", filepath.Join(root, "dev"))
-	return root
-}
-
-// ready waits until a server answers.
-func ready(t *testing.T, issuer string, log fmt.Stringer) {
-	t.Helper()
-	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
-		if resp, err := http.Get(issuer + "/readyz"); err == nil {
-			resp.Body.Close()
-			if resp.StatusCode == http.StatusOK {
-				return
+		members := gzipMembers(t, b)
+		if len(members) != 2 {
+			t.Fatalf("DL-04: the apk has %d parts", len(members))
+		}
+		info := map[string]string{}
+		for line := range strings.Lines(string(fileOf(t, members[0], ".PKGINFO"))) {
+			key, value, _ := strings.Cut(strings.TrimSpace(line), " = ")
+			info[key] = value
+		}
+		hash := sha256.Sum256(members[1])
+		for key, want := range map[string]string{
+			"pkgname": "mcp-authd", "arch": c.name, "license": "Apache-2.0", "datahash": hex.EncodeToString(hash[:]),
+		} {
+			if info[key] != want {
+				t.Errorf("DL-04: the apk has %s %q, want %q", key, info[key], want)
 			}
 		}
+		program, err := os.ReadFile(binary(t, c.arch))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(fileOf(t, members[1], "usr/bin/mcp-authd"), program) {
+			t.Errorf("DL-04: the apk for %s has another program", c.arch)
+		}
+		for _, script := range []string{".post-install", ".pre-deinstall", ".post-deinstall"} {
+			fileOf(t, members[0], script)
+		}
 	}
-	t.Fatalf("DL-04: the server is not ready within a minute\n%s", log)
 }
 
-// signIn has the client of the binary sign a person in to an MCP server, and list its tools.
-func signIn(t *testing.T, binary, mcp string, p *demotest.Person) {
+// gzipMembers are the parts of a file, each as it is packed.
+func gzipMembers(t *testing.T, b []byte) (members [][]byte) {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), binary, "login", "--no-browser", "--json", mcp)
-	out, err := cmd.StdoutPipe()
+	for len(b) > 0 {
+		rest := bytes.NewReader(b)
+		r, err := gzip.NewReader(rest)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Multistream(false)
+		if _, err := io.Copy(io.Discard, r); err != nil {
+			t.Fatal(err)
+		}
+		members = append(members, b[:len(b)-rest.Len()])
+		b = b[len(b)-rest.Len():]
+	}
+	return members
+}
+
+// fileOf is a file of a packed tar archive.
+func fileOf(t *testing.T, packed []byte, name string) []byte {
+	t.Helper()
+	r, err := gzip.NewReader(bufio.NewReader(bytes.NewReader(packed)))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	last := steps(t, out, func(link string) {
-		back, err := p.Visit(link)
+	for files := tar.NewReader(r); ; {
+		h, err := files.Next()
 		if err != nil {
-			t.Fatal(err)
+			t.Fatalf("DL-04: %s: %v", name, err)
 		}
-		resp, err := http.Get(back.String())
-		if err != nil {
-			t.Fatal(err)
+		if h.Name == name {
+			content, err := io.ReadAll(io.LimitReader(files, 1<<28))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return content
 		}
-		io.Copy(io.Discard, io.LimitReader(resp.Body, 1<<20))
-		resp.Body.Close()
-	})
-	if err := cmd.Wait(); err != nil || last != "tools" {
-		t.Errorf("DL-04: the sign-in ended with %q (%v)", last, err)
 	}
 }

@@ -32,11 +32,38 @@ func one(t *testing.T, pattern string) string {
 	return found[0]
 }
 
+// arch is the processor of this machine, and otherArch one that it has not.
+const arch = runtime.GOARCH
+
+var otherArch = map[string]string{"amd64": "arm64", "arm64": "amd64"}[arch]
+
+// binary is the path of the released program for Linux on a processor.
+func binary(t *testing.T, arch string) string {
+	t.Helper()
+	path, err := filepath.Abs(one(t, "mcp-authd_linux_"+arch+"_*/mcp-authd"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// packageFor is the path of the package of a kind for a processor.
+func packageFor(t *testing.T, kind, arch string) string {
+	t.Helper()
+	other := map[string]string{"amd64": "x86_64", "arm64": "aarch64"}[arch]
+	return one(t, map[string]string{"deb": "*_" + arch + ".deb", "rpm": "*." + other + ".rpm"}[kind])
+}
+
+// command is one that ends with the test.
+func command(t *testing.T, name string, args ...string) *exec.Cmd {
+	t.Helper()
+	return exec.CommandContext(t.Context(), name, args...)
+}
+
 // output is what a command prints; it has to end well.
 func output(t *testing.T, name string, args ...string) string {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), name, args...)
-	out, err := cmd.CombinedOutput()
+	out, err := command(t, name, args...).CombinedOutput()
 	if err != nil {
 		t.Fatalf("DL-04: %s %s: %v\n%s", name, strings.Join(args, " "), err, out)
 	}
@@ -91,14 +118,14 @@ func TestArtifacts(t *testing.T) {
 
 // TestBinary: it is static, stripped, as small as is said of it, and it knows its commit (DL-04).
 func TestBinary(t *testing.T) {
-	for arch, machine := range map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64} {
-		path := one(t, "mcp-authd_linux_"+arch+"_*/mcp-authd")
+	for arch, processor := range map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64} {
+		path := binary(t, arch)
 		f, err := elf.Open(path)
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer f.Close()
-		if libs, err := f.ImportedLibraries(); err != nil || len(libs) > 0 || f.Machine != machine {
+		if libs, err := f.ImportedLibraries(); err != nil || len(libs) > 0 || f.Machine != processor {
 			t.Errorf("DL-04: %s is for %v, and needs %v (%v)", path, f.Machine, libs, err)
 		}
 		if f.Section(".symtab") != nil || f.Section(".debug_info") != nil {
@@ -112,7 +139,7 @@ func TestBinary(t *testing.T) {
 	}
 	head := strings.TrimSpace(output(t, "git", "-C", top, "rev-parse", "HEAD"))
 	var v struct{ Commit, Platform string }
-	path := one(t, "mcp-authd_linux_"+runtime.GOARCH+"_*/mcp-authd")
+	path := binary(t, arch)
 	if err := json.Unmarshal([]byte(output(t, path, "version", "--json")), &v); err != nil || v.Commit != head {
 		t.Errorf("DL-04: the binary is of commit %q, not %s (%v)", v.Commit, head, err)
 	}
@@ -186,6 +213,18 @@ func TestReproducible(t *testing.T) {
 		if sum(t, here) != sum(t, filepath.Join(dir, "dist", name)) {
 			t.Errorf("DL-04: %s differs from one build to the next", name)
 		}
+	}
+}
+
+// copyTo copies a file.
+func copyTo(t *testing.T, from, to string) {
+	t.Helper()
+	b, err := os.ReadFile(from)
+	if err == nil {
+		err = os.WriteFile(to, b, 0o644)
+	}
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -1,0 +1,148 @@
+//go:build release
+
+package release
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/internal/testkit/logtest"
+)
+
+// machine is a Debian that has been booted, with systemd: a container of this machine's files, which shares
+// its network.
+type machine struct {
+	t      *testing.T
+	root   string // where its files are
+	leader string // the process id of its systemd
+}
+
+// boot starts one. It ends with the test.
+func boot(t *testing.T) *machine {
+	t.Helper()
+	m := &machine{t: t, root: layered(t)}
+	// The index of all manual pages of this machine is made after each installation, and takes longer than that.
+	if err := os.Remove(filepath.Join(m.root, "var/lib/man-db/auto-update")); err != nil &&
+		!errors.Is(err, fs.ErrNotExist) {
+		t.Fatal(err)
+	}
+	var log logtest.Buffer
+	// basic.target is systemd itself: none of the services of this machine.
+	cmd := exec.Command("systemd-nspawn", "--quiet", "--register=no", "--keep-unit", "--console=pipe",
+		fmt.Sprintf("--machine=release-test-%d", os.Getpid()), "--directory", m.root, "--boot", "--",
+		"--unit=basic.target")
+	cmd.Env = append(os.Environ(), "SYSTEMD_NSPAWN_UNIFIED_HIERARCHY=1")
+	cmd.Stdout, cmd.Stderr = &log, &log
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	gone := make(chan error, 1)
+	go func() { gone <- cmd.Wait() }()
+	t.Cleanup(func() {
+		_ = cmd.Process.Signal(syscall.SIGTERM) // an orderly shutdown; it may have ended
+		select {
+		case <-gone:
+		case <-time.After(time.Minute):
+			_ = cmd.Process.Kill()
+			<-gone
+		}
+	})
+	children := fmt.Sprintf("/proc/%d/task/%[1]d/children", cmd.Process.Pid)
+	for end := time.Now().Add(3 * time.Minute); ; time.Sleep(100 * time.Millisecond) {
+		select {
+		case err := <-gone:
+			gone <- err
+			t.Fatalf("DL-04: systemd cannot be booted here: %v\n%s", err, &log)
+		default:
+		}
+		if b, err := os.ReadFile(children); err == nil {
+			m.leader = strings.TrimSpace(string(b))
+		}
+		if m.leader != "" {
+			state, _ := m.command("systemctl", "is-system-running").CombinedOutput() // it fails until it is up
+			if strings.TrimSpace(string(state)) == "running" {
+				return m
+			}
+		}
+		if time.Now().After(end) {
+			t.Fatalf("DL-04: systemd is not up within three minutes\n%s", &log)
+		}
+	}
+}
+
+// command is one that runs in the machine.
+func (m *machine) command(args ...string) *exec.Cmd {
+	return exec.CommandContext(m.t.Context(), "nsenter",
+		append([]string{"--target", m.leader, "--all", "--wd=/", "--"}, args...)...)
+}
+
+// run is what a command in the machine prints; it has to end well.
+func (m *machine) run(args ...string) string {
+	m.t.Helper()
+	out, err := m.command(args...).CombinedOutput()
+	if err != nil {
+		m.t.Fatalf("DL-04: %s: %v\n%s\n%s", strings.Join(args, " "), err, out, m.journal())
+	}
+	return string(out)
+}
+
+// journal is what the service has said.
+func (m *machine) journal() string {
+	out, _ := m.command("journalctl", "--no-pager", "--output=cat", "--unit=mcp-authd").CombinedOutput()
+	return string(out)
+}
+
+// String is the journal, for messages.
+func (m *machine) String() string { return m.journal() }
+
+// put writes a file of the machine.
+func (m *machine) put(name string, mode os.FileMode, content []byte) {
+	m.t.Helper()
+	path := filepath.Join(m.root, name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		m.t.Fatal(err)
+	}
+	if err := os.WriteFile(path, content, mode); err != nil {
+		m.t.Fatal(err)
+	}
+}
+
+// layered is a root directory that has what this machine has, and whose changes go with the test.
+func layered(t *testing.T) string {
+	t.Helper()
+	dir := small(t, "2g")
+	for _, name := range []string{"upper", "work", "root"} {
+		if err := os.Mkdir(filepath.Join(dir, name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	root := filepath.Join(dir, "root")
+	mount(t, "-t", "overlay", "overlay", "-o",
+		fmt.Sprintf("lowerdir=/,upperdir=%s/upper,workdir=%s/work", dir, dir), root)
+	return root
+}
+
+// small is a file system of a size of its own, in memory.
+func small(t *testing.T, size string) string {
+	t.Helper()
+	dir := t.TempDir()
+	mount(t, "-t", "tmpfs", "-o", "mode=0755,size="+size, "tmpfs", dir)
+	return dir
+}
+
+// mount mounts what its last argument names, until the test ends.
+func mount(t *testing.T, args ...string) {
+	t.Helper()
+	output(t, "mount", args...)
+	t.Cleanup(func() { // it goes with the machine else
+		_ = exec.Command("umount", "-l", args[len(args)-1]).Run()
+	})
+}

@@ -1,0 +1,169 @@
+//go:build release
+
+package release
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcp-authd/mcp-authd/internal/testkit/demotest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/logtest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/nettest"
+)
+
+const password = "correct horse battery staple"
+
+// environ is the configuration of a server at an address, in front of an MCP server with one tool.
+func environ(t *testing.T, address string) []string {
+	t.Helper()
+	return []string{
+		"MCP_AUTHD_LISTEN=" + address, "MCP_AUTHD_ISSUER=http://" + address, "MCP_AUTHD_MANAGEMENT_LISTEN=",
+		"MCP_AUTHD_RESOURCES_0_URI=http://" + address + "/mcp", "MCP_AUTHD_RESOURCES_0_UPSTREAM_URL=" + tools(t),
+	}
+}
+
+// server is one of the released binary, with its data in a directory.
+type server struct {
+	address string
+	environ []string
+	log     logtest.Buffer
+	cmd     *exec.Cmd
+	ended   chan error
+}
+
+// serve starts one by the words of a command, which end with those of mcp-authd. It ends with the test.
+func serve(t *testing.T, words ...string) *server {
+	t.Helper()
+	s := &server{address: nettest.For(t), ended: make(chan error, 1)}
+	s.environ = environ(t, s.address)
+	s.cmd = exec.CommandContext(t.Context(), words[0], words[1:]...)
+	s.cmd.Env = append(s.environ, "PATH=/usr/bin:/bin:/usr/sbin:/sbin")
+	s.cmd.Stdout, s.cmd.Stderr = &s.log, &s.log
+	if err := s.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() { s.ended <- s.cmd.Wait() }()
+	t.Cleanup(s.stop)
+	return s
+}
+
+// stop ends it, once or more.
+func (s *server) stop() {
+	_ = s.cmd.Process.Signal(syscall.SIGTERM) // it may have ended
+	s.ended <- <-s.ended
+}
+
+// addAlice adds the person, by the words of a command that end with those of mcp-authd.
+func addAlice(t *testing.T, environ []string, words ...string) {
+	t.Helper()
+	add := exec.CommandContext(t.Context(), words[0], append(words[1:], "user", "add", "alice", "--password-stdin")...)
+	add.Env, add.Stdin = environ, strings.NewReader(password+"\n")
+	if out, err := add.CombinedOutput(); err != nil {
+		t.Fatalf("DL-04: user add: %v\n%s", err, out)
+	}
+}
+
+// tools is the URL of an MCP server with one tool.
+func tools(t *testing.T) string {
+	t.Helper()
+	s := mcp.NewServer(&mcp.Implementation{Name: "inner", Version: "1"}, nil)
+	mcp.AddTool(s, &mcp.Tool{Name: "look"},
+		func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
+			return nil, map[string]bool{"ok": true}, nil
+		})
+	server := httptest.NewServer(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s }, nil))
+	t.Cleanup(func() { // streams would hold it
+		server.CloseClientConnections()
+		server.Close()
+	})
+	return server.URL + "/mcp"
+}
+
+// status is what a server answers at a path, 0 when it does not.
+func status(address, path string) int {
+	resp, err := http.Get("http://" + address + path)
+	if err != nil {
+		return 0
+	}
+	resp.Body.Close()
+	return resp.StatusCode
+}
+
+// becomes waits until a server is ready (200), or tells that it is not (503).
+func becomes(t *testing.T, address string, want int, log fmt.Stringer) {
+	t.Helper()
+	for end := time.Now().Add(3 * time.Minute); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+		if status(address, "/readyz") == want {
+			return
+		}
+	}
+	t.Fatalf("DL-04: /readyz is not %d within three minutes\n%s", want, log)
+}
+
+// signIn has the client of the binary sign alice in to the MCP server behind a server, and list its tools.
+func signIn(t *testing.T, binary, address string) {
+	t.Helper()
+	last, err := tryToSignIn(t, binary, "http://"+address+"/mcp", demotest.NewPerson("alice", password))
+	if err != nil {
+		t.Fatalf("DL-04: the sign-in ended with %q: %v", last, err)
+	}
+}
+
+// tryToSignIn returns the last step of a sign-in, and what went wrong.
+func tryToSignIn(t *testing.T, binary, mcp string, p *demotest.Person) (last string, err error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, binary, "login", "--no-browser", "--json", mcp)
+	cmd.Env = []string{"HOME=" + t.TempDir()} // it keeps what it has got there
+	var errs logtest.Buffer
+	cmd.Stderr = &errs
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var visited error
+	last = steps(t, out, func(link string) {
+		if visited = visit(p, link); visited != nil {
+			cancel() // the client would wait for the person
+		}
+	})
+	err = cmd.Wait()
+	switch {
+	case visited != nil:
+		return last, visited
+	case err != nil:
+		return last, fmt.Errorf("%w: %s", err, &errs)
+	case last != "tools":
+		return last, fmt.Errorf("it did not come to the tools: %s", &errs)
+	}
+	return last, nil
+}
+
+// visit opens a link as the person, and goes back to the client.
+func visit(p *demotest.Person, link string) error {
+	back, err := p.Visit(link)
+	if err != nil {
+		return err
+	}
+	resp, err := http.Get(back.String())
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	_, err = io.Copy(io.Discard, io.LimitReader(resp.Body, 1<<20))
+	return err
+}
