@@ -1,14 +1,21 @@
 #!/usr/bin/env bash
 # Installs what the tests of a release need and this machine lacks, from Debian packages: readers of
-# packages, linters, systemd with its containers, and an emulator of the other processor.
+# packages, linters, systemd with its containers, an emulator of the other processor, and the parts of
+# deploy/postgresql.
 set -uo pipefail
-have() { command -v "$1" >/dev/null 2>&1; }
+have() { command -v "$1" >/dev/null 2>&1 || [ -x "/usr/sbin/$1" ]; }
 lacking() {
   have rpm || echo rpm
   have lintian || echo lintian
   have systemd-analyze || echo systemd
   have systemd-nspawn || echo systemd-container
   have man || echo man-db
+  compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null || echo postgresql
+  have pgbouncer || echo pgbouncer
+  have promtool || echo prometheus
+  have patronictl || echo patroni
+  have etcd || echo etcd-server
+  have nginx || echo nginx-light
   have qemu-aarch64-static && have qemu-x86_64-static || echo qemu-user-static
 }
 missing=($(lacking))
