@@ -45,8 +45,8 @@ func firstEvents(b *testing.B, method string) {
 		b.Cleanup(s.Close)
 		ways[name] = &way{url: s.URL, token: token, client: &http.Client{Transport: &http.Transport{}}}
 	}
-	add("reverseproxy", reverseProxy(b, inner.URL), "none")
 	h, token := guarded(b, func(*rig) http.Handler { return reverseProxy(b, inner.URL) })
+	add("reverseproxy", reverseProxy(b, inner.URL), token) // the same request, whose token it carries on
 	add("guard", h, token)
 	h, token = guarded(b, func(r *rig) http.Handler { return proxied(b, r, inner.URL) })
 	add("gateway", h, token)

@@ -97,8 +97,8 @@ func fronts(b *testing.B, run func(b *testing.B, url, token string)) {
 			run(b, s.URL, token)
 		})
 	}
-	front("reverseproxy", reverseProxy(b, inner.URL), "none")
 	h, token := guarded(b, func(*rig) http.Handler { return reverseProxy(b, inner.URL) })
+	front("reverseproxy", reverseProxy(b, inner.URL), token) // the same request, whose token it carries on
 	front("guard+reverseproxy", h, token)
 	h, token = guarded(b, func(r *rig) http.Handler { return proxied(b, r, inner.URL) })
 	front("gateway", h, token)

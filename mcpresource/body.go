@@ -24,12 +24,12 @@ func discardBody(r *http.Request) {
 // §8.1). What follows a semicolon is looked at wherever it stands, because parsers
 // differ about quotes and repeated parameters.
 func isPlainText(h http.Header) bool {
-	for _, e := range h.Values("Content-Encoding") {
+	for _, e := range h["Content-Encoding"] {
 		if e = strings.TrimSpace(e); e != "" && !strings.EqualFold(e, "identity") {
 			return false
 		}
 	}
-	for _, t := range h.Values("Content-Type") {
+	for _, t := range h["Content-Type"] {
 		_, parameters, _ := strings.Cut(t, ";")
 		for parameter := range strings.SplitSeq(parameters, ";") {
 			name, value, _ := strings.Cut(strings.ToLower(parameter), "=")

@@ -171,7 +171,7 @@ func (g *Guard) awaitClearance(ctx context.Context, p *passage, c oauth.Clearanc
 // takeAnswer takes what a client says to our question out of a request of 2026-07-28, which goes on as if the question
 // had not been asked.
 func (p *passage) takeAnswer(r *http.Request) (action string, refused *refusal) {
-	if !mcp.IsStateless(r.Header.Get(mcp.HeaderVersion)) {
+	if !mcp.IsStateless(first(r.Header, mcp.HeaderVersion)) {
 		return "", nil
 	}
 	action, body, err := message.TakeAnswer(p.body, clearanceQuestion, clearanceState)
@@ -188,7 +188,7 @@ func (p *passage) takeAnswer(r *http.Request) (action string, refused *refusal) 
 // sendToPage tells a client to send its person to the page: by a question if it can show links, else by a challenge.
 func (g *Guard) sendToPage(r *http.Request, p *passage, c oauth.Clearance, waited bool) *refusal {
 	refused := &refusal{outcome: OutcomeClearanceRequired, status: http.StatusOK, id: p.envelope.ID}
-	version := r.Header.Get(mcp.HeaderVersion)
+	version := first(r.Header, mcp.HeaderVersion)
 	switch {
 	case waited: // the person knows of the page: to ask again would open it once more
 		refused.text = "This call has not been allowed yet. Open " + c.URL + " to do so, then call again."

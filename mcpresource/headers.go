@@ -51,6 +51,15 @@ func (p *passage) mismatch(header string) *refusal {
 	}
 }
 
+// first is the first value of a header, "" without one. The name is canonical, as it is in each request and
+// response of net/http, so that it is looked up as it is; Header.Get would spell it out each time.
+func first(h http.Header, canonical string) string {
+	if values := h[canonical]; len(values) > 0 {
+		return values[0]
+	}
+	return ""
+}
+
 // singleHeaders decide what a server does; of two that differ, a proxy and the server
 // might each believe another. They are canonical.
 var singleHeaders = []string{
@@ -80,7 +89,7 @@ const (
 // does (MCP 2026-07-28, Streamable HTTP, RS-149). The markers are case-sensitive. What is no
 // proper Base64 is refused (RS-150).
 func (g *Guard) decodeName(r *http.Request, p *passage) *refusal {
-	v := strings.TrimSpace(r.Header.Get(mcp.HeaderName))
+	v := strings.TrimSpace(first(r.Header, mcp.HeaderName))
 	encoded, ok := strings.CutPrefix(v, base64Prefix)
 	if ok {
 		encoded, ok = strings.CutSuffix(encoded, base64Suffix)

@@ -172,7 +172,7 @@ func (p *passage) person() string {
 	if p.principal == nil {
 		return anonymous
 	}
-	return p.principal.Person()
+	return p.who
 }
 
 func (p *passage) limited(text string, wait time.Duration) *refusal {
@@ -190,7 +190,7 @@ func (g *Guard) Admit(ctx context.Context, op Operation) (release func(), err er
 	if !ok {
 		return nil, ErrNoCaller
 	}
-	pass := &passage{principal: p, envelope: message.Envelope{Messages: []message.Message{
+	pass := &passage{principal: p, who: p.Person(), envelope: message.Envelope{Messages: []message.Message{
 		{Method: op.Method, Name: op.Name, Arguments: op.Arguments},
 	}}}
 	refused := g.begin(pass)

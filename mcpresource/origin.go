@@ -16,7 +16,7 @@ func (g *Guard) checkOrigin(r *http.Request) *refusal {
 	if !g.isHost(r.Host) {
 		return &refusal{outcome: OutcomeHost, status: http.StatusForbidden, text: "This host name is not served here."}
 	}
-	values := r.Header.Values("Origin")
+	values := r.Header["Origin"]
 	if len(values) == 0 {
 		return nil // not a browser
 	}

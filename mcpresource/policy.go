@@ -76,30 +76,31 @@ type Rules struct {
 // Require implements Policy.
 func (r *Rules) Require(op Operation) Requirement {
 	clearance := r.clearance(op)
-	return r.finish(op, r.byTables(op, clearance.needed), clearance)
+	need := r.byTables(op, clearance.needed)
+	r.finish(op, &need, &clearance)
+	return need
 }
 
 // finish is what comes after the tables.
-func (r *Rules) finish(op Operation, need Requirement, clearance tabled) Requirement {
+func (r *Rules) finish(op Operation, need *Requirement, clearance *tabled) {
 	if clearance.needed {
 		need.Clearance, need.Deny = clearance.Clearance, need.Deny || clearance.impossible
 	}
 	if r.Held != nil && !need.Deny && op.Method == "tools/call" {
 		if reason := r.Held(op.Name); reason != "" {
-			need = Requirement{Deny: true, Reason: reason}
+			*need = Requirement{Deny: true, Reason: reason}
 		}
 	}
 	if r.Refine != nil {
 		need.Scopes = slices.Clone(need.Scopes) // those of the tables are not for it to change
-		need = r.Refine(op, need)
+		*need = r.Refine(op, *need)
 	}
 	if len(r.Authentication) == 0 {
-		return need
+		return
 	}
 	for _, scope := range need.Scopes { // of Refine, too: it may add to what a scope demands, and take nothing
 		need.Authentication = need.Authentication.and(r.Authentication[scope])
 	}
-	return need
 }
 
 // byTables is what the tables of scopes say; known: that the call has to come of a person.

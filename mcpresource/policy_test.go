@@ -130,6 +130,12 @@ func TestArguments(t *testing.T) {
 			}
 		}
 	})
+	t.Run("RS-103 refused: a key that a policy knows in two cases", func(t *testing.T) {
+		if got, err := (Operation{Arguments: json.RawMessage(`{"Path":"x"}`)}).Args("Path", "path"); !errors.Is(err,
+			ErrAmbiguousBody) {
+			t.Errorf("got %v, %v, want %v", got, err, ErrAmbiguousBody)
+		}
+	})
 	for name, args := range map[string]string{
 		"a key twice, further in":   `{"a":{"b":1,"b":2}}`,
 		"a key twice in an array":   `{"a":[{"b":1,"b":2}]}`,

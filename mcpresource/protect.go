@@ -3,7 +3,6 @@ package mcpresource
 import (
 	"bytes"
 	"context"
-	"io"
 	"net/http"
 	"slices"
 	"sync/atomic"
@@ -51,6 +50,7 @@ type passage struct {
 	began     time.Time
 	at        *address
 	principal *Principal // nil for a public method
+	who       string     // its Person, which is asked for again and again
 	presented Credential // what the principal was judged by
 	proof     reading    // of the principal, where a rule asks for it
 	envelope  message.Envelope
@@ -158,11 +158,25 @@ func (p *passage) outgoing(ctx context.Context, r *http.Request) *http.Request {
 	out.Header, out.URL = p.headers(r.Header), &target
 	out.Body, out.ContentLength, out.TransferEncoding, out.Trailer = http.NoBody, 0, nil, nil
 	if p.body != nil {
-		out.Body = io.NopCloser(bytes.NewReader(p.body))
-		out.ContentLength = int64(len(p.body))
+		body := &judgedBody{text: p.body}
+		body.Reset(p.body)
+		out.Body, out.ContentLength = body, int64(len(p.body))
 	}
 	return out
 }
+
+// judgedBody is the body of a request that goes on. It has been read, so that a handler which needs all of it
+// can have it without reading it once more.
+type judgedBody struct {
+	bytes.Reader
+	text []byte
+}
+
+// Bytes returns the whole body, which is not to be changed.
+func (b *judgedBody) Bytes() []byte { return b.text }
+
+// Close implements io.Closer.
+func (b *judgedBody) Close() error { return nil }
 
 // headers are those that go on: a copy, in which nothing is that the guard alone has use for.
 func (p *passage) headers(in http.Header) http.Header {

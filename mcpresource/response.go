@@ -65,10 +65,10 @@ func (w *watcher) before(status int) {
 	}
 	w.status = status
 	h, ctx := w.Header(), w.request.Context()
-	if strings.HasPrefix(h.Get("Content-Type"), "text/event-stream") {
+	if strings.HasPrefix(first(h, "Content-Type"), "text/event-stream") {
 		h.Set("X-Accel-Buffering", "no")
 	}
-	if refused := w.guard.attribute(ctx, w.passage, status, h.Get(mcp.HeaderSession)); refused != nil {
+	if refused := w.guard.attribute(ctx, w.passage, status, first(h, mcp.HeaderSession)); refused != nil {
 		w.replace(refused)
 	}
 }
@@ -78,7 +78,7 @@ func (w *watcher) before(status int) {
 func (w *watcher) replace(refused *refusal) {
 	w.replaced, w.status = true, refused.status
 	h := w.Header()
-	streams := strings.HasPrefix(h.Get("Content-Type"), "text/event-stream")
+	streams := strings.HasPrefix(first(h, "Content-Type"), "text/event-stream")
 	for name := range h {
 		if name != "Vary" && !strings.HasPrefix(name, "Access-Control-") {
 			h.Del(name)

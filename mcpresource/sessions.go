@@ -15,10 +15,10 @@ const maxSessionID = 4 << 10
 // sessionOf is the session that a request names. One of a revision without sessions names
 // none, whatever its header says (MCP 2026-07-28, Streamable HTTP, "Earlier revisions").
 func sessionOf(r *http.Request) string {
-	if mcp.IsStateless(r.Header.Get(mcp.HeaderVersion)) {
+	if mcp.IsStateless(first(r.Header, mcp.HeaderVersion)) {
 		return ""
 	}
-	return r.Header.Get(mcp.HeaderSession)
+	return first(r.Header, mcp.HeaderSession)
 }
 
 // checkSession refuses a session that belongs to another person as if there were none

@@ -33,7 +33,9 @@ func (r *Rules) compile() *compiled {
 // Require implements Policy.
 func (c *compiled) Require(op Operation) Requirement {
 	clearance := c.clearance(op)
-	return c.finish(op, c.byTables(op, clearance.needed), clearance)
+	need := c.byTables(op, clearance.needed)
+	c.finish(op, &need, &clearance)
+	return need
 }
 
 func (c *compiled) byTables(op Operation, known bool) Requirement {
@@ -115,9 +117,15 @@ type names struct {
 
 type rule struct {
 	pattern string
+	prefix  string   // before the first "*"
 	says    int      // characters other than "*"
 	scopes  []string // of the table
 	need    oauth.Scopes
+}
+
+// matches is matches for the pattern, which most names fail by its prefix.
+func (r *rule) matches(name string) bool {
+	return strings.HasPrefix(name, r.prefix) && matches(r.pattern, name)
 }
 
 func namesOf(table map[string][]string, base oauth.Scopes) names {
@@ -125,8 +133,9 @@ func namesOf(table map[string][]string, base oauth.Scopes) names {
 	for key, scopes := range table {
 		need := slices.Clip(base.Union(scopes))
 		n.exact[key] = need
-		if stars := strings.Count(key, "*"); stars > 0 {
-			n.patterns = append(n.patterns, rule{key, len(key) - stars, scopes, need})
+		if prefix, _, glob := strings.Cut(key, "*"); glob {
+			says := len(key) - strings.Count(key, "*")
+			n.patterns = append(n.patterns, rule{key, prefix, says, scopes, need})
 		}
 	}
 	slices.SortFunc(n.patterns, mostFirst)
@@ -145,8 +154,9 @@ func (n *names) lookup(name string) (oauth.Scopes, bool) {
 	if need, ok := n.exact[name]; ok {
 		return need, true
 	}
-	for i, first := range n.patterns {
-		if !matches(first.pattern, name) {
+	for i := range n.patterns {
+		first := &n.patterns[i]
+		if !first.matches(name) {
 			continue
 		}
 		found, several := first.scopes, false
@@ -154,7 +164,7 @@ func (n *names) lookup(name string) (oauth.Scopes, bool) {
 			if r.says < first.says {
 				break
 			}
-			if matches(r.pattern, name) {
+			if r.matches(name) {
 				_, found = better(r.says, found, r.says, r.scopes)
 				several = true
 			}

@@ -80,7 +80,7 @@ func (g *Guard) follow(ctx context.Context, r *http.Request, p *passage) {
 		kept := operationOf(m).record(false)
 		c := TracedCall{
 			Began: p.began, Principal: p.principal, Method: kept.Method, Name: kept.Name, ID: m.ID,
-			Session: p.session, Revision: r.Header.Get(mcp.HeaderVersion), Arguments: m.Arguments,
+			Session: p.session, Revision: first(r.Header, mcp.HeaderVersion), Arguments: m.Arguments,
 		}
 		c.TraceParent, c.TraceState = message.TraceContext(m.Meta)
 		t.spans = append(t.spans, g.c.Tracer.Call(ctx, c))

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/mcp-authd/mcp-authd/internal/gateway/lists"
+	"github.com/mcp-authd/mcp-authd/mcpresource"
 )
 
 const eventStream = "text/event-stream"
@@ -39,9 +40,9 @@ func (u *Upstream) filter(r *http.Response, stream bool) error {
 	if !stream {
 		r.Header.Set("Cache-Control", "no-store") // it is for this caller
 	}
-	ctx := r.Request.Context()
+	x := exchangeOf(r.Request.Context())
+	ctx := mcpresource.NewContext(r.Request.Context(), x.principal) // at hand: it is asked for with each entry
 	r.ContentLength = -1
-	x := exchangeOf(ctx)
 	r.Body = &shown{u, r.Request, lists.Body(r.Body, stream, func(k lists.Kind, name string, entry []byte) bool {
 		switch {
 		case k == lists.Tasks:

@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"net/http"
 	"strings"
@@ -25,7 +24,7 @@ func Remember(
 ) mcpresource.Validator {
 	return &memory{
 		next: v, d: d, now: now, looked: looked,
-		good: bounded.New[[sha256.Size]byte, *mcpresource.Principal](maxRemembered, now),
+		good: bounded.New[string, *mcpresource.Principal](maxRemembered, now),
 	}
 }
 
@@ -33,7 +32,8 @@ type memory struct {
 	next mcpresource.Validator
 	d    time.Duration
 	now  func() time.Time
-	good *bounded.Map[[sha256.Size]byte, *mcpresource.Principal]
+	// good are the principals by their tokens, compared in full, as the guard's own validators keep them.
+	good *bounded.Map[string, *mcpresource.Principal]
 	// looked is told whether a token was remembered.
 	looked func(hit bool)
 }
@@ -66,17 +66,16 @@ func (m *memory) Validate(ctx context.Context, c mcpresource.Credential) (*mcpre
 	if !strings.EqualFold(c.Scheme, "Bearer") {
 		return m.next.Validate(ctx, c)
 	}
-	key := sha256.Sum256([]byte(c.Token))
-	p, ok := m.good.Get(key)
+	p, ok := m.good.Get(c.Token)
 	if m.looked(ok); ok {
 		return p, nil
 	}
 	asked := m.now()
 	p, err := m.next.Validate(ctx, c)
 	if err != nil {
-		m.good.Drop(key)
+		m.good.Drop(c.Token)
 		return nil, err
 	}
-	m.good.Put(key, p, asked.Add(m.d))
+	m.good.Put(c.Token, p, asked.Add(m.d))
 	return p, nil
 }

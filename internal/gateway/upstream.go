@@ -265,11 +265,15 @@ func repeatable(r *http.Request) (body []byte, err error) {
 	if r.Body == nil || r.Body == http.NoBody {
 		return nil, nil
 	}
-	if body, err = io.ReadAll(r.Body); err != nil { // the guard has bounded it
+	again := func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
+	if judged, ok := r.Body.(interface{ Bytes() []byte }); ok { // the guard has read it
+		body = judged.Bytes()
+	} else if body, err = io.ReadAll(r.Body); err != nil { // and has bounded it
 		return nil, err
+	} else {
+		r.Body, _ = again()
 	}
-	r.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
-	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+	r.GetBody, r.ContentLength = again, int64(len(body))
 	return body, nil
 }
 

@@ -167,6 +167,10 @@ func (f *filter) inDepth(i int) int {
 				f.places[f.depth] = deep
 			}
 		case shuts:
+			if f.depth > maxPlaces+1 { // what it is in is deep, too
+				f.depth--
+				continue
+			}
 			if _ = f.shut(b[i], i); f.at != deep { // there, any bracket ends any other
 				return i
 			}

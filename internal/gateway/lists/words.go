@@ -95,12 +95,24 @@ func plain(text []byte) ([]byte, bool) {
 	switch {
 	case len(text) > maxText:
 		return nil, false
+	case isWord(text):
+		return text, true
 	case bytes.IndexByte(text, '\\') < 0:
 		return text, utf8.Valid(text)
 	}
 	var s string
 	err := json.Unmarshal(slices.Concat(quotes, text, quotes), &s)
 	return []byte(s), err == nil && utf8.Valid(text) && !strings.ContainsAny(s, "\x00\ufffd")
+}
+
+// isWord reports whether a string is written in ASCII without escapes, as nearly all keys and names are.
+func isWord(text []byte) bool {
+	for _, c := range text {
+		if c == '\\' || c >= utf8.RuneSelf {
+			return false
+		}
+	}
+	return true
 }
 
 var quotes = []byte(`"`)

@@ -13,6 +13,7 @@ import (
 	"context"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/storage"
@@ -57,6 +58,8 @@ const (
 type Watch struct {
 	c Config
 
+	holding atomic.Int64 // how many of tools are held back
+
 	mu      sync.RWMutex // guards the rest
 	tools   map[string]*tool
 	kept    int // bytes of entries
@@ -92,7 +95,7 @@ const (
 
 // Held says why a tool is held back, "" for one that is not. One that was never seen is, where new ones are.
 func (w *Watch) Held(name string) string {
-	if w == nil || !w.c.Mode.Holds() {
+	if w == nil || !w.c.Mode.Holds() || w.c.Mode == Hold && w.holding.Load() == 0 { // as it nearly always is
 		return ""
 	}
 	w.mu.RLock()
@@ -142,9 +145,9 @@ func (w *Watch) look(ctx context.Context, name string, entry []byte) bool {
 		if len(name) > maxName || len(w.tools) >= storage.MaxTools {
 			return w.untold(name)
 		}
-		t = &tool{}
-		if w.tools[name] = t; w.c.Mode != HoldNew {
-			t.accepted = digest
+		t = w.add(name)
+		if w.c.Mode != HoldNew {
+			w.decide(t, digest, t.offered)
 			w.unsaved[name] = storage.ToolDefinition{Digest: digest, Text: text, At: w.c.Now()}
 		}
 	}
@@ -152,7 +155,8 @@ func (w *Watch) look(ctx context.Context, name string, entry []byte) bool {
 	if digest != t.accepted && digest != t.offered {
 		now := w.c.Now()
 		if t.offered == (storage.Hash{}) || now.Sub(t.offeredAt) >= offerEvery {
-			t.offered, t.offeredAt = digest, now
+			t.offeredAt = now
+			w.decide(t, t.accepted, digest)
 			w.unsaved[name] = storage.ToolDefinition{Digest: digest, Text: text, At: w.c.Now()}
 		}
 	}
@@ -224,10 +228,34 @@ func (w *Watch) reload(ctx context.Context) error {
 func (w *Watch) set(row storage.Tool) {
 	t := w.tools[row.Name]
 	if t == nil {
-		t = &tool{}
-		w.tools[row.Name] = t
+		t = w.add(row.Name)
 	}
-	t.accepted, t.offered = row.Accepted.Digest, row.Offered.Digest
+	w.decide(t, row.Accepted.Digest, row.Offered.Digest)
+}
+
+// add begins to know a tool. mu is held.
+func (w *Watch) add(name string) *tool {
+	t := &tool{}
+	w.tools[name] = t
+	w.count(false, w.held(t))
+	return t
+}
+
+// decide changes what is known of a tool. mu is held.
+func (w *Watch) decide(t *tool, accepted, offered storage.Hash) {
+	before := w.held(t)
+	t.accepted, t.offered = accepted, offered
+	w.count(before, w.held(t))
+}
+
+// count counts a tool that is held back now, or no longer. mu is held.
+func (w *Watch) count(before, now bool) {
+	switch {
+	case now && !before:
+		w.holding.Add(1)
+	case before && !now:
+		w.holding.Add(-1)
+	}
 }
 
 // Run writes down what is seen, and reads what was decided, until ctx ends.

@@ -25,6 +25,9 @@ func Arguments(raw json.RawMessage, known ...string) (map[string]any, error) {
 	left := maxValues
 	out := make(map[string]any, len(members))
 	for k, v := range members {
+		if err := checkKey(k, known); err != nil { // two of those that a policy knows may differ in case alone
+			return nil, err
+		}
 		d := json.NewDecoder(bytes.NewReader(v))
 		d.UseNumber()
 		if out[k], err = strictValue(d, &left); err != nil {

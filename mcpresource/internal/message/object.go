@@ -31,20 +31,12 @@ func members(b []byte, known ...string) (map[string]json.RawMessage, error) {
 			w.pos++
 			w.next()
 		}
-		key, ok := keyOf(w.value(), known)
-		if !ok {
-			return nil, errors.New("a key is no text")
+		key, err := keyOf(w.value(), known)
+		if err != nil {
+			return nil, err
 		}
 		if _, dup := out[key]; dup {
 			return nil, errors.New("a key occurs twice")
-		}
-		if key == "__proto__" { // to JavaScript, its members may be those of the object
-			return nil, errors.New("a key that stands for others")
-		}
-		for _, n := range known {
-			if key != n && strings.EqualFold(key, n) {
-				return nil, errors.New("a key differs from a known one in case alone")
-			}
 		}
 		w.next()
 		w.pos++ // the colon
@@ -54,14 +46,32 @@ func members(b []byte, known ...string) (map[string]json.RawMessage, error) {
 	return out, nil
 }
 
-// keyOf decodes a key; one that is known needs no copy.
-func keyOf(raw []byte, known []string) (string, bool) {
+// keyOf decodes a key. One that is written as a known one is that, and needs no copy: no two of those that this
+// package knows differ in case alone.
+func keyOf(raw []byte, known []string) (string, error) {
 	for _, n := range known {
 		if string(raw[1:len(raw)-1]) == n {
-			return n, true
+			return n, nil
 		}
 	}
-	return unquote(raw)
+	key, ok := unquote(raw)
+	if !ok {
+		return "", errors.New("a key is no text")
+	}
+	return key, checkKey(key, known)
+}
+
+// checkKey refuses a key that some decoders take for a known one, or for what it is not.
+func checkKey(key string, known []string) error {
+	if key == "__proto__" { // to JavaScript, its members may be those of the object
+		return errors.New("a key that stands for others")
+	}
+	for _, n := range known {
+		if key != n && strings.EqualFold(key, n) {
+			return errors.New("a key differs from a known one in case alone")
+		}
+	}
+	return nil
 }
 
 // unquote decodes a JSON string.
