@@ -7,7 +7,7 @@ export CGO_ENABLED ?= 1
 # Compilers, linters and tests live for a short time, with memory to spare: they collect it rarely.
 test install-test-deps lint form unit release release-form release-unit: export GOGC ?= 400
 
-.PHONY: all help build test unit lint form pictures drawing bench bench-compare chaos soak fuzz mutate install-test-deps clean \
+.PHONY: all help build test unit lint form pictures drawing docs reference bench bench-compare chaos soak fuzz mutate install-test-deps clean \
 	release release-test release-form release-unit install-release-deps
 
 all: build
@@ -41,6 +41,17 @@ drawing: ## docs/architecture.svg from docs/architecture.txt
 
 unit: ## all Go tests with the race detector, both databases; ends with what was skipped (form vets them)
 	@$(GO) run ./test/report -race -vet=off -timeout 45m ./...
+
+# What makes docs/reference of the code, and holds it to the code in "make test".
+REFERENCE := -run '^(TestReference|TestPage|TestErrorsReference|TestFaultsAreData)$$' ./internal/config \
+	./internal/admin/api ./internal/archtest ./attempt ./cmd/mcp-authd
+
+docs: ## the site of the manual in dist/docs; a dead link, or a reference that is not that of the code, fails
+	@$(GO) test $(REFERENCE) >/dev/null || $(GO) test $(REFERENCE)
+	@docs/site/build.sh
+
+reference: ## docs/reference, from the code
+	$(GO) test $(REFERENCE) -update
 
 bench: ## benchmarks; figures are in docs/performance.md
 	$(GO) test -run '^$$' -bench . -benchmem ./bench ./keys ./mcpresource ./mcpresource/gosdk ./dcr ./storage/sqlite ./storage/postgres

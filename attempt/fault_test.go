@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/mcp-authd/mcp-authd/internal/testkit/pagetest"
 )
 
 var update = flag.Bool("update", false, "write the tables of docs/attempts.md and docs/clients.md")
@@ -42,6 +44,22 @@ func TestFaultsAreData(t *testing.T) {
 		t.Errorf("OB-01: faults.json has %d faults, the program %d", len(rows), len(named))
 	}
 	tableIn(t, "../docs/attempts.md", "faults", table.String())
+	const refresh = "go test ./attempt -run TestFaultsAreData"
+	pagetest.Is(t, *update, "reference/faults.md", faultsPage(refresh), refresh)
+}
+
+// faultsPage is faults.json for readers (DL-05).
+func faultsPage(refresh string) string {
+	var b strings.Builder
+	b.WriteString("# Faults\n\n<!-- Made by: " + refresh + " -update -->\n\n")
+	b.WriteString(pagetest.Words("Why an [attempt](../attempts.md) to get a token failed, and what each side can do. " +
+		"`mcp-authd attempt explain REFERENCE` names the fault of one attempt; the names do not change."))
+	for _, e := range Faults() {
+		fmt.Fprintf(&b, "\n## %s\n\n%s Whose turn: %s.\n\n", e.Fault, e.What, e.Whose)
+		fmt.Fprintf(&b, "| who | what to do |\n|---|---|\n| the person | %s |\n| the operator | %s |\n| the client | %s |\n",
+			pagetest.Cell(e.Person), pagetest.Cell(e.Operator), pagetest.Cell(e.Client))
+	}
+	return b.String()
 }
 
 // tableIn holds, or writes, the table between two comments of a page.

@@ -25,6 +25,9 @@ var contentsEntry = regexp.MustCompile(`^ *\* \[[^\]]+\]\(#[^)]+\)$`)
 // of contents and a line that is one word, as a link is, cannot be wrapped.
 func TestProseWraps(t *testing.T) {
 	for page, text := range readTree(t).pages {
+		if strings.HasPrefix(page, "docs/reference/") {
+			continue // made from the code, whose texts wrap as its terminal has them
+		}
 		for _, finding := range longProse(text) {
 			t.Errorf("%s:%s", page, finding)
 		}

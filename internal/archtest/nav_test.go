@@ -13,6 +13,11 @@ import (
 
 // navigation is docs/nav.yaml: what the site of the manual shows, in its order.
 type navigation struct {
+	Roles []struct {
+		Title string   `yaml:"title"`
+		Text  string   `yaml:"text"`
+		Pages []string `yaml:"pages"`
+	} `yaml:"roles"`
 	Sections []struct {
 		Title string   `yaml:"title"`
 		For   string   `yaml:"for"`
@@ -70,6 +75,13 @@ func lost(text string, pages []string) (bad []string) {
 			}
 		}
 	}
+	for _, r := range nav.Roles {
+		for _, p := range r.Pages {
+			if !slices.Contains(pages, p) {
+				bad = append(bad, fmt.Sprintf("%q begins with docs/%s, which there is not", r.Title, p))
+			}
+		}
+	}
 	for _, p := range pages {
 		if times[p] == 0 {
 			bad = append(bad, "docs/"+p+" is in no section")
@@ -79,10 +91,12 @@ func lost(text string, pages []string) (bad []string) {
 }
 
 func TestNavigationRuleCanFail(t *testing.T) {
-	text := "sections:\n- {title: A, for: all, pages: [a.md, no.md, a.md]}\n- {title: B}\n"
+	text := "roles:\n- {title: R, text: T, pages: [no.md]}\n" +
+		"sections:\n- {title: A, for: all, pages: [a.md, no.md, a.md]}\n- {title: B}\n"
 	want := []string{
 		"there is no docs/no.md", "a.md is in it twice",
-		"section 2 does not say its title, or for whom it is", "docs/b.md is in no section",
+		"section 2 does not say its title, or for whom it is", `"R" begins with docs/no.md, which there is not`,
+		"docs/b.md is in no section",
 	}
 	if got := lost(text, []string{"a.md", "b.md"}); !slices.Equal(got, want) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))

@@ -13,9 +13,28 @@ import (
 
 const prefix = "MCP_AUTHD_"
 
-// forCommands are variables that are no settings: commands read them.
-var forCommands = []string{
-	"CONFIG", "REMOTE", "TOKEN", "TOKEN_FILE", "CLIENT_ID", "CLIENT_SECRET", "CLIENT_SECRET_FILE",
+// forCommands are variables that are no settings, with what commands read them for.
+var forCommands = []struct{ name, meaning string }{
+	{"CONFIG", "the configuration file, as `--config`"},
+	{"REMOTE", "the issuer of the server that [carries commands out](api.md#from-the-command-line), as `--remote`"},
+	{"TOKEN", "an access token for the API of that server"},
+	{"TOKEN_FILE", "a file with it, which only its user may be able to read"},
+	{"CLIENT_ID", "a client that gets its token by client credentials, or for a person who signs in"},
+	{"CLIENT_SECRET", "its secret"},
+	{"CLIENT_SECRET_FILE", "a file with it, which only its user may be able to read"},
+}
+
+// elsewhere are variables of others that mean something to the server.
+var elsewhere = []struct{ name, meaning string }{
+	{"STATE_DIRECTORY", "the data directory, as systemd names it; goes before `XDG_DATA_HOME`"},
+	{"CREDENTIALS_DIRECTORY", "where systemd has put the credential `secret_key`"},
+	{"XDG_CONFIG_HOME", "where `mcp-authd/config.yaml` is looked for; without it `~/.config`"},
+	{"XDG_DATA_HOME", "where the data directory `mcp-authd` is; without it `~/.local/share`"},
+	{"GOGC", "how rarely memory is collected; the server sets its own value where there is none"},
+	{"GOMEMLIMIT", "how much memory Go may use; the server sets its own value where there is none"},
+	{"OTEL_SDK_DISABLED", "`true` turns [traces](traces.md) off, whatever is configured"},
+	{"OTEL_TRACES_SAMPLER", "how traces are sampled, where `traces.sample` is not set"},
+	{"KUBERNETES_SERVICE_HOST", "that this is a pod: wrong modes of mounted secrets are warnings, no errors"},
 }
 
 // environ is the environment with a record of what was looked at.
@@ -29,8 +48,8 @@ func newEnviron(list []string) *environ {
 	e := &environ{
 		values: map[string]string{}, known: map[string]bool{}, files: map[string]string{},
 	}
-	for _, name := range forCommands {
-		e.known[prefix+name] = true
+	for _, v := range forCommands {
+		e.known[prefix+v.name] = true
 	}
 	for _, kv := range list {
 		k, v, _ := strings.Cut(kv, "=")

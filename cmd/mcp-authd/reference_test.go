@@ -1,0 +1,166 @@
+package main
+
+import (
+	"flag"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/mcp-authd/mcp-authd/internal/testkit/pagetest"
+)
+
+var updateReference = flag.Bool("update", false, "write docs/reference/commands.md")
+
+// TestReference: DL-05: the page about commands is that of the commands.
+func TestReference(t *testing.T) {
+	const refresh = "go test ./cmd/mcp-authd -run TestReference"
+	var b strings.Builder
+	b.WriteString("# Commands\n\n<!-- Made by: " + refresh + " -update -->\n\n")
+	b.WriteString(pagetest.Words("What `mcp-authd COMMAND --help` prints, for all commands. How they work together, with a " +
+		"server that runs and from afar, is in [operating](../operating.md#commands) and " +
+		"[the API](../api.md#from-the-command-line). Exit code 0 is success, 1 failure, 2 wrong usage."))
+	root := newRootCommand(std{})
+	for _, c := range shown(root)[1:] {
+		writeCommand(&b, c)
+	}
+	pagetest.Is(t, *updateReference, "reference/commands.md", b.String(), refresh)
+}
+
+func writeCommand(b *strings.Builder, c *cobra.Command) {
+	name := strings.TrimPrefix(c.CommandPath(), "mcp-authd ")
+	fmt.Fprintf(b, "\n%s %s\n\n%s.\n", strings.Repeat("#", strings.Count(name, " ")+2), name,
+		strings.TrimSuffix(c.Short, "."))
+	if c.HasAvailableSubCommands() {
+		return
+	}
+	_, arguments, _ := strings.Cut(c.Use, " ")
+	fmt.Fprintf(b, "\n    %s\n", strings.TrimSpace(c.CommandPath()+" "+arguments))
+	if c.Long != "" {
+		b.WriteString("\n" + paragraphsOf(c.Long))
+	}
+	if c.Example != "" {
+		b.WriteString("\nFor example:\n\n" + indented(c.Example))
+	}
+	c.InitDefaultHelpFlag()
+	rows := ""
+	c.LocalFlags().VisitAll(func(f *pflag.Flag) {
+		if f.Hidden || f.Name == "help" {
+			return
+		}
+		value, usage := pflag.UnquoteUsage(f)
+		flag := "--" + f.Name
+		if f.Shorthand != "" {
+			flag = "-" + f.Shorthand + ", " + flag
+		}
+		if f.DefValue != "" && f.DefValue != "false" && f.DefValue != "[]" && f.DefValue != "0" && f.DefValue != "0s" {
+			usage += " (without it: " + f.DefValue + ")"
+		}
+		rows += fmt.Sprintf("| `%s` | %s |\n", strings.TrimSpace(flag+" "+value), pagetest.Cell(markdownText(usage)))
+	})
+	if rows != "" {
+		b.WriteString("\n| flag | |\n|---|---|\n" + rows)
+	}
+}
+
+// paragraphsOf is a text whose lines are broken for a terminal, as prose; what is indented stays as it is.
+func paragraphsOf(text string) string {
+	var b strings.Builder
+	for i, part := range strings.Split(strings.TrimSpace(text), "\n\n") {
+		if i > 0 {
+			b.WriteString("\n")
+		}
+		prose, rest, found := strings.Cut(part, "\n  ")
+		if strings.HasPrefix(part, " ") {
+			prose, rest, found = "", part, true
+		}
+		b.WriteString(pagetest.Words(markdownText(prose)))
+		if found {
+			b.WriteString("\n" + indented("  "+rest))
+		}
+	}
+	return b.String()
+}
+
+// indented is a block of text as it is printed.
+func indented(text string) string {
+	text = strings.Trim(text, "\n")
+	least := len(text)
+	for line := range strings.Lines(text) {
+		if trimmed := strings.TrimLeft(line, " "); strings.TrimSpace(line) != "" {
+			least = min(least, len(line)-len(trimmed))
+		}
+	}
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		line = strings.TrimRight(line, "\n ")
+		if line != "" {
+			line = "    " + line[min(least, len(line)):]
+		}
+		b.WriteString(line + "\n")
+	}
+	return b.String()
+}
+
+// markdownText is text that Markdown shows as it is.
+func markdownText(text string) string {
+	return strings.NewReplacer("<", `\<`, "*", `\*`, "_", `\_`, "[", `\[`).Replace(text)
+}
+
+// TestExamples: DL-05: each command has an example, and what the examples call is there, with its flags.
+func TestExamples(t *testing.T) {
+	root := newRootCommand(std{})
+	examples := 0
+	for _, c := range shown(root)[1:] {
+		if c.Runnable() && !c.HasAvailableSubCommands() && c.Example == "" && c.Parent().Name() != "completion" {
+			t.Errorf("DL-05: %s has no example", c.CommandPath())
+		}
+		for line := range strings.Lines(c.Example) {
+			for _, finding := range wrongExample(root, line) {
+				t.Errorf("DL-05: the example of %s: %s", c.CommandPath(), finding)
+			}
+			examples++
+		}
+	}
+	if examples < 80 {
+		t.Errorf("there are %d lines of examples", examples)
+	}
+	for line, want := range map[string]string{
+		"  mcp-authd usr list":                         "usr",
+		"  mcp-authd user list --nme bob":              "--nme",
+		"  MCP_AUTHD_REMOTE=x mcp-authd user list":     "",
+		"  mcp-authd protect -- program --its-own 'x'": "",
+	} {
+		got := strings.Join(wrongExample(root, line), "; ")
+		if !strings.Contains(got, want) || (got == "") != (want == "") {
+			t.Errorf("%q: got %q, want %q", line, got, want)
+		}
+	}
+}
+
+// wrongExample returns what a line of an example calls and is not there.
+func wrongExample(root *cobra.Command, line string) (bad []string) {
+	_, call, ours := strings.Cut(line, "mcp-authd ")
+	if !ours {
+		return nil
+	}
+	call, _, _ = strings.Cut(call, " | ")
+	words := strings.Fields(call)
+	c, _, err := root.Find(words)
+	if err != nil || c == root {
+		return []string{fmt.Sprintf("there is no command %q (%v)", words[0], err)}
+	}
+	for _, word := range words {
+		if word == "--" {
+			break // what follows is for a program
+		}
+		name, isFlag := strings.CutPrefix(word, "--")
+		name, _, _ = strings.Cut(name, "=")
+		if isFlag && name != "help" && c.Flags().Lookup(name) == nil && c.InheritedFlags().Lookup(name) == nil {
+			bad = append(bad, fmt.Sprintf("%s has no --%s", c.CommandPath(), name))
+		}
+	}
+	return bad
+}

@@ -1,0 +1,116 @@
+package archtest
+
+import (
+	"flag"
+	"fmt"
+	"go/ast"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/mcp-authd/mcp-authd/internal/testkit/pagetest"
+	"github.com/mcp-authd/mcp-authd/oauth"
+)
+
+var update = flag.Bool("update", false, "write docs/reference/errors.md")
+
+// TestErrorsReference: DL-05: the page about errors has each code, its status, and each sentence that the
+// code of this project sends with it.
+func TestErrorsReference(t *testing.T) {
+	codes, sentences := map[string]string{}, map[string][]string{} // by the name of the constant; by code
+	m := load(t)
+	for _, f := range m.files {
+		if f.path == "oauth/error.go" {
+			codes = codesIn(f.syntax)
+		}
+	}
+	for _, f := range m.files {
+		if strings.HasSuffix(f.path, "_test.go") || strings.Contains(f.path, "testkit") {
+			continue
+		}
+		ast.Inspect(f.syntax, func(n ast.Node) bool {
+			if code, sentence := sentenceOf(n, codes); sentence != "" && !slices.Contains(sentences[code], sentence) {
+				sentences[code] = append(sentences[code], sentence)
+			}
+			return true
+		})
+	}
+	if len(codes) < 20 || len(sentences["invalid_grant"]) < 3 {
+		t.Fatalf("found %d codes, and %v for invalid_grant", len(codes), sentences["invalid_grant"])
+	}
+	const refresh = "go test ./internal/archtest -run TestErrorsReference"
+	pagetest.Is(t, *update, "reference/errors.md", errorsPage(codes, sentences, refresh), refresh)
+}
+
+// codesIn are the constants of type Code.
+func codesIn(f *ast.File) map[string]string {
+	out := map[string]string{}
+	ast.Inspect(f, func(n ast.Node) bool {
+		spec, ok := n.(*ast.ValueSpec)
+		if !ok {
+			return true
+		}
+		if id, ok := spec.Type.(*ast.Ident); ok && id.Name == "Code" {
+			out[spec.Names[0].Name] = literal(spec.Values[0])
+		}
+		return true
+	})
+	return out
+}
+
+// sentenceOf is the code and the sentence of a call of oauth.NewError.
+func sentenceOf(n ast.Node, codes map[string]string) (code, sentence string) {
+	call, ok := n.(*ast.CallExpr)
+	if !ok || len(call.Args) != 2 || lastName(call.Fun) != "NewError" {
+		return "", ""
+	}
+	return codes[lastName(call.Args[0])], literal(call.Args[1])
+}
+
+func lastName(e ast.Expr) string {
+	switch e := e.(type) {
+	case *ast.Ident:
+		return e.Name
+	case *ast.SelectorExpr:
+		return e.Sel.Name
+	}
+	return ""
+}
+
+// literal is a text that is one in the source, also in pieces; "" for what is put together later.
+func literal(e ast.Expr) string {
+	switch e := e.(type) {
+	case *ast.BasicLit:
+		s, _ := strconv.Unquote(e.Value) // what is no text has no quotes, and is ""
+		return s
+	case *ast.BinaryExpr:
+		a, b := literal(e.X), literal(e.Y)
+		if a == "" || b == "" {
+			return ""
+		}
+		return a + b
+	}
+	return ""
+}
+
+func errorsPage(codes map[string]string, sentences map[string][]string, refresh string) string {
+	var b strings.Builder
+	b.WriteString("# Errors\n\n<!-- Made by: " + refresh + " -update -->\n\n")
+	b.WriteString(pagetest.Words("What clients are answered in `error`, with the status of a direct answer and the fixed " +
+		"sentences of `error_description`. Some sentences are put together with what the client sent, and not here. " +
+		"Errors of [the API for operators](../api.md#requests-and-answers) are problem documents. Why an attempt " +
+		"failed, and whose turn it is, is in [faults](faults.md)."))
+	for _, code := range slices.Sorted(maps.Values(codes)) {
+		fmt.Fprintf(&b, "\n## %s\n\nStatus %d.\n", code, oauth.NewError(oauth.Code(code), "").Status())
+		all := slices.Sorted(slices.Values(sentences[code]))
+		if len(all) > 0 {
+			b.WriteString("\n| sentence |\n|---|\n")
+		}
+		for _, s := range all {
+			fmt.Fprintf(&b, "| %s |\n", strings.NewReplacer("<", `\<`, "*", `\*`, "_", `\_`).Replace(pagetest.Cell(s)))
+		}
+	}
+	return b.String()
+}

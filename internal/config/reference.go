@@ -1,0 +1,124 @@
+package config
+
+import (
+	_ "embed"
+	"reflect"
+	"regexp"
+	"strings"
+	"sync"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// Key is one key of the configuration.
+type Key struct {
+	Path        string   // from the root, with [] behind each list of groups
+	Type        string   // in words: text, number, list of texts
+	Environment string   // the variable, with N for the number of an item; "": there is none
+	Secret      bool     // the variable may also end in _FILE
+	Default     string   // what holds without it, in Markdown; "": nothing
+	Meaning     string   // in Markdown, with links as from docs/
+	Values      []string // that it may have; none: any
+}
+
+// said is what keys.yaml says of a key.
+type said struct {
+	Is   string   `yaml:"is"`
+	Else string   `yaml:"else"`
+	Of   []string `yaml:"of"`
+}
+
+//go:embed keys.yaml
+var keysFile []byte
+
+// allSaid is keys.yaml by key.
+var allSaid = sync.OnceValue(func() map[string]said {
+	var out map[string]said
+	if err := yaml.Unmarshal(keysFile, &out); err != nil {
+		panic(err) // a test reads it as well
+	}
+	return out
+})
+
+// Reference is all keys, in the order of the structs, lists of groups before what is in them.
+func Reference() []Key {
+	var out []Key
+	walkKeys(reflect.ValueOf(Default(func(string) string { return "" })).Elem(), "", true, &out)
+	return out
+}
+
+func walkKeys(v reflect.Value, path string, inEnvironment bool, out *[]Key) {
+	for f := range fields(v.Type()) {
+		x, at := v.Field(f.index), join(path, f.key)
+		inEnvironment := inEnvironment && f.Tag.Get("env") != "-"
+		switch {
+		case x.Kind() == reflect.Struct:
+			walkKeys(x, at, inEnvironment, out)
+		case listOfGroups(x.Type()):
+			*out = append(*out, Key{Path: at + "[]", Type: "list", Meaning: allSaid()[at+"[]"].Is})
+			walkKeys(reflect.Zero(x.Type().Elem()), at+"[]", inEnvironment, out)
+		default:
+			*out = append(*out, keyOf(x, at, inEnvironment))
+		}
+	}
+}
+
+func listOfGroups(t reflect.Type) bool {
+	return t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Struct
+}
+
+func keyOf(v reflect.Value, path string, inEnvironment bool) Key {
+	about := saidOf(path)
+	k := Key{Path: path, Type: typeWords(v.Type()), Meaning: about.Is, Values: about.Of, Default: about.Else}
+	k.Secret = v.Type() == reflect.TypeFor[Secret]() || v.Type() == reflect.TypeFor[[]Secret]()
+	if inEnvironment {
+		k.Environment = variable(strings.ReplaceAll(path, "[]", ".N"))
+	}
+	if k.Default == "" && !v.IsZero() || v.Kind() == reflect.Bool {
+		k.Default = "`" + brief(show(v)) + "`"
+	}
+	if v.Kind() == reflect.Slice && v.Len() == 0 && about.Else == "" {
+		k.Default = ""
+	}
+	return k
+}
+
+// zeros are what a duration has behind its last part that says something.
+var zeros = regexp.MustCompile(`([hm])(0m)?0s$`)
+
+// brief is a value as people write it: 15m, not 15m0s.
+func brief(value string) string { return zeros.ReplaceAllString(value, "$1") }
+
+// saidOf is what is said of a key. That of a file with a secret goes without saying.
+func saidOf(path string) said {
+	about, ok := allSaid()[path]
+	if secret, isFile := strings.CutSuffix(path, "_file"); !ok && isFile && allSaid()[secret].Is != "" {
+		about.Is = "a file with `" + secret[strings.LastIndexByte(secret, '.')+1:] + "`"
+	}
+	return about
+}
+
+// variable is the environment variable of a path.
+func variable(path string) string {
+	return prefix + strings.ToUpper(strings.NewReplacer(".", "_", "-", "_").Replace(path))
+}
+
+func typeWords(t reflect.Type) string {
+	switch {
+	case t == reflect.TypeFor[Duration](), t == reflect.TypeFor[storage.Age]():
+		return "duration"
+	case t == reflect.TypeFor[Secret]():
+		return "secret"
+	case t.Kind() == reflect.Slice:
+		return "list of " + typeWords(t.Elem()) + "s"
+	case t.Kind() == reflect.Map:
+		return "names with texts"
+	case t.Kind() == reflect.Bool:
+		return "`true` or `false`"
+	case t.Kind() == reflect.Int, t.Kind() == reflect.Float64:
+		return "number"
+	}
+	return "text"
+}
