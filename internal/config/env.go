@@ -24,19 +24,6 @@ var forCommands = []struct{ name, meaning string }{
 	{"CLIENT_SECRET_FILE", "a file with it, which only its user may be able to read"},
 }
 
-// elsewhere are variables of others that mean something to the server.
-var elsewhere = []struct{ name, meaning string }{
-	{"STATE_DIRECTORY", "the data directory, as systemd names it; goes before `XDG_DATA_HOME`"},
-	{"CREDENTIALS_DIRECTORY", "where systemd has put the credential `secret_key`"},
-	{"XDG_CONFIG_HOME", "where `mcp-authd/config.yaml` is looked for; without it `~/.config`"},
-	{"XDG_DATA_HOME", "where the data directory `mcp-authd` is; without it `~/.local/share`"},
-	{"GOGC", "how rarely memory is collected; the server sets its own value where there is none"},
-	{"GOMEMLIMIT", "how much memory Go may use; the server sets its own value where there is none"},
-	{"OTEL_SDK_DISABLED", "`true` turns [traces](traces.md) off, whatever is configured"},
-	{"OTEL_TRACES_SAMPLER", "how traces are sampled, where `traces.sample` is not set"},
-	{"KUBERNETES_SERVICE_HOST", "that this is a pod: wrong modes of mounted secrets are warnings, no errors"},
-}
-
 // environ is the environment with a record of what was looked at.
 type environ struct {
 	values map[string]string
