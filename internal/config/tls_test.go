@@ -1,6 +1,8 @@
 package config
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -33,6 +35,21 @@ func TestACME(t *testing.T) {
 			t.Errorf("got %s, %s, %v", l.Issuer, l.Listen, err)
 		}
 	})
+	t.Run("DL-01: a wildcard over DNS", func(t *testing.T) {
+		key := filepath.Join(t.TempDir(), "key")
+		if err := os.WriteFile(key, []byte("c2VjcmV0\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		l := load(t, "MCP_AUTHD_ISSUER=https://auth.example.com", "MCP_AUTHD_TLS_ACME_DOMAINS=*.example.com",
+			"MCP_AUTHD_TLS_ACME_DNS_PROVIDER=rfc2136", "MCP_AUTHD_TLS_ACME_DNS_SERVER=ns1.example.com:53",
+			"MCP_AUTHD_TLS_ACME_DNS_KEY_NAME=authd", "MCP_AUTHD_TLS_ACME_DNS_SECRET_FILE="+key)
+		if err := l.Validate(); err != nil {
+			t.Fatal(err)
+		}
+		if d := l.TLS.ACME.DNS.Challenges(); d == nil || d.Secret != "c2VjcmV0" {
+			t.Errorf("got %+v", d)
+		}
+	})
 	for name, c := range map[string]struct {
 		domain, want string
 		environ      []string
@@ -53,6 +70,17 @@ func TestACME(t *testing.T) {
 		"files, too": {
 			"auth.example.com", "from files, or by ACME",
 			[]string{"MCP_AUTHD_TLS_CERT=c", "MCP_AUTHD_TLS_KEY=k"},
+		},
+		"no key for records": {
+			"auth.example.com", "tls.acme.dns.secret: is missing: a token of the API",
+			[]string{"MCP_AUTHD_TLS_ACME_DNS_PROVIDER=cloudflare"},
+		},
+		"a wildcard that does not reach the issuer": {
+			"*.example.com", "lacks auth.eu.example.com",
+			[]string{
+				"MCP_AUTHD_ISSUER=https://auth.eu.example.com", "MCP_AUTHD_TLS_ACME_DNS_PROVIDER=cloudflare",
+				"MCP_AUTHD_TLS_ACME_DNS_SECRET=token",
+			},
 		},
 		"no address": {
 			"auth.example.com", "is not an address such as :80",
