@@ -53,6 +53,9 @@ func (s settings) openToServe(ctx context.Context, std std) (*app, error) {
 	if err := a.guardKeys(); err != nil {
 		return nil, err
 	}
+	if err := a.portsAreFree(ctx); err != nil {
+		return nil, err
+	}
 	return a, a.await(ctx, a.openOrMakeStore)
 }
 

@@ -26,6 +26,24 @@ func listen(ctx context.Context, address, key string) (net.Listener, error) {
 	return l, nil
 }
 
+// portsAreFree returns an error when the server could not listen, before anything is made.
+func (a *app) portsAreFree(ctx context.Context) error {
+	keys := map[string]string{"listen or --listen": a.config.Listen}
+	if len(a.config.TLS.ACME.Domains) > 0 && a.config.TLS.ACME.HTTPListen != "" {
+		keys[acmeListen] = a.config.TLS.ACME.HTTPListen
+	}
+	for key, address := range keys {
+		l, err := listen(ctx, address, key)
+		if err != nil {
+			return err
+		}
+		if err := l.Close(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // insteadOf says what to do about an address that cannot be listened on.
 func insteadOf(err error, address, key string) string {
 	_, text, splitErr := net.SplitHostPort(address)
