@@ -14,14 +14,13 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
-	"net/url"
 	"os"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
-	"github.com/mcp-authd/mcp-authd/oauth"
+	"github.com/mcp-authd/mcp-authd/bench/internal/client"
 )
 
 type options struct {
@@ -52,29 +51,23 @@ func main() {
 }
 
 func run(o options) error {
-	u, err := url.Parse(o.issuer)
-	if err != nil || !oauth.IsLoopbackHost(u.Hostname()) {
-		return fmt.Errorf("the issuer %q is not on loopback; this tool loads nothing else", o.issuer)
-	}
 	o.workers, o.duration = min(max(o.workers, 1), 256), min(o.duration, time.Minute)
-	t, err := newTarget(o)
+	c, err := client.New(client.Config{
+		Issuer:      o.issuer,
+		Connections: o.workers,
+		ID:          o.clientID,
+		Secret:      o.clientSecret,
+	})
 	if err != nil {
 		return err
 	}
-	for _, s := range t.scenarios() {
+	for _, s := range scenarios(c, o) {
 		if o.only != "" && !slices.Contains(strings.Split(o.only, ","), s.name) {
 			continue
 		}
 		report(measure(s, o), o.asJSON)
 	}
 	return nil
-}
-
-// scenario is one kind of work. Each worker prepares its own state once, outside
-// the measurement.
-type scenario struct {
-	name    string
-	prepare func() (op func() error, err error)
 }
 
 type result struct {
