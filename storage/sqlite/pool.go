@@ -6,18 +6,21 @@ import (
 	"sync"
 )
 
-// pool holds the connections for reading, opened when they are first needed.
+// pool holds the connections for reading. One is opened when all others are in use: each reads the
+// schema, which takes milliseconds, and keeps it in memory.
 type pool struct {
-	db   *sql.DB
-	idle chan *conn // nil: not opened yet
+	db     *sql.DB
+	turns  chan struct{} // one for each connection
+	opened chan *conn    // those that are idle
+
 	once sync.Once
 	err  error // of closing
 }
 
 func newPool(db *sql.DB, size int) *pool {
-	p := &pool{db: db, idle: make(chan *conn, size)}
+	p := &pool{db: db, turns: make(chan struct{}, size), opened: make(chan *conn, size)}
 	for range size {
-		p.idle <- nil
+		p.turns <- struct{}{}
 	}
 	return p
 }
@@ -27,19 +30,27 @@ func (p *pool) do(ctx context.Context, fn func(*conn) error) error {
 		return err
 	}
 	select {
-	case c, ok := <-p.idle:
+	case _, ok := <-p.turns:
 		if !ok {
 			return errClosed
 		}
-		return p.use(ctx, c, fn)
+		return p.use(ctx, fn)
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 }
 
-func (p *pool) use(ctx context.Context, c *conn, fn func(*conn) error) (err error) {
-	defer func() { p.idle <- c }() // also after a panic in fn: the others must not starve
-	if c == nil {
+func (p *pool) use(ctx context.Context, fn func(*conn) error) (err error) {
+	var c *conn
+	defer func() { // also after a panic in fn: the others must not starve
+		if c != nil {
+			p.opened <- c
+		}
+		p.turns <- struct{}{}
+	}()
+	select {
+	case c = <-p.opened:
+	default:
 		if c, err = newConn(ctx, p.db); err != nil {
 			return err
 		}
@@ -50,12 +61,13 @@ func (p *pool) use(ctx context.Context, c *conn, fn func(*conn) error) (err erro
 // close waits for the reads that run.
 func (p *pool) close() error {
 	p.once.Do(func() {
-		for range cap(p.idle) {
-			if c := <-p.idle; c != nil {
-				p.err = joinErr(p.err, c.close())
-			}
+		for range cap(p.turns) {
+			<-p.turns
 		}
-		close(p.idle)
+		close(p.turns)
+		for range len(p.opened) {
+			p.err = joinErr(p.err, (<-p.opened).close())
+		}
 		p.err = joinErr(p.err, p.db.Close())
 	})
 	return p.err
