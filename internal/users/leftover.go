@@ -19,8 +19,9 @@ type leftover struct {
 	others uint64     // the rest of the heap when it was collected last
 }
 
-// add counts the memory of a hash that has ended, while underway others have as much each.
-func (l *leftover) add(size uint64, underway int) {
+// add counts the memory of a hash that has ended. While it is collected, others may be under way,
+// which have as much each.
+func (l *leftover) add(size uint64, underway func() int) {
 	l.bytes.Add(size)
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -28,9 +29,11 @@ func (l *leftover) add(size uint64, underway int) {
 		return // or it was collected while this one waited
 	}
 	l.bytes.Store(0)
+	before := underway()
 	runtime.GC()
+	hashes := uint64(max(before, underway())) * size // one that has begun meanwhile lives as well
 	lives := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 	if metrics.Read(lives); lives[0].Value.Kind() == metrics.KindUint64 {
-		l.others = lives[0].Value.Uint64() - min(lives[0].Value.Uint64(), uint64(underway)*size)
+		l.others = lives[0].Value.Uint64() - min(lives[0].Value.Uint64(), hashes)
 	}
 }

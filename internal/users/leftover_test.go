@@ -29,11 +29,32 @@ func TestHashesLeaveNothing(t *testing.T) {
 	if now := used(); now > before+size {
 		t.Errorf("four hashes have left %d MiB", (now-before)>>20)
 	}
+	none := func() int { return 0 }
 	rest := make([]byte, 3*size)
-	u.hasher.leftover.add(size, 0) // sees the rest
-	u.hasher.leftover.add(size, 0)
+	u.hasher.leftover.add(size, none) // sees the rest
+	u.hasher.leftover.add(size, none)
 	if n := u.hasher.leftover.bytes.Load(); n != size {
 		t.Errorf("beside 57 MiB that live, %d MiB wait for the collector, want 19", n>>20)
 	}
 	runtime.KeepAlive(rest)
+}
+
+// TestHashThatBeginsMeanwhile: a hash that begins while the memory of others is collected is not taken
+// for something that stays, beside which the next would not be collected.
+func TestHashThatBeginsMeanwhile(t *testing.T) {
+	const size = 19 << 20
+	var begun []byte
+	var l leftover
+	asked := 0
+	l.add(size, func() int {
+		if asked++; asked == 1 {
+			begun = make([]byte, size)
+			return 0
+		}
+		return 1
+	})
+	runtime.KeepAlive(begun)
+	if l.others >= size {
+		t.Errorf("got %d MiB beside the hashes, want less than one hash", l.others>>20)
+	}
 }

@@ -92,7 +92,7 @@ func (h *hasher) check(password, hash string) (ok bool, used *argon2id.Params, e
 
 func (h *hasher) collect(used *argon2id.Params) {
 	if used != nil { // else nothing was hashed
-		h.leftover.add(uint64(used.Memory)<<10, len(h.slots)-1)
+		h.leftover.add(uint64(used.Memory)<<10, func() int { return len(h.slots) - 1 })
 	}
 }
 
