@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/mcp-authd/mcp-authd/internal/assembly"
 	"github.com/mcp-authd/mcp-authd/internal/sandbox"
 )
 
@@ -26,6 +27,7 @@ const (
 
 func main() {
 	sandbox.Run() // this process is to become the program of an MCP server
+	assembly.SettleMemory()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	hide()

@@ -20,12 +20,10 @@ type build struct {
 	Schema   int    `json:"schema"` // of the database
 }
 
-// version reads what the compiler has left in the binary.
+// version reads what the compiler has left in the binary. Each start asks for it, so the schema, for
+// which all migrations are read, is left out.
 func version() build {
 	b := build{Version: "devel", Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
-	if steps, err := migrations.Steps(migrations.SQLite); err == nil { // PostgreSQL has the same
-		b.Schema = len(steps)
-	}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return b
@@ -50,6 +48,11 @@ func newVersionCommand(s std) *cobra.Command {
 		Use: "version", Short: "Print the version", Args: cobra.NoArgs, Example: "  mcp-authd version --json",
 		RunE: func(*cobra.Command, []string) error {
 			b := version()
+			steps, err := migrations.Steps(migrations.SQLite) // PostgreSQL has the same
+			if err != nil {
+				return err
+			}
+			b.Schema = len(steps)
 			if asJSON {
 				return printJSON(s.out, b)
 			}

@@ -8,37 +8,39 @@ import (
 	"time"
 )
 
-// settleMemory trades memory that is there for less work: what lives is a few megabytes, so
-// collecting at its double, as Go does by default, is collecting all the time. Beyond the
-// limit it is collected as before. What the start has used goes back first. GOGC and
-// GOMEMLIMIT override it.
-func settleMemory() {
+// SettleMemory trades memory that is there for less work: what lives is a few megabytes, so
+// collecting at its double, as Go does by default, is collecting all the time, and twice before a
+// server has started. GOGC overrides it. A program calls it first.
+func SettleMemory() {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(400)
 	}
+}
+
+// boundMemory has a server collect as Go does by default when it takes much memory all the same.
+// GOMEMLIMIT overrides it.
+func boundMemory() {
 	if os.Getenv("GOMEMLIMIT") == "" {
 		debug.SetMemoryLimit(160 << 20)
 	}
-	debug.FreeOSMemory()
 }
 
 const (
-	restInterval = 5 * time.Second
+	startInterval = time.Second
+	restInterval  = 5 * time.Second
 	// work is more than housekeeping and probes allocate in an interval.
 	work = 8 << 20
 )
 
-// restMemory gives the memory of a load back when it is over, until ctx ends: the runtime
-// keeps it for the next, and without allocations collects after two minutes.
+// restMemory gives the memory of the start, and later that of a load, back when it is over, until ctx
+// ends: the runtime keeps it for the next, and without allocations collects after two minutes.
 func restMemory(ctx context.Context) {
-	ticks := time.NewTicker(restInterval)
-	defer ticks.Stop()
-	worked, before := false, allocated()
-	for {
+	worked, before := true, allocated()
+	for wait := startInterval; ; wait = restInterval {
 		select {
 		case <-ctx.Done():
 			return
-		case <-ticks.C:
+		case <-time.After(wait):
 		}
 		now := allocated()
 		works := now-before > work

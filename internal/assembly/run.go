@@ -17,7 +17,7 @@ import (
 func (s *Server) Serve(ctx context.Context, sites ...authserver.Site) error {
 	ctx, cancel := context.WithCancel(ctx)
 	if !s.inside {
-		settleMemory()
+		boundMemory()
 		go restMemory(ctx)
 	}
 	settleSinks := s.runAuditSinks(ctx) // begins first, so that a new sink has what follows
