@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/mcp-authd/mcp-authd/internal/testkit/demotest"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/nettest"
@@ -155,9 +156,12 @@ func (f *front) addresses(t *testing.T) {
 		t.Fatal(err)
 	}
 	resp.Body.Close()
-	lines := slices.DeleteFunc(strings.Split(f.log.String(), "\n"),
-		func(line string) bool { return !strings.Contains(line, marked) })
-	said := strings.Join(lines, "\n")
+	var said string
+	for end := time.Now().Add(time.Minute); said == "" && time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		lines := slices.DeleteFunc(strings.Split(f.log.String(), "\n"), // the server writes it after the answer
+			func(line string) bool { return !strings.Contains(line, marked) })
+		said = strings.Join(lines, "\n")
+	}
 	if !strings.Contains(said, clientAddress) || strings.Contains(said, "203.0.113.9") {
 		t.Errorf("the log of the server has:\n%s", said)
 	}
