@@ -51,6 +51,9 @@ type reference struct {
 	machines []*machine
 }
 
+// clientTLS is what PgBouncer 1.18 cannot stand: it ends when a query is cancelled over TLS.
+var clientTLS = regexp.MustCompile(`(?m)^client_tls.*\n`)
+
 // newReference starts the set-up and returns when a primary has a synchronous standby.
 func newReference(t *testing.T) *reference {
 	u, err := user.Lookup("postgres")
@@ -90,7 +93,7 @@ func newReference(t *testing.T) *reference {
 	}
 	for _, m := range r.machines[:2] {
 		m.write("patroni.yaml", m.localized("patroni.yaml"))
-		m.write("pgbouncer.ini", regexp.MustCompile(`(?m)^client_tls.*\n`).ReplaceAllString(m.localized("pgbouncer.ini"), ""))
+		m.write("pgbouncer.ini", clientTLS.ReplaceAllString(m.localized("pgbouncer.ini"), ""))
 		m.patroni = m.start(r.secrets, "patroni", filepath.Join(m.dir, "patroni.yaml"))
 		m.start(nil, "/usr/sbin/pgbouncer", filepath.Join(m.dir, "pgbouncer.ini"))
 	}
@@ -335,8 +338,7 @@ func (r *reference) url() string {
 		r.password, r.machines[0].address, r.machines[1].address, r.dir)
 }
 
-// bounced is the one by PgBouncer on both machines. It is without TLS, since version 1.18 ends when a query is
-// cancelled over that.
+// bounced is the one by PgBouncer on both machines, without TLS (clientTLS).
 func (r *reference) bounced() string {
 	return fmt.Sprintf("postgres://authd:%s@%s:6432,%s:6432/authd?sslmode=disable&default_query_exec_mode=cache_describe",
 		r.password, r.machines[0].address, r.machines[1].address)
