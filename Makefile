@@ -79,6 +79,7 @@ release-test: install-release-deps release ## what "make release" makes, looked 
 
 release-form:
 	$(GO) vet -C deploy/release/pack .
+	$(GO) vet -C docs/site .
 	@TIDY=release test/tidy.sh
 
 release-unit:

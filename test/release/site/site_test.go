@@ -185,7 +185,7 @@ func loads(n *html.Node) (bad []string) {
 	if n.Data == "link" && strings.Contains(to, "//") && attribute(n, "rel") != "canonical" {
 		bad = append(bad, "loads "+to)
 	}
-	if n.Data == "script" && (n.FirstChild != nil || attribute(n, "src") == "") {
+	if n.Type == html.ElementNode && n.Data == "script" && (n.FirstChild != nil || attribute(n, "src") == "") {
 		bad = append(bad, "has a script of its own")
 	}
 	for _, a := range n.Attr {
