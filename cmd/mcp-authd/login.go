@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"os/exec"
 	"runtime"
 	"strings"
@@ -26,6 +25,7 @@ type loginFlags struct {
 	noBrowser, asJSON, secretStdin bool
 	device, dpop                   bool
 	clientID, tool, workload       string
+	argsJSON                       string
 	scopes, args                   []string
 	timeout                        time.Duration
 }
@@ -36,8 +36,16 @@ func newLoginCommand(s std) *cobra.Command {
 		Use:   "login MCP_URL",
 		Short: "Act as an MCP client: discover, register, sign in, list tools",
 		Long: "Signs in to an MCP server as any client does, prints each step, and says which one failed\n" +
-			"and why. Nothing is kept.",
+			"and why. Nothing is kept.\n\n" +
+			"A tool that is called may need more than the sign-in gave. For more scope, and for the\n" +
+			"permission of a person for this one call, the sign-in is repeated, up to five times. Where\n" +
+			"another person has to approve the call, or with --device and --workload, the link is printed,\n" +
+			"and the command waits for that person.\n\n" +
+			"The value of --arg is a text where the input schema of the tool has one, or does not say, and\n" +
+			"JSON where it has another type: 250, true, null, [\"a\"], {\"a\": 1}.",
 		Example: "  mcp-authd login http://127.0.0.1:8414/mcp\n  mcp-authd login --call add_note --arg text=hello http://127.0.0.1:8414/mcp\n" +
+			"  mcp-authd login --call pay --arg amount=250 --arg 'to={\"name\": \"Bob\"}' https://mcp.example.com/mcp\n" +
+			"  mcp-authd login --call pay --args-json '{\"amount\": 250}' https://mcp.example.com/mcp\n" +
 			"  mcp-authd login --device https://mcp.example.com/mcp\n" +
 			"  mcp-authd login --workload=file:/run/token --dpop https://mcp.example.com/mcp",
 		Args: cobra.ExactArgs(1),
@@ -62,8 +70,9 @@ func newLoginCommand(s std) *cobra.Command {
 	fl.StringVar(&f.clientID, "client-id", "", "use this client instead of registering one")
 	fl.BoolVar(&f.secretStdin, "client-secret-stdin", false, "read the secret of --client-id from standard input")
 	fl.StringSliceVar(&f.scopes, "scope", nil, "scopes to ask for (default: what the server asks for)")
-	fl.StringVar(&f.tool, "call", "", "call this tool after listing; steps up once if it needs more scope")
+	fl.StringVar(&f.tool, "call", "", "call this tool after listing; steps up if it needs more")
 	fl.StringArrayVar(&f.args, "arg", nil, "argument of the tool as name=value; repeat for more")
+	fl.StringVar(&f.argsJSON, "args-json", "", "arguments of the tool as one JSON object, to which --arg adds")
 	fl.DurationVar(&f.timeout, "timeout", 5*time.Minute, "how long to wait for everything")
 	return c
 }
@@ -103,18 +112,15 @@ func newLogin(s std, f loginFlags, mcpURL string) (*login, error) {
 		}
 		l.cred.Secret = strings.TrimRight(line, "\r\n")
 	}
-	l.call = signin.Call{Tool: f.tool, Args: map[string]any{}}
-	for _, a := range f.args {
-		name, value, ok := strings.Cut(a, "=")
-		if !ok {
-			return nil, fmt.Errorf("--arg %q is not name=value", a)
-		}
-		l.call.Args[name] = value
+	args, err := signin.ReadArguments(f.args, f.argsJSON)
+	if err != nil {
+		return nil, err
 	}
+	l.call = signin.Call{Tool: f.tool, Args: args}
 	return l, nil
 }
 
-// run goes through the steps, and once more through the browser if a tool needs more.
+// run goes through the steps, and again through those of signing in if a tool needs more.
 func (l *login) run(ctx context.Context) error {
 	if l.by != nil {
 		return l.byWorkload(ctx)
@@ -153,24 +159,6 @@ func (l *login) resource(r discovery.Resource) string {
 	return r.ProtectedResource.Resource
 }
 
-// access is what a sign-in gives: the scopes, and what adds the token to requests.
-type access struct {
-	scopes oauth.Scopes
-	by     http.RoundTripper
-}
-
-// obtain gets access with scopes.
-type obtain func(ctx context.Context, scopes oauth.Scopes) (access, error)
-
-// present makes access of a token.
-func (l *login) present(token oauth.TokenResponse, err error) (access, error) {
-	if err != nil {
-		return access{}, err
-	}
-	l.got(token)
-	return access{oauth.ParseScopes(token.Scope), l.client.Present(token)}, nil
-}
-
 func (l *login) byBrowser(ctx context.Context, server signin.Server, resource string, scopes oauth.Scopes) error {
 	callback, err := signin.Listen()
 	if err != nil {
@@ -182,9 +170,10 @@ func (l *login) byBrowser(ctx context.Context, server signin.Server, resource st
 	}); err != nil {
 		return err
 	}
-	return l.signIn(ctx, scopes, func(ctx context.Context, scopes oauth.Scopes) (access, error) {
+	get := func(ctx context.Context, scopes oauth.Scopes) (access, error) {
 		return l.present(l.browse(ctx, server, callback, resource, scopes))
-	})
+	}
+	return l.signIn(ctx, scopes, obtain{get: get, pages: true})
 }
 
 // firstScopes are the ones that the person names, else those of the challenge, else
@@ -210,31 +199,6 @@ func (l *login) identify(register func() (signin.Credentials, error)) (err error
 	l.step(signin.StepRegistration, l.cred, "registered as %s (%s)", short(l.cred.ID),
 		ifText(l.cred.Secret == "", "public")+ifText(l.cred.Secret != "", "with a secret"))
 	return nil
-}
-
-func (l *login) signIn(ctx context.Context, scopes oauth.Scopes, get obtain) error {
-	for attempt := 0; ; attempt++ {
-		have, err := get(ctx, scopes)
-		if err != nil {
-			return err
-		}
-		tools, err := l.client.Tools(ctx, l.url, have.by, l.call)
-		var more *signin.NeedScopes
-		if errors.As(err, &more) && attempt == 0 {
-			l.step(signin.StepTools, map[string]any{"need_scope": more.Scopes},
-				"%s needs more scope (%s): signing in again", l.call.Tool, more.Scopes)
-			scopes = have.scopes.Union(more.Scopes) // CL-20
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		l.step(signin.StepTools, tools, "%s", strings.Join(tools.Names, ", "))
-		if l.call.Tool != "" && !l.flags.asJSON {
-			return printJSON(l.std.out, tools.Result)
-		}
-		return nil
-	}
 }
 
 func (l *login) browse(

@@ -16,9 +16,9 @@ func (l *login) byDevice(ctx context.Context, server signin.Server, resource str
 	}); err != nil {
 		return err
 	}
-	return l.signIn(ctx, scopes, func(ctx context.Context, scopes oauth.Scopes) (access, error) {
+	return l.signIn(ctx, scopes, obtain{get: func(ctx context.Context, scopes oauth.Scopes) (access, error) {
 		return l.present(l.approveElsewhere(ctx, server, resource, scopes))
-	})
+	}})
 }
 
 func (l *login) approveElsewhere(

@@ -3,16 +3,16 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/mcp-authd/mcp-authd/internal/config"
 	"github.com/mcp-authd/mcp-authd/internal/discovery"
@@ -65,13 +65,18 @@ func TestClientOfTheOperator(t *testing.T) {
 }
 
 // insatiable is an authorization server whose person approves everything at once, and an MCP
-// server to which no token is good enough.
-func insatiable(t *testing.T) (base string, asked func() []url.Values) {
+// server to which no token is good enough; wants says which scope the n-th request lacks.
+func insatiable(t *testing.T, wants func(n int) string) (base string, asked func() []url.Values) {
 	var mu sync.Mutex // guards queries
 	var queries []url.Values
 	mux := http.NewServeMux()
 	s := httptest.NewServer(mux)
 	t.Cleanup(s.Close)
+	asked = func() []url.Values {
+		mu.Lock()
+		defer mu.Unlock()
+		return slices.Clone(queries)
+	}
 	mux.HandleFunc("GET /authorize", func(_ http.ResponseWriter, r *http.Request) {
 		q := r.URL.Query()
 		mu.Lock()
@@ -91,43 +96,66 @@ func insatiable(t *testing.T) (base string, asked func() []url.Values) {
 		})
 	})
 	mux.HandleFunc("/mcp", func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("WWW-Authenticate", `Bearer error="insufficient_scope", scope="more"`)
+		w.Header().Set("WWW-Authenticate", `Bearer error="insufficient_scope", scope="`+wants(len(asked()))+`"`)
 		w.WriteHeader(http.StatusForbidden)
 	})
-	return s.URL, func() []url.Values {
-		mu.Lock()
-		defer mu.Unlock()
-		return queries
-	}
+	return s.URL, asked
 }
 
-func TestStepUpOnce(t *testing.T) {
-	base, asked := insatiable(t)
+// signsIn has a login sign in to an MCP server that is never content, and returns what it was asked and how it ended.
+func signsIn(t *testing.T, wants func(n int) string) (asked []url.Values, steps string, err error) {
+	t.Helper()
+	base, queries := insatiable(t, wants)
 	callback, err := signin.Listen()
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(callback.Close)
-	l, err := newLogin(std{out: io.Discard}, loginFlags{noBrowser: true, clientID: "ours", timeout: time.Minute},
-		base+"/mcp")
+	var out strings.Builder
+	l, err := newLogin(std{out: &out}, loginFlags{noBrowser: true, clientID: "ours", tool: "pay"}, base+"/mcp")
 	if err != nil {
 		t.Fatal(err)
 	}
 	var server signin.Server
 	server.Issuer, server.AuthorizationEndpoint, server.TokenEndpoint = base, base+"/authorize", base+"/token"
-	err = l.signIn(t.Context(), oauth.Scopes{"mcp"},
-		func(ctx context.Context, scopes oauth.Scopes) (access, error) {
-			return l.present(l.browse(ctx, server, callback, base+"/mcp", scopes))
+	get := func(ctx context.Context, scopes oauth.Scopes) (access, error) {
+		return l.present(l.browse(ctx, server, callback, base+"/mcp", scopes))
+	}
+	err = l.signIn(t.Context(), oauth.Scopes{"mcp"}, obtain{get: get, pages: true})
+	return queries(), out.String(), err
+}
+
+func TestStepUps(t *testing.T) {
+	t.Run("CL-20 CL-21 a server that wants the same again is asked twice, for what was granted and what is needed",
+		func(t *testing.T) {
+			asked, _, err := signsIn(t, func(int) string { return "more" })
+			if err == nil || !strings.Contains(err.Error(), "pay still needs more scope (more) after 1 more sign-ins: "+
+				"it was asked for, and not granted") {
+				t.Errorf("got %v", err)
+			}
+			if len(asked) != 2 || asked[0].Get("scope") != "mcp" || asked[1].Get("scope") != "mcp more" {
+				t.Errorf("got %v", asked)
+			}
 		})
-	t.Run("CL-21 a server that wants more every time is asked twice, and no more", func(t *testing.T) {
-		var more *signin.NeedScopes
-		if !errors.As(err, &more) || len(asked()) != 2 {
-			t.Errorf("got %v after %d sign-ins", err, len(asked()))
+	t.Run("CL-21 one that wants another scope each time gets a few, each of them told", func(t *testing.T) {
+		asked, steps, err := signsIn(t, func(n int) string { return fmt.Sprintf("more%d", n) })
+		if err == nil || !strings.Contains(err.Error(), "after 5 more sign-ins: it is another one each time") {
+			t.Errorf("got %v", err)
+		}
+		if len(asked) != 1+maxStepUps {
+			t.Errorf("got %d sign-ins", len(asked))
+		}
+		for n := range maxStepUps {
+			want := fmt.Sprintf("pay needs more scope (more%d): signing in again", n+1)
+			if strings.Count(steps, want) != 1 {
+				t.Errorf("no %q in\n%s", want, steps)
+			}
 		}
 	})
-	t.Run("CL-20 the second time for what was granted and what is needed", func(t *testing.T) {
-		if q := asked(); len(q) < 2 || q[0].Get("scope") != "mcp" || q[1].Get("scope") != "mcp more" {
-			t.Errorf("got %v", q)
+	t.Run("CL-21 one that does not say which scope it wants", func(t *testing.T) {
+		asked, _, err := signsIn(t, func(int) string { return "" })
+		if err == nil || !strings.Contains(err.Error(), "the MCP server does not say which") || len(asked) != 1 {
+			t.Errorf("got %v after %d sign-ins", err, len(asked))
 		}
 	})
 }

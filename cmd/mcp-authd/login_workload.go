@@ -30,7 +30,7 @@ func (l *login) asWorkload() (err error) {
 
 // byWorkload signs in as what the platform says that this program is.
 func (l *login) byWorkload(ctx context.Context) error {
-	return l.signIn(ctx, l.flags.scopes, func(ctx context.Context, scopes oauth.Scopes) (access, error) {
+	return l.signIn(ctx, l.flags.scopes, obtain{get: func(ctx context.Context, scopes oauth.Scopes) (access, error) {
 		config := mcpclient.Config{
 			Server: l.url,
 			Token:  l.by,
@@ -49,5 +49,5 @@ func (l *login) byWorkload(ctx context.Context) error {
 			return access{}, err
 		}
 		return access{c.Scopes(), c}, nil
-	})
+	}})
 }

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"sync"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcp-authd/mcp-authd/internal/discovery"
@@ -20,7 +21,10 @@ type Tools struct {
 
 // NeedScopes is a 403 that names the scopes an operation needs: the sign-in is to be
 // repeated with them (MCP "Step-Up Authorization Flow").
-type NeedScopes struct{ Scopes oauth.Scopes }
+type NeedScopes struct {
+	Scopes oauth.Scopes
+	Text   string // what the MCP server says beside; "": nothing
+}
 
 // Error implements error.
 func (e *NeedScopes) Error() string { return "more scope is needed: " + e.Scopes.String() }
@@ -28,7 +32,7 @@ func (e *NeedScopes) Error() string { return "more scope is needed: " + e.Scopes
 // Call is a tool to call after listing; Tool "" calls none.
 type Call struct {
 	Tool string
-	Args map[string]any
+	Args Arguments
 }
 
 // Present returns what adds a token to requests.
@@ -51,16 +55,24 @@ func (c *Client) Tools(ctx context.Context, mcpURL string, present http.RoundTri
 	}
 	defer session.Close()
 	var out Tools
+	var schema any // that of the tool to call; nil: it is not listed, as one that needs more scope may not be
 	for tool, err := range session.Tools(ctx, nil) {
 		if err != nil {
 			return out, seen.explain(err)
 		}
 		out.Names = append(out.Names, tool.Name)
+		if tool.Name == call.Tool {
+			schema = tool.InputSchema
+		}
 	}
 	if call.Tool == "" {
 		return out, nil
 	}
-	result, err := session.CallTool(ctx, &mcp.CallToolParams{Name: call.Tool, Arguments: call.Args})
+	arguments, err := call.Args.of(schema)
+	if err != nil {
+		return out, fail(StepTools, "Signing in worked; the tool was not called.", "%v", err)
+	}
+	result, err := session.CallTool(ctx, &mcp.CallToolParams{Name: call.Tool, Arguments: arguments})
 	if err != nil {
 		return out, seen.explain(err)
 	}
@@ -123,7 +135,7 @@ func (b *watcher) explain(err error) error {
 	defer b.mu.Unlock()
 	for _, ch := range b.refusal {
 		if ch.Params["error"] == string(oauth.InsufficientScope) {
-			return &NeedScopes{oauth.ParseScopes(ch.Params["scope"])}
+			return &NeedScopes{oauth.ParseScopes(ch.Params["scope"]), said(err)}
 		}
 	}
 	if b.status == http.StatusUnauthorized {
@@ -135,5 +147,17 @@ func (b *watcher) explain(err error) error {
 	if errors.As(err, &own) {
 		return err
 	}
+	if text := said(err); text != "" && b.status == http.StatusForbidden {
+		return fail(StepTools, "Signing in worked; the MCP server refuses the call.", "%s", text)
+	}
 	return fail(StepTools, "Signing in worked; the MCP server itself failed.", "%v", err)
+}
+
+// said is the message of an MCP server in its error; "": there is none.
+func said(err error) string {
+	var e *jsonrpc.Error
+	if errors.As(err, &e) {
+		return e.Message
+	}
+	return ""
 }

@@ -1,9 +1,7 @@
 package e2e
 
 import (
-	"bufio"
 	"encoding/json"
-	"os/exec"
 	"slices"
 	"strings"
 	"testing"
@@ -15,28 +13,17 @@ import (
 // address that it shows on a device of theirs, and returns its steps.
 func runDeviceLogin(t *testing.T, p *demotest.Person, args ...string) (steps []map[string]any, err error) {
 	t.Helper()
-	cmd := exec.Command(demotest.Binary(t), append([]string{"login", "--device", "--json"}, args...)...)
-	out, pipeErr := cmd.StdoutPipe()
-	if pipeErr != nil {
-		t.Fatal(pipeErr)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	lines := bufio.NewScanner(out)
-	for lines.Scan() {
-		var step map[string]any
-		if err := json.Unmarshal(lines.Bytes(), &step); err != nil {
-			t.Fatalf("%q: %v", lines.Text(), err)
-		}
-		steps = append(steps, step)
+	return runSteps(t, types(p), append([]string{"--device"}, args...)...)
+}
+
+// types has the person open the address of a step on a device of theirs.
+func types(p *demotest.Person) func(step map[string]any) error {
+	return func(step map[string]any) error {
 		if link, ok := step["verification_uri_complete"].(string); ok {
-			if err := p.Answer(link); err != nil {
-				t.Error(err)
-			}
+			return p.Answer(link)
 		}
+		return nil
 	}
-	return steps, cmd.Wait()
 }
 
 func TestLoginOnAnotherDevice(t *testing.T) {

@@ -12,11 +12,10 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/demotest"
 )
 
-// runLogin runs the login command, has the person visit each URL that it prints, and
-// returns its steps.
-func runLogin(t *testing.T, p *demotest.Person, args ...string) (steps []map[string]any, err error) {
+// runSteps runs the login command, and returns its steps, each of which is also given to a function when it comes.
+func runSteps(t *testing.T, on func(step map[string]any) error, args ...string) (steps []map[string]any, err error) {
 	t.Helper()
-	cmd := exec.Command(demotest.Binary(t), append([]string{"login", "--no-browser", "--json"}, args...)...)
+	cmd := exec.Command(demotest.Binary(t), append([]string{"login", "--json"}, args...)...)
 	out, pipeErr := cmd.StdoutPipe()
 	if pipeErr != nil {
 		t.Fatal(pipeErr)
@@ -31,21 +30,36 @@ func runLogin(t *testing.T, p *demotest.Person, args ...string) (steps []map[str
 			t.Fatalf("%q: %v", lines.Text(), err)
 		}
 		steps = append(steps, step)
-		if link, ok := step["url"].(string); ok {
-			back, err := p.Visit(link)
-			if err != nil {
-				t.Error(err)
-				continue
-			}
-			resp, err := http.Get(back.String())
-			if err != nil {
-				t.Error(err)
-				continue
-			}
-			resp.Body.Close()
+		if err := on(step); err != nil {
+			t.Error(err)
 		}
 	}
 	return steps, cmd.Wait()
+}
+
+// runLogin has the person visit each URL that the login command prints.
+func runLogin(t *testing.T, p *demotest.Person, args ...string) (steps []map[string]any, err error) {
+	t.Helper()
+	return runSteps(t, visits(p), append([]string{"--no-browser"}, args...)...)
+}
+
+// visits has the person visit the URL of a step, and come back to the command.
+func visits(p *demotest.Person) func(step map[string]any) error {
+	return func(step map[string]any) error {
+		link, ok := step["url"].(string)
+		if !ok {
+			return nil
+		}
+		back, err := p.Visit(link)
+		if err != nil {
+			return err
+		}
+		resp, err := http.Get(back.String())
+		if err == nil {
+			resp.Body.Close()
+		}
+		return err
+	}
 }
 
 func names(steps []map[string]any) (out []string) {

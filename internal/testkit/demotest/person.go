@@ -181,6 +181,9 @@ func (p *Person) submit(at *url.URL, body string) (*http.Response, string, error
 		}
 	} else {
 		values.Set("decision", p.Decision)
+		if strings.Contains(form, `name="decision" value="continue"`) { // there is nothing to decide
+			values.Set("decision", "continue")
+		}
 		if len(p.Scopes) > 0 && strings.Contains(body, `type="checkbox" name="scope"`) {
 			values["scope"] = p.Scopes
 		}
