@@ -31,20 +31,21 @@ func (s settings) open(ctx context.Context, std std) (*app, error) {
 	if err != nil {
 		return nil, err
 	}
-	return a, a.openStore(ctx)
+	return a, a.openStore(ctx, a.belongs)
 }
 
-// openOrMake loads the configuration and opens the installation, or makes a new one.
-func (s settings) openOrMake(ctx context.Context, std std) (*app, error) {
+// openAndClaim is open for a command that may be the first one after `migrate up`, and seals what it stores: from then
+// on the database belongs to our key.
+func (s settings) openAndClaim(ctx context.Context, std std) (*app, error) {
 	a, err := s.load(std)
 	if err != nil {
 		return nil, err
 	}
-	a.warnOfKeys()
-	return a, a.openOrMakeStore(ctx)
+	return a, a.openStore(ctx, a.claim)
 }
 
-// openToServe is openOrMake for the server, which does not start with an exposed key.
+// openToServe loads the configuration and opens the installation, or makes a new one, for the server, which does not
+// start with an exposed key.
 func (s settings) openToServe(ctx context.Context, std std) (*app, error) {
 	a, err := s.load(std)
 	if err != nil {
@@ -82,7 +83,7 @@ func (s settings) openWithNewKey(ctx context.Context, std std) (*app, error) {
 
 // openStore opens master keys and store where both are, and makes nothing: a command in
 // the wrong directory says so, and shows no empty installation that it has just made.
-func (a *app) openStore(ctx context.Context) error {
+func (a *app) openStore(ctx context.Context, belongs func(context.Context, storage.Store) error) error {
 	a.warnOfKeys()
 	if err := a.loadKeys(a.keptKey); err != nil {
 		return err
@@ -90,7 +91,7 @@ func (a *app) openStore(ctx context.Context) error {
 	if err := a.databaseIsThere(); err != nil {
 		return err
 	}
-	return a.use(ctx, false, a.belongs)
+	return a.use(ctx, false, belongs)
 }
 
 // makeStore opens master keys and store, and makes what a first start makes.
@@ -160,7 +161,7 @@ func (a *app) hasDatabase() bool { return secrets.HasContent(a.config.SQLitePath
 func (a *app) nothingHere() error {
 	return fmt.Errorf(
 		"there is no installation: %s does not exist (configuration: %s; data_dir: %s); name one with --data or --config, "+
-			"or make a new one with: mcp-authd serve", a.config.SQLitePath(), a.configSource(),
+			"or make a new one with: mcp-authd serve, or mcp-authd migrate up", a.config.SQLitePath(), a.configSource(),
 		a.config.Origin("data_dir"))
 }
 
