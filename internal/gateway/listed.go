@@ -48,7 +48,7 @@ func (u *Upstream) filter(r *http.Response, stream bool) error {
 		case k == lists.Tasks:
 			return u.ownsTask(ctx, x, name)
 		case k == lists.Begun:
-			return !x.begins || u.bindTask(ctx, x, name)
+			return !x.begins || u.bindTask(r.Request, x, name)
 		case u.c.Shows == nil:
 			return true
 		}

@@ -185,8 +185,10 @@ func (u *Upstream) ownsTask(ctx context.Context, x *exchange, id string) bool {
 	return u.c.May == nil || !slices.ContainsFunc(state.Tools, func(tool string) bool { return !u.c.May(ctx, tool) })
 }
 
-// bindTask keeps that a task which has begun is the caller's, before the caller knows of it.
-func (u *Upstream) bindTask(ctx context.Context, x *exchange, id string) bool {
+// bindTask keeps that a task which the request out has begun is the caller's, before the caller knows of it. One for
+// which there is no room goes to no caller, and is cancelled.
+func (u *Upstream) bindTask(out *http.Request, x *exchange, id string) bool {
+	ctx := out.Context()
 	switch {
 	case x.principal == nil, id == "", len(id) > maxTaskID:
 		return false
@@ -203,6 +205,11 @@ func (u *Upstream) bindTask(ctx context.Context, x *exchange, id string) bool {
 		u.c.Logger.WarnContext(ctx, "a task could not be kept", "resource", u.c.Resource, "error", err)
 	}
 	x.unbound = err
+	if errors.Is(err, mcpresource.ErrTasksFull) {
+		if _, kept := u.c.Tasks.Task(ctx, taskOwner(x.principal), id); errors.Is(kept, mcpresource.ErrNoTask) {
+			u.cancelTask(out, id)
+		}
+	}
 	return err == nil
 }
 

@@ -102,6 +102,7 @@ type Upstream struct {
 	proxy     *httputil.ReverseProxy
 	health    *health
 	signer    *signer
+	cancels   chan struct{} // has room for the tasks that are cancelled at once
 	closeIdle func()
 }
 
@@ -123,7 +124,8 @@ func New(c Config) (*Upstream, error) {
 	if err := c.Identity.check(); err != nil {
 		return nil, err
 	}
-	u := &Upstream{c: c, target: target, signer: newSigner(c.Identity, c.Resource, c.URL, c.Now)}
+	u := &Upstream{c: c, target: target, signer: newSigner(c.Identity, c.Resource, c.URL, c.Now),
+		cancels: make(chan struct{}, cancelsMost)}
 	u.forwarded.host, u.forwarded.proto = []string{public.Host}, []string{public.Scheme}
 	transport := u.transport()
 	u.closeIdle = transport.CloseIdleConnections

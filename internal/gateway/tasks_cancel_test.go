@@ -1,0 +1,167 @@
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/mcpresource"
+)
+
+// fullTasks is a store without room.
+type fullTasks struct{ failingTasks }
+
+func (fullTasks) CreateTask(context.Context, mcpresource.Task, int) error {
+	return mcpresource.ErrTasksFull
+}
+
+func (fullTasks) Task(context.Context, string, string) (mcpresource.Task, error) {
+	return mcpresource.Task{}, mcpresource.ErrNoTask
+}
+
+// keptTasks is one without room that has each task already.
+type keptTasks struct{ fullTasks }
+
+func (keptTasks) Task(context.Context, string, string) (mcpresource.Task, error) {
+	return mcpresource.Task{State: []byte(`{"tools":["gone"]}`)}, nil
+}
+
+// cancelRig is an MCP server that begins a task for each call, and notes what it is asked to cancel.
+type cancelRig struct {
+	*httptest.Server
+	u       *Upstream
+	mu      sync.Mutex // guards what follows
+	cancels []cancelled
+	hold    chan struct{} // a cancel is answered when it is closed; nil: at once
+}
+
+type cancelled struct {
+	header http.Header
+	params map[string]any
+}
+
+func newCancelRig(t *testing.T, store mcpresource.TaskStore, hold chan struct{}) *cancelRig {
+	t.Helper()
+	c := &cancelRig{hold: hold}
+	inner := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		var m struct {
+			Method string
+			Params map[string]any
+		}
+		_ = json.Unmarshal(body, &m)
+		w.Header().Set("Content-Type", "application/json")
+		if m.Method != "tasks/cancel" {
+			io.WriteString(w, begunModern)
+			return
+		}
+		c.mu.Lock()
+		c.cancels = append(c.cancels, cancelled{r.Header, m.Params})
+		c.mu.Unlock()
+		if c.hold != nil {
+			<-c.hold
+		}
+		io.WriteString(w, `{"jsonrpc":"2.0","id":"mcp-authd-cancel","result":{}}`)
+	}))
+	t.Cleanup(inner.Close)
+	u, err := New(Config{
+		URL: inner.URL + "/mcp", Resource: publicURL, Tasks: store,
+		Headers: http.Header{"Authorization": {"Bearer of-the-gateway"}},
+		May:     func(_ context.Context, tool string) bool { return tool != "gone" },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { u.Close() })
+	c.u = u
+	c.Server = httptest.NewServer(as(alice, u))
+	t.Cleanup(c.Server.Close)
+	return c
+}
+
+func (c *cancelRig) seen() []cancelled {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return append([]cancelled(nil), c.cancels...)
+}
+
+// begin makes a call whose task is refused.
+func (c *cancelRig) begin(t *testing.T, meta string, header map[string]string) {
+	t.Helper()
+	_, got := post(t, c.URL, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"slow","task":{}`+meta+`}}`,
+		header)
+	if !strings.Contains(got, `"error"`) || strings.Contains(got, "t2") {
+		t.Fatalf("RS-132: got %s", got)
+	}
+}
+
+// eventually waits for as many cancels.
+func (c *cancelRig) eventually(t *testing.T, n int) []cancelled {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
+		if got := c.seen(); len(got) >= n {
+			return got
+		}
+		if time.Now().After(end) {
+			t.Fatalf("RS-132: got %d cancels, want %d", len(c.seen()), n)
+		}
+	}
+}
+
+// TestRefusedTasksAreCancelled: a task for which there is no room does not go on at the MCP server.
+func TestRefusedTasksAreCancelled(t *testing.T) {
+	t.Run("RS-132 in the session of its caller", func(t *testing.T) {
+		c := newCancelRig(t, fullTasks{}, nil)
+		c.begin(t, "", map[string]string{"Mcp-Session-Id": "s1", "Mcp-Protocol-Version": "2025-11-25"})
+		got := c.eventually(t, 1)[0]
+		if got.params["taskId"] != "t2" || got.params["_meta"] != nil || got.header.Get("Mcp-Session-Id") != "s1" ||
+			got.header.Get("Authorization") != "Bearer of-the-gateway" ||
+			got.header.Get("X-Mcp-Subject") != alice.Subject || got.header.Get("Mcp-Method") != "" {
+			t.Errorf("got %v %v", got.params, got.header)
+		}
+	})
+	t.Run("RS-132 of a stateless request, with what it says of its client", func(t *testing.T) {
+		c := newCancelRig(t, fullTasks{}, nil)
+		c.begin(t, `,"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","progressToken":"p"}`,
+			map[string]string{"Mcp-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/call", "Mcp-Name": "slow"})
+		got := c.eventually(t, 1)[0]
+		meta, _ := got.params["_meta"].(map[string]any)
+		if len(meta) != 1 || meta["io.modelcontextprotocol/protocolVersion"] != "2026-07-28" ||
+			got.header.Get("Mcp-Method") != "tasks/cancel" || got.header.Get("Mcp-Name") != "t2" {
+			t.Errorf("got %v %v", got.params, got.header)
+		}
+	})
+	t.Run("RS-132 an MCP server that does not answer is asked so many times at once, and holds no caller up",
+		func(t *testing.T) {
+			hold := make(chan struct{})
+			c := newCancelRig(t, fullTasks{}, hold)
+			for range cancelsMost + 4 {
+				c.begin(t, "", nil)
+			}
+			c.eventually(t, cancelsMost)
+			if got := len(c.seen()); got != cancelsMost {
+				t.Errorf("got %d cancels, want %d", got, cancelsMost)
+			}
+			close(hold)
+			for end := time.Now().Add(time.Minute); len(c.seen()) == cancelsMost; time.Sleep(5 * time.Millisecond) {
+				if c.begin(t, "", nil); time.Now().After(end) {
+					t.Fatal("nothing is cancelled any more")
+				}
+			}
+		})
+	t.Run("RS-132 what the caller has already, and may not see now, goes on", func(t *testing.T) {
+		hold := make(chan struct{})
+		defer close(hold)
+		c := newCancelRig(t, keptTasks{}, hold)
+		c.begin(t, "", nil)
+		if n := len(c.u.cancels); n != 0 { // a cancel would wait for its answer
+			t.Errorf("got %d cancels", n)
+		}
+	})
+}
