@@ -107,10 +107,10 @@ func TestClearance(t *testing.T) {
 		}
 		p.waits(demandForm(token)) // GET has changed nothing
 		pg = p.decideAt(path, "approve")
-		if pg.status != 200 || !strings.Contains(pg.body, "You have allowed the call") {
+		if pg.status != 200 || !strings.Contains(pg.body, "You have approved the call") {
 			t.Fatalf("got %d %s", pg.status, pg.body)
 		}
-		if pg = p.get(path); !strings.Contains(pg.body, "You have allowed the call") {
+		if pg = p.get(path); !strings.Contains(pg.body, "You have approved the call") {
 			t.Errorf("the page again: got %d %s", pg.status, pg.body)
 		}
 		for name, other := range map[string][]string{
@@ -150,7 +150,7 @@ func TestClearance(t *testing.T) {
 			t.Errorf("got %v, want it refused", out)
 		}
 		pg := p.post(path, url.Values{"step": {first}, "decision": {"approve"}})
-		if !strings.Contains(pg.body, "You have refused the call") {
+		if !strings.Contains(pg.body, "You have denied the call") {
 			t.Errorf("got %d %s", pg.status, pg.body)
 		}
 		if _, out := p.demand(form); out["refused"] != true {
@@ -285,7 +285,7 @@ func TestClearanceOfAnother(t *testing.T) {
 			form := demandForm(token, "by", "other", "approvers", c.approvers)
 			path := p.waits(form)
 			pg := p.get(path)
-			if pg.status != 200 || !strings.Contains(pg.body, "Another person has to allow this call") {
+			if pg.status != 200 || !strings.Contains(pg.body, "Another person has to approve this call") {
 				t.Errorf("the requester: got %d %s", pg.status, pg.body)
 			}
 			for _, name := range c.no {

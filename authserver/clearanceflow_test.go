@@ -63,13 +63,13 @@ func TestClearanceAfterConsent(t *testing.T) {
 	r := newRig(t)
 	p := r.person()
 	token := p.signIn()["access_token"]
-	t.Run("RS-217: consent comes first, and counts when the call is allowed", func(t *testing.T) {
+	t.Run("RS-217: consent comes first, and counts when the call is approved", func(t *testing.T) {
 		form := demandForm(token)
 		path, query := p.stepUp(form, "prompt", "consent")
 		pg := p.consents(p.get("/authorize?" + query.Encode()))
 		step := decideStep(t, pg)
 		if grants := grantsOf(t, r); grants != 1 {
-			t.Errorf("got %d grants before the call is allowed, want 1", grants)
+			t.Errorf("got %d grants before the call is approved, want 1", grants)
 		}
 		answer := url.Values{"step": {step}, "decision": {"approve"}}
 		pg = p.post(path, answer)
@@ -93,6 +93,34 @@ func TestClearanceAfterConsent(t *testing.T) {
 		}
 		if after := grantsOf(t, r); after != before {
 			t.Errorf("got %d grants, want %d", after, before)
+		}
+	})
+	t.Run("RS-217: a denial on a page that is older than the approval is told, and gets no code", func(t *testing.T) {
+		for _, prompt := range []string{"", "consent"} { // the page alone, and after the consent page
+			form := demandForm(token, "tool", "stale"+prompt)
+			path, query := p.stepUp(form, "prompt", prompt)
+			pg := p.get("/authorize?" + query.Encode())
+			if prompt != "" {
+				pg = p.consents(pg)
+			}
+			stale, before := decideStep(t, pg), grantsOf(t, r)
+			alone := decideStep(t, p.get(path))
+			p.decideAt(path, "approve")
+			for _, step := range []string{stale, alone} {
+				pg = p.post(path, url.Values{"step": {step}, "decision": {"deny"}})
+				if pg.status != http.StatusOK || !strings.Contains(pg.body, "The call was approved before") ||
+					!strings.Contains(pg.body, "your denial changes nothing") {
+					t.Errorf("got %d %q %s", pg.status, pg.header.Get("Location"), pg.body)
+				}
+			}
+			if after := grantsOf(t, r); after != before {
+				t.Errorf("got %d grants, want %d", after, before)
+			}
+			p.wantCleared(form, token, true) // as the first answer said
+			pg = p.post(path, url.Values{"step": {stale}, "decision": {"deny"}})
+			if pg.status != http.StatusOK || !strings.Contains(pg.body, "The call was approved before") {
+				t.Errorf("after the call: got %d %s", pg.status, pg.body)
+			}
 		}
 	})
 	t.Run("RS-217: when consent is refused, nothing is asked about the call", func(t *testing.T) {
@@ -148,7 +176,7 @@ func TestClearanceElsewhere(t *testing.T) {
 	told := func(t *testing.T, path string, pg page) {
 		t.Helper()
 		for _, want := range []string{
-			"Another person has to allow this call", "olga", "otto", `value="` + r.http.URL + path + `"`, "Continue",
+			"Another person has to approve this call", "olga", "otto", `value="` + r.http.URL + path + `"`, "Continue",
 		} {
 			if pg.status != http.StatusOK || !strings.Contains(pg.body, want) {
 				t.Fatalf("got %d without %q: %s", pg.status, want, pg.body)
@@ -239,7 +267,7 @@ func TestClearanceAtProvider(t *testing.T) {
 		form := demandForm(token, "tool", "other", "by", "other")
 		path, query := p.stepUp(form, "provider", "google", "prompt", "login")
 		pg := p.get(callback(t, "google", p.leave(query)))
-		if !strings.Contains(pg.body, "Another person has to allow this call") {
+		if !strings.Contains(pg.body, "Another person has to approve this call") {
 			t.Fatalf("got %d %s", pg.status, pg.body)
 		}
 		p.redeems(p.goesOn(path, pg))

@@ -178,6 +178,10 @@ func (p *clearancePages) decide(w http.ResponseWriter, r *http.Request) {
 		to = entry.Destination{Query: f.Query}
 	}
 	c, err := p.desk.Decide(r.Context(), f.ID, v, verdict == "approve")
+	if err == nil && verdict == "deny" && c.State != storage.ClearanceRefused { // the page was old: no request goes on
+		p.over(w, r, http.StatusOK, web.ClearanceLate)
+		return
+	}
 	p.ended(w, r, f, c, to, err)
 }
 

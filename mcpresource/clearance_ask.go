@@ -94,7 +94,7 @@ func (g *Guard) clear(w http.ResponseWriter, r *http.Request, p *passage) *refus
 	case d.op.Method != "tools/call":
 		return p.forbidden(&ClearanceError{d.need})
 	case !d.alone: // one answer says one thing
-		return p.uncleared("A call that a person has to allow must be a request of its own, with an id, and not part of a batch.")
+		return p.uncleared("A call that a person has to approve must be a request of its own, with an id, and not part of a batch.")
 	case g.c.Clearances == nil:
 		return p.unchecked(errors.New("the policy demands clearance, and there is no Config.Clearances"))
 	}
@@ -103,7 +103,7 @@ func (g *Guard) clear(w http.ResponseWriter, r *http.Request, p *passage) *refus
 		return refused
 	}
 	if said == "decline" || said == "cancel" {
-		return p.uncleared("This call was not allowed: the link was declined.")
+		return p.uncleared("This call was not approved: the link was declined.")
 	}
 	c, err := g.askClearance(r.Context(), p)
 	waits := func() bool { return err == nil && !c.Cleared && !c.Refused }
@@ -117,7 +117,7 @@ func (g *Guard) clear(w http.ResponseWriter, r *http.Request, p *passage) *refus
 	case err != nil:
 		return g.cannotAsk(p, err)
 	case c.Refused:
-		return p.uncleared("This call was refused by the person who was asked.")
+		return p.uncleared("This call was denied by the person who was asked.")
 	case !c.Cleared:
 		return g.sendToPage(r, p, c, waited)
 	}
@@ -191,7 +191,7 @@ func (g *Guard) sendToPage(r *http.Request, p *passage, c oauth.Clearance, waite
 	version := first(r.Header, mcp.HeaderVersion)
 	switch {
 	case waited: // the person knows of the page: to ask again would open it once more
-		refused.text = "This call has not been allowed yet. Open " + c.URL + " to do so, then call again."
+		refused.text = "This call has not been approved yet. Open " + c.URL + " to do so, then call again."
 	case mcp.IsStateless(version) && message.ShowsLinks(message.Member(p.meta(), mcp.MetaCapabilities)):
 		question := map[string]any{"mode": "url", "url": c.URL, "message": p.demand.question()}
 		request := map[string]any{"method": "elicitation/create", "params": question}
@@ -218,8 +218,8 @@ func (p *passage) meta() json.RawMessage { return p.envelope.Messages[0].Meta }
 // challengeClearance has a client send its person to the page as for a step-up, and shows the link where it cannot.
 func (g *Guard) challengeClearance(r *http.Request, p *passage, c oauth.Clearance) *refusal {
 	refused := g.challenged(OutcomeClearanceRequired, http.StatusForbidden, oauth.InsufficientScope,
-		"A person has to allow this call.", &ClearanceError{p.demand.need})
-	refused.text = "A person has to allow this call. Open " + c.URL + " to do so, then call again."
+		"A person has to approve this call.", &ClearanceError{p.demand.need})
+	refused.text = "A person has to approve this call. Open " + c.URL + " to do so, then call again."
 	own := oauth.Scopes{oauth.ScopeClearance + c.ID}
 	refused.challenge.Scope, refused.id = g.stepUp(r, p.need, p.principal.Scopes).Union(own), p.envelope.ID
 	return refused
@@ -229,9 +229,9 @@ func (g *Guard) challengeClearance(r *http.Request, p *passage, c oauth.Clearanc
 func (d *demand) question() string {
 	tool := "the tool " + shown(d.op.Name)
 	if d.need.By == oauth.ClearanceByOther {
-		return "Another person has to allow this call of " + tool + ". Please open the page to see who, and what is asked."
+		return "Another person has to approve this call of " + tool + ". Please open the page to see who, and what is asked."
 	}
-	return "You have to allow this call of " + tool + ". Please look at it in your browser."
+	return "You have to approve this call of " + tool + ". Please look at it in your browser."
 }
 
 // shown is the name of a tool for people: the client has chosen it where a rule is for a pattern.
@@ -268,12 +268,12 @@ func (g *Guard) cannotAsk(p *passage, err error) *refusal {
 		refused.id = p.envelope.ID
 		return refused
 	case oauth.InvalidRequest:
-		refused := p.uncleared("A person has to allow this call, and cannot be asked. " +
+		refused := p.uncleared("A person has to approve this call, and cannot be asked. " +
 			oauth.SafeDescription(said.Description))
 		refused.err = err
 		return refused
 	}
-	refused := p.uncleared("A person has to allow this call, and nobody can be asked.")
+	refused := p.uncleared("A person has to approve this call, and no person can be asked.")
 	refused.err = err
 	return refused
 }

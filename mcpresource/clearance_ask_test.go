@@ -67,7 +67,7 @@ func clearanceRig(t *testing.T, a *asked, change func(*Config)) (*rig, *[]CallEv
 			change(c)
 		}
 	})
-	r.clearancePoll, r.clearanceWait = time.Millisecond, 50*time.Millisecond
+	r.clearancePoll, r.clearanceWait = time.Millisecond, time.Minute
 	return r, &calls
 }
 
@@ -159,14 +159,14 @@ func TestClearanceChallenge(t *testing.T) {
 	n := &noted{reference: "K7PX2M4Q"}
 	r, calls := clearanceRig(t, a, func(c *Config) { c.Decisions = n })
 	w := r.call("writer", tool("erase"))
-	const challenge = `Bearer error="insufficient_scope", error_description="A person has to allow this call.", ` +
+	const challenge = `Bearer error="insufficient_scope", error_description="A person has to approve this call.", ` +
 		`scope="mcp files:write clearance:c1", resource_metadata="` + prmURL + `"`
 	if got := w.Header().Get("Www-Authenticate"); w.Code != 403 || got != challenge || len(r.seen) != 0 {
 		t.Errorf("RS-217: %d %s", w.Code, got)
 	}
 	answer := readAnswer(t, w.Body.String())
 	if answer.ID != 7 || answer.Error.Code != mcp.CodeRefused || answer.Error.Message !=
-		"A person has to allow this call. Open "+clearanceURL+" to do so, then call again. Reference: K7PX2M4Q." ||
+		"A person has to approve this call. Open "+clearanceURL+" to do so, then call again. Reference: K7PX2M4Q." ||
 		answer.Error.Data["error"] != "insufficient_scope" ||
 		answer.Error.Data["scope"] != "mcp files:write clearance:c1" {
 		t.Errorf("RS-217: %s", w.Body)
@@ -196,11 +196,11 @@ func TestClearanceRefused(t *testing.T) {
 		outcome Outcome
 	}{
 		{"by the person", &asked{answers: []oauth.Clearance{denied}}, tool("erase"), 403,
-			"This call was refused by the person who was asked.", OutcomeClearanceRefused},
+			"This call was denied by the person who was asked.", OutcomeClearanceRefused},
 		{"too long to show", &asked{err: tooLong}, tool("erase"), 403,
-			"A person has to allow this call, and cannot be asked. They are longer than 8 KiB.", OutcomeClearanceRefused},
+			"A person has to approve this call, and cannot be asked. They are longer than 8 KiB.", OutcomeClearanceRefused},
 		{"a program has no person", &asked{err: oauth.NewError(oauth.AccessDenied, "secret")}, tool("erase"), 403,
-			"A person has to allow this call, and nobody can be asked.", OutcomeClearanceRefused},
+			"A person has to approve this call, and no person can be asked.", OutcomeClearanceRefused},
 		{"too many wait", &asked{err: oauth.NewError(oauth.SlowDown, "secret")}, tool("erase"), 429,
 			"Too many calls wait for a person.", OutcomeLimited},
 		{"the token was revoked meanwhile", &asked{err: oauth.NewError(oauth.InvalidGrant, "")}, tool("erase"), 401,
@@ -214,14 +214,14 @@ func TestClearanceRefused(t *testing.T) {
 		{"an id that would break a header", &asked{answers: []oauth.Clearance{{ID: "c\"1", Cleared: true}}},
 			tool("erase"), 503, "This cannot be checked now.", OutcomeUnavailable},
 		{"in a batch", &asked{answers: []oauth.Clearance{given}}, "[" + tool("erase") + "," + tool("read") + "]", 403,
-			"A call that a person has to allow must be a request of its own, with an id, and not part of a batch.",
+			"A call that a person has to approve must be a request of its own, with an id, and not part of a batch.",
 			OutcomeClearanceRefused},
 		{"alone in a batch", &asked{answers: []oauth.Clearance{given}}, "[" + tool("erase") + "]", 403,
-			"A call that a person has to allow must be a request of its own, with an id, and not part of a batch.",
+			"A call that a person has to approve must be a request of its own, with an id, and not part of a batch.",
 			OutcomeClearanceRefused},
 		{"as a notification", &asked{answers: []oauth.Clearance{given}},
 			`{"jsonrpc":"2.0","method":"tools/call","params":{"name":"erase"}}`, 403,
-			"A call that a person has to allow must be a request of its own, with an id, and not part of a batch.",
+			"A call that a person has to approve must be a request of its own, with an id, and not part of a batch.",
 			OutcomeClearanceRefused},
 	} {
 		t.Run("RS-217 "+tt.name, func(t *testing.T) {
@@ -273,7 +273,7 @@ func TestClearanceBySession(t *testing.T) {
 		}
 		e := elicitations[0].(map[string]any)
 		if e["mode"] != "url" || e["url"] != clearanceURL || e["elicitationId"] != "c1" ||
-			e["message"] != "You have to allow this call of the tool erase. Please look at it in your browser." {
+			e["message"] != "You have to approve this call of the tool erase. Please look at it in your browser." {
 			t.Errorf("RS-217: %v", e)
 		}
 	}
@@ -309,7 +309,7 @@ func TestClearanceQuestion(t *testing.T) {
 	r, _ := clearanceRig(t, a, nil)
 	code, body := r.modern("")
 	const want = `{"jsonrpc":"2.0","id":7,"result":{"inputRequests":{"mcp-authd-clearance":{"method":"elicitation/create",` +
-		`"params":{"message":"You have to allow this call of the tool erase. Please look at it in your browser.",` +
+		`"params":{"message":"You have to approve this call of the tool erase. Please look at it in your browser.",` +
 		`"mode":"url","url":"` + clearanceURL + `"}}},"resultType":"input_required"}}`
 	if code != 200 || body != want {
 		t.Fatalf("RS-217 RS-178: %d %s", code, body)
@@ -321,14 +321,14 @@ func TestClearanceQuestion(t *testing.T) {
 		len(a.demands) != 4 {
 		t.Fatalf("RS-217: %d %s, the server saw %s", code, body, r.bodies)
 	}
-	// Not for ever, and the question is not put again.
-	a.answers = []oauth.Clearance{waiting}
+	// It ends, and the question is not put again.
+	a.answers, r.clearanceWait = []oauth.Clearance{waiting}, 50*time.Millisecond
 	if code, body = r.modern(accept); code != 200 || readAnswer(t, body).Error.Message !=
-		"This call has not been allowed yet. Open "+clearanceURL+" to do so, then call again." {
+		"This call has not been approved yet. Open "+clearanceURL+" to do so, then call again." {
 		t.Errorf("RS-217: %d %s", code, body)
 	}
-	a.answers = []oauth.Clearance{waiting, denied}
-	if code, body = r.modern(accept); code != 403 || !strings.Contains(body, "refused by the person") {
+	a.answers, r.clearanceWait = []oauth.Clearance{waiting, denied}, time.Minute
+	if code, body = r.modern(accept); code != 403 || !strings.Contains(body, "denied by the person") {
 		t.Errorf("RS-217: %d %s", code, body)
 	}
 	a.demands = nil
@@ -389,7 +389,7 @@ func TestClearanceCrowd(t *testing.T) {
 	r.waiting.add(people(r.now)["writer"].Person(), maxWaiting)
 	r.clearanceWait = 2 * time.Second
 	code, body := r.modern(`"inputResponses":{"mcp-authd-clearance":{"action":"accept"}},`)
-	if code != 200 || !strings.Contains(body, "has not been allowed yet") || len(a.demands) != 1 {
+	if code != 200 || !strings.Contains(body, "has not been approved yet") || len(a.demands) != 1 {
 		t.Errorf("RS-217: %d %s", code, body)
 	}
 }

@@ -11,11 +11,11 @@ import (
 )
 
 // Clearance says whose permission a call of a tool needs before it is carried out, each time: a person sees the tool
-// and the arguments on a page of the authorization server, and allows this one call. The permission is for these
+// and the arguments on a page of the authorization server, and approves this one call. The permission is for these
 // arguments, this person, client and grant, once, within five minutes (RS-217). The zero value demands none.
 //
 // It is for the few tools whose effect cannot be taken back. Scopes say what a client may do at all; people who
-// have to allow every call soon read none of them.
+// have to approve every call soon read none of them.
 type Clearance struct {
 	// By is oauth.ClearanceByPerson, the person for whom the call is made, or oauth.ClearanceByOther, another
 	// person. "": no permission is needed.

@@ -37,9 +37,9 @@ const (
 	OutcomeInsufficientAuthentication Outcome = "insufficient_user_authentication"
 	OutcomeForbidden                  Outcome = "forbidden" // by Config.Check, or for the application itself alone
 	OutcomeSession                    Outcome = "session"   // it belongs to another caller
-	// The client was told where a person can allow the call, see Clearance.
+	// The client was told where a person can approve the call, see Clearance.
 	OutcomeClearanceRequired Outcome = "clearance_required"
-	// The person has refused the call, or nobody can be asked about it.
+	// The person has denied the call, or no person can be asked about it.
 	OutcomeClearanceRefused Outcome = "clearance_refused"
 )
 

@@ -65,9 +65,9 @@ type passage struct {
 	nonce     string       // for the next proof
 	traced    *traced      // nil without a Tracer
 	reference string       // of a refusal, see Decisions
-	need      oauth.Scopes // of a call that a person has to allow
+	need      oauth.Scopes // of a call that a person has to approve
 	demand    *demand
-	clearance string // the id of what was asked, or has allowed the call
+	clearance string // the id of what was asked, or has approved the call
 }
 
 // judge takes a request through every check. The order, each step with the answer to a request

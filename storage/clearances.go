@@ -79,7 +79,7 @@ type Clearances interface {
 	AskClearance(ctx context.Context, c Clearance) (Clearance, error)
 	// Clearance returns a live clearance in any state. ErrNotFound.
 	Clearance(ctx context.Context, id string, now time.Time) (Clearance, error)
-	// DecideClearance gives or refuses a clearance that waits, as the person of a session: of N concurrent
+	// DecideClearance gives or denies a clearance that waits, as the person of a session: of N concurrent
 	// decisions one counts. Who may is its person or, for oauth.ClearanceByOther, another one: one of its
 	// approvers, or an administrator where it names none. ErrNotFound when it is not live; ErrSpent when it
 	// was decided before; ErrSignedOut when the session is not live; ErrMismatch for who may not.

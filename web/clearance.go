@@ -71,6 +71,7 @@ type ClearanceOutcome string
 const (
 	ClearanceGiven   ClearanceOutcome = "given"
 	ClearanceRefused ClearanceOutcome = "refused"
+	ClearanceLate    ClearanceOutcome = "late" // a denial came after the same person had approved
 	ClearanceNone    ClearanceOutcome = "none" // there is nothing to decide, for whatever reason
 )
 
@@ -89,6 +90,7 @@ func (v ClearanceOver) Lead() Text { return clearanceTexts[v.Outcome][1] }
 var clearanceTexts = map[ClearanceOutcome][2]Text{
 	ClearanceGiven:   {Say("clearance.given_title"), Say("clearance.given_lead")},
 	ClearanceRefused: {Say("clearance.refused_title"), Say("clearance.refused_lead")},
+	ClearanceLate:    {Say("clearance.late_title"), Say("clearance.late_lead")},
 	ClearanceNone:    {Say("clearance.none_title"), Say("clearance.none_lead")},
 }
 

@@ -44,6 +44,7 @@ func clearanceSamples() []sample {
 		{"clearance-other", func(p *Pages, w http.ResponseWriter) { p.Clearance(w, other) }},
 		{"clearanceover", over(ClearanceGiven)},
 		{"clearanceover-refused", over(ClearanceRefused)},
+		{"clearanceover-late", over(ClearanceLate)},
 		{"clearanceelsewhere", func(p *Pages, w http.ResponseWriter) {
 			p.ClearanceElsewhere(w, ClearanceElsewhere{
 				CallToClear: sampleClearance().CallToClear, Approvers: []string{"olga", "otto"}, GoesOn: true,

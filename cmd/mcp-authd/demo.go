@@ -183,7 +183,7 @@ Give the URL to any MCP client, for instance:
 
 Your browser opens, you sign in and approve, and the client calls tools. The tool
 add_note needs one more permission, so that you see a client ask for it, and you
-have to allow each call of clear_notes.
+have to approve each call of clear_notes.
 Stop with Ctrl-C.
 `, r.MCPURL, r.Username, r.Password)
 	return err

@@ -29,11 +29,11 @@ type ToolNeed struct {
 	Name   string   `json:"name"`
 	Scopes []string `json:"scopes,omitempty" jsonschema:"all that a call needs"`
 	Denied bool     `json:"denied,omitempty"`
-	// Clearance says that a person has to allow each call.
-	Clearance *ClearanceNeed `json:"clearance,omitempty" jsonschema:"a person has to allow each call"`
+	// Clearance says that a person has to approve each call.
+	Clearance *ClearanceNeed `json:"clearance,omitempty" jsonschema:"a person has to approve each call"`
 }
 
-// ClearanceNeed says who has to allow each call of a tool, and how they must have proved who they are.
+// ClearanceNeed says who has to approve each call of a tool, and how they must have proved who they are.
 type ClearanceNeed struct {
 	By        string   `json:"by" jsonschema:"person: for whom the call is made, or other: another one"`
 	Approvers []string `json:"approvers,omitempty" jsonschema:"names of accounts that may, for other; none: administrators"`

@@ -15,7 +15,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// TestClearance: a call of a tool behind the gateway that its person has to allow, from the configuration to the MCP
+// TestClearance: a call of a tool behind the gateway that its person has to approve, from the configuration to the MCP
 // server, with the authorization server and its store.
 func TestClearance(t *testing.T) {
 	s := newSite(t)
@@ -112,7 +112,7 @@ func TestClearance(t *testing.T) {
 	decide(second, false)
 	w := call(`{"amount":101,"to":"bob"}`)
 	if w.Code != http.StatusForbidden || strings.Contains(w.Body.String(), "http") ||
-		!strings.Contains(w.Body.String(), "refused by the person") {
+		!strings.Contains(w.Body.String(), "denied by the person") {
 		t.Errorf("RS-217: after a no: got %d %s", w.Code, w.Body)
 	}
 	long, _ := json.Marshal(map[string]any{"amount": 500, "text": strings.Repeat("x", 9000)})

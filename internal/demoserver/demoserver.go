@@ -4,7 +4,7 @@
 //	whoami      says who the caller is, from the verified token of this very request
 //	list_notes  reads the caller's notes; needs the base scope
 //	add_note    writes one; needs a further scope, so that step-up can be seen
-//	clear_notes deletes them; a person has to allow each call
+//	clear_notes deletes them; a person has to approve each call
 //	slow_count  takes its time and reports progress
 package demoserver
 
@@ -82,7 +82,7 @@ func (n *notebook) server() *mcp.Server {
 		n.list)
 	mcp.AddTool(s, &mcp.Tool{Name: "add_note", Description: "Add a note. Needs the scope " + ScopeWrite + "."}, n.add)
 	mcp.AddTool(s,
-		&mcp.Tool{Name: "clear_notes", Description: "Delete the caller's notes. The person has to allow each call."}, n.clear)
+		&mcp.Tool{Name: "clear_notes", Description: "Delete the caller's notes. The person has to approve each call."}, n.clear)
 	mcp.AddTool(s,
 		&mcp.Tool{Name: "slow_count", Description: "Count slowly, reporting progress.", Annotations: readOnly}, n.count)
 	return s

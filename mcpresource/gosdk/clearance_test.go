@@ -132,7 +132,7 @@ func TestClearanceByClients(t *testing.T) {
 		ctx := mcpresource.NewContext(t.Context(), r.principal("alice"))
 		err := Refusal(r.guard.Authorize(ctx, mcpresource.Operation{Method: "tools/call", Name: "secret"}))
 		var rpc *jsonrpc.Error
-		if !errors.As(err, &rpc) || rpc.Message != "A person has to allow this call, and cannot be asked in this way." ||
+		if !errors.As(err, &rpc) || rpc.Message != "A person has to approve this call, and cannot be asked in this way." ||
 			!strings.Contains(string(rpc.Data), "clearance_required") {
 			t.Errorf("got %v", err)
 		}

@@ -77,7 +77,7 @@ func forbidden(err error) *jsonrpc.Error {
 			string(oauth.InsufficientAuthentication), "acr_values", strings.Join(proof.Required.ACR, " "),
 			"max_age", maxAge(proof.Required.MaxAge))
 	case errors.As(err, new(*mcpresource.ClearanceError)):
-		return refusalOf("A person has to allow this call, and cannot be asked in this way.", "error", "clearance_required")
+		return refusalOf("A person has to approve this call, and cannot be asked in this way.", "error", "clearance_required")
 	case errors.Is(err, mcpresource.ErrInvalidToken):
 		return refusalOf("The access token is not valid any more.", "error", "invalid_token")
 	}

@@ -99,7 +99,7 @@ type Need interface{ isNeed() }
 func (Scope) isNeed()     {}
 func (Clearance) isNeed() {}
 
-// Clearance has a person allow each call of a tool, see [mcpresource.Clearance]. Without By it is the person for whom
+// Clearance has a person approve each call of a tool, see [mcpresource.Clearance]. Without By it is the person for whom
 // the call is made.
 type Clearance mcpresource.Clearance
 

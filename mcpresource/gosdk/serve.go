@@ -92,7 +92,7 @@ func Serve(ctx context.Context, tools *Tools, o ServeOptions) error {
 	return New(guard, tools.Server(), o.adapter(log)).serve(ctx, l, log)
 }
 
-// askable refuses a tool that a person has to allow where there is nothing to ask a person by.
+// askable refuses a tool that a person has to approve where there is nothing to ask a person by.
 func (t *Tools) askable(c *mcpresource.Config, o ServeOptions) error {
 	t.mu.RLock()
 	defer t.mu.RUnlock()

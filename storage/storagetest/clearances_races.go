@@ -30,7 +30,7 @@ func raceClearance(t *testing.T, e *env) {
 	}
 }
 
-// raceDecideClearance: of 32 who give and refuse, one does.
+// raceDecideClearance: of 32 who give and deny, one does.
 func raceDecideClearance(t *testing.T, e *env) {
 	a, _ := e.granted(t)
 	c := e.ask(t, e.clearance(a))

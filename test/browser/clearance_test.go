@@ -69,7 +69,7 @@ const stage = `(() => {
 	if (there('input[name=password]')) return 'sign-in';
 	if (there('section.call')) return 'clearance';
 	if (there('button[value=approve]')) return 'consent';
-	if (main.innerText.includes('You have allowed the call')) return 'allowed';
+	if (main.innerText.includes('You have approved the call')) return 'approved';
 	return 'other: ' + location.pathname;
 })()`
 

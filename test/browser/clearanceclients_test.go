@@ -113,7 +113,7 @@ func (k *bank) wantWalk(b *tab, link string, want ...string) {
 }
 
 // TestClearanceByTypeScript: what the SDKs for TypeScript do when a call needs a clearance, and that the call passes
-// once when the person has allowed it in a browser.
+// once when the person has approved it in a browser.
 func TestClearanceByTypeScript(t *testing.T) {
 	npmtest.Dir(t) // or skip
 	k, b := newBank(t, "", map[string]string{"pay": "{by: person}"}), open(t, looks[0])
@@ -135,7 +135,7 @@ func TestClearanceByTypeScript(t *testing.T) {
 				!strings.HasPrefix(got.Visit, k.Issuer+"/clearance/") {
 				t.Fatalf("got %+v", got)
 			}
-			k.wantWalk(b, got.Visit, "clearance", "allowed")
+			k.wantWalk(b, got.Visit, "clearance", "approved")
 			k.paysOnce(t, before, h.call())
 			if next := h.call(); next.Code != float64(-32042) || next.Visit == got.Visit {
 				t.Errorf("the next call: got %+v", next)
@@ -155,7 +155,7 @@ func TestClearanceByTypeScript(t *testing.T) {
 			if err != nil || len(links) == 0 {
 				t.Fatalf("the account page: %v, %v", links, err)
 			}
-			k.wantWalk(b, links[len(links)-1], "clearance", "allowed")
+			k.wantWalk(b, links[len(links)-1], "clearance", "approved")
 			k.paysOnce(t, before, h.call())
 		})
 	for _, era := range []string{"2025-11-25", "2026-07-28"} {
@@ -190,7 +190,7 @@ func TestClearanceByTypeScript(t *testing.T) {
 			if got.Mode != "url" || !strings.HasPrefix(got.Visit, k.Issuer+"/clearance/") {
 				t.Fatalf("got %+v", got)
 			}
-			k.wantWalk(b, got.Visit, "clearance", "allowed")
+			k.wantWalk(b, got.Visit, "clearance", "approved")
 			k.paysOnce(t, before, h.next()) // the same call, which has waited
 			before++
 		}
@@ -274,7 +274,7 @@ func TestClearanceByGo(t *testing.T) {
 				json.Unmarshal(rpc.Data, &data) != nil || len(data.Elicitations) != 1 {
 				t.Fatalf("got %v", err)
 			}
-			k.wantWalk(b, data.Elicitations[0].URL, "clearance", "allowed")
+			k.wantWalk(b, data.Elicitations[0].URL, "clearance", "approved")
 			before++
 			if text, err := call(cs); err != nil || text != "paid" || k.paid.Load() != before {
 				t.Fatalf("got %q, %v", text, err)
@@ -285,7 +285,7 @@ func TestClearanceByGo(t *testing.T) {
 		b.t = t
 		var seen []string
 		cs := k.goHost(t, b, "2026-07-28", "", &seen, func(p *mcp.ElicitParams) {
-			k.wantWalk(b, p.URL, "clearance", "allowed")
+			k.wantWalk(b, p.URL, "clearance", "approved")
 		})
 		before := k.paid.Load()
 		for range 2 {
@@ -325,7 +325,7 @@ func TestClearanceByGo(t *testing.T) {
 				if m == nil {
 					t.Fatalf("got %v", err)
 				}
-				k.wantWalk(b, m[1], "clearance", "allowed")
+				k.wantWalk(b, m[1], "clearance", "approved")
 				if text, err := call(cs); err != nil || text != "paid" || k.paid.Load() != before+1 {
 					t.Fatalf("got %q, %v", text, err)
 				}

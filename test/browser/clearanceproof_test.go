@@ -72,7 +72,7 @@ func TestClearanceWithProof(t *testing.T) {
 	t.Run("RS-217: a password is not enough where a passkey is demanded, and the person makes one", func(t *testing.T) {
 		call := map[string]any{"amount": 1}
 		seen := walked(t, b, p.held(t, "pay", call))
-		want := []string{"no passkey yet", "make a passkey", "second: passkey", "clearance", "allowed"}
+		want := []string{"no passkey yet", "make a passkey", "second: passkey", "clearance", "approved"}
 		if !slices.Equal(seen, want) {
 			t.Fatalf("the person sees %v, want %v", seen, want)
 		}
@@ -88,7 +88,7 @@ func TestClearanceWithProof(t *testing.T) {
 		b.signIn(k.Username, k.Password)
 		b.until(stage + " === 'second: passkey'")
 		b.present(a, true)
-		want := []string{"second: passkey", "clearance", "allowed"}
+		want := []string{"second: passkey", "clearance", "approved"}
 		if seen := b.goOn(k.Username, k.Password); !slices.Equal(seen, want) {
 			t.Fatalf("the person sees %v, want %v", seen, want)
 		}
@@ -100,17 +100,17 @@ func TestClearanceWithProof(t *testing.T) {
 		time.Sleep(age + time.Second)
 		seen := walked(t, b, link)
 		n := len(seen) // a slow machine proves it more than once
-		if n < 3 || seen[0] != "prove: passkey" || !slices.Equal(seen[n-2:], []string{"clearance", "allowed"}) {
+		if n < 3 || seen[0] != "prove: passkey" || !slices.Equal(seen[n-2:], []string{"clearance", "approved"}) {
 			t.Fatalf("the person sees %v", seen)
 		}
 		p.passes(t, "erase", call)
 	})
-	t.Run("RS-217: another person allows it, and the call of the first passes", func(t *testing.T) {
+	t.Run("RS-217: another person approves it, and the call of the first passes", func(t *testing.T) {
 		b.t = t
 		call := map[string]any{"goods": "a house"}
 		link := p.held(t, "order", call)
 		b.visit(link)
-		b.says("Another person has to allow this call")
+		b.says("Another person has to approve this call")
 		if there, err := chromedp.Run(b.ctx, chromedp.Evaluate[bool](
 			"!!document.querySelector('button[value=approve]')")); err != nil || there {
 			t.Fatalf("the first person can decide (%v)", err)
@@ -121,7 +121,7 @@ func TestClearanceWithProof(t *testing.T) {
 		o.says("alice")
 		o.inspect("clearance-other")
 		o.decide("approve")
-		o.says("You have allowed the call")
+		o.says("You have approved the call")
 		p.passes(t, "order", call)
 	})
 	t.Run("RS-217: what cannot be seen stands there by its number", func(t *testing.T) {

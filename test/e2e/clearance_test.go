@@ -12,7 +12,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/demotest"
 )
 
-// clearanceLink is the page in the answer to a call that a person has to allow.
+// clearanceLink is the page in the answer to a call that a person has to approve.
 var clearanceLink = regexp.MustCompile(`Open (\S+/clearance/clr_\S+) to do so, then call again\.`)
 
 // pay calls the tool pay of a gateway.
@@ -41,7 +41,7 @@ func (g *gateways) held(t *testing.T, to *replica, token, arguments string) (lin
 }
 
 // TestClearanceOverReplicas: two processes on one PostgreSQL, with the gateway in front of one MCP server. A call is
-// asked for at one, allowed on a page, and made at both.
+// asked for at one, approved on a page, and made at both.
 func TestClearanceOverReplicas(t *testing.T) {
 	g := newGateways(t, `tools: [{name: pay, clearance: {by: person, when: "arguments.amount > 100"}}]`, "")
 	one, two := g.replicas[0], g.replicas[1]
@@ -49,13 +49,13 @@ func TestClearanceOverReplicas(t *testing.T) {
 	signedIn := func(client string) string { return signIn(t, g.Demo, alice, client)["access_token"].(string) }
 	token := signedIn(id)
 	const large = `{"amount":101,"to":"bob"}`
-	allow := func(t *testing.T, token string) (link string) {
+	approve := func(t *testing.T, token string) (link string) {
 		t.Helper()
 		link = g.held(t, one, token, large)
 		if err := alice.Answer(link); err != nil {
 			t.Fatal(err)
 		}
-		if last := alice.Pages[len(alice.Pages)-1]; !strings.Contains(last, "You have allowed the call") {
+		if last := alice.Pages[len(alice.Pages)-1]; !strings.Contains(last, "You have approved the call") {
 			t.Fatalf("the person sees %s", last)
 		}
 		return link
@@ -63,14 +63,14 @@ func TestClearanceOverReplicas(t *testing.T) {
 	if got := g.pay(two, token, `{"amount":100}`); got.status != http.StatusOK || g.paid.Load() != 1 {
 		t.Fatalf("a small amount: got %d %s", got.status, got.body)
 	}
-	t.Run("RS-217: the same call waits for the same page at both replicas, once allowed nothing else passes",
+	t.Run("RS-217: the same call waits for the same page at both replicas, once approved nothing else passes",
 		func(t *testing.T) {
 			link := g.held(t, one, token, large)
 			if again := g.held(t, two, token, `{ "to":"bob", "amount":101 }`); again != link {
 				t.Errorf("got %s and %s", link, again)
 			}
-			if allowed := allow(t, token); allowed != link {
-				t.Errorf("got %s and %s", link, allowed)
+			if approved := approve(t, token); approved != link {
+				t.Errorf("got %s and %s", link, approved)
 			}
 			for _, other := range []string{
 				`{"amount":102,"to":"bob"}`, `{"amount":101.0,"to":"bob"}`, `{"amount":101,"to":"Bob"}`,
@@ -116,7 +116,7 @@ func TestClearanceOverReplicas(t *testing.T) {
 			t.Fatal(err)
 		}
 		got := g.pay(two, token, refused)
-		if got.status != http.StatusForbidden || !strings.Contains(got.body, "refused by the person") ||
+		if got.status != http.StatusForbidden || !strings.Contains(got.body, "denied by the person") ||
 			strings.Contains(got.body, "/clearance/") {
 			t.Errorf("got %d %s", got.status, got.body)
 		}
@@ -124,7 +124,7 @@ func TestClearanceOverReplicas(t *testing.T) {
 	ends := func(name string, end func(t *testing.T, token string)) {
 		t.Run(name, func(t *testing.T) {
 			token := signedIn(id)
-			allow(t, token)
+			approve(t, token)
 			before := g.paid.Load()
 			end(t, token)
 			for _, r := range g.replicas {

@@ -34,7 +34,7 @@ func (a AskConsent) Question() policy.Question {
 	return policy.Ask(a.Request.Resource.Resource, a.Request.Scopes, a.Visit.Consented)
 }
 
-// AskClearance is the page on which a person gives or refuses a clearance, or is told for whom it waits,
+// AskClearance is the page on which a person gives or denies a clearance, or is told for whom it waits,
 // and goes on with the request.
 type AskClearance struct {
 	Request  Request
