@@ -28,7 +28,7 @@ type hosts struct {
 	good  string             // the address that a connection was made to last
 }
 
-// failOver sets what several hosts need, unless the URL has it. Several may also stand
+// failOver sets what several hosts need (DL-03), unless the URL has it. Several may also stand
 // behind one name; then the URL says which of them is meant.
 func failOver(url string, c *pgx.ConnConfig) {
 	given := func(parameter, env string) bool { return strings.Contains(url, parameter) || os.Getenv(env) != "" }

@@ -19,8 +19,9 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/nettest"
 )
 
-// TestPatroni runs replicas on the set-up of docs/postgresql.md, with its files: the primary is lost, comes back as
-// the standby, is switched over, and hangs until the other one has taken its place. What was acknowledged stays.
+// TestPatroni runs replicas on the set-up of docs/postgresql.md, with its files (DL-03): the primary is lost, comes
+// back as the standby, is switched over, and hangs until the other one has taken its place. What was acknowledged
+// stays.
 func TestPatroni(t *testing.T) {
 	r := newReference(t)
 	x := newRun(newCluster(t, 2*time.Minute, func(*cluster) string { return r.url() }), plan{
