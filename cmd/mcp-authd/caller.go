@@ -21,7 +21,7 @@ func callerCommand(
 	return callerCommandOn(settings.open, s, o, c, flags, run)
 }
 
-// callerCommandOn is callerCommand on the installation that open finds.
+// callerCommandOn is callerCommand on the installation that open finds or makes.
 func callerCommandOn(
 	open opener, s std, o admin.Verb, c *cobra.Command, flags func(*cobra.Command),
 	run func(*cobra.Command, admin.Caller, []string) error,

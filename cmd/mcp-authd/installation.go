@@ -31,21 +31,37 @@ func (s settings) open(ctx context.Context, std std) (*app, error) {
 	if err != nil {
 		return nil, err
 	}
-	return a, a.openStore(ctx, a.belongs)
+	return a, a.openStore(ctx)
 }
 
-// openAndClaim is open for a command that may be the first one after `migrate up`, and seals what it stores: from then
-// on the database belongs to our key.
-func (s settings) openAndClaim(ctx context.Context, std std) (*app, error) {
+// openOrMake loads the configuration and opens the installation, or makes a new one: accounts can be there before
+// the first start. A directory that --data names has to be there, and a database whose key is.
+func (s settings) openOrMake(ctx context.Context, std std) (*app, error) {
 	a, err := s.load(std)
+	if err == nil {
+		err = a.mayMake()
+	}
 	if err != nil {
 		return nil, err
 	}
-	return a, a.openStore(ctx, a.claim)
+	a.warnOfKeys()
+	return a, a.openOrMakeStore(ctx)
 }
 
-// openToServe loads the configuration and opens the installation, or makes a new one, for the server, which does not
-// start with an exposed key.
+// mayMake returns an error where a new installation would stand in for one that is elsewhere, or was lost.
+func (a *app) mayMake() error {
+	if a.config.Postgres() {
+		return nil
+	}
+	_, noDirectory := os.Stat(a.config.DataDir)
+	_, noKey := os.Stat(a.keyPath())
+	if noKey == nil || errors.Is(noDirectory, fs.ErrNotExist) && a.config.Origin("data_dir") == "--data" {
+		return a.databaseIsThere()
+	}
+	return nil
+}
+
+// openToServe is openOrMake for the server, which makes its directory, and does not start with an exposed key.
 func (s settings) openToServe(ctx context.Context, std std) (*app, error) {
 	a, err := s.load(std)
 	if err != nil {
@@ -83,7 +99,7 @@ func (s settings) openWithNewKey(ctx context.Context, std std) (*app, error) {
 
 // openStore opens master keys and store where both are, and makes nothing: a command in
 // the wrong directory says so, and shows no empty installation that it has just made.
-func (a *app) openStore(ctx context.Context, belongs func(context.Context, storage.Store) error) error {
+func (a *app) openStore(ctx context.Context) error {
 	a.warnOfKeys()
 	if err := a.loadKeys(a.keptKey); err != nil {
 		return err
@@ -91,7 +107,7 @@ func (a *app) openStore(ctx context.Context, belongs func(context.Context, stora
 	if err := a.databaseIsThere(); err != nil {
 		return err
 	}
-	return a.use(ctx, false, belongs)
+	return a.use(ctx, false, a.belongs)
 }
 
 // makeStore opens master keys and store, and makes what a first start makes.

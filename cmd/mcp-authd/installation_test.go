@@ -50,13 +50,6 @@ func TestLookingMakesNoSchema(t *testing.T) {
 		!strings.Contains(out, "pending") {
 		t.Errorf("migrate status: got %q, want pending steps alone", out)
 	}
-	if code, _, errs := runs(t, environ, "user", "add", "alice", "--password-stdin"); code != exitFailure ||
-		!strings.Contains(errs, "migrate up") {
-		t.Errorf("user add: got %d %q, want that it is not migrated", code, errs)
-	}
-	if code, _, errs := runs(t, environ, "migrate", "up"); code != exitOK {
-		t.Fatalf("migrate up: got %d %s", code, errs)
-	}
 	if code, _, errs := runs(t, environ, "user", "add", "alice", "--password-stdin"); code != exitOK {
 		t.Fatalf("user add: got %d %s", code, errs)
 	}

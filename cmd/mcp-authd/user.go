@@ -76,7 +76,7 @@ func newUserAdd(s std) *cobra.Command {
 	var in admin.NewUser
 	var role roleFlags
 	var fromStdin, asJSON bool
-	return callerCommandOn(settings.openAndClaim, s, admin.UserAdd, &cobra.Command{
+	return callerCommandOn(settings.openOrMake, s, admin.UserAdd, &cobra.Command{
 		Use: "NAME", Args: cobra.ExactArgs(1), Example: "alice\nalice --password-stdin <password.txt\ncarol --role auditor",
 	}, func(c *cobra.Command) {
 		c.Flags().BoolVar(&fromStdin, "password-stdin", false, "read the password from standard input")
