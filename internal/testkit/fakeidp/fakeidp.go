@@ -100,9 +100,10 @@ func New(at string) *Upstream {
 // Start runs a provider on a free port of loopback, until the test ends.
 func Start(tb testing.TB) *Upstream {
 	tb.Helper()
-	var u *Upstream
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { u.ServeHTTP(w, r) }))
-	u = New(s.URL)
+	s := httptest.NewUnstartedServer(nil) // its address is known before the first request
+	u := New("http://" + s.Listener.Addr().String())
+	s.Config.Handler = u
+	s.Start()
 	tb.Cleanup(func() {
 		s.CloseClientConnections() // those that a slow answer holds
 		s.Close()
