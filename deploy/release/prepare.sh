@@ -18,3 +18,9 @@ bin=$out/mcp-authd
 # Packages have them packed, without the time of day.
 gzip -9nk "$out"/man/*.1
 gzip -9nc CHANGELOG.md >"$out/changelog.gz"
+
+# An apk keeps the times of its scripts: that of the commit.
+rm -rf "$out/scripts"
+mkdir "$out/scripts"
+cp deploy/package/*.sh "$out/scripts"
+touch -d "@$(git log -1 --format=%ct)" "$out"/scripts/*
