@@ -29,6 +29,7 @@ type pending struct {
 
 // batch collects the answers to the calls of one line.
 type batch struct {
+	ids     map[jsonrpc.ID]bool // of the calls taken: the first may be answered before another one comes
 	left    int
 	answers []json.RawMessage
 }
@@ -41,7 +42,7 @@ func newInflight() *inflight {
 func (f *inflight) begin(r *jsonrpc.Request, m message, b *batch) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.calls[r.ID] != nil {
+	if f.calls[r.ID] != nil || b != nil && b.ids[r.ID] {
 		return false
 	}
 	f.calls[r.ID] = &pending{
@@ -50,6 +51,7 @@ func (f *inflight) begin(r *jsonrpc.Request, m message, b *batch) bool {
 	}
 	if b != nil {
 		b.left++
+		b.ids[r.ID] = true
 	}
 	if r.Method == "initialize" {
 		f.opening = r.ID

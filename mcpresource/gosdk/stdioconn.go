@@ -139,7 +139,7 @@ func (c *stdio) acceptBatch(ctx context.Context, b body, text []byte) error {
 	if err := json.Unmarshal(text, &raw); err != nil {
 		return c.refuse(&refusal{http.StatusBadRequest, jsonrpc.CodeParseError, "The line is not JSON.", nil})
 	}
-	own := &batch{left: 1} // held until every message has been taken
+	own := &batch{left: 1, ids: map[jsonrpc.ID]bool{}} // held until every message has been taken
 	for i, m := range b.messages {
 		refused, err := c.dispatch(ctx, m, raw[i], own)
 		if err != nil {
