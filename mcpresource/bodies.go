@@ -35,11 +35,12 @@ var (
 
 // take counts n bytes for who, or none and says whose bound they are beyond.
 func (b *Bodies) take(who string, n int64) error {
+	if n == 0 { // the end of a body, which may have been empty: there are no bytes to give back
+		return nil
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	switch {
-	case n == 0: // the end of a body, which may have been empty: there are no bytes to give back
-		return nil
 	case b.of[who]+n > b.share:
 		return errShare
 	case b.of[who]+n > (b.most-(b.total-b.of[who]))/4:

@@ -58,9 +58,8 @@ func (g *Guard) readMessage(w http.ResponseWriter, r *http.Request, p *passage) 
 	if refused := p.crowded(err); refused != nil {
 		return refused
 	}
-	var tooLarge *http.MaxBytesError
-	switch {
-	case errors.As(err, &tooLarge):
+	switch _, tooLarge := errors.AsType[*http.MaxBytesError](err); {
+	case tooLarge:
 		return &refusal{
 			outcome: OutcomeTooLarge, status: http.StatusRequestEntityTooLarge, text: "The request body is too large.",
 		}

@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"net/http/httptrace"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -28,6 +29,50 @@ func TestExpiresUnderItsRequest(t *testing.T) {
 			t.Errorf("got %d %s %+v", w.Code, w.Body, r.events)
 		}
 	})
+}
+
+// TestExpiresWhileItIsAsked: RS-98. A stream ends with its token also while an issuer that does not answer is
+// asked about it; the context is that of a deadline, to what derives from it as well.
+func TestExpiresWhileItIsAsked(t *testing.T) {
+	for _, lasts := range []time.Duration{judgeAgain / 2, 3 * judgeAgain / 2, time.Hour} {
+		t.Run(lasts.String(), func(t *testing.T) { synctest.Test(t, func(t *testing.T) { expireAsked(t, lasts) }) })
+	}
+}
+
+func expireAsked(t *testing.T, lasts time.Duration) {
+	r := newRig(t, func(c *Config) { c.Now, c.ClockSkew = time.Now, time.Nanosecond })
+	r.now = time.Now()
+	expires := r.now.Add(lasts)
+	var asked atomic.Int32
+	alice := people(r.now)["alice"]
+	alice.ExpiresAt = expires
+	r.Guard.c.Validator = ValidatorFunc(func(ctx context.Context, _ Credential) (*Principal, error) {
+		if asked.Add(1) > 1 {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}
+		return alice, nil
+	})
+	r.next = func(_ http.ResponseWriter, req *http.Request) {
+		ctx, cancel := context.WithTimeout(req.Context(), 24*time.Hour)
+		defer cancel()
+		if until, ok := ctx.Deadline(); !ok || until.Sub(expires).Abs() > time.Second {
+			t.Errorf("the deadline is %s, want %s", until, expires)
+		}
+		<-ctx.Done()
+		if late := time.Since(expires); late < 0 || late > time.Second {
+			t.Errorf("ended %s after the token", late)
+		}
+		if err := req.Context().Err(); err != context.DeadlineExceeded || context.Cause(ctx) != errExpired {
+			t.Errorf("got %v, because of %v", err, context.Cause(ctx))
+		}
+	}
+	if w := r.do("POST", "/mcp", tool("read"), "Authorization", "Bearer alice"); w.Code != 401 {
+		t.Errorf("got %d %s", w.Code, w.Body)
+	}
+	if want := lasts > judgeAgain; (asked.Load() > 1) != want {
+		t.Errorf("asked %d times", asked.Load())
+	}
 }
 
 // TestUnreadStreamEnds: RS-98. A stream ends with its token also when its client reads nothing, so that a

@@ -15,34 +15,68 @@ type judgings struct {
 	armed       bool       // a timer is set
 }
 
-// judging is the token of a request under way.
+// judging is the token of a request under way, and the context of that request, which ends with it.
 type judging struct {
-	ctx       context.Context
-	principal *Principal
-	end       context.CancelCauseFunc
+	context.Context // that end ends
+	principal       *Principal
+	end             context.CancelCauseFunc
+	expires         time.Time
 
+	expiry     *time.Timer // ends the request then; nil while it may be over long before
 	due        time.Time
 	prev, next *judging
 	waits      bool // is in the line
 	over       bool // the request is
 }
 
-// add has a token judged every five seconds until it is removed or no longer good: then the request
-// ends. An outage ends nothing: the next request will see it.
-func (s *judgings) add(ctx context.Context, p *Principal, end context.CancelCauseFunc) *judging {
-	j := &judging{ctx: ctx, principal: p, end: end}
+// add has a token judged every five seconds until it is removed or no longer good, or expires after
+// left: then the request ends. An outage ends nothing: the next request will see it.
+func (s *judgings) add(
+	ctx context.Context, p *Principal, left time.Duration, end context.CancelCauseFunc,
+) *judging {
+	j := &judging{Context: ctx, principal: p, end: end, expires: time.Now().Add(left)}
 	s.enqueue(j)
 	return j
 }
 
-// enqueue puts a token at the end of the line, unless its request is over.
+// Deadline implements [context.Context]: the token expires, or the request ends before.
+func (j *judging) Deadline() (time.Time, bool) {
+	if d, ok := j.Context.Deadline(); ok && d.Before(j.expires) {
+		return d, true
+	}
+	return j.expires, true
+}
+
+// Err implements [context.Context].
+func (j *judging) Err() error {
+	err := j.Context.Err()
+	if err != nil && context.Cause(j.Context) == errExpired {
+		return context.DeadlineExceeded
+	}
+	return err
+}
+
+// endInTime ends the request when its token expires. Most requests are over before they are judged, and
+// have no timer for it. The lock of the line is held.
+func (j *judging) endInTime(now time.Time) {
+	if j.expiry == nil {
+		j.expiry = time.AfterFunc(j.expires.Sub(now), func() { j.end(errExpired) })
+	}
+}
+
+// enqueue puts a token at the end of the line, unless its request is over, or the token expires before its turn.
 func (s *judgings) enqueue(j *judging) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if j.over {
 		return
 	}
-	j.due, j.waits, j.prev = time.Now().Add(judgeAgain), true, s.last
+	now := time.Now()
+	if j.due = now.Add(judgeAgain); !j.expires.After(j.due) {
+		j.endInTime(now)
+		return
+	}
+	j.waits, j.prev = true, s.last
 	if s.last == nil {
 		s.first = j
 	} else {
@@ -60,6 +94,9 @@ func (s *judgings) remove(j *judging) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	j.over = true
+	if j.expiry != nil {
+		j.expiry.Stop()
+	}
 	s.dequeue(j)
 }
 
@@ -89,6 +126,7 @@ func (s *judgings) judge() {
 	for s.first != nil && !s.first.due.After(now) {
 		j := s.first
 		s.dequeue(j)
+		j.endInTime(now) // however long it takes to ask
 		go s.judgeOne(j)
 	}
 	if s.armed = s.first != nil; s.armed {
@@ -97,11 +135,11 @@ func (s *judgings) judge() {
 }
 
 func (s *judgings) judgeOne(j *judging) {
-	if err := j.principal.still(j.ctx); err != nil && !outage(err) {
+	if err := j.principal.still(j); err != nil && !outage(err) {
 		j.end(err)
 		return
 	}
-	if j.ctx.Err() == nil {
+	if j.Err() == nil {
 		s.enqueue(j)
 	}
 }

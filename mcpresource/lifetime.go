@@ -19,18 +19,16 @@ func (g *Guard) lifetime(ctx context.Context, end context.CancelCauseFunc, p *pa
 		return g.timed(ctx, p)
 	}
 	left := p.principal.ExpiresAt.Add(g.c.ClockSkew).Sub(g.c.Now())
-	ctx, cancel := context.WithTimeoutCause(ctx, left, errExpired)
-	ctx, untime := g.timed(ctx, p)
+	judged := g.judgings.add(ctx, p.principal, left, end)
+	ctx, untime := g.timed(judged, p)
 	leave := func() {}
 	if status := p.principal.status; status != nil {
 		leave = status.Watch(func(err error) { end(statusError(err)) })
 	}
-	judged := g.judgings.add(ctx, p.principal, end)
 	return ctx, func() {
 		g.judgings.remove(judged)
 		leave()
 		untime()
-		cancel()
 	}
 }
 

@@ -132,6 +132,8 @@ func (g *Guard) conclude(ctx context.Context, w *watcher, finished bool) {
 // interrupted is the answer to a request that the guard has ended, nil for another.
 func (g *Guard) interrupted(cause error) *refusal {
 	switch {
+	case cause == nil:
+		return nil
 	case errors.Is(cause, errTimeout):
 		return &refusal{
 			outcome: OutcomeTimeout, status: http.StatusGatewayTimeout, text: "The operation took too long.",

@@ -28,7 +28,7 @@ func Member(object json.RawMessage, name string) json.RawMessage {
 	if err != nil {
 		return nil
 	}
-	return all[name]
+	return all.get(name)
 }
 
 // kept is what a call brought that has to wait, and brings again in its requestState. It is the client's own word
@@ -66,7 +66,7 @@ func TakeAnswer(body []byte, question, prefix string) (action string, rest []byt
 		if err != nil {
 			return "", nil, err
 		}
-		if own, ok := all[question]; ok {
+		if own := all.get(question); own != nil {
 			if action, err = actionOf(own); err != nil {
 				return "", nil, err
 			}
@@ -100,7 +100,7 @@ func actionOf(answer json.RawMessage) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	switch action, _ := plainString(all["action"]); action {
+	switch action, _ := plainString(all.get("action")); action {
 	case "accept", "decline", "cancel":
 		return action, nil
 	}
@@ -119,7 +119,7 @@ func readKept(text string) (k kept, err error) {
 	if err != nil {
 		return k, err
 	}
-	return kept{all["s"], all["r"]}, nil
+	return kept{all.get("s"), all.get("r")}, nil
 }
 
 // replace returns an object that is part of a valid text with other values of some members, in their places; nil leaves

@@ -24,13 +24,13 @@ func Arguments(raw json.RawMessage, known ...string) (map[string]any, error) {
 	}
 	left := maxValues
 	out := make(map[string]any, len(members))
-	for k, v := range members {
-		if err := checkKey(k, known); err != nil { // two of those that a policy knows may differ in case alone
+	for _, m := range members {
+		if err := checkKey(m.name, known); err != nil { // two of those that a policy knows may differ in case alone
 			return nil, err
 		}
-		d := json.NewDecoder(bytes.NewReader(v))
+		d := json.NewDecoder(bytes.NewReader(m.value))
 		d.UseNumber()
-		if out[k], err = strictValue(d, &left); err != nil {
+		if out[m.name], err = strictValue(d, &left); err != nil {
 			return nil, err
 		}
 	}

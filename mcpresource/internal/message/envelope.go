@@ -100,13 +100,14 @@ func parseMessage(b []byte) ([]Message, json.RawMessage, error) {
 		return nil, nil, err
 	}
 	var m Message
-	if method, ok := top["method"]; ok { // without one it is a response
+	if method := top.get("method"); method != nil { // without one it is a response
+		var ok bool
 		if m.Method, ok = plainString(method); !ok || m.Method == "" {
 			return nil, nil, errors.New("method is not a string")
 		}
 	}
 	var more []Message
-	switch p := top["params"]; {
+	switch p := top.get("params"); {
 	case len(p) > 0 && p[0] == '{':
 		if more, err = parseParams(&m, p); err != nil {
 			return nil, nil, err
@@ -115,22 +116,22 @@ func parseMessage(b []byte) ([]Message, json.RawMessage, error) {
 	case p != nil && string(p) != "null":
 		return nil, nil, errors.New("params is not an object")
 	}
-	m.ID = top["id"]
+	m.ID = top.get("id")
 	if err := m.complete(top); err != nil {
 		return nil, nil, err
 	}
 	for i := range more {
 		more[i].Implied = true
 	}
-	return append([]Message{m}, more...), top["id"], nil
+	return append([]Message{m}, more...), m.ID, nil
 }
 
 // complete refuses what is neither a call of something nor a response.
-func (m Message) complete(top map[string]json.RawMessage) error {
+func (m Message) complete(top fields) error {
 	switch {
 	case (m.Method == "tools/call" || m.Method == "prompts/get") && m.Name == "":
 		return errors.New(m.Method + " without a name")
-	case m.Method == "" && top["result"] == nil && top["error"] == nil:
+	case m.Method == "" && top.get("result") == nil && top.get("error") == nil:
 		return errors.New("neither a request nor a response")
 	}
 	return nil
@@ -146,19 +147,20 @@ func parseParams(m *Message, b []byte) ([]Message, error) {
 	if strings.HasPrefix(m.Method, "resources/") {
 		key = "uri"
 	}
-	if v, ok := params[key]; ok && m.Method != "" {
+	var ok bool
+	if v := params.get(key); v != nil && m.Method != "" {
 		if m.Name, ok = plainString(v); !ok {
 			return nil, errors.New(key + " is not a string")
 		}
 	}
-	m.Arguments, m.Meta = params["arguments"], params["_meta"]
-	if v, ok := params["taskId"]; ok && strings.HasPrefix(m.Method, "tasks/") {
+	m.Arguments, m.Meta = params.get("arguments"), params.get("_meta")
+	if v := params.get("taskId"); v != nil && strings.HasPrefix(m.Method, "tasks/") {
 		if m.Task, ok = plainString(v); !ok {
 			return nil, errors.New("taskId is not a string")
 		}
 	}
 	if m.Method == "initialize" {
-		m.Capabilities = params["capabilities"]
+		m.Capabilities = params.get("capabilities")
 	}
 	return implied(m.Method, params)
 }

@@ -10,14 +10,14 @@ const maxURIs = 1000
 
 // implied returns what a message amounts to beyond its own method: the completions
 // of a prompt tell what it would, and listening to a resource is to subscribe to it.
-func implied(method string, params map[string]json.RawMessage) ([]Message, error) {
+func implied(method string, params fields) ([]Message, error) {
 	switch method {
 	case "completion/complete":
-		if ref, ok := params["ref"]; ok {
+		if ref := params.get("ref"); ref != nil {
 			return completed(ref)
 		}
 	case "subscriptions/listen":
-		if n, ok := params["notifications"]; ok {
+		if n := params.get("notifications"); n != nil {
 			return listened(n)
 		}
 	}
@@ -32,11 +32,11 @@ func completed(b json.RawMessage) (messages []Message, err error) {
 		return nil, err
 	}
 	for _, to := range [][2]string{{"name", "prompts/get"}, {"uri", "resources/read"}} {
-		v, ok := ref[to[0]]
-		if !ok {
+		v := ref.get(to[0])
+		if v == nil {
 			continue
 		}
-		m := Message{Method: to[1]}
+		m, ok := Message{Method: to[1]}, false
 		if m.Name, ok = plainString(v); !ok {
 			return nil, errors.New(to[0] + " is not a string")
 		}
@@ -47,11 +47,12 @@ func completed(b json.RawMessage) (messages []Message, err error) {
 
 func listened(b json.RawMessage) ([]Message, error) {
 	wanted, err := members(b, "resourceSubscriptions")
-	if err != nil || wanted["resourceSubscriptions"] == nil {
+	list := wanted.get("resourceSubscriptions")
+	if err != nil || list == nil {
 		return nil, err
 	}
 	var uris []json.RawMessage
-	if err := json.Unmarshal(wanted["resourceSubscriptions"], &uris); err != nil || len(uris) > maxURIs {
+	if err := json.Unmarshal(list, &uris); err != nil || len(uris) > maxURIs {
 		return nil, errors.New("resourceSubscriptions is not an array of up to 1000 URIs")
 	}
 	messages := make([]Message, len(uris))

@@ -8,9 +8,50 @@ import (
 	"unicode/utf8"
 )
 
+// fields are the members of an object. MCP has few in each, among which to look one up costs less than a
+// map costs to fill.
+type fields []field
+
+type field struct {
+	name  string
+	value json.RawMessage // never empty
+}
+
+// get returns the value of a member, nil when there is none of that name.
+func (f fields) get(name string) json.RawMessage {
+	for i := range f {
+		if f[i].name == name {
+			return f[i].value
+		}
+	}
+	return nil
+}
+
+// fewFields are as many as a new one is compared with, one by one.
+const fewFields = 16
+
+// unique is the names of an object so far, nil for few of them.
+type unique map[string]struct{}
+
+// has reports whether name is one of those of f, all of which it has seen, and remembers it for the next.
+func (u *unique) has(f fields, name string) bool {
+	if len(f) < fewFields {
+		return f.get(name) != nil
+	}
+	if *u == nil {
+		*u = unique{}
+		for i := range f {
+			(*u)[f[i].name] = struct{}{}
+		}
+	}
+	_, ok := (*u)[name]
+	(*u)[name] = struct{}{}
+	return ok
+}
+
 // object splits exactly one JSON object into its members. It goes through the text once
 // more after it has been found valid, which costs a third of decoding it by tokens.
-func object(b []byte, known ...string) (map[string]json.RawMessage, error) {
+func object(b []byte, known ...string) (fields, error) {
 	if !json.Valid(b) || !utf8.Valid(b) {
 		return nil, errors.New("not JSON, or something follows it")
 	}
@@ -20,12 +61,12 @@ func object(b []byte, known ...string) (map[string]json.RawMessage, error) {
 // members is object for what is part of a valid text. No key may occur twice, nor
 // differ from a known one in case alone; EqualFold covers the two characters outside
 // ASCII that fold into it (U+017F and U+212A).
-func members(b []byte, known ...string) (map[string]json.RawMessage, error) {
+func members(b []byte, known ...string) (fields, error) {
 	w := walker{b, 0}
 	if w.next() != '{' {
 		return nil, errors.New("not a JSON object")
 	}
-	out := map[string]json.RawMessage{}
+	out, seen := make(fields, 0, 4), unique(nil)
 	for w.pos++; w.next() != '}'; {
 		if b[w.pos] == ',' {
 			w.pos++
@@ -35,13 +76,13 @@ func members(b []byte, known ...string) (map[string]json.RawMessage, error) {
 		if err != nil {
 			return nil, err
 		}
-		if _, dup := out[key]; dup {
+		if seen.has(out, key) {
 			return nil, errors.New("a key occurs twice")
 		}
 		w.next()
 		w.pos++ // the colon
 		w.next()
-		out[key] = w.value()
+		out = append(out, field{key, w.value()})
 	}
 	return out, nil
 }

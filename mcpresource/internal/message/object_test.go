@@ -3,6 +3,7 @@ package message
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"io"
 	"maps"
 	"strings"
@@ -42,6 +43,19 @@ var objects = []string{
 	``, ` `, `{`, `}`, `{"a"}`, `{"a":}`, `{"a":1,}`, `{,}`, `{"a":1 "b":2}`, `{"a":1}}`, `{"a":1}{}`,
 	`{"a":1,"a":2}`, `{"a":1,"\u0061":2}`, `[]`, `"a"`, `1`, `{1:2}`, `{"a":"`, `{"a":"\`, "{\"\xff\":1}",
 	`{"\ud800":1}`,
+	many(40), many(15, "1"), many(16, "0"), many(17, "16"), many(40, "39"), many(40, "3"), many(40, "a", "a"),
+}
+
+// many is an object of n members, "0", "1" and so on, and of others after them.
+func many(n int, others ...string) string {
+	var members []string
+	for i := range n {
+		members = append(members, fmt.Sprintf("%q:%d", fmt.Sprint(i), i))
+	}
+	for _, name := range others {
+		members = append(members, fmt.Sprintf("%q:true", name))
+	}
+	return "{" + strings.Join(members, ",") + "}"
 }
 
 func TestObject(t *testing.T) {
@@ -58,8 +72,8 @@ func sameObject(t *testing.T, in []byte) {
 		t.Fatalf("%q: got %v, want valid %v", in, err, valid)
 	}
 	got := map[string]string{}
-	for k, v := range members {
-		got[k] = string(v)
+	for _, m := range members {
+		got[m.name] = string(m.value)
 	}
 	if err == nil && !maps.Equal(got, want) {
 		t.Errorf("%q: got %q, want %q", in, got, want)

@@ -16,8 +16,8 @@ func TraceContext(meta json.RawMessage) (parent, state string) {
 		return "", ""
 	}
 	text := func(name string) string {
-		raw, ok := all[name]
-		if !ok || len(raw) > maxContext+2 {
+		raw := all.get(name)
+		if len(raw) > maxContext+2 {
 			return ""
 		}
 		s, _ := plainString(raw)
