@@ -1,5 +1,11 @@
 package config
 
+import (
+	"fmt"
+
+	"github.com/mcp-authd/mcp-authd/oauth"
+)
+
 // Client is a client of the operator.
 type Client struct {
 	ID           string   `yaml:"id"`
@@ -14,4 +20,23 @@ type Client struct {
 	Resources    []string `yaml:"resources"`
 	RequirePAR   bool     `yaml:"require_par"` // its authorization requests have to be pushed
 	DPoP         string   `yaml:"dpop"`        // optional, or required: all of its tokens are bound to a key
+}
+
+func (c *Config) validateClients(
+	add func(key, format string, args ...any), oneOf func(key, value string, allowed ...string),
+) {
+	ids := map[string]bool{}
+	for i, cl := range c.Clients {
+		at := fmt.Sprintf("clients[%d].", i)
+		switch {
+		case cl.ID == "":
+			add(at+"id", "is missing")
+		case ids[cl.ID]:
+			add(at+"id", "%q is listed twice", cl.ID)
+		}
+		ids[cl.ID] = true
+		oneOf(at+"auth_method", cl.AuthMethod,
+			"", "none", "client_secret_basic", "client_secret_post", oauth.PrivateKeyJWT)
+		oneOf(at+"dpop", cl.DPoP, "", "optional", "required")
+	}
 }

@@ -27,8 +27,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// Config is the whole configuration. The comments are its reference; docs/operating.md
-// shows it as a table.
+// Config is the whole configuration. For operators keys.yaml says what each key means:
+// docs/reference/configuration.md and the JSON schema are made from it.
 type Config struct {
 	// Issuer is the public URL of this server: https (http on localhost only), no
 	// trailing slash. Clients compare it byte for byte.
@@ -238,16 +238,7 @@ func (c *Config) Validate() error {
 	c.Audit.validate(add)
 	c.validateAuditSinks(add)
 	c.validateBranding(add)
-	ids := map[string]bool{}
-	for i, cl := range c.Clients {
-		switch {
-		case cl.ID == "":
-			add(fmt.Sprintf("clients[%d].id", i), "is missing")
-		case ids[cl.ID]:
-			add(fmt.Sprintf("clients[%d].id", i), "%q is listed twice", cl.ID)
-		}
-		ids[cl.ID] = true
-	}
+	c.validateClients(add, oneOf)
 	return errors.Join(errs...)
 }
 

@@ -30,7 +30,7 @@ func defaultConsole() Console {
 
 func (c *Config) validateConsole(add func(string, string, ...any)) {
 	if listeners := []string{ConsolePublic, ConsoleManagement}; !slices.Contains(listeners, c.Console.Listen) {
-		add("console.listen", "%q is not public or management", c.Console.Listen)
+		add("console.listen", "%q is not one of public, management", c.Console.Listen)
 	}
 	if c.Console.Enabled && c.Console.Listen == ConsoleManagement && c.Management.Listen == "" {
 		add("console.listen", "there is no management listener: set management.listen")

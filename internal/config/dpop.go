@@ -40,9 +40,6 @@ func (c *Config) validateDPoP(oneOf func(key, value string, allowed ...string)) 
 	for i, r := range c.Resources {
 		oneOf(fmt.Sprintf("resources[%d].dpop", i), r.DPoP, "", "optional", "required")
 	}
-	for i, cl := range c.Clients {
-		oneOf(fmt.Sprintf("clients[%d].dpop", i), cl.DPoP, "", "optional", "required")
-	}
 }
 
 // StorageResources returns the configured resources as records.
