@@ -44,7 +44,7 @@ unit: ## all Go tests with the race detector, both databases; ends with what was
 
 # What makes docs/reference of the code, and holds it to the code in "make test".
 REFERENCE := -run '^(TestReference|TestPage|TestErrorsReference|TestFaultsAreData)$$' ./internal/config \
-	./internal/admin/api ./internal/archtest ./attempt ./cmd/mcp-authd
+	./internal/admin/api ./internal/archtest ./internal/testkit/audittest ./attempt ./cmd/mcp-authd
 
 docs: ## the site of the manual in dist/docs; a dead link, or a reference that is not that of the code, fails
 	@$(GO) test $(REFERENCE) >/dev/null || $(GO) test $(REFERENCE)

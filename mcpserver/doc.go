@@ -15,6 +15,6 @@
 // # Everything else
 //
 // What has no field in [Options] is configured as for mcp-authd serve, by MCP_AUTHD_... variables or by a file
-// (docs/operating.md): mail, passkeys, lifetimes, proxies, the audit log, traces. What is set in Options goes
-// first, then the environment, then the file.
+// (docs/operating/configuration.md): mail, passkeys, lifetimes, proxies, the audit log, traces. What is set in
+// Options goes first, then the environment, then the file.
 package mcpserver

@@ -31,7 +31,7 @@ func newProposalList(s std) *cobra.Command {
 				return printJSON(s.out, all)
 			}
 			if len(all) == 0 {
-				_, err := fmt.Fprintln(s.err, "there is no proposal of the last 24 hours; see console.two_administrators in docs/operating.md")
+				_, err := fmt.Fprintln(s.err, "there is no proposal of the last 24 hours; see docs/roles.md, \"Two administrators\"")
 				return err
 			}
 			t := newTable(s.out, "ID", "OPERATION", "ABOUT", "BY", "STATE", "UNTIL")

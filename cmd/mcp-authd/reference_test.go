@@ -20,7 +20,7 @@ func TestReference(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("# Commands\n\n<!-- Made by: " + refresh + " -update -->\n\n")
 	b.WriteString(pagetest.Words("What `mcp-authd COMMAND --help` prints, for all commands. How they work together, with a " +
-		"server that runs and from afar, is in [operating](../operating.md#commands) and " +
+		"server that runs and from afar, is in [running, stopping and commands](../operating/commands.md) and " +
 		"[the API](../api.md#from-the-command-line). Exit code 0 is success, 1 failure, 2 wrong usage."))
 	root := newRootCommand(std{})
 	for _, c := range shown(root)[1:] {

@@ -15,7 +15,7 @@ import (
 // Key is one key of the configuration.
 type Key struct {
 	Path        string   // from the root, with [] behind each list of groups
-	Type        string   // in words: text, number, list of texts
+	Type        string   // in words: text, number, list of texts; group, if other keys are in it
 	Environment string   // the variable, with N for the number of an item; "": there is none
 	Secret      bool     // the variable may also end in _FILE
 	Default     string   // what holds without it, in Markdown; "": nothing
@@ -42,7 +42,13 @@ var allSaid = sync.OnceValue(func() map[string]said {
 	return out
 })
 
-// Reference is all keys, in the order of the structs, lists of groups before what is in them.
+// group and list are the types of what has keys.
+const (
+	group = "group"
+	list  = "list"
+)
+
+// Reference is all keys, in the order of the structs, groups and lists of groups before what is in them.
 func Reference() []Key {
 	var out []Key
 	walkKeys(reflect.ValueOf(Default(func(string) string { return "" })).Elem(), "", true, &out)
@@ -55,9 +61,10 @@ func walkKeys(v reflect.Value, path string, inEnvironment bool, out *[]Key) {
 		inEnvironment := inEnvironment && f.Tag.Get("env") != "-"
 		switch {
 		case x.Kind() == reflect.Struct:
+			*out = append(*out, Key{Path: at, Type: group, Meaning: allSaid()[at].Is})
 			walkKeys(x, at, inEnvironment, out)
 		case listOfGroups(x.Type()):
-			*out = append(*out, Key{Path: at + "[]", Type: "list", Meaning: allSaid()[at+"[]"].Is})
+			*out = append(*out, Key{Path: at + "[]", Type: list, Meaning: allSaid()[at+"[]"].Is})
 			walkKeys(reflect.Zero(x.Type().Elem()), at+"[]", inEnvironment, out)
 		default:
 			*out = append(*out, keyOf(x, at, inEnvironment))

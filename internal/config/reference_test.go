@@ -58,7 +58,7 @@ func configurationPage() string {
 	var b strings.Builder
 	b.WriteString("# Configuration\n\n<!-- Made by: " + refresh + " -update -->\n\n")
 	b.WriteString(pagetest.Words("Every key of `mcp-authd.yaml`, with its environment variable. Where the file is looked " +
-		"for, and what goes before it, is in [operating](../operating.md#configuration); what else the environment " +
+		"for, and what goes before it, is in [the configuration file and the environment](../operating/configuration.md); what else the environment " +
 		"can say is in [environment variables](environment.md). An unknown key is an error that names the nearest one."))
 	b.WriteString("\n" + pagetest.Words("For editors there is a [JSON schema](mcp-authd.schema.json), which `mcp-authd config "+
 		"schema` prints as well. An editor that uses yaml-language-server completes and checks a file with this "+
@@ -71,7 +71,7 @@ func configurationPage() string {
 		"end names a file with it."))
 	groups, order := map[string][]Key{}, []string{}
 	for _, k := range Reference() {
-		g := groupOf(k.Path)
+		g := groupOf(k)
 		if groups[g] == nil {
 			order = append(order, g)
 		}
@@ -80,6 +80,10 @@ func configurationPage() string {
 	for _, g := range order {
 		fmt.Fprintf(&b, "\n## %s\n", g)
 		for _, k := range groups[g] {
+			if k.Path == g {
+				b.WriteString("\n" + pagetest.Words(pagetest.Above(sentence(k.Meaning))))
+				continue
+			}
 			writeKey(&b, k)
 		}
 	}
@@ -114,13 +118,14 @@ func sentence(s string) string {
 }
 
 // groupOf is the heading below which a key stands.
-func groupOf(path string) string {
-	switch first, _, nested := strings.Cut(path, "."); {
-	case strings.HasPrefix(path, "resources[].upstream."):
-		return "resources[].upstream"
-	case strings.HasPrefix(path, "resources[].tools"):
-		return "resources[].tools"
-	case nested || strings.HasSuffix(first, "[]"):
+func groupOf(k Key) string {
+	for _, long := range []string{"resources[].upstream", "resources[].tools[]"} {
+		if k.Path == long || strings.HasPrefix(k.Path, long+".") {
+			return long
+		}
+	}
+	first, _, nested := strings.Cut(k.Path, ".")
+	if nested || k.Type == group || k.Type == list {
 		return first
 	}
 	return "The server"

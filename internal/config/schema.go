@@ -2,7 +2,7 @@ package config
 
 import _ "embed" // the schema
 
-// schema is made from the types here, their validation and the tables of docs:
+// schema is made from the types here, their validation and keys.yaml:
 // go test ./internal/config -run TestSchema -update
 //
 //go:embed schema.json

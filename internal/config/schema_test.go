@@ -15,13 +15,12 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 	"go.yaml.in/yaml/v3"
 
-	"github.com/mcp-authd/mcp-authd/internal/mail"
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
 var update = flag.Bool("update", false, "write schema.json")
 
-// TestSchema: the schema that is shipped is the one that types, validation and docs make (DL-05).
+// TestSchema: the schema that is shipped is the one that types, validation and keys.yaml make (DL-05).
 func TestSchema(t *testing.T) {
 	want := newSchemaMaker(t).make()
 	if *update {
@@ -71,31 +70,23 @@ func TestSchemaSays(t *testing.T) {
 // schemaMaker makes the schema of a configuration.
 type schemaMaker struct {
 	t      *testing.T
-	tells  map[string]string // what docs say of a key
 	choice map[string][]string
 	preset *Config
 }
 
 func newSchemaMaker(t *testing.T) *schemaMaker {
 	t.Helper()
-	m := &schemaMaker{t: t, tells: map[string]string{}, choice: map[string][]string{}}
+	m := &schemaMaker{t: t, choice: map[string][]string{}}
 	m.preset = Default(func(string) string { return "" })
 	m.preset.DataDir = "" // that of this machine
-	m.readDocs("operating.md", "| key | default | meaning |", "")
-	m.readDocs("operating.md", "Each `resources[].upstream`", "resources[].upstream.")
-	m.readDocs("operating.md", "Each of `thirdparty[]`", "thirdparty[].")
-	m.readDocs("trust.md", "| key | default | meaning |", "trust[].")
-	m.readDocs("siem.md", "| key of `audit.sinks[]`", "audit.sinks[].")
-	c := reflect.New(reflect.TypeFor[Config]()).Elem()
-	fillLists(c)
-	first := &c.Addr().Interface().(*Config).Resources[0].Upstream
-	first.URL = "http://127.0.0.1:3000/mcp" // without one, its keys are not looked at
-	m.probe(c, c, "", "")
-	first.URL, first.Command = "", []string{"server"}
-	m.probe(c, c, "", "")
-	m.choice["mail.smtp.tls"] = []string{string(mail.STARTTLS), string(mail.Implicit), string(mail.None)}
-	for _, a := range []storage.Access{storage.AccessRead, storage.AccessWrite, storage.AccessAdmin, ""} {
-		m.choice["resources[].scopes[].access"] = append(m.choice["resources[].scopes[].access"], string(a))
+	for _, k := range Reference() {
+		if len(k.Values) == 0 {
+			continue
+		}
+		m.choice[k.Path] = slices.Clone(k.Values)
+		if k.Default == "" || saidOf(k.Path).Else != "" && k.Default != "required" {
+			m.choice[k.Path] = append(m.choice[k.Path], "") // it may be left out
+		}
 	}
 	return m
 }
@@ -125,9 +116,7 @@ func (m *schemaMaker) object(t reflect.Type, path string, preset reflect.Value) 
 			value = preset.Field(f.index)
 		}
 		p := m.value(f.Type, here, value)
-		if says := m.tells[here]; says != "" {
-			p["description"] = says
-		}
+		p["description"] = described(here)
 		properties[f.key] = p
 	}
 	return node{"type": "object", "additionalProperties": false, "properties": properties}
@@ -176,92 +165,18 @@ func (m *schemaMaker) value(t reflect.Type, path string, preset reflect.Value) n
 	return p
 }
 
-// fillLists gives each list of groups one item, so that its keys can be tried.
-func fillLists(v reflect.Value) {
-	for f := range fields(v.Type()) {
-		switch at := v.Field(f.index); {
-		case at.Kind() == reflect.Struct:
-			fillLists(at)
-		case at.Kind() == reflect.Slice && at.Type().Elem().Kind() == reflect.Struct:
-			at.Set(reflect.MakeSlice(at.Type(), 1, 1))
-			fillLists(at.Index(0))
-		}
+// described is what an editor shows of a key: keys.yaml without links and marks, with what holds without the
+// key where the schema has no default for it.
+func described(path string) string {
+	about := saidOf(path)
+	if about.Is == "" {
+		about = saidOf(path + "[]")
 	}
+	says := about.Is
+	if about.Else != "" && about.Else != "required" {
+		says += "; without it: " + about.Else
+	}
+	return strings.ReplaceAll(link.ReplaceAllString(says, "$1"), "`", "")
 }
 
-var (
-	isNotOneOf = regexp.MustCompile(`(?m)^([^\s:]+): "no choice" is not one of (.*)$`)
-	inBrackets = regexp.MustCompile(`\s*\([^)]*\)`)
-)
-
-// probe gives each text a value that is not a choice, and learns from the validation which ones are.
-func (m *schemaMaker) probe(c, v reflect.Value, path, indexed string) {
-	for f := range fields(v.Type()) {
-		at, here, key := v.Field(f.index), join(path, f.key), join(indexed, f.key)
-		switch {
-		case at.Kind() == reflect.Struct:
-			m.probe(c, at, here, key)
-		case at.Kind() == reflect.Slice && at.Type().Elem().Kind() == reflect.Struct:
-			m.probe(c, at.Index(0), here+"[]", key+"[0]")
-		case at.Kind() == reflect.String:
-			before, had := at.String(), c.Addr().Interface().(*Config)
-			at.SetString("no choice")
-			if err := had.Validate(); err != nil {
-				m.learn(err.Error(), here, key, before)
-			}
-			at.SetString(before)
-		}
-	}
-}
-
-func (m *schemaMaker) learn(fault, here, key, unset string) {
-	for _, said := range isNotOneOf.FindAllStringSubmatch(fault, -1) {
-		if said[1] != key {
-			continue
-		}
-		all := strings.Split(inBrackets.ReplaceAllString(said[2], ""), ", ")
-		if !slices.Contains(all, unset) && strings.Contains(here, "[]") {
-			all = append(all, unset) // where it may be left out
-		}
-		m.choice[here] = all
-	}
-}
-
-var (
-	row    = regexp.MustCompile("^\\| ((?:`[^`]+`(?:, | or )?)+)[^|]*\\| ([^|]*) \\| (.*) \\|$")
-	link   = regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`)
-	quoted = regexp.MustCompile("`([^`]+)`")
-)
-
-// readDocs reads the first table after a line that begins in a way.
-func (m *schemaMaker) readDocs(page, after, prefix string) {
-	m.t.Helper()
-	text, err := os.ReadFile("../../docs/" + page)
-	if err != nil {
-		m.t.Fatal(err)
-	}
-	_, rest, ok := strings.Cut(string(text), "\n"+after)
-	if !ok {
-		m.t.Fatalf("docs/%s has no %q", page, after)
-	}
-	in, found := false, 0
-	for line := range strings.Lines(rest) {
-		line = strings.TrimSuffix(line, "\n")
-		if !strings.HasPrefix(line, "|") && in {
-			break
-		}
-		in = in || strings.HasPrefix(line, "|---")
-		cells := row.FindStringSubmatch(line)
-		if !in || cells == nil {
-			continue
-		}
-		says := link.ReplaceAllString(cells[3], "$1")
-		for _, key := range quoted.FindAllStringSubmatch(cells[1], -1) {
-			m.tells[prefix+strings.TrimSuffix(key[1], "[]")] = strings.ReplaceAll(says, "`", "")
-			found++
-		}
-	}
-	if found < 5 {
-		m.t.Fatalf("docs/%s has %d keys after %q", page, found, after)
-	}
-}
+var link = regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`)

@@ -9,10 +9,10 @@ import (
 	"testing"
 )
 
-// TestKindsInDocs: a receiver of notices filters by the names in docs/operating.md, so these are
+// TestKindsInDocs: a receiver of notices filters by the names in docs/operating/accounts.md, so these are
 // the names of the kinds, and all of them.
 func TestKindsInDocs(t *testing.T) {
-	page, err := os.ReadFile("../../docs/operating.md")
+	page, err := os.ReadFile("../../docs/operating/accounts.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -28,6 +28,6 @@ func TestKindsInDocs(t *testing.T) {
 		sent = append(sent, string(k))
 	}
 	if !slices.Equal(documented, sent) {
-		t.Errorf("docs/operating.md names the kinds\n%v, and these are sent:\n%v", documented, sent)
+		t.Errorf("docs/operating/accounts.md names the kinds\n%v, and these are sent:\n%v", documented, sent)
 	}
 }

@@ -189,7 +189,7 @@ func (r *rollout) good(tokens ...string) {
 	}
 }
 
-// TestMasterKeyChange follows "Changing the master key" of docs/operating.md, with people
+// TestMasterKeyChange follows "Changing the master key" of docs/operating/keys.md, with people
 // and clients at work between its steps.
 func TestMasterKeyChange(t *testing.T) {
 	r := newRollout(t)

@@ -195,7 +195,7 @@ func (v *versions) asked(t *testing.T, at *replica, p *demotest.Person, c *conne
 
 // TestTwoVersions: a replica of the version before serves people and applications, on PostgreSQL,
 // while one of this version starts beside it and changes the schema; each takes what the other gave
-// and keeps to what the other ended. What the version before cannot know is in docs/operating.md.
+// and keeps to what the other ended. What the version before cannot know is in docs/operating/updates.md.
 func TestTwoVersions(t *testing.T) {
 	const password = "correct horse battery"
 	v := newVersions(t)

@@ -1,16 +1,15 @@
-// Package audittest holds what programs log against the table of events and fields in
-// docs/operating.md.
+// Package audittest holds what programs log against events.yaml, of which docs/reference/audit-events.md
+// is made.
 package audittest
 
 import (
+	_ "embed"
 	"encoding/json"
-	"os"
-	"path/filepath"
-	"regexp"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
+
+	"go.yaml.in/yaml/v3"
 )
 
 // Table is what the documentation says of the log.
@@ -19,38 +18,51 @@ type Table struct {
 	Fields []string            // that any event, or the line of any request, may have
 }
 
-var (
-	eventRow = regexp.MustCompile("(?m)^\\| `([a-z]+\\.[a-z_]+)` \\|[^|]*\\|([^|]*)\\|$")
-	fieldRow = regexp.MustCompile("(?m)^\\| ((?:`[a-z_]+`(?:, )?)+) \\|[^|]*\\|$")
-	name     = regexp.MustCompile("`([a-z_]+)`")
-)
-
-// Read reads the table.
-func Read(t testing.TB) Table {
-	t.Helper()
-	_, self, _, _ := runtime.Caller(0)
-	b, err := os.ReadFile(filepath.Join(filepath.Dir(self), "../../../docs/operating.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, section, ok := strings.Cut(string(b), "\n### Events and fields\n")
-	if !ok {
-		t.Fatal(`docs/operating.md has no section "Events and fields"`)
-	}
-	section, _, _ = strings.Cut(section, "\n## ")
-	out := Table{Events: map[string][]string{}}
-	for _, m := range eventRow.FindAllStringSubmatch(section, -1) {
-		out.Events[m[1]] = names(m[2])
-	}
-	for _, m := range fieldRow.FindAllStringSubmatch(section, -1) {
-		out.Fields = append(out.Fields, names(m[1])...)
-	}
-	return out
+// file is events.yaml.
+type file struct {
+	Fields []struct {
+		Names []string `yaml:"names"`
+		Is    string   `yaml:"is"`
+	} `yaml:"fields"`
+	Areas []struct {
+		Area   string `yaml:"area"`
+		Events []struct {
+			Event  string   `yaml:"event"`
+			When   string   `yaml:"when"`
+			Fields []string `yaml:"fields"`
+		} `yaml:"events"`
+	} `yaml:"areas"`
 }
 
-func names(cell string) (out []string) {
-	for _, m := range name.FindAllStringSubmatch(cell, -1) {
-		out = append(out, m[1])
+//go:embed events.yaml
+var eventsFile string
+
+func read(t testing.TB) file {
+	t.Helper()
+	var f file
+	decoder := yaml.NewDecoder(strings.NewReader(eventsFile))
+	decoder.KnownFields(true)
+	if err := decoder.Decode(&f); err != nil {
+		t.Fatal("events.yaml: ", err)
+	}
+	return f
+}
+
+// Read reads events.yaml.
+func Read(t testing.TB) Table {
+	t.Helper()
+	out := Table{Events: map[string][]string{}}
+	f := read(t)
+	for _, field := range f.Fields {
+		out.Fields = append(out.Fields, field.Names...)
+	}
+	for _, area := range f.Areas {
+		for _, e := range area.Events {
+			if _, twice := out.Events[e.Event]; twice {
+				t.Errorf("events.yaml has %s twice", e.Event)
+			}
+			out.Events[e.Event] = e.Fields
+		}
 	}
 	return out
 }
@@ -71,7 +83,7 @@ func (table Table) Check(t testing.TB, log string) {
 		event, isEvent := fields["event"].(string)
 		own, known := table.Events[event]
 		if isEvent && !known {
-			t.Errorf("the event %s is not in docs/operating.md", event)
+			t.Errorf("the event %s is not in internal/testkit/audittest/events.yaml", event)
 		}
 		if !isEvent && fields["msg"] != "request" {
 			continue
@@ -80,7 +92,8 @@ func (table Table) Check(t testing.TB, log string) {
 			if about := event + " " + f; !told[about] && !slices.Contains(own, f) &&
 				!slices.Contains(table.Fields, f) && !slices.Contains(handler, f) {
 				told[about] = true
-				t.Errorf("docs/operating.md does not say that %q may have the field %q: %s", fields["msg"], f, line)
+				t.Errorf("internal/testkit/audittest/events.yaml does not say that %q may have the field %q: %s",
+					fields["msg"], f, line)
 			}
 		}
 	}

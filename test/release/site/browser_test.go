@@ -148,7 +148,9 @@ func TestLooks(t *testing.T) {
 	}
 	const run = `(async () => { const r = await axe.run(document, {resultTypes: ['violations']});
 		return JSON.stringify(r.violations.map(v => v.id + ' at ' + v.nodes.map(n => n.target.join(' ')).join(', '))) })()`
-	for _, path := range []string{"", "goals/", "operating/", "reference/configuration/", "search/", "architecture/"} {
+	for _, path := range []string{
+		"", "goals/", "operating/", "operating/accounts/", "reference/configuration/", "search/", "architecture/",
+	} {
 		b.visit(root + path)
 		backgrounds := map[string]bool{}
 		for _, scheme := range []string{"light", "dark"} {
@@ -229,8 +231,8 @@ func TestWithoutScript(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.do(chromedp.Navigate(root+"search/"),
-		chromedp.WaitVisible(chromedp.CSS(`a[href="../operating/#replicas"], a[href="../operating/#commands"]`)))
-	b.do(chromedp.Navigate(root+"operating/"), chromedp.WaitVisible(chromedp.CSS("article h2#commands")))
+		chromedp.WaitVisible(chromedp.CSS(`a[href="../operating/health/#replicas"]`)))
+	b.do(chromedp.Navigate(root+"operating/health/"), chromedp.WaitVisible(chromedp.CSS("article h2#replicas")))
 }
 
 // TestNotFound: DL-05: the page for what there is not looks right at any depth.

@@ -1,0 +1,45 @@
+package audittest
+
+import (
+	"flag"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/mcp-authd/mcp-authd/internal/testkit/pagetest"
+)
+
+var update = flag.Bool("update", false, "write docs/reference/audit-events.md")
+
+const refresh = "go test ./internal/testkit/audittest -run TestReference"
+
+// TestReference: DL-05: the page about events is that of events.yaml, which TestTable holds to the code.
+func TestReference(t *testing.T) {
+	pagetest.Is(t, *update, "reference/audit-events.md", page(read(t)), refresh)
+}
+
+func page(f file) string {
+	var b strings.Builder
+	b.WriteString("# Audit events\n\n<!-- Made by: " + refresh + " -update -->\n\n")
+	b.WriteString(pagetest.Words("What the server logs, and keeps in the [audit log](../audit.md): each event, when it " +
+		"happens, and its fields. Names of events and fields are stable. [Logs](../operating/health.md#logs) has what " +
+		"is never logged."))
+	b.WriteString("\n## Fields of any event\n\n")
+	b.WriteString(pagetest.Words("Each field has one name in every line. Any event, and the line of a request, may have " +
+		"these; an event has those that are known when it happens:"))
+	b.WriteString("\n| field | meaning |\n|---|---|\n")
+	for _, field := range f.Fields {
+		fmt.Fprintf(&b, "| `%s` | %s |\n", strings.Join(field.Names, "`, `"), pagetest.Cell(pagetest.Above(field.Is)))
+	}
+	for _, area := range f.Areas {
+		fmt.Fprintf(&b, "\n## %s\n\n| event | when | further fields |\n|---|---|---|\n", area.Area)
+		for _, e := range area.Events {
+			fields := ""
+			if len(e.Fields) > 0 {
+				fields = "`" + strings.Join(e.Fields, "`, `") + "` "
+			}
+			fmt.Fprintf(&b, "| `%s` | %s | %s|\n", e.Event, pagetest.Cell(pagetest.Above(e.When)), fields)
+		}
+	}
+	return b.String()
+}
