@@ -11,10 +11,10 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/npmtest"
 )
 
-// serve runs the MCP server of the TypeScript SDK, until the test ends.
-func (f *foreign) serve(t *testing.T) {
+// serve runs MCP servers with Node, until the test ends. The first argument is their program, among the recipes.
+func serve(t *testing.T, addresses []string, args ...string) {
 	t.Helper()
-	cmd := npmtest.Command(t, "node", recipes+"/server.ts", f.address, f.Issuer)
+	cmd := npmtest.Command(t, "node", append([]string{recipes + "/" + args[0]}, args[1:]...)...)
 	cmd.Stderr = os.Stderr
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -23,13 +23,28 @@ func (f *foreign) serve(t *testing.T) {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait() // the kill is the result
 	})
-	eventually(t, "the MCP server answers", func() bool {
-		resp, err := http.Get("http://" + f.address + "/")
-		if err == nil {
-			resp.Body.Close()
-		}
-		return err == nil
-	})
+	for _, address := range addresses {
+		eventually(t, "the MCP server answers at "+address, func() bool {
+			resp, err := http.Get("http://" + address + "/")
+			if err == nil {
+				resp.Body.Close()
+			}
+			return err == nil
+		})
+	}
+}
+
+// compiles holds recipes to the types of the libraries that they use.
+func compiles(t *testing.T, names ...string) {
+	t.Helper()
+	args := []string{"--noEmit", "--strict", "--noImplicitAny", "false", "--module", "nodenext", "--target", "es2024",
+		"--allowImportingTsExtensions", "--skipLibCheck"}
+	for _, name := range names {
+		args = append(args, recipes+"/"+name)
+	}
+	if out, err := npmtest.Command(t, "tsc", args...).CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
 }
 
 // toolOf is a call as a client of 2025-06-18 sends it.
@@ -56,15 +71,8 @@ func grantOf(t *testing.T, token string) string {
 func TestBearerAuth(t *testing.T) {
 	npmtest.Dir(t) // or skip
 	f := newForeign(t)
-	f.serve(t)
-	t.Run("the snippets are TypeScript", func(t *testing.T) {
-		tsc := npmtest.Command(t, "tsc", "--noEmit", "--strict", "--noImplicitAny", "false", "--module", "nodenext",
-			"--target", "es2024", "--allowImportingTsExtensions", "--skipLibCheck", recipes+"/verify.ts",
-			recipes+"/protect.ts")
-		if out, err := tsc.CombinedOutput(); err != nil {
-			t.Errorf("%v\n%s", err, out)
-		}
-	})
+	serve(t, []string{f.address}, "server.ts", f.address, f.Issuer)
+	t.Run("the snippets are TypeScript", func(t *testing.T) { compiles(t, "verify.ts", "protect.ts") })
 	for name, url := range map[string]string{"by itself": f.mcpURL, "behind the gateway": f.MCPURL} {
 		t.Run("RS-28 a client signs in to the server "+name, func(t *testing.T) {
 			p := newPerson(t, f.Demo)

@@ -83,6 +83,13 @@ func newForeign(t *testing.T) *foreign {
 	t.Helper()
 	f := &foreign{address: nettest.For(t)}
 	f.mcpURL, f.inner = "http://"+f.address+"/mcp", "http://"+f.address+"/inner"
+	f.start(t)
+	return f
+}
+
+// start starts the server of ours, which knows both URLs of the MCP server.
+func (f *foreign) start(t *testing.T) {
+	t.Helper()
 	const resource = `scopes:
   - {name: mcp, description: use it, default: true}
   - {name: "notes:write", description: add notes}
@@ -106,7 +113,6 @@ tools: [{name: add_note, scopes: ["notes:write"]}]`
 		out, err := metadata(f.Issuer)
 		return err == nil && strings.Contains(out, f.mcpURL)
 	})
-	return f
 }
 
 const deskRedirect = "http://localhost:3142/callback"
@@ -306,6 +312,12 @@ func gatewayToken(t *testing.T, f *foreign) string {
 // postTo sends a message, and returns the answer.
 func postTo(t *testing.T, to, token, message string) (*http.Response, string) {
 	t.Helper()
+	return postIn(t, "", to, token, message)
+}
+
+// postIn is postTo in a session, "" for none.
+func postIn(t *testing.T, session, to, token, message string) (*http.Response, string) {
+	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, to, strings.NewReader(message))
 	if err != nil {
 		t.Fatal(err)
@@ -315,6 +327,9 @@ func postTo(t *testing.T, to, token, message string) (*http.Response, string) {
 		"Authorization": "Bearer " + token, "Mcp-Protocol-Version": "2025-06-18",
 	} {
 		req.Header.Set(name, value)
+	}
+	if session != "" {
+		req.Header.Set("Mcp-Session-Id", session)
 	}
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
