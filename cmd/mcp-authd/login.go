@@ -37,10 +37,10 @@ func newLoginCommand(s std) *cobra.Command {
 		Short: "Act as an MCP client: discover, register, sign in, list tools",
 		Long: "Signs in to an MCP server as any client does, prints each step, and says which one failed\n" +
 			"and why. Nothing is kept.\n\n" +
-			"A tool that is called may need more than the sign-in gave. For more scope, and for the\n" +
-			"permission of a person for this one call, the sign-in is repeated, up to five times. Where\n" +
-			"another person has to approve the call, or with --device and --workload, the link is printed,\n" +
-			"and the command waits for that person.\n\n" +
+			"A tool that is called may need more than the sign-in gave. For more scope, for a stronger or\n" +
+			"more recent sign-in, and for the permission of a person for this one call, the sign-in is\n" +
+			"repeated, up to five times. Where another person has to approve the call, or with --device\n" +
+			"and --workload, the link is printed, and the command waits for that person.\n\n" +
 			"The value of --arg is a text where the input schema of the tool has one, or does not say, and\n" +
 			"JSON where it has another type: 250, true, null, [\"a\"], {\"a\": 1}.",
 		Example: "  mcp-authd login http://127.0.0.1:8414/mcp\n  mcp-authd login --call add_note --arg text=hello http://127.0.0.1:8414/mcp\n" +
@@ -170,8 +170,8 @@ func (l *login) byBrowser(ctx context.Context, server signin.Server, resource st
 	}); err != nil {
 		return err
 	}
-	get := func(ctx context.Context, scopes oauth.Scopes) (access, error) {
-		return l.present(l.browse(ctx, server, callback, resource, scopes))
+	get := func(ctx context.Context, scopes oauth.Scopes, proof signin.Proof) (access, error) {
+		return l.present(l.browse(ctx, server, callback, resource, scopes, proof))
 	}
 	return l.signIn(ctx, scopes, obtain{get: get, pages: true})
 }
@@ -203,8 +203,9 @@ func (l *login) identify(register func() (signin.Credentials, error)) (err error
 
 func (l *login) browse(
 	ctx context.Context, server signin.Server, callback *signin.Callback, resource string, scopes oauth.Scopes,
+	proof signin.Proof,
 ) (oauth.TokenResponse, error) {
-	request, err := l.client.Authorize(server, l.cred, callback.URI, resource, scopes)
+	request, err := l.client.Authorize(server, l.cred, callback.URI, resource, scopes, proof)
 	if err != nil {
 		return oauth.TokenResponse{}, err
 	}

@@ -16,15 +16,16 @@ func (l *login) byDevice(ctx context.Context, server signin.Server, resource str
 	}); err != nil {
 		return err
 	}
-	return l.signIn(ctx, scopes, obtain{get: func(ctx context.Context, scopes oauth.Scopes) (access, error) {
-		return l.present(l.approveElsewhere(ctx, server, resource, scopes))
-	}})
+	get := func(ctx context.Context, scopes oauth.Scopes, proof signin.Proof) (access, error) {
+		return l.present(l.approveElsewhere(ctx, server, resource, scopes, proof))
+	}
+	return l.signIn(ctx, scopes, obtain{get: get})
 }
 
 func (l *login) approveElsewhere(
-	ctx context.Context, server signin.Server, resource string, scopes oauth.Scopes,
+	ctx context.Context, server signin.Server, resource string, scopes oauth.Scopes, proof signin.Proof,
 ) (oauth.TokenResponse, error) {
-	request, err := l.client.BeginDevice(ctx, server, l.cred, resource, scopes, 0)
+	request, err := l.client.BeginDevice(ctx, server, l.cred, resource, scopes, proof)
 	if err != nil {
 		return oauth.TokenResponse{}, err
 	}

@@ -65,7 +65,8 @@ func TestClientOfTheOperator(t *testing.T) {
 }
 
 // insatiable is an authorization server whose person approves everything at once, and an MCP
-// server to which no token is good enough; wants says which scope the n-th request lacks.
+// server to which no token is good enough; wants is what the n-th sign-in lacks: a scope, or with "=" the parameters
+// of a challenge for a proof of the person (RFC 9470).
 func insatiable(t *testing.T, wants func(n int) string) (base string, asked func() []url.Values) {
 	var mu sync.Mutex // guards queries
 	var queries []url.Values
@@ -96,7 +97,13 @@ func insatiable(t *testing.T, wants func(n int) string) (base string, asked func
 		})
 	})
 	mux.HandleFunc("/mcp", func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("WWW-Authenticate", `Bearer error="insufficient_scope", scope="`+wants(len(asked()))+`"`)
+		lacks := wants(len(asked()))
+		if strings.Contains(lacks, "=") {
+			w.Header().Set("WWW-Authenticate", `Bearer error="insufficient_user_authentication", `+lacks)
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		w.Header().Set("WWW-Authenticate", `Bearer error="insufficient_scope", scope="`+lacks+`"`)
 		w.WriteHeader(http.StatusForbidden)
 	})
 	return s.URL, asked
@@ -118,8 +125,8 @@ func signsIn(t *testing.T, wants func(n int) string) (asked []url.Values, steps 
 	}
 	var server signin.Server
 	server.Issuer, server.AuthorizationEndpoint, server.TokenEndpoint = base, base+"/authorize", base+"/token"
-	get := func(ctx context.Context, scopes oauth.Scopes) (access, error) {
-		return l.present(l.browse(ctx, server, callback, base+"/mcp", scopes))
+	get := func(ctx context.Context, scopes oauth.Scopes, proof signin.Proof) (access, error) {
+		return l.present(l.browse(ctx, server, callback, base+"/mcp", scopes, proof))
 	}
 	err = l.signIn(t.Context(), oauth.Scopes{"mcp"}, obtain{get: get, pages: true})
 	return queries(), out.String(), err
@@ -150,6 +157,31 @@ func TestStepUps(t *testing.T) {
 			if strings.Count(steps, want) != 1 {
 				t.Errorf("no %q in\n%s", want, steps)
 			}
+		}
+	})
+	t.Run("AS-238 a stronger and a more recent sign-in, each asked for once, and the scope that comes with it",
+		func(t *testing.T) {
+			wants := []string{1: `acr_values="a b", scope="pay"`, 2: `max_age="0"`, 3: "more", 4: `max_age="0"`}
+			asked, steps, err := signsIn(t, func(n int) string { return wants[n] })
+			if err == nil || !strings.Contains(err.Error(),
+				"pay still needs a stronger or more recent sign-in (max_age 0) after 3 more sign-ins") {
+				t.Errorf("got %v", err)
+			}
+			var got []string
+			for _, q := range asked {
+				got = append(got, fmt.Sprint(q.Get("scope"), q["acr_values"], q["max_age"]))
+			}
+			if want := []string{"mcp[] []", "mcp pay[a b] []", "mcp[] [0]", "mcp more[] []"}; !slices.Equal(got, want) {
+				t.Errorf("asked %q, want %q", got, want)
+			}
+			if !strings.Contains(steps, "pay needs a stronger or more recent sign-in (acr_values a b): signing in again") {
+				t.Errorf("got\n%s", steps)
+			}
+		})
+	t.Run("AS-238 a challenge for a proof that asks for none is no step-up", func(t *testing.T) {
+		asked, _, err := signsIn(t, func(int) string { return `max_age="soon"` })
+		if err == nil || !strings.Contains(err.Error(), "answered 401 to the new token") || len(asked) != 1 {
+			t.Errorf("got %v after %d sign-ins", err, len(asked))
 		}
 	})
 	t.Run("CL-21 one that does not say which scope it wants", func(t *testing.T) {

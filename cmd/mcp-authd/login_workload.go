@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/mcp-authd/mcp-authd/internal/discovery"
+	"github.com/mcp-authd/mcp-authd/internal/signin"
 	"github.com/mcp-authd/mcp-authd/mcpclient"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
@@ -30,7 +31,11 @@ func (l *login) asWorkload() (err error) {
 
 // byWorkload signs in as what the platform says that this program is.
 func (l *login) byWorkload(ctx context.Context) error {
-	return l.signIn(ctx, l.flags.scopes, obtain{get: func(ctx context.Context, scopes oauth.Scopes) (access, error) {
+	get := func(ctx context.Context, scopes oauth.Scopes, proof signin.Proof) (access, error) {
+		if proof.Demands() {
+			return access{}, discovery.Fail(signin.StepTools, "Leave --workload out, and sign in as a person.",
+				"%s needs a person who has proved who they are (%s)", l.call.Tool, proof)
+		}
 		config := mcpclient.Config{
 			Server: l.url,
 			Token:  l.by,
@@ -49,5 +54,6 @@ func (l *login) byWorkload(ctx context.Context) error {
 			return access{}, err
 		}
 		return access{c.Scopes(), c}, nil
-	}})
+	}
+	return l.signIn(ctx, l.flags.scopes, obtain{get: get})
 }

@@ -149,7 +149,7 @@ func signIn(t *testing.T, w *world, mcpURL string) error {
 	if err != nil {
 		return err
 	}
-	req, err := c.Authorize(s, cred, cb.URI, mcpURL, ch.Scope)
+	req, err := c.Authorize(s, cred, cb.URI, mcpURL, ch.Scope, Proof{})
 	if err != nil {
 		return err
 	}

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/url"
-	"strconv"
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/internal/discovery"
@@ -31,10 +30,9 @@ func (c *Client) RegisterDevice(ctx context.Context, s Server) (Credentials, err
 	})
 }
 
-// BeginDevice asks for the codes of a device, to be approved by a person who has proved who they are no
-// longer ago than maxAge; 0: at any time.
+// BeginDevice asks for the codes of a device, to be approved by a person who proves who they are as proof says.
 func (c *Client) BeginDevice(
-	ctx context.Context, s Server, cred Credentials, resource string, scopes oauth.Scopes, maxAge time.Duration,
+	ctx context.Context, s Server, cred Credentials, resource string, scopes oauth.Scopes, proof Proof,
 ) (r DeviceRequest, err error) {
 	if s.DeviceAuthorizationEndpoint == "" {
 		return r, fail(StepDevice, "Leave --device out, and open the URL in a browser on this computer.",
@@ -47,9 +45,7 @@ func (c *Client) BeginDevice(
 	if len(scopes) > 0 {
 		form.Set("scope", scopes.String())
 	}
-	if maxAge > 0 {
-		form.Set("max_age", strconv.Itoa(int(maxAge/time.Second)))
-	}
+	proof.set(form)
 	resp, body, err := c.post(ctx, s, StepDevice, s.DeviceAuthorizationEndpoint, cred, form)
 	switch {
 	case err != nil:

@@ -241,7 +241,7 @@ func TestBound(t *testing.T) {
 		client *Client
 		want   string
 	}{{c, c.key}, {New(), ""}} {
-		r, err := tt.client.Authorize(s, Credentials{ID: "c1"}, "http://127.0.0.1/cb", w.URL+"/mcp", nil)
+		r, err := tt.client.Authorize(s, Credentials{ID: "c1"}, "http://127.0.0.1/cb", w.URL+"/mcp", nil, Proof{})
 		if err != nil {
 			t.Fatal(err)
 		}

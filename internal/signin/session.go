@@ -5,8 +5,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"net/url"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -17,7 +15,7 @@ import (
 
 // Session is a person who is signed in at an authorization server for one resource, over several runs of
 // a program. It adds their token to requests: it refreshes it, and has the person sign in where there is
-// none, where it is refused, and where they have to prove who they are more recently (RFC 9470).
+// none, where it is refused, and where they have to prove who they are better or more recently (RFC 9470).
 type Session struct {
 	Name             string // of the client that registers itself, as people are shown it
 	Issuer, Resource string
@@ -88,9 +86,9 @@ func (s *Session) send(r *http.Request, token string) (*http.Response, error) {
 
 // want is what is asked of a token.
 type want struct {
-	not    string        // the one that was refused
-	person bool          // the person has to sign in: a refreshed token would be refused, too
-	maxAge time.Duration // how long ago at most they have proved who they are; 0: ever
+	not    string // the one that was refused
+	person bool   // the person has to sign in: a refreshed token would be refused, too
+	proof  Proof  // of theirs
 }
 
 // wanted is what would get over a refusal; the zero value: no token would.
@@ -109,11 +107,8 @@ func wanted(answer *http.Response) (w want) {
 		case oauth.InsufficientScope:
 			return want{person: true}
 		case oauth.InsufficientAuthentication:
-			seconds, err := strconv.Atoi(ch.Params["max_age"])
-			if err != nil || seconds <= 0 {
-				return w
-			}
-			return want{person: true, maxAge: time.Duration(seconds) * time.Second}
+			p := proofOf(ch.Params)
+			return want{person: p.Demands(), proof: p}
 		}
 	}
 	return w
@@ -146,7 +141,7 @@ func (s *Session) token(ctx context.Context, w want) (string, error) {
 			return "", err
 		}
 	}
-	return s.signIn(ctx, kept, w.maxAge)
+	return s.signIn(ctx, kept, w.proof)
 }
 
 // find reads the metadata of the authorization server.
@@ -174,7 +169,7 @@ func (c *Client) find(ctx context.Context, issuer string) (s Server, err error) 
 	return s, s.check()
 }
 
-func (s *Session) signIn(ctx context.Context, kept Kept, maxAge time.Duration) (string, error) {
+func (s *Session) signIn(ctx context.Context, kept Kept, proof Proof) (string, error) {
 	if err := s.Ready(); err != nil {
 		return "", err
 	}
@@ -191,9 +186,9 @@ func (s *Session) signIn(ctx context.Context, kept Kept, maxAge time.Duration) (
 	if s.ClientID != "" {
 		known = s.ClientID
 	}
-	answer, id, err := by(ctx, known, maxAge)
+	answer, id, err := by(ctx, known, proof)
 	if unknown := (*clientUnknown)(nil); known != "" && s.ClientID == "" && errors.As(err, &unknown) {
-		answer, id, err = by(ctx, "", maxAge) // the server has forgotten the client
+		answer, id, err = by(ctx, "", proof) // the server has forgotten the client
 	}
 	if err != nil {
 		return "", err
@@ -210,7 +205,7 @@ type clientUnknown struct{ error }
 func (e *clientUnknown) Unwrap() error { return e.error }
 
 func (s *Session) byBrowser(
-	ctx context.Context, id string, maxAge time.Duration,
+	ctx context.Context, id string, proof Proof,
 ) (token oauth.TokenResponse, _ string, err error) {
 	callback, err := Listen()
 	if err != nil {
@@ -223,12 +218,9 @@ func (s *Session) byBrowser(
 			return token, "", err
 		}
 	}
-	request, err := s.client.Authorize(s.server, cred, callback.URI, s.Resource, s.Scopes)
+	request, err := s.client.Authorize(s.server, cred, callback.URI, s.Resource, s.Scopes, proof)
 	if err != nil {
 		return token, "", err
-	}
-	if maxAge > 0 {
-		request.URL += "&" + url.Values{"max_age": {strconv.Itoa(int(maxAge / time.Second))}}.Encode()
 	}
 	if err := s.client.Try(ctx, request); err != nil {
 		return token, "", &clientUnknown{err}
@@ -239,7 +231,7 @@ func (s *Session) byBrowser(
 }
 
 func (s *Session) byDevice(
-	ctx context.Context, id string, maxAge time.Duration,
+	ctx context.Context, id string, proof Proof,
 ) (token oauth.TokenResponse, _ string, err error) {
 	cred := Credentials{ID: id}
 	if id == "" {
@@ -247,7 +239,7 @@ func (s *Session) byDevice(
 			return token, "", err
 		}
 	}
-	request, err := s.client.BeginDevice(ctx, s.server, cred, s.Resource, s.Scopes, maxAge)
+	request, err := s.client.BeginDevice(ctx, s.server, cred, s.Resource, s.Scopes, proof)
 	if err != nil {
 		return token, "", &clientUnknown{err}
 	}

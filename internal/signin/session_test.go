@@ -82,7 +82,7 @@ func TestFreshProofByDevice(t *testing.T) {
 	mux := http.NewServeMux()
 	server := httptest.NewServer(mux)
 	defer server.Close()
-	var asked []string
+	var asked, ways []string
 	mux.HandleFunc("GET /.well-known/oauth-authorization-server", func(w http.ResponseWriter, _ *http.Request) {
 		_ = json.NewEncoder(w).Encode(map[string]any{
 			"issuer": server.URL, "authorization_endpoint": server.URL + "/authorize",
@@ -91,7 +91,7 @@ func TestFreshProofByDevice(t *testing.T) {
 		})
 	})
 	mux.HandleFunc("POST /device_authorization", func(w http.ResponseWriter, r *http.Request) {
-		asked = append(asked, r.PostFormValue("max_age"))
+		asked, ways = append(asked, r.PostFormValue("max_age")), append(ways, r.PostFormValue("acr_values"))
 		_ = json.NewEncoder(w).Encode(DeviceRequest{
 			Code: "d", UserCode: "BCDF-GHJK", URI: server.URL + "/device", ExpiresIn: 600, Interval: 1,
 		})
@@ -102,7 +102,7 @@ func TestFreshProofByDevice(t *testing.T) {
 	})
 	mux.HandleFunc("GET /api", func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Authorization") != "Bearer of 600" {
-			w.Header().Set("WWW-Authenticate", `Bearer error="insufficient_user_authentication", max_age="600"`)
+			w.Header().Set("WWW-Authenticate", `Bearer error="insufficient_user_authentication", acr_values="x  y", max_age="600"`)
 			w.WriteHeader(http.StatusUnauthorized)
 		}
 	})
@@ -116,7 +116,8 @@ func TestFreshProofByDevice(t *testing.T) {
 		t.Fatal(err)
 	}
 	resp.Body.Close()
-	if resp.StatusCode != 200 || len(asked) != 2 || asked[0] != "" || asked[1] != "600" {
-		t.Errorf("OB-10: got %d, asked %q", resp.StatusCode, asked)
+	if resp.StatusCode != 200 || len(asked) != 2 || asked[0] != "" || asked[1] != "600" ||
+		ways[0] != "" || ways[1] != "x y" {
+		t.Errorf("OB-10: got %d, asked %q, %q", resp.StatusCode, asked, ways)
 	}
 }

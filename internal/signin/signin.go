@@ -118,9 +118,9 @@ type Request struct {
 	verifier string
 }
 
-// Authorize composes the authorization request (CL-17, CL-23).
+// Authorize composes the authorization request (CL-17, CL-23), for a person who proves who they are as proof says.
 func (c *Client) Authorize(
-	s Server, cred Credentials, redirectURI, resource string, scopes oauth.Scopes,
+	s Server, cred Credentials, redirectURI, resource string, scopes oauth.Scopes, proof Proof,
 ) (Request, error) {
 	u, err := url.Parse(s.AuthorizationEndpoint)
 	if err != nil {
@@ -139,6 +139,7 @@ func (c *Client) Authorize(
 			q.Set(k, v)
 		}
 	}
+	proof.set(q)
 	u.RawQuery = q.Encode()
 	r.URL = u.String()
 	return r, nil

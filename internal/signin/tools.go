@@ -19,15 +19,21 @@ type Tools struct {
 	Result any      `json:"result,omitempty"`
 }
 
-// NeedScopes is a 403 that names the scopes an operation needs: the sign-in is to be
-// repeated with them (MCP "Step-Up Authorization Flow").
-type NeedScopes struct {
+// NeedMore is a refusal that a sign-in with more gets over: a 403 that names the scopes an operation needs (MCP
+// "Step-Up Authorization Flow"), or a 401 that names the proof of the person (RFC 9470).
+type NeedMore struct {
 	Scopes oauth.Scopes
+	Proof  Proof
 	Text   string // what the MCP server says beside; "": nothing
 }
 
 // Error implements error.
-func (e *NeedScopes) Error() string { return "more scope is needed: " + e.Scopes.String() }
+func (e *NeedMore) Error() string {
+	if e.Proof.Demands() {
+		return "a stronger or more recent sign-in is needed: " + e.Proof.String()
+	}
+	return "more scope is needed: " + e.Scopes.String()
+}
 
 // Call is a tool to call after listing; Tool "" calls none.
 type Call struct {
@@ -134,8 +140,9 @@ func (b *watcher) explain(err error) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, ch := range b.refusal {
-		if ch.Params["error"] == string(oauth.InsufficientScope) {
-			return &NeedScopes{oauth.ParseScopes(ch.Params["scope"]), said(err)}
+		proof := proofOf(ch.Params)
+		if proof.Demands() || ch.Params["error"] == string(oauth.InsufficientScope) {
+			return &NeedMore{oauth.ParseScopes(ch.Params["scope"]), proof, said(err)}
 		}
 	}
 	if b.status == http.StatusUnauthorized {
