@@ -83,7 +83,8 @@ func (l *login) signIn(ctx context.Context, scopes oauth.Scopes, way obtain) err
 // there is no page on the way, or the sign-in has shown it, and it is for another person to decide.
 func (so *stepUps) mustWait(more *signin.NeedMore, have access, way obtain) bool {
 	scopes, clearance := more.Scopes.WithoutClearances()
-	return clearance != "" && !more.Proof.Demands() && have.scopes.Has(scopes...) && (!way.pages || so.asked.Has(oauth.ScopeClearance+clearance))
+	return clearance != "" && !more.Proof.Demands() && have.scopes.Has(scopes...) &&
+		(!way.pages || so.asked.Has(oauth.ScopeClearance+clearance))
 }
 
 // await waits until the call may be made again, and tells once what it waits for.
