@@ -43,7 +43,7 @@ unit: ## all Go tests with the race detector, both databases; ends with what was
 	@$(GO) run ./test/report -race -vet=off -timeout 45m ./...
 
 # What makes docs/reference of the code, and holds it to the code in "make test".
-REFERENCE := -run '^(TestReference|TestPage|TestErrorsReference|TestFaultsAreData)$$' ./internal/config \
+REFERENCE := -run '^(TestReference|TestPage|TestErrorsReference|TestFaultsAreData|TestDecisions)$$' ./internal/config \
 	./internal/admin/api ./internal/archtest ./internal/testkit/audittest ./attempt ./cmd/mcp-authd
 
 docs: ## the site of the manual in dist/docs; a dead link, or a reference that is not that of the code, fails

@@ -166,7 +166,7 @@ func sorted(values url.Values) (names []string) {
 var product = regexp.MustCompile(`^[A-Za-z0-9._@+~/-]{1,60}`)
 
 // telling are headers by which clients are told apart. Their order is not known: net/http does not keep it, and
-// proxies write their own (docs/decisions.md).
+// proxies write their own (docs/decisions/audit.md).
 var telling = []string{
 	"Accept", "Accept-Encoding", "Accept-Language", "Cache-Control", "Dpop", "Mcp-Protocol-Version", "Origin",
 	"Sec-Fetch-Dest", "Sec-Fetch-Mode", "Traceparent", "X-Requested-With",

@@ -180,7 +180,7 @@ func byMethod(page, form http.HandlerFunc) http.Handler {
 
 // browserClients lets MCP clients that run in a browser reach an endpoint: any
 // origin, no cookies. The pages and /authorize never get it (OAuth 2.1 §3.1, AS-10). It is rs/cors
-// and not internal/cors, since an answer here depends on the question: docs/decisions.md.
+// and not internal/cors, since an answer here depends on the question: docs/decisions/libraries.md.
 func browserClients(h http.Handler) http.Handler {
 	return cors.New(cors.Options{
 		AllowedOrigins: []string{"*"},

@@ -22,7 +22,7 @@ func forbidden() *regexp.Regexp {
 			`SET\s+(SESSION|statement_timeout|lock_timeout)|PREPARE|DECLARE)\b`)
 }
 
-// outbox is the one migration with triggers (docs/decisions.md): a replica of the version before tells
+// outbox is the one migration with triggers (docs/decisions/providers.md): a replica of the version before tells
 // receivers of its cuts, too, which only the database can see.
 const outbox = "outbox"
 

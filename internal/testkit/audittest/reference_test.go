@@ -21,9 +21,9 @@ func TestReference(t *testing.T) {
 func page(f file) string {
 	var b strings.Builder
 	b.WriteString("# Audit events\n\n<!-- Made by: " + refresh + " -update -->\n\n")
-	b.WriteString(pagetest.Words("What the server logs, and keeps in the [audit log](../audit.md): each event, when it " +
-		"happens, and its fields. Names of events and fields are stable. [Logs](../operating/health.md#logs) has what " +
-		"is never logged."))
+	b.WriteString(pagetest.Words("The events that the server logs, and keeps in the [audit log](../audit.md), with their " +
+		"fields. Names of events and fields are stable. [Logs](../operating/health.md#logs) says which things are " +
+		"never logged."))
 	b.WriteString("\n## Fields of any event\n\n")
 	b.WriteString(pagetest.Words("Each field has one name in every line. Any event, and the line of a request, may have " +
 		"these; an event has those that are known when it happens:"))
