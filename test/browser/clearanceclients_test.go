@@ -197,6 +197,30 @@ func TestClearanceByTypeScript(t *testing.T) {
 	})
 }
 
+// goMetadata is how a client of the Go SDK registers.
+func goMetadata(redirect string) *oauthex.ClientRegistrationMetadata {
+	return &oauthex.ClientRegistrationMetadata{
+		ClientName: "Go SDK test", RedirectURIs: []string{redirect},
+		GrantTypes:    []string{"authorization_code", "refresh_token"},
+		ResponseTypes: []string{"code"}, TokenEndpointAuthMethod: "none",
+	}
+}
+
+// goRegisters registers a client of the Go SDK, as a program does that keeps its id.
+func (k *bank) goRegisters(t *testing.T) string {
+	t.Helper()
+	server, err := auth.GetAuthServerMetadata(t.Context(), k.Issuer, nil)
+	if err != nil || server == nil {
+		t.Fatalf("%+v, %v", server, err)
+	}
+	got, err := oauthex.RegisterClient(t.Context(), server.RegistrationEndpoint,
+		goMetadata("http://127.0.0.1/callback"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got.ClientID
+}
+
 // goHost is a client of the Go SDK whose person has the browser. With an id it need not register. Links is what it
 // does with a link; nil: it cannot show any. Seen are the pages that it sent its person to.
 func (k *bank) goHost(
@@ -216,13 +240,7 @@ func (k *bank) goHost(
 	if id != "" {
 		c.PreregisteredClient = &oauthex.ClientCredentials{ClientID: id}
 	} else {
-		c.DynamicClientRegistrationConfig = &auth.DynamicClientRegistrationConfig{
-			Metadata: &oauthex.ClientRegistrationMetadata{
-				ClientName: "Go SDK test", RedirectURIs: []string{c.RedirectURL},
-				GrantTypes:    []string{"authorization_code", "refresh_token"},
-				ResponseTypes: []string{"code"}, TokenEndpointAuthMethod: "none",
-			},
-		}
+		c.DynamicClientRegistrationConfig = &auth.DynamicClientRegistrationConfig{Metadata: goMetadata(c.RedirectURL)}
 	}
 	handler, err := auth.NewAuthorizationCodeHandler(c)
 	if err != nil {
@@ -296,20 +314,27 @@ func TestClearanceByGo(t *testing.T) {
 		}
 	})
 	for _, era := range []string{"2025-11-25", "2026-07-28"} {
-		t.Run("RS-217 CL-20 "+era+", a client that shows none: with an id of its own it steps up", func(t *testing.T) {
-			b.t = t
-			var seen []string
-			cs := k.goHost(t, b, era, "desk", &seen, nil)
-			before := k.paid.Load()
-			for range 2 {
-				seen, before = nil, before+1
-				text, err := call(cs)
-				if err != nil || text != "paid" || k.paid.Load() != before ||
-					!slices.Equal(seen, []string{"consent", "clearance", "callback"}) { // any program could ask as desk
-					t.Fatalf("the person sees %v; got %q, %v", seen, text, err)
+		for _, c := range []struct {
+			how, id string
+			sees    []string
+		}{
+			{"with an id of its own", "desk", []string{"consent", "clearance", "callback"}}, // others could ask as desk
+			{"registered once", k.goRegisters(t), []string{"clearance", "callback"}},
+		} {
+			t.Run("RS-217 CL-20 "+era+", a client that shows none: "+c.how+" it steps up", func(t *testing.T) {
+				b.t = t
+				var seen []string
+				cs := k.goHost(t, b, era, c.id, &seen, nil)
+				before := k.paid.Load()
+				for range 2 {
+					seen, before = nil, before+1
+					text, err := call(cs)
+					if err != nil || text != "paid" || k.paid.Load() != before || !slices.Equal(seen, c.sees) {
+						t.Fatalf("the person sees %v; got %q, %v", seen, text, err)
+					}
 				}
-			}
-		})
+			})
+		}
 		t.Run("RS-217 "+era+", a client that shows none: one that registers again gets the link in words",
 			func(t *testing.T) {
 				b.t = t
