@@ -1,8 +1,10 @@
-// Pack makes what goreleaser does not: the OCI image, and SBOMs that are the same each time. It is a
-// program that releases run, never a part of mcp-authd: hence a module of its own.
+// Pack makes what goreleaser does not: the OCI image, the charts, and SBOMs that are the same each time. It is
+// a program that releases run, never a part of mcp-authd: hence a module of its own.
 module github.com/mcp-authd/mcp-authd/deploy/release/pack
 
 go 1.26.0
+
+tool github.com/google/go-containerregistry/cmd/registry // to which tests push
 
 require (
 	github.com/google/go-containerregistry v0.22.0

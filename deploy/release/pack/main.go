@@ -1,9 +1,10 @@
-// Command pack makes what of a release goreleaser does not: the OCI image, and lists of contents (SBOM)
-// that are the same each time.
+// Command pack makes what of a release goreleaser does not: the OCI image, the Helm charts, and lists of
+// contents (SBOM), all of which are the same each time.
 //
-//	pack image DIST SECONDS         the image of DIST's binaries for Linux, beside them
-//	pack sbom FROM TO SECONDS       an SPDX document with the time SECONDS, and a name of its contents
-//	pack check LAYOUT ARCH BINARY   is the image sound? Writes its binary for an architecture to a file
+//	pack image DIST SECONDS              the image of DIST's binaries for Linux, beside them
+//	pack charts DIST SECONDS HELM DIR... the charts in directories, packed by the program HELM
+//	pack sbom FROM TO SECONDS            an SPDX document with the time SECONDS, and a name of its contents
+//	pack check LAYOUT ARCH BINARY        is the image sound? Writes its binary for an architecture to a file
 package main
 
 import (
@@ -29,6 +30,12 @@ func run(args []string) error {
 			return err
 		}
 		return image(args[1], at)
+	case len(args) > 4 && args[0] == "charts":
+		at, err := instant(args[2])
+		if err != nil {
+			return err
+		}
+		return charts(args[1], args[3], at, args[4:])
 	case len(args) == 4 && args[0] == "sbom":
 		at, err := instant(args[3])
 		if err != nil {
@@ -38,7 +45,8 @@ func run(args []string) error {
 	case len(args) == 4 && args[0] == "check":
 		return check(args[1], args[2], args[3])
 	}
-	return errors.New("image DIST SECONDS, sbom FROM TO SECONDS, or check LAYOUT ARCH BINARY")
+	return errors.New("image DIST SECONDS, charts DIST SECONDS HELM DIR..., sbom FROM TO SECONDS, " +
+		"or check LAYOUT ARCH BINARY")
 }
 
 // instant is a time in seconds since 1970.

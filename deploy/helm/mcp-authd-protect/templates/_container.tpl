@@ -23,7 +23,7 @@ fsGroup 65532. The MCP server has to listen on 127.0.0.1, since it asks no one w
 {{- end -}}
 {{- end -}}
 name: mcp-authd
-image: {{ .image | default "ghcr.io/mcp-authd/mcp-authd:1.0.0" | quote }}
+image: {{ .image | default "ghcr.io/mcp-authd/mcp-authd:0.0.0" | quote }}
 args:
   - protect
   - --listen=:8414
