@@ -43,15 +43,16 @@ unit: ## all Go tests with the race detector, both databases; ends with what was
 	@$(GO) run ./test/report -race -vet=off -timeout 45m ./...
 
 # What makes docs/reference of the code, and holds it to the code in "make test".
-REFERENCE := -run '^(TestReference|TestPage|TestErrorsReference|TestFaultsAreData|TestDecisions)$$' ./internal/config \
+REFERENCE := -run '^(TestReference|TestSchema|TestPage|TestErrorsReference|TestFaultsAreData|TestDecisions)$$' ./internal/config \
 	./internal/admin/api ./internal/archtest ./internal/testkit/audittest ./attempt ./cmd/mcp-authd
 
 docs: ## the site of the manual in dist/docs; a dead link, or a reference that is not that of the code, fails
 	@$(GO) test $(REFERENCE) >/dev/null || $(GO) test $(REFERENCE)
 	@docs/site/build.sh
 
-reference: ## docs/reference, from the code
+reference: ## docs/reference, and the schemas of the configuration and of the values of the chart, from the code
 	$(GO) test $(REFERENCE) -update
+	$(GO) test -run '^TestSchemaOfValues$$' ./test/chart -update
 
 bench: ## benchmarks; figures are in docs/performance.md
 	$(GO) test -run '^$$' -bench . -benchmem ./bench ./keys ./mcpresource ./mcpresource/gosdk ./dcr ./storage/sqlite ./storage/postgres

@@ -51,7 +51,7 @@ func TestValuesAreKnown(t *testing.T) {
 func TestReference(t *testing.T) {
 	pagetest.Is(t, *update, "reference/configuration.md", configurationPage(), refresh)
 	pagetest.Is(t, *update, "reference/environment.md", environmentPage(), refresh)
-	pagetest.Is(t, *update, "reference/mcp-authd.schema.json", string(Schema()), refresh)
+	pagetest.Is(t, *update, "reference/mcp-authd.schema.json", string(newSchemaMaker(t).make()), refresh)
 }
 
 func configurationPage() string {
