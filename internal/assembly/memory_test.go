@@ -1,0 +1,48 @@
+package assembly
+
+import (
+	"runtime"
+	"runtime/debug"
+	"testing"
+	"time"
+)
+
+func TestLimitFor(t *testing.T) {
+	const mb = 1 << 20
+	for _, tt := range []struct{ live, beside, want int64 }{
+		{8 * mb, 6 * mb, leastLimit}, // at rest
+		{49 * mb, 8 * mb, leastLimit},
+		{200 * mb, 40 * mb, 392 * mb},
+		{2000 * mb, 300 * mb, 4252 * mb},
+	} {
+		if got := limitFor(tt.live, tt.beside); got != tt.want {
+			t.Errorf("%d MB live, %d beside: got %d, want %d", tt.live/mb, tt.beside/mb, got/mb, tt.want/mb)
+		}
+	}
+}
+
+// TestMemoryIsBounded: the limit follows what lives, up and down.
+func TestMemoryIsBounded(t *testing.T) {
+	t.Setenv("GOMEMLIMIT", "")
+	defer debug.SetMemoryLimit(debug.SetMemoryLimit(-1))
+	boundMemory()
+	limit := func() int64 { return debug.SetMemoryLimit(-1) }
+	until := func(what string, is func() bool) {
+		t.Helper()
+		for end := time.Now().Add(time.Minute); !is(); time.Sleep(10 * time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatalf("%s: the limit is %d MB", what, limit()>>20)
+			}
+			runtime.GC()
+		}
+	}
+	before := limit()
+	kept := make([][]byte, 300)
+	for i := range kept {
+		kept[i] = make([]byte, 1<<20)
+	}
+	until("300 MB live", func() bool { return limit() > before+(400<<20) })
+	runtime.KeepAlive(kept)
+	kept = nil
+	until("they are gone", func() bool { return limit() < before+(100<<20) })
+}
