@@ -75,7 +75,7 @@ mutate: ## can the tests fail? changes a sample of the security-critical lines, 
 release: ## archives, packages, image, SBOMs and checksums of HEAD in dist/, nothing signed or published
 	@deploy/release/build.sh
 
-release-test: install-release-deps release ## what "make release" makes, looked at and used, as root on Debian
+release-test: install-test-deps install-release-deps release ## what "make release" makes, looked at and used, as root on Debian
 	@$(MAKE) --no-print-directory -j 2 release-form release-unit
 
 release-form:

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs what the tests of a release need and this machine lacks, from Debian packages: readers of
-# packages, linters, systemd with its containers, an emulator of the other processor, a browser for the
-# site, and the parts of deploy/postgresql.
+# packages, linters, systemd with its containers, an emulator of the other processor, and the parts of
+# deploy/postgresql. test/install-deps.sh, before it, installs what other tests need, too.
 set -uo pipefail
 have() { command -v "$1" >/dev/null 2>&1 || [ -x "/usr/sbin/$1" ]; }
 lacking() {
@@ -16,7 +16,6 @@ lacking() {
   have patronictl || echo patroni
   have etcd || echo etcd-server
   have nginx || echo nginx-light
-  have chromium || have chromium-browser || have google-chrome || echo chromium
   have qemu-aarch64-static && have qemu-x86_64-static || echo qemu-user-static
 }
 missing=($(lacking))

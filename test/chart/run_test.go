@@ -258,12 +258,14 @@ func (n *node) install(t *testing.T, args ...string) []object {
 // TestRunSQLite: what the chart renders for SQLite starts, answers its probes, and signs a person in (DL-04).
 func TestRunSQLite(t *testing.T) {
 	n := newNode(t, map[string]string{"mcp-authd/secret_key": strings.Repeat("k", 40)})
+	began := time.Now()
 	all := n.install(t, "--set", "secrets.secret_key.name=mcp-authd", "--set", "secrets.secret_key.key=secret_key")
 	p := pod(t, all, "StatefulSet")
 	n.mount(all, p)
 	c := at(p, "containers", 0)
 	n.start(p, c)
 	n.signIn(p, c, "--config", filepath.Join(n.dir, "/etc/mcp-authd/config.yaml"))
+	t.Logf("from helm template to the sign-in: %v", time.Since(began).Round(time.Second/10))
 }
 
 // TestRunPostgres: the migration job makes the schema with nothing but the database's URL, and what the chart renders

@@ -8,6 +8,7 @@ import (
 	"io"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/mcp-authd/mcp-authd/internal/testkit/demotest"
 )
@@ -20,13 +21,14 @@ func TestImage(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, of := range []string{arch, otherArch} {
-		program := filepath.Join(t.TempDir(), "mcp-authd")
+		program, began := filepath.Join(t.TempDir(), "mcp-authd"), time.Now()
 		output(t, "go", "run", "-C", top+"/deploy/release/pack", ".", "check", layout, of, program)
 		if sum(t, program) != sum(t, binary(t, of)) {
 			t.Errorf("DL-04: the image for %s has another binary", of)
 		}
 		if of == arch {
 			demo(t, program)
+			t.Logf("from the layout to the tools: %v", time.Since(began).Round(time.Second/10))
 			continue
 		}
 		emulator := map[string]string{"amd64": "qemu-x86_64-static", "arm64": "qemu-aarch64-static"}[of]
