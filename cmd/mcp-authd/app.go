@@ -107,6 +107,10 @@ func (a *app) ready() error {
 	for _, w := range a.config.Warnings {
 		a.log.Warn(w)
 	}
+	for _, all := range a.config.TrustsAll() {
+		a.log.Warn("trusted_proxies trusts every address, so each client can claim to be another: name the network of "+
+			"your proxy", "trusted_proxies", all)
+	}
 	if what := a.config.Login.Links.Warning(); what != "" {
 		a.log.Warn(what)
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -47,8 +48,10 @@ func newBackupCommand(s std) *cobra.Command {
 					"there is nothing to copy: %s does not exist; choose the installation with --data or --config",
 					a.config.SQLitePath(),
 				)
+			case err != nil && c.Context().Err() != nil:
+				return errors.New("nothing was copied: it was stopped before its end; start it again")
 			case err != nil:
-				return err
+				return a.explainBackup(args[0], err)
 			}
 			if err := a.noteCopied(c.Context()); err != nil {
 				a.log.Warn("doctor will not know of this backup", "error", err)
@@ -63,6 +66,16 @@ func newBackupCommand(s std) *cobra.Command {
 	where.add(c)
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return c
+}
+
+// explainBackup tells what is wrong with the copy from what is wrong with the database.
+func (a *app) explainBackup(to string, err error) error {
+	var path *fs.PathError
+	to, absErr := filepath.Abs(to)
+	if absErr == nil && (errors.As(err, &path) && path.Path == to || errors.Is(err, sqlite.ErrFull)) {
+		return explainFile(to, err)
+	}
+	return a.explainStore(err)
 }
 
 // noteCopied has the database remember that it was copied.

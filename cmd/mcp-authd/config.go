@@ -2,8 +2,10 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -32,11 +34,12 @@ func newConfigValidate(s std) *cobra.Command {
 		Use: "validate", Short: "Check the configuration", Args: cobra.NoArgs,
 		Example: "  mcp-authd config validate --config mcp-authd.yaml",
 		Long: "Checks the configuration as serve does: keys and values, the secret key, certificate and key of TLS,\n" +
-			"clients, providers and gateways. It makes nothing, and asks no database and no other server.",
+			"clients, providers and gateways. A variable MCP_AUTHD_... that is not known, of which serve warns, is an\n" +
+			"error here. It makes nothing, and asks no database and no other server.",
 		RunE: func(c *cobra.Command, _ []string) error {
 			a, err := where.load(s)
 			if err == nil {
-				err = a.rehearse(c.Context())
+				err = errors.Join(a.meansNothing(), a.rehearse(c.Context()))
 			}
 			if asJSON {
 				return reportVerdict(s, a, err)
@@ -68,6 +71,15 @@ func reportVerdict(s std, a *app, err error) error {
 		return errSilent
 	}
 	return nil
+}
+
+// meansNothing is an error where variables are set that no key has: serve goes on without them and warns, since
+// a variable that another version knows is no reason to stay down, but here that is the question.
+func (a *app) meansNothing() error {
+	if len(a.config.Warnings) == 0 {
+		return nil
+	}
+	return errors.New(strings.Join(a.config.Warnings, "\n") + "; correct the name, or unset it")
 }
 
 // rehearse wires the server as serve does, on a database that lives as long as this call,

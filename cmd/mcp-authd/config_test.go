@@ -23,7 +23,7 @@ func TestValidateFindsWhatServeRefuses(t *testing.T) {
 		{"PostgreSQL without a key", "database: {url: postgres://authd@127.0.0.1:1/authd}",
 			"no secret key: with PostgreSQL set secret_key"},
 		{"a certificate that is not there", tls("none.crt", "one.key"), "none.crt: no such file"},
-		{"a key of another certificate", tls("one.crt", "two.key"), "private key does not match public key"},
+		{"a key of another certificate", tls("one.crt", "two.key"), "two.key cannot be used: tls: private key does not match public key; name a pair"},
 		{"a port out of range", "listen: 127.0.0.1:99999", `listen: "127.0.0.1:99999" is not an address`},
 		{"a gateway to nowhere", "resources: [{uri: \"https://h/mcp\", upstream: {url: \"ftp://h/mcp\"}}]", "upstream"},
 	} {

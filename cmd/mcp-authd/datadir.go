@@ -47,6 +47,27 @@ func (a *app) directoryAdvice(err error) string {
 	return ""
 }
 
+// explainFile says what to do about a file, named on the command line, that cannot be read or written.
+func explainFile(file string, err error) error {
+	if file == stream {
+		return fmt.Errorf("standard output: %w", err)
+	}
+	advice := "name another file"
+	switch {
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT), errors.Is(err, sqlite.ErrFull):
+		advice = "make room on its disk, or name a file on another"
+	case errors.Is(err, syscall.EROFS):
+		advice = "its disk is mounted read-only: name a file on another"
+	case errors.Is(err, fs.ErrPermission):
+		advice = fmt.Sprintf("this runs as %s: give that user access to it, or run this as another", currentUser())
+	}
+	var path *fs.PathError
+	if errors.As(err, &path) { // "open FILE: reason" says it once more
+		err = path.Err
+	}
+	return fmt.Errorf("%s: %w; %s", file, err, advice)
+}
+
 func currentUser() string {
 	if u, err := user.Current(); err == nil && u.Username != "" {
 		return fmt.Sprintf("%s (uid %s)", u.Username, u.Uid)

@@ -130,6 +130,10 @@ func (d *doctor) configuration(where settings) bool {
 	for _, w := range l.Warnings {
 		d.warn("config", "", "%s", w)
 	}
+	for _, all := range l.TrustsAll() {
+		d.warn("config", "name the network of your proxy alone",
+			"trusted_proxies trusts every address (%s), so each client can claim to be another", all)
+	}
 	if err := errors.Join(l.Validate(), admin.CheckTwo(l.Console.TwoAdministrators)); err != nil {
 		for line := range strings.SplitSeq(err.Error(), "\n") {
 			d.fail("config", "", "%s", line)

@@ -155,6 +155,9 @@ func sheltered(path string) bool {
 func (d *doctor) database(ctx context.Context) {
 	a := d.app
 	fresh := !a.config.Postgres() && !a.hasDatabase()
+	if _, err := os.Stat(a.config.SQLitePath()); fresh && errors.Is(err, fs.ErrPermission) {
+		return // files says so
+	}
 	if !d.masterKey(fresh) {
 		return
 	}

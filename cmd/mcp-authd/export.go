@@ -132,31 +132,52 @@ func (a *app) exportTo(ctx context.Context, file string, h export.Header) (sum e
 			return sum, errors.New("an export is no text for a terminal: name a file, or pipe it to mcp-authd import -")
 		}
 	} else {
-		f, err := os.OpenFile(file, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+		f, openErr := os.OpenFile(file, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 		switch {
-		case errors.Is(err, fs.ErrExist):
+		case errors.Is(openErr, fs.ErrExist):
 			return sum, fmt.Errorf("%s exists already; choose another name", file)
-		case errors.Is(err, fs.ErrNotExist):
+		case errors.Is(openErr, fs.ErrNotExist):
 			return sum, fmt.Errorf("the directory of %s does not exist; make it first", file)
-		case err != nil:
-			return sum, err
+		case openErr != nil:
+			return sum, explainFile(file, openErr)
 		}
 		defer func() {
-			err = errors.Join(err, f.Close())
+			if err == nil {
+				err = errors.Join(f.Sync(), f.Close())
+			} else {
+				_ = f.Close()
+			}
 			if err != nil {
 				err = errors.Join(err, os.Remove(file))
 			}
 		}()
 		to = f
 	}
-	sum, err = a.exportDatabase(ctx, to, h)
-	if f, isFile := to.(*os.File); isFile && err == nil && file != stream {
-		err = f.Sync()
-	}
-	if errors.Is(err, export.ErrText) {
+	out := &written{to: to}
+	sum, err = a.exportDatabase(ctx, out, h)
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return sum, fmt.Errorf("nothing was exported: it was stopped before its end (%w); start it again", ctx.Err())
+	case out.err != nil:
+		return sum, explainFile(file, out.err)
+	case errors.Is(err, export.ErrText):
 		return sum, fmt.Errorf("%w: PostgreSQL could not keep it; change it first", err)
 	}
 	return sum, a.explainExport(err)
+}
+
+// written keeps the error of writing, which is none of the database.
+type written struct {
+	to  io.Writer
+	err error
+}
+
+func (w *written) Write(b []byte) (int, error) {
+	n, err := w.to.Write(b)
+	if err != nil {
+		w.err = err
+	}
+	return n, err
 }
 
 func (a *app) exportDatabase(ctx context.Context, to io.Writer, h export.Header) (export.Summary, error) {
@@ -171,7 +192,10 @@ func (a *app) explainExport(err error) error {
 	if err == nil {
 		return nil
 	}
-	for _, plain := range []error{export.ErrForm, export.ErrBroken, export.ErrNewer, export.ErrMigration} {
+	if errors.Is(err, export.ErrBroken) {
+		return fmt.Errorf("%s; copy the file once more, or write another with: mcp-authd export", oneLine(err))
+	}
+	for _, plain := range []error{export.ErrForm, export.ErrNewer, export.ErrMigration} {
 		if errors.Is(err, plain) {
 			return err
 		}
@@ -204,6 +228,8 @@ func newImportCommand(s std) *cobra.Command {
 				err = a.importFrom(c.Context(), r)
 			}
 			switch {
+			case err != nil && c.Context().Err() != nil:
+				return errors.New("nothing was imported: it was stopped before its end; start it again")
 			case errors.Is(err, export.ErrMigration):
 				return fmt.Errorf("%s; once its cause is gone: mcp-authd migrate up", oneLine(err))
 			case err != nil:
@@ -228,10 +254,13 @@ func (s std) openExport(file string) (io.ReadCloser, error) {
 		return io.NopCloser(s.in), nil
 	}
 	f, err := os.Open(file)
-	if errors.Is(err, fs.ErrNotExist) {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
 		return nil, fmt.Errorf("%s does not exist", file)
+	case err != nil:
+		return nil, explainFile(file, err)
 	}
-	return f, err
+	return f, nil
 }
 
 // importFrom reads an export that fits the configuration.

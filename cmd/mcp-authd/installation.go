@@ -107,7 +107,23 @@ func (a *app) openStore(ctx context.Context) error {
 	if err := a.databaseIsThere(); err != nil {
 		return err
 	}
-	return a.use(ctx, false, a.belongs)
+	if err := a.use(ctx, false, a.belongs); err != nil {
+		return err
+	}
+	return a.lastIssuer(ctx)
+}
+
+// lastIssuer has a command go on with the issuer of the last start where no configuration names one: links that it
+// prints lead to that server. The directories of protect and demo, and of a program that embeds the server, have none.
+func (a *app) lastIssuer(ctx context.Context) error {
+	if !a.config.IsDefault("issuer") {
+		return nil
+	}
+	before, err := a.store.Remember(ctx, "issuer", nil)
+	if err == nil && len(before) > 0 {
+		a.config.Issuer = string(before)
+	}
+	return err
 }
 
 // makeStore opens master keys and store, and makes what a first start makes.
@@ -163,10 +179,13 @@ func (a *app) databaseIsThere() error {
 		return nil
 	}
 	path := a.config.SQLitePath()
-	if _, err := os.Stat(path); err == nil {
+	switch _, err := os.Stat(path); {
+	case err == nil:
 		return fmt.Errorf(
 			"the database %s is empty (0 bytes): restore its backup, or start over with: mcp-authd serve", path,
 		)
+	case errors.Is(err, fs.ErrPermission):
+		return a.explainDirectory(fmt.Errorf("the database cannot be looked at: %w", err))
 	}
 	return a.nothingHere()
 }

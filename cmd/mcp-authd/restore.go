@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -25,6 +26,8 @@ type restorable struct {
 	Restored     bool      `json:"restored"`
 	Kept         string    `json:"kept,omitempty"` // where the previous database is
 }
+
+var errRestoreStopped = errors.New("nothing was restored: it was stopped before its end; start it again")
 
 func newRestoreCommand(s std) *cobra.Command {
 	var where settings
@@ -54,8 +57,11 @@ func newRestoreCommand(s std) *cobra.Command {
 				}
 			}
 			found, err := a.tryBackup(c.Context(), args[0])
+			if err != nil && c.Context().Err() != nil {
+				return errRestoreStopped
+			}
 			if err != nil {
-				return fmt.Errorf("%s cannot be restored: %w", args[0], err)
+				return fmt.Errorf("%s cannot be restored: %w", printable(args[0]), err)
 			}
 			if !check {
 				consequence := fmt.Sprintf("This replaces %s by the backup of %s: what was done since is lost.",
@@ -64,7 +70,10 @@ func newRestoreCommand(s std) *cobra.Command {
 					return err
 				}
 				found.Kept, err = sqlite.Restore(c.Context(), args[0], a.config.SQLitePath(), time.Now())
-				if err != nil {
+				switch {
+				case err != nil && c.Context().Err() != nil:
+					return errRestoreStopped
+				case err != nil:
 					return a.explainStore(err)
 				}
 				found.Restored = true
@@ -100,9 +109,15 @@ func (r restorable) print(s std, path string) error {
 func (a *app) noServer() error {
 	processes, err := sqlite.Servers(a.config.SQLitePath())
 	if err == nil && len(processes) > 0 {
-		err = fmt.Errorf("a server uses the database (process %s): stop it first", strings.Join(processes, ", "))
+		return fmt.Errorf("a server uses the database (process %s): stop it first", strings.Join(processes, ", "))
 	}
-	return err
+	return a.explainDirectory(err)
+}
+
+// noRoomToTry is not the fault of the backup.
+func noRoomToTry(err error) error {
+	return fmt.Errorf("it was not tried, which takes as much room as it has, in %s: %s; set TMPDIR to a directory with room",
+		os.TempDir(), oneLine(err))
 }
 
 // tryBackup brings a copy of the backup to this version, and looks at what is in it.
@@ -113,6 +128,8 @@ func (a *app) tryBackup(ctx context.Context, file string) (r restorable, err err
 		return r, errors.New("it does not exist")
 	case err != nil:
 		return r, err
+	case info.IsDir():
+		return r, errors.New("it is a directory; name the file that backup wrote")
 	case info.Size() == 0:
 		return r, errors.New("it is empty")
 	}
@@ -121,13 +138,17 @@ func (a *app) tryBackup(ctx context.Context, file string) (r restorable, err err
 	}
 	dir, err := os.MkdirTemp("", "mcp-authd-restore")
 	if err != nil {
-		return r, err
+		return r, noRoomToTry(err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	found, err := sqlite.Rehearse(ctx, file, dir, sqlite.Options{})
 	switch {
 	case errors.Is(err, storage.ErrSchema):
 		return r, errors.New(oneLine(err))
+	case errors.Is(err, sqlite.ErrDamaged):
+		return r, fmt.Errorf("%s; take an earlier backup", oneLine(err))
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT), errors.Is(err, sqlite.ErrFull):
+		return r, noRoomToTry(err)
 	case err != nil:
 		return r, err
 	}

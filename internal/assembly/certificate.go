@@ -67,7 +67,8 @@ func (p Parts) certificate() (*certificate, error) {
 	c.stamp = c.stamps()
 	pair, err := tls.LoadX509KeyPair(t.Cert, t.Key)
 	if err != nil {
-		return nil, fmt.Errorf("tls: %w", err)
+		return nil, fmt.Errorf("tls: the certificate %s and the key %s cannot be used: %w; name a pair in PEM that "+
+			"belongs together in tls.cert and tls.key", t.Cert, t.Key, err)
 	}
 	c.pair = &pair
 	return c, nil

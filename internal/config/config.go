@@ -181,6 +181,17 @@ func (c *Config) Proxies() []netip.Prefix {
 	return out
 }
 
+// TrustsAll are those of TrustedProxies that hold every address of a family.
+func (c *Config) TrustsAll() []string {
+	var out []string
+	for _, s := range c.TrustedProxies {
+		if p, err := parseNetwork(s); err == nil && p.Bits() == 0 {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
 func parseNetwork(s string) (netip.Prefix, error) {
 	if a, err := netip.ParseAddr(s); err == nil {
 		return netip.PrefixFrom(a, a.BitLen()), nil

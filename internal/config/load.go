@@ -39,9 +39,9 @@ func Load(s Source) (*Loaded, error) {
 		return nil, err
 	}
 	if file != "" {
-		text, err := os.ReadFile(file)
+		text, err := read(file)
 		if err != nil {
-			return nil, fmt.Errorf("configuration file %s cannot be read: %w", file, errors.Unwrap(err))
+			return nil, err
 		}
 		if err := l.readYAML(file, text); err != nil {
 			return nil, err
@@ -53,6 +53,26 @@ func Load(s Source) (*Loaded, error) {
 		return nil, err
 	}
 	return l, l.readSecretFiles()
+}
+
+// maxFile bounds the configuration file, in bytes.
+const maxFile = 1 << 20
+
+// read reads the configuration file, which may be a pipe.
+func read(file string) ([]byte, error) {
+	f, err := os.Open(file)
+	var text []byte
+	if err == nil {
+		defer f.Close()
+		text, err = io.ReadAll(io.LimitReader(f, maxFile+1))
+	}
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("configuration file %s cannot be read: %w", file, errors.Unwrap(err))
+	case len(text) > maxFile:
+		return nil, fmt.Errorf("configuration file %s is longer than 1 MiB: name another with --config", file)
+	}
+	return text, nil
 }
 
 // localFile is looked for in the working directory.

@@ -138,7 +138,7 @@ func environmentPage() string {
 		"hyphens: [configuration](configuration.md) has each one. Items of lists are numbered from 0 " +
 		"(`MCP_AUTHD_RESOURCES_0_URI`); a list of plain values is separated by commas or ends of lines. A variable " +
 		"goes before the file, and a flag before both. An unknown variable that begins with `MCP_AUTHD_` is " +
-		"warned of."))
+		"an error of `config validate`; `serve` and `doctor` warn of it."))
 	b.WriteString("\n## Secrets\n\n")
 	b.WriteString(pagetest.Words("Each of these may also be the name of a file with `_FILE` at its end; both at once are an error."))
 	b.WriteString("\n| variable | key |\n|---|---|\n")

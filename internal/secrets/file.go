@@ -101,7 +101,7 @@ func WriteOnce(path, content string) error {
 		f.Close()
 		return err
 	}
-	if err := errors.Join(f.Sync(), f.Close()); err != nil {
+	if err := errors.Join(HandOver(f), f.Sync(), f.Close()); err != nil {
 		return err
 	}
 	if err := os.Link(f.Name(), path); err != nil {

@@ -9,9 +9,15 @@ import (
 
 // ownerOf returns the user that a file belongs to, not ok where files have none.
 func ownerOf(info fs.FileInfo) (uid int, ok bool) {
+	uid, _, ok = ownersOf(info)
+	return uid, ok
+}
+
+// ownersOf is ownerOf with the group.
+func ownersOf(info fs.FileInfo) (uid, gid int, ok bool) {
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {
-		return 0, false
+		return 0, 0, false
 	}
-	return int(stat.Uid), true
+	return int(stat.Uid), int(stat.Gid), true
 }

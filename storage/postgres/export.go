@@ -231,7 +231,10 @@ func fillTable(ctx context.Context, tx pgx.Tx, from *export.Reader, t export.Tab
 	for i, name := range columns {
 		rows.boolean[i] = boolean[name]
 	}
-	if _, err := tx.CopyFrom(ctx, pgx.Identifier{t.Name}, columns, rows); err != nil {
+	switch _, err := tx.CopyFrom(ctx, pgx.Identifier{t.Name}, columns, rows); {
+	case rows.err != nil:
+		return rows.err
+	case err != nil:
 		return fmt.Errorf("%s: %w", t.Name, err)
 	}
 	column := export.Numbered(t.Name)

@@ -39,7 +39,7 @@ func Backup(ctx context.Context, path, to string) (err error) {
 		return fmt.Errorf("sqlite: backup: %w", err)
 	}
 	if err := query(ctx, fileURI(from)+"?_pragma=busy_timeout(5000)", "VACUUM INTO ?", to); err != nil {
-		return fmt.Errorf("sqlite: backup: %w", err)
+		return wrap("backup", err)
 	}
 	if err := Check(ctx, to); err != nil {
 		return fmt.Errorf("sqlite: the backup: %w", err)

@@ -262,10 +262,10 @@ func fillTable(ctx context.Context, tx *sql.Tx, from *export.Reader, t export.Ta
 		if errors.Is(err, io.EOF) {
 			break
 		}
-		if err == nil {
-			_, err = st.ExecContext(ctx, row...)
-		}
 		if err != nil {
+			return err
+		}
+		if _, err = st.ExecContext(ctx, row...); err != nil {
 			return fmt.Errorf("%s: %w", t.Name, wrap("write a row", err))
 		}
 	}

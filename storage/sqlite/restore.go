@@ -10,6 +10,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/mcp-authd/mcp-authd/internal/secrets"
 )
 
 // Rehearsal is what is in a backup.
@@ -144,7 +146,8 @@ func fold(ctx context.Context, path string) error {
 	return errors.Join(err, db.Close())
 }
 
-// copyFile makes a new file that only its owner can read. fs.ErrExist when there is one.
+// copyFile makes a new file that only its owner can read: the user that the directory belongs to, where root runs
+// this. fs.ErrExist when there is one.
 func copyFile(from, to string) (err error) {
 	in, err := os.Open(from)
 	if err != nil {
@@ -155,9 +158,8 @@ func copyFile(from, to string) (err error) {
 	if err != nil {
 		return err
 	}
-	_, err = io.Copy(out, in)
-	if err == nil {
-		err = out.Sync()
+	if _, err = io.Copy(out, in); err == nil {
+		err = errors.Join(secrets.HandOver(out), out.Sync())
 	}
 	if err = errors.Join(err, out.Close()); err != nil {
 		err = errors.Join(err, os.Remove(to))
