@@ -135,7 +135,7 @@ func TestYAML(t *testing.T) {
 	if out, err := validate(t, "isuer: x\n"); err == nil || !strings.Contains(out, `unknown key "isuer"`) {
 		t.Errorf("got %v %s", err, out)
 	}
-	if out, err := validate(t, "", "MCP_AUTHD_ISUER=x"); err != nil || !strings.Contains(out, unknown) {
+	if out, err := validate(t, "", "MCP_AUTHD_ISUER=x"); err == nil || !strings.Contains(out, unknown) {
 		t.Errorf("got %v %s", err, out)
 	}
 }
