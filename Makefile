@@ -47,8 +47,8 @@ REFERENCE := -run '^(TestReference|TestSchema|TestPage|TestErrorsReference|TestF
 	./internal/admin/api ./internal/archtest ./internal/testkit/audittest ./attempt ./cmd/mcp-authd
 
 docs: ## the site of the manual in dist/docs; a dead link, or a reference that is not that of the code, fails
-	@$(GO) test $(REFERENCE) >/dev/null || $(GO) test $(REFERENCE)
-	@docs/site/build.sh
+	@$(GO) test $(REFERENCE) >/dev/null & held=$$!; docs/site/build.sh; built=$$?; \
+	  wait $$held || $(GO) test $(REFERENCE) || exit 1; exit $$built
 
 reference: ## docs/reference, and the schemas of the configuration and of the values of the chart, from the code
 	$(GO) test $(REFERENCE) -update

@@ -205,6 +205,53 @@ func attribute(n *html.Node, name string) string {
 	return ""
 }
 
+// TestContentsAndCode: DL-05: on each page of docs/ the contents show where it is, once in its open section, and no
+// line ends within a flag such as --all.
+func TestContentsAndCode(t *testing.T) {
+	for path, root := range pages(t) {
+		current, open, where, flags := 0, "", "", 0
+		for n := range root.Descendants() {
+			if n.Data == "nav" && attribute(n, "class") == "side" {
+				for in := range n.Descendants() {
+					if attribute(in, "aria-current") == "page" {
+						current++
+					}
+					if in.Data == "summary" && slices.ContainsFunc(in.Parent.Attr, isOpen) {
+						open += textOf(in)
+					}
+				}
+			}
+			if n.Data == "p" && attribute(n, "class") == "where" {
+				where = textOf(n)
+			}
+			inline := n.Type == html.TextNode && n.Parent.Data == "code" && n.Parent.Parent.Data != "pre"
+			if inline && attribute(n.Parent, "class") == "" && strings.Contains(n.Data, "--") {
+				flags++
+			}
+		}
+		if where == "" {
+			continue // not a page of docs/
+		}
+		if current != 1 || open == "" || !strings.HasPrefix(where, open+" for ") {
+			t.Errorf("DL-05: %s is marked %d times in its contents, where %q is open, and is in %q", path, current, open, where)
+		}
+		if flags > 0 {
+			t.Errorf("DL-05: %s has %d flags after whose dashes a line may end", path, flags)
+		}
+	}
+}
+
+func isOpen(a html.Attribute) bool { return a.Key == "open" }
+
+func textOf(n *html.Node) (out string) {
+	for in := range n.Descendants() {
+		if in.Type == html.TextNode {
+			out += in.Data
+		}
+	}
+	return out
+}
+
 // TestForPrograms: DL-05: what readers that are programs get: llms.txt, all pages in one, the schema.
 func TestForPrograms(t *testing.T) {
 	dir := site(t)
