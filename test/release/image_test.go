@@ -21,14 +21,15 @@ func TestImage(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, of := range []string{arch, otherArch} {
-		program, began := filepath.Join(t.TempDir(), "mcp-authd"), time.Now()
+		program := filepath.Join(t.TempDir(), "mcp-authd")
 		output(t, "go", "run", "-C", top+"/deploy/release/pack", ".", "check", layout, of, program)
 		if sum(t, program) != sum(t, binary(t, of)) {
 			t.Errorf("DL-04: the image for %s has another binary", of)
 		}
 		if of == arch {
+			began := time.Now()
 			demo(t, program)
-			t.Logf("from the layout to the tools: %v", time.Since(began).Round(time.Second/10))
+			t.Logf("from the start of the image's program to the tools: %v", time.Since(began).Round(time.Second/10))
 			continue
 		}
 		emulator := map[string]string{"amd64": "qemu-x86_64-static", "arm64": "qemu-aarch64-static"}[of]
