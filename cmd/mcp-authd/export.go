@@ -39,8 +39,8 @@ func newExportCommand(s std) *cobra.Command {
 	c := &cobra.Command{
 		Use: "export FILE", Short: "Write the whole installation to a file, to move it to another database",
 		Long: "Writes all that the database holds, be it SQLite or PostgreSQL, to a new file that only you can read; - is\n" +
-			"standard output. mcp-authd import reads it into a new database of either kind, and nobody signs in again: people,\n" +
-			"applications, grants, sessions, keys and the audit log move. The secret key is not in it; take it along.\n" +
+			"standard output. mcp-authd import reads it into a new database of either kind, and no person has to sign in again:\n" +
+			"people, applications, grants, sessions, keys and the audit log move. The secret key is not in it; take it along.\n" +
 			"\n" +
 			"Stop the servers first: what they do after the export is not in it. --live writes it all the same, to try a move.",
 		Example: "  mcp-authd export authd.export\n" +

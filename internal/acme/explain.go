@@ -32,7 +32,7 @@ func explain(err error, domain string, c Config) string {
 	case "dns":
 		return "the name has no address that the authority finds: add an A or AAAA record for it"
 	case "connection", "tls", "unauthorized", "incorrectResponse":
-		return fmt.Sprintf("the authority found nobody, or another server, at the name: it has to lead here, with %s "+
+		return fmt.Sprintf("the authority found no server, or another one, at the name: it has to lead here, with %s "+
 			"open, and no proxy before this server may answer for it", ports)
 	case "rateLimited":
 		return "the authority has had too many requests for this name: it is tried again by itself, do not restart"

@@ -19,7 +19,7 @@ const maxToken = 16 << 10
 
 // TokenText is an access token to be looked at.
 type TokenText struct {
-	Token string `json:"token" secret:"yes" jsonschema:"the access token; it is kept nowhere, and shown to nobody"`
+	Token string `json:"token" secret:"yes" jsonschema:"the access token; it is not stored, and never shown"`
 }
 
 // TokenHeader are the members of a JOSE header that are shown.

@@ -28,7 +28,7 @@ type TrustAdded struct {
 
 // AssertionText is an assertion to be looked at.
 type AssertionText struct {
-	Assertion string `json:"assertion" secret:"typed" jsonschema:"the assertion, a JWT; it is kept nowhere, and shown to nobody"`
+	Assertion string `json:"assertion" secret:"typed" jsonschema:"the assertion, a JWT; it is not stored, and never shown"`
 }
 
 // AssertionReport is every verdict on an assertion. It has no claims but those that rules name, and never
@@ -67,7 +67,7 @@ var (
 		Name: "trust test", Method: "POST", Path: "/trust/test", Roles: reading, Reads: true,
 		Summary: "Say for each trust entry and rule why an assertion fits or does not",
 		Details: "Holds an assertion against every rule of every entry, and issues and spends nothing. The assertion is\n" +
-			"never shown. What a token request says besides, such as its client and resource, is not looked at.",
+			"never shown. The rest of a token request, such as its client and resource, is not looked at.",
 	}, (*Service).testTrust)
 )
 

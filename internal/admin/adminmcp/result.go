@@ -12,7 +12,7 @@ import (
 
 // instructions are those of the server, for the model.
 const instructions = `This server administers an OAuth authorization server (mcp-authd) for a person with a role there.
-Tools that read work at once. Use "why" to find out why somebody could not sign in or connect.
+Tools that read work at once. Use "why" to find out why a person could not sign in or connect.
 Tools that change something are listed after the person has allowed changes for some minutes (allow_changes).
 ` + untrusted
 

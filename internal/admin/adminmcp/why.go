@@ -18,7 +18,7 @@ import (
 // whyName is the tool that answers "Why could Bob not sign in at 15:02?".
 const whyName = "why"
 
-// Question is what somebody complains about. Everything may be left out.
+// Question is the complaint of a person. Everything may be left out.
 type Question struct {
 	Reference string    `json:"reference,omitempty" jsonschema:"the reference on the error page; nothing else is needed then"`
 	Person    string    `json:"person,omitempty" jsonschema:"the name or id of the account"`
@@ -50,7 +50,7 @@ type Explained struct {
 	Verdict   string    `json:"verdict" jsonschema:"what went wrong, in a sentence of this server"`
 	Whose     string    `json:"whose,omitempty" jsonschema:"who can change it: person, operator or client (its author)"`
 	Next      string    `json:"next,omitempty" jsonschema:"what they do, in a sentence of this server"`
-	Known     bool      `json:"person_known" jsonschema:"false: nobody had signed in yet, so it may be another person's"`
+	Known     bool      `json:"person_known" jsonschema:"false: no person had signed in yet, so it may be another person's"`
 	Details   string    `json:"details" jsonschema:"untrusted: quotes what the client sent"`
 	Person    string    `json:"person,omitempty" jsonschema:"untrusted"`
 	ClientID  string    `json:"client_id,omitempty" jsonschema:"untrusted"`
@@ -69,7 +69,7 @@ const (
 )
 
 func whyTool() *mcp.Tool {
-	const title = "Why could somebody not sign in or connect?"
+	const title = "Why could a person not sign in or connect?"
 	out := api.Schema(reflect.TypeFor[Explanation](), false)
 	out["description"] = untrusted
 	no := false

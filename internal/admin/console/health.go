@@ -127,7 +127,7 @@ func sentence(text string) string {
 func (v *view) provider(d admin.ProviderDetails, p *web.Console) {
 	p.Badges = []web.ConsoleBadge{{Text: "answers", Tone: "good"}}
 	if !d.OK {
-		p.Badges = []web.ConsoleBadge{{Text: "nobody can sign in there", Tone: "bad"}}
+		p.Badges = []web.ConsoleBadge{{Text: "no person can sign in there", Tone: "bad"}}
 	}
 	found := web.ConsoleFindings{Title: "Asked just now", None: "Nothing was found."}
 	for _, f := range d.Findings {
