@@ -317,11 +317,8 @@ func (a *app) hasKey() bool {
 	if a.config.SecretKey != "" {
 		return true
 	}
-	paths := []string{filepath.Join(a.config.DataDir, keyFile)}
-	if dir := lookup(a.std.environ, "CREDENTIALS_DIRECTORY"); dir != "" {
-		paths = append(paths, filepath.Join(dir, "secret_key"))
-	}
-	return slices.ContainsFunc(paths, func(p string) bool { _, err := os.Stat(p); return err == nil })
+	_, err := os.Stat(a.keyPath())
+	return err == nil || a.credential() != ""
 }
 
 // signingKeys sees whether the keys that are there can be used. A manager makes a first

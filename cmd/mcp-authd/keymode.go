@@ -77,13 +77,19 @@ func (a *app) keyFiles() []string {
 	return files
 }
 
-// credential is the file in which systemd hands over a master key, "" when there is none.
+// credential is the file in which systemd hands over a master key, "" when there is none. Commands of root, to which
+// it hands nothing over, read it where the unit of the packages has it from: with /etc/mcp-authd/config.yaml,
+// /etc/credstore/mcp-authd.secret_key.
 func (a *app) credential() string {
 	dir := lookup(a.std.environ, "CREDENTIALS_DIRECTORY")
-	if dir == "" {
-		return ""
-	}
 	file := filepath.Join(dir, "secret_key")
+	if dir == "" {
+		etc, packaged := strings.CutSuffix(filepath.ToSlash(a.config.File), "/mcp-authd/config.yaml")
+		if !packaged {
+			return ""
+		}
+		file = filepath.Join(etc, "credstore", "mcp-authd.secret_key")
+	}
 	if b, err := os.ReadFile(file); err != nil || strings.TrimSpace(string(b)) == "" {
 		return ""
 	}
