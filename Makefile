@@ -7,7 +7,7 @@ export CGO_ENABLED ?= 1
 # Compilers, linters and tests live for a short time, with memory to spare: they collect it rarely.
 test install-test-deps lint form unit release release-form release-unit: export GOGC ?= 400
 
-.PHONY: all help build test unit lint form pictures drawing docs reference bench bench-compare chaos soak fuzz mutate install-test-deps clean \
+.PHONY: all help build test unit lint form pictures drawing docs reference bench bench-compare chaos patroni soak fuzz mutate install-test-deps clean \
 	release release-test release-form release-unit install-release-deps
 
 all: build
@@ -62,6 +62,9 @@ bench-compare: ## benchmarks of BASE=COMMIT and of this tree in turns, as ratios
 
 chaos: ## three minutes of crashes: replicas, PostgreSQL, keys (seconds of it are in the tests)
 	MCP_AUTHD_CHAOS=long $(GO) test -count 1 -v -timeout 10m ./test/chaos
+
+patroni: install-test-deps install-release-deps ## deploy/postgresql under load, its primary killed, moved and hung (ten minutes)
+	$(GO) test -count 1 -tags patroni -timeout 30m -run TestPatroni ./test/chaos
 
 soak: ## four minutes of a thousand streams at a time (seconds of it are in the tests)
 	MCP_AUTHD_SOAK=long $(GO) test -count 1 -v -run TestSoak -timeout 15m ./mcpresource

@@ -1,4 +1,4 @@
-//go:build release && linux
+//go:build patroni && linux
 
 package chaos
 
