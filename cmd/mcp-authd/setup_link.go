@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/mcp-authd/mcp-authd/internal/secrets"
 	"github.com/mcp-authd/mcp-authd/internal/users"
 )
 
@@ -66,9 +67,27 @@ func (a *app) setupLink(ctx context.Context) (string, error) {
 	if err := os.MkdirAll(a.config.DataDir, 0o700); err != nil {
 		return "", a.explainDirectory(fmt.Errorf("the data directory cannot be made: %w", err))
 	}
-	if err := os.WriteFile(path, []byte(link+"\n"), 0o600); err != nil {
-		_ = os.Remove(path) // half of a link is good for nothing
+	if err := keepLink(path, link); err != nil {
+		_ = os.Remove(path) // one of before is good for nothing now
 		return "", a.explainDirectory(fmt.Errorf("the setup link cannot be kept: %w", err))
 	}
 	return link, nil
+}
+
+// keepLink puts a new file in the place of path. It opens nothing that stands there: root runs this in a directory of
+// the user of the server, who could have a link to another file there.
+func keepLink(path, link string) error {
+	f, err := os.CreateTemp(filepath.Dir(path), ".setup-link-*") // mode 0600
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name())
+	_, err = f.WriteString(link + "\n")
+	if err == nil {
+		err = secrets.HandOver(f)
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), path)
 }
