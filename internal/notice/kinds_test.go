@@ -17,7 +17,7 @@ func TestKindsInDocs(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, rest, _ := strings.Cut(string(page), "\nKinds are ")
-	list, _, _ := strings.Cut(rest, ". The header")
+	list, _, _ := strings.Cut(rest, "\n\n")
 	var documented []string
 	for _, m := range regexp.MustCompile("`([a-z-]+)`").FindAllStringSubmatch(list, -1) {
 		documented = append(documented, m[1])

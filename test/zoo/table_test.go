@@ -31,12 +31,12 @@ const (
 
 const introduction = `# Clients
 
-How to add a server, what people see there, and what to know of each:
-[Claude](clients/claude.md), [Claude Code](clients/claude-code.md), [ChatGPT](clients/chatgpt.md),
-[Cursor](clients/cursor.md), [VS Code](clients/vscode.md), [Codex](clients/codex.md),
-[Gemini CLI](clients/gemini-cli.md), [Windsurf](clients/windsurf.md), [Zed](clients/zed.md),
-[MCP Inspector](clients/inspector.md), [mcp-remote](clients/mcp-remote.md) and
-[LibreChat](clients/librechat.md). This page is the overview of all.
+How to add a server, what people see there, and what to know of each: [Claude](clients/claude.md),
+[Claude Code](clients/claude-code.md), [ChatGPT](clients/chatgpt.md), [Cursor](clients/cursor.md),
+[VS Code](clients/vscode.md), [Codex](clients/codex.md), [Gemini CLI](clients/gemini-cli.md),
+[Windsurf](clients/windsurf.md), [Zed](clients/zed.md), [MCP Inspector](clients/inspector.md),
+[mcp-remote](clients/mcp-remote.md) and [LibreChat](clients/librechat.md). This page is the overview
+of all.
 
 ` + "`go test ./test/zoo -update`" + ` writes this table, and the test fails when the table no longer matches
 the run. The test replays against the built server the requests that each client is known to send:
