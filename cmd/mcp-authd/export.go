@@ -166,7 +166,7 @@ func (a *app) exportTo(ctx context.Context, file string, h export.Header) (sum e
 	return sum, a.explainExport(err)
 }
 
-// written keeps the error of writing, which is none of the database.
+// written keeps the error of writing, which is not an error of the database.
 type written struct {
 	to  io.Writer
 	err error
