@@ -53,7 +53,7 @@ const (
 	// cacheTTL bounds how long a rotation by another replica stays unseen.
 	cacheTTL = 5 * time.Second
 	// rereadTimeout bounds reading what is known already, and how often that is tried in
-	// vain: a caller that waits for it needs nothing from it now.
+	// vain: a caller that waits for it needs nothing from it now. See known.
 	rereadTimeout = 2 * time.Second
 	// rereadPause is the least between two readings that strange tokens cause.
 	rereadPause = 200 * time.Millisecond
@@ -76,7 +76,7 @@ type Manager struct {
 
 	mu       sync.Mutex // guards what follows; held while it is read again, so that one caller asks the store
 	current  *set
-	failedAt time.Time // when it could not be read again
+	failedAt time.Time // when it could last not be read again
 }
 
 // New returns a manager and makes the first signing key if there is none. Of
@@ -205,7 +205,8 @@ func (m *Manager) load(ctx context.Context) (*set, error) {
 			return m.current, nil
 		}
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, rereadTimeout)
+		// A caller that goes away is no outage: others read what this one did.
+		ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), rereadTimeout)
 		defer cancel()
 	}
 	stored, err := m.cfg.Store.Keys(ctx, now)
@@ -229,7 +230,7 @@ func (m *Manager) newer(ctx context.Context, s *set) *set {
 	if m.current != s || now.Sub(s.readAt) < rereadPause || now.Sub(m.failedAt) < rereadTimeout {
 		return m.current
 	}
-	ctx, cancel := context.WithTimeout(ctx, rereadTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), rereadTimeout)
 	defer cancel()
 	stored, err := m.cfg.Store.Keys(ctx, now)
 	if err != nil {

@@ -84,7 +84,7 @@ func (m *Manager) chooseSigner(ctx context.Context, s *set) (*signer, error) {
 	if m.current != nil {
 		before = m.current.signer
 	}
-	if before != nil && before.id == k.ID {
+	if before != nil && (before.id == k.ID || m.afterOutage(s) && m.maySign(s, before.id)) {
 		return before, nil
 	}
 	key, err := m.open(*k)
@@ -126,9 +126,25 @@ func (s *set) find(algorithm string, state storage.KeyState) *storage.SigningKey
 	return nil
 }
 
-// known is how long after its creation every replica publishes a key, with some time
-// for clocks that differ.
-const known = 2 * cacheTTL
+// known is how long after its creation every replica publishes a key: one that finds the store
+// away when it would read the keys again does so after cacheTTL and twice rereadTimeout at most
+// (the attempt, and the pause), and the rest is for clocks that differ. Of an outage that lasts
+// longer than this allows for, every replica knows: see afterOutage.
+const known = 3 * cacheTTL
+
+// afterOutage reports whether the store was away so shortly before s was read that other replicas
+// may not have read the keys since.
+func (m *Manager) afterOutage(s *set) bool { return s.readAt.Before(m.failedAt.Add(known)) }
+
+// maySign reports whether a key is published for as long as a token lives that it signs now.
+func (m *Manager) maySign(s *set, id string) bool {
+	for _, k := range s.stored {
+		if k.ID == id {
+			return k.ExpiresAt.IsZero() || !s.readAt.Add(m.cfg.AccessTTL).After(k.ExpiresAt)
+		}
+	}
+	return false
+}
 
 // settled is k, or while it is younger than known the newest key it can stand back for: a
 // resource server that asks another replica would not find the key of a token that it

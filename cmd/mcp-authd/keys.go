@@ -42,7 +42,7 @@ func newKeysRotate(s std) *cobra.Command {
 		func(c *cobra.Command) {
 			sure.add(c)
 			c.Flags().BoolVar(&asJSON, "json", false, "print the keys that are published then as JSON")
-			c.Flags().BoolVar(&how.Now, "now", false, "sign with the new key in ten seconds")
+			c.Flags().BoolVar(&how.Now, "now", false, "sign with the new key in fifteen seconds")
 			c.Flags().BoolVar(&how.Revoke, "revoke", false, "with --now: take out all other keys")
 		}, func(c *cobra.Command, by admin.Caller, _ []string) error {
 			said := "rotated"

@@ -30,7 +30,7 @@ type SigningKeys struct {
 
 // KeyRotation says how signing keys are replaced.
 type KeyRotation struct {
-	Now    bool `json:"now,omitempty" jsonschema:"sign with the new key in ten seconds"`
+	Now    bool `json:"now,omitempty" jsonschema:"sign with the new key in fifteen seconds"`
 	Revoke bool `json:"revoke,omitempty" jsonschema:"with now: take out all other keys, and sign at once"`
 }
 
@@ -53,7 +53,7 @@ var (
 		Details: "Publishes the next signing key, with which a running server begins to sign when resource servers\n" +
 			"have had time to fetch it (keys.publish_ahead). The present one then stays published until every\n" +
 			"token that it signed has expired.\n\n" +
-			"When it is to be now, the new key signs as soon as every replica knows it, in ten seconds. When the others\n" +
+			"When it is to be now, the new key signs as soon as every replica knows it, in fifteen seconds. When the others\n" +
 			"are to be revoked now, for a key in the wrong hands, every other key is taken out as well and the new one\n" +
 			"signs at once: all access tokens end, and clients refresh theirs.",
 	}, (*Service).rotateKeys)
@@ -61,7 +61,7 @@ var (
 		Name: "keys revoke", Method: "DELETE", Path: "/keys/{kid}", Fresh: true,
 		Takes: true, Summary: "Revoke signing keys at once",
 		Details: "Takes signing keys out of the published set at once, because others may know them. If the active key\n" +
-			"is among them, a new one replaces it; for ten seconds, until every replica knows that one, a retired\n" +
+			"is among them, a new one replaces it; for fifteen seconds, until every replica knows that one, a retired\n" +
 			"key that is still published may sign. Access tokens that revoked keys signed end; clients refresh theirs.",
 	}, (*Service).revokeKey)
 )

@@ -359,7 +359,7 @@ func (x *run) rotate(r *rand.Rand) {
 	}
 	x.rotations.Add(1)
 	p, seed := x.people[r.IntN(len(x.people))], r.Int()
-	for i := range 12 {
+	for i := range 17 {
 		x.wg.Go(func() {
 			time.Sleep(time.Duration(i+1) * time.Second)
 			c := x.begin(p, x.rand(seed+i))

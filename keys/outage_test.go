@@ -1,0 +1,88 @@
+package keys
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// away is a store that cannot be reached for a while.
+type away struct {
+	storage.Store
+	now      func() time.Time
+	from, to time.Time
+}
+
+var errAway = errors.New("the store is away")
+
+func (a *away) Keys(ctx context.Context, now time.Time) ([]storage.SigningKey, error) {
+	if at := a.now(); !at.Before(a.from) && at.Before(a.to) {
+		return nil, errAway
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	return a.Store.Keys(ctx, now)
+}
+
+// TestRotationBeforeOutage: whenever after a rotation the store goes away, and for how long, a token
+// that a replica signs while the store is there has a key that the others publish. The replicas are
+// asked at moments of their own, and so read at moments of their own.
+func TestRotationBeforeOutage(t *testing.T) {
+	shared := openStore(t)
+	c := newClock()
+	newManager(t, Config{Store: shared, Now: c.now}) // makes the first key
+	for seed := range uint64(400) {
+		r := rand.New(rand.NewPCG(seed, 0))
+		upTo := func(d time.Duration) time.Duration { return time.Duration(r.Int64N(int64(d))) }
+		c.advance(publishedCache)
+		start := c.now()
+		from := start.Add(upTo(known))
+		to := from.Add(upTo([]time.Duration{2 * time.Second, 10 * time.Second, time.Minute}[seed%3]))
+		replica := func() *Manager {
+			return newManager(t, Config{Store: &away{shared, c.now, from, to}, Now: c.now})
+		}
+		signs, publishes := replica(), replica()
+		old := kid(t, signs, storage.KeyActive)
+		must(t, signs.Rotate(t.Context()))
+		for c.now().Before(to.Add(2 * known)) {
+			c.advance(upTo(time.Second))
+			for _, m := range []*Manager{signs, publishes} { // as Tend and clients do, in an outage as well
+				if r.IntN(3) == 0 {
+					_, _, err := m.JWKS(t.Context())
+					must(t, err)
+				}
+			}
+			if r.IntN(3) > 0 || !c.now().Before(from) && c.now().Before(to) { // then there is no grant to sign for
+				continue
+			}
+			if err := published(t, publishes, sign(t, signs)); err != nil {
+				t.Fatalf("AS-121 seed %d: %s after the rotation, of which the store was away from %s to %s: %v",
+					seed, c.now().Sub(start), from.Sub(start), to.Sub(start), err)
+			}
+		}
+		if strings.Contains(header(t, sign(t, signs)), old) {
+			t.Errorf("AS-121 seed %d: the new key does not sign at the end", seed)
+		}
+	}
+}
+
+// A caller that goes away while the keys are read does not keep the others from new ones.
+func TestCallerThatGoesAway(t *testing.T) {
+	c := newClock()
+	store := &away{Store: openStore(t), now: c.now}
+	m, other := newManager(t, Config{Store: store, Now: c.now}), newManager(t, Config{Store: store, Now: c.now})
+	must(t, other.RevokeAll(t.Context()))
+	token := sign(t, other)
+	c.advance(cacheTTL)
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, _, err := m.JWKS(gone)
+	must(t, err)
+	must(t, published(t, m, token))
+}
