@@ -49,6 +49,9 @@ func Load(s Source) (*Loaded, error) {
 		l.File = file
 		l.Strayed = file == localFile && s.File == "" && env.get("MCP_AUTHD_CONFIG") == ""
 	}
+	if err := env.addPackaged(file); err != nil {
+		return nil, err
+	}
 	if l.Warnings, err = l.readEnv(env); err != nil {
 		return nil, err
 	}
@@ -58,7 +61,7 @@ func Load(s Source) (*Loaded, error) {
 // maxFile bounds the configuration file, in bytes.
 const maxFile = 1 << 20
 
-// read reads the configuration file, which may be a pipe.
+// read reads a configuration file, which may be a pipe.
 func read(file string) ([]byte, error) {
 	f, err := os.Open(file)
 	var text []byte

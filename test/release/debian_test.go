@@ -36,6 +36,9 @@ func TestDebianPackage(t *testing.T) {
 	}
 	const state = "/var/lib/mcp-authd"
 	m.owned(t, state)
+	if out := m.run("mcp-authd", "config", "print"); !strings.Contains(out, address) {
+		t.Errorf("DL-04: a command of root does not know what the service has from /etc/default/mcp-authd\n%s", out)
+	}
 
 	t.Run("root uses the database while the service is stopped", func(t *testing.T) {
 		m.run("systemctl", "stop", "mcp-authd")
