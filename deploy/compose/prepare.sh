@@ -23,3 +23,7 @@ keep secret_key "$(random)"
 keep postgres_password "$(random)"
 keep database_url "postgres://mcp_authd:$(cat secrets/postgres_password)@postgres/mcp_authd?sslmode=disable"
 [ -s .env ] || printf 'DOMAIN=%s\n' "$1" >.env
+if ! grep -qxF "DOMAIN=$1" .env; then
+  echo "$0: .env has another name, which stays: $(grep ^DOMAIN= .env); to move the server, edit .env" >&2
+  exit 1
+fi

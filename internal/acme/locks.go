@@ -28,6 +28,16 @@ type locks struct {
 	ends map[string]func()
 }
 
+// stop ends that the lease of a lock is prolonged. The caller has the mutex.
+func (l *locks) stop(name string) error {
+	end := l.ends[name]
+	if end == nil {
+		return fmt.Errorf("acme: the lock %s is not held", name)
+	}
+	end()
+	return nil
+}
+
 // Lock implements certmagic.Locker. It waits until the lock is free or ctx ends.
 func (f *files) Lock(ctx context.Context, name string) error {
 	for {
@@ -102,14 +112,11 @@ func (f *files) pause(ctx context.Context, domain string) {
 // RenewLockLease implements certmagic.LockLeaseRenewer, which is called before each attempt. It fails while another
 // replica has the lock.
 func (f *files) RenewLockLease(ctx context.Context, name string, _ time.Duration) error {
-	l := &f.locked
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	end := l.ends[name]
-	if end == nil {
-		return fmt.Errorf("acme: the lock %s is not held", name)
+	f.locked.mu.Lock()
+	defer f.locked.mu.Unlock()
+	if err := f.locked.stop(name); err != nil {
+		return err
 	}
-	end()
 	held, err := f.take(ctx, name)
 	if err == nil && !held {
 		err = errTurn
@@ -119,15 +126,12 @@ func (f *files) RenewLockLease(ctx context.Context, name string, _ time.Duration
 
 // Unlock implements certmagic.Locker.
 func (f *files) Unlock(ctx context.Context, name string) error {
-	l := &f.locked
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	end := l.ends[name]
-	if end == nil {
-		return fmt.Errorf("acme: the lock %s is not held", name)
+	f.locked.mu.Lock()
+	defer f.locked.mu.Unlock()
+	if err := f.locked.stop(name); err != nil {
+		return err
 	}
-	end()
-	delete(l.ends, name)
+	delete(f.locked.ends, name)
 	_, err := f.lease(context.WithoutCancel(ctx), name, 0)
 	return err
 }

@@ -63,24 +63,6 @@ func TestEnormousRow(t *testing.T) {
 
 // A migration that fails after all rows were written is told apart.
 func TestMigrationAfterImport(t *testing.T) {
-	var b bytes.Buffer
-	h := from
-	h.Migration = 51
-	w, err := export.NewWriter(&b, h)
-	if err != nil {
-		t.Fatal(err)
-	}
-	table := export.Table{Name: "settings", Columns: []export.Column{
-		{Name: "name", Kind: export.Text},
-		{Name: "value", Kind: export.Bytes},
-		{Name: "expires_at", Kind: export.Integer},
-	}}
-	if err := errors.Join(w.Table(table), w.Row([]any{"fingerprint", []byte("fp"), nil})); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
 	url := pgtest.Start(t).Database(t)
 	c, err := pgx.Connect(t.Context(), url)
 	if err != nil {
@@ -90,7 +72,7 @@ func TestMigrationAfterImport(t *testing.T) {
 	if _, err := c.Exec(t.Context(), "CREATE TABLE certificate_files (stranger bigint)"); err != nil {
 		t.Fatal(err)
 	}
-	err = postgres.Import(t.Context(), url, reader(t, b.Bytes()), postgres.Options{})
+	err = postgres.Import(t.Context(), url, reader(t, earlier(t)), postgres.Options{})
 	if !errors.Is(err, export.ErrMigration) {
 		t.Errorf("DL-02: got %v, want %v", err, export.ErrMigration)
 	}

@@ -351,9 +351,10 @@ func TestTextsThatCannotMove(t *testing.T) {
 	}
 }
 
-// An export of an earlier version is brought to the migrations of this one.
-func TestExportsOfEarlierVersions(t *testing.T) {
-	// The last two migrations made the tables of tasks and of certificates.
+// earlier is an export of one row by a version without the last two migrations, which made the tables of tasks and of
+// certificates.
+func earlier(t *testing.T) []byte {
+	t.Helper()
 	var b bytes.Buffer
 	h := from
 	h.Migration = 51
@@ -372,8 +373,13 @@ func TestExportsOfEarlierVersions(t *testing.T) {
 	if _, err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
+	return b.Bytes()
+}
+
+// An export of an earlier version is brought to the migrations of this one.
+func TestExportsOfEarlierVersions(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "new.db")
-	if err := sqlite.Import(t.Context(), path, reader(t, b.Bytes()), sqlite.Options{}); err != nil {
+	if err := sqlite.Import(t.Context(), path, reader(t, earlier(t)), sqlite.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	s, err := sqlite.Open(t.Context(), path, sqlite.Options{SkipMigrate: true})
@@ -388,7 +394,7 @@ func TestExportsOfEarlierVersions(t *testing.T) {
 		t.Errorf("DL-02 in SQLite: %s, %v", fp, err)
 	}
 	url := pgtest.Start(t).Database(t)
-	if err := postgres.Import(t.Context(), url, reader(t, b.Bytes()), postgres.Options{}); err != nil {
+	if err := postgres.Import(t.Context(), url, reader(t, earlier(t)), postgres.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	p, err := postgres.Open(t.Context(), url, postgres.Options{SkipMigrate: true})

@@ -100,7 +100,10 @@ func prepare(t *testing.T, host string) (dir string) {
 		if err != nil {
 			t.Fatalf("DL-04: prepare.sh: %v\n%s", err, out)
 		}
-		host = "other.example.com"
+	}
+	out, err := exec.CommandContext(t.Context(), filepath.Join(dir, "prepare.sh"), "other.example.com").CombinedOutput()
+	if err == nil || !strings.Contains(string(out), "which stays: DOMAIN="+host) {
+		t.Errorf("DL-04: prepare.sh for another name: %v\n%s", err, out)
 	}
 	return dir
 }
