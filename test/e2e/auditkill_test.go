@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"bytes"
 	"encoding/json"
 	"net/http"
 	"net/url"
@@ -59,9 +60,12 @@ func (r *robots) token() (id string, status int) {
 // command runs a command of the operator.
 func (r *robots) command(t *testing.T, args ...string) []byte {
 	t.Helper()
-	out, err := exec.Command(demotest.Binary(t), append(args, "--config", r.config)...).Output()
+	var errs bytes.Buffer
+	cmd := exec.Command(demotest.Binary(t), append(args, "--config", r.config)...)
+	cmd.Stderr = &errs
+	out, err := cmd.Output()
 	if err != nil {
-		t.Fatalf("%v: %v", args, err)
+		t.Fatalf("%v: %v\n%s%s", args, err, out, &errs)
 	}
 	return out
 }
