@@ -110,7 +110,7 @@ func TestAuditRequired(t *testing.T) {
 		}
 	})
 	away.Store(false)
-	for end := time.Now().Add(20 * time.Second); r.cfg.Audit.Ready() != nil && time.Now().Before(end); {
+	for end := time.Now().Add(time.Minute); r.cfg.Audit.Ready() != nil && time.Now().Before(end); {
 		time.Sleep(20 * time.Millisecond)
 	}
 	t.Run("OB-06 afterwards the same code gives tokens, and what was done in between is in the log", func(t *testing.T) {

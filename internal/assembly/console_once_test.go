@@ -274,7 +274,7 @@ func TestConsoleWhileTheAuditIsAway(t *testing.T) {
 	}
 	away.Store(false)
 	var p page
-	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
 		if p = b.send(second, "/admin/user/disable"); p.status != http.StatusServiceUnavailable {
 			break
 		}

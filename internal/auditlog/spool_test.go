@@ -43,7 +43,7 @@ func runFor(t *testing.T, w *auditlog.Writer, holds func() bool) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var run sync.WaitGroup
 	run.Go(func() { w.Run(ctx) })
-	for end := time.Now().Add(20 * time.Second); !holds() && time.Now().Before(end); {
+	for end := time.Now().Add(time.Minute); !holds() && time.Now().Before(end); {
 		time.Sleep(10 * time.Millisecond)
 	}
 	if !holds() {
@@ -279,7 +279,7 @@ func TestStorePutBack(t *testing.T) {
 	}
 	db.exec(t, "DELETE FROM audit_entries; DELETE FROM audit_head; DELETE FROM audit_tiles; DELETE FROM audit_writers")
 	add(t, w, 10, 10)
-	for end := time.Now().Add(20 * time.Second); db.size(t) != 10 && time.Now().Before(end); {
+	for end := time.Now().Add(time.Minute); db.size(t) != 10 && time.Now().Before(end); {
 		time.Sleep(10 * time.Millisecond)
 	}
 	cancel()

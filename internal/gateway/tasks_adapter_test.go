@@ -169,7 +169,7 @@ func TestModernTasksBehindTheGateway(t *testing.T) {
 	}
 	id, _ := dataOf(t, ask("alice", "tools/call", "asks", `"name":"asks","arguments":{}`)).Result["taskId"].(string)
 	status := func(want string) (got string) {
-		for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
 			got = ask("alice", "tasks/get", id, `"taskId":"`+id+`"`)
 			if strings.Contains(got, `"status":"`+want+`"`) {
 				return got
@@ -238,7 +238,7 @@ func TestSessionTasksBehindTheGateway(t *testing.T) {
 		select {
 		case e := <-events:
 			return e
-		case <-time.After(10 * time.Second):
+		case <-time.After(time.Minute):
 			t.Fatal("no event")
 			return ""
 		}
@@ -253,7 +253,7 @@ func TestSessionTasksBehindTheGateway(t *testing.T) {
 		!strings.Contains(e, `"progressToken":"p-7"`) || !strings.Contains(e, related) {
 		t.Errorf("RS-215 got %s", e)
 	}
-	for end := time.Now().Add(10 * time.Second); !strings.Contains(got, "input_required"); {
+	for end := time.Now().Add(time.Minute); !strings.Contains(got, "input_required"); {
 		time.Sleep(5 * time.Millisecond)
 		if _, got = post(t, g.URL, about("tasks/get", id), header); time.Now().After(end) {
 			t.Fatalf("RS-215 got %s", got)

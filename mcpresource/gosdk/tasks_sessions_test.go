@@ -145,7 +145,7 @@ func TestTasksOfSessions(t *testing.T) {
 
 func (tr *taskRig) untilOld(t *testing.T, token, session, id, status string) {
 	t.Helper()
-	for end := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
 		a := tr.inSession(t, token, session, "tasks/get", `"taskId":"`+id+`"`)
 		if a.Result["status"] == status {
 			return

@@ -245,7 +245,7 @@ func (tr *taskRig) about(t *testing.T, token, method, id, more string) answer {
 // until asks for a task until it has a status.
 func (tr *taskRig) until(t *testing.T, token, id string, statuses ...string) answer {
 	t.Helper()
-	for end := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
 		a := tr.about(t, token, "tasks/get", id, "")
 		for _, s := range statuses {
 			if a.Result["status"] == s {
@@ -331,7 +331,7 @@ func TestTasksExtension(t *testing.T) {
 			t.Errorf("got %s", got.text)
 		}
 		update(`"a":{"action":"accept","content":{"name":"Z"}},"b":{"action":"accept","content":{"name":"B"}}`)
-		for end := time.Now().Add(10 * time.Second); time.Now().Before(end) && !strings.Contains(got.text, `"a-2"`); {
+		for end := time.Now().Add(time.Minute); time.Now().Before(end) && !strings.Contains(got.text, `"a-2"`); {
 			got = tr.about(t, "alice-mcp", "tasks/get", id, "")
 		}
 		update(`"a-2":{"action":"accept","content":{"name":"C"}}`)
@@ -444,7 +444,7 @@ func TestTasksExtension(t *testing.T) {
 // idle waits until no tool runs.
 func (tr *taskRig) idle(t *testing.T) {
 	t.Helper()
-	for end := time.Now().Add(10 * time.Second); tr.runs.Load() > 0; time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(time.Minute); tr.runs.Load() > 0; time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("the tool runs on")
 		}

@@ -129,7 +129,7 @@ func goSDKAdmin(t *testing.T, d *demotest.Demo) {
 		signIns.Load() != 2 {
 		t.Errorf("OB-11: got %d sign-ins and %s", signIns.Load(), got)
 	}
-	for end := time.Now().Add(10 * time.Second); !strings.Contains(d.Log(), "user_disable"); {
+	for end := time.Now().Add(time.Minute); !strings.Contains(d.Log(), "user_disable"); {
 		if time.Now().After(end) {
 			t.Fatalf("OB-11: the call is not in the log\n%s", d.Log())
 		}

@@ -155,7 +155,7 @@ func (l *life) checkAttempt(t *testing.T) {
 		where = []string{"--config", l.Config}
 	}
 	var found []attempt
-	for end := time.Now().Add(20 * time.Second); ; time.Sleep(300 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); ; time.Sleep(300 * time.Millisecond) {
 		list := append([]string{"attempt", "list", "--json"}, where...)
 		out, err := exec.Command(demotest.Binary(t), list...).Output()
 		if err == nil {
