@@ -63,7 +63,8 @@ bench-compare: ## benchmarks of BASE=COMMIT and of this tree in turns, as ratios
 chaos: ## three minutes of crashes: replicas, PostgreSQL, keys (seconds of it are in the tests)
 	MCP_AUTHD_CHAOS=long $(GO) test -count 1 -v -timeout 10m ./test/chaos
 
-patroni: install-test-deps install-release-deps ## deploy/postgresql under load, its primary killed, moved and hung (ten minutes)
+patroni: install-test-deps ## deploy/postgresql under load, its primary killed, moved and hung (ten minutes)
+	@deploy/release/deps.sh patroni
 	$(GO) test -count 1 -tags patroni -timeout 30m -run TestPatroni ./test/chaos
 
 soak: ## four minutes of a thousand streams at a time (seconds of it are in the tests)
