@@ -10,7 +10,7 @@ import (
 // DL-04: with the master key where the unit of the packages has it from, commands find it there: systemd hands it to
 // the service alone. Beside another configuration it is nothing to them.
 func TestCommandsFindTheCredential(t *testing.T) {
-	etc := t.TempDir()
+	etc := filepath.Join(t.TempDir(), "etc")
 	write := func(name, text string) string {
 		file := filepath.Join(etc, filepath.FromSlash(name))
 		if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {

@@ -84,11 +84,7 @@ func (a *app) credential() string {
 	dir := lookup(a.std.environ, "CREDENTIALS_DIRECTORY")
 	file := filepath.Join(dir, "secret_key")
 	if dir == "" {
-		etc, packaged := strings.CutSuffix(filepath.ToSlash(a.config.File), "/mcp-authd/config.yaml")
-		if !packaged {
-			return ""
-		}
-		file = filepath.Join(etc, "credstore", "mcp-authd.secret_key")
+		file = a.config.Beside("credstore/mcp-authd.secret_key")
 	}
 	if b, err := os.ReadFile(file); err != nil || strings.TrimSpace(string(b)) == "" {
 		return ""

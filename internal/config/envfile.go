@@ -3,22 +3,38 @@ package config
 import (
 	"errors"
 	"io/fs"
+	"path"
 	"path/filepath"
 	"strings"
 	"unicode"
 )
+
+// Beside returns the path of a file that the packages have beside the configuration, below /etc as it is, and "" for
+// another configuration than theirs.
+func (l *Loaded) Beside(name string) string {
+	etc, packaged := packagedIn(l.File)
+	if !packaged {
+		return ""
+	}
+	return filepath.Join(etc, filepath.FromSlash(name))
+}
+
+// packagedIn returns the directory /etc of a configuration that stands where the packages have it.
+func packagedIn(file string) (etc string, packaged bool) {
+	etc, packaged = strings.CutSuffix(filepath.ToSlash(file), "/mcp-authd/config.yaml")
+	return filepath.FromSlash(etc), packaged && path.Base(etc) == "etc"
+}
 
 // addPackaged adds the variables that the unit of the packages gives the service, from /etc/default/mcp-authd with
 // /etc/mcp-authd/config.yaml: without them a command of root would work on another database than the server. What is
 // in the environment goes before. A user who may not read the file does without it, as the service itself, whose
 // environment systemd has made of it.
 func (e *environ) addPackaged(config string) error {
-	etc, packaged := strings.CutSuffix(filepath.ToSlash(config), "/mcp-authd/config.yaml")
+	etc, packaged := packagedIn(config)
 	if !packaged {
 		return nil
 	}
-	file := filepath.FromSlash(etc + "/default/mcp-authd")
-	text, err := read(file)
+	text, err := read(filepath.Join(etc, "default", "mcp-authd"))
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrPermission):
 		return nil

@@ -37,7 +37,7 @@ func TestParseEnvFile(t *testing.T) {
 // DL-04: what the unit of the packages has from /etc/default/mcp-authd, commands have as well, or they would work on
 // another database. The environment goes before, and beside another configuration the file is nothing to them.
 func TestPackagedEnvironment(t *testing.T) {
-	etc := t.TempDir()
+	etc := filepath.Join(t.TempDir(), "etc")
 	write := func(name, text string) string {
 		file := filepath.Join(etc, filepath.FromSlash(name))
 		if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
@@ -49,7 +49,8 @@ func TestPackagedEnvironment(t *testing.T) {
 		return file
 	}
 	packaged := write("mcp-authd/config.yaml", "database: {url: sqlite}\n")
-	other := write("other/config.yaml", "")
+	others := []string{write("other/config.yaml", ""), write("../mcp-authd/config.yaml", "")}
+	write("../default/mcp-authd", "MCP_AUTHD_ISSUER=https://a.test\n")
 	write("default/mcp-authd", "MCP_AUTHD_DATABASE_URL=postgres://db/authd\nMCP_AUTHD_ISSUER=https://a.test\n"+
 		"HOME=/nowhere\nMCP_AUTHD_ISUER=x\n")
 	l, err := Load(Source{File: packaged, Environ: []string{"MCP_AUTHD_ISSUER=https://b.test", "HOME=" + etc}})
@@ -63,8 +64,10 @@ func TestPackagedEnvironment(t *testing.T) {
 	if len(l.Warnings) != 1 || !strings.Contains(l.Warnings[0], "MCP_AUTHD_ISUER is not known") {
 		t.Errorf("got %q", l.Warnings)
 	}
-	if l, err = Load(Source{File: other}); err != nil || l.Issuer == "https://a.test" {
-		t.Errorf("beside another configuration: got %q, %v", l.Issuer, err)
+	for _, other := range others {
+		if l, err = Load(Source{File: other}); err != nil || l.Issuer == "https://a.test" {
+			t.Errorf("beside %s: got %q, %v", other, l.Issuer, err)
+		}
 	}
 	write("default/mcp-authd", strings.Repeat("#", maxFile+1))
 	if _, err = Load(Source{File: packaged}); err == nil || !strings.Contains(err.Error(), "is longer than 1 MiB") {
