@@ -1,12 +1,15 @@
 package config
 
 import (
+	"bytes"
 	"errors"
+	"fmt"
 	"io/fs"
 	"path"
 	"path/filepath"
+	"regexp"
 	"strings"
-	"unicode"
+	"unicode/utf8"
 )
 
 // Beside returns the path of a file that the packages have beside the configuration, below /etc as it is, and "" for
@@ -34,12 +37,16 @@ func (e *environ) addPackaged(config string) error {
 	if !packaged {
 		return nil
 	}
-	text, err := read(filepath.Join(etc, "default", "mcp-authd"))
+	file := filepath.Join(etc, "default", "mcp-authd")
+	text, err := read(file)
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrPermission):
 		return nil
 	case err != nil:
 		return err
+	case !utf8.Valid(text), bytes.IndexByte(text, 0) >= 0:
+		return fmt.Errorf("%s is not UTF-8 text, so systemd gives the service none of its variables: "+
+			"write the file again", file)
 	}
 	for name, value := range parseEnvFile(string(text)) {
 		if _, there := e.values[name]; !there && strings.HasPrefix(name, prefix) {
@@ -49,65 +56,91 @@ func (e *environ) addPackaged(config string) error {
 	return nil
 }
 
+// newline is where systemd ends a line.
+const newline = "\n\r"
+
 // parseEnvFile reads what systemd takes for an EnvironmentFile (systemd.exec(5)): NAME=value, comments that begin with
-// # or ;, quotes, and a backslash that joins lines or takes the next character as it is. A line without = says nothing.
+// # or ;, quotes, and a backslash that joins lines or takes the next character as it is. A line without = says nothing,
+// nor does one whose name is none. A backslash at the end of a comment joins nothing, as since systemd 254.
 func parseEnvFile(text string) map[string]string {
 	out := map[string]string{}
 	for {
-		text = strings.TrimLeftFunc(text, unicode.IsSpace)
+		text = strings.TrimLeft(text, " \t"+newline)
 		if text == "" {
 			return out
 		}
-		if text[0] == '#' || text[0] == ';' {
-			_, text, _ = strings.Cut(text, "\n")
-			continue
+		ends := newline
+		if text[0] != '#' && text[0] != ';' {
+			ends += "="
 		}
-		end := strings.IndexAny(text, "=\n")
-		if end < 0 {
+		end := strings.IndexAny(text[1:], ends) + 1
+		if end == 0 {
 			return out
 		}
-		name, is := strings.TrimSpace(text[:end]), text[end] == '='
+		name, is := strings.TrimRight(text[:end], " \t"), text[end] == '='
 		text = text[end+1:]
 		if is {
-			out[name], text = envValue(text)
+			var value string
+			if value, text = envValue(text); envName.MatchString(name) {
+				out[name] = value
+			}
 		}
 	}
 }
 
+var envName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
 // envValue reads a value to the end of its line, and returns what follows.
 func envValue(text string) (value, rest string) {
 	var out strings.Builder
-	kept := 0                    // what of out is no space at the end
-	quote, open := byte(0), true // open: a quote may begin here
-	for i := 0; i < len(text); i++ {
+	kept := 0                             // what of out is no space at the end
+	const open, bare = byte(0), byte('=') // open: a quote may begin here
+	for in, i := open, 0; i < len(text); i++ {
 		c := text[i]
 		switch {
-		case c == '\\' && quote != '\'' && i+1 < len(text):
-			i++
-			if next := text[i]; next != '\n' {
-				if quote == '"' && !strings.ContainsRune("\"\\`$", rune(next)) {
-					out.WriteByte(c)
-				}
-				out.WriteByte(next)
-				kept, open = out.Len(), quote != 0
+		case c == '\\' && in != '\'':
+			if in == open {
+				in = bare
 			}
-		case quote != 0 && c == quote:
-			quote, open = 0, true
-		case quote != 0:
+			if i++; i < len(text) {
+				envEscape(&out, in, text[i])
+			}
+			kept = out.Len()
+		case in == '\'' || in == '"':
+			if c == in {
+				in = open
+				continue
+			}
 			out.WriteByte(c)
 			kept = out.Len()
-		case c == '\n':
+		case strings.IndexByte(newline, c) >= 0:
 			return out.String()[:kept], text[i+1:]
-		case open && (c == '"' || c == '\''):
-			quote = c
-		case c == ' ' || c == '\t' || c == '\r':
-			if out.Len() > 0 && !open {
+		case in == open && (c == '\'' || c == '"'):
+			in = c
+		case c == ' ' || c == '\t':
+			if in == bare {
 				out.WriteByte(c)
 			}
 		default:
+			in = bare
 			out.WriteByte(c)
-			kept, open = out.Len(), false
+			kept = out.Len()
 		}
 	}
 	return out.String()[:kept], ""
+}
+
+// envEscape writes what a backslash before next means, in quotes or not.
+func envEscape(out *strings.Builder, in, next byte) {
+	switch {
+	case in != '"':
+		if strings.IndexByte(newline, next) < 0 {
+			out.WriteByte(next)
+		}
+	case strings.IndexByte("\"\\`$", next) >= 0:
+		out.WriteByte(next)
+	case next != '\n':
+		out.WriteByte('\\')
+		out.WriteByte(next)
+	}
 }

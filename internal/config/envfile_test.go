@@ -11,22 +11,30 @@ import (
 // What systemd makes of an EnvironmentFile (systemd.exec(5)).
 func TestParseEnvFile(t *testing.T) {
 	for text, want := range map[string]map[string]string{
-		"A=1\nB = two words \n":                {"A": "1", "B": "two words"},
-		"# A=1\n; B=2\n\n  C=3":                {"C": "3"},
-		"no variable\nA=1":                     {"A": "1"},
-		"A=":                                   {"A": ""},
-		"A=\nB=2":                              {"A": "", "B": "2"},
-		`A="a b "` + "\nB=' c'":                {"A": "a b ", "B": " c"},
-		`A="say \"x\" for \$5 \n"`:             {"A": `say "x" for $5 \n`},
-		`A='a\b'`:                              {"A": `a\b`},
-		`A=it's "so"`:                          {"A": `it's "so"`},
-		`A="a"'b'`:                             {"A": "ab"},
-		"A=one\\\n two\nB=2":                   {"A": "one two", "B": "2"},
-		"A=\"one\ntwo\"\nB=2":                  {"A": "one\ntwo", "B": "2"},
-		`A=a\ b\#` + "\n":                      {"A": "a b#"},
-		"A=postgres://h/d?sslmode=x#y\r\nB=1;": {"A": "postgres://h/d?sslmode=x#y", "B": "1;"},
-		`A="never ended`:                       {"A": "never ended"},
-		`A=\`:                                  {"A": `\`},
+		"A=1\nB = two words \n":                  {"A": "1", "B": "two words"},
+		"# A=1\n; B=2\n\n  C=3":                  {"C": "3"},
+		"no variable\nA=1":                       {"A": "1"},
+		"A=":                                     {"A": ""},
+		"A=\nB=2":                                {"A": "", "B": "2"},
+		`A="a b "` + "\nB=' c'":                  {"A": "a b ", "B": " c"},
+		`A="say \"x\" for \$5 \n"`:               {"A": `say "x" for $5 \n`},
+		`A='a\b'`:                                {"A": `a\b`},
+		`A=it's "so"`:                            {"A": `it's "so"`},
+		`A="a"'b'`:                               {"A": "ab"},
+		"A=one\\\n two\nB=2":                     {"A": "one two", "B": "2"},
+		"A=\"one\ntwo\"\nB=2":                    {"A": "one\ntwo", "B": "2"},
+		`A=a\ b\#` + "\n":                        {"A": "a b#"},
+		"A=postgres://h/d?sslmode=x#y\r\nB=1;":   {"A": "postgres://h/d?sslmode=x#y", "B": "1;"},
+		`A="never ended`:                         {"A": "never ended"},
+		`A=a\`:                                   {"A": "a"},
+		`A="a\`:                                  {"A": "a"},
+		"A=1\rB=2\r#C=3\rD=4":                    {"A": "1", "B": "2", "D": "4"},
+		"A= \\\n 1\nB=\\\n\"2\"":                 {"A": " 1", "B": `"2"`},
+		"A=\"a\" b\nB='a' \"b\"":                 {"A": "ab", "B": "ab"},
+		"A=\v1\n\vB=2\n\u00a0C=3":                {"A": "\v1"},
+		"export A=1\n1B=2\nC-D=3\n=4\n==\"\nE=5": {},
+		"A\n=1\nB=2":                             {"B": "2"},
+		"# A joins nothing \\\nB=2":              {"B": "2"},
 	} {
 		if got := parseEnvFile(text); !maps.Equal(got, want) {
 			t.Errorf("%q: got %q, want %q", text, got, want)
@@ -67,6 +75,12 @@ func TestPackagedEnvironment(t *testing.T) {
 	for _, other := range others {
 		if l, err = Load(Source{File: other}); err != nil || l.Issuer == "https://a.test" {
 			t.Errorf("beside %s: got %q, %v", other, l.Issuer, err)
+		}
+	}
+	for _, binary := range []string{"MCP_AUTHD_ISSUER=https://\xe9.test\n", "MCP_AUTHD_ISSUER=a\x00\n"} {
+		write("default/mcp-authd", binary)
+		if _, err = Load(Source{File: packaged}); err == nil || !strings.Contains(err.Error(), "is not UTF-8 text") {
+			t.Errorf("%q: got %v", binary, err)
 		}
 	}
 	write("default/mcp-authd", strings.Repeat("#", maxFile+1))
