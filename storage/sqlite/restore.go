@@ -77,12 +77,15 @@ func Restore(ctx context.Context, file, path string, now time.Time) (kept string
 	if err := copyDatabase(ctx, file, putting); err != nil {
 		return "", fmt.Errorf("sqlite: restore: %w", err)
 	}
-	if _, err := os.Stat(abs); err == nil {
-		kept = abs + ".before-" + now.UTC().Format("20060102T150405.000Z")
-		if err := keep(ctx, abs, kept); err != nil {
-			return "", fmt.Errorf("sqlite: restore: %w", err)
-		}
-	} else if !errors.Is(err, fs.ErrNotExist) {
+	before := abs + ".before-" + now.UTC().Format("20060102T150405.000Z")
+	_, err = os.Stat(abs)
+	switch {
+	case err == nil:
+		kept, err = before, keep(ctx, abs, before)
+	case errors.Is(err, fs.ErrNotExist): // the operator moved it away, maybe without its log
+		err = setAside(abs, before)
+	}
+	if err != nil {
 		return "", fmt.Errorf("sqlite: restore: %w", err)
 	}
 	if err := put(putting, abs); err != nil {
@@ -102,6 +105,11 @@ func keep(ctx context.Context, path, kept string) error {
 	if folded == nil {
 		return nil
 	}
+	return setAside(path, kept)
+}
+
+// setAside moves the log of the database at path beside kept: SQLite would apply it to the next one at path.
+func setAside(path, kept string) error {
 	for _, suffix := range beside {
 		err := copyFile(path+suffix, kept+suffix)
 		if err == nil {

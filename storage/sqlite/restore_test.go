@@ -80,6 +80,28 @@ func TestRestoreLosesNothing(t *testing.T) {
 	}
 }
 
+// An operator who moves a lost database away may leave its log, which SQLite would apply to the backup.
+func TestRestoreBesideLogOfAnother(t *testing.T) {
+	path, backup := crashed(t, "new"), crashed(t, "old")
+	now := time.Date(2026, 11, 24, 12, 0, 0, 0, time.UTC)
+	moved := path + ".lost"
+	if err := os.Rename(path, moved); err != nil {
+		t.Fatal(err)
+	}
+	if kept, err := Restore(t.Context(), backup, path, now); err != nil || kept != "" {
+		t.Fatalf("got %q, %v", kept, err)
+	}
+	if got := row(t, path); got != "old" {
+		t.Errorf("DL-02 the log of another database in the one restored: %q", got)
+	}
+	if err := os.Rename(path+".before-20261124T120000.000Z-wal", moved+"-wal"); err != nil {
+		t.Fatal(err)
+	}
+	if got := row(t, moved); got != "new" {
+		t.Errorf("DL-02 the log was kept, and has: %q", got)
+	}
+}
+
 // A server that opened a database before another was put in its place, and attends only then, is not ready.
 func TestReplacedWhileOpened(t *testing.T) {
 	path := crashed(t, "old")
