@@ -165,6 +165,12 @@ func (d *doctor) database(ctx context.Context) {
 		d.fail("database", "", "%s", a.databaseIsThere())
 		return
 	}
+	if running, err := sqlite.Servers(a.config.SQLitePath()); fresh && err == nil && len(running) > 0 {
+		d.fail("database", "do not stop it: docs/runbooks/database-lost.md says how to save the file first",
+			"%s was deleted or moved away, and a server still has it open (process %s)",
+			a.config.SQLitePath(), strings.Join(running, ", "))
+		return
+	}
 	if fresh {
 		d.skip("database", "there is no database yet: the first start makes %s", a.config.SQLitePath())
 		return

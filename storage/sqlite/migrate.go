@@ -101,6 +101,11 @@ func (s *Store) Ready(ctx context.Context) error {
 	if damage := s.damage.Load(); damage != nil {
 		return fmt.Errorf("sqlite: ready: a verb has failed: %w", *damage)
 	}
+	if s.attendance != nil {
+		if err := s.inPlace(); err != nil {
+			return fmt.Errorf("sqlite: ready: %w", err)
+		}
+	}
 	got, err := s.applied(ctx)
 	if err != nil {
 		return err

@@ -60,14 +60,24 @@ func settled(path string) error {
 
 // stays marks a database that was replaced since it was opened: what is written to it is lost.
 func (s *Store) stays() {
-	now, err := os.Stat(s.path)
+	err := settled(s.path)
 	if err == nil {
-		err = settled(s.path)
-	}
-	if err == nil && !os.SameFile(now, s.file) {
-		err = errors.New("another database was put in the place of this one")
+		err = s.inPlace()
 	}
 	if err != nil {
 		s.damage.CompareAndSwap(nil, &err)
 	}
+}
+
+// inPlace returns an error when the file that is open is no longer the one at the path. A server could go on
+// without a fault until its end, and all would be gone then.
+func (s *Store) inPlace() error {
+	now, err := os.Stat(s.path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return errors.New("the file of the database was deleted or moved away: what it has is lost when this server ends")
+	case err == nil && !os.SameFile(now, s.file):
+		return errors.New("another database was put in the place of this one")
+	}
+	return err
 }

@@ -121,6 +121,31 @@ func TestReplacedWhileOpened(t *testing.T) {
 	}
 }
 
+// A server whose database is deleted goes on with a file that has no name: it says so while the file can be saved.
+func TestDeletedUnderServer(t *testing.T) {
+	path := crashed(t, "row")
+	s, err := Open(t.Context(), path, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if _, err := s.Attend(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(path, path+".away"); err != nil {
+		t.Skipf("a file that is open cannot be moved here: %v", err)
+	}
+	if err := s.Ready(t.Context()); err == nil || !strings.Contains(err.Error(), "was deleted or moved away") {
+		t.Errorf("DL-02 moved away: got %v", err)
+	}
+	if err := os.Rename(path+".away", path); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Ready(t.Context()); err != nil {
+		t.Errorf("DL-02 back again: got %v", err)
+	}
+}
+
 // usedPath makes the test binary another process that uses a database, as usedAs says, until it is killed.
 const usedPath, usedAs = "MCP_AUTHD_SQLITE_USED", "MCP_AUTHD_SQLITE_USED_AS"
 
