@@ -63,8 +63,9 @@ func connect(ctx context.Context, url string, o Options, bare *atomic.Bool) (*po
 	c.ShouldPing = func(context.Context, pgxpool.ShouldPingParams) bool { return false } // prepare does
 	c.PrepareConn = p.prepare
 	c.AfterRelease = func(conn *pgx.Conn) bool {
-		conn.PgConn().CustomData()[releasedAt] = time.Now()
-		return true
+		marks := conn.PgConn().CustomData()
+		marks[releasedAt] = time.Now()
+		return marks[doubtful] == nil
 	}
 	p.Pool, err = pgxpool.NewWithConfig(ctx, c)
 	return p, err
@@ -86,11 +87,7 @@ func config(url string, o Options) (*pgxpool.Config, error) {
 		params["application_name"] = "mcp-authd"
 	}
 	failOver(url, c.ConnConfig)
-	// A verb that is given up is cancelled on the server too: a statement left
-	// running there would hold its locks.
-	c.ConnConfig.BuildContextWatcherHandler = func(p *pgconn.PgConn) ctxwatch.Handler {
-		return &pgconn.CancelRequestContextWatcherHandler{Conn: p, DeadlineDelay: time.Second}
-	}
+	c.ConnConfig.BuildContextWatcherHandler = func(p *pgconn.PgConn) ctxwatch.Handler { return &canceller{conn: p} }
 	c.ConnConfig.OnNotice = noteReplication
 	c.ConnConfig.Tracer = o.tracer
 	return c, nil
