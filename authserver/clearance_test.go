@@ -221,7 +221,10 @@ func TestClearanceEnds(t *testing.T) {
 	})
 	t.Run("RS-217: the grant is revoked between giving and use", func(t *testing.T) {
 		token, form := given(t)
-		claims, _ := r.grants.tokens.Own(t.Context(), token.(string))
+		claims, err := r.grants.tokens.Own(t.Context(), token.(string))
+		if err != nil {
+			t.Fatal(err)
+		}
 		if err := r.store.RevokeGrant(t.Context(), claims.GrantID, storage.ByOperator, r.now()); err != nil {
 			t.Fatal(err)
 		}

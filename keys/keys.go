@@ -221,24 +221,28 @@ func (m *Manager) load(ctx context.Context) (*set, error) {
 	return m.adopt(ctx, stored, now)
 }
 
+// errAway: the keys could not be read again just now.
+var errAway = errors.New("the store does not answer")
+
 // newer returns the keys as they are now, for a caller that has met one that s lacks. A caller that
-// sends tokens of keys that never were costs one small read in rereadPause.
-func (m *Manager) newer(ctx context.Context, s *set) *set {
+// sends tokens of keys that never were costs one small read in rereadPause. An error means that the
+// store could not be asked, so that nothing is known of the key.
+func (m *Manager) newer(ctx context.Context, s *set) (*set, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	now := m.cfg.Now()
-	if m.current != s || now.Sub(s.readAt) < rereadPause || now.Sub(m.failedAt) < rereadTimeout {
-		return m.current
+	switch {
+	case m.current != s, now.Sub(s.readAt) < rereadPause:
+		return m.current, nil
+	case now.Sub(m.failedAt) < rereadTimeout:
+		return nil, errAway
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), rereadTimeout)
 	defer cancel()
 	stored, err := m.cfg.Store.Keys(ctx, now)
 	if err != nil {
 		m.failedAt = m.cfg.Now()
-		return s
+		return nil, err
 	}
-	if fresh, err := m.adopt(ctx, stored, now); err == nil {
-		return fresh
-	}
-	return s
+	return m.adopt(ctx, stored, now)
 }

@@ -18,11 +18,11 @@ type away struct {
 	from, to time.Time
 }
 
-var errAway = errors.New("the store is away")
+var errStoreAway = errors.New("the store is away")
 
 func (a *away) Keys(ctx context.Context, now time.Time) ([]storage.SigningKey, error) {
 	if at := a.now(); !at.Before(a.from) && at.Before(a.to) {
-		return nil, errAway
+		return nil, errStoreAway
 	}
 	if err := ctx.Err(); err != nil {
 		return nil, err

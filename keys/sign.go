@@ -94,7 +94,8 @@ func rawECDSA(der []byte, size int) ([]byte, error) {
 }
 
 // Verify returns the payload of a JWT of type typ that this server signed. It looks
-// at no claim: an expired token verifies. Anything that is not ours is ErrVerify.
+// at no claim: an expired token verifies. Anything that is not ours is ErrVerify; of a key that is not
+// known while the store is away, nothing can be said, which is another error.
 //
 // The payload is shared: do not change it.
 func (m *Manager) Verify(ctx context.Context, token, typ string) ([]byte, error) {
@@ -116,7 +117,9 @@ func (m *Manager) Verify(ctx context.Context, token, typ string) ([]byte, error)
 	}
 	pub, ok := s.public[h.KeyID]
 	if !ok { // one that another replica signs with at once, because the others were revoked
-		s = m.newer(ctx, s)
+		if s, err = m.newer(ctx, s); err != nil {
+			return nil, fmt.Errorf("keys: verify: %w", err)
+		}
 		pub, ok = s.public[h.KeyID]
 	}
 	if !ok || pub.Algorithm != h.Algorithm { // the key says which algorithm it is for, not the token

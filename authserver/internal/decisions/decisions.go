@@ -5,6 +5,7 @@ package decisions
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"net/http"
 	"net/netip"
@@ -14,6 +15,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/attempt"
 	"github.com/mcp-authd/mcp-authd/audit"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/grant"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
 	"github.com/mcp-authd/mcp-authd/internal/bounded"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
 	"github.com/mcp-authd/mcp-authd/oauth"
@@ -104,9 +106,12 @@ func (t *Taker) presented(r *http.Request, d oauth.Decision) (p attempt.Presente
 		return attempt.Presented{State: attempt.TokenNone}, issued
 	}
 	_, token, _ := strings.Cut(strings.TrimSpace(header), " ")
-	claims, ok := t.c.Tokens.Own(r.Context(), strings.TrimSpace(token))
-	if !ok {
+	claims, err := t.c.Tokens.Own(r.Context(), strings.TrimSpace(token))
+	switch {
+	case errors.Is(err, refusal.ErrUnknownToken):
 		return attempt.Presented{State: attempt.TokenForeign}, issued
+	case err != nil:
+		return attempt.Presented{}, issued
 	}
 	p.Audience, p.State = claims.Audience, t.state(r.Context(), d, claims)
 	p.Keys.Client, p.Keys.Person, p.Keys.Grant = claims.ClientID, claims.Subject, claims.GrantID

@@ -146,9 +146,11 @@ func checkHelper(r ExchangeRequest) (lifetime time.Duration, err error) {
 func (g *Helpers) subject(
 	ctx context.Context, client storage.Client, r ExchangeRequest,
 ) (claims oauth.AccessTokenClaims, grant storage.Grant, err error) {
-	claims, ok := g.Tokens.Own(ctx, r.SubjectToken)
+	claims, err = g.Tokens.Own(ctx, r.SubjectToken)
 	switch {
-	case !ok || claims.Expires <= g.Minter.Now().Unix() || claims.ClientID != client.ID:
+	case err != nil && !errors.Is(err, refusal.ErrUnknownToken):
+		return claims, grant, err
+	case err != nil || claims.Expires <= g.Minter.Now().Unix() || claims.ClientID != client.ID:
 		return claims, grant, errOwnSubject
 	case claims.Confirmation != nil && claims.Confirmation.Thumbprint != r.Proof.Thumbprint:
 		// A thief of a bound token would else exchange it for one that is of use.

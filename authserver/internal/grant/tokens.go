@@ -112,9 +112,12 @@ func (t *Tokens) Introspect(ctx context.Context, token string) (oauth.Introspect
 
 // access also returns the session at a provider that the token rests on.
 func (t *Tokens) access(ctx context.Context, token string) (oauth.Introspection, string, error) {
-	claims, ok := t.Own(ctx, token)
-	if !ok {
+	claims, err := t.Own(ctx, token)
+	switch {
+	case errors.Is(err, refusal.ErrUnknownToken):
 		return oauth.Introspection{}, "", nil
+	case err != nil:
+		return oauth.Introspection{}, "", err
 	}
 	return t.claimed(ctx, claims)
 }
@@ -191,15 +194,19 @@ func scopesLeft(claims oauth.AccessTokenClaims, granted oauth.Scopes, r storage.
 	return oauth.ParseScopes(claims.Scope).Intersect(granted)
 }
 
-// Own reports whether a token is an access token that this server signed, and
-// what it says. Expired ones count: they too name a grant to revoke.
-func (t *Tokens) Own(ctx context.Context, token string) (oauth.AccessTokenClaims, bool) {
-	var claims oauth.AccessTokenClaims
+// Own returns what an access token says that this server signed, and refusal.ErrUnknownToken for every
+// other one. Expired ones count: they too name a grant to revoke.
+func (t *Tokens) Own(ctx context.Context, token string) (claims oauth.AccessTokenClaims, err error) {
 	payload, err := t.Keys.Verify(ctx, token, oauth.AccessTokenType)
-	if err != nil || json.Unmarshal(payload, &claims) != nil || claims.Issuer != t.Issuer {
-		return oauth.AccessTokenClaims{}, false
+	switch {
+	case errors.Is(err, keys.ErrVerify):
+		return claims, refusal.ErrUnknownToken
+	case err != nil:
+		return claims, refusal.Unavailable(err)
+	case json.Unmarshal(payload, &claims) != nil || claims.Issuer != t.Issuer:
+		return oauth.AccessTokenClaims{}, refusal.ErrUnknownToken
 	}
-	return claims, true
+	return claims, nil
 }
 
 func (t *Tokens) refresh(ctx context.Context, token string) (oauth.Introspection, error) {
@@ -245,11 +252,13 @@ func (t *Tokens) Revoke(ctx context.Context, client storage.Client, token string
 	if token == "" {
 		return errNoToken
 	}
-	if claims, ok := t.Own(ctx, token); ok {
-		if claims.ClientID != client.ID {
-			return errNotOwner
-		}
+	switch claims, err := t.Own(ctx, token); {
+	case err == nil && claims.ClientID != client.ID:
+		return errNotOwner
+	case err == nil:
 		return t.revokeAccess(ctx, claims)
+	case !errors.Is(err, refusal.ErrUnknownToken):
+		return err
 	}
 	presented, err := t.Refresh.read(ctx, token)
 	if errors.Is(err, refusal.ErrUnknownToken) {
