@@ -211,6 +211,7 @@ var ownClocks = map[string]string{
 	"mcpresource/gosdk/calls.go":                "how long a call took",
 	"mcpresource/gosdk/middleware.go":           "how long a call took",
 	"mcpresource/gosdk/sse.go":                  "deadlines of connections",
+	"storage/postgres/cancel.go":                "deadlines of connections",
 	"storage/postgres/pool.go":                  "how long a connection has rested",
 	"thirdparty/check.go":                       "how long an answer was waited for",
 	"thirdparty/internal/provider/oauth2.go":    "x/oauth2 counts from its own now",
