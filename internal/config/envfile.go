@@ -60,8 +60,9 @@ func (e *environ) addPackaged(config string) error {
 const newline = "\n\r"
 
 // parseEnvFile reads what systemd takes for an EnvironmentFile (systemd.exec(5)): NAME=value, comments that begin with
-// # or ;, quotes, and a backslash that joins lines or takes the next character as it is. A line without = says nothing,
-// nor does one whose name is none. A backslash at the end of a comment joins nothing, as since systemd 254.
+// # or ;, quotes, and a backslash that joins lines or takes the next character as it is. A line without =,
+// or with a name that no variable can have, says nothing. A backslash at the end of a comment joins nothing, as since
+// systemd 254.
 func parseEnvFile(text string) map[string]string {
 	out := map[string]string{}
 	for {
