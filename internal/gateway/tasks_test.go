@@ -26,19 +26,20 @@ const (
 // answers what answer says.
 type tasksRig struct {
 	*httptest.Server
-	answer, kind string
+	answer, kind atomic.Value // strings; a cancellation by the gateway comes while the test goes on
 	reached      atomic.Int64
 	may          atomic.Bool
 }
 
 func newTasksRig(t *testing.T, store mcpresource.TaskStore, now func() time.Time) *tasksRig {
 	t.Helper()
-	tr := &tasksRig{kind: "application/json"}
+	tr := &tasksRig{}
+	tr.kind.Store("application/json")
 	tr.may.Store(true)
 	inner := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		tr.reached.Add(1)
-		w.Header().Set("Content-Type", tr.kind)
-		io.WriteString(w, tr.answer)
+		w.Header().Set("Content-Type", tr.kind.Load().(string))
+		io.WriteString(w, tr.answer.Load().(string))
 	}))
 	t.Cleanup(inner.Close)
 	u, err := New(Config{
@@ -64,7 +65,7 @@ const owner = "alice/app/g1"
 
 func (tr *tasksRig) ask(t *testing.T, who, body, answer string) string {
 	t.Helper()
-	tr.answer = answer
+	tr.answer.Store(answer)
 	_, got := post(t, tr.URL, body, map[string]string{"X-As": who})
 	return strings.TrimSpace(got)
 }
@@ -83,7 +84,7 @@ func TestTasksOfOthers(t *testing.T) {
 		for id, begun := range map[string]string{"t1": begunTask, "t2": begunModern} {
 			t.Run("RS-132 RS-215 "+id+" "+kind, func(t *testing.T) {
 				tr := newTasksRig(t, nil, nil)
-				tr.kind = kind
+				tr.kind.Store(kind)
 				if got := tr.ask(t, owner, beginCall, wrap(begun)); got != strings.TrimSpace(wrap(begun)) {
 					t.Fatalf("got %s", got)
 				}
@@ -186,7 +187,7 @@ func TestTasksEnd(t *testing.T) {
 		begin := func(i int, kind, frame string) (got, want string) {
 			id := strings.Repeat("i", 1+i%900) + time.Duration(i).String()
 			answer := `{"jsonrpc":"2.0","id":1,"result":{"resultType":"task","taskId":"` + id + `"}}`
-			tr.kind = kind
+			tr.kind.Store(kind)
 			return tr.ask(t, owner, beginCall, strings.Replace(frame, "X", answer, 1)), answer
 		}
 		for i := range taskMost {
