@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -53,9 +52,7 @@ func newBackupCommand(s std) *cobra.Command {
 			case err != nil:
 				return a.explainBackup(args[0], err)
 			}
-			if err := a.noteCopied(c.Context()); err != nil {
-				a.log.Warn("doctor will not know of this backup", "error", err)
-			}
+			a.noteCopy(c.Context(), noteBackup, time.Now())
 			if asJSON {
 				return printJSON(s.out, copied{a.config.SQLitePath(), args[0]})
 			}
@@ -76,13 +73,4 @@ func (a *app) explainBackup(to string, err error) error {
 		return explainFile(to, err)
 	}
 	return a.explainStore(err)
-}
-
-// noteCopied has the database remember that it was copied.
-func (a *app) noteCopied(ctx context.Context) error {
-	store, err := sqlite.Open(ctx, a.config.SQLitePath(), sqlite.Options{SkipMigrate: true})
-	if err != nil {
-		return err
-	}
-	return errors.Join(noteBackup(ctx, store, time.Now()), store.Close())
 }

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/storage"
@@ -10,25 +12,66 @@ import (
 // backupAge is how old the last backup may be.
 const backupAge = 7 * 24 * time.Hour
 
-// lastBackup is the name of the fact when the database was last copied.
-const lastBackup = "backup"
+// noteTime is how long a command that has made or restored a backup waits for the database to remember it.
+const noteTime = 30 * time.Second
+
+// The facts that the database remembers of its copies.
+const (
+	lastBackup = "backup"   // when it was copied last
+	origin     = "restored" // of when the copy is that it was made of, if it was made of one
+)
 
 // noteBackup remembers that the database was copied.
 func noteBackup(ctx context.Context, store storage.Housekeeping, at time.Time) error {
 	_, err := store.Remember(ctx, lastBackup, []byte(at.UTC().Format(time.RFC3339)))
+	if err == nil {
+		_, err = store.Remember(ctx, origin, []byte{}) // it counts until the next backup
+	}
 	return err
+}
+
+// noteOrigin remembers that the database was made of a copy, which is its last backup until the next.
+func noteOrigin(ctx context.Context, store storage.Housekeeping, at time.Time) error {
+	err := noteBackup(ctx, store, at)
+	if err == nil {
+		_, err = store.Remember(ctx, origin, []byte(at.UTC().Format(time.RFC3339)))
+	}
+	return err
+}
+
+// noteCopy has the database of the configuration remember one of its copies. A command that has done its work does
+// not fail for that, nor does a signal end it.
+func (a *app) noteCopy(ctx context.Context, note func(context.Context, storage.Housekeeping, time.Time) error,
+	at time.Time) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), noteTime)
+	defer cancel()
+	store, err := a.openDatabase(ctx, false)
+	if err == nil {
+		err = errors.Join(note(ctx, store, at), store.Close())
+	}
+	if err != nil {
+		a.log.Warn("doctor will not know of this backup", "error", err)
+	}
 }
 
 // ages looks for what is older than it should be (DL-02).
 func (d *doctor) ages(ctx context.Context) {
 	text, err := d.app.store.Remember(ctx, lastBackup, nil)
+	from, fromErr := d.app.store.Remember(ctx, origin, nil)
 	at, parseErr := time.Parse(time.RFC3339, string(text))
+	err = errors.Join(err, fromErr)
+	restored := len(text) > 0 && bytes.Equal(text, from) // no backup was made since
 	const advice = "mcp-authd backup FILE, and then: mcp-authd restore --check FILE"
 	switch age := d.now().Sub(at); {
 	case err != nil:
 		d.fail("backup", "", "when the last backup was made cannot be read: %s", oneLine(err))
 	case len(text) == 0 || parseErr != nil:
 		d.skip("backup", "no backup was made by backup or export; if they are made by other means, try them as well")
+	case restored && age > backupAge:
+		d.warn("backup", advice, "this database was made of the backup of %s, %d days old, and none was made since",
+			moment(at), int(age.Hours()/24))
+	case restored:
+		d.ok("backup", "this database was made of the one of %s, and none was made since", moment(at))
 	case age > backupAge:
 		d.warn("backup", advice, "the last backup is %d days old", int(age.Hours()/24))
 	default:

@@ -133,6 +133,24 @@ func TestDoctorOnAges(t *testing.T) {
 	if got := look(8); !strings.HasPrefix(got, "warning backup the last backup is 8 days old\n") {
 		t.Errorf("DL-02 after eight days: %s", got)
 	}
+	of := time.Now().Add(-24 * time.Hour)
+	if err := noteOrigin(t.Context(), s, of); err != nil {
+		t.Fatal(err)
+	}
+	if got := look(5); !strings.HasPrefix(got,
+		"ok backup this database was made of the one of "+moment(of)+", and none was made since\n") {
+		t.Errorf("DL-02 five days after a restore: %s", got)
+	}
+	if got := look(7); !strings.HasPrefix(got, "warning backup this database was made of the backup of "+
+		moment(of)+", 8 days old, and none was made since\n") {
+		t.Errorf("DL-02 a week after a restore: %s", got)
+	}
+	if err := noteBackup(t.Context(), s, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	if got := look(6); !strings.HasPrefix(got, "ok backup the last one was made on ") {
+		t.Errorf("DL-02 a backup since the restore: %s", got)
+	}
 	if got := look(32); strings.Contains(got, "k1") {
 		t.Errorf("DL-02 a key of 32 days, replaced every 30: %s", got)
 	}

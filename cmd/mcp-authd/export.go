@@ -236,6 +236,9 @@ func newImportCommand(s std) *cobra.Command {
 				return fmt.Errorf("nothing was imported: %w", err)
 			}
 			h, sum := r.Header(), r.Summary()
+			if args[0] != stream { // of what came by a pipe there may be no file
+				a.noteCopy(c.Context(), noteOrigin, h.At)
+			}
 			if asJSON {
 				return printJSON(s.out, exported{args[0], sum.Tables, sum.Rows, h.At, h.Version})
 			}

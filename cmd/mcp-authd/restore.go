@@ -77,6 +77,7 @@ func newRestoreCommand(s std) *cobra.Command {
 					return a.explainStore(err)
 				}
 				found.Restored = true
+				a.noteCopy(c.Context(), noteOrigin, found.WrittenAt)
 			}
 			if asJSON {
 				return printJSON(s.out, found)
