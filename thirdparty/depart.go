@@ -80,7 +80,7 @@ func (d *Delegation) Depart(ctx context.Context, t delegation.Request) (delegati
 		LoginHint: cmp.Or(t.LoginHint, hint), Fresh: t.Reauth != "", Choose: c.choose(t, accounts), Scopes: extra,
 	})
 	if err != nil {
-		d.complain(ctx, c, err)
+		d.unmet(ctx, c, err)
 		return delegation.AuthorizationRequest{}, c.told(err)
 	}
 	return out, d.putDeparture(ctx, out, sent)

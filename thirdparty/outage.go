@@ -27,7 +27,21 @@ func (d *Delegation) unwell(ctx context.Context, c *connector, session string, c
 	case errors.As(cause, &often):
 		d.health[c.ID].Postponed(session, d.now(), c.pause(often))
 	case errors.Is(cause, provider.ErrUnreachable):
-		if d.health[c.ID].Failed(session, d.now()) {
+		var unread *provider.Unread
+		told := errors.As(cause, &unread) && !unread.Tell() // by a sign-in that failed
+		if d.health[c.ID].Failed(session, d.now()) && !told {
+			d.record(ctx, audit.ProviderUnreachable, c)
+		}
+	}
+	d.complain(ctx, c, cause)
+}
+
+// unmet notes that a sign-in failed at a provider. What strangers send says nothing about its health, but metadata or
+// keys that cannot be had do: operators learn of that outage once, too.
+func (d *Delegation) unmet(ctx context.Context, c *connector, cause error) {
+	var unread *provider.Unread
+	if errors.As(cause, &unread) && unread.Tell() {
+		if known, _ := d.health[c.ID].State(d.now()); !known {
 			d.record(ctx, audit.ProviderUnreachable, c)
 		}
 	}

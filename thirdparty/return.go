@@ -74,7 +74,7 @@ func (d *Delegation) collect(ctx context.Context, c *connector, sent sentRequest
 			c.told(fmt.Errorf("%w: no code in the authorization response, or a malformed one", provider.ErrGarbage))
 	}
 	if err := c.CheckIssuer(ctx, single(params, "iss")); err != nil { // RFC 9207 §2.4, AS-225
-		d.complain(ctx, c, err)
+		d.unmet(ctx, c, err)
 		return holding{}, c.told(err)
 	}
 	if other := d.issuedBy(single(params, "iss")); other != nil && other != c && c.Issuer == "" {
@@ -86,7 +86,7 @@ func (d *Delegation) collect(ctx context.Context, c *connector, sent sentRequest
 	}
 	t, p, err := c.Exchange(ctx, code, sent.Verifier, sent.Nonce, c.redirectURI())
 	if err != nil {
-		d.complain(ctx, c, err)
+		d.unmet(ctx, c, err)
 		return holding{}, c.told(err)
 	}
 	if t.Assumed {

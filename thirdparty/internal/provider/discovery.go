@@ -79,8 +79,7 @@ func (d *discovery) cached() (*endpoints, time.Duration) {
 
 func (d *discovery) renew(ctx context.Context) (*endpoints, error) {
 	e, err := d.fetch(ctx)
-	d.reads.note(readMetadata, d.now(), err)
-	if err != nil {
+	if err = d.reads.note(readMetadata, d.now(), err); err != nil {
 		return nil, fmt.Errorf("metadata of %s: %w", d.at, err)
 	}
 	d.mu.Lock()

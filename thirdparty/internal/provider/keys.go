@@ -62,9 +62,7 @@ func (a allowed) VerifySignature(ctx context.Context, jwt string) ([]byte, error
 		if !a.reads.AllowN(a.now(), 1) {
 			return nil, fmt.Errorf("%w: its keys were read just now", &TooOften{keyReadEvery})
 		}
-		err := a.read(context.WithoutCancel(ctx))
-		a.keySet.reads.note(readKeys, a.now(), err)
-		return nil, err
+		return nil, a.keySet.reads.note(readKeys, a.now(), a.read(context.WithoutCancel(ctx)))
 	}); err != nil {
 		return nil, err
 	}

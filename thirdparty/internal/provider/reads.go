@@ -3,6 +3,7 @@ package provider
 import (
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -19,9 +20,29 @@ type Reads struct {
 
 // reads keeps Reads.
 type reads struct {
-	mu   sync.Mutex // guards last
+	mu   sync.Mutex // guards what follows
 	last Reads
+	away map[string]*outage // of what cannot be reached since it was read last
 }
+
+// outage is the time in which one of them cannot be reached.
+type outage struct{ told atomic.Bool }
+
+// Unread is an ErrUnreachable of what a provider publishes. The answer to a request may fail for that request; this
+// one says that the provider is away, for no caller chooses what is asked.
+type Unread struct {
+	of    *outage
+	cause error
+}
+
+// Error implements error.
+func (u *Unread) Error() string { return u.cause.Error() }
+
+// Unwrap returns the cause.
+func (u *Unread) Unwrap() error { return u.cause }
+
+// Tell reports whether this is to be told: once in an outage, by the one who asks first.
+func (u *Unread) Tell() bool { return u.of.told.CompareAndSwap(false, true) }
 
 // What of a provider was read.
 const (
@@ -29,10 +50,14 @@ const (
 	readKeys     = "keys"
 )
 
-// note keeps how a read has ended. The text of an error quotes the provider, and is in the log alone.
-func (r *reads) note(what string, at time.Time, err error) {
+// note keeps how a read has ended, and returns err, as an Unread if it is that. The text of an error quotes the
+// provider, and is in the log alone.
+func (r *reads) note(what string, at time.Time, err error) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if err == nil {
+		delete(r.away, what)
+	}
 	switch {
 	case errors.Is(err, ErrUnreachable):
 		r.last.Failed, r.last.Why = at, "its "+what+" could not be reached"
@@ -43,6 +68,16 @@ func (r *reads) note(what string, at time.Time, err error) {
 	default:
 		r.last.Keys = at
 	}
+	if often := (*TooOften)(nil); !errors.Is(err, ErrUnreachable) || errors.As(err, &often) {
+		return err
+	}
+	if r.away == nil {
+		r.away = map[string]*outage{}
+	}
+	if r.away[what] == nil {
+		r.away[what] = &outage{}
+	}
+	return &Unread{r.away[what], err}
 }
 
 func (r *reads) get() Reads {
