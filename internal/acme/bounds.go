@@ -22,16 +22,20 @@ const (
 
 var errAnswer = fmt.Errorf("the answer has more than %d bytes", maxAnswer)
 
-// sized is a transport of answers that are not too long.
+// sized is a transport of answers that are not too long, and of failures that are problems.
 type sized struct{ http.RoundTripper }
 
 // RoundTrip implements http.RoundTripper.
 func (s sized) RoundTrip(r *http.Request) (*http.Response, error) {
 	resp, err := s.RoundTripper.RoundTrip(r)
-	if err == nil {
-		resp.Body = &sizedBody{ReadCloser: resp.Body, left: maxAnswer}
+	if err != nil {
+		return nil, err
 	}
-	return resp, err
+	resp.Body = &sizedBody{ReadCloser: resp.Body, left: maxAnswer}
+	if err := asProblem(resp); err != nil {
+		return nil, err
+	}
+	return resp, nil
 }
 
 type sizedBody struct {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"strings"
 	"unicode"
 
@@ -35,16 +36,27 @@ func explain(err error, domain string, c Config) string {
 		return fmt.Sprintf("the authority found no server, or another one, at the name: it has to lead here, with %s "+
 			"open, and no proxy before this server may answer for it", ports)
 	case "rateLimited":
-		return "the authority has had too many requests for this name: it is tried again by itself, do not restart"
+		return explainLimit
 	case "caa":
 		return "a CAA record of the name keeps this authority from issuing: change it, or tls.acme.directory"
 	case "rejectedIdentifier":
 		return "the authority issues no certificate for this name"
 	case "serverInternal":
-		return "the authority has a fault of its own: it is tried again by itself"
+		return explainFault
+	}
+	switch { // of a type that says nothing to us
+	case p.Status == http.StatusTooManyRequests:
+		return explainLimit
+	case p.Status >= http.StatusInternalServerError:
+		return explainFault
 	}
 	return "it is tried again by itself"
 }
+
+const (
+	explainLimit = "the authority has had too many requests for this name: it is tried again by itself, do not restart"
+	explainFault = "the authority has a fault of its own: it is tried again by itself"
+)
 
 // problems begin the types of the authority's errors.
 const problems = "urn:ietf:params:acme:error:"
@@ -106,12 +118,16 @@ func reason(err error) string {
 	if err == nil {
 		return ""
 	}
+	return cleaned(err.Error())
+}
+
+func cleaned(text string) string {
 	line := strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {
 			return ' '
 		}
 		return r
-	}, err.Error())
+	}, text)
 	if len(line) > maxReason {
 		line = strings.ToValidUTF8(line[:maxReason], "") + "..."
 	}

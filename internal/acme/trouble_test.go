@@ -54,10 +54,34 @@ func TestAuthorityInTrouble(t *testing.T) {
 			fmt.Fprintf(w, `{"type": "%s", "detail": "too many\nrequests"}`, problems+kind)
 		}
 	}
+	other := func(status int, kind, body string) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) {
+			w.Header()["Content-Type"] = nil // net/http would make one up
+			if kind != "" {
+				w.Header().Set("Content-Type", kind)
+			}
+			w.WriteHeader(status)
+			io.WriteString(w, body)
+		}
+	}
 	for _, c := range []struct {
 		name, want string
 		answer     http.HandlerFunc
 	}{
+		{"DL-01: too many requests, without a content type", explainLimit,
+			other(http.StatusTooManyRequests, "", "slow")},
+		{"DL-01: too many requests, a page", explainLimit,
+			other(http.StatusTooManyRequests, "text/html", "<h1>Slow down</h1>")},
+		{"DL-01: a proxy before the authority", explainFault,
+			other(http.StatusBadGateway, "text/plain; charset=utf-8", "no route\n")},
+		{"DL-01: a problem without a content type", "a CAA record of the name keeps this authority from issuing",
+			other(http.StatusForbidden, "", `{"type": "`+problems+`caa"}`)},
+		{"DL-01: a problem as other JSON", "a CAA record of the name keeps this authority from issuing",
+			other(http.StatusForbidden, "application/json", `{"type": "`+problems+`caa"}`)},
+		{"DL-01: a type that is not known", explainFault,
+			other(http.StatusServiceUnavailable, "application/problem+json", `{"type": "about:blank"}`)},
+		{"DL-01: the first line of another answer", "HTTP 403 about:blank - not  here\"",
+			other(http.StatusForbidden, "", "\n not\x1b here\nsecond"+strings.Repeat("x", 1<<16))},
 		{
 			"DL-01 RFC 8555 6.6: too many requests", "the authority has had too many requests for this name",
 			problem(http.StatusTooManyRequests, "rateLimited"),
