@@ -168,8 +168,14 @@ type boundTask struct {
 
 // ownsTask reports whether a task is the caller's, who may call its tool now.
 func (u *Upstream) ownsTask(ctx context.Context, x *exchange, id string) bool {
+	may, _ := u.findTask(ctx, x, id)
+	return may
+}
+
+// findTask is ownsTask, and reports whether the task is known to be the caller's, who may have lost the tool.
+func (u *Upstream) findTask(ctx context.Context, x *exchange, id string) (may, known bool) {
 	if x.principal == nil || id == "" || len(id) > maxTaskID {
-		return false
+		return false, false
 	}
 	t, err := u.c.Tasks.Task(ctx, taskOwner(x.principal), id)
 	var state boundTask
@@ -180,19 +186,21 @@ func (u *Upstream) ownsTask(ctx context.Context, x *exchange, id string) bool {
 		if !errors.Is(err, mcpresource.ErrNoTask) {
 			u.c.Logger.ErrorContext(ctx, "the store of tasks failed", "resource", u.c.Resource, "error", err)
 		}
-		return false
+		return false, false
 	}
-	return u.c.May == nil || !slices.ContainsFunc(state.Tools, func(tool string) bool { return !u.c.May(ctx, tool) })
+	may = u.c.May == nil || !slices.ContainsFunc(state.Tools, func(tool string) bool { return !u.c.May(ctx, tool) })
+	return may, true
 }
 
-// bindTask keeps that a task which the request out has begun is the caller's, before the caller knows of it. One for
-// which there is no room goes to no caller, and is cancelled.
+// bindTask keeps that a task which the request out has begun is the caller's, before the caller knows of it. One that
+// cannot be kept goes to no caller, and is cancelled.
 func (u *Upstream) bindTask(out *http.Request, x *exchange, id string) bool {
 	ctx := out.Context()
-	switch {
-	case x.principal == nil, id == "", len(id) > maxTaskID:
+	if x.principal == nil || id == "" || len(id) > maxTaskID {
 		return false
-	case u.ownsTask(ctx, x, id):
+	}
+	may, known := u.findTask(ctx, x, id)
+	if may {
 		return true // the answer is sent again
 	}
 	state, _ := json.Marshal(boundTask{x.tools}) // texts
@@ -205,12 +213,22 @@ func (u *Upstream) bindTask(out *http.Request, x *exchange, id string) bool {
 		u.c.Logger.WarnContext(ctx, "a task could not be kept", "resource", u.c.Resource, "error", err)
 	}
 	x.unbound = err
-	if errors.Is(err, mcpresource.ErrTasksFull) {
-		if _, kept := u.c.Tasks.Task(ctx, taskOwner(x.principal), id); errors.Is(kept, mcpresource.ErrNoTask) {
-			u.cancelTask(out, id)
-		}
+	if err != nil && !known && u.lost(ctx, x, id) {
+		u.cancelTask(out, id)
 	}
 	return err == nil
+}
+
+// lost reports whether no caller will get to a task that could not be kept.
+func (u *Upstream) lost(ctx context.Context, x *exchange, id string) bool {
+	if errors.Is(x.unbound, mcpresource.ErrTasksFull) {
+		_, err := u.c.Tasks.Task(ctx, taskOwner(x.principal), id)
+		return errors.Is(err, mcpresource.ErrNoTask)
+	}
+	// The store has failed, and may have kept it all the same. A call of its own is answered with an error, so its task
+	// is lost. In an answer that is sent again there may be a task that the caller has, and a caller who has gone has
+	// been told nothing and may ask for the answer again.
+	return len(x.call) > 0 && ctx.Err() == nil
 }
 
 // instead returns the answer to a call whose task could not be bound to the caller; nil where it is not known

@@ -3,11 +3,14 @@ package gateway
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -39,6 +42,8 @@ type cancelRig struct {
 	mu      sync.Mutex // guards what follows
 	cancels []cancelled
 	hold    chan struct{} // a cancel is answered when it is closed; nil: at once
+	stream  atomic.Bool   // calls are answered with one
+	answer  atomic.Value  // to a call, a string
 }
 
 type cancelled struct {
@@ -49,6 +54,7 @@ type cancelled struct {
 func newCancelRig(t *testing.T, store mcpresource.TaskStore, hold chan struct{}) *cancelRig {
 	t.Helper()
 	c := &cancelRig{hold: hold}
+	c.answer.Store(begunModern)
 	inner := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		var m struct {
@@ -58,7 +64,12 @@ func newCancelRig(t *testing.T, store mcpresource.TaskStore, hold chan struct{})
 		_ = json.Unmarshal(body, &m)
 		w.Header().Set("Content-Type", "application/json")
 		if m.Method != "tasks/cancel" {
-			io.WriteString(w, begunModern)
+			answer := c.answer.Load().(string)
+			if c.stream.Load() {
+				w.Header().Set("Content-Type", "text/event-stream")
+				answer = "event: message\ndata: " + answer + "\n\n"
+			}
+			io.WriteString(w, answer)
 			return
 		}
 		c.mu.Lock()
@@ -96,7 +107,7 @@ func (c *cancelRig) begin(t *testing.T, meta string, header map[string]string) {
 	t.Helper()
 	_, got := post(t, c.URL, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"slow","task":{}`+meta+`}}`,
 		header)
-	if !strings.Contains(got, `"error"`) || strings.Contains(got, "t2") {
+	if !strings.Contains(got, `"error"`) || strings.Contains(got, `"t1"`) || strings.Contains(got, `"t2"`) {
 		t.Fatalf("RS-132: got %s", got)
 	}
 }
@@ -112,6 +123,90 @@ func (c *cancelRig) eventually(t *testing.T, n int) []cancelled {
 			t.Fatalf("RS-132: got %d cancels, want %d", len(c.seen()), n)
 		}
 	}
+}
+
+// unsureTasks is a store whose answer to a new task does not come.
+type unsureTasks struct{ fullTasks }
+
+func (unsureTasks) CreateTask(context.Context, mcpresource.Task, int) error { return context.DeadlineExceeded }
+
+// knownTasks is one in which the task is already.
+type knownTasks struct{ keptTasks }
+
+func (knownTasks) CreateTask(context.Context, mcpresource.Task, int) error { return errors.New("it is there") }
+
+// TestUnkeptTasksAreCancelled: a task that the store did not keep does not go on at the MCP server, if the caller was
+// told so.
+func TestUnkeptTasksAreCancelled(t *testing.T) {
+	for store, tasks := range map[string]mcpresource.TaskStore{"is away": failingTasks{}, "is unsure": unsureTasks{}} {
+		for revision, id := range map[string]string{"2025-11-25": "t1", "2026-07-28": "t2"} {
+			for _, stream := range []bool{false, true} {
+				t.Run(fmt.Sprintf("RS-132 the store %s, %s, as a stream: %v", store, revision, stream), func(t *testing.T) {
+					c := newCancelRig(t, tasks, nil)
+					c.stream.Store(stream)
+					header, meta := map[string]string{"Mcp-Protocol-Version": revision, "Mcp-Session-Id": "s1"}, ""
+					if c.answer.Store(begunTask); id == "t2" {
+						c.answer.Store(begunModern)
+						meta = `,"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}`
+						header = map[string]string{
+							"Mcp-Protocol-Version": revision, "Mcp-Method": "tools/call", "Mcp-Name": "slow",
+						}
+					}
+					c.begin(t, meta, header)
+					if got := c.eventually(t, 1)[0]; got.params["taskId"] != id ||
+						got.header.Get("Mcp-Session-Id") != header["Mcp-Session-Id"] {
+						t.Errorf("got %v %v", got.params, got.header)
+					}
+				})
+			}
+		}
+	}
+	cutOff := func(t *testing.T, c *cancelRig, method, body string) {
+		t.Helper()
+		r, err := http.NewRequestWithContext(t.Context(), method, c.URL, strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Accept", "application/json, text/event-stream")
+		r.Header.Set("Content-Type", "application/json")
+		resp, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		if got, _ := io.ReadAll(resp.Body); resp.StatusCode != http.StatusOK || strings.Contains(string(got), "t2") {
+			t.Errorf("RS-132: got %d %s", resp.StatusCode, got)
+		}
+	}
+	untouched := func(t *testing.T, c *cancelRig) {
+		t.Helper()
+		if n := len(c.u.cancels); n != 0 { // a cancel would wait for its answer
+			t.Errorf("RS-132: got %d cancels, want none", n)
+		}
+	}
+	t.Run("RS-132 a task that the caller has goes on", func(t *testing.T) {
+		hold := make(chan struct{})
+		defer close(hold)
+		c := newCancelRig(t, knownTasks{}, hold)
+		c.begin(t, "", nil)
+		untouched(t, c)
+	})
+	t.Run("RS-132 a task in an answer that is sent again, which the caller may have, goes on", func(t *testing.T) {
+		hold := make(chan struct{})
+		defer close(hold)
+		c := newCancelRig(t, failingTasks{}, hold)
+		c.stream.Store(true)
+		cutOff(t, c, http.MethodGet, "")
+		untouched(t, c)
+	})
+	t.Run("RS-132 of several calls at once it is not known which one is answered", func(t *testing.T) {
+		hold := make(chan struct{})
+		defer close(hold)
+		c := newCancelRig(t, failingTasks{}, hold)
+		one := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"slow","task":{}}}`
+		cutOff(t, c, http.MethodPost, "["+one+","+one+"]")
+		untouched(t, c)
+	})
 }
 
 // TestRefusedTasksAreCancelled: a task for which there is no room does not go on at the MCP server.
