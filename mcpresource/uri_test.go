@@ -94,6 +94,8 @@ func TestImplied(t *testing.T) {
 		{"RS-194 listening by another spelling", listen(`{"resourceSubscriptions":["file:///public/../private/x"]}`),
 			400},
 		{"RS-103 in another case", listen(`{"ResourceSubscriptions":["file:///private/x"]}`), 400},
+		{"RS-132 tasks in another case", listen(`{"taskids":["x"]}`), 400},
+		{"RS-132 tasks by a letter that folds into another", listen(`{"taskIds":["x"],"ta\u017fkIds":["y"]}`), 400},
 		{"RS-103 not strings", listen(`{"resourceSubscriptions":[7]}`), 400},
 		{"RS-103 not an array", listen(`{"resourceSubscriptions":"file:///private/x"}`), 400},
 		{"RS-103 notifications in another case",

@@ -80,8 +80,10 @@ func (u *Upstream) judgeTasks(r *http.Request, x *exchange, body []byte) error {
 func (m asked) tasks() (ids []string) {
 	if m.method == "subscriptions/listen" {
 		notifications, err := object(m.params["notifications"])
-		if raw, ok := notifications["taskIds"]; ok && err == nil {
-			err = json.Unmarshal(raw, &ids)
+		for name, raw := range notifications {
+			if fold(name) == fold("taskIds") && err == nil {
+				err = json.Unmarshal(raw, &ids)
+			}
 		}
 		if err != nil && m.params["notifications"] != nil {
 			return []string{""}
@@ -144,13 +146,17 @@ func object(text []byte) (map[string]json.RawMessage, error) {
 		if err != nil {
 			return nil, err
 		}
-		if seen[strings.ToLower(name)] {
+		folded := fold(name)
+		if seen[folded] {
 			return nil, errTwice
 		}
-		seen[strings.ToLower(name)], out[name] = true, value
+		seen[folded], out[name] = true, value
 	}
 	return out, nil
 }
+
+// fold is one text for all that decoders without case take for one name, as those with U+017F, which is an s to them.
+func fold(name string) string { return strings.ToLower(strings.ToUpper(name)) }
 
 // taskOwner is whom tasks of a caller belong to: person, application and grant.
 func taskOwner(p *mcpresource.Principal) string { return taskDigest("owner", p.Key(), p.GrantID()) }

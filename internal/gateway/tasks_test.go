@@ -123,6 +123,10 @@ func TestTasksAreRead(t *testing.T) {
 		"an id of a number":   `{"jsonrpc":"2.0","id":7,"method":"tasks/get","params":{"taskId":1}}`,
 		"a subscription": `{"jsonrpc":"2.0","id":7,"method":"subscriptions/listen",` +
 			`"params":{"notifications":{"taskIds":["t1","x"]}}}`,
+		"a subscription by a name in other case": `{"jsonrpc":"2.0","id":7,"method":"subscriptions/listen",` +
+			`"params":{"notifications":{"taskids":["x"]}}}`,
+		"a subscription by two names that fold into one": `{"jsonrpc":"2.0","id":7,"method":"subscriptions/listen",` +
+			`"params":{"notifications":{"taskIds":["t1"],"ta\u017fkIds":["x"]}}}`,
 		"in a batch": `[` + about("tasks/get", "t1") + `,` + about("tasks/get", "x") + `]`,
 	} {
 		t.Run("RS-132 "+name, func(t *testing.T) {

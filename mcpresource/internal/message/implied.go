@@ -46,7 +46,7 @@ func completed(b json.RawMessage) (messages []Message, err error) {
 }
 
 func listened(b json.RawMessage) ([]Message, error) {
-	wanted, err := members(b, "resourceSubscriptions")
+	wanted, err := members(b, "resourceSubscriptions", "taskIds")
 	list := wanted.get("resourceSubscriptions")
 	if err != nil || list == nil {
 		return nil, err
