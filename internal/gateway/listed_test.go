@@ -62,7 +62,7 @@ func TestLists(t *testing.T) {
 			listCall,
 			"text/event-stream",
 			": hi\n\nid: 4\ndata: " + toolsList + "\n\n",
-			": hi\n\nid: 4\ndata: " + shownList + "\n\n",
+			":\n\nid: 4\ndata: " + shownList + "\n\n",
 		},
 		{
 			"a batch",

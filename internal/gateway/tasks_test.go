@@ -207,6 +207,7 @@ func TestTasksEnd(t *testing.T) {
 			first+"id: 9\ndata: "+full {
 			t.Errorf("as an event: got %s", got)
 		}
+		tr.kind.Store("application/json")
 		if got := tr.ask(t, "bob/app/g1", beginCall, begunTask); got != begunTask {
 			t.Errorf("another person: got %s", got)
 		}

@@ -69,8 +69,8 @@ func TestEveryBoundary(t *testing.T) {
 	lined := "{\"result\":{\"tools\":[\r\ndata: {\"name\":\r\ndata:\"secret\"},\r\ndata: {\"name\":\"b\"}]}}"
 	in := "\ufeff: hi\r\nid: 1\r\ndata: " + list + "\r\n\r\nevent: message\ndata:" + list + "\n\n" +
 		"data: " + lined + "\r\n\r\n"
-	want := "\ufeff: hi\r\nid: 1\r\ndata: " + shown + "\r\n\r\nevent: message\ndata:" + shown + "\n\n" +
-		"data: {\"result\":{\"tools\":[\r\ndata: {\"name\":\"b\"}]}}\r\n\r\n"
+	want := ":\nid: 1\ndata: " + shown + "\n\nevent: message\ndata:" + shown + "\n\n" +
+		"data: {\"result\":{\"tools\":[\ndata: {\"name\":\"b\"}]}}\n\n"
 	cut := func(at ...int) string {
 		var from []io.Reader
 		last := 0

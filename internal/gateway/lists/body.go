@@ -10,7 +10,7 @@ import (
 // A message that says that a task has begun which is not shown gives way to instead, an error for the client;
 // with a nil instead, or when part of the message has gone on, Read returns [ErrRefused].
 func Body(from io.ReadCloser, stream bool, shows View, instead func() []byte) io.ReadCloser {
-	return &body{from: from, events: events{filter: filter{shows: shows, instead: instead}, stream: stream}}
+	return &body{from: from, events: events{filter: filter{shows: shows, instead: instead, framed: stream}}}
 }
 
 // Message returns one message as a caller is shown it.
@@ -53,14 +53,14 @@ func (b *body) Read(p []byte) (int, error) {
 // Close implements io.Closer.
 func (b *body) Close() error { return b.from.Close() }
 
-// events takes the data out of server-sent events (WHATWG HTML §9.2.6). All other bytes go where the
-// data around them goes.
+// events takes the data out of server-sent events (WHATWG HTML §9.2.6), and writes their frame again: each line ends
+// with a line feed, a field that is not of the standard becomes an empty comment, and so does a comment. Readers of
+// streams differ in what ends a line: some know no carriage return alone, and some split at U+2028. One of them must
+// not find an event where this one sees none.
 type events struct {
 	filter
-	stream bool // otherwise all is data
-
 	begun bool   // the byte order mark, if any, is over
-	field []byte // of the line that is read; at most one byte longer than "data"
+	field []byte // the name of the field of the line that is read; cut when it is longer than any that counts
 	value value
 	cr    bool // the last byte; a line feed after it ends no other line
 }
@@ -72,15 +72,19 @@ const (
 	ofField value = iota // the name of the field
 	ofSpace              // the space that may follow its colon
 	ofData
-	ofOther
+	ofOther   // of an event, an id, or the time to wait
+	ofNothing // of a comment, or an unknown field
 )
 
 // byteOrderMark may begin a stream, and belongs to no line.
 const byteOrderMark = "\ufeff"
 
+// longestField is longer than the name of any field, by one byte.
+const longestField = len("retry") + 1
+
 // take takes a part of the answer.
 func (e *events) take(b []byte) error {
-	if !e.stream {
+	if !e.framed {
 		return e.read(b)
 	}
 	for len(b) > 0 {
@@ -116,17 +120,13 @@ func (e *events) partOfLine(b []byte) error {
 		switch e.value {
 		case ofField:
 			if c := b[0]; c == ':' {
-				e.value = ofOther
-				if string(e.field) == "data" {
-					e.value = ofSpace
-				}
-			} else if len(e.field) <= len(byteOrderMark+"data") {
+				e.endField()
+			} else if len(e.field) < longestField {
 				e.field = append(e.field, c)
 			}
 			if !e.begun && string(e.field) == byteOrderMark {
 				e.begun, e.field = true, e.field[:0]
 			}
-			e.put(b[:1])
 			b = b[1:]
 		case ofSpace:
 			e.value = ofData
@@ -136,22 +136,57 @@ func (e *events) partOfLine(b []byte) error {
 			}
 		case ofData:
 			return e.read(b)
-		default:
+		case ofOther:
+			if hasOdd(b) {
+				return ErrMalformed
+			}
 			e.put(b)
+			return nil
+		case ofNothing:
 			return nil
 		}
 	}
 	return nil
 }
 
+// endField is the end of the name of a field.
+func (e *events) endField() {
+	switch name := string(e.field); name {
+	case "data":
+		e.put([]byte("data:"))
+		e.value = ofSpace
+	case "event", "id", "retry":
+		e.put([]byte(name + ":"))
+		e.value = ofOther
+	default:
+		e.put([]byte(":"))
+		e.value = ofNothing
+	}
+}
+
+// hasOdd reports whether a text that is no message has characters at which a reader could end a line: all but those of
+// ASCII that can be printed, and tabs. An id goes back in a header, which has no others.
+func hasOdd(b []byte) bool {
+	for _, c := range b {
+		if c != '\t' && (c < ' ' || c > '~') {
+			return true
+		}
+	}
+	return false
+}
+
 // endLine takes a line end. An empty line ends the event.
 func (e *events) endLine(c byte) error {
-	if e.put([]byte{c}); c == '\n' && e.cr {
+	if c == '\n' && e.cr {
 		e.cr = false
 		return nil
 	}
-	e.cr, e.begun = c == '\r', true
 	empty := e.value == ofField && len(e.field) == 0
+	if e.value == ofField && !empty {
+		e.endField() // of a field without a value
+	}
+	e.put([]byte("\n"))
+	e.cr, e.begun = c == '\r', true
 	e.value, e.field, e.lines = ofField, e.field[:0], true
 	switch {
 	case empty:

@@ -3,13 +3,15 @@
 //
 // Lists are found by their place, result.tools and the like, in a message, in each message of a
 // batch, and in the data of each event of a stream. Only one entry of a list is held at a time; all
-// else goes on as it comes, byte for byte, but for cacheScope, which becomes private: what one
-// caller is shown is not for another (MCP 2026-07-28, Caching).
+// else goes on as it comes, byte for byte, but for two things. The member cacheScope becomes private: what one
+// caller is shown is not for another (MCP 2026-07-28, Caching). The frame of a stream is written again.
 //
 // A server that wants to be misread is not: keys are compared without case and with their escapes
 // resolved, as some clients read them. An entry whose name cannot be told for certain is not shown:
 // one without a name or with two, one that is larger than a mebibyte. What begins as a message and
-// is not JSON ends the answer.
+// is not JSON ends the answer; so does what some decoders take for JSON, as comments and names without quotes. In a
+// stream each line ends with a line feed, and the only lines are those of fields that the standard has and empty
+// comments: readers differ in where a line ends, so that one could find an event where others see a comment.
 package lists
 
 import (

@@ -64,9 +64,10 @@ const maxPlaces = 5
 
 // filter reads JSON as it comes, and appends to out what goes on.
 type filter struct {
-	shows View
-	out   []byte
-	dst   destination
+	shows  View
+	framed bool // the text is the data of events
+	out    []byte
+	dst    destination
 
 	depth  int
 	at     place
@@ -76,6 +77,7 @@ type filter struct {
 	word word
 	kind Kind // of the last key that is one of a list
 
+	foul            bool // a character stands outside of strings that JSON does not have there
 	quoted, escaped bool // in a string, behind a backslash
 	taken           bool // it counts
 	text            []byte
@@ -115,10 +117,15 @@ func (f *filter) read(b []byte) error {
 			continue
 		}
 		if f.at == deep {
-			i = f.inDepth(i)
+			if i = f.inDepth(i); f.foul {
+				return ErrMalformed
+			}
 			continue
 		}
 		if f.at == opaque {
+			if f.framed && hasOdd(b[i:]) {
+				return ErrMalformed
+			}
 			break
 		}
 		if b[i] == '"' && f.at.isObject() && f.word != isScope {
@@ -160,7 +167,11 @@ func (f *filter) replace() bool {
 func (f *filter) inDepth(i int) int {
 	b := f.buf
 	for ; i < len(b); i++ {
-		switch classes[b[i]] {
+		class := classes[b[i]]
+		if class == passes { // as most do
+			continue
+		}
+		switch class {
 		case opens:
 			f.depth++
 			if f.depth <= maxPlaces {
@@ -183,6 +194,9 @@ func (f *filter) inDepth(i int) int {
 			if i = f.inString(i + 1); f.quoted {
 				return i
 			}
+		case fouls:
+			f.foul = true
+			return i
 		}
 	}
 	return i
@@ -202,12 +216,26 @@ func whole(b []byte, i int) int {
 type class uint8
 
 const (
-	opens class = iota + 1
+	passes class = iota
+	opens
 	shuts
 	quoting
+	fouls // it begins a comment, another kind of string or a bare name for some readers, or ends a line
 )
 
-var classes = [256]class{'"': quoting, '{': opens, '[': opens, '}': shuts, ']': shuts}
+var classes = classify()
+
+// classify lets numbers and literals pass, among them NaN and Infinity, which some servers write.
+func classify() (out [256]class) {
+	for i := range out {
+		out[i] = fouls
+	}
+	for _, c := range []byte(" \t\r\n,:+-.0123456789Etruefalsn" + "NaInfity") {
+		out[c] = passes
+	}
+	out['"'], out['{'], out['['], out['}'], out[']'] = quoting, opens, opens, shuts, shuts
+	return out
+}
 
 // take is one character outside of strings.
 func (f *filter) take(c byte, i int) error {
@@ -232,10 +260,14 @@ func (f *filter) take(c byte, i int) error {
 		f.key, f.word = f.at.isObject(), other
 	case ':':
 		f.key = false
-	case 0xef, 0xbb, 0xbf: // a byte order mark
 	default:
-		if f.at == outside {
-			f.at = opaque
+		switch isMark := c == 0xef || c == 0xbb || c == 0xbf; { // of a byte order mark
+		case f.at == outside && !isMark:
+			if f.at = opaque; f.framed && hasOdd([]byte{c}) {
+				return ErrMalformed
+			}
+		case f.at != outside && (f.key || classes[c] == fouls): // a key is a string
+			return ErrMalformed
 		}
 	}
 	return nil

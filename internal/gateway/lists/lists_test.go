@@ -141,15 +141,16 @@ func TestBatch(t *testing.T) {
 func TestStream(t *testing.T) {
 	list, shown := answer(`{"tools":[{"name":"secret"},{"name":"a"}]}`), answer(`{"tools":[{"name":"a"}]}`)
 	for _, c := range []struct{ name, in, want string }{
-		{"other events", ": hello\n\nid: 1\ndata:\n\ndata: {\"method\":\"x\"}\n\nretry: 3\n\n", ""},
+		{"other events", ": hello\n\nid: 1\ndata:\n\ndata: {\"method\":\"x\"}\n\nretry: 3\n\n",
+			":\n\nid: 1\ndata:\n\ndata: {\"method\":\"x\"}\n\nretry: 3\n\n"},
 		{"text", "event: endpoint\ndata: /messages?a={\"[\n\n", ""},
 		{"no space", "data:" + list + "\n\n", "data:" + shown + "\n\n"},
 		{
 			"carriage returns",
 			"data: " + list + "\r\n\r\ndata: " + list + "\r\r",
-			"data: " + shown + "\r\n\r\ndata: " + shown + "\r\r",
+			"data: " + shown + "\n\ndata: " + shown + "\n\n",
 		},
-		{"a byte order mark", "\ufeffdata: " + list + "\n\n", "\ufeffdata: " + shown + "\n\n"},
+		{"a byte order mark", "\ufeffdata: " + list + "\n\n", "data: " + shown + "\n\n"},
 		{
 			"several lines", "data: {\"result\":{\"tools\":[\ndata: {\"name\":\n" +
 				"data: \"secret\"},\ndata:{\ndata:\"name\":\"a\"}]}}\n\n",
@@ -160,7 +161,7 @@ func TestStream(t *testing.T) {
 			"data: " + answer("{}") + "\n\ndata: " + list + "\n\n",
 			"data: " + answer("{}") + "\n\ndata: " + shown + "\n\n",
 		},
-		{"another field", "dat: " + list + "\ndatab: 1\n\n", ""},
+		{"another field", "dat: " + list + "\ndatab: 1\nretry\n\n", ":\n:\nretry:\n\n"},
 	} {
 		if c.want == "" {
 			c.want = c.in
