@@ -174,6 +174,7 @@ func newAuditProve(s std) *cobra.Command {
 // auditVerified is the outcome of audit verify.
 type auditVerified struct {
 	OK          bool   `json:"ok"`
+	Checked     bool   `json:"checked"` // false: the database or the key could not be read
 	Entries     int64  `json:"entries"`
 	Removed     int64  `json:"removed"`
 	Checkpoints int    `json:"checkpoints"`
@@ -203,15 +204,14 @@ func newAuditVerify(s std) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if key == "" {
-			if key, err = a.parts().AuditKey(c.Context()); err != nil {
-				return err
-			}
+		own := a.parts().AuditKey
+		if key != "" {
+			own = func(context.Context) (string, error) { return key, nil }
 		}
-		report, err := auditlog.Verify(c.Context(), a.store, key, checkpoints...)
+		report, err := auditlog.Verify(c.Context(), a.store, own, checkpoints...)
 		v := auditVerified{
-			OK: err == nil, Entries: report.Entries, Removed: report.Removed, Checkpoints: report.Checkpoints,
-			Confirmed: report.Confirmed,
+			OK: err == nil, Checked: !errors.Is(err, auditlog.ErrUnchecked), Entries: report.Entries,
+			Removed: report.Removed, Checkpoints: report.Checkpoints, Confirmed: report.Confirmed,
 		}
 		if err != nil {
 			v.Why = err.Error()
@@ -233,8 +233,11 @@ func newAuditVerify(s std) *cobra.Command {
 }
 
 func auditWrong(err error) error {
-	if err == nil {
+	switch {
+	case err == nil:
 		return nil
+	case errors.Is(err, auditlog.ErrUnchecked):
+		return fmt.Errorf("%w; that says nothing about its entries: mend the cause, and run this again", err)
 	}
 	return fmt.Errorf("the audit log is not whole: %w; keep a copy of the database, and compare it with backups", err)
 }

@@ -158,7 +158,12 @@ func (s *Service) auditEntry(ctx context.Context, index int64) (storage.AuditEnt
 		return storage.AuditEntry{}, err
 	case len(found) == 1:
 		return found[0], nil
-	case index < head.First:
+	}
+	now, err := s.Store.AuditHead(ctx, "") // it may have been removed in between, or, after head, been added
+	switch {
+	case err != nil:
+		return storage.AuditEntry{}, err
+	case index < now.First:
 		return storage.AuditEntry{}, fault(ErrNotFound, "entry %d is older than audit.keep and was removed", index)
 	case index < head.Size:
 		return storage.AuditEntry{}, fault(ErrConflict, "entry %d is missing, run: mcp-authd audit verify", index)

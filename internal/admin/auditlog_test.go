@@ -10,7 +10,30 @@ import (
 	"github.com/mcp-authd/mcp-authd/audit"
 	"github.com/mcp-authd/mcp-authd/internal/admin"
 	"github.com/mcp-authd/mcp-authd/internal/auditlog"
+	"github.com/mcp-authd/mcp-authd/storage"
 )
+
+// removing is a store that removes the entry that it is asked for just before.
+type removing struct{ storage.Store }
+
+func (r removing) AuditEntries(ctx context.Context, q storage.AuditQuery) ([]storage.AuditEntry, error) {
+	if _, err := r.RemoveAudit(ctx, q.From+1, 100); err != nil {
+		return nil, err
+	}
+	return r.Store.AuditEntries(ctx, q)
+}
+
+// TestShowRemoved: OB-04. An entry that is removed by its age in the moment when it is asked for is not one that is
+// missing.
+func TestShowRemoved(t *testing.T) {
+	s := installation(t)
+	recorded(t, s, 5)
+	s.Store = removing{s.Store}
+	_, err := admin.AuditShow.Do(t.Context(), s.As(admin.Actor{Role: admin.Auditor}), admin.AuditIndex{Index: 3})
+	if !errors.Is(err, admin.ErrNotFound) {
+		t.Errorf("got %v, want that it was removed", err)
+	}
+}
 
 // recorded has n entries of a user in the audit log of an installation.
 func recorded(t *testing.T, s *admin.Service, n int) {

@@ -26,13 +26,27 @@ func Export(ctx context.Context, store Store, write func(verify.Line) error) err
 	if err != nil {
 		return err
 	}
-	if err := exportRemoved(ctx, store, head, write); err != nil {
+	if err := exportRemoved(ctx, store, 0, head.First, write); err != nil {
 		return err
 	}
 	for at := head.First; at < head.Size; {
 		some, err := store.AuditEntries(ctx, storage.AuditQuery{From: at, Below: head.Size, Limit: page})
 		if err != nil {
 			return err
+		}
+		if len(some) == 0 || some[0].Index != at {
+			// They may have been removed by their age since: the entry that says so is at the end as it is now.
+			now, err := store.AuditHead(ctx, "")
+			if err != nil {
+				return err
+			}
+			if at < now.First && now.First <= now.Size {
+				if err := exportRemoved(ctx, store, at, now.First, write); err != nil {
+					return err
+				}
+				at, head = now.First, now
+				continue
+			}
 		}
 		if len(some) == 0 {
 			return fmt.Errorf("entry %d is missing, run: mcp-authd audit verify", at)
@@ -48,11 +62,9 @@ func Export(ctx context.Context, store Store, write func(verify.Line) error) err
 }
 
 // exportRemoved gives the hashes of entries that are not kept any more.
-func exportRemoved(
-	ctx context.Context, store Store, head storage.AuditHead, write func(verify.Line) error,
-) error {
+func exportRemoved(ctx context.Context, store Store, from, below int64, write func(verify.Line) error) error {
 	read := readStored(ctx, store)
-	for at := int64(0); at < head.First; at++ {
+	for at := from; at < below; at++ {
 		h, err := read.ReadHashes([]int64{tlog.StoredHashIndex(0, at)})
 		if err != nil {
 			return err

@@ -104,6 +104,11 @@ func signer(t *testing.T, s storage.Store) *auditlog.Signer {
 	return out
 }
 
+// keyOf gives the key of a signer to Verify.
+func keyOf(s *auditlog.Signer) func(context.Context) (string, error) {
+	return func(context.Context) (string, error) { return s.Key(), nil }
+}
+
 func checkpoint(t *testing.T, s *auditlog.Signer) storage.AuditCheckpoint {
 	t.Helper()
 	c, err := s.Checkpoint(t.Context(), time.Now())
@@ -127,7 +132,7 @@ func TestAttacks(t *testing.T) {
 		late := checkpoint(t, sign)
 		write(t, db, 700, 60) // not signed yet
 		all := func(t *testing.T) (auditlog.Report, error) {
-			return auditlog.Verify(t.Context(), db, sign.Key(), early.Signed, late.Signed)
+			return auditlog.Verify(t.Context(), db, keyOf(sign), early.Signed, late.Signed)
 		}
 		report, err := all(t)
 		if err != nil || report.Entries != 760 || report.Confirmed != 700 || report.Checkpoints != 2 {
@@ -208,7 +213,7 @@ func TestRewritten(t *testing.T) {
 		if rewritten != 20 {
 			t.Fatalf("%d entries", rewritten)
 		}
-		_, err = auditlog.Verify(t.Context(), db, sign.Key())
+		_, err = auditlog.Verify(t.Context(), db, keyOf(sign))
 		var wrong *verify.Wrong
 		if !errors.As(err, &wrong) || wrong.First != 10 || wrong.Last != 19 {
 			t.Errorf("got %v, want entries 10 to 19", err)
@@ -224,7 +229,7 @@ func TestRewritten(t *testing.T) {
 		if _, err := sign.Checkpoint(t.Context(), time.Now()); !errors.Is(err, auditlog.ErrInconsistent) {
 			t.Errorf("a process that has signed before signs it: %v", err)
 		}
-		_, err = auditlog.Verify(t.Context(), db, sign.Key(), kept.Signed)
+		_, err = auditlog.Verify(t.Context(), db, keyOf(sign), kept.Signed)
 		if !errors.As(err, &wrong) || wrong.Last != 19 {
 			t.Errorf("with the kept checkpoint: got %v", err)
 		}
@@ -262,7 +267,7 @@ func TestTwoReplicas(t *testing.T) {
 	replicas.Wait()
 	sign := signer(t, db)
 	checkpoint(t, sign)
-	report, err := auditlog.Verify(t.Context(), db, sign.Key())
+	report, err := auditlog.Verify(t.Context(), db, keyOf(sign))
 	if err != nil || report.Entries != 2*each || report.Confirmed != 2*each {
 		t.Errorf("got %+v, %v", report, err)
 	}
@@ -334,7 +339,7 @@ func TestExport(t *testing.T) {
 	if err := log.Read(bytes.NewReader(out.Bytes())); err != nil || log.Size() != 601 || log.Confirmed() != 601 {
 		t.Errorf("got %v, %d entries, %d confirmed", err, log.Size(), log.Confirmed())
 	}
-	report, err := auditlog.Verify(t.Context(), db, sign.Key())
+	report, err := auditlog.Verify(t.Context(), db, keyOf(sign))
 	if err != nil || report.Removed != 260 || report.Confirmed != 601 {
 		t.Errorf("in the store: got %+v, %v", report, err)
 	}

@@ -58,7 +58,7 @@ func TestRetention(t *testing.T) {
 		aged(t, db, 10, now)
 		early := checkpoint(t, sign)
 		check := func(t *testing.T) (auditlog.Report, error) {
-			return auditlog.Verify(t.Context(), db, sign.Key(), early.Signed)
+			return auditlog.Verify(t.Context(), db, keyOf(sign), early.Signed)
 		}
 		for i, want := range []int64{50, 0} { // those of days 9 to 5, the second time none
 			removed, err := removing(t, db, sign, 4*24*time.Hour, now)

@@ -130,7 +130,7 @@ func TestKilled(t *testing.T) {
 		}
 		sign := signer(t, db)
 		checkpoint(t, sign)
-		report, err := auditlog.Verify(t.Context(), db, sign.Key())
+		report, err := auditlog.Verify(t.Context(), db, keyOf(sign))
 		if err != nil || report.Entries != before {
 			t.Errorf("got %+v, %v", report, err)
 		}
@@ -287,7 +287,7 @@ func TestStorePutBack(t *testing.T) {
 	if left, lost := w.State(); left != 0 || lost != 0 || !empty(t, dir) {
 		t.Errorf("%d wait, %d are lost", left, lost)
 	}
-	_, err := auditlog.Verify(t.Context(), db, signer(t, db).Key())
+	_, err := auditlog.Verify(t.Context(), db, keyOf(signer(t, db)))
 	must(t, err)
 }
 

@@ -23,36 +23,70 @@ type Report struct {
 	Root        verify.Hash
 }
 
+// ErrUnchecked means that the store or the key could not be read, so that nothing is said of the log.
+var ErrUnchecked = errors.New("the audit log was not checked to its end")
+
 // Verify reads the whole log, and compares its entries with their hashes, these with the checkpoints in
-// the store, and with kept ones (OB-04). *verify.Wrong says where it is wrong.
-func Verify(ctx context.Context, store Store, key string, kept ...[]byte) (Report, error) {
+// the store, and with kept ones (OB-04). *verify.Wrong says where it is wrong; ErrUnchecked, wrapped, that it
+// could not be read. Servers may append, sign and remove meanwhile. key gives the key of the log, "" when
+// nothing was signed yet.
+func Verify(
+	ctx context.Context, store Store, key func(context.Context) (string, error), kept ...[]byte,
+) (Report, error) {
+	store = marking{store}
 	head, err := store.AuditHead(ctx, "")
 	if err != nil {
 		return Report{}, err
 	}
-	c := checker{ctx: ctx, store: store, log: verify.NewLog(key), head: head}
-	out := Report{Entries: head.Size, Removed: head.First}
-	if out.Checkpoints, err = c.checkpoints(kept); err != nil {
-		return out, err
+	c := checker{ctx: ctx, store: store, key: key, head: head}
+	n, err := c.checkpoints(kept)
+	if err == nil {
+		err = c.whole()
 	}
-	if err := c.entries(); err != nil {
-		return out, err
-	}
-	if err := c.log.Done(); err != nil {
-		return out, err
-	}
-	if err := c.tiles.finish(); err != nil {
+	out := Report{Entries: c.head.Size, Removed: c.head.First, Checkpoints: n}
+	if err != nil {
 		return out, err
 	}
 	out.Confirmed, out.Root = c.log.Confirmed(), c.log.Root()
 	return out, c.beyond()
 }
 
+// marking is a store whose errors say that it could not be read: they are no fault of the log.
+type marking struct{ Store }
+
+func unchecked(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%w: %w", ErrUnchecked, err)
+}
+
+func (m marking) AuditHead(ctx context.Context, writer string) (storage.AuditHead, error) {
+	head, err := m.Store.AuditHead(ctx, writer)
+	return head, unchecked(err)
+}
+
+func (m marking) AuditEntries(ctx context.Context, q storage.AuditQuery) ([]storage.AuditEntry, error) {
+	found, err := m.Store.AuditEntries(ctx, q)
+	return found, unchecked(err)
+}
+
+func (m marking) AuditTiles(ctx context.Context, level int, from int64, limit int) ([]storage.AuditTile, error) {
+	found, err := m.Store.AuditTiles(ctx, level, from, limit)
+	return found, unchecked(err)
+}
+
+func (m marking) Checkpoints(ctx context.Context, after int64, limit int) ([]storage.AuditCheckpoint, error) {
+	found, err := m.Store.Checkpoints(ctx, after, limit)
+	return found, unchecked(err)
+}
+
 // checker is one Verify.
 type checker struct {
 	ctx    context.Context
 	store  Store
-	log    *verify.Log
+	key    func(context.Context) (string, error)
+	log    *verify.Log // nil until a first page of checkpoints was read
 	head   storage.AuditHead
 	tiles  *tileChecker
 	ahead  []storage.AuditEntry // read and not checked
@@ -63,8 +97,14 @@ type checker struct {
 func (c *checker) checkpoints(kept [][]byte) (n int, err error) {
 	err = eachCheckpoint(c.ctx, c.store, func(p storage.AuditCheckpoint) error {
 		n++
+		if err := c.open(); err != nil {
+			return err
+		}
 		return c.checkpoint(p)
 	})
+	if err == nil {
+		err = c.open()
+	}
 	if err != nil {
 		return n, err
 	}
@@ -74,6 +114,20 @@ func (c *checker) checkpoints(kept [][]byte) (n int, err error) {
 		}
 	}
 	return n, nil
+}
+
+// open asks for the key. That is after checkpoints were read: a server may make the key, and sign the first one,
+// in the moment before.
+func (c *checker) open() error {
+	if c.log != nil {
+		return nil
+	}
+	key, err := c.key(c.ctx)
+	if err != nil {
+		return unchecked(err)
+	}
+	c.log = verify.NewLog(key)
+	return nil
 }
 
 func (c *checker) checkpoint(p storage.AuditCheckpoint) error {
@@ -94,6 +148,17 @@ func (c *checker) checkpoint(p storage.AuditCheckpoint) error {
 	return c.log.Checkpoint(p.Signed)
 }
 
+// whole compares entries and hashes, up to the end.
+func (c *checker) whole() error {
+	if err := c.entries(); err != nil {
+		return err
+	}
+	if err := c.log.Done(); err != nil {
+		return err
+	}
+	return c.tiles.finish()
+}
+
 // entries reads each entry, or what is left of it.
 func (c *checker) entries() error {
 	c.tiles = &tileChecker{ctx: c.ctx, store: c.store}
@@ -102,12 +167,18 @@ func (c *checker) entries() error {
 		if err != nil {
 			return err
 		}
-		if index < c.head.First {
-			if err = c.log.Removed(index, kept); err == nil {
-				err = c.tiles.add(kept)
+		if index >= c.head.First {
+			if err := c.read(index); err != nil {
+				return err
 			}
+		}
+		if index < c.head.First {
+			err = c.log.Removed(index, kept)
 		} else {
 			err = c.entry(index, kept)
+		}
+		if err == nil {
+			err = c.tiles.add(kept)
 		}
 		if err != nil {
 			return err
@@ -116,10 +187,35 @@ func (c *checker) entries() error {
 	return nil
 }
 
+// read has an entry be the next one of those that were read, or the head say that it was removed by its age: that
+// may have been since the head was read. Then the log goes on to where it ends now, since the entry that says so
+// may be one of the last.
+func (c *checker) read(index int64) error {
+	if len(c.ahead) == 0 {
+		var err error
+		c.ahead, err = c.store.AuditEntries(c.ctx, storage.AuditQuery{From: index, Below: c.head.Size, Limit: page})
+		if err != nil {
+			return err
+		}
+	}
+	if len(c.ahead) > 0 && c.ahead[0].Index == index {
+		return nil
+	}
+	now, err := c.store.AuditHead(c.ctx, "")
+	if err != nil {
+		return err
+	}
+	if index >= now.First || now.Size < c.head.Size {
+		return &verify.Wrong{First: index, Last: index, Why: "it was removed"}
+	}
+	c.head, c.ahead = now, nil
+	return nil
+}
+
 // kept is the hash that was kept of an entry.
 func (c *checker) kept(index int64) (h verify.Hash, err error) {
 	at := int(index%tileWidth) * tlog.HashSize
-	if at == 0 {
+	if at == 0 || at+tlog.HashSize > len(c.hashes) { // the log may have grown since
 		found, err := c.store.AuditTiles(c.ctx, 0, index/tileWidth, 1)
 		if err != nil {
 			return h, err
@@ -139,17 +235,8 @@ func (c *checker) kept(index int64) (h verify.Hash, err error) {
 	return h, nil
 }
 
+// entry takes the entry that read has found.
 func (c *checker) entry(index int64, kept verify.Hash) error {
-	if len(c.ahead) == 0 {
-		var err error
-		c.ahead, err = c.store.AuditEntries(c.ctx, storage.AuditQuery{From: index, Below: c.head.Size, Limit: page})
-		if err != nil {
-			return err
-		}
-	}
-	if len(c.ahead) == 0 || c.ahead[0].Index != index {
-		return &verify.Wrong{First: index, Last: index, Why: "it was removed"}
-	}
 	e := c.ahead[0]
 	c.ahead = c.ahead[1:]
 	if err := c.log.Entry(index, e.Leaf, kept); err != nil {
@@ -163,7 +250,7 @@ func (c *checker) entry(index int64, kept verify.Hash) error {
 		!want.At.Equal(e.At) {
 		return &verify.Wrong{First: index, Last: index, Why: "what is kept beside it to find it is not what it says"}
 	}
-	return c.tiles.add(kept)
+	return nil
 }
 
 // beyond looks for what stands after the end: the head may have been put back.

@@ -1,0 +1,33 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/mcp-authd/mcp-authd/audit/verify"
+	"github.com/mcp-authd/mcp-authd/internal/auditlog"
+)
+
+// TestAuditWrong: OB-04. A log that is wrong is told apart from a database that could not be read.
+func TestAuditWrong(t *testing.T) {
+	for _, c := range []struct {
+		err      error
+		says, no string
+	}{
+		{
+			fmt.Errorf("%w: the disk is slow", auditlog.ErrUnchecked),
+			"was not checked to its end: the disk is slow; that says nothing about its entries", "not whole",
+		},
+		{
+			&verify.Wrong{First: 5, Last: 5, Why: "it was removed"},
+			"not whole: entry 5: it was removed; keep a copy of the database", "not checked",
+		},
+		{errors.New("the kept checkpoint: it is too long"), "not whole: the kept checkpoint", "not checked"},
+	} {
+		if got := auditWrong(c.err).Error(); !strings.Contains(got, c.says) || strings.Contains(got, c.no) {
+			t.Errorf("got %q, want ...%s", got, c.says)
+		}
+	}
+}

@@ -1,0 +1,153 @@
+package auditlog_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/audit/verify"
+	"github.com/mcp-authd/mcp-authd/internal/auditlog"
+	"github.com/mcp-authd/mcp-authd/keys"
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// meanwhile is a store where something happens once, just before or after it is asked.
+type meanwhile struct {
+	storage.Store
+	beforeCheckpoints, beforeEntries, afterFirstRead func()
+	failsToPut, failsToRead                          error
+}
+
+func once(happens *func()) {
+	if f := *happens; f != nil {
+		*happens = nil
+		f()
+	}
+}
+
+func (m *meanwhile) Checkpoints(ctx context.Context, after int64, limit int) ([]storage.AuditCheckpoint, error) {
+	once(&m.beforeCheckpoints)
+	return m.Store.Checkpoints(ctx, after, limit)
+}
+
+func (m *meanwhile) AuditEntries(ctx context.Context, q storage.AuditQuery) ([]storage.AuditEntry, error) {
+	once(&m.beforeEntries)
+	return m.Store.AuditEntries(ctx, q)
+}
+
+func (m *meanwhile) AuditHead(ctx context.Context, writer string) (storage.AuditHead, error) {
+	defer once(&m.afterFirstRead)
+	return m.Store.AuditHead(ctx, writer)
+}
+
+func (m *meanwhile) LastCheckpoint(ctx context.Context) (storage.AuditCheckpoint, error) {
+	defer once(&m.afterFirstRead)
+	return m.Store.LastCheckpoint(ctx)
+}
+
+func (m *meanwhile) PutCheckpoint(ctx context.Context, c storage.AuditCheckpoint) error {
+	if m.failsToPut != nil {
+		return m.failsToPut
+	}
+	return m.Store.PutCheckpoint(ctx, c)
+}
+
+func (m *meanwhile) AuditTiles(ctx context.Context, level int, from int64, n int) ([]storage.AuditTile, error) {
+	if m.failsToRead != nil {
+		return nil, m.failsToRead
+	}
+	return m.Store.AuditTiles(ctx, level, from, n)
+}
+
+// TestVerifyMeanwhile: OB-04. What servers do to a log while it is read is not taken for an attack.
+func TestVerifyMeanwhile(t *testing.T) {
+	t.Run("the key is made, and the first checkpoint signed", func(t *testing.T) {
+		db := onSQLite(t)
+		write(t, db, 0, 10)
+		key := func(ctx context.Context) (string, error) {
+			key, err := keys.OpenAuditKey(ctx, db, [][]byte{bytes.Repeat([]byte("k"), 32)}, "")
+			if errors.Is(err, storage.ErrNotFound) {
+				return "", nil
+			}
+			must(t, err)
+			s, err := auditlog.NewSigner(db, key)
+			must(t, err)
+			return s.Key(), nil
+		}
+		store := &meanwhile{Store: db, beforeCheckpoints: func() { checkpoint(t, signer(t, db)) }}
+		report, err := auditlog.Verify(t.Context(), store, key)
+		if err != nil || report.Confirmed != 10 || report.Checkpoints != 1 {
+			t.Errorf("got %+v, %v", report, err)
+		}
+	})
+	now := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
+	aging := func(t *testing.T) (*auditlog.Signer, *meanwhile) {
+		db := onSQLite(t)
+		sign := signer(t, db)
+		aged(t, db, 10, now)
+		checkpoint(t, sign)
+		return sign, &meanwhile{Store: db, beforeEntries: func() {
+			if removed, err := removing(t, db, sign, 4*24*time.Hour, now); err != nil || removed != 50 {
+				t.Errorf("%d removed, %v", removed, err)
+			}
+		}}
+	}
+	t.Run("old entries are removed", func(t *testing.T) {
+		sign, store := aging(t)
+		report, err := auditlog.Verify(t.Context(), store, keyOf(sign))
+		if err != nil || report.Removed != 50 || report.Entries != 101 || report.Confirmed != 100 {
+			t.Errorf("got %+v, %v", report, err)
+		}
+	})
+	t.Run("old entries are removed from what is exported", func(t *testing.T) {
+		sign, store := aging(t)
+		var out bytes.Buffer
+		lines := json.NewEncoder(&out)
+		must(t, auditlog.Export(t.Context(), store, func(l verify.Line) error { return lines.Encode(l) }))
+		log := verify.NewLog(sign.Key())
+		if err := log.Read(&out); err != nil || log.Size() != 101 {
+			t.Errorf("got %v, %d entries", err, log.Size())
+		}
+	})
+	t.Run("an attacker removes entries, and says that they were old", func(t *testing.T) {
+		db := onSQLite(t)
+		sign := signer(t, db)
+		aged(t, db, 10, now)
+		checkpoint(t, sign)
+		store := &meanwhile{Store: db, beforeEntries: func() {
+			db.exec(t, "DELETE FROM audit_entries WHERE idx < 50; UPDATE audit_head SET first_idx = 50")
+		}}
+		_, err := auditlog.Verify(t.Context(), store, keyOf(sign))
+		var wrong *verify.Wrong
+		if !errors.As(err, &wrong) || wrong.First != 0 || wrong.Last != 49 || errors.Is(err, auditlog.ErrUnchecked) {
+			t.Errorf("got %v, want entries 0 to 49", err)
+		}
+	})
+}
+
+// TestVerifyUnread: OB-04. A store or a key that cannot be read is told apart from a log that is wrong.
+func TestVerifyUnread(t *testing.T) {
+	db := onSQLite(t)
+	write(t, db, 0, 10)
+	away := errors.New("the database is away")
+	sign := signer(t, db)
+	for name, verified := range map[string]func() (auditlog.Report, error){
+		"store": func() (auditlog.Report, error) {
+			return auditlog.Verify(t.Context(), &meanwhile{Store: db, failsToRead: away}, keyOf(sign))
+		},
+		"key": func() (auditlog.Report, error) {
+			return auditlog.Verify(t.Context(), db, func(context.Context) (string, error) { return "", away })
+		},
+	} {
+		if _, err := verified(); !errors.Is(err, auditlog.ErrUnchecked) || !errors.Is(err, away) {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+	if _, err := auditlog.Verify(t.Context(), db, keyOf(sign), []byte("no checkpoint")); err == nil ||
+		errors.Is(err, auditlog.ErrUnchecked) {
+		t.Errorf("a kept checkpoint that was not signed: got %v", err)
+	}
+}
