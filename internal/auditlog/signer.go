@@ -24,7 +24,7 @@ type Signer struct {
 	key   keys.AuditKey
 	text  string // the key as verifiers take it
 	hash  uint32
-	last  verify.Checkpoint // that this process has seen; what the store says may have been put back
+	last  verify.Checkpoint // that this process has seen in the store, which may have been put back since
 }
 
 // NewSigner returns the signer of a key.
@@ -59,24 +59,26 @@ func (s *Signer) Removal(below int64) (string, error) {
 }
 
 // Checkpoint returns a checkpoint of all entries that are in the log now: the last one, or a new one,
-// which the store keeps. The key signs nothing that does not go on from what it has signed before.
+// which the store keeps. The key signs nothing that does not go on from what it has signed before. The last one is
+// read before the end of the log: another replica may append and sign in between.
 func (s *Signer) Checkpoint(ctx context.Context, now time.Time) (storage.AuditCheckpoint, error) {
+	kept, missing := s.store.LastCheckpoint(ctx)
+	if missing != nil && !errors.Is(missing, storage.ErrNotFound) {
+		return storage.AuditCheckpoint{}, missing
+	}
 	head, err := s.store.AuditHead(ctx, "")
 	if err != nil {
 		return storage.AuditCheckpoint{}, err
 	}
-	kept, err := s.store.LastCheckpoint(ctx)
-	if err != nil && !errors.Is(err, storage.ErrNotFound) {
-		return storage.AuditCheckpoint{}, err
-	}
-	if err == nil {
+	if missing == nil {
 		c, err := verify.OpenCheckpoint(kept.Signed, s.text)
 		if err != nil {
 			return storage.AuditCheckpoint{}, errors.Join(ErrInconsistent, err)
 		}
-		if err := s.goOn(ctx, c); err != nil {
+		if err := s.goesOn(ctx, c); err != nil {
 			return storage.AuditCheckpoint{}, err
 		}
+		s.last = c
 	}
 	if kept.Size > 0 && kept.Size == head.Size {
 		return kept, nil
@@ -84,33 +86,37 @@ func (s *Signer) Checkpoint(ctx context.Context, now time.Time) (storage.AuditCh
 	return s.sign(ctx, head.Size, now)
 }
 
-// goOn has a later checkpoint be the last one, if the log holds both.
-func (s *Signer) goOn(ctx context.Context, next verify.Checkpoint) error {
+// goesOn returns an error unless the log holds the last checkpoint and a later one.
+func (s *Signer) goesOn(ctx context.Context, next verify.Checkpoint) error {
 	before := s.last
 	if next.Size < before.Size {
 		return ErrInconsistent
 	}
 	if before.Size > 0 && next.Size > 0 {
-		proof, err := tlog.ProveTree(next.Size, before.Size, readStored(ctx, s.store))
+		read := readStored(ctx, s.store)
+		proof, err := tlog.ProveTree(next.Size, before.Size, read)
 		if err == nil {
 			err = tlog.CheckTree(proof, next.Size, next.Root, before.Size, before.Root)
 		}
-		if err != nil {
+		switch {
+		case read.failed != nil:
+			return read.failed
+		case err != nil:
 			return errors.Join(ErrInconsistent, err)
 		}
 	}
-	s.last = next
 	return nil
 }
 
-// sign makes a checkpoint of a size. Another replica may have kept one of it first.
+// sign makes a checkpoint of a size. Another replica may have kept one of it first. One that the store has not taken
+// goes nowhere, and is not the last one: the store would be taken for one that was put back.
 func (s *Signer) sign(ctx context.Context, size int64, now time.Time) (storage.AuditCheckpoint, error) {
 	c := verify.Checkpoint{Origin: s.key.Origin, Size: size}
 	var err error
 	if c.Root, err = tlog.TreeHash(size, readStored(ctx, s.store)); err != nil {
 		return storage.AuditCheckpoint{}, err
 	}
-	if err := s.goOn(ctx, c); err != nil {
+	if err := s.goesOn(ctx, c); err != nil {
 		return storage.AuditCheckpoint{}, err
 	}
 	signed, err := note.Sign(&note.Note{Text: c.Text()}, s)
@@ -124,5 +130,6 @@ func (s *Signer) sign(ctx context.Context, size int64, now time.Time) (storage.A
 	if err := s.store.PutCheckpoint(ctx, out); err != nil && !errors.Is(err, storage.ErrExists) {
 		return storage.AuditCheckpoint{}, err
 	}
+	s.last = c
 	return out, nil
 }

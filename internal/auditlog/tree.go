@@ -102,13 +102,14 @@ func tileRoot(tile []byte) tlog.Hash {
 
 // stored reads hashes of the tree from the store, for one root or proof. It believes what it reads.
 type stored struct {
-	ctx   context.Context
-	store storage.AuditLog
-	tiles map[tileKey][]byte
+	ctx    context.Context
+	store  storage.AuditLog
+	tiles  map[tileKey][]byte
+	failed error // of the store, which says nothing of the tree
 }
 
 func readStored(ctx context.Context, store storage.AuditLog) *stored {
-	return &stored{ctx, store, map[tileKey][]byte{}}
+	return &stored{ctx: ctx, store: store, tiles: map[tileKey][]byte{}}
 }
 
 // ReadHashes implements tlog.HashReader.
@@ -136,6 +137,7 @@ func (s *stored) tile(at tileKey) ([]byte, error) {
 	}
 	found, err := s.store.AuditTiles(s.ctx, at.level, at.number, 1)
 	if err != nil {
+		s.failed = err
 		return nil, err
 	}
 	if len(found) == 0 || found[0].Number != at.number {
