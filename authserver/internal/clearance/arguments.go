@@ -56,8 +56,9 @@ type Arguments struct {
 	Value
 }
 
-// ParseArguments reads arguments strictly: what two programs could read in two ways is refused. So are
-// names of members that are repeated, invalid UTF-8, and halves of surrogate pairs.
+// ParseArguments reads arguments strictly: what two programs could read in two ways is refused. So are names of members
+// that are repeated, or differ in case alone, as some decoders take them for one; a name that stands for others in
+// JavaScript; invalid UTF-8, and halves of surrogate pairs.
 func ParseArguments(raw []byte) (Arguments, error) {
 	if len(raw) > MaxArguments {
 		return Arguments{}, ErrTooLarge
@@ -161,13 +162,14 @@ func (p *parser) nested(open json.Delim, depth int) (Value, error) {
 				return v, unexpected(err)
 			}
 			name, ok := token.(string)
-			if !ok || known[name] {
+			folded := fold(name)
+			if !ok || known[folded] || name == "__proto__" {
 				return v, ErrNotJSON
 			}
 			if p.tooLong(name) {
 				return v, ErrTooLarge
 			}
-			known[name] = true
+			known[folded] = true
 			v.Names = append(v.Names, name)
 		}
 		item, err := p.value(depth + 1)
@@ -179,6 +181,10 @@ func (p *parser) nested(open json.Delim, depth int) (Value, error) {
 	_, err := p.Token() // the end
 	return v, unexpected(err)
 }
+
+// fold is one text for all names that decoders without case take for one, as encoding/json does: the way over capitals
+// covers U+017F and U+212A.
+func fold(name string) string { return strings.ToLower(strings.ToUpper(name)) }
 
 func unexpected(err error) error {
 	if err == nil {
