@@ -81,7 +81,8 @@ func (p *passage) needs(op Operation, need Clearance) {
 	if string(op.Arguments) == "null" {
 		op.Arguments = nil
 	}
-	p.demand = &demand{op: op, need: need, alone: p.envelope.ID != nil}
+	id := string(p.envelope.ID)
+	p.demand = &demand{op: op, need: need, alone: id != "" && id != "null"} // of null some servers make a notification
 }
 
 // clear asks for the permission of a person that a call needs. It comes last: a person is asked only about

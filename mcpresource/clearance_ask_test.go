@@ -223,6 +223,10 @@ func TestClearanceRefused(t *testing.T) {
 			`{"jsonrpc":"2.0","method":"tools/call","params":{"name":"erase"}}`, 403,
 			"A call that a person has to approve must be a request of its own, with an id, and not part of a batch.",
 			OutcomeClearanceRefused},
+		{"with an id that is null", &asked{answers: []oauth.Clearance{given}},
+			`{"jsonrpc":"2.0","id":null,"method":"tools/call","params":{"name":"erase"}}`, 403,
+			"A call that a person has to approve must be a request of its own, with an id, and not part of a batch.",
+			OutcomeClearanceRefused},
 	} {
 		t.Run("RS-217 "+tt.name, func(t *testing.T) {
 			r, _ := clearanceRig(t, tt.a, nil)
