@@ -53,6 +53,7 @@ func (d *doctor) files() {
 			d.private(what, secret[what])
 		}
 	}
+	d.leftCopies()
 	if len(d.findings) == before {
 		d.ok("files", "files with secrets are readable only by their owner")
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"os/signal"
 	"strings"
 	"syscall"
 	"time"
@@ -44,6 +45,8 @@ func newRestoreCommand(s std) *cobra.Command {
 			"  mcp-authd restore /var/backups/mcp-authd-2026-11-24.db",
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
+			ctx, stop := untilHangup(c.Context())
+			defer stop()
 			a, err := where.load(s)
 			if err != nil {
 				return err
@@ -56,8 +59,8 @@ func newRestoreCommand(s std) *cobra.Command {
 					return err
 				}
 			}
-			found, err := a.tryBackup(c.Context(), args[0])
-			if err != nil && c.Context().Err() != nil {
+			found, err := a.tryBackup(ctx, args[0])
+			if err != nil && ctx.Err() != nil {
 				return errRestoreStopped
 			}
 			if err != nil {
@@ -69,15 +72,15 @@ func newRestoreCommand(s std) *cobra.Command {
 				if err := sure.ask(s, consequence); err != nil {
 					return err
 				}
-				found.Kept, err = sqlite.Restore(c.Context(), args[0], a.config.SQLitePath(), time.Now())
+				found.Kept, err = sqlite.Restore(ctx, args[0], a.config.SQLitePath(), time.Now())
 				switch {
-				case err != nil && c.Context().Err() != nil:
+				case err != nil && ctx.Err() != nil:
 					return errRestoreStopped
 				case err != nil:
 					return a.explainStore(err)
 				}
 				found.Restored = true
-				a.noteCopy(c.Context(), noteOrigin, found.WrittenAt)
+				a.noteCopy(ctx, noteOrigin, found.WrittenAt)
 			}
 			if asJSON {
 				return printJSON(s.out, found)
@@ -90,6 +93,15 @@ func newRestoreCommand(s std) *cobra.Command {
 	c.Flags().BoolVar(&check, "check", false, "change nothing: try it on a copy, and say what is in it")
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return c
+}
+
+// untilHangup has a context end as well when the terminal is closed, which would end the process and leave its copy.
+// Under nohup it goes on.
+func untilHangup(ctx context.Context) (context.Context, context.CancelFunc) {
+	if signal.Ignored(syscall.SIGHUP) {
+		return ctx, func() {}
+	}
+	return signal.NotifyContext(ctx, syscall.SIGHUP)
 }
 
 func (r restorable) print(s std, path string) error {
@@ -137,11 +149,12 @@ func (a *app) tryBackup(ctx context.Context, file string) (r restorable, err err
 	if err := a.loadKeys(a.movedKey); err != nil {
 		return r, err
 	}
-	dir, err := os.MkdirTemp("", "mcp-authd-restore")
+	a.removeLeftovers()
+	dir, remove, err := workplace()
 	if err != nil {
 		return r, noRoomToTry(err)
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	defer func() { err = errors.Join(err, remove()) }()
 	found, err := sqlite.Rehearse(ctx, file, dir, sqlite.Options{})
 	switch {
 	case errors.Is(err, storage.ErrSchema):

@@ -50,7 +50,7 @@ func TestRootHandsOver(t *testing.T) {
 			return "", Import(t.Context(), path, r, Options{})
 		},
 		"restore": func(path string) (string, error) {
-			if err := copyFile(source, path); err != nil {
+			if err := copyFile(t.Context(), source, path); err != nil {
 				return "", err
 			}
 			return Restore(t.Context(), source, path, time.Now())
@@ -77,7 +77,7 @@ func TestRootHandsOver(t *testing.T) {
 	t.Run("what was there", func(t *testing.T) {
 		dir := t.TempDir()
 		path := filepath.Join(dir, "mcp-authd.db")
-		if err := copyFile(source, path); err != nil {
+		if err := copyFile(t.Context(), source, path); err != nil {
 			t.Fatal(err)
 		}
 		if err := os.Chown(dir, user, group); err != nil {

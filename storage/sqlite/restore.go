@@ -21,11 +21,14 @@ type Rehearsal struct {
 	People, Applications int
 }
 
+// RehearsalName is the name of the copy that Rehearse makes. Its log and the like begin with it.
+const RehearsalName = "rehearsal.db"
+
 // Rehearse copies the backup file into the directory dir, has SQLite read all of it, and brings it to the
 // migrations of this program. ErrDamaged, wrapped, when it is not whole, and storage.ErrSchema when a newer
 // version wrote it. The copy stays.
 func Rehearse(ctx context.Context, file, dir string, o Options) (r Rehearsal, err error) {
-	path := filepath.Join(dir, "rehearsal.db")
+	path := filepath.Join(dir, RehearsalName)
 	if err := copyDatabase(ctx, file, path); err != nil {
 		return r, fmt.Errorf("sqlite: rehearse: %w", err)
 	}
@@ -99,7 +102,7 @@ func Restore(ctx context.Context, file, path string, now time.Time) (kept string
 // be read is copied with it, and taken away.
 func keep(ctx context.Context, path, kept string) error {
 	folded := fold(ctx, path)
-	if err := copyFile(path, kept); err != nil {
+	if err := copyFile(ctx, path, kept); err != nil {
 		return err
 	}
 	if folded == nil {
@@ -111,7 +114,7 @@ func keep(ctx context.Context, path, kept string) error {
 // setAside moves the log of the database at path beside kept: SQLite would apply it to the next one at path.
 func setAside(path, kept string) error {
 	for _, suffix := range beside {
-		err := copyFile(path+suffix, kept+suffix)
+		err := copyFile(context.Background(), path+suffix, kept+suffix) // a part of it is of no use to any of them
 		if err == nil {
 			err = os.Remove(path + suffix)
 		}
@@ -124,14 +127,14 @@ func setAside(path, kept string) error {
 
 // copyDatabase copies a database that nobody writes, with what is in its log.
 func copyDatabase(ctx context.Context, from, to string) error {
-	if err := copyFile(from, to); err != nil {
+	if err := copyFile(ctx, from, to); err != nil {
 		return err
 	}
 	info, err := os.Stat(from + "-wal")
 	if err != nil || info.Size() == 0 {
 		return nil
 	}
-	if err := copyFile(from+"-wal", to+"-wal"); err != nil {
+	if err := copyFile(ctx, from+"-wal", to+"-wal"); err != nil {
 		return err
 	}
 	return fold(ctx, to)
@@ -155,8 +158,8 @@ func fold(ctx context.Context, path string) error {
 }
 
 // copyFile makes a new file that only its owner can read: the user that the directory belongs to, where root runs
-// this. fs.ErrExist when there is one.
-func copyFile(from, to string) (err error) {
+// this. fs.ErrExist when there is one. A copy that was stopped is removed.
+func copyFile(ctx context.Context, from, to string) (err error) {
 	in, err := os.Open(from)
 	if err != nil {
 		return err
@@ -166,11 +169,28 @@ func copyFile(from, to string) (err error) {
 	if err != nil {
 		return err
 	}
-	if _, err = io.Copy(out, in); err == nil {
+	if _, err = io.CopyBuffer(struct{ io.Writer }{out}, stoppable{ctx, in}, make([]byte, copyBuffer)); err == nil {
 		err = errors.Join(secrets.HandOver(out), out.Sync())
 	}
 	if err = errors.Join(err, out.Close()); err != nil {
 		err = errors.Join(err, os.Remove(to))
 	}
 	return err
+}
+
+// copyBuffer is how much is copied at once, in bytes.
+const copyBuffer = 1 << 20
+
+// stoppable is a reader until its context ends.
+type stoppable struct {
+	ctx context.Context
+	io.Reader
+}
+
+// Read implements io.Reader.
+func (s stoppable) Read(p []byte) (int, error) {
+	if err := s.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return s.Reader.Read(p)
 }

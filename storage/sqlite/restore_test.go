@@ -28,7 +28,7 @@ func crashed(t *testing.T, row string) (path string) {
 	}
 	path = filepath.Join(t.TempDir(), "mcp-authd.db")
 	for _, suffix := range []string{"", "-wal"} {
-		if err := copyFile(living+suffix, path+suffix); err != nil {
+		if err := copyFile(t.Context(), living+suffix, path+suffix); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -201,5 +201,35 @@ func TestReplacedByOneAlone(t *testing.T) {
 				t.Errorf("restore after its end: %v", err)
 			}
 		})
+	}
+}
+
+// ending is a context that ends once it has been asked so many times.
+type ending struct {
+	context.Context
+	left int
+}
+
+func (e *ending) Err() error {
+	if e.left--; e.left < 0 {
+		return context.Canceled
+	}
+	return nil
+}
+
+// A copy that is stopped on its way is removed.
+func TestCopyIsStopped(t *testing.T) {
+	from, to := filepath.Join(t.TempDir(), "from"), filepath.Join(t.TempDir(), "to")
+	if err := os.WriteFile(from, make([]byte, 3*copyBuffer), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := copyFile(&ending{t.Context(), 2}, from, to); !errors.Is(err, context.Canceled) {
+		t.Errorf("DL-02 got %v, want %v", err, context.Canceled)
+	}
+	if _, err := os.Stat(to); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("DL-02 it left a part: %v", err)
+	}
+	if err := copyFile(&ending{t.Context(), 5}, from, to); err != nil {
+		t.Errorf("DL-02 got %v", err)
 	}
 }

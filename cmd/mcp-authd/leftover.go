@@ -1,0 +1,118 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/storage/sqlite"
+)
+
+// restorePrefix begins the names of the directories in which restore tries a copy.
+const restorePrefix = "mcp-authd-restore"
+
+// leftoverAge is how old such a directory is before another process takes it for one that was left: by then its
+// owner has locked it, if it runs.
+const leftoverAge = time.Hour
+
+// leftover is a directory in which a restore that was killed has left its copy. It belongs to this user, and
+// no process works in it.
+type leftover struct {
+	path string
+	root *os.Root
+	lock *os.File
+}
+
+// leftovers finds them among the temporary files. Close each.
+func leftovers(now time.Time) (out []leftover) {
+	paths, _ := filepath.Glob(filepath.Join(strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).
+		Replace(os.TempDir()), restorePrefix+"*"))
+	for _, path := range paths {
+		if l, ok := openLeftover(path, now); ok {
+			out = append(out, l)
+		}
+	}
+	return out
+}
+
+// openLeftover looks at the directory that it has opened: what is at the path may become another one.
+func openLeftover(path string, now time.Time) (l leftover, ok bool) {
+	if info, err := os.Lstat(path); err != nil || !info.IsDir() {
+		return l, false
+	}
+	root, err := os.OpenRoot(path)
+	if err != nil {
+		return l, false
+	}
+	l = leftover{path: path, root: root}
+	if l.lock, err = root.Open("."); err != nil {
+		l.close()
+		return l, false
+	}
+	info, err := l.lock.Stat()
+	if err != nil || info.Mode().Perm() != 0o700 || !ownedByUs(info) || now.Sub(info.ModTime()) < leftoverAge ||
+		!lockDirectory(l.lock) {
+		l.close()
+		return l, false
+	}
+	return l, true
+}
+
+// remove removes what restore makes, and nothing else.
+func (l leftover) remove() error {
+	for _, suffix := range []string{"", "-wal", "-shm", "-journal"} {
+		if err := l.root.Remove(sqlite.RehearsalName + suffix); err != nil && !os.IsNotExist(err) {
+			return err
+		}
+	}
+	return os.Remove(l.path) // only if nothing else is in it
+}
+
+// removeLeftovers removes them, and says so.
+func (a *app) removeLeftovers() {
+	for _, l := range leftovers(time.Now()) {
+		if err := l.remove(); err != nil {
+			fmt.Fprintf(a.std.err, "mcp-authd: %s, the copy of a restore that was killed, cannot be removed: %s\n",
+				printable(l.path), printable(oneLine(err)))
+		} else {
+			fmt.Fprintf(a.std.err, "mcp-authd: removed %s, the copy of a restore that was killed\n", printable(l.path))
+		}
+		l.close()
+	}
+}
+
+// leftCopies looks for copies of the database that no command needs.
+func (d *doctor) leftCopies() {
+	for _, l := range leftovers(d.now()) {
+		d.warn("files", "the next restore removes it, with --check, too", "a restore that was killed has left a copy in %s",
+			printable(l.path))
+		l.close()
+	}
+}
+
+func (l leftover) close() {
+	if l.lock != nil {
+		l.lock.Close()
+	}
+	l.root.Close()
+}
+
+// workplace makes a directory of its own for a restore, locked until it is removed: other processes leave it alone.
+func workplace() (dir string, remove func() error, err error) {
+	dir, err = os.MkdirTemp("", restorePrefix)
+	if err != nil {
+		return "", nil, err
+	}
+	lock, err := os.Open(dir)
+	if err != nil {
+		return "", nil, errors.Join(err, os.Remove(dir))
+	}
+	lockDirectory(lock) // where there are no locks, no process takes it for one that was left
+	return dir, func() error {
+		defer lock.Close()
+		return os.RemoveAll(dir)
+	}, nil
+}

@@ -1,0 +1,14 @@
+//go:build !linux && !darwin && !freebsd
+
+package main
+
+import (
+	"io/fs"
+	"os"
+)
+
+// lockDirectory locks nothing on this system.
+func lockDirectory(*os.File) bool { return false }
+
+// ownedByUs is not known on this system.
+func ownedByUs(fs.FileInfo) bool { return false }

@@ -1,0 +1,132 @@
+//go:build linux || darwin || freebsd
+
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/storage/sqlite"
+)
+
+// leave makes what a restore leaves that was killed, an hour ago and more.
+func leave(t *testing.T, name string, mode os.FileMode, files ...string) string {
+	t.Helper()
+	dir := filepath.Join(os.TempDir(), name)
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		if err := os.WriteFile(filepath.Join(dir, f), []byte("secret"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	old := time.Now().Add(-2 * leftoverAge)
+	if err := os.Chmod(dir, mode); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chtimes(dir, old, old); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// DL-02: the copy of a restore that was killed is named by doctor and removed by the next restore; nothing else is.
+func TestLeftoversOfRestore(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	_, environ := installed(t)
+	copied := filepath.Join(t.TempDir(), "copy.db")
+	if code, _, errs := runs(t, environ, "backup", copied); code != exitOK {
+		t.Fatalf("backup: got %d %s", code, errs)
+	}
+	killed := leave(t, restorePrefix+"1", 0o700, sqlite.RehearsalName, sqlite.RehearsalName+"-wal")
+	kept := []string{
+		leave(t, restorePrefix+"2", 0o755, sqlite.RehearsalName),
+		leave(t, restorePrefix+"3", 0o700, "of-the-user"),
+		leave(t, restorePrefix+"5", 0o700, sqlite.RehearsalName),
+		filepath.Join(os.TempDir(), restorePrefix+"6"),
+		filepath.Join(os.TempDir(), restorePrefix+"7"),
+	}
+	running, err := os.Open(kept[2])
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer running.Close()
+	if !lockDirectory(running) {
+		t.Fatal("it cannot be locked")
+	}
+	if err := os.Symlink(leave(t, "of-another", 0o700, sqlite.RehearsalName), kept[3]); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(kept[4], 0o700); err != nil { // one that begins
+		t.Fatal(err)
+	}
+
+	d := testDoctor(t, "issuer: https://auth.example\n")
+	d.leftCopies()
+	if got := d.all(); strings.Count(got, "\n") != 2 ||
+		!strings.Contains(got, "warning files a restore that was killed has left a copy in "+killed+"\n") {
+		t.Errorf("doctor: %s", got)
+	}
+	code, _, errs := runs(t, environ, "restore", "--check", copied)
+	if code != exitOK || !strings.Contains(errs, "mcp-authd: removed "+killed+", the copy of a restore that was killed") {
+		t.Errorf("got %d %s", code, errs)
+	}
+	if !strings.Contains(errs, kept[1]+", the copy of a restore that was killed, cannot be removed") {
+		t.Errorf("got %s", errs)
+	}
+	left, _ := filepath.Glob(filepath.Join(os.TempDir(), restorePrefix+"*"))
+	if !slices.Equal(left, kept) {
+		t.Errorf("got %v, want %v", left, kept)
+	}
+	if _, err := os.Stat(filepath.Join(kept[3], sqlite.RehearsalName)); err != nil {
+		t.Errorf("what a link leads to: %v", err)
+	}
+}
+
+// DL-02: a restore that a signal ends leaves no copy.
+func TestRestoreEndedBySignal(t *testing.T) {
+	_, environ := installed(t)
+	large := filepath.Join(t.TempDir(), "large.db") // a hole, which takes its time to copy
+	if err := os.WriteFile(large, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(large, 2<<30); err != nil {
+		t.Fatal(err)
+	}
+	for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP} {
+		tmp := t.TempDir()
+		c := exec.CommandContext(t.Context(), "mcp-authd", "restore", "--check", large)
+		c.Env = append(append(os.Environ(), environ...), "TMPDIR="+tmp)
+		var errs strings.Builder
+		c.Stderr = &errs
+		if err := c.Start(); err != nil {
+			t.Fatal(err)
+		}
+		copies := func() []string {
+			found, _ := filepath.Glob(filepath.Join(tmp, "*", sqlite.RehearsalName))
+			return found
+		}
+		for end := time.Now().Add(time.Minute); len(copies()) == 0; time.Sleep(time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatalf("%v: it does not begin: %s", signal, errs.String())
+			}
+		}
+		if err := c.Process.Signal(signal); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Wait(); err == nil || c.ProcessState.ExitCode() != exitFailure ||
+			!strings.Contains(errs.String(), errRestoreStopped.Error()) {
+			t.Errorf("%v: got %v %s", signal, err, errs.String())
+		}
+		if left, _ := os.ReadDir(tmp); len(left) != 0 {
+			t.Errorf("%v: it left %v", signal, left)
+		}
+	}
+}
