@@ -141,7 +141,8 @@ func TestUnkeptTasksAreCancelled(t *testing.T) {
 	for store, tasks := range map[string]mcpresource.TaskStore{"is away": failingTasks{}, "is unsure": unsureTasks{}} {
 		for revision, id := range map[string]string{"2025-11-25": "t1", "2026-07-28": "t2"} {
 			for _, stream := range []bool{false, true} {
-				t.Run(fmt.Sprintf("RS-132 the store %s, %s, as a stream: %v", store, revision, stream), func(t *testing.T) {
+				name := fmt.Sprintf("RS-132 the store %s, %s, as a stream: %v", store, revision, stream)
+				t.Run(name, func(t *testing.T) {
 					c := newCancelRig(t, tasks, nil)
 					c.stream.Store(stream)
 					header, meta := map[string]string{"Mcp-Protocol-Version": revision, "Mcp-Session-Id": "s1"}, ""
