@@ -128,12 +128,16 @@ func (c *cancelRig) eventually(t *testing.T, n int) []cancelled {
 // unsureTasks is a store whose answer to a new task does not come.
 type unsureTasks struct{ fullTasks }
 
-func (unsureTasks) CreateTask(context.Context, mcpresource.Task, int) error { return context.DeadlineExceeded }
+func (unsureTasks) CreateTask(context.Context, mcpresource.Task, int) error {
+	return context.DeadlineExceeded
+}
 
 // knownTasks is one in which the task is already.
 type knownTasks struct{ keptTasks }
 
-func (knownTasks) CreateTask(context.Context, mcpresource.Task, int) error { return errors.New("it is there") }
+func (knownTasks) CreateTask(context.Context, mcpresource.Task, int) error {
+	return errors.New("it is there")
+}
 
 // TestUnkeptTasksAreCancelled: a task that the store did not keep does not go on at the MCP server, if the caller was
 // told so.
