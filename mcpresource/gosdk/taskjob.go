@@ -170,7 +170,7 @@ func (j *job) keep() error {
 	now := k.o.now().Truncate(time.Millisecond)
 	s := &taskState{
 		Tool: j.ops[0].Name, Arguments: j.ops[0].Arguments, Status: taskWorking, Updated: now,
-		Alive: now.Add(taskBeats * k.o.beat),
+		Alive: k.o.alive(now),
 	}
 	state, err := json.Marshal(s)
 	if err != nil {

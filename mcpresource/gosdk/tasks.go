@@ -108,6 +108,10 @@ func (o *Tasks) withDefaults() Tasks {
 	return c
 }
 
+// alive is until when a process is taken to be there that gives a sign of life now. Tests have beats that are
+// shorter than a busy machine may pause.
+func (o *Tasks) alive(now time.Time) time.Time { return now.Add(taskBeats * max(o.beat, taskBeat)) }
+
 // taskKeeper is what an adapter with tasks has for them.
 type taskKeeper struct {
 	o Tasks

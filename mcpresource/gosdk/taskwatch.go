@@ -30,7 +30,7 @@ func (j *job) watch() {
 			j.stop(err)
 			return
 		}
-		err := j.record(func(s *taskState) { s.Alive = j.tasks.o.now().Add(taskBeats * j.tasks.o.beat) })
+		err := j.record(func(s *taskState) { s.Alive = j.tasks.o.alive(j.tasks.o.now()) })
 		switch {
 		case errors.Is(err, errTaskCancelled):
 			j.cancel(err)
