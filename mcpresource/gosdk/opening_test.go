@@ -54,7 +54,7 @@ func TestOpening(t *testing.T) {
 		if got := p.next(); !strings.Contains(got, `"id":11`) {
 			t.Errorf("once: got %s", got)
 		}
-		changes(p, r, "three")
+		mcp.AddTool(r.adapter.server, &mcp.Tool{Name: "three"}, okTyped)
 		if got := p.next(); !strings.Contains(got, "notifications/tools/list_changed") {
 			t.Errorf("then: got %s", got)
 		}
