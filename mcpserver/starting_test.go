@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcp-authd/mcp-authd/internal/testkit/nettest"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/pgtest"
 	"github.com/mcp-authd/mcp-authd/mcpserver"
 )
@@ -59,12 +60,7 @@ func slow(t *testing.T, database string, ready <-chan struct{}) string {
 // the same address.
 func TestStarting(t *testing.T) {
 	alone(t)
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := free.Addr().String()
-	free.Close()
+	address := nettest.For(t)
 	open := make(chan struct{})
 	release := sync.OnceFunc(func() { close(open) })
 	defer release()

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -20,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcp-authd/mcp-authd/internal/testkit/nettest"
 	"github.com/mcp-authd/mcp-authd/mcpresource"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
@@ -277,12 +277,7 @@ func TestResponses(t *testing.T) {
 }
 
 func TestUnreachable(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	l.Close()
-	g := front(t, Config{URL: "http://" + l.Addr().String()}, nil)
+	g := front(t, Config{URL: "http://" + nettest.For(t)}, nil)
 	resp, body := post(t, g.URL, ping, nil)
 	if resp.StatusCode != 502 || !strings.Contains(body, `"id":"p1"`) || strings.Contains(body, "127.0.0.1") {
 		t.Errorf("got %d %s", resp.StatusCode, body)

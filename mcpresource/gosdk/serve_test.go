@@ -14,6 +14,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/mcp-authd/mcp-authd/internal/testkit/nettest"
 	"github.com/mcp-authd/mcp-authd/mcpresource"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
@@ -33,19 +34,9 @@ func newIssuer(t *testing.T, resource string, scopes ...string) string {
 	return base
 }
 
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
-}
-
 // RS-01 RS-03: one call serves document, challenge and server, and ends politely.
 func TestServeAtRemoteIssuer(t *testing.T) {
-	address := freeAddress(t)
+	address := nettest.For(t)
 	resource := "http://" + address + "/mcp"
 	issuer := newIssuer(t, resource, "read", "write", "append")
 	tools := newTools(reading)
@@ -158,7 +149,7 @@ func TestServeRefuses(t *testing.T) {
 		"knows no resource https://notes.example.com/mcp": {
 			Resource: resource, Issuer: newIssuer(t, "https://other.example.com"),
 		},
-		"Issuer: mcpresource: no metadata of issuer": {Resource: resource, Issuer: "http://" + freeAddress(t)},
+		"Issuer: mcpresource: no metadata of issuer": {Resource: resource, Issuer: "http://" + nettest.For(t)},
 		"choose another address": {
 			Resource: resource, Issuer: newIssuer(t, resource, "read", "write", "append"),
 			Listen: taken.Addr().String(),
