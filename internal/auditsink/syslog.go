@@ -41,14 +41,15 @@ var levels = map[auditformat.Severity]int{
 type syslog struct {
 	writer
 	Peer
-	host string // that the messages name
+	host   string        // that the messages name
+	settle time.Duration // see the constant
 
 	conn   net.Conn      // nil: not connected
 	closed chan struct{} // once the other side has closed conn
 }
 
 func newSyslog(w writer, p Peer) *syslog {
-	return &syslog{writer: w, Peer: p, host: hostName(w.source.Issuer)}
+	return &syslog{writer: w, Peer: p, host: hostName(w.source.Issuer), settle: settle}
 }
 
 // hostName is the host of the issuer as a message names it (RFC 5424 §6.2.4).
@@ -103,7 +104,7 @@ func (s *syslog) Deliver(ctx context.Context, batch []auditformat.Entry) error {
 
 // stays reports whether the connection is open for a moment more.
 func (s *syslog) stays(ctx context.Context) error {
-	timer := time.NewTimer(settle)
+	timer := time.NewTimer(s.settle)
 	defer timer.Stop()
 	select {
 	case <-s.closed:
