@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/storage"
@@ -180,44 +181,46 @@ func TestTwoProcessesShareAFile(t *testing.T) {
 
 // TestProofsAloneDoNotWaitForTheDisk: whatever shares a commit with another verb waits with it.
 func TestProofsAloneDoNotWaitForTheDisk(t *testing.T) {
-	ctx, s := context.Background(), open(t, filepath.Join(t.TempDir(), "db"))
-	defer s.Close()
-	const normal, full = 1, 2 // of PRAGMA synchronous
-	verb := func(name string, do func(context.Context, func(*conn) error) error, want int) {
-		t.Helper()
-		err := do(ctx, func(c *conn) error {
-			var got int
-			if err := c.c.QueryRowContext(ctx, "PRAGMA synchronous").Scan(&got); err != nil {
-				return err
+	synctest.Test(t, func(t *testing.T) {
+		ctx, s := context.Background(), open(t, filepath.Join(t.TempDir(), "db"))
+		defer s.Close()
+		const normal, full = 1, 2 // of PRAGMA synchronous
+		verb := func(name string, do func(context.Context, func(*conn) error) error, want int) {
+			t.Helper()
+			err := do(ctx, func(c *conn) error {
+				var got int
+				if err := c.c.QueryRowContext(ctx, "PRAGMA synchronous").Scan(&got); err != nil {
+					return err
+				}
+				if got != want {
+					t.Errorf("%s: synchronous is %d, want %d", name, got, want)
+				}
+				return nil
+			})
+			if err != nil {
+				t.Error(err)
 			}
-			if got != want {
-				t.Errorf("%s: synchronous is %d, want %d", name, got, want)
-			}
-			return nil
-		})
-		if err != nil {
-			t.Error(err)
 		}
-	}
-	for range 2 {
+		for range 2 {
+			verb("a proof", s.writer.doFleeting, normal)
+			verb("another verb", s.writer.do, full)
+		}
 		verb("a proof", s.writer.doFleeting, normal)
-		verb("another verb", s.writer.do, full)
-	}
-	verb("a proof", s.writer.doFleeting, normal)
-	release := hold(t, s)
-	var wg sync.WaitGroup
-	begun := make(chan struct{})
-	wg.Go(func() {
-		close(begun)
-		verb("another verb of a batch", s.writer.do, full)
+		release := hold(t, s)
+		var wg sync.WaitGroup
+		begun := make(chan struct{})
+		wg.Go(func() {
+			close(begun)
+			verb("another verb of a batch", s.writer.do, full)
+		})
+		<-begun
+		for range 4 {
+			wg.Go(func() { verb("a proof of the batch", s.writer.doFleeting, full) })
+		}
+		synctest.Wait() // until all of them wait
+		release()
+		wg.Wait()
 	})
-	<-begun
-	for range 4 {
-		wg.Go(func() { verb("a proof of the batch", s.writer.doFleeting, full) })
-	}
-	time.Sleep(50 * time.Millisecond) // until all of them wait
-	release()
-	wg.Wait()
 }
 
 // A verb that panics leaves the connection as it was.
