@@ -72,7 +72,7 @@ func TestLateCancel(t *testing.T) {
 		lost bool
 		kept bool // the connection is used again
 	}{
-		"late":     {cancelWithin / 2, false, true},
+		"late":     {cancelWithin / 5, false, true},
 		"too late": {cancelWithin * 3 / 2, false, false},
 		"lost":     {cancelWithin * 3 / 2, true, false},
 	} {

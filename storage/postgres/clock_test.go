@@ -24,7 +24,7 @@ func names(prefix string, n int) (out []string) {
 // for longer than the grace; then it carries out what lay in its sockets. The clients that
 // were told 503 try again, and all of them go on.
 func TestM1WhatRunsLateEndsNoGrant(t *testing.T) {
-	const n, grace, hang = 12, 4 * time.Second, 6 * time.Second
+	const n, grace, hang = 12, 10 * time.Second, 12 * time.Second
 	ctx, server := t.Context(), pgtest.StartOwn(t)
 	defer server.Resume()
 	// In this mode a statement is sent whole, as all are once they are prepared.
