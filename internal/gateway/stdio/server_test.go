@@ -643,11 +643,11 @@ func TestBounds(t *testing.T) {
 
 func TestIdle(t *testing.T) {
 	s := serve(t, "modern", Config{Idle: 50 * time.Millisecond})
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	go s.Run(ctx)
 	h := s.open("2025-11-25")
 	s.modern("tools/list", "", "")
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	go s.Run(ctx) // from now on: a session could end while it is opened
 	eventually(t, "RS-114: both processes have ended",
 		func() bool { s.mu.Lock(); defer s.mu.Unlock(); return s.total == 0 })
 	if a := s.post(toolCall("1", "echo", ""), h...); a.status != 404 {
