@@ -84,7 +84,7 @@ func TestAuditRequired(t *testing.T) {
 			!strings.Contains(pg.body, "cannot reach its storage") {
 			t.Errorf("got %d %v %.300s", pg.status, pg.header, pg.body)
 		}
-		if took := time.Since(began); took > keptWithin+5*time.Second {
+		if took := time.Since(began); took > keptWithin+time.Minute {
 			t.Errorf("it took %s", took)
 		}
 		if !strings.Contains(r.log.String(), "audit.required") {

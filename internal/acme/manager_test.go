@@ -122,7 +122,7 @@ func (h *house) serve(m *Manager) {
 		if err != nil {
 			h.t.Fatal(err)
 		}
-		server := &http.Server{Handler: m.HTTP(), ReadHeaderTimeout: time.Second}
+		server := &http.Server{Handler: m.HTTP(), ReadHeaderTimeout: time.Minute}
 		go server.Serve(l)
 		h.t.Cleanup(func() { server.Close() })
 	}
@@ -133,7 +133,7 @@ func (h *house) serve(m *Manager) {
 	server := &http.Server{
 		Handler:           http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {}),
 		TLSConfig:         &tls.Config{GetCertificate: m.Certificate, NextProtos: []string{"h2", "http/1.1", Protocol}},
-		ReadHeaderTimeout: time.Second, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError),
+		ReadHeaderTimeout: time.Minute, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError),
 	}
 	go server.ServeTLS(l, "", "")
 	h.t.Cleanup(func() { server.Close() })
