@@ -135,10 +135,10 @@ func TestOpening(t *testing.T) {
 // TestKeepAlive: the SDK pings whoever is there, but clients of 2026-07-28 are asked nothing.
 func TestKeepAlive(t *testing.T) {
 	s := mcp.NewServer(&mcp.Implementation{Name: "t", Version: "1"},
-		&mcp.ServerOptions{KeepAlive: 20 * time.Millisecond})
+		&mcp.ServerOptions{KeepAlive: 500 * time.Millisecond}) // a request that has not been read by then is pinged
 	mcp.AddTool(s, &mcp.Tool{Name: "slow"},
 		func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
-			time.Sleep(200 * time.Millisecond)
+			time.Sleep(900 * time.Millisecond) // a ping without an answer ends the session after 750
 			return nil, nil, nil
 		})
 	r := newRig(t, nil)
