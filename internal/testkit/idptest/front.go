@@ -13,6 +13,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/mcp-authd/mcp-authd/internal/testkit/nettest"
 )
 
 // Request is what was sent to a provider, by whomever, and what it answered.
@@ -42,11 +44,11 @@ type front struct {
 
 func newFront(tb testing.TB, name string) *front {
 	tb.Helper()
-	bind := name
+	address := net.JoinHostPort(name, "0")
 	if name == "localhost" {
-		bind = "127.0.0.1"
+		address = nettest.For(tb) // it comes back there, and no connection of another process may be in the way
 	}
-	l, err := net.Listen("tcp", net.JoinHostPort(bind, "0"))
+	l, err := net.Listen("tcp", address)
 	if err != nil {
 		tb.Fatal(err)
 	}
