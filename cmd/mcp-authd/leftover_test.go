@@ -75,7 +75,8 @@ func TestLeftoversOfRestore(t *testing.T) {
 		t.Errorf("doctor: %s", got)
 	}
 	code, _, errs := runs(t, environ, "restore", "--check", copied)
-	if code != exitOK || !strings.Contains(errs, "mcp-authd: removed "+killed+", the copy of a restore that was killed") {
+	if code != exitOK ||
+		!strings.Contains(errs, "mcp-authd: removed "+killed+", the copy of a restore that was killed") {
 		t.Errorf("got %d %s", code, errs)
 	}
 	if !strings.Contains(errs, kept[1]+", the copy of a restore that was killed, cannot be removed") {
