@@ -55,7 +55,7 @@ func TestEveryBodyHasADeadline(t *testing.T) {
 // Security M4: a connection on which a body is announced and does not come is ended; a
 // stream that follows its body is not.
 func TestUnsentBodies(t *testing.T) {
-	const short, long = 200 * time.Millisecond, 2 * time.Second
+	const short, long = 200 * time.Millisecond, 5 * time.Second
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /stream", func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.ReadAll(r.Body)

@@ -528,7 +528,7 @@ func TestStreams(t *testing.T) {
 			Validator: ValidatorFunc(func(context.Context, Credential) (*Principal, error) {
 				return &Principal{
 					Issuer: authServer, Subject: "a", Audience: []string{"http://127.0.0.1/mcp"},
-					ExpiresAt: time.Now().Add(2 * time.Second)}, nil
+					ExpiresAt: time.Now().Add(5 * time.Second)}, nil
 			}),
 		})
 		if err != nil {

@@ -318,14 +318,14 @@ func TestResponseHeaders(t *testing.T) {
 // TestStream: what the MCP server flushes is there before it says more.
 func TestStream(t *testing.T) {
 	more := make(chan struct{})
-	g := front(t, Config{Timeout: 2 * time.Second}, func(w http.ResponseWriter, r *http.Request) {
+	g := front(t, Config{Timeout: 5 * time.Second}, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")
 		w.(http.Flusher).Flush()
 		<-more
 		io.WriteString(w, "id: a_0\ndata: \n\n")
 		w.(http.Flusher).Flush()
 		<-more
-		time.Sleep(2500 * time.Millisecond) // longer than the timeout, which is for the head
+		time.Sleep(5500 * time.Millisecond) // longer than the timeout, which is for the head
 		fmt.Fprintf(w, "id: a_1\ndata: %s\n\n", r.Header.Get("Last-Event-Id"))
 	})
 	req, _ := http.NewRequest(http.MethodGet, g.URL, nil)
