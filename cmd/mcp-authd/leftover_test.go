@@ -5,6 +5,7 @@ package main
 import (
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -101,7 +102,10 @@ func TestRestoreEndedBySignal(t *testing.T) {
 	if err := os.Truncate(large, 2<<30); err != nil {
 		t.Fatal(err)
 	}
-	for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP} {
+	heard := make(chan os.Signal, 1)
+	signal.Notify(heard, syscall.SIGHUP) // what runs under nohup starts programs that ignore it
+	defer signal.Stop(heard)
+	for _, sent := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP} {
 		tmp := t.TempDir()
 		c := exec.CommandContext(t.Context(), "mcp-authd", "restore", "--check", large)
 		c.Env = append(append(os.Environ(), environ...), "TMPDIR="+tmp)
@@ -116,18 +120,18 @@ func TestRestoreEndedBySignal(t *testing.T) {
 		}
 		for end := time.Now().Add(time.Minute); len(copies()) == 0; time.Sleep(time.Millisecond) {
 			if time.Now().After(end) {
-				t.Fatalf("%v: it does not begin: %s", signal, errs.String())
+				t.Fatalf("%v: it does not begin: %s", sent, errs.String())
 			}
 		}
-		if err := c.Process.Signal(signal); err != nil {
+		if err := c.Process.Signal(sent); err != nil {
 			t.Fatal(err)
 		}
 		if err := c.Wait(); err == nil || c.ProcessState.ExitCode() != exitFailure ||
 			!strings.Contains(errs.String(), errRestoreStopped.Error()) {
-			t.Errorf("%v: got %v %s", signal, err, errs.String())
+			t.Errorf("%v: got %v %s", sent, err, errs.String())
 		}
 		if left, _ := os.ReadDir(tmp); len(left) != 0 {
-			t.Errorf("%v: it left %v", signal, left)
+			t.Errorf("%v: it left %v", sent, left)
 		}
 	}
 }
