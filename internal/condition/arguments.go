@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/expr-lang/expr/ast"
@@ -54,7 +53,8 @@ func (t texts) foldsInto(name string) bool {
 func (a *Arguments) Names() []string { return a.c.Claims }
 
 // MayHold reports whether the expression is true of the arguments, or fails, as over one that is missing or of another
-// type, or whether a member at any depth has a name that it goes by in other case. Numbers among them are json.Number.
+// type, or whether at any depth a number has more digits than can be compared, or a member a name that it goes by in
+// other case. Numbers among them are json.Number.
 func (a *Arguments) MayHold(arguments map[string]any) bool {
 	plain, err := a.texts.numbers(arguments)
 	if err != nil {
@@ -66,18 +66,11 @@ func (a *Arguments) MayHold(arguments map[string]any) bool {
 	return err != nil || !ok || truth
 }
 
-// numbers returns a value whose numbers can be compared: what has no fraction and is not too large is an int.
+// numbers returns a value whose numbers can be compared.
 func (t texts) numbers(value any) (any, error) {
 	switch v := value.(type) {
 	case json.Number:
-		if n, err := strconv.Atoi(v.String()); err == nil {
-			return n, nil
-		}
-		f, err := v.Float64()
-		if err != nil {
-			return nil, errors.New("a number is too large")
-		}
-		return f, nil
+		return number(v.String())
 	case []any:
 		out := make([]any, len(v))
 		for i := range v {

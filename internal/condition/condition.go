@@ -4,6 +4,7 @@
 //	condition.go  the language
 //	mentions.go   what an expression looks at
 //	arguments.go  the same language over the arguments of a call
+//	numbers.go    how it computes
 package condition
 
 import (
@@ -30,12 +31,12 @@ const (
 	memoryBudget  = 1 << 16 // values
 )
 
-// functions are those that a condition may call: none makes large values of small ones, and each
-// depends on the claims alone.
+// functions are those that a condition may call, besides int and float: none makes large values of small ones, and
+// each depends on the claims alone.
 var functions = []string{
 	"all", "none", "any", "one", "filter", "count", "len", "lower", "upper", "trim", "split", "indexOf", "hasPrefix",
 	"hasSuffix",
-	"int", "float", "string", "get", "first", "last", "keys", "values", "max", "min", "type",
+	"string", "get", "first", "last", "keys", "values", "max", "min", "type",
 }
 
 // Condition is a compiled expression over claims.
@@ -64,7 +65,12 @@ func compile(source, root string) (*Condition, error) {
 	for _, f := range functions {
 		options = append(options, expr.EnableBuiltin(f))
 	}
-	program, err := expr.Compile(source, options...)
+	options = append(options, exact()...)
+	var program *vm.Program
+	_, err := expr.Compile(source, options...) // its types, as it was written
+	if err == nil {
+		program, err = expr.Compile(source, append(options, expr.Patch(checked{}))...)
+	}
 	if err != nil {
 		return nil, errors.New(strings.TrimSpace(err.Error()))
 	}
@@ -114,6 +120,9 @@ func (l *insideLoop) Visit(node *ast.Node) {
 	case *ast.PredicateNode:
 		l.problem = "has a loop inside a loop"
 	case *ast.IdentifierNode:
+		if n.Value == "int" || n.Value == "float" {
+			return
+		}
 		l.problem = fmt.Sprintf("names %s inside a loop, where only # can be used", n.Value)
 	}
 }
