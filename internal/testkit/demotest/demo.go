@@ -17,7 +17,9 @@ import (
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/internal/testkit/audittest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/failure"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/logtest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 )
 
 var build struct {
@@ -101,7 +103,7 @@ func Start(tb testing.TB, o Options) *Demo {
 		if err != nil {
 			tb.Fatalf("demo did not get ready: %v\n%s", err, d.log)
 		}
-	case <-time.After(time.Minute):
+	case <-time.After(wait.Bound):
 		tb.Fatalf("demo did not get ready in a minute\n%s", d.log)
 	}
 	return d
@@ -111,6 +113,7 @@ func newDemo(tb testing.TB, o Options, args ...string) *Demo {
 	tb.Helper()
 	d := &Demo{log: &logtest.Buffer{}, cmd: exec.Command(Binary(tb), append(args, o.Args...)...)}
 	d.cmd.Env, d.cmd.Stderr = append(os.Environ(), o.Env...), d.log
+	failure.Log(tb, args[0]+".log", d.Log)
 	return d
 }
 
@@ -138,7 +141,7 @@ func (d *Demo) Kill() {
 func (d *Demo) wait() error {
 	done := make(chan error, 1)
 	go func() { done <- d.cmd.Wait() }()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), wait.Bound)
 	defer cancel()
 	select {
 	case err := <-done:

@@ -1,6 +1,7 @@
 package demotest
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -8,9 +9,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/mcp-authd/mcp-authd/internal/testkit/nettest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 )
 
 // StartGateway runs serve instead of the demo, in front of an MCP server, and makes a user. The
@@ -54,19 +55,28 @@ func serve(tb testing.TB, o Options, configure func(*Demo) string, more ...strin
 		tb.Fatal(err)
 	}
 	tb.Cleanup(func() { d.Stop(tb) })
-	for end := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
-		if resp, err := http.Get(d.Issuer + "/readyz"); err == nil {
-			resp.Body.Close()
-			if resp.StatusCode == http.StatusOK {
-				break
-			}
-		}
-		if time.Now().After(end) {
-			tb.Fatalf("serve did not get ready in a minute\n%s", d.log)
-		}
-	}
+	Ready(tb, d.Issuer, d.log)
 	d.AddUser(tb, d.Username, more...)
 	return d
+}
+
+// Ready returns when the server at url answers /readyz with 200. It fails the test with log, the server's log, if
+// that does not happen.
+func Ready(tb testing.TB, url string, log fmt.Stringer) {
+	tb.Helper()
+	err := wait.Retry(wait.Bound, func() error {
+		resp, err := http.Get(url + "/readyz")
+		if err == nil {
+			resp.Body.Close()
+			if resp.StatusCode != http.StatusOK {
+				err = errors.New(resp.Status)
+			}
+		}
+		return err
+	})
+	if err != nil {
+		tb.Fatalf("%s did not get ready in %v: %v\n%s", url, wait.Bound, err, log)
+	}
 }
 
 // AddUser makes another user of serve, with the password of the first.

@@ -10,6 +10,8 @@ import (
 	"fmt"
 	"testing"
 	"time"
+
+	"github.com/mcp-authd/mcp-authd/internal/testkit/failure"
 )
 
 // Bound is how long an event may take before it counts as a hang.
@@ -27,6 +29,7 @@ const (
 func Until(tb testing.TB, what string, is func() bool) {
 	tb.Helper()
 	if !Poll(Bound, is) {
+		failure.Goroutines(tb)
 		tb.Fatalf("waited %v in vain until %s", Bound, what)
 	}
 }
@@ -35,6 +38,7 @@ func Until(tb testing.TB, what string, is func() bool) {
 func Success(tb testing.TB, what string, do func() error) {
 	tb.Helper()
 	if err := Retry(Bound, do); err != nil {
+		failure.Goroutines(tb)
 		tb.Fatalf("waited %v in vain until %s: %v", Bound, what, err)
 	}
 }
