@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
@@ -25,7 +26,7 @@ func (i *issuer) get(ctx context.Context, scopes oauth.Scopes) (*token, error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.asked = append(i.asked, scopes)
-	time.Sleep(i.takes)
+	wait.Advance(i.takes)
 	if i.err != nil || ctx.Err() != nil {
 		return nil, errors.Join(i.err, ctx.Err())
 	}
@@ -74,13 +75,13 @@ func TestOneRequestForAll(t *testing.T) {
 					}
 					return
 				}
-				time.Sleep(time.Microsecond)
+				wait.Advance(time.Microsecond)
 				if _, err := k.Token(t.Context()); err != nil {
 					t.Error(err)
 				}
 			})
 		}
-		time.Sleep(time.Millisecond)
+		wait.Advance(time.Millisecond)
 		leave()
 		all.Wait()
 		if got := i.times(); got != 1 {
@@ -94,22 +95,22 @@ func TestRenewedAhead(t *testing.T) {
 	kept(t, i, func(t *testing.T, k *keeper) {
 		first, err := k.Token(t.Context())
 		must(t, first, err)
-		time.Sleep(10 * time.Minute) // of 15
+		wait.Advance(10 * time.Minute) // of 15
 		if again, _ := k.Token(t.Context()); again != first || i.times() != 1 {
 			t.Error("renewed too early")
 		}
-		time.Sleep(3 * time.Minute)
+		wait.Advance(3 * time.Minute)
 		before := time.Now()
 		again, err := k.Token(t.Context())
 		if must(t, again, err) != first || time.Since(before) != 0 {
 			t.Error("a request waits for the renewal")
 		}
-		time.Sleep(2 * time.Second)
+		wait.Advance(2 * time.Second)
 		second, err := k.Token(t.Context())
 		if must(t, second, err) == first || i.times() != 2 {
 			t.Error("not renewed")
 		}
-		time.Sleep(time.Hour) // the program rested
+		wait.Advance(time.Hour) // the program rested
 		third, err := k.Token(t.Context())
 		if must(t, third, err) == second {
 			t.Error("an expired token was given")
@@ -140,7 +141,7 @@ func TestRefusalsAreNotHammered(t *testing.T) {
 			if _, err := k.Token(t.Context()); !errors.Is(err, i.err) {
 				t.Fatalf("CL-29: got %v", err)
 			}
-			time.Sleep(time.Second)
+			wait.Advance(time.Second)
 		}
 		if got := i.times(); got < 12 || got > 24 {
 			t.Errorf("CL-29: got %d requests in an hour", got)
@@ -155,13 +156,13 @@ func TestServersThatSayWhen(t *testing.T) {
 			if _, err := k.Token(t.Context()); err == nil {
 				t.Fatal("got a token")
 			}
-			time.Sleep(time.Second)
+			wait.Advance(time.Second)
 		}
 		if got := i.times(); got != 1 {
 			t.Errorf("got %d requests before Retry-After was over", got)
 		}
 		i.err = nil
-		time.Sleep(2 * time.Second)
+		wait.Advance(2 * time.Second)
 		tok, err := k.Token(t.Context())
 		must(t, tok, err)
 	})
@@ -173,7 +174,7 @@ func TestRenewalThatFails(t *testing.T) {
 		first, err := k.Token(t.Context())
 		must(t, first, err)
 		i.err = fail(stepToken, "", "invalid_grant")
-		time.Sleep(14 * time.Minute)
+		wait.Advance(14 * time.Minute)
 		for range 3 {
 			if tok, err := k.Token(t.Context()); tok != first || err != nil {
 				t.Fatalf("a token that is good is not used: %v", err)
@@ -183,7 +184,7 @@ func TestRenewalThatFails(t *testing.T) {
 		if got := i.times(); got != 2 {
 			t.Errorf("got %d requests, want 2", got)
 		}
-		time.Sleep(time.Minute)
+		wait.Advance(time.Minute)
 		if _, err := k.Token(t.Context()); err == nil {
 			t.Error("an expired token was given")
 		}
@@ -229,7 +230,7 @@ func TestWidened(t *testing.T) {
 		if other, err := k.widen(t.Context(), first, oauth.Scopes{"write"}); other != wide || err != nil {
 			t.Errorf("the token that another request has got: %v, %v", other, err)
 		}
-		time.Sleep(time.Hour)
+		wait.Advance(time.Hour)
 		next, err := k.Token(t.Context())
 		if got := must(t, next, err).scopes.String(); got != "mcp write" {
 			t.Errorf("the next token: got %q", got)

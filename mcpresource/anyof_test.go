@@ -13,6 +13,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 )
 
 // says is a validator that notes when it is asked.
@@ -147,11 +149,10 @@ func TestOutage(t *testing.T) {
 	r.call(known, tool("read")) // has the set read in the background
 	unseen := s.token(t, "EdDSA", nil, s.claims(lasting...))
 	stranger := s.token(t, "ES256", nil, s.claims(lasting...), "kid", "ES256-0")
-	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(time.Millisecond) {
-		if _, err := validate(v, stranger); errors.Is(err, ErrUnavailable) {
-			break // the reading has failed
-		}
-	}
+	wait.Until(t, "the reading of the keys fails", func() bool {
+		_, err := validate(v, stranger)
+		return errors.Is(err, ErrUnavailable)
+	})
 	next, _ := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	rotated := s.token(t, "ES256", next, s.claims(lasting...), "kid", "ES256-2")
 	for _, step := range []struct {

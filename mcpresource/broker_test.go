@@ -12,6 +12,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/oauth"
@@ -53,6 +54,13 @@ func newExchanger(t *testing.T) *exchanger {
 		w.Write([]byte(body))
 	})
 	return e
+}
+
+// RoundTrip implements http.RoundTripper, without a network.
+func (e *exchanger) RoundTrip(r *http.Request) (*http.Response, error) {
+	w := httptest.NewRecorder()
+	e.Config.Handler.ServeHTTP(w, r)
+	return w.Result(), nil
 }
 
 func newBroker(t *testing.T, e *exchanger, change func(*BrokerConfig)) *Broker {
@@ -276,37 +284,33 @@ func TestBrokerRefusals(t *testing.T) {
 
 func TestBrokerSingleFlight(t *testing.T) {
 	e := newExchanger(t)
-	hold := make(chan struct{})
-	e.answer = func(*http.Request) (int, string) { <-hold; return 200, `{"access_token":"u"}` }
-	b := newBroker(t, e, nil)
-	gone, leave := context.WithCancel(calling(e, "t", "g"))
-	first := make(chan error, 1)
-	go func() { _, err := b.Token(gone, "github"); first <- err }()
-	for e.asked.Load() == 0 {
-		time.Sleep(time.Millisecond)
-	}
-	t.Run("a caller that goes away does not take the others with it", func(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hold := make(chan struct{})
+		e.answer = func(*http.Request) (int, string) { <-hold; return 200, `{"access_token":"u"}` }
+		b := newBroker(t, e, func(c *BrokerConfig) { c.HTTPClient = &http.Client{Transport: e} })
+		gone, leave := context.WithCancel(calling(e, "t", "g"))
+		first := make(chan error, 1)
+		go func() { _, err := b.Token(gone, "github"); first <- err }()
+		synctest.Wait() // until the question waits for its answer
 		leave()
 		if err := <-first; !errors.Is(err, context.Canceled) {
-			t.Errorf("got %v", err)
+			t.Errorf("a caller that goes away gets %v", err)
 		}
-	})
-	var wg sync.WaitGroup
-	for range 32 {
-		wg.Go(func() {
-			got, err := b.Token(calling(e, "t", "g"), "github")
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			got.AccessToken = "changed by its owner"
-		})
-	}
-	time.Sleep(20 * time.Millisecond)
-	close(hold)
-	wg.Wait()
-	t.Run("callers at once share one question, and each has its own answer", func(t *testing.T) {
-		got, err := b.Token(calling(e, "t", "g"), "github")
+		var wg sync.WaitGroup
+		for range 32 { // it does not take the others with it
+			wg.Go(func() {
+				got, err := b.Token(calling(e, "t", "g"), "github")
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				got.AccessToken = "changed by its owner"
+			})
+		}
+		synctest.Wait() // until all wait for the same answer
+		close(hold)
+		wg.Wait()
+		got, err := b.Token(calling(e, "t", "g"), "github") // each had its own answer
 		if err != nil || got.AccessToken != "u" || e.asked.Load() != 1 {
 			t.Errorf("got %v %v, asked %d times", got, err, e.asked.Load())
 		}

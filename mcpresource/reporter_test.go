@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/internal/reference"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
@@ -84,14 +85,14 @@ func TestReporterRepeats(t *testing.T) {
 		c := &collector{status: http.StatusServiceUnavailable}
 		r := reporterTo(t, c)
 		r.Called(t.Context(), aCall())
-		time.Sleep(20 * time.Second)
+		wait.Advance(20 * time.Second)
 		sent := c.reports()
 		if len(sent) < 3 || len(sent) > 6 {
 			t.Errorf("OB-04: %d reports in 20 seconds", len(sent))
 		}
 		r.Called(t.Context(), aCall()) // it waits behind the first
 		c.answers(0)
-		time.Sleep(2 * time.Minute)
+		wait.Advance(2 * time.Minute)
 		all := c.reports()
 		last := all[len(all)-2]
 		if last.ID != sent[0].ID || len(last.Calls) != 1 || all[len(all)-1].ID == last.ID {
@@ -114,7 +115,7 @@ func TestReporterLoses(t *testing.T) {
 		c := &collector{status: http.StatusBadGateway}
 		r := reporterTo(t, c)
 		r.Called(t.Context(), aCall())
-		time.Sleep(time.Hour)
+		wait.Advance(time.Hour)
 		if s := r.Stats(); s != (ReporterStats{Lost: 1}) || len(c.reports()) > 30 {
 			t.Errorf("OB-04: after an hour: %+v in %d reports", s, len(c.reports()))
 		}
@@ -126,7 +127,7 @@ func TestReporterLoses(t *testing.T) {
 			t.Errorf("OB-04: in memory: %+v", s)
 		}
 		c.answers(0)
-		time.Sleep(5 * time.Minute)
+		wait.Advance(5 * time.Minute)
 		if err := r.Close(t.Context()); err != nil {
 			t.Error(err)
 		}
@@ -139,7 +140,7 @@ func TestReporterLoses(t *testing.T) {
 			c := &collector{status: http.StatusBadRequest}
 			r := reporterTo(t, c)
 			r.Called(t.Context(), aCall())
-			time.Sleep(time.Hour)
+			wait.Advance(time.Hour)
 			if s := r.Stats(); s != (ReporterStats{Lost: 1}) || len(c.reports()) != 1 {
 				t.Errorf("got %+v in %d reports", s, len(c.reports()))
 			}
@@ -188,7 +189,7 @@ func TestReportIsBounded(t *testing.T) {
 				Method: cut(long, 256),
 			})
 		}
-		time.Sleep(time.Minute)
+		wait.Advance(time.Minute)
 		if err := r.Close(context.Background()); err != nil {
 			t.Fatal(err)
 		}
@@ -254,7 +255,7 @@ func TestReporterDelaysNothing(t *testing.T) {
 		for range 3 {
 			r.Called(t.Context(), aCall())
 			r.Refused(httptest.NewRequest(http.MethodPost, "/mcp", nil), oauth.Decision{Status: 401})
-			time.Sleep(3 * time.Second)
+			wait.Advance(3 * time.Second)
 		}
 		if took := time.Since(began); took != 9*time.Second {
 			t.Errorf("OB-02: %s", took)

@@ -20,6 +20,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 )
 
 const maxLists = 64 // kept at once; see package statuslist
@@ -296,7 +298,7 @@ func TestStatusPolling(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				f(t, newListServer(t, shared))
-				time.Sleep(fetchTimeout) // a question under way ends
+				wait.Advance(fetchTimeout) // a question under way ends
 			})
 		})
 	}
@@ -307,11 +309,11 @@ func TestStatusPolling(t *testing.T) {
 			expect(t, v, a, nil)
 			expect(t, v, b, nil)
 			s.slow = 500 * time.Millisecond
-			time.Sleep(7 * time.Second)
+			wait.Advance(7 * time.Second)
 			s.set(3, true)
 			revoked := time.Now()
 			for range 300 {
-				time.Sleep(50 * time.Millisecond)
+				wait.Advance(50 * time.Millisecond)
 				began := time.Now()
 				_, err := validate(v, a)
 				if time.Since(began) > 0 {
@@ -335,7 +337,7 @@ func TestStatusPolling(t *testing.T) {
 		a := s.with(t, 3)
 		expect(t, v, a, nil)
 		s.set(3, true)
-		time.Sleep(15 * time.Second)
+		wait.Advance(15 * time.Second)
 		expect(t, v, a, ErrInvalidToken)
 	})
 	run("RS-44 what is valid again opens again", func(t *testing.T, s *listServer) {
@@ -344,7 +346,7 @@ func TestStatusPolling(t *testing.T) {
 		a := s.with(t, 3)
 		expect(t, v, a, ErrInvalidToken)
 		s.set(3, false)
-		time.Sleep(15 * time.Second)
+		wait.Advance(15 * time.Second)
 		expect(t, v, a, nil)
 	})
 	run("RS-44 RS-196 1000 requests at once ask once", func(t *testing.T, s *listServer) {
@@ -367,14 +369,14 @@ func TestStatusPolling(t *testing.T) {
 		if n := s.polls.Load(); n != 1 {
 			t.Errorf("asked %d times", n)
 		}
-		time.Sleep(time.Minute)
+		wait.Advance(time.Minute)
 		s.set(3, true)
 		many(ErrInvalidToken)
 		if n := s.polls.Load(); n != 2 {
 			t.Errorf("after a rest: asked %d times", n-1)
 		}
 		s.down.Store(true)
-		time.Sleep(10 * time.Minute)
+		wait.Advance(10 * time.Minute)
 		many(ErrUnavailable)
 		if n := s.polls.Load(); n != 3 {
 			t.Errorf("in an outage: asked %d times", n-2)
@@ -386,7 +388,7 @@ func TestStatusPolling(t *testing.T) {
 		token := s.with(t, 3)
 		for range 4 {
 			expect(t, v, token, nil)
-			time.Sleep(15 * time.Second)
+			wait.Advance(15 * time.Second)
 		}
 		if s.polls.Load() != 4 || s.bodies.Load() != 1 {
 			t.Errorf("asked %d times, %d with an answer", s.polls.Load(), s.bodies.Load())
@@ -397,7 +399,7 @@ func TestStatusPolling(t *testing.T) {
 			h.Get("Accept") != "application/statuslist+jwt" {
 			t.Errorf("%d with an answer, asked with %v", s.bodies.Load(), h)
 		}
-		time.Sleep(2 * time.Minute)
+		wait.Advance(2 * time.Minute)
 		expect(t, v, token, nil)
 	})
 	run("RS-44 RS-196 an outage: the list serves on for a while, then nothing passes",
@@ -412,12 +414,12 @@ func TestStatusPolling(t *testing.T) {
 			for time.Since(began) < 15*time.Second+5*time.Minute-100*time.Millisecond {
 				expect(t, v, good, nil)
 				expect(t, v, bad, ErrInvalidToken)
-				time.Sleep(100 * time.Millisecond)
+				wait.Advance(100 * time.Millisecond)
 			}
 			if n := s.polls.Load(); n > 310 {
 				t.Errorf("asked %d times, want about one a second", n)
 			}
-			time.Sleep(200 * time.Millisecond)
+			wait.Advance(200 * time.Millisecond)
 			expect(t, v, good, ErrUnavailable)
 			expect(t, v, bad, ErrUnavailable)
 			r := newRig(t,
@@ -427,7 +429,7 @@ func TestStatusPolling(t *testing.T) {
 				t.Errorf("got %d %v", w.Code, w.Header())
 			}
 			s.down.Store(false)
-			time.Sleep(time.Second)
+			wait.Advance(time.Second)
 			expect(t, v, good, nil)
 		})
 	run("RS-44 in an outage without an answer one request waits, not all", func(t *testing.T, s *listServer) {
@@ -435,7 +437,7 @@ func TestStatusPolling(t *testing.T) {
 		token := s.with(t, 3)
 		expect(t, v, token, nil)
 		s.slow = time.Hour
-		time.Sleep(20 * time.Second)
+		wait.Advance(20 * time.Second)
 		began := time.Now()
 		expect(t, v, token, nil)
 		if d := time.Since(began); d != fetchTimeout {
@@ -443,7 +445,7 @@ func TestStatusPolling(t *testing.T) {
 		}
 		began = time.Now()
 		for range 100 {
-			time.Sleep(300 * time.Millisecond)
+			wait.Advance(300 * time.Millisecond)
 			expect(t, v, token, nil)
 		}
 		if d := time.Since(began); d != 30*time.Second {
@@ -456,9 +458,9 @@ func TestStatusPolling(t *testing.T) {
 		token := s.with(t, 3)
 		expect(t, v, token, nil)
 		s.down.Store(true)
-		time.Sleep(59 * time.Second)
+		wait.Advance(59 * time.Second)
 		expect(t, v, token, nil)
-		time.Sleep(time.Second)
+		wait.Advance(time.Second)
 		expect(t, v, token, ErrUnavailable)
 	})
 	run("RS-44 how long is for the operator to say", func(t *testing.T, s *listServer) {
@@ -468,10 +470,10 @@ func TestStatusPolling(t *testing.T) {
 		expect(t, none, token, nil)
 		expect(t, some, token, nil)
 		s.down.Store(true)
-		time.Sleep(15 * time.Second)
+		wait.Advance(15 * time.Second)
 		expect(t, none, token, ErrUnavailable)
 		expect(t, some, token, nil)
-		time.Sleep(30 * time.Second)
+		wait.Advance(30 * time.Second)
 		expect(t, some, token, ErrUnavailable)
 	})
 	run("RS-44 a server that is not up yet is asked once a second", func(t *testing.T, s *listServer) {
@@ -480,13 +482,13 @@ func TestStatusPolling(t *testing.T) {
 		token := s.with(t, 3)
 		for range 100 {
 			expect(t, v, token, ErrUnavailable)
-			time.Sleep(20 * time.Millisecond)
+			wait.Advance(20 * time.Millisecond)
 		}
 		if n := s.polls.Load(); n != 2 {
 			t.Errorf("asked %d times in two seconds", n)
 		}
 		s.down.Store(false)
-		time.Sleep(time.Second)
+		wait.Advance(time.Second)
 		expect(t, v, token, nil)
 	})
 	run("RS-44 a new token of a list that has grown is good at once", func(t *testing.T, s *listServer) {
@@ -509,7 +511,7 @@ func TestStatusPolling(t *testing.T) {
 			token := s.with(t, 3)
 			expect(t, v, token, nil)
 			s.slow = time.Hour
-			time.Sleep(14*time.Second + 500*time.Millisecond)
+			wait.Advance(14*time.Second + 500*time.Millisecond)
 			before := runtime.NumGoroutine()
 			for range 1000 {
 				expect(t, v, token, nil)
@@ -525,11 +527,11 @@ func TestStatusPolling(t *testing.T) {
 		}
 		first, second := token(0), token(1)
 		expect(t, v, first, nil)
-		time.Sleep(time.Second)
+		wait.Advance(time.Second)
 		expect(t, v, second, nil)
-		time.Sleep(time.Second)
+		wait.Advance(time.Second)
 		for n := 2; n < maxLists+1; n++ {
-			time.Sleep(time.Second / 10)
+			wait.Advance(time.Second / 10)
 			expect(t, v, first, nil)
 			expect(t, v, token(n), nil)
 		}

@@ -17,6 +17,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 )
 
 // stream is an open request.
@@ -103,7 +105,7 @@ func TestStatusStreams(t *testing.T) {
 			s.slow = 100 * time.Millisecond
 			g := newStreams(t, s, s.validator(t))
 			a, b := g.open(t, s.with(t, 3)), g.open(t, s.with(t, 4))
-			time.Sleep(10*time.Minute - time.Second/2)
+			wait.Advance(10*time.Minute - time.Second/2)
 			if a.ended() || b.ended() {
 				t.Fatalf("ended before: %v %v", a.cause, b.cause)
 			}
@@ -123,12 +125,12 @@ func TestStatusStreams(t *testing.T) {
 			}
 			b.leave()
 			<-b.done
-			time.Sleep(15 * time.Second)
+			wait.Advance(15 * time.Second)
 			polls := s.polls.Load()
 			if want := int32(10*60/14 + 3); polls > want {
 				t.Errorf("asked %d times, want %d at most", polls, want)
 			}
-			time.Sleep(time.Hour)
+			wait.Advance(time.Hour)
 			if n := s.polls.Load(); n != polls {
 				t.Errorf("asked %d times with nothing open", n-polls)
 			}
@@ -145,7 +147,7 @@ func TestStatusStreams(t *testing.T) {
 				s.claims("exp", time.Now().Add(1000*time.Hour).Unix(), "status", s.place(3, "0")), "kid", "ES256-2")
 			a, b := g.open(t, forged), g.open(t, s.with(t, 3))
 			s.rotate(nil)
-			time.Sleep(refreshAfter + 3*judgeAgain)
+			wait.Advance(refreshAfter + 3*judgeAgain)
 			if !a.ended() || !errors.Is(a.cause, ErrInvalidToken) {
 				t.Errorf("goes on: %v", a.cause)
 			}
@@ -162,7 +164,7 @@ func TestStatusStreams(t *testing.T) {
 			t.Fatal(err)
 		}
 		s.set(3, true)
-		time.Sleep(15 * time.Second)
+		wait.Advance(15 * time.Second)
 		expect(t, v, s.with(t, 3), ErrInvalidToken)
 		g := newStreams(t, s, ValidatorFunc(func(context.Context, Credential) (*Principal, error) { return p, nil }))
 		a := g.open(t, "any")
@@ -192,7 +194,7 @@ func TestStatusStreams(t *testing.T) {
 	run("RS-44 RS-98 in an outage streams last as long as the list, and end", func(t *testing.T, s *listServer) {
 		g := newStreams(t, s, s.validator(t))
 		a := g.open(t, s.with(t, 3))
-		time.Sleep(time.Minute)
+		wait.Advance(time.Minute)
 		s.down.Store(true)
 		<-a.done
 		if a.lasted < 6*time.Minute || a.lasted > 6*time.Minute+15*time.Second || !errors.Is(a.cause, ErrUnavailable) {
@@ -201,17 +203,17 @@ func TestStatusStreams(t *testing.T) {
 		if last := g.events[len(g.events)-1]; last.Outcome != "ended" || !errors.Is(last.Err, ErrUnavailable) {
 			t.Errorf("recorded %+v", last)
 		}
-		time.Sleep(time.Minute)
+		wait.Advance(time.Minute)
 	})
 	run("RS-44 RS-98 an outage in between is survived, and a revocation in it is seen after",
 		func(t *testing.T, s *listServer) {
 			g := newStreams(t, s, s.validator(t))
 			a, b := g.open(t, s.with(t, 3)), g.open(t, s.with(t, 4))
 			s.down.Store(true)
-			time.Sleep(4 * time.Minute)
+			wait.Advance(4 * time.Minute)
 			s.set(3, true)
 			s.down.Store(false)
-			time.Sleep(2 * time.Second)
+			wait.Advance(2 * time.Second)
 			if !a.ended() || b.ended() {
 				t.Errorf("ended: %v, %v", a.ended(), b.ended())
 			}
@@ -235,7 +237,7 @@ func TestStatusStreams(t *testing.T) {
 			for i := range 1000 {
 				open = append(open, g.open(t, s.with(t, i%128)))
 			}
-			time.Sleep(142 * time.Second)                           // between two judgements
+			wait.Advance(142 * time.Second)                         // between two judgements
 			if n := runtime.NumGoroutine() - before; n > 1000+100 { // what else the process does has its own
 				t.Errorf("%d goroutines", n)
 			}
@@ -245,7 +247,7 @@ func TestStatusStreams(t *testing.T) {
 			for i := range 128 {
 				s.set(i, true)
 			}
-			time.Sleep(15 * time.Second)
+			wait.Advance(15 * time.Second)
 			for i, a := range open {
 				if !a.ended() {
 					t.Fatalf("%d lasts", i)
@@ -260,7 +262,7 @@ func TestStatusStreams(t *testing.T) {
 			token := func(n int) string {
 				return s.token(t, "ES256", nil, s.claims("status", s.place(3, fmt.Sprint(n))))
 			}
-			time.Sleep(time.Second)
+			wait.Advance(time.Second)
 			for n := range 2 * maxLists {
 				expect(t, v, token(n+1), nil)
 			}
@@ -269,7 +271,7 @@ func TestStatusStreams(t *testing.T) {
 			}
 			var more []*stream
 			for n := range maxLists {
-				time.Sleep(time.Second)
+				wait.Advance(time.Second)
 				more = append(more, g.open(t, token(n+1)))
 			}
 			if <-a.done; !errors.Is(a.cause, ErrUnavailable) {
@@ -341,7 +343,6 @@ func TestRevokedStream(t *testing.T) {
 		if line, err := lines.ReadString('\n'); resp.StatusCode != 200 || err != nil {
 			t.Fatalf("got %d %q %v", resp.StatusCode, line, err)
 		}
-		time.Sleep(1200 * time.Millisecond)
 		if resp := ask(http.MethodDelete); resp.StatusCode != 200 {
 			t.Errorf("before: got %d", resp.StatusCode)
 		}
@@ -403,9 +404,9 @@ func TestStreamWithoutStatus(t *testing.T) {
 		}
 		g.Guard = guard
 		s := g.open(t, "token")
-		time.Sleep(time.Minute)
+		wait.Advance(time.Minute)
 		verdict.Store(&ErrUnavailable)
-		time.Sleep(time.Minute)
+		wait.Advance(time.Minute)
 		if s.ended() {
 			t.Fatalf("RS-44: an outage ends a stream: %v", s.cause)
 		}
@@ -416,7 +417,7 @@ func TestStreamWithoutStatus(t *testing.T) {
 			t.Errorf("RS-44 RS-98: ended after %s, %v", d, s.cause)
 		}
 		n := asked.Load()
-		time.Sleep(time.Hour)
+		wait.Advance(time.Hour)
 		if more := asked.Load() - n; more != 0 {
 			t.Errorf("asked %d times with nothing open", more)
 		}

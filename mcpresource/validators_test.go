@@ -24,6 +24,7 @@ import (
 
 	"github.com/go-jose/go-jose/v4"
 
+	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
@@ -298,11 +299,10 @@ func TestJWKS(t *testing.T) {
 			s.rotate(nil)
 			advance(refreshAfter)
 			validate(v, forged) // has the set read
-			for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
-				if _, err = validate(v, forged); err != nil {
-					break
-				}
-			}
+			wait.Until(t, "the set without the key is read", func() bool {
+				_, err = validate(v, forged)
+				return err != nil
+			})
 			if !errors.Is(err, ErrInvalidToken) {
 				t.Errorf("got %v", err)
 			}
@@ -369,7 +369,7 @@ func TestJWKS(t *testing.T) {
 				var lines bytes.Buffer
 				client := &http.Client{Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
 					if fetches.Add(1) > 1 {
-						time.Sleep(time.Second)
+						wait.Advance(time.Second)
 						return nil, errors.New("dial tcp 10.0.0.7:443: connection refused")
 					}
 					w := httptest.NewRecorder()
@@ -387,7 +387,7 @@ func TestJWKS(t *testing.T) {
 				}
 				token := s.token(t, "ES256", nil, s.claims())
 				validate(v, token)
-				time.Sleep(refreshAfter)
+				wait.Advance(refreshAfter)
 				before := runtime.NumGoroutine()
 				for range 1000 {
 					if _, err := validate(v, token); err != nil {
@@ -397,7 +397,7 @@ func TestJWKS(t *testing.T) {
 				if n := runtime.NumGoroutine() - before; n > 5 {
 					t.Errorf("%d goroutines", n)
 				}
-				time.Sleep(5 * time.Second)
+				wait.Advance(5 * time.Second)
 				synctest.Wait()
 				if n := bytes.Count(lines.Bytes(), []byte("\n")); n != 1 {
 					t.Errorf("%d lines for one reading", n)

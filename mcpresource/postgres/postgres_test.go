@@ -341,10 +341,13 @@ func TestSweep(t *testing.T) {
 	if err := errors.Join(err, again, opened); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := db.ExecContext(ctx, "UPDATE mcpresource_sessions SET used_at = 0"); err != nil {
-		t.Fatal(err)
+	for _, rests := range []string{
+		"UPDATE mcpresource_allowances SET full_at = 0", "UPDATE mcpresource_sessions SET used_at = 0",
+	} {
+		if _, err := db.ExecContext(ctx, rests); err != nil {
+			t.Fatal(err)
+		}
 	}
-	time.Sleep(10 * time.Millisecond)
 	_, other := open(t, url, resource) // has not swept yet
 	if _, err := other.Use(ctx, "new", time.Now().Add(time.Minute)); err != nil {
 		t.Fatal(err)

@@ -6,41 +6,53 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"github.com/mcp-authd/mcp-authd/metadata"
 )
 
-// TestDiscoveryIsShared: while an authorization server is silent, callers wait for one discovery together
-// and not for those of all who came before them.
+type roundTrip func(*http.Request) (*http.Response, error)
+
+func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// TestDiscoveryIsShared: while an authorization server is silent, all callers wait for one discovery
+// together, and not for one of each caller before them.
 func TestDiscoveryIsShared(t *testing.T) {
-	const callers, slow = 16, 200 * time.Millisecond
-	var asked atomic.Int32
-	var come sync.WaitGroup
-	come.Add(callers)
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		asked.Add(1)
-		come.Wait()
-		time.Sleep(slow)
-		w.WriteHeader(http.StatusBadGateway)
-	}))
-	defer s.Close()
-	e, err := NewEndpoint(EndpointConfig{
-		Name: "token endpoint", Issuer: s.URL, Locate: func(m Metadata) string { return m.Token },
-		ClientID: "a", ClientSecret: "b", Timeout: time.Minute,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	var all sync.WaitGroup
-	for range callers {
-		all.Go(func() {
-			come.Done()
-			if _, _, err := e.Post(t.Context(), nil); err == nil {
-				t.Error("it was found")
-			}
+	synctest.Test(t, func(t *testing.T) {
+		const server = "https://auth.example.com"
+		var asked atomic.Int32
+		silent := make(chan struct{})
+		e, err := NewEndpoint(EndpointConfig{
+			Name: "token endpoint", Issuer: server, Locate: func(m Metadata) string { return m.Token },
+			ClientID: "a", ClientSecret: "b", Timeout: time.Minute,
+			Client: &http.Client{Transport: roundTrip(func(*http.Request) (*http.Response, error) {
+				asked.Add(1)
+				<-silent
+				w := httptest.NewRecorder()
+				w.WriteHeader(http.StatusBadGateway)
+				return w.Result(), nil
+			})},
 		})
-	}
-	all.Wait()
-	if n := asked.Load(); n > 8 { // a discovery asks at several places, and a late caller for another
-		t.Errorf("the authorization server was asked %d times", n)
-	}
+		if err != nil {
+			t.Fatal(err)
+		}
+		var all sync.WaitGroup
+		for range 16 {
+			all.Go(func() {
+				if _, _, err := e.Post(t.Context(), nil); err == nil {
+					t.Error("it was found")
+				}
+			})
+		}
+		synctest.Wait()
+		if n := asked.Load(); n != 1 {
+			t.Errorf("%d questions are under way, want 1", n)
+		}
+		close(silent)
+		all.Wait()
+		if n, want := asked.Load(), len(metadata.AuthorizationServerPaths(server)); int(n) != want {
+			t.Errorf("the authorization server was asked %d times, want once at each of %d places", n, want)
+		}
+	})
 }

@@ -15,6 +15,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 	"github.com/mcp-authd/mcp-authd/mcpresource/internal/issuer"
 )
 
@@ -28,7 +29,7 @@ type site struct {
 // RoundTrip implements http.RoundTripper.
 func (s *site) RoundTrip(r *http.Request) (*http.Response, error) {
 	s.polls.Add(1)
-	time.Sleep(s.slow)
+	wait.Advance(s.slow)
 	body := encode(
 		listClaims(time.Now(), "sub", r.URL.String(), "status_list",
 			map[string]any{"bits": 1, "lst": pack([]byte{byte(s.bits.Load())})}),
@@ -73,7 +74,7 @@ func TestLists(t *testing.T) {
 		s.slow = time.Second
 		p := lists.poller(listURI, time.Now())
 		go func() {
-			time.Sleep(s.slow / 2)
+			wait.Advance(s.slow / 2)
 			p.retire()
 		}()
 		if l, err := p.current(t.Context(), time.Now()); l == nil || err != nil {
@@ -109,13 +110,13 @@ func TestLists(t *testing.T) {
 		causes := make(chan error, 2)
 		place(t, lists, 0).Watch(func(err error) { causes <- err })
 		stop := place(t, lists, 0).Watch(func(err error) { causes <- err })
-		time.Sleep(time.Second)
+		wait.Advance(time.Second)
 		stop()
 		s.bits.Store(0xff)
 		if err := <-causes; !errors.Is(err, ErrRevoked) {
 			t.Errorf("ended by %v", err)
 		}
-		time.Sleep(time.Hour)
+		wait.Advance(time.Hour)
 		if n := len(lists.pollers[listURI].watches); n != 0 || len(causes) != 0 {
 			t.Errorf("%d are watched, and %d more ended", n, len(causes))
 		}
