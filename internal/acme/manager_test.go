@@ -12,7 +12,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -24,6 +23,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/acmetest"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/nettest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 	"github.com/mcp-authd/mcp-authd/storage/sqlite"
 )
 
@@ -31,12 +31,6 @@ const domain = "auth.example.com"
 
 // houses gives each a name of its own: certmagic keeps the challenges of a process by names.
 var houses atomic.Int64
-
-func TestMain(m *testing.M) {
-	code := m.Run()
-	acmetest.Cleanup()
-	os.Exit(code)
-}
 
 // log is read while it is written.
 type log struct {
@@ -52,15 +46,14 @@ func (l *log) Write(p []byte) (int, error) {
 
 func (l *log) until(t *testing.T, want string) {
 	t.Helper()
-	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+	wait.Success(t, fmt.Sprintf("the log has %q", want), func() error {
 		l.mu.Lock()
-		has := strings.Contains(l.text.String(), want)
-		l.mu.Unlock()
-		if has {
-			return
+		defer l.mu.Unlock()
+		if all := l.text.String(); !strings.Contains(all, want) {
+			return errors.New(all)
 		}
-	}
-	t.Fatalf("the log lacks %q:\n%s", want, l.text.String())
+		return nil
+	})
 }
 
 // house is the replicas of one store, and the authority that they ask.
@@ -151,18 +144,17 @@ func (h *house) shown(roots *x509.CertPool) (*x509.Certificate, error) {
 	return c.ConnectionState().PeerCertificates[0], nil
 }
 
-func (h *house) until(roots *x509.CertPool, what string, is func(*x509.Certificate) bool) *x509.Certificate {
+func (h *house) until(
+	roots *x509.CertPool, what string, is func(*x509.Certificate) bool,
+) (cert *x509.Certificate) {
 	h.t.Helper()
-	var last error
-	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
-		cert, err := h.shown(roots)
-		if err == nil && is(cert) {
-			return cert
+	wait.Success(h.t, what+" is shown", func() (err error) {
+		if cert, err = h.shown(roots); err == nil && !is(cert) {
+			err = errors.New("another is shown")
 		}
-		last = err
-	}
-	h.t.Fatalf("%s: %v", what, last)
-	return nil
+		return err
+	})
+	return cert
 }
 
 func port(n int) string { return strconv.Itoa(n) }
@@ -224,16 +216,15 @@ func TestRenewalUnderLoad(t *testing.T) {
 				select {
 				case <-stop:
 					return
-				default:
+				case <-time.After(5 * time.Millisecond): // which leaves the machine to the renewal
 				}
 				if _, err := h.shown(roots); err != nil {
 					failed.Add(1)
 				}
-				time.Sleep(5 * time.Millisecond)
 			}
 		})
 	}
-	h.until(roots, "DL-01: another certificate", func(c *x509.Certificate) bool {
+	h.until(roots, "DL-01 another certificate", func(c *x509.Certificate) bool {
 		return c.SerialNumber.Cmp(first.SerialNumber) != 0
 	})
 	close(stop)

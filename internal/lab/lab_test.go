@@ -15,12 +15,6 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/idptest"
 )
 
-func TestMain(m *testing.M) {
-	defer demotest.Cleanup()
-	defer idptest.Cleanup()
-	m.Run()
-}
-
 // failures are the results that failed.
 func failures(r Report) (out []string) {
 	for _, x := range r.Results {

@@ -4,7 +4,6 @@ package browser
 
 import (
 	"bufio"
-	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -18,110 +17,58 @@ import (
 	"testing"
 	"time"
 
-	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
 
+	"github.com/mcp-authd/mcp-authd/internal/testkit/browsertest"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/demotest"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/nettest"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/npmtest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/program"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-func TestMain(m *testing.M) {
-	code := m.Run()
-	demotest.Cleanup()
-	os.Exit(code)
+var looks = []browsertest.Look{
+	{Name: "desktop-light", Width: 1280, Height: 800, Scheme: "light"},
+	{Name: "desktop-dark", Width: 1280, Height: 800, Scheme: "dark"},
+	{Name: "phone-light", Width: 390, Height: 844, Scheme: "light"},
+	{Name: "phone-dark", Width: 390, Height: 844, Scheme: "dark"},
 }
 
-// chromium returns the path of a browser. Without one the test is skipped; with
-// CI=true that is a failure.
-func chromium(t *testing.T) string {
-	t.Helper()
-	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
-		if p, err := exec.LookPath(name); err == nil {
-			return p
-		}
-	}
-	if os.Getenv("CI") == "true" {
-		t.Fatal("no Chromium: apt-get install chromium")
-	}
-	t.Skip("no Chromium: apt-get install chromium")
-	return ""
-}
-
-// look is how a person's screen is.
-type look struct {
-	name          string
-	width, height int64
-	scheme        string
-}
-
-var looks = []look{
-	{"desktop-light", 1280, 800, "light"},
-	{"desktop-dark", 1280, 800, "dark"},
-	{"phone-light", 390, 844, "light"},
-	{"phone-dark", 390, 844, "dark"},
-}
-
-// tab is a fresh browser.
+// tab is a person's browser: it has nothing of the other tabs.
 type tab struct {
-	t   *testing.T
-	ctx context.Context
+	*browsertest.Tab
 	axe string
-	l   look
 }
 
-// open is a browser as a person has it, not as a program (web/assets/hold.js).
-func open(t *testing.T, l look) *tab {
+func open(t *testing.T, l browsertest.Look) *tab {
 	t.Helper()
-	return openWith(t, l, chromedp.Flag("enable-automation", false),
-		chromedp.Flag("disable-blink-features", "AutomationControlled"))
+	return &tab{browsertest.Open(t, l), axe(t)}
 }
 
-func openWith(t *testing.T, l look, more ...chromedp.ExecAllocatorOption) *tab {
+// openAlone opens a tab of another browser, with further flags.
+func openAlone(t *testing.T, l browsertest.Look, flags ...chromedp.ExecAllocatorOption) *tab {
 	t.Helper()
-	path := chromium(t)
-	axe, err := os.ReadFile(filepath.Join(npmtest.Dir(t), "node_modules", "axe-core", "axe.min.js"))
+	return &tab{browsertest.OpenAlone(t, l, flags...), axe(t)}
+}
+
+// axe returns the script of axe.
+func axe(t *testing.T) string {
+	t.Helper()
+	script, err := os.ReadFile(filepath.Join(npmtest.Dir(t), "node_modules", "axe-core", "axe.min.js"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox,
-		chromedp.Flag("disable-quic", true),
-		chromedp.Flag("disable-background-networking", true), chromedp.Flag("disable-component-update", true),
-		chromedp.Flag("disable-sync", true),
-		chromedp.Flag("host-resolver-rules", "MAP other.example 127.0.0.1"))
-	ctx, stop := chromedp.NewExecAllocator(context.Background(), append(options, more...)...)
-	t.Cleanup(stop)
-	ctx, closeTab := chromedp.NewContext(ctx)
-	t.Cleanup(closeTab)
-	ctx, cancel := context.WithTimeout(ctx, 15*time.Minute)
-	t.Cleanup(cancel)
-	b := &tab{t, ctx, string(axe), l}
-	b.do(chromedp.EmulateViewport(l.width, l.height))
-	if _, err := chromedp.Call(ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
-		Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: l.scheme}},
-	}); err != nil {
-		t.Fatal(err)
-	}
-	return b
+	return string(script)
 }
 
-func (b *tab) do(steps ...chromedp.Action[chromedp.Void]) {
-	b.t.Helper()
-	if err := chromedp.Do(b.ctx, steps...); err != nil {
-		b.t.Fatalf("%v (at %s)", err, b.location())
-	}
-}
-
-func (b *tab) location() string {
-	u, _ := chromedp.Run(b.ctx, chromedp.Location())
-	return u
-}
+// in returns the tab for a subtest.
+func (b *tab) in(t *testing.T) *tab { return &tab{b.In(t), b.axe} }
 
 // inspect holds the page against the rules, runs axe on it, and takes a picture.
 func (b *tab) inspect(page string) {
-	b.t.Helper()
-	b.do(chromedp.WaitVisible(chromedp.CSS("main")))
+	b.TB.Helper()
+	b.Do(chromedp.WaitVisible(chromedp.CSS("main")))
 	b.axeOn(page)
 	b.hold(page)
 	b.picture(page)
@@ -129,19 +76,11 @@ func (b *tab) inspect(page string) {
 
 // axeOn runs axe on the page as it is shown.
 func (b *tab) axeOn(page string) {
-	b.t.Helper()
+	b.TB.Helper()
 	const run = `(async () => { const r = await axe.run(document, {resultTypes: ['violations']});
-		return JSON.stringify(r.violations.map(v => v.id + ': ' + v.help + ' at ' + v.nodes.map(n => n.target.join(' ')).join(', '))) })()`
-	out, err := chromedp.Run(b.ctx, chromedp.Evaluate[string](b.axe+";\n"+run, chromedp.EvalAwaitPromise))
-	if err != nil {
-		b.t.Fatalf("%s: axe: %v", page, err)
-	}
-	var violations []string
-	if err := json.Unmarshal([]byte(out), &violations); err != nil {
-		b.t.Fatalf("%s: axe answered %q", page, out)
-	}
-	for _, v := range violations {
-		b.t.Errorf("%s %s: %s", page, b.l.name, v)
+		return r.violations.map(v => v.id + ': ' + v.help + ' at ' + v.nodes.map(n => n.target.join(' ')).join(', ')) })()`
+	for _, v := range eval[[]string](b, b.axe+";\n"+run) {
+		b.TB.Errorf("%s %s: %s", page, b.Look.Name, v)
 	}
 }
 
@@ -151,12 +90,12 @@ func (b *tab) picture(page string) {
 	if dir == "" {
 		return
 	}
-	png, err := chromedp.Run(b.ctx, chromedp.FullScreenshot(100))
+	png, err := browsertest.Run(b.Tab, chromedp.FullScreenshot(100))
 	if err == nil {
-		err = os.WriteFile(filepath.Join(dir, page+"-"+b.l.name+".png"), png, 0o644)
+		err = os.WriteFile(filepath.Join(dir, page+"-"+b.Look.Name+".png"), png, 0o644)
 	}
 	if err != nil {
-		b.t.Error(err)
+		b.TB.Error(err)
 	}
 }
 
@@ -217,9 +156,9 @@ func (a *app) answer(t *testing.T, b *tab) url.Values {
 	t.Helper()
 	select {
 	case q := <-a.back:
-		b.until("document.readyState == 'complete' && document.title == 'back'")
+		b.Until("document.readyState == 'complete' && document.title == 'back'")
 		return q
-	case <-time.After(time.Minute):
+	case <-time.After(wait.Bound):
 		t.Fatal("the browser did not come back to the application")
 		return nil
 	}
@@ -227,37 +166,38 @@ func (a *app) answer(t *testing.T, b *tab) url.Values {
 
 // login types name and password; keys alone, as a person without a mouse would.
 func (b *tab) login(name, password string) {
-	b.t.Helper()
-	b.do(chromedp.WaitVisible(chromedp.CSS("input[name=username]")),
+	b.TB.Helper()
+	b.Do(chromedp.WaitVisible(chromedp.CSS("input[name=username]")),
 		chromedp.SendKeys(chromedp.CSS("input[name=username]"), name),
 		chromedp.SendKeys(chromedp.CSS("input[name=password]"), password+"\r"))
 }
 
 func TestSignIn(t *testing.T) {
+	t.Parallel()
 	d := demotest.Start(t, demotest.Options{})
 	for _, l := range looks {
-		t.Run("AS-46 AS-71 AS-72 sign in, approve, sign out: "+l.name, func(t *testing.T) {
+		t.Run("AS-46 AS-71 AS-72 sign in, approve, sign out: "+l.Name, func(t *testing.T) {
 			a := newApp(t, d, "Notes for <b>Teams</b> & friends")
 			b := open(t, l)
-			b.do(chromedp.Navigate(a.link(d)))
+			b.Do(chromedp.Navigate(a.link(d)))
 			b.inspect("login")
 			b.login(d.Username, "wrong password")
-			b.do(chromedp.WaitVisible(chromedp.CSS("[role=alert]")))
+			b.Do(chromedp.WaitVisible(chromedp.CSS("[role=alert]")))
 			b.inspect("login-wrong")
-			b.do(chromedp.SendKeys(chromedp.CSS("input[name=password]"), d.Password+"\r"),
+			b.Do(chromedp.SendKeys(chromedp.CSS("input[name=password]"), d.Password+"\r"),
 				chromedp.WaitVisible(chromedp.CSS("button[value=approve]")))
 			b.inspect("consent")
-			b.do(press("approve"))
+			b.press("approve")
 			if q := a.answer(t, b); q.Get("code") == "" || q.Get("state") != "s" || q.Get("iss") != d.Issuer {
 				t.Errorf("got %v", q)
 			}
-			b.do(chromedp.Navigate(a.link(d))) // the second time there is nothing to click
+			b.Do(chromedp.Navigate(a.link(d))) // the second time there is nothing to click
 			if q := a.answer(t, b); q.Get("code") == "" {
 				t.Errorf("AS-74: got %v", q)
 			}
-			b.do(chromedp.Navigate(d.Issuer + "/"))
+			b.Do(chromedp.Navigate(d.Issuer + "/"))
 			b.inspect("home")
-			b.do(chromedp.Click(chromedp.CSS("form[action$='/logout'] button")),
+			b.Do(chromedp.Click(chromedp.CSS("form[action$='/logout'] button")),
 				chromedp.WaitNotPresent(chromedp.CSS("form[action$='/logout']")))
 			b.inspect("signed-out")
 		})
@@ -265,30 +205,29 @@ func TestSignIn(t *testing.T) {
 }
 
 func TestOtherPages(t *testing.T) {
+	t.Parallel()
 	d := demotest.Start(t, demotest.Options{})
 	a := newApp(t, d, "An App")
 	for _, l := range looks {
-		t.Run("AS-40 AS-60 error pages: "+l.name, func(t *testing.T) {
+		t.Run("AS-40 AS-60 error pages: "+l.Name, func(t *testing.T) {
 			b := open(t, l)
-			b.do(chromedp.Navigate(a.link(d, "client_id", "nobody")))
+			b.Do(chromedp.Navigate(a.link(d, "client_id", "nobody")))
 			b.inspect("error")
-			b.do(chromedp.Navigate(a.link(d, "code_challenge_method", "plain")))
+			b.Do(chromedp.Navigate(a.link(d, "code_challenge_method", "plain")))
 			b.inspect("stopped")
 		})
 	}
 }
 
 func TestWithoutScript(t *testing.T) {
+	t.Parallel()
 	d := demotest.Start(t, demotest.Options{})
 	a := newApp(t, d, "An App")
 	b := open(t, looks[0])
-	if _, err := chromedp.Call(b.ctx, emulation.SetScriptExecutionDisabled,
-		emulation.SetScriptExecutionDisabledParams{Value: true}); err != nil {
-		t.Fatal(err)
-	}
-	b.do(chromedp.Navigate(a.link(d)))
+	b.WithoutScript()
+	b.Do(chromedp.Navigate(a.link(d)))
 	b.login(d.Username, d.Password)
-	b.do(chromedp.WaitVisible(chromedp.CSS("button[value=deny]")), chromedp.Click(chromedp.CSS("button[value=deny]")))
+	b.Do(chromedp.WaitVisible(chromedp.CSS("button[value=deny]")), chromedp.Click(chromedp.CSS("button[value=deny]")))
 	if q := a.answer(t, b); q.Get("error") != "access_denied" || q.Get("iss") != d.Issuer {
 		t.Errorf("AS-41: got %v", q)
 	}
@@ -298,7 +237,7 @@ func TestWithoutScript(t *testing.T) {
 func serve(t *testing.T) (link string) {
 	t.Helper()
 	address := nettest.For(t)
-	cmd := exec.Command(demotest.Binary(t), "serve", "--data", t.TempDir())
+	cmd := exec.Command(program.Authd(t), "serve", "--data", t.TempDir())
 	cmd.Env = append(os.Environ(), "HOME="+t.TempDir(), "MCP_AUTHD_LISTEN="+address,
 		"MCP_AUTHD_ISSUER=http://"+address, "MCP_AUTHD_MANAGEMENT_LISTEN=")
 	out, err := cmd.StdoutPipe()
@@ -324,29 +263,28 @@ func serve(t *testing.T) (link string) {
 }
 
 func TestSetup(t *testing.T) {
+	t.Parallel()
 	for _, l := range looks {
-		t.Run("the first administrator: "+l.name, func(t *testing.T) {
+		t.Run("the first administrator: "+l.Name, func(t *testing.T) {
 			link := serve(t)
 			b := open(t, l)
 			// Issue 11, 4.7: a link that is no longer good is said before a password is thought of.
-			b.do(chromedp.Navigate(link+"x"), chromedp.WaitVisible(chromedp.CSS("#gone")),
+			b.Do(chromedp.Navigate(link+"x"), chromedp.WaitVisible(chromedp.CSS("#gone")),
 				chromedp.WaitNotVisible(chromedp.CSS("form")))
 			b.inspect("setup-gone")
-			b.do(chromedp.Navigate(link), chromedp.WaitVisible(chromedp.CSS("form")),
+			b.Do(chromedp.Navigate(link), chromedp.WaitVisible(chromedp.CSS("form")),
 				chromedp.WaitNotVisible(chromedp.CSS("#gone")))
 			b.inspect("setup")
-			if at := b.location(); strings.Contains(at, "token") {
+			if at := b.Location(); strings.Contains(at, "token") {
 				t.Errorf("the token stays in the address: %s", at)
 			}
-			b.do(chromedp.SendKeys(chromedp.CSS("input[name=username]"), "root"),
+			b.Do(chromedp.SendKeys(chromedp.CSS("input[name=username]"), "root"),
 				chromedp.SendKeys(chromedp.CSS("input[name=password]"), "correct horse battery\r"),
 				chromedp.WaitNotPresent(chromedp.CSS("input[name=password]")))
 			b.inspect("setup-done")
-			b.do(chromedp.Navigate(link))
-			if title, err := chromedp.Run(b.ctx,
-				chromedp.Evaluate[bool]("document.querySelector('input[name=password]') === null")); err != nil ||
-				!title {
-				t.Errorf("setup is open a second time (%v)", err)
+			b.Do(chromedp.Navigate(link))
+			if eval[bool](b, "document.querySelector('input[name=password]') !== null") {
+				t.Error("setup is open a second time")
 			}
 		})
 	}

@@ -75,27 +75,24 @@ const stage = `(() => {
 
 // walk goes where a link leads, signs in, proves what is asked and says yes, and returns the pages on the way.
 func (b *tab) walk(link, name, password string) (seen []string) {
-	b.t.Helper()
+	b.TB.Helper()
 	b.visit(link)
 	return b.goOn(name, password)
 }
 
 // goOn is walk from the page that is there.
 func (b *tab) goOn(name, password string) (seen []string) {
-	b.t.Helper()
+	b.TB.Helper()
 	for range 10 {
-		b.until(stage + " !== ''")
-		at, err := chromedp.Run(b.ctx, chromedp.Evaluate[string](stage))
-		if err != nil {
-			b.t.Fatal(err)
-		}
+		b.Until(stage + " !== ''")
+		at := eval[string](b, stage)
 		seen = append(seen, at)
 		switch at {
 		case "sign-in":
 			b.signIn(name, password)
 		case "prove: password":
 			b.leave()
-			b.do(chromedp.SendKeys(chromedp.CSS("input[name=password]"), password+"\r"))
+			b.Do(chromedp.SendKeys(chromedp.CSS("input[name=password]"), password+"\r"))
 			b.arrive()
 		case "no passkey yet":
 			b.click(`a[href*="/account/passkey?to="]`)
@@ -111,6 +108,6 @@ func (b *tab) goOn(name, password string) (seen []string) {
 			return seen
 		}
 	}
-	b.t.Fatalf("the pages do not end: %v", seen)
+	b.TB.Fatalf("the pages do not end: %v", seen)
 	return nil
 }

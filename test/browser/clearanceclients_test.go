@@ -15,13 +15,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/chromedp/chromedp"
 	"github.com/modelcontextprotocol/go-sdk/auth"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
 
 	"github.com/mcp-authd/mcp-authd/internal/testkit/npmtest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 )
 
 // host is a client of a TypeScript SDK that does what it is told (test/clients/clearance.mjs).
@@ -84,7 +84,7 @@ func (h *host) next() happened {
 			h.t.Fatal("the client has ended")
 		}
 		return what
-	case <-time.After(3 * time.Minute):
+	case <-time.After(wait.Bound):
 		h.t.Fatal("the client says nothing")
 		return happened{}
 	}
@@ -106,20 +106,20 @@ func (k *bank) paysOnce(t *testing.T, before int64, what happened) {
 }
 
 func (k *bank) wantWalk(b *tab, link string, want ...string) {
-	b.t.Helper()
+	b.TB.Helper()
 	if seen := b.walk(link, k.Username, k.Password); !slices.Equal(seen, want) {
-		b.t.Fatalf("the person sees %v, want %v", seen, want)
+		b.TB.Fatalf("the person sees %v, want %v", seen, want)
 	}
 }
 
 // TestClearanceByTypeScript: what the SDKs for TypeScript do when a call needs a clearance, and that the call passes
 // once when the person has approved it in a browser.
 func TestClearanceByTypeScript(t *testing.T) {
+	t.Parallel()
 	npmtest.Dir(t) // or skip
 	k, b := newBank(t, "", map[string]string{"pay": "{by: person}"}), open(t, looks[0])
-	connected := func(t *testing.T, sdk, era, links string) *host {
+	connected := func(t *testing.T, b *tab, sdk, era, links string) *host {
 		t.Helper()
-		b.t = t
 		h := startHost(t, sdk, k.MCPURL, era, links)
 		seen := b.walk(h.next().Visit, k.Username, k.Password)
 		if n := len(seen); n < 2 || seen[n-2] != "consent" || seen[n-1] != "callback" || !h.next().Connected {
@@ -129,7 +129,8 @@ func TestClearanceByTypeScript(t *testing.T) {
 	}
 	for _, sdk := range []string{"v1", "v2"} {
 		t.Run("RS-217 RS-125 2025-11-25, a client that shows links: "+sdk, func(t *testing.T) {
-			h, before := connected(t, sdk, "2025-11-25", "links"), k.paid.Load()
+			b := b.in(t)
+			h, before := connected(t, b, sdk, "2025-11-25", "links"), k.paid.Load()
 			got := h.call()
 			if got.Code != float64(-32042) || got.Mode != "url" ||
 				!strings.HasPrefix(got.Visit, k.Issuer+"/clearance/") {
@@ -144,16 +145,16 @@ func TestClearanceByTypeScript(t *testing.T) {
 	}
 	t.Run("RS-217 2025-11-25, a client that shows none: v1 refreshes, stops, and does not say where the page is",
 		func(t *testing.T) {
-			h, before := connected(t, "v1", "2025-11-25", ""), k.paid.Load()
+			b := b.in(t)
+			h, before := connected(t, b, "v1", "2025-11-25", ""), k.paid.Load()
 			if got := h.call(); !strings.Contains(got.Error, "403 after trying upscoping") ||
 				strings.Contains(got.Error, "/clearance/") {
 				t.Fatalf("got %+v", got)
 			}
 			b.visit(k.Issuer + "/account")
-			links, err := chromedp.Run(b.ctx, chromedp.Evaluate[[]string](
-				"[...document.querySelectorAll('a[href*=\"/clearance/\"]')].map(a => a.href)"))
-			if err != nil || len(links) == 0 {
-				t.Fatalf("the account page: %v, %v", links, err)
+			links := eval[[]string](b, `[...document.querySelectorAll('a[href*="/clearance/"]')].map(a => a.href)`)
+			if len(links) == 0 {
+				t.Fatal("the account page has no link")
 			}
 			k.wantWalk(b, links[len(links)-1], "clearance", "approved")
 			k.paysOnce(t, before, h.call())
@@ -161,7 +162,8 @@ func TestClearanceByTypeScript(t *testing.T) {
 	for _, era := range []string{"2025-11-25", "2026-07-28"} {
 		t.Run("RS-217 CL-20 "+era+", a client that shows none: v2 steps up, and its host calls again",
 			func(t *testing.T) {
-				h, before := connected(t, "v2", era, ""), k.paid.Load()
+				b := b.in(t)
+				h, before := connected(t, b, "v2", era, ""), k.paid.Load()
 				ids := 0
 				for range 2 {
 					got := h.call()
@@ -184,7 +186,8 @@ func TestClearanceByTypeScript(t *testing.T) {
 			})
 	}
 	t.Run("RS-217 RS-178 2026-07-28, a client that shows links: v2", func(t *testing.T) {
-		h, before := connected(t, "v2", "2026-07-28", "links"), k.paid.Load()
+		b := b.in(t)
+		h, before := connected(t, b, "v2", "2026-07-28", "links"), k.paid.Load()
 		for range 2 {
 			got := h.call()
 			if got.Mode != "url" || !strings.HasPrefix(got.Visit, k.Issuer+"/clearance/") {
@@ -268,11 +271,12 @@ func (k *bank) goHost(
 
 // TestClearanceByGo: the same with the SDK for Go.
 func TestClearanceByGo(t *testing.T) {
+	t.Parallel()
 	k := newBank(t, `clients: [{id: desk, name: Desk, redirect_uris: ["http://127.0.0.1/callback"]}]`,
 		map[string]string{"pay": "{by: person}"})
 	b := open(t, looks[0])
 	call := func(cs *mcp.ClientSession) (string, error) {
-		r, err := cs.CallTool(b.t.Context(), &mcp.CallToolParams{
+		r, err := cs.CallTool(context.Background(), &mcp.CallToolParams{
 			Name: "pay", Arguments: map[string]any{"amount": 101, "to": "bob"},
 		})
 		if err != nil || r.IsError || len(r.Content) != 1 {
@@ -281,7 +285,7 @@ func TestClearanceByGo(t *testing.T) {
 		return r.Content[0].(*mcp.TextContent).Text, nil
 	}
 	t.Run("RS-217 RS-125 2025-11-25, a client that shows links", func(t *testing.T) {
-		b.t = t
+		b := b.in(t)
 		var seen []string
 		cs := k.goHost(t, b, "2025-11-25", "", &seen, func(p *mcp.ElicitParams) { t.Errorf("asked %+v", p) })
 		before := k.paid.Load()
@@ -300,7 +304,7 @@ func TestClearanceByGo(t *testing.T) {
 		}
 	})
 	t.Run("RS-217 RS-178 2026-07-28, a client that shows links", func(t *testing.T) {
-		b.t = t
+		b := b.in(t)
 		var seen []string
 		cs := k.goHost(t, b, "2026-07-28", "", &seen, func(p *mcp.ElicitParams) {
 			k.wantWalk(b, p.URL, "clearance", "approved")
@@ -322,7 +326,7 @@ func TestClearanceByGo(t *testing.T) {
 			{"registered once", k.goRegisters(t), []string{"clearance", "callback"}},
 		} {
 			t.Run("RS-217 CL-20 "+era+", a client that shows none: "+c.how+" it steps up", func(t *testing.T) {
-				b.t = t
+				b := b.in(t)
 				var seen []string
 				cs := k.goHost(t, b, era, c.id, &seen, nil)
 				before := k.paid.Load()
@@ -337,7 +341,7 @@ func TestClearanceByGo(t *testing.T) {
 		}
 		t.Run("RS-217 "+era+", a client that shows none: one that registers again gets the link in words",
 			func(t *testing.T) {
-				b.t = t
+				b := b.in(t)
 				var seen []string
 				cs := k.goHost(t, b, era, "", &seen, nil)
 				seen = nil

@@ -2,13 +2,15 @@ package browser
 
 import (
 	"context"
+	"database/sql"
 	"encoding/json"
 	"errors"
+	"os"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"testing"
-	"time"
 
-	"github.com/chromedp/chromedp"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -53,11 +55,33 @@ func (p *payer) passes(t *testing.T, tool string, arguments map[string]any) {
 	p.held(t, tool, arguments)
 }
 
+// age makes the proofs of all sessions an hour older.
+func (k *bank) age(t *testing.T) {
+	t.Helper()
+	config, err := os.ReadFile(k.Config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	data := regexp.MustCompile(`(?m)^data_dir: (.*)$`).FindSubmatch(config)
+	db, err := sql.Open("sqlite", filepath.Join(string(data[1]), "mcp-authd.db")+"?_pragma=busy_timeout(60000)")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	done, err := db.ExecContext(t.Context(), "UPDATE sessions SET proved_at = coalesce(proved_at, created_at) - 3600000")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n, err := done.RowsAffected(); err != nil || n == 0 {
+		t.Fatalf("made %d sessions older, %v", n, err)
+	}
+}
+
 // TestClearanceWithProof: tools whose calls need a passkey, a recent proof, or another person, behind the gateway.
 func TestClearanceWithProof(t *testing.T) {
-	const age = 8 * time.Second
+	t.Parallel()
 	k := newBank(t, "", map[string]string{
-		"pay": "{by: person, acr: phr}", "erase": "{by: person, max_age: " + age.String() + "}",
+		"pay": "{by: person, acr: phr}", "erase": "{by: person, max_age: 10m}",
 		"order": "{by: other, approvers: [olga]}",
 	})
 	k.AddUser(t, "olga")
@@ -66,8 +90,7 @@ func TestClearanceWithProof(t *testing.T) {
 	p := k.payer(t, b)
 	walked := func(t *testing.T, b *tab, link string) []string {
 		t.Helper()
-		b.t = t
-		return b.walk(link, k.Username, k.Password)
+		return b.in(t).walk(link, k.Username, k.Password)
 	}
 	t.Run("RS-217: a password is not enough where a passkey is demanded, and the person makes one", func(t *testing.T) {
 		call := map[string]any{"amount": 1}
@@ -79,14 +102,14 @@ func TestClearanceWithProof(t *testing.T) {
 		p.passes(t, "pay", call)
 	})
 	t.Run("RS-217: a person who comes with a password proves it by the passkey first", func(t *testing.T) {
-		b.t = t
+		b := b.in(t)
 		call := map[string]any{"amount": 2}
 		link := p.held(t, "pay", call)
 		b.present(a, false) // or the browser signs them in by it
 		b.signOut(k.Issuer)
 		b.visit(link)
 		b.signIn(k.Username, k.Password)
-		b.until(stage + " === 'second: passkey'")
+		b.Until(stage + " === 'second: passkey'")
 		b.present(a, true)
 		want := []string{"second: passkey", "clearance", "approved"}
 		if seen := b.goOn(k.Username, k.Password); !slices.Equal(seen, want) {
@@ -97,23 +120,21 @@ func TestClearanceWithProof(t *testing.T) {
 	t.Run("RS-217: a proof that is too old is renewed before the page", func(t *testing.T) {
 		call := map[string]any{"folder": "x"}
 		link := p.held(t, "erase", call)
-		time.Sleep(age + time.Second)
-		seen := walked(t, b, link)
-		n := len(seen) // a slow machine proves it more than once
-		if n < 3 || seen[0] != "prove: passkey" || !slices.Equal(seen[n-2:], []string{"clearance", "approved"}) {
-			t.Fatalf("the person sees %v", seen)
+		k.age(t)
+		want := []string{"prove: passkey", "clearance", "approved"}
+		if seen := walked(t, b, link); !slices.Equal(seen, want) {
+			t.Fatalf("the person sees %v, want %v", seen, want)
 		}
 		p.passes(t, "erase", call)
 	})
 	t.Run("RS-217: another person approves it, and the call of the first passes", func(t *testing.T) {
-		b.t = t
+		b := b.in(t)
 		call := map[string]any{"goods": "a house"}
 		link := p.held(t, "order", call)
 		b.visit(link)
 		b.says("Another person has to approve this call")
-		if there, err := chromedp.Run(b.ctx, chromedp.Evaluate[bool](
-			"!!document.querySelector('button[value=approve]')")); err != nil || there {
-			t.Fatalf("the first person can decide (%v)", err)
+		if eval[bool](b, "!!document.querySelector('button[value=approve]')") {
+			t.Fatal("the first person can decide")
 		}
 		o := open(t, looks[1])
 		o.visit(link)
@@ -125,21 +146,20 @@ func TestClearanceWithProof(t *testing.T) {
 		p.passes(t, "order", call)
 	})
 	t.Run("RS-217: what cannot be seen stands there by its number", func(t *testing.T) {
-		b.t = t
+		b := b.in(t)
 		link := p.held(t, "pay", map[string]any{"file": "invoice\u202egnp.exe", "to\u200b": "bob", "amount": 1e3})
 		b.visit(link)
-		b.until(stage + " === 'clearance'")
-		names, err := chromedp.Run(b.ctx, chromedp.Evaluate[[]string](
-			"[...document.querySelectorAll('section.call .charname')].map(e => e.textContent)"))
-		if err != nil || !slices.Equal(slices.Sorted(slices.Values(names)), []string{"U+200B", "U+202E"}) {
-			t.Errorf("got %v, %v", names, err)
+		b.Until(stage + " === 'clearance'")
+		names := eval[[]string](b,
+			"[...document.querySelectorAll('section.call .charname')].map(e => e.textContent).sort()")
+		if !slices.Equal(names, []string{"U+200B", "U+202E"}) {
+			t.Errorf("got %v", names)
 		}
-		raw, err := chromedp.Run(b.ctx, chromedp.Evaluate[bool]("/[\\u202e\\u200b]/.test(document.body.textContent)"))
-		if err != nil || raw {
-			t.Errorf("the page has the characters themselves (%v)", err)
+		if eval[bool](b, "/[\\u202e\\u200b]/.test(document.body.textContent)") {
+			t.Error("the page has the characters themselves")
 		}
 		for _, l := range looks {
-			b.dress(l)
+			b.Dress(l)
 			b.inspect("clearance")
 		}
 	})

@@ -1,35 +1,27 @@
 package browser
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 
+	"github.com/mcp-authd/mcp-authd/internal/testkit/browsertest"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/demotest"
 )
 
 // press decides on a page, once it takes a decision (web/assets/hold.js).
-func press(decision string) chromedp.Action[chromedp.Void] {
+func (b *tab) press(decision string) {
+	b.TB.Helper()
 	button := chromedp.CSS("button[value=" + decision + "]")
-	visible, click := chromedp.WaitVisible(button), chromedp.Click(button)
-	ready := chromedp.Poll[bool]("typeof held === 'boolean' && !held", chromedp.WithPollingTimeout(time.Minute))
-	return func(ctx context.Context, t *chromedp.Target) (chromedp.Void, error) {
-		if _, err := visible(ctx, t); err != nil {
-			return chromedp.Void{}, err
-		}
-		if _, err := ready(ctx, t); err != nil {
-			return chromedp.Void{}, err
-		}
-		return click(ctx, t)
-	}
+	b.Do(chromedp.WaitVisible(button))
+	b.Until("typeof held === 'boolean' && !held")
+	b.Do(chromedp.Click(button))
 }
 
 // managed is an application with a registration that it can change (RFC 7592).
@@ -78,16 +70,15 @@ func (a *managed) change(t *testing.T, name string, redirects ...string) {
 // wantQuestion checks that the browser shows a question that names a place, and that no
 // application has heard anything.
 func (b *tab) wantQuestion(place string, apps ...*app) {
-	b.t.Helper()
-	b.do(chromedp.WaitVisible(chromedp.CSS("button[value=approve]")))
-	text, err := chromedp.Run(b.ctx, chromedp.Evaluate[string]("document.querySelector('main').innerText"))
-	if err != nil || !strings.Contains(text, place) {
-		b.t.Errorf("the page does not name %s (%v): %s", place, err, text)
+	b.TB.Helper()
+	b.Do(chromedp.WaitVisible(chromedp.CSS("button[value=approve]")))
+	if text := eval[string](b, "document.querySelector('main').innerText"); !strings.Contains(text, place) {
+		b.TB.Errorf("the page does not name %s: %s", place, text)
 	}
 	for _, a := range apps {
 		select {
 		case q := <-a.back:
-			b.t.Errorf("an application was told %v", q)
+			b.TB.Errorf("an application was told %v", q)
 		default:
 		}
 	}
@@ -95,6 +86,7 @@ func (b *tab) wantQuestion(place string, apps ...*app) {
 
 // Security H1 and H2 in a browser: the code goes where the page said.
 func TestCodesGoWhereThePageSaid(t *testing.T) {
+	t.Parallel()
 	d := demotest.Start(t, demotest.Options{})
 	t.Run("H1 SP-01 RFC 7592 the redirect URI changes between page and click", func(t *testing.T) {
 		good, evil := serveApp(t), serveApp(t)
@@ -102,13 +94,13 @@ func TestCodesGoWhereThePageSaid(t *testing.T) {
 		b := open(t, looks[0])
 		link := a.link(d)
 		link = strings.Replace(link, "redirect_uri="+url.QueryEscape(a.URL+"/callback"), "redirect_uri=", 1)
-		b.do(chromedp.Navigate(link))
+		b.Do(chromedp.Navigate(link))
 		b.login(d.Username, d.Password)
 		b.wantQuestion(strings.TrimPrefix(good.URL, "http://"))
 		a.change(t, "Nice", evil.URL+"/callback")
 		b.decide("approve")
 		b.wantQuestion(strings.TrimPrefix(evil.URL, "http://"), good, evil)
-		b.do(press("deny"))
+		b.press("deny")
 		if q := evil.answer(t, b); q.Get("error") != "access_denied" || q.Has("code") {
 			t.Errorf("got %v", q)
 		}
@@ -118,16 +110,16 @@ func TestCodesGoWhereThePageSaid(t *testing.T) {
 		a := newManaged(t, d, "Nice", good.URL+"/callback")
 		a.app.Server.URL = good.URL
 		b := open(t, looks[0])
-		b.do(chromedp.Navigate(a.link(d)))
+		b.Do(chromedp.Navigate(a.link(d)))
 		b.login(d.Username, d.Password)
-		b.do(press("approve"))
+		b.press("approve")
 		if q := good.answer(t, b); !q.Has("code") {
 			t.Fatalf("got %v", q)
 		}
 		a.change(t, "Nice", evil.URL+"/other", good.URL+"/callback")
-		b.do(chromedp.Navigate(a.link(d, "redirect_uri", evil.URL+"/other")))
+		b.Do(chromedp.Navigate(a.link(d, "redirect_uri", evil.URL+"/other")))
 		b.wantQuestion(strings.TrimPrefix(evil.URL, "http://"), good, evil)
-		b.do(chromedp.Navigate(a.link(d)))
+		b.Do(chromedp.Navigate(a.link(d)))
 		b.wantQuestion(strings.TrimPrefix(good.URL, "http://"), good, evil)
 	})
 	t.Run("H2 AS-74 one of two hosts was approved: the other is asked about", func(t *testing.T) {
@@ -135,13 +127,13 @@ func TestCodesGoWhereThePageSaid(t *testing.T) {
 		a := newManaged(t, d, "Nice", good.URL+"/callback", "https://evil.example/cb")
 		a.app.Server.URL = good.URL
 		b := open(t, looks[0])
-		b.do(chromedp.Navigate(a.link(d)))
+		b.Do(chromedp.Navigate(a.link(d)))
 		b.login(d.Username, d.Password)
-		b.do(press("approve"))
+		b.press("approve")
 		if q := good.answer(t, b); !q.Has("code") {
 			t.Fatalf("got %v", q)
 		}
-		b.do(chromedp.Navigate(a.link(d, "redirect_uri", "https://evil.example/cb")))
+		b.Do(chromedp.Navigate(a.link(d, "redirect_uri", "https://evil.example/cb")))
 		b.wantQuestion("evil.example", good)
 	})
 }
@@ -160,22 +152,21 @@ const pageClock = `{
 
 // stopTime puts the pages to come on a clock of their own.
 func (b *tab) stopTime() {
-	b.t.Helper()
-	if _, err := chromedp.Call(b.ctx, page.AddScriptToEvaluateOnNewDocument,
-		page.AddScriptToEvaluateOnNewDocumentParams{Source: pageClock}); err != nil {
-		b.t.Fatal(err)
-	}
+	b.TB.Helper()
+	browsertest.Call(b.Tab, page.AddScriptToEvaluateOnNewDocument,
+		page.AddScriptToEvaluateOnNewDocumentParams{Source: pageClock})
 }
 
 // pass lets milliseconds pass on that clock.
 func (b *tab) pass(milliseconds int) {
-	b.t.Helper()
-	b.do(chromedp.Evaluate[chromedp.Void](fmt.Sprintf("void pass(%d)", milliseconds)))
+	b.TB.Helper()
+	b.Do(chromedp.Evaluate[chromedp.Void](fmt.Sprintf("void pass(%d)", milliseconds)))
 }
 
 // Security L11: the second click of a double click, which a window in front of the page has
 // begun, approves nothing; a person who looks at the page does, with a mouse or with keys.
 func TestDoubleClickjacking(t *testing.T) {
+	t.Parallel()
 	d := demotest.Start(t, demotest.Options{})
 	question := func(t *testing.T, prepare ...func(*tab)) (*tab, *app) {
 		a := newApp(t, d, "An App")
@@ -183,9 +174,9 @@ func TestDoubleClickjacking(t *testing.T) {
 		for _, p := range prepare {
 			p(b)
 		}
-		b.do(chromedp.Navigate(a.link(d)))
+		b.Do(chromedp.Navigate(a.link(d)))
 		b.login(d.Username, d.Password)
-		b.do(chromedp.WaitVisible(chromedp.CSS("button[value=approve]")))
+		b.Do(chromedp.WaitVisible(chromedp.CSS("button[value=approve]")))
 		return b, a
 	}
 	approve := "document.querySelector('button[value=approve]')"
@@ -194,18 +185,11 @@ func TestDoubleClickjacking(t *testing.T) {
 	// would find it, and again before a moment has passed.
 	atOnce := func(t *testing.T, b *tab, a *app, again string) {
 		t.Helper()
-		var at struct{ X, Y float64 }
-		out, err := chromedp.Run(b.ctx, chromedp.Evaluate[string](fmt.Sprintf(`(() => { const r = %s.getBoundingClientRect();
-			%s; return JSON.stringify({X: r.x + r.width / 2, Y: r.y + r.height / 2}) })()`, approve, again)))
-		if err == nil {
-			err = json.Unmarshal([]byte(out), &at)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		at := eval[struct{ X, Y float64 }](b, fmt.Sprintf(`(() => { const r = %s.getBoundingClientRect();
+			%s; return {X: r.x + r.width / 2, Y: r.y + r.height / 2} })()`, approve, again))
 		for range 3 {
 			b.pass(moment - 1)
-			b.do(chromedp.MouseClickXY(at.X, at.Y))
+			b.Do(chromedp.MouseClickXY(at.X, at.Y))
 		}
 		b.wantQuestion("An App", a)
 	}
@@ -216,10 +200,10 @@ func TestDoubleClickjacking(t *testing.T) {
 		t.Run("L11 RFC 9700 4.16 "+name, func(t *testing.T) {
 			b, a := question(t, (*tab).stopTime)
 			b.pass(moment)
-			b.do(chromedp.WaitEnabled(chromedp.CSS("button[value=approve]")))
+			b.Do(chromedp.WaitEnabled(chromedp.CSS("button[value=approve]")))
 			atOnce(t, b, a, event)
 			b.pass(moment)
-			b.do(press("approve"))
+			b.press("approve")
 			if q := a.answer(t, b); !q.Has("code") {
 				t.Errorf("a moment later: got %v", q)
 			}
@@ -227,31 +211,28 @@ func TestDoubleClickjacking(t *testing.T) {
 	}
 	t.Run("L11 the page has only just come", func(t *testing.T) {
 		b, a := question(t, (*tab).stopTime)
-		b.do(chromedp.Navigate(a.link(d)))
+		b.Do(chromedp.Navigate(a.link(d)))
 		atOnce(t, b, a, "")
 	})
 	t.Run("L11 by keys alone", func(t *testing.T) {
 		b, a := question(t)
-		b.do(chromedp.WaitEnabled(chromedp.CSS("button[value=approve]")))
+		b.Do(chromedp.WaitEnabled(chromedp.CSS("button[value=approve]")))
 		for range 20 {
-			b.do(chromedp.KeyEvent("\t"))
-			if on, err := chromedp.Run(b.ctx,
-				chromedp.Evaluate[bool]("document.activeElement === "+approve)); err != nil || on {
+			b.Do(chromedp.KeyEvent("\t"))
+			if eval[bool](b, "document.activeElement === "+approve) {
 				break
 			}
 		}
-		b.do(chromedp.Evaluate[chromedp.Void]("void dispatchEvent(new Event('focus'))")) // back from another window
-		b.do(chromedp.WaitEnabled(chromedp.CSS("button[value=approve]")), chromedp.KeyEvent("\r"))
+		b.Do(chromedp.Evaluate[chromedp.Void]("void dispatchEvent(new Event('focus'))")) // back from another window
+		b.Do(chromedp.WaitEnabled(chromedp.CSS("button[value=approve]")), chromedp.KeyEvent("\r"))
 		if q := a.answer(t, b); !q.Has("code") {
 			t.Errorf("got %v", q)
 		}
 	})
 	t.Run("L11 a screen reader presses without a pointer", func(t *testing.T) {
 		b, a := question(t)
-		b.do(chromedp.WaitEnabled(chromedp.CSS("button[value=approve]")))
-		if _, err := chromedp.Run(b.ctx, chromedp.Evaluate[bool](approve+".click() === undefined")); err != nil {
-			t.Fatal(err)
-		}
+		b.Do(chromedp.WaitEnabled(chromedp.CSS("button[value=approve]")))
+		b.Do(chromedp.Evaluate[chromedp.Void](approve + ".click()"))
 		if q := a.answer(t, b); !q.Has("code") {
 			t.Errorf("got %v", q)
 		}
@@ -260,12 +241,14 @@ func TestDoubleClickjacking(t *testing.T) {
 
 // TestDrivenBrowser: a program that drives a browser loses no click to the pause of people.
 func TestDrivenBrowser(t *testing.T) {
+	t.Parallel()
 	d := demotest.Start(t, demotest.Options{})
 	a := newApp(t, d, "An App")
-	b := openWith(t, looks[0])
-	b.do(chromedp.Navigate(a.link(d)))
+	b := open(t, looks[0])
+	b.Automate()
+	b.Do(chromedp.Navigate(a.link(d)))
 	b.login(d.Username, d.Password)
-	b.do(chromedp.WaitVisible(chromedp.CSS("button[value=approve]")),
+	b.Do(chromedp.WaitVisible(chromedp.CSS("button[value=approve]")),
 		chromedp.Click(chromedp.CSS("button[value=approve]")))
 	if q := a.answer(t, b); !q.Has("code") {
 		t.Errorf("got %v, want a code", q)

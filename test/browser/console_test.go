@@ -15,6 +15,7 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/internal/testkit/demotest"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/fakeidp"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/program"
 	"github.com/mcp-authd/mcp-authd/storage"
 	"github.com/mcp-authd/mcp-authd/storage/sqlite"
 )
@@ -112,7 +113,7 @@ func (c *console) replicas(t *testing.T) {
 // command runs a command on the database of the demo.
 func (c *console) command(t *testing.T, in string, args ...string) {
 	t.Helper()
-	cmd := exec.Command(demotest.Binary(t), append(args, "--data", c.data)...)
+	cmd := exec.Command(program.Authd(t), append(args, "--data", c.data)...)
 	cmd.Stdin = strings.NewReader(in)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %v: %s", args, err, out)
@@ -145,10 +146,11 @@ func (c *console) fail(t *testing.T) {
 
 // TestConsole: every screen on a telephone and at a desk, in light and dark (OB-10). Axe finds nothing.
 func TestConsole(t *testing.T) {
+	t.Parallel()
 	c := newConsole(t)
 	c.visit(c.Issuer + "/admin/attempt/list?failed=true")
-	c.do(chromedp.Click(chromedp.CSS(".acts button"))) // what is new appears by itself
-	c.until("document.querySelectorAll('table tbody tr').length >= 3")
+	c.Do(chromedp.Click(chromedp.CSS(".acts button"))) // what is new appears by itself
+	c.Until("document.querySelectorAll('table tbody tr').length >= 3")
 	screens := map[string]string{
 		"console-overview":    "/admin",
 		"console-people":      "/admin/user/list",
@@ -201,11 +203,11 @@ func TestConsole(t *testing.T) {
 	t.Run("OB-01 OB-10: console-attempt", func(t *testing.T) {
 		b := c.in(t)
 		b.visit(c.Issuer + "/admin/attempt/list?failed=true")
-		b.until("[...document.querySelectorAll('tbody tr')].some((e) => e.innerText.includes('redirect'))")
-		b.do(chromedp.Evaluate[chromedp.Void](
+		b.Until("[...document.querySelectorAll('tbody tr')].some((e) => e.innerText.includes('redirect'))")
+		b.Do(chromedp.Evaluate[chromedp.Void](
 			"void ([...document.querySelectorAll('tbody tr')].find((e) => e.innerText.includes('redirect')).id = 'it')"))
 		b.click("#it td a")
-		b.until("document.querySelector('.differ mark, .differ em') !== null")
+		b.Until("document.querySelector('.differ mark, .differ em') !== null")
 		b.show("console-attempt")
 	})
 }
@@ -213,22 +215,23 @@ func TestConsole(t *testing.T) {
 // TestConsoleWithoutScript: an act is asked first and done then, in a browser that runs no script, and each role
 // walks through what it has, and finds nothing else (OB-10).
 func TestConsoleWithoutScript(t *testing.T) {
+	t.Parallel()
 	c := newConsole(t)
 	b := c.tab
-	b.dress(looks[2])
-	b.withoutScript()
+	b.Dress(looks[2])
+	b.WithoutScript()
 	b.visit(c.Issuer + "/admin/user/show?name=bob")
 	b.click(".acts a[href*='/disable']")
-	b.until("document.querySelector('.goes') !== null || !document.querySelector('main form')")
+	b.Until("document.querySelector('.goes') !== null || !document.querySelector('main form')")
 	b.click("main form button")
-	b.until("document.querySelector('[role=status]')?.innerText.includes('bob')")
-	b.until("[...document.querySelectorAll('.badge')].some((e) => e.innerText === 'disabled')")
+	b.Until("document.querySelector('[role=status]')?.innerText.includes('bob')")
+	b.Until("[...document.querySelectorAll('.badge')].some((e) => e.innerText === 'disabled')")
 	b.click(".acts a[href*='/enable']")
 	b.click("main form button")
-	b.until("![...document.querySelectorAll('.badge')].some((e) => e.innerText === 'disabled')")
-	b.do(chromedp.WaitVisible(chromedp.CSS("[role=status]")))
+	b.Until("![...document.querySelectorAll('.badge')].some((e) => e.innerText === 'disabled')")
+	b.Do(chromedp.WaitVisible(chromedp.CSS("[role=status]")))
 	b.visit(c.Issuer + "/admin/attempt/list")
-	b.do(chromedp.WaitVisible(chromedp.CSS("a[data-follow]"))) // an ordinary link
+	b.Do(chromedp.WaitVisible(chromedp.CSS("a[data-follow]"))) // an ordinary link
 	b.click("a[data-follow]")
 
 	for name, walk := range map[string]struct{ sees, lacks []string }{
@@ -250,15 +253,15 @@ func TestConsoleWithoutScript(t *testing.T) {
 			b.signIn(name, passphrase)
 			for _, link := range walk.sees {
 				b.visit(c.Issuer + "/admin")
-				b.do(chromedp.Click(chromedp.CSS(".menu summary")))
+				b.Do(chromedp.Click(chromedp.CSS(".menu summary")))
 				b.click(".menu nav a[href*='/" + rooms[link] + "']")
-				b.until("document.querySelector('h1 bdi').innerText === '" + link + "'")
-				b.until("!document.querySelector('[role=alert]')")
+				b.Until("document.querySelector('h1 bdi').innerText === '" + link + "'")
+				b.Until("!document.querySelector('[role=alert]')")
 			}
 			for _, link := range walk.lacks {
-				b.until("!document.querySelector('nav a[href*=\"/" + rooms[link] + "\"]')")
+				b.Until("!document.querySelector('nav a[href*=\"/" + rooms[link] + "\"]')")
 				b.visit(c.Issuer + "/admin/" + rooms[link])
-				b.until("document.querySelector('[role=alert]')?.innerText.includes('may not')")
+				b.Until("document.querySelector('[role=alert]')?.innerText.includes('may not')")
 			}
 			b.visit(c.Issuer + "/admin/user/show?name=bob")
 			for act, role := range map[string]string{
@@ -268,7 +271,7 @@ func TestConsoleWithoutScript(t *testing.T) {
 				if role != name {
 					found = "!" + found
 				}
-				b.until(found)
+				b.Until(found)
 			}
 		})
 	}

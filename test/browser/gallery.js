@@ -24,7 +24,7 @@ async (path, screens, rules, axe) => {
     if (page.readyState !== 'complete' || !page.querySelector('main h1')) problems.push(`${s.name}: no page`);
     for (const d of page.querySelectorAll('details')) d.open = !s.script;
     const hold = new Function('document', 'getComputedStyle', `return (${rules})`);
-    for (const p of JSON.parse(hold(page, (e) => f.contentWindow.getComputedStyle(e)))) problems.push(`${s.name}: ${p}`);
+    for (const p of hold(page, (e) => f.contentWindow.getComputedStyle(e))) problems.push(`${s.name}: ${p}`);
     for (const e of s.decision ? page.querySelectorAll('.decision button') : []) {
       const bottom = e.getBoundingClientRect().bottom;
       if (bottom > s.height) problems.push(`${s.name}: PE-11: the button ${e.value} ends at ${bottom} of ${s.height}`);

@@ -14,6 +14,8 @@ import (
 	"testing"
 
 	"github.com/chromedp/chromedp"
+
+	"github.com/mcp-authd/mcp-authd/internal/testkit/browsertest"
 )
 
 //go:embed gallery.js
@@ -34,6 +36,7 @@ type screen struct {
 // telephone, at 200 % zoom and without script, in light and dark (PE-11, PE-12, PE-13). Axe looks at
 // each, at its contrasts in English alone: they are those of every language.
 func TestGallery(t *testing.T) {
+	t.Parallel()
 	site := serveGallery(t)
 	languages, err := filepath.Glob(filepath.Join(site.dir, "??"))
 	if err != nil || len(languages) < 7 {
@@ -67,10 +70,8 @@ func (g gallery) open(t *testing.T) *tab {
 	t.Helper()
 	b := open(t, looks[0])
 	b.visit(g.URL + "/")
-	b.dress(looks[0]) // without motion: a color is what it will be at once
-	b.focus()
 	look := fmt.Sprintf("(path, screens) => (%s)(path, screens, %s, %s)", galleryScript, asJSON(t, rules), asJSON(t, b.axe))
-	b.do(chromedp.Evaluate[chromedp.Void]("void (window.look = " + look + ")"))
+	b.Do(chromedp.Evaluate[chromedp.Void]("void (window.look = " + look + ")"))
 	return b
 }
 
@@ -93,16 +94,12 @@ func screens(page, axe string) []screen {
 
 // lookAt returns what is wrong with a page of the gallery.
 func (b *tab) lookAt(path string, screens []screen) []string {
-	b.t.Helper()
-	call := fmt.Sprintf("window.look(%s, %s)", asJSON(b.t, path), asJSON(b.t, screens))
-	problems, err := chromedp.Run(b.ctx, chromedp.Evaluate[[]string](call, chromedp.EvalAwaitPromise))
-	if err != nil {
-		b.t.Fatalf("%s: %v", path, err)
-	}
-	return problems
+	b.TB.Helper()
+	call := fmt.Sprintf("window.look(%s, %s)", asJSON(b.TB, path), asJSON(b.TB, screens))
+	return eval[[]string](b, call)
 }
 
-func asJSON(t *testing.T, v any) string {
+func asJSON(t testing.TB, v any) string {
 	t.Helper()
 	out, err := json.Marshal(v)
 	if err != nil {
@@ -119,7 +116,7 @@ type gallery struct {
 
 func serveGallery(t *testing.T) gallery {
 	t.Helper()
-	chromium(t)
+	browsertest.Need(t)
 	dir := t.TempDir()
 	write := exec.Command("go", "test", "../../web", "-count=1", "-run", "^TestRenderGallery$")
 	write.Env = append(os.Environ(), "WEB_GALLERY_DIR="+dir)

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
 
 	"github.com/mcp-authd/mcp-authd/authserver"
@@ -64,6 +63,7 @@ func (a asking) catalogue() []storage.Resource {
 
 // PE-11: the decision is on the screen without scrolling, and what has to be read stands above it.
 func TestDecisionIsOnTheScreen(t *testing.T) {
+	t.Parallel()
 	for _, a := range longest {
 		s := newSite(t, func(c *authserver.Config) { c.Resources = a.catalogue() })
 		s.MCPURL = longServer
@@ -91,6 +91,7 @@ func TestDecisionIsOnTheScreen(t *testing.T) {
 
 // PE-11: so it is where the decision comes before a sign-in at a provider.
 func TestProviderDecisionIsOnTheScreen(t *testing.T) {
+	t.Parallel()
 	for _, a := range longest {
 		s := newSite(t, func(c *authserver.Config) { c.Resources = a.catalogue() },
 			thirdparty.Connector{ID: "company", Name: "Example Company Directory", Icon: "keycloak"})
@@ -113,13 +114,13 @@ func TestProviderDecisionIsOnTheScreen(t *testing.T) {
 
 // wantDecision measures where the buttons are, and what stands below them.
 func (b *tab) wantDecision(page string) {
-	b.t.Helper()
-	b.do(chromedp.WaitVisible(chromedp.CSS("#decide")))
+	b.TB.Helper()
+	b.Do(chromedp.WaitVisible(chromedp.CSS("#decide")))
 	b.picture(page)
-	if b.l == looks[2] {
+	if b.Look == looks[2] {
 		b.axeOn(page)
 	}
-	below, err := chromedp.Run(b.ctx, chromedp.Evaluate[[]string](`(() => {
+	below := eval[[]string](b, `(() => {
 		const bottom = (e) => e.getBoundingClientRect().bottom;
 		const buttons = [...document.querySelectorAll('#decide button')];
 		const top = Math.min(...buttons.map((e) => e.getBoundingClientRect().top));
@@ -128,14 +129,15 @@ func (b *tab) wantDecision(page string) {
 			if (bottom(e) > top) wrong.push(e.className + ' is not above the buttons');
 		if (scrollY || buttons.length !== 2) wrong.push('scrolled, or without two buttons');
 		return wrong;
-	})()`))
-	if err != nil || len(below) > 0 {
-		b.t.Errorf("PE-11 %s %s: %v %v", page, b.l.name, below, err)
+	})()`)
+	if len(below) > 0 {
+		b.TB.Errorf("PE-11 %s %s: %v", page, b.Look.Name, below)
 	}
 }
 
 // PE-12, AS-237: the boxes and the presets work without script.
 func TestChoosingWithoutScript(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, func(c *authserver.Config) { c.Resources = longest[0].catalogue() })
 	s.MCPURL = longServer
 	s.user("alice")
@@ -154,16 +156,13 @@ func TestChoosingWithoutScript(t *testing.T) {
 		a, b := s.registered("Notes", ""), open(t, looks[2])
 		b.visit(a.link(s.Demo, "scope", fiveScopes, "prompt", "consent"))
 		b.signIn("alice", passphrase)
-		if _, err := chromedp.Call(b.ctx, emulation.SetScriptExecutionDisabled,
-			emulation.SetScriptExecutionDisabledParams{Value: true}); err != nil {
-			t.Fatal(err)
-		}
+		b.WithoutScript()
 		b.visit(a.link(s.Demo, "scope", fiveScopes, "prompt", "consent"))
 		for _, p := range c.presses {
-			b.do(chromedp.WaitVisible(chromedp.CSS(p)), chromedp.Click(chromedp.CSS(p)))
+			b.Do(chromedp.WaitVisible(chromedp.CSS(p)), chromedp.Click(chromedp.CSS(p)))
 		}
 		b.picture("choosing-" + c.name)
-		b.do(chromedp.Click(chromedp.CSS("button[value=approve]")))
+		b.Do(chromedp.Click(chromedp.CSS("button[value=approve]")))
 		if got := s.redeemed(a, a.answer(t, b))["scope"]; got != c.want {
 			t.Errorf("AS-237 %s: got %q, want %q", c.name, got, c.want)
 		}

@@ -15,47 +15,44 @@ import (
 
 // keys types keys into what has the focus, as a person without a mouse does.
 func (b *tab) keys(typed string) {
-	b.t.Helper()
-	b.do(chromedp.KeyEvent(typed))
+	b.TB.Helper()
+	b.Do(chromedp.KeyEvent(typed))
 }
 
 // tabTo presses the tab key until an element has the focus, and demands that each one on the way is
 // on the screen and shows it.
 func (b *tab) tabTo(selector string) {
-	b.t.Helper()
+	b.TB.Helper()
 	const state = `(() => { const e = document.activeElement, s = getComputedStyle(e), box = e.getBoundingClientRect();
 		if (e.matches(SELECTOR)) return 'there';
 		if (e === document.body) return '';
 		if (s.outlineStyle === 'none' || box.bottom < 0 || box.top > innerHeight) return 'unseen: ' + e.outerHTML;
 		return ''; })()`
-	expression := strings.ReplaceAll(state, "SELECTOR", asJSON(b.t, selector))
+	expression := strings.ReplaceAll(state, "SELECTOR", asJSON(b.TB, selector))
 	for range 60 {
-		at, err := chromedp.Run(b.ctx, chromedp.Evaluate[string](expression))
-		if err != nil {
-			b.t.Fatal(err)
-		}
-		if at == "there" {
+		switch at := eval[string](b, expression); at {
+		case "there":
 			return
-		}
-		if at != "" {
-			b.t.Errorf("PE-12: the focus is %s", at)
+		case "":
+		default:
+			b.TB.Errorf("PE-12: the focus is %s", at)
 		}
 		b.keys("\t")
 	}
-	b.t.Fatalf("PE-12: the tab key does not reach %s at %s", selector, b.location())
+	b.TB.Fatalf("PE-12: the tab key does not reach %s at %s", selector, b.Location())
 }
 
 // TestByKeyboard: a person without a mouse signs in, looks at what is asked, leaves a permission
 // out and approves; then pauses the application on the account page, and disconnects it (PE-12).
 func TestByKeyboard(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, func(c *authserver.Config) { c.Resources = longest[0].catalogue() })
 	s.MCPURL = longServer
 	s.user("alice")
 	b := open(t, looks[2])
-	b.focus()
 	a := s.registered("Notes for Teams", "")
 	b.visit(a.link(s.Demo, "scope", fiveScopes))
-	b.do(chromedp.WaitVisible(chromedp.CSS("input[name=username]")))
+	b.Do(chromedp.WaitVisible(chromedp.CSS("input[name=username]")))
 	b.tabTo("input[name=username]")
 	b.keys("alice")
 	b.tabTo("input[name=password]")
@@ -64,7 +61,7 @@ func TestByKeyboard(t *testing.T) {
 	b.arrive()
 	b.tabTo("input[value='articles:write']")
 	b.keys(" ")
-	b.until("typeof held === 'boolean' && !held")
+	b.Until("typeof held === 'boolean' && !held")
 	b.tabTo("button[value=approve]")
 	b.keys("\r")
 	if got := s.redeemed(a, a.answer(t, b))["scope"]; got != "mcp articles:read talks:read" {
@@ -80,12 +77,13 @@ func TestByKeyboard(t *testing.T) {
 	b.leave()
 	b.keys(" ")
 	b.arrive()
-	b.until("!document.querySelector('[data-grant]')")
+	b.Until("!document.querySelector('[data-grant]')")
 }
 
 // PE-12: what people need in a hurry, without a mouse: a recovery code is looked for on the sign-in
 // page, a device is denied, and everything is stopped.
 func TestMoreByKeyboard(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, nil)
 	s.user("alice")
 	if err := s.store.PutClient(t.Context(), storage.Client{
@@ -101,7 +99,6 @@ func TestMoreByKeyboard(t *testing.T) {
 		t.Fatalf("got %v", out)
 	}
 	b := open(t, looks[2])
-	b.focus()
 	b.visit(link)
 	b.tabTo("input[name=user_code]")
 	b.leave()
@@ -111,7 +108,7 @@ func TestMoreByKeyboard(t *testing.T) {
 	b.keys(" ")
 	b.tabTo("input[name=recovery]")
 	b.login("alice", passphrase)
-	b.do(chromedp.WaitVisible(chromedp.CSS("button[value=deny]")))
+	b.Do(chromedp.WaitVisible(chromedp.CSS("button[value=deny]")))
 	b.tabTo("button[value=deny]")
 	b.leave()
 	b.keys("\r")
@@ -124,5 +121,5 @@ func TestMoreByKeyboard(t *testing.T) {
 		b.arrive()
 	}
 	b.visit(s.Issuer + "/account")
-	b.until("!!document.querySelector('input[name=password]')")
+	b.Until("!!document.querySelector('input[name=password]')")
 }

@@ -5,9 +5,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/chromedp"
 	"github.com/pquerna/otp/totp"
 
-	"github.com/chromedp/chromedp"
 	"github.com/mcp-authd/mcp-authd/authserver"
 )
 
@@ -15,12 +15,12 @@ import (
 // they are, mistypes the password, proves it by the password and later by a code of an app, goes back
 // from a page that asks, and comes to where they wanted to go.
 func TestProofByKeyboard(t *testing.T) {
+	t.Parallel()
 	var later atomic.Int64
 	now := func() time.Time { return time.Now().Add(time.Duration(later.Load())) }
 	s := newSite(t, func(c *authserver.Config) { c.Now = now })
 	s.user("alice")
 	b := open(t, looks[2])
-	b.focus()
 	b.visit(s.Issuer + "/account")
 	b.byKeyboard("alice", passphrase)
 	b.says("Your account")
@@ -32,12 +32,8 @@ func TestProofByKeyboard(t *testing.T) {
 	b.enter("input[name=password]", "not it")
 	b.says("not right")
 	b.enter("input[name=password]", passphrase)
-	b.do(chromedp.WaitVisible(chromedp.CSS("svg.qr")))
-	secret, err := chromedp.Run(b.ctx, chromedp.Evaluate[string](
-		"document.querySelector('.secret code').innerText.replaceAll(' ', '')"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	b.Do(chromedp.WaitVisible(chromedp.CSS("svg.qr")))
+	secret := b.secret()
 	code := func() string {
 		out, err := totp.GenerateCode(secret, now())
 		if err != nil {
@@ -61,20 +57,20 @@ func TestProofByKeyboard(t *testing.T) {
 // PE-12: without a mouse the first administrator is made by the link that the server prints, after a
 // password that is refused, and the person goes on to the start page.
 func TestSetupByKeyboard(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, nil)
 	link, err := s.as.SetupLink(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	b := open(t, looks[2])
-	b.focus()
 	b.visit(link)
-	b.do(chromedp.WaitVisible(chromedp.CSS("form")))
+	b.Do(chromedp.WaitVisible(chromedp.CSS("form")))
 	b.tabTo("input[name=username]")
 	b.keys("root")
 	b.enter("input[name=password]", "password1")
 	b.says("password")
-	b.do(chromedp.WaitVisible(chromedp.CSS("[role=alert]:not([hidden])")))
+	b.Do(chromedp.WaitVisible(chromedp.CSS("[role=alert]:not([hidden])")))
 	b.tabTo("input[name=password]")
 	b.keys(passphrase)
 	b.push("form button")

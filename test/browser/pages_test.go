@@ -24,6 +24,7 @@ const (
 // TestEveryPage shows every page that the server has, in every state that looks different, and
 // holds it against rules.js in six looks (issue 11, 4.7).
 func TestEveryPage(t *testing.T) {
+	t.Parallel()
 	t.Run("setup", showSetup)
 	t.Run("passwords", showPasswords)
 	t.Run("throttled", showThrottled)
@@ -32,6 +33,7 @@ func TestEveryPage(t *testing.T) {
 }
 
 func showSetup(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, func(c *authserver.Config) { c.Resources = nil })
 	b := open(t, looks[0])
 	b.visit(s.Issuer + "/")
@@ -44,11 +46,11 @@ func showSetup(t *testing.T) {
 	}
 	b.visit("about:blank")
 	b.visit(link + "x")
-	b.do(chromedp.WaitVisible(chromedp.CSS("#gone")))
+	b.Do(chromedp.WaitVisible(chromedp.CSS("#gone")))
 	b.show("setup-gone")
 	b.visit("about:blank")
 	b.visit(link)
-	b.do(chromedp.WaitVisible(chromedp.CSS("form")))
+	b.Do(chromedp.WaitVisible(chromedp.CSS("form")))
 	b.show("setup")
 	b.signIn("root", "password1")
 	b.show("setup-problem")
@@ -59,6 +61,7 @@ func showSetup(t *testing.T) {
 }
 
 func showPasswords(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, nil)
 	s.user("alice")
 	b := open(t, looks[0])
@@ -96,7 +99,7 @@ func showPasswords(t *testing.T) {
 	b.visit(s.registered(aLongName, long).link(s.Demo, "redirect_uri", long, "resource", everything, "scope",
 		everyScope(everything)))
 	b.show("consent-long")
-	b.do(chromedp.Click(chromedp.CSS("summary")))
+	b.Do(chromedp.Click(chromedp.CSS("summary")))
 	b.show("consent-long-open")
 	cursor := s.registered("Cursor", atCursor)
 	b.visit(cursor.link(s.Demo, "redirect_uri", atCursor))
@@ -142,6 +145,7 @@ func showPasswords(t *testing.T) {
 }
 
 func showThrottled(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, nil)
 	s.user("alice")
 	b := open(t, looks[0])
@@ -154,8 +158,7 @@ func showThrottled(t *testing.T) {
 	for range 40 {
 		b.visit(s.Issuer + "/login")
 		b.signIn("alice", "wrong password")
-		if told, err := chromedp.Run(b.ctx,
-			chromedp.Evaluate[bool]("document.body.innerText.includes('Too many')")); err == nil && told {
+		if eval[bool](b, "document.body.innerText.includes('Too many')") {
 			b.show("login-throttled")
 			return
 		}
@@ -164,6 +167,7 @@ func showThrottled(t *testing.T) {
 }
 
 func showProviders(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, nil,
 		thirdparty.Connector{
 			ID: "google", Name: "Google", Icon: "google",
@@ -255,12 +259,13 @@ func showProviders(t *testing.T) {
 	s.up.Fail(fakeidp.Authorize, fakeidp.Fault{Status: 204}) // the browser stays where it is
 	other.forget()
 	other.visit(a.link(s.Demo, "provider", "google"))
-	other.do(press("approve"))
-	other.until("document.title.startsWith('Continue at')")
+	other.press("approve")
+	other.Until("document.title.startsWith('Continue at')")
 	other.show("providerredirect")
 }
 
 func showOneProvider(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, func(c *authserver.Config) { c.NoLocalLogin = true },
 		thirdparty.Connector{ID: "google", Name: "Google", Icon: "google"})
 	b := open(t, looks[0])

@@ -13,33 +13,34 @@ import (
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/webauthn"
 	"github.com/chromedp/chromedp"
+
+	"github.com/mcp-authd/mcp-authd/internal/testkit/browsertest"
 )
 
 // enrol adds a passkey to the account of alice, who is signed in or signs in.
 func (b *tab) enrol(issuer string) {
-	b.t.Helper()
-	b.do(chromedp.Navigate(issuer + "/account/passkey"))
-	if asked, err := chromedp.Run(b.ctx,
-		chromedp.Evaluate[bool]("!!document.querySelector('input[name=password]')")); err == nil && asked {
+	b.TB.Helper()
+	b.Do(chromedp.Navigate(issuer + "/account/passkey"))
+	if eval[bool](b, "!!document.querySelector('input[name=password]')") {
 		b.login("alice", password)
 	}
-	b.do(chromedp.WaitVisible(chromedp.CSS("form[data-passkey=create] button")),
+	b.Do(chromedp.WaitVisible(chromedp.CSS("form[data-passkey=create] button")),
 		chromedp.Click(chromedp.CSS("form[data-passkey=create] button")))
 	b.says("Devices get lost")
 }
 
 func (b *tab) signOut(issuer string) {
-	b.t.Helper()
-	b.do(chromedp.Navigate(issuer+"/"), chromedp.Click(chromedp.CSS("form[action$='/logout'] button")))
+	b.TB.Helper()
+	b.Do(chromedp.Navigate(issuer+"/"), chromedp.Click(chromedp.CSS("form[action$='/logout'] button")))
 	b.says("no longer signed in")
 }
 
 // change presses a button of a way in.
 func (b *tab) change(credential, act string) {
-	b.t.Helper()
+	b.TB.Helper()
 	way := "[data-credential^=" + credential + "]"
 	b.leave()
-	b.do(chromedp.Click(chromedp.CSS(way+" summary")),
+	b.Do(chromedp.Click(chromedp.CSS(way+" summary")),
 		chromedp.WaitVisible(chromedp.CSS(way+" button[value="+act+"]")),
 		chromedp.Click(chromedp.CSS(way+" button[value="+act+"]")))
 	b.arrive()
@@ -47,11 +48,8 @@ func (b *tab) change(credential, act string) {
 
 // credentials are the passkeys that an authenticator keeps, in the form of scripts.
 func (b *tab) credentials(a webauthn.AuthenticatorID) (ids []string) {
-	b.t.Helper()
-	out, err := chromedp.Call(b.ctx, webauthn.GetCredentials, webauthn.GetCredentialsParams{AuthenticatorID: a})
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	b.TB.Helper()
+	out := browsertest.Call(b.Tab, webauthn.GetCredentials, webauthn.GetCredentialsParams{AuthenticatorID: a})
 	for _, c := range out.Credentials {
 		ids = append(ids, base64.RawURLEncoding.EncodeToString(c.CredentialID))
 	}
@@ -61,40 +59,41 @@ func (b *tab) credentials(a webauthn.AuthenticatorID) (ids []string) {
 // A person picks a passkey from the list that the browser shows where the name is typed (conditional
 // mediation), without a press of ours; the one after the name; and the one after the password.
 func TestPasskeyFromTheBrowsersList(t *testing.T) {
+	t.Parallel()
 	issuer, b := serveFor(t, "localhost"), open(t, looks[0])
 	a := b.authenticator()
 	b.enrol(issuer)
 	in := "!location.pathname.startsWith('/login')"
 	t.Run("PE-07 from the browser's own list", func(t *testing.T) {
-		b.t = t
+		b := b.in(t)
 		b.present(a, false)
 		b.signOut(issuer)
 		b.present(a, true)
-		b.do(chromedp.Navigate(issuer + "/login"))
-		b.until(in)
-		b.do(chromedp.Navigate(issuer + "/account"))
+		b.Do(chromedp.Navigate(issuer + "/login"))
+		b.Until(in)
+		b.Do(chromedp.Navigate(issuer + "/account"))
 		b.says("Last used")
 	})
 	t.Run("PE-08 after the name, which changes nothing", func(t *testing.T) {
-		b.t = t
+		b := b.in(t)
 		b.present(a, false)
 		b.signOut(issuer)
-		b.do(chromedp.Navigate(issuer+"/login"), chromedp.SendKeys(chromedp.CSS("#username"), "alice"))
+		b.Do(chromedp.Navigate(issuer+"/login"), chromedp.SendKeys(chromedp.CSS("#username"), "alice"))
 		b.present(a, true)
-		b.do(chromedp.Click(chromedp.CSS("form[data-passkey=list] button")))
-		b.until(in)
+		b.Do(chromedp.Click(chromedp.CSS("form[data-passkey=list] button")))
+		b.Until(in)
 	})
 	t.Run("PE-07 after the password, as the second proof", func(t *testing.T) {
-		b.t = t
+		b := b.in(t)
 		b.present(a, false)
 		b.signOut(issuer)
-		b.do(chromedp.Navigate(issuer + "/login"))
+		b.Do(chromedp.Navigate(issuer + "/login"))
 		b.login("alice", password)
-		b.do(chromedp.WaitVisible(chromedp.CSS("form[data-passkey=get] button")))
+		b.Do(chromedp.WaitVisible(chromedp.CSS("form[data-passkey=get] button")))
 		b.inspect("second-passkey")
 		b.present(a, true)
-		b.do(chromedp.Click(chromedp.CSS("form[data-passkey=get] button")))
-		b.until(in)
+		b.Do(chromedp.Click(chromedp.CSS("form[data-passkey=get] button")))
+		b.Until(in)
 	})
 }
 
@@ -109,33 +108,28 @@ const heard = `for (const name of ['signalUnknownCredential', 'signalAllAccepted
 
 // told waits until a page has told authenticators something, and returns it.
 func (b *tab) told(signal string, into any) {
-	b.t.Helper()
-	b.until("!!sessionStorage." + signal)
-	out, err := chromedp.Run(b.ctx, chromedp.Evaluate[string]("sessionStorage."+signal))
-	if err == nil {
-		err = json.Unmarshal([]byte(out), into)
-	}
-	if err != nil {
-		b.t.Fatal(err)
+	b.TB.Helper()
+	b.Until("!!sessionStorage." + signal)
+	if err := json.Unmarshal([]byte(eval[string](b, "sessionStorage."+signal)), into); err != nil {
+		b.TB.Fatal(err)
 	}
 }
 
 // Field rule 8: authenticators are told which passkeys are gone, and forget them.
 func TestAuthenticatorsAreTold(t *testing.T) {
+	t.Parallel()
 	s, b := install(t), open(t, looks[0])
 	issuer := s.at("localhost")
 	s.start(t, issuer)
 	a := b.authenticator()
-	if _, err := chromedp.Call(b.ctx, page.AddScriptToEvaluateOnNewDocument,
-		page.AddScriptToEvaluateOnNewDocumentParams{Source: heard}); err != nil {
-		t.Fatal(err)
-	}
+	browsertest.Call(b.Tab, page.AddScriptToEvaluateOnNewDocument,
+		page.AddScriptToEvaluateOnNewDocumentParams{Source: heard})
 	type accepted struct {
 		RPID   string   `json:"rpId"`
 		UserID string   `json:"userId"`
 		IDs    []string `json:"allAcceptedCredentialIds"`
 	}
-	all := func(t *testing.T, want []string) {
+	all := func(t *testing.T, b *tab, want []string) {
 		t.Helper()
 		var got accepted
 		b.told("signalAllAcceptedCredentials", &got)
@@ -144,43 +138,39 @@ func TestAuthenticatorsAreTold(t *testing.T) {
 			t.Errorf("got %+v, %v; want %v", got, err, want)
 		}
 	}
-	gone := func(t *testing.T) {
+	gone := func(t *testing.T, b *tab) {
 		t.Helper()
 		if left := b.credentials(a); len(left) != 0 {
 			t.Errorf("the authenticator keeps %v", left)
 		}
 	}
-	forget := func() { b.do(chromedp.Evaluate[chromedp.Void]("sessionStorage.clear()")) }
+	forget := func(b *tab) { b.Do(chromedp.Evaluate[chromedp.Void]("sessionStorage.clear()")) }
 	b.enrol(issuer)
 	mine := b.credentials(a)
 	if len(mine) != 1 {
 		t.Fatalf("got %v", mine)
 	}
 	t.Run("a passkey that gets another name is accepted as before", func(t *testing.T) {
-		b.t = t
-		b.do(chromedp.Navigate(issuer + "/account"))
-		forget()
-		b.do(chromedp.SetValue(chromedp.CSS("[data-credential^=way_] input[name=name]"), "Front door"))
+		b := b.in(t)
+		b.Do(chromedp.Navigate(issuer + "/account"))
+		forget(b)
+		b.Do(chromedp.SetValue(chromedp.CSS("[data-credential^=way_] input[name=name]"), "Front door"))
 		b.change("way_", "rename")
 		b.says("Front door")
-		all(t, mine)
+		all(t, b, mine)
 		if left := b.credentials(a); !slices.Equal(left, mine) {
 			t.Errorf("the authenticator keeps %v", left)
 		}
 	})
 	t.Run("one that the operator removed is unknown when it is used", func(t *testing.T) {
-		b.t = t
-		id, err := chromedp.Run(b.ctx,
-			chromedp.Evaluate[string]("document.querySelector('[data-credential^=way_]').dataset.credential"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := b.in(t)
+		id := eval[string](b, "document.querySelector('[data-credential^=way_]').dataset.credential")
 		b.present(a, false)
 		b.signOut(issuer)
 		s.command(t, "", "user", "ways", "remove", "alice", id)
-		b.do(chromedp.Navigate(issuer + "/login"))
+		b.Do(chromedp.Navigate(issuer + "/login"))
 		b.present(a, true)
-		b.do(chromedp.Click(chromedp.CSS("form[data-passkey=list] button")))
+		b.Do(chromedp.Click(chromedp.CSS("form[data-passkey=list] button")))
 		b.says("not known here")
 		var got struct {
 			RPID string `json:"rpId"`
@@ -189,23 +179,24 @@ func TestAuthenticatorsAreTold(t *testing.T) {
 		if b.told("signalUnknownCredential", &got); got.RPID != "localhost" || got.ID != mine[0] {
 			t.Errorf("got %+v, want %s", got, mine[0])
 		}
-		gone(t)
+		gone(t, b)
 	})
 	t.Run("one that its person removed is accepted no more", func(t *testing.T) {
-		b.t = t
+		b := b.in(t)
 		b.enrol(issuer)
-		b.do(chromedp.Navigate(issuer + "/account"))
-		forget()
+		b.Do(chromedp.Navigate(issuer + "/account"))
+		forget(b)
 		b.change("way_", "remove")
-		b.until("!document.querySelector('[data-credential^=way_]')")
-		all(t, nil)
-		gone(t)
+		b.Until("!document.querySelector('[data-credential^=way_]')")
+		all(t, b, nil)
+		gone(t, b)
 	})
 }
 
 // PE-02: the host changes. The passkey of the earlier one lets its person in at the new one, by a
 // Related Origin Request (WebAuthn §5.11), also when it is all that they have.
 func TestPasskeyOfTheEarlierHost(t *testing.T) {
+	t.Parallel()
 	const before, after = "https://old.example", "https://new.example"
 	s := install(t)
 	front := httptest.NewTLSServer(&httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
@@ -214,14 +205,14 @@ func TestPasskeyOfTheEarlierHost(t *testing.T) {
 	}})
 	t.Cleanup(front.Close)
 	to := front.Listener.Addr().String()
-	b := openWith(t, looks[0], chromedp.Flag("ignore-certificate-errors", true),
+	b := openAlone(t, looks[0], chromedp.Flag("ignore-certificate-errors", true),
 		chromedp.Flag("host-resolver-rules", "MAP old.example "+to+", MAP new.example "+to))
 	b.authenticator()
 	stop := s.start(t, before)
 	b.enrol(before)
-	b.do(chromedp.Navigate(before + "/account"))
+	b.Do(chromedp.Navigate(before + "/account"))
 	b.change("password", "remove")
-	b.until("!document.querySelector('[data-credential=password]')")
+	b.Until("!document.querySelector('[data-credential=password]')")
 	stop()
 
 	s.start(t, after, "MCP_AUTHD_LOGIN_PASSKEYS_PREVIOUS_HOSTS=old.example")
@@ -230,12 +221,12 @@ func TestPasskeyOfTheEarlierHost(t *testing.T) {
 		t.Fatalf("%v, %v", resp, err)
 	}
 	resp.Body.Close()
-	b.do(chromedp.Navigate(after + "/login"))
-	b.do(chromedp.Click(chromedp.CSS("details:has([data-passkey=get]) summary")),
+	b.Do(chromedp.Navigate(after + "/login"))
+	b.Do(chromedp.Click(chromedp.CSS("details:has([data-passkey=get]) summary")),
 		chromedp.WaitVisible(chromedp.CSS("form[data-passkey=get] button")))
 	b.inspect("login-passkey-earlier")
-	b.do(chromedp.Click(chromedp.CSS("form[data-passkey=get] button")))
-	b.until("location.origin === '" + after + "' && !location.pathname.startsWith('/login')")
-	b.do(chromedp.Navigate(after + "/account"))
+	b.Do(chromedp.Click(chromedp.CSS("form[data-passkey=get] button")))
+	b.Until("location.origin === '" + after + "' && !location.pathname.startsWith('/login')")
+	b.Do(chromedp.Navigate(after + "/account"))
 	b.says("Last used")
 }

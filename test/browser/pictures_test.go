@@ -18,9 +18,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
 
+	"github.com/mcp-authd/mcp-authd/internal/testkit/browsertest"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/demotest"
 )
 
@@ -49,26 +49,27 @@ type pictures struct {
 // are in them have the headings and controls of the day on which the pictures were made. With -update it makes
 // them: make pictures.
 func TestPictures(t *testing.T) {
+	t.Parallel()
 	p := &pictures{t: t, made: map[string]shown{}, pages: manualPages(t)}
 	listen := "127.0.0.1:0"
 	if *makePictures {
 		listen = "127.0.0.1:8414" // the address that the pages speak of
 	}
 	d := demotest.Start(t, demotest.Options{Args: []string{"--listen", listen}})
-	b := open(t, look{"picture", 390, 844, "light"})
+	b := open(t, browsertest.Look{Name: "picture", Width: 390, Height: 844, Scheme: "light"})
 	a := newApp(t, d, "Claude Code (notes)")
 
 	b.visit(a.link(d))
 	p.take(b, "sign-in", "main")
 	b.signIn(d.Username, d.Password)
 	p.take(b, "consent", "main")
-	b.do(press("approve"))
+	b.press("approve")
 	a.redeem(t, d, a.answer(t, b).Get("code"))
 	b.visit(d.Issuer + "/account")
 	p.take(b, "connected", "section:has([data-grant])")
 
 	b.visit(serve(t))
-	b.do(chromedp.WaitVisible(chromedp.CSS("input[name=username]")))
+	b.Do(chromedp.WaitVisible(chromedp.CSS("input[name=username]")))
 	p.take(b, "first-account", "main")
 
 	s := install(t)
@@ -82,26 +83,18 @@ func TestPictures(t *testing.T) {
 // take takes a picture of a part of a page, its card as a rule, in light and dark, and notes what is on it.
 func (p *pictures) take(b *tab, name, part string) {
 	p.t.Helper()
-	b.do(chromedp.WaitVisible(chromedp.CSS("main h1")), chromedp.WaitVisible(chromedp.CSS(part)))
+	b.Do(chromedp.WaitVisible(chromedp.CSS("main h1")), chromedp.WaitVisible(chromedp.CSS(part)))
 	const read = `(() => {
 		const part = document.querySelector(%q);
 		const text = (e) => e.textContent.trim().split(/\s+/).join(' ');
 		const named = (e) => ['a', 'button', 'summary'].includes(e.localName) ? ': ' + text(e) : '';
-		return JSON.stringify({
+		return {
 			heading: text(part.querySelector('h1, h2')),
 			controls: [...part.querySelectorAll('a[href], button, input:not([type=hidden]), summary, select')].map((e) =>
 				e.localName + ' ' + (e.name || e.type || '') + named(e)),
-		});
+		};
 	})()`
-	out, err := chromedp.Run(b.ctx, chromedp.Evaluate[string](fmt.Sprintf(read, part)))
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	var s shown
-	if err := json.Unmarshal([]byte(out), &s); err != nil {
-		p.t.Fatal(err)
-	}
-	p.made[name] = s
+	p.made[name] = eval[shown](b, fmt.Sprintf(read, part))
 	if !*makePictures {
 		return
 	}
@@ -112,11 +105,8 @@ func (p *pictures) take(b *tab, name, part string) {
 			const r = document.querySelector(%q).getBoundingClientRect();
 			return [r.left + scrollX, r.top + scrollY, r.width, r.height];
 		})()`
-		at, err := chromedp.Run(b.ctx, chromedp.Evaluate[[]float64](fmt.Sprintf(box, part)))
-		if err != nil {
-			p.t.Fatal(err)
-		}
-		full, err := chromedp.Run(b.ctx, chromedp.FullScreenshot(100))
+		at := eval[[]float64](b, fmt.Sprintf(box, part))
+		full, err := browsertest.Run(b.Tab, chromedp.FullScreenshot(100))
 		if err != nil {
 			p.t.Fatal(err)
 		}
@@ -127,15 +117,11 @@ func (p *pictures) take(b *tab, name, part string) {
 
 // shade has the page be as a browser in that color scheme shows it, with two pixels for one.
 func (b *tab) shade(scheme string) {
-	b.t.Helper()
-	if _, err := chromedp.Call(b.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
-		Features: []*emulation.MediaFeature{
-			{Name: "prefers-color-scheme", Value: scheme}, {Name: "prefers-reduced-motion", Value: "reduce"},
-		},
-	}); err != nil {
-		b.t.Fatal(err)
-	}
-	b.do(chromedp.EmulateViewport(b.l.width, b.l.height, chromedp.EmulateScale(pictureScale)))
+	b.TB.Helper()
+	l := b.Look
+	l.Scheme = scheme
+	b.Dress(l)
+	b.Do(chromedp.EmulateViewport(b.Look.Width, b.Look.Height, chromedp.EmulateScale(pictureScale)))
 }
 
 // save writes the part of a screenshot that at describes, in pixels of the page.
@@ -272,6 +258,7 @@ func outdated(of, now shown) (how []string) {
 
 // TestOutdated: a heading that changed, and a button that came, went or is called otherwise, are found.
 func TestOutdated(t *testing.T) {
+	t.Parallel()
 	is := shown{"Approve access?", []string{"button decision: Deny", "button decision: Approve"}}
 	for _, c := range []struct {
 		now  shown

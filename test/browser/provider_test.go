@@ -160,21 +160,22 @@ func (p *provider) application(t *testing.T) *app {
 }
 
 func TestProvider(t *testing.T) {
+	t.Parallel()
 	for _, l := range looks {
-		t.Run("AS-43 AS-46 AS-222 sign in at a provider that redirects through unknown hosts: "+l.name,
+		t.Run("AS-43 AS-46 AS-222 sign in at a provider that redirects through unknown hosts: "+l.Name,
 			func(t *testing.T) {
 				p, d := newProvider(t)
 				a, b := p.application(t), open(t, l)
-				b.do(chromedp.Navigate(a.link(d)))
+				b.Do(chromedp.Navigate(a.link(d)))
 				b.inspect("provider-login")
-				b.do(chromedp.Click(chromedp.CSS("a.choice")),
+				b.Do(chromedp.Click(chromedp.CSS("a.choice")),
 					chromedp.WaitVisible(chromedp.CSS("button[value=approve]")))
 				b.inspect("provider-consent")
-				b.do(press("approve"))
+				b.press("approve")
 				if q := a.answer(t, b); q.Get("code") == "" || q.Get("state") != "s" || q.Get("iss") != d.Issuer {
 					t.Errorf("got %v", q)
 				}
-				b.do(chromedp.Navigate(d.Issuer + "/"))
+				b.Do(chromedp.Navigate(d.Issuer + "/"))
 				b.inspect("provider-home")
 			})
 	}
@@ -183,8 +184,9 @@ func TestProvider(t *testing.T) {
 		p, d := newProvider(t)
 		p.form = true
 		a, b := p.application(t), open(t, l)
-		b.do(chromedp.Navigate(a.link(d, "provider", "company")), press("approve"),
-			chromedp.WaitVisible(chromedp.CSS("#go")), chromedp.Click(chromedp.CSS("#go")))
+		b.visit(a.link(d, "provider", "company"))
+		b.press("approve")
+		b.Do(chromedp.WaitVisible(chromedp.CSS("#go")), chromedp.Click(chromedp.CSS("#go")))
 		if q := a.answer(t, b); q.Get("code") == "" {
 			t.Errorf("got %v", q)
 		}
@@ -192,7 +194,7 @@ func TestProvider(t *testing.T) {
 	t.Run("AS-41 a denial before anything leaves", func(t *testing.T) {
 		p, d := newProvider(t)
 		a, b := p.application(t), open(t, l)
-		b.do(chromedp.Navigate(a.link(d, "provider", "company")), chromedp.Click(chromedp.CSS("button[value=deny]")))
+		b.Do(chromedp.Navigate(a.link(d, "provider", "company")), chromedp.Click(chromedp.CSS("button[value=deny]")))
 		if q := a.answer(t, b); q.Get("error") != "access_denied" || len(p.trips) != 0 {
 			t.Errorf("got %v", q)
 		}
@@ -203,10 +205,12 @@ func TestProvider(t *testing.T) {
 			p.fail = oauth.NewError(oauth.TemporarilyUnavailable,
 				"Example Company could not be reached. Please try again in a minute.")
 			a, b := p.application(t), open(t, l)
-			b.do(chromedp.Navigate(a.link(d, "provider", "company")), press("approve"),
-				chromedp.WaitVisible(chromedp.CSS("[role=alert]")))
+			b.visit(a.link(d, "provider", "company"))
+			b.press("approve")
+			b.Do(chromedp.WaitVisible(chromedp.CSS("[role=alert]")))
 			b.inspect("provider-failed")
-			b.do(chromedp.Sleep(9*time.Second), chromedp.WaitVisible(chromedp.CSS("dl.facts")),
+			b.Advance(time.Minute)
+			b.Do(chromedp.WaitVisible(chromedp.CSS("dl.facts")),
 				chromedp.Click(chromedp.CSS("a.button[rel=noreferrer]")))
 			if q := a.answer(t, b); q.Get("error") != "temporarily_unavailable" {
 				t.Errorf("got %v", q)
@@ -215,10 +219,10 @@ func TestProvider(t *testing.T) {
 	t.Run("the start page signs in too", func(t *testing.T) {
 		_, d := newProvider(t)
 		b := open(t, l)
-		b.do(chromedp.Navigate(d.Issuer+"/"), chromedp.Click(chromedp.CSS("button.choice")),
+		b.Do(chromedp.Navigate(d.Issuer+"/"), chromedp.Click(chromedp.CSS("button.choice")),
 			chromedp.WaitVisible(chromedp.CSS("ul.accounts")))
-		if !strings.HasPrefix(b.location(), d.Issuer+"/") {
-			t.Errorf("at %s", b.location())
+		if !strings.HasPrefix(b.Location(), d.Issuer+"/") {
+			t.Errorf("at %s", b.Location())
 		}
 	})
 }

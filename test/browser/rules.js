@@ -76,5 +76,5 @@
     e.blur();
   }
   before?.focus?.({ preventScroll: true });
-  return JSON.stringify(problems);
+  return problems;
 })()

@@ -62,7 +62,7 @@ func (c *cluster) try(r request, among []*replica) (answer, error) {
 			return a, nil
 		}
 		doubtful = doubtful || sent
-		time.Sleep(time.Duration(10+rand.IntN(90)) * time.Millisecond)
+		pause(time.Duration(10+rand.IntN(90)) * time.Millisecond)
 	}
 	return answer{}, errNobody
 }

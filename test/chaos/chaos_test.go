@@ -24,12 +24,6 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/pgtest"
 )
 
-func TestMain(m *testing.M) {
-	code := m.Run()
-	demotest.Cleanup()
-	os.Exit(code)
-}
-
 // plan is how much is done.
 type plan struct {
 	clients, people, kills int
@@ -161,7 +155,7 @@ func (x *run) life(i int) {
 	r := x.rand(i)
 	var c *client
 	for !x.isOver() {
-		time.Sleep(time.Duration(r.Int64N(int64(x.pause))))
+		pause(time.Duration(r.Int64N(int64(x.pause))))
 		if c == nil {
 			if c = x.begin(x.people[i%len(x.people)], r); c == nil {
 				return
@@ -212,7 +206,7 @@ func (x *run) cohort() {
 				return
 			}
 		}
-		time.Sleep(x.pause / 4)
+		pause(x.pause / 4)
 	}
 	if err := x.command("", "user", "disable", x.doomed.Username); err != nil {
 		x.breach(cutOff, "not disabled: %v", err)
@@ -241,10 +235,10 @@ func (x *run) events() {
 	r.Shuffle(len(what), func(i, j int) { what[i], what[j] = what[j], what[i] })
 	for i, event := range what {
 		due := x.started.Add(x.lasts * time.Duration(i+1) / time.Duration(len(what)+1))
-		time.Sleep(time.Until(due.Add(-time.Duration(r.Int64N(int64(x.lasts) / int64(len(what)+1))))))
+		pause(time.Until(due.Add(-time.Duration(r.Int64N(int64(x.lasts) / int64(len(what)+1))))))
 		event(r)
 	}
-	time.Sleep(time.Until(x.started.Add(x.lasts)))
+	pause(time.Until(x.started.Add(x.lasts)))
 	within(2*time.Minute, x.muchHappened) // on a slow machine it takes longer
 }
 
@@ -296,7 +290,7 @@ func (x *run) restart(mode pgtest.Mode, r *rand.Rand) {
 	for _, one := range up {
 		one.cached()
 	}
-	time.Sleep(time.Duration(r.IntN(1000)) * time.Millisecond)
+	pause(time.Duration(r.IntN(1000)) * time.Millisecond)
 	if err := errors.Join(x.primary().Start(), x.inSync()); err != nil {
 		x.t.Error(err)
 	}
@@ -337,14 +331,14 @@ func (x *run) hang(*rand.Rand) {
 	x.leave()
 	x.hangs.Add(1)
 	x.primary().valve.shut()
-	over := time.After(x.hung)
-	time.Sleep(x.hung / 5) // until requests have queued up
+	over := time.Now().Add(x.hung)
+	pause(x.hung / 5) // while requests queue up
 	var wg sync.WaitGroup
 	for one := range pids {
 		wg.Go(one.cached)
 	}
 	wg.Wait()
-	<-over
+	pause(time.Until(over))
 	x.primary().valve.open()
 	x.arrive()
 	x.recovered(pids)
@@ -361,7 +355,7 @@ func (x *run) rotate(r *rand.Rand) {
 	p, seed := x.people[r.IntN(len(x.people))], r.Int()
 	for i := range 17 {
 		x.wg.Go(func() {
-			time.Sleep(time.Duration(i+1) * time.Second)
+			pause(time.Duration(i+1) * time.Second)
 			c := x.begin(p, x.rand(seed+i))
 			if c == nil {
 				return

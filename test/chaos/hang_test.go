@@ -69,7 +69,7 @@ func TestHangLongerThanTheGrace(t *testing.T) {
 		_, _, err := c.attempt(ctx, c.rotation(c.refresh), c.replicas[c.rand.IntN(len(c.replicas))])
 		return err
 	})
-	time.Sleep(time.Until(began.Add(hang)))
+	pause(time.Until(began.Add(hang)))
 	if err := x.primary().Resume(); err != nil {
 		t.Fatal(err)
 	}

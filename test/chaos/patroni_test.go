@@ -44,7 +44,7 @@ func TestPatroni(t *testing.T) {
 	}
 	x.during(func() {
 		r.metrics()
-		time.Sleep(5 * time.Second)
+		pause(5 * time.Second)
 		primary, standby := r.inSync()
 		to(standby, func() { primary.signal(syscall.SIGKILL) })
 		primary.patroni.end()
@@ -65,7 +65,7 @@ func TestPatroni(t *testing.T) {
 		r.inSync() // it does not go on as a second primary
 		x.caches(r)
 		x.bounces(r)
-		time.Sleep(time.Until(x.started.Add(x.lasts)))
+		pause(time.Until(x.started.Add(x.lasts)))
 		within(failover, x.muchHappened)
 	})
 }

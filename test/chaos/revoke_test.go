@@ -132,7 +132,7 @@ func (c *client) race() error {
 func (c *client) reuseLate() {
 	// A grant remembers when its last eight tokens were rotated: for a client this busy, all
 	// of them have to be that old.
-	time.Sleep(c.grace + time.Second)
+	pause(c.grace + time.Second)
 	if _, err := c.renew(c.refresh); err != nil { // the grant stands until then
 		return
 	}

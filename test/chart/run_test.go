@@ -4,6 +4,7 @@ package chart
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -14,7 +15,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -22,13 +22,9 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/logtest"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/nettest"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/pgtest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/program"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 )
-
-func TestMain(m *testing.M) {
-	code := m.Run()
-	demotest.Cleanup()
-	os.Exit(code)
-}
 
 // node is a place where containers of rendered pods run as processes: by their args, environment, files and probes.
 type node struct {
@@ -51,7 +47,7 @@ func newNode(t *testing.T, secrets map[string]string) *node {
 		t: t, dir: dir, secrets: secrets, binary: filepath.Join(dir, "mcp-authd"),
 		ports: map[string]string{":8414": nettest.For(t), ":9414": nettest.For(t)},
 	}
-	program, err := os.ReadFile(demotest.Binary(t))
+	program, err := os.ReadFile(program.Authd(t))
 	if err == nil {
 		err = os.WriteFile(n.binary, program, 0o755)
 	}
@@ -205,17 +201,19 @@ func (n *node) start(pod, container any) {
 // answers waits for an answer that a kubelet is content with.
 func (n *node) answers(what, to string) {
 	n.t.Helper()
-	var last error
-	for end := time.Now().Add(2 * time.Minute); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+	err := wait.Retry(wait.Bound, func() error {
 		resp, err := http.Get(to)
-		if last = err; err == nil {
+		if err == nil {
 			resp.Body.Close()
-			if last = fmt.Errorf("%s", resp.Status); resp.StatusCode < 400 {
-				return
+			if resp.StatusCode >= 400 {
+				err = errors.New(resp.Status)
 			}
 		}
+		return err
+	})
+	if err != nil {
+		n.t.Fatalf("DL-04: the %s at %s: %v\n%s", what, to, err, &n.log)
 	}
-	n.t.Fatalf("DL-04: the %s at %s: %v\n%s", what, to, last, &n.log)
 }
 
 // signIn makes an account as "kubectl exec" would, and signs its person in to the MCP server.
@@ -258,14 +256,12 @@ func (n *node) install(t *testing.T, args ...string) []object {
 // TestRunSQLite: what the chart renders for SQLite starts, answers its probes, and signs a person in (DL-04).
 func TestRunSQLite(t *testing.T) {
 	n := newNode(t, map[string]string{"mcp-authd/secret_key": strings.Repeat("k", 40)})
-	began := time.Now()
 	all := n.install(t, "--set", "secrets.secret_key.name=mcp-authd", "--set", "secrets.secret_key.key=secret_key")
 	p := pod(t, all, "StatefulSet")
 	n.mount(all, p)
 	c := at(p, "containers", 0)
 	n.start(p, c)
 	n.signIn(p, c, "--config", filepath.Join(n.dir, "/etc/mcp-authd/config.yaml"))
-	t.Logf("from helm template to the sign-in: %v", time.Since(began).Round(time.Second/10))
 }
 
 // TestRunPostgres: the migration job makes the schema with nothing but the database's URL, and what the chart renders

@@ -4,11 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"os/exec"
 	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/auth"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -16,6 +16,8 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/internal/testkit/demotest"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/nettest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/program"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 )
 
 // TestAskingAnAssistant: OB-11: real clients sign a person in at the admin MCP server, find out why somebody
@@ -26,7 +28,13 @@ func TestAskingAnAssistant(t *testing.T) {
 	if _, _, err := assistant(t, d, bob); err == nil || !strings.Contains(err.Error(), "403 Forbidden") { // no role
 		t.Fatalf("Bob connects: %v", err)
 	}
-	time.Sleep(2 * time.Second) // steps are stored once a second
+	wait.Until(t, "his attempt is stored", func() bool {
+		out, err := exec.Command(program.Authd(t), "attempt", "list", "--json", "--config", d.Config).Output()
+		if err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		return strings.Contains(string(out), "person_not_permitted")
+	})
 	t.Run("Inspector CLI", func(t *testing.T) { inspectorAdmin(t, d) })
 	t.Run("go-sdk", func(t *testing.T) { goSDKAdmin(t, d) })
 }
@@ -129,10 +137,5 @@ func goSDKAdmin(t *testing.T, d *demotest.Demo) {
 		signIns.Load() != 2 {
 		t.Errorf("OB-11: got %d sign-ins and %s", signIns.Load(), got)
 	}
-	for end := time.Now().Add(time.Minute); !strings.Contains(d.Log(), "user_disable"); {
-		if time.Now().After(end) {
-			t.Fatalf("OB-11: the call is not in the log\n%s", d.Log())
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
+	wait.Until(t, "OB-11: the call is in the log", func() bool { return strings.Contains(d.Log(), "user_disable") })
 }

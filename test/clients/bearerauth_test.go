@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/mcp-authd/mcp-authd/internal/testkit/npmtest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 )
 
 // serve runs MCP servers with Node, until the test ends. The first argument is their program, among the recipes.
@@ -24,7 +25,7 @@ func serve(t *testing.T, addresses []string, args ...string) {
 		_ = cmd.Wait() // the kill is the result
 	})
 	for _, address := range addresses {
-		eventually(t, "the MCP server answers at "+address, func() bool {
+		wait.Until(t, "the MCP server answers at "+address, func() bool {
 			resp, err := http.Get("http://" + address + "/")
 			if err == nil {
 				resp.Body.Close()
@@ -124,7 +125,7 @@ func TestBearerAuth(t *testing.T) {
 		for _, token := range []string{own, ours} {
 			f.run(t, "grant", "revoke", grantOf(t, token))
 		}
-		eventually(t, "the gateway refuses the token", func() bool {
+		wait.Until(t, "the gateway refuses the token", func() bool {
 			resp, _ := postTo(t, f.MCPURL, ours, toolOf("whoami"))
 			return resp.StatusCode == http.StatusUnauthorized
 		})

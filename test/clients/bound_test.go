@@ -12,6 +12,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcp-authd/mcp-authd/internal/testkit/demotest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/program"
 )
 
 // startBound runs the gateway, which takes only tokens that are bound to a key, with nonces in the
@@ -70,7 +71,7 @@ func TestBoundLogin(t *testing.T) {
 	login := func(t *testing.T, args ...string) (string, *person, error) {
 		t.Helper()
 		args = append([]string{"login", "--no-browser", "--call", "whoami"}, args...)
-		cmd := exec.Command(demotest.Binary(t), append(args, d.MCPURL)...)
+		cmd := exec.Command(program.Authd(t), append(args, d.MCPURL)...)
 		cmd.Env = os.Environ()
 		p := newPerson(t, d)
 		out, err := tryRun(t, p, cmd)

@@ -6,7 +6,7 @@ package clients
 import (
 	"encoding/json"
 	"flag"
-	"os"
+	"fmt"
 	"os/exec"
 	"regexp"
 	"strings"
@@ -15,17 +15,12 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/internal/testkit/demotest"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/npmtest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/program"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/proxytest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 )
 
 var update = flag.Bool("update", false, "write the table of live runs into docs/clients.md")
-
-func TestMain(m *testing.M) {
-	flag.Parse()
-	code := m.Run()
-	demotest.Cleanup()
-	os.Exit(code)
-}
 
 // A client is a program or a library that we did not write.
 type client struct {
@@ -155,23 +150,20 @@ func (l *life) checkAttempt(t *testing.T) {
 		where = []string{"--config", l.Config}
 	}
 	var found []attempt
-	for end := time.Now().Add(time.Minute); ; time.Sleep(300 * time.Millisecond) {
+	wait.Success(t, "there is one attempt, which succeeded", func() error {
 		list := append([]string{"attempt", "list", "--json"}, where...)
-		out, err := exec.Command(demotest.Binary(t), list...).Output()
+		out, err := exec.Command(program.Authd(t), list...).Output()
 		if err == nil {
 			err = json.Unmarshal(out, &found)
 		}
 		if err != nil {
 			t.Fatalf("%v: %s", err, out)
 		}
-		// steps are there a second after they happened
-		if len(found) == 1 && found[0].OK {
-			return
+		if len(found) != 1 || !found[0].OK {
+			return fmt.Errorf("got %+v", found)
 		}
-		if time.Now().After(end) {
-			t.Fatalf("got %+v", found)
-		}
-	}
+		return nil
+	})
 }
 
 // registerRequest matches the log of any request to the registration endpoint.

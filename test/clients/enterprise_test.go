@@ -11,6 +11,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/demotest"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/nettest"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/npmtest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/program"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
@@ -26,7 +27,7 @@ func TestInspectorEnterprise(t *testing.T) {
 	here := addClient(t, d.Demo, d.data, "--name", "Inspector", "--grant", "jwt-bearer")
 	there := addClient(t, company, data, "--id", "inspector", "--name", "Inspector", "--scope", "openid",
 		"--auth-method", "client_secret_basic", "--redirect-uri", callback)
-	issue := exec.CommandContext(t.Context(), demotest.Binary(t), "trust", "issue", "add", d.Issuer, "--data", data,
+	issue := exec.CommandContext(t.Context(), program.Authd(t), "trust", "issue", "add", d.Issuer, "--data", data,
 		"--resource", d.MCPURL, "--scope", "mcp", "--client", "inspector="+here.ID)
 	issue.Env = append(os.Environ(), "MCP_AUTHD_ISSUER="+company.Issuer)
 	if out, err := issue.CombinedOutput(); err != nil {

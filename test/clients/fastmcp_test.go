@@ -10,6 +10,7 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/internal/testkit/nettest"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/npmtest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 )
 
 // fastMCP is a server of ours, and MCP servers with FastMCP for TypeScript: that of the recipe, which judges tokens
@@ -33,7 +34,7 @@ func newFastMCP(t *testing.T) *fastMCP {
 	}
 	f.start(t)
 	f.run(t, "resource", "add", f.sessions, "--scope", "mcp=use it", "--scope", "notes:write=add notes")
-	eventually(t, "the server knows of the MCP server with sessions", func() bool {
+	wait.Until(t, "the server knows of the MCP server with sessions", func() bool {
 		out, err := metadata(f.Issuer)
 		return err == nil && strings.Contains(out, f.sessions)
 	})

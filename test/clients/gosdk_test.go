@@ -14,6 +14,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
 
 	"github.com/mcp-authd/mcp-authd/internal/testkit/demotest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/program"
 )
 
 const goRedirect = "http://localhost:3142/callback"
@@ -195,7 +196,7 @@ func goStepsUp(t *testing.T, d *demotest.Demo, config auth.AuthorizationCodeHand
 func registered(t *testing.T, data string) (ids []string) {
 	t.Helper()
 	var list []struct{ ID string }
-	out, err := exec.Command(demotest.Binary(t), "client", "list", "--json", "--data", data).Output()
+	out, err := exec.Command(program.Authd(t), "client", "list", "--json", "--data", data).Output()
 	if err == nil {
 		err = json.Unmarshal(out, &list)
 	}

@@ -21,6 +21,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/demotest"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/nettest"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/npmtest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/program"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 	"github.com/mcp-authd/mcp-authd/keys"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/storage/sqlite"
@@ -109,7 +111,7 @@ tools: [{name: add_note, scopes: ["notes:write"]}]`
 		t.Fatalf("%v: %s", err, added)
 	}
 	f.secret = desk.Secret
-	eventually(t, "the server knows of the MCP server", func() bool {
+	wait.Until(t, "the server knows of the MCP server", func() bool {
 		out, err := metadata(f.Issuer)
 		return err == nil && strings.Contains(out, f.mcpURL)
 	})
@@ -120,20 +122,11 @@ const deskRedirect = "http://localhost:3142/callback"
 // run runs a command of the operator.
 func (f *foreign) run(t *testing.T, args ...string) string {
 	t.Helper()
-	out, err := exec.Command(demotest.Binary(t), append(args, "--config", f.Config)...).CombinedOutput()
+	out, err := exec.Command(program.Authd(t), append(args, "--config", f.Config)...).CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v: %v\n%s", args, err, out)
 	}
 	return string(out)
-}
-
-func eventually(t *testing.T, what string, done func() bool) {
-	t.Helper()
-	for end := time.Now().Add(time.Minute); !done(); time.Sleep(50 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("not in a minute: %s", what)
-		}
-	}
 }
 
 // tokens has a person sign in, and returns what the client gets for a resource.
@@ -302,7 +295,7 @@ func gatewayToken(t *testing.T, f *foreign) string {
 	go inner.ListenAndServe()
 	defer inner.Close()
 	token := f.tokens(t, f.MCPURL, "mcp")["access_token"]
-	eventually(t, "the gateway hands on who calls", func() bool {
+	wait.Until(t, "the gateway hands on who calls", func() bool {
 		postTo(t, f.MCPURL, token, `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
 		return len(seen) > 0
 	})

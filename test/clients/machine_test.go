@@ -17,6 +17,7 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/internal/testkit/demotest"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/npmtest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/program"
 	"github.com/mcp-authd/mcp-authd/mcpclient"
 )
 
@@ -36,7 +37,7 @@ func addMachine(t *testing.T, d *demotest.Demo, data string, more ...string) mac
 
 func addClient(t *testing.T, d *demotest.Demo, data string, more ...string) (m machine) {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), demotest.Binary(t),
+	cmd := exec.CommandContext(t.Context(), program.Authd(t),
 		append([]string{"client", "add", "--json", "--data", data}, more...)...)
 	cmd.Env, cmd.Stderr = append(os.Environ(), "MCP_AUTHD_ISSUER="+d.Issuer), io.Discard
 	out, err := cmd.Output()

@@ -8,12 +8,12 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcp-authd/mcp-authd/internal/testkit/nettest"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/npmtest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 )
 
 // sdkV1 cannot step up: at a 403 it refreshes, which gives it the same scopes again.
@@ -121,9 +121,11 @@ func mcpRemote(t *testing.T, l *life) {
 	})
 	l.step(t, &l.row.refreshes, "AS-94 refreshes", func(t *testing.T) {
 		before := l.events("token.refreshed")
-		time.Sleep(outlived * time.Second)
-		call(t, "whoami", nil)
-		if p.signIns() != 1 || l.events("token.refreshed") == before {
+		wait.Until(t, "it refreshes", func() bool {
+			call(t, "whoami", nil)
+			return l.events("token.refreshed") > before
+		})
+		if p.signIns() != 1 {
 			t.Errorf("got %d sign-ins and\n%s", p.signIns(), p.output())
 		}
 	})
@@ -176,11 +178,13 @@ func inspector(t *testing.T, l *life) {
 	})
 	l.step(t, &l.row.refreshes, "AS-94 refreshes", func(t *testing.T) {
 		before := l.events("token.refreshed")
-		time.Sleep(outlived * time.Second)
-		out, p, err := command(t, "whoami")
-		if err != nil || !strings.Contains(out, "usr_") || p.signIns() != 0 || l.events("token.refreshed") == before {
-			t.Errorf("got %v, %d sign-ins and\n%s", err, p.signIns(), p.output())
-		}
+		wait.Until(t, "it refreshes", func() bool {
+			out, p, err := command(t, "whoami")
+			if err != nil || !strings.Contains(out, "usr_") || p.signIns() != 0 {
+				t.Fatalf("got %v, %d sign-ins and\n%s", err, p.signIns(), p.output())
+			}
+			return l.events("token.refreshed") > before
+		})
 	})
 	if l.document == "" {
 		const lack = "by document only: else it refreshes, and stops"

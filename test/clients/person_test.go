@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/internal/testkit/demotest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 )
 
 var authorizeURL = regexp.MustCompile(`https?://[^\s"]*/authorize\?[^\s"\x1b]*`)
@@ -91,16 +92,15 @@ func (p *person) goAway() {
 
 // callback takes the browser back to the client. Some print the URL before they listen,
 // knowing that people take longer than this one.
-func callback(url string) error {
-	for end := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
-		resp, err := http.Get(url)
-		if err == nil {
-			return resp.Body.Close()
+func callback(url string) (err error) {
+	wait.Poll(wait.Bound, func() bool {
+		var resp *http.Response
+		if resp, err = http.Get(url); err == nil {
+			err = resp.Body.Close()
 		}
-		if !errors.Is(err, syscall.ECONNREFUSED) || time.Now().After(end) {
-			return err
-		}
-	}
+		return !errors.Is(err, syscall.ECONNREFUSED)
+	})
+	return err
 }
 
 func (p *person) output() string {

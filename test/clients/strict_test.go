@@ -19,8 +19,8 @@ import (
 
 	"github.com/go-jose/go-jose/v4"
 
-	"github.com/mcp-authd/mcp-authd/internal/testkit/demotest"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/npmtest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/program"
 )
 
 // strict is a client on oauth4webapi, which throws at what deviates: with each way to
@@ -115,7 +115,7 @@ func (l *life) strictMachine(t *testing.T, v method) {
 		}
 		args = append(args, "--jwks", file)
 	}
-	cmd := exec.CommandContext(t.Context(), demotest.Binary(t), args...)
+	cmd := exec.CommandContext(t.Context(), program.Authd(t), args...)
 	cmd.Env, cmd.Stderr = append(os.Environ(), "MCP_AUTHD_ISSUER="+l.Issuer), io.Discard
 	out, err := cmd.Output()
 	var made struct {

@@ -22,6 +22,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/demotest"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/fakeissuer"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/npmtest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/program"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 	"github.com/mcp-authd/mcp-authd/mcpclient"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
@@ -34,7 +36,7 @@ type trusting struct {
 
 func (d *trusting) trust(t *testing.T, id string, args ...string) {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), demotest.Binary(t),
+	cmd := exec.CommandContext(t.Context(), program.Authd(t),
 		append([]string{"trust", "add", id, "--data", d.data}, args...)...)
 	cmd.Env = append(os.Environ(), "MCP_AUTHD_ISSUER="+d.Issuer)
 	if out, err := cmd.CombinedOutput(); err != nil {
@@ -45,7 +47,7 @@ func (d *trusting) trust(t *testing.T, id string, args ...string) {
 // login runs login as a program would, in an environment.
 func (d *trusting) login(t *testing.T, env []string, args ...string) (string, error) {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), demotest.Binary(t), append([]string{"login", d.MCPURL}, args...)...)
+	cmd := exec.CommandContext(t.Context(), program.Authd(t), append([]string{"login", d.MCPURL}, args...)...)
 	cmd.Env = append(os.Environ(), env...)
 	out, err := cmd.CombinedOutput()
 	return string(out), err
@@ -55,15 +57,13 @@ func (d *trusting) login(t *testing.T, env []string, args ...string) (string, er
 // within seconds.
 func (d *trusting) offered(t *testing.T, name string) {
 	t.Helper()
-	for end := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
+	wait.Success(t, "the metadata offer "+name, func() error {
 		body, err := metadata(d.Issuer)
-		if err == nil && strings.Contains(body, name) {
-			return
+		if err == nil && !strings.Contains(body, name) {
+			err = fmt.Errorf("got %s", body)
 		}
-		if time.Now().After(end) {
-			t.Fatalf("the metadata do not offer %s in a minute: %v %s", name, err, body)
-		}
-	}
+		return err
+	})
 }
 
 func metadata(issuer string) (string, error) {

@@ -17,6 +17,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/demotest"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/nettest"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/npmtest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/program"
 )
 
 // installation is a server that an operator has set up: a configuration file, a user,
@@ -69,7 +70,7 @@ func install(t *testing.T, confidential bool) *installation {
 
 func (in *installation) run(t *testing.T, stdin string, args ...string) []byte {
 	t.Helper()
-	cmd := exec.Command(demotest.Binary(t), append(args, "--config", in.config)...)
+	cmd := exec.Command(program.Authd(t), append(args, "--config", in.config)...)
 	cmd.Stdin = strings.NewReader(stdin)
 	var errs bytes.Buffer
 	cmd.Stderr = &errs
@@ -82,7 +83,7 @@ func (in *installation) run(t *testing.T, stdin string, args ...string) []byte {
 
 func (in *installation) serve(t *testing.T, address string) {
 	t.Helper()
-	cmd := exec.Command(demotest.Binary(t), "serve", "--config", in.config)
+	cmd := exec.Command(program.Authd(t), "serve", "--config", in.config)
 	var log bytes.Buffer
 	cmd.Stderr = &log
 	if err := cmd.Start(); err != nil {

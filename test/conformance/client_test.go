@@ -20,8 +20,8 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/mcp-authd/mcp-authd/internal/testkit/demotest"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/npmtest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/program"
 	"github.com/mcp-authd/mcp-authd/mcpclient"
 )
 
@@ -32,7 +32,7 @@ const (
 	contextOf  = "MCP_CONFORMANCE_CONTEXT"
 
 	assertionVar = "MCP_AUTHD_TEST_ASSERTION"
-	signInTime   = 30 * time.Second
+	signInTime   = time.Minute
 )
 
 // notPlayed are the scenarios of authorization that neither login nor mcpclient can pass, and why.
@@ -52,7 +52,7 @@ func TestClient(t *testing.T) {
 	t.Parallel()
 	cmd := npmtest.Command(t, "conformance", "client", "--command", os.Args[0], "--requirements", "2026-07-28",
 		"-o", t.TempDir())
-	cmd.Env = append(cmd.Env, binaryOf+"="+demotest.Binary(t))
+	cmd.Env = append(cmd.Env, binaryOf+"="+program.Authd(t))
 	out, err := cmd.CombinedOutput() // not 0, since other scenarios are not of authorization
 	outcomes := outcomeLine.FindAllStringSubmatch(string(out), -1)
 	if len(outcomes) < 20 {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/internal/testkit/nettest"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/npmtest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/program"
 )
 
 const (
@@ -37,8 +38,7 @@ var guarded = strings.NewReplacer(
 func buildMCPGo(t *testing.T) (plain, protected string) {
 	t.Helper()
 	tmp := t.TempDir()
-	plain, protected = filepath.Join(tmp, "plain"), filepath.Join(tmp, "protected")
-	goCommand(t, "build", "-o", plain, mcpGoFixture)
+	plain, protected = program.Build(t, "examples/mcp-go", mcpGoFixture), filepath.Join(tmp, "protected")
 	dir := strings.TrimSpace(goCommand(t, "list", "-f", "{{.Dir}}", mcpGoFixture))
 	source, err := os.ReadFile(filepath.Join(dir, "main.go"))
 	if err != nil {

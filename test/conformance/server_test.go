@@ -9,8 +9,6 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -18,8 +16,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mcp-authd/mcp-authd/internal/testkit/demotest"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/npmtest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/program"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 	"github.com/mcp-authd/mcp-authd/mcpresource"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
@@ -28,21 +27,14 @@ func TestMain(m *testing.M) {
 	if os.Getenv(scenarioOf) != "" {
 		os.Exit(playClient(os.Args[len(os.Args)-1]))
 	}
-	code := m.Run()
-	demotest.Cleanup()
-	os.Exit(code)
+	os.Exit(m.Run())
 }
 
 // buildFixture builds the SDK's own server for the suite, from the module that we depend on
 // anyway; none of its code is here.
 func buildFixture(t *testing.T) string {
 	t.Helper()
-	bin := filepath.Join(t.TempDir(), "everything-server")
-	build := exec.Command("go", "build", "-o", bin, fixture)
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build: %v\n%s", err, out)
-	}
-	return bin
+	return program.Build(t, ".", fixture)
 }
 
 // everything is the fixture, once for each era.
@@ -54,13 +46,13 @@ func everything(t *testing.T) (sessions, stateless *url.URL) {
 
 func waitFor(t *testing.T, address string) {
 	t.Helper()
-	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
-		if c, err := net.Dial("tcp", address); err == nil {
+	wait.Success(t, "the server listens", func() error {
+		c, err := net.Dial("tcp", address)
+		if err == nil {
 			c.Close()
-			return
 		}
-	}
-	t.Fatalf("%s does not answer", address)
+		return err
+	})
 }
 
 // eras puts both servers on one URL. The Host header goes through unchanged, because

@@ -21,6 +21,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/nettest"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/npmtest"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/pgtest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/program"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 )
 
 // composeFile is the part of a compose file that the tests know. A key that they do not know is an error.
@@ -177,7 +179,7 @@ func TestComposeHoldsTogether(t *testing.T) {
 // TestCompose: each service runs as its command and environment say, and a person signs in at the MCP server of the
 // example through Caddy and the gateway (DL-04).
 func TestCompose(t *testing.T) {
-	program := installed(t, "caddy")
+	caddy := installed(t, "caddy")
 	listens, backend, management, inner := nettest.For(t), nettest.For(t), nettest.For(t), nettest.For(t)
 	f := newFront(t, listens, backend)
 	dir := prepare(t, strings.TrimPrefix(f.issuer, "https://"))
@@ -236,7 +238,7 @@ func TestCompose(t *testing.T) {
 		"MCP_AUTHD_LISTEN=" + backend, "MCP_AUTHD_MANAGEMENT_LISTEN=" + management,
 		"MCP_AUTHD_TRUSTED_PROXIES=127.0.0.1", // where Caddy is here
 	}
-	binary := demotest.Binary(t)
+	binary := program.Authd(t)
 	if out, err := process("migrate", binary, c.Services["migrate"].Command).CombinedOutput(); err != nil {
 		t.Fatalf("DL-04: the service migrate: %v\n%s", err, out)
 	}
@@ -259,16 +261,15 @@ func TestCompose(t *testing.T) {
 		_ = everything.Wait() // killed
 	})
 
-	for end := time.Now().Add(2 * time.Minute); ; time.Sleep(50 * time.Millisecond) {
-		if c, err := net.Dial("tcp", inner); err == nil {
+	wait.Success(t, "DL-04: the MCP server listens", func() error {
+		c, err := net.Dial("tcp", inner)
+		if err == nil {
 			c.Close()
-			break
-		} else if time.Now().After(end) {
-			t.Fatalf("DL-04: the MCP server does not listen: %v", err)
 		}
-	}
+		return err
+	})
 
-	front := f.caddy(t, program)
+	front := f.caddy(t, caddy)
 	if got := c.Services["caddy"].Command; !slices.Equal(got[:2], []string{"caddy", "run"}) {
 		t.Errorf("DL-04: the command of Caddy is %v", got)
 	}
@@ -276,7 +277,7 @@ func TestCompose(t *testing.T) {
 		front.Env = append(front.Env, key+"="+here.Replace(c.Services["caddy"].Environment[key]))
 	}
 	f.run(t, front)
-	f.ready(t, f.issuer)
+	demotest.Ready(t, f.issuer, f.log)
 
 	check := c.Services["mcp-authd"].Healthcheck.Test
 	if check[0] != "CMD" || check[1] != "/usr/bin/mcp-authd" {

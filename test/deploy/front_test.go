@@ -27,13 +27,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/certtest"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/demotest"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/logtest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/program"
 )
-
-func TestMain(m *testing.M) {
-	code := m.Run()
-	demotest.Cleanup()
-	os.Exit(code)
-}
 
 // front is a proxy, and what is behind it.
 type front struct {
@@ -149,9 +144,9 @@ clients:
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	f.run(t, exec.Command(demotest.Binary(t), "serve", "--config", file))
-	f.ready(t, f.issuer)
-	add := exec.Command(demotest.Binary(t), "user", "add", "alice", "--password-stdin", "--config", file)
+	f.run(t, exec.Command(program.Authd(t), "serve", "--config", file))
+	demotest.Ready(t, f.issuer, f.log)
+	add := exec.Command(program.Authd(t), "user", "add", "alice", "--password-stdin", "--config", file)
 	add.Stdin = strings.NewReader(password + "\n")
 	if out, err := add.CombinedOutput(); err != nil {
 		t.Fatalf("user add: %v\n%s", err, out)
@@ -159,22 +154,6 @@ clients:
 }
 
 const robotSecret = "robot-secret-robot-secret-robot-secret"
-
-// ready waits until the server answers behind the proxy.
-func (f *front) ready(t *testing.T, issuer string) {
-	t.Helper()
-	var last error
-	for end := time.Now().Add(2 * time.Minute); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
-		resp, err := http.Get(issuer + "/readyz")
-		if last = err; err == nil {
-			resp.Body.Close()
-			if last = fmt.Errorf("it answers %s", resp.Status); resp.StatusCode == http.StatusOK {
-				return
-			}
-		}
-	}
-	t.Fatalf("not ready in two minutes: %v\n%s", last, f.log)
-}
 
 // bearer adds a token to each request.
 type bearer string

@@ -9,10 +9,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/mcp-authd/mcp-authd/internal/testkit/demotest"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/nettest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 	"github.com/mcp-authd/mcp-authd/metadata"
 )
 
@@ -157,11 +157,12 @@ func (f *front) addresses(t *testing.T) {
 	}
 	resp.Body.Close()
 	var said string
-	for end := time.Now().Add(time.Minute); said == "" && time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
-		lines := slices.DeleteFunc(strings.Split(f.log.String(), "\n"), // the server writes it after the answer
+	wait.Until(t, "the log of the server has the request", func() bool { // which it writes after the answer
+		lines := slices.DeleteFunc(strings.Split(f.log.String(), "\n"),
 			func(line string) bool { return !strings.Contains(line, marked) })
 		said = strings.Join(lines, "\n")
-	}
+		return said != ""
+	})
 	if !strings.Contains(said, clientAddress) || strings.Contains(said, "203.0.113.9") {
 		t.Errorf("the log of the server has:\n%s", said)
 	}

@@ -16,10 +16,11 @@ import (
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/internal/testkit/acmetest"
-	"github.com/mcp-authd/mcp-authd/internal/testkit/demotest"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/logtest"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/nettest"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/pgtest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/program"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 )
 
 // TestCertificateOverReplicas: the authority comes to one replica with the challenge of another, which tries
@@ -35,7 +36,7 @@ func TestCertificateOverReplicas(t *testing.T) {
 	database := pgtest.Start(t).Database(t)
 	start := func(listen, plain string) *logtest.Buffer {
 		t.Helper()
-		cmd := exec.Command(demotest.Binary(t), "serve", "--domain", name, "--listen", listen)
+		cmd := exec.Command(program.Authd(t), "serve", "--domain", name, "--listen", listen)
 		cmd.Env = append(os.Environ(),
 			"HOME="+dir, "MCP_AUTHD_DATA_DIR="+t.TempDir(), "MCP_AUTHD_SECRET_KEY="+strings.Repeat("k", 40),
 			"MCP_AUTHD_DATABASE_URL="+database, "MCP_AUTHD_MANAGEMENT_LISTEN=",
@@ -56,13 +57,9 @@ func TestCertificateOverReplicas(t *testing.T) {
 	}
 	until := func(what string, is func() error) {
 		t.Helper()
-		var last error
-		for end := time.Now().Add(3 * time.Minute); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
-			if last = is(); last == nil {
-				return
-			}
+		if err := wait.Retry(3*time.Minute, is); err != nil { // authority and servers try again by themselves
+			t.Fatalf("DL-01: %s: %v", what, err)
 		}
-		t.Fatalf("DL-01: %s: %v", what, last)
 	}
 	said := func(log *logtest.Buffer, want string) func() error {
 		return func() error {

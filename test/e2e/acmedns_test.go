@@ -14,10 +14,11 @@ import (
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/internal/testkit/acmetest"
-	"github.com/mcp-authd/mcp-authd/internal/testkit/demotest"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/logtest"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/nettest"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/pgtest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/program"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 )
 
 // TestCertificateOverDNS: a replica that is killed in the middle of an order keeps no other from getting the
@@ -35,7 +36,7 @@ func TestCertificateOverDNS(t *testing.T) {
 	database, metrics := pgtest.Start(t).Database(t), nettest.For(t)
 	start := func(listen, server, management string) (*exec.Cmd, *logtest.Buffer) {
 		t.Helper()
-		cmd := exec.Command(demotest.Binary(t), "serve", "--listen", listen)
+		cmd := exec.Command(program.Authd(t), "serve", "--listen", listen)
 		cmd.Env = append(os.Environ(),
 			"HOME="+t.TempDir(), "MCP_AUTHD_DATA_DIR="+t.TempDir(), "MCP_AUTHD_SECRET_KEY="+strings.Repeat("k", 40),
 			"MCP_AUTHD_ISSUER=https://"+name, "MCP_AUTHD_DATABASE_URL="+database,
@@ -66,32 +67,20 @@ func TestCertificateOverDNS(t *testing.T) {
 	}
 	listen := nettest.For(t)
 	_, log := start(listen, names.Address, metrics)
-	var last error
-	for end := time.Now().Add(4 * time.Minute); time.Now().Before(end); time.Sleep(200 * time.Millisecond) {
+	err := wait.Retry(4*time.Minute, func() error { // it waits until the lease of the first has ended
 		if !strings.Contains(log.String(), "got a certificate") {
-			last = fmt.Errorf("the log lacks it:\n%s", log.String())
-			continue
+			return fmt.Errorf("the log lacks it:\n%s", log.String())
 		}
-		if last = metadataOver(listen, name, authority.Issued(t)); last == nil {
-			break
-		}
-	}
-	if last != nil {
-		t.Fatalf("DL-01: the second replica: %v", last)
+		return metadataOver(listen, name, authority.Issued(t))
+	})
+	if err != nil {
+		t.Fatalf("DL-01: the second replica: %v", err)
 	}
 	if strings.Contains(log.String(), names.Secret) {
 		t.Error("DL-01: the key of the name server is in the log")
 	}
 	const series = `mcp_authd_certificate_remaining_seconds{domain="*.dns.example.com"} 7.`
-	for end := time.Now().Add(time.Minute); ; time.Sleep(200 * time.Millisecond) {
-		err := scraped(metrics, series)
-		if err == nil {
-			return
-		}
-		if time.Now().After(end) {
-			t.Fatalf("DL-01: %v", err)
-		}
-	}
+	wait.Success(t, "DL-01: the metrics have the certificate", func() error { return scraped(metrics, series) })
 }
 
 // silence is a server that takes connections, and says nothing; begun is closed at the first one.

@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -14,12 +13,14 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcp-authd/mcp-authd/internal/testkit/demotest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/logtest"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/nettest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/program"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 )
 
 const aliasPassword = "correct horse battery staple"
@@ -49,8 +50,8 @@ resources:
 	if err := os.WriteFile(a.config, []byte(yaml), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	var log bytes.Buffer
-	server := exec.Command(demotest.Binary(t), "serve", "--config", a.config)
+	var log logtest.Buffer
+	server := exec.Command(program.Authd(t), "serve", "--config", a.config)
 	server.Stderr = &log
 	if err := server.Start(); err != nil {
 		t.Fatal(err)
@@ -61,17 +62,7 @@ resources:
 			t.Errorf("serve did not exit with 0: %v\n%s", err, log.String())
 		}
 	})
-	for end := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
-		if resp, err := http.Get("http://" + address + "/readyz"); err == nil {
-			resp.Body.Close()
-			if resp.StatusCode == http.StatusOK {
-				break
-			}
-		}
-		if time.Now().After(end) {
-			t.Fatalf("serve did not get ready")
-		}
-	}
+	demotest.Ready(t, "http://"+address, &log)
 	a.run(t, aliasPassword+"\n", "user", "add", "alice", "--password-stdin")
 	a.run(t, aliasPassword+"\n", "user", "add", "bob", "--password-stdin")
 	return a
@@ -79,7 +70,7 @@ resources:
 
 func (a *aliased) run(t *testing.T, in string, args ...string) string {
 	t.Helper()
-	cmd := exec.Command(demotest.Binary(t), append(args, "--config", a.config)...)
+	cmd := exec.Command(program.Authd(t), append(args, "--config", a.config)...)
 	cmd.Stdin = strings.NewReader(in)
 	out, err := cmd.Output()
 	if err != nil {
@@ -191,14 +182,10 @@ func TestAliasForAnotherPerson(t *testing.T) {
 			t.Fatalf("got %+v", grants)
 		}
 		gone := other.bearer(t)
-		for end := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
-			if status, _ := ping(t, a.work, gone); status == http.StatusUnauthorized {
-				break
-			}
-			if time.Now().After(end) {
-				t.Fatal("the connection of bob goes on")
-			}
-		}
+		wait.Until(t, "bob's connection is refused", func() bool {
+			status, _ := ping(t, a.work, gone)
+			return status == http.StatusUnauthorized
+		})
 		if got := own.who(t); got != alices {
 			t.Errorf("alice: got %q", got)
 		}

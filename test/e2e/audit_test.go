@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -16,6 +15,7 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/audit/verify"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/demotest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/program"
 )
 
 // lookServer is an MCP server with one tool.
@@ -34,7 +34,7 @@ func lookServer(t *testing.T) *httptest.Server {
 // audited runs a command about the audit log of an installation.
 func audited(t *testing.T, data string, args ...string) string {
 	t.Helper()
-	cmd := exec.Command(demotest.Binary(t), append(append([]string{"audit"}, args...), "--data", data)...)
+	cmd := exec.Command(program.Authd(t), append(append([]string{"audit"}, args...), "--data", data)...)
 	var failed strings.Builder
 	cmd.Stderr = &failed
 	out, err := cmd.Output()
@@ -65,11 +65,7 @@ func TestAuditProof(t *testing.T) {
 	proof := audited(t, data, "prove", fmt.Sprint(calls[0].Index), "--json")
 	key := strings.TrimSpace(audited(t, data, "checkpoint", "--key"))
 
-	checker := filepath.Join(t.TempDir(), "auditverify")
-	build := exec.Command("go", "build", "-o", checker, "../../examples/auditverify")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
+	checker := program.Build(t, ".", "./examples/auditverify")
 	check := func(input string, args ...string) (string, error) {
 		cmd := exec.Command(checker, append([]string{"-key", key}, args...)...)
 		cmd.Stdin = strings.NewReader(input)

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/mcp-authd/mcp-authd/internal/testkit/demotest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/program"
 )
 
 // clearanceLink is the page in the answer to a call that a person has to approve.
@@ -142,7 +143,7 @@ func TestClearanceOverReplicas(t *testing.T) {
 		}
 	})
 	ends("RS-217: the account is disabled before the retry", func(t *testing.T, _ string) {
-		disable := exec.Command(demotest.Binary(t), "user", "disable", g.Username, "--config", g.config)
+		disable := exec.Command(program.Authd(t), "user", "disable", g.Username, "--config", g.config)
 		if out, err := disable.CombinedOutput(); err != nil {
 			t.Fatalf("%v: %s", err, out)
 		}

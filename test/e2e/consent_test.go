@@ -19,6 +19,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/demotest"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/nettest"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/pgtest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/program"
 )
 
 // registration is a client that can change what it is registered with (RFC 7592).
@@ -135,7 +136,7 @@ func TestConsentOverReplicas(t *testing.T) {
 	}
 	command := func(stdin string, args ...string) string {
 		t.Helper()
-		c := exec.Command(demotest.Binary(t), append(args, "--config", config)...)
+		c := exec.Command(program.Authd(t), append(args, "--config", config)...)
 		c.Stdin = strings.NewReader(stdin)
 		out, err := c.CombinedOutput()
 		if err != nil {

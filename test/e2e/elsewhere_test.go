@@ -11,19 +11,17 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/mcp-authd/mcp-authd/internal/testkit/demotest"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/nettest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/program"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 )
 
 // elsewhereServer is examples/nethttp: an MCP server in a process of its own, with what it needs to report.
 func elsewhereServer(t *testing.T, address, issuer, client, secret string) {
 	t.Helper()
-	bin, file := filepath.Join(t.TempDir(), "nethttp"), filepath.Join(t.TempDir(), "secret")
-	if out, err := exec.Command("go", "build", "-o", bin, "../../examples/nethttp").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	bin, file := program.Build(t, ".", "./examples/nethttp"), filepath.Join(t.TempDir(), "secret")
 	if err := os.WriteFile(file, []byte(secret), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -36,34 +34,30 @@ func elsewhereServer(t *testing.T, address, issuer, client, secret string) {
 		_ = cmd.Process.Signal(syscall.SIGTERM)
 		_ = cmd.Wait()
 	})
-	for end := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
-		if resp, err := http.Get("http://" + address + "/mcp"); err == nil {
+	wait.Success(t, "the MCP server answers", func() error {
+		resp, err := http.Get("http://" + address + "/mcp")
+		if err == nil {
 			resp.Body.Close()
-			return
 		}
-		if time.Now().After(end) {
-			t.Fatal("the MCP server did not get ready in a minute")
-		}
-	}
+		return err
+	})
 }
 
 // known waits until a server tells of a resource that a command has added.
 func known(t *testing.T, issuer, resource string) {
 	t.Helper()
-	for end := time.Now().Add(time.Minute); ; time.Sleep(100 * time.Millisecond) {
+	wait.Success(t, "the server knows the resource", func() error {
 		resp, err := http.Get(issuer + "/.well-known/oauth-authorization-server")
 		if err != nil {
 			t.Fatal(err)
 		}
-		body, _ := io.ReadAll(resp.Body)
-		resp.Body.Close()
-		if strings.Contains(string(body), resource) {
-			return
+		defer resp.Body.Close()
+		body, err := io.ReadAll(resp.Body)
+		if err == nil && !strings.Contains(string(body), resource) {
+			err = fmt.Errorf("%s is not in %s", resource, body)
 		}
-		if time.Now().After(end) {
-			t.Fatalf("the server does not know %s: %s", resource, body)
-		}
-	}
+		return err
+	})
 }
 
 // TestReportsOfAnotherProcess: a server and an MCP server in two processes. What the MCP server refuses is found
@@ -75,23 +69,25 @@ func TestReportsOfAnotherProcess(t *testing.T) {
 		"scopes: [{name: mcp, description: use it, default: true}]", demotest.Options{})
 	command := func(args ...string) string {
 		t.Helper()
-		out, err := exec.Command(demotest.Binary(t), append(args, "--config", d.Config)...).CombinedOutput()
+		out, err := exec.Command(program.Authd(t), append(args, "--config", d.Config)...).CombinedOutput()
 		if err != nil {
 			t.Fatalf("%v: %v\n%s", args, err, out)
 		}
 		return string(out)
 	}
-	eventually := func(what, want string, args ...string) string {
+	eventually := func(want string, args ...string) (out string) {
 		t.Helper()
-		for end := time.Now().Add(time.Minute); ; time.Sleep(200 * time.Millisecond) {
-			out, err := exec.Command(demotest.Binary(t), append(args, "--config", d.Config)...).CombinedOutput()
-			if err == nil && strings.Contains(string(out), want) {
-				return string(out)
+		wait.Success(t, "the server has what was reported", func() error {
+			all, err := exec.Command(program.Authd(t), append(args, "--config", d.Config)...).CombinedOutput()
+			if out = string(all); err == nil && !strings.Contains(out, want) {
+				err = fmt.Errorf("%s is not there", want)
 			}
-			if time.Now().After(end) {
-				t.Fatalf("%s: %v\n%s", what, err, out)
+			if err != nil {
+				err = fmt.Errorf("%v: %w\n%s", args, err, out)
 			}
-		}
+			return err
+		})
+		return out
 	}
 	command("resource", "add", mcpURL, "--scope", "mcp=use it", "--scope", "admin=change it")
 	var client struct {
@@ -125,7 +121,7 @@ func TestReportsOfAnotherProcess(t *testing.T) {
 		if resp.StatusCode != http.StatusUnauthorized || len(reference) != 12 {
 			t.Fatalf("got %d with the reference %q", resp.StatusCode, reference)
 		}
-		eventually("OB-02", reference, "attempt", "list", "--reference", reference)
+		eventually(reference, "attempt", "list", "--reference", reference)
 		if out := command("attempt", "explain", reference); !strings.Contains(out, "token_foreign") {
 			t.Errorf("OB-01: got %s", out)
 		}
@@ -134,7 +130,7 @@ func TestReportsOfAnotherProcess(t *testing.T) {
 		}
 	})
 	t.Run("OB-05 a call there is walked to its consent", func(t *testing.T) {
-		listed := eventually("OB-05", `"whoami"`, "audit", "list", "--event", "tool.called", "--json")
+		listed := eventually(`"whoami"`, "audit", "list", "--event", "tool.called", "--json")
 		var calls []struct {
 			Index        int64
 			Tool, Person string

@@ -20,6 +20,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/demotest"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/nettest"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/pgtest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/program"
 )
 
 const gatewaysConfig = `issuer: ISSUER
@@ -70,7 +71,7 @@ func newGateways(t *testing.T, more, top string) *gateways {
 	for _, a := range addresses {
 		g.replicas = append(g.replicas, startReplica(t, g.config, a))
 	}
-	add := exec.Command(demotest.Binary(t), "user", "add", g.Username, "--password-stdin", "--config", g.config)
+	add := exec.Command(program.Authd(t), "user", "add", g.Username, "--password-stdin", "--config", g.config)
 	add.Stdin = strings.NewReader(g.Password)
 	if out, err := add.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)

@@ -7,27 +7,18 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"os"
 	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/auth"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
 
-	"github.com/mcp-authd/mcp-authd/internal/testkit/acmetest"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/demotest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 )
-
-func TestMain(m *testing.M) {
-	code := m.Run()
-	demotest.Cleanup()
-	acmetest.Cleanup()
-	os.Exit(code)
-}
 
 const redirect = "http://localhost:3142" // without a path, as the SDK's example has it
 
@@ -145,9 +136,7 @@ func TestGoSDKClient(t *testing.T) {
 		if r, err := c.CallTool(t.Context(), params); err != nil || r.IsError {
 			t.Fatalf("got %+v, %v", r, err)
 		}
-		for end := time.Now().Add(time.Minute); c.progress.Load() < 3 && time.Now().Before(end); {
-			time.Sleep(10 * time.Millisecond)
-		}
+		wait.Until(t, "three progress messages have arrived", func() bool { return c.progress.Load() >= 3 })
 		if n := c.progress.Load(); n != 3 {
 			t.Errorf("got %d progress messages, want 3", n)
 		}
@@ -184,11 +173,10 @@ func TestGoSDKRefresh(t *testing.T) {
 	c := connect(t, d, d.Person())
 	var who caller
 	c.call(t, "whoami", nil, &who)
-	time.Sleep(3 * time.Second)
-	c.call(t, "whoami", nil, &who)
-	if !strings.Contains(d.Log(), "token.refreshed") {
-		t.Error("AS-94 the token was not refreshed")
-	}
+	wait.Until(t, "AS-94 the token is refreshed", func() bool {
+		c.call(t, "whoami", nil, &who)
+		return strings.Contains(d.Log(), "token.refreshed")
+	})
 	if n := c.logins.Load(); n != 1 {
 		t.Errorf("AS-94 the person signed in %d times, want once", n)
 	}

@@ -12,7 +12,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/mcp-authd/mcp-authd/internal/testkit/demotest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/program"
 )
 
 // TestHidden: SP-22, Security M9. Another process of the same user, as a program of the
@@ -24,7 +24,7 @@ func TestHidden(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	program, err := os.ReadFile(demotest.Binary(t))
+	program, err := os.ReadFile(program.Authd(t))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,12 +10,13 @@ import (
 	"testing"
 
 	"github.com/mcp-authd/mcp-authd/internal/testkit/demotest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/program"
 )
 
 // runSteps runs the login command, and returns its steps, each of which is also given to a function when it comes.
 func runSteps(t *testing.T, on func(step map[string]any) error, args ...string) (steps []map[string]any, err error) {
 	t.Helper()
-	cmd := exec.Command(demotest.Binary(t), append([]string{"login", "--json"}, args...)...)
+	cmd := exec.Command(program.Authd(t), append([]string{"login", "--json"}, args...)...)
 	out, pipeErr := cmd.StdoutPipe()
 	if pipeErr != nil {
 		t.Fatal(pipeErr)
@@ -108,7 +109,7 @@ func TestLogin(t *testing.T) {
 		}
 	})
 	t.Run("check finds nothing wrong with the demo", func(t *testing.T) {
-		out, err := exec.Command(demotest.Binary(t), "check", "--json", d.MCPURL).Output()
+		out, err := exec.Command(program.Authd(t), "check", "--json", d.MCPURL).Output()
 		var findings []map[string]string
 		if json.Unmarshal(out, &findings) != nil || err != nil || len(findings) < 15 {
 			t.Fatalf("got %s, %v", out, err)
@@ -120,7 +121,7 @@ func TestLogin(t *testing.T) {
 		}
 	})
 	t.Run("check fails for what is not protected", func(t *testing.T) {
-		if out, err := exec.Command(demotest.Binary(t), "check", d.Issuer+"/healthz").Output(); err == nil {
+		if out, err := exec.Command(program.Authd(t), "check", d.Issuer+"/healthz").Output(); err == nil {
 			t.Errorf("got %s", out)
 		}
 	})

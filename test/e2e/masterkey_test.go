@@ -12,11 +12,12 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/mcp-authd/mcp-authd/internal/testkit/demotest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/logtest"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/nettest"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/pgtest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/program"
 	"github.com/mcp-authd/mcp-authd/mcpresource"
 )
 
@@ -26,7 +27,7 @@ type rollout struct {
 	config  string
 	address [2]string
 	server  [2]*exec.Cmd
-	log     [2]*bytes.Buffer
+	log     [2]*logtest.Buffer
 }
 
 func newRollout(t *testing.T) *rollout {
@@ -49,7 +50,7 @@ func newRollout(t *testing.T) *rollout {
 
 // command is the binary with master keys, the primary first.
 func (r *rollout) command(masters []string, args ...string) *exec.Cmd {
-	c := exec.Command(demotest.Binary(r.t), append(args, "--config", r.config)...)
+	c := exec.Command(program.Authd(r.t), append(args, "--config", r.config)...)
 	c.Env = append(os.Environ(), "MCP_AUTHD_SECRET_KEY="+masters[0],
 		"MCP_AUTHD_SECRET_KEY_OLD="+strings.Join(masters[1:], ","))
 	return c
@@ -90,22 +91,14 @@ func (r *rollout) stop(i int) {
 func (r *rollout) restart(i int, masters ...string) {
 	r.t.Helper()
 	r.stop(i)
-	r.log[i] = &bytes.Buffer{}
+	r.log[i] = &logtest.Buffer{}
 	r.server[i] = r.command(masters, "serve")
 	r.server[i].Env = append(r.server[i].Env, "MCP_AUTHD_LISTEN="+r.address[i])
 	r.server[i].Stderr = r.log[i]
 	if err := r.server[i].Start(); err != nil {
 		r.t.Fatal(err)
 	}
-	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
-		if resp, err := http.Get("http://" + r.address[i] + "/readyz"); err == nil {
-			resp.Body.Close()
-			if resp.StatusCode == http.StatusOK {
-				return
-			}
-		}
-	}
-	r.t.Fatalf("server %d did not get ready\n%s", i, r.log[i])
+	demotest.Ready(r.t, "http://"+r.address[i], r.log[i])
 }
 
 // application is a client with what it was given.

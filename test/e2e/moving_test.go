@@ -13,6 +13,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/demotest"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/nettest"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/pgtest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/program"
 )
 
 // house is an installation that moves between databases, while an application and a browser stay.
@@ -52,7 +53,7 @@ func (h *house) config(database string) string {
 
 func (h *house) run(in io.Reader, args ...string) string {
 	h.t.Helper()
-	c := exec.Command(demotest.Binary(h.t), args...)
+	c := exec.Command(program.Authd(h.t), args...)
 	c.Stdin = in
 	out, err := c.CombinedOutput()
 	if err != nil {

@@ -23,6 +23,7 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/internal/testkit/demotest"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/nettest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/program"
 )
 
 const companyConfig = `issuer: ISSUER
@@ -88,7 +89,7 @@ func credentials(id, secret string) *oauthex.ClientCredentials {
 // run runs a command of the company's operator.
 func (c *company) run(in string, args ...string) string {
 	c.t.Helper()
-	cmd := exec.Command(demotest.Binary(c.t), append(args, "--config", c.config)...)
+	cmd := exec.Command(program.Authd(c.t), append(args, "--config", c.config)...)
 	var failed strings.Builder
 	cmd.Stdin, cmd.Stderr = strings.NewReader(in), &failed
 	out, err := cmd.Output()

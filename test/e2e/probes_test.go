@@ -18,7 +18,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/auth"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -26,6 +25,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/demotest"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/nettest"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/npmtest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 )
 
 // everything is the reference server of MCP as a command.
@@ -53,15 +53,14 @@ func listening(t *testing.T) string {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait() // killed
 	})
-	for end := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
-		if c, err := net.Dial("tcp", address); err == nil {
+	wait.Success(t, "server-everything listens", func() error {
+		c, err := net.Dial("tcp", address)
+		if err == nil {
 			c.Close()
-			return "http://" + address + "/mcp"
 		}
-		if time.Now().After(end) {
-			t.Fatal("server-everything does not listen")
-		}
-	}
+		return err
+	})
+	return "http://" + address + "/mcp"
 }
 
 // TestProbes: a client finds the same behind the gateway as without it, over HTTP and of a
@@ -118,7 +117,7 @@ func (h *heard) hear(what string) {
 
 // soon waits for something to be heard.
 func (h *heard) soon(what string) string {
-	if eventually(func() bool { return h.has(what) }) {
+	if wait.Poll(wait.Bound, func() bool { return h.has(what) }) {
 		return what
 	}
 	return "nothing"
@@ -128,16 +127,6 @@ func (h *heard) has(what string) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.said[what] > 0
-}
-
-// eventually waits until something holds, and reports whether it came to that.
-func eventually(holds func() bool) bool {
-	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
-		if holds() {
-			return true
-		}
-	}
-	return false
 }
 
 // listRoots is the tool of the reference server that says what roots the client has told it.
@@ -172,7 +161,7 @@ func probe(t *testing.T, endpoint, version string, oauth auth.OAuthHandler) map[
 	}
 	keep("connect", s.InitializeResult(), nil)
 	// It has the tool of the roots as soon as it has looked at what the client can do.
-	eventually(func() bool {
+	wait.Poll(wait.Bound, func() bool {
 		tools, err := s.ListTools(t.Context(), nil)
 		return err == nil && slices.ContainsFunc(tools.Tools, func(t *mcp.Tool) bool { return t.Name == listRoots })
 	})
@@ -182,7 +171,7 @@ func probe(t *testing.T, endpoint, version string, oauth auth.OAuthHandler) map[
 	keep("ping", nil, s.Ping(t.Context(), nil))
 	c.AddRoots(&mcp.Root{URI: "file:///more", Name: "more"})
 	var result *mcp.CallToolResult
-	eventually(func() bool { // it asks again
+	wait.Poll(wait.Bound, func() bool { // it asks again
 		result, err = s.CallTool(t.Context(), &mcp.CallToolParams{Name: listRoots})
 		text, _ := json.Marshal(result) // made of JSON
 		return strings.Contains(string(text), "file:///more")

@@ -22,19 +22,17 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcp-authd/mcp-authd/internal/testkit/demotest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/logtest"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/nettest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/program"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 )
 
 // stdioServer builds a stdio MCP server: the fixture of the Go SDK, from the module that
 // we depend on anyway.
 func stdioServer(t *testing.T) string {
 	t.Helper()
-	bin := filepath.Join(t.TempDir(), "everything-server")
-	if out, err := exec.Command("go", "build", "-o", bin,
-		"github.com/modelcontextprotocol/go-sdk/conformance/everything-server").CombinedOutput(); err != nil {
-		t.Fatalf("build: %v\n%s", err, out)
-	}
-	return bin
+	return program.Build(t, ".", "github.com/modelcontextprotocol/go-sdk/conformance/everything-server")
 }
 
 // protected is a running protect.
@@ -49,7 +47,7 @@ type protected struct {
 func protect(t *testing.T, args ...string) *protected {
 	t.Helper()
 	p := &protected{
-		cmd: exec.Command(demotest.Binary(t),
+		cmd: exec.Command(program.Authd(t),
 			append([]string{"protect", "--listen", "127.0.0.1:0", "--data", t.TempDir(), "--user", "alice", "--json"},
 				args...)...),
 	}
@@ -203,18 +201,21 @@ func TestProtectHTTP(t *testing.T) {
 	t.Run("readyz tells of the MCP server", func(t *testing.T) {
 		for _, want := range []string{"up", "down"} {
 			var ready struct{ Upstreams map[string]string }
-			for end := time.Now().Add(time.Minute); ready.Upstreams[p.MCPURL] != want; time.Sleep(
-				50 * time.Millisecond,
-			) {
+			wait.Success(t, "the MCP server is "+want, func() error {
 				resp, err := http.Get(p.Issuer + "/readyz")
-				if err != nil || time.Now().After(end) {
-					t.Fatalf("%v, never %s: %v", err, want, ready)
+				if err != nil {
+					t.Fatal(err)
 				}
+				defer resp.Body.Close()
 				err = json.NewDecoder(resp.Body).Decode(&ready)
-				if resp.Body.Close(); err != nil || resp.StatusCode != http.StatusOK {
+				if err != nil || resp.StatusCode != http.StatusOK {
 					t.Fatalf("%s, %v", resp.Status, err)
 				}
-			}
+				if ready.Upstreams[p.MCPURL] != want {
+					err = fmt.Errorf("got %v", ready)
+				}
+				return err
+			})
 			inner.Close()
 		}
 	})
@@ -246,7 +247,9 @@ resources:
 	if err := os.WriteFile(file, []byte(yaml), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(demotest.Binary(t), "serve", "--config", file)
+	var log logtest.Buffer
+	cmd := exec.Command(program.Authd(t), "serve", "--config", file)
+	cmd.Stderr = &log
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -256,21 +259,18 @@ resources:
 			t.Error(err)
 		}
 	}()
+	demotest.Ready(t, "http://"+address, &log)
 	get := func(host, path string) (int, string) {
 		req, _ := http.NewRequest(http.MethodGet, "http://"+address+path, nil)
 		if host != "" {
 			req.Host = host
 		}
-		for end := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
-			resp, err := http.DefaultClient.Do(req)
-			if err == nil {
-				resp.Body.Close()
-				return resp.StatusCode, resp.Header.Get("WWW-Authenticate")
-			}
-			if time.Now().After(end) {
-				t.Fatal(err)
-			}
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
 		}
+		resp.Body.Close()
+		return resp.StatusCode, resp.Header.Get("WWW-Authenticate")
 	}
 	for _, c := range []struct {
 		host, path, challenge string
@@ -311,7 +311,7 @@ func TestProtectTells(t *testing.T) {
 				"connection refused"}},
 	} {
 		ctx, cancel := context.WithCancel(t.Context())
-		cmd := exec.CommandContext(ctx, demotest.Binary(t), "protect", "--listen", "127.0.0.1:0", "--data", t.TempDir(),
+		cmd := exec.CommandContext(ctx, program.Authd(t), "protect", "--listen", "127.0.0.1:0", "--data", t.TempDir(),
 			"--scope", "mcp=use it", "--scope", "notes:write=change notes", "--tool", "delete_*=notes:write", c.url)
 		out, err := cmd.StdoutPipe()
 		if err != nil {

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/mcp-authd/mcp-authd/internal/testkit/demotest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/program"
 )
 
 var (
@@ -34,7 +35,7 @@ type operator struct {
 // it has asked.
 func (o *operator) run(args ...string) (out string, asked int, err error) {
 	o.Helper()
-	cmd := exec.Command(demotest.Binary(o), args...)
+	cmd := exec.Command(program.Authd(o), args...)
 	cmd.Env = append(append(os.Environ(), "XDG_CONFIG_HOME="+o.home, "MCP_AUTHD_REMOTE="+o.demo.Issuer), o.env...)
 	var printed strings.Builder
 	cmd.Stdout = &printed

@@ -2,7 +2,9 @@ package e2e
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/url"
 	"os"
@@ -12,12 +14,15 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-	"time"
+
+	"github.com/jackc/pgx/v5"
 
 	"github.com/mcp-authd/mcp-authd/internal/testkit/demotest"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/logtest"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/nettest"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/pgtest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/program"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 )
 
 // replica is one of several servers on one PostgreSQL, or one alone.
@@ -32,7 +37,7 @@ type replica struct {
 // startReplica starts a replica of this version.
 func startReplica(t *testing.T, config, address string) *replica {
 	t.Helper()
-	r := &replica{binary: demotest.Binary(t), address: address}
+	r := &replica{binary: program.Authd(t), address: address}
 	r.start(t, config)
 	return r
 }
@@ -63,17 +68,8 @@ func (r *replica) start(t *testing.T, config string) (stop func()) {
 	}
 	r.stop = stop
 	t.Cleanup(stop)
-	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
-		if resp, err := http.Get(r.at("/readyz")); err == nil {
-			resp.Body.Close()
-			if resp.StatusCode == http.StatusOK {
-				return stop
-			}
-		}
-	}
-	stop()
-	t.Fatalf("a replica did not get ready\n%s", r.log.String())
-	return nil
+	demotest.Ready(t, r.at(""), &r.log)
+	return stop
 }
 
 // at is the address of a path at the replica.
@@ -92,7 +88,7 @@ func TestReplicas(t *testing.T) {
 	if err := os.WriteFile(config, []byte(yaml), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	add := exec.Command(demotest.Binary(t), "user", "add", "alice", "--password-stdin", "--config", config)
+	add := exec.Command(program.Authd(t), "user", "add", "alice", "--password-stdin", "--config", config)
 	add.Stdin = strings.NewReader("correct horse battery")
 	if out, err := add.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
@@ -133,19 +129,17 @@ func TestReplicas(t *testing.T) {
 			Reference string
 			OK        bool
 		}
-		for end := time.Now().Add(time.Minute); ; time.Sleep(200 * time.Millisecond) {
-			list := exec.Command(demotest.Binary(t), "attempt", "list", "--json", "--config", config)
+		wait.Success(t, "there is one attempt, which succeeded", func() error {
+			list := exec.Command(program.Authd(t), "attempt", "list", "--json", "--config", config)
 			if out, err := list.Output(); err != nil || json.Unmarshal(out, &found) != nil {
 				t.Fatalf("%v: %s", err, out)
 			}
-			if len(found) == 1 && found[0].OK {
-				break
+			if len(found) != 1 || !found[0].OK {
+				return fmt.Errorf("got %+v", found)
 			}
-			if time.Now().After(end) {
-				t.Fatalf("got %+v", found)
-			}
-		}
-		out, err := exec.Command(demotest.Binary(t), "attempt", "show", found[0].Reference, "--config",
+			return nil
+		})
+		out, err := exec.Command(program.Authd(t), "attempt", "show", found[0].Reference, "--config",
 			config).CombinedOutput()
 		shown := string(out)
 		if err != nil {
@@ -180,7 +174,6 @@ func TestReplicas(t *testing.T) {
 
 // TestReplicasAreListed: OB-10. Replicas are listed while they run, and one that is killed is told of.
 func TestReplicasAreListed(t *testing.T) {
-	t.Parallel() // it waits for more than a minute until a replica counts as lost
 	database := pgtest.Start(t).Database(t)
 	config := filepath.Join(t.TempDir(), "mcp-authd.yaml")
 	addresses := []string{nettest.For(t), nettest.For(t), nettest.For(t)}
@@ -199,7 +192,7 @@ func TestReplicasAreListed(t *testing.T) {
 	}
 	look := func() (h health, state map[string]string) {
 		t.Helper()
-		out, err := exec.Command(demotest.Binary(t), "health", "show", "--json", "--config", config).Output()
+		out, err := exec.Command(program.Authd(t), "health", "show", "--json", "--config", config).Output()
 		if err != nil || json.Unmarshal(out, &h) != nil {
 			t.Fatalf("%v: %s", err, out)
 		}
@@ -211,15 +204,13 @@ func TestReplicasAreListed(t *testing.T) {
 	}
 	until := func(what string, is func(h health, state map[string]string) bool) {
 		t.Helper()
-		for end := time.Now().Add(3 * time.Minute); ; time.Sleep(2 * time.Second) { // each look is a process
+		wait.Success(t, what, func() error {
 			h, state := look()
-			if is(h, state) {
-				return
+			if !is(h, state) {
+				return fmt.Errorf("OB-10: got %+v", h)
 			}
-			if time.Now().After(end) {
-				t.Fatalf("OB-10: %s: got %+v", what, h)
-			}
-		}
+			return nil
+		})
 	}
 	finds := func(h health, level, what string) bool {
 		for _, f := range h.Findings {
@@ -229,7 +220,7 @@ func TestReplicasAreListed(t *testing.T) {
 		}
 		return false
 	}
-	until("three run", func(h health, state map[string]string) bool {
+	until("three replicas run", func(h health, state map[string]string) bool {
 		for _, a := range addresses {
 			if state[a] != "running" {
 				return false
@@ -242,10 +233,20 @@ func TestReplicasAreListed(t *testing.T) {
 	if _, state := look(); state[addresses[2]] != "" || state[addresses[0]] != "running" {
 		t.Errorf("OB-10: one has stopped: got %v", state)
 	}
-	until("one was killed", func(h health, state map[string]string) bool {
+	// A minute without a sign of life makes a replica lost.
+	db, err := pgx.Connect(t.Context(), database)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close(context.Background())
+	_, err = db.Exec(t.Context(), "UPDATE replicas SET seen_at = seen_at - 61000 WHERE address = $1", addresses[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	until("the killed replica counts as lost", func(h health, state map[string]string) bool {
 		return state[addresses[1]] == "lost" && finds(h, "warning", "1 replica was lost within the last hour: ")
 	})
-	out, err := exec.Command(demotest.Binary(t), "doctor", "--config", config).CombinedOutput()
+	out, err := exec.Command(program.Authd(t), "doctor", "--config", config).CombinedOutput()
 	if !strings.Contains(string(out), "1 replica was lost within the last hour: ") {
 		t.Errorf("OB-10: doctor: %v: %s", err, out)
 	}

@@ -2,13 +2,14 @@ package e2e
 
 import (
 	"errors"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"syscall"
 	"testing"
-	"time"
 
-	"github.com/mcp-authd/mcp-authd/internal/testkit/demotest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/program"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 )
 
 // A second signal ends what the first one cannot: here a configuration that is read from a pipe into which nobody
@@ -18,25 +19,31 @@ func TestSecondSignal(t *testing.T) {
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(demotest.Binary(t), "serve", "--config", pipe)
+	cmd := exec.Command(program.Authd(t), "serve", "--config", pipe)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
+	defer func() { _ = cmd.Process.Kill() }() // it has ended, unless the test has failed
 	done := make(chan error, 1)
 	go func() { done <- cmd.Wait() }()
-	for end := time.After(time.Minute); ; { // the first ones may come before it listens for any
+	var pen *os.File // open, so that the server waits
+	wait.Success(t, "the server reads its configuration", func() (err error) {
+		pen, err = os.OpenFile(pipe, os.O_WRONLY|syscall.O_NONBLOCK, 0) // which needs a reader
+		return err
+	})
+	defer pen.Close()
+	var end error
+	wait.Until(t, "signals have ended the server", func() bool {
 		select {
-		case err := <-done:
-			var exit *exec.ExitError
-			if !errors.As(err, &exit) || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGTERM {
-				t.Errorf("got %v, want an end by SIGTERM", err)
-			}
-			return
-		case <-end:
-			_ = cmd.Process.Kill()
-			t.Fatal("it does not end")
-		case <-time.After(200 * time.Millisecond):
+		case end = <-done:
+			return true
+		default:
 			_ = cmd.Process.Signal(syscall.SIGTERM) // it may have ended just now
+			return false
 		}
+	})
+	var exit *exec.ExitError
+	if !errors.As(end, &exit) || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGTERM {
+		t.Errorf("got %v, want an end by SIGTERM", end)
 	}
 }

@@ -51,7 +51,7 @@ func TestTrustRemovedFromTheConfiguration(t *testing.T) {
 	unused := x.asJob(job())
 
 	restart(another + pods)
-	nextSecond()
+	nextSecond(t)
 	t.Run("AS-232 an entry that is gone", func(t *testing.T) {
 		x := x.of(t)
 		x.ends(ofJob)
@@ -69,7 +69,7 @@ func TestTrustRemovedFromTheConfiguration(t *testing.T) {
 		}
 	})
 	restart(ci + company + pods) // company has another issuer again, and is cut again
-	nextSecond()
+	nextSecond(t)
 	t.Run("AS-232 an entry that comes back starts with nothing", func(t *testing.T) {
 		x := x.of(t)
 		x.wantRefused(unused)

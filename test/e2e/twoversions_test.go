@@ -18,6 +18,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/demotest"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/nettest"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/pgtest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/program"
 )
 
 // firstStep came with this version: the version before is the commit before the one that added it.
@@ -82,7 +83,7 @@ func newVersions(t *testing.T) *versions {
 	v := &versions{
 		t: t, Demo: &demotest.Demo{MCPURL: "http://127.0.0.1:9/mcp"}, config: filepath.Join(dir, "mcp-authd.yaml"),
 		old:  &replica{binary: earlierBinary(t), address: nettest.For(t)},
-		this: &replica{binary: demotest.Binary(t), address: nettest.For(t)},
+		this: &replica{binary: program.Authd(t), address: nettest.For(t)},
 	}
 	front := httptest.NewServer(&httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
 		r.SetURL(&url.URL{Scheme: "http", Host: v.ask.Load().address})

@@ -23,6 +23,7 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/internal/testkit/demotest"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/nettest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/program"
 )
 
 const redirect = "http://localhost:3142/callback"
@@ -31,7 +32,7 @@ var setupLink = regexp.MustCompile(`http://\S+/setup#token=\S+`)
 
 // TestEmbedded: one main.go has login, consent, storage and tokens.
 func TestEmbedded(t *testing.T) {
-	binary, data, address := build(t, "../../examples/embedded"), filepath.Join(t.TempDir(), "data"), nettest.For(t)
+	binary, data, address := program.Build(t, ".", "./examples/embedded"), filepath.Join(t.TempDir(), "data"), nettest.For(t)
 	ada := demotest.NewPerson("ada", "correct horse battery staple")
 	app := runReady(t, binary, address, "-data", data)
 	base := "http://" + address
@@ -57,7 +58,7 @@ func TestEmbedded(t *testing.T) {
 		}
 	})
 	t.Run("the commands of mcp-authd work on its data", func(t *testing.T) {
-		add := exec.Command(demotest.Binary(t), "user", "add", "bob", "--password-stdin", "--data", data)
+		add := exec.Command(program.Authd(t), "user", "add", "bob", "--password-stdin", "--data", data)
 		add.Stdin = strings.NewReader("a few words in a row\n")
 		if out, err := add.CombinedOutput(); err != nil {
 			t.Fatalf("%v\n%s", err, out)
@@ -133,7 +134,7 @@ func TestEmbedded(t *testing.T) {
 
 // TestEmbeddedUpkeep: issue 11, 4.3, 4.4 and Security L14 hold for a program that embeds the server.
 func TestEmbeddedUpkeep(t *testing.T) {
-	binary, data := build(t, "../../examples/embedded"), filepath.Join(t.TempDir(), "data")
+	binary, data := program.Build(t, ".", "./examples/embedded"), filepath.Join(t.TempDir(), "data")
 	key := filepath.Join(data, "secret.key")
 	first := runReady(t, binary, nettest.For(t), "-data", data)
 	if strings.Contains(first.output(), "another server") {
@@ -143,11 +144,11 @@ func TestEmbeddedUpkeep(t *testing.T) {
 	if !strings.Contains(second.output(), "another server uses this database") {
 		t.Errorf("beside another one, it says:\n%s", second.output())
 	}
-	if out, err := exec.Command(demotest.Binary(t), "doctor", "--data", data).CombinedOutput(); err == nil ||
+	if out, err := exec.Command(program.Authd(t), "doctor", "--data", data).CombinedOutput(); err == nil ||
 		!strings.Contains(string(out), "2 servers use ") {
 		t.Errorf("doctor: %v\n%s", err, out)
 	}
-	for _, p := range []*program{first, second} {
+	for _, p := range []*running{first, second} {
 		if err := p.stop(t); err != nil {
 			t.Fatal(err)
 		}

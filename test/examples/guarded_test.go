@@ -17,6 +17,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcp-authd/mcp-authd/internal/testkit/nettest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/program"
 )
 
 // issuer is an authorization server that gives anyone any token.
@@ -130,7 +131,7 @@ func TestMCPGo(t *testing.T) {
 	address := nettest.For(t)
 	endpoint := "http://" + address + "/mcp"
 	as.resource = endpoint
-	app := run(t, build(t, "../../examples/mcp-go"), address, "-issuer", as.URL)
+	app := run(t, program.Build(t, "examples/mcp-go", "."), address, "-issuer", as.URL)
 	for _, version := range versions {
 		t.Run("RS-38 who calls is who sends this very request, "+version, func(t *testing.T) {
 			b := &bearer{as.token(t, "alice", "editor", "notes:read notes:write")}
@@ -219,7 +220,7 @@ func TestNetHTTP(t *testing.T) {
 	address := nettest.For(t)
 	endpoint := "http://" + address + "/mcp"
 	as.resource = endpoint
-	run(t, build(t, "../../examples/nethttp"), address, "-issuer", as.URL)
+	run(t, program.Build(t, ".", "./examples/nethttp"), address, "-issuer", as.URL)
 	t.Run("RS-01 RS-38 a client signs in and is known", func(t *testing.T) {
 		s := open(t, endpoint, "2025-11-25", &bearer{as.token(t, "alice", "editor", "mcp")})
 		if got, err := callText(t, s, "whoami", nil); got != "alice" {

@@ -16,13 +16,14 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcp-authd/mcp-authd/internal/testkit/demotest"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/nettest"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/npmtest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/program"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 	"github.com/mcp-authd/mcp-authd/mcpresource"
 	"github.com/mcp-authd/mcp-authd/mcpresource/gosdk"
 )
@@ -172,7 +173,7 @@ func newcomer(t *testing.T) *visitor {
 	if err := os.Mkdir(bin, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Symlink(demotest.Binary(t), filepath.Join(bin, "mcp-authd")); err != nil {
+	if err := os.Symlink(program.Authd(t), filepath.Join(bin, "mcp-authd")); err != nil {
 		t.Fatal(err)
 	}
 	n.tools = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -314,16 +315,13 @@ func (n *visitor) start(line string) {
 	said := bufio.NewReader(out)
 	first, _ := said.ReadString('\n') // it has ended when there is none, which the next line tells
 	go func() { _, _ = io.Copy(io.Discard, said) }()
-	for end := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+	wait.Success(n.t, line+" answers", func() error {
 		resp, err := http.Get("http://" + n.address + "/.well-known/oauth-authorization-server")
 		if err == nil {
 			resp.Body.Close()
-			break
 		}
-		if time.Now().After(end) {
-			n.t.Fatalf("%s: %v", line, err)
-		}
-	}
+		return err
+	})
 	var demo struct{ Username, Password string }
 	if json.Unmarshal([]byte(first), &demo) == nil {
 		n.person = demotest.NewPerson(demo.Username, demo.Password)

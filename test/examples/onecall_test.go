@@ -18,12 +18,13 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcp-authd/mcp-authd/internal/testkit/demotest"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/nettest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/program"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 	"github.com/mcp-authd/mcp-authd/mcpresource"
 	"github.com/mcp-authd/mcp-authd/mcpresource/gosdk"
 )
@@ -88,7 +89,7 @@ func TestOneCall(t *testing.T) {
 				t.Errorf("%s: got %d", path, resp.StatusCode)
 			}
 		}
-		out, err := exec.Command(demotest.Binary(t), "resource", "list", "--data",
+		out, err := exec.Command(program.Authd(t), "resource", "list", "--data",
 			filepath.Join(home, "mcp-authd", "notes")).CombinedOutput()
 		if want := "add_note: notes:read notes:write"; err != nil || !strings.Contains(string(out), want) {
 			t.Errorf("got %v\n%s\nwant %s", err, out, want)
@@ -187,7 +188,7 @@ func buildApart(t *testing.T, source string) (binary string) {
 func TestOneCallElsewhere(t *testing.T) {
 	data, address := t.TempDir(), nettest.For(t)
 	demo, resource := demotest.Start(t, demotest.Options{Args: []string{"--data", data}}), "http://"+address+"/mcp"
-	add := exec.Command(demotest.Binary(t), "resource", "add", resource, "--name", "Notes", "--data", data,
+	add := exec.Command(program.Authd(t), "resource", "add", resource, "--name", "Notes", "--data", data,
 		"--scope", "notes:read=read your notes", "--scope", "notes:write=add notes in your name")
 	if out, err := add.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
@@ -202,28 +203,24 @@ func TestOneCallElsewhere(t *testing.T) {
 	gosdk.AddTool(tools, &mcp.Tool{Name: "write"}, who, gosdk.Scope{Name: "notes:write"})
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	end := time.Now().Add(time.Minute)
 	go func() {
-		o := gosdk.ServeOptions{Resource: resource, Issuer: demo.Issuer}
-		err := gosdk.Serve(ctx, tools, o)
-		for errors.As(err, new(*mcpresource.MismatchError)) && time.Now().Before(end) {
-			time.Sleep(time.Second) // the demo publishes it some seconds later
-			err = gosdk.Serve(ctx, tools, o)
-		}
+		var err error
+		wait.Poll(wait.Bound, func() bool { // the demo publishes the resource some seconds later
+			err = gosdk.Serve(ctx, tools, gosdk.ServeOptions{Resource: resource, Issuer: demo.Issuer})
+			return !errors.As(err, new(*mcpresource.MismatchError))
+		})
 		ended <- err
 	}()
-	for ; ; time.Sleep(20 * time.Millisecond) {
-		if c, err := net.Dial("tcp", address); err == nil {
-			c.Close()
-			break
-		}
+	wait.Until(t, "it answers", func() bool {
 		if len(ended) > 0 {
 			t.Fatal(<-ended)
 		}
-		if time.Now().After(end) {
-			t.Fatal("it does not answer")
+		c, err := net.Dial("tcp", address)
+		if err == nil {
+			c.Close()
 		}
-	}
+		return err == nil
+	})
 	t.Run("RS-28 AS-114 a client signs in there, and for more when a tool needs it", func(t *testing.T) {
 		c := connect(t, resource, demo.Person())
 		if got := c.call(t, "read", nil); strings.Contains(got, "notes:write") || c.visits.Load() != 1 {

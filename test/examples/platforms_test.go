@@ -11,7 +11,7 @@ import (
 
 	"github.com/pelletier/go-toml/v2"
 
-	"github.com/mcp-authd/mcp-authd/internal/testkit/demotest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/program"
 )
 
 // flyFile are the keys of fly.toml that the manual uses, as Fly's documentation has them.
@@ -54,7 +54,7 @@ func fly(t *testing.T, text string) error {
 	if f.Mounts.Destination != "/data" {
 		return fmt.Errorf("the image keeps its data in /data, not in %q", f.Mounts.Destination)
 	}
-	cmd := exec.Command(demotest.Binary(t), "config", "validate")
+	cmd := exec.Command(program.Authd(t), "config", "validate")
 	cmd.Dir = t.TempDir()
 	cmd.Env = append(os.Environ(), "HOME="+cmd.Dir, "MCP_AUTHD_SECRET_KEY="+strings.Repeat("ab", 32))
 	for name, value := range f.Env {

@@ -6,9 +6,7 @@ import (
 	"bufio"
 	"net"
 	"net/http"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
@@ -17,26 +15,11 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/internal/testkit/demotest"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/npmtest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 )
 
-func TestMain(m *testing.M) {
-	code := m.Run()
-	demotest.Cleanup()
-	os.Exit(code)
-}
-
-// build builds a package, in the module that its folder belongs to.
-func build(t *testing.T, folder string) (binary string) {
-	t.Helper()
-	binary = filepath.Join(t.TempDir(), "example")
-	if out, err := exec.Command("go", "build", "-C", folder, "-o", binary, ".").CombinedOutput(); err != nil {
-		t.Fatalf("build %s: %v\n%s", folder, err, out)
-	}
-	return binary
-}
-
-// program is an example that runs.
-type program struct {
+// running is an example that runs.
+type running struct {
 	Address string
 	cmd     *exec.Cmd
 	once    sync.Once
@@ -47,9 +30,9 @@ type program struct {
 }
 
 // run starts a binary on an address, until the end of the test, and waits for it.
-func run(t *testing.T, binary, address string, args ...string) *program {
+func run(t *testing.T, binary, address string, args ...string) *running {
 	t.Helper()
-	p := &program{Address: address, cmd: exec.Command(binary, append([]string{"-listen", address}, args...)...)}
+	p := &running{Address: address, cmd: exec.Command(binary, append([]string{"-listen", address}, args...)...)}
 	out, err := p.cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -68,38 +51,45 @@ func run(t *testing.T, binary, address string, args ...string) *program {
 		p.ended <- p.cmd.Wait() // it has closed its output
 	}()
 	t.Cleanup(func() { p.stop(t) })
-	for end := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
-		if c, err := net.Dial("tcp", address); err == nil {
+	p.await(t, address+" answers", func() bool {
+		c, err := net.Dial("tcp", address)
+		if err == nil {
 			c.Close()
-			return p
 		}
-		if len(p.ended) > 0 || time.Now().After(end) {
-			t.Fatalf("%s does not answer:\n%s", address, p.output())
-		}
-	}
-}
-
-// runReady is run for a program with sign-in of its own, which says when it is ready.
-func runReady(t *testing.T, binary, address string, args ...string) *program {
-	t.Helper()
-	p := run(t, binary, address, args...)
-	end := time.Now().Add(time.Minute)
-	for ; !strings.Contains(p.output(), "is ready: http"); time.Sleep(20 * time.Millisecond) {
-		if len(p.ended) > 0 || time.Now().After(end) {
-			t.Fatalf("it is not ready:\n%s", p.output())
-		}
-	}
+		return err == nil
+	})
 	return p
 }
 
-func (p *program) output() string {
+// runReady is run for a program with sign-in of its own, which says when it is ready.
+func runReady(t *testing.T, binary, address string, args ...string) *running {
+	t.Helper()
+	p := run(t, binary, address, args...)
+	p.await(t, "it says that it is ready", func() bool { return strings.Contains(p.output(), "is ready: http") })
+	return p
+}
+
+// await returns when is reports true. It fails the test if the program ends before.
+func (p *running) await(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	ok := false
+	wait.Poll(wait.Bound, func() bool {
+		ok = is()
+		return ok || len(p.ended) > 0
+	})
+	if !ok {
+		t.Fatalf("waited in vain until %s:\n%s", what, p.output())
+	}
+}
+
+func (p *running) output() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return strings.Join(p.lines, "\n")
 }
 
 // stop sends SIGTERM and returns how the program ended: nil for 0.
-func (p *program) stop(t *testing.T) (err error) {
+func (p *running) stop(t *testing.T) (err error) {
 	t.Helper()
 	p.once.Do(func() {
 		_ = p.cmd.Process.Signal(syscall.SIGTERM) // it may have ended; Wait tells

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/mcp-authd/mcp-authd/internal/testkit/demotest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/program"
 )
 
 var (
@@ -32,7 +32,7 @@ func commands(text string) (out []string) {
 func checkShell(t *testing.T, b block) {
 	for _, line := range commands(b.text) {
 		if m := command.FindStringSubmatch(line); m != nil {
-			known(t, demotest.Binary(t), strings.Fields(m[1]), m[2])
+			known(t, program.Authd(t), strings.Fields(m[1]), m[2])
 		} else if programs.MatchString(line) {
 			if err := checkForm(line); err != nil {
 				t.Error(err)
@@ -45,7 +45,7 @@ func checkShell(t *testing.T, b block) {
 
 // TestShell: a command or a flag that there is not is found.
 func TestShell(t *testing.T) {
-	if _, err := help(demotest.Binary(t), []string{"usr", "add"}); err == nil {
+	if _, err := help(program.Authd(t), []string{"usr", "add"}); err == nil {
 		t.Error("usr add has a help text")
 	}
 }

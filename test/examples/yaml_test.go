@@ -19,7 +19,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/mcp-authd/mcp-authd/internal/config"
-	"github.com/mcp-authd/mcp-authd/internal/testkit/demotest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/program"
 	"github.com/mcp-authd/mcp-authd/thirdparty"
 	"github.com/mcp-authd/mcp-authd/trust"
 )
@@ -64,7 +64,7 @@ func checkYAML(t *testing.T, b block) {
 // a master key, and the files with secrets that it names.
 func validate(t *testing.T, text string, environ ...string) (string, error) {
 	t.Helper()
-	cmd := exec.Command(demotest.Binary(t), "config", "validate", "--config", configuration(t, text))
+	cmd := exec.Command(program.Authd(t), "config", "validate", "--config", configuration(t, text))
 	cmd.Dir = t.TempDir()
 	cmd.Env = append(os.Environ(), "HOME="+cmd.Dir, "MCP_AUTHD_SECRET_KEY="+strings.Repeat("ab", 32))
 	cmd.Env = append(cmd.Env, environ...)

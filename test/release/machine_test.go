@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/internal/testkit/logtest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 )
 
 // machine is a Debian that has been booted, with systemd: a container of this machine's files, which shares
@@ -69,13 +70,13 @@ func boot(t *testing.T) *machine {
 		_ = cmd.Process.Signal(syscall.SIGTERM) // an orderly shutdown; it may have ended
 		select {
 		case <-gone:
-		case <-time.After(time.Minute):
+		case <-time.After(wait.Bound):
 			_ = cmd.Process.Kill()
 			<-gone
 		}
 	})
 	children := fmt.Sprintf("/proc/%d/task/%[1]d/children", cmd.Process.Pid)
-	for end := time.Now().Add(3 * time.Minute); ; time.Sleep(100 * time.Millisecond) {
+	wait.Success(t, "systemd is up", func() error {
 		select {
 		case err := <-gone:
 			gone <- err
@@ -85,16 +86,16 @@ func boot(t *testing.T) *machine {
 		if b, err := os.ReadFile(children); err == nil {
 			m.leader = strings.TrimSpace(string(b))
 		}
-		if m.leader != "" {
-			state, _ := m.command("systemctl", "is-system-running").CombinedOutput() // it fails until it is up
-			if strings.TrimSpace(string(state)) == "running" {
-				return m
-			}
+		if m.leader == "" {
+			return fmt.Errorf("it has not begun\n%s", &log)
 		}
-		if time.Now().After(end) {
-			t.Fatalf("DL-04: systemd is not up within three minutes\n%s", &log)
+		state, _ := m.command("systemctl", "is-system-running").CombinedOutput() // it fails until it is up
+		if is := strings.TrimSpace(string(state)); is != "running" {
+			return fmt.Errorf("it is %q\n%s", is, &log)
 		}
-	}
+		return nil
+	})
+	return m
 }
 
 // command is one that runs in the machine.

@@ -19,6 +19,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/demotest"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/logtest"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/nettest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 )
 
 const password = "correct horse battery staple"
@@ -102,12 +103,12 @@ func status(address, path string) int {
 // becomes waits until a server is ready (200), or tells that it is not (503).
 func becomes(t *testing.T, address string, want int, log fmt.Stringer) {
 	t.Helper()
-	for end := time.Now().Add(3 * time.Minute); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
-		if status(address, "/readyz") == want {
-			return
+	wait.Success(t, fmt.Sprintf("/readyz is %d (DL-04)", want), func() error {
+		if got := status(address, "/readyz"); got != want {
+			return fmt.Errorf("it is %d\n%s", got, log)
 		}
-	}
-	t.Fatalf("DL-04: /readyz is not %d within three minutes\n%s", want, log)
+		return nil
+	})
 }
 
 // signIn has the client of the binary sign alice in to the MCP server behind a server, and list its tools.

@@ -13,10 +13,10 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/mcp-authd/mcp-authd/internal/testkit/demotest"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/nettest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 )
 
 // refused fails the test unless a server by the words of a command does not start, and complains.
@@ -82,19 +82,20 @@ func TestNoRoomAtTheStart(t *testing.T) {
 // begins waits until a server answers, or returns how it has ended.
 func (s *server) begins(t *testing.T) error {
 	t.Helper()
-	for end := time.Now().Add(3 * time.Minute); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+	var ended error
+	wait.Success(t, "the server begins or ends (DL-04)", func() error {
 		select {
-		case err := <-s.ended:
-			s.ended <- err
-			return err
+		case ended = <-s.ended:
+			s.ended <- ended
+			return nil
 		default:
 		}
-		if code := status(s.address, "/healthz"); code == 200 {
-			return nil
+		if code := status(s.address, "/healthz"); code != 200 {
+			return fmt.Errorf("/healthz is %d\n%s", code, &s.log)
 		}
-	}
-	t.Fatalf("DL-04: the server neither begins nor ends\n%s", &s.log)
-	return nil
+		return nil
+	})
+	return ended
 }
 
 // TestNoRoomWhileItServes: the server tells that it is not ready and why, answers what takes no write, loses
@@ -112,14 +113,13 @@ func TestNoRoomWhileItServes(t *testing.T) {
 		t.Fatalf("the disk did not fill up: %v", err)
 	}
 	becomes(t, s.address, 503, &s.log)
-	said := func() bool {
-		return strings.Contains(s.log.String(), "the store cannot be written: sqlite: remember: the disk is full, ")
-	}
-	for end := time.Now().Add(time.Minute); !said(); time.Sleep(20 * time.Millisecond) { // a log comes by a pipe
-		if time.Now().After(end) {
-			t.Fatalf("DL-04: the log does not say why\n%s", &s.log)
+	wait.Success(t, "the log says why (DL-04)", func() error { // a log comes by a pipe
+		if log := s.log.String(); !strings.Contains(log,
+			"the store cannot be written: sqlite: remember: the disk is full, ") {
+			return errors.New(log)
 		}
-	}
+		return nil
+	})
 	for _, path := range []string{"/healthz", "/jwks.json", "/.well-known/oauth-authorization-server"} {
 		if got := status(s.address, path); got != 200 {
 			t.Errorf("DL-04: %s: got %d, want 200", path, got)

@@ -8,12 +8,11 @@ import (
 	"slices"
 )
 
-// SQLite is C translated to Go, and its memory is no memory of Go: the race detector asks about
-// each of its accesses, which takes six times as long as the tests themselves, and ignores the
-// answer, since the address is outside of Go's heap. The driver that hands values to it and back
-// (modernc.org/sqlite), database/sql and all of this module are watched as before. The blocks of
-// argon2 are its own, and no other goroutine sees them before it has returned. Go's parser works
-// for one goroutine, in the tests that read our own source.
+// unwatched are packages that the race detector leaves out. SQLite is C translated to Go, with memory
+// outside Go's heap: the detector would ask about each access, six times the cost of the tests, and
+// ignore the answer. The driver above it (modernc.org/sqlite), database/sql and this module are
+// watched. The blocks of argon2 belong to one goroutine until it returns, and so does Go's parser in
+// the tests that read our source.
 var unwatched = []string{
 	"-gcflags=modernc.org/sqlite/lib=-race=false",
 	"-gcflags=modernc.org/libc/...=-race=false",
@@ -30,11 +29,19 @@ var longest = []string{
 	"internal/gateway/stdio", "web", "test/examples", "mcpresource", "test/zoo", "dcr", "internal/conformance",
 }
 
-// arguments are those of go test: what it is told, faster.
-func arguments(args []string, dir string) []string {
-	out := []string{"test", "-json", together()}
+// arguments returns those of go test for args in a directory.
+func arguments(args []string, dir string) ([]string, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	// Without symbols for a debugger a test program is linked in two thirds of the time.
+	out := []string{"test", "-json", together(), "-exec=" + self + " run", "-ldflags=-w"}
 	if slices.Contains(args, "-race") {
 		out = append(out, unwatched...)
+	}
+	if args[0] == "-long" {
+		return inLane(out, args[1:], dir)
 	}
 	for _, arg := range args {
 		if arg == "./..." {
@@ -42,14 +49,14 @@ func arguments(args []string, dir string) []string {
 		}
 		out = append(out, arg)
 	}
-	return out
+	return out, nil
 }
 
-// together says how many packages are tested at a time. Most wait for a browser, a database or
-// another process now and then: with as many as there are processors, these would have nothing to do.
+// together is how many packages are tested at a time. Most wait for a browser, a database or another
+// process now and then: with as many as there are processors, the processors would rest.
 func together() string { return fmt.Sprintf("-p=%d", runtime.GOMAXPROCS(0)+2) }
 
-// present are the longest packages that a module in a directory has.
+// present returns the longest packages that a module in a directory has.
 func present(dir string) (out []string) {
 	for _, p := range longest {
 		if _, err := os.Stat(filepath.Join(dir, p)); err == nil {

@@ -4,25 +4,35 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
 
+// TestMain lets go test -exec run this program as it runs report.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 2 && os.Args[1] == "run" {
+		os.Exit(measure(os.Args[2:]))
+	}
+	os.Exit(m.Run())
+}
+
+// moduleOf makes a module m with one file of tests.
+func moduleOf(t *testing.T, body string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for file, text := range map[string]string{"go.mod": "module m\n\ngo 1.26\n", "m_test.go": "package m\n" + body} {
+		if err := os.WriteFile(filepath.Join(dir, file), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
 // TestReport: make test says what was skipped and why, and ends with the code of go test
 // (issue 11, 5.5).
 func TestReport(t *testing.T) {
-	module := func(body string) string {
-		t.Helper()
-		dir := t.TempDir()
-		for file, text := range map[string]string{
-			"go.mod": "module m\n\ngo 1.26\n", "m_test.go": "package m\n\nimport \"testing\"\n\n" + body,
-		} {
-			if err := os.WriteFile(filepath.Join(dir, file), []byte(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
-		}
-		return dir
-	}
 	const (
 		pass = `func TestGood(t *testing.T) { t.Log("quiet") }` + "\n"
 		skip = `func TestLame(t *testing.T) { t.Run("sub", func(t *testing.T) { t.Skip("there is no Chromium here") }) }` +
@@ -39,15 +49,20 @@ func TestReport(t *testing.T) {
 		{"skipped", pass + skip, 0,
 			[]string{"ok  \tm\t", "Skipped (1):\n  m TestLame/sub: m_test.go:6: there is no Chromium here"},
 			[]string{"quiet"}},
-		{"failed", pass + skip + fail, 1, []string{"--- FAIL: TestBad", "loud", "FAIL\tm\t", "Skipped (1):"},
-			[]string{"quiet"}},
+		{"failed", pass + skip + fail, 1,
+			[]string{"--- FAIL: TestBad", "loud", "FAIL\tm\t", "Skipped (1):", "-run '^TestBad$'"}, []string{"quiet"}},
 		{"panicked", hang, 1, []string{"panic: over", "FAIL\tm\t", "No test was skipped."}, nil},
 		{"does not build", "var x int = nothing\n", 1, []string{"undefined: nothing", "[build failed]"}, nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var out, errs bytes.Buffer
-			code := run([]string{"./..."}, module(tt.body), &out, &errs)
+			dir := moduleOf(t, "\nimport \"testing\"\n\n"+tt.body)
+			code := run([]string{"./..."}, dir, &out, &errs)
 			all := out.String() + errs.String()
+			if kept, err := os.ReadFile(filepath.Join(dir, "test", "out", "m", "TestBad", "output.txt")); (err == nil) !=
+				slices.Contains(tt.want, "loud") || err == nil && !strings.Contains(string(kept), "loud") {
+				t.Errorf("kept of the failure: %s, %v", kept, err)
+			}
 			if code != tt.code {
 				t.Errorf("ended with %d, want %d", code, tt.code)
 			}
@@ -73,7 +88,6 @@ func TestArguments(t *testing.T) {
 			t.Errorf("%s is among the longest packages, and has no tests", p)
 		}
 	}
-	first := "./" + longest[0]
 	watched := strings.Join(unwatched, " ")
 	for _, tt := range []struct {
 		dir  string
@@ -85,13 +99,77 @@ func TestArguments(t *testing.T) {
 		{root, []string{"-short", "./..."}, "-short " + strings.Join(present(root), " ") + " ./..."},
 		{t.TempDir(), []string{"./..."}, "./..."},
 	} {
-		want := "test -json " + together() + " " + tt.want
-		if got := strings.Join(arguments(tt.args, tt.dir), " "); got != want {
-			t.Errorf("%v in %s: got %s, want %s", tt.args, tt.dir, got, want)
+		got, err := arguments(tt.args, tt.dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, found := strings.CutPrefix(strings.Join(got, " "), "test -json "+together()+" -exec="); !found ||
+			!strings.HasSuffix(got, " run -ldflags=-w "+tt.want) {
+			t.Errorf("%v in %s: got %s, want at its end %s", tt.args, tt.dir, got, tt.want)
 		}
 	}
-	if got := arguments([]string{"./..."}, root); got[3] != first {
-		t.Errorf("got %v, want %s first", got, first)
+}
+
+// TestSecondLane: make test-all finds the tests that make test leaves to it.
+func TestSecondLane(t *testing.T) {
+	dir := t.TempDir()
+	for file, body := range map[string]string{
+		"a_test.go":              `func TestA(t *testing.T) { t.Run("x", func(t *testing.T) { lane.Long(t, "") }) }`,
+		"a_other_test.go":        `func TestB(t *testing.T) {}`,
+		"b/b_test.go":            `func TestC(t *testing.T) { lane.Long(t, "") }` + "\n" + `func helper() { lane.Long(nil, "") }`,
+		"c/c_test.go":            `func TestD(t *testing.T) { lane.Short(t, "") }`,
+		"c/testdata/d_test.go":   `func TestE(t *testing.T) { lane.Long(t, "") }`,
+		"node_modules/e_test.go": `func TestF(t *testing.T) { lane.Long(t, "") }`,
+	} {
+		file = filepath.Join(dir, filepath.FromSlash(file))
+		if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte("package p\n"+body), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := arguments([]string{"-long", "-race"}, dir)
+	if want := "-run=^(TestA|TestC)$ -race ./. ./b"; err != nil || !strings.HasSuffix(strings.Join(got, " "), want) {
+		t.Errorf("got %q, %v, want at its end %q", got, err, want)
+	}
+	if _, err := arguments([]string{"-long"}, t.TempDir()); err == nil {
+		t.Error("a second lane without a test is no error")
+	}
+}
+
+// TestProcessorTime: a test is told apart from others by what it spent, with its children.
+func TestProcessorTime(t *testing.T) {
+	if processorTime(os.Getpid()) == 0 {
+		t.Skip("processor time of tests is known on Linux alone")
+	}
+	const busy = `
+import "testing"
+import "os/exec"
+func TestRests(t *testing.T) {}
+func TestBusy(t *testing.T) {
+	if err := exec.Command("sh", "-c", "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done").Run(); err != nil {
+		t.Fatal(err)
+	}
+}
+`
+	dir := t.TempDir()
+	if err := os.Rename(moduleOf(t, busy), filepath.Join(dir, "m")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "go.mod"),
+		[]byte("module github.com/mcp-authd/mcp-authd\n\ngo 1.26\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(filepath.Join(dir, "m", "go.mod")); err != nil {
+		t.Fatal(err)
+	}
+	var out, errs bytes.Buffer
+	if code := run([]string{"-count=1", "./..."}, dir, &out, &errs); code != 0 {
+		t.Fatalf("ended with %d: %s%s", code, &out, &errs)
+	}
+	if row := regexp.MustCompile(`(?m)^ *[0-9.]+ +(0\.[1-9]|[1-9][0-9]*\.[0-9]) +m TestBusy$`); !row.MatchString(out.String()) {
+		t.Errorf("no row matches %s:\n%s", row, &out)
 	}
 }
 

@@ -1,14 +1,11 @@
 package upstream
 
 import (
-	"context"
-	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
-	"os"
-	"os/exec"
 	"strings"
 	"testing"
 	"time"
@@ -16,29 +13,14 @@ import (
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/chromedp"
 
+	"github.com/mcp-authd/mcp-authd/internal/testkit/browsertest"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/idptest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 )
-
-// chromium returns the path of a browser. Without one the test is skipped; with
-// CI=true that is a failure.
-func chromium(t *testing.T) string {
-	t.Helper()
-	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
-		if p, err := exec.LookPath(name); err == nil {
-			return p
-		}
-	}
-	if os.Getenv("CI") == "true" {
-		t.Fatal("no Chromium: apt-get install chromium")
-	}
-	t.Skip("no Chromium: apt-get install chromium")
-	return ""
-}
 
 // person has a browser of their own, and accounts.
 type person struct {
-	t   *testing.T
-	ctx context.Context
+	*browsertest.Tab
 	idptest.User
 	refuses string   // the host at which they say no: "provider" or "mcp-authd"
 	clicks  []string // which buttons they pressed, where
@@ -52,50 +34,45 @@ type page struct {
 	Links                       []string // "text address"
 }
 
-// newPerson starts a fresh Chromium.
+// newPerson opens a browser that a program drives: it need not wait before it approves (web/assets/hold.js).
 func newPerson(t *testing.T, u idptest.User) *person {
 	t.Helper()
-	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(chromium(t)), chromedp.NoSandbox,
-		chromedp.Flag("disable-quic", true),
-		chromedp.Flag("disable-background-networking", true), chromedp.Flag("disable-component-update", true),
-		chromedp.Flag("disable-sync", true))
-	ctx, stop := chromedp.NewExecAllocator(context.Background(), options...)
-	t.Cleanup(stop)
-	ctx, closeTab := chromedp.NewContext(ctx)
-	t.Cleanup(closeTab)
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
-	t.Cleanup(cancel)
-	return &person{t: t, ctx: ctx, User: u}
+	b := browsertest.Open(t, browsertest.Look{})
+	b.Automate()
+	return &person{Tab: b, User: u}
 }
 
 // look is null between two pages, and for those that send the browser on by themselves:
 // ours on the way to a provider, and a form with the provider's answer.
-const look = `JSON.stringify(document.readyState != 'complete' || window.left || document.title.startsWith('Continue at ')
+const look = `(document.readyState != 'complete' || window.left || document.title.startsWith('Continue at ')
 	|| document.querySelector('form[action*="/callback/"] input[name=state]') ? null : {
-	url: location.href, title: document.title, text: document.body.innerText,
-	login: !!document.querySelector('input[name=login]'), allow: !!document.querySelector('button[value=allow]'),
-	approve: !!document.querySelector('button[value=approve]'), back: document.title == 'back at the application',
-	links: [...document.querySelectorAll('a[href], form button')].map(a => a.innerText.trim() + ' ' + (a.href || '')),
+	URL: location.href, Title: document.title, Text: document.body.innerText,
+	Login: !!document.querySelector('input[name=login]'), Allow: !!document.querySelector('button[value=allow]'),
+	Approve: !!document.querySelector('button[value=approve]'), Back: document.title == 'back at the application',
+	Links: [...document.querySelectorAll('a[href], form button')].map(a => a.innerText.trim() + ' ' + (a.href || '')),
 })`
 
 // look waits until the browser shows a page that it was not told to leave.
-func (p *person) look() (page, error) {
-	var last error
-	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
-		out, err := chromedp.Run(p.ctx, chromedp.Evaluate[string](look))
-		if err != nil || out == "null" {
-			last = err // between two pages
-			continue
+func (p *person) look() (shown page, err error) {
+	err = wait.Retry(wait.Bound, func() error {
+		now, err := browsertest.Run(p.Tab, chromedp.Evaluate[*page](look))
+		if err == nil && now == nil {
+			err = errors.New("it is between two pages")
 		}
-		var shown page
-		return shown, json.Unmarshal([]byte(out), &shown)
+		if err == nil {
+			shown = *now
+		}
+		return err
+	})
+	if err != nil {
+		err = fmt.Errorf("the browser shows nothing: %w", err)
 	}
-	return page{}, fmt.Errorf("the browser shows nothing: %v", last)
+	return shown, err
 }
 
 // open types an address.
 func (p *person) open(link string) (page, error) {
-	if err := chromedp.Do(p.ctx, chromedp.Navigate(link)); err != nil {
+	if _, err := browsertest.Run(p.Tab, chromedp.Navigate(link)); err != nil {
 		return page{}, err
 	}
 	return p.look()
@@ -111,16 +88,14 @@ func (p *person) press(selector string) (page, error) {
 	if err != nil {
 		return shown, err
 	}
-	label, err := chromedp.Run(p.ctx,
-		chromedp.Evaluate[string](
-			fmt.Sprintf("window.left = true, document.querySelector(%q).innerText.trim()", selector),
-		))
+	label, err := browsertest.Run(p.Tab, chromedp.Evaluate[string](
+		fmt.Sprintf("window.left = true, document.querySelector(%q).innerText.trim()", selector)))
 	if err != nil {
 		return shown, fmt.Errorf("no %s on %s: %w", selector, shown.URL, err)
 	}
 	p.clicks = append(p.clicks, u.Host+": "+label)
 	p.pages = append(p.pages, shown)
-	if err := chromedp.Do(p.ctx, chromedp.Click(chromedp.CSS(selector))); err != nil {
+	if _, err := browsertest.Run(p.Tab, chromedp.Click(chromedp.CSS(selector))); err != nil {
 		return shown, err
 	}
 	return p.look()
@@ -137,8 +112,7 @@ func (p *person) goOn(shown page) (page, error) {
 		case shown.Login && p.refuses == "provider":
 			shown, err = p.press("button[value=deny]")
 		case shown.Login:
-			if err = chromedp.Do(p.ctx, chromedp.SetValue(chromedp.CSS("input[name=login]"), p.Email),
-				chromedp.SetValue(chromedp.CSS("input[name=password]"), p.Password)); err == nil {
+			if err = p.fill("login", p.Email, p.Password); err == nil {
 				shown, err = p.press("form button")
 			}
 		case shown.Allow:
@@ -155,6 +129,14 @@ func (p *person) goOn(shown page) (page, error) {
 		}
 	}
 	return shown, fmt.Errorf("the pages go on and on; the last is %+v", shown)
+}
+
+// fill types a name, into the field that has it, and a password.
+func (p *person) fill(field, name, password string) error {
+	_, err := browsertest.Run(p.Tab, chromedp.Steps(
+		chromedp.SetValue(chromedp.CSS("input[name="+field+"]"), name),
+		chromedp.SetValue(chromedp.CSS("input[name=password]"), password)))
+	return err
 }
 
 // visit opens a link and does what the pages ask for. It fails the test unless that leads
@@ -194,11 +176,7 @@ func (p *person) glance(t *testing.T, link string) page {
 // cookies returns the names of the cookies that the browser has for a URL.
 func (p *person) cookies(t *testing.T, link string) (names []string) {
 	t.Helper()
-	out, err := chromedp.Call(p.ctx, network.GetCookies, network.GetCookiesParams{URLs: []string{link}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, c := range out.Cookies {
+	for _, c := range browsertest.Call(p.Tab, network.GetCookies, network.GetCookiesParams{URLs: []string{link}}).Cookies {
 		names = append(names, c.Name)
 	}
 	return names
@@ -231,18 +209,18 @@ func (a *app) answer(t *testing.T) (q url.Values) {
 	t.Helper()
 	select {
 	case q = <-a.answers:
-	case <-time.After(time.Minute):
+	case <-time.After(wait.Bound):
 		t.Fatal("the browser did not come back to the application")
 	}
 	return q
 }
 
-// quiet fails the test if the browser brought anything.
+// quiet fails the test if the browser brought anything before the page that it shows.
 func (a *app) quiet(t *testing.T) {
 	t.Helper()
 	select {
 	case q := <-a.answers:
 		t.Errorf("the application got %s", strings.ReplaceAll(q.Encode(), "&", " "))
-	case <-time.After(100 * time.Millisecond):
+	default:
 	}
 }

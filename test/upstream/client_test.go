@@ -9,12 +9,12 @@ import (
 	"net/url"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/auth"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
 
+	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
@@ -227,21 +227,16 @@ func (i *installation) lives(t *testing.T, token string) {
 	}
 }
 
-// dies waits until a token is refused, and returns how long that took.
-func (i *installation) dies(t *testing.T, token string, within time.Duration) time.Duration {
+// dies waits until a token is refused. Until then it must be good.
+func (i *installation) dies(t *testing.T, token string) {
 	t.Helper()
-	began := time.Now()
-	for {
-		switch status := i.whoami(t, token); {
-		case status == http.StatusUnauthorized:
-			return time.Since(began)
-		case status != http.StatusOK:
+	wait.Until(t, "the token is refused", func() bool {
+		status := i.whoami(t, token)
+		if status != http.StatusUnauthorized && status != http.StatusOK {
 			t.Fatalf("got %d", status)
-		case time.Since(began) > within:
-			t.Fatalf("the token is still good after %s", time.Since(began))
 		}
-		time.Sleep(50 * time.Millisecond)
-	}
+		return status == http.StatusUnauthorized
+	})
 }
 
 func toolCall(tool string, args any) *mcp.CallToolParams {

@@ -18,8 +18,9 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
 	"golang.org/x/oauth2"
 
-	"github.com/mcp-authd/mcp-authd/internal/testkit/demotest"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/idptest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/program"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
@@ -81,7 +82,7 @@ func credentials(id, secret string) *oauthex.ClientCredentials {
 // command runs a command of the operator.
 func (i *installation) command(t *testing.T, args ...string) []byte {
 	t.Helper()
-	out, err := exec.Command(demotest.Binary(t), append(args, "--config", i.configFile())...).Output()
+	out, err := exec.Command(program.Authd(t), append(args, "--config", i.configFile())...).Output()
 	if err != nil {
 		t.Fatalf("%v: %v", args, err)
 	}
@@ -182,7 +183,8 @@ func TestCompany(t *testing.T) {
 		t.Run("AS-196 AS-218 AS-245 "+name, func(t *testing.T) {
 			// Assertions of the second in which the issuer told of an end are over with it: their iat has
 			// no fractions.
-			time.Sleep(time.Until(time.Now().Truncate(time.Second).Add(time.Second)))
+			second := time.Now().Unix()
+			wait.Until(t, "the next second begins", func() bool { return time.Now().Unix() > second })
 			out, err := c.signIn(t.Context(), alice, "offline_access")
 			if err != nil {
 				t.Fatal(err)
@@ -201,18 +203,15 @@ func TestCompany(t *testing.T) {
 			if err := end(); err != nil {
 				t.Fatal(err)
 			}
-			began := time.Now()
 			for kind, token := range tokens {
-				until(t, statedDelay, func() bool {
+				wait.Until(t, "no assertion is given", func() bool {
 					status, got := c.exchange(t, kind, token)
 					return status == http.StatusBadRequest && got["error"] == "invalid_grant"
 				})
 			}
-			t.Logf("no assertion after %s", time.Since(began).Round(time.Millisecond))
 			for _, token := range there {
-				c.partner.dies(t, token, statedDelay)
+				c.partner.dies(t, token)
 			}
-			t.Logf("no access at the partner after %s", time.Since(began).Round(time.Millisecond))
 		})
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/internal/testkit/idptest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 )
 
 // TestGatewayBroker: RS-198, RS-202, RS-203. An MCP server behind the gateway, which knows nothing of sign-in,
@@ -101,8 +102,11 @@ func TestGatewayBroker(t *testing.T) {
 			passes(t)
 		}},
 		{"RS-203 a token that has expired is refreshed before the call", func(t *testing.T) {
-			before := up.TokenCalls("refresh_token")
-			time.Sleep(ttl + time.Second)
+			given := up.Tokens()
+			last, before := given[len(given)-1]["access_token"], up.TokenCalls("refresh_token")
+			wait.Until(t, "the provider's token has expired", func() bool {
+				return statusOf(t, up.Issuer+"/me", last) == http.StatusUnauthorized
+			})
 			passes(t)
 			if n := up.TokenCalls("refresh_token"); n == before {
 				t.Error("it was not refreshed")
@@ -110,7 +114,7 @@ func TestGatewayBroker(t *testing.T) {
 		}},
 		{"AS-219 revoked at the provider, the token that rests on it ends", func(t *testing.T) {
 			up.Revoke(t, idptest.Alice)
-			until(t, statedDelay, func() bool {
+			wait.Until(t, "the token is refused", func() bool {
 				return i.callThrough(t, token, "2025-11-25").status == http.StatusUnauthorized
 			})
 		}},
@@ -125,6 +129,22 @@ func TestGatewayBroker(t *testing.T) {
 			return
 		}
 	}
+}
+
+// statusOf returns the status with which an API answers a token.
+func statusOf(t *testing.T, api, token string) int {
+	t.Helper()
+	req, err := http.NewRequest(http.MethodGet, api, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+token)
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	return resp.StatusCode
 }
 
 // calendarServer is an MCP server without sign-in: its one tool asks an API with the Authorization that came

@@ -21,29 +21,20 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/mcp-authd/mcp-authd/internal/testkit/demotest"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/idptest"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/logtest"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/nettest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/program"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 	"github.com/mcp-authd/mcp-authd/mcpresource"
 	"github.com/mcp-authd/mcp-authd/mcpresource/gosdk"
 )
 
-func TestMain(m *testing.M) {
-	code := m.Run()
-	demotest.Cleanup()
-	idptest.Cleanup()
-	os.Exit(code)
-}
-
-// What the installations state: how old the provider's word may be, and how long a
-// resource server may believe that a token is good. A token outlives what it rests on by
-// no more than both together, and a little for the machine.
+// The installations state how old the provider's word may be, and how long a resource server may
+// believe that a token is good.
 const (
-	checkEvery  = 2 * time.Second
-	statusTTL   = time.Second
-	slack       = 30 * time.Second
-	statedDelay = checkEvery*11/10 + statusTTL + time.Second + slack
+	checkEvery = 2 * time.Second
+	statusTTL  = time.Second
 )
 
 // installation is mcp-authd with its providers and one MCP server.
@@ -135,7 +126,7 @@ func (i *installation) start() {
 // replica runs a server at an address.
 func (i *installation) replica(address string) {
 	i.t.Helper()
-	cmd := exec.Command(demotest.Binary(i.t), "serve", "--config", i.configFile())
+	cmd := exec.Command(program.Authd(i.t), "serve", "--config", i.configFile())
 	cmd.Env = append(os.Environ(), "HOME="+i.t.TempDir(), "MCP_AUTHD_LISTEN="+address)
 	cmd.Stderr, cmd.Stdout = i.log, i.log
 	if err := cmd.Start(); err != nil {
@@ -150,15 +141,14 @@ func (i *installation) replica(address string) {
 			i.t.Logf("what the server logged, requests left out:\n%s", requests.ReplaceAllString(i.log.String(), ""))
 		}
 	})
-	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
-		if resp, err := http.Get("http://" + address + "/readyz"); err == nil {
-			resp.Body.Close()
-			if resp.StatusCode == http.StatusOK {
-				return
-			}
+	wait.Until(i.t, "the server is ready", func() bool {
+		resp, err := http.Get("http://" + address + "/readyz")
+		if err != nil {
+			return false
 		}
-	}
-	i.t.Fatal("the server did not get ready")
+		resp.Body.Close()
+		return resp.StatusCode == http.StatusOK
+	})
 }
 
 // requests matches the log of requests, of which there are many.
@@ -180,7 +170,7 @@ func (i *installation) configFile() string {
 // user adds a person with a password of our own.
 func (i *installation) user(name, password string) {
 	i.t.Helper()
-	cmd := exec.Command(demotest.Binary(i.t), "user", "add", name, "--password-stdin", "--config", i.configFile())
+	cmd := exec.Command(program.Authd(i.t), "user", "add", name, "--password-stdin", "--config", i.configFile())
 	cmd.Stdin = strings.NewReader(password)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		i.t.Fatalf("%v\n%s", err, out)

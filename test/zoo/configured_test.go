@@ -1,18 +1,17 @@
 package zoo
 
 import (
-	"context"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/mcp-authd/mcp-authd/internal/testkit/demotest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/logtest"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/nettest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/program"
 )
 
 // configured proves for a client of the operator what the others prove at the demo,
@@ -52,7 +51,7 @@ func (r *replay) configured(t *testing.T) {
 
 func addUser(t *testing.T, s server, env []string) {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), demotest.Binary(t), "user", "add", s.username, "--password-stdin")
+	cmd := exec.CommandContext(t.Context(), program.Authd(t), "user", "add", s.username, "--password-stdin")
 	cmd.Env, cmd.Stdin = env, strings.NewReader(s.password+"\n")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("user add: %v\n%s", err, out)
@@ -62,8 +61,8 @@ func addUser(t *testing.T, s server, env []string) {
 // serve runs the server until stop is called or the test ends.
 func serve(t *testing.T, s server, env []string) (stop func()) {
 	t.Helper()
-	var log strings.Builder
-	cmd := exec.Command(demotest.Binary(t), "serve")
+	var log logtest.Buffer
+	cmd := exec.Command(program.Authd(t), "serve")
 	cmd.Env, cmd.Stderr = env, &log
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -80,18 +79,6 @@ func serve(t *testing.T, s server, env []string) (stop func()) {
 		}
 	}
 	t.Cleanup(stop)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	for ctx.Err() == nil {
-		req, _ := http.NewRequestWithContext(ctx, http.MethodGet, s.issuer+"/readyz", nil)
-		if resp, err := http.DefaultTransport.RoundTrip(req); err == nil {
-			resp.Body.Close()
-			if resp.StatusCode == http.StatusOK {
-				return stop
-			}
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
-	t.Fatal("serve did not get ready")
-	return nil
+	demotest.Ready(t, s.issuer, &log)
+	return stop
 }

@@ -21,17 +21,12 @@ import (
 	"github.com/go-jose/go-jose/v4"
 
 	"github.com/mcp-authd/mcp-authd/internal/testkit/demotest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/nettest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/program"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/proxytest"
 )
 
 var update = flag.Bool("update", false, "write docs/clients.md")
-
-func TestMain(m *testing.M) {
-	flag.Parse()
-	code := m.Run()
-	demotest.Cleanup()
-	os.Exit(code)
-}
 
 // An exception is a client that cannot get in, and must not: what happens instead is
 // tested, and the reason is in the table.
@@ -62,7 +57,7 @@ func TestClients(t *testing.T) {
 		publishDocument(t, w, way)
 	}
 	data := t.TempDir()
-	demo := startDemo(t, w, fixtures, data, "127.0.0.1:0")
+	demo := startDemo(t, w, data, unclaimed(t, fixtures))
 	s := of(demo)
 
 	t.Run("with a new server", func(t *testing.T) {
@@ -80,7 +75,7 @@ func TestClients(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	startDemo(t, w, fixtures, data, strings.TrimPrefix(s.issuer, "http://"))
+	startDemo(t, w, data, strings.TrimPrefix(s.issuer, "http://"))
 	t.Run("after the database was lost", func(t *testing.T) {
 		for _, r := range replays {
 			t.Run(r.title(), func(t *testing.T) {
@@ -145,7 +140,7 @@ func (r *replay) identify(t *testing.T, s server, data string) {
 
 // faultless: those who got in are explained as such, and of the exceptions the fault is the one that is known.
 func faultless(t *testing.T, data string) {
-	out, err := exec.CommandContext(t.Context(), demotest.Binary(t), "attempt", "list", "--json", "--limit", "1000",
+	out, err := exec.CommandContext(t.Context(), program.Authd(t), "attempt", "list", "--json", "--limit", "1000",
 		"--data", data).Output()
 	var attempts []struct {
 		ID      string `json:"client_id"`
@@ -238,9 +233,9 @@ func (r *replay) preflight(t *testing.T, s server) {
 	}
 }
 
-// startDemo starts the demo on a port that no client uses for itself: the person takes
-// whatever leads elsewhere for the client.
-func startDemo(t *testing.T, w *proxytest.Web, fixtures []fixture, data, listen string) *demotest.Demo {
+// unclaimed returns an address whose port no client uses for itself: the person takes whatever leads elsewhere for
+// the client.
+func unclaimed(t *testing.T, fixtures []fixture) string {
 	t.Helper()
 	taken := map[string]bool{}
 	for _, f := range fixtures {
@@ -249,17 +244,16 @@ func startDemo(t *testing.T, w *proxytest.Web, fixtures []fixture, data, listen 
 		}
 	}
 	for {
-		l, err := net.Listen("tcp", listen)
-		if err != nil {
-			t.Fatal(err)
-		}
-		address := l.Addr().String()
-		l.Close()
+		address := nettest.For(t)
 		if _, port, _ := net.SplitHostPort(address); !taken[port] {
-			return demotest.Start(t,
-				demotest.Options{Args: []string{"--data", data, "--listen", address}, Env: serverEnv(w)})
+			return address
 		}
 	}
+}
+
+func startDemo(t *testing.T, w *proxytest.Web, data, listen string) *demotest.Demo {
+	t.Helper()
+	return demotest.Start(t, demotest.Options{Args: []string{"--data", data, "--listen", listen}, Env: serverEnv(w)})
 }
 
 func serverEnv(w *proxytest.Web) []string {
@@ -302,7 +296,7 @@ func publishKey(t *testing.T, w *proxytest.Web) *rsa.PrivateKey {
 // whatever it is told.
 func (r *replay) addClient(t *testing.T, data string) {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), demotest.Binary(t), "client", "add", "--name", "Claude", "--redirect-uri",
+	cmd := exec.CommandContext(t.Context(), program.Authd(t), "client", "add", "--name", "Claude", "--redirect-uri",
 		r.RedirectURI, "--auth-method", "client_secret_basic", "--json", "--data", data)
 	cmd.Stderr = io.Discard
 	out, err := cmd.Output()

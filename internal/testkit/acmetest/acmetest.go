@@ -6,14 +6,12 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"sync"
 	"testing"
@@ -23,47 +21,14 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/internal/testkit/certtest"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/nettest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/program"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 )
 
-var build struct {
-	once sync.Once
-	path string
-	err  error
-}
-
-// pebble returns the path of Pebble, built once for the test process. Where it cannot be built
-// the test is skipped; with CI=true that is a failure.
-func pebble(t *testing.T) string {
-	t.Helper()
-	build.once.Do(func() {
-		_, file, _, _ := runtime.Caller(0)
-		dir, err := os.MkdirTemp("", "mcp-authd-pebble-")
-		if err != nil {
-			build.err = err
-			return
-		}
-		build.path = filepath.Join(dir, "pebble")
-		cmd := exec.Command("go", "build", "-o", build.path, "github.com/letsencrypt/pebble/v2/cmd/pebble")
-		cmd.Dir = filepath.Join(filepath.Dir(file), "..", "..", "..", "test", "pebble")
-		if out, err := cmd.CombinedOutput(); err != nil {
-			build.err = fmt.Errorf("%w\n%s", err, out)
-		}
-	})
-	switch {
-	case build.err == nil:
-	case os.Getenv("CI") == "true":
-		t.Fatalf("build Pebble: %v", build.err)
-	default:
-		t.Skipf("build Pebble: %v", build.err)
-	}
-	return build.path
-}
-
-// Cleanup removes Pebble; call it from TestMain after the tests.
-func Cleanup() {
-	if build.path != "" {
-		os.RemoveAll(filepath.Dir(build.path))
-	}
+// pebble returns the path of Pebble, which a module of its own pins.
+func pebble(tb testing.TB) string {
+	tb.Helper()
+	return program.BuildOrSkip(tb, "test/pebble", "github.com/letsencrypt/pebble/v2/cmd/pebble")
 }
 
 // Authority is a certificate authority on loopback.
@@ -132,13 +97,8 @@ func Start(t *testing.T, c Config) *Authority {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 	})
-	for end := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
-		if _, err := a.get(a.Directory); err == nil {
-			return a
-		} else if time.Now().After(end) {
-			t.Fatalf("Pebble does not answer: %v", err)
-		}
-	}
+	wait.Success(t, "Pebble answers", func() error { _, err := a.get(a.Directory); return err })
+	return a
 }
 
 func (a *Authority) get(url string) ([]byte, error) {

@@ -3,18 +3,19 @@ package acmetest
 import (
 	"crypto/rand"
 	"encoding/base64"
+	"fmt"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/miekg/dns"
 
+	"github.com/mcp-authd/mcp-authd/internal/testkit/module"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/nettest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 )
 
 // NameServer is a name server of Debian, Knot, that takes updates with a key.
@@ -67,8 +68,7 @@ func StartNames(t *testing.T, zone string, records ...string) *NameServer {
 		"ns 60 IN A 127.0.0.1",
 	}, records...)...)
 	write("authd.key", "key:", "  - id: "+n.KeyName, "    algorithm: hmac-sha256", "    secret: "+n.Secret)
-	_, here, _, _ := runtime.Caller(0)
-	published, err := os.ReadFile(filepath.Join(filepath.Dir(here), "..", "..", "..", "deploy", "dns", "knot.conf"))
+	published, err := os.ReadFile(module.Path(t, "deploy/dns/knot.conf"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,17 +91,19 @@ func StartNames(t *testing.T, zone string, records ...string) *NameServer {
 		_ = cmd.Wait()
 	})
 	question := new(dns.Msg).SetQuestion(dns.Fqdn(zone), dns.TypeSOA)
-	for end := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
+	err = wait.Retry(wait.Bound, func() error {
 		answer, _, err := new(dns.Client).Exchange(question, n.Address)
-		if err == nil && answer.Rcode == dns.RcodeSuccess && len(answer.Answer) == 1 {
-			return n
+		if err == nil && (answer.Rcode != dns.RcodeSuccess || len(answer.Answer) != 1) {
+			err = fmt.Errorf("it answers %s", answer)
 		}
-		if time.Now().After(end) {
-			_ = cmd.Process.Kill()
-			_ = cmd.Wait()
-			t.Fatalf("Knot does not answer: %v\n%s", err, said.String())
-		}
+		return err
+	})
+	if err != nil {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+		t.Fatalf("Knot does not serve the zone: %v\n%s", err, said.String())
 	}
+	return n
 }
 
 // Has are the texts that the name server has at a name.

@@ -7,10 +7,8 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
-	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"sync"
 	"syscall"
 	"testing"
@@ -19,43 +17,9 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/audittest"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/failure"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/logtest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/program"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 )
-
-var build struct {
-	once sync.Once
-	path string
-	err  error
-}
-
-// Binary returns the path of mcp-authd, built once for the test process.
-func Binary(tb testing.TB) string {
-	tb.Helper()
-	build.once.Do(func() {
-		dir, err := os.MkdirTemp("", "mcp-authd-bin-")
-		if err != nil {
-			build.err = err
-			return
-		}
-		build.path = filepath.Join(dir, "mcp-authd")
-		out, err := exec.Command("go", "build", "-o", build.path,
-			"github.com/mcp-authd/mcp-authd/cmd/mcp-authd").CombinedOutput()
-		if err != nil {
-			build.err = fmt.Errorf("%w\n%s", err, out)
-		}
-	})
-	if build.err != nil {
-		tb.Fatalf("build: %v", build.err)
-	}
-	return build.path
-}
-
-// Cleanup removes the binary; call it from TestMain after the tests.
-func Cleanup() {
-	if build.path != "" {
-		os.RemoveAll(filepath.Dir(build.path))
-	}
-}
 
 // Options change how the demo runs.
 type Options struct {
@@ -111,7 +75,7 @@ func Start(tb testing.TB, o Options) *Demo {
 
 func newDemo(tb testing.TB, o Options, args ...string) *Demo {
 	tb.Helper()
-	d := &Demo{log: &logtest.Buffer{}, cmd: exec.Command(Binary(tb), append(args, o.Args...)...)}
+	d := &Demo{log: &logtest.Buffer{}, cmd: exec.Command(program.Authd(tb), append(args, o.Args...)...)}
 	d.cmd.Env, d.cmd.Stderr = append(os.Environ(), o.Env...), d.log
 	failure.Log(tb, args[0]+".log", d.Log)
 	return d

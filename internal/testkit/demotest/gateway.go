@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/mcp-authd/mcp-authd/internal/testkit/nettest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/program"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 )
 
@@ -83,7 +84,7 @@ func Ready(tb testing.TB, url string, log fmt.Stringer) {
 func (d *Demo) AddUser(tb testing.TB, name string, more ...string) *Person {
 	tb.Helper()
 	args := append([]string{"user", "add", name, "--password-stdin", "--config", d.Config}, more...)
-	add := exec.Command(Binary(tb), args...)
+	add := exec.Command(program.Authd(tb), args...)
 	add.Stdin = strings.NewReader(d.Password + "\n")
 	if out, err := add.CombinedOutput(); err != nil {
 		tb.Fatalf("user add: %v\n%s", err, out)

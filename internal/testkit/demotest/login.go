@@ -7,13 +7,15 @@ import (
 	"os"
 	"os/exec"
 	"testing"
+
+	"github.com/mcp-authd/mcp-authd/internal/testkit/program"
 )
 
 // Login has the command login sign the person in to an MCP server and list its tools, and fails the test unless it
 // gets there. More goes to its environment.
 func (p *Person) Login(tb testing.TB, mcp string, more ...string) {
 	tb.Helper()
-	cmd := exec.CommandContext(tb.Context(), Binary(tb), "login", "--no-browser", "--json", mcp)
+	cmd := exec.CommandContext(tb.Context(), program.Authd(tb), "login", "--no-browser", "--json", mcp)
 	cmd.Env = append(os.Environ(), more...)
 	out, err := cmd.StdoutPipe()
 	if err != nil {

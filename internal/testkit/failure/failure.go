@@ -12,6 +12,8 @@ import (
 	"runtime/pprof"
 	"strings"
 	"testing"
+
+	"github.com/mcp-authd/mcp-authd/internal/testkit/module"
 )
 
 // Save writes data to test/out/PACKAGE/TEST/name and logs the path. A second file of the same name
@@ -76,21 +78,15 @@ func Goroutines(tb testing.TB) {
 	Save(tb, "goroutines.txt", stacks.Bytes())
 }
 
-// directory is where the files of a test go. A test runs in the directory of its package; the module
-// is the outermost above it.
+// directory is where the files of a test go. A test runs in the directory of its package.
 func directory(test string) (string, error) {
 	pkg, err := os.Getwd()
 	if err != nil {
 		return "", err
 	}
-	root := ""
-	for dir := pkg; dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
-		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
-			root = dir
-		}
-	}
-	if root == "" {
-		return "", errors.New("the test does not run in a module")
+	root, err := module.Root()
+	if err != nil {
+		return "", err
 	}
 	pkg, err = filepath.Rel(root, pkg)
 	return filepath.Join(root, "test", "out", pkg, plain(test)), err

@@ -83,9 +83,7 @@ func (u *Upstream) Behave(change func(*Behaviour)) {
 type Fault struct {
 	// Times is how often; 0: until Heal.
 	Times int
-	// Delay comes before anything else, which may then be a good answer.
-	Delay time.Duration
-	// Held, unless nil, is closed when the answer may come; Delay begins then.
+	// Held, unless nil, is closed when the answer may come, which may then be a good one.
 	Held <-chan struct{}
 	// Down: the connection is cut.
 	Down bool
@@ -118,9 +116,6 @@ func Redirect(to string) Fault {
 func OAuthError(status int, code string) Fault {
 	return Fault{Status: status, Body: fmt.Sprintf(`{"error":%q,"error_description":"because"}`, code)}
 }
-
-// Slow answers properly, after a while.
-func Slow(d time.Duration) Fault { return Fault{Delay: d} }
 
 // Fail makes an endpoint fail; several faults take effect one after another.
 func (u *Upstream) Fail(e Endpoint, faults ...Fault) {
@@ -160,18 +155,11 @@ func (u *Upstream) fault(e Endpoint) (Fault, bool) {
 	return f, true
 }
 
-// serve fails a request; false: it was only delayed.
+// serve fails a request; false: it was only held.
 func (f Fault) serve(w http.ResponseWriter, r *http.Request) bool {
 	if f.Held != nil {
 		select {
 		case <-f.Held:
-		case <-r.Context().Done():
-			return true
-		}
-	}
-	if f.Delay > 0 {
-		select {
-		case <-time.After(f.Delay):
 		case <-r.Context().Done():
 			return true
 		}

@@ -6,16 +6,16 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"testing"
+
+	"github.com/mcp-authd/mcp-authd/internal/testkit/module"
 )
 
 // Dir returns the folder with package.json and node_modules. Where the packages are
 // not installed the test is skipped; with CI=true that is a failure.
 func Dir(tb testing.TB) string {
 	tb.Helper()
-	_, file, _, _ := runtime.Caller(0)
-	dir := filepath.Join(filepath.Dir(file), "..", "..", "..", "test")
+	dir := module.Path(tb, "test")
 	if _, err := os.Stat(filepath.Join(dir, "node_modules", ".bin", "node")); err != nil {
 		if os.Getenv("CI") == "true" {
 			tb.Fatal("npm packages are not installed: npm ci --prefix test")

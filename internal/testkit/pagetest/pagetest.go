@@ -3,18 +3,17 @@ package pagetest
 
 import (
 	"os"
-	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
+
+	"github.com/mcp-authd/mcp-authd/internal/testkit/module"
 )
 
 // Is fails the test when a file below docs/ is not what the code says, or writes it so. Update is the flag
 // -update of the test, and command how to run it.
 func Is(t *testing.T, update bool, name, want, command string) {
 	t.Helper()
-	_, self, _, _ := runtime.Caller(0)
-	file := filepath.Join(filepath.Dir(self), "../../../docs", filepath.FromSlash(name))
+	file := module.Path(t, "docs/"+name)
 	if update {
 		if err := os.WriteFile(file, []byte(want), 0o644); err != nil {
 			t.Fatal(err)

@@ -12,7 +12,8 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
-	"time"
+
+	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 )
 
 // bouncerConfig: few connections to the server, so that every transaction may find
@@ -94,11 +95,16 @@ func (s *Server) startBouncer(bin, dir string, attr *syscall.SysProcAttr) (*pipe
 		return nil, "", err
 	}
 	host := net.JoinHostPort("127.0.0.1", port)
-	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
-		if c, err := net.Dial("tcp", host); err == nil {
-			return keeper, host, c.Close()
+	err = wait.Retry(wait.Bound, func() error {
+		c, err := net.Dial("tcp", host)
+		if err != nil {
+			return err
 		}
+		return c.Close()
+	})
+	if err != nil {
+		log, _ := os.ReadFile(filepath.Join(dir, "log"))
+		return nil, "", fmt.Errorf("PgBouncer does not answer: %w\n%s", err, log)
 	}
-	log, _ := os.ReadFile(filepath.Join(dir, "log"))
-	return nil, "", fmt.Errorf("PgBouncer does not answer\n%s", log)
+	return keeper, host, nil
 }

@@ -17,11 +17,11 @@ import (
 	"slices"
 	"strconv"
 	"syscall"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/mcp-authd/mcp-authd/internal/testkit/nettest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 )
 
 // keeper runs the server until its standard input ends, which it does when the test
@@ -161,19 +161,19 @@ func (p *pipes) tell(word string) error {
 }
 
 func (s *Server) wait() error {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), wait.Bound)
 	defer cancel()
-	for {
+	err := wait.Retry(wait.Bound, func() error {
 		c, err := pgx.Connect(ctx, s.url.String())
-		if err == nil {
-			return c.Close(ctx)
+		if err != nil {
+			return err
 		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("the server does not answer: %w", err)
-		case <-time.After(20 * time.Millisecond):
-		}
+		return c.Close(ctx)
+	})
+	if err != nil {
+		return fmt.Errorf("the server does not answer: %w", err)
 	}
+	return nil
 }
 
 // binaries finds the newest PostgreSQL of the distribution, or the one in PATH.

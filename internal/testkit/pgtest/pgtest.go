@@ -8,6 +8,7 @@ package pgtest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/url"
 	"os"
@@ -21,6 +22,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 )
 
 // Server is a running PostgreSQL.
@@ -196,17 +198,19 @@ func (s *Server) Exec(sql string) error {
 
 // WaitFor returns when a query of one boolean has given true.
 func (s *Server) WaitFor(sql string) error {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*wait.Bound)
 	defer cancel()
 	c, err := pgx.Connect(ctx, s.url.String())
 	if err != nil {
 		return err
 	}
 	defer c.Close(ctx)
-	for done := false; !done; time.Sleep(20 * time.Millisecond) {
-		if err := c.QueryRow(ctx, sql).Scan(&done); err != nil {
-			return fmt.Errorf("%s: %w", sql, err)
-		}
+	done := false
+	if !wait.Poll(wait.Bound, func() bool { err = c.QueryRow(ctx, sql).Scan(&done); return done || err != nil }) {
+		err = errors.New("it has not given true")
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", sql, err)
 	}
 	return nil
 }

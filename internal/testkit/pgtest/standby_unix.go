@@ -12,7 +12,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
+
+	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 )
 
 // Standby starts a streaming standby of a server of StartOwn, which names itself name, so
@@ -46,64 +47,102 @@ func (s *Server) Follow(primary *Server, name string) error {
 }
 
 // Promote makes a standby the primary, and returns when it takes writes.
-// While a standby still applies what it has received, that can cancel the statement, which waits.
-func (s *Server) Promote() error {
-	err := s.Exec("SELECT pg_promote()")
-	for range 10 {
-		switch {
-		case err == nil || !strings.Contains(err.Error(), "SQLSTATE 40001"):
-			return err
-		case s.Exec("DO $$ BEGIN ASSERT NOT pg_is_in_recovery(); END $$") == nil:
-			return nil
-		}
-		time.Sleep(time.Second)
+// While a standby still applies what it has received, that can cancel the statement, which is then repeated.
+func (s *Server) Promote() (err error) {
+	wait.Poll(wait.Bound, func() bool {
 		err = s.Exec("SELECT pg_promote() WHERE pg_is_in_recovery()")
-	}
+		return err == nil || !strings.Contains(err.Error(), "SQLSTATE 40001")
+	})
 	return err
 }
 
 // Pause stops every process of the server, as when its machine hangs: connections stay,
 // and nothing answers. Resume is due before the test ends.
 func (s *Server) Pause() error {
-	return s.signal(syscall.SIGSTOP,
-		func(postmaster int, children []int) []int { return append([]int{postmaster}, children...) })
+	postmaster, err := s.postmaster()
+	if err != nil {
+		return err
+	}
+	// It starts no further process once it has stopped.
+	if err := signal(syscall.SIGSTOP, stopped, postmaster); err != nil {
+		return err
+	}
+	children, err := childrenOf(postmaster)
+	if err != nil {
+		return err
+	}
+	return signal(syscall.SIGSTOP, stopped, children...)
 }
 
-// Resume lets a paused server go on with what it was sent meanwhile. Those who take new
-// connections come last, and so do the requests to cancel something.
+// Resume lets a paused server go on with what it was sent meanwhile. The process that takes new connections, and
+// requests to cancel something, goes on when the others wait again.
 func (s *Server) Resume() error {
-	return s.signal(syscall.SIGCONT, func(postmaster int, children []int) []int { return append(children, postmaster) })
+	postmaster, err := s.postmaster()
+	if err != nil {
+		return err
+	}
+	children, err := childrenOf(postmaster)
+	if err != nil {
+		return err
+	}
+	if err := signal(syscall.SIGCONT, waiting, children...); err != nil {
+		return err
+	}
+	return syscall.Kill(postmaster, syscall.SIGCONT)
 }
 
-func (s *Server) signal(sig syscall.Signal, order func(postmaster int, children []int) []int) error {
+func (s *Server) postmaster() (pid int, err error) {
 	b, err := os.ReadFile(filepath.Join(s.home.data(), "postmaster.pid"))
 	if err != nil {
-		return err
+		return 0, err
 	}
 	first, _, _ := strings.Cut(string(b), "\n")
-	postmaster, err := strconv.Atoi(first)
+	return strconv.Atoi(first)
+}
+
+func childrenOf(process int) (pids []int, err error) {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%[1]d/task/%[1]d/children", process))
 	if err != nil {
-		return err
+		return nil, err
 	}
-	b, err = os.ReadFile(fmt.Sprintf("/proc/%[1]d/task/%[1]d/children", postmaster))
-	if err != nil {
-		return err
-	}
-	var children []int
 	for _, field := range strings.Fields(string(b)) {
 		pid, err := strconv.Atoi(field)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		children = append(children, pid)
+		pids = append(pids, pid)
 	}
-	for _, pid := range order(postmaster, children) {
-		if pid == postmaster {
-			time.Sleep(100 * time.Millisecond) // for those before it, and those that it started last
-		}
+	return pids, nil
+}
+
+// The states of a process (proc(5)).
+const (
+	stopped = "T"
+	waiting = "S"
+	ended   = "ZX"
+)
+
+// signal signals processes, and returns when each is in the state or has ended.
+func signal(sig syscall.Signal, state string, pids ...int) error {
+	for _, pid := range pids {
 		if err := syscall.Kill(pid, sig); err != nil && !errors.Is(err, syscall.ESRCH) {
 			return err
 		}
 	}
-	return nil
+	return wait.Retry(wait.Bound, func() error {
+		for _, pid := range pids {
+			stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+			if errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ESRCH) {
+				continue
+			}
+			if err != nil {
+				return err
+			}
+			_, after, _ := strings.Cut(string(stat), ") ") // behind the name, which has no parenthesis
+			if got, _, _ := strings.Cut(after, " "); !strings.Contains(state+ended, got) {
+				return fmt.Errorf("process %d is in the state %s, want %s", pid, got, state)
+			}
+		}
+		return nil
+	})
 }

@@ -5,6 +5,7 @@ import (
 	"bufio"
 	"crypto/tls"
 	"encoding/base64"
+	"fmt"
 	"io"
 	"mime"
 	"mime/multipart"
@@ -16,6 +17,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 )
 
 // Server is a mail server on loopback.
@@ -106,13 +109,14 @@ func (s *Server) Passwords() []string {
 // Await waits up to a minute until n messages were taken, and returns them.
 func (s *Server) Await(t testing.TB, n int) []Mail {
 	t.Helper()
-	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
-		if got := s.Mails(); len(got) >= n {
-			return got
+	var got []Mail
+	wait.Success(t, "the messages are taken", func() error {
+		if got = s.Mails(); len(got) < n {
+			return fmt.Errorf("got %d, want %d", len(got), n)
 		}
-	}
-	t.Fatalf("got %d messages, want %d", len(s.Mails()), n)
-	return nil
+		return nil
+	})
+	return got
 }
 
 // session is one connection.

@@ -3,31 +3,26 @@
 package site
 
 import (
-	"context"
-	"encoding/json"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/chromedp/cdproto/cdp"
-	"github.com/chromedp/cdproto/emulation"
 	cdplog "github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
+	"github.com/mcp-authd/mcp-authd/internal/testkit/browsertest"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/npmtest"
 )
 
 // tab is a browser, and what it asked for and complained of.
 type tab struct {
-	t        *testing.T
-	ctx      context.Context
+	*browsertest.Tab
 	mu       sync.Mutex // guards the rest
 	asked    []string
 	problems []string
@@ -35,39 +30,28 @@ type tab struct {
 
 func open(t *testing.T) *tab {
 	t.Helper()
-	path := ""
-	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
-		if p, err := exec.LookPath(name); err == nil {
-			path = p
-		}
-	}
-	if path == "" {
+	if browsertest.Path() == "" {
 		t.Fatal("no Chromium: apt-get install chromium")
 	}
-	ctx, stop := chromedp.NewExecAllocator(context.Background(), append(chromedp.DefaultExecAllocatorOptions[:],
-		chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.Flag("disable-quic", true),
-		chromedp.Flag("disable-background-networking", true), chromedp.Flag("disable-component-update", true),
-		chromedp.Flag("disable-sync", true))...)
-	t.Cleanup(stop)
-	ctx, closeTab := chromedp.NewContext(ctx)
-	t.Cleanup(closeTab)
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Minute)
-	t.Cleanup(cancel)
-	b := &tab{t: t, ctx: ctx}
+	b := &tab{Tab: browsertest.Open(t, screen(1280, "light"))}
 	b.listen()
-	b.dress(1280, 800, "light")
 	return b
+}
+
+// screen returns one of a width.
+func screen(width int64, scheme string) browsertest.Look {
+	return browsertest.Look{Width: width, Height: 800, Scheme: scheme}
 }
 
 // listen writes down every request, and whatever the console of the browser has to say.
 func (b *tab) listen() {
-	b.t.Helper()
+	b.TB.Helper()
 	say := func(list *[]string, text string) {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		*list = append(*list, text)
 	}
-	if err := chromedp.Listen(b.ctx, func(ev any) {
+	if err := chromedp.Listen(b.Ctx, func(ev any) {
 		switch e := ev.(type) {
 		case *network.EventRequestWillBeSent:
 			say(&b.asked, e.Request.URL)
@@ -79,63 +63,22 @@ func (b *tab) listen() {
 			say(&b.problems, "the console was written to")
 		}
 	}); err != nil {
-		b.t.Fatal(err)
+		b.TB.Fatal(err)
 	}
-	if _, err := chromedp.Call(b.ctx, network.Enable, network.EnableParams{}); err != nil {
-		b.t.Fatal(err)
-	}
-	if _, err := chromedp.Call(b.ctx, cdplog.Enable, cdp.Empty{}); err != nil {
-		b.t.Fatal(err)
-	}
+	browsertest.Call(b.Tab, network.Enable, network.EnableParams{})
+	browsertest.Call(b.Tab, cdplog.Enable, cdp.Empty{})
 }
 
-// do carries out steps, all of which have to succeed.
-func (b *tab) do(steps ...chromedp.Action[chromedp.Void]) {
-	b.t.Helper()
-	if err := chromedp.Do(b.ctx, steps...); err != nil {
-		b.t.Fatal(err)
-	}
-}
-
-// dress gives the tab a screen.
-func (b *tab) dress(width, height int64, scheme string) {
-	b.t.Helper()
-	b.do(chromedp.EmulateViewport(width, height))
-	if _, err := chromedp.Call(b.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
-		Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}},
-	}); err != nil {
-		b.t.Fatal(err)
-	}
-	focused := emulation.SetFocusEmulationEnabledParams{Enabled: true}
-	if _, err := chromedp.Call(b.ctx, emulation.SetFocusEmulationEnabled, focused); err != nil {
-		b.t.Fatal(err)
-	}
-}
-
-// eval is what an expression comes to.
-func eval[T any](b *tab, js string) T {
-	b.t.Helper()
-	out, err := chromedp.Run(b.ctx, chromedp.Evaluate[T](js, chromedp.EvalAwaitPromise))
-	if err != nil {
-		b.t.Fatalf("%s: %v", js, err)
-	}
-	return out
-}
-
-// until waits for an expression to hold.
-func (b *tab) until(js string) {
-	b.t.Helper()
-	for end := time.Now().Add(2 * time.Minute); !eval[bool](b, "!!("+js+")"); time.Sleep(50 * time.Millisecond) {
-		if time.Now().After(end) {
-			b.t.Fatalf("it never came to hold: %s", js)
-		}
-	}
+// eval returns the value of a JavaScript expression.
+func eval[T any](b *tab, expression string) T {
+	b.TB.Helper()
+	return browsertest.Eval[T](b.Tab, expression)
 }
 
 func (b *tab) visit(url string) {
-	b.t.Helper()
-	b.do(chromedp.Navigate(url))
-	b.until("document.readyState === 'complete'")
+	b.TB.Helper()
+	b.Do(chromedp.Navigate(url))
+	b.Until("document.readyState === 'complete'")
 }
 
 // TestLooks: DL-05: pages of each kind fit each screen, in both colours, with nothing for axe to find, no request
@@ -147,7 +90,7 @@ func TestLooks(t *testing.T) {
 		t.Fatal(err)
 	}
 	const run = `(async () => { const r = await axe.run(document, {resultTypes: ['violations']});
-		return JSON.stringify(r.violations.map(v => v.id + ' at ' + v.nodes.map(n => n.target.join(' ')).join(', '))) })()`
+		return r.violations.map(v => v.id + ' at ' + v.nodes.map(n => n.target.join(' ')).join(', ')) })()`
 	for _, path := range []string{
 		"", "goals/", "operating/", "operating/accounts/", "reference/configuration/", "search/", "architecture/",
 	} {
@@ -155,17 +98,13 @@ func TestLooks(t *testing.T) {
 		backgrounds := map[string]bool{}
 		for _, scheme := range []string{"light", "dark"} {
 			for _, width := range []int64{320, 390, 768, 1280} {
-				b.dress(width, 800, scheme)
+				b.Dress(screen(width, scheme))
 				if over := eval[float64](b, "document.documentElement.scrollWidth - innerWidth"); over > 0 {
 					t.Errorf("DL-05: %q scrolls sideways by %v at a width of %d", path, over, width)
 				}
 			}
 			backgrounds[eval[string](b, "getComputedStyle(document.body).backgroundColor")] = true
-			var bad []string
-			if err := json.Unmarshal([]byte(eval[string](b, string(axe)+";\n"+run)), &bad); err != nil {
-				t.Fatal(err)
-			}
-			for _, finding := range bad {
+			for _, finding := range eval[[]string](b, string(axe)+";\n"+run) {
 				t.Errorf("DL-05: %q %s: %s", path, scheme, finding)
 			}
 		}
@@ -192,21 +131,21 @@ func TestLooks(t *testing.T) {
 func TestSearch(t *testing.T) {
 	root, b := served(t), open(t)
 	b.visit(root + "operating/")
-	b.do(chromedp.KeyEvent("/"))
-	b.until("document.activeElement.matches('.bar input[type=search]')")
+	b.Do(chromedp.KeyEvent("/"))
+	b.Until("document.activeElement.matches('.bar input[type=search]')")
 	// A person's browser types no "/" after that; this one sends keys and characters apart.
-	b.do(chromedp.KeyEvent(kb.Backspace), chromedp.KeyEvent("tokens.access_ttl"))
-	b.until("document.querySelectorAll('.bar .found a').length > 0")
+	b.Do(chromedp.KeyEvent(kb.Backspace), chromedp.KeyEvent("tokens.access_ttl"))
+	b.Until("document.querySelectorAll('.bar .found a').length > 0")
 	first := eval[string](b, "document.querySelector('.bar .found a').innerText")
 	if !strings.Contains(first, "tokens.access_ttl") || !strings.Contains(first, "Configuration") {
 		t.Errorf("DL-05: the first find is %q", first)
 	}
-	b.do(chromedp.KeyEvent(kb.ArrowDown))
-	b.until("document.activeElement.matches('.bar .found a')")
-	b.do(chromedp.KeyEvent(kb.Enter))
-	b.until("location.pathname.endsWith('/some/where/reference/configuration/')")
+	b.Do(chromedp.KeyEvent(kb.ArrowDown))
+	b.Until("document.activeElement.matches('.bar .found a')")
+	b.Do(chromedp.KeyEvent(kb.Enter))
+	b.Until("location.pathname.endsWith('/some/where/reference/configuration/')")
 	b.visit(root + "search/?q=nothingisnamedthis")
-	b.until("document.querySelector('.large .said')?.innerText === 'Nothing found.'")
+	b.Until("document.querySelector('.large .said')?.innerText === 'Nothing found.'")
 }
 
 // TestColours: DL-05: a reader's choice goes before that of the system, and lasts.
@@ -215,24 +154,21 @@ func TestColours(t *testing.T) {
 	const background = "getComputedStyle(document.body).backgroundColor"
 	b.visit(root)
 	light := eval[string](b, background)
-	b.do(chromedp.Click(chromedp.CSS("button.theme")), chromedp.Click(chromedp.CSS("button.theme")))
-	b.until(background + " !== '" + light + "'")
+	b.Do(chromedp.Click(chromedp.CSS("button.theme")), chromedp.Click(chromedp.CSS("button.theme")))
+	b.Until(background + " !== '" + light + "'")
 	b.visit(root + "goals/")
-	b.until(background + " !== '" + light + "'")
-	b.do(chromedp.Click(chromedp.CSS("button.theme")))
-	b.until(background + " === '" + light + "'")
+	b.Until(background + " !== '" + light + "'")
+	b.Do(chromedp.Click(chromedp.CSS("button.theme")))
+	b.Until(background + " === '" + light + "'")
 }
 
 // TestWithoutScript: DL-05: everything can be read, and the page of the search lists every heading.
 func TestWithoutScript(t *testing.T) {
 	root, b := served(t), open(t)
-	if _, err := chromedp.Call(b.ctx, emulation.SetScriptExecutionDisabled,
-		emulation.SetScriptExecutionDisabledParams{Value: true}); err != nil {
-		t.Fatal(err)
-	}
-	b.do(chromedp.Navigate(root+"search/"),
+	b.WithoutScript()
+	b.Do(chromedp.Navigate(root+"search/"),
 		chromedp.WaitVisible(chromedp.CSS(`a[href="../operating/health/#replicas"]`)))
-	b.do(chromedp.Navigate(root+"operating/health/"), chromedp.WaitVisible(chromedp.CSS("article h2#replicas")))
+	b.Do(chromedp.Navigate(root+"operating/health/"), chromedp.WaitVisible(chromedp.CSS("article h2#replicas")))
 }
 
 // TestNotFound: DL-05: the page for what there is not looks right at any depth.

@@ -1,0 +1,117 @@
+// Package browsertest drives a real Chromium for tests.
+//
+// A test process has one Chromium. Each tab has a browser context of its own, so tabs share no
+// cookies, storage or cache. A tab of a failed test leaves a picture and the HTML of its page.
+package browsertest
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+
+	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
+)
+
+// Path returns the path of a Chromium, or "".
+func Path() string {
+	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
+		if path, err := exec.LookPath(name); err == nil {
+			return path
+		}
+	}
+	return ""
+}
+
+// Need skips the test if there is no Chromium. With CI=true it fails the test instead.
+func Need(tb testing.TB) {
+	tb.Helper()
+	switch {
+	case Path() != "":
+	case os.Getenv("CI") == "true":
+		tb.Fatal("no Chromium: apt-get install chromium")
+	default:
+		tb.Skip("no Chromium: apt-get install chromium")
+	}
+}
+
+// process is a running Chromium.
+type process struct {
+	ctx context.Context // of its first tab, which stays empty; done when Chromium has ended
+	end func()          // kills it
+}
+
+// flags are chromedp's, for a browser as a person has it: the pages behave differently in one that a
+// program drives (web/assets/hold.js). Tab.Automate tells a page that it is in such a browser.
+var flags = append(chromedp.DefaultExecAllocatorOptions[:], chromedp.NoSandbox,
+	chromedp.Flag("enable-automation", false),
+	chromedp.Flag("disable-blink-features", "AutomationControlled"),
+	chromedp.Flag("disable-quic", true),
+	chromedp.Flag("disable-background-networking", true),
+	chromedp.Flag("disable-component-update", true),
+	chromedp.Flag("disable-sync", true),
+	chromedp.Flag("host-resolver-rules", "MAP other.example 127.0.0.1"))
+
+// start starts a Chromium.
+func start(more ...chromedp.ExecAllocatorOption) (*process, error) {
+	parent, err := profiles()
+	if err != nil {
+		return nil, err
+	}
+	profile, err := os.MkdirTemp(parent, "")
+	if err != nil {
+		return nil, err
+	}
+	options := append(flags[:len(flags):len(flags)], chromedp.ExecPath(Path()), chromedp.UserDataDir(profile))
+	ctx, end := chromedp.NewExecAllocator(context.Background(), append(options, more...)...)
+	hung := time.AfterFunc(wait.Bound, end)
+	defer hung.Stop()
+	ctx, _ = chromedp.NewContext(ctx) // ends with the allocator
+	if err := chromedp.Do(ctx); err != nil {
+		end()
+		return nil, fmt.Errorf("start Chromium: %w", err)
+	}
+	return &process{ctx, end}, nil
+}
+
+// profiles returns the directory of the profiles of this process. A shell removes it when the process has
+// ended, however it ends: the shell reads from a pipe that nothing else closes. Chromium ends by its own
+// pipe, and on Linux by a signal.
+var profiles = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", "mcp-authd-chromium-")
+	if err != nil {
+		return "", err
+	}
+	const remove = `trap "" HUP INT TERM; cat; rm -rf "$1" || { sleep 1; rm -rf "$1"; }`
+	shell := exec.Command("sh", "-c", remove, "sh", dir)
+	if _, err := shell.StdinPipe(); err != nil {
+		return "", err
+	}
+	if err := shell.Start(); err != nil {
+		return "", err
+	}
+	go func() { _ = shell.Wait() }() // holds the pipe open
+	return dir, nil
+})
+
+var one struct {
+	sync.Mutex
+	*process
+}
+
+// shared returns the Chromium of this test process. It starts one if there is none, or if it has ended.
+func shared() (*process, error) {
+	one.Lock()
+	defer one.Unlock()
+	if one.process != nil && one.ctx.Err() == nil {
+		return one.process, nil
+	}
+	var err error
+	one.process, err = start()
+	return one.process, err
+}

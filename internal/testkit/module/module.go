@@ -1,0 +1,36 @@
+// Package module finds files of the checkout for tests, which run in the directories of their packages.
+package module
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// Root returns the directory of the outermost go.mod above the working directory: the checkout.
+func Root() (root string, err error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
+	for ; dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			root = dir
+		}
+	}
+	if root == "" {
+		return "", errors.New("the working directory is in no module")
+	}
+	return root, nil
+}
+
+// Path returns the path of a file of the checkout, given by its slash-separated path there.
+func Path(tb testing.TB, file string) string {
+	tb.Helper()
+	root, err := Root()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return filepath.Join(root, filepath.FromSlash(file))
+}

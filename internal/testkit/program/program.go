@@ -1,0 +1,96 @@
+// Package program builds the Go programs that tests start: mcp-authd itself, examples, and programs of
+// other modules such as Dex. A program is linked once for a checkout, into .cache/programs, and again
+// only when its source has changed.
+package program
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"github.com/mcp-authd/mcp-authd/internal/testkit/module"
+)
+
+// Sum is the environment variable in which the test runner names the state of mcp-authd. Go keeps the
+// results of tests by what they read; a test that starts mcp-authd reads this.
+const Sum = "MCP_AUTHD_PROGRAM_SUM"
+
+var (
+	mu    sync.Mutex
+	built = map[string]func() (string, error){}
+)
+
+// Authd returns the path of mcp-authd.
+func Authd(tb testing.TB) string {
+	tb.Helper()
+	_ = os.Getenv(Sum)
+	return Build(tb, ".", "./cmd/mcp-authd")
+}
+
+// Build returns the path of the program that pkg is, in the module below dir, a slash-separated path
+// of the checkout. It fails the test if the program cannot be built.
+func Build(tb testing.TB, dir, pkg string) string {
+	tb.Helper()
+	path, err := once(dir, pkg)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return path
+}
+
+// BuildOrSkip is Build for a program whose modules may be out of reach: the test is skipped then, or
+// fails with CI=true.
+func BuildOrSkip(tb testing.TB, dir, pkg string) string {
+	tb.Helper()
+	path, err := once(dir, pkg)
+	switch {
+	case err == nil:
+	case os.Getenv("CI") == "true":
+		tb.Fatal(err)
+	default:
+		tb.Skip(err)
+	}
+	return path
+}
+
+func once(dir, pkg string) (string, error) {
+	key := dir + " " + pkg
+	mu.Lock()
+	build := built[key]
+	if build == nil {
+		build = sync.OnceValues(func() (string, error) { return Make(dir, pkg) })
+		built[key] = build
+	}
+	mu.Unlock()
+	return build()
+}
+
+// Make builds the program of a package, as Build does, for callers without a test. It is linked as a
+// release is, so that both share what is compiled.
+func Make(dir, pkg string) (path string, err error) {
+	root, err := module.Root()
+	if err != nil {
+		return "", err
+	}
+	programs := filepath.Join(root, ".cache", "programs")
+	if err := os.MkdirAll(programs, 0o755); err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256([]byte(dir + " " + pkg))
+	path = filepath.Join(programs, fmt.Sprintf("%s-%x", filepath.Base(filepath.Join(dir, pkg)), sum[:4]))
+	unlock, err := lock(path + ".lock")
+	if err != nil {
+		return "", err
+	}
+	defer unlock()
+	cmd := exec.Command("go", "build", "-C", filepath.Join(root, filepath.FromSlash(dir)), "-trimpath", "-o", path, pkg)
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build %s in %s: %w\n%s", pkg, dir, err, out)
+	}
+	return path, nil
+}

@@ -1,0 +1,87 @@
+package main
+
+import (
+	"errors"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"maps"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// inLane appends arguments that run the tests of the second lane below dir, and no others.
+func inLane(out, args []string, dir string) ([]string, error) {
+	packages, tests, err := long(dir)
+	if err != nil {
+		return nil, err
+	}
+	if len(tests) == 0 {
+		return nil, errors.New("no test calls lane.Long")
+	}
+	out = append(out, "-run=^("+strings.Join(tests, "|")+")$")
+	return append(append(out, args...), packages...), nil
+}
+
+// ignored are directories without packages of this module.
+var ignored = regexp.MustCompile(`(^|/)(testdata|node_modules|\..+)$`)
+
+// long returns the packages below dir with tests that call lane.Long, and the names of these tests.
+func long(dir string) (packages, tests []string, err error) {
+	names, folders := map[string]bool{}, map[string]bool{}
+	err = filepath.WalkDir(filepath.Join(dir, "."), func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && path != "." && ignored.MatchString(filepath.ToSlash(path)):
+			return fs.SkipDir
+		case d.IsDir() || !strings.HasSuffix(path, "_test.go"):
+			return nil
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		for _, name := range longTests(file) {
+			rel, err := filepath.Rel(dir, filepath.Dir(path))
+			if err != nil {
+				return err
+			}
+			names[name], folders["./"+filepath.ToSlash(rel)] = true, true
+		}
+		return nil
+	})
+	return slices.Sorted(maps.Keys(folders)), slices.Sorted(maps.Keys(names)), err
+}
+
+// longTests returns the tests of a file that call lane.Long themselves.
+func longTests(file *ast.File) (names []string) {
+	for _, d := range file.Decls {
+		f, ok := d.(*ast.FuncDecl)
+		if !ok || f.Recv != nil || !strings.HasPrefix(f.Name.Name, "Test") {
+			continue
+		}
+		ast.Inspect(f, func(n ast.Node) bool {
+			call, ok := n.(*ast.SelectorExpr)
+			if x, is := selected(call, ok); is && x == "lane" && call.Sel.Name == "Long" {
+				names = append(names, f.Name.Name)
+			}
+			return true
+		})
+	}
+	return slices.Compact(names)
+}
+
+func selected(s *ast.SelectorExpr, ok bool) (string, bool) {
+	if !ok {
+		return "", false
+	}
+	x, ok := s.X.(*ast.Ident)
+	if !ok {
+		return "", false
+	}
+	return x.Name, true
+}

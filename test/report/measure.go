@@ -1,0 +1,123 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"regexp"
+	"syscall"
+	"time"
+)
+
+// spentIn names the environment variable with the directory for what test programs have spent.
+const spentIn = "MCP_AUTHD_REPORT_SPENT"
+
+// spent is the processor time of a test program, with the programs that it started.
+type spent struct {
+	Dir   string // where it ran: the package
+	Total time.Duration
+	Tests map[string]time.Duration // by top-level test; at least what each of them spent alone
+}
+
+// measure runs a test program and writes what it spent. It returns the program's exit code.
+func measure(command []string) int {
+	cmd := exec.Command(command[0], command[1:]...)
+	cmd.Stdin, cmd.Stderr = os.Stdin, os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "report:", err)
+		return 1
+	}
+	// go test ends a program that hangs with SIGQUIT, for its stacks.
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGQUIT, syscall.SIGTERM, os.Interrupt)
+	if err := cmd.Start(); err != nil {
+		fmt.Fprintln(os.Stderr, "report:", err)
+		return 1
+	}
+	go func() {
+		for s := range signals {
+			_ = cmd.Process.Signal(s) // it may have ended
+		}
+	}()
+	m := &meter{pid: cmd.Process.Pid, tests: map[string]time.Duration{}}
+	m.watch(out, os.Stdout)
+	err = cmd.Wait()
+	usage := cmd.ProcessState
+	m.write(max(usage.UserTime()+usage.SystemTime(), m.total))
+	var exit *exec.ExitError
+	if errors.As(err, &exit) && exit.ExitCode() >= 0 {
+		return exit.ExitCode()
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "report:", err)
+		return 1
+	}
+	return 0
+}
+
+// meter shares the processor time of a test program among the tests that run.
+type meter struct {
+	pid     int
+	total   time.Duration
+	running []string
+	tests   map[string]time.Duration
+}
+
+// edge is a line at which a top-level test starts, stops or ends. Go writes a control character
+// before it, for test2json.
+var edge = regexp.MustCompile(`^\x16?(?:=== (RUN|PAUSE|CONT)  +|--- (PASS|FAIL|SKIP): )(Test[^/ \n]*)(?: \(.*)?\n$`)
+
+// watch copies the output of a test program and looks at the clock of the processor at each edge.
+func (m *meter) watch(from io.Reader, to io.Writer) {
+	lines := bufio.NewReader(from)
+	for {
+		line, err := lines.ReadString('\n')
+		if e := edge.FindStringSubmatch(line); e != nil {
+			m.edge(e[1], e[3])
+		}
+		io.WriteString(to, line)
+		if err != nil {
+			return
+		}
+	}
+}
+
+func (m *meter) edge(what, test string) {
+	total := max(processorTime(m.pid), m.total)
+	for _, t := range m.running {
+		m.tests[t] += (total - m.total) / time.Duration(len(m.running))
+	}
+	m.total = total
+	if what == "RUN" || what == "CONT" {
+		m.running = append(m.running, test)
+		return
+	}
+	for i, t := range m.running {
+		if t == test {
+			m.running = append(m.running[:i], m.running[i+1:]...)
+			return
+		}
+	}
+}
+
+func (m *meter) write(total time.Duration) {
+	dir := os.Getenv(spentIn)
+	here, err := os.Getwd()
+	if err != nil || dir == "" {
+		return
+	}
+	b, err := json.Marshal(spent{Dir: here, Total: total, Tests: m.tests})
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, fmt.Sprintf("%d.json", os.Getpid())), b, 0o600)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "report:", err)
+	}
+}
