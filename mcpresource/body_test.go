@@ -9,13 +9,19 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"github.com/mcp-authd/mcp-authd/internal/testkit/pipetest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 )
 
 // TestSlowBody speaks by hand to a server without timeouts of its own.
 func TestSlowBody(t *testing.T) {
-	const brief = 200 * time.Millisecond
-	serve := func(t *testing.T, h http.Handler, patience, readTimeout time.Duration) net.Conn {
+	run := func(name string, f func(*testing.T)) {
+		t.Run(name, func(t *testing.T) { synctest.Test(t, f) })
+	}
+	serve := func(t *testing.T, h http.Handler, readTimeout time.Duration) net.Conn {
 		g, err := New(Config{
 			Resource: "http://127.0.0.1/mcp", AuthorizationServers: []string{authServer},
 			Validator: newRig(t, nil).c.Validator,
@@ -24,18 +30,18 @@ func TestSlowBody(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		g.own.audiences, g.bodyTime = append(g.own.audiences, resource), patience
-		s := httptest.NewUnstartedServer(g.Protect(h))
-		s.Config.ReadTimeout = readTimeout // for bodies alone
-		s.Config.ReadHeaderTimeout, s.Config.IdleTimeout = time.Minute, time.Minute
-		s.Start()
-		t.Cleanup(s.Close)
-		c, err := net.Dial("tcp", s.Listener.Addr().String())
+		g.own.audiences = append(g.own.audiences, resource)
+		c, err := pipetest.NewServer(t, &http.Server{
+			Handler:     g.Protect(h),
+			ReadTimeout: readTimeout, // for bodies alone
+			// As long as a test may take.
+			ReadHeaderTimeout: time.Hour,
+			IdleTimeout:       time.Hour,
+		}).Dial()
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { c.Close() })
-		c.SetDeadline(time.Now().Add(time.Minute))
 		return c
 	}
 	// send writes at once, so that what comes of the body comes with the head.
@@ -47,29 +53,34 @@ func TestSlowBody(t *testing.T) {
 	none := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
 	for _, tt := range []struct {
 		name, method, token string
+		readTimeout         time.Duration
 		want                int
+		after               time.Duration
 	}{
-		{"RS-196 a body that does not come is given up", "POST", "alice", 408},
-		{"RS-196 nor does the guard wait for a body that it does not read", "POST", "nonsense", 401},
-		{"RS-196 nor that of a GET", "GET", "alice", 200},
+		{"RS-196 a body that does not come is given up", "POST", "alice", 0, 408, bodyTime},
+		{"RS-196 a shorter timeout of the server stays", "POST", "alice", time.Second, 408, time.Second},
+		{"RS-196 nor does the guard wait for a body that it does not read", "POST", "nonsense", 0, 401, bodyTime},
+		{"RS-196 nor that of a GET", "GET", "alice", 0, 200, bodyTime},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			c := serve(t, none, brief, 0)
+		run(tt.name, func(t *testing.T) {
+			c := serve(t, none, tt.readTimeout)
+			began := time.Now()
 			send(c, tt.method, tt.token, "", 100)
-			if resp, err := http.ReadResponse(bufio.NewReader(c), nil); err != nil || resp.StatusCode != tt.want {
-				t.Errorf("got %v, %v", resp, err)
+			resp, err := http.ReadResponse(bufio.NewReader(c), nil)
+			if err != nil || resp.StatusCode != tt.want || time.Since(began) > tt.after {
+				t.Errorf("got %v, %v after %v", resp, err, time.Since(began))
 			}
 		})
 	}
-	for timeout, name := range map[time.Duration]string{0: "none", brief: "as short as ours"} {
-		t.Run("RS-98 a stream outlives the deadline; read timeout of the server: "+name, func(t *testing.T) {
+	for timeout, name := range map[time.Duration]string{0: "none", bodyTime: "as short as ours"} {
+		run("RS-98 a stream outlives the deadline; read timeout of the server: "+name, func(t *testing.T) {
 			c := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				time.Sleep(2 * brief)
+				wait.Advance(2 * bodyTime)
 				if r.Context().Err() != nil {
 					t.Error("the request was cancelled")
 				}
 				io.WriteString(w, "late")
-			}), brief, timeout)
+			}), timeout)
 			body := tool("read")
 			for range 2 { // and the connection serves on
 				send(c, "POST", "alice", body, len(body))
@@ -83,30 +94,22 @@ func TestSlowBody(t *testing.T) {
 			}
 		})
 	}
-	t.Run("RS-164 a client that leaves is noticed as before", func(t *testing.T) {
-		gone := make(chan bool, 1)
+	run("RS-164 a client that leaves is noticed as before", func(t *testing.T) {
+		gone := make(chan struct{})
 		c := serve(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-			select {
-			case <-r.Context().Done():
-				gone <- true
-			case <-time.After(time.Minute):
-				gone <- false
-			}
-		}), brief, 0)
+			<-r.Context().Done()
+			close(gone)
+		}), 0)
 		body := tool("read")
 		send(c, "POST", "alice", body, len(body))
-		time.Sleep(2 * brief)
+		wait.Advance(2 * bodyTime)
+		select {
+		case <-gone:
+			t.Error("it was noticed before it left")
+		default:
+		}
 		c.Close()
-		if !<-gone {
-			t.Error("it was not")
-		}
-	})
-	t.Run("RS-196 a shorter timeout of the server stays", func(t *testing.T) {
-		c := serve(t, none, time.Hour, brief)
-		send(c, "POST", "alice", "", 100)
-		if resp, err := http.ReadResponse(bufio.NewReader(c), nil); err != nil || resp.StatusCode != 408 {
-			t.Errorf("got %v, %v", resp, err)
-		}
+		<-gone
 	})
 	t.Run("RS-98 the deadline is lifted before the handler runs", func(t *testing.T) {
 		r := newRig(t, nil)

@@ -13,11 +13,11 @@ const bodyTime = 30 * time.Second
 // connection by sending slowly; with or without a token, because net/http waits for
 // what a handler has left. It reports whether there is a deadline to lift, so that no
 // stream ends at it. A shorter timeout of the server stays.
-func (g *Guard) setBodyDeadline(w http.ResponseWriter, r *http.Request) bool {
+func setBodyDeadline(w http.ResponseWriter, r *http.Request) bool {
 	if r.ContentLength == 0 {
 		return false
 	}
-	wait := g.bodyTime
+	wait := bodyTime
 	if s, ok := r.Context().Value(http.ServerContextKey).(*http.Server); ok && s.ReadTimeout > 0 {
 		wait = min(wait, s.ReadTimeout)
 	}
@@ -53,7 +53,7 @@ func (w *watcher) mayWait() {
 func (w *watcher) hurry() {
 	defer w.hurried.Done()
 	// a writer without deadlines does not wait
-	_ = http.NewResponseController(w.ResponseWriter).SetWriteDeadline(time.Now().Add(w.guard.writeTime))
+	_ = http.NewResponseController(w.ResponseWriter).SetWriteDeadline(time.Now().Add(writeTime))
 }
 
 // close takes away what mayWait has set, so that the connection may be used again.

@@ -3,15 +3,16 @@ package mcpresource
 import (
 	"context"
 	"io"
-	"net"
 	"net/http"
-	"net/http/httptest"
 	"net/http/httptrace"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/mcp-authd/mcp-authd/internal/testkit/pipetest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 )
 
 // TestExpiresUnderItsRequest: RS-41. A request during which its token expires, and to which the handler
@@ -78,94 +79,86 @@ func expireAsked(t *testing.T, lasts time.Duration) {
 // TestUnreadStreamEnds: RS-98. A stream ends with its token also when its client reads nothing, so that a
 // write to it would wait without end.
 func TestUnreadStreamEnds(t *testing.T) {
-	g, err := New(Config{
-		Resource: "http://127.0.0.1/mcp", AuthorizationServers: []string{authServer}, ClockSkew: time.Nanosecond,
-		Validator: ValidatorFunc(func(context.Context, Credential) (*Principal, error) {
-			return &Principal{
-				Issuer: authServer, Subject: "a", Audience: []string{"http://127.0.0.1/mcp"},
-				ExpiresAt: time.Now().Add(300 * time.Millisecond)}, nil
-		}),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	g.writeTime = 100 * time.Millisecond
-	ended := make(chan error, 1)
-	s := httptest.NewServer(g.Protect(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		for {
-			if _, err := w.Write(make([]byte, 64<<10)); err != nil {
-				ended <- err
-				return
-			}
+	synctest.Test(t, func(t *testing.T) {
+		expires := time.Now().Add(time.Minute)
+		g, err := New(Config{
+			Resource: "http://127.0.0.1/mcp", AuthorizationServers: []string{authServer}, ClockSkew: time.Nanosecond,
+			Validator: ValidatorFunc(func(context.Context, Credential) (*Principal, error) {
+				return &Principal{
+					Issuer: authServer, Subject: "a", Audience: []string{"http://127.0.0.1/mcp"}, ExpiresAt: expires}, nil
+			}),
+		})
+		if err != nil {
+			t.Fatal(err)
 		}
-	})))
-	defer s.Close()
-	conn, err := net.Dial("tcp", s.Listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	io.WriteString(conn, "GET /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer t\r\n\r\n")
-	select {
-	case <-ended:
-	case <-time.After(time.Minute):
-		conn.Close() // or the server would wait as well
-		t.Error("it is written to without end")
-	}
+		ended := make(chan struct{})
+		s := pipetest.NewServer(t, &http.Server{
+			Handler: g.Protect(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				defer close(ended)
+				for {
+					if _, err := w.Write(make([]byte, 64<<10)); err != nil {
+						return
+					}
+				}
+			})),
+		})
+		conn, err := s.Dial()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		io.WriteString(conn, "GET /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer t\r\n\r\n")
+		<-ended
+		if late := time.Since(expires) - writeTime; late.Abs() > time.Second {
+			t.Errorf("the last write ended %v after its time", late)
+		}
+	})
 }
 
 // TestConnectionAfterAnEnd: what ends one request does not end the next one on its connection.
 func TestConnectionAfterAnEnd(t *testing.T) {
-	guarded := func(timeout, writeTime time.Duration) http.Handler {
+	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, func(c *Config) {
-			c.Resource, c.Now, c.Policy, c.Limits.Timeout = "http://127.0.0.1/mcp", nil, nil, timeout
+			c.Resource, c.Now, c.Policy, c.Limits.Timeout = "http://127.0.0.1/mcp", nil, nil, time.Second
 			c.Validator = ValidatorFunc(func(context.Context, Credential) (*Principal, error) {
 				return &Principal{
 					Issuer: authServer, Subject: "a", Audience: []string{"http://127.0.0.1/mcp"},
 					ExpiresAt: time.Now().Add(time.Hour)}, nil
 			})
 		})
-		r.Guard.writeTime = writeTime
 		r.next = func(_ http.ResponseWriter, req *http.Request) {
 			if req.Header.Get("Slow") != "" {
 				<-req.Context().Done()
 			}
 		}
-		return r.h
-	}
-	const brief = time.Second // for the answer that says that the time is over, also on a busy machine
-	hasty, patient := guarded(50*time.Millisecond, brief), guarded(time.Minute, time.Minute)
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		if req.Header.Get("Slow") != "" {
-			hasty.ServeHTTP(w, req)
-			return
+		s := pipetest.NewServer(t, &http.Server{Handler: r.h})
+		connections := 0
+		ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{
+			GotConn: func(c httptrace.GotConnInfo) {
+				if !c.Reused {
+					connections++
+				}
+			},
+		})
+		for _, tt := range []struct {
+			slow string
+			want int
+		}{{"yes", 504}, {"", 200}} {
+			req, _ := http.NewRequestWithContext(ctx, "POST", "http://127.0.0.1/mcp", strings.NewReader(tool("read")))
+			req.Header.Set("Authorization", "Bearer t")
+			req.Header.Set("Slow", tt.slow)
+			resp, err := s.Client().Do(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := io.Copy(io.Discard, resp.Body); err != nil || resp.StatusCode != tt.want {
+				t.Errorf("got %d, %v, want %d", resp.StatusCode, err, tt.want)
+			}
+			resp.Body.Close()
+			wait.Advance(writeTime + time.Second) // beyond the deadline that the end of the request has set
 		}
-		patient.ServeHTTP(w, req)
-	}))
-	defer s.Close()
-	connections := map[string]bool{}
-	ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{
-		GotConn: func(c httptrace.GotConnInfo) { connections[c.Conn.LocalAddr().String()] = true },
+		if connections != 1 {
+			t.Errorf("%d connections were used", connections)
+		}
 	})
-	for _, tt := range []struct {
-		slow string
-		want int
-		rest time.Duration // until the deadline that its end has set is over
-	}{{"yes", 504, brief + 100*time.Millisecond}, {"", 200, 0}} {
-		req, _ := http.NewRequestWithContext(ctx, "POST", s.URL+"/mcp", strings.NewReader(tool("read")))
-		req.Header.Set("Authorization", "Bearer t")
-		req.Header.Set("Slow", tt.slow)
-		resp, err := http.DefaultClient.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := io.Copy(io.Discard, resp.Body); err != nil || resp.StatusCode != tt.want {
-			t.Errorf("got %d, %v, want %d", resp.StatusCode, err, tt.want)
-		}
-		resp.Body.Close()
-		time.Sleep(tt.rest)
-	}
-	if len(connections) != 1 {
-		t.Errorf("%d connections were used", len(connections))
-	}
 }

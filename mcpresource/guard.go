@@ -37,15 +37,13 @@ type Guard struct {
 	refusals          *buckets                       // of requests without a good token
 	passed            *bounded.Map[string, struct{}] // tokens and grants that were let through
 	judgings          judgings                       // of the tokens of requests under way
-	bodyTime          time.Duration
-	writeTime         time.Duration
 	clearanceWait     time.Duration
 	clearancePoll     time.Duration
 }
 
 // New returns a guard, or an error that says what in c is wrong.
 func New(c Config) (*Guard, error) {
-	g := &Guard{c: c.withDefaults(), bodyTime: bodyTime, writeTime: writeTime}
+	g := &Guard{c: c.withDefaults()}
 	g.clearanceWait, g.clearancePoll = clearanceWait, clearancePoll
 	if err := g.address(); err != nil {
 		return nil, err

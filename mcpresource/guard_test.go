@@ -10,7 +10,10 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"github.com/mcp-authd/mcp-authd/internal/testkit/pipetest"
 )
 
 const (
@@ -522,46 +525,45 @@ func TestSessions(t *testing.T) {
 
 func TestStreams(t *testing.T) {
 	t.Run("RS-98 RS-170 a stream ends when its token does", func(t *testing.T) {
-		ended := make(chan error, 1)
-		g, err := New(Config{
-			Resource: "http://127.0.0.1/mcp", AuthorizationServers: []string{authServer}, ClockSkew: time.Nanosecond,
-			Validator: ValidatorFunc(func(context.Context, Credential) (*Principal, error) {
-				return &Principal{
-					Issuer: authServer, Subject: "a", Audience: []string{"http://127.0.0.1/mcp"},
-					ExpiresAt: time.Now().Add(5 * time.Second)}, nil
-			}),
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		s := httptest.NewServer(g.Protect(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			w.Header().Set("Content-Type", "text/event-stream")
-			io.WriteString(w, ": open\n\n")
-			w.(http.Flusher).Flush()
-			if err := http.NewResponseController(w).Flush(); err != nil {
-				t.Error(err)
+		synctest.Test(t, func(t *testing.T) {
+			ended := make(chan error, 1)
+			expires := time.Now().Add(time.Minute)
+			g, err := New(Config{
+				Resource: "http://127.0.0.1/mcp", AuthorizationServers: []string{authServer}, ClockSkew: time.Nanosecond,
+				Validator: ValidatorFunc(func(context.Context, Credential) (*Principal, error) {
+					return &Principal{
+						Issuer: authServer, Subject: "a", Audience: []string{"http://127.0.0.1/mcp"}, ExpiresAt: expires}, nil
+				}),
+			})
+			if err != nil {
+				t.Fatal(err)
 			}
-			<-r.Context().Done()
-			ended <- r.Context().Err()
-		})))
-		defer s.Close()
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		defer cancel()
-		req, _ := http.NewRequestWithContext(ctx, "GET", s.URL+"/mcp", nil)
-		req.Header.Set("Authorization", "Bearer t")
-		resp, err := http.DefaultClient.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer resp.Body.Close()
-		if resp.Header.Get("X-Accel-Buffering") != "no" {
-			t.Error("RS-163: a proxy may hold the stream back")
-		}
-		body, _ := io.ReadAll(resp.Body)
-		if err := <-ended; !errors.Is(err, context.DeadlineExceeded) || string(body) != ": open\n\n" ||
-			ctx.Err() != nil {
-			t.Errorf("got %v, %q, %v", err, body, ctx.Err())
-		}
+			h := g.Protect(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("Content-Type", "text/event-stream")
+				io.WriteString(w, ": open\n\n")
+				w.(http.Flusher).Flush()
+				if err := http.NewResponseController(w).Flush(); err != nil {
+					t.Error(err)
+				}
+				<-r.Context().Done()
+				ended <- r.Context().Err()
+			}))
+			req, _ := http.NewRequest("GET", "http://127.0.0.1/mcp", nil)
+			req.Header.Set("Authorization", "Bearer t")
+			resp, err := pipetest.NewServer(t, &http.Server{Handler: h}).Client().Do(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer resp.Body.Close()
+			if resp.Header.Get("X-Accel-Buffering") != "no" {
+				t.Error("RS-163: a proxy may hold the stream back")
+			}
+			body, _ := io.ReadAll(resp.Body)
+			if err := <-ended; !errors.Is(err, context.DeadlineExceeded) || string(body) != ": open\n\n" ||
+				time.Since(expires).Abs() > time.Second {
+				t.Errorf("got %v, %q, %v after its end", err, body, time.Since(expires))
+			}
+		})
 	})
 }
 

@@ -18,7 +18,7 @@ import (
 func (g *Guard) Protect(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		growStack(len(r.Header))
-		deadline := g.setBodyDeadline(w, r)
+		deadline := setBodyDeadline(w, r)
 		pass, refused := g.judgeTraced(w, r) // each request by its own token: RS-38, SP-13
 		defer g.release(pass)
 		if !g.goesOn(w, r, pass, refused) {

@@ -14,6 +14,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 )
 
 const soakStreams = 1000
@@ -82,10 +84,10 @@ func newSoak(t testing.TB, guarded bool) *soak {
 	return s
 }
 
-// listed signs a token of a person with a place in the status list.
-func (s *soak) listed(who string, place int) string {
+// listed signs a token of a person with a place in a status list.
+func (s *soak) listed(who string, place int, list string) string {
 	return s.lists.token(s.t, "ES256", nil,
-		s.lists.claims("sub", who, "aud", s.server.URL+"/mcp", "status", s.lists.place(place, "0")))
+		s.lists.claims("sub", who, "aud", s.server.URL+"/mcp", "status", s.lists.place(place, list)))
 }
 
 // stream opens one and reads it to its end.
@@ -108,8 +110,10 @@ func (s *soak) stream(ctx context.Context, token string, ready func()) error {
 	return nil
 }
 
-// round opens a thousand streams, of as many people, and ends each in one of three ways.
+// round opens a thousand streams, of as many people, and ends each in one of three ways. Each round has
+// a list of its own: the guard remembers for a while what that of the round before revoked.
 func (s *soak) round(n int) {
+	list := fmt.Sprint(n)
 	var opening, running sync.WaitGroup
 	leaving, leave := context.WithCancel(context.Background())
 	defer leave()
@@ -127,30 +131,26 @@ func (s *soak) round(n int) {
 		case 0, 1:
 			start(context.Background(), "expires-"+who)
 		case 2, 3:
-			start(context.Background(), s.listed(who, i%64))
+			start(context.Background(), s.listed(who, i%64, list))
 		default:
-			start(leaving, s.listed(who, 64))
+			start(leaving, s.listed(who, 64, list))
 		}
 	}
 	opening.Wait()
 	for i := range 64 {
 		s.lists.set(i, true)
 	}
-	time.Sleep(200 * time.Millisecond)
 	leave()
 	running.Wait()
 	for i := range 64 {
 		s.lists.set(i, false)
 	}
-	time.Sleep(2100 * time.Millisecond) // the list with the revoked ones is out of date
 }
 
 // settled waits for what ends by itself, and says what is left.
 func (s *soak) settled(goroutines int) (int, uint64) {
 	s.client.CloseIdleConnections()
-	for end := time.Now().Add(time.Minute); runtime.NumGoroutine() > goroutines && time.Now().Before(end); {
-		time.Sleep(20 * time.Millisecond)
-	}
+	wait.Poll(wait.Bound, func() bool { return runtime.NumGoroutine() <= goroutines })
 	runtime.GC()
 	runtime.GC()
 	var m runtime.MemStats
@@ -217,7 +217,7 @@ func BenchmarkOpenStream(b *testing.B) {
 				var opening, running sync.WaitGroup
 				opening.Add(soakStreams)
 				for i := range soakStreams {
-					token := s.listed(fmt.Sprint(i), 64)
+					token := s.listed(fmt.Sprint(i), 64, "0")
 					running.Go(func() { _ = s.stream(ctx, token, opening.Done) })
 				}
 				opening.Wait()
