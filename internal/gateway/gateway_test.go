@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -17,9 +18,11 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/internal/testkit/nettest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 	"github.com/mcp-authd/mcp-authd/mcpresource"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
@@ -318,14 +321,13 @@ func TestResponseHeaders(t *testing.T) {
 // TestStream: what the MCP server flushes is there before it says more.
 func TestStream(t *testing.T) {
 	more := make(chan struct{})
-	g := front(t, Config{Timeout: 5 * time.Second}, func(w http.ResponseWriter, r *http.Request) {
+	g := front(t, Config{}, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")
 		w.(http.Flusher).Flush()
 		<-more
 		io.WriteString(w, "id: a_0\ndata: \n\n")
 		w.(http.Flusher).Flush()
 		<-more
-		time.Sleep(5500 * time.Millisecond) // longer than the timeout, which is for the head
 		fmt.Fprintf(w, "id: a_1\ndata: %s\n\n", r.Header.Get("Last-Event-Id"))
 	})
 	req, _ := http.NewRequest(http.MethodGet, g.URL, nil)
@@ -345,6 +347,37 @@ func TestStream(t *testing.T) {
 	if got := next() + "|" + next(); got != "id: a_1|data: a_7" {
 		t.Errorf("RS-115: got %q", got)
 	}
+}
+
+// TestSilentStream: the timeout is for the head, and a stream may be silent for longer.
+func TestSilentStream(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		u, err := New(Config{URL: "http://mcp.example.com/mcp", Resource: publicURL, Timeout: 5 * time.Second})
+		if err != nil {
+			t.Fatal(err)
+		}
+		transport := u.transport()
+		transport.DialContext = func(context.Context, string, string) (net.Conn, error) {
+			gateway, server := net.Pipe()
+			go func() {
+				defer server.Close()
+				if _, err := http.ReadRequest(bufio.NewReader(server)); err != nil {
+					t.Error(err)
+					return
+				}
+				io.WriteString(server, "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n")
+				wait.Advance(6 * time.Second)
+				io.WriteString(server, "data: late\n\n")
+			}()
+			return gateway, nil
+		}
+		u.proxy.Transport = final{transport}
+		w := httptest.NewRecorder()
+		as(alice, u).ServeHTTP(w, httptest.NewRequest(http.MethodGet, publicURL, nil))
+		if got := w.Body.String(); w.Code != http.StatusOK || got != "data: late\n\n" {
+			t.Errorf("got %d %q", w.Code, got)
+		}
+	})
 }
 
 // TestStreamEnds: a stream whose token has ended ends as a stream, and the MCP server
@@ -481,11 +514,7 @@ func TestManyStreams(t *testing.T) {
 	}
 	wg.Wait()
 	client.CloseIdleConnections()
-	for end := time.Now().Add(time.Minute); runtime.NumGoroutine() > before+10; time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("%d goroutines before, %d after", before, runtime.NumGoroutine())
-		}
-	}
+	wait.Until(t, "the streams have ended", func() bool { return runtime.NumGoroutine() <= before+10 })
 }
 
 func TestSites(t *testing.T) {

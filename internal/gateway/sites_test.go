@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 	"github.com/mcp-authd/mcp-authd/mcpresource"
 )
 
@@ -173,13 +174,12 @@ func TestSitesLookAfterEach(t *testing.T) {
 	done := make(chan struct{})
 	go func() { sites.Run(ctx); close(done) }()
 	for _, s := range servers {
-		for s.ran.Load() == 0 {
-			select {
-			case <-done:
-				t.Fatal("Run returned before its context ended")
-			default:
-			}
-		}
+		wait.Until(t, "each server runs", func() bool { return s.ran.Load() > 0 })
+	}
+	select {
+	case <-done:
+		t.Fatal("Run returned before its context ended")
+	default:
 	}
 	end()
 	<-done

@@ -15,6 +15,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
 	"github.com/mcp-authd/mcp-authd/internal/taskstore"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/pgtest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 	"github.com/mcp-authd/mcp-authd/mcpresource"
 	"github.com/mcp-authd/mcp-authd/mcpresource/gosdk"
 	"github.com/mcp-authd/mcp-authd/storage/postgres"
@@ -169,14 +170,11 @@ func TestModernTasksBehindTheGateway(t *testing.T) {
 	}
 	id, _ := dataOf(t, ask("alice", "tools/call", "asks", `"name":"asks","arguments":{}`)).Result["taskId"].(string)
 	status := func(want string) (got string) {
-		for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		wait.Until(t, "RS-216: the task is "+want, func() bool {
 			got = ask("alice", "tasks/get", id, `"taskId":"`+id+`"`)
-			if strings.Contains(got, `"status":"`+want+`"`) {
-				return got
-			}
-		}
-		t.Fatalf("RS-216 want %s, got %s", want, got)
-		return ""
+			return strings.Contains(got, `"status":"`+want+`"`)
+		})
+		return got
 	}
 	if got := status("input_required"); !strings.Contains(got, `"inputRequests":{"name"`) {
 		t.Errorf("RS-216 got %s", got)
@@ -253,12 +251,10 @@ func TestSessionTasksBehindTheGateway(t *testing.T) {
 		!strings.Contains(e, `"progressToken":"p-7"`) || !strings.Contains(e, related) {
 		t.Errorf("RS-215 got %s", e)
 	}
-	for end := time.Now().Add(time.Minute); !strings.Contains(got, "input_required"); {
-		time.Sleep(5 * time.Millisecond)
-		if _, got = post(t, g.URL, about("tasks/get", id), header); time.Now().After(end) {
-			t.Fatalf("RS-215 got %s", got)
-		}
-	}
+	wait.Until(t, "RS-215: the task asks for input", func() bool {
+		_, got = post(t, g.URL, about("tasks/get", id), header)
+		return strings.Contains(got, "input_required")
+	})
 	result := open(http.MethodPost, about("tasks/result", id))
 	question := next(result)
 	var asked struct {

@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 )
 
 // TestUser: SP-24, Security M9. A program runs as the user that is configured, with none of
@@ -32,9 +34,9 @@ func TestUser(t *testing.T) {
 	defer cancel()
 	go s.do(ctx, http.MethodPost,
 		`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}`)
-	eventually(t, "the program tells who it is",
+	wait.Until(t, "the program tells who it is",
 		func() bool { return strings.Contains(s.log.String(), "uid 4242 groups 4243 home / user .") })
-	eventually(t, "the key is not readable",
+	wait.Until(t, "the key is not readable",
 		func() bool { return strings.Contains(s.log.String(), "ermission denied") })
 	if strings.Contains(s.log.String(), "hunter2") {
 		t.Error("the program has read the key")

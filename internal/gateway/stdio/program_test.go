@@ -3,6 +3,7 @@ package stdio
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -20,7 +21,9 @@ import (
 func TestMain(m *testing.M) {
 	sandbox.Run()
 	if mode := os.Getenv("TEST_PROGRAM"); mode != "" {
-		(&program{mode: mode, waiting: map[string]chan json.RawMessage{}, released: make(chan struct{})}).run()
+		(&program{
+			mode: mode, waiting: map[string]chan json.RawMessage{}, released: make(chan struct{}), late: make(chan struct{}),
+		}).run()
 		return
 	}
 	os.Exit(m.Run())
@@ -33,6 +36,7 @@ type program struct {
 	mu       sync.Mutex // guards stdout and waiting
 	waiting  map[string]chan json.RawMessage
 	released chan struct{} // closed when the client says so
+	late     chan struct{} // hands the turn to the call of late, and back
 }
 
 func (p *program) say(v any) {
@@ -58,7 +62,7 @@ func (p *program) run() {
 	fmt.Fprintln(os.Stderr, "hello", strings.Repeat("x", 5000))
 	fmt.Println("Welcome to the server!") // a mistake that many make
 	if p.mode == "unread" {
-		time.Sleep(time.Hour)
+		linger()
 	}
 	in := bufio.NewScanner(os.Stdin)
 	in.Buffer(nil, 1<<24)
@@ -86,8 +90,15 @@ func (p *program) run() {
 		}
 	}
 	if p.mode == "deaf" {
-		time.Sleep(time.Hour) // it does not mind that its input has ended
+		linger() // it does not mind that its input has ended
 	}
+}
+
+// linger returns after the longest test has ended.
+func linger() {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
+	defer cancel()
+	<-ctx.Done()
 }
 
 func (p *program) serve(f frame) {
@@ -164,16 +175,18 @@ func (p *program) call(f frame, tool string) {
 		p.answer(f.ID, map[string]any{"done": true})
 	case "hang":
 	case "late":
-		time.Sleep(300 * time.Millisecond)
+		<-p.late
 		p.note("notifications/message",
 			map[string]any{"level": "info", "data": "secret of " + text(at(f.Params, "arguments", "who"))})
+		p.late <- struct{}{}
+	case "release":
+		p.late <- struct{}{}
+		<-p.late
+		p.answer(f.ID, map[string]any{"released": true})
 	case "task":
 		p.note("notifications/tasks/status",
 			map[string]any{"taskId": "task of " + text(at(f.Params, "arguments", "who")), "status": "working"})
 		p.answer(f.ID, map[string]any{})
-	case "slow":
-		time.Sleep(300 * time.Millisecond)
-		p.answer(f.ID, map[string]any{"slow": true})
 	case "held":
 		<-p.released
 		p.answer(f.ID, map[string]any{"held": true})
@@ -202,10 +215,10 @@ func (p *program) call(f frame, tool string) {
 // exhaust takes more of something than there should be.
 func (p *program) exhaust(f frame, what string) {
 	var err error
-	n, all := 0, [][]byte{}
+	n, all := 0, [][]byte{} // each has an end, should its limit not hold
 	switch what {
 	case "grow":
-		for {
+		for range 2000 {
 			all = append(all, bytes.Repeat([]byte("x"), 1<<20))
 		}
 	case "spin":
@@ -213,12 +226,12 @@ func (p *program) exhaust(f frame, what string) {
 		}
 	case "fill":
 		file, failed := os.Create(text(at(f.Params, "arguments", "path")))
-		for err = failed; err == nil; n++ {
+		for err = failed; err == nil && n < 1000; n++ {
 			_, err = file.Write(make([]byte, 64<<10))
 		}
 	case "files":
 		kept := []*os.File{}
-		for ; err == nil; n++ {
+		for ; err == nil && n < 10_000; n++ {
 			var file *os.File
 			file, err = os.Open("/dev/null")
 			kept = append(kept, file)

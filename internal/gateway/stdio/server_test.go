@@ -21,6 +21,7 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/internal/gateway/lists"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/logtest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 	"github.com/mcp-authd/mcp-authd/mcpresource"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
@@ -128,32 +129,32 @@ func (s *site) do(ctx context.Context, method, body string, header ...string) (*
 	return a, err
 }
 
-// hear reads the stream of a session: for a moment, or until something wanted was said and
-// a moment longer.
-func (s *site) hear(wanted string, header ...string) string {
+// hear reads the stream of a session up to a line with some words, and returns what it has read.
+func (s *site) hear(words string, header ...string) string {
 	s.t.Helper()
-	ctx, cancel := context.WithTimeout(s.t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(s.t.Context(), wait.Bound)
 	defer cancel()
-	leave := func() { time.AfterFunc(300*time.Millisecond, cancel) }
-	if wanted == "" {
-		leave()
-	}
 	resp, err := s.ask(ctx, http.MethodGet, "", header...)
-	if wanted == "" && errors.Is(err, context.Canceled) {
-		return ""
-	}
 	if err != nil || resp.StatusCode != http.StatusOK {
 		s.t.Fatalf("the stream: %v %+v", err, resp)
 	}
 	defer resp.Body.Close()
 	var said strings.Builder
-	for lines := bufio.NewScanner(resp.Body); lines.Scan(); {
+	lines := bufio.NewScanner(resp.Body)
+	for lines.Scan() {
 		fmt.Fprintln(&said, lines.Text())
-		if wanted != "" && strings.Contains(lines.Text(), wanted) {
-			leave()
+		if strings.Contains(lines.Text(), words) {
+			return said.String()
 		}
 	}
-	return said.String()
+	s.t.Fatalf("the stream ends without %q: %v\n%s", words, lines.Err(), &said)
+	return ""
+}
+
+// mark has the program send an update of a resource to the stream of a session.
+func (s *site) mark(uri string, header ...string) {
+	s.t.Helper()
+	s.post(`{"jsonrpc":"2.0","id":"mark","method":"resources/subscribe","params":{"uri":"`+uri+`"}}`, header...)
 }
 
 func (s *site) post(body string, header ...string) *answer {
@@ -331,22 +332,24 @@ func TestSession(t *testing.T) {
 		}
 	})
 	t.Run("a question of the program comes with the call, and its answer goes back", func(t *testing.T) {
-		var wg sync.WaitGroup
-		asked, read := context.WithCancel(t.Context())
-		defer read()
-		wg.Go(func() {
-			for asked.Err() == nil { // until the question is there
-				s.post(`{"jsonrpc":"2.0","id":"ask-1","result":{"text":"forty-two"}}`, h...)
-				time.Sleep(10 * time.Millisecond)
-			}
-		})
-		a := s.post(toolCall("6", "ask", ""), h...)
-		read()
-		wg.Wait()
-		if len(a.events) != 3 || !strings.Contains(a.events[1].data, "sampling/createMessage") ||
-			!strings.Contains(a.events[2].data, "forty-two") {
-			t.Errorf("events %q", a.events)
+		resp, err := s.ask(t.Context(), http.MethodPost, toolCall("6", "ask", ""), h...)
+		if err != nil {
+			t.Fatal(err)
 		}
+		defer resp.Body.Close()
+		lines := bufio.NewScanner(resp.Body)
+		hear := func(want string) {
+			t.Helper()
+			for lines.Scan() {
+				if strings.Contains(lines.Text(), want) {
+					return
+				}
+			}
+			t.Fatalf("the stream ends without %q: %v", want, lines.Err())
+		}
+		hear("sampling/createMessage")
+		s.post(`{"jsonrpc":"2.0","id":"ask-1","result":{"text":"forty-two"}}`, h...)
+		hear("forty-two")
 	})
 	t.Run("progress and logs come with the call", func(t *testing.T) {
 		a := s.post(toolCall("7", "progress", `,"_meta":{"progressToken":"t"},"arguments":{"who":"alice"}`), h...)
@@ -370,9 +373,7 @@ func TestSession(t *testing.T) {
 	t.Run("RS-75: a cancelled call ends, and the program is told its own id", func(t *testing.T) {
 		done := make(chan *answer)
 		go func() { done <- s.post(toolCall(`"c"`, "hang", ""), h...) }()
-		for s.sessionOf(h).link.waiting() == 0 {
-			time.Sleep(time.Millisecond)
-		}
+		wait.Until(t, "the call waits", func() bool { return s.sessionOf(h).link.waiting() > 0 })
 		s.post(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"c"}}`, h...)
 		if a := <-done; len(a.events) != 1 {
 			t.Errorf("events %q", a.events)
@@ -407,10 +408,9 @@ func TestResume(t *testing.T) {
 	h := s.open("2025-11-25")
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() {
-		for x := s.sessionOf(h); x.link.waiting() == 0; {
-			time.Sleep(time.Millisecond)
-		}
-		cancel()
+		defer cancel()
+		x := s.sessionOf(h)
+		wait.Poll(wait.Bound, func() bool { return x.link.waiting() > 0 })
 	}()
 	_, err := s.do(ctx, http.MethodPost, toolCall("1", "held", ""), h...)
 	if !errors.Is(err, context.Canceled) {
@@ -451,23 +451,25 @@ func TestOwnStream(t *testing.T) {
 		defer x.own.mu.Unlock()
 		return x.own.reader != nil
 	}
-	read := func(wanted string, header ...string) string {
-		eventually(t, "no client reads", func() bool { return !held() })
-		return s.hear(wanted, append(h, header...)...)
+	read := func(mark string, header ...string) string {
+		t.Helper()
+		s.mark(mark, h...)
+		wait.Until(t, "no client reads", func() bool { return !held() })
+		return s.hear(mark, append(h, header...)...)
 	}
-	if body := read("list_changed"); strings.Count(body, "list_changed") != 1 {
-		t.Errorf("a message from before is lost: %q", body)
+	if body := read("x://first"); strings.Count(body, "list_changed") != 1 {
+		t.Errorf("a message from before is lost, or came twice: %q", body)
 	}
-	if body := read(""); strings.Contains(body, "list_changed") {
+	if body := read("x://second"); strings.Contains(body, "list_changed") {
 		t.Errorf("RS-106: a message came twice: %q", body)
 	}
-	if body := read("", "Last-Event-Id", "own_0"); strings.Contains(body, "list_changed") {
+	if body := read("x://third", "Last-Event-Id", "own_0"); strings.Contains(body, "list_changed") {
 		t.Errorf("RS-115: what was seen came again: %q", body)
 	}
-	eventually(t, "no client reads", func() bool { return !held() })
+	wait.Until(t, "no client reads", func() bool { return !held() })
 	ctx, cancel := context.WithCancel(t.Context())
 	go s.do(ctx, http.MethodGet, "", h...)
-	eventually(t, "a client reads", held)
+	wait.Until(t, "a client reads", held)
 	if a, err := s.do(t.Context(), http.MethodGet, "", h...); err != nil || a.status != 409 {
 		t.Errorf("RS-106: a second stream of a session: %v %+v", err, a)
 	}
@@ -514,15 +516,6 @@ func alive(pid int) bool {
 	return err == nil && p.Signal(syscall.Signal(0)) == nil
 }
 
-func eventually(t *testing.T, what string, is func() bool) {
-	t.Helper()
-	for end := time.Now().Add(time.Minute); !is(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("never: %s", what)
-		}
-	}
-}
-
 // TestGroup: with a session ends everything that its program has started, also when it
 // does not want to.
 func TestGroup(t *testing.T) {
@@ -535,7 +528,7 @@ func TestGroup(t *testing.T) {
 			t.Fatal("they do not run")
 		}
 		s.do(t.Context(), http.MethodDelete, "", h...)
-		eventually(t, "both have ended", func() bool { return !alive(pid) && !alive(child) })
+		wait.Until(t, "both have ended", func() bool { return !alive(pid) && !alive(child) })
 	}
 }
 
@@ -544,15 +537,13 @@ func TestCrash(t *testing.T) {
 	h := s.open("2025-11-25")
 	waiting := make(chan *answer)
 	go func() { waiting <- s.post(toolCall(`"w"`, "hang", ""), h...) }()
-	for s.sessionOf(h).link.waiting() == 0 {
-		time.Sleep(time.Millisecond)
-	}
+	wait.Until(t, "the call waits", func() bool { return s.sessionOf(h).link.waiting() > 0 })
 	for _, a := range []*answer{s.post(toolCall(`"x"`, "crash", ""), h...), <-waiting} {
 		if last := a.events[len(a.events)-1].data; !strings.Contains(last, `"error":{"code":-32603`) {
 			t.Errorf("a call of a program that has ended got %s", last)
 		}
 	}
-	eventually(t, "RS-110: the session is gone",
+	wait.Until(t, "RS-110: the session is gone",
 		func() bool { return s.post(toolCall("1", "echo", ""), h...).status == 404 })
 	a := s.post(`{"jsonrpc":"2.0","id":"i","method":"initialize","params":{"protocolVersion":"2025-11-25"}}`)
 	if a.status != 503 || a.header.Get("Retry-After") == "" || !strings.Contains(a.body, `"id":"i"`) ||
@@ -564,7 +555,7 @@ func TestCrash(t *testing.T) {
 		t.Errorf("the log says nothing of it: %s", log)
 	}
 	s.open("2025-11-25", "Who", "bob") // it is alice's doing
-	eventually(t, "it is started again", func() bool {
+	wait.Until(t, "it is started again", func() bool {
 		return s.post(
 			`{"jsonrpc":"2.0","id":"i","method":"initialize","params":{"protocolVersion":"2025-11-25"}}`).status == 200
 	})
@@ -599,10 +590,10 @@ func TestSharedCrash(t *testing.T) {
 		}
 	}
 	for _, h := range headers {
-		eventually(t, "the session is gone",
+		wait.Until(t, "the session is gone",
 			func() bool { return s.post(toolCall("1", "echo", ""), h...).status == 404 })
 	}
-	eventually(t, "it is started again", func() bool {
+	wait.Until(t, "it is started again", func() bool {
 		return s.post(
 			`{"jsonrpc":"2.0","id":"i","method":"initialize","params":{"protocolVersion":"2025-11-25"}}`).status == 200
 	})
@@ -614,7 +605,7 @@ func TestBroken(t *testing.T) {
 	if !strings.Contains(a.body, "-32603") || strings.Contains(a.body, "does not start") {
 		t.Errorf("got %d %s", a.status, a.body)
 	}
-	eventually(t, "nothing runs",
+	wait.Until(t, "nothing runs",
 		func() bool { s.mu.Lock(); defer s.mu.Unlock(); return s.total == 0 && len(s.sessions) == 0 })
 	if _, err := New(Config{Command: []string{"/no/such/program"}}); err == nil {
 		t.Error("a program that is not there is taken")
@@ -630,7 +621,7 @@ func TestBounds(t *testing.T) {
 	for i := range 4 {
 		go s.do(t.Context(), http.MethodPost, toolCall(fmt.Sprint(i), "hang", ""), h...)
 	}
-	eventually(t, "four wait", func() bool { return s.sessionOf(h).link.waiting() == 4 })
+	wait.Until(t, "four wait", func() bool { return s.sessionOf(h).link.waiting() == 4 })
 	if a := s.post(toolCall(`"5"`, "echo", ""), h...); a.status != 503 || !strings.Contains(a.body, `"id":"5"`) {
 		t.Errorf("a fifth call: %d %s", a.status, a.body)
 	}
@@ -648,7 +639,7 @@ func TestIdle(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	go s.Run(ctx) // from now on: a session could end while it is opened
-	eventually(t, "RS-114: both processes have ended",
+	wait.Until(t, "RS-114: both processes have ended",
 		func() bool { s.mu.Lock(); defer s.mu.Unlock(); return s.total == 0 })
 	if a := s.post(toolCall("1", "echo", ""), h...); a.status != 404 {
 		t.Errorf("got %d", a.status)
@@ -697,5 +688,5 @@ func TestConcurrent(t *testing.T) {
 		}
 	}
 	http.DefaultClient.CloseIdleConnections()
-	eventually(t, "no goroutine is left", func() bool { return runtime.NumGoroutine() <= before+8 })
+	wait.Until(t, "no goroutine is left", func() bool { return runtime.NumGoroutine() <= before+8 })
 }

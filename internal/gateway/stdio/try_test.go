@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/internal/gateway"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 )
 
 // TestTry: a program is tried before people are sent to it, whatever it speaks.
@@ -26,7 +27,7 @@ func TestTry(t *testing.T) {
 		if err := s.Check(t.Context()); err != nil {
 			t.Errorf("%s: it is not ready: %v", c.name, err)
 		}
-		eventually(t, c.name+": nothing of it is left",
+		wait.Until(t, c.name+": nothing of it is left",
 			func() bool { s.mu.Lock(); defer s.mu.Unlock(); return s.total == 0 })
 	}
 	if name, err := serve(t, "modern", Config{}).Try(t.Context()); err != nil || name != "test" {
@@ -52,7 +53,7 @@ func TestCrashAtStart(t *testing.T) {
 	}
 	s.blame(nil)
 	s.post(`{"jsonrpc":"2.0","id":"i","method":"initialize","params":{"protocolVersion":"2025-11-25"}}`)
-	eventually(t, "it is down when a session shows that", func() bool { return s.Check(t.Context()) != nil })
+	wait.Until(t, "it is down when a session shows that", func() bool { return s.Check(t.Context()) != nil })
 	s.c.Env = append(s.c.Env, "TEST_PROGRAM=good")
 	if _, err := s.Try(t.Context()); err != nil || s.Check(t.Context()) != nil {
 		t.Errorf("it starts and is called down: %v, %v", err, s.Check(t.Context()))
