@@ -1,14 +1,18 @@
 package authserver
 
 import (
-	"bufio"
+	"context"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 )
 
 // deadlineWriter notes the read deadlines that a handler sets.
@@ -52,56 +56,75 @@ func TestEveryBodyHasADeadline(t *testing.T) {
 	}
 }
 
-// Security M4: a connection on which a body is announced and does not come is ended; a
-// stream that follows its body is not.
-func TestUnsentBodies(t *testing.T) {
-	const short, long = 200 * time.Millisecond, 5 * time.Second
-	mux := http.NewServeMux()
-	mux.HandleFunc("POST /stream", func(w http.ResponseWriter, r *http.Request) {
-		_, _ = io.ReadAll(r.Body)
-		_ = http.NewResponseController(w).Flush()
-		select {
-		case <-r.Context().Done():
-			return
-		case <-time.After(long + short):
-			fmt.Fprint(w, "still there")
-		}
-	})
-	s := httptest.NewServer(timely(mux, short))
-	defer s.Close()
-	for _, request := range []string{"POST /nothing-here", "PUT /stream"} {
-		conn, err := net.Dial("tcp", s.Listener.Addr().String())
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer conn.Close()
-		fmt.Fprintf(conn, "%s HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n", request)
-		_ = conn.SetReadDeadline(time.Now().Add(time.Minute))
-		if _, err := io.Copy(io.Discard, conn); err != nil {
-			t.Errorf("%s: the connection is open still: %v", request, err)
-		}
-	}
-	patient := httptest.NewServer(timely(mux, long))
-	defer patient.Close()
-	body := io.MultiReader(bufio.NewReader(http.NoBody), &oneByte{})
-	resp, err := http.Post(patient.URL+"/stream", "text/plain", body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	if got, err := io.ReadAll(resp.Body); string(got) != "still there" {
-		t.Errorf("the stream ended with %q, %v", got, err)
+// pipes is a listener whose connections are in memory, so that their deadlines go by the clock of a bubble.
+type pipes struct {
+	conns chan net.Conn
+	done  chan struct{}
+}
+
+func (l pipes) Accept() (net.Conn, error) {
+	select {
+	case c := <-l.conns:
+		return c, nil
+	case <-l.done:
+		return nil, net.ErrClosed
 	}
 }
 
-type oneByte struct{ done bool }
+func (l pipes) Close() error {
+	close(l.done)
+	return nil
+}
 
-func (b *oneByte) Read(p []byte) (int, error) {
-	if b.done {
-		return 0, io.EOF
-	}
-	b.done, p[0] = true, 'x'
-	return 1, nil
+func (pipes) Addr() net.Addr { return &net.UnixAddr{} }
+
+func (l pipes) dial(context.Context, string, string) (net.Conn, error) {
+	client, server := net.Pipe()
+	l.conns <- server
+	return client, nil
+}
+
+// Security M4: a connection on which a body is announced and does not come is ended; a
+// stream that follows its body is not.
+func TestUnsentBodies(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		mux := http.NewServeMux()
+		mux.HandleFunc("POST /stream", func(w http.ResponseWriter, r *http.Request) {
+			_, _ = io.ReadAll(r.Body)
+			_ = http.NewResponseController(w).Flush()
+			select {
+			case <-r.Context().Done():
+			case <-time.After(2 * bodyTimeout):
+				fmt.Fprint(w, "still there")
+			}
+		})
+		l := pipes{make(chan net.Conn), make(chan struct{})}
+		s := &http.Server{Handler: timely(mux, bodyTimeout)}
+		go func() { _ = s.Serve(l) }()
+		defer s.Close()
+		for _, request := range []string{"POST /nothing-here", "PUT /stream"} {
+			conn, _ := l.dial(t.Context(), "", "")
+			defer conn.Close()
+			began := time.Now()
+			fmt.Fprintf(conn, "%s HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n", request)
+			_ = conn.SetReadDeadline(began.Add(2 * bodyTimeout))
+			if _, err := io.Copy(io.Discard, conn); err != nil {
+				t.Errorf("%s: the connection is open still: %v", request, err)
+			}
+			if took := time.Since(began); took < bodyTimeout {
+				t.Errorf("%s: the connection was closed after %s, before %s", request, took, bodyTimeout)
+			}
+		}
+		c := &http.Client{Transport: &http.Transport{DialContext: l.dial, DisableKeepAlives: true}}
+		resp, err := c.Post("http://x/stream", "text/plain", io.MultiReader(strings.NewReader("x")))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		if got, err := io.ReadAll(resp.Body); string(got) != "still there" {
+			t.Errorf("the stream ended with %q, %v", got, err)
+		}
+	})
 }
 
 // Security M4: a listener holds so many connections and no more, and those that ask nothing
@@ -140,20 +163,18 @@ func TestConnectionsAreBounded(t *testing.T) {
 	}
 	settled := func(open, idle int) {
 		t.Helper()
-		for end := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
+		wait.Success(t, "the connections have settled", func() error {
 			bound.mu.Lock()
 			o, i := bound.open, 0
 			for _, g := range bound.crowds {
 				i += g.Len()
 			}
 			bound.mu.Unlock()
-			if o == open && i == idle {
-				return
+			if o != open || i != idle {
+				return fmt.Errorf("%d are open and %d idle, want %d and %d", o, i, open, idle)
 			}
-			if time.Now().After(end) {
-				t.Fatalf("%d connections are open and %d idle, want %d and %d", o, i, open, idle)
-			}
-		}
+			return nil
+		})
 	}
 	var silent []net.Conn
 	for range 3 * limit {

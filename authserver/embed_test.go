@@ -11,11 +11,13 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/authserver"
 	"github.com/mcp-authd/mcp-authd/dcr"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 	"github.com/mcp-authd/mcp-authd/mcpresource"
 	"github.com/mcp-authd/mcp-authd/storage"
 	"github.com/mcp-authd/mcp-authd/storage/sqlite"
@@ -175,6 +177,23 @@ func TestSetupLink(t *testing.T) {
 	}
 }
 
+// late is a context whose deadline passes when passed is closed.
+type late struct {
+	context.Context
+	passed <-chan struct{}
+}
+
+func (l late) Done() <-chan struct{} { return l.passed }
+
+func (l late) Err() error {
+	select {
+	case <-l.passed:
+		return context.DeadlineExceeded
+	default:
+		return nil
+	}
+}
+
 // The end of the context is an orderly end, whatever has ended it.
 func TestServeEndsOrderlyForEveryReason(t *testing.T) {
 	for name, ending := range map[string]func(context.Context) (context.Context, context.CancelFunc){
@@ -183,7 +202,8 @@ func TestServeEndsOrderlyForEveryReason(t *testing.T) {
 			return ctx, func() { end(errors.New("the program was told to end")) }
 		},
 		"a deadline": func(ctx context.Context) (context.Context, context.CancelFunc) {
-			return context.WithTimeout(ctx, 100*time.Millisecond)
+			passed := make(chan struct{})
+			return late{ctx, passed}, sync.OnceFunc(func() { close(passed) })
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -194,9 +214,12 @@ func TestServeEndsOrderlyForEveryReason(t *testing.T) {
 			}
 			ctx, end := ending(t.Context())
 			defer end()
-			if name == "a cause" {
-				time.AfterFunc(100*time.Millisecond, end)
-			}
+			go func() {
+				if resp, err := http.Get("http://" + l.Addr().String() + "/healthz"); err == nil {
+					resp.Body.Close()
+				}
+				end()
+			}()
 			polite := false
 			err = as.Serve(ctx, authserver.Site{
 				Listener: l, Ending: func(context.Context) error { polite = true; return nil },
@@ -248,16 +271,14 @@ func TestServe(t *testing.T) {
 	t.Run("the end is orderly: red, polite, and with open streams", func(t *testing.T) {
 		began := time.Now()
 		stop()
-		for end := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
+		wait.Until(t, "readiness turns red", func() bool {
 			resp, err := http.Get(base + "/readyz")
-			if err != nil || time.Now().After(end) {
-				t.Fatalf("readiness never turned red: %v", err)
+			if err != nil {
+				t.Fatal(err)
 			}
 			resp.Body.Close()
-			if resp.StatusCode == http.StatusServiceUnavailable {
-				break
-			}
-		}
+			return resp.StatusCode == http.StatusServiceUnavailable
+		})
 		isRed()
 		if _, err := io.ReadAll(stream.Body); err != nil {
 			t.Errorf("the stream: %v", err)

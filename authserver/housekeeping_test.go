@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 	"github.com/mcp-authd/mcp-authd/storage"
 	"github.com/mcp-authd/mcp-authd/storage/sqlite"
 )
@@ -71,9 +72,9 @@ func replicas(t *testing.T, n int, hold time.Duration, left int64, look func(*sw
 // Operations H2: a sweep that lasts holds up no key.
 func TestKeysAreTendedDuringASweep(t *testing.T) {
 	replicas(t, 1, time.Hour, 0, func(s *sweptStore) {
-		time.Sleep(2 * time.Minute)
+		wait.Advance(2 * time.Minute)
 		before := s.keys.Load()
-		time.Sleep(10 * time.Minute)
+		wait.Advance(10 * time.Minute)
 		if got := s.keys.Load() - before; s.sweeps.Load() != 1 || got < 100 {
 			t.Errorf("AS-121 in ten minutes of a sweep the keys were looked at %d times, want some 120", got)
 		}
@@ -84,12 +85,12 @@ func TestKeysAreTendedDuringASweep(t *testing.T) {
 // much to do, and another one when that is gone.
 func TestOneReplicaSweeps(t *testing.T) {
 	replicas(t, 3, 50*time.Millisecond, 1000, func(s *sweptStore) {
-		time.Sleep(3 * time.Minute)
+		wait.Advance(3 * time.Minute)
 		if got := s.sweeps.Load(); got < 1000 || s.most.Load() != 1 {
 			t.Errorf("got %d sweeps, %d at once; want 1000 and some, one at a time", got, s.most.Load())
 		}
 		before := s.sweeps.Load()
-		time.Sleep(10 * time.Minute)
+		wait.Advance(10 * time.Minute)
 		if got := s.sweeps.Load() - before; got < 9 || got > 11 {
 			t.Errorf("got %d sweeps in ten minutes, want one each minute", got)
 		}
@@ -105,7 +106,7 @@ func TestAnotherReplicaSweeps(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			time.Sleep(time.Minute)
+			wait.Advance(time.Minute)
 			if got := s.sweeps.Load(); minute < 2 && got != 0 {
 				t.Errorf("swept in minute %d, when another replica did", minute)
 			}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/audit"
 	"github.com/mcp-authd/mcp-authd/internal/auditlog"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 	"github.com/mcp-authd/mcp-authd/storage"
 	"github.com/mcp-authd/mcp-authd/storage/storagetest"
 )
@@ -77,15 +78,11 @@ func TestAuditRequired(t *testing.T) {
 
 	away.Store(true)
 	t.Run("OB-06 a sign-in that cannot be written begins no session", func(t *testing.T) {
-		began := time.Now()
 		pg := fresh.post("/login", form, "Accept", "text/html")
 		if pg.status != http.StatusServiceUnavailable || pg.header.Get("Location") != "" ||
 			len(pg.header["Set-Cookie"]) != 0 || pg.header.Get("Retry-After") == "" ||
 			!strings.Contains(pg.body, "cannot reach its storage") {
 			t.Errorf("got %d %v %.300s", pg.status, pg.header, pg.body)
-		}
-		if took := time.Since(began); took > keptWithin+time.Minute {
-			t.Errorf("it took %s", took)
 		}
 		if !strings.Contains(r.log.String(), "audit.required") {
 			t.Error("the log does not say why")
@@ -110,9 +107,7 @@ func TestAuditRequired(t *testing.T) {
 		}
 	})
 	away.Store(false)
-	for end := time.Now().Add(time.Minute); r.cfg.Audit.Ready() != nil && time.Now().Before(end); {
-		time.Sleep(20 * time.Millisecond)
-	}
+	wait.Success(t, "the audit log is ready", r.cfg.Audit.Ready)
 	t.Run("OB-06 afterwards the same code gives tokens, and what was done in between is in the log", func(t *testing.T) {
 		if status, out := p.token(codeForm(code)); status != http.StatusOK {
 			t.Errorf("got %d %v", status, out)

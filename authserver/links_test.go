@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/internal/notice"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 	"github.com/mcp-authd/mcp-authd/internal/users"
 	"github.com/mcp-authd/mcp-authd/storage"
 )
@@ -249,15 +250,13 @@ func TestForgottenIsLeftToItsPerson(t *testing.T) {
 		step := p.get("/login/forgotten").step(t)
 		p.post("/login/forgotten", url.Values{"step": {step}, "username": {"Alice"}}, "X-Forwarded-For", from)
 		asked++
-		for end := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) { // for the letter, or the event
+		wait.Success(t, "the letter is sent or refused", func() error {
 			done := m.count("Choose a new password") + strings.Count(r.log.String(), "too many were asked for")
-			if done >= asked {
-				return
+			if done < asked {
+				return fmt.Errorf("%d of %d ended", done, asked)
 			}
-			if time.Now().After(end) {
-				t.Fatalf("%d were answered, want %d", done, asked)
-			}
-		}
+			return nil
+		})
 	}
 	known := r.alice()
 	for i := range 6 {
@@ -392,15 +391,10 @@ func (l *letters) count(subject string) int {
 // await waits for a letter and returns the link in the last of them.
 func (l *letters) await(t *testing.T, subject string) string {
 	t.Helper()
-	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
-		if l.count(subject) > 0 {
-			l.mu.Lock()
-			defer l.mu.Unlock()
-			return l.sent[subject][len(l.sent[subject])-1]
-		}
-	}
-	t.Fatalf("there is no letter %q", subject)
-	return ""
+	wait.Until(t, fmt.Sprintf("the letter %q is sent", subject), func() bool { return l.count(subject) > 0 })
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.sent[subject][len(l.sent[subject])-1]
 }
 
 // PE-06: a recovery leaves another person signed in in the browser where its link is used.

@@ -3,6 +3,7 @@ package authserver
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"sync"
@@ -11,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
@@ -38,11 +40,12 @@ func TestReadyMeansWritable(t *testing.T) {
 	ask := func() int { return r.person().get("/readyz").status }
 	ready := func() { // the store may take longer than the second of the probe, and does not answer twice
 		t.Helper()
-		for end := time.Now().Add(time.Minute); ask() != http.StatusOK; time.Sleep(10 * time.Millisecond) {
-			if time.Now().After(end) {
-				t.Fatalf("it does not get ready:\n%s", r.log.String())
+		wait.Success(t, "the server is ready", func() error {
+			if got := ask(); got != http.StatusOK {
+				return fmt.Errorf("got %d:\n%s", got, r.log.String())
 			}
-		}
+			return nil
+		})
 	}
 	before := store.writes.Load()
 	for range 20 {
@@ -114,11 +117,7 @@ func TestReadinessOfAStoreThatHangs(t *testing.T) {
 	}
 	store.hangs.Store(false)
 	close(store.released)
-	for end := time.Now().Add(time.Minute); r.person().get("/readyz").status != http.StatusOK; {
-		if time.Now().After(end) {
-			t.Fatal("it does not get ready again")
-		}
-	}
+	wait.Until(t, "the server is ready again", func() bool { return r.person().get("/readyz").status == http.StatusOK })
 }
 
 // Operations L: each caller who asks about a store that hangs is told so after just a second.
@@ -127,7 +126,7 @@ func TestReadinessIsToldWithinASecond(t *testing.T) {
 		hangs := func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
 		p := &probe{ready: hangs, now: time.Now}
 		for late := range 4 { // the question lasts, and each of these comes a moment later
-			time.Sleep(time.Duration(late) * 100 * time.Millisecond)
+			wait.Advance(time.Duration(late) * 100 * time.Millisecond)
 			began := time.Now()
 			if err := p.ask(t.Context()); !errors.Is(err, errNoAnswer) {
 				t.Errorf("got %v, want %v", err, errNoAnswer)
@@ -136,7 +135,7 @@ func TestReadinessIsToldWithinASecond(t *testing.T) {
 				t.Errorf("it took %s, want a second", took)
 			}
 		}
-		time.Sleep(probeTimeout) // the question ends as well
+		wait.Advance(probeTimeout) // the question ends as well
 	})
 }
 

@@ -12,6 +12,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 )
 
 // Security M4: one client that fills a listener with requests whose bodies never come, and
@@ -98,11 +100,8 @@ func TestStalledBodiesKeepNobodyOut(t *testing.T) {
 					}
 				}()
 			}
-			for end := time.Now().Add(time.Minute); asked.Load() < int64(tt.places); time.Sleep(time.Millisecond) {
-				if time.Now().After(end) {
-					t.Fatal("what was sent is not read")
-				}
-			}
+			wait.Until(t, "the attacker's requests have arrived",
+				func() bool { return asked.Load() >= int64(tt.places) })
 			from := &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(tt.honest)}}
 			honest := &http.Client{
 				Transport: &http.Transport{DisableKeepAlives: true, DialContext: from.DialContext},
@@ -146,7 +145,7 @@ func TestWaitingWithHTTP2(t *testing.T) {
 	defer s.Close()
 	settled := func(when string, unsent, served, waiting int) {
 		t.Helper()
-		for end := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
+		wait.Success(t, "the connection has "+when, func() error {
 			var u, v int
 			bound.mu.Lock()
 			for _, p := range bound.at {
@@ -154,14 +153,12 @@ func TestWaitingWithHTTP2(t *testing.T) {
 			}
 			n, open := len(bound.crowds), bound.open
 			bound.mu.Unlock()
-			if u == unsent && v == served && n == waiting && open == 1 {
-				return
-			}
-			if time.Now().After(end) {
-				t.Fatalf("%s: unsent %d, served %d, waiting %d of %d, want %d, %d, %d of 1", when, u, v, n, open,
+			if u != unsent || v != served || n != waiting || open != 1 {
+				return fmt.Errorf("unsent %d, served %d, waiting %d of %d, want %d, %d, %d of 1", u, v, n, open,
 					unsent, served, waiting)
 			}
-		}
+			return nil
+		})
 	}
 	stream, err := s.Client().Get(s.URL)
 	if err != nil {
