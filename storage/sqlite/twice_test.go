@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/storage"
@@ -17,10 +18,12 @@ import (
 func TestAVerbThatIsRunTwiceReturnsEachRecordOnce(t *testing.T) {
 	ctx := context.Background()
 	for _, path := range []string{Memory, filepath.Join(t.TempDir(), "db")} {
-		s := open(t, path)
-		defer s.Close()
-		seed(t, s)
-		runTwice(t, s, listing(ctx, s))
+		synctest.Test(t, func(t *testing.T) {
+			s := open(t, path)
+			defer s.Close()
+			seed(t, s)
+			runTwice(t, s, listing(ctx, s))
+		})
 	}
 }
 
@@ -37,7 +40,7 @@ func listing(ctx context.Context, s *Store) map[string]func() (int, error) {
 	}
 }
 
-// runTwice runs verbs in one batch, ahead of one that has to be undone.
+// runTwice runs verbs in one batch, ahead of one that has to be undone. It needs a bubble.
 func runTwice(t *testing.T, s *Store, lists map[string]func() (int, error)) {
 	t.Helper()
 	release := hold(t, s)
@@ -49,7 +52,7 @@ func runTwice(t *testing.T, s *Store, lists map[string]func() (int, error)) {
 			}
 		})
 	}
-	time.Sleep(100 * time.Millisecond) // they wait for the writer
+	synctest.Wait() // until they wait for the writer
 	wg.Go(func() {
 		broken := errors.New("broken")
 		err := s.write(context.Background(), "test", func(c *conn) error {
@@ -60,7 +63,7 @@ func runTwice(t *testing.T, s *Store, lists map[string]func() (int, error)) {
 			t.Errorf("got %v", err)
 		}
 	})
-	time.Sleep(100 * time.Millisecond)
+	synctest.Wait()
 	release()
 	wg.Wait()
 }

@@ -113,21 +113,23 @@ func TestABatchWithEveryKindOfFailure(t *testing.T) {
 }
 
 func TestAVerbGivenUpBeforeItBeganIsNotCarriedOut(t *testing.T) {
-	s := open(t, filepath.Join(t.TempDir(), "db"))
-	defer s.Close()
-	release := hold(t, s)
-	ctx, cancel := context.WithCancel(context.Background())
-	got := make(chan error)
-	go func() { got <- s.Spend(ctx, "p", "x", later()) }()
-	time.Sleep(10 * time.Millisecond) // whether it waits already or not, the outcome is the same
-	cancel()
-	if err := <-got; !errors.Is(err, context.Canceled) {
-		t.Errorf("got %v, want context.Canceled", err)
-	}
-	release()
-	if err := s.Spend(context.Background(), "p", "x", later()); err != nil {
-		t.Errorf("it was carried out: %v", err)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, filepath.Join(t.TempDir(), "db"))
+		defer s.Close()
+		release := hold(t, s)
+		ctx, cancel := context.WithCancel(context.Background())
+		got := make(chan error)
+		go func() { got <- s.Spend(ctx, "p", "x", later()) }()
+		synctest.Wait() // until it waits for the writer
+		cancel()
+		if err := <-got; !errors.Is(err, context.Canceled) {
+			t.Errorf("got %v, want context.Canceled", err)
+		}
+		release()
+		if err := s.Spend(context.Background(), "p", "x", later()); err != nil {
+			t.Errorf("it was carried out: %v", err)
+		}
+	})
 }
 
 func TestCloseAnswersThoseWhoWait(t *testing.T) {
