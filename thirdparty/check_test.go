@@ -320,7 +320,8 @@ func TestFreshness(t *testing.T) {
 		a, _ := r.signIn("")
 		r.clock.pass(4 * time.Minute)
 		r.up.Forget()
-		r.up.Fail(fakeidp.Token, fakeidp.Slow(200*time.Millisecond))
+		answer := make(chan struct{})
+		r.up.Fail(fakeidp.Token, fakeidp.Fault{Held: answer})
 		var group sync.WaitGroup
 		for range 32 {
 			group.Go(func() {
@@ -329,6 +330,8 @@ func TestFreshness(t *testing.T) {
 				}
 			})
 		}
+		r.asked(fakeidp.Token)
+		close(answer)
 		group.Wait()
 		if n := r.up.Calls(fakeidp.Token); n != 1 {
 			t.Errorf("%d token requests, want 1", n)

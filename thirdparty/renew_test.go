@@ -8,6 +8,7 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/delegation"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/fakeidp"
+	await "github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/storage"
 )
@@ -267,12 +268,19 @@ func TestRacesOfARenewal(t *testing.T) {
 		}
 		r.up.Behave(func(b *fakeidp.Behaviour) { b.RenewAs = fakeidp.Bob.Subject })
 		r.clock.pass(90 * time.Second)
-		r.up.Fail(fakeidp.UserInfo, fakeidp.Slow(time.Duration(round*40)*time.Millisecond))
+		answer, before := make(chan struct{}), r.up.Calls(fakeidp.UserInfo)
+		r.up.Fail(fakeidp.UserInfo, fakeidp.Fault{Held: answer})
 		var group sync.WaitGroup
 		for i := range 24 {
+			switch i {
+			case 8:
+				await.Until(t, "a renewal asks for the user info",
+					func() bool { return r.up.Calls(fakeidp.UserInfo) > before })
+			case 9 + 2*round: // in each round more of them ask before it
+				close(answer)
+			}
 			group.Go(func() {
 				d := all[i%len(all)]
-				time.Sleep(time.Duration(i*10) * time.Millisecond)
 				if i%8 == 7 {
 					d.round(t.Context())
 					return

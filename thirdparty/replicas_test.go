@@ -77,7 +77,8 @@ func TestReplicas(t *testing.T) {
 		for round := range rounds {
 			r.clock.pass(90 * time.Second)
 			r.up.Forget()
-			r.up.Fail(fakeidp.Token, fakeidp.Slow(time.Duration(round*20)*time.Millisecond))
+			answer := make(chan struct{})
+			r.up.Fail(fakeidp.Token, fakeidp.Fault{Held: answer})
 			var group sync.WaitGroup
 			for i := range 32 {
 				group.Go(func() {
@@ -89,6 +90,8 @@ func TestReplicas(t *testing.T) {
 					}
 				})
 			}
+			r.asked(fakeidp.Token)
+			close(answer)
 			group.Wait()
 			if n := r.up.Calls(fakeidp.Token); n != 1 {
 				t.Errorf("round %d: %d token requests, want 1", round, n)

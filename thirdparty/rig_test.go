@@ -20,6 +20,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/audittest"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/fakeidp"
+	await "github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/storage"
 	"github.com/mcp-authd/mcp-authd/storage/sqlite"
@@ -114,12 +115,7 @@ func newRig(t *testing.T, edit func(*Config)) *rig {
 // asked returns when the upstream has been asked at an endpoint.
 func (r *rig) asked(e fakeidp.Endpoint) {
 	r.t.Helper()
-	for end := time.Now().Add(time.Minute); r.up.Calls(e) == 0; time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			r.t.Errorf("the upstream is not asked at %v", e)
-			return
-		}
-	}
+	await.Until(r.t, fmt.Sprintf("the upstream is asked at %v", e), func() bool { return r.up.Calls(e) > 0 })
 }
 
 // another returns a delegation with the same keys, upstream, clock and log.

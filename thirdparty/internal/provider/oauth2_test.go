@@ -142,21 +142,18 @@ func TestFailures(t *testing.T) {
 	}
 }
 
+// TestSlowUpstream: AS-223, a request ends with its context.
 func TestSlowUpstream(t *testing.T) {
 	u := fakeidp.Start(t)
 	c := connect(t, toFake(u))
 	got, _ := signedIn(t, c, u)
-	u.FailAll(fakeidp.Slow(time.Minute))
-	start := time.Now()
+	u.FailAll(fakeidp.Fault{Held: make(chan struct{})}) // until the client gives up
 	_, _, err := c.Refresh(timeout(t, 100*time.Millisecond), got)
 	wantError(t, err, ErrUnreachable)
 	_, err = c.Inspect(timeout(t, 100*time.Millisecond), got)
 	wantError(t, err, ErrUnreachable)
 	_, err = connect(t, toFake(u)).AuthorizeURL(timeout(t, 100*time.Millisecond), AuthorizationRequest{})
 	wantError(t, err, ErrUnreachable)
-	if took := time.Since(start); took > time.Minute/2 {
-		t.Errorf("AS-223 took %v", took)
-	}
 }
 
 // TestTokenErrors: an error code about the client must never end a session.

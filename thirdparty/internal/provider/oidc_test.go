@@ -15,6 +15,7 @@ import (
 	"github.com/coreos/go-oidc/v3/oidc"
 
 	"github.com/mcp-authd/mcp-authd/internal/testkit/fakeidp"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 )
 
 func TestIDToken(t *testing.T) {
@@ -217,7 +218,8 @@ func TestDiscoveryOnce(t *testing.T) {
 	if u.Calls("") != 0 {
 		t.Error("the provider was asked before it was needed")
 	}
-	u.Fail(fakeidp.Discovery, fakeidp.Slow(50*time.Millisecond))
+	answer := make(chan struct{})
+	u.Fail(fakeidp.Discovery, fakeidp.Fault{Held: answer})
 	look := func() error { return c.CheckIssuer(t.Context(), u.URL) }
 	var all sync.WaitGroup
 	for range 32 {
@@ -227,6 +229,8 @@ func TestDiscoveryOnce(t *testing.T) {
 			}
 		})
 	}
+	wait.Until(t, "the metadata are asked for", func() bool { return u.Calls(fakeidp.Discovery) > 0 })
+	close(answer)
 	all.Wait()
 	if n := u.Calls(fakeidp.Discovery); n != 1 {
 		t.Errorf("32 at once read the metadata %d times", n)
