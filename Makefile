@@ -5,9 +5,9 @@ BIN     := bin/mcp-authd
 export CGO_ENABLED ?= 1
 
 # Compilers, linters and tests live for a short time, with memory to spare: they collect it rarely.
-test install-test-deps lint form unit release release-form release-unit: export GOGC ?= 400
+test test-all test-long install-test-deps lint form unit release release-form release-unit: export GOGC ?= 400
 
-.PHONY: all help build test unit lint form pictures drawing docs reference bench bench-compare chaos patroni soak fuzz mutate install-test-deps clean \
+.PHONY: all help build test test-all test-long unit lint form pictures drawing docs reference bench bench-compare chaos patroni soak fuzz mutate install-test-deps clean \
 	release release-test release-form release-unit install-release-deps
 
 all: build
@@ -18,8 +18,10 @@ help: ## this list
 build: ## the static binary
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags "-s -w" -o $(BIN) ./cmd/mcp-authd
 
-test: install-test-deps ## everything; the form of the source is looked at while tests wait for each other
+test: install-test-deps ## what to run before a change goes in: eight minutes on two cores
 	@$(MAKE) --no-print-directory -j 2 form unit
+
+test-all: test test-long release-test ## everything, as CI runs it: adds long matrices, and a release built and used
 
 install-test-deps: ## what the tests need and this machine lacks
 	@test/install-deps.sh
@@ -27,6 +29,9 @@ install-test-deps: ## what the tests need and this machine lacks
 lint: form ## form, and imports, the length of lines, links and file names in docs
 	$(GO) test ./internal/archtest
 
+# As programs are built for tests and releases, so that all share what is compiled.
+form: export CGO_ENABLED = 0
+form: export GOFLAGS = -trimpath
 form: ## gofmt, vet, staticcheck, tidy modules
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); exit 1; }
 	$(GO) vet ./...
@@ -39,8 +44,16 @@ pictures: install-test-deps ## docs/pictures, of the pages as they are now (Chro
 drawing: ## docs/architecture.svg from docs/architecture.txt
 	@$(GO) run ./test/drawing
 
-unit: ## all Go tests with the race detector, both databases; ends with what was skipped (form vets them)
-	@$(GO) run ./test/report -race -vet=off -timeout 45m ./...
+# The path of report is fixed, since Go keeps the results of tests by their command line.
+.cache/report: FORCE
+	@$(GO) build -o $@ ./test/report
+FORCE:
+
+unit: .cache/report ## the tests of the first lane with the race detector; ends with the slowest and what was skipped
+	@.cache/report -race -vet=off -short -timeout 20m ./...
+
+test-long: install-test-deps .cache/report ## the second lane: all clients and pages, chaos, two versions side by side
+	@.cache/report -long -race -vet=off -timeout 30m
 
 # What makes docs/reference of the code, and holds it to the code in "make test".
 REFERENCE := -run '^(TestReference|TestSchema|TestPage|TestErrorsReference|TestFaultsAreData|TestDecisions)$$' ./internal/config \
@@ -87,6 +100,8 @@ release-form:
 	$(GO) vet -C docs/site .
 	@TIDY=release test/tidy.sh
 
+# As the release is built, so that both share what is compiled.
+release-unit: export CGO_ENABLED = 0
 release-unit:
 	@deploy/release/test.sh
 

@@ -5,11 +5,14 @@ package bench
 import (
 	"flag"
 	"testing"
+
+	"github.com/mcp-authd/mcp-authd/internal/testkit/lane"
 )
 
 // TestBenchmarks runs each benchmark of the server once, so that none of them is found
 // broken on the day when a figure is needed. It measures nothing.
 func TestBenchmarks(t *testing.T) {
+	lane.Long(t, "make test compiles the benchmarks")
 	before := flag.Lookup("test.benchtime").Value.String()
 	if err := flag.Set("test.benchtime", "1x"); err != nil {
 		t.Fatal(err)

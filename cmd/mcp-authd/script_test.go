@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -11,15 +12,20 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/internal/testkit/fakeidp"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/nettest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/program"
 )
 
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"mcp-authd": main})
 }
 
-// TestScripts runs the command as people type it: testdata/script/*.txtar.
+// TestScripts runs the command as people type it: testdata/script/*.txtar. It is the program as it is
+// released: a copy of this one takes ten times as long to start, with the race detector in it.
 func TestScripts(t *testing.T) {
-	upstream := fakeidp.Start(t)
+	upstream, bin := fakeidp.Start(t), t.TempDir()
+	if err := os.Symlink(program.Authd(t), filepath.Join(bin, "mcp-authd")); err != nil {
+		t.Fatal(err)
+	}
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script",
 		Setup: func(e *testscript.Env) error {
@@ -28,6 +34,7 @@ func TestScripts(t *testing.T) {
 				return err
 			}
 			e.Defer(func() { taken.Close() })
+			e.Setenv("PATH", bin+string(os.PathListSeparator)+e.Getenv("PATH"))
 			e.Setenv("HOME", e.WorkDir)
 			e.Setenv("UPSTREAM", upstream.URL)
 			e.Setenv("TAKEN", taken.Addr().String())

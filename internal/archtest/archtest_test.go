@@ -159,6 +159,19 @@ var rules = []struct {
 		source("cmd/mcp-authd/a.go", "package main\nimport \"time\"\nvar a = time.Now()"),
 		source("mcpresource/deadline.go", "package mcpresource\nimport \"time\"\nvar a = time.Now()"),
 	}}, 4},
+	{"tests wait for events, not for time", eventsNotTime, module{files: []file{
+		source("a/a_test.go", `package a
+			import clock "time"
+			func a() {
+				clock.Sleep(1)
+				<-clock.After(1)
+				select { case <-clock.After(1): }
+				other.Sleep(1)
+			}`),
+		source("a/a.go", "package a\nimport \"time\"\nfunc a() { time.Sleep(1) }"),
+		source("internal/testkit/a/a.go", "package a\nimport \"time\"\nfunc a() { time.Sleep(1) }"),
+		source("internal/testkit/wait/wait.go", "package wait"),
+	}}, 3},
 	{"no func init", noInit, module{files: []file{
 		source("a/a.go", "package a\nfunc init() {}"),
 		source("a/b.go", "package a\ntype t struct{}\nfunc (t) init() {}"),

@@ -13,7 +13,9 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/mcp-authd/mcp-authd/internal/testkit/lane"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/pgtest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 	"github.com/mcp-authd/mcp-authd/storage"
 	"github.com/mcp-authd/mcp-authd/storage/storagetest"
 )
@@ -56,6 +58,7 @@ func TestContract(t *testing.T) {
 
 // TestContractWhilePutOff runs what tokens are concerned with before step 12 is applied.
 func TestContractWhilePutOff(t *testing.T) {
+	lane.Long(t, "TestContract runs the contract after the step")
 	server := pgtest.Start(t)
 	storagetest.RunPutOff(t, func(t *testing.T) storage.Store {
 		url := server.Database(t)
@@ -95,6 +98,7 @@ func openEditable(server *pgtest.Server) func(t *testing.T) (storage.Store, func
 // TestContractSerializable stands for servers that know no weaker isolation: there
 // a conflict is an error 40001, and the verb must start over.
 func TestContractSerializable(t *testing.T) {
+	lane.Long(t, "TestContract runs the contract at the default isolation")
 	database := migrated(t, pgtest.Start(t), "&default_transaction_isolation=serializable")
 	storagetest.Run(t, func(t *testing.T) storage.Store { return open(t, database(t), Options{}) })
 }
@@ -102,6 +106,7 @@ func TestContractSerializable(t *testing.T) {
 // TestContractBehindAPooler runs without prepared statements, as an old PgBouncer
 // in transaction mode requires.
 func TestContractBehindAPooler(t *testing.T) {
+	lane.Long(t, "TestContract runs the contract with prepared statements")
 	database := migrated(t, pgtest.Start(t), "&default_query_exec_mode=cache_describe")
 	storagetest.Run(t, func(t *testing.T) storage.Store { return open(t, database(t), Options{}) })
 }
@@ -109,6 +114,7 @@ func TestContractBehindAPooler(t *testing.T) {
 // TestContractBehindPgBouncer runs through a real PgBouncer in transaction mode, of
 // which the URL says nothing: migrations and every verb.
 func TestContractBehindPgBouncer(t *testing.T) {
+	lane.Long(t, "TestContract runs the contract without PgBouncer")
 	server := pgtest.Start(t)
 	through := server.Bouncer(t)
 	open(t, through(server.Database(t)), Options{}).Close() // which it keeps connections to
@@ -286,20 +292,15 @@ func TestAVerbThatWaitsTooLongEndsHereAndOnTheServer(t *testing.T) {
 // waiting returns when a statement waits for a lock on the server, or none does.
 func waiting(t *testing.T, s *Store, want bool) {
 	t.Helper()
-	for end := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
+	wait.Until(t, fmt.Sprintf("a statement waits for a lock: %v", want), func() bool {
 		var got bool
 		err := s.pool.QueryRow(t.Context(),
 			"SELECT EXISTS (SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock')").Scan(&got)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got == want {
-			return
-		}
-		if time.Now().After(end) {
-			t.Fatalf("a statement waits on the server: %v, want %v", got, want)
-		}
-	}
+		return got == want
+	})
 }
 
 // TestKeyVerbsWaitForAPromotion: what comes while a promotion is under way must see how it

@@ -13,7 +13,9 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/lane"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/pgtest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
@@ -105,6 +107,7 @@ func oldReplica(s *Store) replica {
 // versions while the schema changes under them. Each token has one successor, no client is
 // refused, and in the end all tokens are numbered.
 func TestUpgradeSideBySide(t *testing.T) {
+	lane.Long(t, "TestAStepIsPutOffWhileOlderReplicasMayRun tests when a step is applied")
 	ctx, url := t.Context(), pgtest.Start(t).Database(t)
 	old := older(t, url)
 	defer old.Close()
@@ -129,18 +132,19 @@ func TestUpgradeSideBySide(t *testing.T) {
 			}
 		})
 	}
-	wait := func() { // for as much as every client does some times
-		for until := turns.Load() + int64(5*len(tokens)); turns.Load() < until && !t.Failed(); {
-			time.Sleep(5 * time.Millisecond)
-		}
+	defer clients.Wait()
+	defer stop()
+	goOn := func() {
+		until := turns.Load() + int64(5*len(tokens))
+		wait.Until(t, "every client has had some turns", func() bool { return turns.Load() >= until || t.Failed() })
 	}
-	wait()
+	goOn()
 	one := open(t, url, Options{}) // migrates
 	two := open(t, url, Options{})
 	defer one.Close()
 	defer two.Close()
 	serve(func() { replicas = append(replicas, newReplica(one), newReplica(two)) })
-	wait()
+	goOn()
 	if err := errors.Join(old.Ready(ctx), one.Ready(ctx)); err != nil {
 		t.Errorf("both versions serve: %v", err)
 	}
@@ -148,15 +152,15 @@ func TestUpgradeSideBySide(t *testing.T) {
 	if err := one.MigrateNow(ctx); err != nil {
 		t.Fatal(err)
 	}
-	wait()
+	goOn()
 	if err := one.Tend(ctx); err != nil {
 		t.Fatal(err)
 	}
-	wait() // one makes numbered tokens, and the other takes them
+	goOn() // one makes numbered tokens, and the other takes them
 	if err := two.Tend(ctx); err != nil {
 		t.Fatal(err)
 	}
-	wait()
+	goOn()
 	stop()
 	clients.Wait()
 	for i, token := range tokens {

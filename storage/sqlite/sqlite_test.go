@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/mcp-authd/mcp-authd/internal/testkit/lane"
 	"github.com/mcp-authd/mcp-authd/storage"
 	"github.com/mcp-authd/mcp-authd/storage/storagetest"
 )
@@ -23,6 +24,7 @@ func TestContractInFile(t *testing.T) {
 }
 
 func TestContractInMemory(t *testing.T) {
+	lane.Long(t, "TestContractInFile runs the contract on a file")
 	storagetest.Run(t, func(t *testing.T) storage.Store { return open(t, Memory) })
 }
 

@@ -35,8 +35,8 @@ func arguments(args []string, dir string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Without symbols for a debugger a test program is linked in two thirds of the time.
-	out := []string{"test", "-json", together(), "-exec=" + self + " run", "-ldflags=-w"}
+	// Without paths two checkouts share what is compiled. Without a debugger's symbols linking takes less.
+	out := []string{"test", "-json", together(), "-exec=" + self + " run", "-trimpath", "-ldflags=-w"}
 	if slices.Contains(args, "-race") {
 		out = append(out, unwatched...)
 	}

@@ -8,18 +8,39 @@ package main
 
 import (
 	"bufio"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
+
+	"github.com/mcp-authd/mcp-authd/internal/testkit/program"
 )
 
 func main() {
 	if len(os.Args) > 2 && os.Args[1] == "run" {
 		os.Exit(measure(os.Args[2:]))
 	}
+	if err := link(); err != nil {
+		fmt.Fprintln(os.Stderr, "report:", err)
+		os.Exit(1)
+	}
 	os.Exit(run(os.Args[1:], "", os.Stdout, os.Stderr))
+}
+
+// link links mcp-authd before the tests that start it, and tells them its state: Go must not take the
+// results of another one for theirs.
+func link() error {
+	path, err := program.Make(".", "./cmd/mcp-authd")
+	if err != nil {
+		return err
+	}
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	return os.Setenv(program.Sum, fmt.Sprintf("%x", sha256.Sum256(b)))
 }
 
 // run runs go test in a directory, "" for the current one.

@@ -104,7 +104,7 @@ func TestArguments(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got, found := strings.CutPrefix(strings.Join(got, " "), "test -json "+together()+" -exec="); !found ||
-			!strings.HasSuffix(got, " run -ldflags=-w "+tt.want) {
+			!strings.HasSuffix(got, " run -trimpath -ldflags=-w "+tt.want) {
 			t.Errorf("%v in %s: got %s, want at its end %s", tt.args, tt.dir, got, tt.want)
 		}
 	}

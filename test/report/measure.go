@@ -11,6 +11,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -25,8 +26,13 @@ type spent struct {
 	Tests map[string]time.Duration // by top-level test; at least what each of them spent alone
 }
 
+// pressure names the environment variable with a command that runs a test program short of
+// something, such as "taskset -c 0" (test/steady.sh).
+const pressure = "MCP_AUTHD_PRESSURE"
+
 // measure runs a test program and writes what it spent. It returns the program's exit code.
 func measure(command []string) int {
+	command = append(strings.Fields(os.Getenv(pressure)), command...)
 	cmd := exec.Command(command[0], command[1:]...)
 	cmd.Stdin, cmd.Stderr = os.Stdin, os.Stderr
 	out, err := cmd.StdoutPipe()

@@ -130,18 +130,20 @@ func (b *Tab) WithoutScript() {
 	Call(b, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true})
 }
 
-// Advance lets d pass for the timers of the page, which takes hardly any real time.
+// Advance lets d pass for the timers of the page, which takes hardly any real time. From then on time
+// passes in the tab as fast as it can.
 func (b *Tab) Advance(d time.Duration) {
 	b.TB.Helper()
 	budget := float64(d.Milliseconds())
+	policy := emulation.SetVirtualTimePolicyParams{Policy: emulation.VirtualTimePolicyAdvance, Budget: &budget}
 	advance := func(ctx context.Context, t *chromedp.Target) (emulation.SetVirtualTimePolicyResult, error) {
-		return cdp.Call(ctx, t, emulation.SetVirtualTimePolicy, emulation.SetVirtualTimePolicyParams{
-			Policy: emulation.VirtualTimePolicyAdvance, Budget: &budget,
-		})
+		return cdp.Call(ctx, t, emulation.SetVirtualTimePolicy, policy)
 	}
 	if _, err := Run(b, chromedp.WaitEvent(emulation.VirtualTimeBudgetExpired, nil, advance)); err != nil {
 		b.TB.Fatalf("let %v pass: %v", d, err)
 	}
+	policy.Budget = nil // or time stands still
+	Call(b, emulation.SetVirtualTimePolicy, policy)
 }
 
 // Run runs a step, for a minute at most: a page that hangs fails its test alone.

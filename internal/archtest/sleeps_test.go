@@ -1,0 +1,82 @@
+package archtest
+
+import (
+	"fmt"
+	"go/ast"
+	"go/token"
+	"slices"
+)
+
+// sleeps are the places in tests that wait for time, by file: how often, and why nothing else can be
+// waited for. The list may only shrink; package internal/testkit/wait is for everything else.
+var sleeps = map[string]struct {
+	times int
+	why   string
+}{
+	"bench/footprint/installation.go": {1, "the first answer is measured to a millisecond"},
+	"bench/internal/client/person.go": {1, "a page says how long its reader must wait"},
+	"bench/meter_test.go":             {1, "PostgreSQL publishes its statistics once a second"},
+	"bench/sight_test.go":             {1, "a time without requests is part of the measurement"},
+	"internal/testkit/wait/wait.go":   {2, "the one place that polls, and the clock of a bubble"},
+	"test/chaos/cluster_test.go":      {1, "pauses between a client's steps are part of the load"},
+}
+
+// maxSleeps bounds the list, the package that polls included.
+const maxSleeps = 20
+
+// eventsNotTime: a test that waits for time is slow where the machine is fast, and wrong where it is
+// slow.
+func eventsNotTime(m module) (bad []string) {
+	total := 0
+	for _, f := range m.files {
+		if !f.test() && !anyWithin(f.dir(), []string{testkit, "test", "bench"}) {
+			continue
+		}
+		n := waitsForTime(f.syntax)
+		if allowed := sleeps[f.path].times; n > allowed {
+			bad = append(bad, fmt.Sprintf("%s waits for time %d times, %d are allowed: see internal/testkit/wait", f.path,
+				n, allowed))
+		} else if n < allowed {
+			bad = append(bad, fmt.Sprintf("%s waits for time %d times: lower its number from %d", f.path, n, allowed))
+		}
+		total += n
+	}
+	if total > maxSleeps {
+		bad = append(bad, fmt.Sprintf("tests wait for time in %d places, the limit is %d", total, maxSleeps))
+	}
+	return bad
+}
+
+// waitsForTime counts what waits for time and for nothing else: time.Sleep, and a statement that
+// receives from time.After.
+func waitsForTime(f *ast.File) (n int) {
+	local := importedAs(f, "time")
+	calls := func(e ast.Node, name string) bool {
+		c, ok := e.(*ast.CallExpr)
+		if !ok {
+			return false
+		}
+		s, ok := c.Fun.(*ast.SelectorExpr)
+		if !ok || s.Sel.Name != name {
+			return false
+		}
+		x, ok := s.X.(*ast.Ident)
+		return ok && slices.Contains(local, x.Name)
+	}
+	waits := map[ast.Stmt]bool{} // in a select, another event may come first
+	ast.Inspect(f, func(node ast.Node) bool {
+		if c, ok := node.(*ast.CommClause); ok {
+			waits[c.Comm] = true
+		}
+		if calls(node, "Sleep") {
+			n++
+		}
+		if s, ok := node.(*ast.ExprStmt); ok && !waits[s] {
+			if r, ok := s.X.(*ast.UnaryExpr); ok && r.Op == token.ARROW && calls(r.X, "After") {
+				n++
+			}
+		}
+		return true
+	})
+	return n
+}

@@ -1,0 +1,54 @@
+#!/usr/bin/env bash
+# Proves that tests are steady: runs them again and again in random order on a machine that is short of
+# everything. Rounds differ: one processor for each test program, one core shared with a busy loop, both.
+#
+#   test/steady.sh [-n ROUNDS] [PACKAGE...]
+#
+# Without packages it takes those that differ from BASE, a commit (default: HEAD, that is, what is not
+# committed). It ends with one line a round, and with 1 if any failed. MCP_AUTHD_LANE=long takes the second lane.
+set -uo pipefail
+cd "$(dirname "$0")/.."
+go=${GO:-go}
+rounds=10
+if [ "${1:-}" = -n ]; then
+  rounds=$2
+  shift 2
+fi
+if [ $# = 0 ]; then
+  mapfile -t changed < <({ git diff --name-only "${BASE:-HEAD}"; git ls-files -o --exclude-standard; } |
+    grep '\.go$' | xargs -r -n 1 dirname | sort -u | sed 's|^|./|')
+  [ ${#changed[@]} = 0 ] && { echo "nothing differs from ${BASE:-HEAD}"; exit 0; }
+  set -- "${changed[@]}"
+fi
+lane=(-short)
+[ "${MCP_AUTHD_LANE:-}" = long ] && lane=(-long) && set --
+"$go" build -o .cache/report ./test/report || exit 1
+cores=$(nproc)
+hogs=()
+trap '((${#hogs[@]})) && kill "${hogs[@]}" 2>/dev/null' EXIT
+hog() { # a busy loop on one core
+  taskset -c "$1" sh -c 'while :; do :; done' &
+  hogs+=($!)
+}
+mkdir -p test/steady.out
+failed=0
+for ((round = 1; round <= rounds; round++)); do
+  case $((round % 3)) in
+    1) name="one processor each" pressure="env GOMAXPROCS=1" ;;
+    2) name="one core, and a busy loop" pressure="taskset -c 0" && hog 0 ;;
+    0) name="one processor each, and busy loops" pressure="env GOMAXPROCS=1"
+      for ((c = 0; c < cores; c++)); do hog "$c"; done ;;
+  esac
+  began=$SECONDS
+  MCP_AUTHD_PRESSURE=$pressure .cache/report "${lane[@]}" -race -vet=off -count 1 -shuffle on -timeout 40m "$@" \
+    >"test/steady.out/$round.log" 2>&1
+  code=$?
+  [ -d test/out ] && cp -r test/out "test/steady.out/$round"
+  ((${#hogs[@]})) && kill "${hogs[@]}" && wait "${hogs[@]}" 2>/dev/null
+  hogs=()
+  echo "round $round: $([ $code = 0 ] && echo ok || echo FAILED) in $((SECONDS - began)) s ($name)"
+  grep -E '^\s*--- FAIL|^(FAIL|panic:)\s' "test/steady.out/$round.log" | sort | uniq -c
+  [ $code = 0 ] || failed=$((failed + 1))
+done
+echo "$failed of $rounds rounds failed; logs are in test/steady.out"
+[ $failed = 0 ]
