@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/internal/testkit/demotest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/lane"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/pgtest"
 )
 
@@ -74,6 +75,7 @@ type run struct {
 }
 
 func TestChaos(t *testing.T) {
+	lane.Long(t, "test/e2e kills one replica at a time")
 	x := newRun(newCluster(t, grace, (*cluster).startNodes), newPlan())
 	x.during(x.events)
 	if x.rotations.Load() != 2 {

@@ -10,11 +10,13 @@ import (
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/internal/testkit/demotest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/lane"
 )
 
 // TestHangLongerThanTheGrace (operations M1): PostgreSQL stops for longer than the grace while
 // every client refreshes, and then carries out what it was sent. All of them go on.
 func TestHangLongerThanTheGrace(t *testing.T) {
+	lane.Long(t, "storage/postgres tests a database that hangs")
 	grace, hang := 10*time.Second, 13*time.Second
 	if os.Getenv("MCP_AUTHD_CHAOS") == "long" {
 		grace, hang = 20*time.Second, 35*time.Second

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/internal/testkit/demotest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/lane"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/npmtest"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/program"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/proxytest"
@@ -57,7 +58,10 @@ func TestClients(t *testing.T) {
 					npmtest.Dir(t) // or skip
 				}
 				t.Run("by request", func(t *testing.T) { c.live(t, newLife(t, c, w, "")) })
-				t.Run("AS-151 AS-153 by document", func(t *testing.T) { c.live(t, newLife(t, c, w, c.documentURL())) })
+				t.Run("AS-151 AS-153 by document", func(t *testing.T) {
+					lane.Long(t, "each client registers by request")
+					c.live(t, newLife(t, c, w, c.documentURL()))
+				})
 			})
 		}
 	})

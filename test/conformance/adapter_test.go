@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mcp-authd/mcp-authd/internal/testkit/lane"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/nettest"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/npmtest"
 )
@@ -103,6 +104,9 @@ func TestAdapter(t *testing.T) {
 			[]string{"--suite", "all", "--spec-version", "2026-07-28"}, 153},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
+			if tt.args[0] == "--suite" {
+				lane.Long(t, "the requirements are the part of a suite that every server has to pass")
+			}
 			want, _, _ := runSuite(t, unguarded, tt.args...)
 			got, output, green := runSuite(t, adapted, tt.args...)
 			if worse(got, want) != "" {

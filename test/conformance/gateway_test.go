@@ -11,6 +11,7 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/internal/gateway"
 	"github.com/mcp-authd/mcp-authd/internal/gateway/stdio"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/lane"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/nettest"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/npmtest"
 )
@@ -75,19 +76,25 @@ func TestGateway(t *testing.T) {
 		{"stdio, shared", protected(t, stdioGateway(t, stdio.Config{Command: everythingJS(t, "stdio"), Shared: true}))},
 	}
 	for _, revision := range []string{"2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"} {
-		want, output := all(t, direct, revision)
-		if len(want) == 0 {
-			t.Fatalf("nothing ran: %s", output)
-		}
-		for _, g := range gateways {
-			t.Run("RS-01 "+revision+" over "+g.name, func(t *testing.T) { compare(t, g.url, revision, want) })
-		}
+		t.Run(revision, func(t *testing.T) {
+			if revision != "2025-11-25" {
+				lane.Long(t, "2025-11-25 is what most clients speak")
+			}
+			want, output := all(t, direct, revision)
+			if len(want) == 0 {
+				t.Fatalf("nothing ran: %s", output)
+			}
+			for _, g := range gateways {
+				t.Run("RS-01 over "+g.name, func(t *testing.T) { compare(t, g.url, revision, want) })
+			}
+		})
 	}
 }
 
 // TestGatewayFixture does the same with the fixture of the Go SDK, which knows every
 // scenario of the suite.
 func TestGatewayFixture(t *testing.T) {
+	lane.Long(t, "TestGateway runs the suite in front of the reference server")
 	npmtest.Dir(t)
 	sessions, stateless := everything(t)
 	direct := plain(t, eras(sessions, stateless))

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mcp-authd/mcp-authd/internal/testkit/lane"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/nettest"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/npmtest"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/program"
@@ -133,6 +134,7 @@ func steady(scenarios map[string][2]int) map[string][2]int {
 // TestMCPGo: behind the guard, mcp-go's own fixture fails in nothing that it does not fail
 // in without one.
 func TestMCPGo(t *testing.T) {
+	lane.Long(t, "TestServer runs the suites on another SDK")
 	npmtest.Dir(t)
 	plain, protected := buildMCPGo(t)
 	unguarded, guarded := startMCPGo(t, plain), startMCPGo(t, protected)

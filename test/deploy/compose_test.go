@@ -18,6 +18,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/mcp-authd/mcp-authd/internal/testkit/demotest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/lane"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/nettest"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/npmtest"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/pgtest"
@@ -179,6 +180,7 @@ func TestComposeHoldsTogether(t *testing.T) {
 // TestCompose: each service runs as its command and environment say, and a person signs in at the MCP server of the
 // example through Caddy and the gateway (DL-04).
 func TestCompose(t *testing.T) {
+	lane.Long(t, "TestComposeHoldsTogether reads the file")
 	caddy := installed(t, "caddy")
 	listens, backend, management, inner := nettest.For(t), nettest.For(t), nettest.For(t), nettest.For(t)
 	f := newFront(t, listens, backend)

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/internal/testkit/acmetest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/lane"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/logtest"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/nettest"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/pgtest"
@@ -26,6 +27,7 @@ import (
 // TestCertificateOverReplicas: the authority comes to one replica with the challenge of another, which tries
 // again after a failure; the certificate that this one gets is served by both (DL-01).
 func TestCertificateOverReplicas(t *testing.T) {
+	lane.Long(t, "internal/acme gets certificates for one server")
 	t.Parallel()
 	const name = "auth.example.com"
 	front, frontHTTP, behind := nettest.For(t), nettest.For(t), nettest.For(t)

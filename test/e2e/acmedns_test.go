@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/internal/testkit/acmetest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/lane"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/logtest"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/nettest"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/pgtest"
@@ -24,6 +25,7 @@ import (
 // TestCertificateOverDNS: a replica that is killed in the middle of an order keeps no other from getting the
 // certificate, which is one for all names of the domain, with a record at a name server (DL-01).
 func TestCertificateOverDNS(t *testing.T) {
+	lane.Long(t, "internal/acme gets certificates by DNS for one server")
 	t.Parallel()
 	const name = "auth.dns.example.com"
 	names := acmetest.StartNames(t, "dns.example.com")

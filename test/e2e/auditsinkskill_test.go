@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcp-authd/mcp-authd/internal/testkit/lane"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/nettest"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/pgtest"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
@@ -25,6 +26,7 @@ import (
 // sink hangs, closes, or fails after it has taken a batch: each token that a client got has one entry in the
 // log, and is in each sink, where what comes twice is the same line.
 func TestKillWhileSinksFail(t *testing.T) {
+	lane.Long(t, "TestKillLosesNoEntry kills one server")
 	hook := &flakyReceiver{lines: map[string]int{}, woken: make(chan struct{})}
 	receiver := httptest.NewServer(hook)
 	t.Cleanup(receiver.Close)

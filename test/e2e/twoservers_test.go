@@ -16,6 +16,7 @@ import (
 	"golang.org/x/oauth2"
 
 	"github.com/mcp-authd/mcp-authd/internal/testkit/demotest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/lane"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/nettest"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/pgtest"
 	"github.com/mcp-authd/mcp-authd/oauth"
@@ -101,6 +102,7 @@ func TestTwoServers(t *testing.T) {
 // TestTwoServersAfterKill: AS-245. The company's server is killed while it tells the partner. It tells it
 // again, and the partner does it once.
 func TestTwoServersAfterKill(t *testing.T) {
+	lane.Long(t, "internal/transmit tests what is sent again")
 	t.Parallel()
 	c := newPair(t, "", nettest.For(t))
 	token := c.admitted(c.hire("ada"))

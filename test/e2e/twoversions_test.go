@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"github.com/mcp-authd/mcp-authd/internal/testkit/demotest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/lane"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/nettest"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/pgtest"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/program"
@@ -198,6 +199,7 @@ func (v *versions) asked(t *testing.T, at *replica, p *demotest.Person, c *conne
 // while one of this version starts beside it and changes the schema; each takes what the other gave
 // and keeps to what the other ended. What the version before cannot know is in docs/operating/updates.md.
 func TestTwoVersions(t *testing.T) {
+	lane.Long(t, "storage/postgres tests the steps between two versions")
 	const password = "correct horse battery"
 	v := newVersions(t)
 	for _, name := range []string{"alice", "bob", "carol", "dan", "erin"} {

@@ -20,6 +20,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcp-authd/mcp-authd/internal/testkit/demotest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/lane"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/nettest"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/npmtest"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/program"
@@ -97,6 +98,7 @@ func notRun(line string) (reason string, ok bool) {
 // a newcomer would type them (issue 11, 4.8). What the pages call by an address of theirs is at
 // a free one here; everything else is as written.
 func TestManualRuns(t *testing.T) {
+	lane.Long(t, "TestBlocks checks the commands of the manual")
 	ran := 0
 	for page, text := range manual(t) {
 		all, err := blocks(page, text)

@@ -8,11 +8,13 @@ import (
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/internal/testkit/idptest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/lane"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 )
 
 // TestOutage: the provider cannot be reached when a person signs in, and while a person is signed in.
 func TestOutage(t *testing.T) {
+	lane.Long(t, "thirdparty tests outages of a provider")
 	t.Parallel()
 	i := plan(t)
 	up := i.node("node", idptest.Options{TokenTTL: 30 * time.Second}, nil)
