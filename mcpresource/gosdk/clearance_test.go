@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"net/http"
 	"strings"
 	"sync"
 	"testing"
@@ -64,7 +63,7 @@ func TestClearanceByClients(t *testing.T) {
 	t.Run("RS-217 RS-125 2025-11-25, a client that shows links", func(t *testing.T) {
 		r, g := clearanceRig(t)
 		var asked []mcp.ElicitParams
-		cs := person(t, r.URL+"/mcp", protocol.Rev20251125, "accept", &asked)
+		cs := person(t, r, protocol.Rev20251125, "accept", &asked)
 		for range 2 { // the second call asks again
 			var rpc *jsonrpc.Error
 			var data struct{ Elicitations []mcp.ElicitParams }
@@ -94,7 +93,7 @@ func TestClearanceByClients(t *testing.T) {
 		}
 		cs, err := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, o).Connect(t.Context(),
 			&mcp.StreamableClientTransport{
-				Endpoint: r.URL + "/mcp", HTTPClient: &http.Client{Transport: withToken{}},
+				Endpoint: r.URL + "/mcp", HTTPClient: r.client("alice"),
 				DisableStandaloneSSE: true, MaxRetries: -1,
 			}, &mcp.ClientSessionOptions{ProtocolVersion: protocol.Rev20260728})
 		if err != nil {
@@ -110,7 +109,7 @@ func TestClearanceByClients(t *testing.T) {
 	t.Run("RS-217 a person who does not want to is asked once", func(t *testing.T) {
 		r, _ := clearanceRig(t)
 		var asked []mcp.ElicitParams
-		cs := person(t, r.URL+"/mcp", protocol.Rev20260728, "decline", &asked)
+		cs := person(t, r, protocol.Rev20260728, "decline", &asked)
 		if text, err := call(cs); err == nil || text != "" || len(asked) != 1 {
 			t.Errorf("got %q, %v, asked %d times", text, err, len(asked))
 		}
@@ -119,7 +118,7 @@ func TestClearanceByClients(t *testing.T) {
 		t.Run("RS-217 a client that shows no links is refused: "+version, func(t *testing.T) {
 			r, _ := clearanceRig(t)
 			var asked []mcp.ElicitParams
-			cs := person(t, r.URL+"/mcp", version, "", &asked)
+			cs := person(t, r, version, "", &asked)
 			_, err := call(cs)
 			if err == nil || !strings.Contains(err.Error(), "Open "+issuer+"/clearance/c1 to do so") {
 				t.Errorf("the client says %v", err)

@@ -3,15 +3,17 @@
 package gosdk
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"net/http"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 )
 
 // names are those of the tools of a list, in its order.
@@ -140,7 +142,7 @@ func TestCore(t *testing.T) {
 		}
 	})
 	t.Run("RS-104 RS-105 RS-106 GET is a stream, and has no answers of other requests", func(t *testing.T) {
-		ctx, cancel := context.WithCancel(t.Context())
+		ctx, cancel := context.WithTimeout(t.Context(), wait.Bound)
 		defer cancel()
 		req, err := http.NewRequestWithContext(ctx, http.MethodGet, r.URL+"/mcp", nil)
 		if err != nil {
@@ -162,18 +164,14 @@ func TestCore(t *testing.T) {
 		if got := inSession(call("open", "")); !strings.Contains(got.text, "alice mcp deep") {
 			t.Errorf("the stream of the request: got %s", got.text)
 		}
-		time.AfterFunc(50*time.Millisecond, cancel)
-		var all strings.Builder
-		buf := make([]byte, 4096)
-		for {
-			n, err := resp.Body.Read(buf)
-			all.Write(buf[:n])
-			if err != nil {
-				break
+		mcp.AddTool(r.adapter.server, &mcp.Tool{Name: "later"}, okTyped) // the last event of the stream
+		for lines := bufio.NewScanner(resp.Body); !strings.Contains(lines.Text(), "tools/list_changed"); {
+			if !lines.Scan() {
+				t.Fatalf("the stream ended: %v", lines.Err())
 			}
-		}
-		if strings.Contains(all.String(), `"result"`) {
-			t.Errorf("got %s", all.String())
+			if strings.Contains(lines.Text(), `"result"`) {
+				t.Errorf("got %s", lines.Text())
+			}
 		}
 	})
 }

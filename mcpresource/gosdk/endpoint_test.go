@@ -45,7 +45,7 @@ func (r *rig) ask(t *testing.T, token string, a ask) reply {
 		}
 		req.Header[k] = v
 	}
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := r.Client().Do(req)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/mcp-authd/mcp-authd/internal/testkit/pipetest"
 	"github.com/mcp-authd/mcp-authd/mcpresource"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
@@ -40,8 +41,12 @@ func newRigOf(t *testing.T, change func(*mcpresource.Config), o *Options, more .
 	t.Helper()
 	r := &rig{}
 	mux := http.NewServeMux()
-	r.Server = httptest.NewServer(mux)
-	t.Cleanup(r.Close)
+	if pipetest.InBubble() {
+		r.Server = pipetest.NewServer(t, &http.Server{Handler: mux}).Server
+	} else {
+		r.Server = httptest.NewServer(mux)
+		t.Cleanup(r.Close)
+	}
 	c := mcpresource.Config{
 		Resource: r.URL + "/mcp", AuthorizationServers: []string{issuer},
 		Policy: &mcpresource.Rules{Base: []string{"mcp"}, Tools: map[string][]string{"secret": {"deep"}}},
@@ -108,7 +113,7 @@ func (r *rig) post(t *testing.T, token, version, session, body string) (int, str
 	if m.Params.Name != "" {
 		req.Header.Set("Mcp-Name", m.Params.Name)
 	}
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := r.Client().Do(req)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,7 +26,7 @@ var needySealer, _ = mcpresource.NewSealer()
 
 // needy is a server whose tool, prompt and resource need an upstream token that is there
 // after so many calls.
-func needy(t *testing.T, patience int64) (url string, calls *atomic.Int64) {
+func needy(t *testing.T, patience int64) (r *rig, calls *atomic.Int64) {
 	t.Helper()
 	calls = &atomic.Int64{}
 	token := func() error {
@@ -65,11 +65,11 @@ func needy(t *testing.T, patience int64) (url string, calls *atomic.Int64) {
 			return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{{URI: "repo:///x", Text: "x"}}}, token()
 		})
 	g.Register(mux, Unguarded(g, s, &Options{interactionPoll: time.Millisecond, State: needySealer}))
-	return host.URL + "/mcp", calls
+	return &rig{Server: host}, calls
 }
 
 // person is a client whose user says one thing to every question; "": it cannot show links.
-func person(t *testing.T, url, version, says string, questions *[]mcp.ElicitParams) *mcp.ClientSession {
+func person(t *testing.T, r *rig, version, says string, questions *[]mcp.ElicitParams) *mcp.ClientSession {
 	t.Helper()
 	o := &mcp.ClientOptions{}
 	if says != "" {
@@ -83,7 +83,7 @@ func person(t *testing.T, url, version, says string, questions *[]mcp.ElicitPara
 	}
 	client := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, o)
 	cs, err := client.Connect(t.Context(), &mcp.StreamableClientTransport{
-		Endpoint: url, HTTPClient: &http.Client{Transport: withToken{}}, DisableStandaloneSSE: true, MaxRetries: -1,
+		Endpoint: r.URL + "/mcp", HTTPClient: r.client("alice"), DisableStandaloneSSE: true, MaxRetries: -1,
 	}, &mcp.ClientSessionOptions{ProtocolVersion: version})
 	if err != nil {
 		t.Fatal(err)
@@ -92,19 +92,11 @@ func person(t *testing.T, url, version, says string, questions *[]mcp.ElicitPara
 	return cs
 }
 
-type withToken struct{}
-
-func (withToken) RoundTrip(r *http.Request) (*http.Response, error) {
-	r = r.Clone(r.Context())
-	r.Header.Set("Authorization", "Bearer alice")
-	return http.DefaultTransport.RoundTrip(r)
-}
-
 func TestInteractionOf20251125(t *testing.T) {
-	url, _ := needy(t, 1<<40)
+	r, _ := needy(t, 1<<40)
 	t.Run("RS-79 RS-133 RS-198 a client that shows links gets URLElicitationRequired", func(t *testing.T) {
 		var asked []mcp.ElicitParams
-		cs := person(t, url, protocol.Rev20251125, "accept", &asked)
+		cs := person(t, r, protocol.Rev20251125, "accept", &asked)
 		_, err := cs.CallTool(t.Context(), &mcp.CallToolParams{Name: "repos"})
 		var rpc *jsonrpc.Error
 		if !errors.As(err, &rpc) || rpc.Code != -32042 {
@@ -131,7 +123,7 @@ func TestInteractionOf20251125(t *testing.T) {
 	for _, version := range []string{protocol.Rev20251125, "2025-06-18"} {
 		t.Run("RS-125 RS-79 another client gets the link as text: "+version, func(t *testing.T) {
 			var asked []mcp.ElicitParams
-			cs := person(t, url, version, "", &asked)
+			cs := person(t, r, version, "", &asked)
 			checkText(t, cs)
 			if err := second(cs.GetPrompt(t.Context(), &mcp.GetPromptParams{Name: "repos"})); err == nil ||
 				!strings.Contains(err.Error(), connectURL) || strings.Contains(err.Error(), "-32042") {
@@ -155,8 +147,8 @@ func checkText(t *testing.T, cs *mcp.ClientSession) {
 func TestInteractionOf20260728(t *testing.T) {
 	t.Run("RS-178 RS-184 RS-204 the client asks, comes back, and the call waits for the person", func(t *testing.T) {
 		var asked []mcp.ElicitParams
-		url, calls := needy(t, 5)
-		cs := person(t, url, protocol.Rev20260728, "accept", &asked)
+		r, calls := needy(t, 5)
+		cs := person(t, r, protocol.Rev20260728, "accept", &asked)
 		result, err := cs.CallTool(t.Context(), &mcp.CallToolParams{Name: "repos"})
 		if err != nil || result.IsError || result.Content[0].(*mcp.TextContent).Text != "three repositories" {
 			t.Fatalf("got %+v %v", result, err)
@@ -168,13 +160,13 @@ func TestInteractionOf20260728(t *testing.T) {
 	})
 	t.Run("RS-178 prompts and resources too", func(t *testing.T) {
 		var asked []mcp.ElicitParams
-		url, _ := needy(t, 1)
-		cs := person(t, url, protocol.Rev20260728, "accept", &asked)
+		r, _ := needy(t, 1)
+		cs := person(t, r, protocol.Rev20260728, "accept", &asked)
 		if err := second(cs.GetPrompt(t.Context(), &mcp.GetPromptParams{Name: "repos"})); err != nil {
 			t.Error(err)
 		}
-		url, _ = needy(t, 1)
-		cs = person(t, url, protocol.Rev20260728, "accept", &asked)
+		r, _ = needy(t, 1)
+		cs = person(t, r, protocol.Rev20260728, "accept", &asked)
 		if err := second(cs.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: "repo:///x"})); err != nil {
 			t.Error(err)
 		}
@@ -185,8 +177,8 @@ func TestInteractionOf20260728(t *testing.T) {
 	for _, says := range []string{"decline", "cancel"} {
 		t.Run("RS-184 a person who does not want to is asked once: "+says, func(t *testing.T) {
 			var asked []mcp.ElicitParams
-			url, _ := needy(t, 1<<40)
-			checkText(t, person(t, url, protocol.Rev20260728, says, &asked))
+			r, _ := needy(t, 1<<40)
+			checkText(t, person(t, r, protocol.Rev20260728, says, &asked))
 			if len(asked) != 1 {
 				t.Errorf("asked %d times", len(asked))
 			}
@@ -194,17 +186,16 @@ func TestInteractionOf20260728(t *testing.T) {
 	}
 	t.Run("RS-180 a client that shows no links gets text", func(t *testing.T) {
 		var asked []mcp.ElicitParams
-		url, _ := needy(t, 1<<40)
-		checkText(t, person(t, url, protocol.Rev20260728, "", &asked))
+		r, _ := needy(t, 1<<40)
+		checkText(t, person(t, r, protocol.Rev20260728, "", &asked))
 	})
 	t.Run("RS-171 RS-179 the form on the wire", func(t *testing.T) {
-		url, _ := needy(t, 1<<40)
+		r, _ := needy(t, 1<<40)
 		alice := &mcpresource.Principal{Issuer: issuer, Subject: "alice", ClientID: "app"}
 		const call = `["tools/call","repos",{}]`
 		sealed := needySealer.Seal(alice, call, []byte("the tool's own"), time.Minute)
 		body := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"repos","arguments":{},"requestState":"` +
 			sealed + `","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"elicitation":{"url":{}}}}}}`
-		r := &rig{Server: &httptest.Server{URL: strings.TrimSuffix(url, "/mcp")}}
 		_, out, _ := r.post(t, "alice", protocol.Rev20260728, "", body)
 		if i := strings.Index(out, "data: {"); i >= 0 {
 			out = out[i+len("data: "):]

@@ -2,12 +2,17 @@ package gosdk
 
 import (
 	"context"
+	"fmt"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 )
 
 // whoAreYou asks its client who is there.
@@ -28,21 +33,32 @@ const (
 
 // TestOpening: RS-72 until a client has said that it is ready, nothing is sent that it does not expect.
 func TestOpening(t *testing.T) {
-	changes := func(p *pipe, r *rig, name string) { // the SDK waits 10 ms for more changes
-		mcp.AddTool(r.adapter.server, &mcp.Tool{Name: name}, okTyped)
-		time.Sleep(100 * time.Millisecond)
-		p.send(pingOne)
-	}
 	t.Run("RS-72 changes of lists wait, and come once", func(t *testing.T) {
 		r := newRig(t, nil)
+		var told atomic.Int32
+		r.adapter.server.AddSendingMiddleware(func(send mcp.MethodHandler) mcp.MethodHandler {
+			return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+				result, err := send(ctx, method, req)
+				if method == "notifications/tools/list_changed" {
+					told.Add(1)
+				}
+				return result, err
+			}
+		})
 		p := newPipeTo(t, r, nil)
+		changes := func(name string) {
+			before := told.Load()
+			mcp.AddTool(r.adapter.server, &mcp.Tool{Name: name}, okTyped)
+			wait.Until(t, "the SDK tells of the change", func() bool { return told.Load() > before })
+			p.send(pingOne)
+		}
 		p.send(openOld)
 		p.next()
-		changes(p, r, "one")
+		changes("one")
 		if got := p.next(); !strings.Contains(got, `"id":11`) {
 			t.Errorf("before: got %s, want the answer to ping alone", got)
 		}
-		changes(p, r, "two")
+		changes("two")
 		if got := p.next(); !strings.Contains(got, `"id":11`) {
 			t.Errorf("before: got %s, want the answer to ping alone", got)
 		}
@@ -117,47 +133,51 @@ func TestOpening(t *testing.T) {
 			id := r.ask(t, "alice-mcp", ask{body: opening("2025-11-25", "t")}).header.Get("Mcp-Session-Id")
 			r.ask(t, "alice-mcp", ask{method: "DELETE", headers: hdr("Mcp-Session-Id", id)})
 		}
-		for end := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+		wait.Success(t, "no session is left", func() error {
 			runtime.GC()
 			r.adapter.openings.mu.Lock()
-			left := len(r.adapter.openings.bySession)
-			r.adapter.openings.mu.Unlock()
-			if left == 0 {
-				return
+			defer r.adapter.openings.mu.Unlock()
+			if left := len(r.adapter.openings.bySession); left > 0 {
+				return fmt.Errorf("%d are left", left)
 			}
-			if time.Now().After(end) {
-				t.Fatalf("%d are left", left)
-			}
-		}
+			return nil
+		})
 	})
 }
 
 // TestKeepAlive: the SDK pings whoever is there, but clients of 2026-07-28 are asked nothing.
 func TestKeepAlive(t *testing.T) {
-	s := mcp.NewServer(&mcp.Implementation{Name: "t", Version: "1"},
-		&mcp.ServerOptions{KeepAlive: 500 * time.Millisecond}) // a request that has not been read by then is pinged
-	mcp.AddTool(s, &mcp.Tool{Name: "slow"},
-		func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
-			time.Sleep(900 * time.Millisecond) // a ping without an answer ends the session after 750
-			return nil, nil, nil
+	run := func(name string, f func(*testing.T, *rig)) {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := mcp.NewServer(&mcp.Implementation{Name: "t", Version: "1"},
+					&mcp.ServerOptions{KeepAlive: 10 * time.Second})
+				mcp.AddTool(s, &mcp.Tool{Name: "slow"},
+					func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
+						wait.Advance(30 * time.Second) // a ping without an answer ends the session after 15 seconds
+						return nil, nil, nil
+					})
+				r := newRig(t, nil)
+				r.adapter = New(r.guard, s, nil)
+				f(t, r)
+			})
 		})
-	r := newRig(t, nil)
-	r.adapter = New(r.guard, s, nil)
-	t.Run("RS-86 RS-161 by stdio", func(t *testing.T) {
+	}
+	run("RS-86 RS-161 by stdio", func(t *testing.T, r *rig) {
 		p := newPipeTo(t, r, nil)
 		p.send(modern("tools/call", `"name":"slow","arguments":{}`))
 		if got := p.next(); strings.Contains(got, `"method":"ping"`) || !strings.Contains(got, `"result"`) {
 			t.Errorf("got %s", got)
 		}
 	})
-	t.Run("RS-161 by HTTP", func(t *testing.T) {
+	run("RS-161 by HTTP", func(t *testing.T, r *rig) {
 		r.Config.Handler = r.guard.Handler(r.adapter.HTTP())
 		got := r.call(t, "alice-mcp", "slow", `{}`)
 		if strings.Contains(got.text, `"method":"ping"`) || !strings.Contains(got.text, `"result"`) {
 			t.Errorf("got %s", got.text)
 		}
 	})
-	t.Run("RS-74 clients of older revisions are pinged", func(t *testing.T) {
+	run("RS-74 clients of older revisions are pinged", func(t *testing.T, r *rig) {
 		p := newPipeTo(t, r, nil)
 		p.send(openOld)
 		p.next()

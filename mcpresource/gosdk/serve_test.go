@@ -10,11 +10,11 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcp-authd/mcp-authd/internal/testkit/nettest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 	"github.com/mcp-authd/mcp-authd/mcpresource"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
@@ -49,22 +49,17 @@ func TestServeAtRemoteIssuer(t *testing.T) {
 			Adjust: func(c *mcpresource.Config) { c.Metadata.Documentation = "https://example.com/help" },
 		})
 	}()
-	document := func() string {
+	got := ""
+	wait.Success(t, "the document is served", func() error {
 		resp, err := http.Get("http://" + address + "/.well-known/oauth-protected-resource/mcp")
 		if err != nil {
-			return ""
+			return err
 		}
 		defer resp.Body.Close()
 		b, err := io.ReadAll(resp.Body)
-		if err != nil {
-			t.Error(err)
-		}
-		return string(b)
-	}
-	got := ""
-	for end := time.Now().Add(time.Minute); got == "" && time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
-		got = document()
-	}
+		got = string(b)
+		return err
+	})
 	for _, want := range []string{
 		`"resource_name":"A test"`, `"scopes_supported":["read","append"]`, issuer, "https://example.com/help",
 	} {

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"net/http"
 	"net/http/httptest"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 	"github.com/mcp-authd/mcp-authd/mcpresource"
 )
 
@@ -293,16 +295,14 @@ func TestDisconnect(t *testing.T) {
 	drop()
 	resp.Body.Close()
 	close(release)
-	for end := time.Now().Add(time.Minute); ; {
+	wait.Success(t, "the result is there", func() error {
 		got := r.ask(t, "alice-mcp",
 			ask{method: http.MethodGet, headers: hdr("Mcp-Session-Id", session, "Last-Event-ID", event)})
-		if strings.Contains(got.text, "here after all") {
-			return
+		if !strings.Contains(got.text, "here after all") {
+			return fmt.Errorf("got %d %s", got.status, got.text)
 		}
-		if time.Now().After(end) {
-			t.Fatalf("got %d %s", got.status, got.text)
-		}
-	}
+		return nil
+	})
 }
 
 // TestSessionOfPerson: another application of the same person goes on in the session.
@@ -361,14 +361,16 @@ func TestServerWithSessions(t *testing.T) {
 	})
 	t.Run("after a client that did not wait", func(t *testing.T) {
 		ctx, hangUp := context.WithCancel(t.Context())
+		gone := make(chan struct{})
 		r := newRig(t, nil, func(s *mcp.Server) {
 			s.AddReceivingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
 				return func(c context.Context, method string, req mcp.Request) (mcp.Result, error) {
+					result, err := next(c, method, req)
 					if method == "initialize" {
 						hangUp()
-						time.Sleep(100 * time.Millisecond)
+						<-gone
 					}
-					return next(c, method, req)
+					return result, err
 				}
 			})
 		})
@@ -377,6 +379,7 @@ func TestServerWithSessions(t *testing.T) {
 		req.Header.Set("Accept", "application/json, text/event-stream")
 		ctx = mcpresource.NewContext(ctx, r.principal("alice", "mcp"))
 		r.handler.ServeHTTP(httptest.NewRecorder(), req.WithContext(ctx))
+		close(gone)
 		refuses(t, r)
 	})
 }

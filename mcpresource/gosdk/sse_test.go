@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -140,15 +141,20 @@ func TestSSE(t *testing.T) {
 		}
 	})
 	t.Run("RS-98 the stream ends with its token", func(t *testing.T) {
-		_, events := oldStream(t, r.URL+"/sse", "brief-mcp")
-		select {
-		case _, open := <-events:
-			if open {
-				t.Error("got an event")
+		synctest.Test(t, func(t *testing.T) {
+			r := newOldRig(t)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+			defer cancel()
+			req, _ := http.NewRequestWithContext(ctx, http.MethodGet, r.URL+"/sse", nil)
+			resp, err := r.client("brief-mcp").Do(req)
+			if err != nil {
+				t.Fatal(err)
 			}
-		case <-time.After(time.Minute):
-			t.Error("it is still open")
-		}
+			defer resp.Body.Close()
+			if body, err := io.ReadAll(resp.Body); err != nil || strings.Count(string(body), "event: ") != 1 {
+				t.Errorf("got %q, %v", body, err)
+			}
+		})
 	})
 	t.Run("RS-196 too many streams of one caller", func(t *testing.T) {
 		for range maxStreams {

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 	"github.com/mcp-authd/mcp-authd/mcpresource"
 )
 
@@ -212,11 +213,9 @@ func TestTasksWithoutTheirCaller(t *testing.T) {
 			}
 			ahead.Store(int64(45 * time.Second)) // the first token has ended, and the time without one is over
 			enough := judged.Load() + 10         // of some beats
-			for end := time.Now().Add(time.Minute); judged.Load() < enough && tr.runs.Load() > 0; {
-				if time.Sleep(time.Millisecond); time.Now().After(end) {
-					t.Fatal("nothing judges the task")
-				}
-			}
+			wait.Until(t, "the task is judged again", func() bool {
+				return judged.Load() >= enough || tr.runs.Load() == 0
+			})
 			if a := tr.about(t, "alice-mcp", "tasks/get", id, ""); a.Result["status"] != tt.want {
 				t.Errorf("got %s, want %s", a.text, tt.want)
 			}
@@ -243,11 +242,14 @@ func TestManyTasks(t *testing.T) {
 	tr.idle(t)
 	ids := map[string]bool{}
 	for range 55 {
-		for a := (answer{}); a.id() == ""; { // the one before may not have ended
-			if a = tr.extended(t, "alice-mcp", "tools/call", "breaks", `"name":"breaks"`); a.id() != "" {
-				ids[a.id()] = true
+		wait.Success(t, "the task before has ended, and there is room for another", func() error {
+			a := tr.extended(t, "alice-mcp", "tools/call", "breaks", `"name":"breaks"`)
+			if a.id() == "" {
+				return fmt.Errorf("got %s", a.text)
 			}
-		}
+			ids[a.id()] = true
+			return nil
+		})
 	}
 	for id := range ids {
 		tr.until(t, "alice-mcp", id, "failed")
@@ -298,13 +300,15 @@ func TestManyTasks(t *testing.T) {
 // TestTasksEnd: by their time, and with the server.
 func TestTasksEnd(t *testing.T) {
 	t.Run("RS-215 the time to live", func(t *testing.T) {
-		tr := newTaskRig(t, &Tasks{TTL: 300 * time.Millisecond})
+		tr := newTaskRig(t, &Tasks{TTL: 50 * time.Millisecond})
 		id := tr.start(t, "alice-mcp", "slow")
-		time.Sleep(400 * time.Millisecond)
+		wait.Success(t, "the task is not found", func() error {
+			if a := tr.about(t, "alice-mcp", "tasks/get", id, ""); a.Error.Code != -32602 {
+				return fmt.Errorf("got %s", a.text)
+			}
+			return nil
+		})
 		tr.idle(t)
-		if a := tr.about(t, "alice-mcp", "tasks/get", id, ""); a.Error.Code != -32602 { // not found
-			t.Errorf("got %s", a.text)
-		}
 	})
 	t.Run("RS-215 a limit of the tool's own", func(t *testing.T) {
 		tr := newTaskRig(t, nil, func(_ *mcpresource.Config, o *Options) {

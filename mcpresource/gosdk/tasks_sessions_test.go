@@ -1,9 +1,11 @@
 package gosdk
 
 import (
+	"fmt"
 	"strings"
 	"testing"
-	"time"
+
+	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 )
 
 // TestTasksOfSessions is 2025-11-25.
@@ -145,13 +147,11 @@ func TestTasksOfSessions(t *testing.T) {
 
 func (tr *taskRig) untilOld(t *testing.T, token, session, id, status string) {
 	t.Helper()
-	for end := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
+	wait.Success(t, "the task is "+status, func() error {
 		a := tr.inSession(t, token, session, "tasks/get", `"taskId":"`+id+`"`)
-		if a.Result["status"] == status {
-			return
+		if a.Result["status"] != status {
+			return fmt.Errorf("got %s", a.text)
 		}
-		if time.Now().After(end) {
-			t.Fatalf("want %q, got %s", status, a.text)
-		}
-	}
+		return nil
+	})
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -14,6 +15,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 	"github.com/mcp-authd/mcp-authd/mcpresource"
 )
 
@@ -243,19 +245,16 @@ func (tr *taskRig) about(t *testing.T, token, method, id, more string) answer {
 }
 
 // until asks for a task until it has a status.
-func (tr *taskRig) until(t *testing.T, token, id string, statuses ...string) answer {
+func (tr *taskRig) until(t *testing.T, token, id string, statuses ...string) (a answer) {
 	t.Helper()
-	for end := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
-		a := tr.about(t, token, "tasks/get", id, "")
-		for _, s := range statuses {
-			if a.Result["status"] == s {
-				return a
-			}
+	wait.Success(t, "the task is "+strings.Join(statuses, " or "), func() error {
+		a = tr.about(t, token, "tasks/get", id, "")
+		if got, _ := a.Result["status"].(string); !slices.Contains(statuses, got) {
+			return fmt.Errorf("got %s", a.text)
 		}
-		if time.Now().After(end) {
-			t.Fatalf("want %q, got %s", statuses, a.text)
-		}
-	}
+		return nil
+	})
+	return a
 }
 
 // inSession is a request in a session of 2025-11-25.
@@ -444,9 +443,5 @@ func TestTasksExtension(t *testing.T) {
 // idle waits until no tool runs.
 func (tr *taskRig) idle(t *testing.T) {
 	t.Helper()
-	for end := time.Now().Add(time.Minute); tr.runs.Load() > 0; time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("the tool runs on")
-		}
-	}
+	wait.Until(t, "no tool runs", func() bool { return tr.runs.Load() == 0 })
 }

@@ -20,14 +20,19 @@ import (
 // that change, our defence may go.
 
 // client is an http.Client that sends one token.
-func (r *rig) client(token string) *http.Client { return &http.Client{Transport: sends(token)} }
+func (r *rig) client(token string) *http.Client {
+	return &http.Client{Transport: sends{token, r.Client().Transport}}
+}
 
-type sends string
+type sends struct {
+	token string
+	by    http.RoundTripper
+}
 
 func (s sends) RoundTrip(r *http.Request) (*http.Response, error) {
 	r = r.Clone(r.Context())
-	r.Header.Set("Authorization", "Bearer "+string(s))
-	return http.DefaultTransport.RoundTrip(r)
+	r.Header.Set("Authorization", "Bearer "+s.token)
+	return s.by.RoundTrip(r)
 }
 
 // alone is the SDK with its own middleware: a token names its user and a scope.
