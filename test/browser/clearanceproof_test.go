@@ -68,7 +68,8 @@ func (k *bank) age(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	done, err := db.ExecContext(t.Context(), "UPDATE sessions SET proved_at = coalesce(proved_at, created_at) - 3600000")
+	done, err := db.ExecContext(t.Context(),
+		"UPDATE sessions SET auth_time = auth_time - 3600000, proved_at = proved_at - 3600000")
 	if err != nil {
 		t.Fatal(err)
 	}
