@@ -99,7 +99,10 @@ func BenchmarkSweep(b *testing.B) {
 					if n, err = s.Sweep(context.Background(), storage.Retention{Now: time.Now()}, 2000); err != nil {
 						b.Fatal(err)
 					}
-					time.Sleep(time.Since(batch) / 8)
+					select {
+					case <-time.After(time.Since(batch) / 8):
+					case <-b.Context().Done():
+					}
 				}
 				b.ReportMetric(float64((1+*tokensEach)**backlog)/time.Since(began).Seconds(), "records/s")
 				stop()
@@ -187,7 +190,10 @@ func traffic(b *testing.B, s storage.Store) (stop func()) {
 				break
 			}
 			took = append(took, time.Since(began))
-			time.Sleep(5 * time.Millisecond)
+			select {
+			case <-time.After(5 * time.Millisecond):
+			case <-ctx.Done():
+			}
 		}
 		done <- took
 	}()

@@ -11,22 +11,43 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"runtime"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/internal/gateway"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 	"github.com/mcp-authd/mcp-authd/mcpresource"
 )
 
 const toolCall = `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"search","arguments":{"query":"what there is to know about gateways","limit":10}}}`
 
+// backend is an MCP server.
+type backend struct {
+	*httptest.Server
+	open atomic.Int64 // requests that it and those before it answer
+}
+
+// before counts the requests of a server that passes them on to this one.
+func (s *backend) before(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.open.Add(1)
+		defer s.open.Add(-1)
+		h.ServeHTTP(w, r)
+	})
+}
+
+// settle waits until no request is answered.
+func (s *backend) settle() { wait.Poll(wait.Bound, func() bool { return s.open.Load() == 0 }) }
+
 // mcpServer answers calls in 2 KiB, as JSON, or as a stream that stays open where the client takes
 // nothing else.
-func mcpServer(b *testing.B) *httptest.Server {
+func mcpServer(b *testing.B) *backend {
 	answer := append([]byte(`{"jsonrpc":"2.0","id":7,"result":{"content":[{"type":"text","text":"`),
 		bytes.Repeat([]byte("x"), 2<<10)...)
 	answer = append(answer, `"}]}}`...)
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	s := &backend{}
+	s.Server = httptest.NewServer(s.before(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		io.Copy(io.Discard, r.Body)
 		if r.Method == http.MethodGet || r.Header.Get("Accept") == streamsAlone {
 			w.Header().Set("Content-Type", "text/event-stream")
@@ -37,7 +58,7 @@ func mcpServer(b *testing.B) *httptest.Server {
 		}
 		w.Header().Set("Content-Type", "application/json")
 		w.Write(answer)
-	}))
+	})))
 	b.Cleanup(func() { s.CloseClientConnections(); s.Close() })
 	return s
 }
@@ -88,13 +109,13 @@ func proxied(b *testing.B, r *rig, to string) http.Handler {
 
 // fronts runs a benchmark through a bare proxy, through one behind the guard, which says
 // how much of the difference is whose, and through the gateway.
-func fronts(b *testing.B, run func(b *testing.B, url, token string)) {
+func fronts(b *testing.B, run func(b *testing.B, url, token string, settle func())) {
 	inner := mcpServer(b)
 	front := func(name string, h http.Handler, token string) {
 		b.Run(name, func(b *testing.B) {
-			s := httptest.NewServer(h)
+			s := httptest.NewServer(inner.before(h))
 			defer s.Close()
-			run(b, s.URL, token)
+			run(b, s.URL, token, inner.settle)
 		})
 	}
 	h, token := guarded(b, func(*rig) http.Handler { return reverseProxy(b, inner.URL) })
@@ -122,7 +143,7 @@ func request(ctx context.Context, method, url, token string) *http.Request {
 
 // BenchmarkGatewayCall is a tool call through the network, 32 at once.
 func BenchmarkGatewayCall(b *testing.B) {
-	fronts(b, func(b *testing.B, url, token string) {
+	fronts(b, func(b *testing.B, url, token string, _ func()) {
 		client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 256}}
 		b.SetParallelism(16)
 		b.ReportAllocs()
@@ -146,13 +167,13 @@ func BenchmarkGatewayCall(b *testing.B) {
 // with the opening of the connection. The end of a stream that its client abandons is
 // measured by itself (BenchmarkGatewayStreams).
 func BenchmarkGatewayFirstByte(b *testing.B) {
-	fronts(b, func(b *testing.B, url, token string) {
+	fronts(b, func(b *testing.B, url, token string, settle func()) {
 		client := &http.Client{Transport: &http.Transport{}}
 		for b.Loop() {
 			end := firstEvent(b, client, http.MethodGet, url, token)
 			b.StopTimer()
 			end()
-			time.Sleep(2 * time.Millisecond) // for proxy and server to end it, too
+			settle()
 			b.StartTimer()
 		}
 	})
@@ -161,7 +182,7 @@ func BenchmarkGatewayFirstByte(b *testing.B) {
 // BenchmarkGatewayStreams is the opening, the first event and the abandoning of a stream,
 // one after the other.
 func BenchmarkGatewayStreams(b *testing.B) {
-	fronts(b, func(b *testing.B, url, token string) {
+	fronts(b, func(b *testing.B, url, token string, _ func()) {
 		client := &http.Client{Transport: &http.Transport{}}
 		for b.Loop() {
 			firstEvent(b, client, http.MethodGet, url, token)()
@@ -188,7 +209,7 @@ func firstEvent(b *testing.B, client *http.Client, method, url, token string) (e
 // same process included, so only the difference between the two counts.
 func BenchmarkGatewayStream(b *testing.B) {
 	const streams = 500
-	fronts(b, func(b *testing.B, url, token string) {
+	fronts(b, func(b *testing.B, url, token string, settle func()) {
 		client := &http.Client{Transport: &http.Transport{}}
 		for b.Loop() {
 			before := inUse()
@@ -204,7 +225,7 @@ func BenchmarkGatewayStream(b *testing.B) {
 			}
 			b.ReportMetric(float64(inUse()-before)/streams/1024, "KiB/stream")
 			cancel()
-			time.Sleep(300 * time.Millisecond)
+			settle()
 		}
 	})
 }

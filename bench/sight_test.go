@@ -21,6 +21,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/auditlog"
 	"github.com/mcp-authd/mcp-authd/internal/gateway"
 	"github.com/mcp-authd/mcp-authd/internal/metrics"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 	"github.com/mcp-authd/mcp-authd/internal/traces"
 	"github.com/mcp-authd/mcp-authd/mcpresource"
 	"github.com/mcp-authd/mcp-authd/storage"
@@ -173,9 +174,7 @@ const settling = 300 * time.Millisecond
 // settle waits until what was seen is written.
 func (s *seen) settle(b *testing.B) {
 	time.Sleep(settling)
-	for s.waits() {
-		time.Sleep(10 * time.Millisecond)
-	}
+	wait.Poll(wait.Bound, func() bool { return !s.waits() })
 	s.attempts.Write(b.Context())
 }
 
