@@ -7,95 +7,173 @@ import (
 	"net"
 	"net/url"
 	"testing"
-	"time"
+
+	"github.com/jackc/pgx/v5"
 
 	"github.com/mcp-authd/mcp-authd/internal/testkit/pgtest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 )
 
-// lateCancels is the URL of a database by way of a network that holds requests to cancel up for a while, and, when
-// lost is set, loses them then.
-func lateCancels(t *testing.T, database string, late time.Duration, lost bool) string {
+// network leads to a database, and holds requests to cancel up.
+type network struct {
+	url     string
+	arrived chan struct{} // receives when a request to cancel has come
+	deliver chan bool     // says whether that request is delivered or lost
+	over    chan struct{} // receives when the database has taken it, or it is lost
+}
+
+func newNetwork(t *testing.T, database string) *network {
 	t.Helper()
 	u, err := url.Parse(database)
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := u.Host
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { l.Close() })
+	n := &network{arrived: make(chan struct{}, 1), deliver: make(chan bool, 1), over: make(chan struct{}, 1)}
+	server := u.Host
 	go func() {
 		for {
 			c, err := l.Accept()
 			if err != nil {
 				return
 			}
-			go func() {
-				defer c.Close()
-				start := make([]byte, 8)
-				if _, err := io.ReadFull(c, start); err != nil {
-					return
-				}
-				if binary.BigEndian.Uint32(start[4:]) == 80877102 { // CancelRequest
-					time.Sleep(late)
-					if lost {
-						return
-					}
-				}
-				s, err := net.Dial("tcp", server)
-				if err != nil {
-					return
-				}
-				defer s.Close()
-				if _, err := s.Write(start); err != nil {
-					return
-				}
-				go func() {
-					_, _ = io.Copy(s, c) // the other direction tells
-				}()
-				_, _ = io.Copy(c, s)
-			}()
+			go n.carry(c, server)
 		}
 	}()
 	u.Host = l.Addr().String()
-	return u.String()
+	n.url = u.String()
+	return n
+}
+
+func (n *network) carry(c net.Conn, server string) {
+	defer c.Close()
+	start := make([]byte, 8)
+	if _, err := io.ReadFull(c, start); err != nil {
+		return
+	}
+	if binary.BigEndian.Uint32(start[4:]) == 80877102 { // CancelRequest
+		defer func() { n.over <- struct{}{} }()
+		n.arrived <- struct{}{}
+		if !<-n.deliver {
+			return
+		}
+	}
+	s, err := net.Dial("tcp", server)
+	if err != nil {
+		return
+	}
+	defer s.Close()
+	if _, err := s.Write(start); err != nil {
+		return
+	}
+	go func() {
+		_, _ = io.Copy(s, c) // the other direction tells
+	}()
+	_, _ = io.Copy(c, s)
 }
 
 // A statement that is given up just before its end has its connection cancelled, and not the statement of another
 // caller that comes next on it.
 func TestLateCancel(t *testing.T) {
-	database := pgtest.Start(t).Database(t)
+	server := pgtest.Start(t)
 	for name, tt := range map[string]struct {
-		late time.Duration
-		lost bool
-		kept bool // the connection is used again
+		late    bool // the request comes when its statement has ended, and otherwise during the next one
+		deliver bool
+		kept    bool // the connection is used again
 	}{
-		"late":     {cancelWithin / 5, false, true},
-		"too late": {cancelWithin * 3 / 2, false, false},
-		"lost":     {cancelWithin * 3 / 2, true, false},
+		"late":     {late: true, deliver: true, kept: true},
+		"too late": {deliver: true},
+		"lost":     {},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := open(t, lateCancels(t, database, tt.late, tt.lost), Options{MaxConns: 1})
+			database := server.Database(t)
+			direct, n := open(t, database, Options{}), newNetwork(t, database)
+			defer direct.Close()
+			s := open(t, n.url, Options{MaxConns: 1})
 			defer s.Close()
+			lock := func() (unlock func()) {
+				t.Helper()
+				tx, err := direct.pool.Begin(t.Context())
+				if err == nil {
+					_, err = tx.Exec(t.Context(), waitForLock)
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				return func() { _ = tx.Rollback(t.Context()) }
+			}
 			backend := func() (pid int) {
+				t.Helper()
 				if err := s.pool.QueryRow(t.Context(), "SELECT pg_backend_pid()").Scan(&pid); err != nil {
 					t.Fatal(err)
 				}
 				return pid
 			}
-			before := backend()
-			soon, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
-			defer cancel()
-			_, _ = s.pool.Exec(soon, "SELECT pg_sleep(0.1)") // it ends before the request comes, or is cancelled
-			if _, err := s.pool.Exec(t.Context(), "SELECT pg_sleep(2)"); err != nil {
-				t.Errorf("the next one: %v", err)
+			cancelled := func() (kept bool) {
+				before := backend()
+				unlock := lock()
+				ctx, giveUp := context.WithCancel(t.Context())
+				ended := run(ctx, s)
+				waiting(t, direct, true)
+				giveUp()
+				<-n.arrived
+				unlock()
+				if tt.late {
+					ends(t, direct, before)
+					n.deliver <- tt.deliver
+				}
+				<-ended // with an error or without one
+				unlock = lock()
+				next := run(t.Context(), s)
+				waiting(t, direct, true)
+				if !tt.late {
+					n.deliver <- tt.deliver
+				}
+				<-n.over
+				unlock()
+				if err := <-next; err != nil {
+					t.Errorf("the next one: %v", err)
+				}
+				return before == backend()
 			}
-			if after := backend(); tt.kept != (before == after) {
-				t.Errorf("backend %d, then %d", before, after)
+			if !tt.kept {
+				if cancelled() {
+					t.Error("the connection is used again")
+				}
+				return
 			}
+			// A machine that pauses may take longer than cancelWithin, and the connection is given up.
+			wait.Until(t, "the connection is used again", cancelled)
 		})
 	}
+}
+
+const waitForLock = "SELECT pg_advisory_xact_lock(1)"
+
+// run runs a statement that waits for the lock.
+func run(ctx context.Context, s *Store) <-chan error {
+	ended := make(chan error, 1)
+	go func() {
+		_, err := s.pool.Exec(ctx, waitForLock)
+		ended <- err
+	}()
+	return ended
+}
+
+// ends returns when a backend has ended its statement, or has gone.
+func ends(t *testing.T, s *Store, backend int) {
+	t.Helper()
+	wait.Until(t, "the statement has ended", func() bool {
+		var state string
+		err := s.pool.QueryRow(t.Context(), "SELECT state FROM pg_stat_activity WHERE pid = $1", backend).Scan(&state)
+		if err != nil && err != pgx.ErrNoRows {
+			t.Fatal(err)
+		}
+		return state != "active"
+	})
 }

@@ -27,8 +27,10 @@ func TestM1WhatRunsLateEndsNoGrant(t *testing.T) {
 	const n, grace, hang = 12, 10 * time.Second, 12 * time.Second
 	ctx, server := t.Context(), pgtest.StartOwn(t)
 	defer server.Resume()
+	// The server hangs for as long as our clock is behind.
+	var clock later
 	// In this mode a statement is sent whole, as all are once they are prepared.
-	s := open(t, server.URL()+"&default_query_exec_mode=exec", Options{})
+	s := open(t, server.URL()+"&default_query_exec_mode=exec", Options{Now: clock.now})
 	defer s.Close()
 	ids := names("g", n)
 	tokens := grants(t, s, ids...)
@@ -36,7 +38,7 @@ func TestM1WhatRunsLateEndsNoGrant(t *testing.T) {
 	for i := range ids {
 		verbs = append(verbs, func() error {
 			_, err := s.RotateRefresh(ctx,
-				storage.RotateRefresh{Token: tokens[i], ClientID: "c", Now: time.Now(), Grace: grace,
+				storage.RotateRefresh{Token: tokens[i], ClientID: "c", Now: clock.now(), Grace: grace,
 					Next: storage.Refresh{ExpiresAt: time.Now().Add(time.Hour)}})
 			return err
 		})
@@ -45,7 +47,7 @@ func TestM1WhatRunsLateEndsNoGrant(t *testing.T) {
 		approve(t, s, id)
 		verbs = append(verbs, func() error {
 			_, err := s.RedeemCode(ctx,
-				storage.RedeemCode{Hash: hashOf("code " + id), GrantID: id, ClientID: "c", Now: time.Now(),
+				storage.RedeemCode{Hash: hashOf("code " + id), GrantID: id, ClientID: "c", Now: clock.now(),
 					Refresh: &storage.Refresh{Secret: hashOf("secret " + id), ExpiresAt: time.Now().Add(time.Hour)}})
 			return err
 		})
@@ -55,10 +57,10 @@ func TestM1WhatRunsLateEndsNoGrant(t *testing.T) {
 	if err := s.pool.QueryRow(ctx, "SELECT clock_timestamp()::text").Scan(&warmed); err != nil {
 		t.Fatal(err)
 	}
-	began := time.Now()
 	if err := server.Pause(); err != nil {
 		t.Fatal(err)
 	}
+	clock.add(-hang)
 	s.timeout = time.Second
 	lost := 0
 	for _, err := range together(verbs) {
@@ -69,7 +71,7 @@ func TestM1WhatRunsLateEndsNoGrant(t *testing.T) {
 	if lost != len(verbs) {
 		t.Fatalf("%d of %d verbs were left open", lost, len(verbs))
 	}
-	time.Sleep(time.Until(began.Add(hang)))
+	clock.add(hang)
 	if err := server.Resume(); err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/mcp-authd/mcp-authd/internal/testkit/pgtest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 	"github.com/mcp-authd/mcp-authd/migrations"
 )
 
@@ -83,13 +84,14 @@ func TestAConcurrentStepBlocksNoWriter(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer other.Close(ctx)
-	for building := false; !building; time.Sleep(10 * time.Millisecond) {
+	wait.Until(t, "the building of the index waits", func() (building bool) {
 		err := other.QueryRow(ctx, `SELECT EXISTS (SELECT 1 FROM pg_stat_activity WHERE datname = current_database()
 			AND pid <> pg_backend_pid() AND query LIKE '%INDEX CONCURRENTLY%' AND wait_event_type = 'Lock')`).Scan(&building)
 		if err != nil {
 			t.Fatal(err)
 		}
-	}
+		return building
+	})
 	if _, err := other.Exec(ctx, "SET lock_timeout = '2s'"); err != nil {
 		t.Fatal(err)
 	}

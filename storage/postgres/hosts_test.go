@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/internal/testkit/pgtest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
@@ -39,6 +40,13 @@ func hung(t *testing.T) (address string, taken *atomic.Int64) {
 	t.Cleanup(func() { l.Close() })
 	return l.Addr().String(), taken
 }
+
+// later is a clock that is ahead by what was added to it.
+type later struct{ by atomic.Int64 }
+
+func (c *later) now() time.Time { return time.Now().Add(time.Duration(c.by.Load())) }
+
+func (c *later) add(d time.Duration) { c.by.Add(int64(d)) }
 
 func write(s *Store, t *testing.T) error {
 	_, err := s.Remember(t.Context(), "probe", []byte("x"))
@@ -96,12 +104,14 @@ func TestH4WritesFindThePrimary(t *testing.T) {
 	primary := pgtest.StartOwn(t)
 	standby := primary.Standby(t, "n2")
 	url := strings.Replace(primary.URL(), primary.Host(), standby.Host()+","+primary.Host(), 1)
-	s := open(t, url, Options{})
+	var clock later
+	s := open(t, url, Options{Now: clock.now})
 	defer s.Close()
 	if err := write(s, t); err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(idleFor)
+	wait.Until(t, "the connection is released", func() bool { return s.pool.Stat().AcquiredConns() == 0 })
+	clock.add(idleFor)
 	defer primary.Resume()
 	if err := errors.Join(primary.Pause(), standby.Promote()); err != nil {
 		t.Fatal(err)
@@ -138,7 +148,8 @@ func TestM3ConnectionsThatHaveBecomeReadOnlyAreDropped(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	s := open(t, url, Options{})
+	var clock later
+	s := open(t, url, Options{Now: clock.now})
 	defer s.Close()
 	alter("SET default_transaction_read_only = on")
 	s.pool.Reset()
@@ -149,7 +160,7 @@ func TestM3ConnectionsThatHaveBecomeReadOnlyAreDropped(t *testing.T) {
 		t.Errorf("what only reads does not work: %v", err)
 	}
 	alter("RESET default_transaction_read_only")
-	time.Sleep(dropEvery)
+	clock.add(dropEvery)
 	if err := write(s, t); err != nil {
 		t.Errorf("with writes allowed again: %v", err)
 	}

@@ -64,7 +64,7 @@ func connect(ctx context.Context, url string, o Options, bare *atomic.Bool) (*po
 	c.PrepareConn = p.prepare
 	c.AfterRelease = func(conn *pgx.Conn) bool {
 		marks := conn.PgConn().CustomData()
-		marks[releasedAt] = time.Now()
+		marks[releasedAt] = p.clock.own()
 		return marks[doubtful] == nil
 	}
 	p.Pool, err = pgxpool.NewWithConfig(ctx, c)
@@ -99,7 +99,7 @@ const releasedAt = "released"
 // a while. When it does not answer, the others are likely to be as dead.
 func (p *pool) prepare(ctx context.Context, conn *pgx.Conn) (bool, error) {
 	released, used := conn.PgConn().CustomData()[releasedAt].(time.Time)
-	if (!used || time.Since(released) < idleFor) && !p.clock.due() {
+	if (!used || p.clock.own().Sub(released) < idleFor) && !p.clock.due() {
 		return true, nil
 	}
 	asking, cancel := context.WithTimeout(ctx, answerWithin)
@@ -159,7 +159,7 @@ func (p *pool) doubt(ctx context.Context, err error) {
 
 // drop has every connection closed and made again: at once, or when its verb has ended.
 func (p *pool) drop() {
-	last, now := p.dropped.Load(), time.Now().UnixNano()
+	last, now := p.dropped.Load(), p.clock.own().UnixNano()
 	if now-last > int64(dropEvery) && p.dropped.CompareAndSwap(last, now) {
 		p.Reset()
 	}
