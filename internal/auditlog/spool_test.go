@@ -18,6 +18,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/audit"
 	"github.com/mcp-authd/mcp-authd/internal/auditlog"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/logtest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 	"github.com/mcp-authd/mcp-authd/storage"
 	"github.com/mcp-authd/mcp-authd/storage/sqlite"
 )
@@ -43,11 +44,8 @@ func runFor(t *testing.T, w *auditlog.Writer, holds func() bool) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var run sync.WaitGroup
 	run.Go(func() { w.Run(ctx) })
-	for end := time.Now().Add(time.Minute); !holds() && time.Now().Before(end); {
-		time.Sleep(10 * time.Millisecond)
-	}
-	if !holds() {
-		t.Error("it does not come to be so")
+	if !wait.Poll(wait.Bound, holds) {
+		t.Error("the condition does not hold")
 	}
 	cancel()
 	run.Wait()
@@ -225,9 +223,7 @@ func TestSpoolStaysSmall(t *testing.T) {
 		for range 100 {
 			w.Add(ctx, audit.TokenIssued, []slog.Attr{slog.String("scope", strings.Repeat("s", 500))})
 		}
-		for left := 8000; left >= 8000; left, _ = w.State() {
-			time.Sleep(time.Millisecond)
-		}
+		wait.Until(t, "the log has taken entries", func() bool { left, _ := w.State(); return left < 8000 })
 		if i%20 == 0 {
 			files, _ := filepath.Glob(filepath.Join(dir, "awr_*"))
 			for _, f := range files {
@@ -274,14 +270,10 @@ func TestStorePutBack(t *testing.T) {
 	var run sync.WaitGroup
 	run.Go(func() { w.Run(ctx) })
 	add(t, w, 0, 10)
-	for db.size(t) != 10 {
-		time.Sleep(10 * time.Millisecond)
-	}
+	wait.Until(t, "the log has 10 entries", func() bool { return db.size(t) == 10 })
 	db.exec(t, "DELETE FROM audit_entries; DELETE FROM audit_head; DELETE FROM audit_tiles; DELETE FROM audit_writers")
 	add(t, w, 10, 10)
-	for end := time.Now().Add(time.Minute); db.size(t) != 10 && time.Now().Before(end); {
-		time.Sleep(10 * time.Millisecond)
-	}
+	wait.Until(t, "the log has 10 entries again", func() bool { return db.size(t) == 10 })
 	cancel()
 	run.Wait()
 	if left, lost := w.State(); left != 0 || lost != 0 || !empty(t, dir) {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/audit/verify"
 	"github.com/mcp-authd/mcp-authd/internal/auditformat"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 	"github.com/mcp-authd/mcp-authd/storage"
 	"github.com/mcp-authd/mcp-authd/storage/sqlite"
 )
@@ -257,9 +258,7 @@ func TestDeliver(t *testing.T) {
 			l.d.Run(ctx)
 		}()
 		r.append(1)
-		for len(k.has()) < 1 {
-			time.Sleep(time.Millisecond)
-		}
+		wait.Until(t, "the sink has an entry", func() bool { return len(k.has()) > 0 })
 		r.append(1)
 		stop()
 		<-done

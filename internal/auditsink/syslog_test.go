@@ -19,6 +19,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/auditformat"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/certtest"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/nettest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 )
 
 // collector is a syslog server: it reads frames, and keeps the messages.
@@ -129,13 +130,8 @@ func (c *collector) got() []string {
 
 func (c *collector) wait(t *testing.T, n int) []string {
 	t.Helper()
-	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
-		if got := c.got(); len(got) >= n {
-			return got
-		}
-	}
-	t.Fatalf("got %d messages, want %d", len(c.got()), n)
-	return nil
+	wait.Until(t, fmt.Sprintf("%d messages have arrived", n), func() bool { return len(c.got()) >= n })
+	return c.got()
 }
 
 func (c *collector) sink(t *testing.T) *syslog {
@@ -209,9 +205,7 @@ func TestSyslog(t *testing.T) {
 		}
 		c.wait(t, 1)
 		go func() {
-			for len(c.got()) < 2 && t.Context().Err() == nil {
-				time.Sleep(time.Millisecond)
-			}
+			wait.Poll(wait.Bound, func() bool { return len(c.got()) >= 2 || t.Context().Err() != nil })
 			c.stop()
 		}()
 		s.settle = time.Minute

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/internal/recent"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 )
 
 var errAway = errors.New("the store is away")
@@ -29,14 +30,14 @@ func TestValue(t *testing.T) {
 		away = nil
 		want(2, nil)
 		want(2, nil) // at hand
-		time.Sleep(recent.TTL)
+		wait.Advance(recent.TTL)
 		want(3, nil)
 		away = errAway
-		time.Sleep(recent.TTL)
+		wait.Advance(recent.TTL)
 		want(3, nil) // an earlier one stands,
 		away = nil
 		want(3, nil) // and is not asked for by each request meanwhile
-		time.Sleep(recent.TTL)
+		wait.Advance(recent.TTL)
 		want(5, nil)
 	})
 }
@@ -54,7 +55,7 @@ func TestStoreThatHangs(t *testing.T) {
 			t.Fatal(err)
 		}
 		hangs = true
-		time.Sleep(recent.TTL)
+		wait.Advance(recent.TTL)
 		first := make(chan time.Duration)
 		load := func() time.Duration {
 			began := time.Now()

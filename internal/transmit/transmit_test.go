@@ -23,6 +23,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/audit"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/audittest"
+	await "github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 	"github.com/mcp-authd/mcp-authd/keys"
 	"github.com/mcp-authd/mcp-authd/secevent"
 	"github.com/mcp-authd/mcp-authd/storage"
@@ -332,9 +333,7 @@ func TestTransmitter(t *testing.T) {
 		for range 4 {
 			all.Go(func() { quiet.Run(ctx) })
 		}
-		for end := time.Now().Add(time.Minute); r.waiting().Waiting > 0 && time.Now().Before(end); {
-			time.Sleep(10 * time.Millisecond)
-		}
+		await.Until(t, "all are sent", func() bool { return r.waiting().Waiting == 0 })
 		stop()
 		all.Wait()
 		if len(r.to.seen) != 8 || len(r.reasons()) != 4 {
