@@ -16,6 +16,7 @@ import (
 	"github.com/alexedwards/argon2id"
 
 	"github.com/mcp-authd/mcp-authd/audit"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 	"github.com/mcp-authd/mcp-authd/storage"
 	"github.com/mcp-authd/mcp-authd/storage/sqlite"
 )
@@ -186,16 +187,6 @@ func TestReasons(t *testing.T) {
 	}
 }
 
-// until waits for what another goroutine is about to do.
-func (r *rig) until(t *testing.T, what string, is func() bool) {
-	t.Helper()
-	for end := time.Now().Add(time.Minute); !is(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal(what)
-		}
-	}
-}
-
 // waiting counts the attempts under a key.
 func (q *queues) waiting(key storage.Hash) int {
 	q.mu.Lock()
@@ -231,7 +222,7 @@ func TestGivingUpLeavesTheLine(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 	})
-	r.until(t, "the line is empty", waiting(1))
+	wait.Until(t, "one waits in the line", waiting(1))
 	ctx, cancel := context.WithCancel(t.Context())
 	for range maxLine - 1 {
 		others.Go(func() {
@@ -241,7 +232,7 @@ func TestGivingUpLeavesTheLine(t *testing.T) {
 			}
 		})
 	}
-	r.until(t, "the line is not full", waiting(maxLine))
+	wait.Until(t, "the line is full", waiting(maxLine))
 	var throttled *ThrottledError
 	if err := r.try(t, "alice", good, "net"); !errors.As(err, &throttled) || throttled.Counted != ByAccount ||
 		throttled.RetryAfter != 8*time.Second {
@@ -249,7 +240,7 @@ func TestGivingUpLeavesTheLine(t *testing.T) {
 	}
 	cancel()
 	others.Wait()
-	r.until(t, "AS-05: who gave up is still in the line", waiting(1))
+	wait.Until(t, "AS-05 those who gave up have left the line", waiting(1))
 	close(hold)
 	first.Wait()
 	if r.throttle.gates.used()+r.throttle.lines.used() != 0 {
@@ -275,7 +266,7 @@ func TestGivingUpLeavesTheGate(t *testing.T) {
 			}
 		})
 	}
-	r.until(t, "the gate is not full", under(maxUsers))
+	wait.Until(t, "the gate is full", under(maxUsers))
 	var throttled *ThrottledError
 	if err := r.try(t, "alice", good, "net"); !errors.As(err, &throttled) || throttled.Counted != ByAccount {
 		t.Errorf("AS-05: a full gate: got %v", err)
@@ -303,7 +294,7 @@ func TestWhatIsCounted(t *testing.T) {
 	for i := range maxLine {
 		wg.Go(func() { r.try(t, fmt.Sprint("nobody", i), "wrong", "sprayer") })
 	}
-	r.until(t, "the line is not full", func() bool { return r.throttle.lines.waiting(place) == maxLine })
+	wait.Until(t, "the line is full", func() bool { return r.throttle.lines.waiting(place) == maxLine })
 	var throttled *ThrottledError
 	if err := r.try(t, "alice", good, "sprayer"); !errors.As(err, &throttled) || throttled.Counted != ByNetwork {
 		t.Errorf("AS-05: got %v, want too many of the network", err)

@@ -10,10 +10,12 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/audit"
 	"github.com/mcp-authd/mcp-authd/internal/network"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 )
 
 // from is an attempt from an address.
@@ -22,7 +24,7 @@ func from(addr, name, password string) Attempt {
 	return Attempt{Name: name, Password: password, Network: blocks[0], Wider: blocks[1:]}
 }
 
-// oneByOne is a sleep that fails the test when two attempts are in it at once.
+// oneByOne is a sleep, by the clock of a bubble, that fails the test when two attempts are in it at once.
 func oneByOne(t *testing.T, slept *atomic.Int64) func(*Config) {
 	var inside atomic.Int32
 	return func(c *Config) {
@@ -31,7 +33,7 @@ func oneByOne(t *testing.T, slept *atomic.Int64) func(*Config) {
 				t.Error("AS-05: two wait at once that should wait one after the other")
 			}
 			slept.Add(int64(d))
-			time.Sleep(time.Millisecond)
+			wait.Advance(d)
 			inside.Add(-1)
 			return nil
 		}
@@ -40,87 +42,92 @@ func oneByOne(t *testing.T, slept *atomic.Int64) func(*Config) {
 
 // Security M8: an attacker has all /64s of a /48, and guesses at one account.
 func TestGuessingFromOneCustomer(t *testing.T) {
-	var slept atomic.Int64
-	r := newRig(t, oneByOne(t, &slept))
-	var wg sync.WaitGroup
-	slots := make(chan struct{}, 3) // of a line of four: no caller is turned away
-	for i := range 160 {
-		slots <- struct{}{}
-		wg.Go(func() {
-			_, err := r.Authenticate(t.Context(), from(fmt.Sprintf("2001:db8:1:%x::1", i*7), "alice", "wrong"))
-			if !errors.Is(err, ErrWrong) {
-				t.Errorf("got %v", err)
-			}
-			<-slots
-		})
-	}
-	wg.Wait()
-	if got, want := time.Duration(slept.Load()), 220*time.Second; got < want {
-		t.Errorf("AS-05: 160 guesses from one /48 waited %s in all, want at least %s", got, want)
-	}
-	before := slept.Load()
-	if _, err := r.Authenticate(t.Context(), from("2001:db8:2::1", "bob", good)); !errors.Is(err, ErrWrong) ||
-		slept.Load() != before {
-		t.Errorf("AS-05: another account elsewhere: got %v after waiting %d", err, slept.Load()-before)
-	}
-	// Spraying counts under the wide networks, too.
-	for i := range 4 * networkFree {
-		if _, err := r.Authenticate(t.Context(),
-			from(fmt.Sprintf("2001:db8:3:%x::1", i), fmt.Sprint("nobody", i), "wrong")); !errors.Is(err, ErrWrong) {
-			t.Fatal(err)
+	synctest.Test(t, func(t *testing.T) {
+		var slept atomic.Int64
+		r := newRig(t, oneByOne(t, &slept))
+		var wg sync.WaitGroup
+		slots := make(chan struct{}, 3) // of a line of four: no caller is turned away
+		for i := range 160 {
+			slots <- struct{}{}
+			wg.Go(func() {
+				_, err := r.Authenticate(t.Context(), from(fmt.Sprintf("2001:db8:1:%x::1", i*7), "alice", "wrong"))
+				if !errors.Is(err, ErrWrong) {
+					t.Errorf("got %v", err)
+				}
+				<-slots
+			})
 		}
-	}
-	before = slept.Load()
-	_, _ = r.Authenticate(t.Context(), from("2001:db8:3:ffff::1", "another", "wrong"))
-	if slept.Load() == before {
-		t.Error("AS-05: one /48 may try any number of accounts at full speed")
-	}
+		wg.Wait()
+		if got, want := time.Duration(slept.Load()), 220*time.Second; got < want {
+			t.Errorf("AS-05: 160 guesses from one /48 waited %s in all, want at least %s", got, want)
+		}
+		before := slept.Load()
+		if _, err := r.Authenticate(t.Context(), from("2001:db8:2::1", "bob", good)); !errors.Is(err, ErrWrong) ||
+			slept.Load() != before {
+			t.Errorf("AS-05: another account elsewhere: got %v after waiting %d", err, slept.Load()-before)
+		}
+		// Spraying counts under the wide networks, too.
+		for i := range 4 * networkFree {
+			if _, err := r.Authenticate(t.Context(),
+				from(fmt.Sprintf("2001:db8:3:%x::1", i), fmt.Sprint("nobody", i), "wrong")); !errors.Is(err, ErrWrong) {
+				t.Fatal(err)
+			}
+		}
+		before = slept.Load()
+		_, _ = r.Authenticate(t.Context(), from("2001:db8:3:ffff::1", "another", "wrong"))
+		if slept.Load() == before {
+			t.Error("AS-05: one /48 may try any number of accounts at full speed")
+		}
+	})
 }
 
 // Security M8: past a hundred failures of an account all browsers that it is not known in
 // stand in one line, wherever they are; a known one has its own.
 func TestGuessingFromEverywhere(t *testing.T) {
-	var apart, together atomic.Int64
-	serial := Config{}
-	oneByOne(t, &together)(&serial)
-	r := newRig(t, func(c *Config) {
-		c.Sleep = func(ctx context.Context, d time.Duration) error {
-			if d == pause { // what the line of all begins with; each network's own is at its longest by then
-				return serial.Sleep(ctx, d)
-			}
-			apart.Add(int64(d))
-			return nil
-		}
-	})
-	for i := range farFree {
-		r.try(t, "alice", "wrong", fmt.Sprint("net", i))
-	}
-	for range allFree - farFree {
-		if _, err := r.store.RecordFailure(t.Context(), key("far", "alice"), r.now, failureWindow); err != nil {
-			t.Fatal(err)
-		}
-	}
-	var wg sync.WaitGroup
-	for i := range maxLine {
-		wg.Go(func() {
-			if err := r.try(t, "alice", "wrong", fmt.Sprint("far", i)); !errors.Is(err, ErrWrong) {
-				t.Errorf("got %v", err)
+	synctest.Test(t, func(t *testing.T) {
+		var apart, together atomic.Int64
+		serial := Config{}
+		oneByOne(t, &together)(&serial)
+		r := newRig(t, func(c *Config) {
+			c.Sleep = func(ctx context.Context, d time.Duration) error {
+				if d == pause { // what the line of all begins with; each network's own is at its longest by then
+					return serial.Sleep(ctx, d)
+				}
+				apart.Add(int64(d))
+				return nil
 			}
 		})
-	}
-	wg.Wait()
-	if got, want := time.Duration(together.Load()), maxLine*pause; got != want || apart.Load() == 0 {
-		t.Errorf("AS-05: %d attempts from as many networks waited %s in one line, want %s", maxLine, got, want)
-	}
-	before := together.Load() + apart.Load()
-	_, err := r.Authenticate(t.Context(),
-		Attempt{Name: "alice", Password: good, Network: "x", KnownBrowser: KnownBrowser{Name: "alice", ID: "phone"}})
-	if err != nil || together.Load()+apart.Load() != before {
-		t.Errorf("AS-05: the known browser: got %v, or waited", err)
-	}
-	if r.throttle.gates.used()+r.throttle.lines.used() != 0 {
-		t.Error("a gate or a line is left behind")
-	}
+		for i := range farFree {
+			r.try(t, "alice", "wrong", fmt.Sprint("net", i))
+		}
+		for range allFree - farFree {
+			if _, err := r.store.RecordFailure(t.Context(), key("far", "alice"), r.now, failureWindow); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var wg sync.WaitGroup
+		for i := range maxLine {
+			wg.Go(func() {
+				if err := r.try(t, "alice", "wrong", fmt.Sprint("far", i)); !errors.Is(err, ErrWrong) {
+					t.Errorf("got %v", err)
+				}
+			})
+		}
+		wg.Wait()
+		if got, want := time.Duration(together.Load()), maxLine*pause; got != want || apart.Load() == 0 {
+			t.Errorf("AS-05: %d attempts from as many networks waited %s in one line, want %s", maxLine, got, want)
+		}
+		before := together.Load() + apart.Load()
+		_, err := r.Authenticate(t.Context(), Attempt{
+			Name: "alice", Password: good, Network: "x", KnownBrowser: KnownBrowser{Name: "alice", ID: "phone"},
+		})
+		if err != nil || together.Load()+apart.Load() != before {
+			t.Errorf("AS-05: the known browser: got %v, or waited", err)
+		}
+		if r.throttle.gates.used()+r.throttle.lines.used() != 0 {
+			t.Error("a gate or a line is left behind")
+		}
+	})
 }
 
 // Security M8: the passwords that are guessed first are refused (NIST SP 800-63B §5.1.1.2).
