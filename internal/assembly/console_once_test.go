@@ -16,6 +16,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/audit"
 	"github.com/mcp-authd/mcp-authd/authserver"
 	"github.com/mcp-authd/mcp-authd/internal/config"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 	"github.com/mcp-authd/mcp-authd/storage"
 	"github.com/mcp-authd/mcp-authd/storage/storagetest"
 )
@@ -274,11 +275,10 @@ func TestConsoleWhileTheAuditIsAway(t *testing.T) {
 	}
 	away.Store(false)
 	var p page
-	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
-		if p = b.send(second, "/admin/user/disable"); p.status != http.StatusServiceUnavailable {
-			break
-		}
-	}
+	wait.Until(t, "the log takes entries again", func() bool {
+		p = b.send(second, "/admin/user/disable")
+		return p.status != http.StatusServiceUnavailable
+	})
 	wantPage(t, p, 200, "/admin/user/show?name=carol", "Done")
 	wantPage(t, b.send(first, "/admin/user/disable"), 409, "/admin/user/disable", "Outcome not known")
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/internal/gateway"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 	"github.com/mcp-authd/mcp-authd/mcpresource"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/storage"
@@ -145,16 +146,16 @@ func TestCallsAreNotedOnceAMinute(t *testing.T) {
 		for range 1000 {
 			l.take(ctx, called("grt_1", "read", time.Now()))
 			l.take(ctx, called("grt_2", "write", time.Now()))
-			time.Sleep(50 * time.Millisecond)
+			wait.Advance(50 * time.Millisecond)
 		}
 		if got := len(store.writes()); got != 0 {
 			t.Errorf("after 50 seconds: got %d writes, want none", got)
 		}
-		time.Sleep(15 * time.Second)
+		wait.Advance(15 * time.Second)
 		if got := store.writes(); len(got) != 1 || len(got[0]) != 2 {
 			t.Errorf("after a minute: got %v, want one write of two grants", got)
 		}
-		time.Sleep(3 * time.Minute)
+		wait.Advance(3 * time.Minute)
 		if got := len(store.writes()); got != 1 {
 			t.Errorf("without a call: got %d writes, want the one from before", got)
 		}
@@ -217,7 +218,7 @@ func TestCallsGoOnWithoutTheirNotes(t *testing.T) {
 			if waited := time.Since(begun); waited != 0 || l.calls["grt_2"].Tool != "read" {
 				t.Errorf("a call waited %v", waited)
 			}
-			time.Sleep(noteTimeout + time.Second) // and what hangs is given up
+			wait.Advance(noteTimeout + time.Second) // and what hangs is given up
 		})
 	})
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/config"
 	"github.com/mcp-authd/mcp-authd/internal/metrics"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 	"github.com/mcp-authd/mcp-authd/storage/sqlite"
 )
 
@@ -75,11 +76,10 @@ func TestMeasured(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	go s.measure(ctx)
 	got := ""
-	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
-		if got = scrape(s); strings.Contains(got, "signing_key_age") && strings.Contains(got, "status_list_age") {
-			break
-		}
-	}
+	wait.Until(t, "the ages are measured", func() bool {
+		got = scrape(s)
+		return strings.Contains(got, "signing_key_age") && strings.Contains(got, "status_list_age")
+	})
 	cancel()
 	for _, want := range []string{
 		fmt.Sprintf("mcp_authd_sign_in_steps_total{step=\"started\"} %d\n", more+1),

@@ -1,10 +1,12 @@
 package assembly
 
 import (
+	"fmt"
 	"runtime"
 	"runtime/debug"
 	"testing"
-	"time"
+
+	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 )
 
 func TestLimitFor(t *testing.T) {
@@ -29,20 +31,20 @@ func TestMemoryIsBounded(t *testing.T) {
 	limit := func() int64 { return debug.SetMemoryLimit(-1) }
 	until := func(what string, is func() bool) {
 		t.Helper()
-		for end := time.Now().Add(time.Minute); !is(); time.Sleep(10 * time.Millisecond) {
-			if time.Now().After(end) {
-				t.Fatalf("%s: the limit is %d MB", what, limit()>>20)
+		wait.Success(t, what, func() error {
+			if runtime.GC(); !is() {
+				return fmt.Errorf("the limit is %d MB", limit()>>20)
 			}
-			runtime.GC()
-		}
+			return nil
+		})
 	}
 	before := limit()
 	kept := make([][]byte, 300)
 	for i := range kept {
 		kept[i] = make([]byte, 1<<20)
 	}
-	until("300 MB live", func() bool { return limit() > before+(400<<20) })
+	until("the limit follows 300 MB live", func() bool { return limit() > before+(400<<20) })
 	runtime.KeepAlive(kept)
 	kept = nil
-	until("they are gone", func() bool { return limit() < before+(100<<20) })
+	until("the limit follows their end", func() bool { return limit() < before+(100<<20) })
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/authserver"
 	"github.com/mcp-authd/mcp-authd/internal/config"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
@@ -30,11 +31,7 @@ func TestPresence(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- s.Serve(ctx, authserver.Site{Listener: l, Handler: s.Handler()}) }()
-	for end := time.Now().Add(30 * time.Second); len(seen()) == 0; time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("OB-10: it is not listed")
-		}
-	}
+	wait.Until(t, "OB-10 it is listed", func() bool { return len(seen()) > 0 })
 	r := seen()[0]
 	if r.ID != s.parts.replica || r.Name != "web-1" || r.Version != "1.2.3" || r.Address != l.Addr().String() ||
 		r.Issuer != s.Auth.Issuer() || r.Migration < 48 || time.Since(r.SeenAt).Abs() > time.Minute {
