@@ -14,7 +14,9 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"runtime"
 
+	"github.com/mcp-authd/mcp-authd/internal/testkit/pgtest"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/program"
 )
 
@@ -22,11 +24,14 @@ func main() {
 	if len(os.Args) > 2 && os.Args[1] == "run" {
 		os.Exit(measure(os.Args[2:]))
 	}
-	if err := link(); err != nil {
+	database, err := startDatabase()
+	if err := errors.Join(err, link()); err != nil {
 		fmt.Fprintln(os.Stderr, "report:", err)
 		os.Exit(1)
 	}
-	os.Exit(run(os.Args[1:], "", os.Stdout, os.Stderr))
+	code := run(os.Args[1:], "", os.Stdout, os.Stderr)
+	runtime.KeepAlive(database)
+	os.Exit(code)
 }
 
 // link links mcp-authd before the tests that start it, and tells them its state: Go must not take the
@@ -41,6 +46,21 @@ func link() error {
 		return err
 	}
 	return os.Setenv(program.Sum, fmt.Sprintf("%x", sha256.Sum256(b)))
+}
+
+// startDatabase starts one PostgreSQL for all tests of the run. Without one on the machine the tests say
+// what they lack.
+func startDatabase() (*pgtest.Server, error) {
+	const given = "TEST_DATABASE_URL"
+	if os.Getenv(given) != "" {
+		return nil, nil
+	}
+	database, err := pgtest.StartForRun()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "report: no PostgreSQL for this run:", err)
+		return nil, nil
+	}
+	return database, os.Setenv(given, database.URL())
 }
 
 // run runs go test in a directory, "" for the current one.

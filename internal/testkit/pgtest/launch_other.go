@@ -11,6 +11,9 @@ func launch(string, ...string) (*Server, error) {
 	return nil, errors.New("a PostgreSQL is started on Unix only")
 }
 
+// StartForRun is for Unix only.
+func StartForRun() (*Server, error) { return nil, errors.New("a PostgreSQL is started on Unix only") }
+
 type (
 	pipes struct{}
 	home  struct{}

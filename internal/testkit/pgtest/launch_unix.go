@@ -47,6 +47,7 @@ var throwaway = []string{"fsync=off", "full_page_writes=off"}
 type home struct {
 	bin, dir string
 	attr     *syscall.SysProcAttr
+	port     string // "" for a free one
 	settings []string
 }
 
@@ -64,15 +65,17 @@ func (h *home) run(program string, args ...string) error {
 
 // launch makes a cluster in a new directory under dir, "": the one for temporary files, and starts it
 // with settings.
-func launch(dir string, settings ...string) (*Server, error) {
-	return settle(dir, settings, func(h *home) error {
+func launch(dir string, settings ...string) (*Server, error) { return launchAt("", dir, settings...) }
+
+func launchAt(port, dir string, settings ...string) (*Server, error) {
+	return settle(port, dir, settings, func(h *home) error {
 		return h.run("initdb", "-D", h.data(), "-U", "postgres", "--auth=trust", "--encoding=UTF8", "--locale=C",
 			"--no-sync")
 	})
 }
 
 // settle makes a new directory under dir, has fill make the data in it, and starts a server on that.
-func settle(dir string, settings []string, fill func(*home) error) (*Server, error) {
+func settle(port, dir string, settings []string, fill func(*home) error) (*Server, error) {
 	bin, err := binaries()
 	if err != nil {
 		return nil, err
@@ -84,7 +87,7 @@ func settle(dir string, settings []string, fill func(*home) error) (*Server, err
 	if dir, err = os.MkdirTemp(dir, "pgtest"); err != nil {
 		return nil, err
 	}
-	s, err := boot(&home{bin, dir, attr, append(settings, throwaway...)}, fill)
+	s, err := boot(&home{bin, dir, attr, port, append(settings, throwaway...)}, fill)
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
@@ -100,9 +103,12 @@ func boot(h *home, fill func(*home) error) (*Server, error) {
 	if err := fill(h); err != nil {
 		return nil, err
 	}
-	port, err := freePort()
-	if err != nil {
-		return nil, err
+	port := h.port
+	if port == "" {
+		var err error
+		if port, err = freePort(); err != nil {
+			return nil, err
+		}
 	}
 	command := []string{
 		filepath.Join(h.bin, "postgres"), "-D", h.data(), "-p", port, "-k", h.dir, "-c", "listen_addresses=127.0.0.1",
@@ -223,6 +229,22 @@ func unprivileged() (*syscall.SysProcAttr, error) {
 	}
 	attr.Credential = &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
 	return attr, nil
+}
+
+// portOfRun is the port of the server of a run, outside the ports of package nettest. It is fixed, since
+// Go keeps the results of tests by their environment.
+const portOfRun = "19987"
+
+// StartForRun starts the server that all test processes of a run share. It ends with the calling process,
+// or when the collector finds that it is not used any more.
+func StartForRun() (*Server, error) {
+	port := portOfRun
+	if l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", port)); err != nil {
+		port = "" // another run has it
+	} else if err := l.Close(); err != nil {
+		return nil, err
+	}
+	return launchAt(port, inMemory(), "synchronous_commit=off", "max_connections=500")
 }
 
 func freePort() (string, error) {

@@ -1,9 +1,9 @@
 // Package pgtest gives tests a real PostgreSQL: a throw-away server started from
-// the binaries on the machine, one for each test process, and a fresh database for
-// each test.
+// the binaries on the machine, and a fresh database for each test.
 //
-// TEST_DATABASE_URL names a running server instead, on which the tests may create
-// databases. Where there is neither, tests are skipped, but never under CI=true.
+// TEST_DATABASE_URL names a running server on which the tests may create databases: test/report
+// starts one for a run. Else each test process starts its own. Where there is no PostgreSQL, tests
+// are skipped, but never under CI=true.
 package pgtest
 
 import (

@@ -20,7 +20,7 @@ import (
 // that synchronous_standby_names can name it. It ends with the process.
 func (s *Server) Standby(tb testing.TB, name string) *Server {
 	tb.Helper()
-	out, err := settle(filepath.Dir(s.home.dir), s.home.settings, func(h *home) error { return h.copyOf(s, name) })
+	out, err := settle("", filepath.Dir(s.home.dir), s.home.settings, func(h *home) error { return h.copyOf(s, name) })
 	if err != nil {
 		tb.Fatalf("pgtest: %v", err)
 	}
