@@ -252,9 +252,18 @@ func disconnectRemote(t *testing.T) {
 	if err := press(d, p.Person, "disconnect"); err != nil {
 		t.Fatal(err)
 	}
-	wait.Until(t, "the stream ends", func() bool {
-		return strings.Contains(d.Log(), `"tool":"slow_count","outcome":"ended"`)
+	wait.Until(t, "mcp-remote cannot refresh", func() bool {
+		return strings.Contains(d.Log(), `"event":"token.refused"`)
 	})
+	for len(c.heard) > 0 {
+		<-c.heard
+	}
+	if _, err := other.tool(t, "slow_count", map[string]any{"to": 3, "milliseconds": 2000}); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(c.heard); n > 1 { // one may have been on its way
+		t.Errorf("the stream has told of %d steps more, while another call of the same pace took three", n)
+	}
 	select {
 	case err := <-done:
 		if err == nil {
