@@ -19,6 +19,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/admin/api"
 	"github.com/mcp-authd/mcp-authd/internal/assembly"
 	"github.com/mcp-authd/mcp-authd/internal/config"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 	"github.com/mcp-authd/mcp-authd/internal/users"
 	"github.com/mcp-authd/mcp-authd/mcpresource"
 	"github.com/mcp-authd/mcp-authd/oauth"
@@ -147,18 +148,14 @@ func (v *visit) tools() (names []string) {
 }
 
 // call calls a tool; the result is nil where the guard refuses it.
-func (v *visit) call(tool string, args map[string]any) *mcp.CallToolResult {
+func (v *visit) call(tool string, args map[string]any) (result *mcp.CallToolResult) {
 	v.Helper()
-	for {
-		result, err := v.session.CallTool(v.Context(), &mcp.CallToolParams{Name: tool, Arguments: args})
-		switch {
-		case err == nil:
-			return result
-		case v.status != http.StatusTooManyRequests:
-			return nil
-		}
-		time.Sleep(100 * time.Millisecond) // a person may call so many at once, and no more
-	}
+	wait.Until(v, "the person may call again", func() bool {
+		var err error
+		result, err = v.session.CallTool(v.Context(), &mcp.CallToolParams{Name: tool, Arguments: args})
+		return err == nil || v.status != http.StatusTooManyRequests
+	})
+	return result
 }
 
 func text(r *mcp.CallToolResult) string { return r.Content[0].(*mcp.TextContent).Text }
