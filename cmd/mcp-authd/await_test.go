@@ -9,13 +9,13 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/mcp-authd/mcp-authd/internal/testkit/nettest"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/pgtest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 )
 
 // output is what a server writes while a test reads it.
@@ -60,14 +60,15 @@ func serving(t *testing.T, database string) (log *output, address string, stop f
 	return log, address, stop
 }
 
-// inTime fails the test when f does not hold in time.
-func inTime(t *testing.T, log *output, what string, f func() bool) {
+// inTime is wait.Until. It shows the log of a server when the event does not come.
+func inTime(t *testing.T, log *output, what string, is func() bool) {
 	t.Helper()
-	for end := time.Now().Add(time.Minute); !f(); time.Sleep(50 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("%s\n%s", what, log)
+	wait.Success(t, what, func() error {
+		if is() {
+			return nil
 		}
-	}
+		return errors.New(log.String())
+	})
 }
 
 func readyAt(address string) bool {
@@ -87,14 +88,14 @@ func TestServeWaitsForItsDatabase(t *testing.T) {
 		t.Fatal(err)
 	}
 	log, address, stop := serving(t, database)
-	inTime(t, log, "it does not say that it waits", func() bool {
+	inTime(t, log, "it says that it waits", func() bool {
 		return strings.Contains(log.String(), "waiting for the database") &&
 			strings.Contains(log.String(), server.Host()) && strings.Contains(log.String(), "SIGTERM")
 	})
 	if err := server.Start(); err != nil {
 		t.Fatal(err)
 	}
-	inTime(t, log, "it does not begin when the database does", func() bool { return readyAt(address) })
+	inTime(t, log, "it begins when the database does", func() bool { return readyAt(address) })
 	if code := stop(); code != exitOK {
 		t.Errorf("it ended with %d\n%s", code, log)
 	}
@@ -102,7 +103,7 @@ func TestServeWaitsForItsDatabase(t *testing.T) {
 
 func TestServeThatWaitsCanBeStopped(t *testing.T) {
 	log, _, stop := serving(t, "postgres://u@127.0.0.1:1/db?sslmode=disable")
-	inTime(t, log, "it does not say that it waits",
+	inTime(t, log, "it says that it waits",
 		func() bool { return strings.Contains(log.String(), "waiting for the database") })
 	if code := stop(); code != exitOK {
 		t.Errorf("it ended with %d\n%s", code, log)
@@ -162,7 +163,7 @@ func TestServeWithAWrongPassword(t *testing.T) {
 		"unknown user":   {url.UserPassword("stranger", "wrong-secret"), `role "stranger" does not exist`},
 	} {
 		log, _, stop := serving(t, with(c.user))
-		inTime(t, log, name+": it does not end",
+		inTime(t, log, name+": it ends",
 			func() bool { return strings.Contains(log.String(), "check the user and the password in database.url") })
 		if code := stop(); code != exitFailure || !strings.Contains(log.String(), c.want) ||
 			strings.Contains(log.String(), "waiting for") ||
@@ -171,7 +172,7 @@ func TestServeWithAWrongPassword(t *testing.T) {
 		}
 	}
 	log, address, _ := serving(t, with(url.UserPassword("authd", "right")))
-	inTime(t, log, "it does not begin with the right password", func() bool { return readyAt(address) })
+	inTime(t, log, "it begins with the right password", func() bool { return readyAt(address) })
 }
 
 // TestReadyAgainBehindPgBouncer: issue 12, 2.6. A PostgreSQL that was restarted is used
@@ -180,24 +181,24 @@ func TestReadyAgainBehindPgBouncer(t *testing.T) {
 	server := pgtest.StartOwn(t)
 	through := server.Bouncer(t)
 	log, address, _ := serving(t, through(server.URL()))
-	inTime(t, log, "it does not begin", func() bool { return readyAt(address) })
+	inTime(t, log, "it begins", func() bool { return readyAt(address) })
 	if err := server.Stop(pgtest.Fast); err != nil {
 		t.Fatal(err)
 	}
-	inTime(t, log, "it is ready without a database", func() bool { return !readyAt(address) })
-	inTime(t, log, "PgBouncer does not try, and fail", func() bool {
+	inTime(t, log, "it is not ready without a database", func() bool { return !readyAt(address) })
+	inTime(t, log, "PgBouncer tries, and fails", func() bool {
 		var refused *pgconn.PgError
 		return errors.As(ask(t, through(server.URL())), &refused)
 	})
 	if err := server.Start(); err != nil {
 		t.Fatal(err)
 	}
-	inTime(t, log, "it does not get ready again", func() bool { return readyAt(address) })
+	inTime(t, log, "it is ready again", func() bool { return readyAt(address) })
 }
 
 // ask asks a database something, over a connection of its own.
 func ask(t *testing.T, database string) error {
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), wait.Bound)
 	defer cancel()
 	c, err := pgx.Connect(ctx, database)
 	if err != nil {

@@ -5,35 +5,38 @@ package main
 import (
 	"context"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"testing"
-	"time"
+
+	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 )
 
 // TestTheBrowserOutlivesLogin: where the opener becomes the browser, it is not killed when the command has
 // what it needs.
 func TestTheBrowserOutlivesLogin(t *testing.T) {
 	dir := t.TempDir()
-	started, goesOn := filepath.Join(dir, "started"), filepath.Join(dir, "goes-on")
-	script := "#!/bin/sh\ntouch " + started + "\nsleep 0.5\ntouch " + goesOn + "\n"
+	started, held, goesOn := filepath.Join(dir, "started"), filepath.Join(dir, "held"), filepath.Join(dir, "goes-on")
+	script := "#!/bin/sh\ntouch " + held + " " + started + "\nwhile [ -e " + held + " ]; do sleep 0.05; done\ntouch " +
+		goesOn + "\n"
 	if err := os.WriteFile(filepath.Join(dir, "xdg-open"), []byte(script), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
-	there := func(path string) bool {
-		for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
-			if _, err := os.Stat(path); err == nil {
-				return true
-			}
-		}
-		return false
+	there := func(path string) func() error {
+		return func() error { _, err := os.Stat(path); return err }
 	}
 	ctx, done := context.WithCancel(t.Context())
+	killed := exec.CommandContext(ctx, "sleep", "600") // as the browser would be
+	if err := killed.Start(); err != nil {
+		t.Fatal(err)
+	}
 	openBrowser(ctx, "https://auth.example.com/authorize")
-	if !there(started) {
-		t.Fatal("nothing was opened")
+	wait.Success(t, "the browser has started", there(started))
+	done()
+	_ = killed.Wait()
+	if err := os.Remove(held); err != nil {
+		t.Fatal(err)
 	}
-	if done(); !there(goesOn) {
-		t.Error("the browser was killed")
-	}
+	wait.Success(t, "the browser has gone on", there(goesOn))
 }

@@ -11,11 +11,11 @@ import (
 	"net/url"
 	"os"
 	"strings"
-	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/mcp-authd/mcp-authd/internal/admin"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 	"github.com/mcp-authd/mcp-authd/mcpresource"
 )
 
@@ -25,13 +25,9 @@ import (
 
 // eventually waits for what replicas do within seconds.
 func eventually(ts *testscript.TestScript, what string, f func() error) {
-	var err error
-	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(250 * time.Millisecond) {
-		if err = f(); err == nil {
-			return
-		}
+	if err := wait.Retry(wait.Bound, f); err != nil {
+		ts.Fatalf("%s: %v", what, err)
 	}
-	ts.Fatalf("%s: %v", what, err)
 }
 
 func scriptReady(ts *testscript.TestScript, _ bool, args []string) {

@@ -109,8 +109,8 @@ func TestRestoreEndedBySignal(t *testing.T) {
 		tmp := t.TempDir()
 		c := exec.CommandContext(t.Context(), "mcp-authd", "restore", "--check", large)
 		c.Env = append(append(os.Environ(), environ...), "TMPDIR="+tmp)
-		var errs strings.Builder
-		c.Stderr = &errs
+		errs := &output{}
+		c.Stderr = errs
 		if err := c.Start(); err != nil {
 			t.Fatal(err)
 		}
@@ -118,11 +118,7 @@ func TestRestoreEndedBySignal(t *testing.T) {
 			found, _ := filepath.Glob(filepath.Join(tmp, "*", sqlite.RehearsalName))
 			return found
 		}
-		for end := time.Now().Add(time.Minute); len(copies()) == 0; time.Sleep(time.Millisecond) {
-			if time.Now().After(end) {
-				t.Fatalf("%v: it does not begin: %s", sent, errs.String())
-			}
-		}
+		inTime(t, errs, "it copies", func() bool { return len(copies()) > 0 })
 		if err := c.Process.Signal(sent); err != nil {
 			t.Fatal(err)
 		}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 	"github.com/mcp-authd/mcp-authd/migrations"
 	"github.com/mcp-authd/mcp-authd/storage"
 	"github.com/mcp-authd/mcp-authd/storage/sqlite"
@@ -80,7 +81,12 @@ func (e *earlier) count() int {
 }
 
 func (e *earlier) write(ctx context.Context) {
-	for ctx.Err() == nil {
+	for {
+		select { // some time for others, as between two requests: SQLite has no queue
+		case <-ctx.Done():
+			return
+		case <-time.After(10 * time.Millisecond):
+		}
 		token, err := e.signIn()
 		if err == nil {
 			token, err = e.rotate(token)
@@ -133,9 +139,7 @@ func (e *earlier) rotate(token storage.Hash) (next storage.Hash, err error) {
 	})
 }
 
-// tx leaves some time to others, as a server does between two requests: SQLite has no queue.
 func (e *earlier) tx(do func(*sql.Tx) error) error {
-	time.Sleep(5 * time.Millisecond)
 	tx, err := e.db.Begin()
 	if err != nil {
 		return err
@@ -161,11 +165,11 @@ func TestUpgradeWhileAServerWrites(t *testing.T) {
 			e := startEarlier(t, filepath.Join(l.dir, "mcp-authd.db"), steps)
 			busy := func() {
 				t.Helper()
-				for before, end := e.count(),
-					time.Now().Add(time.Minute); e.count() < before+20; time.Sleep(5 * time.Millisecond) {
-					if t.Failed() || time.Now().After(end) {
-						t.Fatal("the server of the earlier version does not get on")
-					}
+				before := e.count()
+				wait.Until(t, "the server of the earlier version gets on",
+					func() bool { return e.count() >= before+20 || t.Failed() })
+				if t.Failed() {
+					t.FailNow()
 				}
 			}
 			busy()
