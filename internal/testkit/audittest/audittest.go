@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"go.yaml.in/yaml/v3"
@@ -39,14 +40,19 @@ var eventsFile string
 
 func read(t testing.TB) file {
 	t.Helper()
-	var f file
-	decoder := yaml.NewDecoder(strings.NewReader(eventsFile))
-	decoder.KnownFields(true)
-	if err := decoder.Decode(&f); err != nil {
+	f, err := parsed()
+	if err != nil {
 		t.Fatal("events.yaml: ", err)
 	}
 	return f
 }
+
+var parsed = sync.OnceValues(func() (f file, err error) {
+	decoder := yaml.NewDecoder(strings.NewReader(eventsFile))
+	decoder.KnownFields(true)
+	err = decoder.Decode(&f)
+	return f, err
+})
 
 // Read reads events.yaml.
 func Read(t testing.TB) Table {

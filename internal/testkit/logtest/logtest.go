@@ -3,6 +3,8 @@ package logtest
 
 import (
 	"bytes"
+	"fmt"
+	"strings"
 	"sync"
 )
 
@@ -24,4 +26,16 @@ func (l *Buffer) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.b.String()
+}
+
+// Reset forgets what has been written so far.
+func (l *Buffer) Reset() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.b.Reset()
+}
+
+// Events counts the audit events of a name in a log of JSON lines.
+func (l *Buffer) Events(name string) int {
+	return strings.Count(l.String(), fmt.Sprintf(`"event":%q`, name))
 }

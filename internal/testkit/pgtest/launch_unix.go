@@ -21,6 +21,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/mcp-authd/mcp-authd/internal/testkit/nettest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/ramdisk"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 )
 
@@ -244,7 +245,7 @@ func StartForRun() (*Server, error) {
 	} else if err := l.Close(); err != nil {
 		return nil, err
 	}
-	return launchAt(port, inMemory(), "synchronous_commit=off", "max_connections=500")
+	return launchAt(port, ramdisk.Dir(), "synchronous_commit=off", "max_connections=500")
 }
 
 func freePort() (string, error) {

@@ -22,6 +22,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/ramdisk"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 )
 
@@ -37,7 +38,7 @@ type Server struct {
 // The servers of this process, which are started once, and end with the process (see launch). That of
 // benchmarks is on the disk, which they are about.
 var (
-	ofTests      = sync.OnceValues(func() (*Server, error) { return start(inMemory()) })
+	ofTests      = sync.OnceValues(func() (*Server, error) { return start(ramdisk.Dir()) })
 	ofBenchmarks = sync.OnceValues(func() (*Server, error) { return start("") })
 )
 
@@ -57,7 +58,7 @@ func Start(tb testing.TB) *Server {
 // so that it may be stopped and started. What was committed survives every kind of stop. It ends with the process.
 func StartOwn(tb testing.TB, settings ...string) *Server {
 	tb.Helper()
-	s, err := launch(inMemory(), settings...)
+	s, err := launch(ramdisk.Dir(), settings...)
 	tb.Cleanup(func() { runtime.KeepAlive(s) }) // what collects it ends the server
 	return s.orSkip(tb, err)
 }
