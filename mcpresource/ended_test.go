@@ -85,7 +85,11 @@ func TestUnreadStreamEnds(t *testing.T) {
 			Resource: "http://127.0.0.1/mcp", AuthorizationServers: []string{authServer}, ClockSkew: time.Nanosecond,
 			Validator: ValidatorFunc(func(context.Context, Credential) (*Principal, error) {
 				return &Principal{
-					Issuer: authServer, Subject: "a", Audience: []string{"http://127.0.0.1/mcp"}, ExpiresAt: expires}, nil
+					Issuer:    authServer,
+					Subject:   "a",
+					Audience:  []string{"http://127.0.0.1/mcp"},
+					ExpiresAt: expires,
+				}, nil
 			}),
 		})
 		if err != nil {

@@ -529,10 +529,16 @@ func TestStreams(t *testing.T) {
 			ended := make(chan error, 1)
 			expires := time.Now().Add(time.Minute)
 			g, err := New(Config{
-				Resource: "http://127.0.0.1/mcp", AuthorizationServers: []string{authServer}, ClockSkew: time.Nanosecond,
+				Resource:             "http://127.0.0.1/mcp",
+				AuthorizationServers: []string{authServer},
+				ClockSkew:            time.Nanosecond,
 				Validator: ValidatorFunc(func(context.Context, Credential) (*Principal, error) {
 					return &Principal{
-						Issuer: authServer, Subject: "a", Audience: []string{"http://127.0.0.1/mcp"}, ExpiresAt: expires}, nil
+						Issuer:    authServer,
+						Subject:   "a",
+						Audience:  []string{"http://127.0.0.1/mcp"},
+						ExpiresAt: expires,
+					}, nil
 				}),
 			})
 			if err != nil {

@@ -32,7 +32,8 @@ var setupLink = regexp.MustCompile(`http://\S+/setup#token=\S+`)
 
 // TestEmbedded: one main.go has login, consent, storage and tokens.
 func TestEmbedded(t *testing.T) {
-	binary, data, address := program.Build(t, ".", "./examples/embedded"), filepath.Join(t.TempDir(), "data"), nettest.For(t)
+	binary := program.Build(t, ".", "./examples/embedded")
+	data, address := filepath.Join(t.TempDir(), "data"), nettest.For(t)
 	ada := demotest.NewPerson("ada", "correct horse battery staple")
 	app := runReady(t, binary, address, "-data", data)
 	base := "http://" + address

@@ -59,8 +59,9 @@ func TestReport(t *testing.T) {
 			dir := moduleOf(t, "\nimport \"testing\"\n\n"+tt.body)
 			code := run([]string{"./..."}, dir, &out, &errs)
 			all := out.String() + errs.String()
-			if kept, err := os.ReadFile(filepath.Join(dir, "test", "out", "m", "TestBad", "output.txt")); (err == nil) !=
-				slices.Contains(tt.want, "loud") || err == nil && !strings.Contains(string(kept), "loud") {
+			kept, err := os.ReadFile(filepath.Join(dir, "test", "out", "m", "TestBad", "output.txt"))
+			if (err == nil) != slices.Contains(tt.want, "loud") ||
+				err == nil && !strings.Contains(string(kept), "loud") {
 				t.Errorf("kept of the failure: %s, %v", kept, err)
 			}
 			if code != tt.code {
@@ -114,9 +115,10 @@ func TestArguments(t *testing.T) {
 func TestSecondLane(t *testing.T) {
 	dir := t.TempDir()
 	for file, body := range map[string]string{
-		"a_test.go":              `func TestA(t *testing.T) { t.Run("x", func(t *testing.T) { lane.Long(t, "") }) }`,
-		"a_other_test.go":        `func TestB(t *testing.T) {}`,
-		"b/b_test.go":            `func TestC(t *testing.T) { lane.Long(t, "") }` + "\n" + `func helper() { lane.Long(nil, "") }`,
+		"a_test.go":       `func TestA(t *testing.T) { t.Run("x", func(t *testing.T) { lane.Long(t, "") }) }`,
+		"a_other_test.go": `func TestB(t *testing.T) {}`,
+		"b/b_test.go": `func TestC(t *testing.T) { lane.Long(t, "") }
+func helper() { lane.Long(nil, "") }`,
 		"c/c_test.go":            `func TestD(t *testing.T) { lane.Short(t, "") }`,
 		"c/testdata/d_test.go":   `func TestE(t *testing.T) { lane.Long(t, "") }`,
 		"node_modules/e_test.go": `func TestF(t *testing.T) { lane.Long(t, "") }`,

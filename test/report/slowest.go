@@ -22,7 +22,9 @@ const (
 func (r *report) slowest() {
 	processor := r.processor()
 	r.table(slowestPackages, "packages", processor, func(n name) bool { return n.test == "" })
-	r.table(slowestTests, "tests", processor, func(n name) bool { return n.test != "" && !strings.Contains(n.test, "/") })
+	r.table(slowestTests, "tests", processor, func(n name) bool {
+		return n.test != "" && !strings.Contains(n.test, "/")
+	})
 }
 
 func (r *report) table(most int, what string, processor map[name]time.Duration, listed func(name) bool) {
