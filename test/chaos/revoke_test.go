@@ -48,22 +48,27 @@ func (c *client) revokeBy(way int) error {
 	token := c.refresh
 	switch way {
 	case 0:
-		began := time.Now()
-		err := c.command("", "grant", "revoke", claims.GrantID)
-		if err != nil && strings.Contains(err.Error(), "no live grant") && c.stormy(began) {
-			// PostgreSQL has kept what a first attempt said, but not told it; or so much time went by
-			// that a refresh sent again came too late, which ends the grant as well. It has to be dead.
-			return nil
-		}
-		return err
+		return c.end("no live grant", "grant", "revoke", claims.GrantID)
 	case 1:
-		return c.command("", "client", "delete", c.id)
+		return c.end("no client", "client", "delete", c.id)
 	case 2, 3, 4:
 		token = c.access
 	}
 	a, err := c.send(form("/revoke", url.Values{"client_id": {c.id}, "token": {token}}))
 	if err == nil && a.status != http.StatusOK {
 		err = fmt.Errorf("revoke: %w", refusal(a))
+	}
+	return err
+}
+
+// end runs a command that ends what the client has, and that fails when it has ended before. In a storm the failure
+// is as good: PostgreSQL has kept what a first attempt said, but not told it; or so much time went by that a
+// refresh sent again came too late, which ends the grant as well.
+func (c *client) end(missing string, args ...string) error {
+	began := time.Now()
+	err := c.command("", args...)
+	if err != nil && strings.Contains(err.Error(), missing) && c.stormy(began) {
+		return nil
 	}
 	return err
 }
