@@ -18,7 +18,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/mcp-authd/mcp-authd/internal/testkit/demotest"
-	"github.com/mcp-authd/mcp-authd/internal/testkit/lane"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/logtest"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/nettest"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/pgtest"
@@ -175,7 +174,6 @@ func TestReplicas(t *testing.T) {
 
 // TestReplicasAreListed: OB-10. Replicas are listed while they run, and one that is killed is told of.
 func TestReplicasAreListed(t *testing.T) {
-	lane.Long(t, "the contract of the store lists replicas")
 	database := pgtest.Start(t).Database(t)
 	config := filepath.Join(t.TempDir(), "mcp-authd.yaml")
 	addresses := []string{nettest.For(t), nettest.For(t), nettest.For(t)}
