@@ -16,20 +16,16 @@ import (
 	"github.com/alexedwards/argon2id"
 
 	"github.com/mcp-authd/mcp-authd/audit"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/installation"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 	"github.com/mcp-authd/mcp-authd/storage"
-	"github.com/mcp-authd/mcp-authd/storage/sqlite"
 )
 
 func TestDefaults(t *testing.T) {
 	if _, err := New(Config{}); err == nil || !strings.Contains(err.Error(), "no store") {
 		t.Errorf("without a store: got %v", err)
 	}
-	store, err := sqlite.Open(t.Context(), ":memory:", sqlite.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer store.Close()
+	store := installation.Store(t)
 	u, err := New(Config{Store: store})
 	if err != nil {
 		t.Fatal(err)
@@ -149,14 +145,14 @@ func TestAllowances(t *testing.T) {
 		t.Run("AS-05 "+name, func(t *testing.T) {
 			r := newRig(t)
 			for range tt.free - 1 {
-				if _, err := r.store.RecordFailure(t.Context(), key(tt.under...), r.now, failureWindow); err != nil {
+				if _, err := r.Store.RecordFailure(t.Context(), key(tt.under...), r.Now(), failureWindow); err != nil {
 					t.Fatal(err)
 				}
 			}
 			if r.try(t, "alice", "wrong", "net"); r.slept.Load() != 0 {
 				t.Errorf("waited at failure %d", tt.free)
 			}
-			if n, _, err := r.store.FailureCount(t.Context(), key(tt.under...), r.now, failureWindow); err != nil ||
+			if n, _, err := r.Store.FailureCount(t.Context(), key(tt.under...), r.Now(), failureWindow); err != nil ||
 				n != tt.free {
 				t.Errorf("got %d, %v, want %d", n, err, tt.free)
 			}
@@ -179,10 +175,10 @@ func TestReasons(t *testing.T) {
 	for name, want := range map[string]string{
 		"alice": "wrong password", "bob": "disabled", "nobody": "unknown account",
 	} {
-		r.log.Reset()
+		r.Log.Reset()
 		r.try(t, name, "wrong", "net")
-		if !strings.Contains(r.log.String(), `"reason":"`+want+`"`) {
-			t.Errorf("SP-28: %s: got %s, want %q", name, r.log, want)
+		if !strings.Contains(r.Log.String(), `"reason":"`+want+`"`) {
+			t.Errorf("SP-28: %s: got %s, want %q", name, r.Log, want)
 		}
 	}
 }
@@ -286,7 +282,7 @@ func TestWhatIsCounted(t *testing.T) {
 	})
 	place := key("network", "sprayer")
 	for range networkFree {
-		if _, err := r.store.RecordFailure(t.Context(), place, r.now, failureWindow); err != nil {
+		if _, err := r.Store.RecordFailure(t.Context(), place, r.Now(), failureWindow); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -299,9 +295,9 @@ func TestWhatIsCounted(t *testing.T) {
 	if err := r.try(t, "alice", good, "sprayer"); !errors.As(err, &throttled) || throttled.Counted != ByNetwork {
 		t.Errorf("AS-05: got %v, want too many of the network", err)
 	}
-	if !strings.Contains(r.log.String(), `"counted":"network"`) ||
-		!strings.Contains(r.log.String(), audit.LoginThrottled) {
-		t.Errorf("AS-05: the log does not say so: %s", r.log)
+	if !strings.Contains(r.Log.String(), `"counted":"network"`) ||
+		!strings.Contains(r.Log.String(), audit.LoginThrottled) {
+		t.Errorf("AS-05: the log does not say so: %s", r.Log)
 	}
 	close(hold)
 	wg.Wait()
@@ -324,14 +320,14 @@ func TestChangesAreAudited(t *testing.T) {
 			func() error { return r.SetPassword(t.Context(), "alice", "another horse", true) }},
 		{audit.UserDeleted, "", func() error { return r.Delete(t.Context(), "alice") }},
 	} {
-		r.log.Reset()
+		r.Log.Reset()
 		if err := tt.act(); err != nil {
 			t.Fatal(err)
 		}
 		var got struct{ Event, User, What string }
-		if err := json.Unmarshal(r.log.Bytes(), &got); err != nil || got.Event != tt.event || got.User != alice.ID ||
+		if err := json.Unmarshal([]byte(r.Log.String()), &got); err != nil || got.Event != tt.event || got.User != alice.ID ||
 			got.What != tt.what {
-			t.Errorf("SP-28: got %s, %v, want %s %s", r.log, err, tt.event, tt.what)
+			t.Errorf("SP-28: got %s, %v, want %s %s", r.Log, err, tt.event, tt.what)
 		}
 	}
 }

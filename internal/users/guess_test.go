@@ -14,7 +14,7 @@ import (
 // guess tries a code for alice.
 func (r *rig) guess(t *testing.T, name string, right bool) error {
 	t.Helper()
-	account, _ := r.store.UserByName(t.Context(), name)
+	account, _ := r.Store.UserByName(t.Context(), name)
 	a := Attempt{Name: name, Network: "net"}
 	return r.Guess(t.Context(), RecoveryCode, account, a, func(context.Context) error {
 		if right {
@@ -43,7 +43,7 @@ func TestGuessedCodes(t *testing.T) {
 				t.Errorf("guess %d waited %s, want %s", i+1, got, want)
 			}
 		}
-		if got := strings.Count(r.log.String(), `"reason":"wrong code"`); got != 12 {
+		if got := strings.Count(r.Log.String(), `"reason":"wrong code"`); got != 12 {
 			t.Errorf("SP-28: the log names %d wrong codes, want 12", got)
 		}
 	})
@@ -91,15 +91,15 @@ func TestGuessedCodes(t *testing.T) {
 		if err := r.try(t, "alice", good, "net"); err != nil {
 			t.Fatal(err)
 		}
-		if strings.Contains(r.log.String(), audit.LoginSucceeded) {
+		if strings.Contains(r.Log.String(), audit.LoginSucceeded) {
 			t.Error("a password alone is recorded as a sign-in")
 		}
 		alice, _ := r.Find(t.Context(), "alice")
 		r.SignedIn(t.Context(), alice, "net", []string{"pwd", "otp"})
-		if !strings.Contains(r.log.String(), `"methods":"pwd otp"`) {
-			t.Errorf("got %s", r.log)
+		if !strings.Contains(r.Log.String(), `"methods":"pwd otp"`) {
+			t.Errorf("got %s", r.Log)
 		}
-		if again, _ := r.Find(t.Context(), "alice"); !again.LastLoginAt.Equal(r.now) {
+		if again, _ := r.Find(t.Context(), "alice"); !again.LastLoginAt.Equal(r.Now()) {
 			t.Errorf("last sign-in: got %s", again.LastLoginAt)
 		}
 	})

@@ -101,7 +101,7 @@ func TestGuessingFromEverywhere(t *testing.T) {
 			r.try(t, "alice", "wrong", fmt.Sprint("net", i))
 		}
 		for range allFree - farFree {
-			if _, err := r.store.RecordFailure(t.Context(), key("far", "alice"), r.now, failureWindow); err != nil {
+			if _, err := r.Store.RecordFailure(t.Context(), key("far", "alice"), r.Now(), failureWindow); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -181,7 +181,7 @@ func TestGuessesOfCallersWhoLeaveCount(t *testing.T) {
 	if _, err := r.Authenticate(ctx, a); !errors.Is(err, ErrWrong) {
 		t.Errorf("got %v", err)
 	}
-	n, _, err := r.store.FailureCount(t.Context(), limits(a)[0][0].key, r.now, failureWindow)
+	n, _, err := r.Store.FailureCount(t.Context(), limits(a)[0][0].key, r.Now(), failureWindow)
 	if err != nil || n != 1 {
 		t.Errorf("%d failures are counted, %v", n, err)
 	}

@@ -16,7 +16,7 @@ import (
 // code tries a code of alice's app, from anywhere or from a browser of hers.
 func (r *rig) code(t *testing.T, device string, right bool) error {
 	t.Helper()
-	alice, err := r.store.UserByName(t.Context(), "alice")
+	alice, err := r.Store.UserByName(t.Context(), "alice")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,14 +55,14 @@ func turnedAway(t *testing.T, err error, want time.Duration) {
 func TestTriesOfADay(t *testing.T) {
 	r := newRig(t)
 	var looked []time.Time
-	for end := r.now.Add(4 * 24 * time.Hour); r.now.Before(end); {
+	for end := r.Now().Add(4 * 24 * time.Hour); r.Now().Before(end); {
 		err := r.code(t, "", false)
 		var late *ThrottledError
 		switch {
 		case errors.Is(err, ErrWrong):
-			looked = append(looked, r.now)
+			looked = append(looked, r.Now())
 		case errors.As(err, &late) && late.RetryAfter > 0:
-			r.now = r.now.Add(late.RetryAfter)
+			r.Advance(late.RetryAfter)
 		default:
 			t.Fatalf("got %v", err)
 		}
@@ -103,7 +103,7 @@ func TestTries(t *testing.T) {
 	t.Run("PE-05 a browser in which another person has signed in is not known", func(t *testing.T) {
 		r := newRig(t)
 		r.wrongCodes(t, "", triesFree)
-		alice, _ := r.store.UserByName(t.Context(), "alice")
+		alice, _ := r.Store.UserByName(t.Context(), "alice")
 		turnedAway(t, r.Guess(t.Context(), AppCode, alice,
 			Attempt{Name: "alice", Network: "net", KnownBrowser: KnownBrowser{Name: "mallory", ID: "mine"}},
 			func(context.Context) error { return ErrWrong }), time.Minute)
@@ -118,7 +118,7 @@ func TestTries(t *testing.T) {
 		}
 		r.wrongCodes(t, "", 1)
 		turnedAway(t, r.code(t, "", true), time.Minute)
-		r.now = r.now.Add(time.Minute)
+		r.Advance(time.Minute)
 		if err := r.code(t, "", true); err != nil {
 			t.Errorf("after the wait: got %v", err)
 		}
@@ -144,7 +144,7 @@ func TestTries(t *testing.T) {
 	t.Run("PE-05 a burst is one try once they are used up", func(t *testing.T) {
 		r := newRig(t)
 		r.wrongCodes(t, "", triesFree)
-		r.now = r.now.Add(time.Minute)
+		r.Advance(time.Minute)
 		var wg sync.WaitGroup
 		var mu sync.Mutex
 		looked := 0
@@ -168,10 +168,10 @@ func TestTries(t *testing.T) {
 				Store: c.Store.(storage.Store), Issuer: "https://as.example.com", Now: c.Now,
 			})
 		})
-		alice, _ := r.store.UserByName(t.Context(), "alice")
+		alice, _ := r.Store.UserByName(t.Context(), "alice")
 		for i, want := range []int{0, 0, 0, 0, 1, 1, 1} {
 			r.wrongCodes(t, "", 1)
-			told, err := r.store.UnseenNotices(t.Context(), alice.ID)
+			told, err := r.Store.UnseenNotices(t.Context(), alice.ID)
 			if err != nil || len(told) != want || want > 0 && told[0].Kind != string(notice.CodesGuessed) {
 				t.Errorf("after %d: got %v %v", i+1, told, err)
 			}
@@ -181,8 +181,8 @@ func TestTries(t *testing.T) {
 		r := newRig(t)
 		r.wrongCodes(t, "", triesFree)
 		r.code(t, "", true)
-		if !strings.Contains(r.log.String(), fmt.Sprintf("%q:%q", "counted", ByCode)) {
-			t.Errorf("got %s", r.log)
+		if !strings.Contains(r.Log.String(), fmt.Sprintf("%q:%q", "counted", ByCode)) {
+			t.Errorf("got %s", r.Log)
 		}
 	})
 }

@@ -1,11 +1,9 @@
 package users
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -15,9 +13,8 @@ import (
 	"github.com/alexedwards/argon2id"
 
 	"github.com/mcp-authd/mcp-authd/audit"
-	"github.com/mcp-authd/mcp-authd/internal/testkit/audittest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/installation"
 	"github.com/mcp-authd/mcp-authd/storage"
-	"github.com/mcp-authd/mcp-authd/storage/sqlite"
 )
 
 const good = "correct horse"
@@ -27,29 +24,20 @@ var cheap = &argon2id.Params{Memory: 64, Iterations: 1, Parallelism: 1, SaltLeng
 
 type rig struct {
 	*Users
-	store *sqlite.Store
-	log   *bytes.Buffer
+	*installation.Installation
 	slept *atomic.Int64
-	now   time.Time
 }
 
 func newRig(t *testing.T, change ...func(*Config)) *rig {
 	t.Helper()
-	s, err := sqlite.Open(t.Context(), ":memory:", sqlite.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { s.Close() })
-	r := &rig{store: s, log: &bytes.Buffer{}, slept: &atomic.Int64{},
-		now: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)}
-	t.Cleanup(func() { audittest.Read(t).Check(t, r.log.String()) })
+	r := &rig{Installation: installation.New(t), slept: &atomic.Int64{}}
 	c := Config{
-		Store: s, Params: cheap, Now: func() time.Time { return r.now },
-		Audit: audit.New(slog.New(slog.NewJSONHandler(r.log, nil))),
+		Store: r.Store, Params: cheap, Now: r.Now, Audit: r.Audit,
 		Sleep: func(_ context.Context, d time.Duration) error { r.slept.Add(int64(d)); return nil }}
 	for _, f := range change {
 		f(&c)
 	}
+	var err error
 	if r.Users, err = New(c); err != nil {
 		t.Fatal(err)
 	}
@@ -102,11 +90,11 @@ func TestAuthenticate(t *testing.T) {
 	t.Run("AS-06 no password reaches the log, also one typed as a name", func(t *testing.T) {
 		r.try(t, "my pass word!", "s3cret-in-the-log", "net")
 		for _, s := range []string{good, "s3cret-in-the-log", "my pass word!"} {
-			if strings.Contains(r.log.String(), s) {
+			if strings.Contains(r.Log.String(), s) {
 				t.Errorf("the log holds %q", s)
 			}
 		}
-		if !strings.Contains(r.log.String(), audit.LoginFailed) {
+		if !strings.Contains(r.Log.String(), audit.LoginFailed) {
 			t.Error("no failure in the audit log")
 		}
 	})
@@ -240,7 +228,7 @@ func TestThrottle(t *testing.T) {
 		for range 10 {
 			r.try(t, "alice", "wrong", "net")
 		}
-		r.now = r.now.Add(failureWindow + time.Second)
+		r.Advance(failureWindow + time.Second)
 		before := r.slept.Load()
 		r.try(t, "alice", "wrong", "net")
 		if r.slept.Load() != before {
@@ -341,7 +329,7 @@ func TestNothingTypedIsLogged(t *testing.T) {
 	r := newRig(t)
 	r.try(t, "Tr0ub4dor-and-3", "x", "net")
 	r.try(t, "alice", "wrong", "net")
-	if log := r.log.String(); strings.Contains(log, "Tr0ub4dor") || !strings.Contains(log, `"user_name":"Alice"`) {
+	if log := r.Log.String(); strings.Contains(log, "Tr0ub4dor") || !strings.Contains(log, `"user_name":"Alice"`) {
 		t.Errorf("SP-28: the log has what was typed, or lacks the account:\n%s", log)
 	}
 }
@@ -405,7 +393,7 @@ func TestSetup(t *testing.T) {
 		t.Fatal(err)
 	}
 	link, expires, err := r.SetupLink(ctx, "https://auth.example.com")
-	if err != nil || !expires.Equal(r.now.Add(SetupTTL)) ||
+	if err != nil || !expires.Equal(r.Now().Add(SetupTTL)) ||
 		!strings.HasPrefix(link, "https://auth.example.com/setup#token=") {
 		t.Fatalf("got %q %v %v", link, expires, err)
 	}
@@ -465,7 +453,7 @@ func TestSetup(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r.now = r.now.Add(SetupTTL)
+		r.Advance(SetupTTL)
 		if _, err := r.CompleteSetup(ctx, token(link), "root", good); !errors.Is(err, storage.ErrExpired) {
 			t.Errorf("got %v", err)
 		}
