@@ -30,7 +30,7 @@ func (r *rig) app() (secret string) {
 // code is what an app shows, some steps from now.
 func (r *rig) code(secret string, steps int) string {
 	r.t.Helper()
-	code, err := totp.GenerateCode(secret, r.now.Add(time.Duration(steps)*30*time.Second))
+	code, err := totp.GenerateCode(secret, r.Now().Add(time.Duration(steps)*30*time.Second))
 	r.must(err)
 	return code
 }
@@ -76,19 +76,19 @@ func TestApps(t *testing.T) {
 		r := newRig(t)
 		n, err := r.BeginApp(here, r.alice)
 		r.must(err)
-		r.now = r.now.Add(5 * time.Minute)
+		r.Advance(5 * time.Minute)
 		_, err = r.FinishApp(t.Context(), here, r.alice, "App", n.Sealed, r.code(n.Secret, 0))
 		wantErr(t, err, ways.ErrOver)
 	})
 	t.Run("PE-05 a code is good once, and none that is older than the last one", func(t *testing.T) {
 		r := newRig(t)
 		secret := r.app()
-		r.now = r.now.Add(time.Hour)
+		r.Advance(time.Hour)
 		old, code := r.code(secret, -1), r.code(secret, 0)
 		r.must(r.check(code))
 		wantErr(t, r.check(code), users.ErrWrong)
 		wantErr(t, r.check(old), users.ErrWrong)
-		r.now = r.now.Add(30 * time.Second)
+		r.Advance(30 * time.Second)
 		wantErr(t, r.check(code), users.ErrWrong)
 		r.must(r.check(r.code(secret, 0)))
 	})
@@ -96,7 +96,7 @@ func TestApps(t *testing.T) {
 		for steps, want := range map[int]error{-2: users.ErrWrong, -1: nil, 0: nil, 1: nil, 2: users.ErrWrong} {
 			r := newRig(t)
 			secret := r.app()
-			r.now = r.now.Add(time.Hour)
+			r.Advance(time.Hour)
 			if err := r.check(r.code(secret, steps)); !errors.Is(err, want) {
 				t.Errorf("%d steps: got %v, want %v", steps, err, want)
 			}
@@ -105,7 +105,7 @@ func TestApps(t *testing.T) {
 	t.Run("PE-05 one code in many browsers at once lets one in", func(t *testing.T) {
 		r := newRig(t)
 		secret := r.app()
-		r.now = r.now.Add(time.Hour)
+		r.Advance(time.Hour)
 		code := r.code(secret, 0)
 		var all sync.WaitGroup
 		var mu sync.Mutex
@@ -134,7 +134,7 @@ func TestApps(t *testing.T) {
 			wantErr(t, r.check("000000"), users.ErrWrong)
 		}
 		if r.logged("wrong code") != 7 {
-			t.Errorf("got %s", r.log.String())
+			t.Errorf("got %s", r.Log.String())
 		}
 	})
 	t.Run("no code of a person who is disabled, or has no app", func(t *testing.T) {
@@ -142,7 +142,7 @@ func TestApps(t *testing.T) {
 		wantErr(t, r.check("123456"), users.ErrWrong)
 		secret := r.app()
 		r.alice.Disabled = true
-		r.now = r.now.Add(time.Hour)
+		r.Advance(time.Hour)
 		wantErr(t, r.check(r.code(secret, 0)), users.ErrWrong)
 	})
 }
@@ -155,11 +155,11 @@ func TestReseal(t *testing.T) {
 	r.must(err)
 	other, err := secrets.NewRing([]byte(strings.Repeat("o", 32)))
 	r.must(err)
-	if _, err := ways.Reseal(t.Context(), r.store, other); err == nil {
+	if _, err := ways.Reseal(t.Context(), r.Store, other); err == nil {
 		t.Error("it was sealed by a key that is missing, and that was not told")
 	}
 	for _, want := range []int{1, 0} {
-		n, err := ways.Reseal(t.Context(), r.store, next)
+		n, err := ways.Reseal(t.Context(), r.Store, next)
 		r.must(err)
 		if n != want {
 			t.Errorf("sealed %d again, want %d", n, want)
@@ -169,7 +169,7 @@ func TestReseal(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.Ways = r.at(issuer)
-	r.now = r.now.Add(time.Hour)
+	r.Advance(time.Hour)
 	r.must(r.check(r.code(secret, 0)))
 }
 
@@ -183,8 +183,8 @@ func TestPE06RecoveryCodes(t *testing.T) {
 		if u.ID != r.alice.ID {
 			t.Errorf("got %+v", u)
 		}
-		return r.store.PutSession(t.Context(), storage.Session{
-			Hash: secrets.Hash(secrets.ID("")), UserID: u.ID, CreatedAt: r.now, ExpiresAt: r.now.Add(time.Hour),
+		return r.Store.PutSession(t.Context(), storage.Session{
+			Hash: secrets.Hash(secrets.ID("")), UserID: u.ID, CreatedAt: r.Now(), ExpiresAt: r.Now().Add(time.Hour),
 		}, storage.SignInStart{RecoveryCode: &stored})
 	}
 	codes, err := r.NewRecoveryCodes(t.Context(), r.alice.ID)

@@ -96,8 +96,8 @@ func TestNeeds(t *testing.T) {
 			site, err := ways.NewSite(issuer, "", nil)
 			r.must(err)
 			r.Ways, err = ways.New(ways.Config{
-				Store: r.store, Ring: r.ring, Site: site, Policy: ways.Policy{Everybody: c.everyone, Admins: c.admins},
-				Guesses: r.users, Passwords: true, Now: r.clock,
+				Store: r.Store, Ring: r.ring, Site: site, Policy: ways.Policy{Everybody: c.everyone, Admins: c.admins},
+				Guesses: r.users, Passwords: true, Now: r.Now,
 			})
 			r.must(err)
 			r.alice = r.account("ann", c.role)
@@ -112,7 +112,7 @@ func TestNeeds(t *testing.T) {
 				r.must(err)
 			}
 			if strings.Contains(c.has, "password") {
-				r.must(r.store.SetPassword(t.Context(), r.alice.ID, "$hash", false, r.now))
+				r.must(r.Store.SetPassword(t.Context(), r.alice.ID, "$hash", false, r.Now()))
 			}
 			if c.enrolled {
 				r.enrol(r.account("root", root), authkit.New(issuer))

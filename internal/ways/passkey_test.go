@@ -17,7 +17,7 @@ func TestPasskeys(t *testing.T) {
 	t.Run("a passkey lets its owner in alone, from the browser's own list", func(t *testing.T) {
 		r := newRig(t)
 		way := r.enrol(r.alice, r.phone)
-		r.now = r.now.Add(time.Hour)
+		r.Advance(time.Hour)
 		got, err := r.signIn(r.phone)
 		r.must(err)
 		if got.User.ID != r.alice.ID || got.Way.ID != way.ID || got.Way.RPID != "auth.example" {
@@ -25,7 +25,7 @@ func TestPasskeys(t *testing.T) {
 		}
 		all, err := r.List(t.Context(), r.alice.ID)
 		r.must(err)
-		if len(all) != 1 || !all[0].LastUsedAt.Equal(r.now) || all[0].Counter != 1 || !all[0].Works {
+		if len(all) != 1 || !all[0].LastUsedAt.Equal(r.Now()) || all[0].Counter != 1 || !all[0].Works {
 			t.Errorf("got %+v", all)
 		}
 		if strings.Contains(string(all[0].Data), "clientDataJSON") {
@@ -106,7 +106,7 @@ func TestPE07Challenges(t *testing.T) {
 		},
 		"after five minutes": func(r *rig) error {
 			a := r.asked(signIn, r.phone)
-			r.now = r.now.Add(5 * time.Minute)
+			r.Advance(5 * time.Minute)
 			_, err := r.FinishSignIn(r.t.Context(), here, ways.SignIn, a)
 			return err
 		},
@@ -143,7 +143,7 @@ func TestPE07Challenges(t *testing.T) {
 		},
 		"to enrol, after five minutes": func(r *rig) error {
 			a := r.made(r.alice, authkit.New(issuer))
-			r.now = r.now.Add(5 * time.Minute)
+			r.Advance(5 * time.Minute)
 			_, err := r.FinishPasskey(r.t.Context(), here, r.alice, "Late", a)
 			return err
 		},
@@ -153,7 +153,7 @@ func TestPE07Challenges(t *testing.T) {
 			r.enrol(r.alice, r.phone)
 			wantErr(t, try(r), ways.ErrOver)
 			if !strings.Contains(name, "enrol") && r.logged(`"reason":"ways: `) == 0 {
-				t.Errorf("SP-28: the log does not say why: %s", r.log.String())
+				t.Errorf("SP-28: the log does not say why: %s", r.Log.String())
 			}
 		})
 	}
@@ -199,7 +199,7 @@ func TestPE07Answers(t *testing.T) {
 			return err
 		},
 		"of a disabled account": func(r *rig) error {
-			r.must(r.store.SetUserDisabled(r.t.Context(), r.alice.ID, true, r.now))
+			r.must(r.Store.SetUserDisabled(r.t.Context(), r.alice.ID, true, r.Now()))
 			_, err := r.signIn(r.phone)
 			return err
 		},
@@ -258,7 +258,7 @@ func TestPE07Counter(t *testing.T) {
 	_, err := r.signIn(r.phone)
 	wantErr(t, err, ways.ErrRefused)
 	if r.logged(audit.PasskeyCounter) == 0 || r.logged(way.ID) == 0 {
-		t.Errorf("it was not reported: %s", r.log.String())
+		t.Errorf("it was not reported: %s", r.Log.String())
 	}
 	r.phone.Passkeys[0].Counter = 3
 	_, err = r.signIn(r.phone)
@@ -301,7 +301,7 @@ func TestPE08Strangers(t *testing.T) {
 	way := r.enrol(r.alice, authkit.New(issuer))
 	r.must(r.Remove(t.Context(), r.alice.ID, way.ID))
 	gone := r.phone
-	r.must(r.store.TakeWay(t.Context(), r.alice.ID, mustList(r)[0].ID))
+	r.must(r.Store.TakeWay(t.Context(), r.alice.ID, mustList(r)[0].ID))
 	_, err = r.signIn(gone)
 	var unknown *ways.UnknownPasskeyError
 	if !errors.As(err, &unknown) || unknown.RPID != "auth.example" ||

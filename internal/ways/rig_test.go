@@ -5,19 +5,16 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"log/slog"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/mcp-authd/mcp-authd/audit"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/authkit"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/installation"
 	"github.com/mcp-authd/mcp-authd/internal/users"
 	"github.com/mcp-authd/mcp-authd/internal/ways"
 	"github.com/mcp-authd/mcp-authd/storage"
-	"github.com/mcp-authd/mcp-authd/storage/sqlite"
 )
 
 const (
@@ -29,12 +26,10 @@ const (
 // rig is a set of ways over a store, at a time that the test sets.
 type rig struct {
 	*ways.Ways
+	*installation.Installation
 	t     testing.TB
-	store storage.Store
 	users *users.Users
 	ring  *secrets.Ring
-	now   time.Time
-	log   bytes.Buffer
 	alice storage.User
 	phone *authkit.Authenticator
 }
@@ -42,16 +37,12 @@ type rig struct {
 // newRig is a server whose host was old.example before.
 func newRig(t testing.TB) *rig {
 	t.Helper()
-	r := &rig{t: t, now: time.Date(2026, 3, 1, 12, 0, 5, 0, time.UTC), phone: authkit.New(issuer)}
-	store, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "db"), sqlite.Options{})
-	r.must(err)
-	t.Cleanup(func() { _ = store.Close() })
-	r.store = store
+	r := &rig{Installation: installation.New(t), t: t, phone: authkit.New(issuer)}
+	var err error
 	r.ring, err = secrets.NewRing(bytes.Repeat([]byte{7}, 32))
 	r.must(err)
-	record := audit.New(slog.New(slog.NewJSONHandler(&r.log, nil)))
 	r.users, err = users.New(users.Config{
-		Store: r.store, Now: r.clock, Audit: record,
+		Store: r.Store, Now: r.Now, Audit: r.Audit,
 		Sleep: func(context.Context, time.Duration) error { return nil },
 	})
 	r.must(err)
@@ -60,16 +51,14 @@ func newRig(t testing.TB) *rig {
 	return r
 }
 
-func (r *rig) clock() time.Time { return r.now }
-
 // at are the ways in of a server with another issuer, over the same store.
 func (r *rig) at(issuer string, previous ...string) *ways.Ways {
 	r.t.Helper()
 	site, err := ways.NewSite(issuer, "", previous)
 	r.must(err)
 	w, err := ways.New(ways.Config{
-		Store: r.store, Ring: r.ring, Site: site, Guesses: r.users, Passwords: true, Now: r.clock,
-		Audit: audit.New(slog.New(slog.NewJSONHandler(&r.log, nil))),
+		Store: r.Store, Ring: r.ring, Site: site, Guesses: r.users, Passwords: true, Now: r.Now,
+		Audit: r.Audit,
 	})
 	r.must(err)
 	return w
@@ -85,8 +74,8 @@ func (r *rig) must(err error) {
 func (r *rig) person(name string) storage.User { return r.account(name, "") }
 
 func (r *rig) account(name string, role storage.Role) storage.User {
-	u := storage.User{ID: secrets.ID("usr_"), Name: name, Role: role, CreatedAt: r.now}
-	r.must(r.store.CreateUser(r.t.Context(), u))
+	u := storage.User{ID: secrets.ID("usr_"), Name: name, Role: role, CreatedAt: r.Now()}
+	r.must(r.Store.CreateUser(r.t.Context(), u))
 	return u
 }
 
@@ -145,7 +134,7 @@ func optionsOf(t testing.TB, c ways.Ceremony) (o struct {
 	return o
 }
 
-func (r *rig) logged(text string) int { return strings.Count(r.log.String(), text) }
+func (r *rig) logged(text string) int { return strings.Count(r.Log.String(), text) }
 
 // challengeOf is the challenge of options.
 func challengeOf(t testing.TB, c ways.Ceremony) string {

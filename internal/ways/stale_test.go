@@ -15,11 +15,11 @@ func TestStaleEnrolments(t *testing.T) {
 	r := newRig(t)
 	logged := func(t *testing.T, kind, why string, add func() error, want error) {
 		t.Helper()
-		r.log.Reset()
+		r.Log.Reset()
 		wantErr(t, add(), want)
 		for _, text := range []string{`"way.refused"`, `"kind":"` + kind + `"`, why, `"user_name":"alice"`} {
-			if !strings.Contains(r.log.String(), text) {
-				t.Errorf("the log does not have %s: %s", text, &r.log)
+			if !strings.Contains(r.Log.String(), text) {
+				t.Errorf("the log does not have %s: %s", text, r.Log)
 			}
 		}
 	}
@@ -51,7 +51,7 @@ func TestStaleEnrolments(t *testing.T) {
 	logged(t, "app", "another browser", app(there, n), ways.ErrOver)
 	r.must(app(here, n)())
 	logged(t, "app", "answered before", app(here, n), ways.ErrOver)
-	r.now = r.now.Add(time.Hour)
+	r.Advance(time.Hour)
 	logged(t, "passkey", "begin again", passkey(here, late), ways.ErrOver)
 	logged(t, "app", "begin again", app(here, lateApp), ways.ErrOver)
 }
