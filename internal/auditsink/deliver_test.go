@@ -1,11 +1,9 @@
 package auditsink
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"log/slog"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -14,66 +12,26 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/audit/verify"
 	"github.com/mcp-authd/mcp-authd/internal/auditformat"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/installation"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 	"github.com/mcp-authd/mcp-authd/storage"
-	"github.com/mcp-authd/mcp-authd/storage/sqlite"
 )
 
 // rig is a log in a store.
 type rig struct {
-	t     *testing.T
-	store storage.Store
-	log   *lockedBuffer
-
-	mu  sync.Mutex // guards now
-	now time.Time
-}
-
-type lockedBuffer struct {
-	mu  sync.Mutex // guards all
-	all bytes.Buffer
-}
-
-func (b *lockedBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.all.Write(p)
-}
-
-func (b *lockedBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.all.String()
-}
-
-func (r *rig) Now() time.Time {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.now
-}
-
-func (r *rig) pass(d time.Duration) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.now = r.now.Add(d)
+	*installation.Installation
+	t *testing.T
 }
 
 func newRig(t *testing.T) *rig {
 	t.Helper()
-	r := &rig{t: t, log: &lockedBuffer{}, now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)}
-	store, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "test.db"), sqlite.Options{Now: r.Now})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { store.Close() })
-	r.store = store
-	return r
+	return &rig{installation.New(t), t}
 }
 
 // append adds n entries to the log.
 func (r *rig) append(n int) {
 	r.t.Helper()
-	head, err := r.store.AuditHead(r.t.Context(), "")
+	head, err := r.Store.AuditHead(r.t.Context(), "")
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -84,7 +42,7 @@ func (r *rig) append(n int) {
 			Index: head.Size + i, At: e.At, Event: e.Event, Leaf: e.Leaf(),
 		})
 	}
-	if err := r.store.AppendAudit(r.t.Context(), a); err != nil {
+	if err := r.Store.AppendAudit(r.t.Context(), a); err != nil {
 		r.t.Fatal(err)
 	}
 }
@@ -125,7 +83,7 @@ func (k *receiver) has() []int64 {
 // replica delivers to a receiver, as one of several servers may.
 func (r *rig) replica(k Sink) *line {
 	r.t.Helper()
-	d, err := New(Options{Store: r.store, Now: r.Now, Log: slog.New(slog.NewTextHandler(r.log, nil))})
+	d, err := New(Options{Store: r.Store, Now: r.Now, Log: slog.New(slog.NewTextHandler(r.Log, nil))})
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -139,7 +97,7 @@ func (r *rig) replica(k Sink) *line {
 
 func (r *rig) state() State {
 	r.t.Helper()
-	all, err := States(r.t.Context(), r.store, []Config{{ID: "siem"}})
+	all, err := States(r.t.Context(), r.Store, []Config{{ID: "siem"}})
 	if err != nil || len(all) != 1 {
 		r.t.Fatalf("got %v, %v", all, err)
 	}
@@ -183,18 +141,18 @@ func TestDeliver(t *testing.T) {
 		pauses := []time.Duration{l.step(t.Context()), l.step(t.Context()), l.step(t.Context())}
 		want := []time.Duration{firstWait, 2 * firstWait, 4 * firstWait}
 		same(t, "pauses", pauses, want, slices.Equal[[]time.Duration])
-		r.pass(20 * time.Minute)
+		r.Advance(20 * time.Minute)
 		if s := r.state(); s.Waiting != 2 || s.Age(r.Now()) != 20*time.Minute || s.Failed != "no route to \uFFFD host" {
 			t.Errorf("got %+v", s)
 		}
-		if n := strings.Count(r.log.String(), "does not take entries"); n != 1 {
-			t.Errorf("it was logged %d times: %s", n, r.log)
+		if n := strings.Count(r.Log.String(), "does not take entries"); n != 1 {
+			t.Errorf("it was logged %d times: %s", n, r.Log)
 		}
 		k.refuse(nil)
 		l.step(t.Context())
 		same(t, "entries", k.has(), upTo(0, 3), slices.Equal[[]int64])
-		if s := r.state(); s != (State{ID: "siem"}) || !strings.Contains(r.log.String(), "takes entries again") {
-			t.Errorf("got %+v, %s", s, r.log)
+		if s := r.state(); s != (State{ID: "siem"}) || !strings.Contains(r.Log.String(), "takes entries again") {
+			t.Errorf("got %+v, %s", s, r.Log)
 		}
 	})
 	t.Run("OB-06: one replica delivers, and another goes on when it is gone", func(t *testing.T) {
@@ -206,10 +164,10 @@ func TestDeliver(t *testing.T) {
 			t.Errorf("the second one waits %s", pause)
 		}
 		r.append(2)
-		r.pass(held - time.Second)
+		r.Advance(held - time.Second)
 		two.step(t.Context())
 		same(t, "before it is gone", k.has(), upTo(0, 2), slices.Equal[[]int64])
-		r.pass(2 * time.Second)
+		r.Advance(2 * time.Second)
 		two.step(t.Context())
 		same(t, "after", k.has(), upTo(0, 4), slices.Equal[[]int64])
 		two.leave(t.Context())
@@ -222,20 +180,20 @@ func TestDeliver(t *testing.T) {
 		r, k := newRig(t), &receiver{}
 		l := r.replica(k)
 		r.append(5)
-		if _, err := r.store.RemoveAudit(t.Context(), 3, 10); err != nil {
+		if _, err := r.Store.RemoveAudit(t.Context(), 3, 10); err != nil {
 			t.Fatal(err)
 		}
 		l.step(t.Context())
 		same(t, "entries", k.has(), upTo(3, 5), slices.Equal[[]int64])
-		if s := r.state(); s.Lost != 3 || !strings.Contains(r.log.String(), "entries=3 from=0 below=5") {
-			t.Errorf("got %+v, %s", s, r.log)
+		if s := r.state(); s.Lost != 3 || !strings.Contains(r.Log.String(), "entries=3 from=0 below=5") {
+			t.Errorf("got %+v, %s", s, r.Log)
 		}
 	})
 	t.Run("OB-06: an entry that cannot be read holds up none that follows", func(t *testing.T) {
 		r, k := newRig(t), &receiver{}
 		l := r.replica(k)
 		r.append(1)
-		if err := r.store.AppendAudit(t.Context(), storage.AuditAppend{
+		if err := r.Store.AppendAudit(t.Context(), storage.AuditAppend{
 			Size: 1, Now: r.Now(),
 			Entries: []storage.AuditEntry{{Index: 1, At: r.Now(), Event: "x", Leaf: []byte("{}")}},
 		}); err != nil {
@@ -263,7 +221,7 @@ func TestDeliver(t *testing.T) {
 		stop()
 		<-done
 		same(t, "entries", k.has(), upTo(0, 2), slices.Equal[[]int64])
-		if ok, err := r.store.Lease(t.Context(), l.task(), "another", r.Now(), r.Now().Add(held)); !ok || err != nil {
+		if ok, err := r.Store.Lease(t.Context(), l.task(), "another", r.Now(), r.Now().Add(held)); !ok || err != nil {
 			t.Errorf("another replica cannot go on: %v", err)
 		}
 	})

@@ -208,8 +208,8 @@ func TestOTLP(t *testing.T) {
 		to.answers(200, answer)
 		r.append(3)
 		l.step(deadline(t))
-		if s := r.state(); s.Lost != 2 || s.Waiting != 0 || !strings.Contains(r.log.String(), "too old") {
-			t.Errorf("got %+v, %s", s, r.log)
+		if s := r.state(); s.Lost != 2 || s.Waiting != 0 || !strings.Contains(r.Log.String(), "too old") {
+			t.Errorf("got %+v, %s", s, r.Log)
 		}
 	})
 	t.Run("OB-06: an answer that is none of OTLP says nothing", func(t *testing.T) {
