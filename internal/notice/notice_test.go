@@ -1,7 +1,6 @@
 package notice_test
 
 import (
-	"bytes"
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
@@ -10,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
@@ -19,14 +17,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mcp-authd/mcp-authd/audit"
 	"github.com/mcp-authd/mcp-authd/internal/mail"
 	"github.com/mcp-authd/mcp-authd/internal/notice"
 	"github.com/mcp-authd/mcp-authd/internal/safehttp"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/installation"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/smtptest"
 	"github.com/mcp-authd/mcp-authd/session"
 	"github.com/mcp-authd/mcp-authd/storage"
-	"github.com/mcp-authd/mcp-authd/storage/sqlite"
 )
 
 const secret = "0123456789abcdef0123456789abcdef"
@@ -70,7 +67,7 @@ func TestPE04AChangeIsToldEverywhere(t *testing.T) {
 	if err != nil || e.ID != unseen[0].ID || e.Name != "anna" || e.Kind != "way-added" {
 		t.Errorf("got %s, %v", body, err)
 	}
-	if log := r.log.String(); !strings.Contains(log, `"event":"account.changed"`) ||
+	if log := r.Log.String(); !strings.Contains(log, `"event":"account.changed"`) ||
 		!strings.Contains(log, `"what":"way-added"`) {
 		t.Errorf("the audit says %s", log)
 	}
@@ -98,7 +95,7 @@ func TestPE04TellingFailsNoRequest(t *testing.T) {
 		t.Errorf("got %v, %v", unseen, err)
 	}
 	for _, by := range []string{"mail", "webhook", "account page"} {
-		if !strings.Contains(r.log.String(), `"by":"`+by+`"`) {
+		if !strings.Contains(r.Log.String(), `"by":"`+by+`"`) {
 			t.Errorf("that it was lost by %s is not logged", by)
 		}
 	}
@@ -136,7 +133,7 @@ func TestPE04TheQueueIsBounded(t *testing.T) {
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
 	notifier.Drain(gone)
-	if n := strings.Count(r.log.String(), `"event":"notice.lost"`); n != 300 {
+	if n := strings.Count(r.Log.String(), `"event":"notice.lost"`); n != 300 {
 		t.Errorf("got %d lost, want 300", n)
 	}
 }
@@ -234,34 +231,28 @@ func TestPE04APersonWithoutAnAddressIsToldAtTheNextVisit(t *testing.T) {
 }
 
 type rig struct {
+	*installation.Installation
 	cfg  notice.Config
 	smtp *smtptest.Server
-	log  *buffer
 }
 
 func newRig(t *testing.T) rig {
 	t.Helper()
-	store, err := sqlite.Open(t.Context(), sqlite.Memory, sqlite.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { store.Close() })
+	r := rig{Installation: installation.New(t), smtp: smtptest.Start(t, nil)}
 	for _, u := range []storage.User{
 		{ID: "usr_1", Name: "anna", Mail: "anna@example.com"}, {ID: "usr_2", Name: "berta"},
 	} {
-		u.CreatedAt = time.Now()
-		if err := store.CreateUser(t.Context(), u); err != nil {
+		u.CreatedAt = r.Now()
+		if err := r.Store.CreateUser(t.Context(), u); err != nil {
 			t.Fatal(err)
 		}
 	}
-	r := rig{smtp: smtptest.Start(t, nil), log: &buffer{}}
 	sender, err := mail.New(mail.Config{Address: r.smtp.Address, TLS: mail.None, From: "mcp@example.com"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	r.cfg = notice.Config{
-		Store: store, Issuer: "https://mcp.example.com", Mailer: sender,
-		Audit: audit.New(slog.New(slog.NewJSONHandler(r.log, nil))),
+		Store: r.Store, Issuer: "https://mcp.example.com", Mailer: sender, Audit: r.Audit,
 		Sleep: func(ctx context.Context, _ time.Duration) error { return ctx.Err() },
 	}
 	return r
@@ -295,21 +286,4 @@ func (c *counting) count() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.n
-}
-
-type buffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (b *buffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.Write(p)
-}
-
-func (b *buffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.String()
 }
