@@ -3,14 +3,11 @@ package toolwatch
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/mcp-authd/mcp-authd/internal/testkit/logtest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/installation"
 	"github.com/mcp-authd/mcp-authd/storage"
-	"github.com/mcp-authd/mcp-authd/storage/sqlite"
 )
 
 const resource = "https://mcp.example/mcp"
@@ -18,21 +15,14 @@ const resource = "https://mcp.example/mcp"
 // bench is a watch with a store that others share.
 type bench struct {
 	*Watch
-	t     *testing.T
-	store *sqlite.Store
-	now   time.Time
-	told  []storage.Tool
-	log   *logtest.Buffer
+	*installation.Installation
+	t    *testing.T
+	told []storage.Tool
 }
 
 func watch(t *testing.T, mode Mode) *bench {
 	t.Helper()
-	store, err := sqlite.Open(t.Context(), t.TempDir()+"/test.db", sqlite.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { store.Close() })
-	b := &bench{t: t, store: store, now: time.Now(), log: &logtest.Buffer{}}
+	b := &bench{Installation: installation.New(t), t: t}
 	b.Watch = b.another(mode)
 	return b
 }
@@ -43,9 +33,9 @@ func (b *bench) another(mode Mode) *Watch {
 	w, err := New(b.t.Context(), Config{
 		Resource: resource,
 		Mode:     mode,
-		Store:    b.store,
-		Logger:   slog.New(slog.NewTextHandler(b.log, nil)),
-		Now:      func() time.Time { return b.now },
+		Store:    b.Store,
+		Logger:   b.Logger,
+		Now:      b.Now,
 		Changed:  func(_ context.Context, t storage.Tool) { b.told = append(b.told, t) },
 	})
 	if err != nil {
@@ -88,7 +78,7 @@ func TestReport(t *testing.T) {
 	for i := range 50 { // to each caller otherwise
 		b.see(b.Watch, strings.Replace(evil, "x", fmt.Sprint("x", i), 1), true)
 	}
-	b.now = b.now.Add(offerEvery)
+	b.Advance(offerEvery)
 	b.see(b.Watch, hint, true)
 	if len(b.told) != 2 {
 		t.Errorf("RS-219: %d reports of one tool, want one a minute", len(b.told))
@@ -112,14 +102,14 @@ func TestHold(t *testing.T) {
 		if err := other.reload(t.Context()); err != nil || other.Held("a") == "" || b.another(Hold).Held("a") == "" {
 			t.Errorf("RS-219: another replica, or one that starts, does not hold it: %v", err)
 		}
-		row, err := b.store.Tool(t.Context(), resource, "a")
+		row, err := b.Store.Tool(t.Context(), resource, "a")
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := b.store.AcceptTool(t.Context(), resource, "a", row.Offered.Digest, "operator", b.now); err != nil {
+		if err := b.Store.AcceptTool(t.Context(), resource, "a", row.Offered.Digest, "operator", b.Now()); err != nil {
 			t.Fatal(err)
 		}
-		b.now = b.now.Add(askAgain)
+		b.Advance(askAgain)
 		if err := b.reload(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -140,8 +130,8 @@ func TestHoldNew(t *testing.T) {
 	if len(b.told) != 1 || !b.told[0].IsNew() {
 		t.Errorf("RS-219: told %+v, want a new tool", b.told)
 	}
-	row, _ := b.store.Tool(t.Context(), resource, "a")
-	if err := b.store.AcceptTool(t.Context(), resource, "a", row.Offered.Digest, "operator", b.now); err != nil {
+	row, _ := b.Store.Tool(t.Context(), resource, "a")
+	if err := b.Store.AcceptTool(t.Context(), resource, "a", row.Offered.Digest, "operator", b.Now()); err != nil {
 		t.Fatal(err)
 	}
 	if err := b.reload(t.Context()); err != nil || b.Held("a") != "" {
@@ -158,8 +148,8 @@ func TestBounds(t *testing.T) {
 	if b.Watch.See(t.Context(), "a", []byte(good)) || b.Watch.See(t.Context(), strings.Repeat("a", 300), []byte(good)) {
 		t.Error("RS-219: a tool that is not watched is shown where changed ones are held")
 	}
-	if strings.Count(b.log.String(), "more tools than are watched") != 1 {
-		t.Errorf("log: %s", b.log)
+	if strings.Count(b.Log.String(), "more tools than are watched") != 1 {
+		t.Errorf("log: %s", b.Log)
 	}
 	w, err := New(t.Context(), Config{Mode: Off})
 	if w != nil || err != nil || !w.See(t.Context(), "a", nil) || w.Held("a") != "" {
