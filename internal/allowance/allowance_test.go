@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -12,16 +11,14 @@ import (
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/internal/bounded"
-	"github.com/mcp-authd/mcp-authd/internal/testkit/logtest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/installation"
 	"github.com/mcp-authd/mcp-authd/storage"
-	"github.com/mcp-authd/mcp-authd/storage/sqlite"
 )
 
 // rig is a store, and replicas on it that share a clock.
 type rig struct {
+	*installation.Installation
 	store *counting
-	log   logtest.Buffer
-	now   time.Time
 }
 
 // counting is a store that counts calls, and fails on demand.
@@ -43,17 +40,12 @@ func (c *counting) TakeAllowances(
 
 func newRig(t *testing.T) *rig {
 	t.Helper()
-	store, err := sqlite.Open(context.Background(), ":memory:", sqlite.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { store.Close() })
-	return &rig{store: &counting{Allowances: store}, now: time.Date(2026, 11, 23, 9, 0, 0, 0, time.UTC)}
+	i := installation.New(t)
+	return &rig{i, &counting{Allowances: i.Store}}
 }
 
 func (r *rig) replica(purpose string) *Limiter {
-	now := func() time.Time { return r.now }
-	return New(r.store, now, slog.New(slog.NewTextHandler(&r.log, nil))).Limiter(purpose, 1000)
+	return New(r.store, r.Now, r.Logger).Limiter(purpose, 1000)
 }
 
 func perSecond(key string, burst int) Draw {
@@ -123,7 +115,7 @@ func TestReplicasShare(t *testing.T) {
 		if got := admitted(t, 100, d, a, b); got != 0 || r.store.calls.Load() != before {
 			t.Errorf("let through %d, the store was asked %d times", got, r.store.calls.Load()-before)
 		}
-		r.now = r.now.Add(time.Second)
+		r.Advance(time.Second)
 		if got := admitted(t, 5, d, a, b); got != 1 {
 			t.Errorf("a second later: got %d, want 1", got)
 		}
@@ -173,17 +165,17 @@ func TestStoreAway(t *testing.T) {
 			t.Errorf("got %d, want ten of each", got)
 		}
 		before := r.store.calls.Load()
-		r.now = r.now.Add(alone - time.Second)
+		r.Advance(alone - time.Second)
 		if a.Take(t.Context(), d); r.store.calls.Load() != before {
 			t.Error("the store was asked too early")
 		}
-		if n := strings.Count(r.log.String(), "counts alone"); n != 2 { // one of each
+		if n := strings.Count(r.Log.String(), "counts alone"); n != 2 { // one of each
 			t.Errorf("%d lines in the log", n)
 		}
 	})
 	t.Run("what was let through meanwhile is taken when the store is back", func(t *testing.T) {
 		r.store.away = nil
-		r.now = r.now.Add(time.Second)
+		r.Advance(time.Second)
 		through := admitted(t, 10, d, a)
 		if through == 0 || through > alonePerSecond(d) {
 			t.Errorf("got %d", through)
