@@ -84,7 +84,7 @@ func (b *Tab) keep(tb testing.TB) {
 	}
 	*b.kept = true
 	page, err := Run(b, chromedp.Evaluate[string](
-		"'<!-- ' + location.href + ' -->\\n' + document.documentElement.outerHTML"))
+		"'<!-- ' + location.href + ' -->\\n' + document.documentElement?.outerHTML"))
 	if err != nil {
 		tb.Logf("the page is not kept: %v", err)
 		return
