@@ -5,7 +5,7 @@
 #   test/steady.sh [-n ROUNDS] [PACKAGE...]
 #
 # Without packages it takes those that differ from BASE, a commit (default: HEAD, that is, what is not
-# committed). It ends with one line a round, and with 1 if any failed. MCP_AUTHD_LANE=long takes the second lane.
+# committed). It ends with one line a round, and with 1 if any failed. TEST_LANE=long takes the second lane.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 go=${GO:-go}
@@ -21,7 +21,7 @@ if [ $# = 0 ]; then
   set -- "${changed[@]}"
 fi
 lane=(-short)
-[ "${MCP_AUTHD_LANE:-}" = long ] && lane=(-long) && set --
+[ "${TEST_LANE:-}" = long ] && lane=(-long) && set --
 "$go" build -o .cache/report ./test/report || exit 1
 cores=$(nproc)
 hogs=()
@@ -40,7 +40,7 @@ for ((round = 1; round <= rounds; round++)); do
       for ((c = 0; c < cores; c++)); do hog "$c"; done ;;
   esac
   began=$SECONDS
-  MCP_AUTHD_PRESSURE=$pressure .cache/report "${lane[@]}" -race -vet=off -count 1 -shuffle on -timeout 40m "$@" \
+  TEST_PRESSURE=$pressure .cache/report "${lane[@]}" -race -vet=off -count 1 -shuffle on -timeout 40m "$@" \
     >"test/steady.out/$round.log" 2>&1
   code=$?
   [ -d test/out ] && cp -r test/out "test/steady.out/$round"

@@ -17,7 +17,7 @@ import (
 )
 
 // spentIn names the environment variable with the directory for what test programs have spent.
-const spentIn = "MCP_AUTHD_REPORT_SPENT"
+const spentIn = "TEST_REPORT_SPENT"
 
 // spent is the processor time of a test program, with the programs that it started.
 type spent struct {
@@ -28,7 +28,7 @@ type spent struct {
 
 // pressure names the environment variable with a command that runs a test program short of
 // something, such as "taskset -c 0" (test/steady.sh).
-const pressure = "MCP_AUTHD_PRESSURE"
+const pressure = "TEST_PRESSURE"
 
 // measure runs a test program and writes what it spent. It returns the program's exit code.
 func measure(command []string) int {

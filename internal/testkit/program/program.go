@@ -17,7 +17,7 @@ import (
 
 // Sum is the environment variable in which the test runner names the state of mcp-authd. Go keeps the
 // results of tests by what they read; a test that starts mcp-authd reads this.
-const Sum = "MCP_AUTHD_PROGRAM_SUM"
+const Sum = "TEST_PROGRAM_SUM"
 
 var (
 	mu    sync.Mutex
