@@ -9,6 +9,7 @@ import (
 	"github.com/pquerna/otp/totp"
 
 	"github.com/mcp-authd/mcp-authd/authserver"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/lane"
 	"github.com/mcp-authd/mcp-authd/storage"
 	"github.com/mcp-authd/mcp-authd/thirdparty"
 )
@@ -22,6 +23,7 @@ func (b *tab) unfold(selector string) {
 // TestAccountWithoutScript: everything on the account page, and on those that it leads to, is done
 // in a browser that runs no script (PE-12).
 func TestAccountWithoutScript(t *testing.T) {
+	lane.Long(t, "authserver tests the forms of the account")
 	t.Parallel()
 	s := newSite(t, func(c *authserver.Config) { c.Resources = longest[0].catalogue() })
 	s.MCPURL = longServer
@@ -120,6 +122,7 @@ func TestAccountWithoutScript(t *testing.T) {
 // PE-09: the account page says which account at a provider, where the person has really signed in, the
 // access of an application rests on.
 func TestAccountUsedAtAProvider(t *testing.T) {
+	lane.Long(t, "authserver tests the page")
 	t.Parallel()
 	s := newSite(t, nil, thirdparty.Connector{ID: "google", Name: "Google", Icon: "google"})
 	a, b := s.registered("Notes for Teams", ""), open(t, looks[2])

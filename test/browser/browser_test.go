@@ -21,6 +21,7 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/internal/testkit/browsertest"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/demotest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/lane"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/nettest"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/npmtest"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/program"
@@ -177,6 +178,9 @@ func TestSignIn(t *testing.T) {
 	d := demotest.Start(t, demotest.Options{})
 	for _, l := range looks {
 		t.Run("AS-46 AS-71 AS-72 sign in, approve, sign out: "+l.Name, func(t *testing.T) {
+			if l.Name != "phone-dark" {
+				lane.Long(t, "phone-dark has the same pages")
+			}
 			a := newApp(t, d, "Notes for <b>Teams</b> & friends")
 			b := open(t, l)
 			b.Do(chromedp.Navigate(a.link(d)))
@@ -205,6 +209,7 @@ func TestSignIn(t *testing.T) {
 }
 
 func TestOtherPages(t *testing.T) {
+	lane.Long(t, "TestSignIn inspects the pages of a sign-in")
 	t.Parallel()
 	d := demotest.Start(t, demotest.Options{})
 	a := newApp(t, d, "An App")
@@ -263,6 +268,7 @@ func serve(t *testing.T) (link string) {
 }
 
 func TestSetup(t *testing.T) {
+	lane.Long(t, "authserver tests the setup")
 	t.Parallel()
 	for _, l := range looks {
 		t.Run("the first administrator: "+l.Name, func(t *testing.T) {

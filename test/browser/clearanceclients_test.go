@@ -20,6 +20,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
 
+	"github.com/mcp-authd/mcp-authd/internal/testkit/lane"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/npmtest"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 )
@@ -115,6 +116,7 @@ func (k *bank) wantWalk(b *tab, link string, want ...string) {
 // TestClearanceByTypeScript: what the SDKs for TypeScript do when a call needs a clearance, and that the call passes
 // once when the person has approved it in a browser.
 func TestClearanceByTypeScript(t *testing.T) {
+	lane.Long(t, "test/e2e calls what needs a clearance")
 	t.Parallel()
 	npmtest.Dir(t) // or skip
 	k, b := newBank(t, "", map[string]string{"pay": "{by: person}"}), open(t, looks[0])
@@ -271,6 +273,7 @@ func (k *bank) goHost(
 
 // TestClearanceByGo: the same with the SDK for Go.
 func TestClearanceByGo(t *testing.T) {
+	lane.Long(t, "test/e2e calls what needs a clearance")
 	t.Parallel()
 	k := newBank(t, `clients: [{id: desk, name: Desk, redirect_uris: ["http://127.0.0.1/callback"]}]`,
 		map[string]string{"pay": "{by: person}"})

@@ -13,6 +13,8 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcp-authd/mcp-authd/internal/testkit/lane"
 )
 
 // payer is a client of 2025-11-25 that shows links.
@@ -80,6 +82,7 @@ func (k *bank) age(t *testing.T) {
 
 // TestClearanceWithProof: tools whose calls need a passkey, a recent proof, or another person, behind the gateway.
 func TestClearanceWithProof(t *testing.T) {
+	lane.Long(t, "authserver tests clearances with proof")
 	t.Parallel()
 	k := newBank(t, "", map[string]string{
 		"pay": "{by: person, acr: phr}", "erase": "{by: person, max_age: 10m}",

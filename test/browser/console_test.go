@@ -15,6 +15,7 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/internal/testkit/demotest"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/fakeidp"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/lane"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/program"
 	"github.com/mcp-authd/mcp-authd/storage"
 	"github.com/mcp-authd/mcp-authd/storage/sqlite"
@@ -146,6 +147,7 @@ func (c *console) fail(t *testing.T) {
 
 // TestConsole: every screen on a telephone and at a desk, in light and dark (OB-10). Axe finds nothing.
 func TestConsole(t *testing.T) {
+	lane.Long(t, "internal/assembly tests the console of each role")
 	t.Parallel()
 	c := newConsole(t)
 	c.visit(c.Issuer + "/admin/attempt/list?failed=true")
@@ -215,6 +217,7 @@ func TestConsole(t *testing.T) {
 // TestConsoleWithoutScript: an act is asked first and done then, in a browser that runs no script, and each role
 // walks through what it has, and finds nothing else (OB-10).
 func TestConsoleWithoutScript(t *testing.T) {
+	lane.Long(t, "internal/assembly tests the forms of the console")
 	t.Parallel()
 	c := newConsole(t)
 	b := c.tab

@@ -16,6 +16,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/mcp-authd/mcp-authd/internal/testkit/browsertest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/lane"
 )
 
 //go:embed gallery.js
@@ -36,6 +37,7 @@ type screen struct {
 // telephone, at 200 % zoom and without script, in light and dark (PE-11, PE-12, PE-13). Axe looks at
 // each, at its contrasts in English alone: they are those of every language.
 func TestGallery(t *testing.T) {
+	lane.Long(t, "web tests what templates show")
 	t.Parallel()
 	site := serveGallery(t)
 	languages, err := filepath.Glob(filepath.Join(site.dir, "??"))

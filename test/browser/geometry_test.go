@@ -7,6 +7,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/mcp-authd/mcp-authd/authserver"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/lane"
 	"github.com/mcp-authd/mcp-authd/storage"
 	"github.com/mcp-authd/mcp-authd/thirdparty"
 )
@@ -91,6 +92,7 @@ func TestDecisionIsOnTheScreen(t *testing.T) {
 
 // PE-11: so it is where the decision comes before a sign-in at a provider.
 func TestProviderDecisionIsOnTheScreen(t *testing.T) {
+	lane.Long(t, "TestDecisionIsOnTheScreen measures the same page")
 	t.Parallel()
 	for _, a := range longest {
 		s := newSite(t, func(c *authserver.Config) { c.Resources = a.catalogue() },
@@ -137,6 +139,7 @@ func (b *tab) wantDecision(page string) {
 
 // PE-12, AS-237: the boxes and the presets work without script.
 func TestChoosingWithoutScript(t *testing.T) {
+	lane.Long(t, "authserver tests the choice of scopes")
 	t.Parallel()
 	s := newSite(t, func(c *authserver.Config) { c.Resources = longest[0].catalogue() })
 	s.MCPURL = longServer

@@ -9,6 +9,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/mcp-authd/mcp-authd/authserver"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/lane"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/storage"
 )
@@ -45,6 +46,7 @@ func (b *tab) tabTo(selector string) {
 // TestByKeyboard: a person without a mouse signs in, looks at what is asked, leaves a permission
 // out and approves; then pauses the application on the account page, and disconnects it (PE-12).
 func TestByKeyboard(t *testing.T) {
+	lane.Long(t, "TestSignIn types with keys")
 	t.Parallel()
 	s := newSite(t, func(c *authserver.Config) { c.Resources = longest[0].catalogue() })
 	s.MCPURL = longServer
@@ -83,6 +85,7 @@ func TestByKeyboard(t *testing.T) {
 // PE-12: what people need in a hurry, without a mouse: a recovery code is looked for on the sign-in
 // page, a device is denied, and everything is stopped.
 func TestMoreByKeyboard(t *testing.T) {
+	lane.Long(t, "TestSignIn types with keys")
 	t.Parallel()
 	s := newSite(t, nil)
 	s.user("alice")

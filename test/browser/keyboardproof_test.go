@@ -9,12 +9,14 @@ import (
 	"github.com/pquerna/otp/totp"
 
 	"github.com/mcp-authd/mcp-authd/authserver"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/lane"
 )
 
 // PE-04, PE-12: without a mouse a person whose sign-in is older than five minutes is asked to prove who
 // they are, mistypes the password, proves it by the password and later by a code of an app, goes back
 // from a page that asks, and comes to where they wanted to go.
 func TestProofByKeyboard(t *testing.T) {
+	lane.Long(t, "TestSignIn types with keys")
 	t.Parallel()
 	var later atomic.Int64
 	now := func() time.Time { return time.Now().Add(time.Duration(later.Load())) }
@@ -57,6 +59,7 @@ func TestProofByKeyboard(t *testing.T) {
 // PE-12: without a mouse the first administrator is made by the link that the server prints, after a
 // password that is refused, and the person goes on to the start page.
 func TestSetupByKeyboard(t *testing.T) {
+	lane.Long(t, "TestSignIn types with keys")
 	t.Parallel()
 	s := newSite(t, nil)
 	link, err := s.as.SetupLink(t.Context())

@@ -7,6 +7,8 @@ import (
 
 	"github.com/chromedp/chromedp"
 	"github.com/pquerna/otp/totp"
+
+	"github.com/mcp-authd/mcp-authd/internal/testkit/lane"
 )
 
 // enter types into the field that the tab key reaches, and presses the return key.
@@ -32,6 +34,7 @@ func (b *tab) byKeyboard(name, password string) {
 // PE-12: without a mouse a person accepts an invitation, adds an app, signs in with its code as the
 // second step, and adds a passkey.
 func TestWaysByKeyboard(t *testing.T) {
+	lane.Long(t, "TestSignIn types with keys")
 	t.Parallel()
 	s := install(t)
 	issuer := s.at("localhost")

@@ -9,6 +9,7 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/authserver"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/fakeidp"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/lane"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/thirdparty"
 )
@@ -24,6 +25,7 @@ const (
 // TestEveryPage shows every page that the server has, in every state that looks different, and
 // holds it against rules.js in six looks (issue 11, 4.7).
 func TestEveryPage(t *testing.T) {
+	lane.Long(t, "TestSignIn inspects the pages of a sign-in")
 	t.Parallel()
 	t.Run("setup", showSetup)
 	t.Run("passwords", showPasswords)

@@ -17,6 +17,7 @@ import (
 	"github.com/pquerna/otp/totp"
 
 	"github.com/mcp-authd/mcp-authd/internal/testkit/browsertest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/lane"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/nettest"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/program"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
@@ -167,6 +168,7 @@ func TestPasskey(t *testing.T) {
 
 // A password needs the code of an app beside it once the person has one.
 func TestAuthenticatorApp(t *testing.T) {
+	lane.Long(t, "authserver tests codes of an app")
 	t.Parallel()
 	issuer, b := serveFor(t, "localhost"), open(t, looks[2])
 	b.Do(chromedp.Navigate(issuer + "/account/app"))
@@ -202,6 +204,7 @@ func TestAuthenticatorApp(t *testing.T) {
 
 // PE-01: at an IP address the page says why there are no passkeys.
 func TestNoPasskeysAtAnAddress(t *testing.T) {
+	lane.Long(t, "TestPasskey makes and uses one")
 	t.Parallel()
 	issuer, b := serveFor(t, "127.0.0.1"), open(t, looks[0])
 	b.Do(chromedp.Navigate(issuer + "/account"))

@@ -15,6 +15,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/mcp-authd/mcp-authd/internal/testkit/browsertest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/lane"
 )
 
 // enrol adds a passkey to the account of alice, who is signed in or signs in.
@@ -59,6 +60,7 @@ func (b *tab) credentials(a webauthn.AuthenticatorID) (ids []string) {
 // A person picks a passkey from the list that the browser shows where the name is typed (conditional
 // mediation), without a press of ours; the one after the name; and the one after the password.
 func TestPasskeyFromTheBrowsersList(t *testing.T) {
+	lane.Long(t, "TestPasskey makes and uses one")
 	t.Parallel()
 	issuer, b := serveFor(t, "localhost"), open(t, looks[0])
 	a := b.authenticator()
@@ -117,6 +119,7 @@ func (b *tab) told(signal string, into any) {
 
 // Field rule 8: authenticators are told which passkeys are gone, and forget them.
 func TestAuthenticatorsAreTold(t *testing.T) {
+	lane.Long(t, "TestPasskey makes and uses one")
 	t.Parallel()
 	s, b := install(t), open(t, looks[0])
 	issuer := s.at("localhost")
@@ -196,6 +199,7 @@ func TestAuthenticatorsAreTold(t *testing.T) {
 // PE-02: the host changes. The passkey of the earlier one lets its person in at the new one, by a
 // Related Origin Request (WebAuthn §5.11), also when it is all that they have.
 func TestPasskeyOfTheEarlierHost(t *testing.T) {
+	lane.Long(t, "TestPasskey makes and uses one")
 	t.Parallel()
 	const before, after = "https://old.example", "https://new.example"
 	s := install(t)

@@ -22,6 +22,7 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/internal/testkit/browsertest"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/demotest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/lane"
 )
 
 var makePictures = flag.Bool("update", false, "make the pictures of the manual (docs/pictures)")
@@ -49,6 +50,7 @@ type pictures struct {
 // are in them have the headings and controls of the day on which the pictures were made. With -update it makes
 // them: make pictures.
 func TestPictures(t *testing.T) {
+	lane.Long(t, "a picture of the manual guards nothing")
 	t.Parallel()
 	p := &pictures{t: t, made: map[string]shown{}, pages: manualPages(t)}
 	listen := "127.0.0.1:0"

@@ -17,6 +17,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/delegation"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/demotest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/installation"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/lane"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/storage"
 	"github.com/mcp-authd/mcp-authd/storage/sqlite"
@@ -108,11 +110,7 @@ func (p *provider) answer(w http.ResponseWriter, r *http.Request) {
 // of as the demo is, so that the application of the other tests can use it.
 func newProvider(t *testing.T) (*provider, *demotest.Demo) {
 	t.Helper()
-	store, err := sqlite.Open(t.Context(), ":memory:", sqlite.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { store.Close() })
+	store := installation.Store(t)
 	mux := http.NewServeMux()
 	ours := httptest.NewServer(mux)
 	t.Cleanup(ours.Close)
@@ -160,6 +158,7 @@ func (p *provider) application(t *testing.T) *app {
 }
 
 func TestProvider(t *testing.T) {
+	lane.Long(t, "test/upstream signs in at real providers")
 	t.Parallel()
 	for _, l := range looks {
 		t.Run("AS-43 AS-46 AS-222 sign in at a provider that redirects through unknown hosts: "+l.Name,

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/chromedp/chromedp"
+
+	"github.com/mcp-authd/mcp-authd/internal/testkit/lane"
 )
 
 // remote has a browser ask to be signed in from another device, and returns what it shows.
@@ -34,6 +36,7 @@ func (b *tab) scan(issuer, code string) {
 
 // PE-15: one browser is signed in from another one, on its way to an application.
 func TestSignInOnAnotherDevice(t *testing.T) {
+	lane.Long(t, "authserver tests the page")
 	t.Parallel()
 	issuer := serveFor(t, "localhost")
 	asker, phone := open(t, looks[0]), open(t, looks[2])

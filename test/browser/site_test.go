@@ -21,9 +21,9 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/demotest"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/fakeidp"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/installation"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/storage"
-	"github.com/mcp-authd/mcp-authd/storage/sqlite"
 	"github.com/mcp-authd/mcp-authd/storage/storagetest"
 	"github.com/mcp-authd/mcp-authd/thirdparty"
 )
@@ -76,15 +76,12 @@ func newSite(t *testing.T, change func(*authserver.Config), connectors ...thirdp
 			t.Fatal(err)
 		}
 	}
-	backend, err := sqlite.Open(t.Context(), ":memory:", sqlite.Options{})
-	must(err)
-	t.Cleanup(func() { backend.Close() })
 	var h http.Handler
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { h.ServeHTTP(w, r) }))
 	t.Cleanup(server.Close)
 	s := &site{
 		Demo: &demotest.Demo{Issuer: server.URL, MCPURL: notes, Username: "alice", Password: passphrase},
-		t:    t, store: &storagetest.Failing{Store: backend}, up: fakeidp.Start(t),
+		t:    t, store: &storagetest.Failing{Store: installation.Store(t)}, up: fakeidp.Start(t),
 	}
 	keys := [][]byte{bytes.Repeat([]byte{7}, secrets.KeySize)}
 	registry, err := dcr.New(dcr.Config{

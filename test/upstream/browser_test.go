@@ -176,7 +176,8 @@ func (p *person) glance(t *testing.T, link string) page {
 // cookies returns the names of the cookies that the browser has for a URL.
 func (p *person) cookies(t *testing.T, link string) (names []string) {
 	t.Helper()
-	for _, c := range browsertest.Call(p.Tab, network.GetCookies, network.GetCookiesParams{URLs: []string{link}}).Cookies {
+	of := network.GetCookiesParams{URLs: []string{link}}
+	for _, c := range browsertest.Call(p.Tab, network.GetCookies, of).Cookies {
 		names = append(names, c.Name)
 	}
 	return names

@@ -22,7 +22,10 @@ func TestMain(m *testing.M) {
 	sandbox.Run()
 	if mode := os.Getenv("TEST_PROGRAM"); mode != "" {
 		(&program{
-			mode: mode, waiting: map[string]chan json.RawMessage{}, released: make(chan struct{}), late: make(chan struct{}),
+			mode:     mode,
+			waiting:  map[string]chan json.RawMessage{},
+			released: make(chan struct{}),
+			late:     make(chan struct{}),
 		}).run()
 		return
 	}

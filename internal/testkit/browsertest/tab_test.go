@@ -63,7 +63,8 @@ func TestTabsShareNothing(t *testing.T) {
 	first.Do(chromedp.Navigate(s.URL))
 	first.Do(chromedp.Evaluate[chromedp.Void](put, chromedp.EvalAwaitPromise))
 	first.Do(chromedp.Navigate(s.URL + "/again"))
-	if got, want := Eval[[]string](first, has), []string{"k=v", "v", "v", "k", "k"}; fmt.Sprint(got) != fmt.Sprint(want) {
+	want := []string{"k=v", "v", "v", "k", "k"}
+	if got := Eval[[]string](first, has); fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("the first tab has %q, want %q", got, want)
 	}
 	if n := fetched.Load(); n != 1 {
