@@ -19,12 +19,11 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/admin/api"
 	"github.com/mcp-authd/mcp-authd/internal/assembly"
 	"github.com/mcp-authd/mcp-authd/internal/config"
-	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/installation"
 	"github.com/mcp-authd/mcp-authd/internal/users"
 	"github.com/mcp-authd/mcp-authd/mcpresource"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/storage"
-	"github.com/mcp-authd/mcp-authd/storage/sqlite"
 )
 
 const issuer = "https://auth.example.com"
@@ -32,6 +31,7 @@ const issuer = "https://auth.example.com"
 // rig is the server, at a port, whose tokens are made by the test.
 type rig struct {
 	*testing.T
+	*installation.Clock
 	root    string
 	store   storage.Store
 	service *admin.Service
@@ -45,11 +45,7 @@ func newRig(t *testing.T, two ...string) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	store, err := sqlite.Open(t.Context(), sqlite.Memory, sqlite.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { store.Close() })
+	store := installation.Store(t)
 	service, err := assembly.Parts{
 		Config: loaded, Store: store, Keys: [][]byte{make([]byte, 32)}, Log: slog.New(slog.DiscardHandler),
 	}.Admin(nil)
@@ -57,7 +53,12 @@ func newRig(t *testing.T, two ...string) *rig {
 		t.Fatal(err)
 	}
 	service.Two = two
-	r := &rig{T: t, store: store, service: service, tokens: map[string]*mcpresource.Principal{}}
+	r := &rig{
+		T: t, Clock: installation.NewClock(), store: store, service: service,
+		tokens: map[string]*mcpresource.Principal{},
+	}
+	r.Set(time.Now())
+	service.Now = r.Now
 	mux := http.NewServeMux()
 	web := httptest.NewServer(mux)
 	t.Cleanup(web.Close)
@@ -65,7 +66,7 @@ func newRig(t *testing.T, two ...string) *rig {
 	server, err := adminmcp.New(adminmcp.Config{
 		Root: r.root, Service: service, Callers: api.Callers{Store: store, Clients: store},
 		Guard: mcpresource.Config{
-			AuthorizationServers: []string{issuer}, Validator: mcpresource.ValidatorFunc(r.validate),
+			AuthorizationServers: []string{issuer}, Now: r.Now, Validator: mcpresource.ValidatorFunc(r.validate),
 			Calls: func(_ context.Context, e mcpresource.CallEvent) { r.calls = append(r.calls, e) },
 		},
 		Log: slog.New(slog.DiscardHandler),
@@ -97,8 +98,8 @@ func (r *rig) person(name string, role admin.Role, scopes string, ago time.Durat
 	}
 	r.tokens[name] = &mcpresource.Principal{
 		Issuer: issuer, Subject: u.ID, ClientID: "assistant", Scopes: oauth.ParseScopes(scopes),
-		Audience: []string{r.root}, ExpiresAt: time.Now().Add(time.Hour),
-		Claims: json.RawMessage(fmt.Sprintf(`{"gid":"grt_1","auth_time":%d}`, time.Now().Add(-ago).Unix())),
+		Audience: []string{r.root}, ExpiresAt: r.Now().Add(time.Hour),
+		Claims: json.RawMessage(fmt.Sprintf(`{"gid":"grt_1","auth_time":%d}`, r.Now().Add(-ago).Unix())),
 	}
 	return r.visit(name)
 }
@@ -150,12 +151,14 @@ func (v *visit) tools() (names []string) {
 // call calls a tool; the result is nil where the guard refuses it.
 func (v *visit) call(tool string, args map[string]any) (result *mcp.CallToolResult) {
 	v.Helper()
-	wait.Until(v, "the person may call again", func() bool {
+	for {
 		var err error
 		result, err = v.session.CallTool(v.Context(), &mcp.CallToolParams{Name: tool, Arguments: args})
-		return err == nil || v.status != http.StatusTooManyRequests
-	})
-	return result
+		if err == nil || v.status != http.StatusTooManyRequests {
+			return result
+		}
+		v.Advance(time.Second) // the person may call again
+	}
 }
 
 func text(r *mcp.CallToolResult) string { return r.Content[0].(*mcp.TextContent).Text }

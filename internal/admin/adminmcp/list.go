@@ -3,6 +3,7 @@ package adminmcp
 import (
 	"context"
 	"slices"
+	"sync"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -40,14 +41,26 @@ func show(tool string, r admin.Role, changes bool) bool {
 	case whyName:
 		return admin.AttemptList.Spec().Permits(r)
 	case allowName:
-		return !changes && slices.ContainsFunc(admin.All(), func(v admin.Verb) bool {
-			return isTool(v) && v.Spec().Changes() && v.Spec().Permits(r)
-		})
+		if !changes {
+			for _, spec := range specs() {
+				if spec.Changes() && spec.Permits(r) {
+					return true
+				}
+			}
+		}
+		return false
 	}
+	spec, ok := specs()[tool]
+	return ok && spec.Permits(r) && (changes || !spec.Changes())
+}
+
+// specs returns the operations that are tools, by the names of the tools. Each call of a tool needs them.
+var specs = sync.OnceValue(func() map[string]admin.Spec {
+	out := map[string]admin.Spec{}
 	for _, v := range admin.All() {
-		if spec := v.Spec(); isTool(v) && toolName(spec) == tool {
-			return spec.Permits(r) && (changes || !spec.Changes())
+		if isTool(v) {
+			out[toolName(v.Spec())] = v.Spec()
 		}
 	}
-	return false
-}
+	return out
+})
