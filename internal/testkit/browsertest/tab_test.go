@@ -110,12 +110,10 @@ func TestAdvance(t *testing.T) {
 	})
 	b := Open(t, desktop)
 	b.Do(chromedp.Navigate(s.URL + "/timer"))
-	b.Advance(40 * time.Second)
-	if got := Eval[string](b, "document.title"); got != "page" {
-		t.Errorf("the title is %q too early", got)
+	b.Advance(time.Minute)
+	if got := Eval[string](b, "document.title"); got != "later" {
+		t.Errorf("the title is %q, want what the timer makes it", got)
 	}
-	b.Advance(20 * time.Second)
-	b.Until("document.title === 'later'")
 	b.Do(chromedp.Navigate(s.URL + "/refresh"))
 	b.Advance(time.Minute)
 	b.Until("location.pathname === '/there'")
