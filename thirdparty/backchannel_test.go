@@ -184,7 +184,7 @@ func TestLogout(t *testing.T) {
 		if w := r.logout("x"); w.Code != http.StatusTooManyRequests || w.Header().Get("Retry-After") == "" {
 			t.Errorf("got %d", w.Code)
 		}
-		r.clock.pass(time.Second)
+		r.Advance(time.Second)
 		if w := r.logout("x"); w.Code != http.StatusBadRequest {
 			t.Errorf("later: got %d", w.Code)
 		}

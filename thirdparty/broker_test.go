@@ -70,7 +70,7 @@ func TestBroker(t *testing.T) {
 		r := newRig(t, brokering)
 		a, g := r.signIn("")
 		r.up.RevokeAll(fakeidp.Alice.Subject)
-		r.clock.pass(6 * time.Minute)
+		r.Advance(6 * time.Minute)
 		if _, err := r.Token(t.Context(), ask(a, "profile")); code(err) != oauth.InteractionRequired || r.active(g) {
 			t.Errorf("got %v", err)
 		}
@@ -84,12 +84,12 @@ func TestBroker(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			r.clock.pass(90 * time.Second)
+			r.Advance(90 * time.Second)
 			if got, err := r.Token(t.Context(), ask(a, "profile")); err != nil || got.Token == first.Token {
 				t.Errorf("not renewed: %v", err)
 			}
 			r.up.RevokeAll(fakeidp.Alice.Subject)
-			r.clock.pass(90 * time.Second)
+			r.Advance(90 * time.Second)
 			for range 2 {
 				if _, err := r.Token(t.Context(), ask(a, "profile")); code(err) != oauth.InteractionRequired {
 					t.Errorf("got %v", err)
@@ -107,17 +107,17 @@ func TestBroker(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r.clock.pass(3*time.Minute + time.Second)
+		r.Advance(3*time.Minute + time.Second)
 		second, err := r.Token(t.Context(), ask(a, "profile"))
-		if err != nil || second.Token == first.Token || second.ExpiresAt.Sub(r.clock.Now()) <= time.Minute {
+		if err != nil || second.Token == first.Token || second.ExpiresAt.Sub(r.Now()) <= time.Minute {
 			t.Errorf("got the same: %v, until %v, %v", first.Token == second.Token, second.ExpiresAt, err)
 		}
 		r.up.FailAll(fakeidp.Down) // what still is good for a moment is better than nothing
-		r.clock.pass(3*time.Minute + 30*time.Second)
+		r.Advance(3*time.Minute + 30*time.Second)
 		if _, err := r.Token(t.Context(), ask(a, "profile")); err != nil {
 			t.Errorf("down: %v", err)
 		}
-		r.clock.pass(time.Minute)
+		r.Advance(time.Minute)
 		if got, err := r.Token(t.Context(), ask(a, "profile")); err == nil {
 			t.Errorf("an expired token was given out, of %v", got.ExpiresAt)
 		}
@@ -170,7 +170,7 @@ func TestBroker(t *testing.T) {
 					!got.Scopes.Has("calendar", "profile") {
 					t.Errorf("got %v, %v", got.Scopes, err)
 				}
-				r.clock.pass(time.Hour)
+				r.Advance(time.Hour)
 			}
 		})
 	t.Run("RS-202: what was asked for and not granted stays missing", func(t *testing.T) {

@@ -74,7 +74,7 @@ func TestEnds(t *testing.T) {
 				t.Fatalf("before: %v", err)
 			}
 			tt.end(r)
-			r.clock.pass(4 * time.Minute)
+			r.Advance(4 * time.Minute)
 			if err := r.Check(t.Context(), a.Upstream, time.Second); !errors.Is(err, storage.ErrRevoked) {
 				t.Fatalf("got %v, want %v", err, storage.ErrRevoked)
 			}
@@ -85,7 +85,7 @@ func TestEnds(t *testing.T) {
 			if r.active(g) || r.rows("sessions") != 0 {
 				t.Error("AS-219: grant or browser session live on")
 			}
-			if r.log.events(audit.ProviderEnded) != 1 {
+			if r.Log.Events(audit.ProviderEnded) != 1 {
 				t.Error("no audit event")
 			}
 			if r.EndNotice("corp", u.EndReason) == "" {
@@ -117,16 +117,16 @@ func TestOutage(t *testing.T) {
 				r := newRig(t, nil)
 				a, g := r.signIn("")
 				r.up.FailAll(fault)
-				r.clock.pass(30 * time.Minute)
+				r.Advance(30 * time.Minute)
 				if err := r.Check(t.Context(), a.Upstream, 0); err != nil {
 					t.Errorf("within the time for outages: %v", err)
 				}
-				r.clock.pass(31 * time.Minute)
+				r.Advance(31 * time.Minute)
 				err := r.Check(t.Context(), a.Upstream, 0)
 				if code(err) != oauth.TemporarilyUnavailable || oauth.AsError(err).RetryAfter == 0 {
 					t.Errorf("got %v", err)
 				}
-				r.clock.pass(24 * time.Hour)
+				r.Advance(24 * time.Hour)
 				if err := r.Check(t.Context(), a.Upstream, 0); code(err) != oauth.TemporarilyUnavailable {
 					t.Errorf("a day later: got %v", err)
 				}
@@ -134,7 +134,7 @@ func TestOutage(t *testing.T) {
 					t.Error("it was ended")
 				}
 				r.up.Heal()
-				r.clock.pass(time.Minute)
+				r.Advance(time.Minute)
 				if err := r.Check(t.Context(), a.Upstream, 0); err != nil {
 					t.Errorf("healed: %v", err)
 				}
@@ -148,7 +148,7 @@ func TestOutage(t *testing.T) {
 				a, _ := r.signIn("")
 				ids = append(ids, a.Upstream)
 			}
-			r.clock.pass(10 * time.Minute)
+			r.Advance(10 * time.Minute)
 			r.up.Forget()
 			r.up.FailAll(fakeidp.Down)
 			for _, id := range ids {
@@ -163,7 +163,7 @@ func TestOutage(t *testing.T) {
 			if n := r.up.Calls(fakeidp.UserInfo); n > tolerated*2 {
 				t.Errorf("asked %d times", n)
 			}
-			if n := r.log.events(audit.ProviderUnreachable); n != 1 {
+			if n := r.Log.Events(audit.ProviderUnreachable); n != 1 {
 				t.Errorf("%d events, want 1", n)
 			}
 		})
@@ -174,11 +174,11 @@ func TestOutage(t *testing.T) {
 		r.up.Behave(func(b *fakeidp.Behaviour) {
 			b.EditUserInfo = func(claims map[string]any) { claims["sub"] = fakeidp.Bob.Subject }
 		})
-		r.clock.pass(6 * time.Minute)
+		r.Advance(6 * time.Minute)
 		if err := r.Check(t.Context(), a.Upstream, 0); err != nil || !r.active(g) {
 			t.Errorf("got %v", err)
 		}
-		r.clock.pass(time.Hour)
+		r.Advance(time.Hour)
 		if err := r.Check(t.Context(), a.Upstream, 0); code(err) != oauth.TemporarilyUnavailable {
 			t.Errorf("later: %v", err)
 		}
@@ -191,7 +191,7 @@ func TestOutage(t *testing.T) {
 		r.up.Behave(func(b *fakeidp.Behaviour) { b.AccessTTL = 2 * time.Minute })
 		a, g := r.signIn("")
 		r.up.Fail(fakeidp.Token, fakeidp.OAuthError(401, "invalid_client"))
-		r.clock.pass(4 * time.Minute)
+		r.Advance(4 * time.Minute)
 		if err := r.Check(t.Context(), a.Upstream, time.Second); err != nil || !r.active(g) {
 			t.Errorf("got %v", err)
 		}
@@ -203,7 +203,7 @@ func TestOutage(t *testing.T) {
 		answer := make(chan struct{})
 		r.up.Forget()
 		r.up.Fail(fakeidp.Token, fakeidp.Fault{Held: answer})
-		r.clock.pass(4 * time.Minute)
+		r.Advance(4 * time.Minute)
 		before := r.upstream(a.Upstream)
 		ctx, cancel := context.WithCancel(t.Context())
 		go func() {
@@ -241,11 +241,11 @@ func TestPanic(t *testing.T) {
 	a, g := r.signIn("")
 	c := r.byID["corp"]
 	c.Provider = hostile{c.Provider}
-	r.clock.pass(6 * time.Minute)
+	r.Advance(6 * time.Minute)
 	if err := r.Check(t.Context(), a.Upstream, 0); err != nil || !r.active(g) {
 		t.Errorf("AS-223: got %v", err)
 	}
-	r.clock.pass(time.Hour)
+	r.Advance(time.Hour)
 	if err := r.Check(t.Context(), a.Upstream, 0); code(err) != oauth.TemporarilyUnavailable {
 		t.Errorf("AS-223: later: got %v", err)
 	}
@@ -267,26 +267,26 @@ func TestFreshness(t *testing.T) {
 				}
 			}
 			asked(0, 0)
-			r.clock.pass(11 * time.Second)
+			r.Advance(11 * time.Second)
 			asked(0, 0)
 			asked(10*time.Second, 1)
 			asked(10*time.Second, 1)
-			r.clock.pass(5 * time.Minute)
+			r.Advance(5 * time.Minute)
 			asked(0, 2)
 		})
 	t.Run("AS-219: tokens are renewed ahead of their end", func(t *testing.T) {
 		r := newRig(t, nil)
 		a, _ := r.signIn("")
-		r.clock.pass(59*time.Minute + time.Second)
+		r.Advance(59*time.Minute + time.Second)
 		if err := r.Check(t.Context(), a.Upstream, 0); err != nil {
 			t.Fatal(err)
 		}
 		held, err := r.open(r.upstream(a.Upstream))
-		if err != nil || held.Tokens.Expires.Sub(r.clock.Now()) < 59*time.Minute {
+		if err != nil || held.Tokens.Expires.Sub(r.Now()) < 59*time.Minute {
 			t.Errorf("got %v, %v", held.Tokens.Expires, err)
 		}
 		for range 5 { // and again, each time with the new refresh token
-			r.clock.pass(time.Hour)
+			r.Advance(time.Hour)
 			if err := r.Check(t.Context(), a.Upstream, 0); err != nil {
 				t.Fatal(err)
 			}
@@ -296,7 +296,7 @@ func TestFreshness(t *testing.T) {
 		r := newRig(t, nil)
 		a, g := r.signIn("")
 		r.up.ExpireAccess()
-		r.clock.pass(6 * time.Minute)
+		r.Advance(6 * time.Minute)
 		if err := r.Check(t.Context(), a.Upstream, 0); err != nil || !r.active(g) {
 			t.Error(err)
 		}
@@ -309,7 +309,7 @@ func TestFreshness(t *testing.T) {
 		r.up.SetPeople(p)
 		a, g := r.signIn("")
 		r.up.EditPerson(p.Subject, func(p *fakeidp.Person) { p.UserInfoOnly = nil })
-		r.clock.pass(2 * time.Minute)
+		r.Advance(2 * time.Minute)
 		if err := r.Check(t.Context(), a.Upstream, time.Second); !errors.Is(err, storage.ErrRevoked) || r.active(g) {
 			t.Errorf("got %v", err)
 		}
@@ -318,7 +318,7 @@ func TestFreshness(t *testing.T) {
 		r := newRig(t, nil)
 		r.up.Behave(func(b *fakeidp.Behaviour) { b.AccessTTL = 2 * time.Minute })
 		a, _ := r.signIn("")
-		r.clock.pass(4 * time.Minute)
+		r.Advance(4 * time.Minute)
 		r.up.Forget()
 		answer := make(chan struct{})
 		r.up.Fail(fakeidp.Token, fakeidp.Fault{Held: answer})
@@ -356,7 +356,7 @@ func TestFreshness(t *testing.T) {
 		r := newRig(t, func(c *Config) { c.Connectors[0].Detached = true })
 		a, g := r.signIn("")
 		r.up.RevokeAll(fakeidp.Alice.Subject)
-		r.clock.pass(2 * time.Hour)
+		r.Advance(2 * time.Hour)
 		r.up.Forget()
 		if err := r.Check(t.Context(), a.Upstream, time.Second); err != nil || !r.active(g) {
 			t.Error(err)
@@ -364,7 +364,7 @@ func TestFreshness(t *testing.T) {
 		if n := len(r.up.Requests("")); n != 0 {
 			t.Errorf("asked %d times", n)
 		}
-		r.clock.pass(24 * time.Hour)
+		r.Advance(24 * time.Hour)
 		r.round(t.Context())
 		if err := r.Check(t.Context(), a.Upstream, time.Second); err != nil || !r.active(g) {
 			t.Errorf("after the background check: %v", err)
@@ -383,7 +383,7 @@ func TestFreshness(t *testing.T) {
 			oauth.Scopes{"mcp"}); code(err) != oauth.TemporarilyUnavailable {
 			t.Errorf("Permit: %v", err)
 		}
-		r.clock.pass(2 * time.Hour)
+		r.Advance(2 * time.Hour)
 		if err := r.Check(t.Context(), bob.Upstream, 0); code(err) != oauth.TemporarilyUnavailable {
 			t.Errorf("Check: %v", err)
 		}

@@ -138,7 +138,7 @@ func TestClaim(t *testing.T) {
 		if r.rows("departures") != 1 {
 			t.Fatal("it did not wait")
 		}
-		r.clock.pass(claimWait)
+		r.Advance(claimWait)
 		r.collectAbandoned(t.Context())
 		if _, err := r.Claim(t.Context(), a.Claim.Ticket, "usr_ada"); code(err) != oauth.InvalidRequest ||
 			r.rows("departures") != 0 {
@@ -148,7 +148,7 @@ func TestClaim(t *testing.T) {
 	})
 	t.Run("PM1: a late answer does not count, and the tokens are revoked", func(t *testing.T) {
 		r, a := waiting(t)
-		r.clock.pass(claimWait)
+		r.Advance(claimWait)
 		if _, err := r.Claim(t.Context(), a.Claim.Ticket, "usr_ada"); code(err) != oauth.InvalidRequest {
 			t.Errorf("got %v", err)
 		}
@@ -229,26 +229,26 @@ func TestAbandoned(t *testing.T) {
 		sentRequest := signIn
 		sentRequest.ClientID = "notes-app"
 		r.leave(sentRequest)
-		r.clock.pass(requestTTL - time.Second)
+		r.Advance(requestTTL - time.Second)
 		r.collectAbandoned(t.Context())
-		if r.log.events(audit.ProviderAbandoned) != 0 {
+		if r.Log.Events(audit.ProviderAbandoned) != 0 {
 			t.Error("too early")
 		}
-		r.clock.pass(time.Second)
+		r.Advance(time.Second)
 		for range 2 {
 			r.collectAbandoned(t.Context())
 		}
-		if r.log.events(audit.ProviderAbandoned) != 1 ||
-			!strings.Contains(r.log.String(), `"client_id":"notes-app"`) || r.rows("departures") != 0 {
-			t.Errorf("got %s", r.log.String())
+		if r.Log.Events(audit.ProviderAbandoned) != 1 ||
+			!strings.Contains(r.Log.String(), `"client_id":"notes-app"`) || r.rows("departures") != 0 {
+			t.Errorf("got %s", r.Log.String())
 		}
 	})
 	t.Run("who comes back too late leaves one, too", func(t *testing.T) {
 		r := newRig(t, nil)
 		b := r.leave(signIn)
-		r.clock.pass(requestTTL)
+		r.Advance(requestTTL)
 		if _, err := r.come(b, "corp"); code(err) != oauth.InvalidRequest ||
-			r.log.events(audit.ProviderAbandoned) != 1 {
+			r.Log.Events(audit.ProviderAbandoned) != 1 {
 			t.Errorf("got %v", err)
 		}
 	})

@@ -31,7 +31,7 @@ func eventRig(t *testing.T, edit func(*Connector)) (*rig, http.Handler) {
 }
 
 func (r *rig) receiver(d *Delegation) http.Handler {
-	return secevent.NewReceiver(d.cfg.Logger, d.cfg.Audit, r.clock.Now, d)
+	return secevent.NewReceiver(d.cfg.Logger, d.cfg.Audit, r.Now, d)
 }
 
 // push pushes a token as RFC 8935 §2.1 says.
@@ -124,7 +124,7 @@ func TestSecurityEvents(t *testing.T) {
 		return func(_ *rig, h, _ map[string]any) { h["typ"] = value }
 	}
 	issued := func(ago time.Duration) func(*rig, map[string]any, map[string]any) {
-		return func(r *rig, _, c map[string]any) { c["iat"] = r.clock.Now().Add(-ago).Unix() }
+		return func(r *rig, _, c map[string]any) { c["iat"] = r.Now().Add(-ago).Unix() }
 	}
 	for name, tt := range map[string]struct {
 		edit func(r *rig, header, claims map[string]any)
@@ -158,7 +158,7 @@ func TestSecurityEvents(t *testing.T) {
 				!strings.Contains(w.Body.String(), `"err":"`+tt.want+`"`) {
 				t.Errorf("got %d %s, active %v", w.Code, w.Body, r.active(g))
 			}
-			if r.log.events(audit.SecurityEventRefused) != 1 {
+			if r.Log.Events(audit.SecurityEventRefused) != 1 {
 				t.Error("it is not in the log")
 			}
 		})
@@ -204,7 +204,7 @@ func TestSecurityEvents(t *testing.T) {
 		if w := push(h, token, "Authorization", "Bearer "+secret); w.Code != http.StatusAccepted || r.active(g) {
 			t.Errorf("got %d %s", w.Code, w.Body)
 		}
-		if strings.Contains(r.log.String(), secret) {
+		if strings.Contains(r.Log.String(), secret) {
 			t.Error("the secret is in the log")
 		}
 	})
@@ -212,7 +212,7 @@ func TestSecurityEvents(t *testing.T) {
 		r, h := eventRig(t, nil)
 		_, before := r.signIn("")
 		token := r.up.SecurityEvent(stream, secevent.CredentialChange, fakeidp.Alice.Subject, nil)
-		r.clock.pass(2 * time.Minute)
+		r.Advance(2 * time.Minute)
 		_, after := r.signIn("")
 		if w := push(h, token); w.Code != http.StatusAccepted || r.active(before) || !r.active(after) {
 			t.Errorf("got %d, active %v and %v", w.Code, r.active(before), r.active(after))
@@ -225,12 +225,12 @@ func TestSecurityEvents(t *testing.T) {
 		token := r.up.SecurityEvent(stream, secevent.SessionRevoked, fakeidp.Alice.Subject, nil)
 		for range 2 {
 			r.up.Fail(fakeidp.Keys, fakeidp.Fault{Times: 1, Status: http.StatusBadGateway})
-			r.clock.pass(time.Minute)
+			r.Advance(time.Minute)
 			if w := push(h, token); w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") == "" {
 				t.Errorf("got %d %s", w.Code, w.Body)
 			}
 		}
-		r.clock.pass(time.Minute)
+		r.Advance(time.Minute)
 		if w := push(h, token); w.Code != http.StatusAccepted || r.active(g) {
 			t.Errorf("later: got %d %s", w.Code, w.Body)
 		}
@@ -284,10 +284,10 @@ func TestSecurityEventOnce(t *testing.T) {
 		if w := push(second, token); w.Code != http.StatusAccepted || !r.active(g) {
 			t.Errorf("got %d, active %v", w.Code, r.active(g))
 		}
-		if n := strings.Count(r.log.String(), `"outcome":"repeated"`); n != 16 {
+		if n := strings.Count(r.Log.String(), `"outcome":"repeated"`); n != 16 {
 			t.Errorf("%d are in the log as repeated, want 16", n)
 		}
-		if n := r.log.events(audit.ProviderEnded); n != 1 {
+		if n := r.Log.Events(audit.ProviderEnded); n != 1 {
 			t.Errorf("the session ended %d times", n)
 		}
 	})

@@ -35,7 +35,7 @@ func TestAuthTime(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			r := newRig(t, nil)
-			now := r.clock.Now().Truncate(time.Second)
+			now := r.Now().Truncate(time.Second)
 			r.up.Behave(func(b *fakeidp.Behaviour) {
 				b.EditIDToken = func(_, claims map[string]any) {
 					claims["auth_time"] = now.Add(-tt.ago).Unix()
@@ -58,7 +58,7 @@ func TestAuthTime(t *testing.T) {
 				r.nothingMade()
 				return
 			}
-			v, err := r.store.Visit(t.Context(), storage.VisitKey{Session: s.Hash, Now: r.clock.Now()})
+			v, err := r.store.Visit(t.Context(), storage.VisitKey{Session: s.Hash, Now: r.Now()})
 			want := now.Add(-tt.want)
 			if tt.want == silent {
 				want = time.Time{}
@@ -93,7 +93,7 @@ func TestNothingProvesFreshness(t *testing.T) {
 	t.Run("PM5: an auth_time in user info proves nothing", func(t *testing.T) {
 		r := newRig(t, plain)
 		r.up.Behave(func(b *fakeidp.Behaviour) {
-			b.EditUserInfo = func(claims map[string]any) { claims["auth_time"] = r.clock.Now().Unix() }
+			b.EditUserInfo = func(claims map[string]any) { claims["auth_time"] = r.Now().Unix() }
 		})
 		if a, err := r.come(r.leave(signIn), "corp"); err != nil || !a.AuthTime.IsZero() {
 			t.Errorf("got %v, %v", a.AuthTime, err)
@@ -109,14 +109,14 @@ func TestStoppedMeanwhile(t *testing.T) {
 		t.Fatal(err)
 	}
 	early := r.leave(signIn)
-	if err := r.store.StopEverything(t.Context(), before.User.ID, r.clock.Now()); err != nil {
+	if err := r.store.StopEverything(t.Context(), before.User.ID, r.Now()); err != nil {
 		t.Fatal(err)
 	}
 	_, err = r.come(early, "corp")
 	if code(err) != oauth.InvalidRequest || !strings.Contains(err.Error(), "took too long") {
 		t.Errorf("got %v", err)
 	}
-	r.clock.pass(time.Second)
+	r.Advance(time.Second)
 	if _, err := r.come(r.leave(signIn), "corp"); err != nil {
 		t.Errorf("a later one: %v", err)
 	}

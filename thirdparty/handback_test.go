@@ -13,17 +13,17 @@ import (
 func TestTokensAreGivenBack(t *testing.T) {
 	for name, end := range map[string]func(r *rig, a delegation.Result, s storage.Session) error{
 		"PL8: user disable": func(r *rig, a delegation.Result, _ storage.Session) error {
-			return r.store.SetUserDisabled(r.t.Context(), a.User.ID, true, r.clock.Now())
+			return r.store.SetUserDisabled(r.t.Context(), a.User.ID, true, r.Now())
 		},
 		"PL8: user delete": func(r *rig, a delegation.Result, _ storage.Session) error {
-			return r.store.DeleteUser(r.t.Context(), a.User.ID, r.clock.Now())
+			return r.store.DeleteUser(r.t.Context(), a.User.ID, r.Now())
 		},
 		"PL8: sign-out": func(r *rig, _ delegation.Result, s storage.Session) error {
-			return r.store.EndSession(r.t.Context(), s.Hash, r.clock.Now())
+			return r.store.EndSession(r.t.Context(), s.Hash, r.Now())
 		},
 		"PL8: a sweep of what nothing rests on": func(r *rig, _ delegation.Result, _ storage.Session) error {
-			r.clock.pass(25 * time.Hour)
-			_, err := r.store.Sweep(r.t.Context(), storage.Retention{Now: r.clock.Now()}, 100)
+			r.Advance(25 * time.Hour)
+			_, err := r.store.Sweep(r.t.Context(), storage.Retention{Now: r.Now()}, 100)
 			return err
 		},
 	} {
@@ -56,7 +56,7 @@ func TestTokensAreGivenBack(t *testing.T) {
 		r := newRig(t, nil)
 		a, g := r.signIn("")
 		r.up.FailAll(fakeidp.Down)
-		if err := r.store.SetUserDisabled(t.Context(), a.User.ID, true, r.clock.Now()); err != nil || r.active(g) {
+		if err := r.store.SetUserDisabled(t.Context(), a.User.ID, true, r.Now()); err != nil || r.active(g) {
 			t.Errorf("got %v, active: %v", err, r.active(g))
 		}
 		r.handBack(t.Context())
@@ -74,7 +74,7 @@ func TestTokensAreGivenBack(t *testing.T) {
 				Provider: "corp", Params: b.back, Binding: b.Binding, Session: s}); err != nil {
 			t.Fatal(err)
 		}
-		if err := r.store.EndSession(t.Context(), s.Hash, r.clock.Now()); err != nil {
+		if err := r.store.EndSession(t.Context(), s.Hash, r.Now()); err != nil {
 			t.Fatal(err)
 		}
 		r.handBack(t.Context())

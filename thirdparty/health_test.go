@@ -54,7 +54,7 @@ func TestStrangersMakeNoProviderRest(t *testing.T) {
 		t.Run("AS-218: an end is noticed at the next check, beside "+name, func(t *testing.T) {
 			r := newRig(t, nil)
 			a, g := r.signIn("")
-			r.clock.pass(6 * time.Minute)
+			r.Advance(6 * time.Minute)
 			r.up.RevokeAll(fakeidp.Alice.Subject)
 			junk(r)
 			for range 4 * tolerated {
@@ -66,7 +66,7 @@ func TestStrangersMakeNoProviderRest(t *testing.T) {
 			if err := r.Check(t.Context(), a.Upstream, 0); !errors.Is(err, storage.ErrRevoked) || r.active(g) {
 				t.Errorf("got %v, want %v", err, storage.ErrRevoked)
 			}
-			if n := r.log.events(audit.ProviderUnreachable); n != 0 {
+			if n := r.Log.Events(audit.ProviderUnreachable); n != 0 {
 				t.Errorf("%d events of an outage that was none", n)
 			}
 		})
@@ -74,7 +74,7 @@ func TestStrangersMakeNoProviderRest(t *testing.T) {
 	t.Run("AS-218: departures that fail do not count", func(t *testing.T) {
 		r := newRig(t, nil)
 		ids := r.several(1)
-		r.clock.pass(2 * time.Hour) // the metadata are read again
+		r.Advance(2 * time.Hour) // the metadata are read again
 		r.up.Fail(fakeidp.Discovery, fakeidp.Error500)
 		for range 4 * tolerated {
 			_, _ = r.Depart(t.Context(), signIn)
@@ -88,7 +88,7 @@ func TestStrangersMakeNoProviderRest(t *testing.T) {
 
 func TestRest(t *testing.T) {
 	down := func(r *rig) {
-		r.clock.pass(6 * time.Minute)
+		r.Advance(6 * time.Minute)
 		r.up.Fail(fakeidp.UserInfo, fakeidp.Error500)
 	}
 	t.Run("AS-223: one session that stays without an answer makes no provider rest, and is asked about again later",
@@ -102,7 +102,7 @@ func TestRest(t *testing.T) {
 				}
 			}
 			for range 4 * tolerated {
-				r.clock.pass(restTime)
+				r.Advance(restTime)
 				if n := r.ask(ids[0]); n != 1 {
 					t.Errorf("later: asked %d times, want 1", n)
 				}
@@ -126,14 +126,14 @@ func TestRest(t *testing.T) {
 				t.Errorf("question %d: asked %d times, want %d", i, n, want)
 			}
 			if i == 0 {
-				r.clock.pass(probeEvery)
+				r.Advance(probeEvery)
 			}
 		}
 		r.up.Heal()
 		if n := r.ask(rest[3]); n != 0 {
 			t.Errorf("within the second: asked %d times", n)
 		}
-		r.clock.pass(probeEvery)
+		r.Advance(probeEvery)
 		for _, id := range rest[3:] {
 			if n := r.ask(id); n != 1 {
 				t.Errorf("after a good answer: asked %d times, want 1", n)
@@ -151,7 +151,7 @@ func TestRest(t *testing.T) {
 		}
 		r.up.Heal()
 		r.up.RevokeAll(fakeidp.Bob.Subject)
-		r.clock.pass(probeEvery)
+		r.Advance(probeEvery)
 		if err := r.Check(t.Context(), b.Upstream, 0); !errors.Is(err, storage.ErrRevoked) {
 			t.Errorf("got %v", err)
 		}
@@ -192,7 +192,7 @@ func TestAskedTooOften(t *testing.T) {
 			r := newRig(t, nil)
 			ids := r.several(2*tolerated + 1)
 			last := ids[2*tolerated]
-			r.clock.pass(6 * time.Minute)
+			r.Advance(6 * time.Minute)
 			r.up.Fail(fakeidp.UserInfo, tt.fault)
 			for _, id := range ids[:2*tolerated] {
 				if n := r.ask(id); n != 1 {
@@ -203,17 +203,17 @@ func TestAskedTooOften(t *testing.T) {
 			if n := r.ask(last); n != 1 {
 				t.Errorf("another session: asked %d times, want 1", n)
 			}
-			if n := r.log.events(audit.ProviderUnreachable); n != 0 {
+			if n := r.Log.Events(audit.ProviderUnreachable); n != 0 {
 				t.Errorf("%d events", n)
 			}
-			if due := r.upstream(ids[0]).DueAt.Sub(r.clock.Now()); due < tt.after {
+			if due := r.upstream(ids[0]).DueAt.Sub(r.Now()); due < tt.after {
 				t.Errorf("due again after %v, want %v", due, tt.after)
 			}
-			r.clock.pass(tt.after - time.Second)
+			r.Advance(tt.after - time.Second)
 			if n := r.ask(ids[0]); n != 0 {
 				t.Errorf("asked %d times too early", n)
 			}
-			r.clock.pass(time.Second)
+			r.Advance(time.Second)
 			if n := r.ask(ids[0]); n != 1 {
 				t.Errorf("asked %d times when it is time, want 1", n)
 			}
@@ -232,7 +232,7 @@ func TestCodes(t *testing.T) {
 			r := newRig(t, nil)
 			b := r.leave(signIn)
 			b.back.Set("code", bad)
-			r.clock.pass(9 * time.Minute)
+			r.Advance(9 * time.Minute)
 			r.up.Forget()
 			if _, err := r.come(b, "corp"); code(err) != oauth.ServerError ||
 				!strings.Contains(oauth.AsError(err).Unwrap().Error(), "no code") {
@@ -288,7 +288,7 @@ func TestRacesOfHealth(t *testing.T) {
 		a, _ := r.signIn("")
 		victims = append(victims, a.Upstream)
 	}
-	r.clock.pass(6 * time.Minute)
+	r.Advance(6 * time.Minute)
 	r.up.RevokeAll(fakeidp.Alice.Subject)
 	var group sync.WaitGroup
 	for range 8 {
@@ -310,7 +310,7 @@ func TestRacesOfHealth(t *testing.T) {
 		})
 	}
 	group.Wait()
-	if n := r.log.events(audit.ProviderUnreachable); n != 0 {
+	if n := r.Log.Events(audit.ProviderUnreachable); n != 0 {
 		t.Errorf("%d events of an outage that was none", n)
 	}
 }

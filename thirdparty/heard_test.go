@@ -32,12 +32,12 @@ func TestRulesHoldAtChecks(t *testing.T) {
 			r.up.SetPeople(withGroups(fakeidp.Alice, "staff"))
 			r.up.Behave(silent)
 			a, g := r.signIn("")
-			r.clock.pass(6 * time.Minute)
+			r.Advance(6 * time.Minute)
 			if err := r.Check(t.Context(), a.Upstream, 0); err != nil || !r.active(g) {
 				t.Fatalf("in the group: %v", err)
 			}
 			putOut(r)
-			r.clock.pass(6 * time.Minute)
+			r.Advance(6 * time.Minute)
 			if err := r.Check(t.Context(), a.Upstream, 0); !errors.Is(err, storage.ErrRevoked) || r.active(g) {
 				t.Errorf("put out of the group: %v", err)
 			}
@@ -56,7 +56,7 @@ func TestRulesHoldAtChecks(t *testing.T) {
 		r.up.Behave(silent)
 		a, _ := r.signIn("")
 		putOut(r)
-		r.clock.pass(6 * time.Minute)
+		r.Advance(6 * time.Minute)
 		if err := r.Check(t.Context(), a.Upstream, 0); err != nil {
 			t.Fatal(err)
 		}
@@ -77,7 +77,7 @@ func TestRulesHoldAtChecks(t *testing.T) {
 		r.up.SetPeople(only("staff"))
 		a, g := r.signIn("")
 		r.up.SetPeople(only("guests"))
-		r.clock.pass(6 * time.Minute)
+		r.Advance(6 * time.Minute)
 		if err := r.Check(t.Context(), a.Upstream, 0); !errors.Is(err, storage.ErrRevoked) || r.active(g) {
 			t.Errorf("got %v", err)
 		}
@@ -87,7 +87,7 @@ func TestRulesHoldAtChecks(t *testing.T) {
 		r.up.SetPeople(withGroups(fakeidp.Alice, "staff"))
 		a, _ := r.signIn("")
 		r.up.Forget()
-		r.clock.pass(6 * time.Minute)
+		r.Advance(6 * time.Minute)
 		if err := r.Check(t.Context(), a.Upstream, 0); err != nil || r.up.Calls(fakeidp.Token) != 0 ||
 			r.up.Calls(fakeidp.UserInfo) != 1 {
 			t.Errorf("got %v, %d renewals", err, r.up.Calls(fakeidp.Token))
@@ -107,12 +107,12 @@ func TestIntrospectionOfAnotherToken(t *testing.T) {
 					10*time.Minute
 			})
 			a, g := r.signIn("")
-			r.clock.pass(6 * time.Minute)
+			r.Advance(6 * time.Minute)
 			if err := r.Check(t.Context(), a.Upstream, 0); err != nil {
 				t.Fatalf("of this one: %v", err)
 			}
 			r.up.Behave(func(b *fakeidp.Behaviour) { b.EditIntrospection = edit })
-			r.clock.pass(11 * time.Minute)
+			r.Advance(11 * time.Minute)
 			if err := r.Check(t.Context(), a.Upstream, 0); err == nil {
 				t.Errorf("got a yes; the grant is active: %v", r.active(g))
 			}

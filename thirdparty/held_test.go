@@ -99,7 +99,7 @@ func TestTokensThatStay(t *testing.T) {
 		t.Run("PL8: "+name, func(t *testing.T) {
 			r := newRig(t, nil)
 			a, _ := r.signIn("")
-			if err := r.store.SetUserDisabled(t.Context(), a.User.ID, true, r.clock.Now()); err != nil {
+			if err := r.store.SetUserDisabled(t.Context(), a.User.ID, true, r.Now()); err != nil {
 				t.Fatal(err)
 			}
 			if tt.fault.Down {
@@ -111,8 +111,8 @@ func TestTokensThatStay(t *testing.T) {
 			if n := r.up.Calls(fakeidp.Revoke); n != tt.calls {
 				t.Errorf("the provider was asked %d times, want %d", n, tt.calls)
 			}
-			if got := strings.Contains(r.log.String(), said); got != tt.said {
-				t.Errorf("in the log: %v, want %v: %s", got, tt.said, r.log)
+			if got := strings.Contains(r.Log.String(), said); got != tt.said {
+				t.Errorf("in the log: %v, want %v: %s", got, tt.said, r.Log)
 			}
 		})
 	}

@@ -17,7 +17,7 @@ import (
 func (r *rig) local(id string) storage.User {
 	r.t.Helper()
 	u := storage.User{
-		ID: id, Name: strings.TrimPrefix(id, "usr_"), PasswordHash: "$argon2id$x", CreatedAt: r.clock.Now(),
+		ID: id, Name: strings.TrimPrefix(id, "usr_"), PasswordHash: "$argon2id$x", CreatedAt: r.Now(),
 	}
 	if err := r.store.CreateUser(r.t.Context(), u); err != nil {
 		r.t.Fatal(err)
@@ -41,7 +41,7 @@ func TestLink(t *testing.T) {
 			if in, _ := r.signIn(""); in.User.ID != u.ID {
 				t.Errorf("signed in as %s", in.User.ID)
 			}
-			if r.log.events(audit.ProviderLinked) != 1 {
+			if r.Log.Events(audit.ProviderLinked) != 1 {
 				t.Error("no audit event")
 			}
 			ids, err := r.Identities(t.Context(), u.ID)
@@ -68,7 +68,7 @@ func TestLink(t *testing.T) {
 		r := newRig(t, nil)
 		u := r.local("usr_ada")
 		b := r.leave(link(u.ID))
-		if err := r.store.DeleteUser(t.Context(), u.ID, r.clock.Now()); err != nil {
+		if err := r.store.DeleteUser(t.Context(), u.ID, r.Now()); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := r.come(b, "corp"); code(err) != oauth.AccessDenied {
@@ -79,7 +79,7 @@ func TestLink(t *testing.T) {
 	t.Run("AS-219: a disabled user does not come in, and nothing is left of it", func(t *testing.T) {
 		r := newRig(t, nil)
 		a, _ := r.signIn("")
-		if err := r.store.SetUserDisabled(t.Context(), a.User.ID, true, r.clock.Now()); err != nil {
+		if err := r.store.SetUserDisabled(t.Context(), a.User.ID, true, r.Now()); err != nil {
 			t.Fatal(err)
 		}
 		sessions := r.rows("upstreams")
@@ -127,7 +127,7 @@ func TestRulesApplied(t *testing.T) {
 		permitted("read", "admin")
 		r.up.SetPeople(withGroups(fakeidp.Alice))
 		r.up.Behave(func(b *fakeidp.Behaviour) { b.AccessTTL = time.Minute })
-		r.clock.pass(6 * time.Minute)
+		r.Advance(6 * time.Minute)
 		if err := r.Check(t.Context(), a.Upstream, 0); err != nil {
 			t.Fatal(err)
 		}
@@ -153,7 +153,7 @@ func TestDisconnect(t *testing.T) {
 		if end := r.upstream(a.Upstream).EndReason; end != reasonDisconnected {
 			t.Errorf("ended for %q", end)
 		}
-		if r.log.events(audit.ProviderEnded) != 2 {
+		if r.Log.Events(audit.ProviderEnded) != 2 {
 			t.Error("no audit events")
 		}
 	})

@@ -26,9 +26,9 @@ func TestDoctor(t *testing.T) {
 		}, verdict: Problem, says: "elsewhere.example"},
 		{name: "a wrong secret", edit: func(c *Connector) { c.ClientSecret = "wrong" }, verdict: Problem,
 			says: "client_secret"},
-		{name: "our clock is wrong", before: func(r *rig) { r.clock.pass(3 * time.Minute) }, verdict: Problem,
+		{name: "our clock is wrong", before: func(r *rig) { r.Advance(3 * time.Minute) }, verdict: Problem,
 			says: "NTP"},
-		{name: "our clock is a little wrong", before: func(r *rig) { r.clock.pass(30 * time.Second) },
+		{name: "our clock is a little wrong", before: func(r *rig) { r.Advance(30 * time.Second) },
 			verdict: Warning, says: "NTP"},
 		{name: "no refresh tokens", edit: func(c *Connector) { c.Scopes = nil }, before: func(r *rig) {
 			r.up.Behave(func(b *fakeidp.Behaviour) {

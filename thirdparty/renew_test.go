@@ -103,7 +103,7 @@ func TestRenewedWithAnother(t *testing.T) {
 					tt.edit(b)
 				}
 			})
-			r.clock.pass(90 * time.Second)
+			r.Advance(90 * time.Second)
 			if tt.late {
 				if got, err := r.handed(r.Delegation, a); err != nil || got.Token != before.Token {
 					t.Errorf("before it is known whose they are: got another token, %v", err)
@@ -137,7 +137,7 @@ func TestRenewedAndNotNamed(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			r.clock.pass(90 * time.Second)
+			r.Advance(90 * time.Second)
 			r.up.Fail(fakeidp.UserInfo, fakeidp.Error500)
 			was := r.upstream(a.Upstream)
 			for range 3 {
@@ -148,12 +148,12 @@ func TestRenewedAndNotNamed(t *testing.T) {
 			if u := r.upstream(a.Upstream); !u.CheckedAt.Equal(was.CheckedAt) || u.Version == was.Version {
 				t.Errorf("checked at %v, version %d: confirmed, or lost", u.CheckedAt, u.Version)
 			}
-			r.clock.pass(time.Minute)
+			r.Advance(time.Minute)
 			if got, err := r.handed(r.Delegation, a); code(err) != oauth.TemporarilyUnavailable || got.Token != "" {
 				t.Errorf("the earlier token has expired: got %v", err)
 			}
 			r.up.Heal()
-			r.clock.pass(20 * time.Second)
+			r.Advance(20 * time.Second)
 			got, err := r.handed(r.Delegation, a)
 			if err != nil || got.Token == before.Token || !r.active(g) {
 				t.Errorf("healed: %v", err)
@@ -166,7 +166,7 @@ func TestRenewedAndNotNamed(t *testing.T) {
 	t.Run("AS-219: another replica goes on where one has ended", func(t *testing.T) {
 		r := renewing(t, true, nil)
 		a, _ := r.signIn("")
-		r.clock.pass(90 * time.Second)
+		r.Advance(90 * time.Second)
 		c, u := r.byID["corp"], r.upstream(a.Upstream)
 		held, err := r.open(u)
 		if err != nil {
@@ -183,7 +183,7 @@ func TestRenewedAndNotNamed(t *testing.T) {
 		if _, err := r.keep(t.Context(), u, held); err != nil { // ... and is gone
 			t.Fatal(err)
 		}
-		r.clock.pass(claimTTL)
+		r.Advance(claimTTL)
 		other := r.another(r.store, func(c *Config) { brokering(c); plainly(r, &c.Connectors[0]) })
 		other.round(t.Context())
 		got, err := r.handed(other, a)
@@ -198,7 +198,7 @@ func TestRenewedAndNotNamed(t *testing.T) {
 		})
 		a, _ := r.signIn("")
 		before, _ := r.handed(r.Delegation, a)
-		r.clock.pass(90 * time.Second)
+		r.Advance(90 * time.Second)
 		if got, err := r.handed(r.Delegation, a); err != nil || got.Token == before.Token {
 			t.Errorf("got the earlier one, %v", err)
 		}
@@ -208,7 +208,7 @@ func TestRenewedAndNotNamed(t *testing.T) {
 			r := renewing(t, false, unnamed)
 			a, g := r.signIn("")
 			for range 3 {
-				r.clock.pass(90 * time.Second)
+				r.Advance(90 * time.Second)
 				if err := r.Check(t.Context(), a.Upstream, time.Second); err != nil || !r.active(g) {
 					t.Errorf("the sign-in: %v", err)
 				}
@@ -217,7 +217,7 @@ func TestRenewedAndNotNamed(t *testing.T) {
 				}
 			}
 			r.up.RevokeAll(fakeidp.Alice.Subject)
-			r.clock.pass(90 * time.Second)
+			r.Advance(90 * time.Second)
 			if err := r.Check(t.Context(), a.Upstream, time.Second); !errors.Is(err, storage.ErrRevoked) {
 				t.Errorf("revoked: got %v", err)
 			}
@@ -229,7 +229,7 @@ func TestRenewedAndNotNamed(t *testing.T) {
 			r.up.Behave(func(b *fakeidp.Behaviour) { b.NoIDTokenAtRefresh, b.Sign = false, fakeidp.SignWrongKey })
 			was := r.upstream(a.Upstream)
 			for range 3 {
-				r.clock.pass(90 * time.Second)
+				r.Advance(90 * time.Second)
 				if err := r.Check(t.Context(), a.Upstream, time.Second); err != nil {
 					t.Errorf("within the time for outages: %v", err)
 				}
@@ -237,12 +237,12 @@ func TestRenewedAndNotNamed(t *testing.T) {
 			if u := r.upstream(a.Upstream); !u.CheckedAt.Equal(was.CheckedAt) {
 				t.Error("the session was confirmed")
 			}
-			r.clock.pass(time.Hour)
+			r.Advance(time.Hour)
 			if err := r.Check(t.Context(), a.Upstream, time.Second); code(err) != oauth.TemporarilyUnavailable {
 				t.Errorf("after that: %v", err)
 			}
 			r.up.Behave(func(b *fakeidp.Behaviour) { b.Sign = fakeidp.SignGood })
-			r.clock.pass(time.Minute)
+			r.Advance(time.Minute)
 			if err := r.Check(t.Context(), a.Upstream, time.Second); err != nil {
 				t.Errorf("mended: %v", err)
 			}
@@ -267,7 +267,7 @@ func TestRacesOfARenewal(t *testing.T) {
 			t.Fatal(err)
 		}
 		r.up.Behave(func(b *fakeidp.Behaviour) { b.RenewAs = fakeidp.Bob.Subject })
-		r.clock.pass(90 * time.Second)
+		r.Advance(90 * time.Second)
 		answer, before := make(chan struct{}), r.up.Calls(fakeidp.UserInfo)
 		r.up.Fail(fakeidp.UserInfo, fakeidp.Fault{Held: answer})
 		var group sync.WaitGroup

@@ -75,7 +75,7 @@ func TestReplicas(t *testing.T) {
 		a, g := r.signIn("")
 		const rounds = 8
 		for round := range rounds {
-			r.clock.pass(90 * time.Second)
+			r.Advance(90 * time.Second)
 			r.up.Forget()
 			answer := make(chan struct{})
 			r.up.Fail(fakeidp.Token, fakeidp.Fault{Held: answer})
@@ -120,7 +120,7 @@ func TestReplicas(t *testing.T) {
 		for range sessions {
 			r.signIn("")
 		}
-		r.clock.pass(110 * time.Second)
+		r.Advance(110 * time.Second)
 		r.up.Forget()
 		var group sync.WaitGroup
 		for _, d := range all {
@@ -139,7 +139,7 @@ func TestReplicas(t *testing.T) {
 		all := r.replicas(t, 4)
 		a, g := r.signIn("")
 		r.up.RevokeAll(fakeidp.Alice.Subject)
-		r.clock.pass(6 * time.Minute)
+		r.Advance(6 * time.Minute)
 		var group sync.WaitGroup
 		for i := range 16 {
 			group.Go(func() {
@@ -149,8 +149,8 @@ func TestReplicas(t *testing.T) {
 			})
 		}
 		group.Wait()
-		if r.active(g) || r.log.events("provider.ended") != 1 {
-			t.Errorf("%d events", r.log.events("provider.ended"))
+		if r.active(g) || r.Log.Events("provider.ended") != 1 {
+			t.Errorf("%d events", r.Log.Events("provider.ended"))
 		}
 	})
 }
@@ -172,7 +172,7 @@ func TestStoreFails(t *testing.T) {
 			store := newFlaky(r.store)
 			d := r.another(store, nil)
 			for range 3 {
-				r.clock.pass(90 * time.Second)
+				r.Advance(90 * time.Second)
 				r.up.Forget()
 				store.failing.Store(tt.failing)
 				store.deaf.Store(tt.deaf)
@@ -191,7 +191,7 @@ func TestStoreFails(t *testing.T) {
 		a, _ := r.signIn("")
 		store := newFlaky(r.store)
 		first, second := r.another(store, nil), r.another(r.store, nil)
-		r.clock.pass(90 * time.Second)
+		r.Advance(90 * time.Second)
 		r.up.Forget()
 		store.failing.Store(5)
 		done := make(chan error, 1)
@@ -212,7 +212,7 @@ func TestStoreFails(t *testing.T) {
 		a, _ := r.signIn("")
 		store, once := newFlaky(r.store), sync.Once{}
 		other := r.another(store, nil)
-		r.clock.pass(6 * time.Minute)
+		r.Advance(6 * time.Minute)
 		r.up.Forget()
 		answer := make(chan struct{})
 		r.up.Fail(fakeidp.UserInfo, fakeidp.Fault{Held: answer, Status: 503, Body: "{}"})
@@ -234,7 +234,7 @@ func TestStoreFails(t *testing.T) {
 		r := newRig(t, nil)
 		r.up.Behave(func(b *fakeidp.Behaviour) { b.AccessTTL = 2 * time.Minute })
 		a, _ := r.signIn("")
-		r.clock.pass(90 * time.Second)
+		r.Advance(90 * time.Second)
 		store := newFlaky(r.store)
 		store.failing.Store(1)
 		d := r.another(store, nil)
@@ -242,7 +242,7 @@ func TestStoreFails(t *testing.T) {
 		go func() { done <- d.Check(t.Context(), a.Upstream, time.Second) }()
 		<-store.after
 		if _, err := r.store.EndUpstreams(t.Context(), storage.UpstreamKey{ID: a.Upstream}, reasonDisabled,
-			r.clock.Now()); err != nil {
+			r.Now()); err != nil {
 			t.Fatal(err)
 		}
 		if err := <-done; !errors.Is(err, storage.ErrRevoked) {
@@ -259,14 +259,14 @@ func TestListenHoldsTheClaim(t *testing.T) {
 	r := newRig(t, nil)
 	r.up.Behave(func(b *fakeidp.Behaviour) { b.AccessTTL, b.NoIDTokenAtRefresh = 2*time.Minute, true })
 	a, _ := r.signIn("")
-	r.clock.pass(90 * time.Second)
+	r.Advance(90 * time.Second)
 	r.up.Forget()
 	answer := make(chan struct{})
 	r.up.Fail(fakeidp.UserInfo, fakeidp.Fault{Held: answer})
 	done := make(chan error, 1)
 	go func() { done <- r.Check(t.Context(), a.Upstream, time.Second) }()
 	r.asked(fakeidp.UserInfo)
-	u, now := r.upstream(a.Upstream), r.clock.Now()
+	u, now := r.upstream(a.Upstream), r.Now()
 	if err := r.store.ClaimUpstream(t.Context(), u.ID, u.Version, now, now.Add(time.Second)); !errors.Is(err,
 		storage.ErrSpent) {
 		t.Errorf("AS-219: another replica may renew while an answer is about to be stored: %v", err)
@@ -297,8 +297,8 @@ func TestLostReply(t *testing.T) {
 func TestReplicaDies(t *testing.T) {
 	r := newRig(t, nil)
 	a, _ := r.signIn("")
-	r.clock.pass(10 * time.Minute)
-	u, now := r.upstream(a.Upstream), r.clock.Now()
+	r.Advance(10 * time.Minute)
+	u, now := r.upstream(a.Upstream), r.Now()
 	if err := r.store.ClaimUpstream(t.Context(), u.ID, u.Version, now, now.Add(claimTTL)); err != nil {
 		t.Fatal(err)
 	}
@@ -306,7 +306,7 @@ func TestReplicaDies(t *testing.T) {
 	store := newFlaky(r.store)
 	store.claimed = func(err error) { // the clock of the store goes on while a caller waits
 		if errors.Is(err, storage.ErrSpent) {
-			r.clock.pass(claimTTL)
+			r.Advance(claimTTL)
 		}
 	}
 	if err := r.another(store, nil).Check(t.Context(), a.Upstream, 0); err != nil {

@@ -31,7 +31,7 @@ func TestArrival(t *testing.T) {
 		if q.Has("resource") {
 			t.Error("SP-06: a resource parameter went upstream")
 		}
-		if d := b.ExpiresAt.Sub(r.clock.Now()); d > 10*time.Minute {
+		if d := b.ExpiresAt.Sub(r.Now()); d > 10*time.Minute {
 			t.Errorf("AS-220: the state lives for %v", d)
 		}
 		s := r.minted()
@@ -44,7 +44,7 @@ func TestArrival(t *testing.T) {
 			a.User.PasswordHash != "" {
 			t.Errorf("got %+v", a)
 		}
-		v, err := r.store.Visit(t.Context(), storage.VisitKey{Session: s.Hash, Now: r.clock.Now()})
+		v, err := r.store.Visit(t.Context(), storage.VisitKey{Session: s.Hash, Now: r.Now()})
 		if err != nil || v.User.ID != a.User.ID || v.Session.UpstreamID != a.Upstream {
 			t.Errorf("the session: %+v, %v", v, err)
 		}
@@ -56,7 +56,7 @@ func TestArrival(t *testing.T) {
 		if r.rows("departures") != 0 {
 			t.Error("the departure is still there")
 		}
-		if r.log.events(audit.ProviderSignedIn) != 1 {
+		if r.Log.Events(audit.ProviderSignedIn) != 1 {
 			t.Error("no audit event")
 		}
 	})
@@ -84,7 +84,7 @@ func TestArrival(t *testing.T) {
 		r := newRig(t, nil)
 		a, _ := r.signIn("")
 		p := provider.Profile{Subject: fakeidp.Alice.Subject, Label: "somebody"}
-		if got := r.newcomer(r.byID["corp"], p, r.clock.Now()).ID; got != a.User.ID {
+		if got := r.newcomer(r.byID["corp"], p, r.Now()).ID; got != a.User.ID {
 			t.Errorf("got %s, want %s", got, a.User.ID)
 		}
 	})
@@ -144,7 +144,7 @@ func TestReturnRefused(t *testing.T) {
 		{name: "AS-220: halves the other way round",
 			do:   func(_ *rig, b *browser) { b.back.Set("state", b.Binding); b.Binding = b.State },
 			code: oauth.InvalidRequest, lost: true},
-		{name: "AS-220: after ten minutes", do: func(r *rig, _ *browser) { r.clock.pass(10 * time.Minute) },
+		{name: "AS-220: after ten minutes", do: func(r *rig, _ *browser) { r.Advance(10 * time.Minute) },
 			code: oauth.InvalidRequest, says: "took too long", lost: true},
 		{name: "AS-225 RFC 9207: another issuer",
 			cause: func(b *fakeidp.Behaviour) { b.ResponseIssuer = "https://evil.example" }, code: oauth.ServerError},
@@ -225,7 +225,7 @@ func TestReturnRefused(t *testing.T) {
 			if known := a.Request.Provider != ""; known == tt.lost {
 				t.Errorf("the trip is known: %v", known)
 			}
-			if !tt.lost && r.log.events(audit.ProviderRefused) != 1 {
+			if !tt.lost && r.Log.Events(audit.ProviderRefused) != 1 {
 				t.Error("no audit event")
 			}
 			if _, err := r.db.Exec("DELETE FROM departures"); err != nil { // of browsers that did not return

@@ -5,25 +5,20 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
-	"log/slog"
 	"net/url"
-	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	_ "modernc.org/sqlite"
 
-	"github.com/mcp-authd/mcp-authd/audit"
 	"github.com/mcp-authd/mcp-authd/delegation"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
-	"github.com/mcp-authd/mcp-authd/internal/testkit/audittest"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/fakeidp"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/installation"
 	await "github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/storage"
-	"github.com/mcp-authd/mcp-authd/storage/sqlite"
 )
 
 const (
@@ -38,76 +33,30 @@ var masterKey = bytes.Repeat([]byte{7}, secrets.KeySize)
 // have seen no request that a good client would not send.
 type rig struct {
 	*Delegation
+	*installation.Installation
 	t     *testing.T
-	store storage.Store
+	store storage.Store // that of the installation, or another database
 	up    *fakeidp.Upstream
-	clock *clock
-	log   *lines
 	db    *sql.DB
 
 	reproached bool // violations are what the test is about
 }
 
-// clock is a clock that is set by hand, for us and for the upstream.
-type clock struct {
-	mu  sync.Mutex
-	now time.Time
-}
-
-func (c *clock) Now() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.now
-}
-
-func (c *clock) pass(d time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.now = c.now.Add(d)
-}
-
-// lines is a log.
-type lines struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (l *lines) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buf.Write(p)
-}
-
-func (l *lines) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buf.String()
-}
-
-// events counts the audit events of a name.
-func (l *lines) events(name string) int {
-	return strings.Count(l.String(), fmt.Sprintf(`"event":%q`, name))
-}
-
 func newRig(t *testing.T, edit func(*Config)) *rig {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "test.db")
-	r := &rig{t: t, up: fakeidp.Start(t), clock: &clock{now: time.Now().Truncate(time.Millisecond)}, log: &lines{}}
-	r.up.Behave(func(b *fakeidp.Behaviour) { b.Now = r.clock.Now })
-	store, err := sqlite.Open(t.Context(), path, sqlite.Options{Now: r.clock.Now})
-	if err != nil {
+	i := installation.New(t)
+	r := &rig{Installation: i, t: t, store: i.Store, up: fakeidp.Start(t)}
+	r.Set(time.Now().Truncate(time.Millisecond)) // the doctor compares it with the upstream's real one
+	r.up.Behave(func(b *fakeidp.Behaviour) { b.Now = r.Now })
+	var err error
+	if r.db, err = sql.Open("sqlite", r.Path); err != nil {
 		t.Fatal(err)
 	}
-	r.store = store
-	if r.db, err = sql.Open("sqlite", path); err != nil {
-		t.Fatal(err)
-	}
-	r.Delegation = r.another(store, edit)
+	r.Delegation = r.another(r.store, edit)
 	t.Cleanup(func() {
 		r.Close()
 		r.inspectSecrets()
 		r.db.Close()
-		store.Close()
 	})
 	return r
 }
@@ -121,11 +70,9 @@ func (r *rig) asked(e fakeidp.Endpoint) {
 // another returns a delegation with the same keys, upstream, clock and log.
 func (r *rig) another(store Store, edit func(*Config)) *Delegation {
 	r.t.Helper()
-	logger := slog.New(slog.NewJSONHandler(r.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	r.t.Cleanup(func() { audittest.Read(r.t).Check(r.t, r.log.String()) })
 	c := Config{
 		Issuer: issuer, Store: store, SecretKeys: [][]byte{masterKey}, Connectors: []Connector{r.connector("corp")},
-		Logger: logger, Audit: audit.New(logger), Now: r.clock.Now,
+		Logger: r.Logger, Audit: r.Audit, Now: r.Now,
 	}
 	if edit != nil {
 		edit(&c)
@@ -148,7 +95,7 @@ func (r *rig) connector(id string) Connector {
 
 // inspectSecrets looks for tokens where none may be.
 func (r *rig) inspectSecrets() {
-	dump, log := r.dump(), r.log.String()
+	dump, log := r.dump(), r.Log.String()
 	for _, secret := range r.up.Secrets() {
 		if strings.Contains(log, secret) {
 			r.t.Errorf("AS-223: %s is in the log:\n%s", secret, log)
@@ -258,7 +205,7 @@ func (r *rig) connect(b browser) (delegation.Result, error) {
 }
 
 func (r *rig) minted() storage.Session {
-	now := r.clock.Now()
+	now := r.Now()
 	return storage.Session{
 		Hash: secrets.Hash(secrets.Token("")), AuthTime: now, CreatedAt: now, ExpiresAt: now.Add(24 * time.Hour),
 	}
@@ -282,7 +229,7 @@ func (r *rig) signIn(hint string) (delegation.Result, storage.Grant) {
 // approve makes a grant with a code.
 func (r *rig) approve(s storage.Session, userID string) storage.Grant {
 	r.t.Helper()
-	now := r.clock.Now()
+	now := r.Now()
 	g := storage.Grant{
 		ID: secrets.ID("grn_"), ClientID: "client", UserID: userID, Scopes: oauth.Scopes{"mcp"}, Resource: resource,
 		AuthTime: now, CreatedAt: now, ExpiresAt: now.Add(90 * 24 * time.Hour),
@@ -307,7 +254,7 @@ func (r *rig) approve(s storage.Session, userID string) storage.Grant {
 func (r *rig) active(g storage.Grant) bool {
 	r.t.Helper()
 	got, err := r.store.TokenActive(r.t.Context(),
-		storage.TokenKey{TokenID: "t", GrantID: g.ID, ClientID: g.ClientID, Now: r.clock.Now()})
+		storage.TokenKey{TokenID: "t", GrantID: g.ID, ClientID: g.ClientID, Now: r.Now()})
 	if err != nil {
 		r.t.Fatal(err)
 	}

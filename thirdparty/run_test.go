@@ -12,9 +12,9 @@ import (
 	"github.com/mcp-authd/mcp-authd/delegation"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/fakeidp"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/installation"
 	await "github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 	"github.com/mcp-authd/mcp-authd/storage"
-	"github.com/mcp-authd/mcp-authd/storage/sqlite"
 	"github.com/mcp-authd/mcp-authd/thirdparty/internal/provider"
 )
 
@@ -24,7 +24,7 @@ func TestRun(t *testing.T) {
 		_, alice := r.signIn("")
 		_, bob := r.signIn(fakeidp.Bob.Email)
 		r.up.RevokeAll(fakeidp.Alice.Subject)
-		r.clock.pass(5 * time.Minute)
+		r.Advance(5 * time.Minute)
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error, 1)
 		go func() { done <- r.Run(ctx) }()
@@ -38,12 +38,12 @@ func TestRun(t *testing.T) {
 		r := newRig(t, nil)
 		r.signIn("")
 		r.up.Forget()
-		r.clock.pass(4 * time.Minute)
+		r.Advance(4 * time.Minute)
 		r.round(t.Context())
 		if n := r.up.Calls(fakeidp.UserInfo); n != 0 {
 			t.Errorf("asked %d times", n)
 		}
-		r.clock.pass(time.Minute)
+		r.Advance(time.Minute)
 		for range 3 {
 			r.round(t.Context())
 		}
@@ -61,7 +61,7 @@ func TestRun(t *testing.T) {
 				c.Connectors = append(c.Connectors, second)
 			}
 			r := newRig(t, edit)
-			other.Behave(func(b *fakeidp.Behaviour) { b.Now = r.clock.Now })
+			other.Behave(func(b *fakeidp.Behaviour) { b.Now = r.Now })
 			for range 3 * batch {
 				r.signIn("")
 			}
@@ -80,7 +80,7 @@ func TestRun(t *testing.T) {
 			r.up.FailAll(fakeidp.Down)
 			r.up.Forget()
 			other.RevokeAll(fakeidp.Alice.Subject)
-			r.clock.pass(5 * time.Minute)
+			r.Advance(5 * time.Minute)
 			for r.round(t.Context()) == batch {
 			}
 			if r.upstream(a.Upstream).EndedAt.IsZero() {
@@ -90,11 +90,11 @@ func TestRun(t *testing.T) {
 				t.Errorf("a provider that is down was asked %d times", n)
 			}
 			alone := r.another(r.store, func(c *Config) { edit(c); c.Connectors = c.Connectors[1:] })
-			r.clock.pass(10 * time.Minute)
+			r.Advance(10 * time.Minute)
 			for range 5 {
 				alone.round(t.Context())
 			}
-			if due, err := r.store.DueUpstreams(t.Context(), r.clock.Now(), 1); err != nil || len(due) != 0 {
+			if due, err := r.store.DueUpstreams(t.Context(), r.Now(), 1); err != nil || len(due) != 0 {
 				t.Errorf("%d stay due, %v", len(due), err)
 			}
 			if n := r.rows("farewells"); n != 1 { // of the one that was ended
@@ -130,11 +130,7 @@ func (s *sulky) ClaimUpstream(context.Context, string, int64, time.Time, time.Ti
 func TestRunIsPatient(t *testing.T) {
 	r := newRig(t, nil)
 	synctest.Test(t, func(t *testing.T) {
-		empty, err := sqlite.Open(t.Context(), sqlite.Memory, sqlite.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer empty.Close()
+		empty := installation.Store(t)
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		store := &sulky{Store: empty, second: cancel}
@@ -175,7 +171,7 @@ func TestReseal(t *testing.T) {
 			t.Errorf("version %d, was %d", after.Version, before.Version)
 		}
 		alone := r.another(r.store, only)
-		r.clock.pass(6 * time.Minute)
+		r.Advance(6 * time.Minute)
 		for _, id := range ids {
 			if err := alone.Check(t.Context(), id, 0); err != nil {
 				t.Fatal(err)

@@ -117,10 +117,10 @@ func (in *intruder) restarted() { in.Delegation = in.another(in.store, in.edit) 
 func TestMovedRows(t *testing.T) {
 	intrusions(t, "to another connector", func(t *testing.T, in *intruder) {
 		a, _ := in.signIn("")
-		in.clock.pass(6 * time.Minute)
+		in.Advance(6 * time.Minute)
 		in.write("connector", "evil", a.Upstream)
 		in.untouched(t, a)
-		in.clock.pass(2 * time.Hour) // its access token has to be renewed
+		in.Advance(2 * time.Hour) // its access token has to be renewed
 		in.untouched(t, a)
 	})
 	intrusions(t, "to another person", func(t *testing.T, in *intruder) {
@@ -160,7 +160,7 @@ func TestSettle(t *testing.T) {
 			a, g := in.signIn("")
 			in.write("sealed", in.sealedByID(t, a.Upstream), a.Upstream)
 			in.restarted()
-			in.clock.pass(6 * time.Minute)
+			in.Advance(6 * time.Minute)
 			if err := in.Check(t.Context(), a.Upstream, 0); err != nil || !in.active(g) {
 				t.Errorf("got %v", err)
 			}
@@ -179,7 +179,7 @@ func TestSettle(t *testing.T) {
 			for range 2 {
 				in.write("sealed", old, a.Upstream)
 				in.write("connector", "evil", a.Upstream)
-				in.clock.pass(6 * time.Minute)
+				in.Advance(6 * time.Minute)
 				in.untouched(t, a)
 				in.write("connector", "corp", a.Upstream)
 				in.write("user_id", b.User.ID, a.Upstream)
@@ -198,7 +198,7 @@ func TestSettle(t *testing.T) {
 				}
 				in.restarted()
 			}
-			in.clock.pass(2 * time.Hour)
+			in.Advance(2 * time.Hour)
 			if err := in.Check(t.Context(), a.Upstream, 0); !errors.Is(err, storage.ErrRevoked) {
 				t.Errorf("left over for longer than an outage: got %v", err)
 			}
@@ -225,7 +225,7 @@ func TestSettle(t *testing.T) {
 			a, g := in.signIn("")
 			right := in.Delegation
 			in.Delegation = in.another(in.store, func(c *Config) { in.edit(c); c.Connectors[0].Issuer = in.evil.URL })
-			in.clock.pass(6 * time.Minute)
+			in.Advance(6 * time.Minute)
 			if err := in.Check(t.Context(), a.Upstream, 0); !errors.Is(err, storage.ErrRevoked) {
 				t.Errorf("got %v", err)
 			}

@@ -30,14 +30,14 @@ func TestUnreadProvider(t *testing.T) {
 		t.Run("AS-223: the outage is told once, of "+name, func(t *testing.T) {
 			r := newRig(t, nil)
 			for outage := 1; outage <= 2; outage++ {
-				r.clock.pass(25 * time.Hour) // what was read is too old
+				r.Advance(25 * time.Hour) // what was read is too old
 				r.up.RotateKeys()
 				r.up.Fail(tt.endpoint, fakeidp.Down)
 				for range 4 {
 					if err := tt.try(r); code(err) != oauth.TemporarilyUnavailable {
 						t.Fatalf("got %v, want %s", err, oauth.TemporarilyUnavailable)
 					}
-					if n := r.log.events(audit.ProviderUnreachable); n != outage {
+					if n := r.Log.Events(audit.ProviderUnreachable); n != outage {
 						t.Fatalf("outage %d: got %d events, want one for each", outage, n)
 					}
 				}
@@ -53,7 +53,7 @@ func TestUnreadProvider(t *testing.T) {
 			for _, first := range []string{"session", "sign-in"} {
 				r := newRig(t, nil)
 				a, _ := r.signIn("")
-				r.clock.pass(25 * time.Hour)
+				r.Advance(25 * time.Hour)
 				r.up.FailAll(fakeidp.Down)
 				ask := func() { _ = r.Check(t.Context(), a.Upstream, time.Second) }
 				if first == "session" {
@@ -63,7 +63,7 @@ func TestUnreadProvider(t *testing.T) {
 					t.Errorf("got %v, want %s", err, oauth.TemporarilyUnavailable)
 				}
 				ask()
-				if n := r.log.events(audit.ProviderUnreachable); n != 1 {
+				if n := r.Log.Events(audit.ProviderUnreachable); n != 1 {
 					t.Errorf("%s first: got %d events, want 1", first, n)
 				}
 			}
@@ -74,7 +74,7 @@ func TestUnreadProvider(t *testing.T) {
 		if err := depart(r); code(err) != oauth.TemporarilyUnavailable {
 			t.Errorf("got %v, want %s", err, oauth.TemporarilyUnavailable)
 		}
-		if n := r.log.events(audit.ProviderUnreachable); n != 0 {
+		if n := r.Log.Events(audit.ProviderUnreachable); n != 0 {
 			t.Errorf("got %d events, want 0", n)
 		}
 	})
