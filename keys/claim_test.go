@@ -5,16 +5,12 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/mcp-authd/mcp-authd/storage/sqlite"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/installation"
 )
 
 // TestClaim: a database belongs to the master key that it was made with.
 func TestClaim(t *testing.T) {
-	store, err := sqlite.Open(t.Context(), sqlite.Memory, sqlite.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer store.Close()
+	store := installation.Store(t)
 	one, two := bytes.Repeat([]byte{1}, 32), bytes.Repeat([]byte{2}, 32)
 	if err := Claim(t.Context(), store, nil); err == nil {
 		t.Error("it was claimed with no key")

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcp-authd/mcp-authd/internal/testkit/installation"
 	"github.com/mcp-authd/mcp-authd/storage"
 	"github.com/mcp-authd/mcp-authd/storage/storagetest"
 )
@@ -37,14 +38,14 @@ func TestFailuresAreTold(t *testing.T) {
 	} {
 		t.Run("AS-121 "+name, func(t *testing.T) {
 			for n := range 30 {
-				c := newClock()
+				c := installation.NewClock()
 				store := &storagetest.Failing{Store: openStore(t)}
 				config := func(masters ...[]byte) Config {
-					return Config{Store: store, Now: c.now, SecretKeys: masters, RotateEvery: 24 * time.Hour}
+					return Config{Store: store, Now: c.Now, SecretKeys: masters, RotateEvery: 24 * time.Hour}
 				}
 				newManager(t, config(oldKey))
 				m := newManager(t, config(newKey, oldKey))
-				c.advance(48 * time.Hour) // a rotation is due
+				c.Advance(48 * time.Hour) // a rotation is due
 				store.Arm(n)
 				err := act(t.Context(), m)
 				failed, called := store.Disarm()
@@ -88,17 +89,17 @@ func (s *spoilt) Keys(ctx context.Context, now time.Time) ([]storage.SigningKey,
 
 // A key that cannot be read is an error that names it, at the start and later.
 func TestDamagedKey(t *testing.T) {
-	c := newClock()
+	c := installation.NewClock()
 	store := &spoilt{Store: openStore(t)}
-	m := newManager(t, Config{Store: store, Now: c.now})
+	m := newManager(t, Config{Store: store, Now: c.Now})
 	want := "public key " + m.current.signer.id
 	token := sign(t, m)
 	store.now = true
-	c.advance(cacheTTL)
+	c.Advance(cacheTTL)
 	if _, err := m.Verify(t.Context(), token, "at+jwt"); err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("got %v, want %q", err, want)
 	}
-	if _, err := New(t.Context(), Config{Store: store, Now: c.now, SecretKeys: [][]byte{master}}); err == nil ||
+	if _, err := New(t.Context(), Config{Store: store, Now: c.Now, SecretKeys: [][]byte{master}}); err == nil ||
 		!strings.Contains(err.Error(), want) {
 		t.Errorf("at the start: got %v, want %q", err, want)
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/go-jose/go-jose/v4"
 
+	"github.com/mcp-authd/mcp-authd/internal/testkit/installation"
 	"github.com/mcp-authd/mcp-authd/storage"
 	"github.com/mcp-authd/mcp-authd/storage/sqlite"
 )
@@ -22,11 +23,7 @@ var master = bytes.Repeat([]byte{9}, 32)
 
 func openStore(t testing.TB) *sqlite.Store {
 	t.Helper()
-	s, err := sqlite.Open(t.Context(), ":memory:", sqlite.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { s.Close() })
+	s := installation.Store(t)
 	return s
 }
 
@@ -212,9 +209,9 @@ func BenchmarkSign(b *testing.B) {
 // published, and under its own type.
 // A replica forgets what it has verified when it learns that the keys have changed.
 func TestVerifiedOnAnotherReplica(t *testing.T) {
-	c, store := newClock(), openStore(t)
-	first := newManager(t, Config{Store: store, Now: c.now})
-	second := newManager(t, Config{Store: store, Now: c.now})
+	c, store := installation.NewClock(), openStore(t)
+	first := newManager(t, Config{Store: store, Now: c.Now})
+	second := newManager(t, Config{Store: store, Now: c.Now})
 	token := sign(t, first)
 	if _, err := second.Verify(t.Context(), token, "at+jwt"); err != nil {
 		t.Fatal(err)
@@ -222,7 +219,7 @@ func TestVerifiedOnAnotherReplica(t *testing.T) {
 	if err := first.Revoke(t.Context(), first.current.signer.id); err != nil {
 		t.Fatal(err)
 	}
-	c.advance(cacheTTL)
+	c.Advance(cacheTTL)
 	if _, err := second.Verify(t.Context(), token, "at+jwt"); !errors.Is(err, ErrVerify) {
 		t.Errorf("the key was withdrawn elsewhere: got %v", err)
 	}

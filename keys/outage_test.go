@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcp-authd/mcp-authd/internal/testkit/installation"
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
@@ -35,35 +36,35 @@ func (a *away) Keys(ctx context.Context, now time.Time) ([]storage.SigningKey, e
 // asked at moments of their own, and so read at moments of their own.
 func TestRotationBeforeOutage(t *testing.T) {
 	shared := openStore(t)
-	c := newClock()
-	newManager(t, Config{Store: shared, Now: c.now}) // makes the first key
+	c := installation.NewClock()
+	newManager(t, Config{Store: shared, Now: c.Now}) // makes the first key
 	for seed := range uint64(400) {
 		r := rand.New(rand.NewPCG(seed, 0))
 		upTo := func(d time.Duration) time.Duration { return time.Duration(r.Int64N(int64(d))) }
-		c.advance(publishedCache)
-		start := c.now()
+		c.Advance(publishedCache)
+		start := c.Now()
 		from := start.Add(upTo(known))
 		to := from.Add(upTo([]time.Duration{2 * time.Second, 10 * time.Second, time.Minute}[seed%3]))
 		replica := func() *Manager {
-			return newManager(t, Config{Store: &away{shared, c.now, from, to}, Now: c.now})
+			return newManager(t, Config{Store: &away{shared, c.Now, from, to}, Now: c.Now})
 		}
 		signs, publishes := replica(), replica()
 		old := kid(t, signs, storage.KeyActive)
 		must(t, signs.Rotate(t.Context()))
-		for c.now().Before(to.Add(2 * known)) {
-			c.advance(upTo(time.Second))
+		for c.Now().Before(to.Add(2 * known)) {
+			c.Advance(upTo(time.Second))
 			for _, m := range []*Manager{signs, publishes} { // as Tend and clients do, in an outage as well
 				if r.IntN(3) == 0 {
 					_, _, err := m.JWKS(t.Context())
 					must(t, err)
 				}
 			}
-			if r.IntN(3) > 0 || !c.now().Before(from) && c.now().Before(to) { // then there is no grant to sign for
+			if r.IntN(3) > 0 || !c.Now().Before(from) && c.Now().Before(to) { // then there is no grant to sign for
 				continue
 			}
 			if err := published(t, publishes, sign(t, signs)); err != nil {
 				t.Fatalf("AS-121 seed %d: %s after the rotation, of which the store was away from %s to %s: %v",
-					seed, c.now().Sub(start), from.Sub(start), to.Sub(start), err)
+					seed, c.Now().Sub(start), from.Sub(start), to.Sub(start), err)
 			}
 		}
 		if strings.Contains(header(t, sign(t, signs)), old) {
@@ -74,12 +75,12 @@ func TestRotationBeforeOutage(t *testing.T) {
 
 // A caller that goes away while the keys are read does not keep the others from new ones.
 func TestCallerThatGoesAway(t *testing.T) {
-	c := newClock()
-	store := &away{Store: openStore(t), now: c.now}
-	m, other := newManager(t, Config{Store: store, Now: c.now}), newManager(t, Config{Store: store, Now: c.now})
+	c := installation.NewClock()
+	store := &away{Store: openStore(t), now: c.Now}
+	m, other := newManager(t, Config{Store: store, Now: c.Now}), newManager(t, Config{Store: store, Now: c.Now})
 	must(t, other.RevokeAll(t.Context()))
 	token := sign(t, other)
-	c.advance(cacheTTL)
+	c.Advance(cacheTTL)
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, _, err := m.JWKS(gone)

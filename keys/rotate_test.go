@@ -10,28 +10,9 @@ import (
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/installation"
 	"github.com/mcp-authd/mcp-authd/storage"
 )
-
-// clock is the time of several managers.
-type clock struct {
-	mu sync.Mutex // guards at
-	at time.Time
-}
-
-func newClock() *clock { return &clock{at: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)} }
-
-func (c *clock) now() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.at
-}
-
-func (c *clock) advance(d time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.at = c.at.Add(d)
-}
 
 func must(t *testing.T, err error) {
 	t.Helper()
@@ -139,13 +120,13 @@ func TestRotation(t *testing.T) {
 }
 
 func TestSchedule(t *testing.T) {
-	c := newClock()
-	m := newManager(t, Config{Now: c.now, RotateEvery: 90 * 24 * time.Hour})
+	c := installation.NewClock()
+	m := newManager(t, Config{Now: c.Now, RotateEvery: 90 * 24 * time.Hour})
 	first := sign(t, m)
-	c.advance(90*24*time.Hour - publishAhead - time.Second)
+	c.Advance(90*24*time.Hour - publishAhead - time.Second)
 	want(t, tend(t, m), "active")
 	t.Run("AS-121 the next key is published before it signs", func(t *testing.T) {
-		c.advance(time.Second)
+		c.Advance(time.Second)
 		want(t, tend(t, m), "active next")
 		want(t, tend(t, m), "active next")
 		if sign(t, m) != first {
@@ -160,9 +141,9 @@ func TestSchedule(t *testing.T) {
 		}
 	})
 	t.Run("AS-121 it signs when every cached key set holds it", func(t *testing.T) {
-		c.advance(publishAhead - time.Second)
+		c.Advance(publishAhead - time.Second)
 		want(t, tend(t, m), "active next")
-		c.advance(time.Second)
+		c.Advance(time.Second)
 		want(t, tend(t, m), "active retired")
 		if sign(t, m) == first {
 			t.Error("the old key still signs")
@@ -170,23 +151,23 @@ func TestSchedule(t *testing.T) {
 		must(t, published(t, m, first))
 	})
 	t.Run("AS-121 the old one leaves, and after as long again it begins again", func(t *testing.T) {
-		c.advance(15*time.Minute + publishedCache)
+		c.Advance(15*time.Minute + publishedCache)
 		want(t, tend(t, m), "active")
-		c.advance(90*24*time.Hour - 15*time.Minute - publishedCache - publishAhead)
+		c.Advance(90*24*time.Hour - 15*time.Minute - publishedCache - publishAhead)
 		want(t, tend(t, m), "active next")
 	})
 	t.Run("without a schedule nothing happens", func(t *testing.T) {
-		m := newManager(t, Config{Now: c.now})
-		c.advance(1000 * 24 * time.Hour)
+		m := newManager(t, Config{Now: c.Now})
+		c.Advance(1000 * 24 * time.Hour)
 		want(t, tend(t, m), "active")
 	})
 }
 
 func TestPublish(t *testing.T) {
-	c := newClock()
+	c := installation.NewClock()
 	store := openStore(t)
-	m := newManager(t, Config{Store: store, Now: c.now})
-	server := newManager(t, Config{Store: store, Now: c.now})
+	m := newManager(t, Config{Store: store, Now: c.Now})
+	server := newManager(t, Config{Store: store, Now: c.Now})
 	next, err := m.Publish(t.Context())
 	must(t, err)
 	again, err := m.Publish(t.Context())
@@ -194,7 +175,7 @@ func TestPublish(t *testing.T) {
 	if again.ID != next.ID || next.Private != nil {
 		t.Errorf("got %+v, then %+v", next, again)
 	}
-	c.advance(publishAhead)
+	c.Advance(publishAhead)
 	want(t, tend(t, server), "active retired")
 	if token := sign(t, server); !strings.Contains(header(t, token), next.ID) {
 		t.Errorf("got %s, want a signature by %s", header(t, token), next.ID)
@@ -204,7 +185,7 @@ func TestPublish(t *testing.T) {
 		must(t, err)
 		must(t, m.Rotate(t.Context()))
 		want(t, states(t, m), "active retired retired")
-		c.advance(known)
+		c.Advance(known)
 		if token := sign(t, m); !strings.Contains(header(t, token), next.ID) {
 			t.Errorf("got %s", header(t, token))
 		}
@@ -212,8 +193,8 @@ func TestPublish(t *testing.T) {
 }
 
 func TestRevoke(t *testing.T) {
-	c := newClock()
-	m := newManager(t, Config{Now: c.now})
+	c := installation.NewClock()
+	m := newManager(t, Config{Now: c.Now})
 	stolen := sign(t, m)
 	next, err := m.Publish(t.Context())
 	must(t, err)
@@ -232,8 +213,8 @@ func TestRevoke(t *testing.T) {
 		}
 	})
 	t.Run("AS-226 a token of the key that replaced it is known to every replica at once", func(t *testing.T) {
-		other := newManager(t, Config{Store: m.cfg.Store, Now: c.now})
-		c.advance(time.Second)
+		other := newManager(t, Config{Store: m.cfg.Store, Now: c.Now})
+		c.Advance(time.Second)
 		must(t, m.RevokeAll(t.Context()))
 		if _, err := other.Verify(t.Context(), sign(t, m), "at+jwt"); err != nil {
 			t.Errorf("got %v", err)
@@ -270,15 +251,15 @@ func TestRevoke(t *testing.T) {
 }
 
 func TestAnotherAlgorithm(t *testing.T) {
-	c := newClock()
+	c := installation.NewClock()
 	store := openStore(t)
-	before := newManager(t, Config{Store: store, Now: c.now})
+	before := newManager(t, Config{Store: store, Now: c.Now})
 	old := sign(t, before)
-	c.advance(time.Second)
+	c.Advance(time.Second)
 	_, err := before.Publish(t.Context())
 	must(t, err)
-	c.advance(time.Minute)
-	after := newManager(t, Config{Store: store, Now: c.now, Algorithm: "EdDSA"})
+	c.Advance(time.Minute)
+	after := newManager(t, Config{Store: store, Now: c.Now, Algorithm: "EdDSA"})
 	t.Run("AS-119 its first key signs at once, and those of the old one still verify", func(t *testing.T) {
 		fresh := sign(t, after)
 		if !strings.Contains(header(t, fresh), "EdDSA") {
@@ -287,14 +268,14 @@ func TestAnotherAlgorithm(t *testing.T) {
 		for _, token := range []string{old, fresh} {
 			must(t, published(t, after, token))
 		}
-		c.advance(cacheTTL)
+		c.Advance(cacheTTL)
 		if sign(t, before) != old {
 			t.Error("a replica with the old configuration signs otherwise")
 		}
 	})
 	t.Run("AS-119 the old ones retire when replicas have had time to follow, not the new one", func(t *testing.T) {
 		want(t, tend(t, after), "active active next")
-		c.advance(publishAhead)
+		c.Advance(publishAhead)
 		want(t, tend(t, before), "active active next")
 		for range 3 {
 			tend(t, after)
@@ -310,7 +291,7 @@ func TestAnotherAlgorithm(t *testing.T) {
 		must(t, published(t, after, old))
 	})
 	t.Run("a replica that is still configured for the old one signs with the new", func(t *testing.T) {
-		c.advance(cacheTTL)
+		c.Advance(cacheTTL)
 		token := sign(t, before)
 		must(t, published(t, after, token))
 		if !strings.Contains(header(t, token), "EdDSA") {
@@ -318,15 +299,15 @@ func TestAnotherAlgorithm(t *testing.T) {
 		}
 	})
 	t.Run("the configuration that all have at last wins, whatever was rotated meanwhile", func(t *testing.T) {
-		late := newManager(t, Config{Store: store, Now: c.now})
+		late := newManager(t, Config{Store: store, Now: c.Now})
 		must(t, late.Rotate(t.Context()))
-		c.advance(rollout - time.Second)
+		c.Advance(rollout - time.Second)
 		tend(t, late)
 		want(t, tend(t, late), "active retired") // the keys from before are gone
 		want(t, tend(t, after), "active retired")
-		c.advance(time.Second)
+		c.Advance(time.Second)
 		want(t, tend(t, after), "active active retired")
-		c.advance(publishAhead)
+		c.Advance(publishAhead)
 		want(t, tend(t, after), "active retired retired")
 		if token := sign(t, after); !strings.Contains(header(t, token), "EdDSA") {
 			t.Errorf("got %s", header(t, token))
@@ -388,13 +369,13 @@ func TestManyReplicas(t *testing.T) {
 		}
 	})
 	t.Run("AS-121 32 replicas that tend the keys rotate once", func(t *testing.T) {
-		c := newClock()
+		c := installation.NewClock()
 		store := openStore(t)
 		for i := range replicas {
-			replicas[i] = newManager(t, Config{Store: store, Now: c.now, RotateEvery: time.Hour})
+			replicas[i] = newManager(t, Config{Store: store, Now: c.Now, RotateEvery: time.Hour})
 		}
 		for range 12 {
-			c.advance(5 * time.Minute)
+			c.Advance(5 * time.Minute)
 			for _, m := range replicas {
 				wg.Go(func() {
 					if err := m.Tend(t.Context()); err != nil {
@@ -411,9 +392,9 @@ func TestManyReplicas(t *testing.T) {
 func TestMasterKeyChange(t *testing.T) {
 	oldKey, newKey := master, bytes.Repeat([]byte{8}, 32)
 	store := openStore(t)
-	c := newClock()
+	c := installation.NewClock()
 	start := func(masters ...[]byte) *Manager {
-		return newManager(t, Config{Store: store, Now: c.now, SecretKeys: masters})
+		return newManager(t, Config{Store: store, Now: c.Now, SecretKeys: masters})
 	}
 	fingerprint := func(m []byte) []byte {
 		ring, err := secrets.NewRing(m)
@@ -466,14 +447,14 @@ func TestMasterKeyChange(t *testing.T) {
 		}
 	})
 	t.Run("a replica that runs with the old one alone signs on, also after a rotation", func(t *testing.T) {
-		c.advance(cacheTTL)
+		c.Advance(cacheTTL)
 		want(t, sign(t, onlyOld), token)
-		c.advance(publishAhead)
+		c.Advance(publishAhead)
 		if err := onlyOld.Tend(t.Context()); err == nil {
 			t.Error("it promoted a key that it cannot open")
 		}
 		must(t, primary.Tend(t.Context()))
-		c.advance(cacheTTL)
+		c.Advance(cacheTTL)
 		want(t, sign(t, onlyOld), token)
 		if sign(t, primary) == token {
 			t.Error("the next key was not promoted")
@@ -481,7 +462,7 @@ func TestMasterKeyChange(t *testing.T) {
 	})
 	t.Run("but never with a key that was revoked", func(t *testing.T) {
 		must(t, primary.Revoke(t.Context(), kid(t, primary, storage.KeyRetired)))
-		c.advance(cacheTTL)
+		c.Advance(cacheTTL)
 		if token, err := onlyOld.Sign(t.Context(), "at+jwt", claims{"alice"}); err == nil {
 			t.Errorf("got %s", token)
 		}

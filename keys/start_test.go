@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-jose/go-jose/v4"
 
+	"github.com/mcp-authd/mcp-authd/internal/testkit/installation"
 	"github.com/mcp-authd/mcp-authd/storage"
 	"github.com/mcp-authd/mcp-authd/storage/storagetest"
 )
@@ -58,7 +59,7 @@ func TestConfigured(t *testing.T) {
 // Which key signs, of some that were made within seconds of each other: never one that is
 // retired or next while the active one has been published for long enough.
 func TestSettled(t *testing.T) {
-	at := newClock().now()
+	at := installation.NewClock().Now()
 	key := func(id string, state storage.KeyState, made time.Duration) storage.SigningKey {
 		return storage.SigningKey{ID: id, Algorithm: "ES256", State: state, CreatedAt: at.Add(made)}
 	}

@@ -4,10 +4,10 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"path/filepath"
 	"sync"
 	"testing"
 
+	"github.com/mcp-authd/mcp-authd/internal/testkit/installation"
 	"github.com/mcp-authd/mcp-authd/storage"
 	"github.com/mcp-authd/mcp-authd/storage/sqlite"
 )
@@ -15,14 +15,12 @@ import (
 // tokenManager is a manager of a replica on a database.
 func tokenManager(t *testing.T, store storage.Store, masters ...[]byte) (*Manager, error) {
 	t.Helper()
-	return New(t.Context(), Config{Store: store, SecretKeys: masters, Now: newClock().now})
+	return New(t.Context(), Config{Store: store, SecretKeys: masters, Now: installation.NewClock().Now})
 }
 
 func fileStore(t *testing.T) *sqlite.Store {
 	t.Helper()
-	s, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "db"), sqlite.Options{})
-	must(t, err)
-	t.Cleanup(func() { s.Close() })
+	s := installation.Store(t)
 	return s
 }
 
@@ -74,8 +72,8 @@ func TestTheTokenKey(t *testing.T) {
 // A replica learns of a new token key, at the latest with its next look, and gives the key
 // that it knows back to a database that has lost it.
 func TestTheTokenKeyIsRenewed(t *testing.T) {
-	s, c := fileStore(t), newClock()
-	replica, err := New(t.Context(), Config{Store: s, SecretKeys: [][]byte{one}, Now: c.now})
+	s, c := fileStore(t), installation.NewClock()
+	replica, err := New(t.Context(), Config{Store: s, SecretKeys: [][]byte{one}, Now: c.Now})
 	must(t, err)
 	other, err := tokenManager(t, s, one)
 	must(t, err)
@@ -87,11 +85,11 @@ func TestTheTokenKeyIsRenewed(t *testing.T) {
 	if got, err := replica.NewerTokenKey(t.Context()); err != nil || !bytes.Equal(got, old) {
 		t.Errorf("a token of another key was looked after at once: callers who send junk cost a read each (%v)", err)
 	}
-	c.advance(rereadPause)
+	c.Advance(rereadPause)
 	if got, err := replica.NewerTokenKey(t.Context()); err != nil || !bytes.Equal(got, other.TokenKey()) {
 		t.Errorf("the replica has not learnt of it: %v", err)
 	}
-	c.advance(rereadPause)
+	c.Advance(rereadPause)
 	away := &forgetful{Store: s, err: errors.New("away")}
 	replica.cfg.Store = away
 	for range 2 {
