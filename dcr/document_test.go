@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/internal/safehttp"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/installation"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/storage"
 	"github.com/mcp-authd/mcp-authd/storage/sqlite"
@@ -66,11 +67,7 @@ const goodDocument = `"client_name":"Doc","redirect_uris":["http://localhost/cal
 
 func documentRegistry(t *testing.T, now func() time.Time) (*Registry, *sqlite.Store) {
 	t.Helper()
-	store, err := sqlite.Open(t.Context(), ":memory:", sqlite.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { store.Close() })
+	store := installation.Store(t)
 	r, err := New(Config{
 		Store: store, SecretKeys: [][]byte{make([]byte, 32)}, Now: now,
 		Documents: Documents{Enabled: true, InsecureLoopback: true},
@@ -215,11 +212,7 @@ func TestDocument(t *testing.T) {
 // SP-12, protocol 2.5: a name that resolves to an address inside, one that does not exist and
 // a server that is down get the same answer.
 func TestDocumentOutOfReach(t *testing.T) {
-	store, err := sqlite.Open(t.Context(), ":memory:", sqlite.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer store.Close()
+	store := installation.Store(t)
 	r, err := New(Config{Store: store, SecretKeys: [][]byte{make([]byte, 32)}, Documents: Documents{Enabled: true}})
 	if err != nil {
 		t.Fatal(err)
@@ -272,11 +265,7 @@ func TestDocumentID(t *testing.T) {
 		t.Errorf("%d fetches", n)
 	}
 	t.Run("AS-151 turned off, such an id is unknown", func(t *testing.T) {
-		store, err := sqlite.Open(t.Context(), ":memory:", sqlite.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer store.Close()
+		store := installation.Store(t)
 		off, err := New(Config{Store: store, SecretKeys: [][]byte{make([]byte, 32)}})
 		if err != nil {
 			t.Fatal(err)

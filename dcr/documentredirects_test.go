@@ -4,8 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mcp-authd/mcp-authd/internal/testkit/installation"
 	"github.com/mcp-authd/mcp-authd/oauth"
-	"github.com/mcp-authd/mcp-authd/storage/sqlite"
 )
 
 // Clients 3.3: a document lists http://127.0.0.1:33418/ alone while its client sends
@@ -16,11 +16,7 @@ func TestDocumentRedirects(t *testing.T) {
 	s.say(`"client_name":"CLI","redirect_uris":["http://127.0.0.1:33418/"]`)
 	const sent = "http://127.0.0.1:51004/callback"
 	registry := func(more map[string][]string) (*Registry, error) {
-		store, err := sqlite.Open(t.Context(), ":memory:", sqlite.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { store.Close() })
+		store := installation.Store(t)
 		return New(Config{
 			Store: store, SecretKeys: [][]byte{make([]byte, 32)},
 			Documents: Documents{Enabled: true, InsecureLoopback: true, Redirects: more},
