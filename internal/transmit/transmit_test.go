@@ -11,7 +11,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -20,14 +19,12 @@ import (
 
 	"github.com/go-jose/go-jose/v4"
 
-	"github.com/mcp-authd/mcp-authd/audit"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
-	"github.com/mcp-authd/mcp-authd/internal/testkit/audittest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/installation"
 	await "github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 	"github.com/mcp-authd/mcp-authd/keys"
 	"github.com/mcp-authd/mcp-authd/secevent"
 	"github.com/mcp-authd/mcp-authd/storage"
-	"github.com/mcp-authd/mcp-authd/storage/sqlite"
 )
 
 const (
@@ -97,38 +94,17 @@ func (f *follower) End(_ context.Context, o secevent.Order) (int, error) {
 
 // rig is a store with events for a follower.
 type rig struct {
-	t     *testing.T
-	store storage.Store
-	to    *follower
-	log   *bytes.Buffer
-	user  string
-
-	mu  sync.Mutex // guards now
-	now time.Time
-}
-
-func (r *rig) Now() time.Time {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.now
-}
-
-func (r *rig) pass(d time.Duration) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.now = r.now.Add(d)
+	*installation.Installation
+	t    *testing.T
+	to   *follower
+	user string
 }
 
 func newRig(t *testing.T) *rig {
 	t.Helper()
-	r := &rig{t: t, now: time.Now().Truncate(time.Millisecond), log: &bytes.Buffer{}, user: "usr_1"}
-	store, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "test.db"), sqlite.Options{Now: r.Now})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { store.Close() })
-	r.store = store
-	signer, err := keys.New(t.Context(), keys.Config{Store: store, SecretKeys: [][]byte{make([]byte, secrets.KeySize)}})
+	r := &rig{Installation: installation.New(t), t: t, user: "usr_1"}
+	r.Set(time.Now().Truncate(time.Millisecond)) // the database itself dates its outbox
+	signer, err := keys.New(t.Context(), keys.Config{Store: r.Store, SecretKeys: [][]byte{make([]byte, secrets.KeySize)}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -151,20 +127,18 @@ func newRig(t *testing.T) *rig {
 		endpoint.ServeHTTP(w, req)
 	}))
 	t.Cleanup(r.to.Close)
-	if err := store.CreateUser(t.Context(), storage.User{ID: r.user, Name: "ann", CreatedAt: r.now}); err != nil {
+	if err := r.Store.CreateUser(t.Context(), storage.User{ID: r.user, Name: "ann", CreatedAt: r.Now()}); err != nil {
 		t.Fatal(err)
 	}
 	if err := r.transmitter().Name(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { audittest.Read(t).Check(t, r.log.String()) })
 	return r
 }
 
 func (r *rig) transmitter(more ...Receiver) *Transmitter {
-	log := slog.New(slog.NewJSONHandler(r.log, nil))
 	return New(Config{
-		Issuer: issuer, Store: r.store, Log: log, Audit: audit.New(log), Now: r.Now,
+		Issuer: issuer, Store: r.Store, Log: r.Logger, Audit: r.Audit, Now: r.Now,
 		Receivers: append(more, Receiver{ID: "b", URL: r.to.URL, Audience: r.to.URL, Bearer: bearer,
 			Networks: loopback}),
 		Sign: func(ctx context.Context, claims any) (string, error) {
@@ -175,7 +149,7 @@ func (r *rig) transmitter(more ...Receiver) *Transmitter {
 
 func (r *rig) disable(off bool) {
 	r.t.Helper()
-	if err := r.store.SetUserDisabled(r.t.Context(), r.user, off, r.Now()); err != nil {
+	if err := r.Store.SetUserDisabled(r.t.Context(), r.user, off, r.Now()); err != nil {
 		r.t.Fatal(err)
 	}
 }
@@ -190,7 +164,7 @@ func (r *rig) send(t *Transmitter) {
 
 func (r *rig) waiting() storage.Backlog {
 	r.t.Helper()
-	all, err := r.store.Backlogs(r.t.Context(), r.Now())
+	all, err := r.Store.Backlogs(r.t.Context(), r.Now())
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -213,10 +187,10 @@ func (r *rig) reasons() (out []secevent.Reason) {
 func TestTransmitter(t *testing.T) {
 	t.Run("AS-245: what is cut here is cut there, in order", func(t *testing.T) {
 		r := newRig(t)
-		if err := r.store.StopEverything(t.Context(), r.user, r.Now()); err != nil {
+		if err := r.Store.StopEverything(t.Context(), r.user, r.Now()); err != nil {
 			t.Fatal(err)
 		}
-		if err := r.store.SetPassword(t.Context(), r.user, "x", true, r.Now()); err != nil {
+		if err := r.Store.SetPassword(t.Context(), r.user, "x", true, r.Now()); err != nil {
 			t.Fatal(err)
 		}
 		r.disable(true)
@@ -225,9 +199,9 @@ func TestTransmitter(t *testing.T) {
 		if got := r.reasons(); !slices.Equal(got, want) || r.waiting().Waiting != 0 {
 			t.Errorf("got %q, %+v", got, r.waiting())
 		}
-		n := strings.Count(r.log.String(), `"event":"securityevent.sent"`)
-		if n != 3 || strings.Contains(r.log.String(), bearer) {
-			t.Errorf("got %d events in %s", n, r.log)
+		n := strings.Count(r.Log.String(), `"event":"securityevent.sent"`)
+		if n != 3 || strings.Contains(r.Log.String(), bearer) {
+			t.Errorf("got %d events in %s", n, r.Log)
 		}
 	})
 	t.Run("AS-245: a receiver that is down gets it later, and holds up no other", func(t *testing.T) {
@@ -248,7 +222,7 @@ func TestTransmitter(t *testing.T) {
 		if r.reasons() != nil {
 			t.Error("it was sent too early")
 		}
-		r.pass(firstTry)
+		r.Advance(firstTry)
 		r.send(sender)
 		if got := r.reasons(); len(got) != 1 || r.waiting().Waiting != 0 {
 			t.Errorf("got %q, %+v", got, r.waiting())
@@ -282,9 +256,9 @@ func TestTransmitter(t *testing.T) {
 			if b := r.waiting(); (b.Waiting == 1) != tt.kept {
 				t.Errorf("got %+v", b)
 			}
-			if lost := strings.Contains(r.log.String(), "securityevent.lost"); lost == tt.kept ||
-				strings.Contains(r.log.String(), "secretsecret") {
-				t.Errorf("got %s", r.log)
+			if lost := strings.Contains(r.Log.String(), "securityevent.lost"); lost == tt.kept ||
+				strings.Contains(r.Log.String(), "secretsecret") {
+				t.Errorf("got %s", r.Log)
 			}
 		})
 	}
@@ -292,16 +266,16 @@ func TestTransmitter(t *testing.T) {
 		r := newRig(t)
 		r.to.first = func(w http.ResponseWriter) bool { w.WriteHeader(http.StatusBadGateway); return true }
 		r.disable(true)
-		r.pass(storage.DeliveryFor - time.Minute)
+		r.Advance(storage.DeliveryFor - time.Minute)
 		r.send(r.transmitter())
-		if !strings.Contains(r.log.String(), "securityevent.lost") {
-			t.Errorf("got %s", r.log)
+		if !strings.Contains(r.Log.String(), "securityevent.lost") {
+			t.Errorf("got %s", r.Log)
 		}
 	})
 	t.Run("AS-245: a server that ends after it has sent sends again, and that ends nothing twice", func(t *testing.T) {
 		r := newRig(t)
 		r.disable(true)
-		d, err := r.store.TakeDelivery(t.Context(), "b", r.Now(), r.Now().Add(held))
+		d, err := r.Store.TakeDelivery(t.Context(), "b", r.Now(), r.Now().Add(held))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -314,7 +288,7 @@ func TestTransmitter(t *testing.T) {
 		if n := len(r.to.seen); n != 1 {
 			t.Errorf("it was sent %d times", n)
 		}
-		r.pass(held)
+		r.Advance(held)
 		r.send(another)
 		if got := r.reasons(); len(got) != 1 || len(r.to.seen) != 2 || r.to.seen[0] != r.to.seen[1] {
 			t.Errorf("got %q of %q", got, r.to.seen)
@@ -322,7 +296,7 @@ func TestTransmitter(t *testing.T) {
 	})
 	t.Run("AS-245: of many servers one sends each", func(t *testing.T) {
 		r := newRig(t)
-		r.log = &bytes.Buffer{}
+		r.Log.Reset()
 		for i := range 8 {
 			r.disable(i%2 == 0)
 		}
@@ -345,7 +319,7 @@ func TestTransmitter(t *testing.T) {
 		d := storage.Delivery{
 			ID: "set_v", Receiver: "b", Kind: storage.KindVerification, Detail: []byte("{}"), At: r.Now(),
 		}
-		if err := errors.Join(r.store.PutDelivery(t.Context(), d)); err != nil {
+		if err := errors.Join(r.Store.PutDelivery(t.Context(), d)); err != nil {
 			t.Fatal(err)
 		}
 		r.send(r.transmitter())
