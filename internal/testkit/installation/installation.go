@@ -32,7 +32,7 @@ type Installation struct {
 func New(tb testing.TB) *Installation {
 	tb.Helper()
 	i := &Installation{Clock: NewClock(), Path: Database(tb), Log: &logtest.Buffer{}}
-	i.Store = open(tb, i.Path, sqlite.Options{Now: i.Now})
+	i.Store = open(tb, i.Path)
 	i.Logger = slog.New(slog.NewJSONHandler(i.Log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	i.Audit = audit.New(i.Logger)
 	tb.Cleanup(func() { audittest.Read(tb).Check(tb, i.Log.String()) })
@@ -42,12 +42,12 @@ func New(tb testing.TB) *Installation {
 // Store returns an empty store, closed at the end of the test.
 func Store(tb testing.TB) *sqlite.Store {
 	tb.Helper()
-	return open(tb, Database(tb), sqlite.Options{})
+	return open(tb, Database(tb))
 }
 
-func open(tb testing.TB, path string, o sqlite.Options) *sqlite.Store {
+func open(tb testing.TB, path string) *sqlite.Store {
 	tb.Helper()
-	s, err := sqlite.Open(tb.Context(), path, o)
+	s, err := sqlite.Open(tb.Context(), path, sqlite.Options{})
 	if err != nil {
 		tb.Fatal(err)
 	}
