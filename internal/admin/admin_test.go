@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/internal/admin"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/installation"
 	"github.com/mcp-authd/mcp-authd/internal/users"
-	"github.com/mcp-authd/mcp-authd/storage/sqlite"
 )
 
 // TestOperations: what is declared holds together, for all faces (OB-10).
@@ -45,11 +45,7 @@ func jsonFields(in reflect.Type) map[string]bool {
 }
 
 func newService(t *testing.T, at time.Time) *admin.Service {
-	store, err := sqlite.Open(t.Context(), t.TempDir()+"/db", sqlite.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { store.Close() })
+	store := installation.Store(t)
 	accounts, err := users.New(users.Config{Store: store})
 	if err != nil {
 		t.Fatal(err)

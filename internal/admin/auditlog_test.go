@@ -26,7 +26,7 @@ func (r removing) AuditEntries(ctx context.Context, q storage.AuditQuery) ([]sto
 // TestShowRemoved: OB-04. An entry that is removed by its age in the moment when it is asked for is not one that is
 // missing.
 func TestShowRemoved(t *testing.T) {
-	s := installation(t)
+	s := installed(t)
 	recorded(t, s, 5)
 	s.Store = removing{s.Store}
 	_, err := admin.AuditShow.Do(t.Context(), s.As(admin.Actor{Role: admin.Auditor}), admin.AuditIndex{Index: 3})
@@ -52,7 +52,7 @@ func recorded(t *testing.T, s *admin.Service, n int) {
 // TestAuditOperations: the audit log is read from its end, in pages that have each entry once, and what
 // is read is proved (OB-05).
 func TestAuditOperations(t *testing.T) {
-	s := installation(t)
+	s := installed(t)
 	by := s.As(admin.Actor{Role: admin.Auditor})
 	recorded(t, s, 5)
 	for limit := 1; limit <= 6; limit++ {

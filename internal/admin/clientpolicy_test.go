@@ -10,7 +10,7 @@ import (
 // TestClientPolicy: OB-11: an operator sees which rule lets a client in, and all rules in the order in which
 // they count.
 func TestClientPolicy(t *testing.T) {
-	s := installation(t)
+	s := installed(t)
 	in := admin.NewClient{ID: "robot", GrantTypes: []string{"client_credentials"}}
 	if _, err := admin.ClientAdd.Do(t.Context(), s.Operator(), in); err != nil {
 		t.Fatal(err)

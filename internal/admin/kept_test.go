@@ -11,20 +11,17 @@ import (
 	"github.com/mcp-authd/mcp-authd/audit"
 	"github.com/mcp-authd/mcp-authd/internal/admin"
 	"github.com/mcp-authd/mcp-authd/internal/auditlog"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/installation"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 	"github.com/mcp-authd/mcp-authd/internal/users"
 	"github.com/mcp-authd/mcp-authd/storage"
-	"github.com/mcp-authd/mcp-authd/storage/sqlite"
 	"github.com/mcp-authd/mcp-authd/storage/storagetest"
 )
 
 // TestAuditRequired: OB-06. With audit.required a change by any face is answered when its entry is in the
 // log, and is not begun while the log takes none.
 func TestAuditRequired(t *testing.T) {
-	real, err := sqlite.Open(t.Context(), t.TempDir()+"/db", sqlite.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	real := installation.Store(t)
 	var away atomic.Bool
 	store := &storagetest.Failing{Store: real}
 	store.Surround(func(verb string, do func() error) error {
@@ -43,7 +40,6 @@ func TestAuditRequired(t *testing.T) {
 	t.Cleanup(func() {
 		stop()
 		<-done
-		real.Close()
 	})
 	recorder := audit.New(slog.New(slog.DiscardHandler)).Into(w)
 	accounts, err := users.New(users.Config{Store: store, Audit: recorder})

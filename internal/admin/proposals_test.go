@@ -17,7 +17,7 @@ import (
 // two is an installation where some operations need two administrators, with the people who are there.
 func two(t *testing.T, names ...string) (*admin.Service, func(name string) admin.Actor) {
 	t.Helper()
-	s := installation(t)
+	s := installed(t)
 	s.Two = names
 	if err := admin.CheckTwo(names); err != nil {
 		t.Fatal(err)

@@ -13,7 +13,7 @@ import (
 // TestResourceOperations: MCP servers are added, changed in parts, and removed; what a resource cannot
 // have is refused, and nothing is changed then (AS-237, AS-239).
 func TestResourceOperations(t *testing.T) {
-	s := installation(t)
+	s := installed(t)
 	by := s.Operator()
 	const uri, alias = "https://mcp.example.com/mcp", "https://mcp.example.com/mcp@work"
 	add := func(in admin.NewResource) error {

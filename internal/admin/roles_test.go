@@ -14,25 +14,21 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/admin"
 	"github.com/mcp-authd/mcp-authd/internal/assembly"
 	"github.com/mcp-authd/mcp-authd/internal/config"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/installation"
 	"github.com/mcp-authd/mcp-authd/internal/users"
 	"github.com/mcp-authd/mcp-authd/storage"
-	"github.com/mcp-authd/mcp-authd/storage/sqlite"
 )
 
 var update = flag.Bool("update", false, "write the table of docs/roles.md")
 
-// installation is one without a configuration file.
-func installation(t *testing.T) *admin.Service {
+// installed returns the service of an installation without a configuration file.
+func installed(t *testing.T) *admin.Service {
 	t.Helper()
 	loaded, err := config.Load(config.Source{Environ: []string{"HOME=" + t.TempDir()}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	store, err := sqlite.Open(t.Context(), t.TempDir()+"/db", sqlite.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { store.Close() })
+	store := installation.Store(t)
 	parts := assembly.Parts{
 		Config: loaded, Store: store, Keys: [][]byte{make([]byte, 32)}, Log: slog.New(slog.DiscardHandler),
 		Audit: audit.New(slog.New(slog.DiscardHandler)),
@@ -51,7 +47,7 @@ func installation(t *testing.T) *admin.Service {
 // TestRoles: each role may use the operations that name it, and those alone; the table of the manual is
 // what is so (OB-10).
 func TestRoles(t *testing.T) {
-	s := installation(t)
+	s := installed(t)
 	roles := []admin.Role{admin.Administrator, admin.Auditor, admin.Support, ""}
 	table := "| operation | what it does | auditor | support | fresh proof |\n|---|---|---|---|---|\n"
 	for _, v := range admin.All() {
@@ -96,7 +92,7 @@ func TestRoles(t *testing.T) {
 // TestSupportAndRoles: who helps people does not act on accounts with a role, by which they would get it
 // (OB-10).
 func TestSupportAndRoles(t *testing.T) {
-	s := installation(t)
+	s := installed(t)
 	for name, role := range map[string]admin.Role{"root": admin.Administrator, "bob": ""} {
 		account := users.Account{Name: name, Password: "correct horse battery", Role: role}
 		if _, err := s.Users.Add(t.Context(), account); err != nil {
@@ -175,7 +171,7 @@ func TestSupportAndRoles(t *testing.T) {
 
 // TestLinksOfWhoGetsARole: by a link that was made before, its maker would come in with the role (OB-10).
 func TestLinksOfWhoGetsARole(t *testing.T) {
-	s := installation(t)
+	s := installed(t)
 	account := users.Account{Name: "bob", Password: "correct horse battery"}
 	if _, err := s.Users.Add(t.Context(), account); err != nil {
 		t.Fatal(err)
@@ -197,7 +193,7 @@ func TestLinksOfWhoGetsARole(t *testing.T) {
 
 // TestClientPages: a list that has clients of two places has each once, whatever the size of its pages.
 func TestClientPages(t *testing.T) {
-	s := installation(t)
+	s := installed(t)
 	configured := []storage.Client{
 		{ID: "one:a", Source: storage.SourceConfig}, {ID: "two", Source: storage.SourceConfig},
 	}

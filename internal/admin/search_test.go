@@ -14,7 +14,7 @@ import (
 // TestSearchedPages: OB-11: what has a text in its names is listed once, whatever the size of the pages, also
 // where clients are of two places.
 func TestSearchedPages(t *testing.T) {
-	s := installation(t)
+	s := installed(t)
 	s.Clients = func() ([]storage.Client, error) {
 		return []storage.Client{
 			{ID: "one", Name: "Other", Source: storage.SourceConfig},

@@ -15,7 +15,7 @@ import (
 
 // TestTools: RS-219. An operator sees what of a tool has changed, accepts exactly that, or keeps what was.
 func TestTools(t *testing.T) {
-	s := installation(t)
+	s := installed(t)
 	by, now := s.Operator(), time.Now()
 	const uri = "https://mcp.example.com/mcp"
 	if _, err := admin.ResourceAdd.Do(t.Context(), by, admin.NewResource{URI: uri}); err != nil {

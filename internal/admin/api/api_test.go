@@ -17,11 +17,11 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/assembly"
 	"github.com/mcp-authd/mcp-authd/internal/config"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/installation"
 	"github.com/mcp-authd/mcp-authd/internal/users"
 	"github.com/mcp-authd/mcp-authd/mcpresource"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/storage"
-	"github.com/mcp-authd/mcp-authd/storage/sqlite"
 )
 
 const (
@@ -42,11 +42,7 @@ type rig struct {
 }
 
 func newRig(t *testing.T) *rig {
-	store, err := sqlite.Open(t.Context(), sqlite.Memory, sqlite.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { store.Close() })
+	store := installation.Store(t)
 	return newRigOn(t, store)
 }
 

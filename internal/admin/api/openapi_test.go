@@ -65,7 +65,8 @@ export const role: Role = { role: user.name };
 	if err := os.WriteFile(filepath.Join(dir, "use.ts"), []byte(use), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	compile := npmtest.Command(t, "tsc", "--noEmit", "--strict", filepath.Join(dir, "use.ts"))
+	compile := npmtest.Command(t, "tsc", "--noEmit", "--strict", "--skipLibCheck", "--lib", "es2022",
+		filepath.Join(dir, "use.ts"))
 	if out, err := compile.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
