@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcp-authd/mcp-authd/internal/testkit/installation"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/storage"
 	"github.com/mcp-authd/mcp-authd/storage/sqlite"
@@ -24,11 +25,7 @@ var noon = time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 
 func testStore(t *testing.T) *sqlite.Store {
 	t.Helper()
-	s, err := sqlite.Open(context.Background(), ":memory:", sqlite.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { s.Close() })
+	s := installation.Store(t)
 	return s
 }
 

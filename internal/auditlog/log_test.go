@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -19,12 +18,12 @@ import (
 	"github.com/mcp-authd/mcp-authd/audit"
 	"github.com/mcp-authd/mcp-authd/audit/verify"
 	"github.com/mcp-authd/mcp-authd/internal/auditlog"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/installation"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/pgtest"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 	"github.com/mcp-authd/mcp-authd/keys"
 	"github.com/mcp-authd/mcp-authd/storage"
 	"github.com/mcp-authd/mcp-authd/storage/postgres"
-	"github.com/mcp-authd/mcp-authd/storage/sqlite"
 )
 
 // database is a store, and the way around it.
@@ -35,12 +34,9 @@ type database struct {
 }
 
 func onSQLite(t *testing.T) database {
-	path := filepath.Join(t.TempDir(), "a.db")
-	s, err := sqlite.Open(t.Context(), path, sqlite.Options{})
-	must(t, err)
-	t.Cleanup(func() { s.Close() })
-	return database{s, func(t *testing.T, statement string) {
-		db, err := sql.Open("sqlite", path)
+	i := installation.New(t)
+	return database{i.Store, func(t *testing.T, statement string) {
+		db, err := sql.Open("sqlite", i.Path)
 		must(t, err)
 		defer db.Close()
 		_, err = db.Exec(statement)

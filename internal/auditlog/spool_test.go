@@ -17,10 +17,10 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/audit"
 	"github.com/mcp-authd/mcp-authd/internal/auditlog"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/installation"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/logtest"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 	"github.com/mcp-authd/mcp-authd/storage"
-	"github.com/mcp-authd/mcp-authd/storage/sqlite"
 )
 
 // spooling is a writer with a directory, and what it logs.
@@ -307,9 +307,7 @@ exec "$0" -test.run='^TestFullDisk$' -test.v`
 }
 
 func fullDisk(t *testing.T, dir string) {
-	store, err := sqlite.Open(t.Context(), sqlite.Memory, sqlite.Options{})
-	must(t, err)
-	defer store.Close()
+	store := installation.Store(t)
 	w, log := spooling(store, dir)
 	add(t, w, 0, 1000)
 	if !strings.Contains(log.String(), "wait in memory alone") {
