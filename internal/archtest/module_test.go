@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -13,6 +14,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -51,30 +53,43 @@ func (f file) dir() string {
 	return ""
 }
 
-// load reads the module that this test belongs to. Packages that do not compile are
+// load returns the module that this test belongs to. Packages that do not compile are
 // read all the same: their imports are still a fact.
 func load(t *testing.T) module {
 	t.Helper()
-	root, err := filepath.Abs("../..")
+	m, err := readModule()
 	if err != nil {
 		t.Fatal(err)
+	}
+	return m
+}
+
+// readModule parses some thousand files, once for all tests.
+var readModule = sync.OnceValues(func() (m module, err error) {
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		return m, err
 	}
 	gomod, err := os.ReadFile(filepath.Join(root, "go.mod"))
 	if err != nil {
-		t.Fatal(err)
+		return m, err
 	}
-	return module{gomod: string(gomod), packages: listPackages(t, root), files: parseFiles(t, root)}
-}
+	m.gomod = string(gomod)
+	if m.packages, err = listPackages(root); err != nil {
+		return m, err
+	}
+	m.files, err = parseFiles(root)
+	return m, err
+})
 
-func listPackages(t *testing.T, root string) (out []pkg) {
-	t.Helper()
+func listPackages(root string) (out []pkg, err error) {
 	cmd := exec.Command("go", "list", "-e", "-json=ImportPath,Name,Imports,Deps,CgoFiles", "./...")
 	cmd.Dir = root
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	raw, err := cmd.Output()
 	if err != nil {
-		t.Fatalf("go list: %v\n%s", err, stderr.String())
+		return nil, fmt.Errorf("go list: %w\n%s", err, stderr.String())
 	}
 	for d := json.NewDecoder(bytes.NewReader(raw)); ; {
 		var listed struct {
@@ -83,10 +98,10 @@ func listPackages(t *testing.T, root string) (out []pkg) {
 		}
 		err := d.Decode(&listed)
 		if errors.Is(err, io.EOF) {
-			return out
+			return out, nil
 		}
 		if err != nil {
-			t.Fatal(err)
+			return nil, err
 		}
 		p := pkg{path: inside(listed.ImportPath), name: listed.Name, reaches: listed.Deps,
 			cgo: len(listed.CgoFiles) > 0}
@@ -102,10 +117,9 @@ func listPackages(t *testing.T, root string) (out []pkg) {
 	}
 }
 
-func parseFiles(t *testing.T, root string) (out []file) {
-	t.Helper()
+func parseFiles(root string) (out []file, err error) {
 	fset := token.NewFileSet()
-	err := filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
+	err = filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
@@ -127,10 +141,7 @@ func parseFiles(t *testing.T, root string) (out []file) {
 		out = append(out, file{path: filepath.ToSlash(rel), lines: lines, syntax: syntax})
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return out
+	return out, err
 }
 
 // inside returns the path of one of our packages inside the module.
