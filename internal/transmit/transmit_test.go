@@ -104,7 +104,9 @@ func newRig(t *testing.T) *rig {
 	t.Helper()
 	r := &rig{Installation: installation.New(t), t: t, user: "usr_1"}
 	r.Set(time.Now().Truncate(time.Millisecond)) // the database itself dates its outbox
-	signer, err := keys.New(t.Context(), keys.Config{Store: r.Store, SecretKeys: [][]byte{make([]byte, secrets.KeySize)}})
+	signer, err := keys.New(t.Context(), keys.Config{
+		Store: r.Store, SecretKeys: [][]byte{make([]byte, secrets.KeySize)},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

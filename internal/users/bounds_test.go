@@ -325,7 +325,8 @@ func TestChangesAreAudited(t *testing.T) {
 			t.Fatal(err)
 		}
 		var got struct{ Event, User, What string }
-		if err := json.Unmarshal([]byte(r.Log.String()), &got); err != nil || got.Event != tt.event || got.User != alice.ID ||
+		err := json.Unmarshal([]byte(r.Log.String()), &got)
+		if err != nil || got.Event != tt.event || got.User != alice.ID ||
 			got.What != tt.what {
 			t.Errorf("SP-28: got %s, %v, want %s %s", r.Log, err, tt.event, tt.what)
 		}

@@ -27,8 +27,8 @@ type Installation struct {
 	Audit  *audit.Recorder // writes to Logger
 }
 
-// New returns an installation whose clock stands at noon of a day in 2026, UTC. At the end of the test it closes the store, and
-// fails the test if the log has an event or a field that events.yaml does not name.
+// New returns an installation whose clock stands at noon of a day in 2026, UTC. At the end of the test it
+// closes the store, and fails the test if the log has an event or a field that events.yaml does not name.
 func New(tb testing.TB) *Installation {
 	tb.Helper()
 	i := &Installation{Clock: NewClock(), Path: Database(tb), Log: &logtest.Buffer{}}

@@ -13,7 +13,8 @@ import (
 // TestNew: installations share nothing, and each store is one that a server can start with.
 func TestNew(t *testing.T) {
 	one, two := New(t), New(t)
-	if err := one.Store.CreateUser(t.Context(), storage.User{ID: "usr_1", Name: "alice", CreatedAt: one.Now()}); err != nil {
+	alice := storage.User{ID: "usr_1", Name: "alice", CreatedAt: one.Now()}
+	if err := one.Store.CreateUser(t.Context(), alice); err != nil {
 		t.Fatal(err)
 	}
 	for i, want := range map[*Installation]int{one: 1, two: 0} {
