@@ -5,17 +5,13 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/mcp-authd/mcp-authd/internal/testkit/installation"
 	"github.com/mcp-authd/mcp-authd/internal/users"
-	"github.com/mcp-authd/mcp-authd/storage/sqlite"
 )
 
 // TestTheDemoPrintsThePasswordOfItsUser: also where the file that kept it was removed.
 func TestTheDemoPrintsThePasswordOfItsUser(t *testing.T) {
-	store, err := sqlite.Open(t.Context(), sqlite.Memory, sqlite.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer store.Close()
+	store := installation.Store(t)
 	u, err := users.New(users.Config{Store: store})
 	if err != nil {
 		t.Fatal(err)

@@ -10,20 +10,16 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/internal/admin"
 	"github.com/mcp-authd/mcp-authd/internal/config"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/installation"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/storage"
-	"github.com/mcp-authd/mcp-authd/storage/sqlite"
 )
 
 // AS-243: token inspect says that a helper was cut. Its grant stands.
 func TestInspectHelper(t *testing.T) {
 	now := time.Now()
-	s, err := sqlite.Open(t.Context(), sqlite.Memory, sqlite.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
-	_, err = s.GrantAssertion(t.Context(), storage.AssertionGrant{
+	s := installation.Store(t)
+	_, err := s.GrantAssertion(t.Context(), storage.AssertionGrant{
 		IssuedAt: now, SpentUntil: now.Add(time.Minute), Configured: true,
 		Grant: storage.Grant{
 			ID: "grt_1", ClientID: "workload:ci:build", Scopes: oauth.Scopes{"mcp"}, TrustID: "ci",

@@ -12,7 +12,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -22,9 +21,9 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/acmetest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/installation"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/nettest"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
-	"github.com/mcp-authd/mcp-authd/storage/sqlite"
 )
 
 const domain = "auth.example.com"
@@ -67,11 +66,7 @@ type house struct {
 }
 
 func newHouse(t *testing.T, c acmetest.Config) *house {
-	store, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "x.db"), sqlite.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { store.Close() })
+	store := installation.Store(t)
 	ring, err := secrets.NewRing(bytes.Repeat([]byte("k"), 32))
 	if err != nil {
 		t.Fatal(err)
@@ -298,11 +293,7 @@ func TestHTTP(t *testing.T) {
 
 // TestFiles: files are as certmagic expects them, and sealed.
 func TestFiles(t *testing.T) {
-	store, err := sqlite.Open(t.Context(), sqlite.Memory, sqlite.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer store.Close()
+	store := installation.Store(t)
 	old, young := bytes.Repeat([]byte("o"), 32), bytes.Repeat([]byte("y"), 32)
 	ring := func(keys ...[]byte) *secrets.Ring {
 		r, err := secrets.NewRing(keys...)

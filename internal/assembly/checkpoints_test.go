@@ -16,18 +16,14 @@ import (
 	"github.com/mcp-authd/mcp-authd/audit/verify"
 	"github.com/mcp-authd/mcp-authd/internal/auditlog"
 	"github.com/mcp-authd/mcp-authd/internal/config"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/installation"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/logtest"
-	"github.com/mcp-authd/mcp-authd/storage/sqlite"
 )
 
 // TestCheckpointsArePosted: OB-04. A receiver elsewhere gets each new checkpoint; when it fails, the next one,
 // and the log says so once.
 func TestCheckpointsArePosted(t *testing.T) {
-	store, err := sqlite.Open(t.Context(), sqlite.Memory, sqlite.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer store.Close()
+	store := installation.Store(t)
 	var down atomic.Bool
 	var got [][]byte
 	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

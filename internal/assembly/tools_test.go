@@ -7,8 +7,8 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/internal/config"
 	"github.com/mcp-authd/mcp-authd/internal/gateway/lists"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/installation"
 	"github.com/mcp-authd/mcp-authd/mcpresource"
-	"github.com/mcp-authd/mcp-authd/storage/sqlite"
 )
 
 // needing is a tool that needs a scope.
@@ -39,11 +39,7 @@ func TestShownTools(t *testing.T) {
 		{"RS-219 off", "", "off", config.ToolRule{Name: "b", Deny: true}, true, true, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			store, err := sqlite.Open(t.Context(), t.TempDir()+"/test.db", sqlite.Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer store.Close()
+			store := installation.Store(t)
 			a := Parts{
 				Log:    slog.New(slog.DiscardHandler),
 				Config: &config.Loaded{Config: &config.Config{}},
