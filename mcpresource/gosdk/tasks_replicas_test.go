@@ -12,6 +12,7 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
 	"github.com/mcp-authd/mcp-authd/internal/taskstore"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/installation"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/pgtest"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 	"github.com/mcp-authd/mcp-authd/mcpresource"
@@ -19,7 +20,6 @@ import (
 	"github.com/mcp-authd/mcp-authd/mcpresource/sqlite"
 	"github.com/mcp-authd/mcp-authd/storage"
 	serverpostgres "github.com/mcp-authd/mcp-authd/storage/postgres"
-	serversqlite "github.com/mcp-authd/mcp-authd/storage/sqlite"
 )
 
 // replicas opens a store twice.
@@ -83,8 +83,7 @@ func stores() map[string]replicas {
 			return open(), open()
 		},
 		"a server's SQLite": func(t *testing.T) (one, two mcpresource.TaskStore) {
-			s, err := serversqlite.Open(t.Context(), filepath.Join(t.TempDir(), "db"), serversqlite.Options{})
-			one = server(t, s, err)
+			one = server(t, installation.Store(t), nil)
 			return one, one // a file is one process's
 		},
 		"a server's PostgreSQL": func(t *testing.T) (one, two mcpresource.TaskStore) {
