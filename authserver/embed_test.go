@@ -17,6 +17,7 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/authserver"
 	"github.com/mcp-authd/mcp-authd/dcr"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/installation"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 	"github.com/mcp-authd/mcp-authd/mcpresource"
 	"github.com/mcp-authd/mcp-authd/storage"
@@ -60,11 +61,7 @@ func Example() {
 // embedded is a server with a registry in one field.
 func embedded(t *testing.T) (*authserver.Server, *sqlite.Store) {
 	t.Helper()
-	store, err := sqlite.Open(t.Context(), ":memory:", sqlite.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { store.Close() })
+	store := installation.Store(t)
 	secret := [][]byte{bytes.Repeat([]byte{7}, 32)}
 	registry, err := dcr.New(dcr.Config{Store: store, SecretKeys: secret, Documents: dcr.Documents{Enabled: true}})
 	if err != nil {
@@ -150,13 +147,9 @@ func TestIssuerInClear(t *testing.T) {
 	for issuer, ok := range map[string]bool{
 		"https://auth.example.com": true, "http://localhost:8414": true, "http://auth.example.com": false,
 	} {
-		store, err := sqlite.Open(t.Context(), ":memory:", sqlite.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { store.Close() })
-		_, err = authserver.New(t.Context(),
-			authserver.Config{Issuer: issuer, Store: store, SecretKeys: [][]byte{bytes.Repeat([]byte{7}, 32)}})
+		_, err := authserver.New(t.Context(), authserver.Config{
+			Issuer: issuer, Store: installation.Store(t), SecretKeys: [][]byte{bytes.Repeat([]byte{7}, 32)},
+		})
 		if (err == nil) != ok || !ok && !strings.Contains(err.Error(), "must be https") {
 			t.Errorf("%s: got %v", issuer, err)
 		}

@@ -7,7 +7,6 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"io"
-	"log/slog"
 	"net/http"
 	"net/http/cookiejar"
 	"net/http/httptest"
@@ -15,7 +14,6 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -23,9 +21,9 @@ import (
 	"github.com/alexedwards/argon2id"
 	"github.com/go-jose/go-jose/v4"
 
-	"github.com/mcp-authd/mcp-authd/audit"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
-	"github.com/mcp-authd/mcp-authd/internal/testkit/audittest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/installation"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/logtest"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/storage"
 	"github.com/mcp-authd/mcp-authd/storage/sqlite"
@@ -42,52 +40,34 @@ const (
 // and one client of each kind.
 type rig struct {
 	*Server
+	*installation.Installation
 	t     *testing.T
 	http  *httptest.Server
 	store *sqlite.Store
-	log   *logBuffer
+	log   *logtest.Buffer
 	as    Config
 	mux   atomic.Pointer[http.ServeMux]
-
-	mu   sync.Mutex // guards now
-	time time.Time
 }
 
-func (r *rig) now() time.Time {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.time
-}
-
-func (r *rig) advance(d time.Duration) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.time = r.time.Add(d)
-}
+func (r *rig) now() time.Time          { return r.Now() }
+func (r *rig) advance(d time.Duration) { r.Advance(d) }
 
 func newRig(t *testing.T, change ...func(*Config)) *rig {
 	t.Helper()
 	ctx := context.Background()
-	r := &rig{t: t, time: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC), log: &logBuffer{}}
-	store, err := sqlite.Open(ctx, ":memory:", sqlite.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { store.Close() })
-	t.Cleanup(func() { audittest.Read(t).Check(t, r.log.String()) })
-	r.store = store
+	i := installation.New(t)
+	r := &rig{Installation: i, t: t, store: i.Store, log: i.Log}
 	r.http = httptest.NewServer(
 		http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) { r.mux.Load().ServeHTTP(w, req) }),
 	)
 	t.Cleanup(r.http.Close)
-	log := slog.New(slog.NewJSONHandler(r.log, nil))
 	r.as = Config{
-		Issuer: r.http.URL, Store: store, SecretKeys: [][]byte{bytes.Repeat([]byte{7}, 32)},
+		Issuer: r.http.URL, Store: r.store, SecretKeys: [][]byte{bytes.Repeat([]byte{7}, 32)},
 		Resources: []storage.Resource{{URI: testResource, Name: "Notes", Scopes: []storage.ScopeText{
 			{Name: "mcp", Description: "use the server", Default: true},
 			{Name: "notes:write", Description: "add notes"},
 		}}},
-		Now: r.now, Logger: log, Audit: audit.New(log),
+		Now: r.Now, Logger: r.Logger, Audit: r.Audit,
 		passwords: &argon2id.Params{Memory: 64, Iterations: 1, Parallelism: 1, SaltLength: 16, KeyLength: 32},
 	}
 	r.restart(change...)
@@ -107,7 +87,7 @@ func newRig(t *testing.T, change ...func(*Config)) *rig {
 			Resources: []string{testResource}, Source: storage.SourceStatic},
 	} {
 		c.CreatedAt = r.now()
-		if err := store.PutClient(ctx, c); err != nil {
+		if err := r.store.PutClient(ctx, c); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -155,30 +135,6 @@ func (r *registry) ClientKeys(ctx context.Context, c storage.Client, kid string)
 func (*registry) Attach(
 	string, func(context.Context) oauth.Scopes, func(context.Context) oauth.Scopes, func(*http.Request) netip.Addr,
 ) {
-}
-
-// logBuffer is what the server has logged; a request may still log while a test reads.
-type logBuffer struct {
-	mu sync.Mutex // guards b
-	b  bytes.Buffer
-}
-
-func (l *logBuffer) Write(b []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(b)
-}
-
-func (l *logBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
-}
-
-func (l *logBuffer) Reset() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.b.Reset()
 }
 
 // person is a browser with a cookie jar that does not follow redirects.

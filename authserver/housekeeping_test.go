@@ -10,9 +10,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/mcp-authd/mcp-authd/internal/testkit/installation"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 	"github.com/mcp-authd/mcp-authd/storage"
-	"github.com/mcp-authd/mcp-authd/storage/sqlite"
 )
 
 // sweptStore counts what the housekeeping asks for. Its sweeps last for hold.
@@ -47,11 +47,7 @@ func (s *sweptStore) Keys(ctx context.Context, now time.Time) ([]storage.Signing
 // replicas runs the housekeeping of several servers on one store in a bubble.
 func replicas(t *testing.T, n int, hold time.Duration, left int64, look func(*sweptStore)) {
 	synctest.Test(t, func(t *testing.T) {
-		db, err := sqlite.Open(t.Context(), sqlite.Memory, sqlite.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer db.Close()
+		db := installation.Store(t)
 		store := &sweptStore{Store: db, hold: hold, left: left}
 		ctx, cancel := context.WithCancel(t.Context())
 		var running sync.WaitGroup

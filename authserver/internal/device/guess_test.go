@@ -10,8 +10,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/audit"
 	"github.com/mcp-authd/mcp-authd/internal/allowance"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/installation"
 	"github.com/mcp-authd/mcp-authd/storage"
-	"github.com/mcp-authd/mcp-authd/storage/sqlite"
 )
 
 // asking are requests of devices in a store, of which one waits under a code.
@@ -23,11 +23,7 @@ type asking struct {
 
 func newAsking(t *testing.T) *asking {
 	t.Helper()
-	store, err := sqlite.Open(t.Context(), sqlite.Memory, sqlite.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { store.Close() })
+	store := installation.Store(t)
 	a := &asking{t: t, now: time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)}
 	a.Requests = New(Config{
 		Store:  store,
