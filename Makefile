@@ -26,17 +26,17 @@ test-all: test test-long release-test ## everything, as CI runs it: adds long ma
 install-test-deps: ## what the tests need and this machine lacks
 	@test/install-deps.sh
 
-lint: form ## form, and imports, the length of lines, links and file names in docs
-	$(GO) test ./internal/archtest
+lint: form ## another name of form
 
 # As programs are built for tests and releases, so that all share what is compiled.
 form: export CGO_ENABLED = 0
 form: export GOFLAGS = -trimpath
-form: ## gofmt, vet, staticcheck, tidy modules
+form: ## gofmt, vet, staticcheck, tidy modules, imports, lengths of lines, links and names in docs
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); exit 1; }
 	$(GO) vet ./...
 	@test/staticcheck.sh
 	@test/tidy.sh
+	$(GO) test ./internal/archtest ./internal/conformance
 
 pictures: install-test-deps ## docs/pictures, of the pages as they are now (Chromium)
 	$(GO) test ./test/browser -count 1 -run TestPictures -update

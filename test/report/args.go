@@ -3,9 +3,11 @@ package main
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strings"
 )
 
 // unwatched are packages that the race detector leaves out. SQLite is C translated to Go, with memory
@@ -25,8 +27,8 @@ var unwatched = []string{
 // starts last runs alone, and the other core has nothing to do.
 var longest = []string{
 	"test/browser", "cmd/mcp-authd", "storage/postgres", "test/faults", "test/conformance", "authserver",
-	"test/clients", "test/e2e", "storage/sqlite", "test/chaos", "thirdparty", "internal/archtest", "test/upstream",
-	"internal/gateway/stdio", "web", "test/examples", "mcpresource", "test/zoo", "dcr", "internal/conformance",
+	"test/clients", "test/e2e", "storage/sqlite", "thirdparty", "test/upstream",
+	"internal/gateway/stdio", "web", "test/examples", "mcpresource", "test/zoo", "dcr",
 }
 
 // arguments returns those of go test for args in a directory.
@@ -44,10 +46,45 @@ func arguments(args []string, dir string) ([]string, error) {
 		return inLane(out, args[1:], dir)
 	}
 	for _, arg := range args {
-		if arg == "./..." {
-			out = append(out, present(dir)...)
+		if arg != "./..." {
+			out = append(out, arg)
+			continue
 		}
-		out = append(out, arg)
+		all, err := packages(dir)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, all...)
+	}
+	return out, nil
+}
+
+// readers are packages whose tests read our source in one goroutine. "make form" tests them: the race
+// detector would make them ten times as slow and find nothing.
+var readers = []string{"internal/archtest", "internal/conformance"}
+
+// packages returns the packages of the module in a directory, the longest first, without the readers.
+func packages(dir string) ([]string, error) {
+	cmd := exec.Command("go", "list", "-f", "{{.Dir}}", "./...")
+	cmd.Dir, cmd.Stderr = dir, os.Stderr
+	listed, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("go list: %w", err)
+	}
+	root, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, err
+	}
+	out := present(dir)
+	for path := range strings.Lines(string(listed)) {
+		p, err := filepath.Rel(root, strings.TrimSpace(path))
+		if err != nil {
+			return nil, err
+		}
+		p = filepath.ToSlash(p)
+		if !slices.Contains(readers, p) && !slices.Contains(longest, p) {
+			out = append(out, "./"+p)
+		}
 	}
 	return out, nil
 }

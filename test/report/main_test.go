@@ -97,8 +97,6 @@ func TestArguments(t *testing.T) {
 	}{
 		{root, []string{"./keys"}, "./keys"},
 		{root, []string{"-race", "./keys"}, watched + " -race ./keys"},
-		{root, []string{"-short", "./..."}, "-short " + strings.Join(present(root), " ") + " ./..."},
-		{t.TempDir(), []string{"./..."}, "./..."},
 	} {
 		got, err := arguments(tt.args, tt.dir)
 		if err != nil {
@@ -107,6 +105,30 @@ func TestArguments(t *testing.T) {
 		if got, found := strings.CutPrefix(strings.Join(got, " "), "test -json "+together()+" -exec="); !found ||
 			!strings.HasSuffix(got, " run -trimpath -ldflags=-w "+tt.want) {
 			t.Errorf("%v in %s: got %s, want at its end %s", tt.args, tt.dir, got, tt.want)
+		}
+	}
+}
+
+// TestPackages: every package is tested once, the longest first, and readers of the source elsewhere.
+func TestPackages(t *testing.T) {
+	got, err := packages("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got[0] != "./"+longest[0] || !slices.Contains(got, "./keys") || slices.Contains(got, "./internal/archtest") {
+		t.Errorf("got %v", got)
+	}
+	once := slices.Compact(slices.Sorted(slices.Values(got)))
+	if len(once) != len(got) {
+		t.Errorf("%d packages, %d of them different", len(got), len(once))
+	}
+	makefile, err := os.ReadFile("../../Makefile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range readers {
+		if !strings.Contains(string(makefile), " ./"+p) {
+			t.Errorf("the Makefile does not test %s", p)
 		}
 	}
 }
