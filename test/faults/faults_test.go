@@ -79,7 +79,7 @@ func TestEveryCallFails(t *testing.T) {
 			r := newRig(t)
 			for n := range 60 {
 				request := s.prepare(r)
-				r.pass(11 * time.Second) // what is remembered for seconds is asked for again
+				r.Advance(11 * time.Second) // what is remembered for seconds is asked for again
 				r.store.Arm(n)
 				got := request()
 				failed, verbs := r.store.Disarm()
@@ -122,7 +122,7 @@ func TestAnswersLost(t *testing.T) {
 			r := newRig(t)
 			for n := range 60 {
 				request := s.prepare(r)
-				r.pass(11 * time.Second)
+				r.Advance(11 * time.Second)
 				r.store.ArmLost(n)
 				got := request()
 				failed, _ := r.store.Disarm()
@@ -193,7 +193,7 @@ var authorizeScenarios = []scenario{
 	{
 		name: "POST /login with a wrong password",
 		prepare: func(r *rig) func() answer {
-			r.pass(24 * time.Hour) // the failures of before are forgotten, and slow this one down no more
+			r.Advance(24 * time.Hour) // the failures of before are forgotten, and slow this one down no more
 			b := r.browser()
 			action, form := b.get(link()).form(r.t, "/login")
 			form.Set("username", "alice")
@@ -340,7 +340,7 @@ var tokenScenarios = []scenario{
 		name: "GET /status/0",
 		prepare: func(r *rig) func() answer {
 			r.tokens()
-			r.pass(time.Hour)
+			r.Advance(time.Hour)
 			b := r.browser()
 			return func() answer { return b.send(http.MethodGet, "/status/0", "") }
 		},
@@ -415,7 +415,7 @@ func TestSetup(t *testing.T) {
 	users, err := r.store.ListUsers(t.Context(), "", 10)
 	must(t, err)
 	for _, u := range users {
-		must(t, r.store.DeleteUser(t.Context(), u.ID, r.clock()))
+		must(t, r.store.DeleteUser(t.Context(), u.ID, r.Now()))
 	}
 	made, err := r.as.SetupLink(t.Context())
 	must(t, err)

@@ -27,7 +27,7 @@ func (r *rig) bare() storage.User {
 	}
 	must(r.t, r.store.ReplaceRecoveryCodes(r.t.Context(), u.ID, nil, storage.Hash{}))
 	must(r.t, r.as.Users().SetPassword(r.t.Context(), "alice", password, false))
-	_, err = r.store.StopLinks(r.t.Context(), u.ID, r.clock())
+	_, err = r.store.StopLinks(r.t.Context(), u.ID, r.Now())
 	must(r.t, err)
 	return u
 }
@@ -98,7 +98,7 @@ func (b *browser) appForm() (action string, form url.Values, secret string) {
 
 func (r *rig) appCode(secret string) string {
 	r.t.Helper()
-	code, err := totp.GenerateCode(secret, r.clock())
+	code, err := totp.GenerateCode(secret, r.Now())
 	must(r.t, err)
 	return code
 }
@@ -111,7 +111,7 @@ func (r *rig) withApp() (*browser, string) {
 	if got := b.post(action, form); got.status != http.StatusOK {
 		r.t.Fatalf("app: got %d %.300s", got.status, got.body)
 	}
-	r.pass(time.Minute) // a code is good once
+	r.Advance(time.Minute) // a code is good once
 	return b, secret
 }
 
@@ -140,7 +140,7 @@ func (r *rig) connected() (*browser, url.Values) {
 // people makes links as an operator does.
 func (r *rig) people() *users.Users {
 	r.t.Helper()
-	u, err := users.New(users.Config{Store: r.store, Now: r.clock})
+	u, err := users.New(users.Config{Store: r.store, Now: r.Now})
 	must(r.t, err)
 	return u
 }
@@ -156,7 +156,7 @@ func (r *rig) recovery() string {
 func (r *rig) invitation() string {
 	r.t.Helper()
 	if u, err := r.as.Users().Find(r.t.Context(), "berta"); err == nil {
-		must(r.t, r.store.DeleteUser(r.t.Context(), u.ID, r.clock()))
+		must(r.t, r.store.DeleteUser(r.t.Context(), u.ID, r.Now()))
 	}
 	made, err := r.people().Invite(r.t.Context(), r.url, users.Invitation{Name: "berta"})
 	must(r.t, err)

@@ -50,7 +50,7 @@ func (r *rig) linking() (*browser, answer) {
 		must(r.t, err)
 		for _, i := range all {
 			_, err := r.store.Unlink(r.t.Context(), storage.Untie{
-				UserID: u.ID, Connector: i.Connector, Subject: i.Subject, Reason: "unlinked", Now: r.clock(),
+				UserID: u.ID, Connector: i.Connector, Subject: i.Subject, Reason: "unlinked", Now: r.Now(),
 				By: storage.Admission{Passwords: true, Providers: []string{i.Connector}},
 			})
 			must(r.t, err)

@@ -15,7 +15,6 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -23,9 +22,9 @@ import (
 	"github.com/mcp-authd/mcp-authd/dcr"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/fakeidp"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/installation"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/storage"
-	"github.com/mcp-authd/mcp-authd/storage/sqlite"
 	"github.com/mcp-authd/mcp-authd/storage/storagetest"
 	"github.com/mcp-authd/mcp-authd/thirdparty"
 )
@@ -40,38 +39,21 @@ const (
 
 // rig is a server with everything that it can have, over a store that can fail.
 type rig struct {
+	*installation.Clock
 	t     *testing.T
 	url   string
 	store *storagetest.Failing
 	up    *fakeidp.Upstream
 	as    *authserver.Server
-
-	mu  sync.Mutex // guards now
-	now time.Time
-}
-
-func (r *rig) clock() time.Time {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.now
-}
-
-// pass lets time go by, so that what is remembered for seconds is asked for again.
-func (r *rig) pass(d time.Duration) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.now = r.now.Add(d)
 }
 
 func newRig(t *testing.T) *rig {
 	t.Helper()
 	ctx := t.Context()
-	r := &rig{t: t, now: time.Now().Truncate(time.Second), up: fakeidp.Start(t)}
-	r.up.Behave(func(b *fakeidp.Behaviour) { b.Now = r.clock })
-	backend, err := sqlite.Open(ctx, ":memory:", sqlite.Options{Now: r.clock})
-	must(t, err)
-	t.Cleanup(func() { backend.Close() })
-	r.store = &storagetest.Failing{Store: backend}
+	r := &rig{Clock: installation.NewClock(), t: t, up: fakeidp.Start(t)}
+	r.Set(time.Now().Truncate(time.Second)) // cookies expire by the real clock
+	r.up.Behave(func(b *fakeidp.Behaviour) { b.Now = r.Now })
+	r.store = &storagetest.Failing{Store: installation.Store(t)}
 
 	mux := http.NewServeMux()
 	server := httptest.NewServer(mux)
@@ -79,11 +61,11 @@ func newRig(t *testing.T) *rig {
 	r.url = strings.Replace(server.URL, "127.0.0.1", "localhost", 1) // passkeys need a name
 	keys := [][]byte{bytes.Repeat([]byte{7}, secrets.KeySize)}
 	registry, err := dcr.New(dcr.Config{
-		Store: r.store, SecretKeys: keys, Now: r.clock, Limits: dcr.Limits{PerMinute: 100_000},
+		Store: r.store, SecretKeys: keys, Now: r.Now, Limits: dcr.Limits{PerMinute: 100_000},
 	})
 	must(t, err)
 	delegation, err := thirdparty.New(thirdparty.Config{
-		Issuer: r.url, Store: r.store, SecretKeys: keys, Now: r.clock,
+		Issuer: r.url, Store: r.store, SecretKeys: keys, Now: r.Now,
 		Connectors: []thirdparty.Connector{{
 			ID: "corp", Type: "oidc", Name: "Corp", ClientID: r.up.ClientID, ClientSecret: r.up.ClientSecret,
 			Issuer:     r.up.URL,
@@ -96,7 +78,7 @@ func newRig(t *testing.T) *rig {
 	must(t, err)
 	t.Cleanup(delegation.Close)
 	r.as, err = authserver.New(ctx, authserver.Config{
-		Issuer: r.url, Store: r.store, SecretKeys: keys, Now: r.clock, Registry: registry,
+		Issuer: r.url, Store: r.store, SecretKeys: keys, Now: r.Now, Registry: registry,
 		Delegation: delegation,
 		Tokens: authserver.TokenPolicy{
 			CodeTTL: 10 * time.Minute, AccessTTL: 12 * time.Hour, RefreshGrace: 10 * time.Minute,
@@ -127,7 +109,7 @@ func (r *rig) addClients() {
 			SecretHash: &hash,
 			Scopes:     []string{"mcp"}, Resources: []string{resource}},
 	} {
-		c.Source, c.CreatedAt = storage.SourceStatic, r.clock()
+		c.Source, c.CreatedAt = storage.SourceStatic, r.Now()
 		must(r.t, r.store.PutClient(r.t.Context(), c))
 	}
 }
