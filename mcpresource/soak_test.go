@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcp-authd/mcp-authd/internal/testkit/lane"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 )
 
@@ -167,9 +168,7 @@ func (s *soak) kept() int {
 // them, clients that leave; afterwards nothing is left. MCP_AUTHD_SOAK=long goes on for
 // minutes.
 func TestSoak(t *testing.T) {
-	if testing.Short() {
-		t.Skip("seconds of streams")
-	}
+	lane.Long(t, "TestStreams opens and ends a few")
 	rounds := 1
 	if os.Getenv("MCP_AUTHD_SOAK") == "long" {
 		rounds = 40

@@ -85,6 +85,7 @@ var readModule = sync.OnceValues(func() (m module, err error) {
 func listPackages(root string) (out []pkg, err error) {
 	cmd := exec.Command("go", "list", "-e", "-json=ImportPath,Name,Imports,Deps,CgoFiles", "./...")
 	cmd.Dir = root
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=1") // else no file counts as one with cgo
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	raw, err := cmd.Output()

@@ -15,6 +15,7 @@ import (
 
 	modernc "modernc.org/sqlite"
 
+	"github.com/mcp-authd/mcp-authd/internal/testkit/lane"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/ramdisk"
 	"github.com/mcp-authd/mcp-authd/migrations"
 	"github.com/mcp-authd/mcp-authd/storage"
@@ -25,6 +26,7 @@ import (
 // before the verb succeeds. A verb whose statement failed says so, and has changed nothing:
 // what the contract expects of the verbs that follow would not hold.
 func TestEveryStatementCanFail(t *testing.T) {
+	lane.Long(t, "TestContractInFile runs the statements")
 	f := &faults{}
 	name := "sqlite failing " + t.Name()
 	sql.Register(name, &failingDriver{faults: f})

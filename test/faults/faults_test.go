@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/mcp-authd/mcp-authd/internal/testkit/lane"
 )
 
 // scenario is one request to one endpoint.
@@ -116,6 +118,7 @@ func TestEveryCallFails(t *testing.T) {
 // TestAnswersLost: the store has done it and its answer is lost. The client is never told
 // that it succeeded, nor that it was refused.
 func TestAnswersLost(t *testing.T) {
+	lane.Long(t, "TestEveryCallFails fails the same calls")
 	for _, s := range endpoints() {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()

@@ -200,6 +200,7 @@ func TestBusy(t *testing.T) {
 // TestRacesAreSeen: two goroutines that share a variable around a store in SQLite are reported,
 // though SQLite itself is not watched.
 func TestRacesAreSeen(t *testing.T) {
+	t.Setenv("CGO_ENABLED", "1") // the race detector needs it
 	var out, errs bytes.Buffer
 	code := run([]string{"-race", "-count=1", "./testdata/race"}, ".", &out, &errs)
 	if all := out.String() + errs.String(); code == 0 || !strings.Contains(all, "DATA RACE") {

@@ -35,6 +35,8 @@ func measure(command []string) int {
 	command = append(strings.Fields(os.Getenv(pressure)), command...)
 	cmd := exec.Command(command[0], command[1:]...)
 	cmd.Stdin, cmd.Stderr = os.Stdin, os.Stderr
+	// Programs that tests build share what is compiled with those of internal/testkit/program.
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-trimpath")
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "report:", err)

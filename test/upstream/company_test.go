@@ -19,6 +19,7 @@ import (
 	"golang.org/x/oauth2"
 
 	"github.com/mcp-authd/mcp-authd/internal/testkit/idptest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/lane"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/program"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 	"github.com/mcp-authd/mcp-authd/oauth"
@@ -133,6 +134,7 @@ func (c *company) admitted(t *testing.T, out map[string]any) string {
 // TestCompany: AS-196 AS-244. A person signs in at a real provider, a server of ours asserts who they are,
 // another one believes it, and what ends at the provider ends there.
 func TestCompany(t *testing.T) {
+	lane.Long(t, "test/e2e has two servers of ours")
 	t.Parallel()
 	c := newCompany(t)
 	alice := idptest.NewPerson(idptest.Alice)

@@ -10,11 +10,13 @@ import (
 	"testing"
 
 	"github.com/mcp-authd/mcp-authd/internal/testkit/idptest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/lane"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 )
 
 // TestExtend: a tool needs more at the provider than the person has granted there so far.
 func TestExtend(t *testing.T) {
+	lane.Long(t, "thirdparty tests consent at a provider")
 	t.Parallel()
 	i := plan(t)
 	up := i.node("node", idptest.Options{Scopes: []string{"calendar", "mail"}, Offline: true},
@@ -159,6 +161,7 @@ func (i *installation) exchange(t *testing.T, subject, provider, scope string) (
 // TestLinking: accounts at two providers, and one with a password, for one person, only
 // by signing in to each.
 func TestLinking(t *testing.T) {
+	lane.Long(t, "thirdparty tests linked accounts")
 	t.Parallel()
 	i := plan(t)
 	i.config["login"] = map[string]any{"local": true}

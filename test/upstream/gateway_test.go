@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/internal/testkit/idptest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/lane"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 )
 
@@ -19,6 +20,7 @@ import (
 // works with the caller's account at a real provider: by a token that the gateway brings, which is refreshed when
 // it has expired, and never without the person's consent.
 func TestGatewayBroker(t *testing.T) {
+	lane.Long(t, "thirdparty tests the broker")
 	t.Parallel()
 	const ttl = 3 * time.Second
 	i := plan(t)

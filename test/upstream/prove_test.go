@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/internal/testkit/idptest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/lane"
 )
 
 // age makes every session older, as time would.
@@ -28,6 +29,7 @@ func (i *installation) age(t *testing.T, by time.Duration) {
 // an account is connected or disconnected. node-oidc-provider keeps a session of its own, by which it
 // would send the browser back without a question.
 func TestProofAtAProvider(t *testing.T) {
+	lane.Long(t, "thirdparty tests proofs")
 	t.Parallel()
 	i := plan(t)
 	node := i.node("node", idptest.Options{Host: "127.0.0.2"}, nil) // the first that a page offers

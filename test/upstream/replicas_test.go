@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/internal/testkit/idptest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/lane"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/nettest"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/pgtest"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
@@ -19,6 +20,7 @@ import (
 // Each of its access tokens is about to end from the start, so that every check is a
 // refresh; the provider is slow, so that the servers have time to get in each other's way.
 func TestReplicas(t *testing.T) {
+	lane.Long(t, "thirdparty tests replicas")
 	t.Parallel()
 	i := plan(t)
 	i.config["database"] = map[string]any{"url": pgtest.Start(t).Database(t)}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/internal/testkit/idptest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/lane"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
@@ -237,6 +238,7 @@ func TestBackChannelLogout(t *testing.T) {
 // TestFormPost: the provider answers by a form that its page posts from another site, so
 // that the browser leaves our Lax cookies out.
 func TestFormPost(t *testing.T) {
+	lane.Long(t, "thirdparty tests the callback as a form")
 	t.Parallel()
 	i := plan(t)
 	up := i.node("node", idptest.Options{},

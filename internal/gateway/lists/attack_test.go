@@ -134,7 +134,7 @@ func (l limited) Read(p []byte) (int, error) {
 
 // TestEndless: whatever never ends, a stream holds no more than an entry of it, and ends with its client.
 func TestEndless(t *testing.T) {
-	const size = 12 << 20
+	const size = 6 << 20
 	head := `{"jsonrpc":"2.0","id":1,"result":{"tools":[`
 	for name, c := range map[string]struct{ head, part string }{
 		"tools that are shown":            {head, `{"name":"a","description":"reads"},`},

@@ -107,7 +107,7 @@ func TestQueueBytes(t *testing.T) {
 	}
 	defer l.close()
 	note, size := frame{Method: "notifications/x", Params: []byte(`"` + strings.Repeat("x", 4<<20) + `"`)}, 0
-	for range 100 {
+	for range 12 {
 		if l.send(note) == nil {
 			size += 4 << 20
 		}
