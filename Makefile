@@ -18,7 +18,7 @@ help: ## this list
 build: ## the static binary
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags "-s -w" -o $(BIN) ./cmd/mcp-authd
 
-test: install-test-deps ## what to run before a change goes in: eight minutes on two cores
+test: install-test-deps ## what to run before each change: about nine minutes on two cores
 	@$(MAKE) --no-print-directory -j 2 form unit
 
 test-all: test test-long release-test ## everything, as CI runs it: adds long matrices, and a release built and used

@@ -26,9 +26,10 @@ var unwatched = []string{
 // longest are the packages whose tests take longest, the longest first. They start first: one that
 // starts last runs alone, and the other core has nothing to do.
 var longest = []string{
-	"test/browser", "cmd/mcp-authd", "storage/postgres", "test/faults", "test/conformance", "authserver",
-	"test/clients", "test/e2e", "storage/sqlite", "thirdparty", "test/upstream",
-	"internal/gateway/stdio", "web", "test/examples", "mcpresource", "test/zoo", "dcr",
+	"test/e2e", "storage/postgres", "cmd/mcp-authd", "test/clients", "test/conformance", "test/examples",
+	"authserver", "test/faults", "test/browser", "internal/gateway/stdio", "attempt", "test/upstream",
+	"internal/acme", "internal/sandbox", "keys", "thirdparty", "storage/sqlite", "web", "internal/auditlog",
+	"mcpresource/gosdk", "mcpresource",
 }
 
 // arguments returns those of go test for args in a directory.
@@ -91,7 +92,7 @@ func packages(dir string) ([]string, error) {
 
 // together is how many packages are tested at a time. Most wait for a browser, a database or another
 // process now and then: with as many as there are processors, the processors would rest.
-func together() string { return fmt.Sprintf("-p=%d", runtime.GOMAXPROCS(0)+2) }
+func together() string { return fmt.Sprintf("-p=%d", runtime.GOMAXPROCS(0)+4) }
 
 // present returns the longest packages that a module in a directory has.
 func present(dir string) (out []string) {
