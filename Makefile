@@ -18,20 +18,20 @@ help: ## this list
 build: ## the static binary
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags "-s -w" -o $(BIN) ./cmd/mcp-authd
 
-test: install-test-deps ## what to run before each change: about nine minutes on two cores
+test: install-test-deps ## the checks before each change: about nine minutes on two cores
 	@$(MAKE) --no-print-directory -j 2 form unit
 
-test-all: test test-long release-test ## everything, as CI runs it: adds long matrices, and a release built and used
+test-all: test test-long release-test ## everything that CI runs: adds the second lane, and the tests of a release
 
 install-test-deps: ## what the tests need and this machine lacks
 	@test/install-deps.sh
 
-lint: form ## another name of form
+lint: form ## another name for form
 
-# As programs are built for tests and releases, so that all share what is compiled.
+# The settings for programs of tests and releases, so that all share compiled packages.
 form: export CGO_ENABLED = 0
 form: export GOFLAGS = -trimpath
-form: ## gofmt, vet, staticcheck, tidy modules, imports, lengths of lines, links and names in docs
+form: ## gofmt, vet, staticcheck, tidy modules, imports, line lengths, links and names in docs
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); exit 1; }
 	$(GO) vet ./...
 	@test/staticcheck.sh
@@ -44,12 +44,12 @@ pictures: install-test-deps ## docs/pictures, of the pages as they are now (Chro
 drawing: ## docs/architecture.svg from docs/architecture.txt
 	@$(GO) run ./test/drawing
 
-# The path of report is fixed, since Go keeps the results of tests by their command line.
+# The path of report is fixed because Go caches the results of tests by their command line.
 .cache/report: FORCE
 	@$(GO) build -o $@ ./test/report
 FORCE:
 
-unit: .cache/report ## the tests of the first lane with the race detector; ends with the slowest and what was skipped
+unit: .cache/report ## the first lane of tests, with the race detector; ends with the slowest and the skipped tests
 	@.cache/report -race -vet=off -short -timeout 20m ./...
 
 test-long: install-test-deps .cache/report ## the second lane: all clients and pages, chaos, two versions side by side
@@ -100,7 +100,7 @@ release-form:
 	$(GO) vet -C docs/site .
 	@TIDY=release test/tidy.sh
 
-# As the release is built, so that both share what is compiled.
+# The setting of the release, so that both share compiled packages.
 release-unit: export CGO_ENABLED = 0
 release-unit:
 	@deploy/release/test.sh

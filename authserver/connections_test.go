@@ -56,7 +56,7 @@ func TestEveryBodyHasADeadline(t *testing.T) {
 	}
 }
 
-// pipes is a listener whose connections are in memory, so that their deadlines go by the clock of a bubble.
+// pipes is a listener with connections in memory, so that their deadlines use the clock of a synctest bubble.
 type pipes struct {
 	conns chan net.Conn
 	done  chan struct{}

@@ -170,7 +170,7 @@ func TestSetupLink(t *testing.T) {
 	}
 }
 
-// late is a context whose deadline passes when passed is closed.
+// late is a context that ends when passed is closed.
 type late struct {
 	context.Context
 	passed <-chan struct{}

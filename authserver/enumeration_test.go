@@ -218,7 +218,7 @@ func TestPE08Enumeration(t *testing.T) {
 	t.Run("codes of devices", func(t *testing.T) { deviceCodesAlike(t, c) })
 }
 
-// resets counts the password resets that ended: with a letter, or with an audit event that says why not.
+// resets counts the finished password resets: each sends a letter or records an audit event with the reason.
 func (c *town) resets() int {
 	return c.mail.count("Choose a new password") + strings.Count(c.log.String(), `"event":"`+audit.LinkRefused+`"`)
 }

@@ -135,7 +135,7 @@ func TestReadinessIsToldWithinASecond(t *testing.T) {
 				t.Errorf("it took %s, want a second", took)
 			}
 		}
-		wait.Advance(probeTimeout) // the question ends as well
+		wait.Advance(probeTimeout) // so that the query ends
 	})
 }
 

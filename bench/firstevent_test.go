@@ -78,8 +78,8 @@ func firstEvents(b *testing.B, method string) {
 	}
 }
 
-// turn opens streams, one after the other. The time of a turn is the median of its streams; its processor
-// time includes the end of the last one.
+// turn opens streams, one after the other. The time of a turn is the median of its streams. Its processor
+// time includes the end of the last stream.
 func (w *way) turn(b *testing.B, method string, settle func()) {
 	const streams = 25
 	m := &meter{b: b}

@@ -25,10 +25,10 @@ const toolCall = `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name"
 // backend is an MCP server.
 type backend struct {
 	*httptest.Server
-	open atomic.Int64 // requests that it and those before it answer
+	open atomic.Int64 // requests in progress here and at the servers before it
 }
 
-// before counts the requests of a server that passes them on to this one.
+// before wraps the handler of a server that forwards requests to s, and counts its requests.
 func (s *backend) before(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.open.Add(1)
@@ -37,7 +37,7 @@ func (s *backend) before(h http.Handler) http.Handler {
 	})
 }
 
-// settle waits until no request is answered.
+// settle waits until no request is in progress.
 func (s *backend) settle() { wait.Poll(wait.Bound, func() bool { return s.open.Load() == 0 }) }
 
 // mcpServer answers calls in 2 KiB, as JSON, or as a stream that stays open where the client takes

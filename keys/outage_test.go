@@ -59,7 +59,7 @@ func TestRotationBeforeOutage(t *testing.T) {
 					must(t, err)
 				}
 			}
-			if r.IntN(3) > 0 || !c.Now().Before(from) && c.Now().Before(to) { // then there is no grant to sign for
+			if r.IntN(3) > 0 || !c.Now().Before(from) && c.Now().Before(to) { // the outage prevents grants
 				continue
 			}
 			if err := published(t, publishes, sign(t, signs)); err != nil {

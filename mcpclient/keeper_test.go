@@ -95,7 +95,7 @@ func TestRenewedAhead(t *testing.T) {
 	kept(t, i, func(t *testing.T, k *keeper) {
 		first, err := k.Token(t.Context())
 		must(t, first, err)
-		wait.Advance(10 * time.Minute) // of 15
+		wait.Advance(10 * time.Minute) // of the token's 15
 		if again, _ := k.Token(t.Context()); again != first || i.times() != 1 {
 			t.Error("renewed too early")
 		}
@@ -110,7 +110,7 @@ func TestRenewedAhead(t *testing.T) {
 		if must(t, second, err) == first || i.times() != 2 {
 			t.Error("not renewed")
 		}
-		wait.Advance(time.Hour) // the program rested
+		wait.Advance(time.Hour) // the program was idle
 		third, err := k.Token(t.Context())
 		if must(t, third, err) == second {
 			t.Error("an expired token was given")

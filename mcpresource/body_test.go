@@ -33,8 +33,8 @@ func TestSlowBody(t *testing.T) {
 		g.own.audiences = append(g.own.audiences, resource)
 		c, err := pipetest.NewServer(t, &http.Server{
 			Handler:     g.Protect(h),
-			ReadTimeout: readTimeout, // for bodies alone
-			// As long as a test may take.
+			ReadTimeout: readTimeout, // only for bodies
+			// Longer than any test takes.
 			ReadHeaderTimeout: time.Hour,
 			IdleTimeout:       time.Hour,
 		}).Dial()

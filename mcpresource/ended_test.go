@@ -159,7 +159,7 @@ func TestConnectionAfterAnEnd(t *testing.T) {
 				t.Errorf("got %d, %v, want %d", resp.StatusCode, err, tt.want)
 			}
 			resp.Body.Close()
-			wait.Advance(writeTime + time.Second) // beyond the deadline that the end of the request has set
+			wait.Advance(writeTime + time.Second) // past the deadline that the end of the request set
 		}
 		if connections != 1 {
 			t.Errorf("%d connections were used", connections)

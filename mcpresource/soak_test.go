@@ -85,7 +85,7 @@ func newSoak(t testing.TB, guarded bool) *soak {
 	return s
 }
 
-// listed signs a token of a person with a place in a status list.
+// listed signs a user's token with an index in a status list.
 func (s *soak) listed(who string, place int, list string) string {
 	return s.lists.token(s.t, "ES256", nil,
 		s.lists.claims("sub", who, "aud", s.server.URL+"/mcp", "status", s.lists.place(place, list)))
@@ -111,8 +111,8 @@ func (s *soak) stream(ctx context.Context, token string, ready func()) error {
 	return nil
 }
 
-// round opens a thousand streams, of as many people, and ends each in one of three ways. Each round has
-// a list of its own: the guard remembers for a while what that of the round before revoked.
+// round opens a thousand streams, each for another user, and ends each in one of three ways. Each round
+// has its own status list, because the guard caches the list of the previous round.
 func (s *soak) round(n int) {
 	list := fmt.Sprint(n)
 	var opening, running sync.WaitGroup

@@ -298,7 +298,7 @@ func TestStatusPolling(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				f(t, newListServer(t, shared))
-				wait.Advance(fetchTimeout) // a question under way ends
+				wait.Advance(fetchTimeout) // so that a query in progress ends
 			})
 		})
 	}

@@ -237,7 +237,7 @@ func TestStatusStreams(t *testing.T) {
 			for i := range 1000 {
 				open = append(open, g.open(t, s.with(t, i%128)))
 			}
-			wait.Advance(142 * time.Second)                         // between two judgements
+			wait.Advance(142 * time.Second)                         // between two checks
 			if n := runtime.NumGoroutine() - before; n > 1000+100 { // what else the process does has its own
 				t.Errorf("%d goroutines", n)
 			}

@@ -54,8 +54,8 @@ if [ "$(cat "$stamp" 2>/dev/null)" != "$sum" ]; then
   fi
 fi
 
-# Pebble and Dex, each as pinned by a module of its own: compiled here as tests link them
-# (internal/testkit/program), so that no test waits for them.
+# Pebble and Dex, each pinned by its own module. They are compiled here with the flags of
+# internal/testkit/program, so that no test waits for the compiler.
 export CGO_ENABLED=0 GOFLAGS=-trimpath
 if ! "${GO:-go}" build -C test/pebble -o /dev/null github.com/letsencrypt/pebble/v2/cmd/pebble; then
   echo "missing: Pebble (with access to Go modules: go build -C test/pebble -o /dev/null ...)" >&2

@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
-# Proves that tests are steady: runs them again and again in random order on a machine that is short of
-# everything. Rounds differ: one processor for each test program, one core shared with a busy loop, both.
+# Finds tests that fail by chance. It runs tests several times in random order with too little processor
+# time. Rounds take turns: one processor for each test program; one core shared with a busy loop; one
+# processor for each test program and a busy loop on each core.
 #
 #   test/steady.sh [-n ROUNDS] [PACKAGE...]
 #
-# Without packages it takes those that differ from BASE, a commit (default: HEAD, that is, what is not
-# committed). It ends with one line a round, and with 1 if any failed. TEST_LANE=long takes the second lane.
+# Without packages it tests the packages that differ from commit BASE (default: HEAD, so uncommitted
+# changes). It prints a line for each round, and exits with 1 if a round failed. With TEST_LANE=long it runs
+# all tests of the second lane.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 go=${GO:-go}

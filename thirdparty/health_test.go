@@ -74,7 +74,7 @@ func TestStrangersMakeNoProviderRest(t *testing.T) {
 	t.Run("AS-218: departures that fail do not count", func(t *testing.T) {
 		r := newRig(t, nil)
 		ids := r.several(1)
-		r.Advance(2 * time.Hour) // the metadata are read again
+		r.Advance(2 * time.Hour) // so that the metadata is read again
 		r.up.Fail(fakeidp.Discovery, fakeidp.Error500)
 		for range 4 * tolerated {
 			_, _ = r.Depart(t.Context(), signIn)

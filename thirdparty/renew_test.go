@@ -276,7 +276,7 @@ func TestRacesOfARenewal(t *testing.T) {
 			case 8:
 				await.Until(t, "a renewal asks for the user info",
 					func() bool { return r.up.Calls(fakeidp.UserInfo) > before })
-			case 9 + 2*round: // in each round more of them ask before it
+			case 9 + 2*round: // in each round more callers ask before the answer
 				close(answer)
 			}
 			group.Go(func() {

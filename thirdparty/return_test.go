@@ -90,7 +90,7 @@ func TestArrival(t *testing.T) {
 	})
 }
 
-// hurried notes how long a provider has to tell who came.
+// hurried records the deadline for a provider's answer about the user.
 type hurried struct {
 	provider.Provider
 	within time.Duration
@@ -117,7 +117,7 @@ func TestSlowArrival(t *testing.T) {
 		})
 }
 
-// TestReturnRefused: what must fail, with what the client is told, and nothing left.
+// TestReturnRefused: each refused return gives the client an error, and leaves nothing in the store.
 func TestReturnRefused(t *testing.T) {
 	for _, tt := range []struct {
 		name  string

@@ -35,7 +35,7 @@ type rig struct {
 	*Delegation
 	*installation.Installation
 	t     *testing.T
-	store storage.Store // that of the installation, or another database
+	store storage.Store // the store of the installation, or another database
 	up    *fakeidp.Upstream
 	db    *sql.DB
 
@@ -46,7 +46,7 @@ func newRig(t *testing.T, edit func(*Config)) *rig {
 	t.Helper()
 	i := installation.New(t)
 	r := &rig{Installation: i, t: t, store: i.Store, up: fakeidp.Start(t)}
-	r.Set(time.Now().Truncate(time.Millisecond)) // the doctor compares it with the upstream's real one
+	r.Set(time.Now().Truncate(time.Millisecond)) // the doctor compares it with the upstream's real clock
 	r.up.Behave(func(b *fakeidp.Behaviour) { b.Now = r.Now })
 	var err error
 	if r.db, err = sql.Open("sqlite", r.Path); err != nil {

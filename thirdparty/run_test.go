@@ -103,7 +103,7 @@ func TestRun(t *testing.T) {
 		})
 }
 
-// sulky is a store that has a batch of sessions due, always, and refuses every claim.
+// sulky is a store that always has a batch of due sessions and refuses every claim.
 type sulky struct {
 	storage.Store
 	claims atomic.Int32

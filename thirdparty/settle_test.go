@@ -120,7 +120,7 @@ func TestMovedRows(t *testing.T) {
 		in.Advance(6 * time.Minute)
 		in.write("connector", "evil", a.Upstream)
 		in.untouched(t, a)
-		in.Advance(2 * time.Hour) // its access token has to be renewed
+		in.Advance(2 * time.Hour) // its access token must be renewed
 		in.untouched(t, a)
 	})
 	intrusions(t, "to another person", func(t *testing.T, in *intruder) {

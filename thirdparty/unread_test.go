@@ -30,7 +30,7 @@ func TestUnreadProvider(t *testing.T) {
 		t.Run("AS-223: the outage is told once, of "+name, func(t *testing.T) {
 			r := newRig(t, nil)
 			for outage := 1; outage <= 2; outage++ {
-				r.Advance(25 * time.Hour) // what was read is too old
+				r.Advance(25 * time.Hour) // so that the cached documents are too old
 				r.up.RotateKeys()
 				r.up.Fail(tt.endpoint, fakeidp.Down)
 				for range 4 {

@@ -40,7 +40,7 @@ func stalled(t *testing.T, at string) (s *httptest.Server, asked <-chan struct{}
 	return s, stalls
 }
 
-// TestSlowKeys: AS-205, a reading that stalls ends, and no other issuer waits for it.
+// TestSlowKeys: AS-205, a stalled read ends, and no other issuer waits for it.
 func TestSlowKeys(t *testing.T) {
 	for _, at := range []string{"metadata", "answer", "body"} {
 		t.Run("AS-205 an issuer that stalls with its "+at, func(t *testing.T) {
@@ -53,7 +53,7 @@ func TestSlowKeys(t *testing.T) {
 			i := r.issuers(t, nil)
 			wait.Until(t, "another issuer's assertion is verified during a reading", func() bool {
 				answered := make(chan *Refusal, 3)
-				for range cap(answered) { // they wait for one reading
+				for range cap(answered) { // they wait for the same read
 					raw := r.platform.sign(t, "", r.build().with(claims{"iss": slow.URL}))
 					go func() {
 						var got *Refusal
@@ -73,7 +73,7 @@ func TestSlowKeys(t *testing.T) {
 						t.Errorf("got %v, want temporarily_unavailable by the keys", got)
 					}
 				}
-				r.now = r.now.Add(keysPause) // on a machine that paused for the whole reading, another one follows
+				r.now = r.now.Add(keysPause) // if the machine paused during the read, another read follows
 				return during
 			})
 		})

@@ -60,7 +60,7 @@ func serving(t *testing.T, database string) (log *output, address string, stop f
 	return log, address, stop
 }
 
-// inTime is wait.Until. It shows the log of a server when the event does not come.
+// inTime is wait.Until, and shows the log of a server if the event does not come.
 func inTime(t *testing.T, log *output, what string, is func() bool) {
 	t.Helper()
 	wait.Success(t, what, func() error {

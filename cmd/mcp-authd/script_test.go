@@ -19,8 +19,8 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"mcp-authd": main})
 }
 
-// TestScripts runs the command as people type it: testdata/script/*.txtar. It is the program as it is
-// released: a copy of this one takes ten times as long to start, with the race detector in it.
+// TestScripts runs commands as people type them: testdata/script/*.txtar. It uses the program as it is
+// released, because with the race detector each start takes ten times as long.
 func TestScripts(t *testing.T) {
 	upstream, bin := fakeidp.Start(t), t.TempDir()
 	if err := os.Symlink(program.Authd(t), filepath.Join(bin, "mcp-authd")); err != nil {

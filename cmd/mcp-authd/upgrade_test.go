@@ -82,7 +82,7 @@ func (e *earlier) count() int {
 
 func (e *earlier) write(ctx context.Context) {
 	for {
-		select { // some time for others, as between two requests: SQLite has no queue
+		select { // pause as between two requests, because SQLite does not queue writers
 		case <-ctx.Done():
 			return
 		case <-time.After(10 * time.Millisecond):

@@ -211,7 +211,7 @@ func TestRenewalUnderLoad(t *testing.T) {
 				select {
 				case <-stop:
 					return
-				case <-time.After(5 * time.Millisecond): // which leaves the machine to the renewal
+				case <-time.After(5 * time.Millisecond): // leaves the processor to the renewal
 				}
 				if _, err := h.shown(roots); err != nil {
 					failed.Add(1)

@@ -64,7 +64,7 @@ func load(t *testing.T) module {
 	return m
 }
 
-// readModule parses some thousand files, once for all tests.
+// readModule parses the files once for all tests, because there are thousands.
 var readModule = sync.OnceValues(func() (m module, err error) {
 	root, err := filepath.Abs("../..")
 	if err != nil {
@@ -85,7 +85,7 @@ var readModule = sync.OnceValues(func() (m module, err error) {
 func listPackages(root string) (out []pkg, err error) {
 	cmd := exec.Command("go", "list", "-e", "-json=ImportPath,Name,Imports,Deps,CgoFiles", "./...")
 	cmd.Dir = root
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=1") // else no file counts as one with cgo
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=1") // without it, CgoFiles is always empty
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	raw, err := cmd.Output()

@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// sleeps are the places in tests that wait for time, by file: how often, and why nothing else can be
-// waited for. The list may only shrink; package internal/testkit/wait is for everything else.
+// sleeps lists the test code that may wait for time: how often in each file, and why it cannot wait for
+// an event. The list may only shrink; all other code uses internal/testkit/wait.
 var sleeps = map[string]struct {
 	times int
 	why   string
@@ -21,11 +21,11 @@ var sleeps = map[string]struct {
 	"test/chaos/cluster_test.go":      {1, "pauses between a client's steps are part of the load"},
 }
 
-// maxSleeps bounds the list, the package that polls included.
+// maxSleeps limits the total, including package wait.
 const maxSleeps = 20
 
-// eventsNotTime: a test that waits for time is slow where the machine is fast, and wrong where it is
-// slow.
+// eventsNotTime: a test that waits for time wastes it on a fast machine, and fails by chance on a slow
+// one.
 func eventsNotTime(m module) (bad []string) {
 	total := 0
 	for _, f := range m.files {
@@ -47,8 +47,8 @@ func eventsNotTime(m module) (bad []string) {
 	return bad
 }
 
-// waitsForTime counts what waits for time and for nothing else: time.Sleep, and a statement that
-// receives from time.After.
+// waitsForTime counts statements that only wait for time: calls of time.Sleep, and receives from
+// time.After outside a select.
 func waitsForTime(f *ast.File) (n int) {
 	local := importedAs(f, "time")
 	calls := func(e ast.Node, name string) bool {

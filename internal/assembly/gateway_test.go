@@ -82,7 +82,7 @@ func TestSessionsOfUpstream(t *testing.T) {
 // TestCallsPerSecond: RS-189. A negative calls_per_second is no limit; without one there is the default.
 func TestCallsPerSecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		const many = 2000 // more than the guard's own default lets through at once
+		const many = 2000 // more than the guard's default allows at once
 		a := Parts{Log: slog.New(slog.DiscardHandler), Config: &config.Loaded{Config: &config.Config{}}}
 		alice := &mcpresource.Principal{Issuer: "https://auth.example.com", Subject: "alice", ClientID: "app"}
 		ctx := mcpresource.NewContext(t.Context(), alice)

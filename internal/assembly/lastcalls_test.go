@@ -218,7 +218,7 @@ func TestCallsGoOnWithoutTheirNotes(t *testing.T) {
 			if waited := time.Since(begun); waited != 0 || l.calls["grt_2"].Tool != "read" {
 				t.Errorf("a call waited %v", waited)
 			}
-			wait.Advance(noteTimeout + time.Second) // and what hangs is given up
+			wait.Advance(noteTimeout + time.Second) // after which hanging calls are given up
 		})
 	})
 }

@@ -349,7 +349,7 @@ func TestStream(t *testing.T) {
 	}
 }
 
-// TestSilentStream: the timeout is for the head, and a stream may be silent for longer.
+// TestSilentStream: the timeout limits the response header; a stream may be silent for longer.
 func TestSilentStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		u, err := New(Config{URL: "http://mcp.example.com/mcp", Resource: publicURL, Timeout: 5 * time.Second})

@@ -173,7 +173,7 @@ func TestUnkeptTasksAreCancelled(t *testing.T) {
 		r.Header.Set("Content-Type", "application/json")
 		resp, err := http.DefaultClient.Do(r)
 		if errors.Is(err, io.EOF) {
-			return // it was cut off before its head was sent
+			return // it was cut off before its header was sent
 		}
 		if err != nil {
 			t.Fatal(err)

@@ -146,10 +146,10 @@ func TestPrograms(t *testing.T) {
 	}
 }
 
-// TestLimits: SP-24. A program that forks more than its limit allows is stopped, and one that computes for longer
-// is killed.
+// TestLimits: SP-24. A program cannot fork more often than its limit allows, and is killed if it uses more processor
+// time than its limit.
 func TestLimits(t *testing.T) {
-	// It ends by itself, with its children, should the limit not hold.
+	// If the limit fails, the program and its children end by themselves.
 	const forks = "i=0; while [ $i -lt 100 ]; do sleep 60 >&- 2>&- & i=$((i+1)); done"
 	c := Policy{Processes: 20}.command("/bin/sh", []string{"sh", "-c", forks})
 	if os.Getuid() == 0 {

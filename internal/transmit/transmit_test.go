@@ -103,7 +103,7 @@ type rig struct {
 func newRig(t *testing.T) *rig {
 	t.Helper()
 	r := &rig{Installation: installation.New(t), t: t, user: "usr_1"}
-	r.Set(time.Now().Truncate(time.Millisecond)) // the database itself dates its outbox
+	r.Set(time.Now().Truncate(time.Millisecond)) // the outbox has the database's times
 	signer, err := keys.New(t.Context(), keys.Config{
 		Store: r.Store, SecretKeys: [][]byte{make([]byte, secrets.KeySize)},
 	})

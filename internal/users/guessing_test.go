@@ -24,7 +24,7 @@ func from(addr, name, password string) Attempt {
 	return Attempt{Name: name, Password: password, Network: blocks[0], Wider: blocks[1:]}
 }
 
-// oneByOne is a sleep, by the clock of a bubble, that fails the test when two attempts are in it at once.
+// oneByOne sets a sleep in bubble time that fails the test if two attempts sleep at once.
 func oneByOne(t *testing.T, slept *atomic.Int64) func(*Config) {
 	var inside atomic.Int32
 	return func(c *Config) {
@@ -46,7 +46,7 @@ func TestGuessingFromOneCustomer(t *testing.T) {
 		var slept atomic.Int64
 		r := newRig(t, oneByOne(t, &slept))
 		var wg sync.WaitGroup
-		slots := make(chan struct{}, 3) // of a line of four: no caller is turned away
+		slots := make(chan struct{}, 3) // the queue takes four, so no caller is refused
 		for i := range 160 {
 			slots <- struct{}{}
 			wg.Go(func() {
@@ -66,7 +66,7 @@ func TestGuessingFromOneCustomer(t *testing.T) {
 			slept.Load() != before {
 			t.Errorf("AS-05: another account elsewhere: got %v after waiting %d", err, slept.Load()-before)
 		}
-		// Spraying counts under the wide networks, too.
+		// Password spraying counts for the wider networks.
 		for i := range 4 * networkFree {
 			if _, err := r.Authenticate(t.Context(),
 				from(fmt.Sprintf("2001:db8:3:%x::1", i), fmt.Sprint("nobody", i), "wrong")); !errors.Is(err, ErrWrong) {
@@ -90,7 +90,7 @@ func TestGuessingFromEverywhere(t *testing.T) {
 		oneByOne(t, &together)(&serial)
 		r := newRig(t, func(c *Config) {
 			c.Sleep = func(ctx context.Context, d time.Duration) error {
-				if d == pause { // what the line of all begins with; each network's own is at its longest by then
+				if d == pause { // the first wait in the common queue; each network's wait is at its longest by then
 					return serial.Sleep(ctx, d)
 				}
 				apart.Add(int64(d))

@@ -14,12 +14,12 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 )
 
-// network leads to a database, and holds requests to cancel up.
+// network forwards connections to a database, and delays cancel requests.
 type network struct {
 	url     string
-	arrived chan struct{} // receives when a request to cancel has come
-	deliver chan bool     // says whether that request is delivered or lost
-	over    chan struct{} // receives when the database has taken it, or it is lost
+	arrived chan struct{} // receives when a cancel request has arrived
+	deliver chan bool     // whether to deliver that request or lose it
+	over    chan struct{} // receives when the request is delivered or lost
 }
 
 func newNetwork(t *testing.T, database string) *network {
@@ -71,7 +71,7 @@ func (n *network) carry(c net.Conn, server string) {
 		return
 	}
 	go func() {
-		_, _ = io.Copy(s, c) // the other direction tells
+		_, _ = io.Copy(s, c) // the other direction reports errors
 	}()
 	_, _ = io.Copy(c, s)
 }
@@ -81,7 +81,7 @@ func (n *network) carry(c net.Conn, server string) {
 func TestLateCancel(t *testing.T) {
 	server := pgtest.Start(t)
 	for name, tt := range map[string]struct {
-		late    bool // the request comes when its statement has ended, and otherwise during the next one
+		late    bool // the request arrives when its statement has ended; otherwise during the next statement
 		deliver bool
 		kept    bool // the connection is used again
 	}{
@@ -147,7 +147,7 @@ func TestLateCancel(t *testing.T) {
 				}
 				return
 			}
-			// A machine that pauses may take longer than cancelWithin, and the connection is given up.
+			// If the machine pauses for longer than cancelWithin, the connection is given up.
 			wait.Until(t, "the connection is used again", cancelled)
 		})
 	}
@@ -165,7 +165,7 @@ func run(ctx context.Context, s *Store) <-chan error {
 	return ended
 }
 
-// ends returns when a backend has ended its statement, or has gone.
+// ends waits until a backend has ended its statement or is gone.
 func ends(t *testing.T, s *Store, backend int) {
 	t.Helper()
 	wait.Until(t, "the statement has ended", func() bool {

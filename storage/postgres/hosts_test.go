@@ -41,7 +41,7 @@ func hung(t *testing.T) (address string, taken *atomic.Int64) {
 	return l.Addr().String(), taken
 }
 
-// later is a clock that is ahead by what was added to it.
+// later is a clock that can be set ahead of the real time.
 type later struct{ by atomic.Int64 }
 
 func (c *later) now() time.Time { return time.Now().Add(time.Duration(c.by.Load())) }

@@ -156,7 +156,7 @@ func TestUpgradeSideBySide(t *testing.T) {
 	if err := one.Tend(ctx); err != nil {
 		t.Fatal(err)
 	}
-	goOn() // one makes numbered tokens, and the other takes them
+	goOn() // one server makes numbered tokens and the other accepts them
 	if err := two.Tend(ctx); err != nil {
 		t.Fatal(err)
 	}

@@ -34,7 +34,7 @@ func TestEveryStatementCanFail(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	migrated := filepath.Join(t.TempDir(), "migrated") // each store is a copy: a migration takes longer than most tests
+	migrated := filepath.Join(t.TempDir(), "migrated") // copied for each store, because a migration takes long
 	first, err := Open(t.Context(), migrated, Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -86,7 +86,7 @@ func TestEveryStatementCanFail(t *testing.T) {
 	}
 }
 
-// inMemory returns a directory, in memory where the system has room there.
+// inMemory returns a new directory, in memory if there is room.
 func inMemory(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp(ramdisk.Dir(), "sqlite-")

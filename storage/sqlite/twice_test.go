@@ -40,7 +40,7 @@ func listing(ctx context.Context, s *Store) map[string]func() (int, error) {
 	}
 }
 
-// runTwice runs verbs in one batch, ahead of one that has to be undone. It needs a bubble.
+// runTwice runs verbs in one batch with a later write that must be rolled back. It must run in a bubble.
 func runTwice(t *testing.T, s *Store, lists map[string]func() (int, error)) {
 	t.Helper()
 	release := hold(t, s)

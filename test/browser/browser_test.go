@@ -36,7 +36,7 @@ var looks = []browsertest.Look{
 	{Name: "phone-dark", Width: 390, Height: 844, Scheme: "dark"},
 }
 
-// tab is a person's browser: it has nothing of the other tabs.
+// tab is a user's browser. It shares nothing with other tabs.
 type tab struct {
 	*browsertest.Tab
 	axe string
@@ -47,13 +47,13 @@ func open(t *testing.T, l browsertest.Look) *tab {
 	return &tab{browsertest.Open(t, l), axe(t)}
 }
 
-// openAlone opens a tab of another browser, with further flags.
+// openAlone opens a tab of another Chromium with additional flags.
 func openAlone(t *testing.T, l browsertest.Look, flags ...chromedp.ExecAllocatorOption) *tab {
 	t.Helper()
 	return &tab{browsertest.OpenAlone(t, l, flags...), axe(t)}
 }
 
-// axe returns the script of axe.
+// axe returns the source of axe-core.
 func axe(t *testing.T) string {
 	t.Helper()
 	script, err := os.ReadFile(filepath.Join(npmtest.Dir(t), "node_modules", "axe-core", "axe.min.js"))
@@ -195,7 +195,7 @@ func TestSignIn(t *testing.T) {
 			if q := a.answer(t, b); q.Get("code") == "" || q.Get("state") != "s" || q.Get("iss") != d.Issuer {
 				t.Errorf("got %v", q)
 			}
-			b.Do(chromedp.Navigate(a.link(d))) // the second time there is nothing to click
+			b.Do(chromedp.Navigate(a.link(d))) // the second time no consent is asked
 			if q := a.answer(t, b); q.Get("code") == "" {
 				t.Errorf("AS-74: got %v", q)
 			}

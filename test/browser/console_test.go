@@ -151,7 +151,7 @@ func TestConsole(t *testing.T) {
 	t.Parallel()
 	c := newConsole(t)
 	c.visit(c.Issuer + "/admin/attempt/list?failed=true")
-	c.Do(chromedp.Click(chromedp.CSS(".acts button"))) // what is new appears by itself
+	c.Do(chromedp.Click(chromedp.CSS(".acts button"))) // new rows appear by themselves
 	c.Until("document.querySelectorAll('table tbody tr').length >= 3")
 	screens := map[string]string{
 		"console-overview":    "/admin",

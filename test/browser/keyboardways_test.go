@@ -65,7 +65,7 @@ func TestWaysByKeyboard(t *testing.T) {
 	b.visit(issuer + "/login")
 	b.byKeyboard("bob", password)
 	b.says("second proof")
-	b.enter("input[name=code]", code(30*time.Second)) // each code is good once
+	b.enter("input[name=code]", code(30*time.Second)) // each code works once
 
 	b.visit(issuer + "/account/passkey")
 	b.tabTo("input[name=name]")

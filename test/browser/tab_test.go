@@ -79,7 +79,7 @@ func eval[T any](b *tab, expression string) T {
 	return browsertest.Eval[T](b.Tab, expression)
 }
 
-// secret returns what the page says to type into an authenticator app.
+// secret returns the secret that the page shows for an authenticator app.
 func (b *tab) secret() string {
 	b.TB.Helper()
 	b.Do(chromedp.WaitVisible(chromedp.CSS(".secret code")))

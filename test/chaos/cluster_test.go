@@ -186,8 +186,8 @@ func (c *cluster) command(in string, args ...string) (err error) {
 // within repeats until f holds, and reports whether it did in time.
 func within(d time.Duration, f func() bool) bool { return wait.Poll(d, f) }
 
-// pause is a part of the load: between the steps of a client, and between events. What has to happen is waited for
-// with within.
+// pause waits between the steps of a client and between faults, as part of the load. Tests wait for events with
+// within.
 func pause(d time.Duration) { time.Sleep(d) }
 
 // replica is one server, started again whenever it ends.
@@ -242,7 +242,7 @@ func (r *replica) supervise() {
 	}
 }
 
-// kill ends the replica as a power cut would; it is down for a while.
+// kill ends the replica as a power cut would, and keeps it down for a while.
 func (r *replica) kill(down time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -275,8 +275,8 @@ func (r *replica) ready() int {
 	return resp.StatusCode
 }
 
-// cached checks what is answered without PostgreSQL: what resource servers and clients need before they send
-// anything that counts.
+// cached checks the answers that need no PostgreSQL. Resource servers and clients fetch them before their other
+// requests.
 func (r *replica) cached() {
 	for _, path := range []string{"/healthz", "/jwks.json", "/.well-known/oauth-authorization-server"} {
 		a, _, err := r.attempt(context.Background(), request{method: http.MethodGet, path: path}, r)

@@ -61,9 +61,9 @@ func (c *client) revokeBy(way int) error {
 	return err
 }
 
-// end runs a command that ends what the client has, and that fails when it has ended before. In a storm the failure
-// is as good: PostgreSQL has kept what a first attempt said, but not told it; or so much time went by that a
-// refresh sent again came too late, which ends the grant as well.
+// end runs a command that ends something of the client, and fails if it has already ended. During faults that failure
+// is a success: PostgreSQL may have committed a first attempt without answering it, or a repeated refresh may have
+// come too late, which ends the grant.
 func (c *client) end(missing string, args ...string) error {
 	began := time.Now()
 	err := c.command("", args...)

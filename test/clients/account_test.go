@@ -208,7 +208,7 @@ func disconnectGo(t *testing.T) {
 		if err == nil {
 			t.Error("the call came to its end")
 		}
-	case <-time.After(wait.Bound): // of the 118 seconds that are left of the call
+	case <-time.After(wait.Bound): // the call would take 118 seconds more
 		t.Error("the stream does not end")
 	}
 	p.Decision = "deny"
@@ -261,7 +261,7 @@ func disconnectRemote(t *testing.T) {
 	if _, err := other.tool(t, "slow_count", map[string]any{"to": 3, "milliseconds": 2000}); err != nil {
 		t.Fatal(err)
 	}
-	if n := len(c.heard); n > 1 { // one may have been on its way
+	if n := len(c.heard); n > 1 { // one may have been in transit
 		t.Errorf("the stream has told of %d steps more, while another call of the same pace took three", n)
 	}
 	select {

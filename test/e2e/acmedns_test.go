@@ -69,7 +69,7 @@ func TestCertificateOverDNS(t *testing.T) {
 	}
 	listen := nettest.For(t)
 	_, log := start(listen, names.Address, metrics)
-	err := wait.Retry(4*time.Minute, func() error { // it waits until the lease of the first has ended
+	err := wait.Retry(4*time.Minute, func() error { // it waits until the lease of the first has expired
 		if !strings.Contains(log.String(), "got a certificate") {
 			return fmt.Errorf("the log lacks it:\n%s", log.String())
 		}

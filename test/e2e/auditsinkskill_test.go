@@ -74,7 +74,7 @@ audit:
 		clients.Wait()
 		killed.start(t, killed.config)
 	}
-	const slow = 3 * time.Minute // servers wait longer after each failure, and for the lease of one that was killed
+	const slow = 3 * time.Minute // servers back off after each failure, and wait for the lease of a killed server
 	if !wait.Poll(slow, func() bool { hook.wake(); return hook.deliveries() >= 4 }) {
 		t.Fatalf("the webhook has not failed in each of its ways\n%s", second.log.String())
 	}
@@ -161,7 +161,7 @@ type flakyReceiver struct {
 	mu     sync.Mutex // guards what follows
 	asked  int
 	healed bool
-	woken  chan struct{} // closed when the requests that hang fail
+	woken  chan struct{} // closed to fail the hanging requests
 	lines  map[string]int
 }
 
@@ -209,14 +209,14 @@ func (f *flakyReceiver) heal() {
 	f.healed = true
 }
 
-// deliveries returns how many requests there were.
+// deliveries returns the number of requests.
 func (f *flakyReceiver) deliveries() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.asked
 }
 
-// wake has the requests that hang fail.
+// wake fails the hanging requests.
 func (f *flakyReceiver) wake() {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -233,7 +233,7 @@ func TestReplicasAreListed(t *testing.T) {
 	if _, state := look(); state[addresses[2]] != "" || state[addresses[0]] != "running" {
 		t.Errorf("OB-10: one has stopped: got %v", state)
 	}
-	// A minute without a sign of life makes a replica lost.
+	// A replica counts as lost after a minute without a heartbeat.
 	db, err := pgx.Connect(t.Context(), database)
 	if err != nil {
 		t.Fatal(err)

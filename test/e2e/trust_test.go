@@ -141,7 +141,7 @@ func (x *trusting) ends(token string) {
 	x.soon("the guard refuses the token", func() bool { return x.call(token) == http.StatusUnauthorized })
 }
 
-// soon waits until f holds.
+// soon waits until f returns true.
 func (x *trusting) soon(what string, f func() bool) {
 	x.t.Helper()
 	wait.Until(x.t, what, f)

@@ -18,7 +18,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 )
 
-// running is an example that runs.
+// running is a running example.
 type running struct {
 	Address string
 	cmd     *exec.Cmd
@@ -69,7 +69,7 @@ func runReady(t *testing.T, binary, address string, args ...string) *running {
 	return p
 }
 
-// await returns when is reports true. It fails the test if the program ends before.
+// await waits until is returns true. It fails the test if the program ends first.
 func (p *running) await(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	ok := false

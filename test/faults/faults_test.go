@@ -81,7 +81,7 @@ func TestEveryCallFails(t *testing.T) {
 			r := newRig(t)
 			for n := range 60 {
 				request := s.prepare(r)
-				r.Advance(11 * time.Second) // what is remembered for seconds is asked for again
+				r.Advance(11 * time.Second) // short caches expire, so the store is read again
 				r.store.Arm(n)
 				got := request()
 				failed, verbs := r.store.Disarm()
@@ -196,7 +196,7 @@ var authorizeScenarios = []scenario{
 	{
 		name: "POST /login with a wrong password",
 		prepare: func(r *rig) func() answer {
-			r.Advance(24 * time.Hour) // the failures of before are forgotten, and slow this one down no more
+			r.Advance(24 * time.Hour) // earlier failures have expired and do not delay this one
 			b := r.browser()
 			action, form := b.get(link()).form(r.t, "/login")
 			form.Set("username", "alice")

@@ -111,7 +111,7 @@ func (r *rig) withApp() (*browser, string) {
 	if got := b.post(action, form); got.status != http.StatusOK {
 		r.t.Fatalf("app: got %d %.300s", got.status, got.body)
 	}
-	r.Advance(time.Minute) // a code is good once
+	r.Advance(time.Minute) // a code works once
 	return b, secret
 }
 

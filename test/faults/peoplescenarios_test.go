@@ -286,7 +286,7 @@ var accountScenarios = []scenario{
 	{
 		name: "POST /account/stop",
 		prepare: func(r *rig) func() answer {
-			r.Advance(time.Millisecond) // no sign-in that began by the last stop begins a session
+			r.Advance(time.Millisecond) // sign-ins older than the last stop begin no session
 			b, _ := r.connected()
 			action, form := b.get("/account").form(r.t, "/account/stop")
 			form.Set("act", "stop-all")

@@ -10,11 +10,10 @@ import (
 	"strings"
 )
 
-// unwatched are packages that the race detector leaves out. SQLite is C translated to Go, with memory
-// outside Go's heap: the detector would ask about each access, six times the cost of the tests, and
-// ignore the answer. The driver above it (modernc.org/sqlite), database/sql and this module are
-// watched. The blocks of argon2 belong to one goroutine until it returns, and so does Go's parser in
-// the tests that read our source.
+// unwatched turns off the race detector for some packages. SQLite is C translated to Go, with memory
+// outside Go's heap: the detector would check each access and ignore the result, which makes tests six
+// times as slow. Its driver (modernc.org/sqlite), database/sql and this module are watched. Argon2 and
+// Go's parser are left out because each call uses its memory in one goroutine.
 var unwatched = []string{
 	"-gcflags=modernc.org/sqlite/lib=-race=false",
 	"-gcflags=modernc.org/libc/...=-race=false",
@@ -23,8 +22,8 @@ var unwatched = []string{
 	"-gcflags=go/...=-race=false",
 }
 
-// longest are the packages whose tests take longest, the longest first. They start first: one that
-// starts last runs alone, and the other core has nothing to do.
+// longest lists the packages with the longest tests, longest first. They start first: a long package that
+// starts last would run alone and leave the other cores idle.
 var longest = []string{
 	"test/e2e", "storage/postgres", "cmd/mcp-authd", "test/clients", "test/conformance", "test/examples",
 	"authserver", "test/faults", "test/browser", "internal/gateway/stdio", "attempt", "test/upstream",
@@ -32,13 +31,13 @@ var longest = []string{
 	"mcpresource/gosdk", "mcpresource",
 }
 
-// arguments returns those of go test for args in a directory.
+// arguments returns the arguments of go test for args in a directory.
 func arguments(args []string, dir string) ([]string, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
-	// Without paths two checkouts share what is compiled. Without a debugger's symbols linking takes less.
+	// Without paths, checkouts share compiled packages. Without debug symbols, linking takes less time.
 	out := []string{"test", "-json", together(), "-exec=" + self + " run", "-trimpath", "-ldflags=-w"}
 	if slices.Contains(args, "-race") {
 		out = append(out, unwatched...)
@@ -60,8 +59,8 @@ func arguments(args []string, dir string) ([]string, error) {
 	return out, nil
 }
 
-// readers are packages whose tests read our source in one goroutine. "make form" tests them: the race
-// detector would make them ten times as slow and find nothing.
+// readers lists the packages whose tests read our source in one goroutine. "make form" runs them without
+// the race detector, which would make them ten times as slow and find nothing.
 var readers = []string{"internal/archtest", "internal/conformance"}
 
 // packages returns the packages of the module in a directory, the longest first, without the readers.
@@ -90,11 +89,11 @@ func packages(dir string) ([]string, error) {
 	return out, nil
 }
 
-// together is how many packages are tested at a time. Most wait for a browser, a database or another
-// process now and then: with as many as there are processors, the processors would rest.
+// together returns the flag for how many packages are tested at a time: more than there are processors,
+// because most tests also wait for a browser, a database or another process.
 func together() string { return fmt.Sprintf("-p=%d", runtime.GOMAXPROCS(0)+4) }
 
-// present returns the longest packages that a module in a directory has.
+// present returns the packages of longest that the module in a directory has.
 func present(dir string) (out []string) {
 	for _, p := range longest {
 		if _, err := os.Stat(filepath.Join(dir, p)); err == nil {

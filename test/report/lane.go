@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-// inLane appends arguments that run the tests of the second lane below dir, and no others.
+// inLane appends arguments that run only the tests of the second lane below dir.
 func inLane(out, args []string, dir string) ([]string, error) {
 	packages, tests, err := long(dir)
 	if err != nil {
@@ -26,7 +26,7 @@ func inLane(out, args []string, dir string) ([]string, error) {
 	return append(append(out, args...), packages...), nil
 }
 
-// ignored are directories without packages of this module.
+// ignored matches directories without packages of this module.
 var ignored = regexp.MustCompile(`(^|/)(testdata|node_modules|\..+)$`)
 
 // long returns the packages below dir with tests that call lane.Long, and the names of these tests.
@@ -57,7 +57,7 @@ func long(dir string) (packages, tests []string, err error) {
 	return slices.Sorted(maps.Keys(folders)), slices.Sorted(maps.Keys(names)), err
 }
 
-// longTests returns the tests of a file that call lane.Long themselves.
+// longTests returns the tests of a file whose bodies call lane.Long.
 func longTests(file *ast.File) (names []string) {
 	for _, d := range file.Decls {
 		f, ok := d.(*ast.FuncDecl)

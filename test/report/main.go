@@ -1,9 +1,9 @@
-// Command report runs go test with its arguments and shows its output as it comes. It ends with the
-// tests that were skipped, the slowest packages and tests, and the failed tests with the command that
-// repeats each. Its exit code is that of go test.
+// Command report runs go test with its arguments and shows the output as it comes. At the end it lists
+// the slowest packages and tests, the skipped tests, and for each failed test a command that repeats it.
+// It exits with the code of go test.
 //
-// With -long as its first argument it runs only the tests of the second lane: those that call
-// lane.Long. As "report run PROGRAM" it runs a test program for go test -exec and measures it.
+// With -long as its first argument it runs only the second lane: the tests that call lane.Long. As
+// "report run PROGRAM" it runs a test program for go test -exec and measures it.
 package main
 
 import (
@@ -34,8 +34,8 @@ func main() {
 	os.Exit(code)
 }
 
-// link links mcp-authd before the tests that start it, and tells them its state: Go must not take the
-// results of another one for theirs.
+// link builds mcp-authd before the tests and passes them its checksum. Without the checksum Go would
+// use cached results of another build.
 func link() error {
 	path, err := program.Make(".", "./cmd/mcp-authd")
 	if err != nil {
@@ -48,8 +48,8 @@ func link() error {
 	return os.Setenv(program.Sum, fmt.Sprintf("%x", sha256.Sum256(b)))
 }
 
-// startDatabase starts one PostgreSQL for all tests of the run. Without one on the machine the tests say
-// what they lack.
+// startDatabase starts one PostgreSQL for all tests of the run. If that fails, tests start their own or
+// are skipped.
 func startDatabase() (*pgtest.Server, error) {
 	const given = "TEST_DATABASE_URL"
 	if os.Getenv(given) != "" {
@@ -63,7 +63,7 @@ func startDatabase() (*pgtest.Server, error) {
 	return database, os.Setenv(given, database.URL())
 }
 
-// run runs go test in a directory, "" for the current one.
+// run runs go test in a directory; "" is the current directory.
 func run(args []string, dir string, out, errs io.Writer) int {
 	r, err := newReport(out, dir)
 	if err == nil {

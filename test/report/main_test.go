@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// TestMain lets go test -exec run this program as it runs report.
+// TestMain lets go test -exec run this test program in place of report.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 2 && os.Args[1] == "run" {
 		os.Exit(measure(os.Args[2:]))
@@ -18,7 +18,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// moduleOf makes a module m with one file of tests.
+// moduleOf makes a module m with one test file.
 func moduleOf(t *testing.T, body string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -109,7 +109,7 @@ func TestArguments(t *testing.T) {
 	}
 }
 
-// TestPackages: every package is tested once, the longest first, and readers of the source elsewhere.
+// TestPackages: each package is tested once, the longest first. The Makefile tests the readers.
 func TestPackages(t *testing.T) {
 	got, err := packages("../..")
 	if err != nil {
@@ -162,7 +162,7 @@ func helper() { lane.Long(nil, "") }`,
 	}
 }
 
-// TestProcessorTime: a test is told apart from others by what it spent, with its children.
+// TestProcessorTime: the processor time of a test includes its child processes.
 func TestProcessorTime(t *testing.T) {
 	if processorTime(os.Getpid()) == 0 {
 		t.Skip("processor time of tests is known on Linux alone")
@@ -197,8 +197,8 @@ func TestBusy(t *testing.T) {
 	}
 }
 
-// TestRacesAreSeen: two goroutines that share a variable around a store in SQLite are reported,
-// though SQLite itself is not watched.
+// TestRacesAreSeen: a race between goroutines that use a SQLite store is reported, though SQLite itself
+// is not watched.
 func TestRacesAreSeen(t *testing.T) {
 	t.Setenv("CGO_ENABLED", "1") // the race detector needs it
 	var out, errs bytes.Buffer

@@ -16,33 +16,33 @@ import (
 	"time"
 )
 
-// spentIn names the environment variable with the directory for what test programs have spent.
+// spentIn names the environment variable with the directory for the processor times of test programs.
 const spentIn = "TEST_REPORT_SPENT"
 
-// spent is the processor time of a test program, with the programs that it started.
+// spent is the processor time of a test program, including the programs that it started.
 type spent struct {
-	Dir   string // where it ran: the package
+	Dir   string // the directory of the package
 	Total time.Duration
-	Tests map[string]time.Duration // by top-level test; at least what each of them spent alone
+	Tests map[string]time.Duration // by top-level test; tests that run together share the time
 }
 
-// pressure names the environment variable with a command that runs a test program short of
-// something, such as "taskset -c 0" (test/steady.sh).
+// pressure names the environment variable with a command that runs a test program with fewer resources,
+// such as "taskset -c 0" (test/steady.sh).
 const pressure = "TEST_PRESSURE"
 
-// measure runs a test program and writes what it spent. It returns the program's exit code.
+// measure runs a test program, writes its processor time and returns its exit code.
 func measure(command []string) int {
 	command = append(strings.Fields(os.Getenv(pressure)), command...)
 	cmd := exec.Command(command[0], command[1:]...)
 	cmd.Stdin, cmd.Stderr = os.Stdin, os.Stderr
-	// Programs that tests build share what is compiled with those of internal/testkit/program.
+	// Programs that tests build share compiled packages with internal/testkit/program.
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-trimpath")
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "report:", err)
 		return 1
 	}
-	// go test ends a program that hangs with SIGQUIT, for its stacks.
+	// go test sends SIGQUIT to a program that hangs, to see its stacks.
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGQUIT, syscall.SIGTERM, os.Interrupt)
 	if err := cmd.Start(); err != nil {
@@ -51,7 +51,7 @@ func measure(command []string) int {
 	}
 	go func() {
 		for s := range signals {
-			_ = cmd.Process.Signal(s) // it may have ended
+			_ = cmd.Process.Signal(s) // the program may have ended
 		}
 	}()
 	m := &meter{pid: cmd.Process.Pid, tests: map[string]time.Duration{}}
@@ -70,7 +70,7 @@ func measure(command []string) int {
 	return 0
 }
 
-// meter shares the processor time of a test program among the tests that run.
+// meter divides the processor time of a test program among the running tests.
 type meter struct {
 	pid     int
 	total   time.Duration
@@ -78,11 +78,11 @@ type meter struct {
 	tests   map[string]time.Duration
 }
 
-// edge is a line at which a top-level test starts, stops or ends. Go writes a control character
-// before it, for test2json.
+// edge matches a line that says that a top-level test starts, pauses, continues or ends. Go writes a
+// control character before it, for test2json.
 var edge = regexp.MustCompile(`^\x16?(?:=== (RUN|PAUSE|CONT)  +|--- (PASS|FAIL|SKIP): )(Test[^/ \n]*)(?: \(.*)?\n$`)
 
-// watch copies the output of a test program and looks at the clock of the processor at each edge.
+// watch copies the output of a test program and reads its processor time at each edge.
 func (m *meter) watch(from io.Reader, to io.Writer) {
 	lines := bufio.NewReader(from)
 	for {

@@ -12,8 +12,8 @@ import (
 // tick is the unit of processor times in /proc (USER_HZ).
 const tick = 10 * time.Millisecond
 
-// processorTime returns what a process and its living descendants have spent, with their children that
-// have ended. It returns 0 when /proc cannot be read.
+// processorTime returns the processor time of a process and its running descendants. It includes their
+// children that have ended. It returns 0 if /proc cannot be read.
 func processorTime(pid int) time.Duration {
 	files, err := filepath.Glob("/proc/[0-9]*/stat")
 	if err != nil {
@@ -23,10 +23,10 @@ func processorTime(pid int) time.Duration {
 	for _, name := range files {
 		b, err := os.ReadFile(name)
 		if err != nil {
-			continue // it has ended
+			continue // the process has ended
 		}
-		// proc(5): the name in parentheses can hold anything; after it come the state, the parent (4),
-		// and as 14 to 17 utime, stime, cutime, cstime.
+		// proc(5): the name in parentheses can have any characters. The state (3) and the parent (4)
+		// follow it; utime, stime, cutime and cstime are fields 14 to 17.
 		fields := strings.Fields(string(b[bytes.LastIndexByte(b, ')')+1:]))
 		id, err := strconv.Atoi(filepath.Base(filepath.Dir(name)))
 		if err != nil || len(fields) < 15 {

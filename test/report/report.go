@@ -14,7 +14,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/lane"
 )
 
-// name is a test of a package. The package's own output has an empty test.
+// name is a test of a package, or the package itself if test is empty.
 type name struct{ pkg, test string }
 
 // event is a line of go test -json.
@@ -23,22 +23,21 @@ type event struct {
 	Elapsed                       float64 // seconds
 }
 
-// report reads the events of a run. It holds back the output of each test until it fails, as go test
-// does.
+// report reads the events of a run. Like go test, it shows the output of a test only if the test fails.
 type report struct {
 	out     io.Writer
 	root    string // the directory of the module
-	kept    string // the directory for the output of failed tests
-	spent   string // the directory for what test programs have spent
+	kept    string // the directory for the files of failed tests
+	spent   string // the directory for the processor times of test programs
 	pending map[name][]string
 	skipped []string
-	left    int // to the second lane
+	left    int // how many tests are in the second lane
 	failed  []name
-	seeds   map[string]string // of the order of tests, by package
+	seeds   map[string]string // of the random order of tests, by package
 	took    map[name]time.Duration
 }
 
-// newReport returns a report for tests below root. What an earlier run kept of its failures goes.
+// newReport returns a report for tests below root. It deletes the files of earlier failures.
 func newReport(out io.Writer, root string) (*report, error) {
 	root, err := filepath.Abs(root)
 	if err != nil {
@@ -58,7 +57,7 @@ func newReport(out io.Writer, root string) (*report, error) {
 func (r *report) line(line string) {
 	var e event
 	if json.Unmarshal([]byte(line), &e) != nil {
-		fmt.Fprint(r.out, line) // from go itself, which writes no JSON when it cannot build
+		fmt.Fprint(r.out, line) // from the go command, which does not write all errors as JSON
 		return
 	}
 	key := name{e.Package, e.Test}
@@ -79,7 +78,7 @@ func (r *report) line(line string) {
 	}
 }
 
-// seed is how go test says in which order tests run.
+// seed matches the line in which go test shows the seed of the random order.
 var seed = regexp.MustCompile(`^-test\.shuffle (\d+)\n$`)
 
 func (r *report) output(key name, text string) {
@@ -93,7 +92,7 @@ func (r *report) output(key name, text string) {
 	}
 }
 
-// fail shows the output of a test, or that of the tests that never ended when a package fails.
+// fail shows the output of a failed test. For a failed package it shows the tests that did not end.
 func (r *report) fail(key name) {
 	if key.test != "" {
 		r.failed = append(r.failed, key)
@@ -122,7 +121,7 @@ func (r *report) show(key name) {
 	}
 }
 
-// keep writes the output of a failed test beside the files that it left (internal/testkit/failure).
+// keep saves the output of a failed test beside its other files (internal/testkit/failure).
 func (r *report) keep(key name, said string) error {
 	top, _, _ := strings.Cut(key.test, "/")
 	dir := filepath.Join(r.kept, filepath.FromSlash(short(key.pkg)), top)
@@ -151,7 +150,7 @@ func (r *report) skip(key name) {
 	delete(r.pending, key)
 }
 
-// why returns what a test said when it was skipped.
+// why returns the reason that a skipped test gave.
 func why(output []string) string {
 	var said []string
 	for _, text := range output {
@@ -166,7 +165,7 @@ func why(output []string) string {
 	return strings.Join(said, " ")
 }
 
-// end writes what is known at the end of a run.
+// end writes the summary of a run.
 func (r *report) end() {
 	r.slowest()
 	switch {
@@ -192,8 +191,8 @@ func (r *report) end() {
 	}
 }
 
-// repeat returns the command that runs a failed test again, with the others before it if their order
-// was random.
+// repeat returns a command that runs a failed test again. If the order was random, the command runs the
+// whole package in the same order.
 func (r *report) repeat(f name) string {
 	pkg := "./" + short(f.pkg)
 	if s := r.seeds[f.pkg]; s != "" {
@@ -203,5 +202,5 @@ func (r *report) repeat(f name) string {
 	return fmt.Sprintf("go test -race -count 1 -run '^%s$' %s", top, pkg)
 }
 
-// short returns the path of a package below this module.
+// short returns the path of a package relative to this module.
 func short(pkg string) string { return strings.TrimPrefix(pkg, "github.com/mcp-authd/mcp-authd/") }

@@ -12,13 +12,13 @@ import (
 	"time"
 )
 
-// The slowest of a run that are listed.
+// The lengths of the lists.
 const (
 	slowestPackages = 10
 	slowestTests    = 20
 )
 
-// slowest lists packages and top-level tests with their time by the clock and by the processor.
+// slowest lists the slowest packages and top-level tests with their wall time and processor time.
 func (r *report) slowest() {
 	processor := r.processor()
 	r.table(slowestPackages, "packages", processor, func(n name) bool { return n.test == "" })
@@ -60,7 +60,7 @@ func (r *report) table(most int, what string, processor map[name]time.Duration, 
 	}
 }
 
-// processor reads what the test programs have spent.
+// processor returns the processor times of test programs and their tests.
 func (r *report) processor() map[name]time.Duration {
 	out, pkgs := map[name]time.Duration{}, map[string]string{}
 	for n := range r.took {

@@ -131,7 +131,7 @@ func (p *person) goOn(shown page) (page, error) {
 	return shown, fmt.Errorf("the pages go on and on; the last is %+v", shown)
 }
 
-// fill types a name, into the field that has it, and a password.
+// fill types a name into the named field, and a password.
 func (p *person) fill(field, name, password string) error {
 	_, err := browsertest.Run(p.Tab, chromedp.Steps(
 		chromedp.SetValue(chromedp.CSS("input[name="+field+"]"), name),
@@ -216,7 +216,7 @@ func (a *app) answer(t *testing.T) (q url.Values) {
 	return q
 }
 
-// quiet fails the test if the browser brought anything before the page that it shows.
+// quiet fails the test if the browser has come back to the client by the time it shows its page.
 func (a *app) quiet(t *testing.T) {
 	t.Helper()
 	select {

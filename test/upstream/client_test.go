@@ -227,7 +227,7 @@ func (i *installation) lives(t *testing.T, token string) {
 	}
 }
 
-// dies waits until a token is refused. Until then it must be good.
+// dies waits until a token is refused. Before that the token must be accepted.
 func (i *installation) dies(t *testing.T, token string) {
 	t.Helper()
 	wait.Until(t, "the token is refused", func() bool {

@@ -133,7 +133,7 @@ func TestGatewayBroker(t *testing.T) {
 	}
 }
 
-// statusOf returns the status with which an API answers a token.
+// statusOf returns the status of an API's answer to a token.
 func statusOf(t *testing.T, api, token string) int {
 	t.Helper()
 	req, err := http.NewRequest(http.MethodGet, api, nil)

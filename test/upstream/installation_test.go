@@ -30,8 +30,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/mcpresource/gosdk"
 )
 
-// The installations state how old the provider's word may be, and how long a resource server may
-// believe that a token is good.
+// The installations set how often a user is checked at the provider, and how long a resource server may
+// cache the status of a token.
 const (
 	checkEvery = 2 * time.Second
 	statusTTL  = time.Second

@@ -233,8 +233,8 @@ func (r *replay) preflight(t *testing.T, s server) {
 	}
 }
 
-// unclaimed returns an address whose port no client uses for itself: the person takes whatever leads elsewhere for
-// the client.
+// unclaimed returns an address with a port that no client uses, because the user takes a redirect to any other
+// address as a return to the client.
 func unclaimed(t *testing.T, fixtures []fixture) string {
 	t.Helper()
 	taken := map[string]bool{}

@@ -54,7 +54,7 @@ func show(tool string, r admin.Role, changes bool) bool {
 	return ok && spec.Permits(r) && (changes || !spec.Changes())
 }
 
-// specs returns the operations that are tools, by the names of the tools. Each call of a tool needs them.
+// specs returns the operations that are tools, by tool name. Each tool call needs them.
 var specs = sync.OnceValue(func() map[string]admin.Spec {
 	out := map[string]admin.Spec{}
 	for _, v := range admin.All() {

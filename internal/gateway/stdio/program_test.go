@@ -39,7 +39,7 @@ type program struct {
 	mu       sync.Mutex // guards stdout and waiting
 	waiting  map[string]chan json.RawMessage
 	released chan struct{} // closed when the client says so
-	late     chan struct{} // hands the turn to the call of late, and back
+	late     chan struct{} // passes the turn to the late call, and back
 }
 
 func (p *program) say(v any) {
@@ -93,11 +93,11 @@ func (p *program) run() {
 		}
 	}
 	if p.mode == "deaf" {
-		linger() // it does not mind that its input has ended
+		linger() // it keeps running when its input has ended
 	}
 }
 
-// linger returns after the longest test has ended.
+// linger waits for longer than any test takes.
 func linger() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
 	defer cancel()
@@ -218,7 +218,7 @@ func (p *program) call(f frame, tool string) {
 // exhaust takes more of something than there should be.
 func (p *program) exhaust(f frame, what string) {
 	var err error
-	n, all := 0, [][]byte{} // each has an end, should its limit not hold
+	n, all := 0, [][]byte{} // each case stops by itself if the limit fails
 	switch what {
 	case "grow":
 		for range 2000 {

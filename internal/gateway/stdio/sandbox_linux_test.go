@@ -82,8 +82,8 @@ func TestSandboxLimits(t *testing.T) {
 	}
 }
 
-// TestSandboxForks: SP-24. A program that forks more than it may, ignores signals and its end of input, and has its
-// children do so, is bounded, and ends with its session.
+// TestSandboxForks: SP-24. A program that forks too often and ignores signals and the end of its input, as do its
+// children, is limited, and ends with its session.
 func TestSandboxForks(t *testing.T) {
 	const most = 30
 	const script = `trap "" TERM INT HUP PIPE; exec 3>&2 2>/dev/null

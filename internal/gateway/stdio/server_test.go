@@ -129,7 +129,7 @@ func (s *site) do(ctx context.Context, method, body string, header ...string) (*
 	return a, err
 }
 
-// hear reads the stream of a session up to a line with some words, and returns what it has read.
+// hear reads the stream of a session up to a line that contains words, and returns the lines.
 func (s *site) hear(words string, header ...string) string {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(s.t.Context(), wait.Bound)
@@ -151,7 +151,7 @@ func (s *site) hear(words string, header ...string) string {
 	return ""
 }
 
-// mark has the program send an update of a resource to the stream of a session.
+// mark makes the program send a resource update to the stream of a session.
 func (s *site) mark(uri string, header ...string) {
 	s.t.Helper()
 	s.post(`{"jsonrpc":"2.0","id":"mark","method":"resources/subscribe","params":{"uri":"`+uri+`"}}`, header...)

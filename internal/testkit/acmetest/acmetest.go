@@ -25,7 +25,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 )
 
-// pebble returns the path of Pebble, which a module of its own pins.
+// pebble returns the path of Pebble, whose version the module test/pebble pins.
 func pebble(tb testing.TB) string {
 	tb.Helper()
 	return program.BuildOrSkip(tb, "test/pebble", "github.com/letsencrypt/pebble/v2/cmd/pebble")

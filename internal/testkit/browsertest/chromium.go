@@ -1,7 +1,7 @@
 // Package browsertest drives a real Chromium for tests.
 //
-// A test process has one Chromium. Each tab has a browser context of its own, so tabs share no
-// cookies, storage or cache. A tab of a failed test leaves a picture and the HTML of its page.
+// A test process has one Chromium. Each tab has its own browser context, so tabs share no cookies,
+// storage or cache. If a test fails, its tabs save a screenshot and the HTML of the page.
 package browsertest
 
 import (
@@ -28,7 +28,7 @@ func Path() string {
 	return ""
 }
 
-// Need skips the test if there is no Chromium. With CI=true it fails the test instead.
+// Need skips the test, or fails it with CI=true, if there is no Chromium.
 func Need(tb testing.TB) {
 	tb.Helper()
 	switch {
@@ -42,12 +42,12 @@ func Need(tb testing.TB) {
 
 // process is a running Chromium.
 type process struct {
-	ctx context.Context // of its first tab, which stays empty; done when Chromium has ended
+	ctx context.Context // of its first tab, which stays empty; done when Chromium has exited
 	end func()          // kills it
 }
 
-// flags are chromedp's, for a browser as a person has it: the pages behave differently in one that a
-// program drives (web/assets/hold.js). Tab.Automate tells a page that it is in such a browser.
+// flags are chromedp's flags without those that reveal automation, because pages behave differently
+// when a program drives the browser (web/assets/hold.js). Tab.Automate reveals it to a page.
 var flags = append(chromedp.DefaultExecAllocatorOptions[:], chromedp.NoSandbox,
 	chromedp.Flag("enable-automation", false),
 	chromedp.Flag("disable-blink-features", "AutomationControlled"),
@@ -79,9 +79,9 @@ func start(more ...chromedp.ExecAllocatorOption) (*process, error) {
 	return &process{ctx, end}, nil
 }
 
-// profiles returns the directory of the profiles of this process. A shell removes it when the process has
-// ended, however it ends: the shell reads from a pipe that nothing else closes. Chromium ends by its own
-// pipe, and on Linux by a signal.
+// profiles returns the directory for the Chromium profiles of this process. A shell removes it when the
+// process has ended, even if it was killed: the shell reads from a pipe that only this process holds
+// open. Chromium itself ends with its own pipe, and on Linux by a signal.
 var profiles = sync.OnceValues(func() (string, error) {
 	dir, err := os.MkdirTemp("", "mcp-authd-chromium-")
 	if err != nil {
@@ -104,7 +104,8 @@ var one struct {
 	*process
 }
 
-// shared returns the Chromium of this test process. It starts one if there is none, or if it has ended.
+// shared returns the Chromium of this test process. It starts Chromium on the first call, and again if
+// Chromium has exited.
 func shared() (*process, error) {
 	one.Lock()
 	defer one.Unlock()

@@ -16,7 +16,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 )
 
-// However a test process ends, its Chromium ends with it, and its profile is removed.
+// When a test process ends in any way, its Chromium ends and its profile is removed.
 func TestChromiumEndsWithTheProcess(t *testing.T) {
 	const variable = "BROWSERTEST_ENDS_BY"
 	ends := map[string]func(){
@@ -24,7 +24,7 @@ func TestChromiumEndsWithTheProcess(t *testing.T) {
 		"panic": func() { panic("of a test") },
 		"kill":  func() { _ = syscall.Kill(os.Getpid(), syscall.SIGKILL) },
 	}
-	if end := ends[os.Getenv(variable)]; end != nil { // this is the process
+	if end := ends[os.Getenv(variable)]; end != nil { // in the child process
 		b := Open(t, desktop)
 		b.Do(chromedp.Navigate("about:blank"))
 		dir, err := profiles()

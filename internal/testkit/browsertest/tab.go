@@ -13,23 +13,23 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 )
 
-// Look is a person's screen.
+// Look is a user's screen.
 type Look struct {
 	Name          string
 	Width, Height int64
-	Scheme        string // of colours: light or dark
+	Scheme        string // the color scheme: light or dark
 }
 
-// Tab is a page in a browser context of its own. It belongs to one test.
+// Tab is a page in its own browser context. It belongs to one test.
 type Tab struct {
 	TB   testing.TB
 	Ctx  context.Context // chromedp's
 	Look Look
 
-	kept *bool // whether its page has been kept for a failed test
+	kept *bool // whether the page has been saved for a failed test
 }
 
-// bound is how long a tab may be open.
+// bound is the longest time that a tab may be open.
 const bound = 10 * time.Minute
 
 // Open opens a tab of the Chromium of this process. It closes with the test.
@@ -43,7 +43,7 @@ func Open(tb testing.TB, l Look) *Tab {
 	return p.open(tb, l)
 }
 
-// OpenAlone opens a tab of another Chromium with further flags, which ends with the test.
+// OpenAlone starts another Chromium with additional flags and opens a tab of it. Both end with the test.
 func OpenAlone(tb testing.TB, l Look, flags ...chromedp.ExecAllocatorOption) *Tab {
 	tb.Helper()
 	Need(tb)
@@ -71,7 +71,7 @@ func (p *process) open(tb testing.TB, l Look) *Tab {
 		p.end() // the next test starts another
 		tb.Fatalf("Chromium opens no tab: %v", err)
 	}
-	// The tab is the one that the person looks at, whichever others there are.
+	// The tab keeps the focus when other tabs are open.
 	Call(b, emulation.SetFocusEmulationEnabled, emulation.SetFocusEmulationEnabledParams{Enabled: true})
 	b.Dress(l)
 	return b
@@ -106,7 +106,7 @@ func (b *Tab) In(tb testing.TB) *Tab {
 	return &in
 }
 
-// Dress gives the tab a screen without motion: a colour is at once what it will be.
+// Dress sets the tab's screen. It turns off motion, so that colors change at once.
 func (b *Tab) Dress(l Look) {
 	b.TB.Helper()
 	b.Look = l
@@ -118,20 +118,21 @@ func (b *Tab) Dress(l Look) {
 	})
 }
 
-// Automate tells the pages that the tab opens from now on that a program drives it (navigator.webdriver).
+// Automate sets navigator.webdriver, which says that a program drives the browser, in the pages that the
+// tab opens from now on.
 func (b *Tab) Automate() {
 	b.TB.Helper()
 	Call(b, emulation.SetAutomationOverride, emulation.SetAutomationOverrideParams{Enabled: true})
 }
 
-// WithoutScript has the pages that the tab opens from now on run no script.
+// WithoutScript turns off scripts in the pages that the tab opens from now on.
 func (b *Tab) WithoutScript() {
 	b.TB.Helper()
 	Call(b, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true})
 }
 
-// Advance lets d pass for the timers of the page, which takes hardly any real time. From then on time
-// passes in the tab as fast as it can.
+// Advance moves the clock of the page's timers by d, which takes hardly any real time. Afterwards the
+// clock runs as fast as it can.
 func (b *Tab) Advance(d time.Duration) {
 	b.TB.Helper()
 	budget := float64(d.Milliseconds())
@@ -142,18 +143,18 @@ func (b *Tab) Advance(d time.Duration) {
 	if _, err := Run(b, chromedp.WaitEvent(emulation.VirtualTimeBudgetExpired, nil, advance)); err != nil {
 		b.TB.Fatalf("let %v pass: %v", d, err)
 	}
-	policy.Budget = nil // or time stands still
+	policy.Budget = nil // with a budget, the clock stops when it is used up
 	Call(b, emulation.SetVirtualTimePolicy, policy)
 }
 
-// Run runs a step, for a minute at most: a page that hangs fails its test alone.
+// Run runs a step for at most a minute, so that a page that hangs fails only its own test.
 func Run[T any](b *Tab, step chromedp.Action[T]) (T, error) {
 	ctx, cancel := context.WithTimeout(b.Ctx, wait.Bound)
 	defer cancel()
 	return chromedp.Run(ctx, step)
 }
 
-// Call calls a command of the DevTools protocol, which must succeed.
+// Call calls a command of the DevTools protocol. It fails the test if the command fails.
 func Call[P, R any](b *Tab, command cdp.Command[P, R], params P) R {
 	b.TB.Helper()
 	ctx, cancel := context.WithTimeout(b.Ctx, wait.Bound)
@@ -165,7 +166,7 @@ func Call[P, R any](b *Tab, command cdp.Command[P, R], params P) R {
 	return out
 }
 
-// Do runs steps, which must succeed.
+// Do runs steps. It fails the test if one of them fails.
 func (b *Tab) Do(steps ...chromedp.Action[chromedp.Void]) {
 	b.TB.Helper()
 	if _, err := Run(b, chromedp.Steps(steps...)); err != nil {
@@ -183,7 +184,7 @@ func Eval[T any](b *Tab, expression string) T {
 	return out
 }
 
-// Until waits until a JavaScript expression holds, on whichever page is there by then.
+// Until waits until a JavaScript expression is true. The tab may open other pages meanwhile.
 func (b *Tab) Until(expression string) {
 	b.TB.Helper()
 	var last error

@@ -30,7 +30,7 @@ func serve(t *testing.T, pages map[string]string) *httptest.Server {
 	return s
 }
 
-// Tabs share a Chromium, and nothing that a page can keep: no cookie, no storage, no cache.
+// Tabs share a Chromium, but no cookies, storage or cache.
 func TestTabsShareNothing(t *testing.T) {
 	var fetched atomic.Int64
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -79,7 +79,7 @@ func TestTabsShareNothing(t *testing.T) {
 	}
 }
 
-// Each tab is in front, and has the screen that it was given.
+// Each tab has the focus and its own screen.
 func TestLooks(t *testing.T) {
 	s := serve(t, map[string]string{"/": ""})
 	const seen = `[innerWidth, innerHeight, +matchMedia('(prefers-color-scheme: dark)').matches,
@@ -101,7 +101,7 @@ func TestLooks(t *testing.T) {
 	}
 }
 
-// Advance has a page's timers run, and the page goes where they lead.
+// Advance runs a page's timers, and the page follows its refresh.
 func TestAdvance(t *testing.T) {
 	s := serve(t, map[string]string{
 		"/timer":   "<script>setTimeout(() => { document.title = 'later' }, 50_000)</script>",
@@ -119,7 +119,7 @@ func TestAdvance(t *testing.T) {
 	b.Until("location.pathname === '/there'")
 }
 
-// failing is a test that has failed; the real one must not.
+// failing is a testing.TB that reports a failure without failing the real test.
 type failing struct {
 	testing.TB
 	failed atomic.Bool
@@ -185,7 +185,7 @@ func TestFailedTestLeavesThePage(t *testing.T) {
 	}
 }
 
-// The test after one whose Chromium has ended gets another.
+// If Chromium has exited, the next test starts another one.
 func TestChromiumThatEnded(t *testing.T) {
 	b := Open(t, desktop)
 	p, err := shared()

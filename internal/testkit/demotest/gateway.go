@@ -61,8 +61,8 @@ func serve(tb testing.TB, o Options, configure func(*Demo) string, more ...strin
 	return d
 }
 
-// Ready returns when the server at url answers /readyz with 200. It fails the test with log, the server's log, if
-// that does not happen.
+// Ready waits until the server at url answers /readyz with 200. Otherwise it fails the test and shows the server's
+// log.
 func Ready(tb testing.TB, url string, log fmt.Stringer) {
 	tb.Helper()
 	err := wait.Retry(wait.Bound, func() error {

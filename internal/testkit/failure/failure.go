@@ -1,5 +1,5 @@
-// Package failure keeps what explains a failed test: files below test/out, one directory a test,
-// for the reader of a red run and for CI to keep.
+// Package failure saves files that explain a failed test. They are below test/out, in one directory
+// for each test. CI uploads them.
 package failure
 
 import (
@@ -50,10 +50,10 @@ func write(test, name string, data []byte) (path string, err error) {
 	}
 }
 
-// shown is how many lines of a log a failed test shows; the file has them all.
+// shown is the number of log lines that a failed test shows. The file has the whole log.
 const shown = 20
 
-// Log keeps a server's log as name when the test fails, and shows its last lines.
+// Log saves a server's log as name if the test fails, and shows its last lines.
 func Log(tb testing.TB, name string, log func() string) {
 	tb.Helper()
 	tb.Cleanup(func() {
@@ -67,7 +67,7 @@ func Log(tb testing.TB, name string, log func() string) {
 	})
 }
 
-// Goroutines saves the stacks of all goroutines: what a test that waits in vain waits for.
+// Goroutines saves the stacks of all goroutines. They show why a test hangs.
 func Goroutines(tb testing.TB) {
 	tb.Helper()
 	var stacks bytes.Buffer
@@ -78,7 +78,7 @@ func Goroutines(tb testing.TB) {
 	Save(tb, "goroutines.txt", stacks.Bytes())
 }
 
-// directory is where the files of a test go. A test runs in the directory of its package.
+// directory returns the directory for the files of a test. A test runs in the directory of its package.
 func directory(test string) (string, error) {
 	pkg, err := os.Getwd()
 	if err != nil {
@@ -92,7 +92,7 @@ func directory(test string) (string, error) {
 	return filepath.Join(root, "test", "out", pkg, plain(test)), err
 }
 
-// plain returns the name of a test as that of a directory: subtests have sentences for names.
+// plain returns a directory name for a test, whose name can be a sentence.
 func plain(test string) string {
 	const most = 100
 	name := strings.Map(func(r rune) rune {

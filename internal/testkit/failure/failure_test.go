@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// failed is a test that failed; the real one must not.
+// failed is a testing.TB that reports a failure without failing the real test.
 type failed struct {
 	testing.TB
 	logs []string

@@ -83,7 +83,7 @@ func (u *Upstream) Behave(change func(*Behaviour)) {
 type Fault struct {
 	// Times is how often; 0: until Heal.
 	Times int
-	// Held, unless nil, is closed when the answer may come, which may then be a good one.
+	// Held, if not nil, delays the answer until it is closed. The answer can be a good one.
 	Held <-chan struct{}
 	// Down: the connection is cut.
 	Down bool
@@ -155,7 +155,7 @@ func (u *Upstream) fault(e Endpoint) (Fault, bool) {
 	return f, true
 }
 
-// serve fails a request; false: it was only held.
+// serve fails a request. It returns false if it only held the request.
 func (f Fault) serve(w http.ResponseWriter, r *http.Request) bool {
 	if f.Held != nil {
 		select {

@@ -1,4 +1,4 @@
-// Package installation provides what a server under test needs around it: a store, a clock and a log.
+// Package installation provides the environment of a server under test: a store, a clock and a log.
 package installation
 
 import (
@@ -27,8 +27,8 @@ type Installation struct {
 	Audit  *audit.Recorder // writes to Logger
 }
 
-// New returns an installation whose clock stands at noon of a day in 2026, UTC. At the end of the test it
-// closes the store, and fails the test if the log has an event or a field that events.yaml does not name.
+// New returns an installation with a Clock and an empty store. At the end of the test it closes the
+// store, and fails the test if the log has an event or a field that events.yaml does not list.
 func New(tb testing.TB) *Installation {
 	tb.Helper()
 	i := &Installation{Clock: NewClock(), Path: Database(tb), Log: &logtest.Buffer{}}
@@ -55,7 +55,7 @@ func open(tb testing.TB, path string) *sqlite.Store {
 	return s
 }
 
-// Database returns the path of a database file that is migrated and empty.
+// Database returns the path of a new database file, which is migrated and empty.
 func Database(tb testing.TB) string {
 	tb.Helper()
 	dir, err := os.MkdirTemp(ramdisk.Dir(), "installation-")
@@ -68,8 +68,8 @@ func Database(tb testing.TB) string {
 	return path
 }
 
-// Create writes a database file that is migrated and empty. It copies one that the process has migrated once:
-// the race detector makes a migration take a quarter of a second.
+// Create writes a database file that is migrated and empty. It copies a file that the process migrates
+// once, because with the race detector a migration takes a quarter of a second.
 func Create(tb testing.TB, path string) {
 	tb.Helper()
 	database, err := template()
@@ -98,19 +98,19 @@ var template = sync.OnceValues(func() ([]byte, error) {
 	return os.ReadFile(path)
 })
 
-// start is the time at which a Clock starts.
+// start is the initial time of a Clock.
 var start = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
-// Clock is a clock that stands still until a test moves it.
+// Clock is a clock that only moves when a test moves it.
 type Clock struct {
 	mu  sync.Mutex // guards now
 	now time.Time
 }
 
-// NewClock returns a clock that stands at noon of a day in 2026, UTC.
+// NewClock returns a clock that shows noon of 21 November 2026, UTC.
 func NewClock() *Clock { return &Clock{now: start} }
 
-// Now returns the time of the clock.
+// Now returns the clock's time.
 func (c *Clock) Now() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -124,7 +124,7 @@ func (c *Clock) Set(t time.Time) {
 	c.now = t
 }
 
-// Advance moves the clock on by d.
+// Advance moves the clock forward by d.
 func (c *Clock) Advance(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

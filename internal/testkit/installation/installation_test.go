@@ -10,7 +10,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage/sqlite"
 )
 
-// TestNew: installations share nothing, and each store is one that a server can start with.
+// TestNew: installations share nothing, and a server can start with each store.
 func TestNew(t *testing.T) {
 	one, two := New(t), New(t)
 	alice := storage.User{ID: "usr_1", Name: "alice", CreatedAt: one.Now()}
@@ -38,7 +38,7 @@ func TestNew(t *testing.T) {
 	}
 }
 
-// BenchmarkOpen compares a copy of the migrated database with a migration.
+// BenchmarkOpen compares copying the migrated database with migrating an empty one.
 func BenchmarkOpen(b *testing.B) {
 	open := func(b *testing.B, path string) {
 		s, err := sqlite.Open(b.Context(), path, sqlite.Options{})

@@ -28,14 +28,14 @@ func (l *Buffer) String() string {
 	return l.b.String()
 }
 
-// Reset forgets what has been written so far.
+// Reset empties the buffer.
 func (l *Buffer) Reset() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.b.Reset()
 }
 
-// Events counts the audit events of a name in a log of JSON lines.
+// Events returns the number of audit events with a name in a log of JSON lines.
 func (l *Buffer) Events(name string) int {
 	return strings.Count(l.String(), fmt.Sprintf(`"event":%q`, name))
 }

@@ -1,4 +1,4 @@
-// Package module finds files of the checkout for tests, which run in the directories of their packages.
+// Package module finds files of the checkout for tests, which run in their package directories.
 package module
 
 import (
@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// Root returns the directory of the outermost go.mod above the working directory: the checkout.
+// Root returns the root of the checkout: the outermost directory at or above the working directory
+// that has a go.mod.
 func Root() (root string, err error) {
 	dir, err := os.Getwd()
 	if err != nil {
@@ -25,7 +26,7 @@ func Root() (root string, err error) {
 	return root, nil
 }
 
-// Path returns the path of a file of the checkout, given by its slash-separated path there.
+// Path returns the path of a file, given its slash-separated path in the checkout.
 func Path(tb testing.TB, file string) string {
 	tb.Helper()
 	root, err := Root()

@@ -232,16 +232,16 @@ func unprivileged() (*syscall.SysProcAttr, error) {
 	return attr, nil
 }
 
-// portOfRun is the port of the server of a run, outside the ports of package nettest. It is fixed, since
-// Go keeps the results of tests by their environment.
+// portOfRun is the port of the server of a run, outside the ports of package nettest. It is fixed because
+// Go caches the results of tests by the environment variables that they read.
 const portOfRun = "19987"
 
-// StartForRun starts the server that all test processes of a run share. It ends with the calling process,
-// or when the collector finds that it is not used any more.
+// StartForRun starts the server that all test processes of a run share. The server ends with the calling
+// process, or when the returned Server is garbage collected.
 func StartForRun() (*Server, error) {
 	port := portOfRun
 	if l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", port)); err != nil {
-		port = "" // another run has it
+		port = "" // another run uses it
 	} else if err := l.Close(); err != nil {
 		return nil, err
 	}

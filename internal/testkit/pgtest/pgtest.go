@@ -1,9 +1,9 @@
 // Package pgtest gives tests a real PostgreSQL: a throw-away server started from
 // the binaries on the machine, and a fresh database for each test.
 //
-// TEST_DATABASE_URL names a running server on which the tests may create databases: test/report
-// starts one for a run. Else each test process starts its own. Where there is no PostgreSQL, tests
-// are skipped, but never under CI=true.
+// Tests create their databases on the running server of TEST_DATABASE_URL; test/report starts a server
+// for each run. Without it each test process starts a server. Without a PostgreSQL on the machine, tests
+// are skipped, or fail with CI=true.
 package pgtest
 
 import (

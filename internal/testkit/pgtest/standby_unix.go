@@ -46,8 +46,8 @@ func (s *Server) Follow(primary *Server, name string) error {
 	return s.Start()
 }
 
-// Promote makes a standby the primary, and returns when it takes writes.
-// While a standby still applies what it has received, that can cancel the statement, which is then repeated.
+// Promote makes a standby the primary, and returns when it takes writes. A standby that still applies
+// received changes may cancel the statement, so Promote repeats it.
 func (s *Server) Promote() (err error) {
 	wait.Poll(wait.Bound, func() bool {
 		err = s.Exec("SELECT pg_promote() WHERE pg_is_in_recovery()")
@@ -63,7 +63,7 @@ func (s *Server) Pause() error {
 	if err != nil {
 		return err
 	}
-	// It starts no further process once it has stopped.
+	// Once the postmaster has stopped, it starts no further processes.
 	if err := signal(syscall.SIGSTOP, stopped, postmaster); err != nil {
 		return err
 	}
@@ -74,8 +74,8 @@ func (s *Server) Pause() error {
 	return signal(syscall.SIGSTOP, stopped, children...)
 }
 
-// Resume lets a paused server go on with what it was sent meanwhile. The process that takes new connections, and
-// requests to cancel something, goes on when the others wait again.
+// Resume continues a paused server, which then handles the requests that arrived meanwhile. The postmaster, which
+// takes new connections and cancel requests, continues last, when the other processes are idle.
 func (s *Server) Resume() error {
 	postmaster, err := s.postmaster()
 	if err != nil {
@@ -122,7 +122,7 @@ const (
 	ended   = "ZX"
 )
 
-// signal signals processes, and returns when each is in the state or has ended.
+// signal sends a signal to processes, and waits until each is in the state or has ended.
 func signal(sig syscall.Signal, state string, pids ...int) error {
 	for _, pid := range pids {
 		if err := syscall.Kill(pid, sig); err != nil && !errors.Is(err, syscall.ESRCH) {
@@ -138,7 +138,7 @@ func signal(sig syscall.Signal, state string, pids ...int) error {
 			if err != nil {
 				return err
 			}
-			_, after, _ := strings.Cut(string(stat), ") ") // behind the name, which has no parenthesis
+			_, after, _ := strings.Cut(string(stat), ") ") // after the name, which has no parenthesis
 			if got, _, _ := strings.Cut(after, " "); !strings.Contains(state+ended, got) {
 				return fmt.Errorf("process %d is in the state %s, want %s", pid, got, state)
 			}

@@ -1,5 +1,5 @@
 // Package pipetest serves HTTP without a network, so that a server and its clients can run in a
-// synctest bubble: the clock of a bubble stands still while one of its goroutines waits for a network.
+// synctest bubble. The clock of a bubble does not move while one of its goroutines waits for a network.
 package pipetest
 
 import (
@@ -65,5 +65,5 @@ func (l *listener) Close() error {
 	return nil
 }
 
-// Addr returns an address of the form that URLs have, to which nothing can connect.
+// Addr returns a TCP address, because a URL needs one. No server listens there.
 func (l *listener) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1} }

@@ -2,5 +2,5 @@
 
 package program
 
-// lock does nothing: processes that build the same program at once do so for nothing, but correctly.
+// lock does nothing. Processes that build the same program at once do the work twice.
 func lock(string) (unlock func() error, err error) { return func() error { return nil }, nil }

@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// lock keeps other test processes from building the same program until unlock is called.
+// lock waits until no other process holds the lock. Unlock releases it, and so does the end of the process.
 func lock(path string) (unlock func() error, err error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
 	if err != nil {

@@ -1,6 +1,6 @@
 // Package program builds the Go programs that tests start: mcp-authd itself, examples, and programs of
-// other modules such as Dex. A program is linked once for a checkout, into .cache/programs, and again
-// only when its source has changed.
+// other modules such as Dex. Test processes share the programs, which are in .cache/programs of the
+// checkout. A program is linked again only if its source has changed.
 package program
 
 import (
@@ -15,8 +15,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/module"
 )
 
-// Sum is the environment variable in which the test runner names the state of mcp-authd. Go keeps the
-// results of tests by what they read; a test that starts mcp-authd reads this.
+// Sum is the environment variable in which test/report passes the checksum of mcp-authd. Go caches the
+// result of a test by the variables and files that it reads, so a test that starts mcp-authd reads Sum.
 const Sum = "TEST_PROGRAM_SUM"
 
 var (
@@ -31,8 +31,8 @@ func Authd(tb testing.TB) string {
 	return Build(tb, ".", "./cmd/mcp-authd")
 }
 
-// Build returns the path of the program that pkg is, in the module below dir, a slash-separated path
-// of the checkout. It fails the test if the program cannot be built.
+// Build builds the main package pkg and returns the path of the program. Dir is the slash-separated path
+// of its module in the checkout. Build fails the test if the program does not build.
 func Build(tb testing.TB, dir, pkg string) string {
 	tb.Helper()
 	path, err := once(dir, pkg)
@@ -42,8 +42,8 @@ func Build(tb testing.TB, dir, pkg string) string {
 	return path
 }
 
-// BuildOrSkip is Build for a program whose modules may be out of reach: the test is skipped then, or
-// fails with CI=true.
+// BuildOrSkip is Build for a program whose modules may not be downloadable. If the program does not
+// build, BuildOrSkip skips the test, or fails it with CI=true.
 func BuildOrSkip(tb testing.TB, dir, pkg string) string {
 	tb.Helper()
 	path, err := once(dir, pkg)
@@ -69,8 +69,8 @@ func once(dir, pkg string) (string, error) {
 	return build()
 }
 
-// Make builds the program of a package, as Build does, for callers without a test. It is linked as a
-// release is, so that both share what is compiled.
+// Make is Build for callers without a test. It uses the flags of a release, so that both share compiled
+// packages.
 func Make(dir, pkg string) (path string, err error) {
 	root, err := module.Root()
 	if err != nil {

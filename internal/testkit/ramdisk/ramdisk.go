@@ -1,3 +1,3 @@
-// Package ramdisk finds a file system in memory for databases of tests. They need not last, and the disk
-// would be what most tests wait for.
+// Package ramdisk finds a file system in memory for the databases of tests. They need not be durable, and
+// on a disk most tests would wait for it.
 package ramdisk

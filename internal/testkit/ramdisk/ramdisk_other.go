@@ -2,5 +2,5 @@
 
 package ramdisk
 
-// Dir returns "", the disk: other systems have no common place for a file system in memory.
+// Dir returns "", because other systems have no common directory for a file system in memory.
 func Dir() string { return "" }

@@ -1,8 +1,7 @@
 // Package wait lets a test wait for an event instead of for time.
 //
-// Until and Success poll, each bounded by a minute: a bound that only a hang reaches. Advance moves
-// the clock of a synctest bubble. They are the only callers of time.Sleep in tests; internal/archtest
-// holds that.
+// Until and Success poll for at most a minute, which only a hang reaches. Advance moves the clock of
+// a synctest bubble. Other test code must not call time.Sleep; internal/archtest lists the exceptions.
 package wait
 
 import (
@@ -17,15 +16,15 @@ import (
 // Bound is how long an event may take before it counts as a hang.
 const Bound = time.Minute
 
-// The first look comes at once. The pauses between looks grow from first to last, so that a quick
-// event costs little time and a slow one little work.
+// Polling starts at once. The pauses between polls grow from first to last, so that a quick event costs
+// little time and a slow event costs little work.
 const (
 	first = time.Millisecond
 	last  = 50 * time.Millisecond
 )
 
-// Until returns when is reports true. It fails the test after Bound, and what names the event then:
-// "the letter arrives".
+// Until polls until is returns true. After Bound it fails the test with a message that contains what,
+// such as "the letter arrives".
 func Until(tb testing.TB, what string, is func() bool) {
 	tb.Helper()
 	if !Poll(Bound, is) {
@@ -34,7 +33,7 @@ func Until(tb testing.TB, what string, is func() bool) {
 	}
 }
 
-// Success calls do until it returns nil. It fails the test with the last error after Bound.
+// Success calls do until it returns nil. After Bound it fails the test with the last error.
 func Success(tb testing.TB, what string, do func() error) {
 	tb.Helper()
 	if err := Retry(Bound, do); err != nil {
@@ -43,7 +42,7 @@ func Success(tb testing.TB, what string, do func() error) {
 	}
 }
 
-// Poll reports whether is reports true within the bound. It is for code without a test.
+// Poll reports whether is returns true within the bound. It is for code that has no testing.TB.
 func Poll(bound time.Duration, is func() bool) bool {
 	return Retry(bound, func() error {
 		if is() {
@@ -53,7 +52,7 @@ func Poll(bound time.Duration, is func() bool) bool {
 	}) == nil
 }
 
-// Retry calls do until it returns nil, at most for the bound, and returns its last error.
+// Retry calls do until it returns nil or the bound has passed. It returns the last error.
 func Retry(bound time.Duration, do func() error) error {
 	end := time.Now().Add(bound)
 	for pause := first; ; pause = min(2*pause, last) {
@@ -64,8 +63,8 @@ func Retry(bound time.Duration, do func() error) error {
 	}
 }
 
-// Advance returns when the clock of the caller's synctest bubble has moved on by d, which takes no
-// real time. It panics outside a bubble, where d would pass on the real clock.
+// Advance moves the clock of the caller's synctest bubble by d, which takes no real time. It panics
+// outside a bubble, where it would sleep.
 func Advance(d time.Duration) {
 	if now := time.Now(); now.Year() > 2020 { // a bubble's clock starts with the year 2000
 		panic(fmt.Sprintf("wait.Advance outside a synctest bubble, at %v", now))
