@@ -42,7 +42,7 @@ func arguments(args []string, dir string) ([]string, error) {
 	if slices.Contains(args, "-race") {
 		out = append(out, unwatched...)
 	}
-	if args[0] == "-long" {
+	if len(args) > 0 && args[0] == "-long" {
 		return inLane(out, args[1:], dir)
 	}
 	for _, arg := range args {

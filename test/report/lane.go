@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -45,7 +46,11 @@ func long(dir string) (packages, tests []string, err error) {
 		if err != nil {
 			return err
 		}
-		for _, name := range longTests(file) {
+		tests, err := longTests(file)
+		if err != nil {
+			return fmt.Errorf("%s: %w", path, err)
+		}
+		for _, name := range tests {
 			rel, err := filepath.Rel(dir, filepath.Dir(path))
 			if err != nil {
 				return err
@@ -57,31 +62,29 @@ func long(dir string) (packages, tests []string, err error) {
 	return slices.Sorted(maps.Keys(folders)), slices.Sorted(maps.Keys(names)), err
 }
 
-// longTests returns the tests of a file whose bodies call lane.Long.
-func longTests(file *ast.File) (names []string) {
+// longTests returns the tests of a file that call lane.Long. A helper must not call it: its tests would
+// be in no lane.
+func longTests(file *ast.File) (names []string, err error) {
 	for _, d := range file.Decls {
 		f, ok := d.(*ast.FuncDecl)
-		if !ok || f.Recv != nil || !strings.HasPrefix(f.Name.Name, "Test") {
+		if !ok || !callsLong(f) {
 			continue
 		}
-		ast.Inspect(f, func(n ast.Node) bool {
-			call, ok := n.(*ast.SelectorExpr)
-			if x, is := selected(call, ok); is && x == "lane" && call.Sel.Name == "Long" {
-				names = append(names, f.Name.Name)
-			}
-			return true
-		})
+		if f.Recv != nil || !strings.HasPrefix(f.Name.Name, "Test") {
+			return nil, fmt.Errorf("%s is no test and calls lane.Long", f.Name.Name)
+		}
+		names = append(names, f.Name.Name)
 	}
-	return slices.Compact(names)
+	return names, nil
 }
 
-func selected(s *ast.SelectorExpr, ok bool) (string, bool) {
-	if !ok {
-		return "", false
-	}
-	x, ok := s.X.(*ast.Ident)
-	if !ok {
-		return "", false
-	}
-	return x.Name, true
+func callsLong(f *ast.FuncDecl) (found bool) {
+	ast.Inspect(f, func(n ast.Node) bool {
+		if s, ok := n.(*ast.SelectorExpr); ok && s.Sel.Name == "Long" {
+			x, ok := s.X.(*ast.Ident)
+			found = found || ok && x.Name == "lane"
+		}
+		return !found
+	})
+	return found
 }

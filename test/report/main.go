@@ -14,6 +14,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 
 	"github.com/mcp-authd/mcp-authd/internal/testkit/pgtest"
@@ -29,7 +30,7 @@ func main() {
 		fmt.Fprintln(os.Stderr, "report:", err)
 		os.Exit(1)
 	}
-	code := run(os.Args[1:], "", os.Stdout, os.Stderr)
+	code := run(os.Args[1:], "", filepath.Join("test", "out"), os.Stdout, os.Stderr)
 	runtime.KeepAlive(database)
 	os.Exit(code)
 }
@@ -63,9 +64,10 @@ func startDatabase() (*pgtest.Server, error) {
 	return database, os.Setenv(given, database.URL())
 }
 
-// run runs go test in a directory; "" is the current directory.
-func run(args []string, dir string, out, errs io.Writer) int {
-	r, err := newReport(out, dir)
+// run runs go test in a directory; "" is the current directory. It keeps the output of failed tests in
+// another, which it empties first.
+func run(args []string, dir, kept string, out, errs io.Writer) int {
+	r, err := newReport(out, dir, kept)
 	if err == nil {
 		defer os.RemoveAll(r.spent)
 		args, err = arguments(args, dir)

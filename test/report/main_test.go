@@ -57,7 +57,7 @@ func TestReport(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			var out, errs bytes.Buffer
 			dir := moduleOf(t, "\nimport \"testing\"\n\n"+tt.body)
-			code := run([]string{"./..."}, dir, &out, &errs)
+			code := run([]string{"./..."}, dir, filepath.Join(dir, "test", "out"), &out, &errs)
 			all := out.String() + errs.String()
 			kept, err := os.ReadFile(filepath.Join(dir, "test", "out", "m", "TestBad", "output.txt"))
 			if (err == nil) != slices.Contains(tt.want, "loud") ||
@@ -137,10 +137,9 @@ func TestPackages(t *testing.T) {
 func TestSecondLane(t *testing.T) {
 	dir := t.TempDir()
 	for file, body := range map[string]string{
-		"a_test.go":       `func TestA(t *testing.T) { t.Run("x", func(t *testing.T) { lane.Long(t, "") }) }`,
-		"a_other_test.go": `func TestB(t *testing.T) {}`,
-		"b/b_test.go": `func TestC(t *testing.T) { lane.Long(t, "") }
-func helper() { lane.Long(nil, "") }`,
+		"a_test.go":              `func TestA(t *testing.T) { t.Run("x", func(t *testing.T) { lane.Long(t, "") }) }`,
+		"a_other_test.go":        `func TestB(t *testing.T) {}`,
+		"b/b_test.go":            `func TestC(t *testing.T) { lane.Long(t, "") }`,
 		"c/c_test.go":            `func TestD(t *testing.T) { lane.Short(t, "") }`,
 		"c/testdata/d_test.go":   `func TestE(t *testing.T) { lane.Long(t, "") }`,
 		"node_modules/e_test.go": `func TestF(t *testing.T) { lane.Long(t, "") }`,
@@ -160,6 +159,13 @@ func helper() { lane.Long(nil, "") }`,
 	if _, err := arguments([]string{"-long"}, t.TempDir()); err == nil {
 		t.Error("a second lane without a test is no error")
 	}
+	helper := []byte("package p\nfunc helper() { lane.Long(nil, \"\") }")
+	if err := os.WriteFile(filepath.Join(dir, "helper_test.go"), helper, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := arguments([]string{"-long"}, dir); err == nil || !strings.Contains(err.Error(), "helper is no test") {
+		t.Errorf("a helper that calls lane.Long: got %v", err)
+	}
 }
 
 // TestProcessorTime: the processor time of a test includes its child processes.
@@ -172,7 +178,7 @@ import "testing"
 import "os/exec"
 func TestRests(t *testing.T) {}
 func TestBusy(t *testing.T) {
-	if err := exec.Command("sh", "-c", "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done").Run(); err != nil {
+	if err := exec.Command("sh", "-c", "i=0; while [ $i -lt 1000000 ]; do i=$((i+1)); done").Run(); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -189,7 +195,7 @@ func TestBusy(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out, errs bytes.Buffer
-	if code := run([]string{"-count=1", "./..."}, dir, &out, &errs); code != 0 {
+	if code := run([]string{"-count=1", "./..."}, dir, t.TempDir(), &out, &errs); code != 0 {
 		t.Fatalf("ended with %d: %s%s", code, &out, &errs)
 	}
 	if row := regexp.MustCompile(`(?m)^ *[0-9.]+ +(0\.[1-9]|[1-9][0-9]*\.[0-9]) +m TestBusy$`); !row.MatchString(out.String()) {
@@ -202,7 +208,7 @@ func TestBusy(t *testing.T) {
 func TestRacesAreSeen(t *testing.T) {
 	t.Setenv("CGO_ENABLED", "1") // the race detector needs it
 	var out, errs bytes.Buffer
-	code := run([]string{"-race", "-count=1", "./testdata/race"}, ".", &out, &errs)
+	code := run([]string{"-race", "-count=1", "./testdata/race"}, ".", t.TempDir(), &out, &errs)
 	if all := out.String() + errs.String(); code == 0 || !strings.Contains(all, "DATA RACE") {
 		t.Errorf("ended with %d, want a race to be reported:\n%s", code, all)
 	}

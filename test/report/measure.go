@@ -14,6 +14,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 )
 
 // spentIn names the environment variable with the directory for the processor times of test programs.
@@ -36,12 +38,13 @@ func measure(command []string) int {
 	cmd := exec.Command(command[0], command[1:]...)
 	cmd.Stdin, cmd.Stderr = os.Stdin, os.Stderr
 	// Programs that tests build share compiled packages with internal/testkit/program.
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-trimpath")
-	out, err := cmd.StdoutPipe()
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-trimpath -buildvcs=false")
+	from, to, err := os.Pipe()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "report:", err)
 		return 1
 	}
+	cmd.Stdout = to
 	// go test sends SIGQUIT to a program that hangs, to see its stacks.
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGQUIT, syscall.SIGTERM, os.Interrupt)
@@ -55,7 +58,8 @@ func measure(command []string) int {
 		}
 	}()
 	m := &meter{pid: cmd.Process.Pid, tests: map[string]time.Duration{}}
-	m.watch(out, os.Stdout)
+	to.Close()
+	m.watch(from, os.Stdout)
 	err = cmd.Wait()
 	usage := cmd.ProcessState
 	m.write(max(usage.UserTime()+usage.SystemTime(), m.total))
@@ -83,12 +87,16 @@ type meter struct {
 var edge = regexp.MustCompile(`^\x16?(?:=== (RUN|PAUSE|CONT)  +|--- (PASS|FAIL|SKIP): )(Test[^/ \n]*)(?: \(.*)?\n$`)
 
 // watch copies the output of a test program and reads its processor time at each edge.
-func (m *meter) watch(from io.Reader, to io.Writer) {
+func (m *meter) watch(from io.ReadCloser, to io.Writer) {
 	lines := bufio.NewReader(from)
 	for {
 		line, err := lines.ReadString('\n')
 		if e := edge.FindStringSubmatch(line); e != nil {
 			m.edge(e[1], e[3])
+		}
+		if line == "PASS\n" || line == "FAIL\n" {
+			// The program ends. A process that a test has left may hold the output for ever.
+			time.AfterFunc(wait.Bound, func() { from.Close() })
 		}
 		io.WriteString(to, line)
 		if err != nil {

@@ -37,13 +37,16 @@ type report struct {
 	took    map[name]time.Duration
 }
 
-// newReport returns a report for tests below root. It deletes the files of earlier failures.
-func newReport(out io.Writer, root string) (*report, error) {
+// newReport returns a report for tests below root that keeps the output of failed ones in kept. It deletes
+// what an earlier run kept.
+func newReport(out io.Writer, root, kept string) (*report, error) {
 	root, err := filepath.Abs(root)
+	if err == nil {
+		kept, err = filepath.Abs(kept)
+	}
 	if err != nil {
 		return nil, err
 	}
-	kept := filepath.Join(root, "test", "out")
 	if err := os.RemoveAll(kept); err != nil {
 		return nil, err
 	}
@@ -104,6 +107,9 @@ func (r *report) fail(key name) {
 			r.failed = append(r.failed, k)
 			r.show(k)
 		}
+	}
+	if !slices.ContainsFunc(r.failed, func(n name) bool { return n.pkg == key.pkg }) {
+		r.failed = append(r.failed, key) // it did not build, or failed outside of its tests
 	}
 }
 
@@ -197,6 +203,9 @@ func (r *report) repeat(f name) string {
 	pkg := "./" + short(f.pkg)
 	if s := r.seeds[f.pkg]; s != "" {
 		return fmt.Sprintf("go test -race -count 1 -shuffle %s %s", s, pkg)
+	}
+	if f.test == "" {
+		return "go test -race -count 1 " + pkg
 	}
 	top, _, _ := strings.Cut(f.test, "/")
 	return fmt.Sprintf("go test -race -count 1 -run '^%s$' %s", top, pkg)

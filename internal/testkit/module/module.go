@@ -5,19 +5,27 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
-// Root returns the root of the checkout: the outermost directory at or above the working directory
-// that has a go.mod.
+// ours begins the go.mod of the checkout. Examples and tools in it are modules of their own.
+const ours = "module github.com/mcp-authd/mcp-authd\n"
+
+// Root returns the root of the checkout: the directory of this module at or above the working directory.
+// In another module, as tests of tests make one, it returns the outermost directory that has a go.mod.
 func Root() (root string, err error) {
 	dir, err := os.Getwd()
 	if err != nil {
 		return "", err
 	}
 	for ; dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
-		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
-			root = dir
+		text, err := os.ReadFile(filepath.Join(dir, "go.mod"))
+		if err != nil {
+			continue
+		}
+		if root = dir; strings.HasPrefix(string(text), ours) {
+			break
 		}
 	}
 	if root == "" {
