@@ -37,8 +37,11 @@ func measure(command []string) int {
 	command = append(strings.Fields(os.Getenv(pressure)), command...)
 	cmd := exec.Command(command[0], command[1:]...)
 	cmd.Stdin, cmd.Stderr = os.Stdin, os.Stderr
-	// Programs that tests build share compiled packages with internal/testkit/program.
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-trimpath -buildvcs=false")
+	if os.Getenv("CGO_ENABLED") != "0" {
+		// Programs that tests build share what is compiled with those of internal/testkit/program. Tests of
+		// a release build it in the environment in which it was made.
+		cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-trimpath -buildvcs=false")
+	}
 	from, to, err := os.Pipe()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "report:", err)
