@@ -57,10 +57,10 @@ func TestClients(t *testing.T) {
 				if c.npm != "" {
 					npmtest.Dir(t) // or skip
 				}
-				t.Run("by request", func(t *testing.T) { c.live(t, newLife(t, c, w, "")) })
+				t.Run("by request", func(t *testing.T) { c.live(t, newLife(t, c, w, "", briefTTL)) })
 				t.Run("AS-151 AS-153 by document", func(t *testing.T) {
 					lane.Long(t, "each client registers by request")
-					c.live(t, newLife(t, c, w, c.documentURL()))
+					c.live(t, newLife(t, c, w, c.documentURL(), briefTTL))
 				})
 			})
 		}
@@ -72,9 +72,9 @@ func (c *client) documentURL() string {
 	return "https://" + strings.ReplaceAll(strings.ToLower(c.name), " ", "-") + ".example/oauth/client.json"
 }
 
-// accessTTL is so short that refreshing can be seen, and outlived is longer, in seconds.
+// briefTTL of access tokens is so short that refreshing can be seen, and outlived is longer, in seconds.
 const (
-	accessTTL = "5s"
+	briefTTL  = "5s"
 	outlived  = 6
 	callLimit = 5 * time.Minute // for a call, with the sign-in that it may take
 )
@@ -88,7 +88,7 @@ type life struct {
 	data     string
 }
 
-func newLife(t *testing.T, c *client, w *proxytest.Web, document string) *life {
+func newLife(t *testing.T, c *client, w *proxytest.Web, document, accessTTL string) *life {
 	t.Helper()
 	l := &life{client: c, web: w, document: document, data: t.TempDir()}
 	if document != "" {

@@ -154,12 +154,12 @@ func inspectorCommand(t *testing.T, home, callback, tool string, more ...string)
 	return cmd
 }
 
-// inspector is the official Inspector on the command line, which keeps what it learns in
-// its home from one command to the next.
-func inspector(t *testing.T, l *life) {
+// inspectorAt returns what runs commands of one Inspector, with a home of its own, at one server.
+func inspectorAt(t *testing.T, l *life) func(t *testing.T, tool string, more ...string) (string, *person, error) {
+	t.Helper()
 	home := t.TempDir()
 	callback := "http://" + nettest.For(t) + "/oauth/callback"
-	command := func(t *testing.T, tool string, more ...string) (string, *person, error) {
+	return func(t *testing.T, tool string, more ...string) (string, *person, error) {
 		t.Helper()
 		if l.document != "" {
 			more = append([]string{"--client-metadata-url", l.document}, more...)
@@ -169,6 +169,12 @@ func inspector(t *testing.T, l *life) {
 		out, err := tryRun(t, p, cmd)
 		return out, p, err
 	}
+}
+
+// inspector is the official Inspector on the command line, which keeps what it learns in
+// its home from one command to the next.
+func inspector(t *testing.T, l *life) {
+	command := inspectorAt(t, l)
 	l.registers(t, func(t *testing.T) string {
 		out, p, err := command(t, "whoami")
 		if err != nil || p.signIns() != 1 {
@@ -198,6 +204,11 @@ func inspector(t *testing.T, l *life) {
 		})
 	} else {
 		l.step(t, &l.row.stepsUp, "CL-20 AS-114 steps up", func(t *testing.T) {
+			// A command that refreshes does not step up, so these access tokens live longer than a command.
+			command := inspectorAt(t, newLife(t, l.client, l.web, l.document, "1h"))
+			if _, p, err := command(t, "whoami"); err != nil {
+				t.Fatalf("%v\n%s", err, p.output())
+			}
 			out, p, err := command(t, "add_note", "--tool-arg", "text=from a test")
 			if err != nil || !strings.Contains(out, "from a test") || p.signIns() != 1 {
 				t.Errorf("got %v, %d sign-ins and\n%s", err, p.signIns(), p.output())
