@@ -80,7 +80,7 @@ func firstEvents(b *testing.B, method string) {
 
 // turn opens streams, one after the other. The time of a turn is the median of its streams. Its processor
 // time includes the end of the last stream.
-func (w *way) turn(b *testing.B, method string, settle func()) {
+func (w *way) turn(b *testing.B, method string, settle func(testing.TB)) {
 	const streams = 25
 	m := &meter{b: b}
 	before, objects := m.read().own, allocated()
@@ -91,7 +91,7 @@ func (w *way) turn(b *testing.B, method string, settle func()) {
 		times = append(times, float64(time.Since(began).Nanoseconds())/1e3)
 		end()
 	}
-	settle()
+	settle(b)
 	w.timed, w.burned = median(times), (m.read().own-before).Seconds()*1e6/streams
 	w.times, w.cpu = append(w.times, w.timed), append(w.cpu, w.burned)
 	w.objects = append(w.objects, float64(allocated()-objects)/streams)

@@ -38,7 +38,10 @@ func (s *backend) before(h http.Handler) http.Handler {
 }
 
 // settle waits until no request is in progress.
-func (s *backend) settle() { wait.Poll(wait.Bound, func() bool { return s.open.Load() == 0 }) }
+func (s *backend) settle(tb testing.TB) {
+	tb.Helper()
+	wait.Until(tb, "no request is in progress", func() bool { return s.open.Load() == 0 })
+}
 
 // mcpServer answers calls in 2 KiB, as JSON, or as a stream that stays open where the client takes
 // nothing else.
@@ -109,7 +112,7 @@ func proxied(b *testing.B, r *rig, to string) http.Handler {
 
 // fronts runs a benchmark through a bare proxy, through one behind the guard, which says
 // how much of the difference is whose, and through the gateway.
-func fronts(b *testing.B, run func(b *testing.B, url, token string, settle func())) {
+func fronts(b *testing.B, run func(b *testing.B, url, token string, settle func(testing.TB))) {
 	inner := mcpServer(b)
 	front := func(name string, h http.Handler, token string) {
 		b.Run(name, func(b *testing.B) {
@@ -143,7 +146,7 @@ func request(ctx context.Context, method, url, token string) *http.Request {
 
 // BenchmarkGatewayCall is a tool call through the network, 32 at once.
 func BenchmarkGatewayCall(b *testing.B) {
-	fronts(b, func(b *testing.B, url, token string, _ func()) {
+	fronts(b, func(b *testing.B, url, token string, _ func(testing.TB)) {
 		client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 256}}
 		b.SetParallelism(16)
 		b.ReportAllocs()
@@ -167,13 +170,13 @@ func BenchmarkGatewayCall(b *testing.B) {
 // with the opening of the connection. The end of a stream that its client abandons is
 // measured by itself (BenchmarkGatewayStreams).
 func BenchmarkGatewayFirstByte(b *testing.B) {
-	fronts(b, func(b *testing.B, url, token string, settle func()) {
+	fronts(b, func(b *testing.B, url, token string, settle func(testing.TB)) {
 		client := &http.Client{Transport: &http.Transport{}}
 		for b.Loop() {
 			end := firstEvent(b, client, http.MethodGet, url, token)
 			b.StopTimer()
 			end()
-			settle()
+			settle(b)
 			b.StartTimer()
 		}
 	})
@@ -182,7 +185,7 @@ func BenchmarkGatewayFirstByte(b *testing.B) {
 // BenchmarkGatewayStreams is the opening, the first event and the abandoning of a stream,
 // one after the other.
 func BenchmarkGatewayStreams(b *testing.B) {
-	fronts(b, func(b *testing.B, url, token string, _ func()) {
+	fronts(b, func(b *testing.B, url, token string, _ func(testing.TB)) {
 		client := &http.Client{Transport: &http.Transport{}}
 		for b.Loop() {
 			firstEvent(b, client, http.MethodGet, url, token)()
@@ -209,7 +212,7 @@ func firstEvent(b *testing.B, client *http.Client, method, url, token string) (e
 // same process included, so only the difference between the two counts.
 func BenchmarkGatewayStream(b *testing.B) {
 	const streams = 500
-	fronts(b, func(b *testing.B, url, token string, settle func()) {
+	fronts(b, func(b *testing.B, url, token string, settle func(testing.TB)) {
 		client := &http.Client{Transport: &http.Transport{}}
 		for b.Loop() {
 			before := inUse()
@@ -225,7 +228,7 @@ func BenchmarkGatewayStream(b *testing.B) {
 			}
 			b.ReportMetric(float64(inUse()-before)/streams/1024, "KiB/stream")
 			cancel()
-			settle()
+			settle(b)
 		}
 	})
 }

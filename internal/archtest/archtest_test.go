@@ -165,7 +165,10 @@ var rules = []struct {
 			func a() {
 				clock.Sleep(1)
 				<-clock.After(1)
+				_ = <-clock.Tick(1)
 				select { case <-clock.After(1): }
+				select { case <-clock.After(1): case <-event: }
+				select { case <-clock.After(1): default: }
 				other.Sleep(1)
 			}`),
 		source("a/a.go", "package a\nimport \"time\"\nfunc a() { time.Sleep(1) }"),

@@ -4,7 +4,10 @@ import (
 	"fmt"
 	"go/ast"
 	"go/token"
+	"os"
+	"path/filepath"
 	"slices"
+	"testing"
 )
 
 // sleeps lists the test code that may wait for time: how often in each file, and why it cannot wait for
@@ -23,6 +26,14 @@ var sleeps = map[string]struct {
 
 // maxSleeps limits the total, including package wait.
 const maxSleeps = 20
+
+func TestSleepsAreInFiles(t *testing.T) {
+	for path := range sleeps {
+		if _, err := os.Stat(filepath.Join("../..", path)); err != nil {
+			t.Errorf("delete the entry: %v", err)
+		}
+	}
+}
 
 // eventsNotTime: a test that waits for time wastes it on a fast machine, and fails by chance on a slow
 // one.
@@ -47,34 +58,50 @@ func eventsNotTime(m module) (bad []string) {
 	return bad
 }
 
-// waitsForTime counts statements that only wait for time: calls of time.Sleep, and receives from
-// time.After outside a select.
+// waitsForTime counts statements that only wait for time: calls of time.Sleep, receives from time.After or
+// time.Tick outside a select, and selects with no other event. It does not follow timers in variables.
 func waitsForTime(f *ast.File) (n int) {
 	local := importedAs(f, "time")
-	calls := func(e ast.Node, name string) bool {
+	calls := func(e ast.Node, names ...string) bool {
 		c, ok := e.(*ast.CallExpr)
 		if !ok {
 			return false
 		}
 		s, ok := c.Fun.(*ast.SelectorExpr)
-		if !ok || s.Sel.Name != name {
+		if !ok || !slices.Contains(names, s.Sel.Name) {
 			return false
 		}
 		x, ok := s.X.(*ast.Ident)
 		return ok && slices.Contains(local, x.Name)
 	}
-	waits := map[ast.Stmt]bool{} // in a select, another event may come first
+	receives := func(node ast.Node) bool {
+		r, ok := node.(*ast.UnaryExpr)
+		return ok && r.Op == token.ARROW && calls(r.X, "After", "Tick")
+	}
+	inSelect := map[ast.Node]bool{} // another event may come first
 	ast.Inspect(f, func(node ast.Node) bool {
-		if c, ok := node.(*ast.CommClause); ok {
-			waits[c.Comm] = true
-		}
-		if calls(node, "Sleep") {
-			n++
-		}
-		if s, ok := node.(*ast.ExprStmt); ok && !waits[s] {
-			if r, ok := s.X.(*ast.UnaryExpr); ok && r.Op == token.ARROW && calls(r.X, "After") {
+		if s, ok := node.(*ast.SelectStmt); ok {
+			events := 0
+			for _, c := range s.Body.List {
+				waits := false
+				if comm := c.(*ast.CommClause).Comm; comm != nil {
+					ast.Inspect(comm, func(node ast.Node) bool {
+						if receives(node) {
+							waits, inSelect[node] = true, true
+						}
+						return true
+					})
+				}
+				if !waits {
+					events++
+				}
+			}
+			if len(s.Body.List) > 0 && events == 0 {
 				n++
 			}
+		}
+		if calls(node, "Sleep") || receives(node) && !inSelect[node] {
+			n++
 		}
 		return true
 	})

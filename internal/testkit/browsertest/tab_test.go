@@ -192,7 +192,9 @@ func TestChromiumThatEnded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.end()
+	if err := chromedp.FromContext(p.ctx).Browser.Process().Kill(); err != nil {
+		t.Fatal(err)
+	}
 	<-b.Ctx.Done()
 	again := Open(t, desktop)
 	if got := Eval[int](again, "1 + 1"); got != 2 {
