@@ -175,7 +175,7 @@ func buildApart(t *testing.T, source string) (binary string) {
 	binary = filepath.Join(folder, "notes")
 	build := exec.Command("go", "build", "-o", binary, ".")
 	build.Dir = folder
-	build.Env = append(os.Environ(), "GOFLAGS=-mod=mod -trimpath", "GOPROXY=off", "GOWORK=off")
+	build.Env = append(os.Environ(), "GOFLAGS=-mod=mod -trimpath", "GOWORK=off")
 	var out bytes.Buffer
 	build.Stdout, build.Stderr = &out, &out
 	if err := build.Run(); err != nil {
