@@ -491,15 +491,16 @@ func FuzzDocument(f *testing.F) {
 // key is refused as a whole.
 func TestKeySetBounds(t *testing.T) {
 	long := `{"keys":[],"x":"` + strings.Repeat("x", maxJWKS) + `"}`
-	if _, err := parseKeys([]byte(long)); err == nil || !strings.Contains(err.Error(), "larger than 8192 bytes") {
+	_, err := clientKeys.Parse([]byte(long))
+	if err == nil || !strings.Contains(err.Error(), "larger than 8192 bytes") {
 		t.Errorf("AS-130: got %v", err)
 	}
 	mixed := strings.Replace(goodJWKS, `]}`, `,{"kty":"oct","k":"c2VjcmV0"}]}`, 1)
-	if keys, err := parseKeys([]byte(mixed)); err == nil ||
+	if keys, err := clientKeys.Parse([]byte(mixed)); err == nil ||
 		!strings.Contains(err.Error(), "a private or a symmetric key") {
 		t.Errorf("AS-130: got %d keys, %v", len(keys), err)
 	}
-	_, err := parseRequest([]byte(`{"jwks":{"keys":[],"x":"` + strings.Repeat("x", maxJWKS) + `"}}`))
+	_, err = parseRequest([]byte(`{"jwks":{"keys":[],"x":"` + strings.Repeat("x", maxJWKS) + `"}}`))
 	if err == nil || !strings.Contains(err.Error(), "jwks is longer than 8192 bytes") {
 		t.Errorf("AS-143: got %v", err)
 	}

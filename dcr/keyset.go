@@ -76,7 +76,7 @@ func (r *Registry) keySets(ctx context.Context, c storage.Client) *keySets {
 func (s *keySets) of(ctx context.Context, c storage.Client, kid string) ([]jose.JSONWebKey, error) {
 	switch {
 	case c.JWKS != nil:
-		return parseKeys(c.JWKS)
+		return clientKeys.Parse(c.JWKS)
 	case c.JWKSURI == "":
 		return nil, errors.New("the client has no keys")
 	}
@@ -106,7 +106,7 @@ func (s *keySets) load(ctx context.Context, uri string) ([]jose.JSONWebKey, erro
 	now := s.now()
 	var keys []jose.JSONWebKey
 	if err == nil {
-		keys, err = parseKeys(answer.Body)
+		keys, err = clientKeys.Parse(answer.Body)
 	}
 	if err != nil {
 		err = fmt.Errorf("key set of the client: %w", err)

@@ -16,6 +16,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -24,6 +25,7 @@ import (
 
 	"github.com/go-jose/go-jose/v4"
 
+	"github.com/mcp-authd/mcp-authd/internal/testkit/fakeissuer"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
@@ -32,8 +34,9 @@ import (
 type signerServer struct {
 	*httptest.Server
 	keys    map[string]crypto.Signer
-	mu      sync.Mutex    // guards second
+	mu      sync.Mutex    // guards second and odd
 	second  crypto.Signer // published as ES256-2 when not nil
+	odd     string        // a key that is published too
 	fetches atomic.Int32
 	down    atomic.Bool
 	answer  func(token string) string // introspection
@@ -72,8 +75,9 @@ func newSignerServer(t testing.TB) *signerServer {
 	}))
 	t.Cleanup(s.Close)
 	mux.HandleFunc("/.well-known/oauth-authorization-server", func(w http.ResponseWriter, _ *http.Request) {
-		fmt.Fprintf(w, `{"issuer":%q,"jwks_uri":%q,"introspection_endpoint":%q}`, s.URL, s.URL+"/jwks",
-			s.URL+"/introspect")
+		fmt.Fprintf(w, `{"scopes_supported":["mcp",5],"token_endpoint":null,"resource_reports_endpoint":{},
+			"protected_resource_scopes":{%q:["mcp",5],"urn:x":5},
+			"issuer":%q,"jwks_uri":%q,"introspection_endpoint":%q}`, resource, s.URL, s.URL+"/jwks", s.URL+"/introspect")
 	})
 	mux.HandleFunc("/jwks", func(w http.ResponseWriter, _ *http.Request) {
 		s.fetches.Add(1)
@@ -87,7 +91,11 @@ func newSignerServer(t testing.TB) *signerServer {
 			set.Keys = append(set.Keys,
 				jose.JSONWebKey{Key: s.second.Public(), KeyID: "ES256-2", Algorithm: "ES256", Use: "sig"})
 		}
-		json.NewEncoder(w).Encode(set)
+		out := map[string]any{"keys": set.Keys}
+		if s.odd != "" {
+			out["keys"] = []any{json.RawMessage(s.odd), set.Keys[0], set.Keys[1], set.Keys[2]}
+		}
+		json.NewEncoder(w).Encode(out)
 	})
 	mux.HandleFunc("/introspect", func(w http.ResponseWriter, r *http.Request) {
 		s.asked.Add(1)
@@ -221,6 +229,53 @@ func TestJWT(t *testing.T) {
 		for _, alg := range []string{"none", "HS256"} {
 			if _, err := NewJWTValidator(JWTConfig{Issuer: s.URL, Algorithms: []string{alg}}); err == nil {
 				t.Errorf("%s was accepted", alg)
+			}
+		}
+	})
+}
+
+// TestOddKeys: RU-10 RFC 7517 5: a key that is not understood stops no token, neither at the start nor at a
+// running guard.
+func TestOddKeys(t *testing.T) {
+	for name, odd := range fakeissuer.OddKeys() {
+		t.Run("RU-10 "+name, func(t *testing.T) {
+			s := newSignerServer(t)
+			s.odd = odd
+			v, err := Discover(t.Context(), s.URL, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for alg := range s.keys {
+				if _, err := validate(v, s.token(t, alg, nil, s.claims())); err != nil {
+					t.Errorf("%s: %v", alg, err)
+				}
+			}
+			_, err = validate(v, s.token(t, "ES256", nil, s.claims(), "kid", "odd"))
+			if !errors.Is(err, ErrInvalidToken) {
+				t.Errorf("by the odd key: got %v, want ErrInvalidToken", err)
+			}
+			scopes, known, err := v.(Catalogue).ResourceScopes(t.Context(), resource)
+			if err != nil || !known || !slices.Equal(scopes, []string{"mcp"}) {
+				t.Errorf("scopes: got %q, %t, %v", scopes, known, err)
+			}
+		})
+	}
+	t.Run("RU-10 a key that appears later", func(t *testing.T) {
+		s := newSignerServer(t)
+		now := time.Now()
+		v, err := NewJWTValidator(JWTConfig{Issuer: s.URL, Now: func() time.Time { return now }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, odd := range fakeissuer.OddKeys() {
+			s.mu.Lock()
+			s.odd = odd
+			s.mu.Unlock()
+			now = now.Add(waitAfter)
+			before := s.fetches.Load()
+			token := s.token(t, "ES256", nil, s.claims("iat", now.Unix(), "exp", now.Add(time.Minute).Unix()))
+			if _, err := validate(v, token); err != nil || s.fetches.Load() != before+1 {
+				t.Errorf("%s: %v after %d readings", odd, err, s.fetches.Load()-before)
 			}
 		}
 	})

@@ -1,6 +1,7 @@
 package metadata
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/url"
@@ -100,6 +101,22 @@ type AuthorizationServer struct {
 
 // Values is a list member of a document.
 type Values []string
+
+// UnmarshalJSON implements json.Unmarshaler. It keeps the strings of a list and skips everything else: an
+// element that another server has put there must not hide the rest.
+func (v *Values) UnmarshalJSON(b []byte) error {
+	*v = nil
+	var list []any
+	if json.Unmarshal(b, &list) != nil {
+		return nil
+	}
+	for _, one := range list {
+		if s, ok := one.(string); ok {
+			*v = append(*v, s)
+		}
+	}
+	return nil
+}
 
 // OpenIDConfiguration returns the copy of m to serve as openid-configuration: the
 // same document with the members that OpenID Connect Discovery requires, because

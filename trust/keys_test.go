@@ -124,7 +124,7 @@ func TestKeysByURL(t *testing.T) {
 func TestKeysOutOfReach(t *testing.T) {
 	p := newPublisher(t, "")
 	r := newRig(t)
-	many := strings.Repeat(`{"kty":"x"},`, maxKeys) + `{"kty":"x"}`
+	many := strings.Repeat(`{"kty":"x"},`, issuerKeys.MaxKeys) + `{"kty":"x"}`
 	for name, tt := range map[string]struct{ keys, path string }{
 		"behind a redirect":         {jwks(t, r.platform), "/redirect"},
 		"missing":                   {jwks(t, r.platform), "/missing"},

@@ -4,63 +4,34 @@ import (
 	"crypto/ecdsa"
 	"crypto/ed25519"
 	"crypto/rsa"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/go-jose/go-jose/v4"
+
+	"github.com/mcp-authd/mcp-authd/internal/foreign"
 )
 
-// Bounds of a key set (AS-205).
-const (
-	maxKeySet = 256 << 10 // bytes
-	maxKeys   = 100
-	minRSA    = 2048 // bits: RFC 7518 §3.3 has "2048 bits or larger"
-	maxRSA    = 8192 // issuers have no longer ones, and each takes its time
-)
+// maxKeySet is the size of a key set, in bytes (AS-205).
+const maxKeySet = 256 << 10
 
-// uses are the values of use for keys that sign assertions: SPIFFE bundles have one of their own.
-var uses = []string{"", "sig", "jwt-svid"}
-
-// parseKeySet reads a JSON Web Key Set (RFC 7517 §5). One with a private or a symmetric key is refused
-// as a whole: who has published one has lost it. Keys of kinds that are not known are passed over.
-func parseKeySet(raw []byte) (out []jose.JSONWebKey, err error) {
-	var set struct {
-		Keys []json.RawMessage `json:"keys"`
-	}
-	switch err := json.Unmarshal(raw, &set); {
-	case len(raw) > maxKeySet:
-		return nil, fmt.Errorf("the key set is larger than %d KiB", maxKeySet>>10)
-	case err != nil || set.Keys == nil:
-		return nil, errors.New("not a JSON Web Key Set")
-	case len(set.Keys) > maxKeys:
-		return nil, fmt.Errorf("the key set has more than %d keys", maxKeys)
-	}
-	for _, one := range set.Keys {
-		var secret struct{ D, K json.RawMessage }
-		if err := json.Unmarshal(one, &secret); err != nil || secret.D != nil || secret.K != nil {
-			return nil, errors.New("the key set has a private or a symmetric key, or one that is no object")
-		}
-		var key jose.JSONWebKey
-		if err := key.UnmarshalJSON(one); err == nil && verifies(key) {
-			out = append(out, key)
-		}
-	}
-	if len(out) == 0 {
-		return nil, errors.New("the key set has no key that can verify a signature")
-	}
-	return out, nil
+// issuerKeys bounds the keys of issuers of assertions. SPIFFE bundles have a use of their own.
+var issuerKeys = foreign.KeySet{
+	MaxBytes:      maxKeySet,
+	MaxKeys:       100,
+	MaxRSA:        8192,
+	Uses:          []string{"jwt-svid"},
+	RefuseSecrets: true,
 }
 
-// verifies reports whether signatures may be verified with a key (RFC 7517 §4.2, RFC 7518 §3.3).
-func verifies(key jose.JSONWebKey) bool {
-	if !key.Valid() || !key.IsPublic() || !slices.Contains(uses, key.Use) {
-		return false
+// parseKeySet reads a key set, which must have a key that can verify a signature.
+func parseKeySet(raw []byte) ([]jose.JSONWebKey, error) {
+	keys, err := issuerKeys.Parse(raw)
+	if err == nil && len(keys) == 0 {
+		err = errors.New("the key set has no key that can verify a signature")
 	}
-	r, isRSA := key.Key.(*rsa.PublicKey)
-	return !isRSA || r.N.BitLen() >= minRSA && r.N.BitLen() <= maxRSA
+	return keys, err
 }
 
 // verify reports whether one of the keys has signed the token. A key that is bound to an algorithm

@@ -4,7 +4,6 @@ package discovery
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -13,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/mcp-authd/mcp-authd/internal/foreign"
 	"github.com/mcp-authd/mcp-authd/internal/mcp"
 	"github.com/mcp-authd/mcp-authd/metadata"
 	"github.com/mcp-authd/mcp-authd/oauth"
@@ -110,8 +110,8 @@ func (c *Client) GetJSON(ctx context.Context, location string, out any) (found b
 	case resp.StatusCode != http.StatusOK:
 		return false, passing{fmt.Errorf("%s answered %s", location, resp.Status)}
 	}
-	if err := json.Unmarshal(body, out); err != nil {
-		return false, fmt.Errorf("%s is not JSON", location)
+	if err := foreign.Metadata(body, out); err != nil {
+		return false, fmt.Errorf("%s is not a JSON object", location)
 	}
 	return true, nil
 }

@@ -65,6 +65,27 @@ func (i *Issuer) JWKS() string {
 	return string(b)
 }
 
+// OddKeys returns keys that go-jose cannot use, in the shapes that issuers publish beside their good ones.
+func OddKeys() map[string]string {
+	return map[string]string{
+		"ML-DSA":                 `{"kty":"AKP","alg":"ML-DSA-44","kid":"odd","use":"sig","pub":"AAAA"}`,
+		"secp256k1":              `{"kty":"EC","crv":"secp256k1","kid":"odd","x":"` + thirtyTwo + `","y":"` + thirtyTwo + `"}`,
+		"X25519":                 `{"kty":"OKP","crv":"X25519","kid":"odd","use":"enc","x":"` + thirtyTwo + `"}`,
+		"Ed448":                  `{"kty":"OKP","crv":"Ed448","kid":"odd","use":"sig","x":"` + thirtyTwo + `"}`,
+		"RSA without n":          `{"kty":"RSA","kid":"odd","use":"sig","e":"AQAB"}`,
+		"no kty":                 `{"kid":"odd","use":"sig"}`,
+		"a bad x5c":              `{"kty":"OKP","crv":"Ed25519","kid":"odd","x":"` + thirtyTwo + `","x5c":["AAAA"]}`,
+		"a kid that is a number": `{"kty":"OKP","crv":"Ed25519","kid":5,"x":"` + thirtyTwo + `"}`,
+		"for encryption":         `{"kty":"OKP","crv":"Ed25519","kid":"odd","use":"enc","x":"` + thirtyTwo + `"}`,
+		"symmetric":              `{"kty":"oct","kid":"odd","k":"` + thirtyTwo + `"}`,
+		"no object":              `5`,
+		"null":                   `null`,
+	}
+}
+
+// thirtyTwo is 32 bytes.
+const thirtyTwo = "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"
+
 // Sign returns an assertion of a type.
 func (i *Issuer) Sign(typ string, c Claims) string {
 	i.t.Helper()

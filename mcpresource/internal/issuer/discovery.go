@@ -6,19 +6,20 @@ import (
 	"fmt"
 	"net/http"
 
+	"github.com/mcp-authd/mcp-authd/internal/foreign"
 	"github.com/mcp-authd/mcp-authd/metadata"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
 // Metadata is what we need of an authorization server's metadata.
 type Metadata struct {
-	Issuer        string              `json:"issuer"`
-	Token         string              `json:"token_endpoint"`
-	JWKSURI       string              `json:"jwks_uri"`
-	Introspection string              `json:"introspection_endpoint"`
-	Scopes        map[string][]string `json:"protected_resource_scopes"` // of mcp-authd
-	Reports       string              `json:"resource_reports_endpoint"` // of mcp-authd
-	Clearance     string              `json:"clearance_endpoint"`        // of mcp-authd
+	Issuer        string                     `json:"issuer"`
+	Token         string                     `json:"token_endpoint"`
+	JWKSURI       string                     `json:"jwks_uri"`
+	Introspection string                     `json:"introspection_endpoint"`
+	Scopes        map[string]metadata.Values `json:"protected_resource_scopes"` // of mcp-authd
+	Reports       string                     `json:"resource_reports_endpoint"` // of mcp-authd
+	Clearance     string                     `json:"clearance_endpoint"`        // of mcp-authd
 }
 
 // ScopesOf is what mcp-authd says about a resource. That protected_resources does not name one
@@ -43,7 +44,11 @@ func Discover(ctx context.Context, c *http.Client, issuer string) (Metadata, err
 	var errs []error
 	for _, path := range metadata.AuthorizationServerPaths(issuer) {
 		var m Metadata
-		if err := fetchJSON(ctx, c, origin+path, &m); err != nil {
+		body, err := fetchJSON(ctx, c, origin+path)
+		if err == nil {
+			err = foreign.Metadata(body, &m)
+		}
+		if err != nil {
 			errs = append(errs, err)
 			continue
 		}

@@ -5,7 +5,6 @@ package issuer
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -37,16 +36,16 @@ func newClient(timeout time.Duration) *http.Client {
 	}
 }
 
-// fetchJSON reads a bounded JSON document.
-func fetchJSON(ctx context.Context, c *http.Client, location string, out any) error {
+// fetchJSON returns a bounded JSON document.
+func fetchJSON(ctx context.Context, c *http.Client, location string) ([]byte, error) {
 	resp, body, err := Fetch(ctx, c, location, maxDocument, http.Header{"Accept": {"application/json"}})
 	switch {
 	case err != nil:
-		return err
+		return nil, err
 	case resp.StatusCode != http.StatusOK:
-		return fmt.Errorf("%s answered %s", location, resp.Status)
+		return nil, fmt.Errorf("%s answered %s", location, resp.Status)
 	}
-	return json.Unmarshal(body, out)
+	return body, nil
 }
 
 // Fetch reads what is at a location, of at most limit bytes. The body of the response

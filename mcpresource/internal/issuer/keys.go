@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"sync"
@@ -11,7 +12,12 @@ import (
 
 	"github.com/go-jose/go-jose/v4"
 	"golang.org/x/sync/singleflight"
+
+	"github.com/mcp-authd/mcp-authd/internal/foreign"
 )
+
+// keySet bounds the keys of an issuer.
+var keySet = foreign.KeySet{MaxBytes: maxDocument, MaxKeys: 1000, MaxRSA: 16384}
 
 const (
 	// refreshAfter is when a key set is read again, in the background.
@@ -179,15 +185,16 @@ func (s *Keys) read(ctx context.Context) error {
 			return errors.New("the metadata names no jwks_uri")
 		}
 	}
-	var set jose.JSONWebKeySet
-	if err := fetchJSON(ctx, s.c.Client, location, &set); err != nil {
+	body, err := fetchJSON(ctx, s.c.Client, location)
+	if err != nil {
 		return err
 	}
+	set, err := keySet.Parse(body)
+	if err != nil {
+		return fmt.Errorf("%s: %w", location, err)
+	}
 	keys := map[string]*Key{}
-	for _, k := range set.Keys {
-		if !k.Valid() || !k.IsPublic() || k.Use != "" && k.Use != "sig" {
-			continue
-		}
+	for _, k := range set {
 		if sum, err := k.Thumbprint(crypto.SHA256); err == nil {
 			keys[k.KeyID] = &Key{k, string(sum)}
 		}

@@ -2,8 +2,6 @@ package provider
 
 import (
 	"context"
-	"crypto/rsa"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -13,14 +11,17 @@ import (
 	"github.com/go-jose/go-jose/v4"
 	"golang.org/x/sync/singleflight"
 	"golang.org/x/time/rate"
+
+	"github.com/mcp-authd/mcp-authd/internal/foreign"
 )
 
 const (
 	keyReadEvery = 10 * time.Second
-	keyReads     = 6     // at once
-	minRSA       = 2048  // bits: RFC 7518 §3.3 has "2048 bits or larger"
-	maxRSA       = 16384 // providers have no longer ones, and each takes its time
+	keyReads     = 6 // at once
 )
+
+// readable bounds the keys of a provider.
+var readable = foreign.KeySet{MaxBytes: maxDocument, MaxKeys: 1000, MaxRSA: 16384}
 
 // keySet are the keys with which a provider signs. They are read when a token is by none
 // of those that are known.
@@ -106,40 +107,12 @@ func (k *keySet) read(ctx context.Context) error {
 	if resp.StatusCode != http.StatusOK {
 		return fmt.Errorf("%w: the keys: status %d", ErrGarbage, resp.StatusCode)
 	}
-	keys, err := parseKeySet(body)
+	keys, err := readable.Parse(body)
 	if err != nil {
-		return err
+		return fmt.Errorf("%w: %w", ErrGarbage, err)
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.keys = keys
 	return nil
-}
-
-// parseKeySet reads a JSON Web Key Set (RFC 7517 §5). Keys of kinds that are not known, or
-// that must not verify a signature, are passed over.
-func parseKeySet(body []byte) (out []jose.JSONWebKey, err error) {
-	var set struct {
-		Keys []json.RawMessage `json:"keys"`
-	}
-	if err := json.Unmarshal(body, &set); err != nil || set.Keys == nil {
-		return nil, fmt.Errorf("%w: not a JSON Web Key Set", ErrGarbage)
-	}
-	for _, one := range set.Keys {
-		var key jose.JSONWebKey
-		if err := key.UnmarshalJSON(one); err == nil && verifies(key) {
-			out = append(out, key)
-		}
-	}
-	return out, nil
-}
-
-// verifies reports whether signatures may be verified with a key (RFC 7517 §4.2, RFC 7518
-// §3.3).
-func verifies(key jose.JSONWebKey) bool {
-	if !key.Valid() || !key.IsPublic() || key.Use != "" && key.Use != "sig" {
-		return false
-	}
-	r, isRSA := key.Key.(*rsa.PublicKey)
-	return !isRSA || r.N.BitLen() >= minRSA && r.N.BitLen() <= maxRSA
 }

@@ -21,7 +21,7 @@ const (
 	paged    = "?per_page=100&page="
 )
 
-// pages calls each with every object of a list; at ends where the number of the page goes.
+// pages calls each with every object of a list and skips other elements; at ends where the number of the page goes.
 func pages(ctx context.Context, u *plainOAuth, t Tokens, at string, each func(map[string]any)) error {
 	ctx = listing(ctx)
 	for page := 1; page <= maxPages; page++ {
@@ -31,15 +31,17 @@ func pages(ctx context.Context, u *plainOAuth, t Tokens, at string, each func(ma
 		}
 		d := json.NewDecoder(bytes.NewReader(body))
 		d.UseNumber()
-		var found []map[string]any
+		var found []any
 		if err := d.Decode(&found); err != nil {
-			return fmt.Errorf("%w: not a list of objects", ErrGarbage)
+			return fmt.Errorf("%w: not a list", ErrGarbage)
 		}
 		if _, err := d.Token(); !errors.Is(err, io.EOF) {
 			return fmt.Errorf("%w: more than a list", ErrGarbage)
 		}
-		for _, m := range found {
-			each(m)
+		for _, one := range found {
+			if m, ok := one.(map[string]any); ok {
+				each(m)
+			}
 		}
 		if len(found) != pageSize {
 			break
