@@ -63,9 +63,6 @@ func LogCalls(log *slog.Logger) func(context.Context, CallEvent) {
 }
 
 func (g *Guard) record(r *http.Request, p *passage, e Event) {
-	if e.Status >= http.StatusInternalServerError {
-		g.c.Logger.WarnContext(r.Context(), "request refused", "outcome", string(e.Outcome), "error", e.Err)
-	}
 	if g.c.Audit == nil {
 		return
 	}

@@ -3,6 +3,7 @@ package mcpresource
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -25,7 +26,7 @@ func (g *Guard) authenticate(r *http.Request, p *passage) *refusal {
 	if len(values) == 0 { // RS-14, without an error in the challenge: RS-18
 		return &refusal{
 			outcome: OutcomeUnauthenticated, status: http.StatusUnauthorized, text: "Authentication is required.",
-			challenge: &oauth.BearerChallenge{Scope: g.c.FirstScopes},
+			challenge: &oauth.BearerChallenge{Scope: g.c.FirstScopes}, err: errNoHeader,
 		}
 	}
 	scheme, token, _ := strings.Cut(strings.TrimSpace(values[0]), " ")
@@ -34,7 +35,7 @@ func (g *Guard) authenticate(r *http.Request, p *passage) *refusal {
 	if len(values) > 1 || token == "" || !known || isSeveral(token) {
 		return g.challenged(OutcomeMalformed, http.StatusBadRequest, // RS-22
 			oauth.InvalidRequest,
-			"The Authorization header is malformed.", nil)
+			"The Authorization header is malformed.", malformed(values, scheme, token))
 	}
 	p.presented = Credential{Scheme: scheme, Token: token, Request: r}
 	principal, err := g.c.Validator.Validate(r.Context(), p.presented)
@@ -64,12 +65,29 @@ func (g *Guard) authenticate(r *http.Request, p *passage) *refusal {
 	return nil
 }
 
+// malformed says what is wrong with an Authorization header without repeating it: any part may be a secret.
+func malformed(values []string, scheme, token string) error {
+	switch {
+	case len(values) > 1:
+		return fmt.Errorf("there are %d Authorization headers, want one", len(values))
+	case strings.EqualFold(scheme, "Basic"):
+		return errors.New(`the Authorization header has the scheme Basic, want "Bearer TOKEN"`)
+	case token == "":
+		return errors.New(`the Authorization header is one word or empty, want "Bearer TOKEN"`)
+	case isSeveral(token):
+		return errors.New(`the Authorization header has more than two words, want "Bearer TOKEN"`)
+	}
+	return errors.New(`the Authorization header has another scheme, want "Bearer TOKEN"`)
+}
+
 // isSeveral reports whether a token is more than one word. Tokens are long, and a search for one character
 // takes them in large steps.
 func isSeveral(token string) bool {
 	found := func(c byte) bool { return strings.IndexByte(token, c) >= 0 }
 	return found(' ') || found('\t') || found(',')
 }
+
+var errNoHeader = errors.New("there is no Authorization header")
 
 // errTwoGuards would otherwise look like a missing token, for every request.
 var errTwoGuards = errors.New(
@@ -91,17 +109,26 @@ func (g *Guard) checkClaims(p *Principal, at *address) error {
 	now := g.c.Now()
 	switch {
 	case !slices.Contains(g.c.AuthorizationServers, p.Issuer):
-		return invalid("issued by another server")
+		return invalid(unexpected("issued by another server: iss is", p.Issuer, g.c.AuthorizationServers...))
 	case !slices.ContainsFunc(p.Audience, at.isAudience): // RS-39, RS-49, RS-210, SP-05
-		return invalid("for another resource")
+		return invalid(unexpected("for another resource: aud is", strings.Join(p.Audience, " "), at.resource))
 	case p.ExpiresAt.IsZero() || !now.Before(p.ExpiresAt.Add(g.c.ClockSkew)):
-		return invalid("expired")
+		return invalid(expired(p.ExpiresAt, now))
 	case p.Subject == "" && p.ClientID == "":
 		return invalid("names neither a person nor a client: all such callers would be one")
 	case strings.IndexByte(p.Subject, 0) >= 0 || strings.IndexByte(p.ClientID, 0) >= 0:
 		return invalid("a name that could be two callers, see Key")
 	}
 	return nil
+}
+
+// expired says when a token has expired, and what this clock says.
+func expired(at, now time.Time) string {
+	if at.IsZero() {
+		return "expired: it has no exp"
+	}
+	const form = time.RFC3339
+	return fmt.Sprintf("expired: exp is %s, and it is %s", at.UTC().Format(form), now.UTC().Format(form))
 }
 
 // Verify judges a credential that did not come in a request of this guard, such as the

@@ -98,7 +98,10 @@ type Config struct {
 	// Bodies bounds the memory that the bodies of all requests take together. Beyond it, requests
 	// get 503. Default: 128 MiB for this guard, or eight times MaxBodyBytes if that is more.
 	Bodies *Bodies
-	Logger *slog.Logger // default: discard
+	// Logger gets a line for each refused request with the reason and the expected value, but never a token;
+	// refused calls have theirs from Calls. It is limited to one line a second for each Outcome, after a first
+	// twenty. Default: discard.
+	Logger *slog.Logger
 }
 
 // Metadata adjusts the RFC 9728 document.

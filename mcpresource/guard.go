@@ -30,11 +30,12 @@ type Guard struct {
 	anyLocal          bool
 	origins           []string
 	hierarchic        func(oauth.Scopes) oauth.Scopes
-	opening           tally                          // sessions about to be
-	underway          tally                          // requests
-	waiting           tally                          // requests that wait for a person
-	anonymousSessions SessionBinder                  // those that only callers without a token have used
-	refusals          *buckets                       // of requests without a good token
+	opening           tally         // sessions about to be
+	underway          tally         // requests
+	waiting           tally         // requests that wait for a person
+	anonymousSessions SessionBinder // those that only callers without a token have used
+	refusals          *buckets      // of requests without a good token
+	refused           refusalLog
 	passed            *bounded.Map[string, struct{}] // tokens and grants that were let through
 	judgings          judgings                       // of the tokens of requests under way
 	clearanceWait     time.Duration
@@ -63,6 +64,7 @@ func New(c Config) (*Guard, error) {
 		}
 	}
 	g.anonymousSessions, g.refusals = newMemory(g.c.MaxAnonymousSessions, g.c.Now), newBuckets(g.c.Now)
+	g.refused.limit = bounded.NewLimiter[Outcome](64, g.c.Now)
 	g.passed = bounded.New[string, struct{}](maxPassed, g.c.Now)
 	g.hierarchic = func(s oauth.Scopes) oauth.Scopes { return s }
 	g.policy = g.c.Policy

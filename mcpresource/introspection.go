@@ -94,7 +94,8 @@ func (v *introspector) Validate(ctx context.Context, c Credential) (*Principal, 
 		return nil, invalid("too long")
 	}
 	if iss := claimedIssuer(c.Token); iss != "" && iss != v.c.Issuer {
-		return nil, invalid("issued by another server") // which alone should see it
+		// which alone should see it
+		return nil, invalid(unexpected("issued by another server: iss is", iss, v.c.Issuer))
 	}
 	p, err, _ := v.flight.Do(c.Token, func() (any, error) {
 		if e, ok := v.seen.lookup(c.Token); ok { // by a question that was answered between that look and this one
@@ -192,7 +193,7 @@ func (a introspectionAnswer) principal(iss string, claims []byte) (*Principal, e
 		a.Issuer = iss
 	case iss:
 	default: // one server must not say who people are to another
-		return nil, invalid("issued by another server")
+		return nil, invalid(unexpected("issued by another server: iss is", a.Issuer, iss))
 	}
 	p := &Principal{
 		Issuer: a.Issuer, Subject: a.Subject, ClientID: a.ClientID, TokenID: a.TokenID, Scopes: oauth.Scopes(a.Scope),

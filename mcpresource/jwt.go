@@ -25,9 +25,9 @@ type JWTConfig struct {
 	// Algorithms are the accepted signature algorithms. Default: ES256, EdDSA, RS256,
 	// PS256. "none" and HMAC are never accepted.
 	Algorithms []string
-	// InsecureAllowUntyped accepts a "typ" other than at+jwt, for authorization
-	// servers that do not follow RFC 9068. An ID token may then pass for an access
-	// token of the same audience.
+	// InsecureAllowUntyped accepts a "typ" other than at+jwt, for authorization servers that do not follow RFC
+	// 9068, such as Keycloak, Microsoft Entra, Auth0 and Okta unless they are set to. An ID token may then pass
+	// for an access token of the same audience.
 	InsecureAllowUntyped bool
 	// CacheSize bounds how many validated tokens are remembered until they expire, so
 	// that the signature of a token is checked once. Default: 4096; negative: none.
@@ -202,7 +202,7 @@ func (v *jwtValidator) Validate(ctx context.Context, c Credential) (*Principal, 
 		return nil, invalid("not a signed JWT of an accepted algorithm")
 	}
 	if !v.c.InsecureAllowUntyped && !issuer.HasType(jws, oauth.AccessTokenType) {
-		return nil, invalid("not an access token") // RFC 9068 §4, RS-42
+		return nil, invalid(untyped(jws)) // RFC 9068 §4, RS-42
 	}
 	p, err := v.principal(jws.UnsafePayloadWithoutVerification())
 	if err != nil {
@@ -217,6 +217,13 @@ func (v *jwtValidator) Validate(ctx context.Context, c Credential) (*Principal, 
 	}
 	v.seen.put(c.Token, cached{p, p.ExpiresAt, by})
 	return p.unrevoked(ctx)
+}
+
+// untyped describes a token of another type, and where to read what to do about it.
+func untyped(jws *jose.JSONWebSignature) string {
+	return unexpected("not an access token: typ is", issuer.Type(jws), oauth.AccessTokenType) +
+		". For an authorization server that does not follow RFC 9068, such as Keycloak, Microsoft Entra, Auth0" +
+		" and Okta, see JWTConfig.InsecureAllowUntyped and docs/adapters.md, \"Another authorization server\""
 }
 
 // signer says which key has signed something.
@@ -302,9 +309,9 @@ func (v *jwtValidator) principal(payload []byte) (*Principal, error) {
 	now := v.c.Now()
 	switch {
 	case c.Issuer != v.c.Issuer: // RFC 9068 §4, RS-40
-		return nil, invalid("issued by another server")
+		return nil, invalid(unexpected("issued by another server: iss is", c.Issuer, v.c.Issuer))
 	case p.ExpiresAt.IsZero() || !now.Before(p.ExpiresAt.Add(v.c.ClockSkew)):
-		return nil, invalid("expired") // RFC 9068 §4, RS-41
+		return nil, invalid(expired(p.ExpiresAt, now)) // RFC 9068 §4, RS-41
 	case issuer.NumericDate(c.NotBefore).After(now.Add(v.c.ClockSkew)) || p.IssuedAt.After(now.Add(v.c.ClockSkew)):
 		return nil, invalid("not valid yet")
 	case c.Subject == "":

@@ -1,6 +1,7 @@
 package mcpresource
 
 import (
+	"errors"
 	"net/http"
 	"net/url"
 	"slices"
@@ -14,14 +15,20 @@ import (
 // nothing: in a rebinding attack they do.
 func (g *Guard) checkOrigin(r *http.Request) *refusal {
 	if !g.isHost(r.Host) {
-		return &refusal{outcome: OutcomeHost, status: http.StatusForbidden, text: "This host name is not served here."}
+		return &refusal{
+			outcome: OutcomeHost, status: http.StatusForbidden, text: "This host name is not served here.",
+			err: errors.New(unexpected("Host is", r.Host, g.hosts...) + ": see Config.Hosts"),
+		}
 	}
 	values := r.Header["Origin"]
 	if len(values) == 0 {
 		return nil // not a browser
 	}
 	if len(values) > 1 || !g.isOrigin(values[0]) {
-		return &refusal{outcome: OutcomeOrigin, status: http.StatusForbidden, text: "This origin is not permitted."}
+		return &refusal{
+			outcome: OutcomeOrigin, status: http.StatusForbidden, text: "This origin is not permitted.",
+			err: errors.New(unexpected("Origin is", strings.Join(values, " "), g.origins...) + ": see Config.Origins"),
+		}
 	}
 	return nil
 }

@@ -66,7 +66,9 @@ func with(data map[string]any, name string, value any) map[string]any {
 // refuse writes a refusal. The body says no more than header and status do.
 func (g *Guard) refuse(w http.ResponseWriter, r *http.Request, p *passage, refused *refusal) {
 	p.reference = g.refer(r, p, refused)
-	g.record(r, p, Event{Outcome: refused.outcome, Status: refused.status, Err: refused.err})
+	e := Event{Outcome: refused.outcome, Status: refused.status, Err: refused.err}
+	g.record(r, p, e)
+	g.logRefusal(r, p, e, refused.text)
 	g.called(r, p, refused.outcome, refused.status, refused.err)
 	h := w.Header()
 	body := rpcError{Version: "2.0", ID: refused.id}

@@ -322,20 +322,20 @@ func (p Parts) Backend(r *config.Resource, c gateway.Config) (gateway.Server, er
 	return gateway.New(c)
 }
 
-// recordCall logs requests that are turned away before a method could be read from them.
-// All others have a line of their own for each call (mcpresource.LogCalls).
+// recordCall counts requests, and logs those that were let in. The guard logs the refused ones, and each call
+// has a line of its own (mcpresource.LogCalls).
 func (p Parts) recordCall(resource string) func(mcpresource.Event) {
 	return func(e mcpresource.Event) {
 		p.countDecision(e)
+		if e.Status != 0 {
+			return
+		}
 		level := slog.LevelInfo
-		if e.Outcome == mcpresource.OutcomeUnauthenticated || slices.ContainsFunc(e.Operations, named) {
-			level = slog.LevelDebug // how every client begins, and what they do all the time
+		if slices.ContainsFunc(e.Operations, named) {
+			level = slog.LevelDebug // what clients do all the time
 		}
 		attrs := []slog.Attr{
 			slog.String("resource", resource), slog.String("outcome", string(e.Outcome)), audit.Remote(e.RemoteAddr),
-		}
-		if e.Reference != "" {
-			attrs = append(attrs, slog.String("request_id", e.Reference))
 		}
 		if e.Principal != nil {
 			attrs = append(attrs, slog.String("user", e.Principal.Subject),
@@ -353,7 +353,7 @@ func (p Parts) recordCall(resource string) func(mcpresource.Event) {
 
 func named(op mcpresource.Operation) bool { return op.Method != "" }
 
-// Callers choose these texts, and their length; a refusal is logged as often as they like.
+// Callers choose these texts, and their length.
 const maxText = 200 // bytes
 
 func brief(s string) string {

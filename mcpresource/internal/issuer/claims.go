@@ -51,6 +51,11 @@ func NumericDate(n json.Number) time.Time {
 // HasType compares the media type in the header, whose "application/" may be left out
 // (RFC 7515 §4.1.9).
 func HasType(jws *jose.JSONWebSignature, want string) bool {
+	return strings.EqualFold(strings.TrimPrefix(strings.ToLower(Type(jws)), "application/"), want)
+}
+
+// Type returns the typ of a JWT, "" without one.
+func Type(jws *jose.JSONWebSignature) string {
 	typ, _ := jws.Signatures[0].Protected.ExtraHeaders[jose.HeaderType].(string)
-	return strings.EqualFold(strings.TrimPrefix(strings.ToLower(typ), "application/"), want)
+	return typ
 }

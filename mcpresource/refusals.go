@@ -1,0 +1,66 @@
+package mcpresource
+
+import (
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync/atomic"
+
+	"github.com/mcp-authd/mcp-authd/internal/bounded"
+)
+
+// refusalLines is how often Logger has a line of refused requests, for each Outcome: anyone can cause them.
+var refusalLines = bounded.PerSecond(1, 20)
+
+// refusalLog writes a line for each refused request whose call is not reported by Config.Calls: Calls is told
+// of those, with the reason.
+type refusalLog struct {
+	limit   *bounded.Limiter[Outcome]
+	omitted atomic.Int64 // lines since the last one
+}
+
+func (g *Guard) logRefusal(r *http.Request, p *passage, e Event, text string) {
+	if g.c.Calls != nil && len(p.envelope.Messages) > 0 && e.Status < http.StatusInternalServerError {
+		return
+	}
+	draw := bounded.Draw[Outcome]{Key: e.Outcome, Rate: refusalLines}
+	if g.refused.limit.Take(draw) > 0 {
+		g.refused.omitted.Add(1)
+		return
+	}
+	level := slog.LevelInfo
+	if e.Status >= http.StatusInternalServerError {
+		level = slog.LevelWarn
+	}
+	if e.Err != nil {
+		text = e.Err.Error()
+	}
+	if p.presented.Token != "" { // a Validator of others may quote it
+		text = strings.ReplaceAll(text, p.presented.Token, "[token]")
+	}
+	attrs := []slog.Attr{
+		slog.String("outcome", string(e.Outcome)), slog.Int("status", e.Status),
+		slog.String("http_method", cut(r.Method, 32)), slog.String("remote", host(r.RemoteAddr)),
+		slog.String("reason", cut(text, maxLine)),
+	}
+	if p.reference != "" {
+		attrs = append(attrs, slog.String("request_id", p.reference))
+	}
+	if n := g.refused.omitted.Swap(0); n > 0 {
+		attrs = append(attrs, slog.Int64("omitted", n))
+	}
+	g.c.Logger.LogAttrs(r.Context(), level, "request refused", attrs...)
+}
+
+const maxLine = 1000 // bytes of a reason in the log
+
+// unexpected describes a value of a request or token, and the values that are accepted.
+func unexpected(what, got string, want ...string) string {
+	accepted := make([]string, len(want))
+	for i, w := range want {
+		accepted[i] = strconv.Quote(w)
+	}
+	return fmt.Sprintf("%s %q, want %s", what, cut(got, 200), strings.Join(accepted, " or "))
+}

@@ -1,0 +1,112 @@
+package mcpresource
+
+import (
+	"bytes"
+	"encoding/json"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestRefusalsAreLogged: RU-11: a guard with a logger says of each 401 and 403 why, and what it expected. No
+// line has a token.
+func TestRefusalsAreLogged(t *testing.T) {
+	var log bytes.Buffer
+	s := newSignerServer(t)
+	keycloak := s.token(t, "ES256", nil, s.claims(), "typ", "JWT")
+	untyped := s.token(t, "ES256", nil, s.claims(), "typ", "")
+	elsewhere := s.token(t, "ES256", nil, s.claims("aud", []string{"account", "api://other"}))
+	stranger := s.token(t, "ES256", nil, s.claims("iss", "https://evil.example"))
+	old := s.token(t, "ES256", nil, s.claims("exp", time.Now().Add(-time.Hour).Unix()))
+	r := newRig(t, func(c *Config) {
+		v, err := NewJWTValidator(JWTConfig{Issuer: s.URL})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Now, c.Validator, c.AuthorizationServers = time.Now, v, []string{s.URL}
+		c.Logger = slog.New(slog.NewJSONHandler(&log, nil))
+	})
+	body := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"write_file"}}`
+	for _, tt := range []struct {
+		name, header, value string
+		status              int
+		outcome             string
+		want                []string
+	}{
+		{"no header", "X-Nothing", "1", 401, "unauthenticated", []string{"no Authorization header"}},
+		{"a type of Keycloak, Entra, Auth0 and Okta", "Authorization", "Bearer " + keycloak, 401, "invalid_token",
+			[]string{`typ is "JWT", want "at+jwt"`, "InsecureAllowUntyped", "docs/adapters.md"}},
+		{"no type", "Authorization", "Bearer " + untyped, 401, "invalid_token", []string{`typ is "", want "at+jwt"`}},
+		{"another audience", "Authorization", "Bearer " + elsewhere, 401, "invalid_token",
+			[]string{`aud is "account api://other", want "` + resource + `"`}},
+		{"another issuer", "Authorization", "Bearer " + stranger, 401, "invalid_token",
+			[]string{`iss is "https://evil.example", want "` + s.URL + `"`}},
+		{"an expired token", "Authorization", "Bearer " + old, 401, "invalid_token",
+			[]string{"expired: exp is 20", "it is 20"}},
+		{"no JWT", "Authorization", "Bearer opaque-secret", 401, "invalid_token", []string{"not a signed JWT"}},
+		{"no scheme", "Authorization", "opaque-secret", 400, "malformed", []string{"one word", `want "Bearer TOKEN"`}},
+		{"another scheme", "Authorization", "Token opaque-secret", 400, "malformed", []string{"another scheme"}},
+		{"a password", "Authorization", "Basic opaque-secret", 400, "malformed", []string{"scheme Basic"}},
+		{"several words", "Authorization", "Bearer opaque-secret another-secret", 400, "malformed",
+			[]string{"more than two words"}},
+		{"a foreign Host", "Host", "evil.example:8080", 403, "host",
+			[]string{`Host is "evil.example:8080", want "mcp.example.com"`, "Config.Hosts"}},
+		{"a foreign Origin", "Origin", "https://evil.example", 403, "origin",
+			[]string{`Origin is "https://evil.example", want "https://mcp.example.com"`, "Config.Origins"}},
+		{"too few scopes", "Authorization", "Bearer " + s.token(t, "ES256", nil, s.claims()), 403, "insufficient_scope",
+			nil},
+	} {
+		t.Run("RU-11 "+tt.name, func(t *testing.T) {
+			log.Reset()
+			req := httptest.NewRequest(http.MethodPost, "https://mcp.example.com/mcp", strings.NewReader(body))
+			req.Header.Set("Content-Type", "application/json")
+			if req.Header.Set(tt.header, tt.value); tt.header == "Host" {
+				req.Host = tt.value
+			}
+			w := httptest.NewRecorder()
+			r.h.ServeHTTP(w, req)
+			var line struct {
+				Msg, Outcome, Reason string
+				Status               int
+			}
+			if err := json.Unmarshal(log.Bytes(), &line); err != nil {
+				t.Fatalf("want one line: %v in %s", err, log.String())
+			}
+			if w.Code != tt.status || line.Status != tt.status || line.Outcome != tt.outcome {
+				t.Errorf("got %d and %+v, want %d %s", w.Code, line, tt.status, tt.outcome)
+			}
+			for _, want := range tt.want {
+				if !strings.Contains(line.Reason, want) {
+					t.Errorf("the reason %q lacks %q", line.Reason, want)
+				}
+			}
+			if token := req.Header.Get("Authorization"); token != "" {
+				word := token[strings.LastIndex(token, " ")+1:]
+				if strings.Contains(log.String(), word) || strings.Contains(log.String(), "secret") {
+					t.Errorf("the line has the token: %s", log.String())
+				}
+			}
+		})
+	}
+	t.Run("RU-11 the lines are bounded, and those left out are counted", func(t *testing.T) {
+		var log bytes.Buffer
+		r := newRig(t, func(c *Config) {
+			c.Logger, c.Limits.Strangers.PerSecond = slog.New(slog.NewJSONHandler(&log, nil)), -1
+		})
+		for range 100 {
+			r.call("unknown", body)
+		}
+		if n := bytes.Count(log.Bytes(), []byte("\n")); n != 20 {
+			t.Errorf("%d lines of 100 requests, want 20", n)
+		}
+		log.Reset()
+		r.now = r.now.Add(2 * time.Second)
+		r.call("unknown", body)
+		if !strings.Contains(log.String(), `"omitted":80`) {
+			t.Errorf("got %s, want it to count 80 lines", log.String())
+		}
+	})
+}
