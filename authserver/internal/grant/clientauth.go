@@ -1,6 +1,7 @@
 package grant
 
 import (
+	"cmp"
 	"context"
 	"crypto/subtle"
 	"errors"
@@ -39,6 +40,7 @@ type Authorization struct {
 type claim struct {
 	id        string
 	secret    string // "" when none was presented
+	raw       string // the secret as it was sent, if decoding changed it; "" otherwise
 	basic     bool   // in the Authorization header
 	assertion string // a signed statement of who asks, "" when none was presented
 }
@@ -68,8 +70,8 @@ func (c Credentials) claim() (claim, error) {
 		}
 		return claim{id: c.ClientID, secret: c.Secret}, nil // client_secret_post: AS-88, AS-174
 	}
-	// Some clients do not encode; ids and secrets of ours consist of characters
-	// that decode to themselves, so both kinds of client are understood (RFC 6749 §2.3.1).
+	// Some clients do not encode (RFC 6749 §2.3.1). Our own ids and secrets decode to themselves; a secret that
+	// an operator chose may not, so it is compared both ways.
 	id, secret := formDecode(c.Header.ID), formDecode(c.Header.Secret)
 	switch {
 	case c.Header.Count > 1 || !c.Header.Basic:
@@ -80,10 +82,14 @@ func (c Credentials) claim() (claim, error) {
 	case c.Secret != "" && secret != "":
 		return claim{}, errTwoMethods
 	}
-	if secret == "" {
-		secret = c.Secret
+	who := claim{id: id, secret: secret, basic: true} // AS-89, AS-174
+	switch {
+	case secret == "":
+		who.secret = c.Secret
+	case secret != c.Header.Secret:
+		who.raw = c.Header.Secret
 	}
-	return claim{id: id, secret: secret, basic: true}, nil // AS-89, AS-174
+	return who, nil
 }
 
 func formDecode(s string) string {
@@ -206,7 +212,7 @@ func (a *ClientAuth) authenticated(ctx context.Context, c storage.Client, who cl
 	switch {
 	case who.assertion != "":
 		err = a.Assertions.check(ctx, c, who.assertion)
-	case c.Public() && who.secret == "", c.HasSecret() && secretMatches(c, who.secret): // AS-02, AS-87
+	case c.Public() && who.secret == "", c.HasSecret() && who.knowsSecret(c): // AS-02, AS-87
 		err = nil
 	case c.AuthMethod == oauth.PrivateKeyJWT:
 		err = oauth.NewError(oauth.InvalidClient,
@@ -224,12 +230,13 @@ func (a *ClientAuth) authenticated(ctx context.Context, c storage.Client, who cl
 	return c, err
 }
 
-// secretMatches compares a presented secret with the stored hash in constant time.
-// A client without a secret matches nothing.
-func secretMatches(c storage.Client, secret string) bool {
-	if c.SecretHash == nil {
+// knowsSecret compares the presented secret with the stored hash in constant time, both decoded and as it was
+// sent. A client without a secret matches nothing.
+func (who claim) knowsSecret(c storage.Client) bool {
+	if c.SecretHash == nil || who.secret == "" {
 		return false
 	}
-	h := secrets.Hash(secret)
-	return subtle.ConstantTimeCompare(h[:], c.SecretHash[:]) == 1
+	decoded, raw := secrets.Hash(who.secret), secrets.Hash(cmp.Or(who.raw, who.secret))
+	return subtle.ConstantTimeCompare(decoded[:], c.SecretHash[:])|
+		subtle.ConstantTimeCompare(raw[:], c.SecretHash[:]) == 1
 }
