@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/mcp-authd/mcp-authd/internal/config"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
 	"github.com/mcp-authd/mcp-authd/keys"
 	"github.com/mcp-authd/mcp-authd/migrations"
@@ -231,6 +232,9 @@ func (a *app) loadKeys(kept func() ([]byte, error)) error {
 			return fmt.Errorf("the credential secret_key cannot be read: %w", err)
 		}
 		primary = strings.TrimSpace(string(b))
+		if err := config.CheckSecretKey(primary); err != nil {
+			return fmt.Errorf("the credential secret_key: %w", err)
+		}
 	}
 	switch {
 	case primary != "":

@@ -7,10 +7,9 @@ package config
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/netip"
-	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -152,24 +151,6 @@ func Default(getenv func(string) string) *Config {
 	}
 }
 
-// Postgres reports whether the store is PostgreSQL.
-func (c *Config) Postgres() bool {
-	return strings.HasPrefix(string(c.Database.URL), "postgres://") ||
-		strings.HasPrefix(string(c.Database.URL), "postgresql://")
-}
-
-// foreignDatabase is what would be taken for a path by mistake: the URL of another
-// database, or the other form in which PostgreSQL clients are told where to connect.
-var foreignDatabase = regexp.MustCompile(`^\w+(://|=)`)
-
-// SQLitePath is the path of the SQLite file.
-func (c *Config) SQLitePath() string {
-	if c.Database.URL != "" {
-		return strings.TrimPrefix(string(c.Database.URL), "sqlite:")
-	}
-	return filepath.Join(c.DataDir, "mcp-authd.db")
-}
-
 // Proxies returns the trusted proxies. Validate has checked them.
 func (c *Config) Proxies() []netip.Prefix {
 	var out []netip.Prefix
@@ -201,16 +182,18 @@ func parseNetwork(s string) (netip.Prefix, error) {
 
 // Validate reports everything that is wrong, in terms of the keys.
 func (c *Config) Validate() error {
+	misspelled := c.misspelled()
 	var errs []error
+	for _, key := range slices.Sorted(maps.Keys(misspelled)) {
+		errs = append(errs, misspelled[key])
+	}
 	add := func(key, format string, args ...any) {
-		errs = append(errs, fmt.Errorf("%s: "+format, append([]any{key}, args...)...))
+		if misspelled[key] == nil {
+			errs = append(errs, fmt.Errorf("%s: "+format, append([]any{key}, args...)...))
+		}
 	}
 	if err := metadata.ValidateIssuer(c.Issuer); err != nil {
 		add("issuer", "%s", strings.TrimPrefix(err.Error(), "metadata: "))
-	}
-	if foreignDatabase.MatchString(string(c.Database.URL)) && !c.Postgres() {
-		// never repeat it: it may hold a password
-		add("database.url", "it is neither a URL such as postgres://user@host/name nor the path of a SQLite file")
 	}
 	if !isAddress(c.Listen) {
 		add("listen", "%q is not an address such as 127.0.0.1:8414", c.Listen)

@@ -72,6 +72,11 @@ func fields(t reflect.Type) iter.Seq[field] {
 	}
 }
 
+// listOfGroups reports whether the items of a list have keys of their own.
+func listOfGroups(t reflect.Type) bool {
+	return t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Struct
+}
+
 // readEnv overlays the environment. A variable is MCP_AUTHD_ and the key in capitals
 // with underscores; items of lists are numbered, or plain lists separated by commas or line ends;
 // a secret may also be read from the file that the variable with _FILE names.
@@ -96,11 +101,11 @@ func (l *Loaded) overlay(e *environ, v reflect.Value, path string) error {
 }
 
 func (l *Loaded) overlayField(e *environ, v reflect.Value, path string) error {
-	name := prefix + strings.ToUpper(strings.NewReplacer(".", "_", "-", "_").Replace(path))
+	name := variable(path)
 	switch {
 	case v.Kind() == reflect.Struct:
 		return l.overlay(e, v, path)
-	case v.Kind() == reflect.Slice && v.Type().Elem().Kind() == reflect.Struct:
+	case listOfGroups(v.Type()):
 		return l.overlayItems(e, v, path, name)
 	case v.Kind() == reflect.Slice:
 		text, ok, err := e.lookSecret(name, v.Type().Elem() == reflect.TypeFor[Secret]())
@@ -108,7 +113,13 @@ func (l *Loaded) overlayField(e *environ, v reflect.Value, path string) error {
 			return err
 		}
 		l.origins[path] = "$" + name
-		return setList(v, text)
+		if quoted(strings.TrimSpace(text)) { // its first and last item would get a quote each
+			return fmt.Errorf("$%s: %s", name, inQuotes)
+		}
+		if err := setList(v, text); err != nil {
+			return fmt.Errorf("$%s: %w", name, err)
+		}
+		return nil
 	}
 	text, ok, err := e.lookSecret(name, v.Type() == reflect.TypeFor[Secret]())
 	if err != nil || !ok {
@@ -119,6 +130,11 @@ func (l *Loaded) overlayField(e *environ, v reflect.Value, path string) error {
 		return fmt.Errorf("$%s: %w", name, err)
 	}
 	return nil
+}
+
+// variable is the environment variable of a path.
+func variable(path string) string {
+	return prefix + strings.ToUpper(strings.NewReplacer(".", "_", "-", "_").Replace(path))
 }
 
 // overlayItems sets items that exist, and appends further ones as long as the
@@ -158,6 +174,9 @@ func (e *environ) lookSecret(name string, secret bool) (string, bool, error) {
 		return "", false, fmt.Errorf("$%s and $%s_FILE are both set; set one", name, name)
 	case ok || !fromFile:
 		return text, ok, nil
+	}
+	if why := misspelling("_file", file); why != "" {
+		return "", false, fmt.Errorf("$%s_FILE: %s", name, why)
 	}
 	b, err := os.ReadFile(file)
 	if err != nil {
@@ -236,7 +255,7 @@ func (e *environ) unknown() []string {
 	var out []string
 	known := make([]string, 0, len(e.known))
 	for k := range e.known {
-		known = append(known, k)
+		known = append(known, strings.TrimPrefix(k, prefix))
 	}
 	for k := range e.values {
 		rest, ours := strings.CutPrefix(k, prefix)
@@ -245,8 +264,8 @@ func (e *environ) unknown() []string {
 			continue
 		}
 		w := fmt.Sprintf("environment variable %s is not known", k)
-		if near := nearest(k, known); near != "" {
-			w += "; did you mean " + near + "?"
+		if near := nearest(rest, known); near != "" {
+			w += "; did you mean " + prefix + near + "?"
 		}
 		out = append(out, w)
 	}

@@ -72,10 +72,6 @@ func walkKeys(v reflect.Value, path string, inEnvironment bool, out *[]Key) {
 	}
 }
 
-func listOfGroups(t reflect.Type) bool {
-	return t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Struct
-}
-
 func keyOf(v reflect.Value, path string, inEnvironment bool) Key {
 	about := saidOf(path)
 	k := Key{Path: path, Type: typeWords(v.Type()), Meaning: about.Is, Values: about.Of, Default: about.Else}
@@ -105,11 +101,6 @@ func saidOf(path string) said {
 		about.Is = "a file with `" + secret[strings.LastIndexByte(secret, '.')+1:] + "`"
 	}
 	return about
-}
-
-// variable is the environment variable of a path.
-func variable(path string) string {
-	return prefix + strings.ToUpper(strings.NewReplacer(".", "_", "-", "_").Replace(path))
 }
 
 func typeWords(t reflect.Type) string {

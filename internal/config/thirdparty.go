@@ -212,6 +212,9 @@ func (l *Loaded) readSecretFile(key, path string, value *Secret, file string) er
 	case *value != "":
 		return fmt.Errorf("%s and %s_file are both set; set one", key, key)
 	}
+	if why := misspelling(key+"_file", file); why != "" {
+		return fmt.Errorf("%s_file: %s", key, why)
+	}
 	b, err := os.ReadFile(file)
 	if err != nil {
 		return fmt.Errorf("%s_file: %w", key, err)

@@ -1,0 +1,225 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/mcp-authd/mcp-authd/internal/secrets"
+)
+
+// misspelled returns, by key, why a value cannot be meant as it is written: nothing has taken its quotes
+// away, or put in its variables, or it is not of its key's kind. It looks at every key, wherever the value comes
+// from, and repeats no value, since each may be a secret.
+func (c *Config) misspelled() map[string]error {
+	found := map[string]error{}
+	c.spelling(reflect.ValueOf(c).Elem(), "", "", found)
+	return found
+}
+
+// spelling looks at the values of one group. key is its name in messages, and path its name in origins.
+func (c *Config) spelling(group reflect.Value, key, path string, found map[string]error) {
+	look := func(key, path, text string) {
+		why := misspelling(key, text)
+		switch {
+		case why == "":
+			return
+		case why == hasVariable && !strings.HasPrefix(c.origin(path), "$"):
+			why += ", or set " + variable(path) + " in the environment"
+		}
+		found[key] = fmt.Errorf("%s: %s (%s)", key, why, c.origin(path))
+	}
+	for f := range fields(group.Type()) {
+		v, key, path := group.Field(f.index), join(key, f.key), join(path, f.key)
+		switch {
+		case v.Kind() == reflect.Struct:
+			c.spelling(v, key, path, found)
+		case v.Kind() == reflect.String && c.origin(path) != "default":
+			look(key, path, v.String())
+		case v.Kind() == reflect.Map:
+			for _, k := range v.MapKeys() {
+				look(join(key, k.String()), path, v.MapIndex(k).String())
+			}
+		case v.Kind() == reflect.Slice:
+			for i := range v.Len() {
+				key := fmt.Sprintf("%s[%d]", key, i)
+				if item := v.Index(i); item.Kind() == reflect.Struct {
+					c.spelling(item, key, fmt.Sprintf("%s.%d", path, i), found)
+				} else {
+					look(key, path, item.String())
+				}
+			}
+		}
+	}
+}
+
+// verbatim are keys whose values may hold anything: sentences, expressions, keys of several lines, and what a
+// program gets as it is.
+var verbatim = []string{
+	"clients[].jwks", "resources[].scopes[].description", "resources[].tools[].clearance.when",
+	"resources[].upstream.command[]", "thirdparty[].allow.expression", "thirdparty[].key",
+	"thirdparty[].scope_rules[].expression", "trust[].match[].expression",
+}
+
+// files are keys with paths, beside those that end in _file.
+var files = []string{
+	"audit.sinks[].path", "branding.logo", "branding.texts", "data_dir", "resources[].upstream.dir",
+	"resources[].upstream.sandbox.read[]", "resources[].upstream.sandbox.write[]",
+	"tls.acme.roots", "tls.cert", "tls.key",
+}
+
+var (
+	itemNumber = regexp.MustCompile(`\[\d+\]`)
+	// unexpanded finds variables as shells, Compose files and Kubernetes write them.
+	unexpanded = regexp.MustCompile(`\$\{[A-Za-z_]\w*[^}]*\}|\$\([^)]*\)|^\$[A-Z_][A-Z0-9_]*$`)
+	wholeOne   = regexp.MustCompile(`^\$\{[A-Za-z_]\w*\}$|^\$[A-Z_][A-Z0-9_]*$`)
+	inPath     = regexp.MustCompile(`\$[A-Za-z_{(]`)
+)
+
+const (
+	inQuotes    = "it is in quotes, which docker run --env-file and others keep: write it without them"
+	hasVariable = "it holds a variable that nothing has replaced: write the value itself"
+	aroundIt    = "there are spaces or line ends around it: leave them out"
+	ofAHome     = "it begins with ~, which only a shell replaces: write the whole path"
+)
+
+// misspelling returns why text cannot be the value of a key, and "" when it can.
+func misspelling(key, text string) string {
+	kind := itemNumber.ReplaceAllString(key, "[]")
+	isFile := strings.HasSuffix(kind, "_file") || slices.Contains(files, kind)
+	isKey := kind == "secret_key" || kind == "secret_key_old[]"
+	why := ""
+	switch trimmed := strings.TrimSpace(text); {
+	case slices.Contains(verbatim, kind):
+	case kind == "resources[].upstream.env[]": // the rest is the program's
+		if _, value, _ := strings.Cut(text, "="); wholeOne.MatchString(value) {
+			why = "it holds a variable that nothing replaces: name it in pass_env"
+		}
+	case quoted(trimmed):
+		why = inQuotes
+	case unexpanded.MatchString(trimmed), isFile && inPath.MatchString(text):
+		why = hasVariable
+	case trimmed != text && !isKey: // a master key is trimmed
+		why = aroundIt
+	case isFile && strings.HasPrefix(text, "~"):
+		why = ofAHome
+	case kind == "database.url":
+		why = databaseFault(text)
+	}
+	if why != "" && isKey && len(strings.TrimSpace(text)) >= secrets.KeySize {
+		why += keepKey
+	}
+	return why
+}
+
+// keepKey is for installations that were started with such a key before it was refused.
+const keepKey = "; if a server has run with it, that text is its key: to keep it, write the text, all of it, " +
+	"in base64 instead, as this prints it: printf %s 'TEXT' | openssl base64 -A"
+
+// quoted reports whether quotes are around a value, and not within it too, as in an expression.
+func quoted(s string) bool {
+	return len(s) > 1 && (s[0] == '"' || s[0] == '\'') && strings.IndexByte(s[1:], s[0]) == len(s)-2
+}
+
+const (
+	neither = "it is neither a URL such as postgres://user@host/name nor the path of a SQLite file"
+	encode  = "it cannot be read without doubt: in the user and the password of a URL write @ as %40, / as %2F, " +
+		": as %3A, ? as %3F, # as %23 and % as %25"
+)
+
+// Postgres reports whether the store is PostgreSQL.
+func (c *Config) Postgres() bool {
+	_, is := postgresURL(string(c.Database.URL))
+	return is
+}
+
+func postgresURL(text string) (rest string, is bool) {
+	for _, scheme := range []string{"postgres://", "postgresql://"} {
+		if rest, is = strings.CutPrefix(text, scheme); is {
+			return rest, true
+		}
+	}
+	return "", false
+}
+
+// SQLitePath is the path of the SQLite file.
+func (c *Config) SQLitePath() string {
+	if c.Database.URL != "" {
+		return strings.TrimPrefix(string(c.Database.URL), "sqlite:")
+	}
+	return filepath.Join(c.DataDir, "mcp-authd.db")
+}
+
+var (
+	otherLibrary = regexp.MustCompile(`^(jdbc:|(?i:postgres(?:ql)?)\+\w+:)`)
+	settings     = regexp.MustCompile(`^\w+\s*=`)
+	// beforeSlash finds what stands before the first slash of a URL without its scheme, and in no path.
+	beforeSlash = regexp.MustCompile(`^[^/\\]*[:@]`)
+)
+
+// databaseFault returns why text names no database. What is no path must not become one: it would be a new and empty
+// database, in a file with a password in its name.
+func databaseFault(text string) string {
+	if rest, is := postgresURL(text); is {
+		return postgresFault(rest)
+	}
+	path := strings.TrimPrefix(text, "sqlite:")
+	path = path[len(filepath.VolumeName(path)):]
+	switch {
+	case text == "":
+	case otherLibrary.MatchString(text):
+		return neither + ": it begins with what another library wants; leave out all before ://, and write postgres there"
+	case strings.Contains(path, "://"), settings.MatchString(path), beforeSlash.MatchString(path),
+		strings.HasPrefix(path, "//"), strings.ContainsAny(path, "\"'`$?\n\r\x00"):
+		return neither
+	}
+	return ""
+}
+
+// postgresFault looks at what follows postgres:// as pgx reads it: user and password end at the first @, if no slash is
+// before it. A character of a password that means something in URLs would have a part of the password taken for
+// a host, looked up in DNS, and written to the log.
+func postgresFault(rest string) string {
+	user, after := "", rest
+	if i := strings.IndexAny(rest, "@/"); i >= 0 && rest[i] == '@' {
+		user, after = rest[:i], rest[i+1:]
+	}
+	end := strings.IndexAny(after+"/", "/?")
+	switch {
+	case strings.Contains(after, "@"), strings.ContainsAny(after, "#\"'"), settingIn.MatchString(user):
+		return encode
+	case badEscape.MatchString(rest + "  "), blank.MatchString(rest):
+		return encode
+	}
+	for host := range strings.SplitSeq(after[:end], ",") {
+		m := hostAndPort.FindStringSubmatch(host)
+		if m == nil {
+			return encode
+		}
+		if _, err := strconv.ParseUint(m[1], 10, 16); m[1] != "" && err != nil {
+			return encode
+		}
+	}
+	return ""
+}
+
+var (
+	settingIn   = regexp.MustCompile(`\?\w+=`)
+	blank       = regexp.MustCompile(`[\x00-\x20\x7f]`)
+	badEscape   = regexp.MustCompile(`%(?:[^0-9A-Fa-f]|[0-9A-Fa-f][^0-9A-Fa-f])`)
+	hostAndPort = regexp.MustCompile(`^(?:\[[0-9A-Fa-f:.%\w]+\]|(?:[\w.-]|[^\x00-\x7f]|%[0-9A-Fa-f]{2})*)(?::(\d*))?$`)
+)
+
+// CheckSecretKey returns an error for a master key, found elsewhere than in the configuration, that cannot be meant as
+// it is written.
+func CheckSecretKey(text string) error {
+	if why := misspelling("secret_key", text); why != "" {
+		return errors.New(why)
+	}
+	return nil
+}
