@@ -11,18 +11,19 @@ import (
 var (
 	yamlLine  = regexp.MustCompile(`line (\d+): (.*)`)
 	yamlField = regexp.MustCompile(`field (\S+) not found in type (\S+)`)
-	// secretKey finds what may have a value that is not shown: also where the key is
-	// misspelled a little, and a database that stands where its group should.
-	secretKey = regexp.MustCompile(`(?i)(?:\w*(?:secret|url|proxy|jwks|database)\w*|\bkey)["']?:\s*`)
+	yamlKey   = regexp.MustCompile(`["']?([A-Za-z_][\w.-]*)["']?\s*:(?:\s+|$)`)
+	yamlStart = regexp.MustCompile(`^[\s{\[-]*$`) // what is before the first key of a line
+	anchor    = regexp.MustCompile(`unknown anchor '.*' referenced`)
 	yamlType  = regexp.MustCompile(`^cannot unmarshal !!(\w+)(?: (.*))? into (\S+)$`)
 )
 
 // explain turns the YAML library's message into file:line, what is wrong, the line
 // itself with a caret, and the nearest key, without Go's names for things.
 func explain(name string, text []byte, err error) error {
-	m := yamlLine.FindStringSubmatch(err.Error())
+	said := anchor.ReplaceAllLiteralString(err.Error(), "a value that begins with * must be in quotes")
+	m := yamlLine.FindStringSubmatch(said)
 	if m == nil {
-		return fmt.Errorf("%s: %s", name, strings.TrimPrefix(err.Error(), "yaml: "))
+		return fmt.Errorf("%s: %s", name, strings.TrimPrefix(said, "yaml: "))
 	}
 	n, _ := strconv.Atoi(m[1])
 	what, column := m[2], 0
@@ -41,35 +42,43 @@ func explain(name string, text []byte, err error) error {
 	return fmt.Errorf("%s:%d: %s\n  %s\n  %s^", name, n, what, mask(line), strings.Repeat(" ", column))
 }
 
-// suggest names the key that was meant: the nearest of the same group, or the same one
-// of another group.
+// suggest names the key that was meant: the nearest of the same group, or the same word in another group. Where
+// neither is certain it lists the group: a wrong hint is worse than none.
 func suggest(key, group string) string {
 	keys := allKeys()
 	if near := nearest(key, keys.in[group]); near != "" {
 		return fmt.Sprintf(" (did you mean %q?)", near)
 	}
-	if path, ok := keys.path[key]; ok && path != key {
+	if path, ok := keys.path[key]; ok && path != key && keys.places[key] == 1 {
 		return fmt.Sprintf(" here (did you mean %s?)", path)
-	}
-	if near := nearest(key, keys.all); near != "" && keys.path[near] != near {
-		return fmt.Sprintf(" here (did you mean %s?)", keys.path[near])
 	}
 	return fmt.Sprintf(" (here are: %s)", strings.Join(keys.in[group], ", "))
 }
 
-// mask leaves out the rest of a line from the first value on that may be a secret. The
-// plain URL is not one.
+// mask leaves out the rest of a line from the first value on that may be a secret: that of a key with a secret, of
+// a key that is not known, and of a group. A line without a key may be one of a secret itself.
 func mask(line string) string {
-	for _, at := range secretKey.FindAllStringIndex(line, -1) {
-		value, _, _ := strings.Cut(line[at[1]:], ",")
-		value = strings.Trim(value, `"'{}[] `)
-		if strings.HasPrefix(value, "http") && Secret(value).plainURL() && !strings.Contains(value, "@") {
-			continue
+	const hidden = "(not shown)"
+	keys, from := allKeys(), 0
+	for i, at := range yamlKey.FindAllStringSubmatchIndex(line, -1) {
+		if i == 0 && !yamlStart.MatchString(line[:at[0]]) {
+			break
 		}
-		return strings.TrimRight(line[:at[1]], " ") + " (not shown)"
+		name, value := line[at[2]:at[3]], line[at[1]:]
+		from = at[1]
+		opens, group := keys.group[name]
+		open := !group || value == "" || strings.IndexByte(opens, value[0]) >= 0
+		if _, known := keys.places[name]; !known || keys.secret[name] || !open {
+			return strings.TrimRight(line[:from], " ") + " " + hidden
+		}
+	}
+	if from == 0 && strings.TrimSpace(line) != "" {
+		return line[:len(line)-len(strings.TrimLeft(line, " "))] + hidden
 	}
 	return line
 }
+
+const textForBool = "in quotes it is text: write true or false without them"
 
 // plain says what was found and what was expected in words of YAML, not of Go.
 func plain(what string) string {
@@ -79,8 +88,11 @@ func plain(what string) string {
 	}
 	kind := m[3]
 	found := "a group of keys"
+	if _, err := strconv.ParseBool(strings.Trim(m[2], "`")); err == nil && kind == "bool" && m[1] == "str" {
+		return textForBool
+	}
 	switch {
-	case m[2] != "" && (strings.HasSuffix(kind, "config.Secret") || kind == "config.Database"):
+	case m[2] != "" && strings.HasPrefix(strings.TrimPrefix(kind, "[]"), "config."):
 		found = "a single value" // never repeat it
 	case m[2] != "":
 		found = strconv.Quote(strings.Trim(m[2], "`"))
@@ -122,48 +134,69 @@ func wanted(kind string) string {
 
 // keyNames are the last parts of every key.
 type keyNames struct {
-	all  []string
-	in   map[string][]string // by the Go type of the group
-	path map[string]string   // one place of each
+	in     map[string][]string // by the Go type of the group
+	path   map[string]string   // one place of each
+	places map[string]int      // how many there are
+	secret map[string]bool     // it has a secret somewhere
+	group  map[string]string   // how its value begins, if it has other keys in it
 }
 
 func allKeys() keyNames {
-	k := keyNames{in: map[string][]string{}, path: map[string]string{}}
+	k := keyNames{
+		in: map[string][]string{}, path: map[string]string{}, places: map[string]int{},
+		secret: map[string]bool{"jwks": true}, // which may be private by mistake
+		group:  map[string]string{},
+	}
 	k.walk(reflect.TypeFor[Config](), "")
 	return k
 }
 
 func (k *keyNames) walk(t reflect.Type, path string) {
-	for t.Kind() == reflect.Slice || t.Kind() == reflect.Pointer {
-		t = t.Elem()
-	}
-	if t.Kind() != reflect.Struct {
-		return
-	}
 	known := k.in[t.String()] != nil
 	for f := range fields(t) {
 		if !known {
 			k.in[t.String()] = append(k.in[t.String()], f.key)
 		}
-		k.all = append(k.all, f.key)
-		here := join(path, f.key)
-		if _, ok := k.path[f.key]; !ok {
+		here, inside := join(path, f.key), f.Type
+		if k.places[f.key]++; k.places[f.key] == 1 {
 			k.path[f.key] = here
 		}
-		list := f.Type.Kind() == reflect.Slice && f.Type.Elem().Kind() == reflect.Struct
-		if list {
-			here += "[]"
+		if f.Type.Kind() == reflect.Slice {
+			inside, here = f.Type.Elem(), here+"[]"
 		}
-		k.walk(f.Type, here)
+		if inside == reflect.TypeFor[Secret]() {
+			k.secret[f.key] = true
+		}
+		if inside.Kind() == reflect.Struct {
+			if f.Type.Kind() == reflect.Struct {
+				k.group[f.key] = "{#"
+			} else if k.group[f.key] == "" {
+				k.group[f.key] = "[{#"
+			}
+			k.walk(inside, here)
+		}
 	}
 }
 
-// nearest returns the candidate within a third of its length in edits, "" for none.
+// nearest returns the candidate that s is meant to be: the only one that begins with the words of s or has its first
+// words, or else the nearest in edits, up to a quarter of the length. It returns "" when there is none, or several.
 func nearest(s string, candidates []string) string {
-	best, found := len(s)/3+2, ""
+	var begun []string
 	for _, c := range candidates {
-		if d := distance(s, c); d < best {
+		if strings.HasPrefix(c, s+"_") || strings.HasPrefix(s, c+"_") {
+			begun = append(begun, c)
+		}
+	}
+	if len(begun) == 1 {
+		return begun[0]
+	}
+	best, found := (len(s)+2)/4+1, ""
+	for _, c := range candidates {
+		switch d := distance(s, c); {
+		case d < best:
 			best, found = d, c
+		case d == best:
+			found = "" // two are as near
 		}
 	}
 	return found
