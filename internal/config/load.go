@@ -2,12 +2,14 @@ package config
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"reflect"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -124,9 +126,37 @@ func (l *Loaded) readYAML(name string, text []byte) error {
 	}
 	var tree yaml.Node
 	if err := yaml.Unmarshal(text, &tree); err == nil && len(tree.Content) == 1 {
+		if line := quotedBool(reflect.TypeFor[Config](), tree.Content[0]); line > 0 {
+			return explain(name, text, fmt.Errorf("line %d: %s", line, textForBool))
+		}
 		note(l.origins, "", tree.Content[0], name)
 	}
 	return nil
+}
+
+// quotedBool returns the line of the first text where true or false is expected, and 0 for none. The library takes
+// "yes" and "on" in quotes, and refuses "true".
+func quotedBool(t reflect.Type, n *yaml.Node) (line int) {
+	for n.Kind == yaml.AliasNode {
+		n = n.Alias
+	}
+	switch {
+	case t.Kind() == reflect.Bool && n.Style&(yaml.SingleQuotedStyle|yaml.DoubleQuotedStyle) != 0:
+		return n.Line
+	case listOfGroups(t) && n.Kind == yaml.SequenceNode:
+		for _, item := range n.Content {
+			line = cmp.Or(line, quotedBool(t.Elem(), item))
+		}
+	case t.Kind() == reflect.Struct && n.Kind == yaml.MappingNode:
+		for f := range fields(t) {
+			for i := 0; i+1 < len(n.Content); i += 2 {
+				if n.Content[i].Value == f.key {
+					line = cmp.Or(line, quotedBool(f.Type, n.Content[i+1]))
+				}
+			}
+		}
+	}
+	return line
 }
 
 // note records which keys a file sets.
@@ -135,6 +165,11 @@ func note(origins map[string]string, path string, n *yaml.Node, file string) {
 	case yaml.MappingNode:
 		for i := 0; i+1 < len(n.Content); i += 2 {
 			note(origins, join(path, n.Content[i].Value), n.Content[i+1], file)
+		}
+	case yaml.SequenceNode:
+		origins[path] = fmt.Sprintf("%s:%d", file, n.Line)
+		for i, item := range n.Content {
+			note(origins, fmt.Sprintf("%s.%d", path, i), item, file)
 		}
 	default:
 		origins[path] = fmt.Sprintf("%s:%d", file, n.Line)

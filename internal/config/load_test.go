@@ -40,3 +40,47 @@ func TestTrustsAll(t *testing.T) {
 		t.Errorf("got %q, want both that hold all", got)
 	}
 }
+
+// RU-09: true, yes and on in quotes are all refused, with what to write, and none of them without quotes.
+func TestQuotedBool(t *testing.T) {
+	for _, value := range []string{`"true"`, `'true'`, `"yes"`, `"on"`, `'off'`, `"False"`, `"n"`} {
+		for _, text := range []string{
+			"management: {pprof: " + value + "}", "resources: [{scopes: [{name: a, default: " + value + "}]}]",
+		} {
+			if said := errorOf(t, text); !strings.Contains(said, "c.yaml:1: "+textForBool) {
+				t.Errorf("RU-09: %s: got %s", text, said)
+			}
+		}
+	}
+	file := filepath.Join(t.TempDir(), "c.yaml")
+	for _, value := range []string{"true", "yes", "on"} {
+		if err := os.WriteFile(file, []byte("management: {pprof: "+value+"}"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if l, err := Load(Source{File: file}); err != nil || !l.Management.PProf {
+			t.Errorf("RU-09: %s: %v", value, err)
+		}
+	}
+}
+
+// TestOrigins: each key of an item comes from its own line.
+func TestOrigins(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "c.yaml")
+	text := "resources:\n- uri: a\n- uri: b\n  aliases:\n  - c\n  - d\n  scopes:\n  - name: e\n"
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	l, err := Load(Source{File: file})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for key, line := range map[string]string{
+		"resources.0.uri": ":2", "resources.1.uri": ":3", "resources.1.aliases": ":5",
+		"resources.1.scopes.0.name": ":8",
+		"resources.1.dpop":          ":2", // the list's
+	} {
+		if got := l.Origin(key); got != file+line {
+			t.Errorf("%s comes from %s, want line %s", key, got, line)
+		}
+	}
+}
