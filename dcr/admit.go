@@ -10,6 +10,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/mcp-authd/mcp-authd/internal/safehttp"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/storage"
 )
@@ -91,7 +92,7 @@ func (r *Registry) admit(ctx context.Context, m request) (storage.Client, error)
 		AuthMethod: method, Scopes: scopes, Metadata: m.display().encode(),
 	}
 	if method == privateKeyJWT {
-		err = admitKeys(&c, m)
+		err = admitKeys(&c, m, r.docs.fetch)
 	} else if m.JWKS != nil && m.JWKSURI != "" {
 		err = errTwoKeySets
 	}
@@ -101,7 +102,7 @@ func (r *Registry) admit(ctx context.Context, m request) (storage.Client, error)
 var errTwoKeySets = badMetadata("jwks and jwks_uri cannot both be given.") // RFC 7591 §2, AS-143
 
 // admitKeys gives a private_key_jwt client its public keys, or the place of them.
-func admitKeys(c *storage.Client, m request) error {
+func admitKeys(c *storage.Client, m request, fetch *safehttp.Client) error {
 	switch {
 	case m.JWKS != nil && m.JWKSURI != "":
 		return errTwoKeySets
@@ -114,13 +115,27 @@ func admitKeys(c *storage.Client, m request) error {
 	case webURL(m.JWKSURI) == "" || !strings.HasPrefix(m.JWKSURI, "https://") && !loopbackURL(m.JWKSURI):
 		return badMetadata("private_key_jwt needs jwks, or jwks_uri with an https URL.")
 	default:
+		if err := reachable(m.JWKSURI, fetch); err != nil {
+			return err
+		}
 		c.JWKSURI = m.JWKSURI
 	}
 	return nil
 }
 
-// loopbackURL reports whether raw is on this machine; whether it may be fetched is
-// decided when it is.
+// reachable refuses a jwks_uri whose host is never read from (AS-161).
+func reachable(jwksURI string, fetch *safehttp.Client) error {
+	u, err := url.Parse(jwksURI)
+	if err == nil {
+		err = fetch.Check(u)
+	}
+	if err != nil {
+		return badMetadata("jwks_uri has a host that this server never reads from.").Because(err)
+	}
+	return nil
+}
+
+// loopbackURL reports whether raw is on this machine, which development permits.
 func loopbackURL(raw string) bool {
 	u, err := url.Parse(raw)
 	return err == nil && u.Scheme == "http" && oauth.IsLoopbackHost(u.Hostname())

@@ -282,6 +282,9 @@ func (d *documents) checkID(id string) error {
 	case u.Path == "" || u.Path == "/":
 		return badDocument("the client id URL has no path", nil)
 	}
+	if err := d.fetch.Check(u); err != nil { // AS-161
+		return badDocument("the client id has the host "+u.Hostname()+", which is never read from", err)
+	}
 	for segment := range strings.SplitSeq(u.Path, "/") {
 		if segment == "." || segment == ".." {
 			return badDocument("the client id URL has dot segments", nil)
@@ -357,7 +360,7 @@ func (d *documents) admit(id string, m request, methods []string) (storage.Clien
 	public := m.AuthMethod == "" || m.AuthMethod == "none" || slices.Contains(methods, "none")
 	switch keyless := m.JWKS == nil && m.JWKSURI == ""; {
 	case m.AuthMethod == privateKeyJWT && !(public && keyless):
-		if err := admitKeys(&c, m); err != nil {
+		if err := admitKeys(&c, m, d.fetch); err != nil {
 			return c, err
 		}
 		if !public {

@@ -1,6 +1,7 @@
 package dcr
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -157,6 +158,8 @@ func TestDocument(t *testing.T) {
 			`,"token_endpoint_auth_method":"private_key_jwt","jwks":{"keys":[{"kty":"oct","k":"c2VjcmV0"}]}`,
 		"AS-130 an empty key set alone": goodDocument +
 			`,"token_endpoint_auth_method":"private_key_jwt","jwks":{"keys":[]}`,
+		"RU-20 AS-161 key set inside": goodDocument +
+			`,"token_endpoint_auth_method":"private_key_jwt","jwks_uri":"https://10.0.0.1/jwks"`,
 		"AS-143 key set over http": goodDocument +
 			`,"token_endpoint_auth_method":"private_key_jwt","jwks_uri":"http://app.example.com/jwks"`,
 		"AS-56 a dangerous redirect URI":  `"client_name":"x","redirect_uris":["javascript:alert(1)"]`,
@@ -218,7 +221,6 @@ func TestDocumentOutOfReach(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, id := range map[string]string{
-		"inside by name": "https://localhost/client.json", "inside by number": "https://10.0.0.1/client.json",
 		"no such name": "https://no-such-host.invalid/client.json",
 	} {
 		for range 2 { // nor does the second answer differ
@@ -228,6 +230,24 @@ func TestDocumentOutOfReach(t *testing.T) {
 				t.Errorf("%s: got %v, want a document that cannot be fetched", name, err)
 			}
 		}
+	}
+	if err := fetchError(safehttp.ErrRefused); err != nil {
+		t.Errorf("inside by name: got %v, want the answer for a name that does not exist", err)
+	}
+	for _, host := range []string{
+		"localhost", "app.localhost", "10.0.0.1", "127.1", "169.254.169.254", "[fe80::1]", "[::ffff:10.0.0.1]",
+		"[fd00::1]", "[ff02::1]", "224.0.0.1", "0x7f.1",
+	} {
+		t.Run("RU-20 AS-161 refused for good, with the host: "+host, func(t *testing.T) {
+			id, named := "https://"+host+"/client.json", strings.Trim(host, "[]")
+			for _, find := range []func(context.Context, string) (storage.Client, error){r.Fetch, r.Client} {
+				_, err := find(t.Context(), id)
+				if e := oauth.AsError(err); e.Code != oauth.InvalidClient || errors.Is(err, ErrUnread) ||
+					!strings.Contains(e.Description, named+", which is never read from") {
+					t.Errorf("got %v", err)
+				}
+			}
+		})
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/internal/bounded"
 	"github.com/mcp-authd/mcp-authd/internal/safehttp"
+	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
@@ -108,8 +109,13 @@ func (s *keySets) load(ctx context.Context, uri string) ([]jose.JSONWebKey, erro
 	if err == nil {
 		keys, err = clientKeys.Parse(answer.Body)
 	}
-	if err != nil {
+	if errors.Is(err, safehttp.ErrNeverPermitted) { // AS-161: asking again is of no use
+		err = oauth.NewError(oauth.InvalidClient,
+			"The jwks_uri of the client has a host that this server never reads from.").Because(err)
+	} else if err != nil {
 		err = fmt.Errorf("key set of the client: %w", err)
+	}
+	if err != nil {
 		if old, ok := s.entries.Get(uri); ok && old.err == nil {
 			old.fetched = now // good keys outlive a bad answer
 			s.entries.Put(uri, old, time.Time{})

@@ -2,9 +2,11 @@ package trust
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
+	"github.com/mcp-authd/mcp-authd/internal/safehttp"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
@@ -92,6 +94,10 @@ func (x *examination) signature() *Refusal {
 
 func (x *examination) verify() *Refusal {
 	keys, err := x.keys.of(x.ctx, x.token)
+	if errors.Is(err, safehttp.ErrNeverPermitted) {
+		return refuse(RuleKeys, "The keys of the issuer are at an address that this server never reads from.").
+			because(err)
+	}
 	if err != nil {
 		r := refuse(RuleKeys, "The keys of the issuer cannot be had now. Please try again.").because(err)
 		r.Code = oauth.TemporarilyUnavailable

@@ -51,6 +51,7 @@ type Options struct {
 type Client struct {
 	http    *http.Client
 	max     int64
+	permits func(network, address string, conn syscall.RawConn) error
 	proxied bool
 	bearer  string
 }
@@ -64,6 +65,9 @@ var (
 	ErrNotModified = errors.New("safehttp: not modified")
 	// ErrRefused means that the address is not one to connect to.
 	ErrRefused = errors.New("safehttp: address refused")
+	// ErrNeverPermitted is the ErrRefused of a host that is refused whatever names resolve to: a special-use
+	// address in any spelling, or localhost.
+	ErrNeverPermitted = fmt.Errorf("%w for good", ErrRefused)
 )
 
 // StatusError is an ErrStatus that says which.
@@ -94,11 +98,14 @@ func New(o Options) *Client {
 		t.Proxy = http.ProxyURL(o.Proxy)
 		t.DialContext = (&net.Dialer{Timeout: o.Timeout}).DialContext // the proxy may well be inside
 	}
-	return &Client{max: o.MaxBytes, proxied: o.Proxy != nil, bearer: o.Bearer, http: &http.Client{
-		Timeout: o.Timeout, Transport: span.Transport(t),
-		// AS-160: a redirect is an answer like every other one that is not 200
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}}
+	return &Client{
+		max: o.MaxBytes, permits: guard(o), proxied: o.Proxy != nil, bearer: o.Bearer,
+		http: &http.Client{
+			Timeout: o.Timeout, Transport: span.Transport(t),
+			// AS-160: a redirect is an answer like every other one that is not 200
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		},
+	}
 }
 
 // guard judges the address that is about to be connected to: no special-use one (RFC 6890, CIMD
@@ -210,6 +217,9 @@ func (c *Client) Push(
 }
 
 func (c *Client) do(req *http.Request) (*http.Response, error) {
+	if err := c.Check(req.URL); err != nil {
+		return nil, err
+	}
 	if c.proxied && !publicName(req.URL.Hostname()) {
 		return nil, fmt.Errorf("%w: %s", ErrRefused, req.URL.Host)
 	}
@@ -221,6 +231,36 @@ func (c *Client) do(req *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
+// Check returns ErrNeverPermitted if the host of u is never connected to. It resolves no name, so it tells a
+// stranger nothing about names inside (SP-12); the address of a name is judged when connecting.
+func (c *Client) Check(u *url.URL) error {
+	host := strings.TrimSuffix(u.Hostname(), ".")
+	address, err := netip.ParseAddr(host)
+	switch {
+	case err == nil:
+		address = address.Unmap().WithZone("")
+	case strings.EqualFold(topLabel(host), "localhost"): // RFC 6761 §6.3
+		address = netip.AddrFrom4([4]byte{127, 0, 0, 1})
+	case digitFirst(topLabel(host)): // 127.1, 0x7f000001: an address to some resolvers
+		return fmt.Errorf("%w: %s", ErrNeverPermitted, u.Host)
+	default:
+		return nil
+	}
+	network := "tcp4"
+	if address.Is6() {
+		network = "tcp6"
+	}
+	if err := c.permits(network, netip.AddrPortFrom(address, 443).String(), nil); err != nil {
+		return fmt.Errorf("%w: %w", ErrNeverPermitted, err)
+	}
+	return nil
+}
+
+func topLabel(host string) string { return host[strings.LastIndexByte(host, '.')+1:] }
+
+// digitFirst reports whether a label begins with a digit, as no top-level domain does.
+func digitFirst(label string) bool { return label != "" && label[0] >= '0' && label[0] <= '9' }
+
 // publicName reports whether a host may be a name in the public DNS: not an address in
 // any of its spellings, and with a dot in it.
 func publicName(host string) bool {
@@ -229,10 +269,10 @@ func publicName(host string) bool {
 	if i < 0 || strings.ContainsRune(host, ':') {
 		return false
 	}
-	switch last := strings.ToLower(host[i+1:]); {
-	case last == "localhost", last == "local", last == "internal", last == "":
+	switch last := strings.ToLower(topLabel(host)); last {
+	case "localhost", "local", "internal", "":
 		return false
-	default: // 127.0.0.1, 0x7f.1: no top-level domain begins with a digit
-		return last[0] < '0' || last[0] > '9'
+	default: // 127.0.0.1, 0x7f.1
+		return !digitFirst(last)
 	}
 }

@@ -24,8 +24,9 @@ func TestAddresses(t *testing.T) {
 		"[fd00:ec2::254]", "[2002:7f00:1::]", "[::127.0.0.1]", "255.255.255.255", "192.88.99.1", "[ff02::1]",
 	} {
 		t.Run("AS-161 SP-09 refused: "+host, func(t *testing.T) {
-			if _, err := c.Get(t.Context(), "https://"+host+":9/x", Validators{}); !errors.Is(err, ErrRefused) {
-				t.Errorf("got %v, want a refusal before connecting", err)
+			_, err := c.Get(t.Context(), "https://"+host+":9/x", Validators{})
+			if !errors.Is(err, ErrRefused) || !errors.Is(err, ErrNeverPermitted) {
+				t.Errorf("got %v, want a refusal for good, before connecting", err)
 			}
 		})
 	}
@@ -100,8 +101,8 @@ func TestRebinding(t *testing.T) {
 	c := New(Options{Resolver: rebinding(t)})
 	for range 3 { // whichever answer the name gives at this moment, it is checked when connecting
 		if _, err := c.Get(t.Context(), "http://rebind.example.com:"+port+"/", Validators{}); !errors.Is(err,
-			ErrRefused) {
-			t.Errorf("SP-09 AS-161 DNS rebinding: got %v, want a refusal", err)
+			ErrRefused) || errors.Is(err, ErrNeverPermitted) {
+			t.Errorf("SP-09 SP-12 AS-161 DNS rebinding: got %v, want a refusal that says nothing of the name", err)
 		}
 	}
 	if hit {

@@ -139,6 +139,10 @@ func (a *Assertions) check(ctx context.Context, c storage.Client, raw string) er
 		return badAssertion("is a token of another type")
 	}
 	keys, err := a.Keys.ClientKeys(ctx, c, header.KeyID)
+	var refused *oauth.Error
+	if errors.As(err, &refused) {
+		return refused
+	}
 	if err != nil {
 		e := oauth.NewError(oauth.TemporarilyUnavailable,
 			"The keys of the client cannot be had now. Please try again.").Because(err)
