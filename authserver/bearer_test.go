@@ -453,4 +453,15 @@ func TestBearerMetadata(t *testing.T) {
 			t.Errorf("without any: got %+v", d)
 		}
 	})
+	t.Run("RU-21 AS-25 without a trusted issuer the grant type is not supported", func(t *testing.T) {
+		for _, form := range []url.Values{
+			{"grant_type": {oauth.GrantJWTBearer}, "assertion": {"x"}},
+			{"grant_type": {oauth.GrantJWTBearer}, "assertion": {"x"}, "client_id": {"unknown"}},
+		} {
+			status, got := r.person().token(form)
+			wantError(t, status, got, 400, oauth.UnsupportedGrantType)
+			status, got = newRig(t, func(c *Config) { c.Trust = nil }).person().token(form)
+			wantError(t, status, got, 400, oauth.UnsupportedGrantType)
+		}
+	})
 }

@@ -223,5 +223,9 @@ func TestExchangeNeedsThePerson(t *testing.T) {
 		}
 		status, got := bare.token(exchangeForm("x"), rs...)
 		wantError(t, status, got, 400, oauth.UnsupportedGrantType)
+		asserted := exchangeForm("x")
+		asserted.Set("requested_token_type", oauth.TokenTypeIDJAG)
+		status, got = bare.token(asserted) // RU-21: whoever asks, and for whatever
+		wantError(t, status, got, 400, oauth.UnsupportedGrantType)
 	})
 }

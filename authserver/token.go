@@ -49,7 +49,10 @@ func (g *grants) reply(r *http.Request, p form.Params) (any, error) {
 		return nil, err
 	}
 	from := network.Coarse(g.proxies.ClientAddr(r))
-	if g.bearer != nil && p.Get("grant_type") == oauth.GrantJWTBearer { // for which there may be no client
+	if p.Get("grant_type") == oauth.GrantJWTBearer { // for which there may be no client
+		if g.bearer == nil {
+			return nil, grant.ErrUnsupported
+		}
 		request := tokenRequest(r, p)
 		request.From, request.Proof = from, proof
 		return g.bearer.Reply(r.Context(), request)
@@ -58,6 +61,9 @@ func (g *grants) reply(r *http.Request, p form.Params) (any, error) {
 		request := tokenRequest(r, p)
 		request.From, request.Proof = from, proof
 		return g.shell.Token(r.Context(), request)
+	}
+	if err := g.exchange.Offered(r.Context()); err != nil {
+		return nil, err
 	}
 	x := exchangeRequest(r, p)
 	x.Proof = proof

@@ -28,6 +28,8 @@ const (
 // Assertor verifies assertions of issuers that the operator trusts; trust.Issuers is the usual one.
 type Assertor interface {
 	Verify(ctx context.Context, raw string) (trust.Assertion, error)
+	// Offers reports whether any issuer is trusted for ID-JAGs, and for workloads.
+	Offers(ctx context.Context) (enterprise, workload bool, err error)
 }
 
 // Bearer is the grant for assertions (RFC 7523 §2.1): an ID-JAG, by which the identity provider of a
@@ -51,6 +53,12 @@ func invalidGrant(why string) *oauth.Error { return oauth.NewError(oauth.Invalid
 // Reply answers a request. An *oauth.Error; of those that the client can do nothing about each is 400
 // with a code of RFC 6749 §5.2 (AS-206, AS-233).
 func (g *Bearer) Reply(ctx context.Context, r TokenRequest) (*oauth.TokenResponse, error) {
+	switch enterprise, workload, err := g.Assertor.Offers(ctx); {
+	case err != nil:
+		return nil, refusal.Unavailable(err)
+	case !enterprise && !workload:
+		return nil, ErrUnsupported
+	}
 	if r.Assertion == "" {
 		return nil, oauth.NewError(oauth.InvalidRequest, "The parameter 'assertion' is missing.") // AS-200
 	}

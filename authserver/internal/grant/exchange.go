@@ -2,8 +2,10 @@ package grant
 
 import (
 	"context"
+	"slices"
 	"strings"
 
+	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/storage"
 )
@@ -18,6 +20,8 @@ type Exchange struct {
 
 // ExchangeKind is one thing that clients exchange tokens for.
 type ExchangeKind interface {
+	// offered reports whether the kind is of use to any client.
+	offered(ctx context.Context) (bool, error)
 	// asked reports whether a request is for this kind, be it a faulty one.
 	asked(r ExchangeRequest) bool
 	// reply answers a request of a client that has authenticated. An *oauth.Error, wrapped or not.
@@ -62,4 +66,17 @@ func (g *Exchange) Reply(
 		}
 	}
 	return g.Kinds[last].reply(ctx, client, r)
+}
+
+// Offered returns ErrUnsupported while there is nothing to exchange tokens for.
+func (g *Exchange) Offered(ctx context.Context) error {
+	for _, k := range slices.Backward(g.Kinds) { // the first alone asks the store
+		switch ok, err := k.offered(ctx); {
+		case err != nil:
+			return refusal.Unavailable(err)
+		case ok:
+			return nil
+		}
+	}
+	return ErrUnsupported
 }

@@ -47,5 +47,8 @@ type TokenRequest struct {
 
 var errOtherResource = oauth.NewError(oauth.InvalidTarget, "The requested resource is not the one that was granted.")
 
+// ErrUnsupported answers a grant type that the metadata do not list (AS-85).
+var ErrUnsupported = oauth.NewError(oauth.UnsupportedGrantType, "The grant type is not supported.")
+
 // may reports whether a client is registered for a grant type.
 func may(c storage.Client, grantType string) bool { return slices.Contains(c.GrantTypes, grantType) }

@@ -48,6 +48,9 @@ var actorName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:/@+-]{0,63}$`)
 var errOwnSubject = oauth.NewError(oauth.InvalidRequest,
 	"The subject token is not valid, or was not issued to this client. A provider is named in the parameter 'audience'.")
 
+// offered implements ExchangeKind.
+func (*Helpers) offered(context.Context) (bool, error) { return true, nil }
+
 // asked implements ExchangeKind: no audience, or a resource.
 func (*Helpers) asked(r ExchangeRequest) bool { return !r.forProvider() }
 

@@ -126,11 +126,17 @@ func (g *IdentityAssertions) reply(
 	}, nil
 }
 
+// offered reports whether an audience is registered.
+func (g *IdentityAssertions) offered(ctx context.Context) (bool, error) {
+	audiences, err := g.Store.ListAudiences(ctx)
+	return len(audiences) > 0, err
+}
+
 // check holds the rules that need nothing but the request.
 func (g *IdentityAssertions) check(client storage.Client, r ExchangeRequest) error {
 	switch {
 	case !g.asked(r): // it stands alone, and no other kind is offered
-		return oauth.NewError(oauth.UnsupportedGrantType, "The grant type is not supported.")
+		return ErrUnsupported
 	case !client.SignsIn():
 		return oauth.NewError(oauth.UnauthorizedClient,
 			"Only a client that the operator has registered with the scope openid, and credentials, gets assertions.")

@@ -48,6 +48,9 @@ func (e *InteractionError) Error() string { return e.Err.Error() }
 // Unwrap returns the *oauth.Error.
 func (e *InteractionError) Unwrap() error { return e.Err }
 
+// offered implements ExchangeKind.
+func (*ProviderTokens) offered(context.Context) (bool, error) { return true, nil }
+
 // asked implements ExchangeKind: a provider is the audience.
 func (*ProviderTokens) asked(r ExchangeRequest) bool { return r.forProvider() }
 

@@ -37,7 +37,7 @@ func (s *Shell) Token(ctx context.Context, r grant.TokenRequest) (*oauth.TokenRe
 	form := url.Values{"grant_type": {r.GrantType}}
 	req, err := provider.NewAccessRequest(ctx, request(ctx, http.MethodPost, form), x)
 	if req == nil && errors.Is(err, fosite.ErrInvalidRequest) { // fosite's way of saying that no handler applies
-		err = oauth.NewError(oauth.UnsupportedGrantType, "The grant type is not supported.") // AS-85
+		err = grant.ErrUnsupported
 	}
 	if err == nil {
 		_, err = provider.NewAccessResponse(ctx, req)
