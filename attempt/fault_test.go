@@ -1,15 +1,21 @@
 package attempt
 
 import (
+	"bytes"
+	"context"
 	"flag"
 	"fmt"
+	"net/http/httptest"
+	"net/netip"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/internal/testkit/pagetest"
+	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
 var update = flag.Bool("update", false, "write the tables of docs/attempts.md and docs/clients.md")
@@ -107,10 +113,34 @@ func TestVerdictsByCause(t *testing.T) {
 		{Authorize, "access_denied", CauseNotPermitted, PersonNotPermitted},
 		{Consent, "access_denied", CauseNotPermitted, PersonNotPermitted},
 		{Consent, "access_denied", "", PersonRefused},
+		// RU-12: the step and the protocol's code are not the cause
+		{Provider, "server_error", CauseProvider, ProviderRefused},
+		{Provider, "temporarily_unavailable", CauseProvider, ProviderRefused},
+		{Refresh, "temporarily_unavailable", CauseProvider, ProviderRefused},
+		{Provider, "temporarily_unavailable", CauseStorage, ServerFailed},
+		{Provider, "access_denied", CauseRule, PersonNotPermitted},
+		{Provider, "invalid_request", CauseForm, FormLost},
+		{Authorize, "invalid_client", CauseDocument, DocumentUnusable},
+		{Authorize, "temporarily_unavailable", CauseDocumentAway, DocumentUnusable},
+		{Token, "invalid_client", CauseDocument, DocumentUnusable},
+		{Authorize, "invalid_client", CauseClientUnknown, ClientUnknown},
+		{Authorize, "invalid_client", "", RequestRefused},
+		{Refresh, "invalid_client", CauseClientDeleted, ClientUnknown},
+		{Refresh, "invalid_client", "", CredentialsWrong},
+		{Refresh, "temporarily_unavailable", CausePaused, AccessPaused},
+		{SignIn, "invalid_request", CauseForm, FormLost},
+		{SignIn, "invalid_request", CauseOrigin, FormRefused},
+		{SignIn, "access_denied", "", SignInRefused},
+		{Consent, "invalid_request", CauseForm, FormLost},
+		{Authorize, "invalid_request", CauseHost, HostUnknown},
+		{Authorize, "server_error", "", ServerFailed},
 	} {
 		step := Step{
 			At: noon, Kind: tt.kind, Request: Request{Params: code},
 			Answer: Answer{Status: 400, Error: tt.error, Cause: tt.cause, Reason: "used before, expired, deleted"},
+		}
+		if tt.cause != "" && !slices.Contains(causes, tt.cause) {
+			t.Errorf("%q is not in causes", tt.cause)
 		}
 		if got := Judge([]Step{step}, noon).Fault; got != tt.want {
 			t.Errorf("OB-01: %s, %s because of %q: got %s, want %s", tt.kind, tt.error, tt.cause, got, tt.want)
@@ -141,5 +171,34 @@ func TestVerdictOfSpentGrant(t *testing.T) {
 	}
 	if got := Judge([]Step{call}, call.At).Fault; got != AccessEnded {
 		t.Errorf("OB-01: a call alone: got %s", got)
+	}
+}
+
+// TestWaitingApproval: a call that waits for a person lacks no scope.
+func TestWaitingApproval(t *testing.T) {
+	call := Step{At: noon, Kind: Call, Answer: Answer{
+		Status: 403, Error: "insufficient_scope", Outcome: outcomeClearance,
+		Params: []Param{{"scope", "notes clearance:clr_1"}},
+	}}
+	if got := Judge([]Step{call}, noon); got.Fault != ApprovalWaiting || got.Whose != OfPerson {
+		t.Errorf("RU-12: got %s, whose turn: %s", got.Fault, got.Whose)
+	}
+}
+
+// TestOwnProbes: what the commands doctor and check ask is no attempt.
+func TestOwnProbes(t *testing.T) {
+	now, store := noon, testStore(t)
+	r := testRecorder(store, &now, new(bytes.Buffer))
+	probe := httptest.NewRequest("POST", "/mcp", nil)
+	probe.Header.Set("User-Agent", ProbeAgent)
+	_, d := r.Begin(probe, netip.MustParseAddr("192.0.2.1"))
+	r.End(d, Taken{Kind: Provider, Path: "/callback/x", Answer: Answer{Status: 400, Error: "invalid_request"}})
+	for _, state := range []TokenState{TokenNone, TokenForeign} {
+		r.Refused(probe, netip.MustParseAddr("192.0.2.1"), oauth.Decision{Status: 401}, Presented{State: state}, nil)
+	}
+	r.Write(context.Background())
+	got, err := Finder{Store: store, Now: func() time.Time { return now }}.Find(context.Background(), Query{})
+	if err != nil || len(got) != 0 {
+		t.Errorf("RU-12: got %d attempts, %v", len(got), err)
 	}
 }

@@ -87,6 +87,9 @@ func (r *Recorder) End(d *Draft, t Taken) {
 	d.mu.Lock()
 	s := d.step
 	d.mu.Unlock()
+	if s.Request.Agent == ProbeAgent {
+		return
+	}
 	if s.Kind == "" {
 		s.Kind = t.Kind
 	}

@@ -66,28 +66,6 @@ type Answer struct {
 	Params      []Param `json:"params,omitempty"`      // with this
 }
 
-// Cause names why a request was refused, where the code of the protocol leaves it open. "": it does not.
-type Cause string
-
-// The causes.
-const (
-	CauseUnregisteredURI Cause = "redirect_uri_not_registered"
-	CauseClientUnknown   Cause = "client_unknown"
-	CauseClientDeleted   Cause = "client_deleted"
-	CauseSpent           Cause = "spent"
-	CauseRevoked         Cause = "revoked"
-	CauseExpired         Cause = "expired"
-	CauseMismatch        Cause = "mismatch" // of another client, redirect URI or verifier
-	CauseUnknown         Cause = "unknown"
-	CauseNotPermitted    Cause = "not_permitted" // the person may have nothing of what was asked for
-)
-
-// causes are all of them.
-var causes = []Cause{
-	CauseUnregisteredURI, CauseClientUnknown, CauseClientDeleted, CauseSpent, CauseRevoked, CauseExpired, CauseMismatch,
-	CauseUnknown, CauseNotPermitted,
-}
-
 // Expected is what a parameter would have had to be.
 type Expected struct {
 	Name       string      `json:"name"`

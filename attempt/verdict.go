@@ -189,14 +189,47 @@ func judgeSilence(s Step, now time.Time) Verdict {
 	return PersonDidNotReturn.verdict("After the step " + string(s.Kind) + " nothing followed.")
 }
 
+// decisive are the verdicts of the causes that decide alone, whatever the step and the protocol's code.
+var decisive = map[Cause]func(Step) Verdict{
+	CauseStorage: func(s Step) Verdict { return ServerFailed.verdict("The server could not answer: " + told(s)) },
+	CauseHost:    func(s Step) Verdict { return HostUnknown.verdict("The request was refused: " + s.reason()) },
+	CauseForm: func(s Step) Verdict {
+		return FormLost.verdict("The browser sent no cookie that belongs to the page, or sent it too late. " +
+			"Nothing else was looked at.")
+	},
+	CauseOrigin: func(Step) Verdict {
+		return FormRefused.verdict("By its headers the form was sent from another site, so nothing in it was looked at.")
+	},
+	CauseClientUnknown: clientUnknown,
+	CauseClientDeleted: clientUnknown,
+	CauseDocument:      func(s Step) Verdict { return DocumentUnusable.verdict(s.Answer.Description) },
+	CauseDocumentAway: func(s Step) Verdict {
+		return DocumentUnusable.verdict("The client's metadata document could not be fetched: " + s.reason())
+	},
+	CauseProvider: func(s Step) Verdict {
+		return ProviderRefused.verdict("The sign-in at the provider was not accepted: " + told(s) + s.because())
+	},
+	CauseRule: func(s Step) Verdict {
+		return PersonNotPermitted.verdict("The person may not sign in: " + s.reason())
+	},
+	CauseNotPermitted: func(Step) Verdict {
+		return PersonNotPermitted.verdict("The account of the person may have nothing of what the client asked for.")
+	},
+	CausePaused: func(Step) Verdict { return AccessPaused.verdict("The person has paused this application.") },
+}
+
+func clientUnknown(Step) Verdict {
+	return ClientUnknown.verdict("The client uses a client id that this server does not know (any more).")
+}
+
 // judgeFailure is of an attempt whose last step was refused.
 func judgeFailure(steps []Step, s Step) Verdict {
+	if judge, ok := decisive[s.Answer.Cause]; ok {
+		return judge(s)
+	}
 	code := oauth.Code(s.Answer.Error)
 	if s.Answer.Status >= 500 || code == oauth.ServerError || code == oauth.TemporarilyUnavailable {
 		return ServerFailed.verdict("The server could not answer: " + told(s))
-	}
-	if s.Answer.Cause == CauseNotPermitted {
-		return PersonNotPermitted.verdict("The account of the person may have nothing of what the client asked for.")
 	}
 	if code == oauth.AccessDenied && s.Kind == Consent {
 		return PersonRefused.verdict("The person refused.")
@@ -230,8 +263,6 @@ func judgeRequest(s Step, code oauth.Code) Verdict {
 		return v
 	}
 	switch method := s.param("code_challenge_method"); {
-	case code == oauth.InvalidClient:
-		return ClientUnknown.verdict("The client uses a client id that this server does not know (any more).")
 	case s.Request.Params == nil:
 	case s.param("code_challenge") == "" && code == oauth.InvalidRequest:
 		return PKCEMissing.verdict("The client sent no code_challenge, and PKCE is required.")
@@ -263,8 +294,6 @@ func judgeToken(steps []Step, s Step, code oauth.Code) Verdict {
 		return v
 	}
 	switch verifier := s.param("code_verifier"); {
-	case s.Answer.Cause == CauseClientUnknown, s.Answer.Cause == CauseClientDeleted:
-		return ClientUnknown.verdict("The client uses a client id that this server does not know (any more).")
 	case code == oauth.InvalidClient:
 		return CredentialsWrong.verdict("The client did not authenticate: " + told(s))
 	case s.param("grant_type") != oauth.GrantCode || code != oauth.InvalidGrant:
@@ -321,7 +350,7 @@ func judgeRefresh(s Step, code oauth.Code) Verdict {
 	case code == oauth.InvalidGrant:
 		return GrantEnded.verdict("The refresh token is good no more: " + s.reason())
 	case code == oauth.InvalidClient:
-		return ClientUnknown.verdict("The client uses a client id that this server does not know (any more).")
+		return CredentialsWrong.verdict("The client did not authenticate: " + told(s))
 	}
 	return RequestRefused.verdict("The refresh was refused: " + told(s))
 }
@@ -331,6 +360,14 @@ func (s Step) reason() string {
 		return strings.TrimSuffix(s.Answer.Reason, ".") + "."
 	}
 	return s.Answer.Description
+}
+
+// because is the reason, if it says more than was sent.
+func (s Step) because() string {
+	if s.Answer.Reason == "" || s.Answer.Reason == s.Answer.Description {
+		return ""
+	}
+	return " (" + strings.TrimSuffix(s.Answer.Reason, ".") + ")"
 }
 
 // told is what the client or the person was told, in the words of the protocol.

@@ -35,9 +35,12 @@ func (s *Server) taken(
 	t.Answer.Status, t.Answer.Took = m.Code, float64(m.Duration.Round(10*time.Microsecond))/float64(time.Millisecond)
 	if note.err != nil {
 		t.Answer.Error, t.Answer.Description = string(note.err.Code), note.err.Description
-		t.Answer.Reason, t.Answer.Cause = refusal.Reason(note.err), refusal.Cause(note.err)
+		t.Answer.Reason, t.Answer.Cause = refusal.Detail(note.err), refusal.Cause(note.err)
 	}
 	attrs := known.Attrs()
+	if by := attrOf(attrs, "revoked_by"); by != "" && t.Answer.Cause == attempt.CauseRevoked {
+		t.Answer.Reason = "revoked: " + by
+	}
 	t.Keys = attempt.Keys{
 		Client:     attrOf(attrs, "client_id"),
 		ClientName: attrOf(attrs, "client_name"),

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/mcp-authd/mcp-authd/attempt"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/clients"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/flow"
 	"github.com/mcp-authd/mcp-authd/oauth"
@@ -66,7 +67,7 @@ func strangerError(f flow.Fail, e *oauth.Error, requestID string) web.Error {
 
 // stale answers a form that was not made for this browser, or too long ago.
 func (p *errorPages) stale(w http.ResponseWriter, r *http.Request) {
-	noteError(r, oauth.NewError(oauth.InvalidRequest, "stale or foreign form"))
+	noteError(r, because(attempt.CauseForm, "stale or foreign form"))
 	p.web.For(r).Error(w, http.StatusBadRequest, web.Error{
 		Title:   web.Say("error.stale_title"),
 		Message: web.Say("error.stale_message"),
@@ -89,7 +90,7 @@ func (p *errorPages) answered(w http.ResponseWriter, r *http.Request) {
 
 // lost answers a browser that comes from a provider and did not go there from here.
 func (p *errorPages) lost(w http.ResponseWriter, r *http.Request) {
-	noteError(r, oauth.NewError(oauth.InvalidRequest, "unknown, used or foreign state"))
+	noteError(r, because(attempt.CauseForm, "unknown, used or foreign state"))
 	p.web.For(r).Error(w, http.StatusBadRequest, web.Error{
 		Title:   web.Say("error.lost_title"),
 		Message: web.Say("error.lost_message"),
@@ -118,10 +119,19 @@ func (p *errorPages) notYours(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
+// because is what is noted of a refusal whose cause decides the verdict.
+func because(cause attempt.Cause, what string) *oauth.Error {
+	return oauth.NewError(oauth.InvalidRequest, what).Because(cause.Because(errors.New(what)))
+}
+
 // misfit answers a request that no endpoint takes: with a page for people, and JSON for
 // programs.
 func (p *errorPages) misfit(w http.ResponseWriter, r *http.Request, status int, v web.Error) {
-	e := oauth.NewError(oauth.InvalidRequest, p.web.pages.Plain(v.Message)) // in English, for programs
+	p.misfitBecause(w, r, status, v, nil)
+}
+
+func (p *errorPages) misfitBecause(w http.ResponseWriter, r *http.Request, status int, v web.Error, cause error) {
+	e := oauth.NewError(oauth.InvalidRequest, p.web.pages.Plain(v.Message)).Because(cause) // in English, for programs
 	if !wantsPage(r) {
 		writeDirect(w, r, status, e)
 		return
@@ -151,11 +161,12 @@ func (p *errorPages) wrongMethod(w http.ResponseWriter, r *http.Request) {
 
 // crossOrigin answers a form that another site has sent.
 func (p *errorPages) crossOrigin(w http.ResponseWriter, r *http.Request) {
-	p.misfit(w, r, http.StatusForbidden, web.Error{
+	cause := attempt.CauseOrigin.Because(errors.New("by Origin or Sec-Fetch-Site another site has sent the form"))
+	p.misfitBecause(w, r, http.StatusForbidden, web.Error{
 		Title:   web.Say("error.cross_title"),
 		Message: web.Say("error.cross_message"),
 		Advice:  web.Say("error.cross_advice"), Home: true,
-	})
+	}, cause)
 }
 
 // wantsPage reports whether a person will look at the answer.

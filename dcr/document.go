@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sync/singleflight"
 	"golang.org/x/time/rate"
 
+	"github.com/mcp-authd/mcp-authd/attempt"
 	"github.com/mcp-authd/mcp-authd/internal/bounded"
 	"github.com/mcp-authd/mcp-authd/internal/safehttp"
 	"github.com/mcp-authd/mcp-authd/oauth"
@@ -88,7 +89,8 @@ const (
 // publish the document; it says nothing about the network that we fetch from.
 func badDocument(reason string, cause error) error {
 	return oauth.NewError(oauth.InvalidClient,
-		"The client metadata document cannot be used: "+reason+".").Because(errors.Join(storage.ErrNotFound, cause))
+		"The client metadata document cannot be used: "+reason+".").
+		Because(attempt.CauseDocument.Because(errors.Join(storage.ErrNotFound, cause)))
 }
 
 // documents fetches, checks and keeps client metadata documents.

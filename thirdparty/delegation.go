@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sync/singleflight"
 
+	"github.com/mcp-authd/mcp-authd/attempt"
 	"github.com/mcp-authd/mcp-authd/delegation"
 	"github.com/mcp-authd/mcp-authd/internal/bounded"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
@@ -139,18 +140,22 @@ const (
 // told is the protocol error for what a provider did. The cause, which may quote the
 // provider, stays in the log.
 func (c *connector) told(err error) *oauth.Error {
+	return c.tell(err).Because(attempt.CauseProvider.Because(err))
+}
+
+func (c *connector) tell(err error) *oauth.Error {
 	code, text := oauth.ServerError, sayGarbage
 	switch {
 	case errors.Is(err, provider.ErrUnreachable):
 		e := c.say(oauth.TemporarilyUnavailable, sayUnreachable)
 		e.RetryAfter = retryAfter
-		return e.Because(err)
+		return e
 	case errors.Is(err, provider.ErrDenied):
 		code, text = oauth.AccessDenied, sayNotGranted
 	case errors.Is(err, provider.ErrMisconfigured), errors.Is(err, provider.ErrUnsupported):
 		text = sayConfig
 	}
-	return c.say(code, text).Because(err)
+	return c.say(code, text)
 }
 
 // say puts the provider's name into a text.

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcp-authd/mcp-authd/attempt"
 	"github.com/mcp-authd/mcp-authd/audit"
 	"github.com/mcp-authd/mcp-authd/delegation"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/fakeidp"
@@ -102,6 +103,11 @@ func TestRulesApplied(t *testing.T) {
 		if code(err) != oauth.AccessDenied ||
 			!strings.Contains(oauth.AsError(err).Description, "may not use this server") {
 			t.Errorf("got %v", err)
+		}
+		if log := r.Log.String(); attempt.CauseOf(err) != attempt.CauseRule ||
+			!strings.Contains(err.Error(), `allow.groups of the provider "corp" does not admit alice`) ||
+			!strings.Contains(log, `"rule":"groups"`) || !strings.Contains(log, `"account":"alice`) {
+			t.Errorf("RU-12: person and rule are not named: %v, %s", err, log)
 		}
 		r.Close()
 		if n := len(r.up.Sessions(fakeidp.Alice.Subject)); n != 0 {

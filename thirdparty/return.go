@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/mcp-authd/mcp-authd/attempt"
 	"github.com/mcp-authd/mcp-authd/audit"
 	"github.com/mcp-authd/mcp-authd/delegation"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
@@ -131,7 +132,7 @@ func (d *Delegation) vet(c *connector, sent sentRequest, p provider.Profile) err
 		}
 	}
 	if err := c.admit(p); err != nil {
-		return c.say(oauth.AccessDenied, sayNotAllowed).Because(err)
+		return c.say(oauth.AccessDenied, sayNotAllowed).Because(attempt.CauseRule.Because(err))
 	}
 	return c.recognize(sent, p)
 }
@@ -232,7 +233,7 @@ func (c *connector) refusal(params url.Values) *oauth.Error {
 	case oauth.AccessDenied, oauth.LoginRequired, oauth.ConsentRequired, oauth.InteractionRequired,
 		"account_selection_required",
 		"user_cancelled_login", "user_cancelled_authorize":
-		return c.say(oauth.AccessDenied, sayDeclined).Because(cause)
+		return c.say(oauth.AccessDenied, sayDeclined).Because(attempt.CauseProvider.Because(cause))
 	case oauth.TemporarilyUnavailable:
 		return c.told(fmt.Errorf("%w: %w", provider.ErrUnreachable, cause))
 	case oauth.UnauthorizedClient, oauth.InvalidScope, oauth.InvalidRequest, oauth.InvalidClient,
@@ -252,6 +253,11 @@ func (d *Delegation) refused(ctx context.Context, c *connector, sent sentRequest
 	}
 	if sent.UserID != "" {
 		attrs = append(attrs, slog.String("user", sent.UserID))
+	}
+	var kept *notAllowedError
+	if errors.As(err, &kept) {
+		attrs = append(attrs, slog.String("rule", kept.rule), slog.String("subject", kept.subject),
+			slog.String("account", kept.account))
 	}
 	d.record(ctx, audit.ProviderRefused, c, attrs...)
 	d.cfg.Logger.LogAttrs(ctx, slog.LevelInfo, "sign-in at a provider refused", slog.String("connector", c.ID),

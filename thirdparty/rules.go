@@ -1,7 +1,7 @@
 package thirdparty
 
 import (
-	"errors"
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -11,9 +11,14 @@ import (
 	"github.com/mcp-authd/mcp-authd/thirdparty/internal/rules"
 )
 
-// errNotAllowed: the rules of the connector do not hold for the person. Errors that wrap
-// it name the kind of rule, for the log; which values would have done is not for the log.
-var errNotAllowed = errors.New("the rules of the connector do not admit this person")
+// notAllowedError names the person whom the rules of a connector keep out, and the kind of rule. Which values would
+// have done is not for the log.
+type notAllowedError struct{ connector, rule, subject, account string }
+
+func (e *notAllowedError) Error() string {
+	return fmt.Sprintf("the rule allow.%s of the provider %q does not admit %s", e.rule, e.connector,
+		cmp.Or(e.account, e.subject))
+}
 
 // compiled are the rules of a connector, ready to be applied.
 type compiled struct {
@@ -45,10 +50,10 @@ func (r compiled) claims() []string {
 	return slices.Compact(out)
 }
 
-// admit checks the rules for who may sign in. errNotAllowed: they do not hold for p.
+// admit checks the rules for who may sign in. A *notAllowedError: they do not hold for p.
 func (c *connector) admit(p provider.Profile) error {
 	if kind := c.rules.allow.Check(p.Claims); kind != "" {
-		return fmt.Errorf("%w: %s", errNotAllowed, kind)
+		return &notAllowedError{connector: c.ID, rule: kind, subject: p.Subject, account: p.Label}
 	}
 	return nil
 }

@@ -44,7 +44,8 @@ func TestAdmit(t *testing.T) {
 		Connector{ID: "up", Type: "oidc", Issuer: "https://idp.example.com", ClientID: "c",
 			Allow: Rules{Groups: []string{"secret-project"}}})
 	err := c.admit(provider.Profile{Claims: map[string]any{}})
-	if !errors.Is(err, errNotAllowed) || strings.Contains(err.Error(), "secret-project") ||
+	var kept *notAllowedError
+	if !errors.As(err, &kept) || kept.rule != "groups" || strings.Contains(err.Error(), "secret-project") ||
 		!strings.Contains(err.Error(), "groups") {
 		t.Errorf("got %v", err)
 	}

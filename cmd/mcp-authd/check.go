@@ -3,10 +3,12 @@ package main
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/mcp-authd/mcp-authd/attempt"
 	"github.com/mcp-authd/mcp-authd/internal/signin"
 )
 
@@ -22,7 +24,7 @@ func newCheckCommand(s std) *cobra.Command {
 		RunE: func(c *cobra.Command, args []string) error {
 			ctx, cancel := context.WithTimeout(c.Context(), time.Minute)
 			defer cancel()
-			findings := signin.New().Check(ctx, args[0])
+			findings := signin.NewThrough(probing{http.DefaultTransport}).Check(ctx, args[0])
 			if asJSON {
 				if err := printJSON(s.out, findings); err != nil {
 					return err
@@ -43,6 +45,16 @@ func newCheckCommand(s std) *cobra.Command {
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return c
+}
+
+// probing marks requests as those of a command that tests, so that no attempt is made of them.
+type probing struct{ http.RoundTripper }
+
+// RoundTrip implements http.RoundTripper.
+func (p probing) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.Header.Set("User-Agent", attempt.ProbeAgent)
+	return p.RoundTripper.RoundTrip(r)
 }
 
 func printFinding(s std, f signin.Finding) {

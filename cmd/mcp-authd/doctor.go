@@ -72,6 +72,7 @@ func newDoctor(s std) *doctor {
 		lookup: net.DefaultResolver.LookupNetIP,
 		own:    net.InterfaceAddrs,
 		http: &http.Client{
+			Transport:     probing{http.DefaultTransport},
 			Timeout:       10 * time.Second,
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},

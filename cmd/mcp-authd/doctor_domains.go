@@ -139,7 +139,7 @@ func (d *doctor) answersHere(ctx context.Context, name string, at netip.Addr) (b
 		return false, err
 	}
 	resp, err := (&http.Client{
-		Transport: transport, Timeout: d.http.Timeout, CheckRedirect: d.http.CheckRedirect,
+		Transport: probing{transport}, Timeout: d.http.Timeout, CheckRedirect: d.http.CheckRedirect,
 	}).Do(req)
 	if err != nil {
 		return false, fmt.Errorf("%s", cause(err))

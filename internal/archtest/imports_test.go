@@ -51,7 +51,7 @@ var mayImport = map[string][]string{
 	"authserver/internal/catalogue": {
 		"oauth", "storage", "policy", "attempt", "audit", "authserver/internal/refusal", "internal/recent",
 	},
-	"authserver/internal/clients": {"oauth", "storage", "authserver/internal/refusal"},
+	"authserver/internal/clients": {"oauth", "storage", "attempt", "authserver/internal/refusal"},
 	"authserver/internal/connect": {"oauth", "delegation", "internal/secrets"},
 	"authserver/internal/decisions": {
 		"oauth", "storage", "attempt", "audit", "internal/bounded", "internal/reference", "internal/secrets",
@@ -93,7 +93,7 @@ var mayImport = map[string][]string{
 	"authserver/internal/refusal": {"oauth", "storage", "attempt"},
 	"dcr":                         {"oauth", "storage", "policy", "attempt", "audit", "internal"},
 	"thirdparty": {
-		"oauth", "storage", "delegation", "audit", "secevent", "internal", "thirdparty/internal/provider",
+		"oauth", "storage", "delegation", "attempt", "audit", "secevent", "internal", "thirdparty/internal/provider",
 		"thirdparty/internal/rules",
 	},
 	"thirdparty/internal/provider": {"oauth", "internal/claim", "internal/foreign", "internal/span"},

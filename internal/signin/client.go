@@ -40,9 +40,12 @@ type Client struct {
 const loginName = "mcp-authd login"
 
 // New returns a client.
-func New() *Client {
-	d := discovery.New(nil)
-	return &Client{Client: d, Name: loginName, tokens: d, calls: http.DefaultTransport}
+func New() *Client { return NewThrough(http.DefaultTransport) }
+
+// NewThrough returns a client whose requests go through t.
+func NewThrough(t http.RoundTripper) *Client {
+	d := discovery.New(t)
+	return &Client{Client: d, Name: loginName, tokens: d, calls: t}
 }
 
 // NewBound returns a client whose tokens are bound to a new key, which it keeps in memory (RFC 9449).

@@ -80,6 +80,7 @@ func (u *Users) Authenticate(ctx context.Context, a Attempt) (storage.User, erro
 	case err != nil:
 		return storage.User{}, err
 	case !ok:
+		audit.Note(ctx, audit.Person(account.ID, account.Name)) // for the attempt
 		u.cfg.Audit.Record(ctx, audit.LoginFailed, audit.Person(account.ID, account.Name),
 			slog.String("network", a.Network), slog.String("reason", refusedFor(account)))
 		if err := u.count(ctx, a); err != nil {

@@ -43,6 +43,7 @@ func (u *Users) Guess(
 	}
 	switch {
 	case errors.Is(err, ErrWrong):
+		audit.Note(ctx, audit.Person(account.ID, account.Name)) // for the attempt
 		u.cfg.Audit.Record(ctx, audit.LoginFailed, audit.Person(account.ID, account.Name),
 			slog.String("network", a.Network), slog.String("reason", "wrong code"))
 		if err := u.count(ctx, a); err != nil {

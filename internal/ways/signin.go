@@ -104,6 +104,7 @@ func (w *Ways) FinishSignIn(ctx context.Context, browser string, p Purpose, a An
 		out, err = w.prove(ctx, s, a.Response)
 	}
 	if errors.Is(err, ErrRefused) || errors.Is(err, ErrOver) {
+		audit.Note(ctx, audit.Person(out.User.ID, out.User.Name)) // for the attempt
 		w.cfg.Audit.Record(ctx, audit.LoginFailed, audit.Person(out.User.ID, out.User.Name),
 			slog.String("reason", err.Error()))
 		return Proven{}, err

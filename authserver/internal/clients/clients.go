@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/mcp-authd/mcp-authd/attempt"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/storage"
@@ -88,7 +89,8 @@ func (f *Finder) found(c storage.Client, err error) (storage.Client, error) {
 	case errors.As(err, new(Unfetched)):
 		e := oauth.NewError(oauth.TemporarilyUnavailable,
 			"The document that describes this application cannot be fetched: "+
-				"there is no such server, it does not answer, or it cannot be reached from here.").Because(err)
+				"there is no such server, it does not answer, or it cannot be reached from here.").
+			Because(attempt.CauseDocumentAway.Because(err))
 		e.RetryAfter = 10 * time.Second
 		return c, e
 	case errors.Is(err, storage.ErrNotFound), errors.Is(err, storage.ErrRevoked):

@@ -51,6 +51,7 @@ func (b *Browsers) homeError(ctx context.Context, u storage.User, err error) err
 	if !errors.Is(err, storage.ErrHomeProvider) && !errors.Is(err, storage.ErrRevoked) {
 		return refusal.Protocol(err)
 	}
+	audit.Note(ctx, audit.Person(u.ID, u.Name)) // for the attempt
 	b.Audit.Record(ctx, audit.LoginFailed, audit.Person(u.ID, u.Name), slog.String("reason", "not at the provider"))
 	return delegation.ErrHomeProvider
 }

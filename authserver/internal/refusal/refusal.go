@@ -36,7 +36,7 @@ const StorageRetry = 2 * time.Second
 // that was acknowledged, and the client should try again.
 func Unavailable(err error) error {
 	e := oauth.NewError(oauth.TemporarilyUnavailable,
-		"The server cannot reach its storage. Please try again.").Because(err)
+		"The server cannot reach its storage. Please try again.").Because(attempt.CauseStorage.Because(err))
 	e.RetryAfter = StorageRetry
 	return e
 }
@@ -70,16 +70,32 @@ var reasons = map[attempt.Cause]string{
 
 // Reason is why a request is refused, for operators: more than the client may learn.
 func Reason(err error) string {
+	if Cause(err) == attempt.CauseHost {
+		return Detail(err)
+	}
 	if reason, ok := reasons[Cause(err)]; ok {
 		return reason
 	}
 	return oauth.AsError(err).Description
 }
 
+// Detail is Reason with what an attempt may say besides, to operators alone: the words of a provider, the person
+// and the rule, the host.
+func Detail(err error) string {
+	switch Cause(err) {
+	case attempt.CauseProvider, attempt.CauseRule, attempt.CauseHost, attempt.CauseDocumentAway:
+		return oauth.AsError(err).Unwrap().Error()
+	}
+	return Reason(err)
+}
+
 // Cause is the same for programs, "" where the protocol's code and description say all.
 func Cause(err error) attempt.Cause {
 	e := oauth.AsError(err)
 	cause := e.Unwrap()
+	if known := attempt.CauseOf(cause); known != "" {
+		return known
+	}
 	switch {
 	case errors.Is(cause, ErrNotRegistered):
 		return attempt.CauseUnregisteredURI
@@ -89,6 +105,8 @@ func Cause(err error) attempt.Cause {
 		return attempt.CauseClientUnknown
 	case errors.Is(cause, ErrNoScopes):
 		return attempt.CauseNotPermitted
+	case errors.Is(cause, storage.ErrPaused):
+		return attempt.CausePaused
 	case e.Code != oauth.InvalidGrant || cause == nil:
 		return ""
 	case errors.Is(cause, storage.ErrSpent):

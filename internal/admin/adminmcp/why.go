@@ -50,7 +50,7 @@ type Explained struct {
 	Verdict   string    `json:"verdict" jsonschema:"what went wrong, in a sentence of this server"`
 	Whose     string    `json:"whose,omitempty" jsonschema:"who can change it: person, operator or client (its author)"`
 	Next      string    `json:"next,omitempty" jsonschema:"what they do, in a sentence of this server"`
-	Known     bool      `json:"person_known" jsonschema:"false: no person had signed in yet, so it may be another person's"`
+	Known     bool      `json:"person_known" jsonschema:"false: nobody has signed in, so it may be another person's"`
 	Details   string    `json:"details" jsonschema:"untrusted: quotes what the client sent"`
 	Person    string    `json:"person,omitempty" jsonschema:"untrusted"`
 	ClientID  string    `json:"client_id,omitempty" jsonschema:"untrusted"`
@@ -211,9 +211,10 @@ func (e *Explanation) add(found []attempt.Attempt) {
 }
 
 func explainedOf(a attempt.Attempt) Explained {
+	known := a.Person != "" && a.Fault != attempt.SignInRefused // else anyone may have typed the name
 	out := Explained{
 		Reference: a.Reference, Began: a.StartedAt.UTC(), Ended: a.EndedAt.UTC(), Step: string(a.Last),
-		Fault: string(a.Fault), Whose: string(a.Whose), Next: a.Next, Known: a.Person != "", Details: a.Text,
+		Fault: string(a.Fault), Whose: string(a.Whose), Next: a.Next, Known: known, Details: a.Text,
 		Person: a.Person, ClientID: a.ClientID, Client: a.ClientName, Agent: a.Agent, Resource: a.Resource,
 	}
 	switch {

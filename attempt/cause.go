@@ -1,0 +1,58 @@
+package attempt
+
+import "errors"
+
+// Cause names why a request was refused. The code that refuses knows it, and it decides the verdict: the code of
+// the protocol was chosen for the client. "": the step and the protocol say all.
+type Cause string
+
+// The causes.
+const (
+	CauseUnregisteredURI Cause = "redirect_uri_not_registered"
+	CauseClientUnknown   Cause = "client_unknown"
+	CauseClientDeleted   Cause = "client_deleted"
+	CauseDocument        Cause = "document_unusable"      // the client's metadata document breaks a rule
+	CauseDocumentAway    Cause = "document_not_available" // it could not be fetched
+	CauseSpent           Cause = "spent"
+	CauseRevoked         Cause = "revoked"
+	CausePaused          Cause = "paused" // by the person
+	CauseExpired         Cause = "expired"
+	CauseMismatch        Cause = "mismatch" // of another client, redirect URI or verifier
+	CauseUnknown         Cause = "unknown"
+	CauseNotPermitted    Cause = "not_permitted"   // the person may have nothing of what was asked for
+	CauseRule            Cause = "rule"            // a rule of the provider's entry does not admit the person
+	CauseProvider        Cause = "provider"        // the provider refused, or gave no usable answer
+	CauseForm            Cause = "form_unknown"    // a form came without the cookie of its page, or too late
+	CauseOrigin          Cause = "form_of_another" // by Origin or Sec-Fetch-Site another site has sent a form
+	CauseHost            Cause = "host_unknown"    // the request was for a host that this server does not have
+	CauseStorage         Cause = "storage"         // the database failed
+)
+
+// causes are all of them.
+var causes = []Cause{
+	CauseUnregisteredURI, CauseClientUnknown, CauseClientDeleted, CauseDocument, CauseDocumentAway, CauseSpent,
+	CauseRevoked, CausePaused, CauseExpired, CauseMismatch, CauseUnknown, CauseNotPermitted, CauseRule,
+	CauseProvider, CauseForm, CauseOrigin, CauseHost, CauseStorage,
+}
+
+// caused is an error whose cause is known.
+type caused struct {
+	cause Cause
+	error
+}
+
+// Unwrap returns the error.
+func (c caused) Unwrap() error { return c.error }
+
+// Because returns err with its cause. It goes into [oauth.Error.Because].
+func (c Cause) Because(err error) error { return caused{c, err} }
+
+// CauseOf returns the cause of an error of [Cause.Because], "" for any other.
+func CauseOf(err error) Cause {
+	var c caused
+	errors.As(err, &c)
+	return c.cause
+}
+
+// ProbeAgent is the User-Agent of the commands doctor and check, whose requests are of no attempt.
+const ProbeAgent = "mcp-authd-probe"
