@@ -74,7 +74,7 @@ func (p *accountPages) show(w http.ResponseWriter, r *http.Request, after refuse
 func (p *accountPages) said(w http.ResponseWriter, r *http.Request) web.Text {
 	var done doneForm
 	sealed := r.URL.Query().Get("done")
-	if p.forms.sessions.OpenStep(purposeDone, p.forms.sessions.Browser(w, r), sealed, &done) != nil {
+	if p.forms.unseal(w, r, purposeDone, sealed, &done) != nil {
 		return web.Text{}
 	}
 	return doneTexts[done.Outcome]
@@ -230,7 +230,7 @@ func (p *accountPages) stopEverything(w http.ResponseWriter, r *http.Request, wh
 		p.forms.errors.show(w, r, pageStatus(oauth.AsError(err)), err)
 		return
 	}
-	p.forms.sessions.Clear(w)
+	p.forms.sessions.Clear(w, r)
 	p.steps.signedOut(w, r, slices.ContainsFunc(held, func(h heldBy) bool {
 		return h.userID != "" && h.userID != who.UserID
 	}))

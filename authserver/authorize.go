@@ -44,12 +44,12 @@ func (p *authorizePages) consent(w http.ResponseWriter, r *http.Request) {
 	}
 	decision := decisionOf(posted)
 	var provider flow.ProviderForm
-	if err := p.forms.unseal(w, r, purposeProviderConsent, posted, &provider); err == nil {
+	if err := p.forms.unseal(w, r, purposeProviderConsent, posted.Get("step"), &provider); err == nil {
 		p.steps.write(w, r, p.signIns.Consent(r.Context(), provider, decision, p.forms.networks(r)))
 		return
 	}
 	var consent flow.ConsentForm
-	if err := p.forms.unseal(w, r, purposeConsent, posted, &consent); err != nil {
+	if err := p.forms.unseal(w, r, purposeConsent, posted.Get("step"), &consent); err != nil {
 		p.forms.errors.stale(w, r)
 		return
 	}

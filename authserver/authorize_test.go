@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/mcp-authd/mcp-authd/authserver/internal/grant"
+	"github.com/mcp-authd/mcp-authd/internal/cookie"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/storage"
 )
@@ -347,7 +348,8 @@ func TestUnreadableCookies(t *testing.T) {
 	u, _ := url.Parse(r.http.URL)
 	var old []*http.Cookie
 	for _, name := range []string{"browser", "session", "device"} {
-		old = append(old, &http.Cookie{Name: "mcp-authd-" + name, Value: "x", Path: "/"})
+		old = append(old, &http.Cookie{Name: cookie.Shared(r.http.URL, name), Value: "x", Path: "/"},
+			&http.Cookie{Name: cookie.Name(r.http.URL, name), Value: "x", Path: "/"})
 	}
 	p.client.Jar.SetCookies(u, old)
 	pg := p.get("/authorize?" + authorizeQuery().Encode())

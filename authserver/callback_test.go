@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcp-authd/mcp-authd/internal/cookie"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/storage"
 )
@@ -102,7 +103,7 @@ func TestCallback(t *testing.T) {
 	t.Run("session fixation: a session planted before is not the one that is signed in", func(t *testing.T) {
 		p := r.person()
 		p.client.Jar.SetCookies(mustURL(t, p.http.URL),
-			[]*http.Cookie{{Name: "mcp-authd-session", Value: "planted", Path: "/"}})
+			[]*http.Cookie{{Name: cookie.Name(p.http.URL, "session"), Value: "planted", Path: "/"}})
 		p.get(callback(t, "google", p.leave(authorizeQuery("provider", "google"))))
 		if got := sessionCookie(p); got == "planted" || got == "" {
 			t.Errorf("got %q", got)

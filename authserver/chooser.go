@@ -66,7 +66,7 @@ func (p *loginPages) choose(w http.ResponseWriter, r *http.Request) {
 		p.forms.errors.stale(w, r)
 		return
 	}
-	p.forms.sessions.SetCurrent(w, held[i], held...)
+	p.forms.sessions.SetCurrent(w, r, held[i], held...)
 	if v, err := p.flow.Browsers.Visit(r.Context(), form.Session, storage.VisitKey{}); err == nil && v != nil {
 		p.forms.follow(w, r, p.flow.Browsers, form.Session, v.User)
 	}
@@ -115,7 +115,7 @@ func (f *pageForms) hold(
 	if err != nil {
 		return errors.Join(err, browsers.SignOut(r.Context(), begun.Session.Hash)) // which no browser holds
 	}
-	f.sessions.SetCurrent(w, begun.InBrowser(), others...)
+	f.sessions.SetCurrent(w, r, begun.InBrowser(), others...)
 	f.follow(w, r, browsers, begun.Session.Hash, u)
 	return nil
 }

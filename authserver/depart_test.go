@@ -9,6 +9,7 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/authserver/internal/flow"
 	"github.com/mcp-authd/mcp-authd/delegation"
+	"github.com/mcp-authd/mcp-authd/internal/cookie"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/storage"
 )
@@ -290,7 +291,7 @@ func TestHomeDeparture(t *testing.T) {
 func sessionCookie(p *person) string {
 	u, _ := url.Parse(p.http.URL)
 	for _, c := range p.client.Jar.Cookies(u) {
-		if c.Name == "mcp-authd-session" {
+		if c.Name == cookie.Name(p.http.URL, "session") {
 			return c.Value
 		}
 	}

@@ -74,15 +74,18 @@ func (f *pageForms) open(w http.ResponseWriter, r *http.Request, purpose string,
 	if !ok {
 		return nil, false
 	}
-	if err := f.unseal(w, r, purpose, form, state); err != nil {
+	if err := f.unseal(w, r, purpose, form.Get("step"), state); err != nil {
 		f.errors.stale(w, r)
 		return nil, false
 	}
 	return form, true
 }
 
-func (f *pageForms) unseal(w http.ResponseWriter, r *http.Request, purpose string, form url.Values, state any) error {
-	return f.sessions.OpenStep(purpose, f.sessions.Browser(w, r), form.Get("step"), state)
+// unseal reads a state that seal has made for this browser.
+func (f *pageForms) unseal(w http.ResponseWriter, r *http.Request, purpose, sealed string, state any) error {
+	return f.sessions.As(w, r, func(browser string) error {
+		return f.sessions.OpenStep(purpose, browser, sealed, state)
+	})
 }
 
 func (f *pageForms) seal(w http.ResponseWriter, r *http.Request, purpose string, state any) (string, error) {
@@ -140,7 +143,7 @@ func (f *pageForms) destination(w http.ResponseWriter, r *http.Request) (to entr
 	if sealed == "" {
 		return entry.Destination{Page: pageAccount}, true
 	}
-	if err := f.sessions.OpenStep(purposeTo, f.sessions.Browser(w, r), sealed, &to); err != nil {
+	if err := f.unseal(w, r, purposeTo, sealed, &to); err != nil {
 		f.errors.stale(w, r)
 		return to, false
 	}

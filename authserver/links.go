@@ -59,7 +59,11 @@ func (p *linkPages) page(w http.ResponseWriter, r *http.Request) {
 }
 
 func (p *linkPages) show(w http.ResponseWriter, r *http.Request, status int, problem web.Text) {
-	shown, err := p.open(r, r.PathValue("token"), p.browser(w, r))
+	var shown users.LinkView
+	err := p.forms.sessions.As(w, r, func(browser string) (err error) {
+		shown, err = p.open(r, r.PathValue("token"), secrets.Hash(browser))
+		return err
+	})
 	if err != nil {
 		p.refuse(w, r, err)
 		return
@@ -226,7 +230,7 @@ func (p *linkPages) spend(w http.ResponseWriter, r *http.Request, kind storage.L
 // another person stays.
 func (p *linkPages) clear(w http.ResponseWriter, r *http.Request) {
 	if current, held, err := p.forms.held(r, p.browsers); err == nil && current && held[0].userID == "" {
-		p.forms.sessions.Clear(w)
+		p.forms.sessions.Clear(w, r)
 	}
 }
 

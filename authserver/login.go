@@ -148,9 +148,9 @@ func (p *loginPages) logout(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if current && len(staying) > 0 && staying[0] == held[0].BrowserSession {
-		p.forms.sessions.SetCurrent(w, staying[0], staying...)
+		p.forms.sessions.SetCurrent(w, r, staying[0], staying...)
 	} else {
-		p.forms.sessions.DropCurrent(w, staying...)
+		p.forms.sessions.DropCurrent(w, r, staying...)
 	}
 	paths, to := p.steps.views.paths, form.To
 	switch {

@@ -69,13 +69,21 @@ func (p *authorizePages) pushed(w http.ResponseWriter, r *http.Request, query ur
 	resume, uri := asked.Get(form.ParamResume), asked.Get("request_uri")
 	switch {
 	case resume != "":
-		q, err := p.pushes.Resume(resume, p.forms.sessions.Browser(w, r))
+		var q form.Query
+		err := p.forms.sessions.As(w, r, func(browser string) (err error) {
+			q, err = p.pushes.Resume(resume, browser)
+			return err
+		})
 		if err == nil {
 			return q.Values(), true
 		}
 		p.steps.write(w, r, flow.Fail{Err: err})
 	case flow.IsPushed(uri):
-		q, err := p.pushes.Open(r.Context(), asked.Get("client_id"), uri, p.forms.sessions.Browser(w, r))
+		var q form.Query
+		err := p.forms.sessions.As(w, r, func(browser string) (err error) {
+			q, err = p.pushes.Open(r.Context(), asked.Get("client_id"), uri, browser)
+			return err
+		})
 		if err == nil { // to where the page can be loaded again, however late
 			redirect(w, p.steps.views.paths.request(q))
 			break

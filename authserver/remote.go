@@ -74,7 +74,7 @@ const paramAsk = "ask"
 // browser waits for no request.
 func (p *remotePages) awaited(w http.ResponseWriter, r *http.Request) (a entry.Awaited, ok bool) {
 	sealed := r.URL.Query().Get(paramAsk)
-	if err := p.forms.sessions.OpenStep(purposeRemote, p.forms.sessions.Browser(w, r), sealed, &a); err != nil {
+	if err := p.forms.unseal(w, r, purposeRemote, sealed, &a); err != nil {
 		p.forms.errors.stale(w, r)
 		return a, false
 	}

@@ -90,7 +90,7 @@ func (p *setupPages) complete(w http.ResponseWriter, r *http.Request) {
 func (p *setupPages) check(w http.ResponseWriter, r *http.Request) {
 	form, err := readBody(r)
 	if err == nil {
-		err = p.forms.unseal(w, r, purposeSetup, form, &entry.Destination{})
+		err = p.forms.unseal(w, r, purposeSetup, form.Get("step"), &entry.Destination{})
 	}
 	if err != nil || p.off {
 		w.WriteHeader(http.StatusBadRequest)

@@ -70,7 +70,7 @@ func (v *Visitors) Open(w http.ResponseWriter, r *http.Request, purpose string, 
 
 // Unseal reads a state that Seal has made, and reports whether it could.
 func (v *Visitors) Unseal(w http.ResponseWriter, r *http.Request, purpose, sealed string, state any) bool {
-	return v.forms.unseal(w, r, pageConsole+" "+purpose, url.Values{"step": {sealed}}, state) == nil
+	return v.forms.unseal(w, r, pageConsole+" "+purpose, sealed, state) == nil
 }
 
 // SignOut is the form that signs a person out.

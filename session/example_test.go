@@ -21,8 +21,8 @@ func Example() {
 	}
 	minted := manager.Mint("usr_alice")
 	w := httptest.NewRecorder()
-	manager.SetCurrent(w, minted.InBrowser())
 	next := httptest.NewRequest("GET", "/authorize", nil)
+	manager.SetCurrent(w, next, minted.InBrowser())
 	for _, c := range w.Result().Cookies() {
 		next.AddCookie(c)
 	}

@@ -4,7 +4,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
 	"github.com/mcp-authd/mcp-authd/storage"
@@ -41,25 +40,29 @@ func (m *Manager) Held(r *http.Request) (current bool, all []BrowserSession) {
 func (s Minted) InBrowser() BrowserSession { return BrowserSession{s.Session.Hash, s.value} }
 
 // SetCurrent makes a session, which has been stored, the current one of the browser, with others beside it.
-func (m *Manager) SetCurrent(w http.ResponseWriter, current BrowserSession, others ...BrowserSession) {
+func (m *Manager) SetCurrent(
+	w http.ResponseWriter, r *http.Request, current BrowserSession, others ...BrowserSession,
+) {
+	m.retire(w, r, m.session)
 	m.set(w, m.session, current.value, m.ttl)
-	m.wait(w, slices.DeleteFunc(slices.Clone(others), func(h BrowserSession) bool { return h == current }))
+	m.wait(w, r, slices.DeleteFunc(slices.Clone(others), func(h BrowserSession) bool { return h == current }))
 }
 
 // DropCurrent leaves the browser without a current session, and holds others.
-func (m *Manager) DropCurrent(w http.ResponseWriter, others ...BrowserSession) {
-	m.Clear(w)
-	m.wait(w, others)
+func (m *Manager) DropCurrent(w http.ResponseWriter, r *http.Request, others ...BrowserSession) {
+	m.Clear(w, r)
+	m.wait(w, r, others)
 }
 
-func (m *Manager) wait(w http.ResponseWriter, held []BrowserSession) {
+func (m *Manager) wait(w http.ResponseWriter, r *http.Request, held []BrowserSession) {
 	var values []string
 	for _, h := range held[:min(len(held), MaxHeld-1)] {
 		values = append(values, h.value)
 	}
 	if len(values) == 0 {
-		http.SetCookie(w, m.cookie(m.waiting, "", -time.Second))
+		m.remove(w, r, m.waiting)
 		return
 	}
+	m.retire(w, r, m.waiting)
 	m.set(w, m.waiting, strings.Join(values, " "), m.ttl)
 }

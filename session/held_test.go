@@ -34,7 +34,7 @@ func TestHeld(t *testing.T) {
 			visit(func(w http.ResponseWriter, r *http.Request) {
 				_, held := m.Held(r)
 				s := m.Mint("usr_1").InBrowser()
-				m.SetCurrent(w, s, held...)
+				m.SetCurrent(w, r, s, held...)
 				begun = append([]BrowserSession{s}, begun...)
 			})
 		}
@@ -46,19 +46,19 @@ func TestHeld(t *testing.T) {
 		})
 		visit(func(w http.ResponseWriter, r *http.Request) {
 			_, held := m.Held(r)
-			m.SetCurrent(w, held[2], held...)
+			m.SetCurrent(w, r, held[2], held...)
 		})
 		visit(func(w http.ResponseWriter, r *http.Request) {
 			if _, held := m.Held(r); held[0] != begun[2] || len(held) != MaxHeld {
 				t.Errorf("got %v, want %v first of five", held, begun[2])
 			}
-			m.DropCurrent(w, begun[0])
+			m.DropCurrent(w, r, begun[0])
 		})
 		visit(func(w http.ResponseWriter, r *http.Request) {
 			if current, held := m.Held(r); current || !slices.Equal(held, begun[:1]) {
 				t.Errorf("got %v %v, want one that is not current", current, held)
 			}
-			m.DropCurrent(w)
+			m.DropCurrent(w, r)
 		})
 		if len(jar) != 0 {
 			t.Errorf("left behind: %v", jar)

@@ -38,14 +38,15 @@ func personMark(userID string) string {
 // Languages are the language of the pages in this browser, and the one that the last authorization
 // request asked for; "" for none. They are not sealed: they decide nothing but the words of pages.
 func (m *Manager) Languages(r *http.Request) (chosen Language, asked string) {
-	for _, c := range r.Cookies() {
-		switch c.Name {
-		case m.chosen:
-			chosen = Language{}
-			chosen.Tag, chosen.by, chosen.pending = strings.Cut(c.Value, ".")
-		case m.asked:
-			asked = c.Value
-		}
+	if c, err := r.Cookie(m.asked); err == nil {
+		asked = c.Value
+	}
+	c, err := r.Cookie(m.chosen)
+	if err != nil {
+		c, err = r.Cookie(m.before[m.chosen])
+	}
+	if err == nil {
+		chosen.Tag, chosen.by, chosen.pending = strings.Cut(c.Value, ".")
 	}
 	return chosen, asked
 }
@@ -56,12 +57,9 @@ func (m *Manager) ChooseLanguage(w http.ResponseWriter, tag, userID string) {
 	http.SetCookie(w, m.cookie(m.chosen, tag+"."+personMark(userID), chosenTTL))
 }
 
-// FollowLanguage has the pages in the browser in the language of an account, "" for one without.
+// FollowLanguage has the pages in the browser in the language of an account, "" for one without. The cookie
+// then stays, empty, so that the one of the name before does not count.
 func (m *Manager) FollowLanguage(w http.ResponseWriter, tag string) {
-	if tag == "" {
-		http.SetCookie(w, m.cookie(m.chosen, "", -time.Second))
-		return
-	}
 	http.SetCookie(w, m.cookie(m.chosen, tag, chosenTTL))
 }
 

@@ -40,7 +40,7 @@ func TestLifetimes(t *testing.T) {
 	m := manager(t, "http://localhost", func() time.Time { return now })
 	t.Run("a sign-in lasts for 14 days, in the store and in the browser", func(t *testing.T) {
 		w, minted := httptest.NewRecorder(), m.Mint("usr_1")
-		m.SetCurrent(w, minted.InBrowser())
+		m.SetCurrent(w, httptest.NewRequest(http.MethodGet, "/", nil), minted.InBrowser())
 		s := minted.Session
 		if !s.ExpiresAt.Equal(now.Add(14*day)) || !s.CreatedAt.Equal(now) || !s.AuthTime.Equal(now) ||
 			s.UserID != "usr_1" {
@@ -99,7 +99,7 @@ func TestLifetimes(t *testing.T) {
 	})
 	t.Run("signing out takes the cookie away", func(t *testing.T) {
 		w := httptest.NewRecorder()
-		m.Clear(w)
+		m.Clear(w, httptest.NewRequest(http.MethodGet, "/", nil))
 		if c := w.Result().Cookies()[0]; c.Name != m.session || c.Value != "" || c.MaxAge != -1 {
 			t.Errorf("got %+v", c)
 		}

@@ -4,8 +4,8 @@
 // The session cookie holds a random id whose hash names a row in the store; nothing
 // can be read from it or derived from it. A second cookie, the browser id, exists
 // before a person signs in: every form is sealed to it, so that a form made for one
-// browser is worthless in another (login CSRF, consent CSRF). Both are encoded with
-// gorilla/securecookie under keys derived from the master keys.
+// browser is worthless in another (login CSRF, consent CSRF; browser.go). Both are encoded
+// with gorilla/securecookie under keys derived from the master keys.
 //
 // # Sign-in at a provider
 //
@@ -23,6 +23,7 @@ import (
 
 	"github.com/gorilla/securecookie"
 
+	"github.com/mcp-authd/mcp-authd/internal/cookie"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
 	"github.com/mcp-authd/mcp-authd/storage"
 )
@@ -30,9 +31,7 @@ import (
 // Config configures a Manager. SecretKeys and Issuer are required.
 type Config struct {
 	SecretKeys [][]byte
-	// Issuer decides the cookies: https makes them Secure with the __Host- prefix;
-	// http, which is for loopback only, leaves both out, because not every client
-	// returns Secure cookies over http.
+	// Issuer decides the names of the cookies, and whether they are Secure (internal/cookie).
 	Issuer string
 	TTL    time.Duration    // how long a sign-in lasts; default 14 days
 	Now    func() time.Time // default time.Now
@@ -41,15 +40,20 @@ type Config struct {
 // Manager makes and reads cookies and sealed steps. It touches no store: it returns what the caller
 // must store. It is safe for concurrent use.
 type Manager struct {
-	secure                   bool
-	session, browser, device string // cookie names
-	chosen, asked            string // those of languages
-	waiting                  string // of the cookie of Held
-	signIn                   string // the prefix of the names of the cookies of sign-ins at providers
-	ttl                      time.Duration
-	now                      func() time.Time
-	cookies                  []securecookie.Codec
-	steps                    []securecookie.Codec
+	secure          bool
+	session, device string // cookie names
+	chosen, asked   string // those of languages
+	waiting         string // of the cookie of Held
+	browser, signIn string // prefixes of the names of cookies of which a browser has several
+	// before holds the names that versions before this one gave the cookies, by their names now. All
+	// servers of a host shared them. They are read so that an upgrade signs nobody out, and never
+	// written. Remove them one minor version after the first one with the new names: sessions last
+	// 14 days by default.
+	before  map[string]string
+	ttl     time.Duration
+	now     func() time.Time
+	cookies []securecookie.Codec
+	steps   []securecookie.Codec
 }
 
 const (
@@ -65,17 +69,17 @@ func New(c Config) (*Manager, error) {
 		return nil, fmt.Errorf("session: %w", err)
 	}
 	m := &Manager{
-		secure: strings.HasPrefix(c.Issuer, "https://"), ttl: c.TTL, now: c.Now,
-		session: "mcp-authd-session", browser: "mcp-authd-browser", device: "mcp-authd-device",
-		chosen: "mcp-authd-language", asked: "mcp-authd-asked-language",
-		waiting: "mcp-authd-accounts",
-		signIn:  "mcp-authd-trip-", // a name that versions running side by side share
+		secure: cookie.Secure(c.Issuer), ttl: c.TTL, now: c.Now, before: map[string]string{},
+		asked: cookie.Name(c.Issuer, "asked-language"),
+		// Versions side by side share this name. A random part follows, so two issuers never meet.
+		signIn: cookie.Shared(c.Issuer, "trip-"),
 	}
-	if m.secure {
-		for _, name := range []*string{&m.session, &m.browser, &m.device, &m.chosen, &m.asked, &m.waiting,
-			&m.signIn} {
-			*name = "__Host-" + *name
-		}
+	for purpose, name := range map[string]*string{
+		"session": &m.session, "browser": &m.browser, "device": &m.device, "language": &m.chosen,
+		"accounts": &m.waiting,
+	} {
+		*name = cookie.Name(c.Issuer, purpose)
+		m.before[*name] = cookie.Shared(c.Issuer, purpose)
 	}
 	if m.ttl == 0 {
 		m.ttl = 14 * 24 * time.Hour
@@ -123,8 +127,8 @@ func (m *Manager) Mint(userID string) Minted {
 }
 
 // Clear removes the session cookie. Sessions that the browser holds beside it stay.
-func (m *Manager) Clear(w http.ResponseWriter) {
-	http.SetCookie(w, m.cookie(m.session, "", -time.Second))
+func (m *Manager) Clear(w http.ResponseWriter, r *http.Request) {
+	m.remove(w, r, m.session)
 }
 
 // Token returns the hash of the session id that the browser presents.
@@ -134,19 +138,6 @@ func (m *Manager) Token(r *http.Request) (storage.Hash, bool) {
 		return storage.Hash{}, false
 	}
 	return secrets.Hash(token), true
-}
-
-// Browser returns the id of the browser and gives it one when it has none that can be read:
-// another server on this host, or this one under another master key, may have left a cookie
-// of the name. It can be called any number of times for one request.
-func (m *Manager) Browser(w http.ResponseWriter, r *http.Request) string {
-	if id, ok := m.read(r, m.browser); ok {
-		return id
-	}
-	id := secrets.Token("")
-	m.set(w, m.browser, id, 0) // until the browser is closed
-	r.AddCookie(&http.Cookie{Name: m.browser, Value: m.encode(m.browser, id)})
-	return id
 }
 
 // KnownBrowser is a browser in which a person has signed in before. The zero value is one that no
@@ -179,12 +170,37 @@ func (m *Manager) KnownBrowser(r *http.Request) (d KnownBrowser) {
 // when others of its host have set one too, for a longer path perhaps, that cannot be
 // replaced from here (RFC 6265 §5.4).
 func (m *Manager) read(r *http.Request, name string) (value string, ok bool) {
+	if value, ok = m.readNamed(r, name); !ok && m.before[name] != "" {
+		value, ok = m.readNamed(r, m.before[name])
+	}
+	return value, ok
+}
+
+func (m *Manager) readNamed(r *http.Request, name string) (value string, ok bool) {
 	for _, c := range r.CookiesNamed(name) {
-		if err := securecookie.DecodeMulti(name, c.Value, &value, m.cookies...); err == nil {
+		if value, ok = m.decode(c); ok {
 			return value, true
 		}
 	}
 	return "", false
+}
+
+func (m *Manager) decode(c *http.Cookie) (value string, ok bool) {
+	err := securecookie.DecodeMulti(c.Name, c.Value, &value, m.cookies...)
+	return value, err == nil
+}
+
+// retire removes the cookie of the name before, if it is ours: another server of the host may have
+// set it.
+func (m *Manager) retire(w http.ResponseWriter, r *http.Request, name string) {
+	if _, ours := m.readNamed(r, m.before[name]); ours {
+		http.SetCookie(w, m.cookie(m.before[name], "", -time.Second))
+	}
+}
+
+func (m *Manager) remove(w http.ResponseWriter, r *http.Request, name string) {
+	m.retire(w, r, name)
+	http.SetCookie(w, m.cookie(name, "", -time.Second))
 }
 
 func (m *Manager) set(w http.ResponseWriter, name, value string, ttl time.Duration) {

@@ -69,28 +69,25 @@ func (m *Manager) openSignIn(c *http.Cookie) (signInCookie, bool) {
 	return held, err == nil && held.Expires > m.now().Unix()
 }
 
-// limitSignIns makes room for one more sign-in.
+// limitSignIns makes room for one more sign-in. Cookies that are not ours stay: another server of the
+// host may have set them, and they expire by themselves.
 func (m *Manager) limitSignIns(w http.ResponseWriter, r *http.Request) {
 	type found struct {
 		name    string
-		expires int64 // zero: no longer valid
+		expires int64
 	}
 	var begun []found
 	for _, c := range r.Cookies() {
 		if !strings.HasPrefix(c.Name, m.signIn) {
 			continue
 		}
-		f := found{name: c.Name}
 		if held, ok := m.openSignIn(c); ok {
-			f.expires = held.Expires
+			begun = append(begun, found{c.Name, held.Expires})
 		}
-		begun = append(begun, f)
 	}
 	slices.SortStableFunc(begun, func(a, b found) int { return cmp.Compare(b.expires, a.expires) })
-	for i, f := range begun {
-		if i >= maxSignIns-1 || f.expires == 0 {
-			http.SetCookie(w, m.cookie(f.name, "", -time.Second))
-		}
+	for _, f := range begun[min(len(begun), maxSignIns-1):] {
+		http.SetCookie(w, m.cookie(f.name, "", -time.Second))
 	}
 }
 

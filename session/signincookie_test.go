@@ -71,7 +71,8 @@ func TestSignIn(t *testing.T) {
 func TestSignInsAreBounded(t *testing.T) {
 	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	m := manager(t, "http://127.0.0.1:8414", func() time.Time { return now })
-	jar := map[string]string{m.signIn + "garbage0": "x", "mcp-authd-browser": "kept"}
+	foreign := m.signIn + "foreign0"
+	jar := map[string]string{foreign: "x", "mcp-authd-browser": "kept"}
 	for i := range 20 {
 		r, w := httptest.NewRequest(http.MethodGet, "/", nil), httptest.NewRecorder()
 		for name, value := range jar {
@@ -92,8 +93,11 @@ func TestSignInsAreBounded(t *testing.T) {
 		for name, value := range jar {
 			r.AddCookie(&http.Cookie{Name: name, Value: value})
 		}
-		if len(jar) != maxSignIns+1 || jar["mcp-authd-browser"] != "kept" {
+		if len(jar) != maxSignIns+2 || jar["mcp-authd-browser"] != "kept" {
 			t.Errorf("got %d cookies", len(jar))
+		}
+		if jar[foreign] != "x" {
+			t.Error("RU-02 the sign-in of another server of the host was removed")
 		}
 		for i := range 20 {
 			if _, ok := m.SignIn(r, fmt.Sprint("state-", i)); ok != (i >= 20-maxSignIns) {

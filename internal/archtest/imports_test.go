@@ -146,9 +146,10 @@ var mayImport = map[string][]string{
 		"attempt", "audit", "audit/verify", "dcr", "keys", "metadata", "oauth", "policy", "storage", "thirdparty",
 		"trust", "internal",
 	},
-	"internal/span": {},
+	"internal/cookie": {},
+	"internal/span":   {},
 	"internal/traces": {
-		"storage", "mcpresource", "mcpresource/otelmcp", "internal/bounded", "internal/span",
+		"storage", "mcpresource", "mcpresource/otelmcp", "internal/bounded", "internal/cookie", "internal/span",
 	},
 	"internal/admin/api": {"oauth", "storage", "metadata", "mcpresource", "internal/admin", "internal/secrets"},
 	"internal/admin/adminmcp": {

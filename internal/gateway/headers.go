@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+
+	"github.com/mcp-authd/mcp-authd/internal/cookie"
 )
 
 // requestOnly are headers of the client that end at the gateway: credentials, proofs of
@@ -79,7 +81,7 @@ func (u *Upstream) cookies(lines []string) string {
 // passesCookie knows the cookies of the authorization server, which may share our
 // origin, by their prefix: they pass under no circumstances.
 func (u *Upstream) passesCookie(name string) bool {
-	if name == "" || strings.HasPrefix(strings.TrimPrefix(name, "__Host-"), "mcp-authd") {
+	if name == "" || cookie.Ours(name) {
 		return false
 	}
 	return slices.Contains(u.c.Cookies, "*") || slices.Contains(u.c.Cookies, name)

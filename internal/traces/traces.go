@@ -16,6 +16,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/resource"
 	sdk "go.opentelemetry.io/otel/sdk/trace"
 
+	"github.com/mcp-authd/mcp-authd/internal/cookie"
 	"github.com/mcp-authd/mcp-authd/internal/span"
 	"github.com/mcp-authd/mcp-authd/mcpresource"
 	"github.com/mcp-authd/mcp-authd/mcpresource/otelmcp"
@@ -53,6 +54,7 @@ type Traces struct {
 	out      *outlet
 	provider *provider
 	prefix   string // of the paths of the server
+	cookie   string // its name
 	secure   bool   // it is reached by https
 	chosen   bool   // which traces are sent is ours to say
 }
@@ -100,8 +102,8 @@ func New(ctx context.Context, c Config) (*Traces, error) {
 	all := sdk.NewTracerProvider(options...)
 	return &Traces{
 		sdk: all, out: out, provider: &provider{real: all, ours: []string{span.Scope, otelmcp.Scope}},
-		prefix: strings.TrimSuffix(u.EscapedPath(), "/"), secure: u.Scheme == "https",
-		chosen: c.Sample > 0,
+		prefix: strings.TrimSuffix(u.EscapedPath(), "/"), secure: cookie.Secure(c.Issuer),
+		cookie: cookie.Name(c.Issuer, "trace"), chosen: c.Sample > 0,
 	}, nil
 }
 

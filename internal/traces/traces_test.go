@@ -217,7 +217,7 @@ func TestOneSignIn(t *testing.T) {
 		"/login", // 6
 	} {
 		for _, c := range r.ask(target, jar).Result().Cookies() {
-			if c.Name != "__Host-mcp-authd-trace" || !c.HttpOnly || !c.Secure || c.MaxAge != 600 ||
+			if !strings.HasPrefix(c.Name, "__Host-mcp-authd-trace-") || !c.HttpOnly || !c.Secure || c.MaxAge != 600 ||
 				c.SameSite != http.SameSiteLaxMode {
 				t.Errorf("got the cookie %+v", c)
 			}

@@ -14,7 +14,6 @@ import (
 // Browsers name no trace when they go from page to page. So that a sign-in is one trace all the same,
 // from the authorization request to the redirect with the code, a cookie keeps its context meanwhile.
 const (
-	cookieName = "mcp-authd-trace"
 	cookieLife = 600 // seconds
 	// maxContext bounds what is read of a caller: W3C Trace Context §3.3.1.5 has 512 for tracestate.
 	maxContext = 512
@@ -25,7 +24,7 @@ func (t *Traces) continued(r *http.Request) context.Context {
 	if ctx := extract(r.Context(), r.Header); ctx != r.Context() {
 		return ctx
 	}
-	c, err := r.Cookie(t.cookie())
+	c, err := r.Cookie(t.cookie)
 	if err != nil {
 		return r.Context()
 	}
@@ -41,7 +40,7 @@ func (t *Traces) remember(w http.ResponseWriter, r *http.Request, s trace.SpanCo
 	if !t.begins(r) {
 		return
 	}
-	if old, err := r.Cookie(t.cookie()); err == nil && strings.HasSuffix(old.Value, "."+attemptOf(r)) {
+	if old, err := r.Cookie(t.cookie); err == nil && strings.HasSuffix(old.Value, "."+attemptOf(r)) {
 		return
 	}
 	if t.chosen {
@@ -50,7 +49,7 @@ func (t *Traces) remember(w http.ResponseWriter, r *http.Request, s trace.SpanCo
 	carrier := propagation.MapCarrier{}
 	propagation.TraceContext{}.Inject(trace.ContextWithSpanContext(context.Background(), s), carrier)
 	http.SetCookie(w, &http.Cookie{
-		Name:     t.cookie(),
+		Name:     t.cookie,
 		Value:    carrier["traceparent"] + "." + attemptOf(r),
 		Path:     "/",
 		MaxAge:   cookieLife,
@@ -58,13 +57,6 @@ func (t *Traces) remember(w http.ResponseWriter, r *http.Request, s trace.SpanCo
 		HttpOnly: true,
 		SameSite: http.SameSiteLaxMode,
 	})
-}
-
-func (t *Traces) cookie() string {
-	if t.secure {
-		return "__Host-" + cookieName
-	}
-	return cookieName
 }
 
 func (t *Traces) begins(r *http.Request) bool {
