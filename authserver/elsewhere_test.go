@@ -54,7 +54,7 @@ func TestAnswerShown(t *testing.T) {
 		if strings.Count(pg.body, q.Get("code")) != 1 || strings.Contains(pg.body, "href=\"http://127") {
 			t.Errorf("the code is more than shown: %s", pg.body)
 		}
-		for name, want := range map[string]string{"Cache-Control": "no-store", "Referrer-Policy": "no-referrer"} {
+		for name, want := range map[string]string{"Cache-Control": "no-store", "Referrer-Policy": "same-origin"} {
 			if got := pg.header.Get(name); got != want {
 				t.Errorf("%s: got %q, want %q", name, got, want)
 			}

@@ -29,8 +29,9 @@ func (m mounts) both(path string, page, form http.HandlerFunc) {
 
 // register mounts the pages.
 func (p *pages) register(handle func(string, http.Handler, ...string), console bool) {
-	// Posts from another site are refused by the browser's own word (Sec-Fetch-Site,
-	// Origin), and every form carries a sealed step that is bound to the browser (AS-47).
+	// Posts from another site are refused by the browser's own word (Sec-Fetch-Site, or Origin where
+	// there is none), and every form carries a sealed step that is bound to the browser (AS-47). Each
+	// of the two must do without the other.
 	sameSite := http.NewCrossOriginProtection()
 	sameSite.SetDenyHandler(http.HandlerFunc(p.errors.crossOrigin))
 	m := mounts{sameSite, func(path string, h http.Handler, methods ...string) {

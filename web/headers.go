@@ -30,7 +30,9 @@ func (p policy) set(h http.Header) {
 	h.Set("Content-Security-Policy", p.contentSecurity())
 	h.Set("X-Frame-Options", "DENY") // OAuth 2.1 §7.10, AS-46
 	h.Set("X-Content-Type-Options", "nosniff")
-	h.Set("Referrer-Policy", "no-referrer")
+	// Not no-referrer: browsers then send "Origin: null" with our own forms (Fetch, "append a request
+	// Origin header"), and those that send no Sec-Fetch-Site either could send no form.
+	h.Set("Referrer-Policy", "same-origin")
 	h.Set("Cache-Control", "no-store")
 	h.Set("Permissions-Policy", "camera=(), geolocation=(), microphone=()")
 	if !p.keepOpener {

@@ -61,7 +61,7 @@ func TestHeaders(t *testing.T) {
 		})
 		t.Run(s.name+" is not kept, sniffed or told on", func(t *testing.T) {
 			for name, want := range map[string]string{
-				"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer",
+				"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", "Referrer-Policy": "same-origin",
 				"Content-Type": "text/html; charset=utf-8",
 			} {
 				if got := h.Get(name); got != want {
