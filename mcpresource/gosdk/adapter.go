@@ -128,6 +128,7 @@ type Adapter struct {
 	server   *mcp.Server
 	o        Options
 	sessions *sessions
+	readers  *readers
 	schemas  *schemas // of arguments
 	outputs  *schemas
 	running  *running
@@ -164,8 +165,8 @@ func New(g *mcpresource.Guard, s *mcp.Server, o *Options) *Adapter {
 
 func newAdapter(g *mcpresource.Guard, s *mcp.Server, o *Options) *Adapter {
 	a := &Adapter{
-		guard: g, server: s, o: o.withDefaults(), sessions: newSessions(g), schemas: newSchemas(),
-		outputs: newSchemas(),
+		guard: g, server: s, o: o.withDefaults(), sessions: newSessions(g), readers: newReaders(),
+		schemas: newSchemas(), outputs: newSchemas(),
 		running: newRunning(), openings: newOpenings(), remarked: newRemarked(), closed: make(chan struct{}),
 	}
 	a.revisions = sync.OnceValue(a.askRevisions)

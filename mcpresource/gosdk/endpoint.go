@@ -87,6 +87,13 @@ func (e *endpoint) serveOther(w http.ResponseWriter, r *http.Request) {
 		r.Header.Get(protocol.HeaderVersion) == "" {
 		r.Header.Set(protocol.HeaderVersion, v)
 	}
+	if r.Method == http.MethodGet {
+		if _, own := e.adapter.sessions.owned(r.Context(), r.Header.Get(protocol.HeaderSession)); own {
+			read, done := e.adapter.readers.replace(r)
+			defer done()
+			r = read
+		}
+	}
 	e.sessions.ServeHTTP(w, r)
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"iter"
 	"net/http"
 	"net/http/httptest"
@@ -382,4 +383,36 @@ func TestServerWithSessions(t *testing.T) {
 		close(gone)
 		refuses(t, r)
 	})
+}
+
+// TestNewestReader: RU-07. A second GET stream of a session replaces the first, whose client may be gone while a
+// proxy holds its connection.
+func TestNewestReader(t *testing.T) {
+	r := newRig(t, nil)
+	session := r.initialize(t, "alice-mcp")
+	open := func(token string) *http.Response {
+		req, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, r.URL+"/mcp", nil)
+		for name, value := range map[string]string{
+			"Authorization": "Bearer " + token, "Mcp-Session-Id": session, "Accept": "text/event-stream",
+		} {
+			req.Header.Set(name, value)
+		}
+		resp, err := r.Client().Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { resp.Body.Close() })
+		return resp
+	}
+	first := open("alice-mcp")
+	if got := open("bob-mcp"); got.StatusCode != 404 {
+		t.Errorf("RS-112 another person: got %d", got.StatusCode)
+	}
+	second := open("alice-mcp")
+	if first.StatusCode != 200 || second.StatusCode != 200 {
+		t.Fatalf("got %d, then %d", first.StatusCode, second.StatusCode)
+	}
+	if _, err := io.ReadAll(first.Body); err != nil {
+		t.Errorf("the first stream: %v", err)
+	}
 }

@@ -205,7 +205,7 @@ func (s *Server) initialize(
 // goes away cancels nothing: it may come back for the rest.
 func (x *session) serve(w http.ResponseWriter, r *http.Request, frames []frame, calls int) {
 	out := x.open(calls) // for the answers; none comes on the session's own stream (RS-105)
-	until, _ := out.attach(false)
+	until := out.attach()
 	defer out.detach(until)
 	if err := x.forward(frames, out); err != nil {
 		out.close()
@@ -293,7 +293,8 @@ func (x *session) local(f frame, out *stream) bool {
 const maxSubscriptions = 1000
 
 // get opens a session's own stream (RS-104), or takes any stream up again, that of a POST too (MCP
-// 2025-03-26, Streamable HTTP, "Resumability and Redelivery", RS-129).
+// 2025-03-26, Streamable HTTP, "Resumability and Redelivery", RS-129). It replaces the stream's earlier
+// reader, which a proxy may hold open long after its client has gone.
 func (s *Server) get(w http.ResponseWriter, r *http.Request, p *mcpresource.Principal) {
 	if !accepts(r, "text/event-stream") {
 		refuse(w, nil, http.StatusNotAcceptable, mcp.CodeRefused, "Accept must contain text/event-stream.")
@@ -305,7 +306,7 @@ func (s *Server) get(w http.ResponseWriter, r *http.Request, p *mcpresource.Prin
 	}
 	x.idle.enter()
 	defer x.idle.leave()
-	out, from, polite := x.own, x.own.unsent(), true
+	out, from := x.own, -1
 	if last := r.Header.Get(mcp.HeaderLastEvent); last != "" {
 		id, n, ok := position(last)
 		if out = x.stream(id); !ok || out == nil {
@@ -313,14 +314,13 @@ func (s *Server) get(w http.ResponseWriter, r *http.Request, p *mcpresource.Prin
 			refuse(w, nil, http.StatusBadRequest, mcp.CodeRefused, "These events are no longer kept.")
 			return
 		}
-		from, polite = n+1, false
+		from = n + 1
 	}
-	until, ok := out.attach(polite)
-	if !ok {
-		refuse(w, nil, http.StatusConflict, mcp.CodeRefused, "This stream is open.")
-		return
-	}
+	until := out.attach()
 	defer out.detach(until)
+	if from < 0 {
+		from = out.unsent()
+	}
 	out.serve(r.Context(), w, from, until)
 }
 

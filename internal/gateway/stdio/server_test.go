@@ -467,13 +467,39 @@ func TestOwnStream(t *testing.T) {
 		t.Errorf("RS-115: what was seen came again: %q", body)
 	}
 	wait.Until(t, "no client reads", func() bool { return !held() })
-	ctx, cancel := context.WithCancel(t.Context())
-	go s.do(ctx, http.MethodGet, "", h...)
-	wait.Until(t, "a client reads", held)
-	if a, err := s.do(t.Context(), http.MethodGet, "", h...); err != nil || a.status != 409 {
-		t.Errorf("RS-106: a second stream of a session: %v %+v", err, a)
+}
+
+// TestNewestReader: RU-07. A second GET stream of a session replaces the first, whose client may be gone while a
+// proxy holds its connection.
+func TestNewestReader(t *testing.T) {
+	s := serve(t, "good", Config{})
+	h := s.open("2025-11-25")
+	x := s.sessionOf(h)
+	reader := func() chan struct{} {
+		x.own.mu.Lock()
+		defer x.own.mu.Unlock()
+		return x.own.reader
 	}
+	first := make(chan *answer, 1)
+	go func() {
+		a, _ := s.do(t.Context(), http.MethodGet, "", h...)
+		first <- a
+	}()
+	wait.Until(t, "the first reads", func() bool { return reader() != nil })
+	held := reader()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	second := make(chan struct{})
+	go func() {
+		defer close(second)
+		s.do(ctx, http.MethodGet, "", h...)
+	}()
+	if a := <-first; a == nil || a.status != 200 {
+		t.Errorf("the first: got %+v", a)
+	}
+	wait.Until(t, "the second reads", func() bool { return reader() != nil && reader() != held })
 	cancel()
+	<-second
 }
 
 func TestIsolation(t *testing.T) {

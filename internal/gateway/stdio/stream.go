@@ -113,19 +113,15 @@ func (s *stream) over() (time.Time, int, bool) {
 	return s.endedAt, s.size, s.closed
 }
 
-// attach makes the caller the reader. The earlier reader stops, unless polite: then
-// a stream that is being read is left alone.
-func (s *stream) attach(polite bool) (until chan struct{}, ok bool) {
+// attach makes the caller the reader. The earlier reader stops.
+func (s *stream) attach() (until chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.reader != nil {
-		if polite {
-			return nil, false
-		}
 		close(s.reader)
 	}
 	s.reader = make(chan struct{})
-	return s.reader, true
+	return s.reader
 }
 
 func (s *stream) detach(reader chan struct{}) {
