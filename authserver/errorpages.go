@@ -187,6 +187,7 @@ func pageStatus(e *oauth.Error) int {
 
 func handleRobots(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.WriteHeader(http.StatusOK)
 	_, _ = w.Write([]byte("User-agent: *\nDisallow: /\n"))
 }
 

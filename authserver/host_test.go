@@ -2,6 +2,7 @@ package authserver
 
 import (
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"strings"
 	"testing"
@@ -54,5 +55,35 @@ func TestStrictTransportSecurity(t *testing.T) {
 	}
 	if got := newRig(t).person().get("/").header.Get("Strict-Transport-Security"); got != "" {
 		t.Errorf("http: got %q", got)
+	}
+}
+
+// explicit is a writer that knows whether a handler has said the status itself: behind a route for what is missing, as
+// gin's NoRoute, an answer without it has 404.
+type explicit struct {
+	*httptest.ResponseRecorder
+	said bool
+}
+
+func (e *explicit) WriteHeader(status int) {
+	e.said = true
+	e.ResponseRecorder.WriteHeader(status)
+}
+
+// RU-09: what others read has its status wherever the server is mounted, and its type is not guessed.
+func TestStatusIsExplicit(t *testing.T) {
+	r := newRig(t)
+	for _, path := range []string{
+		"/jwks.json", "/.well-known/oauth-authorization-server", "/robots.txt", "/healthz", "/readyz", "/",
+		"/status/0", "/.well-known/webauthn",
+	} {
+		w := &explicit{ResponseRecorder: httptest.NewRecorder()}
+		r.mux.Load().ServeHTTP(w, httptest.NewRequest(http.MethodGet, r.http.URL+path, nil))
+		if !w.said {
+			t.Errorf("GET %s: its handler does not say its status (%d)", path, w.Code)
+		}
+		if w.Code == http.StatusOK && path != "/robots.txt" && w.Header().Get("X-Content-Type-Options") != "nosniff" {
+			t.Errorf("GET %s: no nosniff", path)
+		}
 	}
 }

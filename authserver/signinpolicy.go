@@ -114,6 +114,7 @@ func relatedOrigins(origins []string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		w.Header().Set("Cache-Control", "public, max-age=300")
+		w.WriteHeader(http.StatusOK)
 		_, _ = w.Write(body)
 	})
 }

@@ -224,11 +224,13 @@ func (s *Server) handleStatus(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("Content-Type", "application/"+statusType)
 	h.Set("Cache-Control", "public, max-age="+strconv.FormatInt(statusMaxAge(s.cfg.Tokens.StatusTTL), 10))
+	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("ETag", list.etag)
 	if metadata.MatchesETag(r.Header.Get("If-None-Match"), list.etag) {
 		w.WriteHeader(http.StatusNotModified)
 		return
 	}
+	w.WriteHeader(http.StatusOK)
 	w.Write(list.token)
 }
 

@@ -173,10 +173,12 @@ func (s *Server) handleJWKS(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("Content-Type", "application/json")
 	h.Set("Cache-Control", "public, max-age=300")
+	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("ETag", etag)
 	if metadata.MatchesETag(r.Header.Get("If-None-Match"), etag) {
 		w.WriteHeader(http.StatusNotModified)
 		return
 	}
+	w.WriteHeader(http.StatusOK)
 	w.Write(body)
 }

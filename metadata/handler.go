@@ -65,7 +65,8 @@ func (d document) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	h.Set("Content-Length", strconv.Itoa(len(d.body)))
-	w.Write(d.body) // net/http discards it for HEAD
+	w.WriteHeader(http.StatusOK) // a writer of gin for a missing route has 404 otherwise
+	w.Write(d.body)              // net/http discards it for HEAD
 }
 
 // MatchesETag is the weak comparison of If-None-Match (RFC 9110 §13.1.2), as caches weaken tags.

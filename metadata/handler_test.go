@@ -232,3 +232,23 @@ func TestValidate(t *testing.T) {
 		})
 	}
 }
+
+// explicit is a writer as that of gin's NoRoute, which has 404 until a handler says otherwise.
+type explicit struct {
+	*httptest.ResponseRecorder
+	said bool
+}
+
+func (e *explicit) WriteHeader(status int) {
+	e.said = true
+	e.ResponseRecorder.WriteHeader(status)
+}
+
+// RU-09: a document has its status wherever it is mounted.
+func TestStatusIsExplicit(t *testing.T) {
+	w := &explicit{ResponseRecorder: httptest.NewRecorder()}
+	handler(t, resource()).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/", nil))
+	if !w.said || w.Code != http.StatusOK {
+		t.Errorf("got %d, said: %v", w.Code, w.said)
+	}
+}
