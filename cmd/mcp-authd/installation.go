@@ -337,6 +337,8 @@ func (a *app) explainStore(err error) error {
 	advice := "check database.url and that the server is running"
 	if postgres.Unauthorized(err) {
 		advice = "check the user and the password in database.url, and that pg_hba.conf of the server lets them in"
+	} else if grant := postgres.Denied(string(a.config.Database.URL), err); grant != "" {
+		advice = "the server has let this user in, who lacks a right: as the owner of the database run " + grant
 	}
 	return explained{fmt.Errorf("%s cannot be opened: %s; %s", where, flat, advice), err}
 }

@@ -9,6 +9,7 @@ import (
 	"net"
 	"strings"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
@@ -34,6 +35,32 @@ func Away(err error) bool {
 // Unauthorized reports whether PostgreSQL answers, and does not let this user in: the password
 // is wrong, or the user unknown, or pg_hba.conf has no line for them (class 28 of SQLSTATE).
 func Unauthorized(err error) bool { return strings.HasPrefix(state(err), "28") }
+
+// Denied returns what the owner of the database has to run if PostgreSQL lets the user of url in and denies a right,
+// and "" for any other error. Since PostgreSQL 15 only the owner of a database may create tables in its
+// schema public.
+func Denied(url string, err error) (statement string) {
+	code := state(err)
+	c, parseErr := config(url, Options{})
+	if code != insufficientRight && code != noSchema || parseErr != nil {
+		return ""
+	}
+	user := pgx.Identifier{c.ConnConfig.User}.Sanitize()
+	var e *pgconn.PgError
+	if errors.As(err, &e) && strings.Contains(e.Message, "schema") {
+		return "GRANT USAGE, CREATE ON SCHEMA " + schemaOf(c.ConnConfig.RuntimeParams["search_path"]) + " TO " + user
+	}
+	return "ALTER TABLE ... OWNER TO " + user + ", for each table of its schema"
+}
+
+// schemaOf is the schema in which tables are made: the first of the search path, or public.
+func schemaOf(searchPath string) string {
+	first, _, _ := strings.Cut(searchPath, ",")
+	if first = strings.Trim(strings.TrimSpace(first), `"`); first == "" || first == "$user" {
+		first = "public"
+	}
+	return pgx.Identifier{first}.Sanitize()
+}
 
 func awayState(e *pgconn.PgError) bool {
 	switch {

@@ -32,6 +32,8 @@ const (
 	uniqueViolation      = "23505"
 	notInRepertoire      = "22021" // text with a NUL or broken UTF-8
 	noSuchStatement      = "26000"
+	insufficientRight    = "42501"
+	noSchema             = "3F000" // to create in: none of the search path is there, or may be used
 	statementExists      = "42P05"
 	undefinedTable       = "42P01"
 	duplicateTable       = "42P07"
