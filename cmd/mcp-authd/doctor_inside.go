@@ -265,6 +265,10 @@ func (d *doctor) alone() {
 	if d.app.config.Postgres() {
 		return
 	}
+	if network := sqlite.NetworkFileSystem(d.app.config.SQLitePath()); network != "" {
+		d.warn("database", "move it to a disk of this machine, or use PostgreSQL",
+			"%s is on %s, where SQLite can be damaged", d.app.config.SQLitePath(), network)
+	}
 	servers, err := sqlite.Servers(d.app.config.SQLitePath())
 	switch {
 	case err != nil:

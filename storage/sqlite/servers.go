@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"strconv"
@@ -18,9 +19,14 @@ func serversPath(database string) string { return database + "-servers" }
 
 // Attend tells the other servers of this file of this one, until Close, and returns their
 // processes. A second server is not refused: at a restart the old one may still be finishing.
+// It logs a warning for a file on a network file system.
 func (s *Store) Attend() (others []string, err error) {
 	if s.path == Memory || s.attendance != nil {
 		return nil, nil
+	}
+	if network := NetworkFileSystem(s.path); network != "" {
+		s.log.Warn(fmt.Sprintf("the SQLite database is on %s, where it can be damaged: SQLite needs a disk of this "+
+			"machine; move data_dir to one, or use PostgreSQL", network), "database", s.path)
 	}
 	f, err := os.OpenFile(serversPath(s.path), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
