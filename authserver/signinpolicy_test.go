@@ -93,6 +93,15 @@ func TestPE02SignInWithAPasskeyOfTheEarlierHost(t *testing.T) {
 	}
 }
 
+// PE-02, RU-13: a page offers no passkeys of an earlier host of which there are none.
+func TestPE02NoEarlierHostWithoutPasskeys(t *testing.T) {
+	r := newRig(t, named, func(c *Config) { c.SignIn.PreviousHosts = []string{"old.example"} })
+	r.alice().addPasskey(r.authenticator())
+	if pg := r.person().get("/login"); strings.Contains(pg.body, "old.example") || strings.Contains(pg.body, "earlier") {
+		t.Error("the page has a form for the passkeys of an earlier host, and there are none")
+	}
+}
+
 // madeFor has the only passkey of alice, which an authenticator holds, be of another host.
 func (r *rig) madeFor(a *authkit.Authenticator, rpID string) {
 	r.t.Helper()

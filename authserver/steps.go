@@ -155,14 +155,14 @@ func (s *steps) login(w http.ResponseWriter, r *http.Request, step entry.Login, 
 	s.web.For(r).Login(w, after.status, v)
 }
 
-// passkeys are the forms of the login page for a passkey, of this host and then of each earlier one:
+// passkeys are the forms of the login page for a passkey, of this host and then of each earlier one that has any:
 // a browser is asked for those of one domain at a time, and the page does not know who comes (PE-02).
 // It returns no ceremonies where passkeys do not work (PE-01). They are the same for every name (PE-08).
 func (s *steps) passkeys(
 	w http.ResponseWriter, r *http.Request, to entry.Destination, unknown string,
 ) (out []web.Passkey, err error) {
 	browser := s.forms.sessions.Browser(w, r)
-	for i, rpID := range s.ways.Site().RPIDs() {
+	for i, rpID := range s.ways.SignInAt(r.Context()) {
 		begun, err := s.ways.BeginSignIn(r.Context(), browser, ways.Ask{Purpose: ways.SignIn, RPID: rpID})
 		if err != nil {
 			return nil, err

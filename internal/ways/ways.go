@@ -90,9 +90,10 @@ type Config struct {
 
 // Ways are the ways in of all people. It is safe for concurrent use.
 type Ways struct {
-	cfg  Config
-	auth *webauthn.WebAuthn // nil: passkeys are not offered
-	in   storage.Hash       // see In
+	cfg     Config
+	auth    *webauthn.WebAuthn // nil: passkeys are not offered
+	in      storage.Hash       // see In
+	earlier *earlier
 }
 
 // In returns the same ways, for a person who changes theirs in a session: a change is
@@ -117,7 +118,7 @@ func New(c Config) (*Ways, error) {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
-	w := &Ways{cfg: c}
+	w := &Ways{cfg: c, earlier: &earlier{}}
 	if !c.Site.Offered() {
 		return w, nil
 	}
