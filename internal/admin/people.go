@@ -260,7 +260,9 @@ func ExplainUser(err error, name string) error {
 		return fault(ErrConflict, "%s is the last administrator; give another account that role first", name)
 	case errors.Is(err, users.ErrOtherWays):
 		return fault(ErrConflict,
-			"%s has other ways in, so a link has to wait, and the person can stop it: it cannot be had at once", name)
+			"%[1]s has other ways in, so a link has to wait, and the person can stop it: make one that waits; or, if "+
+				"the other ways are lost, remove them by force: mcp-authd user ways %[1]s, mcp-authd user ways remove %[1]s WAY",
+			name)
 	}
 	return err
 }

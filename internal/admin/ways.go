@@ -172,7 +172,8 @@ func (s *Service) removeWay(ctx context.Context, in UserWay) (removed Way, err e
 		return removed, fault(ErrNotFound, "%s has no way in %q; see: mcp-authd user ways %s", u.Name, in.Way, u.Name)
 	case errors.Is(err, storage.ErrLast):
 		return removed, fault(ErrConflict,
-			"nothing else lets %s in: set a password first (mcp-authd user passwd %s), or remove it by force", u.Name, u.Name)
+			"nothing else lets %[1]s in: set a password first (mcp-authd user passwd %[1]s), or remove it by force "+
+				"and then make a link: mcp-authd user recover %[1]s", u.Name)
 	case err != nil:
 		return removed, err
 	}
