@@ -180,6 +180,7 @@ func (p *protection) app(s std, addr net.Addr) (*app, error) {
 	}
 	if l.DataDir = filepath.Join(l.DataDir, "protect"); p.data != "" {
 		l.DataDir = p.data
+		l.SetOrigin("data_dir", "--data")
 	}
 	r, err := newResource(l.Issuer+p.path, p.name, p.scopes)
 	if err != nil {

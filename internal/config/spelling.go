@@ -100,7 +100,7 @@ func misspelling(key, text string) string {
 		if _, value, _ := strings.Cut(text, "="); wholeOne.MatchString(value) {
 			why = "it holds a variable that nothing replaces: name it in pass_env"
 		}
-	case quoted(trimmed):
+	case quoted(trimmed), isFile && strings.IndexAny(trimmed, "\"'") == 0: // a command may have added to the path
 		why = inQuotes
 	case unexpanded.MatchString(trimmed), isFile && inPath.MatchString(text):
 		why = hasVariable

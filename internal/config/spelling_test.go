@@ -26,6 +26,7 @@ func TestMisspelledValues(t *testing.T) {
 		{value: `a-${geheim7:-x}-b`, why: hasVariable},
 		{value: `$(geheim7)`, why: hasVariable},
 		{value: `$GEHEIM7`, why: hasVariable},
+		{value: `"/geheim7"/protect`, why: inQuotes, pathsOnly: true},
 		{value: `~`, why: ofAHome, pathsOnly: true},
 		{value: `~/geheim7`, why: ofAHome, pathsOnly: true},
 		{value: `$HOME/geheim7`, why: hasVariable, pathsOnly: true},
