@@ -13,7 +13,10 @@ import (
 )
 
 // errorPages writes the pages that have nothing but a message.
-type errorPages struct{ web *spokenPages }
+type errorPages struct {
+	web   *spokenPages
+	hosts *foreignHosts
+}
 
 // show shows the error page. Only a protocol error's own words reach it.
 func (p *errorPages) show(w http.ResponseWriter, r *http.Request, status int, err error) {
@@ -143,6 +146,10 @@ func (p *errorPages) misfitBecause(w http.ResponseWriter, r *http.Request, statu
 
 // notFound answers what is not here.
 func (p *errorPages) notFound(w http.ResponseWriter, r *http.Request) {
+	if !p.web.paths.isIssuerHost(r.Host) {
+		p.foreignHost(w, r, http.StatusNotFound)
+		return
+	}
 	p.misfit(w, r, http.StatusNotFound, web.Error{
 		Title: web.Say("error.not_found"), Message: web.Say("error.not_found_message"),
 		Advice: web.Say("error.not_found_advice"), Home: true,

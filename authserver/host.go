@@ -2,7 +2,9 @@ package authserver
 
 import (
 	"fmt"
+	"log/slog"
 	"net/http"
+	"sync"
 
 	"github.com/mcp-authd/mcp-authd/attempt"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/form"
@@ -16,20 +18,62 @@ import (
 // browser that shows it (DNS rebinding).
 func (p *pages) ownHost(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !p.isOwnHost(r.Host) {
-			cause := attempt.CauseHost.Because(fmt.Errorf("it was for the host %q, and the issuer is %s",
-				form.Cut(r.Host, 100), p.issuer))
-			p.errors.misfitBecause(w, r, http.StatusForbidden, web.Error{
-				Title: web.Say("error.host_title"), Message: web.Say("error.host_message"),
-				Advice: web.Say("error.host_advice", "address", p.issuer),
-			}, cause)
+		if !p.paths.isOwnHost(r.Host) {
+			p.errors.foreignHost(w, r, http.StatusForbidden)
 			return
 		}
 		h.ServeHTTP(w, r)
 	})
 }
 
-func (p *pages) isOwnHost(host string) bool {
+func (p paths) isOwnHost(host string) bool {
 	name := network.Hostname(host)
-	return name != "" && name == p.paths.host || oauth.IsLoopbackHost(name)
+	return name != "" && name == p.host || oauth.IsLoopbackHost(name)
+}
+
+// isIssuerHost is isOwnHost without loopback, unless the issuer itself is there. MCP servers are told apart by
+// it: a tunnel that sends the local name reaches none of them.
+func (p paths) isIssuerHost(host string) bool {
+	return p.isOwnHost(host) && (network.Hostname(host) == p.host || oauth.IsLoopbackHost(p.host))
+}
+
+// foreignHost answers a request for a host that is not served, and tells the operator of it.
+func (p *errorPages) foreignHost(w http.ResponseWriter, r *http.Request, status int) {
+	host := form.Cut(r.Host, maxHost)
+	p.hosts.tell(r, host)
+	cause := attempt.CauseHost.Because(fmt.Errorf("it was for the host %q, and the issuer is %s", host, p.hosts.issuer))
+	p.misfitBecause(w, r, status, web.Error{
+		Title: web.Say("error.host_title"), Message: web.Say("error.host_message", "host", host),
+		Advice: web.Say("error.host_advice", "address", p.hosts.issuer),
+	}, cause)
+}
+
+const (
+	maxHost = 100 // bytes of a host in the log and on a page
+	// maxForeign bounds how many hosts an operator is told of in the life of a process: anyone can make them up.
+	maxForeign = 8
+)
+
+// foreignHosts warns of hosts that are not served: often a tunnel or a proxy has a name that the server was not
+// told, or replaces the Host header.
+type foreignHosts struct {
+	issuer string
+	log    *slog.Logger
+
+	mu   sync.Mutex // guards told
+	told map[string]bool
+}
+
+func (f *foreignHosts) tell(r *http.Request, host string) {
+	f.mu.Lock()
+	known := f.told[host] || len(f.told) >= maxForeign
+	if !known {
+		f.told[host] = true
+	}
+	f.mu.Unlock()
+	if !known {
+		f.log.WarnContext(r.Context(), "requests come for a host that is not served: set issuer (--url of protect and "+
+			"demo) to the address that people use, and let a proxy in front pass the Host header on unchanged",
+			"host", host, "issuer", f.issuer)
+	}
 }

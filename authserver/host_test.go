@@ -1,6 +1,7 @@
 package authserver
 
 import (
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -35,13 +36,56 @@ func TestPagesHaveAHost(t *testing.T) {
 		} {
 			method, path, _ := strings.Cut(page, " ")
 			if pg := ask(method, path, host); pg.status != http.StatusForbidden ||
-				!strings.Contains(pg.body, "This host name is not served here") {
+				!strings.Contains(pg.body, "is not served here") {
 				t.Errorf("%.20s of %q: got %d", page, host, pg.status)
 			}
 		}
 	}
 	if pg := ask(http.MethodGet, "/healthz", "10.0.0.1"); pg.status != http.StatusOK {
 		t.Errorf("health by address: got %d", pg.status)
+	}
+}
+
+// TestForeignHosts: RU-16: a request for a host that is not served names that host in the answer, in its line of
+// the log, and in a warning with the key to set, which is bounded.
+func TestForeignHosts(t *testing.T) {
+	r := newRig(t, func(c *Config) { c.Issuer = "https://abc-12.tunnel.example" })
+	h := r.Handler()
+	ask := func(method, path, host string) page {
+		req := httptest.NewRequest(method, path, strings.NewReader("{}"))
+		req.Host = host
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, req)
+		return page{status: w.Code, body: w.Body.String()}
+	}
+	for _, tt := range []struct {
+		method, path, host string
+		status             int
+	}{
+		{"POST", "/mcp", "other.tunnel.example", 404},
+		{"POST", "/mcp", "localhost:8414", 404}, // a tunnel that rewrites Host
+		{"GET", "/authorize", "third.tunnel.example:8443", 403},
+	} {
+		r.log.Reset()
+		pg := ask(tt.method, tt.path, tt.host)
+		if pg.status != tt.status || !strings.Contains(pg.body, "The host name "+tt.host+" is not served here.") {
+			t.Errorf("RU-16 %s %s of %s: got %d %s", tt.method, tt.path, tt.host, pg.status, pg.body)
+		}
+		log := r.log.String()
+		if !strings.Contains(log, "set issuer (--url") || strings.Count(log, `"host":"`+tt.host+`"`) != 2 {
+			t.Errorf("RU-16 %s: the log has no warning, or no line of the request with the host: %s", tt.host, log)
+		}
+	}
+	r.log.Reset()
+	if ask("POST", "/mcp", "abc-12.tunnel.example"); strings.Contains(r.log.String(), "set issuer") {
+		t.Errorf("RU-16 a path of the own host: %s", r.log.String())
+	}
+	for i := range 50 {
+		ask("POST", "/mcp", fmt.Sprintf("h%d.example", i))
+		ask("POST", "/mcp", "other.tunnel.example")
+	}
+	if n := strings.Count(r.log.String(), "set issuer"); n != maxForeign-3 {
+		t.Errorf("RU-16 %d warnings for made-up hosts, want %d", n, maxForeign-3)
 	}
 }
 

@@ -94,6 +94,9 @@ func (s *Server) logRequest(r *http.Request, note *requestNote, known *audit.Req
 		slog.String("method", r.Method), slog.String("path", s.paths.logged(r.URL.Path)),
 		slog.Int("status", m.Code), audit.Duration(m.Duration), slog.String("user_agent", form.Cut(r.UserAgent(), 200)),
 	}
+	if m.Code >= 400 && !s.paths.isIssuerHost(r.Host) {
+		attrs = append(attrs, slog.String("host", form.Cut(r.Host, maxHost)))
+	}
 	attrs = append(attrs, known.Attrs()...)
 	if id := span.TraceID(r.Context()); id != "" {
 		attrs = append(attrs, slog.String("trace_id", id))

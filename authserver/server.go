@@ -135,7 +135,10 @@ func (s *Server) buildParts(ctx context.Context) (err error) {
 	if err := s.buildWays(); err != nil {
 		return err
 	}
-	s.errors = &errorPages{&spokenPages{pages, s.sessions, s.paths}}
+	s.errors = &errorPages{
+		web:   &spokenPages{pages, s.sessions, s.paths},
+		hosts: &foreignHosts{issuer: c.Issuer, log: c.Logger, told: map[string]bool{}},
+	}
 	s.links = &connect.Links{Ring: s.ring, Issuer: c.Issuer, Now: c.Now}
 	if s.catalog, err = catalogue.New(ctx, c.Resources, c.Store, c.Now); err != nil {
 		return err
