@@ -15,7 +15,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 )
 
-// TestExpiresUnderItsRequest: RS-41. A request during which its token expires, and to which the handler
+// TestExpiresUnderItsRequest: RS-41. A stream during which its token expires, and to which the handler
 // then says nothing, is refused: 200 without a word would be an answer, and the client would not refresh.
 func TestExpiresUnderItsRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -25,11 +25,58 @@ func TestExpiresUnderItsRequest(t *testing.T) {
 		short.ExpiresAt = time.Now().Add(time.Minute)
 		r.Guard.c.Validator = ValidatorFunc(func(context.Context, Credential) (*Principal, error) { return short, nil })
 		r.next = func(_ http.ResponseWriter, req *http.Request) { <-req.Context().Done() }
-		w := r.do("POST", "/mcp", tool("read"), "Authorization", "Bearer alice")
+		w := r.do("GET", "/mcp", "", "Authorization", "Bearer alice")
 		if w.Code != 401 || r.events[len(r.events)-1].Outcome != OutcomeEnded {
 			t.Errorf("got %d %s %+v", w.Code, w.Body, r.events)
 		}
 	})
+}
+
+// TestCallOutlivesItsToken: RU-06. The end of a token does not end a call that it let in, whatever the issuer says
+// of an expired token when it is asked; Overtime bounds the call, and a revoked token ends it.
+func TestCallOutlivesItsToken(t *testing.T) {
+	const left = time.Minute
+	for _, tt := range []struct {
+		name                      string
+		overtime, revoked, expect time.Duration
+		status                    int
+	}{
+		{"RU-06 a call runs to its answer", 0, 0, 3 * time.Minute, 200},
+		{"RU-06 a call ends after its overtime", time.Minute, 0, left + time.Minute, 504},
+		{"RU-06 a call ends with its token where there is no overtime", -1, 0, left, 401},
+		{"RU-06 a revoked token ends the call", 0, 20 * time.Second, 20 * time.Second, 401},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(t, func(c *Config) { c.Now, c.Limits.Overtime = time.Now, tt.overtime })
+				began := time.Now()
+				alice := people(began)["alice"]
+				alice.ExpiresAt = began.Add(left)
+				r.Guard.c.Validator = ValidatorFunc(func(context.Context, Credential) (*Principal, error) {
+					now := time.Since(began)
+					if now >= left || tt.revoked > 0 && now >= tt.revoked {
+						return nil, ErrInvalidToken // as introspection says of both
+					}
+					return alice, nil
+				})
+				r.next = func(w http.ResponseWriter, req *http.Request) {
+					select {
+					case <-req.Context().Done():
+					case <-time.After(3 * time.Minute):
+						w.WriteHeader(http.StatusOK)
+					}
+				}
+				w := r.do("POST", "/mcp", tool("read"), "Authorization", "Bearer alice")
+				lasted := time.Since(began)
+				if w.Code != tt.status || lasted < tt.expect || lasted > tt.expect+judgeAgain {
+					t.Errorf("got %d %s after %s", w.Code, w.Body, lasted)
+				}
+				if w.Code != 200 && !strings.Contains(w.Body.String(), `"id":7`) {
+					t.Errorf("the error has no id: %s", w.Body)
+				}
+			})
+		})
+	}
 }
 
 // TestExpiresWhileItIsAsked: RS-98. A stream ends with its token also while an issuer that does not answer is
@@ -68,7 +115,7 @@ func expireAsked(t *testing.T, lasts time.Duration) {
 			t.Errorf("got %v, because of %v", err, context.Cause(ctx))
 		}
 	}
-	if w := r.do("POST", "/mcp", tool("read"), "Authorization", "Bearer alice"); w.Code != 401 {
+	if w := r.do("GET", "/mcp", "", "Authorization", "Bearer alice"); w.Code != 401 {
 		t.Errorf("got %d %s", w.Code, w.Body)
 	}
 	if want := lasts > judgeAgain; (asked.Load() > 1) != want {

@@ -20,7 +20,9 @@ type judging struct {
 	context.Context // that end ends
 	principal       *Principal
 	end             context.CancelCauseFunc
-	expires         time.Time
+	expires         time.Time     // the token
+	overtime        time.Duration // for which the request may go on after that
+	cause           error         // of the end then
 
 	expiry     *time.Timer // ends the request then; nil while it may be over long before
 	due        time.Time
@@ -30,37 +32,38 @@ type judging struct {
 }
 
 // add has a token judged every five seconds until it is removed or no longer good, or expires after
-// left: then the request ends. An outage ends nothing: the next request will see it.
-func (s *judgings) add(
-	ctx context.Context, p *Principal, left time.Duration, end context.CancelCauseFunc,
-) *judging {
-	j := &judging{Context: ctx, principal: p, end: end, expires: time.Now().Add(left)}
+// left. The request ends with it, or after its overtime. An outage ends nothing: the next request will see it.
+func (s *judgings) add(j *judging, left time.Duration) *judging {
+	j.expires = time.Now().Add(left)
 	s.enqueue(j)
 	return j
 }
 
-// Deadline implements [context.Context]: the token expires, or the request ends before.
+// last is when the request ends.
+func (j *judging) last() time.Time { return j.expires.Add(j.overtime) }
+
+// Deadline implements [context.Context].
 func (j *judging) Deadline() (time.Time, bool) {
-	if d, ok := j.Context.Deadline(); ok && d.Before(j.expires) {
+	if d, ok := j.Context.Deadline(); ok && d.Before(j.last()) {
 		return d, true
 	}
-	return j.expires, true
+	return j.last(), true
 }
 
 // Err implements [context.Context].
 func (j *judging) Err() error {
 	err := j.Context.Err()
-	if err != nil && context.Cause(j.Context) == errExpired {
+	if err != nil && context.Cause(j.Context) == j.cause {
 		return context.DeadlineExceeded
 	}
 	return err
 }
 
-// endInTime ends the request when its token expires. Most requests are over before they are judged, and
+// endInTime ends the request in time. Most requests are over before they are judged, and
 // have no timer for it. The lock of the line is held.
 func (j *judging) endInTime(now time.Time) {
 	if j.expiry == nil {
-		j.expiry = time.AfterFunc(j.expires.Sub(now), func() { j.end(errExpired) })
+		j.expiry = time.AfterFunc(j.last().Sub(now), func() { j.end(j.cause) })
 	}
 }
 
@@ -136,7 +139,10 @@ func (s *judgings) judge() {
 
 func (s *judgings) judgeOne(j *judging) {
 	if err := j.principal.still(j); err != nil && !outage(err) {
-		j.end(err)
+		// Just before its end a token may have expired by another clock.
+		if j.overtime == 0 || time.Until(j.expires) >= judgeAgain {
+			j.end(err)
+		}
 		return
 	}
 	if j.Err() == nil {

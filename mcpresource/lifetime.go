@@ -12,14 +12,20 @@ import (
 // Of one that does, it is the key: a thief of it names a place that is never revoked.
 const judgeAgain = 5 * time.Second
 
-// lifetime returns the context of a request, so that no stream outlives its token: it
-// ends when the token does, or is revoked, for which there is end.
+// lifetime returns the context of a request. A stream ends when its token expires or is revoked. A call ends when its
+// token is revoked: it may have had its effect already, so the end of a token that let it in does not cut it, and
+// Limits.Overtime bounds it.
 func (g *Guard) lifetime(ctx context.Context, end context.CancelCauseFunc, p *passage) (context.Context, func()) {
 	if p.principal == nil {
 		return g.timed(ctx, p)
 	}
+	j := &judging{Context: ctx, principal: p.principal, end: end, cause: errExpired}
 	left := p.principal.ExpiresAt.Add(g.c.ClockSkew).Sub(g.c.Now())
-	judged := g.judgings.add(ctx, p.principal, left, end)
+	if !p.listens && g.c.Limits.Overtime > 0 {
+		left -= g.c.ClockSkew // servers that are asked about tokens may allow for none
+		j.overtime, j.cause = g.c.Limits.Overtime, errTimeout
+	}
+	judged := g.judgings.add(j, left)
 	ctx, untime := g.timed(judged, p)
 	leave := func() {}
 	if status := p.principal.status; status != nil {
@@ -39,7 +45,7 @@ var (
 
 // timed bounds the time of what is no stream.
 func (g *Guard) timed(ctx context.Context, p *passage) (context.Context, context.CancelFunc) {
-	if g.c.Limits.Timeout <= 0 || p.body == nil || p.envelope.Streams() {
+	if g.c.Limits.Timeout <= 0 || p.body == nil || p.listens {
 		return ctx, func() {}
 	}
 	return context.WithTimeoutCause(ctx, g.c.Limits.Timeout, errTimeout)

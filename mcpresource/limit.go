@@ -36,8 +36,12 @@ type Limits struct {
 	// bodies are still on their way. Default: 200. Beyond it: 429.
 	Concurrent int
 	// Timeout ends the context of a POST, unless it is subscriptions/listen; when nothing
-	// has been answered by then the answer is 504. Default: none but the end of the token.
+	// has been answered by then the answer is 504. Default: none but Overtime.
 	Timeout time.Duration
+	// Overtime is how long a request may go on after its token has expired, unless it is a stream that listens (GET
+	// and subscriptions/listen), which ends with the token. A revoked token ends both. Default: 10 minutes;
+	// negative: none.
+	Overtime time.Duration
 	// Strangers bounds the requests without a good token from one address (of IPv6 the /64), which
 	// get 429 instead of 401. Default: none, because behind a proxy all callers have its address:
 	// have the server set Request.RemoteAddr first.
@@ -68,6 +72,7 @@ func (e *LimitError) Error() string {
 const (
 	defaultRate       = 200
 	defaultConcurrent = 200
+	defaultOvertime   = 10 * time.Minute
 	burstSeconds      = 5
 )
 
@@ -77,6 +82,9 @@ func (l Limits) withDefaults() Limits {
 	}
 	if l.Concurrent == 0 {
 		l.Concurrent = defaultConcurrent
+	}
+	if l.Overtime == 0 {
+		l.Overtime = defaultOvertime
 	}
 	return l
 }

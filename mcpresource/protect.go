@@ -54,6 +54,7 @@ type passage struct {
 	presented Credential // what the principal was judged by
 	proof     reading    // of the principal, where a rule asks for it
 	envelope  message.Envelope
+	listens   bool // opens a stream that is meant to stay
 	body      []byte
 	session   string
 	owner     Binding      // of the session
@@ -141,6 +142,7 @@ func (g *Guard) forward(w http.ResponseWriter, r *http.Request, p *passage, next
 	}
 	ctx, end := context.WithCancelCause(NewContext(ctx, p.principal.withCredential(p.presented)))
 	defer end(nil)
+	p.listens = r.Method == http.MethodGet || p.envelope.Streams()
 	ctx, done := g.lifetime(ctx, end, p)
 	defer done()
 	watched := &watcher{ResponseWriter: w, guard: g, request: r, passage: p, end: end, ended: ctx}

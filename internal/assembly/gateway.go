@@ -146,6 +146,7 @@ func (p Parts) guardConfig(
 	if calls == 0 {
 		calls = callRate
 	}
+	c.Limits.Overtime = p.Config.Limits.CallOvertime()
 	c.Limits.Calls = mcpresource.Rate{PerSecond: float64(calls), Burst: 5 * calls} // negative: any number
 	return c, nil
 }

@@ -133,7 +133,7 @@ func Default(getenv func(string) string) *Config {
 		Database:     Database{Migrate: "auto"},
 		Tokens:       defaultTokens(),
 		DPoP:         defaultDPoP(),
-		Limits:       Limits{CountedIn: "memory"},
+		Limits:       defaultLimits(),
 		Keys:         defaultKeys(),
 		ProgramKeys:  defaultProgramKeys(),
 		Helpers:      Helpers{Enabled: true},

@@ -1,11 +1,20 @@
 package config
 
+import "time"
+
 // Limits configures the limits on requests.
 type Limits struct {
 	// CountedIn is where requests are counted: in memory, by each replica alone, or in the database,
 	// by all replicas together.
 	CountedIn string `yaml:"counted_in"`
+	// Overtime is how long a call may go on after the token that let it in has expired.
+	Overtime Duration `yaml:"overtime"`
 }
+
+func defaultLimits() Limits { return Limits{CountedIn: "memory", Overtime: Duration(10 * time.Minute)} }
+
+// CallOvertime is Overtime as a guard takes it: negative for none.
+func (l Limits) CallOvertime() time.Duration { return optional(l.Overtime) }
 
 // Shared reports whether all replicas count together.
 func (l Limits) Shared() bool { return l.CountedIn == "database" }
