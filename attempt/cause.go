@@ -9,6 +9,8 @@ type Cause string
 // The causes.
 const (
 	CauseUnregisteredURI Cause = "redirect_uri_not_registered"
+	CauseScheme          Cause = "redirect_scheme" // registration.private_use_schemes lacks it
+	CauseInClear         Cause = "redirect_in_clear"
 	CauseClientUnknown   Cause = "client_unknown"
 	CauseClientDeleted   Cause = "client_deleted"
 	CauseDocument        Cause = "document_unusable"      // the client's metadata document breaks a rule
@@ -30,9 +32,9 @@ const (
 
 // causes are all of them.
 var causes = []Cause{
-	CauseUnregisteredURI, CauseClientUnknown, CauseClientDeleted, CauseDocument, CauseDocumentAway, CauseSpent,
-	CauseRevoked, CausePaused, CauseExpired, CauseMismatch, CauseUnknown, CauseNotPermitted, CauseRule,
-	CauseProvider, CauseForm, CauseOrigin, CauseHost, CauseStorage,
+	CauseUnregisteredURI, CauseScheme, CauseInClear, CauseClientUnknown, CauseClientDeleted, CauseDocument,
+	CauseDocumentAway, CauseSpent, CauseRevoked, CausePaused, CauseExpired, CauseMismatch, CauseUnknown,
+	CauseNotPermitted, CauseRule, CauseProvider, CauseForm, CauseOrigin, CauseHost, CauseStorage,
 }
 
 // caused is an error whose cause is known.

@@ -124,6 +124,7 @@ func Issued(ctx context.Context, code string) {
 func Refused(ctx context.Context, e *oauth.Error) {
 	note(ctx, func(_ Digester, s *Step) {
 		s.Answer.Error, s.Answer.Description = string(e.Code), Described(e.Description)
+		s.Answer.Cause = CauseOf(e)
 	})
 }
 

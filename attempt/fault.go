@@ -15,6 +15,8 @@ const (
 	MetadataWrongPath     Fault = "metadata_wrong_path"
 	MetadataOnly          Fault = "metadata_only"
 	RegistrationRefused   Fault = "registration_refused"
+	RedirectSchemeRefused Fault = "redirect_scheme_refused"
+	RedirectInClear       Fault = "redirect_in_clear"
 	RegistrationOnly      Fault = "registration_only"
 	ClientUnknown         Fault = "client_unknown"
 	DocumentUnusable      Fault = "document_unusable"

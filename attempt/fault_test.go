@@ -114,6 +114,9 @@ func TestVerdictsByCause(t *testing.T) {
 		{Consent, "access_denied", CauseNotPermitted, PersonNotPermitted},
 		{Consent, "access_denied", "", PersonRefused},
 		// RU-12: the step and the protocol's code are not the cause
+		{Registration, "invalid_redirect_uri", CauseScheme, RedirectSchemeRefused},
+		{Registration, "invalid_redirect_uri", CauseInClear, RedirectInClear},
+		{Registration, "invalid_client_metadata", "", RegistrationRefused},
 		{Provider, "server_error", CauseProvider, ProviderRefused},
 		{Provider, "temporarily_unavailable", CauseProvider, ProviderRefused},
 		{Refresh, "temporarily_unavailable", CauseProvider, ProviderRefused},

@@ -3,6 +3,7 @@ package dcr
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/url"
 	"slices"
@@ -10,6 +11,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/mcp-authd/mcp-authd/attempt"
 	"github.com/mcp-authd/mcp-authd/internal/safehttp"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/storage"
@@ -187,10 +189,27 @@ func admitRedirects(policy oauth.RedirectPolicy, uris []string) error {
 	}
 	for i, u := range uris {
 		if err := policy.Check(u); err != nil {
-			return oauth.NewError(oauth.InvalidRedirectURI, fmt.Sprintf("Entry %d of redirect_uris: %v.", i+1, err))
+			return refusedRedirect(i+1, u, err)
 		}
 	}
 	return nil
+}
+
+// refusedRedirect says why the entry of a list is refused, and what would permit it.
+func refusedRedirect(entry int, uri string, err error) error {
+	scheme, rest, _ := strings.Cut(uri, ":")
+	host, _, _ := strings.Cut(strings.TrimPrefix(rest, "//"), "/")
+	what, cause := err.Error(), err
+	switch {
+	case errors.Is(err, oauth.ErrRedirectScheme):
+		what += ": add " + cleanText(scheme, maxNameLength) + " to registration.private_use_schemes to permit it"
+		cause = attempt.CauseScheme.Because(err)
+	case errors.Is(err, oauth.ErrRedirectInClear):
+		what += ", since " + cleanText(host, maxNameLength) + " is reached without TLS"
+		cause = attempt.CauseInClear.Because(err)
+	}
+	return oauth.NewError(oauth.InvalidRedirectURI,
+		oauth.SafeDescription(fmt.Sprintf("Entry %d of redirect_uris: %s.", entry, what))).Because(cause)
 }
 
 // display is what is kept for people. A malformed link, or a value out of range,

@@ -35,6 +35,12 @@ var refusedSchemes = []string{
 	"chrome", "intent",
 }
 
+// Reasons of Check that an operator, or TLS, can change.
+var (
+	ErrRedirectScheme  = errors.New("the scheme of the redirect URI is not permitted here")
+	ErrRedirectInClear = errors.New("an http redirect URI must be on localhost, 127.0.0.1 or [::1]; use https")
+)
+
 // Check reports why raw cannot be registered as a redirect URI, or nil. It must be https, or http
 // on loopback, or of a scheme that the policy admits (MCP "Communication Security", AS-56), and
 // be absolute, without fragment (OAuth 2.1 §2.3, AS-58), without user information,
@@ -56,12 +62,12 @@ func (p RedirectPolicy) Check(raw string) error {
 		}
 	case scheme == "http":
 		if !IsLoopbackHost(u.Hostname()) {
-			return errors.New("an http redirect URI must be on localhost, 127.0.0.1 or [::1]; use https")
+			return ErrRedirectInClear // also for names below .localhost: docs/decisions/clients.md
 		}
 	case slices.Contains(p.PrivateUseSchemes, scheme):
 	case p.DottedSchemes && strings.Contains(scheme, "."):
 	default:
-		return errors.New("the scheme of the redirect URI is not permitted here")
+		return ErrRedirectScheme
 	}
 	return nil
 }

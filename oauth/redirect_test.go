@@ -91,6 +91,7 @@ func TestRedirectReasons(t *testing.T) {
 		"https://c.example;x/cb": "plain ASCII",
 		"https:///cb":            "no host",
 		"http://c.example/cb":    "use https",
+		"http://app.localhost/x": "use https",
 		"cursor://x/cb":          "not permitted here",
 		"https://c.example/" + strings.Repeat("a", oauth.MaxRedirectURILength-17): "too long",
 	} {
