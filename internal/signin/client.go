@@ -85,7 +85,8 @@ func (c *Client) Metadata(ctx context.Context, mcpURL string, r discovery.Resour
 	case r.Location != "":
 		return Server{},
 			fail(discovery.StepMetadata,
-				"Is the issuer right? Its metadata must be at "+metadata.AuthorizationServerWellKnown+".",
+				"Is the issuer right? Its metadata must be at "+discovery.Origin(issuer)+
+					metadata.AuthorizationServerPaths(issuer)[0]+" (RFC 8414 section 3.1).",
 				"there is no metadata of the issuer %s", issuer)
 	}
 	s.Legacy = true // CL-06

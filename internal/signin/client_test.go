@@ -263,7 +263,7 @@ func TestSteps(t *testing.T) {
 			w.token = func(rw http.ResponseWriter, _ *http.Request) {
 				fmt.Fprint(rw, `{"access_token":"t","token_type":"mac"}`)
 			}
-		}, StepToken, "no bearer token"},
+		}, StepToken, `the token_type "mac", which must be Bearer`},
 		{"an endless answer", func(w *world) {
 			w.token = func(rw http.ResponseWriter, _ *http.Request) {
 				fmt.Fprint(rw, strings.Repeat(" ", discovery.MaxBody+1))

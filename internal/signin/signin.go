@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"html"
 	"net/http"
 	"net/url"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -198,11 +200,12 @@ func (c *Client) post(
 	return resp, body, nil
 }
 
+// readToken reads an answer of the token endpoint with status 200.
 func (c *Client) readToken(body []byte) (token oauth.TokenResponse, err error) {
-	err = json.Unmarshal(body, &token)
+	broken := parseToken(body, &token)
 	switch {
-	case err != nil || token.AccessToken == "":
-		return token, fail(StepToken, "The server's answer is broken.", "the answer holds no bearer token")
+	case broken != nil:
+		return token, fail(StepToken, "The server's answer is broken.", "the token answer %v", broken)
 	case strings.EqualFold(token.TokenType, "DPoP") && c.key != "":
 		token.TokenType = "DPoP"
 		return token, nil
@@ -213,5 +216,42 @@ func (c *Client) readToken(body []byte) (token oauth.TokenResponse, err error) {
 		token.TokenType = "Bearer"
 		return token, nil
 	}
-	return token, fail(StepToken, "The server's answer is broken.", "the answer holds no bearer token")
+	return token, fail(StepToken, "The server's answer is broken.",
+		"the token answer has the token_type %.40q, which must be Bearer", token.TokenType)
+}
+
+// parseToken reads a token answer (RFC 6749 §5.1). Its errors name the member, and never a value.
+func parseToken(body []byte, token *oauth.TokenResponse) error {
+	err := json.Unmarshal(body, token)
+	var wrong *json.UnmarshalTypeError
+	var refused struct {
+		Error any `json:"error"`
+	}
+	_ = json.Unmarshal(body, &refused) // of what is no object it stays empty
+	form, _ := url.ParseQuery(string(body))
+	switch {
+	case refused.Error != nil:
+		odd := &http.Response{Status: "its error is not a string"}
+		return fmt.Errorf("with status 200 is an error: %s", describe(odd, body))
+	case errors.As(err, &wrong) && wrong.Field != "":
+		kind, _, _ := strings.Cut(wrong.Value, " ")
+		return fmt.Errorf("has the member %s as a JSON %s, which must be a %s", wrong.Field, kind, jsonType(wrong.Type))
+	case err != nil && form.Has("access_token"):
+		return errors.New("is a form, and must be JSON")
+	case err != nil:
+		return errors.New("is not a JSON object")
+	case token.AccessToken == "":
+		return errors.New("has no access_token")
+	case token.TokenType == "":
+		return errors.New("has no token_type, which must be Bearer")
+	}
+	return nil
+}
+
+// jsonType names the JSON type of a member by its type here.
+func jsonType(t reflect.Type) string {
+	if t.Kind() == reflect.Int64 {
+		return "whole number"
+	}
+	return t.Kind().String()
 }
