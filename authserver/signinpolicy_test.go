@@ -97,7 +97,8 @@ func TestPE02SignInWithAPasskeyOfTheEarlierHost(t *testing.T) {
 func TestPE02NoEarlierHostWithoutPasskeys(t *testing.T) {
 	r := newRig(t, named, func(c *Config) { c.SignIn.PreviousHosts = []string{"old.example"} })
 	r.alice().addPasskey(r.authenticator())
-	if pg := r.person().get("/login"); strings.Contains(pg.body, "old.example") || strings.Contains(pg.body, "earlier") {
+	pg := r.person().get("/login")
+	if strings.Contains(pg.body, "old.example") || strings.Contains(pg.body, "earlier") {
 		t.Error("the page has a form for the passkeys of an earlier host, and there are none")
 	}
 }

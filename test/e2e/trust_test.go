@@ -243,7 +243,9 @@ func TestTrustAtRunTime(t *testing.T) {
 	if grant, profile := x.offered(); grant || profile {
 		t.Errorf("AS-180 before the first entry: got %v %v", grant, profile)
 	}
-	x.wantRefused(job())
+	if _, out := post(t, x.issuer+"/token", job()); out["error"] != "unsupported_grant_type" {
+		t.Errorf("RU-21 before the first entry: got %v", out)
+	}
 	x.run("trust", "add", "ci", "--preset", "github-actions", "--set", "repository=o/r",
 		"--set", "ref=refs/heads/main", "--jwks", filepath.Join(x.dir, "github"))
 	x.soon("AS-180 the metadata offer the grant, and no profile", func() bool {
