@@ -202,7 +202,7 @@ func (g *Guard) sendToPage(r *http.Request, p *passage, c oauth.Clearance, waite
 		if state := message.KeepAnswers(p.body, clearanceState); state != "" {
 			refused.result["requestState"] = state
 		}
-	case version == mcp.Rev20251125 && p.owner.ShowsLinks: // RS-125
+	case version == mcp.Rev20251125 && g.showsLinks(r.Context(), p): // RS-125
 		refused.code, refused.text = mcp.CodeURLElicitationNeeded, p.demand.question()
 		refused.data = map[string]any{"elicitations": []any{map[string]any{
 			"mode": "url", "elicitationId": c.ID, "url": c.URL, "message": p.demand.question(),

@@ -294,6 +294,31 @@ func TestClearanceBySession(t *testing.T) {
 	}
 }
 
+// TestClearanceWithoutSession: at a server without sessions, what the client said in its latest initialize counts.
+func TestClearanceWithoutSession(t *testing.T) {
+	r, _ := clearanceRig(t, &asked{answers: []oauth.Clearance{waiting}}, nil)
+	erase := func() int {
+		return r.call("writer", tool("erase"), mcp.HeaderVersion, mcp.Rev20251125).Code
+	}
+	for _, tt := range []struct {
+		initialize string
+		want       int
+	}{{"", 403}, {initializeLinks, 200}, {initializePlain, 403}} {
+		if tt.initialize != "" {
+			r.call("writer", tt.initialize)
+		}
+		if got := erase(); got != tt.want {
+			t.Errorf("RS-217 RS-125 after %q: got %d, want %d", tt.initialize, got, tt.want)
+		}
+	}
+	if w := r.call("bob", initializeLinks); w.Code != 200 {
+		t.Fatalf("initialize: %d", w.Code)
+	}
+	if got := erase(); got != 403 {
+		t.Errorf("RS-217 after the initialize of another person: got %d", got)
+	}
+}
+
 // modern is a call of 2026-07-28 by a client that shows links; more is put into its params.
 func modern(more string) string {
 	return `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"erase","arguments":{"a":1},` + more +

@@ -34,6 +34,7 @@ type Guard struct {
 	underway          tally         // requests
 	waiting           tally         // requests that wait for a person
 	anonymousSessions SessionBinder // those that only callers without a token have used
+	sessionless       SessionBinder // what clients of a server without sessions said in initialize
 	refusals          *buckets      // of requests without a good token
 	refused           refusalLog
 	passed            *bounded.Map[string, struct{}] // tokens and grants that were let through
@@ -65,6 +66,7 @@ func New(c Config) (*Guard, error) {
 	}
 	g.anonymousSessions, g.refusals = newMemory(g.c.MaxAnonymousSessions, g.c.Now), newBuckets(g.c.Now)
 	g.refused.limit = bounded.NewLimiter[Outcome](64, g.c.Now)
+	g.sessionless = newMemory(0, g.c.Now)
 	g.passed = bounded.New[string, struct{}](maxPassed, g.c.Now)
 	g.hierarchic = func(s oauth.Scopes) oauth.Scopes { return s }
 	g.policy = g.c.Policy

@@ -80,6 +80,19 @@ func (p *passage) opened() Binding {
 	return b
 }
 
+// connection names what a server without sessions has of one: the approval of a person for an application.
+func (p *Principal) connection() string { return p.Key() + "\x00" + p.GrantID() }
+
+// showsLinks reports whether the client said in initialize that it can show links. At a server without sessions
+// that is its latest initialize with this approval, if it came to this replica.
+func (g *Guard) showsLinks(ctx context.Context, p *passage) bool {
+	if p.session != "" {
+		return p.owner.ShowsLinks
+	}
+	b, _, _ := g.sessionless.Owner(ctx, p.principal.connection()) // in memory
+	return b.ShowsLinks
+}
+
 func (p *Principal) binding() Binding { return Binding{Person: p.Person(), Client: p.ClientID} }
 
 // claim binds a session whose owner is unknown, as after a restart or when a public method has
@@ -147,6 +160,9 @@ func (g *Guard) attribute(ctx context.Context, p *passage, status int, id string
 		if refused := g.keep(ctx, p, good); refused != nil {
 			return refused
 		}
+	}
+	if id == "" && good && p.session == "" && p.principal != nil && p.envelope.Opens() {
+		_ = g.sessionless.Open(ctx, p.principal.connection(), p.opened()) // in memory
 	}
 	if id == "" || id == p.session || !good {
 		return nil
