@@ -113,8 +113,29 @@ func (s *Service) listAttempts(ctx context.Context, in AttemptsWanted) (Page[att
 	if in.Failed {
 		found = slices.DeleteFunc(found, func(t attempt.Attempt) bool { return t.Fault == "" })
 	}
-	return Page[attempt.Attempt]{Items: append([]attempt.Attempt{}, found[:min(len(found), limit)]...)}, err
+	found = append([]attempt.Attempt{}, found[:min(len(found), limit)]...)
+	s.nameAttempts(ctx, found)
+	return Page[attempt.Attempt]{Items: found}, err
 }
+
+// nameAttempts puts names where a step, such as a refresh, knew ids alone.
+func (s *Service) nameAttempts(ctx context.Context, found []attempt.Attempt) {
+	names := s.Names()
+	for i := range found {
+		a := &found[i]
+		if strings.HasPrefix(a.Person, userIDPrefix) {
+			a.Person = names.User(ctx, a.Person)
+		}
+		if a.ClientName == "" && a.ClientID != "" {
+			if name := names.Client(ctx, a.ClientID); name != a.ClientID {
+				a.ClientName = name
+			}
+		}
+	}
+}
+
+// userIDPrefix begins the ids of accounts.
+const userIDPrefix = "usr_"
 
 func (s *Service) showAttempt(ctx context.Context, in AttemptReference) (AttemptDetails, error) {
 	v, err := s.FindAttempt(ctx, in.Reference)
@@ -156,5 +177,6 @@ func (s *Service) FindAttempt(ctx context.Context, typed string) (attempt.Attemp
 		return attempt.Attempt{}, fault(ErrNotFound, "no attempt has the reference %s: it is older than attempts.keep, "+
 			"or its server has not stored it yet, which takes a second", reference)
 	}
+	s.nameAttempts(ctx, found[:1])
 	return found[0], nil
 }

@@ -1,0 +1,39 @@
+package admin_test
+
+import (
+	"log/slog"
+	"net/http/httptest"
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/attempt"
+	"github.com/mcp-authd/mcp-authd/internal/admin"
+	"github.com/mcp-authd/mcp-authd/internal/users"
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// TestAttemptsAreNamed: a step that knew the ids of person and client alone, such as a refresh, is listed by names.
+func TestAttemptsAreNamed(t *testing.T) {
+	at := time.Date(2026, 11, 27, 12, 0, 0, 0, time.UTC)
+	s := newService(t, at)
+	u, err := s.Users.Add(t.Context(), users.Account{Name: "bob", Password: "correct horse battery"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var store storage.Attempts = s.Store
+	s.Attempts = attempt.Finder{Store: store, Now: s.Now}
+	r := attempt.NewRecorder(attempt.Config{
+		Store: store, Key: make([]byte, 32), Now: s.Now, Log: slog.New(slog.DiscardHandler),
+	})
+	_, d := r.Begin(httptest.NewRequest("POST", "/token", nil), netip.MustParseAddr("192.0.2.1"))
+	r.End(d, attempt.Taken{
+		Kind: attempt.Refresh, Path: "/token", Keys: attempt.Keys{Person: u.ID, Client: "gone"},
+		Answer: attempt.Answer{Status: 400, Error: "invalid_grant", Cause: attempt.CauseRevoked},
+	})
+	r.Write(t.Context())
+	found, err := admin.AttemptList.Do(t.Context(), s.As(admin.Actor{Role: admin.Auditor}), admin.AttemptsWanted{})
+	if err != nil || len(found.Items) != 1 || found.Items[0].Person != "bob" || found.Items[0].ClientName != "" {
+		t.Errorf("RU-12: got %+v, %v", found.Items, err)
+	}
+}
