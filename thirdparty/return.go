@@ -169,6 +169,11 @@ func (d *Delegation) arrive(
 		d.abandon(ctx, c, a.Upstream.ID, held.Tokens)
 		return c.turnedAway(err)
 	}
+	if t := held.Tokens; !c.Detached && t.Refresh == "" && !t.Expires.IsZero() {
+		d.cfg.Logger.LogAttrs(ctx, slog.LevelWarn, "the provider gave no refresh token, so this sign-in ends when its "+
+			"access token expires: let this server's client there have refresh tokens (offline_access)",
+			slog.String("connector", c.ID), slog.Time("expires_at", t.Expires))
+	}
 	out.User, out.Upstream, out.AuthTime = user, a.Upstream.ID, held.Profile.Proved(a.Now)
 	event := audit.ProviderSignedIn
 	if sent.Purpose != delegation.PurposeSignIn {

@@ -117,6 +117,28 @@ func TestSlowArrival(t *testing.T) {
 		})
 }
 
+// TestNoRefreshToken: that a sign-in will end with its access token is logged when it begins.
+func TestNoRefreshToken(t *testing.T) {
+	for _, tt := range []struct {
+		name     string
+		behave   func(*fakeidp.Behaviour)
+		detached bool
+		want     bool
+	}{
+		{"a refresh token", func(*fakeidp.Behaviour) {}, false, false},
+		{"none", func(b *fakeidp.Behaviour) { b.NoRefresh = true }, false, true},
+		{"none, and none is needed", func(b *fakeidp.Behaviour) { b.NoRefresh, b.AccessTTL = true, -1 }, false, false},
+		{"none, detached", func(b *fakeidp.Behaviour) { b.NoRefresh = true }, true, false},
+	} {
+		r := newRig(t, func(c *Config) { c.Connectors[0].Detached = tt.detached })
+		r.up.Behave(tt.behave)
+		r.signIn("")
+		if got := strings.Contains(r.Log.String(), "gave no refresh token"); got != tt.want {
+			t.Errorf("RU-12: %s: logged %v, want %v", tt.name, got, tt.want)
+		}
+	}
+}
+
 // TestReturnRefused: each refused return gives the client an error, and leaves nothing in the store.
 func TestReturnRefused(t *testing.T) {
 	for _, tt := range []struct {
