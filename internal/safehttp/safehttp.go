@@ -236,24 +236,27 @@ func (c *Client) do(req *http.Request) (*http.Response, error) {
 func (c *Client) Check(u *url.URL) error {
 	host := strings.TrimSuffix(u.Hostname(), ".")
 	address, err := netip.ParseAddr(host)
+	refused := false
 	switch {
 	case err == nil:
-		address = address.Unmap().WithZone("")
+		refused = !c.permitted(address.Unmap().WithZone(""))
 	case strings.EqualFold(topLabel(host), "localhost"): // RFC 6761 §6.3
-		address = netip.AddrFrom4([4]byte{127, 0, 0, 1})
-	case digitFirst(topLabel(host)): // 127.1, 0x7f000001: an address to some resolvers
-		return fmt.Errorf("%w: %s", ErrNeverPermitted, u.Host)
+		refused = !c.permitted(netip.AddrFrom4([4]byte{127, 0, 0, 1})) && !c.permitted(netip.IPv6Loopback())
 	default:
-		return nil
+		refused = digitFirst(topLabel(host)) // 127.1, 0x7f000001: an address to some resolvers
 	}
-	network := "tcp4"
-	if address.Is6() {
-		network = "tcp6"
-	}
-	if err := c.permits(network, netip.AddrPortFrom(address, 443).String(), nil); err != nil {
-		return fmt.Errorf("%w: %w", ErrNeverPermitted, err)
+	if refused {
+		return fmt.Errorf("%w: %s", ErrNeverPermitted, u.Host)
 	}
 	return nil
+}
+
+func (c *Client) permitted(a netip.Addr) bool {
+	network := "tcp4"
+	if a.Is6() {
+		network = "tcp6"
+	}
+	return c.permits(network, netip.AddrPortFrom(a, 443).String(), nil) == nil
 }
 
 func topLabel(host string) string { return host[strings.LastIndexByte(host, '.')+1:] }

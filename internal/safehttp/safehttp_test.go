@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"net/url"
 	"strings"
 	"sync/atomic"
@@ -187,4 +188,17 @@ func TestGet(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 	})
+}
+
+// RU-20: what the operator admits is not refused by its host, as a name or as an address.
+func TestCheckAdmits(t *testing.T) {
+	for host, networks := range map[string]string{
+		"localhost": "::1/128", "localhost.": "127.0.0.0/8", "127.0.0.1": "127.0.0.0/8", "10.1.2.3": "10.0.0.0/8",
+		"[::ffff:10.1.2.3]": "10.0.0.0/8", "[fd00::1]": "fd00::/8", "example.com": "10.0.0.0/8",
+	} {
+		c := New(Options{Networks: []netip.Prefix{netip.MustParsePrefix(networks)}})
+		if err := c.Check(&url.URL{Scheme: "https", Host: host}); err != nil {
+			t.Errorf("%s with %s: %v", host, networks, err)
+		}
+	}
 }
