@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcp-authd/mcp-authd/attempt"
 	"github.com/mcp-authd/mcp-authd/internal/safehttp"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/installation"
 	"github.com/mcp-authd/mcp-authd/oauth"
@@ -207,6 +208,9 @@ func TestDocument(t *testing.T) {
 			if !errors.Is(err, storage.ErrNotFound) ||
 				strings.Contains(name, "AS-164") && !strings.Contains(err.Error(), "not served as JSON") {
 				t.Errorf("got %+v, %v", c, err)
+			}
+			if attempt.CauseOf(err) != attempt.CauseDocument {
+				t.Errorf("RU-12: the cause is %q", attempt.CauseOf(err))
 			}
 		})
 	}
