@@ -15,6 +15,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/authserver/internal/form"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
 	"github.com/mcp-authd/mcp-authd/internal/span"
+	"github.com/mcp-authd/mcp-authd/internal/wire"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/storage"
 )
@@ -64,7 +65,7 @@ func (s *Server) observe(h http.Handler) http.Handler {
 		w.Header().Set("X-Request-Id", note.id)
 		span.Note(r.Context(), span.Reference.String(note.id))
 		if strings.HasPrefix(s.cfg.Issuer, "https://") {
-			w.Header().Set("Strict-Transport-Security", "max-age=31536000") // RFC 6797 §7.1; a year
+			w.Header().Set("Strict-Transport-Security", wire.StrictTransportSecurity)
 		}
 		if proxy, ok := s.undeclared.found(r); ok {
 			s.log.WarnContext(r.Context(), forgottenProxy, "peer", proxy.String())

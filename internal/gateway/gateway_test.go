@@ -564,6 +564,9 @@ func TestSites(t *testing.T) {
 		if sites.ServeHTTP(w, r); w.Body.String() != want {
 			t.Errorf("%s: got %q, want %q", url, w.Body, want)
 		}
+		if got := w.Header().Get("Strict-Transport-Security"); got != "max-age=31536000" {
+			t.Errorf("%s: Strict-Transport-Security is %q", url, got)
+		}
 	}
 	w := httptest.NewRecorder()
 	sites.Readyz(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, `{"status":"ready"}`) })(w,

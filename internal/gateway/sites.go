@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/mcp-authd/mcp-authd/internal/wire"
 	"github.com/mcp-authd/mcp-authd/mcpresource"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
@@ -35,6 +36,7 @@ type Sites struct {
 	home    string // the host of the authorization server
 	main    http.Handler
 	muxes   map[string]*http.ServeMux
+	secure  map[string]bool // hosts whose resources are https
 	servers []served
 
 	patience time.Duration // of Try, for one server
@@ -55,7 +57,10 @@ func NewSites(issuer string, main http.Handler) (*Sites, error) {
 	if err != nil {
 		return nil, fmt.Errorf("gateway: issuer: %w", err)
 	}
-	return &Sites{home: site(u.Host), main: main, muxes: map[string]*http.ServeMux{}, patience: tryPatience}, nil
+	return &Sites{
+		home: site(u.Host), main: main, muxes: map[string]*http.ServeMux{}, secure: map[string]bool{},
+		patience: tryPatience,
+	}, nil
 }
 
 // site is what tells hosts apart. On loopback they are all one, as for the guard.
@@ -96,6 +101,9 @@ func (s *Sites) Add(resource string, g *mcpresource.Guard, server Server) (err e
 		}
 	}()
 	g.Register(mux, server)
+	if u.Scheme == "https" {
+		s.secure[host] = true
+	}
 	s.servers = append(s.servers, served{resource, server})
 	return nil
 }
@@ -115,7 +123,11 @@ func (s *Sites) taken(u *url.URL) bool {
 
 // ServeHTTP implements http.Handler.
 func (s *Sites) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if mux, ok := s.muxes[site(r.Host)]; ok {
+	host := site(r.Host)
+	if mux, ok := s.muxes[host]; ok {
+		if s.secure[host] {
+			w.Header().Set("Strict-Transport-Security", wire.StrictTransportSecurity)
+		}
 		mux.ServeHTTP(w, r)
 		return
 	}

@@ -16,6 +16,10 @@ type Error struct {
 	Description string     `json:"error_description,omitempty"` // OPTIONAL
 }
 
+// StrictTransportSecurity has browsers stay with https for a year (RFC 6797 §7.1). Issuers and resources that are https
+// send it.
+const StrictTransportSecurity = "max-age=31536000"
+
 // WriteError writes a protocol error.
 func WriteError(w http.ResponseWriter, status int, e *oauth.Error) {
 	SetRetryAfter(w.Header(), e.RetryAfter)
