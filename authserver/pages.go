@@ -153,6 +153,9 @@ func newPages(s *Server) *pages {
 			path:   s.paths.setup,
 			web:    s.errors.web,
 			forms:  forms,
+
+			passkeys: s.ways.Site().Offered(),
+			console:  c.Console != nil && !c.ConsoleApart,
 		},
 		device:      &devicePages{devices: devices, remote: remote, forms: forms, steps: steps},
 		clearance:   clearances,

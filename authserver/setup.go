@@ -29,8 +29,10 @@ type setupPages struct {
 	off    bool // accounts with a password do not sign in
 	issuer string
 	path   string
-	web    *spokenPages
-	forms  *pageForms
+	// passkeys says whether they work here, and console whether it is at this listener.
+	passkeys, console bool
+	web               *spokenPages
+	forms             *pageForms
 }
 
 // setup serves GET and POST /setup, by which the first administrator is made
@@ -73,7 +75,9 @@ func (p *setupPages) complete(w http.ResponseWriter, r *http.Request) {
 	name := form.Get("username")
 	u, err := p.users.CompleteSetup(r.Context(), form.Get("token"), name, form.Get("password"))
 	if err == nil {
-		p.web.For(r).SetupDone(w, web.SetupDone{Username: u.Name, Issuer: p.issuer})
+		p.web.For(r).SetupDone(w, web.SetupDone{
+			Username: u.Name, Issuer: p.issuer, Passkeys: p.passkeys, Console: p.console,
+		})
 		return
 	}
 	problem, status := setupProblem(err)

@@ -1,6 +1,7 @@
 package authserver
 
 import (
+	"net/http"
 	"net/url"
 	"strings"
 	"testing"
@@ -90,5 +91,41 @@ func TestSetupAgain(t *testing.T) {
 		url.Values{"step": {step}, "token": {token}, "username": {"root"}, "password": {"correct horse battery"}})
 	if pg.status != 200 || !strings.Contains(pg.body, "root") {
 		t.Errorf("got %d %.400s", pg.status, pg.body)
+	}
+}
+
+// RU-13: the page after the set-up speaks of passkeys and of a console where they are, and nowhere else.
+func TestSetupSaysWhatIsThere(t *testing.T) {
+	for name, test := range map[string]struct {
+		change            func(*Config)
+		passkeys, console bool
+	}{
+		"nothing": {func(*Config) {}, false, false},
+		"passkeys and a console": {func(c *Config) {
+			named(c)
+			c.Console = func(*Visitors) http.Handler { return http.NotFoundHandler() }
+		}, true, true},
+		"a console elsewhere": {func(c *Config) {
+			c.Console = func(*Visitors) http.Handler { return http.NotFoundHandler() }
+			c.ConsoleApart = true
+		}, false, false},
+	} {
+		r := newRig(t, test.change)
+		p := r.person()
+		link, err := r.SetupLink(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, token, _ := strings.Cut(link, "token=")
+		pg := p.post("/setup", url.Values{
+			"step": {p.get("/setup").step(t)}, "token": {token}, "username": {"root"},
+			"password": {"correct horse battery"},
+		})
+		if got := strings.Contains(pg.body, "add a passkey"); pg.status != 200 || got != test.passkeys {
+			t.Errorf("RU-13: %s: status %d, passkeys: %v", name, pg.status, got)
+		}
+		if got := strings.Contains(pg.body, "leads to the console"); got != test.console {
+			t.Errorf("RU-13: %s: console: %v", name, got)
+		}
 	}
 }

@@ -205,7 +205,9 @@ func samples() []sample {
 		{"setup", func(p *Pages, w http.ResponseWriter) { p.Setup(w, 200, setup) }},
 		{"setup-problem", func(p *Pages, w http.ResponseWriter) { p.Setup(w, 400, setupFailed) }},
 		{"setupdone", func(p *Pages, w http.ResponseWriter) {
-			p.SetupDone(w, SetupDone{Username: "alice", Issuer: "https://auth.example.com"})
+			p.SetupDone(w, SetupDone{
+				Username: "alice", Issuer: "https://auth.example.com", Passkeys: true, Console: true,
+			})
 		}},
 		{"home", func(p *Pages, w http.ResponseWriter) {
 			p.Home(w, Home{

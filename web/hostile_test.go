@@ -112,7 +112,9 @@ func hostilePages(evil string) []sample {
 		{"setup", func(p *Pages, w http.ResponseWriter) {
 			p.Setup(w, 200, Setup{"/setup", evil, evil, Given(evil), evil})
 		}},
-		{"setupdone", func(p *Pages, w http.ResponseWriter) { p.SetupDone(w, SetupDone{evil, evil}) }},
+		{"setupdone", func(p *Pages, w http.ResponseWriter) {
+			p.SetupDone(w, SetupDone{Username: evil, Issuer: evil})
+		}},
 		{"account", func(p *Pages, w http.ResponseWriter) {
 			who, form := Say("account.agent", "browser", evil, "system", evil), AccountForm{"/account", evil}
 			ways := Ways{

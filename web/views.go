@@ -280,7 +280,11 @@ type Setup struct {
 }
 
 // SetupDone is the view of the page after setup.
-type SetupDone struct{ Username, Issuer string }
+type SetupDone struct {
+	Username, Issuer string
+	Passkeys         bool // they work here
+	Console          bool // it is at this address
+}
 
 // Account is a person's account at a provider. The form that disconnects it posts Step and act
 // (remove) to Action; without Step it is the only way in.
