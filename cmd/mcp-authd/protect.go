@@ -158,7 +158,7 @@ func (p *protection) run(ctx context.Context, s std) (err error) {
 	if away != nil {
 		a.log.Warn(away.Error() + ": until it does, requests to it are answered with an error")
 	}
-	if err := p.print(s, ready, away, &a.config.Resources[0]); err != nil {
+	if err := p.print(s, ready, away, &a.config.Resources[0], a.reach(&a.config.Resources[0].Upstream)); err != nil {
 		return err
 	}
 	// There is one listener, so it tells of the MCP server as well.
@@ -275,9 +275,16 @@ func (p *protection) people(ctx context.Context, a *app, as *authserver.Server) 
 	return out, err
 }
 
-func (p *protection) print(s std, r protected, away error, resource *config.Resource) error {
+const canReadKey = "WARNING: this program can read the server's key, and with it act as anyone here. " +
+	"To prevent it: --sandbox strict (or network), or as root --run-as USER."
+
+// print says what is there, and first what the program could do to it.
+func (p *protection) print(s std, r protected, away error, resource *config.Resource, reach []string) error {
 	if p.json {
 		return json.NewEncoder(s.out).Encode(r)
+	}
+	if len(reach) > 0 {
+		fmt.Fprint(s.out, canReadKey+"\n\n")
 	}
 	state := "is protected."
 	if away != nil {
