@@ -22,7 +22,7 @@ const (
 )
 
 // noteBackup remembers that the database was copied.
-func noteBackup(ctx context.Context, store storage.Housekeeping, at time.Time) error {
+func noteBackup(ctx context.Context, store storage.Store, at time.Time) error {
 	_, err := store.Remember(ctx, lastBackup, []byte(at.UTC().Format(time.RFC3339)))
 	if err == nil {
 		_, err = store.Remember(ctx, origin, []byte{}) // it counts until the next backup
@@ -31,7 +31,7 @@ func noteBackup(ctx context.Context, store storage.Housekeeping, at time.Time) e
 }
 
 // noteOrigin remembers that the database was made of a copy, which is its last backup until the next.
-func noteOrigin(ctx context.Context, store storage.Housekeeping, at time.Time) error {
+func noteOrigin(ctx context.Context, store storage.Store, at time.Time) error {
 	err := noteBackup(ctx, store, at)
 	if err == nil {
 		_, err = store.Remember(ctx, origin, []byte(at.UTC().Format(time.RFC3339)))
@@ -39,9 +39,23 @@ func noteOrigin(ctx context.Context, store storage.Housekeeping, at time.Time) e
 	return err
 }
 
+// noteRestore is noteOrigin for a backup of a database that servers used: they do not run on its copy. A schema of an
+// earlier version may have no list of them.
+func noteRestore(ctx context.Context, store storage.Store, at time.Time) error {
+	err := noteOrigin(ctx, store, at)
+	if err != nil || store.Ready(ctx) != nil {
+		return err
+	}
+	seen, _, err := store.Replicas(ctx, time.Now())
+	for _, r := range seen {
+		err = errors.Join(err, store.ForgetReplica(ctx, r.ID))
+	}
+	return err
+}
+
 // noteCopy has the database of the configuration remember one of its copies. A command that has done its work does
 // not fail for that, nor does a signal end it.
-func (a *app) noteCopy(ctx context.Context, note func(context.Context, storage.Housekeeping, time.Time) error,
+func (a *app) noteCopy(ctx context.Context, note func(context.Context, storage.Store, time.Time) error,
 	at time.Time) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), noteTime)
 	defer cancel()

@@ -158,3 +158,22 @@ func TestDoctorOnAges(t *testing.T) {
 		t.Errorf("DL-02 a key of 34 days, replaced every 30: %s", got)
 	}
 }
+
+// RU-12: the servers that used a database before it was copied do not count as running on the copy.
+func TestRestoredDatabaseHasNoReplicas(t *testing.T) {
+	s, err := sqlite.Open(t.Context(), sqlite.Memory, sqlite.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	now := time.Now()
+	if err := s.SeeReplica(t.Context(), storage.Replica{ID: "a", Name: "a", StartedAt: now, SeenAt: now}); err != nil {
+		t.Fatal(err)
+	}
+	if err := noteRestore(t.Context(), s, now); err != nil {
+		t.Fatal(err)
+	}
+	if seen, _, err := s.Replicas(t.Context(), now); err != nil || len(seen) > 0 {
+		t.Errorf("RU-12: %v, %v", seen, err)
+	}
+}

@@ -80,7 +80,7 @@ func newRestoreCommand(s std) *cobra.Command {
 					return a.explainStore(err)
 				}
 				found.Restored = true
-				a.noteCopy(ctx, noteOrigin, found.WrittenAt)
+				a.noteCopy(ctx, noteRestore, found.WrittenAt)
 			}
 			if asJSON {
 				return printJSON(s.out, found)
