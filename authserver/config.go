@@ -16,6 +16,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/audit"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/flow"
 	"github.com/mcp-authd/mcp-authd/internal/dpop"
+	"github.com/mcp-authd/mcp-authd/internal/stopping"
 	"github.com/mcp-authd/mcp-authd/metadata"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/storage"
@@ -194,6 +195,8 @@ type Config struct {
 	// SessionTTL is how long a browser stays signed in. Default: 14 days; 12 hours where the
 	// issuer is http on loopback, since the cookie goes to every port there.
 	SessionTTL time.Duration
+	// Finish is how long Serve lets open requests go on when it has been told to end. Default: 30 seconds.
+	Finish time.Duration
 	// ProductName is the name of this server on its pages. Default: "mcp-authd".
 	ProductName string
 	// Branding is how the pages look and speak. Default: as ours.
@@ -224,6 +227,7 @@ const (
 
 func (c Config) withDefaults() (Config, error) {
 	tokens, keys := DefaultTokenPolicy(), DefaultKeyPolicy()
+	setDefault(&c.Finish, stopping.Finish)
 	setDefault(&c.Tokens.CodeTTL, tokens.CodeTTL)
 	setDefault(&c.Tokens.AccessTTL, tokens.AccessTTL)
 	setDefault(&c.Tokens.RefreshIdleTTL, tokens.RefreshIdleTTL)

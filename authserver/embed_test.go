@@ -34,6 +34,7 @@ func Example() {
 	registry, _ := dcr.New(dcr.Config{Store: store, SecretKeys: [][]byte{secret}})
 	as, err := authserver.New(ctx, authserver.Config{
 		Issuer: base, Store: store, SecretKeys: [][]byte{secret}, Registry: registry,
+		Finish: time.Second, // for streams that no guard ends
 		Resources: []storage.Resource{{URI: base + "/mcp", Name: "Notes", Scopes: []storage.ScopeText{
 			{Name: "mcp", Description: "read your notes", Default: true},
 		}}},

@@ -9,6 +9,8 @@ import (
 	"net"
 	"net/http"
 	"time"
+
+	"github.com/mcp-authd/mcp-authd/internal/stopping"
 )
 
 // Site is one address that Serve serves.
@@ -31,34 +33,32 @@ type Site struct {
 	// these, the longest waiting. Default: 8192.
 	MaxConnections int
 	// Ending is called when the end has begun, to close streams politely before they are
-	// cut: gosdk.Adapter.Close is one.
+	// cut: gosdk.Adapter.Close is one. It may take as long as open requests.
 	Ending func(context.Context) error
 }
 
 const (
 	drainTime  = 500 * time.Millisecond // for load balancers to see /readyz turn red
-	politeTime = time.Second            // for streams to be closed, before they are cut
-	finishTime = 20 * time.Second       // for open requests
 	letterTime = 5 * time.Second        // for what people are told by mail
 )
 
 // Serve serves sites, with the housekeeping of Run, until ctx ends; then readiness turns
-// red, streams are ended, open requests finish, and nil is returned. Programs with an
+// red, streams that listen end, open requests finish within Config.Finish, and nil is returned. Programs with an
 // http.Server of their own need none of it: they call Register, Run and Drain.
 func (s *Server) Serve(ctx context.Context, sites ...Site) error {
 	asked := ctx // to end
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	requests, abort := context.WithCancel(context.WithoutCancel(ctx))
-	defer abort()
+	requests := stopping.NewRequests(ctx)
+	defer requests.Close()
 	var servers []*http.Server
 	for _, site := range sites {
 		l, err := site.listen(ctx)
 		if err != nil {
-			return err // abort ends what others began
+			return err // Close ends what others began
 		}
 		defer l.Close()
-		h := s.httpServer(site, requests)
+		h := s.httpServer(site, requests.Context())
 		servers = append(servers, h)
 		go func() {
 			if err := site.serve(h, l); !errors.Is(err, http.ErrServerClosed) {
@@ -74,7 +74,7 @@ func (s *Server) Serve(ctx context.Context, sites ...Site) error {
 	s.log.Info("stopping")
 	s.Drain()
 	time.Sleep(drainTime)
-	err := end(sites, servers, abort)
+	err := requests.End(s.cfg.Finish, endings(sites), servers...)
 	letters, done := context.WithTimeout(context.WithoutCancel(ctx), letterTime)
 	defer done()
 	s.notifier.Drain(letters)
@@ -128,22 +128,11 @@ func (site Site) serve(h *http.Server, l net.Listener) error {
 	return h.ServeTLS(l, "", "")
 }
 
-// end closes streams, cuts those that stay, and waits for the other requests.
-func end(sites []Site, servers []*http.Server, abort func()) error {
-	time.AfterFunc(politeTime, abort)
-	ctx, stop := context.WithTimeout(context.Background(), finishTime)
-	defer stop()
-	var errs []error
+func endings(sites []Site) (out []func(context.Context) error) {
 	for _, site := range sites {
-		if site.Ending == nil {
-			continue
+		if site.Ending != nil {
+			out = append(out, site.Ending)
 		}
-		polite, done := context.WithTimeout(ctx, politeTime)
-		_ = site.Ending(polite) // what it did not end is cut
-		done()
 	}
-	for _, h := range servers {
-		errs = append(errs, h.Shutdown(ctx))
-	}
-	return errors.Join(errs...)
+	return out
 }

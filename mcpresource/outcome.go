@@ -11,9 +11,10 @@ const (
 	OutcomeAllowed Outcome = "allowed"
 	OutcomeOK      Outcome = "ok"
 	OutcomeError   Outcome = "error"   // the server answered so
-	OutcomeAborted Outcome = "aborted" // the handler did not return
+	OutcomeAborted Outcome = "aborted" // the handler did not return, or without an answer when its client had left
 	OutcomeEnded   Outcome = "ended"   // the token was revoked or expired, or its status was out of reach
-	OutcomeTimeout Outcome = "timeout" // Limits.Timeout, or that of a tool
+	OutcomeStopped Outcome = "stopped" // the server stopped before it had answered
+	OutcomeTimeout Outcome = "timeout" // Limits.Timeout or Overtime, or that of a tool
 )
 
 // The outcomes of requests that the guard refuses, in the order of its checks. An Event and a

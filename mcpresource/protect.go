@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/internal/mcp"
+	"github.com/mcp-authd/mcp-authd/internal/stopping"
 	"github.com/mcp-authd/mcp-authd/mcpresource/internal/message"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
@@ -145,6 +146,9 @@ func (g *Guard) forward(w http.ResponseWriter, r *http.Request, p *passage, next
 	p.listens = r.Method == http.MethodGet || p.envelope.Streams()
 	ctx, done := g.lifetime(ctx, end, p)
 	defer done()
+	if p.listens {
+		defer stopping.OnBegin(ctx, func() { end(stopping.Err) })()
+	}
 	watched := &watcher{ResponseWriter: w, guard: g, request: r, passage: p, end: end, ended: ctx}
 	defer watched.close()
 	g.serve(ctx, watched, p.outgoing(ctx, r), next)

@@ -63,6 +63,19 @@ func with(data map[string]any, name string, value any) map[string]any {
 	return data
 }
 
+// body is the refusal as a JSON-RPC error.
+func (f *refusal) body() rpcError {
+	out := rpcError{Version: "2.0", ID: f.id}
+	if out.ID == nil {
+		out.ID = json.RawMessage("null")
+	}
+	out.Error.Code, out.Error.Message = f.code, f.text
+	if f.code == 0 {
+		out.Error.Code = mcp.CodeRefused
+	}
+	return out
+}
+
 // refuse writes a refusal. The body says no more than header and status do.
 func (g *Guard) refuse(w http.ResponseWriter, r *http.Request, p *passage, refused *refusal) {
 	p.reference = g.refer(r, p, refused)
@@ -71,14 +84,7 @@ func (g *Guard) refuse(w http.ResponseWriter, r *http.Request, p *passage, refus
 	g.logRefusal(r, p, e, refused.text)
 	g.called(r, p, refused.outcome, refused.status, refused.err)
 	h := w.Header()
-	body := rpcError{Version: "2.0", ID: refused.id}
-	if body.ID == nil {
-		body.ID = json.RawMessage("null")
-	}
-	body.Error.Code, body.Error.Message = refused.code, refused.text
-	if refused.code == 0 {
-		body.Error.Code = mcp.CodeRefused
-	}
+	body := refused.body()
 	body.Error.Data = maps.Clone(refused.data)
 	if p.reference != "" { // OB-02
 		h.Set(headerReference, p.reference)

@@ -2,13 +2,16 @@ package mcpresource
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/internal/mcp"
+	"github.com/mcp-authd/mcp-authd/internal/stopping"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
@@ -23,6 +26,7 @@ type watcher struct {
 	end     context.CancelCauseFunc // of the handler
 	status  int                     // what was sent, 0 before
 	written int                     // bytes of the answer
+	tail    [4]byte                 // the last ones
 	ended   context.Context         // of the handler
 	waits   bool                    // see mayWait
 	calm    func() bool             // takes away what hurry has set, unless it has begun; nil for nothing
@@ -44,7 +48,53 @@ func (w *watcher) Write(b []byte) (int, error) {
 	if w.written += len(b); w.written > unflushed {
 		w.mayWait()
 	}
+	w.remember(b)
 	return w.ResponseWriter.Write(b)
+}
+
+// remember keeps the end of what was written, to know where an event stream stands.
+func (w *watcher) remember(b []byte) {
+	if n := len(b); n < len(w.tail) {
+		copy(w.tail[:], w.tail[n:])
+		copy(w.tail[len(w.tail)-n:], b)
+		return
+	}
+	copy(w.tail[:], b[len(b)-len(w.tail):])
+}
+
+// streams reports whether the answer is an event stream.
+func (w *watcher) streams() bool {
+	return strings.HasPrefix(first(w.Header(), "Content-Type"), "text/event-stream")
+}
+
+// between reports whether an event stream stands between two events, so that another one may follow.
+func (w *watcher) between() bool {
+	tail := string(w.tail[:])
+	return first(w.Header(), "Content-Encoding") == "" && (w.written == 0 ||
+		strings.HasSuffix(tail, "\n\n") || strings.HasSuffix(tail, "\r\r") || strings.HasSuffix(tail, "\r\n\r\n"))
+}
+
+// lastWord answers a call on an event stream that ends without its answer.
+func (w *watcher) lastWord(refused *refusal) {
+	if w.passage.listens || w.passage.envelope.ID == nil || !w.streams() || !w.between() {
+		return
+	}
+	raw, _ := json.Marshal(refused.body())                                    // strings, and an id that has been parsed
+	_, _ = fmt.Fprintf(w.ResponseWriter, "event: message\ndata: %s\n\n", raw) // the client may be gone
+	_ = http.NewResponseController(w.ResponseWriter).Flush()
+}
+
+// fault answers in place of a handler that has not.
+func (w *watcher) fault(refused *refusal) {
+	w.status = refused.status
+	h := w.Header()
+	h.Set("Content-Type", "application/json")
+	h.Set("Cache-Control", "no-store")
+	w.ResponseWriter.WriteHeader(refused.status)
+	if w.request.Method != http.MethodHead {
+		raw, _ := json.Marshal(refused.body()) // strings, and an id that has been parsed
+		_, _ = w.ResponseWriter.Write(raw)     // the client may be gone
+	}
 }
 
 // Flush implements http.Flusher, which some MCP libraries ask for by assertion.
@@ -65,7 +115,7 @@ func (w *watcher) before(status int) {
 	}
 	w.status = status
 	h, ctx := w.Header(), w.request.Context()
-	if strings.HasPrefix(first(h, "Content-Type"), "text/event-stream") {
+	if w.streams() {
 		h.Set("X-Accel-Buffering", "no")
 	}
 	if refused := w.guard.attribute(ctx, w.passage, status, first(h, mcp.HeaderSession)); refused != nil {
@@ -78,7 +128,7 @@ func (w *watcher) before(status int) {
 func (w *watcher) replace(refused *refusal) {
 	w.replaced, w.status = true, refused.status
 	h := w.Header()
-	streams := strings.HasPrefix(first(h, "Content-Type"), "text/event-stream")
+	streams := w.streams()
 	for name := range h {
 		if name != "Vary" && !strings.HasPrefix(name, "Access-Control-") {
 			h.Del(name)
@@ -97,16 +147,25 @@ func (w *watcher) gone() bool {
 }
 
 // conclude reports how a request ended that has passed the guard, and answers where the
-// handler gave up in silence because the guard had ended its context.
+// handler gave up in silence because its context had ended. A client that left hears nothing of it.
 func (g *Guard) conclude(ctx context.Context, w *watcher, finished bool) {
 	r, p, cause := w.request, w.passage, context.Cause(ctx)
 	if w.replaced {
 		return // and has been reported
 	}
-	if refused := g.interrupted(cause); refused != nil && finished && w.status == 0 {
+	if refused := g.interrupted(cause); refused != nil && finished {
 		refused.id = p.envelope.ID
-		g.refuse(w.ResponseWriter, r, p, refused)
-		return
+		switch {
+		case w.status != 0:
+			w.lastWord(refused)
+		case refused.outcome == OutcomeAborted: // nobody was refused
+			if p.body != nil {
+				w.fault(refused)
+			}
+		default:
+			g.refuse(w.ResponseWriter, r, p, refused)
+			return
+		}
 	}
 	outcome, status := OutcomeOK, w.status
 	if finished && status == 0 {
@@ -115,8 +174,14 @@ func (g *Guard) conclude(ctx context.Context, w *watcher, finished bool) {
 			return
 		}
 	}
+	unanswered := !p.listens && (status >= http.StatusInternalServerError || w.streams())
 	switch {
 	case !finished:
+		outcome = OutcomeAborted
+	case errors.Is(cause, stopping.Err) && unanswered:
+		outcome = OutcomeStopped
+		g.record(r, p, Event{Outcome: outcome, Err: cause})
+	case cause == context.Canceled && status >= http.StatusInternalServerError:
 		outcome = OutcomeAborted
 	case errors.Is(cause, errTimeout):
 		outcome = OutcomeTimeout
@@ -129,7 +194,7 @@ func (g *Guard) conclude(ctx context.Context, w *watcher, finished bool) {
 	g.called(r, p, outcome, status, nil)
 }
 
-// interrupted is the answer to a request that the guard has ended, nil for another.
+// interrupted is the answer to a request whose context has ended, nil for another.
 func (g *Guard) interrupted(cause error) *refusal {
 	switch {
 	case cause == nil:
@@ -147,6 +212,15 @@ func (g *Guard) interrupted(cause error) *refusal {
 			outcome: OutcomeEnded, status: http.StatusServiceUnavailable,
 			text: "The access token cannot be checked now.", retry: time.Second, err: cause,
 		}
+	case errors.Is(cause, stopping.Err):
+		return &refusal{
+			outcome: OutcomeStopped, status: http.StatusServiceUnavailable, text: "The server is stopping.",
+			retry: time.Second, err: cause,
+		}
 	}
-	return nil
+	// The client has left, or somebody else has ended the request and does not say why.
+	return &refusal{
+		outcome: OutcomeAborted, status: http.StatusServiceUnavailable, text: "The request was ended.",
+		retry: time.Second, err: cause,
+	}
 }

@@ -28,11 +28,19 @@ const (
 func main() {
 	sandbox.Run() // this process is to become the program of an MCP server
 	assembly.SettleMemory()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := signal.NotifyContext(context.Background(), ends()...)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal ends what does not end well, be it a read of a pipe without a writer
 	hide()
 	os.Exit(run(ctx, os.Args[1:], std{os.Stdin, os.Stdout, os.Stderr, os.Environ()}))
+}
+
+// ends are the signals that end a command with its end. A closed terminal is one, but under nohup.
+func ends() []os.Signal {
+	if signal.Ignored(syscall.SIGHUP) {
+		return []os.Signal{os.Interrupt, syscall.SIGTERM}
+	}
+	return []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP}
 }
 
 // std is what a command touches of the world.

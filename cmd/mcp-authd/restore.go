@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"os/signal"
 	"strings"
 	"syscall"
 	"time"
@@ -45,8 +44,7 @@ func newRestoreCommand(s std) *cobra.Command {
 			"  mcp-authd restore /var/backups/mcp-authd-2026-11-24.db",
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			ctx, stop := untilHangup(c.Context())
-			defer stop()
+			ctx := c.Context()
 			a, err := where.load(s)
 			if err != nil {
 				return err
@@ -93,15 +91,6 @@ func newRestoreCommand(s std) *cobra.Command {
 	c.Flags().BoolVar(&check, "check", false, "change nothing: try it on a copy, and say what is in it")
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return c
-}
-
-// untilHangup has a context end as well when the terminal is closed, which would end the process and leave its copy.
-// Under nohup it goes on.
-func untilHangup(ctx context.Context) (context.Context, context.CancelFunc) {
-	if signal.Ignored(syscall.SIGHUP) {
-		return ctx, func() {}
-	}
-	return signal.NotifyContext(ctx, syscall.SIGHUP)
 }
 
 func (r restorable) print(s std, path string) error {

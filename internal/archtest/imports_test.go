@@ -107,6 +107,7 @@ var mayImport = map[string][]string{
 
 	"mcpresource": {
 		"oauth", "metadata", "internal/mcp", "internal/bounded", "internal/dpop", "internal/reference",
+		"internal/stopping",
 		"mcpresource/internal/message", "mcpresource/internal/statuslist", "mcpresource/internal/issuer",
 	},
 	"mcpclient": {"oauth", "internal/discovery", "internal/dpop"},
@@ -123,7 +124,7 @@ var mayImport = map[string][]string{
 	"mcpresource/internal/tasktable":  {"mcpresource"},
 	"mcpresource/postgres":            {"mcpresource", "mcpresource/internal/tasktable"},
 	"mcpresource/sqlite":              {"mcpresource", "mcpresource/internal/tasktable"},
-	"mcpresource/gosdk":               {"oauth", "metadata", "mcpresource", "internal/mcp"},
+	"mcpresource/gosdk":               {"oauth", "metadata", "mcpresource", "internal/mcp", "internal/stopping"},
 
 	"internal": {"oauth", "storage", "audit", "policy", "keys", "session", "metadata", "mcpresource", "internal"},
 	"internal/assembly": {
@@ -183,6 +184,7 @@ var mayImport = map[string][]string{
 	"internal/cors":       {},
 	"internal/foreign":    {},
 	"internal/reference":  {},
+	"internal/stopping":   {},
 	"internal/dpop":       {"oauth", "internal/bounded"},
 	"internal/wire":       {"oauth"},
 	"internal/qr":         {},
@@ -293,7 +295,7 @@ var (
 	// leaves are the internal packages that weigh nothing.
 	leaves = []string{
 		modulePath + "/internal/mcp", modulePath + "/internal/bounded", modulePath + "/internal/cors",
-		modulePath + "/internal/reference", proofs, documents,
+		modulePath + "/internal/reference", modulePath + "/internal/stopping", proofs, documents,
 	}
 	// proofs and documents are the leaves that need go-jose, which mcpresource links as well.
 	proofs    = modulePath + "/internal/dpop"

@@ -69,7 +69,7 @@ func (l *lastCalls) take(_ context.Context, e mcpresource.CallEvent) {
 func passed(o mcpresource.Outcome) bool {
 	switch o {
 	case mcpresource.OutcomeOK, mcpresource.OutcomeError, mcpresource.OutcomeAborted, mcpresource.OutcomeEnded,
-		mcpresource.OutcomeTimeout:
+		mcpresource.OutcomeStopped, mcpresource.OutcomeTimeout:
 		return true
 	}
 	return false

@@ -135,6 +135,7 @@ func (p Parts) config() (authserver.Config, error) {
 		SignIn:           c.Login.Policy(),
 		ProgramKeys:      c.ProgramKeys.Policy(),
 		HelpersOff:       !c.Helpers.Enabled,
+		Finish:           time.Duration(c.Limits.Finish),
 		SessionTTL:       time.Duration(c.Sessions.TTL),
 		Webhook:          c.Notices.Webhook.Server(),
 		TrustedProxies:   c.Proxies(),

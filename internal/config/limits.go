@@ -1,6 +1,10 @@
 package config
 
-import "time"
+import (
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/internal/stopping"
+)
 
 // Limits configures the limits on requests.
 type Limits struct {
@@ -9,9 +13,13 @@ type Limits struct {
 	CountedIn string `yaml:"counted_in"`
 	// Overtime is how long a call may go on after the token that let it in has expired.
 	Overtime Duration `yaml:"overtime"`
+	// Finish is how long open requests may go on when the server was told to stop.
+	Finish Duration `yaml:"finish"`
 }
 
-func defaultLimits() Limits { return Limits{CountedIn: "memory", Overtime: Duration(10 * time.Minute)} }
+func defaultLimits() Limits {
+	return Limits{CountedIn: "memory", Overtime: Duration(10 * time.Minute), Finish: Duration(stopping.Finish)}
+}
 
 // CallOvertime is Overtime as a guard takes it: negative for none.
 func (l Limits) CallOvertime() time.Duration { return optional(l.Overtime) }

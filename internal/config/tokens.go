@@ -105,6 +105,7 @@ func (c *Config) validateTokens(add func(string, string, ...any)) {
 	between("program_keys.max_ttl", c.ProgramKeys.MaxTTL, authserver.MinProgramKeyTTL, authserver.MaxProgramKeyTTL)
 	between("tokens.status_ttl", c.Tokens.StatusTTL, 0, time.Hour)
 	between("limits.overtime", c.Limits.Overtime, 0, day)
+	between("limits.finish", c.Limits.Finish, time.Second, time.Hour)
 	between("sessions.ttl", c.Sessions.TTL, time.Minute, 365*day)
 	between("attempts.keep", c.Attempts.Keep, time.Hour, 90*day)
 	between("console.fresh", c.Console.Fresh, time.Minute, time.Hour)

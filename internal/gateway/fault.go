@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"strconv"
@@ -90,13 +91,14 @@ func interactionURL(err error) string {
 
 // fail answers for an MCP server that did not. It is the proxy's ErrorHandler.
 func (u *Upstream) fail(w http.ResponseWriter, r *http.Request, err error) {
+	level := slog.LevelWarn
 	if ended := context.Cause(r.Context()); ended != nil {
 		if errors.Is(ended, context.Canceled) {
-			return // the client is gone
+			level = slog.LevelDebug // the client is gone, as far as one can tell
 		}
-		err = fmt.Errorf("%w: %w", errEnded, ended) // its token has expired, or was revoked
+		err = fmt.Errorf("%w: %w", errEnded, ended) // its time is over, its token was revoked, or the gateway stops
 	}
-	u.c.Logger.WarnContext(r.Context(), "upstream failed", "resource", u.c.Resource, "upstream", u.target.Redacted(),
+	u.c.Logger.Log(r.Context(), level, "upstream failed", "resource", u.c.Resource, "upstream", u.target.Redacted(),
 		"error", err)
 	f := fault(err)
 	f.ID = requestID(r)

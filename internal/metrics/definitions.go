@@ -82,7 +82,7 @@ var decisions = []string{
 // passed are the outcomes of calls that got to the MCP server.
 var passed = []string{
 	string(mcpresource.OutcomeOK), string(mcpresource.OutcomeError), string(mcpresource.OutcomeAborted),
-	string(mcpresource.OutcomeEnded), string(mcpresource.OutcomeTimeout),
+	string(mcpresource.OutcomeEnded), string(mcpresource.OutcomeStopped), string(mcpresource.OutcomeTimeout),
 }
 
 // The rows of the dashboard.

@@ -129,6 +129,7 @@ type Adapter struct {
 	o        Options
 	sessions *sessions
 	readers  *readers
+	calls    *underWay
 	schemas  *schemas // of arguments
 	outputs  *schemas
 	running  *running
@@ -165,7 +166,7 @@ func New(g *mcpresource.Guard, s *mcp.Server, o *Options) *Adapter {
 
 func newAdapter(g *mcpresource.Guard, s *mcp.Server, o *Options) *Adapter {
 	a := &Adapter{
-		guard: g, server: s, o: o.withDefaults(), sessions: newSessions(g), readers: newReaders(),
+		guard: g, server: s, o: o.withDefaults(), sessions: newSessions(g), readers: newReaders(), calls: &underWay{},
 		schemas: newSchemas(), outputs: newSchemas(),
 		running: newRunning(), openings: newOpenings(), remarked: newRemarked(), closed: make(chan struct{}),
 	}
@@ -221,10 +222,10 @@ func (a *Adapter) HTTP() http.Handler {
 	}
 }
 
-// Close ends every task, session and stream of the server: subscribers of 2026-07-28
-// get the result that ends their subscription, other calls of it are waited for. Call it
+// Close ends every task and every stream that listens: subscribers of 2026-07-28
+// get the result that ends their subscription. Calls are waited for, then sessions end. Call it
 // before http.Server.Shutdown, which waits for streams and does not end them. It
-// returns when all have ended, or the error of ctx.
+// returns when all have ended, or ends the sessions and returns the error of ctx.
 func (a *Adapter) Close(ctx context.Context) error {
 	a.closing.Do(func() { close(a.closed) })
 	if a.tasks != nil {
@@ -232,6 +233,7 @@ func (a *Adapter) Close(ctx context.Context) error {
 			return err
 		}
 	}
+	unanswered := a.calls.wait(ctx)
 	var all sync.WaitGroup
 	for s := range a.server.Sessions() {
 		if s.ID() == "" { // it lasts as long as its one request
@@ -244,9 +246,19 @@ func (a *Adapter) Close(ctx context.Context) error {
 	go func() { all.Wait(); close(ended) }()
 	select {
 	case <-ended:
-		return nil
+		return unanswered
 	case <-ctx.Done():
 		return ctx.Err()
+	}
+}
+
+// stopping reports whether Close has been called.
+func (a *Adapter) stopping() bool {
+	select {
+	case <-a.closed:
+		return true
+	default:
+		return false
 	}
 }
 

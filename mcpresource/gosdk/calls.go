@@ -28,6 +28,9 @@ func (x *exchange) report(ctx context.Context, began time.Time, result mcp.Resul
 	if e.Outcome == "" {
 		e.Outcome = outcome(result, err)
 	}
+	if err != nil && ctx.Err() != nil && x.stopping() {
+		e.Outcome = mcpresource.OutcomeStopped
+	}
 	if e.Err != nil && e.Outcome == mcpresource.OutcomeInvalidInput && x.method == "tools/call" {
 		e.Err = errInput // what is wrong with the arguments quotes them
 	}

@@ -65,6 +65,9 @@ func (e *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		r = r.WithContext(context.WithValue(r.Context(), carriedContext{}, m.taskMembers()))
 	}
 	out.id = b.id()
+	if !b.listens() {
+		defer e.adapter.calls.enter()()
+	}
 	if b.modern(r) {
 		r.Header.Del(protocol.HeaderLastEvent) // it resumes nothing here, and the SDK refuses it
 		e.stateless.ServeHTTP(out, r)
@@ -91,7 +94,9 @@ func (e *endpoint) serveOther(w http.ResponseWriter, r *http.Request) {
 		if _, own := e.adapter.sessions.owned(r.Context(), r.Header.Get(protocol.HeaderSession)); own {
 			read, done := e.adapter.readers.replace(r)
 			defer done()
-			r = read
+			ctx, returned := e.adapter.untilClosed(read.Context())
+			defer returned()
+			r = read.WithContext(ctx)
 		}
 	}
 	e.sessions.ServeHTTP(w, r)

@@ -111,6 +111,11 @@ func (b body) id() json.RawMessage {
 	return b.messages[0].ID
 }
 
+// listens reports whether a body opens a stream that is meant to stay.
+func (b body) listens() bool {
+	return !b.batch && b.messages[0].isRequest() && *b.messages[0].Method == "subscriptions/listen"
+}
+
 // opens reports whether the body opens a session.
 func (b body) opens() bool {
 	return !b.batch && b.messages[0].isRequest() && *b.messages[0].Method == "initialize"

@@ -19,6 +19,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	protocol "github.com/mcp-authd/mcp-authd/internal/mcp"
+	"github.com/mcp-authd/mcp-authd/internal/stopping"
 	"github.com/mcp-authd/mcp-authd/mcpresource"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
@@ -33,6 +34,9 @@ type ServeOptions struct {
 	// 127.0.0.1:8080, behind a proxy that terminates TLS.
 	Listen string
 	Logger *slog.Logger // default: slog.Default
+	// Finish is how long calls may go on when ctx has ended. What is left then is answered with an error. Default: 30
+	// seconds.
+	Finish time.Duration
 	// Adapter has further options of the server. Default: those of Options, with ShowAll, so that
 	// clients find the tools for which they have to ask for more.
 	Adapter *Options
@@ -41,13 +45,9 @@ type ServeOptions struct {
 	Adjust func(*mcpresource.Config)
 }
 
-const (
-	politeTime = time.Second      // for streams to be closed, before they are cut
-	finishTime = 20 * time.Second // for open requests
-)
-
 // Serve serves the server of tools at o.Resource, for callers who signed in at o.Issuer, until ctx ends; then streams
-// are closed, open requests finish, and nil is returned. GET /healthz is answered with 200 while it serves.
+// that listen are closed, calls go on for up to o.Finish, and nil is returned. GET /healthz is answered with 200
+// while it serves.
 // It returns at once when an option is wrong, the issuer cannot be asked, or does not know the resource or one of
 // its scopes.
 //
@@ -89,7 +89,7 @@ func Serve(ctx context.Context, tools *Tools, o ServeOptions) error {
 		return fmt.Errorf("gosdk: Listen: %w: choose another address", err)
 	}
 	log.InfoContext(ctx, "the MCP server is ready", "resource", o.Resource, "listen", l.Addr().String())
-	return New(guard, tools.Server(), o.adapter(log)).serve(ctx, l, log)
+	return New(guard, tools.Server(), o.adapter(log)).serve(ctx, l, log, cmp.Or(o.Finish, stopping.Finish))
 }
 
 // askable refuses a tool that a person has to approve where there is nothing to ask a person by.
@@ -139,15 +139,15 @@ func (o ServeOptions) adapter(log *slog.Logger) *Options {
 }
 
 // serve serves on l until ctx ends, and then ends politely.
-func (a *Adapter) serve(ctx context.Context, l net.Listener, log *slog.Logger) error {
-	requests, cut := context.WithCancel(context.WithoutCancel(ctx))
-	defer cut()
+func (a *Adapter) serve(ctx context.Context, l net.Listener, log *slog.Logger, finish time.Duration) error {
+	requests := stopping.NewRequests(ctx)
+	defer requests.Close()
 	h := &http.Server{
 		Handler:           withHealth(a.Handler()),
 		ReadHeaderTimeout: 10 * time.Second,
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    32 << 10,
-		BaseContext:       func(net.Listener) context.Context { return requests },
+		BaseContext:       func(net.Listener) context.Context { return requests.Context() },
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}
 	failed := make(chan error, 1)
@@ -158,13 +158,7 @@ func (a *Adapter) serve(ctx context.Context, l net.Listener, log *slog.Logger) e
 	case <-ctx.Done():
 	}
 	log.Info("stopping")
-	polite, done := context.WithTimeout(requests, politeTime)
-	defer done()
-	_ = a.Close(polite) // what it did not end is cut
-	time.AfterFunc(politeTime, cut)
-	finish, stop := context.WithTimeout(context.WithoutCancel(ctx), finishTime)
-	defer stop()
-	return h.Shutdown(finish)
+	return requests.End(finish, []func(context.Context) error{a.Close}, h)
 }
 
 // withHealth answers GET /healthz, which says that the process serves: platforms ask it before they send
@@ -188,7 +182,7 @@ const healthPath = "/healthz"
 // Implementation returns what the server calls itself, as a client would learn it. It is empty when the
 // server does not say.
 func (t *Tools) Implementation(ctx context.Context) (out mcp.Implementation) {
-	ctx, cancel := context.WithTimeout(ctx, politeTime)
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
 	client, server := mcp.NewInMemoryTransports()
 	session, err := t.server.Connect(ctx, server, nil)

@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -157,5 +158,97 @@ func TestServeRefuses(t *testing.T) {
 			strings.Contains(err.Error(), "\n") {
 			t.Errorf("got %v, want a line with %s", err, want)
 		}
+	}
+}
+
+// TestStopAnswersCalls: RU-05. When Serve ends, streams that listen end at once, and calls are answered: by their
+// tool while there is time, and then with an error for their id.
+func TestStopAnswersCalls(t *testing.T) {
+	started, release := make(chan struct{}, 1), make(chan struct{})
+	for _, tt := range []struct {
+		name   string
+		finish time.Duration
+		want   string
+	}{
+		{"RU-05 a call goes on after the end has begun", wait.Bound, `"text":"done"`},
+		{"RU-05 a call that takes longer has an error", 10 * time.Millisecond, `"id":2,"error":`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r := newRig(t, nil, func(s *mcp.Server) {
+				mcp.AddTool(s, &mcp.Tool{Name: "slow"},
+					func(ctx context.Context, _ *mcp.CallToolRequest, _ struct{}) (*mcp.CallToolResult, any, error) {
+						started <- struct{}{}
+						select {
+						case <-release:
+						case <-ctx.Done():
+							return nil, nil, ctx.Err()
+						}
+						return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "done"}}}, nil, nil
+					})
+			})
+			l, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			bounded, done := context.WithTimeout(t.Context(), wait.Bound)
+			defer done()
+			ctx, stop := context.WithCancel(bounded)
+			defer stop()
+			ended := make(chan error, 1)
+			go func() { ended <- r.adapter.serve(ctx, l, slog.New(slog.DiscardHandler), tt.finish) }()
+			session := ""
+			ask := func(method, body string) *http.Response {
+				req, _ := http.NewRequestWithContext(bounded, method, "http://"+l.Addr().String()+"/mcp",
+					strings.NewReader(body))
+				req.Host = strings.TrimPrefix(r.URL, "http://")
+				for name, value := range map[string]string{
+					"Authorization": "Bearer alice-mcp", "Content-Type": "application/json",
+					"Accept": "application/json, text/event-stream",
+				} {
+					req.Header.Set(name, value)
+				}
+				if session != "" {
+					req.Header.Set("Mcp-Session-Id", session)
+				}
+				resp, err := http.DefaultClient.Do(req)
+				if err != nil {
+					t.Error(err)
+					return &http.Response{Body: http.NoBody}
+				}
+				return resp
+			}
+			opened := ask(http.MethodPost, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":`+
+				`{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}`)
+			opened.Body.Close()
+			session = opened.Header.Get("Mcp-Session-Id")
+			ask(http.MethodPost, `{"jsonrpc":"2.0","method":"notifications/initialized"}`).Body.Close()
+			listening := ask(http.MethodGet, "")
+			defer listening.Body.Close()
+			answer := make(chan string, 1)
+			go func() {
+				resp := ask(http.MethodPost, `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"slow"}}`)
+				defer resp.Body.Close()
+				b, _ := io.ReadAll(resp.Body)
+				answer <- string(b)
+			}()
+			select {
+			case <-started:
+			case got := <-answer:
+				t.Fatalf("got %s before the end", got)
+			}
+			stop()
+			if _, err := io.ReadAll(listening.Body); err != nil {
+				t.Errorf("the stream that listens: %v", err)
+			}
+			if tt.finish == wait.Bound {
+				release <- struct{}{}
+			}
+			if got := <-answer; !strings.Contains(got, tt.want) {
+				t.Errorf("got %q, want %s", got, tt.want)
+			}
+			if err := <-ended; err != nil {
+				t.Errorf("it ended with %v", err)
+			}
+		})
 	}
 }

@@ -102,7 +102,7 @@ func TestTasksOfReplicas(t *testing.T) {
 	for name, open := range stores() {
 		t.Run("RS-215 "+name, func(t *testing.T) {
 			t.Run("the server stops, and another finds results and lost tasks", func(t *testing.T) {
-				stopping(t, open)
+				stoppingServer(t, open)
 			})
 			t.Run("a process that dies leaves no task working, and none that waits", func(t *testing.T) { dying(t, open) })
 			t.Run("a task that is cancelled and finished at once ends once", func(t *testing.T) { ending(t, open) })
@@ -110,8 +110,8 @@ func TestTasksOfReplicas(t *testing.T) {
 	}
 }
 
-// stopping ends a server in good order.
-func stopping(t *testing.T, open replicas) {
+// stoppingServer ends a server in good order.
+func stoppingServer(t *testing.T, open replicas) {
 	one, two := open(t)
 	first := newTaskRig(t, &Tasks{Store: one, beat: 20 * time.Millisecond})
 	done, slow := first.start(t, "alice-mcp", "breaks"), first.start(t, "alice-mcp", "slow")

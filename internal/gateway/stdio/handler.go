@@ -1,6 +1,7 @@
 package stdio
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"io"
@@ -45,8 +46,14 @@ func refuse(w http.ResponseWriter, id json.RawMessage, status, code int, message
 
 // unable answers a request that no program could be had for.
 func (s *Server) unable(w http.ResponseWriter, r *http.Request, id json.RawMessage, err error) {
-	if r.Context().Err() != nil {
-		return // the client is gone
+	if ended := context.Cause(r.Context()); ended != nil {
+		s.c.Logger.DebugContext(r.Context(), "request ended", "error", ended)
+		f := gateway.Fault{
+			Status: http.StatusServiceUnavailable, Code: mcp.CodeInternal, ID: id, Message: "The request was ended.",
+			Retry: 1,
+		}
+		f.Write(w)
+		return
 	}
 	s.c.Logger.WarnContext(r.Context(), "MCP server not started, or not asked", "command", s.c.Command[0], "error", err)
 	f := gateway.Fault{
