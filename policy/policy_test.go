@@ -264,6 +264,9 @@ func TestNarrow(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got, err := Narrow(granted, oauth.ParseScopes(tt.in), known)
+			if err != nil && !strings.HasSuffix(err.Error(), "has not granted admin.") {
+				t.Errorf("RU-12 the error does not name the scope: %v", err)
+			}
 			if (err != nil) != (tt.want == "") || got.String() != tt.want {
 				t.Fatalf("got %q, %v, want %q", got, err, tt.want)
 			}

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/storage"
@@ -54,6 +55,9 @@ func Unknown(r storage.Resource, requested oauth.Scopes) oauth.Scopes {
 	return requested.Without(ResourceScopes(r)).Without(own)
 }
 
+// maxNamed bounds how many scopes an error names.
+const maxNamed = 5
+
 // Narrow returns the scopes of a refresh: all that was granted when the request
 // names none, else the granted ones among the requested. Asking for a scope that
 // the resource has and the grant has not is invalid_scope (OAuth 2.1 §4.3.1, AS-98);
@@ -64,7 +68,8 @@ func Narrow(granted, requested, known oauth.Scopes) (oauth.Scopes, error) {
 		return granted, nil
 	}
 	if wider := requested.Intersect(known).Without(granted); len(wider) > 0 {
-		return nil, oauth.NewError(oauth.InvalidScope, "The requested scope exceeds the scope granted.")
+		return nil, oauth.NewError(oauth.InvalidScope, "The requested scope exceeds the scope granted: the person has "+
+			"not granted "+strings.Join(wider[:min(len(wider), maxNamed)], " ")+".")
 	}
 	out := granted.Intersect(requested)
 	if len(out.Without(oauth.Scopes{oauth.OfflineAccess})) == 0 {
