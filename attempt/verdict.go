@@ -207,7 +207,7 @@ func judgeFailure(steps []Step, s Step) Verdict {
 	case SignIn:
 		return SignInRefused.verdict("The person's proof was not accepted.")
 	case Provider:
-		return ProviderRefused.verdict("The sign-in at the provider was not accepted: " + told(s))
+		return ProviderRefused.verdict("The sign-in at the provider was not accepted: " + s.reason())
 	case Token:
 		return judgeToken(steps, s, code)
 	case Refresh:
@@ -327,14 +327,6 @@ func (s Step) reason() string {
 		return strings.TrimSuffix(s.Answer.Reason, ".") + "."
 	}
 	return s.Answer.Description
-}
-
-// because is the reason, if it says more than was sent.
-func (s Step) because() string {
-	if s.Answer.Reason == "" || s.Answer.Reason == s.Answer.Description {
-		return ""
-	}
-	return " (" + strings.TrimSuffix(s.Answer.Reason, ".") + ")"
 }
 
 // told is what the client or the person was told, in the words of the protocol.

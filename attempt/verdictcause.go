@@ -24,7 +24,7 @@ var decisive = map[Cause]func(Step) Verdict{
 		return DocumentUnusable.verdict("The client's metadata document could not be fetched: " + s.reason())
 	},
 	CauseProvider: func(s Step) Verdict {
-		return ProviderRefused.verdict("The sign-in at the provider was not accepted: " + told(s) + s.because())
+		return ProviderRefused.verdict("The sign-in at the provider was not accepted: " + s.reason())
 	},
 	CauseRule: func(s Step) Verdict {
 		return PersonNotPermitted.verdict("The person may not sign in: " + s.reason())

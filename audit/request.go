@@ -38,6 +38,17 @@ func Note(ctx context.Context, attrs ...slog.Attr) {
 	}
 }
 
+// Reference returns the request_id of the request of ctx, for lines of the log; without one it is empty, and
+// left out.
+func Reference(ctx context.Context) slog.Attr {
+	if r, ok := ctx.Value(requestKey{}).(*Request); ok {
+		if attrs := r.Attrs(); index(attrs, "request_id") >= 0 {
+			return attrs[index(attrs, "request_id")]
+		}
+	}
+	return slog.Attr{}
+}
+
 // Attrs returns what is known.
 func (r *Request) Attrs() []slog.Attr {
 	r.mu.Lock()

@@ -68,6 +68,10 @@ func (p *providerPages) response(w http.ResponseWriter, r *http.Request, provide
 		return
 	}
 	params, sessions := responseOnly(values), p.forms.sessions
+	if !values.Has("state") {
+		p.forms.errors.unasked(w, r, provider.Name)
+		return
+	}
 	begun, ok := sessions.SignIn(r, params.Get("state"))
 	if !ok {
 		// A caller with only the state, from a log or a link, changes nothing (AS-220).

@@ -413,6 +413,25 @@ func TestBackchannelLogout(t *testing.T) {
 	})
 }
 
+// TestUnaskedAnswer: RU-12: an administrator who has approved this server at a provider comes back without a state.
+func TestUnaskedAnswer(t *testing.T) {
+	r, _ := delegated(t)
+	for _, query := range []string{"admin_consent=True&tenant=t", "iss=https%3A%2F%2Fidp.example", ""} {
+		w := httptest.NewRecorder()
+		req := httptest.NewRequest(http.MethodGet, "/callback/google?"+query, nil)
+		req.Host, req.Header = "localhost", http.Header{"Accept": {"text/html"}}
+		r.Handler().ServeHTTP(w, req)
+		body := w.Body.String()
+		if w.Code != 400 || !strings.Contains(body, "no application had asked for a sign-in") ||
+			strings.Contains(body, "another browser") {
+			t.Errorf("RU-12 %q: got %d %s", query, w.Code, body)
+		}
+	}
+	if !strings.Contains(r.log.String(), "without a state") {
+		t.Errorf("RU-12: the log does not say that there was no state: %s", r.log)
+	}
+}
+
 func TestResponseOnly(t *testing.T) {
 	got := responseOnly(url.Values{
 		"state": {"s"}, "code": {"c"}, "error": {"access_denied", "access_denied"}, "id_token": {"x"},

@@ -102,6 +102,19 @@ func (p *errorPages) lost(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
+// unasked answers a browser that comes from a provider with no state: an administrator has approved this server
+// there, or a person has chosen it in a list of applications.
+func (p *errorPages) unasked(w http.ResponseWriter, r *http.Request, provider string) {
+	noteError(r, oauth.NewError(oauth.InvalidRequest,
+		"the provider sent the browser here without a state: no sign-in was begun"))
+	p.web.For(r).Error(w, http.StatusBadRequest, web.Error{
+		Title:   web.Say("error.unasked_title"),
+		Message: web.Say("error.unasked_message", "provider", provider),
+		Advice:  web.Say("error.unasked_advice"),
+		Home:    true, RequestID: requestID(r),
+	})
+}
+
 // badLink answers a link that is no good.
 func (p *errorPages) badLink(w http.ResponseWriter, r *http.Request, err error) {
 	e := oauth.AsError(err)

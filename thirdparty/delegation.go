@@ -135,10 +135,11 @@ const (
 	sayNotAllowed  = "Your account at NAME may not use this server. If it should, please ask the operator of this server, or sign in with another account."
 	sayUnproved    = "NAME cannot prove that you have just signed in there, as your application demands. Please sign in in another way, or ask the operator of this server."
 	sayDeclined    = "At NAME, access was declined."
+	sayUnapproved  = "NAME did not let you approve this server. An administrator of your organization may have to approve it there first."
 )
 
 // told is the protocol error for what a provider did. The cause, which may quote the
-// provider, stays in the log.
+// provider, is for operators: the log and attempts have it.
 func (c *connector) told(err error) *oauth.Error {
 	return c.tell(err).Because(attempt.CauseProvider.Because(err))
 }

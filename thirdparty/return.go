@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -229,13 +230,22 @@ func (c *connector) turnedAway(err error) error {
 	return fmt.Errorf("thirdparty: return: %w", err)
 }
 
+// forAdministrators are errors of Microsoft Entra that an administrator has to resolve by consent, whatever code
+// they come with.
+var forAdministrators = []string{"AADSTS90094", "AADSTS90095", "AADSTS65001"}
+
 // refusal is the protocol error for an error response of a provider (RFC 6749 §4.1.2.1).
 func (c *connector) refusal(params url.Values) *oauth.Error {
 	code := oauth.Code(single(params, "error"))
-	cause := fmt.Errorf("the provider answered error=%.40q error_description=%.200q", string(code),
-		single(params, "error_description"))
+	description := single(params, "error_description")
+	cause := fmt.Errorf("the provider answered error=%.40q error_description=%.300q", string(code), description)
+	if code == oauth.ConsentRequired || slices.ContainsFunc(forAdministrators, func(number string) bool {
+		return strings.HasPrefix(description, number)
+	}) {
+		return c.say(oauth.AccessDenied, sayUnapproved).Because(attempt.CauseProvider.Because(cause))
+	}
 	switch code {
-	case oauth.AccessDenied, oauth.LoginRequired, oauth.ConsentRequired, oauth.InteractionRequired,
+	case oauth.AccessDenied, oauth.LoginRequired, oauth.InteractionRequired,
 		"account_selection_required",
 		"user_cancelled_login", "user_cancelled_authorize":
 		return c.say(oauth.AccessDenied, sayDeclined).Because(attempt.CauseProvider.Because(cause))
@@ -266,7 +276,7 @@ func (d *Delegation) refused(ctx context.Context, c *connector, sent sentRequest
 	}
 	d.record(ctx, audit.ProviderRefused, c, attrs...)
 	d.cfg.Logger.LogAttrs(ctx, slog.LevelInfo, "sign-in at a provider refused", slog.String("connector", c.ID),
-		slog.Any("cause", e.Unwrap()))
+		audit.Reference(ctx), slog.Any("cause", e.Unwrap()))
 }
 
 // abandon revokes tokens after a sign-in that failed, unless it was stored all the same: a lost

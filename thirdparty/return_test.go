@@ -177,6 +177,12 @@ func TestReturnRefused(t *testing.T) {
 			code:  oauth.ServerError},
 		{name: "AS-223: denied", cause: func(b *fakeidp.Behaviour) { b.Deny = "access_denied" },
 			code: oauth.AccessDenied, says: "At Corp, access was declined"},
+		{name: "RU-12: an administrator has to agree",
+			cause: func(b *fakeidp.Behaviour) { b.Deny = "consent_required" }, code: oauth.AccessDenied,
+			says: "An administrator of your organization may have to approve it"},
+		{name: "RU-12: an administrator has to agree, as Entra says it", cause: func(b *fakeidp.Behaviour) {
+			b.Deny, b.DenyDescription = "access_denied", "AADSTS90094: The grant requires administrator permission."
+		}, code: oauth.AccessDenied, says: "An administrator of your organization may have to approve it"},
 		{name: "AS-223: it is busy", cause: func(b *fakeidp.Behaviour) { b.Deny = "temporarily_unavailable" },
 			code: oauth.TemporarilyUnavailable, says: "try again"},
 		{name: "AS-223: it broke", cause: func(b *fakeidp.Behaviour) { b.Deny = "server_error" },

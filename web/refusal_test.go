@@ -34,7 +34,8 @@ var inEnglish = []string{
 	"A clearance cannot be asked for with a device code. Open the page of the clearance, then call again.",
 	// In the log: the page says it in texts of its own.
 	"too many wrong codes of devices", "no device waits under the code", "stale or foreign form",
-	"the form was answered before", "unknown, used or foreign state", "the link is another person's",
+	"the form was answered before", "unknown, used or foreign state",
+	"the provider sent the browser here without a state: no sign-in was begun", "the link is another person's",
 	"Confirm first that it is you.", "The person did not say whether the account is theirs.",
 	"The person did not want the account connected.",
 }

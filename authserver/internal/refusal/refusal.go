@@ -70,20 +70,23 @@ var reasons = map[attempt.Cause]string{
 
 // Reason is why a request is refused, for operators: more than the client may learn.
 func Reason(err error) string {
-	if Cause(err) == attempt.CauseHost {
+	cause, e := Cause(err), oauth.AsError(err)
+	switch cause {
+	case attempt.CauseHost:
 		return Detail(err)
+	case attempt.CauseProvider: // whose words are bounded and printable, and hold no secret
+		return e.Description + " " + e.Unwrap().Error()
 	}
-	if reason, ok := reasons[Cause(err)]; ok {
+	if reason, ok := reasons[cause]; ok {
 		return reason
 	}
-	return oauth.AsError(err).Description
+	return e.Description
 }
 
-// Detail is Reason with what an attempt may say besides, to operators alone: the words of a provider, the person
-// and the rule, the host.
+// Detail is Reason with what an attempt may say besides, to operators alone: the person and the rule, the host.
 func Detail(err error) string {
 	switch Cause(err) {
-	case attempt.CauseProvider, attempt.CauseRule, attempt.CauseHost, attempt.CauseDocumentAway:
+	case attempt.CauseRule, attempt.CauseHost, attempt.CauseDocumentAway:
 		return oauth.AsError(err).Unwrap().Error()
 	}
 	return Reason(err)

@@ -139,16 +139,18 @@ func (u *plainOAuth) post(ctx context.Context, e *endpoints, to string, form url
 	}
 	if resp.StatusCode != http.StatusOK {
 		var answer struct {
-			Error string `json:"error"`
+			Error       string `json:"error"`
+			Description string `json:"error_description"`
 		}
 		_ = json.Unmarshal(body, &answer)
-		return nil, refusal(resp.StatusCode, answer.Error)
+		words := u.words(answer.Description, form.Get("token"), secret)
+		return nil, refusal(resp.StatusCode, answer.Error, words)
 	}
 	return body, nil
 }
 
 // refusals are the error codes of token endpoints, those of GitHub and Slack among them,
-// and what each means to us. Descriptions are not passed on: they can hold anything.
+// and what each means to us.
 var refusals = map[string]error{
 	"invalid_grant": ErrDenied, "access_denied": ErrDenied, "unauthorized": ErrDenied,
 	"interaction_required": ErrDenied, "login_required": ErrDenied, "consent_required": ErrDenied,
@@ -163,19 +165,37 @@ var refusals = map[string]error{
 	"service_unavailable": ErrUnreachable,
 }
 
-// refusal is the error for an answer with an error code, or without one. Every code that
-// is not known says that something is wrong with the client, not with the person.
-func refusal(status int, code string) error {
+// refusal is the error for an answer with an error code, or without one, and its description as words has
+// it. Every code that is not known says that something is wrong with the client, not with the person.
+func refusal(status int, code, words string) error {
+	if words != "" {
+		words = ": " + words
+	}
 	if err, ok := refusals[code]; ok {
-		return fmt.Errorf("%w: %s (%d)", err, code, status)
+		return fmt.Errorf("%w: %s (%d)%s", err, code, status, words)
 	}
 	if code == "" && status != http.StatusUnauthorized && status != http.StatusForbidden {
 		return fmt.Errorf("%w: status %d without an error code", ErrGarbage, status)
 	}
-	if len(code) > 64 || strings.ContainsFunc(code, func(r rune) bool { return r != '_' && (r < 'a' || r > 'z') }) {
+	if code == "" {
+		code = "no error code"
+	}
+	odd := func(r rune) bool { return r != '_' && r != ' ' && (r < 'a' || r > 'z') }
+	if len(code) > 64 || strings.ContainsFunc(code, odd) {
 		code = "a malformed error code" // which may be anything
 	}
-	return fmt.Errorf("%w: %s (%d)", ErrMisconfigured, code, status)
+	return fmt.Errorf("%w: %s (%d)%s", ErrMisconfigured, code, status, words)
+}
+
+// words makes an error_description fit for operators: printable, bounded, and without the secrets of the
+// request, which a provider could repeat.
+func (u *plainOAuth) words(description string, secrets ...string) string {
+	for _, s := range append(secrets, u.ClientSecret) {
+		if s != "" {
+			description = strings.ReplaceAll(description, s, "[secret]")
+		}
+	}
+	return printable(description, 300)
 }
 
 // printable makes foreign text fit for a log.

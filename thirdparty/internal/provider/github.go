@@ -107,7 +107,7 @@ func gitHubRevoke(ctx context.Context, u *plainOAuth, t Tokens) error {
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusNoContent {
-		return refusal(resp.StatusCode, "")
+		return refusal(resp.StatusCode, "", "")
 	}
 	return nil
 }

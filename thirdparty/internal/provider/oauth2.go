@@ -23,6 +23,7 @@ import (
 type plainOAuth struct {
 	*Settings
 	preset *preset
+	listed bool // the operator chose the scopes
 	client *http.Client
 	now    func() time.Time
 	fixed  endpoints // of plain OAuth 2.0
@@ -65,9 +66,14 @@ func (u *plainOAuth) asked(e *endpoints) oauth.Scopes {
 	return u.Scopes
 }
 
+// offline reports whether to ask for offline_access. Where that costs a question at each sign-in, a list of the
+// operator's decides: some providers refuse the scope to clients although their metadata list it.
 func (u *plainOAuth) offline(e *endpoints) bool {
-	return !u.Detached && u.preset.offlineScope && slices.Contains(e.scopes, oauth.OfflineAccess) ||
-		u.Scopes.Has(oauth.OfflineAccess)
+	if u.Scopes.Has(oauth.OfflineAccess) {
+		return true
+	}
+	return !u.Detached && u.preset.offlineScope && slices.Contains(e.scopes, oauth.OfflineAccess) &&
+		!(u.listed && u.preset.consentForOffline)
 }
 
 // parameters of the authorization request beyond those of every OAuth client: the
@@ -155,7 +161,7 @@ func (u *plainOAuth) redeem(
 	}
 	answer, err := conf.Exchange(u.context(ctx), code, oauth2.VerifierOption(verifier))
 	if err != nil {
-		return Tokens{}, nil, tokenFailure(err)
+		return Tokens{}, nil, u.tokenFailure(err, code, verifier, conf.ClientSecret)
 	}
 	t, err := u.received(answer, Tokens{Scopes: u.asked(e)})
 	return t, answer, err
@@ -180,7 +186,7 @@ func (u *plainOAuth) renew(ctx context.Context, e *endpoints, t Tokens) (Tokens,
 	}
 	answer, err := conf.TokenSource(u.context(ctx), &oauth2.Token{RefreshToken: t.Refresh}).Token()
 	if err != nil {
-		return Tokens{}, nil, renewalFailure(err)
+		return Tokens{}, nil, u.renewalFailure(err, t.Refresh, t.Access, conf.ClientSecret)
 	}
 	renewed, err := u.received(answer, t)
 	return renewed, answer, err
@@ -189,18 +195,20 @@ func (u *plainOAuth) renew(ctx context.Context, e *endpoints, t Tokens) (Tokens,
 // renewalFailure is tokenFailure for a renewal. Dex calls a refresh token that was revoked
 // or has expired an invalid request, against RFC 6749 §5.2, and says only in words that it
 // is about the token; not believed, such a session would be asked about forever.
-func renewalFailure(err error) error {
+func (u *plainOAuth) renewalFailure(err error, secrets ...string) error {
 	var r *oauth2.RetrieveError
 	if errors.As(err, &r) && r.Response.StatusCode == http.StatusBadRequest &&
 		r.ErrorCode == string(oauth.InvalidRequest) &&
 		strings.HasPrefix(strings.ToLower(r.ErrorDescription), "refresh token ") {
 		return fmt.Errorf("%w: %s about the refresh token", ErrDenied, r.ErrorCode)
 	}
-	return tokenFailure(err)
+	return u.tokenFailure(err, secrets...)
 }
 
 func (u *plainOAuth) context(ctx context.Context) context.Context {
-	return context.WithValue(ctx, oauth2.HTTPClient, u.client)
+	c := *u.client
+	c.Transport = tokenAnswers{c.Transport}
+	return context.WithValue(ctx, oauth2.HTTPClient, &c)
 }
 
 // received makes an answer of the token endpoint into tokens. What it does not say is as
@@ -224,11 +232,12 @@ func (u *plainOAuth) received(answer *oauth2.Token, before Tokens) (Tokens, erro
 	return t, nil
 }
 
-// tokenFailure is the error of a token request. The answer itself is not in it.
-func tokenFailure(err error) error {
+// tokenFailure is the error of a token request: of the answer, it has the error code and the description
+// without secrets.
+func (u *plainOAuth) tokenFailure(err error, secrets ...string) error {
 	var r *oauth2.RetrieveError
 	if errors.As(err, &r) {
-		return refusal(r.Response.StatusCode, r.ErrorCode)
+		return refusal(r.Response.StatusCode, r.ErrorCode, u.words(r.ErrorDescription, secrets...))
 	}
 	var web *url.Error
 	if errors.As(err, &web) {

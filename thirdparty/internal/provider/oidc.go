@@ -146,8 +146,12 @@ func (p *openID) identify(ctx context.Context, e *endpoints, raw, access string)
 	if err != nil {
 		return Profile{}, nil, err
 	}
-	if azp, ok := claims["azp"]; ok && azp != p.ClientID || !ok && len(token.Audience) > 1 {
-		return Profile{}, nil, fmt.Errorf("%w: the ID token was issued to another client", ErrGarbage)
+	switch azp, ok := claims["azp"]; {
+	case ok && azp != p.ClientID:
+		return Profile{}, nil, fmt.Errorf("%w: the ID token was issued to another client (azp)", ErrGarbage)
+	case !ok && len(token.Audience) > 1:
+		return Profile{}, nil, fmt.Errorf("%w: the ID token has several audiences (%s) and no azp that says which of "+
+			"them it was issued to", ErrGarbage, printable(strings.Join(token.Audience, ", "), 200))
 	}
 	if token.AccessTokenHash != "" {
 		if err := token.VerifyAccessToken(access); err != nil {

@@ -78,8 +78,15 @@ func New(s Settings, o Options) (Provider, error) {
 	if err := s.Validate(); err != nil {
 		return nil, err
 	}
+	listed := s.Scopes != nil
 	s, o = s.WithDefaults(), o.withDefaults()
-	plain := &plainOAuth{Settings: &s, preset: presetOf(s.Type), client: newTransport(s, o).client(), now: o.Now}
+	plain := &plainOAuth{
+		Settings: &s,
+		preset:   presetOf(s.Type),
+		listed:   listed,
+		client:   newTransport(s, o).client(),
+		now:      o.Now,
+	}
 	if s.EventKeysURL != "" {
 		keys := &keySet{at: s.EventKeysURL, client: plain.client, now: o.Now, reads: &reads{}}
 		plain.eventKeys = keys.allow("event")

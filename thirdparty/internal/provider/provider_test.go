@@ -181,6 +181,20 @@ func TestAuthorizationRequest(t *testing.T) {
 			t.Error("it was passed on")
 		}
 	})
+	t.Run("RU-12 a list of scopes without offline_access is obeyed", func(t *testing.T) {
+		for _, with := range []bool{true, false} {
+			listed := toFake(u)
+			listed.Scopes = oauth.Scopes{"openid", "email"}
+			if with {
+				listed.Scopes = append(listed.Scopes, "offline_access")
+			}
+			up = connect(t, listed)
+			got := ask(AuthorizationRequest{})
+			if got.Has("prompt") != with || strings.Contains(got.Get("scope"), "offline_access") != with {
+				t.Errorf("offline_access listed %t: got %v", with, got)
+			}
+		}
+	})
 	t.Run("offline_access only where it is known", func(t *testing.T) {
 		u.Behave(func(b *fakeidp.Behaviour) {
 			b.EditMetadata = func(m map[string]any) { m["scopes_supported"] = []string{"openid"} }

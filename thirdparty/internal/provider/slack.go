@@ -50,5 +50,5 @@ func (u *plainOAuth) slackFailure(raw map[string]any) error {
 	if ok, said := raw["ok"].(bool); !u.preset.slack || !said || ok {
 		return nil
 	}
-	return refusal(http.StatusOK, claim.Text(raw, "error"))
+	return refusal(http.StatusOK, claim.Text(raw, "error"), "")
 }

@@ -1,0 +1,24 @@
+package refusal
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/mcp-authd/mcp-authd/attempt"
+	"github.com/mcp-authd/mcp-authd/oauth"
+)
+
+// TestReasonHasTheWordsOfAProvider: RU-12: the words of a provider are in the log and in attempts, and other
+// causes are not.
+func TestReasonHasTheWordsOfAProvider(t *testing.T) {
+	e := oauth.NewError(oauth.ServerError, "Corp does not accept this server.")
+	for want, err := range map[string]error{
+		"Corp does not accept this server. AADSTS7000222": fmt.Errorf("x: %w", e.Because(attempt.CauseProvider.Because(errors.New("AADSTS7000222")))),
+		"Corp does not accept this server.":               e.Because(errors.New("a secret detail")),
+	} {
+		if got := Reason(err); got != want {
+			t.Errorf("RU-12: got %q, want %q", got, want)
+		}
+	}
+}
