@@ -195,16 +195,7 @@ func TestConfusedDeputy(t *testing.T) {
 func TestHomeDeparture(t *testing.T) {
 	r, f := delegated(t)
 	p := r.person()
-	choice := func(pg page, label string) string {
-		t.Helper()
-		for _, form := range strings.Split(pg.body, "<form")[1:] {
-			if strings.Contains(form, label) {
-				return page{body: form}.step(t)
-			}
-		}
-		t.Fatalf("no form %q in %s", label, pg.body)
-		return ""
-	}
+	choice := func(pg page, label string) string { return stepBeside(t, pg, label) }
 	t.Run("PE-09 a person signs in on the start page and comes to the account page", func(t *testing.T) {
 		pg := p.post("/depart", url.Values{"step": {choice(p.get("/"), "Continue with <bdi>GitHub")}})
 		back := p.get(callback(t, "github", pg))
@@ -326,4 +317,38 @@ func TestDepartureFails(t *testing.T) {
 			}
 		}
 	})
+}
+
+// stepBeside is the step of the form that has a label.
+func stepBeside(t *testing.T, pg page, label string) string {
+	t.Helper()
+	for _, form := range strings.Split(pg.body, "<form")[1:] {
+		if strings.Contains(form, label) {
+			return page{body: form}.step(t)
+		}
+	}
+	t.Fatalf("no form %q in %s", label, pg.body)
+	return ""
+}
+
+// TestSignedOutChooses: RU-15: after a sign-out, the provider lets the person choose an account, once.
+func TestSignedOutChooses(t *testing.T) {
+	r, f := delegated(t)
+	p := r.person()
+	for i, want := range []bool{false, true, false} {
+		if i == 1 {
+			p.signInAt("google")
+			p.post("/logout", url.Values{"step": {stepBeside(t, p.get("/"), "Sign out")}})
+		}
+		p.leave(authorizeQuery("provider", "google"))
+		if trip := f.departed[len(f.departed)-1]; trip.Choose != want {
+			t.Errorf("departure %d: got %+v, want Choose %t", i, trip, want)
+		}
+	}
+	p.signInAt("google")
+	p.post("/logout", url.Values{"step": {stepBeside(t, p.get("/"), "Sign out")}})
+	p.post("/depart", url.Values{"step": {stepBeside(t, p.get("/"), "Continue with <bdi>Google")}})
+	if trip := f.departed[len(f.departed)-1]; !trip.Choose {
+		t.Errorf("from the start page: got %+v", trip)
+	}
 }

@@ -152,6 +152,9 @@ func (p *loginPages) logout(w http.ResponseWriter, r *http.Request) {
 	} else {
 		p.forms.sessions.DropCurrent(w, r, staying...)
 	}
+	if len(p.flow.Options.Providers()) > 0 {
+		p.forms.sessions.SetSignedOut(w)
+	}
 	paths, to := p.steps.views.paths, form.To
 	switch {
 	case to.Query != "":

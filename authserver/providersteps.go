@@ -82,7 +82,7 @@ func (s *steps) providerConsent(w http.ResponseWriter, r *http.Request, d before
 	ways, v := s.views.flow.Options, d.view
 	p, _ := ways.Provider(d.provider)
 	sealed, err := s.forms.seal(w, r, purposeProviderConsent, flow.ProviderForm{
-		Provider: d.provider, Purpose: delegation.PurposeSignIn,
+		Provider: d.provider, Purpose: delegation.PurposeSignIn, Choose: s.forms.sessions.SignedOut(r),
 		Payload: flow.Payload{
 			Destination: entry.Destination{Query: d.query}, Approved: d.approved,
 			Code: cmp.Or(d.query.PushedCode(), grant.NewCode()),
@@ -105,6 +105,7 @@ func (s *steps) providerConsent(w http.ResponseWriter, r *http.Request, d before
 // browser gets there by a page of ours, see web.Pages.ProviderRedirect; a program is redirected.
 func (s *steps) toProvider(w http.ResponseWriter, r *http.Request, step flow.ToProvider) {
 	to := step.Request
+	s.forms.sessions.EndSignedOut(w, r)
 	s.forms.sessions.SetSignIn(w, r, session.SignIn{
 		State: to.State, Binding: to.Binding, UserID: step.UserID, ExpiresAt: to.ExpiresAt,
 	})
@@ -207,6 +208,7 @@ func (s *steps) choice(
 	w http.ResponseWriter, r *http.Request, p delegation.Provider, form flow.ProviderForm,
 ) (web.Choice, error) {
 	form.Provider = p.ID
+	form.Choose = form.Purpose == delegation.PurposeSignIn && form.Reauth == "" && s.forms.sessions.SignedOut(r)
 	sealed, err := s.forms.seal(w, r, purposeProvider, form)
 	return web.Choice{Provider: providerView(p), Action: s.views.paths.depart, Step: sealed}, err
 }

@@ -66,3 +66,20 @@ func (m *Manager) wait(w http.ResponseWriter, r *http.Request, held []BrowserSes
 	m.retire(w, r, m.waiting)
 	m.set(w, m.waiting, strings.Join(values, " "), m.ttl)
 }
+
+// SetSignedOut notes that a person has signed out in this browser, until it is closed or EndSignedOut.
+func (m *Manager) SetSignedOut(w http.ResponseWriter) { m.set(w, m.signedOut, "1", 0) }
+
+// SignedOut reports whether a person has signed out in this browser and nobody has left for a provider since:
+// the provider may still hold their session, and would bring them back without a question.
+func (m *Manager) SignedOut(r *http.Request) bool {
+	_, ok := m.read(r, m.signedOut)
+	return ok
+}
+
+// EndSignedOut forgets a sign-out.
+func (m *Manager) EndSignedOut(w http.ResponseWriter, r *http.Request) {
+	if m.SignedOut(r) {
+		m.remove(w, r, m.signedOut)
+	}
+}

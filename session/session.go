@@ -44,6 +44,7 @@ type Manager struct {
 	session, device string // cookie names
 	chosen, asked   string // those of languages
 	waiting         string // of the cookie of Held
+	signedOut       string // of the cookie of SignedOut
 	browser, signIn string // prefixes of the names of cookies of which a browser has several
 	// before holds the names that versions before this one gave the cookies, by their names now. All
 	// servers of a host shared them. They are read so that an upgrade signs nobody out, and never
@@ -70,7 +71,7 @@ func New(c Config) (*Manager, error) {
 	}
 	m := &Manager{
 		secure: cookie.Secure(c.Issuer), ttl: c.TTL, now: c.Now, before: map[string]string{},
-		asked: cookie.Name(c.Issuer, "asked-language"),
+		asked: cookie.Name(c.Issuer, "asked-language"), signedOut: cookie.Name(c.Issuer, "signed-out"),
 		// Versions side by side share this name. A random part follows, so two issuers never meet.
 		signIn: cookie.Shared(c.Issuer, "trip-"),
 	}

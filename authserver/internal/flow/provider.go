@@ -50,8 +50,11 @@ type ProviderForm struct {
 	Purpose  delegation.Purpose `json:"e"`
 	UserID   string             `json:"u,omitempty"` // who was signed in, "" for no person
 	// Reauth says whether the person has to prove again who they are.
-	Reauth  delegation.Reauthentication `json:"n,omitempty"`
-	Payload Payload                     `json:"t"`
+	Reauth delegation.Reauthentication `json:"n,omitempty"`
+	// Choose has the provider let the person choose an account: after a sign-out, its session must not bring the
+	// same person back without a question.
+	Choose  bool    `json:"c,omitempty"`
+	Payload Payload `json:"t"`
 }
 
 // Payload is what comes back with the browser: where it was going.
@@ -179,7 +182,7 @@ func (s *ProviderSignIns) begin(ctx context.Context, p ProviderForm, networks []
 		return Fail{Err: errNotOffered}
 	}
 	audit.Note(ctx, slog.String("connector", p.Provider), audit.Purpose(string(p.Purpose)))
-	r.Provider, r.Purpose, r.UserID = p.Provider, p.Purpose, p.UserID
+	r.Provider, r.Purpose, r.UserID, r.Choose = p.Provider, p.Purpose, p.UserID, r.Choose || p.Choose
 	var out delegation.AuthorizationRequest
 	var err error
 	if r.Payload, err = json.Marshal(p.Payload); err == nil {
