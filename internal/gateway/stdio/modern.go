@@ -35,11 +35,14 @@ func (s *Server) postModern(
 		w.WriteHeader(http.StatusAccepted) // closing the stream is what cancels
 		return
 	}
-	version, no := checkModern(r.Header, f)
-	if no != nil {
-		no.ID = f.ID
-		no.Write(w)
-		return
+	version := r.Header.Get(mcp.HeaderVersion)
+	if !unknown(version) { // what headers another revision has is not known
+		var no *gateway.Fault
+		if version, no = checkModern(r.Header, f); no != nil {
+			no.ID = f.ID
+			no.Write(w)
+			return
+		}
 	}
 	h, err := s.modernHub(p)
 	switch {
@@ -65,6 +68,9 @@ func (s *Server) postModern(
 	}
 	(&turn{hub: h, w: w, r: r, person: person(p)}).forward(f)
 }
+
+// unknown reports whether a header names a revision that there is not.
+func unknown(version string) bool { return mcp.IsStateless(version) && version != mcp.Rev20260728 }
 
 // unsupported is UnsupportedProtocolVersionError (MCP 2026-07-28, Versioning, RS-142). Clients that
 // know older revisions too begin with initialize when those are all that is supported.
