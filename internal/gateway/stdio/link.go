@@ -1,6 +1,7 @@
 package stdio
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"slices"
@@ -193,6 +194,9 @@ func (l *link) youngest(match func(*call) bool) (last *call) {
 // make, such as a greeting, and no reason to end the conversation.
 func (l *link) receive(line []byte) {
 	<-l.ready // it may be quick
+	if !l.spoke.Load() {
+		line = bytes.TrimPrefix(line, byteOrderMark)
+	}
 	frames, _, err := decode(line)
 	if err != nil {
 		l.c.Logger.Warn("the MCP server has written something to its standard output that is not a message", "text",
@@ -210,6 +214,9 @@ func (l *link) receive(line []byte) {
 		}
 	}
 }
+
+// byteOrderMark is what programs of Windows may begin with.
+var byteOrderMark = []byte("\xef\xbb\xbf")
 
 func (l *link) answer(f frame) {
 	n, err := strconv.ParseInt(string(f.ID), 10, 64)

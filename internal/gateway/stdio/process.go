@@ -182,3 +182,12 @@ func (p *process) stop() {
 		}
 	}()
 }
+
+// logEnd logs that the program has ended by itself.
+func (p *process) logEnd(c *Config) {
+	log := c.Logger.With("command", c.Command[0], "after_ms", c.Now().Sub(p.begun).Milliseconds())
+	if p.exit != nil {
+		log = log.With("error", p.exit)
+	}
+	log.Warn("a program has ended by itself, and its sessions with it")
+}

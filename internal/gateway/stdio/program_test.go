@@ -63,7 +63,11 @@ func (p *program) run() {
 		os.Exit(1)
 	}
 	fmt.Fprintln(os.Stderr, "hello", strings.Repeat("x", 5000))
-	fmt.Println("Welcome to the server!") // a mistake that many make
+	if p.mode == "bom" {
+		os.Stdout.Write(byteOrderMark)
+	} else {
+		fmt.Println("Welcome to the server!") // a mistake that many make
+	}
 	if p.mode == "unread" {
 		linger()
 	}

@@ -179,8 +179,7 @@ func (s *Server) connect(p *mcpresource.Principal, l *link, to peer) error {
 			s.blame(fmt.Errorf("the program ends before it says anything%s", l.proc.lastWords()))
 		}
 		if !well {
-			s.c.Logger.Warn("a program has ended by itself, and its sessions with it", "command", s.c.Command[0],
-				"after", s.c.Now().Sub(l.proc.begun).Round(time.Millisecond), "error", l.proc.exit)
+			l.proc.logEnd(&s.c)
 		}
 		s.release(key, well || s.c.Now().Sub(l.proc.begun) > quickEnd)
 	}

@@ -469,6 +469,14 @@ func TestOwnStream(t *testing.T) {
 	wait.Until(t, "no client reads", func() bool { return !held() })
 }
 
+// TestByteOrderMark: RS-82. A byte order mark before the first message, as programs of Windows write it, is skipped.
+func TestByteOrderMark(t *testing.T) {
+	s := serve(t, "bom", Config{})
+	if a := s.post(toolCall("1", "echo", ""), s.open("2025-11-25")...); a.result(t) == nil {
+		t.Errorf("got %d %s", a.status, a.body)
+	}
+}
+
 // TestNewestReader: RU-07. A second GET stream of a session replaces the first, whose client may be gone while a
 // proxy holds its connection.
 func TestNewestReader(t *testing.T) {
@@ -577,6 +585,7 @@ func TestCrash(t *testing.T) {
 		t.Errorf("a program that ends at once is started again at once: %d %s", a.status, a.body)
 	}
 	if log := s.log.String(); !strings.Contains(log, "a program has ended by itself") ||
+		!strings.Contains(log, "after_ms=") ||
 		!strings.Contains(log, "exit status") {
 		t.Errorf("the log says nothing of it: %s", log)
 	}
