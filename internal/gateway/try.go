@@ -40,6 +40,10 @@ func (u *Upstream) Try(ctx context.Context) (name string, err error) {
 	}
 	switch status := resp.StatusCode; {
 	case status == http.StatusNotFound, status == http.StatusMethodNotAllowed, status == http.StatusNotImplemented:
+		if u.isOlder(ctx) {
+			return "", fmt.Errorf("the MCP server at %s speaks HTTP+SSE of MCP 2024-11-05, which the gateway does not: "+
+				"set the upstream URL to its Streamable HTTP endpoint, which is /mcp for most, or update the server", where)
+		}
 		return "", fmt.Errorf("no MCP server answers at %s (%s): is the path missing? It is /mcp for most", where,
 			resp.Status)
 	case status == http.StatusUnauthorized, status == http.StatusForbidden:
@@ -56,6 +60,25 @@ func (u *Upstream) Try(ctx context.Context) (name string, err error) {
 			resp.Header.Get("Content-Type"))
 	}
 	return name, nil
+}
+
+// isOlder reports whether a GET opens a stream of 2024-11-05, which begins by naming where to post.
+func (u *Upstream) isOlder(ctx context.Context) bool {
+	resp, err := u.ask(ctx, http.MethodGet, "", "")
+	if err != nil {
+		return false
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK || !isType(resp.Header, eventStream) {
+		return false
+	}
+	lines := bufio.NewScanner(io.LimitReader(resp.Body, tryAnswer))
+	for lines.Scan() {
+		if kind, ok := strings.CutPrefix(lines.Text(), "event:"); ok {
+			return strings.TrimSpace(kind) == "endpoint"
+		}
+	}
+	return false
 }
 
 func (u *Upstream) ask(ctx context.Context, method, session, body string) (*http.Response, error) {

@@ -91,3 +91,27 @@ func TestTryAsks(t *testing.T) {
 		t.Errorf("a session %q before there is one", v)
 	}
 }
+
+// TestTryOlder: RU-13. A server of HTTP+SSE is recognized by what a GET begins with, also while its stream stays open.
+func TestTryOlder(t *testing.T) {
+	inner := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodGet {
+			w.WriteHeader(http.StatusMethodNotAllowed)
+			return
+		}
+		w.Header().Set("Content-Type", "text/event-stream")
+		_, _ = io.WriteString(w, "event: endpoint\ndata: /messages?id=1\n\n")
+		_ = http.NewResponseController(w).Flush()
+		<-r.Context().Done()
+	}))
+	defer inner.Close()
+	u, err := New(Config{URL: inner.URL + "/sse", Resource: publicURL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer u.Close()
+	if _, err := u.Try(t.Context()); err == nil ||
+		!strings.Contains(err.Error(), "/sse speaks HTTP+SSE of MCP 2024-11-05, which the gateway does not") {
+		t.Errorf("got %v", err)
+	}
+}
