@@ -59,6 +59,11 @@ func fault(err error) Fault {
 			Status: http.StatusBadGateway, Code: mcp.CodeInternal,
 			Message: "The MCP server is elsewhere. Its operator has to look into it.",
 		}
+	case errors.Is(err, errUnreadable):
+		return Fault{
+			Status: http.StatusBadGateway, Code: mcp.CodeInternal,
+			Message: "The answer of the MCP server is compressed, or in another form that the gateway cannot read.",
+		}
 	case errors.Is(err, errEnded):
 		return Fault{
 			Status: http.StatusServiceUnavailable, Code: mcp.CodeInternal, Message: "The request was ended.", Retry: 1,

@@ -72,6 +72,18 @@ func TestEndedRequest(t *testing.T) {
 	}
 }
 
+// TestUnreadableList: RU-12. A list that cannot be looked at is no server that cannot be reached.
+func TestUnreadableList(t *testing.T) {
+	g := front(t, Config{}, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.Header().Set("Content-Encoding", "gzip")
+	})
+	list := `{"jsonrpc":"2.0","id":"p1","method":"tools/list"}`
+	if _, got := post(t, g.URL, list, nil); !strings.Contains(got, "is compressed, or in another form") {
+		t.Errorf("got %s", got)
+	}
+}
+
 // TestFaultHeaders: a fault is no page of our origin, is kept by no cache, and says nothing
 // about a time that it does not know.
 func TestFaultHeaders(t *testing.T) {
