@@ -118,12 +118,11 @@ func (p *accountPages) view(w http.ResponseWriter, r *http.Request, v *account.V
 			Ways:       ways,
 			SignOut:    web.AccountForm{Action: views.paths.logout, Step: signOut},
 		},
-		Apps:        views.apps(v, form(views.paths.connections)),
-		Keys:        p.keys.keys(v, form(views.paths.connections)),
-		SignIns:     views.signIns(v, form(views.paths.signIns)),
-		Stop:        form(views.paths.stop),
-		HomeURL:     views.paths.home,
-		FormTargets: views.providerTargets(),
+		Apps:    views.apps(v, form(views.paths.connections)),
+		Keys:    p.keys.keys(v, form(views.paths.connections)),
+		SignIns: views.signIns(v, form(views.paths.signIns)),
+		Stop:    form(views.paths.stop),
+		HomeURL: views.paths.home,
 	}, err
 }
 

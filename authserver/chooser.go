@@ -24,11 +24,10 @@ type chooseForm struct {
 func (s *steps) chooseAccount(w http.ResponseWriter, r *http.Request, step flow.ChooseAccount) {
 	a := step.Request
 	v := web.Chooser{
-		Action:      s.views.paths.choose,
-		Client:      clientParty(a.Client),
-		Resource:    resourceParty(a.Resource.Resource),
-		AnotherURL:  s.views.paths.request(s.views.flow.Options.ForAnother(a.Query.AnotherAccount())),
-		FormTargets: formTargets(a.RedirectURI),
+		Action:     s.views.paths.choose,
+		Client:     clientParty(a.Client),
+		Resource:   resourceParty(a.Resource.Resource),
+		AnotherURL: s.views.paths.request(s.views.flow.Options.ForAnother(a.Query.AnotherAccount())),
 	}
 	_, held := s.forms.sessions.Held(r)
 	signedIn, err := s.views.flow.Browsers.SignedIn(r.Context(), hashes(held))

@@ -69,7 +69,7 @@ func (p *clearancePages) page(w http.ResponseWriter, r *http.Request) {
 	case v == nil:
 		p.steps.writeEntry(w, r, entry.Login{To: to, EndNotice: p.browsers.EndNotice(r.Context(), token)})
 	default:
-		p.ask(w, r, clearanceForm{ID: id, UserID: v.User.ID}, *v, to, nil)
+		p.ask(w, r, clearanceForm{ID: id, UserID: v.User.ID}, *v, to)
 	}
 }
 
@@ -84,7 +84,7 @@ func (p *clearancePages) inFlow(w http.ResponseWriter, r *http.Request, step flo
 		redirect(w, p.steps.views.paths.request(q))
 	default:
 		f := clearanceForm{ID: step.ID, UserID: v.User.ID, Query: q, Approved: step.Approved}
-		p.ask(w, r, f, *v, entry.Destination{Query: q}, formTargets(step.Request.RedirectURI))
+		p.ask(w, r, f, *v, entry.Destination{Query: q})
 	}
 }
 
@@ -99,7 +99,7 @@ func (p *clearancePages) goOn(w http.ResponseWriter, r *http.Request, f clearanc
 
 // ask shows what a person has to decide, or leads to the proof that is missing.
 func (p *clearancePages) ask(
-	w http.ResponseWriter, r *http.Request, f clearanceForm, v storage.Visit, to entry.Destination, targets []string,
+	w http.ResponseWriter, r *http.Request, f clearanceForm, v storage.Visit, to entry.Destination,
 ) {
 	q, err := p.desk.Look(r.Context(), f.ID, v)
 	f.Other = errors.Is(err, clearance.ErrOther)
@@ -129,7 +129,6 @@ func (p *clearancePages) ask(
 		Resource:       resourceParty(resource),
 		Tool:           pieces(clearance.Pieces(q.Tool)),
 		Until:          q.ExpiresAt,
-		FormTargets:    append(p.steps.views.providerTargets(), targets...),
 	}
 	if f.Other {
 		attempt.Showing(r.Context(), "page that says for whom a call waits")

@@ -26,7 +26,6 @@ func (p *homePages) home(w http.ResponseWriter, r *http.Request) {
 	views := p.steps.views
 	v := web.Home{
 		Issuer: views.issuer, SignOutAction: views.paths.logout, EndNotice: web.Told(h.EndNotice),
-		FormTargets: views.providerTargets(),
 	}
 	for _, res := range h.Resources {
 		v.Resources = append(v.Resources, resourceParty(res))

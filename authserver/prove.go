@@ -100,6 +100,5 @@ func (p *provePages) show(w http.ResponseWriter, r *http.Request, step entry.Pro
 		p.forms.errors.show(w, r, http.StatusInternalServerError, err)
 		return
 	}
-	v.FormTargets = p.steps.views.providerTargets()
 	p.steps.web.For(r).Prove(w, after.status, v)
 }

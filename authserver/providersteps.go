@@ -56,9 +56,8 @@ func (s *steps) askBeforeProvider(w http.ResponseWriter, r *http.Request, step f
 	s.providerConsent(w, r, beforeProvider{
 		provider: a.Provider, query: a.Query, approved: s.views.flow.Shown(a, question),
 		view: web.ProviderConsent{
-			Request:     s.views.request(a, question, step.NothingChosen),
-			EndNotice:   web.Told(step.EndNotice),
-			FormTargets: formTargets(a.RedirectURI),
+			Request:   s.views.request(a, question, step.NothingChosen),
+			EndNotice: web.Told(step.EndNotice),
 		},
 	})
 }
@@ -93,7 +92,6 @@ func (s *steps) providerConsent(w http.ResponseWriter, r *http.Request, d before
 		return
 	}
 	v.Action, v.Step, v.Provider = s.views.paths.consent, sealed, providerView(p)
-	v.FormTargets = append(v.FormTargets, providerTargets(p)...)
 	if ways.Several(s.passwords.offered(r.Context())) {
 		v.OtherURL = s.views.paths.atProvider(d.query, form.AnyProvider)
 	}
@@ -101,18 +99,13 @@ func (s *steps) providerConsent(w http.ResponseWriter, r *http.Request, d before
 	s.web.For(r).ProviderConsent(w, http.StatusOK, v)
 }
 
-// toProvider sets the cookie of the sign-in and sends the browser to the provider (AS-221). A
-// browser gets there by a page of ours, see web.Pages.ProviderRedirect; a program is redirected.
+// toProvider sets the cookie of the sign-in and sends the browser to the provider (AS-221).
 func (s *steps) toProvider(w http.ResponseWriter, r *http.Request, step flow.ToProvider) {
 	to := step.Request
 	s.forms.sessions.EndSignedOut(w, r)
 	s.forms.sessions.SetSignIn(w, r, session.SignIn{
 		State: to.State, Binding: to.Binding, UserID: step.UserID, ExpiresAt: to.ExpiresAt,
 	})
-	if isDocument(r) {
-		s.web.For(r).ProviderRedirect(w, web.ProviderRedirect{Provider: providerView(step.Provider), URL: to.URL})
-		return
-	}
 	redirect(w, to.URL)
 }
 
@@ -168,7 +161,7 @@ func (s *steps) askConnect(w http.ResponseWriter, r *http.Request, step flow.Ask
 		Action: s.views.paths.connect + step.Form.Request, Step: sealed,
 		Resource: resourceParty(step.Resource), Provider: providerView(step.Provider),
 		Scopes: step.Request.Scopes, Username: step.Visit.User.Name,
-		SignOutAction: s.views.paths.logout, SignOutStep: signOut, FormTargets: providerTargets(step.Provider),
+		SignOutAction: s.views.paths.logout, SignOutStep: signOut,
 	})
 }
 

@@ -145,15 +145,14 @@ func (s *steps) second(w http.ResponseWriter, r *http.Request, step entry.Second
 	}
 	can := func(method string) bool { return slices.Contains(step.Possible, method) }
 	v := web.Second{
-		Action:      s.views.paths.second,
-		Step:        sealed,
-		Username:    step.Username,
-		SignedIn:    step.Form.Old != nil,
-		Problem:     after.problem,
-		App:         can(ways.ByApp),
-		Recovery:    can(ways.ByRecovery),
-		Password:    can(ways.ByPassword) && !s.passwords.off,
-		FormTargets: formTargets(step.RedirectURI),
+		Action:   s.views.paths.second,
+		Step:     sealed,
+		Username: step.Username,
+		SignedIn: step.Form.Old != nil,
+		Problem:  after.problem,
+		App:      can(ways.ByApp),
+		Recovery: can(ways.ByRecovery),
+		Password: can(ways.ByPassword) && !s.passwords.off,
 	}
 	if step.Options != nil {
 		v.Passkey = &web.Passkey{

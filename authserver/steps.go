@@ -196,7 +196,6 @@ func (s *steps) askConsent(w http.ResponseWriter, r *http.Request, step flow.Ask
 	s.web.For(r).Consent(w, http.StatusOK, web.Consent{
 		Action: s.views.paths.consent, Step: sealed, Request: s.views.request(a, question, step.NothingChosen),
 		Username: v.User.Name, AnotherURL: s.views.paths.request(a.Query.Choosing()),
-		FormTargets: formTargets(a.RedirectURI),
 	})
 }
 

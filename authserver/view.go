@@ -34,12 +34,9 @@ func (v *views) login(step entry.Login) web.Login {
 	if v.mail {
 		out.ForgottenURL = v.paths.forgotten
 	}
-	if step.To.Query == "" {
-		out.FormTargets = v.providerTargets()
-		return out
+	if step.To.Query != "" {
+		out.Client, out.Resource = clientParty(step.Client), resourceParty(step.Resource)
 	}
-	out.Client, out.Resource = clientParty(step.Client), resourceParty(step.Resource)
-	out.FormTargets = formTargets(step.RedirectURI)
 	return out
 }
 
@@ -142,42 +139,10 @@ func redirectHost(raw string) string {
 	return u.Scheme + ":"
 }
 
-// formTargets are the sources that the page's Content-Security-Policy must allow its
-// form to end at: browsers hold the redirect after a form post against it too. CSP
-// has no way to write an IPv6 address, so [::1] is covered by its scheme.
-func formTargets(redirectURI string) []string {
-	u, err := url.Parse(redirectURI)
-	switch {
-	case err != nil:
-		return nil
-	case (u.Scheme == "http" || u.Scheme == "https") && !strings.Contains(u.Host, "["):
-		return []string{u.Scheme + "://" + u.Host}
-	}
-	return []string{u.Scheme + ":"}
-}
-
 func isCustomScheme(target string) bool {
 	return !strings.HasPrefix(target, "http://") && !strings.HasPrefix(target, "https://")
 }
 
 func providerView(p delegation.Provider) web.Provider {
 	return web.Provider{Name: p.Name, Icon: p.Icon, Host: p.Host}
-}
-
-// providerTargets are for form-action, for browsers that do not say what they are and get
-// a redirect to the provider; see web.Pages.ProviderRedirect.
-func providerTargets(p delegation.Provider) []string {
-	origin := (&url.URL{Scheme: "http", Host: p.Host}).String()
-	if !oauth.IsLoopbackRedirect(origin + "/") {
-		origin = (&url.URL{Scheme: "https", Host: p.Host}).String()
-	}
-	return formTargets(origin)
-}
-
-// providerTargets are those of a page that has a form for each provider.
-func (v *views) providerTargets() (out []string) {
-	for _, p := range v.flow.Options.Providers() {
-		out = append(out, providerTargets(p)...)
-	}
-	return out
 }

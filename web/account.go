@@ -20,8 +20,6 @@ type AccountPage struct {
 	SignIns       AccountSignIns
 	Stop          AccountForm
 	HomeURL       string
-	// FormTargets are the origins of the providers that an account can be connected at.
-	FormTargets []string
 }
 
 // AccountForm is where the forms of a section are posted.
@@ -106,7 +104,7 @@ type StopEverything struct {
 // Account shows the account page.
 func (p *Pages) Account(w http.ResponseWriter, status int, v AccountPage) {
 	v.You.Speak = p.speaking(v.You.Back)
-	p.show(w, status, "account", v, policy{formTargets: v.FormTargets, script: len(v.You.Ways.Accepted) > 0})
+	p.show(w, status, "account", v, policy{leaves: true, script: len(v.You.Ways.Accepted) > 0})
 }
 
 // StopEverything asks whether everything is to end.

@@ -13,7 +13,6 @@ type CallToClear struct {
 	Resource       Party
 	Tool           []Piece
 	Until          time.Time
-	FormTargets    []string
 }
 
 // Clearance is the view of the page on which a person decides about one call of a tool.
@@ -106,13 +105,13 @@ type WaitingCall struct {
 // Clearance shows which call of a tool waits for the person's permission. Its form posts decision (approve or
 // deny) and step.
 func (p *Pages) Clearance(w http.ResponseWriter, v Clearance) {
-	p.show(w, http.StatusOK, "clearance", v, policy{script: true, keepOpener: true, formTargets: v.FormTargets})
+	p.show(w, http.StatusOK, "clearance", v, policy{script: true, keepOpener: true, leaves: true})
 }
 
 // ClearanceElsewhere shows for whom a call waits. Where a request goes on from it, its form posts decision
 // (continue) and step.
 func (p *Pages) ClearanceElsewhere(w http.ResponseWriter, v ClearanceElsewhere) {
-	p.show(w, http.StatusOK, "clearanceelsewhere", v, policy{keepOpener: true, formTargets: v.FormTargets})
+	p.show(w, http.StatusOK, "clearanceelsewhere", v, policy{keepOpener: true, leaves: true})
 }
 
 // ClearanceOver shows that there is nothing to decide.

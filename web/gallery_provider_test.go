@@ -62,11 +62,6 @@ func delegated() []sample {
 				Request{Client: Party{Host: "app.example.com", URL: "https://app.example.com/client.json"},
 					Resource: notes}
 		})},
-		{"providerredirect", func(p *Pages, w http.ResponseWriter) {
-			p.ProviderRedirect(w, ProviderRedirect{
-				Provider: google, URL: "https://accounts.google.com/o/oauth2/v2/auth?client_id=x&state=y",
-			})
-		}},
 		{"failed", func(p *Pages, w http.ResponseWriter) { p.Failed(w, 503, failed) }},
 		{"failed-setup", func(p *Pages, w http.ResponseWriter) { p.Failed(w, 500, broken) }},
 		{"failed-other", func(p *Pages, w http.ResponseWriter) { p.Failed(w, 403, other) }},

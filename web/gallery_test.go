@@ -28,7 +28,6 @@ func sampleConsent() Consent {
 	return Consent{
 		Action: "/consent", Step: "sealed-step", Request: sampleRequest(),
 		Username: "alice", AnotherURL: "/authorize?client_id=x&prompt=select_account",
-		FormTargets: []string{"https://claude.ai"},
 	}
 }
 
@@ -60,8 +59,7 @@ var (
 func sampleProviderConsent() ProviderConsent {
 	return ProviderConsent{
 		Action: "/consent", Step: "sealed-step", Request: sampleRequest(), Provider: google,
-		OtherURL:    "/authorize?client_id=x&provider=*",
-		FormTargets: []string{"https://claude.ai", "https://accounts.google.com"},
+		OtherURL: "/authorize?client_id=x&provider=*",
 	}
 }
 
@@ -87,7 +85,6 @@ func sampleChoices(step string) (out []Choice) {
 func samples() []sample {
 	login := Login{
 		Action: "/login", Step: "sealed-step", Client: claude, Resource: notes,
-		FormTargets: []string{"https://claude.ai"},
 	}
 	failed := login
 	failed.Username, failed.Problem = "alice", Say("login.wrong")

@@ -49,13 +49,12 @@ func hostilePages(evil string) []sample {
 		{"login", func(p *Pages, w http.ResponseWriter) {
 			p.Login(w, 200,
 				Login{Action: "/login", Step: evil, Username: evil, Problem: Given(evil), EndNotice: Told(evil),
-					Choices: choices, Client: party, Resource: party, FormTargets: []string{evil},
+					Choices: choices, Client: party, Resource: party,
 					Earlier: []Passkey{{Action: "/login/passkey", Step: evil, Host: evil}}})
 		}},
 		{"consent", func(p *Pages, w http.ResponseWriter) {
 			p.Consent(w, 200,
-				Consent{Action: "/consent", Step: evil, Request: request, Username: evil, AnotherURL: ours,
-					FormTargets: []string{evil}})
+				Consent{Action: "/consent", Step: evil, Request: request, Username: evil, AnotherURL: ours})
 		}},
 		{"remoteask", func(p *Pages, w http.ResponseWriter) {
 			p.RemoteAsk(w, 200, RemoteAsk{
@@ -71,14 +70,11 @@ func hostilePages(evil string) []sample {
 		{"providerconsent", func(p *Pages, w http.ResponseWriter) {
 			p.ProviderConsent(w, 200,
 				ProviderConsent{Action: "/consent", Step: evil, Request: request, Provider: provider, OtherURL: ours,
-					EndNotice: Told(evil), FormTargets: []string{evil}})
+					EndNotice: Told(evil)})
 		}},
 		{"providerconsent unread", func(p *Pages, w http.ResponseWriter) {
 			p.ProviderConsent(w, 200,
 				ProviderConsent{Action: "/consent", Step: evil, Request: request, Unread: true, Provider: provider})
-		}},
-		{"providerredirect", func(p *Pages, w http.ResponseWriter) {
-			p.ProviderRedirect(w, ProviderRedirect{provider, evil})
 		}},
 		{"failed", func(p *Pages, w http.ResponseWriter) {
 			p.Failed(w, 400, Failed{
@@ -94,7 +90,7 @@ func hostilePages(evil string) []sample {
 		{"connect", func(p *Pages, w http.ResponseWriter) {
 			p.Connect(w,
 				Connect{Action: "/connect/x", Step: evil, Resource: party, Provider: provider, Scopes: []string{evil},
-					Username: evil, SignOutAction: "/logout", SignOutStep: evil, FormTargets: []string{evil}})
+					Username: evil, SignOutAction: "/logout", SignOutStep: evil})
 		}},
 		{"connected", func(p *Pages, w http.ResponseWriter) { p.Connected(w, Connected{provider, party, true}) }},
 		{"error", func(p *Pages, w http.ResponseWriter) {
@@ -234,15 +230,13 @@ func TestLink(t *testing.T) {
 	live := func(target string) bool {
 		a := record(p,
 			func(p *Pages, w http.ResponseWriter) { p.Stopped(w, 400, Stopped{ReturnURL: target}) }).Body.String()
-		b := record(p, func(p *Pages, w http.ResponseWriter) { p.Handoff(w, Handoff{URL: target}) }).Body.String()
-		c := record(p, func(p *Pages, w http.ResponseWriter) { p.ProviderRedirect(w, ProviderRedirect{URL: target}) })
+		b := record(p, func(p *Pages, w http.ResponseWriter) { p.Handoff(w, Handoff{URL: target}) })
 		d := record(p, func(p *Pages, w http.ResponseWriter) { p.Failed(w, 400, Failed{ReturnURL: target}) })
 		is := strings.Contains(a, `class="button"`)
 		for _, other := range []bool{
-			strings.Contains(b, `class="button primary wide"`),
-			strings.Contains(c.Body.String(), `class="button primary wide"`),
+			strings.Contains(b.Body.String(), `class="button primary wide"`),
 			strings.Contains(d.Body.String(), `class="button"`),
-			c.Header().Get("Refresh") == "0; url="+target,
+			b.Header().Get("Refresh") == "0; url="+target,
 		} {
 			if is != other {
 				t.Errorf("the pages disagree about %q", target)

@@ -123,18 +123,18 @@ func (p *Pages) Icon() string { return p.assets.prefix + p.assets.paths["icon.sv
 // Login shows the sign-in page. Its form posts username, password and step.
 func (p *Pages) Login(w http.ResponseWriter, status int, v Login) {
 	p.show(w, status, "login", v,
-		policy{formTargets: v.FormTargets, keepOpener: true, script: v.Passkey != nil})
+		policy{leaves: true, keepOpener: true, script: v.Passkey != nil})
 }
 
 // Consent shows who asks for what. Its form posts decision (approve or deny) and step. The style
 // sheet keeps the decision on the first screen with up to five scopes (PE-11).
 func (p *Pages) Consent(w http.ResponseWriter, status int, v Consent) {
-	p.show(w, status, "consent", v, policy{formTargets: v.FormTargets, keepOpener: true, script: true})
+	p.show(w, status, "consent", v, policy{leaves: true, keepOpener: true, script: true})
 }
 
 // Chooser asks with which account a person goes on. Its forms post step.
 func (p *Pages) Chooser(w http.ResponseWriter, v Chooser) {
-	p.show(w, http.StatusOK, "chooser", v, policy{formTargets: v.FormTargets, keepOpener: true})
+	p.show(w, http.StatusOK, "chooser", v, policy{leaves: true, keepOpener: true})
 }
 
 // Error shows what went wrong when there is no way back to an application.
@@ -161,19 +161,7 @@ func (p *Pages) Handoff(w http.ResponseWriter, v Handoff) {
 // ProviderConsent shows who asks for what, and at which provider the person will sign in. Its
 // form posts decision (approve or deny) and step.
 func (p *Pages) ProviderConsent(w http.ResponseWriter, status int, v ProviderConsent) {
-	p.show(w, status, "providerconsent", v, policy{formTargets: v.FormTargets, keepOpener: true, script: true})
-}
-
-// ProviderRedirect sends the browser to a provider. It stands between the form that approves and
-// the provider, because Chromium holds every redirect after a form post against
-// form-action until a page has loaded, and we cannot list where a provider redirects to
-// before it shows one, or none at all: to the identity provider of a company, and back
-// through us to the client.
-func (p *Pages) ProviderRedirect(w http.ResponseWriter, v ProviderRedirect) {
-	if target := link(v.URL); target != "" {
-		w.Header().Set("Refresh", "0; url="+string(target))
-	}
-	p.show(w, http.StatusOK, "providerredirect", v, policy{keepOpener: true})
+	p.show(w, status, "providerconsent", v, policy{leaves: true, keepOpener: true, script: true})
 }
 
 // Failed shows why a sign-in at a provider did not work out, and what to do. It stays until
@@ -185,13 +173,13 @@ func (p *Pages) Failed(w http.ResponseWriter, status int, v Failed) {
 // Connect shows which MCP server wants what of the person's account at a provider. Its
 // form posts decision (approve or deny) and step.
 func (p *Pages) Connect(w http.ResponseWriter, v Connect) {
-	p.show(w, http.StatusOK, "connect", v, policy{formTargets: v.FormTargets, keepOpener: true, script: true})
+	p.show(w, http.StatusOK, "connect", v, policy{leaves: true, keepOpener: true, script: true})
 }
 
 // Claim asks whether an account at a provider is the person's. Its form posts decision
 // (approve or deny) and step.
 func (p *Pages) Claim(w http.ResponseWriter, v Claim) {
-	p.show(w, http.StatusOK, "claim", v, policy{keepOpener: true, script: true})
+	p.show(w, http.StatusOK, "claim", v, policy{leaves: true, keepOpener: true, script: true})
 }
 
 // Connected shows what has become of that.
@@ -233,7 +221,7 @@ func (p *Pages) SetupDone(w http.ResponseWriter, v SetupDone) {
 
 // Home shows the start page: who is signed in, and which MCP servers there are.
 func (p *Pages) Home(w http.ResponseWriter, v Home) {
-	p.show(w, http.StatusOK, "home", v, policy{formTargets: v.FormTargets})
+	p.show(w, http.StatusOK, "home", v, policy{leaves: true})
 }
 
 // SignedOut shows that the session has ended.

@@ -18,7 +18,7 @@ var templateFiles embed.FS
 // pageNames are the templates that fill the layout, one file each.
 var pageNames = [...]string{
 	"login", "consent", "chooser", "error", "stopped", "handoff", "setup", "setupdone", "home", "signedout",
-	"providerconsent", "providerredirect", "failed", "connect", "connected", "claim",
+	"providerconsent", "failed", "connect", "connected", "claim",
 	"devicecode", "device", "devicedone", "clearance", "clearanceelsewhere", "clearanceover",
 	"link", "linkmessage", "forgotten", "answer", "notices",
 	"remote", "remoteover", "remoteask", "remotedone",

@@ -80,9 +80,6 @@ type Login struct {
 	// Client and Resource say what the person signs in for; both empty: for this
 	// server itself.
 	Client, Resource Party
-	// FormTargets are the origins ("https://claude.ai") and schemes ("cursor:") that
-	// the post may end at through redirects; see policy.
-	FormTargets []string
 }
 
 // Request is what an application asks for, on the pages where a person decides about it.
@@ -106,9 +103,8 @@ type Request struct {
 type Consent struct {
 	Action, Step string
 	Request
-	Username    string
-	AnotherURL  string // where to choose another account
-	FormTargets []string
+	Username   string
+	AnotherURL string // where to choose another account
 }
 
 // SignedOut is the view of the page after signing out. With Step, other people are still signed in
@@ -124,7 +120,6 @@ type Chooser struct {
 	Client, Resource Party
 	Accounts         []Signed // the current one first
 	AnotherURL       string   // where to sign in with another account
-	FormTargets      []string
 }
 
 // Answer is the view of the page that shows an authorization response.
@@ -173,15 +168,8 @@ type ProviderConsent struct {
 	Unread   bool
 	Provider Provider
 	// OtherURL leads to the other ways to sign in, "" if there are none.
-	OtherURL    string
-	EndNotice   Text // see Login
-	FormTargets []string
-}
-
-// ProviderRedirect is the view of the page that sends the browser to a provider.
-type ProviderRedirect struct {
-	Provider Provider
-	URL      string
+	OtherURL  string
+	EndNotice Text // see Login
 }
 
 // Fault says on whose side a sign-in at a provider failed.
@@ -220,7 +208,6 @@ type Connect struct {
 	Username     string
 	// SignOutAction and SignOutStep are the form behind "Use another account".
 	SignOutAction, SignOutStep string
-	FormTargets                []string
 }
 
 // Claim is the view of the page that asks whether the account that a provider returned is the
@@ -309,5 +296,4 @@ type Home struct {
 	AccountURL string
 	// SignOutAction and Step are the sign-out form.
 	SignOutAction, Step string
-	FormTargets         []string
 }

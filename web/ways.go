@@ -32,7 +32,6 @@ type Second struct {
 	Passkey       *Passkey // nil: the person has none
 	App, Recovery bool
 	Password      bool
-	FormTargets   []string
 }
 
 // Prove is the view of the page on which a person who is signed in proves again who they are. Its
@@ -45,7 +44,6 @@ type Prove struct {
 	Choices       []Choice // the providers at which the person has an account
 	Password, App bool
 	BackURL       string
-	FormTargets   []string
 }
 
 // AddPasskey is the view of the page that adds a passkey. Its form posts step, name and credential.
@@ -143,22 +141,22 @@ type PasswordWay struct{ URL, Step string }
 // Second shows what follows a first proof.
 func (p *Pages) Second(w http.ResponseWriter, status int, v Second) {
 	p.show(w, status, "second", v,
-		policy{formTargets: v.FormTargets, keepOpener: true, script: v.Passkey != nil})
+		policy{leaves: true, keepOpener: true, script: v.Passkey != nil})
 }
 
 // Prove asks a person who is signed in to prove again who they are.
 func (p *Pages) Prove(w http.ResponseWriter, status int, v Prove) {
-	p.show(w, status, "prove", v, policy{formTargets: v.FormTargets, script: v.Passkey != nil})
+	p.show(w, status, "prove", v, policy{leaves: true, script: v.Passkey != nil})
 }
 
 // AddPasskey shows how to add a passkey.
 func (p *Pages) AddPasskey(w http.ResponseWriter, status int, v AddPasskey) {
-	p.show(w, status, "addpasskey", v, policy{script: true})
+	p.show(w, status, "addpasskey", v, policy{leaves: true, script: true})
 }
 
 // AddApp shows how to add an authenticator app.
 func (p *Pages) AddApp(w http.ResponseWriter, status int, v AddApp) {
-	p.show(w, status, "addapp", v, policy{})
+	p.show(w, status, "addapp", v, policy{leaves: true})
 }
 
 // RecoveryCodes shows recovery codes, or what they are.

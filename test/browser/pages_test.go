@@ -257,13 +257,6 @@ func showProviders(t *testing.T) {
 	other.show("claim")
 	other.decide("approve")
 	other.show("account-providers")
-	s.up.Behave(func(f *fakeidp.Behaviour) { f.Interactive = false })
-	s.up.Fail(fakeidp.Authorize, fakeidp.Fault{Status: 204}) // the browser stays where it is
-	other.forget()
-	other.visit(a.link(s.Demo, "provider", "google"))
-	other.press("approve")
-	other.Until("document.title.startsWith('Continue at')")
-	other.show("providerredirect")
 }
 
 func showOneProvider(t *testing.T) {

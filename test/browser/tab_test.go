@@ -61,7 +61,7 @@ func (b *tab) signIn(name, password string) {
 // landed waits until the browser is back from a provider.
 func (b *tab) landed() {
 	b.TB.Helper()
-	b.Until("document.readyState === 'complete' && !!document.querySelector('main h1') && !document.title.startsWith('Continue at ')")
+	b.Until("document.readyState === 'complete' && !!document.querySelector('main h1')")
 }
 
 // pickAt signs in at a provider that asks, as one of its people.

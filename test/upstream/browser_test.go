@@ -42,9 +42,9 @@ func newPerson(t *testing.T, u idptest.User) *person {
 	return &person{Tab: b, User: u}
 }
 
-// look is null between two pages, and for those that send the browser on by themselves:
-// ours on the way to a provider, and a form with the provider's answer.
-const look = `(document.readyState != 'complete' || window.left || document.title.startsWith('Continue at ')
+// look is null between two pages, and for a form with the provider's answer, which sends the browser on by
+// itself.
+const look = `(document.readyState != 'complete' || window.left
 	|| document.querySelector('form[action*="/callback/"] input[name=state]') ? null : {
 	URL: location.href, Title: document.title, Text: document.body.innerText,
 	Login: !!document.querySelector('input[name=login]'), Allow: !!document.querySelector('button[value=allow]'),

@@ -205,15 +205,3 @@ func (s *SignIns) noteClient(ctx context.Context, to Destination) {
 		audit.Note(ctx, audit.Client(c))
 	}
 }
-
-// endsAt is where the answer to the client goes for which a person signs in, as far as that can be told.
-func (s *SignIns) endsAt(ctx context.Context, to Destination) string {
-	request := to.Query.Values()
-	if sent := request.Get("redirect_uri"); sent != "" || to.Query == "" {
-		return sent
-	}
-	if c, err := s.Clients.Find(ctx, request.Get("client_id")); err == nil && len(c.RedirectURIs) == 1 {
-		return c.RedirectURIs[0]
-	}
-	return ""
-}

@@ -35,8 +35,6 @@ type SecondFactor struct {
 	Username string
 	Possible []string // the methods that complete it; none: the operator has to help
 	Options  []byte   // for a passkey
-	// RedirectURI is where the form may end, "" when no client waits.
-	RedirectURI string
 }
 
 // StepUp sends the browser to where a person who is signed in proves more, and then on.
@@ -85,9 +83,8 @@ func (s *SignIns) second(
 	return s.offer(ctx, SecondFactor{Form: f, Username: u.Name, Possible: need.Possible}, browser)
 }
 
-// offer adds where the form may end, and the options for a passkey.
+// offer adds the options for a passkey.
 func (s *SignIns) offer(ctx context.Context, step SecondFactor, browser string) (Step, error) {
-	step.RedirectURI = s.endsAt(ctx, step.Form.To)
 	if !slices.Contains(step.Possible, ways.ByPasskey) {
 		return step, nil
 	}

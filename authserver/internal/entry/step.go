@@ -12,12 +12,11 @@ type Step interface{ step() }
 // Login is the page on which people sign in, or choose where. Of a client whose
 // document is unread only its id is known.
 type Login struct {
-	To          Destination
-	Client      storage.Client // none for the start page and for /connect
-	Resource    storage.Resource
-	RedirectURI string // where the form may end
-	EndNotice   string // why the person is no longer signed in, "" for no special reason
-	LoginHint   string // who the client says will sign in
+	To        Destination
+	Client    storage.Client // none for the start page and for /connect
+	Resource  storage.Resource
+	EndNotice string // why the person is no longer signed in, "" for no special reason
+	LoginHint string // who the client says will sign in
 }
 
 // Continue sends the browser to a page of ours.

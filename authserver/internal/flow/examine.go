@@ -104,7 +104,6 @@ func (f *Flow) owes(ctx context.Context, v *storage.Visit) (bool, error) {
 func (f *Flow) unread(ctx context.Context, to Identified, p form.Params) Unread {
 	x := Unread{
 		Client:   storage.Client{ID: to.Client.ID, Source: storage.SourceCIMD},
-		Sent:     to.Sent,
 		Query:    form.Query(p.Values.Encode()),
 		Provider: f.Options.pickFor(p),
 	}

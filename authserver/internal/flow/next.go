@@ -92,31 +92,27 @@ func signIn(x Valid) Step {
 		return AskBeforeProvider{Request: r, EndNotice: x.EndNotice}
 	}
 	return SignInStep{entry.Login{
-		To:          entry.Destination{Query: r.Query},
-		Client:      r.Client,
-		Resource:    r.Resource.Resource,
-		RedirectURI: r.RedirectURI,
-		EndNotice:   x.EndNotice,
-		LoginHint:   form.Cut(r.LoginHint, maxHint),
+		To:        entry.Destination{Query: r.Query},
+		Client:    r.Client,
+		Resource:  r.Resource.Resource,
+		EndNotice: x.EndNotice,
+		LoginHint: form.Cut(r.LoginHint, maxHint),
 	}}
 }
 
 // maxHint bounds the name that a client fills into the login page, in bytes.
 const maxHint = 200
 
-// signInUnread is signIn for a client of which only the id is known. The form may end where the
-// request says, or a person who has consented before would be stuck; whether the
-// browser is sent there is decided when the document is read.
+// signInUnread is signIn for a client of which only the id is known.
 func signInUnread(x Unread) Step {
 	if x.Provider != "" {
 		return AskBeforeReading{x}
 	}
 	return SignInStep{entry.Login{
-		To:          entry.Destination{Query: x.Query},
-		Client:      x.Client,
-		Resource:    x.Resource,
-		RedirectURI: x.Sent,
-		EndNotice:   x.EndNotice,
+		To:        entry.Destination{Query: x.Query},
+		Client:    x.Client,
+		Resource:  x.Resource,
+		EndNotice: x.EndNotice,
 	}}
 }
 

@@ -87,7 +87,6 @@ type Unidentified struct {
 // signed in. All of it is what the client says.
 type Unread struct {
 	Client    storage.Client // its id and source
-	Sent      string         // the redirect URI, as the request says
 	Query     form.Query
 	Resource  storage.Resource // for the page; it is validated with the client
 	Provider  string
