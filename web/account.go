@@ -104,10 +104,10 @@ type StopEverything struct {
 // Account shows the account page.
 func (p *Pages) Account(w http.ResponseWriter, status int, v AccountPage) {
 	v.You.Speak = p.speaking(v.You.Back)
-	p.show(w, status, "account", v, policy{leaves: true, script: len(v.You.Ways.Accepted) > 0})
+	p.show(w, status, "account", v, policy{leaves: true, script: true})
 }
 
 // StopEverything asks whether everything is to end.
 func (p *Pages) StopEverything(w http.ResponseWriter, v StopEverything) {
-	p.show(w, http.StatusOK, "stopeverything", v, policy{})
+	p.show(w, http.StatusOK, "stopeverything", v, policy{script: true})
 }

@@ -39,5 +39,5 @@ type Helper struct {
 
 // Helpers shows the helpers of an application.
 func (p *Pages) Helpers(w http.ResponseWriter, v Helpers) {
-	p.show(w, http.StatusOK, "helpers", v, policy{})
+	p.show(w, http.StatusOK, "helpers", v, policy{script: true})
 }

@@ -54,5 +54,5 @@ var noticeTexts = map[string]Text{
 
 // Notices shows what has changed about an account. Its forms post step and act (seen or stop).
 func (p *Pages) Notices(w http.ResponseWriter, v Notices) {
-	p.show(w, http.StatusOK, "notices", v, policy{})
+	p.show(w, http.StatusOK, "notices", v, policy{script: true})
 }

@@ -221,7 +221,7 @@ func (p *Pages) SetupDone(w http.ResponseWriter, v SetupDone) {
 
 // Home shows the start page: who is signed in, and which MCP servers there are.
 func (p *Pages) Home(w http.ResponseWriter, v Home) {
-	p.show(w, http.StatusOK, "home", v, policy{leaves: true})
+	p.show(w, http.StatusOK, "home", v, policy{leaves: true, script: true})
 }
 
 // SignedOut shows that the session has ended.

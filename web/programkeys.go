@@ -68,7 +68,7 @@ type KeyMade struct {
 
 // MakeKey shows the form by which a key is made.
 func (p *Pages) MakeKey(w http.ResponseWriter, status int, v MakeKey) {
-	p.show(w, status, "makekey", v, policy{})
+	p.show(w, status, "makekey", v, policy{script: true})
 }
 
 // KeyMade shows a key that was made.

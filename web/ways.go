@@ -156,7 +156,7 @@ func (p *Pages) AddPasskey(w http.ResponseWriter, status int, v AddPasskey) {
 
 // AddApp shows how to add an authenticator app.
 func (p *Pages) AddApp(w http.ResponseWriter, status int, v AddApp) {
-	p.show(w, status, "addapp", v, policy{leaves: true})
+	p.show(w, status, "addapp", v, policy{leaves: true, script: true})
 }
 
 // RecoveryCodes shows recovery codes, or what they are.
@@ -166,7 +166,7 @@ func (p *Pages) RecoveryCodes(w http.ResponseWriter, v RecoveryCodes) {
 
 // NewPassword shows the form for another password.
 func (p *Pages) NewPassword(w http.ResponseWriter, status int, v NewPassword) {
-	p.show(w, status, "newpassword", v, policy{})
+	p.show(w, status, "newpassword", v, policy{script: true})
 }
 
 // WayAdded shows that a way was added, and proposes another one.

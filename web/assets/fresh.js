@@ -1,0 +1,1 @@
+addEventListener("pageshow", (event) => event.persisted && location.reload());
