@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs what the tests need and this machine lacks: PostgreSQL, PgBouncer, promtool, Knot, Caddy, nginx,
-# Chromium with a font for Japanese and Chinese, npm, a C compiler, pgrep, curl and PyJWT from Debian packages,
+# Chromium with a font for Japanese and Chinese, Firefox, npm, a C compiler, pgrep, curl and PyJWT from Debian packages,
 # Node 22, the clients and an OpenID provider from npm, and Dex, Pebble and mcp-go from Go modules. It may do so as
 # root on Debian and Ubuntu; elsewhere it names the command, and the tests that need it are skipped. With
 # CI=true nothing is skipped, so a missing part is a failure.
@@ -19,6 +19,8 @@ lacking() {
   have caddy || echo caddy
   have nginx || [ -x /usr/sbin/nginx ] || echo nginx
   have chromium || have chromium-browser || have google-chrome || echo chromium
+  have firefox-esr || have firefox ||
+    if grep -q '^ID=ubuntu' /etc/os-release 2>/dev/null; then echo firefox; else echo firefox-esr; fi
   have npm || echo npm
   have cc || have gcc || echo build-essential
   have pgrep || echo procps
