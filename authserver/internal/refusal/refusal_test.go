@@ -13,8 +13,9 @@ import (
 // causes are not.
 func TestReasonHasTheWordsOfAProvider(t *testing.T) {
 	e := oauth.NewError(oauth.ServerError, "Corp does not accept this server.")
+	said := e.Because(attempt.CauseProvider.Because(errors.New("AADSTS7000222")))
 	for want, err := range map[string]error{
-		"Corp does not accept this server. AADSTS7000222": fmt.Errorf("x: %w", e.Because(attempt.CauseProvider.Because(errors.New("AADSTS7000222")))),
+		"Corp does not accept this server. AADSTS7000222": fmt.Errorf("x: %w", said),
 		"Corp does not accept this server.":               e.Because(errors.New("a secret detail")),
 	} {
 		if got := Reason(err); got != want {
