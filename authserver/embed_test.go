@@ -34,7 +34,6 @@ func Example() {
 	registry, _ := dcr.New(dcr.Config{Store: store, SecretKeys: [][]byte{secret}})
 	as, err := authserver.New(ctx, authserver.Config{
 		Issuer: base, Store: store, SecretKeys: [][]byte{secret}, Registry: registry,
-		Finish: time.Second, // for streams that no guard ends
 		Resources: []storage.Resource{{URI: base + "/mcp", Name: "Notes", Scopes: []storage.ScopeText{
 			{Name: "mcp", Description: "read your notes", Default: true},
 		}}},
@@ -70,6 +69,7 @@ func embedded(t *testing.T) (*authserver.Server, *sqlite.Store) {
 	}
 	as, err := authserver.New(t.Context(), authserver.Config{
 		Issuer: "https://auth.example.com", Store: store, SecretKeys: secret, Registry: registry,
+		Finish: time.Second, // for streams that no guard ends
 		Resources: []storage.Resource{
 			{URI: "https://mcp.example.com/mcp", Name: "M",
 				Scopes: []storage.ScopeText{{Name: "mcp", Default: true}, {Name: "more"}}},

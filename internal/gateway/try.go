@@ -46,8 +46,10 @@ func (u *Upstream) Try(ctx context.Context) (name string, err error) {
 		}
 		return "", fmt.Errorf("no MCP server answers at %s (%s): is the path missing? It is /mcp for most", where,
 			resp.Status)
-	case status == http.StatusUnauthorized, status == http.StatusForbidden:
-		return "", nil // it is there, and may want to know who calls
+	case status == http.StatusUnauthorized, status == http.StatusForbidden: // it may want to know who calls
+		u.c.Logger.WarnContext(ctx, "the MCP server refuses callers: if it wants a credential of its own, set it in "+
+			"upstream.headers (--header of protect)", "resource", u.c.Resource, "upstream", where, "status", status)
+		return "", nil
 	case status >= 300 && status < 400:
 		return "", fmt.Errorf("%w at %s: it redirects to %s; set the upstream URL to that", ErrAway, where,
 			resp.Header.Get("Location"))

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -104,20 +103,9 @@ var inherited = []string{
 	"SYSTEMROOT", "SYSTEMDRIVE", "COMSPEC", "PATHEXT", "APPDATA", "LOCALAPPDATA", "PROGRAMFILES", "USERPROFILE",
 	"USERNAME",
 	"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS",
-}
-
-// forContainers are the variables by which commands that start a container find their daemon and their files. Other
-// programs have no need to know where Docker is.
-var forContainers = []string{
-	"DOCKER_HOST", "DOCKER_CONTEXT", "DOCKER_CONFIG", "DOCKER_CERT_PATH", "DOCKER_TLS_VERIFY", "DOCKER_API_VERSION",
-	"CONTAINER_HOST", "CONTAINER_CONNECTION", "CONTAINER_SSHKEY", "CONTAINERS_CONF", "REGISTRY_AUTH_FILE",
-	"XDG_RUNTIME_DIR",
-}
-
-// startsContainer reports whether the program is docker, podman or nerdctl.
-func (c *Config) startsContainer() bool {
-	name := strings.TrimSuffix(filepath.Base(c.Command[0]), ".exe")
-	return name == "docker" || name == "podman" || name == "nerdctl"
+	// Where docker and podman find their daemon and their files: they are called by scripts, too.
+	"DOCKER_HOST", "DOCKER_CONTEXT", "DOCKER_CONFIG", "DOCKER_CERT_PATH", "DOCKER_TLS_VERIFY",
+	"CONTAINER_HOST", "CONTAINER_CONNECTION", "CONTAINER_SSHKEY", "XDG_RUNTIME_DIR",
 }
 
 // The environment variables that tell a program whom it runs for. A shared one has none.
@@ -131,11 +119,6 @@ func (c *Config) env(p *mcpresource.Principal) []string {
 	allowed := map[string]bool{}
 	for _, name := range inherited {
 		allowed[name], allowed[strings.ToLower(name)] = true, strings.HasSuffix(name, "PROXY")
-	}
-	if c.startsContainer() {
-		for _, name := range forContainers {
-			allowed[name] = true
-		}
 	}
 	for _, name := range c.PassEnv {
 		allowed[name] = true

@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"os/exec"
 	"sync"
 	"time"
 
@@ -39,8 +38,8 @@ func New(c Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := exec.LookPath(c.Command[0]); err != nil {
-		return nil, fmt.Errorf("the program cannot be started: %w; install it, or give its full path", err)
+	if err := findProgram(c.Command[0]); err != nil {
+		return nil, err
 	}
 	s := &Server{
 		c: c, sessions: map[string]*session{}, hubs: map[string]*hub{}, starting: map[string]*sync.Mutex{},

@@ -97,14 +97,29 @@ func introduceLegacy(ctx context.Context, h *hub) (string, error) {
 	return text(at(f.Result, "serverInfo", "name")), nil
 }
 
-// lastWords is what a program has written to its standard error, for an error about it.
-func (p *process) lastWords() string {
+// lastWords returns how a program has ended and what it wrote to its standard error, for an error about it.
+func (p *process) lastWords() (words string) {
+	if p.hasEnded() && p.exit != nil {
+		words = " (" + p.exit.Error() + ")"
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if len(p.tail) == 0 {
-		return ""
+	if len(p.tail) > 0 {
+		words += "; it has said: " + strings.Join(p.tail, " / ")
 	}
-	return "; it has said: " + strings.Join(p.tail, " / ")
+	return words
+}
+
+// findProgram returns an error that says what to do about a program that is not there.
+func findProgram(name string) error {
+	_, err := exec.LookPath(name)
+	switch {
+	case err == nil:
+		return nil
+	case strings.Contains(name, " "):
+		return fmt.Errorf("the program cannot be started: %w; is the whole command in quotes? Write its words apart", err)
+	}
+	return fmt.Errorf("the program cannot be started: %w; install it, or give its full path", err)
 }
 
 func (p *process) hasEnded() bool {

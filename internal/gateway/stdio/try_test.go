@@ -45,7 +45,7 @@ func TestTry(t *testing.T) {
 func TestCrashAtStart(t *testing.T) {
 	s := serve(t, "broken", Config{})
 	if _, err := s.Try(t.Context()); err == nil ||
-		!strings.Contains(err.Error(), "the program has ended; it has said: it does not start") {
+		!strings.Contains(err.Error(), "the program has ended (exit status 1); it has said: it does not start") {
 		t.Errorf("got %v", err)
 	}
 	if s.Check(t.Context()) == nil {
