@@ -43,7 +43,7 @@ func (s Minted) InBrowser() BrowserSession { return BrowserSession{s.Session.Has
 func (m *Manager) SetCurrent(
 	w http.ResponseWriter, r *http.Request, current BrowserSession, others ...BrowserSession,
 ) {
-	m.retire(w, r, m.session)
+	m.share(w, r, m.session, current.value, m.ttl)
 	m.set(w, m.session, current.value, m.ttl)
 	m.wait(w, r, slices.DeleteFunc(slices.Clone(others), func(h BrowserSession) bool { return h == current }))
 }

@@ -47,9 +47,9 @@ type Manager struct {
 	signedOut       string // of the cookie of SignedOut
 	browser, signIn string // prefixes of the names of cookies of which a browser has several
 	// before holds the names that versions before this one gave the cookies, by their names now. All
-	// servers of a host shared them. They are read so that an upgrade signs nobody out, and never
-	// written. Remove them one minor version after the first one with the new names: sessions last
-	// 14 days by default.
+	// servers of a host shared them. They are read so that an upgrade signs nobody out, and sessions are
+	// shared by them while two versions run side by side. Remove them one minor version after the first one
+	// with the new names: sessions last 14 days by default.
 	before  map[string]string
 	ttl     time.Duration
 	now     func() time.Time
@@ -196,6 +196,15 @@ func (m *Manager) decode(c *http.Cookie) (value string, ok bool) {
 func (m *Manager) retire(w http.ResponseWriter, r *http.Request, name string) {
 	if _, ours := m.readNamed(r, m.before[name]); ours {
 		http.SetCookie(w, m.cookie(m.before[name], "", -time.Second))
+	}
+}
+
+// share sets a session under the name before as well, for servers of the version before that run beside
+// this one. It leaves the cookie of another server of the host alone.
+func (m *Manager) share(w http.ResponseWriter, r *http.Request, name, value string, ttl time.Duration) {
+	before := m.before[name]
+	if _, ours := m.readNamed(r, before); ours || len(r.CookiesNamed(before)) == 0 {
+		m.set(w, before, value, ttl)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -48,9 +49,9 @@ func (c *client) revokeBy(way int) error {
 	token := c.refresh
 	switch way {
 	case 0:
-		return c.end("no live grant", "grant", "revoke", claims.GrantID)
+		return c.end([]string{"no live grant"}, "grant", "revoke", claims.GrantID)
 	case 1:
-		return c.end("no client", "client", "delete", c.id)
+		return c.end([]string{"no client", "was deleted"}, "client", "delete", c.id)
 	case 2, 3, 4:
 		token = c.access
 	}
@@ -64,10 +65,11 @@ func (c *client) revokeBy(way int) error {
 // end runs a command that ends something of the client, and fails if it has already ended. During faults that failure
 // is a success: PostgreSQL may have committed a first attempt without answering it, or a repeated refresh may have
 // come too late, which ends the grant.
-func (c *client) end(missing string, args ...string) error {
+func (c *client) end(missing []string, args ...string) error {
 	began := time.Now()
 	err := c.command("", args...)
-	if err != nil && strings.Contains(err.Error(), missing) && c.stormy(began) {
+	ended := func(words string) bool { return strings.Contains(err.Error(), words) }
+	if err != nil && slices.ContainsFunc(missing, ended) && c.stormy(began) {
 		return nil
 	}
 	return err

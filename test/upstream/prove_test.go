@@ -32,7 +32,8 @@ func TestProofAtAProvider(t *testing.T) {
 	lane.Long(t, "thirdparty tests proofs")
 	t.Parallel()
 	i := plan(t)
-	node := i.node("node", idptest.Options{Host: "127.0.0.2"}, nil) // the first that a page offers
+	node := i.node("node", idptest.Options{Host: "127.0.0.2"}, // the first that a page offers
+		map[string]any{"check_every": "1h"}) // node ends older tokens at a new sign-in, which a check would find
 	i.dex("dex", idptest.Options{}, nil)
 	i.start()
 	alice, a := newPerson(t, idptest.Alice), newApp(t)
