@@ -48,6 +48,8 @@ func TestErrorsShowNoSecrets(t *testing.T) {
 		"mail:\n  smtp:\n    pasword: geheim7\n",
 		"mail: {smtp: {password: geheim7, from: a, from: b}}\n",
 		"mail: {smtp: geheim7}\n",
+		"thirdparty: [{\"id\": a, \"client_secret\":\"geheim7\", \"isuer\":\"x\"}]\n",
+		"thirdparty: [{id: a, 'client_secret':'geheim7', isuer: x}]\n",
 		"mail:\n  smtp:\n    password: *geheim7\n",
 		"mail:\n  smtp:\n    password: [geheim7]\n    pasword: a\n",
 		"secret_key: |\n  aaa\n\tgeheim7\n",

@@ -219,9 +219,15 @@ func TestStopAnswersCalls(t *testing.T) {
 			}
 			opened := ask(http.MethodPost, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":`+
 				`{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}`)
-			opened.Body.Close()
+			finished := func(resp *http.Response) { // a client that leaves earlier ends its session
+				if _, err := io.Copy(io.Discard, resp.Body); err != nil {
+					t.Fatal(err)
+				}
+				resp.Body.Close()
+			}
+			finished(opened)
 			session = opened.Header.Get("Mcp-Session-Id")
-			ask(http.MethodPost, `{"jsonrpc":"2.0","method":"notifications/initialized"}`).Body.Close()
+			finished(ask(http.MethodPost, `{"jsonrpc":"2.0","method":"notifications/initialized"}`))
 			listening := ask(http.MethodGet, "")
 			defer listening.Body.Close()
 			answer := make(chan string, 1)
