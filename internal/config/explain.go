@@ -11,8 +11,9 @@ import (
 var (
 	yamlLine  = regexp.MustCompile(`line (\d+): (.*)`)
 	yamlField = regexp.MustCompile(`field (\S+) not found in type (\S+)`)
-	yamlKey   = regexp.MustCompile(`["']?([A-Za-z_][\w.-]*)(?:["']\s*:\s*|\s*:(?:\s+|$))`) // YAML 1.2 §7.4.2
-	yamlStart = regexp.MustCompile(`^[\s{\[-]*$`)                                          // what is before the first key of a line
+	// yamlKey finds keys; after one in quotes a flow mapping needs no blank (YAML 1.2 §7.4.2).
+	yamlKey   = regexp.MustCompile(`["']?([A-Za-z_][\w.-]*)(?:["']\s*:\s*|\s*:(?:\s+|$))`)
+	yamlStart = regexp.MustCompile(`^[\s{\[-]*$`) // what is before the first key of a line
 	anchor    = regexp.MustCompile(`unknown anchor '.*' referenced`)
 	yamlType  = regexp.MustCompile(`^cannot unmarshal !!(\w+)(?: (.*))? into (\S+)$`)
 )
