@@ -49,11 +49,14 @@ drawing: ## docs/architecture.svg from docs/architecture.txt
 	@$(GO) build -o $@ ./test/report
 FORCE:
 
-unit: .cache/report ## the first lane of tests, with the race detector; ends with the slowest and the skipped tests
+unit: .cache/report ## the first lane of tests, with the race detector where the server is in the test; ends with the slowest and the skipped tests
 	@.cache/report -race -vet=off -short -timeout 20m ./...
+	@CGO_ENABLED=0 .cache/report -vet=off -short -timeout 20m ./test/...
 
+# Without the race detector: it takes three times as long, and the first lane has run the same code with it.
+test-long: export CGO_ENABLED = 0
 test-long: install-test-deps .cache/report ## the second lane: all clients and pages, chaos, two versions side by side
-	@.cache/report -long -race -vet=off -timeout 30m
+	@.cache/report -long -vet=off -timeout 30m
 
 # What makes docs/reference of the code, and holds it to the code in "make test".
 REFERENCE := -run '^(TestReference|TestSchema|TestPage|TestErrorsReference|TestFaultsAreData|TestDecisions)$$' ./internal/config \

@@ -105,9 +105,6 @@ func (r *Recorder) Reported(by string, d oauth.Decision, t Presented, settled fu
 
 // refused takes a step that says what was asked, and not yet what was answered.
 func (r *Recorder) refused(s Step, d oauth.Decision, t Presented, settled func(context.Context) bool) {
-	if s.Request.Agent == ProbeAgent {
-		return
-	}
 	s.Reference, s.Keys.Client, s.Keys.Person, s.Keys.Grant = d.Reference, t.Keys.Client, t.Keys.Person, t.Keys.Grant
 	s.Request.Params = append(s.Request.Params, Param{paramToken, string(t.State)})
 	s.Answer = Answer{

@@ -18,26 +18,27 @@ const (
 	CauseSpent           Cause = "spent"
 	CauseRevoked         Cause = "revoked"
 	CausePaused          Cause = "paused" // by the person
+	CauseHeld            Cause = "held"   // the operator has paused or blocked the application
 	CauseExpired         Cause = "expired"
 	CauseMismatch        Cause = "mismatch" // of another client, redirect URI or verifier
 	CauseUnknown         Cause = "unknown"
-	CauseNotPermitted    Cause = "not_permitted"   // the person may have nothing of what was asked for
+	CauseNotPermitted    Cause = "not_permitted"   // the person may have none of the requested scopes
 	CauseRule            Cause = "rule"            // a rule of the provider's entry does not admit the person
 	CauseProvider        Cause = "provider"        // the provider refused, or gave no usable answer
-	CauseForm            Cause = "form_unknown"    // a form came without the cookie of its page, or too late
-	CauseOrigin          Cause = "form_of_another" // by Origin or Sec-Fetch-Site another site has sent a form
-	CauseHost            Cause = "host_unknown"    // the request was for a host that this server does not have
+	CauseForm            Cause = "form_unknown"    // a form arrived without the cookie of its page, or too late
+	CauseOrigin          Cause = "form_of_another" // by Origin or Sec-Fetch-Site, another site sent the form
+	CauseHost            Cause = "host_unknown"    // the request named a host that this server does not serve
 	CauseStorage         Cause = "storage"         // the database failed
 )
 
-// causes are all of them.
+// causes lists every cause.
 var causes = []Cause{
 	CauseUnregisteredURI, CauseScheme, CauseInClear, CauseClientUnknown, CauseClientDeleted, CauseDocument,
-	CauseDocumentAway, CauseSpent, CauseRevoked, CausePaused, CauseExpired, CauseMismatch, CauseUnknown,
-	CauseNotPermitted, CauseRule, CauseProvider, CauseForm, CauseOrigin, CauseHost, CauseStorage,
+	CauseDocumentAway, CauseSpent, CauseRevoked, CausePaused, CauseHeld, CauseExpired, CauseMismatch,
+	CauseUnknown, CauseNotPermitted, CauseRule, CauseProvider, CauseForm, CauseOrigin, CauseHost, CauseStorage,
 }
 
-// caused is an error whose cause is known.
+// caused is an error with a known cause.
 type caused struct {
 	cause Cause
 	error
@@ -46,15 +47,12 @@ type caused struct {
 // Unwrap returns the error.
 func (c caused) Unwrap() error { return c.error }
 
-// Because returns err with its cause. It goes into [oauth.Error.Because].
+// Because returns err with the cause c, for [oauth.Error.Because].
 func (c Cause) Because(err error) error { return caused{c, err} }
 
-// CauseOf returns the cause of an error of [Cause.Because], "" for any other.
+// CauseOf returns the cause that [Cause.Because] gave err, or "".
 func CauseOf(err error) Cause {
 	var c caused
 	errors.As(err, &c)
 	return c.cause
 }
-
-// ProbeAgent is the User-Agent of the commands doctor and check, whose requests are of no attempt.
-const ProbeAgent = "mcp-authd-probe"

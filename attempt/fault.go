@@ -43,6 +43,7 @@ const (
 	RefreshTokenSpent     Fault = "refresh_token_spent"
 	GrantEnded            Fault = "grant_ended"
 	AccessPaused          Fault = "access_paused"
+	ApplicationHeld       Fault = "application_held"
 	ChallengeOnly         Fault = "challenge_only"
 	AuthorizationLost     Fault = "authorization_lost"
 	AudienceWrong         Fault = "audience_wrong"

@@ -131,6 +131,8 @@ func TestVerdictsByCause(t *testing.T) {
 		{Refresh, "invalid_client", CauseClientDeleted, ClientUnknown},
 		{Refresh, "invalid_client", "", CredentialsWrong},
 		{Refresh, "temporarily_unavailable", CausePaused, AccessPaused},
+		{Authorize, "unauthorized_client", CauseHeld, ApplicationHeld},
+		{Refresh, "temporarily_unavailable", CauseHeld, ApplicationHeld},
 		{SignIn, "invalid_request", CauseForm, FormLost},
 		{SignIn, "invalid_request", CauseOrigin, FormRefused},
 		{SignIn, "access_denied", "", SignInRefused},
@@ -180,7 +182,7 @@ func TestVerdictOfSpentGrant(t *testing.T) {
 // TestWaitingApproval: a call that waits for a person lacks no scope.
 func TestWaitingApproval(t *testing.T) {
 	call := Step{At: noon, Kind: Call, Answer: Answer{
-		Status: 403, Error: "insufficient_scope", Outcome: outcomeClearance,
+		Status: 403, Error: "insufficient_scope", Outcome: oauth.OutcomeClearanceRequired,
 		Params: []Param{{"scope", "notes clearance:clr_1"}},
 	}}
 	if got := Judge([]Step{call}, noon); got.Fault != ApprovalWaiting || got.Whose != OfPerson {
@@ -188,20 +190,25 @@ func TestWaitingApproval(t *testing.T) {
 	}
 }
 
-// TestOwnProbes: what the commands doctor and check ask is no attempt.
-func TestOwnProbes(t *testing.T) {
+// TestProbeAgentHidesNothing: OB-01: anyone can send the User-Agent of the commands doctor and check, so
+// requests with it are attempts like others.
+func TestProbeAgentHidesNothing(t *testing.T) {
 	now, store := noon, testStore(t)
 	r := testRecorder(store, &now, new(bytes.Buffer))
 	probe := httptest.NewRequest("POST", "/mcp", nil)
-	probe.Header.Set("User-Agent", ProbeAgent)
+	probe.Header.Set("User-Agent", "mcp-authd-probe")
 	_, d := r.Begin(probe, netip.MustParseAddr("192.0.2.1"))
-	r.End(d, Taken{Kind: Provider, Path: "/callback/x", Answer: Answer{Status: 400, Error: "invalid_request"}})
-	for _, state := range []TokenState{TokenNone, TokenForeign} {
-		r.Refused(probe, netip.MustParseAddr("192.0.2.1"), oauth.Decision{Status: 401}, Presented{State: state}, nil)
-	}
+	r.End(d, Taken{Kind: Token, Path: "/token", Answer: Answer{Status: 400, Error: "invalid_request"}})
+	r.Refused(probe, netip.MustParseAddr("198.51.100.1"), oauth.Decision{Status: 401},
+		Presented{State: TokenNone}, nil)
 	r.Write(context.Background())
 	got, err := Finder{Store: store, Now: func() time.Time { return now }}.Find(context.Background(), Query{})
-	if err != nil || len(got) != 0 {
-		t.Errorf("RU-12: got %d attempts, %v", len(got), err)
+	if err != nil || len(got) != 2 {
+		t.Fatalf("OB-01: got %d attempts, %v, want 2", len(got), err)
+	}
+	for _, a := range got {
+		if a.Agent != "mcp-authd-probe" {
+			t.Errorf("OB-01: the agent of an attempt is %q", a.Agent)
+		}
 	}
 }

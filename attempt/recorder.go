@@ -87,9 +87,6 @@ func (r *Recorder) End(d *Draft, t Taken) {
 	d.mu.Lock()
 	s := d.step
 	d.mu.Unlock()
-	if s.Request.Agent == ProbeAgent {
-		return
-	}
 	if s.Kind == "" {
 		s.Kind = t.Kind
 	}
@@ -114,9 +111,10 @@ func (s *Step) add(t Taken) {
 	k.Person, k.PersonName = t.Keys.Person, cut(t.Keys.PersonName, maxValue)
 	k.Resource, k.Match, k.Grant = cut(oauth.Redacted(t.Keys.Resource), maxValue), t.Keys.Match, t.Keys.Grant
 	a.Status, a.Took = t.Answer.Status, t.Answer.Took
+	a.Reason = cmp.Or(Described(t.Answer.Reason), a.Reason)
 	if t.Answer.Error != "" {
 		a.Error, a.Description = t.Answer.Error, Described(t.Answer.Description)
-		a.Reason, a.Cause = Described(t.Answer.Reason), t.Answer.Cause
+		a.Cause = t.Answer.Cause
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/mcp-authd/mcp-authd/internal/label"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
@@ -85,9 +86,9 @@ func (d Digester) kept(name, v string) (string, bool) {
 	case slices.Contains(addresses, name):
 		return cut(oauth.Redacted(v), maxValue), true
 	case slices.Contains(digested, name):
-		return fmt.Sprintf("(%d characters, digest %s)", len(v), d.Digest(v)), true
+		return fmt.Sprintf("(%s, digest %s)", characters(v), d.Digest(v)), true
 	case slices.Contains(given, name):
-		return fmt.Sprintf("(%d characters)", len(v)), true
+		return "(" + characters(v) + ")", true
 	}
 	return "", false
 }
@@ -125,9 +126,12 @@ func compared(got string, want []string) *Difference {
 // prefixOf is what is kept of a challenge: enough to compare two.
 func prefixOf(challenge string) string { return challenge[:min(len(challenge), 8)] }
 
+// characters returns how long a value is.
+func characters(v string) string { return label.Count(len(v), "character", "characters") }
+
 func challengeShape(c string) string {
 	if !oauth.ValidChallenge(c) {
-		return fmt.Sprintf("(%d characters, not an S256 challenge)", len(c))
+		return fmt.Sprintf("(%s, not an S256 challenge)", characters(c))
 	}
 	return prefixOf(c) + "..."
 }
@@ -136,7 +140,7 @@ func challengeShape(c string) string {
 // text no verifier.
 func verifierShape(v string) string {
 	if !oauth.ValidVerifier(v) {
-		return fmt.Sprintf("(%d characters, not a verifier: %s)", len(v), verifierFault(v))
+		return fmt.Sprintf("(%s, not a verifier: %s)", characters(v), verifierFault(v))
 	}
 	return "of the challenge " + prefixOf(oauth.ChallengeS256(v)) + "..."
 }

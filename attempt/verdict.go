@@ -18,7 +18,7 @@ type Verdict struct {
 	Whose      Whose       `json:"whose"` // who can change it
 	Next       string      `json:"next"`  // what they do
 	Advice     Advice      `json:"advice"`
-	Difference *Difference `json:"difference"`
+	Difference *Difference `json:"difference,omitempty"`
 	Known      string      `json:"known,omitempty"` // what is known of this client and fault
 	Decided    string      `json:"-"`               // the reference of the step that decided
 }
@@ -191,8 +191,8 @@ func judgeSilence(s Step, now time.Time) Verdict {
 
 // judgeFailure is of an attempt whose last step was refused.
 func judgeFailure(steps []Step, s Step) Verdict {
-	if judge, ok := decisive[s.Answer.Cause]; ok {
-		return judge(s)
+	if v, decided := judgeCause(s); decided {
+		return v
 	}
 	code := oauth.Code(s.Answer.Error)
 	if s.Answer.Status >= 500 || code == oauth.ServerError || code == oauth.TemporarilyUnavailable {

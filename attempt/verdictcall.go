@@ -8,9 +8,6 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// outcomeClearance is mcpresource.OutcomeClearanceRequired.
-const outcomeClearance = "clearance_required"
-
 // judgeOpening is of an attempt that has nothing but calls without a token.
 func judgeOpening(s Step, now time.Time) Verdict {
 	if now.Sub(s.At) < quietClient {
@@ -25,7 +22,7 @@ func judgeCall(steps []Step, s Step) Verdict {
 	switch {
 	case s.anonymous():
 		return judgeLost(steps, s)
-	case s.Answer.Outcome == outcomeClearance:
+	case s.Answer.Outcome == oauth.OutcomeClearanceRequired:
 		return ApprovalWaiting.verdict("The call of " + s.called() + " waits for the approval of a person.")
 	case s.Answer.Error == string(oauth.InsufficientScope):
 		return ScopeMissing.verdict("The token has not the scopes that " + s.called() + " needs: " +

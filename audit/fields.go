@@ -57,3 +57,16 @@ func Remote(addr string) slog.Attr {
 	}
 	return slog.String("remote", addr)
 }
+
+// Application is what an act was done to that holds for all connections of an application of a person at an MCP
+// server, and how many of them there were. The event names one of them.
+func Application(a storage.Application) slog.Attr {
+	return slog.Group("", slog.String("application", a.Key), slog.Int("connections", a.Connections))
+}
+
+// Pause is the pause of an application.
+func Pause(p storage.Pause) slog.Attr {
+	return slog.Group("", slog.String("pause", p.ID), slog.String("user", p.UserID),
+		slog.String("resource", p.Resource), slog.String("application", p.Application),
+		slog.String("client_id", p.ClientID), slog.String("client_name", p.ClientName), slog.Time("paused_at", p.At))
+}

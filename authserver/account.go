@@ -46,7 +46,9 @@ func (p *accountPages) page(w http.ResponseWriter, r *http.Request) {
 // show shows the page, after an act that came to nothing with its problem.
 func (p *accountPages) show(w http.ResponseWriter, r *http.Request, after refusedProof) {
 	query := r.URL.Query()
-	from := account.Places{Connections: query.Get("before"), Keys: query.Get("keys")}
+	from := account.Places{
+		Connections: query.Get("before"), Keys: query.Get("keys"), Pauses: query.Get("paused"),
+	}
 	v, err := p.accounts.View(r.Context(), p.forms.token(r), from)
 	switch {
 	case err != nil:
@@ -90,6 +92,8 @@ var doneTexts = map[account.Outcome]web.Text{
 	account.Gone:         web.Say("account.done_gone"),
 	account.HelperCut:    web.Say("account.done_cut"),
 	account.Wider:        web.Say("account.done_wider"),
+	account.Nothing:      web.Say("account.done_nothing"),
+	account.Full:         web.Say("account.done_full"),
 }
 
 // view says what the page shows, with its forms.
@@ -148,10 +152,14 @@ func (p *accountPages) connections(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	id := posted.Get("grant")
+	if id == "" {
+		id = posted.Get("pause")
+	}
 	acts := map[string]func(context.Context, account.Person, string) (account.Outcome, error){
 		"disconnect": p.accounts.Disconnect,
 		"pause":      p.accounts.Pause,
 		"resume":     p.accounts.Resume,
+		"end-pause":  p.accounts.ResumePause,
 		"narrow": func(ctx context.Context, who account.Person, id string) (account.Outcome, error) {
 			return p.accounts.Narrow(ctx, who, id, posted["scope"])
 		},

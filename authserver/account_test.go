@@ -75,13 +75,22 @@ func TestAccountPage(t *testing.T) {
 	pg := p.get("/account", "User-Agent", "Mozilla/5.0 (X11; Linux x86_64) Firefox/140.0")
 	t.Run("PE-09 it shows client, server, scopes in words, who gave it, when and from where", func(t *testing.T) {
 		for _, want := range []string{
-			`data-grant="grt_`, `name="act" value="disconnect"`, `value="narrow"`, `value="pause"`,
+			`data-grant="grt_`, `name="act" value="disconnect"`, `value="pause"`,
 			`data-session="ses_`,
 			`value="stop-all"`, "127.0.0.0/24", "Go-http-client", "this browser", "alice",
 		} {
 			if !strings.Contains(pg.body, want) {
 				t.Errorf("no %s in %s", want, pg.body)
 			}
+		}
+		if strings.Contains(pg.body, `value="narrow"`) {
+			t.Error("RU-17 what every call needs can be taken away")
+		}
+		p.wantTokens(p.approve(authorizeQuery("scope", "mcp notes:write")).Get("code"))
+		if body := p.get("/account").body; !strings.Contains(body, `value="narrow"`) ||
+			!strings.Contains(body, `name="scope" value="notes:write"`) ||
+			strings.Contains(body, `name="scope" value="mcp"`) {
+			t.Errorf("RU-17 the rest can not, or what every call needs can: %s", body)
 		}
 	})
 	t.Run("PE-12 it needs no script and is small", func(t *testing.T) {
@@ -122,7 +131,12 @@ func TestAccountDisconnects(t *testing.T) {
 	r := newRig(t)
 	p := r.person()
 	first := p.signIn()
-	second := p.signIn()
+	r.nice()
+	asNice := []string{"client_id", "nice", "redirect_uri", ""}
+	status, second := p.token(codeForm(p.approve(niceQuery()).Get("code"), asNice...))
+	if status != http.StatusOK {
+		t.Fatalf("got %d %v", status, second)
+	}
 	ids := rows(grantRow, p.get("/account"))
 	if len(ids) != 2 || !slices.IsSortedFunc(ids, func(a, b string) int { return strings.Compare(b, a) }) {
 		t.Fatalf("got %v, want two, the newest first", ids)
@@ -140,7 +154,7 @@ func TestAccountDisconnects(t *testing.T) {
 		if got := r.introspected(p, first["access_token"]); got["active"] != false {
 			t.Errorf("introspection: got %v", got)
 		}
-		if status, _ := p.token(refreshForm(second["refresh_token"])); status != 200 {
+		if status, _ := p.token(refreshForm(second["refresh_token"], asNice[:2]...)); status != 200 {
 			t.Errorf("the other one: got %d", status)
 		}
 		if log := r.log.String(); !strings.Contains(log, `"event":"grant.revoked"`) ||
@@ -336,4 +350,55 @@ func TestStopEverything(t *testing.T) {
 			t.Error("no audit event")
 		}
 	})
+}
+
+// EN-02: an application that is paused does not come back without a page: not silently, and not with a code
+// that it has kept. Resumed, it goes on with what it has.
+func TestPausedApplicationsAsk(t *testing.T) {
+	r := newRig(t)
+	p := r.person()
+	first := p.signIn()
+	kept := p.approve(authorizeQuery()).Get("code")
+	id := rows(grantRow, p.get("/account"))[0]
+	p.account("connections", "grant", id, "act", "pause").has(t, http.StatusOK, "paused")
+	if status, out := p.token(codeForm(kept)); status != 400 || out["error"] != "invalid_grant" {
+		t.Errorf("a code from before: got %d %v", status, out)
+	}
+	if pg := p.get("/authorize?" + authorizeQuery().Encode()); pg.status != http.StatusOK ||
+		!strings.Contains(pg.body, "You have paused this application") || strings.Contains(pg.body, `value="approve"`) {
+		t.Errorf("a request: got %d, want the page that says so", pg.status)
+	}
+	if pg := p.get("/authorize?" + authorizeQuery("prompt", "none").Encode()); pg.status == http.StatusSeeOther &&
+		strings.Contains(pg.header.Get("Location"), "code=") {
+		t.Errorf("a silent request: got %s", pg.header.Get("Location"))
+	}
+	p.account("connections", "grant", id, "act", "resume").has(t, http.StatusOK, "")
+	if status, out := p.token(refreshForm(first["refresh_token"])); status != http.StatusOK {
+		t.Errorf("resumed: got %d %v", status, out)
+	}
+}
+
+// EN-02: an application is one row, however often it has connected. What is done to the row is done to each
+// of its connections.
+func TestAccountShowsAnApplicationOnce(t *testing.T) {
+	r := newRig(t)
+	p := r.person()
+	var tokens []map[string]any
+	for range 7 {
+		tokens = append(tokens, p.signIn())
+	}
+	pg := p.get("/account")
+	ids := rows(grantRow, pg)
+	if len(ids) != 1 {
+		t.Fatalf("got %v, want one row", ids)
+	}
+	p.account("connections", "grant", ids[0], "act", "disconnect").has(t, http.StatusOK, "is disconnected")
+	if got := rows(grantRow, p.get("/account")); len(got) != 0 {
+		t.Errorf("got %v", got)
+	}
+	for i, token := range tokens {
+		if status, out := p.token(refreshForm(token["refresh_token"])); status != http.StatusBadRequest {
+			t.Errorf("connection %d: got %d %v", i, status, out)
+		}
+	}
 }

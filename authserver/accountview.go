@@ -6,6 +6,7 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/authserver/internal/account"
 	"github.com/mcp-authd/mcp-authd/oauth"
+	"github.com/mcp-authd/mcp-authd/policy"
 	"github.com/mcp-authd/mcp-authd/storage"
 	"github.com/mcp-authd/mcp-authd/web"
 )
@@ -34,6 +35,14 @@ func (v *views) apps(page *account.View, form web.AccountForm) web.AccountApps {
 		}
 		out.Apps = append(out.Apps, app)
 	}
+	for _, p := range page.Pauses {
+		out.Paused = append(out.Paused, web.PausedApp{
+			ID: p.ID, Client: web.Party{Name: p.ClientName}, Server: resourceParty(p.Server), Since: p.At,
+		})
+	}
+	if page.Next.Pauses != "" {
+		out.MorePausedURL = v.paths.account + "?" + url.Values{"paused": {page.Next.Pauses}}.Encode()
+	}
 	return out
 }
 
@@ -55,8 +64,11 @@ func (v *views) handed(c account.Connection) web.Handed {
 
 // grantedScopes are the scopes of a grant in words, also those that the server knows no more.
 func grantedScopes(r storage.Resource, granted oauth.Scopes) (out []web.Scope) {
+	required := policy.Required(r)
 	for _, name := range granted.Without(oauth.Scopes{oauth.OfflineAccess}) {
-		s := web.Scope{Name: name, Identity: name == oauth.OpenID && len(r.Scopes) == 0}
+		s := web.Scope{
+			Name: name, Identity: name == oauth.OpenID && len(r.Scopes) == 0, Fixed: required.Has(name),
+		}
 		for _, t := range r.Scopes {
 			if t.Name == name {
 				s.Description, s.Dangerous = t.Description, t.Dangerous

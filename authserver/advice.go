@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/mcp-authd/mcp-authd/authserver/internal/entry"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/web"
@@ -100,6 +101,9 @@ func advise(v *web.Error, e *oauth.Error, status int) {
 			v.Message = web.Say("error.unknown_message")
 		}
 		v.Advice = web.Say("error.unknown_advice")
+	case errors.Is(e, entry.ErrTooManyChanges):
+		v.Title, v.Home = web.Say("error.changes_title"), true
+		v.Advice = web.Say("error.changes_advice")
 	case e.Code == oauth.TemporarilyUnavailable, e.Code == oauth.SlowDown:
 		v.Title = web.Say("error.busy_title")
 		v.Advice = web.Say("error.busy_advice")

@@ -176,7 +176,7 @@ type permits struct {
 	resources []string
 }
 
-func (f *permits) Permit(ctx context.Context, id, resource string, scopes oauth.Scopes) (oauth.Scopes, error) {
+func (f *permits) Permit(ctx context.Context, id, resource string, scopes oauth.Scopes) (oauth.Scopes, string, error) {
 	f.resources = append(f.resources, resource)
 	return f.providers.Permit(ctx, id, resource, scopes)
 }
@@ -188,7 +188,7 @@ func TestRulesAtAnAlias(t *testing.T) {
 	rules := &permits{providers: f}
 	r.restart(func(c *Config) { c.Delegation = rules })
 	p := r.person()
-	back := p.get(callback(t, "google", p.leave(atWork("provider", "google"))))
+	back := p.back(callback(t, "google", p.leave(atWork("provider", "google"))))
 	_, out := p.token(codeForm(responseOf(t, back).Get("code"), "resource", testAlias))
 	if out["access_token"] == nil {
 		t.Fatalf("got %v", out)

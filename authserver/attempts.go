@@ -41,6 +41,9 @@ func (s *Server) taken(
 	if by := attrOf(attrs, "revoked_by"); by != "" && t.Answer.Cause == attempt.CauseRevoked {
 		t.Answer.Reason = "revoked: " + by
 	}
+	if by := attrOf(attrs, "withheld_by"); by != "" && withholds(t.Answer) {
+		t.Answer.Reason = "withheld " + attrOf(attrs, "scope_withheld") + ": " + by
+	}
 	t.Keys = attempt.Keys{
 		Client:     attrOf(attrs, "client_id"),
 		ClientName: attrOf(attrs, "client_name"),
@@ -52,6 +55,10 @@ func (s *Server) taken(
 	}
 	return t
 }
+
+// withholds reports whether rules that withheld scopes belong in a: it is a success, or a refusal because no permitted
+// scope was left.
+func withholds(a attempt.Answer) bool { return a.Error == "" || a.Cause == attempt.CauseNotPermitted }
 
 func attrOf(attrs []slog.Attr, key string) string {
 	i := slices.IndexFunc(attrs, func(a slog.Attr) bool { return a.Key == key })

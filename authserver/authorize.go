@@ -35,8 +35,8 @@ func (p *authorizePages) authorize(w http.ResponseWriter, r *http.Request) {
 	p.steps.write(w, r, p.flow.Authorize(r.Context(), form.New(query), p.forms.token(r)))
 }
 
-// consent serves POST /consent, where the forms of two pages end: the consent page of
-// a person who is signed in, and of a person who then signs in at a provider.
+// consent serves POST /consent, the target of three forms: the consent page of a signed-in person, the consent
+// page of a person who then signs in at a provider, and the page that names the account afterwards.
 func (p *authorizePages) consent(w http.ResponseWriter, r *http.Request) {
 	posted, ok := p.forms.read(w, r)
 	if !ok {
@@ -46,6 +46,12 @@ func (p *authorizePages) consent(w http.ResponseWriter, r *http.Request) {
 	var provider flow.ProviderForm
 	if err := p.forms.unseal(w, r, purposeProviderConsent, posted.Get("step"), &provider); err == nil {
 		p.steps.write(w, r, p.signIns.Consent(r.Context(), provider, decision, p.forms.networks(r)))
+		return
+	}
+	var account flow.AccountForm
+	if err := p.forms.unseal(w, r, purposeConfirm, posted.Get("step"), &account); err == nil {
+		step := p.signIns.Confirm(r.Context(), account, p.forms.token(r), decision.Verdict, p.forms.networks(r))
+		p.steps.write(w, r, step)
 		return
 	}
 	var consent flow.ConsentForm

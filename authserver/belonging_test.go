@@ -258,7 +258,7 @@ func TestHomeProviderIsAskedAlways(t *testing.T) {
 	}
 	other := r.person()
 	f.set(func(f *providers) { f.checkErr = storage.ErrRevoked })
-	other.get(callback(t, "github", other.leave(authorizeQuery("provider", "github"))))
+	other.back(callback(t, "github", other.leave(authorizeQuery("provider", "github"))))
 	f.set(func(f *providers) { f.checkErr = nil })
 	if other.signedIn() {
 		t.Error("it was not asked for a sign-in at another provider")

@@ -164,7 +164,7 @@ func TestBindingInTheBrowser(t *testing.T) {
 			t.Errorf("got %d %v", pg.status, pg.header)
 		}
 		f.set(func(f *providers) { f.checkErr = nil })
-		if got := responseOf(t, p.get("/authorize?"+authorizeQuery().Encode())); !got.Has("code") {
+		if got := responseOf(t, p.confirm(p.get("/authorize?"+authorizeQuery().Encode()))); !got.Has("code") {
 			t.Errorf("got %v", got)
 		}
 	})
@@ -203,6 +203,16 @@ func TestBindingInTheBrowser(t *testing.T) {
 			t.Errorf("got %v", got)
 		}
 	})
+	t.Run("RU-17 a rule that keeps what every call needs refuses the person", func(t *testing.T) {
+		f.set(func(f *providers) { f.permitted = oauth.Scopes{"notes:write"} })
+		defer f.set(func(f *providers) { f.permitted = nil })
+		p := r.person()
+		p.signInAt("google", "scope", "notes:write")
+		got := responseOf(t, p.get("/authorize?"+authorizeQuery("scope", "mcp notes:write").Encode()))
+		if got.Get("error") != "access_denied" {
+			t.Errorf("got %v", got)
+		}
+	})
 	t.Run("'Not you?' asks the provider who it is", func(t *testing.T) {
 		p := r.person()
 		p.signInAt("google")
@@ -225,7 +235,7 @@ func TestBindingsGone(t *testing.T) {
 	r, _ := delegated(t)
 	p := r.person()
 	out := p.signInAt("google")
-	code := responseOf(t, p.get("/authorize?"+authorizeQuery().Encode())).Get("code")
+	code := responseOf(t, p.confirm(p.get("/authorize?"+authorizeQuery().Encode()))).Get("code")
 	r.restart(func(c *Config) { c.Delegation = nil })
 	t.Run("AS-218 codes", func(t *testing.T) {
 		status, answer := p.token(codeForm(code))

@@ -23,7 +23,7 @@ func TestVerdictFollowsTheCause(t *testing.T) {
 	fails := func(err error) func(*rig, *person, *providers) {
 		return func(_ *rig, p *person, f *providers) {
 			f.set(func(f *providers) { f.returnErr = err })
-			p.get(callback(t, "google", p.leave(authorizeQuery("provider", "google"))))
+			p.back(callback(t, "google", p.leave(authorizeQuery("provider", "google"))))
 		}
 	}
 	for _, tt := range []struct {

@@ -36,7 +36,7 @@ func TestBundlesHoldNoSecret(t *testing.T) {
 	p.get(wellKnown+"/"+mark, header...)
 	pg := p.get("/authorize?" + query("prompt", "", "acr_values", "").Encode())
 	p.post("/login", url.Values{"step": {pg.step(t)}, "username": {mark}, "password": {mark}}, header...)
-	back := p.get(callback(t, "google", p.leave(query("prompt", "", "acr_values", "", "provider", "google"))))
+	back := p.back(callback(t, "google", p.leave(query("prompt", "", "acr_values", "", "provider", "google"))))
 	code := responseOf(t, back).Get("code")
 	for _, form := range []url.Values{
 		codeForm(code, "client_id", mark, "redirect_uri", redirect+mark),
@@ -61,7 +61,7 @@ func TestBundlesHoldNoSecret(t *testing.T) {
 	}
 	p.post("/device_authorization", url.Values{"client_id": {mark}, "scope": {mark}, "resource": {"https://" + mark}})
 	f.returnErr = oauth.NewError(oauth.AccessDenied, mark+" said '"+mark+"' to \""+mark+"\" at https://"+mark)
-	r.person().get(callback(t, "google", r.person().leave(query("prompt", "", "acr_values", "", "provider", "google")),
+	r.person().back(callback(t, "google", r.person().leave(query("prompt", "", "acr_values", "", "provider", "google")),
 		"error", mark, "error_description", mark), header...)
 	r.advance(time.Hour)
 	found := r.attempts(attempt.Query{})

@@ -15,10 +15,10 @@ import (
 
 func TestCallback(t *testing.T) {
 	r, f := delegated(t)
-	t.Run("AS-217 AS-222 the code comes at once, for consent was given, and the grant rests on the session there",
+	t.Run("AS-217 AS-222 the code comes after the account was named, for consent was given, and the grant rests on the session there",
 		func(t *testing.T) {
 			p := r.person()
-			back := p.get(
+			back := p.back(
 				callback(t, "google", p.leave(authorizeQuery("provider", "google", "scope", "mcp notes:write"))),
 			)
 			got := responseOf(t, back)
@@ -49,7 +49,7 @@ func TestCallback(t *testing.T) {
 		}
 		p := r.person()
 		left := p.leave(authorizeQuery("provider", "google", "client_id", "desk", "redirect_uri", "desk://cb"))
-		if pg := p.get(callback(t, "google", left), "Sec-Fetch-Dest", "document"); pg.status != 200 ||
+		if pg := p.back(callback(t, "google", left), "Sec-Fetch-Dest", "document"); pg.status != 200 ||
 			!strings.HasPrefix(pg.header.Get("Refresh"), "0; url=desk://cb?code=") {
 			t.Errorf("got %d %v", pg.status, pg.header)
 		}
@@ -57,7 +57,7 @@ func TestCallback(t *testing.T) {
 	t.Run("AS-220 SP-04 a replayed callback is refused, and ends nothing", func(t *testing.T) {
 		p := r.person()
 		url := callback(t, "google", p.leave(authorizeQuery("provider", "google")))
-		code := responseOf(t, p.get(url)).Get("code")
+		code := responseOf(t, p.back(url)).Get("code")
 		before := f.returns
 		if pg := p.get(url); pg.status != 400 || pg.header.Get("Location") != "" || f.returns != before {
 			t.Errorf("got %d, %d returns", pg.status, f.returns-before)
@@ -78,7 +78,7 @@ func TestCallback(t *testing.T) {
 					t.Errorf("got %d, %d returns", pg.status, f.returns-before)
 				}
 			}
-			if got := responseOf(t, attacker.get(url)); !got.Has("code") {
+			if got := responseOf(t, attacker.back(url)); !got.Has("code") {
 				t.Errorf("got %v", got)
 			}
 		})
@@ -104,7 +104,7 @@ func TestCallback(t *testing.T) {
 		p := r.person()
 		p.client.Jar.SetCookies(mustURL(t, p.http.URL),
 			[]*http.Cookie{{Name: cookie.Name(p.http.URL, "session"), Value: "planted", Path: "/"}})
-		p.get(callback(t, "google", p.leave(authorizeQuery("provider", "google"))))
+		p.back(callback(t, "google", p.leave(authorizeQuery("provider", "google"))))
 		if got := sessionCookie(p); got == "planted" || got == "" {
 			t.Errorf("got %q", got)
 		}
@@ -112,7 +112,7 @@ func TestCallback(t *testing.T) {
 	t.Run("AS-225 SP-17 mix-up: the callback of another provider is refused at the client's redirect URI",
 		func(t *testing.T) {
 			p := r.person()
-			got := responseOf(t, p.get(callback(t, "github", p.leave(authorizeQuery("provider", "google")))))
+			got := responseOf(t, p.back(callback(t, "github", p.leave(authorizeQuery("provider", "google")))))
 			if got.Get("error") != "server_error" || got.Has("code") || sessionCookie(p) != "" {
 				t.Errorf("got %v", got)
 			}
@@ -126,7 +126,7 @@ func TestCallback(t *testing.T) {
 		p := r.person()
 		url := callback(t, "google", p.leave(authorizeQuery("provider", "google")), "redirect_uri",
 			"https://evil.example/", "return_to", "//evil.example", "next", "https://evil.example/")
-		if pg := p.get(url); !strings.HasPrefix(pg.header.Get("Location"), testRedirect) {
+		if pg := p.back(url); !strings.HasPrefix(pg.header.Get("Location"), testRedirect) {
 			t.Errorf("got %v", pg.header)
 		}
 	})
@@ -156,7 +156,7 @@ func TestCallbackByForm(t *testing.T) {
 			strings.Contains(to, "secret") || f.returns != 0 {
 			t.Fatalf("got %d %s", pg.status, to)
 		}
-		if got := responseOf(t, p.get(to)); !got.Has("code") {
+		if got := responseOf(t, p.back(to)); !got.Has("code") {
 			t.Errorf("got %v", got)
 		}
 	})
@@ -191,7 +191,7 @@ func TestCallbackByForm(t *testing.T) {
 		if pg := p.do(req); pg.status != 405 {
 			t.Errorf("got %d", pg.status)
 		}
-		if got := responseOf(t, p.get(url)); !got.Has("code") {
+		if got := responseOf(t, p.back(url)); !got.Has("code") {
 			t.Errorf("got %v", got)
 		}
 	})
@@ -201,7 +201,7 @@ func TestReturnFails(t *testing.T) {
 	r, f := delegated(t)
 	t.Run("AS-223 a person who says no there: access_denied, at once", func(t *testing.T) {
 		p := r.person()
-		pg := p.get(
+		pg := p.back(
 			callback(t, "google", p.leave(authorizeQuery("provider", "google")), "error", "access_denied", "code",
 				""), "Sec-Fetch-Dest", "document",
 		)
@@ -219,7 +219,7 @@ func TestReturnFails(t *testing.T) {
 			f.set(func(f *providers) { f.returnErr = oauth.NewError(code, "What happened, in words.") })
 			defer f.set(func(f *providers) { f.returnErr = nil })
 			p := r.person()
-			pg := p.get(callback(t, "google", p.leave(authorizeQuery("provider", "google"))))
+			pg := p.back(callback(t, "google", p.leave(authorizeQuery("provider", "google"))))
 			got := responseOf(t, pg)
 			if got.Get("error") != want || got.Get("error_description") != "What happened, in words." ||
 				got.Get("state") != "st-1" || got.Get("iss") != r.Issuer() || sessionCookie(p) != "" {
@@ -229,7 +229,7 @@ func TestReturnFails(t *testing.T) {
 				t.Errorf("left behind: %v", p.client.Jar.Cookies(u))
 			}
 			p = r.person()
-			pg = p.get(callback(t, "google", p.leave(authorizeQuery("provider", "google"))), "Sec-Fetch-Dest",
+			pg = p.back(callback(t, "google", p.leave(authorizeQuery("provider", "google"))), "Sec-Fetch-Dest",
 				"document")
 			if !strings.Contains(pg.body, "What happened, in words.") || pg.header.Get("Refresh") != "" ||
 				!strings.Contains(pg.body, `href="`+testRedirect+"?error="+want) ||
@@ -253,7 +253,7 @@ func TestReturnFails(t *testing.T) {
 			t.Errorf("got %d", pg.status)
 		}
 		f.set(func(f *providers) { f.takeErr = nil })
-		if got := responseOf(t, p.get(url)); !got.Has("code") {
+		if got := responseOf(t, p.back(url)); !got.Has("code") {
 			t.Errorf("got %v", got)
 		}
 	})
@@ -262,7 +262,7 @@ func TestReturnFails(t *testing.T) {
 		defer f.set(func(f *providers) { f.permitted = nil })
 		p := r.person()
 		if got := responseOf(t,
-			p.get(callback(t, "google", p.leave(authorizeQuery("provider", "google"))))); got.Get(
+			p.back(callback(t, "google", p.leave(authorizeQuery("provider", "google"))))); got.Get(
 			"error") != "access_denied" {
 			t.Errorf("got %v", got)
 		}
@@ -281,8 +281,8 @@ func TestReturnFails(t *testing.T) {
 		r, _ := delegated(t)
 		p := r.person()
 		left := p.leave(authorizeQuery("provider", "google"))
-		p.get(callback(t, "google", left, "code", "very-secret-code"))
-		p.get(callback(t, "google", left, "code", "very-secret-code", "error", "x", "error_description", "hostile"))
+		p.back(callback(t, "google", left, "code", "very-secret-code"))
+		p.back(callback(t, "google", left, "code", "very-secret-code", "error", "x", "error_description", "hostile"))
 		cookie := strings.SplitN(strings.SplitN(tripCookies(left)[0], ";", 2)[0], "=", 2)[1]
 		for _, s := range []string{"very-secret-code", responseOf(t, left).Get("state"), cookie, "hostile"} {
 			if strings.Contains(r.log.String(), s) {
@@ -357,7 +357,7 @@ func TestDocumentWithProvider(t *testing.T) {
 		if tripOf(t, f.departed[0]).Approved != nil {
 			t.Error("approved unseen")
 		}
-		back := p.get(callback(t, "google", left))
+		back := p.back(callback(t, "google", left))
 		if back.status != 303 || !strings.HasPrefix(back.header.Get("Location"), "/authorize?") || d.fetches != 0 {
 			t.Fatalf("got %d %v", back.status, back.header)
 		}
@@ -388,7 +388,7 @@ func TestDocumentWithProvider(t *testing.T) {
 	t.Run("SP-27 a client that is asked each time gets its code after the approval of this time", func(t *testing.T) {
 		for range 2 {
 			p := r.person()
-			if got := responseOf(t, p.get(callback(t, "google", p.leave(query)))); !got.Has("code") {
+			if got := responseOf(t, p.back(callback(t, "google", p.leave(query)))); !got.Has("code") {
 				t.Errorf("got %v", got)
 			}
 		}

@@ -22,6 +22,15 @@ func markedScopes(c *Config) {
 	}
 }
 
+// firstHourScopes has the scopes of docs/first-hour.md: all are asked for at the first sign-in, and one is needed
+// by every call.
+func firstHourScopes(c *Config) {
+	c.Resources[0].Scopes = []storage.ScopeText{
+		{Name: "notes", Description: "read your notes", EveryCall: true, Access: storage.AccessRead},
+		{Name: "notes:write", Description: "add and change notes", Default: true, Access: storage.AccessWrite},
+	}
+}
+
 // grantedAfter approves a page with more fields, and returns the scope of the token response and of
 // introspection.
 func (p *person) grantedAfter(shown page, fields url.Values) string {
@@ -90,13 +99,41 @@ func TestChosenScopes(t *testing.T) {
 		}
 	})
 	t.Run("AS-237 nothing is no approval", func(t *testing.T) {
-		p := newRig(t).person()
-		pg := p.decided(p.login(authorizeQuery("scope", "mcp notes:write")), preset("choose"))
+		p := newRig(t, func(c *Config) {
+			c.Resources[0].Scopes = []storage.ScopeText{{Name: "admin", Description: "do all", Dangerous: true}}
+		}).person()
+		pg := p.decided(p.login(authorizeQuery("scope", "admin")), preset("choose"))
 		wantPage(t, pg, "Tick what you want to allow")
-		if got := p.grantedAfter(pg, ticked("mcp")); got != "mcp" {
+		if got := p.grantedAfter(pg, ticked("admin")); got != "admin" {
 			t.Errorf("got %q", got)
 		}
 	})
+	t.Run("RU-17 what every call needs cannot be left out", func(t *testing.T) {
+		p := newRig(t, firstHourScopes).person()
+		pg := p.login(authorizeQuery("scope", ""))
+		if strings.Contains(pg.body, `name="scope" value="notes"`) ||
+			!strings.Contains(pg.body, `name="scope" value="notes:write"`) {
+			t.Errorf("the page lets people leave out what every call needs, or not the rest: %s", pg.body)
+		}
+		if got := p.grantedAfter(pg, preset("choose")); got != "notes" {
+			t.Errorf("nothing is ticked: got %q", got)
+		}
+	})
+	for name, c := range map[string]struct {
+		asked, want string
+		posted      url.Values
+	}{
+		"read only":                    {"", "notes", preset("read")},
+		"all that is asked for first":  {"", "notes notes:write", nil},
+		"a request that names another": {"unknown", "notes notes:write", nil},
+	} {
+		t.Run("RU-17 "+name+" has what every call needs", func(t *testing.T) {
+			p := newRig(t, firstHourScopes).person()
+			if got := p.grantedAfter(p.login(authorizeQuery("scope", c.asked)), c.posted); got != c.want {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+		})
+	}
 	t.Run("AS-237 one harmless scope is no choice", func(t *testing.T) {
 		p := newRig(t).person()
 		pg := p.login(authorizeQuery())

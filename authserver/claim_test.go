@@ -29,7 +29,7 @@ func (p *person) connectGoogle() page {
 	pg := p.get("/account")
 	form := pg.body[:strings.Index(pg.body, "Link your <bdi>Google")]
 	left := p.post("/depart", url.Values{"step": {page{body: form[strings.LastIndex(form, "<form"):]}.step(p.t)}})
-	return p.get(callback(p.t, "google", left))
+	return p.back(callback(p.t, "google", left))
 }
 
 // Security M1 of the providers' report: who came back is shown, and asked about, before it counts.
@@ -134,7 +134,7 @@ func TestExtendAsks(t *testing.T) {
 	)
 	allow := func() page {
 		left := p.post(to, url.Values{"step": {connectForm(p.get(to)).step(t)}, "decision": {"approve"}})
-		return p.get(callback(t, "google", left))
+		return p.back(callback(t, "google", left))
 	}
 	t.Run("PH1 who has no account there yet is asked, and may say no", func(t *testing.T) {
 		pg := allow()

@@ -65,7 +65,7 @@ func (p *person) decideAt(path, verdict string) page {
 // decideStep is the sealed state of the form that decides.
 func decideStep(t *testing.T, pg page) string {
 	t.Helper()
-	i := strings.Index(pg.body, `<form id="decide"`)
+	i := strings.Index(pg.body, `<form class="decide`)
 	if i < 0 {
 		t.Fatalf("no question in the page (status %d): %.600s", pg.status, pg.body)
 	}

@@ -259,14 +259,14 @@ func TestClearanceAtProvider(t *testing.T) {
 	t.Run("RS-217: a person who comes back from a provider decides about the call", func(t *testing.T) {
 		form := demandForm(token)
 		path, query := p.stepUp(form, "provider", "google", "prompt", "login")
-		pg := p.get(callback(t, "google", p.leave(query)))
+		pg := p.back(callback(t, "google", p.leave(query)))
 		pg = p.post(path, url.Values{"step": {decideStep(t, pg)}, "decision": {"approve"}})
 		p.wantCleared(form, p.redeems(pg), true)
 	})
 	t.Run("RS-217: and is told for whom it waits", func(t *testing.T) {
 		form := demandForm(token, "tool", "other", "by", "other")
 		path, query := p.stepUp(form, "provider", "google", "prompt", "login")
-		pg := p.get(callback(t, "google", p.leave(query)))
+		pg := p.back(callback(t, "google", p.leave(query)))
 		if !strings.Contains(pg.body, "Another person has to approve this call") {
 			t.Fatalf("got %d %s", pg.status, pg.body)
 		}

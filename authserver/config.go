@@ -32,6 +32,8 @@ type Store interface {
 	storage.Accounts
 	storage.Locales
 	storage.Roles
+	storage.Groups
+	storage.AccessRules
 	storage.Setup
 	storage.Sessions
 	storage.UserSessions
@@ -46,6 +48,7 @@ type Store interface {
 	storage.Cuts
 	storage.Lookups
 	storage.Connections
+	storage.Pauses
 	storage.ProgramKeys
 	storage.Nodes
 	storage.AssertionGrants

@@ -52,7 +52,7 @@ func TestConnect(t *testing.T) {
 			t.Fatalf("got %+v", trip)
 		}
 		before := sessionCookie(ada)
-		pg := ada.get(callback(t, "google", left))
+		pg := ada.back(callback(t, "google", left))
 		if pg.status != 200 || !strings.Contains(pg.body, "is connected") || !strings.Contains(pg.body, "Notes") ||
 			sessionCookie(ada) != before {
 			t.Errorf("got %d %v", pg.status, pg.header)
@@ -105,7 +105,7 @@ func TestConnect(t *testing.T) {
 		}
 		form := pg.body[:strings.Index(pg.body, "Continue with <bdi>Google")]
 		left := p.post("/depart", url.Values{"step": {page{body: form[strings.LastIndex(form, "<form"):]}.step(t)}})
-		back := p.get(callback(t, "google", left))
+		back := p.back(callback(t, "google", left))
 		if back.status != 303 || back.header.Get("Location") != to {
 			t.Fatalf("got %d %v", back.status, back.header)
 		}
@@ -181,7 +181,7 @@ func TestConnectNeedsAProof(t *testing.T) {
 	if len(f.departed) != 0 {
 		t.Errorf("sent to the provider: %+v", f.departed)
 	}
-	asked := alice.get(callback(t, "google", press(alice)))
+	asked := alice.back(callback(t, "google", press(alice)))
 	r.advance(6 * time.Minute)
 	claim(alice, asked).leads(t, "/prove?to=")
 	tied(0)
@@ -191,11 +191,30 @@ func TestConnectNeedsAProof(t *testing.T) {
 	r.restart(func(c *Config) { c.SignIn.SecondFactor = "required" })
 	press(alice).leads(t, "/login/second?to=")
 	r.restart(func(c *Config) { c.SignIn.SecondFactor = "off" })
-	asked = alice.get(callback(t, "google", press(alice)))
+	asked = alice.back(callback(t, "google", press(alice)))
 	claim(alice, asked).has(t, 200, "is connected")
 	tied(1)
 	r.advance(6 * time.Minute)
 	if pg := press(alice); strings.HasPrefix(alice.there(pg), "/prove") {
 		t.Error("for an account that is connected already a proof is asked")
+	}
+}
+
+// EN-05: a session without the second factor that is required gives an MCP server nothing more at a provider, also
+// where an account there is tied.
+func TestConnectOwes(t *testing.T) {
+	r, f := delegated(t)
+	ada := r.person()
+	ada.signInAt("google")
+	full := r.links.URL(r.links.For(
+		delegation.TokenRequest{UserID: "usr_googleada", Provider: "google", Resource: testResource},
+		oauth.Scopes{"calendar.readonly"}))
+	to := strings.TrimPrefix(full, r.Issuer())
+	approval := url.Values{"step": {connectForm(ada.get(to)).step(t)}, "decision": {"approve"}}
+	r.restart(func(c *Config) { c.SignIn.SecondFactor = "required" })
+	before := len(f.departed)
+	ada.post(to, approval).leads(t, "/login/second?to=")
+	if len(f.departed) != before {
+		t.Errorf("EN-05: the browser was sent to the provider: %+v", f.departed[before:])
 	}
 }

@@ -19,7 +19,8 @@ func TestConsentSaysWhatWasShown(t *testing.T) {
 		"shown_client": "An App", "shown_place": "loopback", "shown_resource": "Notes",
 		"shown_scopes": "mcp: use the server; notes:write: add notes",
 	}
-	words, _ := json.Marshal([]string{"Notes", "mcp", "use the server", "notes:write", "add notes"})
+	words, _ := json.Marshal([]string{"Notes", "mcp", "use the server", "required", "notes:write",
+		"add notes"})
 	digest := sha256.Sum256(words)
 	want["shown_digest"] = hex.EncodeToString(digest[:])
 	p.approve(query)

@@ -65,8 +65,10 @@ type Bindings interface {
 	// temporarily_unavailable: the provider cannot be asked now.
 	Check(ctx context.Context, upstreamID string, maxAge time.Duration) error
 	// Permit returns which of the scopes of a resource the person may have, by what the
-	// provider last said about them. Errors are as with Check.
-	Permit(ctx context.Context, upstreamID, resource string, scopes oauth.Scopes) (oauth.Scopes, error)
+	// provider last said about them, and in words for operators which rules withhold the others.
+	// Errors are as with Check.
+	Permit(ctx context.Context, upstreamID, resource string, scopes oauth.Scopes) (
+		left oauth.Scopes, withheldBy string, err error)
 	// EndNotice tells a person why the provider ended a sign-in, in one or two sentences;
 	// "" for no such reason.
 	EndNotice(provider, reason string) string

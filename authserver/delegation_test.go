@@ -44,6 +44,7 @@ type providers struct {
 	other      string                       // another account than this one came back
 	disclaimed []string
 	silent     bool // the provider does not say when the person proved who they are
+	nameless   bool // the provider gives only an identifier
 	untieErr   error
 	logout     http.Handler
 }
@@ -161,6 +162,9 @@ func (f *providers) arrive(
 		},
 		Now: now,
 	}
+	if out.Came = a.Identity.Label; f.nameless {
+		out.Came = ""
+	}
 	if out.Request.UserID == "" {
 		a.NewUser = &storage.User{ID: "usr_" + connector + f.person, Name: f.person + "@" + connector, CreatedAt: now}
 		a.Session = &se
@@ -190,13 +194,13 @@ func (f *providers) Check(ctx context.Context, id string, maxAge time.Duration) 
 	return f.checkErr
 }
 
-func (f *providers) Permit(_ context.Context, _, _ string, scopes oauth.Scopes) (oauth.Scopes, error) {
+func (f *providers) Permit(_ context.Context, _, _ string, scopes oauth.Scopes) (oauth.Scopes, string, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.permitted == nil {
-		return scopes, nil
+		return scopes, "", nil
 	}
-	return scopes.Intersect(f.permitted), nil
+	return scopes.Intersect(f.permitted), `scope_rules[0] of the provider "google"`, nil
 }
 
 func (f *providers) EndNotice(provider, reason string) string {
@@ -253,10 +257,25 @@ func callback(t *testing.T, provider string, pg page, change ...string) string {
 	return "/callback/" + provider + "?" + q.Encode()
 }
 
+// back returns from a provider, confirms the account if a page asks, and returns the response.
+func (p *person) back(path string, header ...string) page {
+	p.t.Helper()
+	return p.confirm(p.get(path, header...), header...)
+}
+
+// confirm confirms the account if pg is the page that names it.
+func (p *person) confirm(pg page, header ...string) page {
+	p.t.Helper()
+	if pg.status != http.StatusOK || !strings.Contains(pg.body, "<h1>Continue as ") {
+		return pg
+	}
+	return p.post("/consent", url.Values{"step": {consentStep(p.t, pg)}, "decision": {"approve"}}, header...)
+}
+
 // signInAt runs the whole flow with a provider and returns the token answer.
 func (p *person) signInAt(provider string, change ...string) map[string]any {
 	p.t.Helper()
-	back := p.get(callback(p.t, provider, p.leave(authorizeQuery(append(change, "provider", provider)...))))
+	back := p.back(callback(p.t, provider, p.leave(authorizeQuery(append(change, "provider", provider)...))))
 	status, out := p.token(codeForm(responseOf(p.t, back).Get("code")))
 	if status != http.StatusOK {
 		p.t.Fatalf("token: got %d %v", status, out)

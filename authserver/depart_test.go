@@ -183,7 +183,7 @@ func TestConfusedDeputy(t *testing.T) {
 	t.Run("AS-74 SP-02 a client that the person has allowed is answered without leaving again", func(t *testing.T) {
 		before := len(f.departed)
 		if got := responseOf(t,
-			p.get("/authorize?"+authorizeQuery("provider", "google").Encode())); !got.Has("code") ||
+			p.confirm(p.get("/authorize?"+authorizeQuery("provider", "google").Encode()))); !got.Has("code") ||
 			len(f.departed) != before {
 			t.Errorf("got %v", got)
 		}
@@ -196,7 +196,7 @@ func TestHomeDeparture(t *testing.T) {
 	choice := func(pg page, label string) string { return stepBeside(t, pg, label) }
 	t.Run("PE-09 a person signs in on the start page and comes to the account page", func(t *testing.T) {
 		pg := p.post("/depart", url.Values{"step": {choice(p.get("/"), "Continue with <bdi>GitHub")}})
-		back := p.get(callback(t, "github", pg))
+		back := p.back(callback(t, "github", pg))
 		if back.status != 303 || back.header.Get("Location") != "/account" {
 			t.Fatalf("got %d %v", back.status, back.header)
 		}
@@ -212,7 +212,7 @@ func TestHomeDeparture(t *testing.T) {
 			t.Fatalf("got %+v", trip)
 		}
 		before := sessionCookie(p)
-		asked := claimStep(t, p.get(callback(t, "google", pg))) // PM1
+		asked := claimStep(t, p.back(callback(t, "google", pg))) // PM1
 		if back := p.post("/claim", url.Values{"step": {asked}, "decision": {"approve"}}); back.status != 303 ||
 			back.header.Get("Location") != "/account" {
 			t.Fatalf("got %d %v", back.status, back.header)
@@ -233,10 +233,10 @@ func TestHomeDeparture(t *testing.T) {
 		p.post("/logout", url.Values{"step": {choice(p.get("/"), "Sign out")}})
 		f.set(func(f *providers) { f.person = "bob" })
 		defer f.set(func(f *providers) { f.person = "ada" })
-		p.get(callback(t, "google",
+		p.back(callback(t, "google",
 			p.post("/depart", url.Values{"step": {choice(p.get("/"), "Continue with <bdi>Google")}})))
 		before := f.returns
-		if pg := p.get(callback(t, "google", left)); pg.status != 403 || f.returns != before {
+		if pg := p.back(callback(t, "google", left)); pg.status != 403 || f.returns != before {
 			t.Errorf("got %d, returns %d", pg.status, f.returns-before)
 		}
 		if pg := p.post("/depart", url.Values{"step": {step}}); pg.status != 403 {
@@ -245,7 +245,7 @@ func TestHomeDeparture(t *testing.T) {
 	})
 	t.Run("only the owner of an account unties it", func(t *testing.T) {
 		p := r.person()
-		p.get(callback(t, "github",
+		p.back(callback(t, "github",
 			p.post("/depart", url.Values{"step": {choice(p.get("/"), "Continue with <bdi>GitHub")}})))
 		page := p.get("/account")
 		if strings.Count(page.body, "Unlink<span") != 1 ||
@@ -270,6 +270,9 @@ func TestHomeDeparture(t *testing.T) {
 		if pg := r.person().post("/disconnect", url.Values{"step": {step}}); pg.status != 400 {
 			t.Errorf("another browser: got %d", pg.status)
 		}
+		r.restart(func(c *Config) { c.SignIn.SecondFactor = "required" })
+		p.post("/disconnect", url.Values{"step": {step}}).leads(t, "/login/second?to=") // EN-05
+		r.restart(func(c *Config) { c.SignIn.SecondFactor = "" })
 		p.post("/logout", url.Values{"step": {choice(p.get("/"), "Sign out")}})
 		if pg := p.post("/disconnect", url.Values{"step": {step}}); pg.status != 403 || len(f.untied) != 3 {
 			t.Errorf("signed out: got %d", pg.status)

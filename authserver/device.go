@@ -55,12 +55,14 @@ func (s *Server) handleDeviceAuthorization(w http.ResponseWriter, r *http.Reques
 	if _, clearance := oauth.ParseScopes(p.Get("scope")).WithoutClearances(); err == nil && clearance != "" {
 		err = errDeviceClearance
 	}
+	age := time.Duration(-1)
+	if asked, ok, bad := p.MaxAge(); ok {
+		age = asked
+	} else if err == nil {
+		err = bad
+	}
 	if err == nil {
 		from := s.cfg.TrustedProxies.ClientAddr(r)
-		age, ok := p.MaxAge()
-		if !ok {
-			age = -1
-		}
 		begun, err = s.devices.Begin(r.Context(), client, device.Ask{
 			Scopes:    scopes(p),
 			Resources: p.Resources(),

@@ -110,7 +110,7 @@ func TestAnswerShown(t *testing.T) {
 		r, _ := delegated(t)
 		p := r.person()
 		left := p.showAnswer(p.get("/authorize?" + authorizeQuery("provider", "google").Encode()))
-		code := answerOf(t, p.get(callback(t, "google", left))).Query().Get("code")
+		code := answerOf(t, p.back(callback(t, "google", left))).Query().Get("code")
 		if status, out := p.token(codeForm(code)); status != http.StatusOK {
 			t.Errorf("got %d %v", status, out)
 		}

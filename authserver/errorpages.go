@@ -12,7 +12,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/web"
 )
 
-// errorPages writes the pages that have nothing but a message.
+// errorPages writes pages that only have a message.
 type errorPages struct {
 	web   *spokenPages
 	hosts *foreignHosts
@@ -32,9 +32,8 @@ func (p *errorPages) show(w http.ResponseWriter, r *http.Request, status int, er
 	p.web.For(r).Error(w, status, v)
 }
 
-// fail answers a request of which we do not know whose it is or where
-// the answer would go. Programs that ask for JSON get JSON: some clients probe this
-// way whether their registration is still good.
+// fail answers a request whose client or redirect URI is unknown. Programs that ask for JSON get JSON: some
+// clients probe this way whether their registration is still valid.
 func (p *errorPages) fail(w http.ResponseWriter, r *http.Request, f flow.Fail) {
 	e := oauth.AsError(f.Err)
 	status := pageStatus(e)
@@ -49,9 +48,9 @@ func (p *errorPages) fail(w http.ResponseWriter, r *http.Request, f flow.Fail) {
 	}
 }
 
-// strangerError tells a person that we do not know the application that sent them, and
-// how to make it register again. The name is that of its registration, if we can still
-// read it, or of the kind of application that the request looks like.
+// strangerError tells a person that the application that sent them is unknown, and how to make it register
+// again. It names the application by its registration, if that can still be read, or by the kind of
+// application that the request looks like.
 func strangerError(f flow.Fail, e *oauth.Error, requestID string) web.Error {
 	v := web.Error{Message: web.Told(e.Description), Code: string(e.Code), RequestID: requestID}
 	advise(&v, e, http.StatusBadRequest)
@@ -68,7 +67,7 @@ func strangerError(f flow.Fail, e *oauth.Error, requestID string) web.Error {
 	return v
 }
 
-// stale answers a form that was not made for this browser, or too long ago.
+// stale answers a form that was made for another browser, or too long ago.
 func (p *errorPages) stale(w http.ResponseWriter, r *http.Request) {
 	noteError(r, because(attempt.CauseForm, "stale or foreign form"))
 	p.web.For(r).Error(w, http.StatusBadRequest, web.Error{
@@ -79,8 +78,8 @@ func (p *errorPages) stale(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// answered answers the form of a page whose answer the client has: of a window that was left open,
-// or after the way back from the client.
+// answered answers a form that was sent before: from a window that was left open, or after going back
+// from the client.
 func (p *errorPages) answered(w http.ResponseWriter, r *http.Request) {
 	noteError(r, oauth.NewError(oauth.InvalidRequest, "the form was answered before"))
 	p.web.For(r).Error(w, http.StatusConflict, web.Error{
@@ -91,7 +90,7 @@ func (p *errorPages) answered(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// lost answers a browser that comes from a provider and did not go there from here.
+// lost answers a browser that returns from a provider without having been sent there from here.
 func (p *errorPages) lost(w http.ResponseWriter, r *http.Request) {
 	noteError(r, because(attempt.CauseForm, "unknown, used or foreign state"))
 	p.web.For(r).Error(w, http.StatusBadRequest, web.Error{
@@ -102,11 +101,11 @@ func (p *errorPages) lost(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// unasked answers a browser that comes from a provider with no state: an administrator has approved this server
-// there, or a person has chosen it in a list of applications.
+// unasked answers a browser that comes from a provider without a state: an administrator approved this server
+// there, or a person chose it in the provider's list of applications.
 func (p *errorPages) unasked(w http.ResponseWriter, r *http.Request, provider string) {
 	noteError(r, oauth.NewError(oauth.InvalidRequest,
-		"the provider sent the browser here without a state: no sign-in was begun"))
+		"the provider sent the browser here without a state: no sign-in had begun"))
 	p.web.For(r).Error(w, http.StatusBadRequest, web.Error{
 		Title:   web.Say("error.unasked_title"),
 		Message: web.Say("error.unasked_message", "provider", provider),
@@ -115,7 +114,7 @@ func (p *errorPages) unasked(w http.ResponseWriter, r *http.Request, provider st
 	})
 }
 
-// badLink answers a link that is no good.
+// badLink answers an invalid link.
 func (p *errorPages) badLink(w http.ResponseWriter, r *http.Request, err error) {
 	e := oauth.AsError(err)
 	noteError(r, e)
@@ -135,7 +134,7 @@ func (p *errorPages) notYours(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// because is what is noted of a refusal whose cause decides the verdict.
+// because returns the error to record for a refusal whose cause decides the verdict.
 func because(cause attempt.Cause, what string) *oauth.Error {
 	return oauth.NewError(oauth.InvalidRequest, what).Because(cause.Because(errors.New(what)))
 }

@@ -98,7 +98,7 @@ func TestExchange(t *testing.T) {
 	}
 	agent := []string{"Authorization", basic("agent", testSecret)}
 	q := r.person()
-	back := q.get(callback(t, "google", q.leave(authorizeQuery("provider", "google", "client_id", "agent"))))
+	back := q.back(callback(t, "google", q.leave(authorizeQuery("provider", "google", "client_id", "agent"))))
 	_, own := q.token(codeForm(responseOf(t, back).Get("code"), "client_id", ""), agent...)
 	_, machine := p.token(url.Values{"grant_type": {oauth.GrantClientCredentials}}, rs...)
 	before := len(f.asked)

@@ -21,6 +21,8 @@ const (
 	purposeLogout          = "logout"
 	purposeSetup           = "setup"
 	purposeProviderConsent = "leave"         // consent before a sign-in at a provider: at /consent
+	purposeConfirm         = "confirm"       // the account that an application gets: at /consent
+	purposePaused          = "paused"        // an application that is paused
 	purposeProvider        = "depart"        // a sign-in at a provider without a client: at /depart
 	purposeConnect         = "connect"       // a request of a resource server
 	purposeDisconnect      = "disconnect"    // an account at a provider

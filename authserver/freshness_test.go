@@ -63,7 +63,7 @@ func TestAuthTime(t *testing.T) {
 			defer f.set(func(f *providers) { f.returnErr = nil })
 			p := r.person()
 			got := responseOf(t,
-				p.get(callback(t, "google", p.leave(authorizeQuery("provider", "google", tt.demand, tt.value)))))
+				p.back(callback(t, "google", p.leave(authorizeQuery("provider", "google", tt.demand, tt.value)))))
 			if got.Get("error") != tt.want || got.Has("code") {
 				t.Errorf("got %v", got)
 			}

@@ -61,6 +61,7 @@ func (s *Server) newBearer(g *grants) *grant.Bearer {
 		Auth:       g.clientAuth,
 		Catalog:    s.catalog,
 		Ring:       s.ring,
+		Bindings:   s.bindings,
 		Minter:     s.newMinter(),
 		Proofs:     g.proofs,
 		Connectors: s.cfg.IssuerProviders,
@@ -175,6 +176,7 @@ func (s *Server) newRefresh(tokens *grant.RefreshTokens, minter *grant.Minter) *
 		Tokens:   tokens,
 		Minter:   minter,
 		Grace:    s.cfg.Tokens.RefreshGrace,
+		Outages:  &s.outages,
 	}
 }
 

@@ -28,5 +28,5 @@ func (s *Server) Readyz(w http.ResponseWriter, r *http.Request) {
 }
 
 // Drain makes readiness fail from now on, so that a load balancer sends no new
-// requests while the open ones finish.
+// requests while the open ones finish. Serve ends each connection after its next response from now on.
 func (s *Server) Drain() { s.draining.Store(true) }

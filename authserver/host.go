@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net/http"
 	"sync"
+	"time"
 
 	"github.com/mcp-authd/mcp-authd/attempt"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/form"
@@ -50,8 +51,9 @@ func (p *errorPages) foreignHost(w http.ResponseWriter, r *http.Request, status 
 
 const (
 	maxHost = 100 // bytes of a host in the log and on a page
-	// maxForeign bounds how many hosts an operator is told of in the life of a process: anyone can make them up.
-	maxForeign = 8
+	// maxForeign limits how many foreign hosts are logged in each foreignEvery, since anyone can make them up.
+	maxForeign   = 8
+	foreignEvery = time.Hour
 )
 
 // foreignHosts warns of hosts that are not served: often a tunnel or a proxy has a name that the server was not
@@ -59,13 +61,19 @@ const (
 type foreignHosts struct {
 	issuer string
 	log    *slog.Logger
+	now    func() time.Time
 
-	mu   sync.Mutex // guards told
-	told map[string]bool
+	mu    sync.Mutex // guards the fields below
+	told  map[string]bool
+	since time.Time // when told was emptied
 }
 
 func (f *foreignHosts) tell(r *http.Request, host string) {
 	f.mu.Lock()
+	if now := f.now(); now.Sub(f.since) >= foreignEvery {
+		clear(f.told)
+		f.since = now
+	}
 	known := f.told[host] || len(f.told) >= maxForeign
 	if !known {
 		f.told[host] = true

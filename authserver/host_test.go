@@ -87,6 +87,13 @@ func TestForeignHosts(t *testing.T) {
 	if n := strings.Count(r.log.String(), "set issuer"); n != maxForeign-3 {
 		t.Errorf("RU-16 %d warnings for made-up hosts, want %d", n, maxForeign-3)
 	}
+	r.log.Reset()
+	r.Clock.Advance(foreignEvery)
+	ask("POST", "/mcp", "new.tunnel.example")
+	ask("POST", "/mcp", "new.tunnel.example")
+	if n := strings.Count(r.log.String(), "set issuer"); n != 1 {
+		t.Errorf("RU-16 an hour after made-up hosts: %d warnings for another host, want 1", n)
+	}
 }
 
 // Security L13: where the issuer is https, browsers are told to stay with it.

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/mcp-authd/mcp-authd/audit"
+	"github.com/mcp-authd/mcp-authd/internal/pace"
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
@@ -23,9 +23,8 @@ const (
 	sweepLease = 90 * time.Second
 	// cutInterval is how often it is asked whether a cut has to be followed, one small read.
 	cutInterval = time.Second
-	// cutBatch bounds how long a statement of a cut holds up what else is written.
-	cutBatch = 5000
-	cutLease = 15 * time.Second // longer than a batch can take
+	// outageInterval is how often a store that is away is asked whether it is back.
+	outageInterval = 2 * time.Second
 )
 
 // Run does the housekeeping until ctx ends: it removes expired records in small
@@ -38,6 +37,7 @@ func (s *Server) Run(ctx context.Context) {
 	loops.Go(func() { every(ctx, keyInterval, s.tend) })
 	loops.Go(func() { every(ctx, sweepInterval, s.sweep) })
 	loops.Go(func() { every(ctx, cutInterval, s.followCuts) })
+	loops.Go(func() { every(ctx, outageInterval, s.followOutage) })
 	loops.Go(func() { s.cfg.Attempts.Run(ctx) })
 	loops.Wait()
 }
@@ -68,6 +68,17 @@ func (s *Server) tend(ctx context.Context) {
 	}
 }
 
+// followOutage checks whether the store takes writes again. Without it, one failure on an idle server would count as an
+// outage until the next refresh or readiness check.
+func (s *Server) followOutage(ctx context.Context) {
+	if !s.outages.Suspected() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+	defer cancel()
+	_ = s.writable(ctx) // its outcome is observed
+}
+
 // sweep removes what has expired, batch by batch, for as long as there is a whole one.
 func (s *Server) sweep(ctx context.Context) {
 	for s.leads(ctx, "sweep", sweepLease) {
@@ -84,7 +95,7 @@ func (s *Server) sweep(ctx context.Context) {
 		if n < sweepBatch {
 			return
 		}
-		breathe(ctx, time.Since(began))
+		pace.Breathe(ctx, time.Since(began))
 	}
 }
 
@@ -96,25 +107,10 @@ func (s *Server) followCuts(ctx context.Context) {
 		s.log.WarnContext(ctx, "cuts not followed", "error", err)
 	}
 	for _, c := range cuts {
-		s.followCut(ctx, c)
-	}
-}
-
-func (s *Server) followCut(ctx context.Context, c storage.Cut) {
-	for s.leads(ctx, "cuts", cutLease) {
-		began := time.Now()
-		step, err := s.cfg.Store.FollowCut(ctx, c.ID, s.cfg.Now(), cutBatch)
-		if err != nil {
-			if !errors.Is(err, storage.ErrNotFound) {
-				s.log.WarnContext(ctx, "cut not followed", "cut", c.ID, "error", err)
-			}
-			return
+		_, err := s.cuts.Follow(ctx, c.ID, nil)
+		if err != nil && ctx.Err() == nil && !errors.Is(err, storage.ErrNotFound) {
+			s.log.WarnContext(ctx, "cut not followed", "cut", c.ID, "error", err)
 		}
-		if step.Done {
-			s.cfg.Audit.Record(ctx, audit.GrantsRevoked, audit.Cut(step))
-			return
-		}
-		breathe(ctx, time.Since(began))
 	}
 }
 
@@ -129,13 +125,4 @@ func (s *Server) leads(ctx context.Context, task string, lease time.Duration) bo
 		s.log.WarnContext(ctx, task+" put off", "error", err)
 	}
 	return held && err == nil
-}
-
-// breathe leaves the store to others for an eighth of the time that a batch took. Their verbs also
-// come between the statements of a batch.
-func breathe(ctx context.Context, took time.Duration) {
-	select {
-	case <-ctx.Done():
-	case <-time.After(min(took/8, time.Second)):
-	}
 }

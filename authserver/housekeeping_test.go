@@ -123,8 +123,8 @@ func TestServersFollowCuts(t *testing.T) {
 		r.now()); err != nil {
 		t.Fatal(err)
 	}
-	if bit, _, _ := p.listed(t, first.Status); bit != 0 {
-		t.Error("the list is made of marks alone")
+	if bit, _, _ := p.listed(t, first.Status); bit != 1 {
+		t.Error("OP-04: what was cut is not in the list before it is marked")
 	}
 	r.advance(time.Second)
 	r.followCuts(t.Context())

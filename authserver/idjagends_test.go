@@ -14,7 +14,7 @@ import (
 func (p *person) identifiedAt(provider string) map[string]any {
 	p.t.Helper()
 	query := signInQuery("provider", provider, "scope", "openid offline_access")
-	back := p.get(callback(p.t, provider, p.leave(query)))
+	back := p.back(callback(p.t, provider, p.leave(query)))
 	form := codeForm(responseOf(p.t, back).Get("code"), "client_id", "", "resource", "")
 	status, out := p.token(form, asDesk...)
 	if status != http.StatusOK {

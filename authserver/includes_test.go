@@ -27,7 +27,7 @@ func TestScopesThatInclude(t *testing.T) {
 		for _, scope := range []string{"all", "notes:manage", "notes:write", "all notes:write"} {
 			p := r.person()
 			if got := responseOf(t,
-				p.get(callback(t, "google", p.leave(authorizeQuery("provider", "google", "scope", scope))))); got.Get(
+				p.back(callback(t, "google", p.leave(authorizeQuery("provider", "google", "scope", scope))))); got.Get(
 				"error") != "access_denied" {
 				t.Errorf("%s: got %v", scope, got)
 			}

@@ -36,3 +36,9 @@ func (s *Server) handleIntrospect(w http.ResponseWriter, r *http.Request) {
 func (s *Server) Introspect(ctx context.Context, token string) (oauth.Introspection, error) {
 	return s.grants.tokens.Introspect(ctx, token)
 }
+
+// Revoked reports whether an access token that was active, as Introspect has said in of, has been revoked or paused
+// since. Unlike Introspect it knows this of expired tokens too: see mcpresource.Limits.Overtime.
+func (s *Server) Revoked(ctx context.Context, of oauth.Introspection) (bool, error) {
+	return s.grants.tokens.Revoked(ctx, of)
+}

@@ -1,6 +1,7 @@
 package authserver
 
 import (
+	"bytes"
 	"context"
 	"log/slog"
 	"net/http"
@@ -29,7 +30,10 @@ func required(t *testing.T) (r *rig, away *atomic.Bool) {
 			}
 			return do()
 		})
-		w := auditlog.NewWriter(auditlog.Options{Store: store, Now: time.Now, Log: slog.New(slog.DiscardHandler)})
+		w := auditlog.NewWriter(auditlog.Options{
+			Store: store, Now: time.Now, Log: slog.New(slog.DiscardHandler),
+			MAC: auditlog.MACOf(store, [][]byte{bytes.Repeat([]byte("k"), 32)}, "auth.example.com/audit", time.Now),
+		})
 		ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
 		done := make(chan struct{})
 		go func() {

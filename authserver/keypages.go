@@ -7,8 +7,6 @@ import (
 	"strconv"
 
 	"github.com/mcp-authd/mcp-authd/authserver/internal/account"
-	"github.com/mcp-authd/mcp-authd/oauth"
-	"github.com/mcp-authd/mcp-authd/policy"
 	"github.com/mcp-authd/mcp-authd/storage"
 	"github.com/mcp-authd/mcp-authd/web"
 )
@@ -62,7 +60,8 @@ func (p *keyPages) show(w http.ResponseWriter, r *http.Request, status int, o ac
 		p.failed(w, r, pageKeys, err)
 		return
 	}
-	v.Server, v.Scopes = resourceParty(o.Server), offeredScopes(o.Server, o.Permitted)
+	// Nothing is preselected but what cannot be left out: the rest is a person's own choice.
+	v.Server, v.Scopes = resourceParty(o.Server), grantedScopes(o.Server, o.Permitted)
 	for _, d := range o.Days {
 		v.Days = append(v.Days, web.DayChoice{Days: d})
 	}
@@ -73,17 +72,6 @@ func (p *keyPages) show(w http.ResponseWriter, r *http.Request, status int, o ac
 		}
 	}
 	p.steps.web.For(r).MakeKey(w, status, v)
-}
-
-// offeredScopes are what a key may be given. Nothing is preselected: each is a person's own choice,
-// but for what the server is of no use without.
-func offeredScopes(r storage.Resource, permitted oauth.Scopes) []web.Scope {
-	out := grantedScopes(r, permitted)
-	required := policy.Required(r)
-	for i := range out {
-		out[i].Fixed = required.Has(out[i].Name)
-	}
-	return out
 }
 
 // make serves POST /account/keys.

@@ -65,6 +65,7 @@ func (p *pages) registerSignIn(m mounts) {
 	m.handle(p.paths.authorize, http.HandlerFunc(p.authorize.authorize), http.MethodGet)
 	m.form(p.paths.consent, p.authorize.consent)
 	m.form(p.paths.choose, p.login.choose)
+	m.form(p.paths.paused, p.paused.decide)
 	m.both(p.paths.login, p.login.page, p.login.login)
 	m.form(p.paths.passkey, p.login.passkey)
 	m.form(p.paths.recovery, p.login.recovery)

@@ -92,7 +92,7 @@ func (p *noticePages) act(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	_, err := p.browsers.FreshVisitOf(r.Context(), p.forms.token(r), sealed.UserID)
+	_, err := p.browsers.ActingAs(r.Context(), p.forms.token(r), sealed.UserID, entry.Change)
 	if err != nil {
 		p.prove.refused(w, r, pageAccount, err)
 		return

@@ -11,6 +11,7 @@ import (
 
 	"github.com/felixge/httpsnoop"
 
+	"github.com/mcp-authd/mcp-authd/attempt"
 	"github.com/mcp-authd/mcp-authd/audit"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/form"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
@@ -71,13 +72,23 @@ func (s *Server) observe(h http.Handler) http.Handler {
 			s.log.WarnContext(r.Context(), forgottenProxy, "peer", proxy.String())
 		}
 		m := httpsnoop.CaptureMetrics(s.recovered(h), w, r)
+		if hungUp(r, m.Code) {
+			m.Code, note.err = wire.StatusHungUp, nil
+			s.cfg.Attempts.End(draft, attempt.Taken{}) // nobody was told anything
+		} else {
+			s.cfg.Attempts.End(draft, s.taken(r, note, known, m))
+		}
 		if note.err != nil {
 			span.Note(r.Context(), span.Refusal.String(string(note.err.Code)))
 		}
-		s.cfg.Attempts.End(draft, s.taken(r, note, known, m))
 		s.logRequest(r, note, known, m)
 		s.answered(r, m.Code, m.Duration)
 	})
+}
+
+// hungUp reports whether a request failed because its client closed the connection: the failure is not ours.
+func hungUp(r *http.Request, status int) bool {
+	return status >= http.StatusInternalServerError && context.Cause(r.Context()) == context.Canceled
 }
 
 const forgottenProxy = "a forwarded header from an address that is not a trusted proxy: all people behind it count as one " +

@@ -19,6 +19,7 @@ type pages struct {
 	login     *loginPages
 	home      *homePages
 	device    *devicePages
+	paused    *pausedPages
 	clearance *clearancePages
 	remote    *remotePages // nil: browsers are not signed in from other devices
 	account   *accountPages
@@ -35,11 +36,15 @@ type pages struct {
 	backchannel http.Handler
 }
 
+// changingAccounts is how many accounts' changes are counted at a time.
+const changingAccounts = 10_000
+
 // newPages puts the flow together, and the pages on it.
 func newPages(s *Server) *pages {
 	c := s.cfg
 	browsers := &entry.Browsers{
-		Store: c.Store, Bindings: s.bindings, Notices: c.Bindings, Audit: c.Audit, Now: c.Now,
+		Store: c.Store, Bindings: s.bindings, Notices: c.Bindings, Factors: s.ways, Audit: c.Audit, Now: c.Now,
+		Changes: s.limits.Limiter("changes of an account", changingAccounts),
 	}
 	f := s.newFlow(browsers)
 	start := &flow.StartPage{Browsers: browsers, Catalog: s.catalog}
@@ -87,7 +92,6 @@ func newPages(s *Server) *pages {
 		Catalog:    s.catalog,
 		Identities: c.Accounts,
 		Issuers:    c.Trust,
-		Factors:    s.ways,
 		Notices:    s.notifier,
 		Audit:      c.Audit,
 		Now:        c.Now,
@@ -155,9 +159,13 @@ func newPages(s *Server) *pages {
 			forms:  forms,
 
 			passkeys: s.ways.Site().Offered(),
+			second:   c.SignIn.AdminsSecondFactor == "required",
 			console:  c.Console != nil && !c.ConsoleApart,
 		},
-		device:      &devicePages{devices: devices, remote: remote, forms: forms, steps: steps},
+		device: &devicePages{devices: devices, remote: remote, forms: forms, steps: steps},
+		paused: &pausedPages{
+			flow: f, devices: devices, accounts: accounts, prove: prove, forms: forms, steps: steps,
+		},
 		clearance:   clearances,
 		prove:       prove,
 		ways:        ways,
@@ -189,6 +197,7 @@ func (s *Server) newFlow(browsers *entry.Browsers) *flow.Flow {
 		Factors:  s.ways,
 		Protocol: &protocol{s.grants.shell, s.grants.approvals},
 		Desk:     s.grants.clearances.Desk,
+		Pauses:   c.Store,
 		Bindings: s.bindings,
 		Identity: grant.IdentityResource(c.Issuer),
 		ACRs:     s.ways.ACRs(),
@@ -211,6 +220,7 @@ func (s *Server) newSteps(f *flow.Flow, forms *pageForms) *steps {
 		passwords: newPasswords(c.Config),
 		ways:      s.ways,
 		audit:     c.Audit,
+		accounts:  &sessionAccounts{store: c.Store, identities: c.Accounts},
 	}
 }
 
@@ -221,7 +231,6 @@ func (s *Server) newKeyMaker(browsers *entry.Browsers) *account.KeyMaker {
 		Browsers: browsers,
 		Catalog:  s.catalog,
 		Bindings: s.bindings,
-		Factors:  s.ways,
 		Notices:  s.notifier,
 		Audit:    c.Audit,
 		Off:      c.ProgramKeys.Off,

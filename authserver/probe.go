@@ -89,7 +89,10 @@ func (s *Server) ready(ctx context.Context) error {
 }
 
 func (s *Server) writable(ctx context.Context) error {
-	if err := s.cfg.Store.Writable(ctx); err != nil {
+	began := s.cfg.Now()
+	err := s.cfg.Store.Writable(ctx)
+	s.outages.Observe(began, s.cfg.Now(), err)
+	if err != nil {
 		return fmt.Errorf("the store cannot be written: %w", err)
 	}
 	return nil

@@ -21,7 +21,11 @@ type provePages struct {
 
 // refused answers a change that was not made: by leading to a proof when that is what is missing.
 func (p *provePages) refused(w http.ResponseWriter, r *http.Request, back string, err error) {
-	to := entry.Destination{Page: back}
+	p.refusedTo(w, r, entry.Destination{Page: back}, err)
+}
+
+// refusedTo is refused for a change after which the person goes on to a destination.
+func (p *provePages) refusedTo(w http.ResponseWriter, r *http.Request, to entry.Destination, err error) {
 	switch {
 	case errors.Is(err, entry.ErrProve):
 		p.steps.lead(w, r, p.steps.views.paths.prove, to)

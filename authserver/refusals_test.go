@@ -45,8 +45,8 @@ func TestProviderSessionEndsBetweenTwoReads(t *testing.T) {
 
 type endsInBetween struct{ *providers }
 
-func (*endsInBetween) Permit(ctx context.Context, id, resource string, scopes oauth.Scopes) (oauth.Scopes, error) {
-	return nil, storage.ErrRevoked
+func (*endsInBetween) Permit(context.Context, string, string, oauth.Scopes) (oauth.Scopes, string, error) {
+	return nil, "", storage.ErrRevoked
 }
 
 // Of one refresh, policy is asked once, before the token is spent: an outage between that and the
@@ -67,9 +67,9 @@ type permitsOnce struct {
 	asked int
 }
 
-func (f *permitsOnce) Permit(_ context.Context, _, _ string, scopes oauth.Scopes) (oauth.Scopes, error) {
+func (f *permitsOnce) Permit(_ context.Context, _, _ string, scopes oauth.Scopes) (oauth.Scopes, string, error) {
 	if f.asked++; f.asked > 1 {
-		return nil, errNotNow
+		return nil, "", errNotNow
 	}
-	return scopes, nil
+	return scopes, "", nil
 }

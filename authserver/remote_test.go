@@ -42,7 +42,7 @@ func (p *person) askRemote(from string) waiting {
 	return w
 }
 
-var decideForm = regexp.MustCompile(`(?s)<form id="decide".*?</form>`)
+var decideForm = regexp.MustCompile(`(?s)<form [^>]*class="decide.*?</form>`)
 
 // decideRemote answers the page about a browser.
 func (p *person) decideRemote(pg page, verdict, number string) page {
@@ -244,7 +244,7 @@ func TestRemoteAttacks(t *testing.T) {
 		phone.post("/login", url.Values{
 			"step": {asker.rig.person().get("/login").step(t)}, "username": {"mallory"}, "password": {"x"},
 		})
-		signOut := regexp.MustCompile(`(?s)<form id="another".*?</form>`).FindString(open.body)
+		signOut := regexp.MustCompile(`(?s)<form id="[^"]*" method="post" action="/logout".*?</form>`).FindString(open.body)
 		login := phone.get(phone.there(phone.post("/logout", url.Values{"step": {page{body: signOut}.step(t)}})))
 		phone.post("/login", url.Values{
 			"step": {login.step(t)}, "username": {"mallory"}, "password": {"another fine phrase"},

@@ -19,6 +19,7 @@ type paths struct {
 	host                                                   string // of the issuer, without its port
 	prefix, home, authorize, login, consent, logout, setup string
 	choose                                                 string // where an account is chosen
+	paused                                                 string // an application that asks while it is paused
 	// With providers to sign in at: callback and connect end in a slash.
 	callback, connect, depart, disconnect, claim, language string
 	device                                                 string // where people type codes of other devices
@@ -40,7 +41,7 @@ func newPaths(issuer string) paths {
 		host:   host,
 		prefix: prefix, home: prefix + "/", authorize: prefix + "/authorize", login: prefix + "/login",
 		consent: prefix + "/consent", logout: prefix + "/logout", setup: prefix + "/setup",
-		choose:   prefix + "/choose",
+		choose: prefix + "/choose", paused: prefix + "/paused",
 		callback: prefix + "/callback/", connect: prefix + "/connect/", depart: prefix + "/depart",
 		disconnect: prefix + "/disconnect", claim: prefix + "/claim", device: prefix + "/device",
 		link: prefix + users.LinkPath, forgotten: prefix + "/login/forgotten", language: prefix + "/language",

@@ -43,7 +43,8 @@ const (
 )
 
 // Serve serves sites, with the housekeeping of Run, until ctx ends; then readiness turns
-// red, streams that listen end, open requests finish within Config.Finish, and nil is returned. Programs with an
+// red, streams that listen end, open requests finish within Config.Finish, and nil is returned. A program that
+// calls Drain some seconds before it ends ctx gives load balancers that time to see red. Programs with an
 // http.Server of their own need none of it: they call Register, Run and Drain.
 func (s *Server) Serve(ctx context.Context, sites ...Site) error {
 	asked := ctx // to end
@@ -52,12 +53,15 @@ func (s *Server) Serve(ctx context.Context, sites ...Site) error {
 	requests := stopping.NewRequests(ctx)
 	defer requests.Close()
 	var servers []*http.Server
+	var listeners []net.Listener
 	for _, site := range sites {
-		l, err := site.listen(ctx)
+		plain, err := site.listen(ctx)
 		if err != nil {
 			return err // Close ends what others began
 		}
+		l := &onceListener{Listener: plain}
 		defer l.Close()
+		listeners = append(listeners, l)
 		h := s.httpServer(site, requests.Context())
 		servers = append(servers, h)
 		go func() {
@@ -72,8 +76,10 @@ func (s *Server) Serve(ctx context.Context, sites ...Site) error {
 		return context.Cause(ctx) // of a site that cannot be served
 	}
 	s.log.Info("stopping")
-	s.Drain()
-	time.Sleep(drainTime)
+	if !s.draining.Swap(true) {
+		time.Sleep(drainTime)
+	}
+	closeListeners(listeners)
 	err := requests.End(s.cfg.Finish, endings(sites), servers...)
 	letters, done := context.WithTimeout(context.WithoutCancel(ctx), letterTime)
 	defer done()
@@ -92,7 +98,7 @@ func (s *Server) httpServer(site Site, requests context.Context) *http.Server {
 	setDefault(&site.MaxConnections, defaultConnections)
 	bound := newConnections(site.MaxConnections, s.cfg.TrustedProxies)
 	return &http.Server{
-		Handler:           timely(h, bodyTimeout),
+		Handler:           s.parting(timely(h, bodyTimeout)),
 		ReadHeaderTimeout: 10 * time.Second,
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    32 << 10,
@@ -101,6 +107,18 @@ func (s *Server) httpServer(site Site, requests context.Context) *http.Server {
 		BaseContext:       func(net.Listener) context.Context { return requests },
 		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 	}
+}
+
+// parting ends connections politely while the server drains, so that the next request of a client or proxy
+// makes a new connection, which may reach another replica: a response over HTTP/1.1 says that it is the last
+// one (RFC 9112 §9.6). Over HTTP/2, net/http answers the same header with GOAWAY.
+func (s *Server) parting(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if s.draining.Load() {
+			w.Header().Set("Connection", "close")
+		}
+		h.ServeHTTP(w, r)
+	})
 }
 
 func (site Site) listen(ctx context.Context) (net.Listener, error) {

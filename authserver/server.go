@@ -17,7 +17,10 @@ import (
 	"github.com/mcp-authd/mcp-authd/authserver/internal/device"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/flow"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/form"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/grant"
+	"github.com/mcp-authd/mcp-authd/internal/access"
 	"github.com/mcp-authd/mcp-authd/internal/allowance"
+	"github.com/mcp-authd/mcp-authd/internal/cutting"
 	"github.com/mcp-authd/mcp-authd/internal/notice"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
 	"github.com/mcp-authd/mcp-authd/internal/users"
@@ -52,9 +55,11 @@ type Server struct {
 	undeclared *undeclared
 	paths      paths
 	probe      *probe
+	outages    grant.Outages
 	draining   atomic.Bool
 	skewed     atomic.Bool // it was told that our clock is not the store's
 	replica    string      // who this one is among others on the same store
+	cuts       cutting.Follower
 }
 
 // New returns a server over a store that is open and migrated. It generates the first signing key
@@ -71,7 +76,7 @@ func New(ctx context.Context, c Config) (*Server, error) {
 		log:        c.Logger,
 		paths:      newPaths(c.Issuer),
 		clients:    &clients.Finder{Known: cfg.Clients, Documents: cfg.Documents, ConfidentialOnly: c.ConfidentialOnly},
-		bindings:   binding.Checker{Bindings: cfg.Bindings},
+		bindings:   binding.Checker{Bindings: cfg.Bindings, Rules: access.New(c.Store, c.Now)},
 		undeclared: &undeclared{trusted: c.TrustedProxies, told: map[netip.Addr]bool{}},
 		limits:     allowance.New(c.Allowances, c.Now, c.Logger),
 		replica:    secrets.Token("rep_"),
@@ -89,6 +94,7 @@ func New(ctx context.Context, c Config) (*Server, error) {
 	if err := s.buildParts(ctx); err != nil {
 		return nil, fmt.Errorf("authserver: %w", err)
 	}
+	s.cuts = cutting.Follower{Store: c.Store, Holder: s.replica, Now: c.Now, Audit: cfg.Audit}
 	s.status = newStatusLists(c, s.keys)
 	s.probe = &probe{ready: s.ready, now: time.Now}
 	if err := s.compareIssuer(ctx); err != nil {
@@ -137,7 +143,7 @@ func (s *Server) buildParts(ctx context.Context) (err error) {
 	}
 	s.errors = &errorPages{
 		web:   &spokenPages{pages, s.sessions, s.paths},
-		hosts: &foreignHosts{issuer: c.Issuer, log: c.Logger, told: map[string]bool{}},
+		hosts: &foreignHosts{issuer: c.Issuer, log: c.Logger, now: c.Now, told: map[string]bool{}},
 	}
 	s.links = &connect.Links{Ring: s.ring, Issuer: c.Issuer, Now: c.Now}
 	if s.catalog, err = catalogue.New(ctx, c.Resources, c.Store, c.Now); err != nil {

@@ -31,6 +31,7 @@ type setupPages struct {
 	path   string
 	// passkeys says whether they work here, and console whether it is at this listener.
 	passkeys, console bool
+	second            bool // of administrators a second factor is required
 	web               *spokenPages
 	forms             *pageForms
 }
@@ -76,7 +77,7 @@ func (p *setupPages) complete(w http.ResponseWriter, r *http.Request) {
 	u, err := p.users.CompleteSetup(r.Context(), form.Get("token"), name, form.Get("password"))
 	if err == nil {
 		p.web.For(r).SetupDone(w, web.SetupDone{
-			Username: u.Name, Issuer: p.issuer, Passkeys: p.passkeys, Console: p.console,
+			Username: u.Name, Issuer: p.issuer, Passkeys: p.passkeys, Second: p.second, Console: p.console,
 		})
 		return
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/mcp-authd/mcp-authd/authserver/internal/entry"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/flow"
@@ -117,7 +118,7 @@ func TestWhatWasShownIsWhatIsAllowed(t *testing.T) {
 			"name":        func(r *storage.Resource) { r.Name = "Bank" },
 			"description": func(r *storage.Resource) { r.Scopes[0].Description = "move money" },
 			"access":      func(r *storage.Resource) { r.Scopes[0].Access = storage.AccessWrite },
-			"need":        func(r *storage.Resource) { r.Scopes[0].Required = true },
+			"need":        func(r *storage.Resource) { r.Scopes[1].EveryCall = true },
 			"danger":      func(r *storage.Resource) { r.Scopes[0].Dangerous = true },
 			"inclusion":   func(r *storage.Resource) { r.Scopes[0].Implies = []string{"notes:write"} },
 		} {
@@ -352,6 +353,7 @@ func TestAccessThatWasTakenAwayIsAskedForAgain(t *testing.T) {
 			}
 			pg := p.get("/authorize?" + niceQuery().Encode())
 			if strings.Contains(pg.body, `name="password"`) {
+				r.advance(time.Second) // no sign-in begins in the very moment in which they all end
 				pg = p.login(niceQuery())
 			}
 			wantPage(t, pg, "nice.example")

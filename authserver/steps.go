@@ -29,6 +29,7 @@ type steps struct {
 	passwords *passwords
 	ways      *ways.Ways
 	audit     *audit.Recorder
+	accounts  *sessionAccounts
 	// clearances show the step in which a person decides about a tool call.
 	clearances *clearancePages
 }
@@ -42,6 +43,10 @@ func (s *steps) write(w http.ResponseWriter, r *http.Request, step flow.Step) {
 		s.chooseAccount(w, r, step)
 	case flow.AskConsent:
 		s.askConsent(w, r, step)
+	case flow.ConfirmAccount:
+		s.confirmAccount(w, r, step)
+	case flow.AskPaused:
+		s.askPaused(w, r, step)
 	case flow.AskClearance:
 		s.clearances.inFlow(w, r, step)
 	case flow.Respond:

@@ -182,7 +182,7 @@ func TestEnrolmentComesFirstAfterAProvider(t *testing.T) {
 	r, f := delegated(t, func(c *Config) { c.SignIn.SecondFactor = "required" })
 	p := r.person()
 	left := p.post("/depart", url.Values{"step": {formStep(t, p.get("/login"), "/depart")}})
-	p.get(callback(t, "google", left)).leads(t, "/login/second?to=")
+	p.back(callback(t, "google", left)).leads(t, "/login/second?to=")
 	t.Run("PE-04 until then they link no further account", func(t *testing.T) {
 		departed := len(f.departed)
 		step := formStep(t, p.get("/account"), "/depart")

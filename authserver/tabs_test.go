@@ -54,7 +54,7 @@ func TestTabsOpenedTogether(t *testing.T) {
 			left = append(left, p.post("/consent", url.Values{"step": {consentStep(t, tab)}, "decision": {"approve"}}))
 		}
 		for i, pg := range left {
-			if !responseOf(t, p.get(callback(t, "google", pg))).Has("code") {
+			if !responseOf(t, p.back(callback(t, "google", pg))).Has("code") {
 				t.Errorf("tab %d: no code", i)
 			}
 		}

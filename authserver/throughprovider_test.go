@@ -16,7 +16,7 @@ func (p *person) through(t *testing.T, provider, label, path string) page {
 	t.Helper()
 	for _, form := range strings.Split(p.get(path).body, "<form")[1:] {
 		if strings.Contains(form, "Continue with <bdi>"+label) {
-			back := p.get(callback(t, provider, p.post("/depart", url.Values{"step": {page{body: form}.step(t)}})))
+			back := p.back(callback(t, provider, p.post("/depart", url.Values{"step": {page{body: form}.step(t)}})))
 			if back.status != http.StatusSeeOther {
 				t.Fatalf("got %d %.300s", back.status, back.body)
 			}

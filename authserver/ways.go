@@ -34,9 +34,17 @@ type wayPages struct {
 
 func (p *wayPages) path(page string) string { return p.steps.views.paths.prefix + page }
 
+// actAt returns the act that a page performs.
+func actAt(page string) entry.Act {
+	if page == pagePasskey || page == pageApp {
+		return entry.Enrol
+	}
+	return entry.Change
+}
+
 // mine returns the person who may change what lets them in; else it has answered.
 func (p *wayPages) mine(w http.ResponseWriter, r *http.Request, page string) (storage.Visit, bool) {
-	v, err := p.browsers.FreshVisit(r.Context(), p.forms.token(r))
+	v, err := p.browsers.Acting(r.Context(), p.forms.token(r), actAt(page))
 	if err != nil {
 		if r.URL.RawQuery != "" {
 			page += "?" + r.URL.RawQuery
@@ -59,7 +67,7 @@ func (p *wayPages) owner(w http.ResponseWriter, r *http.Request, page, purpose s
 		return f, false
 	}
 	var err error
-	if f.by, err = p.browsers.FreshVisitOf(r.Context(), p.forms.token(r), f.UserID); err != nil {
+	if f.by, err = p.browsers.ActingAs(r.Context(), p.forms.token(r), f.UserID, actAt(page)); err != nil {
 		p.prove.refused(w, r, page, err)
 	}
 	return f, err == nil

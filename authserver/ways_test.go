@@ -1,6 +1,7 @@
 package authserver
 
 import (
+	"fmt"
 	"html"
 	"net/http"
 	"net/url"
@@ -321,6 +322,9 @@ func TestSecondFactor(t *testing.T) {
 		if err := r.Users().Enable(t.Context(), "alice"); err != nil {
 			t.Fatal(err)
 		}
+		r.advance(time.Minute)
+		second(p, pg, r.code(secret)).has(t, http.StatusBadRequest, "start again")
+		r.advance(time.Minute)
 	})
 	t.Run("AS-39 prompt=login and max_age ask for both proofs", func(t *testing.T) {
 		p := r.person()
@@ -594,4 +598,30 @@ func TestRequired(t *testing.T) {
 			t.Errorf("got %q", got)
 		}
 	})
+}
+
+// EN-03: the changes of one account are bounded, since each writes to the log and sends a letter. Another account
+// is not affected, nor is what only takes access away.
+func TestChangesAreBounded(t *testing.T) {
+	r := newRig(t, named)
+	p := r.alice()
+	p.addPasskey(r.authenticator())
+	rename := func(i int) page { return p.change("way", "rename", "name", fmt.Sprintf("Key %d", i)) }
+	made := 0
+	for ; rename(made).status == http.StatusSeeOther; made++ {
+		if made > 2*30 {
+			t.Fatal("the changes have no bound")
+		}
+	}
+	pg := rename(made)
+	pg.has(t, http.StatusTooManyRequests, "Wait a minute")
+	if pg.header.Get("Retry-After") == "" {
+		t.Error("the answer does not say how long to wait")
+	}
+	r.advance(10 * time.Second)
+	if pg := rename(made); pg.status != http.StatusSeeOther {
+		t.Errorf("after a wait: got %d", pg.status)
+	}
+	step := formStep(t, p.get("/account"), "/account/stop")
+	p.post("/account/stop", url.Values{"step": {step}, "act": {"stop-all"}}).has(t, http.StatusOK, "/account/stop")
 }

@@ -3,6 +3,7 @@
 package bench
 
 import (
+	"bytes"
 	"context"
 	"log/slog"
 	"testing"
@@ -53,7 +54,10 @@ func BenchmarkAudit(b *testing.B) {
 }
 
 func newWriter(b *testing.B, store storage.Store) *auditlog.Writer {
-	return auditlog.NewWriter(auditlog.Options{Store: store, Dir: b.TempDir(), Now: time.Now, Log: discarded})
+	return auditlog.NewWriter(auditlog.Options{
+		Store: store, Dir: b.TempDir(), Now: time.Now, Log: discarded,
+		MAC: auditlog.MACOf(store, [][]byte{bytes.Repeat([]byte("k"), 32)}, "auth.example.com/audit", time.Now),
+	})
 }
 
 func callTool(ctx context.Context, r *audit.Recorder) {

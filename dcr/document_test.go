@@ -242,7 +242,7 @@ func TestDocumentOutOfReach(t *testing.T) {
 		"localhost", "app.localhost", "10.0.0.1", "127.1", "169.254.169.254", "[fe80::1]", "[::ffff:10.0.0.1]",
 		"[fd00::1]", "[ff02::1]", "224.0.0.1", "0x7f.1",
 	} {
-		t.Run("RU-20 AS-161 refused for good, with the host: "+host, func(t *testing.T) {
+		t.Run("RU-20 AS-161 never permitted, with the host: "+host, func(t *testing.T) {
 			id, named := "https://"+host+"/client.json", strings.Trim(host, "[]")
 			for _, find := range []func(context.Context, string) (storage.Client, error){r.Fetch, r.Client} {
 				_, err := find(t.Context(), id)

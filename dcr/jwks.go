@@ -11,7 +11,7 @@ import (
 const maxJWKS = 8 << 10 // bytes of a key set; an RSA-4096 key has about 800
 
 // clientKeys bounds the key sets of clients.
-var clientKeys = foreign.KeySet{MaxBytes: maxJWKS, MaxKeys: 16, MaxRSA: 16384, RefuseSecrets: true}
+var clientKeys = foreign.KeySet{MaxBytes: maxJWKS, MaxKeys: 16, RefuseSecrets: true}
 
 // noKeys reports whether a key set is well formed and empty.
 func noKeys(raw []byte) bool {

@@ -61,6 +61,11 @@ func (r *Registry) configure(req *http.Request, id string) (*response, error) {
 	case c.Source != storage.SourceDynamic && c.Source != storage.SourceManaged: // the operator's
 		return nil, errManage
 	}
+	if req.Method == http.MethodPut { // or an application that is held would go on under another name
+		if err := r.admitsApplication(req.Context(), c); err != nil {
+			return nil, err
+		}
+	}
 	secret := ""
 	switch req.Method {
 	case http.MethodDelete:
@@ -137,6 +142,9 @@ func (r *Registry) prepareReplacement(req *http.Request, c storage.Client) (regi
 		return registration{}, err
 	}
 	next.ID, next.CreatedAt, next.Source, next.SecretHash = c.ID, c.CreatedAt, storage.SourceManaged, c.SecretHash
+	if err := r.admitsApplication(req.Context(), next); err != nil {
+		return registration{}, err
+	}
 	secret := ""
 	if !next.HasSecret() {
 		next.SecretHash = nil

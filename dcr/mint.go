@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/mcp-authd/mcp-authd/internal/identifier"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/storage"
@@ -112,6 +113,9 @@ func (s Spec) check() error {
 	if err := checkID(s.ID); err != nil {
 		return err
 	}
+	if identifier.IsClient(s.Name) {
+		return fmt.Errorf("the name %q must not look like a client id", s.Name)
+	}
 	if !slices.Contains(authMethods, s.AuthMethod) {
 		return fmt.Errorf("authentication method %q is not one of %s", s.AuthMethod, strings.Join(authMethods, ", "))
 	}
@@ -160,8 +164,9 @@ func (s Spec) check() error {
 // checkID keeps ids to characters that need no escaping in a URL or a Basic header,
 // and away from the ids of users, which share the "sub" claim with them (AS-120).
 func checkID(id string) error {
-	if len(id) > maxNameLength || strings.HasPrefix(id, "usr_") {
-		return fmt.Errorf("client id %q is too long or begins with usr_", id)
+	if len(id) > maxNameLength || identifier.Reserved(id) && !strings.HasPrefix(id, idPrefix) {
+		return fmt.Errorf("client id %q is too long, begins like an id of another kind (usr_, grt_ and others) or means "+
+			"something else", id)
 	}
 	for _, c := range id {
 		if !(c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || strings.ContainsRune("-._", c)) {

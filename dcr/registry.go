@@ -30,6 +30,8 @@ type Config struct {
 	// SecretKeys are the master keys, the primary first. Ids sealed under any of
 	// them open; new ones are sealed under the primary.
 	SecretKeys [][]byte
+	// Holds returns the applications that are paused or blocked: their clients are refused. Nil: none.
+	Holds Holds
 	// Redirects says which redirect URIs may be registered in addition to https and
 	// loopback http. PrivateUseSchemes nil means oauth.DesktopSchemes; empty, none.
 	Redirects oauth.RedirectPolicy
@@ -82,6 +84,7 @@ type Registry struct {
 	static  map[string]storage.Client
 	clients *bounded.Map[string, storage.Client] // that exist: an unknown id may be created at any moment
 	limiter *limiter
+	holds   *heldApplications
 	docs    *documents
 	// Clients that the operator vouches for have key sets of their own, and so have those that a
 	// person has approved: strangers, who register themselves, cannot use up their allowance.
@@ -118,6 +121,7 @@ func New(c Config) (*Registry, error) {
 	r := &Registry{
 		cfg: c, sealer: sealer, static: static, clients: bounded.New[string, storage.Client](maxClients, c.Now),
 		limiter: newLimiter(c.Limits, allowance.New(c.Allowances, c.Now, c.Logger)),
+		holds:   &heldApplications{source: c.Holds, now: c.Now},
 		docs:    newDocuments(c.Documents, c.Redirects, fetch, c.Now),
 		vouched: newKeySets(fetch, c.Now), approved: newKeySets(fetch, c.Now), strange: newKeySets(fetch, c.Now),
 	}
@@ -160,7 +164,23 @@ func (r *Registry) OffersDocuments() bool { return r.cfg.Documents.Enabled }
 // deleted. An answer is kept for a few seconds; until then a deletion on another
 // replica may not show here, but no verb of the store acts for a deleted client.
 // The slices of the returned client are shared: do not change them.
+//
+// A client whose application the operator holds comes with an *oauth.Error that is ErrHeld.
 func (r *Registry) Client(ctx context.Context, id string) (storage.Client, error) {
+	return r.unlessHeld(ctx)(r.resolve(ctx, id))
+}
+
+// unlessHeld refuses a client that was found when its application is held.
+func (r *Registry) unlessHeld(ctx context.Context) func(storage.Client, error) (storage.Client, error) {
+	return func(c storage.Client, err error) (storage.Client, error) {
+		if err == nil {
+			err = r.holds.refuses(ctx, c)
+		}
+		return c, err
+	}
+}
+
+func (r *Registry) resolve(ctx context.Context, id string) (storage.Client, error) {
 	if r.docs.handles(id) && len(id) <= maxURILength {
 		return r.documented(ctx, id)
 	}
@@ -181,8 +201,18 @@ func (r *Registry) Client(ctx context.Context, id string) (storage.Client, error
 // Current is Client by what is stored now, for an answer that a change on another replica
 // must not get by. A document is kept for as long as it allows.
 func (r *Registry) Current(ctx context.Context, id string) (storage.Client, error) {
+	// What is read here does not come by way of what is kept: a request of before the change may keep what it
+	// has read at any moment.
 	r.Forget(id)
-	return r.Client(ctx, id)
+	if r.docs.handles(id) || id == "" || len(id) > maxIDLength {
+		return r.Client(ctx, id)
+	}
+	c, err := r.lookup(ctx, id)
+	if err != nil {
+		return storage.Client{}, fmt.Errorf("resolve client: %w", err)
+	}
+	r.clients.Put(id, c, r.cfg.Now().Add(clientTTL))
+	return r.unlessHeld(ctx)(c, nil)
 }
 
 // documented resolves a client that is identified by a document. Its row, which the
@@ -236,6 +266,10 @@ func (r *Registry) Fetch(ctx context.Context, id string) (storage.Client, error)
 	}
 	if _, err := r.cfg.Store.Client(ctx, id); err != nil && !errors.Is(err, storage.ErrNotFound) {
 		return storage.Client{}, fmt.Errorf("resolve client: %w", err)
+	}
+	unread := storage.Client{ID: id, Source: storage.SourceCIMD}
+	if err := r.holds.refuses(ctx, unread); err != nil { // before anything is fetched
+		return unread, err
 	}
 	return r.docs.client(ctx, id, true)
 }
@@ -297,6 +331,9 @@ func (r *Registry) prepare(req *http.Request) (registration, error) {
 		return registration{}, err
 	}
 	c.Source, c.CreatedAt = storage.SourceDynamic, r.cfg.Now().UTC().Truncate(time.Second)
+	if err := r.admitsApplication(req.Context(), c); err != nil {
+		return registration{}, err
+	}
 	if sealed, secret, ok := r.sealer.seal(c); ok {
 		return registration{client: sealed, secret: secret}, nil
 	}
@@ -304,6 +341,17 @@ func (r *Registry) prepare(req *http.Request) (registration, error) {
 	secret := issueSecret(&c)
 	units, err := kept(c)
 	return registration{client: c, secret: secret, units: units}, err
+}
+
+// admitsApplication refuses a registration of an application that is held. It says why: whoever registers it has to
+// ask the operator.
+func (r *Registry) admitsApplication(ctx context.Context, c storage.Client) error {
+	r.ForgetHolds()
+	err := r.holds.refuses(ctx, c)
+	if err != nil && !errors.Is(err, ErrHeld) {
+		return unavailable(err)
+	}
+	return err
 }
 
 // store stores a registration that needs a row.

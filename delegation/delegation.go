@@ -126,9 +126,11 @@ type Result struct {
 	// Claim is an account that is tied to no user here, for PurposeLink and PurposeExtend;
 	// nothing was stored. The person is asked whether it is theirs.
 	Claim *Claim
-	// Came and Expected are the names of the account that the provider returned and of the one
-	// that it should have returned, beside the error that says so.
-	Came, Expected string
+	// Came is the name of the account that the provider returned, "" if the provider has no name for it
+	// but its identifier.
+	Came string
+	// Expected is the name of the account that it should have returned, beside the error that says so.
+	Expected string
 }
 
 // Claim is an account at a provider that can be tied to the user who signed in with it, after

@@ -14,6 +14,10 @@ import (
 const (
 	auditKeyName = "audit log"
 	auditKeyWhat = "the key of the audit log"
+
+	// AuditSealName is the shared key under which the audit log keeps the key of its MACs and how far it was signed.
+	AuditSealName = "audit log seal"
+	auditSealWhat = "the seal of the audit log"
 )
 
 // AuditKey signs checkpoints of the audit log. It is as old as the log, and outlives a change of the

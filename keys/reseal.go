@@ -20,7 +20,9 @@ func (m *Manager) Reseal(ctx context.Context) (n int, err error) {
 	if err != nil {
 		return 0, fmt.Errorf("keys: reseal: %w", err)
 	}
-	for _, shared := range []struct{ name, what string }{{tokenKeyName, tokenKeyWhat}, {auditKeyName, auditKeyWhat}} {
+	for _, shared := range []struct{ name, what string }{
+		{tokenKeyName, tokenKeyWhat}, {auditKeyName, auditKeyWhat}, {AuditSealName, auditSealWhat},
+	} {
 		if err := m.resealShared(ctx, shared.name, shared.what); err != nil {
 			return 0, fmt.Errorf("keys: reseal: %w", err)
 		}

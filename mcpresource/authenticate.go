@@ -140,7 +140,7 @@ func (g *Guard) Verify(ctx context.Context, c Credential) (*Principal, error) {
 	p, err := g.c.Validator.Validate(ctx, c)
 	switch {
 	case err != nil:
-		return nil, judged(err)
+		return nil, redact(judged(err), c.Token)
 	case p == nil:
 		return nil, ErrUnavailable
 	case p.Thumbprint != "":

@@ -139,6 +139,21 @@ func (g *Guard) Covers(ctx context.Context, op Operation) bool {
 	return ok && p.direct(need) == nil && g.holds(p, need) && g.proven(p, need.Authentication) == nil
 }
 
+// CoversWithScopes is Covers for a caller who is given every scope and signs in again: what a list should show so
+// that clients can ask for the scopes of what it names. It is false for what is denied, for what only the
+// application itself may when a helper of it calls, and for a resource URI that no call may have.
+func (g *Guard) CoversWithScopes(ctx context.Context, op Operation) bool {
+	if op.checkURI() != nil {
+		return false
+	}
+	need := g.policy.Require(op)
+	if need.open() {
+		return true
+	}
+	p, ok := FromContext(ctx)
+	return ok && !need.Deny && p.direct(need) == nil
+}
+
 // need is what the policy demands for op.
 func (g *Guard) need(op Operation) (Requirement, error) {
 	if err := op.checkURI(); err != nil {

@@ -11,6 +11,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/mcpresource/internal/message"
 )
 
+var errMethod = errors.New("a method differs from one of MCP by case or white space alone")
+
 // discardBody gives up what a client sends with a method that has no body.
 func discardBody(r *http.Request) {
 	if r.Body != nil {
@@ -91,6 +93,13 @@ func (g *Guard) readMessage(w http.ResponseWriter, r *http.Request, p *passage) 
 		return refused
 	}
 	for _, m := range p.envelope.Messages {
+		if mcp.Mistaken(m.Method) {
+			return &refusal{
+				outcome: OutcomeAmbiguous, status: http.StatusBadRequest, code: mcp.CodeMethodNotFound,
+				id: p.envelope.ID, text: "There is no such method: names of methods have one spelling.",
+				err: ambiguous(errMethod),
+			}
+		}
 		if err := operationOf(m).checkURI(); err != nil {
 			return &refusal{
 				outcome: OutcomeAmbiguous, status: http.StatusBadRequest, code: mcp.CodeInvalidParams,

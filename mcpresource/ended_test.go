@@ -13,6 +13,7 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/internal/testkit/pipetest"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
+	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
 // TestExpiresUnderItsRequest: RS-41. A stream during which its token expires, and to which the handler
@@ -32,33 +33,64 @@ func TestExpiresUnderItsRequest(t *testing.T) {
 	})
 }
 
-// TestCallOutlivesItsToken: RU-06. The end of a token does not end a call that it let in, whatever the issuer says
-// of an expired token when it is asked; Overtime bounds the call, and a revoked token ends it.
+// brief is an authorization server with a token that expires, and may be revoked.
+type brief struct{ expires, revoked time.Time }
+
+// Introspect implements Introspector.
+func (b *brief) Introspect(ctx context.Context, _ string) (oauth.Introspection, error) {
+	if revoked, _ := b.Revoked(ctx, oauth.Introspection{}); revoked || !time.Now().Before(b.expires) {
+		return oauth.Introspection{}, nil // RFC 7662 §2.2 has one answer for both
+	}
+	return oauth.Introspection{
+		Active: true, Issuer: authServer, Subject: "alice", ClientID: "app", Audience: resource, Scope: "mcp",
+		Expires: b.expires.Unix(), GrantID: "grant",
+	}, nil
+}
+
+// Revoked implements revoker.
+func (b *brief) Revoked(context.Context, oauth.Introspection) (bool, error) {
+	return !b.revoked.IsZero() && !time.Now().Before(b.revoked), nil
+}
+
+// TestCallOutlivesItsToken: RU-06. The end of a token does not end a call that it let in; Overtime bounds the call. A
+// revocation ends it, before the token expires, around that and after it, where the issuer can tell the two apart.
 func TestCallOutlivesItsToken(t *testing.T) {
-	const left = time.Minute
+	const left, never = time.Minute, time.Duration(0)
+	inProcess := func(b *brief) Validator { return Local(b) }
+	wrapped := func(b *brief) Validator {
+		return AnyOf(ValidatorFunc(func(ctx context.Context, c Credential) (*Principal, error) {
+			return Local(b).Validate(ctx, c)
+		}))
+	}
+	asked := func(b *brief) Validator { return Local(struct{ Introspector }{b}) } // says of both the same
 	for _, tt := range []struct {
 		name                      string
+		by                        func(*brief) Validator
 		overtime, revoked, expect time.Duration
 		status                    int
 	}{
-		{"RU-06 a call runs to its answer", 0, 0, 3 * time.Minute, 200},
-		{"RU-06 a call ends after its overtime", time.Minute, 0, left + time.Minute, 504},
-		{"RU-06 a call ends with its token where there is no overtime", -1, 0, left, 401},
-		{"RU-06 a revoked token ends the call", 0, 20 * time.Second, 20 * time.Second, 401},
+		{"RU-06 a call runs to its answer", inProcess, 0, never, 3 * time.Minute, 200},
+		{"RU-06 a call ends after its overtime", inProcess, 90 * time.Second, never, left + 90*time.Second, 504},
+		{"RU-06 a call ends with its token where there is no overtime", inProcess, -1, never, left, 401},
+		{"RU-06 a revoked token ends the call", inProcess, 0, left / 3, left / 3, 401},
+		{"RU-06 so does one that is revoked just before it expires", inProcess, 0, left - 3*time.Second,
+			left - 3*time.Second, 401},
+		{"RU-06 or when it expires", inProcess, 0, left, left, 401},
+		{"RU-06 or after that", inProcess, 0, left + time.Minute, left + time.Minute, 401},
+		{"RU-06 whatever stands before the issuer", wrapped, 0, left + time.Minute, left + time.Minute, 401},
+		{"RU-06 where nobody can tell, the call has a minute", asked, 0, never, left + unseenOvertime, 504},
+		{"RU-06 or less", asked, time.Second, never, left + time.Second, 504},
+		{"RU-06 and a revocation ends it as long as it is seen", asked, 0, left / 3, left / 3, 401},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r := newRig(t, func(c *Config) { c.Now, c.Limits.Overtime = time.Now, tt.overtime })
 				began := time.Now()
-				alice := people(began)["alice"]
-				alice.ExpiresAt = began.Add(left)
-				r.Guard.c.Validator = ValidatorFunc(func(context.Context, Credential) (*Principal, error) {
-					now := time.Since(began)
-					if now >= left || tt.revoked > 0 && now >= tt.revoked {
-						return nil, ErrInvalidToken // as introspection says of both
-					}
-					return alice, nil
-				})
+				issuer := &brief{expires: began.Add(left)}
+				if tt.revoked != never {
+					issuer.revoked = began.Add(tt.revoked)
+				}
+				r.Guard.c.Validator = tt.by(issuer)
 				r.next = func(w http.ResponseWriter, req *http.Request) {
 					select {
 					case <-req.Context().Done():

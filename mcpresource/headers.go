@@ -104,6 +104,7 @@ func (g *Guard) decodeName(r *http.Request, p *passage) *refusal {
 			text: "The header Mcp-Name is not valid Base64.",
 		}
 	}
+	p.name = v
 	r.Header.Set(mcp.HeaderName, string(name))
 	return nil
 }

@@ -31,8 +31,9 @@ type judging struct {
 	over       bool // the request is
 }
 
-// add has a token judged every five seconds until it is removed or no longer good, or expires after
-// left. The request ends with it, or after its overtime. An outage ends nothing: the next request will see it.
+// add has a token judged every five seconds until it is removed or no longer good, or expires after left. The request
+// ends with it or after its overtime, during which the token is judged where the validator can. An outage ends no
+// request: the next request reports it.
 func (s *judgings) add(j *judging, left time.Duration) *judging {
 	j.expires = time.Now().Add(left)
 	s.enqueue(j)
@@ -67,7 +68,16 @@ func (j *judging) endInTime(now time.Time) {
 	}
 }
 
-// enqueue puts a token at the end of the line, unless its request is over, or the token expires before its turn.
+// judged is until when the token is worth judging.
+func (j *judging) judged() time.Time {
+	if j.principal.revoked == nil {
+		return j.expires
+	}
+	return j.last()
+}
+
+// enqueue puts a token at the end of the line, unless its request is over, or the token is not judged any more when its
+// turn comes.
 func (s *judgings) enqueue(j *judging) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -75,7 +85,7 @@ func (s *judgings) enqueue(j *judging) {
 		return
 	}
 	now := time.Now()
-	if j.due = now.Add(judgeAgain); !j.expires.After(j.due) {
+	if j.due = now.Add(judgeAgain); !j.judged().After(j.due) {
 		j.endInTime(now)
 		return
 	}
@@ -138,14 +148,26 @@ func (s *judgings) judge() {
 }
 
 func (s *judgings) judgeOne(j *judging) {
-	if err := j.principal.still(j); err != nil && !outage(err) {
-		// Just before its end a token may have expired by another clock.
-		if j.overtime == 0 || time.Until(j.expires) >= judgeAgain {
-			j.end(err)
-		}
+	if err := j.verdict(); err != nil && !outage(err) {
+		j.end(err)
 		return
 	}
 	if j.Err() == nil {
 		s.enqueue(j)
 	}
+}
+
+// verdict returns why the request has to end, or nil. Just before its end a token may have expired by another clock:
+// from then on, a request that may outlive it ends by a revocation alone.
+func (j *judging) verdict() error {
+	outlives := func() bool { return j.overtime > 0 && time.Until(j.expires) < judgeAgain }
+	if !outlives() {
+		if err := j.principal.still(j); err == nil || !outlives() {
+			return err
+		}
+	}
+	if j.principal.revoked == nil {
+		return nil
+	}
+	return j.principal.revoked(j)
 }

@@ -26,8 +26,8 @@ type JWTConfig struct {
 	// PS256. "none" and HMAC are never accepted.
 	Algorithms []string
 	// InsecureAllowUntyped accepts a "typ" other than at+jwt, for authorization servers that do not follow RFC
-	// 9068, such as Keycloak, Microsoft Entra, Auth0 and Okta unless they are set to. An ID token may then pass
-	// for an access token of the same audience.
+	// 9068. Keycloak, Microsoft Entra, Auth0 and Okta do so only if configured to. With this option, an ID token
+	// may pass as an access token of the same audience.
 	InsecureAllowUntyped bool
 	// CacheSize bounds how many validated tokens are remembered until they expire, so
 	// that the signature of a token is checked once. Default: 4096; negative: none.
@@ -212,9 +212,7 @@ func (v *jwtValidator) Validate(ctx context.Context, c Credential) (*Principal, 
 	if err != nil {
 		return nil, err
 	}
-	if p.status != nil {
-		p.signed = func(ctx context.Context) error { return v.published(ctx, by, v.c.Now()) }
-	}
+	p.signed = func(ctx context.Context) error { return v.published(ctx, by, v.c.Now()) }
 	v.seen.put(c.Token, cached{p, p.ExpiresAt, by})
 	return p.unrevoked(ctx)
 }

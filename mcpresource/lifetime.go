@@ -13,7 +13,7 @@ import (
 const judgeAgain = 5 * time.Second
 
 // lifetime returns the context of a request. A stream ends when its token expires or is revoked. A call ends when its
-// token is revoked: it may have had its effect already, so the end of a token that let it in does not cut it, and
+// token is revoked: it may have had its effect already, so the expiry of the token that let it in does not cut it, and
 // Limits.Overtime bounds it.
 func (g *Guard) lifetime(ctx context.Context, end context.CancelCauseFunc, p *passage) (context.Context, func()) {
 	if p.principal == nil {
@@ -23,7 +23,7 @@ func (g *Guard) lifetime(ctx context.Context, end context.CancelCauseFunc, p *pa
 	left := p.principal.ExpiresAt.Add(g.c.ClockSkew).Sub(g.c.Now())
 	if !p.listens && g.c.Limits.Overtime > 0 {
 		left -= g.c.ClockSkew // servers that are asked about tokens may allow for none
-		j.overtime, j.cause = g.c.Limits.Overtime, errTimeout
+		j.overtime, j.cause = p.principal.overtime(g.c.Limits.Overtime), errTimeout
 	}
 	judged := g.judgings.add(j, left)
 	ctx, untime := g.timed(judged, p)
@@ -36,6 +36,19 @@ func (g *Guard) lifetime(ctx context.Context, end context.CancelCauseFunc, p *pa
 		leave()
 		untime()
 	}
+}
+
+// unseenOvertime bounds the overtime of a call whose revocation would not be seen in it: RFC 7662 has one answer for a
+// token that has expired and one that is revoked.
+const unseenOvertime = time.Minute
+
+// overtime returns how long a call may outlive the token, at most longest. The validator of a JWT goes by its status
+// list, which knows expired tokens, or knows of no revocation at all.
+func (p *Principal) overtime(longest time.Duration) time.Duration {
+	if p.revoked == nil && p.signed == nil {
+		return min(longest, unseenOvertime)
+	}
+	return longest
 }
 
 var (
@@ -52,7 +65,10 @@ func (g *Guard) timed(ctx context.Context, p *passage) (context.Context, context
 }
 
 func (g *Guard) validateAgain(c Credential) func(context.Context) (*Principal, error) {
-	return func(ctx context.Context) (*Principal, error) { return g.c.Validator.Validate(ctx, c) }
+	return func(ctx context.Context) (*Principal, error) {
+		p, err := g.c.Validator.Validate(ctx, c)
+		return p, redact(err, c.Token)
+	}
 }
 
 // still returns nil while the token is good, but for what its status list is watched for.

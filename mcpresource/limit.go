@@ -39,8 +39,9 @@ type Limits struct {
 	// has been answered by then the answer is 504. Default: none but Overtime.
 	Timeout time.Duration
 	// Overtime is how long a request may go on after its token has expired, unless it is a stream that listens (GET
-	// and subscriptions/listen), which ends with the token. A revocation ends both; once the token has expired, it
-	// ends a call only if the token names a status list. Default: 10 minutes; negative: none.
+	// and subscriptions/listen), which ends with the token. A revocation ends both, before and after the token has
+	// expired. Validators that cannot see it after that, such as NewIntrospectionValidator and your own, limit Overtime
+	// to a minute. Default: 10 minutes; negative: none.
 	Overtime time.Duration
 	// Strangers bounds the requests without a good token from one address (of IPv6 the /64), which
 	// get 429 instead of 401. Default: none, because behind a proxy all callers have its address:

@@ -18,7 +18,8 @@ type Introspector interface {
 
 // Local validates tokens with an authorization server in the same process: without
 // network, and seeing revocation at once. If i is a Catalogue, as authserver.Server is, New
-// finds a resource or scope that it does not know; if it takes Decisions, as that does, it gets them.
+// finds a resource or scope that it does not know; if it takes Decisions, as that does, it gets them. If it has the
+// method Revoked of authserver.Server, a revocation also ends calls that outlive their token.
 func Local(i Introspector) Validator { return local{i} }
 
 // local is an authorization server in the same process.
@@ -30,7 +31,27 @@ func (l local) Validate(ctx context.Context, c Credential) (*Principal, error) {
 	if err != nil {
 		return nil, errors.Join(ErrUnavailable, err)
 	}
-	return principalOf(answer)
+	p, err := principalOf(answer)
+	if to, ok := l.Introspector.(revoker); ok && err == nil {
+		p.revoked = func(ctx context.Context) error { return revokedBy(ctx, to, answer) }
+	}
+	return p, err
+}
+
+// revoker is an Introspector that knows of expired tokens whether they are revoked. authserver.Server is one.
+type revoker interface {
+	Revoked(ctx context.Context, of oauth.Introspection) (bool, error)
+}
+
+// revokedBy returns an error when a token is revoked, or that cannot be told.
+func revokedBy(ctx context.Context, to revoker, of oauth.Introspection) error {
+	switch revoked, err := to.Revoked(ctx, of); {
+	case err != nil:
+		return unavailable(err)
+	case revoked:
+		return errRevoked
+	}
+	return nil
 }
 
 // Refused implements Decisions, if the authorization server does.

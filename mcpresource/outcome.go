@@ -1,5 +1,7 @@
 package mcpresource
 
+import "github.com/mcp-authd/mcp-authd/oauth"
+
 // Outcome says how a decision or a call ended. Its text is what logs and audits hold; it does not
 // change.
 type Outcome string
@@ -39,7 +41,7 @@ const (
 	OutcomeForbidden                  Outcome = "forbidden" // by Config.Check, or for the application itself alone
 	OutcomeSession                    Outcome = "session"   // it belongs to another caller
 	// The client was told where a person can approve the call, see Clearance.
-	OutcomeClearanceRequired Outcome = "clearance_required"
+	OutcomeClearanceRequired Outcome = oauth.OutcomeClearanceRequired
 	// The person has denied the call, or no person can be asked about it.
 	OutcomeClearanceRefused Outcome = "clearance_refused"
 )

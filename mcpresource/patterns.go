@@ -106,3 +106,25 @@ func deniesURI(pattern, uri string) bool {
 	}
 	return matches(foldHost(pattern), foldHost(uri)) || matches(asOpened(pattern), asOpened(uri))
 }
+
+// fold returns one text for all methods that a lenient server could take for one. The way over capitals covers U+017F
+// and U+212A.
+func fold(method string) string { return strings.ToLower(strings.ToUpper(strings.TrimSpace(method))) }
+
+func folded(methods []string) []string {
+	out := make([]string, len(methods))
+	for i, m := range methods {
+		out[i] = fold(m)
+	}
+	return out
+}
+
+// twin reports whether a table has a method only in another spelling.
+func twin(table map[string][]string, method string) bool {
+	for key := range table {
+		if matches(fold(key), fold(method)) {
+			return true
+		}
+	}
+	return false
+}

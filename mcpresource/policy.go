@@ -114,6 +114,8 @@ func (r *Rules) byTables(op Operation, known bool) Requirement {
 	need := oauth.Scopes(r.Base)
 	if own, ok := lookup(r.Methods, op.Method); ok {
 		need = need.Union(own)
+	} else if twin(r.Methods, op.Method) {
+		return Requirement{Deny: true} // a lenient server could take it for the one that needs more
 	}
 	table, named := r.table(op.Method)
 	if !named {
@@ -176,7 +178,7 @@ func (r *Rules) deniesNamed(op Operation) bool {
 		return slices.ContainsFunc(patterns, func(d string) bool { return matches(d, name) })
 	}
 	switch {
-	case any(r.DenyMethods, op.Method):
+	case any(folded(r.DenyMethods), fold(op.Method)):
 		return true
 	case op.Method == "tools/call":
 		return any(r.Deny, op.Name)

@@ -34,7 +34,9 @@ type Principal struct {
 	proof *reading // of Claims; nil where no rule asks for it
 
 	status *statuslist.Place           // where its issuer says that it is revoked, nil for nowhere
-	signed func(context.Context) error // nil while the key of the token is good; with status alone
+	signed func(context.Context) error // nil while the key of the token is good; of a JWT alone
+	// revoked returns an error when the token is revoked, whether or not it has expired. Nil when that cannot be told.
+	revoked func(context.Context) error
 	// for Broker; nil but in a request that the guard has let through
 	presented *presented
 	again     func(context.Context) (*Principal, error) // judges the token once more; nil outside a guard

@@ -57,6 +57,7 @@ type passage struct {
 	envelope  message.Envelope
 	listens   bool // opens a stream that is meant to stay
 	body      []byte
+	name      string // the header Mcp-Name as it was sent, if it was decoded
 	session   string
 	owner     Binding      // of the session
 	reserved  string       // who has a session reserved
@@ -164,7 +165,7 @@ func (p *passage) outgoing(ctx context.Context, r *http.Request) *http.Request {
 	out.Header, out.URL = p.headers(r.Header), &target
 	out.Body, out.ContentLength, out.TransferEncoding, out.Trailer = http.NoBody, 0, nil, nil
 	if p.body != nil {
-		body := &judgedBody{text: p.body}
+		body := &judgedBody{text: p.body, name: p.name}
 		body.Reset(p.body)
 		out.Body, out.ContentLength = body, int64(len(p.body))
 	}
@@ -176,10 +177,15 @@ func (p *passage) outgoing(ctx context.Context, r *http.Request) *http.Request {
 type judgedBody struct {
 	bytes.Reader
 	text []byte
+	name string
 }
 
 // Bytes returns the whole body, which is not to be changed.
 func (b *judgedBody) Bytes() []byte { return b.text }
+
+// ReceivedName returns the header Mcp-Name as the client sent it, if the guard has decoded it, and "" otherwise. A
+// handler in this process has the decoded name; a proxy sends this one on.
+func (b *judgedBody) ReceivedName() string { return b.name }
 
 // Close implements io.Closer.
 func (b *judgedBody) Close() error { return nil }

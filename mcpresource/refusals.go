@@ -37,9 +37,6 @@ func (g *Guard) logRefusal(r *http.Request, p *passage, e Event, text string) {
 	if e.Err != nil {
 		text = e.Err.Error()
 	}
-	if p.presented.Token != "" { // a Validator of others may quote it
-		text = strings.ReplaceAll(text, p.presented.Token, "[token]")
-	}
 	attrs := []slog.Attr{
 		slog.String("outcome", string(e.Outcome)), slog.Int("status", e.Status),
 		slog.String("http_method", cut(r.Method, 32)), slog.String("remote", host(r.RemoteAddr)),

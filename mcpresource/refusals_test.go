@@ -2,13 +2,18 @@ package mcpresource
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
 // TestRefusalsAreLogged: RU-11: a guard with a logger says of each 401 and 403 why, and what it expected. No
@@ -109,4 +114,74 @@ func TestRefusalsAreLogged(t *testing.T) {
 			t.Errorf("got %s, want it to count 80 lines", log.String())
 		}
 	})
+}
+
+// quoting is a Validator and Decisions of others. Its errors quote the token.
+type quoting struct {
+	Validator
+	reasons []string
+}
+
+// Validate implements Validator.
+func (q *quoting) Validate(ctx context.Context, c Credential) (*Principal, error) {
+	if p, err := q.Validator.Validate(ctx, c); err == nil {
+		return p, nil
+	}
+	return nil, fmt.Errorf("%w: introspecting %q: unknown", ErrInvalidToken, c.Token)
+}
+
+// Refused implements Decisions.
+func (q *quoting) Refused(_ *http.Request, d oauth.Decision) string {
+	q.reasons = append(q.reasons, d.Reason)
+	return "ref1"
+}
+
+// LetThrough implements Decisions.
+func (q *quoting) LetThrough(context.Context, oauth.Decision) {}
+
+// TestTokenIsRedacted: RU-11. A token that a Validator of others quotes reaches no line, decision, audit or answer, and
+// no caller of Verify and Recheck.
+func TestTokenIsRedacted(t *testing.T) {
+	const secret = "secret-token"
+	var log bytes.Buffer
+	q, known := &quoting{}, true
+	r := newRig(t, func(c *Config) {
+		all := c.Validator
+		q.Validator = ValidatorFunc(func(ctx context.Context, c Credential) (*Principal, error) {
+			if c.Token = "alice"; !known {
+				c.Token = "nobody"
+			}
+			return all.Validate(ctx, c)
+		})
+		c.Validator, c.Logger = q, slog.New(slog.NewJSONHandler(&log, nil))
+	})
+	r.next = func(_ http.ResponseWriter, req *http.Request) {
+		known = false
+		if err := r.Recheck(req.Context(), Operation{Method: "tools/list"}); !errors.Is(err, ErrInvalidToken) ||
+			strings.Contains(err.Error(), secret) {
+			t.Errorf("Recheck: got %v", err)
+		}
+	}
+	r.call(secret, tool("read"))
+	if _, err := r.Verify(t.Context(), Credential{Token: secret}); !errors.Is(err, ErrInvalidToken) ||
+		strings.Contains(err.Error(), secret) {
+		t.Errorf("Verify: got %v", err)
+	}
+	for _, body := range []string{tool("read"), "", "["} {
+		w := r.call(secret, body)
+		if w.Code != 401 || strings.Contains(w.Body.String()+fmt.Sprint(w.Header()), secret) {
+			t.Errorf("got %d %v %s", w.Code, w.Header(), w.Body)
+		}
+	}
+	if text := log.String(); strings.Count(text, "[token]") != 3 || strings.Contains(text, secret) {
+		t.Errorf("the lines are %s", text)
+	}
+	if len(q.reasons) != 3 || strings.Contains(strings.Join(q.reasons, ""), secret) {
+		t.Errorf("the decisions are %q", q.reasons)
+	}
+	for _, e := range r.events {
+		if e.Err != nil && strings.Contains(e.Err.Error(), secret) {
+			t.Errorf("the audit has %v", e.Err)
+		}
+	}
 }

@@ -76,13 +76,19 @@ func (f *refusal) body() rpcError {
 	return out
 }
 
-// refuse writes a refusal. The body says no more than header and status do.
+// refuse records a refusal and writes it. The body says no more than header and status do.
 func (g *Guard) refuse(w http.ResponseWriter, r *http.Request, p *passage, refused *refusal) {
+	refused.err = redact(refused.err, p.presented.Token)
 	p.reference = g.refer(r, p, refused)
 	e := Event{Outcome: refused.outcome, Status: refused.status, Err: refused.err}
 	g.record(r, p, e)
 	g.logRefusal(r, p, e, refused.text)
 	g.called(r, p, refused.outcome, refused.status, refused.err)
+	g.write(w, r, p, refused)
+}
+
+// write writes a refusal.
+func (g *Guard) write(w http.ResponseWriter, r *http.Request, p *passage, refused *refusal) {
 	h := w.Header()
 	body := refused.body()
 	body.Error.Data = maps.Clone(refused.data)

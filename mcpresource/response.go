@@ -84,19 +84,6 @@ func (w *watcher) lastWord(refused *refusal) {
 	_ = http.NewResponseController(w.ResponseWriter).Flush()
 }
 
-// fault answers in place of a handler that has not.
-func (w *watcher) fault(refused *refusal) {
-	w.status = refused.status
-	h := w.Header()
-	h.Set("Content-Type", "application/json")
-	h.Set("Cache-Control", "no-store")
-	w.ResponseWriter.WriteHeader(refused.status)
-	if w.request.Method != http.MethodHead {
-		raw, _ := json.Marshal(refused.body()) // strings, and an id that has been parsed
-		_, _ = w.ResponseWriter.Write(raw)     // the client may be gone
-	}
-}
-
 // Flush implements http.Flusher, which some MCP libraries ask for by assertion.
 func (w *watcher) Flush() {
 	if w.before(http.StatusOK); w.replaced {
@@ -160,7 +147,8 @@ func (g *Guard) conclude(ctx context.Context, w *watcher, finished bool) {
 			w.lastWord(refused)
 		case refused.outcome == OutcomeAborted: // nobody was refused
 			if p.body != nil {
-				w.fault(refused)
+				w.status = refused.status
+				g.write(w.ResponseWriter, r, p, refused)
 			}
 		default:
 			g.refuse(w.ResponseWriter, r, p, refused)

@@ -11,6 +11,39 @@ import (
 	"time"
 )
 
+// TestSpelledMethods: EN-10: a method in another spelling than MCP has, which a lenient server could act on unjudged,
+// is refused and does not reach the server, alone, as a notification and in a batch.
+func TestSpelledMethods(t *testing.T) {
+	for _, method := range []string{"Tools/Call", "TOOLS/CALL", "tool\u017f/call", "tas\u212as/get", "tools/call ",
+		"Resources/read", "Ping"} {
+		for name, body := range map[string]string{
+			"a request":      `{"jsonrpc":"2.0","id":7,"method":"` + method + `","params":{"name":"delete_all"}}`,
+			"a notification": `{"jsonrpc":"2.0","method":"` + method + `","params":{"name":"delete_all"}}`,
+			"in a batch":     `[` + tool("read") + `,{"jsonrpc":"2.0","id":7,"method":"` + method + `"}]`,
+		} {
+			r := newRig(t, nil)
+			w := r.call("alice", body)
+			if w.Code != 400 || !strings.Contains(w.Body.String(), "-32601") || len(r.seen) != 0 {
+				t.Errorf("EN-10: %q, %s: got %d %s, want 400 and -32601", method, name, w.Code, w.Body)
+			}
+		}
+	}
+	for method, want := range map[string]Requirement{
+		"own/Method": {Scopes: []string{"base", "more"}},
+		"Own/Method": {Deny: true}, "own/method ": {Deny: true},
+		"ADMIN/x": {Deny: true}, "admin/x": {Deny: true}, "other/x": {Scopes: []string{"base"}},
+	} {
+		rules := &Rules{
+			Base: []string{"base"}, Methods: map[string][]string{"own/Method": {"more"}},
+			DenyMethods: []string{"admin/*"},
+		}
+		got := rules.byTables(Operation{Method: method}, true)
+		if got.Deny != want.Deny || !want.Deny && strings.Join(got.Scopes, " ") != strings.Join(want.Scopes, " ") {
+			t.Errorf("EN-10: %q needs %+v, want %+v", method, got, want)
+		}
+	}
+}
+
 // TestMirroredHeaders: security L5. Headers that say another thing than the body are refused
 // for every MCP server behind, in every revision.
 func TestMirroredHeaders(t *testing.T) {

@@ -179,14 +179,14 @@ func resource(uri, name string, tools *gosdk.Tools) (config.Resource, error) {
 		out.Scopes = append(out.Scopes, storage.ScopeText{
 			Name:        s.Name,
 			Description: s.Description,
-			Default:     tools.Default(s.Name) || s.First,
+			Default:     s.First,
+			EveryCall:   tools.Default(s.Name),
 			Implies:     s.Implies,
 			Access:      storage.Access(s.Access),
-			Required:    tools.Default(s.Name), // nothing works without it
 			Dangerous:   s.Dangerous,
 		})
 	}
-	if !slices.ContainsFunc(out.Scopes, func(s storage.ScopeText) bool { return s.Required }) {
+	if !slices.ContainsFunc(out.Scopes, func(s storage.ScopeText) bool { return s.EveryCall }) {
 		return out, errors.New("mcpserver: there is no default scope, which people give to an application first: " +
 			"call gosdk.NewTools with one, such as gosdk.Scope{Name: \"mcp\", Description: \"use this server\"}")
 	}

@@ -87,9 +87,8 @@ func TestWrongOptions(t *testing.T) {
 		},
 		"no address": {o: mcpserver.Options{Listen: "here"}, want: "choose another address"},
 		"another database": {
-			o: mcpserver.Options{Database: "mysql://root:secret@db/notes"},
-			want: "Database: it is neither a URL such as postgres://user@host/name " +
-				"nor the path of a SQLite file",
+			o:    mcpserver.Options{Database: "mysql://root:secret@db/notes"},
+			want: "Database: must be a URL such as postgres://user@host/name or the path of a SQLite file",
 		},
 		"PostgreSQL without a key": {
 			o:    mcpserver.Options{Database: "postgres://notes@db/notes"},

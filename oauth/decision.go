@@ -2,6 +2,9 @@ package oauth
 
 import "time"
 
+// OutcomeClearanceRequired is the outcome of a call that waits for the approval of a person.
+const OutcomeClearanceRequired = "clearance_required"
+
 // Decision is what a resource server has made of one request: that it refused it with 401 or 403, or let it
 // through. It tells its authorization server, whose operator then sees where an attempt of a client ended.
 // Nothing in it is secret.

@@ -206,8 +206,8 @@ func (c *Catalogue) DemandProofs() (some, all bool) {
 }
 
 // DefaultScopes returns the scopes that clients should ask for first, over all
-// resources: many ask for everything that the metadata lists, so that list is the
-// minimal useful set and the rest is found by step-up.
+// resources: many ask for everything that the metadata lists, so that list is what people are to be
+// asked for at the first sign-in, and the rest is found by step-up.
 func (c *Catalogue) DefaultScopes() oauth.Scopes {
 	var out oauth.Scopes
 	for _, r := range c.resources[:c.listed] {

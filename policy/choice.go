@@ -49,11 +49,13 @@ func (q Question) Preselected() oauth.Scopes {
 	return q.with(q.Open().Without(Dangerous(q.Resource, q.Open())))
 }
 
-// ReadOnly returns what the preset of this name grants, and false when that is nothing or
-// all.
+// ReadOnly returns what the preset of this name grants. It is false where that is nothing or all, or where a scope
+// that cannot be left out gives more than access for reading.
 func (q Question) ReadOnly() (oauth.Scopes, bool) {
-	read := ReadOnly(q.Resource, q.Open())
-	return q.with(read), len(read) > 0 && len(read) < len(q.Open())
+	open := q.Open()
+	read, fixed := ReadOnly(q.Resource, open), q.own().Without(q.Allowed).Without(open)
+	harmless := len(ReadOnly(q.Resource, fixed)) == len(fixed)
+	return q.with(read), harmless && len(read)+len(fixed) > 0 && len(read) < len(open)
 }
 
 // with are the chosen scopes and those that are not open.
@@ -104,14 +106,26 @@ func (q Question) Grant(c Choice) (oauth.Scopes, error) {
 	return granted, nil
 }
 
-// Required returns the scopes without which a resource is of no use.
+// Required returns the scopes that people cannot leave out: those marked so, and those that every call needs. A
+// dangerous scope is always left to people (FaultOf).
 func Required(r storage.Resource) (out oauth.Scopes) {
+	every := everyCall(r)
 	for _, s := range r.Scopes {
-		if s.Required {
+		if s.Required || every.Has(s.Name) {
 			out = append(out, s.Name)
 		}
 	}
 	return out
+}
+
+// everyCall returns EveryCall without dangerous scopes, which only a person adds.
+func everyCall(r storage.Resource) oauth.Scopes {
+	return EveryCall(r).Without(Dangerous(r, EveryCall(r)))
+}
+
+// Kept returns the scopes of a narrowed grant: those to keep, and those of the grant that cannot be left out.
+func Kept(r storage.Resource, held, keep oauth.Scopes) oauth.Scopes {
+	return keep.Union(Required(r).Intersect(held))
 }
 
 // Including returns every scope of a resource that is, or includes, one of s.
@@ -154,6 +168,9 @@ func FaultOf(r storage.Resource, s storage.ScopeText) string {
 		return "access is not read, write or admin"
 	case s.Required && len(Dangerous(r, one)) > 0:
 		return "it is required and dangerous, but what is dangerous must be left to people: mark it as one of both"
+	case locksOut(r, s):
+		return "every call needs it, and it is dangerous, so an application whose person does not pick it could not " +
+			"even connect: mark another scope with every_call, or this one as not dangerous"
 	case s.ACR != "" && !oauth.ValidACR(s.ACR):
 		return fmt.Sprintf("acr %q is not one of %s", s.ACR, strings.Join(oauth.ACRs(), ", "))
 	case s.MaxAge < 0 || s.MaxAge > 0 && time.Duration(s.MaxAge) < MinMaxAge:
@@ -162,4 +179,19 @@ func FaultOf(r storage.Resource, s storage.ScopeText) string {
 		return "its access is read, but it is dangerous or includes a scope whose access is not read"
 	}
 	return ""
+}
+
+// locksOut reports whether every call needs a dangerous scope, and people could pick others without it (RU-17).
+func locksOut(r storage.Resource, s storage.ScopeText) bool {
+	one := oauth.Scopes{s.Name}
+	if len(Dangerous(r, one)) == 0 || !EveryCall(r).Has(s.Name) {
+		return false
+	}
+	return s.EveryCall || len(Including(r, one)) < len(r.Scopes)
+}
+
+// Useless reports whether a token with the scopes that are left of those asked for lacks a scope that every call
+// needs, so that its client could not even connect.
+func Useless(r storage.Resource, asked, left oauth.Scopes) bool {
+	return len(EveryCall(r).Intersect(Implied(r, asked)).Without(Implied(r, left))) > 0
 }

@@ -54,6 +54,69 @@ func TestChoice(t *testing.T) {
 	}
 }
 
+// RU-17: what is asked for at the first sign-in is one thing, and what every call needs another.
+func TestFirstAndEveryCall(t *testing.T) {
+	for _, c := range []struct {
+		name                   string
+		scopes                 []storage.ScopeText
+		first, every, required string
+	}{
+		{"none", nil, "", "", ""},
+		{"none is marked", []storage.ScopeText{{Name: "a"}, {Name: "b"}}, "a", "a", "a"},
+		{"the first default one",
+			[]storage.ScopeText{{Name: "a"}, {Name: "b", Default: true}, {Name: "c", Default: true}},
+			"b c", "b", "b"},
+		{"one of each", []storage.ScopeText{{Name: "a", Default: true}, {Name: "b", EveryCall: true}, {Name: "c"}},
+			"a b", "b", "b"},
+		{"two for every call", []storage.ScopeText{{Name: "a", EveryCall: true}, {Name: "b", EveryCall: true}},
+			"a b", "a b", "a b"},
+		{"required for its tools", []storage.ScopeText{{Name: "a"}, {Name: "b", Required: true}}, "a", "a", "a b"},
+		{"a dangerous one is left to people", []storage.ScopeText{{Name: "a", Dangerous: true}}, "a", "a", ""},
+	} {
+		r := storage.Resource{Scopes: c.scopes}
+		if f, e, q := DefaultScopes(r).String(), EveryCall(r).String(), Required(r).String(); f != c.first ||
+			e != c.every || q != c.required {
+			t.Errorf("RU-17 %s: got first %q, every call %q, required %q", c.name, f, e, q)
+		}
+	}
+}
+
+// RU-17: no preset and no narrowing takes away what every call needs.
+func TestNothingLocksOut(t *testing.T) {
+	r := storage.Resource{Scopes: []storage.ScopeText{
+		{Name: "use", EveryCall: true},
+		{Name: "read", Default: true, Access: storage.AccessRead},
+		{Name: "write", Default: true, Access: storage.AccessWrite},
+	}}
+	q := Ask(r, DefaultScopes(r), nil)
+	for _, c := range []Choice{
+		{}, {Preset: PresetAll}, {Preset: PresetRead}, {Preset: PresetChoose}, {PresetChoose, oauth.Scopes{"write"}},
+	} {
+		if got, err := q.Grant(c); err != nil || !got.Has("use") {
+			t.Errorf("RU-17 %+v: got %v, %v", c, got, err)
+		}
+	}
+	if _, offered := q.ReadOnly(); offered {
+		t.Error("read only is offered, and gives a scope of which nobody says that it is for reading")
+	}
+	r.Scopes[0].Access = storage.AccessRead
+	q.Resource = r
+	if got, offered := q.ReadOnly(); !offered || got.String() != "use read" {
+		t.Errorf("read only: got %v, %v", got, offered)
+	}
+	if got := Kept(r, oauth.Scopes{"use", "write"}, oauth.Scopes{"write"}); !got.Has("use", "write") {
+		t.Errorf("RU-17 a narrowed grant keeps %v", got)
+	}
+	if got := Kept(r, oauth.Scopes{"write"}, oauth.Scopes{"write"}); got.Has("use") {
+		t.Errorf("RU-17 a grant is given what it did not have: %v", got)
+	}
+	all := oauth.Scopes{"use", "write"}
+	if !Useless(r, all, oauth.Scopes{"write"}) || Useless(r, all, oauth.Scopes{"use"}) ||
+		Useless(r, oauth.Scopes{"write"}, oauth.Scopes{"write"}) {
+		t.Error("RU-17 a token without what every call needs is useless, and no other")
+	}
+}
+
 // AS-237: marks that contradict each other are refused.
 func TestFaultOf(t *testing.T) {
 	faulty := map[string]storage.ScopeText{
@@ -65,6 +128,23 @@ func TestFaultOf(t *testing.T) {
 		if FaultOf(marked, s) == "" {
 			t.Errorf("%s is accepted", name)
 		}
+	}
+	for name, scopes := range map[string][]storage.ScopeText{
+		"needed by every call and dangerous": {{Name: "a", EveryCall: true, Dangerous: true}},
+		"the first, which is dangerous":      {{Name: "a", Dangerous: true}, {Name: "b"}},
+		"the default, which includes a dangerous one": {{Name: "a", Dangerous: true},
+			{Name: "b", Default: true, Implies: []string{"a"}}},
+	} {
+		r := storage.Resource{Scopes: scopes}
+		if FaultOf(r, scopes[0]) == "" && FaultOf(r, scopes[len(scopes)-1]) == "" {
+			t.Errorf("RU-17 %s is accepted", name)
+		}
+	}
+	included := storage.Resource{Scopes: []storage.ScopeText{
+		{Name: "a", Dangerous: true}, {Name: "b", Dangerous: true, Implies: []string{"a"}},
+	}}
+	if fault := FaultOf(included, included.Scopes[0]); fault != "" {
+		t.Errorf("RU-17 a dangerous scope that all others include locks nobody out: %s", fault)
 	}
 	for _, s := range marked.Scopes[:4] {
 		if fault := FaultOf(marked, s); fault != "" {

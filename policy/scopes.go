@@ -17,19 +17,31 @@ func ResourceScopes(r storage.Resource) oauth.Scopes {
 	return out
 }
 
-// DefaultScopes returns the scopes of a resource that are granted when a request
-// names none it knows: those marked as default, or else the first.
-func DefaultScopes(r storage.Resource) oauth.Scopes {
-	var out oauth.Scopes
+// DefaultScopes returns the scopes of a resource that clients ask for at the first sign-in, and that are granted
+// when a request names none it knows: those marked as default, and those that every call needs.
+func DefaultScopes(r storage.Resource) (out oauth.Scopes) {
+	every := EveryCall(r)
 	for _, s := range r.Scopes {
-		if s.Default {
+		if s.Default || every.Has(s.Name) {
 			out = append(out, s.Name)
 		}
 	}
-	if out == nil && len(r.Scopes) > 0 {
-		out = oauth.Scopes{r.Scopes[0].Name}
-	}
 	return out
+}
+
+// EveryCall returns the scopes of a resource that every call needs: those marked so, or else the first that is
+// marked as default, or else the first (RU-17).
+func EveryCall(r storage.Resource) (out oauth.Scopes) {
+	for _, s := range r.Scopes {
+		if s.EveryCall {
+			out = append(out, s.Name)
+		}
+	}
+	if len(out) > 0 || len(r.Scopes) == 0 {
+		return out
+	}
+	first := max(0, slices.IndexFunc(r.Scopes, func(s storage.ScopeText) bool { return s.Default }))
+	return oauth.Scopes{r.Scopes[first].Name}
 }
 
 // Requestable returns the scopes that a request for a resource is about: the

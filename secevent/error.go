@@ -15,7 +15,7 @@ const (
 	AccessDenied         Code = "access_denied" // only of receivers: the event is one that they do not take
 )
 
-// Error is a delivery that is refused for good.
+// Error is a permanent refusal of a delivery.
 type Error struct {
 	Code Code
 	Why  string // a fixed sentence: what the sender wrote is not repeated

@@ -81,7 +81,7 @@ func NewReceiver(log *slog.Logger, rec *audit.Recorder, now func() time.Time, so
 }
 
 // ServeHTTP implements http.Handler. It answers 202 when a token is carried out, was carried out
-// before, or asks for nothing; 400 when it is refused for good, and 503 when it should come again.
+// before, or asks for nothing; 400 when it is refused permanently, and 503 when it should come again.
 func (rc *Receiver) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "no-store")
 	raw, err := delivered(w, r)

@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"slices"
 	"testing"
+	"time"
 )
 
 // tabs is what a browser sends after several pages have been opened in it at once.
@@ -194,6 +195,45 @@ func TestVersionsSideBySide(t *testing.T) {
 		if _, err := r.Cookie(c.Name); err == nil {
 			t.Errorf("RU-02 another server sets %s", c.Name)
 		}
+	}
+}
+
+// Issue 32, B: while two versions run side by side, the session that was set last is current, and the other one is
+// still held, so that it can be ended.
+func TestSessionsThatDisagree(t *testing.T) {
+	const issuer = "https://auth.example.com"
+	m := manager(t, issuer, nil, 1)
+	ours, theirs := m.Mint("usr_1").InBrowser(), m.Mint("usr_1").InBrowser()
+	for _, tt := range []struct {
+		name      string
+		ours, old time.Duration // how long ago they were set
+		want      []BrowserSession
+	}{
+		{"the version before has set one since", time.Hour, 0, []BrowserSession{theirs, ours}},
+		{"this version has set one since", 0, time.Hour, []BrowserSession{ours, theirs}},
+	} {
+		t.Run("RU-02 "+tt.name, func(t *testing.T) {
+			r := httptest.NewRequest(http.MethodGet, "/", nil)
+			for name, c := range map[string]struct {
+				value string
+				ago   time.Duration
+			}{m.session: {ours.value, tt.ours}, m.before[m.session]: {theirs.value, tt.old}} {
+				r.AddCookie(&http.Cookie{Name: name, Value: aged(t, "cookie", name, m.encode(name, c.value), c.ago)})
+			}
+			token, _ := m.Token(r)
+			if current, held := m.Held(r); !current || !slices.Equal(held, tt.want) || token != tt.want[0].Hash {
+				t.Errorf("got %v, want %v", held, tt.want)
+			}
+			w := httptest.NewRecorder()
+			m.DropCurrent(w, r)
+			removed := map[string]bool{}
+			for _, c := range w.Result().Cookies() {
+				removed[c.Name] = c.MaxAge < 0
+			}
+			if !removed[m.session] || !removed[m.before[m.session]] {
+				t.Errorf("removed %v, want both", removed)
+			}
+		})
 	}
 }
 

@@ -20,14 +20,14 @@ type BrowserSession struct {
 	value string
 }
 
-// Held returns the sessions that a browser holds, the current one first if there is one.
+// Held returns the sessions that a browser holds, the current one first if there is one. When a server of the
+// version before has set another session since, that one is current, and this server's is beside it, so that
+// signing out ends both.
 func (m *Manager) Held(r *http.Request) (current bool, all []BrowserSession) {
-	value, current := m.read(r, m.session)
-	if current {
-		all = append(all, BrowserSession{secrets.Hash(value), value})
-	}
+	values := m.readAll(r, m.session)
+	current = len(values) > 0
 	waiting, _ := m.read(r, m.waiting)
-	for _, value := range strings.Fields(waiting) {
+	for _, value := range append(values, strings.Fields(waiting)...) {
 		h := BrowserSession{secrets.Hash(value), value}
 		if len(all) < MaxHeld && !slices.Contains(all, h) {
 			all = append(all, h)

@@ -15,9 +15,11 @@
 package session
 
 import (
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
@@ -46,9 +48,9 @@ type Manager struct {
 	waiting         string // of the cookie of Held
 	signedOut       string // of the cookie of SignedOut
 	browser, signIn string // prefixes of the names of cookies of which a browser has several
-	// before holds the names that versions before this one gave the cookies, by their names now. All
-	// servers of a host shared them. They are read so that an upgrade signs nobody out, and sessions are
-	// shared by them while two versions run side by side. Remove them one minor version after the first one
+	// before maps each cookie name to its name in earlier versions, which all servers of a host shared.
+	// Earlier names are still read, so that an upgrade signs nobody out, and sessions are also set under
+	// them while two versions run side by side. Remove the map one minor version after the first release
 	// with the new names: sessions last 14 days by default.
 	before  map[string]string
 	ttl     time.Duration
@@ -167,23 +169,65 @@ func (m *Manager) KnownBrowser(r *http.Request) (d KnownBrowser) {
 	return d
 }
 
-// read returns what the first cookie of a name holds that is ours. A browser sends several
-// when others of its host have set one too, for a longer path perhaps, that cannot be
-// replaced from here (RFC 6265 §5.4).
+// read returns the newest value of a cookie under its name and under its name before.
 func (m *Manager) read(r *http.Request, name string) (value string, ok bool) {
-	if value, ok = m.readNamed(r, name); !ok && m.before[name] != "" {
-		value, ok = m.readNamed(r, m.before[name])
+	values := m.readAll(r, name)
+	if len(values) == 0 {
+		return "", false
 	}
-	return value, ok
+	return values[0], true
+}
+
+// readAll returns the values of a cookie under its present and its earlier name, newest first. They differ if a
+// server of an earlier version, which sets only the earlier name, has set it since.
+func (m *Manager) readAll(r *http.Request, name string) []string {
+	now, isNow := m.readDated(r, name)
+	before, isBefore := dated{}, false
+	if m.before[name] != "" {
+		before, isBefore = m.readDated(r, m.before[name])
+	}
+	switch {
+	case isNow && isBefore && before.made > now.made:
+		return []string{before.value, now.value}
+	case isNow && isBefore:
+		return []string{now.value, before.value}
+	case isNow:
+		return []string{now.value}
+	case isBefore:
+		return []string{before.value}
+	}
+	return nil
+}
+
+// dated is the value of a cookie, with the Unix time of its creation.
+type dated struct {
+	value string
+	made  int64
 }
 
 func (m *Manager) readNamed(r *http.Request, name string) (value string, ok bool) {
+	d, ok := m.readDated(r, name)
+	return d.value, ok
+}
+
+// readDated returns the value of the first cookie of a name that this server made. A browser sends several if
+// another application on the host has set one, perhaps for a longer path, which this server cannot replace
+// (RFC 6265 §5.4).
+func (m *Manager) readDated(r *http.Request, name string) (dated, bool) {
 	for _, c := range r.CookiesNamed(name) {
-		if value, ok = m.decode(c); ok {
-			return value, true
+		if value, ok := m.decode(c); ok {
+			return dated{value, madeAt(c)}, true
 		}
 	}
-	return "", false
+	return dated{}, false
+}
+
+// madeAt returns when a cookie that decodes was made: securecookie signs the date before the value.
+func madeAt(c *http.Cookie) int64 {
+	raw, _ := base64.URLEncoding.DecodeString(c.Value)
+	date, _, _ := strings.Cut(string(raw), "|")
+	made, _ := strconv.ParseInt(date, 10, 64)
+	return made
 }
 
 func (m *Manager) decode(c *http.Cookie) (value string, ok bool) {
@@ -191,16 +235,16 @@ func (m *Manager) decode(c *http.Cookie) (value string, ok bool) {
 	return value, err == nil
 }
 
-// retire removes the cookie of the name before, if it is ours: another server of the host may have
-// set it.
+// retire removes the cookie with the earlier name if this server set it. Another server of the host may
+// have set it.
 func (m *Manager) retire(w http.ResponseWriter, r *http.Request, name string) {
 	if _, ours := m.readNamed(r, m.before[name]); ours {
 		http.SetCookie(w, m.cookie(m.before[name], "", -time.Second))
 	}
 }
 
-// share sets a session under the name before as well, for servers of the version before that run beside
-// this one. It leaves the cookie of another server of the host alone.
+// share also sets a session under the earlier name, for servers of the previous version that run beside
+// this one. It does not replace the cookie of another server of the host.
 func (m *Manager) share(w http.ResponseWriter, r *http.Request, name, value string, ttl time.Duration) {
 	before := m.before[name]
 	if _, ours := m.readNamed(r, before); ours || len(r.CookiesNamed(before)) == 0 {

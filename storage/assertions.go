@@ -19,7 +19,7 @@ type AssertionGrants interface {
 	// ErrNotFound: the issuer's person is not known, and may not be created. ErrExists: the account
 	// that would be created is there, and the operator has unlinked it. ErrRevoked: the account is
 	// disabled, the client was deleted, the trust entry is disabled or gone, or a cut (Cuts) has ended
-	// such grants since IssuedAt. ErrStopped: the person has stopped everything since IssuedAt. ErrEnded:
+	// such grants since IssuedAt. ErrStopped: everything of the person was stopped since IssuedAt. ErrEnded:
 	// their issuer has ended what it asserted, as AssertedEnds says.
 	GrantAssertion(ctx context.Context, a AssertionGrant) (AssertionOutcome, error)
 }

@@ -10,12 +10,17 @@ import (
 type AuditLog interface {
 	// AuditHead says how far the log goes, and how far of what one writer has to append.
 	AuditHead(ctx context.Context, writer string) (AuditHead, error)
-	// AppendAudit appends entries, replaces the tiles that grow with them, and keeps how far the writer
-	// has come, all at once. ErrChanged when the log has another size than a.Size, or the writer
-	// another mark than a.From: of N concurrent calls for one size, one appends.
-	AppendAudit(ctx context.Context, a AuditAppend) error
+	// AppendAudit appends what build returns for the end of the log: entries, the tiles that grow with
+	// them, and how far the writer has come, all at once. Concurrent calls queue, so that each build sees
+	// the end that the call before has left. The end has no tiles when the log has the known size. build
+	// may be called again; when it fails, nothing is appended and its error is returned.
+	AppendAudit(ctx context.Context, writer string, known int64, build func(AuditEnd) (AuditAppend, error)) error
 	// AuditEntries returns up to q.Limit entries that q asks for, by index.
 	AuditEntries(ctx context.Context, q AuditQuery) ([]AuditEntry, error)
+	// SearchAudit returns up to q.Limit entries that q asks for, the latest first, and the place to go on from, a
+	// zero one at the end. It reads at most AuditReads entries, so that a page may have few entries, or none, and
+	// still another one after it.
+	SearchAudit(ctx context.Context, q AuditSearch) (found []AuditEntry, next AuditPlace, err error)
 	// AuditTiles returns up to limit tiles of a level, from a number on, by number.
 	AuditTiles(ctx context.Context, level int, from int64, limit int) ([]AuditTile, error)
 	// RemoveAudit removes up to limit of the oldest entries, those below an index, and returns the
@@ -40,12 +45,15 @@ type AuditHead struct {
 	Mark  int64 // of the writer: how many of its entries are in the log
 }
 
+// AuditEnd is the end of the log, for a batch that goes there.
+type AuditEnd struct {
+	AuditHead
+	Tiles []AuditTile // of each level the last one, where it is not full
+}
+
 // AuditAppend is a batch of entries.
 type AuditAppend struct {
-	Size    int64  // of the log before
-	Writer  string // "" for one that keeps no mark
-	From    int64  // the writer's mark before
-	To      int64  // and after
+	Mark    int64 // of the writer, afterwards; for the writer "" none is kept
 	Entries []AuditEntry
 	Tiles   []AuditTile // as they are afterwards
 	Now     time.Time
@@ -62,16 +70,35 @@ type AuditEntry struct {
 	Leaf   []byte // see package audit/verify
 }
 
-// AuditQuery says which entries. Empty texts and zero times: any.
+// AuditQuery says which entries of a range of indexes. Empty texts and zero times: any.
 type AuditQuery struct {
 	From, Below int64 // From <= index < Below
 	Grant       string
-	Person      string
 	Event       string
 	Since       time.Time
-	Until       time.Time // before it
-	Last        bool      // the last ones, not the first
+	Last        bool // the last ones, not the first
 	Limit       int
+}
+
+// AuditReads bounds how many entries one search reads: some tens of milliseconds of work.
+const AuditReads = 20_000
+
+// AuditSearch selects entries. Empty texts and zero times match any. Results are newest first by time, but by index for
+// one grant or person. The two orders differ only for entries that waited in a file during an outage of the database.
+type AuditSearch struct {
+	Grant  string
+	Person string
+	Event  string
+	Since  time.Time
+	Until  time.Time  // before it
+	After  AuditPlace // the place where the page before ended; zero: from the latest on
+	Limit  int
+}
+
+// AuditPlace is where an entry stands in the order of a search.
+type AuditPlace struct {
+	At    time.Time
+	Index int64
 }
 
 // AuditTile is up to 256 hashes of one level of the tree: those of its subtrees of 256^Level leaves.

@@ -74,7 +74,9 @@ type Clearances interface {
 	// AskClearance spends the given clearance with the terms of c, unless who gave it may not any more, being
 	// disabled or no administrator now: then that is returned, in the state spent, and of N concurrent calls
 	// one gets it. Else it returns the one with these terms that waits or
-	// was refused, and, where there is none, stores and returns c, which waits. ErrRevoked when what c is
+	// was refused, or, for a call of a person, one that was refused for the same call (tool and digest) of the same
+	// application at the resource, by whichever grant and live or not: the denial holds for all of them until it
+	// expires. Where there is none, it stores and returns c, which waits. ErrRevoked when what c is
 	// for is not live; ErrFull when as many wait as may.
 	AskClearance(ctx context.Context, c Clearance) (Clearance, error)
 	// Clearance returns a live clearance in any state. ErrNotFound.

@@ -38,7 +38,8 @@ type Approvals interface {
 	// its code, in one round trip. ErrNotFound when the session is not live or its account
 	// is disabled or is not a.Grant.UserID; ErrRevoked when the client was deleted;
 	// ErrChanged when the store has the last word on the client and has another Material
-	// of it, or when a.Remembered is no longer remembered; ErrExists, and nothing is changed, when a
+	// of it, or when a.Remembered is no longer remembered; ErrPaused while the person has paused the application
+	// at the resource, see Pauses; ErrExists, and nothing is changed, when a
 	// grant with the id is stored: of N that approve the same one does.
 	Approve(ctx context.Context, a Approval) error
 	// Approved reports, of an approval that was ErrExists, whether what is stored is the same one: of

@@ -7,22 +7,24 @@ import (
 )
 
 // Selection says which grants are meant: those that match every field that is not empty. A
-// Connector and a Trust stand alone. The zero Selection means none.
+// Connector, a Trust and an Application stand alone. The zero Selection means none.
 type Selection struct {
 	UserID, ClientID, Resource string
 	Connector                  string // grants that rest on a session at this provider
 	Trust                      string // grants that rest on assertions by this trust entry
+	Application                string // grants to clients that are filed under this key, see Applications
 	All                        bool   // every grant; with no other field
 }
 
 // ErrSelection: a selection means nothing, or contradicts itself.
 var ErrSelection = errors.New(
-	"storage: select grants by user, client or resource, or by connector, or by trust entry, or all of them")
+	"storage: select grants by user, client or resource, or by connector, trust entry or application, or all of them")
 
 // Check returns ErrSelection for one that CutGrants refuses.
 func (s Selection) Check() error {
 	fields := s.UserID != "" || s.ClientID != "" || s.Resource != ""
-	if n := count(fields) + count(s.Connector != "") + count(s.Trust != "") + count(s.All); n != 1 {
+	n := count(fields) + count(s.Connector != "") + count(s.Trust != "") + count(s.Application != "") + count(s.All)
+	if n != 1 {
 		return ErrSelection
 	}
 	return nil

@@ -8,8 +8,8 @@ import (
 // answers are the errors by which a store that works answers.
 var answers = []error{
 	ErrNotFound, ErrExists, ErrExpired, ErrMismatch, ErrResource, ErrSpent, ErrSuperseded, ErrRevoked, ErrPaused,
-	ErrUntied, ErrChanged, ErrLast, ErrEarly, ErrFull, ErrEnded, ErrWider, ErrDeep, ErrProved, ErrHomeProvider,
-	ErrStopped, ErrSignedOut,
+	ErrUntied, ErrChanged, ErrLast, ErrEarly, ErrFull, ErrInUse, ErrEnded, ErrWider, ErrDeep, ErrProved,
+	ErrHomeProvider, ErrStopped, ErrSignedOut, ErrNothing,
 }
 
 // Failed reports whether an error of a verb says that the store failed: it is none of the contract,

@@ -50,11 +50,11 @@ type OneTimeLinks interface {
 	// one transaction. ErrNotFound, ErrExpired; ErrExists, when the name or the passkey is taken, spends
 	// nothing.
 	AcceptInvitation(ctx context.Context, a Acceptance) (User, error)
-	// RecoverAccount spends a link of another kind, replaces the password of its user, adds the passkey,
-	// ends their sessions, revokes their grants, forgets their consents, and ends their other links, in
-	// one transaction. ErrNotFound, ErrExpired; ErrEarly before NotBefore; ErrMismatch in another
-	// browser; ErrRevoked when the account is disabled; ErrExists when the passkey is taken, and ErrFull
-	// as AddWay says. None of these spends it.
+	// RecoverAccount spends a link of another kind, replaces the password of its user, adds the passkey, ends
+	// their sessions and the sign-ins that have begun, revokes their grants, forgets their consents, and ends
+	// their other links, but that of LinkReset none of LinkRecover, in one transaction. ErrNotFound, ErrExpired;
+	// ErrEarly before NotBefore; ErrMismatch in another browser; ErrRevoked when the account is disabled;
+	// ErrExists when the passkey is taken, and ErrFull as AddWay says. None of these spends it.
 	RecoverAccount(ctx context.Context, r Recovery) (User, error)
 }
 

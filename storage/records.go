@@ -74,6 +74,24 @@ func (c *Client) Material() Hash {
 	return sha256.Sum256(text)
 }
 
+// SelfRegistered reports whether the client registered itself, as each installation of a program may do.
+func (c *Client) SelfRegistered() bool { return c.Source == SourceDynamic || c.Source == SourceManaged }
+
+// Application is what people take for one application: a client or, of those that registered themselves, all
+// that have one name and send answers to the same places. A program that registers again is the same one.
+func (c *Client) Application() string {
+	if !c.SelfRegistered() || c.Name == "" {
+		return c.ID
+	}
+	places := make([]string, 0, len(c.RedirectURIs))
+	for _, uri := range c.RedirectURIs {
+		places = append(places, oauth.RedirectPlace(uri))
+	}
+	slices.Sort(places)
+	digest := sha256.Sum256(appendList(appendList(nil, c.Name), slices.Compact(places)...))
+	return "app_" + base64.RawURLEncoding.EncodeToString(digest[:16])
+}
+
 // appendList appends strings so that no other list looks the same.
 func appendList(b []byte, list ...string) []byte {
 	b = binary.AppendUvarint(b, uint64(len(list)))
@@ -213,13 +231,18 @@ func (r Resource) Server() string {
 
 // ScopeText is a scope of a resource and what it means, in plain words.
 type ScopeText struct {
-	Name        string   `json:"name" yaml:"name"`
-	Description string   `json:"description" yaml:"description"`   // completes "The application will be able to ..."
-	Default     bool     `json:"default,omitempty" yaml:"default"` // granted when a request names no known scope
-	Implies     []string `json:"implies,omitempty" yaml:"implies"` // scopes this one includes
+	Name        string `json:"name" yaml:"name"`
+	Description string `json:"description" yaml:"description"` // completes "The application will be able to ..."
+	// Default scopes are asked for at the first sign-in: challenges (401) and metadata name them, and a request
+	// that names no known scope is granted them. Others are asked for when a tool needs them.
+	Default bool `json:"default,omitempty" yaml:"default"`
+	// EveryCall scopes are needed by every call, so they are default, and people cannot leave them out. If no scope
+	// is marked so, the first default one is.
+	EveryCall bool     `json:"every_call,omitempty" yaml:"every_call"`
+	Implies   []string `json:"implies,omitempty" yaml:"implies"` // scopes this one includes
 	// Access is the kind of access that it gives; "" when the operator did not say.
 	Access    Access `json:"access,omitempty" yaml:"access"`
-	Required  bool   `json:"required,omitempty" yaml:"required"`   // without it the server is of no use
+	Required  bool   `json:"required,omitempty" yaml:"required"`   // people cannot leave it out
 	Dangerous bool   `json:"dangerous,omitempty" yaml:"dangerous"` // granted only to a person who picks it
 	// ACR is the authentication context class that a person needs for it (RFC 9470 §4); "": none.
 	ACR string `json:"acr,omitempty" yaml:"acr"`

@@ -98,6 +98,7 @@ type RotateRefresh struct {
 	Next     Refresh       // the successor; of a numbered token only ExpiresAt counts
 	Sealed   []byte        // of a HashedRefresh: what its successor is made from, sealed, for replies within Grace
 	Grace    time.Duration // at most MaxGrace; zero: the second use is reuse
+	Outage   time.Duration // how much longer Grace is while the successor is unused; not for a HashedRefresh
 	From     string        // the network that the client asks from, for the person; "": not known
 	Now      time.Time
 }

@@ -25,12 +25,19 @@ type Replica struct {
 	// AuditWaiting entries have yet to reach the audit log, and AuditLost never will, since its start.
 	AuditWaiting int
 	AuditLost    int64
+	// PeerAddress is where it takes requests of sessions that it holds from other replicas; "": nowhere.
+	PeerAddress string
+	// Unreached names the replicas that it cannot pass requests to: for each a line with the ID, a space and the
+	// reason. At most MaxUnreached bytes.
+	Unreached string
 }
 
 // The bounds on what is kept of replicas.
 const (
 	ReplicaFor  = 24 * time.Hour // after it was last seen
 	MaxReplicas = 256
+	// MaxUnreached is the longest Replica.Unreached, in bytes.
+	MaxUnreached = 4 << 10
 )
 
 // Replicas keeps which servers have the store.

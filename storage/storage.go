@@ -52,7 +52,7 @@ var (
 	ErrSuperseded = errors.New("storage: superseded many times")
 	// ErrRevoked: the grant, session or account behind the record was cut off.
 	ErrRevoked = errors.New("storage: revoked")
-	// ErrPaused: the person has paused the grant. Nothing is spent.
+	// ErrPaused: the person has paused the application of the grant, see Pauses. Nothing is spent.
 	ErrPaused = errors.New("storage: paused")
 	// ErrUntied: the identity has no user, and the user to whom it would be tied was not asked.
 	ErrUntied = errors.New("storage: tied to no user")
@@ -64,6 +64,10 @@ var (
 	ErrEarly = errors.New("storage: not valid yet")
 	// ErrFull: the person has as many as there may be.
 	ErrFull = errors.New("storage: too many")
+	// ErrInUse: something else names it.
+	ErrInUse = errors.New("storage: in use")
+	// ErrBusy: something else held the database for longer than verbs wait. The verb changed nothing.
+	ErrBusy = errors.New("storage: the database is busy")
 	// ErrSchema: the database was written by a newer version, or is not migrated.
 	ErrSchema = errors.New("storage: schema does not fit this version")
 )
@@ -101,19 +105,19 @@ type Users interface {
 type Accounts interface {
 	// CreateUser adds an account. ErrExists when the name or id is taken.
 	CreateUser(ctx context.Context, u User) error
-	// SetPassword replaces the password hash and, at once, ends every session of the user. With
-	// revokeGrants it also revokes every grant (OAuth 2.1 §4.3.3) and forgets every consent.
+	// SetPassword replaces the password hash and, at once, ends every session of the user, and the links of
+	// LinkReset. With revokeGrants it also revokes every grant (OAuth 2.1 §4.3.3), forgets every consent, and
+	// ends the sign-ins that have begun, as StopEverything does.
 	SetPassword(ctx context.Context, userID, passwordHash string, revokeGrants bool, now time.Time) error
 	// ChangePassword is SetPassword by the person, in a session; grants and consents stay. ErrSignedOut.
 	ChangePassword(ctx context.Context, userID, passwordHash string, in Hash, now time.Time) error
-	// SetUserDisabled disables or enables an account. Disabling ends every session, also
-	// those at upstream providers, whose tokens are then among the Handbacks, revokes every
-	// grant of the user and forgets every consent at once.
+	// SetUserDisabled disables or enables an account. Disabling is StopEverything that ends every link, too;
+	// nothing of it comes back when the account is enabled.
 	SetUserDisabled(ctx context.Context, userID string, disabled bool, now time.Time) error
 	// DeleteUser removes an account with its sessions, consents, identities, ways and recovery
 	// codes, ends its sessions at upstream providers as disabling does, and revokes its grants.
 	DeleteUser(ctx context.Context, userID string, now time.Time) error
-	// SetMail replaces where the person of an account gets mail.
+	// SetMail replaces where the person of an account gets mail, and ends the links of LinkReset.
 	SetMail(ctx context.Context, userID, mail string) error
 	// TouchLogin records a sign-in.
 	TouchLogin(ctx context.Context, userID string, now time.Time) error
@@ -139,8 +143,9 @@ type Revocations interface {
 	// RevokeGrant ends a grant: its code, refresh tokens and introspection. No error
 	// when it is unknown or ended already; what ended it first stays.
 	RevokeGrant(ctx context.Context, grantID string, by RevokedBy, now time.Time) error
-	// WithdrawGrant is RevokeGrant that also forgets what the person has consented to for
-	// the client and resource of the grant, so that the client has to ask again.
+	// WithdrawGrant is RevokeGrant for all grants of the application of a grant, see Connections, with their
+	// codes. It also forgets what the person has consented to for it, so that it has to ask again, and ends its
+	// pause: the next approval is a new decision.
 	WithdrawGrant(ctx context.Context, grantID string, by RevokedBy, now time.Time) error
 	// RevokeRefresh ends the grant of a refresh token, spent or not, when it belongs
 	// to the client, and returns it as it was before. ErrNotFound when unknown, ErrMismatch
@@ -157,7 +162,7 @@ type Lookups interface {
 	// not denied.
 	TokenActive(ctx context.Context, t TokenKey) (TokenState, error)
 	// RevokedGrants returns the status indexes, from (included) to (excluded), of the
-	// grants that are revoked and not yet swept, or paused, and of the nodes that are cut or whose
+	// grants that are paused, cut, or revoked and not yet swept, and of the nodes that are cut or whose
 	// grant is, in order.
 	RevokedGrants(ctx context.Context, from, to int64) ([]int64, error)
 	// RefreshToken returns an unspent, unexpired refresh token's grant and expiry. ErrNotFound
@@ -172,6 +177,10 @@ type TokenKey struct {
 	NodeID   string // "" for what the client has itself
 	ClientID string
 	Now      time.Time
+	// Expired asks whether a token that has expired was revoked before Now. The sweep removes expired grants
+	// and nodes, so one that is unknown counts as good while the user, UserID, is enabled.
+	Expired bool
+	UserID  string
 }
 
 // TokenState is what the store says of an access token.

@@ -4,10 +4,13 @@ package storage
 // consumer declares only the roles it uses.
 type Store interface {
 	Clients
+	Applications
 	Users
 	Accounts
 	Locales
 	Roles
+	Groups
+	AccessRules
 	Setup
 	Sessions
 	UserSessions
@@ -24,6 +27,7 @@ type Store interface {
 	Lookups
 	Grants
 	Connections
+	Pauses
 	ProgramKeys
 	AssertionGrants
 	TrustLinks

@@ -93,8 +93,8 @@ type Arrival struct {
 	Now    time.Time
 }
 
-// ErrStopped: the person has stopped everything since.
-var ErrStopped = errors.New("storage: the person has stopped everything since")
+// ErrStopped: everything of the person was stopped since.
+var ErrStopped = errors.New("storage: everything of the person was stopped since")
 
 // Arrivals stores sign-ins at identity providers.
 type Arrivals interface {

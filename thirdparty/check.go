@@ -34,19 +34,21 @@ func (d *Delegation) Check(ctx context.Context, upstreamID string, maxAge time.D
 }
 
 // Permit returns which of the scopes of a resource the person may have, by what the
-// provider last said about them. storage.ErrRevoked as with Check.
+// provider last said about them, and for operators which rules withhold the others.
+// storage.ErrRevoked as with Check.
 func (d *Delegation) Permit(
 	ctx context.Context, upstreamID, resource string, scopes oauth.Scopes,
-) (oauth.Scopes, error) {
+) (left oauth.Scopes, withheldBy string, err error) {
 	u, c, err := d.live(ctx, upstreamID)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	held, err := d.open(u)
 	if err != nil {
-		return nil, c.unopened(err)
+		return nil, "", c.unopened(err)
 	}
-	return c.permit(held.Profile, resource, scopes), nil
+	left, withheldBy = c.permit(held.Profile, resource, scopes)
+	return left, withheldBy, nil
 }
 
 // unopened is the error for a row that cannot be opened.

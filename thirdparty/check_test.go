@@ -94,7 +94,7 @@ func TestEnds(t *testing.T) {
 			if err := r.Check(t.Context(), a.Upstream, time.Hour); !errors.Is(err, storage.ErrRevoked) {
 				t.Errorf("asked again: %v", err)
 			}
-			if _, err := r.Permit(t.Context(), a.Upstream, resource, oauth.Scopes{"mcp"}); !errors.Is(err,
+			if _, _, err := r.Permit(t.Context(), a.Upstream, resource, oauth.Scopes{"mcp"}); !errors.Is(err,
 				storage.ErrRevoked) {
 				t.Errorf("Permit: %v", err)
 			}
@@ -379,7 +379,7 @@ func TestFreshness(t *testing.T) {
 			bob.Upstream); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := r.Permit(t.Context(), bob.Upstream, resource,
+		if _, _, err := r.Permit(t.Context(), bob.Upstream, resource,
 			oauth.Scopes{"mcp"}); code(err) != oauth.TemporarilyUnavailable {
 			t.Errorf("Permit: %v", err)
 		}

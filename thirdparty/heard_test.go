@@ -60,7 +60,8 @@ func TestRulesHoldAtChecks(t *testing.T) {
 		if err := r.Check(t.Context(), a.Upstream, 0); err != nil {
 			t.Fatal(err)
 		}
-		if got, err := r.Permit(t.Context(), a.Upstream, resource, oauth.Scopes{"admin"}); err != nil || len(got) != 0 {
+		got, _, err := r.Permit(t.Context(), a.Upstream, resource, oauth.Scopes{"admin"})
+		if err != nil || len(got) != 0 {
 			t.Errorf("got %v, %v", got, err)
 		}
 	})

@@ -4,9 +4,9 @@ import (
 	"context"
 	"encoding/base64"
 	"fmt"
-	"strings"
 	"time"
 
+	"github.com/mcp-authd/mcp-authd/internal/identifier"
 	"github.com/mcp-authd/mcp-authd/storage"
 	"github.com/mcp-authd/mcp-authd/thirdparty/internal/provider"
 )
@@ -18,29 +18,9 @@ import (
 func (d *Delegation) newcomer(c *connector, p provider.Profile, now time.Time) *storage.User {
 	mac := d.ring.MAC("identity", []byte(c.ID+"\x00"+c.Issuer+"\x00"+p.Subject))
 	return &storage.User{
-		ID:   "usr_" + base64.RawURLEncoding.EncodeToString(mac[:20]),
-		Name: userName(p.Label, c.ID), CreatedAt: now, LastLoginAt: now,
+		ID:   identifier.User + base64.RawURLEncoding.EncodeToString(mac[:20]),
+		Name: identifier.Name(p.Label, c.ID), CreatedAt: now, LastLoginAt: now,
 	}
-}
-
-const maxUserName = 64 // as of internal/users, whose alphabet is below
-
-// userName makes a name out of what a person is called at a provider: "ada@github".
-func userName(label, connector string) string {
-	clean := strings.Map(func(r rune) rune {
-		switch {
-		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', strings.ContainsRune("._-@+", r):
-			return r
-		case r == ' ':
-			return '.'
-		}
-		return -1
-	}, label)
-	if clean == "" {
-		clean = "user"
-	}
-	suffix := "@" + connector
-	return clean[:min(len(clean), max(1, maxUserName-len(suffix)))] + suffix[:min(len(suffix), maxUserName-1)]
 }
 
 // Identities lists the accounts at providers that are tied to a user, oldest first.

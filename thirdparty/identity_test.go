@@ -125,9 +125,12 @@ func TestRulesApplied(t *testing.T) {
 		a, _ := r.signIn("")
 		permitted := func(want ...string) {
 			t.Helper()
-			got, err := r.Permit(t.Context(), a.Upstream, resource, oauth.Scopes{"read", "admin"})
+			got, by, err := r.Permit(t.Context(), a.Upstream, resource, oauth.Scopes{"read", "admin"})
 			if err != nil || got.String() != strings.Join(want, " ") {
 				t.Errorf("got %v, %v, want %v", got, err, want)
+			}
+			if rule := `scope_rules[0] of the provider "corp"`; (by == rule) != (len(want) < 2) {
+				t.Errorf("RU-12: %v because of %q", got, by)
 			}
 		}
 		permitted("read", "admin")
@@ -180,26 +183,6 @@ func TestDisconnect(t *testing.T) {
 			t.Errorf("%d sessions at the provider", n)
 		}
 	})
-}
-
-func TestUserNames(t *testing.T) {
-	for label, want := range map[string]string{
-		"ada":                    "ada@corp",
-		"Ada Lovelace":           "Ada.Lovelace@corp",
-		"ada@example.com":        "ada@example.com@corp",
-		"":                       "user@corp",
-		"\x00<script>":           "script@corp",
-		"Ünïcödé":                "ncd@corp",
-		"日本":                     "user@corp",
-		strings.Repeat("a", 100): strings.Repeat("a", 59) + "@corp",
-	} {
-		if got := userName(label, "corp"); got != want || len(got) > maxUserName {
-			t.Errorf("%q: got %q, want %q", label, got, want)
-		}
-	}
-	if got := userName("ada", strings.Repeat("c", 80)); len(got) > maxUserName {
-		t.Errorf("got %d bytes", len(got))
-	}
 }
 
 func TestFarewell(t *testing.T) {

@@ -48,7 +48,8 @@ func (d *Delegation) Memberships(
 			Withheld: map[string]oauth.Scopes{},
 		}
 		for resource, scopes := range offered {
-			if left := scopes.Without(c.permit(held.Profile, resource, scopes)); len(left) > 0 {
+			permitted, _ := c.permit(held.Profile, resource, scopes)
+			if left := scopes.Without(permitted); len(left) > 0 {
 				m.Withheld[resource] = left
 			}
 		}

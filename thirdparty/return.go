@@ -39,6 +39,7 @@ func (d *Delegation) Return(ctx context.Context, r delegation.AuthorizationRespo
 	limited, cancel := context.WithTimeout(ctx, responseTTL)
 	held, err := d.collect(limited, c, sent, r.Params)
 	cancel()
+	out.Came = held.Profile.Name()
 	if errors.Is(err, errOtherAccount) {
 		out.Came, out.Expected = held.Profile.Label, sent.Accounts[0].Label
 	}

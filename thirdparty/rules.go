@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/mcp-authd/mcp-authd/internal/condition"
 	"github.com/mcp-authd/mcp-authd/oauth"
@@ -58,9 +59,20 @@ func (c *connector) admit(p provider.Profile) error {
 	return nil
 }
 
-// permit returns which of the scopes of a resource the person may have.
-func (c *connector) permit(p provider.Profile, resource string, scopes oauth.Scopes) oauth.Scopes {
-	return c.rules.scopes.Permitted(p.Claims, resource, scopes)
+// permit returns which of the scopes of a resource the person may have, and the keys of the rules that withhold the
+// others.
+func (c *connector) permit(
+	p provider.Profile, resource string, scopes oauth.Scopes,
+) (left oauth.Scopes, withheldBy string) {
+	left, by := c.rules.scopes.Permitted(p.Claims, resource, scopes)
+	if len(by) == 0 {
+		return left, ""
+	}
+	keys := make([]string, len(by))
+	for i, n := range by {
+		keys[i] = fmt.Sprintf("scope_rules[%d]", n)
+	}
+	return left, fmt.Sprintf("%s of the provider %q", strings.Join(keys, ", "), c.ID)
 }
 
 // unheard reports whether rules look at what user info does not tell. Such claims are heard

@@ -146,7 +146,7 @@ func TestMovedRows(t *testing.T) {
 	intrusions(t, "to another subject", func(t *testing.T, in *intruder) {
 		a, _ := in.signIn("")
 		in.write("subject", "somebody-else", a.Upstream)
-		if _, err := in.Permit(t.Context(), a.Upstream, resource,
+		if _, _, err := in.Permit(t.Context(), a.Upstream, resource,
 			oauth.Scopes{"mcp"}); code(err) != oauth.TemporarilyUnavailable {
 			t.Errorf("got %v", err)
 		}
@@ -215,7 +215,7 @@ func TestSettle(t *testing.T) {
 			t.Fatal(err)
 		}
 		only := in.another(in.store, func(c *Config) { in.edit(c); c.SecretKeys = [][]byte{newer} })
-		if _, err := only.Permit(t.Context(), a.Upstream, resource, oauth.Scopes{"mcp"}); err != nil {
+		if _, _, err := only.Permit(t.Context(), a.Upstream, resource, oauth.Scopes{"mcp"}); err != nil {
 			t.Errorf("the new key alone: %v", err)
 		}
 	})
@@ -229,7 +229,7 @@ func TestSettle(t *testing.T) {
 			if err := in.Check(t.Context(), a.Upstream, 0); !errors.Is(err, storage.ErrRevoked) {
 				t.Errorf("got %v", err)
 			}
-			if _, err := in.Permit(t.Context(), a.Upstream, resource, oauth.Scopes{"mcp"}); !errors.Is(err,
+			if _, _, err := in.Permit(t.Context(), a.Upstream, resource, oauth.Scopes{"mcp"}); !errors.Is(err,
 				storage.ErrRevoked) {
 				t.Errorf("Permit: got %v", err)
 			}

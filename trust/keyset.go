@@ -16,7 +16,8 @@ import (
 // maxKeySet is the size of a key set, in bytes (AS-205).
 const maxKeySet = 256 << 10
 
-// issuerKeys bounds the keys of issuers of assertions. SPIFFE bundles have a use of their own.
+// issuerKeys bounds the keys of issuers of assertions. Each assertion is tried with every key that fits, so keys
+// are shorter than elsewhere. SPIFFE bundles mark keys with the use jwt-svid.
 var issuerKeys = foreign.KeySet{
 	MaxBytes:      maxKeySet,
 	MaxKeys:       100,

@@ -43,6 +43,17 @@ type AccountApps struct {
 	Apps    []ConnectedApp
 	NextURL string // the next page; "": this is the last one
 	Later   bool   // this is not the first page
+	// Paused are applications that are paused and no longer connected. They have pages of their own.
+	Paused        []PausedApp
+	MorePausedURL string
+}
+
+// PausedApp is a pause that has outlived what was paused.
+type PausedApp struct {
+	ID     string // of the pause
+	Client Party
+	Server Party
+	Since  time.Time
 }
 
 // ConnectedApp is a grant as its person sees it.

@@ -10,6 +10,7 @@ import (
 	"maps"
 	"net/http"
 	"path"
+	"regexp"
 	"strings"
 	"sync"
 )
@@ -48,10 +49,14 @@ var ourAssets = sync.OnceValues(func() (assets, error) {
 		if err != nil {
 			return a, fmt.Errorf("web: read asset %s: %w", e.Name(), err)
 		}
-		a.add(e.Name(), body)
+		a.add(e.Name(), uncommented.ReplaceAll(body, nil))
 	}
 	return a, nil
 })
+
+// uncommented matches the comments of our assets: browsers load them without. A comment of a script
+// fills whole lines.
+var uncommented = regexp.MustCompile(`(?m)/\*[^*]*\*/|^\s*// .*\n`)
 
 // StyleSheet is that of the pages, for a page that stands alone.
 func StyleSheet() string {

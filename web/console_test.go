@@ -83,6 +83,15 @@ func consoleSamples() []sample {
 						{Name: "role", Label: "Role", Type: "select", Options: []string{"", "auditor"},
 							Value: "auditor"},
 						{Name: "password", Label: "Password", Type: "password"},
+						{Name: "scopes", Label: "Scopes", Type: "rows", Hint: "asked for", Rows: []ConsoleRow{{
+							Name: "Scope 1", Fields: []ConsoleField{
+								{Name: "scopes.0.name", Label: "Name", Type: "text", Value: "notes", Required: true},
+								{
+									Name: "scopes.0.every_call", Label: "Needed by every call", Type: "check",
+									Checked: true,
+								},
+							},
+						}}},
 					},
 				},
 				ConsoleForm{

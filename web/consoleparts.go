@@ -88,10 +88,17 @@ type ConsoleForm struct {
 // ConsoleField is a field of a form.
 type ConsoleField struct {
 	Name, Label, Hint string
-	Type              string // "text", "number", "date", "password", "check", "select", or "area"
+	Type              string // "text", "number", "date", "password", "check", "select", "area", or "rows"
 	Value             string
 	Options           []string // of select; the first is chosen when Value is none of them
 	Checked, Required bool
+	Rows              []ConsoleRow // of rows
+}
+
+// ConsoleRow is one of several things that are filled in alike.
+type ConsoleRow struct {
+	Name   string
+	Fields []ConsoleField
 }
 
 // ID names the field in the page.

@@ -2,6 +2,7 @@ package web
 
 import (
 	"net/http"
+	"time"
 )
 
 // delegated are the pages of people who sign in at a provider.
@@ -36,6 +37,10 @@ func delegated() []sample {
 		Action: "/claim", Step: "sealed-step", Provider: google, Label: "mallory@example.com",
 		Subject: "110169484474386276334", Username: "alice",
 	}
+	confirm := Confirm{
+		Action: "/consent", Step: "sealed-step", Request: sampleConsent().Request, Username: "alice@google",
+		Provider: google, Label: "alice@example.com",
+	}
 	connect := Connect{
 		Action: "/connect/sealed", Step: "sealed-step", Resource: notes, Provider: google,
 		Scopes:   []string{"https://www.googleapis.com/auth/calendar.readonly", "openid"},
@@ -62,6 +67,27 @@ func delegated() []sample {
 				Request{Client: Party{Host: "app.example.com", URL: "https://app.example.com/client.json"},
 					Resource: notes}
 		})},
+		{"confirm", func(p *Pages, w http.ResponseWriter) { p.Confirm(w, confirm) }},
+		{"paused", func(p *Pages, w http.ResponseWriter) { p.Paused(w, samplePaused()) }},
+		{"paused-device", func(p *Pages, w http.ResponseWriter) {
+			v := samplePaused()
+			v.Device, v.RedirectHost, v.SelfRegistered = true, "", true
+			p.Paused(w, v)
+		}},
+		{"account-paused", func(p *Pages, w http.ResponseWriter) {
+			v := sampleAccount()
+			v.Apps.Apps, v.Apps.NextURL, v.Done = nil, "", Say("account.done_paused")
+			v.Apps.MorePausedURL = "/account?paused=pau_1"
+			v.Apps.Paused = []PausedApp{{
+				ID: "pau_1", Client: Party{Name: "Claude"}, Server: notes, Since: samplePaused().Since,
+			}}
+			p.Account(w, 200, v)
+		}},
+		{"confirm-again", func(p *Pages, w http.ResponseWriter) {
+			v := confirm
+			v.Label, v.AnotherURL = "", "/authorize?prompt=select_account"
+			p.Confirm(w, v)
+		}},
 		{"failed", func(p *Pages, w http.ResponseWriter) { p.Failed(w, 503, failed) }},
 		{"failed-setup", func(p *Pages, w http.ResponseWriter) { p.Failed(w, 500, broken) }},
 		{"failed-other", func(p *Pages, w http.ResponseWriter) { p.Failed(w, 403, other) }},
@@ -105,5 +131,12 @@ func delegated() []sample {
 				Issuer: "https://auth.example.com", Resources: []Party{notes}, SignIn: sampleChoices("sealed-3")[:2],
 				EndNotice: Told("Google has withdrawn your sign-in. Please sign in again.")})
 		}},
+	}
+}
+
+func samplePaused() Paused {
+	return Paused{
+		Action: "/paused", Step: "sealed-step", Request: sampleConsent().Request, Username: "alice@google",
+		Since: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC),
 	}
 }

@@ -206,6 +206,11 @@ func samples() []sample {
 				Username: "alice", Issuer: "https://auth.example.com", Passkeys: true, Console: true,
 			})
 		}},
+		{"setupdone-second", func(p *Pages, w http.ResponseWriter) {
+			p.SetupDone(w, SetupDone{
+				Username: "alice", Issuer: "https://auth.example.com", Second: true, Console: true,
+			})
+		}},
 		{"home", func(p *Pages, w http.ResponseWriter) {
 			p.Home(w, Home{
 				Issuer: "https://auth.example.com", Username: "alice", SignOutAction: "/logout", Step: "sealed-step",

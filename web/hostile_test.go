@@ -67,6 +67,13 @@ func hostilePages(evil string) []sample {
 				Action: "/choose", Client: party, Resource: party, Accounts: []Signed{{evil, evil}}, AnotherURL: ours,
 			})
 		}},
+		{"confirm", func(p *Pages, w http.ResponseWriter) {
+			p.Confirm(w, Confirm{Action: "/consent", Step: evil, Request: request, Username: evil, Provider: provider,
+				Label: evil, AnotherURL: ours})
+		}},
+		{"paused", func(p *Pages, w http.ResponseWriter) {
+			p.Paused(w, Paused{Action: "/paused", Step: evil, Request: request, Username: evil})
+		}},
 		{"providerconsent", func(p *Pages, w http.ResponseWriter) {
 			p.ProviderConsent(w, 200,
 				ProviderConsent{Action: "/consent", Step: evil, Request: request, Provider: provider, OtherURL: ours,
@@ -125,15 +132,16 @@ func hostilePages(evil string) []sample {
 					{What: NoticeText("account-connected"), Detail: Given(evil)},
 				}},
 				You: AccountYou{Username: evil, Ways: ways, SignOut: form},
-				Apps: AccountApps{AccountForm: form, NextURL: "/account", Apps: []ConnectedApp{{
-					ID: "grt_1", Client: party, SelfRegistered: true, Server: party,
-					Scopes: []Scope{{Name: evil, Description: evil}}, Username: evil,
-					Account: Account{ID: "acc_1", Provider: provider, Label: evil},
-					Given:   Event{Agent: who, From: evil}, Used: Event{Agent: who, From: evil},
-					LastCall: Call{Tool: evil, At: time.Unix(0, 0)}, Handed: Handed{1, "/account"},
-				}, {
-					ID: "grt_3", Client: party, Server: party, By: Organization{Entry: evil, Host: evil},
-				}}},
+				Apps: AccountApps{AccountForm: form, NextURL: "/account", MorePausedURL: "/account",
+					Paused: []PausedApp{{ID: "pau_1", Client: party, Server: party}}, Apps: []ConnectedApp{{
+						ID: "grt_1", Client: party, SelfRegistered: true, Server: party,
+						Scopes: []Scope{{Name: evil, Description: evil}}, Username: evil,
+						Account: Account{ID: "acc_1", Provider: provider, Label: evil},
+						Given:   Event{Agent: who, From: evil}, Used: Event{Agent: who, From: evil},
+						LastCall: Call{Tool: evil, At: time.Unix(0, 0)}, Handed: Handed{1, "/account"},
+					}, {
+						ID: "grt_3", Client: party, Server: party, By: Organization{Entry: evil, Host: evil},
+					}}},
 				Keys: AccountKeys{AccountForm: form, MakeURL: "/account/keys", Keys: []ProgramKey{{
 					ID: "grt_2", Name: evil, ClientID: evil, Server: party,
 					Scopes: []Scope{{Name: evil, Description: evil}},

@@ -132,6 +132,12 @@ func (p *Pages) Consent(w http.ResponseWriter, status int, v Consent) {
 	p.show(w, status, "consent", v, policy{leaves: true, keepOpener: true, script: true})
 }
 
+// Confirm names the account that an application gets. Its form posts decision (approve, deny or another)
+// and step.
+func (p *Pages) Confirm(w http.ResponseWriter, v Confirm) {
+	p.show(w, http.StatusOK, "confirm", v, policy{leaves: true, keepOpener: true, script: true})
+}
+
 // Chooser asks with which account a person goes on. Its forms post step.
 func (p *Pages) Chooser(w http.ResponseWriter, v Chooser) {
 	p.show(w, http.StatusOK, "chooser", v, policy{leaves: true, keepOpener: true})

@@ -50,7 +50,8 @@ func TestHeaders(t *testing.T) {
 				t.Errorf("got %q", csp)
 			}
 			body := record(p, s.show).Body.String()
-			needed := ofPerson(s.name) || strings.HasPrefix(s.name, "setup") && s.name != "setupdone" ||
+			needed := ofPerson(s.name) || strings.HasPrefix(s.name, "setup") &&
+				!strings.HasPrefix(s.name, "setupdone") ||
 				slices.ContainsFunc([]string{`value="approve"`, " data-passkey=", " data-accepted=", " data-state="},
 					func(mark string) bool { return strings.Contains(body, mark) })
 			if want := strings.Contains(body, "<script"); want != needed {
@@ -77,15 +78,63 @@ func TestHeaders(t *testing.T) {
 func ofPerson(name string) bool {
 	return slices.ContainsFunc([]string{
 		"account", "home", "helpers", "notices", "stopeverything", "makekey", "newpassword", "addapp", "addpasskey",
-	}, func(page string) bool { return name == page || strings.HasPrefix(name, page+"-") })
+	}, func(page string) bool { return name == page || strings.HasPrefix(name, page+"-") }) || answersForm(name)
 }
+
+// answersForm reports whether a page of a person answers a form.
+func answersForm(name string) bool {
+	return slices.ContainsFunc([]string{"keymade", "recoverycodes", "wayadded", "remotedone"}, func(page string) bool {
+		return name == page || strings.HasPrefix(name, page+"-")
+	})
+}
+
+// Issue 32, A5: a page that answers a form, when a browser brings it back from memory, opens another page: asking for
+// it again would send the form again, and make another secret.
+func TestAnswersAreNotSentAgain(t *testing.T) {
+	p := newPages(t, Config{})
+	asks := []string{"recoverycodes-ask", "recoverycodes-second"} // pages with a form, by GET
+	for _, s := range samples() {
+		elsewhere := strings.Contains(record(p, s.show).Body.String(), ` data-to="/`)
+		if want := answersForm(s.name) && !slices.Contains(asks, s.name); elsewhere != want {
+			t.Errorf("RU-05 %s opens another page: %v, want %v", s.name, elsewhere, want)
+		}
+	}
+}
+
+// An address with a fragment (#decide) puts the keyboard at the element with that id, so that Tab and Enter, pressed
+// before the person has read the page, would decide.
+func TestNoAddressLeadsToADecision(t *testing.T) {
+	p, pages := newPages(t, Config{}), 0
+	id := regexp.MustCompile(`\sid="([^"]*)"`)
+	for _, s := range samples() {
+		body := record(p, s.show).Body.String()
+		if s.name != "stopeverything" && !strings.Contains(body, ` name="decision" `) {
+			continue
+		}
+		pages++
+		for _, found := range id.FindAllStringSubmatch(body, -1) {
+			if !random.MatchString(found[1]) {
+				t.Errorf("SP-27 %s: the address #%s leads into the page", s.name, found[1])
+			}
+		}
+	}
+	if pages < 8 {
+		t.Errorf("only %d pages with a decision were looked at", pages)
+	}
+	if unguessable("one") == unguessable("another") || !random.MatchString(unguessable("one")) {
+		t.Error("the id does not depend on the state of the form")
+	}
+}
+
+var random = regexp.MustCompile(`^e[0-9a-f]{16}(-[a-z]+)?$`)
 
 // A popup that a web client opened must still be able to report to it afterwards.
 func TestOpener(t *testing.T) {
 	p := newPages(t, Config{})
 	for _, s := range samples() {
 		kept := !slices.Contains([]string{
-			"error", "deadend", "error-empty", "setup", "setup-problem", "setupdone", "forgotten", "answer",
+			"error", "deadend", "error-empty", "setup", "setup-problem", "setupdone",
+			"setupdone-second", "forgotten", "answer",
 			"notices"}, s.name) &&
 			!slices.ContainsFunc([]string{"home", "device", "prove", "add", "recoverycodes", "newpassword", "way",
 				"account", "stopeverything", "signedout", "makekey", "keymade", "helpers", "remoteask", "remotedone",
@@ -106,7 +155,8 @@ func TestOpener(t *testing.T) {
 func TestFormAction(t *testing.T) {
 	p := newPages(t, Config{})
 	leaves := []string{
-		"login", "consent", "chooser", "providerconsent", "connect", "claim", "second", "prove", "addpasskey", "addapp",
+		"login", "consent", "chooser", "confirm", "paused", "providerconsent", "connect", "claim", "second", "prove",
+		"addpasskey", "addapp",
 		"clearance", "clearanceelsewhere", "home", "account",
 	}
 	for _, s := range samples() {
@@ -144,7 +194,7 @@ func TestConsentText(t *testing.T) {
 		{"AS-237: marks what is allowed already", body(func(c *Consent) { c.Allowed = []Scope{{Name: "mcp"}} }),
 			"allowed already", true},
 		{"AS-237: a box for what can be left out", body(func(*Consent) {}),
-			`<input type="checkbox" name="scope" value="mcp" form="decide" checked>`, true},
+			`<input type="checkbox" name="scope" value="mcp" form="` + unguessable("sealed-step") + `" checked>`, true},
 		{"AS-237: none for what cannot", body(func(c *Consent) { c.Scopes[0].Fixed = true }), `value="mcp"`, false},
 		{"AS-70: offers to deny", body(func(*Consent) {}), `<button name="decision" value="deny">`, true},
 	} {

@@ -73,5 +73,5 @@ func (p *Pages) MakeKey(w http.ResponseWriter, status int, v MakeKey) {
 
 // KeyMade shows a key that was made.
 func (p *Pages) KeyMade(w http.ResponseWriter, v KeyMade) {
-	p.show(w, http.StatusOK, "keymade", v, policy{})
+	p.show(w, http.StatusOK, "keymade", v, policy{script: true})
 }

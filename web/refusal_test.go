@@ -30,12 +30,13 @@ var inEnglish = []string{
 	"The parameter 'dpop_jkt' is not the key of the DPoP proof.",
 	"The person is not signed in.", "Another person is signed in.", "The person has to prove more.",
 	"The person has not consented to this request.", "The person has to decide about a call.",
+	"The person has paused this application.",
 	"The parameter 'max_age' must be a number of seconds.",
 	"A clearance cannot be asked for with a device code. Open the page of the clearance, then call again.",
 	// In the log: the page says it in texts of its own.
 	"too many wrong codes of devices", "no device waits under the code", "stale or foreign form",
 	"the form was answered before", "unknown, used or foreign state",
-	"the provider sent the browser here without a state: no sign-in was begun", "the link is another person's",
+	"the provider sent the browser here without a state: no sign-in had begun", "the link is another person's",
 	"Confirm first that it is you.", "The person did not say whether the account is theirs.",
 	"The person did not want the account connected.",
 }

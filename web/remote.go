@@ -66,5 +66,5 @@ func (p *Pages) RemoteAsk(w http.ResponseWriter, status int, v RemoteAsk) {
 
 // RemoteDone shows what has become of that.
 func (p *Pages) RemoteDone(w http.ResponseWriter, v RemoteDone) {
-	p.show(w, http.StatusOK, "remotedone", v, policy{})
+	p.show(w, http.StatusOK, "remotedone", v, policy{script: true})
 }

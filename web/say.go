@@ -1,6 +1,8 @@
 package web
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"html/template"
 	"time"
@@ -108,3 +110,10 @@ func strong(s string) template.HTML { return "<strong>" + element("bdi", "", s) 
 func code(s string) template.HTML { return "<code>" + element("bdi", "", s) + "</code>" }
 
 func host(s string) template.HTML { return element("bdi", "host", s) }
+
+// unguessable returns an id for an element of the page whose form carries step. On a page with a decision, an id
+// that an address can name (#decide) would put the keyboard right before the buttons.
+func unguessable(step string) string {
+	sum := sha256.Sum256([]byte("element of a page\x00" + step))
+	return "e" + hex.EncodeToString(sum[:8])
+}

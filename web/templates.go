@@ -17,7 +17,8 @@ var templateFiles embed.FS
 
 // pageNames are the templates that fill the layout, one file each.
 var pageNames = [...]string{
-	"login", "consent", "chooser", "error", "stopped", "handoff", "setup", "setupdone", "home", "signedout",
+	"login", "consent", "chooser", "confirm", "paused",
+	"error", "stopped", "handoff", "setup", "setupdone", "home", "signedout",
 	"providerconsent", "failed", "connect", "connected", "claim",
 	"devicecode", "device", "devicedone", "clearance", "clearanceelsewhere", "clearanceover",
 	"link", "linkmessage", "forgotten", "answer", "notices",
@@ -33,7 +34,7 @@ var layout = sync.OnceValues(func() (*template.Template, error) {
 		"name": cleanName, "claim": cleanClaim, "tool": cleanTool, "address": cleanAddress,
 		"exact": cleanExact, "lines": cleanLines,
 		"link": link, "scheme": privateScheme,
-		"strong": strong, "code": code, "host": host,
+		"strong": strong, "code": code, "host": host, "unguessable": unguessable,
 	}).Funcs(new(Pages).functions())
 	for _, name := range []string{"product", "home", "asset", "language", "direction", "t", "n"} {
 		base.Funcs(template.FuncMap{name: notInlined})
@@ -64,7 +65,8 @@ func notInlined(...any) (string, error) { return "", errors.New("this is no word
 // functions are those that speak the language of the pages.
 func (p *Pages) functions() template.FuncMap {
 	return template.FuncMap{
-		"text": p.text, "words": p.Plain, "plural": p.plural, "date": p.date, "day": p.day, "stamp": stamp,
+		"narrows": narrows,
+		"text":    p.text, "words": p.Plain, "plural": p.plural, "date": p.date, "day": p.day, "stamp": stamp,
 	}
 }
 

@@ -1,6 +1,9 @@
 package web
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Party is a client or an MCP server as pages show it.
 type Party struct {
@@ -21,6 +24,11 @@ type Scope struct {
 	Dangerous         bool
 	Read              bool // it is granted by the preset "read only"
 	Identity          bool // ours, with a text of ours: the application learns who the person is
+}
+
+// narrows reports whether a person can leave out some of the scopes of a connection.
+func narrows(scopes []Scope) bool {
+	return slices.ContainsFunc(scopes, func(s Scope) bool { return !s.Fixed })
 }
 
 // Permissions are what an application asks for in a consent page.
@@ -105,6 +113,17 @@ type Consent struct {
 	Request
 	Username   string
 	AnotherURL string // where to choose another account
+}
+
+// Confirm is the view of the page that names the account before an application gets access with it.
+type Confirm struct {
+	Action, Step string
+	Request
+	Username string
+	Provider Provider // where the person signed in
+	Label    string   // the account's name there; "" if the provider gives none
+	// AnotherURL is where to choose another account; "": the form sends the browser back to the provider.
+	AnotherURL string
 }
 
 // SignedOut is the view of the page after signing out. With Step, other people are still signed in
@@ -270,6 +289,7 @@ type Setup struct {
 type SetupDone struct {
 	Username, Issuer string
 	Passkeys         bool // they work here
+	Second           bool // an administrator has to add a second factor before anything else
 	Console          bool // it is at this address
 }
 

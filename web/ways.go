@@ -161,7 +161,7 @@ func (p *Pages) AddApp(w http.ResponseWriter, status int, v AddApp) {
 
 // RecoveryCodes shows recovery codes, or what they are.
 func (p *Pages) RecoveryCodes(w http.ResponseWriter, v RecoveryCodes) {
-	p.show(w, http.StatusOK, "recoverycodes", v, policy{})
+	p.show(w, http.StatusOK, "recoverycodes", v, policy{script: true})
 }
 
 // NewPassword shows the form for another password.
@@ -171,7 +171,7 @@ func (p *Pages) NewPassword(w http.ResponseWriter, status int, v NewPassword) {
 
 // WayAdded shows that a way was added, and proposes another one.
 func (p *Pages) WayAdded(w http.ResponseWriter, v WayAdded) {
-	p.show(w, http.StatusOK, "wayadded", v, policy{})
+	p.show(w, http.StatusOK, "wayadded", v, policy{script: true})
 }
 
 // EnrolFirst shows that a passkey or an app is required.

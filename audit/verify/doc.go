@@ -8,7 +8,9 @@
 // JSON: one object of the members "at", "event" and "fields", in this order, where fields is an object
 // of text whose names are sorted by their bytes; nothing stands between tokens; text is UTF-8, in which
 // quotation mark, backslash and what is below U+0020 are escaped, and nothing else (RFC 8785 §3.2.2.2).
-// "at" is UTC in RFC 3339 with milliseconds. The index of an entry is its place, and not in the leaf.
+// "at" is UTC in RFC 3339 with milliseconds. The last field may be MACField: it names the writer of the entry
+// and authenticates it to the installation, which alone has the key. To everyone else it is part of the leaf, covered
+// by the tree as the rest. The index of an entry is its place, and not in the leaf.
 //
 // # The checkpoints
 //

@@ -17,6 +17,9 @@ type Entry struct {
 	At     time.Time // kept in milliseconds
 	Event  string    // such as "consent.approved"
 	Fields map[string]string
+	// MAC names the writer of the entry and authenticates it under a key of the installation, which only the
+	// installation can check. Empty: a version that added none wrote the entry.
+	MAC string
 }
 
 const moment = "2006-01-02T15:04:05.000Z"
@@ -27,7 +30,45 @@ func (e Entry) Leaf() []byte {
 	for _, name := range slices.Sorted(maps.Keys(e.Fields)) {
 		fields = append(fields, Field{name, e.Fields[name]})
 	}
-	return AppendLeaf(make([]byte, 0, 512), e.At, e.Event, fields)
+	leaf := AppendLeaf(make([]byte, 0, 512), e.At, e.Event, fields)
+	if e.MAC != "" {
+		leaf = WithMAC(leaf, e.MAC)
+	}
+	return leaf
+}
+
+// MACField is the field in which a leaf has its MAC. It is no field of an Entry, and its name comes after all others,
+// so that a leaf differs from the one without a MAC by what follows the other fields alone.
+const MACField = "~mac"
+
+const macMember = `"` + MACField + `":"`
+
+// WithMAC returns a leaf that has no MAC with one. The leaf given is not changed.
+func WithMAC(leaf []byte, mac string) []byte {
+	bare := leaf[:len(leaf)-len("}}")]
+	out := append(make([]byte, 0, len(leaf)+len(macMember)+len(mac)+2), bare...)
+	if bare[len(bare)-1] != '{' {
+		out = append(out, ',')
+	}
+	out = append(append(out, `"`+MACField+`":`...), appendText(nil, mac)...)
+	return append(out, "}}"...)
+}
+
+// CutMAC returns a leaf as it is without its MAC, and the MAC, "" for none. Quotation marks within texts are escaped,
+// so that no text of an entry reads like one.
+func CutMAC(leaf []byte) (bare []byte, mac string) {
+	at := bytes.LastIndex(leaf, []byte(macMember))
+	begin, end := at+len(macMember), len(leaf)-len(`"}}`)
+	if at < 1 || begin > end || !plain(string(leaf[begin:end])) || !bytes.HasSuffix(leaf, []byte(`"}}`)) {
+		return leaf, ""
+	}
+	bare = leaf[:at]
+	if bare[at-1] == ',' {
+		bare = bare[:at-1]
+	} else if bare[at-1] != '{' {
+		return leaf, ""
+	}
+	return append(bytes.Clone(bare), "}}"...), string(leaf[begin:end])
 }
 
 // Field is a field of an entry.
@@ -108,7 +149,8 @@ func ParseEntry(leaf []byte) (Entry, error) {
 	if err != nil {
 		return Entry{}, fmt.Errorf("verify: the time of an entry cannot be read: %w", err)
 	}
-	e := Entry{At: at, Event: in.Event, Fields: in.Fields}
+	e := Entry{At: at, Event: in.Event, Fields: in.Fields, MAC: in.Fields[MACField]}
+	delete(in.Fields, MACField)
 	if !bytes.Equal(e.Leaf(), leaf) {
 		return Entry{}, fmt.Errorf("verify: an entry is not in canonical JSON: %.200q", leaf)
 	}

@@ -145,6 +145,9 @@ type Line struct {
 	Index      int64  `json:"index"`
 	Leaf       string `json:"leaf,omitempty"`
 	Hash       *Hash  `json:"hash,omitempty"`
+	// Unproven is why the server could not prove the entry when it wrote the line, empty when it could. Log does
+	// not believe it: it finds out by itself what the checkpoints confirm.
+	Unproven string `json:"unproven,omitempty"`
 }
 
 // MarshalJSON writes a checkpoint without an index.

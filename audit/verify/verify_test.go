@@ -33,11 +33,38 @@ func TestLeaf(t *testing.T) {
 	}
 }
 
+// TestMACOfALeaf: EN-09. The MAC of an entry is part of its leaf, comes off as it was put on, and nothing that is in
+// a text of an entry reads like one.
+func TestMACOfALeaf(t *testing.T) {
+	for _, fields := range []map[string]string{
+		nil, {"user": "bob"}, {"user": `","~mac":"x`}, {"zz": `"~mac":"x"}}`},
+	} {
+		bare := Entry{At: time.Unix(0, 0), Event: "login.succeeded", Fields: fields}.Leaf()
+		if got, mac := CutMAC(bare); mac != "" || string(got) != string(bare) {
+			t.Errorf("%s has the MAC %q", bare, mac)
+		}
+		sealed := WithMAC(bare, "awr_1.0.AQ")
+		got, mac := CutMAC(sealed)
+		if mac != "awr_1.0.AQ" || string(got) != string(bare) {
+			t.Errorf("%s: got %q of %s", sealed, mac, got)
+		}
+		e, err := ParseEntry(sealed)
+		if err != nil || e.MAC != mac || len(e.Fields) != len(fields) || string(e.Leaf()) != string(sealed) {
+			t.Errorf("%s: got %+v, %v", sealed, e, err)
+		}
+	}
+}
+
 func FuzzParseEntry(f *testing.F) {
+	f.Add([]byte(`{"at":"2026-03-01T12:00:00.005Z","event":"a","fields":{"b":"c","~mac":"awr_1.0.AQ"}}`))
+	f.Add([]byte(`{"at":"2026-03-01T12:00:00.005Z","event":"a","fields":{"~mac":""}}`))
 	f.Add([]byte(`{"at":"2026-03-01T12:00:00.005Z","event":"a","fields":{"b":"c"}}`))
 	f.Fuzz(func(t *testing.T, leaf []byte) {
 		if e, err := ParseEntry(leaf); err == nil && string(e.Leaf()) != string(leaf) {
 			t.Errorf("%q is read and not written", leaf)
+		} else if bare, mac := CutMAC(leaf); err == nil &&
+			(mac != e.MAC || mac != "" && string(WithMAC(bare, mac)) != string(leaf)) {
+			t.Errorf("%q has the MAC %q and is read with %q", leaf, mac, e.MAC)
 		}
 	})
 }

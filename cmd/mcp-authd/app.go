@@ -177,7 +177,8 @@ func newLogger(s std, c config.Log) *slog.Logger {
 		return slog.New(tint.NewTextHandler(s.err,
 			&tint.Options{Level: level, ReplaceAttr: plainMessage, TimeFormat: time.DateTime}))
 	}
-	return slog.New(slog.NewJSONHandler(s.err, &slog.HandlerOptions{Level: level, ReplaceAttr: writeTime}))
+	return slog.New(slog.NewJSONHandler(escapingWriter{s.err},
+		&slog.HandlerOptions{Level: level, ReplaceAttr: writeTime}))
 }
 
 // plainMessage is for a handler that quotes attributes and writes messages as they are: an error in one

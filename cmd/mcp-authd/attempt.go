@@ -13,6 +13,7 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/attempt"
 	"github.com/mcp-authd/mcp-authd/internal/admin"
+	"github.com/mcp-authd/mcp-authd/internal/label"
 )
 
 func newAttemptCommand(s std) *cobra.Command {
@@ -142,7 +143,7 @@ func newAttemptShow(s std) *cobra.Command {
 				printStep(s.out, step)
 			}
 			if v.LeftOut > 0 {
-				fmt.Fprintf(s.out, "\n%s in the middle left out\n", count(v.LeftOut, "step", "steps"))
+				fmt.Fprintf(s.out, "\n%s in the middle left out\n", label.Count(v.LeftOut, "step", "steps"))
 			}
 			return nil
 		})

@@ -3,7 +3,9 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -34,7 +36,8 @@ func newAttemptBundle(s std) *cobra.Command {
 	})
 }
 
-// writeBundle writes the files of a bundle, over those of an earlier one of the same attempt.
+// writeBundle writes the files of a bundle. It writes over none: others know the reference, and could have put a
+// link there.
 func writeBundle(s std, dir string, b attempt.Bundle) error {
 	text, err := json.MarshalIndent(b, "", "  ")
 	if err != nil {
@@ -45,14 +48,36 @@ func writeBundle(s std, dir string, b attempt.Bundle) error {
 		return err
 	}
 	name := filepath.Join(dir, "attempt-"+b.Reference)
-	for _, file := range []struct {
-		path string
-		text []byte
-	}{{name + ".json", append(text, '\n')}, {name + ".html", page.Bytes()}} {
-		if err := os.WriteFile(file.path, file.text, 0o644); err != nil { //nolint:gosec // made to be published
-			return fmt.Errorf("write the bundle: %w", err)
+	files := []string{name + ".json", name + ".html"}
+	for _, path := range files { // write no file if one of them exists
+		if _, err := os.Lstat(path); err == nil {
+			return exists(path)
 		}
-		fmt.Fprintln(s.out, file.path)
+	}
+	for i, text := range [][]byte{append(text, '\n'), page.Bytes()} {
+		if err := writeNew(files[i], text); err != nil {
+			return err
+		}
+		fmt.Fprintln(s.out, files[i])
 	}
 	return nil
+}
+
+// writeNew writes a file that everybody may read and that must not exist.
+func writeNew(path string, text []byte) error {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644) //nolint:gosec // made to be published
+	switch {
+	case errors.Is(err, fs.ErrExist):
+		return exists(path)
+	case err != nil:
+		return fmt.Errorf("write the bundle: %w", err)
+	}
+	if _, err = f.Write(text); err != nil {
+		return fmt.Errorf("write the bundle: %w", errors.Join(err, f.Close(), os.Remove(path)))
+	}
+	return f.Close()
+}
+
+func exists(path string) error {
+	return fmt.Errorf("%s exists already; remove it, or choose another directory with --dir", path)
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/audit/verify"
 	"github.com/mcp-authd/mcp-authd/internal/admin"
 	"github.com/mcp-authd/mcp-authd/internal/auditlog"
+	"github.com/mcp-authd/mcp-authd/internal/label"
 )
 
 func newAuditCommand(s std) *cobra.Command {
@@ -96,10 +97,10 @@ func newAuditList(s std) *cobra.Command {
 			_, err = fmt.Fprintln(s.out, "no such entries")
 			return err
 		}
-		t := newTable(s.out, "INDEX", "AT", "EVENT", "PERSON", "CLIENT", "RESOURCE", "GRANT")
+		t := newTable(s.out, "INDEX", "AT", "EVENT", "PERSON", "CLIENT", "RESOURCE", "GRANT", "NOT PROVEN")
 		for _, v := range views {
-			t.row(strconv.FormatInt(v.Index, 10), moment(v.At), v.Event, cmp.Or(v.Fields["user_name"], v.Person),
-				cmp.Or(v.Fields["client_name"], v.ClientID), v.Resource, v.Grant)
+			t.row(strconv.FormatInt(v.Index, 10), moment(v.At), v.Event, cmp.Or(v.UserName, v.Person),
+				cmp.Or(v.ClientName, v.ClientID), v.Resource, v.Grant, v.Unproven)
 		}
 		return t.flush()
 	})
@@ -136,6 +137,9 @@ func newAuditShow(s std) *cobra.Command {
 				printFields(s.out, name, v.Fields[name])
 			}
 			printFields(s.out, "leaf", v.Leaf.String())
+			if v.Unproven != "" {
+				printFields(s.out, "not proven", v.Unproven)
+			}
 			return nil
 		})
 }
@@ -162,7 +166,12 @@ func newAuditProve(s std) *cobra.Command {
 				t.row(strconv.FormatInt(v.Index, 10), moment(v.At), v.Event, v.Fields["user"], v.ClientID, v.Tool,
 					v.Fields["scope"])
 			}
-			if err := t.flush(); err != nil || !proof.Proof.Removed {
+			if err := t.flush(); err != nil || !proof.Removed && !proof.Unapproved {
+				return err
+			}
+			if proof.Unapproved {
+				_, err = fmt.Fprintln(s.out, "No person approved the grant on a page: an operator, a person for a program of "+
+					"theirs, or an assertion gave it.")
 				return err
 			}
 			_, err = fmt.Fprintln(s.out,
@@ -179,6 +188,7 @@ type auditVerified struct {
 	Removed     int64  `json:"removed"`
 	Checkpoints int    `json:"checkpoints"`
 	Confirmed   int64  `json:"confirmed"`
+	Sealed      int64  `json:"sealed"` // entries whose MAC was checked
 	FirstWrong  *int64 `json:"first_wrong,omitempty"`
 	Why         string `json:"why,omitempty"`
 }
@@ -189,8 +199,8 @@ func newAuditVerify(s std) *cobra.Command {
 	var asJSON bool
 	return storeCommand(s, &cobra.Command{
 		Use: "verify", Short: "Find what was removed, changed, moved or cut off in the audit log", Args: cobra.NoArgs,
-		Long: "Reads the whole audit log, and compares each entry with its hash and the hashes with what the key of the\n" +
-			"log has signed. Names the first entry that is wrong, and exits 1. The database alone cannot show that its\n" +
+		Long: "Reads the whole audit log, and compares each entry with its hash and the MAC of its writer, and the hashes\n" +
+			"with what the key of the log has signed. Names the first entry that is wrong, and exits 1. The database alone cannot show that its\n" +
 			"end was cut off together with what was signed since: name a checkpoint that was kept elsewhere, and the\n" +
 			"key, with --checkpoint and --key.",
 		Example: "  mcp-authd audit verify\n" +
@@ -204,14 +214,16 @@ func newAuditVerify(s std) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		own := a.parts().AuditKey
-		if key != "" {
-			own = func(context.Context) (string, error) { return key, nil }
+		own := func(ctx context.Context) (auditlog.Keys, error) {
+			found, err := a.parts().AuditKeys(ctx)
+			found.Public = cmp.Or(key, found.Public)
+			return found, err
 		}
 		report, err := auditlog.Verify(c.Context(), a.store, own, checkpoints...)
 		v := auditVerified{
 			OK: err == nil, Checked: !errors.Is(err, auditlog.ErrUnchecked), Entries: report.Entries,
 			Removed: report.Removed, Checkpoints: report.Checkpoints, Confirmed: report.Confirmed,
+			Sealed: report.Sealed,
 		}
 		if err != nil {
 			v.Why = err.Error()
@@ -226,8 +238,9 @@ func newAuditVerify(s std) *cobra.Command {
 		if err != nil {
 			return auditWrong(err)
 		}
-		_, err = fmt.Fprintf(s.out, "the audit log is whole: %d entries, %d confirmed by %s, %d removed by their age\n",
-			v.Entries, v.Confirmed, count(v.Checkpoints+len(kept), "checkpoint", "checkpoints"), v.Removed)
+		_, err = fmt.Fprintf(s.out, "the audit log is whole: %s, %d confirmed by %s, %d with the MAC of a writer of this "+
+			"log, %d removed by their age\n", label.Count(v.Entries, "entry", "entries"), v.Confirmed,
+			label.Count(v.Checkpoints+len(kept), "checkpoint", "checkpoints"), v.Sealed, v.Removed)
 		return err
 	})
 }

@@ -1,14 +1,20 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/spf13/cobra"
 
 	"github.com/mcp-authd/mcp-authd/audit/verify"
 	"github.com/mcp-authd/mcp-authd/internal/auditformat"
 	"github.com/mcp-authd/mcp-authd/internal/auditlog"
+	"github.com/mcp-authd/mcp-authd/internal/label"
+	"github.com/mcp-authd/mcp-authd/storage"
 )
 
 // formatVerify is what package audit/verify checks.
@@ -22,7 +28,8 @@ func newAuditExport(s std) *cobra.Command {
 			"canonical JSON that is hashed, or its hash alone where the entry was removed by its age. The Go package\n" +
 			"audit/verify checks such a file, without anything of the server (examples/auditverify).\n\n" +
 			"With --format json, ocsf or cef it writes the entries alone, each on one line: as audit list --json does,\n" +
-			"as events of the Open Cybersecurity Schema Framework, or in the Common Event Format.",
+			"as events of the Open Cybersecurity Schema Framework, or in the Common Event Format.\n\n" +
+			"An entry that is not proven says why (unproven). Exits with 1 when entries are not what servers have written.",
 		Example: "  mcp-authd audit export >audit.jsonl\n  mcp-authd audit export --format ocsf >events.jsonl",
 	}, func(c *cobra.Command) {
 		c.Flags().StringVar(&format, "format", formatVerify, "verify, json, ocsf or cef")
@@ -31,8 +38,61 @@ func newAuditExport(s std) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return auditlog.Export(c.Context(), a.store, write)
+		standing, err := a.auditStanding(c.Context())
+		if err != nil {
+			return err
+		}
+		var marks unproven
+		err = auditlog.Export(c.Context(), a.store, standing, func(l verify.Line) error {
+			marks.count(l.Unproven)
+			return write(l)
+		})
+		return errors.Join(err, marks.tell(s))
 	})
+}
+
+// auditStanding returns what is proven of the log; of one that no server has begun, nothing.
+func (a *app) auditStanding(ctx context.Context) (auditlog.Standing, error) {
+	signer, err := a.parts().AuditChecker(ctx)
+	if err == nil {
+		var standing auditlog.Standing
+		if standing, err = signer.Standing(ctx); err == nil {
+			return standing, nil
+		}
+	}
+	if errors.Is(err, storage.ErrNotFound) {
+		return auditlog.Standing{}, nil
+	}
+	return auditlog.Standing{}, err
+}
+
+// unproven counts entries that are not proven, by their reason.
+type unproven map[string]int
+
+func (u *unproven) count(why string) {
+	if why == "" {
+		return
+	}
+	if *u == nil {
+		*u = unproven{}
+	}
+	(*u)[why]++
+}
+
+// tell says what was exported and is not proven. It is an error if the log is not what servers have written and signed.
+func (u unproven) tell(s std) error {
+	wrong := 0
+	for _, why := range slices.Sorted(maps.Keys(u)) {
+		fmt.Fprintf(s.err, "not proven: %s: %s\n", label.Count(u[why], "entry", "entries"), why)
+		if auditlog.Wrong(why) {
+			wrong += u[why]
+		}
+	}
+	if wrong > 0 {
+		return fmt.Errorf("%s exported that this installation did not write so: run: mcp-authd audit verify",
+			label.Count(wrong, "entry was", "entries were"))
+	}
+	return nil
 }
 
 // exported writes a line of the log in a format.
@@ -55,6 +115,7 @@ func (a *app) exported(format string) (func(verify.Line) error, error) {
 		if err != nil {
 			return err
 		}
+		e.Unproven = l.Unproven
 		_, err = a.std.out.Write(append(f.Line(source, e), '\n'))
 		return err
 	}, nil

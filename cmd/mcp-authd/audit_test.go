@@ -31,3 +31,25 @@ func TestAuditWrong(t *testing.T) {
 		}
 	}
 }
+
+// TestUnprovenExport: EN-09. An export says what of it is not proven, and fails for entries that no server wrote so,
+// not for those that wait for a signature.
+func TestUnprovenExport(t *testing.T) {
+	for _, c := range []struct {
+		why   string
+		fails bool
+	}{
+		{auditlog.UnprovenUnsigned, false}, {auditlog.UnprovenOld, false}, {auditlog.UnprovenUnopened, false},
+		{auditlog.UnprovenChanged, true}, {auditlog.UnprovenNoMAC, true}, {auditlog.UnprovenLog, true},
+	} {
+		var told strings.Builder
+		var marks unproven
+		marks.count("")
+		marks.count(c.why)
+		marks.count(c.why)
+		err := marks.tell(std{err: &told})
+		if (err != nil) != c.fails || !strings.Contains(told.String(), "2 entries: "+c.why) {
+			t.Errorf("%s: got %v, %q", c.why, err, &told)
+		}
+	}
+}

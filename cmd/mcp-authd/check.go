@@ -8,7 +8,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/mcp-authd/mcp-authd/attempt"
 	"github.com/mcp-authd/mcp-authd/internal/signin"
 )
 
@@ -47,20 +46,24 @@ func newCheckCommand(s std) *cobra.Command {
 	return c
 }
 
-// probing marks requests as those of a command that tests, so that no attempt is made of them.
+// probeAgent is the User-Agent of the commands doctor and check. It names the agent of their attempts and hides
+// nothing: anyone can send it.
+const probeAgent = "mcp-authd-probe"
+
+// probing names the command in the requests it sends.
 type probing struct{ http.RoundTripper }
 
 // RoundTrip implements http.RoundTripper.
 func (p probing) RoundTrip(r *http.Request) (*http.Response, error) {
 	r = r.Clone(r.Context())
-	r.Header.Set("User-Agent", attempt.ProbeAgent)
+	r.Header.Set("User-Agent", probeAgent)
 	return p.RoundTripper.RoundTrip(r)
 }
 
 func printFinding(s std, f signin.Finding) {
 	mark := map[string]string{"ok": "✓", "warning": "!", "fail": "✗"}[f.Level]
-	fmt.Fprintf(s.out, "%s %-7s %s\n", mark, f.Requirement, printable(f.What))
+	fmt.Fprintf(s.out, "%s %s\n", mark, printable(f.What))
 	if f.Advice != "" {
-		fmt.Fprintf(s.out, "          %s\n", printable(f.Advice))
+		fmt.Fprintf(s.out, "  %s\n", printable(f.Advice))
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/mcp-authd/mcp-authd/internal/admin"
+	"github.com/mcp-authd/mcp-authd/internal/label"
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
@@ -58,12 +59,13 @@ func (a *app) liveGrants(ctx context.Context, userID, clientID, resource string)
 
 // ofPeople says how many grants of how many people there are.
 func ofPeople(n admin.GrantCount) string {
-	return atLeast(n, count(n.Grants, "grant", "grants")+" of "+count(n.People, "person", "people"))
+	return atLeast(n, label.Count(n.Grants, "grant", "grants")+" of "+label.Count(n.People, "person", "people"))
 }
 
 // toApplications says how many grants to how many applications there are.
 func toApplications(n admin.GrantCount) string {
-	return atLeast(n, count(n.Grants, "grant", "grants")+" to "+count(n.Applications, "application", "applications"))
+	return atLeast(n, label.Count(n.Grants, "grant", "grants")+" to "+
+		label.Count(n.Applications, "application", "applications"))
 }
 
 func atLeast(n admin.GrantCount, count string) string {

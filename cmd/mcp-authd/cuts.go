@@ -4,64 +4,95 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/mcp-authd/mcp-authd/audit"
 	"github.com/mcp-authd/mcp-authd/internal/admin"
+	"github.com/mcp-authd/mcp-authd/internal/cutting"
+	"github.com/mcp-authd/mcp-authd/internal/label"
+	"github.com/mcp-authd/mcp-authd/internal/secrets"
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
 const (
-	cutBatch = 5000
 	// tellEvery is how often an operator who waits is told how far it is.
 	tellEvery = time.Second
+	// lookEvery is how often a command asks how far another process is with a cut.
+	lookEvery = 250 * time.Millisecond
+	// worthTelling is the smallest cut whose completion is printed.
+	worthTelling = 5000
 )
 
-// followCuts marks the grants of what was cut as a whole, batch by batch, also of cuts that an
-// earlier command has left, and says how far it is. A cut has taken effect before; what waits
-// for the marks are the status lists. Of one that is left, a server or the next command goes on.
-func (a *app) followCuts(ctx context.Context) error {
+// followCuts marks the grants of pending cuts as revoked, including cuts that an earlier command left, and prints its
+// progress. The cuts are already in effect. While another process holds the lease, followCuts waits for it. After an
+// interruption, a server or the next command continues.
+func (a *app) followCuts(ctx context.Context) (err error) {
 	// one that is interrupted says what is left
 	cuts, err := a.store.PendingCuts(context.WithoutCancel(ctx), time.Now())
-	if err != nil {
+	if err != nil || len(cuts) == 0 {
 		return err
 	}
+	f := cutting.Follower{Store: a.store, Holder: secrets.Token("rep_"), Now: time.Now, Audit: a.audit}
+	defer func() { err = errors.Join(err, f.Release(ctx)) }()
 	for _, c := range cuts {
-		if err := a.followCut(ctx, c); err != nil {
+		p := progress{out: a.std.err, told: time.Now(), cut: c}
+		if err := a.followCut(ctx, f, &p); err != nil {
 			return fmt.Errorf(
-				"%w; access has ended, and %s marked as revoked for the status lists: a running server goes on, or: mcp-authd grant finish",
-				err, marked(c.Grants))
+				"%w; access has ended, and %s marked as revoked: a running server continues, or: mcp-authd grant finish",
+				err, marked(p.cut.Grants))
 		}
 	}
 	return nil
 }
 
-func (a *app) followCut(ctx context.Context, c storage.Cut) error {
-	told := time.Now()
+func (a *app) followCut(ctx context.Context, f cutting.Follower, p *progress) error {
 	for {
-		step, err := a.store.FollowCut(ctx, c.ID, time.Now(), cutBatch)
+		held, err := f.Follow(ctx, p.cut.ID, p.tell)
 		switch {
-		case errors.Is(err, storage.ErrNotFound): // a server has ended it
+		case errors.Is(err, storage.ErrNotFound):
 			return nil
 		case ctx.Err() != nil:
 			return errors.New("interrupted")
+		case err != nil || held:
+			return err
+		}
+		cuts, err := a.store.PendingCuts(ctx, time.Now())
+		i := slices.IndexFunc(cuts, func(c storage.Cut) bool { return c.ID == p.cut.ID })
+		switch {
 		case err != nil:
 			return err
-		case step.Done:
-			a.audit.Record(ctx, audit.GrantsRevoked, audit.Cut(step))
-			if step.Grants >= cutBatch {
-				fmt.Fprintf(a.std.err, "mcp-authd: %s marked as revoked\n", marked(step.Grants))
-			}
+		case i < 0:
+			fmt.Fprintln(p.out, "mcp-authd: a server or another command has marked the grants as revoked")
 			return nil
 		}
-		if time.Since(told) >= tellEvery {
-			told = time.Now()
-			fmt.Fprintf(a.std.err, "mcp-authd: access has ended; %s marked as revoked so far\n", marked(step.Grants))
+		p.tell(cuts[i])
+		select {
+		case <-ctx.Done():
+		case <-time.After(lookEvery):
 		}
+	}
+}
+
+// progress tells how far a cut is.
+type progress struct {
+	out  io.Writer
+	told time.Time
+	cut  storage.Cut // as it was last seen
+}
+
+func (p *progress) tell(c storage.Cut) {
+	p.cut = c
+	switch {
+	case c.Done && c.Grants >= worthTelling:
+		fmt.Fprintf(p.out, "mcp-authd: %s marked as revoked\n", marked(c.Grants))
+	case !c.Done && time.Since(p.told) >= tellEvery:
+		p.told = time.Now()
+		fmt.Fprintf(p.out, "mcp-authd: access has ended; %s marked as revoked so far\n", marked(c.Grants))
 	}
 }
 
@@ -104,7 +135,7 @@ func newGrantFinish(s std) *cobra.Command {
 			case asJSON:
 				return printJSON(s.out, cuts.Items)
 			case !ok && len(cuts.Items) > 0:
-				_, err = fmt.Fprintln(s.out, "the server goes on with:", count(len(cuts.Items), "cut", "cuts"))
+				_, err = fmt.Fprintln(s.out, "the server goes on with:", label.Count(len(cuts.Items), "cut", "cuts"))
 				return err
 			}
 			_, err = fmt.Fprintln(s.out, "nothing is left to be marked")

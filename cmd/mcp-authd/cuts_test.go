@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/internal/admin"
+	"github.com/mcp-authd/mcp-authd/internal/cutting"
 	"github.com/mcp-authd/mcp-authd/storage"
 	"github.com/mcp-authd/mcp-authd/storage/sqlite"
 )
@@ -101,8 +102,8 @@ func TestInterruptedDeletionOfAClient(t *testing.T) {
 	if !strings.Contains(stderr, "access has ended") || !strings.Contains(stderr, "mcp-authd grant finish") {
 		t.Errorf("an interrupted command says: %s", stderr)
 	}
-	if live, marked := liveOf(t, s, "hosted"); live != 0 || marked == 0 || marked == n {
-		t.Errorf("interrupted: %d grants are live and %d marked", live, marked)
+	if live, listed := liveOf(t, s, "hosted"); live != 0 || listed != n {
+		t.Errorf("OP-04: interrupted: %d grants are live, and status lists show %d as ended", live, listed)
 	}
 	_, stderr = command(t, t.Context(), nil, exitFailure, "client", "delete", "hosted", "--yes", "--data", dir)
 	if !strings.Contains(stderr, "was deleted") || !strings.Contains(stderr, "mcp-authd grant finish") {
@@ -221,5 +222,40 @@ func TestACutIDNamesOneGrant(t *testing.T) {
 		if g, err := service.FindGrant(t.Context(), name); g.ID != want || (err == nil) != (want != "") {
 			t.Errorf("%s: got %q, %v, want %q", name, g.ID, err, want)
 		}
+	}
+}
+
+// OP-04: where a server follows a cut, the command waits for it, and nothing of it is done twice.
+func TestCommandWaitsForTheServer(t *testing.T) {
+	const n = 12_000
+	dir, s := grantedInstallation(t, n, "hosted")
+	now := time.Now()
+	if held, err := s.Lease(t.Context(), "cuts", "server", now, now.Add(time.Hour)); !held || err != nil {
+		t.Fatalf("got %t, %v", held, err)
+	}
+	ended := make(chan error, 1)
+	server := cutting.Follower{Store: s, Holder: "server", Now: time.Now}
+	go func() {
+		for {
+			cuts, err := s.PendingCuts(t.Context(), time.Now())
+			if len(cuts) == 0 && err == nil {
+				continue
+			}
+			if err == nil {
+				_, err = server.Follow(t.Context(), cuts[0].ID, nil)
+			}
+			ended <- err
+			return
+		}
+	}()
+	_, stderr := command(t, t.Context(), nil, exitOK, "client", "delete", "hosted", "--yes", "--data", dir)
+	if err := <-ended; err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(stderr, "has marked the grants") {
+		t.Errorf("the command says: %s", stderr)
+	}
+	if live, marked := liveOf(t, s, "hosted"); live != 0 || marked != n {
+		t.Errorf("%d grants are live and %d marked", live, marked)
 	}
 }

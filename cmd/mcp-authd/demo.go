@@ -20,6 +20,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/demoserver"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
 	"github.com/mcp-authd/mcp-authd/internal/users"
+	"github.com/mcp-authd/mcp-authd/internal/ways"
 	"github.com/mcp-authd/mcp-authd/mcpresource"
 )
 
@@ -115,8 +116,17 @@ func demoApp(s std, addr net.Addr, data string) (*app, error) {
 	l.DataDir, l.Database.URL, l.Clients = data, "", nil
 	r := demoserver.Resource(l.Issuer + "/mcp")
 	l.Resources = []config.Resource{{URI: r.URI, Name: r.Name, Scopes: r.Scopes}}
+	printedPassword(l)
 	a := &app{std: s, config: l}
 	return a, a.ready()
+}
+
+// printedPassword lets the administrator sign in with the password that is printed, unless a second factor
+// is required by the configuration: programs sign in with it, and may have no person to enrol one.
+func printedPassword(l *config.Loaded) {
+	if l.IsDefault("login.admins_second_factor") {
+		l.Login.AdminsSecondFactor = string(ways.Enrolled)
+	}
 }
 
 // demoHandler serves the authorization server and the MCP server on one origin, where

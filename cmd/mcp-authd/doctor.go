@@ -107,7 +107,9 @@ func (d *doctor) examine(ctx context.Context, where settings) {
 	d.database(ctx)
 	defer d.app.Close()
 	d.passkeys(ctx)
+	d.mail(ctx)
 	d.resources(ctx)
+	d.rules(ctx)
 	d.server(ctx)
 	d.issuer(ctx)
 	d.certificate()
@@ -140,6 +142,9 @@ func (d *doctor) configuration(where settings) bool {
 			d.fail("config", "", "%s", line)
 		}
 		return false
+	}
+	for _, hole := range admin.HolesInTwo(l.Console.TwoAdministrators) {
+		d.warn("config", "list both, or neither", "%s", hole)
 	}
 	from := l.File
 	if from == "" {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/mcp-authd/mcp-authd/internal/label"
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
@@ -82,12 +83,12 @@ func (d *doctor) ages(ctx context.Context) {
 	case len(text) == 0 || parseErr != nil:
 		d.skip("backup", "no backup was made by backup or export; if they are made by other means, try them as well")
 	case restored && age > backupAge:
-		d.warn("backup", advice, "this database was made of the backup of %s, %d days old, and none was made since",
-			moment(at), int(age.Hours()/24))
+		d.warn("backup", advice, "this database was made of the backup of %s, %s old, and none was made since",
+			moment(at), days(age))
 	case restored:
 		d.ok("backup", "this database was made of the one of %s, and none was made since", moment(at))
 	case age > backupAge:
-		d.warn("backup", advice, "the last backup is %d days old", int(age.Hours()/24))
+		d.warn("backup", advice, "the last backup is %s old", days(age))
 	default:
 		d.ok("backup", "the last one was made on %s", moment(at))
 	}
@@ -101,6 +102,9 @@ func (d *doctor) keyAge(k storage.SigningKey) {
 		return
 	}
 	d.warn("keys", "a server replaces it within an hour of its start; now: mcp-authd keys rotate --now",
-		"signing key %s has signed for %d days, and keys.rotate_every is %d days: no server has replaced it", k.ID,
-		int(age.Hours()/24), int(every.Hours()/24))
+		"signing key %s has signed for %s, and keys.rotate_every is %s: no server has replaced it", k.ID,
+		days(age), days(every))
 }
+
+// days returns a duration in whole days.
+func days(d time.Duration) string { return label.Count(int(d.Hours()/24), "day", "days") }

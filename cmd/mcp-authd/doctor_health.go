@@ -13,6 +13,7 @@ func (d *doctor) service() *admin.Service {
 	if store := d.app.store; d.current {
 		s.Store = store
 		s.Now = func() time.Time { return store.Correct(d.now()) }
+		s.AuditChecker = d.app.parts().AuditChecker
 	}
 	return s
 }
@@ -52,4 +53,18 @@ func (d *doctor) sinks(ctx context.Context) {
 	}
 	found, err := d.service().SinkFindings(ctx)
 	d.found("audit", found, err)
+	found, err = d.service().AuditFindings(ctx)
+	d.found("audit", found, err)
+}
+
+// names looks for accounts with names that look like ids (EN-06).
+func (d *doctor) names(ctx context.Context) {
+	found, err := d.service().NameFindings(ctx)
+	d.found("names", found, err)
+}
+
+// mail sees whether letters can be sent.
+func (d *doctor) mail(ctx context.Context) {
+	found, err := d.service().MailFindings(ctx)
+	d.found("mail", found, err)
 }

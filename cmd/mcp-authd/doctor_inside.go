@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/authserver"
+	"github.com/mcp-authd/mcp-authd/internal/label"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
 	"github.com/mcp-authd/mcp-authd/migrations"
 	"github.com/mcp-authd/mcp-authd/storage"
@@ -206,14 +207,15 @@ func (d *doctor) database(ctx context.Context) {
 	switch {
 	case pending > 0 && a.config.Database.Migrate == "auto":
 		d.warn("database", "the next start applies them; to do it beforehand: mcp-authd migrate up",
-			"%d migrations are pending", pending)
+			"%s pending", label.Count(pending, "migration is", "migrations are"))
 	case pending > 0:
-		d.fail("database", "mcp-authd migrate up", "%d migrations are pending, and database.migrate is off", pending)
+		d.fail("database", "mcp-authd migrate up", "%s pending, and database.migrate is off",
+			label.Count(pending, "migration is", "migrations are"))
 	default:
-		d.ok("database", "reachable, its schema is current (%d)%s", len(status), waits)
+		if writable, intact := d.writable(ctx), d.intact(ctx); writable && intact {
+			d.ok("database", "reachable, its schema is current (%d)%s", len(status), waits)
+		}
 		d.current = true
-		d.writable(ctx)
-		d.intact(ctx)
 		d.clock()
 		d.alone()
 		d.sameIssuer(ctx)
@@ -222,26 +224,31 @@ func (d *doctor) database(ctx context.Context) {
 		d.replicas(ctx)
 		d.receivers(ctx)
 		d.sinks(ctx)
+		d.names(ctx)
 	}
 }
 
 // writable sees whether the database takes a write.
-func (d *doctor) writable(ctx context.Context) {
-	if err := d.app.store.Writable(ctx); err != nil {
+func (d *doctor) writable(ctx context.Context) bool {
+	err := d.app.store.Writable(ctx)
+	if err != nil {
 		d.fail("database",
 			"make room on its disk, and see that the server's user may write there; with PostgreSQL, connect to the primary",
 			"it can be read, and not written: %s", oneLine(err))
 	}
+	return err == nil
 }
 
 // intact has all of a SQLite file read: servers meet damage only where they pass by.
-func (d *doctor) intact(ctx context.Context) {
+func (d *doctor) intact(ctx context.Context) bool {
 	if d.app.config.Postgres() {
-		return
+		return true
 	}
-	if err := sqlite.Check(ctx, d.app.config.SQLitePath()); err != nil {
+	err := sqlite.Check(ctx, d.app.config.SQLitePath())
+	if err != nil {
 		d.fail("database", "stop the server, keep a copy of the file, and restore a backup", "%s", oneLine(err))
 	}
+	return err == nil
 }
 
 // clock compares ours with the database's, by which servers judge.
@@ -275,7 +282,8 @@ func (d *doctor) alone() {
 		d.skip("database", "could not find out which servers use it: %s", err)
 	case len(servers) > 1:
 		d.fail("database", "SQLite is for one replica: stop all but one of them, or use PostgreSQL",
-			"%d servers use %s (processes %s)", len(servers), d.app.config.SQLitePath(), strings.Join(servers, ", "))
+			"%s %s (processes %s)", label.Count(len(servers), "server uses", "servers use"), d.app.config.SQLitePath(),
+			strings.Join(servers, ", "))
 	}
 }
 
@@ -362,5 +370,6 @@ func (d *doctor) signingKeys(ctx context.Context) {
 			"the signing keys cannot be used: %s", oneLine(err))
 		return
 	}
-	d.ok("keys", "the secret key opens the database, %d signing keys are published", len(stored))
+	d.ok("keys", "the secret key opens the database, %s published",
+		label.Count(len(stored), "signing key is", "signing keys are"))
 }

@@ -4,14 +4,18 @@ import (
 	"context"
 	"strings"
 
+	"github.com/mcp-authd/mcp-authd/internal/admin"
 	"github.com/mcp-authd/mcp-authd/internal/config"
 	"github.com/mcp-authd/mcp-authd/internal/gateway/stdio"
+	"github.com/mcp-authd/mcp-authd/internal/label"
 	"github.com/mcp-authd/mcp-authd/internal/sandbox"
+	"github.com/mcp-authd/mcp-authd/storage"
 )
 
 // resources looks at what the configuration names.
 func (d *doctor) resources(ctx context.Context) {
 	known := d.app.config.StorageResources()
+	locked := false
 	switch {
 	case d.current:
 		all, err := d.app.listed(ctx)
@@ -23,6 +27,9 @@ func (d *doctor) resources(ctx context.Context) {
 		for _, r := range all {
 			known = append(known, r.Resource)
 		}
+		found, err := d.service().ScopeFindings(ctx)
+		d.found("resources", found, err)
+		locked = len(found) > 0
 	case d.app.config.Postgres() || d.app.hasDatabase():
 		return // what is in it cannot be told
 	}
@@ -34,8 +41,43 @@ func (d *doctor) resources(ctx context.Context) {
 	for _, m := range found {
 		d.fail("resources", m.advice, "%s", m.what)
 	}
-	if len(found) == 0 && len(known) > 0 {
-		d.ok("resources", "each resource and scope that the configuration names is there (%d resources)", len(known))
+	if len(found) == 0 && !locked && len(known) > 0 {
+		d.ok("resources", "each resource and scope that the configuration names is there (%s)",
+			label.Count(len(known), "resource", "resources"))
+	}
+}
+
+// rules looks for access rules that let in nobody, or everybody.
+func (d *doctor) rules(ctx context.Context) {
+	if !d.current {
+		return
+	}
+	rules, err := d.app.store.ListAccessRules(ctx)
+	if err != nil || len(rules) == 0 {
+		if err != nil {
+			d.fail("access rules", "", "the access rules cannot be read: %s", oneLine(err))
+		}
+		return
+	}
+	groups, err := d.app.store.ListGroups(ctx)
+	if err != nil {
+		d.fail("access rules", "", "the groups cannot be read: %s", oneLine(err))
+		return
+	}
+	known, err := d.app.listed(ctx)
+	if err != nil {
+		return // resources says so
+	}
+	var of []storage.Resource
+	for _, r := range known {
+		of = append(of, r.Resource)
+	}
+	found := admin.RuleFindings(rules, groups, of)
+	for _, what := range found {
+		d.warn("access rules", "see: mcp-authd rule list", "%s", what)
+	}
+	if len(found) == 0 {
+		d.ok("access rules", "each lets somebody in (%s)", label.Count(len(rules), "rule", "rules"))
 	}
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"crypto/x509"
 	"log/slog"
 	"net/http"
@@ -283,5 +284,26 @@ func TestDoctorOnTheSpool(t *testing.T) {
 		if !strings.HasPrefix(got, tt.want) || (tt.want == "") != (got == "") {
 			t.Errorf("%s %s: got %q, want %q", tt.path, tt.mode, got, tt.want)
 		}
+	}
+}
+
+// TestDoctorOnADamagedFile: OP-07. A file that is damaged is not called reachable as well.
+func TestDoctorOnADamagedFile(t *testing.T) {
+	dir, s := grantedInstallation(t, 2000, "hosted")
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(dir, "mcp-authd.db")
+	b, err := os.ReadFile(file)
+	if err == nil {
+		copy(b[len(b)/2&^4095:], bytes.Repeat([]byte{0xaa}, 64<<10))
+		err = os.WriteFile(file, b, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, _ := command(t, t.Context(), nil, exitFailure, "doctor", "--data", dir)
+	if strings.Contains(out, "✓ database") || !strings.Contains(out, "the file is damaged") {
+		t.Errorf("got\n%s", out)
 	}
 }

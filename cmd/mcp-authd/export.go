@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"github.com/mcp-authd/mcp-authd/internal/label"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
 	"github.com/mcp-authd/mcp-authd/keys"
 	"github.com/mcp-authd/mcp-authd/storage/export"
@@ -77,8 +78,8 @@ func newExportCommand(s std) *cobra.Command {
 			case asJSON:
 				return printJSON(s.out, done)
 			}
-			_, err = fmt.Fprintf(s.out, "exported %d rows of %d tables to %s\n%s\n", done.Rows, done.Tables, args[0],
-				a.whereTheKeyIs())
+			_, err = fmt.Fprintf(s.out, "exported %s of %s to %s\n%s\n", label.Count(done.Rows, "row", "rows"),
+				label.Count(done.Tables, "table", "tables"), args[0], a.whereTheKeyIs())
 			return err
 		},
 	}
@@ -242,8 +243,9 @@ func newImportCommand(s std) *cobra.Command {
 			if asJSON {
 				return printJSON(s.out, exported{args[0], sum.Tables, sum.Rows, h.At, h.Version})
 			}
-			_, err = fmt.Fprintf(s.out, "imported %d rows of %d tables, exported %s by version %s\n", sum.Rows, sum.Tables,
-				moment(h.At), printable(h.Version))
+			_, err = fmt.Fprintf(s.out, "imported %s of %s, exported %s by version %s\n",
+				label.Count(sum.Rows, "row", "rows"), label.Count(sum.Tables, "table", "tables"), moment(h.At),
+				printable(h.Version))
 			return err
 		},
 	}

@@ -31,6 +31,7 @@ func commandsOf() map[string]*cobra.Command {
 var partsOf = map[string]string{
 	"grant revoke-many":   "grant revoke",
 	"grant revoke-helper": "grant revoke",
+	"grant end-pause":     "grant resume",
 }
 
 // TestEveryOperation: each operation has a command of its name, which another server carries out, too
@@ -90,6 +91,7 @@ func TestJSONEverywhere(t *testing.T) {
 
 // unasked are commands that take something away, and do not ask.
 var unasked = map[string]string{
+	"group remove":      "group add puts the accounts back",
 	"user passwd":       "the new password is typed twice",
 	"user set-role":     "it is set back by the same command",
 	"user sessions end": "the person signs in again",

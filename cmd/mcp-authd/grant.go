@@ -9,13 +9,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mcp-authd/mcp-authd/internal/admin"
+	"github.com/mcp-authd/mcp-authd/internal/label"
 )
 
 func newGrantCommand(s std) *cobra.Command {
 	return group("grant", "Look at and end what people allowed", newGrantList(s),
 		completing(s, (*app).grantIDs, newGrantShow(s)), completing(s, (*app).grantIDs, newGrantRevoke(s)),
 		completing(s, (*app).grantIDs, newGrantNarrow(s)), completing(s, (*app).grantIDs, newGrantPause(s)),
-		completing(s, (*app).grantIDs, newGrantResume(s)), newGrantFinish(s), newGrantCount(s))
+		completing(s, (*app).grantIDs, newGrantResume(s)), newGrantPauses(s), newGrantFinish(s), newGrantCount(s))
 }
 
 // selection says which grants are meant, by names or ids.
@@ -78,7 +79,7 @@ func newGrantCount(s std) *cobra.Command {
 				return printJSON(s.out, n)
 			}
 			_, err = fmt.Fprintf(s.out, "%s, to %s\n", ofPeople(n.GrantCount),
-				count(n.Applications, "application", "applications"))
+				label.Count(n.Applications, "application", "applications"))
 			return err
 		})
 }
@@ -115,8 +116,8 @@ func newGrantRevoke(s std) *cobra.Command {
 	c := callerCommand(s, admin.GrantRevoke, &cobra.Command{
 		Short: "End a grant, or those of a user, a client, an MCP server, a provider",
 		Long: "A helper (nod_..., see grant list --tree) ends with the helpers below it. With flags it ends all grants that\n" +
-			"match every one of them: it shows the number, asks, and then marks them as revoked for the status lists; if\n" +
-			"you interrupt it, access has ended all the same, and a running server, or grant finish, completes the rest.\n" +
+			"match every one of them: it shows the number, asks, and then marks them as revoked; if you\n" +
+			"interrupt it, access has ended all the same, and a running server, or grant finish, completes the rest.\n" +
 			"With --from-log it repeats every revocation that a server's JSON log has and the database lacks, as after a\n" +
 			"failover or a restored backup: grants, people, clients, MCP servers, sessions at providers.",
 		Use: "ID | HELPER | --user NAME | --client NAME | --resource URL | --provider ID | --all | --from-log FILE",

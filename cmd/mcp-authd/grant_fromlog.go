@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"os"
 	"slices"
 	"strings"
@@ -122,6 +121,8 @@ type repetitions struct {
 	a      *app
 	names  *admin.Names
 	events []logged
+	// withdrawn holds the applications whose consents were forgotten again.
+	withdrawn map[held]bool
 
 	Repeated []repetition `json:"repeated"`
 	ByHand   []string     `json:"by_hand"`
@@ -130,7 +131,10 @@ type repetitions struct {
 // repetitions compares a log with the database. What is cut there is left out, so that a log
 // may be repeated any number of times.
 func (a *app) repetitions(ctx context.Context, events []logged) (*repetitions, error) {
-	r := &repetitions{a: a, names: a.names(), events: events, Repeated: []repetition{}, ByHand: []string{}}
+	r := &repetitions{
+		a: a, names: a.names(), events: events, withdrawn: map[held]bool{},
+		Repeated: []repetition{}, ByHand: []string{},
+	}
 	for i, l := range events {
 		if err := r.look(ctx, i, l); err != nil {
 			return nil, err
@@ -230,21 +234,6 @@ func (r *repetitions) grants(ctx context.Context, l logged) error {
 		r.end(ctx, l, g, storage.ByOperator)
 	}
 	return err
-}
-
-// end ends a live grant again, with what its person had approved where the first end did so.
-func (r *repetitions) end(ctx context.Context, l logged, g storage.Grant, by storage.RevokedBy) {
-	r.add(l, func(ctx context.Context) error {
-		verb := r.a.store.WithdrawGrant
-		if by == storage.ByClient || by == storage.ByReuse {
-			verb = r.a.store.RevokeGrant
-		}
-		if err := verb(ctx, g.ID, by, r.a.parts().Now()); err != nil {
-			return err
-		}
-		r.a.audit.Record(ctx, audit.GrantRevoked, audit.Grant(g), slog.String("client_id", g.ClientID))
-		return nil
-	}, "grant %s (%s, %s), ended by: %s", g.ID, printable(r.names.Holder(ctx, g)), g.Resource, by)
 }
 
 func (r *repetitions) user(

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -29,7 +30,34 @@ func newGrantPause(s std) *cobra.Command {
 }
 
 func newGrantResume(s std) *cobra.Command {
-	return newGrantSwitch(s, "resumed", admin.GrantResume)
+	c := newGrantSwitch(s, "resumed", admin.GrantResume)
+	c.Use, c.Example = "resume ID | PAUSE", "mcp-authd grant resume grt_...\nmcp-authd grant resume pau_..."
+	return c
+}
+
+func newGrantPauses(s std) *cobra.Command {
+	var user string
+	var asJSON bool
+	return callerCommand(s, admin.GrantPauses, &cobra.Command{Args: cobra.NoArgs, Example: "--user alice"},
+		func(c *cobra.Command) {
+			c.Flags().StringVar(&user, "user", "", "of this user (name or id)")
+			c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+			_ = c.MarkFlagRequired("user") // the flag is there
+			_ = c.RegisterFlagCompletionFunc("user", flagCompletion(s, (*app).userNames))
+		}, func(c *cobra.Command, by admin.Caller, _ []string) error {
+			page, err := admin.GrantPauses.Do(c.Context(), by, admin.PausesWanted{User: user})
+			switch {
+			case err != nil:
+				return err
+			case asJSON:
+				return printJSON(s.out, page.Items)
+			}
+			t := newTable(s.out, "ID", "USER", "CLIENT", "RESOURCE", "SINCE")
+			for _, p := range page.Items {
+				t.row(p.ID, p.UserName, p.ClientName, p.Resource, moment(p.PausedAt))
+			}
+			return t.flush()
+		})
 }
 
 func newGrantSwitch(s std, done string, change admin.Operation[admin.GrantID, admin.Grant]) *cobra.Command {
@@ -37,9 +65,28 @@ func newGrantSwitch(s std, done string, change admin.Operation[admin.GrantID, ad
 	return callerCommand(s, change, &cobra.Command{Use: "ID", Args: cobra.ExactArgs(1), Example: "grt_..."},
 		func(c *cobra.Command) { c.Flags().BoolVar(&asJSON, "json", false, "print JSON") },
 		func(c *cobra.Command, by admin.Caller, args []string) error {
+			if done == "resumed" && isPause(args[0]) {
+				return endPause(c.Context(), s, by, args[0], asJSON)
+			}
 			g, err := change.Do(c.Context(), by, admin.GrantID{ID: args[0]})
 			return printLess(s, done, g, err, asJSON)
 		})
+}
+
+// isPause reports whether an id is that of a pause, which may have outlived its grants.
+func isPause(id string) bool { return strings.HasPrefix(id, "pau_") }
+
+func endPause(ctx context.Context, s std, by admin.Caller, id string, asJSON bool) error {
+	p, err := admin.PauseEnd.Do(ctx, by, admin.PauseID{ID: id})
+	switch {
+	case err != nil:
+		return err
+	case asJSON:
+		return printJSON(s.out, p)
+	}
+	_, err = fmt.Fprintf(s.out, "resumed %s (%s, %s, %s)\n", p.ID, printable(p.UserName), printable(p.ClientName),
+		p.Resource)
+	return err
 }
 
 // printLess prints what a grant is, after it was left less.

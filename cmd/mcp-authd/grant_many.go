@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mcp-authd/mcp-authd/internal/admin"
+	"github.com/mcp-authd/mcp-authd/internal/label"
 )
 
 // manyGrants are the flags that name many grants to end.
@@ -55,7 +56,10 @@ func (m *manyGrants) end(ctx context.Context, s std, by admin.Caller, asJSON boo
 			return err
 		}
 		consequence = "This ends " + ofPeople(found.GrantCount) + "."
-		if found.Grants == 0 && !found.More {
+		if found.Pauses > 0 {
+			consequence += " It also ends " + label.Count(found.Pauses, "pause", "pauses") + "."
+		}
+		if found.Grants == 0 && !found.More && found.Pauses == 0 {
 			return errors.New("there is no live grant of that kind; see: mcp-authd grant list")
 		}
 	}
@@ -72,5 +76,9 @@ func (m *manyGrants) end(ctx context.Context, s std, by admin.Caller, asJSON boo
 		_, err = fmt.Fprintf(s.out, "revoked: %s\n", ofPeople(ended.GrantCount))
 		return err
 	}
-	return printRevoked(s, ended.Items, asJSON)
+	if err := printRevoked(s, ended.Items, asJSON); err != nil || asJSON || ended.Pauses == 0 {
+		return err
+	}
+	_, err = fmt.Fprintf(s.out, "ended: %s\n", label.Count(ended.Pauses, "pause", "pauses"))
+	return err
 }

@@ -6,6 +6,8 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
+
+	"github.com/mcp-authd/mcp-authd/internal/label"
 )
 
 // pastLog is the log whose cuts are repeated.
@@ -50,20 +52,20 @@ func (p *pastLog) repeat(ctx context.Context, s std, a *app, sure *confirmation,
 		found.print(s)
 	}
 	if len(found.Repeated) > 0 {
-		if err := sure.ask(s, "This repeats "+count(len(found.Repeated), "cut", "cuts")+"."); err != nil {
+		if err := sure.ask(s, "This repeats "+label.Count(len(found.Repeated), "cut", "cuts")+"."); err != nil {
 			return err
 		}
 	}
 	for i, r := range found.Repeated {
 		if err := r.done(ctx); err != nil {
-			return fmt.Errorf("%s: %w; %d of %d cuts were repeated, and the command may be run again", r.Cut, err, i,
-				len(found.Repeated))
+			return fmt.Errorf("%s: %w; %d of %s repeated, and the command may be run again", r.Cut, err, i,
+				label.Count(len(found.Repeated), "cut was", "cuts were"))
 		}
 	}
 	if asJSON {
 		return printJSON(s.out, found)
 	}
-	_, err = fmt.Fprintf(s.out, "repeated: %s\n", count(len(found.Repeated), "cut", "cuts"))
+	_, err = fmt.Fprintf(s.out, "repeated: %s\n", label.Count(len(found.Repeated), "cut", "cuts"))
 	return err
 }
 

@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mcp-authd/mcp-authd/internal/admin"
+	"github.com/mcp-authd/mcp-authd/internal/label"
 )
 
 func newHealthCommand(s std) *cobra.Command {
@@ -37,7 +38,8 @@ func newHealthShow(s std) *cobra.Command {
 
 func printHealth(s std, h admin.Health) error {
 	printFields(s.out, "issuer", h.Issuer, "version", h.Version, "audit log",
-		fmt.Sprintf("%d entries, %d signed", h.AuditEntries, h.AuditSigned), "signed at", moment(h.AuditSignedAt))
+		fmt.Sprintf("%s, %d signed", label.Count(h.AuditEntries, "entry", "entries"), h.AuditSigned),
+		"signed at", moment(h.AuditSignedAt))
 	fmt.Fprintln(s.out)
 	if err := printReplicas(s, h.Replicas); err != nil {
 		return err

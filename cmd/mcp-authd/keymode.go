@@ -19,6 +19,27 @@ func (a *app) guardKeys() error {
 		}
 		a.warnOfKey(file, e)
 	}
+	return a.guardData()
+}
+
+// guardData refuses to serve with data that every user can change, or a database that every user can read.
+func (a *app) guardData() error {
+	if a.config.Postgres() {
+		return nil
+	}
+	database := a.config.SQLitePath()
+	for _, path := range []string{filepath.Dir(database), database, database + "-wal", database + "-shm"} {
+		e := secrets.Data(path, a.inPod() || sheltered(path))
+		switch {
+		case e.Wrong == "":
+		case e.Tolerate:
+			a.log.Warn("only a directory above or the container keeps others from the data: "+e.Wrong, "path", path,
+				"remedy", e.Remedy)
+		default:
+			return fmt.Errorf("%s is open to other users of this machine: %s; see who had access, then: %s",
+				path, e.Wrong, e.Remedy)
+		}
+	}
 	return nil
 }
 

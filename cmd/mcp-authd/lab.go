@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mcp-authd/mcp-authd/internal/lab"
+	"github.com/mcp-authd/mcp-authd/internal/label"
 	"github.com/mcp-authd/mcp-authd/internal/signin"
 )
 
@@ -119,7 +120,7 @@ func printLab(out io.Writer, r lab.Report) error {
 			fmt.Fprintf(out, "                %s\n", printable(x.Why))
 		}
 	}
-	_, err := fmt.Fprintf(out, "%s: %d passed, %d failed, %d skipped (%d requests)\n", printable(r.Issuer),
-		r.Count(lab.Pass), r.Count(lab.Fail), r.Count(lab.Skipped), r.Requests)
+	_, err := fmt.Fprintf(out, "%s: %d passed, %d failed, %d skipped (%s)\n", printable(r.Issuer),
+		r.Count(lab.Pass), r.Count(lab.Fail), r.Count(lab.Skipped), label.Count(r.Requests, "request", "requests"))
 	return err
 }

@@ -243,7 +243,7 @@ func (l *login) step(name string, data any, format string, args ...any) {
 		_ = json.Unmarshal(b, &line) // what we have just encoded
 	}
 	line["step"] = name
-	json.NewEncoder(l.std.out).Encode(line)
+	printJSONLine(l.std.out, line)
 }
 
 // report prints the step that failed.
@@ -253,7 +253,7 @@ func (l *login) report(err error) error {
 		return err
 	}
 	if l.flags.asJSON {
-		json.NewEncoder(l.std.out).Encode(e)
+		printJSONLine(l.std.out, e)
 		return errSilent
 	}
 	printFailure(l.std.err, e)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/mcp-authd/mcp-authd/internal/label"
 	"github.com/mcp-authd/mcp-authd/internal/qr"
 	"github.com/mcp-authd/mcp-authd/internal/signin"
 	"github.com/mcp-authd/mcp-authd/oauth"
@@ -38,7 +39,8 @@ func (l *login) showDevice(r signin.DeviceRequest) {
 	l.step(signin.StepDevice, map[string]any{
 		"user_code": r.UserCode, "verification_uri": r.URI, "verification_uri_complete": r.Complete,
 		"expires_in": r.ExpiresIn,
-	}, "open %s on any device and type the code %s (good for %d minutes)", r.URI, r.UserCode, r.ExpiresIn/60)
+	}, "open %s on any device and type the code %s (good for %s)", r.URI, r.UserCode,
+		label.Count(r.ExpiresIn/60, "minute", "minutes"))
 	if l.flags.asJSON || r.Complete == "" {
 		return
 	}

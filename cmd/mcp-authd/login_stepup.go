@@ -60,7 +60,7 @@ func (l *login) signIn(ctx context.Context, scopes oauth.Scopes, way obtain) err
 		var more *signin.NeedMore
 		switch {
 		case err == nil:
-			l.step(signin.StepTools, tools, "%s", strings.Join(tools.Names, ", "))
+			l.step(signin.StepTools, tools, "%s", printable(strings.Join(tools.Names, ", ")))
 			if l.call.Tool != "" && !l.flags.asJSON {
 				return printJSON(l.std.out, tools.Result)
 			}

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mcp-authd/mcp-authd/internal/assembly"
+	"github.com/mcp-authd/mcp-authd/internal/label"
 	"github.com/mcp-authd/mcp-authd/internal/sandbox"
 )
 
@@ -27,6 +28,7 @@ const (
 
 func main() {
 	sandbox.Run() // this process is to become the program of an MCP server
+	becomeInit()
 	assembly.SettleMemory()
 	ctx, stop := signal.NotifyContext(context.Background(), ends()...)
 	defer stop()
@@ -35,7 +37,8 @@ func main() {
 	os.Exit(run(ctx, os.Args[1:], std{os.Stdin, os.Stdout, os.Stderr, os.Environ()}))
 }
 
-// ends are the signals that end a command with its end. A closed terminal is one, but under nohup.
+// ends returns the signals that stop a command. SIGHUP, which a closing terminal sends, is one unless nohup
+// has it ignored.
 func ends() []os.Signal {
 	if signal.Ignored(syscall.SIGHUP) {
 		return []os.Signal{os.Interrupt, syscall.SIGTERM}
@@ -98,9 +101,11 @@ func newRootCommand(s std) *cobra.Command {
 	root.AddCommand(
 		newDemoCommand(s), newServeCommand(s), newProtectCommand(s), newLoginCommand(s), newLogoutCommand(s),
 		newCheckCommand(s), newLabCommand(s), newDoctorCommand(s),
-		newUserCommand(s), newClientCommand(s), newResourceCommand(s), newGrantCommand(s), newKeysCommand(s),
+		newUserCommand(s), newGroupCommand(s), newRuleCommand(s), newApplicationCommand(s), newClientCommand(s),
+		newResourceCommand(s), newGrantCommand(s), newKeysCommand(s),
 		newProposalCommand(s),
-		newSecretCommand(s), newTokenCommand(s), newEventsCommand(s), newTrustCommand(s), newAuditCommand(s),
+		newSecretCommand(s), newTokenCommand(s), newEventsCommand(s), newMailCommand(s), newTrustCommand(s),
+		newAuditCommand(s),
 		newAttemptCommand(s), newProviderCommand(s), newHealthCommand(s),
 		newSetupLinkCommand(s), newMigrateCommand(s), newBackupCommand(s), newRestoreCommand(s),
 		newExportCommand(s), newImportCommand(s), newConfigCommand(s),
@@ -176,7 +181,8 @@ func explainArgs(c *cobra.Command, args []string, err error) error {
 		return fmt.Errorf("unknown command %q for %q; there are: %s", args[0], c.CommandPath(),
 			strings.Join(subcommands(c), ", "))
 	case want != "":
-		return fmt.Errorf("it is used as %s %s, not with %d arguments", c.CommandPath(), want, len(args))
+		return fmt.Errorf("it is used as %s %s, not with %s", c.CommandPath(), want,
+			label.Count(len(args), "argument", "arguments"))
 	case len(args) > 0:
 		return fmt.Errorf("%s takes no arguments, not %q", c.CommandPath(), args[0])
 	}

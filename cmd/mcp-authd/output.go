@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -111,6 +112,30 @@ func (a answering) print(s std, answer any, line string, args ...any) error {
 	}
 	_, err := fmt.Fprintf(s.out, line+"\n", args...)
 	return err
+}
+
+// printJSONLine prints a value on one line.
+func printJSONLine(w io.Writer, v any) error {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	_, err = io.WriteString(w, escaped(string(text))+"\n")
+	return err
+}
+
+// escapingWriter writes JSON as escaped returns it.
+type escapingWriter struct{ io.Writer }
+
+// Write implements io.Writer.
+func (w escapingWriter) Write(b []byte) (int, error) {
+	if !bytes.ContainsFunc(b, func(r rune) bool { return r > '~' }) {
+		return w.Writer.Write(b) // most lines
+	}
+	if _, err := io.WriteString(w.Writer, escaped(string(b))); err != nil {
+		return 0, err
+	}
+	return len(b), nil
 }
 
 // escaped is JSON in which nothing stands that a terminal might take for commands: what is not printable

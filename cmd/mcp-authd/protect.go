@@ -20,13 +20,14 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
 	"github.com/mcp-authd/mcp-authd/internal/users"
 	"github.com/mcp-authd/mcp-authd/oauth"
+	"github.com/mcp-authd/mcp-authd/storage"
 )
 
 // protection is what protect was told.
 type protection struct {
 	listen, url, path, name, data, user string
 	runAs, dpop, sandbox                string
-	scopes, tools                       []string
+	scopes, first, tools                []string
 	headers, env, passEnv               []string
 	shared, json                        bool
 	upstream                            []string
@@ -78,6 +79,9 @@ func newProtectCommand(s std) *cobra.Command {
 		"name that people are shown (default: what the MCP server, or its package, is called)")
 	f.StringArrayVar(&p.scopes, "scope", []string{"mcp=use this server"},
 		"scope and, after '=', what it allows; repeat for more; the first is needed for everything")
+	f.StringArrayVar(&p.first, "default", nil,
+		"scope that is asked for at the first sign-in, as the first one is; repeat for more. Others are asked for when a\n"+
+			"tool needs them")
 	f.StringArrayVar(&p.tools, "tool", nil,
 		"tool, or prefix with '*', and, after '=', the scopes it needs; repeat for more")
 	f.StringVar(&p.dpop, "dpop", "",
@@ -186,6 +190,11 @@ func (p *protection) app(s std, addr net.Addr) (*app, error) {
 	if err != nil {
 		return nil, err
 	}
+	for _, name := range p.first {
+		if err := markScope(&r, name, func(s *storage.ScopeText) { s.Default = true }); err != nil {
+			return nil, fmt.Errorf("--default: %w", err)
+		}
+	}
 	own := config.Resource{URI: l.Issuer + p.path, Name: r.Name, Scopes: r.Scopes, DPoP: p.dpop}
 	if own.Tools, err = p.toolRules(); err != nil {
 		return nil, err
@@ -208,6 +217,9 @@ func (p *protection) app(s std, addr net.Addr) (*app, error) {
 		u.URL = p.upstream[0]
 	}
 	l.Resources, l.File = []config.Resource{own}, "protect" // what an error is about: no file was read
+	if p.user != "" {
+		printedPassword(l)
+	}
 	a := &app{std: s, config: l}
 	l.Warnings = append(l.Warnings, p.exposed()...)
 	return a, a.ready()

@@ -13,6 +13,7 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/internal/config"
 	"github.com/mcp-authd/mcp-authd/internal/gateway"
+	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
 // trying is how long protect waits for a program, which npx may have to fetch first.
@@ -93,6 +94,6 @@ func (p *protection) policy(out io.Writer, r *config.Resource) {
 	}
 	line("everything", r.Base())
 	for _, t := range r.Tools {
-		line("calling "+printable(t.Name), append(r.Base(), t.Scopes...))
+		line("calling "+printable(t.Name), oauth.Scopes(r.Base()).Union(t.Scopes))
 	}
 }

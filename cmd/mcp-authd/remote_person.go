@@ -14,6 +14,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/mcp-authd/mcp-authd/internal/admin/api"
+	"github.com/mcp-authd/mcp-authd/internal/label"
 	"github.com/mcp-authd/mcp-authd/internal/signin"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
@@ -73,8 +74,9 @@ func (f signInFlags) ready(s std) error {
 // ask shows the person what to do.
 func (f signInFlags) ask(ctx context.Context, s std, p signin.Prompt) {
 	if p.URL == "" {
-		fmt.Fprintf(s.err, "Sign in: open %s on any device and type the code %s (good for %d minutes)\n",
-			printable(p.Device.URI), printable(p.Device.UserCode), p.Device.ExpiresIn/60)
+		fmt.Fprintf(s.err, "Sign in: open %s on any device and type the code %s (good for %s)\n",
+			printable(p.Device.URI), printable(p.Device.UserCode),
+			label.Count(p.Device.ExpiresIn/60, "minute", "minutes"))
 		return
 	}
 	fmt.Fprintf(s.err, "Sign in: open this URL and approve\n\n%s\n\n", printable(p.URL))

@@ -39,12 +39,13 @@ type resourceFlags struct {
 // scopeMarks say what people must know of scopes.
 type scopeMarks struct {
 	access              map[string]string
+	first, everyCall    []string // default, every_call
 	required, dangerous []string
 	acr, maxAge         map[string]string
 }
 
 func (m *scopeMarks) given() bool {
-	return len(m.access)+len(m.required)+len(m.dangerous)+len(m.acr)+len(m.maxAge) > 0
+	return len(m.access)+len(m.first)+len(m.everyCall)+len(m.required)+len(m.dangerous)+len(m.acr)+len(m.maxAge) > 0
 }
 
 // differ reports whether the scopes of a resource are not marked like that.
@@ -75,14 +76,19 @@ func (m *scopeMarks) put(r *storage.Resource) error {
 			return err
 		}
 	}
-	for _, name := range m.required {
-		if err := markScope(r, name, func(s *storage.ScopeText) { s.Required = true }); err != nil {
-			return err
-		}
-	}
-	for _, name := range m.dangerous {
-		if err := markScope(r, name, func(s *storage.ScopeText) { s.Dangerous = true }); err != nil {
-			return err
+	for _, m := range []struct {
+		scopes []string
+		mark   func(*storage.ScopeText)
+	}{
+		{m.first, func(s *storage.ScopeText) { s.Default = true }},
+		{m.everyCall, func(s *storage.ScopeText) { s.EveryCall = true }},
+		{m.required, func(s *storage.ScopeText) { s.Required = true }},
+		{m.dangerous, func(s *storage.ScopeText) { s.Dangerous = true }},
+	} {
+		for _, name := range m.scopes {
+			if err := markScope(r, name, m.mark); err != nil {
+				return err
+			}
 		}
 	}
 	for _, s := range r.Scopes {
@@ -110,6 +116,10 @@ func (f *resourceFlags) add(c *cobra.Command, name, aliases, scopes string, stan
 		"scope and, after '=', what it allows; repeat for more"+scopes)
 	c.Flags().StringToStringVar(&f.marks.access, "access", nil,
 		"SCOPE=read, write or admin; repeat for more. People can grant what is read alone")
+	c.Flags().StringArrayVar(&f.marks.first, "default", nil,
+		"scope that is asked for at the first sign-in; repeat for more. Others are asked for when a tool needs them")
+	c.Flags().StringArrayVar(&f.marks.everyCall, "every-call", nil,
+		"scope that every call needs, so people cannot leave it out; repeat for more (default: the first default one)")
 	c.Flags().StringArrayVar(&f.marks.required, "required", nil, "scope that people cannot leave out; repeat for more")
 	c.Flags().StringArrayVar(&f.marks.dangerous, "dangerous", nil,
 		"scope that people get only by picking it; repeat for more")

@@ -34,6 +34,9 @@ func newResourceShow(s std) *cobra.Command {
 			for _, sc := range r.Scopes {
 				printFields(s.out, "scope", sc.Name+": "+sc.Description+marksOf(sc))
 			}
+			for _, rule := range r.Rules {
+				printFields(s.out, "access", rule.Subject()+": "+rule.String())
+			}
 			if tools := toolsOf(r); tools != "" {
 				printFields(s.out, "tools", tools)
 			}
@@ -49,7 +52,8 @@ func marksOf(sc storage.ScopeText) string {
 		text string
 	}{
 		{sc.Access != "", string(sc.Access)},
-		{sc.Default, "default"},
+		{sc.EveryCall, "needed by every call"},
+		{sc.Default && !sc.EveryCall, "asked for at the first sign-in"},
 		{sc.Required, "required"},
 		{sc.Dangerous, "dangerous"},
 		{sc.ACR != "", "acr " + sc.ACR},
@@ -82,7 +86,7 @@ func newResourceSet(s std) *cobra.Command {
 			"https://mcp.example.com/mcp --dpop required",
 	}, func(c *cobra.Command) {
 		sure.add(c)
-		f.add(c, "default: as it is", "; \"\" for none", " (default: as they are); the first is granted by default", nil)
+		f.add(c, "default: as it is", "; \"\" for none", " (default: as they are); every call needs the first, if none has --every-call", nil)
 	},
 		func(c *cobra.Command, by admin.Caller, args []string) error {
 			r, err := admin.ResourceShow.Do(c.Context(), by, admin.ResourceURL{URI: args[0]})

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/mcp-authd/mcp-authd/internal/label"
 	"github.com/mcp-authd/mcp-authd/storage"
 	"github.com/mcp-authd/mcp-authd/storage/sqlite"
 )
@@ -94,8 +95,9 @@ func newRestoreCommand(s std) *cobra.Command {
 }
 
 func (r restorable) print(s std, path string) error {
-	what := fmt.Sprintf("the backup of %s is whole, and the secret key opens it: %d people, %d applications, migration %d",
-		moment(r.WrittenAt), r.People, r.Applications, r.Migration)
+	what := fmt.Sprintf("the backup of %s is whole, and the secret key opens it: %s, %s, migration %d",
+		moment(r.WrittenAt), label.Count(r.People, "person", "people"),
+		label.Count(r.Applications, "application", "applications"), r.Migration)
 	if !r.Restored {
 		_, err := fmt.Fprintln(s.out, what)
 		return err

@@ -70,7 +70,17 @@ func signIn(u *fakeidp.Upstream, issuer string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	done, err := location(browser.Get(back.String()))
+	page, err = fetch(browser.Get(back.String()))
+	if err != nil {
+		return "", err
+	}
+	if step = hiddenStep.FindStringSubmatch(page); step == nil || !strings.Contains(page, "Continue as ") {
+		return "", fmt.Errorf("no page names the account: %s", page)
+	}
+	done, err := location(
+		browser.PostForm(issuer+"/consent",
+			url.Values{"step": {html.UnescapeString(step[1])}, "decision": {"approve"}}),
+	)
 	if err != nil {
 		return "", err
 	}

@@ -133,11 +133,3 @@ func moment(t time.Time) string {
 	}
 	return t.Local().Format("2006-01-02 15:04")
 }
-
-// count says how many of something there are.
-func count(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %s", n, many)
-}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"strings"
 	"testing"
 	"unicode"
@@ -64,6 +65,9 @@ func TestStrangersDoNotCommandTheTerminal(t *testing.T) {
 	_, out, errs := runs(t, nil, "check", base+"/mcp")
 	if plain(t, "check", out+errs); !strings.Contains(out, "owned") {
 		t.Errorf("check does not say what it found: %q", out)
+	}
+	if id := regexp.MustCompile(`\b(RS|AS|CL)-\d+`).FindString(out); id != "" {
+		t.Errorf("check names %s, which means nothing to its reader: %q", id, out)
 	}
 	_, out, errs = runs(t, nil, "login", "--no-browser", base+"/mcp")
 	if plain(t, "login", out+errs); !strings.Contains(errs, "owned") {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -182,7 +183,12 @@ func newUserShow(s std) *cobra.Command {
 				return printJSON(s.out, v)
 			}
 			printFields(s.out, "name", v.Name, "id", v.ID, "state", stateOf(v.User), "created", moment(v.CreatedAt),
-				"last sign-in", moment(v.LastLoginAt), "mail", v.Mail, "grants", toApplications(v.Count()))
+				"last sign-in", moment(v.LastLoginAt), "mail", v.Mail, "groups",
+				strings.Join(v.Groups, " "), "grants", toApplications(v.Count()))
+			for _, a := range v.Access {
+				what := cmp.Or(strings.Join(a.Scopes, " "), "nothing")
+				printFields(s.out, "access", a.Resource+": "+what+" ("+a.By+")")
+			}
 			if len(v.Grants) == 0 {
 				return nil
 			}

@@ -28,6 +28,7 @@ func main() {
 		fail(err)
 	}
 	fmt.Printf("%d entries, %d of them signed\n", log.Size(), log.Confirmed())
+	fmt.Println("tree and checkpoints were checked; the MACs of writers need the master key: mcp-authd audit verify")
 }
 
 // proof prints the entries of a proof, if the key has signed the log that they are in.
@@ -40,6 +41,12 @@ func proof(key string) {
 	entries, err := p.Open(key)
 	if err != nil {
 		fail(err)
+	}
+	switch {
+	case p.Removed:
+		fmt.Println("NO APPROVAL: the server says that it was removed from the log by its age")
+	case p.Unapproved:
+		fmt.Println("NO APPROVAL: the server says that no person approved the grant on a page")
 	}
 	for i, e := range entries {
 		fmt.Println(p.Entries[i].Index, e.At, e.Event, e.Fields)

@@ -45,6 +45,9 @@ func (s *Service) carryOut(
 	if errors.Is(err, ErrNotFound) || err == nil && thing != p.Thing {
 		err = fault(ErrConflict, "what this is about has changed since it was proposed: look at it, and propose it again")
 	}
+	if err == nil {
+		err = s.mayTouch(ctx, v, in.Elem()) // before it is decided: a refusal must not use it up
+	}
 	if err != nil {
 		return p, err
 	}
@@ -54,7 +57,7 @@ func (s *Service) carryOut(
 	}
 	audit.Note(ctx, slog.String("proposal", p.ID), slog.String("proposed_by", p.By.Name),
 		slog.String("proposed_client", p.By.ClientID))
-	outcome := "done"
+	outcome, ctx := "done", context.WithValue(ctx, proposedKey{}, p.By)
 	if err = v.run(ctx, s, in.Interface(), out.Interface()); err != nil {
 		outcome = "failed"
 	}
@@ -71,34 +74,39 @@ func (s *Service) acceptable(ctx context.Context, p storage.Proposal, a Actor) (
 		return nil, no, fault(ErrConflict, "this server has no operation %q", p.Operation)
 	case a.Program:
 		return nil, no, fault(ErrForbidden, "a program accepts no proposal: a person does")
-	case p.By.UserID != "" && p.By.UserID == a.UserID:
-		return nil, no, fault(ErrForbidden, "you proposed this yourself: another administrator has to accept it")
-	case !v.Spec().Permits(a.Role):
-		return nil, no, ErrForbidden
 	}
-	raw, err := s.openInput(p)
+	in, err := s.decidable(ctx, p, v, a)
 	if err != nil {
 		return nil, no, err
 	}
-	in := reflect.New(v.Input())
+	if err := s.another(ctx, p, a); err != nil {
+		return nil, no, err
+	}
+	return v, in, s.stillMay(ctx, p, v, in.Elem())
+}
+
+// decidable returns the input of a proposal that an actor may accept or decline, because the actor may do
+// the proposed operation to its object.
+func (s *Service) decidable(ctx context.Context, p storage.Proposal, v Verb, a Actor) (in reflect.Value, err error) {
+	if !v.Spec().Permits(a.Role) {
+		return in, ErrForbidden
+	}
+	raw, err := s.openInput(p)
+	if err != nil {
+		return in, err
+	}
+	in = reflect.New(v.Input())
 	if err := json.Unmarshal(raw, in.Interface()); err != nil {
-		return nil, no, err
+		return in, err
 	}
-	if err := s.stillMay(ctx, p.By, v, in.Elem()); err != nil {
-		return nil, no, err
-	}
-	return v, in, nil
+	return in, s.mayTouch(ctx, v, in.Elem())
 }
 
 // stillMay is an error when who proposed something may not do it any more.
-func (s *Service) stillMay(ctx context.Context, by storage.Party, v Verb, in reflect.Value) error {
-	gone := fault(ErrConflict, "who proposed this may not do it any more")
+func (s *Service) stillMay(ctx context.Context, p storage.Proposal, v Verb, in reflect.Value) error {
+	by, gone := p.By, fault(ErrConflict, "who proposed this may not do it any more")
 	if by.UserID == "" {
-		c, err := s.FindClient(ctx, by.ClientID)
-		if errors.Is(err, ErrNotFound) || err == nil && !c.Operated() {
-			return gone
-		}
-		return err
+		return s.programStill(ctx, p)
 	}
 	u, err := s.Store.User(ctx, by.UserID)
 	if errors.Is(err, storage.ErrNotFound) || err == nil && !v.Spec().Permits(RoleOf(u)) {
@@ -108,10 +116,10 @@ func (s *Service) stillMay(ctx context.Context, by storage.Party, v Verb, in ref
 		return err
 	}
 	proposer := context.WithValue(ctx, actorKey{}, Actor{UserID: u.ID, Role: RoleOf(u)})
-	if s.mayPropose(proposer, v, in) != nil {
+	if err = s.mayTouch(proposer, v, in); errors.Is(err, ErrForbidden) {
 		return gone
 	}
-	return nil
+	return err
 }
 
 // decide ends a proposal, once.
@@ -135,11 +143,10 @@ func (s *Service) declineProposal(ctx context.Context, in ProposalID) (Proposal,
 	}
 	by := storage.Party{}
 	if a, ok := ctx.Value(actorKey{}).(Actor); ok {
-		v := named(p.Operation)
-		if own := a.UserID != "" && a.UserID == p.By.UserID; !own && v != nil && !v.Spec().Permits(a.Role) {
-			return Proposal{}, ErrForbidden
-		}
 		by = partyOf(a)
+		if err := s.mayDecline(ctx, p, a); err != nil {
+			return Proposal{}, err
+		}
 	}
 	if p, err = s.decide(ctx, p.ID, storage.ProposalDeclined, by); err != nil {
 		return Proposal{}, err
@@ -147,4 +154,15 @@ func (s *Service) declineProposal(ctx context.Context, in ProposalID) (Proposal,
 	s.Audit.Record(ctx, audit.ProposalDeclined, slog.String("proposal", p.ID), slog.String("what", p.Operation),
 		slog.String("proposed_by", p.By.Name), slog.String("proposed_client", p.By.ClientID))
 	return s.viewProposal(ctx, s.Names(), p)
+}
+
+// mayDecline returns an error unless an actor may decline a proposal: who made it may, and who may do the proposed
+// operation to its object. One of an operation that this version does not have is anybody's to decline.
+func (s *Service) mayDecline(ctx context.Context, p storage.Proposal, a Actor) error {
+	v := named(p.Operation)
+	if sameParty(partyOf(a), p.By) || v == nil {
+		return nil
+	}
+	_, err := s.decidable(ctx, p, v, a)
+	return err
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"log/slog"
+	"reflect"
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/audit"
@@ -89,23 +90,42 @@ type acting struct {
 	actor   Actor
 }
 
-// Call also returns the errors of [Service.Permits], [ErrUnavailable] and [ErrUnkept], and a
+// Call also returns the errors of [Service.Permits], [ErrUnavailable], [ErrInterrupted] and [ErrUnkept], and a
 // [*ProposedError] for an operation that needs two administrators.
 func (c acting) Call(ctx context.Context, v Verb, in, out any) error {
+	return interrupted(v.Spec(), c.call(ctx, v, in, out))
+}
+
+func (c acting) call(ctx context.Context, v Verb, in, out any) error {
 	spec := v.Spec()
 	if err := c.service.Permits(c.actor, spec); err != nil {
 		return err
 	}
 	ctx = context.WithValue(ctx, actorKey{}, c.actor)
 	ctx = audit.Within(ctx, audit.NewRequest(c.noted(spec)...))
-	run := func(ctx context.Context) error { return v.run(ctx, c.service, in, out) }
-	if c.service.NeedsTwo(spec) {
-		run = func(ctx context.Context) error { return c.service.propose(ctx, c.actor, v, in) }
-	}
 	if !spec.Changes() {
-		return run(ctx)
+		return v.run(storage.Aside(ctx), c.service, in, out)
 	}
-	return c.service.Alone(ctx, c.service.Thing(ctx, spec, in), func(ctx context.Context) error {
+	run := func(ctx context.Context) error {
+		input := reflect.ValueOf(in).Elem()
+		if err := c.service.mayTouch(ctx, v, input); err != nil {
+			return err
+		}
+		switch two, err := c.service.waits(ctx, c.actor, v, input); {
+		case err != nil:
+			return err
+		case two:
+			return c.service.propose(ctx, c.actor, v, in)
+		}
+		return v.run(ctx, c.service, in, out)
+	}
+	thing := c.service.Thing(ctx, spec, in)
+	if thing == "" {
+		if err := c.service.writable(ctx); err != nil {
+			return err
+		}
+	}
+	return c.service.Alone(ctx, thing, func(ctx context.Context) error {
 		return c.service.kept(ctx, run)
 	})
 }
@@ -137,14 +157,6 @@ func givenRole(ctx context.Context, name string) (Role, error) {
 		return "", err
 	}
 	return role, mayGiveRoles(ctx)
-}
-
-// mayHelp is mayGiveRoles for an account that has one, also while it is disabled.
-func mayHelp(ctx context.Context, u storage.User) error {
-	if u.Role == "" {
-		return nil
-	}
-	return mayGiveRoles(ctx)
 }
 
 // noted is what each event of the operation says of the actor.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
+	"github.com/mcp-authd/mcp-authd/storage"
 )
 
 const (
@@ -70,7 +71,7 @@ func (s *Service) lease(ctx context.Context, task, holder string) error {
 			return nil
 		}
 		if err != nil && !errors.Is(err, context.DeadlineExceeded) {
-			return err
+			return busy(err)
 		}
 		select {
 		case <-waiting.Done():
@@ -81,6 +82,37 @@ func (s *Service) lease(ctx context.Context, task, holder string) error {
 		case <-time.After(askAgain/2 + rand.N(askAgain)):
 		}
 	}
+}
+
+// writable returns [ErrUnavailable] while the database takes no change within busyFor, before a change that
+// needs no lease begins.
+func (s *Service) writable(ctx context.Context) error {
+	waiting, cancel := context.WithTimeout(ctx, busyFor)
+	defer cancel()
+	now := s.Now()
+	// A lease that ends as it begins: nobody has to wait for it.
+	_, err := s.Store.Lease(waiting, "change", "", now, now)
+	return busy(err)
+}
+
+// busy makes [ErrUnavailable] of an error of a store that was busy before anything was changed.
+func busy(err error) error {
+	if errors.Is(err, storage.ErrBusy) || errors.Is(err, context.DeadlineExceeded) {
+		return fault(ErrUnavailable, "nothing was done, because the database is busy; try again later")
+	}
+	return err
+}
+
+// interrupted makes [ErrInterrupted] of an error of a store that was busy while a change was carried out, and
+// [ErrUnavailable] of one while something was read.
+func interrupted(o Spec, err error) error {
+	switch {
+	case !errors.Is(err, storage.ErrBusy), errors.Is(err, ErrUnavailable), errors.Is(err, ErrUnkept):
+		return err
+	case o.Changes():
+		return ErrInterrupted
+	}
+	return busy(err)
 }
 
 // Thing is what a change is about: its path as far as the first field, with the value of that, or the id of

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/attempt"
+	"github.com/mcp-authd/mcp-authd/internal/identifier"
 )
 
 // maxAttempts is how many attempts are listed at most.
@@ -123,7 +124,7 @@ func (s *Service) nameAttempts(ctx context.Context, found []attempt.Attempt) {
 	names := s.Names()
 	for i := range found {
 		a := &found[i]
-		if strings.HasPrefix(a.Person, userIDPrefix) {
+		if strings.HasPrefix(a.Person, identifier.User) {
 			a.Person = names.User(ctx, a.Person)
 		}
 		if a.ClientName == "" && a.ClientID != "" {
@@ -133,9 +134,6 @@ func (s *Service) nameAttempts(ctx context.Context, found []attempt.Attempt) {
 		}
 	}
 }
-
-// userIDPrefix begins the ids of accounts.
-const userIDPrefix = "usr_"
 
 func (s *Service) showAttempt(ctx context.Context, in AttemptReference) (AttemptDetails, error) {
 	v, err := s.FindAttempt(ctx, in.Reference)

@@ -3,8 +3,9 @@ package admin
 import (
 	"context"
 	"errors"
-	"slices"
+	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/audit/verify"
@@ -23,8 +24,13 @@ type AuditWanted struct {
 	Paging
 }
 
-// AuditEntry is an entry of the audit log. Fields may hold what clients and people have chosen.
-type AuditEntry struct{ auditformat.View }
+// AuditEntry is an entry of the audit log. Fields may hold text that clients and people chose. UserName and
+// ClientName come from the entry, or are the present names where it has only ids.
+type AuditEntry struct {
+	auditformat.View
+	UserName   string `json:"user_name,omitempty" jsonschema:"of the person: as the entry has it, or of today"`
+	ClientName string `json:"client_name,omitempty" jsonschema:"as the entry has it, or of today"`
+}
 
 // AuditIndex names an entry of the audit log.
 type AuditIndex struct {
@@ -63,7 +69,9 @@ var (
 	AuditList = define(Spec{
 		Name: "audit list", Method: "GET", Path: "/audit", Roles: reading, Summary: "List entries of the audit log",
 		Details: "Lists entries of the audit log: sign-ins, what people allowed, tokens, cuts, administration. Each has\n" +
-			"its index, by which audit show finds it. In pages, the newest entries are on the first.",
+			"its index, by which audit show finds it, and one that is not proven says why. In pages, the newest entries\n" +
+			"are on the first. A page may have few entries, or none, before the last one: one question reads 20,000\n" +
+			"entries at most.",
 	}, (*Service).listAudit)
 	AuditShow = define(Spec{
 		Name: "audit show", Method: "GET", Path: "/audit/{index}", Roles: reading,
@@ -92,55 +100,109 @@ var (
 	}, (*Service).auditSinks)
 )
 
-func (s *Service) listAudit(ctx context.Context, in AuditWanted) (Page[AuditEntry], error) {
-	limit := in.bounded()
-	q := storage.AuditQuery{
-		Grant: in.Grant, Event: in.Event, Since: in.Since, Until: in.Until, Last: true, Limit: limit + 1,
+func (s *Service) listAudit(ctx context.Context, in AuditWanted) (p Page[AuditEntry], err error) {
+	q := storage.AuditSearch{
+		Person: in.Person, Grant: in.Grant, Event: in.Event, Since: in.Since, Until: in.Until, Limit: in.bounded(),
 	}
-	if in.After != "" {
-		below, err := strconv.ParseInt(in.After, 10, 64)
-		switch {
-		case err != nil || below < 0:
-			return Page[AuditEntry]{}, fault(ErrInvalid, "%q is not the next of a page of this list", in.After)
-		case below == 0: // there is nothing before the first entry, and 0 would be no bound
-			return Page[AuditEntry]{Items: []AuditEntry{}}, nil
-		}
-		q.Below = below
+	if q.After, err = auditPlace(in.After); err != nil {
+		return p, err
 	}
 	if in.Person != "" {
-		q.Person = in.Person
 		switch u, err := s.FindUser(ctx, in.Person); {
 		case err == nil:
 			q.Person = u.ID
 		case !errors.Is(err, ErrNotFound):
-			return Page[AuditEntry]{}, err
+			return p, err
 		}
 	}
-	found, err := s.Store.AuditEntries(ctx, q)
+	found, next, err := s.Store.SearchAudit(ctx, q)
 	if err != nil {
-		return Page[AuditEntry]{}, err
+		return p, err
 	}
-	slices.Reverse(found)
-	views := make([]AuditEntry, 0, len(found))
+	unproven, err := s.unproven(ctx, len(found))
+	if err != nil {
+		return p, err
+	}
+	p.Items = make([]AuditEntry, 0, len(found))
 	for _, e := range found {
-		v, err := viewAudited(e)
+		v, err := viewAudited(e, unproven(e))
 		if err != nil {
 			return Page[AuditEntry]{}, err
 		}
-		views = append(views, v)
+		p.Items = append(p.Items, v)
 	}
-	return page(views, limit, func(v AuditEntry) AuditEntry { return v },
-		func(v AuditEntry) string { return strconv.FormatInt(v.Index, 10) }), nil
+	s.nameAudited(ctx, p.Items)
+	if !next.At.IsZero() {
+		p.Next = fmt.Sprintf("%d.%d", next.At.UnixMilli(), next.Index)
+	}
+	return p, nil
 }
 
-// viewAudited is an entry as it is shown.
-func viewAudited(e storage.AuditEntry) (AuditEntry, error) {
+// auditPlace reads the next of a page: milliseconds and an index.
+func auditPlace(after string) (p storage.AuditPlace, err error) {
+	if after == "" {
+		return p, nil
+	}
+	at, index, _ := strings.Cut(after, ".")
+	ms, badTime := strconv.ParseInt(at, 10, 64)
+	n, badIndex := strconv.ParseInt(index, 10, 64)
+	if badTime != nil || badIndex != nil || n < 0 {
+		return p, fault(ErrInvalid, "%q is not the next of a page of this list", after)
+	}
+	return storage.AuditPlace{At: time.UnixMilli(ms).UTC(), Index: n}, nil
+}
+
+// AuditEvents returns the names of all events that the audit log keeps, sorted.
+func AuditEvents() []string { return auditformat.Events() }
+
+// nameAudited adds names to entries that have ids alone, such as a call of a tool.
+func (s *Service) nameAudited(ctx context.Context, entries []AuditEntry) {
+	names := s.Names()
+	for i := range entries {
+		e := &entries[i]
+		if e.UserName == "" && e.Person != "" {
+			e.UserName = nameOf(e.Person, names.User(ctx, e.Person))
+		}
+		if e.ClientName == "" && e.ClientID != "" {
+			e.ClientName = nameOf(e.ClientID, names.Client(ctx, e.ClientID))
+		}
+	}
+}
+
+// nameOf returns a name that was found for an id, "" if it is the id itself.
+func nameOf(id, found string) string {
+	if found == id {
+		return ""
+	}
+	return found
+}
+
+// unproven returns what says why entries are not proven, for n entries.
+func (s *Service) unproven(ctx context.Context, n int) (func(storage.AuditEntry) string, error) {
+	if n == 0 {
+		return nil, nil
+	}
+	var standing auditlog.Standing
+	signer, err := s.AuditChecker(ctx)
+	if err == nil {
+		standing, err = signer.Standing(ctx)
+	}
+	if err != nil && !errors.Is(err, storage.ErrNotFound) {
+		return nil, err
+	}
+	return standing.Unproven, nil
+}
+
+// viewAudited is an entry as it is shown, with why it is not proven.
+func viewAudited(e storage.AuditEntry, unproven string) (AuditEntry, error) {
 	entry, err := auditformat.Read(e.Index, e.Leaf)
 	if err != nil {
 		return AuditEntry{}, fault(ErrConflict, "entry %d of the audit log cannot be read: run: mcp-authd audit verify",
 			e.Index)
 	}
-	return AuditEntry{auditformat.ViewOf(entry)}, nil
+	entry.Unproven = unproven
+	f := entry.Fields
+	return AuditEntry{View: auditformat.ViewOf(entry), UserName: f["user_name"], ClientName: f["client_name"]}, nil
 }
 
 // auditEntry is the entry of an index.
@@ -176,7 +238,14 @@ func (s *Service) showAudit(ctx context.Context, in AuditIndex) (AuditEntry, err
 	if err != nil {
 		return AuditEntry{}, err
 	}
-	return viewAudited(e)
+	unproven, err := s.unproven(ctx, 1)
+	if err != nil {
+		return AuditEntry{}, err
+	}
+	v, err := viewAudited(e, unproven(e))
+	named := []AuditEntry{v}
+	s.nameAudited(ctx, named)
+	return named[0], err
 }
 
 func (s *Service) proveAudit(ctx context.Context, in AuditIndex) (AuditProof, error) {
@@ -194,7 +263,7 @@ func (s *Service) proveAudit(ctx context.Context, in AuditIndex) (AuditProof, er
 	}
 	out := AuditProof{Proof: proof, Key: signer.Key()}
 	for _, p := range proof.Entries {
-		v, err := viewAudited(storage.AuditEntry{Index: p.Index, Leaf: []byte(p.Leaf)})
+		v, err := viewAudited(storage.AuditEntry{Index: p.Index, Leaf: []byte(p.Leaf)}, "")
 		if err != nil {
 			return AuditProof{}, err
 		}
@@ -214,10 +283,10 @@ func (s *Service) auditCheckpoint(ctx context.Context, _ None) (AuditCheckpoint,
 	}, inconsistent(err)
 }
 
-// inconsistent tells people what is wrong with the log, where that is what stands in the way.
+// inconsistent tells people what is wrong with the log, where that is in the way.
 func inconsistent(err error) error {
 	if errors.Is(err, auditlog.ErrInconsistent) {
-		return fault(ErrConflict, "%s", auditlog.ErrInconsistent)
+		return fault(ErrConflict, "%s", strings.ReplaceAll(err.Error(), "\n", ": "))
 	}
 	return err
 }

@@ -35,17 +35,38 @@ func TestShowRemoved(t *testing.T) {
 	}
 }
 
+// macOf opens the MAC of the audit log of an installation.
+func macOf(s *admin.Service) func(context.Context) (*auditlog.MAC, error) {
+	return func(ctx context.Context) (*auditlog.MAC, error) {
+		signer, err := s.AuditSigner(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return signer.MAC(ctx)
+	}
+}
+
 // recorded has n entries of a user in the audit log of an installation.
 func recorded(t *testing.T, s *admin.Service, n int) {
 	t.Helper()
+	keep(t, s, func(ctx context.Context, w *auditlog.Writer) {
+		for i := range n {
+			w.Add(ctx, audit.UserChanged, []slog.Attr{
+				slog.String("user", "usr_gone"), slog.String("user_name", fmt.Sprint("gone", i)),
+			})
+		}
+	})
+}
+
+// keep appends what add gives a writer.
+func keep(t *testing.T, s *admin.Service, add func(context.Context, *auditlog.Writer)) {
+	t.Helper()
 	ctx, end := context.WithCancel(t.Context())
-	w := auditlog.NewWriter(auditlog.Options{Store: s.Store, Now: s.Now, Log: slog.New(slog.DiscardHandler)})
-	for i := range n {
-		w.Add(ctx, audit.UserChanged, []slog.Attr{
-			slog.String("user", "usr_gone"), slog.String("user_name", fmt.Sprint("gone", i)),
-		})
-	}
-	end() // what waits is appended before Run ends
+	w := auditlog.NewWriter(auditlog.Options{
+		Store: s.Store, Now: s.Now, Log: slog.New(slog.DiscardHandler), MAC: macOf(s),
+	})
+	add(ctx, w)
+	end() // Run appends the queue before it ends
 	w.Run(ctx)
 }
 
@@ -69,7 +90,7 @@ func TestAuditOperations(t *testing.T) {
 			t.Errorf("OB-05: pages of %d: %s, %v, want each entry once, the newest first", limit, got, err)
 		}
 	}
-	for _, after := range []string{"x", "-1", "1.5"} {
+	for _, after := range []string{"x", "-1", "1", "1.x", "1.-1"} {
 		in := admin.AuditWanted{Paging: admin.Paging{After: after}}
 		if _, err := admin.AuditList.Do(t.Context(), by, in); !errors.Is(err, admin.ErrInvalid) {
 			t.Errorf("after %q: %v, want ErrInvalid", after, err)
@@ -88,5 +109,35 @@ func TestAuditOperations(t *testing.T) {
 	newest, err := admin.AuditCheckpointNew.Do(t.Context(), by, admin.None{})
 	if err != nil || newest.Size != 5 || newest.Key != proof.Key || newest.Checkpoint != proof.Checkpoint {
 		t.Errorf("OB-05: the checkpoint is %+v, %v", newest, err)
+	}
+}
+
+// OB-05: entries that have ids alone, such as calls of tools, are listed with the names that the ids have.
+func TestAuditNames(t *testing.T) {
+	s := installed(t)
+	err := errors.Join(
+		s.Store.CreateUser(t.Context(), storage.User{ID: "usr_bob", Name: "bob", CreatedAt: s.Now()}),
+		s.Store.PutClient(t.Context(), storage.Client{ID: "mcp_notes", Name: "Notes", CreatedAt: s.Now()}),
+	)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, end := context.WithCancel(t.Context())
+	w := auditlog.NewWriter(auditlog.Options{
+		Store: s.Store, Now: s.Now, Log: slog.New(slog.DiscardHandler), MAC: macOf(s),
+	})
+	for _, user := range []string{"usr_bob", "usr_gone"} {
+		w.Add(ctx, audit.ToolCalled, []slog.Attr{slog.String("user", user), slog.String("client_id", "mcp_notes")})
+	}
+	end() // Run appends the queue before it ends
+	w.Run(ctx)
+	got, err := admin.AuditList.Do(t.Context(), s.As(admin.Actor{Role: admin.Auditor}), admin.AuditWanted{})
+	if err != nil || len(got.Items) != 2 {
+		t.Fatalf("got %+v, %v", got, err)
+	}
+	for i, want := range []string{"", "bob"} {
+		if e := got.Items[i]; e.UserName != want || e.ClientName != "Notes" {
+			t.Errorf("got %q and %q, want %q and Notes", e.UserName, e.ClientName, want)
+		}
 	}
 }

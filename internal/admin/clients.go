@@ -109,8 +109,8 @@ var (
 		Takes:   true,
 		Summary: "Delete a client and revoke everything it was granted",
 		Details: "Deletes a client, by id or name, revokes its grants, and keeps its id from being used again, also when the\n" +
-			"client registered itself and was never stored. Access has ended at once; that of very many grants is in the\n" +
-			"status lists a little later, for which a running server sees, or grant finish.",
+			"client registered itself and was never stored. Access ends at once. With very many grants, the status lists follow\n" +
+			"within minutes, by a running server or by grant finish.",
 	}, (*Service).deleteClient)
 )
 
@@ -121,6 +121,18 @@ func (s *Service) addClient(ctx context.Context, in NewClient) (Client, error) {
 	}
 	warnings, err := s.checkReach(ctx, client)
 	if err != nil {
+		return Client{}, err
+	}
+	var h holders
+	if h.MadeBy, err = s.here(ctx, true); err != nil {
+		return Client{}, err
+	}
+	if h.SecretAt = client.CreatedAt; secret != "" {
+		if h.SecretBy, err = s.here(ctx, false); err != nil {
+			return Client{}, err
+		}
+	}
+	if err := hold(&client, h); err != nil {
 		return Client{}, err
 	}
 	err = s.Store.PutClient(ctx, client)
@@ -297,6 +309,13 @@ func (s *Service) rotateSecret(ctx context.Context, in ClientID) (Client, error)
 	v.Secret = secrets.Token("")
 	hash := storage.Hash(secrets.Hash(v.Secret))
 	client.SecretHash = &hash
+	h, _ := holdersOf(client) // of a client of an earlier version, who made it has no secret of it now
+	if h.SecretBy, err = s.here(ctx, false); err != nil {
+		return Client{}, err
+	}
+	if h.SecretAt = s.Now().UTC(); hold(&client, h) != nil {
+		return Client{}, fmt.Errorf("the metadata of the client %q is no JSON", client.ID)
+	}
 	err = s.Store.ReplaceClient(ctx, client, s.Now())
 	if errors.Is(err, storage.ErrRevoked) {
 		return Client{}, fault(ErrNotFound, "the client %q was deleted", client.ID)

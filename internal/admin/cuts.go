@@ -2,6 +2,7 @@ package admin
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -76,16 +77,25 @@ func (s *Service) revokeGrant(ctx context.Context, in GrantID) (Grant, error) {
 	if err != nil {
 		return Grant{}, err
 	}
+	app, err := s.Store.GrantApplication(ctx, g.ID, s.Now())
+	if err != nil && !errors.Is(err, storage.ErrNotFound) { // a machine's is of no application of a person
+		return Grant{}, err
+	}
 	if err := s.Store.WithdrawGrant(ctx, g.ID, storage.ByOperator, s.Now()); err != nil {
 		return Grant{}, err
 	}
-	s.RecordRevoked(ctx, g)
+	var of []slog.Attr
+	if app.Key != "" {
+		of = append(of, audit.Application(app))
+	}
+	s.RecordRevoked(ctx, g, of...)
 	return views[0], nil
 }
 
 // RecordRevoked records that a grant was revoked.
-func (s *Service) RecordRevoked(ctx context.Context, g storage.Grant) {
-	s.Audit.Record(ctx, audit.GrantRevoked, audit.Grant(g), slog.String("client_id", g.ClientID))
+func (s *Service) RecordRevoked(ctx context.Context, g storage.Grant, more ...slog.Attr) {
+	s.Audit.Record(ctx, audit.GrantRevoked,
+		append(more, audit.Grant(g), slog.String("client_id", g.ClientID))...)
 }
 
 // revokeGrants cuts them at once, and follows the cut.
@@ -103,13 +113,18 @@ func (s *Service) revokeGrants(ctx context.Context, in GrantsToEnd) (out GrantsE
 	} else {
 		some, err = s.SomeGrants(ctx, sel)
 	}
+	if err != nil {
+		return out, err
+	}
+	pauses, err := s.pausesOf(ctx, sel)
 	switch {
 	case err != nil:
 		return out, err
-	case len(some.List) == 0 && !some.More:
+	case len(some.List) == 0 && !some.More && len(pauses) == 0:
 		return out, fault(ErrNotFound, "there is no live grant of that kind; see: mcp-authd grant list")
 	}
-	if out.GrantCount = some.Count(); !some.More {
+	out.GrantCount = some.Count()
+	if out.Pauses = len(pauses); !some.More {
 		if out.Items, err = s.viewGrants(ctx, some.List); err != nil {
 			return out, err
 		}
@@ -117,6 +132,9 @@ func (s *Service) revokeGrants(ctx context.Context, in GrantsToEnd) (out GrantsE
 	cut, err := s.Store.CutGrants(ctx, sel, storage.ByOperator, s.Now())
 	if err != nil {
 		return out, err
+	}
+	for _, p := range pauses {
+		s.Audit.Record(ctx, audit.GrantResumed, audit.Pause(p))
 	}
 	if some.More {
 		shown := cutOf(cut)

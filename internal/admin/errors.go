@@ -18,6 +18,9 @@ var (
 	ErrInvalid = errors.New("invalid")
 	// ErrUnavailable: nothing was done, and later it may be.
 	ErrUnavailable = errors.New("nothing was done; try again later")
+	// ErrInterrupted: the database could not be used in the middle of it, and a part of it may have been done.
+	ErrInterrupted = errors.New("the database was busy in the middle of it, so a part of it may have been done; " +
+		"look before you try again")
 	// ErrUnkept: something was done, and its entry is not in the audit log yet.
 	ErrUnkept = errors.New("something was done that is not in the audit log yet; look before you try again")
 )

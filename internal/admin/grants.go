@@ -57,6 +57,7 @@ type GrantCount struct {
 	People       int  `json:"people"`
 	Applications int  `json:"applications"`
 	More         bool `json:"more,omitempty" jsonschema:"there are at least so many"`
+	Pauses       int  `json:"pauses,omitempty" jsonschema:"pauses of the user, where one was asked about"`
 }
 
 // GrantTotal is how many grants there are, and of what.
@@ -146,7 +147,12 @@ func (s *Service) countGrants(ctx context.Context, in Which) (GrantTotal, error)
 		return total, err
 	}
 	some, err := s.SomeGrants(ctx, sel)
+	if err != nil {
+		return total, err
+	}
 	total.GrantCount = some.Count()
+	pauses, err := s.pausesOf(ctx, sel)
+	total.Pauses = len(pauses)
 	return total, err
 }
 
@@ -230,7 +236,7 @@ func (g SomeGrants) Count() GrantCount {
 	for _, l := range g.List {
 		people[l.UserID], clients[l.ClientID] = true, true
 	}
-	return GrantCount{len(g.List), len(people), len(clients), g.More}
+	return GrantCount{Grants: len(g.List), People: len(people), Applications: len(clients), More: g.More}
 }
 
 func (s *Service) viewGrants(ctx context.Context, all []storage.Grant) ([]Grant, error) {

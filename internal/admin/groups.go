@@ -26,13 +26,13 @@ type WithheldScopes struct {
 	Scopes   []string `json:"scopes"`
 }
 
-// UserGroups shows what a person belongs to. It cannot be set here: providers say it.
+// UserGroups shows what a person belongs to at providers. It cannot be set here; groups of accounts can, see GroupAdd.
 var UserGroups = define(Spec{
 	Name: "user groups", Method: "GET", Path: "/users/{name}/groups", Roles: readers,
 	Summary: "List the groups of a person at providers, and the scopes that they lack for it",
 	Details: "Lists what each provider where the person has a session has said last of their groups, organizations and\n" +
-		"teams, by which rules decide who may sign in and which scopes they may have (allow, scope_rules). Accounts\n" +
-		"have no groups of their own here: they are changed at the provider, and counted when it is asked again.",
+		"teams, by which rules decide who may sign in and which scopes they may have (allow, scope_rules). They are\n" +
+		"changed at the provider, and counted when it is asked again. Groups of accounts here: group list, user show.",
 }, (*Service).listGroups)
 
 func (s *Service) listGroups(ctx context.Context, in UserName) (Page[UserMembership], error) {

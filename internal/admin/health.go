@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/mcp-authd/mcp-authd/internal/label"
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
@@ -20,10 +21,12 @@ const (
 
 // Finding is one thing that was looked at.
 type Finding struct {
-	Check  string `json:"check" jsonschema:"what it is about: database, clock, replicas, keys, passkeys, recovery, events, audit, tools"`
+	Check  string `json:"check" jsonschema:"what it is about: database, clock, replicas, keys, passkeys, recovery, events, audit, tools, names, mail, resources"`
 	Level  string `json:"level" jsonschema:"ok, warning, fail or skipped"`
 	What   string `json:"what"`
 	Advice string `json:"advice,omitempty"`
+	// Resource is set for findings about the tools of an MCP server.
+	Resource string `json:"resource,omitempty" jsonschema:"the URL of the MCP server whose tools it is about"`
 }
 
 // Health is how an installation is, seen from its database.
@@ -61,7 +64,7 @@ const behind = 5 * time.Minute
 type findings []Finding
 
 func (f *findings) add(check, level, advice, what string, args ...any) {
-	*f = append(*f, Finding{check, level, fmt.Sprintf(what, args...), advice})
+	*f = append(*f, Finding{Check: check, Level: level, What: fmt.Sprintf(what, args...), Advice: advice})
 }
 
 func (s *Service) showHealth(ctx context.Context, _ None) (Health, error) {
@@ -72,7 +75,8 @@ func (s *Service) showHealth(ctx context.Context, _ None) (Health, error) {
 	}
 	f := s.storeFindings(ctx)
 	for _, look := range []func(context.Context) (findings, error){
-		s.clockFindings, s.PasskeyFindings, s.ReceiverFindings, s.SinkFindings, s.ToolFindings,
+		s.clockFindings, s.PasskeyFindings, s.ReceiverFindings, s.SinkFindings, s.AuditFindings, s.ToolFindings,
+		s.NameFindings, s.MailFindings, s.ScopeFindings,
 	} {
 		found, err := look(ctx)
 		if err != nil {
@@ -175,13 +179,13 @@ func (s *Service) PasskeyFindings(ctx context.Context) (f findings, _ error) {
 		if slices.Contains(site.RPIDs(), h.RPID) {
 			f.add("passkeys", LevelOK, "",
 				"%s made for %s; another host name loses them, unless login.passkeys.previous_hosts has this one%s",
-				count(h.Passkeys, "passkey is", "passkeys are"), h.RPID, only(h.Only))
+				label.Count(h.Passkeys, "passkey is", "passkeys are"), h.RPID, only(h.Only))
 			continue
 		}
 		f.add("passkeys", LevelWarning,
 			"add the host to login.passkeys.previous_hosts, and let it serve /.well-known/webauthn as this server does",
-			"%s of %s made for %s, which is not served: they let no one in%s", count(h.Passkeys, "passkey", "passkeys"),
-			count(h.People, "person is", "people are"), h.RPID, only(h.Only))
+			"%s of %s made for %s, which is not served: they let no one in%s", label.Count(h.Passkeys, "passkey", "passkeys"),
+			label.Count(h.People, "person is", "people are"), h.RPID, only(h.Only))
 	}
 	return f, nil
 }
@@ -191,14 +195,7 @@ func only(n int) string {
 	if n == 0 {
 		return ""
 	}
-	return "; " + count(n, "person has", "people have") + " no other way in"
-}
-
-func count(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprint(n, " ", many)
+	return "; " + label.Count(n, "person has", "people have") + " no other way in"
 }
 
 // ReceiverFindings say whether receivers of security events take what they are told.
@@ -214,12 +211,14 @@ func (s *Service) ReceiverFindings(ctx context.Context) (f findings, _ error) {
 	for _, b := range waiting {
 		if !b.Oldest.IsZero() && s.Now().Sub(b.Oldest) > behind {
 			f.add("events", LevelWarning, "see: mcp-authd events list",
-				"%d security events wait for receiver %s, the oldest since %s: %s",
-				b.Waiting, b.Receiver, b.Oldest.Format(time.RFC3339), b.Failed)
+				"%s for receiver %s, the oldest since %s: %s",
+				label.Count(b.Waiting, "security event waits", "security events wait"), b.Receiver,
+				b.Oldest.Format(time.RFC3339), b.Failed)
 		}
 	}
 	if len(f) == 0 {
-		f.add("events", LevelOK, "", "%d receivers of security events have what they were told", len(configured))
+		f.add("events", LevelOK, "", "%s what they were told",
+			label.Count(len(configured), "receiver of security events has", "receivers of security events have"))
 	}
 	return f, nil
 }
@@ -248,16 +247,18 @@ func (s *Service) SinkFindings(ctx context.Context) (f findings, _ error) {
 				why = "no server delivers to it"
 			}
 			f.add("audit", LevelWarning, "they wait in the audit log until they are removed by their age",
-				"%d entries wait for sink %s, the oldest since %s: %s", k.Waiting, k.ID,
-				since.UTC().Format(time.RFC3339), why)
+				"%s for sink %s, the oldest since %s: %s",
+				label.Count(k.Waiting, "entry waits", "entries wait"), k.ID, since.UTC().Format(time.RFC3339), why)
 		}
 		if k.Lost > 0 {
 			f.add("audit", LevelWarning, "write what is missing with: mcp-authd audit export",
-				"sink %s never got %d entries: they were removed, or cannot be read", k.ID, k.Lost)
+				"sink %s never got %s removed, or cannot be read", k.ID,
+				label.Count(k.Lost, "entry: it was", "entries: they were"))
 		}
 	}
 	if len(f) == 0 {
-		f.add("audit", LevelOK, "", "%d sinks of the audit log get what is in it", len(sinks.Items))
+		f.add("audit", LevelOK, "", "%s what is in it",
+			label.Count(len(sinks.Items), "sink of the audit log gets", "sinks of the audit log get"))
 	}
 	return f, nil
 }

@@ -1,6 +1,7 @@
 package admin_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"log/slog"
@@ -30,7 +31,10 @@ func TestAuditRequired(t *testing.T) {
 		}
 		return do()
 	})
-	w := auditlog.NewWriter(auditlog.Options{Store: store, Now: time.Now, Log: slog.New(slog.DiscardHandler)})
+	w := auditlog.NewWriter(auditlog.Options{
+		Store: store, Now: time.Now, Log: slog.New(slog.DiscardHandler),
+		MAC: auditlog.MACOf(store, [][]byte{bytes.Repeat([]byte("k"), 32)}, "auth.example.com/audit", time.Now),
+	})
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
 	done := make(chan struct{})
 	go func() {

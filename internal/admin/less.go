@@ -6,6 +6,7 @@ import (
 	"log/slog"
 
 	"github.com/mcp-authd/mcp-authd/audit"
+	"github.com/mcp-authd/mcp-authd/internal/label"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/storage"
 )
@@ -21,25 +22,35 @@ var (
 	GrantNarrow = define(Spec{
 		Name: "grant narrow", Method: "POST", Path: "/grants/{id}/narrow", Fresh: true,
 		Summary: "Leave a grant fewer permissions",
-		Details: "Leaves a grant the scopes that you name, and no others but offline_access. Refreshes and\n" +
+		Details: "Leaves a grant the scopes that you name, and no others but offline_access. This holds for all connections\n" +
+			"of the application that the user has at the MCP server. Scopes that the MCP server needs for every call, or\n" +
+			"marks as required, cannot be left out. Refreshes and\n" +
 			"introspection say so at once; an access token " +
 			"that a resource server checks by itself says more until it expires (tokens.access_ttl).",
 	}, (*Service).narrowGrant)
 	GrantPause = define(Spec{
 		Name: "grant pause", Method: "POST", Path: "/grants/{id}/pause",
-		Summary: "Have a grant give nothing until it is resumed",
+		Summary: "Have an application get nothing until it is resumed",
+		Details: "Pauses the application of a grant: the user's connections of it at the MCP server give nothing, and it gets\n" +
+			"no new ones, until the user or grant resume ends the pause. grant pauses lists what is paused.",
 	}, (*Service).pauseGrant)
 	GrantResume = define(Spec{
 		Name: "grant resume", Method: "POST", Path: "/grants/{id}/resume", Fresh: true,
-		Summary: "End the pause of a grant",
+		Summary: "End the pause of the application of a grant",
 	}, (*Service).resumeGrant)
 )
 
 func (s *Service) narrowGrant(ctx context.Context, in LessGrant) (Grant, error) {
 	to := oauth.Scopes(in.Scopes)
 	return s.lessen(ctx, in.ID, audit.GrantNarrowed, func(g storage.Grant) error {
+		if err := s.keepsRequired(ctx, g, to); err != nil {
+			return err
+		}
 		err := s.Store.NarrowGrant(ctx, g.UserID, g.ID, to, s.Now())
-		if errors.Is(err, storage.ErrWider) {
+		switch {
+		case errors.Is(err, storage.ErrNothing):
+			return fault(ErrInvalid, "name at least one of %q: to end the grant, revoke it", g.Scopes)
+		case errors.Is(err, storage.ErrWider):
 			return fault(ErrInvalid, "the grant has only %q: a grant can be left less, and not be given more", g.Scopes)
 		}
 		return err
@@ -48,7 +59,12 @@ func (s *Service) narrowGrant(ctx context.Context, in LessGrant) (Grant, error) 
 
 func (s *Service) pauseGrant(ctx context.Context, in GrantID) (Grant, error) {
 	return s.lessen(ctx, in.ID, audit.GrantPaused, func(g storage.Grant) error {
-		return s.Store.PauseGrant(ctx, g.UserID, g.ID, s.Now())
+		err := s.Store.PauseGrant(ctx, g.UserID, g.ID, s.Now())
+		if errors.Is(err, storage.ErrFull) {
+			return fault(ErrInvalid, "the user has %s, and can have no more: resume one first, or revoke the grant",
+				label.Count(storage.MaxPauses, "paused application", "paused applications"))
+		}
+		return err
 	})
 }
 
@@ -66,11 +82,18 @@ func (s *Service) lessen(
 	if err != nil {
 		return Grant{}, err
 	}
+	app, err := s.Store.GrantApplication(ctx, g.ID, s.Now())
+	if err != nil && !errors.Is(err, storage.ErrNotFound) { // a machine's is of no application of a person
+		return Grant{}, err
+	}
 	switch err := do(g); {
 	case errors.Is(err, storage.ErrNotFound):
 		return Grant{}, fault(ErrNotFound, "the grant %s has ended, or its code was not redeemed", g.ID)
 	case err != nil:
 		return Grant{}, err
+	}
+	if app.Key != "" {
+		more = append(more, audit.Application(app))
 	}
 	s.Audit.Record(ctx, event, append(more, audit.Grant(g), slog.String("client_id", g.ClientID))...)
 	if g, err = s.FindGrant(ctx, g.ID); err != nil {

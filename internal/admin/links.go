@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"cmp"
 	"context"
 	"encoding/hex"
 	"errors"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/internal/config"
+	"github.com/mcp-authd/mcp-authd/internal/identifier"
 	"github.com/mcp-authd/mcp-authd/internal/users"
 	"github.com/mcp-authd/mcp-authd/storage"
 )
@@ -67,7 +69,7 @@ type LinksEnded struct {
 var (
 	UserInvite = define(Spec{
 		Name: "user invite", Method: "POST", Path: "/users/{name}/invitation",
-		Roles: helping, Fresh: true, Secret: true,
+		Roles: helping, Fresh: true, Secret: true, Early: true,
 		Summary: "Make a one-time link by which a person makes an account",
 		Details: "Makes a link to hand over: its person chooses a password or makes a passkey, and the account is there. " +
 			"With a mail address, and mail.smtp configured, it is sent as well. It works once; a new one replaces it.",
@@ -89,7 +91,7 @@ var (
 	}, (*Service).openLinks)
 	UserLinksWithdraw = define(Spec{
 		Name: "user links withdraw", Method: "DELETE", Path: "/users/{name}/links", Roles: helping,
-		Takes:   true,
+		Takes: true, Early: true,
 		Summary: "End every open link of a person",
 		Details: "Ends the invitation of a name, or every link of an account, whose person is told.",
 	}, (*Service).withdrawLinks)
@@ -118,7 +120,7 @@ func (s *Service) recover(ctx context.Context, in Recovery) (Link, error) {
 	if err != nil {
 		return Link{}, err
 	}
-	u, err := s.helped(ctx, in.Name)
+	u, err := s.FindUser(ctx, in.Name)
 	if err != nil {
 		return Link{}, err
 	}
@@ -191,22 +193,22 @@ func (s *Service) openLinks(ctx context.Context, in OpenLinks) (Page[OpenLink], 
 }
 
 // of reports whether it is a link of a person, by name or id.
-func (l OpenLink) of(name string) bool {
-	return l.User != "" && l.User == name || strings.EqualFold(l.Name, name)
+func (l OpenLink) of(nameOrID string) bool {
+	if identifier.Is(nameOrID) {
+		return l.User == nameOrID
+	}
+	return strings.EqualFold(l.Name, nameOrID)
 }
 
 func (s *Service) withdrawLinks(ctx context.Context, in UserName) (LinksEnded, error) {
 	u, err := s.Users.Find(ctx, in.Name)
 	if err == nil {
-		err = mayHelp(ctx, u)
-	}
-	if err != nil && !errors.Is(err, users.ErrUnknown) {
+		in.Name = u.ID
+	} else if !errors.Is(err, users.ErrUnknown) {
 		return LinksEnded{}, err
 	}
-	if err == nil {
-		in.Name = u.Name
-	}
 	n, err := s.Users.WithdrawLinks(ctx, in.Name)
+	in.Name = cmp.Or(u.Name, in.Name)
 	if errors.Is(err, users.ErrLink) {
 		return LinksEnded{}, fault(ErrNotFound, "there is no open link of %q; see: mcp-authd user links", in.Name)
 	}

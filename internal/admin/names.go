@@ -1,11 +1,14 @@
 package admin
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strings"
 
 	"github.com/mcp-authd/mcp-authd/dcr"
+	"github.com/mcp-authd/mcp-authd/internal/identifier"
+	"github.com/mcp-authd/mcp-authd/internal/label"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/storage"
 )
@@ -13,7 +16,8 @@ import (
 // CutMark ends an id that a table has cut. Operations take one that ends with it for the beginning of one.
 const CutMark = "…"
 
-// FindClient finds a client by id, by the beginning of one that a table has cut, or by name.
+// FindClient finds a client by id, by the beginning of one that a table has cut, or by name. Text in the
+// form of an id, and an id that the database has known, is never a name, since another client may bear that name.
 func (s *Service) FindClient(ctx context.Context, name string) (storage.Client, error) {
 	registry, err := s.Registry()
 	if err != nil {
@@ -24,6 +28,8 @@ func (s *Service) FindClient(ctx context.Context, name string) (storage.Client, 
 	switch {
 	case errors.Is(err, dcr.ErrUnread):
 		return storage.Client{ID: name}, err
+	case errors.Is(err, dcr.ErrHeld): // it is there, whatever it may have
+		return c, nil
 	case errors.Is(err, storage.ErrRevoked):
 		return c, fault(ErrNotFound, "the client %q was deleted", name)
 	case errors.As(err, &refused): // its metadata document
@@ -32,6 +38,15 @@ func (s *Service) FindClient(ctx context.Context, name string) (storage.Client, 
 		return s.clientNamed(ctx, name)
 	}
 	return c, err
+}
+
+// wasClient reports whether the database has a row of a client, as of one that has left the configuration.
+func (s *Service) wasClient(ctx context.Context, id string) (bool, error) {
+	_, err := s.Store.Client(ctx, id)
+	if errors.Is(err, storage.ErrNotFound) {
+		return false, nil
+	}
+	return err == nil, err
 }
 
 // NamedClient is FindClient for an operation that need not know the client: the document of one that was
@@ -62,27 +77,36 @@ func (s *Service) ReadClient(ctx context.Context, name string) (storage.Client, 
 	return c, err
 }
 
+// clientNamed finds the only client with a name, or with an id that begins like one that was cut.
 func (s *Service) clientNamed(ctx context.Context, name string) (found storage.Client, err error) {
+	none := fault(ErrNotFound, "there is no client %q; see: mcp-authd client list", name)
+	start, wasCut := strings.CutSuffix(name, CutMark)
+	if identifier.IsClient(name) && !wasCut {
+		return found, none
+	}
+	if was, err := s.wasClient(ctx, name); err != nil || was {
+		return found, cmp.Or(err, none)
+	}
 	all, err := s.AllClients(ctx)
 	if err != nil {
 		return found, err
 	}
-	start, wasCut := strings.CutSuffix(name, CutMark)
 	var ids []string
 	for _, c := range all {
 		// Keys are named by their people, who could take the name of another client.
-		named := name != "" && strings.EqualFold(c.Name, name) && c.Source != storage.SourcePerson
+		named := !wasCut && name != "" && strings.EqualFold(c.Name, name) && c.Source != storage.SourcePerson
 		if named || wasCut && start != "" && strings.HasPrefix(c.ID, start) {
 			found, ids = c, append(ids, c.ID)
 		}
 	}
 	switch len(ids) {
 	case 0:
-		return found, fault(ErrNotFound, "there is no client %q; see: mcp-authd client list", name)
+		return found, none
 	case 1:
 		return found, nil
 	}
-	return storage.Client{}, fault(ErrInvalid, "%q is %d clients; name one by its id: %s", name, len(ids),
+	return storage.Client{}, fault(ErrInvalid, "%q is %s; name one by its id: %s", name,
+		label.Count(len(ids), "client", "clients"),
 		strings.Join(ids, " "))
 }
 

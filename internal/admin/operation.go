@@ -24,6 +24,8 @@ type Spec struct {
 	Fresh bool
 	// Takes: it takes something away from people or programs that have it.
 	Takes bool
+	// Early: its object may not exist yet.
+	Early bool
 	// Secret: the output holds a secret, which is shown once.
 	Secret bool
 	// Reads: it changes nothing though its method is not GET, since its input has no place in a URL.

@@ -47,7 +47,9 @@ type UserDetails struct {
 	User
 	Grants []Grant `json:"grants"`
 	// MoreGrants: there are others, which grant list has.
-	MoreGrants bool `json:"more_grants,omitempty" jsonschema:"there are others, see grant list"`
+	MoreGrants bool         `json:"more_grants,omitempty" jsonschema:"there are others, see grant list"`
+	Groups     []string     `json:"groups,omitempty" jsonschema:"the groups of the account"`
+	Access     []UserAccess `json:"access,omitempty" jsonschema:"what rules leave the person; of other MCP servers: everything"`
 }
 
 // Count says how many grants there are.
@@ -56,7 +58,9 @@ func (u UserDetails) Count() GrantCount {
 	for _, g := range u.Grants {
 		clients[g.Client] = true
 	}
-	return GrantCount{len(u.Grants), min(len(u.Grants), 1), len(clients), u.MoreGrants}
+	return GrantCount{
+		Grants: len(u.Grants), People: min(len(u.Grants), 1), Applications: len(clients), More: u.MoreGrants,
+	}
 }
 
 // NewUser is an account to be made.
@@ -154,9 +158,9 @@ func (s *Service) enableUser(ctx context.Context, in UserName) (User, error) {
 	return s.changeUser(ctx, in.Name, func(u storage.User) error { return s.Users.Enable(ctx, u.ID) })
 }
 
-// changeUser does something to an account that the actor may help.
+// changeUser does something to an account.
 func (s *Service) changeUser(ctx context.Context, name string, do func(storage.User) error) (User, error) {
-	u, err := s.helped(ctx, name)
+	u, err := s.FindUser(ctx, name)
 	if err != nil {
 		return User{}, err
 	}
@@ -192,7 +196,7 @@ func (s *Service) setRole(ctx context.Context, in UserRole) (User, error) {
 }
 
 func (s *Service) deleteUser(ctx context.Context, in UserName) (UserEnded, error) {
-	u, err := s.helped(ctx, in.Name)
+	u, err := s.FindUser(ctx, in.Name)
 	if err != nil {
 		return UserEnded{}, err
 	}
@@ -228,22 +232,18 @@ func (s *Service) showUser(ctx context.Context, in UserName) (UserDetails, error
 		return UserDetails{}, err
 	}
 	grants, err := s.viewGrants(ctx, some.List)
-	return UserDetails{UserOf(u), grants, some.More}, err
+	if err != nil {
+		return UserDetails{}, err
+	}
+	out := UserDetails{User: UserOf(u), Grants: grants, MoreGrants: some.More}
+	out.Groups, out.Access, err = s.accessOf(ctx, u.ID)
+	return out, err
 }
 
 // FindUser finds an account by name or id.
 func (s *Service) FindUser(ctx context.Context, name string) (storage.User, error) {
 	u, err := s.Users.Find(ctx, name)
 	return u, ExplainUser(err, name)
-}
-
-// helped finds an account that the actor may help.
-func (s *Service) helped(ctx context.Context, name string) (storage.User, error) {
-	u, err := s.FindUser(ctx, name)
-	if err == nil {
-		err = mayHelp(ctx, u)
-	}
-	return u, err
 }
 
 // ExplainUser says what is wrong with the account, and what to do.

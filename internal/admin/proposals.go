@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/audit"
+	"github.com/mcp-authd/mcp-authd/internal/label"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
 	"github.com/mcp-authd/mcp-authd/storage"
 )
@@ -101,31 +102,13 @@ func named(name string) Verb {
 	return nil
 }
 
-// CheckTwo says what is wrong with a list of operations that need two administrators.
-func CheckTwo(names []string) error {
-	for _, name := range names {
-		switch v := named(name); {
-		case v == nil:
-			return fmt.Errorf("console.two_administrators: there is no operation %q; docs/roles.md has them", name)
-		case !v.Spec().Changes(), v.Spec().Noun() == "proposal":
-			return fmt.Errorf("console.two_administrators: %q cannot need a second administrator", name)
-		}
-	}
-	return nil
-}
-
-// NeedsTwo reports whether an operation needs two administrators.
-func (s *Service) NeedsTwo(o Spec) bool { return slices.Contains(s.Two, o.Name) }
-
+// partyOf returns the actor as a proposal keeps it.
 func partyOf(a Actor) storage.Party {
 	return storage.Party{UserID: a.UserID, Name: a.Name, ClientID: a.ClientID}
 }
 
 // propose keeps an operation for a second administrator. Its error is a [*ProposedError] when it is kept.
 func (s *Service) propose(ctx context.Context, a Actor, v Verb, in any) error {
-	if err := s.mayPropose(ctx, v, reflect.ValueOf(in).Elem()); err != nil {
-		return err
-	}
 	input, err := json.Marshal(in)
 	if err != nil {
 		return err
@@ -179,12 +162,13 @@ func (s *Service) putProposal(ctx context.Context, p storage.Proposal) error {
 			}
 		}
 		if own >= maxOwnProposals {
-			return fault(ErrConflict, "%d proposals of yours are open: decline some, see: mcp-authd proposal list", own)
+			return fault(ErrConflict, "%s open: decline some, see: mcp-authd proposal list",
+				label.Count(own, "proposal of yours is", "proposals of yours are"))
 		}
 		err := s.Store.PutProposal(ctx, p, p.CreatedAt)
 		if errors.Is(err, storage.ErrFull) {
-			return fault(ErrConflict, "%d proposals are open: accept or decline some, see: mcp-authd proposal list",
-				storage.MaxProposals)
+			return fault(ErrConflict, "%s open: accept or decline some, see: mcp-authd proposal list",
+				label.Count(storage.MaxProposals, "proposal is", "proposals are"))
 		}
 		return err
 	})
@@ -193,25 +177,6 @@ func (s *Service) putProposal(ctx context.Context, p storage.Proposal) error {
 // sameParty reports whether two are one person, by whatever application, or one program.
 func sameParty(a, b storage.Party) bool {
 	return a.UserID == b.UserID && (a.UserID != "" || a.ClientID == b.ClientID)
-}
-
-// mayPropose is an error where an operation would refuse the actor for the role of the account that it is
-// about, or that it gives: who accepts it may do more.
-func (s *Service) mayPropose(ctx context.Context, v Verb, in reflect.Value) error {
-	for _, f := range reflect.VisibleFields(v.Input()) {
-		var err error
-		switch value := in.FieldByIndex(f.Index); {
-		case value.Kind() != reflect.String || v.Spec().Noun() != "user":
-		case jsonName(f) == "name":
-			_, err = s.helped(ctx, value.String())
-		case jsonName(f) == "role":
-			_, err = givenRole(ctx, value.String())
-		}
-		if errors.Is(err, ErrForbidden) {
-			return err
-		}
-	}
-	return nil
 }
 
 // bindingOf is what a sealed input belongs to.

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/mcp-authd/mcp-authd/internal/label"
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
@@ -43,6 +44,9 @@ type Replica struct {
 	ClockBehindMS int64 `json:"clock_behind_ms" jsonschema:"by how much the clock of its machine is behind the database's"`
 	AuditWaiting  int   `json:"audit_waiting" jsonschema:"entries that have yet to reach the audit log"`
 	AuditLost     int64 `json:"audit_lost" jsonschema:"entries since its start that never will"`
+
+	peerAddress string // see storage.Replica, as the next
+	unreached   string
 }
 
 // running reports whether it was seen lately.
@@ -66,6 +70,8 @@ func (s *Service) replicaOf(r storage.Replica) Replica {
 		ClockBehindMS: r.Skew.Milliseconds(),
 		AuditWaiting:  r.AuditWaiting,
 		AuditLost:     r.AuditLost,
+		peerAddress:   r.PeerAddress,
+		unreached:     r.Unreached,
 	}
 	if s.Now().Sub(r.SeenAt) > lostAfter {
 		v.State = ReplicaLost
@@ -130,6 +136,7 @@ func (s *Service) replicaFindings(all []Replica, schema int) (f findings) {
 			"other refuse", "replicas have different issuers: %s", sorted(issuers))
 	}
 	f = append(f, s.lostReplicas(all)...)
+	f = append(f, s.peerFindings(running)...)
 	for _, r := range running {
 		if behind := time.Duration(r.ClockBehindMS) * time.Millisecond; behind.Abs() > tellSkew && !r.This {
 			f.add("clock", LevelWarning, "keep that machine right by NTP (timedatectl, chronyc tracking)",
@@ -146,7 +153,8 @@ func (s *Service) replicaFindings(all []Replica, schema int) (f findings) {
 	case 1:
 		f.add("replicas", LevelOK, "", "1 server runs: %s, version %s", running[0].called(), running[0].Version)
 	default:
-		f.add("replicas", LevelOK, "", "%d replicas run, all of version %s", len(running), running[0].Version)
+		f.add("replicas", LevelOK, "", "%s, all of version %s",
+			label.Count(len(running), "replica runs", "replicas run"), running[0].Version)
 	}
 	return f
 }
@@ -168,7 +176,7 @@ func (s *Service) lostReplicas(all []Replica) (f findings) {
 	}
 	if len(gone) > 0 {
 		f.add("replicas", LevelWarning, "it was killed, its machine is gone, or it does not reach the database: see its log",
-			"%s lost within the last hour: %s", count(len(gone), "replica was", "replicas were"), some(gone))
+			"%s lost within the last hour: %s", label.Count(len(gone), "replica was", "replicas were"), some(gone))
 	}
 	return f
 }

@@ -66,6 +66,18 @@ func TestReplicas(t *testing.T) {
 		replica("b", func(r *storage.Replica) { r.Migration = 47 }))
 	look("issuers", admin.LevelWarning, "issuers: https://auth.example: a (10.0.0.1:8414); https://other.example: b", a,
 		replica("b", func(r *storage.Replica) { r.Issuer = "https://other.example" }))
+	peer := func(at, unreached string) func(*storage.Replica) {
+		return func(r *storage.Replica) { r.PeerAddress, r.Unreached = at, unreached }
+	}
+	look("RU-08 peers", admin.LevelOK, "2 replicas run", replica("a", peer("10.0.0.1:9415", "")),
+		replica("b", peer("10.0.0.2:9415", "")))
+	look("RU-08 one does not reach the other", admin.LevelWarning,
+		"a (10.0.0.1:8414) does not reach b (10.0.0.1:8414) at 10.0.0.2:9415: connection refused",
+		replica("a", peer("10.0.0.1:9415", "x gone\nb connection refused")), replica("b", peer("10.0.0.2:9415", "")))
+	look("RU-08 one that has ended is not missed", admin.LevelOK, "1 server runs",
+		replica("a", peer("10.0.0.1:9415", "b connection refused")))
+	look("RU-08 one takes no requests", admin.LevelWarning, "take no requests from others: b (10.0.0.1:8414)",
+		replica("a", peer("10.0.0.1:9415", "")), b)
 	look("clocks", admin.LevelWarning, "the clock of replica a (10.0.0.1:8414) and that of the database differ by 7s",
 		replica("a", func(r *storage.Replica) { r.Skew = -7 * time.Second }))
 }

@@ -20,6 +20,8 @@ type Resource struct {
 	storage.Resource
 	From  string     `json:"from" jsonschema:"configuration, store, or the program that was last started with it, such as protect"`
 	Tools []ToolNeed `json:"tools,omitempty" jsonschema:"the rules of the gateway for its tools"`
+	// Rules say who may have which of its scopes; without any, everyone may have all.
+	Rules []Rule `json:"rules,omitempty" jsonschema:"who may have which scopes; without any, everyone may have all"`
 	// OverriddenBy is where another one of the same URI is from, which tokens are issued by.
 	OverriddenBy string `json:"overridden_by,omitempty" jsonschema:"tokens are issued by the one of the same URL from there"`
 }
@@ -78,7 +80,7 @@ var (
 	ResourceList = define(Spec{
 		Name: "resource list", Method: "GET", Path: "/resources", Roles: reading,
 		Summary: "List MCP servers, and the scopes that their tools need",
-		Details: "Lists MCP servers with their scopes, and the tools that need more than the first scope where this\n" +
+		Details: "Lists MCP servers with their scopes, and the tools that need more than every call where this\n" +
 			"server is also the gateway. Of a directory of protect, it shows what protect was last started with.\n" +
 			"A stored one that the configuration has as well is overridden: tokens are issued by the configuration.",
 	}, (*Service).listResources)
@@ -116,7 +118,7 @@ func toolNeeds(r *config.Resource) (out []ToolNeed) {
 	for _, t := range r.Tools {
 		need := ToolNeed{Name: t.Name, Denied: t.Deny}
 		if !t.Deny {
-			need.Scopes, need.Clearance = append(r.Base(), t.Scopes...), clearanceNeed(t.Clearance)
+			need.Scopes, need.Clearance = oauth.Scopes(r.Base()).Union(t.Scopes), clearanceNeed(t.Clearance)
 		}
 		out = append(out, need)
 	}
@@ -233,6 +235,12 @@ func hasAlias(r storage.Resource, uri string) bool {
 // showResource also shows the resources of the server itself, which are in no list: grants name them.
 func (s *Service) showResource(ctx context.Context, in ResourceURL) (Resource, error) {
 	r, err := s.findResource(ctx, in.URI)
+	if err == nil {
+		var rules Page[Rule]
+		rules, err = s.listRules(ctx, RulesWanted{Resource: r.URI})
+		r.Rules = rules.Items
+		return r, err
+	}
 	if !errors.Is(err, ErrNotFound) {
 		return r, err
 	}
@@ -298,6 +306,11 @@ func (s *Service) changedResource(ctx context.Context, uri, what string) {
 
 // free returns an error when a resource other than the one with the URI of has one of the URLs.
 func (s *Service) free(ctx context.Context, of string, urls []string) error {
+	for _, own := range s.Own {
+		if slices.Contains(urls, policy.Canonical(own.URI)) {
+			return fault(ErrConflict, "%s belongs to this server itself; nothing was changed", own.URI)
+		}
+	}
 	all, err := s.Resources(ctx)
 	if err != nil {
 		return err

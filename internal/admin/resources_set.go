@@ -22,7 +22,7 @@ const (
 type NewResource struct {
 	URI     string              `json:"uri" jsonschema:"its public URL"`
 	Name    string              `json:"name,omitempty" jsonschema:"name that people are shown; the URL when it is left out"`
-	Scopes  []storage.ScopeText `json:"scopes,omitempty" jsonschema:"one named mcp when they are left out; the first is granted by default where none is marked so"`
+	Scopes  []storage.ScopeText `json:"scopes,omitempty" jsonschema:"one named mcp when they are left out; the first is asked for at the first sign-in and needed by every call where none is marked"`
 	Aliases []string            `json:"aliases,omitempty" jsonschema:"other URLs of it, so that one application can connect as several people"`
 	DPoP    string              `json:"dpop,omitempty" jsonschema:"optional or required: whether its tokens have to be bound to a key of the client (RFC 9449)"`
 }
@@ -40,8 +40,8 @@ type ResourceChange struct {
 var (
 	ResourceAdd = define(Spec{
 		Name: "resource add", Method: "POST", Path: "/resources", Fresh: true, Summary: "Add an MCP server",
-		Details: "Adds an MCP server by its public URL. A running server sees it within seconds. The first scope\n" +
-			"is granted by default. One that is there already stays as it is: resource set changes it.",
+		Details: "Adds an MCP server by its public URL. A running server sees it within seconds. Every call\n" +
+			"needs the first scope, if none is marked so. One that is there already stays as it is: resource set changes it.",
 	}, (*Service).addResource)
 	ResourceSet = define(Spec{
 		Name: "resource set", Method: "PATCH", Path: "/resources/{uri}", Fresh: true,
@@ -158,7 +158,7 @@ func completeScopes(r *storage.Resource) error {
 	if len(r.Scopes) > maxScopes {
 		return fault(ErrInvalid, "a resource has %d scopes at most", maxScopes)
 	}
-	if !slices.ContainsFunc(r.Scopes, func(s storage.ScopeText) bool { return s.Default }) {
+	if !slices.ContainsFunc(r.Scopes, func(s storage.ScopeText) bool { return s.Default || s.EveryCall }) {
 		r.Scopes[0].Default = true
 	}
 	names := map[string]bool{}
@@ -191,4 +191,22 @@ func completeScopes(r *storage.Resource) error {
 		}
 	}
 	return nil
+}
+
+// ScopeFindings say which stored resources have scopes that resource set would refuse now, such as one without which
+// an application cannot connect and that people may leave out. One that an earlier version stored may have them.
+func (s *Service) ScopeFindings(ctx context.Context) (f findings, _ error) {
+	stored, err := s.Store.ListResources(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range stored {
+		for _, scope := range r.Scopes {
+			if wrong := policy.FaultOf(r, scope); wrong != "" {
+				f.add("resources", LevelFail, "change its scopes: mcp-authd resource set "+r.URI, "%s: scope %q: %s", r.URI,
+					scope.Name, wrong)
+			}
+		}
+	}
+	return f, nil
 }

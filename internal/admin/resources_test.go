@@ -30,6 +30,11 @@ func TestResourceOperations(t *testing.T) {
 		made.From != "store" {
 		t.Fatalf("added without more: %+v, %v", made, err)
 	}
+	for _, own := range s.Own { // Security A-L6: it would have no effect
+		if err := add(admin.NewResource{URI: own.URI}); !errors.Is(err, admin.ErrConflict) {
+			t.Errorf("%s, of the server itself: got %v", own.URI, err)
+		}
+	}
 	scopes := []storage.ScopeText{{Name: "notes:read"}, {Name: "notes:write", Description: "add notes", Default: true}}
 	if err := set(admin.ResourceChange{Scopes: scopes, Aliases: []string{alias}, DPoP: "required"}); err != nil {
 		t.Fatal(err)
@@ -89,5 +94,31 @@ func TestResourceOperations(t *testing.T) {
 	}
 	if err := set(admin.ResourceChange{Name: "Notes"}); !errors.Is(err, admin.ErrNotFound) {
 		t.Errorf("one that was removed: %v, want ErrNotFound", err)
+	}
+}
+
+// TestScopeFindings: RU-17. A stored resource whose scopes lock an application out is found, with the command that
+// mends it; resource set refuses to make one.
+func TestScopeFindings(t *testing.T) {
+	s := installed(t)
+	const uri = "https://mcp.example.com/mcp"
+	bad := []storage.ScopeText{
+		{Name: "notes", Description: "read", EveryCall: true, Dangerous: true}, {Name: "more", Description: "more"},
+	}
+	_, err := admin.ResourceAdd.Do(t.Context(), s.Operator(), admin.NewResource{URI: uri, Scopes: bad})
+	if !errors.Is(err, admin.ErrInvalid) {
+		t.Errorf("RU-17: resource add: %v", err)
+	}
+	if err := s.Store.AddResource(t.Context(), storage.Resource{URI: uri, Name: uri, Scopes: bad}); err != nil {
+		t.Fatal(err)
+	}
+	h, err := admin.HealthShow.Do(t.Context(), s.Operator(), admin.None{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := slices.IndexFunc(h.Findings, func(f admin.Finding) bool { return f.Check == "resources" })
+	if i < 0 || h.OK || !strings.Contains(h.Findings[i].What, `"notes": every call needs it`) ||
+		h.Findings[i].Advice != "change its scopes: mcp-authd resource set "+uri {
+		t.Errorf("RU-17: got %+v", h.Findings)
 	}
 }

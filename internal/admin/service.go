@@ -41,6 +41,8 @@ type Service struct {
 	Attempts attempt.Finder
 	// AuditSigner makes what signs checkpoints of the audit log.
 	AuditSigner func(context.Context) (*auditlog.Signer, error)
+	// AuditChecker makes what checks the audit log and changes nothing. storage.ErrNotFound before its first start.
+	AuditChecker func(context.Context) (*auditlog.Signer, error)
 	// Delegation is sign-in at providers: that of the server, or one that only looks.
 	Delegation func() (*thirdparty.Delegation, error)
 	// Issuers makes what believes assertions, for an issuer of ours.
@@ -58,6 +60,8 @@ type Service struct {
 	Now      func() time.Time
 	Version  string // of the program
 	Replica  string // the id of the server that carries them out; "": a command does
+
+	mailCheck mailCheck
 }
 
 // toTheEnd reads a list of the store to its end.

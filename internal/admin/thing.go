@@ -5,8 +5,12 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"reflect"
 	"strings"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/storage"
 )
 
 // shows is the operation that shows what a change is about: of GET, at its path or at the nearest one above
@@ -51,10 +55,41 @@ func (s *Service) thing(ctx context.Context, v Verb, in reflect.Value) (string, 
 		return "", nil
 	}
 	out := reflect.New(show.Output())
-	if err := show.run(ctx, s, about, out.Interface()); err != nil {
+	err := show.run(ctx, s, about, out.Interface())
+	if v.Spec().Early && (err == nil || errors.Is(err, ErrNotFound)) {
+		return s.earlyThing(ctx, v.Spec(), in, out.Interface(), err)
+	}
+	if err != nil {
 		return "", err
 	}
-	raw, err := json.Marshal(out.Interface())
+	return digest(out.Interface())
+}
+
+// earlyThing is thing for an operation whose object may not exist yet: its digest covers the account, if any,
+// and the invitation of the name. Missing is the error for an account that does not exist.
+func (s *Service) earlyThing(ctx context.Context, o Spec, in reflect.Value, shown any, missing error) (string, error) {
+	now := struct {
+		Thing      any         `json:"thing"`
+		Invitation *Invitation `json:"invitation"`
+		Made       time.Time   `json:"made"`
+	}{}
+	if missing == nil {
+		now.Thing = shown
+	}
+	switch l, err := s.invitation(ctx, textOf(in, "name")); {
+	case err == nil:
+		now.Invitation, now.Made = &Invitation{Name: l.Name, Role: string(l.Role), Mail: l.Mail}, l.CreatedAt.UTC()
+	case !errors.Is(err, storage.ErrNotFound):
+		return "", err
+	case o.Takes && missing != nil:
+		return "", missing // there is nothing to take away
+	}
+	return digest(now)
+}
+
+// digest returns the digest of v as JSON, without the members that change by themselves.
+func digest(v any) (string, error) {
+	raw, err := json.Marshal(v)
 	if err != nil {
 		return "", err
 	}

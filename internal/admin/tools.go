@@ -252,6 +252,7 @@ func (s *Service) ToolFindings(ctx context.Context) (f findings, _ error) {
 		if names := by[policy.Canonical(r.URI)]; len(names) > 0 {
 			f.add("tools", LevelWarning, "see what has changed, and accept it or not: mcp-authd resource tools "+r.URI,
 				"tools of %s are described otherwise than it was accepted: %s", r.URI, some(names))
+			f[len(f)-1].Resource = r.URI
 		}
 	}
 	return f, nil

@@ -148,7 +148,7 @@ func (s *Service) waysOf(ctx context.Context, u storage.User) ([]Way, error) {
 
 // removeWay removes a way and tells its person. It returns what was removed.
 func (s *Service) removeWay(ctx context.Context, in UserWay) (removed Way, err error) {
-	u, err := s.helped(ctx, in.Name)
+	u, err := s.FindUser(ctx, in.Name)
 	if err != nil {
 		return removed, err
 	}
@@ -235,7 +235,7 @@ func (s *Service) sessionsOf(ctx context.Context, u storage.User) ([]Session, er
 }
 
 func (s *Service) endSession(ctx context.Context, in UserSession) (ended Session, err error) {
-	u, err := s.helped(ctx, in.Name)
+	u, err := s.FindUser(ctx, in.Name)
 	if err != nil {
 		return ended, err
 	}

@@ -183,6 +183,12 @@ var rules = []struct {
 		source("a/a.go", "package a\nimport \"log/slog\"\nvar a = slog.Duration(\"took\", 1)"),
 		source("a/b.go", "package a\nvar b = other.Duration(1)"),
 	}}, 1},
+	{"a count has the form of its noun that goes with it", countedNouns, module{files: []file{
+		source("cmd/a/a.go", "package a\nconst a = \"%d signing keys are published\""),
+		source("cmd/a/b.go", "package a\nconst b = \"%d people\""),
+		source("cmd/a/c.go", "package a\nconst c = \"at most %d keys, and entry %d is missing\""),
+		source("cmd/a/d_test.go", "package a\nconst d = \"got %d keys\""),
+	}}, 2},
 	{"no program imports net/http/httptest", noTestServer, module{files: []file{
 		source("internal/assembly/a.go", "package assembly\nimport \"net/http/httptest\""),
 		source("internal/assembly/a_test.go", "package assembly\nimport \"net/http/httptest\""),

@@ -1,6 +1,7 @@
 package archtest
 
 import (
+	"cmp"
 	"flag"
 	"fmt"
 	"go/ast"
@@ -9,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"unicode"
 
 	"github.com/mcp-authd/mcp-authd/internal/testkit/pagetest"
 	"github.com/mcp-authd/mcp-authd/oauth"
@@ -31,6 +33,9 @@ func TestErrorsReference(t *testing.T) {
 			continue
 		}
 		ast.Inspect(f.syntax, func(n ast.Node) bool {
+			if call, ok := n.(*ast.CallExpr); ok && lastName(call.Fun) == "noteError" {
+				return false // for the log alone
+			}
 			if code, sentence := sentenceOf(n, codes); sentence != "" && !slices.Contains(sentences[code], sentence) {
 				sentences[code] = append(sentences[code], sentence)
 			}
@@ -66,7 +71,19 @@ func sentenceOf(n ast.Node, codes map[string]string) (code, sentence string) {
 	if !ok || len(call.Args) != 2 || lastName(call.Fun) != "NewError" {
 		return "", ""
 	}
-	return codes[lastName(call.Args[0])], literal(call.Args[1])
+	sentence = written(call.Args[1])
+	if !strings.ContainsFunc(sentence, unicode.IsLetter) {
+		return "", "" // it is the text of a variable
+	}
+	return codes[lastName(call.Args[0])], sentence
+}
+
+// written is a text as the source has it, with … for a part that is put in when it is sent.
+func written(e ast.Expr) string {
+	if sum, ok := e.(*ast.BinaryExpr); ok {
+		return strings.ReplaceAll(written(sum.X)+written(sum.Y), "……", "…")
+	}
+	return cmp.Or(literal(e), "…")
 }
 
 func lastName(e ast.Expr) string {
@@ -79,18 +96,11 @@ func lastName(e ast.Expr) string {
 	return ""
 }
 
-// literal is a text that is one in the source, also in pieces; "" for what is put together later.
+// literal is the text of a literal; "" for any other expression.
 func literal(e ast.Expr) string {
-	switch e := e.(type) {
-	case *ast.BasicLit:
-		s, _ := strconv.Unquote(e.Value) // what is no text has no quotes, and is ""
+	if e, ok := e.(*ast.BasicLit); ok {
+		s, _ := strconv.Unquote(e.Value) // a number has no quotes, and is ""
 		return s
-	case *ast.BinaryExpr:
-		a, b := literal(e.X), literal(e.Y)
-		if a == "" || b == "" {
-			return ""
-		}
-		return a + b
 	}
 	return ""
 }
@@ -99,7 +109,7 @@ func errorsPage(codes map[string]string, sentences map[string][]string, refresh 
 	var b strings.Builder
 	b.WriteString("# Errors\n\n<!-- Made by: " + refresh + " -update -->\n\n")
 	b.WriteString(pagetest.Words("What clients are answered in `error`, with the status of a direct answer and the fixed " +
-		"sentences of `error_description`. Some sentences are put together with what the client sent, and not here. " +
+		"sentences of `error_description`. An ellipsis (…) stands for a part that depends on the request. " +
 		"Errors of [the API for operators](../api.md#requests-and-answers) are problem documents. Why an attempt " +
 		"failed, and whose turn it is, is in [faults](faults.md)."))
 	for _, code := range slices.Sorted(maps.Values(codes)) {

@@ -25,12 +25,15 @@ var mayImport = map[string][]string{
 	"delegation":   {"oauth", "storage"},
 	"keys":         {"oauth", "storage", "audit", "internal"},
 
-	"storage/sqlite":      {"oauth", "storage", "migrations", "internal"},
-	"storage/postgres":    {"oauth", "storage", "migrations", "internal"},
-	"storage/storagetest": {"oauth", "storage", "internal"},
-	"storage/timed":       {"oauth", "storage"},
+	"storage/sqlite":          {"oauth", "storage", "storage/internal/column", "migrations", "internal"},
+	"storage/postgres":        {"oauth", "storage", "storage/internal/column", "migrations", "internal"},
+	"storage/storagetest":     {"oauth", "storage", "internal"},
+	"storage/internal/column": {"oauth", "storage", "internal/identifier"},
+	"storage/timed":           {"oauth", "storage"},
 
-	"attempt": {"oauth", "storage", "web/text", "internal/bounded", "internal/network", "internal/reference"},
+	"attempt": {
+		"oauth", "storage", "web/text", "internal/bounded", "internal/label", "internal/network", "internal/reference",
+	},
 
 	"authserver": {
 		"oauth", "delegation", "storage", "policy", "keys", "session", "audit", "trust", "web", "web/text", "metadata",
@@ -47,7 +50,9 @@ var mayImport = map[string][]string{
 		"authserver/internal/binding", "authserver/internal/catalogue", "authserver/internal/entry",
 		"authserver/internal/refusal",
 	},
-	"authserver/internal/binding": {"oauth", "storage", "policy", "authserver/internal/refusal"},
+	"authserver/internal/binding": {
+		"oauth", "storage", "policy", "audit", "authserver/internal/refusal", "internal/access",
+	},
 	"authserver/internal/catalogue": {
 		"oauth", "storage", "policy", "attempt", "audit", "authserver/internal/refusal", "internal/recent",
 	},
@@ -68,7 +73,8 @@ var mayImport = map[string][]string{
 	},
 	"authserver/internal/entry": {
 		"oauth", "storage", "delegation", "audit",
-		"internal/notice", "internal/secrets", "internal/users", "internal/ways",
+		"internal/allowance", "internal/bounded", "internal/notice",
+		"internal/secrets", "internal/users", "internal/ways",
 		"authserver/internal/binding", "authserver/internal/clients", "authserver/internal/device",
 		"authserver/internal/form", "authserver/internal/refusal",
 	},
@@ -84,7 +90,8 @@ var mayImport = map[string][]string{
 	"authserver/internal/form": {"oauth"},
 	"authserver/internal/grant": {
 		"oauth", "storage", "delegation", "policy", "keys", "audit", "trust",
-		"internal/allowance", "internal/bounded", "internal/dpop", "internal/secrets", "internal/ways",
+		"internal/allowance", "internal/bounded", "internal/dpop", "internal/identifier", "internal/secrets",
+		"internal/ways",
 		"authserver/internal/binding", "authserver/internal/catalogue", "authserver/internal/clients",
 		"authserver/internal/clearance", "authserver/internal/connect",
 		"authserver/internal/form", "authserver/internal/refusal",
@@ -97,7 +104,7 @@ var mayImport = map[string][]string{
 		"thirdparty/internal/rules",
 	},
 	"thirdparty/internal/provider": {"oauth", "internal/claim", "internal/foreign", "internal/span"},
-	"thirdparty/internal/rules":    {"oauth", "internal/claim", "internal/condition"},
+	"thirdparty/internal/rules":    {"oauth", "internal/claim", "internal/condition", "internal/scoperule"},
 
 	"trust": {
 		"oauth", "storage", "internal/bounded", "internal/claim", "internal/condition", "internal/foreign",
@@ -133,10 +140,12 @@ var mayImport = map[string][]string{
 		"internal/admin/adminmcp", "internal/admin/console", "migrations",
 	},
 	"internal/auditformat": {"audit", "audit/verify", "internal/label"},
-	"internal/auditsink":   {"storage", "audit", "internal/auditformat", "internal/safehttp", "internal/secrets"},
-	"internal/auditlog":    {"storage", "audit", "audit/verify", "keys", "internal/secrets"},
-	"internal/metrics":     {"oauth", "storage", "audit", "mcpresource"},
-	"internal/discovery":   {"oauth", "metadata", "internal/foreign", "internal/mcp"},
+	"internal/auditsink": {
+		"storage", "audit", "internal/auditformat", "internal/label", "internal/safehttp", "internal/secrets",
+	},
+	"internal/auditlog":  {"storage", "audit", "audit/verify", "keys", "internal/label", "internal/secrets"},
+	"internal/metrics":   {"oauth", "storage", "audit", "mcpresource"},
+	"internal/discovery": {"oauth", "metadata", "internal/foreign", "internal/mcp"},
 	"internal/config": {
 		"attempt", "oauth", "storage", "policy", "metadata", "authserver", "dcr", "thirdparty", "trust", "web",
 		"internal",
@@ -152,7 +161,9 @@ var mayImport = map[string][]string{
 	"internal/traces": {
 		"storage", "mcpresource", "mcpresource/otelmcp", "internal/bounded", "internal/cookie", "internal/span",
 	},
-	"internal/admin/api": {"oauth", "storage", "metadata", "mcpresource", "internal/admin", "internal/secrets"},
+	"internal/admin/api": {
+		"oauth", "storage", "metadata", "mcpresource", "internal/admin", "internal/label", "internal/secrets",
+	},
 	"internal/admin/adminmcp": {
 		"attempt", "oauth", "storage", "mcpresource", "mcpresource/gosdk", "internal/admin", "internal/admin/api",
 		"internal/label",
@@ -161,7 +172,7 @@ var mayImport = map[string][]string{
 		"attempt", "oauth", "storage", "internal/admin", "internal/label", "internal/secrets", "web",
 	},
 	"internal/users": {
-		"oauth", "storage", "audit", "internal/bounded", "internal/mail", "internal/network",
+		"oauth", "storage", "audit", "internal/bounded", "internal/identifier", "internal/mail", "internal/network",
 		"internal/notice", "internal/secrets", "internal/span", "web/text",
 	},
 	"internal/mail":     {},
@@ -173,6 +184,7 @@ var mayImport = map[string][]string{
 	"internal/ways": {
 		"oauth", "storage", "audit", "internal/label", "internal/users", "internal/secrets",
 	},
+	"internal/identifier": {},
 	"internal/label":      {},
 	"internal/network":    {"oauth"},
 	"internal/archtest":   {},
@@ -189,6 +201,8 @@ var mayImport = map[string][]string{
 	"internal/wire":       {"oauth"},
 	"internal/qr":         {},
 	"internal/recent":     {},
+	"internal/scoperule":  {"oauth"},
+	"internal/access":     {"oauth", "storage", "internal/recent", "internal/scoperule"},
 	"internal/demoserver": {"oauth", "storage", "mcpresource", "mcpresource/gosdk"},
 }
 

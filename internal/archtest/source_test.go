@@ -211,6 +211,8 @@ var ownClocks = map[string]string{
 	"mcpresource/gosdk/calls.go":                "how long a call took",
 	"mcpresource/gosdk/middleware.go":           "how long a call took",
 	"mcpresource/gosdk/sse.go":                  "deadlines of connections",
+	"mcpresource/gosdk/readers.go":              "deadlines of connections, and a timer",
+	"internal/gateway/stdio/stream.go":          "a reader is replaced at the pace of a timer",
 	"storage/postgres/cancel.go":                "deadlines of connections",
 	"storage/postgres/pool.go":                  "how long a connection has rested",
 	"thirdparty/check.go":                       "how long an answer was waited for",

@@ -38,6 +38,7 @@ func (p Parts) Admin(notifier *notice.Notifier) (*admin.Service, error) {
 		Audit:         p.Audit,
 		AuditRequired: p.Config.Audit.Required,
 		AuditSigner:   p.AuditSigner,
+		AuditChecker:  p.AuditChecker,
 		Delegation:    p.Delegation,
 		Issuers:       p.Issuers,
 		Version:       p.Version,
@@ -48,6 +49,28 @@ func (p Parts) Admin(notifier *notice.Notifier) (*admin.Service, error) {
 		FreshFor:      time.Duration(p.Config.Console.Fresh),
 		Now:           p.Now,
 	}, nil
+}
+
+// warnOfAdministration warns of what weakens the administration: accounts that are named like ids, and operations
+// that console.two_administrators leaves out.
+func (p Parts) warnOfAdministration(ctx context.Context, notifier *notice.Notifier) error {
+	service, err := p.Admin(notifier)
+	if err != nil {
+		return err
+	}
+	found, err := service.NameFindings(ctx)
+	if err != nil {
+		return err
+	}
+	for _, f := range found {
+		if f.Level != admin.LevelOK {
+			p.Log.WarnContext(ctx, f.What, "advice", f.Advice)
+		}
+	}
+	for _, hole := range admin.HolesInTwo(p.Config.Console.TwoAdministrators) {
+		p.Log.WarnContext(ctx, hole)
+	}
+	return nil
 }
 
 // ways are the ways in, as one who asks no person for a code sees them.

@@ -16,7 +16,6 @@ import (
 	"github.com/mcp-authd/mcp-authd/audit"
 	"github.com/mcp-authd/mcp-authd/internal/auditlog"
 	"github.com/mcp-authd/mcp-authd/internal/safehttp"
-	"github.com/mcp-authd/mcp-authd/keys"
 	"github.com/mcp-authd/mcp-authd/mcpresource"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/storage"
@@ -24,6 +23,7 @@ import (
 
 const (
 	checkpointEvery = time.Minute
+	firstCheckpoint = 5 * time.Second
 	checkpointTime  = 10 * time.Second
 	auditCountEvery = 5 * time.Second
 	firstForget     = 2 * time.Minute
@@ -36,11 +36,16 @@ func (p Parts) auditWriter() *auditlog.Writer {
 	if !p.Config.Audit.Enabled {
 		return nil
 	}
-	o := auditlog.Options{Store: p.Store, Now: p.Now, Log: p.Log}
+	o := auditlog.Options{Store: p.Store, Now: p.Now, Log: p.Log, MAC: p.auditMAC()}
 	if p.Config.DataDir != "" {
 		o.Dir = filepath.Join(p.Config.DataDir, "audit")
 	}
 	return auditlog.NewWriter(o)
+}
+
+// auditMAC returns a function that opens the MAC of the audit log. The first server makes it.
+func (p Parts) auditMAC() func(context.Context) (*auditlog.MAC, error) {
+	return auditlog.MACOf(p.Store, p.Keys, auditOrigin(p.Config.Issuer), p.Now)
 }
 
 // keepCall adds calls of tools to the audit log: who called what, with arguments of which digest, and
@@ -97,29 +102,27 @@ func (p Parts) correct(at time.Time) time.Time {
 	return p.Store.Correct(at)
 }
 
-// AuditSigner signs checkpoints of the audit log; the first one makes its key.
+// AuditSigner signs checkpoints of the audit log. The first one makes the key and the seal of the log.
 func (p Parts) AuditSigner(ctx context.Context) (*auditlog.Signer, error) {
-	key, err := keys.OpenAuditKey(ctx, p.Store, p.Keys, auditOrigin(p.Config.Issuer))
-	if err != nil {
-		return nil, err
-	}
-	return auditlog.NewSigner(p.Store, key)
+	return auditlog.Open(ctx, p.Store, p.Keys, auditOrigin(p.Config.Issuer), p.Now())
 }
 
-// AuditKey is the key of the audit log as verifiers take it, "" when nothing was signed yet.
-func (p Parts) AuditKey(ctx context.Context) (string, error) {
-	key, err := keys.OpenAuditKey(ctx, p.Store, p.Keys, "")
+// AuditChecker is AuditSigner that makes nothing, for those who only look. storage.ErrNotFound when no server has
+// begun the log.
+func (p Parts) AuditChecker(ctx context.Context) (*auditlog.Signer, error) {
+	return auditlog.Open(ctx, p.Store, p.Keys, "", p.Now())
+}
+
+// AuditKeys returns the public key of the audit log and its seal, none of both when no server has begun the log.
+func (p Parts) AuditKeys(ctx context.Context) (auditlog.Keys, error) {
+	signer, err := p.AuditChecker(ctx)
 	if errors.Is(err, storage.ErrNotFound) {
-		return "", nil
+		return auditlog.Keys{}, nil
 	}
 	if err != nil {
-		return "", err
+		return auditlog.Keys{}, err
 	}
-	signer, err := auditlog.NewSigner(p.Store, key)
-	if err != nil {
-		return "", err
-	}
-	return signer.Key(), nil
+	return auditlog.Keys{Public: signer.Key(), Signer: signer}, nil
 }
 
 // auditOrigin names the log of an issuer: its URL without the scheme (C2SP tlog-checkpoint).
@@ -196,20 +199,24 @@ func (p Parts) forgetOld(ctx context.Context) error {
 type checkpoints struct {
 	parts   Parts
 	signer  *auditlog.Signer // nil until the store has its key
+	since   time.Time        // when the log was signed last, or this server began
 	written int64            // the size of the last one in the file
 	posted  int64            // of the last one that the receiver has taken
 	failed  bool             // the receiver did not take the last one
 }
 
+// run signs once a minute, and first soon after the start: what the server before has left is signed then.
 func (c *checkpoints) run(ctx context.Context) {
-	tick := time.NewTicker(checkpointEvery)
-	defer tick.Stop()
+	c.since = c.parts.Now()
+	next := time.NewTimer(firstCheckpoint)
+	defer next.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-tick.C:
+		case <-next.C:
 			c.sign(ctx)
+			next.Reset(checkpointEvery)
 		}
 	}
 }
@@ -217,8 +224,18 @@ func (c *checkpoints) run(ctx context.Context) {
 func (c *checkpoints) sign(ctx context.Context) {
 	bounded, cancel := context.WithTimeout(ctx, checkpointTime)
 	defer cancel()
-	if err := c.checkpoint(bounded); err != nil && ctx.Err() == nil { // a server that stops signs no more
+	err := c.checkpoint(bounded)
+	if err != nil && ctx.Err() != nil {
+		return // a server that stops signs no more
+	}
+	now := c.parts.Now()
+	if err != nil {
 		c.parts.Log.ErrorContext(ctx, "the audit log is not signed", "error", err)
+	} else {
+		c.since = now
+	}
+	if c.parts.Metrics != nil {
+		c.parts.Metrics.AuditUnsigned(max(0, now.Sub(c.since)))
 	}
 }
 

@@ -44,7 +44,7 @@ func TestCheckpointsArePosted(t *testing.T) {
 	signing := &checkpoints{parts: p}
 	grow := func() {
 		t.Helper()
-		w := auditlog.NewWriter(auditlog.Options{Store: store, Now: time.Now, Log: p.Log})
+		w := auditlog.NewWriter(auditlog.Options{Store: store, Now: time.Now, Log: p.Log, MAC: p.auditMAC()})
 		w.Add(t.Context(), audit.UserChanged, nil)
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
@@ -61,12 +61,12 @@ func TestCheckpointsArePosted(t *testing.T) {
 	if len(got) != 2 {
 		t.Fatalf("the receiver got %d checkpoints, want the first and the fourth", len(got))
 	}
-	key, err := p.AuditKey(t.Context())
+	key, err := p.AuditKeys(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i, size := range []int64{1, 4} {
-		if c, err := verify.OpenCheckpoint(got[i], key); err != nil || c.Size != size {
+		if c, err := verify.OpenCheckpoint(got[i], key.Public); err != nil || c.Size != size {
 			t.Errorf("got %+v, %v; want one of %d entries", c, err, size)
 		}
 	}

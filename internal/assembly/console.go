@@ -35,8 +35,8 @@ func (p Parts) console(cfg *authserver.Config, d *thirdparty.Delegation) (*notic
 	cfg.ConsoleApart = c.Listen == config.ConsoleManagement
 	cfg.Console = func(v *authserver.Visitors) http.Handler {
 		return console.New(console.Config{
-			Visitors: v, As: service.As, FreshFor: service.FreshFor, Requests: p.Store, Ring: ring, Log: p.Log,
-			Now: p.Now,
+			Visitors: v, As: service.As, May: service.May, FreshFor: service.FreshFor, Requests: p.Store, Ring: ring,
+			Log: p.Log, Now: p.Now,
 		})
 	}
 	return notifier, nil

@@ -83,3 +83,63 @@ func TestConsoleProposals(t *testing.T) {
 	wantPage(t, alice.send(ask, "/admin/proposal/decline"), 200, "/admin/proposal/show?id="+role, ">declined<")
 	offers(root, role, false, false)
 }
+
+// TestConsoleProposalsAboutThings: EN-06 EN-07: the console keeps support from accounts with a role, and proposes
+// things that do not exist yet.
+func TestConsoleProposalsAboutThings(t *testing.T) {
+	t.Parallel()
+	s := consoled(t, func(l *config.Loaded) {
+		l.Console.TwoAdministrators = []string{"user invite", "user disable"}
+	})
+	service, err := s.parts.Admin(s.notifier)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Auth.Users().Create(t.Context(), "sam", passphrase, false); err != nil {
+		t.Fatal(err)
+	}
+	in := admin.UserRole{Name: "sam", Role: string(admin.Support)}
+	if _, err := admin.UserSetRole.Do(t.Context(), service.Operator(), in); err != nil {
+		t.Fatal(err)
+	}
+	alice, root, sam := browse(t, s.Handler()), browse(t, s.Handler()), browse(t, s.Handler())
+	alice.at("/admin", "alice")
+	root.at("/admin", "root")
+	sam.at("/admin", "sam")
+	propose := func(path, to string, kv ...string) string {
+		t.Helper()
+		p := alice.send(alice.get(path), to, kv...)
+		wantPage(t, p, 202, "/admin/user", "Nothing has changed yet")
+		id := proposalPage.FindStringSubmatch(p.body)
+		if id == nil {
+			t.Fatalf("EN-07: the page does not lead to the proposal: %.3000s", p.body)
+		}
+		return id[1]
+	}
+	invite := propose("/admin/user/invite", "/admin/user/invite", "name", "newcomer", "role", "auditor")
+	disable := propose("/admin/user/disable?name=root", "/admin/user/disable")
+	for _, id := range []string{invite, disable} {
+		for _, path := range []string{"/admin/proposal/list", "/admin/proposal/show?id=" + id} {
+			if p := sam.get(path); p.status != 200 || strings.Contains(p.body, "/admin/proposal/accept?id="+id) ||
+				strings.Contains(p.body, "/admin/proposal/decline?id="+id) {
+				t.Errorf("EN-06 EN-07: %s (%d) offers support to decide on an account with a role", path, p.status)
+			}
+			if p := root.get(path); !strings.Contains(p.body, "/admin/proposal/accept?id="+id) {
+				t.Errorf("EN-07: %s does not offer an administrator to accept it", path)
+			}
+		}
+		for _, act := range []string{"/admin/proposal/accept", "/admin/proposal/decline"} {
+			if p := sam.get(act + "?id=" + id); p.status != 403 {
+				t.Errorf("EN-06: support at %s: %d, want 403", act, p.status)
+			}
+		}
+	}
+	if p := sam.get("/admin"); strings.Contains(p.body, "for you to accept") {
+		t.Error("EN-07: the overview asks support to accept what support may not")
+	}
+	p := root.send(root.get("/admin/proposal/accept?id="+invite), "/admin/proposal/accept")
+	wantPage(t, p, 200, "/admin/proposal/accept", "/link/mcplk_")
+	if p := sam.get("/admin/user/links/withdraw?name=newcomer"); p.status != 403 {
+		t.Errorf("EN-06: support ends an invitation with a role: %d, want 403", p.status)
+	}
+}

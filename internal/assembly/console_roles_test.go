@@ -100,6 +100,47 @@ func TestConsoleOfEachRole(t *testing.T) {
 	}
 }
 
+// OB-10 EN-06: a page offers a change of a thing if and only if the service would let the role make it there: who
+// helps people is offered nothing about an account that has a role.
+func TestConsoleOffersWhatTheServiceAllows(t *testing.T) {
+	t.Parallel()
+	offered := 0
+	for role, b := range roled(t) {
+		if role == "" {
+			continue
+		}
+		for _, name := range []string{"root", "bob"} {
+			var shown string
+			for _, path := range []string{"/admin/user/list", "/admin/user/show?name=" + name} {
+				shown += b.get(path).body
+			}
+			for _, verb := range admin.All() {
+				s := verb.Spec()
+				if s.Noun() != "user" || !s.Changes() || !strings.Contains(s.Path, "{name}") {
+					continue
+				}
+				page := pageOf(verb)
+				page = strings.ReplaceAll(page, "carol", name)
+				refused := b.get(page).status == http.StatusForbidden
+				wanted := !s.Permits(role) || role == admin.Support && name == "root"
+				if refused != wanted {
+					t.Errorf("EN-06: %q opens %s: refused %v, want %v", role, page, refused, wanted)
+				}
+				link := strings.Contains(shown, html.EscapeString(page)+`"`)
+				if link && refused {
+					t.Errorf("OB-10: %q is offered %s, and refused it", role, page)
+				}
+				if link {
+					offered++
+				}
+			}
+		}
+	}
+	if offered < 15 {
+		t.Errorf("OB-10: the pages offer %d changes to all roles", offered)
+	}
+}
+
 // aging is a store whose clock can be put forward.
 type aging struct {
 	storage.Store

@@ -169,6 +169,22 @@ func TestConsoleWithoutARole(t *testing.T) {
 	}
 }
 
+// By default the console is for administrators with a second factor: they add one before anything else.
+func TestConsoleDemandsASecondFactor(t *testing.T) {
+	byDefault := config.Default(func(string) string { return "" }).Login
+	s := consoled(t, func(c *config.Loaded) { c.Login = byDefault })
+	b := browse(t, s.Handler())
+	b.at("/admin", "alice")
+	for _, path := range []string{"/admin", "/admin/user/disable?name=bob"} {
+		if p := b.get(path); p.status != 200 || !strings.Contains(p.body, "you need a second step") {
+			t.Errorf("OB-10: %s with a password alone: got %d %.300s", path, p.status, p.body)
+		}
+	}
+	if p := browse(t, s.Handler()).at("/account", "bob"); p.status != 200 || strings.Contains(p.body, "second step") {
+		t.Errorf("a person without a role: got %d", p.status)
+	}
+}
+
 // OB-10: the account page of a person with a role leads to the console, and no other one does; the console
 // leads back.
 func TestConsoleFromTheAccount(t *testing.T) {

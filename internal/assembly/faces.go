@@ -3,6 +3,8 @@ package assembly
 import (
 	"context"
 	"net/http"
+	"path"
+	"strings"
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/authserver"
@@ -127,11 +129,20 @@ type home struct {
 
 // ServeHTTP implements http.Handler.
 func (h home) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if _, pattern := h.beside.Handler(r); pattern != "" {
+	if _, pattern := h.beside.Handler(r); pattern == "" {
+		h.main.ServeHTTP(w, r)
+	} else if unclean(r.URL.EscapedPath()) {
+		// ServeMux would redirect to the clean path: that names another thing when a program has put an empty
+		// value into a path, as /users//links.
+		api.NoOperation(w)
+	} else {
 		h.beside.ServeHTTP(w, r)
-		return
 	}
-	h.main.ServeHTTP(w, r)
+}
+
+// unclean reports whether a path has empty segments, or those for "here" and "above".
+func unclean(p string) bool {
+	return strings.Contains(p, "//") || path.Clean(p) != strings.TrimRight(p, "/")
 }
 
 // Handler says what serves a request, as that of http.ServeMux does.

@@ -71,6 +71,9 @@ func TestAPI(t *testing.T) {
 		{"", "GET", "/api/v1/users", 401},
 		{"", "GET", "/api/v1/openapi.json", 200},
 		{"", "GET", "/.well-known/oauth-protected-resource/api/v1", 200},
+		{writer, "DELETE", "/api/v1/users//links", 404}, // Security A-L8: no redirect to another thing
+		{writer, "GET", "/api/v1/users/../users", 404},
+		{writer, "POST", "//api/v1/users/alice/disable", 404},
 	} {
 		if got := call(c.token, c.method, c.path); got != c.want {
 			t.Errorf("%s %s: got %d, want %d", c.method, c.path, got, c.want)

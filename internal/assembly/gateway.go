@@ -124,8 +124,8 @@ func (p Parts) guardConfig(
 	c := mcpresource.Config{
 		Resource: r.URI, Aliases: r.Aliases, AuthorizationServers: []string{as.Issuer()},
 		Validator: gateway.Remember(mcpresource.Local(as), revokedWithin, p.Now, p.countLookup),
-		Policy:    rules(r, all.watch),
-		Metadata:  mcpresource.Metadata{Name: r.Name, PathOnly: shared}, Origins: r.Upstream.Origins, CORS: true,
+		Policy:    rules(r, all.watch), FirstScopes: r.First(),
+		Metadata: mcpresource.Metadata{Name: r.Name, PathOnly: shared}, Origins: r.Upstream.Origins, CORS: true,
 		MaxBodyBytes: int64(r.Upstream.MaxBody), Bodies: all.bodies, Audit: p.recordCall(r.URI),
 		Calls:  each(mcpresource.LogCalls(log), all.calls.take, p.countCall(r.URI, all.first), p.keepCall(r.URI)),
 		Logger: log, Tracer: p.traces.Calls(p.Config.Traces.Arguments),
@@ -270,11 +270,13 @@ func (p Parts) upstream(
 	})
 }
 
-// shows says what lists show: what the caller may use (RS-218), or, with lists: all, what some caller may, so
-// that a client can ask for the scopes of a tool that its token has not.
+// shows says what lists show: what the caller may use, or can get the scopes for, so that a client learns of a
+// tool that its person can allow; with lists: usable, what the token of the request may use (RS-218).
 func shows(r *config.Resource, guard *mcpresource.Guard, watch *toolwatch.Watch) gateway.Shows {
-	decides := rules(r, watch)
-	decides.Tools, decides.Authentication = nil, nil // whatever it needs: what nobody may is not shown
+	covers := guard.CoversWithScopes
+	if r.Upstream.Lists == "usable" {
+		covers = guard.Covers
+	}
 	return func(ctx context.Context, k lists.Kind, name string, entry []byte) bool {
 		op := mcpresource.Operation{Method: k.Use(), Name: name}
 		switch {
@@ -282,10 +284,8 @@ func shows(r *config.Resource, guard *mcpresource.Guard, watch *toolwatch.Watch)
 			return true
 		case name == "", k == lists.Tools && !watch.See(ctx, name, entry):
 			return false
-		case r.Upstream.Lists == "all":
-			return !decides.Require(op).Deny
 		}
-		return guard.Covers(ctx, op)
+		return covers(ctx, op)
 	}
 }
 
@@ -315,6 +315,7 @@ func (p Parts) Backend(r *config.Resource, c gateway.Config) (gateway.Server, er
 			Env: u.Environment(), PassEnv: u.PassEnv,
 			Shared: u.Shared(), Idle: time.Duration(u.Idle),
 			MaxProcesses: u.MaxProcesses, MaxPerCaller: u.MaxPerCaller, Shows: c.Shows,
+			PerClient: u.PerClient(), Resource: r.URI, Peers: p.peers, MaxBody: u.MaxBody,
 			Logger: p.Log.With("resource", r.URI),
 		})
 	}

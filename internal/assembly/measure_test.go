@@ -19,12 +19,15 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 )
 
-// measured is a whole server with its metrics.
+// measured is a whole server with its metrics. Its administrators need no second factor.
 func measured(t *testing.T, environ ...string) *Server {
 	t.Helper()
 	c, err := config.Load(config.Source{Environ: append([]string{"HOME=" + t.TempDir()}, environ...)})
 	if err != nil {
 		t.Fatal(err)
+	}
+	if c.IsDefault("login.admins_second_factor") {
+		c.Login.AdminsSecondFactor = "enrolled"
 	}
 	store := installation.Store(t)
 	log, counted := slog.New(slog.DiscardHandler), metrics.New()

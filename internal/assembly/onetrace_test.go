@@ -148,7 +148,13 @@ func (s *site) signIn(t *testing.T, app, person agent) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, done := do(browser, http.MethodGet, back.String(), nil, http.StatusSeeOther)
+	page, _ = do(browser, http.MethodGet, back.String(), nil, http.StatusOK) // it names the account
+	if sealed = step.FindStringSubmatch(page); sealed == nil {
+		t.Fatalf("no form: %s", page)
+	}
+	_, done := do(browser, http.MethodPost, issuer+"/consent", url.Values{
+		"step": {html.UnescapeString(sealed[1])}, "decision": {"approve"},
+	}, http.StatusSeeOther)
 	for done.Request.URL.Path != "/authorize" && !strings.HasPrefix(done.Header.Get("Location"), redirect) {
 		next, err := done.Location()
 		if err != nil {

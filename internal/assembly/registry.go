@@ -29,7 +29,7 @@ func (p Parts) Registry() (*dcr.Registry, error) {
 		return nil, err
 	}
 	cfg := dcr.Config{
-		Store: p.Store, SecretKeys: p.Keys, Disabled: !r.Enabled, Now: p.Now,
+		Store: p.Store, Holds: p.Store, SecretKeys: p.Keys, Disabled: !r.Enabled, Now: p.Now,
 		Redirects: oauth.RedirectPolicy{PrivateUseSchemes: schemes, DottedSchemes: r.DottedSchemes}, Clients: clients,
 		Limits: r.Limits(), Documents: r.Documents(), MachineClients: r.MachineClients, Audit: p.Audit, Logger: p.Log,
 		DocumentAsked: func(hit bool) { p.Metrics.Cache(metrics.CacheDocuments, hit) },

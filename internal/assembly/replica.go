@@ -25,8 +25,9 @@ type presence struct {
 }
 
 // present tells the store of this server until the function that it returns is called, which takes it back: a
-// server that stops is no longer listed, and one that is killed is seen no more.
-func (s *Server) present(ctx context.Context, sites []authserver.Site) (leave func()) {
+// server that stops is no longer listed, and one that is killed is seen no more. peerAddress is where it takes requests
+// of other replicas; they find it once this has returned, or within seconds when the store is away.
+func (s *Server) present(ctx context.Context, sites []authserver.Site, peerAddress string) (leave func()) {
 	p := &presence{parts: s.parts, audit: s.audit, self: storage.Replica{
 		ID:        s.parts.replica,
 		Name:      s.parts.Config.ReplicaName(),
@@ -35,11 +36,16 @@ func (s *Server) present(ctx context.Context, sites []authserver.Site) (leave fu
 		Issuer:    s.parts.Config.Issuer,
 		Address:   s.parts.Config.Listen,
 		StartedAt: s.parts.Now(),
+
+		PeerAddress: peerAddress,
 	}}
 	if len(sites) > 0 && sites[0].Listener != nil {
 		p.self.Address = sites[0].Listener.Addr().String()
 	}
 	seeing, stop := context.WithCancel(context.WithoutCancel(ctx))
+	if peerAddress != "" {
+		_ = p.see(seeing) // run does it again, and tells
+	}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -69,6 +75,9 @@ func (p *presence) run(ctx context.Context) {
 	failed := false
 	for {
 		err := p.see(ctx)
+		if err == nil && p.self.PeerAddress != "" && p.parts.peers.Check(ctx) {
+			err = p.see(ctx) // with what was found
+		}
 		if ctx.Err() != nil {
 			return
 		}
@@ -95,6 +104,9 @@ func (p *presence) see(ctx context.Context) error {
 	defer cancel()
 	now := p.self
 	now.SeenAt, now.Skew = p.parts.Now(), p.parts.Store.Skew()
+	if p.parts.peers != nil {
+		now.Unreached = p.parts.peers.Unreached()
+	}
 	if p.audit != nil {
 		now.AuditWaiting, now.AuditLost = p.audit.State()
 	}

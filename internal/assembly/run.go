@@ -12,10 +12,15 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// Serve serves until ctx ends, then drains: readiness turns red, open requests finish, and nil
-// is returned.
+// Serve serves until ctx ends, then drains: readiness turns red, the listeners close limits.drain later, open
+// requests finish, and nil is returned.
 func (s *Server) Serve(ctx context.Context, sites ...authserver.Site) error {
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, cancel := s.drained(ctx)
+	defer cancel()
+	at, endPeers, err := s.servePeers(ctx)
+	if err != nil {
+		return err
+	}
 	if !s.inside {
 		boundMemory()
 		go restMemory(ctx)
@@ -23,9 +28,10 @@ func (s *Server) Serve(ctx context.Context, sites ...authserver.Site) error {
 	settleSinks := s.runAuditSinks(ctx) // begins first, so that a new sink has what follows
 	settleAudit := s.runAudit(ctx)      // last, since all others have something to record
 	go s.measure(ctx)
-	leave := s.present(ctx, sites)
+	leave := s.present(ctx, sites, at)
 	settleSites, settle, settleEvents := s.runSites(ctx), s.runDelegation(ctx), s.runTransmitter(ctx)
-	err := s.Auth.Serve(ctx, sites...)
+	err = s.Auth.Serve(ctx, sites...)
+	endPeers()
 	cancel()
 	settleSites()
 	s.settleFaces(ctx)

@@ -16,6 +16,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/auditsink"
 	"github.com/mcp-authd/mcp-authd/internal/config"
 	"github.com/mcp-authd/mcp-authd/internal/gateway"
+	"github.com/mcp-authd/mcp-authd/internal/gateway/peers"
 	"github.com/mcp-authd/mcp-authd/internal/metrics"
 	"github.com/mcp-authd/mcp-authd/internal/notice"
 	"github.com/mcp-authd/mcp-authd/internal/proofstore"
@@ -38,6 +39,7 @@ type Parts struct {
 
 	traces  *traces.Traces // of this server, nil: traces.enabled is false
 	replica string         // the id of this server; "": it is a command
+	peers   *peers.Peers   // that requests of sessions are passed to; nil: none are
 }
 
 // Server is an authorization server with a gateway for those MCP servers of the configuration
@@ -53,6 +55,7 @@ type Server struct {
 	calls      *lastCalls             // of the sites, and of that
 	audit      *auditlog.Writer       // nil: audit.enabled is false
 	sinks      *auditsink.Deliverer   // of the audit log; nil: there is none
+	after      func(time.Duration) <-chan time.Time
 }
 
 // Server makes the server. Close it when it is not used any more.
@@ -66,7 +69,10 @@ func (p Parts) Server(ctx context.Context) (_ *Server, err error) {
 		}
 	}()
 	p.Store, p.replica = p.watched(), secrets.ID("rep_")
-	s := &Server{audit: p.auditWriter()}
+	if p.peers, err = p.newPeers(); err != nil {
+		return nil, err
+	}
+	s := &Server{audit: p.auditWriter(), after: time.After}
 	if s.audit != nil {
 		p.Audit = p.Audit.Into(s.audit)
 	}
@@ -88,6 +94,9 @@ func (p Parts) Server(ctx context.Context) (_ *Server, err error) {
 		return nil, err
 	}
 	if s.Auth, err = authserver.New(ctx, cfg); err != nil {
+		return nil, err
+	}
+	if err := p.warnOfAdministration(ctx, s.notifier); err != nil {
 		return nil, err
 	}
 	beside, err := s.faces(cfg.Registry)

@@ -51,8 +51,9 @@ func (s Source) host() string {
 // Entry is an entry of the log at its place.
 type Entry struct {
 	verify.Entry
-	Index int64
-	Leaf  verify.Hash
+	Index    int64
+	Leaf     verify.Hash
+	Unproven string // why the entry is not proven, as far as it was looked at
 }
 
 // Read reads the leaf of an entry.
@@ -94,9 +95,12 @@ type fields struct {
 }
 
 func newFields(e Entry) *fields {
-	f := &fields{all: e.Fields, left: make(map[string]string, len(e.Fields))}
+	f := &fields{all: e.Fields, left: make(map[string]string, len(e.Fields)+1)}
 	for name, value := range e.Fields {
 		f.left[name] = value
+	}
+	if e.Unproven != "" {
+		f.left["unproven"] = e.Unproven
 	}
 	return f
 }

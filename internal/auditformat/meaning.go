@@ -1,6 +1,11 @@
 package auditformat
 
-import "github.com/mcp-authd/mcp-authd/audit"
+import (
+	"maps"
+	"slices"
+
+	"github.com/mcp-authd/mcp-authd/audit"
+)
 
 // class is a class of OCSF 1.6.
 type class int
@@ -103,9 +108,13 @@ var meanings = map[string]meaning{
 	audit.ClientRegistered:    to("client", 1, "Client registered"),
 	audit.ClientChanged:       to("client", 3, "Client changed"),
 	audit.ClientDeleted:       to("client", 4, "Client deleted"),
+	audit.ApplicationChanged:  to("application", 3, "Application changed for everyone").at(Medium),
 	audit.ResourceChanged:     to("MCP server", 3, "MCP server changed"),
+	audit.GroupChanged:        to("group", 3, "Group of accounts changed").at(Low),
+	audit.AccessChanged:       to("access rule", 3, "Access rule changed").at(Medium),
 	audit.ToolChanged:         to("tool", 3, "Tool described otherwise than it was accepted").at(Medium),
 	audit.ToolAccepted:        to("tool", 3, "Description of a tool accepted").at(Low),
+	audit.MailTested:          to("mail server", other, "Test letter asked for").at(Low),
 	audit.TrustChanged:        to("trust entry", 3, "Trust entry changed").at(Medium),
 	audit.AudienceChanged:     to("audience", 3, "Audience changed").at(Medium),
 	audit.SigningKeyCreated:   to("signing key", 1, "Signing key created"),
@@ -137,6 +146,7 @@ var meanings = map[string]meaning{
 	audit.ToolCalled:   did(apiActivity, other, "Tool called"),
 	audit.ToolBegun:    did(apiActivity, other, "Tool about to be called"),
 
+	audit.AuditLost:             did(baseEvent, other, "Entries of the audit log lost").failing(High),
 	audit.NoticeLost:            did(baseEvent, other, "Notice lost").failing(Low),
 	audit.ProviderUnreachable:   did(baseEvent, other, "Provider does not answer").failing(Medium),
 	audit.SecurityEventReceived: did(baseEvent, other, "Security event received"),
@@ -145,12 +155,18 @@ var meanings = map[string]meaning{
 	audit.SecurityEventDropped:  did(baseEvent, other, "Security events dropped").failing(High),
 }
 
+// Events returns the names of all events that the log keeps, sorted.
+func Events() []string { return slices.Sorted(maps.Keys(meanings)) }
+
 // whats say more of an event by its field "what".
 var whats = map[string]map[string]int{
-	audit.UserChanged:     {"password": 4, "disabled": 5, "enabled": 2},
-	audit.ResourceChanged: {"added": 1, "removed": 4},
-	audit.TrustChanged:    {"added": 1, "removed": 4, "enabled": 8, "disabled": 9},
-	audit.AudienceChanged: {"added": 1, "removed": 4},
+	audit.UserChanged:        {"password": 4, "disabled": 5, "enabled": 2},
+	audit.ApplicationChanged: {"deleted": 4},
+	audit.ResourceChanged:    {"added": 1, "removed": 4},
+	audit.GroupChanged:       {"created": 1, "deleted": 4},
+	audit.AccessChanged:      {"removed": 4},
+	audit.TrustChanged:       {"added": 1, "removed": 4, "enabled": 8, "disabled": 9},
+	audit.AudienceChanged:    {"added": 1, "removed": 4},
 	audit.AccountChanged: {
 		"way-added": 10, "way-removed": 11, "password-changed": 3, "password-removed": 3, "recovery-used": 4,
 	},

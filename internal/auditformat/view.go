@@ -18,6 +18,7 @@ type View struct {
 	Tool     string            `json:"tool,omitempty"`
 	Outcome  string            `json:"outcome,omitempty"`
 	Leaf     verify.Hash       `json:"leaf"` // its hash
+	Unproven string            `json:"unproven,omitempty" jsonschema:"why the entry is not proven; absent when it is"`
 	Fields   map[string]string `json:"fields"`
 }
 
@@ -26,6 +27,7 @@ func ViewOf(e Entry) View {
 	f := e.Fields
 	return View{
 		Index: e.Index, At: e.At, Event: e.Event, Grant: f["grant"], Person: f["user"], ClientID: f["client_id"],
-		Resource: f["resource"], Tool: f["tool"], Outcome: f["outcome"], Leaf: e.Leaf, Fields: f,
+		Resource: f["resource"], Tool: f["tool"], Outcome: f["outcome"], Leaf: e.Leaf,
+		Unproven: e.Unproven, Fields: f,
 	}
 }

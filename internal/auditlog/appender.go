@@ -25,71 +25,92 @@ type appender struct {
 	base  int64  // the number of the first entry under this id
 	mark  int64  // the entries with lower numbers are in the log
 	edge  *edge  // nil: unknown
+	open  func(context.Context) (*MAC, error)
+	mac   *MAC // nil: not opened yet
+	chain chain
+}
+
+// chain is what the entries are sealed as that are appended next.
+type chain struct {
+	id   string
+	next int64
+	used time.Time
+}
+
+// of returns the chain to go on with. A new one begins when it is not certain what of the one before is in the log,
+// and when the signer may have forgotten it.
+func (c chain) of(now time.Time) chain {
+	if c.id == "" || now.Sub(c.used) > chainIdle || now.Before(c.used) {
+		return chain{id: secrets.IDAt("awr_", now)}
+	}
+	return c
 }
 
 func newWriterID() string { return secrets.ID("awr_") }
 
+// errThere stops an append of what may be in the log already, errPutBack one to a log that has lost entries.
+var (
+	errThere   = errors.New("auditlog: the batch may be in the log")
+	errPutBack = errors.New("auditlog: the log has lost entries of the writer")
+)
+
 // append appends a batch, and returns when some of it is in the log: those below a.mark. When an answer
-// of the store was lost, its mark tells whether the batch is there.
+// of the store was lost, its mark tells whether the batch is there (OB-04).
 func (a *appender) append(ctx context.Context, batch []numbered) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
-	for range contended {
-		if a.edge == nil {
-			head, err := a.store.AuditHead(ctx, a.id)
-			if err != nil {
-				return err
-			}
-			if a.found(head) {
-				return nil
-			}
-			if a.edge, err = readEdge(ctx, a.store, head.Size); err != nil {
-				return err
-			}
-		}
-		err = a.try(ctx, batch)
-		if err == nil {
-			return nil
-		}
-		a.edge = nil
-		if !errors.Is(err, storage.ErrChanged) && !errors.Is(err, storage.ErrExists) {
+	if a.mac == nil {
+		if a.mac, err = a.open(ctx); err != nil {
 			return err
 		}
+	}
+	err = a.try(ctx, batch)
+	if errors.Is(err, errPutBack) {
+		// What the store has lost is no longer here. What follows goes on under another id.
+		a.id, a.base = newWriterID(), a.mark
+		err = a.try(ctx, batch)
+	}
+	if errors.Is(err, errThere) {
+		return nil
 	}
 	return err
 }
 
-// found reports whether more is in the log than was known. A store that was put back to an earlier state
-// knows of less; what it has lost is no longer here, and what follows goes on under another id.
-func (a *appender) found(head storage.AuditHead) bool {
-	mark := a.base + head.Mark
-	if mark > a.mark {
-		a.mark = mark
-		return true
-	}
-	if mark < a.mark {
-		a.id, a.base = newWriterID(), a.mark
-	}
-	return false
-}
-
-// try appends a batch at the edge that is known (OB-04).
+// try appends a batch to the end of the log, unless the log has more or less of the writer than is known.
 func (a *appender) try(ctx context.Context, batch []numbered) error {
-	entries := make([]storage.AuditEntry, len(batch))
-	leaves := make([]tlog.Hash, len(batch))
-	for i, e := range batch {
-		e.Index = a.edge.size + int64(i)
-		entries[i], leaves[i] = e.AuditEntry, tlog.RecordHash(e.Leaf)
+	to, mark := batch[len(batch)-1].number+1, a.mark
+	var grown *edge
+	var sealed chain
+	build := func(end storage.AuditEnd) (out storage.AuditAppend, err error) {
+		switch mark = a.base + end.Mark; {
+		case mark > a.mark:
+			return out, errThere
+		case mark < a.mark:
+			return out, errPutBack
+		}
+		at := a.edge
+		if at.known() != end.Size {
+			if at, err = edgeOf(end); err != nil {
+				return out, err
+			}
+		}
+		out = storage.AuditAppend{Mark: to - a.base, Entries: make([]storage.AuditEntry, len(batch)), Now: a.now()}
+		sealed = a.chain.of(out.Now)
+		leaves := make([]tlog.Hash, len(batch))
+		for i, e := range batch {
+			e.Index = end.Size + int64(i)
+			e.Leaf = a.mac.Seal(e.Leaf, Link{sealed.id, sealed.next + int64(i)})
+			out.Entries[i], leaves[i] = e.AuditEntry, tlog.RecordHash(e.Leaf)
+		}
+		grown, out.Tiles = at.grow(leaves)
+		return out, nil
 	}
-	grown, tiles := a.edge.grow(leaves)
-	to := batch[len(batch)-1].number + 1
-	err := a.store.AppendAudit(ctx, storage.AuditAppend{
-		Size: a.edge.size, Writer: a.id, From: a.mark - a.base, To: to - a.base, Entries: entries, Tiles: tiles,
-		Now: a.now(),
-	})
-	if err != nil {
+	if err := a.store.AppendAudit(ctx, a.id, a.edge.known(), build); err != nil {
+		a.edge, a.chain = nil, chain{} // the batch may be in the log
+		a.mark = max(a.mark, mark)
 		return err
 	}
 	a.edge, a.mark = grown, to
+	a.chain = chain{sealed.id, sealed.next + int64(len(batch)), a.now()}
 	return nil
 }

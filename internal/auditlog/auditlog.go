@@ -1,7 +1,7 @@
 // Package auditlog keeps the audit as a Merkle log in the store: a Writer appends events in batches,
-// a Signer signs how far the log has come, and Verify finds what was removed, changed, moved or cut
-// off. What entries, hashes and checkpoints are is said by package audit/verify, which needs none of
-// this to check them.
+// each with a MAC, a Signer checks them and signs how far the log has come, and Verify finds entries
+// that were removed, changed, moved, added or cut off. Package audit/verify says what entries, hashes
+// and checkpoints are, and needs none of this to check them.
 package auditlog
 
 import (
@@ -20,6 +20,7 @@ import (
 type Store interface {
 	storage.AuditLog
 	storage.AuditCheckpoints
+	storage.SharedKeys
 }
 
 // unproved are events that a caller who has proved nothing can cause as often as it likes. They are in
@@ -51,7 +52,7 @@ func entry(now time.Time, event string, attrs []slog.Attr) storage.AuditEntry {
 			at = v.Time()
 			continue
 		}
-		if text := plain(v); text != "" {
+		if text := plain(v); text != "" && a.Key != verify.MACField {
 			fields = with(fields, verify.Field{Name: a.Key, Text: text})
 			size += len(a.Key) + len(text) + len(`"":"",`)
 		}

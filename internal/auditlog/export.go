@@ -11,8 +11,8 @@ import (
 )
 
 // Export gives each line of the log as it is now to write: checkpoints, hashes of what was removed, and
-// entries.
-func Export(ctx context.Context, store Store, write func(verify.Line) error) error {
+// entries, with why they are not proven.
+func Export(ctx context.Context, store Store, standing Standing, write func(verify.Line) error) error {
 	head, err := store.AuditHead(ctx, "")
 	if err != nil {
 		return err
@@ -52,7 +52,8 @@ func Export(ctx context.Context, store Store, write func(verify.Line) error) err
 			return fmt.Errorf("entry %d is missing, run: mcp-authd audit verify", at)
 		}
 		for _, e := range some {
-			if err := write(verify.Line{Index: e.Index, Leaf: string(e.Leaf)}); err != nil {
+			line := verify.Line{Index: e.Index, Leaf: string(e.Leaf), Unproven: standing.Unproven(e)}
+			if err := write(line); err != nil {
 				return err
 			}
 		}

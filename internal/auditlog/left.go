@@ -16,6 +16,9 @@ import (
 // leftTime bounds the work on one file.
 const leftTime = time.Minute
 
+// storeError is one of the store, which the next file would meet as well.
+type storeError struct{ error }
+
 // errInUse means that the writer of a spool lives.
 var errInUse = errors.New("auditlog: the writer of the file lives")
 
@@ -31,7 +34,14 @@ func (w *Writer) takeLeft(ctx context.Context) {
 			return
 		}
 		n, err := w.takeSpool(ctx, file)
+		var failed storeError
 		switch {
+		case errors.As(err, &failed): // so it would for the others
+			w.mu.Lock()
+			w.warn("files of entries of the audit log wait: the store does not take them", "files", len(files),
+				"error", err)
+			w.mu.Unlock()
+			return
 		case errors.Is(err, errInUse), errors.Is(err, os.ErrNotExist):
 		case err != nil:
 			w.o.Log.ErrorContext(ctx, "entries of the audit log that a server has left in a file are not taken",
@@ -39,6 +49,9 @@ func (w *Writer) takeLeft(ctx context.Context) {
 		case n > 0:
 			w.o.Log.InfoContext(ctx, "entries of the audit log are taken that a server has left in a file",
 				"file", file, "entries", n)
+		}
+		if !w.flush(ctx) { // others wait meanwhile
+			return
 		}
 	}
 	w.removeHalfMade()
@@ -64,9 +77,9 @@ func (w *Writer) takeSpool(ctx context.Context, path string) (n int, err error) 
 	id := strings.TrimSuffix(filepath.Base(path), spoolSuffix)
 	head, err := w.o.Store.AuditHead(ctx, id)
 	if err != nil {
-		return 0, err
+		return 0, storeError{err}
 	}
-	a := appender{store: w.o.Store, now: w.o.Now, id: id, mark: head.Mark}
+	a := appender{store: w.o.Store, now: w.o.Now, id: id, mark: head.Mark, open: w.o.MAC}
 	for len(entries) > 0 {
 		if entries[0].number < a.mark {
 			entries = entries[1:]
@@ -74,7 +87,7 @@ func (w *Writer) takeSpool(ctx context.Context, path string) (n int, err error) 
 		}
 		batch := entries[:min(len(entries), maxBatch)]
 		if err := a.append(ctx, batch); err != nil {
-			return n, err
+			return n, storeError{err}
 		}
 		n += len(batch)
 	}

@@ -10,7 +10,6 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/audit/verify"
 	"github.com/mcp-authd/mcp-authd/internal/auditlog"
-	"github.com/mcp-authd/mcp-authd/keys"
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
@@ -67,15 +66,13 @@ func TestVerifyMeanwhile(t *testing.T) {
 	t.Run("the key is made, and the first checkpoint signed", func(t *testing.T) {
 		db := onSQLite(t)
 		write(t, db, 0, 10)
-		key := func(ctx context.Context) (string, error) {
-			key, err := keys.OpenAuditKey(ctx, db, [][]byte{bytes.Repeat([]byte("k"), 32)}, "")
+		key := func(ctx context.Context) (auditlog.Keys, error) {
+			s, err := auditlog.Open(ctx, db, masters, "", time.Now())
 			if errors.Is(err, storage.ErrNotFound) {
-				return "", nil
+				return auditlog.Keys{}, nil
 			}
 			must(t, err)
-			s, err := auditlog.NewSigner(db, key)
-			must(t, err)
-			return s.Key(), nil
+			return auditlog.Keys{Public: s.Key(), Signer: s}, nil
 		}
 		store := &meanwhile{Store: db, beforeCheckpoints: func() { checkpoint(t, signer(t, db)) }}
 		report, err := auditlog.Verify(t.Context(), store, key)
@@ -88,7 +85,7 @@ func TestVerifyMeanwhile(t *testing.T) {
 		db := onSQLite(t)
 		sign := signer(t, db)
 		aged(t, db, 10, now)
-		checkpoint(t, sign)
+		checkpointAt(t, sign, now)
 		return sign, &meanwhile{Store: db, beforeEntries: func() {
 			if removed, err := removing(t, db, sign, 4*24*time.Hour, now); err != nil || removed != 50 {
 				t.Errorf("%d removed, %v", removed, err)
@@ -106,7 +103,10 @@ func TestVerifyMeanwhile(t *testing.T) {
 		sign, store := aging(t)
 		var out bytes.Buffer
 		lines := json.NewEncoder(&out)
-		must(t, auditlog.Export(t.Context(), store, func(l verify.Line) error { return lines.Encode(l) }))
+		err := auditlog.Export(t.Context(), store, auditlog.Standing{}, func(l verify.Line) error {
+			return lines.Encode(l)
+		})
+		must(t, err)
 		log := verify.NewLog(sign.Key())
 		if err := log.Read(&out); err != nil || log.Size() != 101 {
 			t.Errorf("got %v, %d entries", err, log.Size())
@@ -116,7 +116,7 @@ func TestVerifyMeanwhile(t *testing.T) {
 		db := onSQLite(t)
 		sign := signer(t, db)
 		aged(t, db, 10, now)
-		checkpoint(t, sign)
+		checkpointAt(t, sign, now)
 		store := &meanwhile{Store: db, beforeEntries: func() {
 			db.exec(t, "DELETE FROM audit_entries WHERE idx < 50; UPDATE audit_head SET first_idx = 50")
 		}}
@@ -139,7 +139,9 @@ func TestVerifyUnread(t *testing.T) {
 			return auditlog.Verify(t.Context(), &meanwhile{Store: db, failsToRead: away}, keyOf(sign))
 		},
 		"key": func() (auditlog.Report, error) {
-			return auditlog.Verify(t.Context(), db, func(context.Context) (string, error) { return "", away })
+			return auditlog.Verify(t.Context(), db, func(context.Context) (auditlog.Keys, error) {
+				return auditlog.Keys{}, away
+			})
 		},
 	} {
 		if _, err := verified(); !errors.Is(err, auditlog.ErrUnchecked) || !errors.Is(err, away) {

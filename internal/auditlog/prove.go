@@ -31,6 +31,8 @@ func Prove(
 	if out.Removed, err = consentRemoved(ctx, store, chain); err != nil {
 		return verify.Proof{}, err
 	}
+	approved := slices.ContainsFunc(chain, func(e storage.AuditEntry) bool { return e.Event == audit.ConsentApproved })
+	out.Unapproved = e.Grant != "" && !approved && !out.Removed
 	read := readStored(ctx, store)
 	for _, e := range chain {
 		p, err := tlog.ProveRecord(signed.Size, e.Index, read)
@@ -39,7 +41,7 @@ func Prove(
 		}
 		out.Entries = append(out.Entries, verify.Proved{Index: e.Index, Leaf: string(e.Leaf), Proof: p})
 	}
-	if _, err := out.Open(signer.Key()); err != nil { // what the store says may have been changed
+	if _, err := out.Open(signer.Key()); err != nil { // the store may have been changed
 		return verify.Proof{}, errors.Join(ErrInconsistent, err)
 	}
 	return out, nil
@@ -49,48 +51,55 @@ func Prove(
 // for minutes, in which a client gets few.
 const lookedAt = 100
 
-// chainOf is the consent of the grant of an entry, its token, or else the last one of the grant before it, and
-// the entry, by index.
+// chainOf is the consent of the grant of an entry, its token, or else the last one of the grant before it that does
+// not say which it is, the clearance of the call, and the entry, by index.
 func chainOf(ctx context.Context, store storage.AuditLog, e storage.AuditEntry) ([]storage.AuditEntry, error) {
 	chain := []storage.AuditEntry{e}
 	if e.Grant == "" || e.Index == 0 {
 		return chain, nil
 	}
-	token := field(e, "jti")
-	add := func(last bool, events ...string) error {
+	token, clearance := field(e, "jti"), field(e, "clearance")
+	find := func(q storage.AuditQuery, fits func(storage.AuditEntry) bool, events ...string) error {
 		var found []storage.AuditEntry
-		limit := 1
-		if last && token != "" {
-			limit = lookedAt
-		}
 		for _, event := range events {
-			some, err := store.AuditEntries(ctx, storage.AuditQuery{
-				Below: e.Index, Grant: e.Grant, Event: event, Last: last, Limit: limit,
-			})
+			q.Below, q.Grant, q.Event = e.Index, e.Grant, event
+			some, err := store.AuditEntries(ctx, q)
 			if err != nil {
 				return err
 			}
-			found = append(found, some...)
+			found = append(found, slices.DeleteFunc(some, func(e storage.AuditEntry) bool { return !fits(e) })...)
 		}
-		if len(found) == 0 {
-			return nil
+		if len(found) > 0 {
+			chain = append(chain, slices.MaxFunc(found, byIndex))
 		}
-		own := slices.IndexFunc(found, func(t storage.AuditEntry) bool {
-			return token != "" && field(t, "jti") == token
-		})
-		if last && own >= 0 {
-			chain = append(chain, found[own])
-			return nil
-		}
-		chain = append(chain, slices.MaxFunc(found, byIndex))
 		return nil
 	}
-	if err := add(false, audit.ConsentApproved); err != nil {
+	any := func(storage.AuditEntry) bool { return true }
+	if err := find(storage.AuditQuery{Limit: 1}, any, audit.ConsentApproved); err != nil {
 		return nil, err
 	}
-	err := add(true, audit.TokenIssued, audit.TokenRefreshed, audit.TokenReplayed, audit.TokenRecovered)
-	if err != nil {
+	last, own := storage.AuditQuery{Last: true, Limit: 1}, any
+	if token != "" {
+		last.Limit = lookedAt
+		own = func(t storage.AuditEntry) bool { return field(t, "jti") == token }
+	}
+	tokens := []string{audit.TokenIssued, audit.TokenRefreshed, audit.TokenReplayed, audit.TokenRecovered}
+	before := len(chain)
+	if err := find(last, own, tokens...); err != nil {
 		return nil, err
+	}
+	if token != "" && len(chain) == before {
+		unnamed := func(t storage.AuditEntry) bool { return field(t, "jti") == "" }
+		if err := find(last, unnamed, tokens...); err != nil {
+			return nil, err
+		}
+	}
+	if clearance != "" {
+		given := func(c storage.AuditEntry) bool { return field(c, "clearance") == clearance }
+		last.Limit = lookedAt
+		if err := find(last, given, audit.ClearanceGiven); err != nil {
+			return nil, err
+		}
 	}
 	slices.SortFunc(chain, byIndex)
 	return chain, nil

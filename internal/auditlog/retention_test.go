@@ -24,6 +24,7 @@ func removing(
 	t.Helper()
 	w := auditlog.NewWriter(auditlog.Options{
 		Store: db, Now: func() time.Time { return now }, Log: slog.New(slog.DiscardHandler),
+		MAC: macOf(db),
 	})
 	ctx, cancel := context.WithCancel(t.Context())
 	var run sync.WaitGroup
@@ -57,7 +58,7 @@ func TestRetention(t *testing.T) {
 	onBoth(t, func(t *testing.T, db database) {
 		sign := signer(t, db)
 		aged(t, db, 10, now)
-		early := checkpoint(t, sign)
+		early := checkpointAt(t, sign, now)
 		check := func(t *testing.T) (auditlog.Report, error) {
 			return auditlog.Verify(t.Context(), db, keyOf(sign), early.Signed)
 		}

@@ -1,11 +1,22 @@
 package auditlog
 
 import (
+	"crypto/ed25519"
 	"testing"
+	"time"
 
+	"golang.org/x/mod/sumdb/note"
 	"golang.org/x/mod/sumdb/tlog"
 
+	"github.com/mcp-authd/mcp-authd/audit/verify"
+	"github.com/mcp-authd/mcp-authd/keys"
 	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// How much waits in memory before it is set aside, and at most.
+const (
+	AsideAt    = asideAt
+	MaxWaiting = maxWaiting
 )
 
 // Rewrite makes a log of entries as our program would, for tests that attack it.
@@ -17,8 +28,46 @@ func Rewrite(t *testing.T, store storage.AuditLog, entries []storage.AuditEntry)
 		leaves = append(leaves, tlog.RecordHash(entries[i].Leaf))
 	}
 	_, tiles := e.grow(leaves)
-	if err := store.AppendAudit(t.Context(), storage.AuditAppend{Entries: entries, Tiles: tiles}); err != nil {
+	if err := store.AppendAudit(t.Context(), "", 0, func(storage.AuditEnd) (storage.AuditAppend, error) {
+		return storage.AuditAppend{Entries: entries, Tiles: tiles}, nil
+	}); err != nil {
 		t.Fatal(err)
 	}
 	return int64(len(entries))
+}
+
+// SignAll signs a whole log as a version that knew no seal did.
+func SignAll(t *testing.T, store Store, key keys.AuditKey) storage.AuditCheckpoint {
+	head, err := store.AuditHead(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &Signer{store: store, key: key}
+	c := verify.Checkpoint{Origin: key.Origin, Size: head.Size}
+	if c.Root, err = tlog.TreeHash(head.Size, readStored(t.Context(), store)); err != nil {
+		t.Fatal(err)
+	}
+	text, err := note.NewEd25519VerifierKey(key.Origin, key.Private.Public().(ed25519.PublicKey))
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, err := note.NewVerifier(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.hash = v.KeyHash()
+	signed, err := note.Sign(&note.Note{Text: c.Text()}, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return storage.AuditCheckpoint{Size: head.Size, At: time.Now().UTC().Truncate(time.Millisecond), Signed: signed}
+}
+
+// Included is an entry with the proof that it is in the log of a size.
+func Included(t *testing.T, store Store, size int64, e storage.AuditEntry) verify.Proved {
+	p, err := tlog.ProveRecord(size, e.Index, readStored(t.Context(), store))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return verify.Proved{Index: e.Index, Leaf: string(e.Leaf), Proof: p}
 }

@@ -1,8 +1,10 @@
 package auditlog
 
 import (
+	"bytes"
 	"context"
 	"crypto/ed25519"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"time"
@@ -11,6 +13,8 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 
 	"github.com/mcp-authd/mcp-authd/audit/verify"
+	"github.com/mcp-authd/mcp-authd/internal/label"
+	"github.com/mcp-authd/mcp-authd/internal/secrets"
 	"github.com/mcp-authd/mcp-authd/keys"
 	"github.com/mcp-authd/mcp-authd/storage"
 )
@@ -18,18 +22,29 @@ import (
 // ErrInconsistent means that the log in the store does not hold what was signed before.
 var ErrInconsistent = errors.New("the audit log is not the one that was signed before: run: mcp-authd audit verify")
 
-// Signer signs checkpoints.
+// Signer checks the entries of the log by the MACs of their writers, and signs checkpoints.
 type Signer struct {
-	store Store
-	key   keys.AuditKey
-	text  string // the key as verifiers take it
-	hash  uint32
-	last  verify.Checkpoint // that this process has seen in the store, which may have been put back since
+	store   Store
+	key     keys.AuditKey
+	text    string // the key as verifiers take it
+	hash    uint32
+	custody *custody
+	last    verify.Checkpoint // that this process has seen in the store, which may have been put back since
 }
 
-// NewSigner returns the signer of a key.
-func NewSigner(store Store, key keys.AuditKey) (*Signer, error) {
-	text, err := note.NewEd25519VerifierKey(key.Origin, key.Private.Public().(ed25519.PublicKey))
+// Open returns the signer of the log. With an origin, the key and the seal of the log are made when there are none.
+// Without one, the error is then storage.ErrNotFound.
+func Open(ctx context.Context, store Store, masters [][]byte, origin string, now time.Time) (*Signer, error) {
+	key, err := keys.OpenAuditKey(ctx, store, masters, origin)
+	if err != nil {
+		return nil, err
+	}
+	ring, err := secrets.NewRing(masters...)
+	if err != nil {
+		return nil, err
+	}
+	public := key.Private.Public().(ed25519.PublicKey)
+	text, err := note.NewEd25519VerifierKey(key.Origin, public)
 	if err != nil {
 		return nil, err
 	}
@@ -37,7 +52,34 @@ func NewSigner(store Store, key keys.AuditKey) (*Signer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("audit log: the name %q cannot be that of a key: %w", key.Origin, err)
 	}
-	return &Signer{store: store, key: key, text: text, hash: v.KeyHash()}, nil
+	id := sha256.Sum256(public)
+	s := &Signer{
+		store: store, key: key, text: text, hash: v.KeyHash(),
+		custody: &custody{store: store, ring: ring, signer: id[:]},
+	}
+	if origin != "" {
+		return s, s.custody.begin(ctx, text, now)
+	}
+	return s, nil
+}
+
+// MAC returns the MAC of the entries of the log. storage.ErrNotFound when the log has no seal yet.
+func (s *Signer) MAC(ctx context.Context) (*MAC, error) {
+	kept, _, err := s.custody.read(ctx)
+	return &MAC{kept.Key}, err
+}
+
+// MACOf returns a function that opens the MAC of the log as Open does, for Options.
+func MACOf(
+	store Store, masters [][]byte, origin string, now func() time.Time,
+) func(context.Context) (*MAC, error) {
+	return func(ctx context.Context) (*MAC, error) {
+		s, err := Open(ctx, store, masters, origin, now())
+		if err != nil {
+			return nil, err
+		}
+		return s.MAC(ctx)
+	}
 }
 
 // Key is the public key as verifiers take it: name+hash+key.
@@ -58,33 +100,160 @@ func (s *Signer) Removal(below int64) (string, error) {
 	return string(signed), err
 }
 
-// Checkpoint returns a checkpoint of all entries that are in the log now: the last one, or a new one,
-// which the store keeps. The key signs nothing that does not go on from what it has signed before. The last one is
-// read before the end of the log: another replica may append and sign in between.
+// Checkpoint returns a checkpoint of all entries that are in the log now: the last one, or a new one, which the store
+// keeps. The key signs nothing but what goes on from what it has signed before, and what writers of this log have
+// written. ErrInconsistent, wrapped, when the log is not that.
 func (s *Signer) Checkpoint(ctx context.Context, now time.Time) (storage.AuditCheckpoint, error) {
-	kept, missing := s.store.LastCheckpoint(ctx)
-	if missing != nil && !errors.Is(missing, storage.ErrNotFound) {
-		return storage.AuditCheckpoint{}, missing
+	for {
+		f, err := s.look(ctx, now, signAtOnce)
+		if err != nil {
+			return storage.AuditCheckpoint{}, err
+		}
+		out := f.kept
+		if f.kept.Size == 0 || f.checked.Size > f.kept.Size {
+			if out, err = s.sign(ctx, f.checked, now); err != nil {
+				return storage.AuditCheckpoint{}, err
+			}
+		}
+		if f.checked.Size > f.signed {
+			if err := s.custody.advance(ctx, f.checked); err != nil {
+				return storage.AuditCheckpoint{}, err
+			}
+		}
+		if f.checked.Size >= f.size {
+			return out, nil
+		}
+	}
+}
+
+// signAtOnce is how many entries a checkpoint signs more than the one before: when many wait, each part that is
+// signed stays so when the time is up.
+const signAtOnce = 64 * page
+
+// lookAtOnce is how many entries Look checks at most.
+const lookAtOnce = 8 * page
+
+// Look checks as much as Checkpoint would before it signs, up to some thousand entries, and signs nothing.
+func (s *Signer) Look(ctx context.Context, now time.Time) error {
+	_, err := s.look(ctx, now, lookAtOnce)
+	return err
+}
+
+// looked is what the log was found to be.
+type looked struct {
+	kept    storage.AuditCheckpoint // the newest; of the size 0 when there is none
+	size    int64                   // of the log
+	signed  int64                   // as the seal has it
+	checked extent
+}
+
+// look compares the log with the seal, with the newest checkpoint and with what this process has seen before, and
+// checks up to limit entries that are not signed. The seal is read before the checkpoint, and this before the end of
+// the log: another replica may append and sign in between.
+func (s *Signer) look(ctx context.Context, now time.Time, limit int64) (f looked, err error) {
+	kept, err := s.seal(ctx)
+	if err != nil {
+		return f, err
+	}
+	newest, err := s.newest(ctx)
+	if err != nil {
+		return f, err
 	}
 	head, err := s.store.AuditHead(ctx, "")
 	if err != nil {
-		return storage.AuditCheckpoint{}, err
+		return f, err
 	}
-	if missing == nil {
-		c, err := verify.OpenCheckpoint(kept.Signed, s.text)
-		if err != nil {
-			return storage.AuditCheckpoint{}, errors.Join(ErrInconsistent, err)
+	f.kept, f.size, f.signed = newest.stored, head.Size, kept.Signed.Size
+	if err := s.fits(kept, newest.Checkpoint, head); err != nil {
+		return f, err
+	}
+	agrees := func(x extent) error {
+		if newest.Size > 0 && x.Size == newest.Size && x.root() != newest.Root {
+			return inconsistent("the newest checkpoint has not signed the entries that are there")
 		}
-		if err := s.goesOn(ctx, c); err != nil {
-			return storage.AuditCheckpoint{}, err
-		}
-		s.last = c
+		return nil
 	}
-	if kept.Size > 0 && kept.Size == head.Size {
-		return kept, nil
+	if err := agrees(kept.Signed); err != nil {
+		return f, err
 	}
-	return s.sign(ctx, head.Size, now)
+	from := kept.Signed.clone(now)
+	// As far as the newest checkpoint goes in any case: another replica may have signed more than the seal says.
+	to := min(head.Size, max(from.Size+limit, newest.Size))
+	f.checked, err = from.walk(ctx, s.store, &MAC{kept.Key}, to, kept.unsealed(from), agrees)
+	var wrong *verify.Wrong
+	if errors.As(err, &wrong) {
+		err = errors.Join(ErrInconsistent, err)
+	}
+	f.checked.forget()
+	return f, err
 }
+
+// seal returns the seal of the log. storage.ErrNotFound when the log has none yet, ErrInconsistent when it had one.
+func (s *Signer) seal(ctx context.Context) (seal, error) {
+	kept, _, err := s.custody.read(ctx)
+	if !errors.Is(err, storage.ErrNotFound) {
+		return kept, err
+	}
+	last, failed := s.store.AuditEntries(ctx, storage.AuditQuery{Last: true, Limit: 1})
+	if failed != nil {
+		return kept, failed
+	}
+	if len(last) > 0 {
+		if _, mac := verify.CutMAC(last[0].Leaf); mac != "" {
+			return kept, inconsistent("its seal is missing")
+		}
+	}
+	return kept, err
+}
+
+// signedBefore is a checkpoint that was opened.
+type signedBefore struct {
+	verify.Checkpoint
+	stored storage.AuditCheckpoint
+}
+
+// newest returns the newest checkpoint, of the size 0 when there is none, after it was compared with the one that
+// this process has seen last.
+func (s *Signer) newest(ctx context.Context) (out signedBefore, err error) {
+	out.stored, err = s.store.LastCheckpoint(ctx)
+	if errors.Is(err, storage.ErrNotFound) {
+		return signedBefore{}, nil
+	}
+	if err != nil {
+		return out, err
+	}
+	if out.Checkpoint, err = verify.OpenCheckpoint(out.stored.Signed, s.text); err != nil {
+		return out, errors.Join(ErrInconsistent, err)
+	}
+	if out.Size != out.stored.Size {
+		return out, inconsistent("a checkpoint is kept as one of another size")
+	}
+	if err := s.goesOn(ctx, out.Checkpoint); err != nil {
+		return out, err
+	}
+	s.last = out.Checkpoint
+	return out, nil
+}
+
+// fits compares the ends of the log that the seal, the newest checkpoint and the store know.
+func (s *Signer) fits(kept seal, newest verify.Checkpoint, head storage.AuditHead) error {
+	switch {
+	case kept.Refused != "":
+		return inconsistent(kept.Refused)
+	case !bytes.Equal(kept.Signer, s.custody.signer):
+		return inconsistent("its key is another one than the seal was made for")
+	case newest.Size < kept.Signed.Size:
+		return inconsistent(label.Count(kept.Signed.Size, "entry was", "entries were") +
+			" signed, and the checkpoint that says so is missing")
+	case head.Size < kept.Signed.Size, head.Size < newest.Size:
+		return inconsistent(fmt.Sprintf("%s signed, and it has %d",
+			label.Count(max(kept.Signed.Size, newest.Size), "entry was", "entries were"), head.Size))
+	}
+	return nil
+}
+
+// inconsistent is ErrInconsistent with a reason.
+func inconsistent(why string) error { return fmt.Errorf("%w: %s", ErrInconsistent, why) }
 
 // goesOn returns an error unless the log holds the last checkpoint and a later one.
 func (s *Signer) goesOn(ctx context.Context, next verify.Checkpoint) error {
@@ -108,23 +277,19 @@ func (s *Signer) goesOn(ctx context.Context, next verify.Checkpoint) error {
 	return nil
 }
 
-// sign makes a checkpoint of a size. Another replica may have kept one of it first. One that the store has not taken
-// goes nowhere, and is not the last one: the store would be taken for one that was put back.
-func (s *Signer) sign(ctx context.Context, size int64, now time.Time) (storage.AuditCheckpoint, error) {
-	c := verify.Checkpoint{Origin: s.key.Origin, Size: size}
-	var err error
-	if c.Root, err = tlog.TreeHash(size, readStored(ctx, s.store)); err != nil {
-		return storage.AuditCheckpoint{}, err
-	}
-	if err := s.goesOn(ctx, c); err != nil {
+// sign makes a checkpoint of what was checked. Another replica may have kept one of it first. One that the store has
+// not taken goes nowhere, and is not the last one: the store would be taken for one that was put back.
+func (s *Signer) sign(ctx context.Context, x extent, now time.Time) (storage.AuditCheckpoint, error) {
+	c := verify.Checkpoint{Origin: s.key.Origin, Size: x.Size, Root: x.root()}
+	if err := s.holds(ctx, c); err != nil {
 		return storage.AuditCheckpoint{}, err
 	}
 	signed, err := note.Sign(&note.Note{Text: c.Text()}, s)
 	if err != nil {
 		return storage.AuditCheckpoint{}, err
 	}
-	out := storage.AuditCheckpoint{Size: size, At: now.UTC().Truncate(time.Millisecond), Signed: signed}
-	if size == 0 {
+	out := storage.AuditCheckpoint{Size: x.Size, At: now.UTC().Truncate(time.Millisecond), Signed: signed}
+	if x.Size == 0 {
 		return out, nil
 	}
 	if err := s.store.PutCheckpoint(ctx, out); err != nil && !errors.Is(err, storage.ErrExists) {
@@ -132,4 +297,19 @@ func (s *Signer) sign(ctx context.Context, size int64, now time.Time) (storage.A
 	}
 	s.last = c
 	return out, nil
+}
+
+// holds returns an error unless the hashes in the store, from which proofs are made, are those of a checkpoint that
+// was computed from entries, and go on from the last one.
+func (s *Signer) holds(ctx context.Context, c verify.Checkpoint) error {
+	root, err := tlog.TreeHash(c.Size, readStored(ctx, s.store))
+	switch {
+	case errors.Is(err, errTiles):
+		return errors.Join(ErrInconsistent, err)
+	case err != nil:
+		return err
+	case root != c.Root:
+		return inconsistent("the hashes that are kept are not those of the entries")
+	}
+	return s.goesOn(ctx, c)
 }

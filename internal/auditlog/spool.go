@@ -142,13 +142,18 @@ func (s *spool) renew(id string, base int64, waiting []numbered) error {
 // end removes the file when nothing is in it. What is in it waits for the next start: nothing is written
 // into it any more.
 func (s *spool) end() error {
-	switch {
-	case s.file == nil:
-		return nil
-	case s.size == 0:
+	if s.size == 0 {
 		return s.remove()
 	}
 	s.dir = ""
+	return s.leave()
+}
+
+// leave unlocks the file, for whoever takes what is left.
+func (s *spool) leave() error {
+	if s.file == nil {
+		return nil
+	}
 	err := s.file.Close()
 	s.file = nil
 	return err

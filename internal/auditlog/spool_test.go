@@ -24,10 +24,10 @@ import (
 )
 
 // spooling is a writer with a directory, and what it logs.
-func spooling(s storage.AuditLog, dir string) (*auditlog.Writer, *logtest.Buffer) {
+func spooling(s auditlog.Store, dir string) (*auditlog.Writer, *logtest.Buffer) {
 	var log logtest.Buffer
 	return auditlog.NewWriter(auditlog.Options{
-		Store: s, Dir: dir, Now: time.Now, Log: slog.New(slog.NewJSONHandler(&log, nil)),
+		Store: s, Dir: dir, Now: time.Now, Log: slog.New(slog.NewJSONHandler(&log, nil)), MAC: macOf(s),
 	}), &log
 }
 
@@ -243,7 +243,7 @@ func TestSpoolStaysSmall(t *testing.T) {
 // TestStoreIsAwayAtTheEnd: what the store does not take while a server ends waits for the next one.
 func TestStoreIsAwayAtTheEnd(t *testing.T) {
 	db, dir := onSQLite(t), t.TempDir()
-	w, log := spooling(&away{AuditLog: db.Store}, dir)
+	w, log := spooling(&away{Store: db.Store}, dir)
 	add(t, w, 0, 20)
 	runFor(t, w, func() bool { return true })
 	if !strings.Contains(log.String(), "wait in a file for the next start") {
@@ -257,9 +257,13 @@ func TestStoreIsAwayAtTheEnd(t *testing.T) {
 }
 
 // away is a store that appends nothing.
-type away struct{ storage.AuditLog }
+type away struct{ auditlog.Store }
 
-func (*away) AppendAudit(context.Context, storage.AuditAppend) error { return errors.New("away") }
+func (*away) AppendAudit(
+	context.Context, string, int64, func(storage.AuditEnd) (storage.AuditAppend, error),
+) error {
+	return errors.New("away")
+}
 
 // TestStorePutBack: a store that was put back to an earlier state knows of fewer entries of a writer than
 // the writer does. It goes on, and its file with it.

@@ -30,23 +30,31 @@ type edge struct {
 	tiles map[tileKey][]byte
 }
 
-// readEdge reads the edge of a tree of some size.
-func readEdge(ctx context.Context, store storage.AuditLog, size int64) (*edge, error) {
-	e := &edge{size: size, tiles: map[tileKey][]byte{}}
-	for level := 0; size>>(height*level) > 0; level++ {
-		at := tileKey{level, size >> (height * (level + 1))}
-		width := int(size>>(height*level)) & (tileWidth - 1)
-		if width == 0 {
-			continue
-		}
-		found, err := store.AuditTiles(ctx, level, at.number, 1)
-		if err != nil {
-			return nil, err
-		}
-		if len(found) == 0 || found[0].Number != at.number || len(found[0].Hashes) < width*tlog.HashSize {
+// known is the size of a log whose edge is known; -1: none is.
+func (e *edge) known() int64 {
+	if e == nil {
+		return -1
+	}
+	return e.size
+}
+
+// edgeOf is the edge at the end of a log.
+func edgeOf(end storage.AuditEnd) (*edge, error) {
+	e := &edge{size: end.Size, tiles: map[tileKey][]byte{}}
+	for _, t := range end.Tiles {
+		e.tiles[tileKey{t.Level, t.Number}] = t.Hashes
+	}
+	for level := 0; end.Size>>(height*level) > 0; level++ {
+		at := tileKey{level, end.Size >> (height * (level + 1))}
+		width := int(end.Size>>(height*level)) & (tileWidth - 1)
+		switch {
+		case width == 0:
+			delete(e.tiles, at)
+		case len(e.tiles[at]) < width*tlog.HashSize:
 			return nil, errTiles
+		default:
+			e.tiles[at] = e.tiles[at][:width*tlog.HashSize]
 		}
-		e.tiles[at] = found[0].Hashes[:width*tlog.HashSize]
 	}
 	return e, nil
 }

@@ -8,6 +8,7 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 
 	"github.com/mcp-authd/mcp-authd/audit/verify"
+	"github.com/mcp-authd/mcp-authd/internal/label"
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
@@ -20,6 +21,7 @@ type Report struct {
 	Removed     int64 // the first of them, which are not kept any more; their hashes are
 	Checkpoints int
 	Confirmed   int64 // entries that a checkpoint confirms
+	Sealed      int64 // entries whose MAC was checked
 	Root        verify.Hash
 }
 
@@ -27,23 +29,29 @@ type Report struct {
 var ErrUnchecked = errors.New("the audit log was not checked to its end")
 
 // Verify reads the whole log, and compares its entries with their hashes, these with the checkpoints in
-// the store, and with kept ones (OB-04). *verify.Wrong says where it is wrong; ErrUnchecked, wrapped, that it
-// could not be read. Servers may append, sign and remove meanwhile. key gives the key of the log, "" when
-// nothing was signed yet.
+// the store, and with kept ones (OB-04), and checks their MACs and how far the log is signed by its seal (EN-09).
+// *verify.Wrong says where it is wrong; ErrUnchecked, wrapped, that it could not be read. Servers may append, sign and
+// remove meanwhile. open gives the key of the log and its seal.
 func Verify(
-	ctx context.Context, store Store, key func(context.Context) (string, error), kept ...[]byte,
+	ctx context.Context, store Store, open func(context.Context) (Keys, error), kept ...[]byte,
 ) (Report, error) {
 	store = marking{store}
-	head, err := store.AuditHead(ctx, "")
-	if err != nil {
+	c := checker{ctx: ctx, store: store, keys: open}
+	if err := c.seal(); err != nil {
 		return Report{}, err
 	}
-	c := checker{ctx: ctx, store: store, key: key, head: head}
+	var err error
+	if c.head, err = store.AuditHead(ctx, ""); err != nil {
+		return Report{}, err
+	}
 	n, err := c.checkpoints(kept)
 	if err == nil {
 		err = c.whole()
 	}
-	out := Report{Entries: c.head.Size, Removed: c.head.First, Checkpoints: n}
+	if err == nil {
+		err = c.signedFar()
+	}
+	out := Report{Entries: c.head.Size, Removed: c.head.First, Checkpoints: n, Sealed: c.sealed}
 	if err != nil {
 		return out, err
 	}
@@ -85,8 +93,12 @@ func (m marking) Checkpoints(ctx context.Context, after int64, limit int) ([]sto
 type checker struct {
 	ctx    context.Context
 	store  Store
-	key    func(context.Context) (string, error)
+	keys   func(context.Context) (Keys, error)
 	log    *verify.Log // nil until a first page of checkpoints was read
+	held   *seal       // nil: the log has none yet
+	chains extent      // of the entries so far
+	sealed int64
+	newest int64 // the size of the newest checkpoint
 	head   storage.AuditHead
 	tiles  *tileChecker
 	ahead  []storage.AuditEntry // read and not checked
@@ -122,15 +134,16 @@ func (c *checker) open() error {
 	if c.log != nil {
 		return nil
 	}
-	key, err := c.key(c.ctx)
+	with, err := c.keys(c.ctx)
 	if err != nil {
 		return unchecked(err)
 	}
-	c.log = verify.NewLog(key)
+	c.log = verify.NewLog(with.Public)
 	return nil
 }
 
 func (c *checker) checkpoint(p storage.AuditCheckpoint) error {
+	c.newest = max(c.newest, p.Size)
 	if p.Size > c.head.Size {
 		// Written after the head was read, or the log was cut off: the head as it is now tells.
 		now, err := c.store.AuditHead(c.ctx, "")
@@ -140,10 +153,11 @@ func (c *checker) checkpoint(p storage.AuditCheckpoint) error {
 	}
 	opened, err := verify.OpenCheckpoint(p.Signed, c.log.Key())
 	if err == nil && opened.Size != p.Size {
-		err = fmt.Errorf("it is of %d entries", opened.Size)
+		err = fmt.Errorf("it is of %s", label.Count(opened.Size, "entry", "entries"))
 	}
 	if err != nil {
-		return fmt.Errorf("the checkpoint of %d entries was not signed by the key of the log: %w", p.Size, err)
+		return fmt.Errorf("the checkpoint of %s was not signed by the key of the log: %w",
+			label.Count(p.Size, "entry", "entries"), err)
 	}
 	return c.log.Checkpoint(p.Signed)
 }
@@ -176,6 +190,9 @@ func (c *checker) entries() error {
 			err = c.log.Removed(index, kept)
 		} else {
 			err = c.entry(index, kept)
+		}
+		if err == nil {
+			err = c.agrees()
 		}
 		if err == nil {
 			err = c.tiles.add(kept)
@@ -236,10 +253,10 @@ func (c *checker) kept(index int64) (h verify.Hash, err error) {
 }
 
 // entry takes the entry that read has found.
-func (c *checker) entry(index int64, kept verify.Hash) error {
+func (c *checker) entry(index int64, hash verify.Hash) error {
 	e := c.ahead[0]
 	c.ahead = c.ahead[1:]
-	if err := c.log.Entry(index, e.Leaf, kept); err != nil {
+	if err := c.log.Entry(index, e.Leaf, hash); err != nil {
 		return err
 	}
 	parsed, err := verify.ParseEntry(e.Leaf)
@@ -250,7 +267,7 @@ func (c *checker) entry(index int64, kept verify.Hash) error {
 		!want.At.Equal(e.At) {
 		return &verify.Wrong{First: index, Last: index, Why: "what is kept beside it to find it is not what it says"}
 	}
-	return nil
+	return c.writer(index, e.Leaf)
 }
 
 // beyond looks for what stands after the end: the head may have been put back.
@@ -265,84 +282,6 @@ func (c *checker) beyond() error {
 	}
 	return &verify.Wrong{
 		First: more[0].Index, Last: more[0].Index,
-		Why: fmt.Sprintf("the log says that it ends after %d entries", now.Size),
+		Why: fmt.Sprintf("the log says that it ends after %s", label.Count(now.Size, "entry", "entries")),
 	}
-}
-
-// tileChecker compares the tiles above the leaves, from which proofs are made, with the leaves.
-type tileChecker struct {
-	ctx    context.Context
-	store  Store
-	levels []tileLevel
-}
-
-// tileLevel is the tile of a level that is being filled.
-type tileLevel struct {
-	number int64
-	hashes []byte
-}
-
-func (t *tileChecker) add(h verify.Hash) error { return t.put(0, h) }
-
-func (t *tileChecker) put(level int, h verify.Hash) error {
-	if level == len(t.levels) {
-		t.levels = append(t.levels, tileLevel{})
-	}
-	l := &t.levels[level]
-	l.hashes = append(l.hashes, h[:]...)
-	if len(l.hashes) < tileWidth*tlog.HashSize {
-		return nil
-	}
-	if err := t.compare(level); err != nil {
-		return err
-	}
-	root := subtree(l.hashes)
-	l.number, l.hashes = l.number+1, nil
-	return t.put(level+1, root)
-}
-
-// compare has the hashes of a level be those of the store. Leaves were compared one by one.
-func (t *tileChecker) compare(level int) error {
-	l := t.levels[level]
-	if level == 0 || len(l.hashes) == 0 {
-		return nil
-	}
-	found, err := t.store.AuditTiles(t.ctx, level, l.number, 1)
-	if err != nil {
-		return err
-	}
-	if len(found) == 1 && found[0].Number == l.number && len(found[0].Hashes) >= len(l.hashes) &&
-		string(found[0].Hashes[:len(l.hashes)]) == string(l.hashes) {
-		return nil
-	}
-	wide := int64(1) << (height * level) // leaves below each hash
-	first := l.number * tileWidth * wide
-	return &verify.Wrong{
-		First: first, Last: first + int64(len(l.hashes)/tlog.HashSize)*wide - 1,
-		Why: "the hashes of the tree above them were changed",
-	}
-}
-
-// finish compares the tiles that are not full.
-func (t *tileChecker) finish() error {
-	var all []error
-	for level := range t.levels {
-		all = append(all, t.compare(level))
-	}
-	return errors.Join(all...)
-}
-
-// subtree is the root of a full tile.
-func subtree(hashes []byte) verify.Hash {
-	var level []verify.Hash
-	for ; len(hashes) > 0; hashes = hashes[tlog.HashSize:] {
-		level = append(level, verify.Hash(hashes[:tlog.HashSize]))
-	}
-	for len(level) > 1 {
-		for i := range len(level) / 2 {
-			level[i] = tlog.NodeHash(level[2*i], level[2*i+1])
-		}
-		level = level[:len(level)/2]
-	}
-	return level[0]
 }

@@ -16,18 +16,19 @@ const (
 	// batchEvery is how long an entry waits at most for others to be appended with.
 	batchEvery = 200 * time.Millisecond
 	batchSize  = 256
-	// maxBatch is how many are appended at once after the store was away.
-	maxBatch = 4 * batchSize
-	// maxWaiting bounds what waits in memory. What comes beyond it is lost, and counted.
-	maxWaiting   = 16384
+	// maxBatch is how many are appended at once when many wait.
+	maxBatch = 16 * batchSize
+	// maxWaiting bounds what waits in memory, and maxAside in how many files more waits. What comes beyond
+	// them is lost, and counted. Files are set aside early enough for what comes while a call of the store lasts.
+	maxWaiting   = 65536
+	asideAt      = maxWaiting / 4
+	maxAside     = 256
 	storeTimeout = 10 * time.Second
 	retryEvery   = time.Second
 	drainTime    = 5 * time.Second
 	tellEvery    = time.Minute
 	// lookEvery is how often it is looked for what other processes have left.
 	lookEvery = time.Minute
-	// contended is how often a batch is tried at once when other replicas append as well.
-	contended = 16
 )
 
 // Options are what a Writer stands on.
@@ -36,6 +37,8 @@ type Options struct {
 	Dir   string           // where entries are written while they wait; "": they wait in memory alone
 	Now   func() time.Time // the clock of the store
 	Log   *slog.Logger
+	// MAC opens the MAC of the log, with which entries are sealed as they are appended. An error has them wait.
+	MAC func(context.Context) (*MAC, error)
 }
 
 // Writer appends events to the log, in batches. It implements audit.Log: adding an event takes
@@ -43,6 +46,7 @@ type Options struct {
 type Writer struct {
 	o      Options
 	signal chan struct{}
+	aside  int // files that were set aside since the store took entries last; of Run alone
 
 	mu       sync.Mutex // guards what follows
 	waiting  []numbered
@@ -50,12 +54,16 @@ type Writer struct {
 	appended int64         // entries with lower numbers are in the log
 	progress chan struct{} // closed when it is more
 	spool    spool
-	beginAt  time.Time // when the spool can be begun again after a failure
-	id       string    // of the writer at the store, and of the spool
-	base     int64     // the number of the first entry under this id
-	failing  error     // why nothing was appended last; nil: it was
-	lost     int64
-	told     time.Time // when a loss or a failure was last logged
+	beginAt  time.Time            // when the spool can be begun again after a failure
+	id       string               // of the writer at the store, and of the spool
+	base     int64                // the number of the first entry under this id
+	turn     int                  // how often what waited was set aside
+	unkept   int64                // entries with lower numbers may wait in memory alone
+	failing  error                // why nothing was appended last; nil: it was
+	lost     int64                // since the start
+	missing  int64                // of them, those that the log does not tell of yet
+	missedAt time.Time            // when the first of these was lost
+	told     map[string]time.Time // when each warning was logged last
 
 	appender appender // of Run alone
 }
@@ -65,7 +73,8 @@ func NewWriter(o Options) *Writer {
 	id := newWriterID()
 	return &Writer{
 		o: o, signal: make(chan struct{}, 1), progress: make(chan struct{}), id: id, spool: spool{dir: o.Dir},
-		appender: appender{store: o.Store, now: o.Now, id: id},
+		told:     map[string]time.Time{},
+		appender: appender{store: o.Store, now: o.Now, id: id, open: o.MAC},
 	}
 }
 
@@ -74,55 +83,102 @@ func (w *Writer) Add(ctx context.Context, event string, attrs []slog.Attr) {
 	if !Keeps(event) {
 		return
 	}
-	number, err := w.put(entry(w.o.Now(), event, attrs))
+	place, err := w.put(entry(w.o.Now(), event, attrs))
 	audit.Await(ctx, func(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		return w.wait(ctx, number)
+		return w.wait(ctx, place)
 	})
 }
 
-var errFull = errors.New("the audit log takes no more entries: the store has not taken those that wait")
+var (
+	errFull  = errors.New("the audit log takes no more entries: the store has not taken those that wait")
+	errAside = errors.New("an entry is not in the audit log yet: it waits in a file")
+)
 
-// put has an entry wait, and returns its number.
-func (w *Writer) put(e storage.AuditEntry) (number int64, err error) {
+// place says where an entry waits.
+type place struct {
+	number int64
+	turn   int
+}
+
+// put has an entry wait.
+func (w *Writer) put(e storage.AuditEntry) (place, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if len(w.waiting) >= maxWaiting {
+		if w.missing == 0 {
+			w.missedAt = w.o.Now()
+		}
 		w.lost++
-		return 0, errFull
+		w.missing++
+		return place{}, errFull
 	}
-	number = w.next
+	return w.hold(e), nil
+}
+
+// hold has an entry wait for which there is room.
+func (w *Writer) hold(e storage.AuditEntry) place {
+	number := w.next
 	w.next++
 	w.waiting = append(w.waiting, numbered{number, e})
 	w.keep(number, e.Leaf)
 	if len(w.waiting) == batchSize {
 		w.hurry()
 	}
-	return number, nil
+	return place{number, w.turn}
 }
 
 // keep writes an entry that waits into the spool.
 func (w *Writer) keep(number int64, leaf []byte) {
-	if w.o.Now().Before(w.beginAt) {
-		return
+	kept, err := false, error(nil)
+	if !w.o.Now().Before(w.beginAt) {
+		if err = w.spool.begin(w.id); err != nil {
+			w.beginAt = w.o.Now().Add(lookEvery)
+		} else if w.spool.file != nil {
+			err = w.spool.add(number-w.base, leaf)
+			kept = err == nil
+		}
 	}
-	err := w.spool.begin(w.id)
-	if err != nil {
-		w.beginAt = w.o.Now().Add(lookEvery)
-	} else if w.spool.file != nil {
-		err = w.spool.add(number-w.base, leaf)
+	if !kept {
+		w.unkept = number + 1
 	}
 	w.spooled(err)
 }
 
 // spooled logs that entries wait in memory alone.
 func (w *Writer) spooled(err error) {
-	if err != nil && w.due() {
-		w.o.Log.Warn("entries of the audit log wait in memory alone, and are lost when the process is killed: "+
+	if err != nil {
+		w.warn("entries of the audit log wait in memory alone, and are lost when the process is killed: "+
 			"they cannot be written to a file", "directory", w.o.Dir, "error", err)
 	}
+}
+
+// setAside leaves what waits to its file when it is much, for a time when the store takes it, and begins anew.
+func (w *Writer) setAside() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.waiting) < asideAt || w.waiting[0].number < w.unkept || w.aside == maxAside {
+		return
+	}
+	w.spooled(w.spool.leave())
+	w.aside++
+	w.warn("entries of the audit log wait in a file until the store takes them", "entries", len(w.waiting),
+		"file", w.spool.path)
+	w.id, w.base, w.waiting = newWriterID(), w.next, nil
+	w.appender = appender{
+		store: w.o.Store, now: w.o.Now, id: w.id, base: w.next, mark: w.next, open: w.o.MAC, mac: w.appender.mac,
+	}
+	w.turn++
+	w.progressed()
+}
+
+// progressed wakes those who wait for an entry.
+func (w *Writer) progressed() {
+	w.appended = w.appender.mark
+	close(w.progress)
+	w.progress = make(chan struct{})
 }
 
 // hurry has Run append now.
@@ -134,12 +190,15 @@ func (w *Writer) hurry() {
 }
 
 // wait returns when an entry is in the log.
-func (w *Writer) wait(ctx context.Context, number int64) error {
+func (w *Writer) wait(ctx context.Context, p place) error {
 	for {
 		w.mu.Lock()
-		done, progress := w.appended > number, w.progress
+		aside, done, progress := w.turn != p.turn, w.appended > p.number, w.progress
 		w.mu.Unlock()
-		if done {
+		switch {
+		case aside:
+			return errAside
+		case done:
 			return nil
 		}
 		w.hurry()
@@ -169,10 +228,10 @@ func (w *Writer) taken(err error) {
 	for len(w.waiting) > 0 && w.waiting[0].number < w.appender.mark {
 		w.waiting = w.waiting[1:]
 	}
-	w.appended = w.appender.mark
-	close(w.progress)
-	w.progress = make(chan struct{})
+	w.progressed()
 	if w.id != w.appender.id {
+		w.o.Log.Error("the database has lost entries of the audit log that it had taken: it was put back to an earlier "+
+			"state, or changed", "writer", w.id)
 		w.id, w.base = w.appender.id, w.appender.base
 		if w.spool.file != nil {
 			w.spooled(w.spool.renew(w.id, w.base, w.waiting))
@@ -206,11 +265,15 @@ func (w *Writer) Run(ctx context.Context) {
 			w.end(context.WithoutCancel(ctx))
 			return
 		}
-		if !w.flush(ctx) {
+		switch {
+		case !w.flush(ctx):
 			select {
 			case <-time.After(retryEvery):
 			case <-ctx.Done():
 			}
+		case w.aside > 0:
+			w.aside = 0
+			w.takeLeft(ctx)
 		}
 	}
 }
@@ -223,6 +286,10 @@ func (w *Writer) end(ctx context.Context) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.spooled(w.spool.end())
+	if w.missing > 0 {
+		w.o.Log.Error("entries of the audit log are lost, and the log does not tell of them: the store could not take "+
+			"them in time", "entries", w.missing, "since", w.missedAt)
+	}
 	switch waiting := len(w.waiting); {
 	case waiting == 0:
 	case w.spool.size > 0:
@@ -235,8 +302,8 @@ func (w *Writer) end(ctx context.Context) {
 
 // flush appends what waits, and reports whether it could.
 func (w *Writer) flush(ctx context.Context) bool {
-	w.tellLoss()
 	for {
+		w.tellLoss()
 		w.mu.Lock()
 		batch := w.waiting[:min(len(w.waiting), maxBatch)]
 		w.mu.Unlock()
@@ -245,36 +312,35 @@ func (w *Writer) flush(ctx context.Context) bool {
 		}
 		err := w.appender.append(ctx, batch)
 		w.taken(err)
+		w.setAside()
 		if err != nil {
-			w.tell("entries of the audit log wait: the store does not take them", "error", err)
+			w.mu.Lock()
+			w.warn("entries of the audit log wait: the store does not take them", "error", err)
+			w.mu.Unlock()
 			return false
 		}
 	}
 }
 
-// tellLoss logs what was lost, when something more was.
+// tellLoss has the log itself tell how many entries are missing (OP-01).
 func (w *Writer) tellLoss() {
-	if _, lost := w.State(); lost > 0 {
-		w.tell("entries of the audit log were lost: the store could not take them in time", "entries", lost)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.missing == 0 {
+		return
+	}
+	w.warn("entries of the audit log were lost: the store could not take them in time", "entries", w.lost)
+	if len(w.waiting) < maxWaiting {
+		w.hold(entry(w.o.Now(), audit.AuditLost,
+			[]slog.Attr{slog.Int64("entries", w.missing), slog.Time("since", w.missedAt)}))
+		w.missing = 0
 	}
 }
 
-// tell logs a warning once a minute.
-func (w *Writer) tell(what string, attrs ...any) {
-	w.mu.Lock()
-	due := w.due()
-	w.mu.Unlock()
-	if due {
+// warn logs a warning, each kind once a minute.
+func (w *Writer) warn(what string, attrs ...any) {
+	if now := w.o.Now(); now.Sub(w.told[what]) >= tellEvery {
+		w.told[what] = now
 		w.o.Log.Warn(what, attrs...)
 	}
-}
-
-// due reports whether a warning can be logged.
-func (w *Writer) due() bool {
-	now := w.o.Now()
-	due := now.Sub(w.told) >= tellEvery
-	if due {
-		w.told = now
-	}
-	return due
 }

@@ -31,18 +31,23 @@ func newRig(t *testing.T) *rig {
 // append adds n entries to the log.
 func (r *rig) append(n int) {
 	r.t.Helper()
-	head, err := r.Store.AuditHead(r.t.Context(), "")
+	e := verify.Entry{At: r.Now(), Event: "login.succeeded", Fields: map[string]string{"user_name": "alice"}}
+	r.appendLeaf(e.Leaf(), n)
+}
+
+// appendLeaf adds n entries of a leaf to the log.
+func (r *rig) appendLeaf(leaf []byte, n int) {
+	r.t.Helper()
+	err := r.Store.AppendAudit(r.t.Context(), "", -1, func(end storage.AuditEnd) (storage.AuditAppend, error) {
+		a := storage.AuditAppend{Now: r.Now()}
+		for i := range int64(n) {
+			a.Entries = append(a.Entries, storage.AuditEntry{
+				Index: end.Size + i, At: r.Now(), Event: "login.succeeded", Leaf: leaf,
+			})
+		}
+		return a, nil
+	})
 	if err != nil {
-		r.t.Fatal(err)
-	}
-	a := storage.AuditAppend{Size: head.Size, Now: r.Now()}
-	for i := range int64(n) {
-		e := verify.Entry{At: r.Now(), Event: "login.succeeded", Fields: map[string]string{"user_name": "alice"}}
-		a.Entries = append(a.Entries, storage.AuditEntry{
-			Index: head.Size + i, At: e.At, Event: e.Event, Leaf: e.Leaf(),
-		})
-	}
-	if err := r.Store.AppendAudit(r.t.Context(), a); err != nil {
 		r.t.Fatal(err)
 	}
 }
@@ -193,12 +198,7 @@ func TestDeliver(t *testing.T) {
 		r, k := newRig(t), &receiver{}
 		l := r.replica(k)
 		r.append(1)
-		if err := r.Store.AppendAudit(t.Context(), storage.AuditAppend{
-			Size: 1, Now: r.Now(),
-			Entries: []storage.AuditEntry{{Index: 1, At: r.Now(), Event: "x", Leaf: []byte("{}")}},
-		}); err != nil {
-			t.Fatal(err)
-		}
+		r.appendLeaf([]byte("{}"), 1)
 		r.append(1)
 		l.step(t.Context())
 		same(t, "entries", k.has(), []int64{0, 2}, slices.Equal[[]int64])

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/internal/auditformat"
+	"github.com/mcp-authd/mcp-authd/internal/label"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
 	"github.com/mcp-authd/mcp-authd/storage"
 )
@@ -35,7 +36,7 @@ type refusedError struct {
 }
 
 func (e *refusedError) Error() string {
-	return fmt.Sprintf("the receiver refuses %d entries: %s", e.entries, e.why)
+	return fmt.Sprintf("the receiver refuses %s: %s", label.Count(e.entries, "entry", "entries"), e.why)
 }
 
 // Kind is a kind of sink.

@@ -39,6 +39,7 @@ type Config struct {
 	TLS        TLS        `yaml:"tls"`
 	// Replica is what this server is called among the replicas. Default: the host name.
 	Replica string `yaml:"replica"`
+	Peers   Peers  `yaml:"peers"`
 	// TrustedProxies are the networks whose X-Forwarded-For is believed.
 	TrustedProxies []string `yaml:"trusted_proxies"`
 	// DataDir holds the SQLite database and what is generated.
@@ -104,7 +105,7 @@ type Resource struct {
 	Aliases []string            `yaml:"aliases"`
 	Scopes  []storage.ScopeText `yaml:"scopes"`
 	DPoP    string              `yaml:"dpop"` // optional, or required: its tokens are bound to a key
-	// Tools are the scopes that tools need beyond the default ones, where this server is
+	// Tools are the scopes that tools need beyond those that every call needs, where this server is
 	// also the gateway to the MCP server.
 	Tools []ToolRule `yaml:"tools"`
 	// ToolsAccept is what becomes of a tool that its MCP server describes otherwise than it was accepted.
@@ -130,6 +131,7 @@ func Default(getenv func(string) string) *Config {
 		Management:   Management{Listen: "127.0.0.1:9414"},
 		TLS:          TLS{ACME: ACME{Directory: acme.LetsEncrypt, HTTPListen: ":80"}},
 		DataDir:      defaultDataDir(getenv),
+		Peers:        defaultPeers(),
 		Database:     Database{Migrate: "auto"},
 		Tokens:       defaultTokens(),
 		DPoP:         defaultDPoP(),
@@ -189,7 +191,7 @@ func (c *Config) Validate() error {
 	}
 	add := func(key, format string, args ...any) {
 		if misspelled[key] == nil {
-			errs = append(errs, fmt.Errorf("%s: "+format, append([]any{key}, args...)...))
+			errs = append(errs, fmt.Errorf("%s: "+format+"%s", slices.Concat([]any{key}, args, []any{c.where(key)})...))
 		}
 	}
 	if err := metadata.ValidateIssuer(c.Issuer); err != nil {
@@ -220,6 +222,7 @@ func (c *Config) Validate() error {
 	oneOf("log.format", c.Log.Format, "auto", "text", "json")
 	c.validateTokens(add)
 	c.validateReplica(add)
+	c.validatePeers(add)
 	c.validateConsole(add)
 	c.Registration.validate(add)
 	c.validateResources(add)

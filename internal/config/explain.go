@@ -15,7 +15,8 @@ var (
 	yamlKey   = regexp.MustCompile(`["']?([A-Za-z_][\w.-]*)(?:["']\s*:\s*|\s*:(?:\s+|$))`)
 	yamlStart = regexp.MustCompile(`^[\s{\[-]*$`) // what is before the first key of a line
 	anchor    = regexp.MustCompile(`unknown anchor '.*' referenced`)
-	yamlType  = regexp.MustCompile(`^cannot unmarshal !!(\w+)(?: (.*))? into (\S+)$`)
+	yamlType  = regexp.MustCompile(`^cannot unmarshal !!?(\S+)(?: (.*))? into (\S+)$`)
+	yamlValue = regexp.MustCompile("(?s)`.*`|(^|\\s)![^\\s!]\\S*") // values and tags in other messages
 )
 
 // explain turns the YAML library's message into file:line, what is wrong, the line
@@ -24,7 +25,7 @@ func explain(name string, text []byte, err error) error {
 	said := anchor.ReplaceAllLiteralString(err.Error(), "a value that begins with * must be in quotes")
 	m := yamlLine.FindStringSubmatch(said)
 	if m == nil {
-		return fmt.Errorf("%s: %s", name, strings.TrimPrefix(said, "yaml: "))
+		return fmt.Errorf("%s: %s", name, yamlValue.ReplaceAllLiteralString(strings.TrimPrefix(said, "yaml: "), hidden))
 	}
 	n, _ := strconv.Atoi(m[1])
 	what, column := m[2], 0
@@ -37,10 +38,10 @@ func explain(name string, text []byte, err error) error {
 		what = fmt.Sprintf("unknown key %q", f[1]) + suggest(f[1], f[2])
 		column = max(0, strings.Index(line, f[1]))
 	} else {
-		what = plain(what)
+		what = plain(what, secretAt(lines, n))
 		column = len(line) - len(strings.TrimLeft(line, " "))
 	}
-	return fmt.Errorf("%s:%d: %s\n  %s\n  %s^", name, n, what, mask(line), strings.Repeat(" ", column))
+	return fmt.Errorf("%s:%d: %s\n  %s\n  %s^", name, n, what, maskAt(lines, n), strings.Repeat(" ", column))
 }
 
 // suggest names the key that was meant: the nearest of the same group, or the same word in another group. Where
@@ -56,10 +57,61 @@ func suggest(key, group string) string {
 	return fmt.Sprintf(" (here are: %s)", strings.Join(keys.in[group], ", "))
 }
 
+// hidden replaces text that may be secret.
+const hidden = "(not shown)"
+
+// maskAt returns the line n as an error shows it, which may be any number.
+func maskAt(lines []string, n int) string {
+	switch {
+	case n < 1 || n > len(lines):
+		return ""
+	case !secretAt(lines, n):
+		return mask(strings.TrimRight(lines[n-1], "\r"))
+	}
+	return indentOf(lines[n-1]) + hidden
+}
+
+// secretAt reports whether the line n may be part of a secret that begins above it: indented below
+// the key of one, or next to it, in text that was not closed or is wrongly indented.
+func secretAt(lines []string, n int) bool {
+	if n < 1 || n > len(lines) {
+		return false
+	}
+	indent, nearest := len(indentOf(lines[n-1])), true
+	for i := n - 2; i >= 0; i-- {
+		line := strings.TrimRight(lines[i], "\r")
+		above := len(indentOf(line))
+		switch key := yamlKey.MatchString(line); {
+		case strings.TrimSpace(line) == "":
+		case nearest && key:
+			if nearest = false; mask(line) != line {
+				return true
+			}
+			fallthrough
+		case above < indent:
+			if indent = above; key && (mask(line) != line || nextTo(lines, i)) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// nextTo reports whether the key before the line with index i has a secret value.
+func nextTo(lines []string, i int) bool {
+	for i--; i >= 0; i-- {
+		if line := strings.TrimRight(lines[i], "\r"); yamlKey.MatchString(line) {
+			return mask(line) != line
+		}
+	}
+	return false
+}
+
+func indentOf(line string) string { return line[:len(line)-len(strings.TrimLeft(line, " \t"))] }
+
 // mask leaves out the rest of a line from the first value on that may be a secret: that of a key with a secret, of
 // a key that is not known, and of a group. A line without a key may be one of a secret itself.
 func mask(line string) string {
-	const hidden = "(not shown)"
 	keys, from := allKeys(), 0
 	for i, at := range yamlKey.FindAllStringSubmatchIndex(line, -1) {
 		if i == 0 && !yamlStart.MatchString(line[:at[0]]) {
@@ -74,18 +126,18 @@ func mask(line string) string {
 		}
 	}
 	if from == 0 && strings.TrimSpace(line) != "" {
-		return line[:len(line)-len(strings.TrimLeft(line, " "))] + hidden
+		return indentOf(line) + hidden
 	}
 	return line
 }
 
 const textForBool = "in quotes it is text: write true or false without them"
 
-// plain says what was found and what was expected in words of YAML, not of Go.
-func plain(what string) string {
+// plain describes the found and expected values in words of YAML, not of Go, and without the value of a secret.
+func plain(what string, secret bool) string {
 	m := yamlType.FindStringSubmatch(what)
 	if m == nil {
-		return what
+		return yamlValue.ReplaceAllLiteralString(what, hidden)
 	}
 	kind := m[3]
 	found := "a group of keys"
@@ -93,7 +145,7 @@ func plain(what string) string {
 		return textForBool
 	}
 	switch {
-	case m[2] != "" && strings.HasPrefix(strings.TrimPrefix(kind, "[]"), "config."):
+	case m[2] != "" && secret || m[2] != "" && strings.HasPrefix(strings.TrimPrefix(kind, "[]"), "config."):
 		found = "a single value" // never repeat it
 	case m[2] != "":
 		found = strconv.Quote(strings.Trim(m[2], "`"))

@@ -15,6 +15,8 @@ type Limits struct {
 	Overtime Duration `yaml:"overtime"`
 	// Finish is how long open requests may go on when the server was told to stop.
 	Finish Duration `yaml:"finish"`
+	// Drain is how long the server accepts requests after that, while its readiness is red.
+	Drain Duration `yaml:"drain"`
 }
 
 func defaultLimits() Limits {

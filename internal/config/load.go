@@ -159,20 +159,22 @@ func quotedBool(t reflect.Type, n *yaml.Node) (line int) {
 	return line
 }
 
-// note records which keys a file sets.
+// note records which keys a file sets, and where. A group is recorded too, since it may be the whole value of a
+// key, such as parameters.
 func note(origins map[string]string, path string, n *yaml.Node, file string) {
 	switch n.Kind {
 	case yaml.MappingNode:
 		for i := 0; i+1 < len(n.Content); i += 2 {
-			note(origins, join(path, n.Content[i].Value), n.Content[i+1], file)
+			key := join(path, n.Content[i].Value)
+			origins[key] = fmt.Sprintf("%s:%d", file, n.Content[i].Line)
+			note(origins, key, n.Content[i+1], file)
 		}
 	case yaml.SequenceNode:
-		origins[path] = fmt.Sprintf("%s:%d", file, n.Line)
 		for i, item := range n.Content {
-			note(origins, fmt.Sprintf("%s.%d", path, i), item, file)
+			key := fmt.Sprintf("%s.%d", path, i)
+			origins[key] = fmt.Sprintf("%s:%d", file, item.Line)
+			note(origins, key, item, file)
 		}
-	default:
-		origins[path] = fmt.Sprintf("%s:%d", file, n.Line)
 	}
 }
 

@@ -63,24 +63,59 @@ func TestQuotedBool(t *testing.T) {
 	}
 }
 
-// TestOrigins: each key of an item comes from its own line.
+// TestOrigins: each key of an item comes from its own line, and one that is not set is a default.
 func TestOrigins(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "c.yaml")
-	text := "resources:\n- uri: a\n- uri: b\n  aliases:\n  - c\n  - d\n  scopes:\n  - name: e\n"
+	text := "resources:\n- uri: a\n- uri: b\n  aliases:\n  - c\n  - d\n  scopes:\n  - name: e\n" +
+		"thirdparty:\n- id: f\n  parameters:\n    hl: de\n"
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	l, err := Load(Source{File: file})
+	environ := []string{"MCP_AUTHD_RESOURCES_1_NAME=g", "MCP_AUTHD_TRUSTED_PROXIES=::1"}
+	l, err := Load(Source{File: file, Environ: environ})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for key, line := range map[string]string{
-		"resources.0.uri": ":2", "resources.1.uri": ":3", "resources.1.aliases": ":5",
-		"resources.1.scopes.0.name": ":8",
-		"resources.1.dpop":          ":2", // the list's
+	for key, want := range map[string]string{
+		"resources.0.uri": file + ":2", "resources.1.uri": file + ":3", "resources.1.aliases": file + ":4",
+		"resources.1.scopes.0.name": file + ":8", "thirdparty.0.parameters": file + ":11",
+		"resources.1.name": "$MCP_AUTHD_RESOURCES_1_NAME", "trusted_proxies": "$MCP_AUTHD_TRUSTED_PROXIES",
+		"resources.1.dpop": "default", "resources.0.name": "default", "thirdparty.0.allow.domains": "default",
 	} {
-		if got := l.Origin(key); got != file+line {
-			t.Errorf("%s comes from %s, want line %s", key, got, line)
+		if got := l.Origin(key); got != want {
+			t.Errorf("%s comes from %s, want %s", key, got, want)
+		}
+	}
+}
+
+// TestMessagesNameTheLine: RU-14. A message about a value says where it was set, and about a key that an item lacks,
+// where the item begins.
+func TestMessagesNameTheLine(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "c.yaml")
+	text := `issuer: https://auth.example.com
+resources:
+  - uri: https://a.example.com/mcp
+    name: A
+  - name: B
+    uri: https://b.example.com/mcp#x
+  - name: C
+`
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	l, err := Load(Source{File: file, Environ: []string{"HOME=" + t.TempDir(), "MCP_AUTHD_TOKENS_ACCESS_TTL=900h"}})
+	if err == nil {
+		err = l.Validate()
+	}
+	if err == nil {
+		t.Fatal("nothing is wrong")
+	}
+	for _, want := range []string{
+		"resources[1].uri: \"https://b.example.com/mcp#x\": resource has a fragment (" + file + ":6)",
+		"(" + file + ":7)", "is not between 1s and 1d ($MCP_AUTHD_TOKENS_ACCESS_TTL)",
+	} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("got\n%v\nwant %s", err, want)
 		}
 	}
 }

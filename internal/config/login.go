@@ -18,8 +18,8 @@ type Login struct {
 	DefaultProvider string `yaml:"default_provider"`
 	// SecondFactor is off, optional (wanted of those who have one) or required.
 	SecondFactor string `yaml:"second_factor"`
-	// AdminsSecondFactor is that of people with a role, or enrolled: required as soon as one of them
-	// has a passkey or an app.
+	// AdminsSecondFactor is SecondFactor for people with a role; required by default. Enrolled: required as soon
+	// as one of them has a passkey or an app.
 	AdminsSecondFactor string `yaml:"admins_second_factor"`
 	// OtherDevice lets a person sign in a browser from another device.
 	OtherDevice bool     `yaml:"other_device"`
@@ -47,7 +47,7 @@ type Passkeys struct {
 
 func defaultLogin() Login {
 	return Login{
-		Local: true, SecondFactor: string(ways.Optional), AdminsSecondFactor: string(ways.Enrolled), OtherDevice: true,
+		Local: true, SecondFactor: string(ways.Optional), AdminsSecondFactor: string(ways.Required), OtherDevice: true,
 		Links: defaultLinks(),
 	}
 }

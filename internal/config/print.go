@@ -7,7 +7,10 @@ import (
 	"net/url"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
+
+	"github.com/mcp-authd/mcp-authd/internal/label"
 )
 
 // Value is one setting as it is printed.
@@ -44,19 +47,41 @@ func (c *Config) walkField(v reflect.Value, path string, out *[]Value) {
 	*out = append(*out, Value{path, show(v), c.origin(path)})
 }
 
-// origin looks for the setting itself, or for the list that it stands in.
+// origin returns the origin of a setting. A variable or a flag may set it as part of a list; a file records
+// each key that it sets.
 func (c *Config) origin(path string) string {
-	for p := path; p != ""; {
-		if o, ok := c.origins[p]; ok {
+	if o, ok := c.origins[path]; ok {
+		return o
+	}
+	for i := strings.LastIndexByte(path, '.'); i >= 0; i = strings.LastIndexByte(path, '.') {
+		path = path[:i]
+		if o, ok := c.origins[path]; ok && (strings.HasPrefix(o, "$") || strings.HasPrefix(o, "--")) {
 			return o
 		}
-		i := strings.LastIndexByte(p, '.')
-		if i < 0 {
-			break
-		}
-		p = p[:i]
 	}
 	return "default"
+}
+
+// where is how a message about a key ends: with the origin of its value or, where that is left out, of the item of a
+// list that lacks it. It is empty for a default.
+func (c *Config) where(key string) string {
+	path := strings.NewReplacer("[", ".", "]", "").Replace(key)
+	o := c.origin(path)
+	for o == "default" {
+		i := strings.LastIndexByte(path, '.')
+		if i < 0 {
+			return ""
+		}
+		if path = path[:i]; isNumber(path[strings.LastIndexByte(path, '.')+1:]) {
+			o = c.origin(path)
+		}
+	}
+	return " (" + o + ")"
+}
+
+func isNumber(s string) bool {
+	_, err := strconv.Atoi(s)
+	return err == nil
 }
 
 func show(v reflect.Value) string {
@@ -64,7 +89,7 @@ func show(v reflect.Value) string {
 	case Secret:
 		return x.masked()
 	case []Secret:
-		return fmt.Sprintf("(%d secrets)", len(x))
+		return "(" + label.Count(len(x), "secret", "secrets") + ")"
 	case []string:
 		return "[" + strings.Join(x, ", ") + "]"
 	case map[string]string:

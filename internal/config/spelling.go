@@ -13,9 +13,9 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
 )
 
-// misspelled returns, by key, why a value cannot be meant as it is written: nothing has taken its quotes
-// away, or put in its variables, or it is not of its key's kind. It looks at every key, wherever the value comes
-// from, and repeats no value, since each may be a secret.
+// misspelled returns, by key, why a value cannot be meant as written: its quotes were kept, its variables were
+// not replaced, or it is of the wrong kind. It checks every key, wherever the value comes from, and repeats no
+// value, since each may be a secret.
 func (c *Config) misspelled() map[string]error {
 	found := map[string]error{}
 	c.spelling(reflect.ValueOf(c).Elem(), "", "", found)
@@ -58,15 +58,15 @@ func (c *Config) spelling(group reflect.Value, key, path string, found map[strin
 	}
 }
 
-// verbatim are keys whose values may hold anything: sentences, expressions, keys of several lines, and what a
-// program gets as it is.
+// verbatim lists keys whose values may hold anything: sentences, expressions, keys of several lines, and
+// values that are passed to a program unchanged.
 var verbatim = []string{
 	"clients[].jwks", "resources[].scopes[].description", "resources[].tools[].clearance.when",
 	"resources[].upstream.command[]", "thirdparty[].allow.expression", "thirdparty[].key",
 	"thirdparty[].scope_rules[].expression", "trust[].match[].expression",
 }
 
-// files are keys with paths, beside those that end in _file.
+// files lists keys with paths, besides those that end in _file.
 var files = []string{
 	"audit.sinks[].path", "branding.logo", "branding.texts", "data_dir", "resources[].upstream.dir",
 	"resources[].upstream.sandbox.read[]", "resources[].upstream.sandbox.write[]",
@@ -82,10 +82,10 @@ var (
 )
 
 const (
-	inQuotes    = "it is in quotes, which docker run --env-file and others keep: write it without them"
-	hasVariable = "it holds a variable that nothing has replaced: write the value itself"
-	aroundIt    = "there are spaces or line ends around it: leave them out"
-	ofAHome     = "it begins with ~, which only a shell replaces: write the whole path"
+	inQuotes    = "must not be in quotes, which docker run --env-file and others keep"
+	hasVariable = "must not contain a variable, which nothing replaces here: write the value itself"
+	aroundIt    = "must not begin or end with white space"
+	ofAHome     = "must not begin with ~, which only a shell replaces: write the whole path"
 )
 
 // misspelling returns why text cannot be the value of a key, and "" when it can.
@@ -98,7 +98,7 @@ func misspelling(key, text string) string {
 	case slices.Contains(verbatim, kind):
 	case kind == "resources[].upstream.env[]": // the rest is the program's
 		if _, value, _ := strings.Cut(text, "="); wholeOne.MatchString(value) {
-			why = "it holds a variable that nothing replaces: name it in pass_env"
+			why = "must not be a variable, which nothing replaces here: name it in pass_env"
 		}
 	case quoted(trimmed), isFile && strings.IndexAny(trimmed, "\"'") == 0: // a command may have added to the path
 		why = inQuotes
@@ -117,19 +117,19 @@ func misspelling(key, text string) string {
 	return why
 }
 
-// keepKey is for installations that were started with such a key before it was refused.
+// keepKey helps installations that started with such a key before it was refused.
 const keepKey = "; if a server has run with it, that text is its key: to keep it, write the text, all of it, " +
 	"in base64 instead, as this prints it: printf %s 'TEXT' | openssl base64 -A"
 
-// quoted reports whether quotes are around a value, and not within it too, as in an expression.
+// quoted reports whether a value is in quotes and has none inside, as an expression may.
 func quoted(s string) bool {
 	return len(s) > 1 && (s[0] == '"' || s[0] == '\'') && strings.IndexByte(s[1:], s[0]) == len(s)-2
 }
 
 const (
-	neither = "it is neither a URL such as postgres://user@host/name nor the path of a SQLite file"
-	encode  = "it cannot be read without doubt: in the user and the password of a URL write @ as %40, / as %2F, " +
-		": as %3A, ? as %3F, # as %23 and % as %25"
+	neither = "must be a URL such as postgres://user@host/name or the path of a SQLite file"
+	encode  = "must be unambiguous: in the user and the password of a URL write @ as %40, / as %2F, : as %3A, " +
+		"? as %3F, # as %23 and % as %25"
 )
 
 // Postgres reports whether the store is PostgreSQL.
@@ -162,8 +162,8 @@ var (
 	beforeSlash = regexp.MustCompile(`^[^/\\]*[:@]`)
 )
 
-// databaseFault returns why text names no database. What is no path must not become one: it would be a new and empty
-// database, in a file with a password in its name.
+// databaseFault returns why text names no database. A URL must not become a path: that would create an empty
+// database in a file with a password in its name.
 func databaseFault(text string) string {
 	if rest, is := postgresURL(text); is {
 		return postgresFault(rest)
@@ -173,7 +173,7 @@ func databaseFault(text string) string {
 	switch {
 	case text == "":
 	case otherLibrary.MatchString(text):
-		return neither + ": it begins with what another library wants; leave out all before ://, and write postgres there"
+		return neither + ": replace the prefix for another library, up to ://, by postgres"
 	case strings.Contains(path, "://"), settings.MatchString(path), beforeSlash.MatchString(path),
 		strings.HasPrefix(path, "//"), strings.ContainsAny(path, "\"'`$?\n\r\x00"):
 		return neither

@@ -106,6 +106,7 @@ func (c *Config) validateTokens(add func(string, string, ...any)) {
 	between("tokens.status_ttl", c.Tokens.StatusTTL, 0, time.Hour)
 	between("limits.overtime", c.Limits.Overtime, 0, day)
 	between("limits.finish", c.Limits.Finish, time.Second, time.Hour)
+	between("limits.drain", c.Limits.Drain, 0, time.Minute)
 	between("sessions.ttl", c.Sessions.TTL, time.Minute, 365*day)
 	between("attempts.keep", c.Attempts.Keep, time.Hour, 90*day)
 	between("console.fresh", c.Console.Fresh, time.Minute, time.Hour)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/internal/condition"
 	"github.com/mcp-authd/mcp-authd/oauth"
+	"github.com/mcp-authd/mcp-authd/policy"
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
@@ -97,7 +98,7 @@ type Upstream struct {
 
 	Sessions       string   `yaml:"sessions"` // person, client
 	Denials        string   `yaml:"denials"`  // plain, structured
-	Lists          string   `yaml:"lists"`    // usable, all
+	Lists          string   `yaml:"lists"`    // all, usable
 	Origins        []string `yaml:"origins"`  // web origins that may call
 	MaxBody        int      `yaml:"max_body"`
 	CallsPerSecond int      `yaml:"calls_per_second"` // of each caller; negative: any number
@@ -147,20 +148,11 @@ func (u *Upstream) Environment() []string {
 // HoldsTools reports whether tools_accept holds tools back that have changed.
 func HoldsTools(accept string) bool { return accept == "hold" || accept == "hold_new" }
 
-// Base returns the scopes that every operation at the resource needs: those that clients
-// get by default (as storage.ScopeText.Default has it).
-func (r *Resource) Base() []string {
-	var out []string
-	for _, s := range r.Scopes {
-		if s.Default {
-			out = append(out, s.Name)
-		}
-	}
-	if out == nil && len(r.Scopes) > 0 {
-		out = []string{r.Scopes[0].Name}
-	}
-	return out
-}
+// Base returns the scopes that every call of the MCP server needs (storage.ScopeText.EveryCall).
+func (r *Resource) Base() []string { return policy.EveryCall(storage.Resource{Scopes: r.Scopes}) }
+
+// First returns the scopes that clients ask for at the first sign-in (storage.ScopeText.Default).
+func (r *Resource) First() []string { return policy.DefaultScopes(storage.Resource{Scopes: r.Scopes}) }
 
 func (r *Resource) validateUpstream(add func(string, string, ...any), key string) {
 	r.validateTools(add, key)
@@ -184,8 +176,8 @@ func (r *Resource) validateUpstream(add func(string, string, ...any), key string
 	if !slices.Contains([]string{"", "plain", "structured"}, u.Denials) {
 		add(key+".denials", "%q is not one of plain, structured", u.Denials)
 	}
-	if !slices.Contains([]string{"", "usable", "all"}, u.Lists) {
-		add(key+".lists", "%q is not one of usable, all", u.Lists)
+	if !slices.Contains([]string{"", "all", "usable"}, u.Lists) {
+		add(key+".lists", "%q is not one of all, usable", u.Lists)
 	}
 	for i, h := range u.Headers {
 		if wrongHeader(h) {

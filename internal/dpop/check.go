@@ -36,6 +36,10 @@ func Check(headers []string, r Request) (*Proof, error) {
 		return nil, Error("the proof is for another token")
 	case p.issued.Before(r.Now.Add(-Window)) || p.issued.After(r.Now.Add(Window)):
 		return nil, Error("the proof was not made now")
+	case p.Expires != nil && seconds(r.Now.Add(-leeway)) >= *p.Expires:
+		return nil, Error("the proof has expired by its exp")
+	case p.NotBefore != nil && seconds(r.Now.Add(leeway)) < *p.NotBefore:
+		return nil, Error("the proof is not good yet by its nbf")
 	case r.Key != "" && p.thumbprint != r.Key:
 		return nil, Error("the proof is by another key")
 	case r.Nonces != nil && !r.Nonces.Knows(p.Nonce, r.Now):
@@ -43,6 +47,8 @@ func Check(headers []string, r Request) (*Proof, error) {
 	}
 	return p, p.Verify()
 }
+
+func seconds(t time.Time) float64 { return float64(t.Unix()) }
 
 // SameTarget reports whether htu names a URL, which has neither query nor fragment. Both are left out
 // of htu (RFC 9449 §4.3), and scheme and host are compared without regard to case (RFC 3986 §6.2.2).

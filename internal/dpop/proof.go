@@ -26,6 +26,8 @@ const (
 	MaxSize = 8 << 10
 	// Window is how far the clock of a client may be off, either way.
 	Window = 5 * time.Minute
+	// leeway is how far the clock of a client may be off where a proof says itself when it is good.
+	leeway = 30 * time.Second
 	// The key comes with the request, so the limit keeps the caller from choosing how long it takes
 	// to verify.
 	minRSA, maxRSA = 2048, 4096 // bits
@@ -63,6 +65,10 @@ type Proof struct {
 	IssuedAt  float64 `json:"iat"`   // REQUIRED
 	TokenHash string  `json:"ath"`   // REQUIRED with an access token
 	Nonce     string  `json:"nonce"` // REQUIRED when the server has given one
+
+	// RFC 9449 has neither, and RFC 7519 §4.1.4 and §4.1.5 hold for both in any JWT.
+	Expires   *float64 `json:"exp"`
+	NotBefore *float64 `json:"nbf"`
 
 	issued     time.Time
 	thumbprint string

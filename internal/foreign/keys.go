@@ -1,6 +1,7 @@
 package foreign
 
 import (
+	"cmp"
 	"crypto/rsa"
 	"encoding/json"
 	"errors"
@@ -10,14 +11,15 @@ import (
 	"github.com/go-jose/go-jose/v4"
 )
 
-// MinRSA is the shortest RSA key that verifies signatures, in bits (RFC 7518 §3.3: "2048 bits or larger").
-const MinRSA = 2048
+// minRSA and maxRSA bound RSA keys that verify signatures, in bits (RFC 7518 §3.3: "2048 bits or larger"). A
+// longer key takes longer to verify with.
+const minRSA, maxRSA = 2048, 16384
 
 // KeySet says how a JSON Web Key Set is read.
 type KeySet struct {
 	MaxBytes int // longest set, in bytes
 	MaxKeys  int // most keys of a set
-	MaxRSA   int // longest RSA key, in bits: each takes its time
+	MaxRSA   int // longest RSA key, in bits; default 16384
 	// Uses are values of use for keys that sign, besides "sig" and none.
 	Uses []string
 	// RefuseSecrets refuses a set that publishes a private or a symmetric key: its owner has lost the key,
@@ -68,5 +70,5 @@ func (s KeySet) verifies(key jose.JSONWebKey) bool {
 		return false
 	}
 	r, isRSA := key.Key.(*rsa.PublicKey)
-	return !isRSA || r.N.BitLen() >= MinRSA && r.N.BitLen() <= s.MaxRSA
+	return !isRSA || r.N.BitLen() >= minRSA && r.N.BitLen() <= cmp.Or(s.MaxRSA, maxRSA)
 }

@@ -15,9 +15,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/fakeissuer"
 )
 
-const maxRSA = 16384
-
-var keySet = KeySet{MaxBytes: 64 << 10, MaxKeys: 20, MaxRSA: maxRSA}
+var keySet = KeySet{MaxBytes: 64 << 10, MaxKeys: 20}
 
 // Security PL5, RFC 7517 4.2, RFC 7518 3.3: which keys of others verify signatures.
 func TestKeysThatVerify(t *testing.T) {
@@ -123,7 +121,7 @@ func FuzzKeySet(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body []byte) {
 		keys, _ := keySet.Parse(body)
 		for _, k := range keys {
-			if r, ok := k.Key.(*rsa.PublicKey); ok && r.N.BitLen() < MinRSA || !k.IsPublic() || k.Use == "enc" {
+			if r, ok := k.Key.(*rsa.PublicKey); ok && r.N.BitLen() < minRSA || !k.IsPublic() || k.Use == "enc" {
 				t.Errorf("taken: %+v", k)
 			}
 		}

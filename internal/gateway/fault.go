@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net"
 	"net/http"
 	"strconv"
@@ -14,10 +13,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/mcp"
 )
 
-var (
-	errUnspeakable = errors.New("the caller's name has characters that no header can hold")
-	errEnded       = errors.New("the request was ended")
-)
+var errUnspeakable = errors.New("the caller's name has characters that no header can hold")
 
 // statusError is a failure that the MCP server, or what stands before it, tells in no
 // form that an MCP client reads.
@@ -64,10 +60,6 @@ func fault(err error) Fault {
 			Status: http.StatusBadGateway, Code: mcp.CodeInternal,
 			Message: "The answer of the MCP server is compressed, or in another form that the gateway cannot read.",
 		}
-	case errors.Is(err, errEnded):
-		return Fault{
-			Status: http.StatusServiceUnavailable, Code: mcp.CodeInternal, Message: "The request was ended.", Retry: 1,
-		}
 	case errors.As(err, &timeout) && timeout.Timeout(), errors.Is(err, context.DeadlineExceeded):
 		return Fault{
 			Status: http.StatusGatewayTimeout, Code: mcp.CodeInternal,
@@ -94,16 +86,14 @@ func interactionURL(err error) string {
 	return ""
 }
 
-// fail answers for an MCP server that did not. It is the proxy's ErrorHandler.
+// fail answers for an MCP server that did not. It is the proxy's ErrorHandler. A request that was ended is the guard's
+// to answer: it knows whether the time is over, the token revoked, or the server stopping.
 func (u *Upstream) fail(w http.ResponseWriter, r *http.Request, err error) {
-	level := slog.LevelWarn
 	if ended := context.Cause(r.Context()); ended != nil {
-		if errors.Is(ended, context.Canceled) {
-			level = slog.LevelDebug // the client is gone, as far as one can tell
-		}
-		err = fmt.Errorf("%w: %w", errEnded, ended) // its time is over, its token was revoked, or the gateway stops
+		u.c.Logger.DebugContext(r.Context(), "request ended", "resource", u.c.Resource, "error", ended)
+		return
 	}
-	u.c.Logger.Log(r.Context(), level, "upstream failed", "resource", u.c.Resource, "upstream", u.target.Redacted(),
+	u.c.Logger.WarnContext(r.Context(), "upstream failed", "resource", u.c.Resource, "upstream", u.target.Redacted(),
 		"error", err)
 	f := fault(err)
 	f.ID = requestID(r)
@@ -125,11 +115,11 @@ func (f Fault) Write(w http.ResponseWriter) {
 		h.Set("Retry-After", strconv.Itoa(f.Retry))
 	}
 	w.WriteHeader(f.Status)
-	w.Write(append(f.encode(), '\n')) // the client is gone when this fails
+	w.Write(append(f.Encode(), '\n')) // the client is gone when this fails
 }
 
-// encode returns the fault as a JSON-RPC error.
-func (f Fault) encode() []byte {
+// Encode returns the fault as a JSON-RPC error.
+func (f Fault) Encode() []byte {
 	if len(f.ID) == 0 {
 		f.ID = json.RawMessage("null")
 	}

@@ -10,6 +10,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/mcp-authd/mcp-authd/internal/mcp"
 	"github.com/mcp-authd/mcp-authd/mcpresource"
@@ -26,7 +27,6 @@ func TestFaults(t *testing.T) {
 		{"credentials", fmt.Errorf("x: %w", errCredentials), 502, "does not accept the gateway"},
 		{"redirect", fmt.Errorf("%w to y", errRedirect), 502, "is elsewhere"},
 		{"a page of a proxy", statusError(503), 503, "has failed"},
-		{"ended", fmt.Errorf("%w: revoked", errEnded), 503, "was ended"},
 		{"a deadline", fmt.Errorf("x: %w", context.DeadlineExceeded), 504, "does not answer in time"},
 		{"a deadline of the network", fmt.Errorf("x: %w", os.ErrDeadlineExceeded), 504, "does not answer in time"},
 		{"anything else", io.ErrUnexpectedEOF, 502, "cannot be reached"},
@@ -40,35 +40,68 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// ending serves one request whose context ends with cause while the MCP server works on it.
-func ending(t *testing.T, cause error) *httptest.ResponseRecorder {
+// guarded is a guard in front of h, for a token of alice.
+func guarded(t *testing.T, limits mcpresource.Limits, h http.Handler) http.Handler {
 	t.Helper()
-	ctx, end := context.WithCancelCause(mcpresource.NewContext(t.Context(), alice))
-	inner := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		io.Copy(io.Discard, r.Body)
-		end(cause)
-		<-r.Context().Done()
-	}))
-	defer inner.Close()
-	u, err := New(Config{URL: inner.URL, Resource: publicURL})
+	g, err := mcpresource.New(mcpresource.Config{
+		Resource: publicURL, AuthorizationServers: []string{alice.Issuer}, Limits: limits,
+		Validator: mcpresource.ValidatorFunc(
+			func(context.Context, mcpresource.Credential) (*mcpresource.Principal, error) {
+				p := *alice
+				p.Audience, p.ExpiresAt = []string{publicURL}, time.Now().Add(time.Hour)
+				return &p, nil
+			}),
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer u.Close()
-	w := httptest.NewRecorder()
-	u.ServeHTTP(w, httptest.NewRequest(http.MethodPost, publicURL, strings.NewReader(ping)).WithContext(ctx))
-	return w
+	return g.Protect(h)
 }
 
-// TestEndedRequest: RS-98 RU-05. A request that was ended is answered, with the time after which to ask again:
-// because its token was revoked, or for no known reason, which need not be that the client is gone.
+// TestEndedRequest: RS-98 RU-05 RU-06. The guard answers a request that was ended while the MCP server worked on it,
+// each end with its own status: the gateway writes nothing.
 func TestEndedRequest(t *testing.T) {
-	want := `"id":"p1","error":{"code":-32603,"message":"The request was ended."}`
-	for _, cause := range []error{errors.New("revoked"), context.Canceled} {
-		w := ending(t, cause)
-		if w.Code != 503 || w.Header().Get("Retry-After") != "1" || !strings.Contains(w.Body.String(), want) {
-			t.Errorf("%v: got %d %v %s", cause, w.Code, w.Header(), w.Body)
-		}
+	for _, tt := range []struct {
+		name   string
+		limits mcpresource.Limits
+		cause  error // nil: the guard ends it
+		status int
+		want   string
+	}{
+		{"its time is over", mcpresource.Limits{Timeout: time.Millisecond}, nil, 504, "The operation took too long."},
+		{"its token is revoked", mcpresource.Limits{}, mcpresource.ErrInvalidToken, 401,
+			"The access token is not valid."},
+		{"it was ended for another reason", mcpresource.Limits{}, errors.New("x"), 503, "The request was ended."},
+		{"its client may be gone", mcpresource.Limits{}, context.Canceled, 503, "The request was ended."},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			ctx, end := context.WithCancelCause(t.Context())
+			defer end(nil)
+			inner := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+				io.Copy(io.Discard, r.Body)
+				if tt.cause != nil {
+					end(tt.cause)
+				}
+				<-r.Context().Done()
+			}))
+			defer inner.Close()
+			u, err := New(Config{URL: inner.URL, Resource: publicURL})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer u.Close()
+			r := httptest.NewRequest(http.MethodPost, publicURL, strings.NewReader(ping)).WithContext(ctx)
+			r.Header.Set("Authorization", "Bearer t")
+			w := httptest.NewRecorder()
+			guarded(t, tt.limits, u).ServeHTTP(w, r)
+			if w.Code != tt.status || !strings.Contains(w.Body.String(), tt.want) ||
+				!strings.Contains(w.Body.String(), `"id":"p1"`) {
+				t.Errorf("got %d %v %s", w.Code, w.Header(), w.Body)
+			}
+			if after := w.Header().Get("Retry-After"); (after != "") != (tt.status == 503) {
+				t.Errorf("Retry-After is %q", after)
+			}
+		})
 	}
 }
 

@@ -318,6 +318,29 @@ func TestResponseHeaders(t *testing.T) {
 	}
 }
 
+// TestTrailers: EN-10. What must not be in the head of a response is not in its trailers.
+func TestTrailers(t *testing.T) {
+	for _, contentType := range []string{"application/json", "text/event-stream"} {
+		for _, watched := range []bool{false, true} {
+			g := front(t, Config{Watched: watched}, func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Content-Type", contentType)
+				w.Header().Set("Trailer", "Set-Cookie, X-Announced")
+				w.WriteHeader(http.StatusOK)
+				w.(http.Flusher).Flush()
+				io.WriteString(w, "data: {}\n\n"[:2])
+				w.Header().Set("Set-Cookie", "__Host-mcp-authd-session=evil")
+				w.Header().Set("X-Announced", "1")
+				w.Header().Set(http.TrailerPrefix+"Location", "https://evil.example.com")
+			})
+			resp, body := post(t, g.URL, ping, nil)
+			if len(resp.Trailer) > 0 || resp.StatusCode != http.StatusOK {
+				t.Errorf("EN-10 %s, watched %v: got %d %q with the trailers %v",
+					contentType, watched, resp.StatusCode, body, resp.Trailer)
+			}
+		}
+	}
+}
+
 // TestStream: what the MCP server flushes is there before it says more.
 func TestStream(t *testing.T) {
 	more := make(chan struct{})

@@ -1,6 +1,8 @@
 package gateway
 
 import (
+	"encoding/base64"
+	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -104,6 +106,47 @@ func (u *Upstream) cleanResponse(h http.Header) {
 	}
 	Sandbox(h)
 }
+
+// dropTrailers takes the trailers from a response. MCP has none, and clients that join them to the head would
+// get what cleanResponse removes (RFC 9110 §6.5.1 lets a proxy discard them).
+func dropTrailers(r *http.Response) {
+	r.Trailer = nil
+	r.Body = &withoutTrailers{r.Body, r}
+}
+
+// withoutTrailers is the body of a response without the trailers that the transport puts behind it.
+type withoutTrailers struct {
+	io.ReadCloser
+	of *http.Response
+}
+
+// Read implements io.Reader.
+func (b *withoutTrailers) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if err != nil {
+		b.of.Trailer = nil
+	}
+	return n, err
+}
+
+// Close implements io.Closer.
+func (b *withoutTrailers) Close() error {
+	err := b.ReadCloser.Close()
+	b.of.Trailer = nil
+	return err
+}
+
+// encodeName returns a name as the header Mcp-Name has it: one that is not plain ASCII, or looks encoded, in Base64
+// (MCP 2026-07-28, Streamable HTTP, "Value Encoding").
+func encodeName(name string) string {
+	plain := !strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r > '~' })
+	if plain && strings.TrimSpace(name) == name && !strings.HasPrefix(name, encodedPrefix) {
+		return name
+	}
+	return encodedPrefix + base64.StdEncoding.EncodeToString([]byte(name)) + "?="
+}
+
+const encodedPrefix = "=?base64?"
 
 // Sandbox keeps what an MCP server answers from becoming a page of our origin, on which
 // people sign in, should a browser ever show it.

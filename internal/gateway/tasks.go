@@ -253,6 +253,6 @@ func (x *exchange) instead() func() []byte {
 			f.Code, f.Message = mcp.CodeRefused, "This cannot be decided now: try again."
 			f.Data = map[string]string{"error": "temporarily_unavailable"}
 		}
-		return f.encode()
+		return f.Encode()
 	}
 }

@@ -5,7 +5,9 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"maps"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/internal/mcp"
@@ -63,7 +65,10 @@ func (u *Upstream) sendCancel(ctx context.Context, out *http.Request, id string)
 	r.Header.Set("Accept", "application/json, text/event-stream")
 	if mcp.IsStateless(r.Header.Get(mcp.HeaderVersion)) {
 		r.Header.Set(mcp.HeaderMethod, "tasks/cancel")
-		r.Header.Set(mcp.HeaderName, id)
+		r.Header.Set(mcp.HeaderName, encodeName(id))
+		maps.DeleteFunc(r.Header, func(name string, _ []string) bool { // arguments of the call
+			return strings.HasPrefix(name, mcp.HeaderParamPrefix)
+		})
 	}
 	resp, err := u.proxy.Transport.RoundTrip(r)
 	if err != nil {

@@ -264,3 +264,25 @@ func TestRefusedTasksAreCancelled(t *testing.T) {
 		}
 	})
 }
+
+// TestCancelOfAnyID: EN-10, RS-149. The header names the task as the body does, whatever its id is.
+func TestCancelOfAnyID(t *testing.T) {
+	for id, want := range map[string]string{
+		"t 1":                 "t 1",
+		"é":                   "=?base64?w6k=?=",
+		" t":                  "=?base64?IHQ=?=",
+		"=?base64?d2lwZQ==?=": "=?base64?PT9iYXNlNjQ/ZDJsd1pRPT0/PQ==?=",
+	} {
+		c := newCancelRig(t, failingTasks{}, nil)
+		c.answer.Store(strings.Replace(begunModern, "t2", id, 1))
+		c.begin(t, `,"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}`, map[string]string{
+			"Mcp-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/call", "Mcp-Name": "slow",
+			"Mcp-Param-Region": "eu",
+		})
+		got := c.eventually(t, 1)[0]
+		if got.params["taskId"] != id || got.header.Get("Mcp-Name") != want ||
+			got.header.Get("Mcp-Param-Region") != "" {
+			t.Errorf("EN-10 %q: got %v %v, want the header %q", id, got.params, got.header, want)
+		}
+	}
+}

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/internal/gateway/lists"
+	"github.com/mcp-authd/mcp-authd/internal/mcp"
 	"github.com/mcp-authd/mcp-authd/internal/span"
 	"github.com/mcp-authd/mcp-authd/mcpresource"
 )
@@ -189,6 +190,7 @@ type exchange struct {
 	principal     *mcpresource.Principal
 	identity      string          // signed
 	authorization string          // for the MCP server
+	name          string          // the header Mcp-Name as the client sent it, if the guard has decoded it
 	stream        bool            // the response is an event stream
 	lists         bool            // it may have lists
 	begins        bool            // or say that a task has begun
@@ -224,6 +226,9 @@ func (u *Upstream) prepare(r *http.Request) (*http.Request, *exchange, error) {
 	x := &exchange{}
 	x.principal, _ = mcpresource.FromContext(r.Context())
 	r = r.WithContext(context.WithValue(r.Context(), exchangeKey{}, x))
+	if judged, ok := r.Body.(interface{ ReceivedName() string }); ok {
+		x.name = judged.ReceivedName()
+	}
 	body, err := repeatable(r)
 	if err != nil {
 		return r, x, err
@@ -301,6 +306,9 @@ func (u *Upstream) rewrite(pr *httputil.ProxyRequest) {
 	out.GetBody = pr.In.GetBody
 
 	u.clean(out.Header)
+	if x.name != "" {
+		out.Header[mcp.HeaderName] = []string{x.name}
+	}
 	if out.Method == http.MethodPost && out.Header.Get("Accept") == "" {
 		// RFC 9110 §12.5.1: a client that says nothing takes anything; MCP servers want it said.
 		out.Header.Set("Accept", "application/json, text/event-stream")
@@ -344,6 +352,7 @@ func (u *Upstream) receive(r *http.Response) error {
 		return statusError(r.StatusCode)
 	}
 	u.cleanResponse(r.Header)
+	dropTrailers(r)
 	x := exchangeOf(r.Request.Context())
 	x.stream = isType(r.Header, eventStream)
 	switch method := r.Request.Method; {

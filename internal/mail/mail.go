@@ -44,6 +44,7 @@ type Sender struct {
 	host    string
 	from    *netmail.Address
 	options []gomail.Option
+	secrets []string // what no error repeats
 }
 
 // sendTime bounds one delivery.
@@ -59,7 +60,7 @@ func New(c Config) (*Sender, error) {
 	if err != nil {
 		return nil, fmt.Errorf("from: %q is not an address such as mcp@example.com", c.From)
 	}
-	s := &Sender{host: host, from: from, options: []gomail.Option{
+	s := &Sender{host: host, from: from, secrets: forms(c.Username, c.Password), options: []gomail.Option{
 		gomail.WithPort(port), gomail.WithTimeout(sendTime), gomail.WithoutNoop(),
 		gomail.WithTLSConfig(&tls.Config{ServerName: host, MinVersion: tls.VersionTLS12, RootCAs: c.Roots}),
 	}}
@@ -111,7 +112,7 @@ func ParseAddress(s string) (string, error) {
 }
 
 // Send delivers one message, in plain text and in HTML, to the server (PE-16). ErrRefused when the
-// server, or the message, says that another attempt is of no use.
+// server, or the message, says that another attempt is of no use. An error of the server is a [*Fault].
 func (s *Sender) Send(ctx context.Context, to, subject, text, html string) error {
 	m, err := s.compose(to, subject, text, html)
 	if err != nil {
@@ -126,10 +127,10 @@ func (s *Sender) Send(ctx context.Context, to, subject, text, html string) error
 	err = c.DialAndSendWithContext(ctx, m)
 	var refused *gomail.SendError
 	if errors.As(err, &refused) && !refused.IsTemp() && refused.ErrorCode() >= 500 {
-		return fmt.Errorf("%w: %w", ErrRefused, err)
+		return fmt.Errorf("%w: %w", ErrRefused, s.fault(err))
 	}
 	if err != nil {
-		return fmt.Errorf("mail: %w", err)
+		return s.fault(err)
 	}
 	return nil
 }

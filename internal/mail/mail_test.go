@@ -1,16 +1,11 @@
 package mail_test
 
 import (
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/mcp-authd/mcp-authd/internal/mail"
-	"github.com/mcp-authd/mcp-authd/internal/testkit/certtest"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/smtptest"
 )
 
@@ -53,23 +48,11 @@ func TestPE16NoHeaderIsInjected(t *testing.T) {
 }
 
 func TestPE16APasswordIsSentEncryptedOnly(t *testing.T) {
-	dir := t.TempDir()
-	certtest.WritePair(t, dir, "localhost")
-	pair, err := tls.LoadX509KeyPair(filepath.Join(dir, "localhost.crt"), filepath.Join(dir, "localhost.key"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	pem, err := os.ReadFile(filepath.Join(dir, "localhost.crt"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	roots := x509.NewCertPool()
-	roots.AppendCertsFromPEM(pem)
+	server, address, roots := encrypted(t)
 	local := func(s *smtptest.Server) string { return strings.Replace(s.Address, "127.0.0.1", "localhost", 1) }
 	login := mail.Config{Username: "mcp", Password: "hunter2hunter2", From: "mcp@example.com", Roots: roots}
 
-	server := smtptest.Start(t, &pair)
-	login.Address = local(server)
+	login.Address = address
 	if err := sender(t, login).Send(t.Context(), "a@example.com", "x", "x", ""); err != nil {
 		t.Fatal(err)
 	}
@@ -78,7 +61,7 @@ func TestPE16APasswordIsSentEncryptedOnly(t *testing.T) {
 	}
 	for name, c := range map[string]mail.Config{
 		"a server without TLS":       {Address: local(smtptest.Start(t, nil)), Roots: roots},
-		"an unknown certificate":     {Address: local(server)},
+		"an unknown certificate":     {Address: address},
 		"a certificate for a name":   {Address: server.Address, Roots: roots},
 		"a server that has no AUTH":  {Address: local(smtptest.Start(t, nil)), Roots: roots, TLS: mail.STARTTLS},
 		"a server that does not TLS": {Address: local(smtptest.Start(t, nil)), Roots: roots, TLS: mail.Implicit},

@@ -31,6 +31,10 @@ const (
 	HeaderLastEvent   = "Last-Event-Id" // up to 2025-11-25
 )
 
+// ReplacedReader is the last event of a stream of a session whose reader another one has replaced. Its client should
+// not come back at once, or the two would end each other (HTML Living Standard §9.2.6, "retry").
+const ReplacedReader = "retry: 30000\n\n"
+
 // The members of _meta (2026-07-28).
 const (
 	MetaVersion      = "io.modelcontextprotocol/protocolVersion"

@@ -234,6 +234,14 @@ func ofAudit() []Alert {
 		Action:  "Look in the log for why: the data directory or the database did not take them.",
 		Fires:   []Series{{auditLost, "0x30 2x30"}},
 		Quiet:   []Series{{auditLost, "0x60"}},
+	}, {
+		Name: "McpAuthdAuditUnsigned",
+		Expr: "max(" + auditUnsigned + ") > 150",
+		For:  "1m", Severity: "critical",
+		Summary: "The audit log is not signed any more.",
+		Action:  "Run mcp-authd doctor, which says why. If the log was changed, keep a copy of the database.",
+		Fires:   []Series{{auditUnsigned, "0x50 60+60x10"}},
+		Quiet:   []Series{{auditUnsigned, "0x40 60x2 0x18"}},
 	}}
 }
 

@@ -32,6 +32,7 @@ const (
 	auditWaiting      = "mcp_authd_audit_waiting"
 	auditLost         = "mcp_authd_audit_lost"
 	auditSigned       = "mcp_authd_audit_signed"
+	auditUnsigned     = "mcp_authd_audit_unsigned_seconds"
 	traceSpans        = "mcp_authd_trace_spans_total"
 	sinkWaiting       = "mcp_authd_audit_sink_waiting"
 	sinkOldest        = "mcp_authd_audit_sink_oldest_seconds"
@@ -60,7 +61,8 @@ var endpoints = []string{
 }
 
 var (
-	statuses = []string{"1xx", "2xx", "3xx", "4xx", "5xx"}
+	// statuses are classes, and beside them that of a client that hung up.
+	statuses = []string{"2xx", "3xx", "4xx", "499", "5xx"}
 	// quick are the buckets of what takes as long as a query, slow of what waits for others.
 	quick = []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, 1}
 	slow  = []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30}
@@ -275,6 +277,11 @@ func counted() []Definition {
 		Kind:  Gauge,
 		Help:  "How many entries the newest checkpoint of the audit log has signed.",
 		Panel: Panel{Row: rowEvents, Title: "Audit entries that are signed"},
+	}, {
+		Name:  auditUnsigned,
+		Kind:  Gauge,
+		Help:  "For how long this server has not been able to sign the audit log; 0 while it is signed.",
+		Panel: Panel{Row: rowEvents, Title: "Audit log not signed for", Unit: "s"},
 	}, {
 		Name:   traceSpans,
 		Kind:   Counter,

@@ -7,6 +7,7 @@ package metrics
 
 import (
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 
@@ -43,7 +44,11 @@ func (m *Metrics) Handler() http.Handler {
 
 // Request counts a request to the authorization server, with the time until it was answered.
 func (m *Metrics) Request(endpoint string, status int, took time.Duration) {
-	m.observe(requestDuration, took, endpoint, strconv.Itoa(status/100)+"xx")
+	label := strconv.Itoa(status)
+	if !slices.Contains(statuses, label) {
+		label = strconv.Itoa(status/100) + "xx"
+	}
+	m.observe(requestDuration, took, endpoint, label)
 }
 
 // Guard counts a decision of a guard, with the time that it took.
@@ -112,6 +117,9 @@ func (m *Metrics) Spans(result string, n int) {
 
 // AuditSigned sets how many entries of the audit log are signed.
 func (m *Metrics) AuditSigned(size int64) { m.set(auditSigned, float64(size)) }
+
+// AuditUnsigned sets for how long this server has not been able to sign the audit log, 0 while it is.
+func (m *Metrics) AuditUnsigned(since time.Duration) { m.set(auditUnsigned, since.Seconds()) }
 
 // AuditSink sets what waits for a sink of the audit log, for how long the oldest entry has, and how many
 // entries it will never have.

@@ -2,6 +2,7 @@ package notice
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"html/template"
 	"strings"
@@ -24,6 +25,18 @@ type Letter struct {
 
 	event   *Event
 	stopURL string
+}
+
+// destination counts letters about no change, such as a link that was asked for, as one kind.
+func (l Letter) destination() destination {
+	to := destination{person: l.UserID}
+	if l.UserID == "" {
+		to.person = l.To
+	}
+	if l.event != nil {
+		to.kind = string(l.event.Kind)
+	}
+	return to
 }
 
 // send delivers a letter. A person who has no address is told at the next visit.
@@ -123,3 +136,18 @@ func write(l Letter, in *text.Language) (subject, body, html string, err error) 
 
 // isolated is a value that does not reorder the words around it (PE-13).
 func isolated(s string) string { return "<bdi>" + template.HTMLEscapeString(s) + "</bdi>" }
+
+// ErrNoMail is the error of a letter where no mail server is configured.
+var ErrNoMail = errors.New("notice: there is no mail server")
+
+// Test sends a letter that asks nothing of its reader, and returns once the mail server has taken or refused it.
+// Locale is a language that the reader has chosen, or "".
+func (t *Notifier) Test(ctx context.Context, to, locale string) error {
+	if t == nil || t.cfg.Mailer == nil {
+		return ErrNoMail
+	}
+	return t.send(ctx, Letter{
+		To: to, Locale: locale, Subject: text.Say("letter.test"),
+		Lines: []text.Sentence{text.Say("letter.test_text", "server", t.cfg.Issuer)},
+	})
+}

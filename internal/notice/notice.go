@@ -75,8 +75,10 @@ func New(c Config) *Notifier {
 		c.Sleep = sleep
 	}
 	t := &Notifier{cfg: c}
-	t.mail = newQueue(c.Sleep, t.send, func(l Letter, err error) { t.lost("mail", l.UserID, err) })
-	t.hooks = newQueue(c.Sleep, t.post, func(e Event, err error) { t.lost("webhook", e.UserID, err) })
+	t.mail = newQueue(c.Sleep, Letter.destination, t.send,
+		func(l Letter, err error) { t.lost("mail", l.UserID, err) })
+	t.hooks = newQueue(c.Sleep, Event.destination, t.post,
+		func(e Event, err error) { t.lost("webhook", e.UserID, err) })
 	return t
 }
 
@@ -107,6 +109,8 @@ type Event struct {
 	Name   string    `json:"user_name,omitempty"`
 	Detail string    `json:"detail,omitempty"`
 }
+
+func (e Event) destination() destination { return destination{person: e.UserID, kind: string(e.Kind)} }
 
 // From is the detail of RecoverLinkMade: the moment from which the link works.
 func From(at time.Time) string { return at.UTC().Format(time.RFC3339) }

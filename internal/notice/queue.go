@@ -10,87 +10,144 @@ import (
 )
 
 const (
-	maxQueued   = 256
+	// maxQueued bounds the items that wait, for all people together.
+	maxQueued = 1024
+	// maxOfKind bounds the items of one kind that wait for one person. Each kind has its own bound, so
+	// that renaming a passkey a thousand times cannot crowd out the notice of a new password.
+	maxOfKind = 8
+	// maxAtOnce bounds the deliveries under way.
+	maxAtOnce   = 4
 	attemptTime = 30 * time.Second
 )
 
-// pauses come between the attempts to deliver one thing.
+// pauses are the waits between the attempts to deliver one item.
 var pauses = [...]time.Duration{2 * time.Second, 15 * time.Second, time.Minute}
 
-var errFull = errors.New("too many wait already")
+var errFull = errors.New("the queue is full")
 
-// queue delivers things one after the other, in the background. Its goroutine ends with the last
-// of them.
+// destination names the person an item is for, and its kind.
+type destination struct{ person, kind string }
+
+// queue delivers items in the background. Each person has a lane, which delivers in order. A lane that
+// waits between two attempts holds up no other lane, and the lanes take turns at delivering.
 type queue[T any] struct {
 	sleep   func(context.Context, time.Duration) error
 	deliver func(context.Context, T) error
 	lost    func(T, error)
+	to      func(T) destination
+	turns   chan struct{} // holds one element for each delivery under way
 
-	mu      sync.Mutex // guards what follows
-	waiting []T
-	running bool
-	idle    chan struct{} // closed when there is nothing to do
+	mu      sync.Mutex // guards the fields below
+	lanes   map[string][]T
+	waiting int
+	idle    chan struct{} // closed while lanes is empty
 	ctx     context.Context
 	stop    context.CancelFunc
 }
 
 func newQueue[T any](
-	sleep func(context.Context, time.Duration) error, deliver func(context.Context, T) error, lost func(T, error),
+	sleep func(context.Context, time.Duration) error, to func(T) destination,
+	deliver func(context.Context, T) error, lost func(T, error),
 ) *queue[T] {
-	q := &queue[T]{sleep: sleep, deliver: deliver, lost: lost, idle: make(chan struct{})}
+	q := &queue[T]{
+		sleep: sleep, deliver: deliver, lost: lost, to: to,
+		turns: make(chan struct{}, maxAtOnce), lanes: map[string][]T{}, idle: make(chan struct{}),
+	}
 	close(q.idle)
 	q.ctx, q.stop = context.WithCancel(context.Background())
 	return q
 }
 
-// add takes one thing, or loses it when too many wait.
-func (q *queue[T]) add(thing T) {
-	q.mu.Lock()
-	full := len(q.waiting) >= maxQueued
-	if !full {
-		q.waiting = append(q.waiting, thing)
-		if !q.running {
-			q.running, q.idle = true, make(chan struct{})
-			go q.run()
-		}
-	}
-	q.mu.Unlock()
-	if full {
-		q.lost(thing, errFull)
+// add queues an item. If the queue is full, it or a later item of the longest lane is lost.
+func (q *queue[T]) add(item T) {
+	if dropped, full := q.put(item); full {
+		q.lost(dropped, errFull)
 	}
 }
 
-func (q *queue[T]) run() {
+func (q *queue[T]) put(item T) (dropped T, full bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	to := q.to(item)
+	lane, runs := q.lanes[to.person]
+	if q.ofKind(lane, to.kind) >= maxOfKind {
+		return item, true
+	}
+	if q.waiting >= maxQueued {
+		if dropped, full = q.evict(len(lane) + 1); !full {
+			return item, true
+		}
+	}
+	if len(q.lanes) == 0 {
+		q.idle = make(chan struct{})
+	}
+	q.lanes[to.person] = append(lane, item)
+	q.waiting++
+	if !runs {
+		go q.run(to.person)
+	}
+	return dropped, full
+}
+
+func (q *queue[T]) ofKind(lane []T, kind string) (n int) {
+	for _, item := range lane {
+		if q.to(item).kind == kind {
+			n++
+		}
+	}
+	return n
+}
+
+// evict removes the last item of the longest lane, if that lane has more than least items.
+func (q *queue[T]) evict(least int) (item T, ok bool) {
+	var longest string
+	for person, lane := range q.lanes {
+		if len(lane) > max(least, len(q.lanes[longest])) {
+			longest = person
+		}
+	}
+	lane := q.lanes[longest]
+	if len(lane) <= least {
+		return item, false
+	}
+	q.lanes[longest] = lane[:len(lane)-1]
+	q.waiting--
+	return lane[len(lane)-1], true
+}
+
+// run delivers the items of one lane. The lane ends with its last item.
+func (q *queue[T]) run(person string) {
 	for {
-		thing, ok := q.next()
+		item, ok := q.next(person)
 		if !ok {
 			return
 		}
-		if err := q.attempt(thing); err != nil {
-			q.lost(thing, err)
+		if err := q.attempt(item); err != nil {
+			q.lost(item, err)
 		}
 	}
 }
 
-func (q *queue[T]) next() (thing T, ok bool) {
+func (q *queue[T]) next(person string) (item T, ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if len(q.waiting) == 0 {
-		q.running = false
-		close(q.idle)
-		return thing, false
+	lane := q.lanes[person]
+	if len(lane) == 0 {
+		delete(q.lanes, person)
+		if len(q.lanes) == 0 {
+			close(q.idle)
+		}
+		return item, false
 	}
-	thing = q.waiting[0]
-	q.waiting = q.waiting[1:]
-	return thing, true
+	q.lanes[person] = lane[1:]
+	q.waiting--
+	return lane[0], true
 }
 
-// attempt delivers one thing, again if need be, but not what was refused for good.
-func (q *queue[T]) attempt(thing T) error {
+// attempt delivers one item, and tries again unless the receiver refused it permanently.
+func (q *queue[T]) attempt(item T) error {
 	for i := 0; ; i++ {
-		ctx, cancel := context.WithTimeout(q.ctx, attemptTime)
-		err := q.deliver(ctx, thing)
-		cancel()
+		err := q.once(item)
 		if err == nil || errors.Is(err, mail.ErrRefused) || i == len(pauses) {
 			return err
 		}
@@ -100,7 +157,19 @@ func (q *queue[T]) attempt(thing T) error {
 	}
 }
 
-// drain waits until there is nothing to do. When ctx ends before, what is left is lost.
+func (q *queue[T]) once(item T) error {
+	select {
+	case q.turns <- struct{}{}:
+		defer func() { <-q.turns }()
+	case <-q.ctx.Done():
+		return q.ctx.Err()
+	}
+	ctx, cancel := context.WithTimeout(q.ctx, attemptTime)
+	defer cancel()
+	return q.deliver(ctx, item)
+}
+
+// drain waits until the queue is empty. If ctx ends first, the remaining items are lost.
 func (q *queue[T]) drain(ctx context.Context) {
 	q.mu.Lock()
 	idle := q.idle

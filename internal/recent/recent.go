@@ -4,6 +4,7 @@ package recent
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 )
@@ -12,10 +13,15 @@ import (
 // to see it while the store hangs.
 const TTL = 2 * time.Second
 
+var errOld = errors.New("recent: the store has not answered for too long")
+
 // Value is the last T that Read returned.
 type Value[T any] struct {
 	Read func(context.Context) (T, error)
 	Now  func() time.Time
+	// Strict has Load fail when Read does, and return nothing older than twice TTL: for what decides about
+	// somebody.
+	Strict bool
 
 	reader sync.Mutex // held by the one that reads again
 
@@ -29,12 +35,15 @@ type Value[T any] struct {
 // value is returned while another request reads it, and when Read fails or takes longer than TTL:
 // the request that needs the store for more than this will see its error.
 func (v *Value[T]) Load(ctx context.Context) (T, error) {
-	current, known, old := v.atHand()
-	if known && !old {
+	current, known, age := v.atHand()
+	if known && age < TTL {
 		return current, nil
 	}
 	if known {
 		if !v.reader.TryLock() {
+			if v.Strict && age >= 2*TTL {
+				return current, errOld
+			}
 			return current, nil
 		}
 		var cancel context.CancelFunc
@@ -50,16 +59,19 @@ func (v *Value[T]) Load(ctx context.Context) (T, error) {
 	switch {
 	case err == nil:
 		v.known, v.current = true, fresh
-	case !v.known:
+	case !v.known || v.Strict:
 		return fresh, err
 	}
 	v.askedAt = v.Now()
 	return v.current, nil
 }
 
-func (v *Value[T]) atHand() (current T, known, old bool) {
+// atHand returns the value and its age; a clock that went back makes it old.
+func (v *Value[T]) atHand() (current T, known bool, age time.Duration) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	age := v.Now().Sub(v.askedAt)
-	return v.current, v.known, age < 0 || age >= TTL
+	if age = v.Now().Sub(v.askedAt); age < 0 {
+		age = TTL
+	}
+	return v.current, v.known, age
 }

@@ -42,6 +42,50 @@ func TestValue(t *testing.T) {
 	})
 }
 
+// TestStrict: RU-19. What decides about somebody is not known from a time before the store was away.
+func TestStrict(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var hangs bool
+		var away error
+		v := recent.Value[int]{Now: time.Now, Strict: true, Read: func(ctx context.Context) (int, error) {
+			if hangs {
+				<-ctx.Done()
+			}
+			return 1, errors.Join(away, ctx.Err())
+		}}
+		want := func(failure bool) {
+			t.Helper()
+			if got, err := v.Load(t.Context()); (err != nil) != failure || err == nil && got != 1 {
+				t.Errorf("got %d, %v", got, err)
+			}
+		}
+		want(false)
+		away = errAway
+		want(false) // at hand
+		wait.Advance(recent.TTL)
+		want(true)
+		want(true)
+		away, hangs = nil, true
+		ended := make(chan error)
+		load := func() {
+			_, err := v.Load(t.Context())
+			ended <- err
+		}
+		go load()
+		synctest.Wait()
+		want(false) // for as long as another reads it first
+		if err := <-ended; err == nil {
+			t.Error("a store that hangs has an answer")
+		}
+		go load()
+		synctest.Wait()
+		want(true)
+		if err := <-ended; err == nil {
+			t.Error("a store that hangs has an answer")
+		}
+	})
+}
+
 func TestStoreThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hangs := false

@@ -65,9 +65,9 @@ var (
 	ErrNotModified = errors.New("safehttp: not modified")
 	// ErrRefused means that the address is not one to connect to.
 	ErrRefused = errors.New("safehttp: address refused")
-	// ErrNeverPermitted is the ErrRefused of a host that is refused whatever names resolve to: a special-use
-	// address in any spelling, or localhost.
-	ErrNeverPermitted = fmt.Errorf("%w for good", ErrRefused)
+	// ErrNeverPermitted is an ErrRefused for a host that no setting permits: a special-use address in any
+	// spelling, or localhost.
+	ErrNeverPermitted = fmt.Errorf("%w: the host is never permitted", ErrRefused)
 )
 
 // StatusError is an ErrStatus that says which.

@@ -27,7 +27,7 @@ func TestAddresses(t *testing.T) {
 		t.Run("AS-161 SP-09 refused: "+host, func(t *testing.T) {
 			_, err := c.Get(t.Context(), "https://"+host+":9/x", Validators{})
 			if !errors.Is(err, ErrRefused) || !errors.Is(err, ErrNeverPermitted) {
-				t.Errorf("got %v, want a refusal for good, before connecting", err)
+				t.Errorf("got %v, want ErrNeverPermitted before connecting", err)
 			}
 		})
 	}

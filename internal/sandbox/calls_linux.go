@@ -1,49 +1,82 @@
 package sandbox
 
 import (
-	"maps"
 	"slices"
 
-	seccomp "github.com/elastic/go-seccomp-bpf"
-	"github.com/elastic/go-seccomp-bpf/arch"
+	"golang.org/x/net/bpf"
+	"golang.org/x/sys/unix"
 )
 
-// kept are the system calls that are kept from the program: an MCP server has no use for them, and they have
-// led out of sandboxes (memory of other processes, namespaces and mounts, code for the kernel, keys of the
-// user, clocks). io_uring makes system calls that a filter does not see.
-var kept = []string{
-	"ptrace", "process_vm_readv", "process_vm_writev", "process_madvise", "pidfd_getfd", "kcmp",
-	"mount", "umount2", "pivot_root", "chroot", "move_mount", "open_tree", "fsopen", "fsconfig", "fsmount", "fspick",
-	"mount_setattr", "unshare", "setns",
+// refused names the system calls that no program may make.
+func refused() []string { return slices.Concat(processes, objects, machine) }
+
+// processes act on other processes by other means than signals, which Landlock scopes.
+var processes = []string{
+	"ptrace", "process_vm_readv", "process_vm_writev", "process_madvise", "process_mrelease", "pidfd_getfd", "kcmp",
+	"setsid", "setpgid", // would leave the process group, which is killed as a whole
+}
+
+// objects make kernel objects outside of the file system, which outlive the program and escape its limits
+// (System V IPC, POSIX queues, keys), or report on files that the program may not read (inotify, fanotify).
+var objects = []string{
+	"ipc", "shmget", "shmat", "shmctl", "shmdt", "msgget", "msgsnd", "msgrcv", "msgctl",
+	"semget", "semop", "semctl", "semtimedop", "semtimedop_time64",
+	"mq_open", "mq_unlink", "mq_timedsend", "mq_timedsend_time64", "mq_timedreceive", "mq_timedreceive_time64",
+	"mq_notify", "mq_getsetattr",
+	"add_key", "request_key", "keyctl",
+	"inotify_init", "inotify_init1", "inotify_add_watch", "fanotify_init", "fanotify_mark",
+}
+
+// machine calls change the machine, or have led out of sandboxes. io_uring makes system calls that no filter sees.
+var machine = []string{
+	"mount", "umount", "umount2", "pivot_root", "chroot", "move_mount", "open_tree", "open_tree_attr",
+	"fsopen", "fsconfig", "fsmount", "fspick", "mount_setattr", "unshare", "setns",
 	"bpf", "perf_event_open", "userfaultfd", "io_uring_setup", "io_uring_enter", "io_uring_register",
 	"init_module", "finit_module", "delete_module", "kexec_load", "kexec_file_load", "reboot",
 	"swapon", "swapoff", "acct", "syslog", "quotactl", "quotactl_fd", "vhangup", "lookup_dcookie",
-	"add_key", "request_key", "keyctl", "open_by_handle_at", "name_to_handle_at", "fanotify_init",
-	"settimeofday", "clock_settime", "clock_adjtime", "adjtimex", "sethostname", "setdomainname",
-	"iopl", "ioperm", "modify_ldt", "nfsservctl", "personality", "vmsplice",
-	"setsid", "setpgid", // out of the process group, by which it is ended with all that it has started
+	"open_by_handle_at", "name_to_handle_at",
+	"stime", "settimeofday", "clock_settime", "clock_settime64", "clock_adjtime", "clock_adjtime64", "adjtimex",
+	"sethostname", "setdomainname", "iopl", "ioperm", "modify_ldt", "nfsservctl", "personality", "vmsplice",
 }
 
-// network are those that a program without a network does not need. socketpair stays: it reaches no process outside.
+// network calls are refused to a program without a network. socketpair stays: it reaches no process outside.
 var network = []string{"socket", "socketcall"}
 
-// filter allows every system call by its name but those in kept. A call without a name here is refused, and
-// so are the calls of another architecture, such as those of 32 bits: they have other numbers, and a filter
-// that lists the refused ones would let them through.
-func filter(online bool) (seccomp.Filter, error) {
-	machine, err := arch.GetInfo("")
-	if err != nil {
-		return seccomp.Filter{}, err
-	}
-	refused := slices.Clone(kept)
-	if !online {
-		refused = append(refused, network...)
-	}
-	names := slices.DeleteFunc(slices.Sorted(maps.Keys(machine.SyscallNames)), func(name string) bool {
-		return slices.Contains(refused, name)
-	})
-	return seccomp.Filter{Policy: seccomp.Policy{
-		DefaultAction: seccomp.ActionErrno,
-		Syscalls:      []seccomp.SyscallGroup{{Names: names, Action: seccomp.ActionAllow}},
-	}}, nil
+// attributes calls are refused to a program without a place to write to. Landlock has no right for attributes,
+// and a filter cannot read a path: where git and Python may write, they need these calls, and get them for every
+// file of their user.
+var attributes = []string{
+	"chmod", "fchmod", "fchmodat", "fchmodat2", "chown", "fchown", "lchown", "fchownat", "chown32", "fchown32",
+	"lchown32", "utime", "utimes", "futimesat", "utimensat", "utimensat_time64", "file_setattr",
+	"setxattr", "lsetxattr", "fsetxattr", "setxattrat", "removexattr", "lremovexattr", "fremovexattr", "removexattrat",
 }
+
+// absent system calls fail as on a kernel without them, so that programs fall back: the flags of clone3 are in
+// memory, where a filter cannot read them, but clone has its flags in a register.
+var absent = []string{"clone3"}
+
+// restricted returns the system calls that are allowed with some arguments. The C libraries and runtimes name
+// their own process 0; a filter is made before the numbers of children are known.
+func restricted() map[string]rule {
+	own := rule{{low(0, bpf.JumpEqual, 0)}}
+	return map[string]rule{
+		"sched_setaffinity": own, "sched_setattr": own, "sched_setparam": own, "sched_setscheduler": own,
+		"move_pages": own, "migrate_pages": own, "get_robust_list": own,
+		// Reading the limits of another process is harmless.
+		"prlimit64":   {own[0], {low(2, bpf.JumpEqual, 0), high(2, bpf.JumpEqual, 0)}},
+		"setpriority": {{low(0, bpf.JumpEqual, unix.PRIO_PROCESS), low(1, bpf.JumpEqual, 0)}},
+		"ioprio_set":  {{low(0, bpf.JumpEqual, ioprioWhoProcess), low(1, bpf.JumpEqual, 0)}},
+		"prctl":       {{low(0, bpf.JumpNotEqual, unix.PR_SCHED_CORE)}},
+		"clone":       {{low(0, bpf.JumpBitsNotSet, foreign)}},
+		// The attributes of an open file, which need not be open for writing.
+		"ioctl": {{low(1, bpf.JumpNotEqual, unix.FS_IOC_SETFLAGS), low(1, bpf.JumpNotEqual, fsSetXattr)}},
+	}
+}
+
+const (
+	ioprioWhoProcess = 1
+	fsSetXattr       = 0x401c5820 // FS_IOC_FSSETXATTR
+	// foreign are the flags of clone for namespaces, and for a child of the server, which would never reap it.
+	foreign = unix.CLONE_PARENT | unix.CLONE_NEWNS | unix.CLONE_NEWCGROUP | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC |
+		unix.CLONE_NEWUSER | unix.CLONE_NEWPID | unix.CLONE_NEWNET
+)

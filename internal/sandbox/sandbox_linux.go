@@ -66,7 +66,7 @@ func (p *Policy) become(path string, args []string) error {
 		return err
 	}
 	env, limits := os.Environ(), p.limits()
-	program, err := filter(p.Network)
+	program, err := p.filter()
 	if err != nil && !p.BestEffort {
 		return err
 	}
@@ -77,7 +77,7 @@ func (p *Policy) become(path string, args []string) error {
 		return err
 	}
 	if err == nil && (!p.BestEffort || seccomp.Supported()) {
-		if err := seccomp.LoadFilter(program); err != nil {
+		if err := load(program); err != nil {
 			return err
 		}
 	}

@@ -50,6 +50,34 @@ func Exposed(file string, uid int, pod bool) Exposure {
 	return place{uid: uid, mounted: Mounted(file), pod: pod}.judge(file, info.Mode().Perm(), owner)
 }
 
+// Data looks at a directory or a file of data, which other users must not change, nor read if it is a file. This is
+// tolerated where they cannot reach it (hidden), as in a pod. Groups may have access: Kubernetes hands over volumes
+// to them (securityContext.fsGroup).
+func Data(path string, hidden bool) Exposure {
+	info, err := os.Stat(path)
+	if err != nil {
+		return Exposure{}
+	}
+	if _, ok := ownerOf(info); !ok {
+		return Exposure{} // this system has other means
+	}
+	switch mode := info.Mode().Perm(); {
+	case mode&0o002 != 0:
+		return Exposure{
+			Wrong:    fmt.Sprintf("every user can write to it (%s)", mode),
+			Remedy:   "chmod o-rwx " + path,
+			Tolerate: hidden,
+		}
+	case mode&0o004 != 0 && !info.IsDir():
+		return Exposure{
+			Wrong:    fmt.Sprintf("every user can read it (%s)", mode),
+			Remedy:   "chmod o-rwx " + path,
+			Tolerate: hidden,
+		}
+	}
+	return Exposure{}
+}
+
 // Mounted reports whether a file was put there by a container's runtime, whose secrets
 // are readable to all in the container by default: those of Docker are in /run/secrets,
 // those of Kubernetes links into a hidden directory beside them.

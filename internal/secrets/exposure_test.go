@@ -1,7 +1,10 @@
 package secrets
 
 import (
+	"errors"
 	"io/fs"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -46,6 +49,42 @@ func TestKeyFileModes(t *testing.T) {
 		if !strings.HasPrefix(e.Wrong, tt.wrong) || (e.Wrong == "") != (tt.wrong == "") || e.Remedy != tt.remedy ||
 			e.Tolerate != tt.tolerate {
 			t.Errorf("%s: got %+v, want %q, %q, tolerated: %v", tt.name, e, tt.wrong, tt.remedy, tt.tolerate)
+		}
+	}
+}
+
+// Security A-L2: a server does not start with data that every user can change or read. Volumes of a pod's group pass.
+func TestDataModes(t *testing.T) {
+	for _, tt := range []struct {
+		name     string
+		dir      bool
+		mode     fs.FileMode
+		hidden   bool
+		wrong    string
+		tolerate bool
+	}{
+		{"a file of ours", false, 0o600, false, "", false},
+		{"a file of a pod's group", false, 0o660, false, "", false},
+		{"a file that all read", false, 0o644, false, "every user can read it", false},
+		{"a file that all write", false, 0o666, false, "every user can write to it", false},
+		{"a file that all write, out of reach", false, 0o666, true, "every user can write to it", true},
+		{"a directory that all list", true, 0o755, false, "", false},
+		{"a directory of a pod's group", true, 0o770, false, "", false},
+		{"a directory that all write", true, 0o777, false, "every user can write to it", false},
+		{"a directory that all write, in a pod", true, 0o777, true, "every user can write to it", true},
+	} {
+		path := filepath.Join(t.TempDir(), "data")
+		err := os.WriteFile(path, nil, 0o600)
+		if tt.dir {
+			path = t.TempDir()
+		}
+		if err = errors.Join(err, os.Chmod(path, tt.mode)); err != nil {
+			t.Fatal(err)
+		}
+		e := Data(path, tt.hidden)
+		if !strings.HasPrefix(e.Wrong, tt.wrong) || (e.Wrong == "") != (tt.wrong == "") || e.Tolerate != tt.tolerate ||
+			tt.wrong != "" && e.Remedy != "chmod o-rwx "+path {
+			t.Errorf("%s: got %+v, want %q, tolerated: %v", tt.name, e, tt.wrong, tt.tolerate)
 		}
 	}
 }

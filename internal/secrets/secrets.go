@@ -50,7 +50,10 @@ func Bytes(n int) []byte {
 // milliseconds, and ids sort by byte in the order of their times, so that the rows and index
 // entries whose keys they are lie together when they are young and in use, and a new one goes
 // to the end of an index that is in memory there, however large the rest has grown.
-func ID(prefix string) string { return prefix + id(time.Now()) }
+func ID(prefix string) string { return IDAt(prefix, time.Now()) }
+
+// IDAt returns an ID that says that it was made at a time.
+func IDAt(prefix string, at time.Time) string { return prefix + id(at) }
 
 // ordered is base64url in the order of ASCII.
 var ordered = base64.NewEncoding("-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz").WithPadding(

@@ -41,7 +41,7 @@ func (c *checker) want(good bool, id, advice, what string, args ...any) {
 		c.ok(id, what, args...)
 		return
 	}
-	c.bad("fail", id, advice, "not so: "+what, args...)
+	c.bad("fail", id, advice, "expected: "+what, args...)
 }
 
 // Check looks at a protected MCP server from outside, without signing in.
@@ -117,27 +117,27 @@ func (c *checker) refusals(ctx context.Context, ch discovery.Challenge) {
 	for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodDelete} {
 		status, _ := c.ask(ctx, method, c.url, nil)
 		c.want(status == http.StatusUnauthorized, "RS-14",
-			"Refuse before looking at the method: some clients begin with it.", "%s without a token is 401 (%d)",
+			"Refuse before looking at the method: some clients begin with it.", "%s without a token is 401 (got %d)",
 			method, status)
 	}
 	status, params := c.ask(ctx, http.MethodPost, c.url, http.Header{"Authorization": {"Bearer not-a-token"}})
 	c.want(status == http.StatusUnauthorized && params["error"] == string(oauth.InvalidToken), "RS-18",
-		"Answer a bad token with 401 and error=\"invalid_token\".", "a bad token is 401 invalid_token (%d %s)",
+		"Answer a bad token with 401 and error=\"invalid_token\".", "a bad token is 401 invalid_token (got %d %s)",
 		status, params["error"])
 	status, _ = c.ask(ctx, http.MethodPost, c.url, http.Header{"Authorization": {"Bearer"}})
 	c.want(status == http.StatusBadRequest || status == http.StatusUnauthorized, "RS-22",
-		"Refuse a malformed Authorization header.", "a malformed Authorization header is refused (%d)", status)
+		"Refuse a malformed Authorization header.", "a malformed Authorization header is refused (got %d)", status)
 	sep := "?"
 	if strings.Contains(c.url, "?") {
 		sep = "&"
 	}
 	status, _ = c.ask(ctx, http.MethodPost, c.url+sep+"access_token=not-a-token", nil)
 	c.want(status == http.StatusUnauthorized, "RS-25", "Do not look for tokens in the query.",
-		"a token in the query is not looked at (%d)", status)
+		"a token in the query is not looked at (got %d)", status)
 	status, _ = c.ask(ctx, http.MethodPost, c.url, http.Header{"Origin": {"https://evil.example"}})
 	c.want(status == http.StatusForbidden, "RS-59",
 		"Refuse foreign origins with 403, or web pages can reach the server (DNS rebinding).",
-		"a foreign Origin is 403 (%d)", status)
+		"a foreign Origin is 403 (got %d)", status)
 }
 
 // ask sends a request and returns the status, 0 when there was no answer, and the parameters of a
@@ -174,7 +174,7 @@ func (c *checker) document(ctx context.Context, r discovery.Resource) {
 		"Make resource the very URL that people are given; several clients compare bytes.",
 		"its resource is %s, byte for byte", c.url)
 	c.want(len(r.AuthorizationServers) == 1, "RS-02", "Name exactly one; most clients read the first only.",
-		"it names one authorization server (%d)", len(r.AuthorizationServers))
+		"it names one authorization server (got %d)", len(r.AuthorizationServers))
 	var again metadata.ProtectedResource
 	found, _ := c.GetJSON(ctx, metadata.ProtectedResourceURL(c.url), &again)
 	c.want(found, "RS-04", "Serve it at the path-inserted location too; not every client reads the header.",
@@ -200,12 +200,16 @@ func (c *checker) server(ctx context.Context, s Server) {
 		c.bad("warning", "AS-67", "Send iss and advertise it: several clients insist.",
 			"it does not name itself in authorization responses")
 	}
-	if s.RegistrationEndpoint != "" || s.ClientIDMetadataDocument {
-		c.ok("AS-131", "clients can introduce themselves (registration %t, metadata documents %t)",
-			s.RegistrationEndpoint != "", s.ClientIDMetadataDocument)
-	} else {
-		c.bad("warning", "AS-131", "Most clients cannot sign in without; or hand out client ids.",
-			"clients cannot introduce themselves")
+	switch {
+	case s.RegistrationEndpoint != "" && s.ClientIDMetadataDocument:
+		c.ok("AS-131", "clients can register themselves, or use metadata documents")
+	case s.RegistrationEndpoint != "":
+		c.ok("AS-131", "clients can register themselves")
+	case s.ClientIDMetadataDocument:
+		c.ok("AS-131", "clients can use metadata documents")
+	default:
+		c.bad("warning", "AS-131", "Most clients need one of the two. Any other needs a client id from you.",
+			"clients can neither register themselves nor use metadata documents")
 	}
 	if s.JWKSURI == "" {
 		c.bad("warning", "AS-32", "Without keys, resource servers must introspect every token.", "it publishes no keys")
@@ -213,6 +217,6 @@ func (c *checker) server(ctx context.Context, s Server) {
 	}
 	var keys struct{ Keys []json.RawMessage }
 	found, err := c.GetJSON(ctx, s.JWKSURI, &keys)
-	c.want(found && err == nil && len(keys.Keys) > 0, "AS-32", "Publish the signing keys.", "its keys are at %s (%d)",
-		s.JWKSURI, len(keys.Keys))
+	c.want(found && err == nil && len(keys.Keys) > 0, "AS-32", "Publish the signing keys.",
+		"its keys are at %s (%d found)", s.JWKSURI, len(keys.Keys))
 }

@@ -92,14 +92,26 @@ func TestFind(t *testing.T) {
 	if _, err := r.Find(t.Context(), "usr_nobody"); !errors.Is(err, ErrUnknown) {
 		t.Errorf("got %v, want ErrUnknown", err)
 	}
-	liar, err := r.Create(t.Context(), alice.ID, good, false) // an id is a good name
-	if err != nil {
+	for _, name := range []string{alice.ID, "usr_x", "USR_x", "mcp_x", "grt_x", ".", "..", "Operator"} {
+		if _, err := r.Create(t.Context(), name, good, false); !errors.Is(err, ErrName) {
+			t.Errorf("EN-06: an account is named %q: %v, want ErrName", name, err)
+		}
+		if _, err := r.Invite(t.Context(), "https://as.example", Invitation{Name: name}); !errors.Is(err, ErrName) {
+			t.Errorf("EN-06: an invitation is for %q: %v, want ErrName", name, err)
+		}
+	}
+	// An earlier version took any name.
+	liar := storage.User{ID: NewID(), Name: "usr_" + strings.Repeat("x", 22), CreatedAt: time.Now()}
+	if err := r.cfg.Store.CreateUser(t.Context(), liar); err != nil {
 		t.Fatal(err)
 	}
-	for name, want := range map[string]string{alice.ID: alice.ID, liar.ID: liar.ID} {
-		if got, err := r.Find(t.Context(), name); err != nil || got.ID != want {
-			t.Errorf("OB-10: by %s: got %s, want %s, %v", name, got.ID, want, err)
+	for _, name := range []string{liar.Name, strings.ToUpper(liar.Name)} {
+		if got, err := r.Find(t.Context(), name); !errors.Is(err, ErrUnknown) {
+			t.Errorf("EN-06: by %s, which is an id: got %+v, %v", name, got, err)
 		}
+	}
+	if got, err := r.Find(t.Context(), liar.ID); err != nil || got.Name != liar.Name {
+		t.Errorf("EN-06: by its id: got %+v, %v", got, err)
 	}
 	if err := r.Delete(t.Context(), liar.ID); err != nil {
 		t.Fatal(err)

@@ -65,7 +65,8 @@ func (u *Users) Guess(
 //
 // The codes of all unknown browsers together are counted, and those of each known one apart, so that
 // a thief of the password does not use up the tries of its owner where they sign in as a rule. A new
-// password gives new tries: the thief then no longer has what comes before the code.
+// password gives no new tries: who reads the mail of the person can set one again and again. forgiveTries
+// has the exceptions.
 const (
 	tryWindow   = 24 * time.Hour
 	triesFree   = 10
@@ -89,11 +90,19 @@ func tryPause(n int) time.Duration {
 
 // tryKey is what the tries of an account are counted under: of the known browser, or of all others.
 func tryKey(account storage.User, a Attempt) storage.Hash {
-	parts := []string{"tries", account.ID, account.PasswordHash}
+	parts := []string{"tries", account.ID}
 	if a.known() {
 		parts = append(parts, a.KnownBrowser.ID)
 	}
 	return key(parts...)
+}
+
+// forgiveTries begins a new count of codes in unknown browsers, after an operator has set a password, or the
+// person in a session with two factors: neither needed a code of the app. It may not stop the change.
+func (u *Users) forgiveTries(ctx context.Context, account storage.User) {
+	if err := u.cfg.Store.ClearFailures(ctx, tryKey(account, Attempt{})); err != nil {
+		u.cfg.Logger.WarnContext(ctx, "the wrong codes stay counted", "user", account.ID, "error", err)
+	}
 }
 
 // tryCode has a code looked at if it is time for it: else a *ThrottledError. The try is counted

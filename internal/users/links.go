@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/audit"
+	"github.com/mcp-authd/mcp-authd/internal/identifier"
 	"github.com/mcp-authd/mcp-authd/internal/notice"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
 	"github.com/mcp-authd/mcp-authd/storage"
@@ -94,7 +95,7 @@ type Invitation struct {
 // is mail. It returns ErrName, ErrMail or ErrExists. A link that was made, and could not be sent, comes
 // with the error.
 func (u *Users) Invite(ctx context.Context, issuer string, i Invitation) (Link, error) {
-	if !validName(i.Name) {
+	if !identifier.ValidName(i.Name) {
 		return Link{}, ErrName
 	}
 	if err := checkMail(i.Mail); err != nil {
@@ -230,6 +231,9 @@ func (u *Users) ShowLink(ctx context.Context, token string, browser storage.Hash
 		return LinkView{}, ErrBrowser
 	}
 	if l.Kind == storage.LinkInvite {
+		if !identifier.ValidName(l.Name) { // an earlier version took it
+			return LinkView{}, ErrLink
+		}
 		return s, nil
 	}
 	account, err := u.cfg.Store.User(ctx, l.UserID)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/audit"
 	"github.com/mcp-authd/mcp-authd/internal/bounded"
+	"github.com/mcp-authd/mcp-authd/internal/identifier"
 	"github.com/mcp-authd/mcp-authd/internal/network"
 	"github.com/mcp-authd/mcp-authd/internal/notice"
 	"github.com/mcp-authd/mcp-authd/storage"
@@ -67,7 +68,7 @@ func (u *Users) Forgotten(ctx context.Context, r Reset) (until time.Time) {
 	wait := u.resets.limiter.Take(
 		bounded.Draw[storage.Hash]{Key: key("reset network", r.From.Network), Rate: resetsOfNetwork},
 	)
-	if wait > 0 || !u.HasMail() || !validName(r.From.Name) {
+	if wait > 0 || !u.HasMail() || !identifier.WellFormed(r.From.Name) {
 		return until
 	}
 	select {

@@ -123,7 +123,7 @@ func TestTries(t *testing.T) {
 			t.Errorf("after the wait: got %v", err)
 		}
 	})
-	t.Run("PE-05 a new password gives new tries: nobody is locked out", func(t *testing.T) {
+	t.Run("PE-05 an operator who sets a password gives new tries", func(t *testing.T) {
 		r := newRig(t)
 		r.wrongCodes(t, "", triesFree)
 		if err := r.SetPassword(t.Context(), "alice", "another horse", true); err != nil {
@@ -131,6 +131,33 @@ func TestTries(t *testing.T) {
 		}
 		if err := r.code(t, "", true); err != nil {
 			t.Errorf("got %v", err)
+		}
+	})
+	t.Run("EN-04 a person does who has shown two factors, and no other", func(t *testing.T) {
+		for _, two := range []bool{false, true} {
+			r := newRig(t)
+			r.wrongCodes(t, "", triesFree)
+			alice, err := r.Find(t.Context(), "alice")
+			if err != nil {
+				t.Fatal(err)
+			}
+			in := Within{Session: storage.Hash{1}, TwoFactors: two}
+			err = r.Store.PutSession(t.Context(), storage.Session{
+				Hash: in.Session, UserID: alice.ID, AuthTime: r.Now(), ExpiresAt: r.Now().Add(time.Hour),
+			}, storage.SignInStart{At: r.Now()})
+			if err == nil {
+				err = r.ChangePassword(t.Context(), alice, "another horse", in)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if two {
+				if err := r.code(t, "", true); err != nil {
+					t.Errorf("got %v", err)
+				}
+				continue
+			}
+			turnedAway(t, r.code(t, "", true), time.Minute)
 		}
 	})
 	t.Run("PE-05 wrong codes of an app leave recovery codes alone", func(t *testing.T) {

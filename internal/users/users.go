@@ -8,12 +8,12 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime"
-	"strings"
 	"time"
 
 	"github.com/alexedwards/argon2id"
 
 	"github.com/mcp-authd/mcp-authd/audit"
+	"github.com/mcp-authd/mcp-authd/internal/identifier"
 	"github.com/mcp-authd/mcp-authd/internal/mail"
 	"github.com/mcp-authd/mcp-authd/internal/notice"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
@@ -24,8 +24,11 @@ import (
 var (
 	// ErrWrong is every failed sign-in: no such account, wrong password, disabled.
 	ErrWrong = errors.New("users: wrong name or password")
-	// ErrName: a name has 1 to 64 letters, digits or . _ - @ +
-	ErrName = errors.New("users: a name has 1 to 64 letters, digits or . _ - @ +")
+	// ErrName: identifier.ValidName refuses the name.
+	ErrName = errors.New(
+		"users: a name must have 1 to 64 letters, digits or . _ - @ +, must not begin like an id (usr_, mcp_, grt_ and " +
+			"others), and must not be ., .., operator or system",
+	)
 	// ErrPassword: a password has 8 to 1024 bytes.
 	ErrPassword = errors.New("users: a password has 8 to 1024 bytes")
 	// ErrCommon: a password is the name, or one that is guessed first.
@@ -221,7 +224,7 @@ func (u *Users) Add(ctx context.Context, a Account) (storage.User, error) {
 
 // prepare checks a new account and hashes its password.
 func (u *Users) prepare(ctx context.Context, a Account) (storage.User, error) {
-	if !validName(a.Name) {
+	if !identifier.ValidName(a.Name) {
 		return storage.User{}, ErrName
 	}
 	hash, err := u.hash(ctx, a.Name, a.Password)
@@ -233,11 +236,8 @@ func (u *Users) prepare(ctx context.Context, a Account) (storage.User, error) {
 	}, nil
 }
 
-// idPrefix begins the ids of accounts.
-const idPrefix = "usr_"
-
 // NewID returns an id for a new account.
-func NewID() string { return secrets.ID(idPrefix) }
+func NewID() string { return secrets.ID(identifier.User) }
 
 func (u *Users) hash(ctx context.Context, name, password string) (string, error) {
 	switch {
@@ -252,32 +252,17 @@ func (u *Users) hash(ctx context.Context, name, password string) (string, error)
 const (
 	minPassword = 8
 	maxPassword = 1024
-	maxName     = 64
 )
 
-func validName(name string) bool {
-	if name == "" || len(name) > maxName {
-		return false
+// Find returns the account with a name, or with an id where the text has the form of one, or ErrUnknown. An
+// id is never looked up as a name: an account that an earlier version named like the id of a deleted one
+// must not take its place.
+func (u *Users) Find(ctx context.Context, nameOrID string) (storage.User, error) {
+	find := u.cfg.Store.UserByName
+	if identifier.Is(nameOrID) {
+		find = u.cfg.Store.User
 	}
-	for _, c := range name {
-		if !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.ContainsRune("._-@+", c)) {
-			return false
-		}
-	}
-	return true
-}
-
-// Find returns the account of an id, or of a name where no account has that id, or ErrUnknown. A name can
-// look like an id, and an account that has the id of another one for a name must not stand in its place.
-func (u *Users) Find(ctx context.Context, name string) (storage.User, error) {
-	first, then := u.cfg.Store.UserByName, u.cfg.Store.User
-	if strings.HasPrefix(name, idPrefix) {
-		first, then = then, first
-	}
-	account, err := first(ctx, name)
-	if errors.Is(err, storage.ErrNotFound) {
-		account, err = then(ctx, name)
-	}
+	account, err := find(ctx, nameOrID)
 	switch {
 	case errors.Is(err, storage.ErrNotFound):
 		return account, ErrUnknown
@@ -303,17 +288,32 @@ func (u *Users) SetPassword(ctx context.Context, name, password string, keepGran
 	if err != nil {
 		return err
 	}
-	return u.passwordSet(ctx, account, u.cfg.Store.SetPassword(ctx, account.ID, hash, !keepGrants, u.cfg.Now()))
+	err = u.passwordSet(ctx, account, u.cfg.Store.SetPassword(ctx, account.ID, hash, !keepGrants, u.cfg.Now()))
+	if err == nil {
+		u.forgiveTries(ctx, account)
+	}
+	return err
+}
+
+// Within is the session that changes something for its person.
+type Within struct {
+	Session    storage.Hash
+	TwoFactors bool // the person has shown two of their factors in it
 }
 
 // ChangePassword is SetPassword by the person, in a session; what they allowed applications stays. It returns
 // storage.ErrSignedOut when the session has ended.
-func (u *Users) ChangePassword(ctx context.Context, account storage.User, password string, in storage.Hash) error {
+func (u *Users) ChangePassword(ctx context.Context, account storage.User, password string, in Within) error {
 	hash, err := u.hash(ctx, account.Name, password)
 	if err != nil {
 		return err
 	}
-	return u.passwordSet(ctx, account, u.cfg.Store.ChangePassword(ctx, account.ID, hash, in, u.cfg.Now()))
+	err = u.passwordSet(ctx, account,
+		u.cfg.Store.ChangePassword(ctx, account.ID, hash, in.Session, u.cfg.Now()))
+	if err == nil && in.TwoFactors {
+		u.forgiveTries(ctx, account)
+	}
+	return err
 }
 
 func (u *Users) passwordSet(ctx context.Context, account storage.User, err error) error {

@@ -87,8 +87,13 @@ func (p Policy) needs(u storage.User, f storage.Factors, methods []string) Need 
 	shown := func(m string) bool { return slices.Contains(methods, m) }
 	first := shown(ByPassword) || shown(ByProvider)
 	recovering := shown(ByRecovery) && !first
+	// A recovery code replaces a lost passkey or app. For a person who has neither, it is not a second factor:
+	// else a password alone, which makes recovery codes, would be enough.
+	replaces := f.Passkeys+f.Apps > 0
 	switch {
-	case shown(ByPasskey), shown(ByLink), first && shown(ByRecovery), (first || recovering) && shown(ByApp):
+	case shown(ByPasskey), shown(ByLink), (first || recovering) && shown(ByApp):
+		return Need{}
+	case first && shown(ByRecovery) && (replaces || p.of(u, f) != Required):
 		return Need{}
 	case recovering && p.codeIsSecond(u, f):
 		return Need{Missing: true, Possible: possible(f, false, true)}
@@ -97,7 +102,7 @@ func (p Policy) needs(u storage.User, f storage.Factors, methods []string) Need 
 	}
 	switch p.of(u, f) {
 	case Required:
-		can := possible(f, true, false)
+		can := possible(f, replaces, false)
 		return Need{Missing: true, Possible: can, Enrol: len(can) == 0, App: true}
 	case Optional:
 		// A provider asks for the factors that it wants.

@@ -40,6 +40,22 @@ func TestNeeds(t *testing.T) {
 			rule: "or with a recovery code", everyone: required,
 			has: "app codes password", by: "pwd recovery", want: none,
 		},
+		{
+			rule: "EN-05 but not of a person who has lost nothing by it", everyone: required,
+			has: "codes password", by: "pwd recovery", want: "enrol",
+		},
+		{
+			rule: "EN-05 who is not asked for a code either", everyone: required,
+			has: "codes password", by: "pwd", want: "enrol",
+		},
+		{
+			rule: "EN-05 administrators: the same", admins: required, role: root,
+			has: "codes password", by: "recovery pwd", want: "enrol",
+		},
+		{
+			rule: "EN-05 where it is not required, a code stays a proof", has: "codes password",
+			by: "pwd recovery", want: none,
+		},
 		{rule: "a code alone is not", everyone: required, has: "app password", by: "otp", want: "otp"},
 		{
 			rule: "required of those who have none: they enrol", everyone: required,

@@ -16,6 +16,10 @@ type Error struct {
 	Description string     `json:"error_description,omitempty"` // OPTIONAL
 }
 
+// StatusHungUp is the status of a request whose client closed the connection before its answer, in logs and
+// metrics: nothing was sent.
+const StatusHungUp = 499
+
 // StrictTransportSecurity has browsers stay with https for a year (RFC 6797 §7.1). Issuers and resources that are https
 // send it.
 const StrictTransportSecurity = "max-age=31536000"

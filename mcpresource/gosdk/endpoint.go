@@ -92,7 +92,7 @@ func (e *endpoint) serveOther(w http.ResponseWriter, r *http.Request) {
 	}
 	if r.Method == http.MethodGet {
 		if _, own := e.adapter.sessions.owned(r.Context(), r.Header.Get(protocol.HeaderSession)); own {
-			read, done := e.adapter.readers.replace(r)
+			read, done := e.adapter.readers.replace(w, r)
 			defer done()
 			ctx, returned := e.adapter.untilClosed(read.Context())
 			defer returned()

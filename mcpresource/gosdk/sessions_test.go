@@ -12,7 +12,9 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -412,7 +414,58 @@ func TestNewestReader(t *testing.T) {
 	if first.StatusCode != 200 || second.StatusCode != 200 {
 		t.Fatalf("got %d, then %d", first.StatusCode, second.StatusCode)
 	}
-	if _, err := io.ReadAll(first.Body); err != nil {
-		t.Errorf("the first stream: %v", err)
+	if body, err := io.ReadAll(first.Body); err != nil || !strings.HasSuffix(string(body), "retry: 30000\n\n") {
+		t.Errorf("the first stream: %q, %v", body, err)
 	}
+}
+
+// TestReadersThatFight: RU-07. Two clients that read one stream and come back at once end each other every five seconds
+// at most, and a reader whose client reads nothing holds up the next one for a bounded time.
+func TestReadersThatFight(t *testing.T) {
+	request := func(ctx context.Context) *http.Request {
+		r := httptest.NewRequestWithContext(ctx, http.MethodGet, "/mcp", nil)
+		r.Header.Set("Mcp-Session-Id", "s")
+		return r
+	}
+	t.Run("RU-07 two clients", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			s, began := newReaders(), time.Now()
+			var served atomic.Int32
+			var all sync.WaitGroup
+			for range 2 {
+				all.Go(func() {
+					for time.Since(began) < time.Minute {
+						ctx, cancel := context.WithDeadline(t.Context(), began.Add(time.Minute))
+						r, done := s.replace(httptest.NewRecorder(), request(ctx))
+						if r.Context().Err() == nil {
+							served.Add(1)
+						}
+						<-r.Context().Done()
+						done()
+						cancel()
+					}
+				})
+			}
+			all.Wait()
+			if n := served.Load(); n > 15 {
+				t.Errorf("%d readers in a minute", n)
+			}
+			if len(s.byStream) > 0 {
+				t.Errorf("%d streams are kept", len(s.byStream))
+			}
+		})
+	})
+	t.Run("RU-07 a client that reads nothing", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			s := newReaders()
+			_, stuck := s.replace(httptest.NewRecorder(), request(t.Context())) // its handler does not return
+			began := time.Now()
+			_, done := s.replace(httptest.NewRecorder(), request(t.Context()))
+			if waited := time.Since(began); waited != readerWait {
+				t.Errorf("the next reader waits for %s", waited)
+			}
+			done()
+			stuck()
+		})
+	})
 }

@@ -31,7 +31,7 @@ func TestAttacksOnDurableTasks(t *testing.T) {
 			t.Run("RS-132 RS-186 a task of others, asked for at another replica", func(t *testing.T) { foreign(t, open) })
 			t.Run("RS-215 after the grant has ended, at another replica", func(t *testing.T) { revoked(t, open) })
 			t.Run("RS-132 32 calls at once, at two replicas, never pass the bound", func(t *testing.T) { flood(t, open) })
-			t.Run("RS-132 a result of 10 MB is refused by the bound that it passes", func(t *testing.T) {
+			t.Run("RS-132 a result of 3 MB is refused by the bound that it passes", func(t *testing.T) {
 				one, two := open(t)
 				first, second := newTaskRig(t, &Tasks{Store: one}), newTaskRig(t, &Tasks{Store: two})
 				id := first.start(t, "alice-mcp", "huge")

@@ -126,7 +126,7 @@ func (tr *taskRig) tools(s *mcp.Server) {
 			return say(fmt.Sprintf("reported to %v", p.ProgressToken)), r.Session.NotifyProgress(ctx, p)
 		},
 		"huge": func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-			return say(strings.Repeat("x", 10_000_000)), nil
+			return say(strings.Repeat("x", 3_000_000)), nil
 		},
 		"large": func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 			return say(strings.Repeat("x", 2<<20)), nil

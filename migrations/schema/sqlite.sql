@@ -1,4 +1,4 @@
--- steps 1 to 53
+-- steps 1 to 59
 -- Written by go test ./storage/sqlite -run TestSchemaOfNewDatabases -update.
 
 CREATE TABLE clients (
@@ -15,7 +15,7 @@ CREATE TABLE clients (
     created_at    INTEGER NOT NULL,
     last_used_at  INTEGER,
     deleted_at    INTEGER                  -- a tombstone: the id is never reused
-, jwks BLOB, jwks_uri TEXT NOT NULL DEFAULT '', replaced_at INTEGER) STRICT;
+, jwks BLOB, jwks_uri TEXT NOT NULL DEFAULT '', replaced_at INTEGER, application TEXT) STRICT;
 
 CREATE TABLE users (
     id            TEXT PRIMARY KEY,
@@ -468,7 +468,7 @@ CREATE TABLE replicas (
     skew          INTEGER NOT NULL,          -- milliseconds by which this database's clock is ahead of its own
     audit_waiting INTEGER NOT NULL,
     audit_lost    INTEGER NOT NULL
-) STRICT, WITHOUT ROWID;
+, peer_address TEXT NOT NULL DEFAULT '', unreached TEXT NOT NULL DEFAULT '') STRICT, WITHOUT ROWID;
 
 CREATE TABLE tools (
     resource      TEXT NOT NULL,
@@ -502,7 +502,7 @@ CREATE TABLE clearances (
     giver_id   TEXT NOT NULL,
     created_at INTEGER NOT NULL,
     expires_at INTEGER NOT NULL
-) STRICT, WITHOUT ROWID;
+, application TEXT NOT NULL DEFAULT '') STRICT, WITHOUT ROWID;
 
 CREATE TABLE tasks (
     id         BLOB NOT NULL PRIMARY KEY,     -- digest of MCP server, owner and name
@@ -519,6 +519,66 @@ CREATE TABLE certificate_files (
     key         TEXT PRIMARY KEY,
     sealed      BLOB NOT NULL,
     modified_at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE pauses (
+    id          TEXT PRIMARY KEY,  -- digest of the person, the application and the resource
+    user_id     TEXT NOT NULL,
+    application TEXT NOT NULL,
+    resource    TEXT NOT NULL,
+    client_id   TEXT NOT NULL,     -- the client that was paused
+    client_name TEXT NOT NULL,
+    paused_at   INTEGER,           -- NULL: not paused, see expires_at
+    expires_at  INTEGER            -- PostgreSQL: until when the row is kept by which approvals and a pause wait for each other
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE application_holds (
+    application TEXT PRIMARY KEY,
+    name        TEXT NOT NULL,
+    blocked     INTEGER NOT NULL, -- 0: paused
+    held_by     TEXT NOT NULL,
+    at          INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE application_aliases (
+    application TEXT PRIMARY KEY, -- the key that clients of it have by themselves
+    counts_as   TEXT NOT NULL,    -- the key by which they are filed
+    at          INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE application_cuts (
+    id          TEXT PRIMARY KEY,
+    application TEXT NOT NULL,
+    revoked_by  TEXT NOT NULL,
+    at          INTEGER NOT NULL,
+    upto        INTEGER NOT NULL, -- the last status_index that it cuts
+    phase       INTEGER NOT NULL,
+    place       INTEGER NOT NULL, -- the last status_index that was looked at in this phase
+    grants      INTEGER NOT NULL  -- how many it has marked
+) STRICT;
+
+CREATE TABLE account_groups (
+    name        TEXT PRIMARY KEY,
+    description TEXT NOT NULL,
+    created_at  INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE group_members (
+    group_name TEXT NOT NULL REFERENCES account_groups (name) ON DELETE CASCADE,
+    user_id    TEXT NOT NULL REFERENCES users (id) ON DELETE CASCADE,
+    added_at   INTEGER NOT NULL,
+    PRIMARY KEY (group_name, user_id)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE access_rules (
+    resource   TEXT NOT NULL,
+    subject    TEXT NOT NULL,     -- user:ID, group:NAME or everyone
+    user_id    TEXT REFERENCES users (id) ON DELETE CASCADE,
+    group_name TEXT REFERENCES account_groups (name),
+    scopes     TEXT NOT NULL,     -- JSON
+    all_scopes INTEGER NOT NULL,  -- 1: every scope of the resource
+    set_at     INTEGER NOT NULL,
+    PRIMARY KEY (resource, subject)
 ) STRICT, WITHOUT ROWID;
 
 INSERT INTO grant_walks VALUES (0, 0);
@@ -703,8 +763,6 @@ CREATE INDEX attempt_steps_kept ON attempt_steps (kept_until);
 
 CREATE INDEX attempt_keys_by_key ON attempt_keys (key, seq);
 
-CREATE INDEX audit_entries_event ON audit_entries (event, idx);
-
 CREATE INDEX keyed_requests_expires ON keyed_requests (expires_at);
 
 CREATE INDEX keyed_requests_caller ON keyed_requests (caller_hash, expires_at);
@@ -722,3 +780,21 @@ CREATE INDEX tasks_owner ON tasks (owner, created_at);
 CREATE INDEX tasks_person ON tasks (person, expires_at);
 
 CREATE INDEX tasks_expires ON tasks (expires_at);
+
+CREATE INDEX pauses_user ON pauses (user_id, paused_at);
+
+CREATE INDEX pauses_expires ON pauses (expires_at) WHERE expires_at IS NOT NULL;
+
+CREATE INDEX clients_application ON clients (application, id) WHERE application IS NOT NULL;
+
+CREATE INDEX clients_unfiled ON clients (id) WHERE application IS NULL AND deleted_at IS NULL;
+
+CREATE INDEX group_members_user ON group_members (user_id);
+
+CREATE INDEX access_rules_user ON access_rules (user_id);
+
+CREATE INDEX access_rules_group ON access_rules (group_name);
+
+CREATE INDEX audit_entries_at ON audit_entries (at, idx);
+
+CREATE INDEX audit_entries_event_at ON audit_entries (event, at, idx);

@@ -2,6 +2,7 @@ package export_test
 
 import (
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"context"
 	"database/sql"
@@ -42,6 +43,27 @@ func newSQLite(t *testing.T) (path string) {
 	return path
 }
 
+// references returns the columns of other tables to which columns of a table refer.
+func references(t *testing.T, db *sql.DB, table string) map[string]string {
+	t.Helper()
+	rows, err := db.Query(`SELECT "from", "to" FROM pragma_foreign_key_list(?)`, table)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := map[string]string{}
+	for rows.Next() {
+		var from, to string
+		if err := rows.Scan(&from, &to); err != nil {
+			t.Fatal(err)
+		}
+		out[from] = to
+	}
+	if err := errors.Join(rows.Err(), rows.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
 func openFile(t *testing.T, path string) *sql.DB {
 	t.Helper()
 	db, err := sql.Open("sqlite", "file:"+path+"?_pragma=synchronous(0)")
@@ -65,6 +87,7 @@ func fillWithAnything(t *testing.T, db *sql.DB, table string) {
 		"early": true, "for_program": true, "began": true, "admin": true, "linked": true, "disabled": true,
 	}
 	short := map[string]bool{"phase": true, "count": true, "generation": true}
+	column := references(t, db, table)
 	rows, err := db.Query("SELECT name, type, \"notnull\" OR pk > 0 FROM pragma_table_info(?)", table)
 	if err != nil {
 		t.Fatal(err)
@@ -85,7 +108,7 @@ func fillWithAnything(t *testing.T, db *sql.DB, table string) {
 			case name == "alias_of":
 				v = "\u202e & < > '\" ü\n\t0 uri"
 			case kind == "TEXT":
-				v = fmt.Sprintf("\u202e & < > '\" ü\n\t%d %s", i, name)
+				v = fmt.Sprintf("\u202e & < > '\" ü\n\t%d %s", i, cmp.Or(column[name], name))
 				if name == "state" {
 					v = fmt.Sprint("state", i)
 				}

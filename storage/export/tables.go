@@ -10,13 +10,15 @@ import (
 // its rows name, and event_receivers after all that receivers would be told of when it is written.
 func Tables() []string {
 	return []string{
-		"settings", "signing_keys", "resources", "clients", "users", "ways", "recovery_codes", "identities",
-		"upstreams", "handbacks", "departures", "farewells", "sessions", "one_time_links", "remote_sign_ins",
-		"consents", "grants", "grant_walks", "refresh_tokens", "nodes", "last_calls", "devices", "pushed_requests",
-		"denied_tokens", "spent", "failures", "allowances", "cuts", "trust_entries", "trust_links", "trust_cuts",
-		"audiences", "asserted_ends", "notices", "events", "outbox", "keyed_requests", "proposals", "tools",
-		"clearances", "tasks", "certificate_files", "attempt_steps", "attempt_keys", "audit_entries", "audit_head",
-		"audit_tiles", "audit_writers", "audit_checkpoints", "audit_sinks", "event_receivers",
+		"settings", "signing_keys", "resources", "clients", "application_aliases", "application_holds", "users",
+		"account_groups", "group_members", "access_rules", "ways", "recovery_codes", "identities", "upstreams",
+		"handbacks", "departures", "farewells", "sessions",
+		"one_time_links", "remote_sign_ins", "consents", "pauses", "grants", "grant_walks", "refresh_tokens",
+		"nodes", "last_calls", "devices", "pushed_requests", "denied_tokens", "spent", "failures", "allowances",
+		"cuts", "trust_entries", "trust_links", "trust_cuts", "application_cuts", "audiences", "asserted_ends",
+		"notices", "events", "outbox", "keyed_requests", "proposals", "tools", "clearances", "tasks",
+		"certificate_files", "attempt_steps", "attempt_keys", "audit_entries", "audit_head", "audit_tiles",
+		"audit_writers", "audit_checkpoints", "audit_sinks", "event_receivers",
 	}
 }
 
@@ -46,10 +48,13 @@ func Numbered(table string) string {
 }
 
 // Moves is the condition on the rows of a table that move: of the settings, what the schema needs and where
-// PostgreSQL spreads its writes over are the database's own.
+// PostgreSQL spreads its writes over are the database's own. So are the rows of pauses for which approvals wait.
 func Moves(table string) string {
-	if table == "settings" {
+	switch table {
+	case "settings":
 		return "name <> 'schema_needs' AND name NOT LIKE 'settled:%'"
+	case "pauses":
+		return "paused_at IS NOT NULL"
 	}
 	return "1 = 1"
 }

@@ -13,26 +13,29 @@ import (
 // The statement of an approval. ok holds the session against its deletion until the grant is
 // there, so that a verb that ends the sessions of a user and then revokes the grants misses none;
 // the grant rests on what the session rests on. It needs no lock on the user or the client,
-// which are rows that many share: a client that is replaced, or a consent that is forgotten,
-// while the statement runs comes after the approval, whose code goes to the place that was
-// shown. Parts that an approval does not need are left out: each costs, whether it finds rows
-// or not.
+// which are rows that many share: a client that is replaced while the statement runs comes after
+// the approval, whose code goes to the place that was shown. Parts that an approval does not need
+// are left out: each costs, whether it finds rows or not.
 const (
-	approveHead = `WITH %s AS (
-	SELECT u.id, s.upstream_id, s.agent, s.address, s.methods FROM sessions s JOIN users u ON u.id = s.user_id
+	approveHead = `%s AS (
+	SELECT u.id, s.upstream_id, s.agent, s.address, s.methods FROM turn, sessions s JOIN users u ON u.id = s.user_id
 	WHERE s.hash = $1 AND s.expires_at > $2 AND u.id = $6 AND NOT u.disabled AND NOT ` + column.IsSignedOut + `
 	AND NOT EXISTS (SELECT 1 FROM clients c WHERE c.id = $5 AND (c.deleted_at IS NOT NULL`
 	// otherClient finds that the client is no longer the one that was shown.
 	otherClient = ` OR (c.name, c.redirect_uris, c.grant_types, c.auth_method, c.jwks, c.jwks_uri, c.metadata)
 		IS DISTINCT FROM ($23::text, $24::text, $25::text, $26::text, $27::bytea, $28::text, $32::bytea)`
 
-	// rememberedHead finds that a scope of the consent that the approval rests on is forgotten.
-	rememberedHead = `))
-	AND NOT EXISTS (SELECT 1 FROM unnest($20::text[]) AS r (scope) WHERE NOT EXISTS (SELECT 1 FROM consents c
-		WHERE c.user_id = $6 AND c.client_id = $5 AND c.resource = $7 AND c.scope = r.scope
+	// remembered is the consent that the approval rests on. It is held until the grant is there, so that a
+	// verb that forgets consents and then ends grants and codes misses none.
+	remembered = `remembered AS (SELECT c.scope FROM turn, consents c
+	WHERE c.user_id = $6 AND c.client_id = $5 AND c.resource = $7 AND c.scope = ANY ($20::text[])
 		AND (c.place = $18 AND c.material = $19`
 	orUnplaced     = ` OR c.place = ''`
-	rememberedTail = `) AND NOT ` + column.IsForgotten + `))
+	rememberedTail = `) AND NOT ` + column.IsForgotten + ` FOR KEY SHARE OF c),
+ok`
+	// isRemembered finds that no scope of it is forgotten.
+	isRemembered = `))
+	AND NOT EXISTS (SELECT 1 FROM unnest($20::text[]) AS r (scope) WHERE r.scope NOT IN (SELECT scope FROM remembered))
 	FOR KEY SHARE OF s)`
 
 	askedTail = `))
@@ -73,7 +76,8 @@ SELECT $4::text, $5::text, $6::text, $7::text, $8::text, $9::bigint, $10::bigint
 	unapproved = `SELECT EXISTS (SELECT 1 FROM sessions s JOIN users u ON u.id = s.user_id
 	WHERE s.hash = $1 AND s.expires_at > $2 AND u.id = $3 AND NOT u.disabled AND NOT ` + column.IsSignedOut + `),
 	EXISTS (SELECT 1 FROM clients WHERE id = $4 AND deleted_at IS NOT NULL),
-	EXISTS (SELECT 1 FROM spent WHERE purpose = '` + storage.SpentPage + `' AND id = $5)`
+	EXISTS (SELECT 1 FROM spent WHERE purpose = '` + storage.SpentPage + `' AND id = $5),
+	EXISTS (SELECT 1 FROM pauses WHERE paused_at IS NOT NULL AND (id = $6 OR user_id = $3 AND resource = $7 AND client_id = $4))`
 )
 
 // Approve implements storage.Approvals.
@@ -123,34 +127,42 @@ func storeApproval(ctx context.Context, q querier, a storage.Approval) error {
 	if a.Client != nil && a.Client.ID != a.Grant.ClientID {
 		return fmt.Errorf("client %q with a grant for %q", a.Client.ID, a.Grant.ClientID)
 	}
-	sql, args := approval(a)
+	turn, err := turnOf(ctx, q, a.Client, a.Grant)
+	if err != nil {
+		return err
+	}
+	sql, args := approval(a, turn)
 	n, err := exec(ctx, q, sql, args...)
 	if err == nil && n == 0 {
-		err = refuseApproval(ctx, q, a)
+		err = refuseApproval(ctx, q, a, turn)
 	}
 	return err
 }
 
 // approval is the statement for an approval, with its arguments.
-func approval(a storage.Approval) (sql string, args []any) {
-	args = append(make([]any, 0, 35), a.Session[:], column.Millis(a.Now), column.Millis(a.Now.Add(-column.UsedEvery)))
+func approval(a storage.Approval, t turn) (sql string, args []any) {
+	args = append(make([]any, 0, 38), a.Session[:], column.Millis(a.Now), column.Millis(a.Now.Add(-column.UsedEvery)))
 	args = append(args, column.GrantValues(a.Grant)...)
 	args = append(args, a.Code.Hash[:], a.Code.RedirectURI, a.Code.Challenge, column.Millis(a.Code.ExpiresAt),
 		column.Millis(a.Grant.ExpiresAt), a.Place, a.Material[:])
 	page := a.Remembered == nil && !a.PageUntil.IsZero()
-	if sql = fmt.Sprintf(approveHead, "ok"); page {
-		sql = fmt.Sprintf(approveHead, "visit")
+	head := "ok"
+	switch {
+	case page:
+		head = "visit"
+	case a.Remembered != nil && a.Unplaced:
+		head = remembered + orUnplaced + rememberedTail
+	case a.Remembered != nil:
+		head = remembered + rememberedTail
 	}
+	sql = fmt.Sprintf(approveHead, head)
 	if a.Client != nil && !a.Client.Fleeting() {
 		sql += otherClient
 	}
-	switch {
-	case a.Remembered == nil:
+	if a.Remembered == nil {
 		sql, args = sql+askedTail, append(args, column.Consents(a))
-	case a.Unplaced:
-		sql, args = sql+rememberedHead+orUnplaced+rememberedTail, append(args, column.Remembered(a))
-	default:
-		sql, args = sql+rememberedHead+rememberedTail, append(args, column.Remembered(a))
+	} else {
+		sql, args = sql+isRemembered, append(args, column.Remembered(a))
 	}
 	tail := approveTail
 	if a.Client != nil {
@@ -159,7 +171,7 @@ func approval(a storage.Approval) (sql string, args []any) {
 		tail, args = storedClient+tail, append(args, column.ClientValues(cl)...)
 	}
 	if a.Remembered != nil {
-		return sql + tail, args
+		return t.first(sql+tail, args, a.Now)
 	}
 	tail = consented + tail
 	if len(a.Declined) > 0 {
@@ -168,14 +180,14 @@ func approval(a storage.Approval) (sql string, args []any) {
 	if page {
 		tail, args = fmt.Sprintf(answered, len(args)+1)+tail, append(args, column.Millis(a.PageUntil))
 	}
-	return sql + tail, args
+	return t.first(sql+tail, args, a.Now)
 }
 
 // refuseApproval names the cause for which there is no grant.
-func refuseApproval(ctx context.Context, q querier, a storage.Approval) error {
-	var live, gone, done bool
-	err := one(ctx, q, []any{&live, &gone, &done}, unapproved, a.Session[:], column.Millis(a.Now), a.Grant.UserID,
-		a.Grant.ClientID, a.Grant.ID)
+func refuseApproval(ctx context.Context, q querier, a storage.Approval, t turn) error {
+	var live, gone, done, paused bool
+	err := one(ctx, q, []any{&live, &gone, &done, &paused}, unapproved, a.Session[:], column.Millis(a.Now),
+		a.Grant.UserID, a.Grant.ClientID, a.Grant.ID, t.pauseID, a.Grant.Resource)
 	switch {
 	case err != nil:
 		return err
@@ -183,6 +195,8 @@ func refuseApproval(ctx context.Context, q querier, a storage.Approval) error {
 		return storage.ErrNotFound
 	case gone:
 		return storage.ErrRevoked
+	case paused:
+		return storage.ErrPaused
 	case done:
 		return storage.ErrExists
 	}

@@ -64,6 +64,13 @@ func (s *Store) GrantAssertion(ctx context.Context, a storage.AssertionGrant) (s
 				return err
 			}
 			g.UserID = out.User.ID
+			turn, err := turnOf(ctx, q, a.Client, g)
+			if err != nil {
+				return err
+			}
+			if err := turn.take(ctx, q, g); err != nil {
+				return err
+			}
 		}
 		if out.Grant, err = putAssertedGrant(ctx, q, a, g); err != nil {
 			return err

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,11 +17,18 @@ const (
 	auditHead = `SELECT coalesce(max(size), 0), coalesce(max(first_idx), 0),
 	coalesce((SELECT mark FROM audit_writers WHERE id = $1), 0) FROM audit_head`
 
-	growAudit = "UPDATE audit_head SET size = $2 WHERE name = 'log' AND size = $1"
-	// beginAudit waits for another that begins the log, and then inserts nothing.
-	beginAudit = "INSERT INTO audit_head (name, size, first_idx) VALUES ('log', $1, 0) ON CONFLICT (name) DO NOTHING"
-	markAudit  = "UPDATE audit_writers SET mark = $3, at = $4 WHERE id = $1 AND mark = $2"
-	nameWriter = "INSERT INTO audit_writers (id, mark, at) VALUES ($1, $2, $3) ON CONFLICT (id) DO NOTHING"
+	// lockAudit has writers queue. A writer that is cut off leaves the queue to the others after some seconds.
+	lockAudit = `SELECT size, first_idx, set_config('idle_in_transaction_session_timeout', '10s', true)
+FROM audit_head WHERE name = 'log' FOR UPDATE`
+	// readMark is read after the lock: an append of the writer whose answer was lost may have been before it.
+	readMark  = "SELECT coalesce(max(mark), 0) FROM audit_writers WHERE id = $1"
+	lastTiles = `SELECT t.level, t.number, t.hashes FROM audit_head h CROSS JOIN generate_series(0, 6) AS l (level)
+JOIN audit_tiles t ON t.level = l.level AND t.number = h.size >> (8 * (l.level + 1))
+WHERE h.name = 'log' AND h.size <> $1`
+	beginAudit = "INSERT INTO audit_head (name, size, first_idx) VALUES ('log', 0, 0) ON CONFLICT (name) DO NOTHING"
+	growAudit  = "UPDATE audit_head SET size = size + $1 WHERE name = 'log'"
+	markAudit  = `INSERT INTO audit_writers (id, mark, at) VALUES ($1, $2, $3)
+ON CONFLICT (id) DO UPDATE SET mark = excluded.mark, at = excluded.at`
 	putEntries = `INSERT INTO audit_entries (` + column.AuditColumns + `)
 SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::text[], $4::text[], $5::text[],
 	string_to_array($6::text, chr(10)))`
@@ -44,35 +52,48 @@ func readAuditHead(ctx context.Context, q querier, writer string) (h storage.Aud
 	return h, one(ctx, q, []any{&h.Size, &h.First, &h.Mark}, auditHead, writer)
 }
 
-// AppendAudit implements storage.AuditLog. The row of the head is taken first, so that of several only
-// one goes on; the others find another size when it is done.
-func (s *Store) AppendAudit(ctx context.Context, a storage.AuditAppend) error {
-	rows, tiles := entryArrays(a.Entries), tileArrays(a.Tiles)
+// AppendAudit implements storage.AuditLog. While the row of the head is locked, the others wait: so all that can
+// be sent at once is.
+func (s *Store) AppendAudit(
+	ctx context.Context, writer string, known int64, build func(storage.AuditEnd) (storage.AuditAppend, error),
+) error {
 	return s.txCommitted(ctx, "append to the audit log", func(ctx context.Context, q querier) error {
-		grow := statement{growAudit, []any{a.Size, a.Size + int64(len(a.Entries))}}
-		if a.Size == 0 {
-			grow = statement{beginAudit, []any{int64(len(a.Entries))}}
+		end, err := auditEnd(ctx, q, writer, known)
+		if errors.Is(err, pgx.ErrNoRows) {
+			if _, err = exec(ctx, q, beginAudit); err == nil {
+				end, err = auditEnd(ctx, q, writer, known)
+			}
 		}
-		if err := changed(storage.ErrChanged)(exec(ctx, q, grow.sql, grow.args...)); err != nil {
+		if err != nil {
 			return err
 		}
-		if err := markWriter(ctx, q, a); err != nil {
+		a, err := build(end)
+		if err != nil {
 			return err
 		}
-		return all(ctx, q, statement{putEntries, rows}, statement{putTiles, tiles})
+		var b pgx.Batch
+		b.Queue(growAudit, len(a.Entries))
+		if writer != "" {
+			b.Queue(markAudit, writer, a.Mark, column.Millis(a.Now))
+		}
+		b.Queue(putEntries, entryArrays(a.Entries)...)
+		b.Queue(putTiles, tileArrays(a.Tiles)...)
+		return q.SendBatch(ctx, &b).Close()
 	})
 }
 
-// markWriter keeps how far a writer has come.
-func markWriter(ctx context.Context, q querier, a storage.AuditAppend) error {
-	if a.Writer == "" {
-		return nil
-	}
-	mark := statement{markAudit, []any{a.Writer, a.From, a.To, column.Millis(a.Now)}}
-	if a.From == 0 {
-		mark = statement{nameWriter, []any{a.Writer, a.To, column.Millis(a.Now)}}
-	}
-	return changed(storage.ErrChanged)(exec(ctx, q, mark.sql, mark.args...))
+// auditEnd locks the end of the log and reads it. pgx.ErrNoRows when there is no log yet.
+func auditEnd(ctx context.Context, q querier, writer string, known int64) (end storage.AuditEnd, err error) {
+	var b pgx.Batch
+	b.Queue(lockAudit).QueryRow(func(row pgx.Row) error { return row.Scan(&end.Size, &end.First, nil) })
+	b.Queue(readMark, writer).QueryRow(func(row pgx.Row) error { return row.Scan(&end.Mark) })
+	b.Queue(lastTiles, known).Query(func(rows pgx.Rows) (err error) {
+		end.Tiles, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (storage.AuditTile, error) {
+			return column.ReadAuditTile(row)
+		})
+		return err
+	})
+	return end, q.SendBatch(ctx, &b).Close()
 }
 
 // entryArrays are the columns of entries. Leaves, which hold no line ends (RFC 8785), go as lines of one text:
@@ -120,6 +141,35 @@ func (s *Store) AuditEntries(ctx context.Context, q storage.AuditQuery) (out []s
 		slices.Reverse(out)
 	}
 	return out, err
+}
+
+// SearchAudit implements storage.AuditLog.
+func (s *Store) SearchAudit(
+	ctx context.Context, q storage.AuditSearch,
+) (found []storage.AuditEntry, next storage.AuditPlace, err error) {
+	search := column.NewAuditSearch(q, func(n int) string { return "$" + strconv.Itoa(n) })
+	err = s.do(ctx, "search audit", func(ctx context.Context, c querier) error {
+		sql, args := search.Find()
+		all, err := each(ctx, c, func(row pgx.CollectableRow) (storage.AuditEntry, error) {
+			return column.ReadAuditEntry(row)
+		}, sql, args...)
+		if err != nil {
+			return err
+		}
+		var known bool
+		if found, next, known = search.Page(all); known {
+			return nil
+		}
+		sql, args = search.Stopped()
+		places, err := each(ctx, c, func(row pgx.CollectableRow) (storage.AuditPlace, error) {
+			return column.ReadAuditPlace(row)
+		}, sql, args...)
+		if len(places) > 0 {
+			next = places[0]
+		}
+		return err
+	})
+	return found, next, err
 }
 
 // AuditTiles implements storage.AuditLog.

@@ -19,8 +19,8 @@ RETURNING ` + column.ClearanceRead
 
 // addClearance stores a clearance that waits, in place of one that was spent, has expired, or was given by
 // who may not any more, while there is room. It counts and stores in one statement.
-var addClearance = "INSERT INTO clearances AS w (" + column.ClearanceColumns + `)
-SELECT $1::bytea, $2::text, w.user_id, w.client_id, w.grant_id, w.node_id, $7::text, $8::text, $9::bytea, $10::text, $11::text, $12::text, $13::bigint, $14::bytea, $15::text, $16::text, $17::bigint, $18::bigint
+var addClearance = "INSERT INTO clearances AS w (" + column.ClearanceColumns + `, application)
+SELECT $1::bytea, $2::text, w.user_id, w.client_id, w.grant_id, w.node_id, $7::text, $8::text, $9::bytea, $10::text, $11::text, $12::text, $13::bigint, $14::bytea, $15::text, $16::text, $17::bigint, $18::bigint, $21::text
 FROM (SELECT $3::text AS user_id, $4::text AS client_id, $5::text AS grant_id, $6::text AS node_id) w
 WHERE ` + clearanceLive("$17") + `
 	AND (SELECT count(*) FROM clearances o WHERE o.grant_id = w.grant_id AND o.client_id = w.client_id
@@ -28,7 +28,8 @@ WHERE ` + clearanceLive("$17") + `
 	AND (w.user_id = '' OR (SELECT count(*) FROM clearances o WHERE o.user_id = w.user_id
 		AND o.state = 'waiting' AND o.expires_at > $17) < $20)
 ON CONFLICT (binding) DO UPDATE SET id = excluded.id, sealed = excluded.sealed, state = excluded.state,
-	giver_id = excluded.giver_id, created_at = excluded.created_at, expires_at = excluded.expires_at
+	giver_id = excluded.giver_id, created_at = excluded.created_at, expires_at = excluded.expires_at,
+	application = excluded.application
 	WHERE w.expires_at <= excluded.created_at OR w.state = 'spent' OR w.state = 'given' AND NOT ` + giverStands + `
 RETURNING ` + column.ClearanceRead
 
@@ -95,7 +96,14 @@ func (s *Store) AskClearance(ctx context.Context, a storage.Clearance) (out stor
 		if _, err = exec(ctx, q, holdWaiting, waitingOf(a.ClearanceTerms), column.Millis(a.ExpiresAt)); err != nil {
 			return err
 		}
-		args := append(column.ClearanceValues(a), storage.MaxClearances, storage.MaxPersonClearances)
+		application, err := applicationKey(ctx, q, a)
+		if err != nil {
+			return err
+		}
+		if out, err = denied(ctx, q, a, application); !errors.Is(err, pgx.ErrNoRows) {
+			return err
+		}
+		args := append(column.ClearanceValues(a), storage.MaxClearances, storage.MaxPersonClearances, application)
 		if out, err = clearance(ctx, q, addClearance, args...); !errors.Is(err, pgx.ErrNoRows) {
 			return err
 		}
@@ -114,6 +122,26 @@ func (s *Store) AskClearance(ctx context.Context, a storage.Clearance) (out stor
 	})
 	return out, err
 }
+
+// applicationKey returns the key of the application of a call; "" for the call of a machine.
+func applicationKey(ctx context.Context, q querier, a storage.Clearance) (string, error) {
+	if a.UserID == "" {
+		return "", nil
+	}
+	app, err := application(ctx, q, a.UserID, a.Resource, a.ClientID)
+	return app.Key, err
+}
+
+// denied returns the denial of the same call of the same application, by whichever of its connections.
+// pgx.ErrNoRows.
+func denied(ctx context.Context, q querier, a storage.Clearance, application string) (storage.Clearance, error) {
+	if application == "" {
+		return storage.Clearance{}, pgx.ErrNoRows
+	}
+	return clearance(ctx, q, deniedClearance, column.DeniedValues(a, application)...)
+}
+
+var deniedClearance = column.Denied(parameters(1))
 
 var liveTerms = "SELECT EXISTS (SELECT 1 FROM (SELECT $1::text AS client_id, $2::text AS grant_id, $3::text AS node_id) w WHERE " +
 	clearanceLive("$4") + ")"

@@ -15,6 +15,9 @@ const (
 	// connected is the condition that the grant g is a live one of a person, $1, at $2.
 	connected = `g.user_id = $1 AND g.revoked_at IS NULL AND g.code_used_at IS NOT NULL AND g.expires_at > $2::bigint AND NOT ` + isCut
 
+	// ofConnected are those of an application, $4, at a resource, $3.
+	ofConnected = connected + ` AND hashtext(user_id) = hashtext($1) AND resource = $3 AND client_id = ANY($4)`
+
 	selectConnections = "SELECT " + column.ConnectionRead + " FROM grants g WHERE " + connected
 
 	// The index begins with the hash of the person, and goes on in the order of the grants' ids.
@@ -59,62 +62,108 @@ func (s *Store) Connection(
 	ctx context.Context, userID, id string, now time.Time,
 ) (out storage.Connection, err error) {
 	err = s.do(ctx, "connection", func(ctx context.Context, q querier) error {
-		out, err = connection(ctx, q, userID, id, now, "")
+		out, err = connection(ctx, q, userID, id, now)
 		return err
 	})
 	return out, err
 }
 
-func connection(
-	ctx context.Context, q querier, userID, id string, now time.Time, lock string,
-) (storage.Connection, error) {
+func connection(ctx context.Context, q querier, userID, id string, now time.Time) (storage.Connection, error) {
 	var r column.ConnectionRow
-	err := one(ctx, q, r.Dest(), selectConnections+" AND g.id = $3"+lock, userID, column.Millis(now), id)
+	err := one(ctx, q, r.Dest(), selectConnections+" AND g.id = $3", userID, column.Millis(now), id)
 	if err != nil {
 		return storage.Connection{}, err
 	}
 	return r.Connection()
 }
 
-// NarrowGrant implements storage.Connections. It holds the grant, so that of two narrowings the
+// NarrowGrant implements storage.Connections. It holds the grants, so that of two narrowings the
 // second one sees what the first has left.
 func (s *Store) NarrowGrant(ctx context.Context, userID, id string, to oauth.Scopes, now time.Time) error {
-	return s.tx(ctx, "narrow grant", func(ctx context.Context, q querier) error {
-		g, err := connection(ctx, q, userID, id, now, " FOR NO KEY UPDATE OF g")
+	return s.txCommitted(ctx, "narrow grant", func(ctx context.Context, q querier) error {
+		g, app, err := applicationOf(ctx, q, userID, id, now)
 		if err != nil {
 			return err
 		}
-		gone, err := column.Narrowing(g.Grant, to)
+		of := []any{userID, column.Millis(now), g.Resource, app.Clients}
+		if _, err := q.Exec(ctx, "SELECT 1 FROM grants g WHERE "+ofConnected+" ORDER BY id FOR NO KEY UPDATE OF g",
+			of...); err != nil {
+			return err
+		}
+		grants, err := each(ctx, q, func(row pgx.CollectableRow) (storage.Grant, error) {
+			connection, err := scanConnection(row)
+			return connection.Grant, err
+		}, "SELECT "+column.ConnectionRead+" FROM grants g WHERE "+ofConnected, of...)
 		if err != nil {
 			return err
 		}
-		if len(gone) == 0 {
+		narrow, err := column.Narrow(grants, to)
+		if err != nil {
+			return err
+		}
+		if len(narrow.Left) == 0 {
 			return settle(ctx, q)
 		}
-		return all(ctx, q,
-			statement{"UPDATE grants SET scopes = $1, narrowed_at = $2 WHERE id = $3",
-				[]any{column.List(g.Scopes.Without(gone)), column.Millis(now), id}},
-			statement{"DELETE FROM consents WHERE user_id = $1 AND client_id = $2 AND resource = $3 AND scope = ANY($4)",
-				[]any{g.UserID, g.ClientID, g.Resource, []string(gone)}},
-		)
+		// The consents go first, as forgetApplication says.
+		steps := []statement{
+			{`DELETE FROM consents WHERE user_id = $1 AND resource = $2 AND scope <> ''
+				AND client_id = ANY($3) AND NOT scope = ANY($4)`,
+				[]any{userID, g.Resource, app.Clients, []string(narrow.Kept)}},
+			expireCodes(userID, g.Resource, app, now),
+		}
+		for id, left := range narrow.Left {
+			if len(left) == 0 {
+				steps = append(steps, revoke(storage.ByConsent, "id = $4", now, id))
+				continue
+			}
+			steps = append(steps, statement{"UPDATE grants SET scopes = $1, narrowed_at = $2 WHERE id = $3",
+				[]any{column.List(left), column.Millis(now), id}})
+		}
+		return all(ctx, q, steps...)
 	})
+}
+
+// applicationOf is a live grant of a person, and its application.
+func applicationOf(
+	ctx context.Context, q querier, userID, id string, now time.Time,
+) (g storage.Connection, app column.Application, err error) {
+	if g, err = connection(ctx, q, userID, id, now); err == nil {
+		app, err = application(ctx, q, userID, g.Resource, g.ClientID)
+	}
+	return g, app, err
 }
 
 // PauseGrant implements storage.Connections.
 func (s *Store) PauseGrant(ctx context.Context, userID, id string, now time.Time) error {
-	return s.do(ctx, "pause grant", func(ctx context.Context, q querier) error {
-		return changed(storage.ErrNotFound)(exec(ctx, q,
-			"UPDATE grants AS g SET paused_at = coalesce(paused_at, $2) WHERE "+connected+" AND id = $3",
-			userID, column.Millis(now), id))
+	return s.txCommitted(ctx, "pause grant", func(ctx context.Context, q querier) error {
+		g, app, err := applicationOf(ctx, q, userID, id, now)
+		if err != nil {
+			return err
+		}
+		if err = storePause(ctx, q, g, app, now); err != nil {
+			return err
+		}
+		// Approvals that ran before it may have added clients.
+		if app, err = application(ctx, q, userID, g.Resource, g.ClientID); err != nil {
+			return err
+		}
+		return all(ctx, q,
+			forgetApplication(userID, g.Resource, app),
+			expireCodes(userID, g.Resource, app, now),
+			statement{"UPDATE grants AS g SET paused_at = coalesce(paused_at, $2) WHERE " + ofConnected,
+				[]any{userID, column.Millis(now), g.Resource, app.Clients}},
+		)
 	})
 }
 
 // ResumeGrant implements storage.Connections.
 func (s *Store) ResumeGrant(ctx context.Context, userID, id string, now time.Time) error {
-	return s.do(ctx, "resume grant", func(ctx context.Context, q querier) error {
-		return changed(storage.ErrNotFound)(exec(ctx, q,
-			"UPDATE grants AS g SET paused_at = NULL WHERE "+connected+" AND id = $3",
-			userID, column.Millis(now), id))
+	return s.txCommitted(ctx, "resume grant", func(ctx context.Context, q querier) error {
+		g, app, err := applicationOf(ctx, q, userID, id, now)
+		if err != nil {
+			return err
+		}
+		return all(ctx, q, resume(userID, g.Resource, app, now)...)
 	})
 }
 
@@ -128,7 +177,8 @@ func (s *Store) StopEverything(ctx context.Context, userID string, now time.Time
 			userID, column.Millis(now)); err != nil {
 			return err
 		}
-		if err := all(ctx, q, eraseOfUser(userID, column.SignedOut, now)); err != nil {
+		if err := all(ctx, q, endPauses(storage.Selection{UserID: userID}),
+			eraseOfUser(userID, column.SignedOut, now)); err != nil {
 			return err
 		}
 		return cutOff(ctx, q, userID, storage.ByPerson, now)

@@ -20,15 +20,16 @@ const (
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, (` + lastNumber + `grants_status_index_seq), ` + column.FirstPhase + ")"
 
 	putTrustCut = "INSERT INTO trust_cuts (" + column.TrustCutColumns + `)
-VALUES ($1, $2, $3, $4, $5, (` + lastNumber + `grants_status_index_seq), ` + column.FirstTrustPhase + ")"
+VALUES ($1, $2, $3, $4, $5, (` + lastNumber + `grants_status_index_seq), ` + column.FirstGrantsPhase + ")"
 
 	readCut      = "SELECT " + column.CutRead + " FROM cuts WHERE id = $1 FOR UPDATE"
 	readTrustCut = "SELECT " + column.TrustCutRead + " FROM trust_cuts WHERE id = $1 FOR UPDATE"
 
 	pendingCuts = "SELECT " + column.CutRead + " FROM cuts WHERE phase < $1 OR at <= $2 UNION ALL SELECT " +
-		column.TrustCutRead + " FROM trust_cuts WHERE phase < $1 OR at <= $2 ORDER BY at, id"
+		column.TrustCutRead + " FROM trust_cuts WHERE phase < $1 OR at <= $2 UNION ALL SELECT " +
+		column.ApplicationCutRead + " FROM application_cuts WHERE phase < $1 OR at <= $2 ORDER BY at, id"
 
-	moveTrustCut = "UPDATE trust_cuts SET grants = $2, phase = $3, place = $4 WHERE id = $1"
+	moveGrantsCut = "UPDATE %s SET grants = $2, phase = $3, place = $4 WHERE id = $1"
 
 	moveCut = "UPDATE cuts SET grants = $2, phase = $3, place = $4, reached = $5 WHERE id = $1"
 
@@ -39,7 +40,8 @@ VALUES ($1, $2, $3, $4, $5, (` + lastNumber + `grants_status_index_seq), ` + col
 	markCut = `WITH looked AS MATERIALIZED (SELECT id, status_index, revoked_at IS NULL
 		AND $7 IN ('', user_id) AND $8 IN ('', client_id) AND $9 IN ('', resource)
 		AND ($10 = '' OR EXISTS (SELECT 1 FROM upstreams p WHERE p.id = g.upstream_id AND p.connector = $10))
-		AND ($11 = '' OR coalesce(trust_id, '') = $11) AS cut
+		AND ($11 = '' OR coalesce(trust_id, '') = $11)
+		AND ($12 IN ('', client_id) OR EXISTS (SELECT 1 FROM clients f WHERE f.id = g.client_id AND f.application = $12)) AS cut
 	FROM grants g WHERE status_index > $1 AND status_index <= $2 ORDER BY status_index LIMIT $3),
 marked AS (UPDATE grants SET revoked_at = $4, sweep_at = least(sweep_at, $5), revoked_by = $6
 	WHERE id = ANY (ARRAY(SELECT id FROM looked WHERE cut)) AND revoked_at IS NULL
@@ -66,12 +68,21 @@ func (s *Store) CutGrants(
 		return storage.Cut{}, fmt.Errorf("postgres: cut grants: %w", err)
 	}
 	row := column.NewCut(secrets.ID("cut_"), sel, by, now)
+	if sel.Application != "" {
+		if err := s.fileClients(ctx); err != nil {
+			return storage.Cut{}, err
+		}
+		err := s.tx(ctx, "cut application", func(ctx context.Context, q querier) error {
+			return cutApplication(ctx, q, row, now)
+		})
+		return row.Cut(), err
+	}
 	put := putCut
 	if sel.Trust != "" {
 		put = putTrustCut
 	}
 	err := s.do(ctx, "cut grants", func(ctx context.Context, q querier) error {
-		return all(ctx, q, append(noteCut(sel, now), statement{put, row.Values(0)})...)
+		return all(ctx, q, append(noteCut(sel, now), statement{put, row.Values(0)}, endPauses(sel))...)
 	})
 	return row.Cut(), err
 }
@@ -163,11 +174,17 @@ func (s *Store) PendingCuts(ctx context.Context, now time.Time) (out []storage.C
 
 // FollowCut implements storage.Cuts. The lock on the cut is what callers take turns by.
 func (s *Store) FollowCut(ctx context.Context, id string, now time.Time, limit int) (out storage.Cut, err error) {
+	if err := s.fileClients(ctx); err != nil { // that a cut by application has not seen
+		return out, err
+	}
 	err = s.txCommitted(ctx, "follow cut", func(ctx context.Context, q querier) error {
 		var r column.CutRow
 		err := one(ctx, q, r.Dest(), readCut, id)
 		if errors.Is(err, pgx.ErrNoRows) {
 			err = one(ctx, q, r.Dest(), readTrustCut, id)
+		}
+		if errors.Is(err, pgx.ErrNoRows) {
+			err = one(ctx, q, r.Dest(), readApplicationCut, id)
 		}
 		if err != nil {
 			return err
@@ -181,8 +198,9 @@ func (s *Store) FollowCut(ctx context.Context, id string, now time.Time, limit i
 		if r.Phase > column.CutSettled {
 			return all(ctx, q, statement{"DELETE FROM " + r.Table() + " WHERE id = $1", []any{id}})
 		}
-		if out.Trust != "" {
-			return all(ctx, q, statement{moveTrustCut, []any{id, out.Grants, r.Phase, r.Place}})
+		if r.GrantsAlone() {
+			move := fmt.Sprintf(moveGrantsCut, r.Table())
+			return all(ctx, q, statement{move, []any{id, out.Grants, r.Phase, r.Place}})
 		}
 		return all(ctx, q, statement{moveCut, []any{id, out.Grants, r.Phase, r.Place, r.Reached}})
 	})
@@ -195,7 +213,7 @@ func follow(ctx context.Context, q querier, r *column.CutRow, now time.Time, lim
 	case r.Phase == column.CutMarks:
 		return mark(ctx, q, r, now, limit)
 	case r.Phase == column.CutSettled && now.Before(c.At.Add(column.CutSettles)):
-		return nil // an approval may be under way that was numbered before the cut
+		return pgx.ErrNoRows // not yet: an approval may be under way that was numbered before the cut
 	case r.Phase == column.CutSettled:
 		return mark(ctx, q, r, now, limit)
 	case c.Connector != "":
@@ -215,7 +233,7 @@ func mark(ctx context.Context, q querier, r *column.CutRow, now time.Time, limit
 	var last, marked int64
 	err := one(ctx, q, []any{&looked, &last, &marked}, markCut, r.Place, r.UpTo, limit,
 		column.Millis(c.At), column.Millis(now.Add(column.RevokedFor)), string(c.By), c.UserID, c.ClientID,
-		c.Resource, c.Connector, c.Trust)
+		c.Resource, c.Connector, c.Trust, c.Application)
 	r.Marked(marked, looked, limit, last)
 	return err
 }

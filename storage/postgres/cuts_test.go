@@ -29,7 +29,7 @@ func TestH3ACutIsFollowedWithoutStatistics(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for range 6 {
+	for range 4 {
 		if cut, err = s.FollowCut(ctx, cut.ID, time.Now(), 15000); err != nil {
 			t.Fatal(err)
 		}

@@ -132,7 +132,9 @@ func (s *Store) RecoverAccount(ctx context.Context, r storage.Recovery) (out sto
 			return err
 		}
 		out = u.User()
-		if _, err := q.Exec(ctx, "DELETE FROM one_time_links WHERE user_id = $1", l.UserID); err != nil {
+		_, err = q.Exec(ctx, "DELETE FROM one_time_links WHERE user_id = $1 AND (kind = $2 OR $3)", l.UserID,
+			string(storage.LinkReset), l.Kind == storage.LinkRecover)
+		if err != nil {
 			return err
 		}
 		if err := addPasskey(ctx, q, r.Passkey); err != nil {

@@ -11,12 +11,17 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgconn/ctxwatch"
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/mcp-authd/mcp-authd/storage"
 )
 
 const (
 	// defaultConns of six replicas fit into PostgreSQL's default of 100, whatever the number
 	// of processors: a refresh holds one for a few milliseconds.
 	defaultConns = 16
+
+	// asidePart is the part of the connections that questions of operators may use together.
+	asidePart = 4
 
 	// idleFor is how long a connection may lie before it is asked whether it still leads
 	// to a server, which has answerWithin to say so.
@@ -34,6 +39,7 @@ const (
 // pool is the connections to the database.
 type pool struct {
 	*pgxpool.Pool
+	asides  chan struct{} // a place for each connection that serves what storage.Aside marks
 	hosts   *hosts
 	clock   *dbClock
 	dropped atomic.Int64 // when connections were last dropped, Unix nanoseconds
@@ -46,7 +52,10 @@ func connect(ctx context.Context, url string, o Options, bare *atomic.Bool) (*po
 	if err != nil {
 		return nil, err
 	}
-	p := &pool{hosts: &hosts{leads: map[[2]string]bool{}}, clock: &dbClock{own: o.Now}}
+	p := &pool{
+		asides: make(chan struct{}, max(c.MaxConns/asidePart, 1)), hosts: &hosts{leads: map[[2]string]bool{}},
+		clock: &dbClock{own: o.Now},
+	}
 	c.BeforeConnect = func(_ context.Context, cc *pgx.ConnConfig) error {
 		if bare.Load() {
 			cc.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe
@@ -58,6 +67,9 @@ func connect(ctx context.Context, url string, o Options, bare *atomic.Bool) (*po
 		p.hosts.connected(conn)
 		ctx, cancel := context.WithTimeout(ctx, answerWithin)
 		defer cancel()
+		if err := disableJIT(ctx, conn); err != nil {
+			return err
+		}
 		return p.clock.measure(ctx, conn) // another host has another clock
 	}
 	c.ShouldPing = func(context.Context, pgxpool.ShouldPingParams) bool { return false } // prepare does
@@ -69,6 +81,17 @@ func connect(ctx context.Context, url string, o Options, bare *atomic.Bool) (*po
 	}
 	p.Pool, err = pgxpool.NewWithConfig(ctx, c)
 	return p, err
+}
+
+// disableJIT turns off PostgreSQL's JIT compilation. Our statements read few rows, but a wrong row estimate can make
+// PostgreSQL compile one for seconds. It runs SET, because PgBouncer rejects startup parameters that it does not know;
+// the setting then applies to whichever session runs it. Servers without the setting have no JIT.
+func disableJIT(ctx context.Context, conn *pgx.Conn) error {
+	_, err := conn.Exec(ctx, "SET jit = off")
+	if answer := (*pgconn.PgError)(nil); errors.As(err, &answer) {
+		return nil
+	}
+	return err
 }
 
 func config(url string, o Options) (*pgxpool.Config, error) {
@@ -112,6 +135,19 @@ func (p *pool) prepare(ctx context.Context, conn *pgx.Conn) (bool, error) {
 	}
 	p.drop()
 	return false, nil
+}
+
+// turn waits until what storage.Aside marks may have a connection, and returns how it gives the place back.
+func (p *pool) turn(ctx context.Context) (release func(), err error) {
+	if !storage.IsAside(ctx) {
+		return func() {}, nil
+	}
+	select {
+	case p.asides <- struct{}{}:
+		return func() { <-p.asides }, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 }
 
 // acquire returns a connection. When PostgreSQL has no slot for one more, it waits for one

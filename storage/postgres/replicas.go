@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	seeReplica = "INSERT INTO replicas (" + column.ReplicaColumns + ") VALUES ($1,$2,$3,$4,$5,$6,$7,$8,$9,$10,$11)" +
+	seeReplica = "INSERT INTO replicas (" + column.ReplicaColumns + ") VALUES ($1,$2,$3,$4,$5,$6,$7,$8,$9,$10,$11,$12,$13)" +
 		column.SeenAgain
 	replicas = "SELECT " + column.ReplicaColumns + " FROM replicas WHERE seen_at > $1 ORDER BY seen_at DESC, id LIMIT $2"
 )

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -20,11 +21,26 @@ func (s *Store) RevokeGrant(ctx context.Context, grantID string, by storage.Revo
 
 // WithdrawGrant implements storage.Revocations.
 func (s *Store) WithdrawGrant(ctx context.Context, grantID string, by storage.RevokedBy, now time.Time) error {
-	return s.tx(ctx, "withdraw grant", func(ctx context.Context, q querier) error {
+	return s.txCommitted(ctx, "withdraw grant", func(ctx context.Context, q querier) error {
+		var userID, clientID, resource string
+		err := one(ctx, q, []any{&userID, &clientID, &resource},
+			"SELECT user_id, client_id, resource FROM grants WHERE id = $1", grantID)
+		switch {
+		case errors.Is(err, pgx.ErrNoRows):
+			return settle(ctx, q)
+		case err != nil:
+			return err
+		case userID == "":
+			return ensure(ctx, q, revoke(by, "id = $4", now, grantID))
+		}
+		app, err := application(ctx, q, userID, resource, clientID)
+		if err != nil {
+			return err
+		}
 		return ensure(ctx, q,
-			revoke(by, "id = $4", now, grantID),
-			statement{`DELETE FROM consents WHERE (user_id, client_id, resource) IN
-				(SELECT user_id, client_id, resource FROM grants WHERE id = $1)`, []any{grantID}},
+			endPause(userID, resource, app),
+			forgetApplication(userID, resource, app),
+			revoke(by, ofApplication, now, userID, resource, app.Clients),
 		)
 	})
 }
@@ -34,7 +50,11 @@ func (s *Store) WithdrawGrant(ctx context.Context, grantID string, by storage.Re
 var revokedGrants = `SELECT status_index FROM grants WHERE revoked_at IS NOT NULL AND status_index >= $1 AND status_index < $2
 UNION SELECT status_index FROM grants WHERE paused_at IS NOT NULL AND status_index >= $1 AND status_index < $2
 UNION SELECT n.seq + $3::bigint FROM nodes n WHERE n.seq >= $1 - $3::bigint AND n.seq < $2 - $3::bigint AND (` + nodeIsCut + `
-	OR NOT EXISTS (SELECT 1 FROM grants g WHERE g.id = n.grant_id AND g.revoked_at IS NULL AND g.paused_at IS NULL AND NOT ` + isCut + `))
+	OR NOT EXISTS (SELECT 1 FROM grants g WHERE g.id = n.grant_id AND g.revoked_at IS NULL AND g.paused_at IS NULL AND NOT ` + isCut +
+	" AND NOT " + column.IsHeld("g.client_id") + `))
+UNION SELECT g.status_index FROM grants g WHERE EXISTS (SELECT 1 FROM application_holds) AND g.status_index >= $1 AND g.status_index < $2
+	AND ` + column.IsHeld("g.client_id") + `
+UNION ` + column.Unmarked("g.status_index >= $1 AND g.status_index < $2") + `
 ORDER BY status_index`
 
 // RevokedGrants implements storage.Lookups.
@@ -92,9 +112,11 @@ func (s *Store) DenyToken(ctx context.Context, tokenID string, expires time.Time
 }
 
 var tokenActive = `SELECT NOT EXISTS (SELECT 1 FROM denied_tokens WHERE id = $1 AND expires_at > $4)
-	AND NOT EXISTS (SELECT 1 FROM clients WHERE id = $3 AND deleted_at IS NOT NULL)
-	AND ($2 = '' OR EXISTS (SELECT 1 FROM grants g WHERE g.id = $2 AND g.revoked_at IS NULL AND g.paused_at IS NULL AND g.expires_at > $4 AND NOT ` + isCut + `))
-	AND ($5 = '' OR EXISTS (SELECT 1 FROM nodes n WHERE n.id = $5 AND n.grant_id = $2 AND n.expires_at > $4 AND NOT ` + nodeIsCut + `)),
+	AND NOT EXISTS (SELECT 1 FROM clients WHERE id = $3 AND deleted_at IS NOT NULL) AND NOT ` + column.IsHeld("$3") + `
+	AND ($2 = '' OR EXISTS (SELECT 1 FROM grants g WHERE g.id = $2 AND g.revoked_at IS NULL AND g.paused_at IS NULL AND g.expires_at > $4 AND NOT ` + isCut + `)
+		OR $6 AND NOT EXISTS (SELECT 1 FROM grants WHERE id = $2) AND EXISTS (SELECT 1 FROM users WHERE id = $7 AND NOT disabled))
+	AND ($5 = '' OR EXISTS (SELECT 1 FROM nodes n WHERE n.id = $5 AND n.grant_id = $2 AND n.expires_at > $4 AND NOT ` + nodeIsCut + `)
+		OR $6 AND NOT EXISTS (SELECT 1 FROM nodes WHERE id = $5)),
 	(SELECT upstream_id FROM grants WHERE id = $2), (SELECT scopes FROM grants WHERE id = $2)`
 
 // TokenActive implements storage.Lookups.
@@ -102,7 +124,7 @@ func (s *Store) TokenActive(ctx context.Context, t storage.TokenKey) (out storag
 	err = s.do(ctx, "token active", func(ctx context.Context, q querier) error {
 		var row column.TokenRow
 		err := one(ctx, q, row.Dest(), tokenActive, t.TokenID, t.GrantID, t.ClientID, column.Millis(t.Now),
-			t.NodeID)
+			t.NodeID, t.Expired, t.UserID)
 		if err == nil {
 			out, err = row.State()
 		}
@@ -122,6 +144,14 @@ func (s *Store) RefreshToken(
 		}
 		if expires, err = t.Live(now); err == nil {
 			g, err = t.Of()
+		}
+		if err != nil {
+			return err
+		}
+		var held bool
+		err = one(ctx, q, []any{&held}, "SELECT "+column.IsHeld("$1"), g.ClientID)
+		if err == nil && held {
+			err = storage.ErrNotFound
 		}
 		return err
 	})

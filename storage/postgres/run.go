@@ -19,6 +19,7 @@ type querier interface {
 	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
+	SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults
 }
 
 // SQLSTATE codes (PostgreSQL manual, appendix A).
@@ -38,6 +39,7 @@ const (
 	undefinedTable       = "42P01"
 	duplicateTable       = "42P07"
 	duplicateObject      = "42710"
+	lockNotAvailable     = "55P03" // within the lock_timeout of the operator
 )
 
 const (
@@ -81,6 +83,11 @@ func (s *Store) txCommitted(ctx context.Context, what string, fn func(ctx contex
 
 // on runs fn on one connection of the pool.
 func (s *Store) on(ctx context.Context, fn func(c *pgxpool.Conn) error) error {
+	done, err := s.pool.turn(ctx)
+	if err != nil {
+		return err
+	}
+	defer done()
 	c, err := s.pool.acquire(ctx)
 	if err != nil {
 		return err
@@ -139,6 +146,8 @@ func cause(ctx context.Context, err error) error {
 	case state(err) == notInRepertoire, errors.Is(err, pgx.ErrNoRows):
 		// No record can carry text that the database cannot hold.
 		return storage.ErrNotFound
+	case state(err) == lockNotAvailable:
+		return fmt.Errorf("%w: %w", storage.ErrBusy, err)
 	case ctx.Err() != nil && !errors.Is(err, ctx.Err()):
 		return errors.Join(ctx.Err(), err) // the server names a cancelled statement otherwise
 	}

@@ -6,15 +6,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mcp-authd/mcp-authd/internal/testkit/pgtest"
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
 // TestManySettleAtOnce: verbs that find their work done do not wait for each other, and do not
 // fail on each other where a server knows no weaker isolation.
 func TestManySettleAtOnce(t *testing.T) {
-	server := pgtest.Start(t)
-	s := open(t, server.Database(t)+"&default_transaction_isolation=serializable", Options{})
+	s := open(t, serializable(t).Database(t)+"&default_transaction_isolation=serializable", Options{})
 	defer s.Close()
 	now := time.Now()
 	const people = 48

@@ -43,6 +43,7 @@ var sweeps = [...]string{
 		column.Before(column.EndedFor) + " LIMIT $2 FOR UPDATE SKIP LOCKED)",
 	"DELETE FROM handbacks WHERE id IN (SELECT id FROM handbacks WHERE expires_at <= $1 LIMIT $2 FOR UPDATE SKIP LOCKED)",
 	"DELETE FROM proposals WHERE id IN (SELECT id FROM proposals WHERE expires_at <= $1 LIMIT $2 FOR UPDATE SKIP LOCKED)",
+	"DELETE FROM pauses WHERE id IN (SELECT id FROM pauses WHERE paused_at IS NULL AND expires_at <= $1 LIMIT $2 FOR UPDATE SKIP LOCKED)",
 	"DELETE FROM replicas WHERE id IN (SELECT id FROM replicas WHERE seen_at <= $1::bigint" +
 		column.Before(storage.ReplicaFor) + " LIMIT $2 FOR UPDATE SKIP LOCKED)",
 	"DELETE FROM replicas WHERE $1::bigint > 0 AND id IN (" + column.SurplusReplicas + " LIMIT $2" + column.KeptReplicas + ")",

@@ -74,6 +74,7 @@ func deleteOfUser(userID string) []statement {
 		{"DELETE FROM notices WHERE user_id = $1", []any{userID}},
 		{"DELETE FROM one_time_links WHERE user_id = $1", []any{userID}},
 		{"DELETE FROM trust_links WHERE user_id = $1", []any{userID}},
+		{"DELETE FROM pauses WHERE user_id = $1", []any{userID}},
 	}
 }
 
@@ -122,7 +123,9 @@ func (s *Store) SetUserDisabled(ctx context.Context, userID string, disabled boo
 		if err != nil || !disabled {
 			return err
 		}
-		if err := all(ctx, q, eraseOfUser(userID, column.Disabled, now)); err != nil {
+		err = all(ctx, q, eraseOfUser(userID, column.Disabled, now),
+			statement{"DELETE FROM one_time_links WHERE user_id = $1", []any{userID}})
+		if err != nil {
 			return err
 		}
 		return cutOff(ctx, q, userID, storage.ByDisabled, now)
@@ -152,18 +155,29 @@ func (s *Store) DeleteUser(ctx context.Context, userID string, now time.Time) er
 	})
 }
 
-// cutOff ends the sessions of a user and, when by names a reason, their grants and consents. The
-// order matters: an approval that runs holds its session, so when the sessions are gone
-// every grant and consent that they made is there to be revoked and forgotten.
+// cutOff ends the sessions of a user, and the links for a forgotten password; when by names a reason, also
+// their grants and consents, and the sign-ins that have begun. The order matters: an approval that runs holds
+// its session, so when the sessions are gone every grant and consent that they made is there to be revoked and
+// forgotten. The transaction holds the account, see StopEverything.
 func cutOff(ctx context.Context, q querier, userID string, by storage.RevokedBy, now time.Time) error {
-	if _, err := q.Exec(ctx, "DELETE FROM sessions WHERE user_id = $1", userID); err != nil || by == "" {
+	err := all(ctx, q, statement{"DELETE FROM sessions WHERE user_id = $1", []any{userID}}, endResets(userID))
+	if err != nil || by == "" {
 		return err
 	}
 	sel := storage.Selection{UserID: userID}
-	if err := all(ctx, q, noteCut(sel, now)...); err != nil {
+	stop := statement{"UPDATE users SET stopped_at = greatest(stopped_at, $2::bigint) WHERE id = $1",
+		[]any{userID, column.Millis(now)}}
+	if err := all(ctx, q, append([]statement{stop}, noteCut(sel, now)...)...); err != nil {
 		return err
 	}
 	return cut(ctx, q, sel, by, now)
+}
+
+// endResets ends the links for a forgotten password. A link for recovery is the operator's, who sends it to
+// whom the account belongs to.
+func endResets(userID string) statement {
+	return statement{"DELETE FROM one_time_links WHERE user_id = $1 AND kind = $2",
+		[]any{userID, string(storage.LinkReset)}}
 }
 
 // passwordCut is what a new password ends grants for: nothing when they are kept.
@@ -176,8 +190,12 @@ func passwordCut(revokeGrants bool) storage.RevokedBy {
 
 // SetMail implements storage.Accounts.
 func (s *Store) SetMail(ctx context.Context, userID, mail string) error {
-	return s.do(ctx, "set mail", func(ctx context.Context, q querier) error {
-		return changed(storage.ErrNotFound)(exec(ctx, q, "UPDATE users SET mail = $1 WHERE id = $2", mail, userID))
+	return s.tx(ctx, "set mail", func(ctx context.Context, q querier) error {
+		err := changed(storage.ErrNotFound)(exec(ctx, q, "UPDATE users SET mail = $1 WHERE id = $2", mail, userID))
+		if err != nil {
+			return err
+		}
+		return all(ctx, q, endResets(userID)) // they were sent to the address of before
 	})
 }
 

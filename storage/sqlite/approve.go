@@ -12,7 +12,7 @@ import (
 
 const (
 	// nextIndex is the place of a new grant: ahead of the walks and of every cut.
-	nextIndex = `(SELECT 1 + max(coalesce((SELECT max(status_index) FROM grants), 0), codes, newer, (SELECT coalesce(max(upto), 0) FROM cuts)) FROM grant_walks)`
+	nextIndex = `(SELECT 1 + max(coalesce((SELECT max(status_index) FROM grants), 0), codes, newer, (SELECT coalesce(max(upto), 0) FROM cuts), (SELECT coalesce(max(upto), 0) FROM application_cuts)) FROM grant_walks)`
 
 	// approve is an approval that nothing speaks against: the session is live, and the client was
 	// not deleted. The grant rests on what the session rests on. It is ahead of the walks and of
@@ -94,12 +94,16 @@ func storeApproval(c *conn, a storage.Approval) error {
 	if a.Client != nil && a.Client.ID != a.Grant.ClientID {
 		return fmt.Errorf("client %q with a grant for %q", a.Client.ID, a.Grant.ClientID)
 	}
-	sql, args := approval(a)
+	pauseID, err := pauseOf(c, a.Client, a.Grant)
+	if err != nil {
+		return err
+	}
+	sql, args := approval(a, pauseID)
 	var used *int64
-	err := c.one([]any{&used}, sql, args...)
+	err = c.one([]any{&used}, sql, args...)
 	switch {
 	case errors.Is(err, storage.ErrNotFound):
-		return refuseApproval(c, a)
+		return refuseApproval(c, a, pauseID)
 	case err != nil:
 		return err
 	case a.Remembered == nil:
@@ -138,9 +142,9 @@ func consent(c *conn, a storage.Approval) error {
 }
 
 // approval is the statement for an approval, with its arguments.
-func approval(a storage.Approval) (sql string, args []any) {
+func approval(a storage.Approval, pauseID string) (sql string, args []any) {
 	sql = approve
-	args = append(append(make([]any, 0, 26), a.Session[:], column.Millis(a.Now)), column.GrantValues(a.Grant)...)
+	args = append(append(make([]any, 0, 29), a.Session[:], column.Millis(a.Now)), column.GrantValues(a.Grant)...)
 	args = append(args, a.Code.Hash[:], a.Code.RedirectURI, a.Code.Challenge, column.Millis(a.Code.ExpiresAt))
 	if a.Client != nil && !a.Client.Fleeting() {
 		sql, args = sql+notReplaced,
@@ -151,11 +155,11 @@ func approval(a storage.Approval) (sql string, args []any) {
 		sql, args = sql+notForgotten,
 			append(args, column.List(column.Remembered(a)), a.Place, a.Material[:], a.Unplaced)
 	}
-	return sql + approveTail, args
+	return sql + notPaused + approveTail, append(args, heldBack(pauseID, a.Grant)...)
 }
 
 // refuseApproval names the cause for which there is no grant.
-func refuseApproval(c *conn, a storage.Approval) error {
+func refuseApproval(c *conn, a storage.Approval, pauseID string) error {
 	var live, gone bool
 	err := c.one([]any{&live, &gone}, unapproved, a.Session[:], column.Millis(a.Now), a.Grant.UserID, a.Grant.ClientID)
 	switch {
@@ -165,6 +169,13 @@ func refuseApproval(c *conn, a storage.Approval) error {
 		return storage.ErrNotFound
 	case gone:
 		return storage.ErrRevoked
+	}
+	paused, err := isPaused(c, pauseID, a.Grant)
+	switch {
+	case err != nil:
+		return err
+	case paused:
+		return storage.ErrPaused
 	}
 	return storage.ErrChanged
 }

@@ -58,6 +58,9 @@ func (s *Store) GrantAssertion(ctx context.Context, a storage.AssertionGrant) (s
 				return err
 			}
 			g.UserID = out.User.ID
+			if err := assertedUnpaused(c, a.Client, g); err != nil {
+				return err
+			}
 		}
 		var ended bool
 		args := append([]any{g.TrustID, a.Configured}, column.CutsOf(g, a.IssuedAt)...)
@@ -74,6 +77,19 @@ func (s *Store) GrantAssertion(ctx context.Context, a storage.AssertionGrant) (s
 		return storage.AssertionOutcome{}, err
 	}
 	return out, nil
+}
+
+// assertedUnpaused returns ErrPaused when the person has paused the application.
+func assertedUnpaused(c *conn, client *storage.Client, g storage.Grant) error {
+	id, err := pauseOf(c, client, g)
+	if err != nil {
+		return err
+	}
+	paused, err := isPaused(c, id, g)
+	if err == nil && paused {
+		err = storage.ErrPaused
+	}
+	return err
 }
 
 // assertedPerson finds the person of an assertion, or creates them, and links them to the issuer.

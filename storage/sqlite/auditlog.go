@@ -13,10 +13,13 @@ const (
 	auditHead = `SELECT coalesce(max(size), 0), coalesce(max(first_idx), 0),
 	coalesce((SELECT mark FROM audit_writers WHERE id = ?1), 0) FROM audit_head`
 
-	growAudit   = "UPDATE audit_head SET size = ?2 WHERE name = 'log' AND size = ?1"
-	beginAudit  = "INSERT INTO audit_head (name, size, first_idx) SELECT 'log', ?1, 0 WHERE NOT EXISTS (SELECT 1 FROM audit_head)"
-	markAudit   = "UPDATE audit_writers SET mark = ?3, at = ?4 WHERE id = ?1 AND mark = ?2"
-	nameWriter  = "INSERT INTO audit_writers (id, mark, at) VALUES (?1, ?2, ?3) ON CONFLICT (id) DO NOTHING"
+	growAudit = `INSERT INTO audit_head (name, size, first_idx) VALUES ('log', ?1, 0)
+ON CONFLICT (name) DO UPDATE SET size = size + ?1`
+	markAudit = `INSERT INTO audit_writers (id, mark, at) VALUES (?1, ?2, ?3)
+ON CONFLICT (id) DO UPDATE SET mark = excluded.mark, at = excluded.at`
+	lastTiles = `WITH RECURSIVE levels (level) AS (SELECT 0 UNION ALL SELECT level + 1 FROM levels WHERE level < 6)
+SELECT t.level, t.number, t.hashes FROM levels l JOIN audit_tiles t
+ON t.level = l.level AND t.number = ?1 >> (8 * (l.level + 1))`
 	putEntry    = "INSERT INTO audit_entries (" + column.AuditColumns + ") VALUES (?,?,?,?,?,?)"
 	putTile     = "INSERT INTO audit_tiles (level, number, hashes) VALUES (?,?,?) ON CONFLICT (level, number) DO UPDATE SET hashes = excluded.hashes"
 	removeAudit = "DELETE FROM audit_entries WHERE idx >= ?1 AND idx < ?2"
@@ -42,18 +45,30 @@ func readAuditHead(c *conn, writer string) (h storage.AuditHead, err error) {
 }
 
 // AppendAudit implements storage.AuditLog.
-func (s *Store) AppendAudit(ctx context.Context, a storage.AuditAppend) error {
-	return s.write(ctx, "append to the audit log", func(c *conn) error {
-		if err := markWriter(c, a); err != nil {
+func (s *Store) AppendAudit(
+	ctx context.Context, writer string, known int64, build func(storage.AuditEnd) (storage.AuditAppend, error),
+) error {
+	return s.write(ctx, "append to the audit log", func(c *conn) (err error) {
+		var end storage.AuditEnd
+		if end.AuditHead, err = readAuditHead(c, writer); err != nil {
 			return err
 		}
-		grown := a.Size + int64(len(a.Entries))
-		grow := func() (int64, error) { return c.exec(growAudit, a.Size, grown) }
-		if a.Size == 0 {
-			grow = func() (int64, error) { return c.exec(beginAudit, grown) }
+		if end.Size != known {
+			if end.Tiles, err = each(c, readAuditTile, lastTiles, end.Size); err != nil {
+				return err
+			}
 		}
-		if err := changed(storage.ErrChanged)(grow()); err != nil {
+		a, err := build(end)
+		if err != nil {
 			return err
+		}
+		if _, err := c.exec(growAudit, len(a.Entries)); err != nil {
+			return err
+		}
+		if writer != "" {
+			if _, err := c.exec(markAudit, writer, a.Mark, column.Millis(a.Now)); err != nil {
+				return err
+			}
 		}
 		if err := putEntries(c, a.Entries); err != nil {
 			return err
@@ -88,18 +103,6 @@ func putEntries(c *conn, entries []storage.AuditEntry) error {
 	return nil
 }
 
-// markWriter keeps how far a writer has come.
-func markWriter(c *conn, a storage.AuditAppend) error {
-	if a.Writer == "" {
-		return nil
-	}
-	mark := func() (int64, error) { return c.exec(markAudit, a.Writer, a.From, a.To, column.Millis(a.Now)) }
-	if a.From == 0 {
-		mark = func() (int64, error) { return c.exec(nameWriter, a.Writer, a.To, column.Millis(a.Now)) }
-	}
-	return changed(storage.ErrChanged)(mark())
-}
-
 // AuditEntries implements storage.AuditLog.
 func (s *Store) AuditEntries(ctx context.Context, q storage.AuditQuery) (out []storage.AuditEntry, err error) {
 	sql, args := column.AuditSelect(q, func(int) string { return "?" })
@@ -114,12 +117,41 @@ func (s *Store) AuditEntries(ctx context.Context, q storage.AuditQuery) (out []s
 	return out, err
 }
 
+// SearchAudit implements storage.AuditLog.
+func (s *Store) SearchAudit(
+	ctx context.Context, q storage.AuditSearch,
+) (found []storage.AuditEntry, next storage.AuditPlace, err error) {
+	search := column.NewAuditSearch(q, func(int) string { return "?" })
+	err = s.read(ctx, "search audit", func(c *conn) error {
+		sql, args := search.Find()
+		all, err := each(c, func(row scanner) (storage.AuditEntry, error) { return column.ReadAuditEntry(row) },
+			sql, args...)
+		if err != nil {
+			return err
+		}
+		var known bool
+		if found, next, known = search.Page(all); known {
+			return nil
+		}
+		sql, args = search.Stopped()
+		places, err := each(c, func(row scanner) (storage.AuditPlace, error) { return column.ReadAuditPlace(row) },
+			sql, args...)
+		if len(places) > 0 {
+			next = places[0]
+		}
+		return err
+	})
+	return found, next, err
+}
+
+func readAuditTile(row scanner) (storage.AuditTile, error) { return column.ReadAuditTile(row) }
+
 // AuditTiles implements storage.AuditLog.
 func (s *Store) AuditTiles(
 	ctx context.Context, level int, from int64, limit int,
 ) (out []storage.AuditTile, err error) {
 	err = s.read(ctx, "audit tiles", func(c *conn) (err error) {
-		out, err = each(c, func(row scanner) (storage.AuditTile, error) { return column.ReadAuditTile(row) },
+		out, err = each(c, readAuditTile,
 			"SELECT level, number, hashes FROM audit_tiles WHERE level = ? AND number >= ? ORDER BY number LIMIT ?",
 			level, from, max(limit, 0))
 		return err

@@ -17,8 +17,8 @@ RETURNING ` + column.ClearanceRead
 
 // addClearance stores a clearance that waits, in place of one that was spent, has expired, or was given by
 // who may not any more, while there is room. It counts and stores in one statement.
-var addClearance = "INSERT INTO clearances AS w (" + column.ClearanceColumns + `)
-SELECT ?1, ?2, w.user_id, w.client_id, w.grant_id, w.node_id, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18
+var addClearance = "INSERT INTO clearances AS w (" + column.ClearanceColumns + `, application)
+SELECT ?1, ?2, w.user_id, w.client_id, w.grant_id, w.node_id, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?21
 FROM (SELECT ?3 AS user_id, ?4 AS client_id, ?5 AS grant_id, ?6 AS node_id) w
 WHERE ` + clearanceLive("?17") + `
 	AND (SELECT count(*) FROM clearances o WHERE o.grant_id = w.grant_id AND o.client_id = w.client_id
@@ -26,7 +26,8 @@ WHERE ` + clearanceLive("?17") + `
 	AND (w.user_id = '' OR (SELECT count(*) FROM clearances o WHERE o.user_id = w.user_id
 		AND o.state = 'waiting' AND o.expires_at > ?17) < ?20)
 ON CONFLICT (binding) DO UPDATE SET id = excluded.id, sealed = excluded.sealed, state = excluded.state,
-	giver_id = excluded.giver_id, created_at = excluded.created_at, expires_at = excluded.expires_at
+	giver_id = excluded.giver_id, created_at = excluded.created_at, expires_at = excluded.expires_at,
+	application = excluded.application
 	WHERE w.expires_at <= excluded.created_at OR w.state = 'spent' OR w.state = 'given' AND NOT ` + giverStands + `
 RETURNING ` + column.ClearanceRead
 
@@ -67,7 +68,14 @@ func (s *Store) AskClearance(ctx context.Context, a storage.Clearance) (out stor
 		if out, err = clearance(c, spendClearance, key[:], now); !errors.Is(err, storage.ErrNotFound) {
 			return err
 		}
-		args := append(column.ClearanceValues(a), storage.MaxClearances, storage.MaxPersonClearances)
+		application, err := applicationKey(c, a)
+		if err != nil {
+			return err
+		}
+		if out, err = denied(c, a, application); !errors.Is(err, storage.ErrNotFound) {
+			return err
+		}
+		args := append(column.ClearanceValues(a), storage.MaxClearances, storage.MaxPersonClearances, application)
 		if out, err = clearance(c, addClearance, args...); !errors.Is(err, storage.ErrNotFound) {
 			return err
 		}
@@ -86,6 +94,26 @@ func (s *Store) AskClearance(ctx context.Context, a storage.Clearance) (out stor
 	})
 	return out, err
 }
+
+// applicationKey returns the key of the application of a call; "" for the call of a machine.
+func applicationKey(c *conn, a storage.Clearance) (string, error) {
+	if a.UserID == "" {
+		return "", nil
+	}
+	app, err := application(c, a.UserID, a.Resource, a.ClientID)
+	return app.Key, err
+}
+
+// denied returns the denial of the same call of the same application, by whichever of its connections.
+// ErrNotFound.
+func denied(c *conn, a storage.Clearance, application string) (storage.Clearance, error) {
+	if application == "" {
+		return storage.Clearance{}, storage.ErrNotFound
+	}
+	return clearance(c, deniedClearance, column.DeniedValues(a, application)...)
+}
+
+var deniedClearance = column.Denied(parameters(1))
 
 var liveTerms = "SELECT EXISTS (SELECT 1 FROM (SELECT ?1 AS client_id, ?2 AS grant_id, ?3 AS node_id) w WHERE " +
 	clearanceLive("?4") + ")"

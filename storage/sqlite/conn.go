@@ -20,12 +20,19 @@ var (
 	// ErrDamaged means that the file is no SQLite database, or a broken one.
 	ErrDamaged = errors.New("the file is damaged, or no SQLite database")
 	// ErrLocked means that another process holds the database for longer than verbs wait.
-	ErrLocked = errors.New("another process holds the database")
+	// Errors that wrap it also wrap storage.ErrBusy.
+	ErrLocked error = lockedError{}
 	// ErrReadOnly means that the file or its directory cannot be written.
 	ErrReadOnly = errors.New("the database cannot be written")
 	// ErrFull means that there is no room left on the disk of the file. What was written stays.
 	ErrFull = errors.New("the disk is full, make room on it")
 )
+
+// lockedError is ErrLocked, which callers of any store know as storage.ErrBusy.
+type lockedError struct{}
+
+func (lockedError) Error() string { return "another process holds the database" }
+func (lockedError) Unwrap() error { return storage.ErrBusy }
 
 // conn is one connection with the statements prepared on it. It serves one
 // goroutine at a time.

@@ -13,6 +13,10 @@ const (
 	// connected is the condition that the grant g is a live one of a person, ?1, at ?2.
 	connected = `g.user_id = ?1 AND g.revoked_at IS NULL AND g.code_used_at IS NOT NULL AND g.expires_at > ?2 AND NOT ` + isCut
 
+	// ofConnected are those of an application, ?4, at a resource, ?3.
+	ofConnected = connected + ` AND substr(user_id, -8) = substr(?1, -8) AND resource = ?3
+	AND client_id IN (SELECT value FROM json_each(?4))`
+
 	selectConnections = "SELECT " + column.ConnectionRead + " FROM grants g WHERE " + connected
 
 	// The index begins with a part of the id of the person, and goes on in the order of the grants' ids.
@@ -61,38 +65,76 @@ func connection(c *conn, userID, id string, now time.Time) (storage.Connection, 
 // NarrowGrant implements storage.Connections.
 func (s *Store) NarrowGrant(ctx context.Context, userID, id string, to oauth.Scopes, now time.Time) error {
 	return s.write(ctx, "narrow grant", func(c *conn) error {
-		g, err := connection(c, userID, id, now)
+		g, app, err := applicationOf(c, userID, id, now)
 		if err != nil {
 			return err
 		}
-		gone, err := column.Narrowing(g.Grant, to)
-		if err != nil || len(gone) == 0 {
+		grants, err := each(c, func(row scanner) (storage.Grant, error) {
+			connection, err := scanConnection(row)
+			return connection.Grant, err
+		}, "SELECT "+column.ConnectionRead+" FROM grants g WHERE "+ofConnected, userID, column.Millis(now), g.Resource,
+			column.List(app.Clients))
+		if err != nil {
 			return err
 		}
+		narrow, err := column.Narrow(grants, to)
+		if err != nil || len(narrow.Left) == 0 {
+			return err
+		}
+		for id, left := range narrow.Left {
+			step := run(c, "UPDATE grants SET scopes = ?, narrowed_at = ? WHERE id = ?", column.List(left),
+				column.Millis(now), id)
+			if len(left) == 0 {
+				step = revoke(c, storage.ByConsent, "id = ?4", now, id)
+			}
+			if err := step(); err != nil {
+				return err
+			}
+		}
 		return all(
-			run(c, "UPDATE grants SET scopes = ?, narrowed_at = ? WHERE id = ?", column.List(g.Scopes.Without(gone)),
-				column.Millis(now), id),
-			run(c, `DELETE FROM consents WHERE user_id = ? AND client_id = ? AND resource = ?
-				AND scope IN (SELECT value FROM json_each(?))`, g.UserID, g.ClientID, g.Resource, column.List(gone)),
+			run(c, `DELETE FROM consents WHERE user_id = ?1 AND resource = ?2 AND scope <> ''
+				AND client_id IN (SELECT value FROM json_each(?3)) AND scope NOT IN (SELECT value FROM json_each(?4))`,
+				userID, g.Resource, column.List(app.Clients), column.List(narrow.Kept)),
+			expireCodes(c, userID, g.Resource, app, now),
 		)
 	})
+}
+
+// applicationOf is a live grant of a person, and its application.
+func applicationOf(
+	c *conn, userID, id string, now time.Time,
+) (g storage.Connection, app column.Application, err error) {
+	if g, err = connection(c, userID, id, now); err == nil {
+		app, err = application(c, userID, g.Resource, g.ClientID)
+	}
+	return g, app, err
 }
 
 // PauseGrant implements storage.Connections.
 func (s *Store) PauseGrant(ctx context.Context, userID, id string, now time.Time) error {
 	return s.write(ctx, "pause grant", func(c *conn) error {
-		return changed(storage.ErrNotFound)(c.exec(
-			"UPDATE grants AS g SET paused_at = coalesce(paused_at, ?2) WHERE "+connected+" AND id = ?3",
-			userID, column.Millis(now), id))
+		g, app, err := applicationOf(c, userID, id, now)
+		if err != nil {
+			return err
+		}
+		return all(
+			func() error { return storePause(c, g, app, now) },
+			forgetApplication(c, userID, g.Resource, app),
+			expireCodes(c, userID, g.Resource, app, now),
+			run(c, "UPDATE grants AS g SET paused_at = coalesce(paused_at, ?2) WHERE "+ofConnected,
+				userID, column.Millis(now), g.Resource, column.List(app.Clients)),
+		)
 	})
 }
 
 // ResumeGrant implements storage.Connections.
 func (s *Store) ResumeGrant(ctx context.Context, userID, id string, now time.Time) error {
 	return s.write(ctx, "resume grant", func(c *conn) error {
-		return changed(storage.ErrNotFound)(c.exec(
-			"UPDATE grants AS g SET paused_at = NULL WHERE "+connected+" AND id = ?3",
-			userID, column.Millis(now), id))
+		g, app, err := applicationOf(c, userID, id, now)
+		if err != nil {
+			return err
+		}
+		return resume(c, userID, g.Resource, app, now)
 	})
 }
 
@@ -100,7 +142,7 @@ func (s *Store) ResumeGrant(ctx context.Context, userID, id string, now time.Tim
 func (s *Store) StopEverything(ctx context.Context, userID string, now time.Time) error {
 	return s.write(ctx, "stop everything", func(c *conn) error {
 		return all(
-			run(c, "UPDATE users SET stopped_at = max(coalesce(stopped_at, 0), ?) WHERE id = ?", column.Millis(now), userID),
+			endPauses(c, storage.Selection{UserID: userID}),
 			eraseOfUser(c, userID, column.SignedOut, now),
 			func() error { return cutOff(c, userID, storage.ByPerson, now) },
 		)

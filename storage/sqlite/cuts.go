@@ -15,14 +15,15 @@ const (
 SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, coalesce(max(status_index), 0), ` + column.FirstPhase + " FROM grants"
 
 	putTrustCut = "INSERT INTO trust_cuts (" + column.TrustCutColumns + `)
-SELECT ?1, ?2, ?3, ?4, ?5, coalesce(max(status_index), 0), ` + column.FirstTrustPhase + " FROM grants"
+SELECT ?1, ?2, ?3, ?4, ?5, coalesce(max(status_index), 0), ` + column.FirstGrantsPhase + " FROM grants"
 
 	// markCut marks the grants of a range, in the order in which they were stored.
 	markCut = `UPDATE grants AS g SET revoked_at = ?1, sweep_at = min(sweep_at, ?2), revoked_by = ?3
 WHERE status_index > ?4 AND status_index <= ?5 AND revoked_at IS NULL
 	AND ?6 IN ('', user_id) AND ?7 IN ('', client_id) AND ?8 IN ('', resource)
 	AND (?9 = '' OR EXISTS (SELECT 1 FROM upstreams p WHERE p.id = g.upstream_id AND p.connector = ?9))
-	AND (?10 = '' OR trust_id = ?10)`
+	AND (?10 = '' OR trust_id = ?10)
+	AND (?11 IN ('', client_id) OR EXISTS (SELECT 1 FROM clients f WHERE f.id = g.client_id AND f.application = ?11))`
 
 	consentKey = "(user_id, client_id, resource, place, scope)"
 )
@@ -35,6 +36,10 @@ func (s *Store) CutGrants(
 		return storage.Cut{}, fmt.Errorf("sqlite: cut grants: %w", err)
 	}
 	row := column.NewCut(secrets.ID("cut_"), sel, by, now)
+	if sel.Application != "" {
+		err := s.writeFiled(ctx, "cut application", func(c *conn) error { return cutApplication(c, row, now)() })
+		return row.Cut(), err
+	}
 	put := putCut
 	if sel.Trust != "" {
 		put = putTrustCut
@@ -43,6 +48,7 @@ func (s *Store) CutGrants(
 		return all(
 			noteCut(c, sel, now),
 			run(c, put, row.Values(0)...),
+			endPauses(c, sel),
 		)
 	})
 	return row.Cut(), err
@@ -124,7 +130,7 @@ func (s *Store) PendingCuts(ctx context.Context, _ time.Time) (out []storage.Cut
 			err := row.Scan(r.Dest()...)
 			return r.Cut(), err
 		}, "SELECT "+column.CutRead+" FROM cuts UNION ALL SELECT "+column.TrustCutRead+
-			" FROM trust_cuts ORDER BY at, id")
+			" FROM trust_cuts UNION ALL SELECT "+column.ApplicationCutRead+" FROM application_cuts ORDER BY at, id")
 		return err
 	})
 	return out, err
@@ -136,7 +142,8 @@ func (s *Store) FollowCut(ctx context.Context, id string, now time.Time, limit i
 	err = s.write(ctx, "follow cut", func(c *conn) error {
 		var r column.CutRow
 		err := c.one(r.Dest(), "SELECT "+column.CutRead+" FROM cuts WHERE id = ?1 UNION ALL SELECT "+
-			column.TrustCutRead+" FROM trust_cuts WHERE id = ?1", id)
+			column.TrustCutRead+" FROM trust_cuts WHERE id = ?1 UNION ALL SELECT "+column.ApplicationCutRead+
+			" FROM application_cuts WHERE id = ?1", id)
 		if err != nil {
 			return err
 		}
@@ -147,8 +154,8 @@ func (s *Store) FollowCut(ctx context.Context, id string, now time.Time, limit i
 		if out.Done = r.Phase == column.CutSettled; out.Done {
 			return run(c, "DELETE FROM "+r.Table()+" WHERE id = ?", id)()
 		}
-		if out.Trust != "" {
-			return run(c, "UPDATE trust_cuts SET grants = ?2, phase = ?3, place = ?4 WHERE id = ?1", id, out.Grants,
+		if r.GrantsAlone() {
+			return run(c, "UPDATE "+r.Table()+" SET grants = ?2, phase = ?3, place = ?4 WHERE id = ?1", id, out.Grants,
 				r.Phase, r.Place)()
 		}
 		return run(c, "UPDATE cuts SET grants = ?2, phase = ?3, place = ?4, reached = ?5 WHERE id = ?1", id,
@@ -186,7 +193,7 @@ func mark(c *conn, r *column.CutRow, now time.Time, limit int) error {
 	}
 	n, err := c.exec(markCut, column.Millis(cut.At), column.Millis(now.Add(column.RevokedFor)), string(cut.By),
 		r.Place, last,
-		cut.UserID, cut.ClientID, cut.Resource, cut.Connector, cut.Trust)
+		cut.UserID, cut.ClientID, cut.Resource, cut.Connector, cut.Trust, cut.Application)
 	r.Marked(n, looked, limit, last)
 	return err
 }

@@ -5,10 +5,23 @@ import (
 	"syscall"
 )
 
-// networks are the types of file systems that other hosts have mounted too (statfs(2)).
-var networks = map[uint32]string{
-	0x6969: "NFS", 0x517b: "SMB", 0xff534d42: "SMB", 0xfe534d42: "SMB", 0x5346414f: "AFS", 0x00c36400: "Ceph",
-	0x0bd00bd0: "Lustre", 0x47504653: "GPFS",
+// networkType names a type of file system that other hosts mount too (statfs(2)), and returns "" for any other.
+func networkType(magic uint32) string {
+	switch magic {
+	case 0x6969:
+		return "NFS"
+	case 0x517b, 0xff534d42, 0xfe534d42:
+		return "SMB"
+	case 0x5346414f:
+		return "AFS"
+	case 0x00c36400:
+		return "Ceph"
+	case 0x0bd00bd0:
+		return "Lustre"
+	case 0x47504653:
+		return "GPFS"
+	}
+	return ""
 }
 
 // NetworkFileSystem names the network file system on which a database at path is or would be, and returns "" for a
@@ -18,13 +31,18 @@ func NetworkFileSystem(path string) string {
 	if path == Memory {
 		return ""
 	}
+	return networkType(fileSystem(path))
+}
+
+// fileSystem returns the type of the file system of path, or of its nearest directory that exists. 0: unknown.
+func fileSystem(path string) uint32 {
 	var about syscall.Statfs_t
-	for at := path; ; at = filepath.Dir(at) { // the nearest directory that is there
+	for at := path; ; at = filepath.Dir(at) {
 		if err := syscall.Statfs(at, &about); err == nil {
-			return networks[uint32(about.Type)]
+			return uint32(about.Type)
 		}
 		if at == filepath.Dir(at) {
-			return ""
+			return 0
 		}
 	}
 }

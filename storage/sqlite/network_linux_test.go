@@ -16,10 +16,13 @@ func TestNetworkFileSystem(t *testing.T) {
 	if err := syscall.Statfs(filepath.Dir(filepath.Dir(filepath.Dir(file))), &about); err != nil {
 		t.Fatal(err)
 	}
-	networks[uint32(about.Type)] = "a test"
-	defer delete(networks, uint32(about.Type))
-	if got := NetworkFileSystem(file); got != "a test" {
-		t.Errorf("RU-09: got %q", got)
+	if got := fileSystem(file); got == 0 || got != uint32(about.Type) {
+		t.Errorf("RU-09: got type %#x, want %#x", got, about.Type)
+	}
+	for magic, want := range map[uint32]string{0x6969: "NFS", 0xfe534d42: "SMB", 0x47504653: "GPFS", 0xef53: ""} {
+		if got := networkType(magic); got != want {
+			t.Errorf("RU-09: %#x: got %q, want %q", magic, got, want)
+		}
 	}
 	if got := NetworkFileSystem(Memory); got != "" {
 		t.Errorf("RU-09: memory is on %q", got)

@@ -118,7 +118,8 @@ func (s *Store) RecoverAccount(ctx context.Context, r storage.Recovery) (out sto
 		}
 		out = u.User()
 		return all(
-			run(c, "DELETE FROM one_time_links WHERE user_id = ?", l.UserID),
+			run(c, "DELETE FROM one_time_links WHERE user_id = ?1 AND (kind = ?2 OR ?3)", l.UserID,
+				string(storage.LinkReset), l.Kind == storage.LinkRecover),
 			func() error { return addPasskey(c, r.Passkey) },
 			func() error { return cutOff(c, l.UserID, passwordCut(true), r.Now) },
 		)

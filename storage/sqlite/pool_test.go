@@ -1,8 +1,11 @@
 package sqlite
 
 import (
+	"context"
 	"path/filepath"
 	"testing"
+
+	"github.com/mcp-authd/mcp-authd/storage/storagetest"
 )
 
 // TestReadsShareAConnection: reads that follow each other use one connection; only those that run at
@@ -37,4 +40,19 @@ func TestReadsShareAConnection(t *testing.T) {
 	if n := len(s.reads.opened); n != 2 {
 		t.Errorf("%d connections after a read within a read, want 2", n)
 	}
+}
+
+// OP-06: however many questions of operators run and wait, other reads go on.
+func TestQuestionsAreReadAside(t *testing.T) {
+	s, err := Open(t.Context(), filepath.Join(t.TempDir(), "a.db"), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	storagetest.Aside(t, cap(s.reads.turns), func(ctx context.Context, inside func()) error {
+		return s.read(ctx, "read", func(*conn) error {
+			inside()
+			return nil
+		})
+	})
 }

@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	seeReplica = "INSERT INTO replicas (" + column.ReplicaColumns + ") VALUES (?,?,?,?,?,?,?,?,?,?,?)" +
+	seeReplica = "INSERT INTO replicas (" + column.ReplicaColumns + ") VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?)" +
 		column.SeenAgain
 	replicas = "SELECT " + column.ReplicaColumns + " FROM replicas WHERE seen_at > ? ORDER BY seen_at DESC, id LIMIT ?"
 )

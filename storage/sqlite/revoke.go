@@ -19,10 +19,23 @@ func (s *Store) RevokeGrant(ctx context.Context, grantID string, by storage.Revo
 // WithdrawGrant implements storage.Revocations.
 func (s *Store) WithdrawGrant(ctx context.Context, grantID string, by storage.RevokedBy, now time.Time) error {
 	return s.write(ctx, "withdraw grant", func(c *conn) error {
+		var userID, clientID, resource string
+		err := c.one([]any{&userID, &clientID, &resource},
+			"SELECT user_id, client_id, resource FROM grants WHERE id = ?", grantID)
+		switch {
+		case err != nil:
+			return ignore(err, storage.ErrNotFound)
+		case userID == "":
+			return revoke(c, by, "id = ?4", now, grantID)()
+		}
+		app, err := application(c, userID, resource, clientID)
+		if err != nil {
+			return err
+		}
 		return all(
-			revoke(c, by, "id = ?4", now, grantID),
-			run(c, `DELETE FROM consents WHERE (user_id, client_id, resource) IN
-				(SELECT user_id, client_id, resource FROM grants WHERE id = ?)`, grantID),
+			endPause(c, userID, resource, app),
+			forgetApplication(c, userID, resource, app),
+			revoke(c, by, ofApplication, now, userID, resource, column.List(app.Clients)),
 		)
 	})
 }
@@ -32,7 +45,11 @@ func (s *Store) WithdrawGrant(ctx context.Context, grantID string, by storage.Re
 var revokedGrants = `SELECT status_index FROM grants WHERE revoked_at IS NOT NULL AND status_index >= ?1 AND status_index < ?2
 UNION SELECT status_index FROM grants WHERE paused_at IS NOT NULL AND status_index >= ?1 AND status_index < ?2
 UNION SELECT n.seq + ?3 FROM nodes n WHERE n.seq >= ?1 - ?3 AND n.seq < ?2 - ?3 AND (` + nodeIsCut + `
-	OR NOT EXISTS (SELECT 1 FROM grants g WHERE g.id = n.grant_id AND g.revoked_at IS NULL AND g.paused_at IS NULL AND NOT ` + isCut + `))
+	OR NOT EXISTS (SELECT 1 FROM grants g WHERE g.id = n.grant_id AND g.revoked_at IS NULL AND g.paused_at IS NULL AND NOT ` + isCut +
+	" AND NOT " + column.IsHeld("g.client_id") + `))
+UNION SELECT g.status_index FROM grants g WHERE EXISTS (SELECT 1 FROM application_holds) AND g.status_index >= ?1 AND g.status_index < ?2
+	AND ` + column.IsHeld("g.client_id") + `
+UNION ` + column.Unmarked("g.status_index >= ?1 AND g.status_index < ?2") + `
 ORDER BY status_index`
 
 // RevokedGrants implements storage.Lookups.
@@ -91,16 +108,19 @@ func (s *Store) DenyToken(ctx context.Context, tokenID string, expires time.Time
 }
 
 var tokenActive = `SELECT NOT EXISTS (SELECT 1 FROM denied_tokens WHERE id = ?1 AND expires_at > ?4)
-	AND NOT EXISTS (SELECT 1 FROM clients WHERE id = ?3 AND deleted_at IS NOT NULL)
-	AND (?2 = '' OR EXISTS (SELECT 1 FROM grants g WHERE g.id = ?2 AND g.revoked_at IS NULL AND g.paused_at IS NULL AND g.expires_at > ?4 AND NOT ` + isCut + `))
-	AND (?5 = '' OR EXISTS (SELECT 1 FROM nodes n WHERE n.id = ?5 AND n.grant_id = ?2 AND n.expires_at > ?4 AND NOT ` + nodeIsCut + `)),
+	AND NOT EXISTS (SELECT 1 FROM clients WHERE id = ?3 AND deleted_at IS NOT NULL) AND NOT ` + column.IsHeld("?3") + `
+	AND (?2 = '' OR EXISTS (SELECT 1 FROM grants g WHERE g.id = ?2 AND g.revoked_at IS NULL AND g.paused_at IS NULL AND g.expires_at > ?4 AND NOT ` + isCut + `)
+		OR ?6 AND NOT EXISTS (SELECT 1 FROM grants WHERE id = ?2) AND EXISTS (SELECT 1 FROM users WHERE id = ?7 AND NOT disabled))
+	AND (?5 = '' OR EXISTS (SELECT 1 FROM nodes n WHERE n.id = ?5 AND n.grant_id = ?2 AND n.expires_at > ?4 AND NOT ` + nodeIsCut + `)
+		OR ?6 AND NOT EXISTS (SELECT 1 FROM nodes WHERE id = ?5)),
 	(SELECT upstream_id FROM grants WHERE id = ?2), (SELECT scopes FROM grants WHERE id = ?2)`
 
 // TokenActive implements storage.Lookups.
 func (s *Store) TokenActive(ctx context.Context, t storage.TokenKey) (out storage.TokenState, err error) {
 	err = s.read(ctx, "token active", func(c *conn) error {
 		var row column.TokenRow
-		err := c.one(row.Dest(), tokenActive, t.TokenID, t.GrantID, t.ClientID, column.Millis(t.Now), t.NodeID)
+		err := c.one(row.Dest(), tokenActive, t.TokenID, t.GrantID, t.ClientID, column.Millis(t.Now), t.NodeID,
+			t.Expired, t.UserID)
 		if err == nil {
 			out, err = row.State()
 		}
@@ -120,6 +140,14 @@ func (s *Store) RefreshToken(
 		}
 		if expires, err = t.Live(now); err == nil {
 			g, err = t.Of()
+		}
+		if err != nil {
+			return err
+		}
+		var held bool
+		err = c.one([]any{&held}, "SELECT "+column.IsHeld("?1"), g.ClientID)
+		if err == nil && held {
+			err = storage.ErrNotFound
 		}
 		return err
 	})

@@ -44,6 +44,7 @@ type Options struct {
 type Store struct {
 	writer *writer
 	reads  *pool // nil: reads go through the writer (a database in memory)
+	asides *pool // for what storage.Aside marks; nil where reads is
 	steps  []migrations.Step
 	now    func() time.Time
 	log    *slog.Logger
@@ -116,12 +117,21 @@ func (s *Store) open(ctx context.Context, driver, path string) error {
 	if path == Memory {
 		return nil
 	}
-	r, err := sql.Open(driver, dsn(name, true))
-	if err != nil {
+	if s.reads, err = openPool(driver, name, min(max(runtime.GOMAXPROCS(0), 2), 8)); err != nil {
 		return joinClose(err, s)
 	}
-	s.reads = newPool(r, min(max(runtime.GOMAXPROCS(0), 2), 8))
+	if s.asides, err = openPool(driver, name, 1); err != nil {
+		return joinClose(err, s)
+	}
 	return nil
+}
+
+func openPool(driver, name string, size int) (*pool, error) {
+	r, err := sql.Open(driver, dsn(name, true))
+	if err != nil {
+		return nil, err
+	}
+	return newPool(r, size), nil
 }
 
 // create makes the file before SQLite does, because SQLite would let the umask
@@ -169,8 +179,11 @@ func (s *Store) write(ctx context.Context, what string, fn func(c *conn) error) 
 
 // read runs fn, which only reads, on a connection that no write delays.
 func (s *Store) read(ctx context.Context, what string, fn func(c *conn) error) error {
-	if s.reads == nil {
+	switch {
+	case s.reads == nil:
 		return s.found(wrap(what, s.writer.do(ctx, fn)))
+	case storage.IsAside(ctx):
+		return s.found(wrap(what, s.asides.do(ctx, fn)))
 	}
 	return s.found(wrap(what, s.reads.do(ctx, fn)))
 }
@@ -186,8 +199,10 @@ func (s *Store) found(err error) error {
 // Close ends the verbs that run and closes the database.
 func (s *Store) Close() error {
 	err := s.writer.close()
-	if s.reads != nil {
-		err = joinErr(err, s.reads.close())
+	for _, p := range []*pool{s.reads, s.asides} {
+		if p != nil {
+			err = joinErr(err, p.close())
+		}
 	}
 	if s.attendance != nil {
 		err = joinErr(err, s.attendance.Close())

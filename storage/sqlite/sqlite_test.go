@@ -51,3 +51,10 @@ func openEditable(t *testing.T) (storage.Store, func(query string, args ...any))
 		}
 	}
 }
+
+func TestPauseElsewhere(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "db")
+	elsewhere := open(t, path)
+	t.Cleanup(func() { elsewhere.Close() })
+	storagetest.PauseElsewhere(t, open(t, path), elsewhere)
+}

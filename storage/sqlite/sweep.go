@@ -33,6 +33,7 @@ var sweeps = [...]string{
 		column.Before(column.EndedFor) + " LIMIT ?2)",
 	"DELETE FROM handbacks WHERE id IN (SELECT id FROM handbacks WHERE expires_at <= ?1 LIMIT ?2)",
 	"DELETE FROM proposals WHERE id IN (SELECT id FROM proposals WHERE expires_at <= ?1 LIMIT ?2)",
+	"DELETE FROM pauses WHERE id IN (SELECT id FROM pauses WHERE paused_at IS NULL AND expires_at <= ?1 LIMIT ?2)",
 	"DELETE FROM replicas WHERE id IN (SELECT id FROM replicas WHERE seen_at <= ?1" +
 		column.Before(storage.ReplicaFor) + " LIMIT ?2)",
 	"DELETE FROM replicas WHERE ?1 > 0 AND id IN (" + column.SurplusReplicas + " LIMIT ?2" + column.KeptReplicas + ")",

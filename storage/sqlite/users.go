@@ -72,6 +72,7 @@ func deleteOfUser(c *conn, userID string) error {
 		run(c, "DELETE FROM notices WHERE user_id = ?", userID),
 		run(c, "DELETE FROM one_time_links WHERE user_id = ?", userID),
 		run(c, "DELETE FROM trust_links WHERE user_id = ?", userID),
+		run(c, "DELETE FROM pauses WHERE user_id = ?", userID),
 	)
 }
 
@@ -113,6 +114,7 @@ func (s *Store) SetUserDisabled(ctx context.Context, userID string, disabled boo
 		}
 		return all(
 			eraseOfUser(c, userID, column.Disabled, now),
+			run(c, "DELETE FROM one_time_links WHERE user_id = ?", userID),
 			func() error { return cutOff(c, userID, storage.ByDisabled, now) },
 		)
 	})
@@ -136,16 +138,28 @@ func (s *Store) DeleteUser(ctx context.Context, userID string, now time.Time) er
 	})
 }
 
-// cutOff ends the sessions of a user and, when by names a reason, their grants and consents.
+// cutOff ends the sessions of a user, and the links for a forgotten password; when by names a reason, also
+// their grants and consents, and the sign-ins that have begun.
 func cutOff(c *conn, userID string, by storage.RevokedBy, now time.Time) error {
-	if _, err := c.exec("DELETE FROM sessions WHERE user_id = ?", userID); err != nil || by == "" {
+	err := all(
+		run(c, "DELETE FROM sessions WHERE user_id = ?", userID),
+		endResets(c, userID),
+	)
+	if err != nil || by == "" {
 		return err
 	}
 	sel := storage.Selection{UserID: userID}
 	return all(
+		run(c, "UPDATE users SET stopped_at = max(coalesce(stopped_at, 0), ?) WHERE id = ?", column.Millis(now), userID),
 		noteCut(c, sel, now),
 		func() error { return cut(c, sel, by, now) },
 	)
+}
+
+// endResets ends the links for a forgotten password. A link for recovery is the operator's, who sends it to
+// whom the account belongs to.
+func endResets(c *conn, userID string) func() error {
+	return run(c, "DELETE FROM one_time_links WHERE user_id = ? AND kind = ?", userID, string(storage.LinkReset))
 }
 
 // passwordCut is what a new password ends grants for: nothing when they are kept.
@@ -159,7 +173,12 @@ func passwordCut(revokeGrants bool) storage.RevokedBy {
 // SetMail implements storage.Accounts.
 func (s *Store) SetMail(ctx context.Context, userID, mail string) error {
 	return s.write(ctx, "set mail", func(c *conn) error {
-		return changed(storage.ErrNotFound)(c.exec("UPDATE users SET mail = ? WHERE id = ?", mail, userID))
+		return all(
+			func() error {
+				return changed(storage.ErrNotFound)(c.exec("UPDATE users SET mail = ? WHERE id = ?", mail, userID))
+			},
+			endResets(c, userID), // they were sent to the address of before
+		)
 	})
 }
 

@@ -77,6 +77,12 @@ func assertedPeople(t *testing.T, e *env) {
 		named := e.about(storage.AssertedPerson{AudienceSubject: p.Name, Subject: "s4"})
 		e.wantPerson(t, named, p, storage.LinkedByAccount)
 		e.wantRefused(t, e.about(storage.AssertedPerson{AudienceSubject: p.ID, Tenant: "t9"}), storage.ErrNotFound)
+		gone := e.person(t)
+		liar := storage.User{ID: secrets.ID("usr_"), Name: gone.ID, CreatedAt: e.now}
+		check(t, e.s.CreateUser(e.ctx, liar)) // as a version did that took any name
+		e.tiedTo(t, person{User: liar}, subject("liar"))
+		check(t, e.s.DeleteUser(e.ctx, gone.ID, e.now))
+		e.wantRefused(t, e.about(storage.AssertedPerson{AudienceSubject: gone.ID}), storage.ErrNotFound)
 		stranger := e.person(t)
 		e.wantRefused(t, e.about(storage.AssertedPerson{AudienceSubject: stranger.ID}), storage.ErrNotFound)
 		n := subject(stranger.ID)

@@ -17,7 +17,7 @@ func auditSinks(t *testing.T, e *env) {
 	}
 	t.Run("OB-06 a sink begins at the end that the log has, and stays where it is", func(t *testing.T) {
 		same(t, open("early", e.now), storage.AuditSink{Name: "early", At: e.now})
-		check(t, e.s.AppendAudit(e.ctx, e.appended("w", 0, 0, 3)))
+		check(t, e.s.AppendAudit(e.ctx, "w", -1, e.appended(3)))
 		same(t, open("late", e.now), storage.AuditSink{Name: "late", Next: 3, At: e.now})
 		same(t, open("early", e.now.Add(time.Hour)), storage.AuditSink{Name: "early", At: e.now})
 	})

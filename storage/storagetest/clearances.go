@@ -285,7 +285,7 @@ func reboundClearances(t *testing.T, e *env) {
 	a, c := e.given(t)
 	p := person{User: storage.User{ID: a.Grant.UserID}, session: a.Session}
 	to := e.approval(p)
-	to.Grant.ClientID, to.Client.ID, to.Clearance = a.Grant.ClientID, a.Client.ID, c.ID
+	to.Grant.ClientID, to.Client, to.Clearance = a.Grant.ClientID, a.Client, c.ID
 	check(t, e.s.Approve(e.ctx, to))
 	same(t, e.ask(t, again(c, e.now)).State, storage.ClearanceWaits) // under the grant that it was given for
 	moved := again(c, e.now)

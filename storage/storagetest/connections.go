@@ -141,10 +141,15 @@ func narrowings(t *testing.T, e *env) {
 			}
 			same(t, e.state(t, a).Scopes, oauth.Scopes{"mcp"})
 		})
-		t.Run("the same is no error; nothing at all can be left", func(t *testing.T) {
+		t.Run("EN-02 the same is no error; something has to be left", func(t *testing.T) {
 			check(t, e.s.NarrowGrant(e.ctx, p.ID, a.Grant.ID, oauth.Scopes{"mcp"}, e.now))
-			check(t, e.s.NarrowGrant(e.ctx, p.ID, a.Grant.ID, nil, e.now))
-			same(t, e.state(t, a), storage.TokenState{Active: true})
+			for _, to := range []oauth.Scopes{nil, {oauth.OfflineAccess}} {
+				err := e.s.NarrowGrant(e.ctx, p.ID, a.Grant.ID, to, e.now)
+				if !errors.Is(err, storage.ErrNothing) && !errors.Is(err, storage.ErrWider) {
+					t.Errorf("left %v: got %v", to, err)
+				}
+			}
+			same(t, e.state(t, a).Scopes, oauth.Scopes{"mcp"})
 		})
 		t.Run("a grant that has ended cannot be narrowed", func(t *testing.T) {
 			check(t, e.s.RevokeGrant(e.ctx, a.Grant.ID, storage.ByOperator, e.now))
@@ -155,6 +160,9 @@ func narrowings(t *testing.T, e *env) {
 
 // pauses holds that a pause refuses everything and costs nothing (PE-09).
 func pauses(t *testing.T, e *env) {
+	t.Run("EN-02 it holds for each connection and registration of the application", func(t *testing.T) {
+		applicationPauses(t, e)
+	})
 	t.Run("PE-09 a paused grant gives nothing, and everything again when it is resumed", func(t *testing.T) {
 		p := e.person(t)
 		a, token := e.connected(t, p)

@@ -1,6 +1,7 @@
 package storagetest
 
 import (
+	"sync"
 	"testing"
 	"time"
 
@@ -257,6 +258,8 @@ func raceForget(t *testing.T, e *env) {
 	first := e.placed(p, cl, claudeAI, "mcp")
 	check(t, e.s.Approve(e.ctx, first))
 	var c tally
+	var mu sync.Mutex
+	var silent []storage.Approval
 	compete(func(i int) {
 		if i == racers/2 {
 			c.add(e.s.WithdrawGrant(e.ctx, first.Grant.ID, storage.ByOperator, e.now))
@@ -266,8 +269,16 @@ func raceForget(t *testing.T, e *env) {
 			a := e.placed(p, cl, claudeAI, "mcp")
 			a.Remembered = oauth.Scopes{"mcp"}
 			c.add(e.s.Approve(e.ctx, a), storage.ErrChanged)
+			mu.Lock()
+			silent = append(silent, a)
+			mu.Unlock()
 		}
 	})
+	for _, a := range silent {
+		if _, err := e.s.RedeemCode(e.ctx, e.redemption(a)); err == nil {
+			t.Error("EN-01 a code of before the end is redeemed after it")
+		}
+	}
 	for _, err := range c.odd {
 		t.Errorf("unexpected error: %v", err)
 	}

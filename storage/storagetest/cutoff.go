@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcp-authd/mcp-authd/internal/secrets"
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
@@ -132,7 +133,7 @@ func revocations(t *testing.T, e *env) {
 		wantErr(t, err, storage.ErrRevoked)
 		same(t, g.Grant.RevokedAt, e.now)
 	})
-	active := func(t *testing.T, k storage.TokenKey) bool {
+	active := func(t testing.TB, k storage.TokenKey) bool {
 		t.Helper()
 		got, err := e.s.TokenActive(e.ctx, k)
 		check(t, err)
@@ -155,6 +156,9 @@ func revocations(t *testing.T, e *env) {
 		if active(t, k) {
 			t.Error("unknown grant: active")
 		}
+	})
+	t.Run("RU-06 an expired token is good until something but time ends it", func(t *testing.T) {
+		expiredTokens(t, e, active)
 	})
 	t.Run("a machine's token is active until it is denied or its client deleted", func(t *testing.T) {
 		k := storage.TokenKey{TokenID: "jti", ClientID: "machine", Now: e.now}
@@ -217,4 +221,49 @@ func statusIndexes(t *testing.T, e *env) {
 		check(t, err)
 		same(t, revoked(0, 1<<40), []int64{first, last})
 	})
+}
+
+// expiredTokens asks about tokens that expire with their grant and node, before and after these are swept.
+func expiredTokens(t *testing.T, e *env, active func(testing.TB, storage.TokenKey) bool) {
+	for _, swept := range []bool{false, true} {
+		a, _ := e.granted(t)
+		b, _ := e.granted(t)
+		n := e.addNode(t, a, storage.Node{})
+		denied := storage.TokenKey{TokenID: secrets.ID("jti_"), ClientID: "some-machine"}
+		check(t, e.s.DenyToken(e.ctx, denied.TokenID, e.now.Add(time.Hour)))
+		ends := a.Grant.ExpiresAt
+		if swept {
+			for n, err := 1, error(nil); n > 0; {
+				n, err = e.s.Sweep(e.ctx, storage.Retention{Now: ends}, 1000)
+				check(t, err)
+			}
+		}
+		ask := func(g storage.Approval, change func(*storage.TokenKey)) bool {
+			k := storage.TokenKey{
+				TokenID: "t", GrantID: g.Grant.ID, ClientID: g.Grant.ClientID, Now: ends.Add(-time.Millisecond),
+				Expired: true, UserID: g.Grant.UserID,
+			}
+			change(&k)
+			return active(t, k)
+		}
+		node := func(k *storage.TokenKey) { k.NodeID, k.Now = n.ID, n.ExpiresAt.Add(-time.Millisecond) }
+		nothing := func(*storage.TokenKey) {}
+		if !ask(a, nothing) || !ask(a, node) || !ask(b, nothing) {
+			t.Errorf("swept %v: inactive before anything ended them", swept)
+		}
+		if k := denied; !swept {
+			k.Now, k.Expired = e.now.Add(time.Hour-time.Millisecond), true
+			if active(t, k) {
+				t.Error("denied: active")
+			}
+			check(t, e.s.PauseGrant(e.ctx, a.Grant.UserID, a.Grant.ID, e.now))
+			if ask(a, nothing) || ask(a, node) {
+				t.Error("paused: active")
+			}
+		}
+		check(t, e.s.SetUserDisabled(e.ctx, b.Grant.UserID, true, e.now))
+		if ask(b, nothing) {
+			t.Errorf("swept %v: of a disabled user: active", swept)
+		}
+	}
 }

@@ -118,15 +118,27 @@ func (e *env) wantForgotten(t *testing.T, like storage.Approval) {
 	}
 }
 
-// follow follows every cut to its end, and returns how many grants they have marked.
+// listed are the places of all grants and nodes that the status lists show as ended.
+func (e *env) listed(t *testing.T) []int64 {
+	t.Helper()
+	all, err := e.s.RevokedGrants(e.ctx, 0, 1<<40)
+	check(t, err)
+	return all
+}
+
+// follow follows every cut to its end, and returns how many grants they have marked. The status lists have these
+// from the beginning.
 func (e *env) follow(t *testing.T, limit int) (marked int64) {
 	t.Helper()
+	listed := e.listed(t)
+	defer func() { same(t, e.listed(t), listed) }()
 	cuts, err := e.s.PendingCuts(e.ctx, e.now)
 	check(t, err)
 	for _, c := range cuts {
 		for rounds := 0; ; rounds++ {
 			step, err := e.s.FollowCut(e.ctx, c.ID, e.now, limit)
 			check(t, err)
+			same(t, e.listed(t), listed)
 			if step.Grants-c.Grants > int64(limit) {
 				t.Errorf("a batch of %d has marked %d", limit, step.Grants-c.Grants)
 			}

@@ -55,7 +55,8 @@ func (e *env) signIn(t testing.TB, p person) {
 }
 
 func (e *env) client() storage.Client {
-	return storage.Client{ID: secrets.ID("mcp_"), Name: "An app", RedirectURIs: []string{"http://127.0.0.1/cb"},
+	id := secrets.ID("mcp_")
+	return storage.Client{ID: id, Name: "App " + id, RedirectURIs: []string{"http://127.0.0.1/cb"},
 		GrantTypes: []string{"authorization_code", "refresh_token"}, AuthMethod: "none",
 		Source: storage.SourceDynamic, CreatedAt: e.now}
 }

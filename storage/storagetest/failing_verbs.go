@@ -46,6 +46,15 @@ func (f *Failing) AddAudience(a0 context.Context, a1 storage.Audience) (err erro
 	return err
 }
 
+// AddMember implements storage.Store.
+func (f *Failing) AddMember(a0 context.Context, a1 string, a2 string, a3 time.Time) (err error) {
+	err = f.call("AddMember", func() (err error) {
+		err = f.Store.AddMember(a0, a1, a2, a3)
+		return err
+	})
+	return err
+}
+
 // AddNode implements storage.Store.
 func (f *Failing) AddNode(a0 context.Context, a1 storage.Node) (r0 storage.Node, err error) {
 	err = f.call("AddNode", func() (err error) {
@@ -83,12 +92,30 @@ func (f *Failing) AddWay(a0 context.Context, a1 storage.Way, a2 storage.Hash) (e
 }
 
 // AppendAudit implements storage.Store.
-func (f *Failing) AppendAudit(a0 context.Context, a1 storage.AuditAppend) (err error) {
+func (f *Failing) AppendAudit(a0 context.Context, a1 string, a2 int64, a3 func(storage.AuditEnd) (storage.AuditAppend, error)) (err error) {
 	err = f.call("AppendAudit", func() (err error) {
-		err = f.Store.AppendAudit(a0, a1)
+		err = f.Store.AppendAudit(a0, a1, a2, a3)
 		return err
 	})
 	return err
+}
+
+// ApplicationClients implements storage.Store.
+func (f *Failing) ApplicationClients(a0 context.Context, a1 string, a2 string, a3 int) (r0 []storage.Client, err error) {
+	err = f.call("ApplicationClients", func() (err error) {
+		r0, err = f.Store.ApplicationClients(a0, a1, a2, a3)
+		return err
+	})
+	return r0, err
+}
+
+// ApplicationGrants implements storage.Store.
+func (f *Failing) ApplicationGrants(a0 context.Context, a1 string, a2 time.Time, a3 int) (r0 storage.ApplicationCount, err error) {
+	err = f.call("ApplicationGrants", func() (err error) {
+		r0, err = f.Store.ApplicationGrants(a0, a1, a2, a3)
+		return err
+	})
+	return r0, err
 }
 
 // Approve implements storage.Store.
@@ -325,6 +352,15 @@ func (f *Failing) CreateFirstAdmin(a0 context.Context, a1 storage.Hash, a2 stora
 	return err
 }
 
+// CreateGroup implements storage.Store.
+func (f *Failing) CreateGroup(a0 context.Context, a1 storage.Group) (err error) {
+	err = f.call("CreateGroup", func() (err error) {
+		err = f.Store.CreateGroup(a0, a1)
+		return err
+	})
+	return err
+}
+
 // CreateUser implements storage.Store.
 func (f *Failing) CreateUser(a0 context.Context, a1 storage.User) (err error) {
 	err = f.call("CreateUser", func() (err error) {
@@ -379,6 +415,24 @@ func (f *Failing) DecideRemoteSignIn(a0 context.Context, a1 storage.Hash, a2 *st
 	return err
 }
 
+// DeleteAccessRule implements storage.Store.
+func (f *Failing) DeleteAccessRule(a0 context.Context, a1 storage.AccessRule) (err error) {
+	err = f.call("DeleteAccessRule", func() (err error) {
+		err = f.Store.DeleteAccessRule(a0, a1)
+		return err
+	})
+	return err
+}
+
+// DeleteApplication implements storage.Store.
+func (f *Failing) DeleteApplication(a0 context.Context, a1 string, a2 time.Time) (err error) {
+	err = f.call("DeleteApplication", func() (err error) {
+		err = f.Store.DeleteApplication(a0, a1, a2)
+		return err
+	})
+	return err
+}
+
 // DeleteCertificateFiles implements storage.Store.
 func (f *Failing) DeleteCertificateFiles(a0 context.Context, a1 string) (err error) {
 	err = f.call("DeleteCertificateFiles", func() (err error) {
@@ -392,6 +446,15 @@ func (f *Failing) DeleteCertificateFiles(a0 context.Context, a1 string) (err err
 func (f *Failing) DeleteClient(a0 context.Context, a1 string, a2 time.Time) (err error) {
 	err = f.call("DeleteClient", func() (err error) {
 		err = f.Store.DeleteClient(a0, a1, a2)
+		return err
+	})
+	return err
+}
+
+// DeleteGroup implements storage.Store.
+func (f *Failing) DeleteGroup(a0 context.Context, a1 string) (err error) {
+	err = f.call("DeleteGroup", func() (err error) {
+		err = f.Store.DeleteGroup(a0, a1)
 		return err
 	})
 	return err
@@ -496,6 +559,15 @@ func (f *Failing) EndOtherSignIns(a0 context.Context, a1 storage.Hash, a2 storag
 	return r0, err
 }
 
+// EndPause implements storage.Store.
+func (f *Failing) EndPause(a0 context.Context, a1 string, a2 string, a3 time.Time) (err error) {
+	err = f.call("EndPause", func() (err error) {
+		err = f.Store.EndPause(a0, a1, a2, a3)
+		return err
+	})
+	return err
+}
+
 // EndSession implements storage.Store.
 func (f *Failing) EndSession(a0 context.Context, a1 storage.Hash, a2 time.Time) (err error) {
 	err = f.call("EndSession", func() (err error) {
@@ -548,6 +620,24 @@ func (f *Failing) FailureCount(a0 context.Context, a1 storage.Hash, a2 time.Time
 		return err
 	})
 	return r0, r1, err
+}
+
+// FiledApplication implements storage.Store.
+func (f *Failing) FiledApplication(a0 context.Context, a1 string) (r0 storage.FiledApplication, err error) {
+	err = f.call("FiledApplication", func() (err error) {
+		r0, err = f.Store.FiledApplication(a0, a1)
+		return err
+	})
+	return r0, err
+}
+
+// FiledApplications implements storage.Store.
+func (f *Failing) FiledApplications(a0 context.Context, a1 storage.Search) (r0 []storage.FiledApplication, err error) {
+	err = f.call("FiledApplications", func() (err error) {
+		r0, err = f.Store.FiledApplications(a0, a1)
+		return err
+	})
+	return r0, err
 }
 
 // FindTask implements storage.Store.
@@ -613,6 +703,15 @@ func (f *Failing) Grant(a0 context.Context, a1 string) (r0 storage.Grant, err er
 	return r0, err
 }
 
+// GrantApplication implements storage.Store.
+func (f *Failing) GrantApplication(a0 context.Context, a1 string, a2 time.Time) (r0 storage.Application, err error) {
+	err = f.call("GrantApplication", func() (err error) {
+		r0, err = f.Store.GrantApplication(a0, a1, a2)
+		return err
+	})
+	return r0, err
+}
+
 // GrantAssertion implements storage.Store.
 func (f *Failing) GrantAssertion(a0 context.Context, a1 storage.AssertionGrant) (r0 storage.AssertionOutcome, err error) {
 	err = f.call("GrantAssertion", func() (err error) {
@@ -622,10 +721,37 @@ func (f *Failing) GrantAssertion(a0 context.Context, a1 storage.AssertionGrant) 
 	return r0, err
 }
 
+// GroupMembers implements storage.Store.
+func (f *Failing) GroupMembers(a0 context.Context, a1 string, a2 string, a3 int) (r0 []storage.Member, err error) {
+	err = f.call("GroupMembers", func() (err error) {
+		r0, err = f.Store.GroupMembers(a0, a1, a2, a3)
+		return err
+	})
+	return r0, err
+}
+
 // HasPasswords implements storage.Store.
 func (f *Failing) HasPasswords(a0 context.Context) (r0 bool, err error) {
 	err = f.call("HasPasswords", func() (err error) {
 		r0, err = f.Store.HasPasswords(a0)
+		return err
+	})
+	return r0, err
+}
+
+// HoldApplication implements storage.Store.
+func (f *Failing) HoldApplication(a0 context.Context, a1 storage.Hold) (err error) {
+	err = f.call("HoldApplication", func() (err error) {
+		err = f.Store.HoldApplication(a0, a1)
+		return err
+	})
+	return err
+}
+
+// Holds implements storage.Store.
+func (f *Failing) Holds(a0 context.Context) (r0 map[string]storage.Hold, err error) {
+	err = f.call("Holds", func() (err error) {
+		r0, err = f.Store.Holds(a0)
 		return err
 	})
 	return r0, err
@@ -703,6 +829,15 @@ func (f *Failing) LinkTrust(a0 context.Context, a1 storage.TrustLink) (err error
 	return err
 }
 
+// ListAccessRules implements storage.Store.
+func (f *Failing) ListAccessRules(a0 context.Context) (r0 []storage.AccessRule, err error) {
+	err = f.call("ListAccessRules", func() (err error) {
+		r0, err = f.Store.ListAccessRules(a0)
+		return err
+	})
+	return r0, err
+}
+
 // ListAudiences implements storage.Store.
 func (f *Failing) ListAudiences(a0 context.Context) (r0 []storage.Audience, err error) {
 	err = f.call("ListAudiences", func() (err error) {
@@ -725,6 +860,15 @@ func (f *Failing) ListClients(a0 context.Context, a1 string, a2 int) (r0 []stora
 func (f *Failing) ListGrants(a0 context.Context, a1 string, a2 string, a3 string, a4 int) (r0 []storage.Grant, err error) {
 	err = f.call("ListGrants", func() (err error) {
 		r0, err = f.Store.ListGrants(a0, a1, a2, a3, a4)
+		return err
+	})
+	return r0, err
+}
+
+// ListGroups implements storage.Store.
+func (f *Failing) ListGroups(a0 context.Context) (r0 []storage.Group, err error) {
+	err = f.call("ListGroups", func() (err error) {
+		r0, err = f.Store.ListGroups(a0)
 		return err
 	})
 	return r0, err
@@ -806,6 +950,24 @@ func (f *Failing) LoggedEvents(a0 context.Context, a1 []string, a2 time.Time) (e
 func (f *Failing) MakeProgramKey(a0 context.Context, a1 storage.ProgramKey) (err error) {
 	err = f.call("MakeProgramKey", func() (err error) {
 		err = f.Store.MakeProgramKey(a0, a1)
+		return err
+	})
+	return err
+}
+
+// Membership implements storage.Store.
+func (f *Failing) Membership(a0 context.Context, a1 string) (r0 storage.Membership, err error) {
+	err = f.call("Membership", func() (err error) {
+		r0, err = f.Store.Membership(a0, a1)
+		return err
+	})
+	return r0, err
+}
+
+// MergeApplications implements storage.Store.
+func (f *Failing) MergeApplications(a0 context.Context, a1 string, a2 string, a3 time.Time) (err error) {
+	err = f.call("MergeApplications", func() (err error) {
+		err = f.Store.MergeApplications(a0, a1, a2, a3)
 		return err
 	})
 	return err
@@ -919,6 +1081,15 @@ func (f *Failing) PasskeyOwner(a0 context.Context, a1 []byte) (r0 storage.Way, r
 	return r0, r1, err
 }
 
+// PauseByID implements storage.Store.
+func (f *Failing) PauseByID(a0 context.Context, a1 string) (r0 storage.Pause, err error) {
+	err = f.call("PauseByID", func() (err error) {
+		r0, err = f.Store.PauseByID(a0, a1)
+		return err
+	})
+	return r0, err
+}
+
 // PauseGrant implements storage.Store.
 func (f *Failing) PauseGrant(a0 context.Context, a1 string, a2 string, a3 time.Time) (err error) {
 	err = f.call("PauseGrant", func() (err error) {
@@ -926,6 +1097,24 @@ func (f *Failing) PauseGrant(a0 context.Context, a1 string, a2 string, a3 time.T
 		return err
 	})
 	return err
+}
+
+// PauseOf implements storage.Store.
+func (f *Failing) PauseOf(a0 context.Context, a1 string, a2 *storage.Client, a3 string) (r0 storage.Pause, err error) {
+	err = f.call("PauseOf", func() (err error) {
+		r0, err = f.Store.PauseOf(a0, a1, a2, a3)
+		return err
+	})
+	return r0, err
+}
+
+// Pauses implements storage.Store.
+func (f *Failing) Pauses(a0 context.Context, a1 string) (r0 []storage.Pause, err error) {
+	err = f.call("Pauses", func() (err error) {
+		r0, err = f.Store.Pauses(a0, a1)
+		return err
+	})
+	return r0, err
 }
 
 // PendingCuts implements storage.Store.
@@ -971,6 +1160,15 @@ func (f *Failing) Proposal(a0 context.Context, a1 string, a2 time.Time) (r0 stor
 		return err
 	})
 	return r0, err
+}
+
+// PutAccessRule implements storage.Store.
+func (f *Failing) PutAccessRule(a0 context.Context, a1 storage.AccessRule) (err error) {
+	err = f.call("PutAccessRule", func() (err error) {
+		err = f.Store.PutAccessRule(a0, a1)
+		return err
+	})
+	return err
 }
 
 // PutCertificateFile implements storage.Store.
@@ -1180,6 +1378,15 @@ func (f *Failing) RefreshToken(a0 context.Context, a1 storage.PresentedRefresh, 
 	return r0, r1, err
 }
 
+// ReleaseApplication implements storage.Store.
+func (f *Failing) ReleaseApplication(a0 context.Context, a1 string) (err error) {
+	err = f.call("ReleaseApplication", func() (err error) {
+		err = f.Store.ReleaseApplication(a0, a1)
+		return err
+	})
+	return err
+}
+
 // Remember implements storage.Store.
 func (f *Failing) Remember(a0 context.Context, a1 string, a2 []byte) (r0 []byte, err error) {
 	err = f.call("Remember", func() (err error) {
@@ -1223,6 +1430,15 @@ func (f *Failing) RemoveAudit(a0 context.Context, a1 int64, a2 int) (r0 int64, e
 		return err
 	})
 	return r0, err
+}
+
+// RemoveMember implements storage.Store.
+func (f *Failing) RemoveMember(a0 context.Context, a1 string, a2 string) (err error) {
+	err = f.call("RemoveMember", func() (err error) {
+		err = f.Store.RemoveMember(a0, a1, a2)
+		return err
+	})
+	return err
 }
 
 // RemovePassword implements storage.Store.
@@ -1459,6 +1675,15 @@ func (f *Failing) SealedWays(a0 context.Context, a1 string, a2 int) (r0 []storag
 	return r0, err
 }
 
+// SearchAudit implements storage.Store.
+func (f *Failing) SearchAudit(a0 context.Context, a1 storage.AuditSearch) (r0 []storage.AuditEntry, r1 storage.AuditPlace, err error) {
+	err = f.call("SearchAudit", func() (err error) {
+		r0, r1, err = f.Store.SearchAudit(a0, a1)
+		return err
+	})
+	return r0, r1, err
+}
+
 // SearchClients implements storage.Store.
 func (f *Failing) SearchClients(a0 context.Context, a1 storage.Search) (r0 []storage.Client, r1 string, err error) {
 	err = f.call("SearchClients", func() (err error) {
@@ -1616,6 +1841,15 @@ func (f *Failing) Spend(a0 context.Context, a1 string, a2 string, a3 time.Time) 
 func (f *Failing) SpendProof(a0 context.Context, a1 string, a2 string, a3 time.Time) (err error) {
 	err = f.call("SpendProof", func() (err error) {
 		err = f.Store.SpendProof(a0, a1, a2, a3)
+		return err
+	})
+	return err
+}
+
+// SplitApplication implements storage.Store.
+func (f *Failing) SplitApplication(a0 context.Context, a1 string, a2 time.Time) (err error) {
+	err = f.call("SplitApplication", func() (err error) {
+		err = f.Store.SplitApplication(a0, a1, a2)
 		return err
 	})
 	return err

@@ -41,8 +41,33 @@ func (e *env) refused(t testing.TB, a storage.Approval, token storage.PresentedR
 	wantErr(t, err, want)
 }
 
-// numberings checks what a token without a row can be told from.
+// numberings checks what a token without a row can be told from, and its grace.
 func numberings(t *testing.T, e *env) {
+	t.Run("OP-03 an outage makes the grace longer until the successor is used", func(t *testing.T) {
+		a, first := e.numbered(t)
+		r := e.rotation(a, first)
+		next := successor(r, e.rotate(t, r))
+		retry := e.rotation(a, first)
+		retry.Now, retry.Outage = e.now.Add(time.Hour), time.Hour
+		same(t, e.rotate(t, retry), e.rotated(a, r, true))
+		other := e.rotation(a, next)
+		other.Now = retry.Now
+		last := successor(other, e.rotate(t, other))
+		_, err := e.s.RotateRefresh(e.ctx, retry)
+		wantErr(t, err, storage.ErrSpent)
+		e.wantRefreshRefused(t, a, last)
+	})
+	t.Run("OP-03 a grace that an outage made longer ends", func(t *testing.T) {
+		a, first := e.numbered(t)
+		r := e.rotation(a, first)
+		last := successor(r, e.rotate(t, r))
+		late := e.rotation(a, first)
+		late.Outage = time.Hour
+		late.Now = e.now.Add(late.Grace + late.Outage)
+		_, err := e.s.RotateRefresh(e.ctx, late)
+		wantErr(t, err, storage.ErrSpent)
+		e.wantRefreshRefused(t, a, last)
+	})
 	t.Run("a guess of the secret is ErrNotFound, names no grant and touches nothing", func(t *testing.T) {
 		a, first := e.numbered(t)
 		e.after(t, a, first, 2, time.Second)

@@ -116,11 +116,18 @@ func recoveries(t *testing.T, e *env) {
 		wantErr(t, use(e.oneTime(storage.LinkRecover, userID), l.Browser, e.now), storage.ErrNotFound)
 		e.wantLive(t, a, true)
 	})
-	t.Run("of a disabled account it is of no use, and is not spent", func(t *testing.T) {
+	t.Run("it ends with the account's being disabled, which can have none", func(t *testing.T) {
 		check(t, e.s.SetUserDisabled(e.ctx, userID, true, e.now))
-		wantErr(t, use(l, l.Browser, l.NotBefore), storage.ErrRevoked)
+		wantErr(t, use(l, l.Browser, l.NotBefore), storage.ErrNotFound)
 		wantErr(t, e.s.PutLink(e.ctx, e.oneTime(storage.LinkRecover, userID), e.now), storage.ErrNotFound)
 		check(t, e.s.SetUserDisabled(e.ctx, userID, false, e.now))
+		wantErr(t, use(l, l.Browser, l.NotBefore), storage.ErrNotFound)
+		check(t, e.s.PutLink(e.ctx, l, e.now))
+		check(t, e.s.PutLink(e.ctx, other, e.now))
+		e.signIn(t, person{User: storage.User{ID: userID}, session: a.Session})
+		a = e.approval(person{User: storage.User{ID: userID}, session: a.Session})
+		check(t, e.s.Approve(e.ctx, a))
+		refresh = e.redeem(t, e.redemption(a))
 	})
 	t.Run("it replaces the password once and ends sessions, grants and the other links", func(t *testing.T) {
 		user, err := e.s.User(e.ctx, userID)

@@ -71,11 +71,12 @@ func outbox(t *testing.T, e *env) {
 		check(t, e.s.AddWay(e.ctx, storage.Way{
 			ID: secrets.ID("way_"), UserID: u.ID, Kind: storage.App, Data: []byte("x"), CreatedAt: e.now,
 		}, storage.Hash{}))
-		check(t, e.s.StopEverything(e.ctx, u.ID, e.now))
+		check(t, e.s.StopEverything(e.ctx, u.ID, e.now.Add(time.Second)))
 		check(t, e.s.DeleteUser(e.ctx, u.ID, e.now))
-		e.wantTold(t, "all", u.ID, storage.KindAccountDisabled, storage.KindAccountEnabled,
-			storage.KindCredentialChange, storage.KindCredentialChange, storage.KindSessionRevoked,
-			storage.KindAccountPurged)
+		// An account that is disabled loses its sessions.
+		e.wantTold(t, "all", u.ID, storage.KindAccountDisabled, storage.KindSessionRevoked,
+			storage.KindAccountEnabled, storage.KindCredentialChange, storage.KindCredentialChange,
+			storage.KindSessionRevoked, storage.KindAccountPurged)
 		e.wantTold(t, "few", u.ID)
 	})
 	t.Run("AS-245 a sign-in at a provider that others end is told, and one that its person ends is not", func(t *testing.T) {

@@ -22,6 +22,8 @@ func (e *env) serving(id string, seen time.Time) storage.Replica {
 		Skew:         -1500 * time.Millisecond,
 		AuditWaiting: 3,
 		AuditLost:    1 << 40,
+		PeerAddress:  "127.0.0.1:40123",
+		Unreached:    "rep_x connection refused",
 	}
 }
 
@@ -52,6 +54,11 @@ func replicas(t *testing.T, e *env) {
 		if schema < 48 {
 			t.Errorf("got step %d", schema)
 		}
+	})
+	t.Run("RU-08 where a replica takes requests, and whom it cannot reach, can change", func(t *testing.T) {
+		b.PeerAddress, b.Unreached = "", ""
+		check(t, e.s.SeeReplica(e.ctx, b))
+		same(t, e.seen(t, e.now)[0], b)
 	})
 	t.Run("OB-10 what is told later counts, and what comes late does not", func(t *testing.T) {
 		late := a

@@ -34,6 +34,12 @@ func (t *timed) AddAudience(a0 context.Context, a1 storage.Audience) (err error)
 	return t.Store.AddAudience(a0, a1)
 }
 
+// AddMember implements storage.Store.
+func (t *timed) AddMember(a0 context.Context, a1 string, a2 string, a3 time.Time) (err error) {
+	defer t.end(a0, "AddMember", t.now(), &err)
+	return t.Store.AddMember(a0, a1, a2, a3)
+}
+
 // AddNode implements storage.Store.
 func (t *timed) AddNode(a0 context.Context, a1 storage.Node) (r0 storage.Node, err error) {
 	defer t.end(a0, "AddNode", t.now(), &err)
@@ -59,9 +65,21 @@ func (t *timed) AddWay(a0 context.Context, a1 storage.Way, a2 storage.Hash) (err
 }
 
 // AppendAudit implements storage.Store.
-func (t *timed) AppendAudit(a0 context.Context, a1 storage.AuditAppend) (err error) {
+func (t *timed) AppendAudit(a0 context.Context, a1 string, a2 int64, a3 func(storage.AuditEnd) (storage.AuditAppend, error)) (err error) {
 	defer t.end(a0, "AppendAudit", t.now(), &err)
-	return t.Store.AppendAudit(a0, a1)
+	return t.Store.AppendAudit(a0, a1, a2, a3)
+}
+
+// ApplicationClients implements storage.Store.
+func (t *timed) ApplicationClients(a0 context.Context, a1 string, a2 string, a3 int) (r0 []storage.Client, err error) {
+	defer t.end(a0, "ApplicationClients", t.now(), &err)
+	return t.Store.ApplicationClients(a0, a1, a2, a3)
+}
+
+// ApplicationGrants implements storage.Store.
+func (t *timed) ApplicationGrants(a0 context.Context, a1 string, a2 time.Time, a3 int) (r0 storage.ApplicationCount, err error) {
+	defer t.end(a0, "ApplicationGrants", t.now(), &err)
+	return t.Store.ApplicationGrants(a0, a1, a2, a3)
 }
 
 // Approve implements storage.Store.
@@ -220,6 +238,12 @@ func (t *timed) CreateFirstAdmin(a0 context.Context, a1 storage.Hash, a2 storage
 	return t.Store.CreateFirstAdmin(a0, a1, a2, a3)
 }
 
+// CreateGroup implements storage.Store.
+func (t *timed) CreateGroup(a0 context.Context, a1 storage.Group) (err error) {
+	defer t.end(a0, "CreateGroup", t.now(), &err)
+	return t.Store.CreateGroup(a0, a1)
+}
+
 // CreateUser implements storage.Store.
 func (t *timed) CreateUser(a0 context.Context, a1 storage.User) (err error) {
 	defer t.end(a0, "CreateUser", t.now(), &err)
@@ -256,6 +280,18 @@ func (t *timed) DecideRemoteSignIn(a0 context.Context, a1 storage.Hash, a2 *stor
 	return t.Store.DecideRemoteSignIn(a0, a1, a2, a3)
 }
 
+// DeleteAccessRule implements storage.Store.
+func (t *timed) DeleteAccessRule(a0 context.Context, a1 storage.AccessRule) (err error) {
+	defer t.end(a0, "DeleteAccessRule", t.now(), &err)
+	return t.Store.DeleteAccessRule(a0, a1)
+}
+
+// DeleteApplication implements storage.Store.
+func (t *timed) DeleteApplication(a0 context.Context, a1 string, a2 time.Time) (err error) {
+	defer t.end(a0, "DeleteApplication", t.now(), &err)
+	return t.Store.DeleteApplication(a0, a1, a2)
+}
+
 // DeleteCertificateFiles implements storage.Store.
 func (t *timed) DeleteCertificateFiles(a0 context.Context, a1 string) (err error) {
 	defer t.end(a0, "DeleteCertificateFiles", t.now(), &err)
@@ -266,6 +302,12 @@ func (t *timed) DeleteCertificateFiles(a0 context.Context, a1 string) (err error
 func (t *timed) DeleteClient(a0 context.Context, a1 string, a2 time.Time) (err error) {
 	defer t.end(a0, "DeleteClient", t.now(), &err)
 	return t.Store.DeleteClient(a0, a1, a2)
+}
+
+// DeleteGroup implements storage.Store.
+func (t *timed) DeleteGroup(a0 context.Context, a1 string) (err error) {
+	defer t.end(a0, "DeleteGroup", t.now(), &err)
+	return t.Store.DeleteGroup(a0, a1)
 }
 
 // DeleteUser implements storage.Store.
@@ -334,6 +376,12 @@ func (t *timed) EndOtherSignIns(a0 context.Context, a1 storage.Hash, a2 storage.
 	return t.Store.EndOtherSignIns(a0, a1, a2)
 }
 
+// EndPause implements storage.Store.
+func (t *timed) EndPause(a0 context.Context, a1 string, a2 string, a3 time.Time) (err error) {
+	defer t.end(a0, "EndPause", t.now(), &err)
+	return t.Store.EndPause(a0, a1, a2, a3)
+}
+
 // EndSession implements storage.Store.
 func (t *timed) EndSession(a0 context.Context, a1 storage.Hash, a2 time.Time) (err error) {
 	defer t.end(a0, "EndSession", t.now(), &err)
@@ -368,6 +416,18 @@ func (t *timed) Factors(a0 context.Context, a1 string, a2 storage.Admission) (r0
 func (t *timed) FailureCount(a0 context.Context, a1 storage.Hash, a2 time.Time, a3 time.Duration) (r0 int, r1 time.Time, err error) {
 	defer t.end(a0, "FailureCount", t.now(), &err)
 	return t.Store.FailureCount(a0, a1, a2, a3)
+}
+
+// FiledApplication implements storage.Store.
+func (t *timed) FiledApplication(a0 context.Context, a1 string) (r0 storage.FiledApplication, err error) {
+	defer t.end(a0, "FiledApplication", t.now(), &err)
+	return t.Store.FiledApplication(a0, a1)
+}
+
+// FiledApplications implements storage.Store.
+func (t *timed) FiledApplications(a0 context.Context, a1 storage.Search) (r0 []storage.FiledApplication, err error) {
+	defer t.end(a0, "FiledApplications", t.now(), &err)
+	return t.Store.FiledApplications(a0, a1)
 }
 
 // FindTask implements storage.Store.
@@ -412,16 +472,40 @@ func (t *timed) Grant(a0 context.Context, a1 string) (r0 storage.Grant, err erro
 	return t.Store.Grant(a0, a1)
 }
 
+// GrantApplication implements storage.Store.
+func (t *timed) GrantApplication(a0 context.Context, a1 string, a2 time.Time) (r0 storage.Application, err error) {
+	defer t.end(a0, "GrantApplication", t.now(), &err)
+	return t.Store.GrantApplication(a0, a1, a2)
+}
+
 // GrantAssertion implements storage.Store.
 func (t *timed) GrantAssertion(a0 context.Context, a1 storage.AssertionGrant) (r0 storage.AssertionOutcome, err error) {
 	defer t.end(a0, "GrantAssertion", t.now(), &err)
 	return t.Store.GrantAssertion(a0, a1)
 }
 
+// GroupMembers implements storage.Store.
+func (t *timed) GroupMembers(a0 context.Context, a1 string, a2 string, a3 int) (r0 []storage.Member, err error) {
+	defer t.end(a0, "GroupMembers", t.now(), &err)
+	return t.Store.GroupMembers(a0, a1, a2, a3)
+}
+
 // HasPasswords implements storage.Store.
 func (t *timed) HasPasswords(a0 context.Context) (r0 bool, err error) {
 	defer t.end(a0, "HasPasswords", t.now(), &err)
 	return t.Store.HasPasswords(a0)
+}
+
+// HoldApplication implements storage.Store.
+func (t *timed) HoldApplication(a0 context.Context, a1 storage.Hold) (err error) {
+	defer t.end(a0, "HoldApplication", t.now(), &err)
+	return t.Store.HoldApplication(a0, a1)
+}
+
+// Holds implements storage.Store.
+func (t *timed) Holds(a0 context.Context) (r0 map[string]storage.Hold, err error) {
+	defer t.end(a0, "Holds", t.now(), &err)
+	return t.Store.Holds(a0)
 }
 
 // HomeSession implements storage.Store.
@@ -472,6 +556,12 @@ func (t *timed) LinkTrust(a0 context.Context, a1 storage.TrustLink) (err error) 
 	return t.Store.LinkTrust(a0, a1)
 }
 
+// ListAccessRules implements storage.Store.
+func (t *timed) ListAccessRules(a0 context.Context) (r0 []storage.AccessRule, err error) {
+	defer t.end(a0, "ListAccessRules", t.now(), &err)
+	return t.Store.ListAccessRules(a0)
+}
+
 // ListAudiences implements storage.Store.
 func (t *timed) ListAudiences(a0 context.Context) (r0 []storage.Audience, err error) {
 	defer t.end(a0, "ListAudiences", t.now(), &err)
@@ -488,6 +578,12 @@ func (t *timed) ListClients(a0 context.Context, a1 string, a2 int) (r0 []storage
 func (t *timed) ListGrants(a0 context.Context, a1 string, a2 string, a3 string, a4 int) (r0 []storage.Grant, err error) {
 	defer t.end(a0, "ListGrants", t.now(), &err)
 	return t.Store.ListGrants(a0, a1, a2, a3, a4)
+}
+
+// ListGroups implements storage.Store.
+func (t *timed) ListGroups(a0 context.Context) (r0 []storage.Group, err error) {
+	defer t.end(a0, "ListGroups", t.now(), &err)
+	return t.Store.ListGroups(a0)
 }
 
 // ListProposals implements storage.Store.
@@ -542,6 +638,18 @@ func (t *timed) LoggedEvents(a0 context.Context, a1 []string, a2 time.Time) (err
 func (t *timed) MakeProgramKey(a0 context.Context, a1 storage.ProgramKey) (err error) {
 	defer t.end(a0, "MakeProgramKey", t.now(), &err)
 	return t.Store.MakeProgramKey(a0, a1)
+}
+
+// Membership implements storage.Store.
+func (t *timed) Membership(a0 context.Context, a1 string) (r0 storage.Membership, err error) {
+	defer t.end(a0, "Membership", t.now(), &err)
+	return t.Store.Membership(a0, a1)
+}
+
+// MergeApplications implements storage.Store.
+func (t *timed) MergeApplications(a0 context.Context, a1 string, a2 string, a3 time.Time) (err error) {
+	defer t.end(a0, "MergeApplications", t.now(), &err)
+	return t.Store.MergeApplications(a0, a1, a2, a3)
 }
 
 // MoveAuditSink implements storage.Store.
@@ -616,10 +724,28 @@ func (t *timed) PasskeyOwner(a0 context.Context, a1 []byte) (r0 storage.Way, r1 
 	return t.Store.PasskeyOwner(a0, a1)
 }
 
+// PauseByID implements storage.Store.
+func (t *timed) PauseByID(a0 context.Context, a1 string) (r0 storage.Pause, err error) {
+	defer t.end(a0, "PauseByID", t.now(), &err)
+	return t.Store.PauseByID(a0, a1)
+}
+
 // PauseGrant implements storage.Store.
 func (t *timed) PauseGrant(a0 context.Context, a1 string, a2 string, a3 time.Time) (err error) {
 	defer t.end(a0, "PauseGrant", t.now(), &err)
 	return t.Store.PauseGrant(a0, a1, a2, a3)
+}
+
+// PauseOf implements storage.Store.
+func (t *timed) PauseOf(a0 context.Context, a1 string, a2 *storage.Client, a3 string) (r0 storage.Pause, err error) {
+	defer t.end(a0, "PauseOf", t.now(), &err)
+	return t.Store.PauseOf(a0, a1, a2, a3)
+}
+
+// Pauses implements storage.Store.
+func (t *timed) Pauses(a0 context.Context, a1 string) (r0 []storage.Pause, err error) {
+	defer t.end(a0, "Pauses", t.now(), &err)
+	return t.Store.Pauses(a0, a1)
 }
 
 // PendingCuts implements storage.Store.
@@ -650,6 +776,12 @@ func (t *timed) PromoteKey(a0 context.Context, a1 string, a2 string, a3 time.Tim
 func (t *timed) Proposal(a0 context.Context, a1 string, a2 time.Time) (r0 storage.Proposal, err error) {
 	defer t.end(a0, "Proposal", t.now(), &err)
 	return t.Store.Proposal(a0, a1, a2)
+}
+
+// PutAccessRule implements storage.Store.
+func (t *timed) PutAccessRule(a0 context.Context, a1 storage.AccessRule) (err error) {
+	defer t.end(a0, "PutAccessRule", t.now(), &err)
+	return t.Store.PutAccessRule(a0, a1)
 }
 
 // PutCertificateFile implements storage.Store.
@@ -790,6 +922,12 @@ func (t *timed) RefreshToken(a0 context.Context, a1 storage.PresentedRefresh, a2
 	return t.Store.RefreshToken(a0, a1, a2)
 }
 
+// ReleaseApplication implements storage.Store.
+func (t *timed) ReleaseApplication(a0 context.Context, a1 string) (err error) {
+	defer t.end(a0, "ReleaseApplication", t.now(), &err)
+	return t.Store.ReleaseApplication(a0, a1)
+}
+
 // Remember implements storage.Store.
 func (t *timed) Remember(a0 context.Context, a1 string, a2 []byte) (r0 []byte, err error) {
 	defer t.end(a0, "Remember", t.now(), &err)
@@ -818,6 +956,12 @@ func (t *timed) RemoveAudience(a0 context.Context, a1 string) (err error) {
 func (t *timed) RemoveAudit(a0 context.Context, a1 int64, a2 int) (r0 int64, err error) {
 	defer t.end(a0, "RemoveAudit", t.now(), &err)
 	return t.Store.RemoveAudit(a0, a1, a2)
+}
+
+// RemoveMember implements storage.Store.
+func (t *timed) RemoveMember(a0 context.Context, a1 string, a2 string) (err error) {
+	defer t.end(a0, "RemoveMember", t.now(), &err)
+	return t.Store.RemoveMember(a0, a1, a2)
 }
 
 // RemovePassword implements storage.Store.
@@ -976,6 +1120,12 @@ func (t *timed) SealedWays(a0 context.Context, a1 string, a2 int) (r0 []storage.
 	return t.Store.SealedWays(a0, a1, a2)
 }
 
+// SearchAudit implements storage.Store.
+func (t *timed) SearchAudit(a0 context.Context, a1 storage.AuditSearch) (r0 []storage.AuditEntry, r1 storage.AuditPlace, err error) {
+	defer t.end(a0, "SearchAudit", t.now(), &err)
+	return t.Store.SearchAudit(a0, a1)
+}
+
 // SearchClients implements storage.Store.
 func (t *timed) SearchClients(a0 context.Context, a1 storage.Search) (r0 []storage.Client, r1 string, err error) {
 	defer t.end(a0, "SearchClients", t.now(), &err)
@@ -1082,6 +1232,12 @@ func (t *timed) Spend(a0 context.Context, a1 string, a2 string, a3 time.Time) (e
 func (t *timed) SpendProof(a0 context.Context, a1 string, a2 string, a3 time.Time) (err error) {
 	defer t.end(a0, "SpendProof", t.now(), &err)
 	return t.Store.SpendProof(a0, a1, a2, a3)
+}
+
+// SplitApplication implements storage.Store.
+func (t *timed) SplitApplication(a0 context.Context, a1 string, a2 time.Time) (err error) {
+	defer t.end(a0, "SplitApplication", t.now(), &err)
+	return t.Store.SplitApplication(a0, a1, a2)
 }
 
 // Steps implements storage.Store.

@@ -127,7 +127,8 @@ func TestAccountUsedAtAProvider(t *testing.T) {
 	s := newSite(t, nil, thirdparty.Connector{ID: "google", Name: "Google", Icon: "google"})
 	a, b := s.registered("Notes for Teams", ""), open(t, looks[2])
 	b.visit(a.link(s.Demo, "provider", "google"))
-	b.decide("approve")
+	b.press("approve")
+	b.confirm("")
 	s.token(a, a.answer(t, b))
 	identities, err := s.store.Identities(t.Context(), s.only().ID)
 	if err != nil || len(identities) != 1 || identities[0].Label == "" {

@@ -2,6 +2,7 @@ package browser
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
@@ -79,10 +80,23 @@ func TestFormsArriveInFirefox(t *testing.T) {
 		t.Fatal(err)
 	}
 	cmd := npmtest.Command(t, "node", "browser/firefox.mjs", startFirefox(t), string(steps))
+	var said, complaints bytes.Buffer
+	cmd.Stderr = &complaints
+	done, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 	hung := time.AfterFunc(wait.Bound, func() { cmd.Process.Kill() })
 	defer hung.Stop()
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
+	for lines := bufio.NewScanner(done); lines.Scan(); { // a line for each event that it waited for
+		said.WriteString(lines.Text() + "\n")
+		hung.Reset(wait.Bound)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Fatalf("%v after:\n%s%s", err, &said, &complaints)
 	}
 	for _, want := range []string{"error", "code", "code"} {
 		select {

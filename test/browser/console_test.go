@@ -1,6 +1,7 @@
 package browser
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -111,6 +112,26 @@ func (c *console) replicas(t *testing.T) {
 	}
 }
 
+// changeTool has an MCP server describe a tool otherwise than before.
+func (c *console) changeTool(t *testing.T, uri string) {
+	t.Helper()
+	store, err := sqlite.Open(t.Context(), filepath.Join(c.data, "mcp-authd.db"), sqlite.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	longer := "Adds a note, and sends it to " + strings.Repeat("Verwaltungsgericht", 4)
+	for _, does := range []string{"Adds a note.", longer} {
+		text := fmt.Sprintf(`{"description":%q,"inputSchema":{"type":"object"},"name":"add_note"}`, does)
+		_, err := store.SeeTools(t.Context(), uri, map[string]storage.ToolDefinition{
+			"add_note": {Digest: sha256.Sum256([]byte(text)), Text: text, At: time.Now()},
+		}, true)
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // command runs a command on the database of the demo.
 func (c *console) command(t *testing.T, in string, args ...string) {
 	t.Helper()
@@ -153,6 +174,10 @@ func TestConsole(t *testing.T) {
 	c.visit(c.Issuer + "/admin/attempt/list?failed=true")
 	c.Do(chromedp.Click(chromedp.CSS(".acts button"))) // new rows appear by themselves
 	c.Until("document.querySelectorAll('table tbody tr').length >= 3")
+	const own = "https://notes.department.example/mcp"
+	c.command(t, "", "resource", "add", own, "--scope", "notes=read your notes")
+	c.changeTool(t, own)
+	tool := url.Values{"uri": {own}, "name": {"add_note"}}
 	screens := map[string]string{
 		"console-overview":    "/admin",
 		"console-people":      "/admin/user/list",
@@ -176,6 +201,11 @@ func TestConsole(t *testing.T) {
 		"console-servers":     "/admin/resource/list",
 		"console-server":      "/admin/resource/show?uri=" + url.QueryEscape(c.MCPURL),
 		"console-server-add":  "/admin/resource/add",
+		"console-tools":       "/admin/resource/tools?" + tool.Encode(),
+		"console-tool":        "/admin/resource/tool?" + tool.Encode(),
+		"console-tool-accept": "/admin/resource/accept?" + tool.Encode(),
+		"console-server-set":  "/admin/resource/set?uri=" + url.QueryEscape(own),
+		"console-mail-test":   "/admin/mail/test",
 		"console-audit":       "/admin/audit/list",
 		"console-entry":       "/admin/audit/show?index=3",
 		"console-proof":       "/admin/audit/prove?index=3",

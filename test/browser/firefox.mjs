@@ -23,14 +23,16 @@ async function run(expression) {
   const out = await call("script.evaluate", { expression, target, awaitPromise: false }).catch(() => ({}));
   return out.result?.value; // none between two pages
 }
-// until polls: a page that is left answers no promise. The Go test bounds it.
+// until polls: a page that is left answers no promise. The Go test bounds the time between two lines of output.
 async function until(expression) {
   while (!(await run(expression))) await new Promise((again) => setTimeout(again, 50));
+  console.log(expression);
 }
 
 for (const step of JSON.parse(steps)) {
   if (step.Forget) await call("storage.deleteCookies");
   await call("browsingContext.navigate", { context, url: step.Link, wait: "complete" });
+  console.log("opened", step.Link);
   if (step.Username) {
     await run(`{
       const field = (name) => document.querySelector("[name=" + name + "]");

@@ -117,14 +117,14 @@ func TestProviderDecisionIsOnTheScreen(t *testing.T) {
 // wantDecision measures where the buttons are, and what stands below them.
 func (b *tab) wantDecision(page string) {
 	b.TB.Helper()
-	b.Do(chromedp.WaitVisible(chromedp.CSS("#decide")))
+	b.Do(chromedp.WaitVisible(chromedp.CSS(".decide")))
 	b.picture(page)
 	if b.Look == looks[2] {
 		b.axeOn(page)
 	}
 	below := eval[[]string](b, `(() => {
 		const bottom = (e) => e.getBoundingClientRect().bottom;
-		const buttons = [...document.querySelectorAll('#decide button')];
+		const buttons = [...document.querySelectorAll('.decide button')];
 		const top = Math.min(...buttons.map((e) => e.getBoundingClientRect().top));
 		const wrong = buttons.filter((e) => bottom(e) > innerHeight).map((e) => e.value + ' ends at ' + bottom(e) + ' of ' + innerHeight);
 		for (const e of document.querySelectorAll('h1, .route, .notice, .abilities, .as'))

@@ -78,15 +78,15 @@ func (p *provider) Return(ctx context.Context, r delegation.AuthorizationRespons
 		},
 		Session: &r.Session, Now: now,
 	})
-	return delegation.Result{Request: trip, User: u}, err
+	return delegation.Result{Request: trip, User: u, Came: "ada@example.com"}, err
 }
 func (p *provider) Claim(context.Context, string, string) (delegation.Result, error) {
 	return delegation.Result{}, oauth.NewError(oauth.InvalidRequest, "No such claim.")
 }
 func (p *provider) Disclaim(context.Context, string, string) error     { return nil }
 func (p *provider) Check(context.Context, string, time.Duration) error { return nil }
-func (p *provider) Permit(_ context.Context, _, _ string, s oauth.Scopes) (oauth.Scopes, error) {
-	return s, nil
+func (p *provider) Permit(_ context.Context, _, _ string, s oauth.Scopes) (oauth.Scopes, string, error) {
+	return s, "", nil
 }
 func (p *provider) Identities(ctx context.Context, user string) ([]storage.Identity, error) {
 	return p.store.Identities(ctx, user)
@@ -157,6 +157,16 @@ func (p *provider) application(t *testing.T) *app {
 	return a
 }
 
+// confirm confirms the account on the page after a provider.
+func (b *tab) confirm(page string) {
+	b.TB.Helper()
+	b.Do(chromedp.WaitVisible(chromedp.CSS("button[value=another]")))
+	if page != "" {
+		b.inspect(page)
+	}
+	b.press("approve")
+}
+
 func TestProvider(t *testing.T) {
 	lane.Long(t, "test/upstream signs in at real providers")
 	t.Parallel()
@@ -171,6 +181,7 @@ func TestProvider(t *testing.T) {
 					chromedp.WaitVisible(chromedp.CSS("button[value=approve]")))
 				b.inspect("provider-consent")
 				b.press("approve")
+				b.confirm("provider-account")
 				if q := a.answer(t, b); q.Get("code") == "" || q.Get("state") != "s" || q.Get("iss") != d.Issuer {
 					t.Errorf("got %v", q)
 				}
@@ -186,6 +197,7 @@ func TestProvider(t *testing.T) {
 		b.visit(a.link(d, "provider", "company"))
 		b.press("approve")
 		b.Do(chromedp.WaitVisible(chromedp.CSS("#go")), chromedp.Click(chromedp.CSS("#go")))
+		b.confirm("")
 		if q := a.answer(t, b); q.Get("code") == "" {
 			t.Errorf("got %v", q)
 		}

@@ -48,7 +48,7 @@ func TestSignInOnAnotherDevice(t *testing.T) {
 	phone.visit(issuer + "/device?user_code=" + url.QueryEscape(strings.ToLower(code)))
 	phone.signIn("alice", password)
 	phone.inspect("remoteask")
-	phone.Do(chromedp.SendKeys(chromedp.CSS("#number"), number))
+	phone.Do(chromedp.SendKeys(chromedp.CSS("[name=number]"), number))
 	phone.decide("approve")
 	phone.Until("document.querySelector('h1').innerText === 'The browser is signed in'")
 	phone.inspect("remotedone")
@@ -64,7 +64,7 @@ func TestSignInOnAnotherDevice(t *testing.T) {
 	phone.scan(issuer, code)
 	phone.Until("typeof held === 'boolean' && !held")
 	phone.leave()
-	phone.Do(chromedp.SendKeys(chromedp.CSS("#number"), number+"\r"))
+	phone.Do(chromedp.SendKeys(chromedp.CSS("[name=number]"), number+"\r"))
 	phone.arrive()
 	phone.Until("document.querySelector('h1').innerText === 'The browser is signed in'")
 
@@ -76,7 +76,7 @@ func TestSignInOnAnotherDevice(t *testing.T) {
 	third.Until("document.querySelectorAll('dd strong.host').length === 2")
 	code, number = third.shown()
 	phone.scan(issuer, code)
-	phone.Do(chromedp.SendKeys(chromedp.CSS("#number"), number))
+	phone.Do(chromedp.SendKeys(chromedp.CSS("[name=number]"), number))
 	phone.decide("approve")
 	third.Until("!location.pathname.includes('/login')")
 }

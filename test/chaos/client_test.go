@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/url"
+	"strconv"
 	"sync"
 	"time"
 
@@ -60,10 +61,12 @@ func refusal(a answer) error {
 	return fmt.Errorf("%w: %d %s", errRefused, a.status, a.body)
 }
 
-// register registers by RFC 7591.
+// register registers the client by RFC 7591. Each client has a name of its own: registrations that share a name and a
+// redirect URI are one application, and `grant revoke` ends an application.
 func (c *client) register() error {
+	name := "Chaos " + strconv.FormatUint(c.rand.Uint64(), 36)
 	a, err := c.send(request{method: http.MethodPost, path: "/register", contentType: "application/json",
-		body: `{"client_name":"Chaos","redirect_uris":["` + redirect +
+		body: `{"client_name":"` + name + `","redirect_uris":["` + redirect +
 			`"],"grant_types":["authorization_code","refresh_token"],"token_endpoint_auth_method":"none"}`})
 	if err != nil {
 		return err

@@ -74,13 +74,19 @@ func (c *goClient) fetch(_ context.Context, args *auth.AuthorizationArgs) (*auth
 // connectGo connects a client of the Go SDK as a person.
 func connectGo(t *testing.T, d *demotest.Demo, p *demotest.Person) *goClient {
 	t.Helper()
+	return connectNamed(t, d, p, "go-sdk")
+}
+
+// connectNamed is connectGo for an application of another name: the registrations of one name are one application.
+func connectNamed(t *testing.T, d *demotest.Demo, p *demotest.Person, name string) *goClient {
+	t.Helper()
 	c := &goClient{p: p, heard: make(chan float64, 100)}
 	const redirect = "http://localhost:3142/callback"
 	handler, err := auth.NewAuthorizationCodeHandler(&auth.AuthorizationCodeHandlerConfig{
 		RedirectURL: redirect, AuthorizationCodeFetcher: c.fetch,
 		DynamicClientRegistrationConfig: &auth.DynamicClientRegistrationConfig{
 			Metadata: &oauthex.ClientRegistrationMetadata{
-				ClientName: "go-sdk", RedirectURIs: []string{redirect},
+				ClientName: name, RedirectURIs: []string{redirect},
 				GrantTypes:    []string{"authorization_code", "refresh_token"},
 				ResponseTypes: []string{"code"}, TokenEndpointAuthMethod: "none",
 			}},
@@ -198,7 +204,7 @@ func disconnectGo(t *testing.T) {
 	}
 	bobs := connectGo(t, d, demotest.NewPerson("bob", "another horse battery"))
 	p := d.Person()
-	other, c := connectGo(t, d, p), connectGo(t, d, p)
+	other, c := connectNamed(t, d, p, "another application"), connectGo(t, d, p)
 	done := c.count(t)
 	if err := press(d, p, "disconnect"); err != nil {
 		t.Fatal(err)

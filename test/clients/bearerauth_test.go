@@ -5,10 +5,12 @@ import (
 	"encoding/json"
 	"net/http"
 	"os"
+	"os/exec"
 	"strings"
 	"testing"
 
 	"github.com/mcp-authd/mcp-authd/internal/testkit/npmtest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/program"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 )
 
@@ -84,6 +86,11 @@ func TestBearerAuth(t *testing.T) {
 			}
 		})
 	}
+	t.Run("RS-59 check finds nothing to mend", func(t *testing.T) {
+		if out, err := exec.Command(program.Authd(t), "check", f.mcpURL).CombinedOutput(); err != nil {
+			t.Errorf("%v\n%s", err, out)
+		}
+	})
 	own, ours := f.tokens(t, f.mcpURL, "mcp")["access_token"], f.tokens(t, f.MCPURL, "mcp")["access_token"]
 	t.Run("RS-33 RS-37 RS-42 by itself it refuses what is no token for it", func(t *testing.T) {
 		for _, w := range append(spoilt(t, f.signer(t), own, "at+jwt", "mcp-identity+jwt"),

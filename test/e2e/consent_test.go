@@ -80,7 +80,7 @@ func (b *visitor) read(resp *http.Response) (to, body string) {
 	return resp.Header.Get("Location"), string(raw)
 }
 
-var decisionForm = regexp.MustCompile(`(?s)<form [^>]*class="decision[^>]*>.*?name="step" value="([^"]+)"`)
+var decisionForm = regexp.MustCompile(`(?s)<form [^>]*class="decide[^>]*>.*?name="step" value="([^"]+)"`)
 
 // press decides on a page, at one of the replicas.
 func (b *visitor) press(replica, body, verdict string) (to, after string) {

@@ -34,7 +34,8 @@ var setupLink = regexp.MustCompile(`http://\S+/setup#token=\S+`)
 func TestEmbedded(t *testing.T) {
 	binary := program.Build(t, ".", "./examples/embedded")
 	data, address := filepath.Join(t.TempDir(), "data"), nettest.For(t)
-	ada := demotest.NewPerson("ada", "correct horse battery staple")
+	ada := demotest.NewPerson("ada", "correct horse battery staple") // an administrator owes a second factor
+	bob := demotest.NewPerson("bob", "a few words in a row")
 	app := runReady(t, binary, address, "-data", data)
 	base := "http://" + address
 	t.Run("RS-01 RS-03 AS-16 discovery at the root of the host and of the endpoint",
@@ -64,11 +65,11 @@ func TestEmbedded(t *testing.T) {
 		if out, err := add.CombinedOutput(); err != nil {
 			t.Fatalf("%v\n%s", err, out)
 		}
-		connect(t, base+"/mcp", demotest.NewPerson("bob", "a few words in a row")).call(t, "whoami", nil)
+		connect(t, base+"/mcp", bob).call(t, "whoami", nil)
 	})
 	var c *client
 	t.Run("RS-28 AS-114 sign-in, a call, and step-up with the Go SDK", func(t *testing.T) {
-		c = connect(t, base+"/mcp", ada)
+		c = connect(t, base+"/mcp", bob)
 		if who := c.call(t, "whoami", nil); !strings.Contains(who, `"notes:read"`) ||
 			strings.Contains(who, "notes:write") || c.visits.Load() != 1 {
 			t.Errorf("got %s after %d sign-ins", who, c.visits.Load())
@@ -93,13 +94,13 @@ func TestEmbedded(t *testing.T) {
 		}
 	})
 	t.Run("CL-20 AS-114 step-up with the TypeScript SDK", func(t *testing.T) {
-		out, visits := script(t, ada, "sdk-v2.mjs", base+"/mcp", "whoami", "add_note")
+		out, visits := script(t, bob, "sdk-v2.mjs", base+"/mcp", "whoami", "add_note")
 		if !strings.Contains(out, "from a test") || visits != 2 {
 			t.Errorf("got %d sign-ins and %s", visits, out)
 		}
 	})
 	t.Run("an open stream does not keep the program from ending", func(t *testing.T) {
-		stream := connect(t, base+"/mcp", ada) // go-sdk opens one
+		stream := connect(t, base+"/mcp", bob) // go-sdk opens one
 		stream.call(t, "whoami", nil)
 		if err := app.stop(t); err != nil {
 			t.Errorf("the program ended with %v\n%s", err, app.output())
@@ -111,10 +112,10 @@ func TestEmbedded(t *testing.T) {
 		if link := setupLink.FindString(app.output()); link != "" {
 			t.Errorf("the second start offers %s", link)
 		}
-		connect(t, base+"/mcp", ada).call(t, "whoami", nil)
+		connect(t, base+"/mcp", bob).call(t, "whoami", nil)
 	})
 	t.Run("AS-94 refresh with the Go SDK", func(t *testing.T) {
-		c := connect(t, base+"/mcp", ada)
+		c := connect(t, base+"/mcp", bob)
 		before := c.token(t).RefreshToken
 		c.call(t, "whoami", nil) // it takes a token with ten seconds left for expired
 		if after := c.token(t).RefreshToken; after == before || c.visits.Load() != 1 {
@@ -124,7 +125,7 @@ func TestEmbedded(t *testing.T) {
 	for _, name := range []string{"sdk-v1.mjs", "sdk-v2.mjs"} {
 		t.Run("AS-94 refresh with the TypeScript SDK, "+name, func(t *testing.T) {
 			t.Parallel()
-			out, visits := script(t, demotest.NewPerson(ada.Username, ada.Password), name, base+"/mcp", "whoami", "6",
+			out, visits := script(t, demotest.NewPerson(bob.Username, bob.Password), name, base+"/mcp", "whoami", "6",
 				"whoami")
 			if visits != 1 || strings.Count(out, `"structuredContent"`) != 2 {
 				t.Errorf("got %d sign-ins and %s", visits, out)

@@ -53,6 +53,8 @@ func notRun(line string) (reason string, ok bool) {
 		"mcp-authd lab ":                       "it needs a server; a script of cmd/mcp-authd tests one",
 		"mcp-authd audit ":                     lacking + "; scripts of cmd/mcp-authd run it",
 		"mcp-authd health ":                    lacking + "; test/e2e runs it over three servers",
+		"mcp-authd group ":                     lacking + "; scripts of cmd/mcp-authd run it",
+		"mcp-authd rule ":                      lacking + "; scripts of cmd/mcp-authd run it",
 		"mcp-authd attempt ":                   lacking + "; scripts of cmd/mcp-authd run it",
 		"go tool pprof ":                       "it needs a server with profiles; internal/assembly asks one for some",
 		"curl -so heap.pb.gz ":                 "it needs a server with profiles; internal/assembly asks one for some",

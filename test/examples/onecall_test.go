@@ -57,6 +57,7 @@ func TestOneCall(t *testing.T) {
 	t.Setenv("MCP_AUTHD_LISTEN", address)
 	t.Setenv("XDG_DATA_HOME", home)
 	t.Setenv("STATE_DIRECTORY", "")
+	t.Setenv("MCP_AUTHD_LOGIN_ADMINS_SECOND_FACTOR", "enrolled") // ada has a password alone
 	app := runReady(t, binary, address)
 	ada, base := demotest.NewPerson("ada", "correct horse battery staple"), "http://"+address
 	if err := ada.SetUp(setupLink.FindString(app.output())); err != nil {

@@ -18,6 +18,8 @@ import (
 type flyFile struct {
 	App           string
 	PrimaryRegion string `toml:"primary_region"`
+	KillSignal    string `toml:"kill_signal"`
+	KillTimeout   string `toml:"kill_timeout"`
 	Build         struct{ Image string }
 	Env           map[string]string
 	Mounts        struct{ Source, Destination string }

@@ -29,6 +29,12 @@ func (r *rig) bare() storage.User {
 	must(r.t, r.as.Users().SetPassword(r.t.Context(), "alice", password, false))
 	_, err = r.store.StopLinks(r.t.Context(), u.ID, r.Now())
 	must(r.t, err)
+	pauses, err := r.store.Pauses(r.t.Context(), u.ID)
+	must(r.t, err)
+	for _, p := range pauses {
+		must(r.t, r.store.EndPause(r.t.Context(), u.ID, p.ID, r.Now()))
+	}
+	r.Advance(time.Second) // a new password ends the sign-ins that began before it
 	return u
 }
 
@@ -178,7 +184,7 @@ func (r *rig) asking() (b *browser, at, code, number string) {
 	return b, at, m[0][1], m[1][1]
 }
 
-var deciding = regexp.MustCompile(`(?s)<form id="decide".*?</form>`)
+var deciding = regexp.MustCompile(`(?s)<form [^>]*class="decide.*?</form>`)
 
 // decision is the form by which alice decides about a browser.
 func (r *rig) decision(code, number string) (b *browser, action string, form url.Values) {

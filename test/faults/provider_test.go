@@ -29,7 +29,9 @@ func (r *rig) returning(sent answer) string {
 func (r *rig) borrowed() (access, refresh string) {
 	r.t.Helper()
 	b, sent := r.depart()
-	got := b.get(r.returning(sent))
+	action, form := b.get(r.returning(sent)).form(r.t, "/consent")
+	form.Set("decision", "approve")
+	got := b.post(action, form)
 	code := got.at().Query().Get("code")
 	if code == "" {
 		r.t.Fatalf("the provider's person: got %d %v %.300s", got.status, got.header, got.body)
@@ -108,8 +110,21 @@ var providerScenarios = []scenario{
 			back := r.returning(sent)
 			return func() answer { return b.get(back) }
 		},
-		done:  redirectsWith("code"),
+		done: func(a answer) bool {
+			return a.status == http.StatusOK && strings.Contains(a.body, "Continue as ")
+		},
 		again: true, // the departure is good once
+	},
+	{
+		name: "POST /consent of the page that names the account",
+		prepare: func(r *rig) func() answer {
+			b, sent := r.depart()
+			action, form := b.get(r.returning(sent)).form(r.t, "/consent")
+			form.Set("decision", "approve")
+			return func() answer { return b.post(action, form) }
+		},
+		done:     redirectsWith("code"),
+		harmless: map[string]string{"SaveUpstream": triedAgain},
 	},
 	{
 		name: "POST /token, refresh token that rests on a session at the provider",

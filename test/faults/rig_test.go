@@ -83,6 +83,8 @@ func newRig(t *testing.T) *rig {
 		Tokens: authserver.TokenPolicy{
 			CodeTTL: 10 * time.Minute, AccessTTL: 12 * time.Hour, RefreshGrace: 10 * time.Minute,
 		},
+		// In these rounds a session that gave a password alone changes the passkeys of alice.
+		SignIn: authserver.SignInPolicy{AdminsSecondFactor: "optional"},
 		Resources: []storage.Resource{{URI: resource, Name: "Notes", Scopes: []storage.ScopeText{
 			{Name: "mcp", Description: "use the server", Default: true},
 			{Name: "notes:write", Description: "write notes"},

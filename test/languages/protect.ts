@@ -14,6 +14,8 @@ export async function protect(app: Express, issuer: string, resource: string) {
     return { token, clientId: c.client_id as string, scopes: (c.scope as string ?? "").split(" "), expiresAt: c.exp,
       resource: resourceServerUrl, extra: { subject: c.sub } };
   };
+  app.use("/mcp", ({ headers: { origin } }, res, next) => // web pages of other origins may not call
+    void (origin && origin !== resourceServerUrl.origin ? res.status(403).end() : next()));
   app.use("/mcp", requireBearerAuth({ verifier: { verifyAccessToken }, requiredScopes: ["mcp"],
     resourceMetadataUrl: getOAuthProtectedResourceMetadataUrl(resourceServerUrl) }));
 }

@@ -31,8 +31,8 @@ type packed struct {
 
 // archived are files that each archive has below its directory, beside the program.
 var archived = []string{
-	"LICENSE", "README.md", "config.yaml", "man/mcp-authd.1", "man/mcp-authd-user-add.1", "completions/mcp-authd.bash",
-	"completions/_mcp-authd", "completions/mcp-authd.fish", "completions/mcp-authd.ps1",
+	"LICENSE", "README.md", "config.yaml", "mcp-authd.service", "man/mcp-authd.1", "man/mcp-authd-user-add.1",
+	"completions/mcp-authd.bash", "completions/_mcp-authd", "completions/mcp-authd.fish", "completions/mcp-authd.ps1",
 }
 
 // TestArchives: each archive has one directory with what docs/install.md lists, and the program in it is one

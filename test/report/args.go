@@ -46,11 +46,11 @@ func arguments(args []string, dir string) ([]string, error) {
 		return inLane(out, args[1:], dir)
 	}
 	for _, arg := range args {
-		if arg != "./..." {
+		if arg != everything && arg != programs {
 			out = append(out, arg)
 			continue
 		}
-		all, err := packages(dir)
+		all, err := packages(dir, arg)
 		if err != nil {
 			return nil, err
 		}
@@ -63,9 +63,16 @@ func arguments(args []string, dir string) ([]string, error) {
 // the race detector, which would make them ten times as slow and find nothing.
 var readers = []string{"internal/archtest", "internal/conformance"}
 
-// packages returns the packages of the module in a directory, the longest first, without the readers.
-func packages(dir string) ([]string, error) {
-	cmd := exec.Command("go", "list", "-f", "{{.Dir}}", "./...")
+// Patterns that "make test" runs one after the other. Tests below test/ start mcp-authd as a program, where the race
+// detector would watch only the tests, so they run without it.
+const (
+	everything = "./..." // except programs and readers
+	programs   = "./test/..."
+)
+
+// packages returns the packages of a pattern in the module of a directory, the longest first.
+func packages(dir, pattern string) ([]string, error) {
+	cmd := exec.Command("go", "list", "-f", "{{.Dir}}", pattern)
 	cmd.Dir, cmd.Stderr = dir, os.Stderr
 	listed, err := cmd.Output()
 	if err != nil {
@@ -75,14 +82,17 @@ func packages(dir string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := present(dir)
+	wanted := func(p string) bool {
+		return !slices.Contains(readers, p) && strings.HasPrefix(p, "test/") == (pattern == programs)
+	}
+	out := slices.DeleteFunc(present(dir), func(p string) bool { return !wanted(strings.TrimPrefix(p, "./")) })
 	for path := range strings.Lines(string(listed)) {
 		p, err := filepath.Rel(root, strings.TrimSpace(path))
 		if err != nil {
 			return nil, err
 		}
 		p = filepath.ToSlash(p)
-		if !slices.Contains(readers, p) && !slices.Contains(longest, p) {
+		if wanted(p) && !slices.Contains(longest, p) {
 			out = append(out, "./"+p)
 		}
 	}

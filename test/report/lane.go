@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"go/ast"
@@ -24,7 +25,16 @@ func inLane(out, args []string, dir string) ([]string, error) {
 		return nil, errors.New("no test calls lane.Long")
 	}
 	out = append(out, "-run=^("+strings.Join(tests, "|")+")$")
+	slices.SortStableFunc(packages, func(a, b string) int { return cmp.Compare(place(a), place(b)) })
 	return append(append(out, args...), packages...), nil
+}
+
+// place is where a package stands among the longest, which start first.
+func place(path string) int {
+	if i := slices.Index(longest, strings.TrimPrefix(path, "./")); i >= 0 {
+		return i
+	}
+	return len(longest)
 }
 
 // ignored matches directories without packages of this module.

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -111,22 +112,32 @@ func TestArguments(t *testing.T) {
 
 // TestPackages: each package is tested once, the longest first. The Makefile tests the readers.
 func TestPackages(t *testing.T) {
-	got, err := packages("../..")
+	watched, err := packages("../..", everything)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got[0] != "./"+longest[0] || !slices.Contains(got, "./keys") || slices.Contains(got, "./internal/archtest") {
-		t.Errorf("got %v", got)
+	others, err := packages("../..", programs)
+	if err != nil {
+		t.Fatal(err)
 	}
-	once := slices.Compact(slices.Sorted(slices.Values(got)))
-	if len(once) != len(got) {
-		t.Errorf("%d packages, %d of them different", len(got), len(once))
+	if watched[0] != "./storage/postgres" || others[0] != "./test/e2e" || !slices.Contains(watched, "./keys") ||
+		!slices.Contains(others, "./test/report") || slices.Contains(watched, "./internal/archtest") {
+		t.Errorf("got %v and %v", watched, others)
+	}
+	list, err := exec.Command("go", "list", "-C", "../..", "./...").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := slices.Concat(watched, others, readers)
+	once := slices.Compact(slices.Sorted(slices.Values(all)))
+	if listed := len(strings.Fields(string(list))); len(once) != len(all) || len(all) != listed {
+		t.Errorf("%d packages, %d of them different, of %d", len(all), len(once), listed)
 	}
 	makefile, err := os.ReadFile("../../Makefile")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, p := range readers {
+	for _, p := range append(readers, "...", "test/...") {
 		if !strings.Contains(string(makefile), " ./"+p) {
 			t.Errorf("the Makefile does not test %s", p)
 		}

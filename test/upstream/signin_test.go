@@ -57,13 +57,14 @@ func fullCircle(t *testing.T, i *installation, up *idptest.Provider) {
 		})
 	var first *client
 	var who caller
-	t.Run("a tool call after two clicks: ours, and the provider's", func(t *testing.T) {
+	t.Run("a tool call after three clicks: ours, the provider's, and ours that names the account", func(t *testing.T) {
 		first = i.connectClient(t, alice)
 		who = call[caller](t, first, "whoami", nil)
 		if !strings.HasPrefix(who.Subject, "usr_") || !slices.Equal(who.Scopes, []string{"mcp"}) {
 			t.Errorf("got %+v", who)
 		}
-		if hosts := hostsOf(alice.clicks); !slices.Equal(hosts, []string{hostOf(i.issuer), hostOf(up.Issuer)}) {
+		ours, theirs := hostOf(i.issuer), hostOf(up.Issuer)
+		if hosts := hostsOf(alice.clicks); !slices.Equal(hosts, []string{ours, theirs, ours}) {
 			t.Errorf("clicked %q", alice.clicks)
 		}
 	})
@@ -86,8 +87,9 @@ func fullCircle(t *testing.T, i *installation, up *idptest.Provider) {
 					up.TokenCalls("authorization_code"), calls)
 			}
 			alice.visit(t, i.link(id, a.redirect()))
-			if len(alice.clicks) != before+1 || a.answer(t).Get("code") == "" {
-				t.Errorf("AS-74: clicked %q", alice.clicks[before+1:])
+			if len(alice.clicks) != before+2 || a.answer(t).Get("code") == "" ||
+				!strings.Contains(alice.pages[before+1].Title, "Continue as ") {
+				t.Errorf("AS-74 RU-15: clicked %q", alice.clicks[before+1:])
 			}
 		})
 	t.Run("AS-219 the provider's tokens are renewed ahead of their end", func(t *testing.T) {
@@ -225,8 +227,9 @@ func TestBackChannelLogout(t *testing.T) {
 	t.Run("the person is told, and has to sign in at both", func(t *testing.T) {
 		before := len(alice.clicks)
 		alice.visit(t, i.link(id, a.redirect()))
+		ours, theirs := hostOf(i.issuer), hostOf(up.Issuer)
 		if a.answer(t).Get("code") == "" ||
-			!slices.Equal(hostsOf(alice.clicks[before:]), []string{hostOf(i.issuer), hostOf(up.Issuer)}) {
+			!slices.Equal(hostsOf(alice.clicks[before:]), []string{ours, theirs, ours}) {
 			t.Errorf("clicked %q", alice.clicks[before:])
 		}
 		if text := alice.pages[before].Text; !strings.Contains(text, "signed out") && !strings.Contains(text, "ended") {

@@ -1,1 +1,6 @@
-addEventListener("pageshow", (event) => event.persisted && location.reload());
+{
+  const { to } = document.currentScript.dataset;
+  addEventListener("pageshow", ({ persisted }) => {
+    if (persisted) to ? location.replace(to) : location.reload();
+  });
+}

@@ -16,6 +16,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
 	"github.com/mcp-authd/mcp-authd/internal/notice"
 	"github.com/mcp-authd/mcp-authd/oauth"
+	"github.com/mcp-authd/mcp-authd/policy"
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
@@ -26,7 +27,6 @@ type Page struct {
 	Catalog    *catalogue.Catalogue
 	Identities Identities // nil: accounts at providers are not shown
 	Issuers    Issuers    // nil: no grant rests on an assertion
-	Factors    entry.SecondFactors
 	Notices    *notice.Notifier
 	Audit      *audit.Recorder
 	Now        func() time.Time
@@ -35,6 +35,7 @@ type Page struct {
 // Store is what Page needs of the store.
 type Store interface {
 	storage.Connections
+	storage.Pauses
 	storage.ProgramKeys
 	storage.UserSessions
 	storage.Stops
@@ -56,16 +57,18 @@ const (
 	PageSize   = 5 // connections
 	PageKeys   = 3
 	MaxSignIns = 5
+	PagePauses = 5
 )
 
 // Places say after which grant each list begins; "" is its beginning.
-type Places struct{ Connections, Keys string }
+type Places struct{ Connections, Keys, Pauses string }
 
 // View is what the page shows.
 type View struct {
 	Visit       storage.Visit
 	Identities  []storage.Identity
 	Connections []Connection
+	Pauses      []Pause      // of applications that are no longer connected
 	Keys        []Connection // for programs
 	Next        Places
 	SignIns     []storage.Session
@@ -79,8 +82,9 @@ type Connection struct {
 	Resource storage.Resource // with the URI alone when the server was removed
 	// Account is the account at a provider that the grant rests on; the zero value: none.
 	Account storage.Identity
-	Issuer  string // of the assertion that the grant rests on; "": none, or it is trusted no more
-	Helpers int    // how many there are now; View alone counts them
+	Issuer  string   // of the assertion that the grant rests on; "": none, or it is trusted no more
+	Helpers int      // how many there are now; View alone counts them
+	Grants  []string // ids of all grants of the application that are shown as one, this one among them
 }
 
 // View reads the page of the person who is signed in in the browser; nil when no person is signed in.
@@ -95,20 +99,24 @@ func (a *Page) View(ctx context.Context, token storage.Hash, from Places) (*View
 			return nil, refusal.Protocol(err)
 		}
 	}
-	page, err := a.Store.Connections(ctx, visit.User.ID, from.Connections, now, PageSize+1)
+	known := map[string]storage.Client{}
+	page, err := a.applications(ctx, visit.User.ID, known)
 	if err != nil {
-		return nil, refusal.Unavailable(err)
+		return nil, err
 	}
-	page, v.Next.Connections = first(page, PageSize)
-	if v.Connections, err = a.connections(ctx, page); err != nil {
+	v.Connections, v.Next.Connections = first(after(page, from.Connections), PageSize)
+	if err = a.describe(ctx, v.Connections, known); err != nil {
+		return nil, err
+	}
+	if v.Pauses, v.Next.Pauses, err = a.pauses(ctx, visit.User.ID, from.Pauses, page, known); err != nil {
 		return nil, err
 	}
 	keys, err := a.Store.ProgramKeys(ctx, visit.User.ID, now)
 	if err != nil {
 		return nil, refusal.Unavailable(err)
 	}
-	keys, v.Next.Keys = first(after(keys, from.Keys), PageKeys)
-	if v.Keys, err = a.connections(ctx, keys); err != nil {
+	v.Keys, v.Next.Keys = first(after(each(keys), from.Keys), PageKeys)
+	if err = a.describe(ctx, v.Keys, known); err != nil {
 		return nil, err
 	}
 	if err := a.addAccounts(ctx, v.Connections, v.Identities); err != nil {
@@ -128,7 +136,7 @@ func (a *Page) View(ctx context.Context, token storage.Hash, from Places) (*View
 
 // first returns the first n of a list, and the id after which the next page begins; "" when there is
 // none.
-func first(all []storage.Connection, n int) (page []storage.Connection, next string) {
+func first(all []Connection, n int) (page []Connection, next string) {
 	if len(all) <= n {
 		return all, ""
 	}
@@ -137,40 +145,43 @@ func first(all []storage.Connection, n int) (page []storage.Connection, next str
 
 // after returns the part of a list that follows a grant, or all of it when the grant is not in the
 // list or is the last one.
-func after(all []storage.Connection, id string) []storage.Connection {
-	i := slices.IndexFunc(all, func(c storage.Connection) bool { return c.ID == id })
+func after(all []Connection, id string) []Connection {
+	i := slices.IndexFunc(all, func(c Connection) bool { return slices.Contains(c.Grants, id) })
 	if i+1 == len(all) {
 		return all
 	}
 	return all[i+1:]
 }
 
-func (a *Page) connections(ctx context.Context, page []storage.Connection) ([]Connection, error) {
+// each is a list in which every grant stands for itself.
+func each(list []storage.Connection) []Connection {
+	out := make([]Connection, 0, len(list))
+	for _, c := range list {
+		out = append(out, Connection{Connection: c, Grants: []string{c.ID}})
+	}
+	return out
+}
+
+// describe says of what and of whom connections are. known are clients that were read before.
+func (a *Page) describe(ctx context.Context, page []Connection, known map[string]storage.Client) error {
 	catalog, err := a.Catalog.Load(ctx)
 	if err != nil {
-		return nil, refusal.Unavailable(err)
+		return refusal.Unavailable(err)
 	}
-	known := map[string]storage.Client{}
-	out := make([]Connection, 0, len(page))
-	for _, c := range page {
-		client, ok := known[c.ClientID]
+	for i, c := range page {
+		if page[i].Client, err = a.knownClient(ctx, c.ClientID, known); err != nil {
+			return err
+		}
+		resource, ok := catalog.Lookup(c.Connection.Resource)
 		if !ok {
-			if client, err = a.client(ctx, c.ClientID); err != nil {
-				return nil, err
-			}
-			known[c.ClientID] = client
+			resource = storage.Resource{URI: c.Connection.Resource}
 		}
-		resource, ok := catalog.Lookup(c.Resource)
-		if !ok {
-			resource = storage.Resource{URI: c.Resource}
+		page[i].Resource = resource
+		if page[i].Issuer, err = a.issuer(ctx, c.TrustID); err != nil {
+			return err
 		}
-		issuer, err := a.issuer(ctx, c.TrustID)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, Connection{Connection: c, Client: client, Resource: resource, Issuer: issuer})
 	}
-	return out, nil
+	return nil
 }
 
 // issuer is that of the assertion which a grant rests on (AS-232).
@@ -235,7 +246,9 @@ const (
 	OthersEnded  Outcome = "others_ended"
 	Gone         Outcome = "gone" // what the form names is over, or was never there
 	HelperCut    Outcome = "cut"
-	Wider        Outcome = "wider" // a permission that the application has not
+	Wider        Outcome = "wider"   // a permission that the application has not
+	Nothing      Outcome = "nothing" // no permission would be left
+	Full         Outcome = "full"    // as many applications are paused as may be
 )
 
 // Person is who acts: the browser's session, and the user whom the form was made for.
@@ -257,20 +270,27 @@ func (a *Page) check(ctx context.Context, p Person) (storage.Visit, error) {
 	return *v, nil
 }
 
+// held is a grant to whose application something is done.
+type held struct {
+	storage.Connection
+	application storage.Application // before that
+}
+
 // connection finds a grant of the person. What is another person's is unknown (PE-08).
-func (a *Page) connection(ctx context.Context, p Person, id string) (storage.Connection, error) {
+func (a *Page) connection(ctx context.Context, p Person, id string) (c held, err error) {
 	if _, err := a.check(ctx, p); err != nil {
-		return storage.Connection{}, err
+		return c, err
 	}
-	c, err := a.Store.Connection(ctx, p.UserID, id, a.Now())
-	if err == nil {
-		audit.Note(ctx, audit.Grant(c.Grant))
+	if c.Connection, err = a.Store.Connection(ctx, p.UserID, id, a.Now()); err != nil {
+		return c, err
 	}
+	audit.Note(ctx, audit.Grant(c.Grant))
+	c.application, err = a.Store.GrantApplication(ctx, id, a.Now())
 	return c, err
 }
 
-// Disconnect ends a grant by the verb of the command line, and forgets the consent behind it. When
-// it returns, no token of the grant is good any more (PE-09).
+// Disconnect ends the grants of an application by the verb of the command line, and forgets the consent
+// behind them. When it returns, no token of theirs is good any more (PE-09).
 func (a *Page) Disconnect(ctx context.Context, p Person, id string) (Outcome, error) {
 	c, err := a.connection(ctx, p, id)
 	if err == nil {
@@ -280,35 +300,52 @@ func (a *Page) Disconnect(ctx context.Context, p Person, id string) (Outcome, er
 	return a.outcome(ctx, Disconnected, err, audit.GrantRevoked, c)
 }
 
-// Narrow leaves a grant the scopes to, and no others (PE-10).
+// Narrow leaves an application the scopes to, and no others (PE-10).
 func (a *Page) Narrow(ctx context.Context, p Person, id string, to oauth.Scopes) (Outcome, error) {
 	c, err := a.connection(ctx, p, id)
 	if err == nil {
+		to, err = a.withRequired(ctx, c, to)
+	}
+	if err == nil {
 		err = a.Store.NarrowGrant(ctx, p.UserID, id, to, a.Now())
 	}
-	if errors.Is(err, storage.ErrWider) {
+	switch {
+	case errors.Is(err, storage.ErrWider):
 		return Wider, nil
+	case errors.Is(err, storage.ErrNothing):
+		return Nothing, nil
 	}
 	return a.outcome(ctx, Narrowed, err, audit.GrantNarrowed, c, slog.String("scope", to.String()))
 }
 
-// Pause has a grant give nothing until it is resumed.
+// withRequired returns to, and the scopes of a connection that cannot be left out.
+func (a *Page) withRequired(
+	ctx context.Context, c held, to oauth.Scopes,
+) (oauth.Scopes, error) {
+	catalog, err := a.Catalog.Load(ctx)
+	if err != nil {
+		return nil, refusal.Unavailable(err)
+	}
+	resource, _ := catalog.Lookup(c.Resource)
+	return policy.Kept(resource, c.Scopes, to), nil
+}
+
+// Pause has an application get nothing until it is resumed.
 func (a *Page) Pause(ctx context.Context, p Person, id string) (Outcome, error) {
 	c, err := a.connection(ctx, p, id)
 	if err == nil {
 		err = a.Store.PauseGrant(ctx, p.UserID, id, a.Now())
 	}
+	if errors.Is(err, storage.ErrFull) {
+		return Full, nil
+	}
 	return a.outcome(ctx, Paused, err, audit.GrantPaused, c)
 }
 
-// Resume ends a pause. It gives access, as making a key does: entry.ErrProve without a proof of the
-// last minutes, and the person is told (PE-04).
+// Resume ends a pause. It gives access, as making a key does, so the session must owe nothing (see
+// entry.Browsers.Owed), and the person gets a notice (PE-04).
 func (a *Page) Resume(ctx context.Context, p Person, id string) (Outcome, error) {
-	v, err := a.Browsers.FreshVisitOf(ctx, p.Token, p.UserID)
-	if err == nil {
-		err = entry.Sufficient(ctx, a.Factors, v)
-	}
-	if err != nil {
+	if _, err := a.Browsers.ActingAs(ctx, p.Token, p.UserID, entry.Change); err != nil {
 		return "", err
 	}
 	c, err := a.connection(ctx, p, id)
@@ -318,14 +355,31 @@ func (a *Page) Resume(ctx context.Context, p Person, id string) (Outcome, error)
 	outcome, err := a.outcome(ctx, Resumed, err, audit.GrantResumed, c)
 	if outcome == Resumed && !c.PausedAt.IsZero() {
 		client, _ := a.client(ctx, c.ClientID) // whose id is told when its name cannot be read
-		a.Notices.Tell(ctx, p.UserID, notice.Change{Kind: notice.Resumed, Detail: cmp.Or(client.Name, c.ClientID)})
+		a.tellResumed(ctx, p.UserID, cmp.Or(client.Name, c.ClientID))
 	}
 	return outcome, err
 }
 
+func (a *Page) tellResumed(ctx context.Context, userID, name string) {
+	a.Notices.Tell(ctx, userID, notice.Change{Kind: notice.Resumed, Detail: name})
+}
+
+// outcome is the result of an act, which it records: once, however many connections it was done to.
 func (a *Page) outcome(
-	ctx context.Context, done Outcome, err error, event string, c storage.Connection, more ...slog.Attr,
+	ctx context.Context, done Outcome, err error, event string, c held, more ...slog.Attr,
 ) (Outcome, error) {
+	if done, err = result(done, err); err != nil || done == Gone {
+		return done, err
+	}
+	if c.application.Key != "" {
+		more = append(more, audit.Application(c.application))
+	}
+	a.Audit.Record(ctx, event, append(more, audit.Grant(c.Grant), slog.String("client_id", c.ClientID))...)
+	return done, nil
+}
+
+// result is done, or Gone for what is not there any more.
+func result(done Outcome, err error) (Outcome, error) {
 	var ours *oauth.Error
 	switch {
 	case errors.Is(err, storage.ErrNotFound):
@@ -335,6 +389,5 @@ func (a *Page) outcome(
 	case err != nil:
 		return "", refusal.Unavailable(err)
 	}
-	a.Audit.Record(ctx, event, append(more, audit.Grant(c.Grant), slog.String("client_id", c.ClientID))...)
 	return done, nil
 }

@@ -39,11 +39,15 @@ func (a *Page) HelpersOf(ctx context.Context, token storage.Hash, grantID string
 	if err != nil {
 		return nil, refusal.Unavailable(err)
 	}
-	of, err := a.connections(ctx, []storage.Connection{c})
+	of := each([]storage.Connection{c})
+	if err := a.describe(ctx, of, map[string]storage.Client{}); err != nil {
+		return nil, err
+	}
+	grants, err := a.grantsOf(ctx, visit.User.ID, grantID)
 	if err != nil {
 		return nil, err
 	}
-	nodes, err := a.Store.Nodes(ctx, []string{grantID}, now)
+	nodes, err := a.Store.Nodes(ctx, grants, now)
 	if err != nil {
 		return nil, refusal.Unavailable(err)
 	}
@@ -65,7 +69,7 @@ func (a *Page) count(ctx context.Context, lists ...[]Connection) error {
 	var ids []string
 	for _, list := range lists {
 		for _, c := range list {
-			ids = append(ids, c.ID)
+			ids = append(ids, c.Grants...)
 		}
 	}
 	if len(ids) == 0 {
@@ -81,7 +85,9 @@ func (a *Page) count(ctx context.Context, lists ...[]Connection) error {
 	}
 	for _, list := range lists {
 		for i := range list {
-			list[i].Helpers = of[list[i].ID]
+			for _, id := range list[i].Grants {
+				list[i].Helpers += of[id]
+			}
 		}
 	}
 	return nil
@@ -91,9 +97,20 @@ func (a *Page) count(ctx context.Context, lists ...[]Connection) error {
 func (a *Page) CutHelper(ctx context.Context, p Person, grantID, id string) (Outcome, error) {
 	c, err := a.connection(ctx, p, grantID)
 	var n storage.Node
+	var grants []string
 	if err == nil {
-		n, err = a.Store.CutNode(ctx, id, c.ID, a.Now())
+		grants, err = a.grantsOf(ctx, p.UserID, grantID)
 	}
+	if err == nil {
+		err = storage.ErrNotFound
+	}
+	for _, grant := range grants { // the helper is of one of them
+		if !errors.Is(err, storage.ErrNotFound) {
+			break
+		}
+		n, err = a.Store.CutNode(ctx, id, grant, a.Now())
+	}
+	c.application = storage.Application{} // of which one helper ends
 	return a.outcome(ctx, HelperCut, err, audit.HelperCut, c, audit.Node(n),
 		slog.String("revoked_by", string(storage.ByPerson)))
 }

@@ -25,11 +25,11 @@ type DisconnectForm struct {
 	Subject   string `json:"s"`
 }
 
-// DisconnectIdentity unties an account at a provider. It returns entry.ErrProve when the person's
-// last proof is too old, and storage.ErrLast for the only way in, and for the account at a provider
+// DisconnectIdentity unlinks an account at a provider. It returns the error of entry.Browsers.Owed if the session
+// owes something, and storage.ErrLast for the only way in, and for the account at a provider
 // with which the account began (PE-03).
 func (a *Page) DisconnectIdentity(ctx context.Context, d DisconnectForm, token storage.Hash) error {
-	v, err := a.Browsers.FreshVisitOf(ctx, token, d.UserID)
+	v, err := a.Browsers.ActingAs(ctx, token, d.UserID, entry.Change)
 	if err != nil {
 		return err
 	}

@@ -30,7 +30,6 @@ type KeyMaker struct {
 	Browsers *entry.Browsers
 	Catalog  *catalogue.Catalogue
 	Bindings binding.Checker
-	Factors  entry.SecondFactors
 	Notices  *notice.Notifier
 	Audit    *audit.Recorder
 	Off      bool
@@ -90,17 +89,13 @@ const (
 var errKeysOff = oauth.NewError(oauth.AccessDenied,
 	"Keys for programs are turned off on this server. Ask its operator.")
 
-// Offer shows what the person who is signed in in the browser may make a key for. It returns
-// entry.ErrProve when their last proof is too old (PE-04), and entry.ErrMore when they owe a second
-// factor.
+// Offer returns the servers and scopes for which the signed-in person may make a key. If their session owes
+// something, it returns the error of entry.Browsers.Owed.
 func (k *KeyMaker) Offer(ctx context.Context, token storage.Hash, server string) (o KeyOffer, err error) {
 	if k.Off {
 		return o, errKeysOff
 	}
-	v, err := k.Browsers.FreshVisit(ctx, token)
-	if err == nil {
-		err = entry.Sufficient(ctx, k.Factors, v)
-	}
+	v, err := k.Browsers.Acting(ctx, token, entry.Change)
 	if err != nil {
 		return o, err
 	}
@@ -124,7 +119,7 @@ func (k *KeyMaker) Offer(ctx context.Context, token storage.Hash, server string)
 
 // Again is the offer of a form that made no key.
 func (k *KeyMaker) Again(ctx context.Context, token storage.Hash, f KeyForm) (o KeyOffer, err error) {
-	v, err := k.Browsers.FreshVisitOf(ctx, token, f.UserID)
+	v, err := k.Browsers.ActingAs(ctx, token, f.UserID, entry.Change)
 	if err != nil {
 		return o, err
 	}
@@ -144,7 +139,8 @@ func (k *KeyMaker) complete(ctx context.Context, v storage.Visit, o KeyOffer) (K
 
 // permitted are the scopes of a resource that the person may have: no key has more.
 func (k *KeyMaker) permitted(ctx context.Context, v storage.Visit, r storage.Resource) (oauth.Scopes, error) {
-	scopes, err := k.Bindings.Permit(ctx, v.Session.UpstreamID, r, policy.WithoutPerson(r, policy.ResourceScopes(r)))
+	who := binding.Person{UserID: v.User.ID, UpstreamID: v.Session.UpstreamID}
+	scopes, err := k.Bindings.Permit(ctx, who, r, policy.WithoutPerson(r, policy.ResourceScopes(r)))
 	switch {
 	case errors.Is(err, refusal.ErrNoScopes):
 		return nil, nil
@@ -181,10 +177,7 @@ func (k *KeyMaker) Make(ctx context.Context, token storage.Hash, f KeyForm, r Ke
 	if k.Off {
 		return MadeKey{}, errKeysOff
 	}
-	v, err := k.Browsers.FreshVisitOf(ctx, token, f.UserID)
-	if err == nil {
-		err = entry.Sufficient(ctx, k.Factors, v)
-	}
+	v, err := k.Browsers.ActingAs(ctx, token, f.UserID, entry.Change)
 	if err != nil {
 		return MadeKey{}, err
 	}

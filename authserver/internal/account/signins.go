@@ -18,11 +18,15 @@ func (a *Page) EndSignIn(ctx context.Context, p Person, id string) (Outcome, err
 		return "", err
 	}
 	u := v.User
-	switch err := a.Store.EndSignIn(ctx, id, a.endBy(v)); {
+	by, owed, err := a.endBy(ctx, v)
+	if err != nil {
+		return "", err
+	}
+	switch err := a.Store.EndSignIn(ctx, id, by); {
 	case errors.Is(err, storage.ErrNotFound): // another person's, too (PE-08)
 		return Gone, nil
 	case err != nil:
-		return "", unended(err)
+		return "", unended(err, owed)
 	}
 	a.Audit.Record(ctx, audit.LoggedOut, audit.Person(u.ID, u.Name), slog.String("session", id))
 	return Ended, nil
@@ -35,9 +39,13 @@ func (a *Page) EndOthers(ctx context.Context, p Person) (Outcome, error) {
 		return "", err
 	}
 	u := v.User
-	n, err := a.Store.EndOtherSignIns(ctx, p.Token, a.endBy(v))
+	by, owed, err := a.endBy(ctx, v)
 	if err != nil {
-		return "", unended(err)
+		return "", err
+	}
+	n, err := a.Store.EndOtherSignIns(ctx, p.Token, by)
+	if err != nil {
+		return "", unended(err, owed)
 	}
 	if n > 0 {
 		a.Audit.Record(ctx, audit.LoggedOut, audit.Person(u.ID, u.Name), slog.Int("sessions", n))
@@ -45,20 +53,23 @@ func (a *Page) EndOthers(ctx context.Context, p Person) (Outcome, error) {
 	return OthersEnded, nil
 }
 
-// endBy says which sessions a session may end. One without a proof of the last minutes ends none that
-// has such a proof: a thief of a cookie could otherwise sign the person out after each sign-in
-// (PE-04).
-func (a *Page) endBy(v storage.Visit) storage.SessionEnding {
-	end := storage.SessionEnding{UserID: v.User.ID, Now: a.Now()}
-	if !entry.Fresh(v.Session, end.Now) {
-		end.ProvedBefore = end.Now.Add(-entry.FreshFor)
+// endBy returns the sessions that a session may end, and the error of a session that owes something. Such a
+// session ends none with a recent proof: a thief of a cookie or a password could otherwise sign the person out
+// after each sign-in (PE-04).
+func (a *Page) endBy(ctx context.Context, v storage.Visit) (by storage.SessionEnding, owed, err error) {
+	by = storage.SessionEnding{UserID: v.User.ID, Now: a.Now()}
+	owed = a.Browsers.Owed(ctx, v, entry.Change)
+	switch {
+	case errors.Is(owed, entry.ErrMore), errors.Is(owed, entry.ErrProve):
+		by.ProvedBefore = by.Now.Add(-entry.FreshFor)
+		return by, owed, nil
 	}
-	return end
+	return by, nil, owed
 }
 
-func unended(err error) error {
-	if errors.Is(err, storage.ErrProved) {
-		return entry.ErrProve
+func unended(err, owed error) error {
+	if errors.Is(err, storage.ErrProved) && owed != nil {
+		return owed
 	}
 	return refusal.Unavailable(err)
 }

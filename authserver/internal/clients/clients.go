@@ -44,8 +44,8 @@ func (f *Finder) Find(ctx context.Context, id string) (storage.Client, error) {
 	return f.found(c, err)
 }
 
-// Current is Find for a person's answer, which a client that was replaced some
-// seconds ago must not get by.
+// Current is Find for a person's answer, and for a client that proves itself, which one that was replaced
+// or deleted some seconds ago must not get by.
 func (f *Finder) Current(ctx context.Context, id string) (storage.Client, error) {
 	known, ok := f.Known.(Current)
 	if !ok {

@@ -9,6 +9,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/audit"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/binding"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
+	"github.com/mcp-authd/mcp-authd/internal/allowance"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/storage"
 )
@@ -21,8 +22,10 @@ type Browsers struct {
 	Notices interface {
 		EndNotice(provider, reason string) string
 	}
-	Audit *audit.Recorder
-	Now   func() time.Time
+	Factors SecondFactors      // nil: no second factor is required
+	Changes *allowance.Limiter // of each account; nil: no bound
+	Audit   *audit.Recorder
+	Now     func() time.Time
 }
 
 // BrowserStore is what Browsers needs of the store.
@@ -78,8 +81,12 @@ func (b *Browsers) SetLanguage(ctx context.Context, token storage.Hash, tag stri
 		return "", false, err
 	case v.User.Locale == tag:
 		return v.User.ID, true, nil
-	case !Fresh(v.Session, b.Now()):
+	}
+	switch err := b.Owed(ctx, *v, Change); {
+	case errors.Is(err, ErrMore), errors.Is(err, ErrProve):
 		return v.User.ID, false, nil
+	case err != nil:
+		return v.User.ID, false, err
 	}
 	if err := b.Store.SetLocale(ctx, v.User.ID, tag); err != nil {
 		return v.User.ID, false, refusal.Unavailable(err)

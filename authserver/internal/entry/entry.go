@@ -7,6 +7,7 @@
 //	entry.go         a person signs in with a password, a passkey or a recovery code
 //	answer.go        what a person gives in a form, and whether it is right
 //	second.go        a second proof before a sign-in is complete
+//	owes.go          the proofs that a session must show before it may act
 //	prove.go         a new proof of a person who is signed in
 //	homeprovider.go  the provider at which an account began is asked
 //	waychanges.go    what a person changes of their ways in
@@ -151,6 +152,9 @@ func (s *SignIns) complete(ctx context.Context, u storage.User, p Proof, a Answe
 // begin begins the session. The home provider is asked before.
 func (s *SignIns) begin(ctx context.Context, u storage.User, p Proof, mint Mint) (err error) {
 	se := mint(u, p.Methods)
+	if elsewhere(p.Methods) { // proofs on another device do not count as a proof in this browser
+		se.ProvedAt = notProved
+	}
 	if se.UpstreamID, err = s.follows(ctx, p); err != nil {
 		return err
 	}

@@ -2,9 +2,7 @@ package entry
 
 import (
 	"context"
-	"errors"
 	"slices"
-	"time"
 
 	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
 	"github.com/mcp-authd/mcp-authd/delegation"
@@ -13,14 +11,6 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/storage"
 )
-
-// FreshFor is how old a proof may be for a change of what lets a person in (PE-04).
-const FreshFor = 5 * time.Minute
-
-// Fresh reports whether the person of a session has proved who they are within FreshFor.
-func Fresh(s storage.Session, now time.Time) bool {
-	return now.Sub(s.Proved()) <= FreshFor
-}
 
 // ProveForm is what the form carries along with which a person proves again who they are.
 type ProveForm struct {
@@ -70,9 +60,11 @@ func (s *SignIns) Ask(ctx context.Context, token storage.Hash, to Destination, b
 }
 
 // renewable reports whether a code of an app, beside what the person has given before, is a proof. A
-// session by a passkey it does not renew: a page of another site can ask for the code.
+// session by a passkey it does not renew: a page of another site can ask for the code. Nor a session that
+// another device let in: the person gave nothing else in this browser, and reads a code to a stranger as they
+// read the number.
 func renewable(s storage.Session) bool {
-	return len(s.Methods) > 0 && ways.ACR(s.Methods) != oauth.ACRPhishingResistant
+	return len(s.Methods) > 0 && ways.ACR(s.Methods) != oauth.ACRPhishingResistant && !elsewhere(s.Methods)
 }
 
 // reauthOf is what a provider has to do for a proof of the person of a session. One that has said before
@@ -109,55 +101,6 @@ func (s *SignIns) Prove(ctx context.Context, f ProveForm, a Answer, token storag
 		}
 	}
 	return s.complete(ctx, v.User, p, a, mint)
-}
-
-// ErrProve means that the person has to prove again who they are before a change.
-var ErrProve = oauth.NewError(oauth.UnmetAuthentication, "Confirm first that it is you.")
-
-// SecondFactors says what is missing of a sign-in. *ways.Ways does.
-type SecondFactors interface {
-	Owes(ctx context.Context, u storage.User, methods []string) (ways.Need, error)
-}
-
-// ErrMore means that the person has to show the second factor first that is required of them.
-var ErrMore = errors.New("entry: a second factor is required")
-
-// Sufficient is ErrMore for a session in which a second factor is required that was not shown: it
-// gives nothing to applications and programs.
-func Sufficient(ctx context.Context, f SecondFactors, v storage.Visit) error {
-	if f == nil {
-		return nil
-	}
-	switch need, err := f.Owes(ctx, v.User, v.Session.Methods); {
-	case err != nil:
-		return refusal.Unavailable(err)
-	case need.Missing:
-		return ErrMore
-	}
-	return nil
-}
-
-// FreshVisit returns the person who is signed in in the browser, when they have proved who they are
-// just now: ErrProve when that was too long ago, or when no person is signed in.
-func (b *Browsers) FreshVisit(ctx context.Context, token storage.Hash) (storage.Visit, error) {
-	v, err := b.LiveVisit(ctx, token, storage.VisitKey{})
-	switch {
-	case err != nil:
-		return storage.Visit{}, err
-	case v == nil || !Fresh(v.Session, b.Now()):
-		return storage.Visit{}, ErrProve
-	}
-	return *v, nil
-}
-
-// FreshVisitOf is FreshVisit for a form that was made for a person. It returns ErrAnotherPerson when
-// the browser is not theirs.
-func (b *Browsers) FreshVisitOf(ctx context.Context, token storage.Hash, userID string) (storage.Visit, error) {
-	v, err := b.VisitOf(ctx, token, userID)
-	if err == nil && !Fresh(v.Session, b.Now()) {
-		err = ErrProve
-	}
-	return v, err
 }
 
 // Reprove sends the browser to where the person proves again who they are, and then on.

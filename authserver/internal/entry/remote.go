@@ -215,18 +215,18 @@ func (s *RemoteSignIns) ask(
 // by itself.
 func (s *RemoteSignIns) missing(ctx context.Context, code string, v *storage.Visit) (Step, error) {
 	to := Destination{Device: code}
-	owes, err := s.Ways.Owes(ctx, v.User, v.Session.Methods)
-	if err == nil && owes.Missing {
+	switch err := s.Browsers.Owed(ctx, *v, Change); {
+	case errors.Is(err, ErrMore):
 		return StepUp{to}, nil
+	case errors.Is(err, ErrProve):
+		return Reprove{to}, nil
+	case err != nil:
+		return nil, err
 	}
-	var needs ways.Need
-	if err == nil {
-		needs, err = s.Ways.Needs(ctx, v.User, v.Session.Methods)
-	}
-	switch {
+	switch needs, err := s.Ways.Needs(ctx, v.User, v.Session.Methods); {
 	case err != nil:
 		return nil, refusal.Unavailable(err)
-	case needs.Missing, !Fresh(v.Session, s.Now()):
+	case needs.Missing:
 		return Reprove{to}, nil
 	}
 	return nil, nil

@@ -164,7 +164,8 @@ func gone(err error) error {
 // one by one. ErrAnotherPerson: the person has been signed out.
 func (c *WayChanges) SetPassword(ctx context.Context, v storage.Visit, password string, mint Mint) error {
 	by := storage.SignInStart{At: c.Now()}
-	if err := c.Users.ChangePassword(ctx, v.User, password, v.Session.Hash); err != nil {
+	in := users.Within{Session: v.Session.Hash, TwoFactors: ways.ACR(v.Session.Methods) != ""}
+	if err := c.Users.ChangePassword(ctx, v.User, password, in); err != nil {
 		return signedOut(err)
 	}
 	u, err := c.Store.User(ctx, v.User.ID)

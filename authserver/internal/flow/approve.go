@@ -164,48 +164,64 @@ func (f *Flow) deny(ctx context.Context, r Request, code string, by ...slog.Attr
 	return RespondError{r.Identified, errDenied}
 }
 
-// approved carries out an approval of what was shown. When the session has ended meanwhile, the
-// person signs in again; when the client or the request has changed meanwhile, they are asked
-// again, and when the client was deleted, they are told.
+// approved carries out the approval of a page.
 func (f *Flow) approved(ctx context.Context, x Examined, yes answer, by Approver) Step {
+	v, step := f.stands(ctx, x, yes, by)
+	if step != nil {
+		return step
+	}
+	return f.grant(ctx, v, yes, by)
+}
+
+// stands returns the request of an approval that still counts, or the step to take instead. When the
+// session has ended meanwhile, the person signs in again; when the client or the request has changed
+// meanwhile, they are asked again, and when the client was deleted, a page says it.
+func (f *Flow) stands(ctx context.Context, x Examined, yes answer, by Approver) (Valid, Step) {
 	switch x := x.(type) {
 	case Invalid:
-		return Stop{x.To, x.Err}
+		return Valid{}, Stop{x.To, x.Err}
 	case Unclear:
-		return f.refused(ctx, x.To, x.Err, yes, by)
+		return Valid{}, f.refused(ctx, x.To, x.Err, yes, by)
 	case Forbidden:
-		return f.refused(ctx, x.Request.Identified, x.Err, yes, by)
+		return Valid{}, f.refused(ctx, x.Request.Identified, x.Err, yes, by)
 	case Valid:
 		switch {
 		case !f.coversClient(yes.shown, x.Request.Identified):
-			return f.ask(ctx, yes.again, by.Session)
+			return x, f.ask(ctx, yes.again, by.Session)
 		case x.Visit == nil:
-			return f.next(ctx, x, by.Session)
+			return x, f.next(ctx, x, by.Session)
 		case x.Owes:
-			return SignInStep{entry.StepUp{To: entry.Destination{Query: yes.again}}}
-		case !f.covers(yes.shown, x.Request):
-			return f.ask(ctx, yes.again, by.Session)
+			return x, SignInStep{entry.StepUp{To: entry.Destination{Query: yes.again}}}
+		case !f.covers(yes.shown, x.Request), x.Request.Paused != nil:
+			return x, f.ask(ctx, yes.again, by.Session)
 		}
-		return f.grant(ctx, x, yes, by)
+		return x, nil
 	}
-	return Next(x, f.Now())
+	return Valid{}, Next(x, f.Now())
 }
 
-// grant grants what a person chose on a page that covers the request. Where that demands a proof which
-// is missing, they give it first, and are asked again.
-func (f *Flow) grant(ctx context.Context, x Valid, yes answer, by Approver) Step {
+// settle narrows a request to what a person chose on a page that covers it, or returns the step that comes
+// before the grant. If the choice needs a missing proof, they give it first, and are asked again.
+func (f *Flow) settle(ctx context.Context, x Valid, yes answer, by Approver) (Approval, Step) {
 	r := x.Request
 	approval, err := yes.narrow(r, by)
 	switch {
 	case errors.Is(err, policy.ErrPreset):
-		return incomplete
+		return approval, incomplete
 	case err != nil || len(approval.Scopes) == 0 && len(r.Scopes) > 0:
-		return nothingChosen(f.ask(ctx, yes.again, by.Session))
+		return approval, nothingChosen(f.ask(ctx, yes.again, by.Session))
 	}
 	if step := f.lackingAtAnswer(ctx, x, approval.Scopes, yes, by); step != nil {
-		return step
+		return approval, step
 	}
-	if step := f.clearanceAfter(ctx, r, yes, by); step != nil {
+	return approval, f.clearanceAfter(ctx, r, yes, by)
+}
+
+// grant grants the scopes that a person chose on a page that covers the request.
+func (f *Flow) grant(ctx context.Context, x Valid, yes answer, by Approver) Step {
+	r := x.Request
+	approval, step := f.settle(ctx, x, yes, by)
+	if step != nil {
 		return step
 	}
 	switch step := f.approve(ctx, approval).(type) {

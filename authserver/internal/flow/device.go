@@ -90,6 +90,9 @@ func (d *Devices) ask(ctx context.Context, code string, found storage.Device, v 
 	if step != nil {
 		return step
 	}
+	if r.Paused != nil {
+		return pausedDevice(r, *v, code, found)
+	}
 	// Before the page is shown: who answers it proves first what the device asks for (RFC 9470 §4).
 	proof, err := Valid{Request: r, Visit: v}.lacking(nil, entry.Destination{Device: code}, d.Flow.Now())
 	switch {

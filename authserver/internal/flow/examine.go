@@ -50,6 +50,9 @@ func (f *Flow) permit(ctx context.Context, r Request, v *storage.Visit) Examined
 	if err != nil {
 		return Unclear{r.Identified, refusal.Unavailable(err)}
 	}
+	if r.Paused, err = f.paused(ctx, r, v); err != nil {
+		return Unclear{r.Identified, err}
+	}
 	x := Valid{Request: r, Visit: v, Owes: owes}
 	if x.Clearance, err = f.need(ctx, r, v); err != nil {
 		return Unclear{r.Identified, err}
@@ -69,7 +72,8 @@ func (f *Flow) permitted(ctx context.Context, r Request, v *storage.Visit) (oaut
 			return nil, err
 		}
 	}
-	return f.Bindings.Permit(ctx, v.Session.UpstreamID, r.Resource.Resource, r.Scopes)
+	who := binding.Person{UserID: v.User.ID, UpstreamID: v.Session.UpstreamID}
+	return f.Bindings.Permit(ctx, who, r.Resource.Resource, r.Scopes)
 }
 
 // administers is nil for a person with a role. Of one who answers a form little may be known, see answering.

@@ -9,6 +9,8 @@
 //	next.go      Next, the only function that chooses the next step
 //	step.go      the steps
 //	approve.go   what a person has approved becomes a code
+//	confirm.go   the page that names the account before a code
+//	paused.go    the page about an application that the person has paused
 //	shown.go     what an approval is bound to
 //	demand.go    what a request, and what is granted, demands of the person's proof
 //	visitor.go   for whom a request is examined
@@ -49,6 +51,7 @@ type Flow struct {
 	Factors  entry.SecondFactors // nil: a second factor is required of no person
 	Protocol Protocol
 	Desk     *clearance.Desk
+	Pauses   Pauses
 	Bindings binding.Checker
 	Identity storage.Resource // what clients that want to know who people are get, see storage.Client.SignsIn
 	// ACRs are the authentication context classes that people can reach here, the weakest first.
@@ -114,5 +117,14 @@ func (f *Flow) next(ctx context.Context, x Examined, token storage.Hash) Step {
 		}
 		x = r
 	}
-	return Next(x, f.Now())
+	switch step := Next(x, f.Now()).(type) {
+	case ConfirmAccount:
+		step.Form = f.remembered(step.Request, step.Visit)
+		return step
+	case AskPaused:
+		step.Form = f.pausedForm(step)
+		return step
+	default:
+		return step
+	}
 }

@@ -67,27 +67,23 @@ func (s *ProviderSignIns) Extend(
 	return nil, incomplete.Err
 }
 
-// mayExtend asks for a proof where no account at the provider is the person's yet: the one that comes
-// back would be a further way in (PE-04). Where there is one, no other can come back; if it is untied
-// meanwhile, Claim asks.
+// mayExtend returns what the session owes before it gives an MCP server more at a provider. A proof of the last
+// minutes is asked for where no account there is the person's yet: the one that comes back would be a further way
+// in (PE-04). Where there is one, no other can come back; if it is untied meanwhile, Claim asks.
 func (s *ProviderSignIns) mayExtend(ctx context.Context, asked AskConnect) error {
 	ids, err := s.Delegation.Identities(ctx, asked.Request.UserID)
 	if err != nil {
 		return refusal.Unavailable(err)
 	}
 	if slices.ContainsFunc(ids, func(id storage.Identity) bool { return id.Connector == asked.Request.Provider }) {
-		return nil
+		return entry.Sufficient(ctx, s.Flow.Factors, asked.Visit)
 	}
 	return s.mayTie(ctx, asked.Visit.Session.Hash, asked.Request.UserID)
 }
 
-// mayTie returns entry.ErrProve without a proof of the last minutes, and entry.ErrMore while a second
-// factor is owed: an account at a provider that is tied lets its holder in from then on.
+// mayTie returns the error of entry.Browsers.Owed: from then on, a linked account at a provider lets its holder in.
 func (s *ProviderSignIns) mayTie(ctx context.Context, token storage.Hash, userID string) error {
-	v, err := s.Flow.Browsers.FreshVisitOf(ctx, token, userID)
-	if err == nil {
-		err = entry.Sufficient(ctx, s.Flow.Factors, v)
-	}
+	_, err := s.Flow.Browsers.ActingAs(ctx, token, userID, entry.Change)
 	return err
 }
 

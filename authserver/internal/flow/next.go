@@ -50,6 +50,9 @@ func nextValid(x Valid, now time.Time) Step {
 // nextOfPerson is nextValid once it is known who the person is.
 func nextOfPerson(x Valid, silent bool, now time.Time) Step {
 	r, v, granted := x.Request, x.Visit, x.Request.Scopes
+	if r.Paused != nil {
+		return whilePaused(r, *v, silent)
+	}
 	asks := mustConsent(r, v)
 	if asks { // what the person will choose is not known, but for what they chose before
 		granted = granted.Intersect(policy.Implied(r.Resource.Resource, v.Consented))
@@ -77,6 +80,9 @@ func nextOfPerson(x Valid, silent bool, now time.Time) Step {
 	}
 	if step := askClearance(r, x.Clearance, v.Session.Hash, nil); step != nil {
 		return step
+	}
+	if mustConfirm(x) && !silent {
+		return ConfirmAccount{Request: r, Visit: *v}
 	}
 	return issue{r, Approver{
 		Session: v.Session.Hash, UserID: v.User.ID, AuthTime: v.Session.AuthTime, Remembered: v.Consented,

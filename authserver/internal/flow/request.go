@@ -44,6 +44,8 @@ type Request struct {
 	Chosen       bool          // the person has just said as whom they answer
 	Clearance    string        // the id of the clearance that the client was sent for; "": none
 	Told         bool          // the person has seen for whom that waits
+	// Paused is the pause of the application by the person who is signed in; nil: there is none, or it is not known.
+	Paused *storage.Pause
 }
 
 // ResponseURL is the redirect URI with the response parameters added to its own
@@ -122,6 +124,8 @@ type Valid struct {
 	EndNotice string
 	// Owes: the person has to prove more than they did when they signed in.
 	Owes bool
+	// Confirmed: a page has named the account of Visit for this request.
+	Confirmed bool
 	// Clearance is the one that the request names, if it is one of this person.
 	Clearance needed
 	// Proof is the step in which the person proves what that demands of them; nil: nothing is missing.

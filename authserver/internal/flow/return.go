@@ -78,7 +78,10 @@ func (s *ProviderSignIns) Return(ctx context.Context, r Response) Returned {
 // there.
 func (s *ProviderSignIns) failed(ctx context.Context, r Response, result delegation.Result, p Payload, err error) Step {
 	provider, _ := s.Flow.Options.Provider(r.Provider)
-	step := ProviderFailed{provider, p.Destination, err, result.Came, result.Expected}
+	step := ProviderFailed{Provider: provider, To: p.Destination, Err: err}
+	if result.Expected != "" {
+		step.Came, step.Expected = result.Came, result.Expected
+	}
 	if p.Approved == nil {
 		return step
 	}
@@ -135,13 +138,16 @@ func (s *ProviderSignIns) owes(ctx context.Context, u storage.User, fresh storag
 	return entry.Sufficient(ctx, s.Flow.Factors, storage.Visit{User: u, Session: fresh}) != nil
 }
 
-// answer answers the request that the person approved before signing in: with a code at
-// once, also for clients that ask each time. The request is examined again;
-// if it has become another one, the person is asked again.
+// answer continues the request that the person approved before signing in: a page names the account,
+// also for clients that ask each time. There is nothing to name if the provider gave only an identifier.
+// The request is examined again; if it has become another one, the person is asked again.
 func (s *ProviderSignIns) answer(ctx context.Context, p Payload, result delegation.Result, fresh storage.Session) Step {
 	f := s.Flow
 	who := f.browser(fresh.Hash)
 	x := f.Examine(ctx, form.New(p.Query.Values()), f.fetching(f.Clients.Current, who), who)
 	by := Approver{Session: fresh.Hash, UserID: result.User.ID, AuthTime: result.AuthTime, Code: p.Code}
-	return f.approved(ctx, x, answer{p.Approved, p.Choice, p.Elsewhere, p.Query.SignedIn()}, by)
+	if result.Came == "" {
+		return f.approved(ctx, x, p.answer(), by)
+	}
+	return f.confirmAfter(ctx, x, result.Request.Provider, p, by)
 }

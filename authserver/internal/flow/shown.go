@@ -79,11 +79,11 @@ func (f *Flow) coversClient(x *Shown, to Identified) bool {
 }
 
 // marks are what the page says of a scope beside its description.
-func marks(s storage.ScopeText) (out []string) {
+func marks(r storage.Resource, s storage.ScopeText) (out []string) {
 	if s.Access != "" {
 		out = append(out, string(s.Access))
 	}
-	if s.Required {
+	if policy.Required(r).Has(s.Name) {
 		out = append(out, "required")
 	}
 	if s.Dangerous {
@@ -122,7 +122,7 @@ func wording(r storage.Resource, scopes oauth.Scopes) storage.Hash {
 	for _, s := range r.Scopes {
 		if meant.Has(s.Name) {
 			words = append(words, s.Name, s.Description)
-			words = append(words, marks(s)...)
+			words = append(words, marks(r, s)...)
 		}
 	}
 	text, _ := json.Marshal(words) // strings cannot fail

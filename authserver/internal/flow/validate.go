@@ -53,7 +53,7 @@ func (f *Flow) validate(ctx context.Context, to Identified, p form.Params) (Requ
 	account := p.Get(form.ParamAccount)
 	r.Another, r.Chosen = account == form.AnotherAccount, account == form.ChosenAccount
 	r.Told = p.Get(form.ParamClearance) == form.ToldClearance
-	if age, ok := p.MaxAge(); ok {
+	if age, ok, _ := p.MaxAge(); ok { // checkParams has refused anything but a number
 		r.MaxAge = age
 	}
 	if r.ACR, err = p.ACR(f.ACRs); err != nil {
@@ -91,6 +91,9 @@ func checkPushed(r Request) error {
 // checkParams holds the rules that need nothing but the parameters.
 func checkParams(p form.Params) error {
 	if err := p.CheckRepeated(); err != nil {
+		return err
+	}
+	if _, _, err := p.MaxAge(); err != nil {
 		return err
 	}
 	switch {

@@ -17,10 +17,14 @@ func (f *Flow) browser(token storage.Hash) visitor {
 }
 
 // answering is the person who answers a form. The store makes sure of them when it takes the
-// approval, so they are looked up only where their sign-in may rest on a provider.
+// approval, so they are looked up only where rules may give them fewer scopes than they were shown, or their
+// sign-in may rest on a provider.
 func (f *Flow) answering(token storage.Hash) visitor {
 	return func(ctx context.Context, _ storage.VisitKey) (*storage.Visit, error) {
-		if f.Bindings.Bindings == nil {
+		switch narrows, err := f.Bindings.Narrows(ctx); {
+		case err != nil:
+			return nil, err
+		case !narrows:
 			return &storage.Visit{Session: storage.Session{Hash: token}}, nil
 		}
 		return f.Browsers.LiveVisit(ctx, token, storage.VisitKey{})

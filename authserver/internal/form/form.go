@@ -65,14 +65,23 @@ func (p Params) Resources() []string {
 	return out
 }
 
-// MaxAge is how long ago at most the person may have proved who they are (OpenID Connect Core §3.1.2.1,
-// RFC 9470 §4); ok is false when the request does not say.
-func (p Params) MaxAge() (age time.Duration, ok bool) {
-	seconds, err := strconv.Atoi(p.Get("max_age"))
-	if err != nil || seconds < 0 {
-		return 0, false
+// MaxAge returns how long ago at most the person may have proved who they are (OpenID Connect Core §3.1.2.1,
+// RFC 9470 §4); ok is false when the request does not say. A value that is not a number is refused: to ignore it
+// would give the client a token without the proof that it asked for.
+func (p Params) MaxAge() (age time.Duration, ok bool, err error) {
+	value := p.Get("max_age")
+	if value == "" {
+		return 0, false, nil
 	}
-	return time.Duration(min(seconds, 1<<30)) * time.Second, true
+	if strings.Trim(value, "0123456789") != "" {
+		return 0, false, oauth.NewError(oauth.InvalidRequest, "The parameter 'max_age' must be a number of seconds.")
+	}
+	const longest = 1 << 30
+	seconds, err := strconv.ParseInt(value, 10, 64)
+	if err != nil || seconds > longest { // more digits than fit: as good as no limit
+		seconds = longest
+	}
+	return time.Duration(seconds) * time.Second, true, nil
 }
 
 // ACR is what acr_values demand: the weakest of the classes that people can reach here, which are given the

@@ -228,6 +228,8 @@ func approvalError(err error) error {
 		return ErrSignedOut
 	case errors.Is(err, storage.ErrChanged):
 		return err
+	case errors.Is(err, storage.ErrPaused): // since the request was examined: it is examined again
+		return errors.Join(storage.ErrChanged, err)
 	case errors.Is(err, storage.ErrRevoked):
 		return oauth.NewError(oauth.UnauthorizedClient, "The client was removed.").Because(err)
 	}

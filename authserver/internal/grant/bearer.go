@@ -10,8 +10,10 @@ import (
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/audit"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/binding"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/catalogue"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
+	"github.com/mcp-authd/mcp-authd/internal/identifier"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/policy"
@@ -41,6 +43,7 @@ type Bearer struct {
 	Store    storage.AssertionGrants
 	Auth     *ClientAuth
 	Catalog  *catalogue.Catalogue
+	Bindings binding.Checker
 	Ring     *secrets.Ring
 	Minter   *Minter
 	Proofs   *Proofs
@@ -95,6 +98,15 @@ func (g *Bearer) Reply(ctx context.Context, r TokenRequest) (*oauth.TokenRespons
 	grant, err := g.grant(ctx, a, client, r, storage.Grant{Resource: resource.URI, Scopes: scopes})
 	if err != nil {
 		return nil, err
+	}
+	if a.Kind == trust.Enterprise { // only now is it known which account the person has
+		scopes, err = g.Bindings.Permit(ctx, binding.Of(grant), resource.Resource, scopes)
+		if errors.Is(err, refusal.ErrNoScopes) {
+			err = oauth.NewError(oauth.InvalidScope, "The person may have none of these scopes here.").Because(err)
+		}
+		if err != nil {
+			return nil, err
+		}
 	}
 	now := g.Minter.Now()
 	if end := now.Add(g.ttl(a)); until.IsZero() || end.Before(until) {
@@ -193,6 +205,9 @@ func (g *Bearer) grant(
 	}
 	out, err := g.Store.GrantAssertion(ctx, request)
 	if err != nil {
+		if errors.Is(err, storage.ErrPaused) {
+			return storage.Grant{}, paused(err, "assertion")
+		}
 		return storage.Grant{}, ungranted(err)
 	}
 	g.record(ctx, a, out)
@@ -217,7 +232,7 @@ func ungranted(err error) error {
 		{storage.ErrSpent, "The assertion was used before: each is good once here. Ask its issuer for a new one."},
 		{storage.ErrNotFound, "The person of the assertion has no account here, and none is created for them."},
 		{storage.ErrExists, "The account of the person was unlinked from the issuer. The operator can link it again."},
-		{storage.ErrStopped, "The person has stopped everything since the assertion was made."},
+		{storage.ErrStopped, "All access of the person has ended since the assertion was made."},
 		{storage.ErrEnded, "The issuer has ended what the person had since the assertion was made. Ask it for a new one."},
 		{storage.ErrRevoked, "The account of the person, the client or the trust entry has been cut off."},
 	} {
@@ -255,32 +270,19 @@ func (g *Bearer) person(a trust.Assertion, now time.Time) *storage.AssertedPerso
 	if a.Entry.CreatePeople {
 		mac := g.Ring.MAC("asserted person", []byte(a.Issuer+"\x00"+a.Tenant+"\x00"+a.Subject))
 		p.NewUser = &storage.User{
-			ID: "usr_" + base64.RawURLEncoding.EncodeToString(mac[:20]), Name: personName(a), CreatedAt: now,
+			ID: identifier.User + base64.RawURLEncoding.EncodeToString(mac[:20]), Name: personName(a), CreatedAt: now,
 		}
 	}
 	return p
 }
 
-const maxUserName = 64 // as of internal/users, whose alphabet is below
-
 // personName makes a name out of what an assertion calls a person.
 func personName(a trust.Assertion) string {
 	said := cmp.Or(a.AccountName, a.Email)
-	clean := strings.Map(func(r rune) rune {
-		switch {
-		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', strings.ContainsRune("._-@+", r):
-			return r
-		case r == ' ':
-			return '.'
-		}
-		return -1
-	}, cmp.Or(said, a.Name, a.Subject))
-	suffix := "@" + a.Entry.ID
-	if said != "" && clean == said && len(clean) <= maxUserName { // one letter less is another address
-		return clean
+	if identifier.ValidName(said) { // whole: one letter less is another address
+		return said
 	}
-	clean = cmp.Or(clean, "user")
-	return clean[:min(len(clean), max(1, maxUserName-len(suffix)))] + suffix[:min(len(suffix), maxUserName-1)]
+	return identifier.Name(cmp.Or(said, a.Name, a.Subject), a.Entry.ID)
 }
 
 // bearerScopes are the scopes that an assertion is granted, and until when at the latest.

@@ -199,7 +199,8 @@ func (a *ClientAuth) ForAssertion(ctx context.Context, cred Credentials, named s
 
 func (a *ClientAuth) verify(ctx context.Context, who claim) (storage.Client, error) {
 	audit.Note(ctx, slog.String("client_id", form.Cut(who.id, 512)))
-	c, err := a.Clients.Find(ctx, who.id)
+	// By what is stored now: it may have been replaced or deleted, or be confidential by now.
+	c, err := a.Clients.Current(ctx, who.id)
 	if err != nil {
 		return c, err
 	}

@@ -215,7 +215,7 @@ func (g *Helpers) scopes(
 	if scopes, err = policy.Lessened(resource, held, requested); err != nil {
 		return nil, until, err
 	}
-	scopes, err = g.Bindings.Permit(ctx, grant.UpstreamID, resource, scopes)
+	scopes, err = g.Bindings.Permit(ctx, binding.Of(grant), resource, scopes)
 	if errors.Is(err, refusal.ErrNoScopes) || errors.Is(err, storage.ErrRevoked) {
 		return nil, until, errOwnSubject.Because(err)
 	}

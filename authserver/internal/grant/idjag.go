@@ -290,8 +290,9 @@ func (g *IdentityAssertions) scopes(
 			return nil, oauth.NewError(oauth.InvalidScope, "None of these scopes is asserted to this audience.")
 		}
 	}
+	person := binding.Person{UserID: who.userID, UpstreamID: who.upstreamID}
 	for _, uri := range resources {
-		permitted, err := g.Bindings.Permit(ctx, who.upstreamID, storage.Resource{URI: uri}, scopes)
+		permitted, err := g.Bindings.Permit(ctx, person, storage.Resource{URI: uri}, scopes)
 		switch {
 		case errors.Is(err, storage.ErrRevoked):
 			return nil, errSignIn.Because(err)

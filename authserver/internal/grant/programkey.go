@@ -99,7 +99,7 @@ func (g *ProgramKeys) scopes(ctx context.Context, grant storage.Grant, requested
 	if err != nil {
 		return nil, err
 	}
-	scopes, err = g.Bindings.Permit(ctx, grant.UpstreamID, resource, scopes)
+	scopes, err = g.Bindings.Permit(ctx, binding.Of(grant), resource, scopes)
 	switch {
 	case errors.Is(err, storage.ErrRevoked):
 		return nil, errKeyEnded.Because(err)

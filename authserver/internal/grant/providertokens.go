@@ -144,7 +144,8 @@ func (g *ProviderTokens) subject(ctx context.Context, client storage.Client, tok
 // mayStill refuses a token with scopes of which policy leaves the person none any more:
 // what it says when the token is used counts, as at a refresh (SP-06).
 func (g *ProviderTokens) mayStill(ctx context.Context, s subject) error {
-	_, err := g.Bindings.Permit(ctx, s.upstreamID, s.resource, oauth.ParseScopes(s.Scope))
+	who := binding.Person{UserID: s.Subject, UpstreamID: s.upstreamID}
+	_, err := g.Bindings.Permit(ctx, who, s.resource, oauth.ParseScopes(s.Scope))
 	if errors.Is(err, refusal.ErrNoScopes) || errors.Is(err, storage.ErrRevoked) {
 		return errSubject.Because(err)
 	}

@@ -19,8 +19,9 @@ import (
 // its first use. Clients that refresh in parallel, or lose the reply and try again,
 // get the very same reply within the grace window: the successor is made again from the
 // spent token and the time of its rotation, and the access token is minted again from the
-// same inputs with a deterministic signature. After the window, a second use means that
-// two parties hold the token, and the whole grant is revoked.
+// same inputs with a deterministic signature. For a token whose successor was not used, the time in which
+// the store was away does not count. After the window, a second use means that two parties hold the token, and
+// the whole grant is revoked.
 type Refresh struct {
 	Store    RefreshStore
 	Catalog  *catalogue.Catalogue
@@ -28,6 +29,7 @@ type Refresh struct {
 	Tokens   *RefreshTokens
 	Minter   *Minter
 	Grace    time.Duration
+	Outages  *Outages // in which Grace does not run
 }
 
 // RefreshStore is what Refresh needs of the store.
@@ -104,7 +106,11 @@ func (g *Refresh) precheck(
 			return s, err
 		}
 	}
-	if len(r.Scopes) == 0 && g.Bindings.Bindings == nil && !demanding {
+	narrows, err := g.Bindings.Narrows(ctx)
+	if err != nil {
+		return s, err
+	}
+	if len(r.Scopes) == 0 && !narrows && !demanding {
 		return s, nil
 	}
 	grant, _, err := g.Store.RefreshToken(ctx, token, g.Minter.Now())
@@ -152,7 +158,7 @@ func (g *Refresh) narrow(ctx context.Context, grant storage.Grant, requested oau
 		return s, err
 	}
 	// Nothing left means that the person has to ask again, and is told why there.
-	scopes, err = g.Bindings.Permit(ctx, grant.UpstreamID, resource, scopes)
+	scopes, err = g.Bindings.Permit(ctx, binding.Of(grant), resource, scopes)
 	if errors.Is(err, refusal.ErrNoScopes) || errors.Is(err, storage.ErrRevoked) {
 		return s, errRefresh.Because(err)
 	}
@@ -193,11 +199,13 @@ func (g *Refresh) rotate(
 		ClientID: clientID,
 		Resource: resource,
 		Grace:    g.Grace,
+		Outage:   g.Outages.Extension(g.Grace, now),
 		Now:      now,
 		Next:     next.Refresh,
 		Sealed:   g.Tokens.sealSeed(presented, next),
 		From:     r.From,
 	})
+	g.Outages.Observe(now, g.Minter.Now(), err)
 	audit.Note(ctx, audit.Grant(rotation.Grant))
 	if err != nil {
 		return nil, g.rotateError(ctx, clientID, rotation, err)
@@ -215,7 +223,7 @@ func (g *Refresh) rotate(
 	if err != nil {
 		return nil, errRefresh.Because(err)
 	}
-	return g.Minter.issue(ctx, issuance{
+	reply := issuance{
 		grant:    rotation.Grant,
 		scopes:   s.scopes,
 		until:    s.until,
@@ -224,7 +232,11 @@ func (g *Refresh) rotate(
 		tokenID:  g.Tokens.replayableID(presented.digest, s.scopes, r.Proof),
 		proof:    r.Proof,
 		event:    refreshEvent(rotation),
-	})
+	}
+	if rotation.Replayed && now.Sub(rotation.RotatedAt) >= g.Grace {
+		reply.issuedAt, reply.tokenID = now, "" // the access token issued before the outage may have expired
+	}
+	return g.Minter.issue(ctx, reply)
 }
 
 // pausedRetry is after how long a client should ask again whether a pause is over.

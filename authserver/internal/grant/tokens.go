@@ -132,26 +132,14 @@ func (t *Tokens) claimed(ctx context.Context, claims oauth.AccessTokenClaims) (o
 	if claims.Expires <= t.Now().Unix() {
 		return oauth.Introspection{}, "", nil
 	}
-	state, err := t.Store.TokenActive(ctx, storage.TokenKey{
+	state, resource, err := t.granted(ctx, storage.TokenKey{
 		TokenID:  claims.TokenID,
 		GrantID:  claims.GrantID,
 		NodeID:   claims.NodeID,
 		ClientID: claims.ClientID,
 		Now:      t.Now(),
-	})
-	if err != nil {
-		return oauth.Introspection{}, "", refusal.Unavailable(err)
-	}
-	active, resource := state.Active, storage.Resource{}
-	// What ends with a resource has a grant that is cut, but for a machine's tokens. Those of helpers
-	// need its scopes.
-	if active && (claims.GrantID == "" || claims.NodeID != "") {
-		resource, active, err = t.Catalog.Lookup(ctx, claims.Audience)
-	}
-	if err != nil || !active {
-		return oauth.Introspection{}, "", err
-	}
-	if active, err = t.Bindings.Stands(ctx, state.UpstreamID); err != nil || !active {
+	}, claims.Audience)
+	if err != nil || !state.Active {
 		return oauth.Introspection{}, "", err
 	}
 	return oauth.Introspection{
@@ -175,6 +163,42 @@ func (t *Tokens) claimed(ctx context.Context, claims oauth.AccessTokenClaims) (o
 
 		Confirmation: claims.Confirmation,
 	}, state.UpstreamID, nil
+}
+
+// Revoked reports whether a token that was active has been revoked or paused since, also when it has expired by now.
+// Its key may be gone by then, so the result of an earlier introspection identifies it.
+func (t *Tokens) Revoked(ctx context.Context, of oauth.Introspection) (bool, error) {
+	key := storage.TokenKey{
+		TokenID:  of.TokenID,
+		GrantID:  of.GrantID,
+		NodeID:   of.NodeID,
+		ClientID: of.ClientID,
+		Now:      t.Now(),
+	}
+	if end := time.Unix(of.Expires, 0); !key.Now.Before(end) {
+		key.Now, key.Expired, key.UserID = end.Add(-time.Millisecond), true, of.Subject
+	}
+	state, _, err := t.granted(ctx, key, of.Audience)
+	return !state.Active, err
+}
+
+// granted returns the state of a token, and the resource where that counts. A token whose session at a provider has
+// ended is not active.
+func (t *Tokens) granted(
+	ctx context.Context, key storage.TokenKey, audience string,
+) (state storage.TokenState, resource storage.Resource, err error) {
+	if state, err = t.Store.TokenActive(ctx, key); err != nil {
+		return storage.TokenState{}, resource, refusal.Unavailable(err)
+	}
+	// What ends with a resource has a grant that is cut, but for a machine's tokens. Those of helpers
+	// need its scopes.
+	if state.Active && (key.GrantID == "" || key.NodeID != "") {
+		resource, state.Active, err = t.Catalog.Lookup(ctx, audience)
+	}
+	if err == nil && state.Active {
+		state.Active, err = t.Bindings.Stands(ctx, state.UpstreamID)
+	}
+	return state, resource, err
 }
 
 // scopeLeft is what the person has left the grant of a token since it was issued (PE-10).
@@ -281,6 +305,9 @@ func (t *Tokens) Revoke(ctx context.Context, client storage.Client, token string
 	return nil
 }
 
+// denialSeen is how long a denial is kept at least, so that a call which outlives its token ends.
+const denialSeen = time.Minute
+
 // revokeAccess ends the whole grant (RFC 7009 §2.1 permits it): the client is
 // signing out, and a refresh token left behind would undo that. Of the token of a helper it cuts
 // the node, with what is below it: the client takes back what it has handed out. A machine has no
@@ -293,7 +320,11 @@ func (t *Tokens) revokeAccess(ctx context.Context, claims oauth.AccessTokenClaim
 	case claims.GrantID != "":
 		err = t.Store.RevokeGrant(ctx, claims.GrantID, storage.ByClient, t.Now())
 	default:
-		err = t.Store.DenyToken(ctx, claims.TokenID, time.Unix(claims.Expires, 0))
+		until := time.Unix(claims.Expires, 0)
+		if seen := t.Now().Add(denialSeen); seen.After(until) {
+			until = seen
+		}
+		err = t.Store.DenyToken(ctx, claims.TokenID, until)
 	}
 	if err != nil {
 		return refusal.Unavailable(err)

@@ -252,3 +252,51 @@ func TestProposedByAnAssistant(t *testing.T) {
 		t.Error("OB-11: an assistant accepts")
 	}
 }
+
+// TestRoleAgainstTheThing: EN-06 EN-07: an assistant of support cannot act on an account with a role. An
+// assistant of an administrator proposes it where a list is set, in a result that fits the schema of the tool.
+func TestRoleAgainstTheThing(t *testing.T) {
+	r := newRig(t, "user disable")
+	root := r.person("root", admin.Administrator, "admin:write", time.Minute)
+	sue := r.person("sue", admin.Support, "admin:write", time.Minute)
+	r.person("anna", admin.Administrator, "admin:write", time.Minute)
+	invitation := admin.Invitation{Name: "new", Role: "support"}
+	if _, err := admin.UserInvite.Do(t.Context(), r.service.Operator(), invitation); err != nil {
+		t.Fatal(err)
+	}
+	proposal := root.call("user_disable", map[string]any{"name": "anna"})
+	found, err := admin.ProposalList.Do(t.Context(), r.service.Operator(), admin.Paging{})
+	if err != nil || proposal == nil || proposal.IsError || len(found.Items) != 1 {
+		t.Fatalf("got %+v, %+v, %v", proposal, found, err)
+	}
+	for tool, args := range map[string]map[string]any{
+		"user_links_withdraw": {"name": "new"}, "user_disable": {"name": "anna"}, "user_enable": {"name": "anna"},
+		"user_set_mail": {"name": "anna"}, "proposal_decline": {"id": found.Items[0].ID},
+	} {
+		if result := sue.call(tool, args); result == nil || !result.IsError ||
+			!strings.Contains(text(result), "role of the person") {
+			t.Errorf("EN-06: %s by support: %+v", tool, result)
+		}
+	}
+	list, err := root.session.ListTools(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for what, args := range map[string]map[string]any{
+		"Proposed": {"name": "anna", "mail": "a@example.com"}, "Done": {"name": "root", "mail": "r@example.com"},
+	} {
+		result := root.call("user_set_mail", args)
+		if result == nil || result.IsError || !strings.HasPrefix(text(result), what) {
+			t.Fatalf("EN-07: got %d %s %+v, want %s", root.status, root.challenge, result, what)
+		}
+		data, err := json.Marshal(result.StructuredContent)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, tool := range list.Tools {
+			if tool.Name == "user_set_mail" {
+				fits(t, tool.Name, tool.OutputSchema, data)
+			}
+		}
+	}
+}

@@ -47,15 +47,36 @@ func (s *Server) toolOf(v admin.Verb) *mcp.Tool {
 		text += " Changes the server: the person has to have signed in a short while ago."
 	}
 	out := api.Schema(v.Output(), false)
-	if s.c.Service.NeedsTwo(spec) {
+	proposal := api.Schema(reflect.TypeFor[admin.Proposal](), false)
+	switch always, sometimes := s.c.Service.NeedsTwo(spec); {
+	case always:
 		text += " Another administrator has to accept it: the result is the proposal."
-		out = api.Schema(reflect.TypeFor[admin.Proposal](), false)
+		out = proposal
+	case sometimes:
+		text += " What touches an account with a role, or gives rights, another administrator has to accept: " +
+			"the result is then the proposal."
+		out = either(out, proposal)
 	}
 	out["description"] = untrusted
 	return &mcp.Tool{
 		Name: toolName(spec), Title: spec.Summary, Description: text,
 		InputSchema: api.Schema(v.Input(), true), OutputSchema: out, Annotations: hints(spec),
 	}
+}
+
+// either is the schema of an object that fits one of two schemas. References in them begin at its root.
+func either(a, b map[string]any) map[string]any {
+	defs := map[string]any{}
+	for _, s := range []map[string]any{a, b} {
+		own := reflect.ValueOf(s["$defs"])
+		if own.Kind() == reflect.Map {
+			for _, name := range own.MapKeys() {
+				defs[name.String()] = own.MapIndex(name).Interface()
+			}
+		}
+		delete(s, "$defs")
+	}
+	return map[string]any{"type": "object", "anyOf": []any{a, b}, "$defs": defs}
 }
 
 // hints tell a client when to ask the person first.
@@ -148,6 +169,7 @@ func (s *Server) failed(ctx context.Context, err error) (*mcp.CallToolResult, er
 		{admin.ErrConflict, "Something stands in the way."},
 		{admin.ErrInvalid, "The input cannot be used."},
 		{admin.ErrUnavailable, "Nothing was done. Try again later."},
+		{admin.ErrInterrupted, "The database was busy. A part may have been done: look before you try again."},
 		{admin.ErrUnkept, "Something was done that is not in the audit log yet. Look before you try again."},
 		{errArguments, "The arguments do not fit the schema of the tool."},
 	} {

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/internal/admin"
+	"github.com/mcp-authd/mcp-authd/internal/label"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
 )
 
@@ -151,7 +152,7 @@ func (c *Client) request(ctx context.Context, s admin.Spec, in reflect.Value) (*
 		given := map[string]any{}
 		for name, f := range fields {
 			if v := in.FieldByIndex(f.Index); !optional(f) || !v.IsZero() {
-				given[name] = v.Interface()
+				given[name] = notNull(v).Interface()
 			}
 		}
 		text, err := json.Marshal(given)
@@ -181,6 +182,17 @@ func (c *Client) request(ctx context.Context, s admin.Spec, in reflect.Value) (*
 	return r, nil
 }
 
+// notNull is v, or an empty list or map for a nil one, which JSON would have as null.
+func notNull(v reflect.Value) reflect.Value {
+	switch {
+	case v.Kind() == reflect.Slice && v.IsNil():
+		return reflect.MakeSlice(v.Type(), 0, 0)
+	case v.Kind() == reflect.Map && v.IsNil():
+		return reflect.MakeMap(v.Type())
+	}
+	return v
+}
+
 // texts are the reverse of set.
 func texts(v reflect.Value) (out []string) {
 	if v.Kind() == reflect.Slice {
@@ -201,7 +213,8 @@ func texts(v reflect.Value) (out []string) {
 func problemOf(answer *http.Response, body []byte) error {
 	p := Problem{Status: answer.StatusCode, Title: http.StatusText(answer.StatusCode)}
 	if strings.HasPrefix(answer.Header.Get("Content-Type"), "application/problem+json") {
-		_ = json.Unmarshal(body, &p) // what it does not say has its default
+		_ = json.Unmarshal(body, &p)                                        // missing members keep their default
+		p.Title, p.Detail = label.Visible(p.Title), label.Visible(p.Detail) // a line break could forge output
 	}
 	known := map[kind]error{
 		kindForbidden: admin.ErrForbidden, kindNotFound: admin.ErrNotFound,

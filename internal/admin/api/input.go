@@ -4,9 +4,11 @@ import (
 	"encoding"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -21,15 +23,17 @@ func readInput(w http.ResponseWriter, r *http.Request, v admin.Verb) (reflect.Va
 	if err != nil {
 		return in, invalid("the query is malformed")
 	}
+	fields := fieldsOf(v.Input())
+	given := map[string]bool{}
 	if spec.HasBody() {
 		if len(query) > 0 {
 			return in, invalid("this operation takes its input from the path and the body, not from a query")
 		}
-		if refused := readBody(w, r, spec, in.Interface()); refused != nil {
+		var refused *problem
+		if given, refused = readBody(w, r, spec, in.Interface()); refused != nil {
 			return in, refused
 		}
 	}
-	fields := fieldsOf(v.Input())
 	for name, values := range query {
 		f, ok := fields[name]
 		if !ok || strings.Contains(spec.Path, "{"+name+"}") {
@@ -38,10 +42,17 @@ func readInput(w http.ResponseWriter, r *http.Request, v admin.Verb) (reflect.Va
 		if err := set(in.Elem().FieldByIndex(f.Index), values); err != nil {
 			return in, invalid("%s: %v", name, err)
 		}
+		given[name] = true
 	}
 	for _, name := range inPath(spec.Path) {
 		if err := set(in.Elem().FieldByIndex(fields[name].Index), []string{r.PathValue(name)}); err != nil {
 			return in, invalid("%s: %v", name, err)
+		}
+		given[name] = true
+	}
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		if !optional(fields[name]) && !given[name] {
+			return in, invalid("%s is required", name)
 		}
 	}
 	return in, nil

@@ -9,6 +9,7 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/internal/admin"
 	"github.com/mcp-authd/mcp-authd/oauth"
+	"github.com/mcp-authd/mcp-authd/storage"
 )
 
 // kind is what went wrong, as programs tell it apart: the last part of the type of a problem.
@@ -80,10 +81,14 @@ type problem struct {
 	detail    string
 	challenge *oauth.BearerChallenge // nil: none
 	after     time.Duration          // when to try again; 0: not said
+	partly    bool                   // something may have been done
 }
 
 // untouched reports whether it was refused before anything was done, for a reason that may pass.
 func (p problem) untouched() bool {
+	if p.partly {
+		return false
+	}
 	switch p.kind {
 	case kindUnknown, kindStale, kindScope, kindForbidden, kindChanged, kindLimited, kindUnavailable:
 		return true
@@ -109,8 +114,10 @@ func write(w http.ResponseWriter, p problem) {
 	p.answer().write(w)
 }
 
-// auditAway is when to try again while the audit log takes nothing.
+// auditAway is when to try again while the audit log or the database takes nothing.
 const auditAway = 5 * time.Second
+
+const databaseBusy = "Nothing was done, because the database is busy. Try again later."
 
 // explain makes a problem of the error of an operation, and false when it is a fault of ours.
 func explain(err error) (*problem, bool) {
@@ -123,6 +130,12 @@ func explain(err error) (*problem, bool) {
 	}
 	if errors.Is(err, admin.ErrUnavailable) {
 		return &problem{kind: kindUnavailable, detail: err.Error(), after: auditAway}, true
+	}
+	if errors.Is(err, admin.ErrInterrupted) {
+		return &problem{kind: kindUnavailable, detail: err.Error(), after: auditAway, partly: true}, true
+	}
+	if errors.Is(err, storage.ErrBusy) { // outside of an operation, which does nothing without an answer of the store
+		return &problem{kind: kindUnavailable, detail: databaseBusy, after: auditAway}, true
 	}
 	for _, known := range []struct {
 		err  error

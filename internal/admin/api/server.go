@@ -105,6 +105,11 @@ func (s *Server) describe(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(body) // the client is gone when this fails
 }
 
+// NoOperation answers for a path without an operation.
+func NoOperation(w http.ResponseWriter) {
+	write(w, problem{kind: kindNotFound, detail: "There is no operation at this path. See: /api/v1" + descriptionPath})
+}
+
 // unknown answers for paths without an operation, and for methods that a path does not have.
 func (s *Server) unknown(w http.ResponseWriter, r *http.Request) {
 	var allowed []string
@@ -114,7 +119,7 @@ func (s *Server) unknown(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	if len(allowed) == 0 {
-		write(w, problem{kind: kindNotFound, detail: "There is no operation at this path. See: /api/v1" + descriptionPath})
+		NoOperation(w)
 		return
 	}
 	w.Header().Set("Allow", strings.Join(allowed, ", "))

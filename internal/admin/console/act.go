@@ -26,12 +26,14 @@ type actState struct {
 	Subject url.Values `json:"s"`
 	Account string     `json:"a,omitempty"` // the id of the account that was shown as the subject
 	Nonce   string     `json:"o"`
+	Shown   url.Values `json:"f,omitempty"` // fields that the page has shown and no person fills in
 }
 
 // given is the subject as the operation gets it: an account by its id. Another account may have the name
 // when the form is sent.
 func (s actState) given() url.Values {
 	out := maps.Clone(s.Subject)
+	maps.Copy(out, s.Shown)
 	if s.Account != "" {
 		out.Set("name", s.Account)
 	}
@@ -58,6 +60,10 @@ func (v *view) stateOf(verb admin.Verb, subject url.Values) (actState, error) {
 // first, so that the answer is not lost on the way. The address says what it is about, and fills in
 // nothing else: a link that somebody was sent chooses no role for them.
 func (v *view) ask(verb admin.Verb) {
+	if err := v.permit(verb, subjectOf(verb, v.r.URL.Query())); err != nil {
+		v.failed(err)
+		return
+	}
 	if verb.Spec().Fresh && !v.fresh() {
 		v.visitors.Prove(v.w, v.r, v.here)
 		return
@@ -96,6 +102,10 @@ func (v *view) asIs(verb admin.Verb, subject, given url.Values) {
 		if given.Has(m.name) || m.value.IsZero() {
 			continue
 		}
+		if rowable(m.value.Type()) {
+			giveRows(m.value, m.name, given)
+			continue
+		}
 		if list, ok := m.value.Interface().([]string); ok {
 			given.Set(m.name, strings.Join(list, "\n"))
 			continue
@@ -108,6 +118,10 @@ func (v *view) asIs(verb admin.Verb, subject, given url.Values) {
 func (v *view) form(status int, verb admin.Verb, state actState, given url.Values, problem string) {
 	s, subject := verb.Spec(), state.Subject
 	n := nounOf(s.Name)
+	if s.Name == admin.ResourceAccept.Spec().Name {
+		v.acceptance(status, verb, state, problem)
+		return
+	}
 	step, err := v.visitors.Seal(v.w, v.r, purposeAct, state)
 	if err != nil {
 		v.visitors.Fail(v.w, v.r, err)
@@ -119,7 +133,7 @@ func (v *view) form(status int, verb admin.Verb, state actState, given url.Value
 	}
 	title := s.Summary
 	if len(subject) > 0 {
-		title = actName(s.Name) + ": " + shortened(subjectText(subject))
+		title = actName(s.Name) + ": " + v.called(n, subject)
 		f.Lead = strings.TrimSpace(s.Summary + ". " + manual(verb))
 	}
 	v.page(status, n.name, web.Console{
@@ -131,6 +145,9 @@ func (v *view) form(status int, verb admin.Verb, state actState, given url.Value
 func (v *view) back(n noun, s admin.Spec, subject url.Values) string {
 	if slices.Contains(n.early, s.Name) { // there may be no account yet, but a list of what was made for it
 		return v.url(s.Name[:strings.LastIndex(s.Name, " ")], nil)
+	}
+	if list := n.backs[s.Name]; list != "" && v.may(list) {
+		return v.url(list, subjectOf(v.verbs[list], subject))
 	}
 	if one := n.name + " show"; len(subject) > 0 && one != s.Name && v.may(one) {
 		of := subjectOf(v.verbs[one], subject)

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"context"
 	"errors"
 	"log/slog"
 	"net/http"
@@ -52,6 +53,8 @@ type Config struct {
 	Visitors Visitors
 	// As carries out what an actor may do.
 	As func(admin.Actor) admin.Caller
+	// May returns admin.ErrForbidden for what As would refuse an actor, without doing it.
+	May func(context.Context, admin.Actor, admin.Verb, any) error
 	// FreshFor is for how long a proof counts before what cannot be undone, as for As.
 	FreshFor time.Duration
 	// Requests keeps which forms were sent, so that each is carried out once; Ring seals what they came to.
@@ -96,11 +99,11 @@ func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	role := admin.RoleOf(visit.User)
+	actor := admin.Actor{
+		UserID: visit.User.ID, Name: visit.User.Name, Role: role, Proved: visit.Session.Proved(),
+	}
 	v := &view{
-		Console: c, w: w, r: r, here: here, visit: visit, role: role,
-		as: c.cfg.As(admin.Actor{
-			UserID: visit.User.ID, Name: visit.User.Name, Role: role, Proved: visit.Session.Proved(),
-		}),
+		Console: c, w: w, r: r, here: here, visit: visit, role: role, actor: actor, as: c.cfg.As(actor),
 	}
 	v.open(strings.ReplaceAll(strings.Trim(below, "/"), "/", " "))
 }
@@ -178,6 +181,7 @@ func statusOf(err error) (int, bool) {
 		admin.ErrConflict:    http.StatusConflict,
 		admin.ErrInvalid:     http.StatusBadRequest,
 		admin.ErrUnavailable: http.StatusServiceUnavailable,
+		admin.ErrInterrupted: http.StatusServiceUnavailable,
 		admin.ErrUnkept:      http.StatusServiceUnavailable,
 	} {
 		if errors.Is(err, kind) {

@@ -19,6 +19,12 @@ func (v *view) goes(name string, subject url.Values) []string {
 		return v.lines(v.browsers(who))
 	case "user recover":
 		return v.lines("when the link is used: the password", v.browsers(who), v.grantsOf(admin.Which{User: who}))
+	case "application revoke", "application block":
+		return v.lines(v.application(subject.Get("id"), false))
+	case "application pause":
+		return v.lines("until it is resumed: " + v.application(subject.Get("id"), false))
+	case "application delete":
+		return v.lines(v.application(subject.Get("id"), true))
 	case "client delete":
 		return v.lines("the client", v.grantsOf(admin.Which{Client: subject.Get("id")}))
 	case "client rotate-secret":
@@ -68,6 +74,23 @@ func (v *view) grantsOf(which admin.Which) string {
 		return text + " to " + counted(n.Applications, "application", "applications")
 	}
 	return text + " of " + counted(n.People, "person", "people")
+}
+
+// application is what one has, in words.
+func (v *view) application(id string, registrations bool) string {
+	a, err := admin.ApplicationShow.Do(v.r.Context(), v.as, admin.ApplicationID{ID: id})
+	if err != nil {
+		return ""
+	}
+	text := counted(a.Grants, "grant", "grants") + " of " + counted(a.People, "person", "people") + " to " +
+		named(a.Name, a.ID)
+	if a.More {
+		text = "at least " + text
+	}
+	if registrations {
+		text += ", and " + counted(a.Registrations, "registration", "registrations")
+	}
+	return text
 }
 
 // browsers counts the browsers in which a person is signed in, in words.

@@ -2,6 +2,7 @@ package console
 
 import (
 	"encoding/json"
+	"net/url"
 	"reflect"
 	"strconv"
 	"strings"
@@ -21,12 +22,18 @@ var level = map[string]string{
 // health shows how the installation is.
 func (v *view) health(h admin.Health, p *web.Console) {
 	p.Live, p.Badges = true, []web.ConsoleBadge{{Text: "well", Tone: "good"}}
-	if !h.OK {
-		p.Badges = []web.ConsoleBadge{{Text: "not well", Tone: "bad"}}
-	}
-	found := web.ConsoleFindings{None: "Nothing was looked at."}
+	found, warnings := web.ConsoleFindings{None: "Nothing was looked at."}, 0
 	for _, f := range h.Findings {
-		found.Findings = append(found.Findings, finding(f))
+		found.Findings = append(found.Findings, v.finding(f))
+		if f.Level == admin.LevelWarning {
+			warnings++
+		}
+	}
+	switch {
+	case !h.OK:
+		p.Badges = []web.ConsoleBadge{{Text: "not well", Tone: "bad"}}
+	case warnings > 0:
+		p.Badges = []web.ConsoleBadge{{Text: counted(warnings, "warning", "warnings"), Tone: "warn"}}
 	}
 	now := v.cfg.Now()
 	signed := web.ConsoleCell{At: h.AuditSignedAt}
@@ -108,10 +115,27 @@ func clockBehind(_ *view, _ []member, c *web.ConsoleCell) {
 	}
 }
 
-func finding(f admin.Finding) web.ConsoleFinding {
-	return web.ConsoleFinding{
+// pages maps each check to the list that shows the subject of its findings.
+var pages = map[string]string{
+	"audit": "audit sinks", "events": "events list", "keys": "keys list", "tools": "resource list",
+	"mail": "mail test", "resources": "resource list",
+}
+
+// finding shows a finding, with a link to the page that can mend it, if any.
+func (v *view) finding(f admin.Finding) web.ConsoleFinding {
+	out := web.ConsoleFinding{
 		Tone: level[f.Level], Mark: f.Level, Name: caption(f.Check), Text: sentence(f.What), Next: sentence(f.Advice),
 	}
+	if f.Check == "mail" { // as a field it is an address
+		out.Name = "Mail"
+	}
+	if page := pages[f.Check]; page != "" && f.Level != admin.LevelOK && v.may(page) {
+		out.URL = v.url(page, nil)
+	}
+	if f.Resource != "" && v.may("resource tools") {
+		out.URL = v.url("resource tools", url.Values{"uri": {f.Resource}})
+	}
+	return out
 }
 
 // sentence is a text as it stands by itself.

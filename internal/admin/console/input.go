@@ -1,11 +1,13 @@
 package console
 
 import (
+	"encoding"
 	"encoding/json"
 	"fmt"
 	"net/url"
 	"reflect"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -50,6 +52,11 @@ func missing(verb admin.Verb, query url.Values) bool {
 func input(verb admin.Verb, given url.Values) (reflect.Value, error) {
 	in := reflect.New(verb.Input())
 	for _, m := range members(in.Elem()) {
+		if rowable(m.value.Type()) {
+			if err := setRows(m.value, m.name, given); err != nil {
+				return in, fmt.Errorf("%s: %w", caption(m.name), err)
+			}
+		}
 		if err := set(m.value, given[m.name]); err != nil {
 			return in, fmt.Errorf("%s: %w", caption(m.name), err)
 		}
@@ -83,9 +90,8 @@ func set(v reflect.Value, given []string) error {
 		}
 		return nil
 	}
-	if scopes, ok := v.Addr().Interface().(*[]storage.ScopeText); ok && !strings.HasPrefix(text, "[") {
-		*scopes = scopesIn(text)
-		return nil
+	if reads, ok := v.Addr().Interface().(encoding.TextUnmarshaler); ok {
+		return reads.UnmarshalText([]byte(text))
 	}
 	switch v.Kind() {
 	case reflect.String:
@@ -116,19 +122,6 @@ func set(v reflect.Value, given []string) error {
 	return nil
 }
 
-// scopesIn are scopes, one in each line: its name, and then what it allows.
-func scopesIn(text string) (scopes []storage.ScopeText) {
-	for line := range strings.Lines(text) {
-		name, description, _ := strings.Cut(strings.TrimSpace(line), " ")
-		if name != "" {
-			scopes = append(scopes, storage.ScopeText{
-				Name: strings.TrimSuffix(name, ":"), Description: strings.TrimSpace(description),
-			})
-		}
-	}
-	return scopes
-}
-
 // localMinute is how browsers write a time that a person has filled in.
 const localMinute = "2006-01-02T15:04"
 
@@ -146,8 +139,22 @@ func moment(text string) (time.Time, error) {
 // choices are fields of which a few values are known.
 var choices = map[string][]string{
 	"role":        {"", string(admin.Administrator), string(admin.Auditor), string(admin.Support)},
+	"access":      {"", string(storage.AccessRead), string(storage.AccessWrite), string(storage.AccessAdmin)},
 	"dpop":        {"", "optional", "required"},
 	"auth_method": {"", "none", "client_secret_basic", "client_secret_post", "private_key_jwt"},
+}
+
+// optionsOf returns the values to choose from for a field, including the filled-in value; nil for a field that
+// takes any text.
+func optionsOf(field, filled string) []string {
+	options := choices[field]
+	if field == "event" {
+		options = append([]string{""}, admin.AuditEvents()...)
+	}
+	if options != nil && !slices.Contains(options, filled) { // an event of an earlier or later version
+		options = append(slices.Clip(options), filled)
+	}
+	return options
 }
 
 // fieldOf is the field of a form for one of an input, with what was filled in before.
@@ -160,9 +167,11 @@ func fieldOf(m member, given url.Values) web.ConsoleField {
 	if kind == reflect.Pointer {
 		kind = m.value.Type().Elem().Kind()
 	}
-	switch {
-	case choices[m.name] != nil:
-		f.Type, f.Options = "select", choices[m.name]
+	switch options := optionsOf(m.name, f.Value); {
+	case rowable(m.value.Type()):
+		f.Type, f.Rows = "rows", rowsOf(m, given)
+	case options != nil:
+		f.Type, f.Options = "select", options
 	case m.value.Type() == reflect.TypeFor[time.Time]():
 		f.Type, f.Label = "datetime-local", f.Label+" (UTC)"
 		if at, err := moment(f.Value); err == nil {
@@ -174,10 +183,7 @@ func fieldOf(m member, given url.Values) web.ConsoleField {
 		f.Type, f.Value = "password", ""
 	case kind == reflect.Slice, kind == reflect.Map, kind == reflect.Struct:
 		f.Type = "area"
-		switch {
-		case m.value.Type() == reflect.TypeFor[[]storage.ScopeText]():
-			f.Hint += "; one in each line, its name and then what it allows in words, or JSON"
-		case isTable(m.value), kind != reflect.Slice:
+		if isTable(m.value) || kind != reflect.Slice {
 			f.Hint = strings.TrimPrefix(f.Hint+"; as JSON", "; ")
 		}
 	}

@@ -3,6 +3,8 @@ package console
 import (
 	"net/url"
 	"reflect"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -11,25 +13,45 @@ import (
 	"github.com/mcp-authd/mcp-authd/web"
 )
 
-// OB-10: what a person fills in is the input of an operation: scopes in lines, times as browsers write them, and
+// OB-10: what a person fills in is the input of an operation: scopes in rows, times as browsers write them, and
 // a list that was emptied says so.
 func TestInput(t *testing.T) {
 	in, err := input(admin.ResourceSet, url.Values{
 		"uri":     {"https://mcp.example.com/mcp"},
-		"scopes":  {"mcp: use it\nnotes:read Read your notes\n\n"},
 		"aliases": {""},
+
+		"scopes.0.name": {"mcp"}, "scopes.0.description": {"use it"}, "scopes.0.every_call": {"true"},
+		"scopes.2.name": {"notes:read"}, "scopes.2.default": {"true"}, "scopes.2.access": {"read"},
+		"scopes.2.implies": {"a b"}, "scopes.2.max_age": {"5m"}, "scopes.3.name": {" "},
 	})
 	got, _ := in.Interface().(*admin.ResourceChange)
 	want := []storage.ScopeText{
-		{Name: "mcp", Description: "use it"}, {Name: "notes:read", Description: "Read your notes"},
+		{Name: "mcp", Description: "use it", EveryCall: true},
+		{
+			Name: "notes:read", Default: true, Access: storage.AccessRead, Implies: []string{"a", "b"},
+			MaxAge: storage.Age(5 * time.Minute),
+		},
 	}
 	if err != nil || !reflect.DeepEqual(got.Scopes, want) || got.Aliases == nil || len(got.Aliases) > 0 {
 		t.Errorf("OB-10: got %+v, %v", got, err)
 	}
-	in, err = input(admin.ResourceSet, url.Values{"scopes": {`[{"name":"mcp","required":true}]`}})
+	given := url.Values{}
+	giveRows(reflect.ValueOf(want), "scopes", given)
+	in, err = input(admin.ResourceSet, given)
 	got, _ = in.Interface().(*admin.ResourceChange)
-	if err != nil || len(got.Scopes) != 1 || !got.Scopes[0].Required || got.Aliases != nil {
-		t.Errorf("OB-10: JSON is read as %+v, %v", got, err)
+	if err != nil || !reflect.DeepEqual(got.Scopes, want) || got.Aliases != nil {
+		t.Errorf("OB-10: the rows of a form that nobody changed are read as %+v, %v", got, err)
+	}
+	for want, bad := range map[string]url.Values{
+		"row 1 has no name": {"scopes.0.description": {"read"}},
+		"not a duration":    {"scopes.0.name": {"a"}, "scopes.0.max_age": {"soon"}},
+	} {
+		if _, err := input(admin.ResourceSet, bad); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("OB-10: %v: got %v, want %q", bad, err, want)
+		}
+	}
+	if n := rowsIn("scopes", url.Values{"scopes.1000000000.name": {"a"}, "scopes.-1.name": {"b"}}); n != 0 {
+		t.Errorf("OB-10: a form has %d rows", n)
 	}
 	in, err = input(admin.AttemptList, url.Values{"since": {"2026-11-23T15:02"}, "failed": {"true"}})
 	wanted, _ := in.Interface().(*admin.AttemptsWanted)
@@ -128,6 +150,17 @@ func TestMarked(t *testing.T) {
 		for _, f := range fields(verb, url.Values{"password": {"x"}, "token": {"x"}, "assertion": {"x"}}, nil) {
 			if f.Value == "x" {
 				t.Errorf("OB-10: the form of %s shows %s", verb.Spec().Name, f.Name)
+			}
+		}
+	}
+}
+
+// OB-10: the kind of an entry of the audit log is chosen, and one that this version does not know stays chosen.
+func TestEventChoices(t *testing.T) {
+	for _, given := range []string{"", "tool.called", "later.event"} {
+		for _, f := range fields(admin.AuditList, url.Values{"event": {given}}, nil) {
+			if f.Name == "event" && (f.Type != "select" || !slices.Contains(f.Options, given) || len(f.Options) < 60) {
+				t.Errorf("OB-10: %q: got %+v", given, f)
 			}
 		}
 	}

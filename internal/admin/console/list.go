@@ -28,7 +28,8 @@ func (v *view) list(verb admin.Verb) {
 	n := nounOf(s.Name)
 	p := web.Console{Title: n.title, Lead: n.lead, Acts: v.acts(n, nil, nil)}
 	if s.Name != n.begin() {
-		p.Title, p.Lead, p.Trail = cmp.Or(n.lists[s.Name].title, s.Summary), manual(verb), v.trail(n, nil)
+		p.Title, p.Lead, p.Trail = cmp.Or(n.lists[s.Name].title, s.Summary), manual(verb),
+			v.trail(n, subjectOf(verb, query))
 		p.Acts = nil
 	}
 	search := v.search(verb, query)
@@ -41,7 +42,7 @@ func (v *view) list(verb admin.Verb) {
 		v.page(http.StatusBadRequest, n.name, p)
 		return
 	}
-	list, err := v.listing(verb, in, v.tableOf(s.Name), pageSize, nil)
+	list, err := v.listing(verb, in, v.tableOf(s.Name), pageSize, subjectOf(verb, query))
 	if err != nil {
 		v.failed(err)
 		return
@@ -87,6 +88,9 @@ func (v *view) listing(verb admin.Verb, in reflect.Value, t table, limit int, of
 	if next := out.FieldByName("Next"); next.IsValid() {
 		l.next = next.String()
 	}
+	if l.next != "" && len(l.Rows) == 0 {
+		l.Empty = web.ConsoleHint{Text: "None so far. The next page looks further."}
+	}
 	return l, nil
 }
 
@@ -115,7 +119,7 @@ func without(query url.Values, field string) url.Values {
 
 // table is the items of a list in columns. A column that all rows leave empty is left out.
 func (v *view) table(t table, items reflect.Value, of url.Values) web.ConsoleTable {
-	n := noun{name: t.noun}
+	n := noun{name: t.noun, shapes: t.shapes}
 	if t.noun != "" {
 		n = nounOf(t.noun)
 	}
@@ -130,6 +134,9 @@ func (v *view) table(t table, items reflect.Value, of url.Values) web.ConsoleTab
 	}
 	for _, item := range rows {
 		row := v.row(n, item, shown)
+		if to := v.itemURL(t, item, of); to != "" && len(row) > 0 {
+			row[0].URL = to
+		}
 		acts := v.actsOn(t.rows, item, t.as, of)
 		out.Acting = out.Acting || len(acts) > 0
 		out.Rows = append(out.Rows, append(row, web.ConsoleCell{Acts: acts}))
@@ -196,7 +203,7 @@ func (v *view) actsOn(names []string, item []member, as map[string]string, of ur
 				subject.Set(f, value)
 			}
 		}
-		if covers(subject, subjects(v.verbs[name])) {
+		if covers(subject, subjects(v.verbs[name])) && v.allowed(name, subject) {
 			s := v.verbs[name].Spec()
 			out = append(out, web.ConsoleLink{Name: actName(name), URL: v.url(name, subject), Grave: s.Takes})
 		}
@@ -221,6 +228,18 @@ func columnsOf(sample []member, wanted []string) (out []string) {
 		}
 	}
 	return out
+}
+
+// itemURL is the page of an item of a list that has an operation for it; "" where there is none.
+func (v *view) itemURL(t table, item []member, of url.Values) string {
+	if t.one == "" || !v.may(t.one) {
+		return ""
+	}
+	subject := url.Values{}
+	for _, f := range subjects(v.verbs[t.one]) {
+		subject.Set(f, cmp.Or(text(item, f), of.Get(f)))
+	}
+	return v.url(t.one, subject)
 }
 
 // oneURL is the page of an item; "" where there is none.

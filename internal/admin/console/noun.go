@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"strings"
 
+	"github.com/mcp-authd/mcp-authd/storage"
 	"github.com/mcp-authd/mcp-authd/web"
 )
 
@@ -33,8 +34,12 @@ type noun struct {
 	empty  web.ConsoleHint
 	// begins are operations that name what is not there yet.
 	begins []string
+	// also are operations of other nouns that are done from its first page.
+	also []string
 	// early are operations on a thing that also end what was made for one that is not there yet.
 	early []string
+	// backs are lists to which an operation leads back.
+	backs map[string]string
 	// rows are what can be done with an item of the list.
 	rows []string
 	// tables are the lists that one thing has itself, by the names of their fields.
@@ -57,10 +62,13 @@ type table struct {
 	columns []string
 	// rows are what can be done with an item, as are the fields of those operations that an item has
 	// by another name.
-	rows  []string
-	as    map[string]string
-	acts  []string // what can be done about the list
-	empty web.ConsoleHint
+	rows []string
+	as   map[string]string
+	acts []string // what can be done about the list
+	one  string   // the operation that shows an item; "": that of its noun
+	// shapes are those of the items, where they have no noun.
+	shapes map[string]shape
+	empty  web.ConsoleHint
 }
 
 // related is a list on the page of one thing: of an operation, with the field of the thing as its field.
@@ -98,6 +106,7 @@ var actNames = map[string]string{
 	"user ways remove":    "Remove",
 	"user sessions end":   "Sign out",
 	"audit prove":         "Prove it",
+	"mail test":           "Send test letter",
 	"grant revoke-many":   "Revoke many",
 	"grant finish":        "Finish a revocation",
 }
@@ -122,10 +131,11 @@ var fits = map[string]func(v *view, thing []member) bool{
 	"trust remove":         is("from", "store"),
 	"user ways remove":     has("id"),
 	"client rotate-secret": is("source", "static"),
+	"resource accept":      has("offered_digest"),
 	"resource set":         is("from", "store"),
 	"resource remove":      is("from", "store"),
-	"proposal accept":      mayAccept,
-	"proposal decline":     mayDecline,
+	"proposal accept":      is("state", string(storage.ProposalOpen)),
+	"proposal decline":     is("state", string(storage.ProposalOpen)),
 }
 
 func has(field string) func(*view, []member) bool {

@@ -15,94 +15,11 @@ const (
 
 // nouns are in the order of the menu.
 var nouns = []noun{
-	people, clients, grants, proposals, attempts, audits, health, tokens, servers, providers, trusts, signingKeys,
-	receivers,
+	people, groups, rules, applications, clients, grants, proposals, attempts, audits, health, tokens, servers,
+	providers, trusts, signingKeys, receivers, letters,
 }
 
 var grantColumns = []string{"id", "client_name", "user_name", "resource", "scope", "created_at", "paused_at"}
-
-var people = noun{
-	name:    "user",
-	title:   "People",
-	menu:    menuAccess,
-	lead:    "Who can sign in here, and what they have allowed applications.",
-	columns: []string{"name", "role", "disabled", "mail", "last_login_at", "created_at"},
-	hide:    []string{"name", "admin", "more_grants"},
-	badges:  map[string]string{"disabled": "bad"},
-	begins:  []string{"user invite"},
-	early:   []string{"user links withdraw"},
-	rows:    []string{"user recover", "user enable", "user disable"},
-	empty: web.ConsoleHint{
-		Text: "There is no account yet. Make one, or invite a person by a link.", Command: "mcp-authd user invite NAME",
-	},
-	tables: map[string]table{
-		"grants": {
-			title:   "What the person allowed",
-			noun:    "grant",
-			columns: []string{"client_name", "resource", "scope", "created_at", "paused_at"},
-			rows:    []string{"grant pause", "grant resume", "grant revoke"},
-			empty:   web.ConsoleHint{Text: "No application. A grant comes to be when the person approves one."},
-		},
-	},
-	lists: map[string]table{
-		"user links": {
-			title:   "One-time links",
-			columns: []string{"name", "kind", "role", "mail", "not_before", "expires_at", "created_at"},
-			rows:    []string{"user links withdraw"},
-			empty: web.ConsoleHint{
-				Text:    "No link can still be used. A link invites a person, or lets one back in.",
-				Command: "mcp-authd user invite NAME",
-			},
-		},
-	},
-	related: []related{
-		{
-			table: table{
-				title:   "Ways in",
-				columns: []string{"kind", "name", "works", "left", "last_used_at", "created_at"},
-				rows:    []string{"user ways remove"},
-				as:      map[string]string{"way": "id"},
-				empty: web.ConsoleHint{
-					Text:    "Nothing lets this person in. Give them a link by which they choose a password or make a passkey.",
-					Command: "mcp-authd user recover NAME",
-				},
-			},
-			list: "user ways", field: "name", filter: "name",
-		},
-		{
-			table: table{
-				title:   "Accounts at providers",
-				columns: []string{"connector", "label", "subject", "by", "last_used_at", "created_at"},
-			},
-			list: "user identities", field: "name", filter: "name",
-		},
-		{
-			table: table{
-				title:   "Browsers in which the person is signed in",
-				columns: []string{"browser", "network", "methods", "seen_at", "proved_at", "expires_at"},
-				rows:    []string{"user sessions end"},
-				as:      map[string]string{"session": "id"},
-				empty:   web.ConsoleHint{Text: "None."},
-			},
-			list: "user sessions", field: "name", filter: "name",
-		},
-		{
-			table: table{
-				title:   "One-time links that can still be used",
-				columns: []string{"kind", "not_before", "expires_at", "created_at"},
-				acts:    []string{"user links withdraw"},
-			},
-			list: "user links", field: "name", filter: "name",
-		},
-		{
-			table: table{
-				title: "Attempts", noun: "attempt",
-				columns: []string{"reference", "started_at", "client_name", "step", "verdict"},
-			},
-			list: "attempt list", field: "name", filter: "user",
-		},
-	},
-}
 
 var grants = noun{
 	name:    "grant",
@@ -207,8 +124,8 @@ var audits = noun{
 	title: "Audit",
 	menu:  menuMonitoring,
 	lead: "What was done and who allowed it: sign-ins, consents, tokens, calls of tools, administration. Each entry " +
-		"can be proved with the key of the log alone.",
-	columns: []string{"index", "at", "event", "person", "client_id", "resource", "tool", "outcome"},
+		"can be proved with the key of the log alone; one that is not proven says why.",
+	columns: []string{"index", "at", "event", "person", "client_id", "resource", "tool", "outcome", "unproven"},
 	shapes:  map[string]shape{"person": auditPerson, "client_id": auditClient, "outcome": outcomeBadge},
 	live:    true,
 	empty: web.ConsoleHint{
@@ -232,6 +149,7 @@ var health = noun{
 	menu:     menuMonitoring,
 	lead:     "The database, the clock, replicas, keys, the audit log, and what waits to be delivered.",
 	start:    "health show",
+	also:     []string{"mail test"},
 	captions: map[string]string{"started_at": "Running since"},
 	shapes: map[string]shape{
 		"name":            replicaName,
@@ -240,6 +158,9 @@ var health = noun{
 		"clock_behind_ms": clockBehind,
 	},
 }
+
+// letters are sent from the page of the health, and are not in the menu.
+var letters = noun{name: "mail", title: "Health", start: "health show"}
 
 var tokens = noun{
 	name:  "token",
@@ -258,11 +179,24 @@ var servers = noun{
 	hide:    []string{"name", "config"},
 	shapes:  map[string]shape{"scopes": scopeNames},
 	rows:    []string{"resource remove"},
+	backs:   map[string]string{"resource accept": "resource tools"},
+	lists: map[string]table{
+		"resource tools": {
+			title: "Tools", one: "resource tool", rows: []string{"resource accept"},
+			columns: []string{"name", "state", "held", "accepted_at", "accepted_by", "offered_at"},
+			shapes:  map[string]shape{"state": stateBadge(toolTones), "held": heldBack},
+			empty: web.ConsoleHint{
+				Text: "The gateway has seen no tool of this MCP server: no client has listed its tools yet, or it is not " +
+					"behind the gateway.",
+			},
+		},
+	},
 	tables: map[string]table{
 		"scopes": {
 			title:   "Scopes",
 			columns: []string{"name", "description", "default", "required", "dangerous", "access"},
 		},
+		"rules": {title: "Who may have what", columns: ruleColumns},
 		"tools": {
 			title: "What its tools need", columns: []string{"name", "scopes", "denied", "clearance"},
 		},
@@ -337,7 +271,9 @@ var signingKeys = noun{
 	menu:  menuServers,
 	lead: "The keys by which this server signs: a next key signs nothing yet, the active one signs, a retired one is " +
 		"there for the tokens that it signed.",
-	columns: []string{"kid", "alg", "state", "created_at", "activated_at", "retired_at", "expires_at"},
-	shapes:  map[string]shape{"state": stateBadge(map[string]string{"active": "good", "next": "", "retired": ""})},
-	rows:    []string{"keys revoke"},
+	columns: []string{
+		"kid", "alg", "state", "created_at", "activates_at", "activated_at", "retired_at", "expires_at",
+	},
+	shapes: map[string]shape{"state": stateBadge(map[string]string{"active": "good", "next": "", "retired": ""})},
+	rows:   []string{"keys revoke"},
 }

@@ -64,8 +64,10 @@ func (v *view) attention(failed *web.ConsoleTable) web.ConsoleFindings {
 		h, err := admin.HealthShow.Do(v.r.Context(), v.as, admin.None{})
 		for _, found := range h.Findings {
 			if found.Level == admin.LevelFail || found.Level == admin.LevelWarning {
-				one := finding(found)
-				one.URL = v.url("health show", nil)
+				one := v.finding(found)
+				if one.URL == "" {
+					one.URL = v.url("health show", nil)
+				}
 				f.Findings = append(f.Findings, one)
 			}
 		}

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"errors"
 	"maps"
 	"net/http"
 	"net/url"
@@ -21,7 +22,9 @@ type view struct {
 	here  string // the page, with its query
 	visit storage.Visit
 	role  admin.Role
+	actor admin.Actor
 	as    admin.Caller
+	asked map[string]bool // what allowed has found, by the page of the operation
 }
 
 // page shows a page, with the menu.
@@ -45,7 +48,7 @@ func (v *view) stop(status int, title, text string) {
 // menu is the menu: what the role may see.
 func (v *view) menu(current string) (menu []web.ConsoleGroup) {
 	for _, n := range v.nouns() {
-		if !v.may(n.begin()) {
+		if n.menu == "" || !v.may(n.begin()) {
 			continue
 		}
 		if len(menu) == 0 || menu[len(menu)-1].Name != n.menu {
@@ -78,6 +81,42 @@ func (v *view) nouns() []noun {
 func (v *view) may(name string) bool {
 	verb, ok := v.verbs[name]
 	return ok && verb.Spec().Permits(v.role)
+}
+
+// allowed reports whether the service would let the person carry out an operation on a subject. Each link and
+// button that leads to a change is shown only if it does. An operation that cannot be asked about is left out.
+func (v *view) allowed(name string, subject url.Values) bool {
+	if !v.may(name) {
+		return false
+	}
+	verb := v.verbs[name]
+	if !verb.Spec().Changes() {
+		return true
+	}
+	key := v.url(name, subject)
+	if known, ok := v.asked[key]; ok {
+		return known
+	}
+	err := v.permit(verb, subject)
+	if v.asked == nil {
+		v.asked = map[string]bool{}
+	}
+	v.asked[key] = err == nil
+	return err == nil
+}
+
+// permit returns admin.ErrForbidden if the service would refuse the person an operation on a subject. Other
+// refusals are left to the operation, which says what stands in its way.
+func (v *view) permit(verb admin.Verb, subject url.Values) error {
+	in, err := input(verb, subject)
+	if err != nil {
+		return nil // the form says what is wrong with it
+	}
+	err = v.cfg.May(v.r.Context(), v.actor, verb, in.Interface())
+	if errors.Is(err, admin.ErrNotFound) || errors.Is(err, admin.ErrConflict) || errors.Is(err, admin.ErrInvalid) {
+		return nil
+	}
+	return err
 }
 
 // url is where the page of an operation is.
@@ -125,7 +164,7 @@ func (v *view) trail(n noun, subject url.Values) (trail []web.ConsoleLink) {
 	}
 	if one := n.name + " show"; len(subject) > 0 && v.may(one) {
 		if of := subjectOf(v.verbs[one], subject); len(of) > 0 {
-			trail = append(trail, web.ConsoleLink{Name: subjectText(of), URL: v.url(one, of)})
+			trail = append(trail, web.ConsoleLink{Name: v.called(n, of), URL: v.url(one, of)})
 		}
 	}
 	return trail
@@ -138,6 +177,16 @@ func manual(verb admin.Verb) string {
 		_, text, _ = strings.Cut(text, ". ")
 	}
 	return text
+}
+
+// called is the subject of an operation as people know it: a client by the name that it calls itself.
+func (v *view) called(n noun, subject url.Values) string {
+	if id := subject.Get("id"); n.name == clients.name && id != "" {
+		if c, err := admin.ClientShow.Do(v.r.Context(), v.as, admin.ClientID{ID: id}); err == nil {
+			return named(c.Name, id)
+		}
+	}
+	return shortened(subjectText(subject))
 }
 
 // subjectText is the subject of an operation in words.

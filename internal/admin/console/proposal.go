@@ -13,27 +13,6 @@ import (
 	"github.com/mcp-authd/mcp-authd/web"
 )
 
-// mayAccept reports whether a proposal is open, of another person, and of an operation that the person at
-// the browser may use.
-func mayAccept(v *view, p []member) bool {
-	return isOpen(p) && !v.proposed(p) && v.may(text(p, "operation"))
-}
-
-// mayDecline reports whether a proposal is open, and the person at the browser made it or may use its
-// operation.
-func mayDecline(v *view, p []member) bool {
-	return isOpen(p) && (v.proposed(p) || v.may(text(p, "operation")))
-}
-
-func isOpen(p []member) bool { return text(p, "state") == string(storage.ProposalOpen) }
-
-// proposed reports whether the person at the browser made a proposal.
-func (v *view) proposed(p []member) bool {
-	m, _ := memberOf(p, "by")
-	by, _ := m.value.Interface().(admin.Party)
-	return by.UserID != "" && by.UserID == v.visit.User.ID
-}
-
 // party shows who proposed or decided something: a person with their id, which leads to the account, and the
 // application by which they acted; or a program.
 func (v *view) party(p admin.Party, c *web.ConsoleCell) {
@@ -126,17 +105,18 @@ func (v *view) proposals() []web.ConsoleFinding {
 	found, err := admin.ProposalList.Do(v.r.Context(), v.as, admin.Paging{Limit: maxCounted})
 	waiting := 0
 	for i := range found.Items {
-		if err == nil && mayAccept(v, members(valueOf(found.Items).Index(i))) {
+		p := found.Items[i]
+		open := p.State == string(storage.ProposalOpen)
+		if err == nil && open && v.allowed("proposal accept", url.Values{"id": {p.ID}}) {
 			waiting++
 		}
 	}
 	if waiting == 0 {
 		return nil
 	}
-	verb := map[bool]string{true: " waits", false: " wait"}[waiting == 1]
 	return []web.ConsoleFinding{{
 		Tone: "warn", Mark: "proposals", URL: v.url("proposal list", nil),
-		Name: counted(waiting, "proposal", "proposals") + verb + " for you to accept or decline",
+		Name: counted(waiting, "proposal waits", "proposals wait") + " for you to accept or decline",
 	}}
 }
 

@@ -122,9 +122,9 @@ func hostsOf(_ *view, _ []member, c *web.ConsoleCell) {
 	c.Text = strings.Join(hosts, ", ")
 }
 
-// auditPerson is who it was: the name that the entry has, also of an account that is no more.
+// auditPerson shows the name of the person, also of an account that was deleted if the entry has its name.
 func auditPerson(v *view, item []member, c *web.ConsoleCell) {
-	if name := auditFields(item)["user_name"]; name != "" {
+	if name := text(item, "user_name"); name != "" {
 		c.Text, c.URL, c.Code = name, "", false
 		personLink(v, item, c)
 	} else if c.Code = c.Text != ""; c.Code {
@@ -136,18 +136,8 @@ func auditPerson(v *view, item []member, c *web.ConsoleCell) {
 // auditClient is which client it was, by what it calls itself.
 func auditClient(_ *view, item []member, c *web.ConsoleCell) {
 	id := c.Text
-	c.Text, c.Code = auditFields(item)["client_name"], false
+	c.Text, c.Code = text(item, "client_name"), false
 	nameOr(c, id)
-}
-
-// auditFields are what an entry of the audit log says.
-func auditFields(item []member) map[string]string {
-	m, ok := memberOf(item, "fields")
-	if !ok {
-		return nil
-	}
-	fields, _ := m.value.Interface().(map[string]string)
-	return fields
 }
 
 // outcomeBadge is what came of a call, or of an act.
@@ -157,6 +147,14 @@ func outcomeBadge(_ *view, _ []member, c *web.ConsoleCell) {
 	}
 	tone := map[string]string{"ok": "good", "allowed": "good", "success": "good"}[c.Text]
 	c.Badges, c.Text = []web.ConsoleBadge{{Text: c.Text, Tone: tone}}, ""
+}
+
+// heldBack marks a tool that nobody can call until it is accepted.
+func heldBack(_ *view, _ []member, c *web.ConsoleCell) {
+	if c.Text == "yes" {
+		c.Badges = []web.ConsoleBadge{{Text: "held back", Tone: "bad"}}
+	}
+	c.Text = ""
 }
 
 // scopeNames are the names of the scopes of an MCP server.

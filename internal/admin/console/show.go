@@ -73,6 +73,8 @@ func (v *view) screen(out any, p *web.Console) bool {
 		v.health(out, p)
 	case admin.ProviderDetails:
 		v.provider(out, p)
+	case admin.ToolDifference:
+		v.tool(out, p)
 	case admin.TokenInspection:
 		v.token(out, p)
 	default:
@@ -186,14 +188,15 @@ func (v *view) relatedTo(n noun, all []member, of url.Values) (parts []web.Conso
 func (v *view) acts(n noun, subject url.Values, thing []member) (out []web.ConsoleLink) {
 	for _, verb := range admin.All() {
 		s := verb.Spec()
-		if s.Noun() != n.name || !v.may(s.Name) || !v.fit(s.Name, thing) || v.elsewhere(n, s) {
+		also := len(subject) == 0 && slices.Contains(n.also, s.Name)
+		if s.Noun() != n.name && !also || !v.may(s.Name) || !v.fit(s.Name, thing) || v.elsewhere(n, s) {
 			continue
 		}
 		needs := subjects(verb)
 		if slices.Contains(n.begins, s.Name) {
 			needs = nil
 		}
-		if covers(subject, needs) {
+		if covers(subject, needs) && v.allowed(s.Name, subject) {
 			out = append(out, web.ConsoleLink{Name: actName(s.Name), URL: v.url(s.Name, subject), Grave: s.Takes})
 		}
 	}

@@ -72,6 +72,9 @@ var labels = map[string]string{
 	"started_at":    "Began",
 	"ended_at":      "Ended",
 	"expires_at":    "Expires",
+	"activates_at":  "Signs from",
+	"activated_at":  "Signed since",
+	"retired_at":    "Signed until",
 	"revoked_at":    "Ended",
 	"client_id":     "Client",
 	"user_id":       "Account ID",
@@ -101,6 +104,7 @@ var labels = map[string]string{
 	"failed_at":        "Last failure",
 
 	"audit_waiting":   "Audit entries",
+	"unproven":        "Not proven",
 	"clock_behind_ms": "Clock is behind by",
 	"match":           "Name, or a part of it",
 	"last_read":       "Its metadata document, as last read",

@@ -3,6 +3,8 @@ package console
 import (
 	"fmt"
 	"time"
+
+	"github.com/mcp-authd/mcp-authd/internal/label"
 )
 
 // ago is a moment as people tell each other, seen from now.
@@ -45,12 +47,9 @@ func after(d time.Duration) string {
 	return "+" + d.Round(time.Second).String()
 }
 
-// counted is a number of things.
+// counted is a number with its noun, and its thousands apart.
 func counted(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%s %s", grouped(n), many)
+	return grouped(n) + " " + label.Noun(n, one, many)
 }
 
 // grouped is a number whose thousands are apart.

@@ -3,6 +3,7 @@ package lists
 import (
 	"bytes"
 	"io"
+	"strings"
 )
 
 // Body returns an answer, or a stream of events, as a caller is shown it. What one Read gets is
@@ -63,6 +64,7 @@ type events struct {
 	field []byte // the name of the field of the line that is read; cut when it is longer than any that counts
 	value value
 	cr    bool // the last byte; a line feed after it ends no other line
+	alone *alone
 }
 
 // value is what of a line is read.
@@ -135,6 +137,9 @@ func (e *events) partOfLine(b []byte) error {
 				b = b[1:]
 			}
 		case ofData:
+			if e.alone.isMessage(b) {
+				return ErrMalformed
+			}
 			return e.read(b)
 		case ofOther:
 			if hasOdd(b) {
@@ -149,12 +154,53 @@ func (e *events) partOfLine(b []byte) error {
 	return nil
 }
 
+// alone reads a line of data by itself, as some clients do, where the lines before it are part of another text or
+// message. Nil reads nothing.
+type alone struct {
+	inBatch bool
+	begun   bool
+	ended   bool // it is not a message
+	filter
+}
+
+// isMessage takes a part of the line, and reports whether the line begins as a message with a list or a task. It does
+// before the list, or the first entry, is complete to the client.
+func (a *alone) isMessage(b []byte) (found bool) {
+	if a == nil || a.ended {
+		return false
+	}
+	for !a.begun {
+		b = bytes.TrimLeft(b, " \t")
+		switch {
+		case len(b) == 0:
+			return false
+		case strings.IndexByte(byteOrderMark, b[0]) >= 0:
+			b = b[1:]
+			continue
+		case b[0] == '{' && a.inBatch: // which is a message of the batch, and read as one
+		case b[0] == '{', b[0] == '[':
+			a.begun = true
+			continue
+		}
+		a.ended = true
+		return false
+	}
+	a.shows = func(Kind, string, []byte) bool { found = true; return false }
+	a.out = a.out[:0]
+	err := a.read(b)
+	a.ended = err != nil
+	return found
+}
+
 // endField is the end of the name of a field.
 func (e *events) endField() {
 	switch name := string(e.field); name {
 	case "data":
 		e.put([]byte("data:"))
-		e.value = ofSpace
+		e.value, e.alone = ofSpace, nil
+		if e.at != outside {
+			e.alone = &alone{inBatch: e.at == batch}
+		}
 	case "event", "id", "retry":
 		e.put([]byte(name + ":"))
 		e.value = ofOther

@@ -10,8 +10,8 @@ const (
 	maxText  = 16 << 10 // bytes of a key or a name
 )
 
-// ErrMalformed means that an answer begins as a message and is not JSON.
-var ErrMalformed = errors.New("an answer of the MCP server is not JSON")
+// ErrMalformed means that an answer begins as a message and is not JSON, or that readers of JSON differ about it.
+var ErrMalformed = errors.New("an answer of the MCP server is not JSON, or ambiguous")
 
 // ErrRefused means that a task has begun that is not shown, when part of the message that says so has gone on.
 var ErrRefused = errors.New("a task of the MCP server could not be kept")
@@ -77,7 +77,7 @@ type filter struct {
 	word word
 	kind Kind // of the last key that is one of a list
 
-	foul            bool // a character stands outside of strings that JSON does not have there
+	foul            bool // JSON does not have this, or readers differ about it
 	quoted, escaped bool // in a string, behind a backslash
 	taken           bool // it counts
 	text            []byte
@@ -109,6 +109,9 @@ func (f *filter) read(b []byte) error {
 	}
 	f.buf, f.mark, f.kept = b, 0, len(f.out)
 	for i := 0; i < len(b); i++ {
+		if f.foul {
+			return ErrMalformed
+		}
 		if f.refused && !f.replace() {
 			break
 		}
@@ -140,6 +143,9 @@ func (f *filter) read(b []byte) error {
 		if err := f.take(b[i], i); err != nil {
 			return err
 		}
+	}
+	if f.foul {
+		return ErrMalformed
 	}
 	f.flush(len(b))
 	if f.refused && !f.replace() {
@@ -210,31 +216,6 @@ func whole(b []byte, i int) int {
 		return 0
 	}
 	return i + 1 + n
-}
-
-// class is what a character outside of strings means at any depth.
-type class uint8
-
-const (
-	passes class = iota
-	opens
-	shuts
-	quoting
-	fouls // it begins a comment, another kind of string or a bare name for some readers, or ends a line
-)
-
-var classes = classify()
-
-// classify lets numbers and literals pass, among them NaN and Infinity, which some servers write.
-func classify() (out [256]class) {
-	for i := range out {
-		out[i] = fouls
-	}
-	for _, c := range []byte(" \t\r\n,:+-.0123456789Etruefalsn" + "NaInfity") {
-		out[c] = passes
-	}
-	out['"'], out['{'], out['['], out['}'], out[']'] = quoting, opens, opens, shuts, shuts
-	return out
 }
 
 // take is one character outside of strings.

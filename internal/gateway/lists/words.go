@@ -120,6 +120,9 @@ var quotes = []byte(`"`)
 // meaning says what a key means where it stands.
 func (f *filter) meaning(key []byte) {
 	f.word = other
+	if f.at != entry && string(key) == prototype { // its members may be those of the object
+		f.foul = true
+	}
 	switch f.at {
 	case message:
 		if bytes.EqualFold(key, resultKey) {
@@ -148,9 +151,12 @@ func (f *filter) meaning(key []byte) {
 		if name := kinds[f.kind].name; bytes.EqualFold(key, names[f.kind]) {
 			f.word, f.doubt, f.named = isName, f.doubt || f.named || string(key) != name, true
 		}
-		f.doubt = f.doubt || string(key) == "__proto__" // to JavaScript, its members may be those of the entry
+		f.doubt = f.doubt || string(key) == prototype
 	}
 }
+
+// prototype is the key whose members JavaScript may read as members of the enclosing object.
+const prototype = "__proto__"
 
 // The keys that mean something, as bytes.
 var (
@@ -164,4 +170,29 @@ func keys() (members, names [last + 1][]byte) {
 		members[k], names[k] = []byte(kinds[k].member), []byte(kinds[k].name)
 	}
 	return members, names
+}
+
+// class is the meaning of a character outside of strings, at any depth.
+type class uint8
+
+const (
+	passes class = iota
+	opens
+	shuts
+	quoting
+	fouls // it begins a comment, another kind of string or a bare name for some readers, or ends a line
+)
+
+var classes = classify()
+
+// classify lets numbers and literals pass, among them NaN and Infinity, which some servers write.
+func classify() (out [256]class) {
+	for i := range out {
+		out[i] = fouls
+	}
+	for _, c := range []byte(" \t\r\n,:+-.0123456789Etruefalsn" + "NaInfity") {
+		out[c] = passes
+	}
+	out['"'], out['{'], out['['], out['}'], out[']'] = quoting, opens, opens, shuts, shuts
+	return out
 }

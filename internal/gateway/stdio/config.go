@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/internal/gateway"
+	"github.com/mcp-authd/mcp-authd/internal/gateway/peers"
 	"github.com/mcp-authd/mcp-authd/internal/sandbox"
 	"github.com/mcp-authd/mcp-authd/mcpresource"
 )
@@ -41,6 +42,15 @@ type Config struct {
 	MaxMessage int
 	// MaxPending bounds the requests of one process that wait for an answer. Default: 128.
 	MaxPending int
+	// PerClient has a session belong to its person with one application. The guard sees to that for requests
+	// that reach it; this is for those that other replicas pass on.
+	PerClient bool
+	// Resource is the URL of the MCP server, by which replicas tell it from others.
+	Resource string
+	// Peers, when set, passes requests of sessions to the replicas that hold them. MaxBody bounds those that
+	// other replicas pass on, in bytes. Default: 4 MiB.
+	Peers   *peers.Peers
+	MaxBody int
 	// Shows, when set, says which entries of lists the caller in the context of a request is shown.
 	Shows  gateway.Shows
 	Logger *slog.Logger     // default: discard
@@ -74,7 +84,10 @@ func (c Config) withDefaults() (Config, error) {
 	for _, d := range []struct {
 		value *int
 		use   int
-	}{{&c.MaxProcesses, 64}, {&c.MaxPerCaller, 8}, {&c.MaxMessage, 16 << 20}, {&c.MaxPending, 128}} {
+	}{
+		{&c.MaxProcesses, 64}, {&c.MaxPerCaller, 8}, {&c.MaxMessage, 16 << 20}, {&c.MaxPending, 128},
+		{&c.MaxBody, 4 << 20},
+	} {
 		if *d.value <= 0 {
 			*d.value = d.use
 		}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/internal/gateway"
+	"github.com/mcp-authd/mcp-authd/internal/gateway/peers"
 	"github.com/mcp-authd/mcp-authd/internal/mcp"
 	"github.com/mcp-authd/mcp-authd/mcpresource"
 )
@@ -44,15 +45,10 @@ func refuse(w http.ResponseWriter, id json.RawMessage, status, code int, message
 	gateway.Fault{Status: status, Code: code, ID: id, Message: message}.Write(w)
 }
 
-// unable answers a request that no program could be had for.
+// unable answers a request when no program is available. A request that was ended is the guard's to answer.
 func (s *Server) unable(w http.ResponseWriter, r *http.Request, id json.RawMessage, err error) {
 	if ended := context.Cause(r.Context()); ended != nil {
 		s.c.Logger.DebugContext(r.Context(), "request ended", "error", ended)
-		f := gateway.Fault{
-			Status: http.StatusServiceUnavailable, Code: mcp.CodeInternal, ID: id, Message: "The request was ended.",
-			Retry: 1,
-		}
-		f.Write(w)
 		return
 	}
 	s.c.Logger.WarnContext(r.Context(), "MCP server not started, or not asked", "command", s.c.Command[0], "error", err)
@@ -90,34 +86,43 @@ func accepts(r *http.Request, kind string) bool {
 	return false
 }
 
+// posted is the body of a POST.
+type posted struct {
+	body   []byte
+	frames []frame
+	batch  bool
+}
+
 // message reads the body of a POST; nil when it has answered.
-func message(w http.ResponseWriter, r *http.Request) (frames []frame, batch bool) {
+func message(w http.ResponseWriter, r *http.Request) *posted {
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
 		refuse(w, nil, http.StatusUnsupportedMediaType, mcp.CodeRefused, "Content-Type must be application/json.")
-		return nil, false
+		return nil
 	}
 	// RFC 9110 §12.5.1: without Accept a client takes anything.
 	if r.Header.Get("Accept") != "" && (!accepts(r, "application/json") || !accepts(r, "text/event-stream")) {
 		refuse(w, nil, http.StatusNotAcceptable, mcp.CodeRefused,
 			"Accept must contain application/json and text/event-stream.")
-		return nil, false
+		return nil
 	}
-	body, err := io.ReadAll(r.Body) // the guard has bounded it
-	if err == nil {
-		frames, batch, err = decode(body)
+	m := &posted{}
+	var err error
+	if m.body, err = io.ReadAll(r.Body); err == nil { // the guard has bounded it
+		m.frames, m.batch, err = decode(m.body)
 	}
-	if err != nil || slices.ContainsFunc(frames, func(f frame) bool { return f.isCall() && !f.wholeID() }) {
+	if err != nil || slices.ContainsFunc(m.frames, func(f frame) bool { return f.isCall() && !f.wholeID() }) {
 		refuse(w, nil, http.StatusBadRequest, mcp.CodeParse, "The body is not a JSON-RPC message.")
-		return nil, false
+		return nil
 	}
-	return frames, batch
+	return m
 }
 
 func (s *Server) post(w http.ResponseWriter, r *http.Request, p *mcpresource.Principal) {
-	frames, batch := message(w, r)
-	if frames == nil {
+	m := message(w, r)
+	if m == nil {
 		return
 	}
+	frames, batch := m.frames, m.batch
 	if isModern(r.Header, frames) {
 		s.postModern(w, r, p, frames, batch)
 		return
@@ -126,7 +131,7 @@ func (s *Server) post(w http.ResponseWriter, r *http.Request, p *mcpresource.Pri
 		s.initialize(w, r, p, frames, batch)
 		return
 	}
-	x := s.session(w, r, p)
+	x := s.session(w, r, p, m)
 	if x == nil {
 		return
 	}
@@ -164,15 +169,19 @@ func (s *Server) post(w http.ResponseWriter, r *http.Request, p *mcpresource.Pri
 	x.serve(w, r, frames, calls)
 }
 
-// session finds the session that a request names; nil when it has answered.
-func (s *Server) session(w http.ResponseWriter, r *http.Request, p *mcpresource.Principal) *session {
+// session finds the session that a request names, m being its message; nil when it, or the replica that holds the
+// session, has answered.
+func (s *Server) session(w http.ResponseWriter, r *http.Request, p *mcpresource.Principal, m *posted) *session {
 	id := r.Header.Get(mcp.HeaderSession)
 	if id == "" {
 		refuse(w, nil, http.StatusBadRequest, mcp.CodeRefused, "The header Mcp-Session-Id is missing.")
 		return nil
 	}
 	x := s.find(id, p)
-	if x == nil {
+	switch {
+	case x == nil && s.passOn(w, r, id, m):
+		return nil
+	case x == nil:
 		refuse(w, nil, http.StatusNotFound, mcp.CodeRefused, "Session not found.") // RS-110
 		return nil
 	}
@@ -182,6 +191,28 @@ func (s *Server) session(w http.ResponseWriter, r *http.Request, p *mcpresource.
 		return nil
 	}
 	return x
+}
+
+// passOn has the replica that holds a session answer (RU-08). It reports whether another one does. What another
+// replica has passed on goes no further.
+func (s *Server) passOn(w http.ResponseWriter, r *http.Request, id string, m *posted) bool {
+	if s.site == nil || peers.Passed(r.Context()) {
+		return false
+	}
+	to := peers.Request{Holder: s.site.Elsewhere(id)}
+	if to.Holder == "" {
+		return false
+	}
+	if m != nil {
+		to.Body = m.body
+		for _, f := range m.frames {
+			if f.isCall() {
+				to.Calls = append(to.Calls, f.ID)
+			}
+		}
+	}
+	s.site.Forward(w, r, to)
+	return true
 }
 
 // initialize opens a session (RS-70). It is a message of its own (MCP 2025-03-26, Lifecycle, RS-118).
@@ -212,7 +243,7 @@ func (s *Server) initialize(
 // goes away cancels nothing: it may come back for the rest.
 func (x *session) serve(w http.ResponseWriter, r *http.Request, frames []frame, calls int) {
 	out := x.open(calls) // for the answers; none comes on the session's own stream (RS-105)
-	until := out.attach()
+	until := out.attach(r.Context())
 	defer out.detach(until)
 	if err := x.forward(frames, out); err != nil {
 		out.close()
@@ -307,7 +338,7 @@ func (s *Server) get(w http.ResponseWriter, r *http.Request, p *mcpresource.Prin
 		refuse(w, nil, http.StatusNotAcceptable, mcp.CodeRefused, "Accept must contain text/event-stream.")
 		return
 	}
-	x := s.session(w, r, p)
+	x := s.session(w, r, p, nil)
 	if x == nil {
 		return
 	}
@@ -323,7 +354,7 @@ func (s *Server) get(w http.ResponseWriter, r *http.Request, p *mcpresource.Prin
 		}
 		from = n + 1
 	}
-	until := out.attach()
+	until := out.attach(r.Context())
 	defer out.detach(until)
 	if from < 0 {
 		from = out.unsent()
@@ -332,7 +363,7 @@ func (s *Server) get(w http.ResponseWriter, r *http.Request, p *mcpresource.Prin
 }
 
 func (s *Server) delete(w http.ResponseWriter, r *http.Request, p *mcpresource.Principal) {
-	if x := s.session(w, r, p); x != nil {
+	if x := s.session(w, r, p, nil); x != nil {
 		x.close()
 		w.WriteHeader(http.StatusNoContent)
 	}

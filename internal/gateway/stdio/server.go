@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/internal/bounded"
+	"github.com/mcp-authd/mcp-authd/internal/gateway/peers"
 	"github.com/mcp-authd/mcp-authd/mcpresource"
 )
 
@@ -19,6 +20,7 @@ type Server struct {
 	gates *bounded.Map[string, gate] // of each person whose program has failed
 	life  context.Context            // ends at Close, and with it what the gateway itself asks programs
 	end   context.CancelFunc
+	site  *peers.Site // nil: no other replica passes requests on
 
 	mu       sync.Mutex // guards the rest
 	sessions map[string]*session
@@ -46,6 +48,9 @@ func New(c Config) (*Server, error) {
 		running: map[string]int{}, gates: bounded.New[string, gate](maxGates, c.Now),
 	}
 	s.life, s.end = context.WithCancel(context.Background())
+	if c.Peers != nil {
+		s.site = c.Peers.Site(c.Resource, int64(c.MaxBody), s)
+	}
 	return s, nil
 }
 
@@ -191,7 +196,11 @@ func (s *Server) connect(p *mcpresource.Principal, l *link, to peer) error {
 
 // begin opens a session for p.
 func (s *Server) begin(p *mcpresource.Principal) (*session, error) {
-	x := newSession(s, newID(), p)
+	id := newID()
+	if s.site != nil {
+		id = s.site.Session(id)
+	}
+	x := newSession(s, id, p)
 	if s.c.Shared {
 		h, err := s.hub(nil)
 		if err != nil {
@@ -207,21 +216,6 @@ func (s *Server) begin(p *mcpresource.Principal) (*session, error) {
 		}
 	}
 	return x, s.keep(x)
-}
-
-// keep registers a session, unless its program has ended already: nothing would take it away again.
-func (s *Server) keep(x *session) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	switch {
-	case s.closed:
-		go x.close()
-		return errClosed
-	case x.isClosed():
-		return errEnded
-	}
-	s.sessions[x.id] = x
-	return nil
 }
 
 // legacyFor is how long it is remembered that the program does not know the stateless
@@ -306,16 +300,6 @@ func (s *Server) newHub(p *mcpresource.Principal) (*hub, error) {
 	}
 	s.hubs[h.key] = h
 	return h, nil
-}
-
-// find returns a caller's session.
-func (s *Server) find(id string, p *mcpresource.Principal) *session {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if x := s.sessions[id]; x != nil && x.owner == person(p) {
-		return x
-	}
-	return nil
 }
 
 func (s *Server) forget(x *session) {

@@ -17,6 +17,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/internal/gateway/lists"
@@ -70,6 +71,11 @@ func serveCommand(t *testing.T, c Config) *site {
 		if scope := r.Header.Get("Scope"); scope != "" {
 			with := *p
 			with.Scopes = oauth.Scopes{scope}
+			p = &with
+		}
+		if client := r.Header.Get("Client"); client != "" {
+			with := *p
+			with.ClientID = client
 			p = &with
 		}
 		s.ServeHTTP(w, r.WithContext(mcpresource.NewContext(r.Context(), p)))
@@ -502,12 +508,32 @@ func TestNewestReader(t *testing.T) {
 		defer close(second)
 		s.do(ctx, http.MethodGet, "", h...)
 	}()
-	if a := <-first; a == nil || a.status != 200 {
+	if a := <-first; a == nil || a.status != 200 || !strings.HasSuffix(a.body, "retry: 30000\n\n") {
 		t.Errorf("the first: got %+v", a)
 	}
 	wait.Until(t, "the second reads", func() bool { return reader() != nil && reader() != held })
 	cancel()
 	<-second
+}
+
+// TestReadersThatFight: RU-07. A reader that has replaced another stays for a while, unless its client goes.
+func TestReadersThatFight(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, began := newStream("own", 0, &Config{}), time.Now()
+		first := s.attach(t.Context())
+		second := s.attach(t.Context())
+		if <-first; time.Since(began) != 0 {
+			t.Errorf("the first is replaced after %s", time.Since(began))
+		}
+		third := s.attach(t.Context())
+		if <-second; time.Since(began) != readerStays {
+			t.Errorf("the second is replaced after %s", time.Since(began))
+		}
+		time.AfterFunc(time.Second, func() { s.detach(third) })
+		if s.attach(t.Context()); time.Since(began) != readerStays+time.Second {
+			t.Errorf("the fourth begins after %s", time.Since(began))
+		}
+	})
 }
 
 func TestIsolation(t *testing.T) {

@@ -74,6 +74,32 @@ func newSession(s *Server, id string, p *mcpresource.Principal) *session {
 	return x
 }
 
+// keep registers a session, unless its program has ended already: nothing would take it away again.
+func (s *Server) keep(x *session) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.closed:
+		go x.close()
+		return errClosed
+	case x.isClosed():
+		return errEnded
+	}
+	s.sessions[x.id] = x
+	return nil
+}
+
+// find returns a caller's session.
+func (s *Server) find(id string, p *mcpresource.Principal) *session {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	x := s.sessions[id]
+	if x == nil || x.owner != person(p) || s.c.PerClient && x.person.Key() != p.Key() {
+		return nil
+	}
+	return x
+}
+
 // open registers a stream for the answers to calls.
 func (x *session) open(calls int) *stream {
 	s := newStream(newID(), calls, &x.server.c)

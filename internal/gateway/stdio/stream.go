@@ -12,6 +12,7 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/internal/gateway"
 	"github.com/mcp-authd/mcp-authd/internal/gateway/lists"
+	"github.com/mcp-authd/mcp-authd/internal/mcp"
 )
 
 const (
@@ -35,7 +36,8 @@ type stream struct {
 	calls   int // without an answer
 	closed  bool
 	news    chan struct{} // closed, and made again, when something changes
-	reader  chan struct{} // closed when another reader takes over; nil for none
+	reader  chan struct{} // closed when another reader takes over, or it is gone; nil for none
+	stays   time.Time     // until when the reader is not replaced
 	endedAt time.Time
 }
 
@@ -113,21 +115,42 @@ func (s *stream) over() (time.Time, int, bool) {
 	return s.endedAt, s.size, s.closed
 }
 
-// attach makes the caller the reader. The earlier reader stops.
-func (s *stream) attach() (until chan struct{}) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.reader != nil {
-		close(s.reader)
+// readerStays is how long a reader stays that has replaced another: two clients of one session could end each other
+// without a pause.
+const readerStays = 5 * time.Second
+
+// attach makes the caller the reader. The earlier reader stops, but not while it stays.
+func (s *stream) attach(ctx context.Context) (until chan struct{}) {
+	for ctx.Err() == nil {
+		s.mu.Lock()
+		earlier, left := s.reader, time.Until(s.stays)
+		if earlier == nil || left <= 0 {
+			defer s.mu.Unlock()
+			if earlier != nil {
+				close(earlier)
+				s.stays = time.Now().Add(readerStays)
+			}
+			s.reader = make(chan struct{})
+			return s.reader
+		}
+		s.mu.Unlock()
+		timer := time.NewTimer(left)
+		select {
+		case <-earlier:
+		case <-timer.C:
+		case <-ctx.Done():
+		}
+		timer.Stop()
 	}
-	s.reader = make(chan struct{})
-	return s.reader
+	return nil // the client is gone
 }
 
+// detach ends the turn of a reader, and wakes those who wait for it.
 func (s *stream) detach(reader chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.reader == reader {
+	if reader != nil && s.reader == reader {
+		close(reader)
 		s.reader = nil
 	}
 }
@@ -182,6 +205,7 @@ func (s *stream) serve(ctx context.Context, w http.ResponseWriter, n int, until 
 		case <-ctx.Done():
 			return
 		case <-until:
+			_, _ = io.WriteString(w, mcp.ReplacedReader) // the client may be gone
 			return
 		case <-idle.C:
 			if _, err := io.WriteString(w, ": \n\n"); err != nil {

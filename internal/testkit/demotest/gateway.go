@@ -26,13 +26,13 @@ func StartGateway(tb testing.TB, upstream, top, resource string, o Options) *Dem
 	})
 }
 
-// StartServer runs serve with a configuration of its top level, and makes a user with a role. Its MCP
-// server is that of the administration.
+// StartServer runs serve with a configuration of its top level, which has no login, and makes a user with a role
+// and no second factor. Its MCP server is the administration's.
 func StartServer(tb testing.TB, top, role string, o Options) *Demo {
 	tb.Helper()
 	return serve(tb, o, func(d *Demo) string {
 		d.MCPURL = d.Issuer + "/mcp/admin"
-		return top
+		return top + "\nlogin: {admins_second_factor: enrolled}\n"
 	}, "--role", role)
 }
 

@@ -3,6 +3,7 @@ package smtptest
 
 import (
 	"bufio"
+	"cmp"
 	"crypto/tls"
 	"encoding/base64"
 	"fmt"
@@ -31,6 +32,7 @@ type Server struct {
 	mu        sync.Mutex // guards what follows
 	mails     []Mail
 	answer    string // in place of 250 after DATA
+	login     string // in place of 235 after AUTH
 	passwords []string
 	inClear   []string // commands that were sent before TLS
 }
@@ -61,6 +63,10 @@ func Start(t testing.TB, certificate *tls.Certificate) *Server {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return start(t, l, certificate)
+}
+
+func start(t testing.TB, l net.Listener, certificate *tls.Certificate) *Server {
 	s := &Server{Address: l.Addr().String(), listener: l}
 	if certificate != nil {
 		s.tls = &tls.Config{Certificates: []tls.Certificate{*certificate}}
@@ -78,11 +84,22 @@ func Start(t testing.TB, certificate *tls.Certificate) *Server {
 	return s
 }
 
+// Stop closes the listener, so that nobody can connect.
+func (s *Server) Stop() { s.listener.Close() }
+
 // Answer makes the server answer every further message with a line such as "451 later".
 func (s *Server) Answer(line string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.answer = line
+}
+
+// AnswerLogin makes the server answer every further sign-in with a line such as "535 no", in which PASSWORD stands
+// for the password and SENT for the argument of AUTH.
+func (s *Server) AnswerLogin(line string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.login = line
 }
 
 // Mails are the messages that were taken.
@@ -192,9 +209,10 @@ func (c *session) authenticate(rest string) {
 	b, _ := base64.StdEncoding.DecodeString(encoded)
 	parts := strings.Split(string(b), "\x00")
 	c.server.mu.Lock()
-	c.server.passwords = append(c.server.passwords, parts[len(parts)-1])
+	password, answer := parts[len(parts)-1], cmp.Or(c.server.login, "235 ok")
+	c.server.passwords = append(c.server.passwords, password)
 	c.server.mu.Unlock()
-	c.say("235 ok")
+	c.say(strings.NewReplacer("PASSWORD", password, "SENT", encoded).Replace(answer))
 }
 
 func (c *session) take() bool {

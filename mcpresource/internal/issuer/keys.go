@@ -17,7 +17,7 @@ import (
 )
 
 // keySet bounds the keys of an issuer.
-var keySet = foreign.KeySet{MaxBytes: maxDocument, MaxKeys: 1000, MaxRSA: 16384}
+var keySet = foreign.KeySet{MaxBytes: maxDocument, MaxKeys: 1000}
 
 const (
 	// refreshAfter is when a key set is read again, in the background.

@@ -112,6 +112,8 @@ func FuzzEnvelope(f *testing.F) {
 	f.Add(`{"method":"a","Method":"b"}`)
 	f.Add(`{"method":"resources/read","params":{"uri":"x","URI":"y"}}`)
 	f.Add(`[{"method":"ping"}]`)
+	f.Add(`{"id":1,"method":"Tools/Call","params":{"name":"read"}}`)
+	f.Add(`{"id":1,"method":"tool\u017f/call","params":{"name":"read"}}`)
 	f.Fuzz(func(t *testing.T, body string) {
 		e, err := Parse([]byte(body))
 		if err != nil || strings.HasPrefix(strings.TrimLeft(body, " \t\r\n"), "[") {

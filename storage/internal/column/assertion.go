@@ -101,7 +101,7 @@ func PersonFinders(p storage.AssertedPerson, in func(parameter string) string) (
 	if p.AudienceSubject != "" {
 		out = append(out, PersonFinder{storage.LinkedByAccount, `SELECT DISTINCT u.id FROM trust_links l JOIN users u ON u.id = l.user_id
 	WHERE l.issuer = $1 AND l.tenant = $2 AND (u.id = $3 OR u.name_key = $4)`,
-			[]any{p.Issuer, p.Tenant, p.AudienceSubject, NameKey(p.AudienceSubject)}})
+			[]any{p.Issuer, p.Tenant, p.AudienceSubject, NameKeyOf(p.AudienceSubject)}})
 	}
 	out = append(out, PersonFinder{"", `SELECT u.id FROM trust_links l JOIN users u ON u.id = l.user_id
 	WHERE l.issuer = $1 AND l.tenant = $2 AND l.kind = 'subject' AND l.subject = $3`,

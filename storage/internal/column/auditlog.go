@@ -43,34 +43,163 @@ func ReadCheckpoint(row interface{ Scan(dest ...any) error }) (c storage.AuditCh
 	return c, nil
 }
 
-// AuditSelect is the statement of a query with its values; mark is how the database writes the
+// conditions collects the conditions of a statement with their values; mark is how the database writes the
 // parameter of the nth one.
+type conditions struct {
+	mark  func(n int) string
+	where []string
+	args  []any
+}
+
+func (c *conditions) value(v any) string {
+	c.args = append(c.args, v)
+	return c.mark(len(c.args))
+}
+
+func (c *conditions) add(condition string, v any) {
+	c.where = append(c.where, condition+" "+c.value(v))
+}
+
+// take returns the conditions as one, and begins anew with none.
+func (c *conditions) take() string {
+	all := strings.Join(c.where, " AND ")
+	if c.where = nil; all == "" {
+		return "TRUE"
+	}
+	return all
+}
+
+// AuditSelect is the statement of a query with its values.
 func AuditSelect(q storage.AuditQuery, mark func(n int) string) (string, []any) {
-	where, args := []string{}, []any{}
-	add := func(condition string, value any) {
-		args = append(args, value)
-		where = append(where, condition+" "+mark(len(args)))
-	}
-	add("idx >=", q.From)
+	c := conditions{mark: mark}
+	c.add("idx >=", q.From)
 	if q.Below > 0 {
-		add("idx <", q.Below)
+		c.add("idx <", q.Below)
 	}
-	for _, text := range [][2]string{{"grant_id =", q.Grant}, {"person =", q.Person}, {"event =", q.Event}} {
+	for _, text := range [][2]string{{"grant_id =", q.Grant}, {"event =", q.Event}} {
 		if text[1] != "" {
-			add(text[0], text[1])
+			c.add(text[0], text[1])
 		}
 	}
 	if !q.Since.IsZero() {
-		add("at >=", Millis(q.Since))
-	}
-	if !q.Until.IsZero() {
-		add("at <", Millis(q.Until))
+		c.add("at >=", Millis(q.Since))
 	}
 	order := "ASC"
 	if q.Last {
 		order = "DESC"
 	}
-	args = append(args, max(q.Limit, 0))
-	return fmt.Sprintf("SELECT %s FROM audit_entries WHERE %s ORDER BY idx %s LIMIT %s", AuditColumns,
-		strings.Join(where, " AND "), order, mark(len(args))), args
+	where := c.take()
+	limit := c.value(max(q.Limit, 0))
+	return fmt.Sprintf("SELECT %s FROM audit_entries WHERE %s ORDER BY idx %s LIMIT %s", AuditColumns, where, order,
+		limit), c.args
+}
+
+// AuditSearch is a search of the audit log as statements. It walks along one index and reads a bounded number of
+// its entries, of which it keeps those that the rest of the search asks for.
+type AuditSearch struct {
+	q     storage.AuditSearch
+	mark  func(n int) string
+	order string
+}
+
+// NewAuditSearch returns a search; mark is how the database writes the parameter of the nth value.
+func NewAuditSearch(q storage.AuditSearch, mark func(n int) string) AuditSearch {
+	s := AuditSearch{q: q, mark: mark, order: "at DESC, idx DESC"}
+	if s.byIndex() {
+		s.order = "idx DESC"
+	}
+	return s
+}
+
+func (s AuditSearch) byIndex() bool { return s.q.Grant != "" || s.q.Person != "" }
+
+// walk adds what the index of the search knows, and rest what it does not.
+func (s AuditSearch) walk(c *conditions) {
+	after := !s.q.After.At.IsZero()
+	switch {
+	case s.q.Grant != "":
+		c.add("grant_id =", s.q.Grant)
+	case s.q.Person != "":
+		c.add("person =", s.q.Person)
+	case s.q.Event != "":
+		c.add("event =", s.q.Event)
+	}
+	if s.byIndex() {
+		if after {
+			c.add("idx <", s.q.After.Index)
+		}
+		return
+	}
+	if !s.q.Since.IsZero() {
+		c.add("at >=", Millis(s.q.Since))
+	}
+	if !s.q.Until.IsZero() {
+		c.add("at <", Millis(s.q.Until))
+	}
+	if after {
+		at := Millis(s.q.After.At)
+		c.add("at <=", at)
+		c.where = append(c.where, fmt.Sprintf("(at < %s OR idx < %s)", c.value(at), c.value(s.q.After.Index)))
+	}
+}
+
+func (s AuditSearch) rest(c *conditions) {
+	if s.q.Grant != "" && s.q.Person != "" {
+		c.add("person =", s.q.Person)
+	}
+	if s.q.Event != "" {
+		c.add("event =", s.q.Event)
+	}
+	if !s.q.Since.IsZero() {
+		c.add("at >=", Millis(s.q.Since))
+	}
+	if !s.q.Until.IsZero() {
+		c.add("at <", Millis(s.q.Until))
+	}
+}
+
+// Find is the statement that returns one entry more than the search asks for, with its values.
+func (s AuditSearch) Find() (string, []any) {
+	c := conditions{mark: s.mark}
+	s.walk(&c)
+	where := c.take()
+	if s.byIndex() {
+		walked := fmt.Sprintf("SELECT idx, at, event, person FROM audit_entries WHERE %s ORDER BY idx DESC LIMIT %d",
+			where, storage.AuditReads)
+		s.rest(&c)
+		rest := c.take()
+		where = fmt.Sprintf("idx IN (SELECT idx FROM (%s) AS walked WHERE %s ORDER BY idx DESC LIMIT %s)", walked, rest,
+			c.value(max(s.q.Limit, 0)+1))
+	}
+	return fmt.Sprintf("SELECT %s FROM audit_entries WHERE %s ORDER BY %s LIMIT %s", AuditColumns, where, s.order,
+		c.value(max(s.q.Limit, 0)+1)), c.args
+}
+
+// Stopped is the statement for the place where Find has stopped reading, with its values: no row at the end of the log.
+func (s AuditSearch) Stopped() (string, []any) {
+	c := conditions{mark: s.mark}
+	s.walk(&c)
+	return fmt.Sprintf("SELECT at, idx FROM audit_entries WHERE %s ORDER BY %s LIMIT 1 OFFSET %d", c.take(), s.order,
+		storage.AuditReads-1), c.args
+}
+
+// Page cuts what Find has found to the limit. When that leaves the place to go on from open, known is false, and
+// Stopped has it.
+func (s AuditSearch) Page(found []storage.AuditEntry) (_ []storage.AuditEntry, next storage.AuditPlace, known bool) {
+	if n := max(s.q.Limit, 0); len(found) > n {
+		if n == 0 {
+			return nil, next, true
+		}
+		last := found[n-1]
+		return found[:n], storage.AuditPlace{At: last.At, Index: last.Index}, true
+	}
+	return found, next, !s.byIndex()
+}
+
+// ReadAuditPlace reads at and idx.
+func ReadAuditPlace(row interface{ Scan(dest ...any) error }) (p storage.AuditPlace, err error) {
+	var at int64
+	err = row.Scan(&at, &p.Index)
+	p.At = Time(at)
+	return p, err
 }

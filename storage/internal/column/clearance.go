@@ -26,6 +26,20 @@ func ClearanceLive(now, grantIsCut, nodeIsCut string) string {
 		AND NOT ` + nodeIsCut + `))`
 }
 
+// Denied finds the denial of a call that holds for its application. The parameters, which parameter writes, are
+// the person, the application, the resource, the tool, the digest of the arguments, and now.
+func Denied(parameter func(i int) string) string {
+	return "SELECT " + ClearanceRead + " FROM clearances w WHERE w.user_id = " + parameter(0) +
+		" AND w.application = " + parameter(1) + " AND w.resource = " + parameter(2) + " AND w.tool = " + parameter(3) +
+		" AND w.digest = " + parameter(4) + " AND w.state = 'refused' AND w.expires_at > " + parameter(5) +
+		" ORDER BY w.expires_at DESC, w.id LIMIT 1"
+}
+
+// DeniedValues are the parameters of Denied for the call of an application.
+func DeniedValues(c storage.Clearance, application string) []any {
+	return []any{c.UserID, application, c.Resource, c.Tool, c.Digest[:], Millis(c.CreatedAt)}
+}
+
 // GiverStands is the condition that the giver of w could give it now: the account may sign in, and the
 // person has not lost what mayDecide asks for, which is MayDecide.
 func GiverStands(mayDecide string) string {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/mcp-authd/mcp-authd/internal/identifier"
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
@@ -121,3 +122,12 @@ func Hash(b []byte) (h storage.Hash, err error) {
 
 // NameKey is the form of a user's name that is compared.
 func NameKey(name string) string { return strings.ToLower(name) }
+
+// NameKeyOf is NameKey for text that names a user by id or by name. It returns "", which matches no user, for an
+// id: an account of an earlier version may have it as a name.
+func NameKeyOf(idOrName string) string {
+	if identifier.Is(idOrName) {
+		return ""
+	}
+	return NameKey(idOrName)
+}

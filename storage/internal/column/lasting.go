@@ -72,7 +72,7 @@ func LastingValues(a storage.AssertionGrant) []any {
 		cutKey(storage.Selection{Trust: g.TrustID}), all, ofClient, ofResource, ofBoth,
 	}
 	if p := a.Person; p != nil {
-		out = append(out, p.Issuer, p.Tenant, p.Subject, p.AudienceSubject, NameKey(p.AudienceSubject),
+		out = append(out, p.Issuer, p.Tenant, p.Subject, p.AudienceSubject, NameKeyOf(p.AudienceSubject),
 			Millis(a.IssuedAt), behindUser(all), behindUser(ofClient), behindUser(ofResource), behindUser(ofBoth))
 	}
 	return out

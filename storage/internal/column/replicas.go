@@ -8,13 +8,15 @@ import (
 )
 
 // ReplicaColumns are what ReadReplica reads and ReplicaValues gives, in this order.
-const ReplicaColumns = "id, name, version, migration, issuer, address, started_at, seen_at, skew, audit_waiting, audit_lost"
+const ReplicaColumns = "id, name, version, migration, issuer, address, started_at, seen_at, skew, audit_waiting, audit_lost," +
+	" peer_address, unreached"
 
 // SeenAgain is what replaces a replica that is known.
 const SeenAgain = " ON CONFLICT (id) DO UPDATE SET name = excluded.name, version = excluded.version," +
 	" migration = excluded.migration, issuer = excluded.issuer, address = excluded.address," +
 	" started_at = excluded.started_at, seen_at = excluded.seen_at, skew = excluded.skew," +
-	" audit_waiting = excluded.audit_waiting, audit_lost = excluded.audit_lost" +
+	" audit_waiting = excluded.audit_waiting, audit_lost = excluded.audit_lost," +
+	" peer_address = excluded.peer_address, unreached = excluded.unreached" +
 	" WHERE replicas.seen_at <= excluded.seen_at"
 
 // SurplusReplicas are those beyond the number that is kept; the limit is between the two texts.
@@ -27,7 +29,7 @@ var KeptReplicas = " OFFSET " + strconv.Itoa(storage.MaxReplicas)
 func ReadReplica(row interface{ Scan(dest ...any) error }) (r storage.Replica, err error) {
 	var started, seen, skew int64
 	err = row.Scan(&r.ID, &r.Name, &r.Version, &r.Migration, &r.Issuer, &r.Address, &started, &seen, &skew,
-		&r.AuditWaiting, &r.AuditLost)
+		&r.AuditWaiting, &r.AuditLost, &r.PeerAddress, &r.Unreached)
 	r.StartedAt, r.SeenAt, r.Skew = Time(started), Time(seen), time.Duration(skew)*time.Millisecond
 	return r, err
 }
@@ -36,7 +38,7 @@ func ReadReplica(row interface{ Scan(dest ...any) error }) (r storage.Replica, e
 func ReplicaValues(r storage.Replica) []any {
 	return []any{
 		r.ID, r.Name, r.Version, r.Migration, r.Issuer, r.Address, Millis(r.StartedAt), Millis(r.SeenAt),
-		r.Skew.Milliseconds(), r.AuditWaiting, r.AuditLost,
+		r.Skew.Milliseconds(), r.AuditWaiting, r.AuditLost, r.PeerAddress, r.Unreached,
 	}
 }
 

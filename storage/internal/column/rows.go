@@ -31,11 +31,13 @@ const Abandoned = "source = '" + string(storage.SourceManaged) +
 const Bury = `secret_hash = NULL, name = '', redirect_uris = '[]', grant_types = '[]',
 	jwks = NULL, jwks_uri = '', scopes = '[]', resources = '[]', metadata = NULL, deleted_at = `
 
-// ClientReplacement sets every column that a replacement changes, in a statement that
+// ClientReplacement sets every column that a replacement changes, and has the client filed again unless its
+// application is being cut: a client cannot leave a cut by another name. It stands in a statement that
 // knows the new row as "excluded".
 const ClientReplacement = `secret_hash = excluded.secret_hash, name = excluded.name, redirect_uris = excluded.redirect_uris,
 	grant_types = excluded.grant_types, auth_method = excluded.auth_method, jwks = excluded.jwks, jwks_uri = excluded.jwks_uri,
-	scopes = excluded.scopes, resources = excluded.resources, source = excluded.source, metadata = excluded.metadata, replaced_at = excluded.replaced_at`
+	scopes = excluded.scopes, resources = excluded.resources, source = excluded.source, metadata = excluded.metadata, replaced_at = excluded.replaced_at,
+	application = CASE WHEN EXISTS (SELECT 1 FROM application_cuts k WHERE k.application = clients.application) THEN clients.application END`
 
 // ClientRow reads ClientColumns.
 type ClientRow struct {
@@ -379,13 +381,4 @@ func (r *NumberedRow) Dest() []any {
 // Values are the columns in order.
 func (r *NumberedRow) Values() (secret []byte, generation int64, rotatedAt, expiresAt time.Time, rotations []byte) {
 	return r.secret, r.generation, OptTime(r.rotated), OptTime(r.expires), r.rotations
-}
-
-// Narrowing is what a grant loses when it is left the scopes to: nothing when it has no others. It
-// keeps offline_access.
-func Narrowing(g storage.Grant, to oauth.Scopes) (gone oauth.Scopes, err error) {
-	if len(to.Without(g.Scopes)) > 0 {
-		return nil, storage.ErrWider
-	}
-	return g.Scopes.Without(to).Without(oauth.Scopes{oauth.OfflineAccess}), nil
 }

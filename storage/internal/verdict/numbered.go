@@ -53,8 +53,9 @@ func (n Numbered) Judge(t storage.NumberedRefresh, r storage.RotateRefresh) (Pas
 		return Rotates, expired(n.ExpiresAt, r.Now)
 	}
 	graced := func(at time.Time) bool { return r.Now.Before(at.Add(r.Grace)) }
+	unused := t.Generation == n.Generation-1 // the successor
 	switch at, known := n.rotated(t.Generation); {
-	case known && graced(at):
+	case known && graced(at), unused && graced(at.Add(r.Outage)):
 		return Replays, nil
 	case !known && (graced(t.IssuedAt) || len(n.Rotations) >= RotationsSize && graced(n.rotation(keptRotations-1))):
 		return 0, storage.ErrSuperseded

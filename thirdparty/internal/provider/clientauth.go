@@ -143,8 +143,7 @@ func (u *plainOAuth) post(ctx context.Context, e *endpoints, to string, form url
 			Description string `json:"error_description"`
 		}
 		_ = json.Unmarshal(body, &answer)
-		words := u.words(answer.Description, form.Get("token"), secret)
-		return nil, refusal(resp.StatusCode, answer.Error, words)
+		return nil, u.refusal(resp.StatusCode, answer.Error, answer.Description, form.Get("token"), secret)
 	}
 	return body, nil
 }
@@ -187,15 +186,14 @@ func refusal(status int, code, words string) error {
 	return fmt.Errorf("%w: %s (%d)%s", ErrMisconfigured, code, status, words)
 }
 
-// words makes an error_description fit for operators: printable, bounded, and without the secrets of the
-// request, which a provider could repeat.
-func (u *plainOAuth) words(description string, secrets ...string) string {
-	for _, s := range append(secrets, u.ClientSecret) {
-		if s != "" {
-			description = strings.ReplaceAll(description, s, "[secret]")
-		}
+// refusal is the error for an answer of a provider, whose words it makes fit for operators: printable, bounded,
+// and without the secrets of the request, which a provider could repeat.
+func (u *plainOAuth) refusal(status int, code, description string, secrets ...string) error {
+	secrets = append(secrets, u.ClientSecret)
+	if _, known := refusals[code]; !known {
+		code = hide(code, secrets...)
 	}
-	return printable(description, 300)
+	return refusal(status, code, printable(hide(description, secrets...), 300))
 }
 
 // printable makes foreign text fit for a log.

@@ -21,7 +21,7 @@ const (
 )
 
 // readable bounds the keys of a provider.
-var readable = foreign.KeySet{MaxBytes: maxDocument, MaxKeys: 1000, MaxRSA: 16384}
+var readable = foreign.KeySet{MaxBytes: maxDocument, MaxKeys: 1000}
 
 // keySet are the keys with which a provider signs. They are read when a token is by none
 // of those that are known.

@@ -237,7 +237,7 @@ func (u *plainOAuth) received(answer *oauth2.Token, before Tokens) (Tokens, erro
 func (u *plainOAuth) tokenFailure(err error, secrets ...string) error {
 	var r *oauth2.RetrieveError
 	if errors.As(err, &r) {
-		return refusal(r.Response.StatusCode, r.ErrorCode, u.words(r.ErrorDescription, secrets...))
+		return u.refusal(r.Response.StatusCode, r.ErrorCode, r.ErrorDescription, secrets...)
 	}
 	var web *url.Error
 	if errors.As(err, &web) {

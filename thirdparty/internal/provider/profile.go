@@ -95,9 +95,19 @@ func validSubject(s string) error {
 	return nil
 }
 
+// Name returns the name by which people know the account, "" if the provider gave only an identifier.
+func (p Profile) Name() string {
+	return firstOf(p.Claims, "preferred_username", "email", "name")
+}
+
 // label is what people call the account.
 func label(claims map[string]any) string {
-	for _, name := range []string{"preferred_username", "email", "name", "sub"} {
+	return firstOf(claims, "preferred_username", "email", "name", "sub")
+}
+
+// firstOf returns the first of the named claims that has text, cut to 100 characters.
+func firstOf(claims map[string]any, names ...string) string {
+	for _, name := range names {
 		s := strings.Map(func(r rune) rune {
 			if !unicode.IsPrint(r) {
 				return -1

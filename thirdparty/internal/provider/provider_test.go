@@ -406,3 +406,21 @@ func TestDroppedClaims(t *testing.T) {
 		t.Error("the earlier profile has changed")
 	}
 }
+
+// RU-15: a page names the account if there is a name, also one that is equal to the identifier.
+func TestName(t *testing.T) {
+	for _, c := range []struct {
+		claims map[string]any
+		want   string
+	}{
+		{map[string]any{"sub": "alice", "preferred_username": "alice"}, "alice"},
+		{map[string]any{"sub": "1", "email": "alice@example.com"}, "alice@example.com"},
+		{map[string]any{"sub": "1", "name": "Alice"}, "Alice"},
+		{map[string]any{"sub": "1", "name": " \u200e"}, ""},
+		{map[string]any{"sub": "1"}, ""},
+	} {
+		if got := (Profile{Claims: c.claims}).Name(); got != c.want {
+			t.Errorf("%v: got %q, want %q", c.claims, got, c.want)
+		}
+	}
+}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/internal/claim"
 	"github.com/mcp-authd/mcp-authd/internal/condition"
+	"github.com/mcp-authd/mcp-authd/internal/scoperule"
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
@@ -234,25 +235,16 @@ func CompileScopes(list []ScopeRule, f Facts) (Scoped, error) {
 }
 
 // Permitted returns which of the scopes of a resource the rules leave to a person with the
-// claims.
-func (list Scoped) Permitted(claims map[string]any, resource string, scopes oauth.Scopes) oauth.Scopes {
-	held := make([]bool, len(list))
+// claims, and the indexes of the rules that withhold the others.
+func (list Scoped) Permitted(
+	claims map[string]any, resource string, scopes oauth.Scopes,
+) (left oauth.Scopes, withheldBy []int) {
+	held, all := make([]bool, len(list)), make([]scoperule.Rule, len(list))
 	for i, s := range list {
 		held[i] = s.rules.Check(claims) == ""
+		all[i] = scoperule.Rule{Resource: s.Resource, Scopes: s.Scopes, Rank: scoperule.Group}
 	}
-	return slices.DeleteFunc(slices.Clone(scopes), func(scope string) bool {
-		kept := false // to some people, and this person is not among them
-		for i, s := range list {
-			if s.Resource != "" && s.Resource != resource || !s.Scopes.Has(scope) {
-				continue
-			}
-			if held[i] {
-				return false
-			}
-			kept = true
-		}
-		return kept
-	})
+	return scoperule.Permitted(all, held, resource, scopes)
 }
 
 // Claims are those that the rules look at.

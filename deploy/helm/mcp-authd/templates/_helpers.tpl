@@ -52,6 +52,14 @@ helm.sh/chart: {{ printf "%s-%s" .top.Chart.Name .top.Chart.Version | replace "+
 {{- $_ := set $c "listen" ":8414" -}}
 {{- $_ := set $c "management" (merge (dict "listen" ":9414") (default dict $c.management)) -}}
 {{- $_ := set $c "data_dir" "/data" -}}
+{{- $limits := default dict $c.limits -}}
+{{- if not (hasKey $limits "drain") -}}
+{{- $_ := set $limits "drain" "5s" -}}
+{{- end -}}
+{{- $_ := set $c "limits" $limits -}}
+{{- if eq .Values.database.type "postgres" -}}
+{{- $_ := set $c "peers" (merge (default dict $c.peers) (dict "listen" ":9415")) -}}
+{{- end -}}
 {{- if .Values.tls.existingSecret -}}
 {{- $_ := set $c "tls" (dict "cert" "/run/secrets/mcp-authd-tls/tls.crt" "key" "/run/secrets/mcp-authd-tls/tls.key") -}}
 {{- end -}}

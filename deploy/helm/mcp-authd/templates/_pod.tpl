@@ -51,6 +51,10 @@ spec:
           containerPort: 8414
         - name: management
           containerPort: 9414
+        {{- if eq .Values.database.type "postgres" }}
+        - name: peers
+          containerPort: 9415
+        {{- end }}
       startupProbe:
         httpGet: {path: /healthz, port: management}
         periodSeconds: 2
@@ -66,12 +70,6 @@ spec:
         periodSeconds: 5
         timeoutSeconds: 3
         failureThreshold: 2
-      {{- if semverCompare ">=1.30-0" .Capabilities.KubeVersion.Version }}
-      # Until proxies no longer send requests here.
-      lifecycle:
-        preStop:
-          sleep: {seconds: 5}
-      {{- end }}
       resources:
         {{- toYaml .Values.resources | nindent 8 }}
       securityContext:

@@ -1,0 +1,76 @@
+package account
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"github.com/mcp-authd/mcp-authd/audit"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/entry"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// Pause is an application that the person has paused.
+type Pause struct {
+	storage.Pause
+	Server storage.Resource // with the URI alone when the server was removed
+}
+
+// pauses returns one page of the pauses of a person whose applications are not among those connected. known
+// holds the clients of these. It also returns the id after which the next page begins; "" when there is none.
+func (a *Page) pauses(
+	ctx context.Context, userID, after string, connected []Connection, known map[string]storage.Client,
+) (page []Pause, next string, err error) {
+	all, err := a.Store.Pauses(ctx, userID)
+	if err != nil {
+		return nil, "", refusal.Unavailable(err)
+	}
+	shown := map[string]bool{}
+	for _, c := range connected {
+		client := known[c.ClientID]
+		shown[storage.PauseID(userID, client.Application(), c.Connection.Resource)] = true
+	}
+	all = slices.DeleteFunc(all, func(p storage.Pause) bool { return shown[p.ID] })
+	if i := slices.IndexFunc(all, func(p storage.Pause) bool { return p.ID == after }); i+1 < len(all) {
+		all = all[i+1:]
+	}
+	if len(all) > PagePauses {
+		all, next = all[:PagePauses], all[PagePauses-1].ID
+	}
+	if len(all) == 0 {
+		return nil, "", nil
+	}
+	catalog, err := a.Catalog.Load(ctx)
+	if err != nil {
+		return nil, "", refusal.Unavailable(err)
+	}
+	for _, p := range all {
+		server, ok := catalog.Lookup(p.Resource)
+		if !ok {
+			server = storage.Resource{URI: p.Resource}
+		}
+		page = append(page, Pause{p, server})
+	}
+	return page, next, nil
+}
+
+// ResumePause is Resume for an application whose grants may have ended since it was paused.
+func (a *Page) ResumePause(ctx context.Context, p Person, id string) (Outcome, error) {
+	if _, err := a.Browsers.ActingAs(ctx, p.Token, p.UserID, entry.Change); err != nil {
+		return "", err
+	}
+	pause, err := a.Store.PauseByID(ctx, id)
+	if err == nil && pause.UserID != p.UserID {
+		err = storage.ErrNotFound // another person's is unknown (PE-08)
+	}
+	if err == nil {
+		err = a.Store.EndPause(ctx, p.UserID, id, a.Now())
+	}
+	done, err := result(Resumed, err)
+	if done == Resumed {
+		a.Audit.Record(ctx, audit.GrantResumed, audit.Pause(pause))
+		a.tellResumed(ctx, p.UserID, cmp.Or(pause.ClientName, pause.ClientID))
+	}
+	return done, err
+}

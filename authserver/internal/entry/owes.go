@@ -1,0 +1,137 @@
+package entry
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
+	"github.com/mcp-authd/mcp-authd/internal/allowance"
+	"github.com/mcp-authd/mcp-authd/internal/bounded"
+	"github.com/mcp-authd/mcp-authd/internal/ways"
+	"github.com/mcp-authd/mcp-authd/oauth"
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// Act is the kind of an action, by the proofs that it needs. An action that only takes access away is not an Act:
+// it needs no more than the session.
+type Act int
+
+const (
+	// Change gives access, changes the ways in, or hides notices. It needs the second factor, where one is
+	// required, and a proof within FreshFor in this browser (PE-04).
+	Change Act = iota
+	// Enrol is a Change that adds a passkey or an app. A person who has neither may add one
+	// although a second factor is required: this is how they get it.
+	Enrol
+)
+
+// FreshFor is how old a proof may be for a change of what lets a person in (PE-04).
+const FreshFor = 5 * time.Minute
+
+// Fresh reports whether the person of a session has proved who they are within FreshFor.
+func Fresh(s storage.Session, now time.Time) bool {
+	return now.Sub(s.Proved()) <= FreshFor
+}
+
+// elsewhere reports whether methods include some that were shown on another device alone.
+func elsewhere(methods []string) bool { return slices.Contains(methods, ways.ByOtherDevice) }
+
+// The answers to a session that owes something.
+var (
+	// ErrProve means that the person has to prove again who they are before a change.
+	ErrProve = oauth.NewError(oauth.UnmetAuthentication, "Confirm first that it is you.")
+	// ErrMore means that the person must first show the required second factor.
+	ErrMore = errors.New("entry: a second factor is required")
+	// ErrTooManyChanges means that the person must wait before the next change.
+	ErrTooManyChanges = errors.New("entry: too many changes of an account")
+)
+
+// SecondFactors reports the factors that a sign-in still needs. *ways.Ways implements it.
+type SecondFactors interface {
+	Owes(ctx context.Context, u storage.User, methods []string) (ways.Need, error)
+}
+
+// Sufficient returns ErrMore for a session that lacks a required second factor. Such a session must give
+// nothing to applications and programs.
+func Sufficient(ctx context.Context, f SecondFactors, v storage.Visit) error {
+	_, err := sufficient(ctx, f, v)
+	return err
+}
+
+// sufficient is Sufficient. enrols reports whether the person has no second factor and must enrol one.
+func sufficient(ctx context.Context, f SecondFactors, v storage.Visit) (enrols bool, err error) {
+	if f == nil {
+		return false, nil
+	}
+	switch need, err := f.Owes(ctx, v.User, v.Session.Methods); {
+	case err != nil:
+		return false, refusal.Unavailable(err)
+	case need.Missing:
+		return need.Enrol, ErrMore
+	}
+	return false, nil
+}
+
+// Owed returns ErrMore or ErrProve if a session owes a proof before an act, and nil if it owes nothing. Every
+// page that changes something calls it.
+func (b *Browsers) Owed(ctx context.Context, v storage.Visit, act Act) error {
+	switch enrols, err := sufficient(ctx, b.Factors, v); {
+	case err == nil, enrols && act == Enrol && errors.Is(err, ErrMore):
+	default:
+		return err
+	}
+	if !Fresh(v.Session, b.Now()) {
+		return ErrProve
+	}
+	return nil
+}
+
+// Acting returns the person who is signed in in the browser, when their session owes nothing for an act: else
+// the error of Owed, and ErrProve when no person is signed in.
+func (b *Browsers) Acting(ctx context.Context, token storage.Hash, act Act) (storage.Visit, error) {
+	v, err := b.LiveVisit(ctx, token, storage.VisitKey{})
+	switch {
+	case err != nil:
+		return storage.Visit{}, err
+	case v == nil:
+		return storage.Visit{}, ErrProve
+	}
+	return *v, b.Owed(ctx, *v, act)
+}
+
+// ActingAs is Acting for a form that was made for a person, and counts it as one of their changes. It returns
+// ErrAnotherPerson when the browser is not theirs, and ErrTooManyChanges as the cause of oauth.SlowDown.
+func (b *Browsers) ActingAs(ctx context.Context, token storage.Hash, userID string, act Act) (storage.Visit, error) {
+	v, err := b.VisitOf(ctx, token, userID)
+	if err == nil {
+		err = b.Owed(ctx, v, act)
+	}
+	if err == nil {
+		err = b.count(ctx, userID)
+	}
+	return v, err
+}
+
+// These bound the changes of one account. Each writes to the audit log and sends a letter.
+const (
+	changesAtOnce = 30
+	changeEvery   = 10 * time.Second
+)
+
+func (b *Browsers) count(ctx context.Context, userID string) error {
+	if b.Changes == nil {
+		return nil
+	}
+	wait := b.Changes.Take(ctx, allowance.Draw{
+		Key: userID, Rate: bounded.Rate{Every: changeEvery, Burst: changesAtOnce},
+	})
+	if wait == 0 {
+		return nil
+	}
+	e := oauth.NewError(oauth.SlowDown, "This account was changed many times in a short while.").
+		Because(ErrTooManyChanges)
+	e.RetryAfter = wait
+	return e
+}

@@ -1,0 +1,89 @@
+package flow
+
+import (
+	"context"
+	"errors"
+
+	"github.com/mcp-authd/mcp-authd/authserver/internal/entry"
+	"github.com/mcp-authd/mcp-authd/authserver/internal/refusal"
+	"github.com/mcp-authd/mcp-authd/oauth"
+	"github.com/mcp-authd/mcp-authd/policy"
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// Pauses finds what people have paused.
+type Pauses interface {
+	PauseOf(ctx context.Context, userID string, client *storage.Client, resource string) (storage.Pause, error)
+}
+
+// AskPaused is the page that says that the person has paused the application, and offers to resume it.
+type AskPaused struct {
+	Request Request
+	Visit   storage.Visit
+	Form    PausedForm
+}
+
+func (AskPaused) step() {}
+
+// PausedForm is what the form of the page carries along, sealed and bound to the browser.
+type PausedForm struct {
+	Pause  string            `json:"p"` // the id
+	UserID string            `json:"u"`
+	To     entry.Destination `json:"t"` // where the person goes on to when it is resumed
+	// Consent and Device are what a denial is of, as on the page on which people decide; Device has no code for
+	// the request of an application.
+	Consent ConsentForm `json:"c"`
+	Device  DeviceForm  `json:"v"`
+}
+
+// errPaused tells an application that asks without a page. The person could resume it on one, so they have not
+// denied anything (OpenID Connect Core §3.1.2.6).
+var errPaused = oauth.NewError(oauth.InteractionRequired, "The person has paused this application.")
+
+// paused returns the pause of the application of a request, nil when there is none. Of who answers a form little
+// is known; then the store looks, when it makes the grant.
+func (f *Flow) paused(ctx context.Context, r Request, v *storage.Visit) (*storage.Pause, error) {
+	if v.User.ID == "" {
+		return nil, nil
+	}
+	p, err := f.Pauses.PauseOf(ctx, v.User.ID, &r.Client, r.Resource.URI)
+	switch {
+	case errors.Is(err, storage.ErrNotFound):
+		return nil, nil
+	case err != nil:
+		return nil, refusal.Unavailable(err)
+	}
+	return &p, nil
+}
+
+// whilePaused is the step of a request whose application is paused. Registrations of one application share the
+// places that answers go to, and the person has approved one: then an error may be sent there, see refuse.
+func whilePaused(r Request, v storage.Visit, silent bool) Step {
+	switch {
+	case silent && r.Paused.Application != r.Client.ID:
+		return RespondError{r.Identified, errPaused}
+	case silent:
+		return refuse(r.Identified, &v, errPaused)
+	}
+	return AskPaused{Request: r, Visit: v}
+}
+
+// pausedForm returns the form of the page about a request of an application.
+func (f *Flow) pausedForm(a AskPaused) PausedForm {
+	r, v := a.Request, a.Visit
+	return PausedForm{
+		Pause: r.Paused.ID, UserID: v.User.ID, To: entry.Destination{Query: r.Query},
+		Consent: ConsentForm{
+			Query: r.Query.Consented(), Shown: f.Shown(r, policy.Ask(r.Resource.Resource, r.Scopes, nil)),
+			UserID: v.User.ID, AuthTime: v.Session.AuthTime.Unix(),
+		},
+	}
+}
+
+// pausedDevice returns the page about the request of a device.
+func pausedDevice(r Request, v storage.Visit, code string, found storage.Device) Step {
+	return AskPaused{r, v, PausedForm{
+		Pause: r.Paused.ID, UserID: v.User.ID, To: entry.Destination{Device: code},
+		Device: DeviceForm{Code: code, Device: found.Code, UserID: v.User.ID},
+	}}
+}

@@ -1,0 +1,76 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/audit"
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// held is what a client holds from a person.
+type held struct{ userID, clientID, resource string }
+
+// end ends a live grant again. If its application was withdrawn, what the person approved is forgotten again.
+func (r *repetitions) end(ctx context.Context, l logged, g storage.Grant, by storage.RevokedBy) {
+	r.add(l, func(ctx context.Context) error {
+		verb := r.a.store.RevokeGrant
+		if by != storage.ByClient && by != storage.ByReuse {
+			switch withdraw, err := r.withdraws(ctx, g, l.cutAt()); {
+			case err != nil:
+				return err
+			case withdraw:
+				verb = r.a.store.WithdrawGrant
+			}
+		}
+		if err := verb(ctx, g.ID, by, r.a.parts().Now()); err != nil {
+			return err
+		}
+		r.a.audit.Record(ctx, audit.GrantRevoked, audit.Grant(g), slog.String("client_id", g.ClientID))
+		return nil
+	}, "grant %s (%s, %s), ended by: %s", g.ID, printable(r.names.Holder(ctx, g)), g.Resource, by)
+}
+
+// withdraws reports whether to withdraw the application of a grant: once, and only if its person has not given it
+// access again since the cut.
+func (r *repetitions) withdraws(ctx context.Context, g storage.Grant, cut time.Time) (bool, error) {
+	of := held{g.UserID, g.ClientID, g.Resource}
+	if r.withdrawn[of] || g.UserID == "" {
+		return false, nil
+	}
+	r.withdrawn[of] = true
+	live, err := r.a.liveGrants(ctx, g.UserID, "", g.Resource)
+	if err != nil {
+		return false, err
+	}
+	for _, later := range live {
+		if later.CreatedAt.Before(cut) {
+			continue
+		}
+		if same, err := r.sameApplication(ctx, later.ClientID, g.ClientID); err != nil || same {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+func (r *repetitions) sameApplication(ctx context.Context, id, other string) (bool, error) {
+	if id == other {
+		return true, nil
+	}
+	one, err := r.a.store.Client(ctx, id)
+	if err != nil {
+		return false, ignoreGone(err)
+	}
+	two, err := r.a.store.Client(ctx, other)
+	return err == nil && one.Application() == two.Application(), ignoreGone(err)
+}
+
+func ignoreGone(err error) error {
+	if errors.Is(err, storage.ErrNotFound) || errors.Is(err, storage.ErrRevoked) {
+		return nil
+	}
+	return err
+}

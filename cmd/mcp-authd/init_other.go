@@ -1,0 +1,6 @@
+//go:build !linux
+
+package main
+
+// becomeInit is for containers, which are Linux.
+func becomeInit() {}

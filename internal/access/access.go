@@ -1,0 +1,155 @@
+// Package access applies the rules for which scopes of an MCP server an account may have.
+package access
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/internal/recent"
+	"github.com/mcp-authd/mcp-authd/internal/scoperule"
+	"github.com/mcp-authd/mcp-authd/oauth"
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// Store is where groups and rules are.
+type Store interface {
+	ListAccessRules(ctx context.Context) ([]storage.AccessRule, error)
+	Membership(ctx context.Context, userID string) (storage.Membership, error)
+}
+
+// Rules are the access rules in the store, as of at most recent.TTL ago. Who is in which group is asked each time.
+type Rules struct {
+	store   Store
+	current recent.Value[[]storage.AccessRule]
+}
+
+// New returns the rules in a store.
+func New(store Store, now func() time.Time) *Rules {
+	return &Rules{
+		store:   store,
+		current: recent.Value[[]storage.AccessRule]{Read: store.ListAccessRules, Now: now, Strict: true},
+	}
+}
+
+// Any reports whether there are rules at all.
+func (r *Rules) Any(ctx context.Context) (bool, error) {
+	all, err := r.current.Load(ctx)
+	return len(all) > 0, err
+}
+
+// Permit returns those of the scopes of a resource that the rules leave to an account, and for operators which rules
+// withhold the others. An account that is gone may have nothing where there are rules.
+func (r *Rules) Permit(
+	ctx context.Context, userID, resource string, scopes oauth.Scopes,
+) (left oauth.Scopes, withheldBy string, err error) {
+	all, err := r.current.Load(ctx)
+	if err != nil {
+		return nil, "", err
+	}
+	about := Of(all, resource)
+	if len(about) == 0 {
+		return scopes, "", nil
+	}
+	m, err := r.store.Membership(ctx, userID)
+	switch {
+	case errors.Is(err, storage.ErrNotFound):
+		return nil, "the account is gone", nil
+	case err != nil:
+		return nil, "", err
+	}
+	rules, holds := compile(about, m)
+	left, by := scoperule.Permitted(rules, holds, resource, scopes)
+	return left, blame(about, holds, by), nil
+}
+
+// blame names the rules that withhold something: rules that hold for the person, or rules about groups without them.
+func blame(about []storage.AccessRule, holds []bool, by []int) string {
+	var held, foreign []string
+	for _, i := range by {
+		if holds[i] {
+			held = append(held, Subject(about[i]))
+		} else {
+			foreign = append(foreign, Subject(about[i]))
+		}
+	}
+	word := func(about []string) string {
+		if len(about) == 1 {
+			return "the access rule for "
+		}
+		return "the access rules for "
+	}
+	var out []string
+	if len(held) > 0 {
+		out = append(out, word(held)+strings.Join(held, ", "))
+	}
+	if len(foreign) > 0 {
+		out = append(out, word(foreign)+strings.Join(foreign, ", ")+", of which the person is not a member")
+	}
+	return strings.Join(out, "; ")
+}
+
+// Of returns the rules for a resource.
+func Of(rules []storage.AccessRule, resource string) (out []storage.AccessRule) {
+	for _, r := range rules {
+		if r.Resource == resource {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+func compile(rules []storage.AccessRule, m storage.Membership) (out []scoperule.Rule, holds []bool) {
+	for _, r := range rules {
+		rule := scoperule.Rule{
+			Resource: r.Resource, Scopes: r.Scopes, All: r.All, Rank: scoperule.Everyone, Whole: true,
+		}
+		hold := true
+		switch {
+		case r.UserID != "":
+			rule.Rank, hold = scoperule.Person, r.UserID == m.UserID
+		case r.Group != "":
+			rule.Rank, hold = scoperule.Group, slices.Contains(m.Groups, r.Group)
+		}
+		out, holds = append(out, rule), append(holds, hold)
+	}
+	return out, holds
+}
+
+// Verdict says which scopes of a resource an account may have, and why.
+type Verdict struct {
+	Scopes oauth.Scopes
+	By     []string // the subjects of the rules that decide, such as group staff; none: no rule holds
+	Ruled  bool     // there are rules for the resource
+}
+
+// Explain says what the rules for a resource leave of its scopes to an account.
+func Explain(rules []storage.AccessRule, m storage.Membership, resource string, scopes oauth.Scopes) (v Verdict) {
+	about := Of(rules, resource)
+	list, holds := compile(about, m)
+	v.Ruled = len(about) > 0
+	for _, scope := range scopes {
+		allowed, by := scoperule.Decide(list, holds, resource, scope)
+		if allowed {
+			v.Scopes = append(v.Scopes, scope)
+		}
+		if by != scoperule.None && !slices.Contains(v.By, Subject(about[by])) {
+			v.By = append(v.By, Subject(about[by]))
+		}
+	}
+	return v
+}
+
+// Subject says whom a rule is about.
+func Subject(r storage.AccessRule) string {
+	switch {
+	case r.UserID != "":
+		return fmt.Sprint("user ", r.UserName)
+	case r.Group != "":
+		return fmt.Sprint("group ", r.Group)
+	}
+	return "everyone"
+}

@@ -1,0 +1,258 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"regexp"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/audit"
+	"github.com/mcp-authd/mcp-authd/internal/label"
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// Group is a group of accounts.
+type Group struct {
+	Name        string    `json:"group"`
+	Description string    `json:"description,omitempty"`
+	CreatedAt   time.Time `json:"created_at"`
+	Members     int       `json:"members" jsonschema:"how many accounts are in it"`
+}
+
+// GroupName names a group.
+type GroupName struct {
+	Name string `json:"group" jsonschema:"the name of the group"`
+}
+
+// GroupMember is an account in a group.
+type GroupMember struct {
+	ID      string    `json:"id"`
+	Name    string    `json:"user_name"`
+	AddedAt time.Time `json:"added_at"`
+}
+
+// GroupDetails are a group, its members, and the rules that name it.
+type GroupDetails struct {
+	Group
+	Users []GroupMember `json:"users"`
+	Rules []Rule        `json:"rules"`
+}
+
+// GroupMembers are accounts to be put into a group.
+type GroupMembers struct {
+	Group       string   `json:"group" jsonschema:"the name of the group, of small letters, digits and - . _"`
+	Users       []string `json:"users,omitempty" jsonschema:"names of the accounts to put into it"`
+	Description string   `json:"description,omitempty" jsonschema:"of a new group: what it is for"`
+}
+
+// GroupLeavers are accounts to be taken out of a group.
+type GroupLeavers struct {
+	Group string   `json:"group" jsonschema:"the name of the group"`
+	Users []string `json:"users" jsonschema:"names of the accounts to take out of it"`
+}
+
+// GroupChanged is a group after a change.
+type GroupChanged struct {
+	Group
+	Created bool     `json:"created,omitempty" jsonschema:"the group is new"`
+	Users   []string `json:"users,omitempty" jsonschema:"the accounts that were put in or taken out"`
+}
+
+// The operations on groups of accounts.
+var (
+	GroupAdd = define(Spec{
+		Name: "group add", Method: "POST", Path: "/groups", Fresh: true,
+		Summary: "Put accounts into a group, which is made when it is new",
+		Details: "Rules say what the members of a group may have at an MCP server: rule set. Members are people, not groups.",
+	}, (*Service).addToGroup)
+	GroupRemove = define(Spec{
+		Name: "group remove", Method: "POST", Path: "/groups/{group}/remove", Fresh: true, Takes: true,
+		Summary: "Take accounts out of a group",
+	}, (*Service).removeFromGroup)
+	GroupDelete = define(Spec{
+		Name: "group delete", Method: "DELETE", Path: "/groups/{group}", Fresh: true, Takes: true,
+		Summary: "Delete a group that no rule names",
+	}, (*Service).deleteGroup)
+	GroupList = define(Spec{
+		Name: "group list", Method: "GET", Path: "/groups", Roles: readers, Summary: "List the groups of accounts",
+	}, (*Service).listAccountGroups)
+	GroupShow = define(Spec{
+		Name: "group show", Method: "GET", Path: "/groups/{group}", Roles: readers,
+		Summary: "Show a group with its members and the rules that name it",
+	}, (*Service).showGroup)
+)
+
+// The bounds of what a group is called.
+var groupName = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,63}$`)
+
+const (
+	maxGroupText  = 200
+	maxGroupUsers = 100 // of one call
+)
+
+func (s *Service) addToGroup(ctx context.Context, in GroupMembers) (GroupChanged, error) {
+	switch {
+	case !groupName.MatchString(in.Group):
+		return GroupChanged{}, fault(ErrInvalid,
+			"%q must be small letters, digits and - . _, at most 64, such as editors", in.Group)
+	case len(in.Description) > maxGroupText:
+		return GroupChanged{}, fault(ErrInvalid, "the description must have at most %d bytes", maxGroupText)
+	}
+	members, err := s.membersOf(ctx, in.Group, in.Users)
+	if err != nil {
+		return GroupChanged{}, err
+	}
+	out := GroupChanged{Created: true}
+	g := storage.Group{Name: in.Group, Description: in.Description, CreatedAt: s.Now().UTC().Truncate(time.Millisecond)}
+	switch err := s.Store.CreateGroup(ctx, g); {
+	case errors.Is(err, storage.ErrExists):
+		if out.Created = false; len(members) == 0 {
+			return out, fault(ErrConflict, "the group %s is there already; name the users to add: mcp-authd group add %s USER",
+				in.Group, in.Group)
+		}
+	case errors.Is(err, storage.ErrFull):
+		return out, fault(ErrConflict, "there are %s already; delete one: mcp-authd group delete",
+			label.Count(storage.MaxGroups, "group", "groups"))
+	case err != nil:
+		return out, err
+	default:
+		s.changedGroup(ctx, in.Group, "", "created")
+	}
+	for _, u := range members {
+		if err := s.Store.AddMember(ctx, in.Group, u.ID, s.Now()); err != nil {
+			return out, groupFault(err, in.Group, u.Name)
+		}
+		s.changedGroup(ctx, in.Group, u.ID, "added")
+		out.Users = append(out.Users, u.Name)
+	}
+	out.Group, err = s.findGroup(ctx, in.Group)
+	return out, err
+}
+
+// membersOf finds accounts that are to be in a group. A group is no member, be it of itself.
+func (s *Service) membersOf(ctx context.Context, group string, names []string) (out []storage.User, err error) {
+	if len(names) > maxGroupUsers {
+		return nil, fault(ErrInvalid, "name at most %d users at a time", maxGroupUsers)
+	}
+	for _, name := range names {
+		u, err := s.FindUser(ctx, name)
+		if errors.Is(err, ErrNotFound) {
+			if _, known := s.findGroup(ctx, name); known == nil || name == group {
+				return nil, fault(ErrInvalid, "%q is a group: the members of a group are people. Add its users instead; see: "+
+					"mcp-authd group show %s", name, name)
+			}
+		}
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, u)
+	}
+	return out, nil
+}
+
+func (s *Service) removeFromGroup(ctx context.Context, in GroupLeavers) (GroupChanged, error) {
+	var out GroupChanged
+	if len(in.Users) == 0 {
+		return out, fault(ErrInvalid, "name the users to take out of %s; to delete the group: mcp-authd group delete %s",
+			in.Group, in.Group)
+	}
+	if _, err := s.findGroup(ctx, in.Group); err != nil {
+		return out, err
+	}
+	members, err := s.membersOf(ctx, in.Group, in.Users)
+	if err != nil {
+		return out, err
+	}
+	for _, u := range members {
+		if err := s.Store.RemoveMember(ctx, in.Group, u.ID); err != nil {
+			return out, groupFault(err, in.Group, u.Name)
+		}
+		s.changedGroup(ctx, in.Group, u.ID, "removed")
+		out.Users = append(out.Users, u.Name)
+	}
+	out.Group, err = s.findGroup(ctx, in.Group)
+	return out, err
+}
+
+// groupFault explains why an account could not be put into a group, or taken out of it.
+func groupFault(err error, group, user string) error {
+	if errors.Is(err, storage.ErrNotFound) {
+		return fault(ErrNotFound, "%s is not in the group %s; see: mcp-authd group show %s", user, group, group)
+	}
+	return err
+}
+
+func (s *Service) deleteGroup(ctx context.Context, in GroupName) (Group, error) {
+	g, err := s.findGroup(ctx, in.Name)
+	if err != nil {
+		return g, err
+	}
+	switch err := s.Store.DeleteGroup(ctx, in.Name); {
+	case errors.Is(err, storage.ErrInUse):
+		return g, fault(ErrConflict, "rules name the group %s, and without them an MCP server would be open to more people; "+
+			"change those first: mcp-authd group show %s", in.Name, in.Name)
+	case errors.Is(err, storage.ErrNotFound):
+		return g, unknownGroup(in.Name)
+	case err != nil:
+		return g, err
+	}
+	s.changedGroup(ctx, in.Name, "", "deleted")
+	return g, nil
+}
+
+func (s *Service) listAccountGroups(ctx context.Context, _ None) (Page[Group], error) {
+	all, err := s.Store.ListGroups(ctx)
+	out := Page[Group]{Items: make([]Group, 0, len(all))}
+	for _, g := range all {
+		out.Items = append(out.Items, viewGroup(g))
+	}
+	return out, err
+}
+
+func (s *Service) showGroup(ctx context.Context, in GroupName) (GroupDetails, error) {
+	g, err := s.findGroup(ctx, in.Name)
+	out := GroupDetails{Group: g, Users: []GroupMember{}, Rules: []Rule{}}
+	if err != nil {
+		return out, err
+	}
+	members, err := toTheEnd(func(after string, limit int) ([]storage.Member, error) {
+		return s.Store.GroupMembers(ctx, in.Name, after, limit)
+	}, func(m storage.Member) string { return m.Name })
+	if err != nil {
+		return out, err
+	}
+	for _, m := range members {
+		out.Users = append(out.Users, GroupMember{ID: m.UserID, Name: m.Name, AddedAt: m.AddedAt})
+	}
+	rules, err := s.listRules(ctx, RulesWanted{Group: in.Name})
+	out.Rules = append(out.Rules, rules.Items...)
+	return out, err
+}
+
+func (s *Service) findGroup(ctx context.Context, name string) (Group, error) {
+	all, err := s.Store.ListGroups(ctx)
+	if err != nil {
+		return Group{}, err
+	}
+	for _, g := range all {
+		if g.Name == name {
+			return viewGroup(g), nil
+		}
+	}
+	return Group{}, unknownGroup(name)
+}
+
+func viewGroup(g storage.Group) Group {
+	return Group{Name: g.Name, Description: g.Description, CreatedAt: g.CreatedAt, Members: g.Members}
+}
+
+func unknownGroup(name string) error {
+	return fault(ErrNotFound, "there is no group %q; see: mcp-authd group list, or make it: mcp-authd group add %s", name,
+		name)
+}
+
+func (s *Service) changedGroup(ctx context.Context, group, userID, what string) {
+	s.Audit.Record(ctx, audit.GroupChanged, slog.String("group", group), slog.String("user", userID),
+		slog.String("what", what))
+}

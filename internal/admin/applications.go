@@ -1,0 +1,272 @@
+package admin
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/internal/label"
+	"github.com/mcp-authd/mcp-authd/oauth"
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// Application is a program as people know it, with all of its registrations.
+type Application struct {
+	ID            string    `json:"id"`
+	Name          string    `json:"name,omitempty"`
+	Verified      bool      `json:"verified" jsonschema:"the operator or the host of its document vouches for the name; otherwise it gave the name itself"`
+	Places        []string  `json:"places,omitempty" jsonschema:"where it sends people back to: hosts, schemes, or loopback; the host of its document"`
+	Registrations int       `json:"registrations"`
+	Grants        int       `json:"grants"`
+	People        int       `json:"people"`
+	More          bool      `json:"more,omitempty" jsonschema:"there are at least so many grants and people"`
+	State         string    `json:"state" jsonschema:"active, paused or blocked"`
+	HeldBy        string    `json:"held_by,omitempty"`
+	HeldAt        time.Time `json:"held_at,omitzero"`
+	CreatedAt     time.Time `json:"created_at,omitzero"`
+	LastUsedAt    time.Time `json:"last_used_at,omitzero"`
+	Merged        []string  `json:"merged,omitempty" jsonschema:"applications that count as this one"`
+}
+
+// ApplicationDetails are an application and its registrations.
+type ApplicationDetails struct {
+	Application
+	Clients     []Client `json:"clients,omitempty" jsonschema:"its registrations, up to 100"`
+	MoreClients bool     `json:"more_clients,omitempty"`
+}
+
+// ApplicationID names an application.
+type ApplicationID struct {
+	ID string `json:"id" jsonschema:"the id of the application or of one of its clients, or its name where no other one has it"`
+}
+
+// ApplicationPair names two applications.
+type ApplicationPair struct {
+	ApplicationID
+	Into string `json:"into" jsonschema:"the application as which it counts from then on"`
+}
+
+// The states of an application.
+const (
+	applicationActive  = "active"
+	applicationPaused  = "paused"
+	applicationBlocked = "blocked"
+)
+
+// The operations on applications.
+var (
+	ApplicationList = define(Spec{
+		Name: "application list", Method: "GET", Path: "/applications", Roles: reading,
+		Summary: "List applications, each with all of its registrations",
+		Details: "Lists applications with their people and grants. Registrations of one name that send people back to the same\n" +
+			"places are one application; a client of the operator or of a metadata document is one by itself. Two programs\n" +
+			"of one name and different places are two applications. client list has the registrations.",
+	}, (*Service).listApplications)
+	ApplicationShow = define(Spec{
+		Name: "application show", Method: "GET", Path: "/applications/{id}", Roles: reading,
+		Summary: "Show one application and its registrations",
+	}, (*Service).showApplication)
+	ApplicationRevoke = define(Spec{
+		Name: "application revoke", Method: "POST", Path: "/applications/{id}/revoke", Fresh: true, Takes: true,
+		Summary: "End all grants of an application, for everyone",
+		Details: "Ends what people have granted an application, whatever the number of its registrations, and forgets their\n" +
+			"consents. People can approve it again; application block prevents that.",
+	}, (*Service).revokeApplication)
+	ApplicationBlock = define(Spec{
+		Name: "application block", Method: "POST", Path: "/applications/{id}/block", Fresh: true, Takes: true,
+		Summary: "End all grants of an application, and let it in no more",
+		Details: "Ends the grants of an application and refuses it from then on: its registrations, new ones, and its tokens.\n" +
+			"A program that registers under another name is another application.",
+	}, (*Service).blockApplication)
+	ApplicationUnblock = define(Spec{
+		Name: "application unblock", Method: "POST", Path: "/applications/{id}/unblock", Fresh: true,
+		Summary: "Let a blocked application in again",
+		Details: "What the block has ended stays ended: people approve the application again.",
+	}, (*Service).unblockApplication)
+	ApplicationPause = define(Spec{
+		Name: "application pause", Method: "POST", Path: "/applications/{id}/pause", Fresh: true, Takes: true,
+		Summary: "Keep everything from an application until it is resumed, for everyone",
+		Details: "While it lasts the application gets no token, and its tokens are not active. Its grants stay.",
+	}, (*Service).pauseApplication)
+	ApplicationResume = define(Spec{
+		Name: "application resume", Method: "POST", Path: "/applications/{id}/resume", Fresh: true,
+		Summary: "End the pause of an application",
+	}, (*Service).resumeApplication)
+	ApplicationDelete = define(Spec{
+		Name: "application delete", Method: "DELETE", Path: "/applications/{id}", Fresh: true, Takes: true,
+		Summary: "Delete all registrations of an application and end its grants",
+		Details: "Deletes the clients of an application as client delete does. It can register again, unless it is blocked.",
+	}, (*Service).deleteApplication)
+	ApplicationMerge = define(Spec{
+		Name: "application merge", Method: "POST", Path: "/applications/{id}/merge", Fresh: true, Takes: true,
+		Summary: "Have an application count as another one",
+		Details: "From then on both are one for these operations, with registrations to come. What a person has paused stays\n" +
+			"as it is. application split ends it.",
+	}, (*Service).mergeApplications)
+	ApplicationSplit = define(Spec{
+		Name: "application split", Method: "POST", Path: "/applications/{id}/split", Fresh: true,
+		Summary: "Have an application that was merged be one by itself again",
+		Details: "Names the application that was merged by its own id, which application show lists. If both are paused or\n" +
+			"blocked, both stay so.",
+	}, (*Service).splitApplication)
+)
+
+// shownOfApplication is how many grants of an application are counted, and listed how many registrations are shown.
+const (
+	shownOfApplication   = 1000
+	clientsOfApplication = 100
+)
+
+func (s *Service) listApplications(ctx context.Context, in Searched) (Page[Application], error) {
+	q, err := in.search(strings.TrimPrefix(in.After, "stored:"))
+	if err != nil {
+		return Page[Application]{}, err
+	}
+	var all []storage.FiledApplication
+	if in.After == "" {
+		configured, err := s.Clients()
+		if err != nil {
+			return Page[Application]{}, err
+		}
+		for _, c := range configured {
+			if in.fits(c) {
+				all = append(all, ofClient(c))
+			}
+		}
+	}
+	found, err := s.Store.FiledApplications(ctx, q)
+	if err != nil {
+		return Page[Application]{}, err
+	}
+	next := ""
+	if limit := in.bounded(); len(found) > limit {
+		next, found = "stored:"+found[limit-1].Key, found[:limit]
+	}
+	out := Page[Application]{Items: []Application{}, Next: next}
+	for _, a := range append(all, found...) {
+		v, err := s.viewApplication(ctx, a)
+		if err != nil {
+			return out, err
+		}
+		out.Items = append(out.Items, v)
+	}
+	return out, nil
+}
+
+// ofClient is the application of a client that is one by itself.
+func ofClient(c storage.Client) storage.FiledApplication {
+	return storage.FiledApplication{
+		Key: c.ID, Name: c.Name, Source: cmp.Or(c.Source, storage.SourceCIMD), RedirectURIs: c.RedirectURIs,
+		Registrations: 1, CreatedAt: c.CreatedAt, LastUsedAt: c.LastUsedAt,
+	}
+}
+
+func (s *Service) viewApplication(ctx context.Context, a storage.FiledApplication) (Application, error) {
+	v := Application{
+		ID: a.Key, Name: a.Name, Registrations: a.Registrations, State: applicationActive, CreatedAt: a.CreatedAt,
+		LastUsedAt: a.LastUsedAt, Merged: a.Merged,
+		Verified: a.Source == storage.SourceStatic || a.Source == storage.SourceConfig,
+	}
+	places := a.RedirectURIs
+	if a.Source == storage.SourceCIMD {
+		v.Verified, places = true, []string{a.Key}
+	}
+	for _, uri := range places {
+		v.Places = append(v.Places, oauth.RedirectPlace(uri))
+	}
+	slices.Sort(v.Places)
+	v.Places = slices.Compact(v.Places)
+	if h := a.Hold; h != nil {
+		v.State, v.HeldBy, v.HeldAt = applicationPaused, h.By, h.At
+		if h.Blocked {
+			v.State = applicationBlocked
+		}
+	}
+	n, err := s.Store.ApplicationGrants(ctx, a.Key, s.Now(), shownOfApplication+1)
+	v.Grants, v.People = min(n.Grants, shownOfApplication), n.People
+	v.More = n.Grants > shownOfApplication
+	return v, err
+}
+
+// findApplication finds an application by its id, by a client of it, or by its name.
+func (s *Service) findApplication(ctx context.Context, name string) (storage.FiledApplication, error) {
+	a, err := s.Store.FiledApplication(ctx, name)
+	if !errors.Is(err, storage.ErrNotFound) {
+		return a, err
+	}
+	found, err := s.applicationsNamed(ctx, name)
+	switch {
+	case err != nil:
+		return a, err
+	case len(found) == 1:
+		return found[0], nil
+	case len(found) > 1:
+		var ids []string
+		for _, a := range found {
+			v, err := s.viewApplication(ctx, a)
+			if err != nil {
+				return a, err
+			}
+			ids = append(ids, a.Key+" ("+strings.Join(v.Places, ", ")+")")
+		}
+		return a, fault(ErrInvalid, "%q is %s; name one by its id: %s", name,
+			label.Count(len(ids), "application", "applications"), strings.Join(ids, ", "))
+	}
+	c, err := s.NamedClient(ctx, name)
+	if errors.Is(err, ErrNotFound) {
+		return a, fault(ErrNotFound, "there is no application %q; see: mcp-authd application list", name)
+	}
+	if err != nil {
+		return a, err
+	}
+	a, err = s.Store.FiledApplication(ctx, c.Application())
+	if errors.Is(err, storage.ErrNotFound) { // of the configuration, or of a client that nobody has approved
+		a, err = ofClient(c), nil
+		a.Key = c.Application()
+	}
+	return a, err
+}
+
+// applicationsNamed are those that have a name, without regard to case.
+func (s *Service) applicationsNamed(ctx context.Context, name string) (named []storage.FiledApplication, err error) {
+	for after := ""; name != ""; {
+		found, err := s.Store.FiledApplications(ctx, storage.Search{Text: name, After: after, Limit: MaxPage})
+		if err != nil {
+			return nil, err
+		}
+		for _, a := range found {
+			if strings.EqualFold(a.Name, name) && a.Source != storage.SourcePerson {
+				named = append(named, a)
+			}
+			after = a.Key
+		}
+		if len(found) < MaxPage {
+			break
+		}
+	}
+	return named, nil
+}
+
+func (s *Service) showApplication(ctx context.Context, in ApplicationID) (out ApplicationDetails, err error) {
+	a, err := s.findApplication(ctx, in.ID)
+	if err != nil {
+		return out, err
+	}
+	if out.Application, err = s.viewApplication(ctx, a); err != nil {
+		return out, err
+	}
+	clients, err := s.Store.ApplicationClients(ctx, a.Key, "", clientsOfApplication+1)
+	if err != nil {
+		return out, err
+	}
+	if out.MoreClients = len(clients) > clientsOfApplication; out.MoreClients {
+		clients = clients[:clientsOfApplication]
+	}
+	for _, c := range clients {
+		out.Clients = append(out.Clients, clientOf(c))
+	}
+	return out, nil
+}

@@ -1,0 +1,37 @@
+package admin_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/internal/admin"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/installation"
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// watched remembers whether a search was marked as an operator's question.
+type watched struct {
+	storage.Store
+	aside bool
+}
+
+func (w *watched) SearchAudit(
+	ctx context.Context, q storage.AuditSearch,
+) ([]storage.AuditEntry, storage.AuditPlace, error) {
+	w.aside = storage.IsAside(ctx)
+	return w.Store.SearchAudit(ctx, q)
+}
+
+// OP-06: what console, API and MCP ask for uses the connections that a store has for operators.
+func TestQuestionsAreAside(t *testing.T) {
+	store := &watched{Store: installation.Store(t)}
+	s := &admin.Service{Store: store, Now: time.Now}
+	by := s.As(admin.Actor{Role: admin.Auditor, Proved: time.Now()})
+	if _, err := admin.AuditList.Do(t.Context(), by, admin.AuditWanted{}); err != nil {
+		t.Fatal(err)
+	}
+	if !store.aside {
+		t.Error("the search was not marked")
+	}
+}

@@ -1,0 +1,137 @@
+package console
+
+import (
+	"encoding"
+	"errors"
+	"fmt"
+	"net/url"
+	"reflect"
+	"strconv"
+	"strings"
+
+	"github.com/mcp-authd/mcp-authd/web"
+)
+
+// A list of structs, such as the scopes of an MCP server, is filled in by rows: the field "description" of the first
+// scope is "scopes.0.description". The first field of a struct names the row; a row without any value is left out.
+
+const (
+	maxRows   = 100 // of one list
+	spareRows = 2   // that are empty, for more
+)
+
+// rowable reports a list whose items a person can fill in field by field.
+func rowable(t reflect.Type) bool {
+	if t.Kind() != reflect.Slice || t.Elem().Kind() != reflect.Struct {
+		return false
+	}
+	for _, m := range members(reflect.New(t.Elem()).Elem()) {
+		_, text := m.value.Addr().Interface().(encoding.TextUnmarshaler)
+		switch k := m.value.Kind(); {
+		case text, k == reflect.String, k == reflect.Bool:
+		case k == reflect.Slice && m.value.Type().Elem().Kind() == reflect.String:
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+func rowName(list string, row int, field string) string {
+	return list + "." + strconv.Itoa(row) + "." + field
+}
+
+// rowsIn returns how many rows of a list were filled in or shown.
+func rowsIn(list string, given url.Values) (n int) {
+	for name := range given {
+		rest, ok := strings.CutPrefix(name, list+".")
+		number, _, _ := strings.Cut(rest, ".")
+		if i, err := strconv.Atoi(number); ok && err == nil && i >= n && i < maxRows {
+			n = i + 1
+		}
+	}
+	return n
+}
+
+// setRows makes a list of the rows that were filled in.
+func setRows(v reflect.Value, list string, given url.Values) error {
+	for i := range rowsIn(list, given) {
+		item := reflect.New(v.Type().Elem()).Elem()
+		all := members(item)
+		for _, m := range all {
+			if err := set(m.value, given[rowName(list, i, m.name)]); err != nil {
+				return fmt.Errorf("row %d: %s: %w", i+1, caption(m.name), err)
+			}
+		}
+		switch {
+		case item.IsZero():
+		case all[0].value.IsZero():
+			return fmt.Errorf("row %d has no %s", i+1, all[0].name)
+		default:
+			v.Set(reflect.Append(v, item))
+		}
+	}
+	if v.Len() > maxRows {
+		return errors.New("there are too many rows")
+	}
+	return nil
+}
+
+// giveRows fills the rows of a form with a list as it is.
+func giveRows(v reflect.Value, list string, given url.Values) {
+	for i := range v.Len() {
+		for _, m := range members(v.Index(i)) {
+			if m.value.IsZero() {
+				continue
+			}
+			value := scalar(m.value)
+			if t, ok := m.value.Interface().(encoding.TextMarshaler); ok {
+				text, err := t.MarshalText()
+				if err != nil {
+					continue
+				}
+				value = string(text)
+			} else if words, ok := m.value.Interface().([]string); ok {
+				value = strings.Join(words, " ")
+			}
+			given.Set(rowName(list, i, m.name), value)
+		}
+	}
+}
+
+// rowLabels are what the fields of rows are called, where a tick has to say what it means.
+var rowLabels = map[string]string{
+	"default":    "Asked for at the first sign-in",
+	"every_call": "Needed by every call",
+	"required":   "People cannot leave it out",
+	"dangerous":  "Granted only to a person who picks it",
+	"implies":    "Includes these scopes",
+	"max_age":    "Signed in at most this long ago, such as 5m",
+}
+
+// rowsOf are the rows of a form, with empty ones for more.
+func rowsOf(m member, given url.Values) (rows []web.ConsoleRow) {
+	filled := rowsIn(m.name, given)
+	for i := range min(filled+spareRows, maxRows) {
+		row := web.ConsoleRow{Name: fmt.Sprintf("%s %d", strings.TrimSuffix(caption(m.name), "s"), i+1)}
+		for j, f := range members(reflect.New(m.value.Type().Elem()).Elem()) {
+			name, label := rowName(m.name, i, f.name), caption(f.name)
+			field := web.ConsoleField{
+				Name: name, Label: label, Type: "text", Value: strings.Join(given[name], " "),
+				Required: j == 0 && i < filled,
+			}
+			if l := rowLabels[f.name]; l != "" {
+				field.Label = l
+			}
+			switch options := optionsOf(f.name, field.Value); {
+			case options != nil:
+				field.Type, field.Options = "select", options
+			case f.value.Kind() == reflect.Bool:
+				field.Type, field.Checked = "check", field.Value == "true"
+			}
+			row.Fields = append(row.Fields, field)
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}

@@ -1,0 +1,151 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/audit"
+	"github.com/mcp-authd/mcp-authd/internal/label"
+	"github.com/mcp-authd/mcp-authd/internal/mail"
+	"github.com/mcp-authd/mcp-authd/internal/secrets"
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// TestLetter says where a test letter goes.
+type TestLetter struct {
+	Mail string `json:"mail" jsonschema:"the address, such as alice@example.com"`
+}
+
+// LetterSent is a letter that the mail server has taken.
+type LetterSent struct {
+	Mail   string    `json:"mail"`
+	Server string    `json:"server" jsonschema:"the mail server, under mail.smtp.address"`
+	SentAt time.Time `json:"sent_at"`
+}
+
+// MailTest sends a test letter.
+var MailTest = define(Spec{
+	Name: "mail test", Method: "POST", Path: "/mail/test", Fresh: true,
+	Summary: "Send a test letter",
+	Details: "Sends a letter that asks nothing of its reader, and says what the mail server (mail.smtp) answers. Ten can be\n" +
+		"sent within an hour, three of them to one address. health show and doctor sign in at the mail server\n" +
+		"without sending anything.",
+}, (*Service).testMail)
+
+// The bounds of test letters, over all replicas and commands: they are for testing, and no way to fill mailboxes.
+const (
+	testLetterSpan   = time.Hour
+	maxTestLetters   = 10
+	maxTestLettersTo = 3
+)
+
+func (s *Service) testMail(ctx context.Context, in TestLetter) (LetterSent, error) {
+	smtp := s.Config.Mail.SMTP
+	if !smtp.Configured() || s.Notifier == nil {
+		return LetterSent{}, fault(ErrConflict, "there is no mail server: set mail.smtp.address and mail.smtp.from")
+	}
+	to, err := mail.ParseAddress(in.Mail)
+	if err != nil {
+		return LetterSent{}, fault(ErrInvalid, "%q is not an address such as alice@example.com", in.Mail)
+	}
+	if err := s.mayTestMail(ctx, to); err != nil {
+		return LetterSent{}, err
+	}
+	err = s.Notifier.Test(ctx, to, s.localeOf(ctx))
+	s.mailCheck.forget()
+	outcome := "sent"
+	if err != nil {
+		outcome = "failed"
+	}
+	s.Audit.Record(ctx, audit.MailTested, slog.String("to", to), slog.String("outcome", outcome))
+	if why := (*mail.Fault)(nil); errors.As(err, &why) {
+		return LetterSent{}, fault(ErrConflict, "the letter was not sent. %s. What to do: %s", why.What, why.Advice)
+	}
+	return LetterSent{Mail: to, Server: smtp.Address, SentAt: s.Now().UTC()}, err
+}
+
+// mayTestMail takes a letter from the allowances, or returns ErrUnavailable.
+func (s *Service) mayTestMail(ctx context.Context, to string) error {
+	waits, err := s.Store.TakeAllowances(ctx, []storage.Draw{
+		{Key: secrets.Hash("test letters"), Cost: testLetterSpan / maxTestLetters, Span: testLetterSpan},
+		{
+			Key:  secrets.Hash("test letters\x00" + strings.ToLower(to)),
+			Cost: testLetterSpan / maxTestLettersTo, Span: testLetterSpan,
+		},
+	}, s.Now())
+	if err != nil || waits == nil {
+		return err
+	}
+	what := label.Count(maxTestLetters, "test letter was", "test letters were") + " sent"
+	if waits[1] > waits[0] {
+		what = label.Count(maxTestLettersTo, "test letter was", "test letters were") + " sent to " + to
+	}
+	return fault(ErrUnavailable, "%s within an hour; try again in %s", what, max(waits[0], waits[1]).Round(time.Second))
+}
+
+// localeOf is the language of the person who has an operation carried out; "" if there is none.
+func (s *Service) localeOf(ctx context.Context) string {
+	a, _ := ctx.Value(actorKey{}).(Actor)
+	if a.UserID == "" {
+		return ""
+	}
+	u, err := s.Store.User(ctx, a.UserID)
+	if err != nil {
+		return ""
+	}
+	return u.Locale
+}
+
+// mailCheckedFor is for how long the answer of a mail server is shown: a page that reloads itself must not sign in
+// there every time, since providers lock accounts whose password is wrong.
+const mailCheckedFor = 5 * time.Minute
+
+// mailCheck is what became of the last sign-in at the mail server.
+type mailCheck struct {
+	mu   sync.Mutex // also held while the mail server is asked
+	at   time.Time  // zero: it was not asked
+	last error
+}
+
+func (m *mailCheck) forget() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.at = time.Time{}
+}
+
+func (m *mailCheck) load(ctx context.Context, now time.Time, sender *mail.Sender) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if age := now.Sub(m.at); m.at.IsZero() || age < 0 || age >= mailCheckedFor {
+		m.at, m.last = now, sender.Check(context.WithoutCancel(ctx))
+	}
+	return m.last
+}
+
+// MailFindings say whether letters can be sent: the mail server is asked to sign us in, and gets no letter.
+func (s *Service) MailFindings(ctx context.Context) (f findings, _ error) {
+	smtp := s.Config.Mail.SMTP
+	if !smtp.Configured() {
+		f.add("mail", LevelSkipped, "to send invitations, notices and new passwords, set mail.smtp",
+			"no mail server is configured")
+		return f, nil
+	}
+	sender, err := smtp.Sender()
+	if err != nil {
+		f.add("mail", LevelFail, "", "mail.smtp: %s", err)
+		return f, nil
+	}
+	switch err, why := s.mailCheck.load(ctx, s.Now(), sender), (*mail.Fault)(nil); {
+	case errors.As(err, &why):
+		f.add("mail", LevelFail, why.Advice, "%s", why.What)
+	case err != nil:
+		return nil, err
+	default:
+		f.add("mail", LevelOK, "", "the mail server %s can be used; mail test sends a letter", smtp.Address)
+	}
+	return f, nil
+}

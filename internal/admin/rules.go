@@ -1,0 +1,342 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/audit"
+	"github.com/mcp-authd/mcp-authd/internal/access"
+	"github.com/mcp-authd/mcp-authd/internal/label"
+	"github.com/mcp-authd/mcp-authd/oauth"
+	"github.com/mcp-authd/mcp-authd/policy"
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// RuleSubject is whom a rule is about: one of its fields.
+type RuleSubject struct {
+	User     string `json:"user,omitempty" jsonschema:"the name of an account"`
+	Group    string `json:"group,omitempty" jsonschema:"the name of a group"`
+	Everyone bool   `json:"everyone,omitempty" jsonschema:"all people about whom no other rule says anything"`
+}
+
+// Rule says which scopes of an MCP server a person, the members of a group or everyone may have.
+type Rule struct {
+	Resource string `json:"resource" jsonschema:"the URL of the MCP server"`
+	RuleSubject
+	Scopes []string  `json:"scopes,omitempty" jsonschema:"which scopes they may have; none without all: nothing"`
+	All    bool      `json:"all,omitempty" jsonschema:"every scope, also later ones"`
+	SetAt  time.Time `json:"set_at"`
+}
+
+// String says what the rule gives, in a line.
+func (r Rule) String() string {
+	switch {
+	case r.All:
+		return "every scope"
+	case len(r.Scopes) == 0:
+		return "nothing"
+	}
+	return strings.Join(r.Scopes, " ")
+}
+
+// Subject says whom the rule is about, in words.
+func (r Rule) Subject() string {
+	return access.Subject(storage.AccessRule{UserID: r.User, UserName: r.User, Group: r.Group})
+}
+
+// NewRule is a rule to be set: one of scopes, all and none.
+type NewRule struct {
+	Resource string `json:"resource" jsonschema:"the URL of the MCP server"`
+	RuleSubject
+	Scopes []string `json:"scopes,omitempty" jsonschema:"the scopes that they may have"`
+	All    bool     `json:"all,omitempty" jsonschema:"they may have every scope, also later ones"`
+	None   bool     `json:"none,omitempty" jsonschema:"they may not use this MCP server"`
+}
+
+// RuleOf names a rule.
+type RuleOf struct {
+	Resource string `json:"resource" jsonschema:"the URL of the MCP server"`
+	RuleSubject
+}
+
+// RulesWanted asks for rules.
+type RulesWanted struct {
+	Resource string `json:"resource,omitempty" jsonschema:"only for this MCP server"`
+	User     string `json:"user,omitempty" jsonschema:"only those about this account itself"`
+	Group    string `json:"group,omitempty" jsonschema:"only those about this group"`
+}
+
+// The operations on access rules.
+var (
+	RuleSet = define(Spec{
+		Name: "rule set", Method: "PUT", Path: "/rules", Fresh: true,
+		Summary: "Say which scopes of an MCP server a person, a group or everyone may have",
+		Details: "The rule about the person decides; without one, those about their groups together; without those, the one\n" +
+			"about everyone. As soon as a rule names a group, people in none of the groups may not use the MCP server, unless\n" +
+			"there is a rule about everyone. A rule about a person changes nothing for others. It counts within seconds for\n" +
+			"new requests, and at the next refresh for applications that are connected; grant revoke ends those at once.",
+	}, (*Service).setRule)
+	RuleRemove = define(Spec{
+		Name: "rule remove", Method: "POST", Path: "/rules/remove", Fresh: true, Takes: true,
+		Summary: "Remove a rule; what is left decides",
+		Details: "The last rule about a group at an MCP server opens it to everyone: all people may have all its scopes then.",
+	}, (*Service).removeRule)
+	RuleList = define(Spec{
+		Name: "rule list", Method: "GET", Path: "/rules", Roles: readers,
+		Summary: "List which people and groups may have which scopes",
+		Details: "Lists the rules for accounts. MCP servers without a rule are open to everyone. Rules of providers for people\n" +
+			"who sign in there (scope_rules) are in the configuration, and hold besides.",
+	}, (*Service).listRules)
+)
+
+func (s *Service) setRule(ctx context.Context, in NewRule) (Rule, error) {
+	rule, of, err := s.rule(ctx, RuleOf{in.Resource, in.RuleSubject})
+	if err != nil {
+		return Rule{}, err
+	}
+	ways := 0
+	for _, given := range []bool{len(in.Scopes) > 0, in.All, in.None} {
+		if given {
+			ways++
+		}
+	}
+	if ways != 1 {
+		return Rule{}, fault(ErrInvalid, "say what %s may have there: the scopes, or all, or none", access.Subject(rule))
+	}
+	if rule.Scopes, err = grantable(of, in.Scopes); err != nil {
+		return Rule{}, err
+	}
+	rule.All, rule.SetAt = in.All, s.Now().UTC().Truncate(time.Millisecond)
+	switch err := s.Store.PutAccessRule(ctx, rule); {
+	case errors.Is(err, storage.ErrNotFound):
+		return Rule{}, fault(ErrNotFound, "%s was removed by another command at this moment", access.Subject(rule))
+	case errors.Is(err, storage.ErrFull):
+		return Rule{}, fault(ErrConflict, "there are %s already: put people into groups, and remove rules about "+
+			"single people", label.Count(storage.MaxAccessRules, "rule", "rules"))
+	case err != nil:
+		return Rule{}, err
+	}
+	out := viewRule(rule)
+	s.changedRule(ctx, out, rule.UserID, "set")
+	return out, nil
+}
+
+// grantable returns scopes with all that they include. Without what every call needs, nobody could use them.
+func grantable(r storage.Resource, scopes oauth.Scopes) (oauth.Scopes, error) {
+	if len(scopes) == 0 {
+		return nil, nil
+	}
+	if unknown := scopes.Without(policy.ResourceScopes(r)); len(unknown) > 0 {
+		return nil, fault(ErrInvalid, "%q is not a scope of %s, which has %s", unknown.String(), r.URI,
+			policy.ResourceScopes(r).String())
+	}
+	out := policy.Implied(r, scopes)
+	if lost := policy.EveryCall(r).Without(out); len(lost) > 0 {
+		return nil, fault(ErrInvalid, "every call of %s needs %q: the rule would let nobody in. Name it too, or say none",
+			r.URI, lost.String())
+	}
+	return policy.ResourceScopes(r).Intersect(out), nil
+}
+
+// rule is the rule with a subject at an MCP server, without scopes.
+func (s *Service) rule(ctx context.Context, in RuleOf) (rule storage.AccessRule, of storage.Resource, err error) {
+	r, err := s.ruled(ctx, in.Resource)
+	if err != nil {
+		return rule, of, err
+	}
+	rule.Resource, of = policy.Canonical(r.URI), r
+	switch {
+	case in.User != "" && in.Group == "" && !in.Everyone:
+		u, err := s.FindUser(ctx, in.User)
+		rule.UserID, rule.UserName = u.ID, u.Name
+		return rule, of, err
+	case in.User == "" && in.Group != "" && !in.Everyone:
+		g, err := s.findGroup(ctx, in.Group)
+		rule.Group = g.Name
+		return rule, of, err
+	case in.User == "" && in.Group == "" && in.Everyone:
+		return rule, of, nil
+	}
+	return rule, of, fault(ErrInvalid, "say whom the rule is about: a user, or a group, or everyone")
+}
+
+// ruled finds an MCP server that may have rules. The administration of this server has none: a rule could take the
+// last administrator out.
+func (s *Service) ruled(ctx context.Context, uri string) (storage.Resource, error) {
+	for _, own := range s.Own {
+		if policy.Canonical(own.URI) == policy.Canonical(uri) {
+			return own, fault(ErrInvalid, "%s is the administration of this server, which only people with a role may use: "+
+				"a rule could take the last administrator out. Change roles instead: mcp-authd user set-role", own.URI)
+		}
+	}
+	r, err := s.findResource(ctx, uri)
+	return r.Resource, err
+}
+
+func (s *Service) removeRule(ctx context.Context, in RuleOf) (Rule, error) {
+	rule, err := s.standing(ctx, in)
+	if err != nil {
+		return Rule{}, err
+	}
+	switch err := s.Store.DeleteAccessRule(ctx, rule); {
+	case errors.Is(err, storage.ErrNotFound):
+		return Rule{}, fault(ErrNotFound, "the rule was removed by another command at this moment")
+	case err != nil:
+		return Rule{}, err
+	}
+	out := viewRule(rule)
+	s.changedRule(ctx, out, rule.UserID, "removed")
+	return out, nil
+}
+
+// standing finds a rule that is there, also of an MCP server that is not.
+func (s *Service) standing(ctx context.Context, in RuleOf) (storage.AccessRule, error) {
+	rule, _, err := s.rule(ctx, in)
+	if errors.Is(err, ErrNotFound) {
+		rule.Resource, rule.Group = policy.Canonical(in.Resource), in.Group
+		if in.User != "" {
+			u, err := s.FindUser(ctx, in.User)
+			if err != nil {
+				return rule, err
+			}
+			rule.UserID = u.ID
+		}
+	} else if err != nil {
+		return rule, err
+	}
+	all, err := s.Store.ListAccessRules(ctx)
+	if err != nil {
+		return rule, err
+	}
+	for _, r := range access.Of(all, rule.Resource) {
+		if r.UserID == rule.UserID && r.Group == rule.Group {
+			return r, nil
+		}
+	}
+	return rule, fault(ErrNotFound, "there is no such rule for %s; see: mcp-authd rule list", rule.Resource)
+}
+
+func (s *Service) listRules(ctx context.Context, in RulesWanted) (Page[Rule], error) {
+	out := Page[Rule]{Items: []Rule{}}
+	uri, userID := "", ""
+	if in.Resource != "" {
+		uri = policy.Canonical(in.Resource)
+		if r, err := s.findResource(ctx, in.Resource); err == nil { // by an alias
+			uri = policy.Canonical(r.URI)
+		}
+	}
+	if in.User != "" {
+		u, err := s.FindUser(ctx, in.User)
+		if err != nil {
+			return out, err
+		}
+		userID = u.ID
+	}
+	all, err := s.Store.ListAccessRules(ctx)
+	for _, r := range all {
+		if (uri == "" || r.Resource == uri) && (userID == "" || r.UserID == userID) &&
+			(in.Group == "" || r.Group == in.Group) {
+			out.Items = append(out.Items, viewRule(r))
+		}
+	}
+	return out, err
+}
+
+func viewRule(r storage.AccessRule) Rule {
+	return Rule{
+		Resource: r.Resource, RuleSubject: RuleSubject{r.UserName, r.Group, r.UserID == "" && r.Group == ""},
+		Scopes: r.Scopes, All: r.All, SetAt: r.SetAt,
+	}
+}
+
+func (s *Service) changedRule(ctx context.Context, r Rule, userID, what string) {
+	s.Audit.Record(ctx, audit.AccessChanged, slog.String("resource", r.Resource), slog.String("user", userID),
+		slog.String("group", r.Group), slog.String("scope", r.String()), slog.String("what", what))
+}
+
+// UserAccess says what the rules for accounts leave a person of an MCP server.
+type UserAccess struct {
+	Resource string   `json:"resource"`
+	Scopes   []string `json:"scopes,omitempty" jsonschema:"what the person may have; none: nothing"`
+	By       string   `json:"by" jsonschema:"the rules that decide"`
+}
+
+// accessOf says which groups an account is in, and what it may have of each MCP server that has rules.
+func (s *Service) accessOf(ctx context.Context, userID string) (groups []string, out []UserAccess, err error) {
+	rules, err := s.Store.ListAccessRules(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	m, err := s.Store.Membership(ctx, userID)
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(rules) == 0 {
+		return m.Groups, nil, nil
+	}
+	known, err := s.Resources(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	catalog, err := policy.NewCatalogue(known)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, r := range catalog.Resources() {
+		v := access.Explain(rules, m, r.URI, policy.ResourceScopes(r))
+		if !v.Ruled {
+			continue
+		}
+		by := strings.Join(v.By, ", ")
+		if by == "" {
+			by = "rules name groups, and the person is in none of them"
+			if len(v.Scopes) > 0 {
+				by = "no rule is about the person"
+			}
+		}
+		out = append(out, UserAccess{r.URI, v.Scopes, by})
+	}
+	return m.Groups, out, nil
+}
+
+// RuleFindings says which rules let in nobody, or everybody, or are about what is not there.
+func RuleFindings(rules []storage.AccessRule, groups []storage.Group, known []storage.Resource) (out []string) {
+	members, resources := map[string]int{}, map[string]storage.Resource{}
+	for _, g := range groups {
+		members[g.Name] = g.Members
+	}
+	for _, r := range known {
+		resources[policy.Canonical(r.URI)] = r
+	}
+	open, grouped, inside := map[string]bool{}, map[string]bool{}, map[string]bool{}
+	for _, r := range rules {
+		of, there := resources[r.Resource]
+		all := r.All || there && len(policy.ResourceScopes(of).Without(r.Scopes)) == 0
+		useless := !r.All && len(r.Scopes) > 0 && len(policy.EveryCall(of).Without(r.Scopes)) > 0
+		switch {
+		case !there:
+			out = append(out, fmt.Sprintf("the rule about %s is for %s, which is not known here", access.Subject(r), r.Resource))
+		case useless:
+			out = append(out, fmt.Sprintf("the rule about %s at %s lacks %s, which every call needs: it lets nobody in",
+				access.Subject(r), r.Resource, policy.EveryCall(of).Without(r.Scopes).String()))
+		}
+		gives := (r.All || len(r.Scopes) > 0) && !useless
+		grouped[r.Resource] = grouped[r.Resource] || r.Group != ""
+		open[r.Resource] = open[r.Resource] || r.UserID == "" && r.Group == "" && all
+		inside[r.Resource] = inside[r.Resource] || gives && (r.Group == "" || members[r.Group] > 0)
+	}
+	for _, r := range known {
+		uri := policy.Canonical(r.URI)
+		switch {
+		case grouped[uri] && !inside[uri]:
+			out = append(out, "the rules for "+uri+" let nobody in: no group that may use it has members")
+		case grouped[uri] && open[uri]:
+			out = append(out, "the rules for "+uri+" give everyone every scope, so those about groups give nothing more")
+		}
+	}
+	return out
+}

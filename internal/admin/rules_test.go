@@ -1,0 +1,134 @@
+package admin_test
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/internal/admin"
+	"github.com/mcp-authd/mcp-authd/internal/config"
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// TestRules: RU-19. Operators give people and groups scopes, and are told what cannot be meant.
+func TestRules(t *testing.T) {
+	now := time.Now().Truncate(time.Millisecond)
+	s, ctx := newService(t, now), t.Context()
+	s.Config = &config.Loaded{Config: &config.Config{}}
+	check := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	const server, own = "https://mcp.example/mcp", "https://auth.example/mcp/admin"
+	s.Own = []storage.Resource{{URI: own, Own: true}}
+	check(s.Store.AddResource(ctx, storage.Resource{
+		URI: server, Name: "Notes", CreatedAt: now, Scopes: []storage.ScopeText{
+			{Name: "notes", EveryCall: true, Default: true}, {Name: "notes:write"},
+			{Name: "notes:admin", Implies: []string{"notes:write"}},
+		},
+	}))
+	for _, name := range []string{"bob", "carol"} {
+		check(s.Store.CreateUser(ctx, storage.User{ID: "usr_" + name, Name: name, CreatedAt: now}))
+	}
+	by := s.Operator()
+	of := func(change func(*admin.NewRule)) error {
+		in := admin.NewRule{Resource: server}
+		change(&in)
+		_, err := admin.RuleSet.Do(ctx, by, in)
+		return err
+	}
+	at := func(uri string) error {
+		return of(func(r *admin.NewRule) { r.Resource, r.Everyone, r.None = uri, true, true })
+	}
+	add := func(group string, users ...string) error {
+		_, err := admin.GroupAdd.Do(ctx, by, admin.GroupMembers{Group: group, Users: users})
+		return err
+	}
+	check(add("editors", "carol"))
+	bobMay := func(scopes ...string) error {
+		return of(func(r *admin.NewRule) { r.User, r.Scopes = "bob", scopes })
+	}
+	check(bobMay("notes"))
+	check(of(func(r *admin.NewRule) { r.Group, r.Scopes = "editors", []string{"notes", "notes:admin"} }))
+
+	for what, want := range map[string]struct {
+		err  error
+		says string
+	}{
+		"a group in itself":    {add("editors", "editors"), "the members of a group are people"},
+		"a group in a group":   {add("staff", "editors"), "the members of a group are people"},
+		"an odd name":          {add("All Staff"), "must be small letters"},
+		"the same group again": {add("editors"), "is there already"},
+		"an unknown group": {of(func(r *admin.NewRule) { r.Group, r.All = "nobody", true }),
+			"mcp-authd group add nobody"},
+		"an unknown person":   {of(func(r *admin.NewRule) { r.User, r.All = "dave", true }), `no user "dave"`},
+		"an unknown scope":    {bobMay("x"), "which has notes"},
+		"nobody in":           {bobMay("notes:write"), "nobody in"},
+		"nobody named":        {of(func(r *admin.NewRule) { r.All = true }), "say whom the rule is about"},
+		"nothing said":        {of(func(r *admin.NewRule) { r.Everyone = true }), "the scopes, or all, or none"},
+		"two things":          {of(func(r *admin.NewRule) { r.Everyone, r.All, r.None = true, true, true }), "or none"},
+		"the administration":  {at(own), "last administrator"},
+		"an unknown resource": {at("https://x.example"), "no stored resource"},
+	} {
+		if want.err == nil || !strings.Contains(want.err.Error(), want.says) {
+			t.Errorf("RU-19 %s: got %v, want words on %q", what, want.err, want.says)
+		}
+	}
+	_, err := admin.GroupDelete.Do(ctx, by, admin.GroupName{Name: "editors"})
+	if !errors.Is(err, admin.ErrConflict) {
+		t.Errorf("RU-19 a group that a rule names was deleted: %v", err)
+	}
+	bob, err := admin.UserShow.Do(ctx, by, admin.UserName{Name: "bob"})
+	check(err)
+	if len(bob.Access) != 1 || !slices.Equal(bob.Access[0].Scopes, []string{"notes"}) ||
+		bob.Access[0].By != "user bob" {
+		t.Errorf("RU-19 what Bob may have: got %+v, want notes by the rule about him", bob.Access)
+	}
+	carol, err := admin.UserShow.Do(ctx, by, admin.UserName{Name: "carol"})
+	check(err)
+	if !slices.Equal(carol.Groups, []string{"editors"}) || len(carol.Access) != 1 ||
+		!slices.Equal(carol.Access[0].Scopes, []string{"notes", "notes:write", "notes:admin"}) ||
+		carol.Access[0].By != "group editors" {
+		t.Errorf("RU-19 what Carol may have: got %+v, want all that notes:admin includes, by her group", carol.Access)
+	}
+	r, err := admin.ResourceShow.Do(ctx, by, admin.ResourceURL{URI: server})
+	check(err)
+	if len(r.Rules) != 2 {
+		t.Errorf("RU-19 the rules of the MCP server: got %+v, want two", r.Rules)
+	}
+}
+
+// TestRuleFindings: RU-19. Rules that let nobody or everybody in are found.
+func TestRuleFindings(t *testing.T) {
+	const server = "https://mcp.example/mcp"
+	known := []storage.Resource{{URI: server, Scopes: []storage.ScopeText{
+		{Name: "notes", EveryCall: true}, {Name: "notes:write"},
+	}}}
+	groups := []storage.Group{{Name: "staff", Members: 1}, {Name: "empty"}}
+	group := func(name string) storage.AccessRule {
+		return storage.AccessRule{Resource: server, Group: name, All: true}
+	}
+	for _, tt := range []struct {
+		name  string
+		rules []storage.AccessRule
+		says  string // "": nothing
+	}{
+		{"a group with members", []storage.AccessRule{group("staff")}, ""},
+		{"an empty group", []storage.AccessRule{group("empty")}, "let nobody in"},
+		{"everyone beside a group", []storage.AccessRule{group("staff"), {Resource: server, All: true}},
+			"everyone every scope"},
+		{"a scope that every call needs is missing", []storage.AccessRule{
+			{Resource: server, UserID: "usr_b", UserName: "bob", Scopes: []string{"notes:write"}}}, "lets nobody in"},
+		{"an unknown MCP server", []storage.AccessRule{{Resource: "https://gone.example/mcp", All: true}},
+			"not known here"},
+	} {
+		got := strings.Join(admin.RuleFindings(tt.rules, groups, known), "; ")
+		if tt.says == "" && got != "" || !strings.Contains(got, tt.says) {
+			t.Errorf("RU-19 %s: got %q, want %q", tt.name, got, tt.says)
+		}
+	}
+}

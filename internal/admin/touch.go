@@ -1,0 +1,79 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"reflect"
+	"strings"
+
+	"github.com/mcp-authd/mcp-authd/internal/users"
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// mayTouch returns ErrForbidden where the actor may use an operation, but not on this thing: an account or an
+// open invitation that has a role, or an input that gives one. It holds for the operation itself, and for
+// making, accepting and declining a proposal of it.
+func (s *Service) mayTouch(ctx context.Context, v Verb, in reflect.Value) error {
+	if v.Spec().Noun() != "user" || mayGiveRoles(ctx) == nil {
+		return nil
+	}
+	for _, f := range reflect.VisibleFields(v.Input()) {
+		value := in.FieldByIndex(f.Index)
+		if value.Kind() != reflect.String {
+			continue
+		}
+		var err error
+		switch jsonName(f) {
+		case "name":
+			err = s.mayTouchName(ctx, value.String())
+		case "role":
+			if _, err = givenRole(ctx, value.String()); !errors.Is(err, ErrForbidden) {
+				err = nil // the operation reports a bad role
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// mayTouchName is mayTouch for all that has a name, or an id: an account, and an invitation.
+func (s *Service) mayTouchName(ctx context.Context, name string) error {
+	u, err := s.Users.Find(ctx, name)
+	switch {
+	case err == nil && u.Role != "": // also while it is disabled
+		return mayGiveRoles(ctx)
+	case err == nil:
+		name = u.Name
+	case !errors.Is(err, users.ErrUnknown):
+		return err
+	}
+	l, err := s.invitation(ctx, name)
+	if err == nil && l.Role != "" {
+		err = mayGiveRoles(ctx)
+	}
+	if errors.Is(err, storage.ErrNotFound) {
+		return nil
+	}
+	return err
+}
+
+// invitation returns the open invitation of a name, or storage.ErrNotFound.
+func (s *Service) invitation(ctx context.Context, name string) (storage.OneTimeLink, error) {
+	for after := (storage.Hash{}); ; {
+		found, err := s.Users.OpenLinks(ctx, after, MaxPage)
+		if err != nil {
+			return storage.OneTimeLink{}, err
+		}
+		for _, l := range found {
+			if l.Kind == storage.LinkInvite && strings.EqualFold(l.Name, name) {
+				return l, nil
+			}
+			after = l.Hash
+		}
+		if len(found) < MaxPage {
+			return storage.OneTimeLink{}, storage.ErrNotFound
+		}
+	}
+}

@@ -1,0 +1,33 @@
+package assembly
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/mcp-authd/mcp-authd/internal/config"
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// TestConsoleRules: RU-19: "Bob may only read" is one form, and the page of Bob says what he may have and why.
+func TestConsoleRules(t *testing.T) {
+	t.Parallel()
+	const server = "https://notes.example.com/mcp"
+	s := consoled(t, func(c *config.Loaded) {
+		c.Resources = []config.Resource{{URI: server, Name: "Notes", Scopes: []storage.ScopeText{
+			{Name: "notes", Default: true}, {Name: "notes:write"},
+		}}}
+	})
+	b := browse(t, s.Handler())
+	ask := b.at("/admin/rule/set", "alice")
+	wantPage(t, ask, 200, "/admin/rule/set", "Say which scopes", "the name of an account", "the name of a group")
+	done := b.send(ask, "/admin/rule/set", "user", "bob", "resource", server, "scopes", "notes")
+	wantPage(t, done, 200, "", "Done")
+	wantPage(t, b.get("/admin/rule/list"), 200, "/admin/rule/list", server, "bob", "/admin/rule/set")
+	wantPage(t, b.get("/admin/user/show?name=bob"), 200, "/admin/user/show?name=bob", server, "user bob")
+	wantPage(t, b.get("/admin/group/list"), 200, "/admin/group/list", "There is no group yet")
+	rules, err := s.parts.Store.ListAccessRules(t.Context())
+	if err != nil || len(rules) != 1 || rules[0].UserName != "bob" ||
+		!slices.Equal(rules[0].Scopes, []string{"notes"}) {
+		t.Errorf("RU-19: got %+v, %v", rules, err)
+	}
+}

@@ -1,0 +1,93 @@
+package cutting
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/audit"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/installation"
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// slow is a store whose batches end in time up to a size only.
+type slow struct {
+	storage.Store
+	size  int
+	asked []int
+}
+
+func (s *slow) FollowCut(ctx context.Context, id string, now time.Time, limit int) (storage.Cut, error) {
+	s.asked = append(s.asked, limit)
+	if limit > s.size {
+		return storage.Cut{}, fmt.Errorf("follow cut: %w", context.DeadlineExceeded)
+	}
+	return s.Store.FollowCut(ctx, id, now, limit)
+}
+
+// cutAll cuts every grant, of which there are none.
+func cutAll(t *testing.T, s storage.Store) storage.Cut {
+	t.Helper()
+	c, err := s.CutGrants(t.Context(), storage.Selection{All: true}, storage.ByOperator, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// TestFollowersTakeTurns: OP-04. Of two followers one does the work, the other does not wait, and takes over when the
+// first gives up.
+func TestFollowersTakeTurns(t *testing.T) {
+	s := installation.Store(t)
+	told := 0
+	record := audit.New(slog.New(slog.DiscardHandler), func(string, []slog.Attr) { told++ })
+	one := Follower{Store: s, Holder: "one", Now: time.Now, Audit: record}
+	other := one
+	other.Holder = "other"
+	first := cutAll(t, s)
+	if held, err := one.Follow(t.Context(), first.ID, nil); !held || err != nil {
+		t.Fatalf("got %t, %v", held, err)
+	}
+	second := cutAll(t, s)
+	if held, err := other.Follow(t.Context(), second.ID, nil); held || err != nil {
+		t.Errorf("beside one that is at it: got %t, %v", held, err)
+	}
+	ended, end := context.WithCancel(t.Context())
+	end()
+	if err := one.Release(ended); err != nil {
+		t.Fatal(err)
+	}
+	var seen storage.Cut
+	if held, err := other.Follow(t.Context(), second.ID, func(c storage.Cut) { seen = c }); !held || err != nil {
+		t.Errorf("after it has given up: got %t, %v", held, err)
+	}
+	if !seen.Done || told != 2 {
+		t.Errorf("heard of %+v, and %d events were recorded", seen, told)
+	}
+	if _, err := other.Follow(t.Context(), "cut_none", nil); !errors.Is(err, storage.ErrNotFound) {
+		t.Errorf("a cut that is gone: %v", err)
+	}
+}
+
+// TestSlowDatabase: OP-04. A batch that does not end in time is repeated with half of it, and not for ever.
+func TestSlowDatabase(t *testing.T) {
+	for _, c := range []struct {
+		size int
+		want []int
+		fail bool
+	}{
+		{1300, []int{5000, 2500, 1250, 1250}, false},
+		{10, []int{5000, 2500, 1250, 625, 312, 156, 100}, true},
+	} {
+		s := &slow{Store: installation.Store(t), size: c.size}
+		f := Follower{Store: s, Holder: "one", Now: time.Now}
+		_, err := f.Follow(t.Context(), cutAll(t, s).ID, nil)
+		if (err != nil) != c.fail || !slices.Equal(s.asked, c.want) {
+			t.Errorf("batches up to %d: got %v for %v", c.size, err, s.asked)
+		}
+	}
+}

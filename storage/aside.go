@@ -1,0 +1,12 @@
+package storage
+
+import "context"
+
+type asideKey struct{}
+
+// Aside marks ctx as a question of an operator. A store limits the connections that such questions use, so that they
+// wait for each other and leave connections for sign-ins.
+func Aside(ctx context.Context) context.Context { return context.WithValue(ctx, asideKey{}, true) }
+
+// IsAside reports whether Aside has marked the context.
+func IsAside(ctx context.Context) bool { return ctx.Value(asideKey{}) != nil }

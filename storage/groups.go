@@ -1,0 +1,78 @@
+package storage
+
+import (
+	"context"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/oauth"
+)
+
+// The bounds of groups and access rules.
+const (
+	MaxGroups      = 500
+	MaxAccessRules = 2000
+)
+
+// Group is a group of accounts. Its members are people, never other groups.
+type Group struct {
+	Name        string
+	Description string
+	CreatedAt   time.Time
+	Members     int // of Groups.ListGroups
+}
+
+// Member is an account in a group.
+type Member struct {
+	UserID, Name string
+	AddedAt      time.Time
+}
+
+// Membership says which groups an account is in.
+type Membership struct {
+	UserID, Name string
+	Groups       []string // in order
+}
+
+// Groups holds groups of accounts. A deleted account leaves its groups.
+type Groups interface {
+	// CreateGroup adds a group. ErrExists; ErrFull when there are MaxGroups.
+	CreateGroup(ctx context.Context, g Group) error
+	// DeleteGroup removes a group with its memberships. ErrNotFound; ErrInUse when an access rule names it: without
+	// the rule, an MCP server would be open to more people.
+	DeleteGroup(ctx context.Context, name string) error
+	// ListGroups returns all groups by name.
+	ListGroups(ctx context.Context) ([]Group, error)
+	// GroupMembers returns up to limit members of a group with a name greater than after, by name.
+	GroupMembers(ctx context.Context, group, after string, limit int) ([]Member, error)
+	// AddMember puts an account into a group, in which it may be already. ErrNotFound when there is no such group or
+	// account.
+	AddMember(ctx context.Context, group, userID string, now time.Time) error
+	// RemoveMember takes an account out of a group. ErrNotFound when it is not in it.
+	RemoveMember(ctx context.Context, group, userID string) error
+	// Membership returns the name and the groups of an account. ErrNotFound.
+	Membership(ctx context.Context, userID string) (Membership, error)
+}
+
+// AccessRule says which scopes of a resource a person, a group or everyone may have. Package internal/access decides
+// by it.
+type AccessRule struct {
+	Resource string // canonical
+	// The subject: an account, a group, or with neither everyone.
+	UserID   string
+	Group    string
+	UserName string // the name of the account, where rules are listed
+	Scopes   oauth.Scopes
+	All      bool // every scope of the resource
+	SetAt    time.Time
+}
+
+// AccessRules holds the rules that were set by command. A deleted account takes its rules along.
+type AccessRules interface {
+	// PutAccessRule stores a rule in place of the one with its resource and subject. ErrNotFound when there is no such
+	// account or group; ErrFull when there are MaxAccessRules.
+	PutAccessRule(ctx context.Context, r AccessRule) error
+	// DeleteAccessRule removes the rule with the resource and the subject of r. ErrNotFound.
+	DeleteAccessRule(ctx context.Context, r AccessRule) error
+	// ListAccessRules returns all rules with the names of their accounts, by resource and subject.
+	ListAccessRules(ctx context.Context) ([]AccessRule, error)
+}

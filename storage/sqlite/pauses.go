@@ -1,0 +1,159 @@
+package sqlite
+
+import (
+	"context"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/storage/internal/column"
+)
+
+const (
+	// putPause stores a pause while its person has room for one more. The pause that is there stays.
+	putPause = "INSERT INTO pauses (" + column.PauseRead + `)
+SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7
+WHERE EXISTS (SELECT 1 FROM pauses WHERE id = ?1 AND paused_at IS NOT NULL)
+	OR (SELECT count(*) FROM pauses WHERE user_id = ?2 AND paused_at IS NOT NULL) < ?8
+ON CONFLICT (id) DO UPDATE SET paused_at = coalesce(paused_at, excluded.paused_at)`
+
+	// holdsBack is the condition of the pauses that hold a client back: that of its application, with an id, and
+	// those that were begun by it. See heldBack for the parameters.
+	holdsBack = "(id = ? OR user_id = ? AND resource = ? AND client_id = ?) AND paused_at IS NOT NULL"
+
+	// notPaused is the condition of an approval that its application is not paused.
+	notPaused = `
+	AND NOT EXISTS (SELECT 1 FROM pauses WHERE ` + holdsBack + ")"
+
+	readPauses = "SELECT " + column.PauseRead + " FROM pauses WHERE paused_at IS NOT NULL AND "
+)
+
+// Pauses implements storage.Pauses.
+func (s *Store) Pauses(ctx context.Context, userID string) (out []storage.Pause, err error) {
+	err = s.read(ctx, "pauses", func(c *conn) (err error) {
+		out, err = each(c, scanPause, readPauses+"user_id = ? ORDER BY paused_at DESC, id LIMIT ?", userID,
+			storage.MaxPauses)
+		return err
+	})
+	return out, err
+}
+
+func scanPause(row scanner) (storage.Pause, error) {
+	var r column.PauseRow
+	err := row.Scan(r.Dest()...)
+	return r.Pause(), err
+}
+
+// PauseByID implements storage.Pauses.
+func (s *Store) PauseByID(ctx context.Context, id string) (p storage.Pause, err error) {
+	err = s.read(ctx, "pause", func(c *conn) error {
+		var r column.PauseRow
+		err := c.one(r.Dest(), readPauses+"id = ?", id)
+		p = r.Pause()
+		return err
+	})
+	return p, err
+}
+
+// PauseOf implements storage.Pauses.
+func (s *Store) PauseOf(
+	ctx context.Context, userID string, client *storage.Client, resource string,
+) (p storage.Pause, err error) {
+	err = s.read(ctx, "pause of a client", func(c *conn) error {
+		id := storage.PauseID(userID, client.Application(), resource)
+		var r column.PauseRow
+		err := c.one(r.Dest(), readPauses+holdsBack+" ORDER BY id = ? DESC LIMIT 1",
+			id, userID, resource, client.ID, id)
+		p = r.Pause()
+		return err
+	})
+	return p, err
+}
+
+// EndPause implements storage.Pauses.
+func (s *Store) EndPause(ctx context.Context, userID, id string, now time.Time) error {
+	return s.write(ctx, "end pause", func(c *conn) error {
+		var r column.PauseRow
+		if err := c.one(r.Dest(), readPauses+"id = ? AND user_id = ?", id, userID); err != nil {
+			return err
+		}
+		p := r.Pause()
+		known, err := knownOf(c, userID, p.Resource, p.ClientID)
+		if err != nil {
+			return err
+		}
+		return resume(c, userID, p.Resource, column.ApplicationBy(p.Application, p.ClientID, known), now)
+	})
+}
+
+// resume ends the pause of an application, and the pause of each of its grants.
+func resume(c *conn, userID, resource string, app column.Application, now time.Time) error {
+	return all(
+		endPause(c, userID, resource, app),
+		run(c, "UPDATE grants AS g SET paused_at = NULL WHERE "+ofConnected,
+			userID, column.Millis(now), resource, column.List(app.Clients)),
+	)
+}
+
+// endPause deletes the pause of an application. A client that has changed its name since is found by its id.
+func endPause(c *conn, userID, resource string, app column.Application) func() error {
+	return run(c, `DELETE FROM pauses WHERE user_id = ? AND resource = ?
+		AND (application = ? OR client_id IN (SELECT value FROM json_each(?)))`,
+		userID, resource, app.Key, column.List(app.Clients))
+}
+
+// endPauses deletes the pauses of the person of a selection; of one without a person, none.
+func endPauses(c *conn, sel storage.Selection) func() error {
+	return run(c, `DELETE FROM pauses WHERE user_id = ?1 AND ?1 <> '' AND ?2 IN ('', client_id) AND ?3 IN ('', resource)`,
+		sel.UserID, sel.ClientID, sel.Resource)
+}
+
+// storePause stores the pause of an application. A key for a program gets no second grant, and a machine has no person.
+func storePause(c *conn, g storage.Connection, app column.Application, now time.Time) error {
+	if g.ForProgram || g.UserID == "" {
+		return nil
+	}
+	return changed(storage.ErrFull)(
+		c.exec(putPause, append(column.PauseValues(g.Grant, app, now), storage.MaxPauses)...))
+}
+
+// pauseOf returns the id of the pause that an approval must not find.
+func pauseOf(c *conn, client *storage.Client, g storage.Grant) (string, error) {
+	if client != nil {
+		return storage.PauseID(g.UserID, client.Application(), g.Resource), nil
+	}
+	app, err := application(c, g.UserID, g.Resource, g.ClientID)
+	return storage.PauseID(g.UserID, app.Key, g.Resource), err
+}
+
+// heldBack are the parameters of holdsBack for a grant and the id of the pause of its application.
+func heldBack(pauseID string, g storage.Grant) []any {
+	return []any{pauseID, g.UserID, g.Resource, g.ClientID}
+}
+
+// isPaused reports whether a pause holds a grant back.
+func isPaused(c *conn, pauseID string, g storage.Grant) (paused bool, err error) {
+	err = c.one([]any{&paused}, "SELECT EXISTS (SELECT 1 FROM pauses WHERE "+holdsBack+")", heldBack(pauseID, g)...)
+	return paused, err
+}
+
+// GrantApplication implements storage.Pauses.
+func (s *Store) GrantApplication(
+	ctx context.Context, grantID string, now time.Time,
+) (out storage.Application, err error) {
+	err = s.read(ctx, "application of a grant", func(c *conn) error {
+		var userID, clientID, resource string
+		err := c.one([]any{&userID, &clientID, &resource},
+			"SELECT user_id, client_id, resource FROM grants WHERE id = ? AND user_id <> ''", grantID)
+		if err != nil {
+			return err
+		}
+		app, err := application(c, userID, resource, clientID)
+		if err != nil {
+			return err
+		}
+		out.Key = app.Key
+		return c.one([]any{&out.Connections}, "SELECT count(*) FROM grants g WHERE "+ofConnected,
+			userID, column.Millis(now), resource, column.List(app.Clients))
+	})
+	return out, err
+}

@@ -1,0 +1,38 @@
+package storagetest
+
+import (
+	"context"
+	"sync"
+	"testing"
+
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// Aside fills the connections of a store for questions of operators, and has it read something else meanwhile.
+// read calls inside once it has a connection; the store has size connections for all that is no such question.
+func Aside(t *testing.T, size int, read func(ctx context.Context, inside func()) error) {
+	t.Helper()
+	var all sync.WaitGroup
+	reading, free := make(chan struct{}, 2*size), make(chan struct{})
+	ask := func(ctx context.Context) {
+		all.Go(func() {
+			err := read(ctx, func() {
+				reading <- struct{}{}
+				<-free
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	for range size + 1 {
+		ask(storage.Aside(t.Context()))
+	}
+	<-reading // the first of them
+	nothing := func() {}
+	if err := read(t.Context(), nothing); err != nil {
+		t.Error(err)
+	}
+	close(free)
+	all.Wait()
+}
