@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/attempt"
+	"github.com/mcp-authd/mcp-authd/internal/recent"
 	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/storage"
 )
@@ -17,7 +17,8 @@ type Holds interface {
 	Holds(ctx context.Context) (map[string]storage.Hold, error)
 }
 
-// holdsTTL is how long one read of the holds is used: at all replicas a hold is effective within a second (OP-04).
+// holdsTTL is how long one read of the holds is used, and twice that while another one runs: at all replicas a hold is
+// effective within a second (OP-04).
 const holdsTTL = 500 * time.Millisecond
 
 // ErrHeld is in the error for a client whose application the operator has paused or blocked. The client comes
@@ -39,32 +40,20 @@ func heldBack() *oauth.Error {
 	return e
 }
 
-// heldApplications keeps one read of the holds for a moment.
-type heldApplications struct {
-	source Holds // nil: nothing is held
-	now    func() time.Time
-
-	mu    sync.Mutex
-	all   map[string]storage.Hold
-	until time.Time
+// newHolds keeps one read of the holds for a moment.
+func newHolds(source Holds, now func() time.Time) *recent.Value[map[string]storage.Hold] {
+	read := func(context.Context) (map[string]storage.Hold, error) { return nil, nil }
+	if source != nil {
+		read = source.Holds
+	}
+	return &recent.Value[map[string]storage.Hold]{Read: read, Now: now, TTL: holdsTTL, Strict: true}
 }
 
-// refuses returns an error for a client whose application is held.
-func (h *heldApplications) refuses(ctx context.Context, c storage.Client) error {
-	if h.source == nil {
-		return nil
-	}
-	h.mu.Lock()
-	all, until := h.all, h.until
-	h.mu.Unlock()
-	if now := h.now(); !now.Before(until) {
-		var err error
-		if all, err = h.source.Holds(ctx); err != nil {
-			return fmt.Errorf("look for held applications: %w", err)
-		}
-		h.mu.Lock()
-		h.all, h.until = all, now.Add(holdsTTL)
-		h.mu.Unlock()
+// held returns an error for a client whose application is held.
+func (r *Registry) held(ctx context.Context, c storage.Client) error {
+	all, err := r.holds.Load(ctx)
+	if err != nil {
+		return fmt.Errorf("look for held applications: %w", err)
 	}
 	hold, held := all[c.Application()]
 	switch {
@@ -78,7 +67,5 @@ func (h *heldApplications) refuses(ctx context.Context, c storage.Client) error 
 
 // ForgetHolds has the next client be looked up among the holds that are stored then.
 func (r *Registry) ForgetHolds() {
-	r.holds.mu.Lock()
-	r.holds.until = time.Time{}
-	r.holds.mu.Unlock()
+	r.holds.Forget()
 }

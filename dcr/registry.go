@@ -14,6 +14,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/audit"
 	"github.com/mcp-authd/mcp-authd/internal/allowance"
 	"github.com/mcp-authd/mcp-authd/internal/bounded"
+	"github.com/mcp-authd/mcp-authd/internal/recent"
 	"github.com/mcp-authd/mcp-authd/internal/safehttp"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
 	"github.com/mcp-authd/mcp-authd/oauth"
@@ -84,7 +85,7 @@ type Registry struct {
 	static  map[string]storage.Client
 	clients *bounded.Map[string, storage.Client] // that exist: an unknown id may be created at any moment
 	limiter *limiter
-	holds   *heldApplications
+	holds   *recent.Value[map[string]storage.Hold]
 	docs    *documents
 	// Clients that the operator vouches for have key sets of their own, and so have those that a
 	// person has approved: strangers, who register themselves, cannot use up their allowance.
@@ -121,7 +122,7 @@ func New(c Config) (*Registry, error) {
 	r := &Registry{
 		cfg: c, sealer: sealer, static: static, clients: bounded.New[string, storage.Client](maxClients, c.Now),
 		limiter: newLimiter(c.Limits, allowance.New(c.Allowances, c.Now, c.Logger)),
-		holds:   &heldApplications{source: c.Holds, now: c.Now},
+		holds:   newHolds(c.Holds, c.Now),
 		docs:    newDocuments(c.Documents, c.Redirects, fetch, c.Now),
 		vouched: newKeySets(fetch, c.Now), approved: newKeySets(fetch, c.Now), strange: newKeySets(fetch, c.Now),
 	}
@@ -174,7 +175,7 @@ func (r *Registry) Client(ctx context.Context, id string) (storage.Client, error
 func (r *Registry) unlessHeld(ctx context.Context) func(storage.Client, error) (storage.Client, error) {
 	return func(c storage.Client, err error) (storage.Client, error) {
 		if err == nil {
-			err = r.holds.refuses(ctx, c)
+			err = r.held(ctx, c)
 		}
 		return c, err
 	}
@@ -268,7 +269,7 @@ func (r *Registry) Fetch(ctx context.Context, id string) (storage.Client, error)
 		return storage.Client{}, fmt.Errorf("resolve client: %w", err)
 	}
 	unread := storage.Client{ID: id, Source: storage.SourceCIMD}
-	if err := r.holds.refuses(ctx, unread); err != nil { // before anything is fetched
+	if err := r.held(ctx, unread); err != nil { // before anything is fetched
 		return unread, err
 	}
 	return r.docs.client(ctx, id, true)
@@ -347,7 +348,7 @@ func (r *Registry) prepare(req *http.Request) (registration, error) {
 // ask the operator.
 func (r *Registry) admitsApplication(ctx context.Context, c storage.Client) error {
 	r.ForgetHolds()
-	err := r.holds.refuses(ctx, c)
+	err := r.held(ctx, c)
 	if err != nil && !errors.Is(err, ErrHeld) {
 		return unavailable(err)
 	}

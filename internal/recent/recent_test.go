@@ -48,6 +48,8 @@ func TestStrict(t *testing.T) {
 		var hangs bool
 		var away error
 		v := recent.Value[int]{Now: time.Now, Strict: true, Read: func(ctx context.Context) (int, error) {
+			ctx, cancel := context.WithTimeout(ctx, recent.TTL) // as the store has one
+			defer cancel()
 			if hangs {
 				<-ctx.Done()
 			}
@@ -82,6 +84,103 @@ func TestStrict(t *testing.T) {
 		want(true)
 		if err := <-ended; err == nil {
 			t.Error("a store that hangs has an answer")
+		}
+	})
+}
+
+// TestCrowdAfterQuiet: OP-03. What was not needed for long is read once for all who need it at the same time, and none
+// of them is refused. Of a reader whose caller has gone, another takes over.
+func TestCrowdAfterQuiet(t *testing.T) {
+	for _, strict := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			reads := 0
+			answer := make(chan int)
+			v := recent.Value[int]{Now: time.Now, Strict: strict, Read: func(ctx context.Context) (int, error) {
+				reads++
+				select {
+				case n := <-answer:
+					return n, nil
+				case <-ctx.Done():
+					return 0, ctx.Err()
+				}
+			}}
+			first, leave := context.WithCancel(t.Context())
+			gone := make(chan error)
+			go func() {
+				_, err := v.Load(first)
+				gone <- err
+			}()
+			synctest.Wait()
+			got := make(chan int)
+			crowd := func() {
+				for range 8 {
+					go func() {
+						n, err := v.Load(t.Context())
+						if err != nil {
+							t.Error(err)
+						}
+						got <- n
+					}()
+				}
+				synctest.Wait()
+			}
+			crowd()
+			leave()
+			if err := <-gone; !errors.Is(err, context.Canceled) {
+				t.Errorf("the caller that left: %v", err)
+			}
+			answer <- 1
+			for range 8 {
+				if n := <-got; n != 1 {
+					t.Errorf("got %d", n)
+				}
+			}
+			if reads != 2 {
+				t.Errorf("%d reads before the first value", reads)
+			}
+			wait.Advance(3 * recent.TTL)
+			crowd()
+			answer <- 2
+			for range 8 {
+				if n := <-got; strict && n != 2 {
+					t.Errorf("strict: got %d", n)
+				}
+			}
+			if reads != 3 {
+				t.Errorf("%d reads after a quiet time", reads)
+			}
+		})
+	}
+}
+
+// TestForget: what is forgotten is read again, also where a read had begun before.
+func TestForget(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		begun := make(chan chan int)
+		v := recent.Value[int]{Now: time.Now, Read: func(context.Context) (int, error) {
+			c := make(chan int)
+			begun <- c
+			return <-c, nil
+		}}
+		got := make(chan int)
+		load := func() {
+			n, err := v.Load(t.Context())
+			if err != nil {
+				t.Error(err)
+			}
+			got <- n
+		}
+		go load()
+		old := <-begun
+		v.Forget()
+		go load()
+		fresh := <-begun
+		fresh <- 2
+		old <- 1
+		<-got
+		<-got
+		if n, err := v.Load(t.Context()); n != 2 || err != nil {
+			t.Errorf("got %d, %v", n, err)
 		}
 	})
 }

@@ -110,6 +110,7 @@ func (x *run) during(events func()) {
 	x.wg.Wait()
 	x.settle()
 	x.t.Log(x.ledger)
+	x.t.Logf("PostgreSQL was away from %s", x.absences())
 	if !x.muchHappened() || len(x.live) == 0 || len(x.dead) == 0 || x.reused.Load() == 0 {
 		x.t.Errorf("too little happened to show anything: %d clients were left", len(x.live))
 	}

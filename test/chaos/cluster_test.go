@@ -38,8 +38,7 @@ var resourceServer = url.UserPassword("resource-server", strings.Repeat("s", 40)
 type cluster struct {
 	*ledger
 	t        *testing.T
-	grace    time.Duration // of refresh tokens
-	nodes    []*node       // of startNodes; the first one is the primary
+	nodes    []*node // of startNodes; the first one is the primary
 	binary   string
 	config   string
 	issuer   string
@@ -63,7 +62,7 @@ log: {level: warn, format: json}
 func newCluster(t *testing.T, grace time.Duration, database func(*cluster) string) *cluster {
 	dir := t.TempDir()
 	c := &cluster{
-		ledger: newLedger(), t: t, grace: grace,
+		ledger: newLedger(grace), t: t,
 		binary: program.Authd(t), config: filepath.Join(dir, "mcp-authd.yaml"),
 	}
 	c.http = &http.Client{
@@ -286,7 +285,7 @@ func (r *replica) cached() {
 	}
 }
 
-// errors are the last lines that the replica logged at level error, but for what came of
+// errors are the last lines that the replica logged at level error or about an answer of 503, but for what came of
 // PostgreSQL being away while it was.
 func (r *replica) errors() string {
 	b, err := os.ReadFile(r.log.Name())
@@ -295,8 +294,8 @@ func (r *replica) errors() string {
 	}
 	var out [][]byte
 	for line := range bytes.Lines(b) {
-		unavailable := bytes.Contains(line, []byte(`"status":503`)) && r.wasAway(loggedAt(line))
-		if bytes.Contains(line, []byte(`"level":"ERROR"`)) && !unavailable || !bytes.HasPrefix(line, []byte("{")) {
+		failed := bytes.Contains(line, []byte(`"level":"ERROR"`)) || bytes.Contains(line, []byte(`"status":503`))
+		if failed && !r.wasAway(loggedAt(line)) || !bytes.HasPrefix(line, []byte("{")) {
 			out = append(out, line)
 		}
 	}

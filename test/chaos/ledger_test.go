@@ -2,6 +2,7 @@ package chaos
 
 import (
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -27,6 +28,7 @@ const reported = 10
 // ledger is what the clients were told, and what should not have been.
 type ledger struct {
 	started time.Time
+	grace   time.Duration // of refresh tokens
 
 	mu      sync.Mutex // guards what follows
 	broken  map[string][]string
@@ -44,8 +46,8 @@ type winner struct{ refresh, tokenID string }
 // span is a time without PostgreSQL; open while it lasts.
 type span struct{ from, to time.Time }
 
-func newLedger() *ledger {
-	return &ledger{started: time.Now(), broken: map[string][]string{}, winners: map[string]winner{},
+func newLedger(grace time.Duration) *ledger {
+	return &ledger{started: time.Now(), grace: grace, broken: map[string][]string{}, winners: map[string]winner{},
 		first: map[string]time.Time{}}
 }
 
@@ -57,12 +59,17 @@ func (l *ledger) breach(invariant, format string, args ...any) {
 	l.broken[invariant] = append(l.broken[invariant], fmt.Sprintf("%s: "+format, append([]any{at}, args...)...))
 }
 
-// won notes what a code or refresh token was turned into, however often it is told.
+// won notes what a code or refresh token was turned into, however often it is told. A refresh token that waited for
+// PostgreSQL longer than the grace gets its successor and a new access token: the one of its rotation may have expired.
 func (l *ledger) won(presented string, w winner) {
 	l.mu.Lock()
 	before, known := l.winners[presented]
 	l.winners[presented] = w
+	first, refreshed := l.first[presented]
 	l.mu.Unlock()
+	if refreshed && time.Since(first) > l.grace {
+		before.tokenID = w.tokenID
+	}
 	if known && before != w {
 		l.breach(oneWinner, "%.12s... was turned into %v and into %v", presented, before, w)
 	}
@@ -107,6 +114,17 @@ func (l *ledger) stormy(since time.Time) bool {
 	return false
 }
 
+// absences says when PostgreSQL was away, from the start of the run.
+func (l *ledger) absences() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var out []string
+	for _, s := range l.away {
+		out = append(out, fmt.Sprintf("%.1f to %.1f s", s.from.Sub(l.started).Seconds(), s.to.Sub(l.started).Seconds()))
+	}
+	return strings.Join(out, ", ")
+}
+
 // wasAway reports whether PostgreSQL was away then, or back for less than recovery.
 func (l *ledger) wasAway(at time.Time) bool {
 	l.mu.Lock()
@@ -123,7 +141,7 @@ func (l *ledger) wasAway(at time.Time) bool {
 func (l *ledger) answered(r request, a answer, took time.Duration, began time.Time) {
 	switch {
 	case a.status == 503 && !l.stormy(began):
-		l.breach(weather, "%s %s: 503 although PostgreSQL is there: %s", r.method, r.path, a.body)
+		l.breach(weather, "%s %s: 503 after %s although PostgreSQL is there: %s", r.method, r.path, took, a.body)
 	case a.status == 503 && a.header.Get("Retry-After") == "":
 		l.breach(weather, "%s %s: 503 without Retry-After: %.200s", r.method, r.path, a.body)
 	case a.status == 503:
