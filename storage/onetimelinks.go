@@ -15,6 +15,8 @@ type OneTimeLink struct {
 	Name     string // of an invitation: that of the account to be made
 	Role     Role   // of an invitation
 	Mail     string // of an invitation: where its person gets mail
+	// Groups are those that the account of an invitation is put into.
+	Groups []string
 	// Browser is the hash of the browser that it is good in; zero: any.
 	Browser   Hash
 	NotBefore time.Time
@@ -47,9 +49,9 @@ type OneTimeLinks interface {
 	// ErrExpired. It spends nothing.
 	Link(ctx context.Context, h Hash, now time.Time) (OneTimeLink, error)
 	// AcceptInvitation spends an invitation and creates its user, of the link's name, mail and role, in
-	// one transaction. ErrNotFound, ErrExpired; ErrExists, when the name or the passkey is taken, spends
-	// nothing.
-	AcceptInvitation(ctx context.Context, a Acceptance) (User, error)
+	// one transaction. It returns the groups that the user is in: those of the link that are still there.
+	// ErrNotFound, ErrExpired; ErrExists, when the name or the passkey is taken, spends nothing.
+	AcceptInvitation(ctx context.Context, a Acceptance) (User, []string, error)
 	// RecoverAccount spends a link of another kind, replaces the password of its user, adds the passkey, ends
 	// their sessions and the sign-ins that have begun, revokes their grants, forgets their consents, and ends
 	// their other links, but that of LinkReset none of LinkRecover, in one transaction. ErrNotFound, ErrExpired;

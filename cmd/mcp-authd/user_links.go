@@ -17,10 +17,11 @@ func newUserInvite(s std) *cobra.Command {
 	var ttl lifetime
 	var asJSON bool
 	return callerCommand(s, admin.UserInvite, &cobra.Command{
-		Use: "NAME", Args: cobra.ExactArgs(1), Example: "alice\nbob --mail bob@example.com --ttl 7d",
+		Use: "NAME", Args: cobra.ExactArgs(1), Example: "alice\nbob --mail bob@example.com --ttl 7d\ncarol --group editors",
 	}, func(c *cobra.Command) {
 		role.add(c)
 		c.Flags().StringVar(&in.Mail, "mail", "", "where the person gets mail")
+		c.Flags().StringSliceVar(&in.Groups, "group", nil, "a group that the account will be in; may be repeated")
 		c.Flags().Var(&ttl, "ttl", "how long the link is good (default: login.links.invite_ttl)")
 		c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	}, func(c *cobra.Command, by admin.Caller, args []string) (err error) {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/internal/config"
 	"github.com/mcp-authd/mcp-authd/internal/identifier"
+	"github.com/mcp-authd/mcp-authd/internal/label"
 	"github.com/mcp-authd/mcp-authd/internal/users"
 	"github.com/mcp-authd/mcp-authd/storage"
 )
@@ -21,7 +22,9 @@ type Invitation struct {
 	Name string `json:"name" jsonschema:"the name that the account will have"`
 	Role string `json:"role,omitempty" jsonschema:"administrator, auditor or support; nothing for none"`
 	Mail string `json:"mail,omitempty" jsonschema:"where the person gets mail"`
-	TTL  string `json:"ttl,omitempty" jsonschema:"how long the link is good, such as 7d (default: login.links.invite_ttl)"`
+	// Only an administrator may say groups, as for group add.
+	Groups []string `json:"groups,omitempty" jsonschema:"names of the groups that the account will be in"`
+	TTL    string   `json:"ttl,omitempty" jsonschema:"how long the link is good, such as 7d (default: login.links.invite_ttl)"`
 }
 
 // Recovery is how a person gets back into an account.
@@ -54,6 +57,7 @@ type OpenLink struct {
 	Admin     bool      `json:"admin,omitempty" jsonschema:"of an invitation"`
 	Role      Role      `json:"role,omitempty" jsonschema:"of an invitation"`
 	Mail      string    `json:"mail,omitempty" jsonschema:"of an invitation"`
+	Groups    []string  `json:"groups,omitempty" jsonschema:"of an invitation"`
 	NotBefore time.Time `json:"not_before"`
 	ExpiresAt time.Time `json:"expires_at"`
 	CreatedAt time.Time `json:"created_at"`
@@ -65,6 +69,9 @@ type LinksEnded struct {
 	Ended int    `json:"ended" jsonschema:"how many links"`
 }
 
+// maxInvitedGroups bounds the groups of one invitation.
+const maxInvitedGroups = 20
+
 // The operations on one-time links.
 var (
 	UserInvite = define(Spec{
@@ -72,7 +79,8 @@ var (
 		Roles: helping, Fresh: true, Secret: true, Early: true,
 		Summary: "Make a one-time link by which a person makes an account",
 		Details: "Makes a link to hand over: its person chooses a password or makes a passkey, and the account is there. " +
-			"With a mail address, and mail.smtp configured, it is sent as well. It works once; a new one replaces it.",
+			"With a mail address, and mail.smtp configured, it is sent as well. It works once; a new one replaces it.\n" +
+			"With groups, the account is in them from the start.",
 	}, (*Service).invite)
 	UserRecover = define(Spec{
 		Name: "user recover", Method: "POST", Path: "/users/{name}/recovery",
@@ -106,13 +114,39 @@ func (s *Service) invite(ctx context.Context, in Invitation) (Link, error) {
 	if err != nil {
 		return Link{}, err
 	}
+	if err := s.invitable(ctx, in.Groups); err != nil {
+		return Link{}, err
+	}
 	made, err := s.Users.Invite(ctx, s.Config.Issuer,
-		users.Invitation{Name: in.Name, Role: role, Mail: in.Mail, TTL: ttl})
+		users.Invitation{Name: in.Name, Role: role, Mail: in.Mail, Groups: in.Groups, TTL: ttl})
 	l, err := linkOf(made, err, in.Name)
 	if in.Mail != "" && s.Config.Mail.SMTP.Address == "" {
 		l.Warning = "mail.smtp is not configured, so the link is not sent: hand it over"
 	}
 	return l, err
+}
+
+// invitable is nil for groups that the actor may put a new account into.
+func (s *Service) invitable(ctx context.Context, groups []string) error {
+	if len(groups) == 0 {
+		return nil
+	}
+	if a, ok := ctx.Value(actorKey{}).(Actor); ok && a.Role != Administrator {
+		return fault(ErrForbidden, "only an administrator may put accounts into groups")
+	}
+	if len(groups) > maxInvitedGroups {
+		return fault(ErrInvalid, "name at most %s", label.Count(maxInvitedGroups, "group", "groups"))
+	}
+	known, err := s.Store.ListGroups(ctx)
+	if err != nil {
+		return err
+	}
+	for _, name := range groups {
+		if !slices.ContainsFunc(known, func(g storage.Group) bool { return g.Name == name }) {
+			return unknownGroup(name)
+		}
+	}
+	return nil
 }
 
 func (s *Service) recover(ctx context.Context, in Recovery) (Link, error) {
@@ -184,7 +218,7 @@ func (s *Service) openLinks(ctx context.Context, in OpenLinks) (Page[OpenLink], 
 		}
 		return OpenLink{
 			Kind: string(l.Kind), Name: l.Name, User: l.UserID, Mail: l.Mail,
-			Admin: l.Role == Administrator, Role: l.Role,
+			Admin: l.Role == Administrator, Role: l.Role, Groups: l.Groups,
 			NotBefore: l.NotBefore.UTC(), ExpiresAt: l.ExpiresAt.UTC(), CreatedAt: l.CreatedAt.UTC(),
 		}
 	}, func(l storage.OneTimeLink) string { return hex.EncodeToString(l.Hash[:]) })

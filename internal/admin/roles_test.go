@@ -154,9 +154,13 @@ func TestSupportAndRoles(t *testing.T) {
 			_, err := admin.UserInvite.Do(t.Context(), support, admin.Invitation{Name: "eve", Role: "administrator"})
 			return err
 		},
+		func() error { // RU-19
+			_, err := admin.UserInvite.Do(t.Context(), support, admin.Invitation{Name: "eve", Groups: []string{"editors"}})
+			return err
+		},
 	} {
 		if err := made(); !errors.Is(err, admin.ErrForbidden) {
-			t.Errorf("OB-10: support gives a role: %v, want ErrForbidden", err)
+			t.Errorf("OB-10: support gives a role or a group: %v, want ErrForbidden", err)
 		}
 	}
 	for _, what := range []string{"passwd", "set-mail", "recover", "links withdraw", "disable", "delete"} {

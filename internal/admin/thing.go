@@ -78,7 +78,8 @@ func (s *Service) earlyThing(ctx context.Context, o Spec, in reflect.Value, show
 	}
 	switch l, err := s.invitation(ctx, textOf(in, "name")); {
 	case err == nil:
-		now.Invitation, now.Made = &Invitation{Name: l.Name, Role: string(l.Role), Mail: l.Mail}, l.CreatedAt.UTC()
+		now.Invitation = &Invitation{Name: l.Name, Role: string(l.Role), Mail: l.Mail, Groups: l.Groups}
+		now.Made = l.CreatedAt.UTC()
 	case !errors.Is(err, storage.ErrNotFound):
 		return "", err
 	case o.Takes && missing != nil:

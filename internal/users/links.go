@@ -87,8 +87,10 @@ type Link struct {
 type Invitation struct {
 	Name string
 	Role storage.Role
-	Mail string        // "": the operator hands the link over
-	TTL  time.Duration // 0: that of the LinkPolicy
+	Mail string // "": the operator hands the link over
+	// Groups are those that the account will be in. The caller has made sure that they are there.
+	Groups []string
+	TTL    time.Duration // 0: that of the LinkPolicy
 }
 
 // Invite makes a link by which a person makes an account of a name (PE-16), and sends it where there
@@ -103,7 +105,7 @@ func (u *Users) Invite(ctx context.Context, issuer string, i Invitation) (Link, 
 	}
 	now := u.cfg.Now()
 	l := storage.OneTimeLink{
-		Kind: storage.LinkInvite, Name: i.Name, Role: i.Role, Mail: i.Mail,
+		Kind: storage.LinkInvite, Name: i.Name, Role: i.Role, Mail: i.Mail, Groups: i.Groups,
 		NotBefore: now, CreatedAt: now,
 		ExpiresAt: now.Add(cmp.Or(i.TTL, u.cfg.Links.InviteTTL)),
 	}
@@ -275,13 +277,18 @@ func (u *Users) UseLink(ctx context.Context, token string, use LinkUse) (storage
 		if use.Passkey != nil {
 			account.ID = use.Passkey.UserID
 		}
-		account, err = u.cfg.Store.AcceptInvitation(ctx, storage.Acceptance{
+		var joined []string
+		account, joined, err = u.cfg.Store.AcceptInvitation(ctx, storage.Acceptance{
 			Hash: secrets.Hash(token), User: account, Passkey: use.Passkey, Now: now,
 		})
 		if err != nil {
 			return storage.User{}, u.refuseLink(ctx, err)
 		}
 		u.cfg.Audit.Record(ctx, audit.UserCreated, audit.Person(account.ID, account.Name))
+		for _, group := range joined {
+			u.cfg.Audit.Record(ctx, audit.GroupChanged, slog.String("group", group), slog.String("user", account.ID),
+				slog.String("what", "added"))
+		}
 		u.used(ctx, account, shown.Kind)
 		return account, nil
 	}

@@ -1,4 +1,4 @@
--- steps 1 to 59
+-- steps 1 to 60
 -- Written by go test ./storage/sqlite -run TestSchemaOfNewDatabases -update.
 
 CREATE TABLE clients (
@@ -260,7 +260,7 @@ CREATE TABLE one_time_links (
     not_before INTEGER NOT NULL,
     expires_at INTEGER NOT NULL,
     created_at INTEGER NOT NULL
-, role TEXT NOT NULL DEFAULT '') STRICT;
+, role TEXT NOT NULL DEFAULT '', member_of TEXT NOT NULL DEFAULT '[]') STRICT;
 
 CREATE TABLE remote_sign_ins (
     secret_hash  BLOB PRIMARY KEY,

@@ -14,7 +14,7 @@ import (
 const (
 	readLink   = "SELECT " + column.LinkColumns + " FROM one_time_links WHERE "
 	insertLink = "INSERT INTO one_time_links (" + column.LinkColumns +
-		", name_key) VALUES ($1,$2,$3,$4,$5,$6,$7,$8,$9,$10,$11,$12,$13)"
+		", name_key) VALUES ($1,$2,$3,$4,$5,$6,$7,$8,$9,$10,$11,$12,$13,$14)"
 	sameLinks = "user_id = $1 AND name_key = $2 AND kind = $3"
 
 	// lockPerson comes first wherever links and their person change together, as in all that ends
@@ -84,9 +84,11 @@ func (s *Store) Link(ctx context.Context, h storage.Hash, now time.Time) (out st
 }
 
 // AcceptInvitation implements storage.OneTimeLinks.
-func (s *Store) AcceptInvitation(ctx context.Context, a storage.Acceptance) (storage.User, error) {
-	u := a.User
-	err := s.tx(ctx, "accept invitation", func(ctx context.Context, q querier) error {
+func (s *Store) AcceptInvitation(
+	ctx context.Context, a storage.Acceptance,
+) (u storage.User, joined []string, err error) {
+	err = s.tx(ctx, "accept invitation", func(ctx context.Context, q querier) error {
+		u, joined = a.User, nil
 		l, err := oneLink(ctx, q, readLink+"hash = $1 FOR UPDATE", a.Hash[:])
 		if err == nil {
 			err = column.Invitable(l, a.Now)
@@ -104,9 +106,20 @@ func (s *Store) AcceptInvitation(ctx context.Context, a storage.Acceptance) (sto
 		if err := changed(storage.ErrExists)(putUser(ctx, q, u)); err != nil {
 			return err
 		}
-		return addPasskey(ctx, q, a.Passkey)
+		if err := addPasskey(ctx, q, a.Passkey); err != nil {
+			return err
+		}
+		for _, group := range l.Groups {
+			switch n, err := exec(ctx, q, addMember, group, u.ID, column.Millis(a.Now)); {
+			case err != nil:
+				return err
+			case n > 0:
+				joined = append(joined, group)
+			}
+		}
+		return nil
 	})
-	return u, err
+	return u, joined, err
 }
 
 // RecoverAccount implements storage.OneTimeLinks.

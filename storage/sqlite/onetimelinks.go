@@ -11,7 +11,7 @@ import (
 
 const (
 	readLink   = "SELECT " + column.LinkColumns + " FROM one_time_links WHERE "
-	insertLink = "INSERT INTO one_time_links (" + column.LinkColumns + ", name_key) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?)"
+	insertLink = "INSERT INTO one_time_links (" + column.LinkColumns + ", name_key) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?)"
 	sameLinks  = "user_id = ? AND name_key = ? AND kind = ?"
 )
 
@@ -77,9 +77,11 @@ func (s *Store) Link(ctx context.Context, h storage.Hash, now time.Time) (out st
 }
 
 // AcceptInvitation implements storage.OneTimeLinks.
-func (s *Store) AcceptInvitation(ctx context.Context, a storage.Acceptance) (storage.User, error) {
-	u := a.User
-	err := s.write(ctx, "accept invitation", func(c *conn) error {
+func (s *Store) AcceptInvitation(
+	ctx context.Context, a storage.Acceptance,
+) (u storage.User, joined []string, err error) {
+	err = s.write(ctx, "accept invitation", func(c *conn) error {
+		u, joined = a.User, nil
 		l, err := oneLink(c, readLink+"hash = ?", a.Hash[:])
 		if err == nil {
 			err = column.Invitable(l, a.Now)
@@ -92,9 +94,20 @@ func (s *Store) AcceptInvitation(ctx context.Context, a storage.Acceptance) (sto
 			run(c, "DELETE FROM one_time_links WHERE hash = ?", a.Hash[:]),
 			func() error { return changed(storage.ErrExists)(putUser(c, u)) },
 			func() error { return addPasskey(c, a.Passkey) },
+			func() error {
+				for _, group := range l.Groups {
+					switch n, err := c.exec(addMember, group, u.ID, column.Millis(a.Now)); {
+					case err != nil:
+						return err
+					case n > 0:
+						joined = append(joined, group)
+					}
+				}
+				return nil
+			},
 		)
 	})
-	return u, err
+	return u, joined, err
 }
 
 // RecoverAccount implements storage.OneTimeLinks.

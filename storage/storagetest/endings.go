@@ -255,7 +255,7 @@ func (x *endedThings) waitingLink(t *testing.T, w ending.Waiting) func(session s
 		put(l)
 		u := storage.User{ID: secrets.ID("usr_"), PasswordHash: "$h", CreatedAt: after}
 		return func(storage.Hash) error {
-			_, err := x.s.AcceptInvitation(x.ctx, storage.Acceptance{Hash: l.Hash, User: u, Now: after})
+			_, _, err := x.s.AcceptInvitation(x.ctx, storage.Acceptance{Hash: l.Hash, User: u, Now: after})
 			return err
 		}
 	case ending.SetupLink:

@@ -20,12 +20,12 @@ func (f *Failing) AbandonedDepartures(a0 context.Context, a1 time.Time, a2 int) 
 }
 
 // AcceptInvitation implements storage.Store.
-func (f *Failing) AcceptInvitation(a0 context.Context, a1 storage.Acceptance) (r0 storage.User, err error) {
+func (f *Failing) AcceptInvitation(a0 context.Context, a1 storage.Acceptance) (r0 storage.User, r1 []string, err error) {
 	err = f.call("AcceptInvitation", func() (err error) {
-		r0, err = f.Store.AcceptInvitation(a0, a1)
+		r0, r1, err = f.Store.AcceptInvitation(a0, a1)
 		return err
 	})
-	return r0, err
+	return r0, r1, err
 }
 
 // AcceptTool implements storage.Store.

@@ -29,6 +29,7 @@ func (e *env) recovery(l storage.OneTimeLink) storage.Recovery {
 // oneTimeLinks checks PE-16: links by which people make accounts, or get back into them.
 func oneTimeLinks(t *testing.T, e *env) {
 	t.Run("PE-16 invitations", func(t *testing.T) { invitations(t, e) })
+	t.Run("RU-19 groups of invitations", func(t *testing.T) { invitedGroups(t, e) })
 	t.Run("PE-16 recoveries", func(t *testing.T) { recoveries(t, e) })
 	t.Run("PE-16 what stops them", func(t *testing.T) { stoppedLinks(t, e) })
 	t.Run("PE-16 which are open", func(t *testing.T) { openLinks(t, e) })
@@ -37,7 +38,8 @@ func oneTimeLinks(t *testing.T, e *env) {
 func invitations(t *testing.T, e *env) {
 	accept := func(l storage.OneTimeLink, id string, now time.Time) (storage.User, error) {
 		u := storage.User{ID: id, Name: "ignored", PasswordHash: "$h", CreatedAt: e.now}
-		return e.s.AcceptInvitation(e.ctx, storage.Acceptance{Hash: l.Hash, User: u, Now: now})
+		u, _, err := e.s.AcceptInvitation(e.ctx, storage.Acceptance{Hash: l.Hash, User: u, Now: now})
+		return u, err
 	}
 	l := e.invitation("Invited")
 	check(t, e.s.PutLink(e.ctx, l, e.now))
@@ -91,6 +93,28 @@ func invitations(t *testing.T, e *env) {
 	})
 }
 
+// invitedGroups checks RU-19: an invitation puts its account into groups, as far as they are still there.
+func invitedGroups(t *testing.T, e *env) {
+	for _, name := range []string{"invited-a", "invited-b", "invited-gone"} {
+		check(t, e.s.CreateGroup(e.ctx, storage.Group{Name: name, CreatedAt: e.now}))
+	}
+	l := e.invitation("Invited into groups")
+	l.Groups = []string{"invited-a", "invited-b", "invited-gone"}
+	check(t, e.s.PutLink(e.ctx, l, e.now))
+	got, err := e.s.Link(e.ctx, l.Hash, e.now)
+	check(t, err)
+	same(t, got, l)
+	check(t, e.s.DeleteGroup(e.ctx, "invited-gone"))
+	u, joined, err := e.s.AcceptInvitation(e.ctx, storage.Acceptance{
+		Hash: l.Hash, User: storage.User{ID: "usr_grouped", PasswordHash: "$h", CreatedAt: e.now}, Now: e.now,
+	})
+	check(t, err)
+	same(t, joined, []string{"invited-a", "invited-b"})
+	m, err := e.s.Membership(e.ctx, u.ID)
+	check(t, err)
+	same(t, m.Groups, joined)
+}
+
 func recoveries(t *testing.T, e *env) {
 	use := func(l storage.OneTimeLink, browser storage.Hash, now time.Time) error {
 		r := e.recovery(l)
@@ -110,7 +134,7 @@ func recoveries(t *testing.T, e *env) {
 		wantErr(t, use(l, randomHash(), l.NotBefore), storage.ErrMismatch)
 		wantErr(t, use(l, storage.Hash{}, l.NotBefore), storage.ErrMismatch)
 		wantErr(t, use(l, l.Browser, l.ExpiresAt), storage.ErrExpired)
-		_, err := e.s.AcceptInvitation(e.ctx,
+		_, _, err := e.s.AcceptInvitation(e.ctx,
 			storage.Acceptance{Hash: l.Hash, User: storage.User{ID: "usr_x", CreatedAt: e.now}, Now: e.now})
 		wantErr(t, err, storage.ErrNotFound)
 		wantErr(t, use(e.oneTime(storage.LinkRecover, userID), l.Browser, e.now), storage.ErrNotFound)
@@ -173,12 +197,12 @@ func recoveries(t *testing.T, e *env) {
 		a := storage.Acceptance{
 			Hash: l.Hash, User: storage.User{ID: w.UserID, CreatedAt: e.now}, Passkey: &taken, Now: e.now,
 		}
-		_, err := e.s.AcceptInvitation(e.ctx, a)
+		_, _, err := e.s.AcceptInvitation(e.ctx, a)
 		wantErr(t, err, storage.ErrExists)
 		_, err = e.s.User(e.ctx, w.UserID)
 		wantErr(t, err, storage.ErrNotFound)
 		a.Passkey = &w
-		_, err = e.s.AcceptInvitation(e.ctx, a)
+		_, _, err = e.s.AcceptInvitation(e.ctx, a)
 		check(t, err)
 		e.wantWays(t, w.UserID, w)
 	})
@@ -304,7 +328,7 @@ func raceInvitation(t *testing.T, e *env) {
 	var c tally
 	compete(func(i int) {
 		u := storage.User{ID: fmt.Sprint("usr_", i), PasswordHash: "$h", CreatedAt: e.now}
-		_, err := e.s.AcceptInvitation(e.ctx, storage.Acceptance{Hash: l.Hash, User: u, Now: e.now})
+		_, _, err := e.s.AcceptInvitation(e.ctx, storage.Acceptance{Hash: l.Hash, User: u, Now: e.now})
 		c.add(err, storage.ErrNotFound)
 	})
 	c.want(t, 1)

@@ -17,7 +17,7 @@ func (t *timed) AbandonedDepartures(a0 context.Context, a1 time.Time, a2 int) (r
 }
 
 // AcceptInvitation implements storage.Store.
-func (t *timed) AcceptInvitation(a0 context.Context, a1 storage.Acceptance) (r0 storage.User, err error) {
+func (t *timed) AcceptInvitation(a0 context.Context, a1 storage.Acceptance) (r0 storage.User, r1 []string, err error) {
 	defer t.end(a0, "AcceptInvitation", t.now(), &err)
 	return t.Store.AcceptInvitation(a0, a1)
 }

@@ -30,7 +30,7 @@ var people = noun{
 	lists: map[string]table{
 		"user links": {
 			title:   "One-time links",
-			columns: []string{"name", "kind", "role", "mail", "not_before", "expires_at", "created_at"},
+			columns: []string{"name", "kind", "role", "groups", "mail", "not_before", "expires_at", "created_at"},
 			rows:    []string{"user links withdraw"},
 			empty: web.ConsoleHint{
 				Text:    "No link can still be used. A link invites a person, or lets one back in.",

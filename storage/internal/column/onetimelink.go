@@ -7,14 +7,15 @@ import (
 )
 
 // LinkColumns are the columns of a one-time link, in the order in which LinkRow reads them.
-const LinkColumns = "hash, stop_hash, kind, user_id, name, admin, mail, browser, not_before, expires_at, created_at, role"
+const LinkColumns = "hash, stop_hash, kind, user_id, name, admin, mail, browser, not_before, expires_at, created_at, role, " +
+	"member_of"
 
 // LinkRow reads LinkColumns.
 type LinkRow struct {
 	l                           storage.OneTimeLink
 	hash, stop, browser         []byte
 	admin                       bool
-	kind                        string
+	kind, groups                string
 	notBefore, expires, created int64
 }
 
@@ -22,7 +23,7 @@ type LinkRow struct {
 func (r *LinkRow) Dest() []any {
 	return []any{
 		&r.hash, &r.stop, &r.kind, &r.l.UserID, &r.l.Name, &r.admin, &r.l.Mail, &r.browser,
-		&r.notBefore, &r.expires, &r.created, &r.l.Role,
+		&r.notBefore, &r.expires, &r.created, &r.l.Role, &r.groups,
 	}
 }
 
@@ -31,6 +32,10 @@ func (r *LinkRow) Link() (storage.OneTimeLink, error) {
 	l := r.l
 	l.Kind, l.Role = storage.LinkKind(r.kind), readRole(r.admin, l.Role)
 	l.NotBefore, l.ExpiresAt, l.CreatedAt = Time(r.notBefore), Time(r.expires), Time(r.created)
+	var err error
+	if l.Groups, err = ParseList[string](r.groups); err != nil {
+		return l, err
+	}
 	for _, h := range []struct {
 		b  []byte
 		to *storage.Hash
@@ -38,7 +43,6 @@ func (r *LinkRow) Link() (storage.OneTimeLink, error) {
 		if h.b == nil {
 			continue
 		}
-		var err error
 		if *h.to, err = Hash(h.b); err != nil {
 			return l, err
 		}
@@ -51,7 +55,8 @@ func LinkValues(l storage.OneTimeLink) []any {
 	admin, role := RoleValues(l.Role)
 	return []any{
 		l.Hash[:], optHash(l.StopHash), string(l.Kind), l.UserID, l.Name, admin, l.Mail, optHash(l.Browser),
-		Millis(l.NotBefore), Millis(l.ExpiresAt), Millis(l.CreatedAt), role, NameKey(l.Name),
+		Millis(l.NotBefore), Millis(l.ExpiresAt), Millis(l.CreatedAt), role, List(l.Groups),
+		NameKey(l.Name),
 	}
 }
 
