@@ -76,7 +76,7 @@ func New(ctx context.Context, c Config) (*Server, error) {
 		log:        c.Logger,
 		paths:      newPaths(c.Issuer),
 		clients:    &clients.Finder{Known: cfg.Clients, Documents: cfg.Documents, ConfidentialOnly: c.ConfidentialOnly},
-		bindings:   binding.Checker{Bindings: cfg.Bindings, Rules: access.New(c.Store, c.Now)},
+		bindings:   binding.Checker{Bindings: cfg.Bindings, Rules: access.New(c.Store, c.AccessRules, c.Now)},
 		undeclared: &undeclared{trusted: c.TrustedProxies, told: map[netip.Addr]bool{}},
 		limits:     allowance.New(c.Allowances, c.Now, c.Logger),
 		replica:    secrets.Token("rep_"),

@@ -9,9 +9,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/mcp-authd/mcp-authd/internal/admin"
 	"github.com/mcp-authd/mcp-authd/internal/config"
+	"github.com/mcp-authd/mcp-authd/internal/identifier"
 	"github.com/mcp-authd/mcp-authd/internal/metrics"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
+	"github.com/mcp-authd/mcp-authd/storage"
 	"github.com/mcp-authd/mcp-authd/storage/sqlite"
 )
 
@@ -39,7 +42,7 @@ func newConfigValidate(s std) *cobra.Command {
 		RunE: func(c *cobra.Command, _ []string) error {
 			a, err := where.load(s)
 			if err == nil {
-				err = errors.Join(a.meansNothing(), a.rehearse(c.Context()))
+				err = errors.Join(a.meansNothing(), a.misruled(), a.rehearse(c.Context()))
 			}
 			if asJSON {
 				return reportVerdict(s, a, err)
@@ -80,6 +83,24 @@ func (a *app) meansNothing() error {
 		return nil
 	}
 	return errors.New(strings.Join(a.config.Warnings, "\n") + "; correct the name, or unset it")
+}
+
+// misruled is an error where the access rules of the configuration let nobody in, or everybody. Who is in the groups is
+// in the database, so each is taken to have a member.
+func (a *app) misruled() error {
+	var groups []storage.Group
+	rules := a.config.AccessRules()
+	for i, r := range rules {
+		if r.UserName != "" {
+			rules[i].UserID = identifier.User + r.UserName // taken to be there, too
+		}
+		groups = append(groups, storage.Group{Name: r.Group, Members: 1})
+	}
+	var errs []error
+	for _, what := range admin.RuleFindings(rules, groups, a.config.StorageResources()) {
+		errs = append(errs, errors.New("resources[].access: "+what))
+	}
+	return errors.Join(errs...)
 }
 
 // rehearse wires the server as serve does, on a database that lives as long as this call,

@@ -52,7 +52,7 @@ func (d *doctor) rules(ctx context.Context) {
 	if !d.current {
 		return
 	}
-	rules, err := d.app.store.ListAccessRules(ctx)
+	rules, err := d.service().AccessRules(ctx)
 	if err != nil || len(rules) == 0 {
 		if err != nil {
 			d.fail("access rules", "", "the access rules cannot be read: %s", oneLine(err))

@@ -215,7 +215,11 @@ func newRuleList(s std) *cobra.Command {
 		}
 		t := newTable(s.out, "MCP SERVER", "WHO", "MAY HAVE", "SET")
 		for _, r := range all.Items {
-			t.row(r.Resource, r.Subject(), r.String(), moment(r.SetAt))
+			set := moment(r.SetAt)
+			if r.Config {
+				set = "configuration"
+			}
+			t.row(r.Resource, r.Subject(), r.String(), set)
 		}
 		return t.flush()
 	})

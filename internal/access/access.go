@@ -18,21 +18,73 @@ import (
 // Store is where groups and rules are.
 type Store interface {
 	ListAccessRules(ctx context.Context) ([]storage.AccessRule, error)
+	UserByName(ctx context.Context, name string) (storage.User, error)
 	Membership(ctx context.Context, userID string) (storage.Membership, error)
 }
 
-// Rules are the access rules in the store, as of at most recent.TTL ago. Who is in which group is asked each time.
+// Rules are the access rules of the configuration and of the store, as of at most recent.TTL ago. Who is in which group is asked each time.
 type Rules struct {
 	store   Store
 	current recent.Value[[]storage.AccessRule]
 }
 
-// New returns the rules in a store.
-func New(store Store, now func() time.Time) *Rules {
+// New returns the rules of a configuration and of a store.
+func New(store Store, configured []storage.AccessRule, now func() time.Time) *Rules {
+	read := func(ctx context.Context) ([]storage.AccessRule, error) { return List(ctx, store, configured) }
 	return &Rules{
-		store:   store,
-		current: recent.Value[[]storage.AccessRule]{Read: store.ListAccessRules, Now: now, Strict: true},
+		store: store, current: recent.Value[[]storage.AccessRule]{Read: read, Now: now, Strict: true},
 	}
+}
+
+// NoAccount is the UserID of a rule of the configuration that names an account which is not there. It is about nobody,
+// where an empty one would be about everyone.
+const NoAccount = "-"
+
+// List returns the rules of a configuration, then those of the store. A configured rule stands in place of the one
+// in the store about the same resource and subject. It names accounts by UserName.
+func List(ctx context.Context, store Store, configured []storage.AccessRule) ([]storage.AccessRule, error) {
+	stored, err := store.ListAccessRules(ctx)
+	if err != nil {
+		return nil, err
+	}
+	accounts := map[string]string{} // ids, by name
+	var out []storage.AccessRule
+	for _, r := range configured {
+		if name := r.UserName; name != "" {
+			if accounts[name] == "" {
+				if accounts[name], err = accountID(ctx, store, name); err != nil {
+					return nil, err
+				}
+			}
+			r.UserID = accounts[name]
+		}
+		out = append(out, r)
+	}
+	for _, r := range stored {
+		if _, replaced := Find(out, r); !replaced {
+			out = append(out, r)
+		}
+	}
+	return out, nil
+}
+
+func accountID(ctx context.Context, store Store, name string) (string, error) {
+	u, err := store.UserByName(ctx, name)
+	if errors.Is(err, storage.ErrNotFound) {
+		return NoAccount, nil
+	}
+	return u.ID, err
+}
+
+// Find returns the rule about the resource and the subject of another one.
+func Find(rules []storage.AccessRule, like storage.AccessRule) (storage.AccessRule, bool) {
+	i := slices.IndexFunc(rules, func(r storage.AccessRule) bool {
+		return r.Resource == like.Resource && r.UserID == like.UserID && r.Group == like.Group
+	})
+	if i < 0 {
+		return storage.AccessRule{}, false
+	}
+	return rules[i], true
 }
 
 // Any reports whether there are rules at all.

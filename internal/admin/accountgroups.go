@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"regexp"
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/audit"
+	"github.com/mcp-authd/mcp-authd/internal/identifier"
 	"github.com/mcp-authd/mcp-authd/internal/label"
 	"github.com/mcp-authd/mcp-authd/storage"
 )
@@ -83,9 +83,6 @@ var (
 	}, (*Service).showGroup)
 )
 
-// The bounds of what a group is called.
-var groupName = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,63}$`)
-
 const (
 	maxGroupText  = 200
 	maxGroupUsers = 100 // of one call
@@ -93,7 +90,7 @@ const (
 
 func (s *Service) addToGroup(ctx context.Context, in GroupMembers) (GroupChanged, error) {
 	switch {
-	case !groupName.MatchString(in.Group):
+	case !identifier.ValidGroup(in.Group):
 		return GroupChanged{}, fault(ErrInvalid,
 			"%q must be small letters, digits and - . _, at most 64, such as editors", in.Group)
 	case len(in.Description) > maxGroupText:
@@ -187,6 +184,12 @@ func (s *Service) deleteGroup(ctx context.Context, in GroupName) (Group, error) 
 	g, err := s.findGroup(ctx, in.Name)
 	if err != nil {
 		return g, err
+	}
+	for _, r := range s.configuredRules() {
+		if r.Group == in.Name {
+			return g, fault(ErrConflict, "the configuration has a rule about the group %s at %s: remove it there first",
+				in.Name, r.Resource)
+		}
 	}
 	switch err := s.Store.DeleteGroup(ctx, in.Name); {
 	case errors.Is(err, storage.ErrInUse):

@@ -11,7 +11,6 @@ import (
 	"github.com/mcp-authd/mcp-authd/audit"
 	"github.com/mcp-authd/mcp-authd/internal/access"
 	"github.com/mcp-authd/mcp-authd/internal/label"
-	"github.com/mcp-authd/mcp-authd/oauth"
 	"github.com/mcp-authd/mcp-authd/policy"
 	"github.com/mcp-authd/mcp-authd/storage"
 )
@@ -27,9 +26,11 @@ type RuleSubject struct {
 type Rule struct {
 	Resource string `json:"resource" jsonschema:"the URL of the MCP server"`
 	RuleSubject
-	Scopes []string  `json:"scopes,omitempty" jsonschema:"which scopes they may have; none without all: nothing"`
-	All    bool      `json:"all,omitempty" jsonschema:"every scope, also later ones"`
-	SetAt  time.Time `json:"set_at"`
+	Scopes []string `json:"scopes,omitempty" jsonschema:"which scopes they may have; none without all: nothing"`
+	All    bool     `json:"all,omitempty" jsonschema:"every scope, also later ones"`
+	// SetAt is zero for a rule of the configuration.
+	SetAt  time.Time `json:"set_at,omitzero"`
+	Config bool      `json:"configured,omitempty" jsonschema:"it is in the configuration, and is changed there"`
 }
 
 // String says what the rule gives, in a line.
@@ -107,8 +108,15 @@ func (s *Service) setRule(ctx context.Context, in NewRule) (Rule, error) {
 	if ways != 1 {
 		return Rule{}, fault(ErrInvalid, "say what %s may have there: the scopes, or all, or none", access.Subject(rule))
 	}
-	if rule.Scopes, err = grantable(of, in.Scopes); err != nil {
+	if rule.Scopes, err = access.Grantable(of, in.Scopes); err != nil {
+		return Rule{}, fault(ErrInvalid, "%v", err)
+	}
+	all, err := s.AccessRules(ctx)
+	if err != nil {
 		return Rule{}, err
+	}
+	if now, there := access.Find(all, rule); there && now.Config {
+		return Rule{}, configured(now)
 	}
 	rule.All, rule.SetAt = in.All, s.Now().UTC().Truncate(time.Millisecond)
 	switch err := s.Store.PutAccessRule(ctx, rule); {
@@ -123,23 +131,6 @@ func (s *Service) setRule(ctx context.Context, in NewRule) (Rule, error) {
 	out := viewRule(rule)
 	s.changedRule(ctx, out, rule.UserID, "set")
 	return out, nil
-}
-
-// grantable returns scopes with all that they include. Without what every call needs, nobody could use them.
-func grantable(r storage.Resource, scopes oauth.Scopes) (oauth.Scopes, error) {
-	if len(scopes) == 0 {
-		return nil, nil
-	}
-	if unknown := scopes.Without(policy.ResourceScopes(r)); len(unknown) > 0 {
-		return nil, fault(ErrInvalid, "%q is not a scope of %s, which has %s", unknown.String(), r.URI,
-			policy.ResourceScopes(r).String())
-	}
-	out := policy.Implied(r, scopes)
-	if lost := policy.EveryCall(r).Without(out); len(lost) > 0 {
-		return nil, fault(ErrInvalid, "every call of %s needs %q: the rule would let nobody in. Name it too, or say none",
-			r.URI, lost.String())
-	}
-	return policy.ResourceScopes(r).Intersect(out), nil
 }
 
 // rule is the rule with a subject at an MCP server, without scopes.
@@ -208,14 +199,15 @@ func (s *Service) standing(ctx context.Context, in RuleOf) (storage.AccessRule, 
 	} else if err != nil {
 		return rule, err
 	}
-	all, err := s.Store.ListAccessRules(ctx)
+	all, err := s.AccessRules(ctx)
 	if err != nil {
 		return rule, err
 	}
-	for _, r := range access.Of(all, rule.Resource) {
-		if r.UserID == rule.UserID && r.Group == rule.Group {
-			return r, nil
-		}
+	switch now, there := access.Find(all, rule); {
+	case there && now.Config:
+		return rule, configured(now)
+	case there:
+		return now, nil
 	}
 	return rule, fault(ErrNotFound, "there is no such rule for %s; see: mcp-authd rule list", rule.Resource)
 }
@@ -236,7 +228,7 @@ func (s *Service) listRules(ctx context.Context, in RulesWanted) (Page[Rule], er
 		}
 		userID = u.ID
 	}
-	all, err := s.Store.ListAccessRules(ctx)
+	all, err := s.AccessRules(ctx)
 	for _, r := range all {
 		if (uri == "" || r.Resource == uri) && (userID == "" || r.UserID == userID) &&
 			(in.Group == "" || r.Group == in.Group) {
@@ -246,10 +238,28 @@ func (s *Service) listRules(ctx context.Context, in RulesWanted) (Page[Rule], er
 	return out, err
 }
 
+// AccessRules are the rules of the configuration and of the store.
+func (s *Service) AccessRules(ctx context.Context) ([]storage.AccessRule, error) {
+	return access.List(ctx, s.Store, s.configuredRules())
+}
+
+func (s *Service) configuredRules() []storage.AccessRule {
+	if s.Config == nil {
+		return nil
+	}
+	return s.Config.AccessRules()
+}
+
+// configured refuses to change a rule that is in the configuration.
+func configured(r storage.AccessRule) error {
+	return fault(ErrConflict, "the rule about %s at %s is in the configuration (resources[].access): change it there",
+		access.Subject(r), r.Resource)
+}
+
 func viewRule(r storage.AccessRule) Rule {
 	return Rule{
 		Resource: r.Resource, RuleSubject: RuleSubject{r.UserName, r.Group, r.UserID == "" && r.Group == ""},
-		Scopes: r.Scopes, All: r.All, SetAt: r.SetAt,
+		Scopes: r.Scopes, All: r.All, SetAt: r.SetAt, Config: r.Config,
 	}
 }
 
@@ -267,7 +277,7 @@ type UserAccess struct {
 
 // accessOf says which groups an account is in, and what it may have of each MCP server that has rules.
 func (s *Service) accessOf(ctx context.Context, userID string) (groups []string, out []UserAccess, err error) {
-	rules, err := s.Store.ListAccessRules(ctx)
+	rules, err := s.AccessRules(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -312,28 +322,34 @@ func RuleFindings(rules []storage.AccessRule, groups []storage.Group, known []st
 	for _, r := range known {
 		resources[policy.Canonical(r.URI)] = r
 	}
-	open, grouped, inside := map[string]bool{}, map[string]bool{}, map[string]bool{}
+	open, shut := map[string]bool{}, map[string]bool{} // by everyone's rule, and to all whom no rule names
+	grouped, inside := map[string]bool{}, map[string]bool{}
 	for _, r := range rules {
 		of, there := resources[r.Resource]
 		all := r.All || there && len(policy.ResourceScopes(of).Without(r.Scopes)) == 0
 		useless := !r.All && len(r.Scopes) > 0 && len(policy.EveryCall(of).Without(r.Scopes)) > 0
 		switch {
+		case r.UserID == access.NoAccount:
+			out = append(out, fmt.Sprintf("the rule about %s at %s is in the configuration, and there is no such account",
+				access.Subject(r), r.Resource))
 		case !there:
 			out = append(out, fmt.Sprintf("the rule about %s is for %s, which is not known here", access.Subject(r), r.Resource))
 		case useless:
 			out = append(out, fmt.Sprintf("the rule about %s at %s lacks %s, which every call needs: it lets nobody in",
 				access.Subject(r), r.Resource, policy.EveryCall(of).Without(r.Scopes).String()))
 		}
-		gives := (r.All || len(r.Scopes) > 0) && !useless
+		gives := (r.All || len(r.Scopes) > 0) && !useless && r.UserID != access.NoAccount
+		everyone := r.UserID == "" && r.Group == ""
 		grouped[r.Resource] = grouped[r.Resource] || r.Group != ""
-		open[r.Resource] = open[r.Resource] || r.UserID == "" && r.Group == "" && all
+		shut[r.Resource] = shut[r.Resource] || r.Group != "" || everyone && !gives
+		open[r.Resource] = open[r.Resource] || everyone && all
 		inside[r.Resource] = inside[r.Resource] || gives && (r.Group == "" || members[r.Group] > 0)
 	}
 	for _, r := range known {
 		uri := policy.Canonical(r.URI)
 		switch {
-		case grouped[uri] && !inside[uri]:
-			out = append(out, "the rules for "+uri+" let nobody in: no group that may use it has members")
+		case shut[uri] && !inside[uri]:
+			out = append(out, "the rules for "+uri+" let nobody in: none gives a person, or a group with members, anything")
 		case grouped[uri] && open[uri]:
 			out = append(out, "the rules for "+uri+" give everyone every scope, so those about groups give nothing more")
 		}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcp-authd/mcp-authd/internal/access"
 	"github.com/mcp-authd/mcp-authd/internal/admin"
 	"github.com/mcp-authd/mcp-authd/internal/config"
 	"github.com/mcp-authd/mcp-authd/storage"
@@ -125,6 +126,8 @@ func TestRuleFindings(t *testing.T) {
 			{Resource: server, UserID: "usr_b", UserName: "bob", Scopes: []string{"notes:write"}}}, "lets nobody in"},
 		{"an unknown MCP server", []storage.AccessRule{{Resource: "https://gone.example/mcp", All: true}},
 			"not known here"},
+		{"an account that is not there", []storage.AccessRule{
+			{Resource: server, UserID: access.NoAccount, UserName: "bob", All: true, Config: true}}, "no such account"},
 	} {
 		got := strings.Join(admin.RuleFindings(tt.rules, groups, known), "; ")
 		if tt.says == "" && got != "" || !strings.Contains(got, tt.says) {

@@ -202,7 +202,7 @@ var mayImport = map[string][]string{
 	"internal/qr":         {},
 	"internal/recent":     {},
 	"internal/scoperule":  {"oauth"},
-	"internal/access":     {"oauth", "storage", "internal/recent", "internal/scoperule"},
+	"internal/access":     {"oauth", "storage", "policy", "internal/recent", "internal/scoperule"},
 	"internal/demoserver": {"oauth", "storage", "mcpresource", "mcpresource/gosdk"},
 }
 

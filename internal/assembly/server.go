@@ -134,6 +134,7 @@ func (p Parts) config() (authserver.Config, error) {
 		Store:            p.Store,
 		SecretKeys:       p.Keys,
 		Resources:        append(c.StorageResources(), OwnResources(c.Config)...),
+		AccessRules:      c.AccessRules(),
 		Registry:         registry,
 		ConfidentialOnly: !c.Registration.PublicClients,
 		ClientUnusedTTL:  time.Duration(c.Registration.UnusedTTL),

@@ -111,6 +111,8 @@ type Resource struct {
 	// ToolsAccept is what becomes of a tool that its MCP server describes otherwise than it was accepted.
 	ToolsAccept string   `yaml:"tools_accept"` // report, hold, hold_new, off
 	Upstream    Upstream `yaml:"upstream"`
+	// Access says which people may have which scopes; none: all people may have all of them.
+	Access []AccessRule `yaml:"access"`
 }
 
 // Sessions configures browser sign-ins.
@@ -263,6 +265,7 @@ func (c *Config) validateResources(add func(string, string, ...any)) {
 		seen[uri] = true
 		validateScopes(add, key, r.Scopes)
 		r.validateUpstream(add, key)
+		r.validateAccess(add, key)
 	}
 	for i, r := range c.Resources {
 		r.validateAliases(add, fmt.Sprintf("resources[%d].aliases", i), seen)

@@ -157,6 +157,7 @@ func plain(what string, secret bool) string {
 
 // examples show the form of groups that people write as a single value.
 var examples = map[string]string{
+	"config.AccessRule": "{group: editors, scopes: [notes]}",
 	"config.Database":   "{url: postgres://user@host/name}",
 	"config.Management": "{listen: 127.0.0.1:9414}",
 	"config.Resource":   "{uri: https://mcp.example.com/mcp, scopes: [...]}",

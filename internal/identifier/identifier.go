@@ -59,6 +59,16 @@ func WellFormed(name string) bool {
 	return name != "" && len(name) <= maxName && strings.IndexFunc(name, notInNames) < 0
 }
 
+// ValidGroup reports whether a group of accounts can have a name: 1 to 64 small letters, digits or - . _, of which the
+// first is a letter or a digit.
+func ValidGroup(name string) bool {
+	inside := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || strings.ContainsRune("-._", r)
+	}
+	return name != "" && len(name) <= maxName && !strings.ContainsRune("-._", rune(name[0])) &&
+		strings.IndexFunc(name, func(r rune) bool { return !inside(r) }) < 0
+}
+
 func notInNames(r rune) bool {
 	return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("._-@+", r))
 }

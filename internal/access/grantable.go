@@ -1,0 +1,27 @@
+package access
+
+import (
+	"fmt"
+
+	"github.com/mcp-authd/mcp-authd/oauth"
+	"github.com/mcp-authd/mcp-authd/policy"
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+// Grantable returns the scopes that a rule at a resource may give, with all that they include. It is an error if one is
+// unknown, or if a scope that every call needs is not among them: the rule would let nobody in.
+func Grantable(r storage.Resource, scopes oauth.Scopes) (oauth.Scopes, error) {
+	if len(scopes) == 0 {
+		return nil, nil
+	}
+	if unknown := scopes.Without(policy.ResourceScopes(r)); len(unknown) > 0 {
+		return nil, fmt.Errorf("%q is not a scope of %s, which has %s", unknown.String(), r.URI,
+			policy.ResourceScopes(r).String())
+	}
+	out := policy.Implied(r, scopes)
+	if lost := policy.EveryCall(r).Without(out); len(lost) > 0 {
+		return nil, fmt.Errorf("every call of %s needs %q: the rule would let nobody in. Name it too, or say none",
+			r.URI, lost.String())
+	}
+	return policy.ResourceScopes(r).Intersect(out), nil
+}

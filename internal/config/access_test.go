@@ -1,0 +1,72 @@
+package config
+
+import (
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/mcp-authd/mcp-authd/storage"
+)
+
+func loadText(t *testing.T, text string) (*Loaded, error) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "mcp-authd.yaml")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	l, err := Load(Source{File: file})
+	if err == nil {
+		err = l.Validate()
+	}
+	return l, err
+}
+
+const ruled = `
+resources:
+  - uri: https://mcp.example.com/mcp
+    scopes:
+      - {name: notes, every_call: true}
+      - {name: notes:write}
+      - {name: notes:admin, implies: [notes:write]}
+    access:
+`
+
+// TestAccessRules: RU-19. The configuration says which people may have which scopes.
+func TestAccessRules(t *testing.T) {
+	c, err := loadText(t, ruled+`
+      - {user: bob, scopes: [notes]}
+      - {group: editors, scopes: [notes, notes:admin]}
+      - {everyone: true, none: true}
+      - {group: owners, all: true}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const uri = "https://mcp.example.com/mcp"
+	want := []storage.AccessRule{
+		{Resource: uri, UserName: "bob", Scopes: []string{"notes"}, Config: true},
+		{Resource: uri, Group: "editors", Scopes: []string{"notes", "notes:write", "notes:admin"}, Config: true},
+		{Resource: uri, Config: true},
+		{Resource: uri, Group: "owners", All: true, Config: true},
+	}
+	if got := c.AccessRules(); !reflect.DeepEqual(got, want) {
+		t.Errorf("RU-19: got %+v, want %+v", got, want)
+	}
+	for rule, says := range map[string]string{
+		"{scopes: [notes]}":                              "say whom it is about",
+		"{user: bob, everyone: true, all: true}":         "say whom it is about",
+		"{user: bob}":                                    "say what they may have",
+		"{user: bob, all: true, none: true}":             "say what they may have",
+		"{user: b b, all: true}":                         "not the name of an account",
+		"{group: The Staff, all: true}":                  "small letters",
+		"{group: staff, scopes: [other]}":                "not a scope of https://mcp.example.com/mcp",
+		"{group: staff, scopes: [notes:write]}":          "the rule would let nobody in",
+		"{user: bob, all: true}, {user: Bob, all: true}": "the same people",
+	} {
+		_, err := loadText(t, ruled+"      ["+rule+"]")
+		if err == nil || !strings.Contains(err.Error(), says) || !strings.Contains(err.Error(), "resources[0].access[") {
+			t.Errorf("RU-19 %s: got %v, want %q", rule, err, says)
+		}
+	}
+}
