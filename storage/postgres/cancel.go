@@ -48,5 +48,6 @@ func (c *canceller) HandleUnwatchAfterCancel() {
 	}
 }
 
-// doubtful marks a connection to which a request to cancel may still come: it is not used again.
+// doubtful marks a connection that is not used again: a request to cancel may still come, or the server did not
+// answer.
 const doubtful = "doubtful"

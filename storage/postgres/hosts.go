@@ -5,6 +5,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -26,6 +27,7 @@ type hosts struct {
 	mu    sync.Mutex         // guards what follows
 	leads map[[2]string]bool // a name and an address that it was found to have
 	good  string             // the address that a connection was made to last
+	mute  string             // the address whose server did not answer, until a connection to it is made
 }
 
 // failOver sets what several hosts need (DL-03), unless the URL has it. Several may also stand
@@ -57,8 +59,8 @@ func address(host string, port uint16) string {
 	return net.JoinHostPort(host, strconv.Itoa(int(port)))
 }
 
-// prefer has the host tried first that was good last: one before it may hang, and each new
-// connection would wait for it.
+// prefer makes a connection try the last good host first, and a host that did not answer last. Every new
+// connection would wait for a host that hangs if that came first.
 func (h *hosts) prefer(c *pgx.ConnConfig) {
 	lookup := c.LookupFunc
 	c.LookupFunc = func(ctx context.Context, host string) ([]string, error) {
@@ -68,41 +70,44 @@ func (h *hosts) prefer(c *pgx.ConnConfig) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	all := append([]*pgconn.FallbackConfig{{Host: c.Host, Port: c.Port, TLSConfig: c.TLSConfig}}, c.Fallbacks...)
-	var first, rest []*pgconn.FallbackConfig
-	for _, f := range all {
-		if h.isGood(f) {
-			first = append(first, f)
-		} else {
-			rest = append(rest, f)
-		}
-	}
-	all = append(first, rest...)
+	slices.SortStableFunc(all, func(a, b *pgconn.FallbackConfig) int {
+		return rank(h.is(a, h.good), h.is(a, h.mute)) - rank(h.is(b, h.good), h.is(b, h.mute))
+	})
 	c.Host, c.Port, c.TLSConfig, c.Fallbacks = all[0].Host, all[0].Port, all[0].TLSConfig, all[1:]
 }
 
-// found remembers whose the addresses are, and returns them with the good one first.
+// rank sorts the good host first and the mute one last.
+func rank(good, mute bool) int {
+	switch {
+	case good:
+		return -1
+	case mute:
+		return 1
+	}
+	return 0
+}
+
+// found records the addresses of a host, and returns them with the good one first and the mute one last.
 func (h *hosts) found(host string, addresses []string) []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	good, _, _ := net.SplitHostPort(h.good)
-	var out []string
 	for _, a := range addresses {
 		h.leads[[2]string{host, a}] = true
-		if a == good {
-			out = append([]string{a}, out...)
-		} else {
-			out = append(out, a)
-		}
 	}
+	good, _, _ := net.SplitHostPort(h.good)
+	mute, _, _ := net.SplitHostPort(h.mute)
+	out := slices.Clone(addresses)
+	slices.SortStableFunc(out, func(a, b string) int { return rank(a == good, a == mute) - rank(b == good, b == mute) })
 	return out
 }
 
-func (h *hosts) isGood(f *pgconn.FallbackConfig) bool {
+// is reports whether f leads to an address.
+func (h *hosts) is(f *pgconn.FallbackConfig, address string) bool {
 	if filepath.IsAbs(f.Host) {
 		_, socket := pgconn.NetworkAddress(f.Host, f.Port)
-		return socket == h.good
+		return socket == address
 	}
-	ip, port, err := net.SplitHostPort(h.good)
+	ip, port, err := net.SplitHostPort(address)
 	return err == nil && port == strconv.Itoa(int(f.Port)) && h.leads[[2]string{f.Host, ip}]
 }
 
@@ -111,4 +116,17 @@ func (h *hosts) connected(c *pgx.Conn) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.good = c.PgConn().Conn().RemoteAddr().String()
+	if h.mute == h.good {
+		h.mute = ""
+	}
+}
+
+// silence notes that the server behind a connection does not answer.
+func (h *hosts) silence(c *pgx.Conn) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.mute = c.PgConn().Conn().RemoteAddr().String()
+	if h.good == h.mute {
+		h.good = ""
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -34,12 +35,17 @@ const (
 	// freeEvery how often the others look for a connection that was given back.
 	fullFor   = time.Second
 	freeEvery = 5 * time.Millisecond
+
+	// closeWithin bounds how long closing a connection may take. pgconn and pgxpool have the same bound.
+	closeWithin = 15 * time.Second
 )
 
 // pool is the connections to the database.
 type pool struct {
 	*pgxpool.Pool
-	asides  chan struct{} // a place for each connection that serves what storage.Aside marks
+	asides  chan struct{}  // a place for each connection that serves what storage.Aside marks
+	beside  chan struct{}  // a place for each connection that is being closed outside the pool; see release
+	closing sync.WaitGroup // waits for these connections
 	hosts   *hosts
 	clock   *dbClock
 	dropped atomic.Int64 // when connections were last dropped, Unix nanoseconds
@@ -53,8 +59,8 @@ func connect(ctx context.Context, url string, o Options, bare *atomic.Bool) (*po
 		return nil, err
 	}
 	p := &pool{
-		asides: make(chan struct{}, max(c.MaxConns/asidePart, 1)), hosts: &hosts{leads: map[[2]string]bool{}},
-		clock: &dbClock{own: o.Now},
+		asides: make(chan struct{}, max(c.MaxConns/asidePart, 1)), beside: make(chan struct{}, c.MaxConns),
+		hosts: &hosts{leads: map[[2]string]bool{}}, clock: &dbClock{own: o.Now},
 	}
 	c.BeforeConnect = func(_ context.Context, cc *pgx.ConnConfig) error {
 		if bare.Load() {
@@ -72,8 +78,7 @@ func connect(ctx context.Context, url string, o Options, bare *atomic.Bool) (*po
 		}
 		return p.clock.measure(ctx, conn) // another host has another clock
 	}
-	c.ShouldPing = func(context.Context, pgxpool.ShouldPingParams) bool { return false } // prepare does
-	c.PrepareConn = p.prepare
+	c.ShouldPing = func(context.Context, pgxpool.ShouldPingParams) bool { return false } // acquire does
 	c.AfterRelease = func(conn *pgx.Conn) bool {
 		marks := conn.PgConn().CustomData()
 		marks[releasedAt] = p.clock.own()
@@ -116,27 +121,6 @@ func config(url string, o Options) (*pgxpool.Config, error) {
 	return c, nil
 }
 
-const releasedAt = "released"
-
-// prepare asks the server behind a connection for the time when it was not used for
-// a while. When it does not answer, the others are likely to be as dead.
-func (p *pool) prepare(ctx context.Context, conn *pgx.Conn) (bool, error) {
-	released, used := conn.PgConn().CustomData()[releasedAt].(time.Time)
-	if (!used || p.clock.own().Sub(released) < idleFor) && !p.clock.due() {
-		return true, nil
-	}
-	asking, cancel := context.WithTimeout(ctx, answerWithin)
-	defer cancel()
-	if err := p.clock.measure(asking, conn); err == nil {
-		return true, nil
-	}
-	if err := ctx.Err(); err != nil {
-		return false, err
-	}
-	p.drop()
-	return false, nil
-}
-
 // turn waits until what storage.Aside marks may have a connection, and returns how it gives the place back.
 func (p *pool) turn(ctx context.Context) (release func(), err error) {
 	if !storage.IsAside(ctx) {
@@ -150,9 +134,26 @@ func (p *pool) turn(ctx context.Context) (release func(), err error) {
 	}
 }
 
-// acquire returns a connection. When PostgreSQL has no slot for one more, it waits for one
+// acquire returns a connection whose server answers. It does not leave the check to pgxpool's PrepareConn, which
+// would keep the slot of a failed connection until that is closed.
+func (p *pool) acquire(ctx context.Context) (*pgxpool.Conn, error) {
+	for {
+		c, err := p.slot(ctx)
+		if err != nil || p.answers(ctx, c.Conn()) {
+			return c, err
+		}
+		c.Conn().PgConn().CustomData()[doubtful] = true
+		p.release(c)
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		p.drop() // the others are likely to be as dead
+	}
+}
+
+// slot returns a connection. When PostgreSQL has no slot for one more, it waits for one
 // of ours: more callers than slots are a queue, not an error.
-func (p *pool) acquire(ctx context.Context) (c *pgxpool.Conn, err error) {
+func (p *pool) slot(ctx context.Context) (c *pgxpool.Conn, err error) {
 	for {
 		if time.Now().UnixNano() < p.full.Load() && p.awaitFree(ctx) != nil {
 			return nil, errors.Join(ctx.Err(), err)
@@ -163,6 +164,63 @@ func (p *pool) acquire(ctx context.Context) (c *pgxpool.Conn, err error) {
 		}
 		p.full.Store(time.Now().Add(fullFor).UnixNano())
 	}
+}
+
+const releasedAt = "released"
+
+// answers reports whether the server still answers on a connection. It asks for the time if the connection was
+// idle for a while.
+func (p *pool) answers(ctx context.Context, conn *pgx.Conn) bool {
+	released, used := conn.PgConn().CustomData()[releasedAt].(time.Time)
+	if (!used || p.clock.own().Sub(released) < idleFor) && !p.clock.due() {
+		return true
+	}
+	ctx, cancel := context.WithTimeout(ctx, answerWithin)
+	defer cancel()
+	err := p.clock.measure(ctx, conn)
+	p.distrust(ctx, conn)
+	return err == nil
+}
+
+// distrust drops the connections when a server has not answered before ctx ended, nor the request to cancel that
+// followed. pgconn has then closed the connection. New connections try that server last.
+func (p *pool) distrust(ctx context.Context, conn *pgx.Conn) {
+	if ctx.Err() != nil && conn.IsClosed() {
+		p.hosts.silence(conn)
+		p.drop()
+	}
+}
+
+// release gives a connection back. It takes a closed connection out of the pool, because pgxpool would keep the
+// slot for up to closeWithin while it waits for a server that hangs. With all slots taken like that, nobody could
+// connect to a standby that was promoted meanwhile. At most as many connections as the pool has slots are closed
+// outside it, which is all that one hang can leave. Further ones keep their slots, so that a server which accepts
+// connections, but whose statements hang, does not get more and more of them.
+func (p *pool) release(c *pgxpool.Conn) {
+	if !c.Conn().IsClosed() {
+		c.Release()
+		return
+	}
+	select {
+	case p.beside <- struct{}{}:
+	default:
+		c.Release()
+		return
+	}
+	conn := c.Conn().PgConn()
+	p.closing.Go(func() {
+		// The canceller may have removed pgconn's deadline.
+		_ = conn.Conn().SetDeadline(time.Now().Add(closeWithin)) // it fails when the connection is closed
+		<-conn.CleanupDone()
+		<-p.beside
+	})
+	c.Hijack()
+}
+
+// Close waits for the verbs that run and closes the connections.
+func (p *pool) Close() {
+	p.Pool.Close()
+	p.closing.Wait()
 }
 
 // awaitFree waits until a connection is idle, or it is this caller's turn to try for another.

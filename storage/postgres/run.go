@@ -92,9 +92,10 @@ func (s *Store) on(ctx context.Context, fn func(c *pgxpool.Conn) error) error {
 	if err != nil {
 		return err
 	}
-	defer c.Release()
+	defer s.pool.release(c)
 	err = replicated(c.Conn(), func() error { return fn(c) })
 	s.pool.doubt(ctx, err)
+	s.pool.distrust(ctx, c.Conn())
 	return err
 }
 
