@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -163,8 +164,18 @@ func quotedBool(t reflect.Type, n *yaml.Node) (line int) {
 // key, such as parameters.
 func note(origins map[string]string, path string, n *yaml.Node, file string) {
 	switch n.Kind {
+	case yaml.AliasNode: // its values are written at the anchor
+		note(origins, path, n.Alias, file)
 	case yaml.MappingNode:
 		for i := 0; i+1 < len(n.Content); i += 2 {
+			if n.Content[i].Tag == "!!merge" {
+				noteMerged(origins, path, n.Content[i+1], file)
+			}
+		}
+		for i := 0; i+1 < len(n.Content); i += 2 { // these override merged keys
+			if n.Content[i].Tag == "!!merge" {
+				continue
+			}
 			key := join(path, n.Content[i].Value)
 			origins[key] = fmt.Sprintf("%s:%d", file, n.Content[i].Line)
 			note(origins, key, n.Content[i+1], file)
@@ -175,6 +186,17 @@ func note(origins map[string]string, path string, n *yaml.Node, file string) {
 			origins[key] = fmt.Sprintf("%s:%d", file, item.Line)
 			note(origins, key, item, file)
 		}
+	}
+}
+
+// noteMerged notes the keys that `<<:` takes from one group or a list of groups, of which the first decides.
+func noteMerged(origins map[string]string, path string, n *yaml.Node, file string) {
+	if n.Kind != yaml.SequenceNode {
+		note(origins, path, n, file)
+		return
+	}
+	for _, group := range slices.Backward(n.Content) {
+		note(origins, path, group, file)
 	}
 }
 

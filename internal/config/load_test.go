@@ -88,6 +88,34 @@ func TestOrigins(t *testing.T) {
 	}
 }
 
+// TestOriginsOfAnchors: a value that a file repeats by an anchor comes from the line of the anchor, and is
+// no default.
+func TestOriginsOfAnchors(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "c.yaml")
+	text := "resources:\n- &a\n  uri: a\n  name: A\n  scopes: &s\n  - name: e\n- &b\n  uri: b\n  scopes: *s\n" +
+		"- <<: *a\n  uri: c\n- uri: d\n  <<: [*b, *a]\n"
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	l, err := Load(Source{File: file})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if l.Resources[3].URI != "d" || l.Resources[3].Name != "A" {
+		t.Fatalf("the last resource is %+v", l.Resources[3])
+	}
+	for key, want := range map[string]string{
+		"resources.0.scopes.0.name": file + ":6", "resources.1.scopes.0.name": file + ":6",
+		"resources.2.uri": file + ":11", "resources.2.name": file + ":4", "resources.2.scopes.0.name": file + ":6",
+		"resources.3.uri": file + ":12", "resources.3.scopes": file + ":9", "resources.3.name": file + ":4",
+		"resources.1.name": "default",
+	} {
+		if got := l.Origin(key); got != want {
+			t.Errorf("%s comes from %s, want %s", key, got, want)
+		}
+	}
+}
+
 // TestMessagesNameTheLine: RU-14. A message about a value says where it was set, and about a key that an item lacks,
 // where the item begins.
 func TestMessagesNameTheLine(t *testing.T) {
