@@ -73,7 +73,7 @@ func (r *Recorder) Refused(req *http.Request, from netip.Addr, d oauth.Decision,
 	settled func(context.Context) bool,
 ) {
 	switch {
-	case r == nil, t.State == TokenNone && !asksForMCP(req):
+	case r == nil, t.State == TokenNone && !asksForMCP(req), r.c.Probes.Signed(req):
 		return
 	case d.Error == oauth.UseDPoPNonce:
 		return // the client goes on with it (RFC 9449 §9)

@@ -19,6 +19,8 @@ type Config struct {
 	Store storage.Attempts
 	// Key is what digests are made by: the same on every server, so that their steps are joined.
 	Key []byte
+	// Probes recognises the installation's own tests, which are not recorded. Nil: none are recognised.
+	Probes *Prober
 	// Keep is how long steps are kept. Default: 7 days.
 	Keep time.Duration
 	Now  func() time.Time
@@ -61,9 +63,9 @@ func NewRecorder(c Config) *Recorder {
 	}
 }
 
-// Begin begins the step of a request that comes from an address.
+// Begin begins the step of a request that comes from an address. The draft is nil if no step is recorded.
 func (r *Recorder) Begin(req *http.Request, from netip.Addr) (context.Context, *Draft) {
-	if r == nil {
+	if r == nil || r.c.Probes.Signed(req) {
 		return req.Context(), nil
 	}
 	d := &Draft{digest: r.c.Key}

@@ -8,22 +8,30 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/mcp-authd/mcp-authd/attempt"
 	"github.com/mcp-authd/mcp-authd/internal/signin"
 )
 
 func newCheckCommand(s std) *cobra.Command {
+	var where settings
 	var asJSON bool
 	c := &cobra.Command{
 		Use:   "check MCP_URL",
 		Short: "Test a protected MCP server from outside",
 		Long: "Tests an MCP server as a client sees it, without signing in: challenge, metadata, audience,\n" +
-			"headers lost on the way. Exits with 1 when a test fails.",
+			"headers lost on the way. Exits with 1 when a test fails. An installation on this machine does not\n" +
+			"record the test as a failed attempt, if this user may read its secret key.",
 		Example: "  mcp-authd check https://mcp.example.com/mcp",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			ctx, cancel := context.WithTimeout(c.Context(), time.Minute)
 			defer cancel()
-			findings := signin.NewThrough(probing{http.DefaultTransport}).Check(ctx, args[0])
+			own, err := where.installedHere(s)
+			if err != nil {
+				return err
+			}
+			through := probing{http.DefaultTransport, func() *attempt.Prober { return own }}
+			findings := signin.NewThrough(through).Check(ctx, args[0])
 			if asJSON {
 				if err := printJSON(s.out, findings); err != nil {
 					return err
@@ -42,22 +50,9 @@ func newCheckCommand(s std) *cobra.Command {
 			return nil
 		},
 	}
+	where.add(c)
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return c
-}
-
-// probeAgent is the User-Agent of the commands doctor and check. It names the agent of their attempts and hides
-// nothing: anyone can send it.
-const probeAgent = "mcp-authd-probe"
-
-// probing names the command in the requests it sends.
-type probing struct{ http.RoundTripper }
-
-// RoundTrip implements http.RoundTripper.
-func (p probing) RoundTrip(r *http.Request) (*http.Response, error) {
-	r = r.Clone(r.Context())
-	r.Header.Set("User-Agent", probeAgent)
-	return p.RoundTripper.RoundTrip(r)
 }
 
 func printFinding(s std, f signin.Finding) {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/mcp-authd/mcp-authd/attempt"
 	"github.com/mcp-authd/mcp-authd/audit"
 	"github.com/mcp-authd/mcp-authd/internal/admin"
 	"github.com/mcp-authd/mcp-authd/internal/config"
@@ -65,18 +66,24 @@ type doctor struct {
 }
 
 func newDoctor(s std) *doctor {
-	return &doctor{
+	d := &doctor{
 		std:    s,
 		now:    time.Now,
 		access: mayWrite,
 		lookup: net.DefaultResolver.LookupNetIP,
 		own:    net.InterfaceAddrs,
-		http: &http.Client{
-			Transport:     probing{http.DefaultTransport},
-			Timeout:       10 * time.Second,
-			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-		},
 	}
+	d.http = &http.Client{
+		Transport:     d.probing(http.DefaultTransport),
+		Timeout:       10 * time.Second,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	return d
+}
+
+// probing signs requests once the master keys are loaded.
+func (d *doctor) probing(t http.RoundTripper) probing {
+	return probing{t, func() *attempt.Prober { return d.app.prober() }}
 }
 
 func (d *doctor) add(check, level, advice, what string, args ...any) {

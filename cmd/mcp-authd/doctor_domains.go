@@ -139,7 +139,7 @@ func (d *doctor) answersHere(ctx context.Context, name string, at netip.Addr) (b
 		return false, err
 	}
 	resp, err := (&http.Client{
-		Transport: probing{transport}, Timeout: d.http.Timeout, CheckRedirect: d.http.CheckRedirect,
+		Transport: d.probing(transport), Timeout: d.http.Timeout, CheckRedirect: d.http.CheckRedirect,
 	}).Do(req)
 	if err != nil {
 		return false, fmt.Errorf("%s", cause(err))

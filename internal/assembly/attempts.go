@@ -18,12 +18,26 @@ func (p Parts) attempts() (*attempt.Recorder, error) {
 		return nil, err
 	}
 	return attempt.NewRecorder(attempt.Config{
-		Store: p.Store,
-		Key:   ring.Key("digests of attempts", 32),
-		Keep:  time.Duration(p.Config.Attempts.Keep),
-		Now:   p.Now,
-		Log:   p.Log,
+		Store:  p.Store,
+		Key:    ring.Key("digests of attempts", 32),
+		Probes: prober(ring, p.Now),
+		Keep:   time.Duration(p.Config.Attempts.Keep),
+		Now:    p.Now,
+		Log:    p.Log,
 	}), nil
+}
+
+// Prober signs the requests by which this installation tests itself.
+func (p Parts) Prober() (*attempt.Prober, error) {
+	ring, err := secrets.NewRing(p.Keys...)
+	if err != nil {
+		return nil, err
+	}
+	return prober(ring, p.Now), nil
+}
+
+func prober(ring *secrets.Ring, now func() time.Time) *attempt.Prober {
+	return attempt.NewProber(ring.Key("own probes", 32), now)
 }
 
 // Attempts finds what was kept.

@@ -1,0 +1,58 @@
+package main
+
+import (
+	"io"
+	"net/http"
+
+	"github.com/mcp-authd/mcp-authd/attempt"
+)
+
+// probeAgent is the User-Agent of the commands doctor and check. It names them in the log and hides nothing: anyone
+// can send it.
+const probeAgent = "mcp-authd-probe"
+
+// probing names the command in the requests it sends. With a prober it also signs them, so that a server of the same
+// installation does not record them as attempts.
+type probing struct {
+	http.RoundTripper
+	prober func() *attempt.Prober
+}
+
+// RoundTrip implements http.RoundTripper.
+func (p probing) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.Header.Set("User-Agent", probeAgent)
+	if by := p.prober(); by != nil {
+		by.Sign(r)
+	}
+	return p.RoundTripper.RoundTrip(r)
+}
+
+// prober returns nil if the master keys are not loaded.
+func (a *app) prober() *attempt.Prober {
+	if a == nil || len(a.keys) == 0 {
+		return nil
+	}
+	p, err := a.parts().Prober()
+	if err != nil {
+		return nil
+	}
+	return p
+}
+
+// installedHere returns the prober of the installation on this machine. It is nil if there is none, or if this user
+// may not read its key: check also tests servers elsewhere. An installation that flags name must be there.
+func (w settings) installedHere(s std) (*attempt.Prober, error) {
+	s.err = io.Discard
+	a, err := w.load(s)
+	if err == nil && a.hasKey() {
+		err = a.loadKeys(a.keptKey)
+	}
+	if err != nil && w != (settings{}) {
+		return nil, err
+	}
+	if err != nil {
+		return nil, nil
+	}
+	return a.prober(), nil
+}
