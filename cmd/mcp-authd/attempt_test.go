@@ -4,9 +4,39 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"testing"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/mcp-authd/mcp-authd/attempt"
+	"github.com/mcp-authd/mcp-authd/internal/admin"
+	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/storage/sqlite"
 )
+
+// TestWatchNamesPeople: OB-02. The line of a refresh, which knows the id of its person alone, has the name.
+func TestWatchNamesPeople(t *testing.T) {
+	store, err := sqlite.Open(t.Context(), sqlite.Memory, sqlite.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	if err := store.Migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	bob := storage.User{ID: "usr_1", Name: "bob", CreatedAt: time.Now()}
+	if err := store.CreateUser(t.Context(), bob); err != nil {
+		t.Fatal(err)
+	}
+	names := (&admin.Service{Store: store}).Names()
+	for person, want := range map[string]string{"usr_1": ", bob)", "usr_gone": ", usr_gone)", "alice": ", alice)"} {
+		n := attempt.News{Attempt: attempt.Attempt{ClientName: "Notes", Person: person}}
+		if line := newsLine(withName(t.Context(), names, n)); !strings.HasSuffix(line, want) {
+			t.Errorf("OB-02: %s: got %q, want %q at its end", person, line, want)
+		}
+	}
+}
 
 // referred URL VAR: the page at the URL shows the person a reference, which VAR is set to.
 func scriptReferred(ts *testscript.TestScript, _ bool, args []string) {

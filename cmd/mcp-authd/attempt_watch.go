@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
 	"strconv"
@@ -12,6 +13,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mcp-authd/mcp-authd/attempt"
+	"github.com/mcp-authd/mcp-authd/internal/admin"
+	"github.com/mcp-authd/mcp-authd/internal/identifier"
 )
 
 func newAttemptWatch(s std) *cobra.Command {
@@ -34,18 +37,25 @@ func newAttemptWatch(s std) *cobra.Command {
 		if err != nil {
 			return err
 		}
+		service, err := a.admin()
+		if err != nil {
+			return err
+		}
+		names := service.Names()
 		fmt.Fprintln(s.err, "watching attempts, ^C ends it")
 		return a.parts().Attempts().Watch(c.Context(), q, nil, func(n attempt.News) error {
 			if which.failed && (n.Step != nil || n.Attempt.Fault == "") {
 				return nil
 			}
-			line := newsLine(n)
 			if asJSON {
-				if line, err = newsJSON(n); err != nil {
+				line, err := newsJSON(n)
+				if err != nil {
 					return err
 				}
+				_, err = fmt.Fprintln(s.out, line)
+				return err
 			}
-			_, err := fmt.Fprintln(s.out, line)
+			_, err := fmt.Fprintln(s.out, newsLine(withName(c.Context(), names, n)))
 			return err
 		})
 	})
@@ -56,6 +66,14 @@ func newAttemptWatch(s std) *cobra.Command {
 		return nil
 	}
 	return c
+}
+
+// withName returns news with the name of the person where a step, such as a refresh, has the id alone.
+func withName(ctx context.Context, names *admin.Names, n attempt.News) attempt.News {
+	if strings.HasPrefix(n.Attempt.Person, identifier.User) {
+		n.Attempt.Person = names.User(ctx, n.Attempt.Person)
+	}
+	return n
 }
 
 // newsView is a line of attempt watch --json.

@@ -99,8 +99,8 @@ func newAuditList(s std) *cobra.Command {
 		}
 		t := newTable(s.out, "INDEX", "AT", "EVENT", "PERSON", "CLIENT", "RESOURCE", "GRANT", "NOT PROVEN")
 		for _, v := range views {
-			t.row(strconv.FormatInt(v.Index, 10), moment(v.At), v.Event, cmp.Or(v.UserName, v.Person),
-				cmp.Or(v.ClientName, v.ClientID), v.Resource, v.Grant, v.Unproven)
+			t.row(strconv.FormatInt(v.Index, 10), moment(v.At), v.Event, nameAndID(v.UserName, v.Person),
+				nameAndID(v.ClientName, v.ClientID), v.Resource, v.Grant, v.Unproven)
 		}
 		return t.flush()
 	})
@@ -134,7 +134,11 @@ func newAuditShow(s std) *cobra.Command {
 			}
 			printFields(s.out, "index", strconv.FormatInt(v.Index, 10), "at", v.At.Format(exactTime), "event", v.Event)
 			for _, name := range slices.Sorted(maps.Keys(v.Fields)) {
-				printFields(s.out, name, v.Fields[name])
+				text := v.Fields[name]
+				if now := v.NameOf(name); now != "" {
+					text += " (" + now + ")"
+				}
+				printFields(s.out, name, text)
 			}
 			printFields(s.out, "leaf", v.Leaf.String())
 			if v.Unproven != "" {
@@ -163,8 +167,8 @@ func newAuditProve(s std) *cobra.Command {
 			}
 			t := newTable(s.out, "INDEX", "AT", "EVENT", "PERSON", "CLIENT", "TOOL", "SCOPE")
 			for _, v := range proof.Chain {
-				t.row(strconv.FormatInt(v.Index, 10), moment(v.At), v.Event, v.Fields["user"], v.ClientID, v.Tool,
-					v.Fields["scope"])
+				t.row(strconv.FormatInt(v.Index, 10), moment(v.At), v.Event, nameAndID(v.UserName, v.Person),
+					nameAndID(v.ClientName, v.ClientID), v.Tool, v.Fields["scope"])
 			}
 			if err := t.flush(); err != nil || !proof.Removed && !proof.Unapproved {
 				return err

@@ -44,7 +44,11 @@ func newProposalList(s std) *cobra.Command {
 
 // nameOfParty is who proposed or decided something, by name and id.
 func nameOfParty(p admin.Party) string {
-	name, id := cmp.Or(p.User, p.ClientName), cmp.Or(p.UserID, p.Client)
+	return nameAndID(cmp.Or(p.User, p.ClientName), cmp.Or(p.UserID, p.Client))
+}
+
+// nameAndID returns both where both are known: another account or client can have the name by now.
+func nameAndID(name, id string) string {
 	switch {
 	case name == "":
 		return id

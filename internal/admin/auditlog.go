@@ -32,6 +32,17 @@ type AuditEntry struct {
 	ClientName string `json:"client_name,omitempty" jsonschema:"as the entry has it, or of today"`
 }
 
+// NameOf returns the name that belongs to a field with an id, if the entry itself has the id alone.
+func (e AuditEntry) NameOf(field string) string {
+	switch {
+	case field == "user" && e.Fields["user_name"] == "":
+		return e.UserName
+	case field == "client_id" && e.Fields["client_name"] == "":
+		return e.ClientName
+	}
+	return ""
+}
+
 // AuditIndex names an entry of the audit log.
 type AuditIndex struct {
 	Index int64 `json:"index" jsonschema:"the index of the entry, as audit list has it"`
@@ -269,6 +280,7 @@ func (s *Service) proveAudit(ctx context.Context, in AuditIndex) (AuditProof, er
 		}
 		out.Chain = append(out.Chain, v)
 	}
+	s.nameAudited(ctx, out.Chain)
 	return out, nil
 }
 

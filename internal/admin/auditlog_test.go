@@ -140,4 +140,16 @@ func TestAuditNames(t *testing.T) {
 			t.Errorf("got %q and %q, want %q and Notes", e.UserName, e.ClientName, want)
 		}
 	}
+	proof, err := admin.AuditProve.Do(t.Context(), s.As(admin.Actor{Role: admin.Auditor}), admin.AuditIndex{Index: 0})
+	if err != nil || len(proof.Chain) != 1 {
+		t.Fatalf("OB-05: the proof is of %+v, %v", proof.Chain, err)
+	}
+	e := proof.Chain[0]
+	if got := e.NameOf("user") + " " + e.NameOf("client_id") + e.NameOf("tool"); got != "bob Notes" {
+		t.Errorf("OB-05: a proof names %q, want bob and Notes", got)
+	}
+	e.Fields["user_name"] = "robert"
+	if got := e.NameOf("user"); got != "" {
+		t.Errorf("OB-05: an entry with a name is given another: %q", got)
+	}
 }

@@ -62,6 +62,14 @@ func TestAuditProof(t *testing.T) {
 		calls[0].Outcome != "ok" || calls[0].Grant == "" || calls[0].Person == "" {
 		t.Fatalf("got %v %s", err, listed)
 	}
+	shown := audited(t, data, "show", fmt.Sprint(calls[0].Index))
+	if want := calls[0].Person + " (" + p.Username + ")"; !strings.Contains(shown, want) {
+		t.Errorf("OB-05: the entry does not name %s: %s", want, shown)
+	}
+	if lines := audited(t, data, "list", "--event", "tool.called"); !strings.Contains(lines,
+		p.Username+" ("+calls[0].Person+")") {
+		t.Errorf("OB-05: the list does not name %s: %s", p.Username, lines)
+	}
 	proof := audited(t, data, "prove", fmt.Sprint(calls[0].Index), "--json")
 	key := strings.TrimSpace(audited(t, data, "checkpoint", "--key"))
 

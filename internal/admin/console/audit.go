@@ -33,6 +33,9 @@ func (v *view) entry(e admin.AuditEntry, p *web.Console) {
 func (v *view) said(e admin.AuditEntry) (facts []web.ConsoleFact) {
 	for _, name := range slices.Sorted(maps.Keys(e.Fields)) {
 		c := web.ConsoleCell{Text: e.Fields[name], Code: true}
+		if now := e.NameOf(name); now != "" {
+			c.Note = named(now, "")
+		}
 		v.link(name, &c)
 		if name == "user_name" {
 			personLink(v, nil, &c)

@@ -1,12 +1,15 @@
 package console
 
 import (
+	"reflect"
 	"slices"
 	"testing"
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/internal/admin"
+	"github.com/mcp-authd/mcp-authd/internal/auditformat"
 	"github.com/mcp-authd/mcp-authd/storage"
+	"github.com/mcp-authd/mcp-authd/web"
 )
 
 // OB-10: the table of replicas has what of each is not in the audit log: what waits, and what was lost.
@@ -20,6 +23,37 @@ func TestAuditOfReplicas(t *testing.T) {
 	a, b, c := all.Rows[0][at], all.Rows[1][at], all.Rows[2][at]
 	if a.Text != "12 waiting" || b.Text != "" || len(b.Badges) != 1 || b.Badges[0].Text != "3 lost" || !c.Blank() {
 		t.Errorf("OB-10: got %+v, %+v, %+v", a, b, c)
+	}
+}
+
+// OB-10: the audit log shows people and clients by name and id, also where an entry has the id alone.
+func TestAuditNamesAndIDs(t *testing.T) {
+	v := &view{Console: New(Config{Visitors: atRoot{}, Now: time.Now}), role: admin.Administrator}
+	bob := storage.User{ID: "usr_00000000000000000000bob", Name: "bob"}
+	view := auditformat.View{
+		Person: bob.ID, ClientID: "mcp_1", Fields: map[string]string{"user": bob.ID, "client_id": "mcp_1"},
+	}
+	e := admin.AuditEntry{View: view, UserName: bob.Name, ClientName: "Notes"}
+	item := members(valueOf([]admin.AuditEntry{e}).Index(0))
+	for field, want := range map[string]web.ConsoleCell{
+		"person": {
+			Text: "bob", Note: shortened(bob.ID), URL: "/admin/user/show?name=" + bob.ID, // another can be bob by now
+		},
+		"client_id": {Text: "Notes", Said: true, Note: "mcp_1", URL: "/admin/client/show?id=mcp_1"},
+	} {
+		m, _ := memberOf(item, field)
+		if got := v.cell(audits, item, m); !reflect.DeepEqual(got, want) {
+			t.Errorf("OB-10: %s: got %+v, want %+v", field, got, want)
+		}
+	}
+	for i, want := range []string{"“Notes”", "“bob”"} {
+		if got := v.said(e)[i].Value.Note; got != want {
+			t.Errorf("OB-10: the entry names %s, want %s", got, want)
+		}
+	}
+	e.Fields["user_name"] = "robert" // at that time
+	if got := v.said(e)[1].Value.Note; got != "" {
+		t.Errorf("OB-10: an entry with a name is given another: %s", got)
 	}
 }
 

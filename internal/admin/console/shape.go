@@ -123,10 +123,11 @@ func hostsOf(_ *view, _ []member, c *web.ConsoleCell) {
 }
 
 // auditPerson shows the name of the person, also of an account that was deleted if the entry has its name.
+// The id is below it: another account can have the name by now.
 func auditPerson(v *view, item []member, c *web.ConsoleCell) {
 	if name := text(item, "user_name"); name != "" {
-		c.Text, c.URL, c.Code = name, "", false
-		personLink(v, item, c)
+		personLink(v, item, c) // by the id
+		c.Note, c.Text, c.Code = shortened(c.Text), name, false
 	} else if c.Code = c.Text != ""; c.Code {
 		personLink(v, item, c) // by the id
 		c.Text = shortened(c.Text)
@@ -137,6 +138,9 @@ func auditPerson(v *view, item []member, c *web.ConsoleCell) {
 func auditClient(_ *view, item []member, c *web.ConsoleCell) {
 	id := c.Text
 	c.Text, c.Code = text(item, "client_name"), false
+	if c.Text != "" {
+		c.Note = shortened(id)
+	}
 	nameOr(c, id)
 }
 
