@@ -2,14 +2,17 @@ package clients
 
 import (
 	"bufio"
+	"encoding/json"
 	"io"
 	"net/http"
+	"os/exec"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/internal/testkit/nettest"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/npmtest"
+	"github.com/mcp-authd/mcp-authd/internal/testkit/program"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 )
 
@@ -63,6 +66,7 @@ func TestFastMCP(t *testing.T) {
 	reading := f.tokens(t, f.mcpURL, "mcp")["access_token"]
 	t.Run("RS-01 RS-03 RS-04 its metadata is at the path and at the root", f.metadata)
 	t.Run("RS-14 RS-16 RS-37 RS-42 it refuses what is no token for it", func(t *testing.T) { f.refuses(t, reading) })
+	t.Run("RS-59 RS-60 check finds what the page says alone: a foreign Origin is refused with 403", f.checked)
 	t.Run("RS-28 without the scope of the server, it asks for it", func(t *testing.T) {
 		resp, body := postTo(t, f.mcpURL, f.tokens(t, f.mcpURL, "notes:write")["access_token"], toolOf("whoami"))
 		want := `Bearer error="insufficient_scope", scope="mcp", resource_metadata="` + metadataOf(f.mcpURL) + `"`
@@ -91,6 +95,19 @@ func TestFastMCP(t *testing.T) {
 			t.Errorf("got %s %s; does the page still say that it lacks this?", resp.Status, body)
 		}
 	})
+}
+
+func (f *fastMCP) checked(t *testing.T) {
+	out, err := exec.Command(program.Authd(t), "check", f.mcpURL, "--json").Output()
+	var found []struct{ Level, What string }
+	if json.Unmarshal(out, &found) != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	for _, one := range found {
+		if one.Level == "fail" && !strings.Contains(one.What, " without a token is 401") {
+			t.Errorf("check: %s", one.What)
+		}
+	}
 }
 
 func (f *fastMCP) clients(t *testing.T) {

@@ -9,6 +9,8 @@ export function notes(issuer: string, resource: string) {
     name: "notes", version: "1.0.0",
     oauth: { enabled: true, protectedResource: { resource, authorizationServers: [issuer], scopesSupported: ["mcp"] } },
     authenticate: async (request) => {
+      const from = request.headers.origin; // web pages of other origins may not call
+      if (from && from !== origin) throw new Response(null, { status: 403 });
       if (new URL(request.url ?? "", origin).pathname !== pathname) return null; // /sse asks once for the token
       const token = /^Bearer (\S+)$/i.exec(request.headers.authorization ?? "")?.[1] ?? "";
       const c = await verify(token).catch(() => null);
