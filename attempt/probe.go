@@ -16,17 +16,17 @@ import (
 // ProbeHeader carries the signature of a Prober.
 const ProbeHeader = "Mcp-Authd-Probe"
 
-// probeAge is how long a signature counts, and how far the clock of the other machine may be ahead.
+// probeAge is how long a signature is valid, and the largest clock difference accepted.
 const probeAge = time.Minute
 
-// Prober signs the requests by which an installation tests itself, and recognises them. They are not recorded as
-// attempts, since they fail on purpose. The User-Agent cannot tell them apart, because anyone can send it.
+// Prober signs the installation's own test requests and verifies them. They fail on purpose, so they are not recorded
+// as attempts. The User-Agent cannot identify them: any client can send it.
 type Prober struct {
 	key []byte
 	now func() time.Time
 }
 
-// NewProber returns a prober with a key that only the installation has. A nil prober recognises nothing.
+// NewProber returns a prober with a key that only the installation has. A nil prober recognizes nothing.
 func NewProber(key []byte, now func() time.Time) *Prober { return &Prober{key, now} }
 
 // Sign marks a request that is about to be sent.
@@ -35,7 +35,7 @@ func (p *Prober) Sign(r *http.Request) {
 	r.Header.Set(ProbeHeader, strconv.FormatInt(at, 10)+"."+hex.EncodeToString(p.signature(r, at)))
 }
 
-// Signed reports whether this installation has sent a request, not long ago.
+// Signed reports whether r carries a signature of this installation that is at most probeAge old.
 func (p *Prober) Signed(r *http.Request) bool {
 	if p == nil {
 		return false
@@ -49,14 +49,14 @@ func (p *Prober) Signed(r *http.Request) bool {
 	return err == nil && hmac.Equal(got, p.signature(r, at))
 }
 
-// signature covers the host, without its port since a proxy may drop it, the target and the Authorization header.
-// So a server that check was pointed at cannot hide its own requests to this installation behind the signature.
+// signature covers the host without its port, which a proxy may drop, the request target and the Authorization header.
+// A server tested by check therefore cannot reuse it for other requests.
 func (p *Prober) signature(r *http.Request, at int64) []byte {
 	host, target := r.Host, r.RequestURI
 	if host == "" {
 		host = r.URL.Host
 	}
-	if target == "" { // it is not sent yet
+	if target == "" { // not sent yet
 		target = r.URL.RequestURI()
 	}
 	mac := hmac.New(sha256.New, p.key)

@@ -19,7 +19,7 @@ type Config struct {
 	Store storage.Attempts
 	// Key is what digests are made by: the same on every server, so that their steps are joined.
 	Key []byte
-	// Probes recognises the installation's own tests, which are not recorded. Nil: none are recognised.
+	// Probes recognizes the installation's own tests, which are not recorded. Nil: none are recognized.
 	Probes *Prober
 	// Keep is how long steps are kept. Default: 7 days.
 	Keep time.Duration

@@ -143,8 +143,9 @@ type Config struct {
 	// Resources are the protected resources known from the start, with their aliases; more may
 	// be in the store. The first of all is the default.
 	Resources []storage.Resource
-	// AccessRules say which people may have which scopes, beside the rules in the store, in whose place they stand
-	// where both are about the same resource and people. They name accounts by UserName, and have no UserID.
+	// AccessRules limit the scopes that accounts may use, in addition to the rules in the store. A rule here overrides
+	// a stored one with the same resource and subject: with neither UserID nor Group it applies to everyone. Without
+	// Scopes and All it allows nothing.
 	AccessRules []storage.AccessRule
 	// Registry registers clients and resolves client ids. Default: the clients of the store
 	// are known; registration, client documents and private_key_jwt are not offered.

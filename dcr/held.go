@@ -17,8 +17,8 @@ type Holds interface {
 	Holds(ctx context.Context) (map[string]storage.Hold, error)
 }
 
-// holdsTTL is how long one read of the holds is used, and twice that while another one runs: at all replicas a hold is
-// effective within a second (OP-04).
+// holdsTTL is how old the holds may be, or twice that during a read, so that a hold takes effect at all replicas within
+// a second (OP-04).
 const holdsTTL = 500 * time.Millisecond
 
 // ErrHeld is in the error for a client whose application the operator has paused or blocked. The client comes
@@ -40,7 +40,7 @@ func heldBack() *oauth.Error {
 	return e
 }
 
-// newHolds keeps one read of the holds for a moment.
+// newHolds returns a cache of the holds in source.
 func newHolds(source Holds, now func() time.Time) *recent.Value[map[string]storage.Hold] {
 	read := func(context.Context) (map[string]storage.Hold, error) { return nil, nil }
 	if source != nil {
@@ -49,8 +49,8 @@ func newHolds(source Holds, now func() time.Time) *recent.Value[map[string]stora
 	return &recent.Value[map[string]storage.Hold]{Read: read, Now: now, TTL: holdsTTL, Strict: true}
 }
 
-// held returns an error for a client whose application is held.
-func (r *Registry) held(ctx context.Context, c storage.Client) error {
+// checkHold returns an error for a client whose application is held.
+func (r *Registry) checkHold(ctx context.Context, c storage.Client) error {
 	all, err := r.holds.Load(ctx)
 	if err != nil {
 		return fmt.Errorf("look for held applications: %w", err)
@@ -65,7 +65,7 @@ func (r *Registry) held(ctx context.Context, c storage.Client) error {
 	return errHeldBack
 }
 
-// ForgetHolds has the next client be looked up among the holds that are stored then.
+// ForgetHolds makes the next check read the holds again.
 func (r *Registry) ForgetHolds() {
 	r.holds.Forget()
 }

@@ -175,7 +175,7 @@ func (r *Registry) Client(ctx context.Context, id string) (storage.Client, error
 func (r *Registry) unlessHeld(ctx context.Context) func(storage.Client, error) (storage.Client, error) {
 	return func(c storage.Client, err error) (storage.Client, error) {
 		if err == nil {
-			err = r.held(ctx, c)
+			err = r.checkHold(ctx, c)
 		}
 		return c, err
 	}
@@ -269,7 +269,7 @@ func (r *Registry) Fetch(ctx context.Context, id string) (storage.Client, error)
 		return storage.Client{}, fmt.Errorf("resolve client: %w", err)
 	}
 	unread := storage.Client{ID: id, Source: storage.SourceCIMD}
-	if err := r.held(ctx, unread); err != nil { // before anything is fetched
+	if err := r.checkHold(ctx, unread); err != nil { // before anything is fetched
 		return unread, err
 	}
 	return r.docs.client(ctx, id, true)
@@ -348,7 +348,7 @@ func (r *Registry) prepare(req *http.Request) (registration, error) {
 // ask the operator.
 func (r *Registry) admitsApplication(ctx context.Context, c storage.Client) error {
 	r.ForgetHolds()
-	err := r.held(ctx, c)
+	err := r.checkHold(ctx, c)
 	if err != nil && !errors.Is(err, ErrHeld) {
 		return unavailable(err)
 	}

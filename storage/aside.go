@@ -9,4 +9,9 @@ type asideKey struct{}
 func Aside(ctx context.Context) context.Context { return context.WithValue(ctx, asideKey{}, true) }
 
 // IsAside reports whether Aside has marked the context.
-func IsAside(ctx context.Context) bool { return ctx.Value(asideKey{}) != nil }
+func IsAside(ctx context.Context) bool { return ctx.Value(asideKey{}) == true }
+
+// ForEveryone removes the mark of Aside from a read whose result requests of others wait for.
+func ForEveryone(ctx context.Context) context.Context {
+	return context.WithValue(ctx, asideKey{}, false)
+}

@@ -64,7 +64,7 @@ type AccessRule struct {
 	Scopes   oauth.Scopes
 	All      bool // every scope of the resource
 	SetAt    time.Time
-	Config   bool // it is in the configuration, and not in the store
+	Config   bool // set in the configuration, not stored
 }
 
 // AccessRules holds the rules that were set by command. A deleted account takes its rules along.

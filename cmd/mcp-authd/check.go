@@ -19,14 +19,14 @@ func newCheckCommand(s std) *cobra.Command {
 		Use:   "check MCP_URL",
 		Short: "Test a protected MCP server from outside",
 		Long: "Tests an MCP server as a client sees it, without signing in: challenge, metadata, audience,\n" +
-			"headers lost on the way. Exits with 1 when a test fails. An installation on this machine does not\n" +
-			"record the test as a failed attempt, if this user may read its secret key.",
+			"headers lost on the way. Exits with 1 when a test fails. If you can read the secret key of the\n" +
+			"installation on this machine, its server does not record these requests as attempts.",
 		Example: "  mcp-authd check https://mcp.example.com/mcp",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			ctx, cancel := context.WithTimeout(c.Context(), time.Minute)
 			defer cancel()
-			own, err := where.installedHere(s)
+			own, err := where.localProber(s)
 			if err != nil {
 				return err
 			}

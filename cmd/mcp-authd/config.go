@@ -11,7 +11,6 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/internal/admin"
 	"github.com/mcp-authd/mcp-authd/internal/config"
-	"github.com/mcp-authd/mcp-authd/internal/identifier"
 	"github.com/mcp-authd/mcp-authd/internal/metrics"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
 	"github.com/mcp-authd/mcp-authd/storage"
@@ -28,6 +27,8 @@ type verdict struct {
 	Valid bool   `json:"valid"`
 	File  string `json:"file,omitempty"`
 	Error string `json:"error,omitempty"`
+	// Warnings are about what serve does not refuse.
+	Warnings []string `json:"warnings,omitempty"`
 }
 
 func newConfigValidate(s std) *cobra.Command {
@@ -42,13 +43,16 @@ func newConfigValidate(s std) *cobra.Command {
 		RunE: func(c *cobra.Command, _ []string) error {
 			a, err := where.load(s)
 			if err == nil {
-				err = errors.Join(a.meansNothing(), a.misruled(), a.rehearse(c.Context()))
+				err = errors.Join(a.meansNothing(), a.rehearse(c.Context()))
 			}
 			if asJSON {
 				return reportVerdict(s, a, err)
 			}
 			if err != nil {
 				return err
+			}
+			for _, what := range a.ruleWarnings() {
+				fmt.Fprintln(s.err, "mcp-authd:", what)
 			}
 			_, err = fmt.Fprintf(s.out, "the configuration is valid (%s)\n", a.configSource())
 			return err
@@ -62,7 +66,7 @@ func newConfigValidate(s std) *cobra.Command {
 func reportVerdict(s std, a *app, err error) error {
 	v := verdict{Valid: err == nil}
 	if a != nil {
-		v.File = a.config.File
+		v.File, v.Warnings = a.config.File, a.ruleWarnings()
 	}
 	if err != nil {
 		v.Error = err.Error()
@@ -85,22 +89,18 @@ func (a *app) meansNothing() error {
 	return errors.New(strings.Join(a.config.Warnings, "\n") + "; correct the name, or unset it")
 }
 
-// misruled is an error where the access rules of the configuration let nobody in, or everybody. Who is in the groups is
-// in the database, so each is taken to have a member.
-func (a *app) misruled() error {
+// ruleWarnings reports configured access rules that let nobody in, or everybody. Groups and the rules that were
+// set by command are in the database, which is not asked: every group is taken to have a member.
+func (a *app) ruleWarnings() (out []string) {
 	var groups []storage.Group
 	rules := a.config.AccessRules()
-	for i, r := range rules {
-		if r.UserName != "" {
-			rules[i].UserID = identifier.User + r.UserName // taken to be there, too
-		}
+	for _, r := range rules {
 		groups = append(groups, storage.Group{Name: r.Group, Members: 1})
 	}
-	var errs []error
 	for _, what := range admin.RuleFindings(rules, groups, a.config.StorageResources()) {
-		errs = append(errs, errors.New("resources[].access: "+what))
+		out = append(out, "resources[].access: "+what+", unless rules set by command say otherwise")
 	}
-	return errors.Join(errs...)
+	return out
 }
 
 // rehearse wires the server as serve does, on a database that lives as long as this call,

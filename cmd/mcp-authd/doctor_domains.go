@@ -110,7 +110,7 @@ func (d *doctor) answers(ctx context.Context, name string, at netip.Addr) {
 		d.ok("name", "%s leads to %s, where this server answers", name, at)
 	case err != nil:
 		d.warn("name", mend+"; some routers do not let a machine reach itself by its outer address",
-			"%s leads to %s, which is no address of this machine, and this server cannot be recognised there: %s", name, at,
+			"%s leads to %s, which is no address of this machine, and this server cannot be recognized there: %s", name, at,
 			oneLine(err))
 	default:
 		d.fail("name", mend, "%s leads to %s, where another server answers", name, at)

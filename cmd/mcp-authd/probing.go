@@ -40,9 +40,9 @@ func (a *app) prober() *attempt.Prober {
 	return p
 }
 
-// installedHere returns the prober of the installation on this machine. It is nil if there is none, or if this user
-// may not read its key: check also tests servers elsewhere. An installation that flags name must be there.
-func (w settings) installedHere(s std) (*attempt.Prober, error) {
+// localProber returns the prober of the installation on this machine, or nil if there is no key or, without flags, if
+// it cannot be read: check also tests servers elsewhere. With flags, errors in the configuration or key are returned.
+func (w settings) localProber(s std) (*attempt.Prober, error) {
 	s.err = io.Discard
 	a, err := w.load(s)
 	if err == nil && a.hasKey() {

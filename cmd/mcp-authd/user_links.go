@@ -21,7 +21,7 @@ func newUserInvite(s std) *cobra.Command {
 	}, func(c *cobra.Command) {
 		role.add(c)
 		c.Flags().StringVar(&in.Mail, "mail", "", "where the person gets mail")
-		c.Flags().StringSliceVar(&in.Groups, "group", nil, "a group that the account will be in; may be repeated")
+		c.Flags().StringSliceVar(&in.Groups, "group", nil, "add the new account to this group; may be repeated")
 		c.Flags().Var(&ttl, "ttl", "how long the link is good (default: login.links.invite_ttl)")
 		c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	}, func(c *cobra.Command, by admin.Caller, args []string) (err error) {

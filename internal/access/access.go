@@ -2,9 +2,9 @@
 package access
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -18,11 +18,11 @@ import (
 // Store is where groups and rules are.
 type Store interface {
 	ListAccessRules(ctx context.Context) ([]storage.AccessRule, error)
-	UserByName(ctx context.Context, name string) (storage.User, error)
 	Membership(ctx context.Context, userID string) (storage.Membership, error)
 }
 
-// Rules are the access rules of the configuration and of the store, as of at most recent.TTL ago. Who is in which group is asked each time.
+// Rules are the access rules of the configuration and of the store, as of at most recent.TTL ago.
+// Who is in which group is asked each time.
 type Rules struct {
 	store   Store
 	current recent.Value[[]storage.AccessRule]
@@ -36,47 +36,22 @@ func New(store Store, configured []storage.AccessRule, now func() time.Time) *Ru
 	}
 }
 
-// NoAccount is the UserID of a rule of the configuration that names an account which is not there. It is about nobody,
-// where an empty one would be about everyone.
-const NoAccount = "-"
-
-// List returns the rules of a configuration, then those of the store. A configured rule stands in place of the one
-// in the store about the same resource and subject. It names accounts by UserName.
+// List returns the configured rules, then the stored ones that they do not override.
 func List(ctx context.Context, store Store, configured []storage.AccessRule) ([]storage.AccessRule, error) {
 	stored, err := store.ListAccessRules(ctx)
 	if err != nil {
 		return nil, err
 	}
-	accounts := map[string]string{} // ids, by name
-	var out []storage.AccessRule
-	for _, r := range configured {
-		if name := r.UserName; name != "" {
-			if accounts[name] == "" {
-				if accounts[name], err = accountID(ctx, store, name); err != nil {
-					return nil, err
-				}
-			}
-			r.UserID = accounts[name]
-		}
-		out = append(out, r)
-	}
+	out := slices.Clone(configured)
 	for _, r := range stored {
-		if _, replaced := Find(out, r); !replaced {
+		if _, overridden := Find(configured, r); !overridden {
 			out = append(out, r)
 		}
 	}
 	return out, nil
 }
 
-func accountID(ctx context.Context, store Store, name string) (string, error) {
-	u, err := store.UserByName(ctx, name)
-	if errors.Is(err, storage.ErrNotFound) {
-		return NoAccount, nil
-	}
-	return u.ID, err
-}
-
-// Find returns the rule about the resource and the subject of another one.
+// Find returns the rule with the same resource and subject as like.
 func Find(rules []storage.AccessRule, like storage.AccessRule) (storage.AccessRule, bool) {
 	i := slices.IndexFunc(rules, func(r storage.AccessRule) bool {
 		return r.Resource == like.Resource && r.UserID == like.UserID && r.Group == like.Group
@@ -199,9 +174,9 @@ func Explain(rules []storage.AccessRule, m storage.Membership, resource string, 
 func Subject(r storage.AccessRule) string {
 	switch {
 	case r.UserID != "":
-		return fmt.Sprint("user ", r.UserName)
+		return "user " + cmp.Or(r.UserName, r.UserID)
 	case r.Group != "":
-		return fmt.Sprint("group ", r.Group)
+		return "group " + r.Group
 	}
 	return "everyone"
 }

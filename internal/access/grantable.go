@@ -8,8 +8,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// Grantable returns the scopes that a rule at a resource may give, with all that they include. It is an error if one is
-// unknown, or if a scope that every call needs is not among them: the rule would let nobody in.
+// Grantable returns scopes with all that they imply. It fails if one is unknown, or if a scope that every call needs is
+// missing, since a rule with these scopes would let nobody in.
 func Grantable(r storage.Resource, scopes oauth.Scopes) (oauth.Scopes, error) {
 	if len(scopes) == 0 {
 		return nil, nil
@@ -20,7 +20,7 @@ func Grantable(r storage.Resource, scopes oauth.Scopes) (oauth.Scopes, error) {
 	}
 	out := policy.Implied(r, scopes)
 	if lost := policy.EveryCall(r).Without(out); len(lost) > 0 {
-		return nil, fmt.Errorf("every call of %s needs %q: the rule would let nobody in. Name it too, or say none",
+		return nil, fmt.Errorf("every call to %s needs the scope %q, so the rule would let nobody in: add the scope, or use none",
 			r.URI, lost.String())
 	}
 	return policy.ResourceScopes(r).Intersect(out), nil

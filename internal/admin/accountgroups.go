@@ -91,8 +91,7 @@ const (
 func (s *Service) addToGroup(ctx context.Context, in GroupMembers) (GroupChanged, error) {
 	switch {
 	case !identifier.ValidGroup(in.Group):
-		return GroupChanged{}, fault(ErrInvalid,
-			"%q must be small letters, digits and - . _, at most 64, such as editors", in.Group)
+		return GroupChanged{}, fault(ErrInvalid, identifier.GroupFault, in.Group)
 	case len(in.Description) > maxGroupText:
 		return GroupChanged{}, fault(ErrInvalid, "the description must have at most %d bytes", maxGroupText)
 	}
@@ -187,7 +186,7 @@ func (s *Service) deleteGroup(ctx context.Context, in GroupName) (Group, error) 
 	}
 	for _, r := range s.configuredRules() {
 		if r.Group == in.Name {
-			return g, fault(ErrConflict, "the configuration has a rule about the group %s at %s: remove it there first",
+			return g, fault(ErrConflict, "the configuration has a rule for the group %s at %s; remove it from resources[].access first",
 				in.Name, r.Resource)
 		}
 	}

@@ -142,7 +142,8 @@ func actorName(ctx context.Context) string {
 // helps people would else get that role by a link or a password of theirs.
 func mayGiveRoles(ctx context.Context) error {
 	if a, ok := ctx.Value(actorKey{}).(Actor); ok && a.Role != Administrator {
-		return fault(ErrForbidden, "only an administrator may do this to an account that has a role")
+		return fault(ErrForbidden, "only an administrator may do this to an account that has a role, or that is "+
+			"invited into groups")
 	}
 	return nil
 }

@@ -32,7 +32,7 @@ type AuditEntry struct {
 	ClientName string `json:"client_name,omitempty" jsonschema:"as the entry has it, or of today"`
 }
 
-// NameOf returns the name that belongs to a field with an id, if the entry itself has the id alone.
+// NameOf returns the current name for an id field, or "" if the entry recorded a name.
 func (e AuditEntry) NameOf(field string) string {
 	switch {
 	case field == "user" && e.Fields["user_name"] == "":

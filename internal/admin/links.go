@@ -22,7 +22,7 @@ type Invitation struct {
 	Name string `json:"name" jsonschema:"the name that the account will have"`
 	Role string `json:"role,omitempty" jsonschema:"administrator, auditor or support; nothing for none"`
 	Mail string `json:"mail,omitempty" jsonschema:"where the person gets mail"`
-	// Only an administrator may say groups, as for group add.
+	// Groups can be set only by an administrator, as with group add.
 	Groups []string `json:"groups,omitempty" jsonschema:"names of the groups that the account will be in"`
 	TTL    string   `json:"ttl,omitempty" jsonschema:"how long the link is good, such as 7d (default: login.links.invite_ttl)"`
 }
@@ -80,7 +80,7 @@ var (
 		Summary: "Make a one-time link by which a person makes an account",
 		Details: "Makes a link to hand over: its person chooses a password or makes a passkey, and the account is there. " +
 			"With a mail address, and mail.smtp configured, it is sent as well. It works once; a new one replaces it.\n" +
-			"With groups, the account is in them from the start.",
+			"Groups are joined when the invitation is accepted. Only an administrator can set them.",
 	}, (*Service).invite)
 	UserRecover = define(Spec{
 		Name: "user recover", Method: "POST", Path: "/users/{name}/recovery",
@@ -114,7 +114,7 @@ func (s *Service) invite(ctx context.Context, in Invitation) (Link, error) {
 	if err != nil {
 		return Link{}, err
 	}
-	if err := s.invitable(ctx, in.Groups); err != nil {
+	if err := s.checkGroups(ctx, in.Groups); err != nil {
 		return Link{}, err
 	}
 	made, err := s.Users.Invite(ctx, s.Config.Issuer,
@@ -126,16 +126,13 @@ func (s *Service) invite(ctx context.Context, in Invitation) (Link, error) {
 	return l, err
 }
 
-// invitable is nil for groups that the actor may put a new account into.
-func (s *Service) invitable(ctx context.Context, groups []string) error {
+// checkGroups checks that the groups of an invitation exist. Who may set them, mayTouch decides.
+func (s *Service) checkGroups(ctx context.Context, groups []string) error {
 	if len(groups) == 0 {
 		return nil
 	}
-	if a, ok := ctx.Value(actorKey{}).(Actor); ok && a.Role != Administrator {
-		return fault(ErrForbidden, "only an administrator may put accounts into groups")
-	}
 	if len(groups) > maxInvitedGroups {
-		return fault(ErrInvalid, "name at most %s", label.Count(maxInvitedGroups, "group", "groups"))
+		return fault(ErrInvalid, "an invitation can have at most %s", label.Count(maxInvitedGroups, "group", "groups"))
 	}
 	known, err := s.Store.ListGroups(ctx)
 	if err != nil {

@@ -144,6 +144,13 @@ func TestSupportAndRoles(t *testing.T) {
 			t.Errorf("OB-10: support: %s of an administrator: %v, want ErrForbidden", what, err)
 		}
 	}
+	if _, err := admin.GroupAdd.Do(t.Context(), s.Operator(), admin.GroupMembers{Group: "editors"}); err != nil {
+		t.Fatal(err)
+	}
+	invited := admin.Invitation{Name: "gina", Groups: []string{"editors"}}
+	if _, err := admin.UserInvite.Do(t.Context(), s.Operator(), invited); err != nil {
+		t.Fatal(err)
+	}
 	for _, made := range []func() error{
 		func() error {
 			_, err := admin.UserAdd.Do(t.Context(), support,
@@ -155,7 +162,12 @@ func TestSupportAndRoles(t *testing.T) {
 			return err
 		},
 		func() error { // RU-19
-			_, err := admin.UserInvite.Do(t.Context(), support, admin.Invitation{Name: "eve", Groups: []string{"editors"}})
+			in := admin.Invitation{Name: "eve", Groups: []string{"editors"}}
+			_, err := admin.UserInvite.Do(t.Context(), support, in)
+			return err
+		},
+		func() error { // in place of one with groups
+			_, err := admin.UserInvite.Do(t.Context(), support, admin.Invitation{Name: "gina"})
 			return err
 		},
 	} {

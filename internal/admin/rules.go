@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"time"
 
@@ -30,7 +31,7 @@ type Rule struct {
 	All    bool     `json:"all,omitempty" jsonschema:"every scope, also later ones"`
 	// SetAt is zero for a rule of the configuration.
 	SetAt  time.Time `json:"set_at,omitzero"`
-	Config bool      `json:"configured,omitempty" jsonschema:"it is in the configuration, and is changed there"`
+	Config bool      `json:"configured,omitempty" jsonschema:"set in the configuration; can only be changed there"`
 }
 
 // String says what the rule gives, in a line.
@@ -116,7 +117,7 @@ func (s *Service) setRule(ctx context.Context, in NewRule) (Rule, error) {
 		return Rule{}, err
 	}
 	if now, there := access.Find(all, rule); there && now.Config {
-		return Rule{}, configured(now)
+		return Rule{}, errConfigured(now)
 	}
 	rule.All, rule.SetAt = in.All, s.Now().UTC().Truncate(time.Millisecond)
 	switch err := s.Store.PutAccessRule(ctx, rule); {
@@ -205,7 +206,7 @@ func (s *Service) standing(ctx context.Context, in RuleOf) (storage.AccessRule, 
 	}
 	switch now, there := access.Find(all, rule); {
 	case there && now.Config:
-		return rule, configured(now)
+		return rule, errConfigured(now)
 	case there:
 		return now, nil
 	}
@@ -238,9 +239,15 @@ func (s *Service) listRules(ctx context.Context, in RulesWanted) (Page[Rule], er
 	return out, err
 }
 
-// AccessRules are the rules of the configuration and of the store.
+// AccessRules returns the rules of the configuration and of the store, with the names of accounts.
 func (s *Service) AccessRules(ctx context.Context) ([]storage.AccessRule, error) {
-	return access.List(ctx, s.Store, s.configuredRules())
+	all, err := access.List(ctx, s.Store, s.configuredRules())
+	for i, r := range all {
+		if r.Config && r.UserID != "" {
+			all[i].UserName = s.Names().User(ctx, r.UserID)
+		}
+	}
+	return all, err
 }
 
 func (s *Service) configuredRules() []storage.AccessRule {
@@ -250,8 +257,8 @@ func (s *Service) configuredRules() []storage.AccessRule {
 	return s.Config.AccessRules()
 }
 
-// configured refuses to change a rule that is in the configuration.
-func configured(r storage.AccessRule) error {
+// errConfigured refuses to change a rule that is in the configuration.
+func errConfigured(r storage.AccessRule) error {
 	return fault(ErrConflict, "the rule about %s at %s is in the configuration (resources[].access): change it there",
 		access.Subject(r), r.Resource)
 }
@@ -313,6 +320,10 @@ func (s *Service) accessOf(ctx context.Context, userID string) (groups []string,
 	return m.Groups, out, nil
 }
 
+func exists(groups []storage.Group, name string) bool {
+	return slices.ContainsFunc(groups, func(g storage.Group) bool { return g.Name == name })
+}
+
 // RuleFindings says which rules let in nobody, or everybody, or are about what is not there.
 func RuleFindings(rules []storage.AccessRule, groups []storage.Group, known []storage.Resource) (out []string) {
 	members, resources := map[string]int{}, map[string]storage.Resource{}
@@ -323,24 +334,26 @@ func RuleFindings(rules []storage.AccessRule, groups []storage.Group, known []st
 		resources[policy.Canonical(r.URI)] = r
 	}
 	open, shut := map[string]bool{}, map[string]bool{} // by everyone's rule, and to all whom no rule names
+	narrow := map[string]bool{}                        // for the members of a group
 	grouped, inside := map[string]bool{}, map[string]bool{}
 	for _, r := range rules {
 		of, there := resources[r.Resource]
 		all := r.All || there && len(policy.ResourceScopes(of).Without(r.Scopes)) == 0
 		useless := !r.All && len(r.Scopes) > 0 && len(policy.EveryCall(of).Without(r.Scopes)) > 0
 		switch {
-		case r.UserID == access.NoAccount:
-			out = append(out, fmt.Sprintf("the rule about %s at %s is in the configuration, and there is no such account",
-				access.Subject(r), r.Resource))
+		case r.Config && r.Group != "" && !exists(groups, r.Group):
+			out = append(out, fmt.Sprintf("the configured rule for group %s at %s applies to nobody: there is no such group. "+
+				"Make it: mcp-authd group add %s", r.Group, r.Resource, r.Group))
 		case !there:
 			out = append(out, fmt.Sprintf("the rule about %s is for %s, which is not known here", access.Subject(r), r.Resource))
 		case useless:
 			out = append(out, fmt.Sprintf("the rule about %s at %s lacks %s, which every call needs: it lets nobody in",
 				access.Subject(r), r.Resource, policy.EveryCall(of).Without(r.Scopes).String()))
 		}
-		gives := (r.All || len(r.Scopes) > 0) && !useless && r.UserID != access.NoAccount
+		gives := (r.All || len(r.Scopes) > 0) && !useless
 		everyone := r.UserID == "" && r.Group == ""
 		grouped[r.Resource] = grouped[r.Resource] || r.Group != ""
+		narrow[r.Resource] = narrow[r.Resource] || r.Group != "" && !all
 		shut[r.Resource] = shut[r.Resource] || r.Group != "" || everyone && !gives
 		open[r.Resource] = open[r.Resource] || everyone && all
 		inside[r.Resource] = inside[r.Resource] || gives && (r.Group == "" || members[r.Group] > 0)
@@ -349,9 +362,9 @@ func RuleFindings(rules []storage.AccessRule, groups []storage.Group, known []st
 		uri := policy.Canonical(r.URI)
 		switch {
 		case shut[uri] && !inside[uri]:
-			out = append(out, "the rules for "+uri+" let nobody in: none gives a person, or a group with members, anything")
-		case grouped[uri] && open[uri]:
-			out = append(out, "the rules for "+uri+" give everyone every scope, so those about groups give nothing more")
+			out = append(out, "the rules for "+uri+" let nobody in: none allows a user, a group with members, or everyone a scope")
+		case grouped[uri] && open[uri] && !narrow[uri]:
+			out = append(out, "everyone may use every scope of "+uri+", so the rules for groups change nothing")
 		}
 	}
 	return out

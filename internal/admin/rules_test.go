@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mcp-authd/mcp-authd/internal/access"
 	"github.com/mcp-authd/mcp-authd/internal/admin"
 	"github.com/mcp-authd/mcp-authd/internal/config"
 	"github.com/mcp-authd/mcp-authd/storage"
@@ -62,7 +61,7 @@ func TestRules(t *testing.T) {
 	}{
 		"a group in itself":    {add("editors", "editors"), "the members of a group are people"},
 		"a group in a group":   {add("staff", "editors"), "the members of a group are people"},
-		"an odd name":          {add("All Staff"), "must be small letters"},
+		"an odd name":          {add("All Staff"), "not a valid group name"},
 		"the same group again": {add("editors"), "is there already"},
 		"an unknown group": {of(func(r *admin.NewRule) { r.Group, r.All = "nobody", true }),
 			"mcp-authd group add nobody"},
@@ -121,13 +120,15 @@ func TestRuleFindings(t *testing.T) {
 		{"a group with members", []storage.AccessRule{group("staff")}, ""},
 		{"an empty group", []storage.AccessRule{group("empty")}, "let nobody in"},
 		{"everyone beside a group", []storage.AccessRule{group("staff"), {Resource: server, All: true}},
-			"everyone every scope"},
+			"everyone may use every scope"},
 		{"a scope that every call needs is missing", []storage.AccessRule{
 			{Resource: server, UserID: "usr_b", UserName: "bob", Scopes: []string{"notes:write"}}}, "lets nobody in"},
 		{"an unknown MCP server", []storage.AccessRule{{Resource: "https://gone.example/mcp", All: true}},
 			"not known here"},
-		{"an account that is not there", []storage.AccessRule{
-			{Resource: server, UserID: access.NoAccount, UserName: "bob", All: true, Config: true}}, "no such account"},
+		{"a group that may less than everyone", []storage.AccessRule{
+			{Resource: server, Group: "staff", Scopes: []string{"notes"}}, {Resource: server, All: true}}, ""},
+		{"a group that is not there", []storage.AccessRule{
+			{Resource: server, Group: "stuff", All: true, Config: true}, group("staff")}, "no such group"},
 	} {
 		got := strings.Join(admin.RuleFindings(tt.rules, groups, known), "; ")
 		if tt.says == "" && got != "" || !strings.Contains(got, tt.says) {

@@ -11,7 +11,7 @@ import (
 )
 
 // mayTouch returns ErrForbidden where the actor may use an operation, but not on this thing: an account or an
-// open invitation that has a role, or an input that gives one. It holds for the operation itself, and for
+// open invitation that has a role or groups, or an input that gives one. It holds for the operation itself, and for
 // making, accepting and declining a proposal of it.
 func (s *Service) mayTouch(ctx context.Context, v Verb, in reflect.Value) error {
 	if v.Spec().Noun() != "user" || mayGiveRoles(ctx) == nil {
@@ -19,6 +19,9 @@ func (s *Service) mayTouch(ctx context.Context, v Verb, in reflect.Value) error 
 	}
 	for _, f := range reflect.VisibleFields(v.Input()) {
 		value := in.FieldByIndex(f.Index)
+		if value.Kind() == reflect.Slice && jsonName(f) == "groups" && value.Len() > 0 {
+			return mayGiveRoles(ctx)
+		}
 		if value.Kind() != reflect.String {
 			continue
 		}
@@ -50,7 +53,7 @@ func (s *Service) mayTouchName(ctx context.Context, name string) error {
 		return err
 	}
 	l, err := s.invitation(ctx, name)
-	if err == nil && l.Role != "" {
+	if err == nil && (l.Role != "" || len(l.Groups) > 0) {
 		err = mayGiveRoles(ctx)
 	}
 	if errors.Is(err, storage.ErrNotFound) {

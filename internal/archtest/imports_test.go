@@ -200,7 +200,7 @@ var mayImport = map[string][]string{
 	"internal/dpop":       {"oauth", "internal/bounded"},
 	"internal/wire":       {"oauth"},
 	"internal/qr":         {},
-	"internal/recent":     {},
+	"internal/recent":     {"storage"},
 	"internal/scoperule":  {"oauth"},
 	"internal/access":     {"oauth", "storage", "policy", "internal/recent", "internal/scoperule"},
 	"internal/demoserver": {"oauth", "storage", "mcpresource", "mcpresource/gosdk"},

@@ -13,7 +13,7 @@ import (
 // AccessRule says which scopes of its resource an account, the members of a group or everyone may have: one of User,
 // Group and Everyone, and one of Scopes, All and None.
 type AccessRule struct {
-	User     string   `yaml:"user"`
+	User     string   `yaml:"user"` // its id: a name may be given to another account later
 	Group    string   `yaml:"group"`
 	Everyone bool     `yaml:"everyone"`
 	Scopes   []string `yaml:"scopes"`
@@ -21,18 +21,18 @@ type AccessRule struct {
 	None     bool     `yaml:"none"`
 }
 
-// maxResourceRules bounds the rules of one resource: each names an account that has to be looked up.
+// maxResourceRules bounds the rules of one resource, which every decision walks through.
 const maxResourceRules = 100
 
-// AccessRules returns the configured access rules as records. They name accounts, which are not looked up here.
+// AccessRules returns the configured access rules as records.
 func (c *Config) AccessRules() (out []storage.AccessRule) {
 	for _, r := range c.Resources {
 		of := storage.Resource{URI: r.URI, Scopes: r.Scopes}
 		for _, rule := range r.Access {
 			given := storage.AccessRule{
-				Resource: policy.Canonical(r.URI), UserName: rule.User, Group: rule.Group, All: rule.All, Config: true,
+				Resource: policy.Canonical(r.URI), UserID: rule.User, Group: rule.Group, All: rule.All, Config: true,
 			}
-			given.Scopes, _ = access.Grantable(of, rule.Scopes) // validated
+			given.Scopes, _ = access.Grantable(of, rule.Scopes) // fails closed: validateAccess has reported it
 			out = append(out, given)
 		}
 	}
@@ -41,26 +41,26 @@ func (c *Config) AccessRules() (out []storage.AccessRule) {
 
 func (r *Resource) validateAccess(add func(string, string, ...any), key string) {
 	if len(r.Access) > maxResourceRules {
-		add(key+".access", "are more than %d rules: put people into groups", maxResourceRules)
+		add(key+".access", "must have at most %d rules; use groups instead of single users", maxResourceRules)
 	}
 	of := storage.Resource{URI: r.URI, Scopes: r.Scopes}
 	seen := map[[2]string]bool{} // subjects; neither a user nor a group: everyone
 	for i, rule := range r.Access {
 		key := fmt.Sprintf("%s.access[%d]", key, i)
-		subject := [2]string{strings.ToLower(rule.User), rule.Group}
+		subject := [2]string{rule.User, rule.Group}
 		switch {
 		case count(rule.User != "", rule.Group != "", rule.Everyone) != 1:
-			add(key, "must say whom it is about: user, or group, or everyone: true")
-		case rule.User != "" && !identifier.WellFormed(rule.User):
-			add(key+".user", "%q is not the name of an account", rule.User)
+			add(key, "must set exactly one of user, group and everyone")
+		case rule.User != "" && !strings.HasPrefix(rule.User, identifier.User):
+			add(key+".user", "%q is not the id of an account, such as usr_...; see: mcp-authd user show NAME", rule.User)
 		case rule.Group != "" && !identifier.ValidGroup(rule.Group):
-			add(key+".group", "%q must be small letters, digits and - . _, at most 64, such as editors", rule.Group)
+			add(key+".group", identifier.GroupFault, rule.Group)
 		case seen[subject]:
-			add(key, "there is a rule about the same people before it")
+			add(key, "duplicates an earlier rule for the same user, group or everyone")
 		}
 		seen[subject] = true
 		if count(len(rule.Scopes) > 0, rule.All, rule.None) != 1 {
-			add(key, "must say what they may have: scopes, or all: true, or none: true")
+			add(key, "must set exactly one of scopes, all and none")
 			continue
 		}
 		if _, err := access.Grantable(of, rule.Scopes); err != nil {

@@ -36,7 +36,7 @@ resources:
 // TestAccessRules: RU-19. The configuration says which people may have which scopes.
 func TestAccessRules(t *testing.T) {
 	c, err := loadText(t, ruled+`
-      - {user: bob, scopes: [notes]}
+      - {user: usr_bob, scopes: [notes]}
       - {group: editors, scopes: [notes, notes:admin]}
       - {everyone: true, none: true}
       - {group: owners, all: true}`)
@@ -45,7 +45,7 @@ func TestAccessRules(t *testing.T) {
 	}
 	const uri = "https://mcp.example.com/mcp"
 	want := []storage.AccessRule{
-		{Resource: uri, UserName: "bob", Scopes: []string{"notes"}, Config: true},
+		{Resource: uri, UserID: "usr_bob", Scopes: []string{"notes"}, Config: true},
 		{Resource: uri, Group: "editors", Scopes: []string{"notes", "notes:write", "notes:admin"}, Config: true},
 		{Resource: uri, Config: true},
 		{Resource: uri, Group: "owners", All: true, Config: true},
@@ -54,18 +54,19 @@ func TestAccessRules(t *testing.T) {
 		t.Errorf("RU-19: got %+v, want %+v", got, want)
 	}
 	for rule, says := range map[string]string{
-		"{scopes: [notes]}":                              "say whom it is about",
-		"{user: bob, everyone: true, all: true}":         "say whom it is about",
-		"{user: bob}":                                    "say what they may have",
-		"{user: bob, all: true, none: true}":             "say what they may have",
-		"{user: b b, all: true}":                         "not the name of an account",
-		"{group: The Staff, all: true}":                  "small letters",
-		"{group: staff, scopes: [other]}":                "not a scope of https://mcp.example.com/mcp",
-		"{group: staff, scopes: [notes:write]}":          "the rule would let nobody in",
-		"{user: bob, all: true}, {user: Bob, all: true}": "the same people",
+		"{scopes: [notes]}":                                   "exactly one of user",
+		"{user: bob, everyone: true, all: true}":              "exactly one of user",
+		"{user: usr_b}":                                       "exactly one of scopes",
+		"{user: usr_b, all: true, none: true}":                "exactly one of scopes",
+		"{user: bob, all: true}":                              "not the id of an account",
+		"{group: The Staff, all: true}":                       "not a valid group name",
+		"{group: staff, scopes: [other]}":                     "not a scope of https://mcp.example.com/mcp",
+		"{group: staff, scopes: [notes:write]}":               "the rule would let nobody in",
+		"{user: usr_b, all: true}, {user: usr_b, none: true}": "duplicates an earlier rule",
 	} {
 		_, err := loadText(t, ruled+"      ["+rule+"]")
-		if err == nil || !strings.Contains(err.Error(), says) || !strings.Contains(err.Error(), "resources[0].access[") {
+		if err == nil || !strings.Contains(err.Error(), says) ||
+			!strings.Contains(err.Error(), "resources[0].access[") {
 			t.Errorf("RU-19 %s: got %v, want %q", rule, err, says)
 		}
 	}

@@ -47,7 +47,7 @@ func Words() []string { return []string{".", "..", "operator", "system"} }
 // Reserved reports whether a text can be no name: one that Is an id, or one of Words.
 func Reserved(name string) bool { return Is(name) || slices.Contains(Words(), strings.ToLower(name)) }
 
-// maxName bounds the name of an account, in bytes.
+// maxName bounds the name of an account or of a group, in bytes.
 const maxName = 64
 
 // ValidName reports whether a new account can have a name: WellFormed, and not Reserved.
@@ -59,8 +59,12 @@ func WellFormed(name string) bool {
 	return name != "" && len(name) <= maxName && strings.IndexFunc(name, notInNames) < 0
 }
 
-// ValidGroup reports whether a group of accounts can have a name: 1 to 64 small letters, digits or - . _, of which the
-// first is a letter or a digit.
+// GroupFault says what is wrong with a name for which ValidGroup is false.
+const GroupFault = `%q is not a valid group name: use up to 64 lowercase letters, digits, ".", "_" and "-", starting ` +
+	"with a letter or digit"
+
+// ValidGroup reports whether a group of accounts can have a name: 1 to 64 lowercase letters, digits or . _ -, of which
+// the first is a letter or a digit.
 func ValidGroup(name string) bool {
 	inside := func(r rune) bool {
 		return r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || strings.ContainsRune("-._", r)

@@ -7,23 +7,24 @@ import (
 	"errors"
 	"sync"
 	"time"
+
+	"github.com/mcp-authd/mcp-authd/storage"
 )
 
 // TTL is how long a value is used when Value does not say otherwise.
 const TTL = 2 * time.Second
 
-// errUnread is what a Read that panicked leaves to those who wait for it.
-var errUnread = errors.New("recent: the value was not read to the end")
+// errUnread is the error of a reading whose Read panicked.
+var errUnread = errors.New("recent: Read did not return")
 
 // Value is the last T that Read returned.
 type Value[T any] struct {
 	Read func(context.Context) (T, error)
 	Now  func() time.Time
-	// TTL bounds how long a change by another process stays unseen; 0 means the constant TTL. Unless the value is
-	// Strict, it also bounds how long a request waits for Read.
+	// TTL is how old the value may be before it is read again; 0 means the constant TTL. While a read runs, the earlier
+	// value is used: up to twice TTL if Strict. If not Strict, TTL also bounds each read.
 	TTL time.Duration
-	// Strict has Load fail when Read does, and return nothing that was read longer ago than twice TTL: for what
-	// decides about somebody.
+	// Strict makes Load fail when Read fails, and never return a value older than twice TTL. Access decisions need it.
 	Strict bool
 
 	mu      sync.Mutex // guards what follows
@@ -33,16 +34,17 @@ type Value[T any] struct {
 	reading *reading[T] // nil: no request reads
 }
 
-// reading is one call of Read. Its value and error are set before done is closed.
+// reading is one call of Read. What it came to is set before done is closed.
 type reading[T any] struct {
 	done  chan struct{}
 	value T
 	err   error
+	left  bool // the request that read had ended
 }
 
-// Load returns the value, and reads it again when it is older than TTL. One request reads. The others use the earlier
-// value meanwhile, and wait only when they may not. When Read fails or takes longer than TTL, the earlier value stands
-// unless the value is Strict: a request that needs the store for more than this sees its error.
+// Load returns the value, and reads it again when it is older than TTL. One caller reads. The others get the earlier
+// value if it may still be used, and wait otherwise. If Read fails, a Value that is not Strict keeps the earlier value:
+// a request that needs the store for more than this sees its error.
 func (v *Value[T]) Load(ctx context.Context) (T, error) {
 	for {
 		current, r, usable, first := v.join()
@@ -55,25 +57,25 @@ func (v *Value[T]) Load(ctx context.Context) (T, error) {
 		}
 		select {
 		case <-r.done:
-			if !errors.Is(r.err, context.Canceled) {
+			if !r.left {
 				return r.value, r.err
 			}
-			// The caller of the request that read has gone. This request reads.
+			// The request that read has ended. Try again.
 		case <-ctx.Done():
 			return current, ctx.Err()
 		}
 	}
 }
 
-// Forget has the next Load read again, and wait for it. A Read that has begun does not count.
+// Forget makes the next Load read again. It discards the result of a Read in progress.
 func (v *Value[T]) Forget() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.known, v.reading = false, nil
 }
 
-// join returns the value if a request may use it, and otherwise the reading to wait for, which is for the first
-// request to carry out.
+// join returns the value if it may be used, or else the reading to wait for. First reports whether the caller must
+// carry it out.
 func (v *Value[T]) join() (current T, r *reading[T], usable, first bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -94,6 +96,7 @@ func (v *Value[T]) join() (current T, r *reading[T], usable, first bool) {
 // read carries out a reading.
 func (v *Value[T]) read(ctx context.Context, r *reading[T]) {
 	defer v.end(r)
+	request := ctx
 	v.mu.Lock()
 	began, fallback := v.Now(), v.known && !v.Strict
 	v.mu.Unlock()
@@ -102,10 +105,10 @@ func (v *Value[T]) read(ctx context.Context, r *reading[T]) {
 		ctx, cancel = context.WithTimeout(ctx, v.ttl())
 		defer cancel()
 	}
-	fresh, err := v.Read(ctx)
+	fresh, err := v.Read(storage.ForEveryone(ctx))
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	r.value, r.err = fresh, err
+	r.value, r.err, r.left = fresh, err, err != nil && request.Err() != nil
 	switch {
 	case v.reading != r: // forgotten
 	case err == nil:

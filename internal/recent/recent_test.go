@@ -9,6 +9,7 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/internal/recent"
 	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
+	"github.com/mcp-authd/mcp-authd/storage"
 )
 
 var errAway = errors.New("the store is away")
@@ -150,6 +151,16 @@ func TestCrowdAfterQuiet(t *testing.T) {
 				t.Errorf("%d reads after a quiet time", reads)
 			}
 		})
+	}
+}
+
+// TestOperatorsReading: OP-08. The read that other requests wait for is not one of those that operators wait for.
+func TestOperatorsReading(t *testing.T) {
+	v := recent.Value[bool]{Now: time.Now, Read: func(ctx context.Context) (bool, error) {
+		return storage.IsAside(ctx), nil
+	}}
+	if aside, err := v.Load(storage.Aside(t.Context())); aside || err != nil {
+		t.Errorf("got %t, %v", aside, err)
 	}
 }
 

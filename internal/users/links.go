@@ -88,7 +88,7 @@ type Invitation struct {
 	Name string
 	Role storage.Role
 	Mail string // "": the operator hands the link over
-	// Groups are those that the account will be in. The caller has made sure that they are there.
+	// Groups are joined by the new account. The caller checks that they exist.
 	Groups []string
 	TTL    time.Duration // 0: that of the LinkPolicy
 }

@@ -37,7 +37,7 @@ func (x *exchange) coded(err error) error {
 	return &jsonrpc.Error{Code: code, Message: err.Error(), Data: rpc.Data}
 }
 
-// missing recognises mcp.ResourceNotFoundError.
+// missing recognizes mcp.ResourceNotFoundError.
 func missing(e *jsonrpc.Error) bool {
 	known, ok := mcp.ResourceNotFoundError("").(*jsonrpc.Error)
 	return ok && e.Code == known.Code && e.Message == known.Message

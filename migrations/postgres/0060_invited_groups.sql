@@ -1,5 +1,5 @@
 -- needs 1
--- The groups that the account of an invitation is put into. A server of an earlier version accepts an invitation
--- without them: the person gets less.
+-- Groups that an invitation adds its account to. An earlier server ignores them, so during an upgrade the account may
+-- get more or less access than its groups allow.
 
 ALTER TABLE one_time_links ADD COLUMN member_of TEXT NOT NULL DEFAULT '[]'; -- JSON

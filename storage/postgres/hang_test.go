@@ -143,3 +143,31 @@ func TestConnectionsToAHungPrimaryGiveTheirSlotsBack(t *testing.T) {
 		t.Errorf("the host that hangs was tried %d times before the other one", n)
 	}
 }
+
+// Issue 35: a caller that leaves a healthy server does not make it the last one to be tried.
+func TestACanceledTransactionIsNoHang(t *testing.T) {
+	s := open(t, pgtest.Start(t).Database(t), Options{MaxConns: 2})
+	defer s.Close()
+	ctx, leave := context.WithCancel(t.Context())
+	err := s.tx(ctx, "wait", func(ctx context.Context, q querier) error {
+		go func() {
+			defer leave()
+			wait.Poll(wait.Bound, func() bool {
+				var running bool
+				err := s.pool.QueryRow(t.Context(), "SELECT EXISTS (SELECT 1 FROM pg_stat_activity"+
+					" WHERE state = 'active' AND query = 'SELECT pg_sleep(60)')").Scan(&running)
+				return err == nil && running
+			})
+		}()
+		_, err := q.Exec(ctx, "SELECT pg_sleep(60)")
+		return err
+	})
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v, want that the caller left", err)
+	}
+	s.pool.hosts.mu.Lock()
+	defer s.pool.hosts.mu.Unlock()
+	if s.pool.hosts.silent != "" {
+		t.Errorf("%s counts as a host that does not answer", s.pool.hosts.silent)
+	}
+}

@@ -24,10 +24,10 @@ const (
 
 // hosts are the servers that the URL names, of which one at a time is the primary.
 type hosts struct {
-	mu    sync.Mutex         // guards what follows
-	leads map[[2]string]bool // a name and an address that it was found to have
-	good  string             // the address that a connection was made to last
-	mute  string             // the address whose server did not answer, until a connection to it is made
+	mu     sync.Mutex         // guards what follows
+	leads  map[[2]string]bool // a name and an address that it was found to have
+	good   string             // the address that a connection was made to last
+	silent string             // the address whose server did not answer, until a connection to it is made
 }
 
 // failOver sets what several hosts need (DL-03), unless the URL has it. Several may also stand
@@ -71,23 +71,23 @@ func (h *hosts) prefer(c *pgx.ConnConfig) {
 	defer h.mu.Unlock()
 	all := append([]*pgconn.FallbackConfig{{Host: c.Host, Port: c.Port, TLSConfig: c.TLSConfig}}, c.Fallbacks...)
 	slices.SortStableFunc(all, func(a, b *pgconn.FallbackConfig) int {
-		return rank(h.is(a, h.good), h.is(a, h.mute)) - rank(h.is(b, h.good), h.is(b, h.mute))
+		return rank(h.leadsTo(a, h.good), h.leadsTo(a, h.silent)) - rank(h.leadsTo(b, h.good), h.leadsTo(b, h.silent))
 	})
 	c.Host, c.Port, c.TLSConfig, c.Fallbacks = all[0].Host, all[0].Port, all[0].TLSConfig, all[1:]
 }
 
-// rank sorts the good host first and the mute one last.
-func rank(good, mute bool) int {
+// rank sorts the good host first and the silent one last.
+func rank(good, silent bool) int {
 	switch {
 	case good:
 		return -1
-	case mute:
+	case silent:
 		return 1
 	}
 	return 0
 }
 
-// found records the addresses of a host, and returns them with the good one first and the mute one last.
+// found records the addresses of a host, and returns them with the good one first and the silent one last.
 func (h *hosts) found(host string, addresses []string) []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -95,14 +95,16 @@ func (h *hosts) found(host string, addresses []string) []string {
 		h.leads[[2]string{host, a}] = true
 	}
 	good, _, _ := net.SplitHostPort(h.good)
-	mute, _, _ := net.SplitHostPort(h.mute)
+	silent, _, _ := net.SplitHostPort(h.silent)
 	out := slices.Clone(addresses)
-	slices.SortStableFunc(out, func(a, b string) int { return rank(a == good, a == mute) - rank(b == good, b == mute) })
+	slices.SortStableFunc(out, func(a, b string) int {
+		return rank(a == good, a == silent) - rank(b == good, b == silent)
+	})
 	return out
 }
 
-// is reports whether f leads to an address.
-func (h *hosts) is(f *pgconn.FallbackConfig, address string) bool {
+// leadsTo reports whether f leads to an address.
+func (h *hosts) leadsTo(f *pgconn.FallbackConfig, address string) bool {
 	if filepath.IsAbs(f.Host) {
 		_, socket := pgconn.NetworkAddress(f.Host, f.Port)
 		return socket == address
@@ -116,17 +118,17 @@ func (h *hosts) connected(c *pgx.Conn) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.good = c.PgConn().Conn().RemoteAddr().String()
-	if h.mute == h.good {
-		h.mute = ""
+	if h.silent == h.good {
+		h.silent = ""
 	}
 }
 
-// silence notes that the server behind a connection does not answer.
-func (h *hosts) silence(c *pgx.Conn) {
+// markSilent notes that the server behind a connection does not answer.
+func (h *hosts) markSilent(c *pgx.Conn) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.mute = c.PgConn().Conn().RemoteAddr().String()
-	if h.good == h.mute {
+	h.silent = c.PgConn().Conn().RemoteAddr().String()
+	if h.good == h.silent {
 		h.good = ""
 	}
 }

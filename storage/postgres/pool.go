@@ -43,14 +43,14 @@ const (
 // pool is the connections to the database.
 type pool struct {
 	*pgxpool.Pool
-	asides  chan struct{}  // a place for each connection that serves what storage.Aside marks
-	beside  chan struct{}  // a place for each connection that is being closed outside the pool; see release
-	closing sync.WaitGroup // waits for these connections
-	hosts   *hosts
-	clock   *dbClock
-	dropped atomic.Int64 // when connections were last dropped, Unix nanoseconds
-	noRoom  atomic.Bool  // a verb has found a disk full
-	full    atomic.Int64 // until when PostgreSQL is taken to have no slot
+	asides   chan struct{}  // a place for each connection that serves what storage.Aside marks
+	detached chan struct{}  // one for each connection that is being closed outside the pool; see release
+	closing  sync.WaitGroup // waits for these connections
+	hosts    *hosts
+	clock    *dbClock
+	dropped  atomic.Int64 // when connections were last dropped, Unix nanoseconds
+	noRoom   atomic.Bool  // a verb has found a disk full
+	full     atomic.Int64 // until when PostgreSQL is taken to have no slot
 }
 
 func connect(ctx context.Context, url string, o Options, bare *atomic.Bool) (*pool, error) {
@@ -59,7 +59,7 @@ func connect(ctx context.Context, url string, o Options, bare *atomic.Bool) (*po
 		return nil, err
 	}
 	p := &pool{
-		asides: make(chan struct{}, max(c.MaxConns/asidePart, 1)), beside: make(chan struct{}, c.MaxConns),
+		asides: make(chan struct{}, max(c.MaxConns/asidePart, 1)), detached: make(chan struct{}, c.MaxConns),
 		hosts: &hosts{leads: map[[2]string]bool{}}, clock: &dbClock{own: o.Now},
 	}
 	c.BeforeConnect = func(_ context.Context, cc *pgx.ConnConfig) error {
@@ -182,37 +182,34 @@ func (p *pool) answers(ctx context.Context, conn *pgx.Conn) bool {
 	return err == nil
 }
 
-// distrust drops the connections when a server has not answered before ctx ended, nor the request to cancel that
-// followed. pgconn has then closed the connection. New connections try that server last.
+// distrust makes new connections try the server of conn last if neither a statement nor its cancellation was answered
+// before ctx ended. pgconn closes the connection in that case.
 func (p *pool) distrust(ctx context.Context, conn *pgx.Conn) {
-	if ctx.Err() != nil && conn.IsClosed() {
-		p.hosts.silence(conn)
-		p.drop()
+	if ctx.Err() != nil && conn.IsClosed() && conn.PgConn().CustomData()[doubtful] != nil {
+		p.hosts.markSilent(conn)
 	}
 }
 
-// release gives a connection back. It takes a closed connection out of the pool, because pgxpool would keep the
-// slot for up to closeWithin while it waits for a server that hangs. With all slots taken like that, nobody could
-// connect to a standby that was promoted meanwhile. At most as many connections as the pool has slots are closed
-// outside it, which is all that one hang can leave. Further ones keep their slots, so that a server which accepts
-// connections, but whose statements hang, does not get more and more of them.
+// release returns a connection to the pool, and takes out a closed one. pgxpool would keep its slot for up to
+// closeWithin, so a hung server could hold every slot while a standby is promoted. At most MaxConns connections are
+// closed outside the pool, which bounds how many a hung server can collect.
 func (p *pool) release(c *pgxpool.Conn) {
 	if !c.Conn().IsClosed() {
 		c.Release()
 		return
 	}
+	conn := c.Conn().PgConn()
+	// The canceller may have removed pgconn's deadline.
+	_ = conn.Conn().SetDeadline(time.Now().Add(closeWithin)) // it fails when the connection is closed
 	select {
-	case p.beside <- struct{}{}:
+	case p.detached <- struct{}{}:
 	default:
 		c.Release()
 		return
 	}
-	conn := c.Conn().PgConn()
 	p.closing.Go(func() {
-		// The canceller may have removed pgconn's deadline.
-		_ = conn.Conn().SetDeadline(time.Now().Add(closeWithin)) // it fails when the connection is closed
 		<-conn.CleanupDone()
-		<-p.beside
+		<-p.detached
 	})
 	c.Hijack()
 }
