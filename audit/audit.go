@@ -117,6 +117,7 @@ type Recorder struct {
 	store    storage.Events // nil: what is recorded is logged
 	unkept   *atomic.Bool   // the store did not take an event
 	kept     []Log
+	routine  slog.Level // of lines of routine events
 }
 
 // Counter sees every event, to count it. It must not keep attrs.
@@ -188,8 +189,15 @@ func (r *Recorder) Record(ctx context.Context, event string, attrs ...slog.Attr)
 		count(event, attrs)
 	}
 	r.keep(ctx, event, attrs)
+	level := slog.LevelInfo
+	if r.routine != level && Routine(event, attrs) {
+		level = r.routine
+	}
+	if !r.log.Enabled(ctx, level) {
+		return
+	}
 	if old := Formerly(event); old != "" {
 		attrs = append(attrs, slog.String("formerly", old))
 	}
-	r.log.LogAttrs(ctx, slog.LevelInfo, event, append([]slog.Attr{slog.String("event", event)}, attrs...)...)
+	r.log.LogAttrs(ctx, level, event, append([]slog.Attr{slog.String("event", event)}, attrs...)...)
 }

@@ -96,6 +96,9 @@ const forgottenProxy = "a forwarded header from an address that is not a trusted
 
 func (s *Server) logRequest(r *http.Request, note *requestNote, known *audit.Request, m httpsnoop.Metrics) {
 	level := slog.LevelInfo
+	if m.Code < http.StatusBadRequest {
+		level = s.cfg.Audit.RoutineLevel()
+	}
 	if note.err != nil && m.Code >= 500 && !errors.Is(note.err, storage.ErrPaused) { // a person paused; nothing failed
 		level = slog.LevelError
 	}

@@ -14,7 +14,6 @@ import (
 	"runtime/debug"
 	"slices"
 
-	"github.com/mcp-authd/mcp-authd/audit"
 	"github.com/mcp-authd/mcp-authd/authserver"
 	"github.com/mcp-authd/mcp-authd/internal/admin"
 	"github.com/mcp-authd/mcp-authd/internal/assembly"
@@ -98,7 +97,7 @@ func (p *program) open(ctx context.Context) (err error) {
 func (p *program) serve(ctx context.Context, listener net.Listener) error {
 	counts := metrics.New()
 	parts := assembly.Parts{
-		Config: p.l, Store: p.store, Keys: p.keys, Log: p.log, Audit: audit.New(p.log, counts.Count), Metrics: counts,
+		Config: p.l, Store: p.store, Keys: p.keys, Log: p.log, Audit: assembly.Recorder(p.l, p.log, counts.Count), Metrics: counts,
 		Version: version(), Stdout: os.Stdout,
 	}
 	server, err := parts.Server(ctx)

@@ -103,7 +103,7 @@ func (a *app) ready() error {
 	}
 	a.log = newLogger(a.std, a.config.Log)
 	a.metrics = metrics.New()
-	a.audit = audit.New(a.log, a.metrics.Count)
+	a.audit = assembly.Recorder(a.config, a.log, a.metrics.Count)
 	for _, w := range a.config.Warnings {
 		a.log.Warn(w)
 	}

@@ -143,7 +143,9 @@ var mayImport = map[string][]string{
 	"internal/auditsink": {
 		"storage", "audit", "internal/auditformat", "internal/label", "internal/safehttp", "internal/secrets",
 	},
-	"internal/auditlog":  {"storage", "audit", "audit/verify", "keys", "internal/label", "internal/secrets"},
+	"internal/auditlog": {
+		"storage", "audit", "audit/verify", "keys", "internal/label", "internal/network", "internal/secrets",
+	},
 	"internal/metrics":   {"oauth", "storage", "audit", "mcpresource"},
 	"internal/discovery": {"oauth", "metadata", "internal/foreign", "internal/mcp"},
 	"internal/config": {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/mcp-authd/mcp-authd/audit"
 	"github.com/mcp-authd/mcp-authd/internal/auditlog"
+	"github.com/mcp-authd/mcp-authd/internal/config"
 	"github.com/mcp-authd/mcp-authd/internal/safehttp"
 	"github.com/mcp-authd/mcp-authd/mcpresource"
 	"github.com/mcp-authd/mcp-authd/oauth"
@@ -31,12 +32,38 @@ const (
 	forgetTime      = 10 * time.Minute
 )
 
+// Recorder returns the recorder of a server: it logs to log and counts by count. Lines of routine events have level
+// DEBUG, unless the configuration asks for full detail.
+func Recorder(c *config.Loaded, log *slog.Logger, count audit.Counter) *audit.Recorder {
+	r := audit.New(log, count)
+	if c.Audit.Full() {
+		return r
+	}
+	return r.RoutineAt(slog.LevelDebug)
+}
+
+// logCalls returns a function that logs calls. Successful calls of tools have the level of routine events.
+func (p Parts) logCalls(log *slog.Logger) func(context.Context, mcpresource.CallEvent) {
+	logged := mcpresource.LogCalls(log)
+	return func(ctx context.Context, e mcpresource.CallEvent) {
+		if e.Outcome != mcpresource.OutcomeOK || log.Enabled(ctx, p.Audit.RoutineLevel()) {
+			logged(ctx, e)
+		}
+	}
+}
+
 // auditWriter keeps events in the audit log; nil where there is to be none.
 func (p Parts) auditWriter() *auditlog.Writer {
 	if !p.Config.Audit.Enabled {
 		return nil
 	}
-	o := auditlog.Options{Store: p.Store, Now: p.Now, Log: p.Log, MAC: p.auditMAC()}
+	o := auditlog.Options{
+		Store: p.Store,
+		Now:   p.Now,
+		Log:   p.Log,
+		MAC:   p.auditMAC(),
+		Full:  p.Config.Audit.Full(),
+	}
 	if p.Config.DataDir != "" {
 		o.Dir = filepath.Join(p.Config.DataDir, "audit")
 	}

@@ -127,7 +127,7 @@ func (p Parts) guardConfig(
 		Policy:    rules(r, all.watch), FirstScopes: r.First(),
 		Metadata: mcpresource.Metadata{Name: r.Name, PathOnly: shared}, Origins: r.Upstream.Origins, CORS: true,
 		MaxBodyBytes: int64(r.Upstream.MaxBody), Bodies: all.bodies, Audit: p.recordCall(r.URI),
-		Calls:  each(mcpresource.LogCalls(log), all.calls.take, p.countCall(r.URI, all.first), p.keepCall(r.URI)),
+		Calls:  each(p.logCalls(log), all.calls.take, p.countCall(r.URI, all.first), p.keepCall(r.URI)),
 		Logger: log, Tracer: p.traces.Calls(p.Config.Traces.Arguments),
 	}
 	if p.Config.Audit.Required {

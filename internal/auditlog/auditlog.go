@@ -40,12 +40,18 @@ const stamp = "2006-01-02T15:04:05.000Z"
 // maxFields bounds the fields of an entry; no event has half as many.
 const maxFields = 64
 
-// entry is an event as the store keeps it. An event that a command has left has the time at which it
+// entry returns an event as the store keeps it. An event that a command has left has the time at which it
 // happened as an attribute. It is made before the answer to a request, so without a map or a sort.
 func entry(now time.Time, event string, attrs []slog.Attr) storage.AuditEntry {
-	at, size := now, len(`{"at":"2006-01-02T15:04:05.000Z","event":"","fields":{}}`)+len(event)
 	var room [maxFields]verify.Field
-	fields := room[:0]
+	at, fields := fieldsOf(room[:0], now, attrs)
+	return entryOf(at, event, fields)
+}
+
+// fieldsOf appends the fields of an event to fields, sorted by name, and returns its time: now, or its
+// attribute "at".
+func fieldsOf(fields []verify.Field, now time.Time, attrs []slog.Attr) (time.Time, []verify.Field) {
+	at := now
 	for _, a := range attrs[:min(len(attrs), maxFields)] {
 		v := a.Value.Resolve()
 		if a.Key == "at" && v.Kind() == slog.KindTime {
@@ -54,8 +60,16 @@ func entry(now time.Time, event string, attrs []slog.Attr) storage.AuditEntry {
 		}
 		if text := plain(v); text != "" && a.Key != verify.MACField {
 			fields = with(fields, verify.Field{Name: a.Key, Text: text})
-			size += len(a.Key) + len(text) + len(`"":"",`)
 		}
+	}
+	return at, fields
+}
+
+// entryOf returns the entry of an event with fields that are sorted by name.
+func entryOf(at time.Time, event string, fields []verify.Field) storage.AuditEntry {
+	size := len(`{"at":"2006-01-02T15:04:05.000Z","event":"","fields":{}}`) + len(event)
+	for _, f := range fields {
+		size += len(f.Name) + len(f.Text) + len(`"":"",`)
 	}
 	return kept(at, event, value(fields, "grant"), value(fields, "user"),
 		verify.AppendLeaf(make([]byte, 0, size), at, event, fields))

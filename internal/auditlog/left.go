@@ -25,10 +25,12 @@ var errInUse = errors.New("auditlog: the writer of the file lives")
 // takeLeft appends what processes that were killed have left in their spools, and removes these. Of
 // several replicas that share a directory, one takes each.
 func (w *Writer) takeLeft(ctx context.Context) {
-	files, err := filepath.Glob(filepath.Join(w.o.Dir, "awr_*"+spoolSuffix))
-	if w.o.Dir == "" || err != nil {
+	if w.o.Dir == "" {
 		return
 	}
+	files, _ := filepath.Glob(filepath.Join(w.o.Dir, "awr_*"+spoolSuffix))
+	sums, _ := filepath.Glob(filepath.Join(w.o.Dir, "awr_*"+sumsSuffix))
+	files = append(files, sums...)
 	for _, file := range files {
 		if ctx.Err() != nil {
 			return
@@ -73,8 +75,12 @@ func (w *Writer) takeSpool(ctx context.Context, path string) (n int, err error) 
 	if err != nil {
 		return 0, err
 	}
-	entries, broken := parseSpool(all)
-	id := strings.TrimSuffix(filepath.Base(path), spoolSuffix)
+	suffix, parse := spoolSuffix, parseSpool
+	if filepath.Ext(path) == sumsSuffix {
+		suffix, parse = sumsSuffix, parseSums
+	}
+	entries, broken := parse(all)
+	id := strings.TrimSuffix(filepath.Base(path), suffix)
 	head, err := w.o.Store.AuditHead(ctx, id)
 	if err != nil {
 		return 0, storeError{err}

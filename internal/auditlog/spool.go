@@ -10,20 +10,22 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/audit/verify"
 )
 
-// A spool is the file in which the entries of one writer wait beside its memory, so that they outlive
-// the process: one line for each,
+// A spool is a file that keeps the entries of one writer while they wait in memory, so that they outlive
+// the process. Each entry is one line,
 //
 //	NUMBER CRC LEAF
 //
-// of its number among all of the writer, CRC-32C of number and leaf, and the leaf. It is named for the
-// writer, and locked by it for as long as it lives.
+// with its number among all entries of the writer and the CRC-32C of number and leaf. The file has the
+// name of the writer, which holds a lock on it while it lives.
 type spool struct {
-	dir    string   // "": there is to be none
+	dir    string   // "": no file
+	suffix string   // of the file's name
 	path   string   // of the file
 	file   *os.File // nil: not begun
 	size   int64
@@ -33,6 +35,7 @@ type spool struct {
 
 const (
 	spoolSuffix = ".spool"
+	sumsSuffix  = ".sums"   // see sums
 	halfMade    = ".spool-" // before the name of a file that is not whole yet
 	// spoolTidy is how much may be in a file of what is in the log already.
 	spoolTidy = 1 << 20
@@ -55,15 +58,24 @@ func appendSpoolLine(b []byte, number int64, leaf []byte) []byte {
 	return append(append(append(b, ' '), leaf...), '\n')
 }
 
-// parseSpoolLine reads a line without its end. After the last number there would be none to note as what is next,
-// and its file would be taken again and again.
-func parseSpoolLine(line []byte) (numbered, error) {
+// cutSpoolLine splits a line without its end. The highest number is refused: it has no successor to note as
+// the writer's progress, so its file would be taken again and again.
+func cutSpoolLine(line []byte) (number int64, leaf []byte, err error) {
 	digits, rest, _ := bytes.Cut(line, []byte(" "))
-	_, leaf, _ := bytes.Cut(rest, []byte(" "))
-	number, err := strconv.ParseInt(string(digits), 10, 64)
+	_, leaf, _ = bytes.Cut(rest, []byte(" "))
+	number, err = strconv.ParseInt(string(digits), 10, 64)
 	if err != nil || number < 0 || number == math.MaxInt64 ||
 		!bytes.Equal(append(bytes.Clone(line), '\n'), appendSpoolLine(nil, number, leaf)) {
-		return numbered{}, errors.New("auditlog: the line was not written as a whole")
+		return 0, nil, errors.New("auditlog: the line was not written as a whole")
+	}
+	return number, leaf, nil
+}
+
+// parseSpoolLine reads a line without its end.
+func parseSpoolLine(line []byte) (numbered, error) {
+	number, leaf, err := cutSpoolLine(line)
+	if err != nil {
+		return numbered{}, err
 	}
 	e, err := verify.ParseEntry(leaf)
 	if err != nil {
@@ -71,6 +83,9 @@ func parseSpoolLine(line []byte) (numbered, error) {
 	}
 	return numbered{number, record(e)}, nil
 }
+
+// id returns the writer that the file is named for.
+func (s *spool) id() string { return strings.TrimSuffix(filepath.Base(s.path), s.suffix) }
 
 // begin makes the file of a writer, if there is none yet.
 func (s *spool) begin(id string) error {
@@ -118,7 +133,7 @@ func (s *spool) renew(id string, base int64, waiting []numbered) error {
 	if err != nil {
 		return err
 	}
-	path := filepath.Join(s.dir, id+spoolSuffix)
+	path := filepath.Join(s.dir, id+s.suffix)
 	_, err = f.Write(all)
 	if err == nil {
 		err = lockFile(f)

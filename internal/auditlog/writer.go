@@ -37,6 +37,9 @@ type Options struct {
 	Dir   string           // where entries are written while they wait; "": they wait in memory alone
 	Now   func() time.Time // the clock of the store
 	Log   *slog.Logger
+	// Full records each routine event as an entry of its own, instead of counting those that are alike (see
+	// audit.Routine).
+	Full bool
 	// MAC opens the MAC of the log, with which entries are sealed as they are appended. An error has them wait.
 	MAC func(context.Context) (*MAC, error)
 }
@@ -54,6 +57,7 @@ type Writer struct {
 	appended int64         // entries with lower numbers are in the log
 	progress chan struct{} // closed when it is more
 	spool    spool
+	sums     sums
 	beginAt  time.Time            // when the spool can be begun again after a failure
 	id       string               // of the writer at the store, and of the spool
 	base     int64                // the number of the first entry under this id
@@ -72,7 +76,8 @@ type Writer struct {
 func NewWriter(o Options) *Writer {
 	id := newWriterID()
 	return &Writer{
-		o: o, signal: make(chan struct{}, 1), progress: make(chan struct{}), id: id, spool: spool{dir: o.Dir},
+		o: o, signal: make(chan struct{}, 1), progress: make(chan struct{}), id: id,
+		spool: spool{dir: o.Dir, suffix: spoolSuffix}, sums: sums{spool: spool{dir: o.Dir, suffix: sumsSuffix}},
 		told:     map[string]time.Time{},
 		appender: appender{store: o.Store, now: o.Now, id: id, open: o.MAC},
 	}
@@ -80,7 +85,7 @@ func NewWriter(o Options) *Writer {
 
 // Add implements audit.Log.
 func (w *Writer) Add(ctx context.Context, event string, attrs []slog.Attr) {
-	if !Keeps(event) {
+	if !Keeps(event) || !w.o.Full && audit.Routine(event, attrs) && w.counted(event, attrs) {
 		return
 	}
 	place, err := w.put(entry(w.o.Now(), event, attrs))
@@ -107,6 +112,10 @@ type place struct {
 func (w *Writer) put(e storage.AuditEntry) (place, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	return w.add(e)
+}
+
+func (w *Writer) add(e storage.AuditEntry) (place, error) {
 	if len(w.waiting) >= maxWaiting {
 		if w.missing == 0 {
 			w.missedAt = w.o.Now()
@@ -265,6 +274,7 @@ func (w *Writer) Run(ctx context.Context) {
 			w.end(context.WithoutCancel(ctx))
 			return
 		}
+		w.closeSums(w.o.Now())
 		switch {
 		case !w.flush(ctx):
 			select {
@@ -282,6 +292,7 @@ func (w *Writer) Run(ctx context.Context) {
 func (w *Writer) end(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, drainTime)
 	defer cancel()
+	w.endSums(ctx)
 	w.flush(ctx)
 	w.mu.Lock()
 	defer w.mu.Unlock()

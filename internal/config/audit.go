@@ -13,7 +13,10 @@ type Audit struct {
 	Enabled bool `yaml:"enabled"`
 	// Required has answers wait until what they rest on is in that log, and be refused when it is not.
 	Required bool `yaml:"required"`
-	// Keep is how long entries stay in that log; their hashes stay for good. 0: they stay, too.
+	// Detail says how routine events are recorded: DetailStandard or DetailFull. Empty: DetailFull where Required,
+	// DetailStandard elsewhere.
+	Detail string `yaml:"detail"`
+	// Keep is how long entries stay in that log; their hashes stay permanently. 0: entries stay permanently.
 	Keep Duration `yaml:"keep"`
 	// CheckpointFile is where the newest signed checkpoint of that log is written each minute.
 	CheckpointFile string `yaml:"checkpoint_file"`
@@ -25,15 +28,30 @@ type Audit struct {
 	Sinks []AuditSink `yaml:"sinks"`
 }
 
-func defaultAudit() Audit { return Audit{Enabled: true} }
+// Values of Audit.Detail.
+const (
+	DetailStandard = "standard" // routine events that are alike are counted
+	DetailFull     = "full"     // each event has its entry, and its line in the server's log
+)
+
+const defaultKeep = 400 * 24 * time.Hour
+
+func defaultAudit() Audit { return Audit{Enabled: true, Keep: Duration(defaultKeep)} }
+
+// Full reports whether each routine event has an entry of its own.
+func (a *Audit) Full() bool { return a.Required || a.Detail == DetailFull }
 
 func (a *Audit) validate(add func(key, format string, args ...any)) {
 	a.validateURL(add)
 	if a.Required && !a.Enabled {
 		add("audit.required", "there is no audit log without audit.enabled")
 	}
+	if a.Required && a.Detail == DetailStandard {
+		add("audit.detail", "it must be full where audit.required is true: an answer cannot wait for an entry that counts "+
+			"many")
+	}
 	if a.Keep != 0 && time.Duration(a.Keep) < 24*time.Hour {
-		add("audit.keep", "%s is less than a day; 0 keeps entries for good", time.Duration(a.Keep))
+		add("audit.keep", "%s is less than a day; 0 keeps entries permanently", time.Duration(a.Keep))
 	}
 }
 

@@ -220,6 +220,7 @@ func (c *Config) Validate() error {
 	oneOf("tokens.algorithm", c.Tokens.Algorithm, "ES256", "EdDSA", "RS256")
 	c.validateDPoP(oneOf)
 	c.Limits.validate(oneOf)
+	oneOf("audit.detail", c.Audit.Detail, "", DetailStandard, DetailFull)
 	oneOf("log.level", c.Log.Level, "debug", "info", "warn", "error")
 	oneOf("log.format", c.Log.Format, "auto", "text", "json")
 	c.validateTokens(add)

@@ -1,0 +1,40 @@
+package audit
+
+import "log/slog"
+
+// Routine reports whether an event belongs to normal operation: an application refreshed its token, got
+// one with its own credentials, or called a tool that answered, without anybody's approval.
+func Routine(event string, attrs []slog.Attr) bool {
+	switch event {
+	case TokenRefreshed:
+		return true
+	case TokenIssued:
+		return has(attrs, "grant_type", "client_credentials")
+	case ToolCalled:
+		return has(attrs, "outcome", "ok") && index(attrs, "clearance") < 0
+	}
+	return false
+}
+
+func has(attrs []slog.Attr, name, value string) bool {
+	i := index(attrs, name)
+	return i >= 0 && attrs[i].Value.String() == value
+}
+
+// RoutineAt returns a recorder that logs routine events at level, and all others as r does.
+func (r *Recorder) RoutineAt(level slog.Level) *Recorder {
+	if r == nil {
+		return nil
+	}
+	out := *r
+	out.routine = level
+	return &out
+}
+
+// RoutineLevel returns the level of log lines for routine events and successful requests.
+func (r *Recorder) RoutineLevel() slog.Level {
+	if r == nil {
+		return slog.LevelInfo
+	}
+	return r.routine
+}

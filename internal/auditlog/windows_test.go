@@ -1,0 +1,51 @@
+package auditlog
+
+import (
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/mcp-authd/mcp-authd/audit"
+)
+
+// TestWindows: OP-02. Grants that refresh each 15 minutes soon leave one entry a day, and no refresh is missing in the
+// counts. Tool calls are counted for an hour at most. A grant at rest is forgotten.
+func TestWindows(t *testing.T) {
+	for _, c := range []struct {
+		event         string
+		attrs         []slog.Attr
+		first, steady int // entries of the first day, and of each later one
+	}{
+		{audit.TokenRefreshed, []slog.Attr{slog.String("grant", "grt_a")}, 7, 1},
+		{audit.ToolCalled, []slog.Attr{slog.String("grant", "grt_a"), slog.String("outcome", "ok")}, 26, 24},
+	} {
+		const days, daily = 10, 96
+		var s sums
+		now := time.Date(2026, 11, 29, 0, 0, 0, 0, time.UTC)
+		total, entries := 0, 0
+		closeDue := func() {
+			for done := s.ended(now); done != nil; done = s.ended(now) {
+				total += int(done.count)
+				entries++
+			}
+		}
+		for range days * daily {
+			closeDue()
+			if counted, _ := s.count(occurrenceOf(now, c.event, c.attrs), now); counted == nil {
+				total++
+				entries++
+			}
+			now = now.Add(15 * time.Minute)
+		}
+		now = now.Add(48 * time.Hour)
+		closeDue()
+		if want := c.first + (days-1)*c.steady; total != days*daily || entries > want {
+			t.Errorf("OP-02: %s: %d entries tell of %d events, want at most %d of %d", c.event, entries, total, want,
+				days*daily)
+		}
+		now = now.Add(48 * time.Hour)
+		if closeDue(); len(s.byKey) != 0 || len(s.due) != 0 {
+			t.Errorf("OP-02: %s: a sum at rest is kept", c.event)
+		}
+	}
+}
