@@ -23,7 +23,7 @@ func BenchmarkAudit(b *testing.B) {
 		began := cpu(b)
 		for n := 0; b.Loop(); n++ {
 			if n%10000 == 0 { // fewer than a writer has wait
-				r = audit.New(discarded).Into(newWriter(b, nil))
+				r = audit.New(discarded).Into(newWriter(b, nil, true))
 			}
 			callTool(b.Context(), r)
 		}
@@ -33,7 +33,7 @@ func BenchmarkAudit(b *testing.B) {
 		b.Run("file-and-log/store="+s.name, func(b *testing.B) {
 			store := s.open(b)
 			b.Cleanup(func() { store.Close() })
-			w := newWriter(b, store)
+			w := newWriter(b, store, true)
 			running(b, w.Run)
 			r := audit.New(discarded).Into(w)
 			began := cpu(b)
@@ -53,9 +53,10 @@ func BenchmarkAudit(b *testing.B) {
 	}
 }
 
-func newWriter(b *testing.B, store storage.Store) *auditlog.Writer {
+// newWriter returns a writer with the default detail, or with full detail.
+func newWriter(b *testing.B, store storage.Store, full bool) *auditlog.Writer {
 	return auditlog.NewWriter(auditlog.Options{
-		Store: store, Dir: b.TempDir(), Now: time.Now, Log: discarded,
+		Store: store, Dir: b.TempDir(), Now: time.Now, Log: discarded, Full: full,
 		MAC: auditlog.MACOf(store, [][]byte{bytes.Repeat([]byte("k"), 32)}, "auth.example.com/audit", time.Now),
 	})
 }

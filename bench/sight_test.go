@@ -90,7 +90,7 @@ func newSeen(b *testing.B, store storage.Store, on sight) *seen {
 	out := &seen{recorder: audit.New(discarded)}
 	b.Cleanup(func() { store.Close() })
 	if on.audit {
-		out.writer = newWriter(b, store)
+		out.writer = newWriter(b, store, false)
 		out.recorder = out.recorder.Into(out.writer)
 		running(b, out.writer.Run)
 	}

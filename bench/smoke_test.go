@@ -20,13 +20,13 @@ func TestBenchmarks(t *testing.T) {
 	defer flag.Set("test.benchtime", before)
 	many := *connected
 	*connected = 20
-	turns := turn
-	turn = 2
-	defer func() { *connected, turn = many, turns }()
+	turns, operations := turn, *carriedOut
+	turn, *carriedOut = 2, 20
+	defer func() { *connected, turn, *carriedOut = many, turns, operations }()
 	for name, run := range map[string]func(*testing.B){
 		"Server": BenchmarkServer, "Metadata": BenchmarkMetadata,
 		"SignIn": BenchmarkSignIn, "Passkey": BenchmarkPasskey,
-		"Account": BenchmarkAccount, "Sight": BenchmarkSight,
+		"Account": BenchmarkAccount, "Growth": BenchmarkGrowth, "Sight": BenchmarkSight,
 		"GatewayCall": BenchmarkGatewayCall, "GatewayFirstByte": BenchmarkGatewayFirstByte,
 	} {
 		t.Run(name, func(t *testing.T) {

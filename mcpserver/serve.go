@@ -97,7 +97,8 @@ func (p *program) open(ctx context.Context) (err error) {
 func (p *program) serve(ctx context.Context, listener net.Listener) error {
 	counts := metrics.New()
 	parts := assembly.Parts{
-		Config: p.l, Store: p.store, Keys: p.keys, Log: p.log, Audit: assembly.Recorder(p.l, p.log, counts.Count), Metrics: counts,
+		Config: p.l, Store: p.store, Keys: p.keys, Log: p.log,
+		Audit: assembly.Recorder(p.l, p.log, counts.Count), Metrics: counts,
 		Version: version(), Stdout: os.Stdout,
 	}
 	server, err := parts.Server(ctx)

@@ -335,7 +335,15 @@ type Housekeeping interface {
 	// Writable reports nil when the store takes what a sign-in writes. It writes as little as
 	// shows that: a server asks each second.
 	Writable(ctx context.Context) error
+	// Size returns how much space the data takes, and how much is left for it.
+	Size(ctx context.Context) (Size, error)
 	Close() error
+}
+
+// Size is the size of a database in bytes.
+type Size struct {
+	Used int64 // by tables and indexes
+	Free int64 // on its disk; -1: unknown, as it is with PostgreSQL
 }
 
 // Retention says from when on records can no longer matter. A zero time keeps them.

@@ -33,6 +33,12 @@ func (d *doctor) passkeys(ctx context.Context) {
 	d.found("passkeys", found, err)
 }
 
+// growth says how fast the database grows.
+func (d *doctor) growth(ctx context.Context) {
+	found, err := d.service().SizeFindings(ctx)
+	d.found("growth", found, err)
+}
+
 // receivers sees whether receivers of security events take what they are told.
 func (d *doctor) receivers(ctx context.Context) {
 	found, err := d.service().ReceiverFindings(ctx)

@@ -217,6 +217,7 @@ func (d *doctor) database(ctx context.Context) {
 		}
 		d.current = true
 		d.clock()
+		d.growth(ctx)
 		d.alone()
 		d.sameIssuer(ctx)
 		d.signingKeys(ctx)

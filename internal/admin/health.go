@@ -21,7 +21,7 @@ const (
 
 // Finding is one thing that was looked at.
 type Finding struct {
-	Check  string `json:"check" jsonschema:"what it is about: database, clock, replicas, keys, passkeys, recovery, events, audit, tools, names, mail, resources"`
+	Check  string `json:"check" jsonschema:"what it is about: database, clock, growth, replicas, keys, passkeys, recovery, events, audit, tools, names, mail, resources"`
 	Level  string `json:"level" jsonschema:"ok, warning, fail or skipped"`
 	What   string `json:"what"`
 	Advice string `json:"advice,omitempty"`
@@ -75,8 +75,8 @@ func (s *Service) showHealth(ctx context.Context, _ None) (Health, error) {
 	}
 	f := s.storeFindings(ctx)
 	for _, look := range []func(context.Context) (findings, error){
-		s.clockFindings, s.PasskeyFindings, s.ReceiverFindings, s.SinkFindings, s.AuditFindings, s.ToolFindings,
-		s.NameFindings, s.MailFindings, s.ScopeFindings,
+		s.clockFindings, s.SizeFindings, s.PasskeyFindings, s.ReceiverFindings, s.SinkFindings, s.AuditFindings,
+		s.ToolFindings, s.NameFindings, s.MailFindings, s.ScopeFindings,
 	} {
 		found, err := look(ctx)
 		if err != nil {

@@ -188,6 +188,7 @@ var mayImport = map[string][]string{
 	},
 	"internal/identifier": {},
 	"internal/label":      {},
+	"internal/growth":     {"storage"},
 	"internal/network":    {"oauth"},
 	"internal/archtest":   {},
 	"internal/mcp":        {},

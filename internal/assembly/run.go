@@ -28,6 +28,7 @@ func (s *Server) Serve(ctx context.Context, sites ...authserver.Site) error {
 	settleSinks := s.runAuditSinks(ctx) // begins first, so that a new sink has what follows
 	settleAudit := s.runAudit(ctx)      // last, since all others have something to record
 	go s.measure(ctx)
+	go s.watchSize(ctx)
 	leave := s.present(ctx, sites, at)
 	settleSites, settle, settleEvents := s.runSites(ctx), s.runDelegation(ctx), s.runTransmitter(ctx)
 	err = s.Auth.Serve(ctx, sites...)

@@ -8,7 +8,6 @@ import (
 	"maps"
 	"net/netip"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/audit"
@@ -169,15 +168,10 @@ func (s *sums) counting() (out []*sum) {
 
 // entry returns the entry for the events of the window so far. Its time is that of the last one.
 func (c *sum) entry() storage.AuditEntry {
-	fields := slices.Clone(c.fields)
-	for _, f := range []verify.Field{
-		{Name: "count", Text: strconv.FormatInt(c.count, 10)},
-		{Name: "first", Text: c.first.UTC().Format(stamp)},
-		{Name: "last", Text: c.last.UTC().Format(stamp)},
-	} {
-		fields = with(fields, f)
-	}
-	return entryOf(c.last, c.event, fields)
+	at, fields := fieldsOf(slices.Clone(c.fields), c.last, []slog.Attr{
+		slog.Int64("count", c.count), slog.Time("first", c.first), slog.Time("last", c.last),
+	})
+	return entryOf(at, c.event, fields)
 }
 
 // keep writes a sum to the spool, in place of what the spool has of its window.

@@ -83,12 +83,17 @@ func TestRoutineEvents(t *testing.T) {
 		}
 		w.Add(t.Context(), audit.ToolCalled, call)
 	}
-	for _, kind := range []string{"client_credentials", "client_credentials", "authorization_code", "authorization_code"} {
-		w.Add(t.Context(), audit.TokenIssued, []slog.Attr{slog.String("grant_type", kind)})
+	for _, kind := range []string{"client_credentials", "authorization_code"} {
+		for range 2 {
+			w.Add(t.Context(), audit.TokenIssued, []slog.Attr{slog.String("grant_type", kind)})
+		}
 	}
 	drain(t, w)
 	for _, want := range []struct{ event, field, kept string }{
-		{audit.TokenRefreshed, "jti", "grt_a  token0|grt_b  token0|grt_a  token0|grt_a|" + strings.Repeat("grt_d|", 8) + "grt_a 99|grt_d 92"},
+		{
+			audit.TokenRefreshed, "jti",
+			"grt_a  token0|grt_b  token0|grt_a  token0|grt_a|" + strings.Repeat("grt_d|", 8) + "grt_a 99|grt_d 92",
+		},
 		{
 			audit.TokenRefreshed, "remote",
 			"grt_a  203.0.113.0|grt_b  203.0.113.0|grt_a  203.0.113.0|grt_a  198.51.100.7|" +
@@ -146,8 +151,9 @@ func TestKilledSums(t *testing.T) {
 		must(t, os.WriteFile(filepath.Join(dir, filepath.Base(files[0])), content, 0o600))
 		next := summing(db, dir, c)
 		runFor(t, next, func() bool { return empty(t, dir) })
-		if got := strings.Join(db.kept(t, audit.TokenRefreshed, ""), "|"); got != "grt_a|grt_b|grt_a 9|grt_b 4|grt_b 3" {
-			t.Errorf("OP-02: the log has %q", got)
+		got := strings.Join(db.kept(t, audit.TokenRefreshed, ""), "|")
+		if want := "grt_a|grt_b|grt_a 9|grt_b 4|grt_b 3"; got != want {
+			t.Errorf("OP-02: the log has %q, want %q", got, want)
 		}
 	}
 }

@@ -6,7 +6,8 @@ func alerts() map[string][]Alert {
 		requestDuration: ofRequests(), guardDuration: ofGuards(), storeDuration: ofSlowStores(),
 		storeFailures: ofStores(), providerDuration: ofProviders(), keyAge: ofKeys(), statusAge: ofStatusLists(),
 		signInSteps: ofSignIns(), events: ofEvents(), eventsOldest: ofReceivers(), auditLost: ofAudit(),
-		sinkOldest: ofWaitingSinks(), sinkLost: ofLostBySinks(), certificateLeft: ofCertificates(),
+		databaseFree: ofDatabase(),
+		sinkOldest:   ofWaitingSinks(), sinkLost: ofLostBySinks(), certificateLeft: ofCertificates(),
 		certificateFailed: ofAttempts(),
 	}
 }
@@ -242,6 +243,18 @@ func ofAudit() []Alert {
 		Action:  "Run mcp-authd doctor, which says why. If the log was changed, keep a copy of the database.",
 		Fires:   []Series{{auditUnsigned, "0x50 60+60x10"}},
 		Quiet:   []Series{{auditUnsigned, "0x40 60x2 0x18"}},
+	}}
+}
+
+func ofDatabase() []Alert {
+	return []Alert{{
+		Name: "McpAuthdDiskFullSoon",
+		Expr: "min(" + databaseFree + ") < 30 * max(" + databaseGrowth + ")",
+		For:  "1h", Severity: "warning",
+		Summary: "The disk of the database is full within 30 days.",
+		Action:  "Make room on it, or keep the audit log for a shorter time (audit.keep).",
+		Fires:   []Series{{databaseFree, "2000x180"}, {databaseGrowth, "100x180"}},
+		Quiet:   []Series{{databaseFree, "4000x180"}, {databaseGrowth, "100x180"}},
 	}}
 }
 

@@ -33,6 +33,9 @@ const (
 	auditLost         = "mcp_authd_audit_lost"
 	auditSigned       = "mcp_authd_audit_signed"
 	auditUnsigned     = "mcp_authd_audit_unsigned_seconds"
+	databaseUsed      = "mcp_authd_database_bytes"
+	databaseGrowth    = "mcp_authd_database_growth_bytes"
+	databaseFree      = "mcp_authd_database_free_bytes"
 	traceSpans        = "mcp_authd_trace_spans_total"
 	sinkWaiting       = "mcp_authd_audit_sink_waiting"
 	sinkOldest        = "mcp_authd_audit_sink_oldest_seconds"
@@ -282,6 +285,21 @@ func counted() []Definition {
 		Kind:  Gauge,
 		Help:  "For how long this server has not been able to sign the audit log; 0 while it is signed.",
 		Panel: Panel{Row: rowEvents, Title: "Audit log not signed for", Unit: "s"},
+	}, {
+		Name:  databaseUsed,
+		Kind:  Gauge,
+		Help:  "Bytes that the database has.",
+		Panel: Panel{Row: rowEvents, Title: "Size of the database", Unit: "bytes"},
+	}, {
+		Name:  databaseGrowth,
+		Kind:  Gauge,
+		Help:  "Bytes by which the database grows in a day, on average over 30 days at most; 0 on the first day.",
+		Panel: Panel{Row: rowEvents, Title: "Growth of the database in a day", Unit: "bytes"},
+	}, {
+		Name:  databaseFree,
+		Kind:  Gauge,
+		Help:  "Bytes that are left on the disk of the database; missing with PostgreSQL.",
+		Panel: Panel{Row: rowEvents, Title: "Left on the disk of the database", Unit: "bytes"},
 	}, {
 		Name:   traceSpans,
 		Kind:   Counter,

@@ -108,6 +108,16 @@ func (m *Metrics) AuditLog(waiting int, lost int64) {
 	m.set(auditLost, float64(lost))
 }
 
+// Database sets the size of the database in bytes, its growth in a day, and how much is left on its disk, -1 for
+// unknown.
+func (m *Metrics) Database(used, perDay, free int64) {
+	m.set(databaseUsed, float64(used))
+	m.set(databaseGrowth, float64(perDay))
+	if free >= 0 {
+		m.set(databaseFree, float64(free))
+	}
+}
+
 // Spans counts spans of traces, by what became of them.
 func (m *Metrics) Spans(result string, n int) {
 	if m != nil {

@@ -46,3 +46,12 @@ func fileSystem(path string) uint32 {
 		}
 	}
 }
+
+// freeSpace returns how many bytes the file system of path has left for its user; -1: unknown.
+func freeSpace(path string) int64 {
+	var about syscall.Statfs_t
+	if err := syscall.Statfs(path, &about); err != nil {
+		return -1
+	}
+	return int64(about.Bavail) * about.Bsize
+}

@@ -1,6 +1,7 @@
 package storagetest
 
 import (
+	"crypto/rand"
 	"fmt"
 	"sync"
 	"testing"
@@ -137,6 +138,22 @@ func facts(t *testing.T, e *env) {
 	again, err := e.s.Fingerprint(e.ctx, nil)
 	check(t, err)
 	same(t, string(again), string(fp))
+	small, err := e.s.Size(e.ctx)
+	check(t, err)
+	_, err = e.s.Remember(e.ctx, "large", random(1<<20))
+	check(t, err)
+	large, err := e.s.Size(e.ctx)
+	check(t, err)
+	if large.Used-small.Used < 1<<20 || small.Free < -1 || small.Free == 0 {
+		t.Errorf("a megabyte is stored, and the size is %+v, before %+v", large, small)
+	}
+}
+
+// random returns bytes that no database can compress.
+func random(n int) []byte {
+	out := make([]byte, n)
+	rand.Read(out) // never fails
+	return out
 }
 
 // raceEvents: each event goes to one of the servers.

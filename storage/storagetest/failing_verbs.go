@@ -1828,6 +1828,15 @@ func (f *Failing) SharedKey(a0 context.Context, a1 string, a2 []byte) (r0 []byte
 	return r0, err
 }
 
+// Size implements storage.Store.
+func (f *Failing) Size(a0 context.Context) (r0 storage.Size, err error) {
+	err = f.call("Size", func() (err error) {
+		r0, err = f.Store.Size(a0)
+		return err
+	})
+	return r0, err
+}
+
 // Spend implements storage.Store.
 func (f *Failing) Spend(a0 context.Context, a1 string, a2 string, a3 time.Time) (err error) {
 	err = f.call("Spend", func() (err error) {

@@ -1222,6 +1222,12 @@ func (t *timed) SharedKey(a0 context.Context, a1 string, a2 []byte) (r0 []byte, 
 	return t.Store.SharedKey(a0, a1, a2)
 }
 
+// Size implements storage.Store.
+func (t *timed) Size(a0 context.Context) (r0 storage.Size, err error) {
+	defer t.end(a0, "Size", t.now(), &err)
+	return t.Store.Size(a0)
+}
+
 // Spend implements storage.Store.
 func (t *timed) Spend(a0 context.Context, a1 string, a2 string, a3 time.Time) (err error) {
 	defer t.end(a0, "Spend", t.now(), &err)
