@@ -20,9 +20,9 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/discovery"
 )
 
-// AWS asks the Security Token Service for the token of the program's role (GetWebIdentityToken). The
-// credentials are those in the environment, or of the container, or of the instance; the region is
-// that of AWS_REGION. The account must have outbound identity federation switched on.
+// AWS gets a token for the program's role from the Security Token Service (GetWebIdentityToken). It
+// uses the credentials of the environment, the container or the instance, and the region in
+// AWS_REGION. Outbound identity federation must be enabled in the account.
 func AWS() PlatformToken {
 	now := time.Now
 	return named{func(ctx context.Context, audience string) (string, error) {
@@ -68,7 +68,7 @@ func AWS() PlatformToken {
 type awsKeys struct {
 	ID     string `json:"AccessKeyId"`
 	Secret string `json:"SecretAccessKey"`
-	Token  string // of the session; "": long-lived keys have none
+	Token  string // session token; "" for long-lived keys
 }
 
 func awsKeysFound(ctx context.Context) (k awsKeys, err error) {
@@ -97,7 +97,8 @@ func awsKeysFound(ctx context.Context) (k awsKeys, err error) {
 	return k, err
 }
 
-// awsContainer asks the agent of a container. The authorization token goes to no other host.
+// awsContainer requests credentials from the container's agent. The authorization token is sent to
+// no other host.
 func awsContainer(ctx context.Context, location string) ([]byte, error) {
 	u, err := url.Parse(location)
 	if err != nil {
@@ -123,7 +124,7 @@ func awsContainer(ctx context.Context, location string) ([]byte, error) {
 	return body, err
 }
 
-// awsInstance asks the metadata service of the instance (version 2).
+// awsInstance requests credentials from the instance metadata service (version 2).
 func awsInstance(ctx context.Context) ([]byte, error) {
 	base := strings.TrimSuffix(cmp.Or(os.Getenv("AWS_EC2_METADATA_SERVICE_ENDPOINT"), "http://169.254.169.254"), "/")
 	r, err := http.NewRequestWithContext(ctx, http.MethodPut, base+"/latest/api/token", nil)

@@ -15,67 +15,70 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// Config says which MCP server is called, and as whom. Server and Token, or Server, Client and
-// AuthorizationServer, are REQUIRED.
+// Config states which MCP server to call and how to authenticate. Either Server and Token, or
+// Server, Client and AuthorizationServer, are REQUIRED.
 type Config struct {
 	// Server is the URL of the MCP server: https, or http on this machine.
 	Server string
-	// Token is who the program is by its platform.
+	// Token is the source of the program's platform identity.
 	Token PlatformToken
-	// Client is who the program is by its registration at the authorization server.
+	// Client is the program's registration at the authorization server.
 	Client *Credentials
 
-	// AuthorizationServer is the issuer that credentials may be sent to; no other gets them, whatever
-	// the MCP server names. Default: the one that the MCP server names, which gets no token but one
-	// that was made for it.
+	// AuthorizationServer is the only issuer that credentials are sent to, whatever the MCP server
+	// names. Default: the one that the MCP server names. That one only gets platform tokens that
+	// were issued for it.
 	AuthorizationServer string
-	// Audience is what platform tokens are made for. Default: the issuer of the authorization server.
+	// Audience is the audience of platform tokens. Default: the issuer of the authorization server.
 	Audience string
 
-	// Scopes are those to ask for. Default: those of the challenge of the MCP server, else those of
+	// Scopes are the scopes to request. Default: the scopes in the MCP server's challenge, else in
 	// its metadata.
 	Scopes []string
-	// StepUp are further scopes that the program may ask for when a call needs them.
+	// StepUp lists further scopes that the program may request when a call needs them.
 	StepUp []string
 
-	// DPoP binds tokens to a key. Default: if the MCP server demands it.
+	// DPoP binds tokens to a key. Default: bound if the MCP server requires it.
 	DPoP *DPoP
 	// Transport sends all requests to the MCP server and its authorization server. Default:
 	// http.DefaultTransport.
 	Transport http.RoundTripper
-	// Trace is called for each step that succeeds, also later when a token is renewed, one at a time.
+	// Trace is called after each successful step, also when a token is renewed later. Calls do not
+	// overlap.
 	Trace func(Step)
 }
 
-// Credentials are a client of the authorization server: its id, and one of the others.
+// Credentials identify a client at the authorization server: its id, and either Secret or Key.
 type Credentials struct {
 	ID     string
 	Secret string
-	// Key signs assertions (private_key_jwt): of P-256 or P-384, Ed25519, or RSA.
+	// Key signs assertions (private_key_jwt). It must be P-256, P-384, Ed25519 or RSA.
 	Key   crypto.Signer
-	KeyID string // of Key, as the authorization server knows it; "": it finds the key otherwise
+	KeyID string // of Key at the authorization server; optional
 }
 
-// String implements fmt.Stringer, and does not show the secret.
+// String implements fmt.Stringer. It omits the secret.
 func (c Credentials) String() string { return c.ID }
 
 // GoString implements fmt.GoStringer.
 func (c Credentials) GoString() string { return c.ID }
 
-// DPoP is how tokens are bound to a key (RFC 9449). The zero value makes a key for each Client.
+// DPoP configures how tokens are bound to a key (RFC 9449). The zero value creates a key for each
+// Client.
 type DPoP struct {
-	// Key is the private key: of P-256 or P-384, Ed25519, or RSA. Default: a new one of P-256.
+	// Key is the private key: P-256, P-384, Ed25519 or RSA. Default: a new P-256 key.
 	Key crypto.Signer
-	// Optional admits tokens that the authorization server has not bound. Default: they are refused.
+	// Optional accepts tokens that the authorization server did not bind. Default: they are
+	// rejected.
 	Optional bool
 }
 
-// Step is something that was done on the way to a token: "challenge", "resource", "metadata",
-// "platform", "token", in this order.
+// Step is one completed step on the way to a token: "challenge", "resource", "metadata", "platform"
+// or "token", in this order.
 type Step struct {
 	Name string
-	Text string         // one line, with no token in it
-	Data map[string]any // the same for programs
+	Text string         // one line, without any token
+	Data map[string]any // the same, for programs
 }
 
 // Client calls one MCP server. It is safe for concurrent use.
@@ -83,14 +86,14 @@ type Client struct {
 	c      Config
 	found  found
 	tokens *keeper
-	http   *http.Client // to the token endpoint
+	http   *http.Client // for the token endpoint
 	calls  http.RoundTripper
-	bound  bool // tokens are asked for with a proof
+	bound  bool // token requests carry a DPoP proof
 	now    func() time.Time
 }
 
-// Workload finds the authorization server of c.Server and gets a first token. An error is an *Error,
-// unless c cannot be right.
+// Workload discovers the authorization server of c.Server and gets a first token. Errors are of
+// type *Error, except for an invalid c.
 func Workload(ctx context.Context, c Config) (*Client, error) {
 	if err := c.check(); err != nil {
 		return nil, err
@@ -130,7 +133,7 @@ func (c *Config) check() error {
 	return nil
 }
 
-// bind puts proofs into the way of requests if tokens are to be bound.
+// bind adds DPoP proofs to requests if tokens are to be bound.
 func (w *Client) bind() error {
 	next := w.c.Transport
 	if w.c.DPoP == nil && w.found.demandsDPoP {
@@ -155,14 +158,14 @@ func (d *DPoP) signer() (*dpop.Signer, error) {
 	return dpop.NewSigner(d.Key)
 }
 
-// HTTPClient returns a client for calls to the MCP server, for the transport of an MCP SDK. It has no
-// timeout, because streams stay open; give its requests a context.
+// HTTPClient returns an HTTP client for calls to the MCP server, for use in the transport of an MCP
+// SDK. It has no timeout, because streams stay open; use a context with requests.
 func (w *Client) HTTPClient() *http.Client {
 	return &http.Client{Transport: w, CheckRedirect: discovery.NoRedirect}
 }
 
-// TokenSource returns the access tokens alone. One that is bound to a key (TokenType DPoP) needs a
-// proof with each request, which HTTPClient makes and an oauth2.Transport does not.
+// TokenSource returns a source of access tokens. A bound token (TokenType DPoP) needs a proof with
+// each request: HTTPClient adds it, an oauth2.Transport does not.
 func (w *Client) TokenSource() oauth2.TokenSource { return source{w} }
 
 type source struct{ client *Client }
@@ -174,8 +177,8 @@ func (s source) Token() (*oauth2.Token, error) {
 	return s.client.Token(ctx)
 }
 
-// Token returns an access token that is good for a while, and asks for a new one if need be. An error
-// is an *Error, or that of ctx.
+// Token returns a valid access token and renews it if necessary. The error is an *Error or the
+// error of ctx.
 func (w *Client) Token(ctx context.Context) (*oauth2.Token, error) {
 	t, err := w.tokens.Token(ctx)
 	if err != nil {
@@ -185,13 +188,13 @@ func (w *Client) Token(ctx context.Context) (*oauth2.Token, error) {
 	return o.WithExtra(map[string]any{"scope": t.scopes.String()}), nil
 }
 
-// Scopes returns what the present token may do, as the authorization server said.
+// Scopes returns the scopes of the current token, as reported by the authorization server.
 func (w *Client) Scopes() []string { return slices.Clone(w.tokens.granted()) }
 
-// Issuer returns the authorization server.
+// Issuer returns the issuer of the authorization server.
 func (w *Client) Issuer() string { return w.found.issuer }
 
-// Resource returns the MCP server as its metadata name it: the audience of tokens.
+// Resource returns the resource identifier from the MCP server's metadata: the audience of tokens.
 func (w *Client) Resource() string { return w.found.resource }
 
 func (w *Client) trace(name, text string, data map[string]any) {
@@ -202,10 +205,10 @@ func (w *Client) trace(name, text string, data map[string]any) {
 
 const (
 	requestTime = 15 * time.Second
-	renewalTime = time.Minute // for a token, with everything that it takes
+	renewalTime = time.Minute // limit for getting a token, with all retries
 )
 
-// mayAsk are the scopes of a challenge that the program may ask for.
+// mayAsk reports whether the program may request the scopes of a challenge.
 func (w *Client) mayAsk(needed oauth.Scopes) bool {
 	return len(needed) > 0 && w.tokens.granted().Union(w.c.StepUp).Has(needed...)
 }

@@ -15,11 +15,11 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/discovery"
 )
 
-// platformTime is how long a platform may take to answer.
+// platformTime is the timeout for a platform's answer.
 const platformTime = 10 * time.Second
 
-// outside asks platforms at public addresses, and within asks the metadata services of clouds, which
-// no proxy leads to.
+// outside returns a client for platforms at public addresses. within returns one for the metadata
+// services of clouds, without a proxy.
 func outside() *http.Client {
 	return &http.Client{Timeout: platformTime, CheckRedirect: discovery.NoRedirect}
 }
@@ -30,7 +30,8 @@ func within() *http.Client {
 	return c
 }
 
-// get reads a document of a platform. Its answer to a refusal is not repeated: it may hold anything.
+// get reads a document from a platform. Errors do not include the body of a refusal, which may
+// contain anything.
 func get(ctx context.Context, c *http.Client, location string, header map[string]string) (http.Header, []byte, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, location, nil)
 	if err != nil {
@@ -51,7 +52,7 @@ const (
 	githubToken = "ACTIONS_ID_TOKEN_REQUEST_TOKEN" // #nosec G101 -- a name
 )
 
-// GitHubActions asks GitHub for the token of a job. The job needs "permissions: id-token: write".
+// GitHubActions gets the token of a job from GitHub. The job needs "permissions: id-token: write".
 func GitHubActions() PlatformToken {
 	return named{func(ctx context.Context, audience string) (string, error) {
 		location, err := url.Parse(os.Getenv(githubURL))
@@ -76,8 +77,8 @@ func GitHubActions() PlatformToken {
 	}, "GitHub Actions"}
 }
 
-// GoogleMetadata asks the metadata server of Google Cloud for the token of the instance's, pod's or
-// service's own service account.
+// GoogleMetadata gets a token from the metadata server of Google Cloud, for the service account of
+// the instance, pod or service.
 func GoogleMetadata() PlatformToken {
 	const flavor = "Metadata-Flavor"
 	return named{func(ctx context.Context, audience string) (string, error) {
@@ -92,10 +93,10 @@ func GoogleMetadata() PlatformToken {
 	}, "Google Cloud"}
 }
 
-// AzureManagedIdentity asks for the token of a managed identity, of a virtual machine or of an App
-// Service; clientID chooses a user-assigned one, "" is the only or the system-assigned one. Entra makes
-// tokens for applications that are registered there and for no others, so Config.Audience is the
-// application's ID URI, and Config.AuthorizationServer is needed.
+// AzureManagedIdentity gets the token of a managed identity, in a virtual machine or App Service.
+// clientID selects a user-assigned identity; "" selects the only one or the system-assigned one.
+// Entra issues tokens only for registered applications. So Config.Audience must be the
+// application's ID URI, and Config.AuthorizationServer is required.
 func AzureManagedIdentity(clientID string) PlatformToken {
 	return named{func(ctx context.Context, audience string) (string, error) {
 		base := cmp.Or(os.Getenv("AZURE_POD_IDENTITY_AUTHORITY_HOST"), "http://169.254.169.254")

@@ -10,15 +10,15 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// found is what discovery has found.
+// found holds the results of discovery.
 type found struct {
 	origin      string // of the MCP server
 	resource    string
 	issuer      string
-	endpoint    string // for tokens
+	endpoint    string // the token endpoint
 	methods     []string
 	grants      []string
-	scopes      oauth.Scopes // to ask for first
+	scopes      oauth.Scopes // to request first
 	demandsDPoP bool
 }
 
@@ -30,7 +30,8 @@ func (w *Client) discover(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// RFC 9728 §3.1: the document is of the resource's own origin, and so cannot have us ask elsewhere.
+	// RFC 9728 §3.1: the document must be on the resource's own origin, so it cannot redirect
+	// requests elsewhere.
 	if ch.ResourceMetadata != "" && discovery.Origin(ch.ResourceMetadata) != w.found.origin {
 		return fail(discovery.StepChallenge, "Serve the document from the origin of the MCP server.",
 			"the challenge points to %s, at another origin", printable(ch.ResourceMetadata))
@@ -47,7 +48,7 @@ func (w *Client) discover(ctx context.Context) error {
 	return w.examine(ctx, d)
 }
 
-// read takes over what the MCP server says about itself.
+// read applies the metadata of the MCP server.
 func (w *Client) read(ch discovery.Challenge, r discovery.Resource) error {
 	if r.Location == "" {
 		return fail(discovery.StepResource, "Publish the RFC 9728 document.",
@@ -72,7 +73,7 @@ func (w *Client) read(ch discovery.Challenge, r discovery.Resource) error {
 	return nil
 }
 
-// firstScopes are the first of the lists that names any (CL-18, CL-19).
+// firstScopes returns a copy of the first list that is not empty (CL-18, CL-19).
 func firstScopes(lists ...[]string) oauth.Scopes {
 	for _, l := range lists {
 		if len(l) > 0 {
@@ -109,7 +110,7 @@ func (w *Client) examine(ctx context.Context, d *discovery.Client) error {
 	return nil
 }
 
-// transport keeps an MCP server at an https URL from having credentials sent in clear, or to this
+// transport rejects URLs that would send credentials of an https MCP server in clear or to this
 // machine.
 func (w *Client) transport(raw string) error {
 	if err := discovery.CheckURL(raw); err != nil {
@@ -122,7 +123,7 @@ func (w *Client) transport(raw string) error {
 	return nil
 }
 
-// grant is the grant type by which tokens are had.
+// grant returns the grant type used to get tokens.
 func (w *Client) grant() string {
 	if w.c.Token == nil {
 		return oauth.GrantClientCredentials
@@ -130,7 +131,7 @@ func (w *Client) grant() string {
 	return oauth.GrantJWTBearer
 }
 
-// isOurs reports whether a URL is at the origin that tokens are for.
+// isOurs reports whether u has the origin that tokens are for.
 func (f *found) isOurs(u *url.URL) bool {
 	return discovery.Origin((&url.URL{Scheme: u.Scheme, Host: u.Host, Path: "/"}).String()) == f.origin
 }

@@ -9,30 +9,30 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// Error says which step on the way to a token failed, why, and what to do about it. It holds no
+// Error reports which step on the way to a token failed, the reason, and a remedy. It contains no
 // token.
 type Error struct {
 	Step   string     // see Step
-	Code   oauth.Code // what the authorization server answered; "": the step failed otherwise
+	Code   oauth.Code // the authorization server's error code; "" for other failures
 	Why    string
-	Advice string // "": none
+	Advice string // may be ""
 
 	temporary bool
-	after     time.Duration // how long the server asks to wait; 0: it does not say
+	after     time.Duration // the wait that the server requests; 0 if it names none
 }
 
 // Error implements error.
 func (e *Error) Error() string { return "mcpclient: " + e.Step + ": " + e.Why }
 
-// Temporary reports whether the same request may succeed later although nothing was changed, as when
-// a server cannot be reached. A refusal of the authorization server is not temporary.
+// Temporary reports whether the same request may succeed later without any change, for example when
+// a server cannot be reached. A refusal by the authorization server is not temporary.
 func (e *Error) Temporary() bool { return e.temporary }
 
 func fail(step, advice, format string, args ...any) *Error {
 	return &Error{Step: step, Why: fmt.Sprintf(format, args...), Advice: advice}
 }
 
-// of makes an Error of what a step returned.
+// of converts the error of a step to an *Error.
 func of(step string, err error) *Error {
 	var found *discovery.Error
 	if errors.As(err, &found) {
@@ -45,10 +45,11 @@ func of(step string, err error) *Error {
 	return fail(step, "", "%v", err)
 }
 
-// maxText bounds what is repeated of an answer of a server, in bytes.
+// maxText is the maximum length of text quoted from a server's response, in bytes.
 const maxText = 300
 
-// printable is what a server says about its refusal, without what could change a terminal or a log.
+// printable returns a server's error text, shortened and without characters that could affect a
+// terminal or a log.
 func printable(s string) string {
 	if s = oauth.SafeDescription(s); len(s) > maxText {
 		return s[:maxText] + "..."

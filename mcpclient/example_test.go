@@ -16,7 +16,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/mcpresource"
 )
 
-// A job of GitHub Actions calls an MCP server by the official SDK. Here, a function plays GitHub.
+// A GitHub Actions job calls an MCP server with the official SDK. In this example, a function plays
+// GitHub.
 func Example() {
 	server := exampleServer() // yours: "https://mcp.example.com/mcp"
 	defer server.Close()
@@ -46,7 +47,7 @@ func Example() {
 	// Output: whoami
 }
 
-// A token that is bound to a key of the program is of no use to a thief.
+// A token bound to a key of the program is useless to a thief.
 func ExampleDPoP() {
 	server := exampleServer()
 	defer server.Close()
@@ -74,14 +75,14 @@ func ExampleDPoP() {
 	// true
 }
 
-// exampleToken is what a platform gives: a JWT for the audience that is asked for.
+// exampleToken imitates a platform: it returns a JWT for the requested audience.
 func exampleToken(_ context.Context, audience string) (string, error) {
 	claims, err := json.Marshal(map[string]string{"iss": "https://ci.example", "sub": "job", "aud": audience})
 	return "e30." + base64.RawURLEncoding.EncodeToString(claims) + ".c2ln", err
 }
 
-// exampleServer is an MCP server behind a guard, and an authorization server that gives a token for any
-// assertion.
+// exampleServer starts an MCP server behind a guard, and an authorization server that issues a
+// token for any assertion.
 func exampleServer() *httptest.Server {
 	mux := http.NewServeMux()
 	s := httptest.NewServer(mux)

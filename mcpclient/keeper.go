@@ -13,47 +13,48 @@ import (
 // token is an access token.
 type token struct {
 	access, kind string
-	scopes       oauth.Scopes // that it has
-	renew        time.Time    // when to ask for the next one
-	expiry       time.Time    // when it is of no use any more
+	scopes       oauth.Scopes // as granted
+	renew        time.Time    // when to renew it
+	expiry       time.Time    // when to stop using it
 }
 
 const (
-	// renewAt is the part of its life after which a token is renewed, renewSpread the part over which
-	// replicas spread.
+	// A token is renewed after the fraction renewAt of its lifetime, plus a random part of up to
+	// renewSpread, so that replicas do not renew at once.
 	renewAt, renewSpread = 0.70, 0.15
-	// margin is how long before it expires a token is not used any more: requests and clocks take time.
+	// margin is how long before its expiry a token is no longer used: requests take time and clocks
+	// differ.
 	margin = 10 * time.Second
 
 	refusedFirst, refusedMost = 5 * time.Second, 5 * time.Minute
 	failedFirst, failedMost   = time.Second, time.Minute
-	mostPatience              = 10 * time.Minute // with a server that says when to come back
+	mostPatience              = 10 * time.Minute // limit for a wait that a server requests
 )
 
-// live sets when a token is renewed and when it ends, of how long it lives.
+// live sets the times of renewal and expiry from the token's lifetime.
 func (t *token) live(now time.Time, lifetime time.Duration) {
 	part := renewAt + renewSpread*rand.Float64()
 	t.renew = now.Add(time.Duration(float64(lifetime) * part))
 	t.expiry = now.Add(lifetime - min(margin, lifetime/10))
 }
 
-// keeper has a token that is good, and one request for the next one at a time.
+// keeper holds a valid token, and runs at most one token request at a time.
 type keeper struct {
 	get func(context.Context, oauth.Scopes) (*token, error)
 	now func() time.Time
 
-	mu      sync.Mutex   // guards what follows
-	token   *token       // nil: none that may be used
-	scopes  oauth.Scopes // to ask for
-	flight  *flight      // nil: no request is under way
-	renewal pause        // after a renewal that failed
-	wider   pause        // after a request for more scopes that failed
-	refused pause        // after a 401 for a token that was new
+	mu      sync.Mutex   // guards the fields below
+	token   *token       // nil if there is no usable token
+	scopes  oauth.Scopes // to request
+	flight  *flight      // nil if no request is running
+	renewal pause        // after a failed renewal
+	wider   pause        // after a failed request for more scopes
+	refused pause        // after a 401 for a new token
 }
 
-// flight is a request that is under way.
+// flight is a running token request.
 type flight struct {
-	done  chan struct{} // closed at its end
+	done  chan struct{} // closed when it ends
 	token *token
 	err   error
 }
@@ -62,7 +63,7 @@ func newKeeper(scopes oauth.Scopes, get func(context.Context, oauth.Scopes) (*to
 	return &keeper{get: get, now: time.Now, scopes: scopes}
 }
 
-// Token returns a good token. The error is that of the last request, until it may be repeated.
+// Token returns a valid token. After a failed request it returns that error until the pause ends.
 func (k *keeper) Token(ctx context.Context) (*token, error) {
 	k.mu.Lock()
 	now := k.now()
@@ -82,14 +83,15 @@ func (k *keeper) Token(ctx context.Context) (*token, error) {
 	k.mu.Unlock()
 	switch {
 	case t != nil:
-		return t, nil // it does while the next one is on its way
+		return t, nil // still valid while the next one is requested
 	case f == nil:
 		return nil, err
 	}
 	return f.wait(ctx)
 }
 
-// start asks for a token, in the background: the caller may leave, and others may wait too.
+// start requests a token in the background, because other callers may wait for it after this one
+// leaves.
 func (k *keeper) start(ctx context.Context, scopes oauth.Scopes, p *pause) *flight {
 	f := &flight{done: make(chan struct{})}
 	k.flight = f
@@ -120,8 +122,8 @@ func (f *flight) wait(ctx context.Context) (*token, error) {
 	}
 }
 
-// replace returns a token other than t, which the MCP server has refused; nil if t is so new that the
-// next one would fare no better.
+// replace returns a token other than t, which the MCP server rejected. It returns nil if t is so
+// new that another token would be rejected as well.
 func (k *keeper) replace(ctx context.Context, t *token) (*token, error) {
 	k.mu.Lock()
 	if k.token == t {
@@ -142,7 +144,7 @@ var (
 	errLess    = errors.New("mcpclient: the authorization server gives fewer scopes than were asked for")
 )
 
-// accepted notes that the MCP server takes a token.
+// accepted records that the MCP server accepts a token.
 func (k *keeper) accepted(t *token) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -151,8 +153,8 @@ func (k *keeper) accepted(t *token) {
 	}
 }
 
-// widen returns a token other than t that has needed, beside what tokens had until now; nil if that
-// was refused a short while ago, or is more than the authorization server gives.
+// widen returns a token other than t that has the scopes in needed in addition to the scopes so
+// far. It returns nil if that was recently refused, or if the authorization server grants less.
 func (k *keeper) widen(ctx context.Context, t *token, needed oauth.Scopes) (*token, error) {
 	for {
 		k.mu.Lock()
@@ -166,7 +168,7 @@ func (k *keeper) widen(ctx context.Context, t *token, needed oauth.Scopes) (*tok
 		if k.flight == nil {
 			break
 		}
-		f := k.flight // for fewer scopes, or for the same
+		f := k.flight // for fewer or the same scopes
 		k.mu.Unlock()
 		if _, err := f.wait(ctx); ctx.Err() != nil {
 			return nil, err
@@ -202,14 +204,14 @@ func (k *keeper) granted() oauth.Scopes {
 	return k.token.scopes
 }
 
-// pause is the time after a failure in which the same is not tried again.
+// pause is the time after a failure during which the request is not repeated.
 type pause struct {
 	until time.Time
 	err   error
 	times int
 }
 
-// holds returns the error for as long as there is nothing new to be had.
+// holds returns the last error while the pause lasts, else nil.
 func (p *pause) holds(now time.Time) error {
 	if now.Before(p.until) {
 		return p.err
@@ -217,7 +219,7 @@ func (p *pause) holds(now time.Time) error {
 	return nil
 }
 
-// failed makes the pause longer with each failure.
+// failed starts a pause that grows with each failure.
 func (p *pause) failed(now time.Time, err error) {
 	first, most := refusedFirst, refusedMost
 	var e *Error

@@ -12,9 +12,9 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// issuer counts what it is asked for, and answers after a while.
+// issuer counts requests and answers each after a delay.
 type issuer struct {
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // guards the fields below
 	asked    []oauth.Scopes
 	takes    time.Duration
 	lifetime time.Duration
@@ -69,7 +69,7 @@ func TestOneRequestForAll(t *testing.T) {
 		var all sync.WaitGroup
 		for n := range 32 {
 			all.Go(func() {
-				if n == 0 { // who begins may leave, and the others get the token all the same
+				if n == 0 { // the first caller may leave, and the others still get the token
 					if _, err := k.Token(left); !errors.Is(err, context.Canceled) {
 						t.Errorf("got %v", err)
 					}
@@ -137,7 +137,7 @@ func TestRenewalSpreads(t *testing.T) {
 func TestRefusalsAreNotHammered(t *testing.T) {
 	i := &issuer{err: fail(stepToken, "", "invalid_grant")}
 	kept(t, i, func(t *testing.T, k *keeper) {
-		for range 3600 { // an hour, each second
+		for range 3600 { // one hour, each second
 			if _, err := k.Token(t.Context()); !errors.Is(err, i.err) {
 				t.Fatalf("CL-29: got %v", err)
 			}
@@ -250,7 +250,8 @@ func TestWidened(t *testing.T) {
 	})
 }
 
-// TestNotWidened: CL-21 an authorization server that gives less than was asked is not asked again at once.
+// TestNotWidened: CL-21 an authorization server that grants less than requested is not asked again
+// at once.
 func TestNotWidened(t *testing.T) {
 	i := &issuer{grant: func(oauth.Scopes) oauth.Scopes { return oauth.Scopes{"mcp"} }}
 	kept(t, i, func(t *testing.T, k *keeper) {

@@ -12,16 +12,16 @@ import (
 	"time"
 )
 
-// PlatformToken gives the token by which a platform says who the program is: a JWT for an audience. It
-// is asked for each access token, so that a token that works once is enough, and from several
-// goroutines. The String method, if there is one, names it in messages.
+// PlatformToken is a source of JWTs in which a platform asserts the program's identity. Token is
+// called for each access token, so single-use tokens work, and from several goroutines. If there is
+// a String method, its result names the source in messages.
 type PlatformToken interface {
-	// Token returns a token. A source that cannot choose the audience gives what it has; it is sent
-	// only if it was made for the authorization server, or for Config.Audience.
+	// Token returns a token for audience. A source that cannot choose the audience may return any
+	// token. It is only sent if it was issued for the authorization server, or for Config.Audience.
 	Token(ctx context.Context, audience string) (string, error)
 }
 
-// PlatformTokenFunc is a function as a PlatformToken.
+// PlatformTokenFunc is a function that implements PlatformToken.
 type PlatformTokenFunc func(ctx context.Context, audience string) (string, error)
 
 // Token implements PlatformToken.
@@ -29,7 +29,7 @@ func (f PlatformTokenFunc) Token(ctx context.Context, audience string) (string, 
 	return f(ctx, audience)
 }
 
-// named is a source with a name.
+// named is a source with a name for messages.
 type named struct {
 	PlatformTokenFunc
 	name string
@@ -38,8 +38,8 @@ type named struct {
 // String implements fmt.Stringer.
 func (n named) String() string { return n.name }
 
-// File gives the token in a file, which is read each time: a projected service account token of
-// Kubernetes, or a JWT-SVID that spiffe-helper writes. What makes the file chooses the audience.
+// File returns the token in a file, which is read each time: a projected service account token of
+// Kubernetes, or a JWT-SVID written by spiffe-helper. The writer of the file chooses the audience.
 func File(path string) PlatformToken {
 	return named{func(context.Context, string) (string, error) {
 		b, err := readFile(path)
@@ -63,8 +63,8 @@ func readFile(path string) ([]byte, error) {
 	return b, err
 }
 
-// Env gives the token in an environment variable: the id_tokens of a job of GitLab CI, for instance,
-// which name variable and audience in the job.
+// Env returns the token in an environment variable, such as the id_tokens of a GitLab CI job. The
+// job sets the name of the variable and the audience.
 func Env(name string) PlatformToken {
 	return named{func(context.Context, string) (string, error) {
 		value := strings.TrimSpace(os.Getenv(name))
@@ -76,7 +76,7 @@ func Env(name string) PlatformToken {
 }
 
 // Platform returns a source by name: "github-actions", "google", "azure", "azure:CLIENT_ID", "aws",
-// "file:PATH" or "env:NAME". The name "" is that of the CI system or cloud that the environment shows.
+// "file:PATH" or "env:NAME". For "" it detects the CI system or cloud from the environment.
 func Platform(name string) (PlatformToken, error) {
 	kind, value, _ := strings.Cut(name, ":")
 	switch {
@@ -99,7 +99,7 @@ func Platform(name string) (PlatformToken, error) {
 		"file:PATH and env:NAME", name)
 }
 
-// detection is a variable by which a platform shows.
+// detection is an environment variable that identifies a platform.
 type detection struct {
 	variable string
 	source   func() PlatformToken
@@ -127,8 +127,8 @@ func detect() (PlatformToken, error) {
 		"github-actions, google, azure, aws, file:PATH and env:NAME")
 }
 
-// claims are what is read of a platform token before it is sent. It is not verified here: the
-// authorization server does that.
+// claims are the claims that are checked before a platform token is sent. The authorization server
+// verifies the token.
 type claims struct {
 	Issuer   string      `json:"iss"`
 	Subject  string      `json:"sub"`
@@ -149,7 +149,7 @@ func (a *audience) UnmarshalJSON(b []byte) error {
 	return json.Unmarshal(b, (*[]string)(a))
 }
 
-// assertion has the platform make a token, and checks that it may be sent.
+// assertion gets a token from the platform, and checks that it may be sent.
 func (w *Client) assertion(ctx context.Context) (string, error) {
 	want := w.c.Audience
 	if want == "" {
@@ -198,8 +198,8 @@ func readClaims(text string) (c claims, err error) {
 	return c, nil
 }
 
-// maySend keeps a token from a server that it was not made for: such a server could use it elsewhere,
-// as the program.
+// maySend returns an error if the token was issued for another server: the receiver could use it
+// there to impersonate the program.
 func (w *Client) maySend(c claims) error {
 	const advice = "Have the platform make it for %s; or, if it cannot, set Config.Audience and " +
 		"Config.AuthorizationServer."
@@ -220,8 +220,8 @@ func (w *Client) maySend(c claims) error {
 	return nil
 }
 
-// isMine reports whether an audience is the authorization server: its issuer, with or without a final
-// slash, or its token endpoint.
+// isMine reports whether an audience is the authorization server: its token endpoint, or its issuer
+// with or without a final slash.
 func (w *Client) isMine(a string) bool {
 	return strings.TrimSuffix(a, "/") == strings.TrimSuffix(w.found.issuer, "/") || a == w.found.endpoint
 }

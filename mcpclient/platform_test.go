@@ -13,7 +13,7 @@ import (
 
 const auth = "https://auth.example.com"
 
-// platform is a server of a platform: it answers what the handler says.
+// platform starts a platform's server with the handler h.
 func platform(t *testing.T, h http.HandlerFunc) string {
 	t.Helper()
 	s := httptest.NewServer(h)
@@ -116,7 +116,8 @@ func TestAzureManagedIdentity(t *testing.T) {
 	had(t, AzureManagedIdentity(""), "azure-token")
 }
 
-// TestSignature: the example of the documentation of AWS Signature Version 4 for a request of IAM.
+// TestSignature checks the example of an IAM request in the documentation of AWS Signature Version
+// 4.
 func TestSignature(t *testing.T) {
 	r, err := http.NewRequestWithContext(t.Context(), "GET",
 		"https://iam.amazonaws.com/?Action=ListUsers&Version=2010-05-08", nil)

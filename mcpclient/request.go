@@ -21,24 +21,24 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// The steps that follow those of discovery.
+// The steps after discovery.
 const (
 	stepPlatform = "platform"
 	stepToken    = "token"
 )
 
 const (
-	attempts      = 3               // of a request that fails for a while
-	shortWait     = 5 * time.Second // what a server may ask for and is waited for within a request
+	attempts      = 3               // for a request that fails temporarily
+	shortWait     = 5 * time.Second // longest requested wait within a request
 	firstWait     = 300 * time.Millisecond
 	assertionLife = time.Minute
 	maxLifetime   = 24 * time.Hour
-	plainLifetime = 5 * time.Minute // of a token whose lifetime the server does not tell
+	plainLifetime = 5 * time.Minute // if the response has no lifetime
 	maxToken      = 64 << 10        // bytes
 )
 
-// request gets one access token. What fails for a while is tried again, each time with a platform
-// token of its own: the one before may count as used.
+// request gets one access token. It retries temporary failures, each time with a new platform
+// token, because the previous one may count as used.
 func (w *Client) request(ctx context.Context, scopes oauth.Scopes) (*token, error) {
 	wait := firstWait
 	for i := 1; ; i++ {
@@ -56,7 +56,7 @@ func (w *Client) request(ctx context.Context, scopes oauth.Scopes) (*token, erro
 	}
 }
 
-// ask sends one request for a token (RFC 7523 §2.1, RFC 6749 §4.4).
+// ask sends one token request (RFC 7523 §2.1, RFC 6749 §4.4).
 func (w *Client) ask(ctx context.Context, scopes oauth.Scopes) (*token, error) {
 	form := url.Values{"grant_type": {w.grant()}, "resource": {w.found.resource}}
 	if len(scopes) > 0 {
@@ -93,7 +93,7 @@ func (w *Client) ask(ctx context.Context, scopes oauth.Scopes) (*token, error) {
 	return w.accept(body, scopes)
 }
 
-// authenticate says which client asks, if one is registered (RFC 6749 §2.3, CL-28).
+// authenticate adds client authentication if a client is registered (RFC 6749 §2.3, CL-28).
 func (w *Client) authenticate(r *http.Request, form url.Values) error {
 	c := w.c.Client
 	switch {
@@ -117,7 +117,7 @@ func (w *Client) authenticate(r *http.Request, form url.Values) error {
 	return nil
 }
 
-// assertion is the client's authentication by its key (RFC 7523 §2.2), for the issuer alone.
+// assertion returns a signed client assertion (RFC 7523 §2.2) for the issuer.
 func (c *Credentials) assertion(issuer string, now time.Time) (string, error) {
 	algorithm, err := dpop.Algorithm(c.Key)
 	if err != nil {
@@ -145,8 +145,8 @@ func (c *Credentials) assertion(issuer string, now time.Time) (string, error) {
 	return signed.CompactSerialize()
 }
 
-// exchange sends a request and reads a bounded answer. The error does not name the URL, which may
-// hold a secret.
+// exchange sends a request and reads a response of limited size. Errors do not include the URL,
+// which may contain a secret.
 func exchange(c *http.Client, r *http.Request) (status int, header http.Header, body []byte, err error) {
 	resp, err := c.Do(r)
 	if err != nil {
@@ -164,14 +164,14 @@ func exchange(c *http.Client, r *http.Request) (status int, header http.Header, 
 	return resp.StatusCode, resp.Header, body, err
 }
 
-// refusal is what the authorization server answers instead of a token (RFC 6749 §5.2). It ends the
+// refusal returns the error for a token response that is not a success (RFC 6749 §5.2). It ends the
 // request, whatever the code (CL-29), unless the server is only busy.
 func refusal(status int, header http.Header, body []byte, now time.Time) *Error {
 	var answer struct {
 		Code        oauth.Code `json:"error"`
 		Description string     `json:"error_description"`
 	}
-	_ = json.Unmarshal(body, &answer) // what is no JSON is told by its status
+	_ = json.Unmarshal(body, &answer) // without JSON, the status alone counts
 	if status >= 500 || status == http.StatusTooManyRequests {
 		e := fail(stepToken, "Try again later.", "the authorization server answered %d", status)
 		e.Code, e.temporary, e.after = answer.Code, true, retryAfter(header, now)
@@ -185,7 +185,7 @@ func refusal(status int, header http.Header, body []byte, now time.Time) *Error 
 	return e
 }
 
-// advice is what to do about a refusal.
+// advice is the remedy for each error code.
 var advice = map[oauth.Code]string{
 	oauth.InvalidGrant: "The authorization server did not accept this token of the platform. Its operator sees" +
 		" what the rules say of it with: mcp-authd trust test",
@@ -208,7 +208,7 @@ func retryAfter(h http.Header, now time.Time) time.Duration {
 	return 0
 }
 
-// accept reads a token (RFC 6749 §5.1).
+// accept reads a token response (RFC 6749 §5.1).
 func (w *Client) accept(body []byte, asked oauth.Scopes) (*token, error) {
 	var answer oauth.TokenResponse
 	const broken = "The authorization server's answer is broken."
@@ -240,7 +240,7 @@ func (w *Client) accept(body []byte, asked oauth.Scopes) (*token, error) {
 	return t, nil
 }
 
-// isCredential reports whether a string can stand in an Authorization header (RFC 6750 §2.1).
+// isCredential reports whether s is valid in an Authorization header (RFC 6750 §2.1).
 func isCredential(s string) bool {
 	if s == "" || len(s) > maxToken {
 		return false

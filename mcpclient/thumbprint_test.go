@@ -2,7 +2,7 @@ package mcpclient_test
 
 import "github.com/mcp-authd/mcp-authd/internal/dpop"
 
-// thumbprint is that of the key of a proof, which is not checked here.
+// thumbprint returns the thumbprint of the key of a proof, without verifying the proof.
 func thumbprint(proof string) string {
 	p, err := dpop.Parse(proof)
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// RoundTrip implements http.RoundTripper for requests to the origin of the MCP server. Others are
-// refused: their receiver would get the token (CL-26).
+// RoundTrip implements http.RoundTripper for requests to the origin of the MCP server. It refuses
+// other origins, which would receive the token (CL-26).
 func (w *Client) RoundTrip(r *http.Request) (*http.Response, error) {
 	if !w.found.isOurs(r.URL) {
 		closeBody(r)
@@ -23,7 +23,7 @@ func (w *Client) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	body := r.Body
-	var done [2]bool // a new token, more scopes: each once
+	var done [2]bool // each once: a new token, more scopes
 	for {
 		resp, err := w.send(r, body, t)
 		if err != nil {
@@ -39,7 +39,7 @@ func (w *Client) RoundTrip(r *http.Request) (*http.Response, error) {
 				return resp, nil
 			}
 		}
-		// What is left is read so that the connection can be used again.
+		// Drain the body so that the connection can be reused.
 		_, _ = io.CopyN(io.Discard, resp.Body, maxText)
 		resp.Body.Close()
 		if err != nil {
@@ -49,7 +49,7 @@ func (w *Client) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 }
 
-// next returns the token to repeat a request with; nil if its answer stands.
+// next returns the token for repeating a request, or nil if its response is final.
 func (w *Client) next(r *http.Request, resp *http.Response, t *token, done *[2]bool) (*token, error) {
 	needed := lacking(resp)
 	switch {
@@ -63,7 +63,7 @@ func (w *Client) next(r *http.Request, resp *http.Response, t *token, done *[2]b
 		done[1] = true
 		wider, err := w.tokens.widen(r.Context(), t, needed)
 		if err != nil {
-			return nil, nil // the refusal of the MCP server says more
+			return nil, nil // the MCP server's refusal is more informative
 		}
 		return wider, nil
 	}
@@ -72,7 +72,7 @@ func (w *Client) next(r *http.Request, resp *http.Response, t *token, done *[2]b
 }
 
 func (w *Client) send(r *http.Request, body io.ReadCloser, t *token) (*http.Response, error) {
-	r2 := r.Clone(r.Context()) // a RoundTripper leaves the request as it is
+	r2 := r.Clone(r.Context()) // a RoundTripper must not modify the request
 	r2.Body = body
 	r2.Header.Set("Authorization", t.kind+" "+t.access) // CL-25
 	return w.calls.RoundTrip(r2)

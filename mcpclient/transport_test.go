@@ -27,7 +27,7 @@ func post(t *testing.T, c *Client, w *world, body io.Reader) (int, string) {
 	return resp.StatusCode, string(b)
 }
 
-// only lets requests with one token pass.
+// only accepts requests with one token.
 func only(authorization string) http.HandlerFunc {
 	return func(rw http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Authorization") != authorization {

@@ -27,18 +27,19 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// world is an MCP server and its authorization server on one origin; each test changes one thing.
+// world is an MCP server and its authorization server on one origin. Each test changes one
+// property.
 type world struct {
 	*httptest.Server
 	challenge string
 	prm, as   map[string]any
-	token     http.HandlerFunc // instead of the answer below
-	mcp       http.HandlerFunc // instead of accepting each token that was issued
+	token     http.HandlerFunc // replaces the default response
+	mcp       http.HandlerFunc // replaces the default, which accepts every issued token
 
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // guards the fields below
 	forms    []url.Values
-	headers  []http.Header // of requests for a token
-	calls    []http.Header // that the MCP server has seen
+	headers  []http.Header // of token requests
+	calls    []http.Header // of requests to the MCP server
 	issued   int
 	lifetime int
 }
@@ -115,7 +116,7 @@ func (w *world) serveMCP(rw http.ResponseWriter, r *http.Request) {
 	io.Copy(rw, r.Body)
 }
 
-// seen returns the requests for a token.
+// seen returns the token requests.
 func (w *world) seen() []url.Values {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -128,7 +129,7 @@ func (w *world) called() []http.Header {
 	return slices.Clone(w.calls)
 }
 
-// config is that of a program on a platform that makes tokens for any audience.
+// config returns the configuration of a program on a platform that issues tokens for any audience.
 func (w *world) config(change ...func(*Config)) Config {
 	c := Config{
 		Server: w.URL + "/mcp",
@@ -152,7 +153,7 @@ func (w *world) connect(t *testing.T, change ...func(*Config)) *Client {
 	return c
 }
 
-// jwt is a token of a platform that is not signed: the client does not verify it.
+// jwt returns an unsigned platform token: the client does not verify it.
 func jwt(claims map[string]any) string {
 	b, err := json.Marshal(claims)
 	if err != nil {
@@ -291,7 +292,8 @@ func TestNothingIsSent(t *testing.T) {
 	}
 }
 
-// TestExpiredPlatformToken: it is read again after a while, as the platform may have renewed it.
+// TestExpiredPlatformToken checks that an expired token is read again later, because the platform
+// may renew it.
 func TestExpiredPlatformToken(t *testing.T) {
 	w := newWorld(t, nil)
 	_, err := Workload(t.Context(), w.config(fixed(map[string]any{
@@ -302,7 +304,8 @@ func TestExpiredPlatformToken(t *testing.T) {
 	}
 }
 
-// TestHTTPSStays: an MCP server at an https URL cannot have tokens sent in clear, nor to this machine.
+// TestHTTPSStays: an MCP server at an https URL cannot make the client send tokens in clear or to
+// this machine.
 func TestHTTPSStays(t *testing.T) {
 	w := &Client{found: found{origin: "https://mcp.example.com"}}
 	for raw, want := range map[string]bool{

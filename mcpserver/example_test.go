@@ -18,8 +18,9 @@ import (
 	"github.com/mcp-authd/mcp-authd/thirdparty"
 )
 
-// A whole program: an MCP server with sign-in, accounts, consent and tokens. Set MCP_AUTHD_ISSUER, or URL in
-// Options, to where clients find it, and MCP_AUTHD_LISTEN to where it listens.
+// This is a whole program: an MCP server with sign-in, accounts, consent and tokens. Set
+// MCP_AUTHD_ISSUER, or URL in Options, to the URL for clients, and MCP_AUTHD_LISTEN to the listen
+// address.
 func Example() {
 	server := mcp.NewServer(&mcp.Implementation{Name: "notes", Version: "1.0.0"}, nil)
 	tools := gosdk.NewTools(server, gosdk.Scope{Name: "notes:read", Description: "read your notes"})
@@ -34,7 +35,7 @@ func Example() {
 	}
 }
 
-// Each caller has notes of their own, by the subject of the token.
+// Each user has separate notes, keyed by the subject of the token.
 var pages = map[string][]string{}
 
 type page struct {
@@ -56,7 +57,7 @@ func add(ctx context.Context, r *mcp.CallToolRequest, in note) (*mcp.CallToolRes
 	return list(ctx, r, struct{}{})
 }
 
-// Ready tells where the server is, and of the link by which its first account is made.
+// Ready reports the URL of the server and the link to create its first account.
 func ExampleServe() {
 	server := mcp.NewServer(&mcp.Implementation{Name: "notes", Version: "1.0.0"}, nil)
 	tools := gosdk.NewTools(server, gosdk.Scope{Name: "notes:read", Description: "read your notes"})
@@ -74,7 +75,7 @@ func ExampleServe() {
 		Ready: func(r mcpserver.Ready) {
 			base := strings.TrimSuffix(r.MCPURL, "/mcp")
 			fmt.Println("setup link:", strings.HasPrefix(r.SetupLink, base+"/setup#token="))
-			go func() { // a client; it knows the URL alone
+			go func() { // a client that knows only the URL
 				defer stop() // yours: SIGINT or SIGTERM
 				resp, err := http.Get(r.MCPURL)
 				if err != nil {
@@ -92,8 +93,8 @@ func ExampleServe() {
 	// ended: <nil>
 }
 
-// What a server on the internet may set. People sign in with their accounts at GitHub, if they are members of an
-// organisation, and several replicas share a database.
+// A server on the internet may set these options. Users sign in with GitHub if they are members of
+// an organization, and several replicas share a database.
 func ExampleOptions() {
 	o := mcpserver.Options{
 		URL:      "https://notes.example.com",

@@ -9,7 +9,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/mcpresource"
 )
 
-// TestListed: RS-217. A list of resources has the clearances of declared tools beside their scopes.
+// TestListed: RS-217. A list of resources shows the approvals of declared tools as well as their
+// scopes.
 func TestListed(t *testing.T) {
 	got := listed(&mcpresource.Rules{
 		Tools: map[string][]string{"add": {"write"}, "pay": {"write"}},

@@ -22,52 +22,55 @@ import (
 	"github.com/mcp-authd/mcp-authd/thirdparty"
 )
 
-// Options say how Serve serves. The zero value is a server on 127.0.0.1:8414 with a SQLite database.
+// Options configures Serve. The zero value is a server on 127.0.0.1:8414 with a SQLite database.
 type Options struct {
-	// URL is how clients reach this host, such as "https://notes.example.com": the issuer. The MCP server is at
-	// /mcp there. Default: http:// and the address, where that is on loopback.
+	// URL is the issuer: the URL of this host for clients, such as "https://notes.example.com". The
+	// MCP server is at /mcp there. Default: http:// and the listen address, if that is on loopback.
 	URL string
 	// Listen is the address to listen on. Default: 127.0.0.1:8414.
 	Listen string
-	// Name is what people are shown. Default: what the server calls itself.
+	// Name is the display name for users. Default: the name of the MCP server.
 	Name string
-	// DataDir has the secret key and the database. Default: a directory with the name of the server in
-	// ~/.local/share/mcp-authd, or what systemd or MCP_AUTHD_DATA_DIR says.
+	// DataDir is the directory of the secret key and the database. Default: the value of systemd or
+	// MCP_AUTHD_DATA_DIR, else a directory in ~/.local/share/mcp-authd named after the server.
 	DataDir string
 	// Database is a URL such as "postgres://user@host/name", or the path of a SQLite file. Default:
 	// mcp-authd.db in DataDir.
 	Database string
-	// SecretKeys are the master keys, the primary first, each of at least 32 bytes. Default: MCP_AUTHD_SECRET_KEY,
-	// or with SQLite secret.key in DataDir, which is made at the first start. Several replicas have the same.
+	// SecretKeys are the master keys of at least 32 bytes each, the primary key first. Replicas
+	// must share them. Default: MCP_AUTHD_SECRET_KEY, or with SQLite secret.key in DataDir, which
+	// is created at the first start.
 	SecretKeys [][]byte
-	// Providers are where people may sign in with an account that they have. Default: none.
+	// Providers are the identity providers that users can sign in with. Default: none.
 	Providers []thirdparty.Connector
-	// Config is a configuration file of mcp-authd for everything else. Default: what MCP_AUTHD_CONFIG names.
+	// Config is an mcp-authd configuration file for all other settings. Default: the value of
+	// MCP_AUTHD_CONFIG.
 	Config string
 	Logger *slog.Logger // default: slog.Default
-	// Adapter has further options of the server. Default: those of gosdk.Options, with ShowAll, so that clients
-	// find the tools for which they have to ask for more. Tasks without a store are kept in the database,
-	// encrypted with the master key.
+	// Adapter holds further options of the MCP server. Default: gosdk.Options with ShowAll, so that
+	// clients find tools for which they need to request more scopes. If Tasks has no store, tasks
+	// are kept in the database, encrypted with the master key.
 	Adapter *gosdk.Options
-	// Adjust changes the configuration of the guard, such as its limits; its Policy is the
-	// *mcpresource.Rules of the tools. Audit, Calls and Check may be set already, for logs and the audit log: call
-	// them from what you put in their place.
+	// Adjust changes the configuration of the guard, such as its limits. Its Policy is the
+	// *mcpresource.Rules of the tools. Audit, Calls and Check may already be set, for logs and the
+	// audit log: a function that replaces one must call it.
 	Adjust func(*mcpresource.Config)
-	// Ready is called when the server can be used. Default: MCPURL and SetupLink are printed to standard error.
+	// Ready is called once the server accepts requests. Default: MCPURL and SetupLink are printed
+	// to standard error.
 	Ready func(Ready)
 }
 
-// Ready is a server that can be used.
+// Ready describes a running server.
 type Ready struct {
 	Name    string
 	MCPURL  string // for clients
 	DataDir string // for the commands of mcp-authd
-	// SetupLink makes the first account, an administrator: once, for an hour. "" when there is an account.
-	// Show it to the operator alone, and keep it out of logs.
+	// SetupLink creates the first account, an administrator. It works once and for one hour, and is
+	// "" if an account exists. Show it only to the operator, and keep it out of logs.
 	SetupLink string
 }
 
-// print is the default of Options.Ready.
+// print is the default for Options.Ready.
 func (r Ready) print() {
 	if r.SetupLink != "" {
 		fmt.Fprintf(os.Stderr, "Make the first account (valid 1 h, once): %s\n", r.SetupLink)
@@ -75,10 +78,10 @@ func (r Ready) print() {
 	fmt.Fprintf(os.Stderr, "%s is ready: %s\n", r.Name, r.MCPURL)
 }
 
-// path is where the MCP server is below the issuer.
+// path is the path of the MCP server below the issuer.
 const path = "/mcp"
 
-// load is the configuration that o amounts to, but for its resource.
+// load returns the configuration for o, without its resource.
 func (o *Options) load() (*config.Loaded, error) {
 	file := cmp.Or(o.Config, os.Getenv("MCP_AUTHD_CONFIG"))
 	l, err := config.Load(config.Source{File: cmp.Or(file, os.DevNull), Environ: os.Environ()})
@@ -86,7 +89,7 @@ func (o *Options) load() (*config.Loaded, error) {
 		return nil, fmt.Errorf("mcpserver: %w", err)
 	}
 	if file == "" {
-		l.File = "this program" // what messages call the configuration
+		l.File = "this program" // how messages refer to the configuration
 	}
 	set := func(key, value, option string, to *string) {
 		if value != "" {
@@ -110,7 +113,8 @@ func (o *Options) load() (*config.Loaded, error) {
 	return l, nil
 }
 
-// settle fills in what depends on the address and the server, and validates the whole.
+// settle sets the values that depend on the address and the server, and validates the
+// configuration.
 func (o *Options) settle(ctx context.Context, l *config.Loaded, tools *gosdk.Tools, at net.Addr) error {
 	if err := o.issuer(l, at); err != nil {
 		return err
@@ -123,7 +127,7 @@ func (o *Options) settle(ctx context.Context, l *config.Loaded, tools *gosdk.Too
 	if err != nil {
 		return err
 	}
-	l.Resources = slices.Insert(l.Resources, 0, own) // the default of clients that name none
+	l.Resources = slices.Insert(l.Resources, 0, own) // the default for clients that name no resource
 	if l.IsDefault("branding.name") {
 		l.Branding.Name = own.Name
 	}
@@ -140,10 +144,10 @@ func (o *Options) settle(ctx context.Context, l *config.Loaded, tools *gosdk.Too
 	return nil
 }
 
-// notInName is what a directory should not be called.
+// notInName matches characters that are replaced in a directory name.
 var notInName = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
 
-// issuer is where clients find us. Only on loopback can it be guessed.
+// issuer sets the issuer URL. It has a default only on loopback.
 func (o *Options) issuer(l *config.Loaded, at net.Addr) error {
 	if !l.IsDefault("issuer") {
 		u, err := url.Parse(l.Issuer)
@@ -168,7 +172,7 @@ func (o *Options) issuer(l *config.Loaded, at net.Addr) error {
 	return nil
 }
 
-// resource describes the MCP server to the authorization server, as its tools are declared.
+// resource returns the configuration of the MCP server as a resource, from its declared tools.
 func resource(uri, name string, tools *gosdk.Tools) (config.Resource, error) {
 	out := config.Resource{URI: uri, Name: name}
 	for _, s := range tools.Scopes() {
@@ -193,7 +197,8 @@ func resource(uri, name string, tools *gosdk.Tools) (config.Resource, error) {
 	return out, nil
 }
 
-// explain says what is wrong in terms of Options: one line for each. The file has the first providers.
+// explain rephrases configuration errors in terms of Options, one line each. The first fromFile
+// providers are from the file.
 func explain(err error, fromFile int) error {
 	var lines []string
 	for line := range strings.Lines(err.Error()) {

@@ -24,14 +24,15 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// Serve serves the server of tools with sign-in until ctx ends; then streams are closed, open requests finish,
-// and nil is returned. At the first start it makes the data directory and tells of a link by
-// which the first account is made. It returns at once when an option is wrong, with a line for each. Until
-// it is ready, each request is answered with 503 and Retry-After, GET /healthz too.
+// Serve serves the MCP server of tools, with sign-in, until ctx ends. It then closes streams, lets
+// open requests finish, and returns nil. At the first start it creates the data directory and
+// reports a link to create the first account. If options are wrong it returns an error with one
+// line for each. Until the server is ready, every request, including GET /healthz, is answered with
+// 503 and Retry-After.
 func Serve(ctx context.Context, tools *gosdk.Tools, o Options) (err error) {
 	defer func() {
 		if ctx.Err() != nil && errors.Is(err, context.Canceled) {
-			err = nil // it was ended while it started
+			err = nil // ctx ended during the start
 		}
 	}()
 	l, err := o.load()
@@ -60,7 +61,7 @@ func Serve(ctx context.Context, tools *gosdk.Tools, o Options) (err error) {
 	return p.serve(ctx, listener)
 }
 
-// program is one call of Serve.
+// program holds the state of one call of Serve.
 type program struct {
 	o     Options
 	l     *config.Loaded
@@ -69,11 +70,11 @@ type program struct {
 	keys  [][]byte
 	store storage.Store
 	cert  func(*tls.ClientHelloInfo) (*tls.Certificate, error) // nil: http
-	// starting answers until the server is ready.
+	// starting answers requests until the server is ready.
 	starting *starting
 }
 
-// warn tells of what is allowed and not wise.
+// warn logs settings that are allowed but risky.
 func (p *program) warn() {
 	all := slices.Concat(p.l.Warnings, []string{p.l.Login.Links.Warning(), p.l.AuditWarning()})
 	for _, c := range p.l.Connectors() {
@@ -125,7 +126,7 @@ func (p *program) serve(ctx context.Context, listener net.Listener) error {
 	return server.Serve(ctx, sites...)
 }
 
-// guarded puts the MCP server behind a guard.
+// guarded returns the MCP server behind a guard.
 func (p *program) guarded(ctx context.Context, server *assembly.Server) (*gosdk.Adapter, *http.ServeMux, error) {
 	own := &p.l.Resources[0]
 	c, err := server.Inside(ctx, own)
@@ -155,7 +156,7 @@ func (p *program) guarded(ctx context.Context, server *assembly.Server) (*gosdk.
 	return adapter, mux, nil
 }
 
-// listed is what the declared tools need, as lists of resources show it.
+// listed returns the requirements of the declared tools, in the form that lists of resources show.
 func listed(r *mcpresource.Rules) (out []config.ToolRule) {
 	names := slices.AppendSeq(slices.Collect(maps.Keys(r.Tools)), maps.Keys(r.Clearances))
 	slices.Sort(names)
@@ -175,7 +176,8 @@ func listed(r *mcpresource.Rules) (out []config.ToolRule) {
 	return out
 }
 
-// adapter has the options of the adapter. Tasks are kept in the database, unless the program keeps them elsewhere.
+// adapter returns the options of the adapter. Tasks are kept in the database unless the program
+// sets another store.
 func (p *program) adapter(resource string) (*gosdk.Options, error) {
 	if p.o.Adapter == nil {
 		return &gosdk.Options{ShowAll: true, Logger: p.log}, nil
@@ -192,7 +194,7 @@ func (p *program) adapter(resource string) (*gosdk.Options, error) {
 	return &options, nil
 }
 
-// tell says that the server is ready, and at the first start how to begin.
+// tell reports that the server is ready. At the first start it includes the setup link.
 func (p *program) tell(ctx context.Context, as *authserver.Server) (err error) {
 	r := Ready{Name: p.l.Resources[0].Name, MCPURL: p.l.Resources[0].URI, DataDir: p.l.DataDir}
 	if p.l.Login.Local {
@@ -208,10 +210,10 @@ func (p *program) tell(ctx context.Context, as *authserver.Server) (err error) {
 	return nil
 }
 
-// module is what programs link.
+// module is the path of this module.
 const module = "github.com/mcp-authd/mcp-authd"
 
-// version is that of this module in the program.
+// version returns the version of this module in the running program.
 func version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

@@ -27,7 +27,7 @@ func notes(defaults ...gosdk.Scope) *gosdk.Tools {
 	return gosdk.NewTools(s, defaults...)
 }
 
-// withWipe has a tool with a scope that contradicts itself.
+// withWipe returns tools with a scope that contradicts itself.
 func withWipe() *gosdk.Tools {
 	tools := notes(readNotes)
 	gosdk.AddTool(tools, &mcp.Tool{Name: "wipe"}, list,
@@ -35,7 +35,7 @@ func withWipe() *gosdk.Tools {
 	return tools
 }
 
-// serve runs a server until it is ready, and ends it.
+// serve runs a server until it is ready, and then stops it.
 func serve(t *testing.T, tools *gosdk.Tools, o mcpserver.Options) (at mcpserver.Ready, err error) {
 	t.Helper()
 	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
@@ -48,7 +48,7 @@ func serve(t *testing.T, tools *gosdk.Tools, o mcpserver.Options) (at mcpserver.
 	return at, mcpserver.Serve(ctx, tools, o)
 }
 
-// alone keeps the environment in which the tests run out of them.
+// alone isolates a test from the environment and returns its home directory.
 func alone(t *testing.T) (home string) {
 	t.Helper()
 	home = t.TempDir()
@@ -63,7 +63,7 @@ func alone(t *testing.T) (home string) {
 	return home
 }
 
-// AS-01: what is wrong is told at the start, in a line that says what to do, and nothing is served.
+// AS-01: wrong options are reported at the start, each with the remedy, and nothing is served.
 func TestWrongOptions(t *testing.T) {
 	home := alone(t)
 	for name, c := range map[string]struct {
@@ -151,7 +151,7 @@ func TestWrongOptions(t *testing.T) {
 	})
 }
 
-// The data directory is the owner's alone, has the name of the server, and is found again.
+// The data directory is private, is named after the server, and is reused at the next start.
 func TestFiles(t *testing.T) {
 	home := alone(t)
 	var link string
@@ -181,7 +181,7 @@ func TestFiles(t *testing.T) {
 	}
 }
 
-// What the environment says counts where no option does.
+// The environment applies where no option is set.
 func TestEnvironment(t *testing.T) {
 	alone(t)
 	data := filepath.Join(t.TempDir(), "d")
@@ -198,7 +198,7 @@ func TestEnvironment(t *testing.T) {
 	}
 }
 
-// Adjust has the rules of the tools, and its mistakes are found.
+// Adjust receives the rules of the tools, and its mistakes are reported.
 func TestAdjust(t *testing.T) {
 	alone(t)
 	_, err := serve(t, notes(readNotes), mcpserver.Options{Adjust: func(c *mcpresource.Config) {
@@ -209,7 +209,7 @@ func TestAdjust(t *testing.T) {
 	}
 }
 
-// Replicas share a PostgreSQL database by one key, and another key opens nothing in it.
+// Replicas share a PostgreSQL database and a key. With another key they cannot read it.
 func TestPostgres(t *testing.T) {
 	alone(t)
 	o := mcpserver.Options{

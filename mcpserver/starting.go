@@ -11,15 +11,16 @@ import (
 	"time"
 )
 
-// Who asks while the server starts waits a moment and asks again. An address that is taken and does not
-// answer would look like a server that hangs.
+// Clients that connect during the start are told to retry shortly. An address that is bound but
+// does not answer would look like a server that hangs.
 const (
 	startingRetry = "1"                    // seconds
-	startingRead  = 5 * time.Second        // for a request to arrive
-	startingEnd   = 500 * time.Millisecond // for answers that are on their way
+	startingRead  = 5 * time.Second        // limit for reading a request
+	startingEnd   = 500 * time.Millisecond // limit for finishing responses
 )
 
-// starting answers each request with 503 until end, on the listener that the server then serves on.
+// starting answers each request with 503 until end is called, on the listener that the server uses
+// afterwards.
 type starting struct {
 	listener net.Listener
 	server   *http.Server
@@ -27,10 +28,10 @@ type starting struct {
 	ended    bool
 }
 
-// deadliner is what a listener has whose Accept can be ended without closing it.
+// deadliner is a listener whose Accept can be interrupted without closing it.
 type deadliner interface{ SetDeadline(time.Time) error }
 
-// whileStarting begins to answer. With a certificate it does so by https.
+// whileStarting starts answering. With a certificate it uses https.
 func whileStarting(l net.Listener, cert func(*tls.ClientHelloInfo) (*tls.Certificate, error)) *starting {
 	s := &starting{listener: l, done: make(chan struct{})}
 	s.server = &http.Server{
@@ -40,11 +41,11 @@ func whileStarting(l net.Listener, cert func(*tls.ClientHelloInfo) (*tls.Certifi
 		WriteTimeout:      startingRead,
 		ErrorLog:          slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug),
 	}
-	s.server.SetKeepAlivesEnabled(false) // a connection that stays would reach this handler later
+	s.server.SetKeepAlivesEnabled(false) // a kept connection would reach this handler later
 	go func() {
 		defer close(s.done)
 		if cert == nil {
-			_ = s.server.Serve(borrowed{l}) // it ends with the deadline of the listener
+			_ = s.server.Serve(borrowed{l}) // returns at the listener's deadline
 			return
 		}
 		s.server.TLSConfig = &tls.Config{GetCertificate: cert}
@@ -59,13 +60,13 @@ func notYet(w http.ResponseWriter, _ *http.Request) {
 	http.Error(w, "The server is starting. Please try again in a moment.", http.StatusServiceUnavailable)
 }
 
-// end stops answering and leaves the listener as it was. Connections that come from then on wait for who
-// serves next. It may be called twice.
+// end stops answering and restores the listener. Later connections wait for the next server on it.
+// It may be called twice.
 func (s *starting) end() error {
 	if s.ended {
 		return nil
 	}
-	d := s.listener.(deadliner) // of a TCP listener, which Serve makes
+	d := s.listener.(deadliner) // a TCP listener, created by Serve
 	if err := d.SetDeadline(time.Unix(1, 0)); err != nil {
 		return err
 	}
@@ -79,7 +80,7 @@ func (s *starting) end() error {
 	return d.SetDeadline(time.Time{})
 }
 
-// borrowed is a listener that who serves on it cannot close.
+// borrowed is a listener that its server cannot close.
 type borrowed struct{ net.Listener }
 
 // Accept implements net.Listener.

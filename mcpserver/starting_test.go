@@ -18,7 +18,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/mcpserver"
 )
 
-// slow is the address of a database that takes connections, and answers from ready on.
+// slow returns the address of a database that accepts connections, but answers only after ready is
+// closed.
 func slow(t *testing.T, database string, ready <-chan struct{}) string {
 	t.Helper()
 	u, err := url.Parse(database)
@@ -56,8 +57,8 @@ func slow(t *testing.T, database string, ready <-chan struct{}) string {
 	return u.String()
 }
 
-// RS-01: a server whose database is not ready says that it is starting, and to try again, and then serves on
-// the same address.
+// RS-01: while its database is not ready, the server answers that it is starting and asks clients
+// to retry. It then serves on the same address.
 func TestStarting(t *testing.T) {
 	alone(t)
 	address := nettest.For(t)
@@ -98,7 +99,7 @@ func TestStarting(t *testing.T) {
 			t.Errorf("%s: got %d, Retry-After %q; want 503", path, r.StatusCode, r.Header.Get("Retry-After"))
 		}
 	}
-	silent, err := net.Dial("tcp", address) // which sends nothing
+	silent, err := net.Dial("tcp", address) // sends nothing
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,8 +15,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage/sqlite"
 )
 
-// masterKeys are the primary one first. A file of them that other users can have read or replaced is
-// refused.
+// masterKeys returns the master keys, the primary first. It rejects a key file that other users can
+// read or replace.
 func (p *program) masterKeys() (out [][]byte, err error) {
 	for i, key := range p.o.SecretKeys {
 		if len(key) < secrets.KeySize {
@@ -56,8 +56,8 @@ func (p *program) masterKeys() (out [][]byte, err error) {
 	return out, nil
 }
 
-// primary is the configured master key, or that of the data directory, which is made for a new database, or
-// to succeed an old key.
+// primary returns the configured master key, or the one in the data directory. It creates that key
+// for a new database and when old keys are configured.
 func (p *program) primary(kept string) ([]byte, error) {
 	switch {
 	case p.l.SecretKey != "":
@@ -66,12 +66,12 @@ func (p *program) primary(kept string) ([]byte, error) {
 		return nil, errors.New("no secret key: with PostgreSQL set SecretKeys or MCP_AUTHD_SECRET_KEY_FILE, " +
 			"to the same on every replica; make one with: openssl rand -base64 32")
 	case len(p.l.SecretKeyOld) > 0:
-		return secrets.KeptKey(kept, "") // the database belongs to the old one
+		return secrets.KeptKey(kept, "") // the database uses the old key
 	}
 	return secrets.KeptKey(kept, p.l.SQLitePath())
 }
 
-// open opens the database, or makes it.
+// open opens the database and creates it if necessary.
 func open(ctx context.Context, l *config.Loaded, log *slog.Logger) (store storage.Store, err error) {
 	skip := l.Database.Migrate == "off"
 	if l.Postgres() {

@@ -12,7 +12,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage/sqlite"
 )
 
-// TestTasksInDatabase: tasks are where the accounts are, and there after a restart.
+// TestTasksInDatabase checks that tasks are in the database of the accounts and survive a restart.
 func TestTasksInDatabase(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "db")
 	asked := &gosdk.Tasks{Tools: map[string]gosdk.TaskTool{"report": {}}}

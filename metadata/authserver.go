@@ -10,17 +10,16 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// AuthorizationServer is authorization server metadata, members in the order of
-// RFC 8414 §2, then those of later documents. A member without value is omitted,
-// never null and never an empty array (RFC 8414 §3.2, AS-22): several clients fail on
-// either.
+// AuthorizationServer holds authorization server metadata. Members are in the order of RFC 8414 §2,
+// followed by those of later documents. Empty members are omitted, never sent as null or as an
+// empty array (RFC 8414 §3.2, AS-22): several clients fail on either.
 type AuthorizationServer struct {
-	// issuer: REQUIRED, byte for byte what the client built the URL from
+	// issuer: REQUIRED, byte for byte the issuer that the client built the URL from
 	Issuer string `json:"issuer"`
 	// authorization_endpoint: REQUIRED here; without query, because clients append "?"
 	AuthorizationEndpoint string `json:"authorization_endpoint"`
 	TokenEndpoint         string `json:"token_endpoint"` // token_endpoint: REQUIRED here
-	// jwks_uri: OPTIONAL, REQUIRED by OpenID Connect Discovery; keys of access tokens
+	// jwks_uri: OPTIONAL here, REQUIRED by OpenID Connect Discovery; keys of access tokens
 	JWKSURI string `json:"jwks_uri,omitempty"`
 	// registration_endpoint: OPTIONAL, present while RFC 7591 registration is on
 	RegistrationEndpoint string `json:"registration_endpoint,omitempty"`
@@ -61,7 +60,8 @@ type AuthorizationServer struct {
 	// code_challenge_methods_supported: REQUIRED by MCP 2025-11-25; without it clients stop
 	CodeChallengeMethods Values `json:"code_challenge_methods_supported,omitempty"`
 
-	// identity_chaining_requested_token_types_supported: what sign-ins can be exchanged for (ID-JAG §7)
+	// identity_chaining_requested_token_types_supported: token types that an ID token can be
+	// exchanged for (ID-JAG §7)
 	IdentityChaining Values `json:"identity_chaining_requested_token_types_supported,omitempty"`
 
 	// pushed_authorization_request_endpoint: RFC 9126 §5
@@ -75,7 +75,8 @@ type AuthorizationServer struct {
 	SubjectTypes Values `json:"subject_types_supported,omitempty"`
 	// id_token_signing_alg_values_supported: REQUIRED there, with RS256
 	IDTokenAlgorithms Values `json:"id_token_signing_alg_values_supported,omitempty"`
-	// Asserted are the algorithms of the ID tokens that clients of the operator get; empty: no client does.
+	// Asserted lists the signing algorithms of ID tokens for clients that the operator registered.
+	// Empty if no client gets ID tokens.
 	Asserted Values `json:"-"`
 
 	// authorization_response_iss_parameter_supported: RFC 9207 §3; true if and only if iss is sent
@@ -87,23 +88,23 @@ type AuthorizationServer struct {
 	// protected_resources: OPTIONAL, RFC 9728 §4
 	ProtectedResources Values `json:"protected_resources,omitempty"`
 
-	// ResourceScopes is no registered member (RFC 8414 §2 permits others). MCP servers compare
-	// what they ask for with it; clients go on asking for scopes_supported alone.
-	// protected_resource_scopes: every scope of each protected resource
+	// protected_resource_scopes: every scope of each protected resource. Not a registered member
+	// (RFC 8414 §2 permits others). MCP servers compare the scopes they require with it; clients
+	// still request scopes_supported.
 	ResourceScopes map[string]Values `json:"protected_resource_scopes,omitempty"`
-	// ResourceReportsEndpoint is no registered member either. resource_reports_endpoint: where resource servers
-	// tell what they have refused, and which tools were called
+	// resource_reports_endpoint: where resource servers report refused requests and tool calls. Not
+	// a registered member.
 	ResourceReportsEndpoint string `json:"resource_reports_endpoint,omitempty"`
-	// ClearanceEndpoint is no registered member either. clearance_endpoint: where resource servers ask for a
-	// person's word for one tool call
+	// clearance_endpoint: where resource servers request approval of one tool call. Not a
+	// registered member.
 	ClearanceEndpoint string `json:"clearance_endpoint,omitempty"`
 }
 
-// Values is a list member of a document.
+// Values is a list of strings in a metadata document.
 type Values []string
 
-// UnmarshalJSON implements json.Unmarshaler. It keeps the strings of a list and skips everything else: an
-// element that another server has put there must not hide the rest.
+// UnmarshalJSON implements json.Unmarshaler. It keeps the strings of a list and skips everything
+// else, so that an unexpected element in another server's metadata does not hide the rest.
 func (v *Values) UnmarshalJSON(b []byte) error {
 	*v = nil
 	var list []any
@@ -118,11 +119,10 @@ func (v *Values) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// OpenIDConfiguration returns the copy of m to serve as openid-configuration: the
-// same document with the members that OpenID Connect Discovery requires, because
-// clients that check it against that schema reject an incomplete one (AS-33).
-// RS256 stands beside the algorithm of the ID tokens there are, for clients of the operator: §3 of
-// that document demands the value.
+// OpenIDConfiguration returns the copy of m to serve as openid-configuration. It adds the members
+// that OpenID Connect Discovery requires, because clients that check the document against that
+// schema reject an incomplete one (AS-33). RS256 is always listed in addition to the algorithms in
+// use, because §3 of that document requires it.
 func (m AuthorizationServer) OpenIDConfiguration() AuthorizationServer {
 	if len(m.SubjectTypes) == 0 {
 		m.SubjectTypes = Values{"public"}
@@ -139,7 +139,7 @@ func (m AuthorizationServer) OpenIDConfiguration() AuthorizationServer {
 	return m
 }
 
-// Validate reports what a conforming client would refuse m for, or nil.
+// Validate returns an error if a conforming client would reject m.
 func (m AuthorizationServer) Validate() error {
 	if err := ValidateIssuer(m.Issuer); err != nil {
 		return err
@@ -171,7 +171,7 @@ func (m AuthorizationServer) Validate() error {
 	return nil
 }
 
-// unsigned reports whether an endpoint takes assertions but does not say how signed.
+// unsigned reports whether an endpoint accepts private_key_jwt but lists no signing algorithms.
 func unsigned(methods, algorithms Values) bool {
 	return slices.Contains(methods, "private_key_jwt") && len(algorithms) == 0
 }

@@ -1,8 +1,6 @@
-// Package metadata holds the documents by which an MCP client finds its way
-// without configuration: authorization server metadata (RFC 8414), the OpenID
-// Connect Discovery copy of it, and protected resource metadata (RFC 9728). It
-// knows where each of them lives for a given issuer or resource, and serves them
-// the way that every known client accepts: application/json exactly, absent
-// members omitted, readable from a browser, whatever MCP-Protocol-Version the
-// request names.
+// Package metadata holds the documents that let an MCP client discover endpoints without
+// configuration: authorization server metadata (RFC 8414), its OpenID Connect Discovery copy, and
+// protected resource metadata (RFC 9728). It knows the location of each document for an issuer or
+// resource. It serves them so that every known client accepts them: exactly application/json, empty
+// members omitted, readable from a browser, for any MCP-Protocol-Version of the request.
 package metadata

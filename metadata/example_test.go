@@ -8,7 +8,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/metadata"
 )
 
-// A resource server publishes where its tokens come from (RFC 9728).
+// A resource server publishes which authorization server issues its tokens (RFC 9728).
 func ExampleHandler() {
 	const resource = "https://mcp.example.com/mcp"
 	h, err := metadata.Handler(metadata.ProtectedResource{
@@ -29,8 +29,8 @@ func ExampleHandler() {
 	// 200 {"resource":"https://mcp.example.com/mcp","authorization_servers":["https://auth.example.com"]}
 }
 
-// Clients of different revisions look for the document in different places, so it is served
-// at all of them.
+// Clients of different MCP revisions look for the document in different places, so it is served at
+// all of them.
 func ExampleAuthorizationServerPaths() {
 	for _, path := range metadata.AuthorizationServerPaths("https://example.com/auth") {
 		fmt.Println(path)

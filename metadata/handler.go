@@ -13,13 +13,13 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/cors"
 )
 
-// cacheControl lets clients keep a document for five minutes: long enough to
-// spare a round trip a login, short enough for a changed setting.
+// cacheControl lets clients cache a document for five minutes. That saves a round trip per login,
+// and a changed setting still takes effect soon.
 const cacheControl = "public, max-age=300"
 
-// Handler serves doc as JSON, encoded once. It answers GET, HEAD and OPTIONS from
-// any origin, revalidates by ETag and answers any other method with 405. A doc
-// with a Validate method is checked first.
+// Handler returns a handler that serves doc as JSON, encoded once. It answers GET, HEAD and OPTIONS
+// from any origin, supports revalidation by ETag, and answers other methods with 405. If doc has a
+// Validate method, Handler calls it first and returns its error.
 func Handler(doc any) (http.Handler, error) {
 	if v, ok := doc.(interface{ Validate() error }); ok {
 		if err := v.Validate(); err != nil {
@@ -35,9 +35,8 @@ func Handler(doc any) (http.Handler, error) {
 	return allowRead(http.HandlerFunc(d.serve)), nil
 }
 
-// NotFound answers an unknown well-known location with 404 and JSON. A page, a
-// redirect or a 5xx there makes clients give up discovery instead of trying their
-// next location.
+// NotFound answers an unknown well-known location with 404 and JSON. After a page, a redirect or a
+// 5xx, clients give up discovery instead of trying their next location.
 func NotFound() http.Handler {
 	body := []byte(`{"error":"not_found","error_description":"There is no metadata at this location."}` + "\n")
 	return allowRead(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -53,11 +52,11 @@ type document struct {
 	etag string
 }
 
-// serve writes the document at once: http.ServeContent would copy it from a reader,
-// which costs a second system call.
+// serve writes the document directly. http.ServeContent would copy it from a reader, at the cost of
+// a second system call.
 func (d document) serve(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
-	h.Set("Content-Type", "application/json") // exactly: some clients compare the whole value
+	h.Set("Content-Type", "application/json") // the exact value: some clients compare all of it
 	h.Set("Cache-Control", cacheControl)
 	h.Set("ETag", d.etag)
 	if MatchesETag(r.Header.Get("If-None-Match"), d.etag) {
@@ -65,11 +64,12 @@ func (d document) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	h.Set("Content-Length", strconv.Itoa(len(d.body)))
-	w.WriteHeader(http.StatusOK) // a writer of gin for a missing route has 404 otherwise
+	w.WriteHeader(http.StatusOK) // explicit, because gin's writer for a missing route defaults to 404
 	w.Write(d.body)              // net/http discards it for HEAD
 }
 
-// MatchesETag is the weak comparison of If-None-Match (RFC 9110 §13.1.2), as caches weaken tags.
+// MatchesETag reports whether If-None-Match matches etag by weak comparison (RFC 9110 §13.1.2):
+// caches weaken tags.
 func MatchesETag(header, etag string) bool {
 	if header == "" {
 		return false
@@ -82,8 +82,8 @@ func MatchesETag(header, etag string) bool {
 	return false
 }
 
-// allowRead admits reading from any web page: the documents are public, and a
-// client that runs in a browser has no other way to them.
+// allowRead lets any web page read the response. The documents are public, and clients that run in
+// a browser have no other access to them.
 func allowRead(next http.Handler) http.Handler {
 	const methods = "GET, HEAD, OPTIONS"
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -104,7 +104,7 @@ func allowRead(next http.Handler) http.Handler {
 	})
 }
 
-// encode writes doc without the HTML escaping that would obscure URLs with "&".
+// encode returns doc as JSON without HTML escaping, which would make URLs with "&" unreadable.
 func encode(doc any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)

@@ -233,7 +233,7 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-// explicit is a writer as that of gin's NoRoute, which has 404 until a handler says otherwise.
+// explicit imitates gin's NoRoute writer, whose status is 404 until a handler sets another.
 type explicit struct {
 	*httptest.ResponseRecorder
 	said bool
@@ -244,7 +244,7 @@ func (e *explicit) WriteHeader(status int) {
 	e.ResponseRecorder.WriteHeader(status)
 }
 
-// RU-09: a document has its status wherever it is mounted.
+// RU-09: a document is served with status 200 wherever it is mounted.
 func TestStatusIsExplicit(t *testing.T) {
 	w := &explicit{ResponseRecorder: httptest.NewRecorder()}
 	handler(t, resource()).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/", nil))

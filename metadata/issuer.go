@@ -9,12 +9,11 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// ValidateIssuer reports why issuer cannot be the identifier of an authorization
-// server, or nil. RFC 8414 §2 (AS-21) asks for https without query and fragment; http is
-// permitted on loopback, for development. The rest keeps the one spelling that
-// survives every URL library, because clients compare issuers as plain strings
-// (RFC 8414 §3.3): no trailing slash, lower case scheme and host, no default
-// port, and a path of plain characters.
+// ValidateIssuer returns an error if issuer cannot identify an authorization server. RFC 8414 §2
+// (AS-21) requires https without query or fragment; http is permitted on loopback for development.
+// Clients compare issuers as plain strings (RFC 8414 §3.3). So the issuer must have the one
+// spelling that every URL library preserves: no trailing slash, lower case scheme and host, no
+// default port, and a path of plain characters.
 func ValidateIssuer(issuer string) error {
 	u, err := url.Parse(issuer)
 	switch {
@@ -37,8 +36,8 @@ func ValidateIssuer(issuer string) error {
 	return nil
 }
 
-// checkIssuerPath keeps to unreserved characters: such a path is the same before
-// and after any escaping, in a URL, a mux pattern and a well-known location.
+// checkIssuerPath returns an error unless path has unreserved characters only. Such a path is the
+// same escaped and unescaped, in a URL, a mux pattern and a well-known location.
 func checkIssuerPath(path string) error {
 	if strings.HasSuffix(path, "/") {
 		return errors.New("leave out the slash at the end")
@@ -60,8 +59,8 @@ func isUnreserved(c rune) bool {
 	return c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || strings.ContainsRune("-._~", c)
 }
 
-// checkTransport admits https, and http on loopback: there no network carries it
-// (MCP "Communication Security", AS-01).
+// checkTransport returns an error unless u is https, or http on loopback, which stays on this
+// machine (MCP "Communication Security", AS-01).
 func checkTransport(what string, u *url.URL) error {
 	switch {
 	case u.Scheme == "https":

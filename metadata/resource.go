@@ -7,18 +7,18 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// ProtectedResource is protected resource metadata, members in the order of RFC
-// 9728 §2. A member without value is omitted (RFC 9728 §3.2, RS-10).
+// ProtectedResource holds protected resource metadata, members in the order of RFC 9728 §2. Empty
+// members are omitted (RFC 9728 §3.2, RS-10).
 type ProtectedResource struct {
-	// resource: REQUIRED, the identifier the location was built from
+	// resource: REQUIRED, the identifier that the location was built from
 	Resource string `json:"resource"`
-	// authorization_servers: REQUIRED by MCP; most clients read the first only
+	// authorization_servers: REQUIRED by MCP; most clients read only the first
 	AuthorizationServers Values `json:"authorization_servers,omitempty"`
 	// jwks_uri: OPTIONAL, keys of the resource itself, not of the tokens
 	JWKSURI string `json:"jwks_uri,omitempty"`
-	// scopes_supported: RECOMMENDED, the least useful set; clients request all of it
+	// scopes_supported: RECOMMENDED, the smallest useful set; clients request all of it
 	ScopesSupported Values `json:"scopes_supported,omitempty"`
-	// bearer_methods_supported: OPTIONAL; MCP permits "header" alone
+	// bearer_methods_supported: OPTIONAL; MCP permits only "header"
 	BearerMethods Values `json:"bearer_methods_supported,omitempty"`
 	ResourceName  string `json:"resource_name,omitempty"` // resource_name: RECOMMENDED, for people
 	// resource_documentation: OPTIONAL, for developers
@@ -32,7 +32,7 @@ type ProtectedResource struct {
 	DPoPRequired bool `json:"dpop_bound_access_tokens_required,omitempty"`
 }
 
-// Validate reports what a conforming client would refuse r for, or nil.
+// Validate returns an error if a conforming client would reject r.
 func (r ProtectedResource) Validate() error {
 	if _, err := oauth.CanonicalResource(r.Resource); err != nil { // RS-03
 		return errors.New("metadata: " + err.Error())
@@ -41,7 +41,7 @@ func (r ProtectedResource) Validate() error {
 		return errors.New("metadata: authorization_servers is empty")
 	}
 	for _, s := range r.ScopesSupported {
-		// RS-09: it is the authorization server's, no resource demands it.
+		// RS-09: reserved scopes belong to the authorization server, and no resource requires them.
 		if oauth.Reserved(s) || !oauth.ValidScope(s) || strings.ContainsRune(s, ' ') {
 			return errors.New("metadata: the scope " + s + " cannot belong to a resource")
 		}

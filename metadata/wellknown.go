@@ -14,16 +14,16 @@ const (
 	ProtectedResourceWellKnown   = "/.well-known/oauth-protected-resource"   // RFC 9728 §8.3
 )
 
-// AuthorizationServerPaths returns every URL path at which a client may look for
-// the metadata of issuer: oauth-authorization-server (RFC 8414 §3.1, AS-17) and
-// openid-configuration (OpenID Connect Discovery §4.1), path-inserted and
-// path-appended, each also with the trailing slash that some libraries add.
+// AuthorizationServerPaths returns every URL path where a client may look for the metadata of
+// issuer: oauth-authorization-server (RFC 8414 §3.1, AS-17) and openid-configuration (OpenID
+// Connect Discovery §4.1). Each is both path-inserted and path-appended, with and without the
+// trailing slash that some libraries add.
 func AuthorizationServerPaths(issuer string) []string {
 	return append(discoveryPaths(AuthorizationServerWellKnown, issuer), discoveryPaths(OpenIDWellKnown, issuer)...)
 }
 
-// MountAuthorizationServer serves m in mux at all of AuthorizationServerPaths, and
-// its OpenIDConfiguration where a client looks for that.
+// MountAuthorizationServer serves m in mux at all of AuthorizationServerPaths. The
+// openid-configuration paths get m.OpenIDConfiguration.
 func MountAuthorizationServer(mux *http.ServeMux, m AuthorizationServer) error {
 	plain, err := Handler(m)
 	if err != nil {
@@ -47,9 +47,9 @@ func discoveryPaths(wellKnown, issuer string) []string {
 	return []string{inserted, inserted + "/", appended, appended + "/"}
 }
 
-// ProtectedResourceURL returns where the metadata of resource lives: the
-// well-known segment inserted between host and path, a lone slash after the host
-// dropped (RFC 9728 §3.1, RS-06).
+// ProtectedResourceURL returns the URL of the metadata of resource. The well-known segment is
+// inserted between host and path, and a lone slash after the host is dropped (RFC 9728 §3.1,
+// RS-06).
 func ProtectedResourceURL(resource string) string {
 	origin := oauth.ResourceOrigin(resource)
 	rest := strings.TrimPrefix(resource, origin)
@@ -66,8 +66,8 @@ func ProtectedResourcePath(resource string) string {
 	return path
 }
 
-// Mount registers h in mux for each path exactly: a path that ends with a slash
-// matches itself only and not, as a mux pattern would by default, what is below.
+// Mount registers h in mux for exactly these paths. A path that ends with a slash matches only
+// itself; a plain mux pattern would also match everything below it.
 func Mount(mux *http.ServeMux, h http.Handler, paths ...string) {
 	for _, p := range paths {
 		p = patternEscaper.Replace(p)

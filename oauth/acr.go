@@ -2,25 +2,25 @@ package oauth
 
 import "slices"
 
-// The authentication context classes of this project (RFC 9470 §4, OpenID Connect Core §2): how well a
-// person has proved who they are. The stronger one includes the other.
+// The authentication context classes of this project (RFC 9470 §4, OpenID Connect Core §2), which
+// grade how a user authenticated. A stronger class includes the weaker one.
 const (
-	// ACRMultiFactor is two factors (REFEDS MFA Profile).
+	// ACRMultiFactor means that two factors were used (REFEDS MFA Profile).
 	ACRMultiFactor = "https://refeds.org/profile/mfa"
-	// ACRPhishingResistant is a proof that a page of another site cannot pass on, such as a passkey that
-	// verified the person, or that followed another factor (OpenID Connect Extended Authentication Profile
-	// ACR Values 1.0 §3).
+	// ACRPhishingResistant means that a phishing site cannot relay the authentication. Examples are
+	// a passkey with user verification, or a passkey after another factor (OpenID Connect Extended
+	// Authentication Profile ACR Values 1.0 §3).
 	ACRPhishingResistant = "phr"
 )
 
-// ACRs returns the classes, the weakest first.
+// ACRs returns the classes, weakest first.
 func ACRs() []string { return []string{ACRMultiFactor, ACRPhishingResistant} }
 
-// ValidACR reports whether this project knows a class.
+// ValidACR reports whether acr is a class that this project knows.
 func ValidACR(acr string) bool { return slices.Contains(ACRs(), acr) }
 
-// ACRsFrom returns a class and the stronger ones: what satisfies a demand for it. A class of others has
-// no stronger one, "" none at all.
+// ACRsFrom returns acr and all stronger classes: any of them satisfies a request for acr. An
+// unknown class is returned alone. The result is empty if acr is "".
 func ACRsFrom(acr string) []string {
 	if acr == "" {
 		return nil
@@ -31,13 +31,13 @@ func ACRsFrom(acr string) []string {
 	return []string{acr}
 }
 
-// ACRSatisfies reports whether a proof of the class held is enough where wanted is. "" is no class: it
-// satisfies nothing but itself.
+// ACRSatisfies reports whether an authentication of class held is sufficient where wanted is
+// required. Every class satisfies a wanted of ""; a held of "" satisfies only that.
 func ACRSatisfies(held, wanted string) bool {
 	return wanted == "" || slices.Contains(ACRsFrom(wanted), held)
 }
 
-// StrongerACR returns the one of two classes that includes the other.
+// StrongerACR returns the stronger of two classes.
 func StrongerACR(a, b string) string {
 	if ACRSatisfies(a, b) {
 		return a

@@ -6,31 +6,31 @@ import (
 	"errors"
 )
 
-// MaxActors is how many actors a chain names at most.
+// MaxActors is the maximum number of actors in a chain.
 const MaxActors = 8
 
-// maxActorText is how long what names an actor may be, in bytes.
+// maxActorText is the maximum length of an actor's name, issuer or id, in bytes.
 const maxActorText = 512
 
-// Actor is who acts for the subject of a token (RFC 8693 §4.1): the one that acts now, and in Act
-// the one before it, from which it has what it may do. Only the first is for decisions about access;
-// the others tell how the token came to be.
+// Actor identifies a party that acts for the subject of a token (RFC 8693 §4.1). The outermost
+// Actor is the current one, and Act is the previous actor that delegated to it. Use only the
+// outermost for access decisions; the others are history.
 type Actor struct {
-	Subject  string `json:"sub,omitempty"`       // the name of the actor, by its issuer
-	Issuer   string `json:"iss,omitempty"`       // who names it; "": the issuer of the token
-	ClientID string `json:"client_id,omitempty"` // the application that it is, where that is said
-	NodeID   string `json:"nid,omitempty"`       // ours: the node of a helper, by which it is cut
-	Act      *Actor `json:"act,omitempty"`       // the actor before it; nil for the first
+	Subject  string `json:"sub,omitempty"`       // assigned by Issuer
+	Issuer   string `json:"iss,omitempty"`       // "" means the issuer of the token
+	ClientID string `json:"client_id,omitempty"` // the actor's application, if known
+	NodeID   string `json:"nid,omitempty"`       // extension: the sub-agent's node, for revocation
+	Act      *Actor `json:"act,omitempty"`       // the previous actor; nil for the first
 }
 
-// The errors of ParseActor.
+// Errors that ParseActor returns.
 var (
 	ErrActor      = errors.New("oauth: the claim act is not an object that names an actor")
 	ErrManyActors = errors.New("oauth: the claim act names too many actors")
 )
 
-// ParseActor reads a claim act of up to MaxActors actors; nil for null or nothing. Members of an
-// actor that are not those of [Actor] are left out. ErrActor and ErrManyActors.
+// ParseActor reads an act claim with up to MaxActors actors. It returns nil for null or an empty
+// claim, and ignores members that [Actor] does not have. Its errors are ErrActor and ErrManyActors.
 func ParseActor(claim []byte) (*Actor, error) {
 	if len(claim) == 0 {
 		return nil, nil
@@ -53,10 +53,10 @@ func ParseActor(claim []byte) (*Actor, error) {
 	return first, nil
 }
 
-// Name is what an actor is called in logs: its subject, else its client id, else "unnamed".
+// Name returns the actor's name for logs: its subject, else its client id, else "unnamed".
 func (a Actor) Name() string { return cmp.Or(a.Subject, a.ClientID, "unnamed") }
 
-// Chain returns the actors, the one that acts now first; none for nil.
+// Chain returns the actors, the current one first, or an empty slice for nil.
 func (a *Actor) Chain() (out []Actor) {
 	for ; a != nil && len(out) < MaxActors; a = a.Act {
 		one := *a
@@ -66,7 +66,7 @@ func (a *Actor) Chain() (out []Actor) {
 	return out
 }
 
-// ChainOf is the reverse of Chain; nil for an empty chain.
+// ChainOf reverses Chain. It returns nil for an empty chain.
 func ChainOf(actors []Actor) (first *Actor) {
 	for i := len(actors) - 1; i >= 0; i-- {
 		one := actors[i]

@@ -8,14 +8,14 @@ import (
 	"strings"
 )
 
-// MaxAliases bounds the aliases of one resource.
+// MaxAliases is the maximum number of aliases of one resource.
 const MaxAliases = 16
 
-// CanonicalAlias returns the canonical spelling of an alias of a resource: another URL of the same
-// MCP server, under which one client can connect once more, as another person. Clients keep their
-// tokens by URL. An alias is on the origin of the resource, so that no other host is trusted by it,
-// and has a path of plain characters alone: a request is told from one to the resource by its path,
-// however a client escapes that.
+// CanonicalAlias returns the canonical spelling of an alias of a resource. An alias is another URL
+// of the same MCP server, under which a client can connect once more as another user: clients keep
+// tokens by URL. It must be on the origin of the resource, so that no other host becomes trusted.
+// Its path must have plain characters only, because requests are matched to it by path, however a
+// client escapes the path.
 func CanonicalAlias(resource, alias string) (string, error) {
 	of, err := CanonicalResource(resource)
 	if err != nil {
@@ -45,7 +45,8 @@ func CanonicalAlias(resource, alias string) (string, error) {
 	return uri, nil
 }
 
-// CanonicalAliases is CanonicalAlias for all aliases of a resource.
+// CanonicalAliases applies CanonicalAlias to all aliases of a resource. It returns an error for
+// duplicates and for more than MaxAliases.
 func CanonicalAliases(resource string, aliases []string) (out []string, err error) {
 	if len(aliases) > MaxAliases {
 		return nil, fmt.Errorf("a resource has %d aliases at most", MaxAliases)
@@ -63,8 +64,9 @@ func CanonicalAliases(resource string, aliases []string) (out []string, err erro
 	return out, nil
 }
 
-// AliasName is the name of a resource with what tells its alias apart: "Notes (work)" for
-// https://mcp.example.com/mcp@work. Of a resource without a name it is the alias.
+// AliasName returns the display name of an alias: the resource's name with the part of the URL that
+// differs, such as "Notes (work)" for https://mcp.example.com/mcp@work. For a resource without a
+// name it returns the alias.
 func AliasName(name, resource, alias string) string {
 	if name == "" || name == resource {
 		return alias
@@ -81,8 +83,8 @@ func pathOf(canonical string) string {
 	return at
 }
 
-// plainPath reports whether s has characters alone that clients and proxies leave as they are, or
-// escape so that nothing else is meant.
+// plainPath reports whether s consists of characters that clients and proxies leave unchanged, or
+// escape without ambiguity.
 func plainPath(s string) bool {
 	return !strings.ContainsFunc(s, func(r rune) bool {
 		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' ||

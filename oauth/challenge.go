@@ -7,30 +7,30 @@ import (
 	"time"
 )
 
-// BearerChallenge is the WWW-Authenticate value by which a resource server says
-// what it wants (RFC 6750 §3, RFC 9728 §5.1, RFC 9470 §3, RS-15). Empty members are left out; with no
-// credentials in the request there must be no Error (RFC 6750 §3.1).
+// BearerChallenge is a WWW-Authenticate value in which a resource server states its requirements
+// (RFC 6750 §3, RFC 9728 §5.1, RFC 9470 §3, RS-15). Empty members are left out. Error must be empty
+// if the request had no credentials (RFC 6750 §3.1).
 type BearerChallenge struct {
 	Error            Code
 	Description      string
 	Scope            Scopes
-	ACRValues        []string      // RFC 9470 §3: one of these
-	MaxAge           time.Duration // RFC 9470 §3, to the second; 0: of any age
+	ACRValues        []string      // RFC 9470 §3: any one of these is enough
+	MaxAge           time.Duration // RFC 9470 §3, in whole seconds; 0 means no limit
 	ResourceMetadata string        // absolute URL of the RFC 9728 document
 }
 
-// String composes the header value. It begins with exactly "Bearer " and values hold
-// neither quotes nor backslashes, because clients parse it naively.
+// String returns the header value. It begins with exactly "Bearer ", and parameter values contain
+// no quotes or backslashes, because clients parse it naively.
 func (c BearerChallenge) String() string { return c.compose("Bearer", "") }
 
-// DPoPChallenge is the same for tokens that are bound to a key of the client
-// (RFC 9449 §7.1). A server that takes both sends both, each in a header of its own.
+// DPoPChallenge is the challenge for tokens bound to a key of the client (RFC 9449 §7.1). A server
+// that accepts both kinds of token sends both challenges, each in its own header.
 type DPoPChallenge struct {
 	BearerChallenge
-	Algorithms []string // of proofs, in the order of preference
+	Algorithms []string // of proofs, most preferred first
 }
 
-// String composes the header value.
+// String returns the header value.
 func (c DPoPChallenge) String() string {
 	return c.compose("DPoP", strings.Join(c.Algorithms, " "))
 }
@@ -60,20 +60,21 @@ func (c BearerChallenge) compose(scheme, algorithms string) string {
 
 // Challenge is one challenge of a WWW-Authenticate header (RFC 9110 §11.6.1).
 type Challenge struct {
-	Scheme string            // as sent; compare without regard to case
-	Token  string            // the token68 form, "" otherwise
-	Params map[string]string // by lower-case name
+	Scheme string            // as sent; compare case-insensitively
+	Token  string            // the token68 form, or ""
+	Params map[string]string // keys are lower-case names
 }
 
 // ErrChallenge means that a WWW-Authenticate header is not well-formed.
 var ErrChallenge = errors.New("oauth: malformed WWW-Authenticate")
 
-// maxChallenge bounds what is parsed of all header values together, in bytes.
+// maxChallenge limits the total length of the header values that are parsed, in bytes.
 const maxChallenge = 16 << 10
 
-// ParseChallenges parses the values of WWW-Authenticate: several challenges in one
-// value or in several, parameters in any order, quoted or not, white space anywhere
-// that RFC 9110 allows. A repeated parameter within a challenge is an error (CL-01).
+// ParseChallenges parses the values of WWW-Authenticate. Several challenges may be in one value or
+// in several, with parameters in any order, quoted or not, and white space anywhere that RFC 9110
+// allows. It returns ErrChallenge for malformed values and for a repeated parameter within a
+// challenge (CL-01).
 func ParseChallenges(values []string) ([]Challenge, error) {
 	var out []Challenge
 	total := 0
@@ -94,8 +95,8 @@ type challengeParser struct {
 	pos int
 }
 
-// parse reads a list whose elements are either a new challenge or a parameter of the
-// present one; what follows a token tells which.
+// parse reads a list whose elements are either a new challenge or a parameter of the current one.
+// The text after a token decides which.
 func (p *challengeParser) parse(out []Challenge) ([]Challenge, error) {
 	current := -1
 	for {
@@ -123,7 +124,7 @@ func (p *challengeParser) parse(out []Challenge) ([]Challenge, error) {
 	}
 }
 
-// isParam reports whether a token just read is the name of a parameter.
+// isParam reports whether the token just read is a parameter name.
 func (p *challengeParser) isParam() bool {
 	i := p.pos
 	for i < len(p.in) && (p.in[i] == ' ' || p.in[i] == '\t') {
@@ -172,7 +173,7 @@ func (p *challengeParser) value() (string, bool) {
 	return "", false
 }
 
-// token68 takes the single-value form of a challenge, if that is what stands here.
+// token68 consumes the single-value form of a challenge, if present.
 func (p *challengeParser) token68(c *Challenge) {
 	end := p.pos
 	for end < len(p.in) && (isTokenChar(p.in[end]) || p.in[end] == '/') {

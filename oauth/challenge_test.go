@@ -99,7 +99,7 @@ func TestParseChallenges(t *testing.T) {
 	}
 }
 
-// A header of a stranger is refused for what it is, and not taken for another one.
+// Malformed headers are rejected, never read as a different challenge.
 func TestMalformedChallenges(t *testing.T) {
 	for name, in := range map[string][]string{
 		"a parameter without a scheme":                {`error="x"`},
@@ -184,7 +184,7 @@ func FuzzParseChallenges(f *testing.F) {
 	})
 }
 
-// FuzzBearerChallenge: whatever is put in, the header parses back to one challenge.
+// FuzzBearerChallenge checks that for any input the header parses back to one challenge.
 func FuzzBearerChallenge(f *testing.F) {
 	f.Add("invalid_token", "desc, \"quoted\"", "a b")
 	f.Fuzz(func(t *testing.T, code, desc, scope string) {

@@ -5,41 +5,42 @@ import (
 	"time"
 )
 
-// ScopeClearance begins the scope by which a challenge sends a client, and with it its person, to the
-// page of one clearance: "clearance:" and its id. No token ever has it.
+// ScopeClearance is the prefix of the scope that sends a client and its user to the page of one
+// tool call approval: "clearance:" and its id. No token ever has such a scope.
 const ScopeClearance = "clearance:"
 
-// ClearanceLifetime is how long a clearance is waited for, and how long it may then be used. From the
-// first request to the last use it is never longer.
+// ClearanceLifetime limits the time from the request for an approval to its use, including the wait
+// for the user.
 const ClearanceLifetime = 5 * time.Minute
 
-// Who gives a clearance.
+// Values of ClearanceDemand.By.
 const (
-	ClearanceByPerson = "person" // the person for whom the call is made
-	ClearanceByOther  = "other"  // another person: of ClearanceDemand.Approvers, else an administrator
+	ClearanceByPerson = "person" // the user for whom the call is made
+	ClearanceByOther  = "other"  // another user: one of ClearanceDemand.Approvers, or by default an administrator
 )
 
-// ClearanceDemand is what a resource server demands before one call is carried out: the permission of a person
-// for this tool with these arguments, once.
+// ClearanceDemand is a resource server's request for approval of one tool call: permission to call
+// this tool with these arguments, once.
 type ClearanceDemand struct {
 	Resource  string          // the URL that the token is for
-	Tool      string          // by its name in tools/call
-	Arguments json.RawMessage // as they came: a JSON object, or nothing
-	By        string          // ClearanceByPerson, ClearanceByOther
-	Approvers []string        // the names of people who may, for ClearanceByOther
-	// ACR and MaxAge say how the person must have proved who they are when they give it (RFC 9470).
-	// MaxAge has whole seconds; 0: at any time.
+	Tool      string          // its name in tools/call
+	Arguments json.RawMessage // as received: a JSON object, or empty
+	By        string          // ClearanceByPerson or ClearanceByOther
+	Approvers []string        // names of users who may approve, for ClearanceByOther
+	// ACR and MaxAge state how and when the approver must have authenticated (RFC 9470). MaxAge is
+	// in whole seconds; 0 means no limit.
 	ACR    []string
 	MaxAge time.Duration
 }
 
-// Clearance is the answer to a demand.
+// Clearance is the answer to a ClearanceDemand.
 type Clearance struct {
-	ID string // names it in the audit of both sides; no secret, and of no use to who has it
-	// Cleared: the call may be carried out. The clearance is used up by this answer.
+	ID string // correlates the audit logs of both sides; not a secret, and grants nothing
+	// Cleared means that the call may be carried out. This answer uses up the approval.
 	Cleared bool
-	// Refused: the person has said no. The same call is refused until Expires, without asking again.
+	// Refused means that the approver denied the call. The same call is refused until Expires,
+	// without asking again.
 	Refused bool
-	URL     string    // of the page at which the person gives their permission; empty if Cleared or Refused
-	Expires time.Time // of the wait for it
+	URL     string    // the approval page; empty if Cleared or Refused
+	Expires time.Time // when the wait for the approval ends
 }

@@ -1,7 +1,5 @@
-// Package oauth is the vocabulary that every other package shares: the protocol
-// error, scopes, resource indicators, redirect URIs, PKCE and the
-// WWW-Authenticate challenge. It holds rules, never state: each function is a
-// pure function of its arguments and depends on the standard library alone, so
-// the authorization server, the resource server and the bundled client decide
-// every such question in the same way.
+// Package oauth defines the vocabulary that all other packages share: the protocol error, scopes,
+// resource indicators, redirect URIs, PKCE and the WWW-Authenticate challenge. It holds no state:
+// each function is a pure function of its arguments and needs only the standard library. The
+// authorization server, the resource server and the bundled client therefore apply the same rules.
 package oauth

@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// Code is a registered OAuth error code, as it stands in the "error" member.
+// Code is a registered OAuth error code, the value of the "error" member.
 type Code string
 
-// The error codes this project sends, by the document that defines each.
+// The error codes that this project sends, by defining document.
 const (
 	// RFC 6749 §4.1.2.1 and §5.2.
 	InvalidRequest          Code = "invalid_request"
@@ -46,26 +46,26 @@ const (
 	// RFC 8707 §2.
 	InvalidTarget Code = "invalid_target"
 
-	// OpenID Connect Core §3.1.2.6, for prompt=none; the last one also for a token of an
-	// upstream provider that the person has to grant first.
+	// OpenID Connect Core §3.1.2.6, for prompt=none. InteractionRequired is also sent when the user
+	// must first authorize access to an upstream provider.
 	LoginRequired       Code = "login_required"
 	ConsentRequired     Code = "consent_required"
 	InteractionRequired Code = "interaction_required"
 
-	// OpenID Connect Core Error Code unmet_authentication_requirements 1.0, for max_age that
-	// the server cannot prove, and acr_values that the person cannot meet (RFC 9470 §5).
+	// OpenID Connect Core Error Code unmet_authentication_requirements 1.0: a max_age that the
+	// server cannot prove, or acr_values that the user cannot meet (RFC 9470 §5).
 	UnmetAuthentication Code = "unmet_authentication_requirements"
 
-	// RFC 8628 §3.5, for a device that polls.
+	// RFC 8628 §3.5, for a polling device.
 	AuthorizationPending Code = "authorization_pending"
 	ExpiredToken         Code = "expired_token"
 
-	// Of RFC 8628 §3.5, too, where it is a 400. Elsewhere it is not registered: what an overloaded
-	// or rate-limited endpoint answers with 429.
+	// RFC 8628 §3.5, where its status is 400. Overloaded or rate-limited endpoints also send it
+	// with 429; that use is not registered.
 	SlowDown Code = "slow_down"
 )
 
-// status is the one table from code to HTTP status of a direct (JSON) answer.
+// status maps each code to the HTTP status of a direct (JSON) response.
 var status = map[Code]int{
 	InvalidRequest:             http.StatusBadRequest,
 	InvalidClient:              http.StatusUnauthorized, // RFC 6749 §5.2, AS-84
@@ -96,28 +96,28 @@ var status = map[Code]int{
 	SlowDown:                   http.StatusTooManyRequests,
 }
 
-// Error is the one protocol error. Code and Description go on the wire; the
-// cause is for the log and never leaves the process.
+// Error is a protocol error. Code and Description are sent to the client. The cause is only for the
+// log.
 type Error struct {
 	Code        Code
-	Description string        // public, static prose in the character set of RFC 6749 §5.2
-	RetryAfter  time.Duration // sent as Retry-After, rounded up to seconds, when not zero
+	Description string        // public, static text in the character set of RFC 6749 §5.2
+	RetryAfter  time.Duration // sent as Retry-After, rounded up to seconds, unless zero
 	cause       error
 }
 
-// NewError returns the protocol error code with a public description.
+// NewError returns a protocol error with a public description.
 func NewError(code Code, description string) *Error {
 	return &Error{Code: code, Description: description}
 }
 
-// Because returns a copy of e that carries cause for the log.
+// Because returns a copy of e with cause, which is only logged.
 func (e *Error) Because(cause error) *Error {
 	c := *e
 	c.cause = cause
 	return &c
 }
 
-// Error implements error. It includes the cause and is meant for logs only.
+// Error implements error. The text includes the cause: use it only in logs.
 func (e *Error) Error() string {
 	s := string(e.Code)
 	if e.Description != "" {
@@ -132,15 +132,15 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.cause }
 
-// Is reports whether target is a protocol error with the same code, so that
-// errors.Is(err, oauth.NewError(oauth.InvalidGrant, "")) works.
+// Is reports whether target is an Error with the same code. For example, errors.Is(err,
+// oauth.NewError(oauth.InvalidGrant, "")) works.
 func (e *Error) Is(target error) bool {
 	t, ok := target.(*Error)
 	return ok && t.Code == e.Code
 }
 
-// Status is the HTTP status of a direct answer carrying e. A code outside the
-// table is a programming error and is answered as 500.
+// Status returns the HTTP status of a direct response with e. It is 500 for a code that the table
+// lacks, which is a programming error.
 func (e *Error) Status() int {
 	if s, ok := status[e.Code]; ok {
 		return s
@@ -148,8 +148,8 @@ func (e *Error) Status() int {
 	return http.StatusInternalServerError
 }
 
-// AsError returns the protocol error in err's chain. Anything else becomes
-// server_error with a fixed sentence, so that no internal text reaches the wire.
+// AsError returns the protocol error in err's chain. For any other error it returns server_error
+// with a fixed sentence, so that no internal text is sent to the client.
 func AsError(err error) *Error {
 	var e *Error
 	if errors.As(err, &e) {
@@ -158,9 +158,9 @@ func AsError(err error) *Error {
 	return NewError(ServerError, "The server could not handle the request. Please try again later.").Because(err)
 }
 
-// SafeDescription replaces every character that RFC 6749 §5.2 (AS-12, RS-19) does not permit in
-// error_description (it allows %x20-21 / %x23-5B / %x5D-7E) by an apostrophe or a
-// question mark, so that text quoting client input stays inside the grammar.
+// SafeDescription returns s with characters that error_description must not contain replaced by an
+// apostrophe or a question mark. RFC 6749 §5.2 allows %x20-21 / %x23-5B / %x5D-7E (AS-12, RS-19),
+// and s may quote client input.
 func SafeDescription(s string) string {
 	return strings.Map(func(r rune) rune {
 		switch {

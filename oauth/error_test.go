@@ -15,7 +15,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// declaredCodes reads every constant of type Code out of the source.
+// declaredCodes returns every constant of type Code in the source.
 func declaredCodes(t *testing.T) []oauth.Code {
 	t.Helper()
 	file, err := parser.ParseFile(token.NewFileSet(), "error.go", nil, 0)
@@ -56,7 +56,7 @@ func TestErrorStatus(t *testing.T) {
 	}
 	for _, code := range declaredCodes(t) {
 		t.Run("RFC 6749 5.2: every code has a status: "+string(code), func(t *testing.T) {
-			status := http.StatusBadRequest // the rule, of which want holds the exceptions
+			status := http.StatusBadRequest // the default; want holds the exceptions
 			if s, ok := want[code]; ok {
 				status = s
 			}
@@ -94,7 +94,7 @@ func TestErrorChain(t *testing.T) {
 	}
 }
 
-// The log has the code first, and then as much as there is.
+// The text for the log is the code, followed by the description and the cause if present.
 func TestErrorText(t *testing.T) {
 	for want, e := range map[string]*oauth.Error{
 		"invalid_grant":             oauth.NewError(oauth.InvalidGrant, ""),

@@ -6,7 +6,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// Any port of loopback matches (RFC 8252 §7.3); everything else must be equal.
+// Any loopback port matches (RFC 8252 §7.3). Everything else must be equal.
 func ExampleMatchRedirectURI() {
 	registered := []string{"http://127.0.0.1/callback", "https://app.example.com/callback"}
 	fmt.Println(oauth.MatchRedirectURI(registered, "http://127.0.0.1:49152/callback"))
@@ -16,14 +16,14 @@ func ExampleMatchRedirectURI() {
 	// false
 }
 
-// The same resource is written in several ways; tokens name it in one.
+// One resource can be written in several ways. Tokens use the canonical spelling.
 func ExampleCanonicalResource() {
 	fmt.Println(oauth.CanonicalResource("HTTPS://MCP.Example.com:443/mcp"))
 	// Output:
 	// https://mcp.example.com/mcp <nil>
 }
 
-// A resource server says where tokens come from, and what they need.
+// A resource server states where to get tokens and which scope they need.
 func ExampleBearerChallenge() {
 	fmt.Println(oauth.BearerChallenge{
 		Scope:            oauth.ParseScopes("notes:read"),
@@ -33,7 +33,7 @@ func ExampleBearerChallenge() {
 	// Bearer scope="notes:read", resource_metadata="https://mcp.example.com/.well-known/oauth-protected-resource/mcp"
 }
 
-// A client finds the challenge that it understands among those of a 401.
+// A client picks the challenge that it understands from a 401 response.
 func ExampleParseChallenges() {
 	challenges, err := oauth.ParseChallenges([]string{`DPoP algs="ES256", Bearer error="invalid_token", scope="mcp"`})
 	if err != nil {

@@ -1,6 +1,6 @@
 package oauth
 
-// Grant types, as clients register them and name them at the token endpoint.
+// Grant types, as used in client registrations and token requests.
 const (
 	GrantCode              = "authorization_code" // OAuth 2.1 §4.1
 	GrantRefresh           = "refresh_token"      // OAuth 2.1 §4.3
@@ -13,9 +13,10 @@ const (
 	GrantTokenExchange = "urn:ietf:params:oauth:grant-type:token-exchange" // #nosec G101 -- a name
 )
 
-// ProfileIDJAG is the profile of GrantJWTBearer for ID-JAGs (Identity Assertion JWT Authorization Grant).
+// ProfileIDJAG is the profile of GrantJWTBearer for ID-JAG assertions (Identity Assertion JWT
+// Authorization Grant).
 const ProfileIDJAG = "urn:ietf:params:oauth:grant-profile:id-jag"
 
-// PrivateKeyJWT is the client authentication method by a signed assertion (OpenID Connect Core
-// §9, RFC 7523 §2.2).
+// PrivateKeyJWT is client authentication with a signed assertion (OpenID Connect Core §9, RFC 7523
+// §2.2).
 const PrivateKeyJWT = "private_key_jwt"

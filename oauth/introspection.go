@@ -1,13 +1,12 @@
 package oauth
 
-// Introspection is the answer to "is this token active, and whose is it?"
-// (RFC 7662 §2.2), members in the order of the RFC. When Active is false no
-// other member is set.
+// Introspection is an introspection response (RFC 7662 §2.2), members in the order of the RFC. If
+// Active is false, no other member is set.
 type Introspection struct {
 	Active    bool   `json:"active"`               // REQUIRED
 	Scope     string `json:"scope,omitempty"`      // OPTIONAL, space-delimited
 	ClientID  string `json:"client_id,omitempty"`  // OPTIONAL
-	Username  string `json:"username,omitempty"`   // OPTIONAL, for people
+	Username  string `json:"username,omitempty"`   // OPTIONAL, human-readable
 	TokenType string `json:"token_type,omitempty"` // OPTIONAL, "Bearer" for an access token
 	Expires   int64  `json:"exp,omitempty"`        // OPTIONAL, seconds since the epoch
 	IssuedAt  int64  `json:"iat,omitempty"`        // OPTIONAL, seconds since the epoch
@@ -16,8 +15,8 @@ type Introspection struct {
 	Audience  string `json:"aud,omitempty"`        // OPTIONAL, the resource the token is for
 	Issuer    string `json:"iss,omitempty"`        // OPTIONAL
 	TokenID   string `json:"jti,omitempty"`        // OPTIONAL
-	GrantID   string `json:"gid,omitempty"`        // ours: the grant the token belongs to
-	NodeID    string `json:"nid,omitempty"`        // ours: the node of the helper that has the token
+	GrantID   string `json:"gid,omitempty"`        // extension: the grant that the token belongs to
+	NodeID    string `json:"nid,omitempty"`        // extension: the node of the sub-agent that holds the token
 	Act       *Actor `json:"act,omitempty"`        // OPTIONAL, RFC 8693 §4.1: who acts for the subject
 
 	AuthTime int64    `json:"auth_time,omitempty"` // OPTIONAL, RFC 9470 §6.2, seconds since the epoch

@@ -5,14 +5,15 @@ import (
 	"encoding/base64"
 )
 
-// S256 is the only code_challenge_method this project knows (RFC 7636 §4.2;
-// OAuth 2.1 §4.1.1). "plain", which an omitted method means, is refused.
+// S256 is the only supported code_challenge_method (RFC 7636 §4.2; OAuth 2.1 §4.1.1). "plain", the
+// default if the method is omitted, is refused.
 const S256 = "S256"
 
 // ValidChallenge reports whether c can be an S256 code_challenge: the unpadded
 // base64url form of a SHA-256 digest, 43 characters (RFC 7636 §4.2, AS-66).
 func ValidChallenge(c string) bool {
-	// The decoder skips line breaks, so the length of what it yields counts too.
+	// The decoder skips line breaks, so the length of the decoded digest is checked as well as the
+	// text's.
 	d, err := base64.RawURLEncoding.DecodeString(c)
 	return err == nil && len(c) == 43 && len(d) == sha256.Size
 }

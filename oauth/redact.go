@@ -2,12 +2,11 @@ package oauth
 
 import "net/url"
 
-// NotURL is what Redacted makes of a text that is no URL.
+// NotURL is the text that Redacted returns for anything that is not a URL.
 const NotURL = "(not a URL)"
 
-// Redacted is a URL as logs and attempts keep it: without user information, and without the values that may
-// follow its path, since people put secrets there. Of what stands there it says that it was there. What was
-// redacted stays the same when it is redacted again.
+// Redacted returns a URL in the form kept in logs and attempts. User information, query and
+// fragment may contain secrets, so each is replaced by a placeholder. Redacted is idempotent.
 func Redacted(raw string) string {
 	u, err := url.Parse(raw)
 	if err != nil {

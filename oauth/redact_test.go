@@ -2,7 +2,8 @@ package oauth
 
 import "testing"
 
-// TestRedacted: what people put into a URL beside its place is not kept, and what was redacted stays as it is.
+// TestRedacted checks that user information, query and fragment are removed, and that Redacted is
+// idempotent.
 func TestRedacted(t *testing.T) {
 	for raw, want := range map[string]string{
 		"https://mcp.example.com/mcp":               "https://mcp.example.com/mcp",

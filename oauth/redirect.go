@@ -7,44 +7,43 @@ import (
 	"strings"
 )
 
-// MaxRedirectURILength bounds a redirect URI, in bytes.
+// MaxRedirectURILength is the maximum length of a redirect URI, in bytes.
 const MaxRedirectURILength = 2048
 
-// RedirectPolicy says which redirect URIs may be registered. The zero value
-// admits https anywhere and http on loopback only, the rule of the MCP
-// specification ("Communication Security").
+// RedirectPolicy decides which redirect URIs may be registered. The zero value allows https
+// anywhere and http on loopback only, as the MCP specification requires ("Communication Security").
 type RedirectPolicy struct {
-	// PrivateUseSchemes are the private-use URI schemes (RFC 8252 §7.1) that are
-	// admitted in addition to https and loopback http, in lower case.
+	// PrivateUseSchemes are the private-use URI schemes (RFC 8252 §7.1) allowed in addition to
+	// https and loopback http, in lower case.
 	PrivateUseSchemes []string
-	// DottedSchemes admits every private-use scheme that contains a dot, that is,
-	// one named after a domain its owner controls (OAuth 2.1 §8.4.3).
+	// DottedSchemes allows every private-use scheme that contains a dot, that is, one named after a
+	// domain of its owner (OAuth 2.1 §8.4.3).
 	DottedSchemes bool
 }
 
-// DesktopSchemes are the private-use schemes that MCP desktop clients use today;
-// it is the default of the server's registration policy.
+// DesktopSchemes are the private-use schemes that MCP desktop clients use today. They are the
+// default of the server's registration policy.
 var DesktopSchemes = []string{
 	"cursor", "vscode", "vscode-insiders", "claude", "warp", "warppreview", "windsurf",
 	"kiro", "com.raycast", "raycast", "zed", "goose", "lmstudio",
 }
 
-// refusedSchemes can never be registered: a browser runs or reads their content.
+// refusedSchemes can never be registered, because browsers execute or read their content.
 var refusedSchemes = []string{
 	"javascript", "data", "file", "vbscript", "blob", "about", "ftp", "ws", "wss", "view-source", "filesystem",
 	"chrome", "intent",
 }
 
-// Reasons of Check that an operator, or TLS, can change.
+// Errors of Check that the operator can resolve, by changing the policy or using https.
 var (
 	ErrRedirectScheme  = errors.New("the scheme of the redirect URI is not permitted here")
 	ErrRedirectInClear = errors.New("an http redirect URI must be on localhost, 127.0.0.1 or [::1]; use https")
 )
 
-// Check reports why raw cannot be registered as a redirect URI, or nil. It must be https, or http
-// on loopback, or of a scheme that the policy admits (MCP "Communication Security", AS-56), and
-// be absolute, without fragment (OAuth 2.1 §2.3, AS-58), without user information,
-// control characters or white space, and without a parameter of the response.
+// Check returns an error if raw cannot be registered as a redirect URI. It must be https, http on
+// loopback, or of a scheme that the policy allows (MCP "Communication Security", AS-56). It must be
+// absolute, without fragment (OAuth 2.1 §2.3, AS-58), user information, control characters, white
+// space, or parameters of the response.
 func (p RedirectPolicy) Check(raw string) error {
 	u, err := parseRedirect(raw)
 	if err != nil {
@@ -62,7 +61,7 @@ func (p RedirectPolicy) Check(raw string) error {
 		}
 	case scheme == "http":
 		if !IsLoopbackHost(u.Hostname()) {
-			return ErrRedirectInClear // also for names below .localhost: docs/decisions/clients.md
+			return ErrRedirectInClear // even for names below .localhost: docs/decisions/clients.md
 		}
 	case slices.Contains(p.PrivateUseSchemes, scheme):
 	case p.DottedSchemes && strings.Contains(scheme, "."):
@@ -72,9 +71,9 @@ func (p RedirectPolicy) Check(raw string) error {
 	return nil
 }
 
-// responseParameters are those of authorization responses (OAuth 2.1 §4.1.2, RFC 9207 §2). A
-// redirect URI that has one already would make it two (OAuth 2.1 §3.1, AS-43), of which a
-// client may believe the wrong one.
+// responseParameters are the parameters of authorization responses (OAuth 2.1 §4.1.2, RFC 9207 §2).
+// If a redirect URI already has one, the response would have it twice (OAuth 2.1 §3.1, AS-43), and
+// the client might believe the wrong value.
 var responseParameters = []string{"code", "state", "iss", "error", "error_description", "error_uri"}
 
 func hasResponseParameter(u *url.URL) bool {
@@ -105,9 +104,8 @@ func parseRedirect(raw string) (*url.URL, error) {
 	return u, nil
 }
 
-// PlainHost reports whether a host consists of the characters of a domain name or an
-// address alone, so that what people are shown is what they would type: no escapes, and
-// no letters that look like others.
+// PlainHost reports whether host has only the characters of a domain name or an address. Then the
+// user sees the host as it would be typed, without escapes or look-alike letters.
 func PlainHost(host string) bool {
 	for i := range len(host) {
 		switch c := host[i]; {
@@ -119,11 +117,9 @@ func PlainHost(host string) bool {
 	return true
 }
 
-// MatchRedirectURI reports whether requested is registered. Comparison is by
-// exact string (OAuth 2.1 §4.1.1, AS-53), with one exception: where a registered URI is
-// http on 127.0.0.1, [::1] or localhost, the port of the request is free (RFC
-// 8252 §7.3, AS-54), all else being equal byte for byte. The three hosts are not
-// interchangeable.
+// MatchRedirectURI reports whether requested is registered. Comparison is by exact string (OAuth
+// 2.1 §4.1.1, AS-53), with one exception. If a registered URI is http on 127.0.0.1, [::1] or
+// localhost, the port may differ (RFC 8252 §7.3, AS-54). The three hosts are not interchangeable.
 func MatchRedirectURI(registered []string, requested string) bool {
 	if slices.Contains(registered, requested) {
 		return true
@@ -138,7 +134,7 @@ func MatchRedirectURI(registered []string, requested string) bool {
 	})
 }
 
-// splitLoopback takes the port out of an http loopback URI.
+// splitLoopback removes the port from an http loopback URI. ok is false for other URIs.
 func splitLoopback(raw string) (withoutPort string, ok bool) {
 	u, err := parseRedirect(raw)
 	if err != nil || u.Scheme != "http" {
@@ -159,16 +155,16 @@ func splitLoopback(raw string) (withoutPort string, ok bool) {
 	return u.Hostname() + rest, true
 }
 
-// IsLoopbackRedirect reports whether raw sends the browser to this machine.
+// IsLoopbackRedirect reports whether raw is an http URL on this machine.
 func IsLoopbackRedirect(raw string) bool {
 	u, err := parseRedirect(raw)
 	return err == nil && strings.EqualFold(u.Scheme, "http") && IsLoopbackHost(u.Hostname())
 }
 
-// RedirectPlace is the place that a redirect URI sends an answer to, as far as people can tell
-// places apart: the origin of an https URI, "loopback" for every port and spelling of this
-// machine, and a private-use scheme with its colon. Two URIs of one place differ in what
-// the one who answers there decides. No two places are written alike.
+// RedirectPlace returns the destination of a redirect URI as users can distinguish it. That is the
+// origin of an https URI, "loopback" for any port and spelling of this machine, or a private-use
+// scheme with its colon. URIs with the same destination are under the same party's control.
+// Different destinations never have the same text.
 func RedirectPlace(raw string) string {
 	u, err := url.Parse(raw)
 	if err != nil {

@@ -80,7 +80,7 @@ func TestRedirectPolicy(t *testing.T) {
 	}
 }
 
-// Who registers a client is told which rule its redirect URI breaks.
+// The error states which rule the redirect URI breaks.
 func TestRedirectReasons(t *testing.T) {
 	for uri, want := range map[string]string{
 		"":                       "empty",
@@ -174,8 +174,8 @@ func TestIsLoopbackRedirect(t *testing.T) {
 	}
 }
 
-// Security H1: an approval is remembered for the place that the answer goes to. Two URIs are of
-// one place only when the same one answers there.
+// Security H1: an approval is remembered for the destination of the response. Two URIs have the
+// same destination only if the same party controls both.
 func TestRedirectPlace(t *testing.T) {
 	for uri, want := range map[string]string{
 		"https://claude.ai/cb":             "https://claude.ai",
@@ -238,8 +238,8 @@ func FuzzRedirectURI(f *testing.F) {
 	})
 }
 
-// Mutation 21: no policy admits a scheme whose content a browser runs or reads, each by name;
-// were one missing from the list, the policy here would let it in.
+// Mutation 21: no policy allows a scheme whose content a browser executes or reads. The policy here
+// would allow any scheme missing from the list.
 func TestSchemesThatAreNeverPermitted(t *testing.T) {
 	for _, scheme := range []string{
 		"javascript", "data", "file", "vbscript", "blob", "about", "ftp", "ws", "wss", "view-source", "filesystem",
@@ -254,7 +254,7 @@ func TestSchemesThatAreNeverPermitted(t *testing.T) {
 	}
 }
 
-// Mutation 21: each character that would break a header or an attribute is refused by itself.
+// Mutation 21: each character that would break a header or an attribute is refused on its own.
 func TestCharactersOfURIs(t *testing.T) {
 	policy := oauth.RedirectPolicy{}
 	for _, c := range []string{" ", "\t", "\n", "\x00", "\x1f", "\x7f", "\x80", "é", `\`, `"`, "<", ">"} {

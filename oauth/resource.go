@@ -8,19 +8,18 @@ import (
 	"strings"
 )
 
-// MaxResourceLength bounds a resource indicator, in bytes.
+// MaxResourceLength is the maximum length of a resource indicator, in bytes.
 const MaxResourceLength = 2048
 
-// CanonicalResource returns the one spelling under which a resource indicator is
-// stored, compared and put into "aud". It must be an absolute http or https URI
-// without fragment and without user information (RFC 8707 §2, AS-104). Scheme and host
-// are lower-cased, a default port is dropped and so are trailing slashes of the
-// path, because real clients add and remove them (MCP "Canonical Server URI");
-// path and query are otherwise kept byte for byte. The canonical spelling of a
-// canonical spelling is itself.
+// CanonicalResource returns the canonical spelling of a resource indicator, used to store, compare
+// and
+// put into "aud". It must be an absolute http or https URI without fragment or user information
+// (RFC 8707 §2, AS-104). Scheme and host are lower-cased. A default port and trailing slashes of
+// the path are dropped, because clients add and remove them (MCP "Canonical Server URI"). Path and
+// query are otherwise kept byte for byte. The function is idempotent.
 //
-// Use it for resource indicators only: issuers, redirect URIs and client ids are
-// compared as plain strings.
+// Use it for resource indicators only: issuers, redirect URIs and client ids are compared as plain
+// strings.
 func CanonicalResource(raw string) (string, error) {
 	if len(raw) > MaxResourceLength {
 		return "", errors.New("resource is too long")
@@ -74,8 +73,8 @@ func LowerOrigin(raw string) string {
 	return strings.ToLower(raw[:end]) + raw[end:]
 }
 
-// uriCharacters reports whether s keeps to printable ASCII without those that RFC
-// 3986 leaves out and that would break a header or an attribute.
+// uriCharacters reports whether s is printable ASCII without the characters that RFC 3986 excludes
+// and that would break a header or an attribute.
 func uriCharacters(s string) bool {
 	for i := range len(s) {
 		if c := s[i]; c <= 0x20 || c >= 0x7f || c == '\\' || c == '"' || c == '<' || c == '>' {
@@ -85,7 +84,7 @@ func uriCharacters(s string) bool {
 	return true
 }
 
-// ResourceOrigin returns scheme://host[:port] of a canonical resource.
+// ResourceOrigin returns the scheme://host[:port] of a canonical resource.
 func ResourceOrigin(canonical string) string {
 	i := strings.Index(canonical, "://")
 	if i < 0 {
@@ -97,8 +96,8 @@ func ResourceOrigin(canonical string) string {
 	return canonical
 }
 
-// InClear reports whether what is sent to a URL can be read on the way: it is http, and
-// the host is not this machine.
+// InClear reports whether a request to raw can be read on the network: raw is http and its host is
+// not this machine.
 func InClear(raw string) bool {
 	u, err := url.Parse(raw)
 	return err == nil && u.Scheme == "http" && !IsLoopbackHost(u.Hostname())

@@ -72,7 +72,7 @@ func TestCanonicalResourceRefuses(t *testing.T) {
 	}
 }
 
-// A client's author is told which rule the resource indicator breaks.
+// The error states which rule the resource indicator breaks.
 func TestResourceReasons(t *testing.T) {
 	for in, want := range map[string]string{
 		"":                            "not an absolute",

@@ -5,22 +5,19 @@ import (
 	"strings"
 )
 
-// Scopes is an ordered set of scope tokens (RFC 6749 §3.3). Comparison is by
-// exact string: scopes are case-sensitive.
+// Scopes is an ordered set of scope tokens (RFC 6749 §3.3). Comparison is case-sensitive.
 type Scopes []string
 
-// OfflineAccess is the scope by which a client asks for a refresh token
-// (OpenID Connect Core §11; MCP 2026-07-28 "Refresh Tokens"). It belongs to the
-// authorization server and never to a resource.
+// OfflineAccess is the scope that requests a refresh token (OpenID Connect Core §11; MCP 2026-07-28
+// "Refresh Tokens"). It belongs to the authorization server, never to a resource.
 const OfflineAccess = "offline_access"
 
-// MaxScopes bounds the scopes of one request. No real one comes near it; without
-// a bound, removing duplicates from a hostile value costs seconds.
+// MaxScopes is the maximum number of scopes in one request. Real requests have far fewer. Without a
+// limit, removing duplicates from a hostile value takes seconds.
 const MaxScopes = 128
 
-// ParseScopes splits a space-delimited scope value. Duplicates, tokens with
-// characters outside RFC 6749 §3.3 and what exceeds MaxScopes are dropped, order
-// is kept.
+// ParseScopes splits a space-delimited scope value and keeps its order. It drops duplicates, tokens
+// with characters outside RFC 6749 §3.3, and everything after MaxScopes scopes.
 func ParseScopes(s string) Scopes {
 	var out Scopes
 	for t := range strings.FieldsSeq(s) {
@@ -34,8 +31,8 @@ func ParseScopes(s string) Scopes {
 	return out
 }
 
-// ValidScope reports whether t is a scope-token: one or more of
-// %x21 / %x23-5B / %x5D-7E (RFC 6749 §3.3).
+// ValidScope reports whether t is a scope-token: one or more of %x21 / %x23-5B / %x5D-7E (RFC 6749
+// §3.3).
 func ValidScope(t string) bool {
 	if t == "" {
 		return false
@@ -48,8 +45,8 @@ func ValidScope(t string) bool {
 	return true
 }
 
-// Reserved reports whether a scope is the authorization server's own, which no resource can have:
-// offline_access, and what begins as the scope that names a clearance.
+// Reserved reports whether a scope belongs to the authorization server, so that no resource can use
+// it: offline_access and scopes with the prefix ScopeClearance.
 func Reserved(scope string) bool {
 	return scope == OfflineAccess || strings.HasPrefix(scope, ScopeClearance)
 }
@@ -57,7 +54,7 @@ func Reserved(scope string) bool {
 // String joins the scopes with single spaces.
 func (s Scopes) String() string { return strings.Join(s, " ") }
 
-// Has reports whether every one of want is in s.
+// Has reports whether s contains all of want.
 func (s Scopes) Has(want ...string) bool {
 	for _, w := range want {
 		if !slices.Contains(s, w) {
@@ -100,8 +97,9 @@ func (s Scopes) Without(other Scopes) Scopes {
 	return out
 }
 
-// WithoutClearances returns s without the scopes that name clearances, and the id of the last of those;
-// "": there is none. A client that adds each challenge to what it asked for before has the new one last.
+// WithoutClearances returns s without the scopes that name tool call approvals, and the id of the
+// last of these, or "". The last is the newest: clients append each challenge's scopes to their
+// earlier ones.
 func (s Scopes) WithoutClearances() (rest Scopes, clearance string) {
 	for _, scope := range s {
 		id, ok := strings.CutPrefix(scope, ScopeClearance)
