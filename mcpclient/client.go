@@ -26,8 +26,8 @@ type Config struct {
 	Client *Credentials
 
 	// AuthorizationServer is the only issuer that credentials are sent to, whatever the MCP server
-	// names. Default: the one that the MCP server names. That one only gets platform tokens that
-	// were issued for it.
+	// names. Default: the issuer in the MCP server's metadata, which then gets only platform tokens
+	// issued for it.
 	AuthorizationServer string
 	// Audience is the audience of platform tokens. Default: the issuer of the authorization server.
 	Audience string

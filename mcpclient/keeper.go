@@ -44,7 +44,7 @@ type keeper struct {
 	now func() time.Time
 
 	mu      sync.Mutex   // guards the fields below
-	token   *token       // nil if there is no usable token
+	token   *token       // nil: ask for a new one
 	scopes  oauth.Scopes // to request
 	flight  *flight      // nil if no request is running
 	renewal pause        // after a failed renewal
@@ -123,7 +123,7 @@ func (f *flight) wait(ctx context.Context) (*token, error) {
 }
 
 // replace returns a token other than t, which the MCP server rejected. It returns nil if t is so
-// new that another token would be rejected as well.
+// new that another token would not help.
 func (k *keeper) replace(ctx context.Context, t *token) (*token, error) {
 	k.mu.Lock()
 	if k.token == t {

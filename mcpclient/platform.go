@@ -12,9 +12,9 @@ import (
 	"time"
 )
 
-// PlatformToken is a source of JWTs in which a platform asserts the program's identity. Token is
-// called for each access token, so single-use tokens work, and from several goroutines. If there is
-// a String method, its result names the source in messages.
+// PlatformToken is a source of JWTs that assert the program's identity. Token is called for each
+// access token, so single-use tokens work, and from several goroutines. If there is a String
+// method, its result names the source in messages.
 type PlatformToken interface {
 	// Token returns a token for audience. A source that cannot choose the audience may return any
 	// token. It is only sent if it was issued for the authorization server, or for Config.Audience.

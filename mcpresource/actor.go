@@ -9,16 +9,16 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// Actors returns who acts for the subject of the token (RFC 8693 §4.1), none when the application
-// itself calls: the first one is the helper that calls now, the next the one that it got its token
-// from, and so on, up to [oauth.MaxActors]. Names are what the application says, and those of other
-// issuers what these say: show and log them, and decide by Scopes and by [Rules.Direct].
+// Actors returns the actors of the token (RFC 8693 §4.1), up to [oauth.MaxActors], or none if the
+// application itself calls. The first is the sub-agent that calls now, the next the actor that
+// delegated to it, and so on. Names come from the application or from other issuers: show and log
+// them, but base decisions on Scopes and [Rules.Direct].
 func (p *Principal) Actors() []oauth.Actor {
 	chain, _ := p.acting()
 	return chain
 }
 
-// acting also returns an error for a token whose claim act cannot be read.
+// acting returns the actors, or an error if the act claim cannot be read.
 func (p *Principal) acting() ([]oauth.Actor, error) {
 	switch {
 	case p == nil:
@@ -38,8 +38,8 @@ func (p *Principal) acting() ([]oauth.Actor, error) {
 	return first.Chain(), err
 }
 
-// setActors keeps what a claim act says, which is invalid when it says too much, or nothing that can
-// be understood: a policy that asks who acts must get an answer.
+// setActors stores the actors of an act claim. It returns an error if the claim has too many actors
+// or cannot be read, because policies depend on it.
 func (p *Principal) setActors(claim json.RawMessage) error {
 	first, err := oauth.ParseActor(claim)
 	if err != nil {
@@ -49,11 +49,11 @@ func (p *Principal) setActors(claim json.RawMessage) error {
 	return nil
 }
 
-// errHelper is what stands behind the refusal of a helper.
+// errHelper is the cause when a sub-agent is refused.
 var errHelper = errors.New("only the application itself may, and no helper of it")
 
-// direct returns an error that wraps ErrForbidden when only the application itself may, and someone
-// acts for it.
+// direct returns an error that wraps ErrForbidden if need allows only the application itself, and
+// an actor acts for it.
 func (p *Principal) direct(need Requirement) error {
 	if !need.Direct {
 		return nil
@@ -68,7 +68,7 @@ func (p *Principal) direct(need Requirement) error {
 	return nil
 }
 
-// actorNames are the names of a chain for the log, the one that acts now first; "" when no actor is named.
+// actorNames returns the names of a chain for the log, current actor first; "" for an empty chain.
 func actorNames(chain []oauth.Actor) string {
 	if len(chain) == 0 {
 		return ""

@@ -11,13 +11,13 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// address is a public URL of the endpoint: the resource, or an alias.
+// address is a public URL of the endpoint: the resource or an alias.
 type address struct {
 	resource  string   // canonical
-	audiences []string // canonical, of tokens that count here
-	path      string   // of requests, as a mux takes it
+	audiences []string // canonical, of accepted tokens
+	path      string   // of requests, as a mux matches it
 	metadata  string   // URL of the RFC 9728 document
-	target    string   // of DPoP proofs: the resource without its query
+	target    string   // htu of DPoP proofs: the resource without its query
 }
 
 func newAddress(resource, public string) *address {
@@ -26,7 +26,7 @@ func newAddress(resource, public string) *address {
 	return a
 }
 
-// address fills in where the endpoint is.
+// address sets the addresses of the endpoint.
 func (g *Guard) address() error {
 	canonical, err := oauth.CanonicalResource(g.c.Resource)
 	if err != nil {
@@ -55,8 +55,8 @@ func (g *Guard) address() error {
 	return nil
 }
 
-// at is the address that a request came to. One to none of the aliases came to the resource,
-// whatever a proxy has made of its path.
+// at returns the address of a request: the alias with its path, else the resource, because a proxy
+// may have changed the path.
 func (g *Guard) at(r *http.Request) *address {
 	path := strings.TrimRight(r.URL.Path, "/")
 	for _, a := range g.aliases {
@@ -67,7 +67,7 @@ func (g *Guard) at(r *http.Request) *address {
 	return g.own
 }
 
-// Resources returns the canonical URLs of the endpoint: that of the resource, then the aliases.
+// Resources returns the canonical URLs of the endpoint: the resource, then its aliases.
 func (g *Guard) Resources() []string {
 	out := []string{g.own.resource}
 	for _, a := range g.aliases {

@@ -6,16 +6,16 @@ import (
 	"fmt"
 )
 
-// AnyOf accepts the tokens that one of the validators accepts, such as one for each authorization
-// server. They are asked in this order; one that remembers the token goes first, so that many
-// issuers cost no more than one. When none accepts it the error holds what each has said, and
-// wraps ErrUnavailable if one of them could not judge: an outage there must not make
-// clients throw away good tokens.
+// AnyOf returns a validator that accepts a token if one of validators accepts it, such as one for
+// each authorization server. They are called in this order, except that a validator with the token
+// in its cache is first, so that many issuers cost no more than one. If none accepts the token, the
+// error contains all their errors. It wraps ErrUnavailable if one of them could not decide, so that
+// an outage does not make clients discard valid tokens.
 func AnyOf(validators ...Validator) Validator { return anyOf(validators) }
 
 type anyOf []Validator
 
-// rememberer is a validator that has seen a token.
+// rememberer is a validator with a cache of tokens.
 type rememberer interface{ remembers(token string) bool }
 
 // Validate implements Validator.
@@ -24,7 +24,7 @@ func (a anyOf) Validate(ctx context.Context, c Credential) (*Principal, error) {
 	var said []error
 	verdict := ErrInvalidToken
 	for i := range a {
-		switch { // the known one first, then the others in order
+		switch { // the one with the token in its cache, then the others in order
 		case first >= 0 && i == 0:
 			i = first
 		case i <= first:
@@ -39,11 +39,11 @@ func (a anyOf) Validate(ctx context.Context, c Credential) (*Principal, error) {
 		}
 		said = append(said, err)
 	}
-	// what is joined must not decide
+	// %v, so that errors.Is ignores the joined errors
 	return nil, fmt.Errorf("%w: by none of %d validators: %v", verdict, len(a), errors.Join(said...))
 }
 
-// known is the index of the validator that remembers a token, or -1.
+// known returns the index of the validator that has the token in its cache, or -1.
 func (a anyOf) known(token string) int {
 	for i, v := range a {
 		if r, ok := v.(rememberer); ok && r.remembers(token) {
@@ -65,8 +65,8 @@ func (v *introspector) remembers(token string) bool {
 	return ok
 }
 
-// outage reports whether the error of a validator is no verdict. An error that wraps both is not a
-// verdict either.
+// outage reports whether a validator's error leaves the token undecided. That includes errors that
+// wrap both ErrUnavailable and ErrInvalidToken.
 func outage(err error) bool {
 	return errors.Is(err, ErrUnavailable) || !errors.Is(err, ErrInvalidToken)
 }

@@ -17,42 +17,42 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// Event is one decision of the guard. It never holds a token.
+// Event describes one decision of the guard. It never contains a token.
 type Event struct {
 	Time       time.Time
-	Took       time.Duration // since the request came
+	Took       time.Duration // since the request arrived
 	Outcome    Outcome
 	Status     int    // of the refusal; 0 when allowed
-	Reference  string // that the client was told, see Decisions; "": none
+	Reference  string // as sent to the client, see Decisions; "" if there is none
 	Principal  *Principal
-	OpenedBy   string      // the client that opened the session, when it is another one of the same person
-	Operations []Operation // methods and names; arguments are left out
+	OpenedBy   string      // the client that opened the session, if it is another client of the same user
+	Operations []Operation // methods and names, without arguments
 	Method     string      // HTTP
 	RemoteAddr string
 	Err        error
 }
 
-// CallEvent is one call, as the audit keeps it when the call has ended: who did what, by which
-// application and token, and how it ended. It never holds a token. Config.Calls gets it.
+// CallEvent describes one finished call, for Config.Calls and the audit log: who called what, with
+// which application and token, and the outcome. It never contains a token.
 type CallEvent struct {
-	Time       time.Time       // when it began
-	Duration   time.Duration   // until the answer was complete
-	Principal  *Principal      // nil for a method that needs no token
+	Time       time.Time       // the start of the call
+	Duration   time.Duration   // until the response was complete
+	Principal  *Principal      // nil for a method that requires no token
 	Method     string          // such as "tools/call"
-	Name       string          // of the tool or prompt, or the URI, see oauth.Redacted; cut after 256 bytes
+	Name       string          // of the tool or prompt, or the URI, see oauth.Redacted; at most 256 bytes
 	Arguments  json.RawMessage // nil unless Config.CallArguments
 	Digest     string          // of the arguments: SHA-256 in hex of their JSON without spaces; "" for none
 	Outcome    Outcome
-	Status     int // HTTP; 0 when nothing was answered, or an adapter reports
+	Status     int // HTTP; 0 without a response, or if an adapter reports the call
 	RemoteAddr string
-	OpenedBy   string // the client that opened the session, when it is another one of the same person
+	OpenedBy   string // the client that opened the session, if it is another client of the same user
 	Reference  string // of a refusal, see Decisions
-	Clearance  string // the id of the permission of a person that the call needs, or was let through by; "" for none
+	Clearance  string // the id of the approval that the call requires or used; "" if there is none
 	Err        error  // of a refusal, for the log
 }
 
-// LogCalls returns what Config.Calls is by default when there is a Logger: a line of
-// level Info for each call.
+// LogCalls returns the default of Config.Calls for a Logger: it logs each call in one line of level
+// Info.
 func LogCalls(log *slog.Logger) func(context.Context, CallEvent) {
 	return func(ctx context.Context, e CallEvent) {
 		if !log.Enabled(ctx, slog.LevelInfo) {
@@ -111,7 +111,7 @@ func (e CallEvent) attributes() []slog.Attr {
 	return out
 }
 
-// nameOf is the field that holds what a method is called with.
+// nameOf returns the log field for the name in a call of method.
 func nameOf(method string) string {
 	if method == "tools/call" {
 		return "tool"
@@ -119,7 +119,7 @@ func nameOf(method string) string {
 	return "name"
 }
 
-// cutText bounds what a caller may have chosen.
+// cutText shortens text that a caller may have chosen.
 func cutText(s string) string {
 	if len(s) <= maxReason {
 		return s
@@ -129,7 +129,7 @@ func cutText(s string) string {
 
 const maxReason = 300 // bytes
 
-// host is an address without its port.
+// host returns an address without its port.
 func host(addr string) string {
 	if ap, err := netip.ParseAddrPort(addr); err == nil {
 		return ap.Addr().Unmap().String()
@@ -137,9 +137,9 @@ func host(addr string) string {
 	return addr
 }
 
-// Report tells the audit of a call, for adapters: they know whether a tool failed, which
-// the HTTP status does not say. The caller is that of ctx unless e names one; Arguments
-// are dropped unless Config.CallArguments. See TakeCalls.
+// Report records a call in the audit log, for adapters. Unlike the HTTP status, they know whether a
+// tool failed. If e has no caller, it is taken from ctx. Arguments are dropped unless
+// Config.CallArguments is set. See TakeCalls.
 func (g *Guard) Report(ctx context.Context, e CallEvent) {
 	if e.Principal == nil {
 		e.Principal, _ = FromContext(ctx)
@@ -164,7 +164,7 @@ func (g *Guard) Report(ctx context.Context, e CallEvent) {
 	g.c.Calls(ctx, e)
 }
 
-// Digest names the arguments of a call without saying what they are: see CallEvent.
+// Digest returns the digest of a call's arguments, see CallEvent. It is "" without arguments.
 func Digest(arguments json.RawMessage) string {
 	var compact bytes.Buffer
 	if len(arguments) == 0 || json.Compact(&compact, arguments) != nil {
@@ -174,17 +174,17 @@ func Digest(arguments json.RawMessage) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// TakeCalls tells the guard that the handler of this request, which has passed it,
-// reports its calls by Report; ctx is that of the request.
+// TakeCalls declares that the handler of a guarded request reports its calls with Report. ctx is
+// the context of that request.
 func TakeCalls(ctx context.Context) {
 	if p, ok := FromContext(ctx); ok && p.reported != nil {
 		p.reported.Store(true)
 	}
 }
 
-// called reports the calls of a message. What a call amounts to beyond itself is no call.
+// called reports the calls of a message. Messages that it implies are not reported.
 func (g *Guard) called(r *http.Request, p *passage, outcome Outcome, status int, err error) {
-	defer p.traced.end(outcome, status) // after the handler has reported
+	defer p.traced.end(outcome, status) // after the handler's own reports
 	if g.c.Calls == nil || p.calls.Load() {
 		return
 	}
@@ -201,8 +201,8 @@ func (g *Guard) called(r *http.Request, p *passage, outcome Outcome, status int,
 	}
 }
 
-// record is what the audit may keep of an operation: arguments when asked, and of a
-// a name no more than a caller could have meant. URIs of resources are redacted.
+// record returns an operation as the audit log may store it: with arguments if asked for, a name of
+// limited length, and redacted resource URIs.
 func (op Operation) record(arguments bool) Operation {
 	const longest = 256
 	name := op.Name

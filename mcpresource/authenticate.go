@@ -13,8 +13,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// authenticate finds the caller (OAuth 2.1 §5.1). A token anywhere but in the header
-// is not looked at (RS-25, RS-26).
+// authenticate verifies the caller (OAuth 2.1 §5.1). It ignores tokens outside the header (RS-25,
+// RS-26).
 func (g *Guard) authenticate(r *http.Request, p *passage) *refusal {
 	values := r.Header["Authorization"]
 	if _, guarded := FromContext(r.Context()); guarded && len(values) == 0 {
@@ -56,7 +56,7 @@ func (g *Guard) authenticate(r *http.Request, p *passage) *refusal {
 	if refused := g.confirm(r, p, principal); refused != nil {
 		return refused
 	}
-	own := *principal // that of a validator is shared
+	own := *principal // the validator may share its Principal
 	own.again, own.reported, own.at = g.validateAgain(p.presented), &p.calls, p.at
 	if own.proof = nil; g.proofs {
 		own.proof = &p.proof
@@ -65,7 +65,8 @@ func (g *Guard) authenticate(r *http.Request, p *passage) *refusal {
 	return nil
 }
 
-// malformed says what is wrong with an Authorization header without repeating it: any part may be a secret.
+// malformed describes the error in an Authorization header without quoting it: any part may be a
+// secret.
 func malformed(values []string, scheme, token string) error {
 	switch {
 	case len(values) > 1:
@@ -80,8 +81,7 @@ func malformed(values []string, scheme, token string) error {
 	return errors.New(`the Authorization header has another scheme, want "Bearer TOKEN"`)
 }
 
-// isSeveral reports whether a token is more than one word. Tokens are long, and a search for one character
-// takes them in large steps.
+// isSeveral reports whether a token is more than one word. Tokens are long, and IndexByte is fast.
 func isSeveral(token string) bool {
 	found := func(c byte) bool { return strings.IndexByte(token, c) >= 0 }
 	return found(' ') || found('\t') || found(',')
@@ -89,22 +89,23 @@ func isSeveral(token string) bool {
 
 var errNoHeader = errors.New("there is no Authorization header")
 
-// errTwoGuards would otherwise look like a missing token, for every request.
+// errTwoGuards is the error for two nested guards. Otherwise every request would seem to lack a
+// token.
 var errTwoGuards = errors.New(
 	"this guard is behind another one, which has removed the token from the request: remove one of them",
 )
 
-// mayBePublic reports whether a request without a token is worth reading: only a
-// POST can be an operation that the policy leaves open.
+// mayBePublic reports whether to read a request without a token: only a POST can be a public
+// operation.
 func (g *Guard) mayBePublic(r *http.Request, refused *refusal) bool {
 	rules, ok := g.c.Policy.(*Rules)
 	return refused.outcome == OutcomeUnauthenticated && r.Method == http.MethodPost &&
 		(!ok || len(rules.Public) > 0 || rules.Refine != nil)
 }
 
-// checkClaims checks what no validator is trusted with: who issued the token, to whom, for what
-// server, and until when. A token for another server is 401 and not 403 (OAuth 2.1 §5.3.2). So is one
-// for another address of this one: two people of one client would otherwise be mixed up.
+// checkClaims checks issuer, audience and expiry itself, whatever the validator checked. A token
+// for another server gets 401, not 403 (OAuth 2.1 §5.3.2). So does a token for another address of
+// this server: otherwise two users of one client could be confused.
 func (g *Guard) checkClaims(p *Principal, at *address) error {
 	now := g.c.Now()
 	switch {
@@ -122,7 +123,7 @@ func (g *Guard) checkClaims(p *Principal, at *address) error {
 	return nil
 }
 
-// expired says when a token has expired, and what this clock says.
+// expired describes a token's expiry together with the current time.
 func expired(at, now time.Time) string {
 	if at.IsZero() {
 		return "expired: it has no exp"
@@ -131,11 +132,10 @@ func expired(at, now time.Time) string {
 	return fmt.Sprintf("expired: exp is %s, and it is %s", at.UTC().Format(form), now.UTC().Format(form))
 }
 
-// Verify judges a credential that did not come in a request of this guard, such as the
-// token in the environment of a stdio server, by the same rules: the validator, then
-// issuer, audience, which is the resource and no alias, and times. A token that is bound to a
-// key is refused, because there is no proof of it. The error wraps ErrInvalidToken or
-// ErrUnavailable.
+// Verify checks a credential from outside a request, such as the token in the environment of a
+// stdio server. It applies the same rules: the validator, then issuer, audience (the resource, not
+// an alias) and times. A token bound to a key is rejected, because there is no proof. The error
+// wraps ErrInvalidToken or ErrUnavailable.
 func (g *Guard) Verify(ctx context.Context, c Credential) (*Principal, error) {
 	p, err := g.c.Validator.Validate(ctx, c)
 	switch {
@@ -149,7 +149,7 @@ func (g *Guard) Verify(ctx context.Context, c Credential) (*Principal, error) {
 	if err := g.checkClaims(p, g.own); err != nil {
 		return nil, err
 	}
-	own := *p // that of a validator is shared
+	own := *p // the validator may share its Principal
 	own.again, own.reported, own.at = g.validateAgain(c), &atomic.Bool{}, g.own
 	return &own, nil
 }

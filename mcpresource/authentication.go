@@ -11,20 +11,20 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// Authentication says how a person must have proved who they are (RFC 9470). A token that does not meet
-// it gets 401 with insufficient_user_authentication, the classes and the age. Many clients do not know
-// that error: they refresh their token, and sign in where a scope is missing. mcp-authd leaves a scope
-// that demands a proof out of a refreshed token when the proof is too old, so that these clients get
-// there, too. A token of a program has no person and never meets it. The zero value demands nothing.
+// Authentication states how a user must have authenticated (RFC 9470). A token that does not
+// satisfy it gets 401 with insufficient_user_authentication, the ACR values and the maximum age.
+// Many clients do not know that error: they refresh their token, and sign in only if a scope is
+// missing. For them, mcp-authd omits the scope from a refreshed token when the authentication is
+// too old. A machine's token has no user and never satisfies it. The zero value requires nothing.
 type Authentication struct {
-	ACR    []string      // one of these authentication context classes; none: any
-	MaxAge time.Duration // how long ago at most, to the second; 0: at any time
+	ACR    []string      // any one of these authentication context classes; empty: any class
+	MaxAge time.Duration // maximum age, in whole seconds; 0: no limit
 }
 
-// demands reports whether anything is demanded.
+// demands reports whether a requires anything.
 func (a Authentication) demands() bool { return len(a.ACR) > 0 || a.MaxAge > 0 }
 
-// and returns what meets both. Where no class is in both, none will do.
+// and returns the combination of a and b. If they have no class in common, nothing satisfies it.
 func (a Authentication) and(b Authentication) Authentication {
 	out := a
 	switch {
@@ -42,10 +42,11 @@ func (a Authentication) and(b Authentication) Authentication {
 	return out
 }
 
-// noACR is no class of any server.
+// noACR is not a class of any server.
 const noACR = ""
 
-// AuthenticationError says which proof of the person an operation needs, and their token does not show.
+// AuthenticationError means that an operation requires an authentication of the user that their
+// token does not show.
 type AuthenticationError struct{ Required Authentication }
 
 // Error implements error.
@@ -60,7 +61,7 @@ func (e *AuthenticationError) Error() string {
 	return "mcpresource: proof of the person needed: " + strings.Join(want, ", ")
 }
 
-// proven returns an *AuthenticationError when the token of p does not show the proof that is needed.
+// proven returns an *AuthenticationError unless the token of p satisfies need.
 func (g *Guard) proven(p *Principal, need Authentication) error {
 	if !need.demands() || p.proves(need, g.c.Now()) {
 		return nil
@@ -68,8 +69,8 @@ func (g *Guard) proven(p *Principal, need Authentication) error {
 	return &AuthenticationError{need}
 }
 
-// proves reports whether the claims of a token say that its person has proved who they are as demanded
-// (RFC 9068 §2.2.1, RFC 9470 §6). A server whose clock is ahead may say a time that is still to come.
+// proves reports whether the claims of a token satisfy need (RFC 9068 §2.2.1, RFC 9470 §6). An
+// auth_time in the future is accepted, because the server's clock may be ahead.
 func (p *Principal) proves(need Authentication, now time.Time) bool {
 	says, ok := p.proof.of(p)
 	if !ok {
@@ -79,14 +80,14 @@ func (p *Principal) proves(need Authentication, now time.Time) bool {
 	return recent && (len(need.ACR) == 0 || says.ACR != noACR && slices.Contains(need.ACR, says.ACR))
 }
 
-// proof is what the claims of a token say about how its person has proved who they are. It is read once
-// for a request: a list asks for each of its entries.
+// proof holds the claims about the user's authentication. They are read once per request, because a
+// list checks each of its entries.
 type proof struct {
 	AuthTime int64  `json:"auth_time"`
 	ACR      string `json:"acr"`
 }
 
-// reading is a proof that is read when it is first asked for. Nil reads each time.
+// reading is a proof that is read on first use. A nil reading reads it each time.
 type reading struct {
 	once  sync.Once
 	proof proof
@@ -101,7 +102,8 @@ func (r *reading) of(p *Principal) (proof, bool) {
 	return r.proof, r.ok
 }
 
-// insufficient refuses a token whose person has to prove more, or again (RFC 9470 §3). Nil: they need not.
+// insufficient refuses a token whose user must authenticate again or with more factors (RFC 9470
+// §3). It returns nil if the token satisfies need.
 func (g *Guard) insufficient(r *http.Request, p *passage, scopes oauth.Scopes, need Authentication) *refusal {
 	err := g.proven(p.principal, need)
 	switch {

@@ -12,22 +12,22 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// ErrForbidden means that the Check of the guard refuses an operation that the scopes allow, or that
-// it is for the application itself and not for its helpers. What else the error says is for the log.
+// ErrForbidden means that Config.Check refused an operation that the scopes allow, or that only the
+// application itself may call it and not its sub-agents. The rest of the error is only for the log.
 var ErrForbidden = errors.New("mcpresource: operation is not permitted")
 
-// authorize asks the policy about every operation of the message. One challenge names
-// every scope of all of them, so that one step-up is enough.
+// authorize checks every operation of the message against the policy. One challenge names all their
+// scopes, so that one step-up is enough.
 func (g *Guard) authorize(r *http.Request, p *passage, anonymous *refusal) *refusal {
 	need := oauth.Scopes(g.base)
 	var lacking *ScopeError
 	var proof Authentication
 	messages := p.envelope.Messages
 	if len(messages) == 0 {
-		messages = []message.Message{{}} // a GET or DELETE: what every operation needs
+		messages = []message.Message{{}} // a GET or DELETE needs what every operation needs
 	}
 	for _, m := range messages {
-		want := g.policy.Require(operationOf(m)) // of the body; headers decide nothing: RS-158
+		want := g.policy.Require(operationOf(m)) // only the body counts, never headers: RS-158
 		switch {
 		case want.Deny && anonymous == nil:
 			lacking = deniedBy(want)
@@ -67,8 +67,8 @@ func (g *Guard) authorize(r *http.Request, p *passage, anonymous *refusal) *refu
 	return refused
 }
 
-// stepUp is what a client is told to ask for. It never names offline_access, which is between the
-// client and the authorization server.
+// stepUp returns the scopes for the challenge. They never include offline_access, which concerns
+// only the client and the authorization server.
 func (g *Guard) stepUp(r *http.Request, need, granted oauth.Scopes) oauth.Scopes {
 	if g.c.StepUp == StepUpOperation ||
 		g.c.StepUp == StepUpByRevision && mcp.IsStateless(first(r.Header, mcp.HeaderVersion)) {
@@ -77,7 +77,7 @@ func (g *Guard) stepUp(r *http.Request, need, granted oauth.Scopes) oauth.Scopes
 	return need.Union(granted).Without(oauth.Scopes{oauth.OfflineAccess})
 }
 
-// check asks about the objects of the message.
+// check calls Config.Check for each operation of the message.
 func (g *Guard) check(ctx context.Context, p *passage) *refusal {
 	if g.c.Check == nil || p.principal == nil {
 		return nil
@@ -94,7 +94,7 @@ func (g *Guard) check(ctx context.Context, p *passage) *refusal {
 	return nil
 }
 
-// forbidden refuses an operation for which no scope would help.
+// forbidden refuses an operation that no scope would allow.
 func (p *passage) forbidden(err error) *refusal {
 	return &refusal{
 		outcome: OutcomeForbidden, status: http.StatusForbidden, id: p.envelope.ID,
@@ -102,12 +102,15 @@ func (p *passage) forbidden(err error) *refusal {
 	}
 }
 
-// Authorize checks once more, for adapters that see the decoded call, whether the caller in ctx may
-// do op. Nil means yes; otherwise a *ScopeError, an *AuthenticationError, ErrNoCaller, an error that
-// wraps ErrForbidden or ErrUnavailable and comes of Check, or of a rule that only the application
-// itself meets, ErrResourceURI for a resource URI that is never allowed, or a *ClearanceError for a call that
-// needs the permission of a person and is not the one that this request was let through for: nothing but the guard
-// asks people.
+// Authorize checks whether the caller in ctx may do op, for adapters that see the decoded call. It
+// returns nil if so. Otherwise the error is one of:
+//
+//   - a *ScopeError, an *AuthenticationError or ErrNoCaller
+//   - an error that wraps ErrForbidden or ErrUnavailable, from Check or from a rule that only the application itself
+//     may call a tool
+//   - ErrResourceURI for a resource URI that is never allowed
+//   - a *ClearanceError for a call that needs approval and is not the call approved for this request: only the guard
+//     requests approvals
 func (g *Guard) Authorize(ctx context.Context, op Operation) error {
 	p, need, err := g.covered(ctx, op)
 	if err != nil || p == nil {
@@ -125,8 +128,8 @@ func (g *Guard) Authorize(ctx context.Context, op Operation) error {
 	return fmt.Errorf("%w: %w", ErrForbidden, err)
 }
 
-// Covers reports whether the scopes of the caller in ctx are enough for op, whatever
-// its arguments and Check say: what a list should show.
+// Covers reports whether the caller in ctx has the scopes for op, whatever its arguments and Check.
+// Lists should show such entries.
 func (g *Guard) Covers(ctx context.Context, op Operation) bool {
 	if op.checkURI() != nil {
 		return false
@@ -139,9 +142,10 @@ func (g *Guard) Covers(ctx context.Context, op Operation) bool {
 	return ok && p.direct(need) == nil && g.holds(p, need) && g.proven(p, need.Authentication) == nil
 }
 
-// CoversWithScopes is Covers for a caller who is given every scope and signs in again: what a list should show so
-// that clients can ask for the scopes of what it names. It is false for what is denied, for what only the
-// application itself may when a helper of it calls, and for a resource URI that no call may have.
+// CoversWithScopes is like Covers, for a caller with all scopes and a fresh sign-in. Lists may show
+// such entries so that clients can request their scopes. It is false for denied operations, for a
+// sub-agent where only the application itself may call, and for resource URIs that are never
+// allowed.
 func (g *Guard) CoversWithScopes(ctx context.Context, op Operation) bool {
 	if op.checkURI() != nil {
 		return false
@@ -154,7 +158,7 @@ func (g *Guard) CoversWithScopes(ctx context.Context, op Operation) bool {
 	return ok && !need.Deny && p.direct(need) == nil
 }
 
-// need is what the policy demands for op.
+// need returns the policy's requirement for op.
 func (g *Guard) need(op Operation) (Requirement, error) {
 	if err := op.checkURI(); err != nil {
 		return Requirement{}, err
@@ -162,7 +166,7 @@ func (g *Guard) need(op Operation) (Requirement, error) {
 	return g.policy.Require(op), nil
 }
 
-// covered returns the caller, or nil where none is needed, and whose permission a call needs.
+// covered returns the caller, or nil if none is required, and the approval that a call needs.
 func (g *Guard) covered(ctx context.Context, op Operation) (*Principal, Clearance, error) {
 	need, err := g.need(op)
 	if err != nil || need.open() {
@@ -184,9 +188,9 @@ func (g *Guard) covered(ctx context.Context, op Operation) (*Principal, Clearanc
 	return p, need.Clearance, nil
 }
 
-// Require reports whether the caller in ctx holds scopes, by the hierarchy of the
-// policy: for decisions that depend on what only the handler finds out. Nil means yes;
-// otherwise a *ScopeError or ErrNoCaller.
+// Require reports whether the caller in ctx has scopes, including implied ones. It is for decisions
+// that depend on facts only the handler knows. It returns nil if so, otherwise a *ScopeError or
+// ErrNoCaller.
 func (g *Guard) Require(ctx context.Context, scopes ...string) error {
 	p, ok := FromContext(ctx)
 	if !ok {
@@ -198,17 +202,16 @@ func (g *Guard) Require(ctx context.Context, scopes ...string) error {
 	return nil
 }
 
-// Recheck is Authorize for work that goes on after its request, as a task does: it
-// judges the token again as well, and the caller in ctx has to be the one who began.
-// What the token may do now counts. Its errors are those of Authorize, and such that
-// wrap ErrInvalidToken or ErrUnavailable.
+// Recheck is Authorize for work that outlives its request, such as a task. It also validates the
+// token again: the caller must still be the same, and the token's current scopes apply. Its errors
+// are those of Authorize, and errors that wrap ErrInvalidToken or ErrUnavailable.
 func (g *Guard) Recheck(ctx context.Context, op Operation) error {
 	p, ok := FromContext(ctx)
 	if !ok {
 		return ErrNoCaller
 	}
 	at := p.at
-	if at == nil { // of no request
+	if at == nil { // outside a request
 		at = g.own
 	}
 	if err := g.checkClaims(p, at); err != nil {
@@ -222,7 +225,7 @@ func (g *Guard) Recheck(ctx context.Context, op Operation) error {
 		if err != nil {
 			return judged(err)
 		}
-		own := *p // with what only the request has
+		own := *p // keep the fields that only the request has
 		own.Scopes, own.ExpiresAt, own.Claims = now.Scopes, now.ExpiresAt, now.Claims
 		own.actors, own.actorsKnown, own.proof = now.actors, now.actorsKnown, nil
 		ctx = NewContext(ctx, &own)
@@ -230,8 +233,8 @@ func (g *Guard) Recheck(ctx context.Context, op Operation) error {
 	return g.Authorize(ctx, op)
 }
 
-// same returns nil when the token still says what it has said, but for scopes and times,
-// which a server that is asked about it may have changed.
+// same returns nil if the token still belongs to the same caller. Scopes and times may differ,
+// because an introspecting server may have changed them.
 func (g *Guard) same(p, now *Principal, at *address) error {
 	switch {
 	case now == nil:
@@ -242,7 +245,7 @@ func (g *Guard) same(p, now *Principal, at *address) error {
 	return g.checkClaims(now, at)
 }
 
-// judged is the error of a validator; what is no verdict is an outage.
+// judged returns a validator's error, wrapped in ErrUnavailable if it leaves the token undecided.
 func judged(err error) error {
 	if outage(err) {
 		return fmt.Errorf("%w: %v", ErrUnavailable, err)
@@ -250,7 +253,7 @@ func judged(err error) error {
 	return err
 }
 
-// sufficient compares what is needed with what the caller has, by the hierarchy (RS-32, RS-43).
+// sufficient compares the required scopes with the caller's, including implied ones (RS-32, RS-43).
 func (g *Guard) sufficient(p *Principal, need Requirement) *ScopeError {
 	if need.Deny {
 		return deniedBy(need)

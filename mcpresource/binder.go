@@ -8,47 +8,46 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/bounded"
 )
 
-// Binding is whom a session of the protocol belongs to: the person for whom the server has opened
-// it, by its answer to initialize. For all others there is no such session (404). Each request is
-// judged by its own token, so another application of the same person may go on in it, as clients
-// do that register again for more scope; events then say which one opened it.
+// Binding is the owner of an MCP session: the user for whom the server opened it in response to
+// initialize. For everyone else the session does not exist (404). Each request is checked by its
+// own token. So another application of the same user may continue the session, as clients do that
+// register again for more scopes; events then name the opener.
 type Binding struct {
 	Person string // see Principal.Person
-	Client string // the application that opened it, or was the first to use it
-	// Pending marks a claim that the server has not accepted yet. Binders store it.
+	Client string // the application that opened it, or first used it
+	// Pending marks a claim that the server has not accepted yet. Binders must store it.
 	Pending bool
-	// ShowsLinks is what the client said when it opened the session: it can show a link to its person (elicitation in
-	// mode url). Binders store it.
+	// ShowsLinks reports whether the client declared, on opening the session, that it can show
+	// links to its user (elicitation in mode url). Binders must store it.
 	ShowsLinks bool
 }
 
-// SessionBinder remembers whom sessions belong to. A server with several replicas and
-// sticky sessions needs no other than the one in memory.
+// SessionBinder stores the owners of sessions. For a server with several replicas and sticky
+// sessions, the one in memory is sufficient.
 type SessionBinder interface {
-	// Open records whom the server has opened a session for, in place of any other.
+	// Open records the owner of a session that the server opened, and replaces any other.
 	Open(ctx context.Context, sessionID string, b Binding) error
-	// Claim records b for a session without an owner, or one whose binding differs from b only in
-	// being Pending, and returns the binding that then holds: two concurrent claims return the same
-	// one.
+	// Claim records b for a session without an owner, or with a binding that differs from b only in
+	// Pending. It returns the binding that then applies: two concurrent claims return the same one.
 	Claim(ctx context.Context, sessionID string, b Binding) (Binding, error)
-	// Owner returns whom a session belongs to, and false for one that it does not know. It
-	// counts as a use of the session.
+	// Owner returns the owner of a session; ok is false if the session is unknown. It counts as a
+	// use of the session.
 	Owner(ctx context.Context, sessionID string) (b Binding, ok bool, err error)
-	// Live returns how many sessions of a person have been used in the last half hour.
+	// Live returns the number of sessions that a user has used in the last half hour.
 	Live(ctx context.Context, person string) (int, error)
-	// Release forgets a session if it belongs to b, all of it: a pending claim that is taken
-	// back leaves alone what has been opened or accepted meanwhile.
+	// Release removes a session if its binding equals b in all fields. So withdrawing a pending
+	// claim does not affect a session that was opened or accepted meanwhile.
 	Release(ctx context.Context, sessionID string, b Binding) error
 }
 
-// SessionOwner says whom a session belongs to.
+// SessionOwner selects who owns a session.
 type SessionOwner int
 
 const (
-	// OwnerPerson is the person, through whichever application: one that registers again to
-	// ask for more scope goes on in its session. Each request is judged by its own token.
+	// OwnerPerson means the user, with any application: one that registers again for more scopes
+	// can continue its session. Each request is checked by its own token.
 	OwnerPerson SessionOwner = iota
-	// OwnerClient is the person with one application; another one gets 404.
+	// OwnerClient means the user with one application. Other applications get 404.
 	OwnerClient
 )
 
@@ -58,11 +57,11 @@ const (
 	sessionLive    = 30 * time.Minute
 )
 
-// NewMemorySessions returns a binder that remembers up to size sessions (default 10,000) for a day
-// after their last use. When there are more, the person with most loses the one that rests longest,
-// so that a person cannot push out the sessions of others by opening many. A forgotten session
-// belongs to the person whose use of it the server accepts next; an MCP library that holds its own
-// record of the user, as the Go SDK does, refuses others.
+// NewMemorySessions returns a binder that stores up to size sessions (default 10,000), each for a
+// day after its last use. When it is full, the user with the most sessions loses the least recently
+// used one, so that a user cannot evict the sessions of others. A forgotten session belongs to the
+// next user whose request the server accepts in it. MCP libraries that record the user themselves,
+// such as the Go SDK, refuse others.
 func NewMemorySessions(size int) SessionBinder { return newMemory(size, time.Now) }
 
 func newMemory(size int, now func() time.Time) *memory {
@@ -76,7 +75,7 @@ type memory struct {
 	now      func() time.Time
 	sessions *bounded.Map[string, Binding]
 
-	mu sync.Mutex // held while a binding is looked at and changed
+	mu sync.Mutex // held while a binding is read and changed
 }
 
 func (m *memory) put(id string, b Binding) { m.sessions.Put(id, b, m.now().Add(sessionIdle)) }

@@ -8,22 +8,22 @@ import (
 	"time"
 )
 
-// Bodies bounds the memory that the bodies of requests take, of all callers together: from
-// the first byte that is read until the request is over. One caller gets a quarter at most of
-// what the others leave, so that no number of callers takes all of it; those without a token
-// are one caller. The guards of a process should share one.
+// Bodies limits the memory for request bodies of all callers, from the first byte read until the
+// request ends. One caller gets at most a quarter of the memory that the others leave, so that no
+// number of callers can take all of it. Requests without a token count as one caller. The guards of
+// a process should share one Bodies.
 type Bodies struct {
 	most, share int64
 
-	mu    sync.Mutex // guards what follows
+	mu    sync.Mutex // guards the fields below
 	total int64
 	of    map[string]int64
 }
 
-// defaultBodies lets one caller send eight of the largest bodies at once.
+// defaultBodies lets one caller send eight bodies of the maximum size at once.
 const defaultBodies = 128 << 20
 
-// NewBodies returns a bound of so many bytes.
+// NewBodies returns a limit of the given number of bytes.
 func NewBodies(bytes int64) *Bodies {
 	return &Bodies{most: bytes, share: bytes / 4, of: map[string]int64{}}
 }
@@ -33,9 +33,10 @@ var (
 	errFull  = errors.New("mcpresource: the bodies of all requests take too much memory")
 )
 
-// take counts n bytes for who, or none and says whose bound they are beyond.
+// take counts n bytes for who. If that exceeds a limit, it counts nothing and returns errShare or
+// errFull.
 func (b *Bodies) take(who string, n int64) error {
-	if n == 0 { // the end of a body, which may have been empty: there are no bytes to give back
+	if n == 0 { // the end of a body, which may be empty: nothing to give back later
 		return nil
 	}
 	b.mu.Lock()
@@ -60,8 +61,8 @@ func (b *Bodies) give(who string, n int64) {
 	}
 }
 
-// counted is the body of a request, each byte of which counts as soon as it is here: what a
-// client announces, and does not send, takes no memory.
+// counted is a request body whose bytes count once they have arrived. A size that is announced but
+// not sent takes no memory.
 type counted struct {
 	io.Reader
 	bodies  *Bodies
@@ -77,7 +78,7 @@ func (c counted) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// crowded is the answer to a body for which there is no room, nil for another error.
+// crowded returns the refusal for a body that exceeds a limit of memory, or nil for other errors.
 func (p *passage) crowded(err error) *refusal {
 	switch {
 	case errors.Is(err, errShare):

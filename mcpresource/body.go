@@ -13,18 +13,17 @@ import (
 
 var errMethod = errors.New("a method differs from one of MCP by case or white space alone")
 
-// discardBody gives up what a client sends with a method that has no body.
+// discardBody drops the body of a request whose method has none.
 func discardBody(r *http.Request) {
 	if r.Body != nil {
-		_ = r.Body.Close() // whatever remains, the server closes the connection
+		_ = r.Body.Close() // if bytes remain, the server closes the connection
 	}
 }
 
-// isPlainText reports whether the body is for every server the text that is judged here.
-// In another charset the same bytes are another message: to a server that goes by the
-// header, as those with body-parser do, "+ACI-" in UTF-7 is a quote. JSON is UTF-8 (RFC 8259
-// §8.1). What follows a semicolon is looked at wherever it stands, because parsers
-// differ about quotes and repeated parameters.
+// isPlainText reports whether every server reads the body as the same text. In another charset the
+// bytes can be another message: in UTF-7, "+ACI-" is a quote, and servers with body-parser obey the
+// header. JSON is UTF-8 (RFC 8259 §8.1). Parameters are checked anywhere after a semicolon, because
+// parsers differ about quotes and repeated parameters.
 func isPlainText(h http.Header) bool {
 	for _, e := range h["Content-Encoding"] {
 		if e = strings.TrimSpace(e); e != "" && !strings.EqualFold(e, "identity") {
@@ -44,7 +43,7 @@ func isPlainText(h http.Header) bool {
 	return true
 }
 
-// readMessage reads headers and body of the message.
+// readMessage reads the headers and body of the message.
 func (g *Guard) readMessage(w http.ResponseWriter, r *http.Request, p *passage) *refusal {
 	if r.Method != http.MethodPost {
 		discardBody(r)

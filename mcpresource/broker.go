@@ -20,16 +20,15 @@ import (
 
 // BrokerConfig configures a Broker. Issuer, ClientID and ClientSecret are required.
 type BrokerConfig struct {
-	// Issuer is the authorization server that the callers come from. Their tokens are
-	// shown to no other.
+	// Issuer is the authorization server of the callers. Their tokens are sent to no other server.
 	Issuer   string
-	Endpoint string // its token endpoint; found by discovery when empty
-	// ClientID and ClientSecret are this resource server's own credentials, sent by
-	// HTTP Basic. The client must name this resource among its own.
+	Endpoint string // its token endpoint; discovered if empty
+	// ClientID and ClientSecret are this resource server's own credentials, sent with HTTP Basic.
+	// The client must be registered for this resource.
 	ClientID, ClientSecret string
-	// CacheTTL bounds how long a token is remembered, and with it how long a tool goes on
-	// getting one that the person has taken back. A minute before it expires it is
-	// fetched again in any case. Default: 5 minutes; negative: ask every time.
+	// CacheTTL is how long a token is cached. For that time, a tool still gets a token that the
+	// user has revoked. A token is fetched again one minute before it expires in any case. Default:
+	// 5 minutes; negative: no cache.
 	CacheTTL   time.Duration
 	HTTPClient *http.Client
 	Now        func() time.Time
@@ -37,18 +36,18 @@ type BrokerConfig struct {
 
 const (
 	brokerCache  = 5 * time.Minute
-	brokerMargin = time.Minute // before a token expires it is not handed out any more
+	brokerMargin = time.Minute // a token is no longer returned this long before it expires
 	brokerSize   = 4096
 )
 
-// Broker gets tokens of upstream providers, such as GitHub or Google, for the people who call this
-// resource server. It shows the caller's own MCP token, which only the Guard can read, to the
-// authorization server, as this resource server's client, and gets a token of the provider for the
-// same person (RFC 8693). The MCP token never goes to the provider, and the provider's token never
-// to the MCP client, as long as no tool puts it into a result (RS-202).
+// Broker gets tokens of upstream providers, such as GitHub or Google, for the users who call this
+// resource server. It sends the caller's MCP token, which only the Guard can read, to the
+// authorization server, authenticated as this resource server's client. It gets a provider token
+// for the same user (RFC 8693). The MCP token is never sent to the provider. The provider's token
+// never reaches the MCP client, unless a tool puts it into a result (RS-202).
 //
-// Tokens are remembered for each person, grant, provider and set of scopes. A Broker is
-// safe for concurrent use, and logs nothing.
+// Tokens are cached by user, grant, provider and set of scopes. A Broker is safe for concurrent
+// use, and logs nothing.
 type Broker struct {
 	c        BrokerConfig
 	endpoint *issuer.Endpoint
@@ -56,7 +55,7 @@ type Broker struct {
 	flight   singleflight.Group
 }
 
-// NewBroker returns a broker. It does not ask the authorization server yet.
+// NewBroker returns a broker. It sends no request yet.
 func NewBroker(c BrokerConfig) (*Broker, error) {
 	endpoint, err := issuer.NewEndpoint(issuer.EndpointConfig{
 		Name:         "token endpoint",
@@ -80,21 +79,20 @@ func NewBroker(c BrokerConfig) (*Broker, error) {
 	return &Broker{c: c, endpoint: endpoint, cache: bounded.New[string, UpstreamToken](brokerSize, c.Now)}, nil
 }
 
-// UpstreamToken is a token of an upstream provider. It is written to no log and no JSON
-// document by mistake.
+// UpstreamToken is a token of an upstream provider. Logging and JSON encoding omit the token.
 type UpstreamToken struct {
 	AccessToken string       `json:"-"`
 	TokenType   string       // "Bearer"
-	Scopes      oauth.Scopes // what it really allows, which may be more than was asked for
-	Expiry      time.Time    // zero: the provider does not say
+	Scopes      oauth.Scopes // as granted, which may be more than requested
+	Expiry      time.Time    // zero if the provider does not report it
 }
 
-// SetAuthHeader puts the token into a request to the provider.
+// SetAuthHeader adds the token to a request to the provider.
 func (t *UpstreamToken) SetAuthHeader(r *http.Request) {
 	r.Header.Set("Authorization", t.TokenType+" "+t.AccessToken)
 }
 
-// String implements fmt.Stringer, and does not show the token.
+// String implements fmt.Stringer. It omits the token.
 func (UpstreamToken) String() string { return "[redacted]" }
 
 // GoString implements fmt.GoStringer.
@@ -103,10 +101,10 @@ func (UpstreamToken) GoString() string { return "[redacted]" }
 // LogValue implements slog.LogValuer.
 func (UpstreamToken) LogValue() slog.Value { return slog.StringValue("[redacted]") }
 
-// InteractionRequiredError means that the person has to visit a page of the authorization
-// server first, to connect an account at the provider or to allow more there. The browser that
-// opens the page has to be signed in as that very person (RS-200). Package gosdk turns the
-// error into a question by the MCP client; elsewhere its text holds the link.
+// InteractionRequiredError means that the user must first visit a page of the authorization server,
+// to connect an account at the provider or to allow more access. The browser must be signed in as
+// the same user (RS-200). Package gosdk turns the error into a question to the user in the MCP
+// client. Elsewhere the error text contains the link.
 type InteractionRequiredError struct {
 	Provider string
 	URL      string
@@ -118,17 +116,16 @@ func (e *InteractionRequiredError) Error() string {
 		e.Provider, e.URL)
 }
 
-// ErrBrokerUnavailable is wrapped by the error of a token that cannot be had now.
+// ErrBrokerUnavailable is wrapped by errors for a token that is not available now.
 var ErrBrokerUnavailable = errors.New("mcpresource: no token of the provider is available now")
 
-// Token returns a token of a provider, by its id at the authorization server, for the
-// caller in ctx: the context of a request that the Guard has let through. Without scopes
-// the token has those that the authorization server's policy gives this resource.
+// Token returns a token of a provider for the caller in ctx, which must be the context of a guarded
+// request. provider is its id at the authorization server. Without scopes, the token has the scopes
+// that the authorization server's policy allows this resource.
 //
-// The error is or wraps an [*InteractionRequiredError], [ErrBrokerUnavailable],
-// [ErrNoCaller], or the *oauth.Error by which the authorization server refused:
-// invalid_target when its policy gives this resource no token of the provider,
-// invalid_scope when not with these scopes.
+// The error is or wraps an [*InteractionRequiredError], [ErrBrokerUnavailable], [ErrNoCaller], or
+// the *oauth.Error of the authorization server: invalid_target if its policy allows this resource
+// no token of the provider, invalid_scope if it does not allow these scopes.
 func (b *Broker) Token(ctx context.Context, provider string, scopes ...string) (*UpstreamToken, error) {
 	ask, err := b.request(ctx, provider, scopes)
 	if err != nil {
@@ -150,23 +147,23 @@ func (b *Broker) Token(ctx context.Context, provider string, scopes ...string) (
 	}
 }
 
-// Forget makes the next Token ask again, for a tool that the provider has refused a token.
+// Forget drops the cached token, for tools whose token the provider has rejected.
 func (b *Broker) Forget(ctx context.Context, provider string, scopes ...string) {
 	if ask, err := b.request(ctx, provider, scopes); err == nil {
 		b.cache.Drop(ask.key)
 	}
 }
 
-// brokerRequest is what is asked of the authorization server.
+// brokerRequest is a request to the authorization server.
 type brokerRequest struct {
-	key      string // of who asks for what
+	key      string // of the caller and the request
 	subject  string // the MCP token
 	provider string
 	scopes   oauth.Scopes
 }
 
-// request works out who asks. The key names person, application and grant, so that what
-// one grant was given serves no other (RS-203).
+// request returns the request for the caller in ctx. Its key contains user, application and grant,
+// so that a token is never used for another grant (RS-203).
 func (b *Broker) request(ctx context.Context, provider string, scopes []string) (brokerRequest, error) {
 	p, ok := FromContext(ctx)
 	switch {
@@ -187,12 +184,12 @@ func (b *Broker) request(ctx context.Context, provider string, scopes []string) 
 	return brokerRequest{key: key, subject: p.presented.token, provider: provider, scopes: sorted}, nil
 }
 
-// presented is what a caller has shown. It is reached through a pointer in a field that
-// is not exported, so that printing a principal or a context does not show it.
+// presented is the caller's token. It is behind a pointer in an unexported field, so that printing
+// a principal or a context does not show it.
 type presented struct{ token string }
 
-// withCredential returns a copy of p by which a Broker can speak for the caller. Principals are
-// shared between requests, and what each presented is its own.
+// withCredential returns a copy of p with the token, for use by a Broker. A copy is needed because
+// Principals are shared between requests.
 func (p *Principal) withCredential(c Credential) *Principal {
 	if p == nil {
 		return nil
@@ -202,7 +199,7 @@ func (p *Principal) withCredential(c Credential) *Principal {
 	return &own
 }
 
-// grant names what the token rests on: the grant, else the token itself.
+// grant returns the id of the token's grant, or a hash of the token if there is none.
 func (p *Principal) grant() string {
 	if id := p.GrantID(); id != "" {
 		return id

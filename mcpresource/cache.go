@@ -6,17 +6,17 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/bounded"
 )
 
-// tokenCache remembers so many validated tokens, until they expire (RS-51). The key is the token
-// itself, compared in full: a hash would cost more than it hides, since the process
-// holds the tokens of its requests anyway.
+// tokenCache caches validated tokens until they expire (RS-51). The key is the token itself,
+// compared in full. A hash would not protect it, because the process holds the tokens of its
+// requests anyway.
 type tokenCache struct {
 	entries *bounded.Map[string, cached]
 }
 
 type cached struct {
-	principal *Principal // nil: known to be invalid
+	principal *Principal // nil if known to be invalid
 	until     time.Time
-	signed    signer // zero unless that was checked here
+	signed    signer // zero unless the signature was checked here
 }
 
 func newTokenCache(size int, now func() time.Time) *tokenCache {

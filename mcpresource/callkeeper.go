@@ -6,15 +6,15 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// CallKeeper keeps calls of tools for the audit log of an authorization server: authserver.Server does in its
-// own process, and a Reporter in another. It may not block.
+// CallKeeper stores tool calls in the audit log of an authorization server. It must not block.
+// authserver.Server is one in its own process, and Reporter one in another.
 type CallKeeper interface {
 	Called(ctx context.Context, c oauth.Call)
 }
 
-// KeepCalls returns a function for Config.Calls that has a CallKeeper keep the calls of tools whose caller is
-// known, with the digest of their arguments and never the arguments, and passes all calls on to others, such as
-// LogCalls.
+// KeepCalls returns a function for Config.Calls. It passes tool calls with a known caller to a
+// CallKeeper, with the digest of their arguments but never the arguments, and passes all calls to
+// others, such as LogCalls.
 func KeepCalls(to CallKeeper, others ...func(context.Context, CallEvent)) func(context.Context, CallEvent) {
 	return func(ctx context.Context, e CallEvent) {
 		if who := e.Principal; e.Method == "tools/call" && who != nil && who.at != nil {

@@ -12,25 +12,24 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// Catalogue knows what an authorization server can issue tokens for. When the Validator
-// of a Config is one, New compares: a scope that the guard asks for and the authorization
-// server does not know would send people round without end, since it is left out of every
-// token, and the answer to that is to sign in again.
+// Catalogue lists the resources and scopes of an authorization server. If the Validator of a Config
+// implements it, New checks the guard's scopes. A required scope that the authorization server does
+// not know is left out of every token, so clients would sign in again without end.
 type Catalogue interface {
-	// ResourceScopes returns every scope that a token for the resource can have, or false
-	// when no token can be issued for it. The error means that this cannot be told now,
-	// or, wrapping errors.ErrUnsupported, not at all.
+	// ResourceScopes returns every scope that a token for the resource can have. known is false if
+	// no token can be issued for it. The error means that the answer is not available now or, if it
+	// wraps errors.ErrUnsupported, never.
 	ResourceScopes(ctx context.Context, resource string) (scopes []string, known bool, err error)
 }
 
-// MismatchError is returned by New: guard and authorization server do not fit.
+// MismatchError means that the guard does not match its authorization server. New returns it.
 type MismatchError struct {
 	Issuers  []string
 	Resource string
-	// Scope is asked for at Place, such as `Rules.Tools["delete_*"]`; "" when the resource
-	// itself is not known.
+	// Scope is required at Place, such as `Rules.Tools["delete_*"]`. It is "" if the resource
+	// itself is unknown.
 	Scope, Place string
-	Known        []string // what the authorization server has there
+	Known        []string // the scopes of the authorization server for it
 }
 
 // Error implements error.
@@ -47,10 +46,10 @@ func (e *MismatchError) Error() string {
 		who, e.Scope, e.Place, e.Resource, e.Known)
 }
 
-// checkPatience bounds the question at the start.
+// checkPatience is the timeout for this check at the start.
 const checkPatience = 10 * time.Second
 
-// fits compares the guard with what its authorization server knows.
+// fits checks the guard's resource and scopes against its authorization server.
 func (g *Guard) fits() error {
 	c, ok := g.c.Validator.(Catalogue)
 	if !ok {
@@ -86,7 +85,7 @@ func (g *Guard) fits() error {
 	return nil
 }
 
-// wanted is what clients may be told to ask for.
+// wanted is a set of scopes that a challenge may name.
 type wanted struct {
 	place  string
 	scopes []string

@@ -15,20 +15,21 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// Clearances asks the authorization server for the permission of a person. authserver.Server is one, and NewClearances
-// has one for a server in another process.
+// Clearances requests approvals of tool calls from the authorization server. authserver.Server
+// implements it, and NewClearances returns one for a server in another process.
 type Clearances interface {
-	// Clear asks for the caller of a token, who is in ctx as well (FromContext). An answer that is Cleared has been
-	// used up by it: the same demand is asked for again after that. One that is still waited for stays the same.
+	// Clear requests approval for the caller of token, who is also in ctx (FromContext). A Cleared
+	// answer is used up: the next request for the same demand starts a new approval. While an
+	// approval is pending, the same demand gets the same answer.
 	//
-	// An *oauth.Error says why nobody is asked: invalid_request, that the call cannot be shown, with a description
-	// for the client; invalid_grant, that the token is not active any more; slow_down, that too many calls wait;
-	// others, that no permission could help. Any other error, and server_error and temporarily_unavailable, mean that
-	// this cannot be decided now.
+	// An *oauth.Error says why no approval is possible. invalid_request: the call cannot be shown;
+	// its description is for the client. invalid_grant: the token is no longer active. slow_down:
+	// too many calls wait. Other codes: no approval would help. Any other error, server_error and
+	// temporarily_unavailable mean that the answer is not available now.
 	Clear(ctx context.Context, token string, d oauth.ClearanceDemand) (oauth.Clearance, error)
 }
 
-// clearancesOf is a validator that is a Clearances, too.
+// clearancesOf returns the Clearances that a validator implements, or nil.
 func clearancesOf(v Validator) Clearances {
 	if l, ok := v.(local); ok {
 		c, _ := l.Introspector.(Clearances)
@@ -38,7 +39,7 @@ func clearancesOf(v Validator) Clearances {
 	return c
 }
 
-// checkClearances refuses rules that nothing could meet.
+// checkClearances returns an error if rules require approvals but no Clearances is configured.
 func (g *Guard) checkClearances(r *Rules) error {
 	if len(r.Clearances) > 0 && g.c.Clearances == nil {
 		return errors.New("mcpresource: Rules.Clearances need Config.Clearances, to ask people by: set NewClearances, " +
@@ -47,34 +48,35 @@ func (g *Guard) checkClearances(r *Rules) error {
 	return nil
 }
 
-// How long, and how often it looks, a call of 2026-07-28 that comes back with the link accepted waits for the person
-// in the browser, of which the client learns nothing; and how many calls of one person wait so at once.
+// A call of 2026-07-28 that returns with the link accepted waits clearanceWait for the approval,
+// which the client cannot observe, and checks every clearancePoll. maxWaiting is the maximum number
+// of such calls of one user.
 const (
 	clearanceWait = 45 * time.Second
 	clearancePoll = 2 * time.Second
 	maxWaiting    = 8
 )
 
-// clearanceQuestion names our question in the answers of the client, and clearanceState begins a requestState in which
-// we keep what a call brought that had to wait.
+// clearanceQuestion is the key of the guard's question in the client's answers. clearanceState is
+// the prefix of a requestState that stores the parameters of a waiting call.
 const (
 	clearanceQuestion = "mcp-authd-clearance"
 	clearanceState    = "mcp-authd-clearance:"
 )
 
-// maxClearanceID bounds what is put into challenges and logs.
+// maxClearanceID is the maximum length of an id in challenges and logs.
 const maxClearanceID = 128
 
-// demand is a call that needs the permission of a person.
+// demand is a call that needs approval.
 type demand struct {
 	op    Operation
 	need  Clearance
-	alone bool // it is the only message, and can be answered
+	alone bool // the only message, and a request with an id
 }
 
-// needs notes that a call needs the permission of a person.
+// needs records that a call needs approval.
 func (p *passage) needs(op Operation, need Clearance) {
-	if p.demand != nil { // of two, which a batch has
+	if p.demand != nil { // the second one of a batch
 		p.demand.alone = false
 		return
 	}
@@ -82,11 +84,11 @@ func (p *passage) needs(op Operation, need Clearance) {
 		op.Arguments = nil
 	}
 	id := string(p.envelope.ID)
-	p.demand = &demand{op: op, need: need, alone: id != "" && id != "null"} // of null some servers make a notification
+	p.demand = &demand{op: op, need: need, alone: id != "" && id != "null"} // some servers treat null as a notification
 }
 
-// clear asks for the permission of a person that a call needs. It comes last: a person is asked only about
-// calls that are allowed otherwise, and only a call that goes on uses a permission up.
+// clear gets the approval that a call needs. It is the last check: only calls that are otherwise
+// allowed are shown for approval, and only a call that proceeds uses an approval up.
 func (g *Guard) clear(w http.ResponseWriter, r *http.Request, p *passage) *refusal {
 	d := p.demand
 	switch {
@@ -94,7 +96,7 @@ func (g *Guard) clear(w http.ResponseWriter, r *http.Request, p *passage) *refus
 		return nil
 	case d.op.Method != "tools/call":
 		return p.forbidden(&ClearanceError{d.need})
-	case !d.alone: // one answer says one thing
+	case !d.alone: // one response cannot refuse two calls
 		return p.uncleared("A call that a person has to approve must be a request of its own, with an id, and not part of a batch.")
 	case g.c.Clearances == nil:
 		return p.unchecked(errors.New("the policy demands clearance, and there is no Config.Clearances"))
@@ -110,7 +112,7 @@ func (g *Guard) clear(w http.ResponseWriter, r *http.Request, p *passage) *refus
 	waits := func() bool { return err == nil && !c.Cleared && !c.Refused }
 	waited := said == "accept" && waits()
 	if waited {
-		liftBodyDeadline(w) // it would end the request
+		liftBodyDeadline(w) // otherwise the deadline would end the request
 		c, err = g.awaitClearance(r.Context(), p, c)
 	}
 	p.clearance = c.ID
@@ -126,7 +128,7 @@ func (g *Guard) clear(w http.ResponseWriter, r *http.Request, p *passage) *refus
 	return nil
 }
 
-// askClearance asks once.
+// askClearance requests the approval once.
 func (g *Guard) askClearance(ctx context.Context, p *passage) (oauth.Clearance, error) {
 	d := p.demand
 	c, err := g.c.Clearances.Clear(NewContext(ctx, p.principal), p.presented.Token, oauth.ClearanceDemand{
@@ -144,7 +146,8 @@ func (g *Guard) askClearance(ctx context.Context, p *passage) (oauth.Clearance, 
 	return c, nil
 }
 
-// awaitClearance asks until the person is done, or the client should hear something.
+// awaitClearance repeats the request until it is decided, or until the client should get a
+// response.
 func (g *Guard) awaitClearance(ctx context.Context, p *passage, c oauth.Clearance) (oauth.Clearance, error) {
 	defer g.waiting.add(p.person(), -1)
 	if g.waiting.add(p.person(), 1) > maxWaiting {
@@ -160,7 +163,7 @@ func (g *Guard) awaitClearance(ctx context.Context, p *passage, c oauth.Clearanc
 			return c, nil
 		case <-tick.C:
 		}
-		// Not ended halfway: a permission could be used up of which this call does not hear.
+		// Not canceled: the server might use up an approval without this call learning of it.
 		next, err := g.askClearance(context.WithoutCancel(ctx), p)
 		if err != nil || next.Cleared || next.Refused {
 			return next, err
@@ -169,8 +172,8 @@ func (g *Guard) awaitClearance(ctx context.Context, p *passage, c oauth.Clearanc
 	}
 }
 
-// takeAnswer takes what a client says to our question out of a request of 2026-07-28, which goes on as if the question
-// had not been asked.
+// takeAnswer removes the client's answer to the guard's question from a request of 2026-07-28. The
+// request then continues as if the question had not been asked.
 func (p *passage) takeAnswer(r *http.Request) (action string, refused *refusal) {
 	if !mcp.IsStateless(first(r.Header, mcp.HeaderVersion)) {
 		return "", nil
@@ -186,17 +189,18 @@ func (p *passage) takeAnswer(r *http.Request) (action string, refused *refusal) 
 	return action, nil
 }
 
-// sendToPage tells a client to send its person to the page: by a question if it can show links, else by a challenge.
+// sendToPage directs the client's user to the approval page: with a question if the client can show
+// links, else with a challenge.
 func (g *Guard) sendToPage(r *http.Request, p *passage, c oauth.Clearance, waited bool) *refusal {
 	refused := &refusal{outcome: OutcomeClearanceRequired, status: http.StatusOK, id: p.envelope.ID}
 	version := first(r.Header, mcp.HeaderVersion)
 	switch {
-	case waited: // the person knows of the page: to ask again would open it once more
+	case waited: // the user has the page already, and another question would open it again
 		refused.text = "This call has not been approved yet. Open " + c.URL + " to do so, then call again."
 	case mcp.IsStateless(version) && message.ShowsLinks(message.Member(p.meta(), mcp.MetaCapabilities)):
 		question := map[string]any{"mode": "url", "url": c.URL, "message": p.demand.question()}
 		request := map[string]any{"method": "elicitation/create", "params": question}
-		refused.result = map[string]any{ // RS-178, RS-179; the question has no id there (RS-204)
+		refused.result = map[string]any{ // RS-178, RS-179; such questions have no id (RS-204)
 			"resultType": "input_required", "inputRequests": map[string]any{clearanceQuestion: request},
 		}
 		if state := message.KeepAnswers(p.body, clearanceState); state != "" {
@@ -213,10 +217,11 @@ func (g *Guard) sendToPage(r *http.Request, p *passage, c oauth.Clearance, waite
 	return refused
 }
 
-// meta is _meta of the only message.
+// meta returns _meta of the only message.
 func (p *passage) meta() json.RawMessage { return p.envelope.Messages[0].Meta }
 
-// challengeClearance has a client send its person to the page as for a step-up, and shows the link where it cannot.
+// challengeClearance directs the user to the approval page with a step-up challenge. The text
+// contains the link for clients that do not follow it.
 func (g *Guard) challengeClearance(r *http.Request, p *passage, c oauth.Clearance) *refusal {
 	refused := g.challenged(OutcomeClearanceRequired, http.StatusForbidden, oauth.InsufficientScope,
 		"A person has to approve this call.", &ClearanceError{p.demand.need})
@@ -226,7 +231,8 @@ func (g *Guard) challengeClearance(r *http.Request, p *passage, c oauth.Clearanc
 	return refused
 }
 
-// question is what the client shows beside the link. It does not name the person (RS-201).
+// question returns the text that the client shows with the link. It does not name the user
+// (RS-201).
 func (d *demand) question() string {
 	tool := "the tool " + shown(d.op.Name)
 	if d.need.By == oauth.ClearanceByOther {
@@ -235,7 +241,7 @@ func (d *demand) question() string {
 	return "You have to approve this call of " + tool + ". Please look at it in your browser."
 }
 
-// shown is the name of a tool for people: the client has chosen it where a rule is for a pattern.
+// shown returns a tool's name for display. For a rule with a pattern, the client chose that name.
 func shown(name string) string {
 	const longest = 64
 	if len(name) > longest || slices.ContainsFunc([]rune(name), func(c rune) bool { return !unicode.IsPrint(c) }) {
@@ -244,7 +250,7 @@ func shown(name string) string {
 	return name
 }
 
-// uncleared refuses a call about which no person is asked any more.
+// uncleared refuses a call that cannot be approved any more.
 func (p *passage) uncleared(text string) *refusal {
 	return &refusal{
 		outcome: OutcomeClearanceRefused, status: http.StatusForbidden, id: p.envelope.ID, text: text,
@@ -252,7 +258,7 @@ func (p *passage) uncleared(text string) *refusal {
 	}
 }
 
-// cannotAsk is the answer when no person could be asked.
+// cannotAsk returns the refusal for an error of Clear.
 func (g *Guard) cannotAsk(p *passage, err error) *refusal {
 	var said *oauth.Error
 	if !errors.As(err, &said) || errors.Is(err, ErrUnavailable) {
@@ -263,7 +269,7 @@ func (g *Guard) cannotAsk(p *passage, err error) *refusal {
 		return p.unchecked(err)
 	case oauth.SlowDown:
 		return p.limited("Too many calls wait for a person.", max(said.RetryAfter, time.Second))
-	case oauth.InvalidToken, oauth.InvalidGrant: // it has ended since it was checked
+	case oauth.InvalidToken, oauth.InvalidGrant: // it ended after it was checked
 		refused := g.challenged(OutcomeInvalidToken, http.StatusUnauthorized, oauth.InvalidToken,
 			"The access token is not valid.", err)
 		refused.id = p.envelope.ID

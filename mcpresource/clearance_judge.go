@@ -2,8 +2,8 @@ package mcpresource
 
 import "context"
 
-// ClearanceError says that an operation needs the permission of a person, which this request has not been given. The
-// guard asks for it in HTTP requests; over stdio it cannot be asked for.
+// ClearanceError means that an operation needs an approval that this request does not have. For
+// HTTP requests the guard requests approvals; over stdio that is not possible.
 type ClearanceError struct{ Required Clearance }
 
 // Error implements error.
@@ -11,21 +11,22 @@ func (e *ClearanceError) Error() string {
 	return "mcpresource: the operation needs clearance by a person: " + e.Required.By
 }
 
-// cleared is the call that a request was let through for.
+// cleared is the call that was approved for a request.
 type cleared struct{ id, tool, digest string }
 
-// isFor reports whether the call is op. An adapter may have decoded it: what differs in white space alone is the same.
+// isFor reports whether op is the approved call. Adapters may decode it, so differences in white
+// space are ignored.
 func (c *cleared) isFor(op Operation) bool {
 	return c != nil && op.Method == "tools/call" && c.tool == op.Name && c.digest == Digest(op.Arguments)
 }
 
 type begunKey struct{}
 
-// Begun returns a context for what comes after a call that was let through before, as the questions of a client about
-// its task: Authorize and Recheck demand no clearance in it, which was for the call.
+// Begun returns a context for work that follows an allowed call, such as a client's questions about
+// its task. With it, Authorize and Recheck require no approval, because the call already had it.
 func Begun(ctx context.Context) context.Context { return context.WithValue(ctx, begunKey{}, true) }
 
-// clearedFor returns a *ClearanceError when op needs a permission that the request of p has not been given.
+// clearedFor returns a *ClearanceError if op needs an approval that the request of p does not have.
 func clearedFor(ctx context.Context, p *Principal, op Operation, need Clearance) error {
 	if !need.demands() || p.cleared.isFor(op) || ctx.Value(begunKey{}) != nil {
 		return nil

@@ -15,22 +15,25 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// ClearancesConfig configures NewClearances. Issuer, ClientID and ClientSecret are required. HTTPClient nil is one
-// that follows no redirects and waits ten seconds for an answer; Now nil is time.Now.
+// ClearancesConfig configures NewClearances. Issuer, ClientID and ClientSecret are required. The
+// default HTTPClient follows no redirects and has a timeout of ten seconds. The default of Now is
+// time.Now.
 type ClearancesConfig struct {
-	// Issuer is the authorization server that the callers come from: mcp-authd. Their tokens are shown to no other.
+	// Issuer is the authorization server of the callers, an mcp-authd. Their tokens are sent to no
+	// other server.
 	Issuer   string
-	Endpoint string // its clearance_endpoint; found by discovery when empty
-	// ClientID and ClientSecret are this resource server's own credentials, sent by HTTP Basic. The client must
-	// name this resource among its own.
+	Endpoint string // its clearance_endpoint; discovered if empty
+	// ClientID and ClientSecret are this resource server's own credentials, sent with HTTP Basic.
+	// The client must be registered for this resource.
 	ClientID, ClientSecret string
 	HTTPClient             *http.Client
 	Now                    func() time.Time
 }
 
-// NewClearances returns a Clearances that asks an authorization server in another process. It sends no request yet. An
-// error says which member is missing, or which URL is not one of https (http on loopback). Clear returns
-// ErrUnavailable, wrapped, when the server cannot be asked. It is safe for concurrent use, and logs nothing.
+// NewClearances returns a Clearances for an authorization server in another process. It sends no
+// request yet. The error names a missing member, or a URL that is not https (http on loopback).
+// Clear returns an error that wraps ErrUnavailable if the server cannot be reached. It is safe for
+// concurrent use, and logs nothing.
 func NewClearances(c ClearancesConfig) (Clearances, error) {
 	endpoint, err := issuer.NewEndpoint(issuer.EndpointConfig{
 		Name:         "clearance endpoint",
@@ -53,7 +56,7 @@ func NewClearances(c ClearancesConfig) (Clearances, error) {
 
 const clearanceTimeout = 10 * time.Second
 
-// clearances is an authorization server in another process.
+// clearances implements Clearances for an authorization server in another process.
 type clearances struct {
 	c        ClearancesConfig
 	endpoint *issuer.Endpoint
@@ -94,8 +97,7 @@ func (c *clearances) Clear(ctx context.Context, token string, d oauth.ClearanceD
 	return c.read(body, asked)
 }
 
-// read reads an answer. A link counts only within the issuer, since a person is going to be shown it as coming from
-// there.
+// read reads a response. A link must be within the issuer, because users see it as the issuer's.
 func (c *clearances) read(body []byte, asked time.Time) (oauth.Clearance, error) {
 	var answer struct {
 		ID          string `json:"id"`
@@ -106,7 +108,7 @@ func (c *clearances) read(body []byte, asked time.Time) (oauth.Clearance, error)
 	}
 	switch err := json.Unmarshal(body, &answer); {
 	case err != nil:
-		return oauth.Clearance{}, fmt.Errorf("%w: the answer is not JSON", ErrUnavailable) // never repeat it
+		return oauth.Clearance{}, fmt.Errorf("%w: the answer is not JSON", ErrUnavailable) // never quote the body
 	case answer.ID == "" || answer.Cleared && answer.Refused:
 		return oauth.Clearance{}, fmt.Errorf("%w: the answer says nothing", ErrUnavailable)
 	case !answer.Cleared && !answer.Refused && !strings.HasPrefix(answer.Interaction, c.c.Issuer+"/"):
@@ -123,7 +125,7 @@ func (c *clearances) read(body []byte, asked time.Time) (oauth.Clearance, error)
 	return out, nil
 }
 
-// clearanceRefused reads an RFC 6749 §5.2 answer.
+// clearanceRefused reads an error response (RFC 6749 §5.2).
 func clearanceRefused(status int, body []byte) error {
 	var answer struct {
 		Code        oauth.Code `json:"error"`
@@ -137,7 +139,7 @@ func clearanceRefused(status int, body []byte) error {
 	if status >= http.StatusInternalServerError || crowded {
 		return fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
-	if answer.Code == oauth.InvalidClient { // ours, not the caller's
+	if answer.Code == oauth.InvalidClient { // this resource server's credentials, not the caller's
 		return errors.Join(ErrUnavailable, err)
 	}
 	return err

@@ -10,29 +10,31 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// Clearance says whose permission a call of a tool needs before it is carried out, each time: a person sees the tool
-// and the arguments on a page of the authorization server, and approves this one call. The permission is for these
-// arguments, this person, client and grant, once, within five minutes (RS-217). The zero value demands none.
+// Clearance states which approval each call of a tool needs. A user sees the tool and the arguments
+// on a page of the authorization server, and approves this one call. An approval is for these
+// arguments, this user, client and grant, once, within five minutes (RS-217). The zero value
+// requires none.
 //
-// It is for the few tools whose effect cannot be taken back. Scopes say what a client may do at all; people who
-// have to approve every call soon read none of them.
+// Use it for the few tools whose effect cannot be undone. Scopes limit what a client may do in
+// general. Users who must approve every call soon stop reading.
 type Clearance struct {
-	// By is oauth.ClearanceByPerson, the person for whom the call is made, or oauth.ClearanceByOther, another
-	// person. "": no permission is needed.
+	// By is oauth.ClearanceByPerson, the user for whom the call is made, or oauth.ClearanceByOther,
+	// another user. "": no approval is needed.
 	By string
-	// Approvers are the names of the people who may give it, for oauth.ClearanceByOther. None: an administrator.
+	// Approvers are the names of the users who may approve, for oauth.ClearanceByOther. Empty: an
+	// administrator.
 	Approvers []string
-	// Authentication is how the person must have proved who they are when they give it.
+	// Authentication states how the approver must have authenticated.
 	Authentication Authentication
-	// When says whether a call needs a permission, by its arguments; see Operation.Args. It must return true for a
-	// call that it cannot judge. Nil: every call needs one.
+	// When reports whether a call needs approval, based on its arguments; see Operation.Args. It
+	// must return true for calls that it cannot judge. Nil: every call needs approval.
 	When func(Operation) bool
 }
 
 func (c Clearance) demands() bool { return c.By != "" }
 
-// and returns what meets both: the permission of another person goes before that of the caller's own. It reports false
-// when no person could give both.
+// and returns the combination of c and d. ClearanceByOther overrides ClearanceByPerson. ok is false
+// if no user could satisfy both.
 func (c Clearance) and(d Clearance) (Clearance, bool) {
 	out := c
 	if d.By != oauth.ClearanceByPerson {
@@ -48,7 +50,7 @@ func (c Clearance) and(d Clearance) (Clearance, bool) {
 				out.Approvers = append(out.Approvers, name)
 			}
 		}
-		slices.Sort(out.Approvers) // the tables of Rules have no order
+		slices.Sort(out.Approvers) // the tables of Rules are unordered
 		if len(out.Approvers) == 0 {
 			return out, false
 		}
@@ -57,7 +59,7 @@ func (c Clearance) and(d Clearance) (Clearance, bool) {
 	return out, true
 }
 
-// check says what is wrong with a Clearance of Rules.
+// check returns an error if a Clearance of Rules is wrong.
 func (c Clearance) check() error {
 	age := c.Authentication.MaxAge
 	switch {
@@ -73,11 +75,11 @@ func (c Clearance) check() error {
 	return nil
 }
 
-// tabled is what the table says of a call.
+// tabled is the Clearance that the tables require for a call.
 type tabled struct {
 	Clearance
 	needed     bool
-	impossible bool // nothing could meet it
+	impossible bool // no user could satisfy it
 }
 
 func (r *Rules) clearance(op Operation) (found tabled) {
@@ -108,7 +110,7 @@ func (r *Rules) clearance(op Operation) (found tabled) {
 	return found
 }
 
-// of is what is demanded of a call: nothing where When says so.
+// of returns the Clearance that a call requires, which is none if When says so.
 func (c Clearance) of(op Operation) Clearance {
 	if c.When != nil && !c.When(op) {
 		return Clearance{}

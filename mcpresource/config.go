@@ -11,118 +11,121 @@ import (
 // Config describes one protected MCP endpoint. Resource, AuthorizationServers and
 // Validator are required; every other zero value is a safe default.
 type Config struct {
-	// Resource is the public URL of the endpoint: the resource identifier, the
-	// required audience, and what clients compare with the URL they were given.
+	// Resource is the public URL of the endpoint: the resource identifier and required audience.
+	// Clients compare it with the URL that they were given.
 	Resource string
-	// Aliases are more public URLs of the endpoint, such as "https://mcp.example.com/mcp@work", so that
-	// one client can connect as several people: clients keep their tokens by URL. Each is a resource
-	// identifier of its own, with its own metadata and challenge, and the required audience of tokens
-	// that are presented there: a token for one URL is refused at the others. They share everything
-	// else. An alias has the origin of Resource and another path, without escapes or a query
-	// (oauth.CanonicalAlias); what stands before the guard must leave the path as it is. The
+	// Aliases are additional public URLs of the endpoint, such as
+	// "https://mcp.example.com/mcp@work". They let one client connect as several users, because
+	// clients keep tokens by URL. Each alias is a separate resource identifier, with its own
+	// metadata, challenge and required audience: a token for one URL is rejected at the others.
+	// Everything else is shared. An alias must have the origin of Resource and another path,
+	// without escapes or a query (oauth.CanonicalAlias). Proxies must not change the path. The
+	// authorization server must know each alias.
 	// authorization server has to know each of them.
 	Aliases []string
-	// AuthorizationServers are the issuers whose tokens are accepted, and published.
+	// AuthorizationServers are the issuers whose tokens are accepted. They are published in the
+	// metadata.
 	AuthorizationServers []string
 	Validator            Validator
-	// OriginAudience accepts tokens for the origin of Resource as well, such as
-	// "https://mcp.example.com": for an authorization server that knows this MCP server by that
-	// name. Such tokens are valid at every other server on the origin that accepts it too (RFC 8707
-	// §2). mcp-authd does not need this: a client that asks for the origin gets a token for the
-	// resource.
+	// OriginAudience also accepts tokens for the origin of Resource, such as
+	// "https://mcp.example.com", for authorization servers that know this MCP server by that name.
+	// Such tokens are valid at every server on the origin that accepts them (RFC 8707 §2). With
+	// mcp-authd it is not needed: a client that asks for the origin gets a token for the resource.
 	OriginAudience bool
-	// Policy says what operations need. Default: any valid token may do anything.
+	// Policy states the requirements of operations. Default: any valid token may do anything.
 	Policy Policy
-	// Check looks at the object of an operation once the caller has the scopes for it: a scope says
-	// what a caller may do, not to whose things. An error refuses the request (403), or, if it
-	// wraps ErrUnavailable, asks the client to try later (503); its text goes only to the log.
+	// Check decides about the object of an operation once the caller has the scopes: a scope does
+	// not say on whose objects the caller may act. An error refuses the request with 403, or with
+	// 503 if it wraps ErrUnavailable. Its text is only logged.
 	Check func(ctx context.Context, p *Principal, op Operation) error
-	// FirstScopes are the scopes that the challenge names to a client without a valid token (401).
-	// Default: the Base of Rules.
+	// FirstScopes are the scopes in the challenge for clients without a valid token (401). Default:
+	// the Base of Rules.
 	FirstScopes []string
-	// StepUp says which scopes the challenge names to a client that lacks one (403).
+	// StepUp selects the scopes in the challenge for clients that lack one (403).
 	StepUp StepUp
-	// StructuredDenials puts data.authorization into the body of a 403, as SEP-2643 drafts it, for clients that
-	// show why: beside the challenge, which decides. It may change with the draft.
+	// StructuredDenials adds data.authorization to the body of a 403, following the draft SEP-2643,
+	// for clients that show the reason. The challenge still decides. The form may change with the
+	// draft.
 	StructuredDenials bool
 	Metadata          Metadata
-	// Origins are the web origins that may call as well as the resource's own, such as
-	// "https://app.example.com". A request without Origin is not from a browser. All other origins
-	// are refused, which stops other pages, and names that an attacker binds to this address.
+	// Origins are the web origins that may call in addition to the resource's own, such as
+	// "https://app.example.com". Requests without Origin are not from a browser. Other origins are
+	// refused, against foreign web pages and DNS rebinding.
 	Origins []string
-	// Hosts are the Host values that are accepted as well as the resource's own; when the
-	// resource is on loopback, every loopback name with any port is.
+	// Hosts are the Host values accepted in addition to the resource's own. For a resource on
+	// loopback, every loopback name with any port is accepted.
 	Hosts []string
-	// CORS answers the preflights of permitted origins and lets them read responses.
+	// CORS answers preflights of permitted origins and lets them read responses.
 	CORS bool
-	// DPoP offers tokens that are bound to a key. Such a token is checked even without it.
+	// DPoP announces tokens that are bound to a key. Such tokens are checked even if it is nil.
 	DPoP   *DPoP
 	Limits Limits // the zero value has limits that ordinary clients never reach
-	// Limiter decides instead of Limits.Calls and Limits.Tools, which then have to be left out: it
-	// is for replicas that share a count: see NewLimiter. The other limits hold beside it.
+	// Limiter replaces Limits.Calls and Limits.Tools, which must then be empty. It is for replicas
+	// that share a counter: see NewLimiter. The other limits still apply.
 	Limiter  Limiter
 	Sessions SessionBinder // default: bounded, in memory
-	// SessionOwner says whom a session belongs to. Default: the person.
+	// SessionOwner selects who owns a session. Default: the user.
 	SessionOwner SessionOwner
-	// MaxSessions bounds the sessions of one person that were used in the last half hour. Default:
-	// 500, because people have many applications, and few of those end their sessions; negative:
-	// any number.
+	// MaxSessions is the maximum number of sessions of one user that were used in the last half
+	// hour. Default: 500, because users have many applications, few of which end their sessions.
+	// Negative: unlimited.
 	MaxSessions int
-	// MaxAnonymousSessions bounds those that a public initialize has opened in the same time and
-	// that no caller with a token has used. Default: 1,000; negative: any number.
+	// MaxAnonymousSessions is the same limit for sessions opened by a public initialize and not
+	// used with a token since. Default: 1,000; negative: unlimited.
 	MaxAnonymousSessions int
-	// Decisions takes what is refused with 401 or 403, and gives it the reference that the client is told.
-	// Default: the Validator if it is one, as Local is for an authserver.Server.
+	// Decisions receives requests that are refused with 401 or 403, and returns the reference for
+	// the client. Default: the Validator if it implements Decisions, as Local does for an
+	// authserver.Server.
 	Decisions Decisions
-	// Clearances asks the authorization server for the permission of a person, which Rules.Clearances or another Policy
-	// may demand. The caller's token is shown to it. Default: the Validator if it is one, as Local is for an
-	// authserver.Server. Without one, calls that need clearance get 503.
+	// Clearances requests approvals that Rules.Clearances or another Policy requires. It receives
+	// the caller's token. Default: the Validator if it implements Clearances, as Local does for an
+	// authserver.Server. Without one, calls that need approval get 503.
 	Clearances Clearances
-	// Audit is called once for each HTTP request, when the guard has decided: also for one that is
-	// refused before its call is read, as for a bad token or Origin. It says who got in; Calls says
-	// what they did then. It must not block.
+	// Audit is called for each HTTP request once the guard has decided, including requests refused
+	// before their call is read. It tells who got access, and Calls what they did. It must not
+	// block.
 	Audit func(Event)
-	// Calls is called for each call in a message when it has ended, or was refused: what was done,
-	// by whom, how long it took and how it ended. It must not block. The context is that of the
-	// request, and may have ended. Default: LogCalls(Logger).
+	// Calls is called for each call in a message when it has finished or was refused, with its
+	// caller, duration and outcome. It must not block. The context is the request's, and may have
+	// ended. Default: LogCalls(Logger).
 	Calls func(context.Context, CallEvent)
-	// CallArguments puts the arguments into CallEvent, with any personal data in them.
+	// CallArguments includes the arguments in CallEvent, with any personal data in them.
 	CallArguments bool
-	// Tracer follows requests and calls, for traces; otelmcp.New makes one. Default: none.
+	// Tracer traces requests and calls; see otelmcp.New. Default: none.
 	Tracer Tracer
 	Now    func() time.Time // default time.Now
-	// ClockSkew is allowed between this clock and the issuer's. Default: 30 seconds.
+	// ClockSkew is the tolerated difference to the issuer's clock. Default: 30 seconds.
 	ClockSkew time.Duration
-	// MaxBodyBytes bounds the body of a request. Default: 4 MiB.
+	// MaxBodyBytes is the maximum size of a request body. Default: 4 MiB.
 	MaxBodyBytes int64
-	// Bodies bounds the memory that the bodies of all requests take together. Beyond it, requests
-	// get 503. Default: 128 MiB for this guard, or eight times MaxBodyBytes if that is more.
+	// Bodies limits the memory for the bodies of all requests. Beyond it, requests get 503.
+	// Default: 128 MiB for this guard, or eight times MaxBodyBytes if that is more.
 	Bodies *Bodies
-	// Logger gets a line for each refused request with the reason and the expected value, but never a token;
-	// refused calls have theirs from Calls. It is limited to one line a second for each Outcome, after a first
-	// twenty. Default: discard.
+	// Logger logs each refused request in one line, with the reason and the expected value but
+	// never a token. Refused calls are logged by Calls instead. After a burst of twenty, it is
+	// limited to one line a second for each Outcome. Default: discard.
 	Logger *slog.Logger
 }
 
 // Metadata adjusts the RFC 9728 document.
 type Metadata struct {
 	Name, Documentation, Policy, Terms string
-	// ScopesSupported are the scopes that clients ask for first; many ask for all of them. Default:
-	// FirstScopes. offline_access never belongs here.
+	// ScopesSupported are the scopes that clients request first; many request all of them. Default:
+	// FirstScopes. It must not contain offline_access.
 	ScopesSupported []string
-	// PathOnly leaves out the document at the root of the host, which is right where
-	// several MCP servers share it.
+	// PathOnly omits the document at the root of the host, for hosts that several MCP servers
+	// share.
 	PathOnly bool
 }
 
-// StepUp says which scopes the challenge of a 403 names. In each case they are all scopes that the
-// operations of the message need, so that one more sign-in is enough.
+// StepUp selects the scopes in the challenge of a 403. They always include all scopes that the
+// message needs, so that one more sign-in is enough.
 type StepUp int
 
 const (
-	// StepUpByRevision is StepUpOperation for clients of 2026-07-28 and later, which add the named
-	// scopes to those that they have, and StepUpGranted for older ones, of which many ask for the
-	// named scopes alone and would lose the rest.
+	// StepUpByRevision is StepUpOperation for clients of 2026-07-28 and later, which add the scopes
+	// to those that they have. For older clients it is StepUpGranted: many of them request only the
+	// named scopes and would lose the rest.
 	StepUpByRevision StepUp = iota
 	// StepUpOperation names the scopes that the operation needs.
 	StepUpOperation

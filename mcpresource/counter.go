@@ -8,29 +8,29 @@ import (
 	"time"
 )
 
-// Counter counts for several replicas. Package mcpresource/postgres has one.
+// Counter counts for several replicas. Package mcpresource/postgres provides one.
 type Counter interface {
-	// Take takes one from each of the allowances and returns 0, or takes from none of them and
-	// returns how long that has to wait. There are one or two.
+	// Take takes one from each allowance and returns 0. If one is exhausted, it takes nothing and
+	// returns the time to wait. There are one or two allowances.
 	Take(ctx context.Context, from []Allowance) (wait time.Duration, err error)
 }
 
-// Allowance is Burst at once, after a rest, and one more after each Every.
+// Allowance is a rate limit: Burst at once after a pause, and one more after each Every.
 type Allowance struct {
-	Key   [sha256.Size]byte // of one caller, and of one tool or of all calls
+	Key   [sha256.Size]byte // of one caller, with one tool or all calls
 	Every time.Duration     // 1 µs or more
 	Burst int               // 1 or more
 }
 
 const (
-	counterPatience = 2 * time.Second // for an answer of a Counter
-	countsAlone     = 5 * time.Second // after none came
+	counterPatience = 2 * time.Second // timeout for a Counter's answer
+	countsAlone     = 5 * time.Second // pause after a timeout
 )
 
-// NewLimiter returns what limits calls as l.Calls and l.Tools say, and counts them in c, for
-// Config.Limiter; the other members of l belong into Config.Limits. While c does not answer, it
-// counts here alone, because a limit that nobody can check must not stop all calls. A nil logger
-// discards. Its error is that of a rate without PerSecond.
+// NewLimiter returns a limiter for Config.Limiter that applies l.Calls and l.Tools and counts in c.
+// The other members of l belong in Config.Limits. While c does not answer, it counts in this
+// process alone, because a failed counter must not stop all calls. A nil logger discards. It
+// returns an error for a rate without PerSecond.
 func NewLimiter(l Limits, c Counter, logger *slog.Logger) (Limiter, error) {
 	l = l.withDefaults()
 	if err := l.check(nil); err != nil {
@@ -42,13 +42,13 @@ func NewLimiter(l Limits, c Counter, logger *slog.Logger) (Limiter, error) {
 	return &sharedRates{rates: newRates(l, time.Now), counter: c, now: time.Now, log: logger}, nil
 }
 
-// sharedRates is the limiter of several replicas.
+// sharedRates is a limiter shared by several replicas.
 type sharedRates struct {
 	*rates
 	counter Counter
 	now     func() time.Time
 	log     *slog.Logger
-	until   atomic.Int64 // when the counter is asked again, in nanoseconds since the epoch
+	until   atomic.Int64 // when to ask the counter again, in nanoseconds since the epoch
 }
 
 // Allow implements Limiter.
@@ -70,7 +70,7 @@ func (c *sharedRates) Allow(ctx context.Context, p *Principal, op Operation) (ti
 	return wait, wait <= 0
 }
 
-// take asks the counter. ok is false when it does not answer.
+// take asks the counter. ok is false if it does not answer.
 func (c *sharedRates) take(ctx context.Context, from []Allowance) (wait time.Duration, ok bool) {
 	now := c.now()
 	if now.UnixNano() < c.until.Load() {
@@ -85,7 +85,7 @@ func (c *sharedRates) take(ctx context.Context, from []Allowance) (wait time.Dur
 	return wait, err == nil
 }
 
-// digest is the same for no two buckets.
+// digest returns a hash that is unique for each bucket.
 func (b bucket) digest() [sha256.Size]byte {
 	what := sha256.Sum256([]byte(b.what))
 	return sha256.Sum256(append(what[:], b.who...))

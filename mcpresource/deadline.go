@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// bodyTime is how long the body of a request may take to arrive.
+// bodyTime is the maximum time for a request body to arrive.
 const bodyTime = 30 * time.Second
 
 // setBodyDeadline sets a deadline for the body, if there is one, so that no client holds a
-// connection by sending slowly; with or without a token, because net/http waits for
-// what a handler has left. It reports whether there is a deadline to lift, so that no
-// stream ends at it. A shorter timeout of the server stays.
+// connection by sending slowly. It applies with or without a token, because net/http reads what a
+// handler leaves unread. It reports whether it set a deadline, which must be lifted before a
+// stream. A shorter timeout of the server is kept.
 func setBodyDeadline(w http.ResponseWriter, r *http.Request) bool {
 	if r.ContentLength == 0 {
 		return false
@@ -24,20 +24,20 @@ func setBodyDeadline(w http.ResponseWriter, r *http.Request) bool {
 	return http.NewResponseController(w).SetReadDeadline(time.Now().Add(wait)) == nil
 }
 
-// liftBodyDeadline takes the deadline away.
+// liftBodyDeadline removes the deadline.
 func liftBodyDeadline(w http.ResponseWriter) {
-	_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // it could be set a moment ago
+	_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // setting it worked a moment ago
 }
 
-// writeTime is how long a client may take to read what is being written when its request ends.
+// writeTime is how long a client may take to read pending output when its request ends.
 const writeTime = 10 * time.Second
 
-// unflushed is how many bytes of an answer net/http keeps to itself: to write less waits for no client.
+// unflushed is the number of response bytes that net/http buffers: a smaller write never blocks.
 const unflushed = 2 << 10
 
-// mayWait is called before what can wait for a client that reads nothing. From then on a write is
-// bounded once the request has ended: it would otherwise neither end with the token nor give back
-// what the request holds. A timeout of the server, which bounds every write, stays.
+// mayWait is called before writes that can block on a client that does not read. From then on, the
+// end of the request limits the time of a write. Otherwise the write would outlive the token and
+// keep the request's resources. A write timeout of the server, which limits every write, is kept.
 func (w *watcher) mayWait() {
 	if w.waits {
 		return
@@ -49,20 +49,20 @@ func (w *watcher) mayWait() {
 	}
 }
 
-// hurry sets a deadline for writes, because the request has ended.
+// hurry sets a deadline for writes when the request has ended.
 func (w *watcher) hurry() {
 	defer w.hurried.Done()
-	// a writer without deadlines does not wait
+	// without support for deadlines, writes do not block
 	_ = http.NewResponseController(w.ResponseWriter).SetWriteDeadline(time.Now().Add(writeTime))
 }
 
-// close takes away what mayWait has set, so that the connection may be used again.
+// close removes the deadline of mayWait, so that the connection can be reused.
 func (w *watcher) close() {
 	if w.calm == nil || w.calm() {
 		return
 	}
 	w.hurried.Wait()
 	control := http.NewResponseController(w.ResponseWriter)
-	_ = control.Flush() // net/http would do it without a deadline
+	_ = control.Flush() // net/http would flush without a deadline
 	_ = control.SetWriteDeadline(time.Time{})
 }

@@ -9,26 +9,26 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// Decisions takes what a guard decides, for the operator of the authorization server: they find by a
-// reference why a client was refused, and see whether an attempt to connect got as far as a tool. Neither
-// method may block. authserver.Server has both, and in another process a Reporter.
+// Decisions receives the decisions of a guard, for the operator of the authorization server. With a
+// reference they find the reason of a refusal, and they see whether a connection attempt reached a
+// tool. The methods must not block. authserver.Server implements it, and Reporter does in another
+// process.
 type Decisions interface {
-	// Refused takes a request that is about to be answered with 401 or 403. It returns a reference of
-	// letters and digits, by which people name this request, or "". The client gets it in X-Request-Id and
-	// in the body.
+	// Refused receives a request that is about to get 401 or 403. It returns a reference of letters
+	// and digits for this request, or "". The client gets it in X-Request-Id and in the body.
 	Refused(r *http.Request, d oauth.Decision) (reference string)
-	// LetThrough takes the first request of a grant that was let through, and its first call of a tool: of
-	// those that this process has seen in the last hour.
+	// LetThrough receives the first allowed request of a grant, and its first tool call, unless
+	// this process has seen one in the last hour.
 	LetThrough(ctx context.Context, d oauth.Decision)
 }
 
-// Readings are Decisions that take which clients read the RFC 9728 document of a resource as well: the first
-// step of most attempts. authserver.Server is one. Read may not block.
+// Readings are Decisions that also receive reads of a resource's RFC 9728 document: the first step
+// of most attempts. authserver.Server implements it. Read must not block.
 type Readings interface {
 	Read(r *http.Request, resource string)
 }
 
-// told is the document of a resource, with Readings told of those who read it.
+// told returns a handler that serves the document of a resource and reports reads to Readings.
 func (g *Guard) told(resource string, document http.Handler) http.Handler {
 	to, ok := g.c.Decisions.(Readings)
 	if !ok {
@@ -43,26 +43,27 @@ func (g *Guard) told(resource string, document http.Handler) http.Handler {
 }
 
 const (
-	// headerReference has the reference of a refusal. It is that of the authorization server's answers.
+	// headerReference carries the reference of a refusal, as in the authorization server's
+	// responses.
 	headerReference = "X-Request-Id"
-	// maxPassed bounds the tokens and grants that are remembered to have been let through, and passedFor says
-	// for how long.
+	// maxPassed is the maximum number of tokens and grants recorded as let through, each for
+	// passedFor.
 	maxPassed = 20_000
 	passedFor = time.Hour
-	// maxReference bounds what is put into headers.
+	// maxReference is the maximum length of a reference in headers.
 	maxReference = 64
 )
 
-// refer has Decisions name a refusal, and puts the name where clients and people find it: in a header, which
-// every client ignores that does not know it, and in the body, which they show. The challenge stays the
-// same each time: clients compare it with the one before, to see that another sign-in has not helped.
+// refer gets a reference for a refusal from Decisions. It goes into a header, which clients may
+// ignore, and into the body, which they show. The challenge does not contain it: clients compare
+// challenges to detect that another sign-in did not help.
 func (g *Guard) refer(r *http.Request, p *passage, refused *refusal) (reference string) {
 	if g.c.Decisions == nil || refused.status != http.StatusUnauthorized && refused.status != http.StatusForbidden {
 		return ""
 	}
 	d := g.decision(p, firstOperation(p))
 	d.HTTPMethod, d.Status, d.Outcome, d.Description = r.Method, refused.status, string(refused.outcome), refused.text
-	if refused.err != nil && refused.outcome != OutcomeForbidden { // Check's own words are for its own log
+	if refused.err != nil && refused.outcome != OutcomeForbidden { // Check's errors are not for the operator
 		d.Reason = cutText(refused.err.Error())
 	}
 	if c := refused.challenge; c != nil {
@@ -74,8 +75,8 @@ func (g *Guard) refer(r *http.Request, p *passage, refused *refusal) (reference 
 	return g.named(r, d)
 }
 
-// letThrough tells Decisions of a request that goes on, unless the like of its grant is known. What a grant
-// is takes reading the claims, so that tokens are remembered as well.
+// letThrough reports an allowed request to Decisions unless its grant was reported recently. Tokens
+// are remembered as well, because finding the grant requires reading the claims.
 func (g *Guard) letThrough(ctx context.Context, p *passage) {
 	if g.c.Decisions == nil || p.principal == nil {
 		return
@@ -105,7 +106,7 @@ func (g *Guard) decision(p *passage, op Operation) oauth.Decision {
 	return d
 }
 
-// firstOperation is what a request was for, as far as it was read.
+// firstOperation returns the first operation of a request, if one was read.
 func firstOperation(p *passage) Operation {
 	if len(p.envelope.Messages) == 0 {
 		return Operation{}

@@ -8,19 +8,19 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// Denial is the member authorization of the data of a JSON-RPC error (SEP-2643, a draft): that an operation is
-// refused for what its caller may do, beside the HTTP challenge (RS-214).
+// Denial is the member authorization in the data of a JSON-RPC error (draft SEP-2643). It states
+// that the caller lacks authorization, in addition to the HTTP challenge (RS-214).
 type Denial struct {
 	Reason string `json:"reason"` // REQUIRED: insufficient_authorization
-	// OPTIONAL: what names this refusal; here the reference by which the operator finds it
+	// OPTIONAL: the id of this refusal, here the reference for the operator
 	ContextID string `json:"authorizationContextId,omitempty"`
-	// OPTIONAL: whether another token would help. A replacement is what a client gets that asks for the scopes
-	// of the challenge, or has its person sign in again.
+	// OPTIONAL: whether another token would help. "replacement" means that the client can get one,
+	// by requesting the scopes of the challenge or by a new sign-in.
 	Disposition string `json:"credentialDisposition,omitempty"`
 }
 
-// Denial returns what Config.StructuredDenials says of a refusal, nil for one that is about something else, or
-// without that.
+// Denial returns the structured denial for a refusal. It is nil for refusals with other reasons,
+// and unless Config.StructuredDenials is set.
 func (g *Guard) Denial(outcome Outcome, reference string) *Denial {
 	if !g.c.StructuredDenials {
 		return nil
@@ -36,9 +36,9 @@ func (g *Guard) Denial(outcome Outcome, reference string) *Denial {
 	return d
 }
 
-// Refer has Decisions name an operation that an adapter refuses, which sees the decoded call, after the guard
-// has let its request through: with an error of Authorize or Recheck, and a text for the client. It returns the
-// reference for the answer, "" without Decisions.
+// Refer gets a reference from Decisions for an operation that an adapter refuses after the guard
+// allowed its request. err is the error of Authorize or Recheck, and text the message for the
+// client. It returns "" without Decisions.
 func (g *Guard) Refer(ctx context.Context, op Operation, outcome Outcome, text string, err error) string {
 	if g.c.Decisions == nil || errors.Is(err, ErrUnavailable) || errors.Is(err, ErrResourceURI) {
 		return ""
@@ -60,18 +60,18 @@ func (g *Guard) Refer(ctx context.Context, op Operation, outcome Outcome, text s
 		d.Status, d.Error = http.StatusUnauthorized, oauth.InvalidToken
 	}
 	r := &http.Request{Method: http.MethodPost, Header: http.Header{}}
-	if who != nil && who.presented != nil { // who asks is known by the token alone: the request is behind us
+	if who != nil && who.presented != nil { // the request is gone, so the token alone identifies the caller
 		d.Scheme = "Bearer"
 		r.Header.Set("Authorization", "Bearer "+who.presented.token)
 	}
 	return g.named(r, d)
 }
 
-// named is the reference that Decisions give, if it can stand in a header.
+// named returns the reference from Decisions, or "" if it is not safe in a header.
 func (g *Guard) named(r *http.Request, d oauth.Decision) string {
 	reference := g.c.Decisions.Refused(r, d)
 	if len(reference) > maxReference || !isAlphanumeric(reference) {
-		return "" // in a header it could be anything
+		return "" // it could contain anything
 	}
 	return reference
 }

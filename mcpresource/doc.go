@@ -15,12 +15,11 @@
 //	}
 //	g.Register(mux, yourMCPHandler)
 //
-// A [Guard] publishes the protected resource metadata (RFC 9728) and lets a request pass only when
-// its token was issued by a named authorization server for this resource, has not expired, and has
-// the scopes of the operation. All others get the challenge that makes MCP clients sign in.
-// Handlers find the caller with [FromContext]; the token itself never reaches them.
+// A [Guard] publishes the protected resource metadata (RFC 9728). A request passes only if its
+// token was issued by a configured authorization server for this resource, has not expired, and has
+// the scopes of the operation. Other requests get the challenge that makes MCP clients sign in.
+// Handlers get the caller with [FromContext]; the token itself never reaches them.
 //
-// [Rules] say who may do what, [Limits] how much, and [OutcomeAllowed] and the other outcomes how a
-// request ended. The package needs the standard library, go-jose and golang.org/x/sync, and no MCP
-// SDK.
+// [Rules] states who may do what, [Limits] how often, and an [Outcome] how a request ended. The
+// package needs the standard library, go-jose and golang.org/x/sync, and no MCP SDK.
 package mcpresource

@@ -13,31 +13,31 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// DPoP configures tokens that are bound to a key of the client (RFC 9449), so that a thief of the
-// token alone cannot use it. A guard judges such a token whenever one comes, and never takes it for
-// a bearer token. With a DPoP in Config, the zero value too, it says so in challenges and metadata.
+// DPoP configures tokens that are bound to a key of the client (RFC 9449), which a thief of the
+// token alone cannot use. Such tokens are always checked and never accepted as bearer tokens. If
+// Config.DPoP is set, even to the zero value, challenges and metadata announce it.
 type DPoP struct {
 	// Required refuses bearer tokens.
 	Required bool
-	// Unannounced keeps DPoP out of challenges to requests that do not use it, and out of the
-	// metadata, for clients that cannot read two challenges. Such tokens are judged all the same.
+	// Unannounced omits DPoP from the metadata and from challenges to requests without it, for
+	// clients that cannot read two challenges. Bound tokens are still checked.
 	Unannounced bool
-	// NonceKey has every proof carry a nonce that this guard has made, so that no proof
-	// is of use that was made ahead of time (RFC 9449 §9). It is secret, of 32 bytes at
-	// least, and the same in all replicas. A nonce is good for two to five minutes.
+	// NonceKey makes the guard require its nonce in every proof, so that proofs cannot be made in
+	// advance (RFC 9449 §9). It is a secret of at least 32 bytes, the same in all replicas. A nonce
+	// is valid for two to five minutes.
 	NonceKey []byte
-	// Replays remembers the proofs that were used. Default: in memory, which several
-	// replicas want to replace.
+	// Replays stores the proofs that were used. Default: in memory. Several replicas should share
+	// one.
 	Replays Replays
 }
 
 const minNonce = 32
 
-// dpopConfig is what the guard goes by, whether DPoP is offered or not.
+// dpopConfig is the guard's DPoP configuration, whether DPoP is announced or not.
 type dpopConfig struct {
 	DPoP
 	offered bool
-	nonces  *dpop.Nonces // nil: no nonce is demanded
+	nonces  *dpop.Nonces // nil if no nonce is required
 }
 
 func (g *Guard) bindDPoP() error {
@@ -55,8 +55,8 @@ func (g *Guard) bindDPoP() error {
 	return nil
 }
 
-// confirm checks that the client that presents a token may: a bound one needs a proof of its
-// key, and one that is not bound none (RFC 9449 §7, RS-207).
+// confirm checks that the client may use its token: a bound token requires a proof with its key,
+// and an unbound one must have none (RFC 9449 §7, RS-207).
 func (g *Guard) confirm(r *http.Request, p *passage, principal *Principal) *refusal {
 	by := strings.EqualFold(p.presented.Scheme, "DPoP")
 	switch {
@@ -91,8 +91,8 @@ func (g *Guard) confirm(r *http.Request, p *passage, principal *Principal) *refu
 	return nil
 }
 
-// prove checks the proof of a request (RFC 9449 §4.3, RS-205), the cheapest checks first; it
-// records the proof as used only after every other check has passed.
+// prove checks the proof of a request (RFC 9449 §4.3, RS-205), cheapest checks first. It records
+// the proof as used only after all other checks have passed.
 func (g *Guard) prove(r *http.Request, p *passage, thumbprint string) error {
 	proof, err := dpop.Check(r.Header.Values(dpop.Header), dpop.Request{
 		Method:   r.Method,
@@ -115,8 +115,8 @@ func (g *Guard) prove(r *http.Request, p *passage, thumbprint string) error {
 	return nil
 }
 
-// isTarget compares htu with the public URL of the request, without query and fragment
-// (RFC 9449 §4.3): a proxy may have changed what arrives here.
+// isTarget compares htu with the public URL of the request, without query and fragment (RFC 9449
+// §4.3). The public URL counts because a proxy may have changed the local one.
 func (a *address) isTarget(r *http.Request, uri string) bool {
 	uri, _, _ = strings.Cut(uri, "#")
 	uri, _, _ = strings.Cut(uri, "?")
@@ -125,8 +125,8 @@ func (a *address) isTarget(r *http.Request, uri string) bool {
 		canonical == strings.TrimRight(oauth.ResourceOrigin(a.resource)+r.URL.EscapedPath(), "/"))
 }
 
-// challenges are the values of WWW-Authenticate: one for each scheme that is taken, the
-// one that the request used first (RFC 9110 §11.6.1, RFC 9449 §7.1, RS-206).
+// challenges returns the values of WWW-Authenticate, one for each accepted scheme, the scheme of
+// the request first (RFC 9110 §11.6.1, RFC 9449 §7.1, RS-206).
 func (g *Guard) challenges(c oauth.BearerChallenge, p *passage) []string {
 	c.ResourceMetadata = p.at.metadata // RS-16
 	used := strings.EqualFold(p.presented.Scheme, "DPoP")
@@ -139,7 +139,7 @@ func (g *Guard) challenges(c oauth.BearerChallenge, p *passage) []string {
 		return out
 	}
 	if !used && !g.dpop.Required {
-		c.Error, c.Description = "", "" // of what was not tried
+		c.Error, c.Description = "", "" // the other scheme was not tried
 	}
 	out = append(out, oauth.DPoPChallenge{BearerChallenge: c, Algorithms: dpop.Algorithms()}.String())
 	if used {
@@ -148,9 +148,9 @@ func (g *Guard) challenges(c oauth.BearerChallenge, p *passage) []string {
 	return out
 }
 
-// boundTo reads a cnf claim (RFC 7800 §3.1). What a token is bound to beside a key for
-// DPoP cannot be checked here, so such a token is not taken at all: as a bearer token it
-// would be worth more than its issuer meant.
+// boundTo reads a cnf claim (RFC 7800 §3.1). A token that is bound to anything but a DPoP key is
+// rejected, because that binding cannot be checked: accepting it as a bearer token would exceed
+// what its issuer allowed.
 func boundTo(claim json.RawMessage) (thumbprint string, err error) {
 	if claim == nil || string(claim) == "null" {
 		return "", nil

@@ -17,12 +17,12 @@ import (
 // RFC 8693 §3.
 const typeAccessToken = "urn:ietf:params:oauth:token-type:access_token"
 
-// fetch exchanges (RFC 8693 §2.1) and remembers.
+// fetch exchanges the token (RFC 8693 §2.1) and caches the result.
 func (b *Broker) fetch(ctx context.Context, ask brokerRequest) (UpstreamToken, error) {
 	asked := b.c.Now()
 	form := url.Values{
 		"grant_type":         {oauth.GrantTokenExchange},
-		"audience":           {ask.provider}, // where the token is to be used
+		"audience":           {ask.provider}, // the provider that the token is for
 		"subject_token":      {ask.subject},
 		"subject_token_type": {typeAccessToken},
 	}
@@ -52,10 +52,10 @@ func (b *Broker) until(t UpstreamToken, now time.Time) time.Time {
 	return until
 }
 
-// exchangeTimeout leaves the authorization server time to refresh at the provider.
+// exchangeTimeout leaves the authorization server time for a refresh at the provider.
 const exchangeTimeout = 20 * time.Second
 
-// readToken reads an RFC 8693 §2.2.1 answer.
+// readToken reads a token exchange response (RFC 8693 §2.2.1).
 func readToken(body []byte, now time.Time) (UpstreamToken, error) {
 	var answer struct {
 		AccessToken string        `json:"access_token"`
@@ -65,7 +65,7 @@ func readToken(body []byte, now time.Time) (UpstreamToken, error) {
 		Scope       issuer.Scopes `json:"scope"`
 	}
 	if err := json.Unmarshal(body, &answer); err != nil {
-		return UpstreamToken{}, errors.New("the answer is not JSON") // never repeat it
+		return UpstreamToken{}, errors.New("the answer is not JSON") // never quote the body
 	}
 	if answer.AccessToken == "" || answer.IssuedType != "" && answer.IssuedType != typeAccessToken {
 		return UpstreamToken{}, errors.New("the answer holds no access token")
@@ -80,8 +80,8 @@ func readToken(body []byte, now time.Time) (UpstreamToken, error) {
 	return t, nil
 }
 
-// refused reads an RFC 6749 §5.2 answer. A link counts only within the issuer, since a
-// person is going to be shown it as coming from there.
+// refused reads an error response (RFC 6749 §5.2). A link must be within the issuer, because users
+// see it as the issuer's.
 func (b *Broker) refused(status int, body []byte, provider string) error {
 	var answer struct {
 		Code        oauth.Code `json:"error"`

@@ -18,11 +18,11 @@ import (
 // Guard protects one MCP endpoint. It is safe for concurrent use.
 type Guard struct {
 	c                 Config
-	policy            Policy   // that of c; Rules in the form that is asked
+	policy            Policy   // from c; Rules in a prepared form
 	own               *address // the resource
 	aliases           []*address
-	base              oauth.Scopes // what the Rules have every operation need
-	proofs            bool         // some scope demands a proof of the person
+	base              oauth.Scopes // the scopes that Rules require for every operation
+	proofs            bool         // whether some scope requires an authentication
 	documents         map[string]http.Handler
 	hosts             []string
 	dpop              dpopConfig
@@ -30,20 +30,20 @@ type Guard struct {
 	anyLocal          bool
 	origins           []string
 	hierarchic        func(oauth.Scopes) oauth.Scopes
-	opening           tally         // sessions about to be
-	underway          tally         // requests
-	waiting           tally         // requests that wait for a person
-	anonymousSessions SessionBinder // those that only callers without a token have used
-	sessionless       SessionBinder // what clients of a server without sessions said in initialize
-	refusals          *buckets      // of requests without a good token
+	opening           tally         // sessions about to be opened
+	underway          tally         // running requests
+	waiting           tally         // requests that wait for an approval
+	anonymousSessions SessionBinder // sessions only used without a token
+	sessionless       SessionBinder // initialize data of clients of servers without sessions
+	refusals          *buckets      // of requests without a valid token
 	refused           refusalLog
-	passed            *bounded.Map[string, struct{}] // tokens and grants that were let through
-	judgings          judgings                       // of the tokens of requests under way
+	passed            *bounded.Map[string, struct{}] // tokens and grants let through
+	judgings          judgings                       // of the tokens of running requests
 	clearanceWait     time.Duration
 	clearancePoll     time.Duration
 }
 
-// New returns a guard, or an error that says what in c is wrong.
+// New returns a guard. It returns an error if c is invalid.
 func New(c Config) (*Guard, error) {
 	g := &Guard{c: c.withDefaults()}
 	g.clearanceWait, g.clearancePoll = clearanceWait, clearancePoll
@@ -94,7 +94,7 @@ func New(c Config) (*Guard, error) {
 	return g, errors.Join(g.document(), g.fits())
 }
 
-// admit works out which hosts and origins are ours.
+// admit sets the accepted hosts and origins.
 func (g *Guard) admit() error {
 	u, err := url.Parse(g.c.Resource)
 	if err != nil {
@@ -106,7 +106,7 @@ func (g *Guard) admit() error {
 	for _, h := range g.c.Hosts {
 		host := canonicalHost(g.scheme, h)
 		c, err := oauth.CanonicalResource(g.scheme + "://" + host)
-		// a star stands for nothing
+		// a wildcard is not supported
 		if err != nil || oauth.ResourceOrigin(c) != g.scheme+"://"+host || strings.Contains(host, "*") {
 			return fmt.Errorf("mcpresource: Hosts: %q is not a host such as mcp.example.com or 10.0.0.7:8080", h)
 		}
@@ -123,9 +123,9 @@ func (g *Guard) admit() error {
 	return nil
 }
 
-// document builds the RFC 9728 documents (RS-01, RS-04): one for the resource and one for each alias at
-// the path-inserted location and, unless PathOnly, one for its origin at the root (RFC 9728 §3.1), whose
-// resource is then the origin, because strict clients compare the two (§3.3).
+// document builds the RFC 9728 documents (RS-01, RS-04). There is one for the resource and one for
+// each alias, at the path-inserted location. Unless PathOnly is set, there is another at the root
+// (RFC 9728 §3.1). Its resource is the origin, because strict clients compare the two (§3.3).
 func (g *Guard) document() error {
 	g.documents = map[string]http.Handler{}
 	scopes := oauth.Scopes(g.c.Metadata.ScopesSupported)
@@ -168,11 +168,11 @@ func (g *Guard) document() error {
 	return add(origin, name)
 }
 
-// MetadataURL returns the location of the RFC 9728 document that challenges name; those at an alias
-// name one of their own.
+// MetadataURL returns the location of the RFC 9728 document in challenges. Challenges at an alias
+// name the alias's own document.
 func (g *Guard) MetadataURL() string { return g.own.metadata }
 
-// Register mounts the documents and, behind the guard, mcp at the paths of the resource and its
+// Register mounts the documents, and mcp behind the guard at the paths of the resource and its
 // aliases.
 func (g *Guard) Register(mux *http.ServeMux, mcp http.Handler) {
 	for path, h := range g.documents {
@@ -185,8 +185,8 @@ func (g *Guard) Register(mux *http.ServeMux, mcp http.Handler) {
 	}
 }
 
-// Handler returns a handler with the documents and, at the paths of the resource and its aliases,
-// the protected mcp; everything else is 404.
+// Handler returns a handler with the documents, and the protected mcp at the paths of the resource
+// and its aliases. Other paths get 404.
 func (g *Guard) Handler(mcp http.Handler) http.Handler {
 	mux := http.NewServeMux()
 	g.Register(mux, mcp)

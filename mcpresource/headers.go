@@ -10,9 +10,9 @@ import (
 	"github.com/mcp-authd/mcp-authd/mcpresource/internal/message"
 )
 
-// compare holds the headers that mirror the body against it, whatever the revision, because
-// proxies and logs go by them (MCP 2026-07-28, Streamable HTTP, "Server Validation", RS-146, RS-147). That
-// one is missing is for the server to refuse, which knows whether its revision has it.
+// compare checks the headers that mirror the body against it in every revision, because proxies and
+// logs use them (MCP 2026-07-28, Streamable HTTP, "Server Validation", RS-146, RS-147). A missing
+// header is for the server to refuse, which knows whether its revision has it.
 func compare(r *http.Request, p *passage) *refusal {
 	for _, m := range p.envelope.Messages {
 		if m.Implied {
@@ -36,14 +36,14 @@ func compare(r *http.Request, p *passage) *refusal {
 	return nil
 }
 
-// mirrors reports whether a header says value, but for white space around it (RS-148), or is not
-// there.
+// mirrors reports whether a header is absent or equals value, apart from surrounding white space
+// (RS-148).
 func mirrors(h http.Header, name, value string) bool {
 	sent, ok := h[name]
 	return !ok || sent[0] == value || strings.TrimSpace(sent[0]) == value
 }
 
-// mismatch names the request that it refuses (RS-155).
+// mismatch returns a refusal with the id of the request (RS-155).
 func (p *passage) mismatch(header string) *refusal {
 	return &refusal{
 		outcome: OutcomeAmbiguous, status: http.StatusBadRequest, code: mcp.CodeHeaderMismatch, id: p.envelope.ID,
@@ -51,8 +51,8 @@ func (p *passage) mismatch(header string) *refusal {
 	}
 }
 
-// first is the first value of a header, "" without one. The name is canonical, as it is in each request and
-// response of net/http, so that it is looked up as it is; Header.Get would spell it out each time.
+// first returns the first value of a header, or "". The name must be canonical: header maps of
+// net/http are, and Header.Get would canonicalize it each time.
 func first(h http.Header, canonical string) string {
 	if values := h[canonical]; len(values) > 0 {
 		return values[0]
@@ -60,14 +60,14 @@ func first(h http.Header, canonical string) string {
 	return ""
 }
 
-// singleHeaders decide what a server does; of two that differ, a proxy and the server
-// might each believe another. They are canonical.
+// singleHeaders control what a server does. If one had two values, a proxy and the server might
+// each use another. The names are canonical.
 var singleHeaders = []string{
 	mcp.HeaderMethod, mcp.HeaderName, mcp.HeaderVersion, mcp.HeaderSession, mcp.HeaderLastEvent, "Content-Type",
 }
 
-// repeated refuses a second value of what decides. It comes after the body because the
-// answer names the request (MCP 2026-07-28, Streamable HTTP, "Server Validation").
+// repeated refuses a second value of such a header. It runs after the body is read, because the
+// answer contains the id of the request (MCP 2026-07-28, Streamable HTTP, "Server Validation").
 func repeated(r *http.Request, p *passage) *refusal {
 	for _, h := range singleHeaders {
 		if len(r.Header[h]) > 1 {
@@ -85,9 +85,9 @@ const (
 	base64Suffix = "?="
 )
 
-// decodeName decodes a Base64 Mcp-Name, which MCP servers must and not every library
-// does (MCP 2026-07-28, Streamable HTTP, RS-149). The markers are case-sensitive. What is no
-// proper Base64 is refused (RS-150).
+// decodeName decodes a Base64 Mcp-Name, which MCP servers must do and not every library does (MCP
+// 2026-07-28, Streamable HTTP, RS-149). The markers are case-sensitive. Invalid Base64 is refused
+// (RS-150).
 func (g *Guard) decodeName(r *http.Request, p *passage) *refusal {
 	v := strings.TrimSpace(first(r.Header, mcp.HeaderName))
 	encoded, ok := strings.CutPrefix(v, base64Prefix)

@@ -17,17 +17,17 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// IntrospectionConfig configures a validator that asks the authorization server
-// about each token (RFC 7662). Issuer, ClientID and ClientSecret are required.
+// IntrospectionConfig configures a validator that introspects each token at the authorization
+// server (RFC 7662). Issuer, ClientID and ClientSecret are required.
 type IntrospectionConfig struct {
-	Issuer   string // whose tokens these are; stands in for iss when the answer has none
-	Endpoint string // found by discovery when empty
-	// ClientID and ClientSecret are this resource server's own credentials, sent by
-	// HTTP Basic. Do not reuse those of a client that people sign in with.
+	Issuer   string // the issuer of the tokens; used for iss if the response has none
+	Endpoint string // discovered if empty
+	// ClientID and ClientSecret are this resource server's own credentials, sent with HTTP Basic.
+	// Do not reuse those of a client that users sign in with.
 	ClientID, ClientSecret string
-	// CacheTTL bounds how long an answer counts, and with it how long a revoked token
-	// is still accepted. Default: 5 seconds, so that with the 5 seconds in
-	// which streams are judged again a revocation is seen within 10; negative: ask every time.
+	// CacheTTL is how long a response is cached, and so how long a revoked token is still accepted.
+	// Default: 5 seconds. Streams are validated every 5 seconds, so a revocation takes effect
+	// within 10. Negative: no cache.
 	CacheTTL   time.Duration
 	HTTPClient *http.Client
 	Now        func() time.Time
@@ -40,8 +40,8 @@ const (
 	negativeSize       = 512
 )
 
-// NewIntrospectionValidator returns a validator for opaque or JWT access tokens that
-// sees revocation within CacheTTL, for which it also serves on in an outage.
+// NewIntrospectionValidator returns a validator for opaque or JWT access tokens. A revocation takes
+// effect within CacheTTL; for the same time, cached tokens are accepted during an outage.
 func NewIntrospectionValidator(c IntrospectionConfig) (Validator, error) {
 	endpoint, err := issuer.NewEndpoint(issuer.EndpointConfig{
 		Name:         "introspection endpoint",
@@ -78,11 +78,11 @@ type introspector struct {
 	c        IntrospectionConfig
 	endpoint *issuer.Endpoint
 	seen     *tokenCache
-	refused  *tokenCache // apart, or junk would push the good ones out
+	refused  *tokenCache // separate, so that invalid tokens cannot evict valid ones
 	flight   singleflight.Group
 }
 
-// Validate implements Validator. Requests with the same token share one question.
+// Validate implements Validator. Concurrent requests with the same token share one introspection.
 func (v *introspector) Validate(ctx context.Context, c Credential) (*Principal, error) {
 	if e, ok := v.seen.lookup(c.Token); ok {
 		return e.principal, nil
@@ -94,11 +94,11 @@ func (v *introspector) Validate(ctx context.Context, c Credential) (*Principal, 
 		return nil, invalid("too long")
 	}
 	if iss := claimedIssuer(c.Token); iss != "" && iss != v.c.Issuer {
-		// which alone should see it
+		// only its issuer should see the token
 		return nil, invalid(unexpected("issued by another server: iss is", iss, v.c.Issuer))
 	}
 	p, err, _ := v.flight.Do(c.Token, func() (any, error) {
-		if e, ok := v.seen.lookup(c.Token); ok { // by a question that was answered between that look and this one
+		if e, ok := v.seen.lookup(c.Token); ok { // by a request that ended since the first lookup
 			return e.principal, nil
 		}
 		return v.ask(context.WithoutCancel(ctx), c.Token)
@@ -109,7 +109,7 @@ func (v *introspector) Validate(ctx context.Context, c Credential) (*Principal, 
 	return p.(*Principal), nil
 }
 
-// ask puts the question.
+// ask introspects a token.
 func (v *introspector) ask(ctx context.Context, token string) (*Principal, error) {
 	status, body, err := v.endpoint.Post(ctx, url.Values{"token": {token}, "token_type_hint": {"access_token"}})
 	switch {
@@ -144,7 +144,7 @@ func (v *introspector) remember(token string, e cached) {
 	v.seen.put(token, e)
 }
 
-// introspectionAnswer reads the answers of other servers too: aud may be an array.
+// introspectionAnswer also accepts responses of other servers, where aud may be an array.
 type introspectionAnswer struct {
 	Active    bool            `json:"active"`
 	Scope     issuer.Scopes   `json:"scope"`
@@ -161,14 +161,13 @@ type introspectionAnswer struct {
 	Act          json.RawMessage `json:"act"`
 }
 
-// isAccess reports whether a token of this type opens anything. Servers answer for
-// refresh tokens as well (RFC 7662 §2.1), some of them under a type of their own.
+// isAccess reports whether the token type is that of an access token. Servers also answer for
+// refresh tokens (RFC 7662 §2.1), some with a different type.
 func isAccess(tokenType string) bool {
 	return tokenType == "" || strings.EqualFold(tokenType, "Bearer") || strings.EqualFold(tokenType, "DPoP")
 }
 
-// claimedIssuer is who a token says has issued it, "" for one that is no JWT. Nothing is
-// believed for it.
+// claimedIssuer returns the unverified issuer of a JWT, or "" for other tokens.
 func claimedIssuer(token string) string {
 	_, rest, _ := strings.Cut(token, ".")
 	payload, _, _ := strings.Cut(rest, ".")
@@ -179,7 +178,7 @@ func claimedIssuer(token string) string {
 	var claims struct {
 		Issuer string `json:"iss"`
 	}
-	_ = json.Unmarshal(raw, &claims) // unreadable claims name no person
+	_ = json.Unmarshal(raw, &claims) // unreadable claims have no subject
 	return claims.Issuer
 }
 
@@ -192,7 +191,7 @@ func (a introspectionAnswer) principal(iss string, claims []byte) (*Principal, e
 	case "":
 		a.Issuer = iss
 	case iss:
-	default: // one server must not say who people are to another
+	default: // an issuer must not vouch for users of another
 		return nil, invalid(unexpected("issued by another server: iss is", a.Issuer, iss))
 	}
 	p := &Principal{

@@ -6,41 +6,42 @@ import (
 	"time"
 )
 
-// judgings are the tokens of the requests under way, which are judged again and again. All of them
-// share one timer: most requests are over before it fires, and a timer of each would cost more
-// than to put it into a line and take it out. The zero value is ready.
+// judgings validates the tokens of running requests periodically. All share one timer: most
+// requests end before it fires, and a timer for each would cost more than its place in the queue.
+// The zero value is ready to use.
 type judgings struct {
-	mu          sync.Mutex // guards what follows, and what they point to
-	first, last *judging   // by when they are due
-	armed       bool       // a timer is set
+	mu          sync.Mutex // guards the fields below and the queue's elements
+	first, last *judging   // ordered by due time
+	armed       bool       // whether the timer is set
 }
 
-// judging is the token of a request under way, and the context of that request, which ends with it.
+// judging is the token of a running request together with the request's context.
 type judging struct {
-	context.Context // that end ends
+	context.Context // which end cancels
 	principal       *Principal
 	end             context.CancelCauseFunc
-	expires         time.Time     // the token
-	overtime        time.Duration // for which the request may go on after that
-	cause           error         // of the end then
+	expires         time.Time     // of the token
+	overtime        time.Duration // how much longer the request may run
+	cause           error         // of the cancellation at that time
 
-	expiry     *time.Timer // ends the request then; nil while it may be over long before
+	expiry     *time.Timer // ends the request at last(); nil for most requests, which end long before
 	due        time.Time
 	prev, next *judging
-	waits      bool // is in the line
-	over       bool // the request is
+	waits      bool // is in the queue
+	over       bool // the request has ended
 }
 
-// add has a token judged every five seconds until it is removed or no longer good, or expires after left. The request
-// ends with it or after its overtime, during which the token is judged where the validator can. An outage ends no
-// request: the next request reports it.
+// add validates a token every five seconds until it is removed, becomes invalid, or expires after
+// left. The request ends with the token or after its overtime. During the overtime the token is
+// still validated, if the validator can. An outage does not end the request: the next request
+// reports it.
 func (s *judgings) add(j *judging, left time.Duration) *judging {
 	j.expires = time.Now().Add(left)
 	s.enqueue(j)
 	return j
 }
 
-// last is when the request ends.
+// last returns the time when the request ends.
 func (j *judging) last() time.Time { return j.expires.Add(j.overtime) }
 
 // Deadline implements [context.Context].
@@ -60,15 +61,15 @@ func (j *judging) Err() error {
 	return err
 }
 
-// endInTime ends the request in time. Most requests are over before they are judged, and
-// have no timer for it. The lock of the line is held.
+// endInTime sets a timer for the end of the request. Most requests end before their first
+// validation and need no timer. mu is held.
 func (j *judging) endInTime(now time.Time) {
 	if j.expiry == nil {
 		j.expiry = time.AfterFunc(j.last().Sub(now), func() { j.end(j.cause) })
 	}
 }
 
-// judged is until when the token is worth judging.
+// judged returns the time until which validating the token is useful.
 func (j *judging) judged() time.Time {
 	if j.principal.revoked == nil {
 		return j.expires
@@ -76,8 +77,8 @@ func (j *judging) judged() time.Time {
 	return j.last()
 }
 
-// enqueue puts a token at the end of the line, unless its request is over, or the token is not judged any more when its
-// turn comes.
+// enqueue appends a token to the queue, unless its request has ended or validation would no longer
+// apply at its turn.
 func (s *judgings) enqueue(j *judging) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -102,7 +103,7 @@ func (s *judgings) enqueue(j *judging) {
 	}
 }
 
-// remove ends the judging of a token whose request is over.
+// remove stops the validation of a token whose request has ended.
 func (s *judgings) remove(j *judging) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -113,7 +114,7 @@ func (s *judgings) remove(j *judging) {
 	s.dequeue(j)
 }
 
-// dequeue takes a token out of the line. mu is held.
+// dequeue removes a token from the queue. mu is held.
 func (s *judgings) dequeue(j *judging) {
 	if !j.waits {
 		return
@@ -131,7 +132,8 @@ func (s *judgings) dequeue(j *judging) {
 	j.prev, j.next, j.waits = nil, nil, false
 }
 
-// judge judges the tokens that are due, each by itself, since a validator may have to ask for one.
+// judge validates the tokens that are due, each in its own goroutine because a validator may send a
+// request.
 func (s *judgings) judge() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -139,7 +141,7 @@ func (s *judgings) judge() {
 	for s.first != nil && !s.first.due.After(now) {
 		j := s.first
 		s.dequeue(j)
-		j.endInTime(now) // however long it takes to ask
+		j.endInTime(now) // however long the validation takes
 		go s.judgeOne(j)
 	}
 	if s.armed = s.first != nil; s.armed {
@@ -157,8 +159,8 @@ func (s *judgings) judgeOne(j *judging) {
 	}
 }
 
-// verdict returns why the request has to end, or nil. Just before its end a token may have expired by another clock:
-// from then on, a request that may outlive it ends by a revocation alone.
+// verdict returns the reason to end the request, or nil. Another clock may see the token as expired
+// just before its end. From then on, only a revocation ends a request that may outlive its token.
 func (j *judging) verdict() error {
 	outlives := func() bool { return j.overtime > 0 && time.Until(j.expires) < judgeAgain }
 	if !outlives() {

@@ -20,56 +20,56 @@ import (
 
 // JWTConfig configures a validator of RFC 9068 access tokens. Issuer is required.
 type JWTConfig struct {
-	Issuer  string // the issuer identifier; iss must be this very string
-	JWKSURL string // where its keys are; found by discovery when empty
-	// Algorithms are the accepted signature algorithms. Default: ES256, EdDSA, RS256,
-	// PS256. "none" and HMAC are never accepted.
+	Issuer  string // must equal iss exactly
+	JWKSURL string // discovered if empty
+	// Algorithms are the accepted signature algorithms. Default: ES256, EdDSA, RS256, PS256. "none"
+	// and HMAC are always rejected.
 	Algorithms []string
-	// InsecureAllowUntyped accepts a "typ" other than at+jwt, for authorization servers that do not follow RFC
-	// 9068. Keycloak, Microsoft Entra, Auth0 and Okta do so only if configured to. With this option, an ID token
-	// may pass as an access token of the same audience.
+	// InsecureAllowUntyped accepts a "typ" other than at+jwt, for authorization servers that do not
+	// follow RFC 9068. Keycloak, Microsoft Entra, Auth0 and Okta follow it only if configured to.
+	// With this option, an ID token may pass as an access token of the same audience.
 	InsecureAllowUntyped bool
-	// CacheSize bounds how many validated tokens are remembered until they expire, so
-	// that the signature of a token is checked once. Default: 4096; negative: none.
+	// CacheSize is the maximum number of validated tokens cached until they expire, so that each
+	// signature is verified once. Default: 4096; negative: none.
 	CacheSize int
-	// RequireStatus refuses tokens without a place in a status list: those that cannot be
-	// revoked before they expire.
+	// RequireStatus rejects tokens without an entry in a status list, which cannot be revoked
+	// before they expire.
 	RequireStatus bool
-	// InsecureIgnoreStatus accepts tokens whatever the status list says, so that a revoked
-	// one opens everything until it expires.
+	// InsecureIgnoreStatus ignores status lists, so that a revoked token stays valid until it
+	// expires.
 	InsecureIgnoreStatus bool
-	// StatusStale bounds how long past its ttl a status list counts that cannot be read
-	// again, and never beyond its own end. Then tokens cannot be judged (503). Default: 5
+	// StatusStale is how long after its ttl a status list still counts if it cannot be fetched
+	// again, but never after its own expiry. Then tokens cannot be validated (503). Default: 5
 	// minutes; negative: not at all.
 	StatusStale time.Duration
 
-	ClockSkew  time.Duration    // default 30 seconds
-	HTTPClient *http.Client     // default: 5 seconds, no redirects
-	Now        func() time.Time // default time.Now
+	ClockSkew  time.Duration    // default: 30 seconds
+	HTTPClient *http.Client     // default: 5 seconds timeout, no redirects
+	Now        func() time.Time // default: time.Now
 	Logger     *slog.Logger     // default: discard
 }
 
-// NewJWTValidator returns a validator that checks tokens by the published keys of
-// their issuer. The keys are read when the first token comes.
+// NewJWTValidator returns a validator that verifies tokens with the published keys of their issuer.
+// The keys are fetched with the first token.
 //
-// They are read again every five minutes, in the background, and when a token names one that is
-// unknown. When they cannot be read they serve on for 24 hours. Then, at once for a token by an
-// unknown key, and when there were none yet, the answer is 503 with Retry-After: a 401 would make
-// clients throw away good tokens and ask people to sign in at a server that is down. Open streams
-// go on until their token expires, or its status list is too old.
+// They are fetched again in the background every five minutes, and when a token names an unknown
+// key. If that fails, they stay in use for 24 hours. After that, or at once for an unknown key or
+// without any keys, the response is 503 with Retry-After. A 401 would make clients discard valid
+// tokens and send users to a server that is down. Open streams continue until their token expires,
+// or its status list is too old.
 //
-// A token with a status claim names its place in a status list of its issuer (OAuth Token Status
-// List, draft-ietf-oauth-status-list), and each validation looks there, at 50 nanoseconds. So a
-// revocation is seen after the ttl of the list plus one second at most (7 seconds unless the issuer
-// says otherwise), or StatusStale later when the list cannot be read; then such tokens get 503. A
-// request under way ends when its token is revoked, with a cause that wraps [ErrInvalidToken], or
-// [ErrUnavailable] when its status is out of reach. A list must be at the origin of the issuer, or
-// the token is refused. A cache in between that does not heed "Cache-Control: max-age=1" adds the
-// time for which it keeps lists.
+// A token with a status claim has an entry in a status list of its issuer (OAuth Token Status List,
+// draft-ietf-oauth-status-list). Each validation checks it, in 50 nanoseconds. A revocation takes
+// effect at most one second after the ttl of the list (7 seconds unless the issuer sets another),
+// or StatusStale later if the list cannot be fetched. After that such tokens get 503. A running
+// request ends when its token is revoked, with a cause that wraps [ErrInvalidToken], or
+// [ErrUnavailable] if the status is unavailable. The list must be at the origin of the issuer,
+// otherwise the token is rejected. A cache that ignores "Cache-Control: max-age=1" delays
+// revocations further.
 //
-// Tokens without a status claim are good until they expire, unless RequireStatus is set. Other
-// ways to see revocations are [NewIntrospectionValidator], within CacheTTL, and [Local], at once;
-// with them, the token of a stream is validated again every 5 seconds.
+// Tokens without a status claim are valid until they expire, unless RequireStatus is set. To see
+// revocations otherwise, use [NewIntrospectionValidator], within CacheTTL, or [Local], at once.
+// With them, the token of a stream is validated again every 5 seconds.
 func NewJWTValidator(c JWTConfig) (Validator, error) {
 	if err := issuer.CheckURL(c.Issuer); err != nil {
 		return nil, fmt.Errorf("mcpresource: issuer %w", err)
@@ -125,10 +125,9 @@ func NewJWTValidator(c JWTConfig) (Validator, error) {
 	return v, nil
 }
 
-// Discover returns a JWT validator for an issuer after reading its metadata, so that
-// a wrong issuer shows at the start, and in New a resource or scope that it does not know: if
-// it says which it does know in "protected_resource_scopes", as mcp-authd does. client may be
-// nil.
+// Discover reads the metadata of an issuer and returns a JWT validator for it, so that a wrong
+// issuer is detected at the start. If the metadata has "protected_resource_scopes", as mcp-authd's
+// does, New also detects unknown resources and scopes. client may be nil.
 func Discover(ctx context.Context, iss string, client *http.Client) (Validator, error) {
 	m, err := issuer.Discover(ctx, issuer.Client(client), iss)
 	if err != nil {
@@ -145,7 +144,7 @@ func Discover(ctx context.Context, iss string, client *http.Client) (Validator, 
 	return v, nil
 }
 
-// ResourceScopes implements Catalogue, by what Discover has read.
+// ResourceScopes implements Catalogue with the metadata that Discover read.
 func (v *jwtValidator) ResourceScopes(_ context.Context, resource string) ([]string, bool, error) {
 	return v.metadata.ScopesOf(resource)
 }
@@ -156,7 +155,7 @@ type jwtValidator struct {
 	keys       *issuer.Keys
 	status     *statuslist.Lists
 	seen       *tokenCache
-	metadata   issuer.Metadata // the zero value unless Discover has read it
+	metadata   issuer.Metadata // the zero value unless Discover set it
 }
 
 const (
@@ -165,7 +164,7 @@ const (
 	maxToken           = 16 << 10 // bytes
 )
 
-// tokenClaims are the claims that decide (RFC 9068 §2.2).
+// tokenClaims holds the claims that are checked (RFC 9068 §2.2).
 type tokenClaims struct {
 	Issuer    string          `json:"iss"`
 	Subject   string          `json:"sub"`
@@ -183,9 +182,9 @@ type tokenClaims struct {
 	Status       json.RawMessage `json:"status"`
 }
 
-// Validate implements Validator. The cheap checks of header and claims come before
-// the key is looked up, the signature before anything is believed, and the status last.
-// A token that is remembered has passed all but what may change: key and status.
+// Validate implements Validator. It checks header and claims before it looks up the key, and the
+// status last. It trusts nothing before the signature is verified. For a cached token it only
+// checks what may change: key and status.
 func (v *jwtValidator) Validate(ctx context.Context, c Credential) (*Principal, error) {
 	now := v.c.Now()
 	if e, ok := v.seen.lookupAt(c.Token, now); ok {
@@ -217,20 +216,20 @@ func (v *jwtValidator) Validate(ctx context.Context, c Credential) (*Principal, 
 	return p.unrevoked(ctx)
 }
 
-// untyped describes a token of another type, and where to read what to do about it.
+// untyped describes a token of another type, and names the documentation.
 func untyped(jws *jose.JSONWebSignature) string {
 	return unexpected("not an access token: typ is", issuer.Type(jws), oauth.AccessTokenType) +
 		". For an authorization server that does not follow RFC 9068, such as Keycloak, Microsoft Entra, Auth0" +
 		" and Okta, see JWTConfig.InsecureAllowUntyped and docs/adapters.md, \"Another authorization server\""
 }
 
-// signer says which key has signed something.
+// signer identifies the key that signed a token.
 type signer struct {
-	kid   string // as the header names it, maybe not at all
-	print string // the thumbprint, since another key may have the name one day
+	kid   string // from the header, may be empty
+	print string // the thumbprint, because a later key may reuse the kid
 }
 
-// verifyTyped returns the payload of a JWT of a media type, such as a status list.
+// verifyTyped returns the payload of a JWT of the given media type, such as a status list.
 func (v *jwtValidator) verifyTyped(ctx context.Context, token, mediaType string) ([]byte, error) {
 	jws, err := jose.ParseSignedCompact(token, v.algorithms)
 	if err != nil {
@@ -243,8 +242,8 @@ func (v *jwtValidator) verifyTyped(ctx context.Context, token, mediaType string)
 	return payload, err
 }
 
-// verify checks a signature by the keys of the issuer and returns what is signed, and by
-// which.
+// verify verifies a signature with the keys of the issuer. It returns the payload and the signing
+// key.
 func (v *jwtValidator) verify(ctx context.Context, jws *jose.JSONWebSignature) ([]byte, signer, error) {
 	h := jws.Signatures[0].Protected
 	key, err := v.key(ctx, h.KeyID, v.c.Now())
@@ -261,8 +260,8 @@ func (v *jwtValidator) verify(ctx context.Context, jws *jose.JSONWebSignature) (
 	return payload, signer{h.KeyID, key.Print}, nil
 }
 
-// published returns nil while the issuer stands by a key: a thief of it chooses when
-// its tokens expire.
+// published returns nil while the issuer publishes the key. It must be checked, because the thief
+// of a key can choose any expiry for tokens.
 func (v *jwtValidator) published(ctx context.Context, s signer, now time.Time) error {
 	key, err := v.key(ctx, s.kid, now)
 	if err == nil && key.Print != s.print {
@@ -271,7 +270,7 @@ func (v *jwtValidator) published(ctx context.Context, s signer, now time.Time) e
 	return err
 }
 
-// key finds a key of the issuer.
+// key returns a key of the issuer.
 func (v *jwtValidator) key(ctx context.Context, kid string, now time.Time) (*issuer.Key, error) {
 	key, err := v.keys.Key(ctx, kid, now)
 	switch {
@@ -283,7 +282,7 @@ func (v *jwtValidator) key(ctx context.Context, kid string, now time.Time) (*iss
 	return key, err
 }
 
-// unrevoked returns p unless its issuer has revoked it.
+// unrevoked returns p, or an error if its issuer has revoked it.
 func (p *Principal) unrevoked(ctx context.Context) (*Principal, error) {
 	if p.status != nil {
 		if err := p.status.Check(ctx); err != nil {
@@ -326,7 +325,7 @@ func (v *jwtValidator) principal(payload []byte) (*Principal, error) {
 	return p, err
 }
 
-// place reads the status claim of a token, nil when there is none.
+// place reads the status claim of a token. It returns nil if there is none.
 func (v *jwtValidator) place(claim json.RawMessage, issued time.Time) (*statuslist.Place, error) {
 	if v.c.InsecureIgnoreStatus {
 		return nil, nil
@@ -341,7 +340,7 @@ func (v *jwtValidator) place(claim json.RawMessage, issued time.Time) (*statusli
 	return place, nil
 }
 
-// statusError says whether a status is a verdict.
+// statusError converts an error of a status list to one of a validator.
 func statusError(err error) error {
 	if errors.Is(err, statuslist.ErrRevoked) {
 		return errRevoked

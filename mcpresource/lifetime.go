@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// judgeAgain is how often the token of a request under way is validated again when it
-// names no status list: so that a stream ends, too, where revocation is seen otherwise.
-// Of one that does, it is the key: a thief of it names a place that is never revoked.
+// judgeAgain is how often the token of a running request is validated again, so that streams end
+// after a revocation. For a token with a status list, this only checks its key: a thief of the key
+// could name an entry that is never revoked.
 const judgeAgain = 5 * time.Second
 
-// lifetime returns the context of a request. A stream ends when its token expires or is revoked. A call ends when its
-// token is revoked: it may have had its effect already, so the expiry of the token that let it in does not cut it, and
-// Limits.Overtime bounds it.
+// lifetime returns the context of a request. A stream ends when its token expires or is revoked. A
+// call ends when its token is revoked. When the token expires, the call may already have had
+// effects, so it can continue for Limits.Overtime.
 func (g *Guard) lifetime(ctx context.Context, end context.CancelCauseFunc, p *passage) (context.Context, func()) {
 	if p.principal == nil {
 		return g.timed(ctx, p)
@@ -22,7 +22,7 @@ func (g *Guard) lifetime(ctx context.Context, end context.CancelCauseFunc, p *pa
 	j := &judging{Context: ctx, principal: p.principal, end: end, cause: errExpired}
 	left := p.principal.ExpiresAt.Add(g.c.ClockSkew).Sub(g.c.Now())
 	if !p.listens && g.c.Limits.Overtime > 0 {
-		left -= g.c.ClockSkew // servers that are asked about tokens may allow for none
+		left -= g.c.ClockSkew // introspecting servers may allow no skew
 		j.overtime, j.cause = p.principal.overtime(g.c.Limits.Overtime), errTimeout
 	}
 	judged := g.judgings.add(j, left)
@@ -38,12 +38,12 @@ func (g *Guard) lifetime(ctx context.Context, end context.CancelCauseFunc, p *pa
 	}
 }
 
-// unseenOvertime bounds the overtime of a call whose revocation would not be seen in it: RFC 7662 has one answer for a
-// token that has expired and one that is revoked.
+// unseenOvertime is the maximum overtime of a call if revocation cannot be seen during it: the
+// response of RFC 7662 is the same for expired and revoked tokens.
 const unseenOvertime = time.Minute
 
-// overtime returns how long a call may outlive the token, at most longest. The validator of a JWT goes by its status
-// list, which knows expired tokens, or knows of no revocation at all.
+// overtime returns how long a call may outlive its token, at most longest. JWT validators use a
+// status list, which still covers expired tokens, or see no revocation at all.
 func (p *Principal) overtime(longest time.Duration) time.Duration {
 	if p.revoked == nil && p.signed == nil {
 		return min(longest, unseenOvertime)
@@ -56,7 +56,7 @@ var (
 	errExpired = fmt.Errorf("mcpresource: the token expired under its request: %w", context.DeadlineExceeded)
 )
 
-// timed bounds the time of what is no stream.
+// timed limits the time of requests that are not streams.
 func (g *Guard) timed(ctx context.Context, p *passage) (context.Context, context.CancelFunc) {
 	if g.c.Limits.Timeout <= 0 || p.body == nil || p.listens {
 		return ctx, func() {}
@@ -71,7 +71,7 @@ func (g *Guard) validateAgain(c Credential) func(context.Context) (*Principal, e
 	}
 }
 
-// still returns nil while the token is good, but for what its status list is watched for.
+// still validates the token again, without the checks that a status list's watch already covers.
 func (p *Principal) still(ctx context.Context) error {
 	if p.status != nil {
 		return p.signed(ctx)
@@ -80,7 +80,7 @@ func (p *Principal) still(ctx context.Context) error {
 	return err
 }
 
-// endedEarly is why a request had to end before its token expired, or nil.
+// endedEarly returns the reason why a request had to end before its token expired, or nil.
 func endedEarly(ctx context.Context) error {
 	if err := context.Cause(ctx); errors.Is(err, ErrInvalidToken) || errors.Is(err, ErrUnavailable) {
 		return err

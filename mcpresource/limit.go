@@ -16,53 +16,53 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/bounded"
 )
 
-// Limits bounds what each caller may do, which MCP demands for tool calls (RS-189) and
-// completions (RS-190). A caller is a person of an issuer through whichever applications, or a
-// machine ([Principal.Person]), never a session or a header. A zero member is its default,
-// a negative one no limit.
+// Limits restricts what each caller may do, as MCP requires for tool calls (RS-189) and completions
+// (RS-190). A caller is a user of an issuer with all their applications, or a machine
+// ([Principal.Person]), never a session or a header. A zero member means its default, a negative
+// one no limit.
 //
-// A request counts as under way before its body is read, and its bytes count in [Bodies] until it
-// is over. A caller counts for as long as there is something to give back; of more than 50,000
-// such callers the one with least to lose is forgotten. Sessions are bounded by Config.MaxSessions,
-// Config.MaxAnonymousSessions and [NewMemorySessions].
+// A request counts as running before its body is read, and its bytes count in [Bodies] until it
+// ends. Of more than 50,000 callers with used-up quota, the one with the least is forgotten.
+// Sessions are limited by Config.MaxSessions, Config.MaxAnonymousSessions and [NewMemorySessions].
 type Limits struct {
-	// Calls bounds tool calls, completions and new sessions together. Default: 200 a
-	// second, 1000 at once. Beyond it: 429 with Retry-After.
+	// Calls limits tool calls, completions and new sessions together. Default: 200 a second, 1000
+	// at once. Beyond it: 429 with Retry-After.
 	Calls Rate
-	// Tools bounds those tools as well, by name or pattern as in Rules; the tools of a
-	// pattern share what it allows.
+	// Tools also limits these tools, by name or pattern as in Rules. All tools of a pattern share
+	// its limit.
 	Tools map[string]Rate
-	// Concurrent bounds the requests under way, open streams among them, and those whose
-	// bodies are still on their way. Default: 200. Beyond it: 429.
+	// Concurrent is the maximum number of running requests, including open streams and requests
+	// whose body is still arriving. Default: 200. Beyond it: 429.
 	Concurrent int
-	// Timeout ends the context of a POST, unless it is subscriptions/listen; when nothing
-	// has been answered by then the answer is 504. Default: none but Overtime.
+	// Timeout ends the context of a POST, except subscriptions/listen. If nothing was answered by
+	// then, the response is 504. Default: none, only Overtime applies.
 	Timeout time.Duration
-	// Overtime is how long a request may go on after its token has expired, unless it is a stream that listens (GET
-	// and subscriptions/listen), which ends with the token. A revocation ends both, before and after the token has
-	// expired. Validators that cannot see it after that, such as NewIntrospectionValidator and your own, limit Overtime
-	// to a minute. Default: 10 minutes; negative: none.
+	// Overtime is how long a request may continue after its token has expired. Listening streams
+	// (GET and subscriptions/listen) end with the token. A revocation ends both, before and after
+	// the token has expired. Validators that cannot see revocations after the expiry, such as
+	// NewIntrospectionValidator and custom ones, limit Overtime to a minute. Default: 10 minutes;
+	// negative: none.
 	Overtime time.Duration
-	// Strangers bounds the requests without a good token from one address (of IPv6 the /64), which
-	// get 429 instead of 401. Default: none, because behind a proxy all callers have its address:
-	// have the server set Request.RemoteAddr first.
+	// Strangers limits requests without a valid token from one address (for IPv6 the /64). Beyond
+	// it they get 429 instead of
+	// 401. Default: none, because behind a proxy all callers have the proxy's address: set Request.RemoteAddr first.
 	Strangers Rate
 }
 
-// Rate is how often something may happen.
+// Rate is a rate limit.
 type Rate struct {
-	PerSecond float64 // negative: any number
-	Burst     int     // at once, after a rest. Default: five seconds' worth, at least 1
+	PerSecond float64 // negative: unlimited
+	Burst     int     // at once, after a pause. Default: five seconds' worth, at least 1
 }
 
-// Limiter bounds how often a caller may do things.
+// Limiter limits how often callers may do operations.
 type Limiter interface {
-	// Allow counts one operation and reports whether it may go ahead, or else how long
-	// to wait.
+	// Allow counts one operation. It reports whether the operation may proceed, or how long to
+	// wait.
 	Allow(ctx context.Context, p *Principal, op Operation) (retryAfter time.Duration, ok bool)
 }
 
-// LimitError is returned by Guard.Admit when a caller does too much.
+// LimitError means that a caller exceeds a limit. Guard.Admit returns it.
 type LimitError struct{ RetryAfter time.Duration }
 
 // Error implements error.
@@ -90,7 +90,8 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
-// check refuses a rate that would be none by oversight, and rates that do nothing beside another limiter.
+// check returns an error for a rate without PerSecond, and for rates that another limiter makes
+// ineffective.
 func (l Limits) check(other Limiter) error {
 	if other != nil && (l.Calls != Rate{} || l.Tools != nil) {
 		return errors.New("mcpresource: Limits.Calls and Limits.Tools do nothing beside a Limiter: leave them out")
@@ -103,10 +104,10 @@ func (l Limits) check(other Limiter) error {
 	return nil
 }
 
-// rates is the limiter in memory.
+// rates is the in-memory limiter.
 type rates struct {
 	Limits
-	patterns []string // of Tools, what says most first
+	patterns []string // of Tools, most specific first
 	buckets  *buckets
 }
 
@@ -117,15 +118,15 @@ func newRates(l Limits, now func() time.Time) *rates {
 	}
 }
 
-// Allow implements Limiter. An operation that one of the two rates refuses counts in
-// neither.
+// Allow implements Limiter. An operation that one of the two rates refuses counts in neither.
 func (l *rates) Allow(_ context.Context, p *Principal, op Operation) (time.Duration, bool) {
 	var most [2]bounded.Draw[bucket]
 	wait := l.buckets.Take(l.draws(most[:0], p, op)...)
 	return wait, wait == 0
 }
 
-// draws adds the rates that an operation counts in, two at most, which need no memory then.
+// draws appends the rates that an operation counts in. There are at most two, so to can be on the
+// stack.
 func (l *rates) draws(to []bounded.Draw[bucket], p *Principal, op Operation) []bounded.Draw[bucket] {
 	switch op.Method {
 	case "tools/call":
@@ -150,8 +151,8 @@ func (l *rates) tool(name string) (pattern string, ok bool) {
 	return l.patterns[i], true
 }
 
-// begin counts a request as under way until release. It comes before the body is read, or
-// one caller could have any number of them wait for theirs.
+// begin counts a request as running until release. It runs before the body is read: otherwise one
+// caller could have any number of requests waiting for their bodies.
 func (g *Guard) begin(p *passage) *refusal {
 	if p.principal == nil || g.c.Limits.Concurrent <= 0 {
 		return nil
@@ -176,7 +177,7 @@ func (g *Guard) rate(ctx context.Context, p *passage) *refusal {
 	return nil
 }
 
-// person is whom a request counts for; those without a token are one.
+// person returns the key that a request counts under. All requests without a token share one.
 func (p *passage) person() string {
 	if p.principal == nil {
 		return anonymous
@@ -190,10 +191,9 @@ func (p *passage) limited(text string, wait time.Duration) *refusal {
 	}
 }
 
-// Admit counts op for the caller in ctx in the limits of the guard. It is for adapters
-// of transports that have no HTTP request, as stdio; a request that came through
-// Protect has been counted. Call release when op has ended. The error is a *LimitError
-// or ErrNoCaller.
+// Admit counts op for the caller in ctx against the guard's limits. It is for adapters of
+// transports without HTTP requests, such as stdio; requests through Protect are already counted.
+// Call release when op has ended. The error is a *LimitError or ErrNoCaller.
 func (g *Guard) Admit(ctx context.Context, op Operation) (release func(), err error) {
 	p, ok := FromContext(ctx)
 	if !ok {
@@ -213,7 +213,7 @@ func (g *Guard) Admit(ctx context.Context, op Operation) (release func(), err er
 	return sync.OnceFunc(func() { g.release(pass) }), nil
 }
 
-// limitStrangers turns the 401 of an address that has had too many of them into a 429.
+// limitStrangers replaces a 401 with a 429 for an address that had too many of them.
 func (g *Guard) limitStrangers(r *http.Request, p *passage, refused *refusal) *refusal {
 	if refused.status != http.StatusUnauthorized || g.c.Limits.Strangers.PerSecond <= 0 {
 		return refused
@@ -224,9 +224,9 @@ func (g *Guard) limitStrangers(r *http.Request, p *passage, refused *refusal) *r
 	return refused
 }
 
-// network is the address that a stranger is counted by: of IPv6 each has a /64. It is not
-// network.Blocks of the server, which counts a /24 together: an MCP server has few callers, who
-// have done nothing yet but ask, and the packages of the server are not linked here.
+// network returns the key for counting an address without a valid token: the address, or for IPv6
+// its /64. It differs from network.Blocks of the server, which counts a /24 together: an MCP server
+// has few callers, and the server's packages are not linked here.
 func network(remote string) string {
 	a, err := netip.ParseAddrPort(remote)
 	if err != nil {
@@ -234,13 +234,13 @@ func network(remote string) string {
 	}
 	ip := a.Addr().Unmap()
 	if ip.Is6() {
-		prefix, _ := ip.WithZone("").Prefix(64) // 64 is a length that IPv6 has
+		prefix, _ := ip.WithZone("").Prefix(64) // 64 is always valid for IPv6
 		return prefix.String()
 	}
 	return ip.String()
 }
 
-// tally counts what is under way, for each caller.
+// tally counts running things by caller.
 type tally struct {
 	mu sync.Mutex // guards n
 	n  map[string]int
@@ -264,15 +264,15 @@ const (
 	maxBurst   = 50_000
 )
 
-// bucket is one count of one caller.
+// bucket identifies one count of one caller.
 type bucket struct{ who, what string }
 
-// buckets counts what callers do.
+// buckets counts the operations of callers.
 type buckets = bounded.Limiter[bucket]
 
 func newBuckets(now func() time.Time) *buckets { return bounded.NewLimiter[bucket](maxBuckets, now) }
 
-// draw is one of what the rate allows in a bucket.
+// draw returns one unit of the rate from a bucket.
 func (r Rate) draw(from bucket) bounded.Draw[bucket] {
 	if r.PerSecond <= 0 {
 		return bounded.Draw[bucket]{Key: from}

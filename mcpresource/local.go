@@ -11,15 +11,16 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// Introspector answers whether a token is active. authserver.Server is one.
+// Introspector introspects tokens. authserver.Server implements it.
 type Introspector interface {
 	Introspect(ctx context.Context, token string) (oauth.Introspection, error)
 }
 
-// Local validates tokens with an authorization server in the same process: without
-// network, and seeing revocation at once. If i is a Catalogue, as authserver.Server is, New
-// finds a resource or scope that it does not know; if it takes Decisions, as that does, it gets them. If it has the
-// method Revoked of authserver.Server, a revocation also ends calls that outlive their token.
+// Local returns a validator that uses an authorization server in the same process: without network
+// requests, and with immediate effect of revocations. If i implements Catalogue, as
+// authserver.Server does, New detects unknown resources and scopes. If i implements Decisions, as
+// that does, it receives them. If i has the method Revoked of authserver.Server, a revocation also
+// ends calls that outlive their token.
 func Local(i Introspector) Validator { return local{i} }
 
 // local is an authorization server in the same process.
@@ -38,12 +39,13 @@ func (l local) Validate(ctx context.Context, c Credential) (*Principal, error) {
 	return p, err
 }
 
-// revoker is an Introspector that knows of expired tokens whether they are revoked. authserver.Server is one.
+// revoker is an Introspector that can tell whether expired tokens are revoked. authserver.Server
+// implements it.
 type revoker interface {
 	Revoked(ctx context.Context, of oauth.Introspection) (bool, error)
 }
 
-// revokedBy returns an error when a token is revoked, or that cannot be told.
+// revokedBy returns an error if a token is revoked or if that is unknown.
 func revokedBy(ctx context.Context, to revoker, of oauth.Introspection) error {
 	switch revoked, err := to.Revoked(ctx, of); {
 	case err != nil:
@@ -84,8 +86,8 @@ func (l local) ResourceScopes(ctx context.Context, resource string) ([]string, b
 	return nil, false, errors.ErrUnsupported
 }
 
-// principalOf turns an introspection into a Principal; an inactive token is invalid,
-// and so is what is no access token.
+// principalOf converts an introspection to a Principal. It returns ErrInvalidToken for inactive
+// tokens and tokens that are not access tokens.
 func principalOf(a oauth.Introspection) (*Principal, error) {
 	if !a.Active || !isAccess(a.TokenType) {
 		return nil, ErrInvalidToken

@@ -10,9 +10,9 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// checkOrigin defends against DNS rebinding and foreign web pages (MCP, Streamable
-// HTTP, "Security Warning", RS-59, RS-60, RS-95), for every method. That Origin and Host agree proves
-// nothing: in a rebinding attack they do.
+// checkOrigin defends against DNS rebinding and foreign web pages (MCP, Streamable HTTP, "Security
+// Warning", RS-59, RS-60, RS-95), for every method. It does not compare Origin with Host: in a
+// rebinding attack they agree.
 func (g *Guard) checkOrigin(r *http.Request) *refusal {
 	if !g.isHost(r.Host) {
 		return &refusal{
@@ -41,8 +41,8 @@ func (g *Guard) isHost(host string) bool {
 	return g.anyLocal && oauth.IsLoopbackHost(hostname(host))
 }
 
-// canonicalHost is the one spelling of a Host value: names regard no case, and the port
-// that a scheme implies may be there or not (RFC 9110 §4.2.3).
+// canonicalHost returns the canonical spelling of a Host value: in lower case and without the
+// default port of the scheme (RFC 9110 §4.2.3).
 func canonicalHost(scheme, host string) string {
 	host = strings.ToLower(host)
 	switch scheme {
@@ -54,8 +54,8 @@ func canonicalHost(scheme, host string) string {
 	return host
 }
 
-// hostname is the host of a Host value. Splitting at the colon does not do: what follows it in
-// "127.0.0.1:80.evil.example" is no port.
+// hostname returns the host of a Host value. Cutting at the colon is not safe: in
+// "127.0.0.1:80.evil.example" the rest is not a port.
 func hostname(hostport string) string {
 	u, err := url.Parse("//" + hostport)
 	if err != nil || u.Host != hostport {
@@ -67,7 +67,7 @@ func hostname(hostport string) string {
 func (g *Guard) isOrigin(origin string) bool {
 	canonical, err := oauth.CanonicalResource(origin)
 	if err != nil || oauth.ResourceOrigin(canonical) != canonical {
-		return false // "null", too
+		return false // includes "null"
 	}
 	if slices.Contains(g.origins, canonical) {
 		return true
@@ -83,14 +83,14 @@ const (
 )
 
 // crossOrigin sets the CORS headers for a permitted origin and answers its preflight, which has no
-// token. The origin has been checked, and is named: never "*". There is no
-// Access-Control-Allow-Credentials, since cookies identify no caller here.
+// token. It names the checked origin, never "*". There is no Access-Control-Allow-Credentials,
+// because cookies identify no caller here.
 func (g *Guard) crossOrigin(w http.ResponseWriter, r *http.Request) (answered bool) {
 	if !g.c.CORS {
 		return false
 	}
 	h, origin := w.Header(), r.Header.Get("Origin")
-	h.Add("Vary", "Origin") // without one, too: a cache must not keep an answer for all
+	h.Add("Vary", "Origin") // also without Origin: a cache must not reuse a response for all
 	if origin == "" {
 		return false
 	}
@@ -107,10 +107,10 @@ func (g *Guard) crossOrigin(w http.ResponseWriter, r *http.Request) (answered bo
 	return true
 }
 
-// maxParams bounds the mirrored parameters of one preflight: anyone may send one.
+// maxParams is the maximum number of mirrored parameters in a preflight, which anyone may send.
 const maxParams = 50
 
-// requestedHeaders are the ones we allow, and those for mirrored parameters, whose
+// requestedHeaders returns the allowed headers. They include those for mirrored parameters, whose
 // names only the tools know.
 func requestedHeaders(r *http.Request) string {
 	out, left := allowHeaders, maxParams

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// lookup returns the scopes that a table of Rules has for a name: those of the name itself, or
-// of the pattern that says most.
+// lookup returns the scopes for a name in a table of Rules: those of the exact name, else of the
+// most specific pattern.
 func lookup(table map[string][]string, name string) ([]string, bool) {
 	if s, ok := table[name]; ok {
 		return s, true
@@ -22,8 +22,8 @@ func lookup(table map[string][]string, name string) ([]string, bool) {
 	return found, best >= 0
 }
 
-// better keeps the scopes of the key that says more. Those of equals are put in order,
-// because that of a map changes and a challenge must not.
+// better keeps the scopes of the more specific key. For equally specific keys it keeps all, sorted:
+// maps are unordered, and a challenge must not vary.
 func better(best int, found []string, says int, scopes []string) (int, []string) {
 	switch {
 	case says > best:
@@ -35,7 +35,7 @@ func better(best int, found []string, says int, scopes []string) (int, []string)
 	return best, found
 }
 
-// matches reports whether a name fits a pattern, in which "*" is any text.
+// matches reports whether a name matches a pattern, where "*" is any text.
 func matches(pattern, name string) bool {
 	before, after, glob := strings.Cut(pattern, "*")
 	if !glob || !strings.HasPrefix(name, before) {
@@ -55,9 +55,8 @@ func matches(pattern, name string) bool {
 	}
 }
 
-// lookupURI is lookup for resources, of which as makes spellings alike: the case of scheme
-// and host does not matter, in the keys neither. Of keys that differ in it alone the scopes
-// of all are needed.
+// lookupURI is lookup for resource URIs. as normalizes keys and URI, so that the case of scheme and
+// host is ignored. Keys that are equal after that require the scopes of all of them.
 func lookupURI(table map[string][]string, uri string, as func(string) string) (found []string, ok bool) {
 	uri = as(uri)
 	best := -1
@@ -67,7 +66,7 @@ func lookupURI(table map[string][]string, uri string, as func(string) string) (f
 		length := len(prefix)
 		switch {
 		case key == uri:
-			length = len(uri) + 1 // the exact name goes first
+			length = len(uri) + 1 // the exact name wins
 		case !glob || !strings.HasPrefix(uri, prefix):
 			continue
 		}
@@ -88,9 +87,9 @@ func foldHost(uri string) string {
 	return strings.ToLower(uri[:host+end]) + uri[host+end:]
 }
 
-// asOpened is a canonical URI, or a key, as a server opens it: a key "x://h/My Docs/*" is
-// meant for "My%20Docs" as well, and the other way round. What a URI needs in one form and
-// in the other is needed, because "a%2Fb" is one segment to some servers and two to others.
+// asOpened returns a canonical URI, or a key, as a server opens it: "x://h/My Docs/*" and
+// "x://h/My%20Docs/*" are the same. A URI requires the scopes of both forms, because "a%2Fb" is one
+// segment to some servers and two to others.
 func asOpened(uri string) string {
 	if plain, err := url.PathUnescape(uri); err == nil {
 		uri = plain
@@ -98,8 +97,8 @@ func asOpened(uri string) string {
 	return foldHost(uri)
 }
 
-// deniesURI compares in both forms. It regards no case where a pattern does not say which
-// part is the host: what denies should deny too much rather than too little.
+// deniesURI compares in both forms. If a pattern does not show which part is the host, it ignores
+// case, because denying too much is safer than too little.
 func deniesURI(pattern, uri string) bool {
 	if !strings.Contains(pattern, "://") {
 		pattern, uri = strings.ToLower(pattern), strings.ToLower(uri)
@@ -107,8 +106,8 @@ func deniesURI(pattern, uri string) bool {
 	return matches(foldHost(pattern), foldHost(uri)) || matches(asOpened(pattern), asOpened(uri))
 }
 
-// fold returns one text for all methods that a lenient server could take for one. The way over capitals covers U+017F
-// and U+212A.
+// fold returns the same text for all spellings of a method that a lenient server could treat as
+// equal. Upper case first covers U+017F and U+212A.
 func fold(method string) string { return strings.ToLower(strings.ToUpper(strings.TrimSpace(method))) }
 
 func folded(methods []string) []string {
@@ -119,7 +118,7 @@ func folded(methods []string) []string {
 	return out
 }
 
-// twin reports whether a table has a method only in another spelling.
+// twin reports whether a table contains a method in another spelling.
 func twin(table map[string][]string, method string) bool {
 	for key := range table {
 		if matches(fold(key), fold(method)) {

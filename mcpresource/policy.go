@@ -11,65 +11,65 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// Requirement is what an operation needs. The zero value is any valid token.
+// Requirement is what an operation requires. The zero value requires any valid token.
 type Requirement struct {
-	Scopes []string // all of them
+	Scopes []string // all are required
 	Deny   bool     // no caller may, whatever their scopes
-	// Reason is what callers are told of Deny: a sentence. "": that the operation is not permitted.
+	// Reason is the sentence that callers get for Deny. "": the operation is not permitted.
 	Reason string
-	Direct bool // the application itself may, and no helper of it: see [Principal.Actors]
-	Public bool // no token is needed
-	// Authentication is how the person of the token must have proved who they are.
+	Direct bool // only the application itself may, and none of its sub-agents: see [Principal.Actors]
+	Public bool // no token is required
+	// Authentication states how the user of the token must have authenticated.
 	Authentication Authentication
-	// Clearance is whose permission each call of a tool needs, beside all else.
+	// Clearance states which approval each call of a tool needs in addition.
 	Clearance Clearance
 }
 
 // open reports whether no token is needed.
 func (r Requirement) open() bool { return r.Public && !r.Deny && !r.Clearance.demands() }
 
-// Policy decides what an operation needs. It must be safe for concurrent use.
+// Policy decides what an operation requires. It must be safe for concurrent use.
 type Policy interface{ Require(Operation) Requirement }
 
-// Rules is a Policy made of tables, by method, tool, prompt and resource. Refine looks at the
-// arguments too; Config.Check then looks at whose the object is. A caller who lacks a scope gets
-// all the scopes that the message needs named at once ([StepUp]).
+// Rules is a Policy of tables by method, tool, prompt and resource. Refine can also use the
+// arguments, and Config.Check then checks the object. A caller who lacks a scope gets a challenge
+// with all scopes that the message needs ([StepUp]).
 //
-// A key is an exact name or a pattern in which "*" stands for any text; for resources it may stand
-// only at the end. An exact name is preferred, then the pattern with the most characters other than
-// "*"; of several that are equally long, the scopes of all are needed. Do not change it after New.
+// A key is an exact name, or a pattern where "*" stands for any text; for resources it is allowed
+// only at the end. An exact name takes precedence, then the pattern with the most characters other
+// than "*". Equally long patterns require the scopes of all. Do not change Rules after New.
 type Rules struct {
-	// Base is needed for everything that is not Public, and is what clients ask for first.
+	// Base is required for everything that is not Public. Clients request it first.
 	Base []string
-	// Default is needed, beyond Base, by tools, prompts and resources that no table names, so that
-	// a new one is not left open by mistake.
+	// Default is required in addition to Base for tools, prompts and resources that are in no
+	// table, so that new ones are not open by mistake.
 	Default []string
-	// Methods, Tools, Prompts and Resources (by URI) name what is needed beyond Base.
+	// Methods, Tools, Prompts and Resources (by URI) are the scopes required in addition to Base.
 	Methods, Tools, Prompts, Resources map[string][]string
-	// Deny lists the tools that no caller may call, by name or pattern, and the other lists what
-	// else no caller may do. They override Public and the tables; Refine overrides them.
+	// Deny lists tools that no caller may call, by name or pattern. The others do the same for
+	// methods, prompts and resources. They override Public and the tables; Refine overrides them.
 	Deny, DenyMethods, DenyPrompts, DenyResources []string
-	// Held, when not nil, is Deny for what changes while the server runs: it returns why no caller may call
-	// a tool at present (Requirement.Reason), "" for one that is not held.
+	// Held, if not nil, denies tools while the server runs. It returns the reason why no caller may
+	// call a tool at present (Requirement.Reason), or "".
 	Held func(tool string) (reason string)
-	// Direct lists the tools, by name or pattern, that an application may call itself, and no helper to
-	// which it has handed its access: such a token names an actor (RFC 8693 §4.1).
+	// Direct lists tools, by name or pattern, that only the application itself may call, and no
+	// sub-agent that it delegated to. A sub-agent's token names an actor (RFC 8693 §4.1).
 	Direct []string
-	// Implies is the scope hierarchy: a token with the key also has the values, and what these
-	// imply in turn.
+	// Implies is the scope hierarchy: a token with the key also has the values, and the scopes that
+	// these imply.
 	Implies map[string][]string
-	// Authentication names, for a scope, how a person must have proved who they are where that scope is
-	// needed (RFC 9470). An authorization server that knows the same rule, as mcp-authd does, also serves
-	// clients that know scopes alone: see [Authentication].
+	// Authentication states, for a scope, how a user must have authenticated to use it (RFC 9470).
+	// If the authorization server has the same rule, as mcp-authd can, it also works for clients
+	// that only know scopes: see [Authentication].
 	Authentication map[string]Authentication
-	// Clearances names the tools, by name or pattern, of which each call needs the permission of a person, once the
-	// caller has the scopes for it. Of patterns that are equally long both have to be met.
+	// Clearances lists the tools, by name or pattern, whose calls each need an approval in addition
+	// to their scopes. If several patterns are equally long, all must be satisfied.
 	Clearances map[string]Clearance
-	// Public methods need no token; they should reveal nothing about any person.
-	// A call that needs clearance needs one nevertheless.
+	// Public methods require no token. They should reveal nothing about any user. A call that needs
+	// approval requires a token nevertheless.
 	Public []string
-	// Refine, when not nil, decides last: it gets the requirement of the tables, and may look at
-	// the arguments with Operation.Args.
+	// Refine, if not nil, decides last. It gets the requirement of the tables, and can read the
+	// arguments with Operation.Args.
 	Refine func(op Operation, need Requirement) Requirement
 }
 
@@ -81,7 +81,7 @@ func (r *Rules) Require(op Operation) Requirement {
 	return need
 }
 
-// finish is what comes after the tables.
+// finish applies the rules that follow the tables.
 func (r *Rules) finish(op Operation, need *Requirement, clearance *tabled) {
 	if clearance.needed {
 		need.Clearance, need.Deny = clearance.Clearance, need.Deny || clearance.impossible
@@ -92,18 +92,19 @@ func (r *Rules) finish(op Operation, need *Requirement, clearance *tabled) {
 		}
 	}
 	if r.Refine != nil {
-		need.Scopes = slices.Clone(need.Scopes) // those of the tables are not for it to change
+		need.Scopes = slices.Clone(need.Scopes) // Refine must not change the slices of the tables
 		*need = r.Refine(op, *need)
 	}
 	if len(r.Authentication) == 0 {
 		return
 	}
-	for _, scope := range need.Scopes { // of Refine, too: it may add to what a scope demands, and take nothing
+	for _, scope := range need.Scopes { // includes scopes added by Refine, which can only strengthen the authentication
 		need.Authentication = need.Authentication.and(r.Authentication[scope])
 	}
 }
 
-// byTables is what the tables of scopes say; known: that the call has to come of a person.
+// byTables returns the requirement of the scope tables. If known is true, the caller must have a
+// token.
 func (r *Rules) byTables(op Operation, known bool) Requirement {
 	switch {
 	case r.denied(op):
@@ -115,7 +116,7 @@ func (r *Rules) byTables(op Operation, known bool) Requirement {
 	if own, ok := lookup(r.Methods, op.Method); ok {
 		need = need.Union(own)
 	} else if twin(r.Methods, op.Method) {
-		return Requirement{Deny: true} // a lenient server could take it for the one that needs more
+		return Requirement{Deny: true} // a lenient server could treat it as the method with more requirements
 	}
 	table, named := r.table(op.Method)
 	if !named {
@@ -128,7 +129,7 @@ func (r *Rules) byTables(op Operation, known bool) Requirement {
 	return Requirement{Scopes: need.Union(r.listed(lookupURI(table, op.Name, asOpened)))}
 }
 
-// listed is what a table says, or else Default.
+// listed returns the scopes found in a table, or Default.
 func (r *Rules) listed(scopes []string, ok bool) []string {
 	if !ok {
 		return r.Default
@@ -148,8 +149,7 @@ func (r *Rules) table(method string) (table map[string][]string, named bool) {
 	return nil, false
 }
 
-// validate refuses keys for resources that would never match, and so leave open what they
-// were meant to guard.
+// validate rejects resource keys that would never match, and so would leave resources open.
 func (r *Rules) validate() error {
 	for _, key := range slices.Concat(slices.Sorted(maps.Keys(r.Resources)), r.DenyResources) {
 		if strings.Contains(strings.TrimSuffix(key, "*"), "*") {
@@ -172,7 +172,7 @@ func (r *Rules) denied(op Operation) bool {
 		slices.ContainsFunc(r.DenyResources, func(d string) bool { return deniesURI(d, op.Name) })
 }
 
-// deniesNamed is denied but for resources.
+// deniesNamed is denied without resources.
 func (r *Rules) deniesNamed(op Operation) bool {
 	any := func(patterns []string, name string) bool {
 		return slices.ContainsFunc(patterns, func(d string) bool { return matches(d, name) })
@@ -193,7 +193,7 @@ func (r *Rules) direct(op Operation) bool {
 		slices.ContainsFunc(r.Direct, func(d string) bool { return matches(d, op.Name) })
 }
 
-// expand returns the scopes that a holder of s has by the hierarchy.
+// expand returns s and all scopes that it implies.
 func (r *Rules) expand(s oauth.Scopes) oauth.Scopes {
 	if len(r.Implies) == 0 {
 		return s
@@ -205,15 +205,15 @@ func (r *Rules) expand(s oauth.Scopes) oauth.Scopes {
 	return out
 }
 
-// ScopeError says which scopes an operation needs and the caller lacks.
+// ScopeError means that the caller lacks scopes that an operation needs.
 type ScopeError struct {
 	Required oauth.Scopes // everything the operation needs
-	Missing  oauth.Scopes // what the caller lacks of it
+	Missing  oauth.Scopes // those that the caller lacks
 	Denied   bool         // no scope would help
-	Reason   string       // what a caller who is denied is told; "" for nothing else
+	Reason   string       // for a denied caller; may be ""
 }
 
-// text is what a caller who is denied is told.
+// text returns the message for a denied caller.
 func (e *ScopeError) text() string { return cmp.Or(e.Reason, "This operation is not permitted.") }
 
 // Error implements error.

@@ -12,43 +12,44 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// Principal is the verified caller of one request.
+// Principal is the verified caller of a request.
 type Principal struct {
-	Issuer    string       // the authorization server that says so
-	Subject   string       // the person, or the client itself for a machine
+	Issuer    string       // the authorization server
+	Subject   string       // the user, or the client itself for a machine
 	ClientID  string       // the application that calls
-	TokenID   string       // jti, for logs; "" when the token has none
-	Scopes    oauth.Scopes // what the token allows
+	TokenID   string       // jti, for logs; "" if the token has none
+	Scopes    oauth.Scopes // the token's scopes
 	Audience  []string     // the resources the token is for
-	IssuedAt  time.Time    // zero when the token does not say
+	IssuedAt  time.Time    // zero if the token does not contain it
 	ExpiresAt time.Time
-	// Thumbprint is that of the key the token is bound to (RFC 7638, base64url), for which
-	// the guard demands a proof; "" for a bearer token.
+	// Thumbprint is the thumbprint of the key that the token is bound to (RFC 7638, base64url). The
+	// guard then requires a proof. It is "" for a bearer token.
 	Thumbprint string
-	Claims     json.RawMessage // everything the token or the introspection says, as JSON
+	Claims     json.RawMessage // all claims of the token or the introspection, as JSON
 
-	grantID     string        // what Claims say, when it is known without reading them
-	actors      []oauth.Actor // the same of act, if actorsKnown
+	grantID     string        // from Claims, if already known
+	actors      []oauth.Actor // from the act claim, if actorsKnown
 	actorsKnown bool
 
-	proof *reading // of Claims; nil where no rule asks for it
+	proof *reading // of Claims; nil if no rule needs it
 
-	status *statuslist.Place           // where its issuer says that it is revoked, nil for nowhere
-	signed func(context.Context) error // nil while the key of the token is good; of a JWT alone
-	// revoked returns an error when the token is revoked, whether or not it has expired. Nil when that cannot be told.
+	status *statuslist.Place           // the entry in its issuer's status list; nil if there is none
+	signed func(context.Context) error // for JWTs: nil while the token's key is valid
+	// revoked returns an error if the token is revoked, even after it expired. Nil if that cannot
+	// be determined.
 	revoked func(context.Context) error
-	// for Broker; nil but in a request that the guard has let through
+	// for Broker; only set in a guarded request
 	presented *presented
-	again     func(context.Context) (*Principal, error) // judges the token once more; nil outside a guard
+	again     func(context.Context) (*Principal, error) // validates the token again; nil outside a guard
 	openedBy  string                                    // see Event
-	at        *address                                  // where the request came; nil outside a guard
-	traced    *traced                                   // the calls of the request, nil without a Tracer
-	reported  *atomic.Bool                              // whether the handler reports the calls of the request
-	cleared   *cleared                                  // the call that a person has allowed, nil for none
+	at        *address                                  // where the request arrived; nil outside a guard
+	traced    *traced                                   // of the request's calls; nil without a Tracer
+	reported  *atomic.Bool                              // whether the handler reports the request's calls
+	cleared   *cleared                                  // the approved call; nil if there is none
 }
 
-// Key identifies the caller together with the application: the same person through another
-// one, or by another issuer, has another key.
+// Key identifies the caller together with the application: the same user has another key with
+// another application or issuer.
 func (p *Principal) Key() string {
 	if p == nil {
 		return ""
@@ -56,9 +57,9 @@ func (p *Principal) Key() string {
 	return p.Issuer + "\x00" + p.Subject + "\x00" + p.ClientID
 }
 
-// Person identifies who calls, whichever application they use: issuer and subject, or the
-// client of a token that names no subject. Limits and sessions go by it, because
-// applications register themselves.
+// Person identifies the caller independently of the application: by issuer and subject, or by the
+// client if the token has no subject. Limits and sessions use it, because applications register
+// themselves.
 func (p *Principal) Person() string {
 	switch {
 	case p == nil:
@@ -69,9 +70,9 @@ func (p *Principal) Person() string {
 	return p.Issuer + "\x00" + p.Subject
 }
 
-// GrantID returns the id of the grant that the token was issued for: one approval of a person, with
-// all tokens that the client got for it. It is the claim gid of mcp-authd, "" when the token has none.
-// Other issuers may use gid for something else: look at Issuer first.
+// GrantID returns the id of the grant that the token was issued for: one consent of a user, with
+// all tokens that the client got for it. It is the claim gid of mcp-authd, "" if the token has
+// none. Other issuers may use gid for something else: check Issuer first.
 func (p *Principal) GrantID() string {
 	switch {
 	case p == nil:
@@ -90,9 +91,9 @@ func (p *Principal) GrantID() string {
 
 type principalKey struct{}
 
-// NewContext returns a context that carries p; nil takes any earlier one away. The
-// guard calls it for every request, and adapters for calls inside a session. What is done in it is done
-// on behalf of the call that p was verified for, to a Tracer as well.
+// NewContext returns a context with p as the caller; nil removes an earlier caller. The guard calls
+// it for every request, and adapters for calls inside a session. Work in the context counts as part
+// of the call that p was verified for, also for a Tracer.
 func NewContext(ctx context.Context, p *Principal) context.Context {
 	if p != nil {
 		ctx = p.traced.within(ctx)
@@ -100,28 +101,28 @@ func NewContext(ctx context.Context, p *Principal) context.Context {
 	return context.WithValue(ctx, principalKey{}, p)
 }
 
-// FromContext returns the verified caller of the request that ctx belongs to.
+// FromContext returns the verified caller of the request of ctx.
 func FromContext(ctx context.Context) (*Principal, bool) {
 	p, ok := ctx.Value(principalKey{}).(*Principal)
 	return p, ok && p != nil
 }
 
-// Credential is what a request presents.
+// Credential is the credential of a request.
 type Credential struct {
 	Scheme  string        // "Bearer" or "DPoP", as sent
 	Token   string        // the credential itself; never log it
-	Request *http.Request // for validators that look at more; its body must not be read
+	Request *http.Request // for validators that need more; its body must not be read
 }
 
-// Validator judges a credential. It returns an error that wraps ErrInvalidToken for a
-// token that is not good (answered 401), and ErrUnavailable when it cannot judge now
-// (answered 503); any other error is treated as unavailable, and its text never
-// reaches the client. The Guard checks issuer, audience and times itself afterwards.
+// Validator validates a credential. It must return an error that wraps ErrInvalidToken for an
+// invalid token (401), and ErrUnavailable if it cannot decide now (503). Any other error counts as
+// unavailable, and its text is not sent to the client. The Guard checks issuer, audience and times
+// itself afterwards.
 type Validator interface {
 	Validate(ctx context.Context, c Credential) (*Principal, error)
 }
 
-// ValidatorFunc is a function that is a Validator.
+// ValidatorFunc is a function that implements Validator.
 type ValidatorFunc func(ctx context.Context, c Credential) (*Principal, error)
 
 // Validate calls f.
@@ -129,10 +130,11 @@ func (f ValidatorFunc) Validate(ctx context.Context, c Credential) (*Principal, 
 	return f(ctx, c)
 }
 
-// The errors of validators.
+// Errors of validators.
 var (
 	ErrInvalidToken = errors.New("mcpresource: token is not valid")
 	ErrUnavailable  = errors.New("mcpresource: token cannot be checked now")
-	// ErrNoCaller is returned by Guard.Authorize when there is no verified caller.
+	// ErrNoCaller means that there is no verified caller in the context, for example in
+	// Guard.Authorize.
 	ErrNoCaller = errors.New("mcpresource: no verified caller")
 )

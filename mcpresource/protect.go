@@ -14,8 +14,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// Protect returns next behind the guard. It is plain net/http middleware: it never
-// buffers a response, and passes on Flush and the like.
+// Protect returns next behind the guard. It is plain net/http middleware: it never buffers a
+// response, and supports Flush and the like.
 func (g *Guard) Protect(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		growStack(len(r.Header))
@@ -32,7 +32,7 @@ func (g *Guard) Protect(next http.Handler) http.Handler {
 	})
 }
 
-// goesOn says what came of the checks, and reports whether the request goes on.
+// goesOn handles the result of the checks, and reports whether the request proceeds.
 func (g *Guard) goesOn(w http.ResponseWriter, r *http.Request, p *passage, refused *refusal) bool {
 	switch {
 	case refused != nil:
@@ -46,53 +46,53 @@ func (g *Guard) goesOn(w http.ResponseWriter, r *http.Request, p *passage, refus
 	return true
 }
 
-// passage is what has been found out about a request.
+// passage holds the results of the checks of a request.
 type passage struct {
 	began     time.Time
 	at        *address
 	principal *Principal // nil for a public method
-	who       string     // its Person, which is asked for again and again
-	presented Credential // what the principal was judged by
-	proof     reading    // of the principal, where a rule asks for it
+	who       string     // its Person, cached
+	presented Credential // that the principal was validated by
+	proof     reading    // of the principal, if a rule needs it
 	envelope  message.Envelope
-	listens   bool // opens a stream that is meant to stay
+	listens   bool // opens a stream that stays open
 	body      []byte
-	name      string // the header Mcp-Name as it was sent, if it was decoded
+	name      string // the header Mcp-Name as sent, if it was decoded
 	session   string
 	owner     Binding      // of the session
-	reserved  string       // who has a session reserved
-	underway  string       // who has this request counted
-	held      int64        // bytes of the body that are counted
-	calls     atomic.Bool  // are reported by the handler
-	bound     bool         // the token is, and was refused for that, or should be
+	reserved  string       // the person with a reserved session
+	underway  string       // the person whom this request counts for
+	held      int64        // bytes of the body that count
+	calls     atomic.Bool  // the handler reports the calls
+	bound     bool         // the token is bound, and was refused for that, or must be bound
 	nonce     string       // for the next proof
 	traced    *traced      // nil without a Tracer
 	reference string       // of a refusal, see Decisions
-	need      oauth.Scopes // of a call that a person has to approve
+	need      oauth.Scopes // of a call that needs approval
 	demand    *demand
-	clearance string // the id of what was asked, or has approved the call
+	clearance string // the id of the requested or used approval
 }
 
-// judge takes a request through every check. The order, each step with the answer to a request
-// that does not pass it:
+// judge runs all checks of a request. They run in this order, each with the status for a request
+// that fails it:
 //
 //	Host, Origin                                                   403
 //	a CORS preflight                                               204
 //	the Authorization header                                       401, 400
-//	the token, and whether it can be judged now                    401, 503
+//	the token, and whether it can be validated now                 401, 503
 //	issuer, audience and times                                     401
 //	the proof of a bound token                                     401
-//	how much of the caller's is under way                          429
+//	the caller's number of running requests                        429
 //	the method                                                     405
 //	the body: size, time, memory of all bodies                     413, 408, 429, 503
-//	the envelope, headers that are repeated or differ from it      400
+//	the envelope; headers that are repeated or differ from it      400
 //	the scopes of the operation, all of them named                 403
 //	the rate                                                       429
 //	Config.Check                                                   403, 503
-//	the owner of the session, how many sessions the caller has     404, 429
-//	the permission of a person, if the call needs it               200, 403, 401, 503
+//	the owner of the session, the caller's number of sessions      404, 429
+//	the approval, if the call needs one                            200, 403, 401, 503
 //
-// A passage that is nil has been answered.
+// A nil passage means that the request was already answered.
 func (g *Guard) judge(w http.ResponseWriter, r *http.Request) (*passage, *refusal) {
 	p := &passage{began: g.c.Now(), at: g.at(r), session: sessionOf(r)}
 	if refused := g.checkOrigin(r); refused != nil {
@@ -116,7 +116,7 @@ func (g *Guard) judge(w http.ResponseWriter, r *http.Request) (*passage, *refusa
 	}
 	if refused := g.readMessage(w, r, p); refused != nil {
 		if unknown != nil {
-			return p, g.limitStrangers(r, p, unknown) // nothing is said about a body to an unknown caller
+			return p, g.limitStrangers(r, p, unknown) // an unknown caller learns nothing about the body
 		}
 		return p, refused
 	}
@@ -135,11 +135,11 @@ func (g *Guard) judge(w http.ResponseWriter, r *http.Request) (*passage, *refusa
 	return p, g.clear(w, r, p)
 }
 
-// forward hands the request on: with the caller in the context, without the token, and
-// for as long as the token lasts.
+// forward passes the request on: with the caller in the context, without the token, and until the
+// token ends.
 func (g *Guard) forward(w http.ResponseWriter, r *http.Request, p *passage, next http.Handler) {
 	ctx := r.Context()
-	if p.principal == nil { // NewContext does so for a caller
+	if p.principal == nil { // NewContext does this for a caller
 		ctx = p.traced.within(ctx)
 	}
 	ctx, end := context.WithCancelCause(NewContext(ctx, p.principal.withCredential(p.presented)))
@@ -158,8 +158,8 @@ func (g *Guard) forward(w http.ResponseWriter, r *http.Request, p *passage, next
 	}
 }
 
-// outgoing is the request as it goes on. Only what has been judged does: no body but that of
-// a POST.
+// outgoing returns the request for the handler. It contains only checked parts: no body except of a
+// POST.
 func (p *passage) outgoing(ctx context.Context, r *http.Request) *http.Request {
 	out, target := r.WithContext(ctx), *r.URL
 	out.Header, out.URL = p.headers(r.Header), &target
@@ -172,31 +172,31 @@ func (p *passage) outgoing(ctx context.Context, r *http.Request) *http.Request {
 	return out
 }
 
-// judgedBody is the body of a request that goes on. It has been read, so that a handler which needs all of it
-// can have it without reading it once more.
+// judgedBody is the body of a request that proceeds. It is already read, so a handler can get all
+// of it without reading it again.
 type judgedBody struct {
 	bytes.Reader
 	text []byte
 	name string
 }
 
-// Bytes returns the whole body, which is not to be changed.
+// Bytes returns the whole body. It must not be modified.
 func (b *judgedBody) Bytes() []byte { return b.text }
 
-// ReceivedName returns the header Mcp-Name as the client sent it, if the guard has decoded it, and "" otherwise. A
-// handler in this process has the decoded name; a proxy sends this one on.
+// ReceivedName returns the header Mcp-Name as the client sent it if the guard decoded it, otherwise
+// "". A handler in this process gets the decoded name; a proxy forwards this one.
 func (b *judgedBody) ReceivedName() string { return b.name }
 
 // Close implements io.Closer.
 func (b *judgedBody) Close() error { return nil }
 
-// headers are those that go on: a copy, in which nothing is that the guard alone has use for.
+// headers returns a copy of the headers for the handler, without those that only the guard needs.
 func (p *passage) headers(in http.Header) http.Header {
 	n := 0
 	for _, values := range in {
 		n += len(values)
 	}
-	out, all := make(http.Header, len(in)+4), make([]string, 0, n) // some are added on the way
+	out, all := make(http.Header, len(in)+4), make([]string, 0, n) // capacity for headers added later
 	for name, values := range in {
 		if p.endsHere(name) {
 			continue
@@ -208,19 +208,19 @@ func (p *passage) headers(in http.Header) http.Header {
 	return out
 }
 
-// endsHere reports whether a header ends at the guard, and does not reach the handler.
+// endsHere reports whether a header is not passed to the handler.
 func (p *passage) endsHere(name string) bool {
 	switch name {
 	case "Authorization", "Dpop": // RS-49
 		return true
 	case mcp.HeaderSession:
-		// A server that does not ignore it would use a session that the guard has not checked.
+		// A server that uses it would access a session that the guard has not checked.
 		return p.session == ""
 	}
 	return slices.Contains(overrides, name)
 }
 
-// serve runs the handler and says how that ended.
+// serve runs the handler and records the outcome.
 func (g *Guard) serve(ctx context.Context, w *watcher, out *http.Request, next http.Handler) {
 	finished := false
 	defer func() { g.conclude(ctx, w, finished) }()
@@ -228,9 +228,9 @@ func (g *Guard) serve(ctx context.Context, w *watcher, out *http.Request, next h
 	finished = true
 }
 
-// checkMethod admits what MCP uses, and HEAD and OPTIONS, which the server may know.
-// It comes after authentication: clients probe with any method, and learn from the
-// challenge where to sign in.
+// checkMethod allows the methods of MCP, and HEAD and OPTIONS, which the server may support. It
+// runs after authentication: clients probe with any method, and need the challenge to find where to
+// sign in.
 func checkMethod(r *http.Request) *refusal {
 	switch r.Method {
 	case http.MethodGet, http.MethodPost, http.MethodDelete, http.MethodHead, http.MethodOptions:
@@ -242,6 +242,6 @@ func checkMethod(r *http.Request) *refusal {
 	}
 }
 
-// overrides make some frameworks see another method than the one that was judged. They are
-// canonical.
+// overrides are headers that make some frameworks use another method than the checked one. The
+// names are canonical.
 var overrides = []string{"X-Http-Method-Override", "X-Http-Method", "X-Method-Override"}

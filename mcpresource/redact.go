@@ -2,7 +2,7 @@ package mcpresource
 
 import "strings"
 
-// redact hides a token in the text of an error, which a Validator or Clearances of others may quote.
+// redact hides a token in an error's text, because a custom Validator or Clearances may quote it.
 func redact(err error, token string) error {
 	if err == nil || token == "" {
 		return err
@@ -18,5 +18,5 @@ type redactedError struct {
 // Error implements error.
 func (e redactedError) Error() string { return strings.ReplaceAll(e.error.Error(), e.token, "[token]") }
 
-// Unwrap lets errors.Is find the error.
+// Unwrap returns the wrapped error.
 func (e redactedError) Unwrap() error { return e.error }

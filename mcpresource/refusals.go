@@ -11,11 +11,11 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/bounded"
 )
 
-// refusalLines is how often Logger has a line of refused requests, for each Outcome: anyone can cause them.
+// refusalLines limits the log lines for refused requests of each Outcome: anyone can cause them.
 var refusalLines = bounded.PerSecond(1, 20)
 
-// refusalLog writes a line for each refused request whose call is not reported by Config.Calls: Calls is told
-// of those, with the reason.
+// refusalLog logs refused requests whose call Config.Calls does not report: Calls receives those,
+// with the reason.
 type refusalLog struct {
 	limit   *bounded.Limiter[Outcome]
 	omitted atomic.Int64 // lines since the last one

@@ -12,22 +12,22 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// refusal is an answer instead of the handler's.
+// refusal is a response of the guard instead of the handler's.
 type refusal struct {
 	outcome   Outcome
 	status    int
 	code      int             // JSON-RPC; 0: mcp.CodeRefused
-	id        json.RawMessage // of the request, when it could be read
+	id        json.RawMessage // of the request, if it could be read
 	text      string          // public
 	challenge *oauth.BearerChallenge
-	data      map[string]any // of the error, beside what is put there
+	data      map[string]any // of the error, in addition to other data
 	result    map[string]any // instead of an error
 	retry     time.Duration
 	allow     string // RFC 9110 §15.5.6
 	err       error  // for the log
 }
 
-// challenged is a refusal that tells the client how to get in.
+// challenged returns a refusal with a challenge.
 func (g *Guard) challenged(outcome Outcome, status int, code oauth.Code, text string, err error) *refusal {
 	c := &oauth.BearerChallenge{Error: code, Description: text}
 	if status == http.StatusUnauthorized {
@@ -47,14 +47,14 @@ type rpcError struct {
 	} `json:"error"`
 }
 
-// rpcResult is a JSON-RPC response that is no error.
+// rpcResult is a successful JSON-RPC response.
 type rpcResult struct {
 	Version string          `json:"jsonrpc"`
 	ID      json.RawMessage `json:"id"`
 	Result  map[string]any  `json:"result"`
 }
 
-// with adds a member to the data of an error.
+// with adds a member to the data of an error, and returns the data.
 func with(data map[string]any, name string, value any) map[string]any {
 	if data == nil {
 		data = map[string]any{}
@@ -63,7 +63,7 @@ func with(data map[string]any, name string, value any) map[string]any {
 	return data
 }
 
-// body is the refusal as a JSON-RPC error.
+// body returns the refusal as a JSON-RPC error.
 func (f *refusal) body() rpcError {
 	out := rpcError{Version: "2.0", ID: f.id}
 	if out.ID == nil {
@@ -76,7 +76,8 @@ func (f *refusal) body() rpcError {
 	return out
 }
 
-// refuse records a refusal and writes it. The body says no more than header and status do.
+// refuse records a refusal and writes it. The body contains no more information than header and
+// status.
 func (g *Guard) refuse(w http.ResponseWriter, r *http.Request, p *passage, refused *refusal) {
 	refused.err = redact(refused.err, p.presented.Token)
 	p.reference = g.refer(r, p, refused)
@@ -123,13 +124,13 @@ func (g *Guard) write(w http.ResponseWriter, r *http.Request, p *passage, refuse
 	h.Set("Content-Type", "application/json")
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Content-Type-Options", "nosniff")
-	raw, _ := json.Marshal(body) // strings, and an id that has been parsed
+	raw, _ := json.Marshal(body) // cannot fail: strings, and an id that was parsed
 	if refused.result != nil {
 		raw, _ = json.Marshal(rpcResult{body.Version, body.ID, refused.result})
 	}
 	h.Set("Content-Length", strconv.Itoa(len(raw)))
 	w.WriteHeader(refused.status)
 	if r.Method != http.MethodHead {
-		_, _ = w.Write(raw) // the client is gone when this fails
+		_, _ = w.Write(raw) // on failure the client has gone
 	}
 }

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// Replays remembers what may be used once.
+// Replays stores ids that may be used once.
 type Replays interface {
-	// Use records id until then and reports whether it was new; of two concurrent calls, one gets
-	// true. An id is 32 bytes of any value.
+	// Use records id until the given time and reports whether it was new. Of two concurrent calls,
+	// exactly one gets true. An id is 32 arbitrary bytes.
 	Use(ctx context.Context, id string, until time.Time) (first bool, err error)
 }

@@ -15,7 +15,7 @@ import (
 // batch is a report that is being sent.
 type batch struct {
 	oauth.Report
-	since time.Time // when it was first sent
+	since time.Time // time of the first attempt
 }
 
 func (b *batch) size() int { return len(b.Decisions) + len(b.Calls) }
@@ -38,7 +38,7 @@ func (r *Reporter) run() {
 	for {
 		full := r.full
 		if under != nil {
-			full = nil // it waits to be sent again
+			full = nil // it will be sent with the retry
 		}
 		select {
 		case <-r.stop:
@@ -58,8 +58,8 @@ func (r *Reporter) run() {
 	}
 }
 
-// sendAll sends what waits, after a report that was sent before without success. It returns a report that is
-// to be sent again.
+// sendAll sends the waiting entries, after the unsent report b. It returns a report that must be
+// sent again, or nil.
 func (r *Reporter) sendAll(ctx context.Context, b *batch) (*batch, error) {
 	for {
 		if b == nil {
@@ -82,18 +82,18 @@ func (r *Reporter) sendAll(ctx context.Context, b *batch) (*batch, error) {
 	}
 }
 
-// next takes out what the next report tells; nil: nothing waits.
+// next takes the entries for the next report. It returns nil if none are waiting.
 func (r *Reporter) next() *batch {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	b := &batch{Report: oauth.Report{ID: rand.Text()}, since: r.c.Now()}
-	room := maxReport - len("report=") - 512 // for what stands around the decisions and calls
+	room := maxReport - len("report=") - 512 // for the text around decisions and calls
 	fits := func(v any) bool {
 		raw, err := json.Marshal(v)
 		room -= len(url.QueryEscape(string(raw))) + len("%2C")
 		return err == nil && room >= 0 && b.size() < oauth.MaxReported
 	}
-	// Half of a report at most is decisions: neither kind waits for the other.
+	// At most half of a report is decisions, so that neither kind has to wait for the other.
 	for len(r.decisions) > 0 && len(b.Decisions) < oauth.MaxReported/2 && fits(r.decisions[0]) {
 		b.Decisions, r.decisions = append(b.Decisions, r.decisions[0]), r.decisions[1:]
 	}
@@ -107,7 +107,7 @@ func (r *Reporter) next() *batch {
 	return b
 }
 
-// send sends a report, and says of a failure whether it is worth sending again.
+// send sends a report. again reports whether a failed one is worth sending again.
 func (r *Reporter) send(ctx context.Context, b *batch) (again bool, err error) {
 	r.mu.Lock()
 	lost := r.stats.Lost
@@ -160,15 +160,16 @@ func (r *Reporter) warn(err error) {
 	}
 }
 
-// putBack has Close send a report again under its name.
+// putBack stores a report that Close sends again with the same id.
 func (r *Reporter) putBack(b *batch) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.unsent = b
 }
 
-// Close sends what waits, each report once, and ends the reporter. Its error says how much is lost: what could
-// not be sent until ctx ends. Close the reporter after the server whose guards use it.
+// Close sends the waiting entries, each report once, and stops the reporter. The error states how
+// many entries could not be sent before ctx ended. Close the reporter after the server whose guards
+// use it.
 func (r *Reporter) Close(ctx context.Context) error {
 	var err error
 	r.closing.Do(func() {

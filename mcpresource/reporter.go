@@ -19,40 +19,43 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// ReporterConfig says to which authorization server is reported, and as which client. Issuer, ClientID and
-// ClientSecret are required.
+// ReporterConfig states the authorization server for reports and the client's credentials. Issuer,
+// ClientID and ClientSecret are required.
 type ReporterConfig struct {
 	Issuer   string
-	Endpoint string // found by discovery when empty
-	// ClientID and ClientSecret are this resource server's own credentials, those of its
-	// IntrospectionConfig. The operator has assigned the resource to that client.
+	Endpoint string // discovered if empty
+	// ClientID and ClientSecret are this resource server's own credentials, as in
+	// IntrospectionConfig. The operator must have assigned the resource to that client.
 	ClientID, ClientSecret string
-	// Every is how long what is to be reported waits for more. Default: 2 seconds.
+	// Every is how long entries wait for more before a report is sent. Default: 2 seconds.
 	Every      time.Duration
 	HTTPClient *http.Client
 	Now        func() time.Time
 	Logger     *slog.Logger // default: discard
 }
 
-// The bounds of a Reporter.
+// Limits of a Reporter.
 const (
 	reportEvery = 2 * time.Second
-	// maxDecisions and maxCalls bound what waits in memory, apart: a flood of refused requests loses no calls.
+	// maxDecisions and maxCalls limit the waiting entries. They are separate, so that a flood of
+	// refused requests loses no calls.
 	maxDecisions = 1000
 	maxCalls     = 4096
-	// maxReport bounds a report as it is sent, in bytes; the authorization server takes 64 KiB with credentials.
+	// maxReport is the maximum size of a report in bytes; the authorization server accepts 64 KiB
+	// with credentials.
 	maxReport = 60 << 10
-	// retryFirst and retryMost are how long after a failure is tried again, and giveUp for how long.
+	// After a failure, the first retry follows retryFirst later, further ones at most retryMost
+	// later, until giveUp.
 	retryFirst = time.Second
 	retryMost  = time.Minute
 	giveUp     = 15 * time.Minute
 )
 
-// Reporter tells an authorization server in another process, which is mcp-authd, what guards of this one
-// decide: as Config.Decisions it reports what is refused with 401 and 403, so that the operator finds it by its
-// reference, and by KeepCalls the calls of tools, which become entries of the audit log. No request waits for
-// that. Reports are batches that are repeated until they are taken, or for 15 minutes; what is lost is counted.
-// It is safe for concurrent use, and for several guards.
+// Reporter reports decisions of this process's guards to an mcp-authd in another process. As
+// Config.Decisions it reports requests refused with 401 and 403, so that the operator finds them by
+// reference. With KeepCalls it reports tool calls for the audit log. Requests do not wait for it.
+// Reports are batches, retried for up to 15 minutes; lost entries are counted. It is safe for
+// concurrent use, and for several guards.
 type Reporter struct {
 	c        ReporterConfig
 	endpoint *issuer.Endpoint
@@ -61,14 +64,14 @@ type Reporter struct {
 	stopped  chan struct{}
 	closing  sync.Once
 
-	mu        sync.Mutex // guards what follows
+	mu        sync.Mutex // guards the fields below
 	closed    bool
 	decisions []oauth.Decision
 	calls     []oauth.Call
-	sending   int    // of those that were taken out to be sent
+	sending   int    // entries taken out for sending
 	unsent    *batch // for Close
 	stats     ReporterStats
-	told      int64     // of the lost ones, those that the authorization server knows of
+	told      int64     // lost entries that were reported as lost
 	warned    time.Time // when a failure was last logged
 }
 
@@ -76,11 +79,11 @@ type Reporter struct {
 type ReporterStats struct {
 	Waiting int64 // in memory
 	Taken   int64 // by the authorization server
-	Refused int64 // by it: not of this resource server, or not as it should be
+	Refused int64 // by it: not of this resource server, or invalid
 	Lost    int64 // too many waited, or the authorization server could not be reached for too long
 }
 
-// NewReporter returns a reporter, which works until Close. It sends no request yet.
+// NewReporter returns a reporter that runs until Close. It sends no request yet.
 func NewReporter(c ReporterConfig) (*Reporter, error) {
 	endpoint, err := issuer.NewEndpoint(issuer.EndpointConfig{
 		Name:         "resource reports endpoint",
@@ -109,11 +112,11 @@ func NewReporter(c ReporterConfig) (*Reporter, error) {
 	return r, nil
 }
 
-// Refused implements Decisions. A browser or search engine that comes without a token gets a reference and is
-// not reported.
+// Refused implements Decisions. Requests of browsers and search engines without a token get a
+// reference but are not reported.
 func (r *Reporter) Refused(req *http.Request, d oauth.Decision) string {
 	d.Reference = reference.NewOf(r.c.ClientID)
-	if d.Scheme == "" && !asksForMCP(req) || d.Error == oauth.UseDPoPNonce { // RFC 9449 §9: the client goes on
+	if d.Scheme == "" && !asksForMCP(req) || d.Error == oauth.UseDPoPNonce { // RFC 9449 §9: the client retries
 		return d.Reference
 	}
 	if d.Issuer != r.c.Issuer {
@@ -146,7 +149,7 @@ func (r *Reporter) Called(_ context.Context, c oauth.Call) {
 	r.hurry()
 }
 
-// Stats returns what became of what was to be reported.
+// Stats returns the current counts.
 func (r *Reporter) Stats() ReporterStats {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -166,7 +169,7 @@ func (r *Reporter) decided(d oauth.Decision) {
 	r.hurry()
 }
 
-// hurry has a report sent when it is full. The caller holds the lock.
+// hurry triggers a report when it is full. The caller holds the lock.
 func (r *Reporter) hurry() {
 	if len(r.decisions)+len(r.calls) >= oauth.MaxReported {
 		select {
@@ -176,8 +179,8 @@ func (r *Reporter) hurry() {
 	}
 }
 
-// claims are what the token of a request says, when it says that the authorization server has issued it. They
-// name no token that anybody could use.
+// claims returns the unverified claims of the token of a request, if its claimed issuer is the
+// authorization server. They contain no usable token.
 func (r *Reporter) claims(req *http.Request) *oauth.AccessTokenClaims {
 	_, token, _ := strings.Cut(strings.TrimSpace(req.Header.Get("Authorization")), " ")
 	token = strings.TrimSpace(token)
@@ -220,7 +223,7 @@ const (
 	maxHeaders = 40
 )
 
-// senderOf is how a request looks: of headers, which there are.
+// senderOf describes the sender of a request, with the names of its headers.
 func senderOf(r *http.Request) *oauth.Sender {
 	agent, _, _ := strings.Cut(r.UserAgent(), " ")
 	s := &oauth.Sender{Address: host(r.RemoteAddr), Agent: cut(agent, 64)}

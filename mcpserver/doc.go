@@ -9,7 +9,7 @@
 // # Stored data
 //
 // The data directory holds the database and the secret key, readable only by the user of the
-// process (0700, 0600). The file names are those of the mcp-authd commands: mcp-authd user add NAME
+// process (0700, 0600). The mcp-authd commands use the same file names: mcp-authd user add NAME
 // --data DIR works while the program runs. Back up both files: neither is usable without the other.
 //
 // # Other settings

@@ -48,8 +48,8 @@ type Options struct {
 	Config string
 	Logger *slog.Logger // default: slog.Default
 	// Adapter holds further options of the MCP server. Default: gosdk.Options with ShowAll, so that
-	// clients find tools for which they need to request more scopes. If Tasks has no store, tasks
-	// are kept in the database, encrypted with the master key.
+	// clients find tools that need more scopes. If Tasks has no store, tasks are kept in the
+	// database, encrypted with the master key.
 	Adapter *gosdk.Options
 	// Adjust changes the configuration of the guard, such as its limits. Its Policy is the
 	// *mcpresource.Rules of the tools. Audit, Calls and Check may already be set, for logs and the

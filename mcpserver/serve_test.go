@@ -63,7 +63,8 @@ func alone(t *testing.T) (home string) {
 	return home
 }
 
-// AS-01: wrong options are reported at the start, each with the remedy, and nothing is served.
+// AS-01: wrong options are reported at the start, each with the remedy, and the server does not
+// start.
 func TestWrongOptions(t *testing.T) {
 	home := alone(t)
 	for name, c := range map[string]struct {

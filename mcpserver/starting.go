@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// Clients that connect during the start are told to retry shortly. An address that is bound but
-// does not answer would look like a server that hangs.
+// During the start, clients are asked to retry shortly. An address that is bound but does not
+// answer would look like a server that hangs.
 const (
 	startingRetry = "1"                    // seconds
 	startingRead  = 5 * time.Second        // limit for reading a request

@@ -89,7 +89,7 @@ func TestStarting(t *testing.T) {
 			select {
 			case err := <-ended:
 				t.Fatalf("it ended: %v", err)
-			case <-time.After(20 * time.Millisecond): // it has not come to listen yet
+			case <-time.After(20 * time.Millisecond): // it is not listening yet
 			}
 		}
 	}
