@@ -7,7 +7,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// TestPersons: limits and sessions of requests without a caller are not those of one.
+// TestPersons checks that requests without a caller do not share limits and sessions with any user.
 func TestPersons(t *testing.T) {
 	var nobody *Principal
 	ann := &Principal{Issuer: authServer, Subject: "ann", ClientID: "app"}
@@ -17,8 +17,8 @@ func TestPersons(t *testing.T) {
 	}
 }
 
-// TestTimesThatAreNotSaid: RFC 7662 §2.2. A time that an introspection leaves out is not the
-// beginning of 1970.
+// TestTimesThatAreNotSaid: RFC 7662 §2.2. A time that an introspection response omits is zero, not
+// 1970.
 func TestTimesThatAreNotSaid(t *testing.T) {
 	p, err := principalOf(oauth.Introspection{Active: true, Issuer: authServer, TokenType: "Bearer", Expires: 1})
 	if err != nil {
@@ -29,8 +29,8 @@ func TestTimesThatAreNotSaid(t *testing.T) {
 	}
 }
 
-// TestExchangeWithoutScopes: RFC 8693 §2.1, RFC 6749 §3.3. A request for the scopes that there
-// are names none; an empty scope is no scope.
+// TestExchangeWithoutScopes: RFC 8693 §2.1, RFC 6749 §3.3. A request without scopes omits the
+// parameter; an empty scope is not valid.
 func TestExchangeWithoutScopes(t *testing.T) {
 	e := newExchanger(t)
 	b := newBroker(t, e, nil)

@@ -12,7 +12,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// AS-243, RFC 8693 §4.1: who acts is read from tokens, and a policy may be for the application itself.
+// AS-243, RFC 8693 §4.1: actors are read from tokens, and a policy can require the application
+// itself.
 func TestActors(t *testing.T) {
 	const chain = `{"sub":"reader","nid":"nod_2","act":{"sub":"planner","nid":"nod_1"}}`
 	want := []oauth.Actor{{Subject: "reader", NodeID: "nod_2"}, {Subject: "planner", NodeID: "nod_1"}}
@@ -77,7 +78,7 @@ func TestActors(t *testing.T) {
 	})
 }
 
-// rawJSON is a claim that is written as it is.
+// rawJSON is a claim that is encoded unchanged.
 type rawJSON string
 
 // MarshalJSON implements json.Marshaler.

@@ -18,7 +18,7 @@ const (
 		`scope="mcp", resource_metadata=`
 )
 
-// aliased is a rig with an alias, at which bob has a token.
+// aliased returns a rig with an alias and a token of bob for it.
 func aliased(t *testing.T, change func(*Config)) *rig {
 	tokens := people(time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC))
 	atWork := *tokens["bob"]
@@ -41,8 +41,8 @@ func aliased(t *testing.T, change func(*Config)) *rig {
 	})
 }
 
-// AS-239 RFC 8707 2, RFC 9728 3.3: an alias is a resource identifier of its own. A token counts at the
-// URL that it was issued for, and nowhere else, so that two people of one client are never mixed up.
+// AS-239 RFC 8707 2, RFC 9728 3.3: an alias is a separate resource identifier. A token is valid
+// only at the URL that it was issued for, so that two users of one client are never confused.
 func TestAliases(t *testing.T) {
 	r := aliased(t, nil)
 	for _, tt := range []struct {
@@ -116,7 +116,7 @@ func TestAliases(t *testing.T) {
 	})
 }
 
-// A guard that stands in front of a handler, and mounts nothing, tells the URLs apart by the path.
+// A guard in front of a handler, without its own mux, distinguishes the URLs by path.
 func TestAliasesBehindAnotherMux(t *testing.T) {
 	r := aliased(t, nil)
 	r.h = r.Protect(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) }))
@@ -127,7 +127,7 @@ func TestAliasesBehindAnotherMux(t *testing.T) {
 	}
 }
 
-// Work that goes on after its request is judged by the URL that the request came to.
+// Work that outlives its request is checked against the URL of that request.
 func TestRecheckAtAnAlias(t *testing.T) {
 	r := aliased(t, nil)
 	var caller context.Context
@@ -143,7 +143,7 @@ func TestRecheckAtAnAlias(t *testing.T) {
 	}
 }
 
-// The authorization server of the origin does not speak for the aliases on it.
+// OriginAudience does not extend to the aliases on the origin.
 func TestOriginAudienceAtAnAlias(t *testing.T) {
 	tokens := people(time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC))
 	r := aliased(t, func(c *Config) {

@@ -24,7 +24,7 @@ func (a anyOf) Validate(ctx context.Context, c Credential) (*Principal, error) {
 	var said []error
 	verdict := ErrInvalidToken
 	for i := range a {
-		switch { // the one with the token in its cache, then the others in order
+		switch { // first the validator that knows the token, then the others
 		case first >= 0 && i == 0:
 			i = first
 		case i <= first:

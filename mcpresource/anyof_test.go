@@ -17,7 +17,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 )
 
-// says is a validator that notes when it is asked.
+// says is a validator that records its calls.
 type says struct {
 	name  string
 	err   error
@@ -70,7 +70,7 @@ func TestAnyOf(t *testing.T) {
 			if tt.want == ErrUnavailable && errors.Is(err, ErrInvalidToken) {
 				t.Errorf("an outage would be a 401: %v", err)
 			}
-			for _, v := range tt.v { // the log should say what each has said
+			for _, v := range tt.v { // the log should contain the error of each
 				if err != nil && !strings.Contains(err.Error(), v.err.Error()) {
 					t.Errorf("%q is not in %q", v.err, err)
 				}
@@ -127,7 +127,7 @@ func TestSeveralIssuers(t *testing.T) {
 	})
 }
 
-// TestOutage says what the package doc promises under "Outages".
+// TestOutage checks the behavior that the package doc promises under "Outages".
 func TestOutage(t *testing.T) {
 	s := newSignerServer(t)
 	var mu sync.Mutex
@@ -146,7 +146,7 @@ func TestOutage(t *testing.T) {
 	}
 	s.down.Store(true)
 	advance(refreshAfter)
-	r.call(known, tool("read")) // has the set read in the background
+	r.call(known, tool("read")) // triggers a background fetch
 	unseen := s.token(t, "EdDSA", nil, s.claims(lasting...))
 	stranger := s.token(t, "ES256", nil, s.claims(lasting...), "kid", "ES256-0")
 	wait.Until(t, "the reading of the keys fails", func() bool {
@@ -189,7 +189,7 @@ func TestOutage(t *testing.T) {
 	}
 }
 
-// BenchmarkAnyOf: the issuers before cost nothing to a token that is known.
+// BenchmarkAnyOf measures that a cached token does not pay for the issuers before its own.
 func BenchmarkAnyOf(b *testing.B) {
 	var list []Validator
 	var last *signerServer

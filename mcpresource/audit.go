@@ -23,7 +23,7 @@ type Event struct {
 	Took       time.Duration // since the request arrived
 	Outcome    Outcome
 	Status     int    // of the refusal; 0 when allowed
-	Reference  string // as sent to the client, see Decisions; "" if there is none
+	Reference  string // as sent to the client, see Decisions; may be ""
 	Principal  *Principal
 	OpenedBy   string      // the client that opened the session, if it is another client of the same user
 	Operations []Operation // methods and names, without arguments
@@ -47,7 +47,7 @@ type CallEvent struct {
 	RemoteAddr string
 	OpenedBy   string // the client that opened the session, if it is another client of the same user
 	Reference  string // of a refusal, see Decisions
-	Clearance  string // the id of the approval that the call requires or used; "" if there is none
+	Clearance  string // the id of the approval that the call requires or used; may be ""
 	Err        error  // of a refusal, for the log
 }
 

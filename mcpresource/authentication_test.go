@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// AS-238, RFC 9470: a tool that needs a proof of the person.
+// AS-238, RFC 9470: a tool that requires an authentication of the user.
 func TestAuthentication(t *testing.T) {
 	var now time.Time
 	says := func(acr string, age time.Duration) []byte {
@@ -89,7 +89,7 @@ func TestAuthentication(t *testing.T) {
 	})
 }
 
-// Two demands that no class meets are met by none, not by any.
+// Two requirements without a common class are satisfied by no class, not by any.
 func TestAuthenticationsThatExcludeEachOther(t *testing.T) {
 	both := Authentication{ACR: []string{"a"}}.and(Authentication{ACR: []string{"b"}, MaxAge: time.Minute})
 	p := &Principal{Claims: []byte(`{"acr":"a","auth_time":1}`)}

@@ -14,7 +14,7 @@ import (
 
 const initialize = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25"}}`
 
-// opensSessions answers as an MCP library: a new id for each initialize.
+// opensSessions answers like an MCP library, with a new id for each initialize.
 func opensSessions(w http.ResponseWriter, req *http.Request) {
 	if req.Method == http.MethodPost && req.Header.Get("Mcp-Session-Id") == "" {
 		w.Header().Set("Mcp-Session-Id", fmt.Sprint("s", opened.Add(1)))
@@ -24,7 +24,7 @@ func opensSessions(w http.ResponseWriter, req *http.Request) {
 
 var opened atomic.Int64
 
-// publicly lets anyone open a session.
+// publicly lets callers without a token open sessions.
 func publicly(c *Config) { c.Policy.(*Rules).Public, c.Audit = []string{"initialize", "ping"}, nil }
 
 func TestSessionOpenedByNobody(t *testing.T) {
@@ -103,7 +103,7 @@ func TestSessionOpenedByNobody(t *testing.T) {
 	})
 }
 
-// overtaken binds the session to bob between the look and the claim of another person.
+// overtaken binds the session to bob between the lookup and another user's claim.
 type overtaken struct {
 	SessionBinder
 	looked bool
@@ -118,7 +118,7 @@ func (o *overtaken) Owner(ctx context.Context, id string) (Binding, bool, error)
 	return o.SessionBinder.Owner(ctx, id)
 }
 
-// status sends one request without the rig, which is not safe for concurrent use.
+// status sends a request without the rig, which is not safe for concurrent use.
 func status(h http.Handler, token, body, session string) int {
 	req, w := httptest.NewRequest(http.MethodPost, resource, strings.NewReader(body)), httptest.NewRecorder()
 	req.Header.Set("Authorization", "Bearer "+token)
@@ -217,7 +217,7 @@ func TestSessionLimit(t *testing.T) {
 		for max, want := range map[int]int{0: 429, -1: 200} {
 			r := limited(t, max)
 			for range 500 {
-				r.now = r.now.Add(10 * time.Millisecond) // no faster than calls are let through
+				r.now = r.now.Add(10 * time.Millisecond) // no faster than the rate limit allows
 				r.call("alice", initialize)
 			}
 			if w := r.call("alice", initialize); w.Code != want {

@@ -12,10 +12,10 @@ import (
 	"testing"
 )
 
-// stalled is a body that has so many bytes to give, and then no more until it is let go.
+// stalled is a body that yields left bytes, and then blocks until release.
 type stalled struct {
 	left    int
-	arrived chan<- int // told once when nothing is left
+	arrived chan<- int // receives once at the end of the body
 	release <-chan struct{}
 	once    sync.Once
 }
@@ -97,7 +97,7 @@ func TestUnreadBodies(t *testing.T) {
 		shared := NewBodies(4000)
 		other := newRig(t, func(c *Config) { c.MaxBodyBytes, c.Bodies, c.Audit = 1000, shared, nil })
 		r := newRig(t, func(c *Config) { c.MaxBodyBytes, c.Bodies, c.Audit = 1000, shared, nil })
-		// Each gets a quarter of what the others leave: 1000, 750, 575, 450, and 350 bytes.
+		// Each gets a quarter of the bytes that the others leave: 1000, 750, 575, 450, and 350.
 		defer wait(t, r.h, "alice", 1, 999)()
 		defer wait(t, r.h, "bob", 1, 700)()
 		defer wait(t, r.h, "poor", 1, 500)()
@@ -134,7 +134,7 @@ func TestUnreadBodies(t *testing.T) {
 	})
 }
 
-// TestUnreadBodiesRace: whatever becomes of many requests at once, nothing stays counted.
+// TestUnreadBodiesRace checks that after many concurrent requests nothing stays counted.
 func TestUnreadBodiesRace(t *testing.T) {
 	r := newRig(t, func(c *Config) {
 		c.MaxBodyBytes, c.Bodies, c.Audit, c.Limits.Concurrent, c.Limits.Calls.PerSecond = 2000, NewBodies(8000), nil,
@@ -197,8 +197,7 @@ func TestApplicationsArePersons(t *testing.T) {
 	})
 }
 
-// TestBodiesOfMany: whatever number of callers takes as much as it may, there is room for the
-// small body of another.
+// TestBodiesOfMany checks that a small body fits however many other callers use their full share.
 func TestBodiesOfMany(t *testing.T) {
 	b := NewBodies(128 << 20)
 	for i := range 20 {

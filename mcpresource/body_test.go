@@ -16,7 +16,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 )
 
-// TestSlowBody speaks by hand to a server without timeouts of its own.
+// TestSlowBody sends raw requests to a server that sets no timeouts.
 func TestSlowBody(t *testing.T) {
 	run := func(name string, f func(*testing.T)) {
 		t.Run(name, func(t *testing.T) { synctest.Test(t, f) })
@@ -34,7 +34,7 @@ func TestSlowBody(t *testing.T) {
 		c, err := pipetest.NewServer(t, &http.Server{
 			Handler:     g.Protect(h),
 			ReadTimeout: readTimeout, // only for bodies
-			// Longer than any test takes.
+			// Longer than any test.
 			ReadHeaderTimeout: time.Hour,
 			IdleTimeout:       time.Hour,
 		}).Dial()
@@ -44,7 +44,7 @@ func TestSlowBody(t *testing.T) {
 		t.Cleanup(func() { c.Close() })
 		return c
 	}
-	// send writes at once, so that what comes of the body comes with the head.
+	// send writes head and body in one write.
 	send := func(c net.Conn, method, token, body string, length int) {
 		fmt.Fprintf(c,
 			"%s /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer %s\r\nContent-Length: %d\r\n\r\n%s", method,
@@ -82,7 +82,7 @@ func TestSlowBody(t *testing.T) {
 				io.WriteString(w, "late")
 			}), timeout)
 			body := tool("read")
-			for range 2 { // and the connection serves on
+			for range 2 { // and the connection stays usable
 				send(c, "POST", "alice", body, len(body))
 				resp, err := http.ReadResponse(bufio.NewReader(c), nil)
 				if err != nil {
@@ -134,7 +134,7 @@ func TestSlowBody(t *testing.T) {
 	})
 }
 
-// deadlines is a writer that remembers what is set.
+// deadlines is a writer that records the deadlines set on it.
 type deadlines struct {
 	*httptest.ResponseRecorder
 	set []time.Time
@@ -145,8 +145,8 @@ func (d *deadlines) SetReadDeadline(at time.Time) error {
 	return nil
 }
 
-// TestCharset: the bytes below are one tool in UTF-8 and another in UTF-7, in which
-// servers in other languages read them when the header says so.
+// TestCharset: these bytes are one tool in UTF-8 and another in UTF-7, which servers in other
+// languages use if the header says so.
 func TestCharset(t *testing.T) {
 	const two = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"read","x":"+ACIALAAiAG4AYQBtAGUAIgA6ACI-write_x"}}`
 	for _, tt := range []struct {

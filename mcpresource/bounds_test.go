@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestCallersAreNoStrangers: RS-196. Only requests without a good token count as those of
-// strangers: a caller who is refused an operation is told so, however often.
+// TestCallersAreNoStrangers: RS-196. Only requests without a valid token count as strangers. A
+// caller who is refused an operation keeps getting that answer.
 func TestCallersAreNoStrangers(t *testing.T) {
 	r := newRig(t, func(c *Config) { c.Limits.Strangers, c.Limits.Calls.PerSecond = Rate{1, 3}, -1 })
 	for i := range 10 {
@@ -31,8 +31,8 @@ func TestCallersAreNoStrangers(t *testing.T) {
 	}
 }
 
-// TestBatchBound: RS-103. A batch of a hundred messages passes, and one of more is refused
-// before any of them is judged.
+// TestBatchBound: RS-103. A batch of a hundred messages passes. A larger one is refused before any
+// message is checked.
 func TestBatchBound(t *testing.T) {
 	r := newRig(t, nil)
 	batch := func(n int) string { return `[` + strings.Repeat(tool("read")+",", n-1) + tool("read") + `]` }

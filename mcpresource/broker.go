@@ -199,7 +199,7 @@ func (p *Principal) withCredential(c Credential) *Principal {
 	return &own
 }
 
-// grant returns the id of the token's grant, or a hash of the token if there is none.
+// grant returns the id of the token's grant, or a hash of the token without a grant.
 func (p *Principal) grant() string {
 	if id := p.GrantID(); id != "" {
 		return id

@@ -18,7 +18,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// exchanger is a token endpoint that exchanges.
+// exchanger is a token endpoint for token exchange.
 type exchanger struct {
 	*httptest.Server
 	asked  atomic.Int64
@@ -56,7 +56,7 @@ func newExchanger(t *testing.T) *exchanger {
 	return e
 }
 
-// RoundTrip implements http.RoundTripper, without a network.
+// RoundTrip implements http.RoundTripper without a network.
 func (e *exchanger) RoundTrip(r *http.Request) (*http.Response, error) {
 	w := httptest.NewRecorder()
 	e.Config.Handler.ServeHTTP(w, r)
@@ -76,7 +76,7 @@ func newBroker(t *testing.T, e *exchanger, change func(*BrokerConfig)) *Broker {
 	return b
 }
 
-// calling returns the context of a request that a guard has let through.
+// calling returns the context of a guarded request.
 func calling(e *exchanger, token, grant string) context.Context {
 	p := &Principal{
 		Issuer: e.URL, Subject: "alice", ClientID: "app", Claims: json.RawMessage(`{"gid":"` + grant + `"}`),
@@ -291,13 +291,13 @@ func TestBrokerSingleFlight(t *testing.T) {
 		gone, leave := context.WithCancel(calling(e, "t", "g"))
 		first := make(chan error, 1)
 		go func() { _, err := b.Token(gone, "github"); first <- err }()
-		synctest.Wait() // until the question waits for its answer
+		synctest.Wait() // until the request waits for its answer
 		leave()
 		if err := <-first; !errors.Is(err, context.Canceled) {
 			t.Errorf("a caller that goes away gets %v", err)
 		}
 		var wg sync.WaitGroup
-		for range 32 { // it does not take the others with it
+		for range 32 { // leaving does not cancel the others
 			wg.Go(func() {
 				got, err := b.Token(calling(e, "t", "g"), "github")
 				if err != nil {
@@ -310,7 +310,7 @@ func TestBrokerSingleFlight(t *testing.T) {
 		synctest.Wait() // until all wait for the same answer
 		close(hold)
 		wg.Wait()
-		got, err := b.Token(calling(e, "t", "g"), "github") // each had its own answer
+		got, err := b.Token(calling(e, "t", "g"), "github") // each gets its own copy
 		if err != nil || got.AccessToken != "u" || e.asked.Load() != 1 {
 			t.Errorf("got %v %v, asked %d times", got, err, e.asked.Load())
 		}

@@ -12,7 +12,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// knows is an authorization server in the process that has one resource.
+// knows is an authorization server in the same process with one resource.
 type knows struct {
 	scopes []string
 	err    error
@@ -26,8 +26,8 @@ func (k knows) ResourceScopes(_ context.Context, uri string) ([]string, bool, er
 	return k.scopes, uri == resource, k.err
 }
 
-// TestMismatch: issue 11, 4.1. Guard and authorization server that do not fit are found at
-// the start, and not by people who sign in again and again.
+// TestMismatch: issue 11, 4.1. A mismatch between guard and authorization server is detected at the
+// start, not by users who sign in again and again.
 func TestMismatch(t *testing.T) {
 	make := func(k knows, change func(*Config)) error {
 		c := Config{
@@ -87,7 +87,7 @@ func TestMismatch(t *testing.T) {
 	}
 }
 
-// TestMismatchWithRemote: the same with an authorization server elsewhere, if it tells.
+// TestMismatchWithRemote does the same for a remote authorization server that publishes its scopes.
 func TestMismatchWithRemote(t *testing.T) {
 	for name, tt := range map[string]struct {
 		more  string

@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// counting is an MCP server with ids that can be guessed. It answers 400 to those that it
-// has not handed out, or what unknown says.
+// counting is an MCP server with guessable ids. To ids that it has not issued, it answers 400 or
+// the status unknown.
 type counting struct {
 	mu      sync.Mutex
 	last    int
@@ -41,7 +41,7 @@ func (c *counting) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.WriteString(w, `{"jsonrpc":"2.0","id":1,"result":{}}`)
 }
 
-// through has a token be "person@application".
+// through makes tokens of the form "user@application".
 func through(c *Config) {
 	inner := c.Validator
 	c.Validator = ValidatorFunc(func(ctx context.Context, cred Credential) (*Principal, error) {
@@ -233,8 +233,8 @@ type unbinding struct{ SessionBinder }
 
 func (unbinding) Open(context.Context, string, Binding) error { return io.ErrUnexpectedEOF }
 
-// TestClaimedSessionsRace: many claim ids while they are given out. Each session is its
-// owner's afterwards.
+// TestClaimedSessionsRace: many callers claim ids while the server issues them. In the end each
+// session belongs to its owner.
 func TestClaimedSessionsRace(t *testing.T) {
 	r := newRig(t, func(c *Config) {
 		c.Audit, c.Limits, c.MaxSessions = nil, Limits{Calls: Rate{PerSecond: -1}, Concurrent: -1}, -1
@@ -271,7 +271,7 @@ func TestClaimedSessionsRace(t *testing.T) {
 	}
 }
 
-// TestSessionsOfPersons: a client that registers again for more scope goes on in its session.
+// TestSessionsOfPersons: a client that registers again for more scopes continues its session.
 func TestSessionsOfPersons(t *testing.T) {
 	for owner, want := range map[SessionOwner]int{OwnerPerson: 200, OwnerClient: 404} {
 		var calls []CallEvent
@@ -301,8 +301,8 @@ func TestSessionsOfPersons(t *testing.T) {
 	}
 }
 
-// TestSessionsOfStatelessRequests: a session is not looked at, and does not go on to a
-// server that would.
+// TestSessionsOfStatelessRequests: the session header is ignored, and is not forwarded to a server
+// that would use it.
 func TestSessionsOfStatelessRequests(t *testing.T) {
 	r := newRig(t, nil)
 	r.next = (&counting{unknown: 404}).ServeHTTP

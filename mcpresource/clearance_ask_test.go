@@ -16,10 +16,10 @@ import (
 
 const clearanceURL = "https://auth.example.com/clearance/c1"
 
-// asked is a Clearances that says what it is told to, and notes what it was asked.
+// asked is a Clearances with preset answers that records the demands.
 type asked struct {
 	mu      sync.Mutex
-	answers []oauth.Clearance // the last stays
+	answers []oauth.Clearance // the last one repeats
 	err     error
 	demands []oauth.ClearanceDemand
 	tokens  []string
@@ -48,7 +48,7 @@ var (
 	denied  = oauth.Clearance{ID: "c1", Refused: true}
 )
 
-// clearanceRig is a guard that demands clearance of the tools erase and give.
+// clearanceRig returns a guard that requires approval for the tools erase and give.
 func clearanceRig(t *testing.T, a *asked, change func(*Config)) (*rig, *[]CallEvent) {
 	t.Helper()
 	var calls []CallEvent
@@ -89,7 +89,7 @@ func readAnswer(t *testing.T, body string) (out rpcAnswer) {
 	return out
 }
 
-// TestClearanceGiven: what has been cleared goes on, once, and the audit has the id.
+// TestClearanceGiven: an approved call proceeds, once, and its audit entry has the id.
 func TestClearanceGiven(t *testing.T) {
 	a := &asked{answers: []oauth.Clearance{given}}
 	r, calls := clearanceRig(t, a, nil)
@@ -107,7 +107,7 @@ func TestClearanceGiven(t *testing.T) {
 	if e := r.events[len(r.events)-1]; e.Outcome != OutcomeAllowed {
 		t.Errorf("the decision was reported as %v", e.Outcome)
 	}
-	// What else is demanded is told.
+	// The other requirements are passed on.
 	if w := r.call("alice", tool("give")); w.Code != 200 {
 		t.Fatalf("%d %s", w.Code, w.Body)
 	}
@@ -116,7 +116,7 @@ func TestClearanceGiven(t *testing.T) {
 		d.MaxAge != time.Minute {
 		t.Errorf("RS-217: asked %+v", d)
 	}
-	// Nothing is asked about other tools, or listing them.
+	// No approval is requested for other tools or for tools/list.
 	r.call("alice", tool("read"))
 	r.call("alice", `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`)
 	if len(a.demands) != 2 {
@@ -124,7 +124,7 @@ func TestClearanceGiven(t *testing.T) {
 	}
 }
 
-// TestClearanceLast: a person is asked about what is allowed otherwise.
+// TestClearanceLast: approval is requested only for calls that are otherwise allowed.
 func TestClearanceLast(t *testing.T) {
 	a := &asked{answers: []oauth.Clearance{given}}
 	r, _ := clearanceRig(t, a, func(c *Config) {
@@ -153,7 +153,8 @@ func TestClearanceLast(t *testing.T) {
 	}
 }
 
-// TestClearanceChallenge: a client that shows no links is sent to the page by a challenge, and can show the link.
+// TestClearanceChallenge: a client that cannot show links gets a challenge that leads to the page,
+// and a link as text.
 func TestClearanceChallenge(t *testing.T) {
 	a := &asked{answers: []oauth.Clearance{waiting}}
 	n := &noted{reference: "K7PX2M4Q"}
@@ -184,7 +185,8 @@ func TestClearanceChallenge(t *testing.T) {
 	}
 }
 
-// TestClearanceRefused: a person's no, and what nobody can be asked about, is said without a link.
+// TestClearanceRefused: denied calls, and calls that cannot be approved, are refused without a
+// link.
 func TestClearanceRefused(t *testing.T) {
 	tooLong := oauth.NewError(oauth.InvalidRequest, "They are longer than 8 KiB.")
 	for _, tt := range []struct {
@@ -252,7 +254,8 @@ const (
 		`"capabilities":{"elicitation":{}},"clientInfo":{"name":"x","version":"1"}}}`
 )
 
-// TestClearanceBySession: what a client said when it opened its session counts in it, for its revision alone.
+// TestClearanceBySession: capabilities declared when a session was opened apply in it, for its
+// revision only.
 func TestClearanceBySession(t *testing.T) {
 	a := &asked{answers: []oauth.Clearance{waiting}}
 	binder := NewMemorySessions(10)
@@ -294,7 +297,8 @@ func TestClearanceBySession(t *testing.T) {
 	}
 }
 
-// TestClearanceWithoutSession: at a server without sessions, what the client said in its latest initialize counts.
+// TestClearanceWithoutSession: at a server without sessions, the client's latest initialize
+// applies.
 func TestClearanceWithoutSession(t *testing.T) {
 	r, _ := clearanceRig(t, &asked{answers: []oauth.Clearance{waiting}}, nil)
 	erase := func() int {
@@ -319,7 +323,7 @@ func TestClearanceWithoutSession(t *testing.T) {
 	}
 }
 
-// modern is a call of 2026-07-28 by a client that shows links; more is put into its params.
+// modern returns a 2026-07-28 call by a client that shows links, with more added to its params.
 func modern(more string) string {
 	return `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"erase","arguments":{"a":1},` + more +
 		`"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28",` +
@@ -331,8 +335,8 @@ func (r *rig) modern(more string) (code int, body string) {
 	return w.Code, w.Body.String()
 }
 
-// TestClearanceQuestion: a client of 2026-07-28 is asked to put a question, and calls again with the answer, which the
-// MCP server does not see.
+// TestClearanceQuestion: a client of 2026-07-28 gets a question and calls again with the answer,
+// which the MCP server does not see.
 func TestClearanceQuestion(t *testing.T) {
 	a := &asked{answers: []oauth.Clearance{waiting}}
 	r, _ := clearanceRig(t, a, nil)
@@ -344,13 +348,13 @@ func TestClearanceQuestion(t *testing.T) {
 		t.Fatalf("RS-217 RS-178: %d %s", code, body)
 	}
 	accept := `"inputResponses":{"mcp-authd-clearance":{"action":"accept"}},`
-	// While the person looks at it, the call waits.
+	// While the user looks at the page, the call waits.
 	a.answers, a.demands = []oauth.Clearance{waiting, waiting, waiting, given}, nil
 	if code, body = r.modern(accept); code != 200 || len(r.bodies) != 1 || r.bodies[0] != modern("") ||
 		len(a.demands) != 4 {
 		t.Fatalf("RS-217: %d %s, the server saw %s", code, body, r.bodies)
 	}
-	// It ends, and the question is not put again.
+	// The wait ends, and the question is not repeated.
 	a.answers, r.clearanceWait = []oauth.Clearance{waiting}, 50*time.Millisecond
 	if code, body = r.modern(accept); code != 200 || readAnswer(t, body).Error.Message !=
 		"This call has not been approved yet. Open "+clearanceURL+" to do so, then call again." {
@@ -384,7 +388,8 @@ func TestClearanceQuestion(t *testing.T) {
 	}
 }
 
-// TestClearanceKeepsAnswers: a tool that asks questions of its own gets their answers, although ours came between.
+// TestClearanceKeepsAnswers: a tool with its own questions gets their answers, even with the
+// guard's question in between.
 func TestClearanceKeepsAnswers(t *testing.T) {
 	a := &asked{answers: []oauth.Clearance{waiting}}
 	r, _ := clearanceRig(t, a, nil)
@@ -404,14 +409,14 @@ func TestClearanceKeepsAnswers(t *testing.T) {
 	if len(r.bodies) != 1 || r.bodies[0] != modern(own) {
 		t.Errorf("RS-217: the server saw %s", r.bodies)
 	}
-	// What has not been kept by us goes on as it is.
+	// A state that the guard did not create is forwarded unchanged.
 	r.modern(own)
 	if len(r.bodies) != 2 || r.bodies[1] != modern(own) {
 		t.Errorf("RS-217: the server saw %s", r.bodies)
 	}
 }
 
-// TestClearanceCrowd: calls of one person that wait are bounded.
+// TestClearanceCrowd: the number of waiting calls of one user is limited.
 func TestClearanceCrowd(t *testing.T) {
 	a := &asked{answers: []oauth.Clearance{waiting}}
 	r, _ := clearanceRig(t, a, nil)
@@ -423,8 +428,8 @@ func TestClearanceCrowd(t *testing.T) {
 	}
 }
 
-// TestClearanceOfAdapters: an adapter that checks the decoded call again is told of no other call that it was cleared,
-// and asks nobody a second time.
+// TestClearanceOfAdapters: an adapter that checks the decoded call again finds it approved, but no
+// other call, and triggers no second request.
 func TestClearanceOfAdapters(t *testing.T) {
 	a := &asked{answers: []oauth.Clearance{given}}
 	r, calls := clearanceRig(t, a, nil)
@@ -463,12 +468,12 @@ func TestClearanceOfAdapters(t *testing.T) {
 	if len(*calls) != 2 || (*calls)[0].Clearance != "c1" || (*calls)[1].Clearance != "" {
 		t.Errorf("RS-217: reported %+v", *calls)
 	}
-	// Without a request, as over stdio, nobody can be asked.
+	// Without a request, as over stdio, approval cannot be requested.
 	ctx := NewContext(context.Background(), people(r.now)["writer"])
 	if err := r.Authorize(ctx, same); !errors.As(err, &missing) {
 		t.Errorf("RS-217: without a request: %v", err)
 	}
-	// The principal of one request says nothing in another.
+	// The principal of one request does not count in another.
 	r.next = func(_ http.ResponseWriter, req *http.Request) {
 		if err := r.Authorize(req.Context(), same); !errors.As(err, &missing) {
 			t.Errorf("RS-217: by another request: %v", err)

@@ -110,7 +110,7 @@ func (r *Rules) clearance(op Operation) (found tabled) {
 	return found
 }
 
-// of returns the Clearance that a call requires, which is none if When says so.
+// of returns the Clearance that a call requires. It is empty if When returns false.
 func (c Clearance) of(op Operation) Clearance {
 	if c.When != nil && !c.When(op) {
 		return Clearance{}

@@ -15,7 +15,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// TestClearanceRules: whose permission a call needs, by the tables.
+// TestClearanceRules checks which approval a call needs according to the tables.
 func TestClearanceRules(t *testing.T) {
 	other := func(who ...string) Clearance { return Clearance{By: oauth.ClearanceByOther, Approvers: who} }
 	person := Clearance{By: oauth.ClearanceByPerson}
@@ -66,8 +66,8 @@ func TestClearanceRules(t *testing.T) {
 	}
 }
 
-// TestClearanceRefine: a function may demand a word by the arguments, and nothing else than calls of tools can be
-// cleared.
+// TestClearanceRefine: Refine can require approval depending on the arguments. Only tool calls can
+// be approved.
 func TestClearanceRefine(t *testing.T) {
 	a := &asked{answers: []oauth.Clearance{given}}
 	r, _ := clearanceRig(t, a, func(c *Config) {
@@ -103,7 +103,8 @@ func (silent) Introspect(context.Context, string) (oauth.Introspection, error) {
 	return oauth.Introspection{}, nil
 }
 
-// TestClearanceConfig: rules that nobody could meet are refused at the start, and fail closed later.
+// TestClearanceConfig: rules that cannot be satisfied are rejected at the start, and fail closed
+// later.
 func TestClearanceConfig(t *testing.T) {
 	config := func(c Clearance, v Validator) Config {
 		return Config{
@@ -148,7 +149,8 @@ type policyFunc func(Operation) Requirement
 
 func (f policyFunc) Require(op Operation) Requirement { return f(op) }
 
-// TestNewClearances: what is asked of an authorization server in another process, and what of its answers counts.
+// TestNewClearances checks the requests to a remote authorization server, and which responses are
+// accepted.
 func TestNewClearances(t *testing.T) {
 	var form url.Values
 	status, answer := 200, ""

@@ -11,7 +11,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// noted is a Decisions that gives every refusal one reference.
+// noted is a Decisions that returns the same reference for every refusal.
 type noted struct {
 	reference string
 	refused   []oauth.Decision
@@ -25,7 +25,7 @@ func (n *noted) Refused(_ *http.Request, d oauth.Decision) string {
 
 func (n *noted) LetThrough(_ context.Context, d oauth.Decision) { n.passed = append(n.passed, d) }
 
-// TestHostileReference: OB-02. What could be more than a reference is put nowhere.
+// TestHostileReference: OB-02. A value that is not a plain reference is not used anywhere.
 func TestHostileReference(t *testing.T) {
 	for _, reference := range []string{"", "a b", "a\"b", "a\r\nSet-Cookie: b", strings.Repeat("A", 65), "é"} {
 		n := &noted{reference: reference}
@@ -38,8 +38,8 @@ func TestHostileReference(t *testing.T) {
 	}
 }
 
-// TestRefused: OB-02. What is told of a refusal: all that the operator needs, no token, no argument, and not
-// what an embedding program has its own log for.
+// TestRefused: OB-02. A reported refusal contains all that the operator needs. It contains no
+// token, no argument, and no error of the embedding program's Check.
 func TestRefused(t *testing.T) {
 	for _, tt := range []struct {
 		name, token string
@@ -86,7 +86,7 @@ func TestRefused(t *testing.T) {
 				!strings.Contains(answer.Body.String(), `Reference: K7PX2M4Q.`) || len(n.refused) != 1 {
 				t.Fatalf("got %d %v %s, and %+v", answer.Code, answer.Header(), answer.Body, n.refused)
 			}
-			// clients compare it with the challenge before, and stop
+			// clients compare it with the previous challenge, and stop
 			if c := answer.Header().Get("WWW-Authenticate"); strings.Contains(c, "K7PX2M4Q") {
 				t.Errorf("the challenge is %q", c)
 			}
@@ -111,8 +111,8 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestLetThrough: OB-01. Of a grant that calls all day, the first request is told of, and the first call of a
-// tool, whatever tokens it uses; and after an hour once more.
+// TestLetThrough: OB-01. For a grant in use all day, only its first request and first tool call are
+// reported, whatever its tokens, and again after an hour.
 func TestLetThrough(t *testing.T) {
 	n := &noted{}
 	var r *rig

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestStructuredDenials: what a 403 says beside its challenge, where that is asked for.
+// TestStructuredDenials checks the data of a 403 with StructuredDenials.
 func TestStructuredDenials(t *testing.T) {
 	for _, tt := range []struct {
 		name, token, body string
@@ -51,7 +51,7 @@ func TestStructuredDenials(t *testing.T) {
 	}
 }
 
-// readers are Decisions that take readings of metadata.
+// readers are Decisions that also implement Readings.
 type readers struct {
 	noted
 	read []string

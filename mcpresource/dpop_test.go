@@ -56,7 +56,7 @@ func newECHolder(t testing.TB) *holder {
 	return newHolder(t, jose.ES256, k)
 }
 
-// claims are those of a good proof.
+// claims returns the claims of a valid proof.
 func (h *holder) claims(method, uri, token string, now time.Time) map[string]any {
 	h.made++
 	hash := sha256.Sum256([]byte(token))
@@ -66,7 +66,7 @@ func (h *holder) claims(method, uri, token string, now time.Time) map[string]any
 	}
 }
 
-// sign makes a proof; nothing in header keeps a good one.
+// sign makes a proof; a nil header makes a valid one.
 func (h *holder) sign(t testing.TB, claims, header map[string]any) string {
 	t.Helper()
 	head := map[string]any{"typ": "dpop+jwt", "alg": string(h.alg), "jwk": h.jwk}
@@ -102,7 +102,7 @@ func (h *holder) signature(t testing.TB, input string) []byte {
 	return sig
 }
 
-// boundRig knows the token "bound" of alice, bound to the key of h.
+// boundRig returns a rig that knows the token "bound" of alice, bound to the key of h.
 func boundRig(t testing.TB, h *holder, change func(*Config)) *rig {
 	return newRig(t, func(c *Config) {
 		validator := c.Validator
@@ -297,7 +297,7 @@ func TestDPoP(t *testing.T) {
 		}
 		delete(claims, "ath")
 		claims["jti"] = "unspent"
-		present(r, "POST", token, h.sign(t, claims, nil)) // a bad one spends nothing
+		present(r, "POST", token, h.sign(t, claims, nil)) // an invalid one uses up nothing
 		claims = h.claims("POST", resource, token, r.now)
 		claims["jti"] = "unspent"
 		if w := present(r, "POST", token, h.sign(t, claims, nil)); w.Code != 200 {

@@ -16,8 +16,9 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// TestExpiresUnderItsRequest: RS-41. A stream during which its token expires, and to which the handler
-// then says nothing, is refused: 200 without a word would be an answer, and the client would not refresh.
+// TestExpiresUnderItsRequest: RS-41. If the token expires during a stream and the handler then
+// sends nothing, the request is refused. An empty 200 would look like an answer, and the client
+// would not refresh.
 func TestExpiresUnderItsRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, func(c *Config) { c.Now = time.Now })
@@ -39,7 +40,7 @@ type brief struct{ expires, revoked time.Time }
 // Introspect implements Introspector.
 func (b *brief) Introspect(ctx context.Context, _ string) (oauth.Introspection, error) {
 	if revoked, _ := b.Revoked(ctx, oauth.Introspection{}); revoked || !time.Now().Before(b.expires) {
-		return oauth.Introspection{}, nil // RFC 7662 §2.2 has one answer for both
+		return oauth.Introspection{}, nil // RFC 7662 §2.2: the same response for both
 	}
 	return oauth.Introspection{
 		Active: true, Issuer: authServer, Subject: "alice", ClientID: "app", Audience: resource, Scope: "mcp",
@@ -52,8 +53,9 @@ func (b *brief) Revoked(context.Context, oauth.Introspection) (bool, error) {
 	return !b.revoked.IsZero() && !time.Now().Before(b.revoked), nil
 }
 
-// TestCallOutlivesItsToken: RU-06. The end of a token does not end a call that it let in; Overtime bounds the call. A
-// revocation ends it, before the token expires, around that and after it, where the issuer can tell the two apart.
+// TestCallOutlivesItsToken: RU-06. The expiry of a token does not end a call that started with it;
+// Overtime limits the call. A revocation ends it, before, around and after the expiry, if the
+// issuer can distinguish the two.
 func TestCallOutlivesItsToken(t *testing.T) {
 	const left, never = time.Minute, time.Duration(0)
 	inProcess := func(b *brief) Validator { return Local(b) }
@@ -62,7 +64,7 @@ func TestCallOutlivesItsToken(t *testing.T) {
 			return Local(b).Validate(ctx, c)
 		}))
 	}
-	asked := func(b *brief) Validator { return Local(struct{ Introspector }{b}) } // says of both the same
+	asked := func(b *brief) Validator { return Local(struct{ Introspector }{b}) } // cannot distinguish the two
 	for _, tt := range []struct {
 		name                      string
 		by                        func(*brief) Validator
@@ -111,8 +113,8 @@ func TestCallOutlivesItsToken(t *testing.T) {
 	}
 }
 
-// TestExpiresWhileItIsAsked: RS-98. A stream ends with its token also while an issuer that does not answer is
-// asked about it; the context is that of a deadline, to what derives from it as well.
+// TestExpiresWhileItIsAsked: RS-98. A stream ends with its token even during a validation that does
+// not return. The context has the deadline, and so have derived contexts.
 func TestExpiresWhileItIsAsked(t *testing.T) {
 	for _, lasts := range []time.Duration{judgeAgain / 2, 3 * judgeAgain / 2, time.Hour} {
 		t.Run(lasts.String(), func(t *testing.T) { synctest.Test(t, func(t *testing.T) { expireAsked(t, lasts) }) })
@@ -155,8 +157,8 @@ func expireAsked(t *testing.T, lasts time.Duration) {
 	}
 }
 
-// TestUnreadStreamEnds: RS-98. A stream ends with its token also when its client reads nothing, so that a
-// write to it would wait without end.
+// TestUnreadStreamEnds: RS-98. A stream ends with its token even if its client does not read and a
+// write would block forever.
 func TestUnreadStreamEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		expires := time.Now().Add(time.Minute)
@@ -198,7 +200,7 @@ func TestUnreadStreamEnds(t *testing.T) {
 	})
 }
 
-// TestConnectionAfterAnEnd: what ends one request does not end the next one on its connection.
+// TestConnectionAfterAnEnd: the end of one request does not affect the next one on its connection.
 func TestConnectionAfterAnEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, func(c *Config) {
@@ -238,7 +240,7 @@ func TestConnectionAfterAnEnd(t *testing.T) {
 				t.Errorf("got %d, %v, want %d", resp.StatusCode, err, tt.want)
 			}
 			resp.Body.Close()
-			wait.Advance(writeTime + time.Second) // past the deadline that the end of the request set
+			wait.Advance(writeTime + time.Second) // past the deadline set at the end of the request
 		}
 		if connections != 1 {
 			t.Errorf("%d connections were used", connections)

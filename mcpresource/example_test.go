@@ -12,7 +12,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/mcpresource"
 )
 
-// One client connects twice to an MCP server, as two people: it keeps their tokens by URL.
+// One client connects twice to an MCP server, as two users: it keeps their tokens by URL.
 func ExampleConfig_aliases() {
 	const notes, work = "https://mcp.example.com/mcp", "https://mcp.example.com/mcp@work"
 	issued := map[string]*mcpresource.Principal{
@@ -54,9 +54,9 @@ func ExampleConfig_aliases() {
 	// 401 at /mcp@work
 }
 
-// Any http.Handler that speaks MCP can stand behind a guard.
+// Any http.Handler that serves MCP can be behind a guard.
 func Example() {
-	// Against a real server: mcpresource.Discover(ctx, "https://auth.example.com", nil)
+	// With a real server: mcpresource.Discover(ctx, "https://auth.example.com", nil)
 	validator := mcpresource.ValidatorFunc(
 		func(_ context.Context, c mcpresource.Credential) (*mcpresource.Principal, error) {
 			if c.Token != "alices-token" {
@@ -100,8 +100,8 @@ func Example() {
 	// 200
 }
 
-// A tool that lists the caller's repositories at GitHub, with the caller's own account
-// there. The MCP token stays between this server and the authorization server.
+// A tool lists the caller's repositories at GitHub, with the caller's own account there. The MCP
+// token is only sent to this server and the authorization server.
 func ExampleBroker() {
 	as := exampleIssuer() // yours: "https://auth.example.com"
 	defer as.Close()
@@ -148,7 +148,7 @@ func ExampleBroker() {
 	// the person is asked to open /connect/7Zq
 }
 
-// exampleIssuer is an authorization server where alice has connected GitHub, and bob not.
+// exampleIssuer is an authorization server where alice has connected GitHub and bob has not.
 func exampleIssuer() *httptest.Server {
 	mux := http.NewServeMux()
 	as := httptest.NewServer(mux)
@@ -167,7 +167,7 @@ func exampleIssuer() *httptest.Server {
 	return as
 }
 
-// exampleGuard is a guard with a person who has the scope "mcp", for the examples.
+// exampleGuard returns a guard for which any token belongs to a user with the scope "mcp".
 func exampleGuard(c mcpresource.Config) *mcpresource.Guard {
 	c.Resource, c.AuthorizationServers = "https://mcp.example.com/mcp", []string{"https://auth.example.com"}
 	c.Validator = mcpresource.ValidatorFunc(
@@ -185,7 +185,7 @@ func exampleGuard(c mcpresource.Config) *mcpresource.Guard {
 	return guard
 }
 
-// exampleCall calls a tool and prints the answer.
+// exampleCall calls a tool and prints the response.
 func exampleCall(guard *mcpresource.Guard, who, tool, arguments string) {
 	body := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"` + tool + `","arguments":` + arguments +
 		`}}`
@@ -217,7 +217,7 @@ func ExampleOperation_Args() {
 	// alice read 403
 }
 
-// A scope says what a person may do; whose things they are is another question.
+// A scope says what a user may do. Check decides on whose objects.
 func ExampleConfig_check() {
 	owners := map[string]string{"7": "alice"}
 	guard := exampleGuard(mcpresource.Config{
@@ -236,7 +236,7 @@ func ExampleConfig_check() {
 	// bob delete_note 403
 }
 
-// A tool that costs much has a rate of its own.
+// An expensive tool has its own rate limit.
 func ExampleLimits() {
 	guard := exampleGuard(mcpresource.Config{Limits: mcpresource.Limits{
 		Calls: mcpresource.Rate{PerSecond: 10},
@@ -253,7 +253,7 @@ func ExampleLimits() {
 	// bob render_page 200
 }
 
-// The audit learns of each call when it has ended.
+// The audit receives each call when it has ended.
 func ExampleCallEvent() {
 	guard := exampleGuard(mcpresource.Config{
 		Policy: &mcpresource.Rules{Tools: map[string][]string{"delete_*": {"write"}}},
@@ -271,7 +271,7 @@ func ExampleCallEvent() {
 	// alice delete_note 403
 }
 
-// A client that could use either kind of token is told of both.
+// A client that supports both kinds of token gets two challenges.
 func ExampleDPoP() {
 	guard := exampleGuard(mcpresource.Config{DPoP: &mcpresource.DPoP{}, FirstScopes: []string{"mcp"}})
 	w := httptest.NewRecorder()
@@ -303,7 +303,7 @@ func ExampleConfig_cORS() {
 	// 403
 }
 
-// Two authorization servers, one of which is asked about each token.
+// A guard accepts tokens of two authorization servers and introspects those of one.
 func ExampleAnyOf() {
 	ours, err := mcpresource.NewJWTValidator(mcpresource.JWTConfig{Issuer: "https://auth.example.com"})
 	if err != nil {
@@ -324,7 +324,7 @@ func ExampleAnyOf() {
 	// Output: <nil>
 }
 
-// A task goes on when its request has ended, and asks before each step.
+// A task continues after its request has ended, and calls Recheck before each step.
 func ExampleGuard_Recheck() {
 	guard := exampleGuard(mcpresource.Config{})
 	step := mcpresource.Operation{Method: "tools/call", Name: "build"}
@@ -342,7 +342,8 @@ func ExampleGuard_Recheck() {
 	// Output: <nil>
 }
 
-// An agent hands less of its access to a helper, and its token says so. Money is for the agent itself.
+// An agent delegates less of its access to a sub-agent, whose token names it. Only the agent itself
+// may send money.
 func ExamplePrincipal_Actors() {
 	issued := map[string]string{
 		"agents-token":  `{}`,

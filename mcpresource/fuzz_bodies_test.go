@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// steps are the bytes that a target is made of; it may be over at any of them.
+// steps are the input bytes of a fuzz target; they may run out at any point.
 type steps struct{ left []byte }
 
 func (s *steps) next(n int) int {
@@ -21,7 +21,7 @@ func (s *steps) next(n int) int {
 
 var fuzzTokens = []string{"alice@first", "alice@second", "bob@first", "admin", ""}
 
-// bodyModel sends bodies piece by piece, with others between the pieces.
+// bodyModel sends bodies in pieces, with other bodies in between.
 type bodyModel struct {
 	steps
 	t *testing.T
@@ -29,7 +29,7 @@ type bodyModel struct {
 	h http.Handler
 }
 
-// check holds what is counted against the bounds.
+// check compares the counted bytes with the limits.
 func (m *bodyModel) check() {
 	b := m.r.c.Bodies
 	b.mu.Lock()
@@ -74,8 +74,8 @@ func (m *bodyModel) request() {
 	post(m.h, token, body)
 }
 
-// FuzzBodies: security M3. Whatever is sent, cut off or never ended, the bytes that count
-// stay within their bounds, and none stays counted.
+// FuzzBodies: security M3. Whatever is sent, cut off or never finished, the counted bytes stay
+// within their limits, and none stay counted.
 func FuzzBodies(f *testing.F) {
 	f.Add([]byte{0, 1, 4, 200, 5, 255, 0})
 	f.Add([]byte("one body within another, and one more within that, cut off in the middle"))

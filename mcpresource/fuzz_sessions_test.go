@@ -9,16 +9,16 @@ import (
 	"testing"
 )
 
-// sessionModel is an MCP server that hands out few ids, again and again, and who has been
-// answered in which of its sessions. A request may come while another is under way.
+// sessionModel is an MCP server that issues few ids, repeatedly, and records who got responses in
+// which session. A request may arrive while another is running.
 type sessionModel struct {
 	steps
 	t        *testing.T
 	h        http.Handler
 	sessions SessionBinder
-	depth    int // requests under way
+	depth    int // running requests
 	known    map[string]bool
-	owner    map[string]string // by id; those that were never used with a token are not here
+	owner    map[string]string // by id; without sessions never used with a token
 	log      []string
 }
 
@@ -77,7 +77,8 @@ func (m *sessionModel) request() {
 	m.answered(who, method, id, before, w)
 }
 
-// answered judges an answer: no caller is answered in a session that was another person's all along.
+// answered checks a response: no caller gets one in a session that belonged to another user all
+// along.
 func (m *sessionModel) answered(who, method, id, before string, w *httptest.ResponseRecorder) {
 	good := w.Code >= 200 && w.Code < 300
 	opened := w.Header().Get("Mcp-Session-Id")
@@ -99,14 +100,14 @@ func (m *sessionModel) answered(who, method, id, before string, w *httptest.Resp
 	}
 }
 
-// FuzzSessions: security M5. Whatever is opened, claimed and deleted in whichever order, no
-// two persons are in one session, also with requests under way.
+// FuzzSessions: security M5. Whatever is opened, claimed and deleted in any order, no two users
+// share a session, even with running requests.
 func FuzzSessions(f *testing.F) {
 	f.Add([]byte{2, 2, 1, 0, 0, 0, 0, 1, 0, 0, 1, 2, 2, 1})
 	f.Add([]byte("bob claims s-1, then alice opens it, then bob comes back to it"))
 	f.Add([]byte{4, 0, 0, 1, 0, 2, 1, 0, 2, 3, 1, 0, 0, 1, 1, 0, 1, 2, 2, 1, 0, 0})
-	f.Add([]byte("91119111010100010001")) // rides on a pending claim
-	f.Add([]byte("91119001000210"))       // a refused claim of what is opened meanwhile
+	f.Add([]byte("91119111010100010001")) // uses a pending claim
+	f.Add([]byte("91119001000210"))       // a refused claim of a session that is opened meanwhile
 	f.Fuzz(func(t *testing.T, b []byte) {
 		r := newRig(t, func(c *Config) {
 			publicly(c)

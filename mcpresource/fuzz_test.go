@@ -10,8 +10,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// FuzzHeaders: whatever a client sends, no caller gets in without a token of theirs, no
-// token gets through, and every refusal can be read.
+// FuzzHeaders: whatever a client sends, no caller gets access without their own token, no token
+// reaches the handler, and every refusal can be parsed.
 func FuzzHeaders(f *testing.F) {
 	f.Add("Bearer alice", "", "read", "2026-07-28", "s1", "", "mcp.example.com")
 	f.Add("DPoP bound-alice", "a.b.c", "=?base64?cmVhZA==?=", "", "", "https://mcp.example.com", "MCP.example.com:443")

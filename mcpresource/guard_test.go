@@ -22,7 +22,7 @@ const (
 	prmURL     = "https://mcp.example.com/.well-known/oauth-protected-resource/mcp"
 )
 
-// people are the tokens of the test validator.
+// people returns the tokens that the test validator knows.
 func people(now time.Time) map[string]*Principal {
 	p := func(sub string, scopes ...string) *Principal {
 		return &Principal{
@@ -48,7 +48,7 @@ func people(now time.Time) map[string]*Principal {
 	}
 }
 
-// bench is a guard in front of a handler that notes what reaches it.
+// rig is a guard in front of a handler that records requests.
 type rig struct {
 	*Guard
 	h      http.Handler
@@ -275,8 +275,8 @@ func TestScopes(t *testing.T) {
 	})
 }
 
-// TestParserDifferential holds the requests by which a guard that peeks with
-// encoding/json was shown one tool and the server another.
+// TestParserDifferential contains requests in which a guard that uses encoding/json would see one
+// tool and the server another.
 func TestParserDifferential(t *testing.T) {
 	r := newRig(t, nil)
 	for name, body := range map[string]string{

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestMethods: only the body of a POST is judged, so no other method may bring one to
-// the server, whatever a framework behind the guard makes of it.
+// TestMethods: only the body of a POST is checked, so no other method may carry one to the server,
+// whatever a framework behind the guard does with it.
 func TestMethods(t *testing.T) {
 	r := newRig(t, nil)
 	for _, method := range []string{"PUT", "PATCH", "QUERY", "post", "get", "TRACE", "MKCOL"} {

@@ -145,8 +145,8 @@ func TestIntrospectedType(t *testing.T) {
 	})
 }
 
-// TestIntrospectionIssuer: behind AnyOf every server is asked about tokens that are not
-// its own, and must neither learn them nor speak for another.
+// TestIntrospectionIssuer: behind AnyOf, every server could be asked about tokens of others. It
+// must neither receive them nor vouch for them.
 func TestIntrospectionIssuer(t *testing.T) {
 	const partner = "https://partner.example"
 	var iss, asked string

@@ -325,7 +325,7 @@ func (v *jwtValidator) principal(payload []byte) (*Principal, error) {
 	return p, err
 }
 
-// place reads the status claim of a token. It returns nil if there is none.
+// place reads the status claim of a token. It returns nil without the claim.
 func (v *jwtValidator) place(claim json.RawMessage, issued time.Time) (*statuslist.Place, error) {
 	if v.c.InsecureIgnoreStatus {
 		return nil, nil

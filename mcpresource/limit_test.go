@@ -184,7 +184,7 @@ func TestAdmit(t *testing.T) {
 	}
 	release()
 	release()                                        // once is enough
-	if release, err = r.Admit(ctx, op); err != nil { // what was refused for being one too many at once cost nothing
+	if release, err = r.Admit(ctx, op); err != nil { // requests refused by Concurrent used up nothing
 		t.Fatal(err)
 	}
 	release()
@@ -289,14 +289,14 @@ func TestAnonymousSessions(t *testing.T) {
 	})
 }
 
-// nobodyWaits is a limiter of an embedder.
+// nobodyWaits is a custom limiter that allows everything.
 type nobodyWaits struct{}
 
 func (nobodyWaits) Allow(context.Context, *Principal, Operation) (time.Duration, bool) {
 	return 0, true
 }
 
-// TestOwnLimiter: RS-189. A Limiter decides instead of the default rate, which is no error beside it.
+// TestOwnLimiter: RS-189. A Limiter replaces the default rate, which is not an error in that case.
 func TestOwnLimiter(t *testing.T) {
 	r := newRig(t, func(c *Config) { c.Limiter, c.Limits.Concurrent, c.Audit = nobodyWaits{}, 10, nil })
 	for i := range defaultRate*burstSeconds + 1 {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestRebinding goes through what a browser may send after a name was bound to us.
+// TestRebinding checks the requests that a browser may send after DNS rebinding.
 func TestRebinding(t *testing.T) {
 	at := func(resource string, more ...string) *rig {
 		return newRig(t, func(c *Config) {

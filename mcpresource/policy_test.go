@@ -14,7 +14,8 @@ func arguments(name, args string) string {
 	return `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"` + name + `","arguments":` + args + `}}`
 }
 
-// TestReason: RS-219. Who is denied is told why, where the policy says so, and no one without a token is.
+// TestReason: RS-219. A denied caller gets the policy's reason, and a caller without a token does
+// not.
 func TestReason(t *testing.T) {
 	const why = "The description of this tool has changed since it was accepted."
 	r := newRig(t, func(c *Config) {
@@ -57,8 +58,8 @@ func TestRules(t *testing.T) {
 		{"tools/call", "notes_delete", "mcp delete"},
 		{"tools/call", "files_read", "mcp files"},
 		{"tools/call", "files_x_delete", "mcp files:delete"},
-		{"tools/call", "files_delete", "mcp delete"}, // "files_*_delete" has one underscore more
-		{"tools/call", "abc", "mcp 1 2"},             // two patterns say as much
+		{"tools/call", "files_delete", "mcp delete"}, // "files_*_delete" has one more underscore
+		{"tools/call", "abc", "mcp 1 2"},             // two patterns are equally specific
 		{"tools/call", "files_secret", "deny"},
 		{"tools/call", "dangerous", "deny"},
 		{"prompts/get", "root_x", "deny"},
@@ -70,7 +71,7 @@ func TestRules(t *testing.T) {
 		{"ping", "", "public"},
 	} {
 		t.Run("RS-43 "+tt.method+" "+tt.name, func(t *testing.T) {
-			for range 20 { // the order of a map must not show
+			for range 20 { // map order must not matter
 				need := rules.Require(Operation{Method: tt.method, Name: tt.name})
 				got := strings.Join(need.Scopes, " ")
 				if need.Deny {
@@ -122,7 +123,7 @@ func TestArguments(t *testing.T) {
 			arguments("read", `{"path":"/home","path":"/etc/passwd"}`): 403,
 			arguments("read", `{"path":"/home","Path":"/etc/passwd"}`): 403,
 			arguments("read", `["/etc/passwd"]`):                       403,
-			arguments("write_file", `{"path":"/home/a"}`):              403, // the tables go first
+			arguments("write_file", `{"path":"/home/a"}`):              403, // the tables take precedence
 			tool("read"): 200,
 		} {
 			if w := r.call("alice", body); w.Code != want {
@@ -255,7 +256,7 @@ func TestObjects(t *testing.T) {
 	})
 }
 
-// TestRecheck: a task goes on after its request, and asks again before it acts.
+// TestRecheck: a task continues after its request, and is checked again before it acts.
 func TestRecheck(t *testing.T) {
 	read := Operation{Method: "tools/call", Name: "read"}
 	revoked, outage := false, false

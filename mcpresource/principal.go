@@ -33,7 +33,7 @@ type Principal struct {
 
 	proof *reading // of Claims; nil if no rule needs it
 
-	status *statuslist.Place           // the entry in its issuer's status list; nil if there is none
+	status *statuslist.Place           // the entry in its issuer's status list, or nil
 	signed func(context.Context) error // for JWTs: nil while the token's key is valid
 	// revoked returns an error if the token is revoked, even after it expired. Nil if that cannot
 	// be determined.
@@ -45,7 +45,7 @@ type Principal struct {
 	at        *address                                  // where the request arrived; nil outside a guard
 	traced    *traced                                   // of the request's calls; nil without a Tracer
 	reported  *atomic.Bool                              // whether the handler reports the request's calls
-	cleared   *cleared                                  // the approved call; nil if there is none
+	cleared   *cleared                                  // the approved call, or nil
 }
 
 // Key identifies the caller together with the application: the same user has another key with

@@ -16,8 +16,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// TestRefusalsAreLogged: RU-11: a guard with a logger says of each 401 and 403 why, and what it expected. No
-// line has a token.
+// TestRefusalsAreLogged: RU-11: a guard with a logger logs the reason of each 401 and 403 and the
+// expected value. No line contains a token.
 func TestRefusalsAreLogged(t *testing.T) {
 	var log bytes.Buffer
 	s := newSignerServer(t)
@@ -116,7 +116,7 @@ func TestRefusalsAreLogged(t *testing.T) {
 	})
 }
 
-// quoting is a Validator and Decisions of others. Its errors quote the token.
+// quoting is a custom Validator and Decisions whose errors quote the token.
 type quoting struct {
 	Validator
 	reasons []string
@@ -139,8 +139,8 @@ func (q *quoting) Refused(_ *http.Request, d oauth.Decision) string {
 // LetThrough implements Decisions.
 func (q *quoting) LetThrough(context.Context, oauth.Decision) {}
 
-// TestTokenIsRedacted: RU-11. A token that a Validator of others quotes reaches no line, decision, audit or answer, and
-// no caller of Verify and Recheck.
+// TestTokenIsRedacted: RU-11. A token quoted by a custom Validator reaches no log line, decision,
+// audit event or response, and no caller of Verify and Recheck.
 func TestTokenIsRedacted(t *testing.T) {
 	const secret = "secret-token"
 	var log bytes.Buffer

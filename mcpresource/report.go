@@ -82,7 +82,7 @@ func (r *Reporter) sendAll(ctx context.Context, b *batch) (*batch, error) {
 	}
 }
 
-// next takes the entries for the next report. It returns nil if none are waiting.
+// next takes the waiting entries for the next report. It returns nil without any.
 func (r *Reporter) next() *batch {
 	r.mu.Lock()
 	defer r.mu.Unlock()

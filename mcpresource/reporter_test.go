@@ -17,14 +17,14 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// collector is an authorization server that takes reports, as it is told to. It is asked without a network, so
-// that the tests run on a clock of their own.
+// collector is an authorization server that receives reports and answers with a preset status. It
+// needs no network, so the tests can use a fake clock.
 type collector struct {
 	mu     sync.Mutex
 	status int
 	sent   []oauth.Report
 	forms  []int // bytes
-	lost   int64 // that it was told of
+	lost   int64 // as reported
 }
 
 func (c *collector) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -90,7 +90,7 @@ func TestReporterRepeats(t *testing.T) {
 		if len(sent) < 3 || len(sent) > 6 {
 			t.Errorf("OB-04: %d reports in 20 seconds", len(sent))
 		}
-		r.Called(t.Context(), aCall()) // it waits behind the first
+		r.Called(t.Context(), aCall()) // waits behind the first
 		c.answers(0)
 		wait.Advance(2 * time.Minute)
 		all := c.reports()
@@ -169,7 +169,7 @@ func TestReporterLoses(t *testing.T) {
 	})
 }
 
-// TestReportIsBounded: whatever requests look like, a report is taken.
+// TestReportIsBounded: whatever the requests look like, the report is accepted.
 func TestReportIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &collector{}
@@ -204,7 +204,8 @@ func TestReportIsBounded(t *testing.T) {
 	})
 }
 
-// TestReportHasNoToken: a report says what a token says, and not the token; of one of another server, nothing.
+// TestReportHasNoToken: a report contains a token's claims but not the token, and nothing of
+// another server's token.
 func TestReportHasNoToken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &collector{}
@@ -240,7 +241,7 @@ func TestReportHasNoToken(t *testing.T) {
 	})
 }
 
-// TestReporterDelaysNothing: an authorization server that is silent is not waited for.
+// TestReporterDelaysNothing: requests do not wait for an authorization server that does not answer.
 func TestReporterDelaysNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		silent := make(chan struct{})
@@ -269,7 +270,7 @@ func TestReporterDelaysNothing(t *testing.T) {
 	})
 }
 
-// silence answers nothing until it is over, or the request.
+// silence does not answer until over is closed or the request ends.
 type silence struct{ over chan struct{} }
 
 func (s silence) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -280,7 +281,7 @@ func (s silence) RoundTrip(r *http.Request) (*http.Response, error) {
 	return nil, context.Canceled
 }
 
-// unsigned is a token that says something, with a signature of nobody.
+// unsigned returns a JWT with claims and a meaningless signature.
 func unsigned(t *testing.T, claims map[string]any) string {
 	t.Helper()
 	raw, err := json.Marshal(claims)

@@ -15,23 +15,22 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// watcher looks at the headers of a response before they are sent: it learns the id
-// of a new session, and keeps proxies from holding back a stream. It passes
-// everything on at once.
+// watcher inspects the headers of a response before they are sent. It learns the id of a new
+// session, and keeps proxies from buffering a stream. It never delays output.
 type watcher struct {
 	http.ResponseWriter
 	guard   *Guard
 	request *http.Request
 	passage *passage
 	end     context.CancelCauseFunc // of the handler
-	status  int                     // what was sent, 0 before
-	written int                     // bytes of the answer
-	tail    [4]byte                 // the last ones
+	status  int                     // 0 until the headers are sent
+	written int                     // bytes of the body
+	tail    [4]byte                 // the last bytes written
 	ended   context.Context         // of the handler
 	waits   bool                    // see mayWait
-	calm    func() bool             // takes away what hurry has set, unless it has begun; nil for nothing
-	hurried sync.WaitGroup          // until that is over
-	// replaced is set when the guard has answered in place of the handler.
+	calm    func() bool             // stops hurry unless it has started; may be nil
+	hurried sync.WaitGroup          // until hurry has ended
+	// replaced reports whether the guard has answered instead of the handler.
 	replaced bool
 }
 
@@ -52,7 +51,7 @@ func (w *watcher) Write(b []byte) (int, error) {
 	return w.ResponseWriter.Write(b)
 }
 
-// remember keeps the end of what was written, to know where an event stream stands.
+// remember keeps the last bytes written, to know whether an event stream is between events.
 func (w *watcher) remember(b []byte) {
 	if n := len(b); n < len(w.tail) {
 		copy(w.tail[:], w.tail[n:])
@@ -62,42 +61,42 @@ func (w *watcher) remember(b []byte) {
 	copy(w.tail[:], b[len(b)-len(w.tail):])
 }
 
-// streams reports whether the answer is an event stream.
+// streams reports whether the response is an event stream.
 func (w *watcher) streams() bool {
 	return strings.HasPrefix(first(w.Header(), "Content-Type"), "text/event-stream")
 }
 
-// between reports whether an event stream stands between two events, so that another one may follow.
+// between reports whether an event stream is between two events, so that another event can follow.
 func (w *watcher) between() bool {
 	tail := string(w.tail[:])
 	return first(w.Header(), "Content-Encoding") == "" && (w.written == 0 ||
 		strings.HasSuffix(tail, "\n\n") || strings.HasSuffix(tail, "\r\r") || strings.HasSuffix(tail, "\r\n\r\n"))
 }
 
-// lastWord answers a call on an event stream that ends without its answer.
+// lastWord answers a call on an event stream that ends without its response.
 func (w *watcher) lastWord(refused *refusal) {
 	if w.passage.listens || w.passage.envelope.ID == nil || !w.streams() || !w.between() {
 		return
 	}
-	raw, _ := json.Marshal(refused.body())                                    // strings, and an id that has been parsed
+	raw, _ := json.Marshal(refused.body())                                    // strings, and an id that was parsed
 	_, _ = fmt.Fprintf(w.ResponseWriter, "event: message\ndata: %s\n\n", raw) // the client may be gone
 	_ = http.NewResponseController(w.ResponseWriter).Flush()
 }
 
-// Flush implements http.Flusher, which some MCP libraries ask for by assertion.
+// Flush implements http.Flusher, which some MCP libraries require by a type assertion.
 func (w *watcher) Flush() {
 	if w.before(http.StatusOK); w.replaced {
 		return
 	}
 	w.mayWait()
-	_ = http.NewResponseController(w.ResponseWriter).Flush() // a writer that cannot flush has nothing buffered
+	_ = http.NewResponseController(w.ResponseWriter).Flush() // a writer that cannot flush buffers nothing
 }
 
-// Unwrap lets http.ResponseController reach the writer below.
+// Unwrap gives http.ResponseController access to the wrapped writer.
 func (w *watcher) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 func (w *watcher) before(status int) {
-	if w.status != 0 || status < http.StatusOK { // 1xx come before the answer
+	if w.status != 0 || status < http.StatusOK { // 1xx precede the response
 		return
 	}
 	w.status = status
@@ -110,7 +109,7 @@ func (w *watcher) before(status int) {
 	}
 }
 
-// replace answers in place of the handler, of which nothing more is sent; a stream of it
+// replace answers instead of the handler, whose further output is dropped. A stream of the handler
 // ends.
 func (w *watcher) replace(refused *refusal) {
 	w.replaced, w.status = true, refused.status
@@ -123,29 +122,29 @@ func (w *watcher) replace(refused *refusal) {
 	}
 	w.guard.refuse(w.ResponseWriter, w.request, w.passage, refused)
 	if streams {
-		_ = http.NewResponseController(w.ResponseWriter).Flush() // the answer is whole
+		_ = http.NewResponseController(w.ResponseWriter).Flush() // the response is complete
 		w.end(nil)
 	}
 }
 
-// gone reports whether a DELETE has ended the session, or found none.
+// gone reports whether a DELETE ended the session or found none.
 func (w *watcher) gone() bool {
 	return !w.replaced && (w.status < 300 || w.status == http.StatusNotFound)
 }
 
-// conclude reports how a request ended that has passed the guard, and answers where the
-// handler gave up in silence because its context had ended. A client that left hears nothing of it.
+// conclude reports how a guarded request ended. If the handler returned without a response because
+// its context had ended, it answers. A client that left gets no answer.
 func (g *Guard) conclude(ctx context.Context, w *watcher, finished bool) {
 	r, p, cause := w.request, w.passage, context.Cause(ctx)
 	if w.replaced {
-		return // and has been reported
+		return // already reported
 	}
 	if refused := g.interrupted(cause); refused != nil && finished {
 		refused.id = p.envelope.ID
 		switch {
 		case w.status != 0:
 			w.lastWord(refused)
-		case refused.outcome == OutcomeAborted: // nobody was refused
+		case refused.outcome == OutcomeAborted: // not a refusal
 			if p.body != nil {
 				w.status = refused.status
 				g.write(w.ResponseWriter, r, p, refused)
@@ -157,7 +156,7 @@ func (g *Guard) conclude(ctx context.Context, w *watcher, finished bool) {
 	}
 	outcome, status := OutcomeOK, w.status
 	if finished && status == 0 {
-		status = http.StatusOK // what net/http sends then
+		status = http.StatusOK // the default of net/http
 		if w.before(status); w.replaced {
 			return
 		}
@@ -182,7 +181,7 @@ func (g *Guard) conclude(ctx context.Context, w *watcher, finished bool) {
 	g.called(r, p, outcome, status, nil)
 }
 
-// interrupted is the answer to a request whose context has ended, nil for another.
+// interrupted returns the refusal for a request whose context has ended, or nil.
 func (g *Guard) interrupted(cause error) *refusal {
 	switch {
 	case cause == nil:
@@ -206,7 +205,7 @@ func (g *Guard) interrupted(cause error) *refusal {
 			retry: time.Second, err: cause,
 		}
 	}
-	// The client has left, or somebody else has ended the request and does not say why.
+	// The client has left, or the request was canceled elsewhere without a reason.
 	return &refusal{
 		outcome: OutcomeAborted, status: http.StatusServiceUnavailable, text: "The request was ended.",
 		retry: time.Second, err: cause,

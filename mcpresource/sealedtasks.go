@@ -9,12 +9,13 @@ import (
 
 const taskPurpose = "mcp-authd tasks 1"
 
-// errSealedTask means that no key opens a state.
+// errSealedTask means that no key decrypts a state.
 var errSealedTask = errors.New("mcpresource: the state of a task cannot be decrypted: was it kept with another key?")
 
-// SealTasks returns a store that encrypts the states of tasks, which have arguments and results, before
-// store keeps them. Keys have 32 bytes or more: the first seals, all open, so that keys can be
-// replaced. Every replica needs the same. A state opens only as that of the task it was sealed for.
+// SealTasks returns a store that encrypts the states of tasks, which contain arguments and results,
+// before they are stored in store. Keys must have at least 32 bytes. The first encrypts and all
+// decrypt, so that keys can be replaced. All replicas need the same keys. Each state is bound to
+// its task.
 func SealTasks(store TaskStore, keys ...[]byte) (TaskStore, error) {
 	if len(keys) == 0 {
 		return nil, errors.New("mcpresource: tasks are kept only with a key of 32 bytes")
@@ -35,10 +36,10 @@ func SealTasks(store TaskStore, keys ...[]byte) (TaskStore, error) {
 
 type sealedTasks struct {
 	store TaskStore
-	keys  []cipher.AEAD // the first seals
+	keys  []cipher.AEAD // the first encrypts
 }
 
-// of is what a state is bound to.
+// of returns the data that a state is bound to.
 func (s *sealedTasks) of(owner, id string) []byte {
 	return fmt.Appendf(nil, "%d:%s:%s", len(owner), owner, id)
 }

@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// ErrState means that a state was not sealed here, has been changed, belongs to another
-// person or to another operation, or has expired. It does not say which.
+// ErrState means that a state was not sealed here, was changed, belongs to another user or
+// operation, or has expired. It does not say which.
 var ErrState = errors.New("mcpresource: state is not valid")
 
 const (
@@ -23,18 +23,18 @@ const (
 	sealPurpose = "mcp-authd state 1"
 )
 
-// Sealer protects what a server gives a client to bring back: the requestState of MCP 2026-07-28
-// ("Multi Round-Trip Requests"), handles of objects, cursors. The client can neither read nor
-// change it, no other person can use it, and it expires. It can be used again until then: an effect
-// that must happen once has to be recorded by the server, as with Once of package gosdk.
+// Sealer protects data that a client must return to the server, such as the requestState of MCP
+// 2026-07-28 ("Multi Round-Trip Requests"), object handles and cursors. The client can neither read
+// nor change it, no other user can use it, and it expires. Until then it can be used repeatedly.
+// For an effect that must happen once, use Once of package gosdk.
 type Sealer struct {
-	keys []cipher.AEAD // the first seals
+	keys []cipher.AEAD // the first encrypts
 	now  func() time.Time
 }
 
-// NewSealer returns a Sealer whose keys have 32 bytes or more: the first seals, all
-// open, so that keys can be replaced. Every replica needs the same. Without any it makes
-// a key for the life of this process.
+// NewSealer returns a Sealer. Keys must have at least 32 bytes. The first encrypts and all decrypt,
+// so that keys can be replaced. All replicas need the same keys. Without keys it generates one for
+// the life of this process.
 func NewSealer(keys ...[]byte) (*Sealer, error) {
 	if len(keys) == 0 {
 		key := make([]byte, minSealKey)
@@ -55,7 +55,7 @@ func NewSealer(keys ...[]byte) (*Sealer, error) {
 	return s, nil
 }
 
-// newAEAD derives the key, so that one that serves other purposes too may be given.
+// newAEAD derives a key for purpose, so that the secret can also be used for other purposes.
 func newAEAD(secret []byte, purpose string) (cipher.AEAD, error) {
 	key, err := hkdf.Key(sha256.New, secret, nil, purpose, 32)
 	if err != nil {
@@ -68,18 +68,19 @@ func newAEAD(secret []byte, purpose string) (cipher.AEAD, error) {
 	return cipher.NewGCMWithRandomNonce(block)
 }
 
-// Seal encrypts state for p and for an operation, such as "tools/call" with its name and
-// arguments. It ends after life.
+// Seal encrypts state for p and an operation, such as "tools/call" with its name and arguments. The
+// result expires after life.
 func (s *Sealer) Seal(p *Principal, operation string, state []byte, life time.Duration) string {
 	plain := binary.BigEndian.AppendUint64(nil, uint64(s.now().Add(life).UnixMilli()))
 	plain = append(plain, state...)
 	return base64.RawURLEncoding.EncodeToString(s.keys[0].Seal(nil, nil, plain, bound(p, operation)))
 }
 
-// Open returns the state that was sealed for p and operation, or ErrState.
+// Open returns the state that was sealed for p and operation. It returns ErrState if sealed is not
+// valid.
 func (s *Sealer) Open(p *Principal, operation, sealed string) ([]byte, error) {
-	// The decoder passes over line breaks; a value has one spelling, or a memory of
-	// those that were used would not know it again.
+	// The decoder skips line breaks. A value must have only one spelling, because Once compares
+	// used values.
 	if len(sealed) > maxSealed || strings.ContainsAny(sealed, "\r\n") {
 		return nil, ErrState
 	}
@@ -100,7 +101,8 @@ func (s *Sealer) Open(p *Principal, operation, sealed string) ([]byte, error) {
 	return nil, ErrState
 }
 
-// bound is what a state is bound to, of fixed length so that no two pairs look alike.
+// bound returns the data that a state is bound to. Its length is fixed, so different pairs never
+// collide.
 func bound(p *Principal, operation string) []byte {
 	who, what := sha256.Sum256([]byte(p.Key())), sha256.Sum256([]byte(operation))
 	return append(who[:], what[:]...)

@@ -9,11 +9,11 @@ import (
 	"github.com/mcp-authd/mcp-authd/mcpresource/internal/message"
 )
 
-// maxSessionID bounds what callers can put into the table; an id may be a JWT.
+// maxSessionID is the maximum length of a stored id; an id may be a JWT.
 const maxSessionID = 4 << 10
 
-// sessionOf is the session that a request names. One of a revision without sessions names
-// none, whatever its header says (MCP 2026-07-28, Streamable HTTP, "Earlier revisions").
+// sessionOf returns the session id of a request. It is "" for revisions without sessions, whatever
+// the header says (MCP 2026-07-28, Streamable HTTP, "Earlier revisions").
 func sessionOf(r *http.Request) string {
 	if mcp.IsStateless(first(r.Header, mcp.HeaderVersion)) {
 		return ""
@@ -21,9 +21,8 @@ func sessionOf(r *http.Request) string {
 	return first(r.Header, mcp.HeaderSession)
 }
 
-// checkSession refuses a session that belongs to another person as if there were none
-// (MCP Security Best Practices, "Session Hijacking"). It comes last: whose the request is, its
-// token has said (RS-113).
+// checkSession refuses another user's session as if it did not exist (MCP Security Best Practices,
+// "Session Hijacking"). It runs last: the token, not the session, identifies the caller (RS-113).
 func (g *Guard) checkSession(ctx context.Context, p *passage) *refusal {
 	switch {
 	case p.session == "":
@@ -48,14 +47,14 @@ func (g *Guard) checkSession(ctx context.Context, p *passage) *refusal {
 	return nil
 }
 
-// owns reports whether a session is the caller's (SP-14).
+// owns reports whether a session belongs to the caller (SP-14).
 func (g *Guard) owns(b Binding, p *Principal) bool {
 	return p != nil && b.Person == p.Person() && (g.c.SessionOwner == OwnerPerson || b.Client == p.ClientID)
 }
 
-// Owner identifies whom a session that p has opened belongs to, by Config.SessionOwner: for
-// adapters of transports whose sessions the guard does not see, and of libraries that bind
-// sessions by themselves.
+// Owner returns the owner of sessions that p opens, according to Config.SessionOwner. It is for
+// adapters of transports whose sessions the guard does not see, and for libraries that bind
+// sessions themselves.
 func (g *Guard) Owner(p *Principal) string {
 	if g.c.SessionOwner == OwnerClient {
 		return p.Key()
@@ -63,7 +62,7 @@ func (g *Guard) Owner(p *Principal) string {
 	return p.Person()
 }
 
-// belongs notes whose session the caller uses, which is theirs.
+// belongs records the session's binding, which belongs to the caller.
 func (p *passage) belongs(b Binding) {
 	p.owner = b
 	if p.principal != nil && b.Client != p.principal.ClientID {
@@ -71,7 +70,7 @@ func (p *passage) belongs(b Binding) {
 	}
 }
 
-// opened is the binding of a session that the request has opened.
+// opened returns the binding of a session that the request opened.
 func (p *passage) opened() Binding {
 	b := p.principal.binding()
 	for _, m := range p.envelope.Messages {
@@ -80,11 +79,12 @@ func (p *passage) opened() Binding {
 	return b
 }
 
-// connection names what a server without sessions has of one: the approval of a person for an application.
+// connection returns the key of a client at a server without sessions: a user's consent for an
+// application.
 func (p *Principal) connection() string { return p.Key() + "\x00" + p.GrantID() }
 
-// showsLinks reports whether the client said in initialize that it can show links. At a server without sessions
-// that is its latest initialize with this approval, if it came to this replica.
+// showsLinks reports whether the client declared in initialize that it can show links. At a server
+// without sessions, the latest initialize with this consent counts, if this replica received it.
 func (g *Guard) showsLinks(ctx context.Context, p *passage) bool {
 	if p.session != "" {
 		return p.owner.ShowsLinks
@@ -95,9 +95,9 @@ func (g *Guard) showsLinks(ctx context.Context, p *passage) bool {
 
 func (p *Principal) binding() Binding { return Binding{Person: p.Person(), Client: p.ClientID} }
 
-// claim binds a session whose owner is unknown, as after a restart or when a public method has
-// opened it, to the first caller with a token; keep decides whether that stays. The binder has the
-// last word about who was first.
+// claim binds a session without a known owner to the first caller with a token. That happens after
+// a restart or when a public method opened it. keep decides whether the claim stays, and the binder
+// which claim was first.
 func (g *Guard) claim(ctx context.Context, p *passage) *refusal {
 	if refused := g.reserve(ctx, p, p.principal.Person(), g.c.Sessions, g.c.MaxSessions); refused != nil {
 		return refused
@@ -116,13 +116,13 @@ func (g *Guard) claim(ctx context.Context, p *passage) *refusal {
 	return nil
 }
 
-// anonymous owns the sessions that no caller with a token has used. No Key is like it.
+// anonymous owns the sessions that no caller with a token has used. It differs from every Key.
 const anonymous = "\x00"
 
 var unowned = Binding{Person: anonymous}
 
-// mayOpen stops a caller with too many sessions before the MCP library makes another,
-// and all those together who have no token.
+// mayOpen refuses a caller with too many sessions before the MCP library opens another. All callers
+// without a token count together.
 func (g *Guard) mayOpen(ctx context.Context, p *passage) *refusal {
 	switch {
 	case !p.envelope.Opens():
@@ -133,8 +133,8 @@ func (g *Guard) mayOpen(ctx context.Context, p *passage) *refusal {
 	return g.reserve(ctx, p, p.principal.Person(), g.c.Sessions, g.c.MaxSessions)
 }
 
-// reserve counts a session that is about to be bound, until settle. It counts before
-// it looks, so that of many at once no more pass than may.
+// reserve counts a session that is about to be bound, until settle. It counts before it checks, so
+// that concurrent requests cannot exceed the limit.
 func (g *Guard) reserve(ctx context.Context, p *passage, owner string, table SessionBinder, most int) *refusal {
 	if most < 0 {
 		return nil
@@ -151,12 +151,12 @@ func (g *Guard) reserve(ctx context.Context, p *passage, owner string, table Ses
 	return nil
 }
 
-// attribute decides whose sessions are by what the server answers: id is the session that it names.
-// A claim counts after a 2xx, and the person for whom a session was opened goes before all who
-// claimed its id earlier, or guessing ids would lock the owners out.
+// attribute assigns the owner of a session from the server's response, where id is the session that
+// it names. A claim counts after a 2xx. The user for whom a session was opened overrides earlier
+// claims of its id: otherwise guessing ids would lock owners out.
 func (g *Guard) attribute(ctx context.Context, p *passage, status int, id string) *refusal {
 	good := status >= 200 && status < 300
-	if p.owner.Pending { // this request's claim, or that of another one under way
+	if p.owner.Pending { // the claim of this request, or of a concurrent one
 		if refused := g.keep(ctx, p, good); refused != nil {
 			return refused
 		}
@@ -174,8 +174,8 @@ func (g *Guard) attribute(ctx context.Context, p *passage, status int, id string
 	return nil
 }
 
-// keep makes a claim that the server has accepted last, and takes back another.
-// The callers of requests that came while a claim was pending are looked at again by this.
+// keep makes an accepted claim permanent, and withdraws another. It also checks again the callers
+// of requests that arrived while a claim was pending.
 func (g *Guard) keep(ctx context.Context, p *passage, accepted bool) *refusal {
 	pending := p.owner
 	p.owner = Binding{}
@@ -184,14 +184,14 @@ func (g *Guard) keep(ctx context.Context, p *passage, accepted bool) *refusal {
 		return nil
 	}
 	owner, err := g.accept(ctx, p.session, pending)
-	if err == nil && owner.Pending && g.owns(owner, p.principal) { // claimed again, by another application
+	if err == nil && owner.Pending && g.owns(owner, p.principal) { // claimed again by another application
 		owner, err = g.accept(ctx, p.session, owner)
 	}
 	switch {
 	case err != nil:
 		return p.unchecked(err)
 	case !g.owns(owner, p.principal):
-		return p.notFound() // the server has opened it for another person meanwhile
+		return p.notFound() // the server opened it for another user meanwhile
 	}
 	p.owner = owner
 	_ = g.anonymousSessions.Release(ctx, p.session, unowned) // in memory
@@ -203,8 +203,8 @@ func (g *Guard) accept(ctx context.Context, id string, b Binding) (Binding, erro
 	return g.c.Sessions.Claim(ctx, id, b)
 }
 
-// bind records a session that the server names: initialize opens it (MCP, Streamable HTTP,
-// "Session Management").
+// bind records a session that the server names: initialize opens it (MCP, Streamable HTTP, "Session
+// Management").
 func (g *Guard) bind(ctx context.Context, p *passage, id string) error {
 	switch {
 	case p.principal != nil && p.envelope.Opens():
@@ -224,14 +224,14 @@ func (g *Guard) bind(ctx context.Context, p *passage, id string) error {
 	return err
 }
 
-// forget takes back whom a session belonged to.
+// forget removes the binding of a session.
 func (g *Guard) forget(ctx context.Context, id string, owner Binding) {
 	if err := g.c.Sessions.Release(context.WithoutCancel(ctx), id, owner); err != nil {
 		g.c.Logger.WarnContext(ctx, "session not released", "error", err)
 	}
 }
 
-// settle ends what reserve began.
+// settle ends the reservation of reserve.
 func (g *Guard) settle(p *passage) {
 	if p.reserved != "" {
 		g.opening.add(p.reserved, -1)
@@ -239,13 +239,13 @@ func (g *Guard) settle(p *passage) {
 	}
 }
 
-// release gives back what a request holds while it is under way.
+// release frees the resources of a request.
 func (g *Guard) release(p *passage) {
 	if p == nil {
 		return
 	}
 	g.settle(p)
-	if p.owner.Pending { // nothing was answered
+	if p.owner.Pending { // without a response
 		g.forget(context.Background(), p.session, p.owner)
 		p.owner = Binding{}
 	}

@@ -35,7 +35,7 @@ type soak struct {
 	left    atomic.Int64
 }
 
-// lives is how long tokens last that expire under their streams.
+// lives is the lifetime of tokens that expire during their streams.
 const lives = 3 * time.Second
 
 func newSoak(t testing.TB, guarded bool) *soak {
@@ -91,7 +91,7 @@ func (s *soak) listed(who string, place int, list string) string {
 		s.lists.claims("sub", who, "aud", s.server.URL+"/mcp", "status", s.lists.place(place, list)))
 }
 
-// stream opens one and reads it to its end.
+// stream opens a stream and reads it to its end.
 func (s *soak) stream(ctx context.Context, token string, ready func()) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.server.URL+"/mcp", nil)
 	if err != nil {
@@ -107,7 +107,7 @@ func (s *soak) stream(ctx context.Context, token string, ready func()) error {
 	if resp.StatusCode != http.StatusOK {
 		return fmt.Errorf("answered %s", resp.Status)
 	}
-	_, _ = io.Copy(io.Discard, resp.Body) // it ends one way or another
+	_, _ = io.Copy(io.Discard, resp.Body) // it may end with or without an error
 	return nil
 }
 
@@ -148,7 +148,8 @@ func (s *soak) round(n int) {
 	}
 }
 
-// settled waits for what ends by itself, and says what is left.
+// settled waits until background work has ended, and returns the goroutines and memory that are
+// left.
 func (s *soak) settled(goroutines int) (int, uint64) {
 	s.client.CloseIdleConnections()
 	wait.Poll(wait.Bound, func() bool { return runtime.NumGoroutine() <= goroutines })
@@ -159,14 +160,13 @@ func (s *soak) settled(goroutines int) (int, uint64) {
 	return runtime.NumGoroutine(), m.HeapAlloc
 }
 
-// kept counts what the guard holds of streams.
+// kept returns the number of entries that the guard holds for streams.
 func (s *soak) kept() int {
 	return len(s.guard.underway.n) + len(s.guard.opening.n)
 }
 
-// TestSoak: a thousand open streams at a time, tokens that expire and are revoked under
-// them, clients that leave; afterwards nothing is left. MCP_AUTHD_SOAK=long goes on for
-// minutes.
+// TestSoak: a thousand streams are open at a time, tokens expire and are revoked, and clients
+// leave. Afterwards nothing is left. With MCP_AUTHD_SOAK=long it runs for minutes.
 func TestSoak(t *testing.T) {
 	lane.Long(t, "TestStreams opens and ends a few")
 	rounds := 1
@@ -175,7 +175,7 @@ func TestSoak(t *testing.T) {
 	}
 	s := newSoak(t, true)
 	before := runtime.NumGoroutine()
-	s.round(0) // what is made once is made now
+	s.round(0) // warm-up for one-time allocations
 	first, flat := s.settled(before + 4)
 	t.Logf("%d goroutines and %d KB before, %d and %d KB after the first round", before, 0, first, flat>>10)
 	for n := range rounds {
@@ -202,8 +202,8 @@ func TestSoak(t *testing.T) {
 	}
 }
 
-// BenchmarkOpenStream is what one open stream holds, connection, client and server
-// included, with and without a guard; the difference is the guard's.
+// BenchmarkOpenStream measures the memory of one open stream including connection, client and
+// server, with and without a guard.
 func BenchmarkOpenStream(b *testing.B) {
 	for name, guarded := range map[string]bool{"guarded": true, "bare": false} {
 		b.Run(name, func(b *testing.B) {

@@ -1,14 +1,14 @@
 package mcpresource
 
-// stackRoom is what a request takes from here on: the guard, a reverse proxy, and the head of the
-// response, whose writing alone takes 3 KiB.
+// stackRoom is the stack size that a request needs from here: for the guard, a reverse proxy, and
+// the response's head, whose writing takes 3 KiB.
 const stackRoom = 10 << 10
 
-// growStack has the stack grow once, where copying it means a few frames. A connection begins
-// with 2 to 8 KiB of it, which would double two or three times on the way down, each time with
-// more frames to be found and adjusted: a seventh of the CPU time of a new stream.
+// growStack grows the stack once, here, where few frames must be copied. A connection starts with a
+// stack of 2 to 8 KiB, which otherwise doubles two or three times on the way down, with more frames
+// to adjust each time. That took a seventh of the CPU time of a new stream.
 //
-// The room is never used, so that nothing has to clear it: i is not negative.
+// The room is never used, so it is never cleared: i is not negative.
 //
 //go:noinline
 func growStack(i int) byte {

@@ -26,7 +26,7 @@ import (
 
 const maxLists = 64 // kept at once; see package statuslist
 
-// pack is the lst of a status list.
+// pack returns the lst member of a status list.
 func pack(b []byte) string {
 	var out bytes.Buffer
 	z := zlib.NewWriter(&out)
@@ -35,8 +35,8 @@ func pack(b []byte) string {
 	return base64.RawURLEncoding.EncodeToString(out.Bytes())
 }
 
-// listServer is an authorization server with status lists. It is asked without a
-// network, so that the tests run on a clock of their own.
+// listServer is an authorization server with status lists. It needs no network, so the tests can
+// use a fake clock.
 type listServer struct {
 	*signerServer
 	t             testing.TB
@@ -44,7 +44,7 @@ type listServer struct {
 	down          atomic.Bool
 	slow          time.Duration
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	bits    []byte
 	version int
 	change  []any // of the claims
@@ -88,7 +88,7 @@ func (s *listServer) RoundTrip(r *http.Request) (*http.Response, error) {
 		"ttl":         15,
 		"status_list": map[string]any{"bits": 1, "lst": pack(s.bits)},
 	}
-	for i := 0; i+1 < len(s.change); i += 2 { // by pairs; nil takes a claim away
+	for i := 0; i+1 < len(s.change); i += 2 { // in pairs; nil removes a claim
 		if claims[s.change[i].(string)] = s.change[i+1]; s.change[i+1] == nil {
 			delete(claims, s.change[i].(string))
 		}
@@ -102,7 +102,7 @@ func (s *listServer) RoundTrip(r *http.Request) (*http.Response, error) {
 	return w.Result(), nil
 }
 
-// set changes the bit of an index.
+// set sets or clears the bit of an index.
 func (s *listServer) set(index int, revoked bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -113,12 +113,12 @@ func (s *listServer) set(index int, revoked bool) {
 	}
 }
 
-// place is a status claim.
+// place returns a status claim.
 func (s *listServer) place(index any, list string) map[string]any {
 	return map[string]any{"status_list": map[string]any{"idx": index, "uri": s.URL + "/status/" + list}}
 }
 
-// with signs a token with a place in list 0.
+// with signs a token with an entry in list 0.
 func (s *listServer) with(t testing.TB, index any) string {
 	return s.token(t, "ES256", nil,
 		s.claims("status", s.place(index, "0"), "exp", time.Now().Add(100*time.Hour).Unix()))
@@ -137,7 +137,7 @@ func (s *listServer) validator(t testing.TB, change ...func(*JWTConfig)) *jwtVal
 	return v.(*jwtValidator)
 }
 
-// expect validates and compares the error; all errors are one of the two.
+// expect validates a token and compares the error, which must be exactly one of the two.
 func expect(t *testing.T, v Validator, token string, want error) {
 	t.Helper()
 	p, err := validate(v, token)
@@ -298,7 +298,7 @@ func TestStatusPolling(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				f(t, newListServer(t, shared))
-				wait.Advance(fetchTimeout) // so that a query in progress ends
+				wait.Advance(fetchTimeout) // so that a running fetch ends
 			})
 		})
 	}
@@ -394,7 +394,7 @@ func TestStatusPolling(t *testing.T) {
 			t.Errorf("asked %d times, %d with an answer", s.polls.Load(), s.bodies.Load())
 		}
 		s.change = nil
-		expect(t, v, token, nil) // in the second half of its life
+		expect(t, v, token, nil) // in the second half of its lifetime
 		if h := s.asked[len(s.asked)-1]; s.bodies.Load() != 2 || h.Get("If-None-Match") != "" ||
 			h.Get("Accept") != "application/statuslist+jwt" {
 			t.Errorf("%d with an answer, asked with %v", s.bodies.Load(), h)
@@ -541,7 +541,7 @@ func TestStatusPolling(t *testing.T) {
 			t.Error("the one in use is gone")
 		}
 		s.set(3, true)
-		expect(t, v, second, ErrInvalidToken) // read again
+		expect(t, v, second, ErrInvalidToken) // fetched again
 		expect(t, v, second, ErrInvalidToken)
 		if n := s.polls.Load() - polls; n != 1 {
 			t.Errorf("the one at rest was asked for %d times", n)

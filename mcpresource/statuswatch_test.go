@@ -238,7 +238,7 @@ func TestStatusStreams(t *testing.T) {
 				open = append(open, g.open(t, s.with(t, i%128)))
 			}
 			wait.Advance(142 * time.Second)                         // between two checks
-			if n := runtime.NumGoroutine() - before; n > 1000+100 { // what else the process does has its own
+			if n := runtime.NumGoroutine() - before; n > 1000+100 { // other goroutines of the process
 				t.Errorf("%d goroutines", n)
 			}
 			if n := s.polls.Load(); n > 12 {
@@ -287,7 +287,7 @@ func TestStatusStreams(t *testing.T) {
 		})
 }
 
-// TestRevokedStream runs on real time and a real connection.
+// TestRevokedStream uses real time and a real connection.
 func TestRevokedStream(t *testing.T) {
 	s := newListServer(t, newSignerServer(t))
 	s.change = []any{"ttl", 1}
@@ -336,7 +336,7 @@ func TestRevokedStream(t *testing.T) {
 		t.Cleanup(func() { resp.Body.Close() })
 		return resp
 	}
-	// How soon is asserted above, on a clock of the test's own.
+	// The delay is checked above, with a fake clock.
 	t.Run("RS-44 RS-98 a stream and a remembered token are cut", func(t *testing.T) {
 		resp := ask(http.MethodGet)
 		lines := bufio.NewReader(resp.Body)
@@ -357,8 +357,8 @@ func TestRevokedStream(t *testing.T) {
 	})
 }
 
-// BenchmarkGuardStatus is a whole request with a remembered token, without and with a
-// place in a status list.
+// BenchmarkGuardStatus measures a whole request with a cached token, with and without a status list
+// entry.
 func BenchmarkGuardStatus(b *testing.B) {
 	s := newListServer(b, newSignerServer(b))
 	v := s.validator(b)
@@ -379,8 +379,8 @@ func BenchmarkGuardStatus(b *testing.B) {
 	}
 }
 
-// TestStreamWithoutStatus: where the validator sees revocation by other means than a
-// status list, a stream that is open ends all the same.
+// TestStreamWithoutStatus: if the validator sees revocations without a status list, an open stream
+// still ends.
 func TestStreamWithoutStatus(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var verdict atomic.Pointer[error]

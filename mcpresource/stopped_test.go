@@ -14,14 +14,14 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/pipetest"
 )
 
-// TestStop: RU-05. A stop ends listening streams at once and lets calls go on. What is left after that is answered
-// with an error for its id, never with an empty 200, and the audit says so.
+// TestStop: RU-05. A stop ends listening streams at once and lets calls continue. Calls that do not
+// finish get an error with their id, never an empty 200, and the audit log records it.
 func TestStop(t *testing.T) {
 	const finish = 30 * time.Second
 	for _, tt := range []struct {
 		name, method, body, kind string
-		takes                    time.Duration // the handler, which then answers
-		lasts                    time.Duration // the request, after the stop
+		takes                    time.Duration // until the handler answers
+		lasts                    time.Duration // until the request ends, after the stop
 		status                   int
 		answer                   string
 		outcome                  Outcome

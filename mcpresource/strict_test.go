@@ -11,8 +11,9 @@ import (
 	"time"
 )
 
-// TestSpelledMethods: EN-10: a method in another spelling than MCP has, which a lenient server could act on unjudged,
-// is refused and does not reach the server, alone, as a notification and in a batch.
+// TestSpelledMethods: EN-10: a method in a non-standard spelling, which a lenient server might
+// accept unchecked, is refused and does not reach the server: alone, as a notification and in a
+// batch.
 func TestSpelledMethods(t *testing.T) {
 	for _, method := range []string{"Tools/Call", "TOOLS/CALL", "tool\u017f/call", "tas\u212as/get", "tools/call ",
 		"Resources/read", "Ping"} {
@@ -44,8 +45,8 @@ func TestSpelledMethods(t *testing.T) {
 	}
 }
 
-// TestMirroredHeaders: security L5. Headers that say another thing than the body are refused
-// for every MCP server behind, in every revision.
+// TestMirroredHeaders: security L5. Headers that contradict the body are refused for every MCP
+// server and revision.
 func TestMirroredHeaders(t *testing.T) {
 	read := `{"jsonrpc":"2.0","id":7,"method":"resources/read","params":{"uri":"file:///public/a"}}`
 	for _, tt := range []struct {
@@ -109,8 +110,8 @@ func TestPublicAndDenied(t *testing.T) {
 			t.Errorf("RS-27 %s, with a token: got %d", name, w.Code)
 		}
 	}
-	// mcpresource/authorize.go:29: the denied one decides wherever it stands, or the client
-	// would be sent to ask for scope that helps nothing.
+	// mcpresource/authorize.go:29: the denied one decides in either order. Otherwise the client
+	// would be sent to request scopes that do not help.
 	for _, order := range [][2]string{{"write_x", "danger_zone"}, {"danger_zone", "write_x"}} {
 		r := newRig(t, nil)
 		w := r.call("alice", "["+tool(order[0])+","+tool(order[1])+"]")
@@ -121,7 +122,8 @@ func TestPublicAndDenied(t *testing.T) {
 	}
 }
 
-// TestHeld: RS-219. A tool that is held is denied while it is, whatever scopes a token has, and no other.
+// TestHeld: RS-219. A held tool is denied while it is held, whatever the token's scopes. Other
+// tools are not affected.
 func TestHeld(t *testing.T) {
 	var held atomic.Bool
 	r := newRig(t, func(c *Config) {
@@ -153,8 +155,8 @@ func TestHeld(t *testing.T) {
 	}
 }
 
-// TestIntrospectionStatus: mutation hole 12. What is no 200 is no answer about a token, and
-// is not remembered as one.
+// TestIntrospectionStatus: mutation hole 12. A response other than 200 says nothing about a token,
+// and is not cached as if it did.
 func TestIntrospectionStatus(t *testing.T) {
 	for _, status := range []int{201, 204, 302, 400, 401, 403, 404, 429, 500, 503} {
 		for _, body := range []string{`{"error":"server_error"}`, `{"active":false}`, active("")} {
@@ -186,7 +188,7 @@ func TestIntrospectionStatus(t *testing.T) {
 	}
 }
 
-// TestKeysOutOfReach: mutation hole 18. A key set that cannot be had ends no stream as revoked.
+// TestKeysOutOfReach: mutation hole 18. An unavailable key set does not end streams as revoked.
 func TestKeysOutOfReach(t *testing.T) {
 	s := newSignerServer(t)
 	v, err := NewJWTValidator(JWTConfig{Issuer: s.URL})
@@ -200,7 +202,7 @@ func TestKeysOutOfReach(t *testing.T) {
 	}
 }
 
-// TestUntyped: mutation hole 18. The switch does what its name says, and nothing else.
+// TestUntyped: mutation hole 18. The option allows other types, and nothing else.
 func TestUntyped(t *testing.T) {
 	s := newSignerServer(t)
 	for allow, want := range map[bool]string{false: "not an access token", true: ""} {

@@ -8,14 +8,14 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// compiled are the tables of Rules, put in the order in which they are asked: a list of 500 tools asks
-// them 500 times. [Rules.Require] says what they have to answer.
+// compiled holds the tables of Rules in a form for fast lookup: a list of 500 tools needs 500
+// lookups. [Rules.Require] defines the results.
 type compiled struct {
 	*Rules
-	base, tools, prompts oauth.Scopes // what each operation, or each of that kind, needs
+	base, tools, prompts oauth.Scopes // required for all operations, or all of that kind
 	methods              names
 	tool, prompt         names
-	folded, opened       prefixes // of resources, in the two forms that lookupURI is asked for
+	folded, opened       prefixes // of resources, in the two forms of lookupURI
 	denyResources        []denial
 }
 
@@ -64,7 +64,8 @@ func (c *compiled) ofMethod(method string) oauth.Scopes {
 	return slices.Clip(c.base)
 }
 
-// needs is what a table says of a name, or else Default, beside what the method needs.
+// needs returns the scopes for a name: from the table, else Default, in addition to the scopes of
+// the method.
 func (c *compiled) needs(of *names, name string, method oauth.Scopes) oauth.Scopes {
 	if need, ok := of.lookup(name); ok {
 		return need
@@ -86,7 +87,7 @@ func (c *compiled) deniesResource(uri string) bool {
 	return false
 }
 
-// denial is a pattern of DenyResources, in the forms of deniesURI.
+// denial is a pattern of DenyResources in the forms that deniesURI uses.
 type denial struct {
 	folded, opened string
 	anyCase        bool
@@ -100,7 +101,7 @@ func denialOf(pattern string) denial {
 	return denial{foldHost(pattern), asOpened(pattern), anyCase}
 }
 
-// add is the union, and s itself where that has all.
+// add returns the union, or s itself if it contains all of more.
 func add(s oauth.Scopes, more []string) oauth.Scopes {
 	if s.Has(more...) {
 		return s
@@ -108,22 +109,23 @@ func add(s oauth.Scopes, more []string) oauth.Scopes {
 	return s.Union(more)
 }
 
-// names is a table by name.
+// names is a lookup table by name.
 type names struct {
-	exact    map[string]oauth.Scopes // with what everything needs
-	patterns []rule                  // that which says most first
+	exact    map[string]oauth.Scopes // including the scopes that everything needs
+	patterns []rule                  // most specific first
 	base     oauth.Scopes
 }
 
 type rule struct {
 	pattern string
 	prefix  string   // before the first "*"
-	says    int      // characters other than "*"
+	says    int      // number of characters other than "*"
 	scopes  []string // of the table
 	need    oauth.Scopes
 }
 
-// matches is matches for the pattern, which most names fail by its prefix.
+// matches reports whether a name matches the pattern. Most names fail on the prefix, which is cheap
+// to compare.
 func (r *rule) matches(name string) bool {
 	return strings.HasPrefix(name, r.prefix) && matches(r.pattern, name)
 }
@@ -149,7 +151,7 @@ func mostFirst(a, b rule) int {
 	return strings.Compare(a.pattern, b.pattern)
 }
 
-// lookup returns what a name needs, as lookup does of the table itself.
+// lookup returns the scopes for a name, with the same result as lookup of the table.
 func (n *names) lookup(name string) (oauth.Scopes, bool) {
 	if need, ok := n.exact[name]; ok {
 		return need, true
@@ -177,18 +179,18 @@ func (n *names) lookup(name string) (oauth.Scopes, bool) {
 	return nil, false
 }
 
-// prefixes is a table by URI, in one form.
+// prefixes is a lookup table by URI, in one form.
 type prefixes struct {
 	as       func(string) string
 	exact    map[string][]string
-	patterns []rule // the longest first
+	patterns []rule // longest first
 }
 
 func prefixesOf(table map[string][]string, as func(string) string) prefixes {
 	p := prefixes{as: as, exact: make(map[string][]string, len(table))}
 	for key, scopes := range table {
 		key = as(key)
-		if have, ok := p.exact[key]; ok { // keys that this form makes alike
+		if have, ok := p.exact[key]; ok { // keys that are equal in this form
 			_, scopes = better(0, have, 0, scopes)
 		}
 		p.exact[key] = scopes
@@ -202,7 +204,7 @@ func prefixesOf(table map[string][]string, as func(string) string) prefixes {
 	return p
 }
 
-// lookup returns what a URI needs, as lookupURI does of the table itself.
+// lookup returns the scopes for a URI, with the same result as lookupURI of the table.
 func (p *prefixes) lookup(uri string) ([]string, bool) {
 	if len(p.exact) == 0 {
 		return nil, false

@@ -10,7 +10,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// TestCompiledRules: what a guard asks says the same as the tables themselves, of any tables and any name.
+// TestCompiledRules compares the compiled tables with the plain ones, for random tables and names.
 func TestCompiledRules(t *testing.T) {
 	t.Run("RS-43: tables that were put in order answer as they did", func(t *testing.T) {
 		for seed := range uint64(3000) {

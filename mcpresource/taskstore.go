@@ -9,43 +9,44 @@ import (
 	"time"
 )
 
-// The errors of a TaskStore.
+// Errors of a TaskStore.
 var (
-	// ErrNoTask means that an owner has no such task.
+	// ErrNoTask means that the owner has no such task.
 	ErrNoTask = errors.New("mcpresource: no such task")
-	// ErrTaskChanged means that a task has been changed since it was read.
+	// ErrTaskChanged means that the task was changed since it was read.
 	ErrTaskChanged = errors.New("mcpresource: the task has been changed meanwhile")
-	// ErrTasksFull means that there is no room for the task.
+	// ErrTasksFull means that the store has no room for the task.
 	ErrTasksFull = errors.New("mcpresource: too many tasks are kept")
 )
 
-// Task is a task as a TaskStore keeps it. What else there is to know of it, the adapter keeps in State.
+// Task is a task in a TaskStore. The adapter keeps all other data in State.
 type Task struct {
 	ID      string    // unguessable
-	Owner   string    // who alone finds it; a digest
-	Person  string    // by whom tasks are counted; a digest
+	Owner   string    // required to find it; a digest
+	Person  string    // used to count tasks; a digest
 	Created time.Time // in whole milliseconds
-	Expires time.Time // from then on the task does not exist any more
-	Version int64     // counts the changes
-	State   []byte    // JSON: the call with its arguments, how far it is, and its result
+	Expires time.Time // the task does not exist after this time
+	Version int64     // number of changes
+	State   []byte    // JSON: the call with its arguments, its progress and its result
 }
 
-// TaskStore keeps tasks for the adapters of one MCP server, as package gosdk has them, whichever of its
-// replicas they are in. It is safe for concurrent use. What has expired it does not return, and removes.
-// Stores are NewMemoryTasks and those of packages mcpresource/postgres and mcpresource/sqlite.
+// TaskStore stores tasks for the adapters of one MCP server, such as package gosdk, in all of its
+// replicas. It must be safe for concurrent use. It must not return expired tasks, and removes them.
+// NewMemoryTasks and packages mcpresource/postgres and mcpresource/sqlite provide stores.
 type TaskStore interface {
-	// CreateTask keeps a new task, or returns ErrTasksFull when most tasks of the person are kept, however
-	// many come at once. Once it has returned, Task finds the task in every replica. It fails for an id that
-	// its owner has.
+	// CreateTask stores a new task. It returns ErrTasksFull if the user already has most tasks,
+	// even with concurrent calls. Once it has returned, Task finds the task in every replica. It
+	// returns an error if the owner already has a task with this id.
 	CreateTask(ctx context.Context, t Task, most int) error
-	// Task returns a task of owner, or ErrNoTask, also for one of another owner.
+	// Task returns a task of owner, or ErrNoTask, also for a task of another owner.
 	Task(ctx context.Context, owner, id string) (Task, error)
-	// Tasks returns up to limit tasks of owner, the latest first: those that come after another one in that
-	// order, or all for the zero Task. Those of one millisecond are in descending order of their ids.
+	// Tasks returns up to limit tasks of owner, latest first: those after the given task in that
+	// order, or all for the zero Task. Tasks of the same millisecond are in descending order of id.
 	Tasks(ctx context.Context, owner string, after Task, limit int) ([]Task, error)
-	// ChangeTask puts State in place of that of the task with this owner, id and version, and counts the
-	// version up. It returns ErrTaskChanged for another version: of concurrent changes of one version
-	// one is made. It returns ErrNoTask for no such task, and ErrTasksFull when there is no room.
+	// ChangeTask replaces the State of the task with this owner, id and version, and increments the
+	// version. It returns ErrTaskChanged for another version: of concurrent changes of one version,
+	// exactly one succeeds. It returns ErrNoTask if there is no such task, and ErrTasksFull if
+	// there is no room.
 	ChangeTask(ctx context.Context, t Task) error
 }
 
@@ -54,8 +55,8 @@ const (
 	memoryTaskBytes = 256 << 20
 )
 
-// NewMemoryTasks returns a store in memory for up to size tasks (default 10,000) with 256 MiB of states
-// altogether. Its tasks end with the process. A nil now is time.Now.
+// NewMemoryTasks returns an in-memory store for up to size tasks (default 10,000) with at most 256
+// MiB of states in total. Its tasks end with the process. A nil now means time.Now.
 func NewMemoryTasks(size int, now func() time.Time) TaskStore { return newMemoryTasks(size, now) }
 
 func newMemoryTasks(size int, now func() time.Time) *memoryTasks {
@@ -72,9 +73,9 @@ type memoryTasks struct {
 	now  func() time.Time
 	size int
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	byOwner map[string]map[string]Task
-	persons map[string]int // how many tasks each has
+	persons map[string]int // number of tasks by user
 	count   int
 	bytes   int
 	swept   time.Time
@@ -109,7 +110,7 @@ func (m *memoryTasks) Task(_ context.Context, owner, id string) (Task, error) {
 	return m.get(owner, id)
 }
 
-// get needs the lock.
+// get requires the lock.
 func (m *memoryTasks) get(owner, id string) (Task, error) {
 	t, ok := m.byOwner[owner][id]
 	if !ok || !m.now().Before(t.Expires) {
@@ -161,7 +162,7 @@ func (m *memoryTasks) ChangeTask(_ context.Context, t Task) error {
 	return nil
 }
 
-// sweep removes what has expired, at most once a second. It needs the lock.
+// sweep removes expired tasks, at most once a second. It requires the lock.
 func (m *memoryTasks) sweep() {
 	now := m.now()
 	if now.Sub(m.swept) < time.Second {

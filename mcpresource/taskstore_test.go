@@ -34,7 +34,7 @@ func TestMemoryTasks(t *testing.T) {
 			t.Errorf("of bytes: got %v", err)
 		}
 		now = now.Add(time.Hour)
-		for _, id := range []string{"d", "e"} { // what has expired makes room
+		for _, id := range []string{"d", "e"} { // expired tasks make room
 			if err := m.CreateTask(t.Context(), task(id), 9); err != nil {
 				t.Errorf("%s: got %v", id, err)
 			}

@@ -11,48 +11,49 @@ import (
 	"github.com/mcp-authd/mcp-authd/mcpresource/internal/message"
 )
 
-// Tracer follows requests through the guard, for traces. Package otelmcp has one for OpenTelemetry;
-// this package knows none. Its functions must not block.
+// Tracer traces requests through the guard. Package otelmcp implements it for OpenTelemetry; this
+// package does not depend on it. Its methods must not block.
 type Tracer interface {
-	// Judge is called before a request is judged. It returns the context in which that is done, and a
+	// Judge is called before a request is checked. It returns the context for the checks, and a
 	// function that is called with the outcome.
 	Judge(r *http.Request) (ctx context.Context, judged func(Outcome))
-	// Call is called for each call in a message that could be read, when it has been decided whether it
-	// goes on. The context is the one that Judge has returned.
+	// Call is called for each call in a readable message, once the guard has decided about it. The
+	// context is the result of Judge.
 	Call(ctx context.Context, c TracedCall) CallSpan
 }
 
-// CallSpan is a call that a Tracer follows.
+// CallSpan is the trace of a call.
 type CallSpan interface {
-	// Within returns ctx with the call in it, for what is done on its behalf.
+	// Within returns ctx with the call in it, for work that belongs to the call.
 	Within(ctx context.Context) context.Context
-	// End is called once: how the call ended, and the HTTP status, 0 when nothing was answered.
+	// End is called once, with the outcome and the HTTP status, which is 0 without a response.
 	End(outcome Outcome, status int)
 }
 
-// TracedCall is what a Tracer is told of a call. All but Began and Principal is the client's word.
+// TracedCall describes a call to a Tracer. All fields except Began and Principal are unverified
+// data from the client.
 type TracedCall struct {
-	Began     time.Time  // when its request came
-	Principal *Principal // nil for a method that needs no token, and for a caller who has none
-	Method    string     // such as "tools/call"; cut after 256 bytes, as Name is
+	Began     time.Time  // when its request arrived
+	Principal *Principal // nil for a method that requires no token, and for a caller without one
+	Method    string     // such as "tools/call"; at most 256 bytes, as Name
 	Name      string     // of the tool or prompt, or the URI
 	ID        json.RawMessage
 	Session   string          // "" for none; with it and a token of its owner, requests can be sent
-	Revision  string          // of MCP, as the header says
+	Revision  string          // the MCP revision in the header
 	Arguments json.RawMessage // with any personal data in them
-	// TraceParent and TraceState are those of params._meta, which go before the headers of HTTP
-	// (SEP-414); "" when they are absent or longer than 512 bytes. There is no baggage: it is for
-	// whom the client sends it to, and not for logs.
+	// TraceParent and TraceState are from params._meta, which overrides the HTTP headers (SEP-414).
+	// They are "" if absent or longer than 512 bytes. Baggage is omitted: it is for the server, not
+	// for logs.
 	TraceParent, TraceState string
 }
 
-// traced are the calls of a request.
+// traced holds the calls of a request.
 type traced struct {
 	spans    []CallSpan
-	reported atomic.Pointer[Outcome] // by an adapter
+	reported atomic.Pointer[Outcome] // from an adapter
 }
 
-// judgeTraced is judge, followed by the Tracer.
+// judgeTraced is judge with tracing.
 func (g *Guard) judgeTraced(w http.ResponseWriter, r *http.Request) (*passage, *refusal) {
 	if g.c.Tracer == nil {
 		return g.judge(w, r)
@@ -70,7 +71,7 @@ func (g *Guard) judgeTraced(w http.ResponseWriter, r *http.Request) (*passage, *
 	return p, refused
 }
 
-// follow begins to follow the calls of a request.
+// follow starts tracing the calls of a request.
 func (g *Guard) follow(ctx context.Context, r *http.Request, p *passage) {
 	t := &traced{}
 	for _, m := range p.envelope.Messages {
@@ -94,8 +95,8 @@ func (g *Guard) follow(ctx context.Context, r *http.Request, p *passage) {
 	}
 }
 
-// within returns ctx with the call of the request in it. Several calls of a batch go on together, and
-// nothing tells on whose behalf something is done then.
+// within returns ctx with the call of the request in it. The calls of a batch run together, so
+// their work cannot be assigned to one of them.
 func (t *traced) within(ctx context.Context) context.Context {
 	if t == nil || len(t.spans) != 1 {
 		return ctx
@@ -103,7 +104,7 @@ func (t *traced) within(ctx context.Context) context.Context {
 	return t.spans[0].Within(ctx)
 }
 
-// report notes what an adapter says of a call: it sees more than a status.
+// report records the outcome from an adapter, which knows more than the HTTP status.
 func (t *traced) report(outcome Outcome) {
 	if t != nil && len(t.spans) == 1 {
 		t.reported.Store(&outcome)

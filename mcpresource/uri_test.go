@@ -8,7 +8,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// TestRefusedURI: a URI that is not canonical is refused before a table is asked; see package message.
+// TestRefusedURI: a URI that is not canonical is refused before any table lookup; see package
+// message.
 func TestRefusedURI(t *testing.T) {
 	t.Run("RS-194 by HTTP it is 400 and -32602 with the id, before the table", func(t *testing.T) {
 		r := newRig(t, nil)
@@ -54,7 +55,7 @@ func TestRefusedURI(t *testing.T) {
 	})
 }
 
-// TestImplied: whatever leads to a prompt or a resource needs what getting it needs.
+// TestImplied: an indirect way to a prompt or resource requires the scopes of direct access.
 func TestImplied(t *testing.T) {
 	r := newRig(t, nil)
 	complete := func(ref string) string {
@@ -122,7 +123,7 @@ func TestImplied(t *testing.T) {
 	})
 }
 
-// TestResourceSpellings: a rule is for a resource, however its URI is written.
+// TestResourceSpellings: a rule applies to a resource in every spelling of its URI.
 func TestResourceSpellings(t *testing.T) {
 	rules := &Rules{
 		Default: []string{"unlisted"},

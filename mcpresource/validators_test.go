@@ -30,26 +30,26 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// signerServer is an authorization server as far as validators see it.
+// signerServer imitates an authorization server for validators.
 type signerServer struct {
 	*httptest.Server
 	keys    map[string]crypto.Signer
 	mu      sync.Mutex    // guards second and odd
-	second  crypto.Signer // published as ES256-2 when not nil
-	odd     string        // a key that is published too
+	second  crypto.Signer // published as ES256-2 if not nil
+	odd     string        // an additional published key
 	fetches atomic.Int32
 	down    atomic.Bool
 	answer  func(token string) string // introspection
 	asked   atomic.Int32
 }
 
-// What the documentation says of keys, and how long it takes to learn that there is no answer.
+// Documented times of the key set.
 const (
-	refreshAfter = 5 * time.Minute  // when they are read again, in the background
-	waitAfter    = 15 * time.Minute // when a request waits for that
-	refreshPause = 10 * time.Second // between two readings
-	retryPause   = time.Second      // the same when there are none
-	staleFor     = 24 * time.Hour   // when they cannot be read again
+	refreshAfter = 5 * time.Minute  // when keys are fetched again, in the background
+	waitAfter    = 15 * time.Minute // when a request waits for the fetch
+	refreshPause = 10 * time.Second // between two fetches
+	retryPause   = time.Second      // between two fetches without any keys
+	staleFor     = 24 * time.Hour   // how long keys are used if fetching fails
 	fetchTimeout = 5 * time.Second
 )
 
@@ -108,7 +108,7 @@ func newSignerServer(t testing.TB) *signerServer {
 	return s
 }
 
-// rotate publishes a second ES256 key and returns the one before.
+// rotate publishes a second ES256 key and returns the previous one.
 func (s *signerServer) rotate(k crypto.Signer) crypto.Signer {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -117,7 +117,7 @@ func (s *signerServer) rotate(k crypto.Signer) crypto.Signer {
 	return old
 }
 
-// token signs claims; header changes come as pairs.
+// token signs claims; header changes are in pairs.
 func (s *signerServer) token(t testing.TB, alg string, key any, claims map[string]any, header ...string) string {
 	t.Helper()
 	o := (&jose.SignerOptions{}).WithType("at+jwt").WithHeader("kid", alg)
@@ -234,8 +234,8 @@ func TestJWT(t *testing.T) {
 	})
 }
 
-// TestOddKeys: RU-10 RFC 7517 5: a key that is not understood stops no token, neither at the start nor at a
-// running guard.
+// TestOddKeys: RU-10 RFC 7517 5: a key in an unknown format does not affect other tokens, at the
+// start or later.
 func TestOddKeys(t *testing.T) {
 	for name, odd := range fakeissuer.OddKeys() {
 		t.Run("RU-10 "+name, func(t *testing.T) {
@@ -353,7 +353,7 @@ func TestJWKS(t *testing.T) {
 			}
 			s.rotate(nil)
 			advance(refreshAfter)
-			validate(v, forged) // has the set read
+			validate(v, forged) // triggers a fetch
 			wait.Until(t, "the set without the key is read", func() bool {
 				_, err = validate(v, forged)
 				return err != nil
@@ -638,7 +638,7 @@ func BenchmarkValidate(b *testing.B) {
 	}
 }
 
-// BenchmarkGuard is a whole request with a cached token, and the same without a guard.
+// BenchmarkGuard measures a whole request with a cached token, with and without a guard.
 func BenchmarkGuard(b *testing.B) {
 	done := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) })
 	r := newRig(b, func(c *Config) { c.Audit, c.Limits.Calls.PerSecond = nil, 1e6 })
@@ -647,7 +647,7 @@ func BenchmarkGuard(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				r.h, r.now = h, r.now.Add(time.Millisecond) // so that the limit, which counts, is not met
+				r.h, r.now = h, r.now.Add(time.Millisecond) // so that the rate limit is not reached
 				if w := r.call("alice", tool("read")); w.Code != http.StatusOK {
 					b.Fatal(w.Code)
 				}

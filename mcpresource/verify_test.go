@@ -10,8 +10,7 @@ import (
 	"time"
 )
 
-// TestVerify: a token that comes without a request is judged as one that comes with it,
-// and can be judged again.
+// TestVerify: a token without a request is checked like one in a request, and can be checked again.
 func TestVerify(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
 	var judged error
@@ -138,8 +137,8 @@ func TestSealer(t *testing.T) {
 	}
 }
 
-// FuzzSealer changes a genuine value. Each process of a fuzzing run has one of its own, so
-// what goes from one to the other is the change, not the value.
+// FuzzSealer modifies a valid value. Each process of a fuzzing run has its own value, so the input
+// is the modification.
 func FuzzSealer(f *testing.F) {
 	s, err := NewSealer([]byte(strings.Repeat("k", 32)))
 	if err != nil {
@@ -160,7 +159,7 @@ func FuzzSealer(f *testing.F) {
 	})
 }
 
-// TestRecheckSays: what is judged again counts for what it says, not for being judged.
+// TestRecheckSays: the result of the new validation counts.
 func TestRecheckSays(t *testing.T) {
 	h := newECHolder(t)
 	for _, tt := range []struct {
@@ -225,7 +224,7 @@ func TestRecheckSays(t *testing.T) {
 	}
 }
 
-// TestNobody: who a session belongs to has to be one caller and no other.
+// TestNobody: the owner of a session must be unambiguous.
 func TestNobody(t *testing.T) {
 	for name, change := range map[string]func(*Principal){
 		"no caller":            func(p *Principal) { p.Subject, p.ClientID = "", "" },
