@@ -13,63 +13,62 @@ import (
 	"github.com/mcp-authd/mcp-authd/mcpresource"
 )
 
-// Options adjust an Adapter. The zero value, and nil, are safe defaults.
+// Options configures an Adapter. The zero value and nil are safe defaults.
 type Options struct {
-	// Sessions configures the era up to 2025-11-25. Stateless and DisableLocalhostProtection are
-	// set for it; EventStore defaults to a bounded one in memory, SessionTimeout to 30 minutes.
-	// Whatever the store, its keys begin with the caller, and events are replayed only to that
-	// caller.
+	// Sessions configures the revisions with sessions, up to 2025-11-25. The adapter sets Stateless
+	// and DisableLocalhostProtection. EventStore defaults to a bounded one in memory,
+	// SessionTimeout to 30 minutes. The adapter prefixes the store's keys with the caller, and
+	// replays events only to that caller.
 	Sessions mcp.StreamableHTTPOptions
-	// Stateless configures the era from 2026-07-28. Stateless,
-	// PropagateRequestCancellation and DisableLocalhostProtection are set for it.
+	// Stateless configures the revisions without sessions, from 2026-07-28. The adapter sets
+	// Stateless, PropagateRequestCancellation and DisableLocalhostProtection.
 	Stateless mcp.StreamableHTTPOptions
 
-	// Sessionless says that the server hands out no session ids (GetSessionID returns ""), so that any
-	// replica answers any request. Without it each process learns that from the first session it opens.
+	// Sessionless declares that the server issues no session ids (GetSessionID returns ""), so that
+	// any replica can answer any request. Without it each process learns this from the first
+	// session that it opens.
 	Sessionless bool
 
-	// ShowAll lists every tool, prompt and resource to every caller instead of those
-	// the caller's scopes cover. A client can then find out by calling what further
-	// scope it needs.
+	// ShowAll lists every tool, prompt and resource to every caller, not only those that the
+	// caller's scopes cover. Clients can then learn by calling which scopes they lack.
 	ShowAll bool
 
-	// State seals the requestState of multi round-trip requests for the caller, the
-	// operation and its arguments. Default: a key of this process; several replicas
-	// behind one URL need a Sealer with a key that they share.
+	// State seals the requestState of multi round-trip requests for the caller, the operation and
+	// its arguments. Default: a key of this process. Replicas behind one URL need a Sealer with a
+	// shared key.
 	State *mcpresource.Sealer
-	// StateLife is how long a client may take to bring a requestState back.
-	// Default: 10 minutes.
+	// StateLife is how long a client may take to return a requestState. Default: 10 minutes.
 	StateLife time.Duration
-	// Spent remembers which states have been used, for Once. Default: in memory, which several
-	// replicas want to share.
+	// Spent stores which states were used, for Once. Default: in memory. Several replicas should
+	// share one.
 	Spent mcpresource.Replays
 
-	// ToolTimeout is how long a tool may run. Default: 10 minutes; negative: without end.
-	// ToolTimeouts has other values for some tools, by exact name.
+	// ToolTimeout is the maximum run time of a tool. Default: 10 minutes; negative: unlimited.
+	// ToolTimeouts overrides it for some tools, by exact name.
 	ToolTimeout  time.Duration
 	ToolTimeouts map[string]time.Duration
-	// AskTimeout is how long the server waits for a client that it has asked something,
-	// such as an elicitation. Default: 10 minutes; negative: without end.
+	// AskTimeout is how long the server waits for a client's answer, for example to an elicitation.
+	// Default: 10 minutes; negative: unlimited.
 	AskTimeout time.Duration
-	// MaxCalls bounds the tool calls of one person that run at once. Default: 64;
-	// negative: any number. How often is up to the Limits of the Guard.
+	// MaxCalls is the maximum number of concurrent tool calls of one user. Default: 64; negative:
+	// unlimited. The rate is limited by the Limits of the Guard.
 	MaxCalls int
 
-	// UncheckedInput leaves it to tools to check their arguments. Otherwise those of
-	// every tool are checked against its schema, also of tools that were added with
-	// Server.AddTool, for which the SDK checks nothing.
+	// UncheckedInput leaves the checking of arguments to tools. Otherwise the arguments of every
+	// tool are checked against its schema. That includes tools added with Server.AddTool, which the
+	// SDK does not check.
 	UncheckedInput bool
-	// MaxResult bounds the text and data of a result of a tool or prompt, in bytes.
-	// Default: 10 MiB; negative: any size.
+	// MaxResult is the maximum size of text and data in the result of a tool or prompt, in bytes.
+	// Default: 10 MiB; negative: unlimited.
 	MaxResult int
-	// URISchemes are the schemes that links in results may have. Default: all but those
-	// that run something or hide it: javascript, vbscript and data.
+	// URISchemes are the allowed schemes of links in results. Default: all except those that
+	// execute or hide something: javascript, vbscript and data.
 	URISchemes []string
-	// Tasks lets tools be called as tasks; nil: none can.
+	// Tasks lets tools be called as tasks. Nil: no tool can be.
 	Tasks *Tasks
-	// RawOutput lets the results of tools and prompts pass as they are: with terminal
-	// escape sequences, control characters, any link and any size, whatever the output
-	// schema of the tool says.
+	// RawOutput passes on results of tools and prompts unchanged: with terminal escape sequences,
+	// control characters, any link and any size, and without a check against the tool's output
+	// schema.
 	RawOutput bool
 
 	Logger *slog.Logger // default: discard
@@ -93,7 +92,7 @@ func (o *Options) withDefaults() Options {
 		c = *o
 	}
 	if c.State == nil {
-		c.State, _ = mcpresource.NewSealer() // fails for keys alone
+		c.State, _ = mcpresource.NewSealer() // only fails for invalid keys
 	}
 	if c.now == nil {
 		c.now = time.Now
@@ -122,7 +121,7 @@ func (o *Options) withDefaults() Options {
 	return c
 }
 
-// Adapter joins one guard and one server. It is safe for concurrent use.
+// Adapter connects one guard and one server. It is safe for concurrent use.
 type Adapter struct {
 	guard    *mcpresource.Guard
 	server   *mcp.Server
@@ -135,26 +134,26 @@ type Adapter struct {
 	running  *running
 	openings *openings
 	remarked *remarked
-	// inner is the server without the middleware of the adapter, and revisions are those it has.
+	// inner is the server without the adapter's middleware. revisions returns the server's
+	// revisions.
 	inner     mcp.MethodHandler
 	revisions func() []string
 	tasks     *taskKeeper // nil without Options.Tasks
-	// sessionless is set when the server hands out no session ids, so that none can be
-	// asked for.
+	// sessionless is set if the server issues no session ids, so that requests need none.
 	sessionless atomic.Bool
 
 	closing sync.Once
 	closed  chan struct{}
 }
 
-// New joins g and s, to which it adds middleware: call it once for a server, after
-// adding middleware that should see what the SDK does, and before any that should see
-// what clients do: for sessions of an older revision those see a mcp.Result of the adapter's
-// where it left out what the revision does not have.
+// New connects g and s, and adds middleware to s: call it once for each server. Add middleware that
+// should see the SDK's side before it, and middleware that should see the client's side after it.
+// For sessions of an older revision, the latter gets an mcp.Result of the adapter if that omits
+// members that the revision lacks.
 func New(g *mcpresource.Guard, s *mcp.Server, o *Options) *Adapter {
 	a := newAdapter(g, s, o)
 	if a.tasks != nil {
-		if err := a.tasks.register(s); err != nil { // a later SDK has tasks of its own: they are the server's
+		if err := a.tasks.register(s); err != nil { // a later SDK may implement tasks: then the server handles them
 			a.o.Logger.Error("tools cannot be called as tasks of this adapter", "error", err)
 			a.tasks = nil
 		}
@@ -176,16 +175,16 @@ func newAdapter(g *mcpresource.Guard, s *mcp.Server, o *Options) *Adapter {
 	return a
 }
 
-// NewHandler returns the guarded server with its RFC 9728 documents, ready to mount at
-// the root of a host: New and Handler in one. Do not put it behind g.Register or g.Protect:
-// the guard takes the token out of the request, and a second one refuses it. Those take
-// Unguarded.
+// NewHandler returns the guarded server with its RFC 9728 documents, to be mounted at the root of a
+// host. It combines New and Handler. Do not put it behind g.Register or g.Protect, which take the
+// result of Unguarded: a guard removes the token from the request, and a second guard rejects the
+// request.
 func NewHandler(g *mcpresource.Guard, s *mcp.Server, o *Options) http.Handler {
 	return New(g, s, o).Handler()
 }
 
-// Unguarded returns the server without the guard in front, for programs that mount
-// guard and documents themselves: New and HTTP in one.
+// Unguarded returns the server without the guard, for programs that mount guard and documents
+// themselves. It combines New and HTTP.
 func Unguarded(g *mcpresource.Guard, s *mcp.Server, o *Options) http.Handler {
 	return New(g, s, o).HTTP()
 }
@@ -193,15 +192,15 @@ func Unguarded(g *mcpresource.Guard, s *mcp.Server, o *Options) http.Handler {
 // Handler returns the guarded server with its RFC 9728 documents.
 func (a *Adapter) Handler() http.Handler { return a.guard.Handler(a.HTTP()) }
 
-// HTTP returns the Streamable HTTP endpoint of every revision from 2025-03-26. It must
-// stand behind Guard.Protect: a request without a verified caller is refused.
+// HTTP returns the Streamable HTTP endpoint of every revision from 2025-03-26. It must be behind
+// Guard.Protect: requests without a verified caller are rejected.
 func (a *Adapter) HTTP() http.Handler {
 	server := func(*http.Request) *mcp.Server { return a.server }
 
 	sessions := a.o.Sessions
 	sessions.Stateless = false
-	// the guard owns Host and Origin; behind a local proxy the SDK's check would refuse every
-	// request
+	// The guard checks Host and Origin. Behind a local proxy, the SDK's check would reject every
+	// request.
 	sessions.DisableLocalhostProtection = true
 	if sessions.EventStore == nil {
 		sessions.EventStore = mcp.NewMemoryEventStore(nil)
@@ -222,10 +221,10 @@ func (a *Adapter) HTTP() http.Handler {
 	}
 }
 
-// Close ends every task and every stream that listens: subscribers of 2026-07-28
-// get the result that ends their subscription. Calls are waited for, then sessions end. Call it
-// before http.Server.Shutdown, which waits for streams and does not end them. It
-// returns when all have ended, or ends the sessions and returns the error of ctx.
+// Close ends all tasks and listening streams: subscribers of 2026-07-28 get the final result of
+// their subscription. It waits for calls and then ends the sessions. Call it before
+// http.Server.Shutdown, which waits for streams but does not end them. If ctx ends first, Close
+// ends the sessions and returns the error of ctx.
 func (a *Adapter) Close(ctx context.Context) error {
 	a.closing.Do(func() { close(a.closed) })
 	if a.tasks != nil {
@@ -236,11 +235,11 @@ func (a *Adapter) Close(ctx context.Context) error {
 	unanswered := a.calls.wait(ctx)
 	var all sync.WaitGroup
 	for s := range a.server.Sessions() {
-		if s.ID() == "" { // it lasts as long as its one request
+		if s.ID() == "" { // it lasts as long as its only request
 			all.Go(func() { _ = s.Wait() })
 			continue
 		}
-		all.Go(func() { _ = s.Close() }) // whose client has gone needs no goodbye
+		all.Go(func() { _ = s.Close() }) // an error means that the client has gone
 	}
 	ended := make(chan struct{})
 	go func() { all.Wait(); close(ended) }()
@@ -262,8 +261,8 @@ func (a *Adapter) stopping() bool {
 	}
 }
 
-// untilClosed ends a subscription when the adapter is closed, so that its handler
-// returns a result; the SDK would drop that with the session.
+// untilClosed ends a subscription when the adapter is closed, so that its handler can return a
+// result. Otherwise the SDK would drop the subscription with the session.
 func (a *Adapter) untilClosed(ctx context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	returned := make(chan struct{})
@@ -277,8 +276,8 @@ func (a *Adapter) untilClosed(ctx context.Context) (context.Context, func()) {
 	return ctx, func() { close(returned); cancel() }
 }
 
-// send bounds the time that the server waits for a client, sends nothing that the client does not
-// expect yet, and tells each session what its revision has.
+// send limits the time that the server waits for a client, holds back messages that the client does
+// not expect yet, and adapts messages to the session's revision.
 func (a *Adapter) send(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 		if j := jobOf(ctx); j != nil && j.isTask() {
@@ -302,7 +301,7 @@ func (a *Adapter) send(next mcp.MethodHandler) mcp.MethodHandler {
 	}
 }
 
-// sendTime is how long a notification that was kept may take.
+// sendTime is the timeout for a notification that was held back.
 const sendTime = 10 * time.Second
 
 func (a *Adapter) sendLater(next mcp.MethodHandler, method string, req mcp.Request) {

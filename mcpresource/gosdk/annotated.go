@@ -11,21 +11,21 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// remarked are the tools whose annotations have been looked at, by name.
+// remarked stores the tools whose annotations were checked, by name.
 type remarked struct {
 	mu    sync.Mutex // guards tools
 	tools map[string]remark
 }
 
-// remark is what was found out about a tool.
+// remark is the result of the check of a tool.
 type remark struct {
 	tool  *mcp.Tool
-	shown *mcp.Tool // in lists; the tool itself if nothing is wrong with it
+	shown *mcp.Tool // for lists; equals tool if nothing is wrong
 }
 
 func newRemarked() *remarked { return &remarked{tools: map[string]remark{}} }
 
-// of returns a tool as lists show it, nil for one that has not been looked at.
+// of returns a tool in the form for lists, or nil if it was not checked yet.
 func (r *remarked) of(tool *mcp.Tool) *mcp.Tool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -35,7 +35,8 @@ func (r *remarked) of(tool *mcp.Tool) *mcp.Tool {
 	return nil
 }
 
-// keep reports whether the tool is the first of its name. It bounds the names, for servers that replace tools.
+// keep stores a check and reports whether the tool's name is new. It limits the number of names,
+// because servers may replace tools.
 func (r *remarked) keep(known remark) (first bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -47,16 +48,16 @@ func (r *remarked) keep(known remark) (first bool) {
 	return first
 }
 
-// secretive are the names of parameters that nothing should copy into a header.
+// secretive matches names of parameters that must not be copied into a header.
 var secretive = regexp.MustCompile(
 	`(?i)pass(word|wd|phrase|code)|secret|credential|(^|[_-])(token|pin|ssn|iban)$|(api|private|access)[_-]?key|Token$`,
 )
 
-// remark leaves out of a list of tools those annotations that no client can follow, for which clients would
-// leave out the tool (MCP 2026-07-28, "Tools", x-mcp-header, RS-156), and warns of them; the SDK refuses the
-// other bad ones when the tool is added. It also warns of a tool that tells clients to copy a secret into a
-// header, where proxies log it (RS-157): by the name of the parameter, or by what its schema says of it,
-// which is format password or writeOnly.
+// remark removes annotations that no client can follow from a list of tools, and logs them.
+// Otherwise clients would ignore those tools (MCP 2026-07-28, "Tools", x-mcp-header, RS-156). Other
+// invalid annotations are rejected by the SDK when the tool is added. remark also logs tools that
+// tell clients to copy a secret into a header, where proxies log it (RS-157). It recognizes secrets
+// by the parameter's name, or by format password or writeOnly in its schema.
 func (x *exchange) remark(ctx context.Context, result mcp.Result) {
 	list, ok := result.(*mcp.ListToolsResult)
 	if !ok {
@@ -76,7 +77,7 @@ func (x *exchange) remark(ctx context.Context, result mcp.Result) {
 	}
 }
 
-// followed is a tool without the annotations that no client can follow.
+// followed returns a tool without the annotations that no client can follow.
 func followed(tool *mcp.Tool) *mcp.Tool {
 	b, err := json.Marshal(tool.InputSchema)
 	if err != nil {
@@ -84,7 +85,7 @@ func followed(tool *mcp.Tool) *mcp.Tool {
 	}
 	var root any
 	d := json.NewDecoder(bytes.NewReader(b))
-	d.UseNumber() // as they are written
+	d.UseNumber() // keeps numbers unchanged
 	if d.Decode(&root) != nil || !strays(root, true) {
 		return tool
 	}
@@ -104,8 +105,8 @@ func (x *exchange) warn(ctx context.Context, tool, shown *mcp.Tool) {
 	}
 }
 
-// strays takes out of a value of a schema, to which properties alone lead or not, the annotations that they
-// do not lead to, as below items. It reports whether there were any.
+// strays removes annotations that are not reachable through properties alone, for example below
+// items. reached states whether v itself is. It reports whether it removed any.
 func strays(v any, reached bool) (found bool) {
 	switch v := v.(type) {
 	case []any:
@@ -120,7 +121,7 @@ func strays(v any, reached bool) (found bool) {
 		for name, member := range v {
 			named, _ := member.(map[string]any)
 			switch name {
-			case "default", "const", "enum", "examples": // data, and no schema
+			case "default", "const", "enum", "examples": // data, not schemas
 			case "properties", "patternProperties", "$defs", "definitions", "dependentSchemas":
 				for _, schema := range named {
 					found = strays(schema, reached && name == "properties") || found
@@ -133,7 +134,7 @@ func strays(v any, reached bool) (found bool) {
 	return found
 }
 
-// annotated is what has to be known of a schema for its annotations.
+// annotated is the part of a schema that is needed to check annotations.
 type annotated struct {
 	Header     string               `json:"x-mcp-header"`
 	Format     string               `json:"format"`
@@ -141,12 +142,12 @@ type annotated struct {
 	Properties map[string]annotated `json:"properties"`
 }
 
-// exposed names the parameters with an annotation that look like secrets.
+// exposed returns the names of annotated parameters that look like secrets.
 func exposed(schema any) (names []string) {
 	b, err := json.Marshal(schema)
 	var root annotated
 	if err != nil || json.Unmarshal(b, &root) != nil {
-		return nil // what else is wrong with it, a call says
+		return nil // a call reports other errors of the schema
 	}
 	root.walk(&names)
 	slices.Sort(names)

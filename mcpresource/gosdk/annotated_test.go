@@ -11,7 +11,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// TestAnnotatedSecrets: RS-157 an author who has clients copy a secret into a header is told.
+// TestAnnotatedSecrets: RS-157 an annotation that copies a secret into a header is logged.
 func TestAnnotatedSecrets(t *testing.T) {
 	var log bytes.Buffer
 	r := newRig(t, &Options{Logger: slog.New(slog.NewTextHandler(&log, nil))},
@@ -38,7 +38,7 @@ func TestAnnotatedSecrets(t *testing.T) {
 	}
 }
 
-// TestMisplacedAnnotations: RS-156 what the SDK lets pass is told.
+// TestMisplacedAnnotations: RS-156 annotations that the SDK should reject are logged.
 func TestMisplacedAnnotations(t *testing.T) {
 	const header = `{"type":"string","x-mcp-header":"N"}`
 	for schema, want := range map[string]bool{
@@ -56,7 +56,7 @@ func TestMisplacedAnnotations(t *testing.T) {
 		t.Run("RS-156 "+schema, func(t *testing.T) {
 			var log bytes.Buffer
 			r := newRig(t, &Options{Logger: slog.New(slog.NewTextHandler(&log, nil))}, raw("x", schema, okTool))
-			for range 2 { // the second list is of what was remembered
+			for range 2 { // the second list uses the cached check
 				list := r.modern(t, "alice-mcp", "tools/list", "", "").text
 				if got := !strings.Contains(list, `"x-mcp-header":"N"`); got != want {
 					t.Errorf("the annotation is left out: got %t, want %t: %s", got, want, list)
@@ -69,7 +69,7 @@ func TestMisplacedAnnotations(t *testing.T) {
 	}
 }
 
-// TestAnnotationsThatStay: what a client can follow is as it was, and so is all else.
+// TestAnnotationsThatStay: valid annotations and everything else are unchanged.
 func TestAnnotationsThatStay(t *testing.T) {
 	const schema = `{"type":"object","properties":{"a":{"type":"string","x-mcp-header":"A"},` +
 		`"l":{"type":"array","items":{"type":"string","x-mcp-header":"L"}},` +

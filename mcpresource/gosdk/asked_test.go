@@ -10,8 +10,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// asksBack is a tool that asks its client something in the way of the revisions with sessions, and
-// logs. Its result is what came of the question.
+// asksBack is a tool that asks its client a question, as in revisions with sessions, and logs. Its
+// result is the outcome of the question.
 func asksBack(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 	text := "asked"
 	if _, err := req.Session.Elicit(ctx, &mcp.ElicitParams{Message: "who are you?"}); err != nil {
@@ -23,8 +23,8 @@ func asksBack(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResul
 	return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: text}}}, nil
 }
 
-// TestNothingIsAsked: in 2026-07-28 a server sends no requests, whatever its tools try, and remarks
-// to those alone who ask for them.
+// TestNothingIsAsked: in 2026-07-28 a server sends no requests, whatever its tools do, and log
+// messages only to clients that ask for them.
 func TestNothingIsAsked(t *testing.T) {
 	tool := raw("asks-back", string(anyObject), asksBack)
 	r := newRig(t, nil, tool)

@@ -14,8 +14,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/mcpresource"
 )
 
-// BenchmarkCall is a tools/call of 2026-07-28 in process: the SDK alone, behind the
-// adapter, and behind guard and adapter. The server has 20 tools.
+// BenchmarkCall measures a tools/call of 2026-07-28 in process: the SDK alone, behind the adapter,
+// and behind guard and adapter. The server has 20 tools.
 func BenchmarkCall(b *testing.B) {
 	server := func() *mcp.Server {
 		s := mcp.NewServer(&mcp.Implementation{Name: "bench", Version: "1"}, nil)

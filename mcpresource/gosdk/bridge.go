@@ -11,17 +11,17 @@ import (
 	"github.com/mcp-authd/mcp-authd/mcpresource"
 )
 
-// principalKey is where the principal travels in auth.TokenInfo.Extra.
+// principalKey is the key of the principal in auth.TokenInfo.Extra.
 const principalKey = "github.com/mcp-authd/mcp-authd/mcpresource.Principal"
 
-// heldKey marks a principal that was not judged for this request: its token was
-// presented once for all, as to a stdio server.
+// heldKey marks a principal whose token was presented once instead of with this request, as for a
+// stdio server.
 const heldKey = "github.com/mcp-authd/mcp-authd/mcpresource.held"
 
-// bridge hands the caller that the guard has verified to the SDK. The SDK takes
-// token information only from its own bearer middleware, so that runs with a
-// placeholder for the token, which is gone again before the SDK reads the headers. It
-// also makes the SDK bind sessions to whom the guard says they belong to.
+// bridge passes the caller that the guard verified to the SDK. The SDK takes token information only
+// from its own bearer middleware. So bridge runs that middleware with a placeholder token, and
+// removes the placeholder before the SDK reads the headers. It also makes the SDK bind sessions to
+// their owner according to the guard.
 func (a *Adapter) bridge(next http.Handler) http.Handler {
 	verify := func(ctx context.Context, _ string, _ *http.Request) (*auth.TokenInfo, error) {
 		p, ok := mcpresource.FromContext(ctx)
@@ -38,12 +38,12 @@ func (a *Adapter) bridge(next http.Handler) http.Handler {
 		r.Header.Del("Authorization")
 		next.ServeHTTP(w, r)
 	})
-	// The guard has judged the times already, with its own allowance for clocks.
+	// The guard has checked the times already, with its own clock skew.
 	bearer := auth.RequireBearerToken(verify,
 		&auth.RequireBearerTokenOptions{AllowMissingExpiration: true, ClockSkew: time.Hour})(bare)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if _, ok := mcpresource.FromContext(r.Context()); !ok {
-			bare.ServeHTTP(w, r) // a method that the policy leaves open; receive lets nothing else pass
+			bare.ServeHTTP(w, r) // a public method; receive rejects all others
 			return
 		}
 		r = r.Clone(r.Context())
@@ -52,15 +52,15 @@ func (a *Adapter) bridge(next http.Handler) http.Handler {
 	})
 }
 
-// tokenInfo is what the SDK is told of p. It keeps sessions to their owner.
+// tokenInfo returns the token information of p for the SDK, which binds sessions to owner.
 func tokenInfo(p *mcpresource.Principal, owner string) *auth.TokenInfo {
 	return &auth.TokenInfo{
 		Scopes: p.Scopes, Expiration: p.ExpiresAt, UserID: owner, Extra: map[string]any{principalKey: p},
 	}
 }
 
-// Principal returns the verified caller of a request, in tools, prompts, resources
-// and middleware. It is the caller of this request also inside a session.
+// Principal returns the verified caller of a request, in tools, prompts, resources and middleware.
+// Inside a session, too, it is the caller of this request.
 func Principal(r mcp.Request) (*mcpresource.Principal, bool) {
 	extra := r.GetExtra()
 	if extra == nil || extra.TokenInfo == nil {
@@ -70,7 +70,7 @@ func Principal(r mcp.Request) (*mcpresource.Principal, bool) {
 	return p, ok
 }
 
-// held reports whether the caller has to be judged again before this request.
+// held reports whether the caller must be verified again before this request.
 func held(r mcp.Request) bool {
 	extra := r.GetExtra()
 	return extra != nil && extra.TokenInfo != nil && extra.TokenInfo.Extra[heldKey] != nil

@@ -14,11 +14,10 @@ import (
 	"github.com/mcp-authd/mcp-authd/mcpresource"
 )
 
-// report tells the audit of the guard what became of a request: Config.Calls and
-// Config.CallArguments say who hears what. The guard would know the HTTP status alone,
-// and nothing of stdio.
+// report reports the outcome of a request to the audit of the guard, see Config.Calls and
+// Config.CallArguments. The guard itself would only know the HTTP status, and nothing about stdio.
 func (x *exchange) report(ctx context.Context, began time.Time, result mcp.Result, err error) {
-	if x.caller == nil { // the guard reports what it lets pass without one
+	if x.caller == nil { // the guard reports public methods itself
 		return
 	}
 	e := mcpresource.CallEvent{
@@ -32,7 +31,7 @@ func (x *exchange) report(ctx context.Context, began time.Time, result mcp.Resul
 		e.Outcome = mcpresource.OutcomeStopped
 	}
 	if e.Err != nil && e.Outcome == mcpresource.OutcomeInvalidInput && x.method == "tools/call" {
-		e.Err = errInput // what is wrong with the arguments quotes them
+		e.Err = errInput // validation errors quote the arguments
 	}
 	x.guard.Report(ctx, e)
 }
@@ -80,7 +79,7 @@ func (x *exchange) callTool(ctx context.Context, call *mcp.CallToolRequest) (mcp
 		if bad, err := x.checkInput(ctx, call); err != nil {
 			return nil, err
 		} else if bad != nil && plan.as && x.dialect() == coreTasks {
-			// the client waits for a task
+			// the client expects a task
 			return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: bad.GetError().Error()}
 		} else if bad != nil {
 			return bad, nil
@@ -108,8 +107,8 @@ func (x *exchange) callTool(ctx context.Context, call *mcp.CallToolRequest) (mcp
 
 var errTimeout = errors.New("gosdk: the tool took too long")
 
-// timed answers in time also for a tool that does not heed its context. Such a one goes
-// on, and counts as running.
+// timed answers after the limit even if the tool ignores its context. Such a tool continues, and
+// counts as running.
 func (x *exchange) timed(ctx context.Context, limit time.Duration, leave func()) (mcp.Result, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, errTimeout)
 	type answer struct {
@@ -137,7 +136,7 @@ func (x *exchange) timed(ctx context.Context, limit time.Duration, leave func())
 				x.outcome = mcpresource.OutcomeTimeout
 				return tookTooLong(limit), nil
 			}
-			late = nil // cancelled by the client, or just done: the tool has the last word
+			late = nil // canceled by the client, or just finished: the tool's result counts
 		}
 	}
 }
@@ -155,7 +154,7 @@ func (x *exchange) handle(ctx context.Context) (mcp.Result, error) {
 	return x.interact(ctx, result, err, call)
 }
 
-// survive is protected for the goroutine of the exchange.
+// survive calls protected for the goroutine of the exchange.
 func (x *exchange) survive(ctx context.Context, do func(context.Context) (mcp.Result, error)) (mcp.Result, error) {
 	result, err, panics := x.protected(ctx, do)
 	if panics {
@@ -164,8 +163,8 @@ func (x *exchange) survive(ctx context.Context, do func(context.Context) (mcp.Re
 	return result, err
 }
 
-// protected keeps a panic, of a handler or a policy, from ending the process: the SDK
-// runs them outside the reach of net/http.
+// protected recovers from a panic in a handler or policy, which would otherwise end the process:
+// the SDK runs them in goroutines that net/http does not protect.
 func (x *exchange) protected(
 	ctx context.Context, do func(context.Context) (mcp.Result, error),
 ) (result mcp.Result, err error, panics bool) {
@@ -180,7 +179,7 @@ func (x *exchange) protected(
 	return result, err, false
 }
 
-// running counts the calls of each person that run now.
+// running counts the running calls of each user.
 type running struct {
 	mu sync.Mutex // guards n
 	n  map[string]int

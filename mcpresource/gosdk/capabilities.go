@@ -12,9 +12,9 @@ import (
 	"github.com/mcp-authd/mcp-authd/mcpresource"
 )
 
-// declared refuses a result that asks the client for what it has not said on this request that
-// it can do (MCP 2026-07-28, "Multi Round-Trip Requests", RS-180), and says what is missing
-// (RS-141). Clients of older revisions are asked by the SDK, which looks itself.
+// declared rejects a result that asks the client for something it did not declare in this request
+// (MCP 2026-07-28, "Multi Round-Trip Requests", RS-180). The error names the missing capability
+// (RS-141). For older revisions, the SDK checks this itself.
 func (x *exchange) declared(result mcp.Result) error {
 	asks := questions(result)
 	if !protocol.IsStateless(x.version) || len(asks) == 0 {
@@ -48,7 +48,7 @@ func (x *exchange) declared(result mcp.Result) error {
 	}
 }
 
-// questions are what a result asks the client for.
+// questions returns the input requests in a result.
 func questions(result mcp.Result) mcp.InputRequestMap {
 	switch r := result.(type) {
 	case *mcp.CallToolResult:
@@ -63,7 +63,7 @@ func questions(result mcp.Result) mcp.InputRequestMap {
 	return nil
 }
 
-// needed is the capability that a question takes, and the member of it, if it takes one.
+// needed returns the capability, and possibly its member, that a question requires.
 func needed(question mcp.InputRequest) (capability, member string) {
 	switch q := question.(type) {
 	case *mcp.ElicitParams:
@@ -81,8 +81,8 @@ func needed(question mcp.InputRequest) (capability, member string) {
 	return "", ""
 }
 
-// offers reports whether capabilities, as they came, hold one. Elicitation without any mode is
-// by form.
+// offers reports whether decoded capabilities contain a capability. Elicitation without a mode
+// means form.
 func offers(has map[string]any, capability, member string) bool {
 	of, ok := has[capability].(map[string]any)
 	if !ok || member == "" {
@@ -92,11 +92,12 @@ func offers(has map[string]any, capability, member string) bool {
 	return ok || member == "form" && len(of) == 0
 }
 
-// RequireExtension returns nil if the client has declared an extension, such as
-// "io.modelcontextprotocol/ui", on this request, or at initialize up to 2025-11-25. Otherwise its
-// error, which a tool, prompt or resource returns as it is, tells the client what is missing (MCP
-// 2026-07-28, "Extensions", RS-174). What an earlier request declared counts for nothing. A handler that
-// can do without the extension does so instead.
+// RequireExtension returns nil if the client declared an extension, such as
+// "io.modelcontextprotocol/ui". It must do so in this request, or for revisions up to 2025-11-25 at
+// initialize; declarations in earlier requests do not count. A tool, prompt or resource that
+// depends on the extension returns the error unchanged. It tells the client what is missing (MCP
+// 2026-07-28, "Extensions", RS-174). A handler that can work without the extension should do so
+// instead.
 func RequireExtension(r mcp.Request, name string) error {
 	if _, ok := extensions(r)[name]; ok {
 		return nil

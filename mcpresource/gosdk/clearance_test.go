@@ -16,7 +16,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// giver is an authorization server whose person gives one word when told to.
+// giver is an authorization server whose user approves once, when give is called.
 type giver struct {
 	mu    sync.Mutex
 	given bool
@@ -38,7 +38,7 @@ func (g *giver) give() {
 	g.given = true
 }
 
-// clearanceRig is a rig whose tool secret needs clearance.
+// clearanceRig returns a rig whose tool secret requires approval.
 func clearanceRig(t *testing.T) (*rig, *giver) {
 	t.Helper()
 	g := &giver{}
@@ -50,8 +50,8 @@ func clearanceRig(t *testing.T) (*rig, *giver) {
 	}, nil), g
 }
 
-// TestClearanceByClients: what the client of the SDK does with each form in which it is told of the page, and that the
-// server takes its retry.
+// TestClearanceByClients checks how the SDK's client handles each form of the approval request, and
+// that its retry is accepted.
 func TestClearanceByClients(t *testing.T) {
 	call := func(cs *mcp.ClientSession) (string, error) {
 		result, err := cs.CallTool(t.Context(), &mcp.CallToolParams{Name: "secret", Arguments: map[string]any{}})
@@ -88,7 +88,7 @@ func TestClearanceByClients(t *testing.T) {
 			if asked++; r.Params.Mode != "url" || r.Params.URL != issuer+"/clearance/c1" {
 				t.Errorf("asked %+v", r.Params)
 			}
-			g.give() // the person is done before the client says so
+			g.give() // the user approves before the client answers
 			return &mcp.ElicitResult{Action: "accept"}, nil
 		}
 		cs, err := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, o).Connect(t.Context(),

@@ -12,13 +12,13 @@ import (
 	"github.com/mcp-authd/mcp-authd/mcpresource"
 )
 
-// coded gives an error the code that the revision has for it. A failure that says
-// nothing of itself is an internal error; the SDK would send the code 0.
+// coded returns an error with the code of the revision. An error without a code is an internal
+// error; the SDK would send code 0.
 func (x *exchange) coded(err error) error {
 	var rpc *jsonrpc.Error
 	if !errors.As(err, &rpc) {
 		if strings.HasPrefix(err.Error(), "JSON RPC not handled") {
-			return err // the SDK makes -32601 of it
+			return err // the SDK converts it to -32601
 		}
 		return &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: err.Error()}
 	}
@@ -27,7 +27,7 @@ func (x *exchange) coded(err error) error {
 	case protocol.IsStateless(x.version) && code == protocol.CodeResourceNotFound:
 		code = jsonrpc.CodeInvalidParams
 	case protocol.IsStateless(x.version) && code == protocol.CodeURLElicitationNeeded:
-		code = jsonrpc.CodeInternalError // there it is asked for in a result
+		code = jsonrpc.CodeInternalError // this revision asks in a result instead
 	case !protocol.IsStateless(x.version) && x.method == "resources/read" && missing(rpc):
 		code = protocol.CodeResourceNotFound
 	}
@@ -37,15 +37,15 @@ func (x *exchange) coded(err error) error {
 	return &jsonrpc.Error{Code: code, Message: err.Error(), Data: rpc.Data}
 }
 
-// missing recognizes mcp.ResourceNotFoundError.
+// missing reports whether e is mcp.ResourceNotFoundError.
 func missing(e *jsonrpc.Error) bool {
 	known, ok := mcp.ResourceNotFoundError("").(*jsonrpc.Error)
 	return ok && e.Code == known.Code && e.Message == known.Message
 }
 
-// advertised refuses methods of features that the server does not have (MCP 2026-07-28,
-// server features, "Capabilities", RS-136). The SDK answers them with empty lists, which older
-// clients may count on.
+// advertised rejects methods of features that the server does not have (MCP 2026-07-28, server
+// features, "Capabilities", RS-136). The SDK answers them with empty lists, which older clients may
+// rely on.
 func (x *exchange) advertised(ctx context.Context) error {
 	feature, _, _ := strings.Cut(x.method, "/")
 	if !protocol.IsStateless(x.version) ||
@@ -60,7 +60,7 @@ func (x *exchange) advertised(ctx context.Context) error {
 		&mcp.ServerRequest[*mcp.DiscoverParams]{Session: s, Params: &mcp.DiscoverParams{}, Extra: x.req.GetExtra()})
 	d, ok := result.(*mcp.DiscoverResult)
 	if err != nil || !ok || d.Capabilities == nil {
-		return nil // then nothing is known against it
+		return nil // the features are unknown
 	}
 	has := map[string]bool{
 		"prompts": d.Capabilities.Prompts != nil, "resources": d.Capabilities.Resources != nil,

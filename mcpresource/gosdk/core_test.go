@@ -16,7 +16,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 )
 
-// names are those of the tools of a list, in its order.
+// names returns the names of the tools in a list, in order.
 func (r reply) names(t *testing.T) (out []string, cursor string) {
 	t.Helper()
 	raw := r.text[strings.LastIndex(r.text, `{"jsonrpc"`):]
@@ -49,7 +49,7 @@ func opening(version, client string) string {
 		`","capabilities":{},"clientInfo":{"name":"` + client + `","version":"1"}}}`
 }
 
-// TestCore holds what the SDK does for us, behind the guard and the adapter.
+// TestCore checks features that the SDK provides, behind the guard and the adapter.
 func TestCore(t *testing.T) {
 	r := newRig(t, nil, func(s *mcp.Server) {
 		for _, name := range []string{"z", "b", "y"} {
@@ -176,7 +176,7 @@ func TestCore(t *testing.T) {
 	})
 }
 
-// TestPages: RS-58 all pages of a list say the same of caches.
+// TestPages: RS-58 all pages of a list have the same cache settings.
 func TestPages(t *testing.T) {
 	s := mcp.NewServer(&mcp.Implementation{Name: "t", Version: "1"}, &mcp.ServerOptions{PageSize: 1})
 	for _, name := range []string{"a", "b", "c"} {
@@ -198,8 +198,8 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// TestUnknownVersion: RS-123 RS-145 a request of which no version is known is one of 2025-03-26, the
-// revision that has batches.
+// TestUnknownVersion: RS-123 RS-145 a request without a known version is of 2025-03-26, the
+// revision with batches.
 func TestUnknownVersion(t *testing.T) {
 	s := mcp.NewServer(&mcp.Implementation{Name: "t", Version: "1"},
 		&mcp.ServerOptions{GetSessionID: func() string { return "" }})
@@ -217,7 +217,7 @@ func TestUnknownVersion(t *testing.T) {
 	}
 }
 
-// TestUndeclared: RS-141 RS-180 nothing is asked of a client that it has not said it can do.
+// TestUndeclared: RS-141 RS-180 a client is not asked for something that it did not declare.
 func TestUndeclared(t *testing.T) {
 	questions := map[string]mcp.InputRequest{
 		"form":     &mcp.ElicitParams{Message: "name?", RequestedSchema: anyObject},
@@ -266,7 +266,7 @@ func TestUndeclared(t *testing.T) {
 	}
 }
 
-// TestOutputSchema: RS-126 a result that does not fit its schema is not sent.
+// TestOutputSchema: RS-126 a result that does not match its schema is not sent.
 func TestOutputSchema(t *testing.T) {
 	schema := json.RawMessage(`{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"]}`)
 	r := newRig(t, nil, func(s *mcp.Server) {
@@ -293,7 +293,7 @@ func TestOutputSchema(t *testing.T) {
 		}
 	}
 	session := r.initializeAt(t, "alice-mcp-deep", "2025-03-26")
-	for name, codes := range map[string]struct{ newest, older int64 }{ // of 2025-03-26, which has no such schemas
+	for name, codes := range map[string]struct{ newest, older int64 }{ // older is 2025-03-26, without such schemas
 		"fits raw": {0, 0}, "unfit raw": {-32603, 0}, "fails": {0, 0}, "nothing": {-32603, 0},
 	} {
 		body := `"name":"` + name + `","arguments":{}`
@@ -309,7 +309,7 @@ func TestOutputSchema(t *testing.T) {
 	}
 }
 
-// TestAnnotations: RS-156 a tool whose annotations no client could follow is not added.
+// TestAnnotations: RS-156 a tool whose annotations no client can follow is not added.
 func TestAnnotations(t *testing.T) {
 	for name, properties := range map[string]string{
 		"RS-156 a number":            `"n":{"type":"number","x-mcp-header":"N"}`,

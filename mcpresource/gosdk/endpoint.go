@@ -16,8 +16,8 @@ import (
 	protocol "github.com/mcp-authd/mcp-authd/internal/mcp"
 )
 
-// endpoint is one URL for both eras (RS-99, RS-137). It refuses what the SDK lets pass and should not,
-// and says it in JSON-RPC.
+// endpoint serves both eras at one URL (RS-99, RS-137). It rejects invalid requests that the SDK
+// would accept, with JSON-RPC errors.
 type endpoint struct {
 	adapter             *Adapter
 	sessions, stateless http.Handler
@@ -59,7 +59,7 @@ func (e *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 	if r.Header.Get("Accept") == "" {
-		r.Header.Set("Accept", "*/*") // RFC 9110 §12.5.1: so it means; the SDK refuses it
+		r.Header.Set("Accept", "*/*") // RFC 9110 §12.5.1: a missing header means this; the SDK rejects it
 	}
 	if m := b.messages[0]; e.adapter.tasks != nil && !b.batch {
 		r = r.WithContext(context.WithValue(r.Context(), carriedContext{}, m.taskMembers()))
@@ -69,7 +69,7 @@ func (e *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		defer e.adapter.calls.enter()()
 	}
 	if b.modern(r) {
-		r.Header.Del(protocol.HeaderLastEvent) // it resumes nothing here, and the SDK refuses it
+		r.Header.Del(protocol.HeaderLastEvent) // nothing to resume here, and the SDK rejects it
 		e.stateless.ServeHTTP(out, r)
 		return
 	}
@@ -79,7 +79,7 @@ func (e *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// serveOther is for GET and DELETE, which are about sessions.
+// serveOther serves GET and DELETE, which concern sessions.
 func (e *endpoint) serveOther(w http.ResponseWriter, r *http.Request) {
 	if protocol.IsStateless(r.Header.Get(protocol.HeaderVersion)) {
 		r.Header.Del(protocol.HeaderLastEvent)
@@ -102,7 +102,7 @@ func (e *endpoint) serveOther(w http.ResponseWriter, r *http.Request) {
 	e.sessions.ServeHTTP(w, r)
 }
 
-// read is bounded by the guard too, which may have a larger bound.
+// read reads the body up to the SDK's limit. The guard's limit may be larger.
 func (e *endpoint) read(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	most := e.adapter.o.Sessions.MaxRequestBodyBytes
 	switch {
@@ -114,9 +114,9 @@ func (e *endpoint) read(w http.ResponseWriter, r *http.Request) ([]byte, error) 
 	return io.ReadAll(http.MaxBytesReader(w, r.Body, most))
 }
 
-// modern reports whether a request is of the stateless era: by its _meta, or its header.
-// With _meta and no header it is one too, and refused for it (MCP 2026-07-28, Streamable
-// HTTP, "Protocol Version Header").
+// modern reports whether a request belongs to the stateless era, by its header or _meta. A request
+// with _meta but without the header does, and is rejected for it (MCP 2026-07-28, Streamable HTTP,
+// "Protocol Version Header").
 func (b body) modern(r *http.Request) bool {
 	if protocol.IsStateless(r.Header.Get(protocol.HeaderVersion)) {
 		return true
@@ -124,7 +124,7 @@ func (b body) modern(r *http.Request) bool {
 	return slices.ContainsFunc(b.messages, message.isModern)
 }
 
-// checkModern refuses what 2026-07-28 does and the SDK does not.
+// checkModern rejects requests that are invalid in 2026-07-28 but accepted by the SDK.
 func (e *endpoint) checkModern(b body, r *http.Request) *refusal {
 	if refused := b.checkModern(r); refused != nil || e.adapter.tasks == nil {
 		return refused
@@ -140,7 +140,7 @@ func (b body) checkModern(r *http.Request) *refusal {
 	case !m.isRequest():
 		return invalid(nil, "The body has to be a request or notification: servers of this revision ask nothing.")
 	}
-	// Of two headers a proxy and the server might each believe another.
+	// If a header is repeated, a proxy and the server might each use another value.
 	for name, values := range r.Header {
 		parameter := strings.HasPrefix(name, protocol.HeaderParamPrefix)
 		if len(values) > 1 && (parameter || name == protocol.HeaderMethod || name == protocol.HeaderName ||
@@ -154,14 +154,13 @@ func (b body) checkModern(r *http.Request) *refusal {
 		}
 	}
 	if m.ID == nil && r.Header.Get(protocol.HeaderMethod) == "" {
-		r.Header.Set(protocol.HeaderMethod, *m.Method) // required of requests alone; the SDK asks for it here too
+		r.Header.Set(protocol.HeaderMethod, *m.Method) // only requests need it, but the SDK requires it here, too
 	}
 	return nil
 }
 
-// isStrict reports whether a value in Base64 has the one spelling that it can have: the SDK decodes
-// others, too (MCP 2026-07-28, Streamable HTTP, RS-150). A value without the
-// markers is no Base64.
+// isStrict reports whether a Base64 value has canonical spelling: the SDK decodes other spellings,
+// too (MCP 2026-07-28, Streamable HTTP, RS-150). A value without the markers is not Base64.
 func isStrict(value string) bool {
 	encoded, ok := strings.CutPrefix(value, "=?base64?")
 	if ok {
@@ -174,11 +173,12 @@ func isStrict(value string) bool {
 	return err == nil
 }
 
-// checkSession refuses what the revisions with sessions do and the SDK does not.
+// checkSession rejects requests that are invalid in revisions with sessions but accepted by the
+// SDK.
 func (e *endpoint) checkSession(b body, r *http.Request) *refusal {
 	id := r.Header.Get(protocol.HeaderSession)
 	if id == "" && !b.opens() && !e.adapter.sessionless.Load() { // initialize comes first: RS-70
-		// Otherwise the SDK opens a session for it, and answers 200 with the code 0.
+		// Otherwise the SDK opens a session, and answers 200 with code 0.
 		return invalid(b.id(), "The header Mcp-Session-Id is required.")
 	}
 	version := r.Header.Get(protocol.HeaderVersion)
@@ -193,8 +193,8 @@ func (e *endpoint) checkSession(b body, r *http.Request) *refusal {
 	return b.checkBatch()
 }
 
-// checkBatch: 2025-03-26 has batches of requests and notifications or of responses;
-// initialize is never part of one (RS-117, RS-118, RS-119). That other revisions have none, the SDK knows.
+// checkBatch checks that a batch contains either requests and notifications or responses, and no
+// initialize (2025-03-26, RS-117, RS-118, RS-119). The SDK rejects batches of other revisions.
 func (b body) checkBatch() *refusal {
 	if !b.batch {
 		return nil

@@ -10,16 +10,16 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// ask is one request by plain HTTP with whatever headers; the value "-" removes one.
+// ask is one plain HTTP request with custom headers; the value "-" removes one.
 type ask struct {
 	method, body string
 	headers      map[string][]string
 }
 
-// reply is what the tests below look at.
+// reply contains the parts of a response that the tests check.
 type reply struct {
 	status int
-	code   int64 // of a JSON-RPC error; 0 for none
+	code   int64 // of a JSON-RPC error, else 0
 	id     string
 	text   string
 	header http.Header
@@ -79,8 +79,8 @@ func hdr(pairs ...string) map[string][]string {
 
 const listTools = `{"jsonrpc":"2.0","id":3,"method":"tools/list","params":{}}`
 
-// TestSessionEra holds what the revisions up to 2025-11-25 refuse and the SDK lets pass,
-// or refuses in plain text.
+// TestSessionEra checks requests that are invalid up to 2025-11-25, but that the SDK accepts or
+// rejects in plain text.
 func TestSessionEra(t *testing.T) {
 	r := newRig(t, nil)
 	now := r.initializeAt(t, "alice-mcp-deep", "2025-11-25")
@@ -182,7 +182,7 @@ func modern(method, params string) string {
 	return `{"jsonrpc":"2.0","id":3,"method":"` + method + `","params":{` + params + modernMeta + `}}`
 }
 
-// TestStatelessEra is the same for 2026-07-28.
+// TestStatelessEra does the same for 2026-07-28.
 func TestStatelessEra(t *testing.T) {
 	schema := json.RawMessage(
 		`{"type":"object","properties":{"region":{"type":"string","x-mcp-header":"Region"},"n":{"type":"integer","x-mcp-header":"N"}}}`,
@@ -293,8 +293,8 @@ func TestStatelessEra(t *testing.T) {
 	}
 }
 
-// TestResourceCodes: RS-78 RS-171 what a missing resource is called depends on the
-// revision; the SDK has one code for all, and a handler may have another.
+// TestResourceCodes: RS-78 RS-171 the code for a missing resource depends on the revision. The SDK
+// has one code for all, and a handler may use another.
 func TestResourceCodes(t *testing.T) {
 	r := newRig(t, nil, func(s *mcp.Server) {
 		s.AddResourceTemplate(&mcp.ResourceTemplate{URITemplate: "x://{+path}", Name: "x"}, legacyMissing)
@@ -316,7 +316,7 @@ func TestResourceCodes(t *testing.T) {
 	}
 }
 
-// TestSessionless: a server that hands out no session ids asks for none.
+// TestSessionless: a server that issues no session ids does not require them.
 func TestSessionless(t *testing.T) {
 	s := mcp.NewServer(&mcp.Implementation{Name: "t", Version: "1"},
 		&mcp.ServerOptions{GetSessionID: func() string { return "" }})
@@ -336,7 +336,7 @@ func TestSessionless(t *testing.T) {
 	}
 }
 
-// TestNegotiated: RS-70 RS-77 what counts is the revision that the server chose.
+// TestNegotiated: RS-70 RS-77 the revision chosen by the server applies.
 func TestNegotiated(t *testing.T) {
 	s := mcp.NewServer(&mcp.Implementation{Name: "t", Version: "1"},
 		&mcp.ServerOptions{SupportedProtocolVersions: []string{"2025-06-18"}})
@@ -353,7 +353,7 @@ func TestNegotiated(t *testing.T) {
 	}
 }
 
-// TestLastEventIsIgnored: there is nothing to resume without sessions.
+// TestLastEventIsIgnored: without sessions there are no events to resume.
 func TestLastEventIsIgnored(t *testing.T) {
 	r := newRig(t, nil)
 	for method, want := range map[string]int{http.MethodPost: 200, http.MethodGet: 405} {
@@ -368,7 +368,7 @@ func TestLastEventIsIgnored(t *testing.T) {
 	}
 }
 
-// TestForeignSessionIsIgnored: by a request that has no session.
+// TestForeignSessionIsIgnored: a request without sessions ignores the header.
 func TestForeignSessionIsIgnored(t *testing.T) {
 	r := newRig(t, nil)
 	headers := hdr("Mcp-Protocol-Version", "2026-07-28", "Mcp-Method", "tools/list", "Mcp-Session-Id",

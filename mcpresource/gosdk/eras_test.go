@@ -12,7 +12,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/mcpresource"
 )
 
-// TestStdioEras: RS-85 one process answers clients of both eras, also when they take turns.
+// TestStdioEras: RS-85 one process serves clients of both eras, even interleaved.
 func TestStdioEras(t *testing.T) {
 	who := raw("who", string(anyObject), whoAreYou)
 	sound := raw("sound", string(anyObject),

@@ -10,12 +10,12 @@ import (
 	protocol "github.com/mcp-authd/mcp-authd/internal/mcp"
 )
 
-// refusal is an answer instead of the SDK's.
+// refusal is a response that replaces the SDK's.
 type refusal struct {
 	status int
 	code   int64
 	text   string
-	id     json.RawMessage // nil when there is none
+	id     json.RawMessage // nil without an id
 }
 
 func invalid(id json.RawMessage, text string) *refusal {
@@ -26,11 +26,10 @@ func refuse(w http.ResponseWriter, refused *refusal) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Del("Content-Length")
 	w.WriteHeader(refused.status)
-	_, _ = w.Write(errorMessage(refused.id, refused.code, refused.text)) // fails when the client has gone
+	_, _ = w.Write(errorMessage(refused.id, refused.code, refused.text)) // fails if the client has gone
 }
 
-// errorMessage is a JSON-RPC error response. The package jsonrpc cannot write one
-// without an id.
+// errorMessage returns a JSON-RPC error response. Package jsonrpc cannot encode one without an id.
 func errorMessage(id json.RawMessage, code int64, text string) []byte {
 	if id == nil {
 		id = json.RawMessage("null")
@@ -47,24 +46,24 @@ func errorMessage(id json.RawMessage, code int64, text string) []byte {
 	return b
 }
 
-// rpcErrors turns the SDK's errors in plain text into JSON-RPC errors, by which a
-// client knows that the server speaks MCP, and which request it was.
+// rpcErrors converts the SDK's plain text errors to JSON-RPC errors. From these a client sees that
+// the server speaks MCP, and which request failed.
 type rpcErrors struct {
 	http.ResponseWriter
 	id      json.RawMessage
-	status  int    // that the SDK answers, 0 before; the guard may answer in its place
-	session string // that it names with it
-	held    int    // status of an error whose text is to come
+	status  int    // of the SDK's response, 0 before; the guard may send another
+	session string // in the SDK's response
+	held    int    // status of an error whose text follows
 }
 
-// begin notes the head of the SDK's answer.
+// begin records status and session of the SDK's response.
 func (w *rpcErrors) begin(status int) {
 	if w.status == 0 && status >= http.StatusOK {
 		w.status, w.session = status, w.Header().Get(protocol.HeaderSession)
 	}
 }
 
-// sessionless reports whether the SDK has answered well and named no session.
+// sessionless reports whether the SDK answered successfully without a session id.
 func (w *rpcErrors) sessionless() bool {
 	return w.status >= http.StatusOK && w.status < http.StatusMultipleChoices && w.session == ""
 }
@@ -93,10 +92,10 @@ func (w *rpcErrors) Flush() {
 	_ = http.NewResponseController(w.ResponseWriter).Flush()
 }
 
-// Unwrap lets http.ResponseController reach the writer below.
+// Unwrap gives http.ResponseController access to the wrapped writer.
 func (w *rpcErrors) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// translate gives an error of the SDK the status and code it should have.
+// translate returns an error of the SDK with the right status and code.
 func translate(status int, text string, id json.RawMessage) *refusal {
 	refused := &refusal{status, jsonrpc.CodeInvalidRequest, text, id}
 	switch {
@@ -107,7 +106,7 @@ func translate(status int, text string, id json.RawMessage) *refusal {
 	case strings.HasPrefix(text, "malformed payload"):
 		refused.code, refused.text = jsonrpc.CodeParseError, "The request body is malformed."
 	case status == http.StatusNotFound || strings.HasPrefix(text, "session user mismatch"):
-		// the answer does not say whose it is
+		// does not reveal that the session belongs to someone else
 		refused.status, refused.code, refused.text = http.StatusNotFound, protocol.CodeRefused, "Session not found."
 	case status >= http.StatusInternalServerError:
 		refused.code, refused.text = jsonrpc.CodeInternalError, "Internal error."

@@ -25,10 +25,9 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage/sqlite"
 )
 
-// A server built with the official Go SDK, whose callers sign in at an authorization
-// server elsewhere.
+// A server uses the official Go SDK. Its users sign in at a separate authorization server.
 func Example() {
-	// Against a real server: mcpresource.Discover(ctx, "https://auth.example.com", nil)
+	// With a real server: mcpresource.Discover(ctx, "https://auth.example.com", nil)
 	validator := mcpresource.ValidatorFunc(
 		func(context.Context, mcpresource.Credential) (*mcpresource.Principal, error) {
 			return &mcpresource.Principal{
@@ -50,7 +49,7 @@ func Example() {
 	server := mcp.NewServer(&mcp.Implementation{Name: "files", Version: "1.0.0"}, nil)
 	mcp.AddTool(server, &mcp.Tool{Name: "greet"},
 		func(_ context.Context, req *mcp.CallToolRequest, _ struct{}) (*mcp.CallToolResult, any, error) {
-			caller, _ := gosdk.Principal(req) // of this very call
+			caller, _ := gosdk.Principal(req) // of this call
 			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "hello " + caller.Subject}}},
 				nil, nil
 		})
@@ -76,8 +75,8 @@ func Example() {
 	// delete_file is refused: true
 }
 
-// The scopes of a tool stand where it is declared. What the guard asks for, and what people are asked, is
-// made of that.
+// The scopes of a tool are declared with it. The guard's requirements and the consent texts come
+// from these declarations.
 func ExampleAddTool() {
 	server := mcp.NewServer(&mcp.Implementation{Name: "notes", Version: "1.0.0"}, nil)
 	tools := gosdk.NewTools(server, gosdk.Scope{Name: "mcp", Description: "read your notes"})
@@ -91,7 +90,7 @@ func ExampleAddTool() {
 	c := mcpresource.Config{
 		Resource:             "http://127.0.0.1/mcp",
 		AuthorizationServers: []string{"https://auth.example.com"},
-		Validator:            aliceAt("http://127.0.0.1/mcp"), // Serve does the rest by itself
+		Validator:            aliceAt("http://127.0.0.1/mcp"), // Serve sets the rest automatically
 	}
 	if err := tools.Configure(&c); err != nil {
 		panic(err)
@@ -113,10 +112,10 @@ func ExampleAddTool() {
 	// add_note is refused: true
 }
 
-// A server whose callers sign in elsewhere, by one call.
+// One call serves an MCP server whose users sign in elsewhere.
 func ExampleServe() {
 	server := mcp.NewServer(&mcp.Implementation{Name: "notes", Version: "1.0.0"}, nil)
-	tools := gosdk.NewTools(server, gosdk.Scope{Name: "mcp"}) // the authorization server has the words
+	tools := gosdk.NewTools(server, gosdk.Scope{Name: "mcp"}) // the authorization server has the consent texts
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	err := gosdk.Serve(ctx, tools, gosdk.ServeOptions{
@@ -129,8 +128,8 @@ func ExampleServe() {
 	// (http is for localhost only)
 }
 
-// The authorization server in the same process and on the same origin, put together by hand.
-// Package mcpserver does it in one call.
+// The authorization server runs in the same process and on the same origin, assembled by hand.
+// Package mcpserver does this in one call.
 func Example_embedded() {
 	ctx := context.Background()
 	mux := http.NewServeMux()
@@ -138,7 +137,7 @@ func Example_embedded() {
 	defer host.Close()
 	base := host.URL
 
-	key := make([]byte, 32) // yours: kept, or sign-ins end with the process
+	key := make([]byte, 32) // yours: stored, or sign-ins end with the process
 	rand.Read(key)
 	store, err := sqlite.Open(ctx, ":memory:", sqlite.Options{}) // yours: a file
 	if err != nil {
@@ -183,8 +182,8 @@ func Example_embedded() {
 	// 401 Bearer scope="mcp", resource_metadata="BASE/.well-known/oauth-protected-resource/mcp"
 }
 
-// A server that its client starts. The access token comes in the environment; the
-// guard's rules apply as they do over HTTP.
+// A server is started by its client. The access token is in the environment, and the guard's rules
+// apply as over HTTP.
 func ExampleRunStdio() {
 	guard, err := mcpresource.New(mcpresource.Config{
 		Resource:             "http://127.0.0.1/mcp",
@@ -204,7 +203,7 @@ func ExampleRunStdio() {
 		})
 	gosdk.New(guard, server, nil)
 
-	os.Setenv("FILES_TOKEN", "alices-token") // the program that starts the server does that
+	os.Setenv("FILES_TOKEN", "alices-token") // done by the program that starts the server
 	in := io.NopCloser(strings.NewReader("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n{bad\n"))
 	err = gosdk.RunStdio(context.Background(), server, &gosdk.StdioOptions{
 		Caller: gosdk.FromEnv(guard, "FILES_TOKEN"),
@@ -217,8 +216,8 @@ func ExampleRunStdio() {
 	// ended: <nil>
 }
 
-// HTTP+SSE of 2024-11-05 beside the endpoint of today, for clients that know nothing
-// else. It is a resource of its own, because clients compare its URL with its metadata.
+// HTTP+SSE of 2024-11-05 is served in addition to the current endpoint, for clients that support
+// nothing else. It is a separate resource, because clients compare its URL with its metadata.
 func ExampleAdapter_SSE() {
 	mux := http.NewServeMux()
 	host := httptest.NewServer(mux)
@@ -254,10 +253,10 @@ func ExampleAdapter_SSE() {
 	// files
 }
 
-// What depends on the object only the tool can decide, and what takes long it decides
-// more than once.
+// Only the tool can make decisions that depend on the object. A long-running tool makes them
+// repeatedly.
 func ExampleOwn() {
-	owners := map[string]string{} // of documents: the Key of the caller who made them
+	owners := map[string]string{} // by document: the Key of the caller who created it
 	remove := func(guard *mcpresource.Guard) mcp.ToolHandlerFor[struct{ ID string }, any] {
 		return func(ctx context.Context, req *mcp.CallToolRequest, in struct{ ID string }) (*mcp.CallToolResult, any,
 			error) {
@@ -265,11 +264,11 @@ func ExampleOwn() {
 				return nil, nil, err // as if it did not exist
 			}
 			if err := guard.Require(ctx, "files:delete"); err != nil {
-				return nil, nil, gosdk.Refusal(err) // insufficient_scope, with what is needed
+				return nil, nil, gosdk.Refusal(err) // insufficient_scope, with the required scopes
 			}
 			for range 3 { // long work
 				if err := guard.Recheck(ctx, mcpresource.Operation{Method: "tools/call", Name: "delete"}); err != nil {
-					return nil, nil, gosdk.Refusal(err) // revoked since
+					return nil, nil, gosdk.Refusal(err) // e.g. revoked meanwhile
 				}
 			}
 			return nil, nil, nil
@@ -301,7 +300,8 @@ func ExampleOwn() {
 	// This operation needs more scope.
 }
 
-// A tool that takes long is called as a task by clients that know tasks, and stays as it is.
+// A long-running tool is called as a task by clients that support tasks. The tool itself does not
+// change.
 func ExampleTasks() {
 	guard, err := mcpresource.New(mcpresource.Config{
 		Resource: "http://127.0.0.1/mcp", AuthorizationServers: []string{"https://auth.example.com"},
@@ -348,7 +348,8 @@ func ExampleTasks() {
 	// true false
 }
 
-// aliceAt takes any token for one of alice's for a resource. Yours: mcpresource.Discover.
+// aliceAt returns a validator that accepts any token as alice's for a resource. Yours:
+// mcpresource.Discover.
 func aliceAt(resource string) mcpresource.Validator {
 	return mcpresource.ValidatorFunc(func(context.Context, mcpresource.Credential) (*mcpresource.Principal, error) {
 		return &mcpresource.Principal{
@@ -358,7 +359,7 @@ func aliceAt(resource string) mcpresource.Validator {
 	})
 }
 
-// connect is an SDK client that sends one token.
+// connect returns a session of an SDK client that sends a token.
 func connect(endpoint, token string) *mcp.ClientSession {
 	client := mcp.NewClient(&mcp.Implementation{Name: "example", Version: "1"}, nil)
 	session, err := client.Connect(context.Background(), &mcp.StreamableClientTransport{

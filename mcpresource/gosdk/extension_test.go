@@ -10,7 +10,7 @@ import (
 
 const drawing = "com.example/drawing"
 
-// draws needs an extension of its client.
+// draws is a tool that requires an extension.
 func draws(_ context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 	if err := RequireExtension(req, drawing); err != nil {
 		return nil, err
@@ -18,7 +18,8 @@ func draws(_ context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, er
 	return okTool(context.Background(), req)
 }
 
-// TestExtensions: RS-174 extensions are negotiated for each request, and what the client lacks is said.
+// TestExtensions: RS-174 extensions are declared in each request, and the error names a missing
+// one.
 func TestExtensions(t *testing.T) {
 	has := &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{ListChanged: true}}
 	has.AddExtension(drawing, nil)

@@ -11,8 +11,8 @@ import (
 	protocol "github.com/mcp-authd/mcp-authd/internal/mcp"
 )
 
-// FuzzStdio sends any line. Nothing ends the connection, every answer is one line of
-// JSON, and what is handed on can be answered.
+// FuzzStdio sends arbitrary lines. None ends the connection, every response is one line of JSON,
+// and every accepted request can be answered.
 func FuzzStdio(f *testing.F) {
 	for _, seed := range []string{
 		openOld, callOld, `[` + pingOne + `,` + pingOne + `]`, `[1,null,{}]`, `{bad`,
@@ -55,8 +55,8 @@ func FuzzStdio(f *testing.F) {
 	})
 }
 
-// FuzzPlainText: whatever a tool returns, no control character is left, and text
-// without one is untouched.
+// FuzzPlainText: whatever a tool returns, the output has no control characters, and text without
+// them is unchanged.
 func FuzzPlainText(f *testing.F) {
 	for _, seed := range []string{
 		"plain\n\ttext é", "\x1b[31mred\x1b[0m", "\x1b]8;;http://x\x07", "\x1b\x1b[[3131mm", "\u009b2J",

@@ -31,7 +31,7 @@ type rig struct {
 	headers []http.Header
 }
 
-// newRig serves two tools, open and secret, and what more adds.
+// newRig returns a rig with two tools, open and secret, and additions by more.
 func newRig(t *testing.T, o *Options, more ...func(*mcp.Server)) *rig {
 	t.Helper()
 	return newRigOf(t, func(*mcpresource.Config) {}, o, more...)
@@ -91,7 +91,7 @@ func (r *rig) principal(subject string, scopes ...string) *mcpresource.Principal
 	}
 }
 
-// post sends one JSON-RPC message by plain HTTP and returns status, body and session.
+// post sends one JSON-RPC message over plain HTTP and returns status, body and session.
 func (r *rig) post(t *testing.T, token, version, session, body string) (int, string, string) {
 	t.Helper()
 	req, _ := http.NewRequest(http.MethodPost, r.URL+"/mcp", strings.NewReader(body))
@@ -192,7 +192,7 @@ func TestIdentityIsPerRequest(t *testing.T) {
 	})
 }
 
-// naming is a Decisions that gives every refusal one reference.
+// naming is a Decisions that returns the same reference for every refusal.
 type naming struct{ refused []oauth.Decision }
 
 func (n *naming) Refused(_ *http.Request, d oauth.Decision) string {
@@ -202,8 +202,8 @@ func (n *naming) Refused(_ *http.Request, d oauth.Decision) string {
 
 func (n *naming) LetThrough(context.Context, oauth.Decision) {}
 
-// TestSecondCheck lets a request through that the guard would have refused, as a body
-// would that the two read differently: what the SDK decoded is checked again.
+// TestSecondCheck bypasses the guard, like a body that guard and SDK read differently: the decoded
+// call is checked again.
 func TestSecondCheck(t *testing.T) {
 	n := &naming{}
 	r := newRigOf(t, func(c *mcpresource.Config) { c.Decisions, c.StructuredDenials = n, true }, nil)

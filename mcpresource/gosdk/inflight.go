@@ -8,28 +8,28 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
 
-// inflight keeps account of the calls of one connection, for transports of ours.
+// inflight tracks the calls of one connection, for the adapter's own transports.
 type inflight struct {
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	calls   map[jsonrpc.ID]*pending
 	opening jsonrpc.ID     // of initialize, until it is answered
 	version string         // "" until it is negotiated
-	muted   map[string]int // progress tokens of cancelled calls
-	idle    chan struct{}  // closed when nothing is left to answer; nil without a waiting goroutine
+	muted   map[string]int // progress tokens of canceled calls
+	idle    chan struct{}  // closed when all calls are answered; nil unless someone waits
 }
 
-// pending is a call that has not been answered.
+// pending is an unanswered call.
 type pending struct {
-	batch     *batch // nil for a call of its own
+	batch     *batch // nil outside a batch
 	token     string // of progress, as JSON
 	listens   bool
 	modern    bool // of 2026-07-28
 	cancelled bool
 }
 
-// batch collects the answers to the calls of one line.
+// batch collects the responses to the calls of one line.
 type batch struct {
-	ids     map[jsonrpc.ID]bool // of the calls taken: the first may be answered before another one comes
+	ids     map[jsonrpc.ID]bool // of all its calls, even if answered before the next one is read
 	left    int
 	answers []json.RawMessage
 }
@@ -38,7 +38,7 @@ func newInflight() *inflight {
 	return &inflight{calls: map[jsonrpc.ID]*pending{}, muted: map[string]int{}}
 }
 
-// begin reports false for an id that is in use.
+// begin registers a call. It returns false if the id is in use.
 func (f *inflight) begin(r *jsonrpc.Request, m message, b *batch) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -59,7 +59,7 @@ func (f *inflight) begin(r *jsonrpc.Request, m message, b *batch) bool {
 	return true
 }
 
-// cancel marks a call to which no answer is expected any more, and reports whether it is one of
+// cancel marks a call as canceled, so that no response is sent. It reports whether the call is of
 // 2026-07-28.
 func (f *inflight) cancel(m message) (modern bool) {
 	var raw any
@@ -83,9 +83,9 @@ func (f *inflight) cancel(m message) (modern bool) {
 	return p.modern
 }
 
-// end takes the answer to a call, and returns the line that has to be sent: none to a
-// cancelled call, and one for a batch when all its calls have been answered. The answer
-// that ends a subscription is sent although it was cancelled.
+// end takes the response to a call and returns the line to send. It returns nil for a canceled
+// call, and for a batch until all its calls are answered. The final response of a subscription is
+// sent even if it was canceled.
 func (f *inflight) end(r *jsonrpc.Response) ([]byte, error) {
 	line, err := jsonrpc.EncodeMessage(r)
 	if err != nil {
@@ -97,7 +97,7 @@ func (f *inflight) end(r *jsonrpc.Response) ([]byte, error) {
 		var opened struct {
 			Version string `json:"protocolVersion"`
 		}
-		_ = json.Unmarshal(r.Result, &opened) // the SDK has written it
+		_ = json.Unmarshal(r.Result, &opened) // encoded by the SDK
 		f.version, f.opening = opened.Version, jsonrpc.ID{}
 	}
 	p := f.calls[r.ID]
@@ -121,8 +121,8 @@ func (f *inflight) end(r *jsonrpc.Response) ([]byte, error) {
 	return line, nil
 }
 
-// rested returns what is closed when every call has been answered but subscriptions,
-// which have no end of their own. One may wait at a time.
+// rested returns a channel that is closed when all calls are answered, except subscriptions, which
+// do not end by themselves. Only one goroutine may wait.
 func (f *inflight) rested() <-chan struct{} {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -132,7 +132,7 @@ func (f *inflight) rested() <-chan struct{} {
 	return idle
 }
 
-// rest wakes who waits. The lock is held.
+// rest wakes the waiting goroutine. The lock is held.
 func (f *inflight) rest() {
 	if f.idle == nil {
 		return
@@ -146,17 +146,17 @@ func (f *inflight) rest() {
 	f.idle = nil
 }
 
-// add returns the whole answer when nothing is left. The lock is held.
+// add returns the whole response of the batch when it is complete. The lock is held.
 func (b *batch) add(answer []byte) []byte {
 	b.answers = append(b.answers, answer)
 	if b.left > 0 {
 		return nil
 	}
-	line, _ := json.Marshal(b.answers) // each has just been encoded
+	line, _ := json.Marshal(b.answers) // already valid JSON
 	return line
 }
 
-// mutes reports whether a notification is about a cancelled call (RS-87).
+// mutes reports whether a notification concerns a canceled call (RS-87).
 func (f *inflight) mutes(r *jsonrpc.Request) bool {
 	if r.Method != "notifications/progress" {
 		return false

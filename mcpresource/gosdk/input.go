@@ -14,15 +14,15 @@ import (
 	"github.com/mcp-authd/mcp-authd/mcpresource"
 )
 
-// checkInput checks the arguments of a call against the schema of its tool. The SDK
-// does that for tools that were added with mcp.AddTool; whether one was cannot be seen
-// from here. A bad argument is a protocol error up to 2025-06-18, and since then a
-// result, which the model can learn from (SEP-1303, RS-77, RS-192).
+// checkInput checks the arguments of a call against the schema of its tool. The SDK only does that
+// for tools added with mcp.AddTool, which cannot be detected here. Up to 2025-06-18, invalid
+// arguments are a protocol error. Since then they are a result, which the model can learn from
+// (SEP-1303, RS-77, RS-192).
 func (x *exchange) checkInput(ctx context.Context, call *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 	x.tool = x.find(ctx, call)
 	tool := x.tool
 	if tool == nil {
-		return nil, nil // the SDK says that it knows none
+		return nil, nil // the SDK reports the unknown tool
 	}
 	schema, err := x.schemas.of(tool, tool.InputSchema)
 	if err != nil {
@@ -49,7 +49,7 @@ func (x *exchange) checkInput(ctx context.Context, call *mcp.CallToolRequest) (*
 	return bad, nil
 }
 
-// validate treats missing arguments and defaults as the SDK does.
+// validate treats missing arguments and defaults like the SDK.
 func validate(schema *jsonschema.Resolved, raw json.RawMessage) error {
 	arguments := map[string]any{}
 	if len(raw) > 0 {
@@ -70,9 +70,9 @@ func validate(schema *jsonschema.Resolved, raw json.RawMessage) error {
 	return schema.Validate(v)
 }
 
-// unique reports whether no key occurs twice in an object of raw, of which v is what was
-// decoded: then there are as many keys in the one as in the other. Of two the tool might
-// see the first, or both as one.
+// unique reports whether no object in raw has a repeated key. v is the decoded raw: without
+// repetition, both have the same number of keys. With a repeated key, the tool might see the first
+// value, or a mix of both.
 func unique(raw json.RawMessage, v any) bool {
 	colons, quoted := 0, false
 	for i := 0; i < len(raw); i++ {
@@ -103,8 +103,8 @@ func keys(v any) (n int) {
 	return n
 }
 
-// find asks the server for its tools, because it has no method for one. The answer is
-// never kept: a tool may be replaced at any time.
+// find returns the tool of a call. It requests the server's tool list, because the server has no
+// method for one tool. The list is not cached: tools may be replaced at any time.
 func (x *exchange) find(ctx context.Context, call *mcp.CallToolRequest) *mcp.Tool {
 	for cursor := ""; ; {
 		result, err := x.next(ctx, "tools/list",
@@ -126,11 +126,11 @@ func (x *exchange) find(ctx context.Context, call *mcp.CallToolRequest) *mcp.Too
 	}
 }
 
-// maxSchemas bounds the schemas that are kept ready, for servers that replace tools.
+// maxSchemas is the maximum number of cached schemas, because servers may replace tools.
 const maxSchemas = 1000
 
-// schemas are the schemas of tools, for arguments or for results, ready for use. A tool must not be changed after it
-// was added.
+// schemas caches the resolved schemas of tools, for arguments or results. A tool must not be
+// modified after it was added.
 type schemas struct {
 	mu     sync.Mutex // guards byTool
 	byTool map[*mcp.Tool]*readySchema
@@ -158,7 +158,8 @@ func (s *schemas) of(tool *mcp.Tool, schema any) (*jsonschema.Resolved, error) {
 	return ready.schema, ready.err
 }
 
-// resolve works on a copy. Nothing is fetched: a reference to elsewhere is an error (RS-172).
+// resolve resolves a copy of the schema. It fetches nothing: an external reference is an error
+// (RS-172).
 func resolve(schema any) (*jsonschema.Resolved, error) {
 	b, err := json.Marshal(schema)
 	if err != nil {

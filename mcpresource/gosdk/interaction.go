@@ -14,17 +14,17 @@ import (
 	"github.com/mcp-authd/mcp-authd/mcpresource"
 )
 
-// How a call of 2026-07-28 that comes back with the person's consent waits for the person
-// to be done in the browser, which the client cannot know.
+// A call of 2026-07-28 that returns with the user's consent waits interactionWait until the user
+// has finished in the browser, which the client cannot observe. It checks every interactionPoll.
 const (
 	interactionWait = 45 * time.Second
 	interactionPoll = 2 * time.Second
 )
 
-// interact turns a call that ended because the person has to visit a page first
-// (mcpresource.InteractionRequiredError) into a question by the client, if the client has
-// said that it can show links; else the answer holds the link as text. The page is not the
-// way to sign in to this server, which the guard asks for by 401 (RS-133, RS-199).
+// interact converts a result with mcpresource.InteractionRequiredError, which means that the user
+// must first visit a page. If the client declared that it can show links, the result becomes a
+// question; otherwise it contains the link as text. The page does not sign in to this server: for
+// that the guard answers 401 (RS-133, RS-199).
 func (x *exchange) interact(
 	ctx context.Context, result mcp.Result, err error, again func() (mcp.Result, error),
 ) (mcp.Result, error) {
@@ -43,12 +43,12 @@ func (x *exchange) interact(
 		return nil, mcp.URLElicitationRequiredError([]*mcp.ElicitParams{question(need, rand.Text())})
 	}
 	if tool, ok := result.(*mcp.CallToolResult); ok && tool != nil {
-		return tool, nil // its text is for the model and the person to read
+		return tool, nil // its text is for the model and the user
 	}
 	return nil, &jsonrpc.Error{Code: protocol.CodeRefused, Message: need.Error()}
 }
 
-// interaction finds the error, also where the SDK has made a result of it.
+// interaction returns the error, even if the SDK converted it to a result, or nil.
 func interaction(result mcp.Result, err error) (need *mcpresource.InteractionRequiredError) {
 	if tool, ok := result.(*mcp.CallToolResult); ok && tool != nil && err == nil {
 		err = tool.GetError()
@@ -57,8 +57,8 @@ func interaction(result mcp.Result, err error) (need *mcpresource.InteractionReq
 	return need
 }
 
-// await repeats the call until the person is done. A tool that gets as far as asking for
-// an upstream token does so before it does anything else.
+// await repeats the call until the user has finished. That is safe because a tool requests its
+// upstream token before it does anything else.
 func (o *Options) await(ctx context.Context, again func() (mcp.Result, error)) (result mcp.Result, err error) {
 	ctx, cancel := context.WithTimeout(ctx, interactionWait)
 	defer cancel()
@@ -83,8 +83,8 @@ func (o *Options) poll() time.Duration {
 	return interactionPoll
 }
 
-// question is what the client shows: a link, never a form for a secret (RS-125, RS-198). It does not
-// name the person (RS-201).
+// question returns the question for the client: a link, never a form for a secret (RS-125, RS-198).
+// It does not name the user (RS-201).
 func question(need *mcpresource.InteractionRequiredError, id string) *mcp.ElicitParams {
 	return &mcp.ElicitParams{
 		Mode: "url", URL: need.URL, ElicitationID: id,
@@ -92,22 +92,22 @@ func question(need *mcpresource.InteractionRequiredError, id string) *mcp.Elicit
 	}
 }
 
-// questionKey names the question in the answers of the client.
+// questionKey returns the key of the question in the client's answers.
 func questionKey(need *mcpresource.InteractionRequiredError) string {
 	return "connect-" + need.Provider
 }
 
-// inquiry is the result of 2026-07-28 that has the client put the question and call again (RS-178).
-// The question has no id there (RS-204). The state of a tool that is itself in the middle of such a
-// conversation is kept.
+// inquiry returns the 2026-07-28 result that makes the client ask the question and call again
+// (RS-178). In that revision the question has no id (RS-204). The state of a tool with its own
+// pending questions is kept.
 func inquiry(req mcp.Request, need *mcpresource.InteractionRequiredError) mcp.Result {
 	return &inputRequired{&mcp.CallToolResult{
 		InputRequests: mcp.InputRequestMap{questionKey(need): question(need, "")}, RequestState: state(req),
 	}}
 }
 
-// inputRequired is a result that asks for input (RS-179). The SDK marks those that a handler
-// returns, and leaves middleware no way to.
+// inputRequired is a result that requests input (RS-179). The SDK only marks results of handlers as
+// such, not those of middleware.
 type inputRequired struct{ *mcp.CallToolResult }
 
 // MarshalJSON implements json.Marshaler.
@@ -119,12 +119,12 @@ func (r *inputRequired) MarshalJSON() ([]byte, error) {
 	}{"input_required", r.InputRequests, r.RequestState})
 }
 
-// asked is any of the requests that may be answered by a question.
+// asked is a request whose result may be a question.
 type asked interface {
 	ClientCapabilities() *mcp.ClientCapabilities
 }
 
-// showsLinks reports whether the client can show a link to the person (RS-180).
+// showsLinks reports whether the client can show a link to the user (RS-180).
 func showsLinks(req mcp.Request) bool {
 	r, ok := req.(asked)
 	if !ok {
@@ -134,7 +134,7 @@ func showsLinks(req mcp.Request) bool {
 	return c != nil && c.Elicitation != nil && c.Elicitation.URL != nil
 }
 
-// answered returns what the person said to the question, "" for not asked yet.
+// answered returns the user's answer to the question, or "" if it was not asked yet.
 func answered(req mcp.Request, need *mcpresource.InteractionRequiredError) string {
 	var answers mcp.InputResponseMap
 	switch p := req.GetParams().(type) {

@@ -21,11 +21,11 @@ import (
 
 const connectURL = "https://auth.example.com/connect/abc"
 
-// needySealer has the tests look into the state of conversations.
+// needySealer lets tests read the state of conversations.
 var needySealer, _ = mcpresource.NewSealer()
 
-// needy is a server whose tool, prompt and resource need an upstream token that is there
-// after so many calls.
+// needy returns a server whose tool, prompt and resource need an upstream token, which becomes
+// available after some calls.
 func needy(t *testing.T, patience int64) (r *rig, calls *atomic.Int64) {
 	t.Helper()
 	calls = &atomic.Int64{}
@@ -68,7 +68,8 @@ func needy(t *testing.T, patience int64) (r *rig, calls *atomic.Int64) {
 	return &rig{Server: host}, calls
 }
 
-// person is a client whose user says one thing to every question; "": it cannot show links.
+// person is a client whose user gives the same answer to every question; "" means that it cannot
+// show links.
 func person(t *testing.T, r *rig, version, says string, questions *[]mcp.ElicitParams) *mcp.ClientSession {
 	t.Helper()
 	o := &mcp.ClientOptions{}
@@ -215,7 +216,7 @@ func TestInteractionOf20260728(t *testing.T) {
 		if m.Result.Type != "input_required" || string(m.Result.Requests) != want {
 			t.Errorf("got  %s %s\nwant input_required %s", m.Result.Type, m.Result.Requests, want)
 		}
-		// The state of the tool goes back as it came: sealed.
+		// The state of the tool is returned as it was: sealed.
 		if state, err := needySealer.Open(alice, call, m.Result.State); err != nil ||
 			string(state) != "the tool's own" {
 			t.Errorf("got state %q of %q: %v", state, m.Result.State, err)

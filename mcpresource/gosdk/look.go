@@ -11,28 +11,28 @@ import (
 	protocol "github.com/mcp-authd/mcp-authd/internal/mcp"
 )
 
-// body is what has to be known of a body before the SDK reads it. The guard has made
-// sure that no two decoders read it differently.
+// body is a partially decoded body, before the SDK reads it. The guard ensured that all decoders
+// read it the same way.
 type body struct {
 	messages []message // at least one
 	batch    bool
 }
 
 type message struct {
-	ID     json.RawMessage `json:"id"` // nil when absent
+	ID     json.RawMessage `json:"id"` // nil if absent
 	Method *string         `json:"method"`
 	Params struct {
 		Meta    map[string]json.RawMessage `json:"_meta"`
 		Request json.RawMessage            `json:"requestId"`       // of notifications/cancelled
 		Version json.RawMessage            `json:"protocolVersion"` // of initialize
-		// The SDK has no place for these.
+		// The SDK's types lack these.
 		Task          json.RawMessage `json:"task"`
 		TaskID        json.RawMessage `json:"taskId"`
 		Notifications json.RawMessage `json:"notifications"`
 	} `json:"params"`
 }
 
-// look reads a body. Params that are no object are left for the SDK to refuse.
+// look decodes a body. Params that are not an object are left to the SDK, which rejects them.
 func look(b []byte) (body, *refusal) {
 	b = bytes.TrimLeft(b, " \t\r\n")
 	if len(b) == 0 || b[0] != '[' {
@@ -65,7 +65,7 @@ func lookAt(b []byte) (m message, refused *refusal) {
 		if len(b) == 0 || b[0] != '{' {
 			return m, invalid(nil, "A message is a JSON object.")
 		}
-		m.Params.Meta = nil // some member has another type; the SDK says which
+		m.Params.Meta = nil // some member has a wrong type; the SDK reports it
 	}
 	if !m.validID() {
 		return m, invalid(nil, "The id has to be a string or an integer.")
@@ -75,8 +75,8 @@ func lookAt(b []byte) (m message, refused *refusal) {
 
 func (m message) isRequest() bool { return m.Method != nil }
 
-// validID (RS-67): the SDK takes a request whose id is null for a notification, and cuts the
-// fraction off a number.
+// validID reports whether the id is allowed (RS-67). The SDK treats a request with a null id as a
+// notification, and truncates fractions.
 func (m message) validID() bool {
 	switch {
 	case m.ID == nil || m.ID[0] == '"':
@@ -90,20 +90,20 @@ func (m message) validID() bool {
 
 func (m message) metaVersion() (v string) {
 	if raw := m.Params.Meta[mcp.MetaKeyProtocolVersion]; raw != nil {
-		_ = json.Unmarshal(raw, &v) // no string names no version
+		_ = json.Unmarshal(raw, &v) // anything but a string means no version
 	}
 	return v
 }
 
-// requested is the revision that initialize asks for.
+// requested returns the revision in initialize.
 func (m message) requested() (v string) {
-	_ = json.Unmarshal(m.Params.Version, &v) // no string asks for none
+	_ = json.Unmarshal(m.Params.Version, &v) // anything but a string means no version
 	return v
 }
 
 func (m message) isModern() bool { return protocol.IsStateless(m.metaVersion()) }
 
-// id is that of a single request, for errors.
+// id returns the id of a single request, for errors.
 func (b body) id() json.RawMessage {
 	if b.batch || !b.messages[0].isRequest() {
 		return nil
@@ -111,7 +111,7 @@ func (b body) id() json.RawMessage {
 	return b.messages[0].ID
 }
 
-// listens reports whether a body opens a stream that is meant to stay.
+// listens reports whether a body opens a stream that stays open.
 func (b body) listens() bool {
 	return !b.batch && b.messages[0].isRequest() && *b.messages[0].Method == "subscriptions/listen"
 }

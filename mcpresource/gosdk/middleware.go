@@ -15,25 +15,24 @@ import (
 	"github.com/mcp-authd/mcp-authd/mcpresource"
 )
 
-// exchange is one request on its way through the adapter.
+// exchange is the state of one request in the adapter.
 type exchange struct {
 	*Adapter
 	next    mcp.MethodHandler
 	method  string
 	req     mcp.Request
 	caller  *mcpresource.Principal // nil for a public method
-	version string                 // the revision that it follows
+	version string                 // the revision of the request
 	ops     []mcpresource.Operation
-	tool    *mcp.Tool           // that is called, nil before it is looked for
-	sealed  string              // the requestState as it was brought, "" without one
-	outcome mcpresource.Outcome // "" until something decides it
+	tool    *mcp.Tool           // the called tool, nil until it was looked up
+	sealed  string              // the requestState as received, or ""
+	outcome mcpresource.Outcome // "" until decided
 }
 
-// receive checks the scope of every call once more, on what the SDK decoded, and
-// filters lists by what the caller may use. It refuses whatever it cannot attribute to
-// a caller, unless the policy leaves the method open. A tool, prompt or resource that
-// fails because the person has to visit a page first (mcpresource.InteractionRequiredError)
-// makes the client ask the person to.
+// receive checks the scope of every call again, as decoded by the SDK, and filters lists for the
+// caller. It rejects requests without a caller unless the policy makes the method public. If a
+// tool, prompt or resource fails because the user must first visit a page
+// (mcpresource.InteractionRequiredError), the client is told to ask the user.
 func (a *Adapter) receive(next mcp.MethodHandler) mcp.MethodHandler {
 	a.inner = next
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
@@ -41,8 +40,8 @@ func (a *Adapter) receive(next mcp.MethodHandler) mcp.MethodHandler {
 		x := &exchange{Adapter: a, next: next, method: method, req: req, ops: operations(method, req)}
 		x.caller, _ = Principal(req)
 		x.version = a.version(req)
-		// Without a caller in this request, the context must not have one either: the SDK may have
-		// put the one there who opened the session.
+		// If this request has no caller, the context must not have one either: the SDK may have
+		// added the caller that opened the session.
 		ctx = mcpresource.NewContext(ctx, x.caller)
 		mcpresource.TakeCalls(ctx)
 		result, err := x.survive(ctx, x.opening(x.serve))
@@ -54,7 +53,7 @@ func (a *Adapter) receive(next mcp.MethodHandler) mcp.MethodHandler {
 	}
 }
 
-// opening follows how a client opens its session.
+// opening tracks the opening of a session.
 func (x *exchange) opening(serve func(context.Context) (mcp.Result, error)) func(context.Context) (mcp.Result, error) {
 	s, ok := x.req.GetSession().(*mcp.ServerSession)
 	if !ok || x.method != "initialize" && x.method != "notifications/initialized" {
@@ -73,12 +72,12 @@ func (x *exchange) opening(serve func(context.Context) (mcp.Result, error)) func
 	}
 }
 
-// serve takes the request through every check, and the answer through every filter.
+// serve runs all checks on the request and all filters on the result.
 func (x *exchange) serve(ctx context.Context) (mcp.Result, error) {
 	if err := x.admit(ctx); err != nil {
 		return nil, err
 	}
-	if held(x.req) { // the guard has counted what came through it
+	if held(x.req) { // the guard has counted HTTP requests already
 		release, err := x.guard.Admit(ctx, x.ops[0])
 		if err != nil {
 			x.outcome = mcpresource.OutcomeLimited
@@ -129,7 +128,7 @@ func (x *exchange) serve(ctx context.Context) (mcp.Result, error) {
 	return x.announce(x.sealState(result)), nil
 }
 
-// admit is everything that is decided before the handler, for a retry as for a first call (RS-185).
+// admit runs all checks before the handler, for retries as for first calls (RS-185).
 func (x *exchange) admit(ctx context.Context) error {
 	judge := x.guard.Authorize
 	if held(x.req) {
@@ -169,7 +168,7 @@ func (x *exchange) refused(ctx context.Context, op mcpresource.Operation, err er
 	return x.referred(out, x.guard.Refer(ctx, op, x.outcome, out.Message, err))
 }
 
-// referred adds to a refusal what names it to people (OB-02), and what SEP-2643 says of it (RS-214).
+// referred adds the reference (OB-02) and the data of SEP-2643 (RS-214) to an error.
 func (x *exchange) referred(e *jsonrpc.Error, reference string) error {
 	data, denial := map[string]any{}, x.guard.Denial(x.outcome, reference)
 	if reference == "" && denial == nil || len(e.Data) > 0 && json.Unmarshal(e.Data, &data) != nil {
@@ -181,12 +180,12 @@ func (x *exchange) referred(e *jsonrpc.Error, reference string) error {
 	if denial != nil {
 		data["authorization"] = denial
 	}
-	e.Data, _ = json.Marshal(data) // of texts
+	e.Data, _ = json.Marshal(data) // strings always encode
 	return e
 }
 
-// version is the revision that a request follows: what it says itself, what its session
-// has negotiated, or else what the SDK knows, which is what the client asked for.
+// version returns the revision of a request: as stated in it, else as negotiated by its session,
+// else as known to the SDK, which is the client's requested version.
 func (a *Adapter) version(req mcp.Request) string {
 	if own := metaVersion(req.GetParams()); protocol.IsStateless(own) {
 		return own
@@ -201,7 +200,7 @@ func (a *Adapter) version(req mcp.Request) string {
 		v = r.ProtocolVersion()
 	}
 	if v == "" || protocol.IsStateless(v) || !slices.Contains(mcp.SupportedProtocolVersions(), v) {
-		return protocol.Rev20251125 // what initialize answers then
+		return protocol.Rev20251125 // as initialize then answers
 	}
 	return v
 }

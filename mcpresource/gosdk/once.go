@@ -8,18 +8,18 @@ import (
 	"time"
 )
 
-// ErrNoState is returned by Once in a request that has brought no requestState.
+// ErrNoState means that the request has no requestState. Once returns it.
 var ErrNoState = errors.New("gosdk: the request has no requestState")
 
 type onceKey struct{}
 
-// Once records that the requestState of this request has been used, and reports whether it had not
-// been: of two requests that bring the same state, one gets true, at whichever replica that shares
-// Options.Spent. A client can bring a state back as often as it likes until it expires, so a handler
-// asks this before an effect that must happen once, such as a payment (MCP 2026-07-28, "Multi
-// Round-Trip Requests", RS-183). With false it returns the result of the first time, or an error.
+// Once marks the requestState of this request as used, and reports whether it was unused. Of two
+// requests with the same state, exactly one gets true, across all replicas that share
+// Options.Spent. A client can return a state any number of times until it expires. So a handler
+// calls Once before an effect that must happen once, such as a payment (MCP 2026-07-28, "Multi
+// Round-Trip Requests", RS-183). If first is false, it returns the first result again, or an error.
 //
-// An error means that it cannot be told: do nothing then.
+// An error means that the answer is unknown: the handler must then do nothing.
 func Once(ctx context.Context) (first bool, err error) {
 	use, ok := ctx.Value(onceKey{}).(func(context.Context) (bool, error))
 	if !ok {
@@ -28,24 +28,24 @@ func Once(ctx context.Context) (first bool, err error) {
 	return use(ctx)
 }
 
-// withOnce lets the handler ask for the state that its request has brought.
+// withOnce makes Once work for the state of this request.
 func (x *exchange) withOnce(ctx context.Context) context.Context {
 	if x.sealed == "" {
 		return ctx
 	}
-	id := sha256.Sum256([]byte("requestState\x00" + x.sealed)) // Sealer: a value has one spelling
+	id := sha256.Sum256([]byte("requestState\x00" + x.sealed)) // unique, because a Sealer accepts only one spelling
 	until := x.o.now().Add(x.o.StateLife)
 	return context.WithValue(ctx, onceKey{}, func(ctx context.Context) (bool, error) {
 		return x.o.Spent.Use(ctx, string(id[:]), until)
 	})
 }
 
-// mostSpent is more than two people can use at the default rate of calls and StateLife.
+// mostSpent is more than two users can use up at the default rate of calls and StateLife.
 const mostSpent = 250_000
 
 var errSpentFull = errors.New("gosdk: too many states have been used, so that another cannot be remembered")
 
-// spent is the memory of one process. It forgets nothing early: when it is full, Once fails.
+// spent stores used states in memory. It never drops one early: when it is full, Once fails.
 type spent struct {
 	now func() time.Time
 

@@ -14,7 +14,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/mcpresource"
 )
 
-// paying asks whether to pay, and pays once.
+// paying adds a tool that asks for confirmation and pays once.
 func paying(paid *atomic.Int32) func(*mcp.Server) {
 	pay := func(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		if r.Params.RequestState == "" {
@@ -37,7 +37,7 @@ func paying(paid *atomic.Int32) func(*mcp.Server) {
 	return raw("asks", string(anyObject), pay)
 }
 
-// TestOnce: RS-183 what must happen once does, though a state can be brought back as often as one likes.
+// TestOnce: RS-183 the effect happens once, although a state can be returned any number of times.
 func TestOnce(t *testing.T) {
 	var paid atomic.Int32
 	key, err := mcpresource.NewSealer([]byte(strings.Repeat("k", 32)))
@@ -72,7 +72,7 @@ func TestOnce(t *testing.T) {
 	})
 }
 
-// TestSpent: RS-183 nothing is forgotten before its end, or for another.
+// TestSpent: RS-183 a used state is remembered until it expires, and does not affect others.
 func TestSpent(t *testing.T) {
 	now := time.Unix(1e9, 0)
 	s := newSpent(func() time.Time { return now })

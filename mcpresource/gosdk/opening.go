@@ -15,24 +15,24 @@ import (
 	protocol "github.com/mcp-authd/mcp-authd/internal/mcp"
 )
 
-// openings are the sessions whose client has sent initialize and not yet said that it is ready, by
-// notifications/initialized. Until then a server sends no more than pings, log messages, and what
-// answers the client (MCP up to 2025-11-25, "Lifecycle", RS-72), to which the SDK does not hold
-// itself. The table forgets sessions that end, of which the SDK says nothing.
+// openings holds the sessions whose client sent initialize but not yet notifications/initialized.
+// Until then a server must send only pings, log messages and responses (MCP up to 2025-11-25,
+// "Lifecycle", RS-72). The SDK does not enforce that. Entries are removed when the garbage
+// collector frees a session, because the SDK does not report its end.
 type openings struct {
-	patience time.Duration // readyTime, but in tests
+	patience time.Duration // readyTime, except in tests
 
 	mu        sync.Mutex // guards bySession and what it points to
 	bySession map[weak.Pointer[mcp.ServerSession]]*unready
 }
 
 type unready struct {
-	ready chan struct{} // closed when the client is
+	ready chan struct{} // closed when the client is ready
 	kept  map[string]func()
 }
 
-// readyTime is how long a question waits for the client to be ready: its notification comes by a
-// request of its own, which may be overtaken.
+// readyTime is how long a question waits for the client to be ready. Its notification is a separate
+// request, which may arrive later.
 const readyTime = 5 * time.Second
 
 var errNotReady = errors.New("gosdk: the client has not sent notifications/initialized, so it is asked nothing")
@@ -41,13 +41,13 @@ func newOpenings() *openings {
 	return &openings{patience: readyTime, bySession: map[weak.Pointer[mcp.ServerSession]]*unready{}}
 }
 
-// begin notes that a client opens its session. The function that it returns takes that back if the
-// server refuses.
+// begin records that a client opens its session. The returned function undoes that if the server
+// refuses.
 func (o *openings) begin(s *mcp.ServerSession) (end func(refused bool)) {
 	key := weak.Make(s)
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if s.InitializeParams() != nil || o.bySession[key] != nil { // the SDK refuses the second one
+	if s.InitializeParams() != nil || o.bySession[key] != nil { // the SDK rejects a second one
 		return func(bool) {}
 	}
 	o.bySession[key] = &unready{ready: make(chan struct{}), kept: map[string]func(){}}
@@ -65,7 +65,7 @@ func (o *openings) forget(key weak.Pointer[mcp.ServerSession]) {
 	delete(o.bySession, key)
 }
 
-// complete notes that the client is ready, and sends what was kept for it.
+// complete records that the client is ready, and sends the messages held back for it.
 func (o *openings) complete(s *mcp.ServerSession) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -76,12 +76,12 @@ func (o *openings) complete(s *mcp.ServerSession) {
 	delete(o.bySession, weak.Make(s))
 	close(own.ready)
 	for _, send := range own.kept {
-		go send() // the SDK reads nothing meanwhile
+		go send() // the SDK reads nothing in the meantime
 	}
 }
 
-// hold decides what becomes of a message to a client that may not be ready: now is false for one
-// that is not sent, or not yet. A change of a list is kept, once for each list; a question waits.
+// hold decides whether to send a message to a client that may not be ready. If now is false, it is
+// not sent or is sent later. Changes of a list are held back, once for each list. Questions wait.
 func (o *openings) hold(ctx context.Context, s *mcp.ServerSession, method string, send func()) (now bool, err error) {
 	change := strings.HasSuffix(method, "/list_changed")
 	question := method == "elicitation/create" || method == "sampling/createMessage" || method == "roots/list"
@@ -95,7 +95,7 @@ func (o *openings) hold(ctx context.Context, s *mcp.ServerSession, method string
 	}
 	o.mu.Unlock()
 	switch {
-	case own == nil: // before initialize the client has seen no list
+	case own == nil: // before initialize the client has not seen a list
 		return !change || s.InitializeParams() != nil, nil
 	case change:
 		return false, nil
@@ -112,8 +112,8 @@ func (o *openings) hold(ctx context.Context, s *mcp.ServerSession, method string
 	}
 }
 
-// keepsAlive refuses the pings by which the SDK looks whether a client is there, where the revision
-// has none (RS-161): it then stops them.
+// keepsAlive rejects the SDK's keep-alive pings for revisions without pings (RS-161). The SDK then
+// stops them.
 func keepsAlive(s *mcp.ServerSession, method string) error {
 	p := s.InitializeParams()
 	if method == "ping" && p != nil && protocol.IsStateless(p.ProtocolVersion) {

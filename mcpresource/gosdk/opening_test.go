@@ -15,7 +15,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 )
 
-// whoAreYou asks its client who is there.
+// whoAreYou is a tool that asks its client a question.
 func whoAreYou(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 	got, err := req.Session.Elicit(ctx, &mcp.ElicitParams{Message: "who?", RequestedSchema: anyObject})
 	if err != nil {
@@ -31,7 +31,7 @@ const (
 	callWho = `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"who","arguments":{}}}`
 )
 
-// TestOpening: RS-72 until a client has said that it is ready, nothing is sent that it does not expect.
+// TestOpening: RS-72 before a client is ready, it gets no messages that it does not expect.
 func TestOpening(t *testing.T) {
 	t.Run("RS-72 changes of lists wait, and come once", func(t *testing.T) {
 		r := newRig(t, nil)
@@ -145,7 +145,7 @@ func TestOpening(t *testing.T) {
 	})
 }
 
-// TestKeepAlive: the SDK pings whoever is there, but clients of 2026-07-28 are asked nothing.
+// TestKeepAlive: the SDK pings its clients, but clients of 2026-07-28 must not get requests.
 func TestKeepAlive(t *testing.T) {
 	run := func(name string, f func(*testing.T, *rig)) {
 		t.Run(name, func(t *testing.T) {

@@ -10,8 +10,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/mcpresource"
 )
 
-// operations says what a decoded request does, in the terms of the policy: first its
-// own method, then what that amounts to.
+// operations returns the operations of a decoded request for the policy: first its own method, then
+// those that it implies.
 func operations(method string, req mcp.Request) []mcpresource.Operation {
 	op := mcpresource.Operation{Method: method}
 	var more []mcpresource.Operation
@@ -53,7 +53,7 @@ func operations(method string, req mcp.Request) []mcpresource.Operation {
 	return append([]mcpresource.Operation{op}, more...)
 }
 
-// completed goes by the members and not by the type, as the guard does.
+// completed uses the members and not the type, as the guard does.
 func completed(ref *mcp.CompleteReference) (ops []mcpresource.Operation) {
 	if ref != nil && ref.Name != "" {
 		ops = append(ops, mcpresource.Operation{Method: "prompts/get", Name: ref.Name})
@@ -64,8 +64,8 @@ func completed(ref *mcp.CompleteReference) (ops []mcpresource.Operation) {
 	return ops
 }
 
-// filter leaves in a list what the caller of this request may use, whatever was called before
-// (RS-54). The slices are fresh for each call.
+// filter removes entries that the caller of this request may not use from a list, independently of
+// earlier calls (RS-54). The slices are new for each call.
 func filter(ctx context.Context, g *mcpresource.Guard, result mcp.Result) {
 	hidden := func(method, name string) bool {
 		return !g.Covers(ctx, mcpresource.Operation{Method: method, Name: name})
@@ -84,8 +84,8 @@ func filter(ctx context.Context, g *mcpresource.Guard, result mcp.Result) {
 	}
 }
 
-// private marks what depends on the caller as not to be shared by caches (RS-57), every page of it
-// (RS-58). The SDK's default is public, which would let one person's list be served to another.
+// private marks results that depend on the caller as not shareable by caches (RS-57), on every page
+// (RS-58). With the SDK's default, public, one user could get another user's list.
 func private(result mcp.Result) {
 	switch r := result.(type) {
 	case *mcp.ListToolsResult:

@@ -16,9 +16,9 @@ import (
 	"github.com/mcp-authd/mcp-authd/mcpresource"
 )
 
-// clean makes a result fit to be shown and read on: by people in terminals, by models,
-// by programs that follow links (MCP, Tools, "Security Considerations": servers MUST
-// sanitize tool outputs). Resources are data, and stay as they are.
+// clean sanitizes a result for display in terminals, for models, and for programs that follow links
+// (MCP, Tools, "Security Considerations": servers MUST sanitize tool outputs). Resources are data
+// and are not changed.
 func (x *exchange) clean(result mcp.Result) (mcp.Result, error) {
 	switch r := result.(type) {
 	case *mcp.CallToolResult:
@@ -40,7 +40,7 @@ func (x *exchange) cleanTool(r *mcp.CallToolResult) mcp.Result {
 		out.StructuredContent, size = cleanStructured(r.StructuredContent)
 	}
 	if !protocol.IsStateless(x.version) && !isObject(out.StructuredContent) {
-		out.StructuredContent = nil // RS-73: other values are of 2026-07-28
+		out.StructuredContent = nil // RS-73: other values exist only since 2026-07-28
 	}
 	for _, c := range out.Content {
 		size += contentSize(c)
@@ -56,7 +56,8 @@ func (x *exchange) cleanTool(r *mcp.CallToolResult) mcp.Result {
 	return &out
 }
 
-// cleanPrompt (RS-193): a prompt has no way to say in its result that it has failed.
+// cleanPrompt cleans the result of a prompt (RS-193). It returns an error on failure, because the
+// result of a prompt cannot express one.
 func (x *exchange) cleanPrompt(r *mcp.GetPromptResult) (mcp.Result, error) {
 	out := *r
 	if !x.o.RawOutput {
@@ -90,7 +91,7 @@ func (x *exchange) tooLarge(size int) bool {
 	return true
 }
 
-// cleanContent returns a copy where it changes something.
+// cleanContent returns content cleaned, as a copy if it changed.
 func (x *exchange) cleanContent(c mcp.Content) mcp.Content {
 	c = older(c, x.version)
 	if x.o.RawOutput {
@@ -122,7 +123,7 @@ func (x *exchange) cleanLink(v *mcp.ResourceLink) mcp.Content {
 	return &out
 }
 
-// dangerous are the schemes of links that run something, or hide what they are.
+// dangerous lists schemes of links that execute something or hide their content.
 var dangerous = []string{"javascript", "vbscript", "data"}
 
 func (x *exchange) permitted(uri string) bool {
@@ -133,8 +134,8 @@ func (x *exchange) permitted(uri string) bool {
 	return !slices.Contains(dangerous, scheme)
 }
 
-// schemeOf reads a scheme as the most forgiving programs do, which skip white space and
-// control characters.
+// schemeOf reads a scheme like the most lenient programs, which skip white space and control
+// characters.
 func schemeOf(uri string) (string, bool) {
 	uri = strings.Map(func(r rune) rune {
 		if r <= ' ' || r == 0x7f {
@@ -156,8 +157,7 @@ func withheld(uri string) mcp.Content {
 	}
 }
 
-// older says in words what a revision has no content for: its clients would refuse the
-// whole result.
+// older replaces content that a revision lacks by text: clients would reject the whole result.
 func older(c mcp.Content, version string) mcp.Content {
 	switch v := c.(type) {
 	case *mcp.ResourceLink:
@@ -192,15 +192,14 @@ func contentSize(c mcp.Content) int {
 	return 0
 }
 
-// escapes are the sequences by which text moves the cursor, renames the window or
-// writes to the clipboard of a terminal (ECMA-48): CSI, the strings that OSC and the
-// like begin, and those of two characters.
+// escapes matches sequences that move the cursor, rename the window or write to the clipboard of a
+// terminal (ECMA-48): CSI, strings such as OSC, and two-character sequences.
 var escapes = regexp.MustCompile("(?:\x1b\\[|\u009b)[0-?]*[ -/]*[@-~]" +
 	"|(?:\x1b[\\]PX^_]|[\u0090\u0098\u009d-\u009f])[^\x07\x1b\u009c]*(?:\x07|\x1b\\\\|\u009c)?" +
 	"|\x1b[ -/]*[0-~]")
 
-// plainText takes out escape sequences and control characters other than line breaks
-// and tabs. Mostly there is nothing to do.
+// plainText removes escape sequences and control characters other than line breaks and tabs. In
+// most cases there are none.
 func plainText(s string) string {
 	if strings.IndexFunc(s, isControl) < 0 {
 		return s
@@ -214,13 +213,13 @@ func plainText(s string) string {
 	}, s)
 }
 
-// isControl counts a carriage return: alone, it hides what stands before it.
+// isControl includes the carriage return: alone, it hides the text before it.
 func isControl(r rune) bool {
 	return r < ' ' && r != '\n' && r != '\t' || r >= 0x7f && r <= 0x9f
 }
 
-// cleanStructured cleans the strings, and names, of structured content, and says how large it is.
-// The SDK has encoded that of typed tools.
+// cleanStructured cleans the strings and names of structured content, and returns its size. For
+// typed tools the SDK has encoded it already.
 func cleanStructured(v any) (any, int) {
 	if v == nil {
 		return nil, 0
@@ -229,7 +228,7 @@ func cleanStructured(v any) (any, int) {
 	if !ok {
 		b, err := json.Marshal(v)
 		if err != nil {
-			return v, 0 // the SDK will say so
+			return v, 0 // the SDK will report it
 		}
 		raw = b
 	}
@@ -252,13 +251,13 @@ func cleanStructured(v any) (any, int) {
 func isObject(structured any) bool {
 	raw, ok := structured.(json.RawMessage)
 	if !ok {
-		raw, _ = json.Marshal(structured) // the SDK will say what is wrong
+		raw, _ = json.Marshal(structured) // the SDK will report errors
 	}
 	return bytes.HasPrefix(bytes.TrimLeft(raw, " \t\r\n"), []byte("{"))
 }
 
-// suspicious reports whether JSON may hold a control character: in strings those below
-// U+0020 are always escaped.
+// suspicious reports whether JSON may contain a control character. In strings, those below U+0020
+// are always escaped.
 func suspicious(raw []byte) bool {
 	return bytes.Contains(raw, []byte(`\u00`)) || bytes.Contains(raw, []byte(`\b`)) ||
 		bytes.Contains(raw, []byte(`\f`)) ||

@@ -14,10 +14,10 @@ import (
 	"github.com/mcp-authd/mcp-authd/mcpresource"
 )
 
-// checkOutput keeps back a result that does not fit the output schema of its tool, on which clients
-// rely (MCP from 2025-06-18, "Tools", RS-126). The SDK does that for tools that were added with
-// mcp.AddTool alone. Failures and questions have no structured content; clients of older revisions are
-// told of no schema.
+// checkOutput rejects a result that does not match the output schema of its tool, because clients
+// rely on it (MCP from 2025-06-18, "Tools", RS-126). The SDK checks this only for tools added with
+// mcp.AddTool. Failures and questions have no structured content, and clients of older revisions
+// get no schema.
 func (x *exchange) checkOutput(ctx context.Context, call *mcp.CallToolRequest, result mcp.Result) error {
 	r, ok := result.(*mcp.CallToolResult)
 	if !ok || r == nil || r.IsError || r.NeedsInput() || x.o.RawOutput || x.version < protocol.Rev20250618 {

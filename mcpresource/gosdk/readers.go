@@ -11,8 +11,9 @@ import (
 	protocol "github.com/mcp-authd/mcp-authd/internal/mcp"
 )
 
-// readers keeps the GET requests that read streams of sessions, one for each stream. The newest replaces the one
-// before it, whose client may be gone while a proxy holds its connection. The SDK alone would answer 409 until then.
+// readers tracks the GET requests that read streams of sessions, one for each stream. A new one
+// replaces the previous, whose client may have gone while a proxy keeps its connection. The SDK
+// alone would answer 409 until then.
 type readers struct {
 	mu       sync.Mutex // guards byStream and replaced
 	byStream map[string]*streamReader
@@ -22,23 +23,23 @@ type streamReader struct {
 	w        http.ResponseWriter
 	end      context.CancelFunc
 	done     chan struct{} // closed when its handler has returned
-	stays    time.Time     // until when no other replaces it
+	stays    time.Time     // until this time it cannot be replaced
 	replaced bool
 }
 
 const (
-	// readerStays is how long a reader stays that has replaced another: two clients of one session could end each other
-	// without a pause.
+	// readerStays is how long a reader that replaced another cannot be replaced. Otherwise two
+	// clients of one session could end each other continuously.
 	readerStays = 5 * time.Second
-	// readerLeaves bounds the last write of a reader that is replaced, and readerWait the wait for it.
+	// readerLeaves limits the last write of a replaced reader, and readerWait the wait for it.
 	readerLeaves = 2 * time.Second
 	readerWait   = 5 * time.Second
 )
 
 func newReaders() *readers { return &readers{byStream: map[string]*streamReader{}} }
 
-// replace ends the reader before r and waits for it, within bounds. It returns r with a context that the next reader
-// ends, and a function to call when r has been served.
+// replace ends the previous reader and waits for it for a limited time. It returns r with a context
+// that the next reader cancels, and a function to call when r has been served.
 func (s *readers) replace(w http.ResponseWriter, r *http.Request) (*http.Request, func()) {
 	stream := ""
 	if last := r.Header.Get(protocol.HeaderLastEvent); last != "" {
@@ -76,7 +77,7 @@ func (s *readers) replace(w http.ResponseWriter, r *http.Request) (*http.Request
 	}
 }
 
-// wait returns when the handler has returned, or after d, or when ctx ends.
+// wait returns when the handler has returned, after d, or when ctx ends.
 func (r *streamReader) wait(ctx context.Context, d time.Duration) {
 	if d <= 0 {
 		return
@@ -90,7 +91,8 @@ func (r *streamReader) wait(ctx context.Context, d time.Duration) {
 	}
 }
 
-// leave ends a reader. A write that waits for its client is bounded, or it would hold up its end.
+// leave ends a reader. It sets a deadline, because a write that waits for its client would delay
+// the end.
 func (s *readers) leave(r *streamReader) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -98,12 +100,12 @@ func (s *readers) leave(r *streamReader) {
 		return
 	}
 	r.replaced = true
-	_ = http.NewResponseController(r.w).SetWriteDeadline(time.Now().Add(readerLeaves)) // or it does not wait
+	_ = http.NewResponseController(r.w).SetWriteDeadline(time.Now().Add(readerLeaves)) // or writes do not block
 	r.end()
 }
 
-// sayGoodbye asks the client of a reader that was replaced not to come back at once, and makes the connection good for
-// other requests.
+// sayGoodbye asks the client of a replaced reader not to return immediately, and makes the
+// connection reusable.
 func sayGoodbye(w http.ResponseWriter) {
 	if strings.HasPrefix(w.Header().Get("Content-Type"), "text/event-stream") {
 		_, _ = io.WriteString(w, protocol.ReplacedReader) // the client may be gone

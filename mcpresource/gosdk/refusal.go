@@ -16,11 +16,10 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// Own is the check for an object that belongs to a person: owner is the
-// [mcpresource.Principal.Person] who made it, as the tool has kept it, or the
-// [mcpresource.Principal.Key] where the application counts too. Nil means that it is the caller's.
-// Any other caller gets the error of an object that does not exist, and so cannot find out which
-// objects exist (MCP Security Best Practices, "State Handle Hijacking").
+// Own checks that the caller owns an object. owner is the stored [mcpresource.Principal.Person] who
+// created the object, or the [mcpresource.Principal.Key] if the application counts, too. It returns
+// nil for the owner. Other callers get the same error as for a missing object, so that they cannot
+// find out which objects exist (MCP Security Best Practices, "State Handle Hijacking").
 func Own(req mcp.Request, owner string) error {
 	if p, ok := Principal(req); ok && owner != "" && (p.Person() == owner || p.Key() == owner) {
 		return nil
@@ -28,14 +27,14 @@ func Own(req mcp.Request, owner string) error {
 	return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "Not found."}
 }
 
-// Refusal is the JSON-RPC form of an error of Guard.Require, Guard.Authorize or
-// Guard.Recheck, for handlers that check more than the policy can know:
+// Refusal converts an error of Guard.Require, Guard.Authorize or Guard.Recheck to a JSON-RPC error,
+// for handlers that check more than the policy can:
 //
 //	if err := guard.Require(ctx, "files:delete"); err != nil {
 //		return nil, nil, gosdk.Refusal(err)
 //	}
 //
-// Other errors, and nil, are returned as they are.
+// Other errors and nil are returned unchanged.
 func Refusal(err error) error {
 	var scope *mcpresource.ScopeError
 	var proof *mcpresource.AuthenticationError
@@ -54,7 +53,7 @@ func Refusal(err error) error {
 	return err
 }
 
-// forbidden is the JSON-RPC form of a refusal.
+// forbidden converts a refusal to a JSON-RPC error.
 func forbidden(err error) *jsonrpc.Error {
 	var scope *mcpresource.ScopeError
 	var proof *mcpresource.AuthenticationError
@@ -84,7 +83,7 @@ func forbidden(err error) *jsonrpc.Error {
 	return refusalOf("Authentication is required.", "error", "invalid_token")
 }
 
-// maxAge is a max_age as OAuth writes it, "" for none.
+// maxAge returns a max_age as OAuth formats it, or "" for 0.
 func maxAge(d time.Duration) string {
 	if d == 0 {
 		return ""
@@ -92,7 +91,7 @@ func maxAge(d time.Duration) string {
 	return strconv.FormatInt(int64(d/time.Second), 10)
 }
 
-// refusalOf takes data as pairs of name and value; a value that is empty is left out.
+// refusalOf returns an error with data from pairs of name and value. Empty values are left out.
 func refusalOf(text string, data ...string) *jsonrpc.Error {
 	m := map[string]string{}
 	for i := 0; i < len(data); i += 2 {

@@ -10,18 +10,18 @@ import (
 	protocol "github.com/mcp-authd/mcp-authd/internal/mcp"
 )
 
-// shape has the members of an object that a revision of the protocol added, and those
-// that hold such.
+// shape describes the members of an object that a revision of the protocol added, and members that
+// contain such.
 type shape map[string]member
 
 type member struct {
-	since string                     // the revision that added it; "" for one that all have
-	of    shape                      // of its value, or of each element of a list
-	early func(json.RawMessage) bool // nil, or whether the value is one of before 2026-07-28
+	since string                     // the revision that added it; "" if all have it
+	of    shape                      // of its value, or of each list element
+	early func(json.RawMessage) bool // reports whether a value is valid before 2026-07-28; may be nil
 }
 
-// What the revisions added to what servers send, by the differences of their schemas.
-// Capabilities are not here: in every revision they are "not a closed set".
+// The additions of each revision to messages of servers, from the differences of the schemas.
+// Capabilities are omitted: in every revision they are "not a closed set".
 var (
 	implementation = shape{
 		"title": {since: protocol.Rev20250618}, "description": {since: protocol.Rev20251125},
@@ -68,7 +68,7 @@ var (
 			"messages": {of: sampled}, "tools": {since: protocol.Rev20251125},
 			"toolChoice": {since: protocol.Rev20251125},
 		},
-		"elicitation/create": {"mode": {since: protocol.Rev20251125}}, // the only one before is the default
+		"elicitation/create": {"mode": {since: protocol.Rev20251125}}, // the only earlier mode is the default
 	}
 )
 
@@ -76,13 +76,14 @@ func cacheable(name string, of shape) shape {
 	return shape{"ttlMs": {since: protocol.Rev20260728}, "cacheScope": {since: protocol.Rev20260728}, name: {of: of}}
 }
 
-// describesObject: up to 2025-11-25 structured content is an object, and its schema says so.
+// describesObject reports whether a schema is valid up to 2025-11-25, where structured content must
+// be an object.
 func describesObject(schema json.RawMessage) bool {
 	var s struct{ Type string }
 	return json.Unmarshal(schema, &s) == nil && s.Type == "object"
 }
 
-// newer reports whether s has anything that a revision does not.
+// newer reports whether s contains additions that version lacks.
 func (s shape) newer(version string) bool {
 	for _, m := range s {
 		if version < m.since || m.early != nil && !protocol.IsStateless(version) || m.of.newer(version) {
@@ -92,7 +93,7 @@ func (s shape) newer(version string) bool {
 	return false
 }
 
-// without returns JSON as a revision writes it. Values that stay are not looked at.
+// without returns JSON without the members that version lacks. Other values are not parsed.
 func (s shape) without(raw json.RawMessage, version string) (json.RawMessage, error) {
 	raw = bytes.TrimLeft(raw, " \t\r\n")
 	if !s.newer(version) || len(raw) == 0 {
@@ -150,7 +151,7 @@ func (s shape) marshal(v any, version string) ([]byte, error) {
 	return raw, nil
 }
 
-// olderResult is a result without what later revisions added.
+// olderResult is a result without additions of later revisions.
 type olderResult struct {
 	mcp.Result
 	shape   shape
@@ -160,8 +161,8 @@ type olderResult struct {
 // MarshalJSON implements json.Marshaler.
 func (r olderResult) MarshalJSON() ([]byte, error) { return r.shape.marshal(r.Result, r.version) }
 
-// asOf returns a result as the revision of x has it (RS-73). Results in which nothing is
-// newer keep their type.
+// asOf returns a result as the revision of x defines it (RS-73). Results without newer members keep
+// their type.
 func (x *exchange) asOf(result mcp.Result) mcp.Result {
 	version := x.version
 	if opened, ok := result.(*mcp.InitializeResult); ok {
@@ -173,7 +174,7 @@ func (x *exchange) asOf(result mcp.Result) mcp.Result {
 	return result
 }
 
-// olderParams are params without what later revisions added.
+// olderParams are params without additions of later revisions.
 type olderParams struct {
 	mcp.Params
 	shape   shape
@@ -183,7 +184,7 @@ type olderParams struct {
 // MarshalJSON implements json.Marshaler.
 func (p olderParams) MarshalJSON() ([]byte, error) { return p.shape.marshal(p.Params, p.version) }
 
-// asOf returns what the server asks or notifies as the revision of the session has it.
+// asOf returns a request or notification of the server as the session's revision defines it.
 func (a *Adapter) asOf(method string, req mcp.Request) mcp.Request {
 	s, ok := req.GetSession().(*mcp.ServerSession)
 	version := a.version(req)

@@ -12,7 +12,7 @@ import (
 	protocol "github.com/mcp-authd/mcp-authd/internal/mcp"
 )
 
-// modernServer has something of every revision to say.
+// modernServer returns a server that uses members of every revision.
 func modernServer() *mcp.Server {
 	icons := []mcp.Icon{{Source: "https://example.com/i.png"}}
 	meta := mcp.Meta{"example.com/m": "v"}
@@ -57,7 +57,7 @@ func modernServer() *mcp.Server {
 	return s
 }
 
-// paths are those of all members of JSON, without the places of elements.
+// paths collects the paths of all members of JSON, without list indexes.
 func paths(prefix string, v any, into map[string]bool) {
 	switch v := v.(type) {
 	case []any:
@@ -72,7 +72,8 @@ func paths(prefix string, v any, into map[string]bool) {
 	}
 }
 
-// answered sends a request of a revision, and returns its answer and all that came with it.
+// answered sends a request of a revision. It returns the members of the result, and the whole
+// response.
 func (r *rig) answered(t *testing.T, version, session, method, params string) (result map[string]bool, all string) {
 	t.Helper()
 	headers := hdr("Mcp-Session-Id", session)
@@ -100,7 +101,7 @@ func (r *rig) answered(t *testing.T, version, session, method, params string) (r
 	return result, got.text
 }
 
-// TestRevisions: RS-73 a session has nothing that a later revision added, and all that its own has.
+// TestRevisions: RS-73 a session has all members of its revision and none of later ones.
 func TestRevisions(t *testing.T) {
 	const content, message = "content[].", "messages[].content."
 	since := map[string]map[string]string{ // by method, the first revision of each member
@@ -196,7 +197,8 @@ func TestRevisions(t *testing.T) {
 	}
 }
 
-// TestRevisionsOfNotifications: RS-73 what the server says and asks, as the client reads it.
+// TestRevisionsOfNotifications: RS-73 for notifications and requests of the server, as the client
+// reads them.
 func TestRevisionsOfNotifications(t *testing.T) {
 	r := newRig(t, nil, func(s *mcp.Server) {
 		s.AddTool(&mcp.Tool{Name: "asks", InputSchema: anyObject},

@@ -16,49 +16,51 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// Scope is what a token can allow at a server, declared where a tool needs it.
+// Scope is a scope of a server, declared with the tools that need it.
 type Scope struct {
 	Name string
-	// Description is what people are asked by. It completes "The application will be able to ...". It may be left
-	// out where the same scope is declared with one elsewhere, or at an authorization server that has texts of its
-	// own.
+	// Description is the text on the consent page. It completes "The application will be able to
+	// ...". It may be empty if the scope is declared elsewhere with a description, or if the
+	// authorization server has its own texts.
 	Description string
-	// First has clients ask for it when they first sign in, and not only when a call needs it: for
-	// clients that cannot sign in for more. The default scopes of a server are asked for first anyway.
+	// First makes clients request the scope at the first sign-in, not only when a call needs it:
+	// for clients that cannot request more later. The default scopes of a server are always
+	// requested first.
 	First bool
-	// Access is "read", "write" or "admin": people can grant what is read alone. "": not said.
+	// Access is "read", "write" or "admin": users can grant read access only. "": not stated.
 	Access string
-	// Dangerous scopes are granted only to a person who picks them.
+	// Dangerous scopes are granted only if the user selects them.
 	Dangerous bool
-	// Implies are further scopes that this one includes.
+	// Implies lists further scopes that this one includes.
 	Implies []string
 }
 
-// Tools are the tools of a server with the scopes that they need. What a guard asks for, what its metadata
-// offers and what people are asked about is all made of what is declared here.
+// Tools are the tools of a server with their scopes. The guard's requirements, its metadata and the
+// consent texts all come from these declarations.
 //
-// Every operation needs the default scopes, also a tool that is declared without a scope or added to
-// the server in another way, and prompts and resources.
+// Every operation needs the default scopes: prompts, resources, and tools declared without scopes
+// or added to the server directly.
 //
-// The set of scopes is closed when Configure is called, as [Serve] does: from then on clients are told of it
-// and people are asked by it. Tools may still come and go, with scopes of this set. The scopes of a tool
-// belong to its name and are never taken away: one that is added again needs those of both declarations.
+// Configure closes the set of scopes, and [Serve] calls it: from then on they are published and
+// used for consent. Tools may still be added and removed, with scopes of this set. The scopes of a
+// tool are bound to its name and never removed: if it is added again, it needs those of both
+// declarations.
 //
-// Tools are safe for concurrent use.
+// Tools is safe for concurrent use.
 type Tools struct {
 	server   *mcp.Server
 	standard []string
 
-	mu     sync.RWMutex // guards what follows
-	scopes []Scope      // each once, in the order of their declaration
+	mu     sync.RWMutex // guards the fields below
+	scopes []Scope      // unique, in order of declaration
 	needs  map[string][]string
 	clear  map[string]mcpresource.Clearance
 	closed bool
 }
 
-// NewTools begins with the default scopes, which every operation at s needs. Without any, every token for the
-// server is enough. It panics when one of them is not valid, or dangerous: people could leave it out, and so
-// could do nothing at all.
+// NewTools returns Tools with the default scopes, which every operation at s needs. Without any,
+// every token for the server is sufficient. It panics if one of them is invalid, or dangerous:
+// users could leave it out and then do nothing.
 func NewTools(s *mcp.Server, defaults ...Scope) *Tools {
 	t := &Tools{server: s, needs: map[string][]string{}, clear: map[string]mcpresource.Clearance{}}
 	for _, d := range defaults {
@@ -74,8 +76,9 @@ func NewTools(s *mcp.Server, defaults ...Scope) *Tools {
 	return t
 }
 
-// AddTool is mcp.AddTool for a tool that needs scopes, beside the default scopes of the server, or a [Clearance]. It
-// panics where that does, and where Declare returns an error: the tool is not added then.
+// AddTool is like mcp.AddTool, for a tool that needs scopes in addition to the default scopes, or a
+// [Clearance]. It panics if mcp.AddTool does or if Declare returns an error; the tool is not added
+// then.
 func AddTool[In, Out any](t *Tools, tool *mcp.Tool, h mcp.ToolHandlerFor[In, Out], needs ...Need) {
 	var scopes []Scope
 	var clear *Clearance
@@ -93,26 +96,26 @@ func AddTool[In, Out any](t *Tools, tool *mcp.Tool, h mcp.ToolHandlerFor[In, Out
 	mcp.AddTool(t.server, tool, h)
 }
 
-// Need is what a tool needs: a Scope or a Clearance.
+// Need is a requirement of a tool: a Scope or a Clearance.
 type Need interface{ isNeed() }
 
 func (Scope) isNeed()     {}
 func (Clearance) isNeed() {}
 
-// Clearance has a person approve each call of a tool, see [mcpresource.Clearance]. Without By it is the person for whom
-// the call is made.
+// Clearance requires approval of each call of a tool, see [mcpresource.Clearance]. The default of
+// By is the user for whom the call is made.
 type Clearance mcpresource.Clearance
 
-// Declare declares scopes before a tool that needs them is there: for tools that are added while the server runs,
-// whose scopes have to be known at the start. An error says that a scope is not valid, is declared with
-// another text, or is new and the set of scopes is closed.
+// Declare declares scopes before the tools that need them: for tools added while the server runs,
+// whose scopes must be known at the start. It returns an error if a scope is invalid, is declared
+// with another text, or is new after the set was closed.
 func (t *Tools) Declare(scopes ...Scope) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.declare(scopes)
 }
 
-// need has calls of a tool need scopes, before the tool is there.
+// need makes calls of a tool require scopes, before the tool is added.
 func (t *Tools) need(tool string, scopes []Scope, clear *Clearance) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -174,7 +177,7 @@ func (s Scope) validate() error {
 	return nil
 }
 
-// and joins two declarations of one scope, of which one may have the name alone.
+// and merges two declarations of one scope, one of which may have only the name.
 func (s Scope) and(other Scope) (Scope, error) {
 	bare := Scope{Name: s.Name}
 	switch {
@@ -187,22 +190,23 @@ func (s Scope) and(other Scope) (Scope, error) {
 		s.Name, s.Description, other.Description)
 }
 
-// Server is the server that the tools belong to.
+// Server returns the server of the tools.
 func (t *Tools) Server() *mcp.Server { return t.server }
 
-// Scopes returns the scopes that were declared, in that order, the default ones first.
+// Scopes returns the declared scopes in order of declaration, default scopes first.
 func (t *Tools) Scopes() []Scope {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	return slices.Clone(t.scopes)
 }
 
-// Default reports whether a scope is one of those that every operation needs.
+// Default reports whether scope is a default scope.
 func (t *Tools) Default(scope string) bool { return slices.Contains(t.standard, scope) }
 
-// Configure closes the set of scopes and puts what was declared into the configuration of a guard: Policy,
-// which is a *mcpresource.Rules that may be added to, and FirstScopes, which are also the
-// scopes_supported of its metadata (RFC 9728 §2). The error names a scope that is implied and was not declared.
+// Configure closes the set of scopes and adds the declarations to the configuration of a guard. It
+// sets Policy to a *mcpresource.Rules, which may be extended, and FirstScopes, which are also
+// scopes_supported in the metadata (RFC 9728 §2). The error names a scope that is implied but not
+// declared.
 func (t *Tools) Configure(c *mcpresource.Config) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -235,7 +239,7 @@ func (t *Tools) Configure(c *mcpresource.Config) error {
 	return nil
 }
 
-// refine adds what was declared since.
+// refine adds the declarations since Configure.
 func (t *Tools) refine(op mcpresource.Operation, need mcpresource.Requirement) mcpresource.Requirement {
 	if op.Method != "tools/call" || need.Deny {
 		return need

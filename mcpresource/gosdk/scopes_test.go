@@ -26,7 +26,7 @@ func newTools(defaults ...Scope) *Tools {
 	return NewTools(mcp.NewServer(&mcp.Implementation{Name: "test", Title: "A test", Version: "1"}, nil), defaults...)
 }
 
-// newRigOfTools serves tools with the rules that are made of them.
+// newRigOfTools returns a rig that serves tools with the rules from their declarations.
 func newRigOfTools(t *testing.T, tools *Tools, adjust func(*mcpresource.Config)) *rig {
 	t.Helper()
 	r := &rig{}
@@ -54,7 +54,7 @@ func newRigOfTools(t *testing.T, tools *Tools, adjust func(*mcpresource.Config))
 	return r
 }
 
-// status is what a call of a tool is answered with.
+// status returns the response to a tool call.
 func (r *rig) status(t *testing.T, token, tool string) (int, string) {
 	t.Helper()
 	session := r.initialize(t, "alice-read-write-append-wipe")
@@ -63,7 +63,7 @@ func (r *rig) status(t *testing.T, token, tool string) (int, string) {
 	return status, answer
 }
 
-// RS-28 RS-32 RS-43: the rules are those that stand where the tools are declared.
+// RS-28 RS-32 RS-43: the rules come from the declarations of the tools.
 func TestDeclaredScopes(t *testing.T) {
 	tools := newTools(reading)
 	AddTool(tools, &mcp.Tool{Name: "list"}, okTyped)
@@ -73,10 +73,10 @@ func TestDeclaredScopes(t *testing.T) {
 	r := newRigOfTools(t, tools, func(*mcpresource.Config) {})
 	for token, may := range map[string][]string{
 		"alice":                   {},
-		"alice-write":             {}, // not the default
+		"alice-write":             {}, // lacks the default scope
 		"alice-read":              {"list", "plain"},
 		"alice-read-append":       {"list", "plain", "append"},
-		"alice-read-write":        {"list", "plain", "append", "write"}, // which implies append
+		"alice-read-write":        {"list", "plain", "append", "write"}, // write implies append
 		"alice-read-append-write": {"list", "plain", "append", "write"},
 	} {
 		for _, tool := range []string{"list", "plain", "append", "write"} {
@@ -102,7 +102,7 @@ func TestDeclaredScopes(t *testing.T) {
 	})
 }
 
-// Tools that are added while the server runs.
+// Tools can be added while the server runs.
 func TestLaterTools(t *testing.T) {
 	tools := newTools(reading)
 	AddTool(tools, &mcp.Tool{Name: "early"}, okTyped)
@@ -110,7 +110,7 @@ func TestLaterTools(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := newRigOfTools(t, tools, func(c *mcpresource.Config) {
-		c.Policy.(*mcpresource.Rules).Public = []string{"tools/call"} // it stays closed all the same
+		c.Policy.(*mcpresource.Rules).Public = []string{"tools/call"} // it still requires a token
 	})
 	expect := func(token, tool string, want int) {
 		t.Helper()
@@ -129,7 +129,7 @@ func TestLaterTools(t *testing.T) {
 		expect("alice-read-append", "late", http.StatusForbidden)
 		expect("alice-read-write", "late", http.StatusOK) // write implies append
 		AddTool(tools, &mcp.Tool{Name: "late"}, okTyped, appendix)
-		expect("alice-read-append", "late", http.StatusForbidden) // write is needed still
+		expect("alice-read-append", "late", http.StatusForbidden) // write is still required
 		mcp.AddTool(tools.Server(), &mcp.Tool{Name: "late"}, okTyped)
 		expect("alice-read-append", "late", http.StatusForbidden)
 	})
@@ -149,7 +149,7 @@ func TestLaterTools(t *testing.T) {
 	})
 }
 
-// refused expects a panic that says want.
+// refused expects a panic whose message contains want.
 func refused(t *testing.T, want string, do func()) {
 	t.Helper()
 	defer func() {
@@ -220,7 +220,7 @@ func TestImplementation(t *testing.T) {
 	}
 }
 
-// TestDeclaredClearance: RS-217. A clearance that is declared beside the tool, before and after the start.
+// TestDeclaredClearance: RS-217. An approval is declared with the tool, before and after the start.
 func TestDeclaredClearance(t *testing.T) {
 	s := mcp.NewServer(&mcp.Implementation{Name: "notes", Version: "1"}, nil)
 	tools := NewTools(s, Scope{Name: "mcp", Description: "use it"})

@@ -24,34 +24,34 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// ServeOptions say where Serve serves a server. Resource and Issuer are required.
+// ServeOptions configures Serve. Resource and Issuer are required.
 type ServeOptions struct {
 	// Resource is the public URL of the MCP server, such as "https://notes.example.com/mcp".
 	Resource string
-	// Issuer is the authorization server that issues its tokens, such as "https://auth.example.com".
+	// Issuer is the authorization server that issues its tokens, such as
+	// "https://auth.example.com".
 	Issuer string
-	// Listen is the address to listen on. Default: that of Resource where it is on loopback, and else
+	// Listen is the address to listen on. Default: the host of Resource if it is on loopback, else
 	// 127.0.0.1:8080, behind a proxy that terminates TLS.
 	Listen string
 	Logger *slog.Logger // default: slog.Default
-	// Finish is how long calls may go on when ctx has ended. What is left then is answered with an error. Default: 30
-	// seconds.
+	// Finish is how long calls may continue after ctx has ended. After that they get an error.
+	// Default: 30 seconds.
 	Finish time.Duration
-	// Adapter has further options of the server. Default: those of Options, with ShowAll, so that
-	// clients find the tools for which they have to ask for more.
+	// Adapter holds further options of the server. Default: Options with ShowAll, so that clients
+	// find tools that need more scopes.
 	Adapter *Options
-	// Adjust changes the configuration of the guard, such as its limits; its Policy is the
+	// Adjust changes the configuration of the guard, such as its limits. Its Policy is the
 	// *mcpresource.Rules of the tools.
 	Adjust func(*mcpresource.Config)
 }
 
-// Serve serves the server of tools at o.Resource, for callers who signed in at o.Issuer, until ctx ends; then streams
-// that listen are closed, calls go on for up to o.Finish, and nil is returned. GET /healthz is answered with 200
-// while it serves.
-// It returns at once when an option is wrong, the issuer cannot be asked, or does not know the resource or one of
-// its scopes.
+// Serve serves the server of tools at o.Resource, for users who signed in at o.Issuer, until ctx
+// ends. It then closes listening streams, lets calls continue for up to o.Finish, and returns nil.
+// While it serves, GET /healthz gets 200. It returns an error at once if an option is wrong, or if
+// the issuer is unavailable or does not know the resource or one of its scopes.
 //
-// Package mcpserver has the same with an authorization server of its own.
+// Package mcpserver does the same with a built-in authorization server.
 func Serve(ctx context.Context, tools *Tools, o ServeOptions) error {
 	address, err := o.check()
 	if err != nil {
@@ -60,7 +60,7 @@ func Serve(ctx context.Context, tools *Tools, o ServeOptions) error {
 	log := cmp.Or(o.Logger, slog.Default())
 	v, err := mcpresource.Discover(ctx, o.Issuer, nil)
 	if err != nil {
-		return fmt.Errorf("gosdk: Issuer: %s", strings.ReplaceAll(err.Error(), "\n", "; ")) // of each place
+		return fmt.Errorf("gosdk: Issuer: %s", strings.ReplaceAll(err.Error(), "\n", "; ")) // one for each place
 	}
 	self := tools.Implementation(ctx)
 	c := mcpresource.Config{
@@ -92,7 +92,7 @@ func Serve(ctx context.Context, tools *Tools, o ServeOptions) error {
 	return New(guard, tools.Server(), o.adapter(log)).serve(ctx, l, log, cmp.Or(o.Finish, stopping.Finish))
 }
 
-// askable refuses a tool that a person has to approve where there is nothing to ask a person by.
+// askable returns an error if a tool needs approval but no Clearances is configured.
 func (t *Tools) askable(c *mcpresource.Config, o ServeOptions) error {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
@@ -105,7 +105,7 @@ func (t *Tools) askable(c *mcpresource.Config, o ServeOptions) error {
 		slices.Min(slices.Collect(maps.Keys(t.clear))), o.Issuer, o.Resource)
 }
 
-// check returns the address to listen on.
+// check checks the options and returns the address to listen on.
 func (o ServeOptions) check() (string, error) {
 	u, err := url.Parse(o.Resource)
 	i, issuerErr := url.Parse(o.Issuer)
@@ -138,7 +138,7 @@ func (o ServeOptions) adapter(log *slog.Logger) *Options {
 	return &Options{ShowAll: true, Logger: log}
 }
 
-// serve serves on l until ctx ends, and then ends politely.
+// serve serves on l until ctx ends, and then shuts down gracefully.
 func (a *Adapter) serve(ctx context.Context, l net.Listener, log *slog.Logger, finish time.Duration) error {
 	requests := stopping.NewRequests(ctx)
 	defer requests.Close()
@@ -161,8 +161,7 @@ func (a *Adapter) serve(ctx context.Context, l net.Listener, log *slog.Logger, f
 	return requests.End(finish, []func(context.Context) error{a.Close}, h)
 }
 
-// withHealth answers GET /healthz, which says that the process serves: platforms ask it before they send
-// anyone here.
+// withHealth answers GET /healthz, which tells platforms that the process serves requests.
 func withHealth(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		probe := (r.Method == http.MethodGet || r.Method == http.MethodHead) && r.URL.Path == healthPath
@@ -172,15 +171,15 @@ func withHealth(h http.Handler) http.Handler {
 		}
 		w.Header().Set("Cache-Control", "no-store")
 		w.WriteHeader(http.StatusOK)
-		_, _ = w.Write([]byte("ok\n")) // it may have hung up
+		_, _ = w.Write([]byte("ok\n")) // the client may have gone
 	})
 }
 
-// healthPath is where health checks ask, as of mcp-authd.
+// healthPath is the path for health checks, the same as in mcp-authd.
 const healthPath = "/healthz"
 
-// Implementation returns what the server calls itself, as a client would learn it. It is empty when the
-// server does not say.
+// Implementation returns the name and version that the server reports to clients. It is empty if
+// the server reports none.
 func (t *Tools) Implementation(ctx context.Context) (out mcp.Implementation) {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
@@ -195,7 +194,7 @@ func (t *Tools) Implementation(ctx context.Context) (out mcp.Implementation) {
 		return out
 	}
 	defer conn.Close()
-	id, _ := jsonrpc.MakeID("1") // of a text
+	id, _ := jsonrpc.MakeID("1") // strings are always valid
 	params, _ := json.Marshal(&mcp.InitializeParams{
 		ProtocolVersion: protocol.Rev20251125,
 		Capabilities:    &mcp.ClientCapabilities{},

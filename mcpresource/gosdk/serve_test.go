@@ -20,7 +20,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// newIssuer publishes what Discover reads, with the scopes of a resource.
+// newIssuer serves the metadata that Discover reads, with the scopes of a resource.
 func newIssuer(t *testing.T, resource string, scopes ...string) string {
 	t.Helper()
 	var base string
@@ -35,7 +35,7 @@ func newIssuer(t *testing.T, resource string, scopes ...string) string {
 	return base
 }
 
-// RS-01 RS-03: one call serves document, challenge and server, and ends politely.
+// RS-01 RS-03: one call serves document, challenge and server, and shuts down gracefully.
 func TestServeAtRemoteIssuer(t *testing.T) {
 	address := nettest.For(t)
 	resource := "http://" + address + "/mcp"
@@ -90,14 +90,14 @@ func TestServeAtRemoteIssuer(t *testing.T) {
 	}
 }
 
-// nobody asks people, and gets no answer.
+// nobody is a Clearances that is unavailable.
 type nobody struct{}
 
 func (nobody) Clear(context.Context, string, oauth.ClearanceDemand) (oauth.Clearance, error) {
 	return oauth.Clearance{}, mcpresource.ErrUnavailable
 }
 
-// RS-03: what is wrong shows at the start, in a line that says what to do.
+// RS-03: wrong options are reported at the start, in one line with the remedy.
 func TestServeRefuses(t *testing.T) {
 	const resource = "https://notes.example.com/mcp"
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
@@ -123,7 +123,7 @@ func TestServeRefuses(t *testing.T) {
 		}
 	}
 	_, err = clears(ServeOptions{Adjust: func(c *mcpresource.Config) { c.Clearances = nobody{} }}, Clearance{})
-	if err == nil || !strings.Contains(err.Error(), "choose another address") { // the next thing that is wrong
+	if err == nil || !strings.Contains(err.Error(), "choose another address") { // the next error
 		t.Errorf("RS-217: with what the error says, got %v", err)
 	}
 	for want, o := range map[string]ServeOptions{
@@ -161,8 +161,8 @@ func TestServeRefuses(t *testing.T) {
 	}
 }
 
-// TestStopAnswersCalls: RU-05. When Serve ends, streams that listen end at once, and calls are answered: by their
-// tool while there is time, and then with an error for their id.
+// TestStopAnswersCalls: RU-05. When Serve ends, listening streams end at once, and calls get a
+// response: from their tool if there is time, otherwise an error with their id.
 func TestStopAnswersCalls(t *testing.T) {
 	started, release := make(chan struct{}, 1), make(chan struct{})
 	for _, tt := range []struct {

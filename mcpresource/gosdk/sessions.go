@@ -13,9 +13,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/mcpresource"
 )
 
-// sessions remembers what the SDK does not tell about its sessions: whose they are, and
-// which revision was negotiated. It holds as many as the SDK does, because it learns
-// when one ends.
+// sessions stores facts about sessions that the SDK does not expose: their owner and negotiated
+// revision. It removes a session when the SDK does, because its event store is notified.
 type sessions struct {
 	guard *mcpresource.Guard
 
@@ -24,7 +23,7 @@ type sessions struct {
 }
 
 type session struct {
-	owner   string // see Guard.Owner; "" for one that a public method opened and no caller with a token has used
+	owner   string // see Guard.Owner; "" if opened by a public method and never used with a token
 	key     string // of its events
 	version string // "" until it is negotiated
 }
@@ -33,10 +32,10 @@ func newSessions(g *mcpresource.Guard) *sessions {
 	return &sessions{guard: g, byID: map[string]*session{}}
 }
 
-// open returns the key of a session's events. The first caller becomes its owner.
+// open returns the key of a session's events. The first caller becomes the owner.
 func (s *sessions) open(ctx context.Context, id string) string {
 	owner := s.caller(ctx)
-	if id == "" { // the server hands out no ids: what cannot be named cannot be shared
+	if id == "" { // the server issues no ids: without an id a session cannot be shared
 		return eventKey(owner, id)
 	}
 	s.mu.Lock()
@@ -52,7 +51,7 @@ func (s *sessions) open(ctx context.Context, id string) string {
 	return own.key
 }
 
-// owned returns the key of a session's events, but only to its owner.
+// owned returns the key of a session's events if the caller in ctx is its owner.
 func (s *sessions) owned(ctx context.Context, id string) (key string, ok bool) {
 	owner := s.caller(ctx)
 	s.mu.Lock()
@@ -64,8 +63,8 @@ func (s *sessions) owned(ctx context.Context, id string) (key string, ok bool) {
 	return own.key, true
 }
 
-// key returns the key of a session's events for the server itself, which may write
-// when no request of the owner is there.
+// key returns the key of a session's events for the server, which may write outside requests of the
+// owner.
 func (s *sessions) key(id string) (string, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -75,7 +74,8 @@ func (s *sessions) key(id string) (string, bool) {
 	return "", false
 }
 
-// negotiated is for sessions that were opened here. This process would not learn when others end.
+// negotiated sets the revision of a session opened here. For other sessions this process would not
+// learn of their end.
 func (s *sessions) negotiated(id, version string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -107,10 +107,10 @@ func (s *sessions) caller(ctx context.Context) string {
 	return s.guard.Owner(p)
 }
 
-// eventKey begins with the caller, so that in a store that several servers share no caller reaches
-// another's events by knowing, or choosing, a session id (MCP Security Best Practices, "Session
-// Hijacking": key by <user>:<session>). The caller is hashed because stores have their own ideas
-// about characters.
+// eventKey returns a key that begins with the caller. So in a store that several servers share, no
+// caller reaches another's events by knowing or choosing a session id (MCP Security Best Practices,
+// "Session Hijacking": key by <user>:<session>). The caller is hashed because stores may restrict
+// characters.
 func eventKey(owner, id string) string {
 	sum := sha256.Sum256([]byte(owner))
 	return hex.EncodeToString(sum[:16]) + ":" + id
@@ -118,7 +118,7 @@ func eventKey(owner, id string) string {
 
 var errForeignEvents = errors.New("gosdk: no such stream")
 
-// events is an event store whose keys carry the principal.
+// events is an event store that prefixes keys with the principal.
 type events struct {
 	inner    mcp.EventStore
 	sessions *sessions
@@ -136,7 +136,8 @@ func (e *events) Append(ctx context.Context, sessionID, streamID string, data []
 	return e.inner.Append(ctx, key, streamID, data)
 }
 
-// After replays to the owner. The guard refuses others before; this holds without it.
+// After replays events to the owner only. The guard refuses others already; this check does not
+// depend on it.
 func (e *events) After(ctx context.Context, sessionID, streamID string, index int) iter.Seq2[[]byte, error] {
 	key, ok := e.sessions.owned(ctx, sessionID)
 	if !ok {

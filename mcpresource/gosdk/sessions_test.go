@@ -23,7 +23,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/mcpresource"
 )
 
-// spy records the keys that a store sees.
+// spy records the keys that a store receives.
 type spy struct {
 	*mcp.MemoryEventStore
 	mu   sync.Mutex
@@ -138,7 +138,7 @@ func collect(seq iter.Seq2[[]byte, error]) (all []string, err error) {
 	return all, nil
 }
 
-// TestSessionOfNobody: what a public method opens belongs to the first caller who uses it.
+// TestSessionOfNobody: a session opened by a public method belongs to the first caller who uses it.
 func TestSessionOfNobody(t *testing.T) {
 	s := newSessions(newRig(t, nil).guard)
 	as := func(name string) context.Context {
@@ -156,7 +156,7 @@ func TestSessionOfNobody(t *testing.T) {
 	}
 }
 
-// TestListen: streams of 2026-07-28.
+// TestListen checks streams of 2026-07-28.
 func TestListen(t *testing.T) {
 	var server *mcp.Server
 	started, stopped := make(chan struct{}, 1), make(chan error, 1)
@@ -261,8 +261,8 @@ func reader(resp *http.Response) <-chan string {
 	return out
 }
 
-// TestDisconnect: RS-75 up to 2025-11-25 a lost connection is no cancellation, and the
-// result is there to be resumed.
+// TestDisconnect: RS-75 up to 2025-11-25 a lost connection does not cancel the call, and its result
+// can be resumed.
 func TestDisconnect(t *testing.T) {
 	started, release := make(chan struct{}), make(chan struct{})
 	r := newRig(t, nil, func(s *mcp.Server) {
@@ -308,7 +308,7 @@ func TestDisconnect(t *testing.T) {
 	})
 }
 
-// TestSessionOfPerson: another application of the same person goes on in the session.
+// TestSessionOfPerson: another application of the same user continues the session.
 func TestSessionOfPerson(t *testing.T) {
 	for owner, want := range map[mcpresource.SessionOwner]int{
 		mcpresource.OwnerPerson: 200, mcpresource.OwnerClient: 404,
@@ -320,7 +320,7 @@ func TestSessionOfPerson(t *testing.T) {
 				func(_ context.Context, c mcpresource.Credential) (*mcpresource.Principal, error) {
 					parts := strings.Split(c.Token, "-")
 					p := r.principal(parts[0], parts[1:]...)
-					p.ClientID = strings.Join(parts[1:], "+") // each scope with an application of its own
+					p.ClientID = strings.Join(parts[1:], "+") // a different application for each set of scopes
 					return p, nil
 				})
 		}, nil)
@@ -336,13 +336,13 @@ func TestSessionOfPerson(t *testing.T) {
 	}
 }
 
-// forgetful is a binder that cannot record a session now.
+// forgetful is a binder that fails to record sessions.
 type forgetful struct{ mcpresource.SessionBinder }
 
 func (forgetful) Open(context.Context, string, mcpresource.Binding) error { return errors.New("away") }
 
-// TestServerWithSessions: RS-109. Whether the server hands out session ids is learnt of its own answers,
-// and not of one that the guard gave in its place, or of none.
+// TestServerWithSessions: RS-109. Whether the server issues session ids is learned only from the
+// server's responses, not from the guard's, and not from a missing one.
 func TestServerWithSessions(t *testing.T) {
 	const open = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`
 	refuses := func(t *testing.T, r *rig) {
@@ -387,8 +387,8 @@ func TestServerWithSessions(t *testing.T) {
 	})
 }
 
-// TestNewestReader: RU-07. A second GET stream of a session replaces the first, whose client may be gone while a
-// proxy holds its connection.
+// TestNewestReader: RU-07. A second GET stream of a session replaces the first, whose client may
+// have gone while a proxy keeps its connection.
 func TestNewestReader(t *testing.T) {
 	r := newRig(t, nil)
 	session := r.initialize(t, "alice-mcp")
@@ -419,8 +419,9 @@ func TestNewestReader(t *testing.T) {
 	}
 }
 
-// TestReadersThatFight: RU-07. Two clients that read one stream and come back at once end each other every five seconds
-// at most, and a reader whose client reads nothing holds up the next one for a bounded time.
+// TestReadersThatFight: RU-07. Two clients that read one stream and return immediately end each
+// other at most every five seconds. A reader whose client does not read delays the next one for a
+// limited time.
 func TestReadersThatFight(t *testing.T) {
 	request := func(ctx context.Context) *http.Request {
 		r := httptest.NewRequestWithContext(ctx, http.MethodGet, "/mcp", nil)

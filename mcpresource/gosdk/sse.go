@@ -19,32 +19,31 @@ import (
 	"github.com/mcp-authd/mcp-authd/mcpresource"
 )
 
-// SSE returns the HTTP+SSE endpoint of 2024-11-05, for clients that know nothing else.
-// The revision is deprecated; serve it only where it is needed, on a path of its own
-// that has a Guard of its own, because clients compare its URL with the metadata:
+// SSE returns the HTTP+SSE endpoint of 2024-11-05, for clients that support nothing else. The
+// revision is deprecated: serve it only if needed. It must have its own path and Guard, because
+// clients compare its URL with the metadata:
 //
 //	old, err := mcpresource.New(mcpresource.Config{Resource: "https://mcp.example.com/sse", ...})
 //	old.Register(mux, adapter.SSE())
 //
-// Both of its requests go through the guard: the GET that opens the stream, and each
-// POST of a message, which is the caller's own and never that of the person who opened the
-// stream. A stream takes messages from the principal that opened it alone, and ends with
-// its token. The mcp.SSEHandler of the SDK does none of this.
+// Both kinds of request go through the guard: the GET that opens the stream, and each POST of a
+// message, which has its own caller. A stream accepts messages only from the principal that opened
+// it, and ends with its token. The mcp.SSEHandler of the SDK does none of this.
 func (a *Adapter) SSE() http.Handler {
 	return &sse{adapter: a, patience: eventTime, byID: map[string]*sseConn{}, owners: map[string]int{}}
 }
 
-// maxStreams bounds the streams of one caller.
+// maxStreams is the maximum number of streams of one caller.
 const maxStreams = 32
 
-// eventTime is how long a client may take to accept one event.
+// eventTime is the timeout for writing one event to a client.
 const eventTime = 30 * time.Second
 
 type sse struct {
 	adapter  *Adapter
-	patience time.Duration // eventTime, but in tests
+	patience time.Duration // eventTime, except in tests
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	byID   map[string]*sseConn
 	owners map[string]int
 }
@@ -53,13 +52,13 @@ func (s *sse) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	id := r.URL.Query().Get("sessionId")
 	p, ok := mcpresource.FromContext(r.Context())
 	switch {
-	case !ok: // the policy makes the method public, but here there is no person to bind the session to
+	case !ok: // a public method, but the session must be bound to a user
 		refuse(w, &refusal{http.StatusUnauthorized, protocol.CodeRefused, "Authentication is required.", nil})
 	case r.Method == http.MethodGet: // RS-90, as the next
 		s.open(w, r, p)
 	case r.Method == http.MethodPost && id != "":
 		s.post(w, r, p, id)
-	default: // by a POST here newer clients find out how old this is
+	default: // newer clients detect this revision by a POST here
 		w.Header().Set("Allow", "GET")
 		refuse(w, &refusal{
 			http.StatusMethodNotAllowed, protocol.CodeRefused, "This is the stream of 2024-11-05: open it with GET.",
@@ -89,7 +88,7 @@ func (s *sse) open(w http.ResponseWriter, r *http.Request, p *mcpresource.Princi
 	if c.event("endpoint", []byte(r.URL.EscapedPath()+"?sessionId="+c.id)) != nil {
 		return
 	}
-	// What happens in the session is not done by the person who opened it.
+	// Messages in the session have their own callers, not the one that opened it.
 	ctx := mcpresource.NewContext(context.WithoutCancel(r.Context()), nil)
 	session, err := s.adapter.server.Connect(ctx, c, nil)
 	if err != nil {
@@ -100,8 +99,8 @@ func (s *sse) open(w http.ResponseWriter, r *http.Request, p *mcpresource.Princi
 	case <-r.Context().Done():
 	case <-c.closed:
 	}
-	_ = c.Close()       // before w is given back
-	_ = session.Close() // says what it was told just now
+	_ = c.Close()       // before w becomes invalid
+	_ = session.Close() // repeats an error reported above
 }
 
 func (s *sse) enter(c *sseConn) bool {
@@ -125,12 +124,12 @@ func (s *sse) leave(c *sseConn) {
 	s.adapter.sessions.ended(c.id)
 }
 
-// post takes one message, whose caller is that of this very request.
+// post accepts one message, with the caller of this request.
 func (s *sse) post(w http.ResponseWriter, r *http.Request, p *mcpresource.Principal, id string) {
 	s.mu.Lock()
 	c := s.byID[id]
 	s.mu.Unlock()
-	if c == nil || c.owner != s.adapter.guard.Owner(p) { // RS-94; the answer does not say whose it is
+	if c == nil || c.owner != s.adapter.guard.Owner(p) { // RS-94; does not reveal that the session belongs to someone else
 		refuse(w, &refusal{http.StatusNotFound, protocol.CodeRefused, "Session not found.", nil})
 		return
 	}
@@ -140,7 +139,7 @@ func (s *sse) post(w http.ResponseWriter, r *http.Request, p *mcpresource.Princi
 		})
 		return
 	}
-	text, err := io.ReadAll(r.Body) // bounded by the guard
+	text, err := io.ReadAll(r.Body) // limited by the guard
 	if err != nil {
 		refuse(w, &refusal{http.StatusBadRequest, jsonrpc.CodeParseError, "The request body could not be read.", nil})
 		return
@@ -152,7 +151,7 @@ func (s *sse) post(w http.ResponseWriter, r *http.Request, p *mcpresource.Princi
 	w.WriteHeader(http.StatusAccepted)
 }
 
-// sseConn is one stream and the messages that are posted to it.
+// sseConn is one stream and the messages posted to it.
 type sseConn struct {
 	id, owner string
 	patience  time.Duration
@@ -162,7 +161,7 @@ type sseConn struct {
 	closing sync.Once
 	closed  chan struct{}
 
-	writing sync.Mutex // guards w, which is not written to after Close
+	writing sync.Mutex // guards w, which must not be used after Close
 	w       http.ResponseWriter
 	done    bool
 }
@@ -170,8 +169,8 @@ type sseConn struct {
 // Connect implements mcp.Transport.
 func (c *sseConn) Connect(context.Context) (mcp.Connection, error) { return c, nil }
 
-// SupportsProtocolVersion implements mcp.ProtocolVersionSupporter: 2026-07-28 has no
-// such transport.
+// SupportsProtocolVersion implements mcp.ProtocolVersionSupporter: 2026-07-28 does not have this
+// transport.
 func (c *sseConn) SupportsProtocolVersion(v string) bool {
 	return !protocol.IsStateless(v) && slices.Contains(mcp.SupportedProtocolVersions(), v)
 }
@@ -214,11 +213,11 @@ func (c *sseConn) accept(r *http.Request, p *mcpresource.Principal, text []byte)
 	}
 }
 
-// tooNew tells a client that tries the newest revision first to use an older one (RS-142), where
-// clients of this transport expect answers: on the stream.
+// tooNew tells a client that tries the newest revision first to use an older one (RS-142). It
+// answers on the stream, where clients of this transport expect responses.
 func (c *sseConn) tooNew(id jsonrpc.ID, version string) *refusal {
 	older := slices.DeleteFunc(mcp.SupportedProtocolVersions(), protocol.IsStateless)
-	data, _ := json.Marshal(mcp.UnsupportedProtocolVersionData{Supported: older, Requested: version}) // strings
+	data, _ := json.Marshal(mcp.UnsupportedProtocolVersionData{Supported: older, Requested: version}) // strings always encode
 	answer, err := jsonrpc.EncodeMessage(&jsonrpc.Response{ID: id, Error: &jsonrpc.Error{
 		Code: mcp.CodeUnsupportedProtocolVersion, Message: "This transport is older than that revision.", Data: data,
 	}})
@@ -263,9 +262,8 @@ func (c *sseConn) Write(ctx context.Context, msg jsonrpc.Message) error {
 
 var errStreamEnded = errors.New("gosdk: the stream has ended")
 
-// event writes one event; JSON and paths have no line break of their own. A client that
-// does not read loses the stream, which could otherwise end neither with its token nor
-// with the server.
+// event writes one event; JSON and paths contain no line breaks. If the client does not read, the
+// stream ends: otherwise it would outlive its token and the server.
 func (c *sseConn) event(name string, data []byte) error {
 	c.writing.Lock()
 	defer c.writing.Unlock()
@@ -273,14 +271,14 @@ func (c *sseConn) event(name string, data []byte) error {
 		return errStreamEnded
 	}
 	deadline := http.NewResponseController(c.w).SetWriteDeadline
-	_ = deadline(time.Now().Add(c.patience)) // a writer without deadlines has none to lift
+	_ = deadline(time.Now().Add(c.patience)) // without support for deadlines, there is none to remove
 	defer func() { _ = deadline(time.Time{}) }()
 	if _, err := fmt.Fprintf(c.w, "event: %s\ndata: %s\n\n", name, data); err != nil {
 		c.done = true
 		c.closing.Do(func() { close(c.closed) })
 		return err
 	}
-	_ = http.NewResponseController(c.w).Flush() // a writer that cannot flush has nothing buffered
+	_ = http.NewResponseController(c.w).Flush() // a writer that cannot flush buffers nothing
 	return nil
 }
 

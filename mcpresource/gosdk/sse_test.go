@@ -17,7 +17,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/mcpresource"
 )
 
-// newOldRig has the endpoint of 2024-11-05 too, with a guard of its own.
+// newOldRig returns a rig that also has the endpoint of 2024-11-05, with a separate guard.
 func newOldRig(t *testing.T) *rig {
 	t.Helper()
 	r := newRig(t, nil, func(s *mcp.Server) {
@@ -45,7 +45,7 @@ func newOldRig(t *testing.T) *rig {
 				p := r.principal(parts[0], parts[1:]...)
 				p.Audience = []string{r.URL + "/sse"}
 				if parts[0] == "brief" {
-					// within the allowance for clocks
+					// within the clock skew
 					p.ExpiresAt = time.Now().Add(-30*time.Second + 2*time.Second)
 				}
 				return p, nil
@@ -167,7 +167,7 @@ func TestSSE(t *testing.T) {
 	})
 }
 
-// TestSSEClient: the SDK's own client of 2024-11-05.
+// TestSSEClient uses the SDK's own client of 2024-11-05.
 func TestSSEClient(t *testing.T) {
 	r := newOldRig(t)
 	client := mcp.NewClient(&mcp.Implementation{Name: "t", Version: "1"}, nil)
@@ -183,7 +183,7 @@ func TestSSEClient(t *testing.T) {
 	}
 }
 
-// TestSSEStalls: a client that does not read what it has asked for.
+// TestSSEStalls: a client does not read the response that it requested.
 func TestSSEStalls(t *testing.T) {
 	big := strings.Repeat("x", 1<<20)
 	r := newRig(t, nil,
@@ -199,7 +199,7 @@ func TestSSEStalls(t *testing.T) {
 			close(ended)
 		}
 	}))
-	// A megabyte is more than small buffers on both sides take.
+	// A megabyte exceeds the small buffers on both sides.
 	s.Config.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
 		_ = c.(*net.TCPConn).SetWriteBuffer(4 << 10)
 		return ctx
@@ -213,7 +213,7 @@ func TestSSEStalls(t *testing.T) {
 	defer conn.Close()
 	_ = conn.(*net.TCPConn).SetReadBuffer(4 << 10)
 	io.WriteString(conn, "GET /sse HTTP/1.1\r\nHost: localhost\r\n\r\n")
-	lines := bufio.NewReaderSize(conn, 16) // reads no more than it has to
+	lines := bufio.NewReaderSize(conn, 16) // reads no more than needed
 	post := ""
 	for !strings.HasPrefix(post, "data: ") {
 		if post, err = lines.ReadString('\n'); err != nil {
@@ -226,7 +226,7 @@ func TestSSEStalls(t *testing.T) {
 	select {
 	case <-ended:
 	case <-time.After(time.Minute):
-		conn.Close() // or the server would wait as well
+		conn.Close() // otherwise the server would wait, too
 		t.Error("RS-98 RS-196 it never releases its stream")
 	}
 }

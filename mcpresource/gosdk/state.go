@@ -11,10 +11,10 @@ import (
 	"github.com/mcp-authd/mcp-authd/mcpresource"
 )
 
-// openState gives the handler the requestState that it returned an exchange ago (MCP
-// 2026-07-28, "Multi Round-Trip Requests", RS-181). What the client brings is taken for nothing
-// else: it must have been sealed here, for this caller, this operation and these
-// arguments, not long ago. Who brings it is authenticated as ever (RS-173, SP-15).
+// openState restores the requestState that the handler returned in the previous round (MCP
+// 2026-07-28, "Multi Round-Trip Requests", RS-181). The client's value must have been sealed here
+// for this caller, operation and arguments, within StateLife. The caller is authenticated as usual
+// (RS-173, SP-15).
 func (x *exchange) openState() error {
 	state := x.broughtState()
 	if state == nil || *state == "" {
@@ -32,7 +32,7 @@ func (x *exchange) openState() error {
 	return nil
 }
 
-// broughtState is where a request has its state, nil for a method that has none.
+// broughtState returns a pointer to the requestState of a request, or nil for a method without one.
 func (x *exchange) broughtState() *string {
 	switch p := x.req.GetParams().(type) {
 	case *mcp.CallToolParamsRaw:
@@ -51,8 +51,8 @@ func (x *exchange) broughtState() *string {
 	return nil
 }
 
-// operation is what a state is bound to. It is worked out for the few requests that
-// have one.
+// operation returns the data that a state is bound to. It is computed only for requests with a
+// state.
 func (x *exchange) operation() string {
 	var arguments any
 	switch p := x.req.GetParams().(type) {
@@ -63,16 +63,16 @@ func (x *exchange) operation() string {
 	}
 	b, err := json.Marshal([]any{x.method, x.ops[0].Name, arguments}) // sorts the members of objects
 	if err != nil {
-		return x.method + "\x00" + x.ops[0].Name // no arguments that could be decoded are none
+		return x.method + "\x00" + x.ops[0].Name // arguments that cannot be decoded
 	}
 	return string(b)
 }
 
-// canonical decodes arguments, so that a client may write them down in another order. When
-// a key occurs twice every byte counts: what was decoded is not all that the tool may see.
+// canonical decodes arguments, so that a client may send them in another order. With a repeated key
+// it returns the raw text, because the tool may see more than the decoded value.
 func canonical(raw json.RawMessage) any {
 	d := json.NewDecoder(bytes.NewReader(raw))
-	d.UseNumber() // large integers stay apart
+	d.UseNumber() // keeps large integers exact
 	var v any
 	if d.Decode(&v) != nil || !unique(raw, v) {
 		return string(raw)
@@ -80,12 +80,12 @@ func canonical(raw json.RawMessage) any {
 	return v
 }
 
-// sealState seals what the handler wants back, in a copy, because a handler may return
-// the same result again. Clients of older revisions never see it: for them the SDK asks
-// itself, behind this middleware.
+// sealState seals the handler's state, in a copy, because a handler may return the same result
+// again. Clients of older revisions never get it: for them the SDK asks the question itself, behind
+// this middleware.
 func (x *exchange) sealState(result mcp.Result) mcp.Result {
 	seal := func(state string) string {
-		if state == "" || !protocol.IsStateless(x.version) { // RS-73: such a client brings nothing back
+		if state == "" || !protocol.IsStateless(x.version) { // RS-73: such a client cannot return it
 			return ""
 		}
 		return x.o.State.Seal(x.caller, x.operation(), []byte(state), x.o.StateLife)

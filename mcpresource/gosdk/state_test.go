@@ -12,7 +12,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/mcpresource"
 )
 
-// asking asks for a name by every method that can, and shows the state it gets back.
+// asking adds a tool, prompt and resource that ask for a name, and show the returned state.
 func asking(s *mcp.Server) {
 	input := mcp.InputRequestMap{
 		"name": &mcp.ElicitParams{Message: "name?", RequestedSchema: json.RawMessage(anyObject)},
@@ -54,7 +54,7 @@ func (r *rig) retry(t *testing.T, token, method, name, params, state string) rep
 		ask{body: body, headers: hdr("Mcp-Protocol-Version", "2026-07-28", "Mcp-Method", method, "Mcp-Name", name)})
 }
 
-// stateOf is the requestState that a client is given.
+// stateOf returns the requestState in a response.
 func stateOf(t *testing.T, r reply) string {
 	t.Helper()
 	_, after, ok := strings.Cut(r.text, `"requestState":"`)
@@ -128,7 +128,7 @@ func TestRequestState(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// The caller is the same for both, the resource need not be.
+		// Both have the same caller, but different resources.
 		one, two := newRig(t, &Options{State: sealer}, asking), newRig(t, &Options{State: sealer}, asking)
 		state := stateOf(t, one.retry(t, "alice-mcp", "tools/call", "asks", args, ""))
 		if got := two.retry(t, "alice-mcp", "tools/call", "asks", args, state); !strings.Contains(got.text,
@@ -141,8 +141,8 @@ func TestRequestState(t *testing.T) {
 	})
 }
 
-// TestRequestStateOfOlderClients: for a client that knows nothing of it the SDK asks in
-// the middle of the call, and the state never leaves.
+// TestRequestStateOfOlderClients: for an older client the SDK asks during the call, and the state
+// is never sent.
 func TestRequestStateOfOlderClients(t *testing.T) {
 	r := newRig(t, nil, asking)
 	client := mcp.NewClient(&mcp.Implementation{Name: "t", Version: "1"}, &mcp.ClientOptions{

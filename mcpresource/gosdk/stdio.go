@@ -13,30 +13,30 @@ import (
 	"github.com/mcp-authd/mcp-authd/mcpresource"
 )
 
-// StdioOptions adjust RunStdio. The zero value, and nil, are standard input and output.
+// StdioOptions configures RunStdio. The zero value and nil mean standard input and output.
 type StdioOptions struct {
 	Reader io.ReadCloser // default: standard input
 	Writer io.Writer     // default: standard output
-	// Caller says who is at the other end; see FromEnv. It is asked once, and
-	// RunStdio fails when it does. What it returns is judged again before each request.
-	// Without it there is no caller, which the middleware of an Adapter refuses.
+	// Caller returns the caller, see FromEnv. RunStdio calls it once and returns its error. The
+	// result is verified again before each request. Without Caller there is no caller, and the
+	// middleware of an Adapter rejects requests.
 	Caller func(context.Context) (*mcpresource.Principal, error)
-	// MaxLine bounds a line, in bytes. Default: that of the SDK, 16 MiB.
+	// MaxLine is the maximum length of a line, in bytes. Default: the SDK's limit, 16 MiB.
 	MaxLine int
 }
 
-// RunStdio serves standard input and output until the input ends, in place of server.Run:
+// RunStdio serves standard input and output until the input ends. Use it instead of server.Run:
 //
 //	err := gosdk.RunStdio(ctx, server, nil)
 //
-// One process answers clients of both eras, also when they take turns on one connection (RS-85):
-// requests that name their revision in _meta belong to a session of 2026-07-28, and all others to
-// the one that initialize opens. Unlike mcp.StdioTransport it answers batches where the revision has
-// them (2025-03-26), answers malformed lines and goes on, is not ended by an id that is in use, and
-// sends nothing more for a cancelled request. With the default Writer it also turns os.Stdout to
-// standard error, so that a stray fmt.Println of a tool is no protocol message.
+// One process serves clients of both eras, even interleaved on one connection (RS-85). Requests
+// that name their revision in _meta belong to a session of 2026-07-28, all others to the session
+// that initialize opens. Unlike mcp.StdioTransport, it supports batches in 2025-03-26, answers
+// malformed lines and continues, and tolerates an id that is in use. It sends nothing more for a
+// cancelled request. With the default Writer it also redirects os.Stdout to standard error, so that
+// a stray fmt.Println in a tool does not become a protocol message.
 //
-// The error is that of Caller, of ctx, or of reading or writing; the end of the input is none.
+// It returns an error of Caller, of ctx, or of reading or writing, and nil at the end of the input.
 func RunStdio(ctx context.Context, s *mcp.Server, o *StdioOptions) error {
 	var own StdioOptions
 	if o != nil {
@@ -78,12 +78,11 @@ func newStdio(ctx context.Context, s *mcp.Server, o StdioOptions) (*stdio, error
 	return c, nil
 }
 
-// FromEnv returns the caller of a stdio server by the access token in an environment
-// variable: stdio has no sign-in of its own (MCP, Authorization, "Protocol
-// Requirements"). The token is judged as the guard judges those of requests. The variable
-// is removed, so that neither tools nor the programs they start inherit it. What the
-// system keeps of the environment that a process began with, as in /proc of Linux,
-// stays: programs of the same user that look for it there find it.
+// FromEnv returns a Caller for a stdio server that uses the access token in an environment
+// variable: stdio has no sign-in (MCP, Authorization, "Protocol Requirements"). The token is
+// verified like tokens in requests. The variable is removed, so that tools and the programs they
+// start do not inherit it. The system's copy of the initial environment, such as in /proc of Linux,
+// remains readable for programs of the same user.
 func FromEnv(g *mcpresource.Guard, name string) func(context.Context) (*mcpresource.Principal, error) {
 	return func(ctx context.Context) (*mcpresource.Principal, error) {
 		token := os.Getenv(name)
@@ -101,7 +100,7 @@ func FromEnv(g *mcpresource.Guard, name string) func(context.Context) (*mcpresou
 	}
 }
 
-// line is the result of a read: text, or the error.
+// line is the result of a read: a line or an error.
 type line struct {
 	text []byte
 	err  error
@@ -109,8 +108,8 @@ type line struct {
 
 var errLongLine = errors.New("gosdk: the line is too long")
 
-// scan reads lines until there are none, or close. It stays behind when the reader does
-// not end at close, as standard input may not.
+// scan reads lines until the input ends or close is called. It may outlive close, because closing
+// standard input may not interrupt a read.
 func (c *stdio) scan() {
 	r := bufio.NewReader(c.in)
 	for {
@@ -129,7 +128,7 @@ func (c *stdio) scan() {
 
 func (c *stdio) pass(l line) bool {
 	if l.text != nil && !errors.Is(l.err, errLongLine) {
-		l.err = nil // the last line may lack its end
+		l.err = nil // the last line may lack a line break
 	}
 	select {
 	case c.lines <- l:
@@ -139,7 +138,7 @@ func (c *stdio) pass(l line) bool {
 	}
 }
 
-// readLine reads over the rest of a line that is too long.
+// readLine returns a line. It skips the rest of a line that is too long.
 func (c *stdio) readLine(r *bufio.Reader) ([]byte, error) {
 	var text []byte
 	long := false
@@ -152,7 +151,7 @@ func (c *stdio) readLine(r *bufio.Reader) ([]byte, error) {
 		case errors.Is(err, bufio.ErrBufferFull):
 			continue
 		case long:
-			return nil, errLongLine // the end of input, if it is that, comes again
+			return nil, errLongLine // an end of input is returned by the next read
 		}
 		return text, err
 	}

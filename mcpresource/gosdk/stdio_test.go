@@ -31,7 +31,7 @@ func newPipe(t *testing.T, o *StdioOptions, more ...func(*mcp.Server)) *pipe {
 		mcp.AddTool(s, &mcp.Tool{Name: "wait"},
 			func(ctx context.Context, req *mcp.CallToolRequest, _ struct{}) (*mcp.CallToolResult, any, error) {
 				<-ctx.Done()
-				// what the test looks for
+				// the test looks for this
 				_ = req.Session.NotifyProgress(context.WithoutCancel(ctx),
 					&mcp.ProgressNotificationParams{ProgressToken: req.Params.GetProgressToken(), Progress: 1})
 				return nil, nil, ctx.Err()
@@ -102,13 +102,13 @@ func (p *pipe) open(version string) *pipe {
 
 const pingOne, pingTwo = `{"jsonrpc":"2.0","id":11,"method":"ping"}`, `{"jsonrpc":"2.0","id":"12","method":"ping"}`
 
-// TestStdioGoesOn sends what ends the server of the SDK, or is never answered by it, and
-// then a request that has to be answered as if nothing had been.
+// TestStdioGoesOn sends input that ends the SDK's server or is never answered by it. The next
+// request must be answered as usual.
 func TestStdioGoesOn(t *testing.T) {
 	long := `{"jsonrpc":"2.0","id":1,"method":"ping","params":{"x":"` + strings.Repeat("x", 5000) + `"}}`
 	for _, tt := range []struct {
 		name, version, line string
-		want                []string // of the answer; none when there is none
+		want                []string // of the response; nil if there must be none
 	}{
 		{"RS-81 no JSON", "2025-11-25", `{bad`, []string{`"id":null`, "-32700"}},
 		{"RS-81 two values on a line", "2025-11-25", pingOne + " " + pingTwo, []string{`"id":null`, "-32700"}},
@@ -183,7 +183,7 @@ func TestStdioCalls(t *testing.T) {
 		if got := p.next(); !strings.Contains(got, `"id":11`) {
 			t.Errorf("got %s", got)
 		}
-		p.send(strings.Replace(wait, "wait", "open", 1)) // its id is free again once it has ended
+		p.send(strings.Replace(wait, "wait", "open", 1)) // its id is free again
 		for got := p.next(); ; got = p.next() {
 			if strings.Contains(got, "alice") {
 				break
@@ -223,7 +223,7 @@ func TestStdioCalls(t *testing.T) {
 		}
 	})
 	t.Run("RS-84 what was asked before the end of input is answered", func(t *testing.T) {
-		for range 50 { // without waiting, most are lost
+		for range 50 { // without the wait, most would be lost
 			p := newPipe(t, nil)
 			go func() {
 				// a failure shows below
@@ -294,7 +294,7 @@ func TestStdioCaller(t *testing.T) {
 			t.Errorf("RS-44: after revocation: got %s", got)
 		}
 		good.Store(true)
-		for range 5 { // the rate of the guard counts here too, where it answers nothing itself
+		for range 5 { // the guard's rate applies even without HTTP
 			p.send(strings.Replace(call, "%", "open", 1))
 			if got := p.next(); strings.Contains(got, "limited") {
 				return
@@ -323,7 +323,7 @@ func TestStdioCaller(t *testing.T) {
 	})
 }
 
-// TestStdout: RS-82 what a tool prints by mistake is no protocol message.
+// TestStdout: RS-82 accidental output of a tool does not become a protocol message.
 func TestStdout(t *testing.T) {
 	in, out := os.Stdin, os.Stdout
 	defer func() { os.Stdin, os.Stdout = in, out }()
@@ -342,7 +342,7 @@ func TestStdout(t *testing.T) {
 	}
 }
 
-// TestStdioPromptArguments: over stdio the adapter's check is the only one.
+// TestStdioPromptArguments: over stdio only the adapter checks.
 func TestStdioPromptArguments(t *testing.T) {
 	r := newRigOf(t, func(c *mcpresource.Config) {
 		c.Policy = &mcpresource.Rules{

@@ -19,7 +19,7 @@ import (
 	protocol "github.com/mcp-authd/mcp-authd/internal/mcp"
 )
 
-// stdio is what the two eras of one process share: lines, and the ids of calls.
+// stdio is the state that the two eras of one process share: lines, and the ids of calls.
 type stdio struct {
 	server *mcp.Server
 	in     io.ReadCloser
@@ -30,7 +30,7 @@ type stdio struct {
 	closing sync.Once
 	closed  chan struct{}
 
-	// nil until the first request of the era. Only serve touches them.
+	// Nil until the first request of the era. Only serve uses them.
 	older, modern *stdioConn
 	inflight      *inflight
 
@@ -38,8 +38,7 @@ type stdio struct {
 	out     io.Writer
 }
 
-// serve takes lines until there are none. Nothing ends it except the end of input, of the output
-// or of ctx.
+// serve reads lines until the end of input, an error of the output, or the end of ctx.
 func (c *stdio) serve(ctx context.Context) error {
 	err := c.take(ctx)
 	c.finish(ctx, err)
@@ -75,15 +74,15 @@ func (c *stdio) take(ctx context.Context) error {
 func (c *stdio) close() {
 	c.closing.Do(func() {
 		close(c.closed)
-		_ = c.in.Close() // nothing is read from it any more
+		_ = c.in.Close() // reading has ended
 	})
 }
 
-// lastAnswers is how long calls may go on after the end of input. A client that closes
-// the input wants the server to end, but not to lose what it has just asked.
+// lastAnswers is how long calls may continue after the end of input. A client that closes the input
+// wants the server to end, but still expects its last responses.
 const lastAnswers = time.Second
 
-// finish waits for the last answers: the SDK cancels all calls when Read fails.
+// finish waits for the last responses: the SDK cancels all calls when Read fails.
 func (c *stdio) finish(ctx context.Context, err error) {
 	if !errors.Is(err, io.EOF) {
 		return
@@ -98,7 +97,7 @@ func (c *stdio) finish(ctx context.Context, err error) {
 	}
 }
 
-// accept hands on the messages of a line, and answers a line that is not a message. Its error ends
+// accept passes on the messages of a line, and answers a line that is not a message. An error ends
 // the connection.
 func (c *stdio) accept(ctx context.Context, l line) error {
 	switch {
@@ -127,7 +126,7 @@ func (c *stdio) accept(ctx context.Context, l line) error {
 	return err
 }
 
-// acceptBatch: 2025-03-26 has batches, no other revision (JSON-RPC 2.0 §6, RS-83).
+// acceptBatch accepts a batch, which only 2025-03-26 supports (JSON-RPC 2.0 §6, RS-83).
 func (c *stdio) acceptBatch(ctx context.Context, b body, text []byte) error {
 	if c.inflight.negotiated() != protocol.Rev20250326 || slices.ContainsFunc(b.messages, message.isModern) {
 		return c.refuse(invalid(nil, "Batches are not part of this revision."))
@@ -139,7 +138,7 @@ func (c *stdio) acceptBatch(ctx context.Context, b body, text []byte) error {
 	if err := json.Unmarshal(text, &raw); err != nil {
 		return c.refuse(&refusal{http.StatusBadRequest, jsonrpc.CodeParseError, "The line is not JSON.", nil})
 	}
-	own := &batch{left: 1, ids: map[jsonrpc.ID]bool{}} // held until every message has been taken
+	own := &batch{left: 1, ids: map[jsonrpc.ID]bool{}} // incomplete until every message was read
 	for i, m := range b.messages {
 		refused, err := c.dispatch(ctx, m, raw[i], own)
 		if err != nil {
@@ -161,7 +160,7 @@ func (c *stdio) acceptBatch(ctx context.Context, b body, text []byte) error {
 	return c.send(answer)
 }
 
-// dispatch hands one message to the session of its era.
+// dispatch passes one message to the session of its era.
 func (c *stdio) dispatch(ctx context.Context, m message, raw []byte, b *batch) (*refusal, error) {
 	msg, err := jsonrpc.DecodeMessage(raw)
 	if err != nil {
@@ -180,7 +179,7 @@ func (c *stdio) dispatch(ctx context.Context, m message, raw []byte, b *batch) (
 		if call = r.IsCall(); call {
 			modern = m.isModern()
 			if !c.inflight.begin(r, m, b) {
-				// Without the id: the answer to that is still to come.
+				// Without the id: its response is still pending.
 				return invalid(nil, fmt.Sprintf("The id %s is in use.", m.ID)), nil
 			}
 		}
@@ -190,7 +189,7 @@ func (c *stdio) dispatch(ctx context.Context, m message, raw []byte, b *batch) (
 		to = &c.modern
 	}
 	if *to == nil {
-		if !call { // it is about nothing that has been asked here (RS-86)
+		if !call { // it concerns no request of this connection (RS-86)
 			return nil, nil
 		}
 		if *to, err = c.connect(ctx); err != nil {
@@ -209,7 +208,7 @@ func (c *stdio) refuse(refused *refusal) error {
 	return c.send(errorMessage(refused.id, refused.code, refused.text))
 }
 
-// send writes one line (RS-81); JSON has no line break of its own.
+// send writes one line (RS-81); JSON contains no line breaks.
 func (c *stdio) send(text []byte) error {
 	if text == nil {
 		return nil
@@ -220,7 +219,7 @@ func (c *stdio) send(text []byte) error {
 	return err
 }
 
-// stdioConn is the connection of the session of one era.
+// stdioConn is the connection of one era's session.
 type stdioConn struct {
 	*stdio
 	id       string
@@ -228,7 +227,7 @@ type stdioConn struct {
 	session  *mcp.ServerSession
 }
 
-// newID returns the id of a session, which cannot be guessed (SP-14, RS-94).
+// newID returns an unguessable session id (SP-14, RS-94).
 func newID() string { return rand.Text() }
 
 func (c *stdio) connect(ctx context.Context) (era *stdioConn, err error) {
@@ -243,13 +242,13 @@ func (c *stdioConn) Connect(context.Context) (mcp.Connection, error) { return c,
 // SessionID implements mcp.Connection.
 func (c *stdioConn) SessionID() string { return c.id }
 
-// Close implements mcp.Connection: the process serves both eras or none.
+// Close implements mcp.Connection. It ends both eras.
 func (c *stdioConn) Close() error {
 	c.close()
 	return nil
 }
 
-// Read implements mcp.Connection. No input ends the connection except its end.
+// Read implements mcp.Connection. Only the end of the input ends the connection.
 func (c *stdioConn) Read(ctx context.Context) (jsonrpc.Message, error) {
 	select {
 	case <-ctx.Done():

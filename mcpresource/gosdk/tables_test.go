@@ -15,8 +15,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/mcpresource"
 )
 
-// TestSecondCheckOfTables goes past the guard, as a body would that the two read
-// differently: what the SDK decoded is judged by the same tables.
+// TestSecondCheckOfTables bypasses the guard, like a body that guard and SDK read differently: the
+// decoded call is checked with the same tables.
 func TestSecondCheckOfTables(t *testing.T) {
 	g, err := mcpresource.New(mcpresource.Config{
 		Resource: "http://localhost/mcp", AuthorizationServers: []string{issuer},
@@ -113,7 +113,7 @@ func TestSecondCheckOfTables(t *testing.T) {
 	}
 }
 
-// stopper ends the request after its first event, because listening has no end.
+// stopper ends the request after its first event, because listening does not end by itself.
 type stopper struct {
 	*httptest.ResponseRecorder
 	stop context.CancelFunc

@@ -20,7 +20,7 @@ const (
 	cursorLife = time.Hour
 )
 
-// taskMethods are the methods that a revision has.
+// has reports whether the revision has a method.
 func (d taskDialect) has(method string) bool {
 	switch method {
 	case "tasks/get", "tasks/cancel":
@@ -33,8 +33,8 @@ func (d taskDialect) has(method string) bool {
 	return false
 }
 
-// serveTask answers requests about tasks. Whether a task is not there, belongs to another caller or has
-// expired, the answer is the same, by the same way (RS-132, RS-215).
+// serveTask answers requests about tasks. For a missing, foreign or expired task, the response is
+// the same and computed in the same way (RS-132, RS-215).
 func (x *exchange) serveTask(ctx context.Context, p *taskParams) (mcp.Result, error) {
 	d := x.dialect()
 	switch {
@@ -43,7 +43,7 @@ func (x *exchange) serveTask(ctx context.Context, p *taskParams) (mcp.Result, er
 		return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "Method not found."}
 	case d == extendedTasks && RequireExtension(x.req, tasksExtension) != nil:
 		return nil, x.undeclared()
-	case x.caller == nil: // the policy leaves the method open, but tasks belong to callers
+	case x.caller == nil: // the method is public, but tasks belong to callers
 		x.outcome = mcpresource.OutcomeInvalidToken
 		return nil, forbidden(mcpresource.ErrNoCaller)
 	case p == nil:
@@ -74,7 +74,7 @@ func (x *exchange) serveTask(ctx context.Context, p *taskParams) (mcp.Result, er
 	return d.result("complete", members), nil
 }
 
-// own finds a task of the caller, and judges the caller for its tool as for a call (RS-186).
+// own returns a task of the caller, who must be allowed to call its tool (RS-186).
 func (x *exchange) own(ctx context.Context, id string) (mcpresource.Task, *taskState, error) {
 	if id == "" || len(id) > maxTaskID {
 		return mcpresource.Task{}, nil, x.noTask(ctx, mcpresource.ErrNoTask)
@@ -101,7 +101,7 @@ func (x *exchange) judgeTask(ctx context.Context, s *taskState) error {
 	return nil
 }
 
-// noTask is the error of a store on the wire.
+// noTask converts an error of a store for the client.
 func (x *exchange) noTask(ctx context.Context, err error) error {
 	switch {
 	case errors.Is(err, mcpresource.ErrNoTask):
@@ -116,7 +116,7 @@ func (x *exchange) noTask(ctx context.Context, err error) error {
 	return refusalOf("This cannot be decided now: try again.", "error", "temporarily_unavailable")
 }
 
-// listTasks shows the tasks of the caller whose tools the caller may use.
+// listTasks returns the tasks of the caller whose tools the caller may use.
 func (x *exchange) listTasks(ctx context.Context, cursor string) (mcp.Result, error) {
 	after, err := x.openCursor(cursor)
 	if err != nil {
@@ -138,7 +138,7 @@ func (x *exchange) listTasks(ctx context.Context, cursor string) (mcp.Result, er
 	for _, t := range list {
 		t, s, err := x.tasks.read(ctx, owner, t.ID)
 		if errors.Is(err, mcpresource.ErrNoTask) {
-			continue // it has just expired
+			continue // it just expired
 		}
 		if err != nil {
 			return nil, x.noTask(ctx, err)
@@ -152,7 +152,7 @@ func (x *exchange) listTasks(ctx context.Context, cursor string) (mcp.Result, er
 	return coreTasks.result("", members), nil
 }
 
-// openCursor returns the task after which a page begins.
+// openCursor returns the task before a page.
 func (x *exchange) openCursor(cursor string) (mcpresource.Task, error) {
 	if cursor == "" {
 		return mcpresource.Task{}, nil
@@ -168,8 +168,8 @@ func (x *exchange) openCursor(cursor string) (mcpresource.Task, error) {
 	return mcpresource.Task{ID: id, Created: time.UnixMilli(ms)}, nil
 }
 
-// cancelTask: in 2025-11-25 a task that has ended cannot be cancelled, and the answer is the task; since
-// then cancelling is a wish, which is acknowledged.
+// cancelTask cancels a task. In 2025-11-25 it returns the task, or an error if the task has ended.
+// Since then a cancellation is only a request, which is acknowledged.
 func (x *exchange) cancelTask(ctx context.Context, t mcpresource.Task) (mcp.Result, error) {
 	late := ""
 	t, s, err := x.tasks.update(ctx, t.Owner, t.ID, func(s *taskState) bool {
@@ -204,8 +204,8 @@ func (x *exchange) cancelTask(ctx context.Context, t mcpresource.Task) (mcp.Resu
 	}
 }
 
-// updateTask takes answers to the questions of a task. Answers to other questions are ignored; the first
-// answer to a question is the one that counts.
+// updateTask accepts answers to the questions of a task. It ignores answers to other questions, and
+// later answers to the same question.
 func (x *exchange) updateTask(ctx context.Context, t mcpresource.Task, p *taskParams) (mcp.Result, error) {
 	var wrong error
 	_, _, err := x.tasks.update(ctx, t.Owner, t.ID, func(s *taskState) bool {
@@ -240,8 +240,8 @@ func (x *exchange) updateTask(ctx context.Context, t mcpresource.Task, p *taskPa
 	return extendedTasks.result("complete", map[string]any{}), nil
 }
 
-// taskOutcome waits for the end of a task, as 2025-11-25 has it, and hands on what the tool asks the
-// client meanwhile.
+// taskOutcome waits for the end of a task, as 2025-11-25 requires, and forwards the tool's
+// questions to the client meanwhile.
 func (x *exchange) taskOutcome(ctx context.Context, t mcpresource.Task, s *taskState) (mcp.Result, error) {
 	leave, ok := x.running.enter(x.caller.Person(), x.o.MaxCalls)
 	if !ok {
@@ -255,7 +255,7 @@ func (x *exchange) taskOutcome(ctx context.Context, t mcpresource.Task, s *taskS
 		j := x.tasks.job(t.ID)
 		var woken <-chan struct{}
 		if j != nil {
-			woken = j.woken() // before looking, or a change between would be slept over
+			woken = j.woken() // before reading, so that no change is missed
 			if q := j.nextQuestion(); q != nil {
 				j.put(ctx, x, q)
 				continue
@@ -275,13 +275,13 @@ func (x *exchange) taskOutcome(ctx context.Context, t mcpresource.Task, s *taskS
 		case <-woken:
 		}
 	}
-	if err := x.judgeTask(ctx, s); err != nil { // that may have been long ago
+	if err := x.judgeTask(ctx, s); err != nil { // the first check may have been long ago
 		return nil, err
 	}
 	return x.ended(t, s)
 }
 
-// ended is the result of a task that has ended: that of the tool, or its error.
+// ended returns the result of a task that has ended: the tool's result or error.
 func (x *exchange) ended(t mcpresource.Task, s *taskState) (mcp.Result, error) {
 	meta := mcp.Meta{relatedTask: map[string]any{"taskId": t.ID}}
 	switch s.Status {
@@ -303,7 +303,7 @@ func (x *exchange) ended(t mcpresource.Task, s *taskState) (mcp.Result, error) {
 	return &r, nil
 }
 
-// decodeAnswers returns answers as tools get them.
+// decodeAnswers decodes answers for tools.
 func decodeAnswers(raw map[string]json.RawMessage) (mcp.InputResponseMap, error) {
 	b, err := json.Marshal(raw)
 	if err != nil {

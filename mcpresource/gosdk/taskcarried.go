@@ -11,19 +11,19 @@ import (
 	protocol "github.com/mcp-authd/mcp-authd/internal/mcp"
 )
 
-// carriedKey is where a transport hands on what a message says of tasks: the types of the SDK have no
-// place for it. In auth.TokenInfo.Extra it belongs to one request.
+// carriedKey is the key of taskMembers in auth.TokenInfo.Extra, which belongs to one request: the
+// types of the SDK lack these members.
 const carriedKey = "github.com/mcp-authd/mcp-authd/mcpresource.tasks"
 
 type carriedContext struct{}
 
-// taskMembers are the members of params that are about tasks.
+// taskMembers holds the members of params that concern tasks.
 type taskMembers struct {
-	task    json.RawMessage // of tools/call in 2025-11-25; nil for none
-	listens bool            // whether subscriptions/listen is to tell of tasks
+	task    json.RawMessage // of tools/call in 2025-11-25; may be nil
+	listens bool            // whether subscriptions/listen includes tasks
 }
 
-// taskMembers reads them. A member of another type is as good as none.
+// taskMembers returns the task members of a message. Members of another type are ignored.
 func (m message) taskMembers() (out taskMembers) {
 	if !m.isRequest() {
 		return out
@@ -42,7 +42,7 @@ func (m message) taskMembers() (out taskMembers) {
 	return out
 }
 
-// carried returns what the transport has read.
+// carried returns the members that the transport has read.
 func carried(req mcp.Request) taskMembers {
 	extra := req.GetExtra()
 	if extra == nil || extra.TokenInfo == nil {
@@ -52,7 +52,7 @@ func carried(req mcp.Request) taskMembers {
 	return out
 }
 
-// carrying returns a copy of info for one request.
+// carrying returns a copy of info with m, for one request.
 func carrying(info *auth.TokenInfo, m taskMembers) *auth.TokenInfo {
 	own := *info
 	own.Extra = maps.Clone(info.Extra)
@@ -60,8 +60,8 @@ func carrying(info *auth.TokenInfo, m taskMembers) *auth.TokenInfo {
 	return &own
 }
 
-// checkTaskName holds the header that mirrors the task against the body, since 2026-07-28 (SEP-2663,
-// "Streamable HTTP: Routing Headers", RS-187). A body without an id has the SDK's answer.
+// checkTaskName checks that the header with the task's id matches the body, since 2026-07-28
+// (SEP-2663, "Streamable HTTP: Routing Headers", RS-187). Bodies without an id are left to the SDK.
 func (b body) checkTaskName(r *http.Request) *refusal {
 	m := b.messages[0]
 	if m.ID == nil || !extendedTasks.has(*m.Method) {

@@ -15,7 +15,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/mcpresource"
 )
 
-// Why a task was ended from outside.
+// Reasons to end a task from outside.
 var (
 	errTaskCancelled = errors.New("gosdk: the task was cancelled")
 	errTaskRevoked   = errors.New("gosdk: the access of the caller has ended")
@@ -25,7 +25,7 @@ var (
 
 // job is a call that is, or may become, a task of this process.
 type job struct {
-	*exchange // a copy: the request is answered before the tool has returned
+	*exchange // a copy: the request is answered before the tool returns
 	plan      taskPlan
 	ctx       context.Context
 	cancel    context.CancelCauseFunc
@@ -34,10 +34,10 @@ type job struct {
 	begin    sync.Once
 	begun    chan struct{} // closed when the call is a task
 	beginErr error
-	task     mcpresource.Task // set when it is
+	task     mcpresource.Task // set once the call is a task
 	created  *taskState
 
-	mu        sync.Mutex // guards what follows
+	mu        sync.Mutex // guards the fields below
 	caller    *mcpresource.Principal
 	changed   chan struct{} // closed and replaced at each change
 	questions []*question2025
@@ -51,10 +51,10 @@ func jobOf(ctx context.Context) *job {
 	return j
 }
 
-// Detach makes a task of the call of a tool that Tasks lists as Late: the client gets its answer now, and
-// ctx lasts as long as the task. Call it once what follows needs no answer of the person first. For
-// any other call, such as one of a client that knows no tasks, it does nothing. When it returns an
-// error, there is no task, and the tool returns that error.
+// Detach turns a call into a task, for tools with TaskTool.Late: the client gets its response now,
+// and ctx lasts as long as the task. Call it when the rest of the work needs no answer of the user
+// first. It does nothing for other calls, for example by clients without support for tasks. If it
+// returns an error, there is no task, and the tool must return the error.
 func Detach(ctx context.Context) error {
 	j := jobOf(ctx)
 	if j == nil {
@@ -63,7 +63,7 @@ func Detach(ctx context.Context) error {
 	return j.detach()
 }
 
-// callAsTask answers a call as soon as it is a task, or has a result before. Until then it may take limit.
+// callAsTask answers a call once it is a task or has a result, but at the latest after limit.
 func (x *exchange) callAsTask(ctx context.Context, plan taskPlan, limit time.Duration, leave func()) (mcp.Result,
 	error) {
 	own := *x
@@ -108,7 +108,7 @@ func (x *exchange) callAsTask(ctx context.Context, plan taskPlan, limit time.Dur
 		began := x.tasks.o.now()
 		result, err := j.rounds()
 		if j.isTask() {
-			_, _ = j.survive(j.ctx, func(context.Context) (mcp.Result, error) { // it looks at what the tool returned
+			_, _ = j.survive(j.ctx, func(context.Context) (mcp.Result, error) { // it checks the tool's result
 				j.finish(began, result, err)
 				return nil, nil
 			})
@@ -136,7 +136,7 @@ func (x *exchange) callAsTask(ctx context.Context, plan taskPlan, limit time.Dur
 	}
 }
 
-// createdTask is what the client gets for its call.
+// createdTask returns the response to a call that became a task.
 func (j *job) createdTask() mcp.Result {
 	d := j.dialect()
 	members := j.tasks.view(d, j.task, j.created)
@@ -155,7 +155,7 @@ func (j *job) isTask() bool {
 	}
 }
 
-// detach keeps the task before anything is said of it (RS-188).
+// detach stores the task before the client learns of it (RS-188).
 func (j *job) detach() error {
 	j.begin.Do(func() {
 		if j.beginErr = j.keep(); j.beginErr == nil {
@@ -191,7 +191,7 @@ func (j *job) keep() error {
 	return nil
 }
 
-// record changes the state of a task that has not ended, also when the work is being cancelled.
+// record changes the state of a task that has not ended, even during cancellation.
 func (j *job) record(change func(*taskState)) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(j.ctx), taskWrite)
 	defer cancel()
@@ -210,8 +210,8 @@ func (j *job) record(change func(*taskState)) error {
 
 const taskWrite = 10 * time.Second
 
-// finish records what became of the task. A store that fails gets three tries; without, the task
-// counts as lost when its process has not been heard of for a minute.
+// finish stores the result of the task. It tries three times if the store fails. After that the
+// task counts as lost once its process has sent no sign of life for a minute.
 func (j *job) finish(began time.Time, result mcp.Result, err error) {
 	defer j.forget()
 	if !j.stopped(context.Cause(j.ctx)) {
@@ -228,7 +228,7 @@ func (j *job) finish(began time.Time, result mcp.Result, err error) {
 					s.fail(rpc)
 				}
 			})
-			if errors.Is(failed, mcpresource.ErrTasksFull) { // of the room for results
+			if errors.Is(failed, mcpresource.ErrTasksFull) { // no room for the result
 				err = &jsonrpc.Error{
 					Code:    jsonrpc.CodeInternalError,
 					Message: "The result of the task could not be kept: ask for less.",
@@ -244,7 +244,7 @@ func (j *job) finish(began time.Time, result mcp.Result, err error) {
 	j.report(context.WithoutCancel(j.ctx), began, result, err)
 }
 
-// stopped reports whether a task was ended from outside, which has been recorded.
+// stopped reports whether a task was ended from outside, which is already recorded.
 func (j *job) stopped(cause error) bool {
 	for _, why := range []error{errTaskCancelled, errTaskRevoked, errTaskExpired, errTaskStopped, errTimeout} {
 		if errors.Is(cause, why) {
@@ -265,7 +265,7 @@ func (j *job) forget() {
 	j.wakeAll()
 }
 
-// outcomeIs writes the result of the tool into the state, as it would have been sent.
+// outcomeIs stores the tool's result in the state, in the form for the client.
 func (j *job) outcomeIs(s *taskState, result mcp.Result) error {
 	cleaned, err := j.clean(result)
 	if err != nil {
@@ -275,7 +275,7 @@ func (j *job) outcomeIs(s *taskState, result mcp.Result) error {
 	if !ok || r == nil {
 		return fmt.Errorf("gosdk: the tool returned %T", result)
 	}
-	// without what the SDK notes for the wire of one revision
+	// without the fields that the SDK sets for one revision
 	kept := &mcp.CallToolResult{
 		Meta: r.Meta, Content: r.Content, StructuredContent: r.StructuredContent, IsError: r.IsError,
 	}
@@ -298,7 +298,7 @@ func (j *job) outcomeIs(s *taskState, result mcp.Result) error {
 	return nil
 }
 
-// woken is closed at the next change of the task that this process knows of.
+// woken returns a channel that is closed at the task's next change in this process.
 func (j *job) woken() <-chan struct{} {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -8,8 +8,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// question2025 is what a task of 2025-11-25 asks its client. It is put when the client waits for the
-// result of the task, on the stream of that request.
+// question2025 is a question of a task of 2025-11-25. It is sent on the stream of the request in
+// which the client waits for the task's result.
 type question2025 struct {
 	method string
 	params mcp.Params
@@ -22,8 +22,8 @@ type said struct {
 	err    error
 }
 
-// send takes what the tool of a task sends its client. That of 2026-07-28 gets nothing but the state of
-// the task. Others are told which task a message belongs to, and messages go where a stream is.
+// send handles a message from a task's tool to its client. A client of 2026-07-28 only gets the
+// state of the task. Other clients get messages that name the task, on any open stream.
 func (j *job) send(ctx context.Context, next mcp.MethodHandler, method string, req mcp.Request) (mcp.Result, error) {
 	notification := strings.HasPrefix(method, "notifications/")
 	if j.dialect() != coreTasks {
@@ -44,7 +44,7 @@ func (j *job) send(ctx context.Context, next mcp.MethodHandler, method string, r
 	return j.inquire(ctx, &question2025{method: method, params: params, next: next, answer: make(chan said, 1)})
 }
 
-// inquire waits until the client has asked for the result, and has answered.
+// inquire waits until the client has requested the result and has answered.
 func (j *job) inquire(ctx context.Context, q *question2025) (mcp.Result, error) {
 	if err := j.record(func(s *taskState) { s.Status = taskInput }); err != nil {
 		return nil, err
@@ -73,7 +73,7 @@ func (j *job) unasked() bool {
 	return len(j.questions) == 0
 }
 
-// nextQuestion takes a question, so that it is put once.
+// nextQuestion removes and returns a question, so that it is asked once.
 func (j *job) nextQuestion() *question2025 {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -85,8 +85,8 @@ func (j *job) nextQuestion() *question2025 {
 	return q
 }
 
-// put asks the client in the session of x, which waits for the result of the task. When the client goes
-// away meanwhile, the question is put to the next request for the result.
+// put asks the client in the session of x, which waits for the result of the task. If the client
+// leaves, the next request for the result gets the question.
 func (j *job) put(ctx context.Context, x *exchange, q *question2025) {
 	s, ok := x.req.GetSession().(*mcp.ServerSession)
 	if !ok {
@@ -110,7 +110,7 @@ func (j *job) put(ctx context.Context, x *exchange, q *question2025) {
 	q.answer <- said{result, err}
 }
 
-// related returns a copy of params that names their task.
+// related returns a copy of params that names the task.
 func related(p mcp.Params, id string) mcp.Params {
 	v := reflect.ValueOf(p)
 	if v.Kind() != reflect.Pointer || v.IsNil() || v.Elem().Kind() != reflect.Struct {
@@ -132,8 +132,8 @@ func related(p mcp.Params, id string) mcp.Params {
 	return own
 }
 
-// ofNoRequest is a context of no request, so that the SDK sends on the stream of the session: that of the
-// call was closed with its answer.
+// ofNoRequest is a context without a request. With it the SDK sends on the stream of the session,
+// because the stream of the call was closed with its response.
 type ofNoRequest struct{ context.Context }
 
 // Value implements context.Context.

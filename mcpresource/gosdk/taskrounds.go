@@ -13,8 +13,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/mcpresource"
 )
 
-// rounds calls the tool until it has no more questions. Before it is a task, and up to 2025-11-25,
-// questions are asked otherwise.
+// rounds calls the tool until it has no more questions. It returns questions unchanged before the
+// call is a task, and up to 2025-11-25.
 func (j *job) rounds() (mcp.Result, error) {
 	ctx := j.ctx
 	for {
@@ -38,7 +38,7 @@ func (j *job) rounds() (mcp.Result, error) {
 		params.InputResponses, params.RequestState = answers, stateIn(result)
 		own.Params = &params
 		j.req = &own
-		var used atomic.Bool // the state of a round stays here, and comes back once: see Once
+		var used atomic.Bool // each state is local and used once: see Once
 		ctx = context.WithValue(j.ctx, onceKey{}, func(context.Context) (bool, error) { return !used.Swap(true), nil })
 	}
 }
@@ -53,8 +53,8 @@ func stateIn(result mcp.Result) string {
 	return ""
 }
 
-// ask has the client of 2026-07-28 answer all questions by tasks/update, in as many parts as it likes. A
-// key names one question in the whole life of a task.
+// ask makes a client of 2026-07-28 answer all questions through tasks/update, in any number of
+// parts. A key is never reused within a task.
 func (j *job) ask(asks mcp.InputRequestMap) (mcp.InputResponseMap, error) {
 	names, wire := map[string]string{}, mcp.InputRequestMap{}
 	j.mu.Lock()
@@ -92,7 +92,7 @@ func (j *job) ask(asks mcp.InputRequestMap) (mcp.InputResponseMap, error) {
 	return out, nil
 }
 
-// answers waits until every question has its answer, which another replica may have taken.
+// answers waits for the answers to all questions. Another replica may have received them.
 func (j *job) answers() (map[string]json.RawMessage, error) {
 	tick := time.NewTicker(j.tasks.o.PollInterval)
 	defer tick.Stop()
@@ -105,7 +105,7 @@ func (j *job) answers() (map[string]json.RawMessage, error) {
 		case err == nil && len(s.Asks) == 0:
 			return s.Answers, nil
 		}
-		select { // a store that fails may work again
+		select { // a failing store may recover
 		case <-j.ctx.Done():
 			return nil, context.Cause(j.ctx)
 		case <-woken:

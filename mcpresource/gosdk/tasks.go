@@ -16,49 +16,52 @@ import (
 	"github.com/mcp-authd/mcp-authd/mcpresource"
 )
 
-// Tasks lets tools be called as tasks, which the Go SDK does not know: the call is answered at once,
-// and the client asks for its result later. Clients of 2025-11-25 say by the member task of a call that
-// they want one; clients that declare the extension io.modelcontextprotocol/tasks of 2026-07-28 get one
-// for every tool that is listed here. All other clients get the result of the call itself.
+// Tasks lets tools be called as tasks, which the Go SDK does not support: the call is answered at
+// once, and the client gets its result later. Clients of 2025-11-25 request a task with the member
+// task of a call. Clients that declare the extension io.modelcontextprotocol/tasks of 2026-07-28
+// get one for every tool listed here. Other clients get the result of the call.
 //
-// A task belongs to the person, the application and the grant that began it. For every other caller it
-// does not exist. Each request about it is judged as a call of its tool with its arguments, and so is
-// the task itself while it runs: it ends when the caller may not call the tool any more.
+// A task belongs to the user, the application and the grant that started it. For other callers it
+// does not exist. Each request about it is checked like a call of its tool with its arguments. The
+// task itself is checked in the same way while it runs: it ends when the caller may no longer call
+// the tool.
 type Tasks struct {
-	// Tools are the tools that can be called as tasks, by exact name.
+	// Tools lists the tools that can be called as tasks, by exact name.
 	Tools map[string]TaskTool
-	// Store keeps the tasks. Default: mcpresource.NewMemoryTasks. A task runs in the process that was asked
-	// for it. When that ends, the task fails, and results of earlier ones last as long as the store does.
+	// Store stores the tasks. Default: mcpresource.NewMemoryTasks. A task runs in the process that
+	// received the call. When that process ends, the task fails. Results of completed tasks last as
+	// long as the store.
 	Store mcpresource.TaskStore
-	// AnyGrant lets a person and application go on with their tasks under another grant, as after a new
-	// consent. Without it the end of a grant puts its tasks out of reach.
+	// AnyGrant lets a user and application access their tasks with another grant, for example after
+	// a new consent. Otherwise the tasks of a grant become inaccessible when it ends.
 	AnyGrant bool
 
-	// TTL is how long a task is kept after it was begun, and with that how long it may run; clients of
-	// 2025-11-25 may ask for another time, up to MaxTTL. Defaults: 1 hour, 24 hours.
+	// TTL is how long a task is kept after its start, and also its maximum run time. Clients of
+	// 2025-11-25 may request another time, up to MaxTTL. Defaults: 1 hour, 24 hours.
 	TTL, MaxTTL time.Duration
-	// PollInterval is how often clients are told to ask. Default: 1 second.
+	// PollInterval is the poll interval suggested to clients. Default: 1 second.
 	PollInterval time.Duration
-	// Unattended is how long a task runs on after the access token of the last request about it has
-	// expired; until then the token is judged again every 15 seconds. Default: 1 hour; negative: until
-	// the task ends.
+	// Unattended is how long a task continues after the token of the last request about it has
+	// expired. Until the token expires, it is validated again every 15 seconds. Default: 1 hour;
+	// negative: until the task ends.
 	Unattended time.Duration
-	// MaxTasks bounds the tasks that are kept for one person. Default: 500. How many of them run at
-	// once is up to Options.MaxCalls.
+	// MaxTasks is the maximum number of stored tasks of one user. Default: 500. Options.MaxCalls
+	// limits how many run at once.
 	MaxTasks int
-	// MaxResult bounds what is kept of the result of one task, in bytes. Default: 1 MiB.
+	// MaxResult is the maximum size of a stored result, in bytes. Default: 1 MiB.
 	MaxResult int
 
 	now  func() time.Time // default: time.Now, for tests
 	beat time.Duration    // default: taskBeat, for tests
 }
 
-// TaskTool says how a tool is called as a task. The zero value is a tool that can be called either way.
+// TaskTool configures a tool for calls as a task. The zero value allows calls with and without a
+// task.
 type TaskTool struct {
-	// Required refuses calls of clients that cannot follow a task.
+	// Required rejects calls of clients that do not support tasks.
 	Required bool
-	// Late lets a call of 2026-07-28 begin as any other, so that the tool can ask its questions first:
-	// it becomes a task when the tool calls Detach.
+	// Late starts a call of 2026-07-28 like any other, so that the tool can ask its questions
+	// first. It becomes a task when the tool calls Detach.
 	Late bool
 }
 
@@ -71,13 +74,13 @@ const (
 	taskMost       = 500
 	taskMaxResult  = 1 << 20
 	taskBeat       = 15 * time.Second
-	taskBeats      = 4 // without a sign of life, after which a task has no process any more
+	taskBeats      = 4 // missed beats after which a task's process counts as gone
 )
 
-// tasksExtension is its identifier in the capabilities of 2026-07-28.
+// tasksExtension is the identifier of tasks in the capabilities of 2026-07-28.
 const tasksExtension = "io.modelcontextprotocol/tasks"
 
-// relatedTask is the member of _meta by which 2025-11-25 tells what belongs to a task.
+// relatedTask is the member of _meta that names the task of a message in 2025-11-25.
 const relatedTask = "io.modelcontextprotocol/related-task"
 
 func (o *Tasks) withDefaults() Tasks {
@@ -108,11 +111,11 @@ func (o *Tasks) withDefaults() Tasks {
 	return c
 }
 
-// alive is until when a process is taken to be there that gives a sign of life now. Tests have beats that are
-// shorter than a busy machine may pause.
+// alive returns the time until which a process with a beat now counts as running. In tests, beats
+// can be shorter than the pauses of a busy machine.
 func (o *Tasks) alive(now time.Time) time.Time { return now.Add(taskBeats * max(o.beat, taskBeat)) }
 
-// taskKeeper is what an adapter with tasks has for them.
+// taskKeeper holds the task state of an adapter.
 type taskKeeper struct {
 	o Tasks
 
@@ -127,8 +130,8 @@ func newTaskKeeper(o *Tasks) *taskKeeper {
 	return &taskKeeper{o: o.withDefaults(), jobs: map[string]*job{}}
 }
 
-// register makes the methods known to the SDK, which hands them to the middleware. It fails for an SDK
-// that has them itself.
+// register registers the methods with the SDK, which passes them to the middleware. It returns an
+// error if the SDK already has them.
 func (k *taskKeeper) register(s *mcp.Server) error {
 	unknown := func(context.Context, *mcp.ServerSession, *taskParams) (*taskResult, error) {
 		return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "Method not found."}
@@ -141,8 +144,8 @@ func (k *taskKeeper) register(s *mcp.Server) error {
 	return nil
 }
 
-// owner is whom a task belongs to (RS-132, RS-215). It is a digest, so that stores have nothing to compare but texts of
-// one length, and none names a person.
+// owner returns the owner of p's tasks (RS-132, RS-215). It is a digest, so that stores compare
+// texts of equal length and contain no names of users.
 func (k *taskKeeper) owner(p *mcpresource.Principal) string {
 	grant := p.GrantID()
 	if k.o.AnyGrant {
@@ -152,12 +155,12 @@ func (k *taskKeeper) owner(p *mcpresource.Principal) string {
 }
 
 func taskDigest(parts ...string) string {
-	b, _ := json.Marshal(parts) // texts
+	b, _ := json.Marshal(parts) // strings always encode
 	sum := sha256.Sum256(b)
 	return base64.RawURLEncoding.EncodeToString(sum[:])
 }
 
-// taskDialect is how a request speaks of tasks.
+// taskDialect is the form of tasks in a revision.
 type taskDialect int
 
 const (
@@ -178,7 +181,7 @@ func (x *exchange) dialect() taskDialect {
 	return noTasks
 }
 
-// undeclared returns nil when the client has declared the extension on this very request (RS-188).
+// undeclared returns nil if the client declared the extension in this request (RS-188).
 func (x *exchange) undeclared() error {
 	err := RequireExtension(x.req, tasksExtension)
 	if err != nil {
@@ -187,20 +190,20 @@ func (x *exchange) undeclared() error {
 	return err
 }
 
-// taskPlan is how a call is carried out.
+// taskPlan states how to run a call.
 type taskPlan struct {
 	as    bool // as a task
-	late  bool // from when the tool says so
+	late  bool // once the tool calls Detach
 	ttl   time.Duration
-	limit time.Duration // how long the tool may run; 0: as long as the task
+	limit time.Duration // of the tool; 0: as long as the task
 }
 
 var errTaskAlone = &jsonrpc.Error{
 	Code: jsonrpc.CodeMethodNotFound, Message: "This tool can be called only as a task.",
 }
 
-// planTask decides whether a call becomes a task. Since 2026-07-28 that is up to the server alone, and
-// the member task of a call says nothing (RS-176).
+// planTask decides whether a call becomes a task. Since 2026-07-28 only the server decides that,
+// and the call's member task is ignored (RS-176).
 func (x *exchange) planTask(call *mcp.CallToolRequest) (taskPlan, error) {
 	if x.tasks == nil {
 		return taskPlan{}, nil
@@ -239,7 +242,7 @@ func (x *exchange) planTask(call *mcp.CallToolRequest) (taskPlan, error) {
 	return taskPlan{}, nil
 }
 
-// wanted is the time to live that a client of 2025-11-25 asks for, within bounds.
+// wanted returns the time to live that a client of 2025-11-25 requests, within limits.
 func (o *Tasks) wanted(task json.RawMessage) (time.Duration, error) {
 	var p struct {
 		TTL *float64 `json:"ttl"`
@@ -251,11 +254,11 @@ func (o *Tasks) wanted(task json.RawMessage) (time.Duration, error) {
 	if p.TTL == nil {
 		return o.TTL, nil
 	}
-	ms := min(*p.TTL, float64(o.MaxTTL/time.Millisecond)) // before it is too large for a Duration
+	ms := min(*p.TTL, float64(o.MaxTTL/time.Millisecond)) // avoids an overflow of Duration
 	return max(time.Duration(ms)*time.Millisecond, min(taskMinTTL, o.MaxTTL)), nil
 }
 
-// announce says in the answers of the SDK what it does not know of.
+// announce adds task support to results of the SDK, which does not know of it.
 func (x *exchange) announce(result mcp.Result) mcp.Result {
 	if x.tasks == nil {
 		return result
@@ -300,7 +303,7 @@ func announceCore(result map[string]json.RawMessage) error {
 	return err
 }
 
-// announceTools says of each tool in a list whether it can be a task. That it cannot is the default.
+// announceTools sets the task support of each tool in a list. The default is none.
 func (k *taskKeeper) announceTools(result map[string]json.RawMessage) error {
 	var tools []map[string]json.RawMessage
 	if err := json.Unmarshal(result["tools"], &tools); err != nil {
@@ -323,7 +326,7 @@ func (k *taskKeeper) announceTools(result map[string]json.RawMessage) error {
 	return err
 }
 
-// amended is a result with members for which the SDK's type has no place.
+// amended is a result with additional members that the SDK's type lacks.
 type amended struct {
 	mcp.Result
 	amend func(map[string]json.RawMessage) error

@@ -17,7 +17,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/mcpresource"
 )
 
-// resultAnswering asks for the result of a task, answers what is asked on the way, and returns the result.
+// resultAnswering requests the result of a task, answers its questions, and returns the result.
 func (tr *taskRig) resultAnswering(t *testing.T, token, session, id string) string {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, tr.URL+"/mcp",
@@ -64,7 +64,7 @@ func (tr *taskRig) resultAnswering(t *testing.T, token, session, id string) stri
 	return ""
 }
 
-// TestForeignTasks: whose a task is not, for those it does not exist.
+// TestForeignTasks: for other callers, a task does not exist.
 func TestForeignTasks(t *testing.T) {
 	tr := newTaskRig(t, nil)
 	id := tr.start(t, "alice/app/g1-mcp", "slow")
@@ -107,7 +107,7 @@ func TestForeignTasks(t *testing.T) {
 	}
 }
 
-// TestTasksUnderAnyGrant is the configuration for tasks that outlive a consent.
+// TestTasksUnderAnyGrant checks AnyGrant, for tasks that outlive a consent.
 func TestTasksUnderAnyGrant(t *testing.T) {
 	tr := newTaskRig(t, &Tasks{AnyGrant: true})
 	id := tr.start(t, "alice/app/g1-mcp", "slow")
@@ -121,7 +121,7 @@ func TestTasksUnderAnyGrant(t *testing.T) {
 	}
 }
 
-// TestTasksAreJudgedAgain: neither a task nor its result outlives what the caller may.
+// TestTasksAreJudgedAgain: a task and its result end with the caller's permission.
 func TestTasksAreJudgedAgain(t *testing.T) {
 	tr := newTaskRig(t, &Tasks{beat: 20 * time.Millisecond})
 	t.Run("RS-186 less scope: insufficient_scope", func(t *testing.T) {
@@ -157,7 +157,7 @@ func TestTasksAreJudgedAgain(t *testing.T) {
 				done)}); r.status != 401 {
 			t.Errorf("got %d %s", r.status, r.text)
 		}
-		tr.revoked.Delete("gx") // to see what has become of it
+		tr.revoked.Delete("gx") // to read its final state
 		if a := tr.about(t, "alice/app/gx-mcp", "tasks/get", id, ""); a.Result["status"] != "cancelled" {
 			t.Errorf("got %s", a.text)
 		}
@@ -186,7 +186,7 @@ func TestTasksAreJudgedAgain(t *testing.T) {
 	})
 }
 
-// TestTasksWithoutTheirCaller: a token lasts minutes, a task may last longer.
+// TestTasksWithoutTheirCaller: a task may outlive its token.
 func TestTasksWithoutTheirCaller(t *testing.T) {
 	for _, tt := range []struct {
 		name       string
@@ -200,7 +200,7 @@ func TestTasksWithoutTheirCaller(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			var ahead, judged atomic.Int64 // of the clock; how often it was read
+			var ahead, judged atomic.Int64 // of the clock; number of reads
 			tr := newTaskRig(t, &Tasks{beat: 10 * time.Millisecond, Unattended: tt.unattended, now: func() time.Time {
 				judged.Add(1)
 				return time.Now().Add(time.Duration(ahead.Load()))
@@ -211,8 +211,8 @@ func TestTasksWithoutTheirCaller(t *testing.T) {
 			if tt.fresh {
 				tr.about(t, "alice-mcp", "tasks/get", id, "")
 			}
-			ahead.Store(int64(45 * time.Second)) // the first token has ended, and the time without one is over
-			enough := judged.Load() + 10         // of some beats
+			ahead.Store(int64(45 * time.Second)) // after the first token and the time without one
+			enough := judged.Load() + 10         // after some beats
 			wait.Until(t, "the task is judged again", func() bool {
 				if tt.want == "cancelled" {
 					return tr.runs.Load() == 0
@@ -226,7 +226,7 @@ func TestTasksWithoutTheirCaller(t *testing.T) {
 	}
 }
 
-// TestManyTasks: floods have an end.
+// TestManyTasks: the number of tasks is limited.
 func TestManyTasks(t *testing.T) {
 	tr := newTaskRig(t, &Tasks{MaxTasks: 60}, func(_ *mcpresource.Config, o *Options) { o.MaxCalls = 5 })
 	session := tr.initialize(t, "alice-mcp")
@@ -300,7 +300,7 @@ func TestManyTasks(t *testing.T) {
 	})
 }
 
-// TestTasksEnd: by their time, and with the server.
+// TestTasksEnd: tasks end after their time to live, and with the server.
 func TestTasksEnd(t *testing.T) {
 	t.Run("RS-215 the time to live", func(t *testing.T) {
 		tr := newTaskRig(t, &Tasks{TTL: 50 * time.Millisecond})
@@ -325,7 +325,7 @@ func TestTasksEnd(t *testing.T) {
 	})
 }
 
-// failingTasks is a store that is away.
+// failingTasks is an unavailable store.
 type failingTasks struct{ mcpresource.TaskStore }
 
 func (failingTasks) CreateTask(context.Context, mcpresource.Task, int) error {

@@ -12,7 +12,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/mcpresource"
 )
 
-// counted counts what a store is asked.
+// counted counts the reads of a store.
 type counted struct {
 	mcpresource.TaskStore
 	asked atomic.Int64
@@ -24,7 +24,7 @@ func (c *counted) Task(ctx context.Context, owner, id string) (mcpresource.Task,
 	return c.TaskStore.Task(ctx, owner, id)
 }
 
-// TestAttacksOnDurableTasks: what holds for one process holds for two over one store.
+// TestAttacksOnDurableTasks: two processes with one store give the same guarantees as one.
 func TestAttacksOnDurableTasks(t *testing.T) {
 	for name, open := range stores() {
 		t.Run(name, func(t *testing.T) {
@@ -45,7 +45,7 @@ func TestAttacksOnDurableTasks(t *testing.T) {
 	}
 }
 
-// foreign: the answer is that for no task, and the store is asked as often, by the same statement.
+// foreign: the response is the same as without a task, with the same number of identical queries.
 func foreign(t *testing.T, open replicas) {
 	one, two := open(t)
 	store := &counted{TaskStore: two}
@@ -73,7 +73,7 @@ func foreign(t *testing.T, open replicas) {
 	}
 }
 
-// revoked: a task ends with its grant, whichever replica carries it out, and so does the way to its result.
+// revoked: a task and access to its result end with its grant, whichever replica runs the task.
 func revoked(t *testing.T, open replicas) {
 	one, two := open(t)
 	first := newTaskRig(t, &Tasks{Store: one, beat: 20 * time.Millisecond})
@@ -100,7 +100,7 @@ func revoked(t *testing.T, open replicas) {
 			}
 		}
 	}
-	second.revoked.Delete("gx") // to see what has become of it
+	second.revoked.Delete("gx") // to read its final state
 	if a := second.until(t, token, runs, "cancelled"); !strings.Contains(a.text, "access") {
 		t.Errorf("got %s", a.text)
 	}
@@ -136,7 +136,8 @@ func flood(t *testing.T, open replicas) {
 	}
 }
 
-// TestManyDurableTasks: a list of 10,000 has pages of a bounded size, and cursors that are of one caller.
+// TestManyDurableTasks: a list of 10,000 has pages of limited size, and cursors bound to one
+// caller.
 func TestManyDurableTasks(t *testing.T) {
 	const size = 10_000
 	store, _ := stores()["PostgreSQL"](t)
@@ -153,7 +154,7 @@ func TestManyDurableTasks(t *testing.T) {
 	for part := range 8 {
 		all.Go(func() {
 			for i := part; i < size; i += 8 {
-				// Of persons of their own: the bound of one is not what this is about.
+				// Of different users, because the limit per user is not tested here.
 				task := like
 				task.ID, task.Person = fmt.Sprintf("%026d", i), fmt.Sprint(i)
 				if err := store.CreateTask(t.Context(), task, 1); err != nil {

@@ -25,7 +25,7 @@ import (
 // replicas opens a store twice.
 type replicas func(t *testing.T) (one, two mcpresource.TaskStore)
 
-// stores are those of tasks, opened by two replicas, by name.
+// stores returns the task stores by name, each opened by two replicas.
 func stores() map[string]replicas {
 	key := []byte(strings.Repeat("k", 32))
 	database := func(t *testing.T, driver, url string) *sql.DB {
@@ -84,7 +84,7 @@ func stores() map[string]replicas {
 		},
 		"a server's SQLite": func(t *testing.T) (one, two mcpresource.TaskStore) {
 			one = server(t, installation.Store(t), nil)
-			return one, one // a file is one process's
+			return one, one // a file belongs to one process
 		},
 		"a server's PostgreSQL": func(t *testing.T) (one, two mcpresource.TaskStore) {
 			url := pgtest.Start(t).Database(t)
@@ -97,7 +97,7 @@ func stores() map[string]replicas {
 	}
 }
 
-// TestTasksOfReplicas: what becomes of tasks when a process ends, with each store.
+// TestTasksOfReplicas checks tasks whose process ends, with each store.
 func TestTasksOfReplicas(t *testing.T) {
 	for name, open := range stores() {
 		t.Run("RS-215 "+name, func(t *testing.T) {
@@ -110,7 +110,7 @@ func TestTasksOfReplicas(t *testing.T) {
 	}
 }
 
-// stoppingServer ends a server in good order.
+// stoppingServer stops a server gracefully.
 func stoppingServer(t *testing.T, open replicas) {
 	one, two := open(t)
 	first := newTaskRig(t, &Tasks{Store: one, beat: 20 * time.Millisecond})
@@ -140,8 +140,8 @@ func stoppingServer(t *testing.T, open replicas) {
 	}
 }
 
-// dying is a process that says nothing any more. It may have been asked for input, which another process
-// cannot use: what the tool knew has gone with its process.
+// dying is a process that sends no more beats. A task that waits for input is lost, because another
+// process cannot continue the tool.
 func dying(t *testing.T, open replicas) {
 	one, two := open(t)
 	first := newTaskRig(t, &Tasks{Store: one, beat: time.Hour})
@@ -184,7 +184,7 @@ func dying(t *testing.T, open replicas) {
 	}
 }
 
-// ending: a task that has ended stays as it is, whichever replica ended it.
+// ending: a task that has ended does not change, whichever replica ended it.
 func ending(t *testing.T, open replicas) {
 	one, two := open(t)
 	first := newTaskRig(t, &Tasks{Store: one})

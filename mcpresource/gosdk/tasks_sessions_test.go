@@ -8,7 +8,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 )
 
-// TestTasksOfSessions is 2025-11-25.
+// TestTasksOfSessions checks the tasks of 2025-11-25.
 func TestTasksOfSessions(t *testing.T) {
 	tr := newTaskRig(t, nil)
 	session := tr.initialize(t, "alice-mcp")

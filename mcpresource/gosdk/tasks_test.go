@@ -19,12 +19,12 @@ import (
 	"github.com/mcp-authd/mcp-authd/mcpresource"
 )
 
-// taskRig serves tools that can be tasks. A token is "person/client/grant-scope-scope".
+// taskRig serves tools that can be called as tasks. A token is "user/client/grant-scope-scope".
 type taskRig struct {
 	*rig
-	release chan struct{} // lets slow tools go on
-	runs    atomic.Int64  // tools that are running
-	revoked sync.Map      // grants that have ended
+	release chan struct{} // lets slow tools continue
+	runs    atomic.Int64  // running tools
+	revoked sync.Map      // ended grants
 	life    atomic.Int64  // of tokens, in nanoseconds; 0: one hour
 	events  sync.Map      // outcome of tools/call -> true
 }
@@ -179,7 +179,7 @@ func (tr *taskRig) tools(s *mcp.Server) {
 	}
 }
 
-// answer is a JSON-RPC answer.
+// answer is a JSON-RPC response.
 type answer struct {
 	Result map[string]any
 	Error  struct {
@@ -215,7 +215,7 @@ func decodeAnswer(t *testing.T, r reply) answer {
 const declaring = `"io.modelcontextprotocol/clientCapabilities":{"elicitation":{"form":{}},` +
 	`"extensions":{"io.modelcontextprotocol/tasks":{}}}`
 
-// extended is a request of 2026-07-28 by a client that knows tasks.
+// extended sends a 2026-07-28 request of a client that supports tasks.
 func (tr *taskRig) extended(t *testing.T, token, method, name, params string) answer {
 	t.Helper()
 	body := strings.Replace(modern(method, params), `"io.modelcontextprotocol/clientCapabilities":{}`, declaring, 1)
@@ -233,7 +233,7 @@ func (tr *taskRig) start(t *testing.T, token, tool string) string {
 }
 
 func argumentsOf(tool string) string {
-	if tool == "secret" { // its schema has none
+	if tool == "secret" { // its schema allows no arguments
 		return `{}`
 	}
 	return `{"n":1}`
@@ -244,7 +244,7 @@ func (tr *taskRig) about(t *testing.T, token, method, id, more string) answer {
 	return tr.extended(t, token, method, id, `"taskId":"`+id+`"`+more)
 }
 
-// until asks for a task until it has a status.
+// until polls a task until it has one of statuses.
 func (tr *taskRig) until(t *testing.T, token, id string, statuses ...string) (a answer) {
 	t.Helper()
 	wait.Success(t, "the task is "+strings.Join(statuses, " or "), func() error {
@@ -257,7 +257,7 @@ func (tr *taskRig) until(t *testing.T, token, id string, statuses ...string) (a 
 	return a
 }
 
-// inSession is a request in a session of 2025-11-25.
+// inSession sends a request in a session of 2025-11-25.
 func (tr *taskRig) inSession(t *testing.T, token, session, method, params string) answer {
 	t.Helper()
 	return decodeAnswer(t, tr.rig.ask(t, token, ask{
@@ -265,7 +265,7 @@ func (tr *taskRig) inSession(t *testing.T, token, session, method, params string
 		headers: hdr("Mcp-Protocol-Version", "2025-11-25", "Mcp-Session-Id", session)}))
 }
 
-// TestTasksExtension is the extension of 2026-07-28.
+// TestTasksExtension checks the extension of 2026-07-28.
 func TestTasksExtension(t *testing.T) {
 	tr := newTaskRig(t, nil)
 	t.Run("RS-216 it is offered, and the capability of 2025-11-25 is not", func(t *testing.T) {

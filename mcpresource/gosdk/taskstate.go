@@ -14,7 +14,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/mcpresource"
 )
 
-// The statuses of tasks, as both revisions write them.
+// Statuses of tasks, the same in both revisions.
 const (
 	taskWorking   = "working"
 	taskInput     = "input_required"
@@ -30,19 +30,19 @@ type taskState struct {
 	Status    string          `json:"status"`
 	Message   string          `json:"message,omitempty"`
 	Updated   time.Time       `json:"updated"`
-	// Alive is until when the process that runs the task is taken to be there.
+	// Alive is the time until which the process of the task counts as running.
 	Alive time.Time `json:"alive"`
-	// Asks are the questions that the client has to answer by tasks/update, and Answers what it has said.
+	// Asks are the open questions for tasks/update, and Answers the client's answers.
 	Asks    map[string]json.RawMessage `json:"asks,omitempty"`
 	Answers map[string]json.RawMessage `json:"answers,omitempty"`
-	// Result is that of the tool, and ToolError whether the tool failed; Error is that of a task that failed
-	// itself.
+	// Result is the tool's result, and ToolError states whether the tool failed. Error is set if
+	// the task itself failed.
 	Result    json.RawMessage `json:"result,omitempty"`
 	ToolError bool            `json:"tool_error,omitempty"`
 	Error     *taskError      `json:"error,omitempty"`
 }
 
-// taskError is a JSON-RPC error as the wire has it.
+// taskError is a JSON-RPC error as sent.
 type taskError struct {
 	Code    int64           `json:"code"`
 	Message string          `json:"message"`
@@ -53,7 +53,7 @@ func (s *taskState) ended() bool {
 	return s.Status == taskCompleted || s.Status == taskFailed || s.Status == taskCancelled
 }
 
-// fail is for tasks that have not ended.
+// fail ends a running task with an error.
 func (s *taskState) fail(e *jsonrpc.Error) {
 	s.Status, s.Message, s.Error = taskFailed, e.Message, &taskError{e.Code, e.Message, e.Data}
 	s.Asks, s.Answers = nil, nil
@@ -63,7 +63,7 @@ func (s *taskState) cancel(why string) {
 	s.Status, s.Message, s.Asks, s.Answers = taskCancelled, why, nil, nil
 }
 
-// read returns a task of owner. One whose process has gone has failed.
+// read returns a task of owner. If its process has gone, the task has failed.
 func (k *taskKeeper) read(ctx context.Context, owner, id string) (mcpresource.Task, *taskState, error) {
 	return k.update(ctx, owner, id, func(s *taskState) bool {
 		if s.ended() || !k.o.now().After(s.Alive) {
@@ -82,10 +82,10 @@ var (
 	errTaskContended = errors.New("gosdk: a task is changed too often")
 )
 
-const taskTries = 50 // of a change; each but one that fails is another one's that did not
+const taskTries = 50 // of a change; a try only fails because another one succeeded
 
-// update changes the state of a task until change returns false, or the store has taken it. It returns
-// the task as it is then.
+// update changes the state of a task. It retries until change returns false or the store accepts
+// the change, and returns the current task.
 func (k *taskKeeper) update(
 	ctx context.Context, owner, id string, change func(*taskState) bool,
 ) (mcpresource.Task, *taskState, error) {
@@ -120,7 +120,7 @@ func (k *taskKeeper) update(
 	return mcpresource.Task{}, nil, errTaskContended
 }
 
-// changed wakes what waits in this process. Other processes look at the store.
+// changed wakes waiting goroutines of this process. Other processes poll the store.
 func (k *taskKeeper) changed(id string) {
 	if j := k.job(id); j != nil {
 		j.wakeAll()
@@ -133,8 +133,8 @@ func (k *taskKeeper) job(id string) *job {
 	return k.jobs[id]
 }
 
-// view is what a client is told of a task by tasks/get, tasks/cancel and in lists. Up to 2025-11-25 a
-// tool that failed has made its task fail, since then it has not.
+// view returns a task for clients, for tasks/get, tasks/cancel and lists. Up to 2025-11-25 a tool's
+// failure makes its task fail, and since then it does not.
 func (k *taskKeeper) view(d taskDialect, t mcpresource.Task, s *taskState) map[string]any {
 	ttl, poll := t.Expires.Sub(t.Created).Milliseconds(), k.o.PollInterval.Milliseconds()
 	m := map[string]any{
@@ -154,13 +154,13 @@ func (k *taskKeeper) view(d taskDialect, t mcpresource.Task, s *taskState) map[s
 	return m
 }
 
-// detail adds what the extension tells by tasks/get alone (RS-216).
+// detail adds members that only tasks/get of the extension returns (RS-216).
 func detail(m map[string]any, s *taskState) map[string]any {
 	switch s.Status {
 	case taskInput:
 		asks := s.Asks
 		if asks == nil {
-			asks = map[string]json.RawMessage{} // they are put on the stream of a session
+			asks = map[string]json.RawMessage{} // they are asked on the stream of a session
 		}
 		m["inputRequests"] = asks
 	case taskCompleted:
@@ -173,7 +173,7 @@ func detail(m map[string]any, s *taskState) map[string]any {
 
 func taskTime(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z07:00") }
 
-// taskParams are those of all methods of tasks.
+// taskParams holds the params of all task methods.
 type taskParams struct {
 	mcp.ParamsBase
 	TaskID         string                     `json:"taskId"`
@@ -181,7 +181,7 @@ type taskParams struct {
 	InputResponses map[string]json.RawMessage `json:"inputResponses"`
 }
 
-// taskResult is a result of them, or one that says that a call became a task.
+// taskResult is the result of a task method, or of a call that became a task.
 type taskResult struct {
 	mcp.ResultBase
 	members map[string]any
@@ -196,7 +196,7 @@ func (r *taskResult) MarshalJSON() ([]byte, error) {
 	return json.Marshal(m)
 }
 
-// result marks members as a result of the revision.
+// result returns members as a result of the revision.
 func (d taskDialect) result(kind string, members map[string]any) *taskResult {
 	if d == extendedTasks {
 		members["resultType"] = kind

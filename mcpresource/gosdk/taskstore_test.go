@@ -8,7 +8,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// TestTasksOverStdio: the member task has another way there.
+// TestTasksOverStdio: over stdio the member task takes another path.
 func TestTasksOverStdio(t *testing.T) {
 	tr := newTaskRig(t, nil)
 	p := newPipeTo(t, tr.rig, nil).open("2025-11-25")
@@ -25,7 +25,7 @@ func TestTasksOverStdio(t *testing.T) {
 	}
 }
 
-// TestTasksAndOutputSchemas: a task ends as the call would have.
+// TestTasksAndOutputSchemas: a task ends like the call would.
 func TestTasksAndOutputSchemas(t *testing.T) {
 	tr := newTaskRig(t, &Tasks{Tools: map[string]TaskTool{"typed": {}}})
 	tr.adapter.server.AddTool(&mcp.Tool{

@@ -10,8 +10,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/mcpresource"
 )
 
-// watch keeps the task alive, and ends it when its time is over, when its caller may not call the tool
-// any more, or when another replica has ended it.
+// watch sends beats for the task. It ends the task after its time to live, when its caller may no
+// longer call the tool, or when another replica has ended it.
 func (j *job) watch() {
 	tick := time.NewTicker(j.tasks.o.beat)
 	defer tick.Stop()
@@ -41,7 +41,7 @@ func (j *job) watch() {
 	}
 }
 
-// still judges the caller again. What cannot be judged now ends nothing.
+// still checks the caller again. It returns nil if that is not possible now.
 func (j *job) still() error {
 	j.mu.Lock()
 	p := j.caller
@@ -61,7 +61,7 @@ func (j *job) still() error {
 	return nil
 }
 
-// vouched takes the caller of a later request, whose token lasts longer.
+// vouched stores the caller of a later request if its token lasts longer.
 func (j *job) vouched(p *mcpresource.Principal) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -70,7 +70,7 @@ func (j *job) vouched(p *mcpresource.Principal) {
 	}
 }
 
-// stop ends a task, whether or not its tool heeds that.
+// stop ends a task, even if its tool ignores that.
 func (j *job) stop(why error) {
 	if j.isTask() {
 		err := j.record(func(s *taskState) {

@@ -29,14 +29,14 @@ func legacyMissing(context.Context, *mcp.ReadResourceRequest) (*mcp.ReadResource
 
 var anyObject = json.RawMessage(`{"type":"object"}`)
 
-// raw adds a tool as Server.AddTool does, for which the SDK checks nothing.
+// raw adds a tool with Server.AddTool, without checks by the SDK.
 func raw(name, schema string, h mcp.ToolHandler) func(*mcp.Server) {
 	return func(s *mcp.Server) {
 		s.AddTool(&mcp.Tool{Name: name, InputSchema: json.RawMessage(schema)}, h)
 	}
 }
 
-// call calls a tool at 2026-07-28 and returns the whole answer.
+// call calls a tool in 2026-07-28 and returns the whole response.
 func (r *rig) call(t *testing.T, token, name, args string) reply {
 	t.Helper()
 	return r.ask(t, token, ask{body: modern("tools/call", `"name":"`+name+`","arguments":`+args),
@@ -281,13 +281,13 @@ func TestAudit(t *testing.T) {
 	r.call(t, "alice-mcp", "open", `{"unknown":"value"}`)
 	r.call(t, "alice-mcp-deep", "open", `{}`)
 	r.call(t, "alice-mcp", "fails", `{}`)
-	// the guard refuses it
+	// rejected by the guard
 	r.call(t, "alice-mcp", "secret", `{}`)
-	// the SDK does: no Mcp-Method
+	// rejected by the SDK: no Mcp-Method
 	r.ask(t, "alice-mcp", ask{body: modern("tools/list", ""), headers: hdr("Mcp-Protocol-Version", "2026-07-28")})
 	mu.Lock()
 	defer mu.Unlock()
-	// SP-07: who did what by which application, for each call, and once.
+	// SP-07: each call is reported once, with user, application and operation.
 	for i, want := range []struct{ method, name, outcome string }{
 		{"tools/call", "open", "invalid_input"}, {"tools/call", "open", "ok"}, {"tools/call", "fails", "error"},
 		{"tools/call", "secret", "insufficient_scope"}, {"tools/list", "", "error"},
@@ -307,8 +307,8 @@ func TestAudit(t *testing.T) {
 	}
 }
 
-// TestMergedArguments: encoding/json makes one of two objects with the same key, and
-// validates the second alone.
+// TestMergedArguments: encoding/json merges two objects with the same key, and validation would
+// only see the second.
 func TestMergedArguments(t *testing.T) {
 	r := newRig(t, nil,
 		raw("show", `{"type":"object","properties":{"o":{"type":"object","properties":{"x":{"const":"ok"}}}}}`, okTool))
@@ -323,7 +323,7 @@ func TestMergedArguments(t *testing.T) {
 	}
 }
 
-// TestPolicyPanics: the SDK runs the middleware where no net/http recovers.
+// TestPolicyPanics: the SDK runs the middleware outside the recovery of net/http.
 func TestPolicyPanics(t *testing.T) {
 	on := ""
 	r := newRigOf(t, func(c *mcpresource.Config) {
@@ -331,7 +331,7 @@ func TestPolicyPanics(t *testing.T) {
 			Base: []string{"mcp"},
 			Refine: func(op mcpresource.Operation, need mcpresource.Requirement) mcpresource.Requirement {
 				if op.Method == on {
-					_ = op.Arguments[0] // a list asks about a tool without arguments
+					_ = op.Arguments[0] // a list checks a tool without arguments
 				}
 				return need
 			}}
@@ -370,7 +370,7 @@ func TestAuditOfBadInput(t *testing.T) {
 	}
 }
 
-// TestOutputEverywhere: what is shown or counts is not in the text of tools alone.
+// TestOutputEverywhere: cleaning and limits apply to more than the text of tools.
 func TestOutputEverywhere(t *testing.T) {
 	long := strings.Repeat("x", 5000)
 	prompt := func(name, description, text string) func(*mcp.Server) {

@@ -16,10 +16,10 @@ import (
 	"github.com/mcp-authd/mcp-authd/mcpresource"
 )
 
-// The attacks in this file work on the SDK alone, which each test shows first: should
-// that change, our defence may go.
+// The attacks in this file succeed against the SDK alone, which each test shows first. If that
+// changes, the defense may be removed.
 
-// client is an http.Client that sends one token.
+// client returns an http.Client that sends a token.
 func (r *rig) client(token string) *http.Client {
 	return &http.Client{Transport: sends{token, r.Client().Transport}}
 }
@@ -35,7 +35,7 @@ func (s sends) RoundTrip(r *http.Request) (*http.Response, error) {
 	return s.by.RoundTrip(r)
 }
 
-// alone is the SDK with its own middleware: a token names its user and a scope.
+// alone starts the SDK with its own middleware. A token names its user and a scope.
 func alone(
 	t *testing.T, tool mcp.ToolHandlerFor[struct{}, any], handler func(*mcp.Server) http.Handler,
 ) *httptest.Server {
@@ -57,8 +57,8 @@ func textTool(f func(context.Context, *mcp.CallToolRequest) string) mcp.ToolHand
 	}
 }
 
-// TestStaleIdentity: RS-38 SP-13 in a session, the context of a tool holds the token of
-// initialize. Narrowing, refreshing or exchanging the token changes nothing there.
+// TestStaleIdentity: RS-38 SP-13 in a session, a tool's context contains the token of initialize. A
+// reduced, refreshed or exchanged token does not change it.
 func TestStaleIdentity(t *testing.T) {
 	t.Run("the SDK alone hands on the first token", func(t *testing.T) {
 		srv := alone(t, textTool(func(ctx context.Context, _ *mcp.CallToolRequest) string {
@@ -110,8 +110,8 @@ func secondCall(t *testing.T, base, path, first, second string) string {
 	return got
 }
 
-// bypasses are bodies out of which encoding/json reads a tool that alice may call, and
-// the SDK one that she may not.
+// bypasses are bodies from which encoding/json reads a tool that alice may call, and the SDK one
+// that she may not.
 var bypasses = map[string]string{
 	"a key in another case": `{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"secret","Name":"open","arguments":{},` +
 		modernMeta + `}}`,
@@ -125,13 +125,13 @@ var bypasses = map[string]string{
 		modernMeta + `}}`,
 }
 
-// TestScopeBypass: RS-43 the requests by which a guard was shown one tool and the server
-// another. The SDK reads the protected tool out of each; the guard refuses the body, and
-// should it ever not, what the SDK decoded is judged again.
+// TestScopeBypass: RS-43 in these requests, a guard could see one tool and the server another. The
+// SDK reads the protected tool from each, and the guard rejects the body. If it did not, the
+// decoded call would be checked again.
 func TestScopeBypass(t *testing.T) {
 	r := newRig(t, nil)
 	headers := hdr("Mcp-Protocol-Version", "2026-07-28", "Mcp-Method", "tools/call", "Mcp-Name", "secret")
-	// past is what an authentication without scopes of operations leaves: any caller.
+	// past imitates authentication without scopes: any caller passes.
 	past := func(next http.Handler, scopes ...string) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
 			next.ServeHTTP(w, q.WithContext(mcpresource.NewContext(q.Context(), r.principal("alice", scopes...))))
@@ -241,11 +241,11 @@ const (
 	callOld = `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"whoami","arguments":{}}}`
 )
 
-// TestSessionMixUp: RS-94 with the SDK's handler of 2024-11-05, a caller who learns the URI of
-// another person's messages acts as that person.
+// TestSessionMixUp: RS-94 with the SDK's 2024-11-05 handler, a caller who learns another user's
+// message URI acts as that user.
 func TestSessionMixUp(t *testing.T) {
 	byContext := textTool(func(ctx context.Context, req *mcp.CallToolRequest) string {
-		if req.Extra != nil { // the SDK hands on nothing of the message's own request
+		if req.Extra != nil { // the SDK passes on nothing of the message's own request
 			return req.Extra.TokenInfo.UserID
 		}
 		return auth.TokenInfoFromContext(ctx).UserID
@@ -274,7 +274,7 @@ func TestSessionMixUp(t *testing.T) {
 				t.Errorf("%q: got %d, want %d", token, status, want)
 			}
 		}
-		postOld(t, post, "alice-mcp", callOld) // narrower than when the stream was opened
+		postOld(t, post, "alice-mcp", callOld) // fewer scopes than when the stream was opened
 		if got := next(t, events); !strings.Contains(got, "i am alice mcp\"") {
 			t.Errorf("got %s", got)
 		}

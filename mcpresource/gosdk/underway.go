@@ -5,11 +5,11 @@ import (
 	"sync"
 )
 
-// underWay counts the requests that have not been answered, but for streams that listen.
+// underWay counts unanswered requests, without listening streams.
 type underWay struct {
-	mu   sync.Mutex // guards the rest
+	mu   sync.Mutex // guards the fields below
 	n    int
-	none chan struct{} // closed when n is 0 again; nil unless somebody waits
+	none chan struct{} // closed when n is 0 again; nil unless someone waits
 }
 
 // enter counts a request until leave is called.
@@ -27,7 +27,7 @@ func (u *underWay) enter() (leave func()) {
 	}
 }
 
-// wait returns when no request is under way, or the error of ctx.
+// wait waits until no request is running. It returns the error of ctx if ctx ends first.
 func (u *underWay) wait(ctx context.Context) error {
 	u.mu.Lock()
 	if u.n == 0 {

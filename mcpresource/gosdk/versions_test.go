@@ -7,8 +7,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// TestModernOnly: RS-88 RS-175 CL-51 a client with sessions, at a server without, is told which
-// versions it has, and no session is opened.
+// TestModernOnly: RS-88 RS-175 CL-51 a server without sessions tells a client with sessions its
+// versions, and opens no session.
 func TestModernOnly(t *testing.T) {
 	s := mcp.NewServer(&mcp.Implementation{Name: "t", Version: "1"},
 		&mcp.ServerOptions{SupportedProtocolVersions: []string{"2026-07-28"}})
