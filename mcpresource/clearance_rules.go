@@ -15,8 +15,8 @@ import (
 // arguments, this user, client and grant, once, within five minutes (RS-217). The zero value
 // requires none.
 //
-// Use it for the few tools whose effect cannot be undone. Scopes limit what a client may do in
-// general. Users who must approve every call soon stop reading.
+// Use it for the few tools whose effect cannot be undone. Scopes limit a client in general. Users
+// who must approve every call soon stop reading.
 type Clearance struct {
 	// By is oauth.ClearanceByPerson, the user for whom the call is made, or oauth.ClearanceByOther,
 	// another user. "": no approval is needed.

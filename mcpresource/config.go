@@ -21,7 +21,6 @@ type Config struct {
 	// Everything else is shared. An alias must have the origin of Resource and another path,
 	// without escapes or a query (oauth.CanonicalAlias). Proxies must not change the path. The
 	// authorization server must know each alias.
-	// authorization server has to know each of them.
 	Aliases []string
 	// AuthorizationServers are the issuers whose tokens are accepted. They are published in the
 	// metadata.
@@ -82,8 +81,7 @@ type Config struct {
 	// authserver.Server. Without one, calls that need approval get 503.
 	Clearances Clearances
 	// Audit is called for each HTTP request once the guard has decided, including requests refused
-	// before their call is read. It tells who got access, and Calls what they did. It must not
-	// block.
+	// before their call is read. Calls then reports the calls themselves. It must not block.
 	Audit func(Event)
 	// Calls is called for each call in a message when it has finished or was refused, with its
 	// caller, duration and outcome. It must not block. The context is the request's, and may have

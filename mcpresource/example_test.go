@@ -167,7 +167,7 @@ func exampleIssuer() *httptest.Server {
 	return as
 }
 
-// exampleGuard returns a guard for which any token belongs to a user with the scope "mcp".
+// exampleGuard returns a guard that accepts any token and uses it as the user's name.
 func exampleGuard(c mcpresource.Config) *mcpresource.Guard {
 	c.Resource, c.AuthorizationServers = "https://mcp.example.com/mcp", []string{"https://auth.example.com"}
 	c.Validator = mcpresource.ValidatorFunc(
@@ -217,7 +217,7 @@ func ExampleOperation_Args() {
 	// alice read 403
 }
 
-// A scope says what a user may do. Check decides on whose objects.
+// A scope permits an operation. Check decides on which objects.
 func ExampleConfig_check() {
 	owners := map[string]string{"7": "alice"}
 	guard := exampleGuard(mcpresource.Config{

@@ -275,8 +275,8 @@ func TestScopes(t *testing.T) {
 	})
 }
 
-// TestParserDifferential contains requests in which a guard that uses encoding/json would see one
-// tool and the server another.
+// TestParserDifferential contains requests that show a guard with encoding/json one tool and the
+// server another.
 func TestParserDifferential(t *testing.T) {
 	r := newRig(t, nil)
 	for name, body := range map[string]string{

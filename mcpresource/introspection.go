@@ -161,8 +161,8 @@ type introspectionAnswer struct {
 	Act          json.RawMessage `json:"act"`
 }
 
-// isAccess reports whether tokenType belongs to an access token. Servers also answer for
-// refresh tokens (RFC 7662 §2.1), some with a different type.
+// isAccess reports whether tokenType belongs to an access token. Servers also answer for refresh
+// tokens (RFC 7662 §2.1), some with a different type.
 func isAccess(tokenType string) bool {
 	return tokenType == "" || strings.EqualFold(tokenType, "Bearer") || strings.EqualFold(tokenType, "DPoP")
 }

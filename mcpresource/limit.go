@@ -44,8 +44,8 @@ type Limits struct {
 	// negative: none.
 	Overtime time.Duration
 	// Strangers limits requests without a valid token from one address (for IPv6 the /64). Beyond
-	// it they get 429 instead of
-	// 401. Default: none, because behind a proxy all callers have the proxy's address: set Request.RemoteAddr first.
+	// it they get 429 instead of 401. Default: none, because behind a proxy all callers have the
+	// proxy's address: set Request.RemoteAddr first.
 	Strangers Rate
 }
 

@@ -37,7 +37,6 @@ func operationOf(m message.Message) Operation {
 // It returns an error that wraps ErrAmbiguousBody if the server might see other arguments: a key is
 // repeated, or differs from a known one only in case. The policy should then deny the operation. It
 // also rejects more than 10,000 values.
-// differs from a known one in case alone. It refuses more than 10,000 values as well.
 func (op Operation) Args(known ...string) (map[string]any, error) {
 	out, err := message.Arguments(op.Arguments, known...)
 	if err != nil {

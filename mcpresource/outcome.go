@@ -12,8 +12,8 @@ const (
 	OutcomeAllowed Outcome = "allowed"
 	OutcomeOK      Outcome = "ok"
 	OutcomeError   Outcome = "error"   // the server answered with an error
-	OutcomeAborted Outcome = "aborted" // the handler did not return, or returned without a response after its client left
-	OutcomeEnded   Outcome = "ended"   // the handler panicked, or returned without a response after its client left
+	OutcomeAborted Outcome = "aborted" // the handler panicked, or ended silently after its client left
+	OutcomeEnded   Outcome = "ended"   // the token was revoked or expired, or its status was unavailable
 	OutcomeStopped Outcome = "stopped" // the server stopped before the response
 	OutcomeTimeout Outcome = "timeout" // Limits.Timeout or Overtime, or the timeout of a tool
 )

@@ -134,7 +134,6 @@ func (f ValidatorFunc) Validate(ctx context.Context, c Credential) (*Principal, 
 var (
 	ErrInvalidToken = errors.New("mcpresource: token is not valid")
 	ErrUnavailable  = errors.New("mcpresource: token cannot be checked now")
-	// ErrNoCaller means that there is no verified caller in the context, for example in
-	// Guard.Authorize.
+	// ErrNoCaller means that the context has no verified caller, for example in Guard.Authorize.
 	ErrNoCaller = errors.New("mcpresource: no verified caller")
 )

@@ -45,8 +45,8 @@ type TaskStore interface {
 	Tasks(ctx context.Context, owner string, after Task, limit int) ([]Task, error)
 	// ChangeTask replaces the State of the task with this owner, id and version, and increments the
 	// version. It returns ErrTaskChanged for another version: of concurrent changes of one version,
-	// exactly one succeeds. It returns ErrNoTask if there is no such task, and ErrTasksFull if
-	// there is no room.
+	// exactly one succeeds. It returns ErrNoTask if there is no such task, and ErrTasksFull if the
+	// store is full.
 	ChangeTask(ctx context.Context, t Task) error
 }
 

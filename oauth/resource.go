@@ -12,8 +12,7 @@ import (
 const MaxResourceLength = 2048
 
 // CanonicalResource returns the canonical spelling of a resource indicator, used to store, compare
-// and
-// put into "aud". It must be an absolute http or https URI without fragment or user information
+// and put into "aud". It must be an absolute http or https URI without fragment or user information
 // (RFC 8707 §2, AS-104). Scheme and host are lower-cased. A default port and trailing slashes of
 // the path are dropped, because clients add and remove them (MCP "Canonical Server URI"). Path and
 // query are otherwise kept byte for byte. The function is idempotent.

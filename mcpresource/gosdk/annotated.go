@@ -20,7 +20,7 @@ type remarked struct {
 // remark is the result of the check of a tool.
 type remark struct {
 	tool  *mcp.Tool
-	shown *mcp.Tool // for lists; equals tool if nothing is wrong
+	shown *mcp.Tool // for lists; equals tool if it is valid
 }
 
 func newRemarked() *remarked { return &remarked{tools: map[string]remark{}} }

@@ -60,7 +60,7 @@ func tokenInfo(p *mcpresource.Principal, owner string) *auth.TokenInfo {
 }
 
 // Principal returns the verified caller of a request, in tools, prompts, resources and middleware.
-// Inside a session, too, it is the caller of this request.
+// Inside a session it is still the caller of this request.
 func Principal(r mcp.Request) (*mcpresource.Principal, bool) {
 	extra := r.GetExtra()
 	if extra == nil || extra.TokenInfo == nil {

@@ -32,7 +32,7 @@
 // The scope of an operation is checked twice. The guard checks the strictly parsed envelope, which
 // gives the right HTTP status. The adapter checks the call that the SDK decoded, which is the
 // security boundary. A body that two JSON parsers read differently passes neither. Lists contain
-// what the caller may use, and are marked private for caches.
+// only entries for the caller, and are marked private for caches.
 //
 // Only a handler can make decisions that depend on the object. [mcpresource.Guard.Require] requires
 // further scopes, [Own] checks the owner, and [Refusal] converts their errors for the client. A
@@ -67,20 +67,23 @@
 // The endpoint also applies these rules of each revision:
 //
 //   - A missing session id gets 400, and so does another protocol version than the session's.
-//   - Batches exist only in 2025-03-26. They never contain initialize, and never mix requests with responses.
+//   - Batches exist only in 2025-03-26. They never contain initialize, and never mix requests with
+//     responses.
 //   - An id that is null or has a fraction is rejected.
-//   - A message of 2026-07-28 is a request or notification. A mirrored header occurs once. A notification needs no
-//     Mcp-Method. Its clients are not pinged.
-//   - Methods of features that the server lacks are unknown. An unknown method is a JSON-RPC error in sessions, too.
-//   - A missing resource is -32002 or -32602. Invalid arguments are an error or a result. A failure without a code is
-//     -32603.
+//   - A message of 2026-07-28 is a request or notification. A mirrored header occurs once. A
+//     notification needs no Mcp-Method. Clients of this revision are not pinged.
+//   - Methods of features that the server lacks are unknown.
+//   - An unknown method is a JSON-RPC error, also in sessions.
+//   - A missing resource is -32002 or -32602. Invalid arguments are an error or a result. A failure
+//     without a code is -32603.
 //   - A server without sessions refuses initialize and names its revisions.
-//   - A client that opened a session but did not send notifications/initialized gets no notifications of changes and no
-//     requests.
+//   - A client that opened a session gets no requests and no notifications of changes until it has
+//     sent notifications/initialized.
 //   - [RequireExtension] requests an extension that a handler needs.
 //   - A parameter that looks like a secret and that clients copy into a header is logged.
 //   - Errors in plain text become JSON-RPC errors.
-//   - Sessions of an older revision get no members of later ones, such as ttlMs, icons or outputSchema.
+//   - Sessions of an older revision get no members of later ones, such as ttlMs, icons or
+//     outputSchema.
 //
 // # Tasks
 //

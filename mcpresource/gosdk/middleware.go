@@ -32,7 +32,7 @@ type exchange struct {
 // receive checks the scope of every call again, as decoded by the SDK, and filters lists for the
 // caller. It rejects requests without a caller unless the policy makes the method public. If a
 // tool, prompt or resource fails because the user must first visit a page
-// (mcpresource.InteractionRequiredError), the client is told to ask the user.
+// (mcpresource.InteractionRequiredError), the client asks the user.
 func (a *Adapter) receive(next mcp.MethodHandler) mcp.MethodHandler {
 	a.inner = next
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {

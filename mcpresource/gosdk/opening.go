@@ -22,7 +22,7 @@ import (
 type openings struct {
 	patience time.Duration // readyTime, except in tests
 
-	mu        sync.Mutex // guards bySession and what it points to
+	mu        sync.Mutex // guards bySession and its elements
 	bySession map[weak.Pointer[mcp.ServerSession]]*unready
 }
 

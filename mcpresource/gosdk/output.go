@@ -198,8 +198,7 @@ var escapes = regexp.MustCompile("(?:\x1b\\[|\u009b)[0-?]*[ -/]*[@-~]" +
 	"|(?:\x1b[\\]PX^_]|[\u0090\u0098\u009d-\u009f])[^\x07\x1b\u009c]*(?:\x07|\x1b\\\\|\u009c)?" +
 	"|\x1b[ -/]*[0-~]")
 
-// plainText removes escape sequences and control characters other than line breaks and tabs. In
-// most cases there are none.
+// plainText removes escape sequences and control characters other than line breaks and tabs.
 func plainText(s string) string {
 	if strings.IndexFunc(s, isControl) < 0 {
 		return s

@@ -177,7 +177,7 @@ func (s Scope) validate() error {
 	return nil
 }
 
-// and merges two declarations of one scope, one of which may have only the name.
+// and merges two declarations of one scope. One may consist of the name only.
 func (s Scope) and(other Scope) (Scope, error) {
 	bare := Scope{Name: s.Name}
 	switch {

@@ -90,7 +90,7 @@ func TestServeAtRemoteIssuer(t *testing.T) {
 	}
 }
 
-// nobody is a Clearances that is unavailable.
+// nobody is an unavailable Clearances.
 type nobody struct{}
 
 func (nobody) Clear(context.Context, string, oauth.ClearanceDemand) (oauth.Clearance, error) {

@@ -18,7 +18,7 @@ import (
 type sessions struct {
 	guard *mcpresource.Guard
 
-	mu   sync.Mutex // guards byID and what it points to
+	mu   sync.Mutex // guards byID and its elements
 	byID map[string]*session
 }
 

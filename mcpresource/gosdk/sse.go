@@ -100,7 +100,7 @@ func (s *sse) open(w http.ResponseWriter, r *http.Request, p *mcpresource.Princi
 	case <-c.closed:
 	}
 	_ = c.Close()       // before w becomes invalid
-	_ = session.Close() // repeats an error reported above
+	_ = session.Close() // repeats the result of c.Close
 }
 
 func (s *sse) enter(c *sseConn) bool {
@@ -129,7 +129,7 @@ func (s *sse) post(w http.ResponseWriter, r *http.Request, p *mcpresource.Princi
 	s.mu.Lock()
 	c := s.byID[id]
 	s.mu.Unlock()
-	if c == nil || c.owner != s.adapter.guard.Owner(p) { // RS-94; does not reveal that the session belongs to someone else
+	if c == nil || c.owner != s.adapter.guard.Owner(p) { // RS-94; does not reveal whether the session exists
 		refuse(w, &refusal{http.StatusNotFound, protocol.CodeRefused, "Session not found.", nil})
 		return
 	}
@@ -217,7 +217,7 @@ func (c *sseConn) accept(r *http.Request, p *mcpresource.Principal, text []byte)
 // answers on the stream, where clients of this transport expect responses.
 func (c *sseConn) tooNew(id jsonrpc.ID, version string) *refusal {
 	older := slices.DeleteFunc(mcp.SupportedProtocolVersions(), protocol.IsStateless)
-	data, _ := json.Marshal(mcp.UnsupportedProtocolVersionData{Supported: older, Requested: version}) // strings always encode
+	data, _ := json.Marshal(mcp.UnsupportedProtocolVersionData{Supported: older, Requested: version}) // strings
 	answer, err := jsonrpc.EncodeMessage(&jsonrpc.Response{ID: id, Error: &jsonrpc.Error{
 		Code: mcp.CodeUnsupportedProtocolVersion, Message: "This transport is older than that revision.", Data: data,
 	}})
@@ -271,7 +271,7 @@ func (c *sseConn) event(name string, data []byte) error {
 		return errStreamEnded
 	}
 	deadline := http.NewResponseController(c.w).SetWriteDeadline
-	_ = deadline(time.Now().Add(c.patience)) // without support for deadlines, there is none to remove
+	_ = deadline(time.Now().Add(c.patience)) // fails without support for deadlines
 	defer func() { _ = deadline(time.Time{}) }()
 	if _, err := fmt.Fprintf(c.w, "event: %s\ndata: %s\n\n", name, data); err != nil {
 		c.done = true

@@ -303,7 +303,7 @@ func announceCore(result map[string]json.RawMessage) error {
 	return err
 }
 
-// announceTools sets the task support of each tool in a list. The default is none.
+// announceTools sets the task support of each tool in a list. The default is no support.
 func (k *taskKeeper) announceTools(result map[string]json.RawMessage) error {
 	var tools []map[string]json.RawMessage
 	if err := json.Unmarshal(result["tools"], &tools); err != nil {

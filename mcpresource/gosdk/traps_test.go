@@ -110,7 +110,7 @@ func secondCall(t *testing.T, base, path, first, second string) string {
 	return got
 }
 
-// bypasses are bodies from which encoding/json reads a tool that alice may call, and the SDK one
+// bypasses are bodies that encoding/json reads as a call that alice may make, and the SDK as one
 // that she may not.
 var bypasses = map[string]string{
 	"a key in another case": `{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"secret","Name":"open","arguments":{},` +

@@ -34,7 +34,7 @@ func (a *Adapter) askRevisions() []string {
 	if err != nil {
 		return nil
 	}
-	defer func() { _ = s.Close() }() // there are no open requests
+	defer func() { _ = s.Close() }() // no request is open
 	result, err := a.inner(context.Background(), "server/discover",
 		&mcp.ServerRequest[*mcp.DiscoverParams]{Session: s, Params: &mcp.DiscoverParams{}, Extra: &mcp.RequestExtra{}})
 	if d, ok := result.(*mcp.DiscoverResult); err == nil && ok {

@@ -15,7 +15,7 @@ import (
 )
 
 func ExampleNew() {
-	spans := tracetest.NewInMemoryExporter() // a program has one that sends them to its collector
+	spans := tracetest.NewInMemoryExporter() // a program uses an exporter to its collector
 	provider := sdk.NewTracerProvider(sdk.WithSyncer(spans))
 	guard, err := mcpresource.New(mcpresource.Config{
 		Resource:             resource,

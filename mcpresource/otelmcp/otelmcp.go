@@ -1,14 +1,14 @@
-// Package otelmcp has calls of MCP followed by OpenTelemetry: a span for each call, by the conventions
-// for MCP, and one for what the guard takes to judge a request.
+// Package otelmcp traces MCP calls with OpenTelemetry: one span for each call, following the
+// conventions for MCP, and one for the guard's checks of a request.
 //
 //	guard, err := mcpresource.New(mcpresource.Config{
 //		...
 //		Tracer: otelmcp.New(provider, otelmcp.Options{}),
 //	})
 //
-// The span of a call belongs to the trace that params._meta names (SEP-414), and has a link to that of
-// the HTTP request; without one, to the trace of the HTTP request: that of a span which the program has
-// begun for it, or else the one that its headers name.
+// The span of a call belongs to the trace in params._meta (SEP-414), and has a link to the trace of
+// the HTTP request. Without params._meta it belongs to the trace of the HTTP request. That is the
+// trace of a span that the program has started for the request, or else the one in its headers.
 package otelmcp
 
 import (
@@ -31,10 +31,10 @@ import (
 // Scope is the instrumentation scope of the spans.
 const Scope = "github.com/mcp-authd/mcp-authd/mcpresource/otelmcp"
 
-// Options say what spans have beyond the rest.
+// Options selects additional data for spans.
 type Options struct {
-	// Arguments puts the arguments of tool calls into spans, with any personal data in them. Results
-	// are never there.
+	// Arguments includes the arguments of tool calls in spans, with any personal data in them.
+	// Results are never included.
 	Arguments bool
 }
 
@@ -48,7 +48,7 @@ type tracer struct {
 	o Options
 }
 
-// arrivedKey is under which a context has the span context of the HTTP request.
+// arrivedKey is the context key for the span context of the HTTP request.
 type arrivedKey struct{}
 
 // Judge implements mcpresource.Tracer.
@@ -60,7 +60,7 @@ func (t *tracer) Judge(r *http.Request) (context.Context, func(mcpresource.Outco
 	arrived := ctx
 	ctx, s := t.Start(ctx, "guard")
 	if !trace.SpanContextFromContext(arrived).IsValid() {
-		arrived = ctx // the trace begins here
+		arrived = ctx // the trace starts here
 	}
 	return context.WithValue(ctx, arrivedKey{}, arrived), func(o mcpresource.Outcome) {
 		s.SetAttributes(attribute.String("mcp_authd.outcome", string(o)))
@@ -95,7 +95,7 @@ type call struct{ trace.Span }
 // Within returns ctx with the span of the call.
 func (c *call) Within(ctx context.Context) context.Context { return trace.ContextWithSpan(ctx, c.Span) }
 
-// End ends the span. That an MCP server has answered 4xx or 5xx, or a tool failed, is a failure.
+// End ends the span. A 4xx or 5xx response of the MCP server, or a tool error, marks it as failed.
 func (c *call) End(o mcpresource.Outcome, status int) {
 	if status != 0 {
 		c.SetAttributes(attribute.Int("http.response.status_code", status))
@@ -115,11 +115,12 @@ func fail(s trace.Span, o mcpresource.Outcome) {
 }
 
 const (
-	// maxContext bounds each header: W3C Trace Context §3.3.1.5 has 512 for tracestate.
+	// maxContext is the maximum length of each header: W3C Trace Context §3.3.1.5 has 512 for
+	// tracestate.
 	maxContext = 512
 	maxName    = 100 // bytes, in the name of a span
 	maxText    = 256
-	// maxArguments bounds the arguments in a span, which are asked for.
+	// maxArguments is the maximum length of the arguments in a span.
 	maxArguments = 4096
 )
 
@@ -134,7 +135,8 @@ func extract(ctx context.Context, parent []string, state string) context.Context
 		propagation.MapCarrier{"traceparent": parent[0], "tracestate": state})
 }
 
-// nameOf is the method, with the name of what is called where there are few of them.
+// nameOf returns the span's name: the method, with the name of the tool or prompt, because a server
+// has few of those.
 func nameOf(c mcpresource.TracedCall) string {
 	method := methodOf(c.Method)
 	if c.Method == "tools/call" || c.Method == "prompts/get" {
@@ -143,7 +145,7 @@ func nameOf(c mcpresource.TracedCall) string {
 	return method
 }
 
-// methodOf is a method as spans name it: a client can send any text.
+// methodOf returns a method for a span's name, or "_OTHER", because a client can send any text.
 func methodOf(m string) string {
 	odd := func(c rune) bool {
 		return !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '/' || c == '_' || c == '$')
@@ -186,7 +188,8 @@ func (t *tracer) attributes(c mcpresource.TracedCall) []attribute.KeyValue {
 	return out
 }
 
-// digest names a session without saying what it is called: who knows that, and has a token, can use it.
+// digest returns a digest of a session id. The id itself stays secret: with it and a token, the
+// session can be used.
 func digest(session string) string {
 	if session == "" {
 		return ""
@@ -195,7 +198,7 @@ func digest(session string) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// withoutQuery is a URI without the parts that hold parameters and passwords.
+// withoutQuery returns a URI without the parts that may contain parameters and passwords.
 func withoutQuery(uri string) string {
 	u, err := url.Parse(uri)
 	if err != nil {
@@ -205,7 +208,7 @@ func withoutQuery(uri string) string {
 	return u.String()
 }
 
-// plain is what a client has chosen, as much of it as is shown, on one line.
+// plain returns client text on one line with a maximum length.
 func plain(s string, most int) string {
 	s = strings.ToValidUTF8(s[:min(len(s), most)], "")
 	return strings.Map(func(c rune) rune {

@@ -32,7 +32,7 @@ const (
 
 func parentIn(trace string) string { return "00-" + trace + "-b7ad6b7169203331-01" }
 
-// rig is a guard with traces in front of a handler.
+// rig is a guard with tracing in front of a handler.
 type rig struct {
 	*tracetest.InMemoryExporter
 	guard    *mcpresource.Guard
@@ -77,7 +77,7 @@ func (r *rig) post(body string, header http.Header) *httptest.ResponseRecorder {
 	return w
 }
 
-// calls returns the spans of calls, which are those of servers.
+// calls returns the spans of calls, which have the kind server.
 func (r *rig) calls() (out []tracetest.SpanStub) {
 	for _, s := range r.GetSpans() {
 		if s.SpanKind == trace.SpanKindServer {
@@ -105,8 +105,8 @@ func with(h http.Header, more ...string) http.Header {
 	return h
 }
 
-// TestConventions: OB-08: the span of a call is named and described by the conventions for MCP, however
-// it ends, with no argument, result, token or baggage.
+// TestConventions: OB-08: the span of a call follows the conventions for MCP with any outcome, and
+// contains no argument, result, token or baggage.
 func TestConventions(t *testing.T) {
 	for name, tt := range map[string]struct {
 		body   string
@@ -191,8 +191,8 @@ func TestConventions(t *testing.T) {
 	}
 }
 
-// TestGuardSpan: OB-08: a request that is refused before its message is read has the span of the guard
-// alone, and a session is named by a digest.
+// TestGuardSpan: OB-08: a request refused before its message is read has only the guard's span, and
+// a session is shown as a digest.
 func TestGuardSpan(t *testing.T) {
 	r := newRig(t, otelmcp.Options{}, func(http.ResponseWriter, *http.Request) {})
 	r.post(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"add"}}`,
@@ -210,7 +210,7 @@ func TestGuardSpan(t *testing.T) {
 	}
 }
 
-// TestArguments: OB-08: they are in the span when they are asked for, and bounded.
+// TestArguments: OB-08: arguments are in the span only if enabled, with a maximum length.
 func TestArguments(t *testing.T) {
 	r := newRig(t, otelmcp.Options{Arguments: true}, func(http.ResponseWriter, *http.Request) {})
 	r.post(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"add","arguments":{"a":"`+
@@ -221,9 +221,9 @@ func TestArguments(t *testing.T) {
 	}
 }
 
-// TestContext: RS-213: the trace of a call is that of params._meta, with a link to the other one, before
-// that of the program, before that of the headers; what is too long or malformed is ignored, and
-// neither answered nor logged.
+// TestContext: RS-213: a call belongs to the trace in params._meta, with a link to the other one.
+// Next comes the program's trace, then the one in the headers. Values that are too long or
+// malformed are ignored, without a response or log line.
 func TestContext(t *testing.T) {
 	long := strings.Repeat("a", 10_000)
 	meta := func(members string) string {
@@ -234,7 +234,7 @@ func TestContext(t *testing.T) {
 	for name, tt := range map[string]struct {
 		body   string
 		header http.Header
-		own    bool // the program has a span
+		own    bool // the program has started a span
 		want   string
 		link   string
 	}{
@@ -302,7 +302,7 @@ func TestContext(t *testing.T) {
 	}
 }
 
-// TestBatch: each call of a batch has its span, and what is done for all of them belongs to none.
+// TestBatch: each call of a batch has a span, and their shared work belongs to none.
 func TestBatch(t *testing.T) {
 	var seen trace.SpanContext
 	r := newRig(t, otelmcp.Options{}, func(_ http.ResponseWriter, r *http.Request) {
@@ -316,8 +316,8 @@ func TestBatch(t *testing.T) {
 	}
 }
 
-// TestAdapter: OB-08: a tool of the Go SDK works in the span of its call, also in a session, and that it
-// failed is in the span.
+// TestAdapter: OB-08: a tool of the Go SDK runs in the span of its call, also in a session, and the
+// span shows its failure.
 func TestAdapter(t *testing.T) {
 	r := newRig(t, otelmcp.Options{}, nil)
 	server := mcp.NewServer(&mcp.Implementation{Name: "test", Version: "1"}, nil)

@@ -13,8 +13,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/mcpresource/postgres"
 )
 
-// BenchmarkShared is what a guard that shares adds to a request: by one caller after the other, and by
-// eight at once, each of whom has an allowance, a session and proofs of their own.
+// BenchmarkShared measures the cost of sharing for a request: sequentially, and by eight concurrent
+// callers with separate allowances, sessions and proofs.
 func BenchmarkShared(b *testing.B) {
 	ctx := context.Background()
 	db, err := sql.Open("pgx", pgtest.Start(b).Database(b))

@@ -10,7 +10,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/mcpresource"
 )
 
-// TestConfigure: one line, after which two guards count calls, proofs and sessions together.
+// TestConfigure: after one call of Configure, two guards share calls, proofs and sessions.
 func TestConfigure(t *testing.T) {
 	url := pgtest.Start(t).Database(t)
 	config := func(more func(*mcpresource.Config)) mcpresource.Config {

@@ -12,8 +12,9 @@ import (
 	"github.com/mcp-authd/mcp-authd/mcpresource"
 )
 
-// take takes from the allowance $1 what comes back in $2 of $3, by the generic cell rate algorithm: an
-// allowance is one number, when it is whole again. No row comes back if too little is left.
+// take takes $2 out of the allowance $1 with span $3, by the generic cell rate algorithm. The state
+// of an allowance is one number: the time when it is full again. It returns no row if too little is
+// left.
 const take = `INSERT INTO mcpresource_allowances AS a (key, full_at, span)
 SELECT $1::bytea, ` + now + ` + $2::bigint, $3::bigint
 ON CONFLICT (key) DO UPDATE SET span = excluded.span,
@@ -21,7 +22,7 @@ ON CONFLICT (key) DO UPDATE SET span = excluded.span,
 	WHERE least(greatest(a.full_at - excluded.full_at + $2::bigint, 0), excluded.span) + $2::bigint <= excluded.span
 RETURNING full_at`
 
-// lacking is how long until take would succeed.
+// lacking returns the time until take would succeed.
 const lacking = `SELECT greatest(least(greatest(full_at - ` + now + `, 0), $3::bigint) + $2::bigint - $3::bigint, 0)
 FROM mcpresource_allowances WHERE key = $1::bytea`
 
@@ -29,13 +30,13 @@ type querier interface {
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 }
 
-// errTooLittle undoes what was taken from the other allowance.
+// errTooLittle rolls back what was taken from the other allowance.
 var errTooLittle = errors.New("too little left")
 
 // Take implements mcpresource.Counter.
 func (s *Shared) Take(ctx context.Context, from []mcpresource.Allowance) (wait time.Duration, err error) {
 	s.sweep(ctx)
-	if len(from) == 1 { // the usual case, without a transaction around it
+	if len(from) == 1 { // the usual case needs no transaction
 		wait, err = s.takeOne(ctx, s.db, from[0])
 	} else {
 		wait, err = s.takeAll(ctx, from)
@@ -47,7 +48,7 @@ func (s *Shared) Take(ctx context.Context, from []mcpresource.Allowance) (wait t
 }
 
 func (s *Shared) takeAll(ctx context.Context, from []mcpresource.Allowance) (wait time.Duration, err error) {
-	// In one order, so that of two replicas neither waits for what the other holds.
+	// Sorted, so that two replicas cannot deadlock.
 	from = slices.SortedFunc(slices.Values(from), func(a, b mcpresource.Allowance) int {
 		return bytes.Compare(a.Key[:], b.Key[:])
 	})
@@ -81,7 +82,7 @@ func (s *Shared) takeOne(
 		return 0, err
 	}
 	err = q.QueryRowContext(ctx, lacking, args...).Scan(&us)
-	if errors.Is(err, sql.ErrNoRows) { // swept meanwhile: it is whole
+	if errors.Is(err, sql.ErrNoRows) { // swept meanwhile: it is full
 		return time.Microsecond, nil
 	}
 	return max(time.Duration(us)*time.Microsecond, time.Microsecond), err

@@ -10,8 +10,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/mcpresource/postgres"
 )
 
-// Replicas of an MCP server count calls together, refuse proofs that another has seen, and know whose
-// sessions are.
+// Replicas of an MCP server count calls together, reject proofs that another replica has seen, and
+// share the owners of sessions.
 func Example() {
 	ctx := context.Background()
 	const resource = "https://mcp.example.com/mcp"

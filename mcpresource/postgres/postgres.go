@@ -1,20 +1,21 @@
-// Package postgres lets the replicas of an MCP server share, in a PostgreSQL, what their guards
-// count and remember: how often callers do things, which proofs were used, whom sessions belong to,
-// and the tasks of package gosdk.
+// Package postgres lets the replicas of an MCP server share the state of their guards in
+// PostgreSQL: call rates, used proofs, the owners of sessions, and the tasks of package gosdk.
 //
 //	shared, err := postgres.New(ctx, db, "https://mcp.example.com/mcp")
 //	err = gosdk.Serve(ctx, tools, gosdk.ServeOptions{..., Adjust: shared.Configure})
 //
-// Configure sets the members Limiter, DPoP and Sessions of a mcpresource.Config; each can be set by itself.
+// Configure sets the members Limiter, DPoP and Sessions of a mcpresource.Config; each can also be
+// set alone.
 //
-// One replica, or several with sticky sessions and limits for each, need none of it. The package
-// links no driver: db is a *sql.DB of yours, with one that has numbered parameters, such as
-// github.com/jackc/pgx/v5/stdlib. All times are those of the database, but for tasks.
+// A single replica does not need this package, and neither do several with sticky sessions and
+// separate limits. The package links no driver: db is your *sql.DB, with a driver that supports
+// numbered parameters, such as github.com/jackc/pgx/v5/stdlib. All times are by the clock of the
+// database, except for tasks.
 //
-// What it costs: a tool call is one statement more, a proof one, a request in a session one.
+// Each tool call, each proof and each request in a session costs one additional statement.
 //
-// While the database does not answer, limits are counted by each replica alone, requests with proofs
-// and in sessions get 503, and all others go on.
+// While the database does not answer, each replica counts limits alone. Requests with proofs or in
+// sessions get 503, and all others continue.
 package postgres
 
 import (
@@ -29,8 +30,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/mcpresource"
 )
 
-// Schema has the tables that New creates. For a database in which the program may not create tables, run it
-// as a user who may, and give the program SELECT, INSERT, UPDATE and DELETE.
+// Schema creates the tables, as New does. If the program may not create tables, run Schema as a
+// user who may, and grant the program SELECT, INSERT, UPDATE and DELETE.
 const Schema = `CREATE TABLE IF NOT EXISTS mcpresource_allowances (
 	key bytea PRIMARY KEY,
 	full_at bigint NOT NULL,
@@ -67,16 +68,16 @@ CREATE INDEX IF NOT EXISTS mcpresource_tasks_person ON mcpresource_tasks (person
 CREATE INDEX IF NOT EXISTS mcpresource_tasks_expires ON mcpresource_tasks (expires);
 `
 
-// schemaLock is the advisory lock under which a replica creates the schema.
+// schemaLock is the advisory lock for creating the schema.
 const schemaLock = 0x6d637072 // "mcpr"
 
-// Shared is what the replicas of a guard have in common. It is a mcpresource.Counter and a
+// Shared is the shared state of a guard's replicas. It implements mcpresource.Counter and
 // mcpresource.Replays. It is safe for concurrent use.
 type Shared struct {
 	db     *sql.DB
 	server [sha256.Size]byte
 
-	clock    func() time.Time // when to sweep; what has ended, the database says
+	clock    func() time.Time // when to sweep; the database decides what has expired
 	sweeping sync.Mutex       // guards swept
 	swept    time.Time
 }
@@ -86,9 +87,10 @@ var (
 	_ mcpresource.Replays = (*Shared)(nil)
 )
 
-// New returns what is shared in db by the replicas of one MCP server, which resource names, and creates
-// the tables there if they are missing. Servers with other names share nothing with it. Closing db is
-// up to the caller. An error says that the database does not answer, or that the tables cannot be created.
+// New returns the shared state for the replicas of one MCP server in db, and creates missing
+// tables. resource identifies the server; servers with different names share nothing. The caller
+// must close db. It returns an error if the database does not answer or the tables cannot be
+// created.
 func New(ctx context.Context, db *sql.DB, resource string) (*Shared, error) {
 	var there bool
 	err := db.QueryRowContext(ctx, `SELECT to_regclass('mcpresource_allowances') IS NOT NULL
@@ -107,8 +109,8 @@ func New(ctx context.Context, db *sql.DB, resource string) (*Shared, error) {
 	return &Shared{db: db, clock: time.Now, server: sha256.Sum256([]byte(resource))}, nil
 }
 
-// key is the name of something of this server in the database. It is a digest: the id of a session opens the
-// session, so it must not be in the database.
+// key returns the database key for a name of this server. It is a digest, because the database must
+// not contain session ids, which give access to sessions.
 func (s *Shared) key(name []byte) []byte {
 	sum := sha256.Sum256(append(s.server[:], name...))
 	return sum[:]
@@ -116,7 +118,7 @@ func (s *Shared) key(name []byte) []byte {
 
 func create(ctx context.Context, db *sql.DB) error {
 	return inTx(ctx, db, func(tx *sql.Tx) error {
-		// Two replicas that create a table at once would both find it missing.
+		// Otherwise two replicas could both find a table missing.
 		if _, err := tx.ExecContext(ctx, "SELECT pg_advisory_xact_lock($1)", schemaLock); err != nil {
 			return err
 		}
@@ -136,10 +138,10 @@ func inTx(ctx context.Context, db *sql.DB, do func(*sql.Tx) error) error {
 	return tx.Commit()
 }
 
-// now is the time of the database in microseconds since the epoch.
+// now is the time of the database, in microseconds since the epoch.
 const now = `(extract(epoch FROM clock_timestamp()) * 1000000)::bigint`
 
-// late is how much longer a proof is remembered than the clocks of guards say.
+// late is how much longer a proof is stored than the guards require, because their clocks differ.
 const late = 10 * time.Minute
 
 // Use implements mcpresource.Replays.
@@ -160,8 +162,8 @@ const (
 	sweepBatch = 5000
 )
 
-// sweep removes what has ended, in the request of one caller a minute. What it leaves is for the
-// next: nothing that has ended counts.
+// sweep removes expired rows, once a minute in the request of one caller. Remaining rows wait for
+// the next sweep, and do not count.
 func (s *Shared) sweep(ctx context.Context) {
 	if !s.sweeping.TryLock() {
 		return
@@ -177,11 +179,11 @@ func (s *Shared) sweep(ctx context.Context) {
 		"replays":    "until < " + now,
 		"sessions":   fmt.Sprintf("used_at < %s - %d", now, idle.Microseconds()),
 	} {
-		// Rows that another replica is removing are left to it.
+		// Skip rows that another replica is removing.
 		result, err := s.db.ExecContext(ctx, fmt.Sprintf(`DELETE FROM mcpresource_%[1]s WHERE ctid = ANY (ARRAY(
 			SELECT ctid FROM mcpresource_%[1]s WHERE %[2]s LIMIT %[3]d FOR UPDATE SKIP LOCKED))`, table, ended, sweepBatch))
 		if err != nil {
-			continue // the database does not answer: the request itself says so
+			continue // the request itself reports a database that does not answer
 		}
 		if n, err := result.RowsAffected(); err == nil && n == sweepBatch {
 			s.swept = time.Time{} // there is more

@@ -41,8 +41,8 @@ func open(t *testing.T, url, server string) (*sql.DB, *postgres.Shared) {
 	return db, shared
 }
 
-// replica is a guard in front of a server that opens a session for each initialize. The token names the
-// caller, as "alice" or "alice/thumbprint" for one that is bound to a key.
+// replica returns a guard in front of a server that opens a session for each initialize. The token
+// names the caller: "alice", or "alice/thumbprint" for a token bound to a key.
 func replica(t *testing.T, s *postgres.Shared, change func(*mcpresource.Config)) http.Handler {
 	t.Helper()
 	limiter, err := mcpresource.NewLimiter(mcpresource.Limits{
@@ -104,7 +104,7 @@ func call(tool string) string {
 
 func TestReplicas(t *testing.T) {
 	url := pgtest.Start(t).Database(t)
-	// Both create the tables at once.
+	// Both create the tables concurrently.
 	var one, two *postgres.Shared
 	var both sync.WaitGroup
 	for _, s := range []**postgres.Shared{&one, &two} {
@@ -223,7 +223,7 @@ func TestReplicas(t *testing.T) {
 	})
 }
 
-// TestSessions holds mcpresource.SessionBinder where a guard alone does not show it.
+// TestSessions checks the parts of mcpresource.SessionBinder that requests to a guard do not show.
 func TestSessions(t *testing.T) {
 	db, shared := open(t, pgtest.Start(t).Database(t), resource)
 	s, ctx := shared.Sessions(), t.Context()
@@ -322,7 +322,7 @@ func TestSessions(t *testing.T) {
 		lives(1)
 		rest(31 * time.Minute)
 		lives(0)
-		owned("b", alice, true) // a use
+		owned("b", alice, true) // counts as a use
 		lives(1)
 		rest(25 * time.Hour)
 		owned("b", mcpresource.Binding{}, false)
@@ -330,7 +330,7 @@ func TestSessions(t *testing.T) {
 	})
 }
 
-// TestSweep: what has ended does not stay.
+// TestSweep: expired rows are removed.
 func TestSweep(t *testing.T) {
 	url := pgtest.Start(t).Database(t)
 	db, s := open(t, url, resource)
@@ -360,7 +360,7 @@ func TestSweep(t *testing.T) {
 	}
 }
 
-// TestAway: without the database limits go on, and what it alone knows is refused.
+// TestAway: without the database, limits still apply, and requests that depend on it are rejected.
 func TestAway(t *testing.T) {
 	db, s := open(t, pgtest.Start(t).Database(t), resource)
 	h := replica(t, s, nil)
@@ -391,7 +391,7 @@ func TestAway(t *testing.T) {
 	})
 }
 
-// TestSchema: a program without the right to create tables finds those that are there.
+// TestSchema: a program without the right to create tables uses existing ones.
 func TestSchema(t *testing.T) {
 	url := pgtest.Start(t).Database(t)
 	db, err := sql.Open("pgx", url)
@@ -405,7 +405,7 @@ func TestSchema(t *testing.T) {
 	if _, err := db.ExecContext(t.Context(), "ALTER TABLE mcpresource_sessions DROP COLUMN shows_links"); err != nil {
 		t.Fatal(err)
 	}
-	open(t, url, resource) // tables of an earlier version get what they lack
+	open(t, url, resource) // adds missing parts to tables of an earlier version
 	db, s := open(t, url+"&default_transaction_read_only=on", resource)
 	if _, err := s.Use(t.Context(), "x", time.Now()); err == nil {
 		t.Error("the test shows nothing: the database can be written")

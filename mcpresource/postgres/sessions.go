@@ -12,18 +12,18 @@ import (
 )
 
 const (
-	idle   = 24 * time.Hour   // after its last use a session is forgotten
+	idle   = 24 * time.Hour   // a session is forgotten after this time without use
 	live   = 30 * time.Minute // mcpresource.SessionBinder
-	coarse = time.Minute      // how exactly the last use is kept: within it, a request only reads
+	coarse = time.Minute      // resolution of the last use: within it, a request only reads
 )
 
-// Sessions returns whom sessions belong to, for all replicas: one that any of them can continue, as
+// Sessions returns a binder for all replicas, for sessions that any replica can continue. Those are
 // sessions of the Go SDK without GetSessionID, or with a router that finds their replica.
 func (s *Shared) Sessions() mcpresource.SessionBinder { return &sessions{s} }
 
 type sessions struct{ *Shared }
 
-// person is that of this server.
+// person returns the key of a user of this server.
 func (s *sessions) person(name string) []byte { return append(s.server[:], name...) }
 
 // Open implements mcpresource.SessionBinder.
@@ -37,7 +37,7 @@ func (s *sessions) Open(ctx context.Context, sessionID string, b mcpresource.Bin
 	return failed("opening a session", err)
 }
 
-// claim takes a session that has ended, or one whose binding differs only in being pending.
+// claim takes an expired session, or one whose binding differs only in pending.
 const claim = `INSERT INTO mcpresource_sessions AS s (id, person, client, pending, shows_links, used_at)
 VALUES ($1, $2, $3, $4, $6, ` + now + `)
 ON CONFLICT (id) DO UPDATE SET

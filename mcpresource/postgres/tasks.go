@@ -10,10 +10,10 @@ import (
 	"github.com/mcp-authd/mcp-authd/mcpresource/internal/tasktable"
 )
 
-// Tasks returns a store of tasks for all replicas, which lasts as long as the database does. Arguments and
-// results are encrypted with keys as by mcpresource.SealTasks; owners and persons are digests.
-// now is the time of the replica, by which tasks expire; nil is time.Now. An error says that no key is given, or
-// that one is too short.
+// Tasks returns a task store for all replicas that lasts as long as the database. Arguments and
+// results are encrypted with keys, see mcpresource.SealTasks; owners and users are digests. Tasks
+// expire by now, the clock of the replica; nil means time.Now. It returns an error without a key,
+// or if one is too short.
 func (s *Shared) Tasks(now func() time.Time, keys ...[]byte) (mcpresource.TaskStore, error) {
 	if now == nil {
 		now = time.Now
@@ -23,8 +23,8 @@ func (s *Shared) Tasks(now func() time.Time, keys ...[]byte) (mcpresource.TaskSt
 	}, keys...)
 }
 
-// hold makes replicas that count the tasks of a person wait for one another: neither would see the task that the
-// other adds. Two persons with the same lock number wait needlessly, which does no harm.
+// hold serializes replicas that count the tasks of a user: otherwise neither would see the other's
+// new task. Two users with the same lock number wait for each other, which is harmless.
 func hold(ctx context.Context, tx *sql.Tx, person []byte) error {
 	_, err := tx.ExecContext(ctx, "SELECT pg_advisory_xact_lock($1)", int64(binary.BigEndian.Uint64(person)))
 	return err

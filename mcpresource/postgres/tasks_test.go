@@ -28,7 +28,7 @@ func TestTasks(t *testing.T) {
 	}})
 }
 
-// TestTasksOfServers: of one name, tasks of two servers are apart.
+// TestTasksOfServers: equal names of tasks at two servers do not conflict.
 func TestTasksOfServers(t *testing.T) {
 	url := pgtest.Start(t).Database(t)
 	var stores []mcpresource.TaskStore

@@ -1,12 +1,13 @@
-// Package sqlite keeps the tasks of an MCP server in a SQLite database, so that they survive a restart.
+// Package sqlite stores the tasks of an MCP server in a SQLite database, so that they survive a
+// restart.
 //
 //	store, err := sqlite.NewTasks(ctx, db, "https://mcp.example.com/mcp", nil, key)
 //	h := gosdk.NewHandler(guard, server, &gosdk.Options{Tasks: &gosdk.Tasks{Store: store, ...}})
 //
-// The package links no driver: db is a *sql.DB of yours, such as one of modernc.org/sqlite. Where several
-// processes or connections write to the file, give them a busy timeout (PRAGMA busy_timeout) and the
-// write-ahead log (PRAGMA journal_mode = WAL). Replicas on several machines share tasks by package
-// mcpresource/postgres.
+// The package links no driver: db is your *sql.DB, for example with the driver modernc.org/sqlite.
+// If several processes or connections write to the file, set a busy timeout (PRAGMA busy_timeout)
+// and use the write-ahead log (PRAGMA journal_mode = WAL). Replicas on several machines share tasks
+// with package mcpresource/postgres.
 package sqlite
 
 import (
@@ -20,7 +21,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/mcpresource/internal/tasktable"
 )
 
-// Schema is what NewTasks creates.
+// Schema creates the table, as NewTasks does.
 const Schema = `CREATE TABLE IF NOT EXISTS mcpresource_tasks (
 	id BLOB NOT NULL PRIMARY KEY,
 	owner BLOB NOT NULL,
@@ -36,9 +37,9 @@ CREATE INDEX IF NOT EXISTS mcpresource_tasks_person ON mcpresource_tasks (person
 CREATE INDEX IF NOT EXISTS mcpresource_tasks_expires ON mcpresource_tasks (expires);
 `
 
-// NewTasks returns the store of tasks in db of one MCP server, which resource names, and creates the table
-// there if it is missing. Arguments and results are encrypted with keys as by mcpresource.SealTasks;
-// owners and persons are digests. A nil now is time.Now. Closing db is up to the caller.
+// NewTasks returns a task store in db for one MCP server, identified by resource, and creates the
+// table if it is missing. Arguments and results are encrypted with keys, see mcpresource.SealTasks;
+// owners and users are digests. A nil now means time.Now. The caller must close db.
 func NewTasks(
 	ctx context.Context, db *sql.DB, resource string, now func() time.Time, keys ...[]byte,
 ) (mcpresource.TaskStore, error) {

@@ -34,7 +34,7 @@ func open(t *testing.T, file string, now func() time.Time, keys ...[]byte) (*sql
 	return db, store
 }
 
-// TestTasks: two processes have the file.
+// TestTasks opens the file in two stores, like two processes.
 func TestTasks(t *testing.T) {
 	tasktest.Run(t, tasktest.Store{Open: func(t *testing.T, now func() time.Time) (both [2]mcpresource.TaskStore) {
 		file := filepath.Join(t.TempDir(), "tasks.db")
@@ -45,7 +45,7 @@ func TestTasks(t *testing.T) {
 	}})
 }
 
-// TestTasksAtRest: what tools were given and returned cannot be read in the file.
+// TestTasksAtRest: the file does not reveal the arguments and results of tools.
 func TestTasksAtRest(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "tasks.db")
 	now := time.UnixMilli(time.Now().UnixMilli())

@@ -22,7 +22,7 @@ func (a *Audience) UnmarshalJSON(b []byte) error {
 	return json.Unmarshal(b, (*[]string)(a))
 }
 
-// Scopes is a space-delimited string, or the array that some servers send.
+// Scopes is a space-delimited string, or an array, which some servers send.
 type Scopes oauth.Scopes
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -39,7 +39,7 @@ func (s *Scopes) UnmarshalJSON(b []byte) error {
 	return err
 }
 
-// NumericDate reads a NumericDate (RFC 7519 §2). Anything else counts as absent.
+// NumericDate reads a NumericDate (RFC 7519 §2). It returns the zero time for anything else.
 func NumericDate(n json.Number) time.Time {
 	f, err := n.Float64()
 	if err != nil || f <= 0 || f > 1<<40 {
@@ -48,13 +48,13 @@ func NumericDate(n json.Number) time.Time {
 	return time.Unix(int64(f), 0)
 }
 
-// HasType compares the media type in the header, whose "application/" may be left out
-// (RFC 7515 §4.1.9).
+// HasType reports whether the media type in the header equals want. The header may omit
+// "application/" (RFC 7515 §4.1.9).
 func HasType(jws *jose.JSONWebSignature, want string) bool {
 	return strings.EqualFold(strings.TrimPrefix(strings.ToLower(Type(jws)), "application/"), want)
 }
 
-// Type returns the typ of a JWT, "" without one.
+// Type returns the typ of a JWT, or "".
 func Type(jws *jose.JSONWebSignature) string {
 	typ, _ := jws.Signatures[0].Protected.ExtraHeaders[jose.HeaderType].(string)
 	return typ

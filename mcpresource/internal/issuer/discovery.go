@@ -11,7 +11,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// Metadata is what we need of an authorization server's metadata.
+// Metadata is the part of an authorization server's metadata that this package needs.
 type Metadata struct {
 	Issuer        string                     `json:"issuer"`
 	Token         string                     `json:"token_endpoint"`
@@ -22,8 +22,8 @@ type Metadata struct {
 	Clearance     string                     `json:"clearance_endpoint"`        // of mcp-authd
 }
 
-// ScopesOf is what mcp-authd says about a resource. That protected_resources does not name one
-// says nothing: servers may leave some out of it (RFC 9728 §4).
+// ScopesOf returns the scopes of a resource, if the server is an mcp-authd. It does not use
+// protected_resources, because servers may omit resources from it (RFC 9728 §4).
 func (m Metadata) ScopesOf(resource string) (scopes []string, known bool, err error) {
 	if m.Scopes == nil {
 		return nil, false, errors.ErrUnsupported
@@ -36,9 +36,9 @@ func (m Metadata) ScopesOf(resource string) (scopes []string, known bool, err er
 	return nil, false, nil
 }
 
-// Discover reads the metadata of an issuer, at the locations and in the order that
-// MCP names for clients. The issuer in it must be the very string asked for (RFC 8414
-// §3.3), or another server could speak in its name.
+// Discover reads the metadata of an issuer, at the locations and in the order that MCP defines for
+// clients. The issuer in it must equal issuer exactly (RFC 8414 §3.3): otherwise another server
+// could impersonate it.
 func Discover(ctx context.Context, c *http.Client, issuer string) (Metadata, error) {
 	origin := oauth.ResourceOrigin(issuer)
 	var errs []error

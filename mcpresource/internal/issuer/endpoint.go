@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sync/singleflight"
 )
 
-// EndpointConfig says what is posted where, and as which client. Location "" is found by
-// discovery; Client nil is one that follows no redirects.
+// EndpointConfig configures an Endpoint. An empty Location is discovered. The default Client
+// follows no redirects.
 type EndpointConfig struct {
 	Name                   string // for errors
 	Issuer, Location       string
@@ -25,18 +25,18 @@ type EndpointConfig struct {
 	Timeout                time.Duration // of one request
 }
 
-// Endpoint is one at which this resource server is a client. It is safe for concurrent use.
+// Endpoint is an endpoint where this resource server is a client. It is safe for concurrent use.
 type Endpoint struct {
 	c        EndpointConfig
-	underway chan struct{} // one place for each request
+	underway chan struct{} // one slot per running request
 	flight   singleflight.Group
 
 	mu       sync.Mutex // guards location
 	location string
 }
 
-// atOnce bounds the requests under way: a crowd of callers would else take the authorization
-// server down through us.
+// atOnce is the maximum number of concurrent requests. It protects the authorization server from
+// many callers at once.
 const atOnce = 64
 
 var errCrowded = errors.New("too many requests are under way")
@@ -60,8 +60,8 @@ func NewEndpoint(c EndpointConfig) (*Endpoint, error) {
 	return &Endpoint{c: c, underway: make(chan struct{}, atOnce), location: c.Location}, nil
 }
 
-// Post sends a form and returns the answer, whatever its status. Every error means that there is
-// none.
+// Post sends a form and returns the response with any status. An error means that there was no
+// response.
 func (e *Endpoint) Post(ctx context.Context, form url.Values) (status int, body []byte, err error) {
 	select {
 	case e.underway <- struct{}{}:
@@ -76,8 +76,8 @@ func (e *Endpoint) Post(ctx context.Context, form url.Values) (status int, body 
 	return e.post(ctx, location, form)
 }
 
-// locate finds the endpoint once. Any number of callers share one discovery: one after the other they
-// would wait for each other's as long as the authorization server is silent.
+// locate returns the location of the endpoint. Concurrent callers share one discovery: otherwise
+// each would wait for those of earlier callers while the authorization server does not answer.
 func (e *Endpoint) locate(ctx context.Context) (string, error) {
 	e.mu.Lock()
 	known := e.location

@@ -1,6 +1,6 @@
-// Package issuer is how a resource server speaks with an authorization server: it reads
-// metadata and keys, posts to the endpoints at which it is a client, and reads claims in the forms
-// that servers send them in. What is trusted of that, the callers decide.
+// Package issuer implements a resource server's communication with an authorization server. It
+// reads metadata and keys, posts to endpoints where the resource server is a client, and decodes
+// claims in the forms that servers send. Its callers decide what to trust.
 package issuer
 
 import (
@@ -15,13 +15,13 @@ import (
 )
 
 const (
-	// FetchTimeout bounds one request that the authorization server answers by itself.
+	// FetchTimeout is the timeout of a request that the authorization server answers by itself.
 	FetchTimeout = 5 * time.Second
-	maxDocument  = 512 << 10 // bytes of a metadata document, a key set or an answer
+	maxDocument  = 512 << 10 // bytes of a metadata document, a key set or a response
 )
 
-// Client returns c, or if that is nil a client that follows no redirects: metadata and keys live
-// where they are said to.
+// Client returns c, or if that is nil a client that follows no redirects: metadata and keys must be
+// at their stated location.
 func Client(c *http.Client) *http.Client {
 	if c != nil {
 		return c
@@ -36,7 +36,7 @@ func newClient(timeout time.Duration) *http.Client {
 	}
 }
 
-// fetchJSON returns a bounded JSON document.
+// fetchJSON returns a JSON document of limited size.
 func fetchJSON(ctx context.Context, c *http.Client, location string) ([]byte, error) {
 	resp, body, err := Fetch(ctx, c, location, maxDocument, http.Header{"Accept": {"application/json"}})
 	switch {
@@ -48,8 +48,7 @@ func fetchJSON(ctx context.Context, c *http.Client, location string) ([]byte, er
 	return body, nil
 }
 
-// Fetch reads what is at a location, of at most limit bytes. The body of the response
-// is closed.
+// Fetch reads at most limit bytes from a location. The body of the returned response is closed.
 func Fetch(
 	ctx context.Context, c *http.Client, location string, limit int64, h http.Header,
 ) (*http.Response, []byte, error) {
@@ -78,7 +77,7 @@ func Fetch(
 	return resp, body, nil
 }
 
-// CheckURL admits https anywhere and http on loopback only.
+// CheckURL returns an error unless location is https, or http on loopback.
 func CheckURL(location string) error {
 	u, err := url.Parse(location)
 	if err != nil || u.Host == "" ||

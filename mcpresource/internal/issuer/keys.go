@@ -16,25 +16,25 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/foreign"
 )
 
-// keySet bounds the keys of an issuer.
+// keySet limits the size of an issuer's key set.
 var keySet = foreign.KeySet{MaxBytes: maxDocument, MaxKeys: 1000}
 
 const (
-	// refreshAfter is when a key set is read again, in the background.
+	// refreshAfter is the age after which a key set is fetched again, in the background.
 	refreshAfter = 5 * time.Minute
-	// waitAfter is the age from which a request waits for a new set, because there were no requests
-	// for so long: a key that was withdrawn meanwhile must not pass even once.
+	// waitAfter is the age after which a request waits for a new set, because without requests none
+	// was fetched: a withdrawn key must not be accepted even once.
 	waitAfter = 15 * time.Minute
-	// refreshPause is the least time between two readings, also for unknown keys:
-	// forged tokens must not become requests to the authorization server.
+	// refreshPause is the minimum time between two fetches, also for unknown keys: forged tokens
+	// must not cause requests to the authorization server.
 	refreshPause = 10 * time.Second
-	// retryPause is the same while there are no keys at all, as when both servers start.
+	// retryPause is the same without any keys, for example when both servers start.
 	retryPause = time.Second
-	// staleFor is how long keys serve on when they cannot be read again.
+	// staleFor is how long keys are used if they cannot be fetched again.
 	staleFor = 24 * time.Hour
 )
 
-// KeysConfig says whose keys are read, and how. Location "" is found by discovery.
+// KeysConfig states whose keys are fetched, and how. An empty Location is discovered.
 type KeysConfig struct {
 	Issuer, Location string
 	Client           *http.Client
@@ -42,32 +42,32 @@ type KeysConfig struct {
 	Log              *slog.Logger
 }
 
-// Keys is the key set of an issuer. It is read when first needed, so that servers may start in
+// Keys is the key set of an issuer. It is fetched when first needed, so that servers may start in
 // any order.
 type Keys struct {
 	c      KeysConfig
 	flight singleflight.Group
 
-	mu     sync.Mutex      // guards what follows
-	keys   map[string]*Key // what they point to does not change
-	only   *Key            // the one key of a set of one, for tokens without kid
+	mu     sync.Mutex      // guards the fields below
+	keys   map[string]*Key // the keys themselves are immutable
+	only   *Key            // the key of a set with one key, for tokens without kid
 	readAt time.Time
 	tried  time.Time
-	failed bool // the last reading
-	busy   bool // reading in the background
+	failed bool // the last fetch
+	busy   bool // fetching in the background
 }
 
-// NewKeys returns a key set that has not been read yet.
+// NewKeys returns a key set that has not been fetched yet.
 func NewKeys(c KeysConfig) *Keys { return &Keys{c: c} }
 
-// Key is a public key with its thumbprint (RFC 7638), which costs more than to look it up.
+// Key is a public key with its cached thumbprint (RFC 7638), which is costly to compute.
 type Key struct {
 	jose.JSONWebKey
 	Print string
 }
 
-// ErrNoKey means that the issuer has no key of that name. Every other error of Keys means that
-// its keys are out of reach.
+// ErrNoKey means that the issuer has no key with that id. Any other error of Keys means that its
+// keys are unavailable.
 var ErrNoKey = errors.New("no such key")
 
 var (
@@ -75,9 +75,8 @@ var (
 	errMaybeNew  = errors.New("unknown key, and the keys could not be read again")
 )
 
-// Key returns the key with an id. An unknown id has the set read again, at most once
-// every refreshPause; a known id never does for as long as the set is young, whatever the
-// signature looks like.
+// Key returns the key with an id. An unknown id causes a fetch of the set, at most once every
+// refreshPause. A known id causes none while the set is young, even if the signature is invalid.
 func (s *Keys) Key(ctx context.Context, kid string, now time.Time) (*Key, error) {
 	k, ok, age, tried := s.lookup(kid, now)
 	fresh := age < staleFor
@@ -86,7 +85,7 @@ func (s *Keys) Key(ctx context.Context, kid string, now time.Time) (*Key, error)
 		return k, nil
 	case ok && (age < waitAfter || fresh && s.failing()):
 		if tried >= refreshPause {
-			s.background(ctx) // the present request need not wait
+			s.background(ctx) // this request need not wait
 		}
 		return k, nil
 	case fresh && tried < refreshPause:
@@ -103,8 +102,8 @@ func (s *Keys) Key(ctx context.Context, kid string, now time.Time) (*Key, error)
 	return k, s.missing()
 }
 
-// missing is the error for an unknown key: while the set cannot be read, a new one may
-// be good as well.
+// missing returns the error for an unknown key. While the set cannot be fetched, the key may be a
+// new valid one.
 func (s *Keys) missing() error {
 	if s.failing() {
 		return errMaybeNew
@@ -112,7 +111,7 @@ func (s *Keys) missing() error {
 	return ErrNoKey
 }
 
-// lookup finds a key and says how old the set is and how long ago it was last asked for.
+// lookup returns a key, the age of the set, and the time since the last fetch.
 func (s *Keys) lookup(kid string, now time.Time) (k *Key, ok bool, age, tried time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -124,16 +123,16 @@ func (s *Keys) lookup(kid string, now time.Time) (k *Key, ok bool, age, tried ti
 	return k, ok, age, tried
 }
 
-// failing reports whether the last reading failed: then requests go on with what is
-// known, and none waits for the next one.
+// failing reports whether the last fetch failed. Requests then use the known keys, and do not wait
+// for the next fetch.
 func (s *Keys) failing() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.failed
 }
 
-// background reads the set without making a request wait. However many requests come meanwhile,
-// none of them adds a goroutine that waits for a failing server.
+// background fetches the set without delaying a request. Further requests during the fetch start no
+// goroutines.
 func (s *Keys) background(ctx context.Context) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -142,18 +141,18 @@ func (s *Keys) background(ctx context.Context) {
 	}
 	s.busy = true
 	go func() {
-		_ = s.refresh(context.WithoutCancel(ctx)) // logged there
+		_ = s.refresh(context.WithoutCancel(ctx)) // errors are logged there
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.busy = false
 	}()
 }
 
-// refresh reads the set; any number of callers share one reading.
+// refresh fetches the set. Concurrent callers share one fetch.
 func (s *Keys) refresh(ctx context.Context) error {
 	_, err, _ := s.flight.Do("", func() (any, error) {
 		if s.justRead() {
-			return nil, nil // by a reading that ended between the caller's look and this one
+			return nil, nil // by a fetch that ended after the caller's lookup
 		}
 		err := s.read(context.WithoutCancel(ctx))
 		if err != nil {
@@ -162,7 +161,7 @@ func (s *Keys) refresh(ctx context.Context) error {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.failed = err != nil
-		s.tried = s.c.Now() // at the end: who comes meanwhile waits for this reading
+		s.tried = s.c.Now() // at the end: callers during the fetch wait for it
 		return nil, err
 	})
 	return err

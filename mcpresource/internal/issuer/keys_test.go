@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// TestKeysJustRead: a crowd that asks for keys one after the other costs the
-// authorization server one request; after a failure the next one tries at once.
+// TestKeysJustRead: many sequential callers cause one request to the authorization server. After a
+// failure the next caller tries at once.
 func TestKeysJustRead(t *testing.T) {
 	var asked, status atomic.Int32
 	status.Store(200)
@@ -31,7 +31,7 @@ func TestKeysJustRead(t *testing.T) {
 	})
 	for i, step := range []struct {
 		pass         time.Duration
-		status, want int32 // want: requests so far
+		status, want int32 // want: total requests
 	}{{0, 200, 1}, {0, 200, 1}, {retryPause - 1, 200, 1}, {1, 500, 2}, {0, 500, 3}, {0, 200, 4}, {0, 200, 4}} {
 		now = now.Add(step.pass)
 		status.Store(step.status)

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// ShowsLinks reports whether the capabilities of a client say that it can show a person a link: elicitation in mode
-// url (RS-180).
+// ShowsLinks reports whether a client's capabilities state that it can show links to the user:
+// elicitation in mode url (RS-180).
 func ShowsLinks(capabilities json.RawMessage) bool {
 	var c struct {
 		Elicitation struct {
@@ -19,7 +19,7 @@ func ShowsLinks(capabilities json.RawMessage) bool {
 	return len(capabilities) > 0 && json.Unmarshal(capabilities, &c) == nil && c.Elicitation.URL != nil
 }
 
-// Member is a member of an object that is part of a valid text, nil when it has none of that name.
+// Member returns a member of an object in valid JSON, or nil.
 func Member(object json.RawMessage, name string) json.RawMessage {
 	if len(object) == 0 {
 		return nil
@@ -31,28 +31,28 @@ func Member(object json.RawMessage, name string) json.RawMessage {
 	return all.get(name)
 }
 
-// kept is what a call brought that has to wait, and brings again in its requestState. It is the client's own word
-// before and after, so that nothing protects it.
+// kept holds the parameters of a waiting call, for its requestState. It needs no protection,
+// because the client provides the values both times.
 type kept struct {
 	State     json.RawMessage `json:"s,omitempty"`
 	Responses json.RawMessage `json:"r,omitempty"`
 }
 
-// KeepAnswers is a requestState that keeps the answers and the state which a call has brought, for TakeAnswer to put
-// back; "" when there are none. The body is one that Parse has read.
+// KeepAnswers returns a requestState with the answers and state of a call, which TakeAnswer
+// restores. It returns "" if the call has neither. Parse must have accepted body.
 func KeepAnswers(body []byte, prefix string) string {
 	params := Member(bytes.Trim(body, " \t\r\n"), "params")
 	k := kept{Member(params, "requestState"), Member(params, "inputResponses")}
 	if k.State == nil && k.Responses == nil {
 		return ""
 	}
-	raw, _ := json.Marshal(k) // valid text
+	raw, _ := json.Marshal(k) // already valid JSON
 	return prefix + base64.RawURLEncoding.EncodeToString(raw)
 }
 
-// TakeAnswer takes the answer to a question out of the inputResponses of a request (2026-07-28), and puts back what
-// KeepAnswers has kept: the rest is the request as it was before the question. The action is "" when there is no
-// answer. The body is one that Parse has read, and so is the rest.
+// TakeAnswer removes the answer to a question from the inputResponses of a request (2026-07-28),
+// and restores the values that KeepAnswers stored. rest is the request as before the question.
+// action is "" without an answer. Parse must have accepted body; it also accepts rest.
 func TakeAnswer(body []byte, question, prefix string) (action string, rest []byte, err error) {
 	whole := bytes.Trim(body, " \t\r\n")
 	params := Member(whole, "params")
@@ -91,7 +91,7 @@ func TakeAnswer(body []byte, question, prefix string) (action string, rest []byt
 	return action, rest, err
 }
 
-// actionOf is what the person did (ElicitResult).
+// actionOf returns the user's action (ElicitResult).
 func actionOf(answer json.RawMessage) (string, error) {
 	if answer[0] != '{' {
 		return "", errors.New("an answer is not an object")
@@ -122,8 +122,8 @@ func readKept(text string) (k kept, err error) {
 	return kept{all.get("s"), all.get("r")}, nil
 }
 
-// replace returns an object that is part of a valid text with other values of some members, in their places; nil leaves
-// a member out. Those that it did not have come last.
+// replace returns an object in valid JSON with new values for some members, at their positions. nil
+// removes a member. New members come last.
 func replace(b []byte, with map[string]json.RawMessage) []byte {
 	var out bytes.Buffer
 	put := func(key, value []byte) {

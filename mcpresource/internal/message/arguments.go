@@ -6,11 +6,11 @@ import (
 	"errors"
 )
 
-// maxValues bounds what the arguments of one call may hold for a policy to look at.
+// maxValues is the maximum number of values in the arguments of a call.
 const maxValues = 10_000
 
-// Arguments decodes the arguments of a call: known are the names that the caller goes by. Numbers
-// are json.Number; no arguments are an empty map. It refuses more than 10,000 values as well.
+// Arguments decodes the arguments of a call. known are the names that the caller reads. Numbers are
+// json.Number; without arguments the map is empty. It also rejects more than 10,000 values.
 func Arguments(raw json.RawMessage, known ...string) (map[string]any, error) {
 	if raw == nil {
 		return map[string]any{}, nil
@@ -25,7 +25,7 @@ func Arguments(raw json.RawMessage, known ...string) (map[string]any, error) {
 	left := maxValues
 	out := make(map[string]any, len(members))
 	for _, m := range members {
-		if err := checkKey(m.name, known); err != nil { // two of those that a policy knows may differ in case alone
+		if err := checkKey(m.name, known); err != nil { // two names that a policy knows may differ only in case
 			return nil, err
 		}
 		d := json.NewDecoder(bytes.NewReader(m.value))
@@ -37,7 +37,7 @@ func Arguments(raw json.RawMessage, known ...string) (map[string]any, error) {
 	return out, nil
 }
 
-// strictValue decodes the next value; left is how many more there may be.
+// strictValue decodes the next value; left is the number of values still allowed.
 func strictValue(d *json.Decoder, left *int) (any, error) {
 	if *left--; *left < 0 {
 		return nil, errors.New("more than 10000 values")

@@ -1,7 +1,7 @@
-// Package message reads the body of a request: the methods that its JSON-RPC messages call, the
-// names they call them with, and the arguments. It reads strictly, because decoders differ in
-// what they do with duplicate keys, keys in another case, a second value after the first and
-// invalid UTF-8; each of these has been used to show a guard one tool and the server another.
+// Package message reads the methods, names and arguments of the JSON-RPC messages in a request
+// body. It reads strictly, because decoders differ for duplicate keys, keys in another case, a
+// second value after the first, and invalid UTF-8. Each of these differences has been used to show
+// a guard one tool and the server another.
 package message
 
 import (
@@ -13,9 +13,9 @@ import (
 	"unicode/utf8"
 )
 
-// ErrEmptyBatch means an empty array, for which JSON-RPC 2.0 §6 has a code of its own (RS-119).
-// Every error of this package means that the text is malformed, or that two decoders could read
-// different things out of it.
+// ErrEmptyBatch means an empty array, for which JSON-RPC 2.0 §6 has a separate code (RS-119). All
+// errors of this package mean that the text is malformed, or that decoders could read it
+// differently.
 var ErrEmptyBatch = errors.New("an empty batch")
 
 const (
@@ -23,7 +23,7 @@ const (
 	maxDepth = 200
 )
 
-// Envelope is what the messages of a body say.
+// Envelope is the decoded content of a body.
 type Envelope struct {
 	Messages []Message
 	ID       json.RawMessage // of a single request, for errors; nil otherwise
@@ -33,26 +33,27 @@ type Envelope struct {
 type Message struct {
 	Method    string          // "" for a response
 	Name      string          // params.name, or params.uri of resource methods
-	Arguments json.RawMessage // params.arguments, nil when absent
-	Meta      json.RawMessage // params._meta, nil when absent
-	Task      string          // params.taskId of methods of tasks
-	// Capabilities are params.capabilities of initialize, nil when absent.
+	Arguments json.RawMessage // params.arguments, nil if absent
+	Meta      json.RawMessage // params._meta, nil if absent
+	Task      string          // params.taskId of task methods
+	// Capabilities are params.capabilities of initialize, nil if absent.
 	Capabilities json.RawMessage
 	ID           json.RawMessage // nil for a notification
-	Implied      bool            // not a message of its own: the one before it amounts to this as well
+	Implied      bool            // implied by the previous message
 }
 
 // Opens reports whether one of the messages opens a session.
 func (e Envelope) Opens() bool { return e.calls("initialize") }
 
-// Streams reports whether one of the messages opens a stream that is meant to stay.
+// Streams reports whether one of the messages opens a stream that stays open.
 func (e Envelope) Streams() bool { return e.calls("subscriptions/listen") }
 
 func (e Envelope) calls(method string) bool {
 	return slices.ContainsFunc(e.Messages, func(m Message) bool { return m.Method == method })
 }
 
-// Parse reads a body. What decoders read differently it refuses, in the envelope and in params.
+// Parse reads a body. It rejects text that decoders read differently, in the envelope and in
+// params.
 func Parse(body []byte) (Envelope, error) {
 	if !utf8.Valid(body) {
 		return Envelope{}, errors.New("invalid UTF-8")
@@ -93,14 +94,14 @@ func parseBatch(body []byte) (Envelope, error) {
 	return e, nil
 }
 
-// parseMessage returns a message, and after it those it implies.
+// parseMessage returns a message, followed by the messages that it implies.
 func parseMessage(b []byte) ([]Message, json.RawMessage, error) {
 	top, err := object(b, "jsonrpc", "id", "method", "params", "result", "error")
 	if err != nil {
 		return nil, nil, err
 	}
 	var m Message
-	if method := top.get("method"); method != nil { // without one it is a response
+	if method := top.get("method"); method != nil { // without a method it is a response
 		var ok bool
 		if m.Method, ok = plainString(method); !ok || m.Method == "" {
 			return nil, nil, errors.New("method is not a string")
@@ -112,7 +113,7 @@ func parseMessage(b []byte) ([]Message, json.RawMessage, error) {
 		if more, err = parseParams(&m, p); err != nil {
 			return nil, nil, err
 		}
-	// By position they are a call to some servers (JSON-RPC 2.0 §4.2); MCP has none.
+	// To some servers, positional params are a call (JSON-RPC 2.0 §4.2); MCP has none.
 	case p != nil && string(p) != "null":
 		return nil, nil, errors.New("params is not an object")
 	}
@@ -126,7 +127,7 @@ func parseMessage(b []byte) ([]Message, json.RawMessage, error) {
 	return append([]Message{m}, more...), m.ID, nil
 }
 
-// complete refuses what is neither a call of something nor a response.
+// complete returns an error for a message that is neither a complete call nor a response.
 func (m Message) complete(top fields) error {
 	switch {
 	case (m.Method == "tools/call" || m.Method == "prompts/get") && m.Name == "":

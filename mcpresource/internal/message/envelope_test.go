@@ -16,7 +16,7 @@ func toolCall(name string) string {
 func TestIncompleteMessages(t *testing.T) {
 	for _, tt := range []struct {
 		name, body string
-		why        string // "" for what passes
+		why        string // "" if it passes
 	}{
 		{"params by position", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":["danger_zone"]}`,
 			"params is not an object"},
@@ -52,13 +52,12 @@ func TestIncompleteMessages(t *testing.T) {
 	}
 }
 
-// TestDepth: mutation hole 2. The text is valid JSON in each row, so that nothing but the
-// bound refuses it.
+// TestDepth: mutation hole 2. Each row is valid JSON, so that only the depth limit rejects it.
 func TestDepth(t *testing.T) {
 	arrays := func(n int) string { return strings.Repeat("[", n) + strings.Repeat("]", n) }
 	objects := func(n int) string { return strings.Repeat(`{"a":`, n) + "1" + strings.Repeat("}", n) }
 	for _, tt := range []struct {
-		name, value string // within depth levels of the whole
+		name, value string // the first is within depth levels
 		ok          bool
 	}{
 		{"200 arrays", arrays(maxDepth), true}, {"201 arrays", arrays(maxDepth + 1), false},
@@ -77,7 +76,7 @@ func TestDepth(t *testing.T) {
 			err != nil && !strings.Contains(err.Error(), "too deeply") {
 			t.Errorf("RS-51 %s: got %v", tt.name, err)
 		}
-		for what, err := range map[string]error{ // each is one level more than the value
+		for what, err := range map[string]error{ // each is one level deeper than the value
 			"in a body": func() error {
 				_, err := Parse([]byte(`{"jsonrpc":"2.0","id":1,"result":` + unwrap(tt.value) + `}`))
 				return err
@@ -94,7 +93,7 @@ func TestDepth(t *testing.T) {
 	}
 }
 
-// unwrap takes one level of a value away.
+// unwrap removes one level of a value.
 func unwrap(value string) string {
 	if inner, ok := strings.CutPrefix(value, `{"a":`); ok {
 		return strings.TrimSuffix(inner, "}")
@@ -102,11 +101,10 @@ func unwrap(value string) string {
 	if inner := value[1 : len(value)-1]; json.Valid([]byte(inner)) {
 		return inner
 	}
-	return value // of siblings: they are far from the bound, or in an array that stays
+	return value // siblings are far from the limit, or in an array that stays
 }
 
-// FuzzEnvelope: what is accepted, a decoder that folds case and one that does not
-// read alike.
+// FuzzEnvelope: for accepted text, a decoder that folds case and one that does not agree.
 func FuzzEnvelope(f *testing.F) {
 	f.Add(toolCall("read"))
 	f.Add(`{"method":"a","Method":"b"}`)
@@ -125,7 +123,7 @@ func FuzzEnvelope(f *testing.F) {
 		}
 		if err := json.Unmarshal([]byte(body), &folding); err != nil {
 			if folding.Method == nil || *folding.Method != e.Messages[0].Method {
-				return // another member is malformed; the server refuses it as well
+				return // another member is malformed; the server rejects it, too
 			}
 		}
 		if folding.Method != nil && *folding.Method != e.Messages[0].Method {
@@ -145,7 +143,7 @@ func FuzzEnvelope(f *testing.F) {
 	})
 }
 
-// FuzzArguments: what a policy sees is what any decoder sees that takes the text at all.
+// FuzzArguments: a policy sees the same arguments as any decoder that accepts the text.
 func FuzzArguments(f *testing.F) {
 	for _, in := range objects {
 		f.Add(in)

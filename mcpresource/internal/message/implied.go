@@ -5,11 +5,11 @@ import (
 	"errors"
 )
 
-// maxURIs bounds the resources that one message may listen to.
+// maxURIs is the maximum number of resources that one message may listen to.
 const maxURIs = 1000
 
-// implied returns what a message amounts to beyond its own method: the completions
-// of a prompt tell what it would, and listening to a resource is to subscribe to it.
+// implied returns the messages that a message implies: completions reveal content of a prompt, and
+// listening to a resource subscribes to it.
 func implied(method string, params fields) ([]Message, error) {
 	switch method {
 	case "completion/complete":
@@ -24,8 +24,8 @@ func implied(method string, params fields) ([]Message, error) {
 	return nil, nil
 }
 
-// completed goes by the members and not by the type, which a server may disregard. A completion
-// tells no more than its prompt or resource would (RS-190).
+// completed uses the members and not the type, which a server may ignore. A completion reveals no
+// more than its prompt or resource (RS-190).
 func completed(b json.RawMessage) (messages []Message, err error) {
 	ref, err := members(b, "type", "name", "uri")
 	if err != nil {

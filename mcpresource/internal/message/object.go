@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// fields are the members of an object. MCP has few in each, among which to look one up costs less than a
-// map costs to fill.
+// fields are the members of an object. Objects in MCP have few members, so a linear search is
+// cheaper than filling a map.
 type fields []field
 
 type field struct {
@@ -17,7 +17,7 @@ type field struct {
 	value json.RawMessage // never empty
 }
 
-// get returns the value of a member, nil when there is none of that name.
+// get returns the value of a member, or nil.
 func (f fields) get(name string) json.RawMessage {
 	for i := range f {
 		if f[i].name == name {
@@ -27,13 +27,13 @@ func (f fields) get(name string) json.RawMessage {
 	return nil
 }
 
-// fewFields are as many as a new one is compared with, one by one.
+// fewFields is the maximum number of members for a linear search.
 const fewFields = 16
 
-// unique is the names of an object so far, nil for few of them.
+// unique is the set of names seen in an object, nil while there are few.
 type unique map[string]struct{}
 
-// has reports whether name is one of those of f, all of which it has seen, and remembers it for the next.
+// has reports whether name is in f, and adds it to the set.
 func (u *unique) has(f fields, name string) bool {
 	if len(f) < fewFields {
 		return f.get(name) != nil
@@ -49,8 +49,8 @@ func (u *unique) has(f fields, name string) bool {
 	return ok
 }
 
-// object splits exactly one JSON object into its members. It goes through the text once
-// more after it has been found valid, which costs a third of decoding it by tokens.
+// object splits exactly one JSON object into its members. It walks the text a second time after
+// validating it, which costs a third of decoding it by tokens.
 func object(b []byte, known ...string) (fields, error) {
 	if !json.Valid(b) || !utf8.Valid(b) {
 		return nil, errors.New("not JSON, or something follows it")
@@ -58,9 +58,9 @@ func object(b []byte, known ...string) (fields, error) {
 	return members(b, known...)
 }
 
-// members is object for what is part of a valid text. No key may occur twice, nor
-// differ from a known one in case alone; EqualFold covers the two characters outside
-// ASCII that fold into it (U+017F and U+212A).
+// members is object for part of a valid text. No key may be repeated, or differ from a known one
+// only in case. EqualFold covers the two characters outside ASCII that fold into it (U+017F and
+// U+212A).
 func members(b []byte, known ...string) (fields, error) {
 	w := walker{b, 0}
 	if w.next() != '{' {
@@ -87,8 +87,8 @@ func members(b []byte, known ...string) (fields, error) {
 	return out, nil
 }
 
-// keyOf decodes a key. One that is written as a known one is that, and needs no copy: no two of those that this
-// package knows differ in case alone.
+// keyOf decodes a key. A key spelled like a known one needs no copy: no two names that this package
+// knows differ only in case.
 func keyOf(raw []byte, known []string) (string, error) {
 	for _, n := range known {
 		if string(raw[1:len(raw)-1]) == n {
@@ -102,9 +102,10 @@ func keyOf(raw []byte, known []string) (string, error) {
 	return key, checkKey(key, known)
 }
 
-// checkKey refuses a key that some decoders take for a known one, or for what it is not.
+// checkKey returns an error for a key that some decoders confuse with a known one, or treat
+// specially.
 func checkKey(key string, known []string) error {
-	if key == "__proto__" { // to JavaScript, its members may be those of the object
+	if key == "__proto__" { // in JavaScript, its members may become members of the object
 		return errors.New("a key that stands for others")
 	}
 	for _, n := range known {
@@ -124,13 +125,13 @@ func unquote(raw []byte) (s string, ok bool) {
 	return s, err == nil
 }
 
-// walker goes through valid JSON.
+// walker walks through valid JSON.
 type walker struct {
 	text []byte
 	pos  int
 }
 
-// next skips white space and returns the character that stands there.
+// next skips white space and returns the current character.
 func (w *walker) next() byte {
 	for {
 		switch c := w.text[w.pos]; c {
@@ -142,7 +143,7 @@ func (w *walker) next() byte {
 	}
 }
 
-// value returns the value that stands here, and goes behind it.
+// value returns the value at the current position, and moves past it.
 func (w *walker) value() []byte {
 	start, depth := w.pos, 0
 	for w.pos < len(w.text) {
@@ -157,7 +158,7 @@ func (w *walker) value() []byte {
 			depth++
 		case '}', ']':
 			if depth == 0 {
-				return w.text[start:w.pos] // of what the value is in
+				return w.text[start:w.pos] // the end of the enclosing value
 			}
 			if depth--; depth == 0 {
 				w.pos++
@@ -173,7 +174,7 @@ func (w *walker) value() []byte {
 	return w.text[start:w.pos]
 }
 
-// quoted goes behind the string that begins here.
+// quoted moves past the string at the current position.
 func (w *walker) quoted() {
 	for w.pos++; w.text[w.pos] != '"'; w.pos++ {
 		if w.text[w.pos] == '\\' {
@@ -183,8 +184,8 @@ func (w *walker) quoted() {
 	w.pos++
 }
 
-// plainString decodes a JSON string. A NUL or a lone surrogate, which decoders treat
-// differently, makes it no plain string.
+// plainString decodes a JSON string. ok is false if it contains NUL or a lone surrogate, which
+// decoders treat differently.
 func plainString(raw json.RawMessage) (string, bool) {
 	if len(raw) == 0 || raw[0] != '"' {
 		return "", false
@@ -193,7 +194,7 @@ func plainString(raw json.RawMessage) (string, bool) {
 	return s, ok && !strings.ContainsRune(s, 0) && !strings.ContainsRune(s, utf8.RuneError)
 }
 
-// checkDepth bounds nesting without decoding, so that a hostile body costs one pass.
+// checkDepth limits nesting without decoding, so that a hostile body costs one pass.
 func checkDepth(b []byte) error {
 	depth, inString, escaped := 0, false, false
 	for _, c := range b {

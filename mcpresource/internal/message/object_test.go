@@ -11,7 +11,7 @@ import (
 	"unicode/utf8"
 )
 
-// objectByTokens is what object does, by the decoder of the standard library.
+// objectByTokens does the same as object with the decoder of the standard library.
 func objectByTokens(b []byte) (map[string]string, bool) {
 	d := json.NewDecoder(bytes.NewReader(b))
 	if t, err := d.Token(); err != nil || t != json.Delim('{') {
@@ -46,7 +46,7 @@ var objects = []string{
 	many(40), many(15, "1"), many(16, "0"), many(17, "16"), many(40, "39"), many(40, "3"), many(40, "a", "a"),
 }
 
-// many is an object of n members, "0", "1" and so on, and of others after them.
+// many returns an object with n members "0", "1" and so on, followed by others.
 func many(n int, others ...string) string {
 	var members []string
 	for i := range n {
@@ -80,13 +80,13 @@ func sameObject(t *testing.T, in []byte) {
 	}
 }
 
-// FuzzObject: the walk finds what the decoder of the standard library finds.
+// FuzzObject compares object with the decoder of the standard library.
 func FuzzObject(f *testing.F) {
 	for _, in := range objects {
 		f.Add([]byte(in))
 	}
 	f.Fuzz(func(t *testing.T, in []byte) {
-		if len(in) < 10_000 && checkDepth(in) == nil { // the envelope is bounded before
+		if len(in) < 10_000 && checkDepth(in) == nil { // the envelope is limited before
 			sameObject(t, in)
 		}
 	})

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestTraceContext: RS-213: what is no text, twice there or too long is ignored.
+// TestTraceContext: RS-213: values that are not strings, repeated or too long are ignored.
 func TestTraceContext(t *testing.T) {
 	long := strings.Repeat("a", 10_000)
 	for meta, want := range map[string][2]string{

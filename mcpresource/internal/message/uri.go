@@ -7,13 +7,12 @@ import (
 	"unicode/utf8"
 )
 
-// maxDecodings is how often a careless server might decode a URI, and more.
+// maxDecodings exceeds the number of times that a careless server might decode a URI.
 const maxDecodings = 4
 
-// checkURI refuses what a server may resolve to another resource than the one that a
-// table names: file:///public/../private/x is no file of file:///public/*. So it wants the
-// canonical form (RFC 3986 §6.2.2). A template (RFC 6570) is judged as it is written, and "" is
-// left to the server.
+// checkURI returns an error for a URI that a server may resolve to another resource than a table
+// does: file:///public/../private/x is not in file:///public/*. So it requires the canonical form
+// (RFC 3986 §6.2.2). Templates (RFC 6570) are checked literally, and "" is left to the server.
 func checkURI(uri string) error {
 	if strings.ContainsFunc(uri, func(c rune) bool { return c < ' ' || c == 0x7f || c == '\\' }) ||
 		strings.HasSuffix(uri, " ") {
@@ -33,7 +32,7 @@ func checkURI(uri string) error {
 	}
 	for range maxDecodings {
 		for segment := range strings.FieldsFuncSeq(rest, isSeparator) {
-			// Windows drops the spaces, and further dots
+			// Windows ignores the spaces and additional dots
 			if strings.Contains(segment, ".") && strings.Trim(segment, ". ") == "" {
 				return errors.New("a dot segment")
 			}
@@ -42,7 +41,7 @@ func checkURI(uri string) error {
 		switch {
 		case err != nil || plain == rest:
 			return nil
-		case !utf8.ValidString(plain): // overlong forms of "." and "/" among them
+		case !utf8.ValidString(plain): // includes overlong forms of "." and "/"
 			return errors.New("an encoded character is not text")
 		}
 		rest = plain
@@ -50,16 +49,15 @@ func checkURI(uri string) error {
 	return errors.New("encoded again and again")
 }
 
-// isSeparator reports what some server ends a path segment at; ";" is one for Java.
+// isSeparator reports whether some server ends a path segment at c; Java does at ";".
 func isSeparator(c rune) bool { return strings.ContainsRune(`/\?#;`, c) }
 
 func isScheme(s string) bool {
 	return s != "" && 'a' <= s[0] && s[0] <= 'z' && strings.Trim(s, "abcdefghijklmnopqrstuvwxyz0123456789+-.") == ""
 }
 
-// checkAuthority judges the host. That of a scheme which every parser knows is in
-// lower case and without its default port; that of another may name anything in any
-// case, and the tables ignore it.
+// checkAuthority checks the host. With a scheme that every parser knows, it must be in lower case
+// and without the default port. With other schemes it may be in any case, and the tables ignore it.
 func checkAuthority(scheme, rest string) error {
 	port, known := defaultPort(scheme)
 	after, ok := strings.CutPrefix(rest, "//")
@@ -87,7 +85,8 @@ func checkAuthority(scheme, rest string) error {
 	return nil
 }
 
-// defaultPort reports also whether every parser knows the scheme.
+// defaultPort returns the default port of a scheme. known reports whether every parser knows the
+// scheme.
 func defaultPort(scheme string) (port string, known bool) {
 	switch scheme {
 	case "http", "ws":
@@ -100,8 +99,8 @@ func defaultPort(scheme string) (port string, known bool) {
 	return "", scheme == "file"
 }
 
-// checkEscapes refuses malformed escapes, or escapes of characters that need none
-// (RFC 3986 §2.3), and NUL.
+// checkEscapes returns an error for malformed escapes, for escapes of characters that need none
+// (RFC 3986 §2.3), and for NUL.
 func checkEscapes(s string) error {
 	for i := strings.IndexByte(s, '%'); i >= 0; {
 		c, err := url.PathUnescape(s[i:min(i+3, len(s))])
@@ -121,7 +120,7 @@ func isAlphanumeric(c byte) bool {
 	return '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
 }
 
-// CheckURI refuses a message about a resource that no table should be asked about.
+// CheckURI returns an error for a resource URI that must not be looked up in a table.
 func (m Message) CheckURI() error {
 	if !IsResource(m.Method) {
 		return nil
@@ -129,7 +128,7 @@ func (m Message) CheckURI() error {
 	return checkURI(m.Name)
 }
 
-// IsResource reports whether a method is called with the URI of a resource.
+// IsResource reports whether the name in a call of method is a resource URI.
 func IsResource(method string) bool {
 	return method == "resources/read" || method == "resources/subscribe" || method == "resources/unsubscribe"
 }

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestResourceURI: what the tables see is what a server opens, however it decodes.
+// TestResourceURI: the tables see the resource that a server opens, however it decodes.
 func TestResourceURI(t *testing.T) {
 	for _, uri := range []string{
 		"file:///public/../private/x", "file:///public/./x", "file:///public/..", "file:///..", "../private/x",
@@ -48,8 +48,9 @@ func TestResourceURI(t *testing.T) {
 	}
 }
 
-// TestNeedlessEscapes: RS-194, RFC 3986 §2.3. A character that needs no escape has none: a
-// table would take "%61dmin" for another resource than "admin". Rules match "~" in both spellings.
+// TestNeedlessEscapes: RS-194, RFC 3986 §2.3. Characters that need no escape must not be escaped: a
+// table would treat "%61dmin" and "admin" as different resources. Rules match "~" in both
+// spellings.
 func TestNeedlessEscapes(t *testing.T) {
 	for c := byte(1); c < 0x80; c++ {
 		needless := '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || c == '-' || c == '.' ||

@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	// maxToken and maxUnpacked bound a status list as it comes and unpacked, in
-	// bytes: a few of them compressed can become a thousand times as many.
+	// maxToken and maxUnpacked limit a status list before and after decompression, in bytes:
+	// decompression can multiply the size by a thousand.
 	maxToken    = 1 << 20
 	maxUnpacked = 1 << 20 // eight million tokens of one bit
 
@@ -39,30 +39,30 @@ type claims struct {
 	} `json:"status_list"`
 }
 
-// bitmap is the status of many tokens, unpacked. It never changes.
+// bitmap is the unpacked status of many tokens. It is immutable.
 type bitmap struct {
 	bytes []byte
-	width uint64 // bits for each token
+	width uint64 // bits per token
 	count uint64 // tokens
 }
 
-// valid reports the status of a token; index must be below count. The lowest bits of a
-// byte are the first (§4.1), and any value but 0 means not valid (§7.1).
+// valid reports whether a token is valid; index must be below count. The lowest bits of a byte are
+// the first (§4.1), and any value other than 0 means not valid (§7.1).
 func (b bitmap) valid(index uint64) bool {
 	at := index * b.width
 	return b.bytes[at/8]>>(at%8)&(1<<b.width-1) == 0
 }
 
-// list is what a status list token says.
+// list is the content of a status list token.
 type list struct {
 	bitmap
-	ttl     time.Duration // between two questions, bounded
+	ttl     time.Duration // between two fetches, within limits
 	issued  time.Time
 	expires time.Time // zero: never
 }
 
-// readClaims reads the claims of a list whose signature is right (§8.3). uri is
-// where it was asked for; a list that names another place could stand in for it.
+// readClaims reads the claims of a list whose signature is valid (§8.3). uri is the location it was
+// fetched from, and must be its subject: otherwise one list could be passed off as another.
 func readClaims(payload []byte, iss, uri string, now time.Time, skew time.Duration) (*list, error) {
 	var c claims
 	if err := json.Unmarshal(payload, &c); err != nil {
@@ -95,7 +95,7 @@ func readClaims(payload []byte, iss, uri string, now time.Time, skew time.Durati
 	return l, nil
 }
 
-// ttlOf keeps an issuer from making us ask all the time, or hardly ever.
+// ttlOf keeps the ttl within limits, so that an issuer cannot cause constant or very rare fetches.
 func ttlOf(n json.Number) time.Duration {
 	if n == "" {
 		return defaultTTL

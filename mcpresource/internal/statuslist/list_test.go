@@ -17,7 +17,7 @@ const (
 	listURI    = authServer + "/status/0"
 )
 
-// pack is the lst of a status list.
+// pack returns the lst member of a status list.
 func pack(b []byte) string {
 	var out bytes.Buffer
 	z := zlib.NewWriter(&out)
@@ -26,7 +26,7 @@ func pack(b []byte) string {
 	return base64.RawURLEncoding.EncodeToString(out.Bytes())
 }
 
-// listClaims are those of a good list, changed by pairs; nil takes a claim away.
+// listClaims returns the claims of a valid list, with changes in pairs; nil removes a claim.
 func listClaims(now time.Time, change ...any) map[string]any {
 	c := map[string]any{
 		"sub": listURI, "iss": authServer, "iat": now.Unix(), "exp": now.Add(time.Hour).Unix(), "ttl": 15,

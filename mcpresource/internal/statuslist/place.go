@@ -1,19 +1,20 @@
-// Package statuslist looks at the place of a token in a status list of its issuer (OAuth Token
-// Status List, draft-ietf-oauth-status-list).
+// Package statuslist checks the entry of a token in a status list of its issuer (OAuth Token Status
+// List, draft-ietf-oauth-status-list).
 //
-// A list is fetched when first needed, and again, in the background, just before its ttl has
-// passed; a request waits only for the first one, or when the one at hand is older than ttl, as
-// after a time without requests. While a request is watched its list is polled without others.
+// A list is fetched when first needed, and again in the background just before its ttl ends. A
+// request only waits for the first fetch, or if the list is older than its ttl, for example after a
+// time without requests. While a request is watched, its list is also polled without other
+// requests.
 //
-// A revocation is seen after the ttl of the list plus one second at most: mcp-authd serves a list
-// that is up to a second old, and this package uses it for no longer than ttl. The ttl is the
-// issuer's choice, within one second and one hour here, and 7 seconds when it makes none. A cache
-// between the two may answer for a second (the request says "Cache-Control: max-age=1"); one that
-// does not heed that adds what it keeps.
+// A revocation takes effect at most one second after the ttl of the list: mcp-authd serves a list
+// that is up to a second old, and this package uses it no longer than ttl. The issuer chooses the
+// ttl; here it is limited to between one second and one hour, and the default is 7 seconds. A cache
+// in between may answer for one second (the request has "Cache-Control: max-age=1"). A cache that
+// ignores this adds its own delay.
 //
-// When the list cannot be read again, or the answer is not signed by the issuer or has expired,
-// the one at hand counts for Config.Stale longer, and never beyond its own exp; a revocation in an
-// outage is seen so much later at most. Then, and when there is none yet, the status is unknown. A
+// If the list cannot be fetched again, or the response has expired or lacks the issuer's signature,
+// the previous list counts for Config.Stale longer, but never beyond its exp. During an outage, a
+// revocation may be delayed by that time. After it, and without any list, the status is unknown. A
 // list must be at the origin of the issuer.
 package statuslist
 
@@ -29,8 +30,8 @@ import (
 )
 
 var (
-	// ErrRevoked means that the issuer has revoked the token. Every other error of Check and
-	// Watch means that its status is out of reach.
+	// ErrRevoked means that the issuer has revoked the token. Any other error of Check and Watch
+	// means that its status is unavailable.
 	ErrRevoked = errors.New("revoked by its issuer")
 
 	errMalformed = errors.New("the status claim cannot be read")
@@ -38,18 +39,17 @@ var (
 	errUnknown   = errors.New("its status list is out of reach")
 )
 
-// Place is the place of a token in a status list (OAuth Token Status List §6.2).
+// Place is the entry of a token in a status list (OAuth Token Status List §6.2).
 type Place struct {
 	lists  *Lists
 	uri    string
 	index  uint64
-	issued time.Time // the token, zero when it does not say
+	issued time.Time // of the token, zero if unknown
 	poller atomic.Pointer[poller]
 }
 
-// Place reads a status claim. A claim of that name that is no object, or names other
-// mechanisms alone, counts as none, which is nil; a place in a list that cannot be read is an
-// error. issued is zero when the token does not say.
+// Place reads a status claim. It returns nil for a claim that is not an object or only names other
+// mechanisms. It returns an error for an entry that cannot be read. issued is zero if unknown.
 func (s *Lists) Place(claim json.RawMessage, issued time.Time) (*Place, error) {
 	var status struct {
 		List json.RawMessage `json:"status_list"`
@@ -70,15 +70,15 @@ func (s *Lists) Place(claim json.RawMessage, issued time.Time) (*Place, error) {
 	return &Place{lists: s, uri: place.URI, index: *place.Index, issued: issued}, nil
 }
 
-// within reports whether a list is at its issuer, so that no token sends us elsewhere or
-// into our own network.
+// within reports whether a list is at the origin of its issuer, so that no token can make this
+// server send requests elsewhere or into its own network.
 func (s *Lists) within(uri string) bool {
 	rest, ok := strings.CutPrefix(uri, oauth.ResourceOrigin(s.c.Issuer))
 	return ok && strings.HasPrefix(rest, "/") && !strings.Contains(rest, "#")
 }
 
-// Check returns nil for a token that is valid now. While the list is fresh this is a
-// look at a bit, without a lock.
+// Check returns nil for a token that is valid now. While the list is fresh, it only reads a bit,
+// without a lock.
 func (r *Place) Check(ctx context.Context) error {
 	now := r.lists.c.Now()
 	if p := r.poller.Load(); p != nil {
@@ -89,7 +89,7 @@ func (r *Place) Check(ctx context.Context) error {
 	return r.inquire(ctx, now)
 }
 
-// inquire is Check when the list has to be asked for, soon or now.
+// inquire is Check when the list must be fetched, soon or now.
 func (r *Place) inquire(ctx context.Context, now time.Time) error {
 	p := r.lists.poller(r.uri, now)
 	r.poller.Store(p)
@@ -97,7 +97,7 @@ func (r *Place) inquire(ctx context.Context, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	// A list may have grown since it was read, but not to a place before that.
+	// A list may have grown since it was fetched, unless it is newer than the token.
 	if r.index >= l.count && !l.asked.After(r.issued.Add(r.lists.c.Skew)) {
 		if l, err = p.since(ctx, now); err != nil {
 			return err
@@ -106,8 +106,7 @@ func (r *Place) inquire(ctx context.Context, now time.Time) error {
 	return l.status(r.index)
 }
 
-// status is nil when the token at index is valid. An index beyond the list is not
-// (§8.3).
+// status returns nil if the token at index is valid. An index beyond the list is not valid (§8.3).
 func (b bitmap) status(index uint64) error {
 	if index >= b.count || !b.valid(index) {
 		return ErrRevoked

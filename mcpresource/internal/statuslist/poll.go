@@ -12,24 +12,24 @@ import (
 )
 
 const (
-	maxLists = 64 // kept at once
-	// lead is how long before its ttl a list in use is asked for again at most, so that no request
-	// waits for it.
+	maxLists = 64 // in memory
+	// lead is the maximum time before the end of its ttl at which a used list is fetched again, so
+	// that no request waits.
 	lead = time.Second
 	// outage is how long after a failure requests do not wait for a new list.
 	outage = 15 * time.Second
-	// pause is the least time between two questions when the first has failed.
+	// pause is the minimum time between two fetches after a failure.
 	pause = time.Second
 )
 
-// Config says whose status lists are read, and how.
+// Config states whose status lists are fetched, and how.
 type Config struct {
 	Issuer string
 	Client *http.Client
-	// Verify returns the payload of a JWT of a media type that the issuer has signed.
+	// Verify returns the payload of a JWT of the given media type, signed by the issuer.
 	Verify func(ctx context.Context, token, mediaType string) ([]byte, error)
-	Skew   time.Duration // between this clock and the issuer's
-	Stale  time.Duration // how long past its ttl a list counts that cannot be read again
+	Skew   time.Duration // to the issuer's clock
+	Stale  time.Duration // how long after its ttl a list counts if it cannot be fetched again
 	Now    func() time.Time
 	Log    *slog.Logger
 }
@@ -42,29 +42,29 @@ type Lists struct {
 	pollers map[string]*poller
 }
 
-// New returns lists that have not been read yet.
+// New returns Lists that have fetched nothing yet.
 func New(c Config) *Lists { return &Lists{c: c, pollers: map[string]*poller{}} }
 
-// poller keeps one list. At most one question is under way.
+// poller maintains one list. It runs at most one fetch at a time.
 type poller struct {
 	lists *Lists
 	uri   string
-	list  atomic.Pointer[held] // nil before the first answer, and when gone
+	list  atomic.Pointer[held] // nil before the first response, and if gone
 	used  atomic.Int64         // seconds since the epoch
 	turn  singleflight.Group
 
-	mu      sync.Mutex // guards what follows
-	gone    bool       // another poller has this list by now
-	busy    bool       // asking in the background
-	failed  time.Time  // the end of the last question, when it failed
-	err     error      // why
-	tried   time.Time  // the end of the last question
+	mu      sync.Mutex // guards the fields below
+	gone    bool       // another poller has replaced this one
+	busy    bool       // fetching in the background
+	failed  time.Time  // the end of the last fetch, if it failed
+	err     error      // of that fetch
+	tried   time.Time  // the end of the last fetch
 	watches map[*watch]struct{}
-	timer   *time.Timer // nil when nothing was watched of late
+	timer   *time.Timer // nil without recent watches
 }
 
-// poller finds or makes the poller of a list. When there are too many, the one that was
-// not used for longest goes; if possible one without a stream.
+// poller returns the poller of a list, and creates it if necessary. If there are too many, it
+// removes the least recently used one, preferably one without a stream.
 func (s *Lists) poller(uri string, now time.Time) *poller {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -99,7 +99,7 @@ func (p *poller) watched() bool {
 	return len(p.watches) > 0
 }
 
-// fresh returns the list unless it has to be asked for again.
+// fresh returns the list, or nil if it must be fetched again.
 func (p *poller) fresh(now time.Time) *held {
 	l := p.list.Load()
 	if l == nil || !now.Before(l.due) {
@@ -111,8 +111,8 @@ func (p *poller) fresh(now time.Time) *held {
 	return l
 }
 
-// current returns a list that counts now. It asks for the list in the background when
-// that is soon enough. In an outage one request waits; the others take what there is.
+// current returns a usable list. If that is early enough, it fetches the list in the background.
+// During an outage one request waits, and the others use the available list.
 func (p *poller) current(ctx context.Context, now time.Time) (*held, error) {
 	l := p.list.Load()
 	p.mu.Lock()
@@ -136,8 +136,8 @@ func (p *poller) current(ctx context.Context, now time.Time) (*held, error) {
 	return nil, err
 }
 
-// since returns a list that was requested after a moment, or why that failed. All callers share the
-// interval between requests: one that comes too early waits for the next.
+// since returns a list that was requested after a moment, or the error. All callers share the
+// interval between fetches: one that comes too early waits for the next.
 func (p *poller) since(ctx context.Context, moment time.Time) (*held, error) {
 	for {
 		p.mu.Lock()
@@ -157,7 +157,7 @@ func (p *poller) since(ctx context.Context, moment time.Time) (*held, error) {
 	}
 }
 
-// background asks without making a request wait.
+// background fetches the list without delaying a request.
 func (p *poller) background(ctx context.Context, seen *held) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -166,14 +166,14 @@ func (p *poller) background(ctx context.Context, seen *held) {
 	}
 	p.busy = true
 	go func() {
-		_, _ = p.ask(ctx, seen) // logged there
+		_, _ = p.ask(ctx, seen) // errors are logged there
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		p.busy = false
 	}()
 }
 
-// paused is the error of the last question while it is too early for the next one.
+// paused returns the last fetch's error while it is too early for the next one.
 func (p *poller) paused() error {
 	if p.lists.c.Now().Sub(p.failed) < pause {
 		return p.err
@@ -181,8 +181,7 @@ func (p *poller) paused() error {
 	return nil
 }
 
-// ask reads the list unless it is another than seen by now; any number of callers share
-// one question.
+// ask fetches the list unless it already differs from seen. Concurrent callers share one fetch.
 func (p *poller) ask(ctx context.Context, seen *held) (*held, error) {
 	v, err, _ := p.turn.Do("", func() (any, error) {
 		if l := p.list.Load(); l != nil && l != seen {
@@ -207,7 +206,7 @@ func (p *poller) ask(ctx context.Context, seen *held) (*held, error) {
 	return v.(*held), nil
 }
 
-// note keeps the answer to a question.
+// note stores the result of a fetch.
 func (p *poller) note(l *held, err error) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

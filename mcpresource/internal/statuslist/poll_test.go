@@ -19,7 +19,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/mcpresource/internal/issuer"
 )
 
-// site serves status lists without a network, on the clock of the test. They are not signed.
+// site serves unsigned status lists without a network, with the clock of the test.
 type site struct {
 	polls atomic.Int32
 	slow  time.Duration
@@ -50,7 +50,7 @@ func (s *site) lists() *Lists {
 	})
 }
 
-// place is place 3 of list n.
+// place returns entry 3 of list n.
 func place(t *testing.T, s *Lists, n int) *Place {
 	t.Helper()
 	claim := fmt.Sprintf(`{"status_list":{"idx":3,"uri":"%s/status/%d"}}`, authServer, n)
@@ -123,7 +123,7 @@ func TestLists(t *testing.T) {
 	})
 }
 
-// TestRedirectedList: RS-44. A list is where the token says, at the issuer, and nowhere else.
+// TestRedirectedList: RS-44. A list is only fetched from the token's URL at the issuer.
 func TestRedirectedList(t *testing.T) {
 	h := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/elsewhere" {

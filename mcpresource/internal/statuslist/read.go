@@ -9,21 +9,21 @@ import (
 	"github.com/mcp-authd/mcp-authd/mcpresource/internal/issuer"
 )
 
-// held is a status list with what we know of its age. It never changes.
+// held is a status list with its times. It is immutable.
 type held struct {
 	*list
 	etag  string
-	asked time.Time // when the question was put whose answer this is
-	due   time.Time // from when it is asked for again, while it serves on
-	old   time.Time // from when requests wait for that
-	until time.Time // from when it is no good, whatever the outage
+	asked time.Time // when it was requested
+	due   time.Time // when to fetch it again, while it is still used
+	old   time.Time // when requests wait for that
+	until time.Time // when it becomes unusable, even during an outage
 }
 
-// cacheAge lets a cache between answer for many resource servers, and bounds what it
-// adds to the delay (RFC 9111 §5.2.1.1).
+// cacheAge lets a cache answer for many resource servers, and limits the delay that it adds (RFC
+// 9111 §5.2.1.1).
 const cacheAge = "max-age=1"
 
-// read puts the question.
+// read fetches the list.
 func (p *poller) read(ctx context.Context, old *held) (*held, error) {
 	s, asked := p.lists, p.lists.c.Now()
 	h := http.Header{"Accept": {"application/" + mediaType}, "Cache-Control": {cacheAge}}
@@ -46,8 +46,8 @@ func (p *poller) read(ctx context.Context, old *held) (*held, error) {
 	return s.hold(l, resp.Header.Get("ETag"), asked), nil
 }
 
-// renewable reports whether it is enough to hear that a list has not changed. In the
-// second half of its life we want one that lasts longer.
+// renewable reports whether a 304 response is sufficient. In the second half of its lifetime, a
+// list with a later expiry is needed.
 func (l *held) renewable(now time.Time) bool {
 	if l == nil || l.etag == "" {
 		return false
@@ -59,12 +59,12 @@ func (l *held) renewable(now time.Time) bool {
 func (s *Lists) parse(ctx context.Context, uri, token string) (*list, error) {
 	payload, err := s.c.Verify(ctx, token, mediaType)
 	if err != nil {
-		return nil, fmt.Errorf("status list: %v", err) // says nothing about the access token
+		return nil, fmt.Errorf("status list: %v", err) // %v: it says nothing about the access token
 	}
 	return readClaims(payload, s.c.Issuer, uri, s.c.Now(), s.c.Skew)
 }
 
-// hold works out how long a list counts: never beyond its own end.
+// hold sets how long a list counts: never beyond its own expiry.
 func (s *Lists) hold(l *list, etag string, asked time.Time) *held {
 	h := &held{list: l, etag: etag, asked: asked, old: asked.Add(l.ttl), until: asked.Add(l.ttl + s.c.Stale)}
 	h.due = h.old.Add(-min(lead, l.ttl/10))

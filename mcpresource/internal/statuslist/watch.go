@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-// watch is a request under way, which ends when its token is not valid any more.
+// watch is a running request that ends when its token is no longer valid.
 type watch struct {
 	index uint64
 	end   context.CancelCauseFunc
 }
 
-// Watch calls end as soon as the token is revoked, or when its status has been unknown for too
-// long. While anything is watched the list is polled without requests.
+// Watch calls end as soon as the token is revoked, or when its status was unknown for too long.
+// While anything is watched, the list is polled without requests.
 func (r *Place) Watch(end context.CancelCauseFunc) (stop func()) {
 	w := &watch{r.index, end}
 	for {
@@ -24,7 +24,7 @@ func (r *Place) Watch(end context.CancelCauseFunc) (stop func()) {
 	}
 }
 
-// add reports false when another poller has the list by now.
+// add adds a watch. It returns false if another poller has replaced p.
 func (p *poller) add(w *watch) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -34,7 +34,7 @@ func (p *poller) add(w *watch) bool {
 	p.watches[w] = struct{}{}
 	l := p.list.Load()
 	if l != nil {
-		p.sift(w, l.status(w.index)) // another may have come since it was judged
+		p.sift(w, l.status(w.index)) // the list may have changed since the check
 	}
 	if p.timer == nil {
 		var wait time.Duration
@@ -52,7 +52,7 @@ func (p *poller) remove(w *watch) {
 	delete(p.watches, w)
 }
 
-// sift ends a watch when there is a reason.
+// sift ends a watch if reason is not nil.
 func (p *poller) sift(w *watch, reason error) {
 	if reason != nil {
 		delete(p.watches, w)
@@ -60,7 +60,7 @@ func (p *poller) sift(w *watch, reason error) {
 	}
 }
 
-// tick polls for what is watched. It comes again until nothing is.
+// tick polls the list while anything is watched.
 func (p *poller) tick() {
 	p.mu.Lock()
 	if p.gone || len(p.watches) == 0 {
@@ -70,7 +70,7 @@ func (p *poller) tick() {
 	}
 	p.mu.Unlock()
 	if l := p.list.Load(); l == nil || !p.lists.c.Now().Before(l.due) {
-		_, _ = p.ask(context.Background(), l) // logged there
+		_, _ = p.ask(context.Background(), l) // errors are logged there
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -79,7 +79,7 @@ func (p *poller) tick() {
 	}
 }
 
-// rest is how long until the next tick. Without a current list, every watched request has to end.
+// rest returns the time until the next tick. Without a usable list, it ends every watched request.
 func (p *poller) rest() time.Duration {
 	l, now := p.list.Load(), p.lists.c.Now()
 	switch {
@@ -94,7 +94,7 @@ func (p *poller) rest() time.Duration {
 	return min(pause, l.until.Sub(now))
 }
 
-// retire makes tokens that point here look for the list again, and ends what is watched.
+// retire makes tokens that use p look up the list again, and ends its watches.
 func (p *poller) retire() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -1,5 +1,5 @@
-// Package tasktable keeps tasks in a table of an SQL database: what the stores for PostgreSQL and SQLite
-// have in common.
+// Package tasktable stores tasks in a table of an SQL database. The stores for PostgreSQL and
+// SQLite share it.
 package tasktable
 
 import (
@@ -15,7 +15,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/mcpresource"
 )
 
-// Table is a table of the tasks of one MCP server. It is safe for concurrent use. Its columns are
+// Table is the table of tasks of one MCP server. It is safe for concurrent use. Its columns are
 //
 //	id         bytes, the primary key: a digest of server, owner and id
 //	owner      bytes: a digest of server and owner
@@ -27,12 +27,12 @@ import (
 //	state      bytes
 type Table struct {
 	DB     *sql.DB
-	Server [sha256.Size]byte // whose tasks these are
+	Server [sha256.Size]byte // the server of the tasks
 	Now    func() time.Time
-	// Numbered says how parameters are written: as $1, or else as ?1.
+	// Numbered selects the form of parameters: $1 if true, else ?1.
 	Numbered bool
-	// Hold keeps others who begin tasks of a person waiting until tx ends. Nil where writers wait for each
-	// other.
+	// Hold blocks others who start tasks of the same user until tx ends. Nil if the database
+	// serializes writers.
 	Hold func(ctx context.Context, tx *sql.Tx, person []byte) error
 
 	sweeping sync.Mutex // guards swept
@@ -60,7 +60,7 @@ ORDER BY created DESC, name DESC LIMIT $3`
 	change = `UPDATE ` + name + ` SET state = $1, version = version + 1
 WHERE id = $2 AND version = $3 AND expires > $4`
 
-	// Rows that have expired are nobody's: it does not matter which replica removes them.
+	// Any replica may remove expired rows.
 	sweep = `DELETE FROM ` + name + ` WHERE id IN (SELECT id FROM ` + name + ` WHERE expires <= $1 LIMIT $2)`
 )
 
@@ -76,7 +76,8 @@ func (t *Table) text(query string) string {
 	return strings.ReplaceAll(query, "$", "?")
 }
 
-// digest is a name of this server. Ids of tasks are worth nothing in it without their owners.
+// digest returns a key of this server. A task's key includes its owner, so the id alone finds
+// nothing.
 func (t *Table) digest(parts ...string) []byte {
 	h := sha256.New()
 	h.Write(t.Server[:])
@@ -91,14 +92,14 @@ func (t *Table) CreateTask(ctx context.Context, task mcpresource.Task, most int)
 	t.sweep(ctx)
 	person := t.digest("person", task.Person)
 	var o *sql.TxOptions
-	if t.Hold != nil { // at a higher isolation, counting would not see what those added who were waited for
+	if t.Hold != nil { // at a higher isolation level, the count would miss tasks that were added during the wait
 		o = &sql.TxOptions{Isolation: sql.LevelReadCommitted}
 	}
 	tx, err := t.DB.BeginTx(ctx, o)
 	if err != nil {
 		return failed("keeping", err)
 	}
-	defer func() { _ = tx.Rollback() }() // it is committed, or what failed is told
+	defer func() { _ = tx.Rollback() }() // no effect after a commit; other errors are returned already
 	if t.Hold != nil {
 		if err := t.Hold(ctx, tx, person); err != nil {
 			return failed("keeping", err)
@@ -176,7 +177,7 @@ func affected(result sql.Result, err error) (int64, error) {
 	return result.RowsAffected()
 }
 
-// sweep removes what has expired, in the request of one caller a minute.
+// sweep removes expired tasks, once a minute in the request of one caller.
 func (t *Table) sweep(ctx context.Context) {
 	if !t.sweeping.TryLock() {
 		return
