@@ -19,8 +19,9 @@
 // [Workload] gets the MCP server's challenge and reads its protected resource metadata (RFC 9728),
 // which must name exactly that URL. It then reads the metadata of the authorization server (RFC
 // 8414), which must name exactly that issuer. It requests a platform token for that authorization
-// server, and exchanges it for an access token (RFC 7523 §2.1, grant type jwt-bearer) for that MCP
-// server (RFC 8707). No registration is needed: the authorization server trusts the platform.
+// server. It exchanges this token for an access token for that MCP server (RFC 7523 §2.1, grant
+// type jwt-bearer; RFC 8707). No registration is needed: the authorization server trusts the
+// platform.
 //
 // With [Credentials] and no platform token, it uses the client credentials grant, with a secret or
 // a private key. With both, the platform token is an assertion of that client, like an identity

@@ -124,8 +124,9 @@ var ErrBrokerUnavailable = errors.New("mcpresource: no token of the provider is 
 // that the authorization server's policy allows this resource.
 //
 // The error is or wraps an [*InteractionRequiredError], [ErrBrokerUnavailable], [ErrNoCaller], or
-// the *oauth.Error of the authorization server: invalid_target if its policy allows this resource
-// no token of the provider, invalid_scope if it does not allow these scopes.
+// the *oauth.Error of the authorization server. Its code is invalid_target if the server's policy
+// allows this resource no token of the provider, and invalid_scope if it does not allow these
+// scopes.
 func (b *Broker) Token(ctx context.Context, provider string, scopes ...string) (*UpstreamToken, error) {
 	ask, err := b.request(ctx, provider, scopes)
 	if err != nil {

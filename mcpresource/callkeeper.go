@@ -13,7 +13,7 @@ type CallKeeper interface {
 }
 
 // KeepCalls returns a function for Config.Calls. It passes tool calls with a known caller to a
-// CallKeeper, with the digest of their arguments but never the arguments, and passes all calls to
+// CallKeeper, with a digest of their arguments instead of the arguments. It passes all calls to
 // others, such as LogCalls.
 func KeepCalls(to CallKeeper, others ...func(context.Context, CallEvent)) func(context.Context, CallEvent) {
 	return func(ctx context.Context, e CallEvent) {

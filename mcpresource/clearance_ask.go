@@ -163,7 +163,7 @@ func (g *Guard) awaitClearance(ctx context.Context, p *passage, c oauth.Clearanc
 			return c, nil
 		case <-tick.C:
 		}
-		// Not canceled: the server might use up an approval without this call learning of it.
+		// Not cancelled: the server might use up an approval without this call learning of it.
 		next, err := g.askClearance(context.WithoutCancel(ctx), p)
 		if err != nil || next.Cleared || next.Refused {
 			return next, err

@@ -55,8 +55,8 @@ func (g *Guard) bindDPoP() error {
 	return nil
 }
 
-// confirm checks that the client may use its token: a bound token requires a proof with its key,
-// and an unbound one must have none (RFC 9449 §7, RS-207).
+// confirm checks that the client may use its token. A bound token requires a proof with its key,
+// and an unbound token must have none (RFC 9449 §7, RS-207).
 func (g *Guard) confirm(r *http.Request, p *passage, principal *Principal) *refusal {
 	by := strings.EqualFold(p.presented.Scheme, "DPoP")
 	switch {
@@ -149,8 +149,8 @@ func (g *Guard) challenges(c oauth.BearerChallenge, p *passage) []string {
 }
 
 // boundTo reads a cnf claim (RFC 7800 §3.1). A token that is bound to anything but a DPoP key is
-// rejected, because that binding cannot be checked: accepting it as a bearer token would exceed
-// what its issuer allowed.
+// rejected, because that binding cannot be checked. As a bearer token it would be worth more than
+// its issuer intended.
 func boundTo(claim json.RawMessage) (thumbprint string, err error) {
 	if claim == nil || string(claim) == "null" {
 		return "", nil

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestMethods: only the body of a POST is checked, so no other method may carry one to the server,
+// TestMethods: only the body of a POST is checked. So no other method may carry one to the server,
 // whatever a framework behind the guard does with it.
 func TestMethods(t *testing.T) {
 	r := newRig(t, nil)

@@ -50,7 +50,7 @@ type JWTConfig struct {
 }
 
 // NewJWTValidator returns a validator that verifies tokens with the published keys of their issuer.
-// The keys are fetched with the first token.
+// The keys are fetched when the first token arrives.
 //
 // They are fetched again in the background every five minutes, and when a token names an unknown
 // key. If that fails, they stay in use for 24 hours. After that, or at once for an unknown key or
@@ -60,12 +60,12 @@ type JWTConfig struct {
 //
 // A token with a status claim has an entry in a status list of its issuer (OAuth Token Status List,
 // draft-ietf-oauth-status-list). Each validation checks it, in 50 nanoseconds. A revocation takes
-// effect at most one second after the ttl of the list (7 seconds unless the issuer sets another),
-// or StatusStale later if the list cannot be fetched. After that such tokens get 503. A running
-// request ends when its token is revoked, with a cause that wraps [ErrInvalidToken], or
-// [ErrUnavailable] if the status is unavailable. The list must be at the origin of the issuer,
-// otherwise the token is rejected. A cache that ignores "Cache-Control: max-age=1" delays
-// revocations further.
+// effect at most one second after the ttl of the list, which is 7 seconds unless the issuer sets
+// another. If the list cannot be fetched, it takes effect StatusStale later. After that such tokens
+// get 503. A running request ends when its token is revoked, with a cause that wraps
+// [ErrInvalidToken], or [ErrUnavailable] if the status is unavailable. The list must be at the
+// origin of the issuer, otherwise the token is rejected. A cache that ignores "Cache-Control:
+// max-age=1" delays revocations further.
 //
 // Tokens without a status claim are valid until they expire, unless RequireStatus is set. To see
 // revocations otherwise, use [NewIntrospectionValidator], within CacheTTL, or [Local], at once.

@@ -38,8 +38,8 @@ func (g *Guard) lifetime(ctx context.Context, end context.CancelCauseFunc, p *pa
 	}
 }
 
-// unseenOvertime is the maximum overtime of a call if revocation cannot be seen during it: the
-// response of RFC 7662 is the same for expired and revoked tokens.
+// unseenOvertime is the maximum overtime of a call if the validator cannot see a revocation during
+// it. The response of RFC 7662 is the same for expired and revoked tokens.
 const unseenOvertime = time.Minute
 
 // overtime returns how long a call may outlive its token, at most longest. JWT validators use a

@@ -22,8 +22,9 @@ import (
 // one no limit.
 //
 // A request counts as running before its body is read, and its bytes count in [Bodies] until it
-// ends. Of more than 50,000 callers with used-up quota, the one with the least is forgotten.
-// Sessions are limited by Config.MaxSessions, Config.MaxAnonymousSessions and [NewMemorySessions].
+// ends. A caller is remembered until its rates are full again. Beyond 50,000 callers, the one that
+// has used least is forgotten. Sessions are limited by Config.MaxSessions,
+// Config.MaxAnonymousSessions and [NewMemorySessions].
 type Limits struct {
 	// Calls limits tool calls, completions and new sessions together. Default: 200 a second, 1000
 	// at once. Beyond it: 429 with Retry-After.

@@ -205,7 +205,7 @@ func (g *Guard) interrupted(cause error) *refusal {
 			retry: time.Second, err: cause,
 		}
 	}
-	// The client has left, or the request was canceled elsewhere without a reason.
+	// The client has left, or the request was cancelled elsewhere without a reason.
 	return &refusal{
 		outcome: OutcomeAborted, status: http.StatusServiceUnavailable, text: "The request was ended.",
 		retry: time.Second, err: cause,

@@ -5,8 +5,8 @@ package mcpresource
 const stackRoom = 10 << 10
 
 // growStack grows the stack once, here, where few frames must be copied. A connection starts with a
-// stack of 2 to 8 KiB, which otherwise doubles two or three times on the way down, with more frames
-// to adjust each time. That took a seventh of the CPU time of a new stream.
+// stack of 2 to 8 KiB. Otherwise the stack doubles two or three times on the way down, with more
+// frames to adjust each time. That took a seventh of the CPU time of a new stream.
 //
 // The room is never used, so it is never cleared: i is not negative.
 //

@@ -11,9 +11,9 @@ import (
 	"time"
 )
 
-// TestSpelledMethods: EN-10: a method in a non-standard spelling, which a lenient server might
-// accept unchecked, is refused and does not reach the server: alone, as a notification and in a
-// batch.
+// TestSpelledMethods: EN-10: a lenient server might accept a method in a non-standard spelling
+// unchecked. Such a method is refused and does not reach the server: alone, as a notification and
+// in a batch.
 func TestSpelledMethods(t *testing.T) {
 	for _, method := range []string{"Tools/Call", "TOOLS/CALL", "tool\u017f/call", "tas\u212as/get", "tools/call ",
 		"Resources/read", "Ping"} {

@@ -12,8 +12,8 @@ import (
 // ValidateIssuer returns an error if issuer cannot identify an authorization server. RFC 8414 §2
 // (AS-21) requires https without query or fragment; http is permitted on loopback for development.
 // Clients compare issuers as plain strings (RFC 8414 §3.3). So the issuer must have the one
-// spelling that every URL library preserves: no trailing slash, lower case scheme and host, no
-// default port, and a path of plain characters.
+// spelling that every URL library preserves. It has no trailing slash, scheme and host in lower
+// case, no default port, and a path of plain characters.
 func ValidateIssuer(issuer string) error {
 	u, err := url.Parse(issuer)
 	switch {

@@ -1,6 +1,6 @@
 package oauth
 
-// Identity tokens that this server issues.
+// The scope and the types of the identity tokens that this server issues.
 const (
 	// OpenID is the scope that requests an ID token (OpenID Connect Core §3.1.2.1). Only clients
 	// that the operator registered with it may use it.

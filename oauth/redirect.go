@@ -119,7 +119,8 @@ func PlainHost(host string) bool {
 
 // MatchRedirectURI reports whether requested is registered. Comparison is by exact string (OAuth
 // 2.1 §4.1.1, AS-53), with one exception. If a registered URI is http on 127.0.0.1, [::1] or
-// localhost, the port may differ (RFC 8252 §7.3, AS-54). The three hosts are not interchangeable.
+// localhost, the port may differ (RFC 8252 §7.3, AS-54); everything else must be equal byte for
+// byte. The three hosts are not interchangeable.
 func MatchRedirectURI(registered []string, requested string) bool {
 	if slices.Contains(registered, requested) {
 		return true

@@ -17,8 +17,8 @@ type AccessTokenClaims struct {
 	ACR      string   `json:"acr,omitempty"`       // the authentication context class, see ACRs
 	AMR      []string `json:"amr,omitempty"`       // the authentication methods (RFC 8176)
 	Scope    string   `json:"scope,omitempty"`
-	GrantID  string   `json:"gid,omitempty"` // extension: revokes all tokens of one grant
-	NodeID   string   `json:"nid,omitempty"` // extension: revokes the tokens of a sub-agent and its own sub-agents
+	GrantID  string   `json:"gid,omitempty"` // extension: the grant, to revoke all of its tokens
+	NodeID   string   `json:"nid,omitempty"` // extension: the sub-agent's node, to revoke it and its sub-agents
 	Act      *Actor   `json:"act,omitempty"` // acts for the subject; nil if the client itself acts (RFC 8693 §4.1)
 	// cnf: the key that the token is bound to (RFC 7800 §3.1), nil for a bearer token
 	Confirmation *Confirmation `json:"cnf,omitempty"`

@@ -66,8 +66,8 @@ type Options struct {
 	URISchemes []string
 	// Tasks lets tools be called as tasks. Nil: no tool can be.
 	Tasks *Tasks
-	// RawOutput passes on results of tools and prompts unchanged: with terminal escape sequences,
-	// control characters, any link and any size, and without a check against the tool's output
+	// RawOutput passes on results of tools and prompts unchanged, with terminal escape sequences,
+	// control characters, any link and any size. Results are not checked against the tool's output
 	// schema.
 	RawOutput bool
 
@@ -176,9 +176,9 @@ func newAdapter(g *mcpresource.Guard, s *mcp.Server, o *Options) *Adapter {
 }
 
 // NewHandler returns the guarded server with its RFC 9728 documents, to be mounted at the root of a
-// host. It combines New and Handler. Do not put it behind g.Register or g.Protect, which take the
-// result of Unguarded: a guard removes the token from the request, and a second guard rejects the
-// request.
+// host. It combines New and Handler. Do not put it behind g.Register or g.Protect: a guard removes
+// the token from the request, and a second guard then rejects the request. Those take the result of
+// Unguarded.
 func NewHandler(g *mcpresource.Guard, s *mcp.Server, o *Options) http.Handler {
 	return New(g, s, o).Handler()
 }
@@ -276,8 +276,8 @@ func (a *Adapter) untilClosed(ctx context.Context) (context.Context, func()) {
 	return ctx, func() { close(returned); cancel() }
 }
 
-// send limits the time that the server waits for a client, holds back messages that the client does
-// not expect yet, and adapts messages to the session's revision.
+// send limits the time that the server waits for a client, and holds back messages that the client
+// does not expect yet. It adapts messages to the session's revision.
 func (a *Adapter) send(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 		if j := jobOf(ctx); j != nil && j.isTask() {

@@ -56,8 +56,8 @@ var secretive = regexp.MustCompile(
 // remark removes annotations that no client can follow from a list of tools, and logs them.
 // Otherwise clients would ignore those tools (MCP 2026-07-28, "Tools", x-mcp-header, RS-156). Other
 // invalid annotations are rejected by the SDK when the tool is added. remark also logs tools that
-// tell clients to copy a secret into a header, where proxies log it (RS-157). It recognizes secrets
-// by the parameter's name, or by format password or writeOnly in its schema.
+// make clients copy a secret into a header, where proxies may log it (RS-157). It recognizes
+// secrets by the parameter's name, or by format password or writeOnly in its schema.
 func (x *exchange) remark(ctx context.Context, result mcp.Result) {
 	list, ok := result.(*mcp.ListToolsResult)
 	if !ok {

@@ -136,7 +136,7 @@ func (x *exchange) timed(ctx context.Context, limit time.Duration, leave func())
 				x.outcome = mcpresource.OutcomeTimeout
 				return tookTooLong(limit), nil
 			}
-			late = nil // canceled by the client, or just finished: the tool's result counts
+			late = nil // cancelled by the client, or just finished: the tool's result counts
 		}
 	}
 }

@@ -14,7 +14,7 @@ type inflight struct {
 	calls   map[jsonrpc.ID]*pending
 	opening jsonrpc.ID     // of initialize, until it is answered
 	version string         // "" until it is negotiated
-	muted   map[string]int // progress tokens of canceled calls
+	muted   map[string]int // progress tokens of cancelled calls
 	idle    chan struct{}  // closed when all calls are answered; nil unless someone waits
 }
 
@@ -59,7 +59,7 @@ func (f *inflight) begin(r *jsonrpc.Request, m message, b *batch) bool {
 	return true
 }
 
-// cancel marks a call as canceled, so that no response is sent. It reports whether the call is of
+// cancel marks a call as cancelled, so that no response is sent. It reports whether the call is of
 // 2026-07-28.
 func (f *inflight) cancel(m message) (modern bool) {
 	var raw any
@@ -83,9 +83,9 @@ func (f *inflight) cancel(m message) (modern bool) {
 	return p.modern
 }
 
-// end takes the response to a call and returns the line to send. It returns nil for a canceled
+// end takes the response to a call and returns the line to send. It returns nil for a cancelled
 // call, and for a batch until all its calls are answered. The final response of a subscription is
-// sent even if it was canceled.
+// sent even if it was cancelled.
 func (f *inflight) end(r *jsonrpc.Response) ([]byte, error) {
 	line, err := jsonrpc.EncodeMessage(r)
 	if err != nil {
@@ -156,7 +156,7 @@ func (b *batch) add(answer []byte) []byte {
 	return line
 }
 
-// mutes reports whether a notification concerns a canceled call (RS-87).
+// mutes reports whether a notification concerns a cancelled call (RS-87).
 func (f *inflight) mutes(r *jsonrpc.Request) bool {
 	if r.Method != "notifications/progress" {
 		return false

@@ -184,8 +184,8 @@ func (x *exchange) referred(e *jsonrpc.Error, reference string) error {
 	return e
 }
 
-// version returns the revision of a request: as stated in it, else as negotiated by its session,
-// else as known to the SDK, which is the client's requested version.
+// version returns the revision of a request. It is stated in the request, else negotiated by its
+// session, else known to the SDK, which uses the client's requested version.
 func (a *Adapter) version(req mcp.Request) string {
 	if own := metaVersion(req.GetParams()); protocol.IsStateless(own) {
 		return own

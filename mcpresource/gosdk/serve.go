@@ -31,8 +31,8 @@ type ServeOptions struct {
 	// Issuer is the authorization server that issues its tokens, such as
 	// "https://auth.example.com".
 	Issuer string
-	// Listen is the address to listen on. Default: the host of Resource if it is on loopback, else
-	// 127.0.0.1:8080, behind a proxy that terminates TLS.
+	// Listen is the address to listen on. Default: the host and port of Resource if it is on
+	// loopback, else 127.0.0.1:8080, behind a proxy that terminates TLS.
 	Listen string
 	Logger *slog.Logger // default: slog.Default
 	// Finish is how long calls may continue after ctx has ended. After that they get an error.
@@ -48,8 +48,9 @@ type ServeOptions struct {
 
 // Serve serves the server of tools at o.Resource, for users who signed in at o.Issuer, until ctx
 // ends. It then closes listening streams, lets calls continue for up to o.Finish, and returns nil.
-// While it serves, GET /healthz gets 200. It returns an error at once if an option is wrong, or if
-// the issuer is unavailable or does not know the resource or one of its scopes.
+// While it serves, GET /healthz gets 200. It returns an error at once if an option is wrong or the
+// issuer is unavailable. It also does so if the issuer does not know the resource or one of its
+// scopes.
 //
 // Package mcpserver does the same with a built-in authorization server.
 func Serve(ctx context.Context, tools *Tools, o ServeOptions) error {

@@ -107,9 +107,9 @@ func (s *sessions) caller(ctx context.Context) string {
 	return s.guard.Owner(p)
 }
 
-// eventKey returns a key that begins with the caller. So in a store that several servers share, no
-// caller reaches another's events by knowing or choosing a session id (MCP Security Best Practices,
-// "Session Hijacking": key by <user>:<session>). The caller is hashed because stores may restrict
+// eventKey returns a key that begins with the caller. So in a shared store, no caller reaches
+// another's events by knowing or choosing a session id (MCP Security Best Practices, "Session
+// Hijacking": key by <user>:<session>). The caller is hashed because stores may restrict
 // characters.
 func eventKey(owner, id string) string {
 	sum := sha256.Sum256([]byte(owner))

@@ -2,10 +2,9 @@ package postgres
 
 import "github.com/mcp-authd/mcp-authd/mcpresource"
 
-// Configure makes a guard share its state with all replicas: it counts calls by the rates of
-// c.Limits, and stores used proofs and the owners of sessions in the database. A Limiter,
-// DPoP.Replays or Sessions already set in c is kept. Use it as Adjust of gosdk.ServeOptions or
-// mcpserver.Options.
+// Configure makes a guard share its state with all replicas. The database counts calls by the rates
+// of c.Limits, and stores used proofs and the owners of sessions. A Limiter, DPoP.Replays or
+// Sessions already set in c is kept. Use it as Adjust of gosdk.ServeOptions or mcpserver.Options.
 //
 // If a rate in c.Limits is invalid, the rates stay there, and mcpresource.New returns the error.
 func (s *Shared) Configure(c *mcpresource.Config) {

@@ -12,9 +12,9 @@ import (
 	"github.com/mcp-authd/mcp-authd/mcpresource"
 )
 
-// take takes $2 out of the allowance $1 with span $3, by the generic cell rate algorithm. The state
-// of an allowance is one number: the time when it is full again. It returns no row if too little is
-// left.
+// take takes one from the allowance $1 by the generic cell rate algorithm. $2 is the time to
+// restore one and $3 the time to restore all, in microseconds. The state of an allowance is one
+// number: the time when it is full again. It returns no row if too little is left.
 const take = `INSERT INTO mcpresource_allowances AS a (key, full_at, span)
 SELECT $1::bytea, ` + now + ` + $2::bigint, $3::bigint
 ON CONFLICT (key) DO UPDATE SET span = excluded.span,

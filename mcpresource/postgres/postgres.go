@@ -1,5 +1,6 @@
 // Package postgres lets the replicas of an MCP server share the state of their guards in
-// PostgreSQL: call rates, used proofs, the owners of sessions, and the tasks of package gosdk.
+// PostgreSQL. That is call rates, used proofs, the owners of sessions, and the tasks of package
+// gosdk.
 //
 //	shared, err := postgres.New(ctx, db, "https://mcp.example.com/mcp")
 //	err = gosdk.Serve(ctx, tools, gosdk.ServeOptions{..., Adjust: shared.Configure})

@@ -62,7 +62,7 @@ type list struct {
 }
 
 // readClaims reads the claims of a list whose signature is valid (§8.3). uri is the location it was
-// fetched from, and must be its subject: otherwise one list could be passed off as another.
+// fetched from. It must be the list's subject: otherwise one list could be passed off as another.
 func readClaims(payload []byte, iss, uri string, now time.Time, skew time.Duration) (*list, error) {
 	var c claims
 	if err := json.Unmarshal(payload, &c); err != nil {

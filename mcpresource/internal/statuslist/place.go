@@ -6,16 +6,16 @@
 // time without requests. While a request is watched, its list is also polled without other
 // requests.
 //
-// A revocation takes effect at most one second after the ttl of the list: mcp-authd serves a list
+// A revocation takes effect at most one second after the ttl of the list. mcp-authd serves a list
 // that is up to a second old, and this package uses it no longer than ttl. The issuer chooses the
 // ttl; here it is limited to between one second and one hour, and the default is 7 seconds. A cache
 // in between may answer for one second (the request has "Cache-Control: max-age=1"). A cache that
 // ignores this adds its own delay.
 //
-// If the list cannot be fetched again, or the response has expired or lacks the issuer's signature,
-// the previous list counts for Config.Stale longer, but never beyond its exp. During an outage, a
-// revocation may be delayed by that time. After it, and without any list, the status is unknown. A
-// list must be at the origin of the issuer.
+// The list may become unavailable, or a response may have expired or lack the issuer's signature.
+// Then the previous list counts for Config.Stale longer, but never beyond its exp. During an
+// outage, a revocation may be delayed by that time. After it, and without any list, the status is
+// unknown. A list must be at the origin of the issuer.
 package statuslist
 
 import (
@@ -70,8 +70,8 @@ func (s *Lists) Place(claim json.RawMessage, issued time.Time) (*Place, error) {
 	return &Place{lists: s, uri: place.URI, index: *place.Index, issued: issued}, nil
 }
 
-// within reports whether a list is at the origin of its issuer, so that no token can make this
-// server send requests elsewhere or into its own network.
+// within reports whether a list is at the origin of its issuer. Otherwise a token could make this
+// server send requests elsewhere, or into its own network.
 func (s *Lists) within(uri string) bool {
 	rest, ok := strings.CutPrefix(uri, oauth.ResourceOrigin(s.c.Issuer))
 	return ok && strings.HasPrefix(rest, "/") && !strings.Contains(rest, "#")
