@@ -84,8 +84,8 @@ func closeBody(r *http.Request) {
 	}
 }
 
-// lacking returns the scopes that a refused call needs (RFC 6750 §3.1, MCP "Runtime Insufficient Scope
-// Errors").
+// lacking returns the scopes that a refused call needs (RFC 6750 §3.1, MCP "Runtime Insufficient
+// Scope Errors").
 func lacking(resp *http.Response) oauth.Scopes {
 	if resp.StatusCode != http.StatusForbidden {
 		return nil

@@ -106,11 +106,11 @@ func (p *passage) forbidden(err error) *refusal {
 // returns nil if so. Otherwise the error is one of:
 //
 //   - a *ScopeError, an *AuthenticationError or ErrNoCaller
-//   - an error that wraps ErrForbidden or ErrUnavailable, from Check or from a rule that only the application itself
-//     may call a tool
+//   - an error that wraps ErrForbidden or ErrUnavailable, from Check or from a rule that only the
+//     application itself may call a tool
 //   - ErrResourceURI for a resource URI that is never allowed
-//   - a *ClearanceError for a call that needs approval and is not the call approved for this request: only the guard
-//     requests approvals
+//   - a *ClearanceError for a call that needs approval and is not the call approved for this
+//     request: only the guard requests approvals
 func (g *Guard) Authorize(ctx context.Context, op Operation) error {
 	p, need, err := g.covered(ctx, op)
 	if err != nil || p == nil {

@@ -29,7 +29,7 @@ type MismatchError struct {
 	// Scope is required at Place, such as `Rules.Tools["delete_*"]`. It is "" if the resource
 	// itself is unknown.
 	Scope, Place string
-	Known        []string // the scopes of the authorization server for it
+	Known        []string // the resource's scopes at the authorization server
 }
 
 // Error implements error.

@@ -61,8 +61,8 @@ type JWTConfig struct {
 // A token with a status claim has an entry in a status list of its issuer (OAuth Token Status List,
 // draft-ietf-oauth-status-list). Each validation checks it, in 50 nanoseconds. A revocation takes
 // effect at most one second after the ttl of the list, which is 7 seconds unless the issuer sets
-// another. If the list cannot be fetched, it takes effect StatusStale later. After that such tokens
-// get 503. A running request ends when its token is revoked, with a cause that wraps
+// another. If the list cannot be fetched, that takes up to StatusStale longer: from then on, such
+// tokens get 503. A running request ends when its token is revoked, with a cause that wraps
 // [ErrInvalidToken], or [ErrUnavailable] if the status is unavailable. The list must be at the
 // origin of the issuer, otherwise the token is rejected. A cache that ignores "Cache-Control:
 // max-age=1" delays revocations further.

@@ -88,7 +88,6 @@ func (g *Guard) refuse(w http.ResponseWriter, r *http.Request, p *passage, refus
 	g.write(w, r, p, refused)
 }
 
-// write writes a refusal.
 func (g *Guard) write(w http.ResponseWriter, r *http.Request, p *passage, refused *refusal) {
 	h := w.Header()
 	body := refused.body()

@@ -111,8 +111,8 @@ func (s *soak) stream(ctx context.Context, token string, ready func()) error {
 	return nil
 }
 
-// round opens a thousand streams, each for another user, and ends each in one of three ways. Each round
-// has its own status list, because the guard caches the list of the previous round.
+// round opens a thousand streams, each for another user, and ends each in one of three ways. Each
+// round has its own status list, because the guard caches the list of the previous round.
 func (s *soak) round(n int) {
 	list := fmt.Sprint(n)
 	var opening, running sync.WaitGroup

@@ -7,7 +7,8 @@ const (
 	OpenID = "openid"
 	// IDTokenType is the "typ" header of ID tokens.
 	IDTokenType = "JWT"
-	// IdentityAssertionType is the "typ" header of an ID-JAG (draft-ietf-oauth-identity-assertion-authz-grant §3).
+	// IdentityAssertionType is the "typ" header of an ID-JAG
+	// (draft-ietf-oauth-identity-assertion-authz-grant §3).
 	IdentityAssertionType = "oauth-id-jag+jwt"
 )
 

@@ -147,7 +147,6 @@ func tookTooLong(limit time.Duration) *mcp.CallToolResult {
 	return slow
 }
 
-// handle calls the handler.
 func (x *exchange) handle(ctx context.Context) (mcp.Result, error) {
 	call := func() (mcp.Result, error) { return x.next(ctx, x.method, x.req) }
 	result, err := call()

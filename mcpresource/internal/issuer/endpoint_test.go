@@ -16,8 +16,8 @@ type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// TestDiscoveryIsShared: while an authorization server does not answer, all callers wait for the same
-// discovery. No caller waits for the discoveries of earlier callers.
+// TestDiscoveryIsShared: while an authorization server does not answer, all callers wait for the
+// same discovery. No caller waits for the discoveries of earlier callers.
 func TestDiscoveryIsShared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const server = "https://auth.example.com"
