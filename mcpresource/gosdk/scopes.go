@@ -38,8 +38,8 @@ type Scope struct {
 // Tools are the tools of a server with their scopes. The guard's requirements, its metadata and the
 // consent texts all come from these declarations.
 //
-// Every operation needs the default scopes: prompts, resources, and tools declared without scopes
-// or added to the server directly.
+// Every operation needs the default scopes. That includes prompts, resources, and tools that are
+// declared without scopes or added to the server directly.
 //
 // Configure closes the set of scopes, and [Serve] calls it: from then on they are published and
 // used for consent. Tools may still be added and removed, with scopes of this set. The scopes of a
