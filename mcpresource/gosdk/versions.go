@@ -20,7 +20,7 @@ func (a *Adapter) opensNone(requested string) *jsonrpc.Error {
 	if len(has) == 0 || slices.ContainsFunc(has, func(v string) bool { return !protocol.IsStateless(v) }) {
 		return nil
 	}
-	data, _ := json.Marshal(mcp.UnsupportedProtocolVersionData{Supported: has, Requested: requested}) // strings always encode
+	data, _ := json.Marshal(mcp.UnsupportedProtocolVersionData{Supported: has, Requested: requested}) // strings
 	return &jsonrpc.Error{
 		Code: mcp.CodeUnsupportedProtocolVersion, Message: "This server has no revision with sessions.", Data: data,
 	}
