@@ -64,7 +64,6 @@ func AWS() PlatformToken {
 	}, "AWS"}
 }
 
-// awsKeys are credentials of a role.
 type awsKeys struct {
 	ID     string `json:"AccessKeyId"`
 	Secret string `json:"SecretAccessKey"`

@@ -10,7 +10,6 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// token is an access token.
 type token struct {
 	access, kind string
 	scopes       oauth.Scopes // as granted

@@ -158,7 +158,6 @@ func (g *Guard) CoversWithScopes(ctx context.Context, op Operation) bool {
 	return ok && !need.Deny && p.direct(need) == nil
 }
 
-// need returns the policy's requirement for op.
 func (g *Guard) need(op Operation) (Requirement, error) {
 	if err := op.checkURI(); err != nil {
 		return Requirement{}, err

@@ -43,7 +43,6 @@ func isPlainText(h http.Header) bool {
 	return true
 }
 
-// readMessage reads the headers and body of the message.
 func (g *Guard) readMessage(w http.ResponseWriter, r *http.Request, p *passage) *refusal {
 	if r.Method != http.MethodPost {
 		discardBody(r)

@@ -155,7 +155,6 @@ func (b *Broker) Forget(ctx context.Context, provider string, scopes ...string) 
 	}
 }
 
-// brokerRequest is a request to the authorization server.
 type brokerRequest struct {
 	key      string // of the caller and the request
 	subject  string // the MCP token

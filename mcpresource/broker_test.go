@@ -18,7 +18,6 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// exchanger is a token endpoint for token exchange.
 type exchanger struct {
 	*httptest.Server
 	asked  atomic.Int64

@@ -74,7 +74,6 @@ type demand struct {
 	alone bool // the only message, and a request with an id
 }
 
-// needs records that a call needs approval.
 func (p *passage) needs(op Operation, need Clearance) {
 	if p.demand != nil { // the second one of a batch
 		p.demand.alone = false
@@ -128,7 +127,6 @@ func (g *Guard) clear(w http.ResponseWriter, r *http.Request, p *passage) *refus
 	return nil
 }
 
-// askClearance requests the approval once.
 func (g *Guard) askClearance(ctx context.Context, p *passage) (oauth.Clearance, error) {
 	d := p.demand
 	c, err := g.c.Clearances.Clear(NewContext(ctx, p.principal), p.presented.Token, oauth.ClearanceDemand{
@@ -217,7 +215,6 @@ func (g *Guard) sendToPage(r *http.Request, p *passage, c oauth.Clearance, waite
 	return refused
 }
 
-// meta returns _meta of the only message.
 func (p *passage) meta() json.RawMessage { return p.envelope.Messages[0].Meta }
 
 // challengeClearance directs the user to the approval page with a step-up challenge. The text

@@ -24,7 +24,6 @@ func setBodyDeadline(w http.ResponseWriter, r *http.Request) bool {
 	return http.NewResponseController(w).SetReadDeadline(time.Now().Add(wait)) == nil
 }
 
-// liftBodyDeadline removes the deadline.
 func liftBodyDeadline(w http.ResponseWriter) {
 	_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // setting it worked a moment ago
 }

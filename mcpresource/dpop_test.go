@@ -29,7 +29,6 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// holder is a client with a key.
 type holder struct {
 	alg   jose.SignatureAlgorithm
 	key   crypto.Signer
@@ -56,7 +55,6 @@ func newECHolder(t testing.TB) *holder {
 	return newHolder(t, jose.ES256, k)
 }
 
-// claims returns the claims of a valid proof.
 func (h *holder) claims(method, uri, token string, now time.Time) map[string]any {
 	h.made++
 	hash := sha256.Sum256([]byte(token))

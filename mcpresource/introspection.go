@@ -109,7 +109,6 @@ func (v *introspector) Validate(ctx context.Context, c Credential) (*Principal, 
 	return p.(*Principal), nil
 }
 
-// ask introspects a token.
 func (v *introspector) ask(ctx context.Context, token string) (*Principal, error) {
 	status, body, err := v.endpoint.Post(ctx, url.Values{"token": {token}, "token_type_hint": {"access_token"}})
 	switch {

@@ -270,7 +270,6 @@ func (v *jwtValidator) published(ctx context.Context, s signer, now time.Time) e
 	return err
 }
 
-// key returns a key of the issuer.
 func (v *jwtValidator) key(ctx context.Context, kid string, now time.Time) (*issuer.Key, error) {
 	key, err := v.keys.Key(ctx, kid, now)
 	switch {

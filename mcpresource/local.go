@@ -23,7 +23,6 @@ type Introspector interface {
 // ends calls that outlive their token.
 func Local(i Introspector) Validator { return local{i} }
 
-// local is an authorization server in the same process.
 type local struct{ Introspector }
 
 // Validate implements Validator.

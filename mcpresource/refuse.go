@@ -27,7 +27,6 @@ type refusal struct {
 	err       error  // for the log
 }
 
-// challenged returns a refusal with a challenge.
 func (g *Guard) challenged(outcome Outcome, status int, code oauth.Code, text string, err error) *refusal {
 	c := &oauth.BearerChallenge{Error: code, Description: text}
 	if status == http.StatusUnauthorized {
@@ -36,7 +35,6 @@ func (g *Guard) challenged(outcome Outcome, status int, code oauth.Code, text st
 	return &refusal{outcome: outcome, status: status, text: text, challenge: c, err: err}
 }
 
-// rpcError is a JSON-RPC error response.
 type rpcError struct {
 	Version string          `json:"jsonrpc"`
 	ID      json.RawMessage `json:"id"`

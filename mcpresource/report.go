@@ -12,7 +12,6 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// batch is a report that is being sent.
 type batch struct {
 	oauth.Report
 	since time.Time // time of the first attempt

@@ -61,7 +61,6 @@ func (w *watcher) remember(b []byte) {
 	copy(w.tail[:], b[len(b)-len(w.tail):])
 }
 
-// streams reports whether the response is an event stream.
 func (w *watcher) streams() bool {
 	return strings.HasPrefix(first(w.Header(), "Content-Type"), "text/event-stream")
 }

@@ -224,7 +224,6 @@ func (g *Guard) bind(ctx context.Context, p *passage, id string) error {
 	return err
 }
 
-// forget removes the binding of a session.
 func (g *Guard) forget(ctx context.Context, id string, owner Binding) {
 	if err := g.c.Sessions.Release(context.WithoutCancel(ctx), id, owner); err != nil {
 		g.c.Logger.WarnContext(ctx, "session not released", "error", err)

@@ -113,7 +113,6 @@ func (s *listServer) set(index int, revoked bool) {
 	}
 }
 
-// place returns a status claim.
 func (s *listServer) place(index any, list string) map[string]any {
 	return map[string]any{"status_list": map[string]any{"idx": index, "uri": s.URL + "/status/" + list}}
 }

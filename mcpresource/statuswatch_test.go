@@ -21,7 +21,6 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 )
 
-// stream is an open request.
 type stream struct {
 	opened time.Time
 	done   chan struct{}

@@ -70,7 +70,6 @@ type Ready struct {
 	SetupLink string
 }
 
-// print is the default for Options.Ready.
 func (r Ready) print() {
 	if r.SetupLink != "" {
 		fmt.Fprintf(os.Stderr, "Make the first account (valid 1 h, once): %s\n", r.SetupLink)

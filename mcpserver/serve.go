@@ -210,7 +210,6 @@ func (p *program) tell(ctx context.Context, as *authserver.Server) (err error) {
 	return nil
 }
 
-// module is the path of this module.
 const module = "github.com/mcp-authd/mcp-authd"
 
 // version returns the version of this module in the running program.

@@ -71,7 +71,6 @@ func (p *program) primary(kept string) ([]byte, error) {
 	return secrets.KeptKey(kept, p.l.SQLitePath())
 }
 
-// open opens the database and creates it if necessary.
 func open(ctx context.Context, l *config.Loaded, log *slog.Logger) (store storage.Store, err error) {
 	skip := l.Database.Migrate == "off"
 	if l.Postgres() {

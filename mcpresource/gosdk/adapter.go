@@ -251,7 +251,6 @@ func (a *Adapter) Close(ctx context.Context) error {
 	}
 }
 
-// stopping reports whether Close has been called.
 func (a *Adapter) stopping() bool {
 	select {
 	case <-a.closed:

@@ -116,7 +116,6 @@ func (b body) listens() bool {
 	return !b.batch && b.messages[0].isRequest() && *b.messages[0].Method == "subscriptions/listen"
 }
 
-// opens reports whether the body opens a session.
 func (b body) opens() bool {
 	return !b.batch && b.messages[0].isRequest() && *b.messages[0].Method == "initialize"
 }

@@ -247,7 +247,6 @@ func TestListen(t *testing.T) {
 	})
 }
 
-// reader returns the data of the events of a response.
 func reader(resp *http.Response) <-chan string {
 	out := make(chan string, 20)
 	go func() {

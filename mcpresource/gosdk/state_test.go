@@ -54,7 +54,6 @@ func (r *rig) retry(t *testing.T, token, method, name, params, state string) rep
 		ask{body: body, headers: hdr("Mcp-Protocol-Version", "2026-07-28", "Mcp-Method", method, "Mcp-Name", name)})
 }
 
-// stateOf returns the requestState in a response.
 func stateOf(t *testing.T, r reply) string {
 	t.Helper()
 	_, after, ok := strings.Cut(r.text, `"requestState":"`)

@@ -17,7 +17,6 @@ import (
 	"github.com/mcp-authd/mcp-authd/mcpresource"
 )
 
-// pipe is a stdio server under test.
 type pipe struct {
 	t     *testing.T
 	in    *io.PipeWriter

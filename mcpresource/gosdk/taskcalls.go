@@ -303,7 +303,6 @@ func (x *exchange) ended(t mcpresource.Task, s *taskState) (mcp.Result, error) {
 	return &r, nil
 }
 
-// decodeAnswers decodes answers for tools.
 func decodeAnswers(raw map[string]json.RawMessage) (mcp.InputResponseMap, error) {
 	b, err := json.Marshal(raw)
 	if err != nil {

@@ -179,7 +179,6 @@ func (tr *taskRig) tools(s *mcp.Server) {
 	}
 }
 
-// answer is a JSON-RPC response.
 type answer struct {
 	Result map[string]any
 	Error  struct {

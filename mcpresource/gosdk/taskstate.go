@@ -23,7 +23,6 @@ const (
 	taskCancelled = "cancelled"
 )
 
-// taskState is the State of a Task.
 type taskState struct {
 	Tool      string          `json:"tool"`
 	Arguments json.RawMessage `json:"arguments,omitempty"`

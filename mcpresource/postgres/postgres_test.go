@@ -26,7 +26,6 @@ import (
 
 const resource = "https://mcp.example.com/mcp"
 
-// open connects one replica.
 func open(t *testing.T, url, server string) (*sql.DB, *postgres.Shared) {
 	t.Helper()
 	db, err := sql.Open("pgx", url)

@@ -116,7 +116,6 @@ func checkKey(key string, known []string) error {
 	return nil
 }
 
-// unquote decodes a JSON string.
 func unquote(raw []byte) (s string, ok bool) {
 	if len(raw) >= 2 && bytes.IndexByte(raw, '\\') < 0 {
 		return string(raw[1 : len(raw)-1]), true

@@ -23,7 +23,6 @@ type held struct {
 // 9111 §5.2.1.1).
 const cacheAge = "max-age=1"
 
-// read fetches the list.
 func (p *poller) read(ctx context.Context, old *held) (*held, error) {
 	s, asked := p.lists, p.lists.c.Now()
 	h := http.Header{"Accept": {"application/" + mediaType}, "Cache-Control": {cacheAge}}
