@@ -17,26 +17,26 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// The values of token_endpoint_auth_method that can be registered. Their order is
-// part of the sealed form: append only.
+// authMethods lists the values of token_endpoint_auth_method that a client can register. The order
+// is part of the sealed form: append only.
 var authMethods = []string{"none", "client_secret_post", "client_secret_basic", privateKeyJWT}
 
 const privateKeyJWT = oauth.PrivateKeyJWT
 
-// Every grant that a client may be registered for. The order is part of the sealed form
-// (append only) and of every answer: authorization_code comes first, some clients take
-// the first.
+// allGrants lists every grant type that a client can be registered for. The order is part of the
+// sealed form (append only) and of every response. authorization_code comes first because some
+// clients use the first entry.
 var allGrants = []string{grantCode, grantRefresh, grantMachine, grantDevice, grantBearer, grantExchange}
 
-// The grants that a client may register for itself. client_credentials is missing on
-// purpose: the operator decides who may have access without a person (AS-178).
+// selfServiceGrants lists the grant types that a client may register for itself. client_credentials
+// is missing on purpose: the administrator decides who may have access without a user (AS-178).
 var selfServiceGrants = []string{grantCode, grantRefresh, grantDevice}
 
-// The grants that a confidential client may register for itself where the operator lets machines. The
-// others of allGrants are for the operator to give.
+// machineGrants lists the grant types that a confidential client may register for itself if
+// Config.MachineClients is set. Only the administrator can assign the rest of allGrants.
 var machineGrants = []string{grantCode, grantRefresh, grantMachine, grantDevice}
 
-// The grants of a client that does not say which it wants.
+// defaultGrants are registered for a client that names no grant types.
 var defaultGrants = []string{grantCode, grantRefresh}
 
 const (
@@ -48,9 +48,8 @@ const (
 	grantExchange = oauth.GrantTokenExchange
 )
 
-// Metadata is what a client says about itself for people, in the order of RFC 7591
-// §2, and what it demands of us. It is unverified, gives a client nothing, and is kept as the JSON of
-// storage.Client.Metadata.
+// Metadata describes a client to users, in the order of RFC 7591 §2, and holds its demands on the
+// server. It is unverified and grants nothing. It is stored as the JSON of storage.Client.Metadata.
 type Metadata struct {
 	ClientURI string `json:"client_uri,omitempty"` // client_uri: OPTIONAL, the client's home page
 	// logo_uri: OPTIONAL; never loaded by our pages (AS-147)
@@ -68,9 +67,9 @@ type Metadata struct {
 	DPoPBound bool `json:"dpop_bound_access_tokens,omitempty"`
 }
 
-// admit decides what is registered of what is asked: the intersection with what we
-// offer, or an error. Surplus never leads to a refusal, because one refused value
-// locks a client out for good.
+// admit returns the client to register: the intersection of the request and the supported values,
+// or an error. Surplus values are dropped rather than refused, because one refused value locks a
+// client out permanently.
 func (r *Registry) admit(ctx context.Context, m request) (storage.Client, error) {
 	method, err := admitMethod(m.AuthMethod)
 	if err != nil {
@@ -103,7 +102,7 @@ func (r *Registry) admit(ctx context.Context, m request) (storage.Client, error)
 
 var errTwoKeySets = badMetadata("jwks and jwks_uri cannot both be given.") // RFC 7591 §2, AS-143
 
-// admitKeys gives a private_key_jwt client its public keys, or the place of them.
+// admitKeys sets the public keys of a private_key_jwt client, or their URL.
 func admitKeys(c *storage.Client, m request, fetch *safehttp.Client) error {
 	switch {
 	case m.JWKS != nil && m.JWKSURI != "":
@@ -125,7 +124,7 @@ func admitKeys(c *storage.Client, m request, fetch *safehttp.Client) error {
 	return nil
 }
 
-// reachable refuses a jwks_uri whose host is never read from (AS-161).
+// reachable refuses a jwks_uri whose host the server never fetches from (AS-161).
 func reachable(jwksURI string, fetch *safehttp.Client) error {
 	u, err := url.Parse(jwksURI)
 	if err == nil {
@@ -137,14 +136,14 @@ func reachable(jwksURI string, fetch *safehttp.Client) error {
 	return nil
 }
 
-// loopbackURL reports whether raw is on this machine, which development permits.
+// loopbackURL reports whether raw is an http URL on this machine, which development permits.
 func loopbackURL(raw string) bool {
 	u, err := url.Parse(raw)
 	return err == nil && u.Scheme == "http" && oauth.IsLoopbackHost(u.Hostname())
 }
 
-// admitMethod makes an absent method "none", not the client_secret_basic of RFC 7591
-// §2, AS-135: the clients that leave it out are public ones, and the answer says so.
+// admitMethod maps an absent method to "none", not to client_secret_basic as in RFC 7591 §2
+// (AS-135). Clients that omit it are public ones, and the response names the method.
 func admitMethod(asked string) (string, error) {
 	switch {
 	case asked == "":
@@ -155,8 +154,8 @@ func admitMethod(asked string) (string, error) {
 	return "", badMetadata("token_endpoint_auth_method must be one of " + strings.Join(authMethods, ", ") + ".")
 }
 
-// admitGrants drops grants that are not offered to a client that registers itself.
-// What remains must be of use with the one response type there is (RFC 7591 §2.1).
+// admitGrants drops grant types that self-registered clients cannot have. The rest must be usable
+// with the only response type, "code" (RFC 7591 §2.1).
 func (r *Registry) admitGrants(m request, method string) ([]string, error) {
 	offered := selfServiceGrants
 	if r.cfg.MachineClients && method != "none" { // OAuth 2.1 §4.2: confidential clients only
@@ -178,7 +177,8 @@ func (r *Registry) admitGrants(m request, method string) ([]string, error) {
 	return grants, nil
 }
 
-// admitRedirects demands redirect URIs that the policy admits, at least one (RFC 7591 §2, §5, AS-138).
+// admitRedirects requires at least one redirect URI, and that the policy admits each one (RFC 7591
+// §2, §5, AS-138).
 func admitRedirects(policy oauth.RedirectPolicy, uris []string) error {
 	switch {
 	case len(uris) == 0:
@@ -195,7 +195,8 @@ func admitRedirects(policy oauth.RedirectPolicy, uris []string) error {
 	return nil
 }
 
-// refusedRedirect says why the entry of a list is refused, and what would permit it.
+// refusedRedirect returns an error that says why a redirect URI is refused and which setting would
+// permit it.
 func refusedRedirect(entry int, uri string, err error) error {
 	scheme, rest, _ := strings.Cut(uri, ":")
 	host, _, _ := strings.Cut(strings.TrimPrefix(rest, "//"), "/")
@@ -212,8 +213,8 @@ func refusedRedirect(entry int, uri string, err error) error {
 		oauth.SafeDescription(fmt.Sprintf("Entry %d of redirect_uris: %s.", entry, what))).Because(cause)
 }
 
-// display is what is kept for people. A malformed link, or a value out of range,
-// is left out rather than refused: it decides nothing.
+// display returns the metadata that is shown to users. It omits a malformed link or an invalid
+// value instead of refusing it, because no decision depends on them.
 func (m request) display() Metadata {
 	d := Metadata{
 		ClientURI: webURL(m.ClientURI), LogoURI: webURL(m.LogoURI),
@@ -234,11 +235,11 @@ func (m request) display() Metadata {
 	return d
 }
 
-// encode returns the JSON of m, nil when there is nothing in it.
+// encode returns the JSON of m, or nil if m is empty.
 func (m Metadata) encode() []byte {
 	b, err := json.Marshal(m)
 	if err != nil || string(b) == "{}" {
-		return nil // strings alone cannot fail to encode
+		return nil // encoding strings cannot fail
 	}
 	return b
 }
@@ -256,9 +257,9 @@ func webURL(raw string) string {
 	return raw
 }
 
-// cleanText makes text of a stranger fit to be shown to people, on a terminal too:
-// no control or format characters, which could reverse, hide or rewrite what stands
-// beside it, single spaces, at most limit bytes.
+// cleanText makes untrusted text safe to show on pages and terminals. It removes control and format
+// characters, which could reverse, hide or overwrite neighboring text, collapses white space, and
+// cuts the result to limit bytes.
 func cleanText(s string, limit int) string {
 	s = strings.Map(func(c rune) rune {
 		switch {

@@ -12,8 +12,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// TestLimiterIsBounded: AS-144. The memory of the limit is bounded, and a flood of networks does not
-// give one that has used up its allowance another.
+// TestLimiterIsBounded: AS-144. The memory of the limiter is bounded, and a flood of networks does
+// not reset the allowance of a network that has used it up.
 func TestLimiterIsBounded(t *testing.T) {
 	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	l := newLimiter(Limits{PerMinute: 60, Burst: 2}, allowance.New(nil, func() time.Time { return now }, nil))
@@ -37,7 +37,7 @@ func TestLimiterIsBounded(t *testing.T) {
 	}
 }
 
-// TestNewRefusesPolicies: AS-166. A policy that cannot be meant stops the start.
+// TestNewRefusesPolicies: AS-166. New refuses an invalid policy.
 func TestNewRefusesPolicies(t *testing.T) {
 	for _, tt := range []struct {
 		trust TrustPolicy
@@ -52,7 +52,7 @@ func TestNewRefusesPolicies(t *testing.T) {
 	}
 }
 
-// TestKeptCounts: AS-145. What is too large for a row counts as nothing, and the rest by its size.
+// TestKeptCounts: AS-145. A client that is too large for a row is refused; others count by size.
 func TestKeptCounts(t *testing.T) {
 	for size, want := range map[int]int{1: 1, storedUnit - 1: 1, storedUnit: 2, maxStored: 5} {
 		if units, err := kept(storage.Client{Name: strings.Repeat("x", size)}); units != want || err != nil {

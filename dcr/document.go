@@ -22,25 +22,25 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// Documents configures Client ID Metadata Documents: clients whose id is the https
-// URL of a document about them (MCP 2025-11-25, "Client ID Metadata Documents").
+// Documents configures Client ID Metadata Documents: clients whose ID is the https URL of a
+// document that describes them (MCP 2025-11-25, "Client ID Metadata Documents").
 type Documents struct {
-	// Enabled accepts such ids.
+	// Enabled accepts such client IDs.
 	Enabled bool
-	// Trust decides by where a document is.
+	// Trust decides by the URL of a document.
 	Trust TrustPolicy
-	// Proxy is the outbound proxy for documents and key sets; nil: none.
+	// Proxy is the outbound proxy for documents and key sets, or nil for a direct connection.
 	Proxy *url.URL
-	// InsecureLoopback also accepts documents from this machine, over http as well, for
+	// InsecureLoopback also accepts documents from this machine, including over http. It is for
 	// development and tests.
 	InsecureLoopback bool
-	// Redirects are redirect URIs that the operator allows a client in addition to those of its
-	// document, by its id: for a client that sends another one than it publishes. New
-	// refuses those that CheckDocumentRedirect does.
+	// Redirects maps a client ID to redirect URIs that the administrator allows in addition to the
+	// document's. It is for a client that sends another URI than it publishes. New refuses any URI
+	// that CheckDocumentRedirect refuses.
 	Redirects map[string][]string
 }
 
-// check reports what in c cannot be meant.
+// check returns an error if c is invalid.
 func (c Documents) check() error {
 	if err := c.Trust.Check(); err != nil {
 		return fmt.Errorf("dcr: Config.Documents.Trust: %w", err)
@@ -55,9 +55,9 @@ func (c Documents) check() error {
 	return nil
 }
 
-// CheckDocumentRedirect reports why an operator cannot allow the client of a document a
-// further redirect URI, or nil. It stays with those who could have published it: on the
-// person's own machine, or on the host of the document.
+// CheckDocumentRedirect returns an error unless an administrator may allow uri in addition to the
+// redirect URIs of the document at id. The URI must be http on loopback, or https on the document's
+// host, so that only parties who could have published it benefit.
 func CheckDocumentRedirect(id, uri string) error {
 	document, err := url.Parse(id)
 	if err != nil || document.Hostname() == "" ||
@@ -76,43 +76,44 @@ func CheckDocumentRedirect(id, uri string) error {
 }
 
 const (
-	documentMinTTL   = 5 * time.Minute // however short the document says it may be kept
-	documentNoStore  = time.Minute     // if it says not to keep it: long enough for one sign-in
+	documentMinTTL   = 5 * time.Minute // minimum, even if the document asks for less
+	documentNoStore  = time.Minute     // for no-store and no-cache: long enough for one sign-in
 	documentMaxTTL   = 24 * time.Hour
-	documentRetry    = 10 * time.Second // no document is asked for again sooner
+	documentRetry    = 10 * time.Second // minimum time between two fetches of a document
 	maxDocuments     = 2000
-	documentsAllowed = 5 // fetches a second, over all clients, with a burst of ten times that
+	documentsAllowed = 5 // fetches per second over all clients; the burst is ten times as many
 )
 
-// badDocument is the refusal of an id or its document that is no good, whichever caller asks and
-// however often: to the store's eyes no such client (AS-165). The reason is for the people who
-// publish the document; it says nothing about the network that we fetch from.
+// badDocument returns the error for an unusable client ID or document. Every caller gets the same
+// error every time. It wraps storage.ErrNotFound, so the store treats the client as unknown
+// (AS-165). The reason is for the publisher of the document and reveals nothing about the network
+// of the server.
 func badDocument(reason string, cause error) error {
 	return oauth.NewError(oauth.InvalidClient,
 		"The client metadata document cannot be used: "+reason+".").
 		Because(attempt.CauseDocument.Because(errors.Join(storage.ErrNotFound, cause)))
 }
 
-// documents fetches, checks and keeps client metadata documents.
+// documents fetches, checks and caches client metadata documents.
 type documents struct {
 	cfg       Documents
 	redirects oauth.RedirectPolicy
 	fetch     *safehttp.Client
 	now       func() time.Time
-	wasRead   func(context.Context, storage.Client) // is called with each valid document that was read; may be nil
-	looked    func(hit bool)                        // is told whether a document was at hand
+	wasRead   func(context.Context, storage.Client) // is called with each valid document that was fetched; may be nil
+	looked    func(hit bool)                        // is called with whether the document was cached
 	flight    singleflight.Group
-	// Strangers and people who have signed in have an allowance each, and good and bad
-	// documents a place each, so that the former cannot use up what the latter need.
+	// Strangers and signed-in users have separate fetch allowances, and good and bad documents have
+	// separate caches. Strangers therefore cannot use up what users need.
 	strangers, people *rate.Limiter
 	good, bad         *bounded.Map[string, document]
-	failed            *bounded.Map[string, failure] // to be had, since they were read last
+	failed            *bounded.Map[string, failure] // fetches that failed since the last successful one
 }
 
 type document struct {
 	client     storage.Client
 	text       text
-	err        error // why the document is no good
+	err        error // why the document is invalid
 	validators safehttp.Validators
 	fetched    time.Time
 	expires    time.Time
@@ -130,22 +131,21 @@ func newDocuments(
 	}
 }
 
-// handles reports whether an id is meant to be the URL of a document.
+// handles reports whether id has the form of a document URL.
 func (d *documents) handles(id string) bool {
 	return d.cfg.Enabled &&
 		(strings.HasPrefix(id, "https://") || d.cfg.InsecureLoopback && strings.HasPrefix(id, "http://"))
 }
 
-// known returns what is kept of a document and still fresh.
+// known returns the cached document for id and whether it is still fresh.
 func (d *documents) known(id string) (document, bool) {
 	e, ok := d.kept(id)
 	return e, ok && d.now().Before(e.expires)
 }
 
-// client returns the client that a document describes, not older than its headers allow,
-// or than documentRetry if fresh is asked for, which is for people who have signed in. The error is
-// that of badDocument, or says
-// that the document cannot be had now.
+// client returns the client that a document describes. The document is no older than its headers
+// allow, and no older than documentRetry if fresh is set, which is for signed-in users. The error
+// comes from badDocument, or is unfetched if the document is unavailable.
 func (d *documents) client(ctx context.Context, id string, fresh bool) (storage.Client, error) {
 	e, ok := d.known(id)
 	ok = ok && !(fresh && d.now().Sub(e.fetched) >= documentRetry)
@@ -162,7 +162,7 @@ func (d *documents) client(ctx context.Context, id string, fresh bool) (storage.
 	return v.(storage.Client), nil
 }
 
-// kept returns the latest that is known of a document, however old.
+// kept returns the latest cached document, however old.
 func (d *documents) kept(id string) (document, bool) {
 	if e, ok := d.bad.Get(id); ok {
 		return e, true
@@ -180,8 +180,8 @@ func (d *documents) keep(id string, e document) {
 	d.good.Put(id, e, time.Time{})
 }
 
-// load fetches and checks a document. What is good is kept for as long as its headers
-// say, within bounds; what is not, for a moment, so that it is not fetched in a loop.
+// load fetches and checks a document. A valid document is cached for as long as its headers allow,
+// within bounds. An invalid one is cached for documentRetry, so that it is not fetched in a loop.
 func (d *documents) load(ctx context.Context, id string, signedIn bool) (storage.Client, error) {
 	now := d.now()
 	old, ok := d.kept(id)
@@ -219,9 +219,9 @@ func (d *documents) load(ctx context.Context, id string, signedIn bool) (storage
 	return e.client, e.err
 }
 
-// unfetched says that a document cannot be had now. A name that resolves to an address inside
-// gets no other answer than one that does not exist, or a server that is down: else strangers
-// would learn our names (SP-12). The cause is for the log.
+// unfetched reports that a document is currently unavailable. A name that resolves to an internal
+// address gets the same answer as an unknown name or a server that is down. Otherwise strangers
+// could learn internal names (SP-12). The cause is for the log.
 type unfetched struct{ cause error }
 
 // Error implements error.
@@ -232,11 +232,11 @@ func (u unfetched) Error() string {
 // Unwrap returns the cause.
 func (u unfetched) Unwrap() error { return u.cause }
 
-// Unfetched is how authserver tells this error from others.
+// Unfetched marks this error for authserver.
 func (unfetched) Unfetched() {}
 
-// fetchError is the refusal if a failed fetch is the fault of the document, nil when it
-// may be another time.
+// fetchError returns the refusal if a failed fetch is the document's fault, and nil if a later
+// fetch may succeed.
 func fetchError(err error) error {
 	var status safehttp.StatusError
 	switch {
@@ -249,8 +249,8 @@ func fetchError(err error) error {
 	return nil
 }
 
-// lifetime is how long an answer may be kept, by Cache-Control (RFC 9111 §5.2), less its
-// Age, within our bounds.
+// lifetime returns how long a response may be cached: Cache-Control (RFC 9111 §5.2) minus Age,
+// within the bounds above.
 func lifetime(h http.Header) time.Duration {
 	for directive := range strings.SplitSeq(h.Get("Cache-Control"), ",") {
 		name, value, _ := strings.Cut(strings.TrimSpace(directive), "=")
@@ -260,7 +260,7 @@ func lifetime(h http.Header) time.Duration {
 		case "max-age":
 			age, _ := strconv.Atoi(h.Get("Age"))
 			seconds, err := strconv.ParseInt(strings.Trim(value, `"`), 10, 64)
-			// what is too large is large (RFC 9111 §1.2.2)
+			// a value that overflows counts as very large (RFC 9111 §1.2.2)
 			if (err == nil || errors.Is(err, strconv.ErrRange)) && seconds > 0 {
 				left := min(seconds, 1<<30) - int64(max(min(age, 1<<30), 0))
 				return min(max(time.Duration(left)*time.Second, documentMinTTL), documentMaxTTL)
@@ -270,8 +270,8 @@ func lifetime(h http.Header) time.Duration {
 	return documentMinTTL
 }
 
-// checkID holds the rules for the URL itself (CIMD §3, AS-152): https with a path, no
-// fragment, no user information, no dot segments; and the operator's.
+// checkID checks the URL itself (CIMD §3, AS-152): https with a path, and no fragment, user
+// information or dot segments. It also applies the administrator's trust policy.
 func (d *documents) checkID(id string) error {
 	u, err := url.Parse(id)
 	switch {
@@ -304,7 +304,7 @@ func (d *documents) read(id string, answer safehttp.Answer) (storage.Client, err
 	if err != nil {
 		reason := err.Error()
 		var e *oauth.Error
-		if errors.As(err, &e) { // of the rules that it shares with registration
+		if errors.As(err, &e) { // from the rules shared with registration
 			reason = strings.TrimSuffix(e.Description, ".")
 		}
 		return storage.Client{}, badDocument(reason, err)
@@ -345,8 +345,7 @@ func (d *documents) parse(id string, answer safehttp.Answer) (storage.Client, er
 	return d.admit(id, m, methods)
 }
 
-// admit makes a client of what a document says. It registers what we offer of what is
-// asked, as a registration does.
+// admit builds a client from a document. As in a registration, unsupported values are dropped.
 func (d *documents) admit(id string, m request, methods []string) (storage.Client, error) {
 	c := storage.Client{
 		ID: id, Name: cleanText(m.Name, maxNameLength), RedirectURIs: slices.Clone(m.RedirectURIs),
@@ -357,8 +356,8 @@ func (d *documents) admit(id string, m request, methods []string) (storage.Clien
 	if noKeys(m.JWKS) {
 		m.JWKS = nil
 	}
-	// A client that says it can do either may come either way: public, and whatever it
-	// signs is verified.
+	// A client that lists both methods may use either. It is public, and a signature is verified if
+	// it sends one.
 	public := m.AuthMethod == "" || m.AuthMethod == "none" || slices.Contains(methods, "none")
 	switch keyless := m.JWKS == nil && m.JWKSURI == ""; {
 	case m.AuthMethod == privateKeyJWT && !(public && keyless):

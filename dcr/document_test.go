@@ -21,7 +21,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage/sqlite"
 )
 
-// site serves one client metadata document; the test changes what it answers.
+// site serves one client metadata document. The test sets its response.
 type site struct {
 	*httptest.Server
 	fetches atomic.Int32
@@ -51,7 +51,7 @@ func (s *site) serve(answer http.HandlerFunc) {
 	s.answer = answer
 }
 
-// say serves a document made of members, client_id first.
+// say serves a document with the given members after client_id.
 func (s *site) say(members string, header ...string) {
 	s.serve(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -216,8 +216,8 @@ func TestDocument(t *testing.T) {
 	}
 }
 
-// SP-12, protocol 2.5: a name that resolves to an address inside, one that does not exist and
-// a server that is down get the same answer.
+// SP-12, protocol 2.5: a name that resolves to an internal address, an unknown name and a server
+// that is down get the same answer.
 func TestDocumentOutOfReach(t *testing.T) {
 	store := installation.Store(t)
 	r, err := New(Config{Store: store, SecretKeys: [][]byte{make([]byte, 32)}, Documents: Documents{Enabled: true}})
@@ -227,7 +227,7 @@ func TestDocumentOutOfReach(t *testing.T) {
 	for name, id := range map[string]string{
 		"no such name": "https://no-such-host.invalid/client.json",
 	} {
-		for range 2 { // nor does the second answer differ
+		for range 2 { // the second answer must be the same
 			var out unfetched
 			if _, err := r.Fetch(t.Context(), id); !errors.As(err, &out) || errors.Is(err, storage.ErrNotFound) ||
 				errors.As(err, new(*oauth.Error)) {
@@ -511,8 +511,8 @@ func FuzzDocument(f *testing.F) {
 	})
 }
 
-// Mutation 19: a key set is bounded where it is read, too, and one of a public and a symmetric
-// key is refused as a whole.
+// Mutation 19: a key set is bounded when it is read. A set with a public and a symmetric key is
+// refused as a whole.
 func TestKeySetBounds(t *testing.T) {
 	long := `{"keys":[],"x":"` + strings.Repeat("x", maxJWKS) + `"}`
 	_, err := clientKeys.Parse([]byte(long))
@@ -530,8 +530,8 @@ func TestKeySetBounds(t *testing.T) {
 	}
 }
 
-// The row stands in for a document that cannot be had, and must not bring back what the document
-// has given up: a redirect URI that another party may have by now.
+// The row replaces an unavailable document and must not restore data that the document has dropped,
+// such as a redirect URI that another party may own by now.
 func TestARowStandsInForTheDocumentAsItWasLastRead(t *testing.T) {
 	now := time.Now()
 	s := newSite(t)
@@ -539,7 +539,7 @@ func TestARowStandsInForTheDocumentAsItWasLastRead(t *testing.T) {
 	r, store := documentRegistry(t, func() time.Time { return now })
 	first, err := r.Fetch(t.Context(), s.id())
 	if err == nil {
-		err = store.PutClient(t.Context(), first) // as its first approval does
+		err = store.PutClient(t.Context(), first) // as the first approval does
 	}
 	if err != nil {
 		t.Fatal(err)

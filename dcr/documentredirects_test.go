@@ -8,9 +8,9 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// Clients 3.3: a document lists http://127.0.0.1:33418/ alone while its client sends
-// /callback. The operator may allow that for this client, and nothing that could take the
-// answer elsewhere.
+// Clients 3.3: a document lists only http://127.0.0.1:33418/ while its client sends /callback. The
+// administrator may allow that for this client, but nothing that could redirect the response
+// elsewhere.
 func TestDocumentRedirects(t *testing.T) {
 	s := newSite(t)
 	s.say(`"client_name":"CLI","redirect_uris":["http://127.0.0.1:33418/"]`)

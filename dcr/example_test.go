@@ -12,15 +12,15 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage/sqlite"
 )
 
-// A client registers itself, and is known by the id that it got. Nothing was stored for that:
-// the id holds the registration.
+// A client registers itself and is resolved by its new ID. Nothing is stored: the ID contains the
+// registration.
 func Example() {
 	ctx := context.Background()
 	store, _ := sqlite.Open(ctx, ":memory:", sqlite.Options{})
 	defer store.Close()
 	registry, err := dcr.New(dcr.Config{
 		Store:      store,
-		SecretKeys: [][]byte{bytes.Repeat([]byte{7}, 32)}, // yours: keys.SecretFile
+		SecretKeys: [][]byte{bytes.Repeat([]byte{7}, 32)}, // in production: keys.SecretFile
 	})
 	if err != nil {
 		fmt.Println(err)

@@ -22,10 +22,10 @@ import (
 // maxBody bounds a registration request, in bytes.
 const maxBody = 64 << 10
 
-// origin says where a registration comes from, for the limit and the audit log.
+// origin identifies the sender of a registration for the rate limit and the audit log.
 type origin struct {
-	networks  []string // the smallest first
-	shared    bool     // the network of a service, with many people behind it
+	networks  []string // smallest first
+	shared    bool     // a hosted service with many users
 	userAgent string
 }
 
@@ -38,9 +38,9 @@ func (r *Registry) origin(req *http.Request) origin {
 	return origin{networks: networks, shared: shared, userAgent: truncate(req.UserAgent(), maxTextLength)}
 }
 
-// ServeHTTP is the client registration endpoint (RFC 7591 §3) and, one segment below it,
-// the client configuration endpoint (RFC 7592 §2); mount it at both. Clients that run in
-// a browser may use it from any origin: it takes no cookies.
+// ServeHTTP implements the client registration endpoint (RFC 7591 §3) and, one path segment below
+// it, the client configuration endpoint (RFC 7592 §2). Mount it at both. It uses no cookies, so
+// browser clients may call it from any origin.
 func (r *Registry) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	h := w.Header()
 	cors.AllowAnyOrigin(h, "Retry-After, WWW-Authenticate")
@@ -79,7 +79,7 @@ func (r *Registry) post(w http.ResponseWriter, req *http.Request) {
 var errDisabled = oauth.NewError(oauth.AccessDenied,
 	"Registration is turned off. Ask the operator of this server for a client id.")
 
-// answer is a registration from the request to the response.
+// answer processes a registration request and returns the response.
 func (r *Registry) answer(req *http.Request, from origin) (response, error) {
 	if r.cfg.Disabled {
 		return response{}, errDisabled
@@ -98,7 +98,7 @@ func (r *Registry) answer(req *http.Request, from origin) (response, error) {
 	return r.response(req.Context(), reg.client, reg.secret)
 }
 
-// refusal is a protocol error whose HTTP status is not that of its code.
+// refusal is a protocol error with another HTTP status than its code implies.
 type refusal struct {
 	status int
 	err    *oauth.Error
@@ -122,8 +122,8 @@ func readBody(req *http.Request) ([]byte, error) {
 	return body, nil
 }
 
-// registered records a registration: who the client says it is, and where it will
-// send people.
+// registered records a registration in the audit log, with the client's name and its redirect
+// targets.
 func (r *Registry) registered(ctx context.Context, from origin, reg registration) {
 	c := reg.client
 	attempt.Registered(ctx, c.ID, c.Name)
@@ -135,7 +135,7 @@ func (r *Registry) registered(ctx context.Context, from origin, reg registration
 		slog.String("network", from.networks[0]), slog.String("user_agent", from.userAgent))
 }
 
-// refused records a refusal with its reason, and the cause when we are to blame.
+// refused records a refused registration, and logs the cause of a server error.
 func (r *Registry) refused(ctx context.Context, from origin, err error) {
 	e := oauth.AsError(err)
 	attempt.Refused(ctx, e)
@@ -147,7 +147,7 @@ func (r *Registry) refused(ctx context.Context, from origin, err error) {
 	}
 }
 
-// redirectTargets shortens redirect URIs to scheme and host: paths may hold ids.
+// redirectTargets shortens redirect URIs to scheme and host, because paths may contain IDs.
 func redirectTargets(uris []string) []string {
 	var out []string
 	for _, raw := range uris {

@@ -32,8 +32,8 @@ func TestRegistered(t *testing.T) {
 	const redirect = "http://127.0.0.1:8080/callback"
 	for _, tt := range []struct {
 		name, body string
-		want       string // members of the answer that must be there
-		absent     string // members that must not, separated by spaces
+		want       string // members that the answer must have
+		absent     string // members that the answer must not have, separated by spaces
 	}{
 		{"AS-135 RFC 7591 2: defaults, with the method that fits such clients", `{` + loopback + `}`,
 			`{"token_endpoint_auth_method":"none","grant_types":["authorization_code","refresh_token"],"response_types":["code"]}`,

@@ -12,17 +12,17 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// Holds returns the applications that the operator has paused or blocked, by key.
+// Holds returns the applications that the administrator has paused or blocked, by application key.
 type Holds interface {
 	Holds(ctx context.Context) (map[string]storage.Hold, error)
 }
 
-// holdsTTL is how old the holds may be, or twice that during a read, so that a hold takes effect at all replicas within
-// a second (OP-04).
+// holdsTTL is the maximum age of the cached holds. It can double during a read, so a hold takes
+// effect at all replicas within a second (OP-04).
 const holdsTTL = 500 * time.Millisecond
 
-// ErrHeld is in the error for a client whose application the operator has paused or blocked. The client comes
-// with the error.
+// ErrHeld is wrapped by the error for a client whose application the administrator has paused or
+// blocked. The client is returned together with the error.
 var ErrHeld = errors.New("dcr: the operator holds the application")
 
 var (
@@ -31,7 +31,8 @@ var (
 	errHeldBack = heldBack()
 )
 
-// heldBack is the answer to a paused application. Nothing has failed, and it keeps its tokens.
+// heldBack returns the error for a paused application. It is temporary, and the application keeps
+// its tokens.
 func heldBack() *oauth.Error {
 	e := oauth.NewError(oauth.TemporarilyUnavailable,
 		"The operator of this server has paused this application. Please try again later.").
@@ -40,7 +41,7 @@ func heldBack() *oauth.Error {
 	return e
 }
 
-// newHolds returns a cache of the holds in source.
+// newHolds returns a cache of the holds in source. A nil source means no holds.
 func newHolds(source Holds, now func() time.Time) *recent.Value[map[string]storage.Hold] {
 	read := func(context.Context) (map[string]storage.Hold, error) { return nil, nil }
 	if source != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// heldKeys are the applications that are held; nil: that cannot be told.
+// heldKeys maps the held applications. A nil map fails every read.
 type heldKeys map[string]storage.Hold
 
 func (h heldKeys) Holds(context.Context) (map[string]storage.Hold, error) {
@@ -23,8 +23,9 @@ func (h heldKeys) Holds(context.Context) (map[string]storage.Hold, error) {
 	return h, nil
 }
 
-// TestHeldApplications: EN-02: a blocked application neither registers nor goes on, by any of its registrations and
-// by its metadata document, and is told that the operator has blocked it. OP-04: within a second.
+// TestHeldApplications: EN-02, OP-04. A blocked application can neither register nor continue, with
+// any of its registrations or its metadata document, within a second. The error says that the
+// administrator has blocked it.
 func TestHeldApplications(t *testing.T) {
 	const document = "https://app.example/client.json"
 	held := heldKeys{}
@@ -52,7 +53,7 @@ func TestHeldApplications(t *testing.T) {
 	if w.Code != http.StatusBadRequest || !strings.Contains(w.Body.String(), "has blocked this application") {
 		t.Errorf("EN-02: a new registration: %d %s", w.Code, w.Body)
 	}
-	r.register(t, `{"client_name":"Claude","redirect_uris":["https://elsewhere.example/cb"]}`) // RU-18: is another one
+	r.register(t, `{"client_name":"Claude","redirect_uris":["https://elsewhere.example/cb"]}`) // RU-18: a different application
 
 	held[c.Application()] = storage.Hold{Application: c.Application()}
 	r.pass(time.Second)

@@ -8,7 +8,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/foreign"
 )
 
-const maxJWKS = 8 << 10 // bytes of a key set; an RSA-4096 key has about 800
+const maxJWKS = 8 << 10 // bytes of a key set; an RSA-4096 key takes about 800
 
 // clientKeys bounds the key sets of clients.
 var clientKeys = foreign.KeySet{MaxBytes: maxJWKS, MaxKeys: 16, RefuseSecrets: true}
@@ -21,8 +21,8 @@ func noKeys(raw []byte) bool {
 	return json.Unmarshal(raw, &set) == nil && set.Keys != nil && len(set.Keys) == 0
 }
 
-// checkKeys reads the keys of a registration: a set without a usable key is of no use,
-// and the canonical form is what is kept.
+// checkKeys validates the key set of a registration and returns it in compact form. The set must
+// contain a usable public key.
 func checkKeys(raw []byte) ([]byte, error) {
 	keys, err := clientKeys.Parse(raw)
 	if err != nil {

@@ -10,28 +10,29 @@ import (
 	"unicode"
 )
 
-// maxDocumentText is how much of the text of a document is kept for people, in bytes.
+// maxDocumentText limits how many bytes of a document are kept to show to an administrator.
 const maxDocumentText = 8 << 10
 
-// Document is what this process knows of a client metadata document: each replica reads for itself.
+// Document describes the state of a client metadata document in this process. Each replica fetches
+// documents for itself.
 type Document struct {
 	URL string
-	// ReadAt is when it was read last, or was found to be the same. ReadAgainAt is from when on it is read again,
-	// when it is asked for.
+	// ReadAt is when the document was last fetched or confirmed unchanged. After ReadAgainAt the
+	// next request fetches it again.
 	ReadAt, ReadAgainAt time.Time
-	// SHA256 is the digest of what was read, in hex, and Size its length in bytes. Text is its beginning,
-	// without what could deceive the eye.
+	// SHA256 is the hex digest of the document and Size its length in bytes. Text is its beginning,
+	// without characters that could mislead a reader.
 	SHA256 string
 	Size   int
 	Text   string
-	// Problem is why it cannot be used, "" when it can.
+	// Problem is why the document is unusable, or "".
 	Problem string
-	// FailedAt is when it could not be had, since it was read last; zero: it could.
+	// FailedAt is the time of a failed fetch since the last successful one, or zero.
 	FailedAt time.Time
 	Failure  string
 }
 
-// text is what is kept of the text of a document.
+// text describes the content of a document.
 type text struct {
 	sha256, begin string
 	size          int
@@ -48,13 +49,14 @@ func textOf(body []byte) text {
 	return text{hex.EncodeToString(sum[:]), begin, len(body)}
 }
 
-// failure is why a document could not be had, and when.
+// failure records when and why a fetch failed.
 type failure struct {
 	at  time.Time
 	why string
 }
 
-// Document returns what is known of the document at a URL, and whether anything is. It reads nothing.
+// Document returns the cached state of the document at a URL and whether there is any. It fetches
+// nothing.
 func (r *Registry) Document(id string) (Document, bool) {
 	e, read := r.docs.kept(id)
 	failed, not := r.docs.failed.Get(id)
@@ -72,11 +74,11 @@ func (r *Registry) Document(id string) (Document, bool) {
 	return d, true
 }
 
-// DocumentRule is what is thought of the document at a URL, and the pattern of the policy that says so, "" where
-// it is what counts for all others.
+// DocumentRule returns the trust decision for the document at a URL and the matching pattern. The
+// pattern is "" if the decision is the default for other documents.
 func (r *Registry) DocumentRule(id string) (Trust, string) { return r.docs.cfg.Trust.rule(id) }
 
-// rule is Of with the pattern that decides.
+// rule returns the decision of Of and the pattern that matched.
 func (p TrustPolicy) rule(id string) (Trust, string) {
 	u, err := url.Parse(id)
 	if err != nil {

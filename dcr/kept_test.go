@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// OB-11: what is known of a metadata document can be shown: when it was read, what it said, and when and why it
-// could not be had since.
+// OB-11: the state of a metadata document can be shown: when it was read, its content, and when and
+// why a later fetch failed.
 func TestDocumentAsLastRead(t *testing.T) {
 	now := time.Now()
 	s := newSite(t)
@@ -43,7 +43,7 @@ func TestDocumentAsLastRead(t *testing.T) {
 	}
 }
 
-// OB-11: the text that is kept of a document is bounded, and does not deceive the eye.
+// OB-11: the text kept of a document is bounded and free of misleading characters.
 func TestDocumentText(t *testing.T) {
 	got := textOf([]byte("{\n\t\"a\": \"x\u202ey\x1b[31m\xff\"}" + strings.Repeat(" ", 9000)))
 	if len(got.begin) > maxDocumentText || !strings.HasPrefix(got.begin, "{\n\t\"a\": \"xy[31m\"}") || got.size < 9000 {
@@ -51,7 +51,7 @@ func TestDocumentText(t *testing.T) {
 	}
 }
 
-// OB-11: the rule of the policy that decides about a document is known.
+// OB-11: the matching rule of the trust policy is reported.
 func TestDocumentRule(t *testing.T) {
 	p := TrustPolicy{Allow: []string{"a.example", "*.b.example"}, Deny: []string{"bad.b.example"}}
 	for id, want := range map[string][2]string{

@@ -18,12 +18,12 @@ import (
 )
 
 const (
-	keySetRetry = 30 * time.Second // an unknown key id makes us look again no sooner
+	keySetRetry = 30 * time.Second // minimum time between two fetches for an unknown key ID
 	maxKeySets  = 1000
 )
 
-// keySets finds the public keys of clients that authenticate by private_key_jwt. Those
-// at a jwks_uri are fetched under the same rules as documents, and kept.
+// keySets finds the public keys of clients that authenticate with private_key_jwt. Key sets at a
+// jwks_uri are fetched under the same rules as documents, and cached.
 type keySets struct {
 	fetch   *safehttp.Client
 	now     func() time.Time
@@ -46,9 +46,9 @@ func newKeySets(fetch *safehttp.Client, now func() time.Time) *keySets {
 	}
 }
 
-// ClientKeys returns the public keys that may verify an assertion of c whose header
-// names kid, or none. A key id that the kept set does not have makes it look again, at
-// most every half minute, so that a client can change its keys at any time.
+// ClientKeys returns the public keys of c that may verify an assertion whose header names kid, or
+// none. If the cached set lacks kid, ClientKeys fetches the set again, at most every 30 seconds, so
+// that a client can rotate its keys at any time.
 func (r *Registry) ClientKeys(ctx context.Context, c storage.Client, kid string) ([]jose.JSONWebKey, error) {
 	keys, err := r.keySets(ctx, c).of(ctx, c, kid)
 	if err != nil || kid == "" {
@@ -58,12 +58,12 @@ func (r *Registry) ClientKeys(ctx context.Context, c storage.Client, kid string)
 		func(k jose.JSONWebKey) bool { return k.KeyID != "" && k.KeyID != kid }), nil
 }
 
-// keySets are those that the client shares an allowance of fetches with.
+// keySets returns the cache whose fetch allowance the client shares.
 func (r *Registry) keySets(ctx context.Context, c storage.Client) *keySets {
 	if r.Vouched(c) {
 		return r.vouched
 	}
-	if c.LastUsedAt.IsZero() && c.JWKSURI != "" { // as it was registered, or a moment ago
+	if c.LastUsedAt.IsZero() && c.JWKSURI != "" { // c may be a copy from its registration, or a few seconds old
 		if row, err := r.cfg.Store.Client(ctx, c.ID); err == nil {
 			c.LastUsedAt = row.LastUsedAt
 		}
@@ -90,15 +90,15 @@ func (s *keySets) of(ctx context.Context, c storage.Client, kid string) ([]jose.
 	v, err, _ := s.flight.Do(c.JWKSURI, func() (any, error) { return s.load(context.WithoutCancel(ctx), c.JWKSURI) })
 	if err != nil {
 		if ok && e.err == nil && now.Before(e.expires.Add(documentMaxTTL)) {
-			return e.keys, nil // an outage elsewhere ends no session
+			return e.keys, nil // an outage of the client's site must not end sessions
 		}
 		return nil, err
 	}
 	return v.([]jose.JSONWebKey), nil
 }
 
-// load fetches a key set. What cannot be had is remembered for a moment, so that failed
-// attempts to sign in do not become a stream of requests to another site.
+// load fetches a key set. A failure is cached for documentRetry, so that failed sign-ins do not
+// become a stream of requests to another site.
 func (s *keySets) load(ctx context.Context, uri string) ([]jose.JSONWebKey, error) {
 	if !s.rate.AllowN(s.now(), 1) {
 		return nil, errors.New("too many key sets at once")
@@ -109,7 +109,7 @@ func (s *keySets) load(ctx context.Context, uri string) ([]jose.JSONWebKey, erro
 	if err == nil {
 		keys, err = clientKeys.Parse(answer.Body)
 	}
-	if errors.Is(err, safehttp.ErrNeverPermitted) { // AS-161: asking again is of no use
+	if errors.Is(err, safehttp.ErrNeverPermitted) { // AS-161: a retry cannot succeed
 		err = oauth.NewError(oauth.InvalidClient,
 			"The jwks_uri of the client has a host that this server never reads from.").Because(err)
 	} else if err != nil {
@@ -117,7 +117,7 @@ func (s *keySets) load(ctx context.Context, uri string) ([]jose.JSONWebKey, erro
 	}
 	if err != nil {
 		if old, ok := s.entries.Get(uri); ok && old.err == nil {
-			old.fetched = now // good keys outlive a bad answer
+			old.fetched = now // keep the good keys after a bad response
 			s.entries.Put(uri, old, time.Time{})
 			return nil, err
 		}

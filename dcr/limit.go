@@ -14,40 +14,39 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// DefaultPerMinute is how many registrations a minute one network has when Limits does not say;
-// twice as many are taken at once.
+// DefaultPerMinute is the default number of registrations per minute and network. The default burst
+// is twice as large.
 const DefaultPerMinute = 60
 
-// Limits bounds the registrations from one network. The defaults leave room for
-// hosted clients, whose users share few addresses and which register again with
-// every sign-in.
+// Limits bounds the registrations from one network. The defaults leave room for hosted clients,
+// whose users share few addresses and which register again at every sign-in.
 type Limits struct {
-	PerMinute float64 // sustained; 0 means DefaultPerMinute
-	Burst     int     // at once; 0 means twice DefaultPerMinute
-	// Shared are networks through which a service sends all its users. They count as
-	// one each, with sharedFactor times the allowance.
+	PerMinute float64 // sustained rate; 0: DefaultPerMinute
+	Burst     int     // 0: twice DefaultPerMinute
+	// Shared lists networks through which a service sends all its users. Each counts as one
+	// network, with sharedFactor times the allowance.
 	Shared []netip.Prefix
 }
 
-// SharedNetworks are the published egress networks of hosted MCP clients; it is the
-// default of the server's configuration.
+// SharedNetworks lists the published egress networks of hosted MCP clients. It is the default of
+// the server's configuration.
 var SharedNetworks = []netip.Prefix{netip.MustParsePrefix("160.79.104.0/21")} // Anthropic
 
 const sharedFactor = 20
 
 const (
-	storedCost  = 10      // what each storedUnit that is kept in a row counts as
+	storedCost  = 10      // cost of each storedUnit in a row
 	storedUnit  = 2 << 10 // bytes
-	maxStored   = 8 << 10 // bytes of one registration; the largest that is known has two
+	maxStored   = 8 << 10 // maximum bytes of one registration; the largest known one has two kilobytes
 	maxNetworks = 10_000
 )
 
-// everyone is the key that counts everything that strangers have stored.
+// everyone is the key of the allowance for everything that strangers have stored.
 const everyone = "*"
 
-// limiter is a token bucket for each client network, and one for all that strangers can have
-// stored, wherever they are: what a registration leaves in the database costs the operator, and
-// networks cost an attacker little (RFC 7591 §5).
+// limiter is a token bucket for each client network, and one for everything that strangers store,
+// across all networks. Stored registrations cost the operator of the server space, and networks
+// cost an attacker little (RFC 7591 §5).
 type limiter struct {
 	perSecond float64
 	burst     int
@@ -70,16 +69,16 @@ func newLimiter(l Limits, shared *allowance.Limits) *limiter {
 	}
 }
 
-// ofNetworks is the allowance of a network, factor times that of the smallest.
+// ofNetworks returns the allowance of a network: factor times the smallest network's.
 func (l *limiter) ofNetworks(factor int) bounded.Rate {
 	return bounded.PerSecond(float64(factor)*l.perSecond, factor*l.burst)
 }
 
-// ofEveryone is how many storedUnits strangers may have stored.
+// ofEveryone returns the allowance of storedUnits for all strangers together.
 func (l *limiter) ofEveryone() bounded.Rate { return bounded.PerSecond(l.perSecond/6, 32*l.burst) }
 
-// networks are what an address is counted by: the shared network that it is in, else those
-// around it, the smallest first.
+// networks returns the networks that an address counts toward: its shared network, or else the
+// blocks around it, smallest first.
 func (l *limiter) networks(a netip.Addr) (names []string, shared bool) {
 	a = a.Unmap().WithZone("")
 	for _, p := range l.shared {
@@ -90,7 +89,8 @@ func (l *limiter) networks(a netip.Addr) (names []string, shared bool) {
 	return network.Blocks(a), false
 }
 
-// draws are what a registration counts as that keeps some units in a row; none: as one.
+// draws returns the cost of a registration that stores units in a row. With units 0, it counts as
+// one registration.
 func (l *limiter) draws(from origin, units int) (out []allowance.Draw) {
 	for place, name := range from.networks {
 		factor := network.Allowance(place)
@@ -105,10 +105,10 @@ func (l *limiter) draws(from origin, units int) (out []allowance.Draw) {
 	return out
 }
 
-// take counts a registration that keeps some units in a row: all that it costs or nothing, so
-// that a client that waits as it is told gets in. Else it returns the error that says how
-// long to wait. What a registration costs is known when it has been read, which is cheap
-// beside a wait that does not suffice.
+// take charges a registration that stores units in a row, completely or not at all. A client that
+// waits as long as required is therefore admitted. Otherwise take returns an error with the time to
+// wait. The cost is known only after the request is read, which is cheap compared to a wait that
+// turns out too short.
 func (l *limiter) take(ctx context.Context, from origin, units int) error {
 	wait := l.buckets.Take(ctx, l.draws(from, units)...)
 	if wait == 0 {
@@ -119,8 +119,8 @@ func (l *limiter) take(ctx context.Context, from origin, units int) error {
 	return e
 }
 
-// takeFor counts a request that failed as a registration that keeps nothing, and returns what it
-// is answered with: err within the limit.
+// takeFor charges a failed request as a registration that stores nothing. It returns err, or the
+// rate limit error if the limit is exceeded.
 func (l *limiter) takeFor(ctx context.Context, from origin, err error) error {
 	if slow := l.take(ctx, from, 0); slow != nil {
 		return slow
@@ -128,7 +128,8 @@ func (l *limiter) takeFor(ctx context.Context, from origin, err error) error {
 	return err
 }
 
-// kept is how many units a client takes in a row, or an error when they are too many.
+// kept returns how many storedUnits a client takes in a row, or an error if it is larger than
+// maxStored.
 func kept(c storage.Client) (units int, err error) {
 	size := len(c.ID) + len(c.Name) + len(c.Scopes.String()) + len(c.Metadata) + len(c.JWKS) + len(c.JWKSURI)
 	for _, u := range c.RedirectURIs {
@@ -140,7 +141,7 @@ func kept(c storage.Client) (units int, err error) {
 	return size/storedUnit + 1, nil
 }
 
-// peer is the address of the other end of the connection.
+// peer returns the remote address of the connection.
 func peer(r *http.Request) netip.Addr {
 	ap, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/dcr"
 )
 
-// fromHeader takes the address of a request from a header of the test.
+// fromHeader takes the client address from a header that the test sets.
 func fromHeader(c *dcr.Config) {
 	c.ClientAddr = func(r *http.Request) netip.Addr { a, _ := netip.ParseAddr(r.Header.Get("Test-Addr")); return a }
 }
@@ -21,14 +21,14 @@ func fromHeader(c *dcr.Config) {
 // long is a registration that needs a row.
 var long = `{"redirect_uris":["https://a.example/` + strings.Repeat("x", 600) + `"]}`
 
-// Protocol 2.2, AS-144: a registration that costs more than one of the limit is charged once,
-// and gets in when it has waited as it was told.
+// Protocol 2.2, AS-144: a registration that costs more than one is charged once. It is admitted
+// after the wait that the server demanded.
 func TestWaitingAsTold(t *testing.T) {
 	for _, total := range []bool{false, true} {
 		r := newRig(t, fromHeader, func(c *dcr.Config) { c.Limits = dcr.Limits{PerMinute: 60, Burst: 15} })
 		address := func(i int) string {
 			if total {
-				return fmt.Sprintf("198.51.%d.1", i%250) // each network has enough, all together have not
+				return fmt.Sprintf("198.51.%d.1", i%250) // each network has enough allowance, all together do not
 			}
 			return "192.0.2.1"
 		}
@@ -59,8 +59,8 @@ func TestWaitingAsTold(t *testing.T) {
 	}
 }
 
-// Security M7: what strangers can have stored has one allowance, however many networks they
-// have; what is sealed into an id goes on.
+// Security M7: strangers share one allowance for stored registrations, however many networks they
+// use. Registrations that fit into an ID are not affected.
 func TestStrangersStoreWithinOneAllowance(t *testing.T) {
 	r := newRig(t, fromHeader, func(c *dcr.Config) { c.Limits = dcr.Limits{PerMinute: 60, Burst: 15} })
 	kept := 0
@@ -77,7 +77,7 @@ func TestStrangersStoreWithinOneAllowance(t *testing.T) {
 	}
 }
 
-// Security M8: the networks of one /48 share an allowance.
+// Security M8: all networks of one /48 share an allowance.
 func TestRegistrationsOfOneCustomer(t *testing.T) {
 	r := newRig(t, fromHeader, func(c *dcr.Config) { c.Limits = dcr.Limits{PerMinute: 60, Burst: 3} })
 	got := 0
@@ -95,8 +95,8 @@ func TestRegistrationsOfOneCustomer(t *testing.T) {
 	}
 }
 
-// A request that cannot be read counts as a registration, and beyond the limit is answered as
-// one: 429 with the time to wait, not the status of what else is wrong with it (AS-144).
+// AS-144: an unreadable request counts as a registration. Beyond the limit it gets 429 with the
+// time to wait, not the status of its other fault.
 func TestBeyondTheLimitEveryFaultIs429(t *testing.T) {
 	r := newRig(t, managing, func(c *dcr.Config) { c.Limits = dcr.Limits{PerMinute: 1, Burst: 3} })
 	made := r.register(t, `{`+loopback+`}`)
@@ -121,8 +121,8 @@ func TestBeyondTheLimitEveryFaultIs429(t *testing.T) {
 	}
 }
 
-// Security M7: a row holds eight kilobytes at most, whatever it is made of; and updates cost
-// what they store (mutation 19).
+// Security M7, mutation 19: a row holds at most eight kilobytes, whatever its members, and updates
+// are charged by size.
 func TestWhatARowHolds(t *testing.T) {
 	contacts := `,"contacts":["` + strings.Repeat(strings.Repeat("c", 250)+`","`, 30) + `x"]`
 	uris := func(n int) string {
@@ -147,7 +147,7 @@ func TestWhatARowHolds(t *testing.T) {
 	if got := put(uris(10)); got != http.StatusBadRequest {
 		t.Errorf("AS-145: an update to ten kilobytes: got %d", got)
 	}
-	for i := range 3 { // of 40 each, after four of one
+	for i := range 3 { // 40 units each, after four units
 		if got := put(uris(8)); got != http.StatusOK {
 			t.Errorf("update %d: got %d", i, got)
 		}

@@ -16,16 +16,16 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// managed is the client id that a request below the registration endpoint names, ""
-// for the endpoint itself. The mux has bound it as {client}.
+// managed returns the client ID in the path of a request, or "" for the registration endpoint
+// itself. The mux binds it as {client}.
 func managed(req *http.Request) string { return req.PathValue("client") }
 
-// errManage is the one answer to a caller who does not hold the registration access token of
-// a client that exists (RFC 7592 §2): a caller cannot learn which ids are registered.
+// errManage is the only answer to a caller without the registration access token of an existing
+// client (RFC 7592 §2). It therefore does not reveal which IDs are registered.
 var errManage = oauth.NewError(oauth.InvalidToken,
 	"The registration access token is missing, or is not that of this client.")
 
-// manage is the client configuration endpoint (RFC 7592 §2, AS-150) of one client.
+// manage returns the client configuration endpoint (RFC 7592 §2, AS-150) of one client.
 func (r *Registry) manage(id string) http.HandlerFunc {
 	return func(w http.ResponseWriter, req *http.Request) {
 		out, err := r.configure(req, id)
@@ -45,7 +45,7 @@ func (r *Registry) manage(id string) http.HandlerFunc {
 	}
 }
 
-// configure carries a request out. The token is checked before anything is read.
+// configure executes a request. It checks the token before it reads anything.
 func (r *Registry) configure(req *http.Request, id string) (*response, error) {
 	scheme, token, _ := strings.Cut(req.Header.Get("Authorization"), " ")
 	if len(id) > maxIDLength || !strings.EqualFold(scheme, "Bearer") ||
@@ -58,10 +58,10 @@ func (r *Registry) configure(req *http.Request, id string) (*response, error) {
 		return nil, errManage
 	case err != nil:
 		return nil, unavailable(err)
-	case c.Source != storage.SourceDynamic && c.Source != storage.SourceManaged: // the operator's
+	case c.Source != storage.SourceDynamic && c.Source != storage.SourceManaged: // created by the administrator
 		return nil, errManage
 	}
-	if req.Method == http.MethodPut { // or an application that is held would go on under another name
+	if req.Method == http.MethodPut { // otherwise a held application could continue under another name
 		if err := r.admitsApplication(req.Context(), c); err != nil {
 			return nil, err
 		}
@@ -79,9 +79,8 @@ func (r *Registry) configure(req *http.Request, id string) (*response, error) {
 	return &out, err
 }
 
-// delete removes a client for good and ends its grants (RFC 7592 §2.3). The row that
-// remembers it stays for good, so it costs as one, unless the client had a row of its own
-// and paid for it.
+// delete removes a client permanently and revokes its grants (RFC 7592 §2.3). Its tombstone is
+// never removed, so it costs as much as a row, unless the client already paid for a row.
 func (r *Registry) delete(ctx context.Context, c storage.Client, from origin) error {
 	if c.Source != storage.SourceManaged {
 		if err := r.limiter.take(ctx, from, 1); err != nil {
@@ -96,10 +95,10 @@ func (r *Registry) delete(ctx context.Context, c storage.Client, from origin) er
 	return nil
 }
 
-// replace registers c again under its id (RFC 7592 §2.2): what the request does not name
-// takes its default. From then on the client has a row, which goes before what its id
-// says; that row is kept until the client is deleted, since forgetting it would bring
-// back redirect URIs that the client has given up.
+// replace registers c again under its ID (RFC 7592 §2.2). Members that the request omits take their
+// defaults. From then on the client has a row, which takes precedence over the sealed ID. The row
+// is kept until the client is deleted: dropping it would restore redirect URIs that the client has
+// given up.
 func (r *Registry) replace(req *http.Request, c storage.Client) (storage.Client, string, error) {
 	from := r.origin(req)
 	if r.cfg.Disabled {
@@ -124,7 +123,7 @@ func (r *Registry) replace(req *http.Request, c storage.Client) (storage.Client,
 	return next, reg.secret, nil
 }
 
-// prepareReplacement makes the client that takes the place of c.
+// prepareReplacement builds the client that replaces c.
 func (r *Registry) prepareReplacement(req *http.Request, c storage.Client) (registration, error) {
 	body, err := readBody(req)
 	if err != nil {
@@ -155,8 +154,7 @@ func (r *Registry) prepareReplacement(req *http.Request, c storage.Client) (regi
 	return registration{client: next, secret: secret, units: units, replaced: true}, err
 }
 
-// checkReplacement holds the rules for the members that only an update has (RFC 7592
-// §2.2).
+// checkReplacement checks the members that only an update has (RFC 7592 §2.2).
 func checkReplacement(body []byte, c storage.Client) error {
 	members, err := parseObject(body)
 	if err != nil {

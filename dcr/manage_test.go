@@ -20,7 +20,7 @@ const endpoint = "https://auth.example.com/register"
 
 func managing(c *dcr.Config) { c.Endpoint = endpoint }
 
-// configure sends a request to the client configuration endpoint, as a mux would pass it on.
+// configure sends a request to the client configuration endpoint through a mux.
 func (r *rig) configure(method, id, token, body string) *httptest.ResponseRecorder {
 	mux := http.NewServeMux()
 	mux.Handle("/register/{client}", r)
@@ -186,8 +186,8 @@ func TestManagementSurvives(t *testing.T) {
 	}
 }
 
-// TestManagementOfALostRow: AS-150. A client whose row is gone, by a sweep or with the database,
-// is told that it is not registered any more, and not to try again.
+// TestManagementOfALostRow: AS-150. A client whose row is gone, through a sweep or a lost database,
+// gets an answer that says it is no longer registered and must not retry.
 func TestManagementOfALostRow(t *testing.T) {
 	made := newRig(t, managing).register(t, long)
 	id, token := text(made["client_id"]), text(made["registration_access_token"])
@@ -290,7 +290,7 @@ func TestClientKeys(t *testing.T) {
 	want("an outage of the site ends no session", "new", 1, 3)
 	t.Run("AS-161 a key set inside is not fetched", func(t *testing.T) {
 		r := newRig(t)
-		for range 2 { // also as it is kept
+		for range 2 { // also from the cache
 			_, err := r.ClientKeys(t.Context(), c, "k")
 			if oauth.AsError(err).Code != oauth.InvalidClient || fetches != 3 {
 				t.Errorf("RU-20: got %v, %d fetches", err, fetches)

@@ -13,30 +13,31 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// Spec describes a client that an operator creates (requirement AS-169). Everything
-// but Now has a default.
+// Spec describes a client that an administrator creates (AS-169). Every field but Now has a
+// default.
 type Spec struct {
 	ID           string   // default: random
-	Name         string   // shown to people at consent
-	RedirectURIs []string // needed for authorization_code
-	// GrantTypes default to authorization_code and refresh_token with redirect URIs,
-	// and to client_credentials without.
+	Name         string   // shown to users at consent
+	RedirectURIs []string // required for authorization_code
+	// GrantTypes defaults to authorization_code and refresh_token with redirect URIs, and to
+	// client_credentials without.
 	GrantTypes []string
-	// AuthMethod defaults to none, and to client_secret_basic with client_credentials.
+	// AuthMethod defaults to private_key_jwt with keys, to client_secret_basic for clients that act
+	// without a user, and to none otherwise.
 	AuthMethod string
 	JWKS       []byte       // public keys for private_key_jwt, a JSON Web Key Set
-	JWKSURI    string       // or where they are published
+	JWKSURI    string       // URL of the public keys, instead of JWKS
 	Scopes     oauth.Scopes // the limit for client_credentials
-	Resources  []string     // the resources client_credentials may name; empty: every one
-	RequirePAR bool         // its authorization requests have to be pushed (RFC 9126)
-	DPoP       bool         // all tokens of the client are bound to a key (RFC 9449 §5.2)
+	Resources  []string     // resources that client_credentials may name; empty: all
+	RequirePAR bool         // requires pushed authorization requests (RFC 9126)
+	DPoP       bool         // binds all tokens of the client to a key (RFC 9449 §5.2)
 	Redirects  oauth.RedirectPolicy
 	Now        time.Time
 }
 
-// Mint validates s and returns the client with its secret, which is empty for a
-// public client and cannot be had again. It stores nothing: pass the client to
-// storage.Clients.PutClient. Errors are sentences for the operator.
+// Mint validates s and returns the client and its secret. The secret is empty for a public client
+// and cannot be recovered later. Mint stores nothing: pass the client to storage.Clients.PutClient.
+// Errors are sentences for the administrator.
 func Mint(s Spec) (storage.Client, string, error) {
 	s = s.withDefaults()
 	if err := s.check(); err != nil {
@@ -84,15 +85,16 @@ func (s Spec) withDefaults() Spec {
 	return s
 }
 
-// shortNames are what operators may call the grant types whose names are URNs.
+// shortNames maps short names to grant types whose names are URNs.
 var shortNames = map[string]string{
 	"device": grantDevice, "device_code": grantDevice, "jwt-bearer": grantBearer, "token-exchange": grantExchange,
 }
 
-// knownNames are allGrants as an operator would write them.
+// knownNames lists allGrants by their short names.
 var knownNames = []string{grantCode, grantRefresh, grantMachine, "device", "jwt-bearer", "token-exchange"}
 
-// onlyAuthenticated reports whether no grant type but those of clients with credentials is there.
+// onlyAuthenticated reports whether grants contains only grant types that require client
+// authentication.
 func onlyAuthenticated(grants []string) bool {
 	return !slices.ContainsFunc(grants, func(g string) bool {
 		return g != grantMachine && g != grantBearer && g != grantExchange
@@ -161,8 +163,8 @@ func (s Spec) check() error {
 	return nil
 }
 
-// checkID keeps ids to characters that need no escaping in a URL or a Basic header,
-// and away from the ids of users, which share the "sub" claim with them (AS-120).
+// checkID limits IDs to characters that need no escaping in a URL or a Basic header. An ID must
+// also not look like a user ID, because both share the "sub" claim (AS-120).
 func checkID(id string) error {
 	if len(id) > maxNameLength || identifier.Reserved(id) && !strings.HasPrefix(id, idPrefix) {
 		return fmt.Errorf("client id %q is too long, begins like an id of another kind (usr_, grt_ and others) or means "+

@@ -21,59 +21,63 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// maxIDLength bounds every client id that is looked up, in bytes.
+// maxIDLength limits the length of a client ID that is looked up, in bytes.
 const maxIDLength = 512
 
-// Config is what a Registry needs. Store and SecretKeys are required.
+// Config configures a Registry. Store and SecretKeys are required.
 type Config struct {
 	// Store holds the clients that have a row, and the tombstones.
 	Store storage.Clients
-	// SecretKeys are the master keys, the primary first. Ids sealed under any of
-	// them open; new ones are sealed under the primary.
+	// SecretKeys are the master keys, the primary first. New client IDs are sealed with the
+	// primary. IDs sealed with any of the keys can be opened.
 	SecretKeys [][]byte
-	// Holds returns the applications that are paused or blocked: their clients are refused. Nil: none.
+	// Holds returns the applications that are paused or blocked. Their clients are refused. Nil:
+	// none.
 	Holds Holds
-	// Redirects says which redirect URIs may be registered in addition to https and
-	// loopback http. PrivateUseSchemes nil means oauth.DesktopSchemes; empty, none.
+	// Redirects configures which redirect URIs clients may register in addition to https and
+	// loopback http. If PrivateUseSchemes is nil, oauth.DesktopSchemes applies; if empty, no
+	// schemes.
 	Redirects oauth.RedirectPolicy
-	// KnownScopes returns the scopes that can be granted at all; others are left out of what is
-	// registered and echoed. Nil: every scope.
+	// KnownScopes returns the scopes that can be granted. Other scopes are dropped from
+	// registrations. Nil: every scope.
 	KnownScopes func(context.Context) oauth.Scopes
-	// DefaultScopes returns the scopes in the reply to a client that asked for no known one; they
-	// do not restrict the client. Nil: none.
+	// DefaultScopes returns the scopes in the response to a client that asked for no known scope.
+	// They do not restrict the client. Nil: none.
 	DefaultScopes func(context.Context) oauth.Scopes
-	// Limits bounds registrations of one client network.
+	// Limits bounds the registrations from one network.
 	Limits Limits
-	// Allowances counts what Limits allows for all replicas together. Nil: each replica counts alone.
+	// Allowances shares the counters of Limits between all replicas. Nil: each replica counts
+	// alone.
 	Allowances storage.Allowances
-	// ClientAddr returns the address that a request comes from, behind trusted
-	// proxies too. Nil: the peer.
+	// ClientAddr returns the client address of a request, also behind trusted proxies. Nil: the
+	// address of the connection.
 	ClientAddr func(*http.Request) netip.Addr
-	// Clients are those of the configuration. They are known for as long as they are listed there,
-	// whatever the store has of them, unless deleted.
+	// Clients are the clients from the configuration. They are known as long as they are listed
+	// here, regardless of the store, unless they were deleted.
 	Clients []storage.Client
-	// Disabled refuses new registrations; registered clients stay.
+	// Disabled refuses new registrations. Registered clients remain.
 	Disabled bool
-	// MachineClients lets confidential clients register themselves for
-	// client_credentials, which gives anyone who can reach the server a token without a
-	// person (AS-178). Off unless the server is on a closed network.
+	// MachineClients lets confidential clients register themselves for client_credentials. Anyone
+	// who can reach the server can then get a token without a user (AS-178). Leave it off unless
+	// the server is on a closed network.
 	MachineClients bool
-	// Endpoint is the URL of the registration endpoint, for the URLs at which clients
-	// manage their registrations (RFC 7592 §3). Empty: not offered.
+	// Endpoint is the URL of the registration endpoint. It is the base of the URLs where clients
+	// manage their registrations (RFC 7592 §3). Empty: management is not offered.
 	Endpoint string
-	// Documents accepts clients that are identified by a metadata document.
+	// Documents configures clients that are identified by a metadata document.
 	Documents Documents
 
 	Audit  *audit.Recorder  // nil: discarded
 	Logger *slog.Logger     // nil: discarded
 	Now    func() time.Time // nil: time.Now
-	// DocumentAsked is told whether a client document was at hand when it was asked for; nil: nothing is.
+	// DocumentAsked, if set, is called on each use of a client metadata document with whether it
+	// was cached.
 	DocumentAsked func(hit bool)
 }
 
 const (
-	// clientTTL is how long the requests of one sign-in share one read of the store, and a deletion
-	// elsewhere may go unnoticed.
+	// clientTTL is how long a client is cached, so that the requests of one sign-in share one read
+	// of the store. A deletion on another replica may go unnoticed for as long.
 	clientTTL  = 5 * time.Second
 	maxClients = 10_000
 )
@@ -83,16 +87,16 @@ type Registry struct {
 	cfg     Config
 	sealer  *sealer
 	static  map[string]storage.Client
-	clients *bounded.Map[string, storage.Client] // that exist: an unknown id may be created at any moment
+	clients *bounded.Map[string, storage.Client] // existing clients only: an unknown ID may be created at any moment
 	limiter *limiter
 	holds   *recent.Value[map[string]storage.Hold]
 	docs    *documents
-	// Clients that the operator vouches for have key sets of their own, and so have those that a
-	// person has approved: strangers, who register themselves, cannot use up their allowance.
+	// Clients that the administrator vouches for have their own key sets, and so have clients that
+	// a user has approved. Self-registered strangers therefore cannot use up their fetch allowance.
 	vouched, approved, strange *keySets
 }
 
-// New returns a registry, or an error that says what in c is wrong.
+// New returns a registry, or an error if c is invalid.
 func New(c Config) (*Registry, error) {
 	if c.Store == nil {
 		return nil, errors.New("dcr: Config.Store is nil")
@@ -133,10 +137,9 @@ func New(c Config) (*Registry, error) {
 	return r, nil
 }
 
-// Attach tells the registry of the authorization server that it belongs to: its issuer,
-// which scopes it knows and grants by default, and where requests come from. Each counts
-// only where Config is silent. authserver.New calls it, before anything is served; where
-// a Config that is complete needs no call.
+// Attach supplies settings of the authorization server: its issuer, its known and default scopes,
+// and how to find a client address. Each applies only where Config leaves it unset. authserver.New
+// calls it before anything is served. A complete Config needs no call.
 func (r *Registry) Attach(
 	issuer string, known, standard func(context.Context) oauth.Scopes, clientAddr func(*http.Request) netip.Addr,
 ) {
@@ -157,21 +160,23 @@ func (r *Registry) Attach(
 // OffersRegistration reports whether clients may register.
 func (r *Registry) OffersRegistration() bool { return !r.cfg.Disabled }
 
-// OffersDocuments reports whether client ids may be URLs of metadata documents.
+// OffersDocuments reports whether client IDs may be URLs of metadata documents.
 func (r *Registry) OffersDocuments() bool { return r.cfg.Documents.Enabled }
 
-// Client resolves a client id: a stored row first, else the sealed id itself.
-// storage.ErrNotFound when it is neither, storage.ErrRevoked when the client was
-// deleted. An answer is kept for a few seconds; until then a deletion on another
-// replica may not show here, but no verb of the store acts for a deleted client.
-// The slices of the returned client are shared: do not change them.
+// Client resolves a client ID: a stored row first, else the sealed ID itself. It returns
+// storage.ErrNotFound if the ID is neither and storage.ErrRevoked if the client was deleted.
 //
-// A client whose application the operator holds comes with an *oauth.Error that is ErrHeld.
+// A result is cached for a few seconds. Until it expires, a deletion on another replica may go
+// unnoticed here, but the store never acts for a deleted client. The slices of the returned client
+// are shared: do not modify them.
+//
+// A client whose application the administrator holds is returned with an *oauth.Error that wraps
+// ErrHeld.
 func (r *Registry) Client(ctx context.Context, id string) (storage.Client, error) {
 	return r.unlessHeld(ctx)(r.resolve(ctx, id))
 }
 
-// unlessHeld refuses a client that was found when its application is held.
+// unlessHeld returns a function that adds an error to a resolved client if its application is held.
 func (r *Registry) unlessHeld(ctx context.Context) func(storage.Client, error) (storage.Client, error) {
 	return func(c storage.Client, err error) (storage.Client, error) {
 		if err == nil {
@@ -199,11 +204,11 @@ func (r *Registry) resolve(ctx context.Context, id string) (storage.Client, erro
 	return c, nil
 }
 
-// Current is Client by what is stored now, for an answer that a change on another replica
-// must not get by. A document is kept for as long as it allows.
+// Current is like Client but reads the store, for decisions that must not miss a change on another
+// replica. A metadata document is still cached for as long as it allows.
 func (r *Registry) Current(ctx context.Context, id string) (storage.Client, error) {
-	// What is read here does not come by way of what is kept: a request of before the change may keep what it
-	// has read at any moment.
+	// Bypass the cache for this read: an earlier request may still cache its outdated result at any
+	// moment.
 	r.Forget(id)
 	if r.docs.handles(id) || id == "" || len(id) > maxIDLength {
 		return r.Client(ctx, id)
@@ -216,11 +221,13 @@ func (r *Registry) Current(ctx context.Context, id string) (storage.Client, erro
 	return r.unlessHeld(ctx)(c, nil)
 }
 
-// documented resolves a client that is identified by a document. Its row, which the
-// first approval makes, tells whether it was deleted, and stands in while the document
-// cannot be had, so that an outage elsewhere ends no session; a document that is invalid
-// ends them. An unknown document is not fetched because a stranger names it (AS-154): that is
-// for Fetch.
+// documented resolves a client that is identified by a document.
+//
+// The client's row, created at its first approval, records whether it was deleted. While the
+// document is unavailable the row replaces it, so that an outage of another site ends no session.
+// An invalid document does end them.
+//
+// An unknown document is not fetched just because a stranger names it (AS-154). Fetch does that.
 func (r *Registry) documented(ctx context.Context, id string) (storage.Client, error) {
 	row, err := r.cfg.Store.Client(ctx, id)
 	stored := err == nil
@@ -240,9 +247,9 @@ func (r *Registry) documented(ctx context.Context, id string) (storage.Client, e
 	return c, docErr
 }
 
-// keepCopy brings the row of a client up to date with its document. A row of before would bring
-// back what the document has given up, while that cannot be had: a redirect URI that belongs to
-// another party by now, with the consents that people gave for it.
+// keepCopy updates a client's row from its document. While the document is unavailable, an outdated
+// row would restore data that the document has dropped. One example is a redirect URI that now
+// belongs to another party, along with the consents that users gave for it.
 func (r *Registry) keepCopy(ctx context.Context, c storage.Client) {
 	row, err := r.cfg.Store.Client(ctx, c.ID)
 	if err == nil && row.Material() != c.Material() {
@@ -254,13 +261,13 @@ func (r *Registry) keepCopy(ctx context.Context, c storage.Client) {
 	}
 }
 
-// ErrUnread means that an id is the URL of a document that has not been read here: Fetch
-// does. It is storage.ErrNotFound.
+// ErrUnread means that an ID is the URL of a document that this process has not read. Fetch reads
+// it. ErrUnread wraps storage.ErrNotFound.
 var ErrUnread = fmt.Errorf("client metadata document not read yet: %w", storage.ErrNotFound)
 
-// Fetch reads the document of a client whose id is a URL, again if what is kept of it is
-// not from these seconds. Ask for it only on behalf of a person who has signed in. Errors
-// are those of Client.
+// Fetch reads the document of a client whose ID is a URL. It fetches the document again if the
+// cached copy is older than documentRetry. Call it only on behalf of a signed-in user. Errors are
+// as for Client.
 func (r *Registry) Fetch(ctx context.Context, id string) (storage.Client, error) {
 	if !r.docs.handles(id) || len(id) > maxURILength {
 		return storage.Client{}, fmt.Errorf("client id %.100q is no document: %w", id, storage.ErrNotFound)
@@ -275,23 +282,23 @@ func (r *Registry) Fetch(ctx context.Context, id string) (storage.Client, error)
 	return r.docs.client(ctx, id, true)
 }
 
-// Vouched reports whether the operator knows a client: by having created it, or by
-// allowing the place of its metadata document.
+// Vouched reports whether the administrator created a client or allows the URL of its metadata
+// document.
 func (r *Registry) Vouched(c storage.Client) bool {
 	return c.Operated() || c.Source == storage.SourceCIMD && r.docs.cfg.Trust.Of(c.ID) == TrustAllow
 }
 
-// Forget drops what is kept of a client, for a caller that has just deleted it.
+// Forget drops a client from the cache, for a caller that has just deleted it.
 func (r *Registry) Forget(id string) { r.clients.Drop(id) }
 
-// lookup asks the store first, because only it knows about deletion.
+// lookup asks the store first, because only the store knows about deletions.
 func (r *Registry) lookup(ctx context.Context, id string) (storage.Client, error) {
 	c, err := r.cfg.Store.Client(ctx, id)
 	static, configured := r.static[id]
 	switch {
 	case errors.Is(err, storage.ErrRevoked):
 		if sealed, openErr := r.sealer.open(id); openErr == nil {
-			return sealed, err // for its name; it is refused all the same
+			return sealed, err // for its name; the caller still refuses it
 		}
 		return c, err
 	case configured:
@@ -303,21 +310,21 @@ func (r *Registry) lookup(ctx context.Context, id string) (storage.Client, error
 	}
 	sealed, openErr := r.sealer.open(id)
 	if openErr != nil {
-		return c, err // an id that was never ours is simply not found
+		return c, err // an ID that this server did not issue
 	}
 	return sealed, nil
 }
 
-// registration is a client that is being created, or has been.
+// registration is a client that is being created, or was created.
 type registration struct {
 	client storage.Client
 	secret string // "" for a public client
-	units  int    // that it takes in a row; none: all of it is in its id
+	units  int    // storedUnits in a row; 0: everything is in the ID
 
-	replaced bool // it took the place of an earlier one
+	replaced bool // it replaces an earlier registration
 }
 
-// prepare makes a client of what is admitted of a request. Errors are protocol errors.
+// prepare reads a request and returns the client to register. Errors are protocol errors.
 func (r *Registry) prepare(req *http.Request) (registration, error) {
 	body, err := readBody(req)
 	if err != nil {
@@ -344,8 +351,8 @@ func (r *Registry) prepare(req *http.Request) (registration, error) {
 	return registration{client: c, secret: secret, units: units}, err
 }
 
-// admitsApplication refuses a registration of an application that is held. It says why: whoever registers it has to
-// ask the operator.
+// admitsApplication refuses to register a held application. The error names the reason, so that the
+// developer can ask the administrator.
 func (r *Registry) admitsApplication(ctx context.Context, c storage.Client) error {
 	r.ForgetHolds()
 	err := r.checkHold(ctx, c)
@@ -366,7 +373,7 @@ func (r *Registry) store(ctx context.Context, reg *registration) error {
 	return nil
 }
 
-// issueSecret gives a confidential client a random secret and returns it.
+// issueSecret sets a random secret for a confidential client and returns it.
 func issueSecret(c *storage.Client) string {
 	if !c.HasSecret() {
 		return ""

@@ -31,7 +31,7 @@ var (
 	epoch   = time.Date(2026, 7, 28, 12, 0, 0, 0, time.UTC)
 )
 
-// rig is a registry with a clock that tests move, and everything it logged.
+// rig is a registry with a clock that tests can move, and a log that they can read.
 type rig struct {
 	*dcr.Registry
 	store *clients
@@ -79,7 +79,7 @@ func (r *rig) send(method, body string, header ...string) *httptest.ResponseReco
 	return w
 }
 
-// register sends a body that must be accepted and returns the answer's members.
+// register sends a body that must be accepted and returns the members of the response.
 func (r *rig) register(t testing.TB, body string) map[string]any {
 	t.Helper()
 	w := r.send("POST", body)
@@ -154,7 +154,7 @@ func TestEveryKnownClientRegisters(t *testing.T) {
 				t.Error("registration stored a row")
 			}
 
-			// Another server, an empty store, the same key.
+			// Another server with an empty store and the same key.
 			c, err := newRig(t).Client(t.Context(), id)
 			if err != nil {
 				t.Fatalf("the id does not open after the database was lost: %v", err)

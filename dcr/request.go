@@ -10,8 +10,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// request is the client metadata of a registration, in the order of RFC 7591 §2.
-// An absent, null or empty member is the zero value.
+// request is the client metadata of a registration, in the order of RFC 7591 §2. An absent, null or
+// empty member has the zero value.
 type request struct {
 	RedirectURIs    []string // redirect_uris
 	AuthMethod      string   // token_endpoint_auth_method
@@ -33,8 +33,7 @@ type request struct {
 	DPoPBound       bool     // dpop_bound_access_tokens (RFC 9449 §5.2)
 }
 
-// Bounds on what is registered, in bytes and items. They are far above what any
-// known client sends.
+// Limits of a registration, in bytes and items. They are far above what any known client sends.
 const (
 	maxRedirects   = 16
 	maxListItems   = 32
@@ -44,8 +43,8 @@ const (
 	maxScopeLength = 4096
 )
 
-// parseRequest reads a registration request. Unknown members are ignored (RFC 7591
-// §2, AS-139); a wrong type and a member given twice are not, because two readers could
+// parseRequest parses a registration request. Unknown members are ignored (RFC 7591 §2, AS-139). A
+// member with the wrong type or a duplicate member is an error, because two parsers could then
 // understand two different clients.
 func parseRequest(body []byte) (request, error) {
 	members, err := parseObject(body)
@@ -79,7 +78,7 @@ func parseRequest(body []byte) (request, error) {
 	return m, nil
 }
 
-// parseObject splits a JSON object into its members, by exact name and each once.
+// parseObject splits a JSON object into its members. Names are case-sensitive and must be unique.
 func parseObject(body []byte) (map[string]json.RawMessage, error) {
 	if !utf8.Valid(body) {
 		return nil, badMetadata("The request body is not UTF-8.")
@@ -113,7 +112,7 @@ func parseObject(body []byte) (map[string]json.RawMessage, error) {
 	return members, nil
 }
 
-// reader takes typed members out of an object and keeps the first error.
+// reader decodes typed members of an object and keeps the first error.
 type reader struct {
 	members map[string]json.RawMessage
 	err     error
@@ -150,7 +149,7 @@ func (r *reader) list(name string, items, limit int) []string {
 	return l
 }
 
-// object returns a member that must be a JSON object, as it stands.
+// object returns a member that must be a JSON object, as raw JSON.
 func (r *reader) object(name string, limit int) []byte {
 	var o map[string]json.RawMessage
 	r.decode(name, &o, "an object")

@@ -9,9 +9,9 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// response is the client information response (RFC 7591 §3.2.1, AS-132, AS-133): what was issued,
-// then all registered metadata as they are now in force. Members that have no value
-// are omitted, never null: several clients fail on null.
+// response is the client information response (RFC 7591 §3.2.1, AS-132, AS-133): the issued values,
+// then all registered metadata now in force. Members without a value are omitted, because several
+// clients fail on null.
 type response struct {
 	ClientID string `json:"client_id"` // client_id: REQUIRED
 	// client_secret: OPTIONAL, confidential clients only
@@ -20,12 +20,12 @@ type response struct {
 	ClientIDIssuedAt int64 `json:"client_id_issued_at"`
 	// client_secret_expires_at: REQUIRED with a secret; 0: never
 	ClientSecretExpiresAt *int64 `json:"client_secret_expires_at,omitempty"`
-	// Where the client manages its registration, and by which token (RFC 7592 §3).
-	// registration_client_uri: both or neither
+	// registration_client_uri: where the client manages its registration; with
+	// registration_access_token or neither (RFC 7592 §3)
 	RegistrationURI   string   `json:"registration_client_uri,omitempty"`
 	RegistrationToken string   `json:"registration_access_token,omitempty"` // registration_access_token
 	RedirectURIs      []string `json:"redirect_uris,omitempty"`             // redirect_uris: verbatim
-	// jwks: private_key_jwt only, one of the two
+	// jwks: private_key_jwt only, instead of jwks_uri
 	JWKS       json.RawMessage `json:"jwks,omitempty"`
 	JWKSURI    string          `json:"jwks_uri,omitempty"`         // jwks_uri
 	AuthMethod string          `json:"token_endpoint_auth_method"` // token_endpoint_auth_method
@@ -33,12 +33,12 @@ type response struct {
 	GrantTypes    []string `json:"grant_types"`
 	ResponseTypes []string `json:"response_types,omitempty"` // response_types: ["code"]
 	ClientName    string   `json:"client_name,omitempty"`    // client_name
-	// scope: advisory, requests may name others
+	// scope: advisory, requests may name other scopes
 	Scope string `json:"scope,omitempty"`
 	Metadata
 }
 
-// response describes a client; secret is "" but in the answer that issues it.
+// response describes a client. secret is "" except in the response that issues it.
 func (r *Registry) response(ctx context.Context, c storage.Client, secret string) (response, error) {
 	out := response{
 		JWKS: c.JWKS, JWKSURI: c.JWKSURI,
@@ -49,7 +49,7 @@ func (r *Registry) response(ctx context.Context, c storage.Client, secret string
 	if slices.Contains(c.GrantTypes, grantCode) {
 		out.ResponseTypes = []string{"code"}
 		if out.Scope == "" && r.cfg.DefaultScopes != nil {
-			out.Scope = r.cfg.DefaultScopes(ctx).String() // RFC 7591 §2; some clients then ask for these
+			out.Scope = r.cfg.DefaultScopes(ctx).String() // RFC 7591 §2; some clients then request these scopes
 		}
 	}
 	if r.cfg.Endpoint != "" {

@@ -15,11 +15,10 @@ import (
 )
 
 const (
-	// idPrefix marks our client ids. It keeps them apart from client id metadata
-	// documents, whose ids are https URLs (AS-146).
+	// idPrefix marks client IDs of this server. It distinguishes them from client ID metadata
+	// documents, whose IDs are https URLs (AS-146).
 	idPrefix = "mcp_"
-	// maxSealedID keeps ids below the 500 characters that every known client stores
-	// and sends without harm.
+	// maxSealedID keeps IDs below 500 characters, which every known client can store and send.
 	maxSealedID = 499
 
 	sealPurpose   = "client id"
@@ -29,9 +28,8 @@ const (
 
 var errSealed = errors.New("dcr: not a sealed client id")
 
-// sealer turns clients into ids and back. It has one ring a master key, because the
-// secret of a client must be derived from the key that sealed its id, also after
-// that key is no longer the primary.
+// sealer turns clients into IDs and back. It has one ring per master key. A client's secret is
+// always derived from the key that sealed its ID, even when that key is no longer the primary.
 type sealer struct{ rings []*secrets.Ring }
 
 func newSealer(masters [][]byte) (*sealer, error) {
@@ -49,8 +47,8 @@ func newSealer(masters [][]byte) (*sealer, error) {
 	return s, nil
 }
 
-// seal gives c an id that holds all of it, and its secret if it is confidential. It
-// reports false when the id would be too long.
+// seal sets an ID that contains all of c, and returns the secret of a confidential client. It
+// returns false if the ID would be too long.
 func (s *sealer) seal(c storage.Client) (storage.Client, string, bool) {
 	ring := s.rings[0]
 	id := idPrefix + base64.RawURLEncoding.EncodeToString(ring.Seal(sealPurpose, encodeClient(c), nil))
@@ -61,10 +59,10 @@ func (s *sealer) seal(c storage.Client) (storage.Client, string, bool) {
 	return c, deriveSecret(ring, &c), true
 }
 
-// open returns the client that an id holds.
+// open returns the client contained in an ID.
 func (s *sealer) open(id string) (storage.Client, error) {
 	raw, err := base64.RawURLEncoding.Strict().DecodeString(strings.TrimPrefix(id, idPrefix))
-	// A decoder that skips line breaks would give one client many ids.
+	// A decoder that skips line breaks would accept many IDs for one client.
 	if err != nil || strings.ContainsAny(id, "\r\n") {
 		return storage.Client{}, errSealed
 	}
@@ -98,8 +96,8 @@ func deriveSecret(ring *secrets.Ring, c *storage.Client) string {
 
 const managementPurpose, managementPrefix = "registration access token", "mcpra_"
 
-// managementToken is the registration access token of a client (RFC 7592 §3). It is
-// derived like the secret, so it needs no row and survives the loss of all rows.
+// managementToken returns the registration access token of a client (RFC 7592 §3). Like the secret
+// it is derived, so it needs no row and survives the loss of the database.
 func (s *sealer) managementToken(id string) string { return managementToken(s.rings[0], id) }
 
 func managementToken(ring *secrets.Ring, id string) string {
@@ -107,8 +105,8 @@ func managementToken(ring *secrets.Ring, id string) string {
 	return managementPrefix + base64.RawURLEncoding.EncodeToString(sum[:])
 }
 
-// manages reports whether token is the registration access token of a client, under any
-// of the master keys.
+// manages reports whether token is the registration access token of a client under any of the
+// master keys.
 func (s *sealer) manages(id, token string) bool {
 	given, found := secrets.Hash(token), 0
 	for _, ring := range s.rings {
@@ -118,8 +116,8 @@ func (s *sealer) manages(id, token string) bool {
 	return found == 1
 }
 
-// The sealed form: version, method, grants, creation in seconds, then length-prefixed
-// strings. It is a tenth smaller than JSON would be, and an id has no room to waste.
+// encodeClient returns the sealed form: version, method, grants, creation time in seconds, then
+// length-prefixed strings. It is a tenth smaller than JSON, and space in an ID is scarce.
 func encodeClient(c storage.Client) []byte {
 	b := []byte{sealVersion, byte(slices.Index(authMethods, c.AuthMethod)), grantBits(c.GrantTypes, allGrants)}
 	b = binary.AppendUvarint(b, uint64(c.CreatedAt.Unix()))
@@ -169,7 +167,7 @@ func appendString(b []byte, s string) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
 }
 
-// grantBits packs those of grants that are offered into one bit each, in their order.
+// grantBits packs the grants that are in offered into one bit each, in the order of offered.
 func grantBits(grants, offered []string) (bits byte) {
 	for i, g := range offered {
 		if slices.Contains(grants, g) {
@@ -188,7 +186,7 @@ func grantsOf(bits byte, offered []string) (grants []string) {
 	return grants
 }
 
-// decoder reads the sealed form. After a failure everything it reads is empty.
+// decoder reads the sealed form. After a failure it returns only empty values.
 type decoder struct {
 	rest   []byte
 	failed bool

@@ -9,8 +9,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// golden is the sealed form of version 1. Ids are out there for years: a change that
-// cannot read it needs a new version beside the old one.
+// golden is the sealed form of version 1. Client IDs stay in use for years, so a change that cannot
+// read it must add a new version beside the old one.
 const golden = "\x01\x02\x03\x80\xf2\xa8\xd3\x06\x03Ann\x05a b c\x1d{\"application_type\":\"native\"}\x02\x12http://127.0.0.1/x\ncursor://a"
 
 func TestSealedForm(t *testing.T) {

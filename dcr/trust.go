@@ -7,28 +7,30 @@ import (
 	"strings"
 )
 
-// Trust is what is thought of a client metadata document because of where it is.
+// Trust is the decision about a client metadata document, based on its URL.
 type Trust string
 
 // The decisions of a TrustPolicy.
 const (
 	TrustAllow Trust = "allow" // known: no warning, and fetched for any request
-	TrustAsk   Trust = "ask"   // accepted, and the person is told that the operator does not vouch for it
-	TrustDeny  Trust = "deny"  // refused before anything is fetched
+	TrustAsk   Trust = "ask"   // accepted, with a warning to the user that the administrator does not vouch for it
+	TrustDeny  Trust = "deny"  // refused without a fetch
 )
 
-// TrustPolicy decides by the URL of a metadata document. A pattern is a host
-// ("claude.ai", or "*.example.com" for its subdomains), or, for a host where strangers
-// can publish too, a URL whose path segments may be "*"
-// ("https://chatgpt.com/oauth/*/client.json"). Deny goes before Allow, and a URL in it stands for
-// each way to write its place: the publisher of the document chooses how the client id is spelled.
+// TrustPolicy decides by the URL of a metadata document. A pattern is a host ("claude.ai"), all
+// subdomains of one ("*.example.com"), or a URL whose path segments may be "*"
+// ("https://chatgpt.com/oauth/*/client.json"). Use a URL for a host where strangers can also
+// publish.
+//
+// Deny takes precedence over Allow. A URL in Deny matches every spelling of the same location,
+// because the publisher of the document chooses how the client ID is spelled.
 type TrustPolicy struct {
 	Allow, Deny []string
 	Others      Trust // default: TrustAsk
 }
 
-// KnownDocuments are the metadata documents of the MCP clients in use today; it is the
-// default of the server's configuration.
+// KnownDocuments lists the metadata documents of current MCP clients. It is the default of the
+// server's configuration.
 var KnownDocuments = []string{
 	"https://claude.ai/oauth/claude-code-client-metadata", "https://claude.ai/oauth/mcp-oauth-client-metadata",
 	"https://vscode.dev/oauth/client-metadata.json", "https://insiders.vscode.dev/oauth/client-metadata.json",
@@ -41,7 +43,7 @@ var KnownDocuments = []string{
 	"https://www.mcpjam.com/.well-known/oauth/client-metadata.json", "https://toolhive.dev/oauth/client-metadata.json",
 }
 
-// Check reports a pattern that could never match.
+// Check returns an error for a pattern that could never match, or an unknown value of Others.
 func (p TrustPolicy) Check() error {
 	for _, pattern := range append(append([]string{}, p.Allow...), p.Deny...) {
 		host, isURL := pattern, strings.Contains(pattern, "://")
@@ -73,7 +75,7 @@ func (p TrustPolicy) Of(id string) Trust {
 	return trust
 }
 
-// allows compares scheme, host and query as they stand; only the path may vary.
+// allows compares scheme, host and query literally. Only the path may contain wildcards.
 func allows(pattern, id string, u *url.URL) bool {
 	if !strings.Contains(pattern, "://") {
 		return isHost(pattern, u)
@@ -85,7 +87,7 @@ func allows(pattern, id string, u *url.URL) bool {
 	return pattern == id || fits(want.EscapedPath(), u.EscapedPath())
 }
 
-// denies compares hosts and paths by what they mean to the DNS and to servers.
+// denies compares hosts as DNS does and paths as servers do.
 func denies(pattern string, u *url.URL) bool {
 	if !strings.Contains(pattern, "://") {
 		return isHost(pattern, u)
@@ -103,9 +105,9 @@ func fits(pattern, in string) bool {
 	return ok && err == nil
 }
 
-// isHost reports whether a URL is at a host, or with "*." below a domain.
+// isHost reports whether the host of u matches pattern: a host name, or "*." and a domain.
 func isHost(pattern string, u *url.URL) bool {
-	host := strings.TrimSuffix(u.Hostname(), ".") // the same host to the DNS
+	host := strings.TrimSuffix(u.Hostname(), ".") // DNS treats both as the same host
 	if domain, wildcard := strings.CutPrefix(pattern, "*."); wildcard {
 		return strings.HasSuffix(strings.ToLower(host), "."+strings.ToLower(domain))
 	}

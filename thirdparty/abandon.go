@@ -10,8 +10,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// collectAbandoned takes the requests that have expired: no response came, or the person gave no
-// answer.
+// collectAbandoned takes the authorization requests that expired without a response, and the claims
+// that the user did not answer.
 func (d *Delegation) collectAbandoned(ctx context.Context) {
 	for {
 		rows, err := d.cfg.Store.AbandonedDepartures(ctx, d.now(), batch)
@@ -30,8 +30,8 @@ func (d *Delegation) collectAbandoned(ctx context.Context) {
 	}
 }
 
-// abandoned records a request that has expired: a redirect URI that is not registered shows an
-// error only at the provider, and this is all that we see of it. Tokens of a claim are revoked.
+// abandoned records an expired request. An unregistered redirect URI shows an error only at the
+// provider, and this record is the only trace of it here. The tokens of a claim are revoked.
 func (d *Delegation) abandoned(ctx context.Context, row storage.Departure) {
 	if c, waiting, ok := d.openClaim(row); ok {
 		d.disclaimed(ctx, c, waiting,
@@ -41,7 +41,7 @@ func (d *Delegation) abandoned(ctx context.Context, row storage.Departure) {
 	var sent sentRequest
 	content, err := d.ring.Open(requestPurpose, row.Sealed, row.Key[:])
 	if err != nil || json.Unmarshal(content, &sent) != nil {
-		return // sealed by a master key that was taken out
+		return // its master key was removed
 	}
 	c, ok := d.byID[sent.Provider]
 	if !ok {

@@ -18,19 +18,19 @@ import (
 
 const (
 	logoutPurpose = "upstream logout"
-	maxLogout     = 16 << 10 // bytes of a request; a logout token has about one thousand
+	maxLogout     = 16 << 10 // bytes of a request; a logout token takes about one thousand
 	logoutTries   = 3
 )
 
-// junkAllowed bounds how many invalid tokens each connector's logout endpoint verifies. The
-// provider's own do not count: anyone can send invalid ones, and the server must still learn of an
-// end there (Back-Channel Logout §2.8).
-const junkAllowed = 20 // a second and connector, with ten times that at once
+// junkAllowed limits how many invalid tokens the logout endpoint of each connector verifies. Valid
+// tokens do not count: anyone can send invalid ones, and the server must still accept the
+// provider's logouts (Back-Channel Logout §2.8).
+const junkAllowed = 20 // per second and connector; the burst is ten times as many
 
-// Logout receives the logout tokens of OpenID Connect Back-Channel Logout 1.0 at
-// POST {issuer}/callback/{connector}/logout, and ends what rests on the session that they
-// name. It answers 200 when that is done, also when there was nothing to end, and 400
-// for a token that is not good (§2.8).
+// Logout returns the handler for logout tokens (OpenID Connect Back-Channel Logout 1.0) at POST
+// {issuer}/callback/{connector}/logout. It ends the sessions that a token names and everything that
+// depends on them. The response is 200 on success, even if there was nothing to end, and 400 for an
+// invalid token (§2.8).
 func (d *Delegation) Logout() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Cache-Control", "no-store") // §2.8
@@ -61,7 +61,7 @@ func (d *Delegation) serveLogout(w http.ResponseWriter, r *http.Request) (status
 		return http.StatusOK
 	case d.junk.Take(bounded.Draw[string]{Key: c.ID, Rate: bounded.PerSecond(junkAllowed, 10*junkAllowed)}) > 0:
 		return http.StatusTooManyRequests
-	case errors.Is(err, provider.ErrUnreachable): // its keys could not be had: let it try again
+	case errors.Is(err, provider.ErrUnreachable): // its keys are unavailable: let it retry
 		return http.StatusServiceUnavailable
 	}
 	d.cfg.Logger.LogAttrs(r.Context(), slog.LevelInfo, "logout token refused", slog.String("connector", c.ID),
@@ -69,13 +69,13 @@ func (d *Delegation) serveLogout(w http.ResponseWriter, r *http.Request) (status
 	return http.StatusBadRequest
 }
 
-// connectorOf is the id in .../callback/{connector}/logout.
+// connectorOf returns the ID in .../callback/{connector}/logout.
 func connectorOf(path string) string {
 	path = strings.TrimSuffix(path, "/logout")
 	return path[strings.LastIndexByte(path, '/')+1:]
 }
 
-// logoutToken reads the one parameter of the request (§2.5).
+// logoutToken returns the only parameter of the request (§2.5).
 func logoutToken(w http.ResponseWriter, r *http.Request) (token string, ok bool) {
 	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if err != nil || kind != "application/x-www-form-urlencoded" {
@@ -93,8 +93,8 @@ func logoutToken(w http.ResponseWriter, r *http.Request) (token string, ok bool)
 	return token, token != ""
 }
 
-// logOut ends what a logout token names, and records that it was used, so that a copy of
-// it does nothing once the person has signed in again.
+// logOut ends the sessions that a logout token names and records the token as used. A copy of it
+// then has no effect after the user has signed in again.
 func (d *Delegation) logOut(ctx context.Context, c *connector, token string) error {
 	l, err := c.VerifyLogout(ctx, token)
 	if err != nil {

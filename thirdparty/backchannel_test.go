@@ -164,7 +164,7 @@ func TestLogout(t *testing.T) {
 		for range 30 {
 			r.logout(r.up.LogoutToken(fakeidp.Alice.Subject, "", nil))
 		}
-		const keyReads = 6 // at once, for logout tokens
+		const keyReads = 6 // burst for logout tokens
 		if n := r.up.Calls(fakeidp.Keys); n > keyReads {
 			t.Errorf("the keys were read %d times, want %d at most", n, keyReads)
 		}

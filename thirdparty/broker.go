@@ -11,11 +11,11 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// Token returns a token of a provider for the user of an MCP token, to a resource server that the
-// policy of the connector names (RS-202, SP-06). A provider gives one token for all that the person
-// has granted, so the token may allow more than was asked for; its scopes say what. An *oauth.Error
-// says why there is no token: see authserver.Broker, whose server also records who got a token for
-// whom (audit.TokenExchanged).
+// Token returns a provider's token for the user of an MCP token, to a resource server that the
+// connector's policy names (RS-202, SP-06). A provider issues one token for all scopes that the
+// user granted, so the token may allow more than requested; its scopes list them. Errors are
+// *oauth.Error values: see authserver.Broker. The server behind it also records each issued token
+// (audit.TokenExchanged).
 func (d *Delegation) Token(ctx context.Context, r delegation.TokenRequest) (delegation.Token, error) {
 	c, ok := d.byID[r.Provider]
 	if !ok {
@@ -26,7 +26,7 @@ func (d *Delegation) Token(ctx context.Context, r delegation.TokenRequest) (dele
 		return delegation.Token{}, err
 	}
 	held, err := d.choose(ctx, c, r, want)
-	if err != nil { // the scopes are what the person would be asked for
+	if err != nil { // return the scopes to ask the user for
 		return delegation.Token{Scopes: want}, err
 	}
 	t := held.Tokens
@@ -37,12 +37,12 @@ func (d *Delegation) Token(ctx context.Context, r delegation.TokenRequest) (dele
 	return delegation.Token{Token: t.Access, Type: kind, Scopes: t.Scopes, ExpiresAt: t.Expires}, nil
 }
 
-// OffersTokens reports whether a resource server may have tokens of any connector.
+// OffersTokens reports whether any connector gives tokens to resource servers.
 func (d *Delegation) OffersTokens() bool {
 	return slices.ContainsFunc(d.connectors, func(c *connector) bool { return len(c.Broker) > 0 })
 }
 
-// brokered returns the scopes that a resource server asks for, if it may have them.
+// brokered returns the scopes that a resource server requests, if the policy allows them.
 func (c *connector) brokered(r delegation.TokenRequest) (oauth.Scopes, error) {
 	var allowed oauth.Scopes
 	found := false
@@ -62,8 +62,8 @@ func (c *connector) brokered(r delegation.TokenRequest) (oauth.Scopes, error) {
 	return r.Scopes, nil
 }
 
-// choose finds a session of the user whose token has the scopes: the one that the MCP
-// token rests on, else the one that was made for the purpose.
+// choose finds a session of the user whose token has the scopes. It tries the session that the MCP
+// token depends on first, then the session linked for this purpose.
 func (d *Delegation) choose(
 	ctx context.Context, c *connector, r delegation.TokenRequest, want oauth.Scopes,
 ) (holding, error) {
@@ -97,13 +97,13 @@ func (d *Delegation) choose(
 	return holding{}, missing
 }
 
-// fresh returns what a session holds, checked as before every use, and renewed if it ends
-// within a minute.
+// fresh returns the content of a session. It checks the session as before any use and renews a
+// token that expires within a minute.
 func (d *Delegation) fresh(ctx context.Context, id string) (holding, error) {
 	u, c, err := d.stand(ctx, id, func(c *connector, u storage.Upstream) bool {
 		held, err := d.open(u)
 		if err != nil {
-			return true // asking does not help; it is told below
+			return true // asking the provider does not help; the error is returned below
 		}
 		renewable := held.latest().Refresh != "" && expiring(held.Tokens, d.now())
 		return !renewable && (c.Detached || d.now().Sub(u.CheckedAt) < c.CheckEvery)
@@ -118,7 +118,7 @@ func (d *Delegation) fresh(ctx context.Context, id string) (holding, error) {
 	return held, nil
 }
 
-// errUnnamed: there are new tokens, and the provider has not said yet whose they are.
+// errUnnamed means that the provider has not yet confirmed the owner of new tokens.
 var errUnnamed = errors.New("whose the renewed tokens are is not known")
 
 var errNoTarget = oauth.NewError(oauth.InvalidTarget, "This resource server may not have tokens of this provider.")

@@ -33,7 +33,7 @@ func TestBroker(t *testing.T) {
 			t.Error("it is another token")
 		}
 		crossed := ask(alice, "profile")
-		crossed.UpstreamID = bob.Upstream // another person's: it is not preferred but ignored
+		crossed.UpstreamID = bob.Upstream // another user's session is ignored
 		if got, err := r.Token(t.Context(), crossed); err != nil || got.Token != held.Tokens.Access {
 			t.Errorf("RS-203: got another person's token, %v", err)
 		}
@@ -112,7 +112,7 @@ func TestBroker(t *testing.T) {
 		if err != nil || second.Token == first.Token || second.ExpiresAt.Sub(r.Now()) <= time.Minute {
 			t.Errorf("got the same: %v, until %v, %v", first.Token == second.Token, second.ExpiresAt, err)
 		}
-		r.up.FailAll(fakeidp.Down) // what still is good for a moment is better than nothing
+		r.up.FailAll(fakeidp.Down) // a token that is valid for another moment is better than an error
 		r.Advance(3*time.Minute + 30*time.Second)
 		if _, err := r.Token(t.Context(), ask(a, "profile")); err != nil {
 			t.Errorf("down: %v", err)
@@ -142,7 +142,7 @@ func TestBroker(t *testing.T) {
 		if r.rows("sessions") != 1 {
 			t.Error("RS-200: a request for more scopes signs no person in")
 		}
-		// Asked again for more, the linked session is replaced by one that can do both.
+		// A request for more scopes replaces the linked session with one that has both.
 		b = r.leave(delegation.Request{
 			Provider: "corp", Purpose: delegation.PurposeExtend, UserID: a.User.ID, Scopes: oauth.Scopes{"tasks"},
 		})
@@ -165,7 +165,7 @@ func TestBroker(t *testing.T) {
 			if _, err := r.come(b, "corp"); err != nil {
 				t.Fatal(err)
 			}
-			for range 2 { // and still after a renewal
+			for range 2 { // also after a renewal
 				if got, err := r.Token(t.Context(), ask(a, "calendar", "profile")); err != nil ||
 					!got.Scopes.Has("calendar", "profile") {
 					t.Errorf("got %v, %v", got.Scopes, err)

@@ -12,16 +12,16 @@ import (
 )
 
 const (
-	// patience is how long a request waits for the answer that another replica fetches.
+	// patience is how long a request waits for an answer that another replica fetches.
 	patience = 10 * time.Second
-	// storeTimeout bounds what is written after the request that wanted it has gone.
+	// storeTimeout bounds a write that continues after its request has ended.
 	storeTimeout = 10 * time.Second
 )
 
-// Check asks the provider whether a session stands, unless it has confirmed it within
-// maxAge; zero stands for the connector's CheckEvery (AS-218). storage.ErrRevoked: the
-// session has ended, and with it its grants, or its provider is not configured. An
-// *oauth.Error with temporarily_unavailable: the server cannot tell now.
+// Check asks the provider whether a session is still valid, unless the provider confirmed it within
+// maxAge. A maxAge of zero means the connector's CheckEvery (AS-218). Check returns
+// storage.ErrRevoked if the session and its grants have ended or its provider is not configured. It
+// returns an *oauth.Error with temporarily_unavailable if the state is currently unknown.
 func (d *Delegation) Check(ctx context.Context, upstreamID string, maxAge time.Duration) error {
 	_, _, err := d.stand(ctx, upstreamID, func(c *connector, u storage.Upstream) bool {
 		age := maxAge
@@ -33,9 +33,9 @@ func (d *Delegation) Check(ctx context.Context, upstreamID string, maxAge time.D
 	return err
 }
 
-// Permit returns which of the scopes of a resource the person may have, by what the
-// provider last said about them, and for operators which rules withhold the others.
-// storage.ErrRevoked as with Check.
+// Permit returns which of the scopes of a resource the user may have, according to the last claims
+// from the provider. For administrators it also names the rules that withhold the other scopes. It
+// returns storage.ErrRevoked as Check does.
 func (d *Delegation) Permit(
 	ctx context.Context, upstreamID, resource string, scopes oauth.Scopes,
 ) (left oauth.Scopes, withheldBy string, err error) {
@@ -51,7 +51,7 @@ func (d *Delegation) Permit(
 	return left, withheldBy, nil
 }
 
-// unopened is the error for a row that cannot be opened.
+// unopened returns the error for a row that cannot be opened.
 func (c *connector) unopened(err error) error {
 	if errors.Is(err, storage.ErrRevoked) {
 		return err
@@ -59,7 +59,7 @@ func (c *connector) unopened(err error) error {
 	return c.unavailable(err)
 }
 
-// live returns a session that has not ended, with its connector.
+// live returns an active session and its connector.
 func (d *Delegation) live(ctx context.Context, id string) (storage.Upstream, *connector, error) {
 	if err := d.settle(ctx); err != nil {
 		return storage.Upstream{}, nil, err
@@ -80,12 +80,12 @@ func (d *Delegation) live(ctx context.Context, id string) (storage.Upstream, *co
 	return u, c, nil
 }
 
-// stand returns a session as soon as it is good enough, or the provider was asked about it
-// by this call or by another one meanwhile.
+// stand returns a session as soon as enough accepts it, or after this or a concurrent call has
+// asked the provider.
 func (d *Delegation) stand(
 	ctx context.Context, id string, enough func(*connector, storage.Upstream) bool,
 ) (storage.Upstream, *connector, error) {
-	var awaited int64 // the version that another replica holds
+	var awaited int64 // the version that another replica has claimed
 	pause := 25 * time.Millisecond
 	for began := time.Now(); ; pause = min(2*pause, time.Second/2) {
 		u, c, err := d.live(ctx, id)
@@ -95,7 +95,7 @@ func (d *Delegation) stand(
 		if enough(c, u) {
 			return u, c, nil
 		}
-		// Who asked elsewhere has stored something that is not enough, and puts it off.
+		// The other replica stored an insufficient answer and postponed the session.
 		settled := awaited != 0 && awaited != u.Version && u.DueAt.After(d.now())
 		if settled || !d.health[c.ID].MayAsk(u.ID, d.now()) || time.Since(began) > patience {
 			return u, c, d.judge(c, u, provider.ErrUnreachable)
@@ -116,8 +116,8 @@ func (d *Delegation) stand(
 	}
 }
 
-// judge decides without the provider: its last word holds for as long as an outage may
-// last, and then the server cannot tell. An outage never ends anything.
+// judge decides without the provider. The last confirmation counts for the connector's Outage;
+// after that the state is unknown. An outage never ends a session.
 func (d *Delegation) judge(c *connector, u storage.Upstream, cause error) error {
 	if d.now().Sub(u.CheckedAt) < c.Outage {
 		return nil
@@ -125,15 +125,15 @@ func (d *Delegation) judge(c *connector, u storage.Upstream, cause error) error 
 	return c.unavailable(cause)
 }
 
-// unavailable is the protocol error for what the server cannot tell now.
+// unavailable returns the protocol error for a state that is currently unknown.
 func (c *connector) unavailable(cause error) *oauth.Error {
 	e := c.say(oauth.TemporarilyUnavailable, sayUnknown)
 	e.RetryAfter = retryAfter
 	return e.Because(cause)
 }
 
-// open opens what a row holds. storage.ErrRevoked: it came from another provider than the
-// one that the connector stands for now.
+// open opens the content of a row. It returns storage.ErrRevoked if the tokens came from another
+// provider than the connector's current one.
 func (d *Delegation) open(u storage.Upstream) (holding, error) {
 	held, err := d.vault.open(u)
 	if err != nil {
@@ -145,7 +145,7 @@ func (d *Delegation) open(u storage.Upstream) (holding, error) {
 	return held, nil
 }
 
-// seal seals what a row is to hold.
+// seal seals the content of a row.
 func (d *Delegation) seal(u storage.Upstream, held holding) ([]byte, error) {
 	if c, known := d.byID[u.Connector]; known {
 		held.Source = c.source()

@@ -14,7 +14,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/thirdparty/internal/provider"
 )
 
-// TestEnds: whatever ends a session at the provider ends what rests on it here.
+// TestEnds: any end of a session at the provider also ends everything here that depends on it.
 func TestEnds(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
@@ -159,7 +159,7 @@ func TestOutage(t *testing.T) {
 			if u := r.upstream(ids[7]); u.Version != 1 {
 				t.Error("the last one was claimed although no provider was to be asked")
 			}
-			// a connection that breaks is tried twice by the HTTP client
+			// the HTTP client tries a broken connection twice
 			if n := r.up.Calls(fakeidp.UserInfo); n > tolerated*2 {
 				t.Errorf("asked %d times", n)
 			}
@@ -221,7 +221,7 @@ func TestOutage(t *testing.T) {
 	})
 }
 
-// hostile is a provider whose answers trip us up.
+// hostile is a provider whose answers cause a panic.
 type hostile struct{ provider.Provider }
 
 func (hostile) Inspect(context.Context, provider.Tokens) (*provider.Profile, error) {
@@ -285,7 +285,7 @@ func TestFreshness(t *testing.T) {
 		if err != nil || held.Tokens.Expires.Sub(r.Now()) < 59*time.Minute {
 			t.Errorf("got %v, %v", held.Tokens.Expires, err)
 		}
-		for range 5 { // and again, each time with the new refresh token
+		for range 5 { // repeat, each time with the new refresh token
 			r.Advance(time.Hour)
 			if err := r.Check(t.Context(), a.Upstream, 0); err != nil {
 				t.Fatal(err)

@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	// claimWait is how long a person may take to say whether an account is theirs.
+	// claimWait is how long a user may take to confirm that an account is theirs.
 	claimWait    = 10 * time.Minute
 	claimPurpose = "claim"
 )
@@ -28,13 +28,14 @@ type account struct {
 	Label   string `json:"label"`
 }
 
-// claim is an account that a provider returned and that no user has, until the person has said
-// whether it is theirs. The browser's session at the provider can be another person's, or an
-// attacker can have put it there, who then signs in here with it (RFC 6749 §10.12).
+// claim is an account that a provider returned and that belongs to no user yet, while the server
+// asks the user whether it is theirs. The browser's session at the provider can belong to someone
+// else. An attacker can also have placed it there, and could then sign in here with it (RFC 6749
+// §10.12).
 type claim struct {
 	Request delegation.Request `json:"trip"`
 	Held    holding            `json:"held"`
-	At      time.Time          `json:"at"` // when the provider said so
+	At      time.Time          `json:"at"` // time of the provider's response
 }
 
 // LogValue implements slog.LogValuer.
@@ -46,9 +47,9 @@ func (claim) String() string { return redacted }
 // GoString implements fmt.GoStringer.
 func (claim) GoString() string { return redacted }
 
-// expected returns the accounts that the provider may return: those that the user has at the
-// connector already, when the request is for more scopes. The hint names the one whose tokens would
-// be replaced.
+// expected returns the accounts that the provider may return. For a request for more scopes, they
+// are the accounts that the user already has at the connector. The hint names the account whose
+// tokens would be replaced.
 func (d *Delegation) expected(
 	ctx context.Context, c *connector, t delegation.Request, replaced storage.Upstream,
 ) (all []account, hint string, err error) {
@@ -71,10 +72,11 @@ func (d *Delegation) expected(
 	return all, hint, nil
 }
 
-// errOtherAccount: the account that the provider returned is not the user's at the connector.
+// errOtherAccount means that the returned account is not one of the user's accounts at the
+// connector.
 var errOtherAccount = errors.New("the provider returned another account than the user's")
 
-// recognize refuses an account that is not one of those that were expected, if any were.
+// recognize refuses an unexpected account if specific accounts were expected.
 func (c *connector) recognize(sent sentRequest, p provider.Profile) error {
 	if len(sent.Accounts) == 0 ||
 		slices.ContainsFunc(sent.Accounts, func(a account) bool { return a.Subject == p.Subject }) {
@@ -84,7 +86,7 @@ func (c *connector) recognize(sent sentRequest, p provider.Profile) error {
 		"The account that is signed in at NAME is not the one that is connected here.").Because(errOtherAccount)
 }
 
-// question keeps an account that no user has until the person has said whether it is theirs.
+// question stores an account that belongs to no user until the user answers whether it is theirs.
 func (d *Delegation) question(
 	ctx context.Context, c *connector, sent sentRequest, held holding,
 ) (*delegation.Claim, error) {
@@ -105,15 +107,15 @@ func (d *Delegation) question(
 	return &delegation.Claim{Ticket: ticket, Label: held.Profile.Label, Subject: held.Profile.Subject}, nil
 }
 
-// Claim ties the account of a ticket to the user, who was shown it and said that it is theirs. It
-// works once. An *oauth.Error says what the person is told.
+// Claim links the account of a ticket to the user, who was shown the account and confirmed it. A
+// ticket works once. An *oauth.Error contains the message for the user.
 func (d *Delegation) Claim(ctx context.Context, ticket, userID string) (delegation.Result, error) {
 	c, waiting, err := d.takeClaim(ctx, ticket, userID)
 	if err != nil {
 		return delegation.Result{}, err
 	}
 	sent, out := sentRequest{Request: waiting.Request, asked: true}, delegation.Result{Request: waiting.Request}
-	if err = c.admit(waiting.Held.Profile); err != nil { // another configuration, meanwhile
+	if err = c.admit(waiting.Held.Profile); err != nil { // the configuration changed in the meantime
 		d.giveBack(ctx, c, waiting.Held.Tokens)
 		err = c.say(oauth.AccessDenied, sayNotAllowed).Because(err)
 	} else {
@@ -125,8 +127,8 @@ func (d *Delegation) Claim(ctx context.Context, ticket, userID string) (delegati
 	return out, err
 }
 
-// Disclaim gives up the account of a ticket: the person said that it is not theirs, or does not
-// want it connected. Its tokens are revoked.
+// Disclaim discards the account of a ticket: the user said that it is not theirs, or does not want
+// it linked. Its tokens are revoked.
 func (d *Delegation) Disclaim(ctx context.Context, ticket, userID string) error {
 	c, waiting, err := d.takeClaim(ctx, ticket, userID)
 	if err != nil {
@@ -141,8 +143,8 @@ func (d *Delegation) disclaimed(ctx context.Context, c *connector, waiting claim
 	d.refused(ctx, c, sentRequest{Request: waiting.Request}, why)
 }
 
-// takeClaim returns the claim of a ticket, once. The user is half of its key, so that another user
-// cannot use it up.
+// takeClaim returns the claim of a ticket, once. The user ID is part of the key, so another user
+// cannot use up the ticket.
 func (d *Delegation) takeClaim(ctx context.Context, ticket, userID string) (*connector, claim, error) {
 	if ticket == "" || userID == "" {
 		return nil, claim{}, errNoClaim

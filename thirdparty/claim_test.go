@@ -22,7 +22,7 @@ func extend(userID string) delegation.Request {
 	}
 }
 
-// unconnected fails if anything ties a person to the account, or keeps its tokens.
+// unconnected fails if any user is linked to the account, or its tokens are stored.
 func (r *rig) unconnected(p fakeidp.Person, identities int) {
 	r.t.Helper()
 	if got := r.rows("identities"); got != identities {
@@ -254,8 +254,7 @@ func TestAbandoned(t *testing.T) {
 	})
 }
 
-// leaveAs is leave for a browser that is signed in at the provider as a given person,
-// whatever the hint.
+// leaveAs is leave for a browser that is signed in at the provider as p, whatever the hint.
 func (r *rig) leaveAs(t delegation.Request, p fakeidp.Person) browser {
 	r.t.Helper()
 	left, err := r.Depart(r.t.Context(), t)
@@ -285,8 +284,8 @@ func query(t *testing.T, raw string) url.Values {
 	return u.Query()
 }
 
-// FuzzWhoComesBack: whatever a provider calls the account that comes back from an errand,
-// nobody is tied to it unasked, and the session is never that of another account.
+// FuzzWhoComesBack: whatever account a provider returns, it is linked to nobody without consent,
+// and the session never belongs to another account.
 func FuzzWhoComesBack(f *testing.F) {
 	for _, sub := range []string{
 		fakeidp.Alice.Subject, fakeidp.Bob.Subject, "", "SUB-ALICE", "sub-alice ", "sub-alice\x00", "süb",

@@ -16,25 +16,24 @@ const (
 	defaultOutage     = time.Hour
 )
 
-// connector is a Connector made ready: defaults filled in, rules compiled, its provider
-// at hand.
+// connector is a Connector with its defaults, compiled rules and provider.
 type connector struct {
 	Connector
 	provider.Provider
 
 	traits    provider.Traits
-	ownIssuer string // ours
+	ownIssuer string // issuer of this server
 	rules     compiled
 }
 
-// newConnector checks a configuration and makes it ready. It makes no request. Errors
-// wrap ErrConfig and name the field.
+// newConnector checks a configuration and builds its connector without any request. Errors wrap
+// ErrConfig and name the field.
 func newConnector(c Connector, issuer string, o provider.Options) (out *connector, err error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
 	out = &connector{Connector: c.withDefaults(), ownIssuer: issuer}
-	out.traits, _ = provider.TraitsOf(c.Type) // Validate knows the type
+	out.traits, _ = provider.TraitsOf(c.Type) // Validate rejects unknown types
 	if out.rules, err = out.compile(); err != nil {
 		return nil, out.misconfigured(err)
 	}
@@ -44,8 +43,8 @@ func newConnector(c Connector, issuer string, o provider.Options) (out *connecto
 	return out, nil
 }
 
-// source is where the tokens of the connector come from. Those of one provider must not be
-// sent to another one that the connector is pointed at.
+// source identifies the provider that the connector's tokens come from. They must not be sent to
+// another provider if the configuration changes.
 func (c *connector) source() string {
 	if at := cmp.Or(c.Issuer, c.BaseURL); at != "" {
 		return at
@@ -57,11 +56,11 @@ func (c *connector) source() string {
 	return at.Scheme + "://" + at.Host
 }
 
-// redirectURI is what has to be registered at the provider.
+// redirectURI returns the URI to register at the provider.
 func (c *connector) redirectURI() string { return c.ownIssuer + "/callback/" + c.ID }
 
-// public is the connector as people see it. The host is the issuer's until the metadata
-// have been read.
+// public returns the public description of the connector. Its host is the issuer's until the
+// metadata are read.
 func (c *connector) public() delegation.Provider {
 	p := delegation.Provider{ID: c.ID, Name: c.Name, Icon: c.Icon}
 	for _, at := range []string{c.AuthorizationEndpoint(), c.Issuer, c.BaseURL} {
@@ -73,7 +72,7 @@ func (c *connector) public() delegation.Provider {
 	return p
 }
 
-// routes reports whether people of a domain belong to the connector.
+// routes reports whether the connector serves users of a domain.
 func (c *connector) routes(domain string) bool {
 	return slices.ContainsFunc(c.Domains, func(d string) bool { return strings.EqualFold(d, domain) })
 }

@@ -20,28 +20,28 @@ import (
 	"github.com/mcp-authd/mcp-authd/thirdparty/internal/provider"
 )
 
-// Delegation signs people in at providers and keeps what came of it. It is an
-// authserver.Delegation, and safe for concurrent use.
+// Delegation signs users in at providers and keeps the resulting sessions. It implements
+// authserver.Delegation and is safe for concurrent use.
 type Delegation struct {
 	cfg        Config
 	ring       *secrets.Ring
 	vault      vault
 	connectors []*connector // in the order of the configuration
 	byID       map[string]*connector
-	health     map[string]*provider.Health // of the providers, by connector
-	junk       *bounded.Limiter[string]    // of each connector
+	health     map[string]*provider.Health // by connector
+	junk       *bounded.Limiter[string]    // invalid logout tokens, by connector
 
-	settling sync.Mutex  // is held while the store is settled
+	settling sync.Mutex  // held while the store is settled
 	settled  atomic.Bool // see settle
 
-	// flights makes one question of many that are asked about one session at once.
+	// flights combines concurrent questions about one session into one.
 	flights singleflight.Group
-	// pending are the questions under way, which outlive the requests that asked them.
+	// pending counts running questions, which outlive the requests that asked them.
 	pending sync.WaitGroup
 }
 
-// New checks a configuration and makes it ready. It makes no request: a provider that
-// cannot be reached stops no start. Errors about a connector wrap ErrConfig.
+// New checks a configuration and returns its Delegation. It makes no request, so an unreachable
+// provider does not prevent a start. Errors about a connector wrap ErrConfig.
 func New(c Config) (*Delegation, error) {
 	if c.Store == nil {
 		return nil, fmt.Errorf("%w: no store", ErrConfig)
@@ -89,9 +89,8 @@ func (d *Delegation) connect() error {
 	return errors.Join(errs...)
 }
 
-// Close returns when the questions to providers that are under way are answered and
-// their answers stored: a rotated refresh token that is on its way to us exists nowhere
-// else. Call it after the last request.
+// Close waits until the running questions to providers are answered and the answers are stored. A
+// rotated refresh token that is in transit exists nowhere else. Call Close after the last request.
 func (d *Delegation) Close() { d.pending.Wait() }
 
 // Providers lists the providers in the order of the configuration.
@@ -103,7 +102,7 @@ func (d *Delegation) Providers() []delegation.Provider {
 	return out
 }
 
-// Route returns the provider for the person whom a login_hint names, by its domain, or "".
+// Route returns the provider for the domain of a login_hint, or "".
 func (d *Delegation) Route(loginHint string) string {
 	_, domain, ok := strings.Cut(loginHint, "@")
 	if !ok || strings.Contains(domain, "@") {
@@ -118,14 +117,13 @@ func (d *Delegation) Route(loginHint string) string {
 	return ""
 }
 
-// now is the time in the resolution of the store.
 func (d *Delegation) now() time.Time { return d.cfg.Now() }
 
 func (d *Delegation) record(ctx context.Context, event string, c *connector, attrs ...slog.Attr) {
 	d.cfg.Audit.Record(ctx, event, append([]slog.Attr{slog.String("connector", c.ID)}, attrs...)...)
 }
 
-// What people and clients are told. NAME stands for the provider.
+// Messages for users and clients. NAME is replaced by the provider's name.
 const (
 	sayUnreachable = "NAME could not be reached. Please try again in a minute."
 	sayUnknown     = "We could not check your NAME sign-in just now. Please try again in a minute."
@@ -138,8 +136,8 @@ const (
 	sayUnapproved  = "NAME did not let you approve this server. An administrator of your organization may have to approve it there first."
 )
 
-// told is the protocol error for what a provider did. The cause, which may quote the
-// provider, is for operators: the log and attempts have it.
+// told returns the protocol error for a failure of a provider. The cause may quote the provider. It
+// is for administrators only: the log and the recorded attempt contain it.
 func (c *connector) told(err error) *oauth.Error {
 	return c.tell(err).Because(attempt.CauseProvider.Because(err))
 }
@@ -159,10 +157,10 @@ func (c *connector) tell(err error) *oauth.Error {
 	return c.say(code, text)
 }
 
-// say puts the provider's name into a text.
+// say replaces NAME in a text with the provider's name.
 func (c *connector) say(code oauth.Code, text string) *oauth.Error {
 	return oauth.NewError(code, oauth.SafeDescription(strings.ReplaceAll(text, "NAME", c.public().Name)))
 }
 
-// retryAfter is when a client may try again what failed because a provider did.
+// retryAfter is when a client may retry a request that failed because of a provider.
 const retryAfter = 15 * time.Second

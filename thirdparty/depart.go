@@ -18,20 +18,20 @@ import (
 )
 
 const (
-	// requestTTL is how long the person may take at the provider (AS-220).
+	// requestTTL is how long the user may take at the provider (AS-220).
 	requestTTL     = 10 * time.Minute
 	requestPurpose = "departure"
 )
 
-// sentRequest is an authorization request to a provider, as it is stored until the response.
+// sentRequest is an authorization request to a provider. It is stored until the response arrives.
 type sentRequest struct {
 	delegation.Request
 	Nonce    string       `json:"nonce"`
 	Verifier string       `json:"verifier"` // RFC 7636
-	Extra    oauth.Scopes `json:"extra"`    // asked for in addition to those of the configuration
+	Extra    oauth.Scopes `json:"extra"`    // requested in addition to the configured scopes
 	LeftAt   time.Time    `json:"left_at"`
-	Accounts []account    `json:"accounts,omitempty"` // one of which has to come back; none: any
-	asked    bool         // the person was shown the account that came back, and said that it is theirs
+	Accounts []account    `json:"accounts,omitempty"` // one of them must come back; empty: any account
+	asked    bool         // the user was shown the returned account and confirmed it
 }
 
 // LogValue implements slog.LogValuer.
@@ -43,8 +43,9 @@ func (sentRequest) String() string { return redacted }
 // GoString implements fmt.GoStringer.
 func (sentRequest) GoString() string { return redacted }
 
-// Depart makes an authorization request to a provider and stores what its response needs. Nothing
-// is stored when the provider cannot be reached. An *oauth.Error says what the person is told.
+// Depart builds an authorization request to a provider and stores the data that its response needs.
+// Nothing is stored if the provider is unreachable. An *oauth.Error contains the message for the
+// user.
 func (d *Delegation) Depart(ctx context.Context, t delegation.Request) (delegation.AuthorizationRequest, error) {
 	c, ok := d.byID[t.Provider]
 	if !ok {
@@ -66,7 +67,7 @@ func (d *Delegation) Depart(ctx context.Context, t delegation.Request) (delegati
 	}
 	extra := t.Scopes.Union(replaced.Scopes.Without(c.Scopes))
 	// SP-04: fresh for each sign-in. An attacker who learns only the state, from a Referer or a
-	// log, cannot use it, and a browser that was sent here with a state does not have the binding
+	// log, cannot use it. A browser that an attacker sends here with a state lacks the binding
 	// (login CSRF).
 	out := delegation.AuthorizationRequest{
 		State: secrets.Token(""), Binding: secrets.Token(""), ExpiresAt: d.now().Add(requestTTL),
@@ -86,7 +87,7 @@ func (d *Delegation) Depart(ctx context.Context, t delegation.Request) (delegati
 	return out, d.putDeparture(ctx, out, sent)
 }
 
-// replaced is the session whose tokens a request for more scopes replaces: their scopes are
+// replaced returns the session whose tokens a request for more scopes will replace. Its scopes are
 // requested again.
 func (d *Delegation) replaced(ctx context.Context, c *connector, t delegation.Request) (storage.Upstream, error) {
 	if t.Purpose != delegation.PurposeExtend {
@@ -99,9 +100,9 @@ func (d *Delegation) replaced(ctx context.Context, c *connector, t delegation.Re
 	return u, nil
 }
 
-// choose reports whether the provider has to let the person choose an account, because another
-// account than the intended one may be signed in there: when one is to be connected, or when the
-// provider cannot be told which one is expected.
+// choose reports whether the provider must let the user choose an account, because the wrong
+// account may be signed in there. That is so when an account is to be linked, or when the request
+// cannot name the expected one.
 func (c *connector) choose(t delegation.Request, expected []account) bool {
 	return t.Choose || t.Purpose != delegation.PurposeSignIn && (len(expected) == 0 || !c.traits.LoginHint)
 }
@@ -121,8 +122,8 @@ func (d *Delegation) putDeparture(ctx context.Context, out delegation.Authorizat
 	return nil
 }
 
-// takeDeparture returns the request that a response belongs to, once. It takes both halves of the
-// key, so an attacker cannot use up another person's.
+// takeDeparture returns the request for a response, once. It needs both halves of the key, so an
+// attacker cannot use up another user's request.
 func (d *Delegation) takeDeparture(ctx context.Context, state, binding string) (sentRequest, error) {
 	var sent sentRequest
 	if state == "" || binding == "" {
@@ -140,7 +141,7 @@ func (d *Delegation) takeDeparture(ctx context.Context, state, binding string) (
 		return sent, fmt.Errorf("thirdparty: return: %w", err)
 	}
 	content, err := d.ring.Open(requestPurpose, found.Sealed, key[:])
-	if err != nil { // the master key that sealed it was taken out meanwhile
+	if err != nil { // its master key was removed in the meantime
 		return sent, errRequestExpired.Because(err)
 	}
 	if err := json.Unmarshal(content, &sent); err != nil {
@@ -153,7 +154,7 @@ func departureKey(state, binding string) storage.Hash {
 	return sha256.Sum256([]byte(state + "." + binding))
 }
 
-// What people are told about a sign-in that cannot be completed.
+// Errors for the user about a sign-in that cannot be completed.
 var (
 	errNoProvider = oauth.NewError(oauth.InvalidRequest, "There is no such way to sign in here.")
 	errNoRequest  = oauth.NewError(oauth.InvalidRequest,

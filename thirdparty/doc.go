@@ -1,118 +1,122 @@
-// Package thirdparty delegates sign-in to the identity providers that people already have (MCP
-// 2025-03-26 authorization §2.10): it sends the browser there, learns who signed in, keeps the
-// provider's tokens in a vault, renews them, and ends what rests on them when the provider does. A
-// resource server can be given the upstream token of the calling user (RFC 8693); it never gets one
-// that was not meant for it, and no MCP token ever goes to a provider.
+// Package thirdparty delegates sign-in to existing identity providers (MCP 2025-03-26 authorization
+// §2.10). It sends the browser to a provider, learns who signed in, stores the provider's tokens in
+// a vault and renews them. When the provider ends a session, everything that depends on it ends
+// here. A resource server can get the upstream token of the calling user (RFC 8693). It never gets
+// a token that was not meant for it, and no MCP token ever goes to a provider.
 //
 // # Words
 //
 // A provider is a server of another organisation: Google, or a company's Keycloak. A connector is
-// our configuration of sign-in at one: client credentials, rules, who may have its tokens. Its id
-// names it everywhere: the redirect URI, an identity, an audit event ("connector"), and, outside
-// this package, a delegation.Provider and the audience of a token exchange.
+// the local configuration of sign-in at one provider: client credentials, rules, and which resource
+// servers may get its tokens. Its ID is its name everywhere: in the redirect URI, an identity and
+// an audit event ("connector"). Outside this package it is also the ID of a delegation.Provider and
+// the audience of a token exchange.
 //
-// An upstream session (storage.Upstream, "ups_...") is one person's session at a provider,
-// with its tokens and claims. An identity (storage.Identity) ties a person there, by
-// connector and subject, to a user here.
+// An upstream session (storage.Upstream, "ups_...") is one user's session at a provider, with its
+// tokens and claims. An identity (storage.Identity) links an account there, by connector and
+// subject, to a user here.
 //
-// Each sign-in is one authorization code flow with a provider: Depart makes the authorization
-// request, Return takes the authorization response. Its purpose is to sign in, to link a further
-// account, or to extend what the tokens may do. Package delegation has the types that authserver
+// Each sign-in is one authorization code flow with a provider: Depart builds the authorization
+// request, Return processes the authorization response. The purpose is to sign in, to link another
+// account, or to extend the scopes of the tokens. Package delegation has the types that authserver
 // and this package share.
 //
 // # One sign-in, from edge to store
 //
-// Package authserver asks the person, and calls Depart and Return; nothing here ever sees
-// an http.ResponseWriter, but for the one endpoint that providers call themselves.
+// Package authserver talks to the user, and calls Depart and Return. Nothing here sees an
+// http.ResponseWriter, except the one endpoint that providers call directly.
 //
-//	delegation.go   New, and what people are told when something fails
+//	delegation.go   New, and the messages for users about failures
 //	depart.go       the authorization request: state, binding, nonce, PKCE; stored sealed
 //	return.go       the authorization response: taken once, code redeemed, rules applied
-//	identity.go     who a person is here; accounts listed and untied
-//	vault.go        what is sealed, and how; reseal.go: under another master key;
-//	                settle.go: what versions before have sealed
-//	check.go        does a session stand? asked before tokens of ours are honoured
+//	identity.go     links between accounts at providers and users
+//	vault.go        the sealed form of tokens; reseal.go: under another master key;
+//	                settle.go: conversion of rows from earlier versions
+//	check.go        checks a session before a token that depends on it is accepted
 //	inquire.go      the question itself: one replica asks, and stores the answer first
-//	outage.go       what is made of a question that stays without an answer
-//	renew.go        new tokens, and whose they are
-//	end.go          why sessions end, and what goes with them
+//	outage.go       handles a question without an answer
+//	renew.go        new tokens, and their owner
+//	end.go          why sessions end, and what to revoke with them
 //	run.go          the same question in the background, for sessions that are due
 //	backchannel.go  OpenID Connect Back-Channel Logout 1.0
 //	broker.go       RFC 8693: a token of the provider for a resource server
-//	probe.go        what the doctor command sees
+//	probe.go        findings for the doctor command
 //
-// A connector is made ready once:
+// A connector is built once:
 //
-//	config.go, types.go   what operators write, and the types that there are
-//	validate.go           its defaults, and what is wrong with it
+//	config.go, types.go   the configuration, and the types of connectors
+//	validate.go           defaults and validation
 //	connector.go          a Connector with its defaults, compiled rules and provider
-//	rules.go              who may come in, and with which scopes
+//	rules.go              who may sign in, and with which scopes
 //
-// Three packages below it know nothing of sessions and stores: internal/provider speaks to
-// providers, and is the only one that does; internal/rules judges by what they say of a
-// person; internal/claim reads it.
+// The three packages below it know nothing of sessions and stores. internal/provider sends requests
+// to providers, and is the only one that does. internal/rules evaluates rules over claims.
+// internal/claim reads claims.
 //
 // # Binding
 //
-// Neither the state nor the cookie of a request is of use alone: the stored request is found by a
-// digest of both, is valid for ten minutes, and is taken once (AS-220). So a state from a log is
-// useless, and a sign-in that begins in one browser cannot end in another (login CSRF).
+// Neither the state nor the cookie of a request is useful alone. The stored request is found by a
+// digest of both, is valid for ten minutes, and is taken once (AS-220). A state from a log is
+// therefore useless, and a sign-in that begins in one browser cannot end in another (login CSRF).
 //
-// What begins with an upstream session names it: the browser session, and each grant that
-// is approved in it (AS-217). No MCP token holds a part of an upstream token; the link
-// is a column of the store. When the session ends, EndUpstreams erases its tokens, revokes
-// those grants and ends those browser sessions in one transaction (AS-219).
+// Everything that an upstream session starts refers to it: the browser session, and each grant
+// approved in that session (AS-217). No MCP token contains a part of an upstream token; the link is
+// a column in the store. When the session ends, EndUpstreams erases its tokens, revokes those
+// grants and ends those browser sessions in one transaction (AS-219).
 //
-// The id of a new user is a MAC of connector, issuer and subject under the master key. An
-// e-mail address never decides who a person is; rules may use a verified one.
+// The ID of a new user is a MAC of connector, issuer and subject under the master key. An e-mail
+// address never identifies a user; rules may use a verified one.
 //
 // # The vault
 //
-// Each row of tokens is an envelope: a data key of its own, sealed by the master key, and
-// the content under the data key, both by AES-256-GCM bound to the row, connector, subject
-// and user (AS-223). What versions before bound to the id of the row is converted once
-// (settle), before anything else is read or written, and refused from then on.
-// Types that hold tokens, claims or verifiers print as "[redacted]".
+// Each row of tokens is an envelope: its own data key sealed by the master key, and the content
+// sealed by the data key. Both use AES-256-GCM and are bound to the row, connector, subject and
+// user (AS-223). Earlier versions bound the envelope to the row ID only. settle converts such rows
+// once, before any other access, and from then on they are refused. Types that hold tokens, claims
+// or verifiers print as "[redacted]".
 //
 // # Checks
 //
-// Check answers from what is stored while the provider's last word is younger than the caller
-// demands: CheckEvery at introspection, ten seconds at a refresh. Else it asks: by refresh if the
-// access token is about to end (always, with CheckBy), else by introspection or user info; a no to
-// the access token counts only when a refresh is refused, too. One process asks once for all its
-// callers (singleflight), and one replica for all replicas: ClaimUpstream gives it the session for
-// thirty seconds, and the version of the row decides whose answer is stored. The others wait up to
-// ten seconds for that answer. Renewed tokens are stored before they are used, because the refresh
-// token that brought them may be spent by now; Close waits for that. They take the place of the
-// earlier ones when the provider has named the same person for them, and not before: until then
-// they lie beside them, and the replica that finds them so asks. Run asks the same for sessions
-// whose tokens are not presented. With every answer the rules of the connector are applied again.
+// Check answers from the store while the provider's last confirmation is younger than the caller
+// demands: CheckEvery at introspection, ten seconds at a refresh. Otherwise it asks the provider.
+// It uses a refresh if the access token is about to expire (always, with CheckBy), else
+// introspection or user info. A rejected access token counts only if the provider also rejects a refresh.
+//
+// One process asks once for all its callers (singleflight), and one replica for all replicas.
+// ClaimUpstream reserves the session for thirty seconds, and the version of the row decides whose
+// answer is stored. The others wait up to ten seconds for that answer.
+//
+// Renewed tokens are stored before they are used, because the refresh token that brought them may
+// already be invalid; Close waits for that. They replace the earlier tokens only after the provider
+// has named the same user for them. Until then both are stored, and the next replica that reads
+// them asks. Run asks the same question for sessions whose tokens are not presented. Every answer
+// applies the connector's rules again.
 //
 // # The broker
 //
-// Token gives a resource server the access token of a person who calls it, if a BrokerRule
-// of the connector names both the server and the scopes. It takes the session that the MCP
-// token rests on, else a linked one of the same user, else the newest. Scopes that the
-// person has not granted yet are interaction_required, which authserver turns into a link
-// for that person alone.
+// Token gives a resource server the access token of its caller, if a BrokerRule of the connector
+// names both the server and the scopes. It prefers the session that the MCP token depends on, then
+// a linked session of the same user, then the newest one. Scopes that the user has not granted yet
+// are interaction_required, which authserver turns into a link for that user only.
 //
 // # When a provider fails
 //
 // Every error of package provider wraps one of five, and only the first can end a session:
 //
-//	ErrDenied         the provider says that it is over       access_denied
+//	ErrDenied         the provider has ended the session      access_denied
 //	ErrUnreachable    no answer, 5xx, 429                     temporarily_unavailable
-//	ErrGarbage        an answer that is not what it should be server_error
+//	ErrGarbage        an invalid answer                       server_error
 //	ErrMisconfigured  the provider refuses this client        server_error
 //	ErrUnsupported    the provider does not offer this        server_error
 //
-// The last column is the error code of a sign-in that fails so; what the provider said goes
-// to the log only. At a check everything but ErrDenied leaves the session as it is: its last
-// confirmation holds for the connector's Outage, after which Check answers
-// temporarily_unavailable, with Retry-After, and nothing is spent or ended. When three
-// sessions stay without an answer, and none gets one, their provider is left alone for ten
-// seconds, so that no request waits for one that is down; one question a second goes
-// through, and an answer ends the rest. Sign-ins do not count: strangers make them fail at
-// will. Nor does an answer that says "too often", which puts off that session alone. A
-// provider that is down at the start stops no start.
+// The last column is the error code of a sign-in that fails with the error. The provider's own text
+// goes to the log only. During a check, every error but ErrDenied leaves the session unchanged. Its
+// last confirmation counts for the connector's Outage. After that, Check returns
+// temporarily_unavailable with Retry-After, and uses up or ends nothing.
+//
+// If three sessions get no answer and no other session gets one, the provider is not asked for ten
+// seconds, so that no request waits for a provider that is down. One question a second still goes
+// through, and an answer ends the pause. Sign-ins do not count, because strangers can make them
+// fail at will. A "too many requests" answer postpones only its own session. A provider that is
+// down does not prevent a start.
 package thirdparty

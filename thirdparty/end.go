@@ -11,24 +11,25 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// The reasons for which sessions end. They are stored, and a contract with operators.
+// The reasons for the end of a session. They are stored, and part of the contract with
+// administrators.
 const (
-	reasonRevoked      = "revoked"      // the provider says that it is over
+	reasonRevoked      = "revoked"      // the provider says that the session is over
 	reasonExpired      = "expired"      // the provider's token expired and cannot be renewed
-	reasonLoggedOut    = "logged-out"   // signed out at the provider, which told us
-	reasonNotAllowed   = "not-allowed"  // the rules of the connector do not hold any more
-	reasonMistaken     = "mistaken"     // the provider renewed with another person's tokens
-	reasonDisconnected = "disconnected" // the person untied the account
-	reasonDisabled     = "disabled"     // the operator disabled the user here
+	reasonLoggedOut    = "logged-out"   // signed out at the provider, which notified this server
+	reasonNotAllowed   = "not-allowed"  // the rules of the connector no longer admit the user
+	reasonMistaken     = "mistaken"     // the provider renewed with another user's tokens
+	reasonDisconnected = "disconnected" // the user disconnected the account
+	reasonDisabled     = "disabled"     // the administrator disabled the user here
 
-	// of security events
+	// reasons from security events
 	reasonSession     = string(secevent.ReasonSession)     // the provider ended the session there
-	reasonCredentials = string(secevent.ReasonCredentials) // how they sign in there has changed
+	reasonCredentials = string(secevent.ReasonCredentials) // credentials at the provider have changed
 	reasonAccount     = string(secevent.ReasonAccount)     // the account there was disabled or deleted
 )
 
-// EndNotice tells a person why the provider ended a sign-in, in one or two sentences; ""
-// for no such reason.
+// EndNotice returns one or two sentences for the user about why the provider ended a sign-in, or ""
+// for an unknown reason.
 func (d *Delegation) EndNotice(provider, reason string) string {
 	name := "your provider"
 	if c, ok := d.byID[provider]; ok {
@@ -49,7 +50,7 @@ func (d *Delegation) EndNotice(provider, reason string) string {
 	return strings.ReplaceAll(text, "NAME", name)
 }
 
-// end cuts whatever rests on the sessions that k selects.
+// end ends the sessions that k selects, and revokes everything that depends on them.
 func (d *Delegation) end(ctx context.Context, k storage.UpstreamKey, reason string) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
 	defer cancel()
@@ -61,8 +62,8 @@ func (d *Delegation) end(ctx context.Context, k storage.UpstreamKey, reason stri
 	return nil
 }
 
-// endOnce is end by something that is good for once, for each of the keys: storage.ErrSpent when it
-// was used before. It returns how many sessions have ended.
+// endOnce is end for a single-use token, for each of the keys. It returns storage.ErrSpent if the
+// token was used before, and otherwise the number of sessions that ended.
 func (d *Delegation) endOnce(
 	ctx context.Context, reason string, use storage.Use, keys ...storage.UpstreamKey,
 ) (int, error) {
@@ -76,8 +77,8 @@ func (d *Delegation) endOnce(
 	return len(ended), nil
 }
 
-// afterEnd records the end of sessions and, unless it was the provider who ended them,
-// gives their tokens back.
+// afterEnd records the end of sessions. It revokes their tokens, unless the provider itself ended
+// the sessions.
 func (d *Delegation) afterEnd(ctx context.Context, ended []storage.Upstream, reason string) {
 	for _, u := range ended {
 		d.cfg.Audit.Record(ctx, audit.ProviderEnded, slog.String("connector", u.Connector),
@@ -91,7 +92,7 @@ func (d *Delegation) afterEnd(ctx context.Context, ended []storage.Upstream, rea
 	}
 }
 
-// errEnded: the session is over, and so is what rests on it.
+// errEnded returns the error for a session that has ended.
 func errEnded(reason string) error {
 	if reason == "" {
 		return fmt.Errorf("thirdparty: %w", storage.ErrRevoked)

@@ -12,7 +12,8 @@ import (
 
 const eventPurpose = "security event"
 
-// Sources implements secevent.Sources: the connectors whose security events come from an issuer.
+// Sources implements secevent.Sources. It returns the connectors that accept security events from
+// an issuer.
 func (d *Delegation) Sources(_ context.Context, issuer string) (out []secevent.Source, err error) {
 	for _, c := range d.connectors {
 		if s := (eventSource{d, c}); len(c.Events.Audience) > 0 && s.Policy().Issuer == issuer {
@@ -22,7 +23,8 @@ func (d *Delegation) Sources(_ context.Context, issuer string) (out []secevent.S
 	return out, nil
 }
 
-// eventSource is a connector as a source of security events: they end what rests on sign-ins there.
+// eventSource is a connector as a source of security events, which end sessions that depend on
+// sign-ins there.
 type eventSource struct {
 	d *Delegation
 	c *connector
@@ -57,7 +59,7 @@ func (s eventSource) Verify(ctx context.Context, raw string) ([]byte, error) {
 	return payload, nil
 }
 
-// End implements secevent.Source: what rests on the issuer ends, and nothing else (AS-245).
+// End implements secevent.Source. It ends only sessions that depend on the issuer (AS-245).
 func (s eventSource) End(ctx context.Context, o secevent.Order) (int, error) {
 	var keys []storage.UpstreamKey
 	for _, t := range o.Targets {

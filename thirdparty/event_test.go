@@ -18,7 +18,7 @@ import (
 
 const stream = "https://auth.example.com/stream"
 
-// eventRig is a rig that believes security events of its upstream.
+// eventRig returns a rig that accepts security events of its upstream.
 func eventRig(t *testing.T, edit func(*Connector)) (*rig, http.Handler) {
 	t.Helper()
 	r := newRig(t, func(c *Config) {
@@ -34,7 +34,7 @@ func (r *rig) receiver(d *Delegation) http.Handler {
 	return secevent.NewReceiver(d.cfg.Logger, d.cfg.Audit, r.Now, d)
 }
 
-// push pushes a token as RFC 8935 §2.1 says.
+// push pushes a token as in RFC 8935 §2.1.
 func push(h http.Handler, token string, header ...string) *httptest.ResponseRecorder {
 	req := httptest.NewRequest(http.MethodPost, "/events", strings.NewReader(token))
 	req.Header.Set("Content-Type", "application/secevent+jwt")
@@ -280,7 +280,7 @@ func TestSecurityEventOnce(t *testing.T) {
 			})
 		}
 		all.Wait()
-		_, g := r.signIn("") // within the minute by which clocks may differ
+		_, g := r.signIn("") // within the minute of allowed clock difference
 		if w := push(second, token); w.Code != http.StatusAccepted || !r.active(g) {
 			t.Errorf("got %d, active %v", w.Code, r.active(g))
 		}

@@ -10,9 +10,9 @@ import (
 	"github.com/mcp-authd/mcp-authd/thirdparty"
 )
 
-// People sign in at GitHub if they belong to an organisation, and at a provider of OpenID
-// Connect if their address is of its domain. The delegation goes into the field of that name of
-// authserver.Config, and runs beside the server.
+// Members of an organisation sign in at GitHub. Users whose address is in a company's domain sign
+// in at its OpenID Connect provider. Assign the delegation to authserver.Config.Delegation, and
+// call Run beside the server.
 func Example() {
 	ctx := context.Background()
 	store, _ := sqlite.Open(ctx, ":memory:", sqlite.Options{})
@@ -20,7 +20,7 @@ func Example() {
 	delegation, err := thirdparty.New(thirdparty.Config{
 		Issuer:     "https://auth.example.com",
 		Store:      store,
-		SecretKeys: [][]byte{bytes.Repeat([]byte{7}, 32)}, // yours: keys.SecretFile
+		SecretKeys: [][]byte{bytes.Repeat([]byte{7}, 32)}, // in production: keys.SecretFile
 		Connectors: []thirdparty.Connector{
 			{
 				ID: "github", Type: "github", ClientID: "Ov23liExample", ClientSecret: "secret",

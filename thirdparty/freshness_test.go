@@ -12,12 +12,12 @@ import (
 )
 
 func TestAuthTime(t *testing.T) {
-	const silent = -1 << 50 // the provider does not say
+	const silent = -1 << 50 // the provider returns no auth_time
 	for _, tt := range []struct {
 		name  string
 		fresh bool
-		ago   time.Duration // when the person proved who they are
-		want  time.Duration // what we then know of it
+		ago   time.Duration // since the user authenticated
+		want  time.Duration // the age known here
 		code  oauth.Code
 	}{
 		{"AS-217: the session is as old as the proof at the provider", false, time.Hour, time.Hour, ""},
@@ -101,7 +101,7 @@ func TestNothingProvesFreshness(t *testing.T) {
 	})
 }
 
-// PE-10: a browser that was at the provider when its person stopped everything begins no session.
+// PE-10: a browser that was at the provider when its user stopped everything starts no session.
 func TestStoppedMeanwhile(t *testing.T) {
 	r := newRig(t, nil)
 	before, err := r.come(r.leave(signIn), "corp")

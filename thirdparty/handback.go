@@ -7,8 +7,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// handBack gives the tokens back of sessions that ended where their provider could not be
-// asked: by the operator, a sign-out or a sweep (RFC 7009). Each is tried once.
+// handBack revokes the tokens of sessions that ended without a request to the provider: by an
+// administrator, a sign-out or a sweep (RFC 7009). Each is tried once.
 func (d *Delegation) handBack(ctx context.Context) {
 	rows, err := d.cfg.Store.TakeHandbacks(ctx, batch)
 	if err != nil {
@@ -26,11 +26,11 @@ func (d *Delegation) handBack(ctx context.Context) {
 	}
 }
 
-// giveBackAll gives back what a row holds.
+// giveBackAll revokes all tokens in a row.
 func (d *Delegation) giveBackAll(ctx context.Context, c *connector, u storage.Upstream) {
 	held, err := d.open(u)
 	if err != nil {
-		return // sealed by a master key that was taken out, or of another provider
+		return // its master key was removed, or it belongs to another provider
 	}
 	d.giveBack(ctx, c, held.Tokens)
 	if held.Renewed != nil {
@@ -38,8 +38,8 @@ func (d *Delegation) giveBackAll(ctx context.Context, c *connector, u storage.Up
 	}
 }
 
-// shared reports whether giving back the tokens of one session would end another one of the
-// same person, because the provider knows one grant for each.
+// shared reports whether revoking the tokens of one session would end another session of the same
+// account, because the provider has one grant for both.
 func (d *Delegation) shared(ctx context.Context, c *connector, u storage.Upstream) bool {
 	if !c.traits.OneGrant {
 		return false

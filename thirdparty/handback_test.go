@@ -9,7 +9,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// Security L8 of the providers' report: an end here is told to the provider.
+// Security L8 of the providers' report: the provider is notified when a session ends here.
 func TestTokensAreGivenBack(t *testing.T) {
 	for name, end := range map[string]func(r *rig, a delegation.Result, s storage.Session) error{
 		"PL8: user disable": func(r *rig, a delegation.Result, _ storage.Session) error {

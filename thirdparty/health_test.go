@@ -15,14 +15,14 @@ import (
 	"github.com/mcp-authd/mcp-authd/thirdparty/internal/provider"
 )
 
-// When a provider is left alone, and for how long: see provider.Health.
+// Limits and times for leaving a provider alone: see provider.Health.
 const (
 	tolerated  = 3
 	restTime   = 10 * time.Second
 	probeEvery = time.Second
 )
 
-// several signs one person in so often, each time as a session of its own.
+// several signs one user in n times, each with a separate session.
 func (r *rig) several(n int) (ids []string) {
 	r.t.Helper()
 	for range n {
@@ -32,8 +32,7 @@ func (r *rig) several(n int) (ids []string) {
 	return ids
 }
 
-// ask has a session checked, whose answer does not matter, and returns how often user
-// info was asked for it.
+// ask checks a session, ignores the result, and returns how many user info requests it caused.
 func (r *rig) ask(id string) int {
 	r.t.Helper()
 	before := r.up.Calls(fakeidp.UserInfo)
@@ -41,7 +40,7 @@ func (r *rig) ask(id string) int {
 	return r.up.Calls(fakeidp.UserInfo) - before
 }
 
-// Security PH2: whatever strangers send, sessions go on being asked about.
+// Security PH2: requests of strangers never stop the questions about sessions.
 func TestStrangersMakeNoProviderRest(t *testing.T) {
 	for name, junk := range map[string]func(r *rig){
 		"codes that the provider answers with 429": func(r *rig) { r.up.Fail(fakeidp.Token, fakeidp.Error429) },
@@ -161,8 +160,8 @@ func TestRest(t *testing.T) {
 	})
 }
 
-// Security PH2: a provider that is asked too often says so of one person or of this
-// client, and that says nothing about the others.
+// Security PH2: a rate limit applies to one user or to this client, and says nothing about the
+// others.
 func TestAskedTooOften(t *testing.T) {
 	limited := func(header ...string) fakeidp.Fault {
 		f := fakeidp.Fault{Status: http.StatusTooManyRequests, Header: http.Header{}}
@@ -221,7 +220,7 @@ func TestAskedTooOften(t *testing.T) {
 	}
 }
 
-// Security PH2, RFC 6749 App. A.11: what cannot be a code is not passed on.
+// Security PH2, RFC 6749 App. A.11: an impossible code is not passed on.
 func TestCodes(t *testing.T) {
 	for name, bad := range map[string]string{
 		"nothing": "", "NUL": "a\x00b", "a line end": "a\nb", "a tab": "a\tb", "DEL": "a\x7f",
@@ -249,7 +248,7 @@ func TestCodes(t *testing.T) {
 	}
 }
 
-// FuzzCode: a code is what RFC 6749 App. A.11 says, whatever comes.
+// FuzzCode: isCode accepts exactly the codes of RFC 6749 App. A.11.
 func FuzzCode(f *testing.F) {
 	for _, s := range []string{"", "abc", "a b~", "\x00", "\u212a", strings.Repeat("x", maxCode+1)} {
 		f.Add(s)
@@ -265,8 +264,8 @@ func FuzzCode(f *testing.F) {
 	})
 }
 
-// FuzzPause: whatever a provider says, a session is asked about again within the time between
-// two checks, and not at once.
+// FuzzPause: whatever wait a provider demands, a session is asked about again within CheckEvery,
+// but not immediately.
 func FuzzPause(f *testing.F) {
 	for _, d := range []time.Duration{0, 1, -1, time.Second, time.Hour, 1 << 62} {
 		f.Add(int64(d))
@@ -279,7 +278,7 @@ func FuzzPause(f *testing.F) {
 	})
 }
 
-// Security PH2, race: strangers at the same time keep no end from being noticed.
+// Security PH2, race: concurrent strangers do not prevent the detection of an end.
 func TestRacesOfHealth(t *testing.T) {
 	r := newRig(t, nil)
 	r.reproached = true // the codes are made up

@@ -11,9 +11,9 @@ import (
 	"github.com/mcp-authd/mcp-authd/thirdparty/internal/provider"
 )
 
-// Security M3 of the providers' report: what a rule looks at is heard again at every check.
+// Security M3 of the providers' report: claims that rules use are updated at every check.
 func TestRulesHoldAtChecks(t *testing.T) {
-	silent := func(b *fakeidp.Behaviour) { // the ID token alone tells of groups
+	silent := func(b *fakeidp.Behaviour) { // only the ID token contains groups
 		b.EditUserInfo = func(claims map[string]any) { delete(claims, "groups") }
 	}
 	putOut := func(r *rig) {
@@ -121,7 +121,7 @@ func TestIntrospectionOfAnotherToken(t *testing.T) {
 	}
 }
 
-// Security L3 of the providers' report: who vouches for an address has named it.
+// Security L3 of the providers' report: only a source that names an address can verify it.
 func TestWhoVouchesForAnAddress(t *testing.T) {
 	for _, tt := range []struct {
 		name              string
@@ -168,7 +168,7 @@ func TestOpenConditions(t *testing.T) {
 		`claims.groups != nil && !("suspended" in claims.groups)`:                         0,
 		`claims.groups != nil && claims.status != "x" && !("suspended" in claims.groups)`: 1,
 		`"staff" in claims.groups`:                                                        0,
-		`!claims.suspended`:                                                               0, // which fails without it
+		`!claims.suspended`:                                                               0, // it fails if the claim is missing
 	} {
 		c := Connector{ID: "corp", Allow: Rules{Expression: source}}
 		if got := c.Warnings(); len(got) != want {

@@ -19,7 +19,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/thirdparty/internal/provider"
 )
 
-// reluctant is a store that does not end sessions at once.
+// reluctant is a store that first refuses to end sessions.
 type reluctant struct {
 	storage.Store
 	refusals atomic.Int32
@@ -34,8 +34,8 @@ func (s *reluctant) EndUpstreamsOnce(
 	return s.Store.EndUpstreamsOnce(ctx, keys, reason, use, at)
 }
 
-// TestLogoutOutlivesTheStore: AS-219, OpenID Back-Channel Logout §2.8. The provider says a
-// logout once: it is carried out when the store is back, and never acknowledged without.
+// TestLogoutOutlivesTheStore: AS-219, OpenID Back-Channel Logout §2.8. The provider sends a logout
+// only once. It takes effect when the store is back, and is never acknowledged before that.
 func TestLogoutOutlivesTheStore(t *testing.T) {
 	for refusals, want := range map[int32]int{2: http.StatusOK, 100: http.StatusBadRequest} {
 		r := newRig(t, nil)
@@ -53,8 +53,8 @@ func TestLogoutOutlivesTheStore(t *testing.T) {
 	}
 }
 
-// TestWhoChoosesAnAccount: RS-203. A provider that cannot be told which account is expected lets
-// the person choose; so does each when an account is to be connected, and none at a sign-in.
+// TestWhoChoosesAnAccount: RS-203. When an account is to be linked, every provider lets the user
+// choose. For a known account, only providers without login_hint do so, and at a sign-in none.
 func TestWhoChoosesAnAccount(t *testing.T) {
 	expected := []account{{"1", "ann"}}
 	for _, tt := range []struct {
@@ -80,8 +80,8 @@ func TestWhoChoosesAnAccount(t *testing.T) {
 	}
 }
 
-// TestTokensThatStay: the operator learns of tokens that live on at the provider, and only of
-// those; what cannot be opened is not asked about.
+// TestTokensThatStay: the log names tokens that remain valid at the provider, and no others. Tokens
+// that cannot be opened are skipped.
 func TestTokensThatStay(t *testing.T) {
 	const said = "tokens of a provider could not be given back"
 	for name, tt := range map[string]struct {
@@ -118,8 +118,7 @@ func TestTokensThatStay(t *testing.T) {
 	}
 }
 
-// TestEndsSayWhy: an error of a session that is over is ErrRevoked, with the reason if there is
-// one.
+// TestEndsSayWhy: the error for an ended session is ErrRevoked, with the reason if known.
 func TestEndsSayWhy(t *testing.T) {
 	for reason, want := range map[string]string{"": "", "left the team": ": left the team"} {
 		err := errEnded(reason)
@@ -129,7 +128,7 @@ func TestEndsSayWhy(t *testing.T) {
 	}
 }
 
-// TestSessionsOneByOne: what goes wrong with one session is not taken for the end of all.
+// TestSessionsOneByOne: a failure of one session does not stop the others.
 func TestSessionsOneByOne(t *testing.T) {
 	r := newRig(t, nil)
 	r.signIn("")

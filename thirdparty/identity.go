@@ -11,10 +11,10 @@ import (
 	"github.com/mcp-authd/mcp-authd/thirdparty/internal/provider"
 )
 
-// newcomer is the user that a person becomes who signs in for the first time. The id is
-// derived from what the provider calls the person, never from an e-mail address, which can
-// pass to another person: a person who comes back after the database was lost is the same
-// user to the resource servers.
+// newcomer returns the new user for an account that signs in for the first time. The user ID is
+// derived from the provider's subject, never from an e-mail address, which can pass to someone
+// else. If the database is lost, a returning user is therefore the same user to the resource
+// servers.
 func (d *Delegation) newcomer(c *connector, p provider.Profile, now time.Time) *storage.User {
 	mac := d.ring.MAC("identity", []byte(c.ID+"\x00"+c.Issuer+"\x00"+p.Subject))
 	return &storage.User{
@@ -23,7 +23,7 @@ func (d *Delegation) newcomer(c *connector, p provider.Profile, now time.Time) *
 	}
 }
 
-// Identities lists the accounts at providers that are tied to a user, oldest first.
+// Identities lists the accounts at providers that are linked to a user, oldest first.
 func (d *Delegation) Identities(ctx context.Context, userID string) ([]storage.Identity, error) {
 	out, err := d.cfg.Store.Identities(ctx, userID)
 	if err != nil {
@@ -32,10 +32,10 @@ func (d *Delegation) Identities(ctx context.Context, userID string) ([]storage.I
 	return out, nil
 }
 
-// Disconnect unties an account at a provider from a user, ends what rests on it, and
-// gives the tokens back to the provider as well as it takes them. storage.ErrNotFound when
-// the user has no such account; storage.ErrLast when the user could not sign in any more;
-// storage.ErrSignedOut when the session has ended in which the user does it.
+// Disconnect unlinks an account at a provider from a user, ends everything that depends on it, and
+// revokes its tokens if the provider supports that. It returns storage.ErrNotFound if the user has
+// no such account, and storage.ErrLast if the user could no longer sign in. It returns
+// storage.ErrSignedOut if the user's current session has ended.
 func (d *Delegation) Disconnect(
 	ctx context.Context, userID, connector, subject string, in storage.Hash,
 ) error {
@@ -50,7 +50,7 @@ func (d *Delegation) Disconnect(
 	return nil
 }
 
-// admission is what lets people in: a provider that is configured no more does not.
+// admission returns the ways to sign in. A provider that is no longer configured is not among them.
 func (d *Delegation) admission() storage.Admission {
 	by := storage.Admission{Passwords: !d.cfg.NoLocalLogin, RPIDs: d.cfg.PasskeyRPIDs}
 	for _, p := range d.Providers() {

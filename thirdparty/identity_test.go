@@ -14,7 +14,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// local makes a user with a password.
+// local creates a user with a password.
 func (r *rig) local(id string) storage.User {
 	r.t.Helper()
 	u := storage.User{
@@ -52,7 +52,7 @@ func TestLink(t *testing.T) {
 		})
 	t.Run("AS-217: an account of another person is not tied, and its tokens are revoked", func(t *testing.T) {
 		r := newRig(t, nil)
-		r.signIn("") // alice has a user of her own
+		r.signIn("") // alice is a separate user
 		u := r.local("usr_mallory")
 		if _, err := r.come(r.leave(link(u.ID)), "corp"); code(err) != oauth.AccessDenied {
 			t.Errorf("got %v", err)

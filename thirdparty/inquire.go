@@ -15,33 +15,33 @@ import (
 )
 
 const (
-	// claimTTL is how long one replica has a session for itself: for the questions to the
-	// provider, and then to store the answer.
+	// claimTTL is how long one replica reserves a session, to ask the provider and then store the
+	// answer.
 	claimTTL = 30 * time.Second
-	// questionTTL is what of it each of at most two questions may take.
+	// questionTTL limits each of the two questions that fit into claimTTL.
 	questionTTL = 12 * time.Second
-	// refreshAhead is how long before its end an access token is renewed.
+	// refreshAhead is how long before its expiry an access token is renewed.
 	refreshAhead = time.Minute
-	// keepTrying is for how long a store that fails is offered a refresh token that can be
-	// had only once. Beyond claimTTL the version still keeps two answers apart.
+	// keepTrying is how long the server retries to store a refresh token that was issued only once.
+	// Beyond claimTTL, the version of the row still separates two answers.
 	keepTrying = time.Minute
 )
 
 var (
-	// errHeld: another replica is asking.
+	// errHeld means that another replica is asking.
 	errHeld = errors.New("another replica asks the provider")
-	// errUnanswered: the provider was asked, and its answer does not decide.
+	// errUnanswered means that the provider's answer does not decide.
 	errUnanswered = errors.New("the provider gave no answer")
-	// errResting: the provider is not asked, because it has not answered lately, or not yet
-	// again about this session.
+	// errResting means that the provider is not asked, because it has not answered recently, or
+	// this session must wait.
 	errResting = errors.New("the provider has not answered lately")
 )
 
-// inquire asks the provider about a session and stores the answer. Of all callers, in
-// this process and in others, one asks: within the process the others share its answer,
-// elsewhere they get errHeld. The question goes on when the request that asked it ends.
+// inquire asks the provider about a session and stores the answer. Of all callers in all processes,
+// one asks. Callers in the same process share its answer; others get errHeld. A question does not
+// stop when the request that asked it ends.
 //
-// errUnanswered: nothing is known. storage.ErrRevoked: the session has ended.
+// It returns errUnanswered if the state is unknown and storage.ErrRevoked if the session has ended.
 func (d *Delegation) inquire(ctx context.Context, c *connector, u storage.Upstream) error {
 	lasting := context.WithoutCancel(ctx)
 	shared := d.flights.DoChan(u.ID, func() (any, error) { return nil, d.claim(lasting, c, u) })
@@ -55,9 +55,9 @@ func (d *Delegation) inquire(ctx context.Context, c *connector, u storage.Upstre
 	}
 }
 
-// claim takes the session for this replica and asks.
+// claim reserves the session for this replica and asks.
 func (d *Delegation) claim(ctx context.Context, c *connector, u storage.Upstream) (err error) {
-	defer func() { // hostile answers are parsed below; none of them may end the process
+	defer func() { // hostile answers are parsed below and must not crash the process
 		if p := recover(); p != nil {
 			d.cfg.Logger.ErrorContext(ctx, "panic while asking a provider", "connector", c.ID, "panic", fmt.Sprint(p),
 				"stack", string(debug.Stack()))
@@ -72,7 +72,7 @@ func (d *Delegation) claim(ctx context.Context, c *connector, u storage.Upstream
 	}
 	held, err := d.open(u)
 	switch {
-	case errors.Is(err, storage.ErrRevoked): // not honoured, as when the connector is not configured
+	case errors.Is(err, storage.ErrRevoked): // not accepted, as if the connector were not configured
 		return errors.Join(err, d.putOff(ctx, u))
 	case err != nil && byID(u.Sealed) && d.judge(c, u, err) != nil:
 		return d.over(ctx, u, reasonExpired)
@@ -83,8 +83,8 @@ func (d *Delegation) claim(ctx context.Context, c *connector, u storage.Upstream
 	return d.ask(ctx, c, u, held)
 }
 
-// take makes the session this replica's for a while. Nothing about a session may be stored
-// without, or the answer that another replica is about to store would be lost.
+// take reserves the session for this replica. Every write to a session needs the reservation;
+// otherwise it could overwrite another replica's answer.
 func (d *Delegation) take(ctx context.Context, u storage.Upstream) error {
 	now := d.now()
 	switch err := d.cfg.Store.ClaimUpstream(ctx, u.ID, u.Version, now, now.Add(claimTTL)); {
@@ -99,7 +99,7 @@ func (d *Delegation) take(ctx context.Context, u storage.Upstream) error {
 	}
 }
 
-// ask asks in the way that the state of the tokens demands.
+// ask asks in the way that the state of the tokens requires.
 func (d *Delegation) ask(ctx context.Context, c *connector, u storage.Upstream, held holding) error {
 	if held.Renewed != nil {
 		return d.resume(ctx, c, u, held)
@@ -109,9 +109,9 @@ func (d *Delegation) ask(ctx context.Context, c *connector, u storage.Upstream, 
 	case t.Refresh != "" &&
 		(t.Access == "" || expiring(t, now) || c.CheckBy == checkByRefresh || !c.Detached && c.unheard(held.Profile)):
 		return d.renew(ctx, c, u, held)
-	case c.Detached: // it only said who the person is
+	case c.Detached: // the provider only identifies the user
 		return d.confirm(ctx, c, u, held, nil)
-	case t.Refresh == "" && t.ExpiredAt(now): // there is no token to ask with
+	case t.Refresh == "" && t.ExpiredAt(now): // no token is left to ask with
 		return d.over(ctx, u, reasonExpired)
 	}
 	limited, cancel := context.WithTimeout(ctx, questionTTL)
@@ -122,7 +122,7 @@ func (d *Delegation) ask(ctx context.Context, c *connector, u storage.Upstream, 
 		d.health[c.ID].Answered(u.ID)
 		return d.confirm(ctx, c, u, held, p)
 	case (errors.Is(err, provider.ErrDenied) || errors.Is(err, provider.ErrUnsupported)) && t.Refresh != "":
-		return d.renew(ctx, c, u, held) // which has the last word
+		return d.renew(ctx, c, u, held) // the refresh decides
 	case errors.Is(err, provider.ErrUnsupported):
 		return d.confirm(ctx, c, u, held, nil)
 	case errors.Is(err, provider.ErrDenied):
@@ -132,7 +132,7 @@ func (d *Delegation) ask(ctx context.Context, c *connector, u storage.Upstream, 
 	return d.postpone(ctx, c, u, err)
 }
 
-// confirm stores that the session stands, with what the provider said.
+// confirm stores that the session is valid, with the provider's answer.
 func (d *Delegation) confirm(
 	ctx context.Context, c *connector, u storage.Upstream, held holding, p *provider.Profile,
 ) error {
@@ -163,8 +163,8 @@ func (d *Delegation) confirm(
 	return nil
 }
 
-// save stores an answer, and does not give up at once: a refresh token that was rotated
-// exists nowhere else. errHeld: another replica stored another answer.
+// save stores an answer and retries, because a rotated refresh token exists nowhere else. It
+// returns errHeld if another replica stored an answer.
 func (d *Delegation) save(ctx context.Context, u storage.Upstream) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), keepTrying)
 	defer cancel()
@@ -186,8 +186,8 @@ func (d *Delegation) save(ctx context.Context, u storage.Upstream) error {
 	}
 }
 
-// saved tells a lost reply, after which the version is another one because of us, from
-// the answer of another replica.
+// saved distinguishes a lost reply, where this process itself changed the version, from an answer
+// of another replica.
 func (d *Delegation) saved(ctx context.Context, u storage.Upstream) error {
 	now, _, err := d.live(ctx, u.ID)
 	if err != nil || now.Version == u.Version+1 && bytes.Equal(now.Sealed, u.Sealed) {
@@ -196,7 +196,7 @@ func (d *Delegation) saved(ctx context.Context, u storage.Upstream) error {
 	return errHeld
 }
 
-// postpone gives the session up until later, after a question that brought nothing.
+// postpone releases the session until later, after a question without an answer.
 func (d *Delegation) postpone(ctx context.Context, c *connector, u storage.Upstream, cause error) error {
 	d.unwell(ctx, c, u.ID, cause)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
@@ -209,9 +209,9 @@ func (d *Delegation) postpone(ctx context.Context, c *connector, u storage.Upstr
 	return fmt.Errorf("%w: %w", errUnanswered, cause)
 }
 
-// denied: the provider renews no more.
+// denied handles a provider that refuses further renewals.
 func (d *Delegation) denied(ctx context.Context, c *connector, u storage.Upstream, held holding) error {
-	if c.Detached { // the sign-in stays; what is lost is the token for resource servers
+	if c.Detached { // the sign-in remains; only the token for resource servers is lost
 		held.Tokens, held.Renewed = provider.Tokens{}, nil
 		return d.confirm(ctx, c, u, held, nil)
 	}
@@ -226,11 +226,11 @@ func (d *Delegation) over(ctx context.Context, u storage.Upstream, reason string
 	return errEnded(reason)
 }
 
-// nextCheck is when the provider is asked next. Sessions that began together drift apart.
+// nextCheck returns when to ask the provider next. Sessions that began together drift apart.
 func (c *connector) nextCheck(t provider.Tokens, now time.Time) time.Time {
 	every := c.CheckEvery
 	if c.Detached {
-		every = 24 * time.Hour // only the rules are looked at
+		every = 24 * time.Hour // only to apply the rules again
 	}
 	due := now.Add(every - spread(every))
 	if c.Detached || t.Expires.IsZero() {
@@ -249,8 +249,8 @@ func (c *connector) nextCheck(t provider.Tokens, now time.Time) time.Time {
 	return due
 }
 
-// later is when to ask again after a question that brought nothing: soon at first, and the
-// less often the longer it lasts; when the provider says if it does.
+// later returns when to ask again after a question without an answer: soon at first, and less often
+// the longer the outage lasts. A delay that the provider demands is respected.
 func (d *Delegation) later(c *connector, u storage.Upstream, cause error) time.Time {
 	now := d.now()
 	pause := max(retryAfter, min(now.Sub(u.CheckedAt)/4, c.CheckEvery))
@@ -260,8 +260,8 @@ func (d *Delegation) later(c *connector, u storage.Upstream, cause error) time.T
 	return now.Add(pause + spread(pause))
 }
 
-// spread is up to a tenth of a time.
+// spread returns a random duration of up to a tenth of d.
 func spread(d time.Duration) time.Duration { return rand.N(d/10 + 1) }
 
-// expiring reports whether the access token is about to end.
+// expiring reports whether the access token is about to expire.
 func expiring(t provider.Tokens, now time.Time) bool { return t.ExpiredAt(now.Add(refreshAhead)) }

@@ -11,18 +11,18 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// Membership is what a provider has said last of what a person belongs to, of a session there that
-// lives. It is what rules look at.
+// Membership describes a user's memberships, according to the provider's last answer about a live
+// session. Rules are evaluated on it.
 type Membership struct {
 	Connector, Name              string
 	Groups, Organizations, Teams []string
 	SaidAt                       time.Time
-	// Withheld are the scopes of each resource that scope rules keep from the person.
+	// Withheld lists, by resource, the scopes that scope rules withhold from the user.
 	Withheld map[string]oauth.Scopes
 }
 
-// Memberships says of each provider where a person has a live session what they belong to, and which
-// of the scopes of the resources they may not have for it. It asks no provider.
+// Memberships returns the user's memberships at each provider with a live session, and which of the
+// offered scopes its rules withhold. It sends no request to a provider.
 func (d *Delegation) Memberships(
 	ctx context.Context, userID string, offered map[string]oauth.Scopes,
 ) (out []Membership, err error) {

@@ -7,8 +7,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// TestMemberships: OB-10, operators see what a provider said of a person, and what the rules keep from
-// them for it.
+// TestMemberships: OB-10, administrators see the memberships that a provider reported and the
+// scopes that rules withhold.
 func TestMemberships(t *testing.T) {
 	const resource = "https://mcp.example.com/mcp"
 	r := newRig(t, func(c *Config) {

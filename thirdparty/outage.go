@@ -10,8 +10,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/thirdparty/internal/provider"
 )
 
-// pause is for how long a session is left alone about which was asked too often: for as
-// long as the provider says, but no longer than a session goes without a question anyway.
+// pause returns how long to wait after a provider complained about too many questions on a session:
+// as long as the provider asks, but not longer than CheckEvery.
 func (c *connector) pause(e *provider.TooOften) time.Duration {
 	if e.Wait == 0 {
 		return min(retryAfter, c.CheckEvery)
@@ -19,8 +19,8 @@ func (c *connector) pause(e *provider.TooOften) time.Duration {
 	return min(max(e.Wait, time.Second), c.CheckEvery)
 }
 
-// unwell notes that a question about a session brought nothing. Operators learn of an
-// outage once, when it begins, and of everything that they have to mend.
+// unwell records that a question about a session failed. Administrators get one event at the
+// beginning of an outage, and a log entry for everything that they have to fix.
 func (d *Delegation) unwell(ctx context.Context, c *connector, session string, cause error) {
 	var often *provider.TooOften
 	switch {
@@ -28,7 +28,7 @@ func (d *Delegation) unwell(ctx context.Context, c *connector, session string, c
 		d.health[c.ID].Postponed(session, d.now(), c.pause(often))
 	case errors.Is(cause, provider.ErrUnreachable):
 		var unread *provider.Unread
-		told := errors.As(cause, &unread) && !unread.Tell() // by a sign-in that failed
+		told := errors.As(cause, &unread) && !unread.Tell() // a failed sign-in has already reported it
 		if d.health[c.ID].Failed(session, d.now()) && !told {
 			d.record(ctx, audit.ProviderUnreachable, c)
 		}
@@ -36,8 +36,8 @@ func (d *Delegation) unwell(ctx context.Context, c *connector, session string, c
 	d.complain(ctx, c, cause)
 }
 
-// unmet notes that a sign-in failed at a provider. What strangers send says nothing about its health, but metadata or
-// keys that cannot be had do: operators learn of that outage once, too.
+// unmet records that a sign-in failed at a provider. Requests of strangers say nothing about its
+// health, but unavailable metadata or keys do. Administrators get one event about such an outage.
 func (d *Delegation) unmet(ctx context.Context, c *connector, cause error) {
 	var unread *provider.Unread
 	if errors.As(cause, &unread) && unread.Tell() {
@@ -48,7 +48,7 @@ func (d *Delegation) unmet(ctx context.Context, c *connector, cause error) {
 	d.complain(ctx, c, cause)
 }
 
-// complain writes to the log what a provider did instead of answering.
+// complain logs the failure of a provider.
 func (d *Delegation) complain(ctx context.Context, c *connector, cause error) {
 	switch {
 	case errors.Is(cause, provider.ErrUnreachable):

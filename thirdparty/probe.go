@@ -8,40 +8,40 @@ import (
 	"sync"
 )
 
-// ProbeResult is how one connector does, for the operator.
+// ProbeResult is the state of one connector, for the administrator.
 type ProbeResult struct {
 	Connector, Name, Type string
-	// RedirectURI has to be registered at the provider, exactly so. LogoutURI is for
-	// providers with back-channel logout, "" for others.
+	// RedirectURI must be registered at the provider, exactly as it is. LogoutURI is for providers
+	// with back-channel logout, and "" for others.
 	RedirectURI, LogoutURI string
 	Findings               []Finding
 }
 
-// Verdict is how a finding is to be taken.
+// Verdict rates a finding.
 type Verdict string
 
 // The verdicts.
 const (
 	Good    Verdict = "ok"
-	Warning Verdict = "warning" // works, but not as well as it could
+	Warning Verdict = "warning" // works, but could be better
 	Problem Verdict = "problem" // does not work
 )
 
-// Finding is one thing that was looked at.
+// Finding is the result of one check.
 type Finding struct {
 	Verdict Verdict
-	What    string // what was found
-	Advice  string // what to do about it, "" for nothing
+	What    string // the observation
+	Advice  string // the next step, "" for none
 }
 
-// Healthy reports whether there is no problem.
+// Healthy reports whether no finding is a Problem.
 func (r ProbeResult) Healthy() bool {
 	return !slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Verdict == Problem })
 }
 
-// Probe looks at every provider from here, for the doctor command: whether it can be
-// reached, is who it should be, takes our credentials, and what it offers. It signs no person
-// in and changes nothing.
+// Probe examines every provider from this machine, for the doctor command: whether it is reachable,
+// has the expected identity and accepts the client credentials, and which features it offers. It
+// signs no user in and changes nothing.
 func (d *Delegation) Probe(ctx context.Context) []ProbeResult {
 	out := make([]ProbeResult, len(d.connectors))
 	var group sync.WaitGroup

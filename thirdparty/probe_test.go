@@ -13,7 +13,7 @@ func TestDoctor(t *testing.T) {
 		name    string
 		edit    func(*Connector)
 		before  func(*rig)
-		verdict Verdict // the worst
+		verdict Verdict // the worst one
 		says    string
 	}{
 		{name: "all is well", verdict: Good, says: "Client id and secret are accepted"},
@@ -49,7 +49,7 @@ func TestDoctor(t *testing.T) {
 					tt.edit(&c.Connectors[0])
 				}
 			})
-			r.reproached = true // by an invalid code, for one
+			r.reproached = true // for example, an invalid code
 			if tt.before != nil {
 				tt.before(r)
 			}

@@ -10,8 +10,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/thirdparty/internal/provider"
 )
 
-// renew renews the tokens, and learns whose the new ones are before they count for
-// anything (OpenID Connect Core §12.2): the provider may have mixed up two people.
+// renew renews the tokens and confirms their owner before they are used (OpenID Connect Core
+// §12.2), because the provider may have mixed up two accounts.
 func (d *Delegation) renew(ctx context.Context, c *connector, u storage.Upstream, held holding) error {
 	limited, cancel := context.WithTimeout(ctx, questionTTL)
 	t, said, err := c.Refresh(limited, held.latest())
@@ -41,16 +41,15 @@ func (d *Delegation) renew(ctx context.Context, c *connector, u storage.Upstream
 			d.giveBack(ctx, c, t)
 		}
 		return kept
-	case err != nil: // the tokens came, but what came with them is not good
+	case err != nil: // the tokens arrived, but the rest of the response is invalid
 		return d.postpone(ctx, c, u, err)
 	}
 	return d.name(ctx, c, u, held, said != nil)
 }
 
-// keep stores renewed tokens before anything else is done with them, for the refresh token
-// that brought them may be worth nothing by now (AS-219), and goes on holding the session.
-// Tokens without a known owner go to no resource server meanwhile: whichever replica finds
-// them goes on from there.
+// keep stores renewed tokens before any other use, because the refresh token that brought them may
+// already be invalid (AS-219). It keeps the session reserved. Tokens without a confirmed owner are
+// not given to resource servers, and any replica that reads them continues from there.
 func (d *Delegation) keep(ctx context.Context, u storage.Upstream, held holding) (storage.Upstream, error) {
 	sealed, err := d.seal(u, held)
 	if err != nil {
@@ -64,8 +63,8 @@ func (d *Delegation) keep(ctx context.Context, u storage.Upstream, held holding)
 	return u, d.take(ctx, u)
 }
 
-// name asks whose the tokens are that were just renewed. named: an ID token that came with
-// them has said so, and user info only brings the rest of what rules look at.
+// name asks for the owner of renewed tokens. If named is set, their ID token has already identified
+// the owner, and user info only adds the other claims that rules need.
 func (d *Delegation) name(ctx context.Context, c *connector, u storage.Upstream, held holding, named bool) error {
 	err := d.identify(ctx, c, u, &held)
 	switch {
@@ -74,15 +73,15 @@ func (d *Delegation) name(ctx context.Context, c *connector, u storage.Upstream,
 	case err == nil || named:
 		return d.accept(ctx, c, u, held)
 	case errors.Is(err, provider.ErrUnsupported):
-		// The provider offers no way to ask. That it renews says that its session stands; a
-		// token without a known owner is not for resource servers.
+		// The provider offers no way to ask. Its renewal confirms the session, but a token without
+		// a confirmed owner is not for resource servers.
 		held.Renewed.Access = ""
 		return d.accept(ctx, c, u, held)
 	}
 	return d.postpone(ctx, c, u, provider.AboutNew(err))
 }
 
-// resume goes on from a renewal after which the owner of the tokens was not known.
+// resume continues after a renewal whose tokens have no confirmed owner yet.
 func (d *Delegation) resume(ctx context.Context, c *connector, u storage.Upstream, held holding) error {
 	if held.Renewed.ExpiredAt(d.now()) {
 		return d.renew(ctx, c, u, held)
@@ -94,16 +93,16 @@ func (d *Delegation) resume(ctx context.Context, c *connector, u storage.Upstrea
 	case errors.Is(err, errAnother):
 		return d.mistaken(ctx, c, u)
 	case errors.Is(err, provider.ErrDenied), errors.Is(err, provider.ErrUnsupported):
-		return d.renew(ctx, c, u, held) // which has the last word
+		return d.renew(ctx, c, u, held) // the refresh decides
 	}
 	return d.postpone(ctx, c, u, err)
 }
 
-// errAnother: the tokens are another person's.
+// errAnother means that the tokens belong to another account.
 var errAnother = errors.New("the provider renewed with the tokens of another person")
 
-// identify asks the provider whose the renewed tokens are, and brings the profile up to
-// date if they are the person's.
+// identify asks the provider for the owner of the renewed tokens, and updates the profile if it is
+// the right account.
 func (d *Delegation) identify(ctx context.Context, c *connector, u storage.Upstream, held *holding) error {
 	limited, cancel := context.WithTimeout(ctx, questionTTL)
 	p, err := c.Owner(limited, *held.Renewed)
@@ -118,7 +117,7 @@ func (d *Delegation) identify(ctx context.Context, c *connector, u storage.Upstr
 	return nil
 }
 
-// accept puts the renewed tokens in the place of the earlier ones.
+// accept replaces the earlier tokens with the renewed ones.
 func (d *Delegation) accept(ctx context.Context, c *connector, u storage.Upstream, held holding) error {
 	t := *held.Renewed
 	held.Tokens, held.Renewed = t, nil
@@ -130,8 +129,8 @@ func (d *Delegation) accept(ctx context.Context, c *connector, u storage.Upstrea
 	return err
 }
 
-// mistaken ends a session whose renewal brought tokens of another person. It is no outage:
-// the provider has answered, and we cannot tell any more whose session it has there.
+// mistaken ends a session whose renewal returned another account's tokens. It is not an outage: the
+// provider has answered, and it is now unknown whose session it has.
 func (d *Delegation) mistaken(ctx context.Context, c *connector, u storage.Upstream) error {
 	d.health[c.ID].Answered(u.ID)
 	d.cfg.Logger.LogAttrs(ctx, slog.LevelWarn, "provider session ended", slog.String("connector", c.ID),
@@ -140,7 +139,7 @@ func (d *Delegation) mistaken(ctx context.Context, c *connector, u storage.Upstr
 	return d.over(ctx, u, reasonMistaken)
 }
 
-// heardAll reports whether p comes from every source that the earlier profile came from.
+// heardAll reports whether p covers every source of the earlier profile.
 func heardAll(earlier, p provider.Profile) bool {
 	for source := range earlier.Parts {
 		if _, ok := p.Parts[source]; !ok {

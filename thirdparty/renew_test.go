@@ -13,7 +13,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// plainly makes the connector one of plain OAuth 2.0.
+// plainly changes the connector to plain OAuth 2.0.
 func plainly(r *rig, c *Connector) {
 	*c = Connector{
 		ID: c.ID, Type: "oauth2", Name: "Plain", ClientID: r.up.ClientID, ClientSecret: r.up.ClientSecret,
@@ -24,13 +24,13 @@ func plainly(r *rig, c *Connector) {
 	}
 }
 
-// unnamed takes from the metadata whatever tells whose a token is.
+// unnamed removes everything from the metadata that identifies the owner of a token.
 func unnamed(b *fakeidp.Behaviour) {
 	b.EditMetadata = func(m map[string]any) { delete(m, "userinfo_endpoint"); delete(m, "introspection_endpoint") }
 	b.NoIDTokenAtRefresh = true
 }
 
-// renewing is a rig whose provider renews after a minute, before an edit.
+// renewing returns a rig whose access token expires after a minute.
 func renewing(t *testing.T, plain bool, edit func(*fakeidp.Behaviour)) *rig {
 	r := newRig(t, brokering)
 	if plain {
@@ -43,7 +43,7 @@ func renewing(t *testing.T, plain bool, edit func(*fakeidp.Behaviour)) *rig {
 	return r
 }
 
-// handed is what a resource server gets for the person.
+// handed returns the token that a resource server gets for the user.
 func (r *rig) handed(d *Delegation, a delegation.Result) (delegation.Token, error) {
 	return d.Token(r.t.Context(), delegation.TokenRequest{
 		Provider: "corp", UserID: a.User.ID, UpstreamID: a.Upstream, Resource: resource,
@@ -51,15 +51,15 @@ func (r *rig) handed(d *Delegation, a delegation.Result) (delegation.Token, erro
 	})
 }
 
-// Security PM2, AS-217, OpenID Connect Core §12.2: a renewal that brings another person's
-// tokens ends the session, and no server is given them.
+// Security PM2, AS-217, OpenID Connect Core §12.2: a renewal with another account's tokens ends the
+// session, and no server gets the tokens.
 func TestRenewedWithAnother(t *testing.T) {
 	bob := fakeidp.Bob.Subject
 	for _, tt := range []struct {
 		name  string
 		plain bool
 		edit  func(*fakeidp.Behaviour)
-		late  bool // what came with the tokens is not good: user info tells at the next question
+		late  bool // the response with the tokens is invalid: user info reveals the owner at the next question
 	}{
 		{name: "plain OAuth 2.0", plain: true},
 		{name: "no ID token", edit: func(b *fakeidp.Behaviour) { b.NoIDTokenAtRefresh = true }},
@@ -126,8 +126,8 @@ func TestRenewedWithAnother(t *testing.T) {
 	}
 }
 
-// Security PM2: renewed tokens are kept, and count for nothing before the provider has
-// said whose they are.
+// Security PM2: renewed tokens are stored, but not used until the provider has confirmed their
+// owner.
 func TestRenewedAndNotNamed(t *testing.T) {
 	for _, plain := range []bool{true, false} {
 		t.Run("AS-219: user info is down at a renewal", func(t *testing.T) {
@@ -180,7 +180,7 @@ func TestRenewedAndNotNamed(t *testing.T) {
 		if err := r.take(t.Context(), u); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := r.keep(t.Context(), u, held); err != nil { // ... and is gone
+		if _, err := r.keep(t.Context(), u, held); err != nil { // the process stops here
 			t.Fatal(err)
 		}
 		r.Advance(claimTTL)
@@ -249,8 +249,8 @@ func TestRenewedAndNotNamed(t *testing.T) {
 		})
 }
 
-// Security PM2, race: while a renewal brings another person's tokens, and the provider takes
-// its time to say so, no replica gives them to anybody.
+// Security PM2, race: a renewal returns another account's tokens and the provider is slow to reveal
+// it. No replica hands them out in the meantime.
 func TestRacesOfARenewal(t *testing.T) {
 	r := newRig(t, nil)
 	all := r.replicas(t, 3)
@@ -276,7 +276,7 @@ func TestRacesOfARenewal(t *testing.T) {
 			case 8:
 				await.Until(t, "a renewal asks for the user info",
 					func() bool { return r.up.Calls(fakeidp.UserInfo) > before })
-			case 9 + 2*round: // in each round more callers ask before the answer
+			case 9 + 2*round: // each round has more callers waiting for the answer
 				close(answer)
 			}
 			group.Go(func() {

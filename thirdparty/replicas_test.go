@@ -14,13 +14,13 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage/postgres"
 )
 
-// flaky is a store that loses what is saved, or only the reply.
+// flaky is a store that loses a save, or only its reply.
 type flaky struct {
 	storage.Store
-	failing, deaf atomic.Int32  // how many saves
+	failing, deaf atomic.Int32  // number of affected saves
 	after         chan struct{} // closed at the first failure
 	once          sync.Once
-	claimed       func(error) // unless nil, what is called after each claim
+	claimed       func(error) // called after each claim, unless nil
 }
 
 var errAway = errors.New("the database is away")
@@ -47,7 +47,7 @@ func (f *flaky) SaveUpstream(ctx context.Context, u storage.Upstream) error {
 
 func newFlaky(s storage.Store) *flaky { return &flaky{Store: s, after: make(chan struct{})} }
 
-// replicas are delegations over one PostgreSQL, each with connections of its own.
+// replicas returns delegations on one PostgreSQL database, each with separate connections.
 func (r *rig) replicas(t *testing.T, n int) (out []*Delegation) {
 	t.Helper()
 	url := pgtest.Start(t).Database(t)
@@ -103,7 +103,7 @@ func TestReplicas(t *testing.T) {
 		if !r.active(g) {
 			t.Error("the grant was lost")
 		}
-		// What is stored is what the upstream takes next.
+		// The stored refresh token is the one that the upstream accepts next.
 		held, err := r.open(r.upstream(a.Upstream))
 		if err != nil {
 			t.Fatal(err)
@@ -155,7 +155,7 @@ func TestReplicas(t *testing.T) {
 	})
 }
 
-// TestStoreFails: the upstream has answered, and the answer cannot be stored at once.
+// TestStoreFails: the upstream has answered, and the answer cannot be stored immediately.
 func TestStoreFails(t *testing.T) {
 	for _, tt := range []struct {
 		name          string
@@ -293,7 +293,7 @@ func TestLostReply(t *testing.T) {
 	}
 }
 
-// TestReplicaDies: a claim whose holder is gone is taken over when it has lapsed.
+// TestReplicaDies: a claim whose holder has died is taken over after it expires.
 func TestReplicaDies(t *testing.T) {
 	r := newRig(t, nil)
 	a, _ := r.signIn("")
@@ -304,7 +304,7 @@ func TestReplicaDies(t *testing.T) {
 	}
 	r.up.Forget()
 	store := newFlaky(r.store)
-	store.claimed = func(err error) { // the clock of the store goes on while a caller waits
+	store.claimed = func(err error) { // the store's clock advances while a caller waits
 		if errors.Is(err, storage.ErrSpent) {
 			r.Advance(claimTTL)
 		}

@@ -8,10 +8,9 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// Reseal moves the vault to the primary master key: the data key of every session that an
-// older one sealed is sealed again in its place; the tokens themselves are not touched. It
-// returns how many it sealed. It may be repeated, and interrupted, while servers run that
-// know the primary too.
+// Reseal moves the vault to the primary master key. It seals every data key that an older master
+// key sealed again, in place, and leaves the tokens themselves unchanged. It returns the number of
+// changed rows. It can be repeated and interrupted while servers run that know the new primary key.
 func (d *Delegation) Reseal(ctx context.Context) (n int, err error) {
 	if err := d.settle(ctx); err != nil {
 		return 0, err
@@ -30,10 +29,11 @@ func (d *Delegation) Reseal(ctx context.Context) (n int, err error) {
 	)
 }
 
-// resealTries is how often those are looked at again that another process stored meanwhile.
+// resealTries limits how often Reseal retries sessions that another process changed in the
+// meantime.
 const resealTries = 5
 
-// resealAll goes through all sessions once and returns how many changed under its hands.
+// resealAll processes all sessions once and returns how many changed concurrently.
 func (d *Delegation) resealAll(ctx context.Context, n *int) (missed int, err error) {
 	for after := ""; ; {
 		page, err := d.cfg.Store.ListUpstreams(ctx, after, batch)
@@ -64,8 +64,8 @@ func (d *Delegation) resealAll(ctx context.Context, n *int) (missed int, err err
 	}
 }
 
-// current is what a row holds, sealed under the primary master key if it can be: Reseal
-// may have been there since the row was read, and must not be undone by storing it again.
+// current returns the content of a row, sealed under the primary master key if possible. Reseal may
+// have changed the row since it was read, and storing the old form would undo that.
 func (d *Delegation) current(u storage.Upstream) []byte {
 	if sealed, _, err := d.vault.reseal(u); err == nil {
 		return sealed

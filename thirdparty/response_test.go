@@ -7,7 +7,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// Security L7 of the providers' report: authorization responses that are none.
+// Security L7 of the providers' report: invalid authorization responses.
 func TestResponseTwice(t *testing.T) {
 	for name, value := range map[string]string{
 		"error": "access_denied", "code": "another", "iss": "https://evil.example.com",

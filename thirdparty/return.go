@@ -19,13 +19,14 @@ import (
 	"github.com/mcp-authd/mcp-authd/thirdparty/internal/provider"
 )
 
-// responseTTL is how long a provider may take to say who signed in. Each request to it has a limit
-// of its own, but there may be twenty: lists of organisations come in pages.
+// responseTTL limits how long a provider may take to identify the user. Each request has its own
+// limit, but there may be twenty requests: lists of organisations are paged.
 const responseTTL = 30 * time.Second
 
-// Return takes an authorization response, once: it redeems the provider's code, checks who signed
-// in, and stores person, session there and session here together, or nothing. An *oauth.Error says
-// what client and person are told; the request is in the result as soon as it is known.
+// Return processes an authorization response, once. It redeems the provider's code, checks who
+// signed in, and stores the user, the upstream session and the local session together, or nothing.
+// An *oauth.Error contains the message for the client and the user. The result contains the request
+// as soon as it is known.
 func (d *Delegation) Return(ctx context.Context, r delegation.AuthorizationResponse) (delegation.Result, error) {
 	c, ok := d.byID[r.Provider]
 	if !ok {
@@ -58,10 +59,10 @@ func (d *Delegation) Return(ctx context.Context, r delegation.AuthorizationRespo
 	return out, err
 }
 
-// collect learns from an authorization response who signed in.
+// collect redeems an authorization response and returns the tokens and profile of the account.
 func (d *Delegation) collect(ctx context.Context, c *connector, sent sentRequest, params url.Values) (holding, error) {
-	// A malicious provider sends the browser to another one's callback, to have that one's code
-	// redeemed, or to get ours (RFC 9700 §4.4, AS-224).
+	// A malicious provider can send the browser to another provider's callback, to redeem that
+	// provider's code or to steal one from this server (RFC 9700 §4.4, AS-224).
 	if sent.Provider != c.ID {
 		return holding{}, errMixedUp
 	}
@@ -103,8 +104,8 @@ func (d *Delegation) collect(ctx context.Context, c *connector, sent sentRequest
 	return held, nil
 }
 
-// issuedBy is the connector with an issuer. A response whose connector has no issuer may name any
-// issuer, except that of another connector (RFC 9207 §2.4).
+// issuedBy returns the connector with an issuer. A response for a connector without an issuer may
+// name any issuer, except another connector's (RFC 9207 §2.4).
 func (d *Delegation) issuedBy(iss string) *connector {
 	for _, c := range d.connectors {
 		if iss != "" && c.Issuer == iss {
@@ -114,16 +115,16 @@ func (d *Delegation) issuedBy(iss string) *connector {
 	return nil
 }
 
-// maxCode is longer than any code that a provider is known to send.
+// maxCode is longer than any known provider's code.
 const maxCode = 2 << 10
 
-// isCode checks RFC 6749 App. A.11, 1*VSCHAR. Anything else can only come from a stranger, and a
-// provider's database may fail at it.
+// isCode checks RFC 6749 App. A.11, 1*VSCHAR. Any other value can only come from a stranger, and a
+// provider's database may fail on it.
 func isCode(s string) bool {
 	return s != "" && len(s) <= maxCode && !strings.ContainsFunc(s, func(r rune) bool { return r < 0x20 || r > 0x7e })
 }
 
-// vet decides whether the person may sign in.
+// vet decides whether the user may sign in.
 func (d *Delegation) vet(c *connector, sent sentRequest, p provider.Profile) error {
 	if p.Subject == "" {
 		return c.told(fmt.Errorf("%w: no subject", provider.ErrGarbage))
@@ -139,13 +140,13 @@ func (d *Delegation) vet(c *connector, sent sentRequest, p provider.Profile) err
 	return c.recognize(sent, p)
 }
 
-// prove holds the provider to a new proof of who the person is, which the request demands.
-// A missing auth_time is no proof: it is REQUIRED when max_age was asked for (OpenID Connect
-// Core §2), and a provider that keeps its session could leave it out.
+// prove checks that the provider authenticated the user again, as the request demands. A missing
+// auth_time proves nothing: it is REQUIRED if max_age was requested (OpenID Connect Core §2), and a
+// provider that reuses its session could omit it.
 func (d *Delegation) prove(c *connector, sent sentRequest, p provider.Profile) error {
 	switch at := p.Proved(d.now()); {
 	case at.IsZero() && sent.Reauth == delegation.ReauthAsked:
-		return nil // it was asked, and does not say: many providers say nothing of it
+		return nil // it was asked; many providers return no auth_time
 	case at.IsZero():
 		return c.say(oauth.UnmetAuthentication, sayUnproved)
 	case at.Before(sent.LeftAt.Add(-provider.Leeway)):
@@ -155,7 +156,7 @@ func (d *Delegation) prove(c *connector, sent sentRequest, p provider.Profile) e
 	return nil
 }
 
-// arrive stores who signed in.
+// arrive stores the sign-in.
 func (d *Delegation) arrive(
 	ctx context.Context, c *connector, sent sentRequest, held holding, s storage.Session, out *delegation.Result,
 ) error {
@@ -165,7 +166,7 @@ func (d *Delegation) arrive(
 	a := d.arrival(c, sent, held, s)
 	user, err := d.cfg.Store.Arrive(ctx, a)
 	if errors.Is(err, storage.ErrUntied) {
-		return err // the tokens wait for the answer
+		return err // the tokens are kept until the user answers
 	}
 	if err != nil {
 		d.abandon(ctx, c, a.Upstream.ID, held.Tokens)
@@ -201,7 +202,7 @@ func (d *Delegation) arrival(c *connector, sent sentRequest, held holding, s sto
 		u.UserID = userID
 		return d.seal(u, held)
 	}
-	if sent.asked { // the provider may have ended it while it waited
+	if sent.asked { // the provider may have ended the session in the meantime
 		a.Upstream.DueAt = now
 	}
 	if sent.Purpose == delegation.PurposeSignIn {
@@ -212,13 +213,13 @@ func (d *Delegation) arrival(c *connector, sent sentRequest, held holding, s sto
 	return a
 }
 
-// turnedAway translates why a person whose identity is proven could not sign in.
+// turnedAway translates the store's error for an authenticated user who cannot sign in.
 func (c *connector) turnedAway(err error) error {
 	switch {
 	case errors.Is(err, storage.ErrHomeProvider):
 		return delegation.ErrHomeProvider
 	case errors.Is(err, storage.ErrStopped):
-		return errRequestExpired // by the person
+		return errRequestExpired // stopped by the user
 	case errors.Is(err, storage.ErrRevoked):
 		return oauth.NewError(oauth.AccessDenied,
 			"Your account on this server is disabled. Please ask its operator.").Because(err)
@@ -231,11 +232,11 @@ func (c *connector) turnedAway(err error) error {
 	return fmt.Errorf("thirdparty: return: %w", err)
 }
 
-// forAdministrators are errors of Microsoft Entra that an administrator has to resolve by consent, whatever code
-// they come with.
+// forAdministrators are error numbers of Microsoft Entra that require consent by an administrator,
+// regardless of the error code.
 var forAdministrators = []string{"AADSTS90094", "AADSTS90095", "AADSTS65001"}
 
-// refusal is the protocol error for an error response of a provider (RFC 6749 §4.1.2.1).
+// refusal returns the protocol error for an error response of a provider (RFC 6749 §4.1.2.1).
 func (c *connector) refusal(params url.Values) *oauth.Error {
 	code := oauth.Code(single(params, "error"))
 	description := single(params, "error_description")
@@ -259,8 +260,8 @@ func (c *connector) refusal(params url.Values) *oauth.Error {
 	return c.told(fmt.Errorf("%w: %w", provider.ErrGarbage, cause))
 }
 
-// refused records a sign-in that failed. The cause goes to the log, which the readers of the audit
-// events may not see.
+// refused records a failed sign-in. The cause goes only to the log, because readers of the audit
+// events may not see it.
 func (d *Delegation) refused(ctx context.Context, c *connector, sent sentRequest, err error) {
 	e := oauth.AsError(err)
 	attrs := []slog.Attr{
@@ -280,8 +281,8 @@ func (d *Delegation) refused(ctx context.Context, c *connector, sent sentRequest
 		audit.Reference(ctx), slog.Any("cause", e.Unwrap()))
 }
 
-// abandon revokes tokens after a sign-in that failed, unless it was stored all the same: a lost
-// reply looks like a failure.
+// abandon revokes tokens after a failed sign-in, unless the sign-in was stored: a lost reply looks
+// like a failure.
 func (d *Delegation) abandon(ctx context.Context, c *connector, id string, t provider.Tokens) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
 	defer cancel()
@@ -290,8 +291,7 @@ func (d *Delegation) abandon(ctx context.Context, c *connector, id string, t pro
 	}
 }
 
-// giveBack asks the provider to revoke tokens that will not be used, in the background and as well
-// as it can.
+// giveBack asks the provider to revoke unused tokens, in the background and without a guarantee.
 func (d *Delegation) giveBack(ctx context.Context, c *connector, t provider.Tokens) {
 	d.pending.Go(func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), claimTTL)
@@ -303,11 +303,11 @@ func (d *Delegation) giveBack(ctx context.Context, c *connector, t provider.Toke
 	})
 }
 
-// errMixedUp: the response comes from another provider than the request went to.
+// errMixedUp means that the response came from another provider than the request was sent to.
 var errMixedUp = oauth.NewError(oauth.ServerError,
 	"The answer came from another provider than the one that was asked. Please start again from your application.")
 
-// single is a parameter that must not be repeated (RFC 6749 §3.1): "" if it is.
+// single returns a parameter that must not be repeated (RFC 6749 §3.1), or "" if it is.
 func single(params url.Values, name string) string {
 	if v := params[name]; len(v) == 1 {
 		return v[0]

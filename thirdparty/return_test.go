@@ -117,7 +117,8 @@ func TestSlowArrival(t *testing.T) {
 		})
 }
 
-// TestNoRefreshToken: that a sign-in will end with its access token is logged when it begins.
+// TestNoRefreshToken: the beginning of a sign-in without a refresh token is logged, because it ends
+// with its access token.
 func TestNoRefreshToken(t *testing.T) {
 	for _, tt := range []struct {
 		name     string
@@ -139,7 +140,7 @@ func TestNoRefreshToken(t *testing.T) {
 	}
 }
 
-// TestReturnRefused: each refused return gives the client an error, and leaves nothing in the store.
+// TestReturnRefused: each refused return gives the client an error and stores nothing.
 func TestReturnRefused(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
@@ -148,8 +149,8 @@ func TestReturnRefused(t *testing.T) {
 		fail  map[fakeidp.Endpoint]fakeidp.Fault
 		code  oauth.Code
 		says  string
-		lost  bool // the trip is not known afterwards
-		// reproached: the upstream notices, too
+		lost  bool // the request is unknown afterwards
+		// reproached: the upstream also sees the violation
 		reproached bool
 	}{
 		{name: "AS-220: no state", do: func(_ *rig, b *browser) { b.back.Del("state") }, code: oauth.InvalidRequest,
@@ -256,7 +257,7 @@ func TestReturnRefused(t *testing.T) {
 			if !tt.lost && r.Log.Events(audit.ProviderRefused) != 1 {
 				t.Error("no audit event")
 			}
-			if _, err := r.db.Exec("DELETE FROM departures"); err != nil { // of browsers that did not return
+			if _, err := r.db.Exec("DELETE FROM departures"); err != nil { // from browsers that did not return
 				t.Fatal(err)
 			}
 			r.nothingMade()
@@ -377,7 +378,7 @@ func TestDepart(t *testing.T) {
 		}
 		r.nothingMade()
 		r.up.Heal()
-		r.signIn("") // and nothing stays broken
+		r.signIn("") // a normal sign-in works again
 	})
 	t.Run("AS-220 SP-04: each departure has a state, nonce and verifier of its own, sealed at rest",
 		func(t *testing.T) {
@@ -441,7 +442,7 @@ func TestKeysChangeMidFlow(t *testing.T) {
 	})
 	t.Run("AS-225: the provider changes its signing key while a browser is away", func(t *testing.T) {
 		r := newRig(t, nil)
-		r.signIn("") // the old key is known now
+		r.signIn("") // reads the old key
 		b := r.leave(signIn)
 		r.up.RotateKeys()
 		if _, err := r.come(b, "corp"); err != nil {

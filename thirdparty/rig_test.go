@@ -28,9 +28,8 @@ const (
 
 var masterKey = bytes.Repeat([]byte{7}, secrets.KeySize)
 
-// rig is a delegation over a real store, with a fake upstream behind it. When its test
-// ends, no token may be in its log or, in clear, in its database, and the upstream may
-// have seen no request that a good client would not send.
+// rig is a delegation with a real store and a fake upstream. At the end of a test, the log and the
+// database must contain no token in clear, and the upstream must have seen only valid requests.
 type rig struct {
 	*Delegation
 	*installation.Installation
@@ -39,14 +38,14 @@ type rig struct {
 	up    *fakeidp.Upstream
 	db    *sql.DB
 
-	reproached bool // violations are what the test is about
+	reproached bool // the test expects violations
 }
 
 func newRig(t *testing.T, edit func(*Config)) *rig {
 	t.Helper()
 	i := installation.New(t)
 	r := &rig{Installation: i, t: t, store: i.Store, up: fakeidp.Start(t)}
-	r.Set(time.Now().Truncate(time.Millisecond)) // the doctor compares it with the upstream's real clock
+	r.Set(time.Now().Truncate(time.Millisecond)) // doctor compares it with the upstream's real clock
 	r.up.Behave(func(b *fakeidp.Behaviour) { b.Now = r.Now })
 	var err error
 	if r.db, err = sql.Open("sqlite", r.Path); err != nil {
@@ -61,7 +60,7 @@ func newRig(t *testing.T, edit func(*Config)) *rig {
 	return r
 }
 
-// asked returns when the upstream has been asked at an endpoint.
+// asked waits until the upstream gets a request at an endpoint.
 func (r *rig) asked(e fakeidp.Endpoint) {
 	r.t.Helper()
 	await.Until(r.t, fmt.Sprintf("the upstream is asked at %v", e), func() bool { return r.up.Calls(e) > 0 })
@@ -84,7 +83,7 @@ func (r *rig) another(store Store, edit func(*Config)) *Delegation {
 	return d
 }
 
-// connector is an OpenID Connect one of the fake upstream.
+// connector returns an OpenID Connect connector for the fake upstream.
 func (r *rig) connector(id string) Connector {
 	return Connector{
 		ID: id, Type: "oidc", Name: "Corp", ClientID: r.up.ClientID, ClientSecret: r.up.ClientSecret, Issuer: r.up.URL,
@@ -93,7 +92,7 @@ func (r *rig) connector(id string) Connector {
 	}
 }
 
-// inspectSecrets looks for tokens where none may be.
+// inspectSecrets fails if a token is in the log or, in clear, in the database.
 func (r *rig) inspectSecrets() {
 	dump, log := r.dump(), r.Log.String()
 	for _, secret := range r.up.Secrets() {
@@ -109,7 +108,7 @@ func (r *rig) inspectSecrets() {
 	}
 }
 
-// dump is the whole database as text.
+// dump returns the whole database as text.
 func (r *rig) dump() string {
 	r.t.Helper()
 	ctx := context.Background()
@@ -156,7 +155,7 @@ func (r *rig) rows(table string) (n int) {
 	return n
 }
 
-// nothingMade fails unless every table that an arrival writes is empty.
+// nothingMade fails unless every table that a sign-in writes is empty.
 func (r *rig) nothingMade() {
 	r.t.Helper()
 	for _, table := range []string{"users", "identities", "upstreams", "departures", "sessions"} {
@@ -166,7 +165,7 @@ func (r *rig) nothingMade() {
 	}
 }
 
-// sentRequest is one browser on its way.
+// browser is a browser at a provider.
 type browser struct {
 	delegation.AuthorizationRequest
 	back url.Values
@@ -174,7 +173,7 @@ type browser struct {
 
 var signIn = delegation.Request{Provider: "corp", Purpose: delegation.PurposeSignIn, Payload: []byte("the request")}
 
-// leave sends a browser to the provider and returns it with what it is sent back with.
+// leave sends a browser to the provider and returns it with the response parameters.
 func (r *rig) leave(t delegation.Request) browser {
 	r.t.Helper()
 	left, err := r.Depart(r.t.Context(), t)
@@ -188,13 +187,13 @@ func (r *rig) leave(t delegation.Request) browser {
 	return browser{left, back.Query()}
 }
 
-// come brings a browser back.
+// come returns a browser from the provider.
 func (r *rig) come(b browser, provider string) (delegation.Result, error) {
 	return r.Return(r.t.Context(),
 		delegation.AuthorizationResponse{Provider: provider, Params: b.back, Binding: b.Binding, Session: r.minted()})
 }
 
-// connect brings a browser back whose person says, asked, that the account is theirs.
+// connect returns a browser whose user confirms that the account is theirs.
 func (r *rig) connect(b browser) (delegation.Result, error) {
 	r.t.Helper()
 	a, err := r.come(b, "corp")
@@ -211,7 +210,7 @@ func (r *rig) minted() storage.Session {
 	}
 }
 
-// signIn signs a person in and returns them with a grant that rests on it.
+// signIn signs a user in and returns them with a dependent grant.
 func (r *rig) signIn(hint string) (delegation.Result, storage.Grant) {
 	r.t.Helper()
 	sentRequest := signIn
@@ -226,7 +225,7 @@ func (r *rig) signIn(hint string) (delegation.Result, storage.Grant) {
 	return a, r.approve(s, a.User.ID)
 }
 
-// approve makes a grant with a code.
+// approve creates a grant with a code.
 func (r *rig) approve(s storage.Session, userID string) storage.Grant {
 	r.t.Helper()
 	now := r.Now()
@@ -250,7 +249,7 @@ func (r *rig) approve(s storage.Session, userID string) storage.Grant {
 	return g
 }
 
-// active reports whether tokens of a grant are honoured.
+// active reports whether tokens of a grant are accepted.
 func (r *rig) active(g storage.Grant) bool {
 	r.t.Helper()
 	got, err := r.store.TokenActive(r.t.Context(),
@@ -270,7 +269,7 @@ func (r *rig) upstream(id string) storage.Upstream {
 	return u
 }
 
-// code is the code of a protocol error, "" for none.
+// code returns the code of a protocol error, or "".
 func code(err error) oauth.Code {
 	if err == nil {
 		return ""

@@ -12,8 +12,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/thirdparty/internal/rules"
 )
 
-// notAllowedError names the person whom the rules of a connector keep out, and the kind of rule. Which values would
-// have done is not for the log.
+// notAllowedError names the account that the rules of a connector refuse, and the kind of rule. The
+// allowed values do not belong in the log.
 type notAllowedError struct{ connector, rule, subject, account string }
 
 func (e *notAllowedError) Error() string {
@@ -21,13 +21,13 @@ func (e *notAllowedError) Error() string {
 		cmp.Or(e.account, e.subject))
 }
 
-// compiled are the rules of a connector, ready to be applied.
+// compiled holds the compiled rules of a connector.
 type compiled struct {
 	allow  *rules.Compiled
 	scopes rules.Scoped
 }
 
-// compile makes the rules ready. Its errors name the field.
+// compile compiles the rules. Its errors name the field.
 func (c *Connector) compile() (out compiled, err error) {
 	traits, _ := provider.TraitsOf(c.Type)
 	facts := rules.Facts{
@@ -44,14 +44,14 @@ func (c *Connector) compile() (out compiled, err error) {
 	return out, err
 }
 
-// claims are those that any rule looks at.
+// claims returns the claims that the rules use.
 func (r compiled) claims() []string {
 	out := append(r.allow.Claims(), r.scopes.Claims()...)
 	slices.Sort(out)
 	return slices.Compact(out)
 }
 
-// admit checks the rules for who may sign in. A *notAllowedError: they do not hold for p.
+// admit checks the rules for who may sign in. It returns a *notAllowedError if they refuse p.
 func (c *connector) admit(p provider.Profile) error {
 	if kind := c.rules.allow.Check(p.Claims); kind != "" {
 		return &notAllowedError{connector: c.ID, rule: kind, subject: p.Subject, account: p.Label}
@@ -59,8 +59,8 @@ func (c *connector) admit(p provider.Profile) error {
 	return nil
 }
 
-// permit returns which of the scopes of a resource the person may have, and the keys of the rules that withhold the
-// others.
+// permit returns which of the scopes of a resource the user may have, and the keys of the rules
+// that withhold the others.
 func (c *connector) permit(
 	p provider.Profile, resource string, scopes oauth.Scopes,
 ) (left oauth.Scopes, withheldBy string) {
@@ -75,9 +75,9 @@ func (c *connector) permit(
 	return left, fmt.Sprintf("%s of the provider %q", strings.Join(keys, ", "), c.ID)
 }
 
-// unheard reports whether rules look at what user info does not tell. Such claims are heard
-// in an ID token alone, so that only a renewal brings them up to date (OpenID Connect Core
-// §12.2): else who was put out of a group would stay.
+// unheard reports whether rules use claims that user info omits. Only an ID token has such claims,
+// so only a renewal updates them (OpenID Connect Core §12.2). Otherwise a user who was removed from
+// a group would keep access.
 func (c *connector) unheard(p provider.Profile) bool {
 	said := p.Parts["id_token"]
 	if said == nil {
@@ -98,8 +98,8 @@ func (c *connector) unheard(p provider.Profile) bool {
 	})
 }
 
-// Warnings are rules that are allowed but probably not meant: a rule that keeps people out by a
-// claim, and lets in those who do not have the claim.
+// Warnings lists rules that are valid but probably unintended: they exclude users by a claim, and
+// admit users who lack the claim.
 func (c Connector) Warnings() (out []string) {
 	expressions := []string{c.Allow.Expression}
 	for _, s := range c.ScopeRules {
@@ -108,7 +108,7 @@ func (c Connector) Warnings() (out []string) {
 	for _, source := range expressions {
 		compiled, err := condition.Compile(source)
 		if err != nil {
-			continue // Validate says so
+			continue // Validate reports the error
 		}
 		for _, name := range compiled.Open {
 			out = append(out,

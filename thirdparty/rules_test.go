@@ -20,7 +20,7 @@ func ready(t *testing.T, c Connector) *connector {
 	return out
 }
 
-// comesBack is who comes back from a provider.
+// comesBack returns the profile of the account that a provider returns.
 func comesBack(t *testing.T, c *connector, u *fakeidp.Upstream) provider.Profile {
 	t.Helper()
 	q := provider.AuthorizationRequest{State: "s", Verifier: strings.Repeat("v", 43), RedirectURI: c.redirectURI()}
@@ -68,7 +68,7 @@ func TestGitHubRules(t *testing.T) {
 		allow  Rules
 		person fakeidp.Person
 		want   bool
-		asks   int // for organisations
+		asks   int // number of requests for organisations
 	}{
 		{"a member", Rules{Organizations: []string{"Acme"}}, fakeidp.Person{Organizations: []string{"other", "acme"}},
 			true, 1},

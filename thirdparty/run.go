@@ -12,16 +12,16 @@ import (
 )
 
 const (
-	rounds  = time.Second // how often the background checks look for what is due
+	rounds  = time.Second // interval between background checks
 	batch   = 32
 	workers = 8
-	// unknownAgain is when a session is looked at again whose connector is not configured.
+	// unknownAgain is when a session without a configured connector is checked again.
 	unknownAgain = time.Hour
 )
 
-// Run checks the sessions that are due until the context ends: those that providers have ended end
-// here even if no client presents a token that rests on them, and tokens are renewed before they
-// expire. Any number of replicas may run it. It returns when what it has begun is done.
+// Run checks the sessions that are due until the context ends. Sessions that providers have ended
+// thus end here even if no client presents a dependent token, and tokens are renewed before they
+// expire. Any number of replicas may call Run. It returns when its current work is done.
 func (d *Delegation) Run(ctx context.Context) error {
 	for tick := time.NewTicker(rounds); ; {
 		d.collectAbandoned(ctx)
@@ -37,9 +37,9 @@ func (d *Delegation) Run(ctx context.Context) error {
 	}
 }
 
-// round checks up to a batch of sessions that are due and returns how many it has settled:
-// not those that others hold, or that a store in trouble did not let it claim, which would
-// be found again at once.
+// round checks up to a batch of sessions that are due and returns how many it has settled. Sessions
+// that another replica has reserved, or that a failing store did not let it claim, do not count:
+// the next query would return them immediately.
 func (d *Delegation) round(ctx context.Context) int {
 	err := d.settle(ctx)
 	var due []storage.Upstream
@@ -52,7 +52,7 @@ func (d *Delegation) round(ctx context.Context) int {
 		}
 		return 0
 	}
-	// Replicas find the same sessions; in another order they rarely want the same one.
+	// All replicas find the same sessions. In random order they rarely want the same one.
 	rand.Shuffle(len(due), func(i, j int) { due[i], due[j] = due[j], due[i] })
 	var group sync.WaitGroup
 	var settled atomic.Int64
@@ -70,8 +70,8 @@ func (d *Delegation) round(ctx context.Context) int {
 	return int(settled.Load())
 }
 
-// tend checks one session and reports whether something was found out. What it finds is
-// stored, or logged where it was found.
+// tend checks one session and reports whether it reached a result. The result is stored, or logged
+// where it occurred.
 func (d *Delegation) tend(ctx context.Context, u storage.Upstream) bool {
 	var err error
 	if c, known := d.byID[u.Connector]; known {
@@ -89,8 +89,8 @@ func (d *Delegation) tend(ctx context.Context, u storage.Upstream) bool {
 	return false
 }
 
-// shelve puts a session off whose connector is not in the configuration, or it would be
-// due forever, before those that can be checked. It does not end: it may come back.
+// shelve postpones a session whose connector is not configured. Otherwise it would always be due,
+// before sessions that can be checked. The session does not end, because the connector may return.
 func (d *Delegation) shelve(ctx context.Context, u storage.Upstream) error {
 	if err := d.take(ctx, u); err != nil {
 		return err
@@ -98,7 +98,7 @@ func (d *Delegation) shelve(ctx context.Context, u storage.Upstream) error {
 	return d.putOff(ctx, u)
 }
 
-// putOff gives a session up for a while.
+// putOff releases a session for a while.
 func (d *Delegation) putOff(ctx context.Context, u storage.Upstream) error {
 	u.DueAt, u.Sealed = d.now().Add(unknownAgain), d.current(u)
 	return d.cfg.Store.SaveUpstream(ctx, u)

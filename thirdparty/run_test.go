@@ -97,7 +97,7 @@ func TestRun(t *testing.T) {
 			if due, err := r.store.DueUpstreams(t.Context(), r.Now(), 1); err != nil || len(due) != 0 {
 				t.Errorf("%d stay due, %v", len(due), err)
 			}
-			if n := r.rows("farewells"); n != 1 { // of the one that was ended
+			if n := r.rows("farewells"); n != 1 { // for the ended session
 				t.Errorf("%d browser sessions ended, want 1", n)
 			}
 		})

@@ -8,11 +8,11 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// settle seals to its whole row what a version before has sealed to the id of the row
-// alone. It is done once for a store, before anything is sealed there to the whole row: from
-// then on envelopes of the old form are refused, for one that was kept from before could be
-// put back, into a row that names another provider or person. That it was done is told
-// by any row of the new form that opens, which cannot be made without the master key.
+// settle converts rows that an earlier version sealed to the row ID alone, and seals them to the
+// whole row. It runs once per store, before anything is sealed to the whole row. From then on old
+// envelopes are refused, because a saved one could be copied into a row with another provider or
+// user. A row of the new form that opens proves that the conversion is done, because making one
+// requires the master key.
 func (d *Delegation) settle(ctx context.Context) error {
 	if d.settled.Load() {
 		return nil
@@ -43,8 +43,8 @@ func (d *Delegation) hasSettled(ctx context.Context) (done bool, err error) {
 	return done, err
 }
 
-// convertAll converts every session that a version before has sealed. What cannot be
-// opened, because its master key is missing, stays as it is.
+// convertAll converts every session that an earlier version sealed. A session whose master key is
+// missing stays unchanged.
 func (d *Delegation) convertAll(ctx context.Context) error {
 	for range resealTries {
 		missed := 0
@@ -59,7 +59,7 @@ func (d *Delegation) convertAll(ctx context.Context) error {
 				return true, nil
 			}
 			err = d.cfg.Store.ResealUpstream(ctx, u.ID, u.Sealed, sealed)
-			if errors.Is(err, storage.ErrSpent) { // a server of the version before has stored it meanwhile
+			if errors.Is(err, storage.ErrSpent) { // a server of an earlier version has stored it in the meantime
 				missed++
 				err = nil
 			}
@@ -72,7 +72,7 @@ func (d *Delegation) convertAll(ctx context.Context) error {
 	return nil
 }
 
-// eachSession calls do with every live session, until it says no.
+// eachSession calls do with every live session until it returns false.
 func (d *Delegation) eachSession(ctx context.Context, do func(storage.Upstream) (bool, error)) error {
 	for after := ""; ; {
 		page, err := d.cfg.Store.ListUpstreams(ctx, after, batch)

@@ -18,7 +18,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage/postgres"
 )
 
-// intruder can write to the database, and has no master key.
+// intruder can write to the database, but has no master key.
 type intruder struct {
 	*rig
 	evil  *fakeidp.Upstream
@@ -26,7 +26,7 @@ type intruder struct {
 	write func(column string, value any, id string)
 }
 
-// intrusions runs a test over SQLite and over PostgreSQL.
+// intrusions runs a test with SQLite and with PostgreSQL.
 func intrusions(t *testing.T, name string, run func(t *testing.T, in *intruder)) {
 	begin := func(t *testing.T) *intruder {
 		in := &intruder{evil: fakeidp.Start(t)}
@@ -67,8 +67,7 @@ func intrusions(t *testing.T, name string, run func(t *testing.T, in *intruder))
 	})
 }
 
-// untouched fails if the other provider was asked anything with a token, or somebody gets
-// one.
+// untouched fails if the other provider received a token, or a caller gets one.
 func (in *intruder) untouched(t *testing.T, who ...delegation.Result) {
 	t.Helper()
 	in.round(t.Context())
@@ -90,7 +89,7 @@ func (in *intruder) untouched(t *testing.T, who ...delegation.Result) {
 	}
 }
 
-// sealedByID is what the version before has written for a row.
+// sealedByID returns the row's content in the form of earlier versions.
 func (in *intruder) sealedByID(t *testing.T, id string) []byte {
 	t.Helper()
 	held, err := in.open(in.upstream(id))
@@ -110,10 +109,10 @@ func (in *intruder) sealedByID(t *testing.T, id string) []byte {
 	return out
 }
 
-// restarted is another process on the same store.
+// restarted starts another process on the same store.
 func (in *intruder) restarted() { in.Delegation = in.another(in.store, in.edit) }
 
-// Security PM6, AS-223: who can write to the database moves no tokens.
+// Security PM6, AS-223: write access to the database does not allow moving tokens.
 func TestMovedRows(t *testing.T) {
 	intrusions(t, "to another connector", func(t *testing.T, in *intruder) {
 		a, _ := in.signIn("")
@@ -153,7 +152,7 @@ func TestMovedRows(t *testing.T) {
 	})
 }
 
-// Security PM6: what versions before have sealed is read once, and never again.
+// Security PM6: rows from earlier versions are read once, and refused afterwards.
 func TestSettle(t *testing.T) {
 	intrusions(t, "rows of the version before are sealed to the whole row, and go on",
 		func(t *testing.T, in *intruder) {

@@ -5,27 +5,29 @@ import (
 	"time"
 )
 
-// ProviderState is a provider as it is configured, and how it has answered this process lately.
+// ProviderState describes a configured provider and its recent answers to this process.
 type ProviderState struct {
 	ID, Name, Type string
-	// Issuer is that of its tokens, or where its product is installed, or its token endpoint.
+	// Issuer is the issuer of its tokens, the location of its product, or its token endpoint.
 	Issuer      string
 	RedirectURI string
 	Domains     []string
 	CheckEvery  time.Duration
 	Detached    bool
-	// Unanswered: questions about sessions stay without an answer. Resting: so many that it is left
-	// alone for a while.
+	// Unanswered means that questions about sessions currently get no answer. Resting means that so
+	// many failed that the provider is not asked for a while.
 	Unanswered, Resting bool
-	// MetadataAt and KeysAt are when this process last read them, and MetadataNext from when on the metadata
-	// are read again when they are needed. Zero: not yet, or the provider has none.
+	// MetadataAt and KeysAt are when this process last read the metadata and keys. From
+	// MetadataNext on, the next use reads the metadata again. Zero: not yet read, or the provider
+	// has none.
 	MetadataAt, MetadataNext, KeysAt time.Time
-	// FailedAt is when one of them last could not be read, and Failed why, in words of ours.
+	// FailedAt is when reading one of them last failed, and Failed why, in this server's words.
 	FailedAt time.Time
 	Failed   string
 }
 
-// States says of each provider how it is, in the order of the configuration. It asks none.
+// States returns the state of each provider, in the order of the configuration. It sends no
+// request.
 func (d *Delegation) States() []ProviderState {
 	out := make([]ProviderState, 0, len(d.connectors))
 	for _, c := range d.connectors {
@@ -41,7 +43,7 @@ func (d *Delegation) States() []ProviderState {
 	return out
 }
 
-// ProbeOne is Probe of one provider; there is none with another id.
+// ProbeOne is Probe for one provider. An unknown ID gives an empty result.
 func (d *Delegation) ProbeOne(ctx context.Context, id string) ProbeResult {
 	c := d.byID[id]
 	if c == nil {

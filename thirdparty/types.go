@@ -5,22 +5,22 @@ import (
 	"github.com/mcp-authd/mcp-authd/thirdparty/internal/provider"
 )
 
-// Type describes a type of connector, for people who configure one.
+// Type describes a type of connector, for administrators who configure one.
 type Type struct {
-	ID   string // what Connector.Type is
+	ID   string // the value of Connector.Type
 	Name string // "Google"
 	Icon string
 	// Protocol is "OpenID Connect" or "OAuth 2.0".
 	Protocol string
-	// Needs are the settings that have to be given, by their names in the configuration
-	// file; Takes are those that only some types have, and that may be given.
+	// Needs lists the required settings by their names in the configuration file. Takes lists the
+	// optional settings that only some types have.
 	Needs, Takes []string
-	// Scopes are asked for at every sign-in, unless the configuration says otherwise.
+	// Scopes are requested at every sign-in unless configured otherwise.
 	Scopes oauth.Scopes
-	// Refresh says how we come by refresh tokens, Checks how we learn that a session there
-	// has ended, FreshLogin what makes the provider ask for proof again.
+	// Refresh describes how to get refresh tokens, Checks how the server learns that a session has
+	// ended, and FreshLogin how to make the provider authenticate the user again.
 	Refresh, Checks, FreshLogin string
-	// Guide is the page about it, below docs/.
+	// Guide is the page about the type, below docs/.
 	Guide string
 }
 

@@ -38,7 +38,7 @@ func TestTypes(t *testing.T) {
 		if err := c.Validate(); err != nil {
 			t.Errorf("%s with all that it needs: %v", typ.ID, err)
 		}
-		for _, need := range typ.Needs { // and one thing less
+		for _, need := range typ.Needs { // one required setting is missing
 			c := Connector{ID: "up", Type: typ.ID}
 			for _, other := range typ.Needs {
 				if other != need {

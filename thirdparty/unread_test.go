@@ -9,8 +9,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// TestUnreadProvider: sign-ins that fail because a provider's metadata or keys cannot be had are one event for each
-// outage, be it noticed by sign-ins or by questions about sessions.
+// TestUnreadProvider: each outage of a provider's metadata or keys causes one event, whether
+// sign-ins or questions about sessions notice it.
 func TestUnreadProvider(t *testing.T) {
 	depart := func(r *rig) error {
 		_, err := r.Depart(r.t.Context(), signIn)

@@ -12,7 +12,7 @@ import (
 
 var connectorID = regexp.MustCompile(`^[a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?$`)
 
-// withDefaults fills in what the type knows. An unknown type is left as it is.
+// withDefaults fills in the defaults of the type. An unknown type is left unchanged.
 func (c Connector) withDefaults() Connector {
 	traits, ok := provider.TraitsOf(c.Type)
 	if !ok {
@@ -34,7 +34,7 @@ func (c Connector) withDefaults() Connector {
 	return c
 }
 
-// settings are what speaking to the provider takes.
+// settings returns the settings for package provider.
 func (c *Connector) settings() provider.Settings {
 	return provider.Settings{
 		Type: c.Type, ClientID: c.ClientID, ClientSecret: c.ClientSecret, ClientAuth: c.ClientAuth, Key: c.Key,
@@ -48,14 +48,14 @@ func (c *Connector) settings() provider.Settings {
 	}
 }
 
-// judges reports whether what the provider says of a person decides about anything.
+// judges reports whether any rule depends on the provider's claims.
 func (c *Connector) judges() bool {
 	r := c.Allow
 	return len(r.Domains)+len(r.Emails)+len(r.Groups)+len(r.Organizations)+len(r.Teams)+len(r.Tenants)+len(
 		c.ScopeRules) > 0 || r.Expression != ""
 }
 
-// judgesMemberships reports whether a rule looks at organisations, teams or groups.
+// judgesMemberships reports whether a rule uses organisations, teams or groups.
 func (c *Connector) judgesMemberships() bool {
 	about := func(expression string) bool {
 		return strings.Contains(expression, "organizations") || strings.Contains(expression, "teams") ||
@@ -66,8 +66,8 @@ func (c *Connector) judgesMemberships() bool {
 		slices.ContainsFunc(c.ScopeRules, func(s ScopeRule) bool { return len(s.Groups) > 0 || about(s.Expression) })
 }
 
-// Validate reports what is wrong with a connector as it was given, as New would, and talks
-// to no provider. Its error wraps ErrConfig and names the field as the configuration file does.
+// Validate reports errors in a connector's configuration, as New would, and sends no request. Its
+// error wraps ErrConfig and names the field as the configuration file does.
 func (c Connector) Validate() error {
 	full := c.withDefaults()
 	for _, check := range []func() error{
@@ -102,7 +102,7 @@ func (c *Connector) checkDomains() error {
 
 func (c *Connector) checkEvents() error {
 	e := c.Events
-	traits, _ := provider.TraitsOf(c.Type) // Validate knows the type
+	traits, _ := provider.TraitsOf(c.Type) // Validate rejects unknown types
 	switch {
 	case len(e.Audience) == 0 && (e.Issuer != "" || e.KeysURL != "" || e.BearerToken != ""):
 		return errors.New("events.audience: is missing: the audience of the stream at the transmitter")
@@ -122,7 +122,7 @@ func (c *Connector) checkEvents() error {
 	return nil
 }
 
-// minBearer is too long to be guessed.
+// minBearer is long enough to prevent guessing.
 const minBearer = 32
 
 const checkByRefresh = "refresh"

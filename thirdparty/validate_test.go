@@ -24,7 +24,7 @@ func TestValidate(t *testing.T) {
 		name  string
 		c     Connector
 		edit  func(*Connector)
-		field string // "": it is good
+		field string // "": valid
 	}{
 		{"good", good, func(*Connector) {}, ""},
 		{"public client", good, func(c *Connector) { c.ClientSecret = "" }, ""},

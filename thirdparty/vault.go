@@ -15,31 +15,30 @@ import (
 	"github.com/mcp-authd/mcp-authd/thirdparty/internal/provider"
 )
 
-// vault seals what providers gave us (AS-223). Each row is an envelope: a data key of its
-// own, sealed by the master key, and the content under the data key. Both are bound to the
-// whole row, so that none opens that was copied over another one, or whose tokens would go
-// to another provider or person. Another master key needs only the data key sealed again.
+// vault seals the tokens and claims from providers (AS-223). Each row is an envelope: its own data
+// key sealed by the master key, and the content sealed by the data key. Both are bound to the whole
+// row, so an envelope copied into a row for another provider or user does not open. For a new
+// master key, only the data key has to be sealed again.
 type vault struct{ ring *secrets.Ring }
 
-// bound is what an envelope is bound to: the row, whose tokens lie in it, and where they
-// are good.
+// bound returns the data that an envelope is bound to: the row and the owner of its tokens.
 func bound(u storage.Upstream) []byte {
-	out, _ := json.Marshal([]string{"upstream", u.ID, u.Connector, u.Subject, u.UserID}) // strings never fail
+	out, _ := json.Marshal([]string{"upstream", u.ID, u.Connector, u.Subject, u.UserID}) // encoding strings cannot fail
 	return out
 }
 
 // holding is the content of an envelope.
 type holding struct {
 	Tokens provider.Tokens `json:"tokens"`
-	// Renewed came after Tokens, and the provider has not said yet whose they are. They serve to ask
-	// that, and to renew; nothing else.
+	// Renewed are newer tokens whose owner the provider has not confirmed yet. They are used only
+	// to ask for the owner and to renew.
 	Renewed *provider.Tokens `json:"renewed,omitempty"`
 	Profile provider.Profile `json:"profile"`
-	// Source is where the tokens come from: see connector.source.
+	// Source identifies the provider of the tokens: see connector.source.
 	Source string `json:"source,omitempty"`
 }
 
-// latest are the tokens whose refresh token the provider takes next.
+// latest returns the tokens with the current refresh token.
 func (h holding) latest() provider.Tokens {
 	if h.Renewed != nil {
 		return *h.Renewed
@@ -47,7 +46,7 @@ func (h holding) latest() provider.Tokens {
 	return h.Tokens
 }
 
-// redacted is how what must not be read prints.
+// redacted is printed in place of secrets.
 const redacted = "[redacted]"
 
 // LogValue implements slog.LogValuer.
@@ -62,17 +61,17 @@ func (holding) GoString() string { return redacted }
 const (
 	keyPurpose  = "upstream key"
 	dataKeySize = 32
-	layout      = 2 // the first byte of an envelope
-	// layoutID is that of the versions before, whose envelopes are bound to the id of the
-	// row alone. See settle for when they are read.
+	layout      = 2 // first byte of an envelope
+	// layoutID marks envelopes of earlier versions, which are bound to the row ID alone. Only
+	// settle reads them.
 	layoutID = 1
 )
 
-// errUnopened: no master key that we have sealed it.
+// errUnopened means that none of the master keys opens the envelope.
 var errUnopened = errors.New("the tokens cannot be opened: add the master key that sealed them to the old ones")
 
-// seal makes the envelope of a row, under a new data key:
-// layout (1 byte), length of the sealed key (2), sealed key, sealed content.
+// seal returns the envelope of a row, under a new data key: layout (1 byte), length of the sealed
+// key (2), sealed key, sealed content.
 func (v vault) seal(u storage.Upstream, h holding) ([]byte, error) {
 	content, err := json.Marshal(h)
 	if err != nil {
@@ -84,10 +83,10 @@ func (v vault) seal(u storage.Upstream, h holding) ([]byte, error) {
 	return envelope(v.ring.Seal(keyPurpose, key[:], to), dataCipher(key[:]).Seal(nil, nil, content, to)), nil
 }
 
-// open reverses seal. Any failure is secrets.ErrOpen.
+// open reverses seal. Every failure is secrets.ErrOpen.
 func (v vault) open(u storage.Upstream) (holding, error) { return v.unseal(layout, u.Sealed, bound(u)) }
 
-// convert seals to the whole row what a version before has sealed to its id.
+// convert seals to the whole row an envelope that an earlier version sealed to its ID.
 func (v vault) convert(u storage.Upstream) ([]byte, error) {
 	h, err := v.unseal(layoutID, u.Sealed, []byte(u.ID))
 	if err != nil || h.Profile.Subject != u.Subject {
@@ -115,7 +114,7 @@ func (v vault) unseal(form byte, sealed, to []byte) (h holding, err error) {
 	return h, nil
 }
 
-// reseal seals the data key under the primary master key, unless it is already.
+// reseal seals the data key under the primary master key, unless it already is.
 func (v vault) reseal(u storage.Upstream) (out []byte, changed bool, err error) {
 	lock, content, err := split(layout, u.Sealed)
 	if err != nil {
@@ -133,7 +132,7 @@ func envelope(lock, content []byte) []byte {
 	return append(append(out, lock...), content...)
 }
 
-// byID reports whether a version before has sealed the row.
+// byID reports whether an earlier version sealed the row.
 func byID(sealed []byte) bool { return len(sealed) > 0 && sealed[0] == layoutID }
 
 func split(form byte, sealed []byte) (lock, content []byte, err error) {

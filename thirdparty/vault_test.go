@@ -49,7 +49,7 @@ func TestVault(t *testing.T) {
 			!got.Tokens.Expires.Equal(sample.Tokens.Expires) {
 			t.Errorf("got %#v, %v", got.Tokens, err)
 		}
-		if !reflect.DeepEqual(got.Profile, sample.Profile) { // or rules would judge otherwise than at sign-in
+		if !reflect.DeepEqual(got.Profile, sample.Profile) { // otherwise rules could decide differently than at sign-in
 			t.Errorf("got claims %v", got.Profile.Claims)
 		}
 		if bytes.Contains(sealed, []byte("alice")) {
@@ -80,7 +80,7 @@ func TestVault(t *testing.T) {
 				t.Errorf("%s of another row: got %v, want %v", name, err, secrets.ErrOpen)
 			}
 		}
-		// The binding of the content holds also where the key is right.
+		// The content's binding also holds if the key is right.
 		key, err := v.ring.Open(keyPurpose, lock, bound(row))
 		if err != nil {
 			t.Fatal(err)
@@ -146,7 +146,7 @@ func TestNothingPrintsTokens(t *testing.T) {
 	}
 }
 
-// FuzzOpen: whatever lies in a row, opening it neither panics nor succeeds.
+// FuzzOpen: opening an arbitrary row neither panics nor succeeds.
 func FuzzOpen(f *testing.F) {
 	ring, err := secrets.NewRing(masterKey)
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 	"golang.org/x/oauth2"
 )
 
-// The ways to authenticate at the token endpoint.
+// Authentication methods at the token endpoint.
 const (
 	authBasic = "basic"
 	authPost  = "post"
@@ -28,9 +28,8 @@ const (
 	authNone  = "none"
 )
 
-// authMethod is how we authenticate at a provider that supports the methods, by their
-// names of OpenID Connect Core §9. We never try one after the other: a code can be
-// redeemed once.
+// authMethod returns the method to authenticate at a provider that supports the given methods of
+// OpenID Connect Core §9. It never tries several methods, because a code can be redeemed only once.
 func (u *plainOAuth) authMethod(supported []string) string {
 	switch {
 	case u.ClientAuth != "":
@@ -44,7 +43,7 @@ func (u *plainOAuth) authMethod(supported []string) string {
 	return authBasic
 }
 
-// secret returns the client secret, which for Apple is a signed statement.
+// secret returns the client secret. For Apple it is a signed statement.
 func (u *plainOAuth) secret(method string) (string, error) {
 	switch method {
 	case authNone:
@@ -55,7 +54,8 @@ func (u *plainOAuth) secret(method string) (string, error) {
 	return u.ClientSecret, nil
 }
 
-// signedSecret is the client secret of Sign in with Apple: a JWT good for five minutes.
+// signedSecret returns the client secret for Sign in with Apple: a JWT that is valid for five
+// minutes.
 func (u *plainOAuth) signedSecret() (string, error) {
 	key, err := parseKey(u.Key)
 	if err != nil {
@@ -89,7 +89,7 @@ func parseKey(text string) (*ecdsa.PrivateKey, error) {
 	return key, nil
 }
 
-// oauthConfig is the client as x/oauth2 sees it.
+// oauthConfig returns the client configuration for x/oauth2.
 func (u *plainOAuth) oauthConfig(e *endpoints, redirectURI string) (*oauth2.Config, error) {
 	method := u.authMethod(e.authMethods)
 	secret, err := u.secret(method)
@@ -106,8 +106,8 @@ func (u *plainOAuth) oauthConfig(e *endpoints, redirectURI string) (*oauth2.Conf
 	}, nil
 }
 
-// post sends a form with client authentication, to the endpoints that x/oauth2 does not
-// know, and returns the answer, which is 200.
+// post sends a form with client authentication to an endpoint that x/oauth2 does not support. It
+// returns the body of a response with status 200.
 func (u *plainOAuth) post(ctx context.Context, e *endpoints, to string, form url.Values) ([]byte, error) {
 	method := u.authMethod(e.authMethods)
 	secret, err := u.secret(method)
@@ -148,8 +148,7 @@ func (u *plainOAuth) post(ctx context.Context, e *endpoints, to string, form url
 	return body, nil
 }
 
-// refusals are the error codes of token endpoints, those of GitHub and Slack among them,
-// and what each means to us.
+// refusals maps the error codes of token endpoints, including GitHub's and Slack's, to errors.
 var refusals = map[string]error{
 	"invalid_grant": ErrDenied, "access_denied": ErrDenied, "unauthorized": ErrDenied,
 	"interaction_required": ErrDenied, "login_required": ErrDenied, "consent_required": ErrDenied,
@@ -164,8 +163,8 @@ var refusals = map[string]error{
 	"service_unavailable": ErrUnreachable,
 }
 
-// refusal is the error for an answer with an error code, or without one, and its description as words has
-// it. Every code that is not known says that something is wrong with the client, not with the person.
+// refusal returns the error for a response with or without an error code. words is its description.
+// An unknown code means that something is wrong with the client, not with the user.
 func refusal(status int, code, words string) error {
 	if words != "" {
 		words = ": " + words
@@ -181,13 +180,13 @@ func refusal(status int, code, words string) error {
 	}
 	odd := func(r rune) bool { return r != '_' && r != ' ' && (r < 'a' || r > 'z') }
 	if len(code) > 64 || strings.ContainsFunc(code, odd) {
-		code = "a malformed error code" // which may be anything
+		code = "a malformed error code" // it could contain anything
 	}
 	return fmt.Errorf("%w: %s (%d)%s", ErrMisconfigured, code, status, words)
 }
 
-// refusal is the error for an answer of a provider, whose words it makes fit for operators: printable, bounded,
-// and without the secrets of the request, which a provider could repeat.
+// refusal returns the error for a provider's response. It makes the description safe for the log:
+// printable, bounded, and without the secrets of the request, which a provider could repeat.
 func (u *plainOAuth) refusal(status int, code, description string, secrets ...string) error {
 	secrets = append(secrets, u.ClientSecret)
 	if _, known := refusals[code]; !known {
@@ -196,7 +195,7 @@ func (u *plainOAuth) refusal(status int, code, description string, secrets ...st
 	return refusal(status, code, printable(hide(description, secrets...), 300))
 }
 
-// printable makes foreign text fit for a log.
+// printable makes untrusted text safe for a log.
 func printable(s string, limit int) string {
 	s = strings.Map(func(r rune) rune {
 		if r < 0x20 || r > 0x7e {

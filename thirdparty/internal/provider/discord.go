@@ -6,7 +6,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// discord is plain OAuth 2.0.
+// discord is the preset for Discord, which speaks plain OAuth 2.0.
 var discord = &preset{
 	Type: Type{
 		ID: "discord", Name: "Discord", Needs: secretNeeded, Refresh: "always", Checks: byUserInfo,
@@ -20,7 +20,7 @@ var discord = &preset{
 			revoke: api + "/oauth2/token/revoke",
 		}
 	},
-	parameters: map[string]string{"prompt": "none"}, // asks again only for what was not allowed yet
+	parameters: map[string]string{"prompt": "none"}, // asks the user only for scopes that were not granted yet
 	fresh:      map[string]string{"prompt": "consent"},
 	claims: map[string]string{
 		"sub": "id", "preferred_username": "username", "name": "global_name", "email_verified": "verified",

@@ -18,10 +18,10 @@ import (
 
 const (
 	metadataFresh = time.Hour
-	metadataStale = 24 * time.Hour // while the provider cannot be reached
+	metadataStale = 24 * time.Hour // while the provider is unreachable
 )
 
-// endpoints are where a provider offers what. Empty: it does not.
+// endpoints lists the endpoints and features of a provider. An empty field means not supported.
 type endpoints struct {
 	issuer, authorize, token, userInfo, revoke, introspect string
 
@@ -31,21 +31,21 @@ type endpoints struct {
 	namesIssuer bool     // authorization_response_iss_parameter_supported
 	challenges  []string // code_challenge_methods_supported
 
-	keys                  oidc.KeySet // of tokens in the provider's answers
-	logoutKeys, eventKeys oidc.KeySet // of those that anyone can send
+	keys                  oidc.KeySet // for tokens in the provider's responses
+	logoutKeys, eventKeys oidc.KeySet // for tokens that anyone can send
 }
 
-// discovery reads a provider's metadata when they are needed, once for many at a time,
-// and keeps them for an hour. While the provider cannot be reached, older ones do.
+// discovery reads a provider's metadata on demand, once for concurrent callers, and caches them for
+// an hour. While the provider is unreachable, it uses older metadata.
 type discovery struct {
-	at      string                   // the issuer identifier that was configured
-	issuer  func(found string) error // nil: must be at
+	at      string                   // the configured issuer identifier
+	issuer  func(found string) error // nil: must equal at
 	client  *http.Client
 	now     func() time.Time
 	flights singleflight.Group
-	reads   reads // of metadata, and of the keys that they name
+	reads   reads // of the metadata and the keys
 
-	mu    sync.Mutex // guards what follows
+	mu    sync.Mutex // guards the fields below
 	found *endpoints
 	read  time.Time
 }
@@ -54,7 +54,7 @@ func (d *discovery) get(ctx context.Context) (*endpoints, error) {
 	if found, age := d.cached(); found != nil && age < metadataFresh {
 		return found, nil
 	}
-	// The flight outlives a caller that gives up; the client bounds it.
+	// The request outlives a caller that gives up. The client's timeout bounds it.
 	flight := d.flights.DoChan("", func() (any, error) { return d.renew(context.WithoutCancel(ctx)) })
 	select {
 	case <-ctx.Done():
@@ -70,7 +70,7 @@ func (d *discovery) get(ctx context.Context) (*endpoints, error) {
 	}
 }
 
-// cached returns the metadata that are known, if any, and how old they are.
+// cached returns the cached metadata, if any, and their age.
 func (d *discovery) cached() (*endpoints, time.Duration) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -135,14 +135,14 @@ func (d *discovery) fetch(ctx context.Context) (*endpoints, error) {
 	return e, nil
 }
 
-// asymmetric are the algorithms with which a provider may sign.
+// asymmetric lists the signature algorithms that a provider may use.
 var asymmetric = []jose.SignatureAlgorithm{
 	jose.RS256, jose.RS384, jose.RS512, jose.PS256, jose.PS384, jose.PS512, jose.ES256, jose.ES384, jose.ES512,
 	jose.EdDSA,
 }
 
-// signing returns the asymmetric ones of the algorithms. None of them: RS256, which
-// every provider has to support.
+// signing returns the asymmetric algorithms among the offered ones, or RS256 if there is not one.
+// Every provider must support RS256.
 func signing(offered []string) (out []string) {
 	for _, a := range offered {
 		if slices.Contains(asymmetric, jose.SignatureAlgorithm(a)) {
@@ -155,7 +155,8 @@ func signing(offered []string) (out []string) {
 	return out
 }
 
-// unusable is the error for an answer that a library could not use, unless it never came.
+// unusable returns the error for a response that a library rejected, or ErrUnreachable if there was
+// no response.
 func unusable(err error) error {
 	for _, known := range []error{ErrUnreachable, ErrGarbage} {
 		if errors.Is(err, known) {
@@ -166,7 +167,7 @@ func unusable(err error) error {
 		errors.Is(err, context.DeadlineExceeded) {
 		return fmt.Errorf("%w: %w", ErrUnreachable, err)
 	}
-	return fmt.Errorf("%w: %s", ErrGarbage, printable(err.Error(), 200)) // may quote the answer
+	return fmt.Errorf("%w: %s", ErrGarbage, printable(err.Error(), 200)) // may quote the response
 }
 
 // webURL accepts an https URL without a fragment, and http on loopback.

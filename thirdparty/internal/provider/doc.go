@@ -1,14 +1,14 @@
-// Package provider speaks to identity providers: it makes their requests, checks their answers
-// and says of each failure what it means. It stores nothing, and knows neither sessions nor
-// people here; package thirdparty rests those on it.
+// Package provider sends requests to identity providers, checks their responses and classifies
+// every failure. It stores nothing, and knows neither sessions nor local users; package thirdparty
+// adds those.
 //
-//	provider.go                a Provider, what both protocols do, and the five ways in which it fails
-//	settings.go                what it takes to speak to one, its defaults, and what is wrong with it
-//	presets.go                 the types, and what each does in its own way; more of it in
+//	provider.go                Provider, the code of both protocols, and the five errors
+//	settings.go                the settings of a provider: defaults and validation
+//	presets.go                 the types, and the peculiarities of each; also in
 //	                           entra.go, slack.go, discord.go, github.go, lists.go
 //	oauth2.go, oidc.go         the two protocols; discovery.go, keys.go: metadata and keys
-//	clientauth.go, profile.go  how requests are made, and what answers say of a person
-//	transport.go               to which addresses, how large, how long
-//	health.go                  one that does not answer about sessions is left alone for a while
-//	examine.go                 what the doctor command sees of one
+//	clientauth.go, profile.go  client authentication, and claims from responses
+//	transport.go               limits on addresses, sizes and times
+//	health.go                  leaves a provider alone that does not answer about sessions
+//	examine.go                 findings for the doctor command
 package provider

@@ -9,13 +9,13 @@ import (
 )
 
 const (
-	consumersTenant = "9188040d-6c67-4c5b-b112-36a304b66dad" // of personal accounts
-	tenantPlace     = "{tenantid}"                           // in the issuer that stands for all tenants
+	consumersTenant = "9188040d-6c67-4c5b-b112-36a304b66dad" // tenant of personal accounts
+	tenantPlace     = "{tenantid}"                           // in an issuer template for all tenants
 )
 
 var guid = regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$`)
 
-// entra is Microsoft Entra: one issuer for each tenant, behind one address for all of them.
+// entra is the preset for Microsoft Entra, which has one issuer per tenant behind one address.
 var entra = &preset{
 	Type: Type{
 		ID: "entra", Name: "Microsoft", Needs: []string{"client_id", "client_secret", "tenant"},
@@ -29,12 +29,12 @@ var entra = &preset{
 	tenantOf: func(template string, claims map[string]any) string {
 		tid := claim.Text(claims, "tid")
 		if !guid.MatchString(tid) {
-			return "" // is no issuer
+			return "" // not an issuer
 		}
 		return strings.ReplaceAll(template, tenantPlace, tid)
 	},
-	// User info is Microsoft Graph's: it says no more than the ID token, refuses tokens
-	// for other resources, and believes a token until it expires.
+	// User info is served by Microsoft Graph. It adds nothing to the ID token, refuses tokens for
+	// other resources, and accepts a token until it expires.
 	noUserInfo: true, noInspection: true,
 	fresh: map[string]string{"prompt": "login"}, choose: promptSelect, loginHint: "login_hint",
 	rules: []string{"tenants"},
@@ -44,14 +44,14 @@ var entra = &preset{
 		}
 		return ""
 	},
-	// The administrator of a tenant can write any address into an account of theirs; this claim
-	// says that the domain of the address is the tenant's.
+	// The administrator of a tenant can write any address into an account. This claim confirms that
+	// the tenant owns the domain of the address.
 	complete: func(raw map[string]any) {
 		raw["email_verified"] = claim.True(raw, "xms_edov") || claim.Text(raw, "xms_edov") == "1"
 	},
 }
 
-// entraIssuer accepts the issuer of the tenant, and the template where there are many.
+// entraIssuer accepts the issuer of the tenant, or the template if there are several tenants.
 func entraIssuer(s *Settings) func(string) error {
 	return func(found string) error {
 		tenant, ok := strings.CutPrefix(found, s.BaseURL+"/")
@@ -66,14 +66,14 @@ func entraIssuer(s *Settings) func(string) error {
 			if tenant == consumersTenant {
 				return nil
 			}
-		case tenant == s.Tenant, !guid.MatchString(s.Tenant) && guid.MatchString(tenant): // named by a domain
+		case tenant == s.Tenant, !guid.MatchString(s.Tenant) && guid.MatchString(tenant): // the tenant is configured by domain
 			return nil
 		}
 		return fmt.Errorf("%w: the issuer is %q", ErrGarbage, printable(found, 200))
 	}
 }
 
-// matchesTemplate reports whether an issuer is one of those that a template stands for.
+// matchesTemplate reports whether an issuer matches a template.
 func matchesTemplate(template, iss string) bool {
 	before, after, ok := strings.Cut(template, tenantPlace)
 	if !ok || len(iss) < len(before)+len(after) {

@@ -8,7 +8,7 @@ import (
 	"github.com/coreos/go-oidc/v3/oidc"
 )
 
-// ErrForged: a security event token is by none of the keys of the provider.
+// ErrForged means that none of the provider's keys has signed a security event token.
 var ErrForged = errors.New("the token is by no key of the provider")
 
 func (u *plainOAuth) VerifyEvent(ctx context.Context, token string) ([]byte, error) {

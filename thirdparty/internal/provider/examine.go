@@ -10,21 +10,21 @@ import (
 	"time"
 )
 
-// Verdict is how a finding is to be taken.
+// Verdict rates a finding.
 type Verdict string
 
 // The verdicts.
 const (
 	Good    Verdict = "ok"
-	Warning Verdict = "warning" // works, but not as well as it could
+	Warning Verdict = "warning" // works, but could be better
 	Problem Verdict = "problem" // does not work
 )
 
-// Finding is one thing that was looked at.
+// Finding is the result of one check.
 type Finding struct {
 	Verdict Verdict
-	What    string // what was found
-	Advice  string // what to do about it, "" for nothing
+	What    string // the observation
+	Advice  string // the next step, "" for none
 }
 
 func good(format string, args ...any) Finding {
@@ -53,13 +53,13 @@ func (p *openID) Examine(ctx context.Context, redirectURI string) ([]Finding, bo
 	return out, true
 }
 
-// examined is what both protocols have in common.
+// examined returns the findings that both protocols share.
 func (u *plainOAuth) examined(ctx context.Context, e *endpoints, probed error) []Finding {
 	return []Finding{u.clock(ctx, e), credentials(probed), e.proofKeys(), u.renewal(e)}
 }
 
-// probe asks the provider to redeem an invalid code: it tells whether it can be
-// reached, is who it should be and accepts our credentials.
+// probe asks the provider to redeem an invalid code. The result shows whether the provider is
+// reachable, has the expected identity and accepts the client credentials.
 func probe(ctx context.Context, p Provider, redirectURI string) error {
 	_, _, err := p.Exchange(ctx, "mcp-authd-doctor", strings.Repeat("doctor", 8), "doctor", redirectURI)
 	if errors.Is(err, ErrDenied) {
@@ -68,7 +68,7 @@ func probe(ctx context.Context, p Provider, redirectURI string) error {
 	return err
 }
 
-// unlocated says why the metadata of a provider cannot be used.
+// unlocated returns the finding for unusable metadata.
 func (u *plainOAuth) unlocated(err error) Finding {
 	f := Finding{Verdict: Problem, What: err.Error()}
 	switch {
@@ -86,7 +86,7 @@ func (s *Settings) wellKnown() string {
 	return strings.TrimSuffix(s.Issuer, "/") + "/.well-known/openid-configuration"
 }
 
-// clock compares the clocks by the Date of an answer (RFC 9110 §6.6.1).
+// clock compares the clocks, based on the Date of a response (RFC 9110 §6.6.1).
 func (u *plainOAuth) clock(ctx context.Context, e *endpoints) Finding {
 	at := e.userInfo
 	if u.preset.openID {
@@ -121,7 +121,7 @@ func (u *plainOAuth) clock(ctx context.Context, e *endpoints) Finding {
 	return good("The clocks agree.")
 }
 
-// credentials says what came of a probe.
+// credentials returns the finding for the result of a probe.
 func credentials(err error) Finding {
 	switch {
 	case err == nil:
@@ -139,7 +139,8 @@ func credentials(err error) Finding {
 	return Finding{Warning, "Client id and secret could not be checked: " + err.Error(), "Try to sign in."}
 }
 
-// proofKeys: PKCE is sent to every provider; one that does not know it ignores it.
+// proofKeys returns the finding about PKCE. PKCE is sent to every provider, and a provider without
+// support ignores it.
 func (e *endpoints) proofKeys() Finding {
 	switch {
 	case slices.Contains(e.challenges, "S256"):
@@ -153,7 +154,7 @@ func (e *endpoints) proofKeys() Finding {
 	return good("It does not say whether it supports PKCE; it is sent all the same, beside state and nonce.")
 }
 
-// renewal says whether tokens can be renewed.
+// renewal returns the finding about refresh tokens.
 func (u *plainOAuth) renewal(e *endpoints) Finding {
 	if u.preset.ID != "oidc" || u.offline(e) || u.Detached {
 		return good("Refresh tokens: %s.", u.preset.Refresh)

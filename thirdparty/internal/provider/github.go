@@ -13,7 +13,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// github is plain OAuth 2.0, and an API. Tokens of an OAuth app do not expire.
+// github is the preset for GitHub, which speaks plain OAuth 2.0 plus its own API. Tokens of an
+// OAuth app do not expire.
 var github = &preset{
 	Type: Type{
 		ID: "github", Name: "GitHub", Needs: secretNeeded, Takes: []string{"base_url"},
@@ -47,10 +48,11 @@ func gitHubAPI(s *Settings) string {
 	return s.BaseURL + "/api/v3" // Enterprise Server
 }
 
-// gitHubLookup reads what the account itself does not say.
+// gitHubLookup adds data that the account response lacks: verified addresses, organisations and
+// teams.
 func gitHubLookup(ctx context.Context, u *plainOAuth, t Tokens, raw map[string]any) error {
 	for _, own := range []string{"email", "email_verified", "verified_emails", "organizations", "teams", "groups"} {
-		delete(raw, own) // an address in the profile is public, and not the one that was verified
+		delete(raw, own) // an address in the profile is public and may not be verified
 	}
 	api := gitHubAPI(u.Settings)
 	if t.Scopes.Has("user:email") || t.Scopes.Has("user") {
@@ -86,8 +88,8 @@ func gitHubAddresses(ctx context.Context, u *plainOAuth, t Tokens, api string, r
 	return err
 }
 
-// gitHubRevoke deletes the token; the app stays authorized, so that the next sign-in is
-// no first one.
+// gitHubRevoke deletes the token but keeps the app authorized, so that the next sign-in shows no
+// consent page.
 func gitHubRevoke(ctx context.Context, u *plainOAuth, t Tokens) error {
 	body, err := json.Marshal(map[string]string{"access_token": t.Access})
 	if err != nil {

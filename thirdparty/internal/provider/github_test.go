@@ -92,7 +92,7 @@ func TestGitHubAddresses(t *testing.T) {
 	}
 }
 
-// TestGitHubSaysItself: what an account says of itself is no rule's business.
+// TestGitHubSaysItself: rules ignore the values that an account sets for itself.
 func TestGitHubSaysItself(t *testing.T) {
 	world := web{
 		"https://api.github.com/user": says(map[string]any{

@@ -7,48 +7,47 @@ import (
 )
 
 const (
-	// tolerated is how many sessions may stay without an answer, with no answer about
-	// another one in between, before their provider is left alone for a while: no request
-	// then waits for it.
+	// tolerated is how many sessions in a row may get no answer before the provider is left alone
+	// for a while, so that no request waits for it.
 	tolerated = 3
 	restTime  = 10 * time.Second
-	// probeEvery is how often a provider that is left alone is asked all the same.
+	// probeEvery is how often a provider is asked while it is left alone.
 	probeEvery = time.Second
 )
 
-// Health is how a provider has answered lately about sessions that exist, as this process
-// sees it. Sign-ins say nothing about it: they are made of what strangers send.
+// Health records how a provider has recently answered this process about existing sessions.
+// Sign-ins do not count, because strangers cause them.
 type Health struct {
-	mu         sync.Mutex           // guards what follows
-	unanswered map[string]bool      // sessions, since the provider last answered about one
-	restUntil  time.Time            // it is left alone
-	nextProbe  time.Time            // ... but for one question
-	askAfter   map[string]time.Time // sessions that are not asked about before
-	sweepAt    int                  // the size at which askAfter is rid of what is past
+	mu         sync.Mutex           // guards the fields below
+	unanswered map[string]bool      // sessions without an answer since the provider's last answer
+	restUntil  time.Time            // the provider is left alone until then
+	nextProbe  time.Time            // except for one question
+	askAfter   map[string]time.Time // earliest time to ask about a session
+	sweepAt    int                  // size of askAfter that triggers removal of past entries
 }
 
-// NewHealth returns that of a provider that has not been asked yet.
+// NewHealth returns the Health of a provider that was not asked yet.
 func NewHealth() *Health {
 	return &Health{unanswered: map[string]bool{}, askAfter: map[string]time.Time{}, sweepAt: firstSweep}
 }
 
 const firstSweep = 1024
 
-// MayAsk reports whether a question about a session would be let through.
+// MayAsk reports whether a question about a session is currently allowed.
 func (h *Health) MayAsk(session string, now time.Time) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.lets(session, now)
 }
 
-// lets needs h.mu.
+// lets requires h.mu.
 func (h *Health) lets(session string, now time.Time) bool {
 	resting := now.Before(h.restUntil) && now.Before(h.nextProbe)
 	return !resting && !now.Before(h.askAfter[session])
 }
 
-// Ask reports whether a question about a session may be asked now. Of those that would
-// be let through while the provider is left alone, one each second is.
+// Ask reports whether to ask about a session now. While the provider is left alone, it allows one
+// question per second.
 func (h *Health) Ask(session string, now time.Time) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -61,9 +60,9 @@ func (h *Health) Ask(session string, now time.Time) bool {
 	return true
 }
 
-// Failed counts a question about a session that stayed without an answer, and reports
-// whether it is the first since the provider last gave one. Several sessions have to stay
-// without, for there may be a reason in one of them.
+// Failed records a question about a session that got no answer. It reports whether this is the
+// first failure since the provider's last answer. Several sessions must fail before the provider is
+// left alone, because the cause may be in one session.
 func (h *Health) Failed(session string, now time.Time) (first bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -78,21 +77,21 @@ func (h *Health) Failed(session string, now time.Time) (first bool) {
 	return first
 }
 
-// State reports whether questions stay without an answer, and whether the provider is left alone now.
+// State reports whether questions currently get no answer, and whether the provider is left alone.
 func (h *Health) State(now time.Time) (unanswered, resting bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return len(h.unanswered) > 0, now.Before(h.restUntil)
 }
 
-// Postponed has a session left alone that the provider was asked about too often.
+// Postponed delays questions about a session after the provider complained about too many.
 func (h *Health) Postponed(session string, now time.Time, d time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.wait(session, now, d)
 }
 
-// wait needs h.mu.
+// wait requires h.mu.
 func (h *Health) wait(session string, now time.Time, d time.Duration) {
 	h.askAfter[session] = now.Add(d)
 	if len(h.askAfter) >= h.sweepAt {
@@ -101,7 +100,8 @@ func (h *Health) wait(session string, now time.Time, d time.Duration) {
 	}
 }
 
-// Answered notes that the provider has answered about a session, which ends its rest.
+// Answered records that the provider has answered about a session. Questions are then allowed
+// again.
 func (h *Health) Answered(session string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -110,11 +110,11 @@ func (h *Health) Answered(session string) {
 	h.restUntil, h.nextProbe = time.Time{}, time.Time{}
 }
 
-// TooOften is the refusal of a provider to answer now, because it was asked too often: by
-// this client, or with one person's token (RFC 6585 §4). It is an ErrUnreachable that says
-// nothing about the provider's health.
+// TooOften is a provider's refusal to answer because it was asked too often, by this client or with
+// one user's token (RFC 6585 §4). It is an ErrUnreachable that does not affect the provider's
+// health.
 type TooOften struct {
-	Wait time.Duration // as the provider says; 0: it does not
+	Wait time.Duration // demanded by the provider; 0: unspecified
 }
 
 // Error implements error.

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// FuzzHealth: whatever comes in which order, a provider is left alone for nothing but
-// several sessions without an answer, and while it is, one question a second is asked.
+// FuzzHealth: in any order of events, only several sessions without an answer cause a provider to
+// be left alone. Meanwhile one question per second is allowed.
 func FuzzHealth(f *testing.F) {
 	f.Add([]byte{0, 1, 2, 3, 0x43, 0x83, 0x43})
 	f.Add([]byte{0x40, 0x41, 0x42, 0xc1, 0x43, 0x03, 0x80, 0x44})
@@ -48,7 +48,7 @@ func FuzzHealth(f *testing.F) {
 	})
 }
 
-// FuzzRetryAfter: whatever a provider says, it is no time that has gone by.
+// FuzzRetryAfter: a wait is never negative, whatever a provider demands.
 func FuzzRetryAfter(f *testing.F) {
 	for _, s := range []string{"", "0", "5", "-1", "99999999999999999999", "Mon, 02 Jan 2056 15:04:05 GMT", "1e9"} {
 		f.Add(s, s)
@@ -61,8 +61,8 @@ func FuzzRetryAfter(f *testing.F) {
 	})
 }
 
-// TestWhenToAskAgain: RFC 9110 §10.2.3. A provider says how long it wants to be left alone in
-// seconds or by a date; GitHub by the second of the epoch.
+// TestWhenToAskAgain: RFC 9110 §10.2.3. A provider gives the wait in seconds or as a date. GitHub
+// uses seconds since the epoch.
 func TestWhenToAskAgain(t *testing.T) {
 	soon := time.Now().Add(100 * time.Second)
 	for _, tt := range []struct {

@@ -12,8 +12,9 @@ import (
 // hidden replaces each secret in a text.
 const hidden = "[secret]"
 
-// hide replaces secrets in foreign text, in every spelling that a server could repeat: as they are,
-// percent-encoded as in forms and paths, escaped for HTML or JSON, and within Base64 as in Basic authentication.
+// hide replaces secrets in untrusted text, in every spelling that a server could repeat: literal,
+// percent-encoded as in forms and paths, escaped for HTML or JSON, and in Base64 as in Basic
+// authentication.
 func hide(text string, secrets ...string) string {
 	for _, secret := range secrets {
 		if len(secret) < minSecret {
@@ -24,7 +25,7 @@ func hide(text string, secrets ...string) string {
 			return hidden
 		}
 		text = base64Run.ReplaceAllStringFunc(text, func(run string) string {
-			for i := range min(4, len(run)) { // where in a group of four it begins is not known
+			for i := range min(4, len(run)) { // the offset within a group of four is unknown
 				if spelled.MatchString(decoded(run[i:])) {
 					return hidden
 				}
@@ -36,7 +37,8 @@ func hide(text string, secrets ...string) string {
 	return text
 }
 
-// minSecret is the length of the shortest secret that is hidden: letters alone are in every word.
+// minSecret is the length of the shortest secret that is hidden. Shorter strings occur in ordinary
+// words.
 const minSecret = 4
 
 // base64Run matches text long enough to be a secret in Base64.

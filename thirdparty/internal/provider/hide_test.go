@@ -9,7 +9,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/fakeidp"
 )
 
-// Security: a provider cannot bring our secret into logs and attempts by another spelling of it.
+// Security: no spelling of the client secret in a provider's response reaches logs or attempts.
 func TestHiddenSpellings(t *testing.T) {
 	const secret = `p/w+1 =&"<ü~Q:x`
 	basic := url.QueryEscape("client") + ":" + url.QueryEscape(secret)
@@ -36,7 +36,7 @@ func TestHiddenSpellings(t *testing.T) {
 	}
 }
 
-// Security: the same at a token endpoint, in error and error_description.
+// Security: the same in error and error_description of a token endpoint.
 func TestEchoedSecret(t *testing.T) {
 	u := fakeidp.Start(t)
 	echo := base64.StdEncoding.EncodeToString([]byte(u.ClientID + ":" + u.ClientSecret))

@@ -17,14 +17,13 @@ import (
 
 const (
 	keyReadEvery = 10 * time.Second
-	keyReads     = 6 // at once
+	keyReads     = 6 // burst
 )
 
-// readable bounds the keys of a provider.
+// readable limits the key sets of providers.
 var readable = foreign.KeySet{MaxBytes: maxDocument, MaxKeys: 1000}
 
-// keySet are the keys with which a provider signs. They are read when a token is by none
-// of those that are known.
+// keySet holds the signing keys of a provider. It reads them when no known key verifies a token.
 type keySet struct {
 	at      string
 	client  *http.Client
@@ -38,11 +37,11 @@ type keySet struct {
 
 var errNoKey = fmt.Errorf("%w: the token is signed by no key of the provider", ErrGarbage)
 
-// allowed is the key set for one use, which has its own allowance of reads: anyone can send a
-// logout token by an unknown key, and must not use up what sign-ins need.
+// allowed is the key set for one use, with its own allowance of reads. Anyone can send a logout
+// token with an unknown key, and must not use up the reads that sign-ins need.
 type allowed struct {
 	*keySet
-	use   string // whose reads those that wait for one share
+	use   string // concurrent callers with the same use share one read
 	reads *rate.Limiter
 }
 
@@ -73,7 +72,7 @@ func (a allowed) VerifySignature(ctx context.Context, jwt string) ([]byte, error
 	return nil, errNoKey
 }
 
-// verify tries the keys that the token may be signed with.
+// verify tries the keys that may have signed the token.
 func (k *keySet) verify(signed *jose.JSONWebSignature) (payload []byte, ok bool) {
 	k.mu.Lock()
 	keys := k.keys

@@ -7,7 +7,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/fakeidp"
 )
 
-// RU-10: a key set that is none is the provider's fault.
+// RU-10: an invalid key set is the provider's fault.
 func TestNoKeySet(t *testing.T) {
 	u := fakeidp.Start(t)
 	u.Fail(fakeidp.Keys, fakeidp.Fault{Status: 200, Body: `{"keys":null}`})
@@ -15,7 +15,7 @@ func TestNoKeySet(t *testing.T) {
 	wantError(t, err, ErrGarbage)
 }
 
-// Security PL1, RFC 7519 4: names of claims are compared exactly.
+// Security PL1, RFC 7519 4: claim names are compared exactly.
 func TestNamesOfClaims(t *testing.T) {
 	for _, name := range []string{"iss", "aud", "exp", "nonce", "sub"} {
 		for _, other := range []string{strings.ToUpper(name), strings.ToUpper(name[:1]) + name[1:]} {

@@ -13,15 +13,16 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/claim"
 )
 
-// What is read of a list: the pages that we count ourselves, for a link could lead
-// anywhere. A person who is in more organisations than that is not known to be in the last ones.
+// Limits of a list. Page numbers are counted here, because a link in the response could lead
+// anywhere. Organisations beyond the last page are unknown.
 const (
 	pageSize = 100
 	maxPages = 10
 	paged    = "?per_page=100&page="
 )
 
-// pages calls each with every object of a list and skips other elements; at ends where the number of the page goes.
+// pages calls each with every object of a list and skips other elements. The page number is
+// appended to at.
 func pages(ctx context.Context, u *plainOAuth, t Tokens, at string, each func(map[string]any)) error {
 	ctx = listing(ctx)
 	for page := 1; page <= maxPages; page++ {
@@ -50,7 +51,7 @@ func pages(ctx context.Context, u *plainOAuth, t Tokens, at string, each func(ma
 	return nil
 }
 
-// names returns members of every object of a list, joined by slashes.
+// names returns the given members of every object of a list, joined by slashes.
 func names(ctx context.Context, u *plainOAuth, t Tokens, at string, paths ...string) ([]any, error) {
 	out := []any{}
 	err := pages(ctx, u, t, at, func(m map[string]any) {

@@ -18,21 +18,20 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// plainOAuth is a provider that speaks plain OAuth 2.0, and what both protocols have in
-// common; openID adds the rest.
+// plainOAuth is a provider of plain OAuth 2.0. It also contains the code that openID shares.
 type plainOAuth struct {
 	*Settings
 	preset *preset
-	listed bool // the operator chose the scopes
+	listed bool // the administrator configured the scopes
 	client *http.Client
 	now    func() time.Time
-	fixed  endpoints // of plain OAuth 2.0
-	// eventKeys are the configured ones of its transmitter of security events; nil: none are.
+	fixed  endpoints // endpoints of plain OAuth 2.0
+	// eventKeys are the configured keys of the security event transmitter, or nil.
 	eventKeys oidc.KeySet
 	locate    func(ctx context.Context) (*endpoints, error)
 }
 
-// places of plain OAuth 2.0 are all configured.
+// places returns the endpoints of plain OAuth 2.0, which are all configured.
 func (u *plainOAuth) places(context.Context) (*endpoints, error) { return &u.fixed, nil }
 
 func (u *plainOAuth) AuthorizationEndpoint() string { return u.fixed.authorize }
@@ -57,8 +56,8 @@ func (u *plainOAuth) AuthorizeURL(ctx context.Context, q AuthorizationRequest) (
 	return conf.AuthCodeURL(q.State, options...), nil
 }
 
-// asked are the scopes of every sign-in: offline_access among them where the provider
-// knows it, for without a refresh token a sign-in ends with its first access token.
+// asked returns the scopes of every sign-in. It includes offline_access if the provider supports
+// it, because without a refresh token a sign-in ends with its first access token.
 func (u *plainOAuth) asked(e *endpoints) oauth.Scopes {
 	if u.offline(e) {
 		return u.Scopes.Union(oauth.Scopes{oauth.OfflineAccess})
@@ -66,8 +65,9 @@ func (u *plainOAuth) asked(e *endpoints) oauth.Scopes {
 	return u.Scopes
 }
 
-// offline reports whether to ask for offline_access. Where that costs a question at each sign-in, a list of the
-// operator's decides: some providers refuse the scope to clients although their metadata list it.
+// offline reports whether to request offline_access. If the scope would prompt the user at every
+// sign-in, a configured scope list takes precedence. Some providers list the scope in their
+// metadata but refuse it to clients.
 func (u *plainOAuth) offline(e *endpoints) bool {
 	if u.Scopes.Has(oauth.OfflineAccess) {
 		return true
@@ -76,9 +76,9 @@ func (u *plainOAuth) offline(e *endpoints) bool {
 		!(u.listed && u.preset.consentForOffline)
 }
 
-// parameters of the authorization request beyond those of every OAuth client: the
-// preset's, those of the request, and last the operator's, of which an empty one removes.
-// There is no "resource" among them, ever (AS-225): it is for our own tokens.
+// parameters returns the additional parameters of the authorization request: the preset's, then the
+// request's, then the configured ones. An empty configured value removes a parameter. "resource" is
+// never among them (AS-225), because it is for this server's own tokens.
 func (u *plainOAuth) parameters(e *endpoints, q AuthorizationRequest) map[string]string {
 	p := map[string]string{}
 	maps.Copy(p, u.preset.parameters)
@@ -101,7 +101,7 @@ func (u *plainOAuth) parameters(e *endpoints, q AuthorizationRequest) map[string
 		u.preset.narrow(u.Settings, p)
 	}
 	maps.Copy(p, u.Parameters)
-	for name, value := range u.preset.demanded(q) { // not what an operator prefers
+	for name, value := range u.preset.demanded(q) { // the configuration cannot override these
 		if name == "prompt" && p["prompt"] == "consent" && value != "consent" {
 			value += " consent"
 		}
@@ -110,8 +110,7 @@ func (u *plainOAuth) parameters(e *endpoints, q AuthorizationRequest) map[string
 	return p
 }
 
-// demanded are the parameters by which a request keeps a session at the provider from
-// deciding who comes back.
+// demanded returns the parameters that prevent a session at the provider from choosing the account.
 func (p *preset) demanded(q AuthorizationRequest) map[string]string {
 	switch {
 	case q.Choose && !q.Fresh && p.choose != nil:
@@ -132,7 +131,7 @@ func (u *plainOAuth) CheckIssuer(ctx context.Context, iss string) error {
 		return fmt.Errorf("%w: the answer does not say whose it is, as %s promises", ErrGarbage, e.issuer)
 	case iss == "" || iss == e.issuer:
 		return nil
-	case e.issuer == "": // plain OAuth 2.0: what it calls itself was not configured
+	case e.issuer == "": // plain OAuth 2.0: no issuer is configured
 		return nil
 	}
 	return fmt.Errorf("%w: the answer is by %q", ErrGarbage, printable(iss, 200))
@@ -151,7 +150,7 @@ func (u *plainOAuth) Exchange(ctx context.Context, code, verifier, _, redirectUR
 	return t, p, err
 }
 
-// redeem makes the token request for a code. It also returns the whole answer.
+// redeem redeems a code at the token endpoint. It also returns the whole response.
 func (u *plainOAuth) redeem(
 	ctx context.Context, e *endpoints, code, verifier, redirectURI string,
 ) (Tokens, *oauth2.Token, error) {
@@ -192,9 +191,9 @@ func (u *plainOAuth) renew(ctx context.Context, e *endpoints, t Tokens) (Tokens,
 	return renewed, answer, err
 }
 
-// renewalFailure is tokenFailure for a renewal. Dex calls a refresh token that was revoked
-// or has expired an invalid request, against RFC 6749 §5.2, and says only in words that it
-// is about the token; not believed, such a session would be asked about forever.
+// renewalFailure is tokenFailure for a renewal. Dex reports a revoked or expired refresh token as
+// invalid_request, against RFC 6749 §5.2, and mentions the token only in the description. Without
+// this case, such a session would be asked about forever.
 func (u *plainOAuth) renewalFailure(err error, secrets ...string) error {
 	var r *oauth2.RetrieveError
 	if errors.As(err, &r) && r.Response.StatusCode == http.StatusBadRequest &&
@@ -211,8 +210,7 @@ func (u *plainOAuth) context(ctx context.Context) context.Context {
 	return context.WithValue(ctx, oauth2.HTTPClient, &c)
 }
 
-// received makes an answer of the token endpoint into tokens. What it does not say is as
-// before.
+// received converts a token response to Tokens. Missing members keep their earlier values.
 func (u *plainOAuth) received(answer *oauth2.Token, before Tokens) (Tokens, error) {
 	if !strings.EqualFold(answer.Type(), "Bearer") {
 		return Tokens{}, fmt.Errorf("%w: token_type is %q", ErrGarbage, printable(answer.TokenType, 20))
@@ -232,7 +230,7 @@ func (u *plainOAuth) received(answer *oauth2.Token, before Tokens) (Tokens, erro
 	return t, nil
 }
 
-// tokenFailure is the error of a token request: of the answer, it has the error code and the description
+// tokenFailure returns the error of a token request, with the error code and the description
 // without secrets.
 func (u *plainOAuth) tokenFailure(err error, secrets ...string) error {
 	var r *oauth2.RetrieveError
@@ -246,7 +244,7 @@ func (u *plainOAuth) tokenFailure(err error, secrets ...string) error {
 	return fmt.Errorf("%w: the token endpoint's answer is malformed", ErrGarbage) // err may quote it
 }
 
-// ask asks who a token belongs to.
+// ask asks who owns a token.
 func (u *plainOAuth) ask(ctx context.Context, e *endpoints, t Tokens) (Profile, error) {
 	body, _, err := u.get(ctx, e.userInfo, t.Access)
 	if err != nil {
@@ -259,7 +257,7 @@ func (u *plainOAuth) ask(ctx context.Context, e *endpoints, t Tokens) (Profile, 
 	return u.describe(ctx, raw, t)
 }
 
-// describe makes user info, and what else the provider tells on demand, into a profile.
+// describe builds a profile from user info and the preset's additional requests.
 func (u *plainOAuth) describe(ctx context.Context, raw map[string]any, t Tokens) (Profile, error) {
 	if err := u.slackFailure(raw); err != nil {
 		return Profile{}, err
@@ -282,8 +280,8 @@ func (u *plainOAuth) Inspect(ctx context.Context, t Tokens) (*Profile, error) {
 	return u.inspectBy(ctx, e, t, u.ask)
 }
 
-// inspectBy introspects if that is configured, and reads user info if it is not, or when
-// rules have to be held against what it says.
+// inspectBy uses introspection if it is configured. It reads user info if there is no
+// introspection, or if rules need the claims.
 func (u *plainOAuth) inspectBy(
 	ctx context.Context, e *endpoints, t Tokens, ask func(context.Context, *endpoints, Tokens) (Profile, error),
 ) (*Profile, error) {
@@ -320,9 +318,9 @@ func (u *plainOAuth) Owner(ctx context.Context, t Tokens) (*Profile, error) {
 	return &p, err
 }
 
-// named is the owner of a token by introspection, which may leave the name out.
+// named returns the owner of a token from introspection, which may omit it.
 func (u *plainOAuth) named(ctx context.Context, e *endpoints, t Tokens) (*Profile, error) {
-	// A subject that is made of more than sub cannot be compared with that alone.
+	// A subject with more parts than sub cannot be compared with sub alone.
 	if e.introspect == "" || u.preset.noInspection && u.IntrospectionURL == "" || u.preset.subject != nil {
 		return nil, fmt.Errorf("%w: neither user info nor introspection", ErrUnsupported)
 	}
@@ -340,7 +338,7 @@ func (u *plainOAuth) named(ctx context.Context, e *endpoints, t Tokens) (*Profil
 func (u *plainOAuth) introspect(ctx context.Context, e *endpoints, t Tokens) (subject string, err error) {
 	body, err := u.post(ctx, e, e.introspect, url.Values{"token": {t.Access}, "token_type_hint": {"access_token"}})
 	if err != nil {
-		if errors.Is(err, ErrDenied) { // it speaks of us, not of the token
+		if errors.Is(err, ErrDenied) { // the error is about this client, not the token
 			err = fmt.Errorf("%w: introspection: %s", ErrMisconfigured, err.Error())
 		}
 		return "", err
@@ -362,8 +360,8 @@ func (u *plainOAuth) introspect(ctx context.Context, e *endpoints, t Tokens) (su
 	return claim.Text(answer, "sub"), nil
 }
 
-// about is what introspection says of a person: nil when it names no person, or calls people
-// by something else than we do. A yes about another client's token does not count (RFC 7662 §4).
+// about returns the profile from introspection, or nil if introspection names no user or identifies
+// users differently. An answer about another client's token does not count (RFC 7662 §4).
 func (u *plainOAuth) about(subject string) *Profile {
 	if subject == "" || u.Claims["sub"] != "" || u.preset.claims["sub"] != "" || u.preset.subject != nil {
 		return nil
@@ -371,8 +369,7 @@ func (u *plainOAuth) about(subject string) *Profile {
 	return &Profile{Subject: subject}
 }
 
-// Revoke gives back the refresh token, and with it what came from it, or else the
-// access token.
+// Revoke revokes the refresh token, which includes its access tokens, or else the access token.
 func (u *plainOAuth) Revoke(ctx context.Context, t Tokens) error {
 	if u.preset.revoke != nil {
 		return u.preset.revoke(ctx, u, t)

@@ -15,7 +15,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// plainTo is the configuration of plain OAuth 2.0 to a fake upstream.
+// plainTo returns settings of plain OAuth 2.0 for a fake upstream.
 func plainTo(u *fakeidp.Upstream) Settings {
 	return Settings{
 		Type: "oauth2", ClientID: u.ClientID, ClientSecret: u.ClientSecret, Scopes: oauth.Scopes{"profile"},
@@ -62,7 +62,7 @@ func TestPlainOAuth(t *testing.T) {
 	wantError(t, err, ErrUnsupported)
 }
 
-// TestFailures: whatever an upstream does, we know whether it is over, away, or broken.
+// TestFailures: every failure of an upstream is classified as an end, an outage or a fault.
 func TestFailures(t *testing.T) {
 	internal := fakeidp.Start(t)
 	steps := map[string]func(t *testing.T, c Provider, u *fakeidp.Upstream, have Tokens) error{
@@ -110,7 +110,7 @@ func TestFailures(t *testing.T) {
 	for _, on := range []struct {
 		step string
 		at   fakeidp.Endpoint
-		lax  bool // the answer is not looked at
+		lax  bool // the response body is ignored
 	}{
 		{"sign-in", fakeidp.Discovery, false}, {"sign-in", fakeidp.Keys, false}, {"sign-in", fakeidp.Token, false},
 		{"sign-in", fakeidp.UserInfo, false},
@@ -446,8 +446,8 @@ func TestClientAuthentication(t *testing.T) {
 	})
 }
 
-// TestNothingToAsk: RFC 7662. A provider with neither user info nor introspection is one that
-// cannot be asked, which says nothing about the token.
+// TestNothingToAsk: RFC 7662. A provider with neither user info nor introspection cannot be asked,
+// which says nothing about the token.
 func TestNothingToAsk(t *testing.T) {
 	p := connect(t, Settings{Type: "oidc", Issuer: "https://idp.example.com", ClientID: "c"}).(*openID)
 	_, err := p.inspectBy(t.Context(), &endpoints{}, Tokens{Access: "x"}, nil)

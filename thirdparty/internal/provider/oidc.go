@@ -18,8 +18,8 @@ import (
 )
 
 const (
-	Leeway = time.Minute // by which clocks may differ
-	// logoutAge is how old a logout token may be. Providers try again for a while.
+	Leeway = time.Minute // allowed difference between clocks
+	// logoutAge is the maximum age of a logout token. Providers retry for a while.
 	logoutAge    = 10 * time.Minute
 	logoutEvent  = "http://schemas.openid.net/event/backchannel-logout"
 	maxTokenSize = 64 << 10
@@ -31,7 +31,7 @@ type openID struct {
 	directory *discovery
 }
 
-// places are discovered; configured ones take precedence.
+// places returns the discovered endpoints. Configured endpoints take precedence.
 func (p *openID) places(ctx context.Context) (*endpoints, error) {
 	found, err := p.directory.get(ctx)
 	if err != nil {
@@ -51,7 +51,7 @@ func (p *openID) AuthorizationEndpoint() string {
 	return p.AuthorizationURL
 }
 
-// CheckIssuer knows that a template stands for the issuer of each tenant.
+// CheckIssuer also accepts an issuer that matches a template for tenants.
 func (p *openID) CheckIssuer(ctx context.Context, iss string) error {
 	err := p.plainOAuth.CheckIssuer(ctx, iss)
 	if err == nil || !errors.Is(err, ErrGarbage) || iss == "" || p.preset.tenantOf == nil {
@@ -99,8 +99,8 @@ func (p *openID) Exchange(ctx context.Context, code, verifier, nonce, redirectUR
 	return t, said.Over(more), nil
 }
 
-// AboutNew: a token that is refused although it was just given says nothing about the
-// person, but that the provider is confused.
+// AboutNew converts the refusal of a newly issued token to ErrGarbage. It says nothing about the
+// user, only that the provider contradicts itself.
 func AboutNew(err error) error {
 	if errors.Is(err, ErrDenied) {
 		return fmt.Errorf("%w: a token that it has just given: %s", ErrGarbage, err.Error())
@@ -122,7 +122,7 @@ func (p *openID) Refresh(ctx context.Context, t Tokens) (Tokens, *Profile, error
 		return renewed, nil, nil
 	}
 	said, _, err := p.identify(ctx, e, raw, renewed.Access)
-	if err != nil { // OpenID Connect Core §12.2; the old refresh token may be gone
+	if err != nil { // OpenID Connect Core §12.2; the old refresh token may be invalid
 		return renewed, nil, fmt.Errorf("the ID token of a renewal: %w", err)
 	}
 	return renewed, &said, nil
@@ -140,7 +140,7 @@ func (p *openID) Owner(ctx context.Context, t Tokens) (*Profile, error) {
 	return &said, err
 }
 
-// identify verifies an ID token (OpenID Connect Core §3.1.3.7) and returns what it says.
+// identify verifies an ID token (OpenID Connect Core §3.1.3.7) and returns its profile.
 func (p *openID) identify(ctx context.Context, e *endpoints, raw, access string) (Profile, *oidc.IDToken, error) {
 	token, claims, err := p.verify(ctx, e, raw, expected{keys: e.keys, issuer: true, audience: true, expiry: true})
 	if err != nil {
@@ -162,16 +162,16 @@ func (p *openID) identify(ctx context.Context, e *endpoints, raw, access string)
 	return said, token, err
 }
 
-// expected is what a token of the provider has to say.
+// expected lists the required properties of a token.
 type expected struct {
 	keys     oidc.KeySet
-	issuer   bool // who issued it: it must say so
-	audience bool // that it is for us
-	expiry   bool // until when it is good
+	issuer   bool // iss is required
+	audience bool // aud must name this client
+	expiry   bool // exp must be in the future
 }
 
-// verify checks the signature of a token of the provider, issuer and times as far as it
-// says them, and that it says what is expected.
+// verify checks the signature of a provider's token, its issuer and times if present, and the
+// properties in want.
 func (p *openID) verify(
 	ctx context.Context, e *endpoints, raw string, want expected,
 ) (*oidc.IDToken, map[string]any, error) {
@@ -179,7 +179,7 @@ func (p *openID) verify(
 		return nil, nil, fmt.Errorf("%w: a token of %d bytes", ErrGarbage, len(raw))
 	}
 	keys := &witness{KeySet: want.keys}
-	// Its claims are checked below: go-oidc reads names of members without regard to case.
+	// Claims are checked below, because go-oidc ignores case in member names.
 	config := oidc.Config{
 		SupportedSigningAlgs: e.algorithms, SkipClientIDCheck: true, SkipExpiryCheck: true, SkipIssuerCheck: true,
 	}
@@ -202,8 +202,8 @@ func (p *openID) verify(
 	return token, claims, p.check(e, token, claims, want)
 }
 
-// exactly takes the claims of a token from members of exactly their names (RFC 7519 §4):
-// "Aud" is another claim, and must not stand for "aud".
+// exactly reads the claims of a token by their exact names (RFC 7519 §4). "Aud" is a different
+// claim and must not replace "aud".
 func exactly(token *oidc.IDToken, claims map[string]any) {
 	token.Issuer, token.Subject, token.Nonce = claim.Text(claims, "iss"), claim.Text(claims, "sub"),
 		claim.Text(claims, "nonce")
@@ -232,12 +232,12 @@ func (p *openID) check(e *endpoints, token *oidc.IDToken, claims map[string]any,
 	return nil
 }
 
-// sameIssuer knows that Google leaves the scheme out at times.
+// sameIssuer also accepts Google's issuer without a scheme, which Google sometimes sends.
 func sameIssuer(said, issuer string) bool {
 	return said != "" && said == issuer || said == "accounts.google.com" && issuer == "https://accounts.google.com"
 }
 
-// witness keeps the error of reading keys, which the verifier turns into text.
+// witness keeps the error from reading keys, which the verifier reduces to text.
 type witness struct {
 	oidc.KeySet
 	err error
@@ -253,7 +253,7 @@ func (w *witness) VerifySignature(ctx context.Context, jwt string) ([]byte, erro
 }
 
 func instant(v any) (time.Time, bool) {
-	if written, ok := v.(string); ok { // some providers do
+	if written, ok := v.(string); ok { // some providers send strings
 		v = json.Number(written)
 	}
 	n, ok := v.(json.Number)
@@ -261,7 +261,7 @@ func instant(v any) (time.Time, bool) {
 		return time.Time{}, false
 	}
 	f, err := n.Float64()
-	if err != nil || !(f >= 0 && f <= 1<<40) { // nor is it NaN
+	if err != nil || !(f >= 0 && f <= 1<<40) { // excludes NaN
 		return time.Time{}, false
 	}
 	return time.Unix(int64(f), 0), true
@@ -315,7 +315,7 @@ func (p *openID) VerifyLogout(ctx context.Context, logoutToken string) (Logout, 
 	if typ := headerType(logoutToken); typ != "" && typ != "jwt" && typ != "logout+jwt" {
 		return Logout{}, fmt.Errorf("%w: a token of type %q", ErrGarbage, printable(typ, 40))
 	}
-	// exp came late to the specification
+	// exp was added late to the specification
 	token, claims, err := p.verify(ctx, e, logoutToken, expected{keys: e.logoutKeys, issuer: true, audience: true})
 	if err != nil {
 		return Logout{}, err
@@ -358,7 +358,7 @@ func headerType(jwt string) string {
 		Type string `json:"typ"`
 	}
 	if decoded, err := base64.RawURLEncoding.DecodeString(first); err == nil {
-		_ = json.Unmarshal(decoded, &header) // what is no header is no token either
+		_ = json.Unmarshal(decoded, &header) // an invalid header fails verification later
 	}
 	return strings.TrimPrefix(strings.ToLower(header.Type), "application/")
 }

@@ -166,7 +166,7 @@ func TestKeyRotation(t *testing.T) {
 }
 
 func TestMetadata(t *testing.T) {
-	internal := fakeidp.Start(t) // another port of this machine, which is not configured
+	internal := fakeidp.Start(t) // another port of this machine that is not configured
 	for _, tt := range []struct {
 		name string
 		edit func(map[string]any)

@@ -10,22 +10,22 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// Type describes a type of provider, for people who configure one.
+// Type describes a type of provider, for administrators who configure one.
 type Type struct {
-	ID   string // what Settings.Type is
+	ID   string // the value of Settings.Type
 	Name string // "Google"
 	Icon string
 	// Protocol is "OpenID Connect" or "OAuth 2.0".
 	Protocol string
-	// Needs are the settings that have to be given, by their names in the configuration
-	// file; Takes are those that only some types have, and that may be given.
+	// Needs lists the required settings by their names in the configuration file. Takes lists the
+	// optional settings that only some types have.
 	Needs, Takes []string
-	// Scopes are asked for at every sign-in, unless the configuration says otherwise.
+	// Scopes are requested at every sign-in unless configured otherwise.
 	Scopes oauth.Scopes
-	// Refresh says how we come by refresh tokens, Checks how we learn that a session there
-	// has ended, FreshLogin what makes the provider ask for proof again.
+	// Refresh describes how to get refresh tokens, Checks how the server learns that a session has
+	// ended, and FreshLogin how to make the provider authenticate the user again.
 	Refresh, Checks, FreshLogin string
-	// Guide is the page about it, below docs/.
+	// Guide is the page about the type, below docs/.
 	Guide string
 }
 
@@ -48,24 +48,24 @@ func (p *preset) described() Type {
 	return t
 }
 
-// Traits are what distinguishes a type of provider for those that rest sign-ins on it.
+// Traits describes the properties of a type that sign-ins depend on.
 type Traits struct {
 	Type
-	OpenID     bool // OpenID Connect: it can say when a person signed in, and that one signed out
-	LoginHint  bool // a request can name the account that is expected
-	OneGrant   bool // a person's tokens are revoked together, whichever is given back
+	OpenID     bool // OpenID Connect: can report when a user signed in, and that one signed out
+	LoginHint  bool // a request can name the expected account
+	OneGrant   bool // revoking one token of a user revokes all of them
 	CheckEvery time.Duration
-	// What rules may look at: which of organizations, teams and tenants; whether the claim
-	// hd says whose an account is, and an address does not; whether verified_emails are
-	// addresses that it vouches for.
+	// Inputs of rules: which of organizations, teams and tenants the type supports. HostedDomain:
+	// the claim hd, not the address, shows the account's organisation. VerifiedEmails: the provider
+	// vouches for the addresses in verified_emails.
 	Rules          []string
 	HostedDomain   bool
 	VerifiedEmails bool
-	// ComposedSubject: people are named by more than the sub of a token.
+	// ComposedSubject means that the subject consists of more than the sub of a token.
 	ComposedSubject bool
 }
 
-// TraitsOf returns those of the type with an id, false if there is none.
+// TraitsOf returns the traits of the type with an ID, or false if there is none.
 func TraitsOf(id string) (Traits, bool) {
 	p := presetOf(id)
 	if p == nil {
@@ -79,51 +79,51 @@ func TraitsOf(id string) (Traits, bool) {
 	}, true
 }
 
-// preset is what we know about a type of provider.
+// preset describes a type of provider.
 type preset struct {
 	Type
 	openID  bool
 	scopes  oauth.Scopes
-	baseURL string // of the product as its maker runs it
+	baseURL string // of the vendor's own service
 	issuer  func(s *Settings) string
-	// issuerIs judges the issuer in the metadata, where it is not the one asked for.
+	// issuerIs checks the issuer in the metadata if it can differ from the configured one.
 	issuerIs func(s *Settings) func(string) error
-	// tenantOf returns the issuer that a token must have, by a template and the token.
+	// tenantOf returns the issuer that a token must have, from a template and the token's claims.
 	tenantOf func(template string, claims map[string]any) string
-	places   func(s *Settings) endpoints // of plain OAuth 2.0
+	places   func(s *Settings) endpoints // endpoints of plain OAuth 2.0
 
-	parameters        map[string]string // of every authorization request
-	offlineParameters map[string]string // that bring a refresh token
-	offlineScope      bool              // offline_access brings one, if the metadata list it
-	consentForOffline bool              // ... and only with prompt=consent
-	extending         map[string]string // when further scopes are asked for
-	fresh             map[string]string // the person has to prove again who they are
-	choose            map[string]string // the person chooses an account; default: fresh, at which they can
-	loginHint         string            // the parameter for it
+	parameters        map[string]string // for every authorization request
+	offlineParameters map[string]string // to get a refresh token
+	offlineScope      bool              // offline_access gives a refresh token, if the metadata list it
+	consentForOffline bool              // only with prompt=consent
+	extending         map[string]string // when more scopes are requested
+	fresh             map[string]string // to authenticate the user again
+	choose            map[string]string // to let the user choose an account; default: fresh, which also allows it
+	loginHint         string            // name of the parameter
 	narrow            func(s *Settings, p map[string]string)
 
 	clientAuth     string
-	secretAudience string // of client secrets that are JWTs
+	secretAudience string // audience of client secrets that are JWTs
 	accept         string
 	commaScopes    bool
-	formPost       bool // answers come as a POST
+	formPost       bool // responses arrive as a POST
 	noUserInfo     bool
 	noInspection   bool
 	oneGrant       bool
 	checkEvery     time.Duration
 
-	claims   map[string]string                           // of user info
-	complete func(raw map[string]any)                    // fills in claims that we give a common name
-	subject  func(raw map[string]any, sub string) string // where sub alone is not unique
+	claims   map[string]string                           // names in user info
+	complete func(raw map[string]any)                    // adds claims under their common names
+	subject  func(raw map[string]any, sub string) string // if sub alone is not unique
 	lookup   func(ctx context.Context, u *plainOAuth, t Tokens, raw map[string]any) error
 	revoke   func(ctx context.Context, u *plainOAuth, t Tokens) error
-	// memberScopes are needed to learn of organizations, teams and groups.
+	// memberScopes are required to read organizations, teams and groups.
 	memberScopes oauth.Scopes
 	github       bool
 	slack        bool
 	hostedDomain bool
 
-	rules []string // those of organizations, teams and tenants that mean something here
+	rules []string // supported rules among organizations, teams and tenants
 }
 
 func presetOf(id string) *preset {
@@ -154,7 +154,7 @@ const (
 	byRefresh  = "the refresh token is used; when it is refused the session has ended"
 )
 
-// presets, in the order in which people are offered them. Never written.
+// presets lists all types, in the order shown to users. It is never written.
 var presets = []*preset{
 	{
 		Type: Type{
@@ -188,14 +188,14 @@ var google = &preset{
 		FreshLogin: "prompt=select_account; Google does not ask for the password again",
 	},
 	openID: true, issuer: fixedIssuer("https://accounts.google.com"), scopes: openIDScopes,
-	// Google knows no offline_access. Without prompt=consent only the very first sign-in
-	// of a person brings a refresh token.
+	// Google does not support offline_access. Without prompt=consent, only a user's very first
+	// sign-in returns a refresh token.
 	offlineParameters: map[string]string{"access_type": "offline", "prompt": "consent"},
 	extending:         map[string]string{"include_granted_scopes": "true"},
 	fresh:             promptSelect, loginHint: "login_hint",
 	narrow: func(s *Settings, p map[string]string) {
 		if len(s.Domains) == 1 {
-			p["hd"] = s.Domains[0] // for comfort; the rule is checked on what comes back
+			p["hd"] = s.Domains[0] // for convenience; the rule is checked on the returned claims
 		}
 	},
 	hostedDomain: true, clientAuth: authPost, oneGrant: true,
@@ -232,7 +232,7 @@ var auth0 = &preset{
 	},
 	openID: true, scopes: openIDScopes, offlineScope: true, fresh: promptLogin, loginHint: "login_hint",
 	clientAuth: authPost,
-	// Its issuer ends with a slash, which people leave out.
+	// Its issuer ends with a slash, which administrators often omit.
 	issuer: func(s *Settings) string { return strings.TrimSuffix(s.Issuer, "/") + "/" },
 	rules:  []string{"organizations"},
 	complete: func(raw map[string]any) {
@@ -249,8 +249,8 @@ var keycloak = &preset{
 		Checks:     byUserInfo + "; back-channel logout",
 		FreshLogin: "prompt=login, max_age=0",
 	},
-	// offline_access would detach the tokens from the session there, which is the one
-	// thing that we want to know about.
+	// offline_access would detach the tokens from the session at Keycloak, and its end could no
+	// longer be detected.
 	openID: true, issuer: configuredIssuer, scopes: openIDScopes, fresh: promptLogin, loginHint: "login_hint",
 }
 
@@ -260,7 +260,7 @@ var apple = &preset{
 		Checks: byRefresh + ", once a day, as Apple demands", FreshLogin: "not known",
 	},
 	openID: true, issuer: fixedIssuer("https://appleid.apple.com"), scopes: oauth.Scopes{"openid", "email", "name"},
-	parameters: map[string]string{"response_mode": "form_post"}, formPost: true, // Apple insists, for these scopes
+	parameters: map[string]string{"response_mode": "form_post"}, formPost: true, // Apple requires it for these scopes
 	clientAuth: authJWT, secretAudience: "https://appleid.apple.com", noUserInfo: true, noInspection: true,
 	checkEvery: 24 * time.Hour,
 }

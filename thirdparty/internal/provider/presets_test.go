@@ -25,7 +25,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// web answers for the whole internet, by URL without the query.
+// web is a transport that simulates the internet, by URL without the query.
 type web map[string]func(r *http.Request) (int, any)
 
 // RoundTrip implements http.RoundTripper.
@@ -54,7 +54,7 @@ func says(body any) func(*http.Request) (int, any) {
 	return func(*http.Request) (int, any) { return http.StatusOK, body }
 }
 
-// discoverable answers for an issuer whose metadata are as such providers have them.
+// discoverable serves typical metadata of an issuer.
 func discoverable(issuer, authorize string, scopes ...string) web {
 	return web{strings.TrimSuffix(issuer, "/") + "/.well-known/openid-configuration": says(map[string]any{
 		"issuer": issuer, "authorization_endpoint": authorize, "token_endpoint": issuer + "/token",
@@ -83,7 +83,7 @@ func TestPresetsNeedOnlyIDAndSecret(t *testing.T) {
 	}
 }
 
-// TestAuthorizationRequests are what each provider is asked.
+// TestAuthorizationRequests checks the authorization request to each provider.
 func TestAuthorizationRequests(t *testing.T) {
 	_, key := appleKey(t)
 	const googleIssuer, entraAt = "https://accounts.google.com", "https://login.microsoftonline.com/organizations/v2.0"
@@ -92,7 +92,7 @@ func TestAuthorizationRequests(t *testing.T) {
 		web   web
 		q     AuthorizationRequest
 		host  string
-		want  url.Values // besides what every request has
+		want  url.Values // in addition to the common parameters
 		scope string
 	}{
 		{
@@ -226,7 +226,7 @@ func TestAuthorizationRequests(t *testing.T) {
 	}
 }
 
-// TestEntra: one address for many tenants, each with an issuer of its own.
+// TestEntra: one address serves many tenants, and each has its issuer.
 func TestEntra(t *testing.T) {
 	const mine, other = "11111111-2222-3333-4444-555555555555", "99999999-2222-3333-4444-555555555555"
 	for _, tt := range []struct {
@@ -268,7 +268,7 @@ func TestEntra(t *testing.T) {
 						delete(c, "iss")
 					}
 				}
-				b.NoResponseIssuer = tt.want != nil // what is wrong is wrong in the token
+				b.NoResponseIssuer = tt.want != nil // only the token is wrong
 				if tt.want == nil {
 					b.ResponseIssuer = at(tt.iss)
 				}
@@ -377,7 +377,7 @@ func TestFormPost(t *testing.T) {
 	}
 }
 
-// TestSlack: errors come with 200, and people are those of a workspace.
+// TestSlack: errors have status 200, and user IDs belong to a workspace.
 func TestSlack(t *testing.T) {
 	world := discoverable("https://slack.com", "https://slack.com/openid/connect/authorize", "openid")
 	at := "https://slack.com/.well-known/openid-configuration"
@@ -436,7 +436,7 @@ func TestDiscord(t *testing.T) {
 	for _, tt := range []struct {
 		name        string
 		memberships bool
-		member      bool // of what it is a member of
+		member      bool // of the listed guilds
 		asks        int
 	}{
 		{"no rule about guilds, nothing is asked", false, false, 0},

@@ -15,11 +15,11 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/claim"
 )
 
-// maxClaims bounds what is kept of a person, as JSON.
+// maxClaims limits the stored claims of a user, as JSON.
 const maxClaims = 64 << 10
 
-// object parses a JSON object. Numbers stay as they were written, for identifiers may be
-// larger than a float64 can tell apart.
+// object parses a JSON object. Numbers keep their text form, because a float64 cannot distinguish
+// large identifiers.
 func object(body []byte) (map[string]any, error) {
 	d := json.NewDecoder(bytes.NewReader(body))
 	d.UseNumber()
@@ -33,7 +33,7 @@ func object(body []byte) (map[string]any, error) {
 	return out, nil
 }
 
-// plain makes numbers float64, as they are after having been stored.
+// plain converts numbers to float64, the type they have after being stored.
 func plain(v any) any {
 	switch v := v.(type) {
 	case json.Number:
@@ -55,8 +55,8 @@ func plain(v any) any {
 	return v
 }
 
-// member follows a path of member names joined by dots; a member whose name has dots in
-// it is found as well.
+// member follows a path of member names joined by dots. It also finds a member whose name contains
+// dots.
 func member(from map[string]any, path string) (any, bool) {
 	if v, ok := from[path]; ok {
 		return v, true
@@ -74,8 +74,8 @@ func member(from map[string]any, path string) (any, bool) {
 	return nil, false
 }
 
-// mapped renames members to the claims that they stand for. A claim that is mapped to
-// nothing is removed, for what a provider lets people write themselves.
+// mapped renames members to claims. A claim that is mapped to "" is removed, for values that users
+// of the provider can set themselves.
 func mapped(raw map[string]any, names map[string]string) map[string]any {
 	out := maps.Clone(raw)
 	for claim, path := range names {
@@ -87,7 +87,7 @@ func mapped(raw map[string]any, names map[string]string) map[string]any {
 	return out
 }
 
-// validSubject: OpenID Connect Core §2 has up to 255 ASCII characters.
+// validSubject checks that sub has 1 to 255 printable ASCII characters (OpenID Connect Core §2).
 func validSubject(s string) error {
 	if s == "" || len(s) > 255 || strings.ContainsFunc(s, func(r rune) bool { return r < 0x21 || r > 0x7e }) {
 		return fmt.Errorf("%w: sub is missing or malformed", ErrGarbage)
@@ -95,12 +95,12 @@ func validSubject(s string) error {
 	return nil
 }
 
-// Name returns the name by which people know the account, "" if the provider gave only an identifier.
+// Name returns the name of the account, or "" if the provider gave only an identifier.
 func (p Profile) Name() string {
 	return firstOf(p.Claims, "preferred_username", "email", "name")
 }
 
-// label is what people call the account.
+// label returns the display name of the account.
 func label(claims map[string]any) string {
 	return firstOf(claims, "preferred_username", "email", "name", "sub")
 }
@@ -125,10 +125,10 @@ func firstOf(claims map[string]any, names ...string) string {
 	return ""
 }
 
-// ofTheToken are the claims of an ID token that are about the token and not the person.
+// ofTheToken lists claims of an ID token that describe the token and not the user.
 var ofTheToken = []string{"aud", "azp", "exp", "iat", "nbf", "jti", "nonce", "at_hash", "c_hash", "s_hash"}
 
-// part makes claims of one source into a profile.
+// part builds a profile from the claims of one source.
 func (u *plainOAuth) part(source string, raw map[string]any) (Profile, error) {
 	if u.preset.complete != nil {
 		u.preset.complete(raw)
@@ -154,14 +154,14 @@ func (u *plainOAuth) part(source string, raw map[string]any) (Profile, error) {
 		Subject: subject, Label: label(raw), SessionID: claim.Text(raw, "sid"), Claims: claims,
 		Parts: map[string]map[string]any{source: claims},
 	}
-	// OpenID Connect Core §2 defines it for the ID token; in user info it proves nothing.
+	// OpenID Connect Core §2 defines auth_time for the ID token; in user info it proves nothing.
 	if at, ok := claims["auth_time"].(float64); ok && source == "id_token" && at > 0 && at < 1<<40 {
 		p.AuthTime = time.Unix(int64(at), 0)
 	}
 	return p, nil
 }
 
-// get asks for a document with an access token.
+// get requests a document with an access token.
 func (u *plainOAuth) get(ctx context.Context, at, access string) (body []byte, mediaType string, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, at, nil)
 	if err != nil {
@@ -189,8 +189,8 @@ func (u *plainOAuth) get(ctx context.Context, at, access string) (body []byte, m
 	return nil, "", fmt.Errorf("%w: %s answers %d", ErrGarbage, where, resp.StatusCode)
 }
 
-// forbidden tells apart why a provider answers 403: GitHub does so when an account is
-// suspended, others when a scope is missing.
+// forbidden returns the error for a 403. GitHub sends it for a suspended account, others for a
+// missing scope.
 func (u *plainOAuth) forbidden(where string, body []byte) error {
 	if u.preset.github && bytes.Contains(body, []byte("suspended")) {
 		return fmt.Errorf("%w: %s: the account is suspended", ErrDenied, where)

@@ -13,67 +13,68 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// Provider is an identity provider as we speak to it, by OpenID Connect or plain OAuth 2.0.
-// Its methods are safe for concurrent use, take no longer than about ten seconds for one
-// request, and fail with one of the errors below.
+// Provider is a client of an identity provider, with OpenID Connect or plain OAuth 2.0. Its methods
+// are safe for concurrent use, take at most about ten seconds per request, and fail with one of the
+// errors below.
 type Provider interface {
-	// AuthorizeURL returns where the browser goes. It may have to ask the provider for its
-	// metadata first.
+	// AuthorizeURL returns the URL for the browser. It may first have to request the provider's
+	// metadata.
 	AuthorizeURL(ctx context.Context, q AuthorizationRequest) (string, error)
-	// CheckIssuer compares the iss parameter of an authorization response, "" when there
-	// is none, with who was asked (RFC 9207 §2.4). ErrGarbage: it was another server.
+	// CheckIssuer compares the iss parameter of an authorization response, or "" if absent, with
+	// the provider that was asked (RFC 9207 §2.4). It returns ErrGarbage for another server.
 	CheckIssuer(ctx context.Context, iss string) error
-	// Exchange redeems a code and learns who came: token request, ID token, user info.
+	// Exchange redeems a code and identifies the user: token request, ID token, user info.
 	Exchange(ctx context.Context, code, verifier, nonce, redirectURI string) (Tokens, Profile, error)
-	// Refresh renews tokens. What it returns replaces t, whose refresh token is still in it
-	// when the provider gave no other. The profile is nil when the answer says nothing about
-	// the person, else it is laid over the earlier one with Profile.Over, if it is of the
-	// same Subject. ErrUnsupported: t has no refresh token. Tokens beside an error came all
-	// the same, and with them something that is not good.
+	// Refresh renews tokens. The result replaces t and keeps its refresh token if the provider sent
+	// no new one. The profile is nil if the response says nothing about the user. Otherwise merge
+	// it over the earlier profile with Profile.Over, if both have the same Subject. ErrUnsupported
+	// means that t has no refresh token. Tokens returned with an error were issued, but the rest of
+	// the response is invalid.
 	Refresh(ctx context.Context, t Tokens) (Tokens, *Profile, error)
-	// Inspect asks whether the access token is still good, by introspection or user info.
-	// The profile is as with Refresh. ErrDenied may only mean that the access token has
-	// expired: with a refresh token, Refresh has the last word. ErrUnsupported: the
-	// provider offers no way to ask, or its answer would mean nothing; Refresh instead.
+	// Inspect asks whether the access token is valid, with introspection or user info. The profile
+	// is as for Refresh. ErrDenied may only mean that the access token has expired: if there is a
+	// refresh token, Refresh decides. ErrUnsupported means that the provider offers no meaningful
+	// check; use Refresh instead.
 	Inspect(ctx context.Context, t Tokens) (*Profile, error)
-	// Owner asks whose an access token is, by user info, else by introspection.
-	// ErrUnsupported: the provider does not say.
+	// Owner asks for the owner of an access token, with user info or else introspection. It returns
+	// ErrUnsupported if the provider does not say.
 	Owner(ctx context.Context, t Tokens) (*Profile, error)
-	// Revoke gives tokens back (RFC 7009), as well as the provider lets us.
+	// Revoke revokes tokens (RFC 7009), as far as the provider supports it.
 	Revoke(ctx context.Context, t Tokens) error
-	// VerifyLogout checks a logout token (OpenID Connect Back-Channel Logout 1.0 §2.6),
-	// all but that its id was not seen before. ErrGarbage: it is not good.
+	// VerifyLogout checks a logout token (OpenID Connect Back-Channel Logout 1.0 §2.6), except
+	// whether its ID was seen before. It returns ErrGarbage for an invalid token.
 	VerifyLogout(ctx context.Context, logoutToken string) (Logout, error)
 
-	// VerifyEvent checks the signature of a security event token (RFC 8417) by the keys of this
-	// provider, or of the transmitter that the settings name for it, and returns its payload.
-	// ErrForged: it is by none of them. Every other error says that they could not be asked.
+	// VerifyEvent checks the signature of a security event token (RFC 8417) and returns its
+	// payload. It uses the keys of this provider, or of the transmitter in the settings. ErrForged
+	// means that none of the keys matches. Every other error means that the keys were unavailable.
 	VerifyEvent(ctx context.Context, token string) (payload []byte, err error)
 
-	// AuthorizationEndpoint is where browsers are sent, "" until the metadata have been read.
+	// AuthorizationEndpoint returns the URL that browsers are sent to, or "" until the metadata are
+	// read.
 	AuthorizationEndpoint() string
-	// Reads is when its metadata and keys were read. It asks for none.
+	// Reads returns when the metadata and keys were read. It sends no request.
 	Reads() Reads
-	// Examine looks at the provider from here, for the operator: whether it can be reached,
-	// is who it should be, takes our credentials, and what it offers. It signs no person in.
-	// found is false when its metadata cannot be used, and nothing else was looked at.
+	// Examine checks the provider from this machine, for the administrator: whether it is
+	// reachable, has the expected identity and accepts the client credentials, and which features
+	// it offers. It signs no user in. found is false if the metadata are unusable and nothing else
+	// was checked.
 	Examine(ctx context.Context, redirectURI string) (findings []Finding, found bool)
 }
 
-// Options are what all providers are spoken to with.
+// Options configures the requests to all providers.
 type Options struct {
 	ProductName string           // for the User-Agent. Default: "mcp-authd"
 	Now         func() time.Time // default: time.Now
-	// Transport carries the requests in place of connections of our own, for tests. What
-	// it answers is bounded all the same.
+	// Transport replaces the network connections, for tests. Its responses are still bounded.
 	Transport http.RoundTripper
-	// Asked is told how long each request took, and why it came to nothing. Default: nothing is.
+	// Asked, if set, is called after each request with its duration and error.
 	Asked func(took time.Duration, err error)
-	// Connector is what the operator calls the provider: how spans of traces name it.
+	// Connector is the provider's configured ID, which names it in trace spans.
 	Connector string
 }
 
-// New checks settings and returns the provider that they name. It makes no request.
+// New checks settings and returns their provider. It makes no request.
 func New(s Settings, o Options) (Provider, error) {
 	if err := s.Validate(); err != nil {
 		return nil, err
@@ -118,45 +119,44 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// What can become of a question to a provider. Every error of a provider wraps one of
-// them; only ErrDenied says that a session is over.
+// The possible failures. Every error of a provider wraps one of them. Only ErrDenied means that a
+// session is over.
 var (
-	// ErrDenied: the provider says that it is over: invalid_grant, 401 from user info,
+	// ErrDenied means that the provider ended the session: invalid_grant, 401 from user info, or
 	// active: false.
 	ErrDenied = errors.New("the provider says no")
-	// ErrUnreachable: no answer, or one that says "later": network, timeout, 5xx, 429.
+	// ErrUnreachable means no answer, or a request to retry later: network, timeout, 5xx, 429.
 	ErrUnreachable = errors.New("the provider cannot be reached")
-	// ErrGarbage: the answer is not what the specification says, is too large, or is
-	// about another person.
+	// ErrGarbage means that the response violates the specification, is too large, or is about
+	// another user.
 	ErrGarbage = errors.New("the provider's answer cannot be used")
-	// ErrMisconfigured: the provider knows no such client, or does not let it do this. It
-	// says nothing about the person.
+	// ErrMisconfigured means that the provider does not know the client, or refuses this request to
+	// it. It says nothing about the user.
 	ErrMisconfigured = errors.New("the provider refuses this client")
-	// ErrUnsupported: the provider has no such service.
+	// ErrUnsupported means that the provider does not offer the function.
 	ErrUnsupported = errors.New("the provider does not offer this")
 )
 
-// AuthorizationRequest is what an authorization request says in addition to the client.
+// AuthorizationRequest lists the parameters of an authorization request besides the client's.
 type AuthorizationRequest struct {
 	State, Nonce string
-	Verifier     string // of PKCE; its challenge is sent
+	Verifier     string // PKCE code verifier; its challenge is sent
 	RedirectURI  string
 	LoginHint    string
-	Fresh        bool         // the person has to prove again who they are; see Profile.AuthTime
-	Choose       bool         // the person chooses the account; a session there does not do it for them
-	Scopes       oauth.Scopes // in addition to those of the configuration
+	Fresh        bool         // the user must authenticate again; see Profile.AuthTime
+	Choose       bool         // the user chooses the account, whatever session the provider has
+	Scopes       oauth.Scopes // in addition to the configured scopes
 }
 
-// Tokens are what a provider gave us for a person. They are stored as JSON, sealed, and
-// never printed.
+// Tokens are a provider's tokens for a user. They are stored as sealed JSON and never printed.
 type Tokens struct {
 	Access  string       `json:"access"`
 	Refresh string       `json:"refresh,omitempty"`
 	Type    string       `json:"type,omitempty"` // "Bearer"
 	Expires time.Time    `json:"expires,omitzero"`
-	Scopes  oauth.Scopes `json:"scopes,omitempty"` // granted, as far as the provider says
-	// Assumed: the provider did not say which scopes it granted, which means all that
-	// were asked for (RFC 6749 §5.1); Scopes are those of the configuration.
+	Scopes  oauth.Scopes `json:"scopes,omitempty"` // granted scopes, as far as the provider reports them
+	// Assumed means that the provider did not list the granted scopes. Then all requested scopes
+	// are granted (RFC 6749 §5.1), and Scopes contains the configured ones.
 	Assumed bool `json:"-"`
 }
 
@@ -171,23 +171,23 @@ func (Tokens) String() string { return redacted }
 // GoString implements fmt.GoStringer.
 func (Tokens) GoString() string { return redacted }
 
-// ExpiredAt reports whether the access token is no longer good at a time.
+// ExpiredAt reports whether the access token is expired at a time.
 func (t Tokens) ExpiredAt(at time.Time) bool { return !t.Expires.IsZero() && !at.Before(t.Expires) }
 
-// Profile is what a provider says about a person.
+// Profile contains a provider's claims about a user.
 type Profile struct {
-	Subject   string    `json:"sub"`                // the provider's own, stable identifier
-	Label     string    `json:"label,omitempty"`    // what people call the account; never compared
-	SessionID string    `json:"sid,omitempty"`      // the provider's name of its session
-	AuthTime  time.Time `json:"auth_time,omitzero"` // when the person last proved who they are; zero: it does not say
-	// Claims are all that is known, and what rules look at.
+	Subject   string    `json:"sub"`                // the provider's stable identifier
+	Label     string    `json:"label,omitempty"`    // display name of the account; never compared
+	SessionID string    `json:"sid,omitempty"`      // the provider's session ID
+	AuthTime  time.Time `json:"auth_time,omitzero"` // when the user last authenticated; zero: unknown
+	// Claims contains all known claims. Rules use it.
 	Claims map[string]any `json:"claims,omitempty"`
-	// Parts are the claims by where they came from ("id_token", "userinfo"), so that a
-	// claim that its source does not repeat is gone.
+	// Parts contains the claims by source ("id_token", "userinfo"). A claim that its source no
+	// longer repeats is removed.
 	Parts map[string]map[string]any `json:"parts,omitempty"`
 }
 
-// Claims are personal data and stay out of logs, too.
+// Claims are personal data and must not appear in logs.
 
 // LogValue implements slog.LogValuer.
 func (Profile) LogValue() slog.Value { return slog.StringValue(redacted) }
@@ -198,9 +198,9 @@ func (Profile) String() string { return redacted }
 // GoString implements fmt.GoStringer.
 func (Profile) GoString() string { return redacted }
 
-// Proved is when the person last proved who they are: earlier than now if they were signed
-// in at the provider already, zero if it does not say so in a way that can be true. It is
-// never made up, for it is what resource servers are told (RFC 9470 §6).
+// Proved returns when the user last authenticated. The time is in the past if the user was already
+// signed in at the provider. It is zero if the provider reports no plausible time. The value is
+// never invented, because resource servers receive it (RFC 9470 §6).
 func (p Profile) Proved(now time.Time) time.Time {
 	switch {
 	case p.AuthTime.After(now.Add(Leeway)):
@@ -211,9 +211,9 @@ func (p Profile) Proved(now time.Time) time.Time {
 	return p.AuthTime
 }
 
-// Over returns the earlier profile brought up to date by p: what p heard of a source
-// replaces what that source said before and wins over the others, which are believed as
-// before. A claim that its source has dropped is gone, wherever else it was said.
+// Over returns the earlier profile updated with p. Claims that p received from a source replace the
+// earlier claims of that source, and take precedence over the other sources. A claim that its
+// source has dropped is removed, even if another source had it.
 func (p Profile) Over(earlier Profile) Profile {
 	parts := map[string]map[string]any{}
 	for source, claims := range earlier.Parts {
@@ -250,8 +250,8 @@ func (p Profile) Over(earlier Profile) Profile {
 	return out
 }
 
-// lay lays the claims of one source over those of others. That an address was verified
-// says nothing about another one, so a source that names none says nothing of it.
+// lay copies the claims of one source over those from other sources. email_verified applies only to
+// the address of the same source, so a source without an address does not change it.
 func lay(claims, over map[string]any) {
 	verified, known := over["email_verified"]
 	_, said := claims["email"]
@@ -267,14 +267,14 @@ func lay(claims, over map[string]any) {
 	}
 }
 
-// sources of claims, the more trusted later.
+// sources lists the sources of claims, the more trusted later.
 var sources = []string{"userinfo", "id_token"}
 
-// Logout is the content of a good logout token. At least one of Subject and SessionID is set.
+// Logout is the content of a valid logout token. At least one of Subject and SessionID is set.
 type Logout struct {
-	ID        string // jti: good for once
-	Subject   string // as in Profile.Subject
+	ID        string // jti: valid once
+	Subject   string // same as Profile.Subject
 	SessionID string
-	// ForgetAt is when the token is refused for its age, so that its ID need not be kept longer.
+	// ForgetAt is when the token is too old to be accepted, so its ID need not be stored longer.
 	ForgetAt time.Time
 }

@@ -21,7 +21,7 @@ import (
 
 const callback = "https://auth.example.com/callback/up"
 
-// toFake are settings for a fake provider.
+// toFake returns settings for a fake provider.
 func toFake(u *fakeidp.Upstream) Settings {
 	return Settings{Type: "oidc", Issuer: u.URL, ClientID: u.ClientID, ClientSecret: u.ClientSecret}
 }
@@ -40,7 +40,7 @@ func connectIn(t *testing.T, s Settings, o Options) Provider {
 	return out
 }
 
-// travel is the way of a browser through a provider and back.
+// travel simulates a browser on its way to the provider and back.
 func travel(t *testing.T, c Provider, u *fakeidp.Upstream, edit func(*AuthorizationRequest)) (Tokens, Profile, error) {
 	t.Helper()
 	q := AuthorizationRequest{
@@ -79,7 +79,7 @@ func signedIn(t *testing.T, c Provider, u *fakeidp.Upstream) (Tokens, Profile) {
 	return got, p
 }
 
-// wantError checks the class of an error, of which there must be one only.
+// wantError checks that err has the class want and no other class.
 func wantError(t *testing.T, err, want error) {
 	t.Helper()
 	for _, class := range []error{ErrDenied, ErrUnreachable, ErrGarbage, ErrMisconfigured, ErrUnsupported} {
@@ -116,7 +116,7 @@ func TestSignIn(t *testing.T) {
 	if v := u.Violations(); len(v) != 0 {
 		t.Errorf("AS-225: the upstream complains of %q", v)
 	}
-	// What is stored comes back as it was, so that rules say the same of it.
+	// A stored profile must be restored unchanged, so that rules give the same result.
 	stored, err := json.Marshal(p)
 	if err != nil {
 		t.Fatal(err)

@@ -7,29 +7,30 @@ import (
 	"time"
 )
 
-// Reads is when this process has last read what a provider publishes. Zero times: not yet.
+// Reads records when this process last read a provider's published data. Zero times: not yet.
 type Reads struct {
 	Metadata time.Time
-	// Renew is when the metadata are read again, as soon as they are needed then. Keys are read again when a
-	// token is signed by none of those that are known, and when the metadata were.
+	// From Renew on, the next use reads the metadata again. Keys are read again when no known key
+	// verifies a token, and after the metadata were read.
 	Renew  time.Time
 	Keys   time.Time
-	Failed time.Time // the last time that one of them could not be read
-	Why    string    // which, and how, in words of ours
+	Failed time.Time // time of the last failed read
+	Why    string    // which read failed and how, in this server's words
 }
 
 // reads keeps Reads.
 type reads struct {
-	mu   sync.Mutex // guards what follows
+	mu   sync.Mutex // guards the fields below
 	last Reads
-	away map[string]*outage // of what cannot be reached since it was read last
+	away map[string]*outage // data that is unreachable since its last read
 }
 
-// outage is the time in which one of them cannot be reached.
+// outage is a period in which one kind of data is unreachable.
 type outage struct{ told atomic.Bool }
 
-// Unread is an ErrUnreachable of what a provider publishes. The answer to a request may fail for that request; this
-// one says that the provider is away, for no caller chooses what is asked.
+// Unread is an ErrUnreachable for a provider's published data. A failure of another request may be
+// caused by that request. An Unread means that the provider is down, because no caller controls
+// this request.
 type Unread struct {
 	of    *outage
 	cause error
@@ -41,17 +42,17 @@ func (u *Unread) Error() string { return u.cause.Error() }
 // Unwrap returns the cause.
 func (u *Unread) Unwrap() error { return u.cause }
 
-// Tell reports whether this is to be told: once in an outage, by the one who asks first.
+// Tell reports whether to report the outage: true once per outage, for the first caller.
 func (u *Unread) Tell() bool { return u.of.told.CompareAndSwap(false, true) }
 
-// What of a provider was read.
+// The kinds of published data.
 const (
 	readMetadata = "metadata"
 	readKeys     = "keys"
 )
 
-// note keeps how a read has ended, and returns err, as an Unread if it is that. The text of an error quotes the
-// provider, and is in the log alone.
+// note records the result of a read and returns err, as an Unread if it applies. An error text may
+// quote the provider and goes only to the log.
 func (r *reads) note(what string, at time.Time, err error) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -86,8 +87,8 @@ func (r *reads) get() Reads {
 	return r.last
 }
 
-// Reads of plain OAuth 2.0: all is configured.
+// Reads returns no times: plain OAuth 2.0 is fully configured.
 func (u *plainOAuth) Reads() Reads { return Reads{} }
 
-// Reads says when its metadata and keys were read.
+// Reads returns when the metadata and keys were read.
 func (p *openID) Reads() Reads { return p.directory.reads.get() }

@@ -10,7 +10,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/fakeidp"
 )
 
-// TestReads: OB-10. An operator sees when metadata and keys were read, and what failed.
+// TestReads: OB-10. An administrator can see when metadata and keys were read, and which read
+// failed.
 func TestReads(t *testing.T) {
 	u := fakeidp.Start(t)
 	p := connect(t, toFake(u))
@@ -27,7 +28,7 @@ func TestReads(t *testing.T) {
 	}
 }
 
-// TestFailedReads: what failed is told in words of ours, and what was read before stays.
+// TestFailedReads: a failure is described in this server's words, and earlier data are kept.
 func TestFailedReads(t *testing.T) {
 	at := time.Date(2026, 11, 23, 18, 0, 0, 0, time.UTC)
 	var r reads

@@ -13,8 +13,9 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// Settings are what it takes to speak to a provider. The names and meanings are those of
-// thirdparty.Connector; Type and ClientID are required, and what Types says about the type.
+// Settings configures the client of one provider. Names and meanings are the same as in
+// thirdparty.Connector. Type and ClientID are required, and everything that Types lists for the
+// type.
 type Settings struct {
 	Type                   string
 	ClientID, ClientSecret string
@@ -24,28 +25,28 @@ type Settings struct {
 	Issuer, BaseURL, Tenant                                                  string
 	AuthorizationURL, TokenURL, UserInfoURL, RevocationURL, IntrospectionURL string
 
-	// EventKeysURL is where the keys are by which its security events are signed, where they are
-	// others than those of its ID tokens.
+	// EventKeysURL is the URL of the keys that sign security events, if they differ from the keys
+	// for ID tokens.
 	EventKeysURL string
 
 	Claims     map[string]string
 	Scopes     oauth.Scopes
 	Parameters map[string]string
 	Networks   []netip.Prefix
-	// Detached: we do not ask later whether the session at the provider goes on.
+	// Detached disables later checks of the session at the provider.
 	Detached bool
 
-	// Judged: what the provider says of a person decides about something here.
+	// Judged means that a rule depends on the provider's claims.
 	Judged bool
-	// Memberships: so do organizations, teams or groups, which some providers tell only
-	// when they are asked.
+	// Memberships means that a rule depends on organizations, teams or groups, which some providers
+	// return only on request.
 	Memberships bool
-	// Domains and Organizations are the only ones that are let in, none for all. They only
-	// shape the request: what comes back is judged elsewhere.
+	// Domains and Organizations are the only ones admitted; empty: all. They only shape the
+	// request. Rules check the response elsewhere.
 	Domains, Organizations []string
 }
 
-// WithDefaults fills in what the type knows. An unknown type is left as it is.
+// WithDefaults fills in the defaults of the type. An unknown type is left unchanged.
 func (s Settings) WithDefaults() Settings {
 	p := presetOf(s.Type)
 	if p == nil {
@@ -73,8 +74,8 @@ func (s Settings) WithDefaults() Settings {
 	return s
 }
 
-// Validate reports what is wrong with settings as they were given, and makes no request. Its
-// error names the field as the configuration file does.
+// Validate reports errors in the settings as given, and makes no request. Its error names the field
+// as the configuration file does.
 func (s Settings) Validate() error {
 	if err := s.checkType(); err != nil {
 		return err
@@ -102,7 +103,7 @@ func (s *Settings) checkType() error {
 	return fmt.Errorf("type: %q is not one of %s", s.Type, strings.Join(known, ", "))
 }
 
-// given are the fields that only some types need or take.
+// given returns the fields that only some types need or take.
 func (s *Settings) given() map[string]string {
 	claims := ""
 	if len(s.Claims) > 0 {
@@ -154,7 +155,7 @@ func (s *Settings) checkURLs() error {
 	return nil
 }
 
-// reserved are the parameters of the authorization request that are ours.
+// reserved lists parameters of the authorization request that cannot be configured.
 var reserved = []string{
 	"client_id", "client_secret", "redirect_uri", "response_type", "scope", "state", "nonce", "code_challenge",
 	"code_challenge_method",
@@ -203,7 +204,7 @@ func (s *Settings) checkClientAuth() error {
 	return nil
 }
 
-// urls are the addresses that the settings name.
+// urls returns the URLs in the settings.
 func (s *Settings) urls() []string {
 	var out []string
 	for _, u := range []string{
@@ -217,7 +218,7 @@ func (s *Settings) urls() []string {
 	return out
 }
 
-// overridden returns endpoints with those of the settings in their place.
+// overridden returns e with the configured endpoints replaced.
 func (s *Settings) overridden(e endpoints) endpoints {
 	for _, o := range []struct {
 		configured string

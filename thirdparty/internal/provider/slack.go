@@ -7,7 +7,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/claim"
 )
 
-// slack is OpenID Connect, with errors that come with status 200.
+// slack is the preset for Slack: OpenID Connect with errors in responses with status 200.
 var slack = &preset{
 	Type: Type{
 		ID: "slack", Name: "Slack", Needs: secretNeeded, Refresh: "where token rotation is on", Checks: byUserInfo,
@@ -25,7 +25,7 @@ var slack = &preset{
 			raw["organizations"] = []any{team}
 		}
 	},
-	// The id of a user is unique within a workspace.
+	// A user ID is unique only within a workspace.
 	subject: func(raw map[string]any, sub string) string {
 		if team := claim.Text(raw, "https://slack.com/team_id"); team != "" {
 			return team + "/" + sub
@@ -45,7 +45,7 @@ var slack = &preset{
 	},
 }
 
-// slackFailure is the error in an answer that says so itself.
+// slackFailure returns the error of a response with "ok": false.
 func (u *plainOAuth) slackFailure(raw map[string]any) error {
 	if ok, said := raw["ok"].(bool); !u.preset.slack || !said || ok {
 		return nil

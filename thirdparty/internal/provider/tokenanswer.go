@@ -10,11 +10,12 @@ import (
 	"strconv"
 )
 
-// tokenAnswers makes answers of token endpoints readable for x/oauth2, which reads text/plain as a form and
-// refuses an expires_in with a fraction.
+// tokenAnswers adapts responses of token endpoints to x/oauth2, which parses text/plain as a form
+// and rejects an expires_in with a fraction.
 type tokenAnswers struct{ http.RoundTripper }
 
-// RoundTrip implements http.RoundTripper. The transport behind it has read and bounded the body.
+// RoundTrip implements http.RoundTripper. The inner transport has already read and bounded the
+// body.
 func (t tokenAnswers) RoundTrip(req *http.Request) (*http.Response, error) {
 	resp, err := t.RoundTripper.RoundTrip(req)
 	if err != nil {

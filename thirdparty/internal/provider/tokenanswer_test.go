@@ -9,8 +9,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/fakeidp"
 )
 
-// TestWordsOfTokenEndpoints: RU-12: what a provider says at its token endpoint reaches the operator, printable,
-// bounded and without the secrets of the request.
+// TestWordsOfTokenEndpoints: RU-12: a description from the token endpoint reaches the
+// administrator. It is printable, bounded and free of the request's secrets.
 func TestWordsOfTokenEndpoints(t *testing.T) {
 	u := fakeidp.Start(t)
 	for _, tt := range []struct {
@@ -49,12 +49,12 @@ func TestWordsOfTokenEndpoints(t *testing.T) {
 	}
 }
 
-// answering is a transport with one answer.
+// answering is a transport with one fixed response.
 type answering struct{ *http.Response }
 
 func (a answering) RoundTrip(*http.Request) (*http.Response, error) { return a.Response, nil }
 
-// TestOddTokenAnswers: RU-12: JSON as text/plain and an expires_in with a fraction are read.
+// TestOddTokenAnswers: RU-12: JSON as text/plain and an expires_in with a fraction are accepted.
 func TestOddTokenAnswers(t *testing.T) {
 	for _, tt := range []struct{ kind, expires string }{
 		{"text/plain; charset=utf-8", "3599"}, {"text/plain", "3599.5"}, {"application/json", "3599.5"},

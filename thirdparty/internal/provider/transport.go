@@ -22,15 +22,15 @@ import (
 const (
 	requestTimeout = 10 * time.Second
 	maxDocument    = 256 << 10 // discovery, keys, tokens, user info
-	maxList        = 1 << 20   // what an API lists
+	maxList        = 1 << 20   // API lists
 )
 
-// transport carries all requests to one provider (SP-08..SP-12). The hosts that the
-// operator configured are admitted wherever they are; those that the provider's own
-// documents name must be public, or in the networks that the settings name. Addresses are checked
-// when connecting, so that a name cannot be rebound in between. It follows no redirects.
+// transport carries all requests to one provider (SP-08..SP-12). Hosts in the configuration may
+// have any address. Hosts in the provider's documents must be public, or in the configured
+// networks. Addresses are checked at connection time, so that a name cannot be rebound in between.
+// Redirects are not followed.
 type transport struct {
-	admitted   map[string]bool // host:port, of the configuration
+	admitted   map[string]bool // host:port in the configuration
 	configured http.RoundTripper
 	guarded    http.RoundTripper
 	userAgent  string
@@ -39,8 +39,8 @@ type transport struct {
 	connector  string // for traces
 }
 
-// private are the networks in which people run providers of their own. Link-local
-// addresses are not among them: metadata services of clouds live there.
+// private lists the networks where administrators run their own providers. Link-local addresses are
+// excluded, because cloud metadata services use them.
 var private = []netip.Prefix{
 	netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("172.16.0.0/12"),
 	netip.MustParsePrefix("192.168.0.0/16"),
@@ -66,7 +66,7 @@ func newTransport(s Settings, o Options) *transport {
 	return t
 }
 
-// dialing returns a transport that connects to public addresses and to the networks.
+// dialing returns a transport that connects to public addresses and to the given networks.
 func dialing(networks []netip.Prefix) http.RoundTripper {
 	var v4, v6 []netip.Prefix
 	for _, n := range networks {
@@ -94,7 +94,7 @@ func (t *transport) client() *http.Client {
 
 type listKey struct{}
 
-// listing permits the larger size of lists to the requests made with it.
+// listing allows requests with the returned context the larger size of lists.
 func listing(ctx context.Context) context.Context { return context.WithValue(ctx, listKey{}, true) }
 
 // RoundTrip implements http.RoundTripper.
@@ -105,8 +105,8 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// carry reads the whole answer, so that one that is cut off or too large is an error here, where the
-// cause is known; a status that says "later" or "elsewhere" is one, too.
+// carry reads the whole response, so that a truncated or oversized one fails here, where the cause
+// is known. A rate limit, server error or redirect is also an error.
 func (t *transport) carry(req *http.Request) (*http.Response, error) {
 	host := hostPort(req.URL)
 	if req.URL.Scheme != "https" && !(req.URL.Scheme == "http" && isLoopback(req.URL.Hostname()) && t.admitted[host]) {
@@ -159,7 +159,8 @@ func bounded(req *http.Request, resp *http.Response) (*http.Response, error) {
 	return resp, nil
 }
 
-// rateLimited: GitHub says 403 where others say 429 (RFC 6585 §4).
+// rateLimited reports whether a response is a rate limit. GitHub sends 403 instead of 429 (RFC 6585
+// §4).
 func rateLimited(resp *http.Response) bool {
 	switch resp.StatusCode {
 	case http.StatusTooManyRequests:
@@ -170,8 +171,8 @@ func rateLimited(resp *http.Response) bool {
 	return false
 }
 
-// askedTooOften reads how long a provider wants to be left alone: from Retry-After (RFC
-// 9110 §10.2.3), or where GitHub says it.
+// askedTooOften returns the wait that a provider demands: from Retry-After (RFC 9110 §10.2.3) or
+// from GitHub's header.
 func askedTooOften(h http.Header) *TooOften {
 	said := h.Get("Retry-After")
 	if n, err := strconv.ParseUint(said, 10, 31); err == nil {
@@ -202,7 +203,7 @@ func isLoopback(host string) bool {
 	return err == nil && a.IsLoopback()
 }
 
-// failed puts the error of an HTTP client into our terms.
+// failed converts an error of an HTTP client to an error of this package.
 func failed(err error) error {
 	for _, known := range []error{ErrUnreachable, ErrGarbage, ErrDenied, ErrMisconfigured, ErrUnsupported} {
 		if errors.Is(err, known) {

@@ -51,7 +51,7 @@ func TestAddresses(t *testing.T) {
 	}
 	t.Run("SP-09 a network that the operator names", func(t *testing.T) {
 		loopback := []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
-		// tried
+		// allowed, but nothing listens
 		wantError(t,
 			fetch(t, Settings{Issuer: "https://idp.example.com", Networks: loopback}, "https://127.0.0.1:1/x"),
 			ErrUnreachable)
@@ -60,7 +60,7 @@ func TestAddresses(t *testing.T) {
 			ErrGarbage)
 	})
 	t.Run("SP-09 the configured host, and no other port of it", func(t *testing.T) {
-		// tried
+		// allowed, but nothing listens
 		wantError(t, fetch(t, Settings{Issuer: "https://127.0.0.1:1"}, "https://127.0.0.1:1/x"), ErrUnreachable)
 		wantError(t, fetch(t, Settings{Issuer: "https://127.0.0.1:1"}, "https://127.0.0.1:2/x"), ErrGarbage)
 	})
@@ -76,7 +76,7 @@ func TestRebinding(t *testing.T) {
 	hit := false
 	s := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { hit = true }))
 	defer s.Close()
-	// However a name is resolved, the address that is connected to is what counts.
+	// The address of the connection counts, however the name is resolved.
 	tr := dialing(nil).(*http.Transport)
 	inner := tr.DialContext
 	tr.DialContext = func(ctx context.Context, network, _ string) (net.Conn, error) {
@@ -146,8 +146,8 @@ func TestBounds(t *testing.T) {
 }
 
 func TestErrorsRevealNothing(t *testing.T) {
-	// What somebody who writes the metadata could learn by it: a port of ours that is open,
-	// one that is not, a host that is not there.
+	// Whoever writes the metadata must not learn about internal hosts: an open port, a closed port
+	// and an absent host look the same.
 	s := httptest.NewTLSServer(http.NotFoundHandler())
 	defer s.Close()
 	for _, at := range []string{s.URL + "/x", "https://127.0.0.1:1/x", "https://10.255.255.1/x"} {

@@ -1,7 +1,7 @@
-// Package rules judges by claims: who may sign in, and who may have which scopes. It talks
-// to no provider.
+// Package rules evaluates claims: who may sign in, and who may have which scopes. It sends no
+// requests.
 //
-//	rules.go  the kinds of rules, and the two places where operators write them
+//	rules.go  the kinds of rules, and the two places to configure them
 package rules
 
 import (
@@ -16,7 +16,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// Rules are thirdparty.Rules.
+// Rules corresponds to thirdparty.Rules.
 type Rules struct {
 	Domains       []string
 	Emails        []string
@@ -27,7 +27,7 @@ type Rules struct {
 	Expression    string
 }
 
-// ScopeRule is thirdparty.ScopeRule.
+// ScopeRule corresponds to thirdparty.ScopeRule.
 type ScopeRule struct {
 	Resource   string
 	Scopes     oauth.Scopes
@@ -35,28 +35,28 @@ type ScopeRule struct {
 	Expression string
 }
 
-// Facts are what has to be known of the type of provider that the claims come from.
+// Facts describes the type of provider that the claims come from.
 type Facts struct {
-	Type           string   // its id, for messages
-	Kinds          []string // those of organizations, teams and tenants that mean something there
-	HostedDomain   bool     // the claim hd says whose an account is, an address does not
-	VerifiedEmails bool     // verified_emails are addresses that it vouches for
+	Type           string   // its ID, for messages
+	Kinds          []string // supported rules among organizations, teams and tenants
+	HostedDomain   bool     // the claim hd, not the address, shows the account's organisation
+	VerifiedEmails bool     // the provider vouches for the addresses in verified_emails
 }
 
-// Compiled are Rules, ready to be applied.
+// Compiled holds compiled Rules.
 type Compiled struct {
 	Rules
 	facts     Facts
 	condition *condition.Condition
 }
 
-// Compile makes rules ready; its errors name the field, without the connector.
+// Compile compiles rules. Its errors name the field, without the connector.
 func Compile(field string, r Rules, f Facts) (*Compiled, error) {
 	out := &Compiled{Rules: r, facts: f}
 	for _, k := range []struct {
 		name   string
 		values []string
-		narrow bool // means something for some types only
+		narrow bool // supported by some types only
 	}{
 		{"domains", r.Domains, false}, {"emails", r.Emails, false}, {"groups", r.Groups, false},
 		{"organizations", r.Organizations, true}, {"teams", r.Teams, true}, {"tenants", r.Tenants, true},
@@ -76,10 +76,10 @@ func Compile(field string, r Rules, f Facts) (*Compiled, error) {
 	return out, out.compile(field, r.Expression)
 }
 
-// guid is the id of an Entra tenant.
+// guid matches the ID of an Entra tenant.
 var guid = regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$`)
 
-// wellFormed finds values that could never match.
+// wellFormed rejects values that could never match.
 func (r *Rules) wellFormed() error {
 	for _, d := range r.Domains {
 		if strings.ContainsAny(d, "@*/ ") || !strings.Contains(d, ".") {
@@ -114,7 +114,7 @@ func (r *Compiled) compile(field, expression string) (err error) {
 	return nil
 }
 
-// Check reports the first kind of rule that does not hold, "" when all do.
+// Check returns the first kind of rule that does not match, or "" if all match.
 func (r *Compiled) Check(claims map[string]any) string {
 	addresses := r.facts.addresses(claims)
 	for _, rule := range []struct {
@@ -140,7 +140,7 @@ func (r *Compiled) Check(claims map[string]any) string {
 	return ""
 }
 
-// Claims are those that the rules look at.
+// Claims returns the claims that the rules use.
 func (r *Compiled) Claims() (out []string) {
 	for _, rule := range []struct {
 		given  []string
@@ -160,7 +160,7 @@ func (r *Compiled) Claims() (out []string) {
 	return out
 }
 
-// addresses are the verified e-mail addresses of a person.
+// addresses returns the verified e-mail addresses of a user.
 func (f Facts) addresses(claims map[string]any) []string {
 	var out []string
 	if claim.True(claims, "email_verified") {
@@ -172,15 +172,15 @@ func (f Facts) addresses(claims map[string]any) []string {
 	return slices.DeleteFunc(out, func(a string) bool { return !isAddress(a) })
 }
 
-// isAddress: an address has something before and after its @ (RFC 5321 §4.1.2). One with
-// two belongs to no domain; which of them the domain follows is a matter of opinion.
+// isAddress reports whether s has text before and after a single @ (RFC 5321 §4.1.2). An address
+// with two is rejected, because its domain is ambiguous.
 func isAddress(s string) bool {
 	local, domain, ok := strings.Cut(s, "@")
 	return ok && local != "" && domain != "" && !strings.Contains(domain, "@")
 }
 
-// domain: of a verified address; at Google of the organisation that the account belongs to, because
-// anyone can open an account with an address of a former employer.
+// domain matches the domain of a verified address. At Google it matches the organisation of the
+// account, because anyone can open an account with an address of a former employer.
 func (r *Compiled) domain(claims map[string]any, addresses []string) bool {
 	if r.facts.HostedDomain {
 		if anyFold(r.Domains, claim.List(claims, "hd")) {
@@ -198,15 +198,15 @@ func anyOf(allowed, have []string) bool {
 	return slices.ContainsFunc(have, func(h string) bool { return slices.Contains(allowed, h) })
 }
 
-// anyFold compares names for which case does not matter. Two letters that are not ASCII
-// fold to k and s, and an address with one of them is another person's: they are longer.
+// anyFold compares names without regard to case. Two non-ASCII letters fold to k and s, and an
+// address with one of them is a different address. They are longer, so equal lengths exclude them.
 func anyFold(allowed, have []string) bool {
 	return slices.ContainsFunc(have, func(h string) bool {
 		return slices.ContainsFunc(allowed, func(a string) bool { return len(a) == len(h) && strings.EqualFold(a, h) })
 	})
 }
 
-// Scoped are ScopeRules, ready to be applied.
+// Scoped holds compiled ScopeRules.
 type Scoped []scopeRule
 
 type scopeRule struct {
@@ -214,7 +214,7 @@ type scopeRule struct {
 	rules *Compiled
 }
 
-// CompileScopes makes scope rules ready; its errors name the field, without the connector.
+// CompileScopes compiles scope rules. Its errors name the field, without the connector.
 func CompileScopes(list []ScopeRule, f Facts) (Scoped, error) {
 	var out Scoped
 	for i, s := range list {
@@ -234,8 +234,8 @@ func CompileScopes(list []ScopeRule, f Facts) (Scoped, error) {
 	return out, nil
 }
 
-// Permitted returns which of the scopes of a resource the rules leave to a person with the
-// claims, and the indexes of the rules that withhold the others.
+// Permitted returns which of the scopes of a resource the rules leave to a user with the claims,
+// and the indexes of the rules that withhold the others.
 func (list Scoped) Permitted(
 	claims map[string]any, resource string, scopes oauth.Scopes,
 ) (left oauth.Scopes, withheldBy []int) {
@@ -247,7 +247,7 @@ func (list Scoped) Permitted(
 	return scoperule.Permitted(all, held, resource, scopes)
 }
 
-// Claims are those that the rules look at.
+// Claims returns the claims that the rules use.
 func (list Scoped) Claims() (out []string) {
 	for _, s := range list {
 		out = append(out, s.rules.Claims()...)

@@ -18,7 +18,7 @@ func claimsOf(t *testing.T, text string) map[string]any {
 	return out
 }
 
-// facts are those of some types of providers.
+// facts describes some types of providers.
 var facts = map[string]Facts{
 	"oidc":   {Type: "oidc", Kinds: []string{"organizations", "teams"}},
 	"github": {Type: "github", Kinds: []string{"organizations", "teams"}, VerifiedEmails: true},
