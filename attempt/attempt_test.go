@@ -50,7 +50,7 @@ func request(r *Recorder, kind Kind, from string, status int, notes func(context
 	return d.Reference()
 }
 
-// TestApart: two attempts of one client at one time stay apart, and in any order of the steps.
+// TestApart: two concurrent attempts of one client are not joined, in any order of their steps.
 func TestApart(t *testing.T) {
 	var steps []Step
 	for i := range 2 {
@@ -79,7 +79,7 @@ func TestApart(t *testing.T) {
 	}
 }
 
-// TestFoundByNameOfClient: clients that register themselves have many ids and one name.
+// TestFoundByNameOfClient: self-registered clients have many IDs and one name.
 func TestFoundByNameOfClient(t *testing.T) {
 	now, store := noon, testStore(t)
 	r := testRecorder(store, &now, new(bytes.Buffer))
@@ -104,8 +104,8 @@ func TestFoundByNameOfClient(t *testing.T) {
 	}
 }
 
-// TestReportsTakeNothing: a resource server elsewhere that reports much about a network does not push out what
-// comes from there.
+// TestReportsTakeNothing: many reports of a resource server about a network do not displace the
+// network's own steps.
 func TestReportsTakeNothing(t *testing.T) {
 	now, store := noon, testStore(t)
 	r := testRecorder(store, &now, new(bytes.Buffer))
@@ -132,7 +132,7 @@ func TestReportsTakeNothing(t *testing.T) {
 	}
 }
 
-// TestBounds: what a hostile client can make us keep is bounded.
+// TestBounds: a hostile client can cause only a bounded number of stored steps.
 func TestBounds(t *testing.T) {
 	store, now, log := testStore(t), noon, &bytes.Buffer{}
 	r := testRecorder(store, &now, log)
@@ -180,7 +180,7 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// TestWhatTheStoreDoesNotTake is lost, and no request fails with it.
+// TestWhatTheStoreDoesNotTake: steps are lost when the store fails, but no request fails.
 func TestWhatTheStoreDoesNotTake(t *testing.T) {
 	store, now, log := testStore(t), noon, &bytes.Buffer{}
 	r := testRecorder(store, &now, log)
@@ -237,7 +237,7 @@ func TestDiffer(t *testing.T) {
 	}
 }
 
-// TestDescribed: an address that a description quotes keeps nothing behind its path.
+// TestDescribed: an address quoted in a description is cut after its path.
 func TestDescribed(t *testing.T) {
 	got := Described(`The redirect URI "https://u:secret@a.example/cb?t=secret#secret" is not registered.`)
 	if strings.Contains(got, "secret") || !strings.Contains(got, "a.example/cb") {
@@ -245,7 +245,7 @@ func TestDescribed(t *testing.T) {
 	}
 }
 
-// FuzzRedact: whatever is sent, what is kept is valid UTF-8, bounded, and has nothing of a secret.
+// FuzzRedact: any stored value is valid UTF-8, bounded, and contains no part of a secret.
 func FuzzRedact(f *testing.F) {
 	f.Add("state", "x"+strings.Repeat("S", 30))
 	f.Add("unheard_of", "\xff\x00")
@@ -264,7 +264,7 @@ func FuzzRedact(f *testing.F) {
 	})
 }
 
-// TestOrderOfParameters: the order in which a client writes its parameters tells it apart, and is kept.
+// TestOrderOfParameters: the order of parameters identifies a client and is preserved.
 func TestOrderOfParameters(t *testing.T) {
 	now, store := noon, testStore(t)
 	r := testRecorder(store, &now, new(bytes.Buffer))
@@ -273,7 +273,7 @@ func TestOrderOfParameters(t *testing.T) {
 	check(t, err)
 	request(r, Authorize, "192.0.2.1", 200, func(ctx context.Context) {
 		Sent(ctx, values, query)
-		Asked(ctx, values) // as it is looked at later
+		Asked(ctx, values) // as in later handling
 	})
 	r.Write(t.Context())
 	found, err := Finder{Store: store, Now: func() time.Time { return now }}.Find(t.Context(), Query{})
@@ -288,8 +288,8 @@ func TestOrderOfParameters(t *testing.T) {
 	}
 }
 
-// TestFlood: OB-01: 50,000 attempts of as many networks take a bounded place in memory, and no more steps wait
-// than are written in some seconds.
+// TestFlood: OB-01. 50,000 attempts from as many networks need a bounded amount of memory. The
+// queue holds at most the steps that are written in some seconds.
 func TestFlood(t *testing.T) {
 	now, log := noon, &bytes.Buffer{}
 	r := testRecorder(testStore(t), &now, log)

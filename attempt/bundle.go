@@ -9,8 +9,9 @@ import (
 	"time"
 )
 
-// Bundle is an attempt as it may be published, for instance in an issue of the client (OB-03): persons,
-// addresses, ids, hosts and all texts that others chose are placeholders, the same one for the same text.
+// Bundle is an attempt in a form that can be published, for example in an issue of the client
+// (OB-03). Users, addresses, IDs, hosts and all texts chosen by others are replaced with
+// placeholders. Equal texts get the same placeholder.
 type Bundle struct {
 	Format string `json:"format"`
 	Server string `json:"server"` // the version of mcp-authd
@@ -22,8 +23,8 @@ type Bundle struct {
 // BundleFormat names the format of a Bundle.
 const BundleFormat = "mcp-authd attempt bundle 1"
 
-// Publish makes the bundle of an attempt. Of the operator are the addresses of the issuer and of MCP
-// servers, whose hosts become placeholders even where they are well known.
+// Publish builds the bundle of an attempt. operator lists the addresses of the issuer and the MCP
+// servers. Their hosts become placeholders even if they are well known.
 func Publish(a Attempt, server string, operator []string) Bundle {
 	p := &publisher{given: map[string]map[string]string{}}
 	for _, address := range operator {
@@ -36,11 +37,11 @@ func Publish(a Attempt, server string, operator []string) Bundle {
 		steps = append(steps, p.step(s))
 	}
 	out := newAttempt(steps, a.judged)
-	if out.Fault != a.Fault { // what was judged by is a placeholder now
+	if out.Fault != a.Fault { // the verdict depended on a value that is now a placeholder
 		out.Verdict = a.Fault.verdict(a.Fault.explained().What)
 		out.Next, out.Decided = out.Advice.of(out.Whose), a.Decided
 	}
-	if a.Known != "" { // of our data
+	if a.Known != "" { // from clients.json
 		out.Known, out.Advice, out.Next = a.Known, a.Advice, a.Next
 	}
 	out.Reference, out.Verdict.Difference = p.reference(a.Reference), p.difference(a.Difference)
@@ -56,8 +57,8 @@ var bundlePage = sync.OnceValue(func() *template.Template {
 	}).Parse(bundleFile))
 })
 
-// Page writes the bundle as one HTML page, without script and with all that it needs in it: style is the
-// style sheet of the server's pages.
+// Page writes the bundle as one self-contained HTML page without script. style is the style sheet
+// of the server's pages.
 func (b Bundle) Page(w io.Writer, style string) error {
 	return bundlePage().Execute(w, struct {
 		Bundle

@@ -12,10 +12,10 @@ import (
 	"time"
 )
 
-// secret is no word of any language; no four letters of it stand in what is published.
+// secret is not a word of any language. No four consecutive letters of it may be published.
 const secret = "Qzxjvkwq"
 
-// shows reports which part of the secret a text shows.
+// shows returns the part of the secret that a text reveals.
 func shows(text string) string {
 	text = strings.ToLower(text)
 	for i := range len(secret) - 3 {
@@ -26,7 +26,7 @@ func shows(text string) string {
 	return ""
 }
 
-// published is both forms of a bundle.
+// published returns both forms of a bundle.
 func published(t testing.TB, a Attempt) (string, Bundle) {
 	t.Helper()
 	b := Publish(a, "v1.2.3", []string{"https://auth.example.com"})
@@ -41,7 +41,7 @@ func published(t testing.TB, a Attempt) (string, Bundle) {
 	return string(out) + page.String(), b
 }
 
-// fill puts a text into every string in v, and one of each into every list.
+// fill sets every string in v to text, and gives every list one element.
 func fill(v reflect.Value, text string) {
 	switch v.Kind() {
 	case reflect.String:
@@ -61,7 +61,7 @@ func fill(v reflect.Value, text string) {
 	}
 }
 
-// planted are the ways in which a secret may stand in a text.
+// planted lists the ways to hide a secret in a text.
 var planted = []string{
 	secret, strings.ToLower(secret), "https://" + secret + ".example.com/cb", "https://a.example.com/" + secret,
 	"http://127.0.0.1:1/callback/" + secret, "https://" + secret + "@claude.ai/cb?" + secret + "#" + secret,
@@ -73,8 +73,8 @@ var planted = []string{
 	"https://[" + secret + "]/", "https://example.com/a\\" + secret, `"` + secret, secret + `'`, "x:'" + secret + "' y",
 }
 
-// TestBundleHoldsNoSecret: of what is planted in each field of a step nothing is in a bundle, in whatever
-// form it is planted.
+// TestBundleHoldsNoSecret: a secret planted in any field of a step, in any form, is not in the
+// bundle.
 func TestBundleHoldsNoSecret(t *testing.T) {
 	names := slices.Concat(plain, addresses, digested, given, []string{
 		"code_challenge", "code_verifier", others, "unheard_of", secret,
@@ -107,7 +107,7 @@ func TestBundleHoldsNoSecret(t *testing.T) {
 	}
 }
 
-// FuzzBundle: whatever a client puts before and after a secret, the bundle does not show it.
+// FuzzBundle: the bundle never shows a secret, whatever text surrounds it.
 func FuzzBundle(f *testing.F) {
 	for _, text := range planted {
 		before, after, _ := strings.Cut(text, secret)
@@ -116,7 +116,7 @@ func FuzzBundle(f *testing.F) {
 	f.Fuzz(func(t *testing.T, before, after string) {
 		text := before + secret + after
 		if shows(before) != "" || shows(after) != "" {
-			return // it has the secret twice
+			return // the text contains the secret twice
 		}
 		var s Step
 		fill(reflect.ValueOf(&s).Elem(), text)
@@ -127,8 +127,8 @@ func FuzzBundle(f *testing.F) {
 	})
 }
 
-// TestBundleSaysEnough: what the author of a client needs is there, the same verdict as that of the
-// attempt, and one placeholder for one text.
+// TestBundleSaysEnough: the bundle contains enough for the client's author: the same verdict as the
+// attempt, and one placeholder per text.
 func TestBundleSaysEnough(t *testing.T) {
 	keys := Keys{Client: "dcr_1", ClientName: "Acme's own", Person: "usr_1", PersonName: "alice", Address: "192.0.2.1"}
 	wrong := "http://127.0.0.1:50123/oauth/callback/acme"
@@ -179,7 +179,8 @@ func TestBundleSaysEnough(t *testing.T) {
 	}
 }
 
-// TestBundleKeepsTheVerdict of attempts that are judged by a comparison: the placeholders are compared.
+// TestBundleKeepsTheVerdict: verdicts based on a comparison remain, because placeholders are
+// compared.
 func TestBundleKeepsTheVerdict(t *testing.T) {
 	thread := Keys{Client: "app", Thread: "t", Code: "c"}
 	asked := Step{At: noon, Kind: Authorize, Keys: thread, Request: Request{Params: []Param{
@@ -209,7 +210,7 @@ func TestBundleKeepsTheVerdict(t *testing.T) {
 	}
 }
 
-// TestVocabulary: what may be published has our kinds and causes, and no host of the operator.
+// TestVocabulary: the vocabulary contains all kinds and causes, and no host of an operator.
 func TestVocabulary(t *testing.T) {
 	source, err := os.ReadFile("step.go")
 	if err != nil {
@@ -237,7 +238,7 @@ func TestVocabulary(t *testing.T) {
 	}
 }
 
-// TestBundleOfCalls: a refused call keeps its verdict, and the name of the tool is a placeholder.
+// TestBundleOfCalls: a refused call keeps its verdict, and the tool name becomes a placeholder.
 func TestBundleOfCalls(t *testing.T) {
 	call := Step{
 		At: noon, Kind: Call, Keys: Keys{Grant: "grt_1", Resource: "https://mcp.acme.example/mcp"},

@@ -16,59 +16,59 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// TokenState is what this server knows of the token of a request that a resource server has refused.
+// TokenState is the state of a token in a request that a resource server refused.
 type TokenState string
 
 // The states.
 const (
 	TokenNone    TokenState = "none"    // the request had no Authorization
-	TokenForeign TokenState = "foreign" // this server has not issued it
+	TokenForeign TokenState = "foreign" // not issued by this server
 	TokenExpired TokenState = "expired"
-	TokenEnded   TokenState = "ended" // before it expired
+	TokenEnded   TokenState = "ended" // revoked before it expired
 	TokenActive  TokenState = "active"
 )
 
 var tokenStates = []TokenState{TokenNone, TokenForeign, TokenExpired, TokenEnded, TokenActive}
 
-// The parameters of a call. They have names that no endpoint has.
+// Parameters of a call. No endpoint has parameters with these names.
 const (
 	paramMethod = "mcp_method"
 	paramTool   = "mcp_tool"
 	paramToken  = "token_state"
 )
 
-// Presented is that token.
+// Presented describes the token of the request.
 type Presented struct {
 	State    TokenState
-	Keys     Keys   // client, person and grant
-	Audience string // the MCP server that it is for
+	Keys     Keys   // client, user and grant
+	Audience string // the MCP server that the token is for
 }
 
 const (
-	// holdExpired is how long a refusal of an expired token waits: most clients learn that way that they have
-	// to refresh, and do. It is kept only if they do not.
+	// holdExpired is how long a refusal of an expired token is held back. Most clients learn from
+	// it that they must refresh, and do. It is stored only if they do not.
 	holdExpired = 30 * time.Second
 	maxHeld     = 4096
-	maxNetworks = 10_000 // whose calls are counted
+	maxNetworks = 10_000 // networks whose calls are counted
 )
 
-// callsPerNetwork is how many refusals of resource servers are kept of one network, on each server. They
-// have a count of their own: a client that repeats a call does not push out its own sign-in.
+// callsPerNetwork limits the refused calls that each server stores per network. They have a
+// separate limit, so that a client that repeats a call does not displace its own sign-in.
 var callsPerNetwork = bounded.PerSecond(0.2, 60)
 
-// perReporter is how many steps are kept of what one resource server in another process reports: it may say
-// that they are of any network.
+// perReporter limits the steps stored from one resource server in another process, because it can
+// attribute them to any network.
 var perReporter = bounded.PerSecond(0.2, 600)
 
-// held is a step that may turn out to say nothing.
+// held is a step that may turn out to be routine.
 type held struct {
 	step    Step
 	until   time.Time
 	settled func(context.Context) bool
 }
 
-// Refused takes a request that a resource server has refused. settled is asked later whether the client has
-// got another token since, which makes the refusal of an expired one routine.
+// Refused records a request that a resource server refused. settled is called later and reports
+// whether the client has since got a new token, which makes the refusal of an expired one routine.
 func (r *Recorder) Refused(req *http.Request, from netip.Addr, d oauth.Decision, t Presented,
 	settled func(context.Context) bool,
 ) {
@@ -76,15 +76,16 @@ func (r *Recorder) Refused(req *http.Request, from netip.Addr, d oauth.Decision,
 	case r == nil, t.State == TokenNone && !asksForMCP(req), r.c.Probes.Signed(req):
 		return
 	case d.Error == oauth.UseDPoPNonce:
-		return // the client goes on with it (RFC 9449 §9)
+		return // the client retries with the nonce (RFC 9449 §9)
 	}
 	s := r.called(req, textOf(from), d)
 	s.At = r.c.Now()
 	r.refused(s, d, t, settled)
 }
 
-// Reported takes what a resource server in another process says of a request, which by, a client, has told us.
-// A decision without a status was let through. What it says about the token counts as far as t does.
+// Reported records a request that a resource server in another process reported. by is its client
+// ID. A decision without a status was let through. t limits the trust in statements about the
+// token.
 func (r *Recorder) Reported(by string, d oauth.Decision, t Presented, settled func(context.Context) bool) {
 	if r == nil || d.Error == oauth.UseDPoPNonce {
 		return
@@ -103,7 +104,7 @@ func (r *Recorder) Reported(by string, d oauth.Decision, t Presented, settled fu
 	r.refused(s, d, t, settled)
 }
 
-// refused takes a step that says what was asked, and not yet what was answered.
+// refused records a step whose request is filled in, but not its answer.
 func (r *Recorder) refused(s Step, d oauth.Decision, t Presented, settled func(context.Context) bool) {
 	s.Reference, s.Keys.Client, s.Keys.Person, s.Keys.Grant = d.Reference, t.Keys.Client, t.Keys.Person, t.Keys.Grant
 	s.Request.Params = append(s.Request.Params, Param{paramToken, string(t.State)})
@@ -132,7 +133,7 @@ func (r *Recorder) refused(s Step, d oauth.Decision, t Presented, settled func(c
 	r.takeCall(s)
 }
 
-// LetThrough takes a request of a grant that a resource server has let through.
+// LetThrough records a request of a grant that a resource server let through.
 func (r *Recorder) LetThrough(d oauth.Decision) {
 	if r == nil {
 		return
@@ -148,7 +149,7 @@ func (r *Recorder) letThrough(s Step, d oauth.Decision, k Keys) {
 	r.takeCall(s)
 }
 
-// called is what both are made of. The request is nil when it is not known.
+// called builds the common part of a call step. req is nil if the request is unknown.
 func (r *Recorder) called(req *http.Request, from string, d oauth.Decision) Step {
 	draft := Draft{digest: r.c.Key}
 	if req != nil {
@@ -169,11 +170,11 @@ func (r *Recorder) called(req *http.Request, from string, d oauth.Decision) Step
 
 const methodCallTool = "tools/call"
 
-// passedOn are headers that proxies add.
+// passedOn lists headers that proxies add.
 var passedOn = []string{"Forwarded", "Via", "X-Forwarded-For"}
 
-// names are what MCP recommends for tools and has for methods. A client may send anything in their place,
-// which is not kept.
+// names matches the tool names that MCP recommends, and its method names. A client may send
+// anything else, which is not stored.
 var names = regexp.MustCompile(`^[A-Za-z0-9_./$-]{1,64}$`)
 
 func named(s string) string {
@@ -189,8 +190,8 @@ func pathOf(address string) string {
 	return "/" + path
 }
 
-// asksForMCP reports whether a request without a token looks like one of an MCP client, and not like a
-// browser or a search engine: the start of an attempt.
+// asksForMCP reports whether a request without a token looks like an MCP client's, the start of an
+// attempt, and not like a browser's or a search engine's.
 func asksForMCP(r *http.Request) bool {
 	return r.Method == http.MethodPost || r.Header.Get("Mcp-Protocol-Version") != "" ||
 		strings.Contains(r.Header.Get("Accept"), "text/event-stream")
@@ -208,7 +209,7 @@ func (r *Recorder) takeCall(s Step) {
 	key := "calls " + cmp.Or(network.Blocks(addr)[0], s.Keys.Grant)
 	draws := []bounded.Draw[string]{{Key: key, Rate: callsPerNetwork}}
 	if by := s.Keys.ReportedBy; by != "" {
-		draws[0].Key += " reported by " + by // what it says of a network takes nothing from that
+		draws[0].Key += " reported by " + by // reports do not use up the network's own allowance
 		draws = append(draws, bounded.Draw[string]{Key: "reported by " + by, Rate: perReporter})
 	}
 	within := r.calls.Take(draws...) == 0
@@ -229,7 +230,7 @@ func (r *Recorder) hold(h held) {
 	r.held = append(r.held, h)
 }
 
-// release takes the held steps of which it is time to know, or all of them.
+// release records the held steps that are due, or all of them.
 func (r *Recorder) release(ctx context.Context, all bool) {
 	r.mu.Lock()
 	now, due := r.c.Now(), []held(nil)

@@ -2,11 +2,11 @@ package attempt
 
 import "fmt"
 
-// Difference is where two strings differ first.
+// Difference describes the first difference between two strings.
 type Difference struct {
-	At   int    `json:"at"`   // the byte, from 0
-	Got  string `json:"got"`  // what was sent, from a little before
-	Want string `json:"want"` // what was expected, likewise
+	At   int    `json:"at"`   // byte offset, from 0
+	Got  string `json:"got"`  // the received text around At
+	Want string `json:"want"` // the expected text around At
 }
 
 const (
@@ -14,7 +14,7 @@ const (
 	contextAfter  = 24
 )
 
-// Differ is where got differs from want first, nil when they are equal.
+// Differ returns the first difference between got and want, or nil if they are equal.
 func Differ(got, want string) *Difference {
 	if got == want {
 		return nil
@@ -26,8 +26,8 @@ func Differ(got, want string) *Difference {
 	return &Difference{At: at, Got: around(got, at), Want: around(want, at)}
 }
 
-// Nearest is the difference from the value that agrees with got the longest; nil when there is no value,
-// or got is one of them.
+// Nearest returns the difference from the value that shares the longest prefix with got. It returns
+// nil if want is empty or contains got.
 func Nearest(got string, want []string) (nearest *Difference) {
 	for _, w := range want {
 		d := Differ(got, w)
@@ -53,7 +53,7 @@ func around(s string, at int) string {
 	return out
 }
 
-// String says it in words.
+// String describes the difference in words.
 func (d *Difference) String() string {
 	return fmt.Sprintf("they differ first at byte %d: got %q, expected %q", d.At, d.Got, d.Want)
 }

@@ -1,9 +1,9 @@
-// Package attempt explains what became of each attempt of a client to get a token: the requests from
-// discovery to the first tool call, what they were answered, and a verdict that names the step that
-// failed, whose fault it is, and what to do next.
+// Package attempt explains each attempt of a client to get a token, from discovery to the first
+// tool call. An attempt lists its requests and their answers. A verdict names the step that failed,
+// who must fix it, and how.
 //
-// A Recorder takes the steps of requests as they end, and stores them in batches. What a step holds is
-// chosen by an allow-list: of what is secret it has a keyed digest, or that it was there. Steps are
-// joined to attempts when they are read (Join), so that it does not matter which of several servers has
-// stored which, or in what order. Judge is a pure function of an attempt's steps and the time.
+// A Recorder receives steps when their requests end, and stores them in batches. An allow-list
+// decides which data a step contains. Secrets are reduced to a keyed digest or to their presence.
+// Join combines steps to attempts when they are read, so it does not matter which replica stored a
+// step, or in which order. Judge is a pure function of an attempt's steps and the time.
 package attempt

@@ -14,8 +14,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// Draft gathers the step of a request while that is handled, as audit.Request gathers what its events
-// say. What it is told is redacted at once.
+// Draft collects the step of a request during its handling, as audit.Request collects the
+// attributes of its events. Values are redacted immediately.
 type Draft struct {
 	digest Digester
 
@@ -25,12 +25,12 @@ type Draft struct {
 
 type draftKey struct{}
 
-// within returns a context for what happens in the request of the draft.
+// within returns a context that carries the draft.
 func within(ctx context.Context, d *Draft) context.Context {
 	return context.WithValue(ctx, draftKey{}, d)
 }
 
-// note changes the step of the request of ctx. Outside of a request it does nothing.
+// note changes the step of the request of ctx. Outside a request it does nothing.
 func note(ctx context.Context, change func(Digester, *Step)) {
 	d, ok := ctx.Value(draftKey{}).(*Draft)
 	if !ok {
@@ -41,7 +41,7 @@ func note(ctx context.Context, change func(Digester, *Step)) {
 	change(d.digest, &d.step)
 }
 
-// Sent notes the parameters of a request of a client to an endpoint, in the order of its encoded form.
+// Sent notes the parameters of a client's request to an endpoint, in the order of its encoded form.
 func Sent(ctx context.Context, values url.Values, encoded string) {
 	note(ctx, func(d Digester, s *Step) {
 		s.Request.Params = d.Redact(values, order(encoded))
@@ -55,8 +55,8 @@ func Sent(ctx context.Context, values url.Values, encoded string) {
 	})
 }
 
-// Asked notes the authorization request that a request belongs to. Of a form, whose own parameters say
-// less, it has the parameters.
+// Asked notes the authorization request that a request belongs to. For a form without its own
+// parameters, it notes those of the authorization request.
 func Asked(ctx context.Context, values url.Values) {
 	note(ctx, func(d Digester, s *Step) {
 		s.Keys.Thread = d.thread(values)
@@ -69,7 +69,7 @@ func Asked(ctx context.Context, values url.Values) {
 	})
 }
 
-// ForDevice notes the user code (RFC 8628) under which a device waits, which the device and the person have.
+// ForDevice notes the user code (RFC 8628), which connects the requests of the device and the user.
 func ForDevice(ctx context.Context, userCode string) {
 	note(ctx, func(d Digester, s *Step) {
 		if userCode != "" {
@@ -78,13 +78,15 @@ func ForDevice(ctx context.Context, userCode string) {
 	})
 }
 
-// thread is of what is the same in all requests that belong to one authorization request.
+// thread returns a digest of the parameters that are equal in all requests of one authorization
+// request.
 func (d Digester) thread(values url.Values) string {
 	return d.Digest(values.Get("client_id"), values.Get("redirect_uri"), values.Get("state"),
 		values.Get("code_challenge"))
 }
 
-// Expect notes what a parameter, an address that was sent as got, would have had to be: one of want.
+// Expect notes the accepted values of a parameter. got is the address that was sent, want lists the
+// accepted ones.
 func Expect(ctx context.Context, name, got string, want []string) {
 	note(ctx, func(_ Digester, s *Step) {
 		if len(s.Expected) == maxExpected {
@@ -100,12 +102,12 @@ func Expect(ctx context.Context, name, got string, want []string) {
 
 const maxExpected = 4
 
-// Showing notes what the person is shown.
+// Showing notes the page that is shown to the user.
 func Showing(ctx context.Context, page string) {
 	note(ctx, func(_ Digester, s *Step) { s.Answer.Page = page })
 }
 
-// Sending notes that the browser is sent to a place with a response.
+// Sending notes that the browser is redirected with a response.
 func Sending(ctx context.Context, to string, response url.Values) {
 	note(ctx, func(d Digester, s *Step) {
 		s.Answer.To, s.Answer.Params = cut(oauth.Redacted(to), maxValue), d.Redact(response, sorted(response))
@@ -115,12 +117,12 @@ func Sending(ctx context.Context, to string, response url.Values) {
 	})
 }
 
-// Issued notes a code that the client is given to come back with.
+// Issued notes a code that the client receives.
 func Issued(ctx context.Context, code string) {
 	note(ctx, func(d Digester, s *Step) { s.Keys.Code = d.Digest(code) })
 }
 
-// Refused notes the protocol error that a request is answered with.
+// Refused notes the protocol error in the answer to a request.
 func Refused(ctx context.Context, e *oauth.Error) {
 	note(ctx, func(_ Digester, s *Step) {
 		s.Answer.Error, s.Answer.Description = string(e.Code), Described(e.Description)
@@ -128,12 +130,12 @@ func Refused(ctx context.Context, e *oauth.Error) {
 	})
 }
 
-// Registered notes the client that came of a registration.
+// Registered notes the client that a registration created.
 func Registered(ctx context.Context, id, name string) {
 	note(ctx, func(_ Digester, s *Step) { s.Keys.Client, s.Keys.ClientName = id, cut(name, maxValue) })
 }
 
-// Reference is what names the request to people.
+// Reference returns the reference of the request, which users can quote.
 func (d *Draft) Reference() string {
 	if d == nil {
 		return NewReference()
@@ -141,7 +143,7 @@ func (d *Draft) Reference() string {
 	return d.step.Reference
 }
 
-// order is in which order an encoded form has its parameters.
+// order returns the parameter names of an encoded form, in their order.
 func order(encoded string) (names []string) {
 	for pair := range strings.SplitSeq(encoded, "&") {
 		name, _, _ := strings.Cut(pair, "=")
@@ -163,11 +165,11 @@ func sorted(values url.Values) (names []string) {
 	return names
 }
 
-// product is the first product of a User-Agent (RFC 9110 §10.1.5).
+// product matches the first product of a User-Agent (RFC 9110 §10.1.5).
 var product = regexp.MustCompile(`^[A-Za-z0-9._@+~/-]{1,60}`)
 
-// telling are headers by which clients are told apart. Their order is not known: net/http does not keep it, and
-// proxies write their own (docs/decisions/audit.md).
+// telling lists headers that distinguish clients. Their order is unknown: net/http does not
+// preserve it, and proxies write their own (docs/decisions/audit.md).
 var telling = []string{
 	"Accept", "Accept-Encoding", "Accept-Language", "Cache-Control", "Dpop", "Mcp-Protocol-Version", "Origin",
 	"Sec-Fetch-Dest", "Sec-Fetch-Mode", "Traceparent", "X-Requested-With",
@@ -183,7 +185,7 @@ func (d *Draft) begin(r *http.Request, address string, now time.Time) {
 	s.Keys.Fingerprint = d.digest.Digest(append([]string{s.Request.Agent}, s.Request.Header...)...)
 }
 
-// sentBy are those of some headers that a request has.
+// sentBy returns which of the named headers a request has.
 func sentBy(r *http.Request, names []string) (sent []string) {
 	for _, name := range names {
 		if _, has := r.Header[name]; has {

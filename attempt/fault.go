@@ -57,7 +57,7 @@ const (
 	ServerFailed          Fault = "server_failed"
 )
 
-// Explained is what is said of a fault: what happened, who can change it, and what each side does.
+// Explained describes a fault: a summary, who can fix it, and the advice for each side.
 type Explained struct {
 	Fault Fault  `json:"fault"`
 	What  string `json:"what"`
@@ -68,21 +68,21 @@ type Explained struct {
 //go:embed faults.json
 var faultsFile []byte
 
-// Faults explains each fault, in the order of an attempt. It is made of faults.json, as is the table in
-// docs/attempts.md.
+// Faults returns the explanation of each fault, in the order of an attempt. Its source is
+// faults.json, as for the table in docs/attempts.md.
 var Faults = sync.OnceValue(func() (all []Explained) {
 	mustRead(faultsFile, &all)
 	return all
 })
 
-// mustRead reads a file of ours, which a test reads as well.
+// mustRead parses an embedded file, which a test also parses.
 func mustRead(file []byte, into any) {
 	if err := json.Unmarshal(file, into); err != nil {
 		panic(err)
 	}
 }
 
-// verdict is that an attempt has the fault.
+// verdict returns the verdict for an attempt with the fault.
 func (f Fault) verdict(text string) Verdict {
 	e := f.explained()
 	return Verdict{Text: text, Fault: f, Whose: e.Whose, Advice: e.Advice}

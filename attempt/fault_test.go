@@ -20,8 +20,8 @@ import (
 
 var update = flag.Bool("update", false, "write the tables of docs/attempts.md and docs/clients.md")
 
-// TestFaultsAreData: each fault of the program has one row in faults.json, with all that is said of it,
-// and the table of the manual is made of those rows.
+// TestFaultsAreData: each fault has exactly one complete row in faults.json, and the manual's table
+// is built from the rows.
 func TestFaultsAreData(t *testing.T) {
 	source, err := os.ReadFile("fault.go")
 	if err != nil {
@@ -54,7 +54,7 @@ func TestFaultsAreData(t *testing.T) {
 	pagetest.Is(t, *update, "reference/faults.md", faultsPage(refresh), refresh)
 }
 
-// faultsPage is faults.json for readers (DL-05).
+// faultsPage returns the documentation page for faults.json (DL-05).
 func faultsPage(refresh string) string {
 	var b strings.Builder
 	b.WriteString("# Faults\n\n<!-- Made by: " + refresh + " -update -->\n\n")
@@ -68,7 +68,7 @@ func faultsPage(refresh string) string {
 	return b.String()
 }
 
-// tableIn holds, or writes, the table between two comments of a page.
+// tableIn checks, or with -update writes, the table between two comments of a page.
 func tableIn(t *testing.T, page, name, table string) {
 	t.Helper()
 	text, err := os.ReadFile(page)
@@ -93,7 +93,7 @@ func tableIn(t *testing.T, page, name, table string) {
 	}
 }
 
-// TestVerdictsByCause: a verdict rests on the cause of a refusal, whatever the sentence beside it says.
+// TestVerdictsByCause: a verdict depends on the cause of a refusal, not on the description.
 func TestVerdictsByCause(t *testing.T) {
 	code := []Param{{"grant_type", "authorization_code"}, {"code_verifier", "of the challenge E9Melhoa..."}}
 	for _, tt := range []struct {
@@ -113,7 +113,7 @@ func TestVerdictsByCause(t *testing.T) {
 		{Authorize, "access_denied", CauseNotPermitted, PersonNotPermitted},
 		{Consent, "access_denied", CauseNotPermitted, PersonNotPermitted},
 		{Consent, "access_denied", "", PersonRefused},
-		// RU-12: the step and the protocol's code are not the cause
+		// RU-12: the step and the error code do not determine the cause
 		{Registration, "invalid_redirect_uri", CauseScheme, RedirectSchemeRefused},
 		{Registration, "invalid_redirect_uri", CauseInClear, RedirectInClear},
 		{Registration, "invalid_client_metadata", "", RegistrationRefused},
@@ -153,7 +153,8 @@ func TestVerdictsByCause(t *testing.T) {
 	}
 }
 
-// TestVerdictOfSpentGrant: the call that fails because a code came twice is the client's fault, not the person's.
+// TestVerdictOfSpentGrant: a call that fails because a code was used twice is the client's fault,
+// not the user's.
 func TestVerdictOfSpentGrant(t *testing.T) {
 	spent := Step{
 		Reference: "SPENT", At: noon, Kind: Token,
@@ -179,7 +180,7 @@ func TestVerdictOfSpentGrant(t *testing.T) {
 	}
 }
 
-// TestWaitingApproval: a call that waits for a person lacks no scope.
+// TestWaitingApproval: a tool call that waits for approval does not lack a scope.
 func TestWaitingApproval(t *testing.T) {
 	call := Step{At: noon, Kind: Call, Answer: Answer{
 		Status: 403, Error: "insufficient_scope", Outcome: oauth.OutcomeClearanceRequired,
@@ -190,8 +191,8 @@ func TestWaitingApproval(t *testing.T) {
 	}
 }
 
-// TestProbeAgentHidesNothing: OB-01: anyone can send the User-Agent of the commands doctor and check, so
-// requests with it are attempts like others.
+// TestProbeAgentHidesNothing: OB-01. Anyone can send the User-Agent of the commands doctor and
+// check, so requests with it are recorded like others.
 func TestProbeAgentHidesNothing(t *testing.T) {
 	now, store := noon, testStore(t)
 	r := testRecorder(store, &now, new(bytes.Buffer))

@@ -17,29 +17,32 @@ type Finder struct {
 	Now   func() time.Time
 }
 
-// Query says which attempts are wanted. Empty fields do not matter.
+// Query selects attempts. Empty fields match everything.
 type Query struct {
 	Reference string // of any step
-	Person    string // the id of the account
-	Client    string // the id of the client
-	// ClientName is what the client may be called instead, as many are that register themselves.
+	Person    string // ID of the account
+	Client    string // ID of the client
+	// ClientName is an alternative to Client, because self-registered clients often have many IDs
+	// with one name.
 	ClientName string
 	Address    string
 	From       time.Time
 	Until      time.Time
-	Limit      int // the newest; 0: as many as are found
+	Limit      int // number of newest attempts; 0: all
 }
 
 const (
-	// maxRead bounds the steps that are read at once.
+	// maxRead limits the steps read in one query.
 	maxRead = 4000
-	// rounds bounds how often the steps found are asked for more of their attempts.
+	// rounds limits how often the finder looks for more steps of the same attempts.
 	rounds = 6
-	// beside is how long before and after the steps found others may belong to their attempts.
+	// beside is the time before and after the found steps in which the rest of their attempts is
+	// searched.
 	beside = time.Hour
 )
 
-// Find returns the attempts, the newest first (OB-02). Of very many steps it looks at the newest.
+// Find returns the matching attempts, newest first (OB-02). If there are too many steps, it
+// considers only the newest.
 func (f Finder) Find(ctx context.Context, q Query) ([]Attempt, error) {
 	out, err := f.find(ctx, q)
 	if err != nil {
@@ -61,7 +64,7 @@ func (f Finder) Find(ctx context.Context, q Query) ([]Attempt, error) {
 	return out, nil
 }
 
-// united is a and those of b that have no step of one of a.
+// united returns a, plus the attempts of b that share no step with a.
 func united(a, b []Attempt) []Attempt {
 	known := map[string]bool{}
 	for _, t := range a {
@@ -102,7 +105,7 @@ func (f Finder) find(ctx context.Context, q Query) ([]Attempt, error) {
 	return out, nil
 }
 
-// wanted reports whether the attempt is of the person, the client and so on.
+// wanted reports whether the attempt matches q.
 func (a Attempt) wanted(q Query) bool {
 	if q.ClientName != "" && strings.EqualFold(a.ClientName, q.ClientName) {
 		q.Client, q.ClientName = "", ""
@@ -110,12 +113,12 @@ func (a Attempt) wanted(q Query) bool {
 	return (q.Client != "" || q.ClientName == "") && a.hasAll(q.keys())
 }
 
-// within reports whether something of the attempt is between two times.
+// within reports whether the attempt overlaps the interval.
 func (a Attempt) within(from, until time.Time) bool {
 	return !a.EndedAt.Before(from) && a.StartedAt.Before(until)
 }
 
-// hasAll reports whether each key is one of a step of the attempt.
+// hasAll reports whether every key occurs in a step of the attempt.
 func (a Attempt) hasAll(wanted []string) bool {
 	for _, key := range wanted {
 		if !slices.ContainsFunc(a.all, func(s Step) bool { return slices.Contains(s.all(), key) }) {
@@ -125,7 +128,7 @@ func (a Attempt) hasAll(wanted []string) bool {
 	return true
 }
 
-// reading is the steps that were read, by their place in the store.
+// reading holds the steps read so far, by sequence number.
 type reading struct {
 	store storage.Attempts
 	steps map[int64]Step
@@ -137,7 +140,7 @@ func (r *reading) read(ctx context.Context, q storage.StepQuery) ([]storage.Atte
 	for _, row := range found {
 		var s Step
 		if err := json.Unmarshal(row.Body, &s); err != nil {
-			continue // of a later version that writes something else
+			continue // written by a later version in another format
 		}
 		s.seq = row.Seq
 		r.steps[row.Seq] = s
@@ -145,8 +148,8 @@ func (r *reading) read(ctx context.Context, q storage.StepQuery) ([]storage.Atte
 	return found, err
 }
 
-// complete reads what belongs to the steps: by the keys that only one attempt has, then what is beside them
-// of the same clients and addresses, and then what belongs to that.
+// complete reads the other steps of the attempts. It first uses keys that only one attempt has,
+// then nearby steps of the same clients and addresses, and then the first kind of keys again.
 func (r *reading) complete(ctx context.Context) error {
 	if err := r.certain(ctx); err != nil {
 		return err
@@ -160,7 +163,7 @@ func (r *reading) complete(ctx context.Context) error {
 	return r.certain(ctx)
 }
 
-// certain reads the steps of the same attempts, as long as there are more.
+// certain reads steps of the same attempts until no more are found.
 func (r *reading) certain(ctx context.Context) error {
 	known := 0
 	for range rounds {
@@ -175,7 +178,7 @@ func (r *reading) certain(ctx context.Context) error {
 	return nil
 }
 
-// unsure reads what may be a call of the attempts that a proxy has changed, and whose it may be.
+// unsure reads calls that a proxy may have changed, and the steps that they may belong to.
 func (r *reading) unsure(ctx context.Context) error {
 	q := storage.StepQuery{}
 	for _, s := range r.steps {
@@ -199,13 +202,13 @@ func (r *reading) unsure(ctx context.Context) error {
 	return err
 }
 
-// weak are the keys that other attempts have as well.
+// weak returns the keys that other attempts can share.
 func weak(k Keys) []string { return keyed(keyClient, short(k.Client), keyAddress, k.Address) }
 
-// maxKeys bounds the keys that are asked for at once.
+// maxKeys limits the keys in one query.
 const maxKeys = 500
 
-// more reads the steps with the keys of those that are known, of any time or of one not far from theirs.
+// more reads the steps with keys of the known steps, at any time or within near of them.
 func (r *reading) more(ctx context.Context, of func(Keys) []string, near time.Duration) error {
 	var keys []string
 	var first, last time.Time

@@ -10,30 +10,31 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// Some clients read the metadata each time before they refresh. A refresh that succeeds is not kept, and then
-// the reading would look like an attempt that went no further. So the first refresh after a reading is. It may
-// have come to another server than the reading: the store knows, and is asked once for all refreshes of a
-// second, when the steps of other servers are in it.
+// Some clients read the metadata before every refresh. A successful refresh is not stored, so the
+// reading alone would look like an unfinished attempt. Therefore the first refresh after a reading
+// is stored. It may arrive at another server than the reading. The store knows both, and is queried
+// once per second for all refreshes, after other servers have written their steps.
 const (
-	// whenStored is how long after a refresh that is.
+	// whenStored is how long after a refresh the steps of other servers are stored.
 	whenStored = 3 * time.Second
-	// maxAfter bounds the refreshes that wait, and maxAsked those that are asked about at once.
+	// maxAfter limits the waiting refreshes, and maxAsked the refreshes in one query.
 	maxAfter = 4096
 	maxAsked = 256
 )
 
-// keyReading is of metadata that one client has read, and of refreshes that follow, in a time of afterReading.
+// keyReading is the key of metadata readings by one client, and of the refreshes that follow,
+// within an interval of afterReading.
 const keyReading = "reading:"
 
-// reader is the client of a step, as far as it is known of a reading.
+// reader identifies the client of a reading: its address and agent.
 func (s Step) reader() string { return s.Keys.Address + " " + s.Request.Agent }
 
-// readIn is the key of readings of a client in a time.
+// readIn returns the key for readings of a client in the interval around at.
 func (s Step) readIn(at time.Time) string {
 	return keyReading + strconv.FormatInt(at.Unix()/int64(afterReading/time.Second), 36) + " " + s.reader()
 }
 
-// mayFollow takes a refresh that succeeded, which is kept if it follows a reading.
+// mayFollow queues a successful refresh, which is stored only if it follows a reading.
 func (r *Recorder) mayFollow(s Step) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -43,8 +44,8 @@ func (r *Recorder) mayFollow(s Step) {
 	r.after = append(r.after, s)
 }
 
-// follow takes the refreshes that follow a reading, of each client the first: of those that have waited long
-// enough, or of all.
+// follow stores the first refresh of each client that follows a reading. It considers refreshes
+// that have waited long enough, or all.
 func (r *Recorder) follow(ctx context.Context, all bool) {
 	r.mu.Lock()
 	now, due := r.c.Now(), []Step(nil)
@@ -60,7 +61,7 @@ func (r *Recorder) follow(ctx context.Context, all bool) {
 		known := r.readings(ctx, some)
 		for _, s := range some {
 			before := known[s.reader()]
-			i := slices.IndexFunc(before, func(b Step) bool { return !b.At.After(s.At) }) // the last before it
+			i := slices.IndexFunc(before, func(b Step) bool { return !b.At.After(s.At) }) // the last one before the refresh
 			if i >= 0 && before[i].Kind == Discovery && s.At.Sub(before[i].At) <= afterReading {
 				r.take(s)
 				known[s.reader()] = slices.Insert(before, i, s)
@@ -69,8 +70,8 @@ func (r *Recorder) follow(ctx context.Context, all bool) {
 	}
 }
 
-// readings are those of the clients of some refreshes, and the refreshes that followed them, the newest first.
-// What the store does not say is not known: then no refresh is kept, as most are not.
+// readings returns the metadata readings of the given refreshes' clients and the refreshes that
+// followed them, newest first. If the store fails, it returns none, and no refresh is stored.
 func (r *Recorder) readings(ctx context.Context, of []Step) map[string][]Step {
 	var keys []string
 	from := of[0].At

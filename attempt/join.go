@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// Attempt is what one client did to get one token, with its verdict.
+// Attempt is a client's sequence of steps to get one token, with its verdict.
 type Attempt struct {
 	ID         string    `json:"id"`
-	Reference  string    `json:"reference"` // of the step that decided, or of the first
+	Reference  string    `json:"reference"` // of the deciding step, or else the first
 	StartedAt  time.Time `json:"started_at"`
 	EndedAt    time.Time `json:"ended_at"`
 	ClientID   string    `json:"client_id"`
@@ -20,28 +20,30 @@ type Attempt struct {
 	Last       Kind      `json:"step"`
 	Verdict
 	Steps   []Step `json:"-"`
-	LeftOut int    `json:"-"` // steps in the middle, when there are too many
-	all     []Step // with those
+	LeftOut int    `json:"-"` // number of omitted steps in the middle
+	all     []Step // including the omitted steps
 	judged  time.Time
 }
 
 const idPrefix = "att_"
 
 const (
-	// aroundRegistration is how long after a registration its client is looked for.
+	// aroundRegistration is the maximum time from a registration to its client's authorization
+	// request.
 	aroundRegistration = time.Hour
-	// afterReading is how long after metadata were read a request of the same client is taken to follow.
+	// afterReading is the maximum time from a metadata reading to the same client's next request.
 	afterReading = 15 * time.Minute
-	// betweenReadings is how long after metadata were read they are read again in the same attempt.
+	// betweenReadings is the maximum time between two metadata readings of the same attempt.
 	betweenReadings = 5 * time.Minute
-	// beforeToken is how long before a token request that names no code of ours its attempt may have been.
+	// beforeToken is the maximum time from an authorization request to a token request with an
+	// unknown code.
 	beforeToken = time.Hour
 )
 
-// Join makes attempts of steps, in the order of their beginnings. By what only one attempt has (a code, a
-// grant, all parameters of an authorization request) steps are joined for certain. Registrations, readings
-// of metadata, token requests with a code that is not known, and calls without a token are joined by client,
-// or by address and agent, to what is nearest in time.
+// Join combines steps to attempts, in the order of their starts. Keys that only one attempt has (a
+// code, a grant, all parameters of an authorization request) join steps with certainty. Other steps
+// are joined by client, or by address and agent, to the nearest one in time: registrations,
+// metadata readings, token requests with an unknown code, and calls without a token.
 func Join(steps []Step, now time.Time) []Attempt {
 	steps = slices.Clone(steps) // OB-01
 	slices.SortStableFunc(steps, func(a, b Step) int { return a.At.Compare(b.At) })
@@ -53,7 +55,7 @@ func Join(steps []Step, now time.Time) []Attempt {
 	return j.attempts(now)
 }
 
-// joiner is a union of steps: each points to another one of its attempt, or to itself.
+// joiner is a union-find structure: each step points to another step of its attempt, or to itself.
 type joiner struct {
 	steps []Step
 	to    []int
@@ -93,10 +95,10 @@ func (j *joiner) byKeys() {
 	}
 }
 
-// byClient joins a registration to the first authorization request of its client, and a token request
-// that no authorization request is known of to the last one.
+// byClient joins a registration to the first authorization request of its client. It joins a token
+// request without a known authorization request to its client's last one.
 func (j *joiner) byClient() {
-	authorized := map[string]bool{} // by root and client: what has an authorization request
+	authorized := map[string]bool{} // groups, by root and client, with an authorization request
 	for i, s := range j.steps {
 		if s.Kind == Authorize {
 			authorized[j.name(i)] = true
@@ -119,8 +121,8 @@ func (j *joiner) byClient() {
 
 func (j *joiner) name(i int) string { return j.steps[j.root(i)].Reference + j.steps[i].Keys.Client }
 
-// byAddress joins readings of metadata to what followed from the same address and agent: another reading,
-// or the first request of an attempt.
+// byAddress joins metadata readings to the next request with the same address and agent: another
+// reading, or the first request of an attempt.
 func (j *joiner) byAddress() {
 	for i := len(j.steps) - 1; i >= 0; i-- {
 		s := j.steps[i]
@@ -136,7 +138,7 @@ func (j *joiner) byAddress() {
 		}) {
 			continue
 		}
-		_ = j.joinFirst(i, i+1, len(j.steps), func(o Step) bool { // a browser asks next
+		_ = j.joinFirst(i, i+1, len(j.steps), func(o Step) bool { // the browser sends the next request
 			return o.Kind == Authorize && same(o, betweenReadings)
 		}) || j.joinFirst(i, i+1, len(j.steps), func(o Step) bool {
 			return o.Kind == Discovery && o.Request.Agent == s.Request.Agent && same(o, betweenReadings)
@@ -144,7 +146,8 @@ func (j *joiner) byAddress() {
 	}
 }
 
-// joinFirst joins i to the first step from one to before another that fits, and reports whether there is one.
+// joinFirst joins i to the first matching step between from and to, and reports whether there is
+// one.
 func (j *joiner) joinFirst(i, from, to int, fits func(Step) bool) bool {
 	o, found := j.first(i, from, to, func(o int) bool { return fits(j.steps[o]) })
 	if found {
@@ -168,7 +171,7 @@ func (j *joiner) attempts(now time.Time) (out []Attempt) {
 	return out
 }
 
-// newAttempt describes steps, of which there is one, in their order.
+// newAttempt builds an attempt from its ordered steps, of which there is at least one.
 func newAttempt(steps []Step, now time.Time) Attempt {
 	a := Attempt{
 		ID:        idPrefix + steps[0].Reference,
@@ -179,7 +182,7 @@ func newAttempt(steps []Step, now time.Time) Attempt {
 	}
 	a.Last = steps[len(steps)-1].Kind
 	name, id := "", ""
-	for _, s := range steps { // what was found out last counts
+	for _, s := range steps { // later information takes precedence
 		a.ClientID = cmp.Or(s.Keys.Client, a.ClientID)
 		a.ClientName = cmp.Or(s.Keys.ClientName, a.ClientName)
 		name, id = cmp.Or(s.Keys.PersonName, name), cmp.Or(s.Keys.Person, id)

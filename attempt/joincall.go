@@ -2,17 +2,18 @@ package attempt
 
 import "time"
 
-// afterToken is how long after it got its tokens a client that comes without one is taken to have lost it on
-// the way.
+// afterToken is how long after a token was issued a call without a token is attributed to the same
+// client, which then has lost it on the way.
 const afterToken = 2 * time.Minute
 
-// anonymous reports whether a step is a call without a token: how a client begins, since it learns from the
-// answer where to sign in, or what a proxy has made of a request that had one.
+// anonymous reports whether a step is a call without a token. A client starts with such a call,
+// whose answer names the authorization server. It can also be a request whose token a proxy has
+// removed.
 func (s Step) anonymous() bool { return s.Kind == Call && s.param(paramToken) == string(TokenNone) }
 
-// byCalls joins calls without a token, of which address and agent is all that is known: to the attempt that
-// has just got its tokens, or to what the same client did next. Where the client signs in anew after that, it
-// is the same one if it has the same id.
+// byCalls joins calls without a token, which are identified only by address and agent. It joins
+// each to the attempt that has just got its tokens, or to the client's next step. If the client
+// signs in again afterwards, it counts as the same client only if it has the same ID.
 func (j *joiner) byCalls() {
 	for i := len(j.steps) - 1; i >= 0; i-- {
 		s := j.steps[i]
@@ -46,8 +47,8 @@ func (j *joiner) byCalls() {
 	}
 }
 
-// unsure is the MCP server of steps that may belong together though neither address nor agent says so: a token
-// that was issued, and a call without one that came through a proxy.
+// unsure returns the MCP server of steps that may belong together although address and agent
+// differ: an issued token, and a proxied call without a token.
 func (s Step) unsure() string {
 	if s.issued() || s.anonymous() && s.proxied() {
 		return s.Keys.Resource
@@ -55,22 +56,26 @@ func (s Step) unsure() string {
 	return ""
 }
 
-// lost joins a call that a proxy may have made of one with a token: that proxy can write another agent, and
-// be at another address. It may as well be the first call of another client. So it is joined only where nothing
-// but calls without a token ever comes from there, just one attempt has got a token for the MCP server right
-// before it, no call with that token is known, and the address is the same, or a header says that there is a
-// proxy. It reports whether it was joined.
+// lost joins a call whose token a proxy may have removed. Such a proxy can send another agent and
+// have another address. The call may also be the first call of another client, so it is joined only
+// if all of the following hold:
+//   - its address and agent never send anything but calls without a token
+//   - exactly one attempt has got a token for the MCP server right before it
+//   - no call with that token is known
+//   - the address is the same, or a header reveals a proxy
+//
+// It reports whether it joined the call.
 func (j *joiner) lost(call int) bool {
 	s := j.steps[call]
 	if s.Keys.Resource == "" {
 		return false
 	}
-	before, other := map[int]int{}, map[int]int{} // a token, by its attempt: of the same address, and of any
+	before, other := map[int]int{}, map[int]int{} // issued tokens by attempt: from the same address, and from any other
 	for o, t := range j.steps {
 		switch away := s.At.Sub(t.At); {
 		case away.Abs() > time.Hour:
 		case t.Keys.Address == s.Keys.Address && t.Request.Agent == s.Request.Agent && !t.anonymous():
-			return false // a client
+			return false // a different client
 		case away < 0, away > afterToken, !t.issued(), t.Keys.Resource != s.Keys.Resource:
 		case !j.believed(call, o), j.passed(o, len(j.steps)):
 		case t.Keys.Address == s.Keys.Address:
@@ -91,8 +96,9 @@ func (j *joiner) lost(call int) bool {
 	return true
 }
 
-// believed reports whether a call can be of the attempt of another step. A resource server in another process
-// may say that a request came from any address: it counts for attempts to get to that resource server.
+// believed reports whether a call can belong to the attempt of another step. A resource server in
+// another process can report any address, so its reports count only for attempts to reach that
+// resource server.
 func (j *joiner) believed(call, of int) bool {
 	if j.steps[call].Keys.ReportedBy == "" {
 		return true
@@ -105,7 +111,7 @@ func (j *joiner) believed(call, of int) bool {
 	return true
 }
 
-// first is the first step from one to before another that fits, within an hour.
+// first returns the first matching step between from and to, within an hour.
 func (j *joiner) first(i, from, to int, fits func(int) bool) (int, bool) {
 	step := 1
 	if to < from {
@@ -119,7 +125,7 @@ func (j *joiner) first(i, from, to int, fits func(int) bool) (int, bool) {
 	return 0, false
 }
 
-// passed reports whether a call of the attempt of a step was let through before another step.
+// passed reports whether a call of the step's attempt was let through before another step.
 func (j *joiner) passed(of, before int) bool {
 	for o := of; o < before; o++ {
 		if s := j.steps[o]; s.Kind == Call && !s.failed() && j.root(o) == j.root(of) {
@@ -129,7 +135,7 @@ func (j *joiner) passed(of, before int) bool {
 	return false
 }
 
-// client is the client of the attempt of a step.
+// client returns the client ID of the step's attempt.
 func (j *joiner) client(of int) string {
 	for o := range j.steps {
 		if id := j.steps[o].Keys.Client; id != "" && j.root(o) == j.root(of) {

@@ -9,8 +9,9 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// TestLostBehindAProxy: a proxy that drops Authorization may write its own User-Agent, and have its own address.
-// It is blamed where there is evidence, in words that say how much, and nobody is without.
+// TestLostBehindAProxy: a proxy that drops Authorization may send its own User-Agent and have
+// another address. It is blamed only if there is evidence, and the text says how strong the
+// evidence is.
 func TestLostBehindAProxy(t *testing.T) {
 	const resource = "https://mcp.example.com/mcp"
 	step := func(after time.Duration, kind Kind, address, agent string) Step {
@@ -46,7 +47,7 @@ func TestLostBehindAProxy(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
 		steps []Step
-		text  string // of the verdict that blames a proxy; "": none does
+		text  string // part of the verdict that blames a proxy; "": no verdict does
 	}{
 		{"another agent at the same address", []Step{
 			token(0, client, "g1"), call(3*time.Second, client, "proxy/1"),

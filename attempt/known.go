@@ -7,21 +7,21 @@ import (
 	"sync"
 )
 
-// KnownFault is what is known of one client (docs/clients.md): which attempts have it, and what helps. In
-// what it is recognized by, * stands for any text; what is empty does not matter.
+// KnownFault describes a known fault of one client (docs/clients.md): which attempts it matches,
+// and the remedy. In the patterns, * matches any text. Empty patterns match everything.
 type KnownFault struct {
 	Client   string `json:"client"`
-	Versions string `json:"versions"` // in which it was seen
-	Fault    Fault  `json:"fault"`    // that the attempt has
+	Versions string `json:"versions"` // the versions with the fault
+	Fault    Fault  `json:"fault"`    // the fault of the attempt
 
 	ID          string `json:"client_id"`
 	Name        string `json:"client_name"`
 	Agent       string `json:"agent"`
 	RedirectURI string `json:"redirect_uri"`
-	Path        string `json:"path"` // of the request that decided
+	Path        string `json:"path"` // of the deciding request
 
-	Text string `json:"text"` // what the client does
-	// What each side does; empty: what is said of the fault holds.
+	Text string `json:"text"` // the client's behavior
+	// Advice for each side. Empty: the fault's general advice applies.
 	Person   string `json:"person"`
 	Operator string `json:"operator"`
 	Author   string `json:"author"`
@@ -30,14 +30,14 @@ type KnownFault struct {
 //go:embed clients.json
 var clientsFile []byte
 
-// KnownFaults are those of clients.json, of which the table in docs/clients.md is made. The first that fits
-// an attempt counts.
+// KnownFaults returns the entries of clients.json, the source of the table in docs/clients.md. The
+// first matching entry applies.
 var KnownFaults = sync.OnceValue(func() (all []KnownFault) {
 	mustRead(clientsFile, &all)
 	return all
 })
 
-// recognize says of a verdict that it is a known fault of the client, where it is one.
+// recognize adds the known fault of the client to a verdict, if one matches.
 func (v *Verdict) recognize(steps []Step) {
 	if v.Fault == "" {
 		return
@@ -56,7 +56,7 @@ func (v *Verdict) recognize(steps []Step) {
 	}
 }
 
-// fits reports whether each thing by which the client is recognized is in one of the steps.
+// fits reports whether each pattern matches in one of the steps.
 func (k KnownFault) fits(steps []Step, decided string) bool {
 	for _, mark := range []struct {
 		pattern string
@@ -89,14 +89,14 @@ func anyLike(steps []Step, pattern string, of func(Step) string) bool {
 	return false
 }
 
-// like reports whether a text is that of a pattern, in which * stands for any text.
+// like reports whether text matches a pattern, in which * matches any text.
 func like(text, pattern string) bool {
 	first, rest, more := strings.Cut(pattern, "*")
 	text, found := strings.CutPrefix(text, first)
 	if !found || !more {
 		return found && text == ""
 	}
-	for { // each place at which the rest may begin
+	for { // every position where the rest may begin
 		if rest == "" || like(text, rest) {
 			return true
 		}

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// TestKnownFaults: each row recognizes an attempt of its client, and no other; the table of the manual is
-// made of the rows.
+// TestKnownFaults: each row matches an attempt of its client and no other. The manual's table is
+// built from the rows.
 func TestKnownFaults(t *testing.T) {
 	var table strings.Builder
 	table.WriteString("| Client | Version | `fault` | What it does | What helps |\n|---|---|---|---|---|\n")
@@ -62,7 +62,7 @@ func TestLike(t *testing.T) {
 	}
 }
 
-// TestKnownFaultOfCopilot is told through Judge, with the advice that helps.
+// TestKnownFaultOfCopilot: Judge reports the known fault with its specific advice.
 func TestKnownFaultOfCopilot(t *testing.T) {
 	document := "https://github.com/copilot/cli/client-metadata.json"
 	v := Judge([]Step{{

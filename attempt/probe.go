@@ -19,14 +19,16 @@ const ProbeHeader = "Mcp-Authd-Probe"
 // probeAge is how long a signature is valid, and the largest clock difference accepted.
 const probeAge = time.Minute
 
-// Prober signs the installation's own test requests and verifies them. They fail on purpose, so they are not recorded
-// as attempts. The User-Agent cannot identify them: any client can send it.
+// Prober signs this installation's own test requests and verifies them. They fail on purpose, so
+// they are not recorded as attempts. The User-Agent cannot identify them, because any client can
+// send it.
 type Prober struct {
 	key []byte
 	now func() time.Time
 }
 
-// NewProber returns a prober with a key that only the installation has. A nil prober recognizes nothing.
+// NewProber returns a prober with a key that only this installation has. A nil prober recognizes
+// nothing.
 func NewProber(key []byte, now func() time.Time) *Prober { return &Prober{key, now} }
 
 // Sign marks a request that is about to be sent.

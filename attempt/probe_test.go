@@ -12,8 +12,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// TestOnlyOwnProbesAreNotRecorded: OB-01: a request that the installation has signed is no attempt. A signature that
-// is copied to another request, is old, or is of another key hides nothing.
+// TestOnlyOwnProbesAreNotRecorded: OB-01. A request signed by this installation is not recorded. A
+// signature that is copied to another request, expired, or made with another key hides nothing.
 func TestOnlyOwnProbesAreNotRecorded(t *testing.T) {
 	now := noon
 	clock := func() time.Time { return now }

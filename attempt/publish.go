@@ -12,14 +12,14 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// publisher writes what is kept of an attempt so that it can be published (OB-03). It passes what is in
-// the vocabulary; anything else, whatever it is, becomes a placeholder: the same one for the same text.
+// publisher reduces an attempt to data that can be published (OB-03). It keeps texts in the
+// vocabulary. Every other text becomes a placeholder, the same one for equal texts.
 type publisher struct {
-	own   []string                     // hosts that are never passed
-	given map[string]map[string]string // the placeholder, by its kind and the text
+	own   []string                     // hosts that are never kept
+	given map[string]map[string]string // placeholders, by kind and text
 }
 
-// name is the placeholder of a text.
+// name returns the placeholder for a text.
 func (p *publisher) name(kind, value string) string {
 	if value == "" {
 		return ""
@@ -33,7 +33,7 @@ func (p *publisher) name(kind, value string) string {
 	return p.given[kind][value]
 }
 
-// The forms in which redact.go keeps what is secret.
+// The forms of redacted values from redact.go.
 var (
 	counted   = regexp.MustCompile(`^\([0-9]{1,7} characters\)$`)
 	digestOf  = regexp.MustCompile(`^(\([0-9]{1,7} characters, )digest ([0-9a-f]{0,64})\)$`)
@@ -87,7 +87,7 @@ func (p *publisher) param(of Param) (string, bool) {
 	return "", false
 }
 
-// unless is a text that has a form of ours, and a placeholder of any other.
+// unless returns v if it matches form, and a placeholder otherwise.
 func (p *publisher) unless(form *regexp.Regexp, v string) string {
 	if form.MatchString(v) {
 		return v
@@ -106,7 +106,7 @@ func (p *publisher) scopes(v string) string {
 	return strings.Join(out, " ")
 }
 
-// values are those of a parameter that has one of a few values, or several with blanks between them.
+// values filters the space-separated values of a parameter.
 func (p *publisher) values(v string) string {
 	var out []string
 	for value := range strings.FieldsSeq(v) {
@@ -118,7 +118,7 @@ func (p *publisher) values(v string) string {
 	return strings.Join(out, " ")
 }
 
-// client is a client id: that of a document is its address.
+// client filters a client ID. The ID of a metadata document is a URL.
 func (p *publisher) client(id string) string {
 	if strings.HasPrefix(id, "https://") {
 		return p.url(id)
@@ -126,7 +126,7 @@ func (p *publisher) client(id string) string {
 	return p.name("client", id)
 }
 
-// title is what a client calls itself.
+// title filters the name of a client.
 func (p *publisher) title(v string) string {
 	if slices.Contains(public().Names, v) {
 		return v
@@ -136,7 +136,7 @@ func (p *publisher) title(v string) string {
 
 var versioned = regexp.MustCompile(`^([A-Za-z][A-Za-z0-9_-]{0,40})(/[0-9]{1,6}(\.[0-9]{1,6}){0,3})?$`)
 
-// agent is the first product of User-Agent (RFC 9110 §10.1.5).
+// agent filters the first product of a User-Agent (RFC 9110 §10.1.5).
 func (p *publisher) agent(v string) string {
 	m := versioned.FindStringSubmatch(v)
 	if m != nil && slices.Contains(public().Products, strings.ToLower(m[1])) {
@@ -145,7 +145,7 @@ func (p *publisher) agent(v string) string {
 	return p.name("agent", v)
 }
 
-// url is an address, whose query oauth.Redacted has removed.
+// url filters an address, whose query oauth.Redacted has already removed.
 func (p *publisher) url(v string) string {
 	u, err := url.Parse(v)
 	if v == "" || v == oauth.NotURL {
@@ -175,7 +175,7 @@ func (p *publisher) url(v string) string {
 	return out
 }
 
-// host is passed where it is this computer's, or that of a client that everybody knows.
+// host keeps loopback hosts, and the hosts of well-known clients.
 func (p *publisher) host(u *url.URL) string {
 	host, port := u.Hostname(), u.Port()
 	addr, err := netip.ParseAddr(host)
@@ -197,7 +197,7 @@ func (p *publisher) host(u *url.URL) string {
 	return host
 }
 
-// path is passed by its segments.
+// path filters each segment.
 func (p *publisher) path(v string) string {
 	segments := strings.Split(v, "/")
 	for i, segment := range segments {
@@ -213,7 +213,7 @@ var (
 	betweenTwo = regexp.MustCompile(`^[._~-]*$`)
 )
 
-// passed reports whether a segment has words that everybody uses, and nothing else.
+// passed reports whether a segment consists only of common words.
 func passed(segment string) bool {
 	if !betweenTwo.MatchString(pathWord.ReplaceAllString(segment, "")) {
 		return false
@@ -230,11 +230,11 @@ func common(w string) bool {
 	return slices.Contains(public().Segments, w) || len(w) < 6 && number.MatchString(w)
 }
 
-// quotation is what a sentence quotes: it stands between blanks or marks.
+// quotation matches a quoted text between spaces or punctuation.
 var quotation = regexp.MustCompile(`(^|[\s(:])["']([^"']*)["']($|[\s).,:;])`)
 
-// sentence is a description: of what it quotes there is an address or a placeholder, and of its words those
-// of our own sentences.
+// sentence filters a description. A quoted text becomes a filtered address or a placeholder, and
+// only words of this server's own sentences are kept.
 func (p *publisher) sentence(v string) string {
 	var out strings.Builder
 	for {
@@ -260,7 +260,7 @@ func (p *publisher) quoted(v string) string {
 	return p.name("value", v)
 }
 
-// unknownWord is what stands for a word that is not ours.
+// unknownWord replaces a word that is not in the vocabulary.
 const unknownWord = "[...]"
 
 func (p *publisher) words(v string) string {
@@ -279,7 +279,7 @@ func (p *publisher) words(v string) string {
 	return strings.Join(fields, " ")
 }
 
-// difference is where two texts differ, with the words that everybody uses and the shape of the others.
+// difference filters a Difference. It keeps common words and replaces others with their shape.
 func (p *publisher) difference(d *Difference) *Difference {
 	if d == nil {
 		return nil
@@ -289,7 +289,7 @@ func (p *publisher) difference(d *Difference) *Difference {
 
 var notPlain = regexp.MustCompile(`[^A-Za-z0-9:/?#\[\]@!$&()*+,;=._~%-]`)
 
-// shape has x, X and 0 for the letters and digits of words that are not common.
+// shape replaces letters and digits with x, X and 0, except in common words.
 func shape(v string) string {
 	return pathWord.ReplaceAllStringFunc(notPlain.ReplaceAllString(v, "?"), func(w string) string {
 		if common(w) {
@@ -307,7 +307,8 @@ func shape(v string) string {
 	})
 }
 
-// step is a step with what may be published. A field that is not named here is left out.
+// step returns the parts of a step that can be published. Fields that are not listed here are
+// dropped.
 func (p *publisher) step(s Step) Step {
 	out := Step{
 		Reference: p.reference(s.Reference),
@@ -351,7 +352,7 @@ func (p *publisher) step(s Step) Step {
 	return out
 }
 
-// only is v when it is one of a few.
+// only returns v if it is in few.
 func only[T ~string](few []T, v T) T {
 	if slices.Contains(few, v) {
 		return v

@@ -14,12 +14,14 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// Config says what a Recorder works with.
+// Config configures a Recorder.
 type Config struct {
 	Store storage.Attempts
-	// Key is what digests are made by: the same on every server, so that their steps are joined.
+	// Key is the key of digests. It must be the same on every server, so that their steps can be
+	// joined.
 	Key []byte
-	// Probes recognizes the installation's own tests, which are not recorded. Nil: none are recognized.
+	// Probes recognizes this installation's own tests, which are not recorded. Nil: no test is
+	// recognized.
 	Probes *Prober
 	// Keep is how long steps are kept. Default: 7 days.
 	Keep time.Duration
@@ -27,31 +29,32 @@ type Config struct {
 	Log  *slog.Logger
 }
 
-// DefaultKeep is how long steps are kept.
+// DefaultKeep is the default of Config.Keep.
 const DefaultKeep = 7 * 24 * time.Hour
 
 const (
 	writeEvery   = time.Second
 	writeTimeout = 5 * time.Second
-	// maxQueue bounds the steps that wait to be written, and maxBatch those that are written at once.
+	// maxQueue limits the steps that wait to be written, and maxBatch the steps in one write.
 	maxQueue = 4096
 	maxBatch = 256
 )
 
-// Recorder takes steps, and stores them. No request waits for that, or fails with it. Nil records nothing.
+// Recorder receives steps and stores them. No request waits for the store or fails because of it. A
+// nil Recorder records nothing.
 type Recorder struct {
 	c     Config
 	share *share
-	calls *bounded.Limiter[string] // of networks, see callsPerNetwork
+	calls *bounded.Limiter[string] // by network, see callsPerNetwork
 
-	mu    sync.Mutex // guards what follows
+	mu    sync.Mutex // guards the fields below
 	queue []storage.AttemptStep
 	held  []held
-	after []Step // refreshes of which it is not known yet whether they follow a reading, see follow
+	after []Step // refreshes that may follow a reading, see follow
 	lost  int    // since the last write
 }
 
-// NewRecorder returns a recorder.
+// NewRecorder returns a recorder. It fills in the defaults of c.
 func NewRecorder(c Config) *Recorder {
 	if c.Keep == 0 {
 		c.Keep = DefaultKeep
@@ -63,7 +66,7 @@ func NewRecorder(c Config) *Recorder {
 	}
 }
 
-// Begin begins the step of a request that comes from an address. The draft is nil if no step is recorded.
+// Begin starts the step of a request from an address. The draft is nil if the step is not recorded.
 func (r *Recorder) Begin(req *http.Request, from netip.Addr) (context.Context, *Draft) {
 	if r == nil || r.c.Probes.Signed(req) {
 		return req.Context(), nil
@@ -73,15 +76,15 @@ func (r *Recorder) Begin(req *http.Request, from netip.Addr) (context.Context, *
 	return within(req.Context(), d), d
 }
 
-// Taken is how a request ended.
+// Taken describes the end of a request.
 type Taken struct {
-	Kind   Kind   // "": it is of no attempt
-	Path   string // as it may be kept
-	Keys   Keys   // what was found out of who asks
-	Answer Answer // what no note has said
+	Kind   Kind   // "": not part of an attempt
+	Path   string // already redacted
+	Keys   Keys   // facts about the client and user
+	Answer Answer // fields without an earlier note
 }
 
-// End takes the step of a draft.
+// End records the step of a draft.
 func (r *Recorder) End(d *Draft, t Taken) {
 	if r == nil || d == nil || t.Kind == "" {
 		return
@@ -105,7 +108,7 @@ func (r *Recorder) End(d *Draft, t Taken) {
 	}
 }
 
-// add adds how the request ended to what was noted.
+// add merges the end of the request into the noted step.
 func (s *Step) add(t Taken) {
 	k, a := &s.Keys, &s.Answer
 	k.Client = cmp.Or(k.Client, t.Keys.Client)
@@ -120,8 +123,8 @@ func (s *Step) add(t Taken) {
 	}
 }
 
-// routine reports whether a step would say nothing: what succeeds all day long costs no row, nor does a
-// person who signs in to go to their account.
+// routine reports whether a step is not worth storing. Frequent successful requests are not stored,
+// nor is a user's sign-in to their own account page.
 func (s Step) routine() bool {
 	switch s.Kind {
 	case SignIn, Provider, Consent:
@@ -145,7 +148,7 @@ func (r *Recorder) take(s Step) {
 	r.enqueue(step, within)
 }
 
-// enqueue adds a step to those that wait to be written, if it is within its bounds.
+// enqueue queues a step for writing, if it is within the limits.
 func (r *Recorder) enqueue(step storage.AttemptStep, within bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -156,7 +159,7 @@ func (r *Recorder) enqueue(step storage.AttemptStep, within bool) {
 	r.queue = append(r.queue, step)
 }
 
-// Run writes until ctx ends, and then what is left.
+// Run writes steps until ctx ends, and then writes the rest.
 func (r *Recorder) Run(ctx context.Context) {
 	if r == nil {
 		return
@@ -176,7 +179,7 @@ func (r *Recorder) Run(ctx context.Context) {
 	}
 }
 
-// Write stores the steps that wait. Those that cannot be stored are lost, which is logged.
+// Write stores the queued steps. Steps that cannot be stored are lost, which is logged.
 func (r *Recorder) Write(ctx context.Context) {
 	if r == nil {
 		return

@@ -14,19 +14,19 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// How a parameter is kept (OB-01). One that is not listed is counted, and neither its name nor its value is
-// kept: people put secrets anywhere.
+// How parameters are stored (OB-01). A parameter that is not listed is only counted: neither its
+// name nor its value is stored, because secrets can be anywhere.
 var (
 	plain = []string{
 		"response_type", "response_mode", "code_challenge_method", "prompt", "max_age", "acr_values", "grant_type",
 		"token_type_hint", "subject_token_type", "requested_token_type", "actor_token_type", "client_assertion_type",
 		"client_id", "scope", "error", "decision", "application_type", "token_endpoint_auth_method",
 	}
-	// addresses are kept without what may follow the path, and without user information.
+	// addresses are stored without user information, query and fragment.
 	addresses = []string{"redirect_uri", "resource", "audience", "iss"}
-	// digested are those by which the operator sees that two are the same.
+	// digested values are stored as digests, which show whether two are equal.
 	digested = []string{"state", "code", "nonce", "refresh_token"}
-	// given are too short, or too secret, for a digest.
+	// given values are too short or too secret for a digest; only their length is stored.
 	given = []string{
 		"client_secret", "client_assertion", "assertion", "subject_token", "actor_token", "actor", "token",
 		"device_code", "user_code", "login_hint", "request", "request_uri", "dpop_jkt", "error_description",
@@ -39,10 +39,10 @@ const (
 	others    = "(others)"
 )
 
-// Digester makes digests by a key, so that they tell nothing to those who have only them.
+// Digester computes keyed digests, which reveal nothing without the key.
 type Digester []byte
 
-// Digest is of the values together, "" when all of them are empty.
+// Digest returns the digest of the values together, or "" if all are empty.
 func (d Digester) Digest(values ...string) string {
 	if strings.Join(values, "") == "" {
 		return ""
@@ -54,8 +54,8 @@ func (d Digester) Digest(values ...string) string {
 	return hex.EncodeToString(mac.Sum(nil)[:6])
 }
 
-// Redact keeps of parameters what may be kept, in the order of names; names that are not there are left
-// out.
+// Redact returns the storable part of the parameters, in the order of names. It skips names without
+// a value.
 func (d Digester) Redact(values url.Values, names []string) (out []Param) {
 	unlisted := 0
 	for _, name := range names {
@@ -93,10 +93,11 @@ func (d Digester) kept(name, v string) (string, bool) {
 	return "", false
 }
 
-// quoted is what a description of ours quotes of a request.
+// quoted matches a quotation in a description.
 var quoted = regexp.MustCompile(`["'][^"']*["']`)
 
-// Described is a description as it may be kept: addresses that it quotes lose what may follow their path.
+// Described returns a description for storage. Addresses quoted in it lose their query and
+// fragment.
 func Described(text string) string {
 	return cut(quoted.ReplaceAllStringFunc(text, func(q string) string {
 		if inner := q[1 : len(q)-1]; strings.Contains(inner, "://") {
@@ -106,7 +107,7 @@ func Described(text string) string {
 	}), 2*maxValue)
 }
 
-// compared is where two addresses differ first, as far as that may be kept.
+// compared returns the first difference of two addresses, without data that must not be stored.
 func compared(got string, want []string) *Difference {
 	var shown []string
 	for _, w := range want {
@@ -123,10 +124,10 @@ func compared(got string, want []string) *Difference {
 	return d
 }
 
-// prefixOf is what is kept of a challenge: enough to compare two.
+// prefixOf returns the stored part of a challenge: enough to compare two.
 func prefixOf(challenge string) string { return challenge[:min(len(challenge), 8)] }
 
-// characters returns how long a value is.
+// characters returns the length of a value in words.
 func characters(v string) string { return label.Count(len(v), "character", "characters") }
 
 func challengeShape(c string) string {
@@ -136,8 +137,8 @@ func challengeShape(c string) string {
 	return prefixOf(c) + "..."
 }
 
-// verifierShape says of which challenge a verifier is, since challenges can be compared, or what makes the
-// text no verifier.
+// verifierShape returns the challenge of a verifier, since challenges can be compared. For an
+// invalid verifier it names the fault.
 func verifierShape(v string) string {
 	if !oauth.ValidVerifier(v) {
 		return fmt.Sprintf("(%s, not a verifier: %s)", characters(v), verifierFault(v))

@@ -12,8 +12,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage/postgres"
 )
 
-// TestJoinOverReplicas: two servers store the steps of one attempt, the later ones first, and it is found
-// whole by each reference.
+// TestJoinOverReplicas: two servers store the steps of one attempt, the later ones first. Each
+// reference finds the whole attempt.
 func TestJoinOverReplicas(t *testing.T) {
 	t.Run("SQLite", func(t *testing.T) {
 		store := testStore(t)
@@ -64,8 +64,8 @@ func joinOverReplicas(t *testing.T, store, beside storage.Attempts) {
 	}
 }
 
-// refreshAtAnother: metadata are read at one server, and the refresh comes to another: that is no attempt that
-// went no further. Of the refreshes after one reading, one is kept, and of others none.
+// refreshAtAnother: a client reads metadata at one server and refreshes at another, which is not an
+// unfinished attempt. Only the first refresh after a reading is stored.
 func refreshAtAnother(t *testing.T, store, beside storage.Attempts) {
 	now, log := noon.Add(time.Hour), &bytes.Buffer{}
 	one, other := testRecorder(store, &now, log), testRecorder(beside, &now, log)
@@ -81,7 +81,7 @@ func refreshAtAnother(t *testing.T, store, beside storage.Attempts) {
 	now = now.Add(100 * time.Millisecond)
 	refresh(other, "198.51.100.1")
 	refresh(other, "198.51.100.1")
-	refresh(other, "198.51.100.2") // which has read nothing
+	refresh(other, "198.51.100.2") // this client has read no metadata
 	one.write(t.Context())
 	other.follow(t.Context(), false)
 	if n := len(other.queue); n != 0 {
@@ -96,7 +96,7 @@ func refreshAtAnother(t *testing.T, store, beside storage.Attempts) {
 	refresh(one, "198.51.100.1") // after the same reading
 	one.Write(t.Context())
 	now = now.Add(time.Hour)
-	refresh(one, "198.51.100.1") // long after it
+	refresh(one, "198.51.100.1") // long after the reading
 	one.Write(t.Context())
 	finder := Finder{store, func() time.Time { return now }}
 	found, err := finder.Find(t.Context(), Query{From: noon.Add(time.Hour)})

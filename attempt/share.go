@@ -8,31 +8,32 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/network"
 )
 
-// How many steps are kept, on each server: what floods it does not push out the others (OB-01).
+// Limits of the stored steps, per server, so that a flood does not displace other steps (OB-01).
 var (
-	// perAttempt is of one attempt: a client that tries again and again fills nothing but its own.
+	// perAttempt limits one attempt, so that a client that retries forever fills only its own
+	// share.
 	perAttempt = bounded.PerSecond(1.0/60, 64)
-	// perPerson is of all attempts of one person who has signed in, from anywhere: people who use a client
-	// that runs elsewhere come from one network, and do not share what that has.
+	// perPerson limits all attempts of one signed-in user, from anywhere. The users of a hosted
+	// client come from one network, and do not share its limit.
 	perPerson = bounded.PerSecond(0.1, 600)
-	// perAgent is of one client in one network, and perNetwork of all of a network: of what nobody has
-	// signed in for.
+	// perAgent limits one client in one network, and perNetwork a whole network, before any
+	// sign-in.
 	perAgent   = bounded.PerSecond(1, 300)
 	perNetwork = bounded.PerSecond(1, 600)
 )
 
 const (
-	networks = 10_000         // that are counted
-	shares   = 50_000         // attempts, people, and clients in networks
-	vouchFor = 24 * time.Hour // after which a grant that is used has signed in again
+	networks = 10_000         // number of counted networks
+	shares   = 50_000         // counted attempts, users, and clients in networks
+	vouchFor = 24 * time.Hour // a grant in use signs in again within this time
 )
 
-// share divides what may be kept.
+// share applies the limits.
 type share struct {
 	now      func() time.Time
 	networks *bounded.Limiter[string]
 	rest     *bounded.Limiter[string]
-	signed   *bounded.Map[string, string] // who has signed in, by what only one attempt has
+	signed   *bounded.Map[string, string] // signed-in users, by keys that only one attempt has
 }
 
 func newShare(now func() time.Time) *share {
@@ -44,7 +45,8 @@ func newShare(now func() time.Time) *share {
 	}
 }
 
-// admits reports whether a step is kept. It counts for the person of its attempt, or else for its network.
+// admits reports whether to store a step. The step counts toward the user of its attempt, or else
+// toward its network.
 func (h *share) admits(s Step) bool {
 	person, strong := h.person(s), s.Keys.strong()
 	var draws []bounded.Draw[string]
@@ -62,8 +64,8 @@ func (h *share) admits(s Step) bool {
 	return h.rest.Take(draws...) == 0 && h.networks.Take(bounded.Draw[string]{Key: block, Rate: perNetwork}) == 0
 }
 
-// person is who has signed in for the attempt of a step, "" when that is not known here. A step that failed
-// is about a person whom the request only names.
+// person returns the user who signed in for the step's attempt, or "" if unknown here. In a failed
+// step, the user is only a claim of the request.
 func (h *share) person(s Step) string {
 	person := ""
 	if !s.failed() {

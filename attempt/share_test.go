@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// TestShares: what is kept is shared fairly.
+// TestShares: the limits are shared fairly.
 func TestShares(t *testing.T) {
 	now := noon
 	hosted := Step{

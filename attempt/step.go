@@ -6,91 +6,92 @@ import (
 	"time"
 )
 
-// Kind is which step of an attempt a request belongs to.
+// Kind is the kind of step that a request is.
 type Kind string
 
-// The steps, in the order in which a client goes through them.
+// The steps, in the order of an attempt.
 const (
-	Discovery    Kind = "discovery"    // metadata are read
+	Discovery    Kind = "discovery"    // the client reads metadata
 	Registration Kind = "registration" // RFC 7591
-	Authorize    Kind = "authorize"    // the authorization request, also one that is pushed, or of a device
-	SignIn       Kind = "signin"       // the person proves who they are
-	Provider     Kind = "provider"     // the person goes to a provider, or comes back
-	Consent      Kind = "consent"      // the person decides
+	Authorize    Kind = "authorize"    // an authorization request, including pushed and device requests
+	SignIn       Kind = "signin"       // the user authenticates
+	Provider     Kind = "provider"     // the user goes to a provider, or returns
+	Consent      Kind = "consent"      // the user decides
 	Token        Kind = "token"        // the client gets its tokens
-	Refresh      Kind = "refresh"      // ... again, and was refused, or had read metadata before
-	Call         Kind = "call"         // the client asks the MCP server
+	Refresh      Kind = "refresh"      // the client refreshes; stored if refused, or after a metadata reading
+	Call         Kind = "call"         // the client calls the MCP server
 )
 
-// kinds are all of them.
+// kinds lists every Kind.
 var kinds = []Kind{Discovery, Registration, Authorize, SignIn, Provider, Consent, Token, Refresh, Call}
 
-// Step is one request and its answer, as they are kept: without anything secret.
+// Step is one request and its answer, in stored form, without secrets.
 type Step struct {
-	Reference string     `json:"reference"` // what the person or the client was told
+	Reference string     `json:"reference"` // shown to the user or the client
 	At        time.Time  `json:"at"`
 	Kind      Kind       `json:"step"`
 	Request   Request    `json:"request"`
 	Answer    Answer     `json:"answer"`
 	Expected  []Expected `json:"expected,omitempty"`
 	Keys      Keys       `json:"keys"`
-	seq       int64      // in the store
+	seq       int64      // sequence number in the store
 }
 
-// Request is what was asked.
+// Request describes the request.
 type Request struct {
 	Method string   `json:"method"`
 	Path   string   `json:"path"`
-	Params []Param  `json:"params,omitempty"` // in the order in which they were sent
+	Params []Param  `json:"params,omitempty"` // in the order of the request
 	Agent  string   `json:"agent,omitempty"`  // the first product of User-Agent
-	Header []string `json:"header,omitempty"` // which headers were sent that tell clients apart
+	Header []string `json:"header,omitempty"` // which of the distinguishing headers were sent
 }
 
-// Param is a parameter, as far as it may be kept.
+// Param is a parameter with its redacted value.
 type Param struct {
 	Name  string `json:"name"`
 	Value string `json:"value"`
 }
 
-// Answer is what was answered.
+// Answer describes the answer.
 type Answer struct {
 	Status      int     `json:"status"`
 	Took        float64 `json:"took_ms"`
-	Error       string  `json:"error,omitempty"`       // the code of the protocol
+	Error       string  `json:"error,omitempty"`       // protocol error code
 	Description string  `json:"description,omitempty"` // as it was sent
-	Reason      string  `json:"reason,omitempty"`      // more than was sent
-	Cause       Cause   `json:"cause,omitempty"`       // the same, for programs
-	Outcome     string  `json:"outcome,omitempty"`     // of a call, as the guard names it
-	Page        string  `json:"page,omitempty"`        // what the person was shown
-	To          string  `json:"to,omitempty"`          // the place that the browser was sent to
-	Params      []Param `json:"params,omitempty"`      // with this
+	Reason      string  `json:"reason,omitempty"`      // more detail than was sent
+	Cause       Cause   `json:"cause,omitempty"`       // the reason, for programs
+	Outcome     string  `json:"outcome,omitempty"`     // of a call, as named by the guard
+	Page        string  `json:"page,omitempty"`        // page shown to the user
+	To          string  `json:"to,omitempty"`          // redirect target of the browser
+	Params      []Param `json:"params,omitempty"`      // parameters of the redirect
 }
 
-// Expected is what a parameter would have had to be.
+// Expected lists the accepted values of a parameter.
 type Expected struct {
 	Name       string      `json:"name"`
 	Values     []string    `json:"values,omitempty"` // any of these
 	Difference *Difference `json:"difference,omitempty"`
 }
 
-// Keys are what steps are joined and found by.
+// Keys are used to join and to find steps.
 type Keys struct {
 	Client      string `json:"client_id,omitempty"`
 	ClientName  string `json:"client_name,omitempty"`
-	Person      string `json:"person,omitempty"` // the id of the account
+	Person      string `json:"person,omitempty"` // ID of the account
 	PersonName  string `json:"person_name,omitempty"`
 	Resource    string `json:"resource,omitempty"`
-	Match       string `json:"resource_match,omitempty"` // what was overlooked in the name of the resource
+	Match       string `json:"resource_match,omitempty"` // ignored difference in the resource name
 	Grant       string `json:"grant,omitempty"`
-	Thread      string `json:"thread,omitempty"` // digest of what is the same in all of one authorization request
+	Thread      string `json:"thread,omitempty"` // digest of the parameters that all steps of one authorization request share
 	Code        string `json:"code,omitempty"`   // digest of the authorization code
 	Address     string `json:"address,omitempty"`
 	Fingerprint string `json:"fingerprint,omitempty"` // digest of agent and headers
-	// ReportedBy is the client as which a resource server in another process has told of the step. "": none has.
+	// ReportedBy is the client ID of the resource server in another process that reported the step,
+	// or "".
 	ReportedBy string `json:"reported_by,omitempty"`
 }
 
-// The prefixes of keys in the store.
+// Prefixes of the keys in the store.
 const (
 	keyReference = "ref:"
 	keyClient    = "client:"
@@ -102,12 +103,12 @@ const (
 	keyUnsure    = "unsure:" // see joincall.go
 )
 
-// strong are the keys that no other attempt has.
+// strong returns the keys that only one attempt has.
 func (k Keys) strong() []string {
 	return keyed(keyThread, k.Thread, keyCode, k.Code, keyGrant, k.Grant)
 }
 
-// all are the keys by which a step is found.
+// all returns the keys that find a step.
 func (s Step) all() []string {
 	k := s.Keys
 	out := append(k.strong(), keyed(keyReference, s.Reference, keyClient, short(k.Client), keyPerson, k.Person,
@@ -133,10 +134,10 @@ func (s Step) failed() bool { return s.Answer.Error != "" || s.Answer.Status >= 
 // issued reports whether the client got tokens.
 func (s Step) issued() bool { return s.Kind == Token && s.Answer.Status == 200 && s.Answer.Error == "" }
 
-// param is a parameter of the request.
+// param returns a parameter of the request.
 func (s Step) param(name string) string { return value(s.Request.Params, name) }
 
-// sent is a parameter that the browser was sent away with.
+// sent returns a parameter of the redirect.
 func (s Step) sent(name string) string { return value(s.Answer.Params, name) }
 
 func value(params []Param, name string) string {
@@ -149,12 +150,14 @@ func value(params []Param, name string) string {
 }
 
 const (
-	// maxStep bounds a step in the store, in bytes, and maxSteps those of one attempt: 64 KiB together.
+	// maxStep limits a stored step, in bytes, and maxSteps the steps of one attempt: 64 KiB
+	// together.
 	maxStep  = 2 << 10
 	maxSteps = 32
 )
 
-// encode is the step as it is stored. One that is too large loses first what says the least.
+// encode returns the stored form of the step. If it is too large, the least useful parts are
+// dropped first.
 func (s Step) encode() []byte {
 	for _, less := range []func(*Step){
 		func(*Step) {},
@@ -187,7 +190,7 @@ func cutAll(params []Param) (out []Param) {
 	return out
 }
 
-// cut bounds text that others chose, in bytes, and leaves it valid.
+// cut limits text from others to n bytes and keeps it valid UTF-8.
 func cut(s string, n int) string {
 	s = strings.ToValidUTF8(s, "?")
 	if len(s) <= n {
@@ -196,8 +199,8 @@ func cut(s string, n int) string {
 	return strings.ToValidUTF8(s[:n], "") + "..."
 }
 
-// short is the key of a client id, which may be long: its first bytes and its last, which differ
-// between registrations.
+// short shortens a long client ID for use as a key: its first and last bytes, which differ between
+// registrations.
 func short(id string) string {
 	if len(id) <= 80 {
 		return id

@@ -9,44 +9,44 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// Verdict says what became of an attempt.
+// Verdict is the result of an attempt.
 type Verdict struct {
 	OK         bool        `json:"ok"`
-	Pending    bool        `json:"pending"` // it may still go on
+	Pending    bool        `json:"pending"` // the attempt may continue
 	Text       string      `json:"verdict"`
-	Fault      Fault       `json:"fault"` // "": it has none
-	Whose      Whose       `json:"whose"` // who can change it
-	Next       string      `json:"next"`  // what they do
+	Fault      Fault       `json:"fault"` // "": no fault
+	Whose      Whose       `json:"whose"` // who can fix it
+	Next       string      `json:"next"`  // the advice for Whose
 	Advice     Advice      `json:"advice"`
 	Difference *Difference `json:"difference,omitempty"`
-	Known      string      `json:"known,omitempty"` // what is known of this client and fault
-	Decided    string      `json:"-"`               // the reference of the step that decided
+	Known      string      `json:"known,omitempty"` // known fault of this client
+	Decided    string      `json:"-"`               // reference of the deciding step
 }
 
-// Advice is what each side can do.
+// Advice lists the next step for each side.
 type Advice struct {
 	Person   string `json:"person"`
 	Operator string `json:"operator"`
-	Client   string `json:"client"` // its author
+	Client   string `json:"client"` // for the client's author
 }
 
-// Whose says who can change something.
+// Whose names the side that can fix a fault.
 type Whose string
 
-// Who can.
+// The sides.
 const (
 	OfPerson   Whose = "person"
 	OfOperator Whose = "operator"
 	OfClient   Whose = "client"
 )
 
-// How long it is quiet before that means something.
+// Silence after which an attempt counts as unfinished.
 const (
-	quietClient = 2 * time.Minute  // after what a program goes on from at once
-	quietPerson = 10 * time.Minute // after what a person reads
+	quietClient = 2 * time.Minute  // if a program must continue
+	quietPerson = 10 * time.Minute // if a user must continue
 )
 
-// Judge gives the verdict on the steps of one attempt, in their order, as it stands at a time.
+// Judge returns the verdict on the ordered steps of one attempt at a time.
 func Judge(steps []Step, now time.Time) Verdict {
 	last, read, opened := -1, -1, -1
 	got, called := false, false
@@ -87,8 +87,8 @@ func (a Advice) of(w Whose) string {
 	return map[Whose]string{OfPerson: a.Person, OfOperator: a.Operator, OfClient: a.Client}[w]
 }
 
-// spent is the step that ended the grant because a code or a refresh token came twice, if a step failed
-// for that, or else the step.
+// spent returns the step whose repeated code or refresh token ended the grant, if the failed step
+// is a consequence of that. Otherwise it returns the failed step.
 func spent(steps []Step, failed int) int {
 	s := steps[failed]
 	if s.param(paramToken) != string(TokenEnded) && (s.Kind != Refresh || s.Answer.Cause != CauseRevoked) {
@@ -125,7 +125,7 @@ func readings(steps []Step) (out []Step) {
 	return out
 }
 
-// judgeReading is of an attempt that has nothing but readings of metadata, and calls without a token.
+// judgeReading judges an attempt that has only metadata readings and calls without a token.
 func judgeReading(steps []Step, now time.Time) Verdict {
 	last := steps[len(steps)-1]
 	for _, s := range steps {
@@ -155,7 +155,7 @@ func judgeReading(steps []Step, now time.Time) Verdict {
 
 func pending(text string) Verdict { return Verdict{Pending: true, Text: text} }
 
-// judgeSilence is of an attempt whose last step went well.
+// judgeSilence judges an attempt whose last step succeeded.
 func judgeSilence(s Step, now time.Time) Verdict {
 	quiet, gone := now.Sub(s.At), func(after time.Duration) bool { return now.Sub(s.At) >= after }
 	since := quiet.Round(time.Second).String()
@@ -189,7 +189,7 @@ func judgeSilence(s Step, now time.Time) Verdict {
 	return PersonDidNotReturn.verdict("After the step " + string(s.Kind) + " nothing followed.")
 }
 
-// judgeFailure is of an attempt whose last step was refused.
+// judgeFailure judges an attempt whose last step was refused.
 func judgeFailure(steps []Step, s Step) Verdict {
 	if v, decided := judgeCause(s); decided {
 		return v
@@ -218,7 +218,7 @@ func judgeFailure(steps []Step, s Step) Verdict {
 	return judgeRequest(s, code)
 }
 
-// judgeRequest is of a refused authorization request.
+// judgeRequest judges a refused authorization request.
 func judgeRequest(s Step, code oauth.Code) Verdict {
 	if e, ok := s.expected("redirect_uri"); ok {
 		v := RedirectURIUnknown.verdict("The client sent a redirect URI that is not registered for it: " +
@@ -243,7 +243,7 @@ func judgeRequest(s Step, code oauth.Code) Verdict {
 	return RequestRefused.verdict("The authorization request was refused: " + told(s))
 }
 
-// judgeTarget is of a request for a resource that is not known.
+// judgeTarget judges a request for an unknown resource.
 func judgeTarget(s Step) (Verdict, bool) {
 	e, ok := s.expected("resource")
 	if !ok || s.Answer.Error != string(oauth.InvalidTarget) {
@@ -255,7 +255,7 @@ func judgeTarget(s Step) (Verdict, bool) {
 	return v, true
 }
 
-// judgeToken is of a refused token request. What it has to agree with, the authorization request says.
+// judgeToken judges a refused token request by comparing it with the authorization request.
 func judgeToken(steps []Step, s Step, code oauth.Code) Verdict {
 	if v, ok := judgeTarget(s); ok {
 		return v
@@ -287,7 +287,8 @@ func judgeToken(steps []Step, s Step, code oauth.Code) Verdict {
 	return CodeUnknown.verdict("The client sent a code that is not its own, or that this server does not know.")
 }
 
-// compare finds what a token request says otherwise than the authorization request of its attempt.
+// compare returns a verdict if a token request contradicts the authorization request of its
+// attempt.
 func compare(asked, s Step) (Verdict, bool) {
 	want, got := asked.param("code_challenge"), strings.TrimPrefix(s.param("code_verifier"), "of the challenge ")
 	if want != "" && got != want {
@@ -329,7 +330,7 @@ func (s Step) reason() string {
 	return s.Answer.Description
 }
 
-// told is what the client or the person was told, in the words of the protocol.
+// told returns the error sent to the client or the user, in protocol terms.
 func told(s Step) string {
 	switch {
 	case s.Answer.Error == "":

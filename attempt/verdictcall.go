@@ -8,7 +8,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// judgeOpening is of an attempt that has nothing but calls without a token.
+// judgeOpening judges an attempt that has only calls without a token.
 func judgeOpening(s Step, now time.Time) Verdict {
 	if now.Sub(s.At) < quietClient {
 		return pending("The client was told to sign in.")
@@ -17,7 +17,7 @@ func judgeOpening(s Step, now time.Time) Verdict {
 		"nothing followed.")
 }
 
-// judgeCall is of a call that the MCP server's guard refused.
+// judgeCall judges a call that the MCP server's guard refused.
 func judgeCall(steps []Step, s Step) Verdict {
 	switch {
 	case s.anonymous():
@@ -36,8 +36,8 @@ func judgeCall(steps []Step, s Step) Verdict {
 		" (" + s.Answer.Outcome + ").")
 }
 
-// judgeLost is of a call without a token, right after the client got one. Where address and agent are not those
-// of the client, it says what is known, and that the rest is likely.
+// judgeLost judges a call without a token right after the client got one. If address or agent
+// differ from the client's, the verdict separates facts from likely conclusions.
 func judgeLost(steps []Step, s Step) Verdict {
 	var got Step
 	for _, t := range steps {
@@ -66,7 +66,7 @@ func judgeLost(steps []Step, s Step) Verdict {
 		"from there. It is likely the client's, and a proxy on its way drops Authorization.")
 }
 
-// judgeToken401 is of a token that was not accepted.
+// judgeToken401 judges a token that was not accepted.
 func judgeToken401(s Step) Verdict {
 	e, other := s.expected("audience")
 	switch state := TokenState(s.param(paramToken)); {
@@ -82,17 +82,17 @@ func judgeToken401(s Step) Verdict {
 	case state == TokenEnded:
 		return AccessEnded.verdict("The token was ended before it expired: the access was cut, paused or signed out.")
 	}
-	return CallRefused.verdict("The token was not accepted: " + told(s)) // such as one that lacks its proof
+	return CallRefused.verdict("The token was not accepted: " + told(s)) // for example, a token without its DPoP proof
 }
 
-// proxied reports whether a request says that it came through a proxy.
+// proxied reports whether a request has a proxy's header.
 func (s Step) proxied() bool {
 	return slices.ContainsFunc(passedOn, func(name string) bool {
 		return slices.Contains(s.Request.Header, strings.ToLower(name))
 	})
 }
 
-// called is what was asked of the MCP server.
+// called names the tool or method of the call.
 func (s Step) called() string {
 	if tool := s.param(paramTool); tool != "" {
 		return "the tool " + tool

@@ -1,6 +1,7 @@
 package attempt
 
-// judgeCause returns the verdict of a cause that decides alone, whatever the step and the protocol's code.
+// judgeCause returns the verdict for a cause that decides alone, regardless of the step and the
+// error code.
 func judgeCause(s Step) (Verdict, bool) {
 	switch s.Answer.Cause {
 	case CauseStorage:

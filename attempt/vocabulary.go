@@ -9,16 +9,17 @@ import (
 	"github.com/mcp-authd/mcp-authd/web/text"
 )
 
-// vocabulary is what may be published as it is: names that everybody knows, of clients and of the
-// protocol, and the words of our own sentences. It is made of public.json; a new name is a word there.
+// vocabulary lists texts that can be published unchanged: well-known names of clients and of the
+// protocol, and the words of this server's sentences. Its source is public.json; add new names
+// there.
 type vocabulary struct {
 	Names    []string `json:"names"`    // of clients
-	Products []string `json:"products"` // of User-Agent, in lower case
-	Hosts    []string `json:"hosts"`    // of clients, where their redirect URIs and documents are
+	Products []string `json:"products"` // products in a User-Agent, in lower case
+	Hosts    []string `json:"hosts"`    // hosts of clients' redirect URIs and documents
 	Schemes  []string `json:"schemes"`  // of redirect URIs
 	Values   []string `json:"values"`   // of parameters
-	Segments []string `json:"segments"` // words of paths
-	Words    []string `json:"words"`    // of descriptions, beside those of the pages
+	Segments []string `json:"segments"` // words in paths
+	Words    []string `json:"words"`    // words in descriptions, in addition to the words of the pages
 }
 
 //go:embed public.json
@@ -29,14 +30,14 @@ var public = sync.OnceValue(func() (v vocabulary) {
 	return v
 })
 
-// sentenceWords are the words that a description may have.
+// sentenceWords returns the words that a description may contain.
 var sentenceWords = sync.OnceValue(func() map[string]bool {
 	all := map[string]bool{}
 	for _, w := range public().Words {
 		all[w] = true
 	}
 	pages, err := text.Load(nil)
-	if err != nil { // of ours: tests read it
+	if err != nil { // the embedded pages are checked by tests
 		return all
 	}
 	english := pages.Match()

@@ -8,31 +8,33 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// News is what came of an attempt: a step, or else a verdict on it.
+// News is an event of an attempt: a step, or a verdict.
 type News struct {
 	Attempt Attempt
 	Step    *Step
 }
 
 const (
-	// lookEvery is how often a watch reads what is new.
+	// lookEvery is how often a watch reads new steps.
 	lookEvery = time.Second
-	// lateness is how long after its time a step may be stored: it waits for its batch, and the clocks of
-	// servers differ. What is stored later is not told.
+	// lateness is how late a step may be stored, because steps are written in batches and clocks
+	// differ. A step stored later is not reported.
 	lateness = 2 * time.Minute
 )
 
-// watch is what is known to one who follows attempts: the steps of the last hour, of very many the newest.
+// watch is the state of one watcher: the steps of the last hour, or the newest if there are too
+// many.
 type watch struct {
 	reading
-	told  map[string]bool // by the references of steps, and of verdicts with their fault
-	since time.Time       // what came before is not told
-	fresh bool            // nothing was read yet
+	told  map[string]bool // reported news, by key
+	since time.Time       // earlier news are not reported
+	fresh bool            // no read has happened yet
 }
 
-// Watch tells what comes in of the attempts that are wanted, until ctx ends, which is no error, or tell
-// fails: each step, and each verdict when it is made. That an attempt only goes on is no news. It begins
-// with what came since q.From, of the last hour, or now. Between two looks it waits for tick, or a second.
+// Watch calls tell for each new step of the matching attempts, and for each new verdict. A pending
+// verdict is not reported. Watch starts with news since q.From, at most an hour ago, or since now.
+// Between reads it waits for tick, or a second. It returns nil when ctx ends, and otherwise an
+// error of the store or of tell.
 func (f Finder) Watch(ctx context.Context, q Query, tick <-chan time.Time, tell func(News) error) error {
 	if tick == nil {
 		ticker := time.NewTicker(lookEvery)
@@ -61,7 +63,7 @@ func (f Finder) Watch(ctx context.Context, q Query, tick <-chan time.Time, tell 
 	}
 }
 
-// look reads what is new and tells it.
+// look reads new steps and reports them.
 func (w *watch) look(ctx context.Context, now time.Time, q Query, tell func(News) error) error {
 	from := now.Add(-lateness)
 	if w.fresh {
@@ -100,7 +102,7 @@ func (w *watch) look(ctx context.Context, now time.Time, q Query, tell func(News
 	return nil
 }
 
-// forget keeps the steps bounded.
+// forget limits the remembered steps.
 func (w *watch) forget(now time.Time) {
 	all := w.sorted()
 	for i, s := range all {
@@ -110,7 +112,7 @@ func (w *watch) forget(now time.Time) {
 	}
 }
 
-// news is all that can be told of an attempt, in its order.
+// news returns all events of an attempt, in order.
 func (a Attempt) news() (out []News) {
 	for i := range a.all {
 		out = append(out, News{a, &a.all[i]})
@@ -121,7 +123,7 @@ func (a Attempt) news() (out []News) {
 	return out
 }
 
-// at is when it came.
+// at returns the time of the event.
 func (n News) at() time.Time {
 	if n.Step != nil {
 		return n.Step.At
@@ -129,7 +131,7 @@ func (n News) at() time.Time {
 	return n.Attempt.EndedAt
 }
 
-// key is by what it is known that something was told. The verdict on an attempt may be another one later.
+// key identifies reported news. The verdict on an attempt may change later.
 func (n News) key() string {
 	if n.Step != nil {
 		return n.Step.Reference
@@ -137,7 +139,7 @@ func (n News) key() string {
 	return strings.Join([]string{n.Attempt.Decided, string(n.Attempt.Fault)}, " ")
 }
 
-// keys are those that each attempt that is wanted has.
+// keys returns the keys that every matching attempt has.
 func (q Query) keys() []string {
 	return keyed(keyReference, q.Reference, keyPerson, q.Person, keyClient, short(q.Client), keyAddress, q.Address)
 }

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// TestWatch: what comes in is told once, in its order, and the verdict when it is made, also that of
-// silence; what was there before is not told.
+// TestWatch: each step is reported once, in order, and a verdict when it is reached, including
+// after silence. Earlier events are not reported.
 func TestWatch(t *testing.T) {
 	store, now, log := testStore(t), noon, &bytes.Buffer{}
 	r := testRecorder(store, &now, log)
@@ -23,7 +23,7 @@ func TestWatch(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	tick, told := make(chan time.Time), []string{}
 	done := make(chan error)
-	var at atomic.Pointer[time.Time] // by the clock of the one that watches
+	var at atomic.Pointer[time.Time] // by the watcher's clock
 	show := func() { moment := now; at.Store(&moment) }
 	show()
 	go func() {
@@ -42,7 +42,7 @@ func TestWatch(t *testing.T) {
 		r.Write(t.Context())
 		show()
 		tick <- now
-		tick <- now // the first look has ended when the second one begins
+		tick <- now // the first read has ended when the second one begins
 		if !slices.Equal(told, want) {
 			t.Fatalf("OB-01: got %q, want %q", told, want)
 		}
@@ -82,7 +82,7 @@ func TestWatch(t *testing.T) {
 	}
 }
 
-// TestWatchSince begins with what came before.
+// TestWatchSince: a watch with From starts with earlier events.
 func TestWatchSince(t *testing.T) {
 	store, now, log := testStore(t), noon, &bytes.Buffer{}
 	r := testRecorder(store, &now, log)
@@ -104,7 +104,7 @@ func TestWatchSince(t *testing.T) {
 	}
 }
 
-// TestWatchEnds when what is told cannot be taken, or the store fails.
+// TestWatchEnds: a watch ends when tell or the store fails.
 func TestWatchEnds(t *testing.T) {
 	store, now, log := testStore(t), noon, &bytes.Buffer{}
 	r := testRecorder(store, &now, log)

@@ -15,20 +15,22 @@ const (
 	auditKeyName = "audit log"
 	auditKeyWhat = "the key of the audit log"
 
-	// AuditSealName is the shared key under which the audit log keeps the key of its MACs and how far it was signed.
+	// AuditSealName is the name of the shared key that protects the audit log's MAC key and signing
+	// position.
 	AuditSealName = "audit log seal"
 	auditSealWhat = "the seal of the audit log"
 )
 
-// AuditKey signs checkpoints of the audit log. It is as old as the log, and outlives a change of the
-// master key, under which it is sealed.
+// AuditKey signs checkpoints of the audit log. It is created with the log, sealed with the master
+// key, and survives a change of the master key.
 type AuditKey struct {
-	Origin  string // of the log; stays when the issuer changes
+	Origin  string // of the log; does not change with the issuer
 	Private ed25519.PrivateKey
 }
 
-// OpenAuditKey returns the key of the audit log. With an origin, one is made for it when there is none:
-// of several replicas that start together one makes it. Without, storage.ErrNotFound.
+// OpenAuditKey returns the key of the audit log. If there is none and origin is set, it creates
+// one; of several replicas that start together, one does. If origin is empty, it returns
+// storage.ErrNotFound.
 func OpenAuditKey(
 	ctx context.Context, store storage.SharedKeys, secretKeys [][]byte, origin string,
 ) (AuditKey, error) {

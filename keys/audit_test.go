@@ -8,8 +8,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// TestAuditKey: OB-04. The key of the audit log is made once, keeps its origin, and outlives a change of
-// the master key.
+// TestAuditKey: OB-04. The key of the audit log is created once, keeps its origin, and survives a
+// change of the master key.
 func TestAuditKey(t *testing.T) {
 	store := openStore(t)
 	old, next := bytes.Repeat([]byte("o"), 32), bytes.Repeat([]byte("n"), 32)

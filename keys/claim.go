@@ -8,17 +8,18 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
 )
 
-// ErrOtherKey is returned by Claim and Belongs: the given master keys cannot open the sealed
+// ErrOtherKey is returned by Claim and Belongs if the given master keys cannot open the sealed
 // contents of the database.
 var ErrOtherKey = errors.New("the secret key is not the one this database was made with")
 
-// Fingerprints is the database that belongs to a master key, as storage.Housekeeping has it.
+// Fingerprints reads and sets the fingerprint of a database's master key, as in
+// storage.Housekeeping.
 type Fingerprints interface {
 	Fingerprint(ctx context.Context, fp []byte) ([]byte, error)
 }
 
-// Claim has a new database belong to the first of the master keys. ErrOtherKey when it
-// belongs to another key already.
+// Claim assigns a new database to the first of the master keys. It returns ErrOtherKey if the
+// database already belongs to another key.
 func Claim(ctx context.Context, store Fingerprints, secretKeys [][]byte) error {
 	if len(secretKeys) == 0 {
 		return errors.New("keys: no secret key")
@@ -33,8 +34,8 @@ func Claim(ctx context.Context, store Fingerprints, secretKeys [][]byte) error {
 	return Belongs(ctx, store, secretKeys)
 }
 
-// Belongs returns ErrOtherKey when the database belongs to none of the master keys, be it the
-// first or an older one, and nil when it belongs to no key yet.
+// Belongs returns ErrOtherKey if the database belongs to none of the master keys, current or older.
+// It returns nil if the database belongs to no key yet.
 func Belongs(ctx context.Context, store Fingerprints, secretKeys [][]byte) error {
 	stored, err := store.Fingerprint(ctx, nil)
 	if err != nil || len(stored) == 0 {

@@ -8,7 +8,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/installation"
 )
 
-// TestClaim: a database belongs to the master key that it was made with.
+// TestClaim: a database belongs to the master key that it was created with.
 func TestClaim(t *testing.T) {
 	store := installation.Store(t)
 	one, two := bytes.Repeat([]byte{1}, 32), bytes.Repeat([]byte{2}, 32)

@@ -10,14 +10,14 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage/sqlite"
 )
 
-// A manager makes its first key by itself, signs with it and publishes it.
+// A manager creates its first key, signs with it and publishes it.
 func Example() {
 	ctx := context.Background()
 	store, _ := sqlite.Open(ctx, ":memory:", sqlite.Options{})
 	defer store.Close()
 	manager, err := keys.New(ctx, keys.Config{
 		Store:      store,
-		SecretKeys: [][]byte{bytes.Repeat([]byte{7}, 32)}, // yours: keys.SecretFile
+		SecretKeys: [][]byte{bytes.Repeat([]byte{7}, 32)}, // in production: keys.SecretFile
 	})
 	if err != nil {
 		fmt.Println(err)

@@ -12,9 +12,9 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage/storagetest"
 )
 
-// TestFailuresAreTold: whichever call of the store fails, what an operator asked for is never
-// said to be done, and doing it again does it. A master key that is taken out of the
-// configuration after a change that only seemed to be done takes the signing keys with it.
+// TestFailuresAreTold: if any call of the store fails, the administrator's command returns an
+// error, and repeating it succeeds. Otherwise an administrator could remove a master key after an
+// incomplete change, and lose the signing keys.
 func TestFailuresAreTold(t *testing.T) {
 	oldKey, newKey := master, bytes.Repeat([]byte{8}, 32)
 	for name, act := range map[string]func(ctx context.Context, m *Manager) error{
@@ -58,7 +58,7 @@ func TestFailuresAreTold(t *testing.T) {
 					}
 					return
 				}
-				// it went on with the keys that it knew
+				// it continued with the cached keys
 				if known := failed == "Keys" && len(called) > n+1; err == nil && !known {
 					t.Errorf("%s fails (call %d of %v): got nil, want an error", failed, n+1, called)
 				}
@@ -71,7 +71,7 @@ func TestFailuresAreTold(t *testing.T) {
 	}
 }
 
-// spoilt is a store in which a public key is damaged.
+// spoilt is a store with a damaged public key.
 type spoilt struct {
 	storage.Store
 	now bool
@@ -87,7 +87,7 @@ func (s *spoilt) Keys(ctx context.Context, now time.Time) ([]storage.SigningKey,
 	return list, err
 }
 
-// A key that cannot be read is an error that names it, at the start and later.
+// A damaged key causes an error that names it, at the start and later.
 func TestDamagedKey(t *testing.T) {
 	c := installation.NewClock()
 	store := &spoilt{Store: openStore(t)}

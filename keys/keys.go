@@ -1,13 +1,15 @@
-// Package keys manages the signing keys of access tokens: it makes the first one,
-// signs, publishes the public halves as a JWK Set (RFC 7517), rotates, and verifies
-// this server's own tokens.
+// Package keys manages the signing keys of access tokens. It creates the first key, signs tokens,
+// publishes the public keys as a JWK Set (RFC 7517), rotates keys, and verifies this server's own
+// tokens.
 //
-// A key is next, then active, then retired (storage.KeyState). A next key is published
-// but signs nothing yet, so that every resource server has it before it meets a token of
-// it. A retired key stays published until the last token that it signed has expired, plus
-// the time that resource servers may keep an old JWK Set. Tend moves keys along; any
-// number of replicas may do so, since each step is a conditional statement that one of
-// them wins. Private keys are stored sealed under the master key and bound to their id.
+// A key is next, then active, then retired (storage.KeyState). A next key is published but does not
+// sign yet, so that every resource server has it before it sees its first token. A retired key
+// stays published until its last token has expired, plus the time that resource servers may cache
+// an old JWK Set.
+//
+// Tend advances the states. Any number of replicas may call it, since each step is a conditional
+// statement that only one of them executes. Private keys are stored sealed with the master key and
+// bound to their ID.
 package keys
 
 import (
@@ -25,7 +27,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// Store is what a Manager needs of a store.
+// Store lists the storage interfaces that a Manager uses.
 type Store interface {
 	storage.Keys
 	storage.KeyCustody
@@ -36,13 +38,13 @@ type Store interface {
 // Config configures a Manager. Store and SecretKeys are required.
 type Config struct {
 	Store      Store
-	SecretKeys [][]byte      // the master keys, the primary first
+	SecretKeys [][]byte      // master keys, the primary first
 	Algorithm  string        // ES256 (default), EdDSA or RS256
-	AccessTTL  time.Duration // how long a token lives; default 15 minutes
-	// RotateEvery is how long a key signs before Tend replaces it. Zero: without end.
+	AccessTTL  time.Duration // lifetime of an access token; default 15 minutes
+	// RotateEvery is how long a key signs before Tend replaces it. Zero: no rotation.
 	RotateEvery time.Duration
-	// PublishAhead is how long a key is published before it signs: the time for which
-	// JWK Sets are cached, and some. Default: 10 minutes. Negative: not at all.
+	// PublishAhead is how long a key is published before it signs. It must exceed the time that JWK
+	// Sets are cached. Default: 10 minutes. Negative: no delay.
 	PublishAhead time.Duration
 	Now          func() time.Time
 	Audit        *audit.Recorder
@@ -50,15 +52,15 @@ type Config struct {
 }
 
 const (
-	// cacheTTL bounds how long a rotation by another replica stays unseen.
+	// cacheTTL limits how long a rotation by another replica goes unnoticed.
 	cacheTTL = 5 * time.Second
-	// rereadTimeout bounds reading what is known already, and how often that is tried in
-	// vain: a caller that waits for it needs nothing from it now. See known.
+	// rereadTimeout limits a refresh of cached keys, and the pause after a failed one. Waiting
+	// callers can use the cached keys. See known.
 	rereadTimeout = 2 * time.Second
-	// rereadPause is the least between two readings that strange tokens cause.
+	// rereadPause is the minimum time between two reads that unknown tokens cause.
 	rereadPause = 200 * time.Millisecond
-	// publishedCache is how long resource servers may keep a JWK Set. It also covers
-	// the replicas that sign on for cacheTTL, and clocks that differ.
+	// publishedCache is how long resource servers may cache a JWK Set. It also covers replicas that
+	// sign with an old key for cacheTTL, and clock differences.
 	publishedCache = time.Hour
 	// publishAhead is twice the max-age of the JWK Set.
 	publishAhead = 10 * time.Minute
@@ -67,20 +69,20 @@ const (
 // ErrNotFound is returned for a key that is not published.
 var ErrNotFound = errors.New("keys: no such key")
 
-// Manager signs and publishes. It is safe for concurrent use.
+// Manager signs tokens and publishes keys. It is safe for concurrent use.
 type Manager struct {
 	cfg  Config
 	ring *secrets.Ring
 
 	token tokenKey
 
-	mu       sync.Mutex // guards what follows; held while it is read again, so that one caller asks the store
+	mu       sync.Mutex // guards the fields below; held during a read, so that only one caller reads the store
 	current  *set
-	failedAt time.Time // when it could last not be read again
+	failedAt time.Time // time of the last failed read
 }
 
-// New returns a manager and makes the first signing key if there is none. Of
-// several replicas that start together one makes it and the others use it.
+// New returns a manager and creates the first signing key if there is none. Of several replicas
+// that start together, one creates it and the others use it.
 func New(ctx context.Context, c Config) (*Manager, error) {
 	if c.Algorithm == "" {
 		c.Algorithm = string(jose.ES256)
@@ -112,8 +114,8 @@ func New(ctx context.Context, c Config) (*Manager, error) {
 	return m, nil
 }
 
-// ensure makes the first key of the algorithm when none is active, and sees to it that
-// there is a key to sign with.
+// ensure creates the first key of the algorithm if none is active, and checks that a signing key is
+// available.
 func (m *Manager) ensure(ctx context.Context) error {
 	s, err := m.load(ctx)
 	if err != nil {
@@ -139,7 +141,7 @@ func (m *Manager) ensure(ctx context.Context) error {
 	return s.signErr
 }
 
-// List returns the keys that are published, oldest first, without their private parts.
+// List returns the published keys, oldest first, without their private parts.
 func (m *Manager) List(ctx context.Context) ([]storage.SigningKey, error) {
 	all, err := m.cfg.Store.Keys(ctx, m.cfg.Now())
 	if err != nil {
@@ -157,7 +159,7 @@ func (m *Manager) Algorithms() []string { return []string{m.cfg.Algorithm} }
 // PublishAhead returns how long a key is published before it signs.
 func (m *Manager) PublishAhead() time.Duration { return m.cfg.PublishAhead }
 
-// Ready reports nil when there is a key to sign with.
+// Ready returns nil if a signing key is available.
 func (m *Manager) Ready(ctx context.Context) error {
 	s, err := m.load(ctx)
 	if err != nil {
@@ -166,8 +168,8 @@ func (m *Manager) Ready(ctx context.Context) error {
 	return s.signErr
 }
 
-// reload reads the keys from the store, whatever is known of them. Unlike load it fails
-// when the store does: it is for decisions, not for service.
+// reload reads the keys from the store, bypassing the cache. Unlike load, it fails if the store
+// fails: it is for decisions, not for serving requests.
 func (m *Manager) reload(ctx context.Context) (*set, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -179,7 +181,7 @@ func (m *Manager) reload(ctx context.Context) (*set, error) {
 	return m.adopt(ctx, stored, now)
 }
 
-// adopt makes what was read the current keys.
+// adopt makes the stored keys the current set.
 func (m *Manager) adopt(ctx context.Context, stored []storage.SigningKey, now time.Time) (*set, error) {
 	s, err := m.newSet(ctx, stored, now)
 	if err == nil {
@@ -191,8 +193,8 @@ func (m *Manager) adopt(ctx context.Context, stored []storage.SigningKey, now ti
 	return s, err
 }
 
-// load returns the current keys. When the store fails, the ones read before go on
-// serving: signing must not stop for a moment's outage of what hardly ever changes.
+// load returns the current keys. If the store fails, it returns the keys read earlier: signing must
+// not stop for a short outage, and the keys hardly ever change.
 func (m *Manager) load(ctx context.Context) (*set, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -205,7 +207,8 @@ func (m *Manager) load(ctx context.Context) (*set, error) {
 			return m.current, nil
 		}
 		var cancel context.CancelFunc
-		// A caller that goes away is no outage: others read what this one did.
+		// The read continues if this caller's request is canceled, because other callers wait for
+		// the result.
 		ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), rereadTimeout)
 		defer cancel()
 	}
@@ -221,12 +224,12 @@ func (m *Manager) load(ctx context.Context) (*set, error) {
 	return m.adopt(ctx, stored, now)
 }
 
-// errAway: the keys could not be read again just now.
+// errAway means that the keys could not be read again recently.
 var errAway = errors.New("the store does not answer")
 
-// newer returns the keys as they are now, for a caller that has met one that s lacks. A caller that
-// sends tokens of keys that never were costs one small read in rereadPause. An error means that the
-// store could not be asked, so that nothing is known of the key.
+// newer returns the stored keys, for a caller whose token names a key that s lacks. Tokens with
+// made-up keys cost at most one small read per rereadPause. An error means that the store is
+// unavailable and the key's status is unknown.
 func (m *Manager) newer(ctx context.Context, s *set) (*set, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

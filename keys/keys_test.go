@@ -64,7 +64,7 @@ func header(t *testing.T, token string) string {
 	return string(b)
 }
 
-// published verifies as a resource server does, by the JWK Set alone.
+// published verifies a token as a resource server does, with the JWK Set alone.
 func published(t *testing.T, m *Manager, token string) error {
 	t.Helper()
 	body, _, err := m.JWKS(t.Context())
@@ -156,7 +156,7 @@ func TestVerifyRefuses(t *testing.T) {
 	}
 }
 
-// hanging is a store that answers nothing any more once it hangs.
+// hanging is a store that stops answering.
 type hanging struct {
 	*sqlite.Store
 	hangs atomic.Bool
@@ -172,8 +172,8 @@ func (h *hanging) Keys(ctx context.Context, now time.Time) ([]storage.SigningKey
 	return h.Store.Keys(ctx, now)
 }
 
-// One caller asks such a store, for a moment, and the others take that for their answer. (One that
-// a busy machine lets run seconds later may ask again.)
+// One caller waits briefly for a store that hangs, and the others share its result. (On a busy
+// machine, a caller that runs seconds later may ask again.)
 func TestAStoreThatHangsHoldsNobodyUp(t *testing.T) {
 	store, later := &hanging{Store: openStore(t)}, time.Duration(0)
 	m := newManager(t, Config{Store: store, Now: func() time.Time { return time.Now().Add(later) }})
@@ -205,9 +205,8 @@ func BenchmarkSign(b *testing.B) {
 	}
 }
 
-// TestVerifiedIsRemembered: a token that was verified is good for as long as its key is
-// published, and under its own type.
-// A replica forgets what it has verified when it learns that the keys have changed.
+// TestVerifiedIsRemembered: a verified token is valid as long as its key is published, and only for
+// its type. A replica clears its cache when the keys change.
 func TestVerifiedOnAnotherReplica(t *testing.T) {
 	c, store := installation.NewClock(), openStore(t)
 	first := newManager(t, Config{Store: store, Now: c.Now})

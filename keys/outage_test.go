@@ -12,7 +12,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// away is a store that cannot be reached for a while.
+// away is a store that is unavailable for a while.
 type away struct {
 	storage.Store
 	now      func() time.Time
@@ -31,13 +31,13 @@ func (a *away) Keys(ctx context.Context, now time.Time) ([]storage.SigningKey, e
 	return a.Store.Keys(ctx, now)
 }
 
-// TestRotationBeforeOutage: whenever after a rotation the store goes away, and for how long, a token
-// that a replica signs while the store is there has a key that the others publish. The replicas are
-// asked at moments of their own, and so read at moments of their own.
+// TestRotationBeforeOutage: at any time and duration of an outage after a rotation, tokens signed
+// while the store is available have a key that other replicas publish. The replicas are called, and
+// so read the store, at different times.
 func TestRotationBeforeOutage(t *testing.T) {
 	shared := openStore(t)
 	c := installation.NewClock()
-	newManager(t, Config{Store: shared, Now: c.Now}) // makes the first key
+	newManager(t, Config{Store: shared, Now: c.Now}) // creates the first key
 	for seed := range uint64(400) {
 		r := rand.New(rand.NewPCG(seed, 0))
 		upTo := func(d time.Duration) time.Duration { return time.Duration(r.Int64N(int64(d))) }
@@ -53,7 +53,7 @@ func TestRotationBeforeOutage(t *testing.T) {
 		must(t, signs.Rotate(t.Context()))
 		for c.Now().Before(to.Add(2 * known)) {
 			c.Advance(upTo(time.Second))
-			for _, m := range []*Manager{signs, publishes} { // as Tend and clients do, in an outage as well
+			for _, m := range []*Manager{signs, publishes} { // as Tend and clients do, also during an outage
 				if r.IntN(3) == 0 {
 					_, _, err := m.JWKS(t.Context())
 					must(t, err)
@@ -73,7 +73,7 @@ func TestRotationBeforeOutage(t *testing.T) {
 	}
 }
 
-// A caller that goes away while the keys are read does not keep the others from new ones.
+// A caller that cancels during a read does not keep new keys from the others.
 func TestCallerThatGoesAway(t *testing.T) {
 	c := installation.NewClock()
 	store := &away{Store: openStore(t), now: c.Now}

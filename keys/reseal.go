@@ -11,10 +11,10 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// Reseal moves the store to the primary master key: the token key and every signing key that
-// an older master key sealed are sealed again in their place, and then the fingerprint names
-// the primary. It returns how many signing keys it sealed. It may be repeated, and interrupted;
-// servers that sign meanwhile go on, provided that they know the primary too.
+// Reseal moves the store to the primary master key. It seals the shared keys and every signing key
+// again that an older master key sealed, and then sets the fingerprint to the primary key. It
+// returns the number of changed signing keys. It can be repeated and interrupted. Running servers
+// are not affected if they know the new primary key.
 func (m *Manager) Reseal(ctx context.Context) (n int, err error) {
 	fp, err := m.cfg.Store.Fingerprint(ctx, m.ring.Fingerprint())
 	if err != nil {
@@ -40,8 +40,8 @@ func (m *Manager) Reseal(ctx context.Context) (n int, err error) {
 	return n, errContended
 }
 
-// resealAll seals again every key that needs it, and reports whether to look again,
-// because another process has put or changed keys meanwhile.
+// resealAll seals every key again that needs it. It reports whether to run again, because another
+// process may have stored keys in the meantime.
 func (m *Manager) resealAll(ctx context.Context, n *int) (again bool, err error) {
 	s, err := m.reload(ctx)
 	if err != nil {
@@ -68,7 +68,7 @@ func (m *Manager) resealAll(ctx context.Context, n *int) (again bool, err error)
 	return again, nil
 }
 
-// resealShared seals a key that all replicas share under the primary master key.
+// resealShared seals a shared key with the primary master key.
 func (m *Manager) resealShared(ctx context.Context, name, what string) error {
 	for range tries {
 		old, err := m.cfg.Store.SharedKey(ctx, name, nil)
@@ -100,7 +100,7 @@ func (m *Manager) moveFingerprint(ctx context.Context, from []byte, n int) error
 		return nil
 	}
 	switch err := m.cfg.Store.MoveFingerprint(ctx, from, to); {
-	case errors.Is(err, storage.ErrSpent): // another process did, perhaps to yet another key
+	case errors.Is(err, storage.ErrSpent): // another process moved it, perhaps to a third key
 		if now, err := m.cfg.Store.Fingerprint(ctx, to); err != nil || !bytes.Equal(now, to) {
 			return errors.Join(errContended, err)
 		}

@@ -11,23 +11,23 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// step is what a key's life asks for at a moment.
+// step is the next step in the life of the keys.
 type step int
 
 const (
 	stepNone    step = iota
-	stepFirst        // no key is active: make one
+	stepFirst        // no key is active: create one
 	stepPublish      // the active key is due: publish its successor
-	stepPromote      // the next key has been published for long enough
-	stepRetire       // a key of another algorithm is needed no longer
+	stepPromote      // the next key has been published long enough
+	stepRetire       // a key of another algorithm is no longer needed
 )
 
-// rollout is how long replicas with different algorithms may run side by side. For that
-// time after one of them has made its key active, those with another algorithm leave
-// everything as it is, or they would retire each other's keys.
+// rollout is how long replicas with different algorithms may run side by side. During that time
+// after one of them activated its key, replicas with another algorithm change nothing. Otherwise
+// they would retire each other's keys.
 const rollout = 24 * time.Hour
 
-// due is the next step for the keys of a set, and the key that it concerns.
+// due returns the next step for the keys of a set, and the affected key.
 func (m *Manager) due(s *set, now time.Time) (step, storage.SigningKey) {
 	active, next, other := m.activeOf(s), s.find(m.cfg.Algorithm, storage.KeyNext), m.otherActive(s)
 	yield := other != nil && (active == nil || since(*other).After(since(*active))) &&
@@ -50,10 +50,10 @@ func (m *Manager) due(s *set, now time.Time) (step, storage.SigningKey) {
 	return stepNone, storage.SigningKey{}
 }
 
-// Tend does what is due: it publishes the successor of a key that has signed for
-// RotateEvery less PublishAhead, promotes a key that was published for PublishAhead, and
-// retires keys of an algorithm that is no longer configured. Call it every few seconds,
-// in any number of replicas: each step is taken once.
+// Tend executes the step that is due. It publishes the successor of a key that has signed for
+// RotateEvery minus PublishAhead, promotes a key that was published for PublishAhead, and retires
+// keys of an algorithm that is no longer configured. Call it every few seconds, in any number of
+// replicas: each step is executed once.
 func (m *Manager) Tend(ctx context.Context) error {
 	s, err := m.load(ctx)
 	if err == nil {
@@ -77,7 +77,7 @@ func (m *Manager) Tend(ctx context.Context) error {
 				slog.String("algorithm", k.Algorithm))
 		}
 	}
-	if err != nil && !errors.Is(err, storage.ErrSpent) { // spent: another replica was first
+	if err != nil && !errors.Is(err, storage.ErrSpent) { // another replica was first
 		return fmt.Errorf("keys: tend: %w", err)
 	}
 	if what != stepNone {
@@ -86,12 +86,12 @@ func (m *Manager) Tend(ctx context.Context) error {
 	return err
 }
 
-// retiredUntil is when the last token of a key that retires now is out of use.
+// retiredUntil returns when the last token of a key that retires now is out of use.
 func (m *Manager) retiredUntil(now time.Time) time.Time {
 	return now.Add(m.cfg.AccessTTL + publishedCache)
 }
 
-// publish stores a next key, if active still is, and reports whether it was this call.
+// publish stores a next key if active is still active, and reports whether this call stored it.
 func (m *Manager) publish(ctx context.Context, active string) (bool, error) {
 	k, err := m.generate()
 	if err != nil {
@@ -106,7 +106,7 @@ func (m *Manager) publish(ctx context.Context, active string) (bool, error) {
 	return stored, err
 }
 
-// promote makes a next key active, unless this replica could not sign with it.
+// promote activates a next key, unless this replica cannot open it.
 func (m *Manager) promote(ctx context.Context, from string, next storage.SigningKey) error {
 	if _, err := m.open(next); err != nil {
 		return err
@@ -123,8 +123,8 @@ func (m *Manager) rotated(ctx context.Context, from, to string) {
 	m.cfg.Audit.Record(ctx, audit.SigningKeyRotated, slog.String("from", from), slog.String("kid", to))
 }
 
-// Publish begins a rotation out of turn: it publishes the next key, which Tend promotes
-// after PublishAhead, and returns it. If there is one already, it is returned.
+// Publish starts an unscheduled rotation. It publishes and returns the next key, which Tend
+// promotes after PublishAhead. If there already is a next key, Publish returns it.
 func (m *Manager) Publish(ctx context.Context) (storage.SigningKey, error) {
 	if err := m.ensure(ctx); err != nil {
 		return storage.SigningKey{}, fmt.Errorf("keys: publish: %w", err)
@@ -148,14 +148,15 @@ func (m *Manager) Publish(ctx context.Context) (storage.SigningKey, error) {
 	return storage.SigningKey{}, errContended
 }
 
-// tries is how often an operator's command starts over when others rotate meanwhile.
+// tries is how often an administrator's command retries if other processes change keys at the same
+// time.
 const tries = 5
 
 var errContended = errors.New("keys: others are changing the keys at the same time; try again")
 
-// Rotate makes another key active at once: the next one if there is one, else a new one,
-// which resource servers have not seen and must fetch. The present key retires. Of N
-// callers at once one rotates; the others find it done and return nil as well.
+// Rotate activates another key immediately: the next key, or else a new one that resource servers
+// must fetch first. The current key retires. Of several concurrent callers, one rotates; the others
+// also return nil.
 func (m *Manager) Rotate(ctx context.Context) error {
 	s, err := m.reload(ctx)
 	if err != nil {
@@ -177,7 +178,7 @@ func (m *Manager) Rotate(ctx context.Context) error {
 	return err
 }
 
-// replace makes a new key active in place of from.
+// replace activates a new key in place of from.
 func (m *Manager) replace(ctx context.Context, from string) error {
 	k, err := m.generate()
 	if err != nil {
@@ -191,10 +192,10 @@ func (m *Manager) replace(ctx context.Context, from string) error {
 	return nil
 }
 
-// Revoke takes keys out at once, because they may be in the wrong hands: they are no longer
-// published, and no token that they signed is ours any more. An active key is replaced by a new one
-// first, never by the next one, which lay beside it. Of several keys, those that are gone already
-// are no error; ErrNotFound when all of them are gone.
+// Revoke removes keys immediately, because they may be compromised. They are no longer published,
+// and tokens that they signed no longer verify. An active key is first replaced with a new key,
+// never with the next key, which may be compromised like the active one. IDs of removed keys are
+// ignored, unless all are: then it returns ErrNotFound.
 func (m *Manager) Revoke(ctx context.Context, ids ...string) error {
 	found := false
 	for _, id := range ids {
@@ -232,7 +233,7 @@ func (m *Manager) revoke(ctx context.Context, id string) error {
 		switch err := m.cfg.Store.RevokeKey(ctx, id); {
 		case errors.Is(err, storage.ErrNotFound):
 			return ErrNotFound
-		case errors.Is(err, storage.ErrSpent): // it has just become the active one
+		case errors.Is(err, storage.ErrSpent): // the key has just become active
 			continue
 		case err != nil:
 			return err
@@ -243,8 +244,8 @@ func (m *Manager) revoke(ctx context.Context, id string) error {
 	return errContended
 }
 
-// RevokeAll replaces the active key by a new one and revokes every other: for when the
-// private keys may be in the wrong hands.
+// RevokeAll replaces the active key with a new one and revokes every other key. Use it when the
+// private keys may be compromised.
 func (m *Manager) RevokeAll(ctx context.Context) error {
 	all, err := m.List(ctx)
 	if err != nil {

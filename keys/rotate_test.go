@@ -21,7 +21,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// tend does what is due and returns the states of the keys, sorted.
+// tend executes the step that is due and returns the states of the keys, sorted.
 func tend(t *testing.T, m *Manager) string {
 	t.Helper()
 	must(t, m.Tend(t.Context()))
@@ -303,7 +303,7 @@ func TestAnotherAlgorithm(t *testing.T) {
 		must(t, late.Rotate(t.Context()))
 		c.Advance(rollout - time.Second)
 		tend(t, late)
-		want(t, tend(t, late), "active retired") // the keys from before are gone
+		want(t, tend(t, late), "active retired") // the earlier keys are gone
 		want(t, tend(t, after), "active retired")
 		c.Advance(time.Second)
 		want(t, tend(t, after), "active active retired")

@@ -23,7 +23,7 @@ import (
 
 const sealPurpose = "signing key"
 
-// set is what was read from the store at one moment, ready for use.
+// set holds the keys as read from the store at one moment, ready for use.
 type set struct {
 	readAt  time.Time
 	stored  []storage.SigningKey // oldest first
@@ -32,11 +32,11 @@ type set struct {
 	public  map[string]jose.JSONWebKey
 	jwks    []byte
 	etag    string
-	// verified goes on from set to set as long as the published keys are the same.
+	// verified is shared between sets as long as the published keys are the same.
 	verified *verified
 }
 
-// signer is the key that signs.
+// signer is a key that can sign.
 type signer struct {
 	id  string
 	alg string
@@ -45,7 +45,7 @@ type signer struct {
 
 var errNoActive = errors.New("no active signing key")
 
-// newSet publishes the keys and opens the one that signs.
+// newSet prepares the public keys and opens the signing key.
 func (m *Manager) newSet(ctx context.Context, stored []storage.SigningKey, now time.Time) (*set, error) {
 	s := &set{readAt: now, stored: stored, public: map[string]jose.JSONWebKey{}}
 	list := jose.JSONWebKeySet{Keys: []jose.JSONWebKey{}}
@@ -67,10 +67,10 @@ func (m *Manager) newSet(ctx context.Context, stored []storage.SigningKey, now t
 	return s, nil
 }
 
-// chooseSigner opens the key to sign with: the active one of the algorithm or, while
-// replicas are configured with different algorithms, the youngest active one there is.
-// A replica that cannot open it, because it lacks the master key, signs on with the key
-// before for as long as that is published, and says so.
+// chooseSigner opens the signing key: the active key of the algorithm. While replicas are
+// configured with different algorithms, it may be the newest active key of any algorithm. A replica
+// that lacks the master key to open it continues with its previous key as long as that is
+// published, and logs an error.
 func (m *Manager) chooseSigner(ctx context.Context, s *set) (*signer, error) {
 	k := m.activeOf(s)
 	if k == nil {
@@ -105,7 +105,7 @@ func (m *Manager) activeOf(s *set) *storage.SigningKey {
 	return s.find(m.cfg.Algorithm, storage.KeyActive)
 }
 
-// otherActive returns the youngest active key of another algorithm, or nil.
+// otherActive returns the newest active key of another algorithm, or nil.
 func (m *Manager) otherActive(s *set) (other *storage.SigningKey) {
 	for i := range s.stored {
 		k := &s.stored[i]
@@ -126,17 +126,17 @@ func (s *set) find(algorithm string, state storage.KeyState) *storage.SigningKey
 	return nil
 }
 
-// known is how long after its creation every replica publishes a key: one that finds the store
-// away when it would read the keys again does so after cacheTTL and twice rereadTimeout at most
-// (the attempt, and the pause), and the rest is for clocks that differ. Of an outage that lasts
-// longer than this allows for, every replica knows: see afterOutage.
+// known is how long after its creation every replica publishes a key. A replica that cannot reach
+// the store succeeds after at most cacheTTL plus twice rereadTimeout (the attempt and the pause).
+// The rest allows for clock differences. In a longer outage, every replica notices: see
+// afterOutage.
 const known = 3 * cacheTTL
 
-// afterOutage reports whether the store was away so shortly before s was read that other replicas
-// may not have read the keys since.
+// afterOutage reports whether the store was unavailable so recently before s was read that other
+// replicas may not have read the keys since.
 func (m *Manager) afterOutage(s *set) bool { return s.readAt.Before(m.failedAt.Add(known)) }
 
-// maySign reports whether a key is published for as long as a token lives that it signs now.
+// maySign reports whether a key stays published for the lifetime of a token that it signs now.
 func (m *Manager) maySign(s *set, id string) bool {
 	for _, k := range s.stored {
 		if k.ID == id {
@@ -146,10 +146,10 @@ func (m *Manager) maySign(s *set, id string) bool {
 	return false
 }
 
-// settled is k, or while it is younger than known the newest key it can stand back for: a
-// resource server that asks another replica would not find the key of a token that it
-// was just shown, and that replica would not know the token when it is to be revoked.
-// A key that was published ahead, and one that stands alone, signs at once.
+// settled returns k, or while k is younger than known the newest older key that can sign instead.
+// Otherwise a resource server that asks another replica might not find the key of a new token, and
+// that replica could not verify the token to revoke it. A key that was published ahead, or that is
+// the only one, signs immediately.
 func (s *set) settled(k *storage.SigningKey) *storage.SigningKey {
 	out := k
 	for i := range s.stored { // oldest first
@@ -167,7 +167,7 @@ func (s *set) settled(k *storage.SigningKey) *storage.SigningKey {
 	return out
 }
 
-// since is when a key came into its state, for one that is next or active.
+// since returns when a next or active key entered its state.
 func since(k storage.SigningKey) time.Time {
 	if k.ActivatedAt.IsZero() {
 		return k.CreatedAt
@@ -175,7 +175,7 @@ func since(k storage.SigningKey) time.Time {
 	return k.ActivatedAt
 }
 
-// generate makes a key pair of the configured algorithm, to be active at once.
+// generate returns a new active key pair of the configured algorithm.
 func (m *Manager) generate() (storage.SigningKey, error) {
 	key, err := generateKey(m.cfg.Algorithm)
 	if err != nil {
@@ -186,7 +186,8 @@ func (m *Manager) generate() (storage.SigningKey, error) {
 	if err != nil {
 		return storage.SigningKey{}, err
 	}
-	// A name that begins with a hyphen would be a flag on the command line.
+	// The prefix prevents a name that starts with a hyphen, which would be a flag on the command
+	// line.
 	pub.KeyID = "key_" + base64.RawURLEncoding.EncodeToString(thumb[:16])
 	public, err := json.Marshal(pub)
 	if err != nil {

@@ -18,17 +18,16 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/span"
 )
 
-// ErrVerify is returned for every token that is not one of ours: malformed, of
-// another type or algorithm, of an unknown key, or not signed by it.
+// ErrVerify is returned for every token that this server did not issue: malformed, of another type
+// or algorithm, with an unknown key, or with a wrong signature.
 var ErrVerify = errors.New("keys: token is not valid")
 
-// Sign returns claims as a signed JWT in compact form whose header has alg, kid and
-// typ, in this order. Signatures are deterministic (RFC 6979 for ES256), so that
-// equal claims under the same key give the same token: a refresh that is repeated
-// can be answered with the same reply without keeping it. No algorithm is "none" (AS-119).
+// Sign returns claims as a signed JWT in compact form. Its header has alg, kid and typ, in this
+// order. Signatures are deterministic (RFC 6979 for ES256), so equal claims under the same key give
+// the same token. A repeated refresh can thus get the same reply without storing it. No algorithm
+// is "none" (AS-119).
 //
-// The JWS is assembled here and not by go-jose, because go-jose signs ECDSA with
-// fresh randomness and cannot be told otherwise.
+// The JWS is not assembled by go-jose, because go-jose always signs ECDSA with fresh randomness.
 func (m *Manager) Sign(ctx context.Context, typ string, claims any) (_ string, err error) {
 	ctx, end := span.Begin(ctx, "sign")
 	defer func() { end(err) }()
@@ -70,7 +69,7 @@ func (s *signer) sign(input []byte) ([]byte, error) {
 		return ed25519.Sign(key, input), nil
 	case *ecdsa.PrivateKey:
 		digest := sha256.Sum256(input)
-		der, err := key.Sign(nil, digest[:], crypto.SHA256) // without randomness: RFC 6979
+		der, err := key.Sign(nil, digest[:], crypto.SHA256) // no randomness: RFC 6979
 		if err != nil {
 			return nil, err
 		}
@@ -80,8 +79,8 @@ func (s *signer) sign(input []byte) ([]byte, error) {
 	return s.key.Sign(nil, digest[:], crypto.SHA256) // PKCS #1 v1.5 needs no randomness
 }
 
-// rawECDSA turns an ASN.1 signature into the concatenation of R and S, each of size
-// bytes (RFC 7518 §3.4).
+// rawECDSA converts an ASN.1 signature to the concatenation of R and S, each of size bytes (RFC
+// 7518 §3.4).
 func rawECDSA(der []byte, size int) ([]byte, error) {
 	var sig struct{ R, S *big.Int }
 	if rest, err := asn1.Unmarshal(der, &sig); err != nil || len(rest) != 0 {
@@ -93,9 +92,9 @@ func rawECDSA(der []byte, size int) ([]byte, error) {
 	return out, nil
 }
 
-// Verify returns the payload of a JWT of type typ that this server signed. It looks
-// at no claim: an expired token verifies. Anything that is not ours is ErrVerify; of a key that is not
-// known while the store is away, nothing can be said, which is another error.
+// Verify returns the payload of a JWT of type typ that this server signed. It checks no claims, so
+// an expired token verifies. Any other token is ErrVerify. If the key is unknown while the store is
+// unavailable, Verify returns another error, because the token may be valid.
 //
 // The payload is shared: do not change it.
 func (m *Manager) Verify(ctx context.Context, token, typ string) ([]byte, error) {
@@ -116,13 +115,13 @@ func (m *Manager) Verify(ctx context.Context, token, typ string) ([]byte, error)
 		return nil, ErrVerify
 	}
 	pub, ok := s.public[h.KeyID]
-	if !ok { // one that another replica signs with at once, because the others were revoked
+	if !ok { // another replica signs with a new key immediately if all others were revoked
 		if s, err = m.newer(ctx, s); err != nil {
 			return nil, fmt.Errorf("keys: verify: %w", err)
 		}
 		pub, ok = s.public[h.KeyID]
 	}
-	if !ok || pub.Algorithm != h.Algorithm { // the key says which algorithm it is for, not the token
+	if !ok || pub.Algorithm != h.Algorithm { // the key determines the algorithm, not the token
 		return nil, ErrVerify
 	}
 	payload, err := jws.Verify(pub)

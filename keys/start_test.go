@@ -14,8 +14,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage/storagetest"
 )
 
-// A server that could not store its first key, or read it back, does not start: it would sign
-// with nothing, or with what no other replica publishes.
+// A server that cannot store its first key, or read it back, does not start. It would have no
+// signing key, or one that no other replica publishes.
 func TestStartFails(t *testing.T) {
 	for n := range 10 {
 		store := &storagetest.Failing{Store: openStore(t)}
@@ -56,8 +56,8 @@ func TestConfigured(t *testing.T) {
 	}
 }
 
-// Which key signs, of some that were made within seconds of each other: never one that is
-// retired or next while the active one has been published for long enough.
+// TestSettled: among keys created within seconds of each other, a retired or next key never signs
+// if the active one has been published long enough.
 func TestSettled(t *testing.T) {
 	at := installation.NewClock().Now()
 	key := func(id string, state storage.KeyState, made time.Duration) storage.SigningKey {
@@ -67,7 +67,7 @@ func TestSettled(t *testing.T) {
 	other.Algorithm = "EdDSA"
 	for _, tt := range []struct {
 		name   string
-		age    time.Duration // of what was read
+		age    time.Duration // time since the read
 		stored []storage.SigningKey
 		want   string
 	}{
@@ -107,7 +107,7 @@ func TestSettled(t *testing.T) {
 	}
 }
 
-// A key that cannot be made is told, and nothing is stored in its place.
+// A key that cannot be created causes an error, and nothing is stored.
 func TestKeyThatCannotBeMade(t *testing.T) {
 	m := newManager(t, Config{})
 	active := kid(t, m, storage.KeyActive)

@@ -12,9 +12,9 @@ import (
 	"github.com/mcp-authd/mcp-authd/audit"
 )
 
-// The token key is that of the MAC which refresh tokens carry. It is random and not derived
-// from a master key, under which it is merely sealed: so refresh tokens outlive a change of
-// that, and a thief of the master key needs the database too.
+// The token key is the MAC key of refresh tokens. It is random and only sealed with a master key,
+// not derived from one. Refresh tokens therefore survive a change of the master key, and a thief of
+// the master key also needs the database.
 const (
 	tokenKeyName = "refresh tokens"
 	tokenKeyWhat = "the key of refresh tokens"
@@ -25,18 +25,18 @@ const (
 type tokenKey struct {
 	key atomic.Pointer[[]byte]
 
-	mu     sync.Mutex // guards what follows; held while the key is read
-	stored bool       // in the database
+	mu     sync.Mutex // guards the fields below; held during a read
+	stored bool       // the database has the key
 	readAt time.Time
-	failed error // of that reading
+	failed error // error of that read
 }
 
-// TokenKey returns the key of the MAC that refresh tokens carry.
+// TokenKey returns the MAC key of refresh tokens.
 func (m *Manager) TokenKey() []byte { return *m.token.key.Load() }
 
-// NewerTokenKey returns the token key as it is now, for a caller who has met a token that
-// another one made. Callers who send junk cost one small read in rereadPause. An error
-// means that the database could not be asked, so that nothing is known of the token.
+// NewerTokenKey reads the token key again, for a caller whose token another replica may have
+// issued. Invalid tokens cost at most one small read per rereadPause. An error means that the
+// database is unavailable and the token's status is unknown.
 func (m *Manager) NewerTokenKey(ctx context.Context) ([]byte, error) {
 	m.token.mu.Lock()
 	defer m.token.mu.Unlock()
@@ -48,8 +48,8 @@ func (m *Manager) NewerTokenKey(ctx context.Context) ([]byte, error) {
 	return m.TokenKey(), m.token.failed
 }
 
-// tendTokenKey reads the token key, and makes the first one. Of several replicas that start
-// together one makes it. A database that has lost it gets the one that is known back.
+// tendTokenKey reads the token key, or creates the first one. Of several replicas that start
+// together, one creates it. If the database has lost the key, the known one is stored again.
 func (m *Manager) tendTokenKey(ctx context.Context) error {
 	m.token.mu.Lock()
 	defer m.token.mu.Unlock()
@@ -65,7 +65,7 @@ func (m *Manager) tendTokenKey(ctx context.Context) error {
 	return m.readTokenKey(ctx, m.sealTokenKey(*mine))
 }
 
-// readTokenKey takes over what is stored, or stores mine when nothing is.
+// readTokenKey adopts the stored key, or stores mine if there is none.
 func (m *Manager) readTokenKey(ctx context.Context, mine []byte) error {
 	sealed, err := m.cfg.Store.SharedKey(ctx, tokenKeyName, mine)
 	m.token.readAt = m.cfg.Now()
@@ -88,9 +88,9 @@ func newTokenKey() []byte {
 
 func (m *Manager) sealTokenKey(key []byte) []byte { return m.ring.Seal(tokenKeyName, key, nil) }
 
-// RenewTokenKey replaces the token key, because others may know it: every refresh token
-// that was issued before is worthless from now on, and people sign in again. Other replicas
-// learn of it with the first token of the new key, or within seconds.
+// RenewTokenKey replaces the token key, because it may be compromised. Every refresh token issued
+// before becomes invalid, and users must sign in again. Other replicas notice the new key with its
+// first token, or within seconds.
 func (m *Manager) RenewTokenKey(ctx context.Context) error {
 	m.token.mu.Lock()
 	defer m.token.mu.Unlock()

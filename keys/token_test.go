@@ -12,7 +12,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage/sqlite"
 )
 
-// tokenManager is a manager of a replica on a database.
+// tokenManager returns the manager of a replica on a database.
 func tokenManager(t *testing.T, store storage.Store, masters ...[]byte) (*Manager, error) {
 	t.Helper()
 	return New(t.Context(), Config{Store: store, SecretKeys: masters, Now: installation.NewClock().Now})
@@ -26,8 +26,8 @@ func fileStore(t *testing.T) *sqlite.Store {
 
 var one, two = bytes.Repeat([]byte{1}, 32), bytes.Repeat([]byte{2}, 32)
 
-// TestTheTokenKey: all replicas have one, sealed in the database, and it outlives the master
-// key (issue 12, 1.1).
+// TestTheTokenKey: all replicas share one token key. It is sealed in the database and survives a
+// change of the master key (issue 12, 1.1).
 func TestTheTokenKey(t *testing.T) {
 	s := fileStore(t)
 	got := make([][]byte, 8)
@@ -69,8 +69,8 @@ func TestTheTokenKey(t *testing.T) {
 	}
 }
 
-// A replica learns of a new token key, at the latest with its next look, and gives the key
-// that it knows back to a database that has lost it.
+// A replica notices a new token key at its next read at the latest. It restores its known key in a
+// database that has lost it.
 func TestTheTokenKeyIsRenewed(t *testing.T) {
 	s, c := fileStore(t), installation.NewClock()
 	replica, err := New(t.Context(), Config{Store: s, SecretKeys: [][]byte{one}, Now: c.Now})
@@ -113,7 +113,7 @@ func TestTheTokenKeyIsRenewed(t *testing.T) {
 	}
 }
 
-// forgetful is a store that has lost the keys that replicas share.
+// forgetful is a store that has lost the shared keys.
 type forgetful struct {
 	storage.Store
 	sealed []byte

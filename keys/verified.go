@@ -7,14 +7,13 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/bounded"
 )
 
-// maxVerified bounds the tokens that are remembered as verified, at about a kilobyte
-// each.
+// maxVerified limits the number of cached verified tokens, of about a kilobyte each.
 const maxVerified = 4096
 
-// verified remembers which tokens the present keys have signed: a resource server that
-// introspects asks about the same few tokens all the time, and a signature costs more
-// than everything else in the answer. Nothing else is remembered: whether the grant is
-// still good is asked of the store each time.
+// verified caches which tokens the current keys have signed. A resource server that introspects
+// asks about the same few tokens repeatedly, and verifying a signature costs more than the rest of
+// the answer. Nothing else is cached: the store is asked each time whether the grant is still
+// active.
 type verified struct {
 	tokens *bounded.Map[[sha256.Size]byte, []byte]
 }
@@ -29,7 +28,7 @@ func verifiedKey(token, typ string) [sha256.Size]byte {
 
 func (v *verified) get(key [sha256.Size]byte) ([]byte, bool) { return v.tokens.Get(key) }
 
-// put remembers a token that has just been verified.
+// put caches a token that has just been verified.
 func (v *verified) put(key [sha256.Size]byte, payload []byte) {
 	v.tokens.Put(key, payload, time.Time{})
 }
