@@ -81,7 +81,7 @@ type Manager struct {
 	failedAt time.Time // time of the last failed read
 }
 
-// New returns a manager and creates the first signing key if there is none. Of several replicas
+// New returns a manager and creates the first signing key if the store is empty. Of several replicas
 // that start together, one creates it and the others use it.
 func New(ctx context.Context, c Config) (*Manager, error) {
 	if c.Algorithm == "" {
@@ -114,7 +114,7 @@ func New(ctx context.Context, c Config) (*Manager, error) {
 	return m, nil
 }
 
-// ensure creates the first key of the algorithm if none is active, and checks that a signing key is
+// ensure creates the first key of the algorithm if it lacks an active one, and checks that a signing key is
 // available.
 func (m *Manager) ensure(ctx context.Context) error {
 	s, err := m.load(ctx)

@@ -205,8 +205,8 @@ func BenchmarkSign(b *testing.B) {
 	}
 }
 
-// TestVerifiedIsRemembered: a verified token is valid as long as its key is published, and only for
-// its type. A replica clears its cache when the keys change.
+// TestVerifiedOnAnotherReplica: a replica clears its cache when it notices that the keys have
+// changed.
 func TestVerifiedOnAnotherReplica(t *testing.T) {
 	c, store := installation.NewClock(), openStore(t)
 	first := newManager(t, Config{Store: store, Now: c.Now})
@@ -224,6 +224,8 @@ func TestVerifiedOnAnotherReplica(t *testing.T) {
 	}
 }
 
+// TestVerifiedIsRemembered: a verified token is valid as long as its key is published, and only for
+// its type.
 func TestVerifiedIsRemembered(t *testing.T) {
 	m := newManager(t, Config{})
 	token := sign(t, m)

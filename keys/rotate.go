@@ -155,8 +155,7 @@ const tries = 5
 var errContended = errors.New("keys: others are changing the keys at the same time; try again")
 
 // Rotate activates another key immediately: the next key, or else a new one that resource servers
-// must fetch first. The current key retires. Of several concurrent callers, one rotates; the others
-// also return nil.
+// must fetch first. The current key retires. If several callers run at once, one rotates and all return nil.
 func (m *Manager) Rotate(ctx context.Context) error {
 	s, err := m.reload(ctx)
 	if err != nil {

@@ -107,7 +107,7 @@ func TestSettled(t *testing.T) {
 	}
 }
 
-// A key that cannot be created causes an error, and nothing is stored.
+// A key that cannot be created causes an error, and stores nothing.
 func TestKeyThatCannotBeMade(t *testing.T) {
 	m := newManager(t, Config{})
 	active := kid(t, m, storage.KeyActive)

@@ -65,7 +65,7 @@ func (m *Manager) tendTokenKey(ctx context.Context) error {
 	return m.readTokenKey(ctx, m.sealTokenKey(*mine))
 }
 
-// readTokenKey adopts the stored key, or stores mine if there is none.
+// readTokenKey adopts the stored key, or stores mine if the store has no key.
 func (m *Manager) readTokenKey(ctx context.Context, mine []byte) error {
 	sealed, err := m.cfg.Store.SharedKey(ctx, tokenKeyName, mine)
 	m.token.readAt = m.cfg.Now()
