@@ -1,13 +1,14 @@
-// Package delegation has the types that authserver, which asks people, and thirdparty, which sends
-// them to a provider, share about an authorization code flow in which we are the client:
+// Package delegation has the types that packages authserver and thirdparty share. Authserver talks
+// to the user and thirdparty to the provider. This server is the client of the provider's
+// authorization code flow:
 //
-//	Request                what the person has approved; its Purpose is why
-//	AuthorizationRequest   where the browser goes, and the secrets that bind the response to it
-//	AuthorizationResponse  the response of the provider, with the secret that this browser holds
+//	Request                a sign-in that the user has approved; its Purpose is why
+//	AuthorizationRequest   the URL for the browser, and the secrets that bind the response to it
+//	AuthorizationResponse  the response of the provider, with this browser's secret
 //	Result                 who signed in, and the provider session that was stored for them
 //
-// A resource server gets a Token of the provider by a TokenRequest. A Provider is named by the
-// id of its connector, the configuration of sign-in there.
+// A resource server gets a provider's Token with a TokenRequest. A Provider is identified by the ID
+// of its connector, the configuration of sign-in there.
 package delegation
 
 import (
@@ -20,42 +21,45 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// Provider is a place where people sign in, as they see it.
+// Provider describes a provider to users.
 type Provider struct {
-	ID   string // that of its connector: in paths, and in the configuration; letters, digits and hyphens
+	ID   string // ID of its connector, used in paths and the configuration; letters, digits and hyphens
 	Name string // "Google"
-	Icon string // the name of a built-in icon, "" for none
-	Host string // where the browser goes: "accounts.google.com"
+	Icon string // name of a built-in icon, or ""
+	Host string // host that the browser is sent to: "accounts.google.com"
 }
 
-// ErrHomeProvider refuses a sign-in to an account that began at a provider, which has not confirmed the person.
+// ErrHomeProvider refuses a sign-in to an account that was created at a provider, if that provider
+// has not confirmed the user.
 var ErrHomeProvider = oauth.NewError(oauth.AccessDenied,
 	"Your account here began with an account at a provider, which has to confirm it. "+
 		"Please sign in with that account first. After that, your other ways to sign in work again.")
 
-// Purpose is what a browser is sent to a provider for.
+// Purpose is why a browser is sent to a provider.
 type Purpose string
 
 // The purposes.
 const (
-	PurposeSignIn Purpose = "sign-in" // to learn who the person is
-	PurposeLink   Purpose = "link"    // to tie the account there to the user that is signed in
-	PurposeExtend Purpose = "extend"  // to get further scopes there for the user that is signed in
+	PurposeSignIn Purpose = "sign-in" // to identify the user
+	PurposeLink   Purpose = "link"    // to link the account there to the signed-in user
+	PurposeExtend Purpose = "extend"  // to get more scopes there for the signed-in user
 )
 
-// Reauthentication says whether the person has to prove to the provider again who they are.
+// Reauthentication says whether the user must authenticate at the provider again.
 type Reauthentication string
 
-// The kinds of it. The zero value asks for no new proof.
+// The kinds of reauthentication. The zero value requires none.
 const (
-	// ReauthAsked: the provider is asked for it. One that does not say when it had the proof is believed.
+	// ReauthAsked requests it. A provider that does not report the time of authentication is
+	// accepted.
 	ReauthAsked Reauthentication = "asked"
-	// ReauthProved: the provider has to say that it had the proof after the browser left.
+	// ReauthProved also requires that the provider reports an authentication after the browser
+	// left.
 	ReauthProved Reauthentication = "proved"
 )
 
-// MarshalJSON writes none and ReauthProved as the version before stores them. It reads no other value, so a
-// replica of that version refuses a response for ReauthAsked.
+// MarshalJSON encodes "" and ReauthProved as the previous version does. That version reads no other
+// value, so a replica that runs it refuses a response for ReauthAsked.
 func (r Reauthentication) MarshalJSON() ([]byte, error) {
 	switch r {
 	case "":
@@ -66,7 +70,7 @@ func (r Reauthentication) MarshalJSON() ([]byte, error) {
 	return json.Marshal(string(r))
 }
 
-// UnmarshalJSON is the opposite.
+// UnmarshalJSON reverses MarshalJSON.
 func (r *Reauthentication) UnmarshalJSON(b []byte) error {
 	switch string(b) {
 	case "false":
@@ -79,27 +83,27 @@ func (r *Reauthentication) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// Request asks to send a browser to a provider and to learn who signs in there. It is made only
-// after the person has approved (AS-220).
+// Request asks to send a browser to a provider and to find out who signs in there. It is made only
+// after the user has approved (AS-220).
 type Request struct {
-	Provider  string  // its id
-	Purpose   Purpose `json:"Errand"` // the version before stores it under this name
-	UserID    string  // who is signed in; "" for PurposeSignIn
-	LoginHint string  // what the client knows about the person; may be empty
-	// Reauth is stored under the name that the version before knows.
+	Provider  string  // ID of the provider
+	Purpose   Purpose `json:"Errand"` // name in the previous version's stored form
+	UserID    string  // the signed-in user; "" for PurposeSignIn
+	LoginHint string  // the client's hint about the user; may be empty
+	// Reauth has the name of the previous version's stored form.
 	Reauth   Reauthentication `json:"Fresh"`
-	Choose   bool             // the person wants to choose the account
-	Scopes   oauth.Scopes     // for PurposeExtend: the scopes there that are missing
-	ClientID string           // the client that asks, for the log; may be empty
-	// Payload comes back with the result. It is stored sealed.
+	Choose   bool             // the user wants to choose the account
+	Scopes   oauth.Scopes     // for PurposeExtend: the missing scopes at the provider
+	ClientID string           // the client of the request, for the log; may be empty
+	// Payload is returned with the result. It is stored sealed.
 	Payload []byte
 }
 
-// AuthorizationRequest says where the browser goes, and what the response has to come with (RFC
-// 6749 §4.1.1).
+// AuthorizationRequest contains the URL for the browser, and the secrets that the response must
+// match (RFC 6749 §4.1.1).
 type AuthorizationRequest struct {
 	URL string
-	// State is the state parameter in URL, Binding a secret that only this browser holds: each
+	// State is the state parameter in URL. Binding is a secret that only this browser holds. Each
 	// is useless without the other.
 	State, Binding string
 	ExpiresAt      time.Time
@@ -107,56 +111,57 @@ type AuthorizationRequest struct {
 
 // AuthorizationResponse is the response of a provider, through the browser (RFC 6749 §4.1.2).
 type AuthorizationResponse struct {
-	Provider string     // from the path of the callback
+	Provider string     // from the callback path
 	Params   url.Values // the authorization response
 	Binding  string     // AuthorizationRequest.Binding, as the browser sent it
-	// Session is minted for the person, for PurposeSignIn; its UserID is not known yet.
+	// Session is the new session for PurposeSignIn. Its UserID is not known yet.
 	Session storage.Session
 }
 
-// Result is who signed in. Request is also set beside an error, as soon as it is known.
+// Result describes who signed in. Request is set even if an error is returned, as soon as it is
+// known.
 type Result struct {
 	Request Request
 	User    storage.User
-	// Upstream is the id of the provider session (storage.Upstream).
+	// Upstream is the ID of the provider session (storage.Upstream).
 	Upstream string
-	// AuthTime is when the person last proved to the provider who they are; zero: it does
-	// not say. The session that was stored has it too.
+	// AuthTime is when the user last authenticated at the provider; zero: unknown. The stored
+	// session has the same time.
 	AuthTime time.Time
-	// Claim is an account that is tied to no user here, for PurposeLink and PurposeExtend;
-	// nothing was stored. The person is asked whether it is theirs.
+	// Claim is set for PurposeLink and PurposeExtend if the account is linked to no user here.
+	// Nothing is stored until the user confirms that the account is theirs.
 	Claim *Claim
-	// Came is the name of the account that the provider returned, "" if the provider has no name for it
-	// but its identifier.
+	// Came is the name of the returned account, or "" if the provider gave only an identifier.
 	Came string
-	// Expected is the name of the account that it should have returned, beside the error that says so.
+	// Expected is the name of the expected account, if the error says that another one was
+	// returned.
 	Expected string
 }
 
-// Claim is an account at a provider that can be tied to the user who signed in with it, after
-// the page has shown it to them and they have confirmed it.
+// Claim is an account at a provider that can be linked to the signed-in user, after a page has
+// shown it to them and they have confirmed it.
 type Claim struct {
-	Ticket  string // redeems the claim, once, for that user, for ten minutes
-	Label   string // the name that the account gives itself; may be anything
-	Subject string // the provider's own identifier of it
+	Ticket  string // redeems the claim, once, for that user, within ten minutes
+	Label   string // display name of the account; untrusted
+	Subject string // the provider's identifier of the account
 }
 
-// TokenRequest asks for a token of a provider, for a resource server that holds
-// an MCP token of the user.
+// TokenRequest asks for a provider's token, for a resource server that holds an MCP token of the
+// user.
 type TokenRequest struct {
-	Provider   string // its id
+	Provider   string // ID of the provider
 	UserID     string
-	UpstreamID string       // the provider session that the MCP token's grant rests on; "": none
+	UpstreamID string       // the provider session that the MCP token's grant depends on; "": none
 	Resource   string       // canonical; the resource server that gets the token
-	Scopes     oauth.Scopes // scopes there; none: those that the policy gives the resource
+	Scopes     oauth.Scopes // scopes at the provider; empty: all that the policy allows the resource
 }
 
-// Token is a token of a provider, for a resource server.
+// Token is a provider's token for a resource server.
 type Token struct {
 	Token     string
 	Type      string       // "Bearer"
-	Scopes    oauth.Scopes // what it allows, as far as the provider says; may be more than was asked for
-	ExpiresAt time.Time    // zero: the provider does not say
+	Scopes    oauth.Scopes // granted scopes as far as known; may exceed the request
+	ExpiresAt time.Time    // zero: unknown
 }
 
 const redacted = "[redacted]"

@@ -22,8 +22,8 @@ func TestTokenIsNotPrinted(t *testing.T) {
 	}
 }
 
-// TestStoredNames: a request waits in the store while its browser is away, and replicas of two
-// versions read it.
+// TestStoredNames: a request is stored while its browser is at the provider, and replicas of two
+// versions can read it.
 func TestStoredNames(t *testing.T) {
 	got, err := json.Marshal(Request{Provider: "corp", Purpose: PurposeLink, UserID: "usr_1"})
 	if err != nil {

@@ -5,16 +5,17 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// Asked are the scopes that an assertion is about: those of the request, of the assertion and of the
-// trust entry. Nil: nothing is said.
+// Asked contains the scopes of the request, the assertion and the trust entry. Nil means
+// unspecified.
 type Asked struct {
 	Requested, Named, Entry oauth.Scopes
 }
 
-// Asserted returns the scopes that an assertion is granted (AS-187): what the request asks for, or else
-// what the assertion names, or else all that the entry allows, or the defaults of the resource; as far
-// as the resource knows it, and the assertion and the entry allow it with all that it includes. Never
-// offline_access: the issuer is asked again, and not the person.
+// Asserted returns the scopes to grant for an assertion (AS-187). It starts with the requested
+// scopes, or else the assertion's, or else the entry's, or else the resource's defaults. The result
+// is limited to scopes that the resource knows. The assertion and the entry must allow each scope
+// with everything that it includes. offline_access is never granted: the client must get a new
+// assertion from the issuer.
 func Asserted(r storage.Resource, a Asked) oauth.Scopes {
 	requested := a.Requested.Without(oauth.Scopes{oauth.OfflineAccess})
 	for _, fallback := range []oauth.Scopes{a.Named, a.Entry, DefaultScopes(r)} {

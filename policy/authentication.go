@@ -8,19 +8,19 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// MinMaxAge is the least max_age that a scope may demand: a person has to come back from the page, and
-// the client has to use its token.
+// MinMaxAge is the smallest max_age that a scope may demand. It leaves time for the user to return
+// from the page and for the client to use its token.
 const MinMaxAge = 30 * time.Second
 
-// Authentication says how well, and how long ago at most, a person must have proved who they are
-// (RFC 9470). The zero value demands nothing.
+// Authentication specifies how strongly and how recently a user must have authenticated (RFC 9470).
+// The zero value demands nothing.
 type Authentication struct {
 	ACR    string        // "": any
 	MaxAge time.Duration // 0: any
 }
 
-// AuthenticationFor returns what scopes of a resource demand, with all that they include: the
-// strongest class, and the least age.
+// AuthenticationFor returns the demands of the scopes and of all scopes that they include: the
+// strongest class and the lowest age.
 func AuthenticationFor(r storage.Resource, s oauth.Scopes) (out Authentication) {
 	held := Implied(r, s)
 	for _, t := range r.Scopes {
@@ -35,13 +35,13 @@ func AuthenticationFor(r storage.Resource, s oauth.Scopes) (out Authentication) 
 	return out
 }
 
-// Proof is how a person has proved who they are.
+// Proof describes how and when a user authenticated.
 type Proof struct {
 	ACR string    // "": no class
-	At  time.Time // zero: not known
+	At  time.Time // zero: unknown
 }
 
-// Meets reports whether a proof is, at a time, what is demanded.
+// Meets reports whether a proof meets the demands at a time.
 func (p Proof) Meets(want Authentication, now time.Time) bool {
 	return oauth.ACRSatisfies(p.ACR, want.ACR) && p.Recent(want, now)
 }
@@ -51,17 +51,17 @@ func (p Proof) Recent(want Authentication, now time.Time) bool {
 	return want.MaxAge == 0 || !p.At.IsZero() && now.Sub(p.At) <= want.MaxAge
 }
 
-// Proved returns those of s for which a proof is still enough. Of a grant that is refreshed, the others
-// are left out, so that a client that knows scopes alone finds one missing and asks for it: its person
-// then proves again who they are.
+// Proved returns the scopes in s whose demands a proof still meets. A refresh drops the others.
+// A client that knows only scopes then notices the missing one and requests it, and the user
+// authenticates again.
 func Proved(r storage.Resource, s oauth.Scopes, p Proof, now time.Time) oauth.Scopes {
 	return slices.DeleteFunc(slices.Clone(s), func(scope string) bool {
 		return !p.Meets(AuthenticationFor(r, oauth.Scopes{scope}), now)
 	})
 }
 
-// WithoutPerson returns those of s that a program can use of itself: nothing that demands a proof of a
-// person.
+// WithoutPerson returns the scopes in s that a program can use without a user: those that demand no
+// authentication of a user.
 func WithoutPerson(r storage.Resource, s oauth.Scopes) oauth.Scopes {
 	return without(r, s, func(t storage.ScopeText) bool { return t.ACR != "" || t.MaxAge > 0 })
 }

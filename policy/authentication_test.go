@@ -24,7 +24,7 @@ func TestAuthenticationFor(t *testing.T) {
 		"":            {},
 		"mcp":         {},
 		"mcp pay":     {MaxAge: 5 * time.Minute},
-		"admin":       {ACR: mfa, MaxAge: 5 * time.Minute}, // with what it includes
+		"admin":       {ACR: mfa, MaxAge: 5 * time.Minute}, // including implied scopes
 		"admin all":   {ACR: phr, MaxAge: time.Minute},
 		"pay delete":  {ACR: phr, MaxAge: time.Minute},
 		"unknown mcp": {},
@@ -35,7 +35,7 @@ func TestAuthenticationFor(t *testing.T) {
 	}
 }
 
-// AS-238: what a proof allows ends with its age, and offline_access with nothing.
+// AS-238: the scopes that a proof allows end at their max_age; offline_access never does.
 func TestProved(t *testing.T) {
 	at := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 	for _, tt := range []struct {
@@ -57,7 +57,7 @@ func TestProved(t *testing.T) {
 	}
 }
 
-// AS-238: a program has no person who proves anything.
+// AS-238: a program has no user who could authenticate.
 func TestProgramsGetNothingThatDemandsAProof(t *testing.T) {
 	all := ResourceScopes(guarded)
 	got, err := Machine(guarded, all, nil)

@@ -1,6 +1,6 @@
-// Package policy holds the decisions of the authorization server as pure
-// functions: which resource a request means, which scopes it can have, whether a
-// person must be asked. Nothing here reads a clock, a store or a request.
+// Package policy contains the decisions of the authorization server as pure functions: which
+// resource a request means, which scopes it can have, and whether to ask the user. It reads no
+// clock, store or request.
 package policy
 
 import (
@@ -13,19 +13,19 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// Catalogue is the set of resources that tokens can be issued for. It is immutable.
+// Catalogue is the immutable set of resources that tokens can be issued for.
 type Catalogue struct {
-	resources []storage.Resource // the server's own ones last
-	listed    int                // of the resources: those that are not its own
+	resources []storage.Resource // the server's own resources last
+	listed    int                // number of resources without the server's own
 	byURI     map[string]int
 	byOrigin  map[string]int // -1: several resources share the origin
-	bound     int            // of the resources: those whose tokens have to be bound to a key
+	bound     int            // number of resources that require key-bound tokens
 }
 
-// NewCatalogue returns a catalogue of resources; the first is the default. Of two
-// with the same canonical URI the first counts, so that the configuration goes
-// before what was added at run time. Each alias is a resource of its own, behind the one that it
-// is an alias of. What is the server's own comes before all others of its URI.
+// NewCatalogue returns a catalogue of resources. The first is the default. Of duplicate canonical
+// URIs the first counts, so that the configuration precedes resources added at run time. Each alias
+// is a separate resource, after the one that it belongs to. The server's own resources take
+// precedence over all others with the same URI.
 func NewCatalogue(resources []storage.Resource) (*Catalogue, error) {
 	c := &Catalogue{byURI: map[string]int{}, byOrigin: map[string]int{}}
 	own := map[string]storage.Resource{}
@@ -74,7 +74,7 @@ func (c *Catalogue) add(r storage.Resource) bool {
 		c.bound++
 	}
 	if r.AliasOf != "" {
-		return true // the origin means the resource
+		return true // the origin refers to the main resource
 	}
 	if _, shared := c.byOrigin[oauth.ResourceOrigin(r.URI)]; shared {
 		i = -1
@@ -83,33 +83,32 @@ func (c *Catalogue) add(r storage.Resource) bool {
 	return true
 }
 
-// aliasOf returns the resource that an alias stands for: r with the URI of the alias, and with a name by
-// which people can tell the two apart.
+// aliasOf returns the resource for an alias: r with the alias as its URI, and a name that
+// distinguishes the two for users.
 func aliasOf(r storage.Resource, alias string) storage.Resource {
 	r.Name = oauth.AliasName(r.Name, r.URI, alias)
 	r.URI, r.AliasOf, r.Aliases = alias, r.URI, nil
 	return r
 }
 
-// Resources returns all resources, the default first, and the aliases of each behind it.
+// Resources returns all resources, the default first, each followed by its aliases.
 func (c *Catalogue) Resources() []storage.Resource { return slices.Clone(c.resources[:c.listed]) }
 
-// Own returns the resources of the server itself, which requests have to name.
+// Own returns the server's own resources, which requests must name explicitly.
 func (c *Catalogue) Own() []storage.Resource { return slices.Clone(c.resources[c.listed:]) }
 
-// Resolution is the resource that a request means, and how its parameters were read as
-// that: "exact", or the differences that were overlooked, for the log.
+// Resolution is the resource that a request refers to. Match records for the log how its parameters
+// matched: "exact", or the ignored differences.
 type Resolution struct {
 	storage.Resource
 	Match string
 }
 
-// Resolve returns the one resource that the resource parameters of a request mean
-// (RFC 8707 §2). None means the default resource: clients of MCP 2025-03-26 send
-// none, and their tokens must have a concrete audience all the same (AS-109). The
-// bare origin means the resource on it when there is just one (AS-110). Repeating
-// one resource, in whatever spelling, is tolerated; two different ones, unknown and
-// malformed ones are invalid_target.
+// Resolve returns the resource that the resource parameters of a request refer to (RFC 8707 §2).
+// Without parameters it is the default resource: clients of MCP 2025-03-26 send none, and their
+// tokens must still have a concrete audience (AS-109). A bare origin refers to the only resource on
+// it (AS-110). Repeating one resource, in any spelling, is tolerated. Different, unknown or
+// malformed resources are invalid_target.
 func (c *Catalogue) Resolve(requested []string) (Resolution, error) {
 	if len(c.resources) == 0 || len(requested) == 0 && c.listed == 0 {
 		return Resolution{},
@@ -142,7 +141,7 @@ func (c *Catalogue) Resolve(requested []string) (Resolution, error) {
 	return Resolution{c.resources[found], match}, nil
 }
 
-// difference says what was overlooked when raw was taken for the canonical URI.
+// difference returns the ignored differences between raw and the canonical URI.
 func difference(raw, uri string) (out []string) {
 	if raw == uri {
 		return nil
@@ -167,7 +166,7 @@ func difference(raw, uri string) (out []string) {
 	return out
 }
 
-// short is an address as a message can name it.
+// short cuts an address for use in a message.
 func short(uri string) string {
 	const longest = 200
 	return uri[:min(len(uri), longest)]
@@ -199,15 +198,15 @@ func (c *Catalogue) Lookup(uri string) (storage.Resource, bool) {
 	return c.resources[i], true
 }
 
-// DemandProofs reports whether tokens for some of the resources have to be bound to a key of the client,
-// and whether those for all of them have.
+// DemandProofs reports whether some, and whether all, of the resources require tokens bound to a
+// key of the client.
 func (c *Catalogue) DemandProofs() (some, all bool) {
 	return c.bound > 0, c.bound > 0 && c.bound == c.listed
 }
 
-// DefaultScopes returns the scopes that clients should ask for first, over all
-// resources: many ask for everything that the metadata lists, so that list is what people are to be
-// asked for at the first sign-in, and the rest is found by step-up.
+// DefaultScopes returns the scopes that clients should request first, over all resources. Many
+// clients request everything that the metadata lists. The list therefore contains only the scopes
+// for the first sign-in, and clients get the others by step-up.
 func (c *Catalogue) DefaultScopes() oauth.Scopes {
 	var out oauth.Scopes
 	for _, r := range c.resources[:c.listed] {

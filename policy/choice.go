@@ -11,16 +11,16 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// Question is what a consent page asks: the scopes of a request, and those among them that
-// the person has allowed before, which are not asked about again.
+// Question is the question of a consent page: the requested scopes, and those among them that the
+// user has already allowed, which are not asked again.
 type Question struct {
 	Resource storage.Resource
 	Asked    oauth.Scopes
 	Allowed  oauth.Scopes
 }
 
-// Ask returns the question about a request. Of one that asks for more than the person has
-// consented to, only the difference is asked; consented is nil when they have not been asked before.
+// Ask returns the question for a request. If the user has consented to some of the scopes, only the
+// others are asked. consented is nil if the user has not been asked before.
 func Ask(r storage.Resource, asked, consented oauth.Scopes) Question {
 	q := Question{Resource: r, Asked: asked}
 	if allowed := asked.Intersect(Implied(r, consented)); len(allowed) < len(asked) {
@@ -29,28 +29,29 @@ func Ask(r storage.Resource, asked, consented oauth.Scopes) Question {
 	return q
 }
 
-// Open returns the scopes that the person can grant or not.
+// Open returns the scopes that the user can grant or refuse.
 func (q Question) Open() oauth.Scopes {
 	return q.own().Without(q.Allowed).Without(Required(q.Resource))
 }
 
-// own are the scopes of the resource that are asked for.
+// own returns the requested scopes of the resource.
 func (q Question) own() oauth.Scopes { return q.Asked.Without(oauth.Scopes{oauth.OfflineAccess}) }
 
-// Optional reports whether there is anything to choose: one harmless scope alone is granted or denied as a whole.
+// Optional reports whether there is a choice. A single harmless scope is granted or denied as a
+// whole.
 func (q Question) Optional() bool {
 	open := q.Open()
 	return len(open) > 0 && (len(q.own()) > 1 || len(Dangerous(q.Resource, open)) > 0)
 }
 
-// Preselected returns what an approval grants that chooses nothing: all but the dangerous
+// Preselected returns the grant of an approval without a choice: everything except the dangerous
 // scopes.
 func (q Question) Preselected() oauth.Scopes {
 	return q.with(q.Open().Without(Dangerous(q.Resource, q.Open())))
 }
 
-// ReadOnly returns what the preset of this name grants. It is false where that is nothing or all, or where a scope
-// that cannot be left out gives more than access for reading.
+// ReadOnly returns the grant of the preset "read". It returns false if that would be nothing or
+// everything, or if a mandatory scope gives more than read access.
 func (q Question) ReadOnly() (oauth.Scopes, bool) {
 	open := q.Open()
 	read, fixed := ReadOnly(q.Resource, open), q.own().Without(q.Allowed).Without(open)
@@ -58,36 +59,37 @@ func (q Question) ReadOnly() (oauth.Scopes, bool) {
 	return q.with(read), harmless && len(read)+len(fixed) > 0 && len(read) < len(open)
 }
 
-// with are the chosen scopes and those that are not open.
+// with returns the chosen scopes and those that are not open.
 func (q Question) with(chosen oauth.Scopes) oauth.Scopes {
 	return q.Asked.Without(q.Open().Without(chosen))
 }
 
-// Preset is a choice of scopes by one word.
+// Preset is a named choice of scopes.
 type Preset string
 
 // The presets.
 const (
-	PresetNone   Preset = "" // of a form that posts what was ticked, or decides without a choice
+	PresetNone   Preset = "" // the form contains the selected scopes, or no choice
 	PresetAll    Preset = "all"
 	PresetRead   Preset = "read"
-	PresetChoose Preset = "choose" // what was ticked
+	PresetChoose Preset = "choose" // the selected scopes
 )
 
-// Choice is what a person has chosen.
+// Choice is a user's choice.
 type Choice struct {
 	Preset Preset       `json:"p,omitempty"`
 	Ticked oauth.Scopes `json:"t,omitempty"`
 }
 
-// ErrNothing is that of a choice that grants nothing.
+// ErrNothing is returned for a choice that grants nothing.
 var ErrNothing = errors.New("policy: nothing was chosen")
 
-// ErrPreset is that of a choice by a preset that does not exist.
+// ErrPreset is returned for an unknown preset.
 var ErrPreset = errors.New("policy: unknown preset")
 
-// Grant returns the scopes that a choice grants (AS-76, AS-237): never one that was not asked for,
-// and each that was allowed before or that is required. ErrNothing, ErrPreset.
+// Grant returns the scopes that a choice grants (AS-76, AS-237). It never includes a scope that was
+// not requested, and always includes previously allowed and required scopes. It returns ErrNothing
+// or ErrPreset for an invalid choice.
 func (q Question) Grant(c Choice) (oauth.Scopes, error) {
 	granted := q.with(q.Open().Intersect(c.Ticked))
 	switch {
@@ -106,8 +108,8 @@ func (q Question) Grant(c Choice) (oauth.Scopes, error) {
 	return granted, nil
 }
 
-// Required returns the scopes that people cannot leave out: those marked so, and those that every call needs. A
-// dangerous scope is always left to people (FaultOf).
+// Required returns the scopes that users cannot leave out: scopes marked as required, and
+// non-dangerous scopes that every call needs. A dangerous scope is always optional (FaultOf).
 func Required(r storage.Resource) (out oauth.Scopes) {
 	every := everyCall(r)
 	for _, s := range r.Scopes {
@@ -118,17 +120,18 @@ func Required(r storage.Resource) (out oauth.Scopes) {
 	return out
 }
 
-// everyCall returns EveryCall without dangerous scopes, which only a person adds.
+// everyCall returns EveryCall without dangerous scopes, which only a user can add.
 func everyCall(r storage.Resource) oauth.Scopes {
 	return EveryCall(r).Without(Dangerous(r, EveryCall(r)))
 }
 
-// Kept returns the scopes of a narrowed grant: those to keep, and those of the grant that cannot be left out.
+// Kept returns the scopes of a reduced grant: those to keep, and the held ones that cannot be left
+// out.
 func Kept(r storage.Resource, held, keep oauth.Scopes) oauth.Scopes {
 	return keep.Union(Required(r).Intersect(held))
 }
 
-// Including returns every scope of a resource that is, or includes, one of s.
+// Including returns every scope of a resource that is in s or includes a scope in s.
 func Including(r storage.Resource, s oauth.Scopes) (out oauth.Scopes) {
 	for _, scope := range ResourceScopes(r) {
 		if len(Implied(r, oauth.Scopes{scope}).Intersect(s)) > 0 {
@@ -138,18 +141,18 @@ func Including(r storage.Resource, s oauth.Scopes) (out oauth.Scopes) {
 	return out
 }
 
-// Dangerous returns those of s that are, or include, a dangerous scope.
+// Dangerous returns the scopes in s that are dangerous or include a dangerous scope.
 func Dangerous(r storage.Resource, s oauth.Scopes) oauth.Scopes {
 	return s.Without(without(r, s, func(t storage.ScopeText) bool { return t.Dangerous }))
 }
 
-// ReadOnly returns those of s that give, with all that they include, nothing but access for reading.
+// ReadOnly returns the scopes in s that give only read access, with everything that they include.
 func ReadOnly(r storage.Resource, s oauth.Scopes) oauth.Scopes {
 	return without(r, s, func(t storage.ScopeText) bool { return t.Access != storage.AccessRead || t.Dangerous })
 }
 
-// without returns those of s that are not, and do not include, a scope of some kind. Of a scope that the
-// resource does not have nothing is known, so it is left out.
+// without returns the scopes in s that neither are nor include a scope of the kind. It drops scopes
+// that the resource does not have, whose kind is unknown.
 func without(r storage.Resource, s oauth.Scopes, kind func(storage.ScopeText) bool) oauth.Scopes {
 	return slices.DeleteFunc(slices.Clone(s), func(scope string) bool {
 		included := Implied(r, oauth.Scopes{scope})
@@ -158,8 +161,8 @@ func without(r storage.Resource, s oauth.Scopes, kind func(storage.ScopeText) bo
 	})
 }
 
-// FaultOf says what is wrong with the marks of a scope of a resource, "" for nothing. What a scope
-// includes counts as its own, so a scope for reading must not include another.
+// FaultOf returns an error text for the marks of a scope, or "". Included scopes count as part of a
+// scope, so a read scope must not include a scope with more access.
 func FaultOf(r storage.Resource, s storage.ScopeText) string {
 	one := oauth.Scopes{s.Name}
 	switch {
@@ -181,7 +184,8 @@ func FaultOf(r storage.Resource, s storage.ScopeText) string {
 	return ""
 }
 
-// locksOut reports whether every call needs a dangerous scope, and people could pick others without it (RU-17).
+// locksOut reports whether every call needs the dangerous scope s, while users could choose other
+// scopes without it (RU-17).
 func locksOut(r storage.Resource, s storage.ScopeText) bool {
 	one := oauth.Scopes{s.Name}
 	if len(Dangerous(r, one)) == 0 || !EveryCall(r).Has(s.Name) {
@@ -190,7 +194,7 @@ func locksOut(r storage.Resource, s storage.ScopeText) bool {
 	return s.EveryCall || len(Including(r, one)) < len(r.Scopes)
 }
 
-// Useless reports whether a token with the scopes that are left of those asked for lacks a scope that every call
+// Useless reports whether a token with the remaining scopes lacks a requested scope that every call
 // needs, so that its client could not even connect.
 func Useless(r storage.Resource, asked, left oauth.Scopes) bool {
 	return len(EveryCall(r).Intersect(Implied(r, asked)).Without(Implied(r, left))) > 0

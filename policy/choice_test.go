@@ -18,7 +18,7 @@ var marked = storage.Resource{Scopes: []storage.ScopeText{
 	{Name: "plain"},
 }}
 
-// AS-76, AS-237: what a choice grants lies between what is fixed and what was asked.
+// AS-76, AS-237: a choice grants at least the fixed scopes and at most the requested ones.
 func TestChoice(t *testing.T) {
 	every := append(ResourceScopes(marked), oauth.OfflineAccess)
 	question := Ask(marked, every, oauth.Scopes{"plain"})
@@ -54,7 +54,7 @@ func TestChoice(t *testing.T) {
 	}
 }
 
-// RU-17: what is asked for at the first sign-in is one thing, and what every call needs another.
+// RU-17: the scopes of the first sign-in and the scopes of every call are independent.
 func TestFirstAndEveryCall(t *testing.T) {
 	for _, c := range []struct {
 		name                   string
@@ -81,7 +81,7 @@ func TestFirstAndEveryCall(t *testing.T) {
 	}
 }
 
-// RU-17: no preset and no narrowing takes away what every call needs.
+// RU-17: no preset and no reduction removes a scope that every call needs.
 func TestNothingLocksOut(t *testing.T) {
 	r := storage.Resource{Scopes: []storage.ScopeText{
 		{Name: "use", EveryCall: true},
@@ -117,7 +117,7 @@ func TestNothingLocksOut(t *testing.T) {
 	}
 }
 
-// AS-237: marks that contradict each other are refused.
+// AS-237: contradictory marks are refused.
 func TestFaultOf(t *testing.T) {
 	faulty := map[string]storage.ScopeText{
 		"read that includes more": marked.Scopes[4],

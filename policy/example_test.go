@@ -8,8 +8,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// A request names a resource and scopes; the catalogue finds the one, and what is left of the
-// other can be granted.
+// A request names a resource and scopes. The catalogue finds the resource, and Requestable returns
+// the scopes that can be granted.
 func Example() {
 	catalogue, err := policy.NewCatalogue([]storage.Resource{{
 		URI: "https://mcp.example.com/notes",

@@ -94,7 +94,8 @@ func TestResolve(t *testing.T) {
 	})
 }
 
-// Clients' authors read why a resource was refused; RFC 8707 has one code for all of it.
+// The authors of clients need the reason for a refused resource, because RFC 8707 has only one
+// error code.
 func TestResolveReasons(t *testing.T) {
 	other := storage.Resource{URI: "https://other.example.com/a"}
 	twin := storage.Resource{URI: "https://other.example.com/b"}
@@ -355,8 +356,8 @@ func TestWithin(t *testing.T) {
 	}
 }
 
-// FuzzWithin: whatever includes what, no scope is left from which one that is not allowed
-// can be reached, and none is taken from which none can.
+// FuzzWithin: for any hierarchy, a remaining scope never implies a forbidden one, and no other
+// scope is removed.
 func FuzzWithin(f *testing.F) {
 	f.Add([]byte{1, 2, 3, 4}, byte(0b1011))
 	f.Add([]byte{0xff, 0, 0xff, 1}, byte(0b0111))
@@ -379,7 +380,7 @@ func FuzzWithin(f *testing.F) {
 				r.Scopes = append(r.Scopes, storage.ScopeText{Name: n, Implies: members(edges[i])})
 			}
 		}
-		for range names { // what can be reached in up to eight steps
+		for range names { // the scopes that are implied in up to eight steps
 			for i := range reach {
 				for j := range reach {
 					if reach[i]>>j&1 == 1 {
@@ -397,7 +398,7 @@ func FuzzWithin(f *testing.F) {
 	})
 }
 
-// AS-239: an alias is a resource of its own, with all that its resource has.
+// AS-239: an alias is a separate resource with all properties of the main resource.
 func TestAliases(t *testing.T) {
 	const work, home = "https://mcp.example.com/mcp@work", "https://mcp.example.com/mcp@home"
 	aliased := notes

@@ -6,10 +6,10 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// OwnScopes are those of the server itself, which belong to no resource.
+// OwnScopes are the scopes of the server itself, which belong to no resource.
 var OwnScopes = oauth.Scopes{oauth.OfflineAccess, oauth.OpenID}
 
-// Unknown returns those of the named resources that no token can be issued for.
+// Unknown returns the named resources that are not in the catalogue.
 func (c *Catalogue) Unknown(resources []string) (out []string) {
 	for _, uri := range resources {
 		if _, ok := c.Lookup(Canonical(uri)); !ok {
@@ -19,7 +19,7 @@ func (c *Catalogue) Unknown(resources []string) (out []string) {
 	return out
 }
 
-// Offered returns the scopes of the named resources, or of all when none is named.
+// Offered returns the scopes of the named resources, or of all resources if the list is empty.
 func (c *Catalogue) Offered(resources []string) (out oauth.Scopes) {
 	for _, r := range c.resources {
 		if len(resources) == 0 ||
@@ -30,7 +30,7 @@ func (c *Catalogue) Offered(resources []string) (out oauth.Scopes) {
 	return out
 }
 
-// Canonical is the canonical form of the URL of a resource, and what cannot be one as it is.
+// Canonical returns the canonical form of a resource URL, or the input if it has no canonical form.
 func Canonical(resource string) string {
 	if uri, err := oauth.CanonicalResource(resource); err == nil {
 		return uri

@@ -17,8 +17,8 @@ func ResourceScopes(r storage.Resource) oauth.Scopes {
 	return out
 }
 
-// DefaultScopes returns the scopes of a resource that clients ask for at the first sign-in, and that are granted
-// when a request names none it knows: those marked as default, and those that every call needs.
+// DefaultScopes returns the scopes of a resource for the first sign-in, which are also granted if a
+// request names no known scope: scopes marked as default, and scopes that every call needs.
 func DefaultScopes(r storage.Resource) (out oauth.Scopes) {
 	every := EveryCall(r)
 	for _, s := range r.Scopes {
@@ -29,8 +29,8 @@ func DefaultScopes(r storage.Resource) (out oauth.Scopes) {
 	return out
 }
 
-// EveryCall returns the scopes of a resource that every call needs: those marked so, or else the first that is
-// marked as default, or else the first (RU-17).
+// EveryCall returns the scopes of a resource that every call needs: scopes with that mark, or else
+// the first default scope, or else the first scope (RU-17).
 func EveryCall(r storage.Resource) (out oauth.Scopes) {
 	for _, s := range r.Scopes {
 		if s.EveryCall {
@@ -44,11 +44,10 @@ func EveryCall(r storage.Resource) (out oauth.Scopes) {
 	return oauth.Scopes{r.Scopes[first].Name}
 }
 
-// Requestable returns the scopes that a request for a resource is about: the
-// requested ones that the resource knows, plus offline_access if asked. Unknown
-// scopes are dropped, never refused: real clients add scopes of their own, and the
-// answer says what was granted (RFC 6749 §3.3, AS-111, AS-112). When nothing known remains, the
-// defaults are used.
+// Requestable returns the effective scopes of a request: the requested ones that the resource
+// knows, plus offline_access if requested. Unknown scopes are dropped rather than refused, because
+// clients add their own scopes and the response lists the granted ones (RFC 6749 §3.3, AS-111,
+// AS-112). If no known scope remains, the defaults apply.
 func Requestable(r storage.Resource, requested oauth.Scopes) oauth.Scopes {
 	out := requested.Intersect(ResourceScopes(r))
 	if len(out) == 0 {
@@ -60,21 +59,20 @@ func Requestable(r storage.Resource, requested oauth.Scopes) oauth.Scopes {
 	return out
 }
 
-// Unknown returns the requested scopes that the resource does not have. Those of OpenID
-// Connect, which clients add of their own accord, are no sign of a mistake.
+// Unknown returns the requested scopes that the resource does not have. It ignores the scopes of
+// OpenID Connect, which clients add without being asked.
 func Unknown(r storage.Resource, requested oauth.Scopes) oauth.Scopes {
 	own := oauth.Scopes{oauth.OfflineAccess, "openid", "profile", "email", "address", "phone"}
 	return requested.Without(ResourceScopes(r)).Without(own)
 }
 
-// maxNamed bounds how many scopes an error names.
+// maxNamed limits how many scopes an error names.
 const maxNamed = 5
 
-// Narrow returns the scopes of a refresh: all that was granted when the request
-// names none, else the granted ones among the requested. Asking for a scope that
-// the resource has and the grant has not is invalid_scope (OAuth 2.1 §4.3.1, AS-98);
-// unknown scopes are dropped, since clients add offline_access and others
-// of their own accord.
+// Narrow returns the scopes of a refresh: all granted scopes if the request names none, else the
+// requested ones that are granted. Requesting a known scope that is not granted is invalid_scope
+// (OAuth 2.1 §4.3.1, AS-98). Unknown scopes are dropped, because clients add offline_access and
+// others without being asked.
 func Narrow(granted, requested, known oauth.Scopes) (oauth.Scopes, error) {
 	if len(requested) == 0 {
 		return granted, nil
@@ -85,14 +83,14 @@ func Narrow(granted, requested, known oauth.Scopes) (oauth.Scopes, error) {
 	}
 	out := granted.Intersect(requested)
 	if len(out.Without(oauth.Scopes{oauth.OfflineAccess})) == 0 {
-		return granted, nil // only unknown scopes were named: the same as none
+		return granted, nil // only unknown scopes were named, which counts as none
 	}
 	return out, nil
 }
 
-// Machine returns the scopes of a client_credentials token: what the client is
-// registered for among the requested, or all of that. A client without registered
-// scopes gets the defaults of the resource. Nothing left is invalid_scope.
+// Machine returns the scopes of a client_credentials token: the requested ones that the client is
+// registered for, or all registered ones. A client without registered scopes gets the resource's
+// defaults. An empty result is invalid_scope.
 func Machine(r storage.Resource, registered, requested oauth.Scopes) (oauth.Scopes, error) {
 	if len(registered) == 0 {
 		registered = DefaultScopes(r)
@@ -100,9 +98,10 @@ func Machine(r storage.Resource, registered, requested oauth.Scopes) (oauth.Scop
 	return KeyScopes(r, registered, requested)
 }
 
-// KeyScopes returns the scopes of a client_credentials token of a client that holds some: what the
-// resource still has of them among the requested, or all of that, but nothing that demands a proof of
-// a person. A request is no way to more (RFC 6749 §3.3); nothing left of it is invalid_scope.
+// KeyScopes returns the scopes of a client_credentials token for a client that holds some: the
+// requested ones that the resource still has, or all of them. Scopes that demand a user's
+// authentication are excluded. A request cannot add scopes (RFC 6749 §3.3), and an empty result is
+// invalid_scope.
 func KeyScopes(r storage.Resource, held, requested oauth.Scopes) (oauth.Scopes, error) {
 	known := held.Intersect(ResourceScopes(r))
 	allowed := WithoutPerson(r, known)
@@ -120,10 +119,10 @@ func KeyScopes(r storage.Resource, held, requested oauth.Scopes) (oauth.Scopes, 
 	return out, nil
 }
 
-// Lessened returns the scopes of a helper of one who holds some: those requested, each of which must be
-// held or included in one that is, or all that are held when the request names none. Wider than that,
-// or nothing left, is invalid_scope (AS-243). Nothing is dropped silently but offline_access: what is
-// handed on must be what was meant.
+// Lessened returns the scopes of a sub-agent's token: the requested scopes, or all held ones if the
+// request names none. Each requested scope must be held, or included in a held one. Otherwise, or
+// if nothing remains, the error is invalid_scope (AS-243). Only offline_access is dropped silently,
+// because the token must have exactly the intended scopes.
 func Lessened(r storage.Resource, held, requested oauth.Scopes) (oauth.Scopes, error) {
 	held = held.Intersect(ResourceScopes(r))
 	requested = requested.Without(oauth.Scopes{oauth.OfflineAccess})
@@ -138,8 +137,7 @@ func Lessened(r storage.Resource, held, requested oauth.Scopes) (oauth.Scopes, e
 	return requested, nil
 }
 
-// Implied returns s with every scope that its members include, by the hierarchy of
-// the resource.
+// Implied returns s and every scope that its members include, by the hierarchy of the resource.
 func Implied(r storage.Resource, s oauth.Scopes) oauth.Scopes {
 	out := slices.Clone(s)
 	for i := 0; i < len(out); i++ {
@@ -152,16 +150,16 @@ func Implied(r storage.Resource, s oauth.Scopes) oauth.Scopes {
 	return out
 }
 
-// Within returns those of s that include nothing beyond allowed, by the hierarchy of the
-// resource: a scope lets its holder do whatever it includes.
+// Within returns the scopes in s that include nothing beyond allowed, by the hierarchy of the
+// resource. The holder of a scope can do everything that it includes.
 func Within(r storage.Resource, s, allowed oauth.Scopes) oauth.Scopes {
 	return slices.DeleteFunc(slices.Clone(s), func(scope string) bool {
 		return !allowed.Has(Implied(r, oauth.Scopes{scope})...)
 	})
 }
 
-// NeedsConsent reports whether a person must be asked: when something requested is
-// not covered by what the person consented to for this client and resource (AS-74).
+// NeedsConsent reports whether the user must be asked, because a requested scope is not covered by
+// their consent for this client and resource (AS-74).
 func NeedsConsent(r storage.Resource, consented, requested oauth.Scopes) bool {
 	return consented == nil || !Implied(r, consented).Has(requested...)
 }

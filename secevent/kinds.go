@@ -2,7 +2,7 @@ package secevent
 
 import "strings"
 
-// The events that are understood here, by the URI that names each.
+// The supported events, by URI.
 const (
 	SessionRevoked   = "https://schemas.openid.net/secevent/caep/event-type/session-revoked"
 	CredentialChange = "https://schemas.openid.net/secevent/caep/event-type/credential-change"
@@ -12,17 +12,18 @@ const (
 	AccountPurged            = "https://schemas.openid.net/secevent/risc/event-type/account-purged"
 	CredentialChangeRequired = "https://schemas.openid.net/secevent/risc/event-type/account-credential-change-required"
 	CredentialCompromise     = "https://schemas.openid.net/secevent/risc/event-type/credential-compromise"
-	SessionsRevoked          = "https://schemas.openid.net/secevent/risc/event-type/sessions-revoked" // before CAEP
+	SessionsRevoked          = "https://schemas.openid.net/secevent/risc/event-type/sessions-revoked" // earlier than CAEP
 	TokensRevoked            = "https://schemas.openid.net/secevent/oauth/event-type/tokens-revoked"  // Google
 
-	// GrantRevoked is an event of ours: a grant has ended. Its members grant, client_id and resource
-	// say which; its subject is the person, or the client where a grant is no person's.
+	// GrantRevoked is this server's event for a revoked grant. Its members grant, client_id and
+	// resource identify the grant. Its subject is the user, or the client of a grant without a
+	// user.
 	GrantRevoked = "https://github.com/mcp-authd/mcp-authd/event-type/grant-revoked"
 
 	Verification = "https://schemas.openid.net/secevent/ssf/event-type/verification"
 )
 
-// Reason is why what rests on an issuer ends.
+// Reason is why an event ends sessions and grants.
 type Reason string
 
 // The reasons, the strongest first.
@@ -34,7 +35,8 @@ const (
 
 var reasons = []Reason{ReasonAccount, ReasonCredentials, ReasonSession}
 
-// ends are the events that end something. All others are acknowledged, and change nothing.
+// ends maps the events that end something to their reasons. Other events are acknowledged and have
+// no effect.
 var ends = map[string]Reason{
 	SessionRevoked:           ReasonSession,
 	SessionsRevoked:          ReasonSession,
@@ -46,14 +48,15 @@ var ends = map[string]Reason{
 	AccountPurged:            ReasonAccount,
 }
 
-// Name is what an event is called in a log: the last part of its URI, when it is one of OpenID's.
+// Name returns the name of an event for logs: the last part of its URI if the event is known, or
+// "other".
 func Name(uri string) string {
 	name, ours := strings.CutPrefix(uri, "https://schemas.openid.net/secevent/")
 	if _, name, _ = strings.Cut(name, "/event-type/"); !ours || name == "" {
 		return "other"
 	}
 	if _, known := ends[uri]; !known && uri != Verification && uri != AccountEnabled {
-		return "other" // a name of the sender's making does not become a label
+		return "other" // a name chosen by the sender must not become a label
 	}
 	return name
 }

@@ -19,52 +19,55 @@ import (
 
 const (
 	maxBody = 64 << 10
-	// junkAllowed bounds how many deliveries of each source, and of all that are by no issuer that is
-	// known, are refused a second with a reason and a line in the log; ten times that at once.
+	// junkAllowed limits how many deliveries per second are refused with a reason and a log entry,
+	// for each source and for all unknown issuers together. The burst is ten times as large.
 	junkAllowed = 20
-	maxSources  = 1024 // for which that is counted apart
+	maxSources  = 1024 // with separate limits
 	retryAfter  = "5"  // seconds
 )
 
-// Source is an issuer whose events are believed, for what rests on it and nothing else.
+// Source is an issuer whose events are accepted. They affect only sessions and grants that depend
+// on the issuer.
 type Source interface {
-	// Name is what the log calls it.
+	// Name returns the source's name for the log.
 	Name() string
-	// Policy says what its deliveries and tokens have to say.
+	// Policy returns the requirements for its deliveries and tokens.
 	Policy() Policy
-	// Verify checks the signature of a token by the keys of this issuer alone, and returns its
-	// payload. ErrKey; ErrUnavailable when the keys cannot be had now.
+	// Verify checks the signature of a token with this issuer's keys alone and returns its payload.
+	// It returns ErrKey for a wrong signature and ErrUnavailable if the keys are unavailable.
 	Verify(ctx context.Context, raw string) (payload []byte, err error)
-	// End carries out an order and records that its token was used, both or neither, and returns how
-	// much has ended. ErrRepeated when it was used before.
+	// End executes an order and records its token as used, both or neither. It returns how many
+	// sessions ended, or ErrRepeated if the token was used before.
 	End(ctx context.Context, o Order) (ended int, err error)
 }
 
-// Policy is what a source's deliveries and tokens have to say.
+// Policy contains the requirements for a source's deliveries and tokens.
 type Policy struct {
 	Issuer string
-	// Issuers are those of subjects: Issuer, and the one at which people sign in, where it is another.
+	// Issuers lists the accepted issuers of subjects: Issuer, and the issuer that users sign in at,
+	// if different.
 	Issuers  []string
-	Audience []string // one of these
-	Bearer   string   // that the transmitter presents; "": none
+	Audience []string // a token must name one of these
+	Bearer   string   // token that the transmitter must present; "": none
 }
 
-// Order is what a token ends.
+// Order describes the effect of a token.
 type Order struct {
-	ID       string // of the token, unique within its source
+	ID       string // ID of the token, unique within its source
 	Reason   Reason
 	Targets  []Target
-	At       time.Time // when it happened
-	Until    time.Time // what began later is not meant; a little after At, as clocks may differ
-	ForgetAt time.Time // from when on the ID need not be known any more
+	At       time.Time // time of the event
+	Until    time.Time // later sessions are not affected; slightly after At to allow for clock differences
+	ForgetAt time.Time // when the ID need not be remembered any longer
 }
 
-// Sources finds the sources of an issuer. None and no error: the issuer is not known.
+// Sources finds the sources of an issuer. An empty result without an error means that the issuer is
+// unknown.
 type Sources interface {
 	Sources(ctx context.Context, issuer string) ([]Source, error)
 }
 
-// Receiver is the endpoint to which issuers push their tokens (RFC 8935, AS-245).
+// Receiver is the endpoint that issuers push tokens to (RFC 8935, AS-245).
 type Receiver struct {
 	sources []Sources
 	log     *slog.Logger
@@ -73,15 +76,16 @@ type Receiver struct {
 	junk    *bounded.Limiter[string]
 }
 
-// NewReceiver returns a receiver for the issuers that any of the sources knows.
+// NewReceiver returns a receiver for the issuers of all sources.
 func NewReceiver(log *slog.Logger, rec *audit.Recorder, now func() time.Time, sources ...Sources) *Receiver {
 	return &Receiver{
 		sources: sources, log: log, audit: rec, now: now, junk: bounded.NewLimiter[string](maxSources, now),
 	}
 }
 
-// ServeHTTP implements http.Handler. It answers 202 when a token is carried out, was carried out
-// before, or asks for nothing; 400 when it is refused permanently, and 503 when it should come again.
+// ServeHTTP implements http.Handler. It answers 202 if a token is processed, was processed before,
+// or requires no action. It answers 400 for a permanent refusal, 429 if there are too many of them,
+// and 503 if the transmitter should retry.
 func (rc *Receiver) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "no-store")
 	raw, err := delivered(w, r)
@@ -112,7 +116,7 @@ func (rc *Receiver) tooMany(source string) bool {
 	return rc.junk.Take(bounded.Draw[string]{Key: source, Rate: bounded.PerSecond(junkAllowed, 10*junkAllowed)}) > 0
 }
 
-// write answers with what RFC 8935 §2.3 says.
+// write writes the error response of RFC 8935 §2.3.
 func (e *Error) write(w http.ResponseWriter) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Content-Language", "en")
@@ -136,7 +140,8 @@ func delivered(w http.ResponseWriter, r *http.Request) (string, error) {
 	return strings.TrimSpace(string(body)), nil
 }
 
-// bearer is the token of the Authorization header (RFC 6750 §2.1); "" when it has another form.
+// bearer returns the token of the Authorization header (RFC 6750 §2.1), or "" if the header has
+// another form.
 func bearer(r *http.Request) string {
 	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	if len(r.Header.Values("Authorization")) != 1 || !strings.EqualFold(scheme, "Bearer") {
@@ -145,8 +150,8 @@ func bearer(r *http.Request) string {
 	return token
 }
 
-// receive judges a token and carries it out, and returns the name of its source as soon as that is
-// known. Where several sources have one issuer, each that believes the token carries it out.
+// receive checks and executes a token. It returns the name of its source as soon as that is known.
+// If several sources share the issuer, each source that accepts the token executes it.
 func (rc *Receiver) receive(ctx context.Context, raw, presented string) (name string, err error) {
 	iss, err := Issuer(raw)
 	if err != nil {
@@ -167,7 +172,7 @@ func (rc *Receiver) receive(ctx context.Context, raw, presented string) (name st
 		case errors.As(err, new(*Error)):
 			refused = err
 		case err != nil:
-			return name, err // the whole of it comes again; what is done is not done twice
+			return name, err // the transmitter retries, and finished parts are not repeated
 		default:
 			believed = true
 		}
@@ -189,7 +194,7 @@ func (rc *Receiver) of(ctx context.Context, issuer string) (out []Source, err er
 	return out, nil
 }
 
-// hear judges a token as one source's, and carries it out.
+// hear checks a token for one source, and executes it.
 func (rc *Receiver) hear(ctx context.Context, s Source, raw, presented string) error {
 	p := s.Policy()
 	if p.Bearer != "" && !same(p.Bearer, presented) {
@@ -212,7 +217,7 @@ func (rc *Receiver) hear(ctx context.Context, s Source, raw, presented string) e
 	return rc.carryOut(ctx, s, t)
 }
 
-// carryOut does what a token that is believed asks for.
+// carryOut executes an accepted token.
 func (rc *Receiver) carryOut(ctx context.Context, s Source, t Token) error {
 	outcome, ended := "nothing to do", 0
 	if t.Reason != "" {
@@ -240,7 +245,7 @@ func (rc *Receiver) carryOut(ctx context.Context, s Source, t Token) error {
 	return nil
 }
 
-// same compares in constant time, whatever the lengths.
+// same compares in constant time, for any lengths.
 func same(want, got string) bool {
 	a, b := sha256.Sum256([]byte(want)), sha256.Sum256([]byte(got))
 	return subtle.ConstantTimeCompare(a[:], b[:]) == 1

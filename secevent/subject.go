@@ -1,25 +1,26 @@
 package secevent
 
 const (
-	maxNested  = 2 // a list of aliases in a part of a complex subject
+	maxNested  = 2 // a list of aliases inside a complex subject
 	maxAliases = 8
 )
 
-// Target is whom an event is about: a person at an issuer, or one of their sessions there, or one
-// session of a person who is not named. Every field that is not empty is meant.
+// Target is the subject of an event: a user of an issuer, one of the user's sessions, or a session
+// whose user is not named. A target must match all fields that are not empty.
 type Target struct {
 	Issuer    string // "": the issuer of the token
 	Subject   string // sub
 	SessionID string // sid
-	opaque    bool   // the subject is an id of which is not said whether it names a session
+	opaque    bool   // it is unspecified whether the ID is a user or a session
 }
 
-// targetsOf reads a subject (RFC 9493 §3, SSF 1.0 §3). A person is known here by issuer and subject
-// only: an address, a phone number or an account URI can pass to another person, so they name none.
+// targetsOf reads a subject (RFC 9493 §3, SSF 1.0 §3). Users are identified only by issuer and
+// subject. An address, a phone number or an account URI can pass to someone else, so those formats
+// give no target.
 func targetsOf(subject map[string]any, depth int) []Target {
 	format := text(subject, "format")
 	if format == "" {
-		format = text(subject, "subject_type") // of RISC before RFC 9493, as Google sends it
+		format = text(subject, "subject_type") // from RISC before RFC 9493, as Google sends it
 	}
 	switch format {
 	case "iss_sub", "iss-sub":
@@ -28,13 +29,13 @@ func targetsOf(subject map[string]any, depth int) []Target {
 		return known(Target{Subject: text(subject, "id"), opaque: true})
 	case "aliases": // RFC 9493 §3.2.8
 		return aliases(subject, depth)
-	case "complex", "": // SSF 1.0 §3.2; before, members without a format
+	case "complex", "": // SSF 1.0 §3.2; earlier versions had members without a format
 		return complexSubject(subject, depth)
 	}
 	return nil
 }
 
-// known returns a target that names something.
+// known returns the target if it identifies a user or a session.
 func known(t Target) []Target {
 	if t.Subject == "" || len(t.Subject) > maxText || !t.opaque && t.Issuer == "" || len(t.Issuer) > maxText {
 		return nil
@@ -55,8 +56,8 @@ func aliases(subject map[string]any, depth int) (out []Target) {
 	return out
 }
 
-// complexSubject reads the parts user and session. Devices, tenants and groups are not known here;
-// beside a user they only say that less was meant.
+// complexSubject reads the members user and session. Devices, tenants and groups are not supported;
+// beside a user they only restrict the subject.
 func complexSubject(subject map[string]any, depth int) []Target {
 	if depth >= maxNested {
 		return nil
@@ -74,7 +75,7 @@ func complexSubject(subject map[string]any, depth int) []Target {
 	if user != nil {
 		people = targetsOf(user, depth+1)
 	}
-	if len(people) == 0 && sid != "" { // the issuer's name of its session says enough
+	if len(people) == 0 && sid != "" { // the issuer's session ID is sufficient
 		return []Target{{SessionID: sid}}
 	}
 	for i := range people {
@@ -83,7 +84,7 @@ func complexSubject(subject map[string]any, depth int) []Target {
 	return people
 }
 
-// orSessions adds the sessions that opaque subjects may be (CAEP 1.0 §3.1).
+// orSessions adds session targets for opaque subjects, which may identify sessions (CAEP 1.0 §3.1).
 func orSessions(targets []Target) (out []Target) {
 	for _, t := range targets {
 		if t.opaque {
@@ -95,7 +96,8 @@ func orSessions(targets []Target) (out []Target) {
 	return out
 }
 
-// wholeAccounts leaves sessions out: what happened to an account ends all of them.
+// wholeAccounts removes the sessions from targets, because an event about an account ends all of
+// its sessions.
 func wholeAccounts(targets []Target) (out []Target) {
 	for _, t := range targets {
 		if t.SessionID, t.opaque = "", false; t.Subject != "" {

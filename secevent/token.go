@@ -1,6 +1,6 @@
-// Package secevent is security event tokens (RFC 8417) as the Shared Signals Framework, CAEP and RISC
-// of OpenID profile them: what one says, whether it is to be believed, and the endpoint to which
-// issuers push theirs (RFC 8935).
+// Package secevent implements security event tokens (RFC 8417) in the profile of OpenID's Shared
+// Signals Framework, CAEP and RISC. It parses and checks tokens, and provides the endpoint that
+// issuers push them to (RFC 8935).
 package secevent
 
 import (
@@ -20,40 +20,41 @@ import (
 const (
 	// Type is the typ of a security event token, and its media type after "application/" (RFC 8417 §2.3).
 	Type = "secevent+jwt"
-	// Window is how old a token may be. Transmitters go on trying while we cannot be reached.
+	// Window is the maximum age of a token. Transmitters retry for a while if this server is
+	// unreachable.
 	Window = 7 * 24 * time.Hour
-	// Leeway is by how much clocks may differ.
+	// Leeway is the allowed difference between clocks.
 	Leeway = time.Minute
 
 	maxID        = 256
 	maxEvents    = 8
 	maxAudiences = 16
-	maxText      = 1024 // bytes of a subject, or of a session's name
+	maxText      = 1024 // bytes of a subject or a session ID
 )
 
-// Algorithms are those by which tokens may be signed.
+// Algorithms lists the accepted signature algorithms.
 var Algorithms = []jose.SignatureAlgorithm{
 	jose.RS256, jose.RS384, jose.RS512, jose.PS256, jose.PS384, jose.PS512, jose.ES256, jose.ES384, jose.ES512,
 	jose.EdDSA,
 }
 
-// Token is what a security event token says.
+// Token is the content of a security event token.
 type Token struct {
 	ID       string   // jti
 	Issuer   string   // iss
 	Audience []string // aud
 	IssuedAt time.Time
-	// At is when it happened, as far as the token says: toe, or event_timestamp of its event, else IssuedAt.
+	// At is the time of the event: event_timestamp of the event, toe, or else IssuedAt.
 	At     time.Time
-	Events []string // the URIs of its events, in order
-	// Targets are whom the events are about that end something.
+	Events []string // URIs of its events, sorted
+	// Targets lists the subjects of the events that end something.
 	Targets []Target
-	// Reason is the strongest of what they are; "" for a token that ends nothing.
+	// Reason is the strongest reason among the events, or "" if the token ends nothing.
 	Reason Reason
 }
 
-// Issuer returns the iss of a token whose signature was not checked, to find the keys with. The
-// token is one by its typ, and is signed by an algorithm that can be trusted.
+// Issuer returns the iss of a token without checking the signature, to find the keys. It does check
+// that typ is secevent+jwt and that the signature algorithm is accepted.
 func Issuer(raw string) (string, error) {
 	signed, err := jose.ParseSignedCompact(raw, Algorithms)
 	if err != nil {
@@ -80,7 +81,7 @@ func Issuer(raw string) (string, error) {
 	return iss, nil
 }
 
-// Parse reads the payload of a token.
+// Parse parses the payload of a token.
 func Parse(payload []byte) (Token, error) {
 	claims, err := object(payload)
 	if err != nil {
@@ -118,7 +119,7 @@ func Parse(payload []byte) (Token, error) {
 	return t, nil
 }
 
-// add takes in what one event ends.
+// add adds the targets and the reason of one event.
 func (t *Token) add(uri string, event, claims map[string]any) error {
 	reason, ok := ends[uri]
 	if !ok {
@@ -126,7 +127,7 @@ func (t *Token) add(uri string, event, claims map[string]any) error {
 	}
 	subject, ok := claims["sub_id"].(map[string]any) // RFC 9493 §4.1
 	if !ok {
-		subject, ok = event["subject"].(map[string]any) // as before SSF 1.0
+		subject, ok = event["subject"].(map[string]any) // earlier than SSF 1.0
 	}
 	targets := targetsOf(subject, 0)
 	if reason == ReasonSession {
@@ -147,16 +148,16 @@ func (t *Token) add(uri string, event, claims map[string]any) error {
 	return nil
 }
 
-// Expected is what a token has to say to be believed.
+// Expected contains the requirements for a token.
 type Expected struct {
 	Issuer   string
-	Audience []string // one of these
-	// Issuers are those of subjects, Issuer among them.
+	Audience []string // a token must name one of these
+	// Issuers lists the accepted issuers of subjects, including Issuer.
 	Issuers []string
 	Now     time.Time
 }
 
-// Check reports why a token is not to be believed, as an *Error.
+// Check returns an *Error if the token must not be accepted.
 func (t Token) Check(x Expected) error {
 	switch {
 	case t.Issuer != x.Issuer:
@@ -176,10 +177,10 @@ func (t Token) Check(x Expected) error {
 	return nil
 }
 
-// ForgetAt is when the token is refused for its age, so that its ID need not be kept longer.
+// ForgetAt returns when the token is too old to be accepted, so its ID need not be stored longer.
 func (t Token) ForgetAt() time.Time { return t.IssuedAt.Add(Window) }
 
-// object reads one JSON object, with numbers as they are written.
+// object parses one JSON object and keeps numbers as text.
 func object(body []byte) (map[string]any, error) {
 	d := json.NewDecoder(bytes.NewReader(body))
 	d.UseNumber()
@@ -198,7 +199,7 @@ func text(claims map[string]any, name string) string {
 	return s
 }
 
-// list is a text, or a list of them (RFC 7519 §4.1.3).
+// list returns a string, or a list of strings, as a list (RFC 7519 §4.1.3).
 func list(v any) (out []string) {
 	switch v := v.(type) {
 	case string:
@@ -219,11 +220,11 @@ func instant(v any) (time.Time, bool) {
 		return time.Time{}, false
 	}
 	f, err := n.Float64()
-	if err != nil || !(f > 0 && f <= 1<<40) { // nor is it NaN
+	if err != nil || !(f > 0 && f <= 1<<40) { // excludes NaN
 		return time.Time{}, false
 	}
 	return time.Unix(int64(f), 0), true
 }
 
-// String is what a log says of a token.
+// String returns a description for logs.
 func (t Token) String() string { return fmt.Sprintf("%s %v", t.ID, t.Events) }

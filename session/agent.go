@@ -2,14 +2,14 @@ package session
 
 import "strings"
 
-// maxAgent bounds how much of a User-Agent is looked at, and maxProduct what is kept of one that
-// no list knows.
+// maxAgent limits how much of a User-Agent is parsed, and maxProduct the length of an unknown
+// product name.
 const maxAgent, maxProduct = 512, 32
 
-// mark is what tells a browser or a system in a User-Agent, and its name.
+// mark maps a text in a User-Agent to the name of a browser or system.
 type mark struct{ text, name string }
 
-// Most browsers call themselves by the names of others, too, so the order matters.
+// The order matters, because most browsers also contain the names of others.
 var (
 	browsers = []mark{
 		{"Edg/", "Edge"}, {"EdgA/", "Edge"}, {"EdgiOS/", "Edge"}, {"Edge/", "Edge"},
@@ -25,9 +25,9 @@ var (
 	}
 )
 
-// Agent says in words which browser a User-Agent is of, such as "Chrome on Windows"; of another
-// program it is the name, in quotation marks: a program names itself as it likes, and all other words
-// are ours. It is "" when it says nothing. It is for people to recognize what is theirs, and
+// Agent describes the browser of a User-Agent in words, such as "Chrome on Windows". For another
+// program it returns the product name in quotation marks, because programs choose their own names.
+// It returns "" if it recognizes nothing. The result helps users to recognize their sign-ins, and
 // proves nothing.
 func Agent(userAgent string) string {
 	if len(userAgent) > maxAgent {
@@ -52,7 +52,7 @@ func find(marks []mark, in string) string {
 	return ""
 }
 
-// product is the name of the first product of a User-Agent (RFC 9110 §10.1.5), quoted.
+// product returns the name of the first product in a User-Agent (RFC 9110 §10.1.5), quoted.
 func product(userAgent string) string {
 	name, _, _ := strings.Cut(userAgent, "/")
 	name, _, _ = strings.Cut(name, " ")

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// People are shown their sign-ins in words.
+// Users see their sign-ins described in words.
 func TestAgent(t *testing.T) {
 	const webkit = "AppleWebKit/537.36 (KHTML, like Gecko) "
 	const chrome = webkit + "Chrome/140.0.0.0 Safari/537.36"

@@ -11,15 +11,15 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
 )
 
-// maxBrowserIDs is how many ids a browser may have. It has several if it opened several pages before
-// it had one.
+// maxBrowserIDs limits the IDs of a browser. A browser gets several if it opens several pages
+// before it has one.
 const maxBrowserIDs = 16
 
-// Browser returns the id of the browser, and gives it one if it has none that can be read. It can be called
-// any number of times for one request.
+// Browser returns the ID of the browser, and assigns one if the request has no valid one. It can be
+// called repeatedly for one request.
 //
-// Each id has a cookie of its own, so that tabs that a fresh browser opens together do not take each
-// other's id away. As accepts the form of any of them.
+// Each ID has a separate cookie, so that tabs that a new browser opens together do not overwrite
+// each other's ID. As accepts the form of any of them.
 func (m *Manager) Browser(w http.ResponseWriter, r *http.Request) string {
 	m.limitBrowserIDs(w, r)
 	if ids := m.browserIDs(r); len(ids) > 0 {
@@ -34,9 +34,9 @@ func (m *Manager) Browser(w http.ResponseWriter, r *http.Request) string {
 	return id
 }
 
-// As calls try with the ids of the browser until one fits, which Browser then returns for the rest of
-// the request. It returns the last error if none fits. What is bound to one browser thus still opens in
-// no other: an id is as hard to guess as a session, and other sites cannot set its cookie.
+// As calls try with each ID of the browser until it succeeds. Browser then returns that ID for the
+// rest of the request. As returns the last error if no ID succeeds. Data bound to one browser still
+// opens in no other: an ID is as hard to guess as a session, and other sites cannot set its cookie.
 func (m *Manager) As(w http.ResponseWriter, r *http.Request, try func(browser string) error) error {
 	first := m.Browser(w, r)
 	ids := m.browserIDs(r)
@@ -68,8 +68,8 @@ func (m *Manager) browserIDs(r *http.Request) (ids []string) {
 	return ids
 }
 
-// limitBrowserIDs removes cookies beyond maxBrowserIDs, so that they never grow beyond what servers
-// accept. Those that cannot be read, which were made under another master key, go first.
+// limitBrowserIDs removes cookies beyond maxBrowserIDs, so that the header stays within the limits
+// of servers. Unreadable cookies, from another master key, are removed first.
 func (m *Manager) limitBrowserIDs(w http.ResponseWriter, r *http.Request) {
 	var good, bad []string
 	for _, c := range r.Cookies() {
@@ -97,14 +97,14 @@ func (m *Manager) limitBrowserIDs(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// prefer makes an id the first one of a request.
+// prefer moves an ID to the front of a request's IDs.
 func (m *Manager) prefer(r *http.Request, id string) {
 	name := m.browserName(id)
 	lines := append([]string{name + "=" + m.encode(name, id)}, r.Header["Cookie"]...)
 	r.Header.Set("Cookie", strings.Join(lines, "; "))
 }
 
-// browserName returns the name of the cookie of an id. It reveals nothing about the id.
+// browserName returns the cookie name for an ID. It reveals nothing about the ID.
 func (m *Manager) browserName(id string) string {
 	sum := sha256.Sum256([]byte(id))
 	return m.browser + "-" + base64.RawURLEncoding.EncodeToString(sum[:6])

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// tabs is what a browser sends after several pages have been opened in it at once.
+// tabs returns the request of a browser that has opened several pages at once.
 func tabs(m *Manager, count int) (ids []string, r *http.Request) {
 	r = httptest.NewRequest(http.MethodGet, "/", nil)
 	for range count {
@@ -93,7 +93,7 @@ func TestTabs(t *testing.T) {
 	})
 }
 
-// RU-02: what one issuer sets or removes is not what another issuer of the host reads.
+// RU-02: one issuer does not read the cookies that another issuer on the host sets or removes.
 func TestIssuersOfOneHost(t *testing.T) {
 	for _, issuers := range [][2]string{
 		{"http://127.0.0.1:8414", "http://127.0.0.1:8415"},
@@ -112,7 +112,7 @@ func TestIssuersOfOneHost(t *testing.T) {
 			names[i] = map[string]bool{}
 			for _, c := range w.Result().Cookies() {
 				if slices.Contains(slices.Collect(maps.Values(m.before)), c.Name) {
-					continue // read only without a cookie of the new name
+					continue // read only if there is no cookie with the new name
 				}
 				if names[i][c.Name] = true; names[0][c.Name] && names[1][c.Name] {
 					t.Errorf("RU-02 %v share the cookie %s", issuers, c.Name)
@@ -122,8 +122,8 @@ func TestIssuersOfOneHost(t *testing.T) {
 	}
 }
 
-// RU-02: an upgrade from the names that all servers of a host shared signs nobody out, and leaves the
-// cookies of other servers alone.
+// RU-02: an upgrade from the names that all servers on a host shared signs nobody out, and does not
+// change other servers' cookies.
 func TestNamesBefore(t *testing.T) {
 	const issuer = "https://auth.example.com"
 	before := func(key byte) (*Manager, *http.Request) {
@@ -175,8 +175,8 @@ func TestNamesBefore(t *testing.T) {
 	}
 }
 
-// RU-02: a server of the version before, beside this one, knows who signed in here; another server of the host
-// changes nothing.
+// RU-02: a server of the previous version, beside this one, knows who signed in here. Another
+// server on the host changes nothing.
 func TestVersionsSideBySide(t *testing.T) {
 	const issuer = "https://auth.example.com"
 	m := manager(t, issuer, nil, 1)
@@ -198,15 +198,15 @@ func TestVersionsSideBySide(t *testing.T) {
 	}
 }
 
-// Issue 32, B: while two versions run side by side, the session that was set last is current, and the other one is
-// still held, so that it can be ended.
+// Issue 32, B: while two versions run side by side, the latest session is current. The other one is
+// kept, so that it can be ended.
 func TestSessionsThatDisagree(t *testing.T) {
 	const issuer = "https://auth.example.com"
 	m := manager(t, issuer, nil, 1)
 	ours, theirs := m.Mint("usr_1").InBrowser(), m.Mint("usr_1").InBrowser()
 	for _, tt := range []struct {
 		name      string
-		ours, old time.Duration // how long ago they were set
+		ours, old time.Duration // age of the cookie
 		want      []BrowserSession
 	}{
 		{"the version before has set one since", time.Hour, 0, []BrowserSession{theirs, ours}},

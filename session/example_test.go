@@ -8,11 +8,11 @@ import (
 	"github.com/mcp-authd/mcp-authd/session"
 )
 
-// A sign-in is a cookie for the browser and its hash for the store. What a page has to hand on
-// to the next one is sealed for that browser, and opens in no other.
+// A sign-in is a cookie for the browser and its hash for the store. The state that a page passes to
+// the next one is sealed for that browser, and does not open in another.
 func Example() {
 	manager, err := session.New(session.Config{
-		SecretKeys: [][]byte{bytes.Repeat([]byte{7}, 32)}, // yours: keys.SecretFile
+		SecretKeys: [][]byte{bytes.Repeat([]byte{7}, 32)}, // in production: keys.SecretFile
 		Issuer:     "https://auth.example.com",
 	})
 	if err != nil {

@@ -9,20 +9,20 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// MaxHeld is how many people can be signed in in one browser at once.
+// MaxHeld limits how many users can be signed in at once in one browser.
 const MaxHeld = 5
 
-// BrowserSession is a session that a browser holds. The one of the session cookie is current: it is
-// who the browser belongs to. The others wait in a cookie of their own, which versions before know
-// nothing of.
+// BrowserSession is a session that a browser holds. The session in the session cookie is current:
+// it decides who the browser belongs to. The others are in a separate cookie, which earlier
+// versions ignore.
 type BrowserSession struct {
 	Hash  storage.Hash
 	value string
 }
 
-// Held returns the sessions that a browser holds, the current one first if there is one. When a server of the
-// version before has set another session since, that one is current, and this server's is beside it, so that
-// signing out ends both.
+// Held returns the sessions that a browser holds, the current one first, and whether there is a
+// current one. If a server of the previous version has since set another session, that session is
+// current. This server's session follows it, so that signing out ends both.
 func (m *Manager) Held(r *http.Request) (current bool, all []BrowserSession) {
 	values := m.readAll(r, m.session)
 	current = len(values) > 0
@@ -36,10 +36,10 @@ func (m *Manager) Held(r *http.Request) (current bool, all []BrowserSession) {
 	return current, all
 }
 
-// InBrowser is a minted session as the browser will hold it.
+// InBrowser returns the session in the form that the browser will hold.
 func (s Minted) InBrowser() BrowserSession { return BrowserSession{s.Session.Hash, s.value} }
 
-// SetCurrent makes a session, which has been stored, the current one of the browser, with others beside it.
+// SetCurrent makes a stored session the current one of the browser, and keeps the others beside it.
 func (m *Manager) SetCurrent(
 	w http.ResponseWriter, r *http.Request, current BrowserSession, others ...BrowserSession,
 ) {
@@ -48,7 +48,7 @@ func (m *Manager) SetCurrent(
 	m.wait(w, r, slices.DeleteFunc(slices.Clone(others), func(h BrowserSession) bool { return h == current }))
 }
 
-// DropCurrent leaves the browser without a current session, and holds others.
+// DropCurrent leaves the browser without a current session, and keeps the others.
 func (m *Manager) DropCurrent(w http.ResponseWriter, r *http.Request, others ...BrowserSession) {
 	m.Clear(w, r)
 	m.wait(w, r, others)
@@ -67,17 +67,18 @@ func (m *Manager) wait(w http.ResponseWriter, r *http.Request, held []BrowserSes
 	m.set(w, m.waiting, strings.Join(values, " "), m.ttl)
 }
 
-// SetSignedOut notes that a person has signed out in this browser, until it is closed or EndSignedOut.
+// SetSignedOut records that a user has signed out in this browser, until it is closed or
+// EndSignedOut is called.
 func (m *Manager) SetSignedOut(w http.ResponseWriter) { m.set(w, m.signedOut, "1", 0) }
 
-// SignedOut reports whether a person has signed out in this browser and nobody has left for a provider since:
-// the provider may still hold their session, and would bring them back without a question.
+// SignedOut reports whether a user has signed out in this browser and has not gone to a provider
+// since. The provider may still have a session, and would sign the user in again without asking.
 func (m *Manager) SignedOut(r *http.Request) bool {
 	_, ok := m.read(r, m.signedOut)
 	return ok
 }
 
-// EndSignedOut forgets a sign-out.
+// EndSignedOut deletes the record of a sign-out.
 func (m *Manager) EndSignedOut(w http.ResponseWriter, r *http.Request) {
 	if m.SignedOut(r) {
 		m.remove(w, r, m.signedOut)

@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// AS-239: a browser holds up to five sessions; one is current, and a version before reads that one.
+// AS-239: a browser holds up to five sessions. One is current, and an earlier version reads that
+// one.
 func TestHeld(t *testing.T) {
 	for _, issuer := range []string{"http://localhost", "https://auth.example.com"} {
 		m := manager(t, issuer, nil, 1)

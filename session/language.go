@@ -10,23 +10,25 @@ import (
 
 const (
 	chosenTTL = 365 * 24 * time.Hour
-	askedTTL  = time.Hour // as long as the forms of a flow are good
+	askedTTL  = time.Hour // as long as the forms of a flow are valid
 )
 
-// Language is the language of the pages in a browser: it was chosen there, or is that of the account of
-// the person who signed in last. The zero value means that the browser has not chosen.
+// Language is the page language in a browser: chosen there, or taken from the account of the last
+// user who signed in. The zero value is an unset language.
 type Language struct {
-	Tag string // BCP 47, as the browser returns it
-	// pending: chosen in this browser, and not kept at an account.
+	Tag string // BCP 47, as returned by the browser
+	// pending means that it was chosen in this browser and is not stored in an account.
 	pending bool
-	by      string // the mark of the person who chose it, "" when no person was signed in
+	by      string // mark of the user who chose it, "" if no user was signed in
 }
 
-// PendingOf reports whether a person has chosen the language in this browser and it is not kept at
-// their account; of "", whether it was chosen while no person was signed in.
+// PendingOf reports whether the user chose the language in this browser and it is not stored in
+// their account yet. For "", it reports whether the language was chosen while no user was signed
+// in.
 func (l Language) PendingOf(userID string) bool { return l.pending && l.by == personMark(userID) }
 
-// personMark tells one person of a browser from another. A cookie that stays after a sign-out names no account.
+// personMark returns a mark that distinguishes the users of a browser. The cookie remains after a
+// sign-out, so the mark does not reveal the account.
 func personMark(userID string) string {
 	if userID == "" {
 		return ""
@@ -35,8 +37,8 @@ func personMark(userID string) string {
 	return base64.RawURLEncoding.EncodeToString(sum[:6])
 }
 
-// Languages are the language of the pages in this browser, and the one that the last authorization
-// request asked for; "" for none. They are not sealed: they decide nothing but the words of pages.
+// Languages returns the page language in this browser and the language of the last authorization
+// request, or "". The cookies are not sealed, because they affect only the text of pages.
 func (m *Manager) Languages(r *http.Request) (chosen Language, asked string) {
 	if c, err := r.Cookie(m.asked); err == nil {
 		asked = c.Value
@@ -51,20 +53,19 @@ func (m *Manager) Languages(r *http.Request) (chosen Language, asked string) {
 	return chosen, asked
 }
 
-// ChooseLanguage stores in the browser what a person has chosen in it; userID is "" when no person is
-// signed in.
+// ChooseLanguage stores the language that a user has chosen in the browser. userID is "" if no user
+// is signed in.
 func (m *Manager) ChooseLanguage(w http.ResponseWriter, tag, userID string) {
 	http.SetCookie(w, m.cookie(m.chosen, tag+"."+personMark(userID), chosenTTL))
 }
 
-// FollowLanguage has the pages in the browser in the language of an account, "" for one without. The cookie
-// then stays, empty, so that the one of the name before does not count.
+// FollowLanguage sets the browser's language to an account's, or to "" for an account without one.
+// The empty cookie is kept, so that the cookie with the earlier name is ignored.
 func (m *Manager) FollowLanguage(w http.ResponseWriter, tag string) {
 	http.SetCookie(w, m.cookie(m.chosen, tag, chosenTTL))
 }
 
-// AskLanguage remembers what an authorization request asked for until the next one; "" for
-// nothing.
+// AskLanguage stores the language of an authorization request until the next one; "" removes it.
 func (m *Manager) AskLanguage(w http.ResponseWriter, r *http.Request, tag string) {
 	_, asked := m.Languages(r)
 	switch {

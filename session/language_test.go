@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// PE-13: the cookie says whose choice waits to be kept at an account, and names no account.
+// PE-13: the cookie shows whose choice is not stored in an account yet, without naming the account.
 func TestLanguageOfABrowser(t *testing.T) {
 	m := manager(t, "https://auth.example.com", time.Now)
 	read := func(set func(w http.ResponseWriter)) Language {

@@ -15,8 +15,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
 )
 
-// aged is what a codec of ours has made, as if it had been made before: securecookie dates
-// its values by its own clock, below the signature.
+// aged returns a cookie value as if it had been created earlier: securecookie dates its values by
+// its own clock, under the signature.
 func aged(t *testing.T, purpose, name, value string, by time.Duration) string {
 	t.Helper()
 	ring, err := secrets.NewRing(bytes.Repeat([]byte{1}, 32))
@@ -106,8 +106,8 @@ func TestLifetimes(t *testing.T) {
 	})
 }
 
-// A state of another shape is of another version of this program: half of it is not the form
-// that was shown.
+// A state with another structure comes from another version of this program. Opening half of it
+// would not match the form that was shown.
 func TestStepOfAnotherShape(t *testing.T) {
 	m := manager(t, "http://localhost", nil)
 	s, err := m.SealStep("login", "b", map[string]int{"q": 1})

@@ -1,16 +1,15 @@
-// Package session keeps a person signed in in a browser and carries the state of a
-// sign-in from page to page.
+// Package session keeps a user signed in in a browser and carries the state of a sign-in from page
+// to page.
 //
-// The session cookie holds a random id whose hash names a row in the store; nothing
-// can be read from it or derived from it. A second cookie, the browser id, exists
-// before a person signs in: every form is sealed to it, so that a form made for one
-// browser is worthless in another (login CSRF, consent CSRF; browser.go). Both are encoded
-// with gorilla/securecookie under keys derived from the master keys.
+// The session cookie holds a random ID whose hash identifies a row in the store. It contains no
+// other data. A second cookie, the browser ID, exists before a user signs in. Every form is sealed
+// to it, so that a form for one browser is useless in another (login CSRF, consent CSRF;
+// browser.go). Both are encoded with gorilla/securecookie under keys derived from the master keys.
 //
 // # Sign-in at a provider
 //
-// When the browser is sent to a provider with an authorization request, a third cookie, one for
-// each such sign-in, holds the secret that binds the response to this browser
+// When the browser is sent to a provider with an authorization request, it gets another cookie for
+// each such sign-in. The cookie holds the secret that binds the response to this browser
 // (signincookie.go). Package delegation has the types of the request and its result.
 package session
 
@@ -33,25 +32,25 @@ import (
 // Config configures a Manager. SecretKeys and Issuer are required.
 type Config struct {
 	SecretKeys [][]byte
-	// Issuer decides the names of the cookies, and whether they are Secure (internal/cookie).
+	// Issuer decides the names of the cookies and whether they are Secure (internal/cookie).
 	Issuer string
-	TTL    time.Duration    // how long a sign-in lasts; default 14 days
+	TTL    time.Duration    // lifetime of a sign-in; default 14 days
 	Now    func() time.Time // default time.Now
 }
 
-// Manager makes and reads cookies and sealed steps. It touches no store: it returns what the caller
-// must store. It is safe for concurrent use.
+// Manager creates and reads cookies and sealed steps. It accesses no store: it returns the data
+// that the caller must store. It is safe for concurrent use.
 type Manager struct {
 	secure          bool
 	session, device string // cookie names
-	chosen, asked   string // those of languages
-	waiting         string // of the cookie of Held
-	signedOut       string // of the cookie of SignedOut
-	browser, signIn string // prefixes of the names of cookies of which a browser has several
-	// before maps each cookie name to its name in earlier versions, which all servers of a host shared.
-	// Earlier names are still read, so that an upgrade signs nobody out, and sessions are also set under
-	// them while two versions run side by side. Remove the map one minor version after the first release
-	// with the new names: sessions last 14 days by default.
+	chosen, asked   string // language cookies
+	waiting         string // cookie of Held
+	signedOut       string // cookie of SignedOut
+	browser, signIn string // name prefixes of cookies that a browser can have several of
+	// before maps each cookie name to its name in earlier versions, which all servers of a host
+	// shared. Earlier names are still read, so that an upgrade signs nobody out. Sessions are also
+	// set under them while two versions run side by side. Remove the map one minor version after
+	// the first release with the new names: sessions last 14 days by default.
 	before  map[string]string
 	ttl     time.Duration
 	now     func() time.Time
@@ -74,7 +73,7 @@ func New(c Config) (*Manager, error) {
 	m := &Manager{
 		secure: cookie.Secure(c.Issuer), ttl: c.TTL, now: c.Now, before: map[string]string{},
 		asked: cookie.Name(c.Issuer, "asked-language"), signedOut: cookie.Name(c.Issuer, "signed-out"),
-		// Versions side by side share this name. A random part follows, so two issuers never meet.
+		// Both versions use this name. A random part follows, so two issuers never collide.
 		signIn: cookie.Shared(c.Issuer, "trip-"),
 	}
 	for purpose, name := range map[string]*string{
@@ -95,14 +94,14 @@ func New(c Config) (*Manager, error) {
 	return m, nil
 }
 
-// codecs returns one codec for each master key, the primary first, so that a change
-// of the master key signs no person out.
+// codecs returns one codec per master key, the primary first, so that a change of the master key
+// signs no user out.
 func codecs(ring *secrets.Ring, purpose string, maxAge, maxLength int) []securecookie.Codec {
 	hash, block := ring.Keys(purpose+" mac", 32), ring.Keys(purpose+" encryption", 32)
 	out := make([]securecookie.Codec, len(hash))
 	for i := range hash {
 		c := securecookie.New(hash[i], block[i])
-		c.SetSerializer(securecookie.JSONEncoder{}) // the default, gob, is slow and harder to bound
+		c.SetSerializer(securecookie.JSONEncoder{}) // the default, gob, is slow and harder to limit
 		c.MaxAge(maxAge)
 		c.MaxLength(maxLength)
 		out[i] = c
@@ -110,16 +109,14 @@ func codecs(ring *secrets.Ring, purpose string, maxAge, maxLength int) []securec
 	return out
 }
 
-// Minted is a session that has been minted but not stored, with the cookie value to
-// send once it is.
+// Minted is a new session that is not stored yet, with its cookie value.
 type Minted struct {
 	Session storage.Session
 	value   string
 }
 
-// Mint makes a session for a user; the caller adds how they signed in, and where. The id is
-// always fresh, so that one planted in the browser before the sign-in is useless (session
-// fixation).
+// Mint creates a session for a user. The caller adds how and where the user signed in. The ID is
+// always new, so an ID planted in the browser before the sign-in is useless (session fixation).
 func (m *Manager) Mint(userID string) Minted {
 	token := secrets.Token("")
 	now := m.now()
@@ -129,12 +126,12 @@ func (m *Manager) Mint(userID string) Minted {
 	}, token}
 }
 
-// Clear removes the session cookie. Sessions that the browser holds beside it stay.
+// Clear removes the session cookie. Other sessions that the browser holds remain.
 func (m *Manager) Clear(w http.ResponseWriter, r *http.Request) {
 	m.remove(w, r, m.session)
 }
 
-// Token returns the hash of the session id that the browser presents.
+// Token returns the hash of the session ID in the request.
 func (m *Manager) Token(r *http.Request) (storage.Hash, bool) {
 	token, ok := m.read(r, m.session)
 	if !ok {
@@ -143,14 +140,14 @@ func (m *Manager) Token(r *http.Request) (storage.Hash, bool) {
 	return secrets.Hash(token), true
 }
 
-// KnownBrowser is a browser in which a person has signed in before. The zero value is one that no
-// person has.
+// KnownBrowser is a browser where a user has signed in before. The zero value is an unknown
+// browser.
 type KnownBrowser struct {
-	Name string // of the person, in lower case
-	ID   string // tells this browser from the others of the person
+	Name string // of the user, in lower case
+	ID   string // distinguishes this browser from the user's other browsers
 }
 
-// Remember notes that a person has signed in from this browser.
+// Remember records that a user has signed in from this browser.
 func (m *Manager) Remember(w http.ResponseWriter, r *http.Request, name string) {
 	name = strings.ToLower(name)
 	d := m.KnownBrowser(r)
@@ -160,8 +157,8 @@ func (m *Manager) Remember(w http.ResponseWriter, r *http.Request, name string) 
 	m.set(w, m.device, d.Name+"\n"+d.ID, deviceTTL)
 }
 
-// KnownBrowser returns who has signed in from this browser before. Browsers that were remembered before
-// each had an id have none.
+// KnownBrowser returns the user who has signed in from this browser before. Records from versions
+// without IDs have an empty ID.
 func (m *Manager) KnownBrowser(r *http.Request) (d KnownBrowser) {
 	if value, ok := m.read(r, m.device); ok {
 		d.Name, d.ID, _ = strings.Cut(value, "\n")
@@ -169,7 +166,7 @@ func (m *Manager) KnownBrowser(r *http.Request) (d KnownBrowser) {
 	return d
 }
 
-// read returns the newest value of a cookie under its name and under its name before.
+// read returns the newest value of a cookie among its current and its earlier name.
 func (m *Manager) read(r *http.Request, name string) (value string, ok bool) {
 	values := m.readAll(r, name)
 	if len(values) == 0 {
@@ -178,8 +175,8 @@ func (m *Manager) read(r *http.Request, name string) (value string, ok bool) {
 	return values[0], true
 }
 
-// readAll returns the values of a cookie under its present and its earlier name, newest first. They differ if a
-// server of an earlier version, which sets only the earlier name, has set it since.
+// readAll returns the values of a cookie under its current and its earlier name, newest first. They
+// differ if a server of an earlier version, which sets only the earlier name, has set it since.
 func (m *Manager) readAll(r *http.Request, name string) []string {
 	now, isNow := m.readDated(r, name)
 	before, isBefore := dated{}, false
@@ -199,7 +196,7 @@ func (m *Manager) readAll(r *http.Request, name string) []string {
 	return nil
 }
 
-// dated is the value of a cookie, with the Unix time of its creation.
+// dated is the value of a cookie with the Unix time of its creation.
 type dated struct {
 	value string
 	made  int64
@@ -210,9 +207,9 @@ func (m *Manager) readNamed(r *http.Request, name string) (value string, ok bool
 	return d.value, ok
 }
 
-// readDated returns the value of the first cookie of a name that this server made. A browser sends several if
-// another application on the host has set one, perhaps for a longer path, which this server cannot replace
-// (RFC 6265 §5.4).
+// readDated returns the value of the first cookie of a name that this server created. A browser
+// sends several if another application on the host has set one, perhaps for a longer path, which
+// this server cannot replace (RFC 6265 §5.4).
 func (m *Manager) readDated(r *http.Request, name string) (dated, bool) {
 	for _, c := range r.CookiesNamed(name) {
 		if value, ok := m.decode(c); ok {
@@ -222,7 +219,7 @@ func (m *Manager) readDated(r *http.Request, name string) (dated, bool) {
 	return dated{}, false
 }
 
-// madeAt returns when a cookie that decodes was made: securecookie signs the date before the value.
+// madeAt returns when a valid cookie was created: securecookie signs the date before the value.
 func madeAt(c *http.Cookie) int64 {
 	raw, _ := base64.URLEncoding.DecodeString(c.Value)
 	date, _, _ := strings.Cut(string(raw), "|")
@@ -235,16 +232,16 @@ func (m *Manager) decode(c *http.Cookie) (value string, ok bool) {
 	return value, err == nil
 }
 
-// retire removes the cookie with the earlier name if this server set it. Another server of the host may
-// have set it.
+// retire removes the cookie with the earlier name if this server set it. Another server on the host
+// may have set it.
 func (m *Manager) retire(w http.ResponseWriter, r *http.Request, name string) {
 	if _, ours := m.readNamed(r, m.before[name]); ours {
 		http.SetCookie(w, m.cookie(m.before[name], "", -time.Second))
 	}
 }
 
-// share also sets a session under the earlier name, for servers of the previous version that run beside
-// this one. It does not replace the cookie of another server of the host.
+// share also sets a session under the earlier name, for servers of the previous version that run
+// beside this one. It does not replace the cookie of another server on the host.
 func (m *Manager) share(w http.ResponseWriter, r *http.Request, name, value string, ttl time.Duration) {
 	before := m.before[name]
 	if _, ours := m.readNamed(r, before); ours || len(r.CookiesNamed(before)) == 0 {
@@ -269,7 +266,8 @@ func (m *Manager) encode(name, value string) string {
 	return s
 }
 
-// cookie has Path=/ also below an issuer with a path, as the __Host- prefix demands (AS-75).
+// cookie returns a cookie with Path=/, even if the issuer has a path, as the __Host- prefix
+// requires (AS-75).
 func (m *Manager) cookie(name, value string, ttl time.Duration) *http.Cookie {
 	return &http.Cookie{
 		Name: name, Value: value, Path: "/", MaxAge: int(ttl / time.Second),
@@ -277,22 +275,22 @@ func (m *Manager) cookie(name, value string, ttl time.Duration) *http.Cookie {
 	}
 }
 
-// ErrStep means that a sealed step is not genuine, is for another browser or
-// purpose, or is too old. It does not say which.
+// ErrStep means that a sealed step is forged, too old, or for another browser or purpose. It does
+// not say which.
 var ErrStep = errors.New("session: step is not valid")
 
 // ErrStepSize means that a state is too large to be carried in a form.
 var ErrStepSize = errors.New("session: state is too large")
 
-// step is what is sealed: the state with what it is bound to.
+// step is the sealed content: the state and its binding.
 type step[T any] struct {
 	Browser string `json:"b"`
 	Expires int64  `json:"e"`
 	State   T      `json:"s"`
 }
 
-// SealStep encrypts and signs the state of a page for its form. It opens again for
-// the same purpose, in the same browser, for an hour.
+// SealStep encrypts and signs the state of a page for its form. The result opens only for the same
+// purpose, in the same browser, within an hour.
 func (m *Manager) SealStep(purpose, browser string, state any) (string, error) {
 	s, err := m.steps[0].Encode(purpose, step[any]{browser, m.now().Add(stepTTL).Unix(), state})
 	if err != nil {
@@ -301,7 +299,7 @@ func (m *Manager) SealStep(purpose, browser string, state any) (string, error) {
 	return s, nil
 }
 
-// OpenStep reads what SealStep made into state, or returns ErrStep.
+// OpenStep decodes the result of SealStep into state, or returns ErrStep.
 func (m *Manager) OpenStep(purpose, browser, sealed string, state any) error {
 	s := step[any]{State: state}
 	if sealed == "" || len(sealed) > maxStepLength {

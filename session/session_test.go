@@ -30,7 +30,7 @@ func manager(t testing.TB, issuer string, now func() time.Time, keys ...byte) *M
 	return m
 }
 
-// carry returns a request with the cookies that a response has set.
+// carry returns a request with the cookies of a response.
 func carry(w *httptest.ResponseRecorder) *http.Request {
 	r := httptest.NewRequest(http.MethodGet, "/", nil)
 	for _, c := range w.Result().Cookies() {

@@ -12,15 +12,15 @@ import (
 	"github.com/gorilla/securecookie"
 )
 
-// maxSignIns is how many sign-ins at providers a browser may have begun at once; of more, the
-// oldest are given up, so that cookies never grow beyond what servers accept.
+// maxSignIns limits the concurrent sign-ins at providers per browser. The oldest are dropped, so
+// that the cookies stay within the limits of servers.
 const maxSignIns = 8
 
-// SignIn is an authorization request at a provider, as the browser that was sent there holds it.
+// SignIn is an authorization request at a provider, in the form that the browser holds.
 type SignIn struct {
-	State, Binding string // of the authorization request; see package delegation
-	// UserID is who was signed in when it began, "" for a new person. Another person who
-	// shares the browser must not finish it.
+	State, Binding string // from the authorization request; see package delegation
+	// UserID is the user who was signed in at the start, or "" for a new user. Another user of the
+	// same browser must not finish it.
 	UserID    string
 	ExpiresAt time.Time
 }
@@ -32,9 +32,9 @@ type signInCookie struct {
 	Expires int64  `json:"e"`
 }
 
-// SetSignIn sends the cookie that the authorization request is bound to. It is called after
-// the person has approved, with the response that sends the browser to the provider (AS-220,
-// AS-221), and the cookie expires with the request.
+// SetSignIn sets the cookie that binds the authorization request to the browser. Call it after the
+// user has approved, in the response that sends the browser to the provider (AS-220, AS-221). The
+// cookie expires with the request.
 func (m *Manager) SetSignIn(w http.ResponseWriter, r *http.Request, s SignIn) {
 	m.limitSignIns(w, r)
 	name := m.signInName(s.State)
@@ -45,7 +45,7 @@ func (m *Manager) SetSignIn(w http.ResponseWriter, r *http.Request, s SignIn) {
 	http.SetCookie(w, m.cookie(name, value, s.ExpiresAt.Sub(m.now())))
 }
 
-// SignIn returns the sign-in with a state, if it was begun in this browser.
+// SignIn returns the sign-in with a state, if it started in this browser.
 func (m *Manager) SignIn(r *http.Request, state string) (SignIn, bool) {
 	c, err := r.Cookie(m.signInName(state))
 	if state == "" || err != nil {
@@ -58,7 +58,7 @@ func (m *Manager) SignIn(r *http.Request, state string) (SignIn, bool) {
 	return SignIn{state, held.Binding, held.UserID, time.Unix(held.Expires, 0)}, true
 }
 
-// EndSignIn removes the cookie of a sign-in that is over.
+// EndSignIn removes the cookie of a finished sign-in.
 func (m *Manager) EndSignIn(w http.ResponseWriter, state string) {
 	http.SetCookie(w, m.cookie(m.signInName(state), "", -time.Second))
 }
@@ -69,8 +69,8 @@ func (m *Manager) openSignIn(c *http.Cookie) (signInCookie, bool) {
 	return held, err == nil && held.Expires > m.now().Unix()
 }
 
-// limitSignIns makes room for one more sign-in. Cookies that are not ours stay: another server of the
-// host may have set them, and they expire by themselves.
+// limitSignIns makes room for one more sign-in. It keeps unreadable cookies: another server on the
+// host may have set them, and they expire.
 func (m *Manager) limitSignIns(w http.ResponseWriter, r *http.Request) {
 	type found struct {
 		name    string
@@ -91,8 +91,8 @@ func (m *Manager) limitSignIns(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// signInName is the name of a sign-in's cookie: one for each, so that sign-ins in two tabs do
-// not disturb each other. It reveals nothing about the state.
+// signInName returns the cookie name of a sign-in. Each has a different name, so that sign-ins in
+// two tabs do not interfere. It reveals nothing about the state.
 func (m *Manager) signInName(state string) string {
 	sum := sha256.Sum256([]byte(state))
 	return m.signIn + base64.RawURLEncoding.EncodeToString(sum[:6])

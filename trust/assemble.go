@@ -8,7 +8,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// unusable is an entry that is not used, and why.
+// unusable is an entry that cannot be used, with the reason.
 type unusable struct {
 	id  string
 	err error
@@ -20,11 +20,12 @@ var (
 	errTwoKeys = errors.New("jwks_url: an earlier entry has other keys for this issuer; one issuer has one set of keys")
 )
 
-// assemble makes the entries of the configuration and then of the store ready, in the order in which they are
-// tried. Marks of the store disable those of the configuration. An id is one entry's alone, and the entries
-// of one issuer have the same keys: who else holds a key could speak for the people of the first (AS-230). We
-// are no issuer of ours: an assertion for another server, redeemed here, would be a sign-in without a person
-// (AS-244).
+// assemble compiles the entries of the configuration and then of the store, in the order of their use. Marks in the store disable entries of the configuration.
+//
+// An ID belongs to one entry. All entries of one issuer must have the same keys: the owner of other
+// keys could make statements about the users of the first (AS-230). This server is not a trusted
+// issuer of itself: redeeming an assertion that it issued for another server would be a sign-in
+// without a user (AS-244).
 func assemble(us string, configured, stored []storage.TrustEntry) (out []*entry, broken []unusable) {
 	marks := map[string]storage.TrustEntry{}
 	for _, e := range stored {
@@ -68,8 +69,8 @@ func assemble(us string, configured, stored []storage.TrustEntry) (out []*entry,
 	return out, broken
 }
 
-// CheckAll reports what is wrong with the entries of a configuration taken together, and which it is. us is
-// our issuer.
+// CheckAll returns an error that names each invalid entry of a configuration, including conflicts
+// between entries. us is this server's issuer identifier.
 func CheckAll(us string, entries []storage.TrustEntry) error {
 	_, broken := assemble(us, entries, nil)
 	var errs []error
@@ -79,7 +80,8 @@ func CheckAll(us string, entries []storage.TrustEntry) error {
 	return errors.Join(errs...)
 }
 
-// Fits reports what is wrong with one more entry beside those that there are. us is our issuer.
+// Fits returns an error if e cannot be added to the existing entries. us is this server's issuer
+// identifier.
 func Fits(us string, there []storage.TrustEntry, e storage.TrustEntry) error {
 	_, before := assemble(us, there, nil)
 	_, after := assemble(us, append(slices.Clone(there), e), nil)

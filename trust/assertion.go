@@ -8,7 +8,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// Kind is what the assertions of an issuer are.
+// Kind is the kind of an issuer's assertions.
 type Kind = storage.TrustKind
 
 // The kinds.
@@ -17,37 +17,38 @@ const (
 	Workload   = storage.TrustWorkload
 )
 
-// Assertion is an assertion whose signature, issuer, audience, times and claims are in order. It is not
-// spent yet, and its person is not found yet.
+// Assertion is a verified assertion: signature, issuer, audience, times and claims are valid. It is
+// not redeemed yet, and its user is not looked up yet.
 type Assertion struct {
-	Entry storage.TrustEntry // by which it is believed, with what its preset sets
+	Entry storage.TrustEntry // the matching entry, with the defaults of its preset
 	Kind  Kind
 
 	Issuer  string // iss
-	Subject string // sub: a name that means something with Issuer and Tenant only
-	// Tenant is tenant, AudienceTenant aud_tenant and AudienceSubject aud_sub; "" where they are missing.
+	Subject string // sub: unique only together with Issuer and Tenant
+	// Tenant is tenant, AudienceTenant aud_tenant and AudienceSubject aud_sub; "" if missing.
 	Tenant, AudienceTenant, AudienceSubject string
 	ClientID                                string // client_id; "" for workloads
-	ID                                      string // jti, or the digest of an assertion that needs none
+	ID                                      string // jti, or the digest of an assertion without one
 	SAML                                    *NameID
-	Email                                   string // in a domain of the entry, else ""
+	Email                                   string // in a domain of the entry, or else ""
 	EmailVerified                           bool   // email_verified is true
-	// Name is what a person is called, or that of a workload by the template of the entry.
+	// Name is the display name of a user, or the name of a workload from the entry's template.
 	Name        string
-	AccountName string // of an account that is created, by the template of the entry; "": it has none
+	AccountName string // name of an account to create, from the entry's template; "": no template
 
-	Resources []string     // resource; nil: it names none
-	Scopes    oauth.Scopes // scope; nil: it names none
+	Resources []string     // resource; nil: missing
+	Scopes    oauth.Scopes // scope; nil: missing
 
 	IssuedAt, Expires time.Time
-	AuthTime          time.Time       // zero: it does not say
+	AuthTime          time.Time       // zero: missing
 	ACR               string          // acr
 	AMR               []string        // amr
-	Act               json.RawMessage // act: who acts for the person; nil: no other
-	Thumbprint        string          // cnf.jkt: of the key that the client has to prove; "": of none
+	Act               json.RawMessage // act: the actor for the user; nil: missing
+	Thumbprint        string          // cnf.jkt: thumbprint of the key that the client must prove; "": none
 }
 
-// NameID is a SAML subject (sub_id of the format saml_nameid). Its issuer is one of the entry's.
+// NameID is a SAML subject (sub_id of the format saml_nameid). Its issuer is one of the entry's
+// SAMLIssuers.
 type NameID struct {
 	Issuer, NameID, Format string
 }

@@ -18,17 +18,17 @@ const (
 	maxAct       = 4 << 10 // bytes of act
 	maxAMR       = 16
 	maxResources = 32
-	maxShown     = 100 // characters of a person's name
+	maxShown     = 100 // characters of a user's name
 )
 
-// digest is the id of an assertion without one: of what was signed. An ECDSA signature can be changed
-// into another one that is good as well.
+// digest returns the ID of an assertion without jti. It covers only the signed part, because an
+// ECDSA signature has a second valid form.
 func digest(raw string) string {
 	sum := secrets.Hash(raw[:strings.LastIndexByte(raw, '.')])
 	return "sha256:" + base64.RawURLEncoding.EncodeToString(sum[:])
 }
 
-// text returns a claim that is a string of up to MaxText bytes.
+// text returns a claim that is a string of at most MaxText bytes.
 func (t *token) text(name string) (string, bool) {
 	s, ok := t.claims[name].(string)
 	return s, ok && len(s) <= MaxText
@@ -78,8 +78,8 @@ func (t *token) time(name string) (time.Time, bool) {
 	return time.UnixMilli(int64(seconds * 1000)).UTC(), true
 }
 
-// saml reads a SAML subject (ID-JAG §3.1). Its issuer must belong to the same entry, or any company
-// could name the people of another (AS-230).
+// saml reads a SAML subject (ID-JAG §3.1). Its issuer must belong to the same entry. Otherwise a
+// company could name the users of another (AS-230).
 func (x *examination) saml() *Refusal {
 	x.out.SAML = nil
 	sub, has := x.token.claims["sub_id"]
@@ -88,7 +88,7 @@ func (x *examination) saml() *Refusal {
 	}
 	members, _ := sub.(map[string]any)
 	if claim.Text(members, "format") != "saml_nameid" {
-		return nil // of another format (RFC 9493), which says nothing here
+		return nil // another format (RFC 9493), which is ignored
 	}
 	id := NameID{
 		Issuer: claim.Text(members, "issuer"),
@@ -97,7 +97,7 @@ func (x *examination) saml() *Refusal {
 	}
 	switch {
 	case id.Issuer == "" || id.NameID == "" || len(id.Issuer)+len(id.NameID)+len(id.Format) > MaxText ||
-		!printable(id.NameID): // PostgreSQL cannot store each character
+		!printable(id.NameID): // PostgreSQL cannot store every character
 		return refuse(RuleSAML, "The claim sub_id of the assertion has no issuer or no name, or is too long.")
 	case !slices.Contains(x.entry.SAMLIssuers, id.Issuer):
 		return refuse(RuleSAML, "The assertion names a SAML subject whose issuer does not belong to the trust entry.")
@@ -106,8 +106,8 @@ func (x *examination) saml() *Refusal {
 	return nil
 }
 
-// key reads cnf (RFC 7800): a confirmation that is not understood cannot be checked, so that the
-// assertion cannot be taken either. Of those there are, jkt is (RFC 9449 §6.1).
+// key reads cnf (RFC 7800). An assertion with an unknown confirmation is refused, because it cannot
+// be checked. The only known one is jkt (RFC 9449 §6.1).
 func (x *examination) key() *Refusal {
 	x.out.Thumbprint = ""
 	cnf, has := x.token.claims["cnf"]
@@ -124,8 +124,8 @@ func (x *examination) key() *Refusal {
 	return nil
 }
 
-// content reads what an identity provider says of a person and of what the client may have. Of a
-// workload, none of it is taken over (AS-208).
+// content reads an identity provider's claims about the user and the client's access. It ignores
+// all of them for a workload (AS-208).
 func (x *examination) content() *Refusal {
 	if x.entry.Kind != Enterprise {
 		return nil
@@ -172,7 +172,7 @@ func (x *examination) content() *Refusal {
 	return nil
 }
 
-// resources reads resource and scope, and returns the name of the one that is not well formed.
+// resources reads resource and scope. It returns the name of the first malformed claim, or "".
 func (x *examination) resources() string {
 	t, out := x.token, x.out
 	if _, has := t.claims["resource"]; has {
@@ -194,11 +194,11 @@ func (x *examination) resources() string {
 	return ""
 }
 
-// localPart is what may be before the @ of an address: a dot-atom (RFC 5322 §3.2.3). Quoted forms and
-// letters beyond ASCII are other ways to write, or nearly to write, the address of another person.
+// localPart matches the part of an address before the @: a dot-atom (RFC 5322 §3.2.3). Quoted forms
+// and non-ASCII letters are other spellings of an address, or look like one.
 var localPart = regexp.MustCompile("\\A[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]+\\z")
 
-// person reads what a person is called, and their address if the issuer may speak for its domain.
+// person reads the user's name, and the address if the issuer may vouch for its domain.
 func (x *examination) person() {
 	t, out := x.token, x.out
 	if name := strings.TrimSpace(claim.Text(t.claims, "name")); printable(name) {
@@ -214,7 +214,7 @@ func (x *examination) person() {
 	if !localPart.MatchString(local) || said && !verified {
 		return
 	}
-	// Two letters that are not ASCII fold to k and s: they are longer.
+	// Two non-ASCII letters fold to k and s. They are longer, so equal lengths exclude them.
 	if slices.ContainsFunc(x.entry.EmailDomains,
 		func(d string) bool { return len(d) == len(domain) && strings.EqualFold(d, domain) }) {
 		out.Email, out.EmailVerified = address, verified

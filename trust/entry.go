@@ -14,28 +14,28 @@ import (
 )
 
 const (
-	// DefaultMaxTTL is how long an assertion may be valid where its entry does not say.
+	// DefaultMaxTTL is the default limit on the lifetime of an assertion.
 	DefaultMaxTTL = time.Hour
-	// MaxTTLWithoutID is the longest that an assertion may be valid that needs no jti (AS-234).
+	// MaxTTLWithoutID is the limit on the lifetime of an assertion that needs no jti (AS-234).
 	MaxTTLWithoutID = 10 * time.Minute
 	minMaxTTL       = 10 * time.Second
 	maxMaxTTL       = storage.MaxTrustTTL
-	maxList         = 100 // entries of a list
+	maxList         = 100 // items of a list
 )
 
-// entry is a trust entry, ready to be applied.
+// entry is a validated and compiled trust entry.
 type entry struct {
 	storage.TrustEntry
 	matchers []matcher
 	name     template
 	keys     source
-	idClaim  string // of the id of an assertion
+	idClaim  string // claim with the ID of an assertion
 }
 
 var entryID = regexp.MustCompile(`\A[a-z0-9][a-z0-9._-]{0,63}\z`)
 
-// Check reports what is wrong with an entry, by the name of the field. The entry with what its preset
-// sets is returned.
+// Check validates an entry and returns it with the defaults of its preset. The error names the
+// field.
 func Check(e storage.TrustEntry) (storage.TrustEntry, error) {
 	c, err := compile(e)
 	if err != nil {
@@ -44,7 +44,7 @@ func Check(e storage.TrustEntry) (storage.TrustEntry, error) {
 	return c.TrustEntry, nil
 }
 
-// compile makes an entry ready.
+// compile validates and compiles an entry.
 func compile(e storage.TrustEntry) (*entry, error) {
 	if e.Unreadable {
 		return nil, errors.New("was written by a newer version, with rules that are not known here")
@@ -70,7 +70,7 @@ func compile(e storage.TrustEntry) (*entry, error) {
 	return out, nil
 }
 
-// origin checks who is trusted, and where its keys are.
+// origin checks the issuer and the location of its keys.
 func (e *entry) origin() error {
 	switch {
 	case e.Issuer == "":
@@ -155,7 +155,7 @@ func (e *entry) lists() error {
 	return nil
 }
 
-// ofKind refuses rules that mean nothing for the kind of the entry.
+// ofKind refuses settings that do not apply to the kind of the entry.
 func (e *entry) ofKind() error {
 	people := []struct {
 		name string

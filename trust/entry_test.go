@@ -15,9 +15,9 @@ func TestCheck(t *testing.T) {
 	type record = storage.TrustEntry
 	r := newRig(t)
 	for name, tt := range map[string]struct {
-		entry  int // 0: of a company, 1: of a platform
+		entry  int // 0: a company's, 1: a platform's
 		change func(*record)
-		want   string // that the error begins with
+		want   string // prefix of the error
 	}{
 		"id":       {0, func(e *record) { e.ID = "A b" }, "id:"},
 		"kind":     {0, func(e *record) { e.Kind = "other" }, "kind:"},
@@ -137,7 +137,7 @@ func (s *shelf) ListTrust(context.Context) ([]storage.TrustEntry, error) {
 	return s.entries, s.err
 }
 
-// Entries of the store are used within two seconds, and those that cannot be are left out.
+// Stored entries are used within two seconds, and unusable ones are skipped.
 func TestStored(t *testing.T) {
 	r := newRig(t)
 	s := &shelf{}

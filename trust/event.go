@@ -15,7 +15,7 @@ import (
 
 const eventPurpose = "security event"
 
-// Events are the entries as sources of security events: they implement secevent.Sources.
+// Events exposes the entries as sources of security events: it implements secevent.Sources.
 type Events struct {
 	issuers *Issuers
 	store   storage.AssertedEnds
@@ -24,8 +24,8 @@ type Events struct {
 // NewEvents returns the entries of issuers as sources of security events.
 func NewEvents(i *Issuers, store storage.AssertedEnds) *Events { return &Events{i, store} }
 
-// Sources implements secevent.Sources: the entries whose security events come from an issuer. One that
-// is disabled is none: what rested on it has ended.
+// Sources implements secevent.Sources. It returns the entries that accept security events from an
+// issuer. A disabled entry is skipped, because everything that depended on it has ended.
 func (v *Events) Sources(ctx context.Context, issuer string) (out []secevent.Source, err error) {
 	entries, err := v.issuers.entries(ctx)
 	if err != nil {
@@ -45,12 +45,12 @@ func (v *Events) Sources(ctx context.Context, issuer string) (out []secevent.Sou
 	return out, nil
 }
 
-// eventSource is an entry as a source of security events: they end what rests on the assertions of its
-// issuer.
+// eventSource is an entry as a source of security events, which end grants that depend on its
+// issuer's assertions.
 type eventSource struct {
 	events *Events
 	entry  *entry
-	ids    []string // of all entries of the issuer
+	ids    []string // IDs of all entries of the issuer
 }
 
 // Name implements secevent.Source.
@@ -63,7 +63,7 @@ func (s eventSource) Policy() secevent.Policy {
 	}
 }
 
-// Verify implements secevent.Source: by the keys of the entry's issuer alone (AS-230, AS-245).
+// Verify implements secevent.Source. It uses only the keys of the entry's issuer (AS-230, AS-245).
 func (s eventSource) Verify(ctx context.Context, raw string) ([]byte, error) {
 	signed, err := jose.ParseSignedCompact(raw, secevent.Algorithms)
 	if err != nil {
@@ -77,11 +77,11 @@ func (s eventSource) Verify(ctx context.Context, raw string) ([]byte, error) {
 	case !t.verify(keys):
 		return nil, secevent.ErrKey
 	}
-	return signed.UnsafePayloadWithoutVerification(), nil // it was verified just now
+	return signed.UnsafePayloadWithoutVerification(), nil // verified above
 }
 
-// End implements secevent.Source. An event about a session ends what the person has by assertions:
-// these name no session.
+// End implements secevent.Source. An event about a session ends all of the user's grants from
+// assertions, because assertions name no session.
 func (s eventSource) End(ctx context.Context, o secevent.Order) (int, error) {
 	now := s.events.issuers.o.Now()
 	end := storage.AssertedEnd{
@@ -103,7 +103,7 @@ func (s eventSource) End(ctx context.Context, o secevent.Order) (int, error) {
 	return ended, nil
 }
 
-// hearing checks what the entry says of security events.
+// hearing validates the entry's settings for security events.
 func (e *entry) hearing() error {
 	if e.Kind == Workload && len(e.EventAudience) > 0 {
 		return errors.New("event_audience: means nothing for workloads")

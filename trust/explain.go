@@ -8,20 +8,20 @@ import (
 	"time"
 )
 
-// Report is every verdict on an assertion. It has no claims but those that rules name, and never the
-// assertion.
+// Report contains every verdict on an assertion. It never contains the assertion, and only claims
+// that rules name.
 type Report struct {
 	Accepted bool      `json:"accepted"`
-	Entry    string    `json:"entry,omitempty"` // by which it would be accepted
+	Entry    string    `json:"entry,omitempty"` // the entry that would accept it
 	Kind     Kind      `json:"kind,omitempty"`  // of that entry
 	Subject  string    `json:"subject,omitempty"`
-	Name     string    `json:"name,omitempty"` // of the workload
+	Name     string    `json:"name,omitempty"` // name of the workload
 	Refused  string    `json:"refused,omitempty"`
-	Code     string    `json:"error,omitempty"` // what the token endpoint would answer
-	Entries  []Verdict `json:"entries"`         // in the order in which they are tried
+	Code     string    `json:"error,omitempty"` // error code of the token endpoint
+	Entries  []Verdict `json:"entries"`         // in the order of trial
 }
 
-// Verdict is what the rules of one entry say.
+// Verdict contains the results of one entry's rules.
 type Verdict struct {
 	Entry string        `json:"entry"`
 	Kind  Kind          `json:"kind"`
@@ -29,15 +29,15 @@ type Verdict struct {
 	Rules []RuleVerdict `json:"rules"`
 }
 
-// RuleVerdict is what one rule says, and why.
+// RuleVerdict is the result of one rule, with a reason.
 type RuleVerdict struct {
 	Rule Rule   `json:"rule"`
 	OK   bool   `json:"ok"`
 	Why  string `json:"why,omitempty"`
 }
 
-// Explain holds an assertion against every rule of every entry. It issues and spends nothing. The error
-// is the store's, or the context's.
+// Explain checks an assertion against every rule of every entry, without issuing a token or
+// redeeming the assertion. The error comes from the store or the context.
 func (i *Issuers) Explain(ctx context.Context, raw string) (Report, error) {
 	out := Report{Entries: []Verdict{}}
 	entries, err := i.entries(ctx)
@@ -56,7 +56,7 @@ func (i *Issuers) Explain(ctx context.Context, raw string) (Report, error) {
 	}
 	t, err := parse(raw)
 	if err != nil {
-		return out, nil // it was refused for its form, before any entry
+		return out, nil // refused as malformed, before any entry
 	}
 	for _, e := range entries {
 		out.Entries = append(out.Entries, i.explain(ctx, t, e))
@@ -90,7 +90,7 @@ func (i *Issuers) explain(ctx context.Context, t *token, e *entry) Verdict {
 	return out
 }
 
-// explainMatch says of each matcher why it holds or not.
+// explainMatch reports why each matcher does or does not match.
 func (x *examination) explainMatch(say func(Rule, bool, string)) {
 	for i := range x.entry.matchers {
 		m := &x.entry.matchers[i]
@@ -106,7 +106,7 @@ func (x *examination) explainMatch(say func(Rule, bool, string)) {
 	}
 }
 
-// detail is what the operator is told beyond the sentence for the wire.
+// detail returns the details for the administrator, in addition to the sentence sent to the client.
 func (x *examination) detail(r *Refusal) string {
 	var more string
 	switch r.Rule {

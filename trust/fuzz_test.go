@@ -22,7 +22,7 @@ func FuzzAssertion(f *testing.F) {
 	})
 }
 
-// FuzzClaims: what the issuer has signed is not to be trusted to be well formed.
+// FuzzClaims: signed claims may still be malformed.
 func FuzzClaims(f *testing.F) {
 	r := newRig(f)
 	i := r.issuers(f, nil)

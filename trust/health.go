@@ -9,15 +9,15 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// Finding is what there is to say of one entry.
+// Finding is a result about one entry.
 type Finding struct {
 	Entry   string
 	Problem bool   // its assertions are not accepted
 	What    string // "": its keys were read
 }
 
-// Probe reads the keys of each entry now, and finds rules that are allowed and probably not meant. Its
-// error is the store's.
+// Probe reads the keys of each entry now, and reports rules that are valid but probably unintended.
+// The error comes from the store.
 func (i *Issuers) Probe(ctx context.Context) ([]Finding, error) {
 	entries, err := i.entries(ctx)
 	if err != nil {
@@ -42,7 +42,7 @@ func (i *Issuers) Probe(ctx context.Context) ([]Finding, error) {
 	return out, nil
 }
 
-// warnings are the rules that are allowed and probably not meant.
+// warnings returns the rules that are valid but probably unintended.
 func (e *entry) warnings() (out []string) {
 	narrow := e.Kind == Enterprise
 	for _, m := range e.Match {
@@ -60,7 +60,8 @@ func (e *entry) warnings() (out []string) {
 	return out
 }
 
-// Warnings are rules of an entry that are allowed and probably not meant; none for one that is not right.
+// Warnings returns rules of an entry that are valid but probably unintended. It returns nil for an
+// invalid entry.
 func Warnings(e storage.TrustEntry) []string {
 	c, err := compile(e)
 	if err != nil {
@@ -69,12 +70,12 @@ func Warnings(e storage.TrustEntry) []string {
 	return c.warnings()
 }
 
-// schemes are what names begin with that platforms give to all of their programs.
+// schemes lists the prefixes that platforms give to the names of all their programs.
 var schemes = []string{
 	"repo:", "project_path:", "system:serviceaccount:", "spiffe://", "arn:aws:iam::", "refs/", "https://",
 }
 
-// wide reports whether a glob says nothing before its first star.
+// wide reports whether a glob has no fixed text before its first star.
 func wide(glob string) bool {
 	for _, s := range schemes {
 		glob = strings.TrimPrefix(glob, s)

@@ -16,16 +16,16 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// entriesFresh is how long the entries of the store are used before they are read again. What
-// rested on an entry ends at once when it is disabled; this is for what it would allow anew.
+// entriesFresh is how long the stored entries are cached. Disabling an entry immediately ends
+// everything that depends on it. The delay affects only new grants.
 const entriesFresh = 2 * time.Second
 
-// Options are what Issuers need.
+// Options configures Issuers.
 type Options struct {
-	Issuer string // ours, as aud names it; the token endpoint is at Issuer + "/token"
-	// Entries are those of the configuration. They come before those of the store.
+	Issuer string // this server's issuer identifier, for aud; the token endpoint is Issuer + "/token"
+	// Entries are the entries of the configuration. They precede the entries of the store.
 	Entries []storage.TrustEntry
-	Store   Lister // nil: there are no others
+	Store   Lister // nil: only the configured entries
 	Now     func() time.Time
 	Log     *slog.Logger
 }
@@ -35,21 +35,20 @@ type Lister interface {
 	ListTrust(ctx context.Context) ([]storage.TrustEntry, error)
 }
 
-// Issuers are the issuers that are trusted.
+// Issuers holds the trusted issuers.
 type Issuers struct {
 	o       Options
 	flights singleflight.Group
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	current []*entry
-	stored  []storage.TrustEntry // of which they were made
+	stored  []storage.TrustEntry // source of current
 	readAt  time.Time
 	keys    map[source]*keySet
-	noted   map[string]string // what was logged of entries that cannot be used, by id
+	noted   map[string]string // logged reasons of unusable entries, by ID
 }
 
-// New returns the issuers that are trusted. An entry of the configuration that is not right is an error,
-// which names it.
+// New returns the trusted issuers. The error names an invalid entry of the configuration.
 func New(o Options) (*Issuers, error) {
 	if o.Issuer == "" || o.Now == nil || o.Log == nil {
 		return nil, errors.New("trust: Issuer, Now and Log are required")
@@ -65,8 +64,8 @@ func New(o Options) (*Issuers, error) {
 	return i, nil
 }
 
-// Verify returns what an assertion says, if it is believed. A *Refusal says why it is not; any other
-// error is the store's, or the context's.
+// Verify returns the content of an assertion if it is accepted. Otherwise it returns a *Refusal
+// with the reason. Any other error comes from the store or the context.
 func (i *Issuers) Verify(ctx context.Context, raw string) (Assertion, error) {
 	t, err := parse(raw)
 	if err != nil {
@@ -105,7 +104,7 @@ func badForm(err error) *Refusal {
 	return refuse(RuleForm, cmp.Or(why, "The assertion is not a signed JWT.")).because(err)
 }
 
-// against holds an assertion against one entry.
+// against checks an assertion against one entry.
 func (i *Issuers) against(ctx context.Context, t *token, e *entry) (Assertion, *Refusal) {
 	x := i.examination(ctx, t, e)
 	if refused := x.examine(); refused != nil {
@@ -126,7 +125,7 @@ func (i *Issuers) examination(ctx context.Context, t *token, e *entry) *examinat
 	}
 }
 
-// Offers reports whether ID-JAGs and assertions of workloads are accepted at all (AS-180).
+// Offers reports whether ID-JAGs and workload assertions are accepted at all (AS-180).
 func (i *Issuers) Offers(ctx context.Context) (enterprise, workload bool, err error) {
 	entries, err := i.entries(ctx)
 	for _, e := range entries {
@@ -137,7 +136,7 @@ func (i *Issuers) Offers(ctx context.Context) (enterprise, workload bool, err er
 	return enterprise, workload, err
 }
 
-// IssuerOf returns the issuer of an entry, "" when there is no such entry.
+// IssuerOf returns the issuer of an entry, or "" for an unknown entry.
 func (i *Issuers) IssuerOf(ctx context.Context, entryID string) (string, error) {
 	entries, err := i.entries(ctx)
 	for _, e := range entries {
@@ -148,7 +147,7 @@ func (i *Issuers) IssuerOf(ctx context.Context, entryID string) (string, error) 
 	return "", err
 }
 
-// entries returns the entries as they are now, or were a moment ago.
+// entries returns the current entries, cached for entriesFresh.
 func (i *Issuers) entries(ctx context.Context) ([]*entry, error) {
 	i.mu.Lock()
 	current, age := i.current, i.o.Now().Sub(i.readAt)
@@ -169,7 +168,7 @@ func (i *Issuers) entries(ctx context.Context) ([]*entry, error) {
 }
 
 func (i *Issuers) read(ctx context.Context) ([]*entry, error) {
-	now := i.o.Now() // before: what is stored meanwhile is read next time
+	now := i.o.Now() // before the read, so that changes during it are read next time
 	stored, err := i.o.Store.ListTrust(ctx)
 	if err != nil {
 		return nil, err
@@ -187,15 +186,15 @@ func (i *Issuers) read(ctx context.Context) ([]*entry, error) {
 	return entries, nil
 }
 
-// unchanged returns the current entries if the store has what it had: to make a thousand ready takes most of
-// a second, and they are read every other one.
+// unchanged returns the current entries if the store has not changed. The entries are read every
+// two seconds, and compiling a thousand takes most of a second.
 func (i *Issuers) unchanged(stored []storage.TrustEntry) (current []*entry, same bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return i.current, !i.readAt.IsZero() && reflect.DeepEqual(i.stored, stored)
 }
 
-// use makes entries the current ones, and forgets the keys of issuers that are among them no more.
+// use makes entries the current ones, and drops the keys of issuers that are no longer among them.
 func (i *Issuers) use(entries []*entry) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -207,7 +206,7 @@ func (i *Issuers) use(entries []*entry) {
 	}
 }
 
-// note logs entries that cannot be used, once each.
+// note logs each unusable entry once.
 func (i *Issuers) note(ctx context.Context, broken []unusable) {
 	i.mu.Lock()
 	defer i.mu.Unlock()

@@ -21,44 +21,44 @@ import (
 )
 
 const (
-	keysFresh = 10 * time.Minute // after which keys are read again
+	keysFresh = 10 * time.Minute // maximum age before keys are read again
 	fileFresh = 30 * time.Second // the same for a file
-	keysStale = 24 * time.Hour   // how long they serve on while they cannot be read again
-	// keysPause is the least time between two readings, also for unknown keys: forged assertions must
-	// not become requests to the issuer (AS-205).
+	keysStale = 24 * time.Hour   // how long old keys are used while reading fails
+	// keysPause is the minimum time between two reads, also for unknown keys. Forged assertions
+	// must not cause requests to the issuer (AS-205).
 	keysPause   = 10 * time.Second
-	keysTimeout = 5 * time.Second // for all of a reading, with the metadata of the issuer
+	keysTimeout = 5 * time.Second // for a whole read, including the issuer's metadata
 )
 
-// source says where the keys of an issuer are. Two that are equal share their keys.
+// source is the location of an issuer's keys. Equal sources share their keys.
 type source struct {
 	issuer   string
-	url      string // "": found by the metadata of the issuer
+	url      string // "": from the issuer's metadata
 	file     string
 	inline   string
-	networks string // joined by blanks
-	ca       string // file of the certificates by which the server at url is known; "": the system's
-	token    string // file of the token that it wants to see; "": none
+	networks string // separated by spaces
+	ca       string // file with the CA certificates for the server at url; "": the system's
+	token    string // file with a bearer token for that server; "": none
 }
 
-// keySet are the keys of one source. They are read when they are first needed.
+// keySet holds the keys of one source. They are read on first use.
 type keySet struct {
 	from    source
 	now     func() time.Time
 	flights singleflight.Group
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	keys   []jose.JSONWebKey
 	readAt time.Time // zero: never
-	tried  time.Time // the last reading, whatever came of it
-	err    error     // of the last reading
+	tried  time.Time // time of the last read, successful or not
+	err    error     // of the last read
 }
 
-// newKeySet returns the keys of a source, which have not been read yet.
+// newKeySet returns the key set of a source, without reading it.
 func newKeySet(from source, now func() time.Time) *keySet { return &keySet{from: from, now: now} }
 
-// fetch gets a document: https to public addresses and those in the networks of the entry, and http on
-// this machine.
+// fetch gets a document: https from public addresses and the entry's networks, and http from this
+// machine.
 func (k *keySet) fetch(ctx context.Context, location string) ([]byte, error) {
 	u, err := url.Parse(location)
 	if err != nil {
@@ -93,8 +93,8 @@ func (k *keySet) fetch(ctx context.Context, location string) ([]byte, error) {
 	return answer.Body, err
 }
 
-// of returns the keys that may have signed t. An unknown key id has the set read again, at most once
-// every keysPause. While it cannot be read, keys that were read within keysStale do.
+// of returns the keys that may have signed t. An unknown key ID causes another read, at most once
+// every keysPause. While reading fails, keys that were read within keysStale are used.
 func (k *keySet) of(ctx context.Context, t *token) ([]jose.JSONWebKey, error) {
 	keys, age, tried, err := k.state()
 	fresh := keysFresh
@@ -118,7 +118,7 @@ func (k *keySet) of(ctx context.Context, t *token) ([]jose.JSONWebKey, error) {
 	return keys, nil
 }
 
-// mayBeBy reports whether a key with the id that the token names is among the keys.
+// mayBeBy reports whether the keys include one with the token's key ID.
 func (t *token) mayBeBy(keys []jose.JSONWebKey) bool {
 	for _, k := range keys {
 		if t.kid == "" || k.KeyID == t.kid {
@@ -179,8 +179,8 @@ func readFile(name string) ([]byte, error) {
 	return os.ReadFile(name)
 }
 
-// discover finds the keys by the metadata of the issuer: OpenID Connect Discovery 1.0 §4, or RFC 8414
-// §3.1.
+// discover returns the key location from the issuer's metadata: OpenID Connect Discovery 1.0 §4, or
+// RFC 8414 §3.1.
 func (k *keySet) discover(ctx context.Context) (string, error) {
 	u, err := url.Parse(k.from.issuer)
 	if err != nil {
@@ -198,7 +198,7 @@ func (k *keySet) discover(ctx context.Context) (string, error) {
 	return keysIn(body, k.from.issuer)
 }
 
-// keysIn returns where the metadata of an issuer say that its keys are.
+// keysIn returns the key location in the metadata of an issuer.
 func keysIn(metadata []byte, issuer string) (string, error) {
 	var m struct {
 		Issuer string `json:"issuer"`
@@ -224,10 +224,10 @@ func onThisMachine(location string) bool {
 	return err == nil && oauth.IsLoopbackHost(u.Hostname())
 }
 
-// errInside is told of an issuer elsewhere that would have us ask a server on this machine.
+// errInside is returned if a remote issuer's metadata point to a server on this machine.
 var errInside = errors.New("jwks_uri is on this machine, and the issuer is not")
 
-// errNotHTTPS is told of a URL by which others could change what is read.
+// errNotHTTPS is returned for a URL whose content others could change in transit.
 var errNotHTTPS = errors.New("is not https")
 
 // secureURL accepts an https URL without a fragment, and http on loopback (AS-205).

@@ -21,7 +21,7 @@ type publisher struct {
 	keys   string
 	status int
 	reads  int
-	issuer string // in the metadata; "": the right one
+	issuer string // in the metadata; "": the correct one
 }
 
 func newPublisher(t *testing.T, keys string) *publisher {
@@ -58,7 +58,7 @@ func (p *publisher) set(keys string, status int) {
 	p.keys, p.status = keys, status
 }
 
-// trusting has the platform's keys where rules say.
+// trusting returns issuers that read the platform's keys from the location in rules.
 func trusting(t *testing.T, rules storage.TrustRules, issuer string) (*rig, *Issuers) {
 	r := newRig(t)
 	e := r.entries[1]
@@ -157,7 +157,7 @@ func TestKeysByDiscovery(t *testing.T) {
 	})
 }
 
-// AS-205: what an issuer publishes decides about no request to this machine.
+// AS-205: an issuer's metadata cannot cause requests to this machine.
 func TestKeysOfMetadata(t *testing.T) {
 	for _, tt := range []struct {
 		issuer, keys string

@@ -13,11 +13,11 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/foreign"
 )
 
-// maxKeySet is the size of a key set, in bytes (AS-205).
+// maxKeySet limits the size of a key set, in bytes (AS-205).
 const maxKeySet = 256 << 10
 
-// issuerKeys bounds the keys of issuers of assertions. Each assertion is tried with every key that fits, so keys
-// are shorter than elsewhere. SPIFFE bundles mark keys with the use jwt-svid.
+// issuerKeys limits the key sets of issuers. Each assertion is tried with every matching key, so
+// the keys must be shorter than elsewhere. SPIFFE bundles mark keys with the use jwt-svid.
 var issuerKeys = foreign.KeySet{
 	MaxBytes:      maxKeySet,
 	MaxKeys:       100,
@@ -26,7 +26,7 @@ var issuerKeys = foreign.KeySet{
 	RefuseSecrets: true,
 }
 
-// parseKeySet reads a key set, which must have a key that can verify a signature.
+// parseKeySet parses a key set, which must have at least one key that can verify a signature.
 func parseKeySet(raw []byte) ([]jose.JSONWebKey, error) {
 	keys, err := issuerKeys.Parse(raw)
 	if err == nil && len(keys) == 0 {
@@ -35,8 +35,8 @@ func parseKeySet(raw []byte) ([]jose.JSONWebKey, error) {
 	return keys, err
 }
 
-// verify reports whether one of the keys has signed the token. A key that is bound to an algorithm
-// verifies no other (RFC 7517 §4.4), and each kind of key only those that are its own.
+// verify reports whether one of the keys has signed the token. A key with an alg verifies no other
+// algorithm (RFC 7517 §4.4), and each key type verifies only its own algorithms.
 func (t *token) verify(keys []jose.JSONWebKey) bool {
 	return slices.ContainsFunc(keys, func(k jose.JSONWebKey) bool {
 		if t.kid != "" && k.KeyID != "" && k.KeyID != t.kid || !fits(k, t.alg) {
@@ -73,7 +73,7 @@ func oldName(algorithm string) string {
 	return algorithm
 }
 
-// ed25519Verifier verifies under the new name, which go-jose does not know yet.
+// ed25519Verifier verifies the algorithm name Ed25519, which go-jose does not support yet.
 type ed25519Verifier ed25519.PublicKey
 
 // VerifyPayload implements jose.OpaqueVerifier.

@@ -13,11 +13,11 @@ import (
 )
 
 const (
-	maxPattern = 512 // bytes of a glob, or of a value to compare with
-	maxMatches = 32  // of an entry
+	maxPattern = 512 // bytes of a glob or a comparison value
+	maxMatches = 32  // per entry
 )
 
-// matcher is a rule about claims, ready to be applied.
+// matcher is a compiled rule about claims.
 type matcher struct {
 	storage.TrustMatch
 	glob      *regexp.Regexp
@@ -56,9 +56,9 @@ func compileMatch(m storage.TrustMatch) (matcher, error) {
 	return out, err
 }
 
-// compileGlob: * is any characters but / and :, which separate what is in the claims of platforms, ** any
-// characters at all, ? one character but those two. A * that crossed them would let the value of one part
-// pass for that of the next.
+// compileGlob compiles a glob. * matches any characters except / and :, which separate the parts of
+// platforms' claims. ** matches any characters, and ? one character except / and :. If * crossed a
+// separator, the value of one part could pass for the next part.
 func compileGlob(glob string) (*regexp.Regexp, error) {
 	var b strings.Builder
 	for rest := glob; rest != ""; {
@@ -90,7 +90,7 @@ func compileGlob(glob string) (*regexp.Regexp, error) {
 	return re, nil
 }
 
-// holds reports whether the claims keep the rule. Of a claim that is a list, one element has to.
+// holds reports whether the claims match. One matching element of a list is sufficient.
 func (m *matcher) holds(claims map[string]any) bool {
 	if m.condition != nil {
 		return m.condition.Holds(claims)
@@ -100,7 +100,7 @@ func (m *matcher) holds(claims map[string]any) bool {
 	})
 }
 
-// describe is the rule in words.
+// describe returns the rule in words.
 func (m *matcher) describe() string {
 	switch {
 	case m.condition != nil:
@@ -112,8 +112,8 @@ func (m *matcher) describe() string {
 	}
 }
 
-// lookup finds a claim by name, or by a path of names with dots between them. A name may have dots
-// itself (kubernetes.io): the longest that there is goes first.
+// lookup finds a claim by name, or by a path of names separated by dots. A name may contain dots
+// itself (kubernetes.io); the longest matching name is tried first.
 func lookup(claims map[string]any, path string) any {
 	if v, ok := claims[path]; ok {
 		return v
@@ -126,7 +126,8 @@ func lookup(claims map[string]any, path string) any {
 	return nil
 }
 
-// texts are the texts of a claim: of a string, a number or a boolean, or of those in a list.
+// texts returns the claim as texts: a string, number or boolean, or the elements of a list of
+// those.
 func texts(v any) []string {
 	if list, ok := v.([]any); ok {
 		var out []string

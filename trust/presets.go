@@ -12,41 +12,41 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// preset is a known kind of issuer: what an entry need not say. What the entry says goes before, but for
-// the rules about claims, to which it adds.
+// preset contains defaults for a known kind of issuer. Fields of the entry take precedence, except
+// that its rules about claims are added to the preset's.
 type preset struct {
 	id      string
 	kind    Kind
-	issuer  string // with {parameter} in it; "": the entry has to name it
-	keysURL string // the same; "": found by the metadata of the issuer
-	// parameters narrow what the issuer says to what the operator means. Of each group in oneOf, one is
-	// needed.
+	issuer  string // may contain {parameter}; "": the entry must set it
+	keysURL string // may contain {parameter}; "": from the issuer's metadata
+	// parameters restrict the assertions to those that the administrator intends. One parameter of
+	// each group in oneOf is required.
 	parameters []parameter
 	oneOf      [][]string
-	match      []storage.TrustMatch // holds in any case
+	match      []storage.TrustMatch // always required
 	subject    string
 	maxTTL     time.Duration
-	withoutJTI bool   // its assertions may have no jti
-	resubmit   bool   // its platform hands out the same assertion again until it expires
-	idClaim    string // what jti is called there
+	withoutJTI bool   // its assertions may lack jti
+	resubmit   bool   // its platform returns the same assertion until it expires
+	idClaim    string // name of the jti claim
 }
 
-// parameter is one of a preset.
+// parameter is a parameter of a preset.
 type parameter struct {
 	name     string
-	claim    string // that it is about; "": a part of a URL, or a choice
-	value    string // what the claim has to be, with {} for the parameter; "": the parameter itself
+	claim    string // claim to compare; "": part of a URL, or an option
+	value    string // required value of the claim, with {} for the parameter; "": the parameter itself
 	required bool
-	prefix   string // that the parameter has to begin with
+	prefix   string // required prefix of the parameter
 }
 
-// noPulls keeps out what a pull request can run: the events whose workflow, or whose code, may be
-// someone else's, although the branch that they name is ours.
+// noPulls excludes pull requests: events whose workflow or code may be a stranger's, although they
+// name a branch of the repository.
 const noPulls = `claims.event_name != nil && !(claims.event_name startsWith "pull_request" || ` +
 	`claims.event_name endsWith "_comment" || claims.event_name == "workflow_run")`
 
 const (
-	// The files that a pod finds its cluster by.
+	// Files in a pod with the credentials for its cluster.
 	podCA    = "/var/run/secrets/kubernetes.io/serviceaccount/ca.crt"
 	podToken = "/var/run/secrets/kubernetes.io/serviceaccount/token" // #nosec G101 -- a path
 )
@@ -71,7 +71,7 @@ var presets = []preset{
 		id: "gitlab-ci", kind: Workload, issuer: "https://gitlab.com",
 		parameters: []parameter{
 			{name: "project", claim: "project_path", required: true},
-			// ref alone has the name of the branch that a merge request comes from, too.
+			// ref alone can also be the source branch of a merge request.
 			{name: "branch", claim: "ref_path", value: "refs/heads/{}"},
 			{name: "tag", claim: "ref_path", value: "refs/tags/{}"},
 			{name: "environment", claim: "environment"},
@@ -136,7 +136,7 @@ var presets = []preset{
 	},
 }
 
-// Presets are the names of the presets.
+// Presets returns the names of the presets.
 func Presets() (out []string) {
 	for _, p := range presets {
 		out = append(out, p.id)
@@ -144,10 +144,10 @@ func Presets() (out []string) {
 	return out
 }
 
-// inURL is what a parameter may be that becomes a part of a URL.
+// inURL matches a parameter value that can be part of a URL.
 var inURL = regexp.MustCompile(`\A[A-Za-z0-9][A-Za-z0-9._@:-]*\z`)
 
-// apply sets what the entry leaves to its preset.
+// apply fills in the defaults of the entry's preset.
 func (e *entry) apply() error {
 	if e.Preset == "" {
 		if len(e.Parameters) > 0 {
@@ -184,7 +184,7 @@ func (e *entry) apply() error {
 	return e.inCluster()
 }
 
-// inCluster finds the keys of the cluster that this server runs in, at its API.
+// inCluster configures the key location of the cluster that this server runs in.
 func (e *entry) inCluster() error {
 	switch e.Parameters["in_cluster"] {
 	case "":
@@ -204,7 +204,7 @@ func (e *entry) inCluster() error {
 	return nil
 }
 
-// check holds the rules for parameters. One that admits everything narrows nothing.
+// check validates the parameters. A value that matches everything is refused.
 func (p preset) check(given map[string]string) error {
 	for name, v := range given {
 		i := slices.IndexFunc(p.parameters, func(one parameter) bool { return one.name == name })
@@ -248,7 +248,7 @@ func (p preset) fill(text string, given map[string]string) string {
 	return text
 }
 
-// matches are the rules that the parameters make. A value with a star or a question mark is a glob.
+// matches returns the rules from the parameters. A value with a star or a question mark is a glob.
 func (p preset) matches(given map[string]string) []storage.TrustMatch {
 	out := slices.Clone(p.match)
 	for _, one := range p.parameters {

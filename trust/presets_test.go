@@ -13,7 +13,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// byPreset is an entry of a preset whose issuer has the keys of the platform.
+// byPreset returns issuers with an entry of a preset that uses the platform's keys.
 func (r *rig) byPreset(t *testing.T, name, issuer string, parameters map[string]string) (*Issuers, storage.TrustEntry) {
 	t.Helper()
 	r.entries = []storage.TrustEntry{{ID: "e", Issuer: issuer, TrustRules: storage.TrustRules{
@@ -26,7 +26,7 @@ func (r *rig) byPreset(t *testing.T, name, issuer string, parameters map[string]
 	return r.issuers(t, nil), e
 }
 
-// AS-235: tokens in the shapes of platforms, against presets.
+// AS-235: presets accept tokens in the formats of their platforms.
 func TestPresets(t *testing.T) {
 	r := newRig(t)
 	short := claims{"aud": us, "iat": r.now.Unix(), "exp": r.now.Add(10 * time.Minute).Unix()}
@@ -165,8 +165,8 @@ func TestPresetParameters(t *testing.T) {
 	}
 }
 
-// AS-235: the keys of a cluster, at an API that wants a token and is known by the certificates of the
-// cluster.
+// AS-235: the keys of a cluster are read from an API that requires a token and uses the cluster's
+// CA.
 func TestKeysOfACluster(t *testing.T) {
 	r := newRig(t)
 	dir := t.TempDir()

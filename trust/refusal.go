@@ -2,35 +2,35 @@ package trust
 
 import "github.com/mcp-authd/mcp-authd/oauth"
 
-// Rule names what an assertion has to keep; trust test prints the names.
+// Rule names a requirement for assertions. The command trust test prints these names.
 type Rule string
 
-// The rules, in the order in which they are applied.
+// The rules, in the order of evaluation.
 const (
 	RuleForm      Rule = "form"      // it is a signed JWT within bounds
 	RuleIssuer    Rule = "issuer"    // it names an issuer with an entry
 	RuleEnabled   Rule = "enabled"   // the entry is not disabled
 	RuleType      Rule = "type"      // typ fits the kind of the entry
-	RuleKeys      Rule = "keys"      // the keys of the issuer can be had
+	RuleKeys      Rule = "keys"      // the keys of the issuer are available
 	RuleSignature Rule = "signature" // one of them has signed it
-	RuleAudience  Rule = "audience"  // it is for this server
+	RuleAudience  Rule = "audience"  // aud names this server
 	RuleTimes     Rule = "times"     // it is valid now
-	RuleLifetime  Rule = "lifetime"  // for no longer than the entry allows
-	RuleClaims    Rule = "claims"    // it has the claims that are required
-	RuleID        Rule = "id"        // it has an id, or is so short-lived that its digest does
-	RuleMatch     Rule = "match"     // each matcher of the entry holds
-	RuleSAML      Rule = "saml"      // the issuer may name that SAML subject
-	RuleKey       Rule = "key"       // what it says of the client's key is understood
+	RuleLifetime  Rule = "lifetime"  // its lifetime is within the entry's limit
+	RuleClaims    Rule = "claims"    // it has the required claims
+	RuleID        Rule = "id"        // it has an ID, or is short-lived enough to use its digest
+	RuleMatch     Rule = "match"     // each matcher of the entry matches
+	RuleSAML      Rule = "saml"      // the issuer may name the SAML subject
+	RuleKey       Rule = "key"       // cnf is a known confirmation of the client's key
 	RuleContent   Rule = "content"   // resource, scope, act and so on are well formed
-	RuleSubject   Rule = "subject"   // the name of the workload can be made
+	RuleSubject   Rule = "subject"   // the workload's name can be built
 )
 
-// Refusal says why an assertion is not believed. It is an error.
+// Refusal is the error for an assertion that is not accepted.
 type Refusal struct {
 	Rule  Rule
-	Why   string     // a sentence that says nothing of the claims, for the wire
-	Code  oauth.Code // invalid_grant, or temporarily_unavailable when keys are out of reach
-	Entry string     // id of the entry, "" before one was found
+	Why   string     // a sentence for the client, without values of claims
+	Code  oauth.Code // invalid_grant, or temporarily_unavailable if keys are unavailable
+	Entry string     // ID of the entry, "" before one was found
 	cause error
 }
 
@@ -43,7 +43,7 @@ func (r *Refusal) Error() string {
 	return text
 }
 
-// Unwrap returns the cause, nil for none.
+// Unwrap returns the cause, or nil.
 func (r *Refusal) Unwrap() error { return r.cause }
 
 func refuse(rule Rule, why string) *Refusal {

@@ -12,35 +12,36 @@ import (
 )
 
 const (
-	configuredFact = "trust.configured" // where the store remembers the entries of the configuration
-	// removedKept is how long starts end again what rests on an entry that is gone: a server with the
-	// earlier configuration may run on beside, and grant by it. Its last grant lives no longer than that.
+	configuredFact = "trust.configured" // the store's name for the configured entries
+	// removedKept is how long each start revokes the grants of a removed entry again. Another
+	// server may still run with the earlier configuration and issue grants. Its last grant expires
+	// within this time.
 	removedKept = 24 * time.Hour
 )
 
-// Memory is what EndRemoved needs of the store.
+// Memory lists the storage methods that EndRemoved uses.
 type Memory interface {
 	Lister
-	// Remember is that of storage.Housekeeping.
+	// Remember is storage.Housekeeping.Remember.
 	Remember(ctx context.Context, name string, value []byte) (before []byte, err error)
-	// CutGrants is that of storage.Cuts.
+	// CutGrants is storage.Cuts.CutGrants.
 	CutGrants(ctx context.Context, sel storage.Selection, by storage.RevokedBy, now time.Time) (storage.Cut, error)
 }
 
-// remembered is an entry that the configuration has, or had.
+// remembered is an entry of the current or an earlier configuration.
 type remembered struct {
 	Issuer  string `json:"issuer"`
-	Removed int64  `json:"removed,omitempty"` // Unix time of the start that missed it; 0: the configuration has it
+	Removed int64  `json:"removed,omitempty"` // Unix time of the first start without it; 0: still configured
 }
 
-// EndRemoved is called when a server starts, with the entries of its configuration. It cuts the grants that
-// rest on an entry that the configuration had at an earlier start, and has no more, or has for another
-// issuer, and returns the ids of those that it had not cut before.
+// EndRemoved revokes the grants of entries that were removed from the configuration, or changed
+// their issuer, since an earlier start. Call it at the start of a server with its configured
+// entries. It returns the IDs of newly removed entries.
 //
-// A cut ends what was granted before it. An entry that comes back starts with nothing, and a server that
-// runs on with the earlier configuration goes on to believe it: what that server grants meanwhile is cut by
-// the next start without the entry, or ends by itself. The cut comes before it is remembered, so that a
-// start that fails in between is made up for by the next.
+// A revocation affects only earlier grants, so an entry that is added again starts with none. A
+// server that still runs with the earlier configuration continues to accept the entry. Its grants
+// are revoked by the next start without the entry, or expire. The revocation happens before it is
+// remembered, so the next start repeats it if this one fails in between.
 func EndRemoved(
 	ctx context.Context, m Memory, entries []storage.TrustEntry, now time.Time,
 ) (removed []string, err error) {
@@ -70,9 +71,9 @@ func EndRemoved(
 		again := was.Removed != 0
 		switch {
 		case is.Issuer != "" && (again || is.Issuer == was.Issuer):
-			continue // it stays, or comes back
+			continue // it is still configured, or is back
 		case again && (stored[id] || now.Sub(time.Unix(was.Removed, 0)) >= removedKept):
-			continue // the operator has added one of that id to the store, or it is over
+			continue // the administrator has added an entry with the ID to the store, or removedKept has passed
 		case is.Issuer == "":
 			after[id] = remembered{was.Issuer, removedAt(was, now)}
 		}

@@ -15,7 +15,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/trust"
 )
 
-// TestEndRemoved: AS-232, an entry that was removed from the configuration ends what rests on it.
+// TestEndRemoved: AS-232. Removing an entry from the configuration revokes its grants.
 func TestEndRemoved(t *testing.T) {
 	t.Run("SQLite", func(t *testing.T) {
 		s, err := sqlite.Open(t.Context(), sqlite.Memory, sqlite.Options{})
@@ -27,7 +27,7 @@ func TestEndRemoved(t *testing.T) {
 	})
 }
 
-// removal starts servers with entries, and looks at what rests on them.
+// removal starts servers with entries, and checks the grants of the entries.
 type removal struct {
 	s   storage.Store
 	now time.Time
@@ -40,7 +40,7 @@ func configuredEntry(id, issuer string) storage.TrustEntry {
 	}
 }
 
-// start starts a server with entries, and checks which it says have gone.
+// start starts a server with entries, and checks which removed entries it reports.
 func (r *removal) start(t *testing.T, want []string, entries ...storage.TrustEntry) {
 	t.Helper()
 	r.now = r.now.Add(time.Minute)
@@ -50,10 +50,10 @@ func (r *removal) start(t *testing.T, want []string, entries ...storage.TrustEnt
 	}
 }
 
-// grant has an assertion of an entry granted.
+// grant creates a grant from an assertion of an entry.
 func (r *removal) grant(t *testing.T, entry string) storage.Grant {
 	t.Helper()
-	r.now = r.now.Add(time.Second) // what was issued in the moment of a cut gets nothing
+	r.now = r.now.Add(time.Second) // an assertion issued at the time of a revocation is refused
 	id := secrets.ID("usr_")
 	out, err := r.s.GrantAssertion(t.Context(), storage.AssertionGrant{
 		SpendID: secrets.ID("jti"), SpentUntil: r.now.Add(time.Minute), IssuedAt: r.now, Configured: true,
@@ -80,7 +80,7 @@ func (r *removal) wantLive(t *testing.T, g storage.Grant, want bool) {
 	}
 }
 
-// forgetful fails to remember: a server that is killed between the cut and that.
+// forgetful fails to remember, like a server that is killed after the revocation.
 type forgetful struct{ storage.Store }
 
 func (f forgetful) Remember(ctx context.Context, name string, value []byte) ([]byte, error) {

@@ -25,7 +25,7 @@ const (
 	platform = "https://tokens.example"
 )
 
-// signer signs as an issuer does.
+// signer signs assertions as an issuer does.
 type signer struct {
 	key any
 	alg jose.SignatureAlgorithm
@@ -41,7 +41,7 @@ func newSigner(t testing.TB, kid string) signer {
 	return signer{key, jose.ES256, kid}
 }
 
-// jwks is the key set that the issuer publishes.
+// jwks returns the key set that the issuer publishes.
 func jwks(t testing.TB, signers ...signer) string {
 	t.Helper()
 	set := jose.JSONWebKeySet{Keys: []jose.JSONWebKey{}}
@@ -56,7 +56,7 @@ func jwks(t testing.TB, signers ...signer) string {
 	return string(b)
 }
 
-// claims with changes: a nil value removes one.
+// claims are the claims of an assertion. A nil value in a change removes a claim.
 type claims map[string]any
 
 func (c claims) with(changes claims) claims {
@@ -99,7 +99,7 @@ func (s signer) signText(t testing.TB, typ, payload string) string {
 	return raw
 }
 
-// rig has a company and a platform that are trusted.
+// rig has two trusted issuers: a company and a platform.
 type rig struct {
 	now               time.Time
 	company, platform signer
@@ -136,7 +136,7 @@ func (r *rig) issuers(t testing.TB, store Lister) *Issuers {
 	return i
 }
 
-// idJAG is what a company says of a person.
+// idJAG returns a company's claims about a user.
 func (r *rig) idJAG() claims {
 	return claims{
 		"iss": company, "sub": "u1", "aud": us, "client_id": "c", "jti": "j1", "iat": r.now.Unix(),
@@ -144,7 +144,7 @@ func (r *rig) idJAG() claims {
 	}
 }
 
-// build is what a platform says of a build, in the shape of GitHub.
+// build returns a platform's claims about a build, in the format of GitHub.
 func (r *rig) build() claims {
 	return claims{
 		"iss": platform, "sub": "repo:o/r:ref:refs/heads/main", "aud": us, "jti": "j1", "iat": r.now.Unix(),

@@ -10,16 +10,16 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// skew is how far the clock of an issuer may be from ours.
+// skew is the allowed difference to an issuer's clock.
 const skew = 30 * time.Second
 
-// typeIDJAG is typ of an ID-JAG; types are those of a workload's assertion, among them that of SPIFFE.
-// A token made for another purpose is none (RFC 8725 §3.11, AS-181, AS-209).
+// typeIDJAG is the typ of an ID-JAG. types lists the typ values of workload assertions, including
+// SPIFFE's. A token for another purpose is not accepted (RFC 8725 §3.11, AS-181, AS-209).
 const typeIDJAG = "oauth-id-jag+jwt"
 
 var types = []string{"", "jwt", "jose"}
 
-// examination is one assertion, held against one entry.
+// examination is the check of one assertion against one entry.
 type examination struct {
 	ctx   context.Context //nolint:containedctx // of one call
 	now   time.Time
@@ -30,16 +30,17 @@ type examination struct {
 	out   *Assertion
 }
 
-// audiences are what this server is called in aud.
+// audiences lists the names of this server in aud.
 type audiences struct{ issuer, token string }
 
-// rule is one step of an examination. A rule fills in what it is about.
+// rule is one step of an examination. It fills in the fields that it checks.
 type rule struct {
 	name  Rule
 	check func(*examination) *Refusal
 }
 
-// ruleset are the rules in their order. What is asked before the signature is what any stranger may be told.
+// ruleset lists the rules in order. The results of rules before the signature can be disclosed to
+// any stranger.
 var ruleset = []rule{
 	{RuleEnabled, (*examination).enabled},
 	{RuleType, (*examination).kind},
@@ -60,7 +61,7 @@ func (x *examination) enabled() *Refusal {
 	if x.entry.DisabledAt.IsZero() {
 		return nil
 	}
-	return errIssuer // as if there were no entry
+	return errIssuer // the same error as for an unknown issuer
 }
 
 var (
@@ -84,9 +85,9 @@ func (x *examination) kind() *Refusal {
 	}
 }
 
-// signature: by a key of the entry's issuer alone (AS-182, AS-230).
+// signature checks the signature with the keys of the entry's issuer alone (AS-182, AS-230).
 func (x *examination) signature() *Refusal {
-	if !x.token.tried { // the other entries of the issuer have the same keys
+	if !x.token.tried { // the issuer's other entries have the same keys
 		x.token.tried, x.token.unsigned = true, x.verify()
 	}
 	return x.token.unsigned
@@ -109,8 +110,9 @@ func (x *examination) verify() *Refusal {
 	return nil
 }
 
-// audience: an ID-JAG names this server as its only audience, by its issuer or an alias (AS-184); an
-// assertion of a workload may name the token endpoint too, and a final slash is no matter (AS-202).
+// audience checks aud. An ID-JAG must name only this server, by its issuer identifier or an alias
+// (AS-184). A workload assertion may also name the token endpoint, and a trailing slash is ignored
+// (AS-202).
 func (x *examination) audience() *Refusal {
 	list, ok := x.token.list("aud")
 	wrong := refuse(RuleAudience,
@@ -122,14 +124,14 @@ func (x *examination) audience() *Refusal {
 	if x.entry.Kind == Workload {
 		names = append(names, x.us.issuer+"/", x.us.token, x.us.token+"/")
 	}
-	// One that names another server as well could have been presented there before.
+	// An assertion that also names another server could have been presented there before.
 	if slices.ContainsFunc(list, func(aud string) bool { return !slices.Contains(names, aud) }) {
 		return wrong
 	}
 	return nil
 }
 
-// required claims (AS-183, AS-201); jti has a rule of its own.
+// required checks the required claims (AS-183, AS-201), except jti.
 func (x *examination) required() *Refusal {
 	names := []string{"iss", "sub", "aud", "exp", "iat"}
 	if x.entry.Kind == Enterprise {
@@ -154,7 +156,7 @@ func (x *examination) required() *Refusal {
 	return nil
 }
 
-// times compares exp, nbf and iat with our clock (AS-189, AS-203).
+// times compares exp, nbf and iat with this server's clock (AS-189, AS-203).
 func (x *examination) times() *Refusal {
 	var ok bool
 	if x.out.Expires, ok = x.token.time("exp"); !ok {
@@ -192,7 +194,7 @@ func (x *examination) lifetime() *Refusal {
 	return nil
 }
 
-// id: jti, or else the digest of the assertion where the entry permits it (AS-234).
+// id reads jti, or uses the digest of the assertion if the entry permits it (AS-234).
 func (x *examination) id() *Refusal {
 	_, has := x.token.claims[x.entry.idClaim]
 	switch id, ok := x.token.text(x.entry.idClaim); {
@@ -217,7 +219,7 @@ func (x *examination) match() *Refusal {
 	return nil
 }
 
-// subject names the workload, or the account that a person would get.
+// subject sets the name of the workload, or of the account to create for a user.
 func (x *examination) subject() *Refusal {
 	if x.entry.name == nil {
 		return nil
@@ -236,7 +238,7 @@ func (x *examination) subject() *Refusal {
 	return nil
 }
 
-// further counts how far an examination came: the entry that came furthest says why.
+// further returns how many rules passed. The refusal of the entry with the most is reported.
 func further(r *Refusal) int {
 	name := r.Rule
 	switch name {
@@ -248,7 +250,7 @@ func further(r *Refusal) int {
 	return slices.IndexFunc(ruleset, func(one rule) bool { return one.name == name })
 }
 
-// examine applies every rule, and returns the first refusal.
+// examine applies every rule and returns the first refusal.
 func (x *examination) examine() *Refusal {
 	for _, r := range ruleset {
 		if refused := r.check(x); refused != nil {

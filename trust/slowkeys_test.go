@@ -13,8 +13,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// stalled is the site of an issuer that does not come to an end: with its metadata, with the answer for
-// its keys, or with their last byte. It sends on asked when it stalls.
+// stalled is the site of an issuer that never completes a response: for its metadata, for its keys,
+// or before the last byte of the keys. It sends on asked when it stalls.
 func stalled(t *testing.T, at string) (s *httptest.Server, asked <-chan struct{}) {
 	t.Helper()
 	stalls, end := make(chan struct{}, 100), make(chan struct{})
@@ -53,7 +53,7 @@ func TestSlowKeys(t *testing.T) {
 			i := r.issuers(t, nil)
 			wait.Until(t, "another issuer's assertion is verified during a reading", func() bool {
 				answered := make(chan *Refusal, 3)
-				for range cap(answered) { // they wait for the same read
+				for range cap(answered) { // they share one read
 					raw := r.platform.sign(t, "", r.build().with(claims{"iss": slow.URL}))
 					go func() {
 						var got *Refusal
@@ -80,7 +80,7 @@ func TestSlowKeys(t *testing.T) {
 	}
 }
 
-// TestKeyErrors: AS-205, what is wrong with a place of keys is told by its own error.
+// TestKeyErrors: AS-205, each fault of a key location has its own error.
 func TestKeyErrors(t *testing.T) {
 	p := newPublisher(t, "")
 	r := newRig(t)

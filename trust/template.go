@@ -9,10 +9,10 @@ import (
 
 const (
 	maxTemplate = 512 // bytes
-	maxName     = 255 // bytes of what a template makes
+	maxName     = 255 // bytes of the resulting name
 )
 
-// template makes a name out of claims: text with {{.claim}} in it.
+// template builds a name from claims: text that contains {{.claim}}.
 type template []piece
 
 // piece is text, or the name of a claim.
@@ -50,7 +50,7 @@ var (
 	errName    = errors.New("the subject template makes a name that is too long, or has characters that cannot be shown")
 )
 
-// name fills the template in.
+// name fills in the template.
 func (t template) name(claims map[string]any) (string, error) {
 	var b strings.Builder
 	for _, p := range t {

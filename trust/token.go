@@ -13,37 +13,37 @@ import (
 	"github.com/go-jose/go-jose/v4"
 )
 
-// Bounds of an assertion.
+// Limits of an assertion.
 const (
 	maxAssertion = 16 << 10 // bytes
-	maxDepth     = 8        // of objects and lists in claims
+	maxDepth     = 8        // nesting of objects and lists in claims
 	maxMembers   = 512      // values in header or claims
-	// MaxText is how many bytes a claim may have that is kept.
+	// MaxText limits a stored claim, in bytes.
 	MaxText = 1024
 )
 
-// algorithms are asymmetric only: with HS256 among them, a public key could pass for a secret (RFC
-// 8725 §3.1, AS-182).
+// algorithms lists only asymmetric algorithms. With HS256, a public key could be used as a shared
+// secret (RFC 8725 §3.1, AS-182).
 var algorithms = []jose.SignatureAlgorithm{
 	jose.RS256, jose.RS384, jose.RS512, jose.PS256, jose.PS384, jose.PS512, jose.ES256, jose.ES384, jose.ES512,
 	jose.EdDSA, ed25519Name,
 }
 
-// ed25519Name is what RFC 9864 §2.2 calls EdDSA with the curve Ed25519.
+// ed25519Name is the name in RFC 9864 §2.2 for EdDSA with the curve Ed25519.
 const ed25519Name jose.SignatureAlgorithm = "Ed25519"
 
-// token is a JWT of which nothing has been verified.
+// token is an unverified JWT.
 type token struct {
 	signed *jose.JSONWebSignature
 	alg    string
 	kid    string
 	typ    string // in lower case, without "application/"
 	claims map[string]any
-	raw    map[string]json.RawMessage // the claims as they were written
-	digest string                     // of header and payload: a signature by ECDSA has two forms
+	raw    map[string]json.RawMessage // the claims as raw JSON
+	digest string                     // of header and payload, because an ECDSA signature has two valid forms
 
-	tried    bool     // the keys of its issuer
-	unsigned *Refusal // what came of that
+	tried    bool     // the issuer's keys were tried
+	unsigned *Refusal // result of that
 }
 
 var (
@@ -55,7 +55,7 @@ var (
 	errAlgorithm = errors.New("signed by an algorithm that is not accepted")
 )
 
-// parse reads a JWT in compact form (RFC 7519 §7.2).
+// parse parses a JWT in compact form (RFC 7519 §7.2).
 func parse(raw string) (*token, error) {
 	if len(raw) > maxAssertion {
 		return nil, errLong
@@ -80,7 +80,7 @@ func parse(raw string) (*token, error) {
 	if !slices.Contains(algorithms, jose.SignatureAlgorithm(t.alg)) {
 		return nil, errAlgorithm
 	}
-	// It also refuses extensions (crit) that it does not know, as RFC 7515 §4.1.11 demands.
+	// It also refuses unknown extensions (crit), as RFC 7515 §4.1.11 requires.
 	if t.signed, err = jose.ParseSignedCompact(raw, algorithms); err != nil || len(t.signed.Signatures) != 1 {
 		return nil, errSegments
 	}
@@ -97,7 +97,7 @@ type object struct {
 func segment(text string) (out object, err error) {
 	b, err := base64.RawURLEncoding.DecodeString(text)
 	if err != nil || base64.RawURLEncoding.EncodeToString(b) != text {
-		return out, errSegments // with line breaks or spare bits it would have another digest, and be good once more
+		return out, errSegments // line breaks or spare bits would give another digest and allow a second use
 	}
 	r := reader{in: json.NewDecoder(bytes.NewReader(b))}
 	r.in.UseNumber()
@@ -116,8 +116,7 @@ func segment(text string) (out object, err error) {
 	return out, nil
 }
 
-// reader decodes JSON with bounds, and refuses members that occur twice: readers differ in which of
-// them they take (RFC 8725 §2.4, RFC 7519 §4).
+// reader decodes JSON with limits. It refuses duplicate members, because parsers use different ones (RFC 8725 §2.4, RFC 7519 §4).
 type reader struct {
 	in *json.Decoder
 	n  int
@@ -183,7 +182,7 @@ func jsonError(err error) error {
 	return nil
 }
 
-// number is an int where it can be, so that ids compare exactly.
+// number returns an int if possible, so that IDs compare exactly.
 func number(n json.Number) (any, error) {
 	if i, err := strconv.Atoi(n.String()); err == nil {
 		return i, nil

@@ -96,7 +96,7 @@ func wantRule(t *testing.T, got *Refusal, want Rule) {
 	}
 }
 
-// AS-230: what an ID-JAG says reaches the Assertion.
+// AS-230: the claims of an ID-JAG reach the Assertion.
 func TestIDJAGSays(t *testing.T) {
 	r := newRig(t)
 	a, refused := verify(t, r.issuers(t, nil), r.company.sign(t, "application/OAuth-ID-JAG+jwt", r.idJAG().with(claims{
@@ -128,7 +128,7 @@ func TestIDJAGSays(t *testing.T) {
 	}
 }
 
-// AS-192: the operator may say what accounts are called.
+// AS-192: the administrator can set the template for account names.
 func TestAccountName(t *testing.T) {
 	r := newRig(t)
 	r.entries[0].CreatePeople, r.entries[0].Subject = true, "acme-{{.login}}"
@@ -286,7 +286,7 @@ func TestForm(t *testing.T) {
 	}
 }
 
-// AS-234: without jti an assertion is valid for ten minutes at most, and its digest is its id.
+// AS-234: without jti an assertion is valid for at most ten minutes, and its digest is its ID.
 func TestWithoutID(t *testing.T) {
 	r := newRig(t)
 	no := false
@@ -316,7 +316,7 @@ func TestWithoutID(t *testing.T) {
 	}
 }
 
-// AS-204: several entries of one issuer are alternatives, and the first that fits counts.
+// AS-204: several entries of one issuer are alternatives, and the first match applies.
 func TestAlternatives(t *testing.T) {
 	r := newRig(t)
 	other := r.entries[1]
@@ -337,11 +337,11 @@ func TestAlternatives(t *testing.T) {
 	})
 }
 
-// spare sets a bit in the header of a JWT that its last letter does not need.
+// spare sets an unused bit in the last letter of a JWT's header.
 func spare(t *testing.T, raw string) string {
 	t.Helper()
 	header, rest, _ := strings.Cut(raw, ".")
-	for pad := ""; len(pad) < 3; pad += " " { // blanks around JSON say nothing
+	for pad := ""; len(pad) < 3; pad += " " { // spaces around JSON have no meaning
 		b, err := base64.RawURLEncoding.DecodeString(header)
 		if err != nil {
 			t.Fatal(err)

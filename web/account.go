@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-// AccountPage is the view of the page on which people see what is connected to their account, and
-// end it. Each section is a template of its own, and each of its forms posts Step, act, and the id
-// of what it is about.
+// AccountPage is the view of the page where users see what is connected to their account and can
+// revoke it. Each section is a template, and each of its forms posts Step, act, and the ID of its
+// item.
 type AccountPage struct {
-	// Done says what the last act came to, and Problem why it came to nothing; the zero value: there
-	// was none.
+	// Done is the result of the last action, and Problem the reason for its failure. Zero value: no
+	// action.
 	Done, Problem Text
-	News          Notices // what has changed and is not seen yet
+	News          Notices // unseen changes
 	Waiting       []WaitingCall
 	You           AccountYou
 	Apps          AccountApps
@@ -22,33 +22,33 @@ type AccountPage struct {
 	HomeURL       string
 }
 
-// AccountForm is where the forms of a section are posted.
+// AccountForm is the target of a section's forms.
 type AccountForm struct{ Action, Step string }
 
-// AccountYou is who the person is, and what lets them in.
+// AccountYou describes the user and the ways to sign in.
 type AccountYou struct {
 	Username string
-	// ConsoleURL is where the person administers the server; "": nowhere.
+	// ConsoleURL is the administration console; "": not offered.
 	ConsoleURL string
-	// Back is the address of the page, to go on from after a choice of the language.
+	// Back is the address of the page, to return to after a choice of language.
 	Back    string
 	Ways    Ways
 	SignOut AccountForm
 	Speak   foot // filled in by Account
 }
 
-// AccountApps are the applications that the person has connected: one page of them.
+// AccountApps is one page of the applications that the user has connected.
 type AccountApps struct {
 	AccountForm
 	Apps    []ConnectedApp
-	NextURL string // the next page; "": this is the last one
-	Later   bool   // this is not the first page
-	// Paused are applications that are paused and no longer connected. They have pages of their own.
+	NextURL string // the next page; "": none
+	Later   bool   // not the first page
+	// Paused lists applications that are paused and no longer connected. They are paged separately.
 	Paused        []PausedApp
 	MorePausedURL string
 }
 
-// PausedApp is a pause that has outlived what was paused.
+// PausedApp is a pause whose connection no longer exists.
 type PausedApp struct {
 	ID     string // of the pause
 	Client Party
@@ -56,7 +56,7 @@ type PausedApp struct {
 	Since  time.Time
 }
 
-// ConnectedApp is a grant as its person sees it.
+// ConnectedApp is a grant as shown to its user.
 type ConnectedApp struct {
 	ID             string // of the grant
 	Client         Party
@@ -64,9 +64,9 @@ type ConnectedApp struct {
 	Server         Party
 	Scopes         []Scope
 	StaySignedIn   bool
-	Username       string // whose access it is
+	Username       string // owner of the access
 	By             Organization
-	Account        Account // at a provider, that the access rests on; the zero value: none
+	Account        Account // account at a provider that the access depends on; zero value: none
 	Given          Event
 	FirstUsed      time.Time
 	Used           Event
@@ -75,38 +75,38 @@ type ConnectedApp struct {
 	Paused         bool
 }
 
-// Event is when something took place, and where.
+// Event is when and where something happened.
 type Event struct {
 	At    time.Time
 	Agent Text   // a browser
-	From  string // a network; "": not known
+	From  string // a network; "": unknown
 }
 
-// Call is a call of a tool.
+// Call is a tool call.
 type Call struct {
-	Tool string    // "": its name is not known
-	At   time.Time // zero: no call is known
+	Tool string    // "": unknown
+	At   time.Time // zero: no known call
 }
 
-// AccountSignIns are the browsers in which the person is signed in.
+// AccountSignIns lists the browsers where the user is signed in.
 type AccountSignIns struct {
 	AccountForm
 	SignIns []SignIn
-	More    bool // there are others
-	Others  bool // there is one beside this one
+	More    bool // there are more
+	Others  bool // there is at least one besides this one
 }
 
-// SignIn is one of them.
+// SignIn is one of the browsers.
 type SignIn struct {
 	ID    string
-	Here  bool // it is the browser that shows the page
+	Here  bool // the browser that shows the page
 	Agent Text
 	From  string
 	Begun time.Time
 	Seen  time.Time
 }
 
-// StopEverything is the view of the page that asks once more.
+// StopEverything is the view of the confirmation page.
 type StopEverything struct {
 	AccountForm
 	BackURL string
@@ -118,7 +118,7 @@ func (p *Pages) Account(w http.ResponseWriter, status int, v AccountPage) {
 	p.show(w, status, "account", v, policy{leaves: true, script: true})
 }
 
-// StopEverything asks whether everything is to end.
+// StopEverything asks the user to confirm the end of all access.
 func (p *Pages) StopEverything(w http.ResponseWriter, v StopEverything) {
 	p.show(w, http.StatusOK, "stopeverything", v, policy{script: true})
 }

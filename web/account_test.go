@@ -18,9 +18,9 @@ var (
 	headless  = regexp.MustCompile(`(?s)^.*</head>`)
 )
 
-// PE-13: a name that is written from right to left stands alone, on every page in every language: in
-// an element or a field of its own, where it does not reorder what surrounds it. What would turn the
-// direction of the rest is not shown.
+// PE-13: a right-to-left name is isolated on every page in every language, in an element or a field
+// where it does not reorder the surrounding text. Characters that would change the direction of the
+// rest are not shown.
 func TestNamesInAnotherDirectionStandAlone(t *testing.T) {
 	const name = "\u05e9\u05dc\u05d5\u05dd"
 	for _, tag := range newPages(t, Config{}).Languages() {
@@ -45,10 +45,10 @@ func TestNamesInAnotherDirectionStandAlone(t *testing.T) {
 	}
 }
 
-// PE-12: the account page with everything, and all that a browser loads for it, is under 50 KB, in
-// every language: ten ways in, and as many applications and sign-ins as stand on one page.
+// PE-12: a full account page with all its assets is under 50 KB in every language: ten
+// authentication methods, and as many applications and sign-ins as fit on one page.
 func TestAccountPageIsSmall(t *testing.T) {
-	const limit, sealed = 50_000, 190 // what the sealed state of a form takes
+	const limit, sealed = 50_000, 190 // size of a form's sealed state
 	v := fullAccount(strings.Repeat("s", sealed))
 	for _, tag := range newPages(t, Config{}).Languages() {
 		p := spoken(t, tag)
@@ -79,7 +79,7 @@ func assetSize(t *testing.T, p *Pages, path string) int {
 	return w.Body.Len()
 }
 
-// A file is compressed for browsers that accept it, and holds the same.
+// A file is compressed for browsers that accept gzip, with the same content.
 func TestAssetsAreCompressed(t *testing.T) {
 	p := newPages(t, Config{})
 	get := func(accept string) *http.Response {
@@ -113,7 +113,7 @@ func TestAssetsAreCompressed(t *testing.T) {
 	}
 }
 
-// fullAccount is one page of a person who has as much as a page shows.
+// fullAccount returns an account page with the maximum number of entries.
 func fullAccount(step string) AccountPage {
 	v := sampleAccount()
 	form := func(to string) AccountForm { return AccountForm{to, step} }

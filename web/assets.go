@@ -18,8 +18,8 @@ import (
 //go:embed assets
 var assetFiles embed.FS
 
-// assets are the embedded files by the path under which they are served, and that
-// path by their source name.
+// assets maps the served paths of the embedded files to their content, and the source names to the
+// paths.
 type assets struct {
 	prefix string
 	files  map[string]asset
@@ -29,7 +29,7 @@ type assets struct {
 type asset struct {
 	contentType string
 	body        []byte
-	small       func() []byte // body by gzip, when a browser first asks for it; nil: it is not smaller
+	small       func() []byte // gzip of body, created on first use; nil: not smaller
 }
 
 func loadAssets(prefix string) (assets, error) {
@@ -37,7 +37,7 @@ func loadAssets(prefix string) (assets, error) {
 	return assets{prefix: prefix, files: maps.Clone(a.files), paths: maps.Clone(a.paths)}, err
 }
 
-// ourAssets are those that are part of the program.
+// ourAssets returns the assets embedded in the program.
 var ourAssets = sync.OnceValues(func() (assets, error) {
 	a := assets{files: make(map[string]asset), paths: make(map[string]string)}
 	entries, err := assetFiles.ReadDir("assets")
@@ -54,13 +54,13 @@ var ourAssets = sync.OnceValues(func() (assets, error) {
 	return a, nil
 })
 
-// uncommented matches the comments of our assets: browsers load them without. A comment of a script
-// fills whole lines.
+// uncommented matches the comments of embedded assets, which are removed. A comment in a script
+// must fill whole lines.
 var uncommented = regexp.MustCompile(`(?m)/\*[^*]*\*/|^\s*// .*\n`)
 
-// StyleSheet is that of the pages, for a page that stands alone.
+// StyleSheet returns the pages' style sheet, for a self-contained page.
 func StyleSheet() string {
-	css, _ := assetFiles.ReadFile("assets/style.css") // it is there: the pages have it
+	css, _ := assetFiles.ReadFile("assets/style.css") // cannot fail: the file is embedded
 	return string(css)
 }
 
@@ -71,7 +71,7 @@ func (a *assets) add(name string, body []byte) {
 	a.paths[name] = served
 }
 
-// words are what templates call by these names and what is the same on every page.
+// words returns the template expressions that are the same on every page, with their values.
 func (a assets) words(c Config) map[string]string {
 	out := map[string]string{"product": c.ProductName, "home": c.Prefix + "/"}
 	for name, served := range a.paths {
@@ -86,7 +86,7 @@ func (a assets) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
 	file, ok := a.files[r.URL.Path]
 	if !ok {
-		h.Set("Cache-Control", "no-store") // an older page must not teach a cache that a name is missing
+		h.Set("Cache-Control", "no-store") // an older page must not make a cache store that a name is missing
 		http.Error(w, "There is no such file.", http.StatusNotFound)
 		return
 	}
@@ -113,8 +113,9 @@ func (a assets) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// compressed returns a file in gzip, nil when that is not smaller. Assets hold no secret. Pages do, and
-// are not compressed, so that their length tells nothing of what is on them (BREACH).
+// compressed returns the gzip form of a file, or nil if it is not smaller. Assets contain no
+// secret. Pages do, so they are not compressed: their length must not reveal their content
+// (BREACH).
 func compressed(body []byte) []byte {
 	var b bytes.Buffer
 	w, err := gzip.NewWriterLevel(&b, gzip.BestCompression)
@@ -127,7 +128,7 @@ func compressed(body []byte) []byte {
 	return b.Bytes()
 }
 
-// acceptsGzip reports whether a browser names gzip among what it accepts (RFC 9110 §12.5.3).
+// acceptsGzip reports whether an Accept-Encoding header includes gzip (RFC 9110 §12.5.3).
 func acceptsGzip(accepted []string) bool {
 	for _, list := range accepted {
 		for part := range strings.SplitSeq(list, ",") {
@@ -141,7 +142,7 @@ func acceptsGzip(accepted []string) bool {
 	return false
 }
 
-// contentType does not ask the machine's MIME table for what we know.
+// contentType does not use the machine's MIME table.
 func contentType(ext string) string {
 	switch ext {
 	case ".css":

@@ -13,23 +13,22 @@ import (
 	"github.com/mcp-authd/mcp-authd/web/text"
 )
 
-// Branding is how the pages look and speak, where the operator wants it otherwise. The zero value
-// is ours.
+// Branding customizes the look and texts of the pages. The zero value is the default design.
 type Branding struct {
 	// Logo is an SVG or PNG image of at most MaxLogo bytes, shown beside the product's name.
 	Logo []byte
-	// AccentLight and AccentDark are the colour of buttons and links on a light and on a dark
-	// page, as #rrggbb; "" for ours.
+	// AccentLight and AccentDark are the colours of buttons and links on light and dark pages, as
+	// #rrggbb; "" for the default.
 	AccentLight, AccentDark string
-	// Texts holds files as package text describes them: texts that replace ours, and languages
-	// that we have not. nil for none.
+	// Texts holds files as described in package text: replacements for built-in texts, and
+	// additional languages. Nil for none.
 	Texts fs.FS
 }
 
-// MaxLogo is how large a logo may be, in bytes.
+// MaxLogo is the maximum size of a logo, in bytes.
 const MaxLogo = 256 << 10
 
-// Errors of a branding name the part that is wrong: ErrLogo, ErrAccentLight, ErrAccentDark, ErrTexts.
+// Errors from Check wrap the one for the invalid part.
 var (
 	ErrLogo        = errors.New("logo")
 	ErrAccentLight = errors.New("accent.light")
@@ -37,7 +36,7 @@ var (
 	ErrTexts       = errors.New("texts")
 )
 
-// Check reports everything that is wrong.
+// Check returns all errors in the branding.
 func (b Branding) Check() error {
 	_, errLogo := b.logo()
 	_, errTexts := text.Load(b.Texts)
@@ -56,7 +55,7 @@ func partly(part, err error) error {
 	return fmt.Errorf("%w: %w", part, err)
 }
 
-// logo is the name of the logo as an asset, "" for none.
+// logo returns the logo's asset name, or "" without a logo.
 func (b Branding) logo() (string, error) {
 	switch head := bytes.TrimLeft(b.Logo[:min(len(b.Logo), 1024)], "\ufeff \t\r\n"); {
 	case len(b.Logo) == 0:
@@ -72,16 +71,16 @@ func (b Branding) logo() (string, error) {
 	return "", errors.New("is neither an SVG nor a PNG image")
 }
 
-// Our accent, as the style sheet has it.
+// The default accent in the style sheet.
 const ourLight, ourDark = "#0f5c4d", "#84d6be"
 
-// The backgrounds that links and buttons stand on: page, card and sunk of the style sheet.
+// The backgrounds of links and buttons: page, card and sunk in the style sheet.
 var (
 	lightPage = []string{"#f3f1ec", "#fffefb", "#f7f5f0"}
 	darkPage  = []string{"#121412", "#1b1e1b", "#232723"}
 )
 
-// minContrast is what text needs against its background (WCAG 2.2 §1.4.3, level AA).
+// minContrast is the required contrast of text and background (WCAG 2.2 §1.4.3, level AA).
 const minContrast = 4.5
 
 func checkAccent(colour string, pages []string, better string) error {
@@ -100,14 +99,14 @@ func checkAccent(colour string, pages []string, better string) error {
 	return nil
 }
 
-// contrast of two colours (WCAG 2.2, "contrast ratio").
+// contrast returns the contrast ratio of two colours (WCAG 2.2, "contrast ratio").
 func contrast(a, b string) float64 {
 	x, _ := luminance(a)
 	y, _ := luminance(b)
 	return (max(x, y) + 0.05) / (min(x, y) + 0.05)
 }
 
-// luminance of a colour (WCAG 2.2, "relative luminance").
+// luminance returns the relative luminance of a colour (WCAG 2.2, "relative luminance").
 func luminance(colour string) (float64, error) {
 	digits, ok := strings.CutPrefix(colour, "#")
 	rgb, err := strconv.ParseUint(digits, 16, 32)
@@ -127,7 +126,7 @@ func luminance(colour string) (float64, error) {
 	return out, nil
 }
 
-// style is a style sheet with the operator's colours, "" for ours.
+// style returns a style sheet with the configured colours, or "" for the default.
 func (b Branding) style() string {
 	if b.AccentLight == "" && b.AccentDark == "" {
 		return ""
@@ -143,7 +142,8 @@ func (b Branding) style() string {
 	return css.String()
 }
 
-// on is black or white, what reads better on a colour. One of them always has enough contrast.
+// on returns black or white, whichever is more readable on a colour. One of them always has enough
+// contrast.
 func on(colour string) string {
 	if contrast(colour, "#ffffff") >= contrast(colour, "#000000") {
 		return "#ffffff"
@@ -151,8 +151,8 @@ func on(colour string) string {
 	return "#000000"
 }
 
-// dress adds what the branding has to the assets, and returns the parts of the layout that show it,
-// by the names of the templates that they replace.
+// dress adds the branding's assets. It returns the layout parts that show them, by the names of the
+// replaced templates.
 func (b Branding) dress(a *assets) (parts map[string]string, err error) {
 	if err := b.Check(); err != nil {
 		return nil, fmt.Errorf("web: branding: %w", err)

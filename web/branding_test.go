@@ -12,7 +12,8 @@ import (
 
 const svgLogo = `<?xml version="1.0"?><svg xmlns="http://www.w3.org/2000/svg"/>`
 
-// PE-13: operators give the pages their name, logo, colours and words, under the same policy.
+// PE-13: administrators can set the pages' name, logo, colours and texts, under the same content
+// security policy.
 func TestBranding(t *testing.T) {
 	p := newPages(t, Config{ProductName: "Acme", Prefix: "/auth", Branding: Branding{
 		Logo: []byte(svgLogo), AccentLight: "#0047ab",
@@ -52,7 +53,7 @@ func TestBranding(t *testing.T) {
 	}
 }
 
-// PE-13: what is wrong with a branding is said, part by part.
+// PE-13: each invalid part of a branding is reported.
 func TestBrandingIsChecked(t *testing.T) {
 	texts := func(s string) fstest.MapFS { return fstest.MapFS{"de/signedout.json": {Data: []byte(s)}} }
 	for _, c := range []struct {
@@ -89,7 +90,7 @@ func TestBrandingIsChecked(t *testing.T) {
 	}
 }
 
-// The colours that an accent is held against are those of the style sheet.
+// Accents are checked against the colours of the style sheet.
 func TestColoursAreThoseOfTheStyleSheet(t *testing.T) {
 	css, err := assetFiles.ReadFile("assets/style.css")
 	if err != nil {

@@ -10,28 +10,28 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/label"
 )
 
-// How much of a supplied text is shown, in characters.
+// Limits of shown untrusted texts, in characters.
 const (
 	maxName    = 80
-	maxTool    = 40 // too little for a sentence that the letters, dots and underscores of a tool's name can spell
+	maxTool    = 40 // too short for a sentence in the characters of tool names
 	maxText    = 600
 	maxAddress = 300
-	maxLines   = 40 // of a text that has lines
+	maxLines   = 40 // of a multi-line text
 )
 
 func cleanName(s string) string { return label.Clean(s, maxName) }
 func cleanText(s string) string { return label.Clean(s, maxText) }
 
-// cleanClaim is cleanName for the name that an application or a person chose, which stands between
-// quotation marks of ours.
+// cleanClaim is cleanName for a name chosen by an application or a user, which pages show in
+// quotation marks.
 func cleanClaim(s string) string { return label.Claim(s, maxName) }
 
-// cleanTool is cleanClaim for the name of a tool, which an application may have made up.
+// cleanTool is cleanClaim for the name of a tool, which an application may have invented.
 func cleanTool(s string) string { return label.Claim(s, maxTool) }
 
 func cleanAddress(s string) string { return label.Clean(s, maxAddress) }
 
-// cleanExact is a text of which each character counts: what cannot be seen is spelled out.
+// cleanExact returns a text in which every character counts. Invisible characters are spelled out.
 func cleanExact(s string) string {
 	var out strings.Builder
 	for i, r := range []rune(s) {
@@ -49,10 +49,10 @@ func cleanExact(s string) string {
 	return out.String()
 }
 
-// maxIndent bounds by how much a line is indented, in spaces.
+// maxIndent limits the indentation of a line, in spaces.
 const maxIndent = 32
 
-// cleanLines is a text whose lines are kept, with their indentation.
+// cleanLines returns a multi-line text with its lines and their indentation.
 func cleanLines(s string) string {
 	lines := strings.Split(strings.TrimRight(s, "\n"), "\n")
 	for i, line := range lines[:min(len(lines), maxLines)] {
@@ -63,9 +63,8 @@ func cleanLines(s string) string {
 	return strings.Join(lines[:min(len(lines), maxLines)], "\n")
 }
 
-// link makes a live link of an address that a client had a hand in, or "" when it
-// must not be one. html/template would let only http, https and mailto through;
-// applications on a computer are opened by schemes of their own.
+// link returns an untrusted address as a live link, or "" if it must not be one. html/template
+// would allow only http, https and mailto, but applications on a computer use their own schemes.
 func link(raw string) template.URL {
 	u, err := url.Parse(raw)
 	if err != nil || u.Scheme == "" || executable(u.Scheme+":") || strings.ContainsFunc(raw, unbecoming) {
@@ -77,13 +76,13 @@ func link(raw string) template.URL {
 	return template.URL(raw) // #nosec G203 -- checked above; attribute escaping still applies
 }
 
-// unbecoming reports what no address contains, but browsers skip or mend.
+// unbecoming reports characters that are invalid in addresses, but that browsers skip or repair.
 func unbecoming(r rune) bool {
 	return r <= ' ' || r > unicode.MaxASCII || strings.ContainsRune("\x7f\"<>\\^`{|}", r)
 }
 
-// executable reports the schemes that run or show their own content in a browser,
-// or reach into the machine, instead of opening an application.
+// executable reports schemes that run or show content in a browser, or access the machine, instead
+// of opening an application.
 func executable(scheme string) bool {
 	switch strings.ToLower(strings.TrimSuffix(scheme, ":")) {
 	case "javascript", "vbscript", "livescript", "data", "blob", "filesystem", "file", "about", "view-source",
@@ -94,7 +93,7 @@ func executable(scheme string) bool {
 	return false
 }
 
-// privateScheme returns the scheme when host stands for one ("cursor:"), else "".
+// privateScheme returns the scheme if host is a private-use scheme ("cursor:"), else "".
 func privateScheme(host string) string {
 	scheme, ok := strings.CutSuffix(host, ":")
 	if !ok || strings.ContainsAny(scheme, ":]") {

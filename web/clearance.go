@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// CallToClear is what both pages about a call of a tool that waits show of it.
+// CallToClear describes a tool call that waits for approval, on both pages about it.
 type CallToClear struct {
 	Action, Step   string
 	Client         Party
@@ -15,31 +15,32 @@ type CallToClear struct {
 	Until          time.Time
 }
 
-// Clearance is the view of the page on which a person decides about one call of a tool.
+// Clearance is the view of the page where a user approves or denies one tool call.
 type Clearance struct {
 	CallToClear
-	Arguments []Argument // all of them, as a list of rows
-	For       string     // the name of the person for whom the call is made; "": the one who decides, or a machine
+	Arguments []Argument // all arguments, as a list of rows
+	For       string     // name of the user that the call is for; "": the approver, or a machine
 	Username  string
 }
 
-// ClearanceElsewhere is the view of the page that tells a person for whom a call of theirs waits.
+// ClearanceElsewhere is the view of the page for a user whose call waits for another user's
+// approval.
 type ClearanceElsewhere struct {
 	CallToClear
-	Approvers []string // the names of those who may decide; none: an administrator
-	URL       string   // of the page for them
-	GoesOn    bool     // an authorization request goes on from here
+	Approvers []string // names of the users who may decide; empty: an administrator
+	URL       string   // of the page for the approvers
+	GoesOn    bool     // an authorization request continues from here
 	HomeURL   string
 }
 
-// Argument is a row: a value with its name or place, as deep as it is nested.
+// Argument is a row: a value with its name or index, and its nesting depth.
 type Argument struct {
 	Depth int     // 0 for the arguments themselves
 	Name  []Piece // of a member
-	Index string  // of an element: its place, from "1"; "": a member
+	Index string  // of an element, from "1"; "": a member
 	Kind  ArgumentKind
 	Value []Piece // of a text or a literal
-	Count string  // how many values a list or an object has; "0": none
+	Count string  // number of values in a list or an object; "0": empty
 }
 
 // ArgumentKind is the kind of a value.
@@ -48,42 +49,42 @@ type ArgumentKind string
 // The kinds of values.
 const (
 	ArgumentText    ArgumentKind = "text"
-	ArgumentLiteral ArgumentKind = "literal" // a number, a truth value or null
+	ArgumentLiteral ArgumentKind = "literal" // a number, a boolean or null
 	ArgumentList    ArgumentKind = "list"
 	ArgumentObject  ArgumentKind = "object"
 )
 
-// Piece is a part of a text that is shown exactly. Marked ones are the names of characters that would not
-// be seen; behind one with Break a line ends.
+// Piece is a part of a text that is shown exactly. Marked pieces are the names of invisible
+// characters. Break adds a line break after the piece.
 type Piece struct {
 	Text          string
 	Marked, Break bool
 }
 
-// Class is how far a row is moved in.
+// Class returns the CSS class for the indentation of a row.
 func (a Argument) Class() string { return "d" + string(rune('0'+min(max(a.Depth, 0), 8))) }
 
-// ClearanceOutcome says what has become of a clearance.
+// ClearanceOutcome is the result of a tool call approval.
 type ClearanceOutcome string
 
 // The outcomes.
 const (
 	ClearanceGiven   ClearanceOutcome = "given"
 	ClearanceRefused ClearanceOutcome = "refused"
-	ClearanceLate    ClearanceOutcome = "late" // a denial came after the same person had approved
-	ClearanceNone    ClearanceOutcome = "none" // there is nothing to decide, for whatever reason
+	ClearanceLate    ClearanceOutcome = "late" // denied after the same user had approved
+	ClearanceNone    ClearanceOutcome = "none" // there is nothing to decide
 )
 
-// ClearanceOver is the view of the page for a person who has nothing to decide, or nothing any more.
+// ClearanceOver is the view of the page for a user who has nothing to decide, or no longer has.
 type ClearanceOver struct {
 	Outcome ClearanceOutcome
 	HomeURL string
 }
 
-// Title is what has become of it.
+// Title returns the result.
 func (v ClearanceOver) Title() Text { return clearanceTexts[v.Outcome][0] }
 
-// Lead is what that means.
+// Lead returns the explanation of the result.
 func (v ClearanceOver) Lead() Text { return clearanceTexts[v.Outcome][1] }
 
 var clearanceTexts = map[ClearanceOutcome][2]Text{
@@ -93,7 +94,7 @@ var clearanceTexts = map[ClearanceOutcome][2]Text{
 	ClearanceNone:    {Say("clearance.none_title"), Say("clearance.none_lead")},
 }
 
-// WaitingCall is a call that waits for a person's permission.
+// WaitingCall is a tool call that waits for a user's approval.
 type WaitingCall struct {
 	URL    string
 	Tool   string
@@ -102,14 +103,14 @@ type WaitingCall struct {
 	Until  time.Time
 }
 
-// Clearance shows which call of a tool waits for the person's permission. Its form posts decision (approve or
-// deny) and step.
+// Clearance shows the tool call that waits for the user's approval. Its form posts decision
+// (approve or deny) and step.
 func (p *Pages) Clearance(w http.ResponseWriter, v Clearance) {
 	p.show(w, http.StatusOK, "clearance", v, policy{script: true, keepOpener: true, leaves: true})
 }
 
-// ClearanceElsewhere shows for whom a call waits. Where a request goes on from it, its form posts decision
-// (continue) and step.
+// ClearanceElsewhere shows whose approval a call waits for. If a request continues from it, its
+// form posts decision (continue) and step.
 func (p *Pages) ClearanceElsewhere(w http.ResponseWriter, v ClearanceElsewhere) {
 	p.show(w, http.StatusOK, "clearanceelsewhere", v, policy{keepOpener: true, leaves: true})
 }

@@ -2,24 +2,24 @@ package web
 
 import "net/http"
 
-// Console is the view of a page of the console, for people with a role. It is in English, as the command
-// line is whose words it has.
+// Console is the view of a page of the administration console. It is in English, like the command
+// line, whose terms it uses.
 type Console struct {
 	Menu       []ConsoleGroup
 	HomeURL    string // the overview
-	Overview   bool   // which is the page
+	Overview   bool   // this page is the overview
 	Username   string
 	Role       string
 	AccountURL string
 	SignOut    AccountForm
-	Trail      []ConsoleLink // the pages above this one
+	Trail      []ConsoleLink // parent pages
 	Title      string
 	Badges     []ConsoleBadge
 	Lead       string
-	Done       string // what the last act came to
-	Problem    string // why it came to nothing
+	Done       string // result of the last action
+	Problem    string // reason for its failure
 	Acts       []ConsoleLink
-	Live       bool // what changes on the page can be followed
+	Live       bool // the page can be updated live
 	HereURL    string
 	Parts      []ConsolePart
 }
@@ -30,20 +30,20 @@ type ConsoleGroup struct {
 	Links []ConsoleLink
 }
 
-// ConsoleLink leads to another page of the console.
+// ConsoleLink links to another page of the console.
 type ConsoleLink struct {
 	Name, URL string
-	Current   bool // the page is there
-	Grave     bool // it leads to what takes something away
+	Current   bool // the page is open
+	Grave     bool // it leads to a destructive action
 }
 
-// ConsoleBadge is a word that is to be seen at once.
+// ConsoleBadge is a highlighted word.
 type ConsoleBadge struct {
 	Text string
-	Tone string // "good", "bad", "warn", or "" for none of these
+	Tone string // "good", "bad", "warn", or "" for neutral
 }
 
-// Console shows a page of the console. One that can be followed has a script that asks for it again.
+// Console shows a page of the console. A live page has a script that reloads it.
 func (p *Pages) Console(w http.ResponseWriter, status int, v Console) {
 	p.For("en").show(w, status, "console", v, policy{script: v.Live, connect: v.Live})
 }

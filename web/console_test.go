@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// consoleSamples are pages of the console with every part that there is.
+// consoleSamples returns console pages with every kind of part.
 func consoleSamples() []sample {
 	page := func(name string, change func(*Console)) sample {
 		v := Console{
@@ -148,8 +148,8 @@ func consoleSamples() []sample {
 	}
 }
 
-// OB-10: a page of the console reads as agreed, is in English in a browser of any language, and runs
-// no script but that which follows what changes.
+// OB-10: a console page matches its golden file, is in English for any browser language, and runs
+// no script except the one for live updates.
 func TestConsole(t *testing.T) {
 	p := newPages(t, Config{})
 	for _, s := range consoleSamples() {
@@ -168,7 +168,7 @@ func TestConsole(t *testing.T) {
 	}
 }
 
-// OB-10: what clients and people chose to be called is text on a page, and runs or leads nowhere.
+// OB-10: names chosen by clients and users are plain text on a page, and never run or become links.
 func TestConsoleShowsNamesAsText(t *testing.T) {
 	bad := `<img src=x onerror=alert(1)>"` + "\u202e"
 	cell := ConsoleCell{Text: bad, Code: true, URL: "javascript:alert(1)"}

@@ -5,83 +5,83 @@ import (
 	"time"
 )
 
-// ConsolePart is a part of a page: one of the types that follow.
+// ConsolePart is a part of a page: one of the types below.
 type ConsolePart interface {
-	// Kind names the template of the part.
+	// Kind returns the name of the part's template.
 	Kind() string
 }
 
-// ConsoleFacts are what is known of one thing.
+// ConsoleFacts lists the properties of one item.
 type ConsoleFacts struct {
 	Title string
 	Facts []ConsoleFact
 }
 
-// ConsoleFact is a name with what stands for it.
+// ConsoleFact is a name with its value.
 type ConsoleFact struct {
 	Name  string
 	Value ConsoleCell
 }
 
-// ConsoleCell is a value as it is shown. The zero value is a dash.
+// ConsoleCell is a shown value. The zero value is a dash.
 type ConsoleCell struct {
 	Text   string
-	Code   bool // Text is an id, an address, or what is typed
-	Said   bool // Text is what a client or a person calls itself, and stands between quotation marks
+	Code   bool // Text is an ID, an address, or a command
+	Said   bool // Text is a name chosen by a client or a user, and is shown in quotation marks
 	URL    string
-	At     time.Time // Text are the words for it, if any
+	At     time.Time // Text is its wording, if set
 	Badges []ConsoleBadge
-	List   []string // one below the other
-	Note   string   // a line below
+	List   []string // one per line
+	Note   string   // an additional line
 	Acts   []ConsoleLink
 }
 
-// Blank reports whether there is nothing to show.
+// Blank reports whether the cell is empty.
 func (c ConsoleCell) Blank() bool {
 	return c.Text == "" && c.At.IsZero() && len(c.Badges) == 0 && len(c.List) == 0 && len(c.Acts) == 0
 }
 
-// maxWord is how long a word is that stays in one line, in bytes.
+// maxWord is the longest word that is not wrapped, in bytes.
 const maxWord = 20
 
-// Word reports a text of one short word.
+// Word reports whether the text is one short word.
 func (c ConsoleCell) Word() bool { return len(c.Text) <= maxWord && !strings.Contains(c.Text, " ") }
 
 // ConsoleTable is a list. The first column names the row.
 type ConsoleTable struct {
-	Title   string // "": the page's
+	Title   string // "": the page's title
 	Lead    string
-	Name    string // what it is a list of, for those who do not see it
+	Name    string // description for screen readers
 	Columns []string
 	Rows    [][]ConsoleCell
-	Empty   ConsoleHint // where there is no row
+	Empty   ConsoleHint // if there are no rows
 	NextURL string
-	// NextName is the text of the link to NextURL; "": that it is the next page.
+	// NextName is the text of the link to NextURL; "": the default.
 	NextName string
-	// FirstURL leads back to the first page; "": this is it.
+	// FirstURL links to the first page; "": this is the first page.
 	FirstURL string
-	// Acting: the last column has what can be done with the row.
+	// Acting means that the last column has the actions for the row.
 	Acting bool
-	Acts   []ConsoleLink // about the list
+	Acts   []ConsoleLink // for the whole list
 }
 
-// ConsoleHint says what to do next, and the command that does it or the page where it is done.
+// ConsoleHint suggests the next step, with its command or page.
 type ConsoleHint struct {
 	Text, Command string
 	Link          *ConsoleLink // nil: none
 }
 
-// ConsoleForm is what a person fills in. One that only asks is sent by GET.
+// ConsoleForm is a form. A form that changes nothing uses GET.
 type ConsoleForm struct {
 	Title, Lead string
-	Goes        []string // what it takes away
+	Goes        []string // what the action removes
 	Action      string
-	Step        string // "": it only asks
+	Step        string // "": the form changes nothing
 	Fields      []ConsoleField
 	Button      string
 	Grave       bool
 	BackURL     string
-	// Search is in one line, above what it finds.
+	// Search shows the form in one line above its results.
 	Search bool
 }
 
@@ -90,90 +90,90 @@ type ConsoleField struct {
 	Name, Label, Hint string
 	Type              string // "text", "number", "date", "password", "check", "select", "area", or "rows"
 	Value             string
-	Options           []string // of select; the first is chosen when Value is none of them
+	Options           []string // for select; the default is the first if Value is not an option
 	Checked, Required bool
-	Rows              []ConsoleRow // of rows
+	Rows              []ConsoleRow // for rows
 }
 
-// ConsoleRow is one of several things that are filled in alike.
+// ConsoleRow is one of several groups of equal fields.
 type ConsoleRow struct {
 	Name   string
 	Fields []ConsoleField
 }
 
-// ID names the field in the page.
+// ID returns the field's element ID.
 func (f ConsoleField) ID() string { return "in-" + f.Name }
 
-// ConsoleSecret is shown once.
+// ConsoleSecret shows secrets once.
 type ConsoleSecret struct {
 	Title, Text string
 	Secrets     []ConsoleFact
 }
 
-// ConsoleTiles are numbers, each of which leads to what it counts.
+// ConsoleTiles shows numbers that link to the counted items.
 type ConsoleTiles struct {
 	Title string
 	Tiles []ConsoleTile
 }
 
-// ConsoleTile is one of them.
+// ConsoleTile is one number.
 type ConsoleTile struct{ Name, Count, Note, URL, Tone string }
 
-// ConsoleFindings are what was found to be wrong, and what to do about it.
+// ConsoleFindings lists problems and their solutions.
 type ConsoleFindings struct {
 	Title    string
 	Findings []ConsoleFinding
-	None     string // where there is none
+	None     string // text without findings
 }
 
-// ConsoleFinding is one of them.
+// ConsoleFinding is one problem.
 type ConsoleFinding struct {
-	Tone, Mark       string // how bad it is, and in a word
+	Tone, Mark       string // severity, and a word for it
 	Name, Text, Next string
 	URL              string
 }
 
-// ConsoleVerdict is what became of an attempt.
+// ConsoleVerdict is the result of an attempt.
 type ConsoleVerdict struct {
 	Tone, Text, Known string
 	Difference        *ConsoleDifference
 	Advice            []ConsoleAdvice
 }
 
-// ConsoleAdvice is what one side can do.
+// ConsoleAdvice is the advice for one side.
 type ConsoleAdvice struct {
 	Who, Text string
-	Turn      bool // it is theirs to do
+	Turn      bool // this side has to act
 }
 
-// ConsoleDifference is where two texts differ first. Same is what both have before that.
+// ConsoleDifference shows the first difference between two texts. Same is their common prefix.
 type ConsoleDifference struct {
-	Name      string // of what; "": it is said elsewhere
-	At        int    // the byte, from 0
+	Name      string // the compared value; "": named elsewhere
+	At        int    // byte offset, from 0
 	Same      string
-	Got, Want string // the rest of each
+	Got, Want string // the rest of each text
 }
 
-// ConsoleText is a text as it is, to be copied.
+// ConsoleText is a literal text to copy.
 type ConsoleText struct{ Title, Lead, Text string }
 
-// ConsoleSteps are what took place, in its order.
+// ConsoleSteps lists events in order.
 type ConsoleSteps struct {
 	Title string
 	Steps []ConsoleStep
 	Note  string
 }
 
-// ConsoleStep is one of them.
+// ConsoleStep is one event.
 type ConsoleStep struct {
 	ID          string
 	Name        string
 	Badges      []ConsoleBadge
 	At          time.Time
-	After       string // since the first one
-	Text        string // what was asked
-	Decided     bool   // the verdict rests on it
-	Detail      string // names the facts, which are shown when a person asks for them
+	After       string // time since the first event
+	Text        string // the request
+	Decided     bool   // the verdict depends on it
+	Detail      string // title of the facts, which are shown on demand
 	Facts       []ConsoleFact
 	Differences []ConsoleDifference
 }

@@ -5,9 +5,10 @@ import (
 	"text/template/parse"
 )
 
-// constant puts the words that are the same on every page of a server, what functions without
-// a view return, into the templates: each of them would be looked up, called and escaped for
-// each page. The words are the operator's, and are escaped as text and as attributes are.
+// constant inserts the values that are the same on every page into the templates: the results of
+// functions that do not depend on a view. Otherwise each page would call the functions and escape
+// the results again. The words come from the administrator, and are escaped for text and
+// attributes.
 func constant(t *template.Template, words map[string]string) {
 	for _, page := range t.Templates() {
 		if page.Tree != nil {

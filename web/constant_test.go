@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// BenchmarkConsent is the page that each sign-in with a browser session shows.
+// BenchmarkConsent measures the page of each sign-in with a browser session.
 func BenchmarkConsent(b *testing.B) {
 	p, err := New(Config{})
 	if err != nil {
@@ -24,8 +24,8 @@ func BenchmarkConsent(b *testing.B) {
 	}
 }
 
-// TestConstant: the words that are the same on every page are in the templates, escaped as
-// the template package escapes them; nothing is left to look up for each page.
+// TestConstant: values that are the same on every page are in the templates, escaped as the
+// template package does. No page looks them up again.
 func TestConstant(t *testing.T) {
 	p := newPages(t, Config{ProductName: `<b>"A & B" {{.}}`, Prefix: "/auth"})
 	for name, made := range p.pages {
@@ -52,7 +52,7 @@ func TestConstant(t *testing.T) {
 	}
 }
 
-// TestIcons: the types of providers that have a mark of their own show it, by the id of the type.
+// TestIcons: provider types with an icon show it, selected by the ID of the type.
 func TestIcons(t *testing.T) {
 	p := newPages(t, Config{})
 	icon := func(name string) string {

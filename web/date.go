@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// date is a moment as people read it. Programs read it from the attribute.
+// date returns a localized time, with a machine-readable attribute.
 func (p *Pages) date(at time.Time) template.HTML {
 	return timeElement(at, p.language.Moment(at), time.RFC3339)
 }
 
-// day is the day of a moment.
+// day returns the localized day of a time.
 func (p *Pages) day(at time.Time) template.HTML {
 	return timeElement(at, p.language.Day(at), time.DateOnly)
 }
@@ -23,7 +23,7 @@ func timeElement(at time.Time, words, layout string) template.HTML {
 		template.HTMLEscapeString(words) + `</time>`)
 }
 
-// stamp is a moment in the words of a page of the console, which tells it exactly to those who point at it.
+// stamp returns a time in the wording of a console page, with the exact time as its tooltip.
 func stamp(at time.Time, words string) template.HTML {
 	exact := at.UTC().Format("Mon 2 Jan 2006, 15:04:05 UTC")
 	if words == "" {

@@ -1,11 +1,10 @@
-// Package web renders the pages that a person sees: signing in, approving an
-// application, first setup, and what went wrong. Each page has one method that
-// takes one view struct; nothing here decides anything.
+// Package web renders the pages for users: signing in, approving an application, first setup, and
+// errors. Each page has one method that takes one view struct. Nothing here makes decisions.
 //
-// Whatever a client supplies is shown as hostile text: escaped, without control and
-// bidirectional characters, cut to a length, and in an element of its own, so that
-// it can neither run nor pass for our words. All pages work without script; only
-// the setup page has one, which takes the token from the address.
+// Everything from a client is shown as hostile text: escaped, without control and bidirectional
+// characters, cut to a length, and in a separate element. It can neither run nor be mistaken for
+// text of the server. Pages work without script, except for passkeys; the setup page uses one to
+// read the token from the address.
 //
-// Package text has the words, in every language, and says how templates name them.
+// Package text contains the texts in every language, and describes how templates refer to them.
 package web

@@ -30,7 +30,7 @@ func sampleClearance() Clearance {
 	}
 }
 
-// clearanceSamples are the pages about a person's permission for one call.
+// clearanceSamples returns the pages about the approval of one tool call.
 func clearanceSamples() []sample {
 	over := func(outcome ClearanceOutcome) func(*Pages, http.ResponseWriter) {
 		return func(p *Pages, w http.ResponseWriter) {

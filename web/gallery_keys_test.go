@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// sampleKeys are the keys for programs of a person.
+// sampleKeys returns a user's keys for programs.
 func sampleKeys(at time.Time) AccountKeys {
 	return AccountKeys{
 		AccountForm: AccountForm{"/account/connections", "sealed-step"},
@@ -17,7 +17,7 @@ func sampleKeys(at time.Time) AccountKeys {
 			Made:   Event{At: at, Agent: Given("Chrome on Windows"), From: "203.0.113.0/24"},
 			Ends:   at.AddDate(0, 0, 30),
 			Used:   Event{At: at.Add(time.Hour), From: "198.51.100.0/24"},
-			// as long as a name can be
+			// the longest possible name
 			LastCall: Call{Tool: "notes_" + strings.Repeat("of_the_day", 5) + "_summary", At: at.Add(time.Hour)},
 		}, {
 			ID: "grt_VP72f5mdC5", Name: "Backup", ClientID: "key_VP72f5mdC4ab", Server: notes,
@@ -70,7 +70,7 @@ func keySamples() []sample {
 	}
 }
 
-// sampleHelpers is a tree with each depth that there can be.
+// sampleHelpers returns a tree of sub-agents with every possible depth.
 func sampleHelpers() Helpers {
 	ends := time.Date(2026, 11, 20, 9, 56, 0, 0, time.UTC)
 	read := []Scope{{Name: "notes:read", Description: "Read your notes"}}

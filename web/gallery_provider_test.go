@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// delegated are the pages of people who sign in at a provider.
+// delegated returns the pages for users who sign in at a provider.
 func delegated() []sample {
 	login := Login{
 		Action: "/login", Step: "sealed-step", Client: claude, Resource: notes, Choices: sampleChoices("")[:3],

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// sample is one page as a person may meet it.
+// sample is one page in one state.
 type sample struct {
 	name string
 	show func(p *Pages, w http.ResponseWriter)
@@ -68,7 +68,7 @@ func (d ProviderConsent) with(change func(*ProviderConsent)) func(*Pages, http.R
 	return func(p *Pages, w http.ResponseWriter) { p.ProviderConsent(w, http.StatusOK, d) }
 }
 
-// sampleChoices are every icon there is, as links or as forms.
+// sampleChoices returns every icon, as links or as forms.
 func sampleChoices(step string) (out []Choice) {
 	for _, name := range []string{
 		"Google", "GitHub", "GitLab", "Microsoft", "Okta", "Auth0", "Keycloak", "Slack", "Discord", "Apple", "Company",
@@ -81,7 +81,7 @@ func sampleChoices(step string) (out []Choice) {
 	return out
 }
 
-// samples are all pages in every state that looks different.
+// samples returns all pages in every visually different state.
 func samples() []sample {
 	login := Login{
 		Action: "/login", Step: "sealed-step", Client: claude, Resource: notes,
@@ -278,8 +278,8 @@ func record(p *Pages, show func(*Pages, http.ResponseWriter)) *httptest.Response
 	return w
 }
 
-// TestRenderGallery writes all pages in all languages into WEB_GALLERY_DIR, to be looked at under
-// any static file server (test/browser does), and into a temporary directory when it is not set.
+// TestRenderGallery writes all pages in all languages to WEB_GALLERY_DIR, for viewing with any
+// static file server (test/browser does), or else to a temporary directory.
 func TestRenderGallery(t *testing.T) {
 	dir := os.Getenv("WEB_GALLERY_DIR")
 	if dir == "" {
@@ -295,7 +295,7 @@ func TestRenderGallery(t *testing.T) {
 		for _, language := range p.Languages() {
 			page := record(p.For(language), s.show).Body.Bytes()
 			write(t, filepath.Join(dir, language, s.name+".html"), page)
-			for _, m := range linked.FindAllSubmatch(page, -1) { // under a file server, all that a page needs is there
+			for _, m := range linked.FindAllSubmatch(page, -1) { // all files that a page needs exist
 				if _, err := os.Stat(filepath.Join(dir, string(m[1]))); err != nil {
 					t.Errorf("%s: %v", s.name, err)
 				}
@@ -305,7 +305,7 @@ func TestRenderGallery(t *testing.T) {
 			}
 		}
 	}
-	for _, s := range consoleSamples() { // in English alone
+	for _, s := range consoleSamples() { // only in English
 		shown["console"] = true
 		write(t, filepath.Join(dir, "en", s.name+".html"), record(p, s.show).Body.Bytes())
 	}

@@ -5,18 +5,18 @@ import (
 	"strings"
 )
 
-// policy is in what the headers of one page differ from those of another.
+// policy contains the headers that differ between pages.
 type policy struct {
-	// leaves leaves out form-action, on pages with a form that can end at an application or a provider.
-	// Chromium holds every redirect after a form post against form-action, also those of the other
-	// site, until a document has loaded: an approval would silently do nothing if the application's
-	// callback redirected to where we cannot know (docs/decisions/approval.md).
+	// leaves omits form-action, on pages with a form that can end at an application or a provider.
+	// Chromium applies form-action to every redirect after a form post, including redirects of the
+	// other site, until a document has loaded. If the application's callback redirected to an
+	// unknown host, an approval would silently do nothing (docs/decisions/approval.md).
 	leaves  bool
 	script  bool // the page has a script file
-	connect bool // which asks our own origin something
-	// keepOpener leaves out Cross-Origin-Opener-Policy. Web clients open the
-	// authorization in a popup and wait for a message from their own callback page in
-	// it; isolating our page would cut that window off from them for good.
+	connect bool // the script sends requests to this origin
+	// keepOpener omits Cross-Origin-Opener-Policy. Web clients open the authorization page in a
+	// popup and wait for a message from their callback page in it. Isolating the page would
+	// permanently disconnect that window from them.
 	keepOpener bool
 }
 
@@ -24,8 +24,8 @@ func (p policy) set(h http.Header) {
 	h.Set("Content-Security-Policy", p.contentSecurity())
 	h.Set("X-Frame-Options", "DENY") // OAuth 2.1 §7.10, AS-46
 	h.Set("X-Content-Type-Options", "nosniff")
-	// Not no-referrer: browsers then send "Origin: null" with our own forms (Fetch, "append a request
-	// Origin header"), and those that send no Sec-Fetch-Site either could send no form.
+	// Not no-referrer: browsers would then send "Origin: null" with forms on these pages (Fetch,
+	// "append a request Origin header"). Browsers without Sec-Fetch-Site could then send no form.
 	h.Set("Referrer-Policy", "same-origin")
 	h.Set("Cache-Control", "no-store")
 	h.Set("Permissions-Policy", "camera=(), geolocation=(), microphone=()")

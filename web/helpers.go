@@ -5,20 +5,20 @@ import (
 	"time"
 )
 
-// Organization is whose assertion gave an application its access.
+// Organization identifies the issuer whose assertion gave an application its access.
 type Organization struct {
-	Entry string // the operator's name of it; "": no organization, but the person
-	Host  string // of the issuer; "": not known any more
+	Entry string // the administrator's name for it; "": the user gave the access
+	Host  string // of the issuer; "": no longer known
 }
 
-// Handed is what an application has handed on to helpers of its own.
+// Handed describes the access that an application has delegated to sub-agents.
 type Handed struct {
-	Helpers int    // how many there are
-	URL     string // of the page that shows them
+	Helpers int    // number of sub-agents
+	URL     string // of the page that lists them
 }
 
-// Helpers is the view of the page on which people see the helpers of an application, and end them. Its
-// form posts step, grant, act=cut and node.
+// Helpers is the view of the page where users see the sub-agents of an application and can revoke
+// their access. Its form posts step, grant, act=cut and node.
 type Helpers struct {
 	AccountForm
 	Done    Text // see AccountPage
@@ -29,15 +29,15 @@ type Helpers struct {
 	BackURL string
 }
 
-// Helper is one of them. The application chose its name.
+// Helper is one sub-agent. The application chose its name.
 type Helper struct {
 	ID, Name string
 	Scopes   []Scope
 	Ends     time.Time
-	Below    []Helper // those that it handed something on to
+	Below    []Helper // sub-agents that it delegated access to
 }
 
-// Helpers shows the helpers of an application.
+// Helpers shows the sub-agents of an application.
 func (p *Pages) Helpers(w http.ResponseWriter, v Helpers) {
 	p.show(w, http.StatusOK, "helpers", v, policy{script: true})
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/label"
 )
 
-// hostile is what a client may call itself, or send in place of an address.
+// hostile lists texts that a client may send as its name or as an address.
 var hostile = map[string]string{
 	"script":       `<script>alert(1)</script>`,
 	"double quote": `" autofocus onfocus="alert(1)`,
@@ -29,8 +29,8 @@ var hostile = map[string]string{
 	"5 kB":         strings.Repeat("<b>W", 1280),
 }
 
-// hostilePages are all pages with evil in every field that anyone but the operator
-// may have a hand in.
+// hostilePages returns all pages with evil in every field that anyone except the administrator can
+// influence.
 func hostilePages(evil string) []sample {
 	party := Party{Name: evil, Host: evil, URL: evil}
 	request := Request{
@@ -42,7 +42,7 @@ func hostilePages(evil string) []sample {
 		},
 	}
 	provider := Provider{evil, evil, evil}
-	// a page of ours, with the request of the client
+	// a page of this server, with the client's request
 	ours := "/authorize?" + url.QueryEscape(evil[:min(len(evil), 100)])
 	choices := []Choice{{Provider: provider, URL: ours}, {Provider: provider, Action: "/depart", Step: evil}}
 	return []sample{
@@ -182,7 +182,7 @@ func hostilePages(evil string) []sample {
 
 var (
 	openingTag = regexp.MustCompile(`<([a-z0-9]+)`)
-	fieldValue = regexp.MustCompile(` value="[^"]*"`) // inputs return what was typed, unchanged
+	fieldValue = regexp.MustCompile(` value="[^"]*"`) // inputs contain the typed text unchanged
 )
 
 func TestHostileText(t *testing.T) {
@@ -210,8 +210,8 @@ func TestHostileText(t *testing.T) {
 	}
 }
 
-// assertElements compares the elements of two pages: supplied text must add none. A
-// text of nothing but invisible characters may leave some out.
+// assertElements compares the elements of two pages: untrusted text must add none. A text of only
+// invisible characters may remove some.
 func assertElements(t *testing.T, body, want string) {
 	t.Helper()
 	count := func(s string) map[string]int {
@@ -222,9 +222,9 @@ func assertElements(t *testing.T, body, want string) {
 		return m
 	}
 	wanted := count(want)
-	wanted["a"]++ // a harmless word is no address; what may be a link is told below
+	wanted["a"]++ // a harmless word is not an address; links are checked below
 	wanted["span"]++
-	wanted["div"]++ // the place of the link, or of why there is none
+	wanted["div"]++ // the link, or the explanation why it is missing
 	wanted["p"]++
 	for tag, n := range count(body) {
 		if n > wanted[tag] {
@@ -283,7 +283,8 @@ func TestLink(t *testing.T) {
 	}
 }
 
-// OB-11: a text of several lines keeps their indentation, within bounds, and nothing that deceives the eye.
+// OB-11: a multi-line text keeps its indentation, within limits, and contains no misleading
+// characters.
 func TestCleanLines(t *testing.T) {
 	got := cleanLines("{\n  \"a\":  1,\n\t\"b\u202e\": 2\n" + strings.Repeat(" ", 99) + "}\n\n")
 	if want := "{\n  \"a\": 1,\n    \"b\": 2\n" + strings.Repeat(" ", maxIndent) + "}"; got != want {
@@ -332,8 +333,8 @@ func FuzzClientName(f *testing.F) {
 	})
 }
 
-// Security L10: a client's name stands between quotation marks of ours, and has none with
-// which it could end them and go on in our words.
+// Security L10: a client's name is shown in quotation marks. It contains none, so it cannot end the
+// quotation and continue as text of the server.
 func TestNamesCannotEndTheirQuotation(t *testing.T) {
 	p := newPages(t, Config{})
 	for _, tt := range []struct{ name, want string }{
@@ -360,7 +361,8 @@ func TestNamesCannotEndTheirQuotation(t *testing.T) {
 	}
 }
 
-// PE-04: a name in a notice that an application or a thief chose is quoted, and said to be unverified.
+// PE-04: a name in a notice that an application or a thief may have chosen is quoted and marked as
+// unverified.
 func TestNamesInNoticesAreQuoted(t *testing.T) {
 	p := newPages(t, Config{})
 	body := record(p, func(p *Pages, w http.ResponseWriter) {
@@ -373,7 +375,7 @@ func TestNamesInNoticesAreQuoted(t *testing.T) {
 	}
 }
 
-// PE-09: the name of a tool that an application called is in quotation marks, and too short for a sentence.
+// PE-09: the name of a called tool is in quotation marks, and too short for a sentence.
 func TestToolNamesAreQuoted(t *testing.T) {
 	p := newPages(t, Config{})
 	for tool, want := range map[string]string{

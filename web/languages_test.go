@@ -15,7 +15,7 @@ var (
 	between  = regexp.MustCompile(`>([^<>]+)<`)
 )
 
-// spokenWords are the words of a page that are ours.
+// spokenWords returns the words on a page that are not values.
 func spokenWords(body string) (out []string) {
 	for _, m := range between.FindAllStringSubmatch(supplied.ReplaceAllString(body, "<>"), -1) {
 		s := strings.TrimSpace(m[1])
@@ -26,11 +26,11 @@ func spokenWords(body string) (out []string) {
 	return out
 }
 
-// han reports a letter of a script without capitals: what is in capitals alone is a code.
+// han reports a letter of a script without capitals. A word in capitals only is a code.
 func han(r rune) bool { return unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana) }
 
-// PE-13: every page is whole in every language, and nothing on it is left in English. A word may
-// be the same in both, when the catalogue says so.
+// PE-13: every page is complete in every language, with nothing left in English. A word may be the
+// same in both if the catalogue has it so.
 func TestNothingIsLeftInEnglish(t *testing.T) {
 	english := newPages(t, Config{})
 	for _, tag := range english.Languages() {
@@ -53,7 +53,7 @@ func TestNothingIsLeftInEnglish(t *testing.T) {
 	}
 }
 
-// wordsOf are the words in the texts of a language.
+// wordsOf returns the words in the texts of a language.
 func wordsOf(t *testing.T, tag string) (out []string) {
 	l := spoken(t, tag).language
 	for _, key := range l.Keys() {

@@ -2,34 +2,35 @@ package web
 
 import "net/http"
 
-// Link is the page of a one-time link: what it is for, and the form that uses it.
+// Link is the view of a one-time link's page (invitation or recovery): its purpose, and the form
+// that uses it.
 type Link struct {
 	Action, Step          string
 	Heading, Lead, Button Text
-	Until                 Text // until when the link works
+	Until                 Text // expiry of the link
 	Problem               Text
 	Username              string
 	Password              bool     // the form asks for a new password
-	Passkey               *Passkey // nil: none can be made
+	Passkey               *Passkey // nil: no passkey can be created
 }
 
-// LinkMessage says what has become of a one-time link.
+// LinkMessage describes the result of a one-time link.
 type LinkMessage struct{ Heading, Lead Text }
 
-// Forgotten is the page on which a person asks for a new password.
+// Forgotten is the view of the page for requesting a new password.
 type Forgotten struct{ Action, Step string }
 
-// Link shows what a one-time link is for. Its forms post step, and password or the passkey.
+// Link shows the purpose of a one-time link. Its forms post step, and password or the passkey.
 func (p *Pages) Link(w http.ResponseWriter, status int, v Link) {
 	p.show(w, status, "link", v, policy{script: v.Passkey != nil})
 }
 
-// LinkMessage shows what has become of a one-time link, or why it is of no use.
+// LinkMessage shows the result of a one-time link, or why it cannot be used.
 func (p *Pages) LinkMessage(w http.ResponseWriter, status int, v LinkMessage) {
 	p.show(w, status, "linkmessage", v, policy{})
 }
 
-// Forgotten shows the form that asks for a new password by mail. It posts username and step.
+// Forgotten shows the form for requesting a new password by mail. It posts username and step.
 func (p *Pages) Forgotten(w http.ResponseWriter, v Forgotten) {
 	p.show(w, http.StatusOK, "forgotten", v, policy{})
 }

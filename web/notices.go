@@ -5,27 +5,27 @@ import (
 	"time"
 )
 
-// Notices are what has changed about an account and its person has not seen.
+// Notices lists account changes that the user has not seen yet.
 type Notices struct {
 	Action, Step string
 	Notices      []Notice // newest first
-	// Recovery is from when on a link to recover the account is good; nil: there is none.
+	// Recovery is when an account recovery link becomes valid; nil: there is no such link.
 	Recovery *time.Time
 	BackURL  string
 }
 
-// Any reports whether there is something to tell.
+// Any reports whether there is anything to show.
 func (v Notices) Any() bool { return len(v.Notices) > 0 || v.Recovery != nil }
 
 // Notice is one change.
 type Notice struct {
 	What   Text
-	Name   string // that an application, a person or a browser chose; "": Detail
+	Name   string // chosen by an application, a user or a browser; "": Detail applies
 	Detail Text
 	At     time.Time
 }
 
-// NoticeText is the text of a kind of change.
+// NoticeText returns the text for a kind of change.
 func NoticeText(kind string) Text {
 	if t, ok := noticeTexts[kind]; ok {
 		return t
@@ -52,7 +52,7 @@ var noticeTexts = map[string]Text{
 	"device-signed-in":     Say("notices.device_signed_in"),
 }
 
-// Notices shows what has changed about an account. Its forms post step and act (seen or stop).
+// Notices shows account changes. Its forms post step and act (seen or stop).
 func (p *Pages) Notices(w http.ResponseWriter, v Notices) {
 	p.show(w, http.StatusOK, "notices", v, policy{script: true})
 }

@@ -73,26 +73,26 @@ func TestHeaders(t *testing.T) {
 	}
 }
 
-// ofPerson reports whether a page shows things of a person who is signed in, so that it has to be asked
-// for again when a browser brings it back from memory.
+// ofPerson reports whether a page shows data of a signed-in user. The browser must reload such a
+// page when it restores it from memory.
 func ofPerson(name string) bool {
 	return slices.ContainsFunc([]string{
 		"account", "home", "helpers", "notices", "stopeverything", "makekey", "newpassword", "addapp", "addpasskey",
 	}, func(page string) bool { return name == page || strings.HasPrefix(name, page+"-") }) || answersForm(name)
 }
 
-// answersForm reports whether a page of a person answers a form.
+// answersForm reports whether a user's page is the response to a form.
 func answersForm(name string) bool {
 	return slices.ContainsFunc([]string{"keymade", "recoverycodes", "wayadded", "remotedone"}, func(page string) bool {
 		return name == page || strings.HasPrefix(name, page+"-")
 	})
 }
 
-// Issue 32, A5: a page that answers a form, when a browser brings it back from memory, opens another page: asking for
-// it again would send the form again, and make another secret.
+// Issue 32, A5: a page that answers a form opens another page when a browser restores it from
+// memory. Reloading it would send the form again and create another secret.
 func TestAnswersAreNotSentAgain(t *testing.T) {
 	p := newPages(t, Config{})
-	asks := []string{"recoverycodes-ask", "recoverycodes-second"} // pages with a form, by GET
+	asks := []string{"recoverycodes-ask", "recoverycodes-second"} // pages with a form, loaded with GET
 	for _, s := range samples() {
 		elsewhere := strings.Contains(record(p, s.show).Body.String(), ` data-to="/`)
 		if want := answersForm(s.name) && !slices.Contains(asks, s.name); elsewhere != want {
@@ -101,8 +101,8 @@ func TestAnswersAreNotSentAgain(t *testing.T) {
 	}
 }
 
-// An address with a fragment (#decide) puts the keyboard at the element with that id, so that Tab and Enter, pressed
-// before the person has read the page, would decide.
+// An address with a fragment (#decide) moves the keyboard focus to the element with that ID. Tab
+// and Enter, pressed before the user has read the page, would then decide.
 func TestNoAddressLeadsToADecision(t *testing.T) {
 	p, pages := newPages(t, Config{}), 0
 	id := regexp.MustCompile(`\sid="([^"]*)"`)
@@ -128,7 +128,7 @@ func TestNoAddressLeadsToADecision(t *testing.T) {
 
 var random = regexp.MustCompile(`^e[0-9a-f]{16}(-[a-z]+)?$`)
 
-// A popup that a web client opened must still be able to report to it afterwards.
+// A popup opened by a web client must still be able to report to it afterwards.
 func TestOpener(t *testing.T) {
 	p := newPages(t, Config{})
 	for _, s := range samples() {
@@ -150,8 +150,8 @@ func TestOpener(t *testing.T) {
 	}
 }
 
-// TestFormAction: a form that can end at an application or a provider has no form-action, which Chromium
-// holds against redirects of other sites. All other pages keep theirs.
+// TestFormAction: a form that can end at an application or a provider has no form-action, because
+// Chromium applies it to redirects of other sites. All other pages have one.
 func TestFormAction(t *testing.T) {
 	p := newPages(t, Config{})
 	leaves := []string{

@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-// Paused is the view of the page that says that the person has paused the application which asks for access. Of
-// the request it shows who asks, for which MCP server, and where the answer goes.
+// Paused is the view of the page that says that the user has paused the requesting application. Of
+// the request it shows the application, the MCP server and the destination of the response.
 type Paused struct {
 	Action, Step string
 	Request
 	Username string
 	Since    time.Time
-	Device   bool // the application is on a device, which is answered nowhere
+	Device   bool // the application is on a device and gets no redirect
 }
 
 // Paused offers to resume an application. Its form posts decision (resume or deny) and step.

@@ -5,16 +5,16 @@ import (
 	"time"
 )
 
-// AccountKeys are the keys that the person made for programs of theirs, a section of the account
-// page: one page of them. Their forms are those of connected apps.
+// AccountKeys is one page of the API keys that the user created for programs, a section of the
+// account page. Their forms are the same as for connected apps.
 type AccountKeys struct {
 	AccountForm
 	Keys    []ProgramKey
-	NextURL string // the next page; "": this is the last one
-	MakeURL string // "": none is made here
+	NextURL string // the next page; "": none
+	MakeURL string // "": keys cannot be created here
 }
 
-// ProgramKey is a key as its person sees it.
+// ProgramKey is a key as shown to its user.
 type ProgramKey struct {
 	ID       string // of its grant
 	Name     string
@@ -23,32 +23,32 @@ type ProgramKey struct {
 	Scopes   []Scope
 	Made     Event
 	Ends     time.Time
-	Used     Event // At is zero: never
+	Used     Event // zero At: never
 	LastCall Call
 	Handed   Handed
 	Paused   bool
 }
 
-// MakeKey is the view of the page on which a person makes a key. Its form posts step, name, days and
+// MakeKey is the view of the page where a user creates a key. Its form posts step, name, days and
 // scope.
 type MakeKey struct {
 	Action, Step string
 	Problem      Text
 	Name         string
-	Servers      []ServerChoice // to choose from first; empty: Server is chosen, or there is none
+	Servers      []ServerChoice // servers to choose from first; empty: Server is chosen, or there is no server
 	Server       Party
 	Scopes       []Scope
 	Days         []DayChoice
 	BackURL      string
 }
 
-// ServerChoice leads to the form for a server.
+// ServerChoice links to the form for a server.
 type ServerChoice struct {
 	Server Party
 	URL    string
 }
 
-// DayChoice is how long a key may live.
+// DayChoice is a possible lifetime of a key.
 type DayChoice struct {
 	Days    int
 	Checked bool
@@ -62,16 +62,16 @@ type KeyMade struct {
 	Ends             time.Time
 	ClientID, Secret string
 	TokenURL         string
-	Command          string // that gets a token
+	Command          string // command that gets a token
 	BackURL          string
 }
 
-// MakeKey shows the form by which a key is made.
+// MakeKey shows the form that creates a key.
 func (p *Pages) MakeKey(w http.ResponseWriter, status int, v MakeKey) {
 	p.show(w, status, "makekey", v, policy{script: true})
 }
 
-// KeyMade shows a key that was made.
+// KeyMade shows a new key.
 func (p *Pages) KeyMade(w http.ResponseWriter, v KeyMade) {
 	p.show(w, http.StatusOK, "keymade", v, policy{script: true})
 }

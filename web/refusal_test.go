@@ -12,9 +12,9 @@ import (
 	"github.com/mcp-authd/mcp-authd/web/text"
 )
 
-// inEnglish are the refusals that need no other language.
+// inEnglish lists the refusals that need no translation.
 var inEnglish = []string{
-	// Of requests that an application makes wrong: the page asks its person to tell its makers what it says.
+	// Errors in an application's request: the page asks the user to report them to its developer.
 	"The parameter 'client_id' is missing.", "The parameter 'redirect_uri' is missing.",
 	"The parameter 'response_type' is missing.", "Only the response type 'code' is supported.",
 	"Request objects are not supported.", "The client is not registered for the authorization code grant.",
@@ -22,7 +22,7 @@ var inEnglish = []string{
 	"The parameter 'code_challenge' is not an S256 challenge.",
 	"The parameter 'code_challenge_method' must be S256.", "This client has to push its authorization requests.",
 	"The client did not authenticate when it pushed the request.",
-	// In answers to programs.
+	// In responses to programs.
 	"The parameter 'grant_type' is missing.", "Too many requests are pushed at once.", "The request body is too large.",
 	"Parameters must be sent in the request body, not in the URL.",
 	"The request body must be application/x-www-form-urlencoded.", "The request body could not be read.",
@@ -33,7 +33,7 @@ var inEnglish = []string{
 	"The person has paused this application.",
 	"The parameter 'max_age' must be a number of seconds.",
 	"A clearance cannot be asked for with a device code. Open the page of the clearance, then call again.",
-	// In the log: the page says it in texts of its own.
+	// Only in the log: the page has its own texts.
 	"too many wrong codes of devices", "no device waits under the code", "stale or foreign form",
 	"the form was answered before", "unknown, used or foreign state",
 	"the provider sent the browser here without a state: no sign-in had begun", "the link is another person's",
@@ -41,7 +41,7 @@ var inEnglish = []string{
 	"The person did not want the account connected.",
 }
 
-// PE-13: what the program refuses a person on a page is in file refusal of every language.
+// PE-13: refusals that a user can see on a page are in file refusal of every language.
 func TestPE13RefusalsAreInTheLanguageOfTheirPerson(t *testing.T) {
 	catalogues, err := text.Load(nil)
 	if err != nil {
@@ -65,7 +65,7 @@ func TestPE13RefusalsAreInTheLanguageOfTheirPerson(t *testing.T) {
 	}
 }
 
-// refusals are the constant descriptions of the protocol errors that a package makes.
+// refusals returns the constant descriptions of a package's protocol errors.
 func refusals(t *testing.T, dir string) (out []string) {
 	t.Helper()
 	files, err := filepath.Glob(dir + "/*.go")

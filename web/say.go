@@ -10,16 +10,17 @@ import (
 	"github.com/mcp-authd/mcp-authd/web/text"
 )
 
-// Text is a sentence that code gives to a page: a key of the catalogues with its values, a moment, or
-// words as they came from elsewhere. The zero value is nothing.
+// Text is a sentence for a page from code: a catalogue key with its values, a time, or a text from
+// elsewhere. The zero value is empty.
 type Text struct {
 	said  text.Sentence
 	at    time.Time
 	given string
-	told  bool // given is English of ours, which the catalogues may have
+	told  bool // given is an English text of this server, which the catalogues may contain
 }
 
-// Say is the text of a key ("login.wrong"), with the names and values that its braces stand for.
+// Say returns the text of a key ("login.wrong"). The values are pairs of a placeholder's name and
+// its value.
 func Say(key string, values ...any) Text { return Text{said: text.Say(key, values...)} }
 
 // Count is Say for a text with plural forms.
@@ -27,18 +28,18 @@ func Count(key string, n int, values ...any) Text {
 	return Text{said: text.Sentence{Key: key, Count: n, Values: values}}
 }
 
-// When is a moment.
+// When returns a time as a Text.
 func When(at time.Time) Text { return Text{at: at} }
 
-// Given is a text that is shown as it is: in the language in which it came.
+// Given returns a text that is shown unchanged, in its original language.
 func Given(s string) Text { return Text{given: s} }
 
-// Told is the description of a protocol error, or another English sentence of this server that does
-// not come from the catalogues: the page is in the language of its reader where file refusal has
-// the sentence, and shows it as it is otherwise.
+// Told returns the description of a protocol error, or another English sentence of this server that
+// is not from the catalogues. It is translated if file refusal has the sentence, and shown
+// unchanged otherwise.
 func Told(s string) Text { return Text{given: s, told: true} }
 
-// text is a sentence for a page: a Text, or words as they are.
+// text returns a sentence for a page: from a Text, or from a literal string.
 func (p *Pages) text(v any) (any, error) {
 	switch v := v.(type) {
 	case Text:
@@ -52,8 +53,8 @@ func (p *Pages) text(v any) (any, error) {
 // plural reports whether a number takes a plural form.
 func (p *Pages) plural(form string, n int) bool { return p.language.Form(n) == form }
 
-// html is a text as it stands in a page, cleaned and escaped; "" for nothing. A value stands in
-// <bdi>, and so do words from elsewhere.
+// html returns a text for the body of a page, cleaned and escaped, or "". Values and texts from
+// elsewhere are put in <bdi>.
 func (p *Pages) html(t Text) template.HTML {
 	t = p.recognize(t)
 	switch s := cleanText(t.given); {
@@ -73,7 +74,7 @@ func (p *Pages) html(t Text) template.HTML {
 	return template.HTML(shown) // #nosec G203 -- escaped here
 }
 
-// Plain is a text without elements, as it stands in a title.
+// Plain returns a text without elements, as for a title.
 func (p *Pages) Plain(t Text) string {
 	switch t = p.recognize(t); {
 	case !t.at.IsZero():
@@ -84,7 +85,7 @@ func (p *Pages) Plain(t Text) string {
 	return p.language.Spell(t.said, func(s string) string { return s }, cleanText)
 }
 
-// recognize finds the text that an English sentence of ours is in the catalogues.
+// recognize replaces a Told sentence with its catalogue text, if there is one.
 func (p *Pages) recognize(t Text) Text {
 	if !t.told || p.language.Tag == text.Default {
 		return t
@@ -95,7 +96,7 @@ func (p *Pages) recognize(t Text) Text {
 	return t
 }
 
-// element is text in an element of its own.
+// element returns text in an element.
 func element(tag, class, s string) template.HTML {
 	open := "<" + tag
 	if class != "" {
@@ -104,15 +105,16 @@ func element(tag, class, s string) template.HTML {
 	return template.HTML(open + ">" + template.HTMLEscapeString(s) + "</" + tag + ">") // #nosec G203 -- escaped here
 }
 
-// strong, code and host are values in elements of their own; in <bdi>, as every value is.
+// strong, code and host return a value in an element, and in <bdi> like every value.
 func strong(s string) template.HTML { return "<strong>" + element("bdi", "", s) + "</strong>" }
 
 func code(s string) template.HTML { return "<code>" + element("bdi", "", s) + "</code>" }
 
 func host(s string) template.HTML { return element("bdi", "host", s) }
 
-// unguessable returns an id for an element of the page whose form carries step. On a page with a decision, an id
-// that an address can name (#decide) would put the keyboard right before the buttons.
+// unguessable returns an element ID for the page whose form carries step. On a page with a
+// decision, an ID that an address could name (#decide) would move the keyboard focus to just before
+// the buttons.
 func unguessable(step string) string {
 	sum := sha256.Sum256([]byte("element of a page\x00" + step))
 	return "e" + hex.EncodeToString(sum[:8])

@@ -15,7 +15,7 @@ import (
 //go:embed templates/*.html
 var templateFiles embed.FS
 
-// pageNames are the templates that fill the layout, one file each.
+// pageNames lists the templates that fill the layout, one file each.
 var pageNames = [...]string{
 	"login", "consent", "chooser", "confirm", "paused",
 	"error", "stopped", "handoff", "setup", "setupdone", "home", "signedout",
@@ -28,7 +28,8 @@ var pageNames = [...]string{
 	"console",
 }
 
-// layout is what all pages have in common, before a language is put in. It is never shown, only cloned.
+// layout returns the part that all pages share, before a language is applied. It is only cloned,
+// never shown.
 var layout = sync.OnceValues(func() (*template.Template, error) {
 	base := template.New("layout.html").Funcs(template.FuncMap{
 		"name": cleanName, "claim": cleanClaim, "tool": cleanTool, "address": cleanAddress,
@@ -47,7 +48,7 @@ var layout = sync.OnceValues(func() (*template.Template, error) {
 	return base, nil
 })
 
-// pageIn returns a page as it is in the files, in the layout.
+// pageIn returns a page from its files, in the layout.
 func pageIn(base *template.Template, name string) (*template.Template, error) {
 	page, err := base.Clone()
 	if err == nil {
@@ -59,10 +60,10 @@ func pageIn(base *template.Template, name string) (*template.Template, error) {
 	return page, err
 }
 
-// notInlined stands for what is put into the templates before a page is shown.
+// notInlined is a placeholder for functions whose results are inserted before a page is shown.
 func notInlined(...any) (string, error) { return "", errors.New("this is no word of every page") }
 
-// functions are those that speak the language of the pages.
+// functions returns the template functions that depend on the language.
 func (p *Pages) functions() template.FuncMap {
 	return template.FuncMap{
 		"narrows": narrows,
@@ -70,8 +71,9 @@ func (p *Pages) functions() template.FuncMap {
 	}
 }
 
-// in makes the pages of a language, each when it is first shown: a server shows few of them, starts
-// sooner, and has less for the collector to look at after each password (see internal/users).
+// in returns the pages of a language, each parsed on first use. A server shows few of them. It
+// starts faster, and the garbage collector has less to scan after each password (see
+// internal/users).
 func (p *shared) in(l *text.Language, base *template.Template) *Pages {
 	out := &Pages{shared: p, language: l, pages: make(map[string]func() (*template.Template, error))}
 	words := maps.Clone(p.words)
@@ -94,7 +96,7 @@ func (p *shared) in(l *text.Language, base *template.Template) *Pages {
 	return out
 }
 
-// fill puts the branding, the texts and the words of every page into a page.
+// fill inserts the branding, the texts and the constant values into a page.
 func (p *Pages) fill(page *template.Template, words map[string]string) error {
 	for part, text := range p.parts {
 		if _, err := page.New(part).Parse(text); err != nil {

@@ -11,21 +11,21 @@ import (
 	"github.com/mcp-authd/mcp-authd/web/text"
 )
 
-// translator puts the texts of one language into templates: {{t "page.name" ...}} and
-// {{n "page.name" count ...}} become the words and the values between them. A page then costs
-// what it would cost if it had been written in this language.
+// translator inserts the texts of one language into templates: it replaces {{t "page.name" ...}}
+// and {{n "page.name" count ...}} with words and values. A page then costs as much as if it had
+// been written in this language.
 type translator struct {
 	language *text.Language
-	used     map[string]bool // the keys that templates name
+	used     map[string]bool // keys used by templates
 }
 
-// markup are the functions that return an element of their own; other values get a <bdi>.
+// markup lists functions that return an element. Other values get a <bdi>.
 var markup = []string{"strong", "code", "host", "date", "day"}
 
-// place is where in a page a template's node stands.
+// place is the position of a template node in the page.
 type place struct {
-	title bool // of the page, which holds no elements
-	inTag bool // in the value of an attribute
+	title bool // in the page's title, which must not contain elements
+	inTag bool // in an attribute value
 }
 
 func (tr *translator) translate(t *template.Template) error {
@@ -93,7 +93,7 @@ func (tr *translator) branch(n *parse.BranchNode, at *place) error {
 	return tr.list(n.ElseList, at)
 }
 
-// call is the nodes for one call of t or n.
+// call returns the nodes that replace one call of t or n.
 func (tr *translator) call(n *parse.ActionNode, counted bool, at place) ([]parse.Node, error) {
 	args := n.Pipe.Cmds[0].Args[1:]
 	if len(n.Pipe.Cmds) != 1 || len(n.Pipe.Decl) != 0 || len(args) == 0 {
@@ -125,7 +125,7 @@ func (tr *translator) call(n *parse.ActionNode, counted bool, at place) ([]parse
 	return tr.forms(entry, values, at), nil
 }
 
-// named adds the values that follow their names.
+// named adds the name and value pairs.
 func named(values map[string]parse.Node, args []parse.Node) error {
 	if len(args)%2 != 0 {
 		return fmt.Errorf("each value has a name before it")
@@ -155,7 +155,7 @@ func sameNames(entry text.Entry, values map[string]parse.Node) error {
 	return nil
 }
 
-// forms are the pieces of a text, under a choice of its plural form where it has several.
+// forms returns the pieces of a text, with conditions for its plural forms.
 func (tr *translator) forms(entry text.Entry, values map[string]parse.Node, at place) []parse.Node {
 	out := pieces(entry.Forms[text.Other], values, at)
 	for form, words := range entry.Forms {
@@ -203,7 +203,7 @@ func pipe(args ...parse.Node) *parse.PipeNode {
 	}
 }
 
-// pipeOf makes a pipeline of an argument, which may be one in parentheses.
+// pipeOf returns a pipeline for an argument, which may be parenthesized.
 func pipeOf(n parse.Node) *parse.PipeNode {
 	if p, ok := n.(*parse.PipeNode); ok {
 		return p
@@ -211,7 +211,7 @@ func pipeOf(n parse.Node) *parse.PipeNode {
 	return pipe(n)
 }
 
-// called is the name of the function that a pipeline calls last, "" for none.
+// called returns the name of the last function in a pipeline, or "".
 func called(p *parse.PipeNode) string {
 	if p == nil {
 		return ""
@@ -223,7 +223,7 @@ func called(p *parse.PipeNode) string {
 	return ""
 }
 
-// noText refuses t and n where they do not stand alone.
+// noText refuses t and n if they are not used alone.
 func noText(p *parse.PipeNode) error {
 	if p == nil {
 		return nil

@@ -18,7 +18,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/web/text"
 )
 
-// spoken are the pages in a language.
+// spoken returns the pages in a language.
 func spoken(t testing.TB, tag string) *Pages {
 	t.Helper()
 	p := newPages(t, Config{}).For(tag)
@@ -28,7 +28,7 @@ func spoken(t testing.TB, tag string) *Pages {
 	return p
 }
 
-// PE-13: the templates take the texts of every language.
+// PE-13: the templates accept the texts of every language.
 func TestEveryLanguageHasPages(t *testing.T) {
 	p := newPages(t, Config{})
 	for _, l := range p.texts.Languages() {
@@ -58,7 +58,7 @@ func TestPagesSayTheirLanguage(t *testing.T) {
 	}
 }
 
-// sentence translates a template of its own with a catalogue of its own, and shows it.
+// sentence translates and shows a template with its own catalogue.
 func sentence(t *testing.T, source string, view any) (string, error) {
 	t.Helper()
 	texts, err := text.Load(nil)
@@ -140,7 +140,7 @@ func TestDate(t *testing.T) {
 	}
 }
 
-// goFiles shows the program, file by file.
+// goFiles calls look with every Go file of the program.
 func goFiles(t *testing.T, look func(*ast.File)) {
 	t.Helper()
 	err := filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
@@ -161,7 +161,7 @@ func goFiles(t *testing.T, look func(*ast.File)) {
 	}
 }
 
-// said are the calls of Say and Count in the program, by the key.
+// said returns the calls of Say and Count in the program, by key.
 func said(t *testing.T) map[string][]string {
 	t.Helper()
 	out := make(map[string][]string)
@@ -178,7 +178,7 @@ func said(t *testing.T) map[string][]string {
 	return out
 }
 
-// saying is the key of a call of Say or Count, and the names of its values.
+// saying returns the key of a call of Say or Count, and the names of its values.
 func saying(call *ast.CallExpr) (key string, names []string) {
 	first := 1
 	switch exprName(call.Fun) {
@@ -220,8 +220,8 @@ func literalOf(e ast.Expr) (string, bool) {
 	return s, err == nil
 }
 
-// PE-13: what Go code says is in the catalogues, with the values that it is given, and every text
-// is said somewhere.
+// PE-13: every key in Go code is in the catalogues, with the right values, and every text is used
+// somewhere.
 func TestEveryTextIsUsed(t *testing.T) {
 	texts, err := text.Load(nil)
 	if err != nil {
@@ -264,8 +264,8 @@ func TestEveryTextIsUsed(t *testing.T) {
 	}
 }
 
-// PE-13: the English of file refusal is what the program says, to the letter: a sentence that is
-// changed there alone would come to people in English.
+// PE-13: the English texts in file refusal match the program's sentences exactly. A sentence
+// changed in only one of the two would reach users in English.
 func TestRefusalsAreWhatTheProgramSays(t *testing.T) {
 	english := newPages(t, Config{})
 	var all strings.Builder
@@ -302,7 +302,7 @@ func TestRefusalsAreWhatTheProgramSays(t *testing.T) {
 	}
 }
 
-// sentences are all string constants of the program, the parts of a sum put together.
+// sentences returns all string constants of the program, with concatenated parts joined.
 func sentences(t *testing.T) (out []string) {
 	t.Helper()
 	goFiles(t, func(file *ast.File) {

@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// passkeyOptions are those of a ceremony, as far as pages have them.
+// passkeyOptions are the options of a ceremony that pages use.
 const passkeyOptions = `{"challenge":"bm90IGEgY2hhbGxlbmdl","rpId":"auth.example.com","userVerification":"required"}`
 
-// waySamples are the pages of ways in.
+// waySamples returns the pages about authentication methods.
 func waySamples() []sample {
 	passkey := &Passkey{Action: "/login/second", Step: "sealed-passkey", Options: passkeyOptions}
 	second := Second{
@@ -98,7 +98,7 @@ func waySamples() []sample {
 	}
 }
 
-// sampleWays are the ways in of a person with several of each kind.
+// sampleWays returns the authentication methods of a user with several of each kind.
 func sampleWays() Ways {
 	added := time.Date(2026, 11, 2, 9, 30, 0, 0, time.UTC)
 	return Ways{
@@ -132,7 +132,7 @@ var (
 	}
 )
 
-// PE-12: passkeys alone need script, and pages that offer them say so to people without it.
+// PE-12: only passkeys need script, and pages that offer them explain that to users without it.
 func TestScriptIsExplained(t *testing.T) {
 	p := newPages(t, Config{})
 	for _, s := range waySamples() {
@@ -143,7 +143,7 @@ func TestScriptIsExplained(t *testing.T) {
 	}
 }
 
-// PE-06: the codes can be kept as a file without script, and the file holds nothing but text.
+// PE-06: the codes can be saved as a plain text file without script.
 func TestFileOfCodes(t *testing.T) {
 	file := string(RecoveryCodes{Codes: []string{"AB", "C\"<D"}, Title: "a & b"}.File())
 	if want := "data:text/plain;charset=utf-8,a%20&%20b%0D%0A%0D%0AAB%0D%0AC%22%3CD%0D%0A"; file != want {

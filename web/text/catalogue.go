@@ -17,32 +17,33 @@ import (
 //go:embed */*.json
 var builtin embed.FS
 
-// Default is the language that has every text, and that people get who asked for none of ours.
+// Default is the language that has every text. It is used if no requested language is available.
 const Default = "en"
 
-// Catalogues are all languages. They do not change.
+// Catalogues contains all languages. It is immutable.
 type Catalogues struct {
 	languages []*Language // the default first, then by tag
 	matcher   language.Matcher
 	known     func() recognizer
 }
 
-// Language is the texts of one language.
+// Language contains the texts of one language.
 type Language struct {
-	// Tag is its BCP 47 tag, as directories and the metadata name it.
+	// Tag is its BCP 47 tag, which is also the name of its directory.
 	Tag   string
 	tag   language.Tag
 	files map[string]file
-	under *Language // has the texts that the files do not have; nil: nothing has
+	under *Language // fallback for missing texts, or nil
 }
 
-// file is the texts of one page by their names, read when they are first asked for: a server begins
-// with none of them, and shows few.
+// file returns the texts of one page by name. They are read on first use, because a server shows
+// few of them.
 type file func() (map[string]Entry, error)
 
-// Load reads the languages that are part of the program and over them those of more, which may
-// be nil: texts that replace ours, and languages that we have not, in which an untranslated text
-// is that of the language that they are a kind of (pt of pt-BR), or English. An error names the file and the text.
+// Load reads the built-in languages, and over them the languages in more, which may be nil. These
+// can replace built-in texts and add languages. A text that an additional language lacks is taken
+// from the more general language (pt for pt-BR), or from English. An error names the file and the
+// text.
 func Load(more fs.FS) (*Catalogues, error) {
 	ours, err := ours()
 	if err != nil || more == nil {
@@ -73,12 +74,12 @@ func Load(more fs.FS) (*Catalogues, error) {
 		all[l.Tag] = l
 	}
 	c := newCatalogues(all)
-	c.known = ours.known // what the program says, whatever is put over it
+	c.known = ours.known // the program's own sentences, even if they are overridden
 	return c, nil
 }
 
-// ours are the languages that are part of the program. That each of them has every text, and nothing
-// else, is for a test to find: it is not looked at when a server starts.
+// ours returns the built-in languages. A test checks that each has exactly the right texts; this is
+// not checked at the start of a server.
 var ours = sync.OnceValues(func() (*Catalogues, error) {
 	all := make(map[string]*Language)
 	dirs, err := directories(builtin)
@@ -110,8 +111,8 @@ func directories(tree fs.FS) (out []string, err error) {
 	return out, nil
 }
 
-// nearest is the language that has the texts which one does not have: itself as it is part of the
-// program, pt for pt-BR, and else English.
+// nearest returns the fallback of a language: its built-in version, the more general language (pt
+// for pt-BR), or English.
 func nearest(all map[string]*Language, tag language.Tag, english *Language) *Language {
 	for ; !tag.IsRoot(); tag = tag.Parent() {
 		if l, ok := all[tag.String()]; ok {
@@ -136,7 +137,7 @@ func newCatalogues(all map[string]*Language) *Catalogues {
 	return c
 }
 
-// Languages are all languages: English, then the others by their tags.
+// Languages returns all languages: English, then the others by tag.
 func (c *Catalogues) Languages() []*Language { return c.languages }
 
 // read lists the files of one language.
@@ -162,7 +163,7 @@ func read(tree fs.FS, dir string) (*Language, error) {
 	return l, nil
 }
 
-// maxFile bounds a file of texts, in bytes. Ours have a few thousand.
+// maxFile limits a file of texts, in bytes. The built-in ones have a few thousand.
 const maxFile = 1 << 20
 
 func readFile(tree fs.FS, file string) (map[string]Entry, error) {
@@ -188,11 +189,11 @@ func readFile(tree fs.FS, file string) (map[string]Entry, error) {
 	return out, nil
 }
 
-// ownName is the key of the name by which people choose the language. One that an operator adds has its
-// tag until they name it: "English" would stand in the choice twice.
+// ownName is the key of a language's name in the language menu. An additional language without the
+// text shows its tag; otherwise "English" would appear twice.
 const ownName = "layout.name"
 
-// Entry is the text of a key ("signedout.lead").
+// Entry returns the text of a key ("signedout.lead").
 func (l *Language) Entry(key string) (Entry, bool) {
 	page, name, _ := strings.Cut(key, ".")
 	for at := l; at != nil; at = at.under {
@@ -206,8 +207,8 @@ func (l *Language) Entry(key string) (Entry, bool) {
 	return Entry{}, false
 }
 
-// own are the texts of a page that the files of l have. Those of a file that cannot be read are
-// missing: Load has refused such a file of an operator, and a test finds one of ours.
+// own returns the texts of a page in the files of l. Texts of an unreadable file are missing: Load
+// refuses such an additional file, and a test finds a built-in one.
 func (l *Language) own(page string) map[string]Entry {
 	if f, ok := l.files[page]; ok {
 		texts, _ := f()
@@ -216,7 +217,7 @@ func (l *Language) own(page string) map[string]Entry {
 	return nil
 }
 
-// all are the texts that the files of l have, by key.
+// all returns the texts in the files of l, by key.
 func (l *Language) all() (map[string]Entry, error) {
 	out := make(map[string]Entry)
 	for page, f := range l.files {
@@ -231,7 +232,7 @@ func (l *Language) all() (map[string]Entry, error) {
 	return out, nil
 }
 
-// Name is what the language calls itself.
+// Name returns the language's native name.
 func (l *Language) Name() string {
 	if e, ok := l.Entry(ownName); ok {
 		return e.Forms[Other][0].Words
@@ -239,7 +240,7 @@ func (l *Language) Name() string {
 	return l.Tag
 }
 
-// Keys are the keys of all texts, in order.
+// Keys returns the keys of all texts, sorted.
 func (l *Language) Keys() []string {
 	all := make(map[string]bool)
 	for ; l != nil; l = l.under {
@@ -252,7 +253,7 @@ func (l *Language) Keys() []string {
 	return slices.Sorted(maps.Keys(all))
 }
 
-// RightToLeft reports a language that is written from right to left.
+// RightToLeft reports whether the language is written from right to left.
 func (l *Language) RightToLeft() bool {
 	script, _ := l.tag.Script()
 	return slices.Contains([]string{"Adlm", "Arab", "Hebr", "Nkoo", "Rohg", "Syrc", "Thaa"}, script.String())

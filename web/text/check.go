@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// partial reports what is wrong with the texts that a language has: want is English.
+// partial checks the texts of a language against the English ones in want.
 func partial(l *Language, want map[string]Entry) error {
 	texts, err := l.all()
 	if err != nil {
@@ -59,7 +59,7 @@ func checkForms(l *Language, key string, e, english Entry, forms map[string]bool
 	return wrong
 }
 
-// mentioned are the values of the form that large numbers have.
+// mentioned returns the values in the plural form for large numbers.
 func mentioned(e Entry) []string {
 	return Entry{Forms: map[string][]Piece{Other: e.Forms[Other]}}.Values()
 }

@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// Moment is a time as people read it, in UTC, which it names: neither a page nor a letter knows where
-// its reader is.
+// Moment returns a localized time in UTC, with its zone. Neither a page nor a mail knows the
+// reader's time zone.
 func (l *Language) Moment(at time.Time) string { return l.date("date.moment", at) }
 
-// Day is the day of a time, in UTC.
+// Day returns the localized day of a time, in UTC.
 func (l *Language) Day(at time.Time) string { return l.date("date.day", at) }
 
 func (l *Language) date(key string, at time.Time) string {

@@ -12,18 +12,18 @@ import (
 	"golang.org/x/text/feature/plural"
 )
 
-// Entry is one text: the same for every number, or with a form for each kind of number.
+// Entry is one text, with one form or with plural forms.
 type Entry struct {
-	// Forms are the pieces by plural form; a text without plural forms has the form "other" alone.
+	// Forms maps plural forms to pieces. A text without plural forms has only the form "other".
 	Forms map[string][]Piece
-	// Counted says that the text depends on a number.
+	// Counted means that the text depends on a number.
 	Counted bool
 }
 
-// Piece is a part of a text: words, or the name of a value that stands there.
+// Piece is a part of a text: words, or the name of a value.
 type Piece struct{ Words, Value string }
 
-// Number is the name of the value that plural forms depend on.
+// Number is the name of the value that selects the plural form.
 const Number = "n"
 
 // Other is the plural form that every text has.
@@ -57,8 +57,8 @@ func newEntry(raw json.RawMessage) (Entry, error) {
 
 var placeholder = regexp.MustCompile(`\{([a-z][a-z0-9_]*)\}`)
 
-// newPieces takes a text apart. A brace that belongs to no placeholder is refused: it is a slip,
-// and templates would read two of them as theirs.
+// newPieces splits a text. A brace outside a placeholder is an error, because templates would
+// interpret two of them.
 func newPieces(words string) (out []Piece, err error) {
 	if strings.TrimSpace(words) == "" {
 		return nil, errors.New("is empty")
@@ -81,7 +81,7 @@ func newPieces(words string) (out []Piece, err error) {
 	return out, err
 }
 
-// Values are the names of the values that a text has, in order.
+// Values returns the names of the values in a text, sorted.
 func (e Entry) Values() []string {
 	names := make(map[string]bool)
 	for _, form := range e.Forms {
@@ -94,9 +94,9 @@ func (e Entry) Values() []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// Form names the plural form of a number.
+// Form returns the plural form for a number.
 func (l *Language) Form(n int) string {
-	const digits = 1_000_000 // the rules look at the last six of them
+	const digits = 1_000_000 // the rules depend only on the last six digits
 	if n < 0 {
 		n = -n
 	}
@@ -106,7 +106,7 @@ func (l *Language) Form(n int) string {
 	return formNames[plural.Cardinal.MatchPlural(l.tag, n, 0, 0, 0, 0)]
 }
 
-// In is the pieces of the text for a number.
+// In returns the pieces of the text for a plural form.
 func (e Entry) In(form string) []Piece {
 	if p, ok := e.Forms[form]; ok {
 		return p
@@ -114,7 +114,7 @@ func (e Entry) In(form string) []Piece {
 	return e.Forms[Other]
 }
 
-// forms are the plural forms that the language tells apart.
+// forms returns the plural forms of the language.
 func (l *Language) forms() map[string]bool {
 	out := map[string]bool{Other: true}
 	for n := range 201 {

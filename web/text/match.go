@@ -10,13 +10,13 @@ import (
 )
 
 const (
-	maxWishes = 16 // how many languages of a list are looked at
-	maxTag    = 64 // bytes of one
+	maxWishes = 16 // maximum number of languages per list
+	maxTag    = 64 // maximum bytes of a tag
 )
 
-// Match is the language for a person who gives these wishes, the first before the second: each a
-// list as Accept-Language has it (RFC 9110 §12.5.4) or ui_locales (OpenID Connect Core §3.1.2.1),
-// or "". A list in which nothing fits, or makes sense, does not count; English is left in the end.
+// Match returns the best language for the given preferences, the first before the second. Each is a
+// list in the format of Accept-Language (RFC 9110 §12.5.4) or ui_locales (OpenID Connect Core
+// §3.1.2.1), or "". Lists without a known language are skipped. The default is English.
 func (c *Catalogues) Match(wishes ...string) *Language {
 	for _, list := range wishes {
 		if l, ok := c.Find(list); ok {
@@ -26,7 +26,7 @@ func (c *Catalogues) Match(wishes ...string) *Language {
 	return c.languages[0]
 }
 
-// Find is Match for one list, and reports whether it fits a language.
+// Find is Match for one list, and reports whether a language matches.
 func (c *Catalogues) Find(list string) (*Language, bool) {
 	if list == "" {
 		return nil, false
@@ -44,7 +44,7 @@ func (c *Catalogues) Find(list string) (*Language, bool) {
 	return c.languages[i], sure > language.No
 }
 
-// wished are the languages of a list, the most wanted first.
+// wished returns the languages of a list, in order of preference.
 func wished(list string) []language.Tag {
 	type wish struct {
 		tag language.Tag

@@ -6,24 +6,24 @@ import (
 	"slices"
 )
 
-// pattern is an English text as it may come from elsewhere in the program.
+// pattern matches an English text that another part of the program may produce.
 type pattern struct {
 	key    string
 	names  []string
 	regexp *regexp.Regexp
 }
 
-// recognizer finds texts by what they are in English.
+// recognizer finds texts by their English form.
 type recognizer struct {
-	whole    map[string]string // the key of a text without values
+	whole    map[string]string // keys of texts without values
 	patterns []pattern
 }
 
-// Refusals is the file of the sentences that the program says in English, in answers to programs, and
-// that people may see.
+// Refusals is the file with English sentences that the program sends to clients and that users may
+// see.
 const Refusals = "refusal"
 
-// Recognize finds the text in file Refusals that is s in English, with its names and values.
+// Recognize finds the text in file Refusals whose English form is s, with its names and values.
 func (c *Catalogues) Recognize(s string) (key string, values []any, ok bool) {
 	known := c.known()
 	if key, ok := known.whole[s]; ok {

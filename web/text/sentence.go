@@ -8,17 +8,17 @@ import (
 	"time"
 )
 
-// Sentence is a text of the catalogues with the values that its braces stand for.
+// Sentence is a catalogue text with the values of its placeholders.
 type Sentence struct {
-	Key    string // by file and name: "login.wrong"
-	Values []any  // a name, its value, and so on; a time.Time is written as the language does
-	Count  int    // what a text with plural forms depends on
+	Key    string // file and name: "login.wrong"
+	Values []any  // name and value pairs; a time.Time is localized
+	Count  int    // selects the plural form
 }
 
-// Say is the sentence of a key.
+// Say returns the sentence of a key.
 func Say(key string, values ...any) Sentence { return Sentence{Key: key, Values: values} }
 
-// value is the value with a name in a language, "" for none.
+// value returns the named value in a language, or "".
 func (s Sentence) value(name string, in *Language) string {
 	for pair := range slices.Chunk(s.Values, 2) {
 		if pair[0] != name || len(pair) < 2 {
@@ -32,8 +32,9 @@ func (s Sentence) value(name string, in *Language) string {
 	return ""
 }
 
-// Spell is a sentence in the language: words and value write what is ours, and what is given. A key
-// that does not exist is its own text; a test reads the program for such.
+// Spell returns a sentence in the language. The functions words and value escape the catalogue's
+// words and the values. An unknown key is returned as its own text; a test searches the program for
+// such keys.
 func (l *Language) Spell(s Sentence, words, value func(string) string) string {
 	entry, ok := l.Entry(s.Key)
 	if !ok {

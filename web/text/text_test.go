@@ -9,7 +9,7 @@ import (
 	"testing/fstest"
 )
 
-// complete reports what is wrong with a language of ours, which has every text.
+// complete checks a built-in language, which must have every text.
 func complete(l *Language, want map[string]Entry) error {
 	texts, err := l.all()
 	if err != nil {
@@ -24,7 +24,7 @@ func complete(l *Language, want map[string]Entry) error {
 	return errors.Join(append(wrong, partial(l, want))...)
 }
 
-// PE-13: the languages that are there are whole: none lacks a text, and none has one too many.
+// PE-13: the built-in languages are complete: no text is missing or superfluous.
 func TestEveryLanguageIsWhole(t *testing.T) {
 	c, err := Load(nil)
 	if err != nil {
@@ -46,7 +46,8 @@ func TestEveryLanguageIsWhole(t *testing.T) {
 	}
 }
 
-// PE-13: each way in which a language can differ from English is found and told by file and text.
+// PE-13: each possible difference of a language from English is found and reported with its file
+// and text.
 func TestFaultsAreNamed(t *testing.T) {
 	english := map[string]Entry{}
 	for key, raw := range map[string]string{
@@ -112,7 +113,8 @@ func TestFaultsAreNamed(t *testing.T) {
 	}
 }
 
-// PE-13: an operator's texts replace ours, and a language of theirs is English where it has no text.
+// PE-13: an administrator's texts replace the built-in ones, and an additional language falls back
+// to English.
 func TestLoadMore(t *testing.T) {
 	file := func(s string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(s)} }
 	c, err := Load(fstest.MapFS{
@@ -127,10 +129,10 @@ func TestLoadMore(t *testing.T) {
 		{"de", "signedout.title", "Tschüss"}, {"de", "signedout.heading", "Sie sind abgemeldet"},
 		{"ar", "signedout.title", "مع السلامة"}, {"ar", "signedout.heading", "You are signed out"},
 		{"en", "signedout.title", "Signed out"},
-		// German where it says nothing
+		// falls back to German
 		{"de-AT", "signedout.heading", "Servus"}, {"de-AT", "signedout.title", "Tschüss"},
 		{"de-AT", "layout.name", "de-AT"},
-		{"ar", "layout.name", "ar"}, {"nl", "layout.name", "Nederlands"}, // never a second "English" in the choice
+		{"ar", "layout.name", "ar"}, {"nl", "layout.name", "Nederlands"}, // never a second "English" in the menu
 	} {
 		e, _ := c.Match(tt.tag).Entry(tt.key)
 		if got := e.Forms[Other][0].Words; got != tt.want {
@@ -151,7 +153,7 @@ func TestLoadMore(t *testing.T) {
 	}
 }
 
-// PE-13: ui_locales, then Accept-Language, then English; what makes no sense is passed over.
+// PE-13: ui_locales, then Accept-Language, then English. Invalid preferences are skipped.
 func TestMatch(t *testing.T) {
 	c, err := Load(nil)
 	if err != nil {
