@@ -190,8 +190,8 @@ func pathOf(address string) string {
 	return "/" + path
 }
 
-// asksForMCP reports whether a request without a token looks like an MCP client's, the start of an
-// attempt, and not like a browser's or a search engine's.
+// asksForMCP reports whether a request without a token looks like an MCP client's, and not like a
+// browser's or a search engine's. Such a request starts an attempt.
 func asksForMCP(r *http.Request) bool {
 	return r.Method == http.MethodPost || r.Header.Get("Mcp-Protocol-Version") != "" ||
 		strings.Contains(r.Header.Get("Accept"), "text/event-stream")

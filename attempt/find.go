@@ -148,8 +148,8 @@ func (r *reading) read(ctx context.Context, q storage.StepQuery) ([]storage.Atte
 	return found, err
 }
 
-// complete reads the other steps of the attempts. It first uses keys that only one attempt has,
-// then nearby steps of the same clients and addresses, and then the first kind of keys again.
+// complete reads the other steps of the attempts. It first uses the keys that only one attempt has.
+// Then it adds nearby steps of the same clients and addresses, and repeats the first search.
 func (r *reading) complete(ctx context.Context) error {
 	if err := r.certain(ctx); err != nil {
 		return err

@@ -61,7 +61,7 @@ func (r *Recorder) follow(ctx context.Context, all bool) {
 		known := r.readings(ctx, some)
 		for _, s := range some {
 			before := known[s.reader()]
-			i := slices.IndexFunc(before, func(b Step) bool { return !b.At.After(s.At) }) // the last one before the refresh
+			i := slices.IndexFunc(before, func(b Step) bool { return !b.At.After(s.At) }) // the last one before s
 			if i >= 0 && before[i].Kind == Discovery && s.At.Sub(before[i].At) <= afterReading {
 				r.take(s)
 				known[s.reader()] = slices.Insert(before, i, s)

@@ -3,7 +3,7 @@ package attempt
 import "time"
 
 // afterToken is how long after a token was issued a call without a token is attributed to the same
-// client, which then has lost it on the way.
+// client. The client then has lost the token on the way.
 const afterToken = 2 * time.Minute
 
 // anonymous reports whether a step is a call without a token. A client starts with such a call,

@@ -51,8 +51,8 @@ func (p *Prober) Signed(r *http.Request) bool {
 	return err == nil && hmac.Equal(got, p.signature(r, at))
 }
 
-// signature covers the host without its port, which a proxy may drop, the request target and the Authorization header.
-// A server tested by check therefore cannot reuse it for other requests.
+// signature covers the host without its port, which a proxy may drop, the request target and the
+// Authorization header. A server tested by check therefore cannot reuse it for other requests.
 func (p *Prober) signature(r *http.Request, at int64) []byte {
 	host, target := r.Host, r.RequestURI
 	if host == "" {

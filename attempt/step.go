@@ -82,7 +82,7 @@ type Keys struct {
 	Resource    string `json:"resource,omitempty"`
 	Match       string `json:"resource_match,omitempty"` // ignored difference in the resource name
 	Grant       string `json:"grant,omitempty"`
-	Thread      string `json:"thread,omitempty"` // digest of the parameters that all steps of one authorization request share
+	Thread      string `json:"thread,omitempty"` // digest of the values shared within one authorization request
 	Code        string `json:"code,omitempty"`   // digest of the authorization code
 	Address     string `json:"address,omitempty"`
 	Fingerprint string `json:"fingerprint,omitempty"` // digest of agent and headers

@@ -52,7 +52,7 @@ const (
 // server. It is unverified and grants nothing. It is stored as the JSON of storage.Client.Metadata.
 type Metadata struct {
 	ClientURI string `json:"client_uri,omitempty"` // client_uri: OPTIONAL, the client's home page
-	// logo_uri: OPTIONAL; never loaded by our pages (AS-147)
+	// logo_uri: OPTIONAL; never loaded by the server's pages (AS-147)
 	LogoURI   string   `json:"logo_uri,omitempty"`
 	Contacts  []string `json:"contacts,omitempty"`   // contacts: OPTIONAL, usually mail addresses
 	TermsURI  string   `json:"tos_uri,omitempty"`    // tos_uri: OPTIONAL
@@ -61,7 +61,8 @@ type Metadata struct {
 	SoftwareID      string `json:"software_id,omitempty"`
 	SoftwareVersion string `json:"software_version,omitempty"` // software_version: OPTIONAL
 	ApplicationType string `json:"application_type,omitempty"` // application_type: OPTIONAL, "native" or "web"
-	// require_pushed_authorization_requests: OPTIONAL (RFC 9126 §6); storage.Client.Demands reads it
+	// require_pushed_authorization_requests: OPTIONAL (RFC 9126 §6); storage.Client.Demands reads
+	// it
 	RequirePAR bool `json:"require_pushed_authorization_requests,omitempty"`
 	// dpop_bound_access_tokens: OPTIONAL, RFC 9449 §5.2; storage.Client.Demands reads it
 	DPoPBound bool `json:"dpop_bound_access_tokens,omitempty"`

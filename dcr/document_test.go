@@ -530,7 +530,7 @@ func TestKeySetBounds(t *testing.T) {
 	}
 }
 
-// The row replaces an unavailable document and must not restore data that the document has dropped,
+// The row replaces an unavailable document. It must not restore data that the document has dropped,
 // such as a redirect URI that another party may own by now.
 func TestARowStandsInForTheDocumentAsItWasLastRead(t *testing.T) {
 	now := time.Now()

@@ -53,7 +53,7 @@ func TestHeldApplications(t *testing.T) {
 	if w.Code != http.StatusBadRequest || !strings.Contains(w.Body.String(), "has blocked this application") {
 		t.Errorf("EN-02: a new registration: %d %s", w.Code, w.Body)
 	}
-	r.register(t, `{"client_name":"Claude","redirect_uris":["https://elsewhere.example/cb"]}`) // RU-18: a different application
+	r.register(t, `{"client_name":"Claude","redirect_uris":["https://elsewhere.example/cb"]}`) // RU-18: it is not held
 
 	held[c.Application()] = storage.Hold{Application: c.Application()}
 	r.pass(time.Second)

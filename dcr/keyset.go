@@ -47,8 +47,8 @@ func newKeySets(fetch *safehttp.Client, now func() time.Time) *keySets {
 }
 
 // ClientKeys returns the public keys of c that may verify an assertion whose header names kid, or
-// none. If the cached set lacks kid, ClientKeys fetches the set again, at most every 30 seconds, so
-// that a client can rotate its keys at any time.
+// none. If the cached set lacks kid, ClientKeys fetches the set again, at most every 30 seconds. A
+// client can thus rotate its keys at any time.
 func (r *Registry) ClientKeys(ctx context.Context, c storage.Client, kid string) ([]jose.JSONWebKey, error) {
 	keys, err := r.keySets(ctx, c).of(ctx, c, kid)
 	if err != nil || kid == "" {

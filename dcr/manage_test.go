@@ -186,8 +186,8 @@ func TestManagementSurvives(t *testing.T) {
 	}
 }
 
-// TestManagementOfALostRow: AS-150. A client whose row is gone, through a sweep or a lost database,
-// gets an answer that says it is no longer registered and must not retry.
+// TestManagementOfALostRow: AS-150. A client can lose its row through a sweep or a lost database.
+// The answer says that it is no longer registered and must not retry.
 func TestManagementOfALostRow(t *testing.T) {
 	made := newRig(t, managing).register(t, long)
 	id, token := text(made["client_id"]), text(made["registration_access_token"])

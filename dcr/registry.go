@@ -82,7 +82,7 @@ const (
 	maxClients = 10_000
 )
 
-// Registry registers clients and resolves their ids. It is safe for concurrent use.
+// Registry registers clients and resolves their IDs. It is safe for concurrent use.
 type Registry struct {
 	cfg     Config
 	sealer  *sealer

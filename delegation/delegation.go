@@ -138,8 +138,8 @@ type Result struct {
 	Expected string
 }
 
-// Claim is an account at a provider that can be linked to the signed-in user, after a page has
-// shown it to them and they have confirmed it.
+// Claim is an account at a provider that can be linked to the signed-in user. A page must first
+// show it to the user, who must confirm it.
 type Claim struct {
 	Ticket  string // redeems the claim, once, for that user, within ten minutes
 	Label   string // display name of the account; untrusted

@@ -28,8 +28,8 @@ type AuditKey struct {
 	Private ed25519.PrivateKey
 }
 
-// OpenAuditKey returns the key of the audit log. If it does not exist and origin is set, one of the replicas that start together creates it. If origin is empty, it returns
-// storage.ErrNotFound.
+// OpenAuditKey returns the key of the audit log. If it does not exist and origin is set, one of the
+// replicas that start together creates it. If origin is empty, it returns storage.ErrNotFound.
 func OpenAuditKey(
 	ctx context.Context, store storage.SharedKeys, secretKeys [][]byte, origin string,
 ) (AuditKey, error) {

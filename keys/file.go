@@ -17,8 +17,8 @@ const databaseFile = "mcp-authd.db"
 // The file holds at least 32 bytes, as base64 or hex.
 //
 // SecretFile returns an error if another user could have read or replaced the file. It also returns
-// one if the file is missing beside a database (mcp-authd.db in the same directory), because a new
-// key could not open that database.
+// an error if the file is missing beside a database (mcp-authd.db in the same directory): a new key
+// could not open that database.
 func SecretFile(path string) ([]byte, error) {
 	if _, err := secrets.Guard(path, os.Getenv("KUBERNETES_SERVICE_HOST") != ""); err != nil {
 		return nil, fmt.Errorf("keys: %w", err)

@@ -81,8 +81,8 @@ type Manager struct {
 	failedAt time.Time // time of the last failed read
 }
 
-// New returns a manager and creates the first signing key if the store is empty. Of several replicas
-// that start together, one creates it and the others use it.
+// New returns a manager and creates the first signing key if the store is empty. Of several
+// replicas that start together, one creates it and the others use it.
 func New(ctx context.Context, c Config) (*Manager, error) {
 	if c.Algorithm == "" {
 		c.Algorithm = string(jose.ES256)
@@ -114,8 +114,8 @@ func New(ctx context.Context, c Config) (*Manager, error) {
 	return m, nil
 }
 
-// ensure creates the first key of the algorithm if it lacks an active one, and checks that a signing key is
-// available.
+// ensure creates the first key of the algorithm if it lacks an active one, and checks that a
+// signing key is available.
 func (m *Manager) ensure(ctx context.Context) error {
 	s, err := m.load(ctx)
 	if err != nil {

@@ -50,10 +50,12 @@ func (m *Manager) due(s *set, now time.Time) (step, storage.SigningKey) {
 	return stepNone, storage.SigningKey{}
 }
 
-// Tend executes the step that is due. It publishes the successor of a key that has signed for
-// RotateEvery minus PublishAhead, promotes a key that was published for PublishAhead, and retires
-// keys of an algorithm that is no longer configured. Call it every few seconds, in any number of
-// replicas: each step is executed once.
+// Tend executes the step that is due. There are three:
+//   - publish the successor of a key that has signed for RotateEvery minus PublishAhead
+//   - promote a key that was published for PublishAhead
+//   - retire a key of an algorithm that is no longer configured
+//
+// Call it every few seconds, in any number of replicas: each step is executed once.
 func (m *Manager) Tend(ctx context.Context) error {
 	s, err := m.load(ctx)
 	if err == nil {
@@ -155,7 +157,8 @@ const tries = 5
 var errContended = errors.New("keys: others are changing the keys at the same time; try again")
 
 // Rotate activates another key immediately: the next key, or else a new one that resource servers
-// must fetch first. The current key retires. If several callers run at once, one rotates and all return nil.
+// must fetch first. The current key retires. If several callers run at once, one rotates and all
+// return nil.
 func (m *Manager) Rotate(ctx context.Context) error {
 	s, err := m.reload(ctx)
 	if err != nil {

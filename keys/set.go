@@ -147,8 +147,8 @@ func (m *Manager) maySign(s *set, id string) bool {
 }
 
 // settled returns k, or while k is younger than known the newest older key that can sign instead.
-// Otherwise a resource server that asks another replica might not find the key of a new token, and
-// that replica could not verify the token to revoke it. A key that was published ahead, or that is
+// Otherwise a resource server that asks another replica might not find the key of a new token. That
+// replica also could not verify the token to revoke it. A key that was published ahead, or that is
 // the only one, signs immediately.
 func (s *set) settled(k *storage.SigningKey) *storage.SigningKey {
 	out := k

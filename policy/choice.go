@@ -59,7 +59,7 @@ func (q Question) ReadOnly() (oauth.Scopes, bool) {
 	return q.with(read), harmless && len(read)+len(fixed) > 0 && len(read) < len(open)
 }
 
-// with returns the chosen scopes and those that are not open.
+// with returns the chosen scopes and the scopes that are not open.
 func (q Question) with(chosen oauth.Scopes) oauth.Scopes {
 	return q.Asked.Without(q.Open().Without(chosen))
 }

@@ -12,7 +12,7 @@ const (
 	AccountPurged            = "https://schemas.openid.net/secevent/risc/event-type/account-purged"
 	CredentialChangeRequired = "https://schemas.openid.net/secevent/risc/event-type/account-credential-change-required"
 	CredentialCompromise     = "https://schemas.openid.net/secevent/risc/event-type/credential-compromise"
-	SessionsRevoked          = "https://schemas.openid.net/secevent/risc/event-type/sessions-revoked" // earlier than CAEP
+	SessionsRevoked          = "https://schemas.openid.net/secevent/risc/event-type/sessions-revoked" // before CAEP
 	TokensRevoked            = "https://schemas.openid.net/secevent/oauth/event-type/tokens-revoked"  // Google
 
 	// GrantRevoked is this server's event for a revoked grant. Its members grant, client_id and

@@ -18,7 +18,8 @@ import (
 )
 
 const (
-	// Type is the typ of a security event token, and its media type after "application/" (RFC 8417 §2.3).
+	// Type is the typ of a security event token, and its media type after "application/" (RFC 8417
+	// §2.3).
 	Type = "secevent+jwt"
 	// Window is the maximum age of a token. Transmitters retry for a while if this server is
 	// unreachable.

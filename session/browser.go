@@ -55,7 +55,7 @@ func (m *Manager) As(w http.ResponseWriter, r *http.Request, try func(browser st
 	return err
 }
 
-// browserIDs returns the ids in the cookies of a request.
+// browserIDs returns the IDs in the cookies of a request.
 func (m *Manager) browserIDs(r *http.Request) (ids []string) {
 	for _, c := range r.Cookies() {
 		if !strings.HasPrefix(c.Name, m.browser+"-") {

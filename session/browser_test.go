@@ -112,7 +112,7 @@ func TestIssuersOfOneHost(t *testing.T) {
 			names[i] = map[string]bool{}
 			for _, c := range w.Result().Cookies() {
 				if slices.Contains(slices.Collect(maps.Values(m.before)), c.Name) {
-					continue // read only if there is no cookie with the new name
+					continue // read only if the cookie with the new name is missing
 				}
 				if names[i][c.Name] = true; names[0][c.Name] && names[1][c.Name] {
 					t.Errorf("RU-02 %v share the cookie %s", issuers, c.Name)

@@ -208,8 +208,8 @@ func (m *Manager) readNamed(r *http.Request, name string) (value string, ok bool
 }
 
 // readDated returns the value of the first cookie of a name that this server created. A browser
-// sends several if another application on the host has set one, perhaps for a longer path, which
-// this server cannot replace (RFC 6265 §5.4).
+// sends several if another application on the host has set one. This server cannot replace that one
+// if it has a longer path (RFC 6265 §5.4).
 func (m *Manager) readDated(r *http.Request, name string) (dated, bool) {
 	for _, c := range r.CookiesNamed(name) {
 		if value, ok := m.decode(c); ok {

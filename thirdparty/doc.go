@@ -80,7 +80,8 @@
 // Check answers from the store while the provider's last confirmation is younger than the caller
 // demands: CheckEvery at introspection, ten seconds at a refresh. Otherwise it asks the provider.
 // It uses a refresh if the access token is about to expire (always, with CheckBy), else
-// introspection or user info. A rejected access token counts only if the provider also rejects a refresh.
+// introspection or user info. A rejected access token counts only if the provider also rejects a
+// refresh.
 //
 // One process asks once for all its callers (singleflight), and one replica for all replicas.
 // ClaimUpstream reserves the session for thirty seconds, and the version of the row decides whose
@@ -115,7 +116,7 @@
 // temporarily_unavailable with Retry-After, and uses up or ends nothing.
 //
 // If three sessions get no answer and no other session gets one, the provider is not asked for ten
-// seconds, so that no request waits for a provider that is down. One question a second still goes
+// seconds. No request then waits for a provider that is down. One question a second still goes
 // through, and an answer ends the pause. Sign-ins do not count, because strangers can make them
 // fail at will. A "too many requests" answer postpones only its own session. A provider that is
 // down does not prevent a start.

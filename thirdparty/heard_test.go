@@ -168,7 +168,7 @@ func TestOpenConditions(t *testing.T) {
 		`claims.groups != nil && !("suspended" in claims.groups)`:                         0,
 		`claims.groups != nil && claims.status != "x" && !("suspended" in claims.groups)`: 1,
 		`"staff" in claims.groups`:                                                        0,
-		`!claims.suspended`:                                                               0, // it fails if the claim is missing
+		`!claims.suspended`:                                                               0, // fails without the claim
 	} {
 		c := Connector{ID: "corp", Allow: Rules{Expression: source}}
 		if got := c.Warnings(); len(got) != want {

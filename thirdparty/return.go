@@ -61,8 +61,8 @@ func (d *Delegation) Return(ctx context.Context, r delegation.AuthorizationRespo
 
 // collect redeems an authorization response and returns the tokens and profile of the account.
 func (d *Delegation) collect(ctx context.Context, c *connector, sent sentRequest, params url.Values) (holding, error) {
-	// A malicious provider can send the browser to another provider's callback, to redeem that
-	// provider's code or to steal one from this server (RFC 9700 §4.4, AS-224).
+	// A malicious provider can send the browser to another provider's callback. It could then
+	// redeem that provider's code, or steal one from this server (RFC 9700 §4.4, AS-224).
 	if sent.Provider != c.ID {
 		return holding{}, errMixedUp
 	}

@@ -29,7 +29,7 @@ const (
 var masterKey = bytes.Repeat([]byte{7}, secrets.KeySize)
 
 // rig is a delegation with a real store and a fake upstream. At the end of a test, the log and the
-// database must contain no token in clear, and the upstream must have seen only valid requests.
+// database must contain no token in clear. The upstream must have seen only valid requests.
 type rig struct {
 	*Delegation
 	*installation.Installation

@@ -20,7 +20,8 @@ var (
 	errTwoKeys = errors.New("jwks_url: an earlier entry has other keys for this issuer; one issuer has one set of keys")
 )
 
-// assemble compiles the entries of the configuration and then of the store, in the order of their use. Marks in the store disable entries of the configuration.
+// assemble compiles the entries of the configuration and then of the store, in the order of their
+// use. Marks in the store disable entries of the configuration.
 //
 // An ID belongs to one entry. All entries of one issuer must have the same keys: the owner of other
 // keys could make statements about the users of the first (AS-230). This server is not a trusted

@@ -1,6 +1,6 @@
 // Package trust decides which assertions of trusted issuers are accepted. An assertion is a JWT
-// that an issuer has signed about a user (ID-JAG) or a program (workload identity), and that a
-// client presents to get a token (RFC 7523 §2.1).
+// that an issuer has signed about a user (ID-JAG) or a program (workload identity). A client
+// presents it to get a token (RFC 7523 §2.1).
 //
 //	assertion.go  Assertion, the content of an accepted assertion
 //	issuers.go    Issuers: the entries, and Verify

@@ -116,7 +116,8 @@ func segment(text string) (out object, err error) {
 	return out, nil
 }
 
-// reader decodes JSON with limits. It refuses duplicate members, because parsers use different ones (RFC 8725 §2.4, RFC 7519 §4).
+// reader decodes JSON with limits. It refuses duplicate members, because parsers use different ones
+// (RFC 8725 §2.4, RFC 7519 §4).
 type reader struct {
 	in *json.Decoder
 	n  int

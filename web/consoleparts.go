@@ -54,7 +54,7 @@ type ConsoleTable struct {
 	Name    string // description for screen readers
 	Columns []string
 	Rows    [][]ConsoleCell
-	Empty   ConsoleHint // if there are no rows
+	Empty   ConsoleHint // shown if Rows is empty
 	NextURL string
 	// NextName is the text of the link to NextURL; "": the default.
 	NextName string

@@ -328,4 +328,4 @@ func write(t *testing.T, path string, body []byte) {
 	}
 }
 
-// sampleAccount is the page of a person with several of everything.
+// sampleAccount is the account page of a user with several of everything.

@@ -35,7 +35,7 @@ type MakeKey struct {
 	Action, Step string
 	Problem      Text
 	Name         string
-	Servers      []ServerChoice // servers to choose from first; empty: Server is chosen, or there is no server
+	Servers      []ServerChoice // servers to choose from first; empty: Server is chosen, or no server exists
 	Server       Party
 	Scopes       []Scope
 	Days         []DayChoice

@@ -66,7 +66,7 @@ func entraIssuer(s *Settings) func(string) error {
 			if tenant == consumersTenant {
 				return nil
 			}
-		case tenant == s.Tenant, !guid.MatchString(s.Tenant) && guid.MatchString(tenant): // the tenant is configured by domain
+		case tenant == s.Tenant, !guid.MatchString(s.Tenant) && guid.MatchString(tenant): // configured by domain
 			return nil
 		}
 		return fmt.Errorf("%w: the issuer is %q", ErrGarbage, printable(found, 200))

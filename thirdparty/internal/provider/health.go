@@ -7,8 +7,8 @@ import (
 )
 
 const (
-	// tolerated is how many sessions in a row may get no answer before the provider is left alone
-	// for a while, so that no request waits for it.
+	// tolerated is how many sessions in a row may get no answer. After that the provider is left
+	// alone for a while, so that no request waits for it.
 	tolerated = 3
 	restTime  = 10 * time.Second
 	// probeEvery is how often a provider is asked while it is left alone.

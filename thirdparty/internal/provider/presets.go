@@ -22,8 +22,8 @@ type Type struct {
 	Needs, Takes []string
 	// Scopes are requested at every sign-in unless configured otherwise.
 	Scopes oauth.Scopes
-	// Refresh describes how to get refresh tokens, Checks how the server learns that a session has
-	// ended, and FreshLogin how to make the provider authenticate the user again.
+	// Refresh describes how to get refresh tokens. Checks describes how the server learns that a
+	// session has ended. FreshLogin describes how the provider authenticates the user again.
 	Refresh, Checks, FreshLogin string
 	// Guide is the page about the type, below docs/.
 	Guide string

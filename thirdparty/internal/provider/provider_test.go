@@ -374,7 +374,7 @@ func timeout(t *testing.T, d time.Duration) context.Context {
 	return ctx
 }
 
-// TestLabel: what people call an account is printable, and short.
+// TestLabel: an account's label is printable and short.
 func TestLabel(t *testing.T) {
 	for _, tt := range []struct {
 		claims map[string]any
@@ -392,8 +392,8 @@ func TestLabel(t *testing.T) {
 	}
 }
 
-// TestDroppedClaims: a claim that its source has dropped is gone, wherever else it was said;
-// what another source alone has said stays.
+// TestDroppedClaims: a claim that its source has dropped is removed, even if another source had it.
+// A claim that only another source had remains.
 func TestDroppedClaims(t *testing.T) {
 	earlier := Profile{Parts: map[string]map[string]any{
 		"id_token": {"role": "admin", "team": "a"}, "userinfo": {"role": "admin", "hd": "example.com"},
@@ -407,7 +407,7 @@ func TestDroppedClaims(t *testing.T) {
 	}
 }
 
-// RU-15: a page names the account if there is a name, also one that is equal to the identifier.
+// RU-15: a page names the account if there is a name, even if it equals the identifier.
 func TestName(t *testing.T) {
 	for _, c := range []struct {
 		claims map[string]any

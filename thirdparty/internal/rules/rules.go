@@ -234,8 +234,8 @@ func CompileScopes(list []ScopeRule, f Facts) (Scoped, error) {
 	return out, nil
 }
 
-// Permitted returns which of the scopes of a resource the rules leave to a user with the claims,
-// and the indexes of the rules that withhold the others.
+// Permitted returns which of the scopes of a resource the rules leave to a user with the claims.
+// withheldBy lists the indexes of the rules that withhold the others.
 func (list Scoped) Permitted(
 	claims map[string]any, resource string, scopes oauth.Scopes,
 ) (left oauth.Scopes, withheldBy []int) {
