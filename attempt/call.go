@@ -84,8 +84,7 @@ func (r *Recorder) Refused(req *http.Request, from netip.Addr, d oauth.Decision,
 }
 
 // Reported records a request that a resource server in another process reported. by is its client
-// ID. A decision without a status was let through. t limits the trust in statements about the
-// token.
+// ID. A decision without a status was let through. Facts about the token come only from t.
 func (r *Recorder) Reported(by string, d oauth.Decision, t Presented, settled func(context.Context) bool) {
 	if r == nil || d.Error == oauth.UseDPoPNonce {
 		return

@@ -25,7 +25,7 @@ var (
 const (
 	networks = 10_000         // number of counted networks
 	shares   = 50_000         // counted attempts, users, and clients in networks
-	vouchFor = 24 * time.Hour // a grant in use signs in again within this time
+	vouchFor = 24 * time.Hour // how long keys stay attributed to a signed-in user
 )
 
 // share applies the limits.

@@ -259,8 +259,8 @@ func webURL(raw string) string {
 }
 
 // cleanText makes untrusted text safe to show on pages and terminals. It removes control and format
-// characters, which could reverse, hide or overwrite neighboring text, collapses white space, and
-// cuts the result to limit bytes.
+// characters, which could reverse, hide or overwrite adjacent text, collapses white space, and cuts
+// the result to limit bytes.
 func cleanText(s string, limit int) string {
 	s = strings.Map(func(c rune) rune {
 		switch {

@@ -37,7 +37,7 @@ func TestLimiterIsBounded(t *testing.T) {
 	}
 }
 
-// TestNewRefusesPolicies: AS-166. New refuses an invalid policy.
+// TestNewRefusesPolicies: AS-166. An invalid trust policy is refused at the start.
 func TestNewRefusesPolicies(t *testing.T) {
 	for _, tt := range []struct {
 		trust TrustPolicy

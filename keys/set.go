@@ -67,10 +67,10 @@ func (m *Manager) newSet(ctx context.Context, stored []storage.SigningKey, now t
 	return s, nil
 }
 
-// chooseSigner opens the signing key: the active key of the algorithm. While replicas are
-// configured with different algorithms, it may be the newest active key of any algorithm. A replica
-// that lacks the master key to open it continues with its previous key as long as that is
-// published, and logs an error.
+// chooseSigner opens the signing key, which is the active key of the algorithm. If the algorithm
+// lacks one, because replicas are configured with different algorithms, it is the newest active
+// key. A replica that lacks the master key to open it continues with its previous key as long as
+// that is published, and logs an error.
 func (m *Manager) chooseSigner(ctx context.Context, s *set) (*signer, error) {
 	k := m.activeOf(s)
 	if k == nil {

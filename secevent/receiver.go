@@ -37,7 +37,7 @@ type Source interface {
 	// It returns ErrKey for a wrong signature and ErrUnavailable if the keys are unavailable.
 	Verify(ctx context.Context, raw string) (payload []byte, err error)
 	// End executes an order and records its token as used, both or neither. It returns how many
-	// sessions ended, or ErrRepeated if the token was used before.
+	// sessions or grants ended, or ErrRepeated if the token was used before.
 	End(ctx context.Context, o Order) (ended int, err error)
 }
 

@@ -128,7 +128,7 @@ func (t *Token) add(uri string, event, claims map[string]any) error {
 	}
 	subject, ok := claims["sub_id"].(map[string]any) // RFC 9493 §4.1
 	if !ok {
-		subject, ok = event["subject"].(map[string]any) // earlier than SSF 1.0
+		subject, ok = event["subject"].(map[string]any) // before SSF 1.0
 	}
 	targets := targetsOf(subject, 0)
 	if reason == ReasonSession {

@@ -128,7 +128,8 @@ func TestEndsSayWhy(t *testing.T) {
 	}
 }
 
-// TestSessionsOneByOne: a failure of one session does not stop the others.
+// TestSessionsOneByOne: eachSession visits every session. It stops at the first error, which it
+// returns, or when do returns false.
 func TestSessionsOneByOne(t *testing.T) {
 	r := newRig(t, nil)
 	r.signIn("")

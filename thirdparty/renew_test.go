@@ -30,7 +30,7 @@ func unnamed(b *fakeidp.Behaviour) {
 	b.NoIDTokenAtRefresh = true
 }
 
-// renewing returns a rig whose access token expires after a minute.
+// renewing returns a rig whose access tokens are renewed after a minute.
 func renewing(t *testing.T, plain bool, edit func(*fakeidp.Behaviour)) *rig {
 	r := newRig(t, brokering)
 	if plain {

@@ -21,7 +21,8 @@ import (
 // master key, only the data key has to be sealed again.
 type vault struct{ ring *secrets.Ring }
 
-// bound returns the data that an envelope is bound to: the row and the owner of its tokens.
+// bound returns the data that an envelope is bound to: the row, its connector, and the account and
+// user that own the tokens.
 func bound(u storage.Upstream) []byte {
 	out, _ := json.Marshal([]string{"upstream", u.ID, u.Connector, u.Subject, u.UserID}) // encoding strings cannot fail
 	return out

@@ -148,8 +148,8 @@ func consoleSamples() []sample {
 	}
 }
 
-// OB-10: a console page matches its golden file, is in English for any browser language, and runs
-// no script except the one for live updates.
+// OB-10: a console page is complete, is in English for any browser language, and cannot be framed.
+// It runs no script except the one for live updates.
 func TestConsole(t *testing.T) {
 	p := newPages(t, Config{})
 	for _, s := range consoleSamples() {

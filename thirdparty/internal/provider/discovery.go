@@ -141,7 +141,7 @@ var asymmetric = []jose.SignatureAlgorithm{
 	jose.EdDSA,
 }
 
-// signing returns the asymmetric algorithms among the offered ones, or RS256 if there is not one.
+// signing returns the asymmetric algorithms among the offered ones, or RS256 if all of them are symmetric.
 // Every provider must support RS256.
 func signing(offered []string) (out []string) {
 	for _, a := range offered {

@@ -436,7 +436,7 @@ func TestDiscord(t *testing.T) {
 	for _, tt := range []struct {
 		name        string
 		memberships bool
-		member      bool // of the listed guilds
+		member      bool // the listed guild is in the claims
 		asks        int
 	}{
 		{"no rule about guilds, nothing is asked", false, false, 0},
