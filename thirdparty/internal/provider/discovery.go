@@ -141,8 +141,8 @@ var asymmetric = []jose.SignatureAlgorithm{
 	jose.EdDSA,
 }
 
-// signing returns the asymmetric algorithms among the offered ones, or RS256 if all of them are symmetric.
-// Every provider must support RS256.
+// signing returns the asymmetric algorithms among the offered ones, or RS256 if all of them are
+// symmetric. Every provider must support RS256.
 func signing(offered []string) (out []string) {
 	for _, a := range offered {
 		if slices.Contains(asymmetric, jose.SignatureAlgorithm(a)) {
