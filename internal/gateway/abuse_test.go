@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// TestDisguised: some servers read other headers than those that were sent.
+// TestDisguised checks header names in spellings that some servers confuse with others.
 func TestDisguised(t *testing.T) {
 	var got *http.Request
 	g := front(t, Config{Headers: http.Header{"X-Api-Key": {"ours"}}}, func(w http.ResponseWriter, r *http.Request) {
@@ -33,13 +33,13 @@ func TestDisguised(t *testing.T) {
 	}
 }
 
-// TestInformational: what an MCP server sends ahead of its answer (RFC 9110 §15.2) does not pass by the
-// rules for what it may say, and takes nothing away from what the guard has said.
+// TestInformational checks that informational responses of an MCP server (RFC 9110 §15.2) do not
+// bypass the header rules, and do not remove the guard's own headers.
 func TestInformational(t *testing.T) {
 	inner := front(t, Config{}, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Set-Cookie", "mcp-authd=evil")
 		w.Header().Set("Link", "<https://evil.example>; rel=preload")
-		for range 8 { // as one does that says again and again that it is at work
+		for range 8 { // like a server that keeps reporting that it is busy
 			w.WriteHeader(http.StatusEarlyHints)
 		}
 		w.Header().Set("Content-Type", "application/json")

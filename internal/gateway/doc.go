@@ -1,19 +1,17 @@
-// Package gateway puts MCP servers that speak no OAuth, in any language, behind an
+// Package gateway puts MCP servers that do not speak OAuth, in any language, behind an
 // [mcpresource.Guard].
 //
-// An [Upstream] is the handler that the guard lets requests through to. It is a reverse
-// proxy that leaves streams as they are (nothing is held back, and no timeout ends what
-// has begun), and changes what has to change between two parties of different trust:
+// An [Upstream] is the handler behind the guard. It is a reverse proxy that passes streams through
+// unchanged: it does not buffer, and no timeout ends a response that has begun. It changes what
+// must change between two parties with different trust:
 //
-//   - The client's credentials end at the guard: Authorization, cookies that were not
-//     named, and access tokens in the query never reach the MCP server.
-//   - The MCP server is told who calls, in plain headers and in a signed token that it
-//     can verify ([Identity]). What a client sends under these names, however it spells
-//     them, is removed first.
-//   - What the MCP server says about where it lives, or about how to sign in to it, does
-//     not reach the client: its failures are told in a JSON-RPC error.
+//   - The client's credentials stop at the guard. Authorization, cookies that the configuration
+//     does not name, and access tokens in the query never reach the MCP server.
+//   - The MCP server learns who calls from plain headers and from a signed token that it can
+//     verify ([Identity]). Client headers with these names, in any spelling, are removed first.
+//   - Headers about the server's own address or sign-in do not reach the client. Failures of
+//     the MCP server become JSON-RPC errors.
 //
-// [Sites] brings several MCP servers together by host and path. Package stdio, below
-// this one, does for programs that speak MCP on their standard input and output what
-// Upstream does for those that listen.
+// [Sites] serves several MCP servers by host and path. The sub-package stdio does for programs that
+// speak MCP on standard input and output what Upstream does for HTTP servers.
 package gateway

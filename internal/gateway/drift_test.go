@@ -16,8 +16,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// TestChangedDuringStream: RS-219. A tool that is described otherwise while a stream is open is held back from
-// the lists that come later on that stream, from those of other requests, and from calls; other events go on.
+// TestChangedDuringStream: RS-219. If a tool's definition changes while a stream is open, later
+// lists omit the tool, on that stream and elsewhere. Calls to it are refused. Other events pass.
 func TestChangedDuringStream(t *testing.T) {
 	watch, err := toolwatch.New(t.Context(), toolwatch.Config{
 		Resource: publicURL, Mode: toolwatch.Hold, Store: noTools{}, Logger: slog.New(slog.DiscardHandler),
@@ -43,7 +43,7 @@ func TestChangedDuringStream(t *testing.T) {
 	}, func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodPost {
 			w.Header().Set("Content-Type", "application/json")
-			io.WriteString(w, good) // as if nothing had happened
+			io.WriteString(w, good) // as if the tool had never changed
 			return
 		}
 		w.Header().Set("Content-Type", "text/event-stream")

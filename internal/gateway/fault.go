@@ -15,24 +15,24 @@ import (
 
 var errUnspeakable = errors.New("the caller's name has characters that no header can hold")
 
-// statusError is a failure that the MCP server, or what stands before it, tells in no
+// statusError is an HTTP status of the MCP server, or of a proxy before it, whose body is in no
 // form that an MCP client reads.
 type statusError int
 
 func (e statusError) Error() string { return fmt.Sprintf("the MCP server answers %d", int(e)) }
 
-// Fault is an answer in place of the MCP server's.
+// Fault is a JSON-RPC error that the gateway sends instead of the MCP server's answer.
 type Fault struct {
 	Status  int
 	Code    int             // JSON-RPC
 	ID      json.RawMessage // of the request; nil: null
 	Message string
 	Data    any
-	Retry   int // seconds; 0: not said
+	Retry   int // seconds; 0: no Retry-After
 }
 
-// fault says what a client is told about a failure. The cause is in the log; addresses
-// behind the gateway are not for clients.
+// fault returns the error that the client gets for err. The log has the cause: clients do not see
+// addresses behind the gateway.
 func fault(err error) Fault {
 	var timeout net.Error
 	var status statusError
@@ -69,7 +69,8 @@ func fault(err error) Fault {
 	return Fault{Status: http.StatusBadGateway, Code: mcp.CodeInternal, Message: "The MCP server cannot be reached."}
 }
 
-// elicitation asks the client to open a page (MCP 2025-11-25, Elicitation, "URL mode").
+// elicitation returns error data that asks the client to open a page (MCP 2025-11-25, Elicitation,
+// "URL mode").
 func elicitation(i *InteractionRequired) any {
 	return map[string]any{
 		"elicitations": []map[string]string{
@@ -86,8 +87,9 @@ func interactionURL(err error) string {
 	return ""
 }
 
-// fail answers for an MCP server that did not. It is the proxy's ErrorHandler. A request that was ended is the guard's
-// to answer: it knows whether the time is over, the token revoked, or the server stopping.
+// fail writes the error for an MCP server that did not answer. It is the proxy's ErrorHandler. The
+// guard answers for a request that was ended, because it knows the reason: a timeout, a revoked
+// token or a server that is stopping.
 func (u *Upstream) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if ended := context.Cause(r.Context()); ended != nil {
 		u.c.Logger.DebugContext(r.Context(), "request ended", "resource", u.c.Resource, "error", ended)
@@ -97,7 +99,7 @@ func (u *Upstream) fail(w http.ResponseWriter, r *http.Request, err error) {
 		"error", err)
 	f := fault(err)
 	f.ID = requestID(r)
-	// the one revision that has it
+	// Only this revision defines the code.
 	if f.Code == mcp.CodeURLElicitationNeeded && r.Header.Get(mcp.HeaderVersion) != mcp.Rev20251125 {
 		f.Code, f.Message = mcp.CodeRefused, f.Message+" Open: "+interactionURL(err)
 		f.Data = nil
@@ -115,7 +117,7 @@ func (f Fault) Write(w http.ResponseWriter) {
 		h.Set("Retry-After", strconv.Itoa(f.Retry))
 	}
 	w.WriteHeader(f.Status)
-	w.Write(append(f.Encode(), '\n')) // the client is gone when this fails
+	w.Write(append(f.Encode(), '\n')) // fails only if the client is gone
 }
 
 // Encode returns the fault as a JSON-RPC error.
@@ -128,7 +130,7 @@ func (f Fault) Encode() []byte {
 		Message string `json:"message"`
 		Data    any    `json:"data,omitempty"`
 	}
-	b, _ := json.Marshal(struct { // texts, and an id that was read
+	b, _ := json.Marshal(struct { // cannot fail: strings, and an id that was parsed
 		Version string          `json:"jsonrpc"`
 		ID      json.RawMessage `json:"id"`
 		Error   rpcError        `json:"error"`
@@ -136,7 +138,8 @@ func (f Fault) Encode() []byte {
 	return b
 }
 
-// requestID is the id of the request in the body, nil for anything but one call.
+// requestID returns the id of the request in the body. It returns nil unless the body is exactly
+// one call.
 func requestID(r *http.Request) json.RawMessage {
 	if r.GetBody == nil {
 		return nil

@@ -16,7 +16,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/mcpresource"
 )
 
-// TestFaults: what a client is told about each failure.
+// TestFaults checks the error that the client gets for each failure.
 func TestFaults(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -40,7 +40,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// guarded is a guard in front of h, for a token of alice.
+// guarded returns a guard in front of h that accepts a token of alice.
 func guarded(t *testing.T, limits mcpresource.Limits, h http.Handler) http.Handler {
 	t.Helper()
 	g, err := mcpresource.New(mcpresource.Config{
@@ -58,8 +58,8 @@ func guarded(t *testing.T, limits mcpresource.Limits, h http.Handler) http.Handl
 	return g.Protect(h)
 }
 
-// TestEndedRequest: RS-98 RU-05 RU-06. The guard answers a request that was ended while the MCP server worked on it,
-// each end with its own status: the gateway writes nothing.
+// TestEndedRequest: RS-98 RU-05 RU-06. If a request is ended while the MCP server works on it, the
+// guard answers with a status for the reason, and the gateway writes nothing.
 func TestEndedRequest(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
@@ -105,7 +105,8 @@ func TestEndedRequest(t *testing.T) {
 	}
 }
 
-// TestUnreadableList: RU-12. A list that cannot be looked at is no server that cannot be reached.
+// TestUnreadableList: RU-12. A list that cannot be checked is reported differently from a server
+// that cannot be reached.
 func TestUnreadableList(t *testing.T) {
 	g := front(t, Config{}, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -117,8 +118,8 @@ func TestUnreadableList(t *testing.T) {
 	}
 }
 
-// TestFaultHeaders: a fault is no page of our origin, is kept by no cache, and says nothing
-// about a time that it does not know.
+// TestFaultHeaders checks that a fault cannot become a page of our origin, is not cached, and has
+// no Retry-After if the time is unknown.
 func TestFaultHeaders(t *testing.T) {
 	w := httptest.NewRecorder()
 	fault(errCredentials).Write(w)
@@ -132,8 +133,8 @@ func TestFaultHeaders(t *testing.T) {
 	}
 }
 
-// TestFaultID: JSON-RPC 2.0 §5. The id of an error is that of the request, and null when there
-// is none: a notification, an answer, or something else.
+// TestFaultID: JSON-RPC 2.0 §5. An error has the id of its request, and null if the body is a
+// notification, a response or anything else.
 func TestFaultID(t *testing.T) {
 	g := front(t, Config{}, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(401) })
 	for body, want := range map[string]string{

@@ -34,14 +34,14 @@ var alice = &mcpresource.Principal{
 	Scopes: oauth.Scopes{"mcp", "admin"},
 }
 
-// as puts a caller into each request, as the guard does.
+// as adds a caller to each request, as the guard does.
 func as(p *mcpresource.Principal, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		next.ServeHTTP(w, r.WithContext(mcpresource.NewContext(r.Context(), p)))
 	})
 }
 
-// front starts an upstream server and the gateway before it.
+// front starts an MCP server and a gateway in front of it.
 func front(t *testing.T, c Config, upstream http.HandlerFunc) *httptest.Server {
 	t.Helper()
 	inner := httptest.NewServer(upstream)
@@ -60,7 +60,7 @@ func front(t *testing.T, c Config, upstream http.HandlerFunc) *httptest.Server {
 	return outer
 }
 
-// notary signs nothing, but shows what was to be signed.
+// notary returns the claims instead of a signature.
 type notary struct{ n atomic.Int32 }
 
 func (n *notary) Sign(_ context.Context, typ string, claims any) (string, error) {
@@ -76,7 +76,7 @@ func post(t *testing.T, url, body string, header map[string]string) (*http.Respo
 	}
 	req.Header.Set("Content-Type", "application/json")
 	for k, v := range header {
-		req.Header[k] = []string{v} // as it is spelled here
+		req.Header[k] = []string{v} // sets the name in exactly this spelling
 	}
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
@@ -318,7 +318,7 @@ func TestResponseHeaders(t *testing.T) {
 	}
 }
 
-// TestTrailers: EN-10. What must not be in the head of a response is not in its trailers.
+// TestTrailers: EN-10. Headers that are removed from a response are also removed from its trailers.
 func TestTrailers(t *testing.T) {
 	for _, contentType := range []string{"application/json", "text/event-stream"} {
 		for _, watched := range []bool{false, true} {
@@ -341,7 +341,7 @@ func TestTrailers(t *testing.T) {
 	}
 }
 
-// TestStream: what the MCP server flushes is there before it says more.
+// TestStream checks that flushed data arrives before the MCP server sends more.
 func TestStream(t *testing.T) {
 	more := make(chan struct{})
 	g := front(t, Config{}, func(w http.ResponseWriter, r *http.Request) {
@@ -355,7 +355,7 @@ func TestStream(t *testing.T) {
 	})
 	req, _ := http.NewRequest(http.MethodGet, g.URL, nil)
 	req.Header.Set("Last-Event-ID", "a_7")
-	resp, err := http.DefaultClient.Do(req) // returns with the head
+	resp, err := http.DefaultClient.Do(req) // returns after the response header
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -372,7 +372,8 @@ func TestStream(t *testing.T) {
 	}
 }
 
-// TestSilentStream: the timeout limits the response header; a stream may be silent for longer.
+// TestSilentStream checks that the timeout limits the response header only: a stream may be silent
+// for longer.
 func TestSilentStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		u, err := New(Config{URL: "http://mcp.example.com/mcp", Resource: publicURL, Timeout: 5 * time.Second})
@@ -403,8 +404,8 @@ func TestSilentStream(t *testing.T) {
 	})
 }
 
-// TestStreamEnds: a stream whose token has ended ends as a stream, and the MCP server
-// hears of it; one whose server breaks off does not look complete.
+// TestStreamEnds checks that a stream ends cleanly if its token ends, and that the MCP server
+// notices. A stream that the server breaks off must not look complete.
 func TestStreamEnds(t *testing.T) {
 	gone := make(chan struct{})
 	inner := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -449,8 +450,8 @@ func TestStreamEnds(t *testing.T) {
 	}
 }
 
-// TestTokens: the MCP server gets the token of the provider, and the person a link when
-// there is none.
+// TestTokens checks that the MCP server gets the provider's token, and that the user gets a link if
+// the provider has issued none.
 func TestTokens(t *testing.T) {
 	var auth string
 	source := tokenFunc(func(ctx context.Context, provider string, scopes ...string) (string, error) {
@@ -499,7 +500,7 @@ func (f tokenFunc) Token(ctx context.Context, provider string, scopes ...string)
 	return f(ctx, provider, scopes...)
 }
 
-// TestManyStreams: 200 streams at once, and nothing is left of them.
+// TestManyStreams opens 200 streams and checks that they leak nothing.
 func TestManyStreams(t *testing.T) {
 	g := front(t, Config{}, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")
@@ -508,7 +509,7 @@ func TestManyStreams(t *testing.T) {
 			w.(http.Flusher).Flush()
 		}
 		if r.URL.Query().Get("n")[0] == '1' {
-			<-r.Context().Done() // the client breaks off
+			<-r.Context().Done() // the client disconnects
 		}
 	})
 	before := runtime.NumGoroutine()
@@ -645,7 +646,8 @@ func TestHealth(t *testing.T) {
 	}
 }
 
-// TestRemember: a good bearer token is asked about once a second, anything else each time.
+// TestRemember checks that a valid bearer token is validated once a second, and other credentials
+// each time.
 func TestRemember(t *testing.T) {
 	var asked int
 	var looked []bool
@@ -686,8 +688,8 @@ func TestRemember(t *testing.T) {
 	count("what is not good", 6, asked)
 }
 
-// TestAccept: RFC 9110 12.5.1. A client that does not say what it takes takes anything; MCP
-// servers refuse it unless that is said.
+// TestAccept: RFC 9110 12.5.1. A client without Accept accepts anything. MCP servers require the
+// header, so the gateway adds it.
 func TestAccept(t *testing.T) {
 	var got string
 	g := front(t, Config{}, func(_ http.ResponseWriter, r *http.Request) { got = r.Header.Get("Accept") })
@@ -699,8 +701,8 @@ func TestAccept(t *testing.T) {
 	}
 }
 
-// TestRenamedHeaders: RS-49. A client speaks under neither the operator's names nor those
-// that he has replaced.
+// TestRenamedHeaders: RS-49. A client can send neither the configured header names nor the default
+// names that they replace.
 func TestRenamedHeaders(t *testing.T) {
 	var got http.Header
 	g := front(t,
@@ -727,8 +729,8 @@ func TestRenamedHeaders(t *testing.T) {
 	}
 }
 
-// TestSandbox: what an MCP server says about its own origin is not said of ours,
-// and what it answers is no page of it. Security L12.
+// TestSandbox checks that headers about the MCP server's origin do not reach the client, and that
+// its responses cannot become pages of our origin. Security L12.
 func TestSandbox(t *testing.T) {
 	g := front(t, Config{}, func(w http.ResponseWriter, _ *http.Request) {
 		for _, name := range responseOnly {
@@ -754,8 +756,8 @@ func TestSandbox(t *testing.T) {
 	}
 }
 
-// TestBadURL: an upstream with an invalid URL is refused, and its password not repeated. SP-28,
-// Security L15.
+// TestBadURL checks that New refuses an invalid upstream URL and does not repeat its password.
+// SP-28, Security L15.
 func TestBadURL(t *testing.T) {
 	for _, u := range []string{
 		"", "mcp", "ftp://a/", "http://user:hunter2@127.0.0.1/", "http://127.0.0.1/#f", "http:///mcp",
@@ -769,7 +771,7 @@ func TestBadURL(t *testing.T) {
 	}
 }
 
-// TestTry: what is wrong with an MCP server is said before people are sent there.
+// TestTry checks that problems of an MCP server are reported at start.
 func TestTry(t *testing.T) {
 	answer := func(status int, kind, body string) http.HandlerFunc {
 		return func(w http.ResponseWriter, r *http.Request) {

@@ -10,18 +10,17 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/cookie"
 )
 
-// requestOnly are headers of the client that end at the gateway: credentials, proofs of
-// their possession, what the guard has judged in the MCP server's place, and what would
-// only delay the request. Those between two hops (RFC 9110 §7.6.1) and X-Forwarded-* are
-// removed by ReverseProxy.
+// requestOnly lists client headers that end at the gateway: credentials, proofs of possession,
+// headers that the guard has already judged, and Expect, which would only delay the request.
+// ReverseProxy removes hop-by-hop headers (RFC 9110 §7.6.1) and X-Forwarded-*.
 var requestOnly = []string{
 	"Authorization", "Dpop", "Cookie", "Origin", "Access-Control-Request-Method", "Access-Control-Request-Headers",
 	"Expect",
 }
 
-// claimed are the names under which proxies tell a server what it believes without asking:
-// who calls, from where, and for which path. Proxy becomes HTTP_PROXY in CGI
-// (CVE-2016-5385). They are written as plain has them, "*" ends a prefix.
+// claimed lists the header names that a server believes when they come from a proxy: caller,
+// address and path. Proxy becomes HTTP_PROXY in CGI (CVE-2016-5385). Names have the form that plain
+// returns, and "*" ends a prefix.
 var claimed = []string{
 	"proxy", "remote-user", "remote-groups", "remote-name", "remote-email", "remote-addr", "auth-user", "auth-type",
 	"ssl-client-*", "x-ssl-client-*",
@@ -36,8 +35,8 @@ var claimed = []string{
 	"x-original-*", "x-rewrite-url", "x-script-name", "x-http-method*", "x-method-override",
 }
 
-// responseOnly are headers of the MCP server that speak for its own origin and not for
-// ours.
+// responseOnly lists headers that an MCP server sends about its own origin. They do not apply to
+// the gateway's origin.
 var responseOnly = []string{
 	"Www-Authenticate", "Proxy-Authenticate", "Set-Cookie", "Alt-Svc", "Clear-Site-Data", "Strict-Transport-Security",
 	"Public-Key-Pins", "Service-Worker-Allowed", "Refresh", "Location", "Content-Location", "Nel", "Report-To",
@@ -45,8 +44,8 @@ var responseOnly = []string{
 	"Content-Security-Policy-Report-Only",
 }
 
-// clean removes from the request what is the client's own, and everything that would be
-// taken for the gateway's word.
+// clean removes the client's own headers from the request, and every header that the MCP server
+// would take for the gateway's word.
 func (u *Upstream) clean(h http.Header) {
 	cookies := h["Cookie"]
 	for _, name := range requestOnly {
@@ -62,8 +61,8 @@ func (u *Upstream) clean(h http.Header) {
 	}
 }
 
-// cookies keeps those that were named. They are compared as they are written: what is
-// parsed and written again may change.
+// cookies returns the cookies that the configuration names. It compares the raw text, because
+// parsing and writing a cookie may change it.
 func (u *Upstream) cookies(lines []string) string {
 	if len(u.c.Cookies) == 0 {
 		return ""
@@ -80,8 +79,8 @@ func (u *Upstream) cookies(lines []string) string {
 	return strings.Join(kept, "; ")
 }
 
-// passesCookie knows the cookies of the authorization server, which may share our
-// origin, by their prefix: they pass under no circumstances.
+// passesCookie reports whether the cookie name may pass. Cookies of the authorization server, which
+// may share our origin, never pass. It recognizes them by their prefix.
 func (u *Upstream) passesCookie(name string) bool {
 	if name == "" || cookie.Ours(name) {
 		return false
@@ -95,7 +94,7 @@ func (u *Upstream) cleanResponse(h http.Header) {
 		delete(h, name)
 	}
 	for name := range h {
-		if strings.HasPrefix(name, "Access-Control-") { // the guard's to say
+		if strings.HasPrefix(name, "Access-Control-") { // the guard sets these
 			delete(h, name)
 		}
 	}
@@ -107,14 +106,15 @@ func (u *Upstream) cleanResponse(h http.Header) {
 	Sandbox(h)
 }
 
-// dropTrailers takes the trailers from a response. MCP has none, and clients that join them to the head would
-// get what cleanResponse removes (RFC 9110 §6.5.1 lets a proxy discard them).
+// dropTrailers removes the trailers from a response. MCP has no trailers, and a client that merges
+// them into the header would get what cleanResponse removes. RFC 9110 §6.5.1 lets a proxy discard
+// them.
 func dropTrailers(r *http.Response) {
 	r.Trailer = nil
 	r.Body = &withoutTrailers{r.Body, r}
 }
 
-// withoutTrailers is the body of a response without the trailers that the transport puts behind it.
+// withoutTrailers is a response body that drops the trailers that the transport adds at its end.
 type withoutTrailers struct {
 	io.ReadCloser
 	of *http.Response
@@ -136,8 +136,8 @@ func (b *withoutTrailers) Close() error {
 	return err
 }
 
-// encodeName returns a name as the header Mcp-Name has it: one that is not plain ASCII, or looks encoded, in Base64
-// (MCP 2026-07-28, Streamable HTTP, "Value Encoding").
+// encodeName returns a name as the value of the header Mcp-Name. It uses Base64 if the name is not
+// plain ASCII or looks encoded (MCP 2026-07-28, Streamable HTTP, "Value Encoding").
 func encodeName(name string) string {
 	plain := !strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r > '~' })
 	if plain && strings.TrimSpace(name) == name && !strings.HasPrefix(name, encodedPrefix) {
@@ -148,16 +148,15 @@ func encodeName(name string) string {
 
 const encodedPrefix = "=?base64?"
 
-// Sandbox keeps what an MCP server answers from becoming a page of our origin, on which
-// people sign in, should a browser ever show it.
+// Sandbox sets headers that keep a response of an MCP server from becoming a page of our origin.
+// Users sign in on that origin.
 func Sandbox(h http.Header) {
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Content-Security-Policy", "sandbox; default-src 'none'; frame-ancestors 'none'")
 }
 
-// plain brings the spellings of a header name that servers take for one another together:
-// CGI and its many children make an underscore of every character that is no letter or
-// digit.
+// plain returns the common form of all header names that servers may confuse. CGI and its
+// descendants replace every character that is not a letter or digit with an underscore.
 func plain(name string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -170,13 +169,14 @@ func plain(name string) string {
 	}, name)
 }
 
-// isClaimed reports whether a plain name is one of those.
+// isClaimed reports whether a plain name matches claimed.
 func isClaimed(name string) bool {
 	return claimedNames[name] ||
 		slices.ContainsFunc(claimedPrefixes, func(p string) bool { return strings.HasPrefix(name, p) })
 }
 
-// claimedNames and claimedPrefixes are claimed, apart: each header of each request is looked up.
+// claimedNames and claimedPrefixes hold claimed, split for fast lookup: each header of each request
+// is checked.
 var claimedNames, claimedPrefixes = apart(claimed)
 
 func apart(patterns []string) (names map[string]bool, prefixes []string) {

@@ -15,20 +15,20 @@ import (
 
 const (
 	healthEvery = 15 * time.Second
-	healthFresh = 5 * time.Second // no upstream is asked more often
+	healthFresh = 5 * time.Second // minimum time between two probes of an upstream
 	healthTime  = 3 * time.Second
 )
 
-// health knows whether an MCP server is well. It asks for a page where the operator has
-// named one, and connects otherwise: any request to an MCP endpoint would be noise in
-// its log, or a session.
+// health tracks whether an MCP server is up. It requests the health URL if one is configured, and
+// only connects otherwise: a request to an MCP endpoint would be noise in its log, or would create
+// a session.
 type health struct {
 	resource string
 	log      *slog.Logger
 	probe    func(ctx context.Context) error
 	now      func() time.Time
 
-	mu    sync.Mutex // guards the rest, and lets one probe go at a time
+	mu    sync.Mutex // guards the fields below, and allows one probe at a time
 	last  error
 	asked time.Time
 }
@@ -69,14 +69,14 @@ func get(ctx context.Context, t http.RoundTripper, page string) error {
 		return err
 	}
 	defer resp.Body.Close()
-	_, _ = io.CopyN(io.Discard, resp.Body, 4096) // so that the connection can be used again
+	_, _ = io.CopyN(io.Discard, resp.Body, 4096) // so that the connection can be reused
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {
 		return fmt.Errorf("it answers %s", resp.Status)
 	}
 	return nil
 }
 
-// check asks, unless it was asked a moment ago.
+// check probes the server, or returns the last result if that is less than healthFresh old.
 func (h *health) check(ctx context.Context) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -87,7 +87,7 @@ func (h *health) check(ctx context.Context) error {
 	defer cancel()
 	err := h.probe(ctx)
 	if errors.Is(err, context.Canceled) {
-		return h.last // the caller has gone, which says nothing
+		return h.last // the caller has gone, which is not the server's fault
 	}
 	switch {
 	case err != nil && (h.last == nil || h.asked.IsZero()):
@@ -103,7 +103,7 @@ func (h *health) run(ctx context.Context) {
 	every := time.NewTicker(healthEvery)
 	defer every.Stop()
 	for {
-		_ = h.check(ctx) // it has logged what changed
+		_ = h.check(ctx) // check logs changes
 		select {
 		case <-ctx.Done():
 			return

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// TestHealthByTheClock: an MCP server is asked again when the clock of the configuration says so.
+// TestHealthByTheClock checks that the time between probes is measured with Config.Now.
 func TestHealthByTheClock(t *testing.T) {
 	now, asked := time.Date(2026, 11, 22, 8, 0, 0, 0, time.UTC), 0
 	u, err := New(Config{

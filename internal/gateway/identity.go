@@ -14,14 +14,14 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// TokenType is the typ of identity tokens. A server that checks it does not take them for access
-// tokens, whose typ is at+jwt (RFC 8725 §3.11).
+// TokenType is the typ of identity tokens. It keeps a server that checks typ from accepting them as
+// access tokens, whose typ is at+jwt (RFC 8725 §3.11).
 const TokenType = "mcp-identity+jwt"
 
-// TokenLifetime is how long an identity token is good for.
+// TokenLifetime is the lifetime of an identity token.
 const TokenLifetime = time.Minute
 
-// The default names of the identity headers.
+// These are the default names of the identity headers.
 const (
 	HeaderSubject = "X-MCP-Subject"
 	HeaderClient  = "X-MCP-Client"
@@ -33,21 +33,21 @@ const (
 // none switches a header off.
 const none = "none"
 
-// Identity says how the MCP server is told who calls. The names of headers default to the
-// constants of this package; "none" switches one off.
+// Identity configures how the MCP server learns who calls. Header names default to the constants of
+// this package. "none" disables a header.
 type Identity struct {
 	Subject, Client, Scope string
-	// Actor is the header with the name of the helper that calls for the client; it has none of
-	// what the client calls itself.
+	// Actor is the header with the name of the sub-agent that calls for the client. The name never
+	// comes from the client itself.
 	Actor string
-	// Token is the header with the signed token. Without Signer there is none.
+	// Token is the header with the signed token. It is not sent if Signer is nil.
 	Token    string
 	Signer   Signer
-	Issuer   string // iss, whose keys are published
-	Audience string // aud; default: the URL of the upstream, or the public one without
+	Issuer   string // iss, which publishes the keys
+	Audience string // aud; default: the upstream URL, or else the public URL
 
-	own   map[string]bool // names that clients may not use, as plain has them
-	usual map[string]bool // what speaks says of the names that most requests have
+	own   map[string]bool // names that clients may not use, as returned by plain
+	usual map[string]bool // results of speaks for the most common header names
 }
 
 // Signer signs claims as a JWT of type typ. keys.Manager is one.
@@ -82,7 +82,7 @@ func (i Identity) withDefaults() Identity {
 	return i
 }
 
-// names are the headers of this identity that are on.
+// names returns the identity headers that are enabled.
 func (i *Identity) names() (out []string) {
 	for _, n := range []string{i.Subject, i.Client, i.Scope, i.Actor, i.Token} {
 		if n != none {
@@ -106,7 +106,7 @@ func (i *Identity) check() error {
 	return nil
 }
 
-// reserved names mean something else between gateway and MCP server.
+// reserved lists names that have another meaning between gateway and MCP server.
 var reserved = map[string]bool{
 	"authorization": true, "host": true, "content-type": true, "content-length": true, "connection": true,
 	"transfer-encoding": true,
@@ -116,24 +116,26 @@ var reserved = map[string]bool{
 	"cookie":        true, "te": true, "upgrade": true, "trailer": true,
 }
 
-// token reports whether s is a token (RFC 9110 §5.6.2) that needs no care.
+// token reports whether s consists of letters, digits and hyphens, a safe subset of token (RFC 9110
+// §5.6.2).
 func token(s string) bool {
 	return s != "" && !strings.ContainsFunc(s, func(r rune) bool {
 		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-')
 	})
 }
 
-// usualHeaders are those that MCP clients send. A header may have any of these names in a configuration, too.
+// usualHeaders lists the headers that MCP clients send. A configured identity header may also use
+// one of these names.
 var usualHeaders = []string{
 	"Accept", "Accept-Encoding", "Accept-Language", "Cache-Control", "Content-Length", "Content-Type",
 	mcp.HeaderLastEvent, mcp.HeaderMethod, mcp.HeaderName, mcp.HeaderSession, mcp.HeaderVersion,
 	"Sec-Fetch-Mode", "Traceparent", "User-Agent",
 }
 
-// speaks reports whether a header of a client would be taken for the gateway's word: the
-// names in use, the default ones also when they are not, those that servers believe of a
-// proxy, and every name that is written with more than letters, digits and hyphens, which
-// may be read as any of them or of the configured headers.
+// speaks reports whether the MCP server could take a client's header for the gateway's word. This
+// covers the configured names, the default names even if unused, and the names that servers believe
+// from a proxy. It also covers every name with characters other than letters, digits and hyphens,
+// because a server may normalize it to one of these.
 func (i *Identity) speaks(name string) bool {
 	if is, ok := i.usual[name]; ok {
 		return is
@@ -142,8 +144,8 @@ func (i *Identity) speaks(name string) bool {
 	return i.own[p] || isClaimed(p) || !token(name)
 }
 
-// fits reports whether a caller can be named in headers at all. An MCP server that finds
-// no name must not take that for an anonymous caller, so there is no half of an identity.
+// fits returns an error if headers cannot carry the caller's identity. The identity is sent in full
+// or not at all: an MCP server must not take a missing name for an anonymous caller.
 func (i *Identity) fits(p *mcpresource.Principal) error {
 	for _, v := range []string{p.Subject, p.ClientID, p.Scopes.String(), actor(p)} {
 		if strings.ContainsFunc(v, func(r rune) bool { return r < ' ' || r > '~' }) || strings.TrimSpace(v) != v {
@@ -153,7 +155,7 @@ func (i *Identity) fits(p *mcpresource.Principal) error {
 	return nil
 }
 
-// actor is the name of the helper that calls, "" when the client does itself.
+// actor returns the name of the calling sub-agent, or "" if the client itself calls.
 func actor(p *mcpresource.Principal) string {
 	if chain := p.Actors(); len(chain) > 0 {
 		return chain[0].Name()
@@ -165,19 +167,19 @@ func (i *Identity) set(h http.Header, x *exchange) {
 	if x.principal == nil {
 		return
 	}
-	values := make([]string, 0, 5) // in one piece
+	values := make([]string, 0, 5) // one allocation
 	for _, own := range [...]struct{ name, value string }{
 		{i.Subject, x.principal.Subject}, {i.Client, x.principal.ClientID}, {i.Scope, x.principal.Scopes.String()},
 		{i.Actor, actor(x.principal)}, {i.Token, x.identity},
 	} {
 		if own.name != none && own.value != "" {
 			values = append(values, own.value)
-			h[own.name] = values[len(values)-1 : len(values) : len(values)] // canonical
+			h[own.name] = values[len(values)-1 : len(values) : len(values)] // the name is canonical
 		}
 	}
 }
 
-// claims of an identity token, in the order of RFC 7519 and RFC 9068.
+// claims are the claims of an identity token, in the order of RFC 7519 and RFC 9068.
 type claims struct {
 	Issuer   string `json:"iss"`
 	Subject  string `json:"sub"`
@@ -186,14 +188,14 @@ type claims struct {
 	Issued   int64  `json:"iat"`
 	ClientID string `json:"client_id,omitempty"`
 	Scope    string `json:"scope,omitempty"`
-	// Act is the chain of helpers, the one that calls first (RFC 8693 §4.1).
+	// Act is the delegation chain, with the calling sub-agent first (RFC 8693 §4.1).
 	Act      *oauth.Actor `json:"act,omitempty"`
-	Resource string       `json:"resource"`         // that the caller's token is for
-	Origin   string       `json:"origin,omitempty"` // the issuer of the caller's token, when that is not iss
+	Resource string       `json:"resource"`         // the resource of the caller's token
+	Origin   string       `json:"origin,omitempty"` // issuer of the caller's token, if it differs from iss
 }
 
-// signer makes identity tokens. One is used for half of its life, so that a caller costs
-// a signature every thirty seconds and not with every request.
+// signer makes identity tokens. It reuses a token for half of its lifetime, so a caller costs one
+// signature every thirty seconds instead of one per request.
 type signer struct {
 	identity           Identity
 	resource, audience string
@@ -201,7 +203,7 @@ type signer struct {
 	made               *bounded.Map[caller, signed]
 }
 
-// caller is everything that a token says.
+// caller holds every claim that identifies a caller.
 type caller struct{ issuer, subject, client, scope, act string }
 
 type signed struct {

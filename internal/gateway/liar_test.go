@@ -13,13 +13,14 @@ import (
 	"github.com/mcp-authd/mcp-authd/mcpresource"
 )
 
-// liar answers each request with what raw returns, byte for byte, and closes the connection.
+// liar starts a server that answers each request with the raw bytes that raw returns, and then
+// closes the connection. front is in front of it.
 func liar(t *testing.T, c Config, raw func(r *http.Request) string) *httptest.Server {
 	t.Helper()
 	c.Shows = rulesOf(t, &mcpresource.Rules{Deny: []string{"drop"}})
 	return front(t, c, func(w http.ResponseWriter, r *http.Request) {
 		answer := raw(r)
-		io.Copy(io.Discard, r.Body) // or the end of the connection looks like a reset
+		io.Copy(io.Discard, r.Body) // or closing the connection looks like a reset
 		conn, buffered, err := w.(http.Hijacker).Hijack()
 		if err != nil {
 			t.Error(err)
@@ -31,7 +32,7 @@ func liar(t *testing.T, c Config, raw func(r *http.Request) string) *httptest.Se
 	})
 }
 
-// ask sends a request and returns what comes, and the error at its end.
+// ask sends a request and returns the response, its body and the error that ended it.
 func ask(t *testing.T, method, url, body string) (*http.Response, string, error) {
 	t.Helper()
 	req, err := http.NewRequest(method, url, strings.NewReader(body))
@@ -50,8 +51,8 @@ func ask(t *testing.T, method, url, body string) (*http.Response, string, error)
 	return resp, string(got), err
 }
 
-// TestListsOfALiar: answers whose head says other things than the body, or two things at once. Of what a client
-// could read in another way than the gateway nothing passes.
+// TestListsOfALiar checks responses whose headers contradict the body or each other. Anything that
+// a client could read differently from the gateway must not pass.
 func TestListsOfALiar(t *testing.T) {
 	event := "data: " + toolsList + "\n\n"
 	var packed bytes.Buffer
@@ -66,7 +67,7 @@ func TestListsOfALiar(t *testing.T) {
 	for _, c := range []struct {
 		name, answer string
 		status       int    // 0: the connection breaks
-		kind         string // the type that the client sees
+		kind         string // the Content-Type that the client gets
 	}{
 		{"two encodings", ok(packed.String(), typed, "Content-Encoding: identity", "Content-Encoding: gzip"), 502, ""},
 		{"two encodings in one", ok(packed.String(), typed, "Content-Encoding: identity, gzip"), 502, ""},
@@ -114,7 +115,8 @@ func TestListsOfALiar(t *testing.T) {
 	}
 }
 
-// TestStreamOfAnotherType: clients read what a GET is answered with as a stream, and do not look at its type.
+// TestStreamOfAnotherType checks that responses to GET are filtered as a stream whatever their
+// type, because clients ignore the type.
 func TestStreamOfAnotherType(t *testing.T) {
 	for _, kind := range []string{"text/plain", "application/json", "", "application/octet-stream"} {
 		g := liar(t, Config{}, func(*http.Request) string {
@@ -134,8 +136,8 @@ func TestStreamOfAnotherType(t *testing.T) {
 	}
 }
 
-// TestListsInOtherAnswers: RS-218, RS-219. Where changed tools are held back, each answer is looked at: clients
-// that go by ids take a list from the answer to any request.
+// TestListsInOtherAnswers: RS-218, RS-219. If changed tools are held, every response is filtered:
+// clients that match by id accept a list in the response to any request.
 func TestListsInOtherAnswers(t *testing.T) {
 	for _, watched := range []bool{false, true} {
 		for kind, form := range map[string]string{"application/json": "%s", "text/event-stream": "data: %s\n\n"} {
@@ -154,7 +156,8 @@ func TestListsInOtherAnswers(t *testing.T) {
 	}
 }
 
-// TestEndlessList: RS-218. A list without an end, of which nothing is shown, ends with its client.
+// TestEndlessList: RS-218. An endless list whose entries are all hidden ends when its client
+// leaves.
 func TestEndlessList(t *testing.T) {
 	ended := make(chan struct{})
 	g := front(t, Config{Shows: rulesOf(t, &mcpresource.Rules{Deny: []string{"drop"}})},
@@ -175,5 +178,5 @@ func TestEndlessList(t *testing.T) {
 		t.Errorf("RS-218: got %q, %v", first, err)
 	}
 	resp.Body.Close()
-	<-ended // or the test does not end
+	<-ended // otherwise the test does not end
 }

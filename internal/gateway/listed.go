@@ -13,20 +13,20 @@ import (
 
 const eventStream = "text/event-stream"
 
-// errUnreadable means that the lists in a response could not be looked at.
+// errUnreadable means that the lists in a response could not be checked.
 var errUnreadable = errors.New("the MCP server answers with a list in a form that cannot be checked")
 
-// ofBytes are the headers that say something about the bytes of a body.
+// ofBytes lists the headers that describe the bytes of a body.
 var ofBytes = []string{
 	"Content-Length", "Etag", "Last-Modified", "Accept-Ranges", "Content-Md5", "Digest", "Content-Digest",
 	"Repr-Digest",
 }
 
-// filter has the lists of a response show to the caller of the request what that caller may use. A form
-// that clients read and this gateway cannot is an error.
+// filter removes from the lists of a response every entry that the caller may not use. It returns
+// an error for a form that a client can read and this gateway cannot.
 func (u *Upstream) filter(r *http.Response, stream bool) error {
 	if r.StatusCode == http.StatusPartialContent || r.Header["Content-Range"] != nil {
-		return errUnreadable // it cannot be known what comes before this part
+		return errUnreadable // the preceding part is unknown
 	}
 	if e := r.Header["Content-Encoding"]; len(e) > 1 || len(e) == 1 && !strings.EqualFold(e[0], "identity") {
 		return errUnreadable
@@ -38,10 +38,10 @@ func (u *Upstream) filter(r *http.Response, stream bool) error {
 		delete(r.Header, name)
 	}
 	if !stream {
-		r.Header.Set("Cache-Control", "no-store") // it is for this caller
+		r.Header.Set("Cache-Control", "no-store") // the response is for this caller only
 	}
 	x := exchangeOf(r.Request.Context())
-	ctx := mcpresource.NewContext(r.Request.Context(), x.principal) // at hand: it is asked for with each entry
+	ctx := mcpresource.NewContext(r.Request.Context(), x.principal) // built once, because each entry needs it
 	r.ContentLength = -1
 	r.Body = &shown{u, r.Request, lists.Body(r.Body, stream, func(k lists.Kind, name string, entry []byte) bool {
 		switch {
@@ -57,8 +57,9 @@ func (u *Upstream) filter(r *http.Response, stream bool) error {
 	return nil
 }
 
-// oneType leaves one media type in a response, in one form. Clients differ in how they read two of them, and
-// in what they take for an event stream: some look for its name anywhere in the header.
+// oneType reduces the Content-Type of a response to one media type in one form. Clients disagree
+// about how two types are read, and about event streams: some search for the name anywhere in the
+// header.
 func oneType(h http.Header) error {
 	types := h["Content-Type"]
 	if len(types) == 0 || len(types) == 1 && types[0] == "" {
@@ -82,7 +83,7 @@ func oneType(h http.Header) error {
 	return nil
 }
 
-// shown is a body that logs why it ended early.
+// shown is a response body that logs the reason if it ends early.
 type shown struct {
 	u *Upstream
 	r *http.Request

@@ -27,7 +27,7 @@ const (
 	shownList = `{"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"read","x":[1]}],"nextCursor":"c=="}}`
 )
 
-// rulesOf shows what a guard with rules does.
+// rulesOf returns the Shows function of a guard with rules.
 func rulesOf(t testing.TB, rules *mcpresource.Rules) Shows {
 	t.Helper()
 	guard, err := mcpresource.New(mcpresource.Config{
@@ -120,7 +120,7 @@ func TestLists(t *testing.T) {
 	}
 }
 
-// TestListsInDoubt: RS-218. What cannot be looked at does not pass.
+// TestListsInDoubt: RS-218. A response that cannot be checked does not pass.
 func TestListsInDoubt(t *testing.T) {
 	log := &logtest.Buffer{}
 	c := Config{
@@ -152,7 +152,8 @@ func TestListsInDoubt(t *testing.T) {
 	}
 }
 
-// TestListsByToken: RS-218. Each token sees its own, on a stream by GET too, where answers are sent again.
+// TestListsByToken: RS-218. Each token gets its own entries, also on a stream by GET, where answers
+// are sent again.
 func TestListsByToken(t *testing.T) {
 	inner := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")
@@ -174,7 +175,7 @@ func TestListsByToken(t *testing.T) {
 	defer u.Close()
 	less := *alice
 	less.Scopes = oauth.Scopes{"mcp"}
-	for range 2 { // nothing of one is kept for the other
+	for range 2 { // results must not be cached across callers
 		for want, p := range map[string]*mcpresource.Principal{"drop": alice, "read": &less} {
 			w := httptest.NewRecorder()
 			as(p, u).ServeHTTP(w, httptest.NewRequest(http.MethodPost, publicURL, strings.NewReader(listCall)))
@@ -195,19 +196,19 @@ func TestListsByToken(t *testing.T) {
 	}
 	defer resp.Body.Close()
 	first := make([]byte, 20)
-	if _, err := io.ReadFull(resp.Body, first); err != nil { // no more comes until the client leaves
+	if _, err := io.ReadFull(resp.Body, first); err != nil { // the server sends no more until the client leaves
 		t.Errorf("an event of a stream is held up: %v", err)
 	}
 }
 
-// noTools is a store in which no tool is known yet.
+// toolStore names the embedded field of noTools, a store without tools.
 type toolStore = storage.Tools
 
 type noTools struct{ toolStore }
 
 func (noTools) Tools(context.Context, string) ([]storage.Tool, error) { return nil, nil }
 
-// BenchmarkLists is what a list of 500 tools costs before a caller who may use half of them.
+// BenchmarkLists measures filtering a list of 500 tools for a caller who may use half of them.
 func BenchmarkLists(b *testing.B) {
 	rules := &mcpresource.Rules{Base: []string{"mcp"}, Tools: map[string][]string{
 		"tool_1*": {"owner"}, "tool_2*": {"owner"},
@@ -252,7 +253,7 @@ func BenchmarkLists(b *testing.B) {
 	watched := func(k lists.Kind, name string, entry []byte) bool {
 		return watch.See(ctx, name, entry) && guarded(ctx, k, name, entry)
 	}
-	b.Run("watched", func(b *testing.B) { // as a gateway with tools_accept: hold filters
+	b.Run("watched", func(b *testing.B) { // like a gateway with tools_accept: hold
 		b.SetBytes(int64(len(text)))
 		b.ReportAllocs()
 		for b.Loop() {
@@ -261,7 +262,7 @@ func BenchmarkLists(b *testing.B) {
 			}
 		}
 	})
-	b.Run("scan", func(b *testing.B) { // what checking that it is JSON costs
+	b.Run("scan", func(b *testing.B) { // the cost of checking that it is JSON
 		b.SetBytes(int64(len(text)))
 		for b.Loop() {
 			if !json.Valid(text) {

@@ -13,7 +13,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/mcpresource"
 )
 
-// anyone is a validator to whom each token is alice's.
+// anyone is a validator that accepts every token as alice's.
 type anyone struct{}
 
 func (anyone) Validate(context.Context, mcpresource.Credential) (*mcpresource.Principal, error) {
@@ -22,7 +22,8 @@ func (anyone) Validate(context.Context, mcpresource.Credential) (*mcpresource.Pr
 	return &p, nil
 }
 
-// TestNameAsReceived: EN-10, RS-149. The guard decodes Mcp-Name to judge it, and the MCP server gets it as it was sent.
+// TestNameAsReceived: EN-10, RS-149. The guard decodes Mcp-Name to judge it, but the MCP server
+// gets the header as it was sent.
 func TestNameAsReceived(t *testing.T) {
 	var got http.Header
 	var body string

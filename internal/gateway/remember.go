@@ -12,13 +12,13 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// maxRemembered bounds the tokens that are remembered.
+// maxRemembered is the maximum number of cached tokens.
 const maxRemembered = 10_000
 
-// Remember returns a validator that asks v about a bearer token once in d, when it was
-// good: an MCP client makes many requests in a row, and each would be a query to the
-// store. A revocation is seen d later at most. Whatever else is presented is judged each
-// time, since more than the token may count there. looked is told whether a token was remembered.
+// Remember returns a validator that caches valid bearer tokens for d. An MCP client sends many
+// requests in a row, and each would be a query to the store. A revocation takes effect after at
+// most d. Other credentials are validated each time, since their validity may depend on more than
+// the token. It calls looked with whether the cache had the token.
 func Remember(
 	v mcpresource.Validator, d time.Duration, now func() time.Time, looked func(hit bool),
 ) mcpresource.Validator {
@@ -32,9 +32,9 @@ type memory struct {
 	next mcpresource.Validator
 	d    time.Duration
 	now  func() time.Time
-	// good are the principals by their tokens, compared in full, as the guard's own validators keep them.
+	// good maps tokens to principals. Whole tokens are compared, as in the guard's own validators.
 	good *bounded.Map[string, *mcpresource.Principal]
-	// looked is told whether a token was remembered.
+	// looked is called with whether the cache had the token.
 	looked func(hit bool)
 }
 

@@ -19,30 +19,30 @@ import (
 // Server is an MCP server behind the gateway: an [Upstream], or a stdio server.
 type Server interface {
 	http.Handler
-	// Try asks it once who it is, in its own words; "" when it does not say. ErrAway is
-	// among the errors that may pass by themselves.
+	// Try contacts the server once and returns the name that it gives itself, or "" if it gives
+	// none. An error that may be temporary wraps ErrAway.
 	Try(ctx context.Context) (name string, err error)
-	// Check reports whether it can serve.
+	// Check returns nil if the server can serve requests.
 	Check(ctx context.Context) error
-	// Run looks after it until ctx ends.
+	// Run maintains the server until ctx ends.
 	Run(ctx context.Context)
-	// Close ends what it has begun.
+	// Close ends everything that the server has started.
 	Close() error
 }
 
-// Sites serves the authorization server and any number of MCP servers, told apart by
-// host and path. Add everything before the first request.
+// Sites serves the authorization server and any number of MCP servers, selected by host and path.
+// Add must not be called after the first request.
 type Sites struct {
-	home    string // the host of the authorization server
+	home    string // host of the authorization server
 	main    http.Handler
 	muxes   map[string]*http.ServeMux
-	secure  map[string]bool // hosts whose resources are https
+	secure  map[string]bool // hosts with https resources
 	servers []served
 
-	patience time.Duration // of Try, for one server
+	patience time.Duration // timeout of Try for one server
 }
 
-// tryPatience is long enough for a program that npx has to fetch first.
+// tryPatience allows time for a program that npx must download first.
 const tryPatience = time.Minute
 
 type served struct {
@@ -50,8 +50,7 @@ type served struct {
 	Server
 }
 
-// NewSites returns sites on which main, the authorization server, answers for whatever no
-// MCP server is mounted for.
+// NewSites returns a Sites. main, the authorization server, serves all paths without an MCP server.
 func NewSites(issuer string, main http.Handler) (*Sites, error) {
 	u, err := url.Parse(issuer)
 	if err != nil {
@@ -63,7 +62,8 @@ func NewSites(issuer string, main http.Handler) (*Sites, error) {
 	}, nil
 }
 
-// site is what tells hosts apart. On loopback they are all one, as for the guard.
+// site returns the part of host that selects a site. All loopback hosts are one site, as they are
+// for the guard.
 func site(host string) string {
 	name := host
 	if h, _, err := net.SplitHostPort(host); err == nil {
@@ -75,8 +75,8 @@ func site(host string) string {
 	return strings.ToLower(host)
 }
 
-// Add mounts an MCP server behind its guard, at its aliases as well. It fails when something else is at the path
-// already.
+// Add mounts an MCP server behind its guard, under its path and its aliases. It returns an error if
+// a path is taken.
 func (s *Sites) Add(resource string, g *mcpresource.Guard, server Server) (err error) {
 	u, err := url.Parse(resource)
 	if err != nil {
@@ -96,7 +96,7 @@ func (s *Sites) Add(resource string, g *mcpresource.Guard, server Server) (err e
 		}
 	}
 	defer func() {
-		if recover() != nil { // how ServeMux says that a pattern is taken
+		if recover() != nil { // ServeMux panics if a pattern is taken
 			err = fmt.Errorf("gateway: another MCP server is at the path of %s, or of one of its aliases", resource)
 		}
 	}()
@@ -108,7 +108,7 @@ func (s *Sites) Add(resource string, g *mcpresource.Guard, server Server) (err e
 	return nil
 }
 
-// taken reports whether main serves the path of an MCP server itself. Its page for unknown paths
+// taken reports whether main itself serves the path of an MCP server. Its handler for unknown paths
 // does not count.
 func (s *Sites) taken(u *url.URL) bool {
 	mux, ok := s.main.(interface {
@@ -134,7 +134,7 @@ func (s *Sites) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.main.ServeHTTP(w, r)
 }
 
-// Run looks after every server until ctx ends.
+// Run maintains every server until ctx ends.
 func (s *Sites) Run(ctx context.Context) {
 	for _, server := range s.servers {
 		go server.Run(ctx)
@@ -142,8 +142,8 @@ func (s *Sites) Run(ctx context.Context) {
 	<-ctx.Done()
 }
 
-// Try tries every server once and hands what is wrong to report. One that says nothing is given up after a
-// minute.
+// Try contacts every server once and calls report with each error. Each server has one minute to
+// answer.
 func (s *Sites) Try(ctx context.Context, report func(resource string, err error)) {
 	for _, server := range s.servers {
 		brief, cancel := context.WithTimeout(ctx, s.patience)
@@ -155,16 +155,16 @@ func (s *Sites) Try(ctx context.Context, report func(resource string, err error)
 	}
 }
 
-// Close ends every server.
+// Close closes every server.
 func (s *Sites) Close() error {
 	for _, server := range s.servers {
-		_ = server.Close() // what has ended by itself needs no end
+		_ = server.Close() // a server that has already ended needs no closing
 	}
 	return nil
 }
 
-// Readyz adds to the answer of next which MCP servers are up. One that is down does not
-// make the whole gateway unready: the others would be down with it.
+// Readyz adds the state of each MCP server to the response of next. An MCP server that is down does
+// not make the gateway unready, which would also take down the others.
 func (s *Sites) Readyz(next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		answer := &held{header: http.Header{}, status: http.StatusOK}
@@ -189,12 +189,12 @@ func (s *Sites) Readyz(next http.HandlerFunc) http.HandlerFunc {
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(answer.status)
 		if r.Method != http.MethodHead {
-			json.NewEncoder(w).Encode(body) // the client is gone when this fails
+			json.NewEncoder(w).Encode(body) // fails only if the client is gone
 		}
 	}
 }
 
-// held is a short answer that is looked at before it is sent.
+// held is a short response that is inspected before it is sent.
 type held struct {
 	header http.Header
 	status int

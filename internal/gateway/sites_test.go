@@ -31,7 +31,7 @@ func openGuard(t *testing.T, resource string, aliases ...string) *mcpresource.Gu
 	return g
 }
 
-// TestSiteAddresses: what is no address is refused, and what two servers ask for is said.
+// TestSiteAddresses checks that NewSites and Add refuse invalid URLs and report conflicts.
 func TestSiteAddresses(t *testing.T) {
 	_, err := NewSites("http://%zz", http.NotFoundHandler())
 	if err == nil || !strings.Contains(err.Error(), "gateway: issuer:") {
@@ -39,7 +39,7 @@ func TestSiteAddresses(t *testing.T) {
 	}
 	main := http.NewServeMux()
 	main.HandleFunc("/token", func(http.ResponseWriter, *http.Request) {})
-	main.HandleFunc("/", http.NotFound) // takes no path from an MCP server
+	main.HandleFunc("/", http.NotFound) // does not take paths from MCP servers
 	sites, err := NewSites("https://mcp.example.com", main)
 	if err != nil {
 		t.Fatal(err)
@@ -65,8 +65,8 @@ func TestSiteAddresses(t *testing.T) {
 	}
 }
 
-// TestSiteAliases: an MCP server answers at its aliases, which may be neither ours nor another
-// server's (AS-239).
+// TestSiteAliases checks that an MCP server is served under its aliases, which must not belong to
+// the authorization server or to another MCP server (AS-239).
 func TestSiteAliases(t *testing.T) {
 	main := http.NewServeMux()
 	main.HandleFunc("/token", func(http.ResponseWriter, *http.Request) {})
@@ -95,8 +95,8 @@ func TestSiteAliases(t *testing.T) {
 	}
 }
 
-// TestSiteOfHosts: hosts are compared without regard to case (RFC 9110 §4.2.3), and loopback is
-// one host, whatever it is called.
+// TestSiteOfHosts checks that hosts are compared case-insensitively (RFC 9110 §4.2.3), and that all
+// names of loopback are one host.
 func TestSiteOfHosts(t *testing.T) {
 	for a, b := range map[string]string{
 		"mcp.example.com": "MCP.example.com", "127.0.0.1:8414": "localhost:9", "[::1]:8414": "127.0.0.1",
@@ -111,8 +111,8 @@ func TestSiteOfHosts(t *testing.T) {
 	}
 }
 
-// TestReadyzOfMain: the answer of the authorization server goes through with its status and
-// headers, whatever it is.
+// TestReadyzOfMain checks that the authorization server's response passes with its status and
+// headers.
 func TestReadyzOfMain(t *testing.T) {
 	sites, err := NewSites("https://mcp.example.com", http.NotFoundHandler())
 	if err != nil {
@@ -139,7 +139,7 @@ func TestReadyzOfMain(t *testing.T) {
 	}
 }
 
-// watched counts what Sites does with a server.
+// watched counts the calls that Sites makes to a server.
 type watched struct {
 	fake
 	ran, closed atomic.Int32
@@ -150,7 +150,7 @@ func (w *watched) Try(context.Context) (string, error) { return "", w.err }
 func (w *watched) Run(ctx context.Context)             { w.ran.Add(1); <-ctx.Done() }
 func (w *watched) Close() error                        { w.closed.Add(1); return w.err }
 
-// TestSitesLookAfterEach: every server is tried, run and ended, also after one that fails.
+// TestSitesLookAfterEach checks that every server is tried, run and closed, even after one fails.
 func TestSitesLookAfterEach(t *testing.T) {
 	sites, err := NewSites("https://auth.example.com", http.NotFoundHandler())
 	if err != nil {
@@ -197,12 +197,12 @@ func TestSitesLookAfterEach(t *testing.T) {
 	}
 }
 
-// silent is a server that says nothing when it is tried.
+// silent is a server that does not answer Try.
 type silent struct{ fake }
 
 func (silent) Try(ctx context.Context) (string, error) { <-ctx.Done(); return "", ErrAway }
 
-// TestTryEnds: a server that says nothing keeps no other from being tried.
+// TestTryEnds checks that a silent server does not keep the others from being tried.
 func TestTryEnds(t *testing.T) {
 	sites, err := NewSites("https://auth.example.com", http.NotFoundHandler())
 	if err != nil {

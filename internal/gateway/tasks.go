@@ -17,32 +17,32 @@ import (
 )
 
 const (
-	taskKept  = 7 * 24 * time.Hour // how long the owner of a task is kept
-	taskMost  = 1000               // of a person at an MCP server
+	taskKept  = 7 * 24 * time.Hour // how long the owner of a task is stored
+	taskMost  = 1000               // per user and MCP server
 	maxTaskID = 1 << 10
 )
 
 var errNoTask = &taskError{Fault{Status: http.StatusOK, Code: mcp.CodeInvalidParams, Message: "Task not found."}}
 
-// taskError answers a request about a task in place of the MCP server.
+// taskError is the response to a request about a task, sent instead of the MCP server's.
 type taskError struct{ Fault }
 
 // Error implements error.
 func (e *taskError) Error() string { return e.Message }
 
-// asked is a request, as far as it is about tasks. Names of members count as they are written: decoders differ in
-// whether they ignore case.
+// asked holds the fields of a request that concern tasks. Member names are compared exactly:
+// decoders differ in whether they ignore case.
 type asked struct {
 	id     json.RawMessage
 	method string
 	params map[string]json.RawMessage
 }
 
-// judgeTasks refuses requests about tasks of others as if there were none (RS-132, RS-215), and notes whether
-// the answer may say that a task has begun.
+// judgeTasks refuses requests about tasks of other callers as if the tasks did not exist (RS-132,
+// RS-215). It notes whether the response may announce a new task.
 func (u *Upstream) judgeTasks(r *http.Request, x *exchange, body []byte) error {
 	if r.Method != http.MethodPost {
-		x.begins = true // an answer that is sent again
+		x.begins = true // the server may resend an earlier answer
 		return nil
 	}
 	if !bytes.Contains(body, []byte("task")) && !bytes.Contains(body, []byte(`\u`)) {
@@ -61,7 +61,7 @@ func (u *Upstream) judgeTasks(r *http.Request, x *exchange, body []byte) error {
 				x.call = m.id
 			}
 			var name string
-			_ = json.Unmarshal(m.params["name"], &name) // without one there is no call
+			_ = json.Unmarshal(m.params["name"], &name) // without a name it is not a call
 			x.tools = append(x.tools, name)
 		case m.method == "subscriptions/listen", strings.HasPrefix(m.method, "tasks/") && m.method != "tasks/list":
 			for _, id := range m.tasks() {
@@ -76,7 +76,7 @@ func (u *Upstream) judgeTasks(r *http.Request, x *exchange, body []byte) error {
 	return nil
 }
 
-// tasks are the ids of the tasks that a request names. An id that cannot be read is "", which no caller owns.
+// tasks returns the task ids in a request. An unreadable id becomes "", which no caller owns.
 func (m asked) tasks() (ids []string) {
 	if m.method == "subscriptions/listen" {
 		notifications, err := object(m.params["notifications"])
@@ -97,7 +97,7 @@ func (m asked) tasks() (ids []string) {
 	return []string{id}
 }
 
-// requests are the JSON-RPC requests of a body: one, or those of a batch.
+// requests returns the JSON-RPC requests of a body: one, or all of a batch.
 func requests(body []byte) (out []asked, err error) {
 	raw := []json.RawMessage{body}
 	if trimmed := bytes.TrimLeft(body, " \t\r\n"); len(trimmed) > 0 && trimmed[0] == '[' {
@@ -127,7 +127,8 @@ func requests(body []byte) (out []asked, err error) {
 
 var errTwice = errors.New("two members with one name")
 
-// object decodes one without members whose names differ in case only, of which decoders take different ones.
+// object decodes a JSON object. It refuses member names that differ only in case, because decoders
+// disagree about them.
 func object(text []byte) (map[string]json.RawMessage, error) {
 	if len(text) == 0 {
 		return nil, nil
@@ -155,30 +156,32 @@ func object(text []byte) (map[string]json.RawMessage, error) {
 	return out, nil
 }
 
-// fold is one text for all that decoders without case take for one name, as those with U+017F, which is an s to them.
+// fold returns the same text for all names that a case-insensitive decoder considers equal. This
+// includes U+017F, which such decoders read as an s.
 func fold(name string) string { return strings.ToLower(strings.ToUpper(name)) }
 
-// taskOwner is whom tasks of a caller belong to: person, application and grant.
+// taskOwner returns the key of a caller's tasks, derived from user, application and grant.
 func taskOwner(p *mcpresource.Principal) string { return taskDigest("owner", p.Key(), p.GrantID()) }
 
 func taskDigest(parts ...string) string {
-	b, _ := json.Marshal(parts) // texts
+	b, _ := json.Marshal(parts) // cannot fail: only strings
 	sum := sha256.Sum256(b)
 	return base64.RawURLEncoding.EncodeToString(sum[:])
 }
 
-// boundTask is the state of what is kept of a task.
+// boundTask is the stored state of a task.
 type boundTask struct {
-	Tools []string `json:"tools"` // one of which began it
+	Tools []string `json:"tools"` // one of these tools began it
 }
 
-// ownsTask reports whether a task is the caller's, who may call its tool now.
+// ownsTask reports whether the caller owns a task and may still call its tool.
 func (u *Upstream) ownsTask(ctx context.Context, x *exchange, id string) bool {
 	may, _ := u.findTask(ctx, x, id)
 	return may
 }
 
-// findTask is ownsTask, and reports whether the task is known to be the caller's, who may have lost the tool.
+// findTask returns the result of ownsTask, and whether the caller is known to own the task. The
+// caller may have lost access to its tool.
 func (u *Upstream) findTask(ctx context.Context, x *exchange, id string) (may, known bool) {
 	if x.principal == nil || id == "" || len(id) > maxTaskID {
 		return false, false
@@ -198,8 +201,8 @@ func (u *Upstream) findTask(ctx context.Context, x *exchange, id string) (may, k
 	return may, true
 }
 
-// bindTask keeps that a task which the request out has begun is the caller's, before the caller knows of it. One that
-// cannot be kept goes to no caller, and is cancelled.
+// bindTask stores the caller as owner of a task that the request out has begun, before the response
+// reaches the caller. If that fails, no caller gets the task and it is cancelled.
 func (u *Upstream) bindTask(out *http.Request, x *exchange, id string) bool {
 	ctx := out.Context()
 	if x.principal == nil || id == "" || len(id) > maxTaskID {
@@ -207,9 +210,9 @@ func (u *Upstream) bindTask(out *http.Request, x *exchange, id string) bool {
 	}
 	may, known := u.findTask(ctx, x, id)
 	if may {
-		return true // the answer is sent again
+		return true // the server resends an earlier answer
 	}
-	state, _ := json.Marshal(boundTask{x.tools}) // texts
+	state, _ := json.Marshal(boundTask{x.tools}) // cannot fail: only strings
 	now := u.c.Now().Truncate(time.Millisecond)
 	err := u.c.Tasks.CreateTask(ctx, mcpresource.Task{
 		ID: id, Owner: taskOwner(x.principal), Person: taskDigest("person", x.principal.Person()),
@@ -225,20 +228,20 @@ func (u *Upstream) bindTask(out *http.Request, x *exchange, id string) bool {
 	return err == nil
 }
 
-// lost reports whether no caller will get to a task that could not be kept.
+// lost reports whether a task that could not be stored is out of reach of every caller.
 func (u *Upstream) lost(ctx context.Context, x *exchange, id string) bool {
 	if errors.Is(x.unbound, mcpresource.ErrTasksFull) {
 		_, err := u.c.Tasks.Task(ctx, taskOwner(x.principal), id)
 		return errors.Is(err, mcpresource.ErrNoTask)
 	}
-	// The store has failed, and may have kept it all the same. A call of its own is answered with an error, so its task
-	// is lost. In an answer that is sent again there may be a task that the caller has, and a caller who has gone has
-	// been told nothing and may ask for the answer again.
+	// The store has failed, but may still have saved the task. A single call is answered with an
+	// error, so its task is lost. A resent answer may contain a task that the caller owns. A caller
+	// who has gone has seen no answer and may ask for it again.
 	return len(x.call) > 0 && ctx.Err() == nil
 }
 
-// instead returns the answer to a call whose task could not be bound to the caller; nil where it is not known
-// which call began the task.
+// instead returns a function that makes the error for a call whose task could not be bound to the
+// caller. It returns nil if the call that began the task is unknown.
 func (x *exchange) instead() func() []byte {
 	if len(x.call) == 0 {
 		return nil

@@ -21,7 +21,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage/postgres"
 )
 
-// TestTasksAtTwoGateways: whose a task is stands in the database of both.
+// TestTasksAtTwoGateways checks that two gateways share the owners of tasks through their database.
 func TestTasksAtTwoGateways(t *testing.T) {
 	url := pgtest.Start(t).Database(t)
 	replica := func() *tasksRig {
@@ -62,7 +62,7 @@ func TestTasksAtTwoGateways(t *testing.T) {
 	}
 }
 
-// taskServer is an MCP server with tasks of its own, for which the gateway is one caller.
+// taskServer starts an MCP server with tasks that sees the gateway as one caller.
 func taskServer(t *testing.T) *httptest.Server {
 	t.Helper()
 	form := &mcp.ElicitParams{Message: "name?", RequestedSchema: json.RawMessage(`{"type":"object"}`)}
@@ -123,7 +123,7 @@ func taskServer(t *testing.T) *httptest.Server {
 	return inner
 }
 
-// gatewayTo stands before an MCP server; the header X-As names the caller.
+// gatewayTo starts a gateway in front of inner. The header X-As names the caller.
 func gatewayTo(t *testing.T, inner *httptest.Server) *httptest.Server {
 	t.Helper()
 	u, err := New(Config{
@@ -142,7 +142,7 @@ func gatewayTo(t *testing.T, inner *httptest.Server) *httptest.Server {
 	return outer
 }
 
-// dataOf returns the last message of an answer, as JSON or as an event.
+// dataOf returns the last message of a response, which is JSON or an event stream.
 func dataOf(t *testing.T, text string) (m struct{ Result map[string]any }) {
 	t.Helper()
 	if i := strings.LastIndex(text, "data: {"); i >= 0 {
@@ -154,7 +154,8 @@ func dataOf(t *testing.T, text string) (m struct{ Result map[string]any }) {
 	return m
 }
 
-// TestModernTasksBehindTheGateway: input is asked for by tasks/get and given by tasks/update, by the owner.
+// TestModernTasksBehindTheGateway checks a task that asks its owner for input in the result of
+// tasks/get and gets it through tasks/update.
 func TestModernTasksBehindTheGateway(t *testing.T) {
 	g := gatewayTo(t, taskServer(t))
 	ask := func(who, method, name, params string) string {
@@ -196,8 +197,8 @@ func TestModernTasksBehindTheGateway(t *testing.T) {
 	}
 }
 
-// TestSessionTasksBehindTheGateway: progress with the token of the call, and a question on the stream that
-// waits for the result.
+// TestSessionTasksBehindTheGateway checks progress with the token of the call, and a question on
+// the stream that waits for the result.
 func TestSessionTasksBehindTheGateway(t *testing.T) {
 	g := gatewayTo(t, taskServer(t))
 	header := map[string]string{"X-As": "alice", "Accept": "application/json, text/event-stream"}

@@ -13,18 +13,18 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/mcp"
 )
 
-// A task that is not handed to its caller is cancelled at the MCP server, best effort: each with a time, and so many
-// at once.
+// A task that does not reach its caller is cancelled at the MCP server on a best-effort basis. Each
+// attempt has a timeout, and the number of concurrent attempts is bounded.
 const (
 	cancelTime  = 10 * time.Second
 	cancelsMost = 16
 )
 
-// cancelID is the id of our requests, which no client learns of.
+// cancelID is the id of the gateway's own requests. Clients never see it.
 const cancelID = "mcp-authd-cancel"
 
-// cancelTask has the MCP server end a task that the request out has begun there, and that the caller is not told of. It
-// does not wait for that. The request is the caller's: in their session, with their identity.
+// cancelTask makes the MCP server end a task that the request out has begun and that its caller
+// will not learn about. It does not wait. The cancellation uses the caller's session and identity.
 func (u *Upstream) cancelTask(out *http.Request, id string) {
 	select {
 	case u.cancels <- struct{}{}:
@@ -66,7 +66,7 @@ func (u *Upstream) sendCancel(ctx context.Context, out *http.Request, id string)
 	if mcp.IsStateless(r.Header.Get(mcp.HeaderVersion)) {
 		r.Header.Set(mcp.HeaderMethod, "tasks/cancel")
 		r.Header.Set(mcp.HeaderName, encodeName(id))
-		maps.DeleteFunc(r.Header, func(name string, _ []string) bool { // arguments of the call
+		maps.DeleteFunc(r.Header, func(name string, _ []string) bool { // headers with arguments of the call
 			return strings.HasPrefix(name, mcp.HeaderParamPrefix)
 		})
 	}
@@ -75,14 +75,15 @@ func (u *Upstream) sendCancel(ctx context.Context, out *http.Request, id string)
 		return err
 	}
 	defer resp.Body.Close()
-	_, _ = io.CopyN(io.Discard, resp.Body, bufferSize) // so that the connection can be used again
+	_, _ = io.CopyN(io.Discard, resp.Body, bufferSize) // so that the connection can be reused
 	if resp.StatusCode >= http.StatusBadRequest {
 		return statusError(resp.StatusCode)
 	}
 	return nil
 }
 
-// metaOf is what the request that began a task says of its client, as each one of 2026-07-28 does.
+// metaOf returns the client metadata (_meta) of the request that began a task. Revision 2026-07-28
+// requires it in each request.
 func metaOf(out *http.Request) map[string]json.RawMessage {
 	if out.GetBody == nil {
 		return nil
@@ -92,7 +93,7 @@ func metaOf(out *http.Request) map[string]json.RawMessage {
 		return nil
 	}
 	defer body.Close()
-	raw, err := io.ReadAll(body) // the guard has bounded it
+	raw, err := io.ReadAll(body) // the guard has limited its size
 	if err != nil {
 		return nil
 	}
@@ -104,6 +105,6 @@ func metaOf(out *http.Request) map[string]json.RawMessage {
 	if err != nil {
 		return nil
 	}
-	delete(meta, "progressToken") // of the call
+	delete(meta, "progressToken") // it belongs to the call
 	return meta
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/mcpresource"
 )
 
-// fullTasks is a store without room.
+// fullTasks is a store that has no room for new tasks.
 type fullTasks struct{ failingTasks }
 
 func (fullTasks) CreateTask(context.Context, mcpresource.Task, int) error {
@@ -28,22 +28,22 @@ func (fullTasks) Task(context.Context, string, string) (mcpresource.Task, error)
 	return mcpresource.Task{}, mcpresource.ErrNoTask
 }
 
-// keptTasks is one without room that has each task already.
+// keptTasks is a full store that already has every task.
 type keptTasks struct{ fullTasks }
 
 func (keptTasks) Task(context.Context, string, string) (mcpresource.Task, error) {
 	return mcpresource.Task{State: []byte(`{"tools":["gone"]}`)}, nil
 }
 
-// cancelRig is an MCP server that begins a task for each call, and notes what it is asked to cancel.
+// cancelRig is an MCP server that begins a task for each call and records cancellations.
 type cancelRig struct {
 	*httptest.Server
 	u       *Upstream
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards cancels
 	cancels []cancelled
-	hold    chan struct{} // a cancel is answered when it is closed; nil: at once
-	stream  atomic.Bool   // calls are answered with one
-	answer  atomic.Value  // to a call, a string
+	hold    chan struct{} // cancellations are answered after it is closed; nil: immediately
+	stream  atomic.Bool   // answer calls with an event stream
+	answer  atomic.Value  // a string: the answer to a call
 }
 
 type cancelled struct {
@@ -112,7 +112,7 @@ func (c *cancelRig) begin(t *testing.T, meta string, header map[string]string) {
 	}
 }
 
-// eventually waits for as many cancels.
+// eventually waits for n cancellations and returns them.
 func (c *cancelRig) eventually(t *testing.T, n int) (got []cancelled) {
 	t.Helper()
 	wait.Until(t, fmt.Sprintf("RS-132: %d tasks are cancelled", n), func() bool {
@@ -122,22 +122,22 @@ func (c *cancelRig) eventually(t *testing.T, n int) (got []cancelled) {
 	return got
 }
 
-// unsureTasks is a store whose answer to a new task does not come.
+// unsureTasks is a store whose answer to CreateTask is lost.
 type unsureTasks struct{ fullTasks }
 
 func (unsureTasks) CreateTask(context.Context, mcpresource.Task, int) error {
 	return context.DeadlineExceeded
 }
 
-// knownTasks is one in which the task is already.
+// knownTasks is an unsure store that already has the task.
 type knownTasks struct{ keptTasks }
 
 func (knownTasks) CreateTask(context.Context, mcpresource.Task, int) error {
 	return errors.New("it is there")
 }
 
-// TestUnkeptTasksAreCancelled: a task that the store did not keep does not go on at the MCP server, if the caller was
-// told so.
+// TestUnkeptTasksAreCancelled checks that the MCP server ends a task that the store did not save,
+// if the caller got an error.
 func TestUnkeptTasksAreCancelled(t *testing.T) {
 	for store, tasks := range map[string]mcpresource.TaskStore{"is away": failingTasks{}, "is unsure": unsureTasks{}} {
 		for revision, id := range map[string]string{"2025-11-25": "t1", "2026-07-28": "t2"} {
@@ -173,7 +173,7 @@ func TestUnkeptTasksAreCancelled(t *testing.T) {
 		r.Header.Set("Content-Type", "application/json")
 		resp, err := http.DefaultClient.Do(r)
 		if errors.Is(err, io.EOF) {
-			return // it was cut off before its header was sent
+			return // the connection ended before the header was sent
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -185,7 +185,7 @@ func TestUnkeptTasksAreCancelled(t *testing.T) {
 	}
 	untouched := func(t *testing.T, c *cancelRig) {
 		t.Helper()
-		if n := len(c.u.cancels); n != 0 { // a cancel would wait for its answer
+		if n := len(c.u.cancels); n != 0 { // a running cancellation holds a slot until it is answered
 			t.Errorf("RS-132: got %d cancels, want none", n)
 		}
 	}
@@ -214,7 +214,7 @@ func TestUnkeptTasksAreCancelled(t *testing.T) {
 	})
 }
 
-// TestRefusedTasksAreCancelled: a task for which there is no room does not go on at the MCP server.
+// TestRefusedTasksAreCancelled checks that the MCP server ends a task if the store is full.
 func TestRefusedTasksAreCancelled(t *testing.T) {
 	t.Run("RS-132 in the session of its caller", func(t *testing.T) {
 		c := newCancelRig(t, fullTasks{}, nil)
@@ -259,13 +259,14 @@ func TestRefusedTasksAreCancelled(t *testing.T) {
 		defer close(hold)
 		c := newCancelRig(t, keptTasks{}, hold)
 		c.begin(t, "", nil)
-		if n := len(c.u.cancels); n != 0 { // a cancel would wait for its answer
+		if n := len(c.u.cancels); n != 0 { // a cancellation would be recorded before the answer
 			t.Errorf("got %d cancels", n)
 		}
 	})
 }
 
-// TestCancelOfAnyID: EN-10, RS-149. The header names the task as the body does, whatever its id is.
+// TestCancelOfAnyID: EN-10, RS-149. The header of a cancellation names the same task as the body,
+// for every form of id.
 func TestCancelOfAnyID(t *testing.T) {
 	for id, want := range map[string]string{
 		"t 1":                 "t 1",

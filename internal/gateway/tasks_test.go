@@ -22,11 +22,11 @@ const (
 	taskList    = `{"jsonrpc":"2.0","id":1,"result":{"tasks":[{"taskId":"t1"},{"taskId":"other"},{"x":1}]}}`
 )
 
-// tasksRig is a gateway whose caller the header X-As names, as "person/client/grant", and an MCP server that
-// answers what answer says.
+// tasksRig is a gateway in front of an MCP server that returns answer. The header X-As names the
+// caller as "user/client/grant".
 type tasksRig struct {
 	*httptest.Server
-	answer, kind atomic.Value // strings; a cancellation by the gateway comes while the test goes on
+	answer, kind atomic.Value // strings; atomic, because a cancellation by the gateway may come at any time
 	reached      atomic.Int64
 	may          atomic.Bool
 }
@@ -225,7 +225,7 @@ func TestTasksEnd(t *testing.T) {
 	})
 }
 
-// failingTasks is a store that is away.
+// failingTasks is a store that is unavailable.
 type failingTasks struct{ mcpresource.TaskStore }
 
 func (failingTasks) CreateTask(context.Context, mcpresource.Task, int) error {

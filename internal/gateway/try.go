@@ -14,18 +14,18 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/mcp"
 )
 
-// ErrAway means that an MCP server is not there now, which may pass.
+// ErrAway means that an MCP server is unreachable, which may be temporary.
 var ErrAway = errors.New("it does not answer")
 
 const (
 	tryTime   = 10 * time.Second
-	tryAnswer = 1 << 20 // bytes of an answer that are looked at
+	tryAnswer = 1 << 20 // bytes read of a response
 	hello     = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"` + mcp.Rev20251125 +
 		`","capabilities":{},` +
 		`"clientInfo":{"name":"mcp-authd gateway","version":"1"}}}`
 )
 
-// Try implements Server: it begins a session and ends it.
+// Try implements Server. It begins a session and ends it.
 func (u *Upstream) Try(ctx context.Context) (name string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, tryTime)
 	defer cancel()
@@ -46,7 +46,7 @@ func (u *Upstream) Try(ctx context.Context) (name string, err error) {
 		}
 		return "", fmt.Errorf("no MCP server answers at %s (%s): is the path missing? It is /mcp for most", where,
 			resp.Status)
-	case status == http.StatusUnauthorized, status == http.StatusForbidden: // it may want to know who calls
+	case status == http.StatusUnauthorized, status == http.StatusForbidden: // it may require a caller
 		u.c.Logger.WarnContext(ctx, "the MCP server refuses callers: if it wants a credential of its own, set it in "+
 			"upstream.headers (--header of protect)", "resource", u.c.Resource, "upstream", where, "status", status)
 		return "", nil
@@ -64,7 +64,8 @@ func (u *Upstream) Try(ctx context.Context) (name string, err error) {
 	return name, nil
 }
 
-// isOlder reports whether a GET opens a stream of 2024-11-05, which begins by naming where to post.
+// isOlder reports whether a GET opens a stream of revision 2024-11-05, whose first event names the
+// URL for POST.
 func (u *Upstream) isOlder(ctx context.Context) bool {
 	resp, err := u.ask(ctx, http.MethodGet, "", "")
 	if err != nil {
@@ -99,15 +100,15 @@ func (u *Upstream) ask(ctx context.Context, method, session, body string) (*http
 	return u.proxy.Transport.RoundTrip(req)
 }
 
-// leave ends the session that Try has begun.
+// leave ends the session that Try began.
 func (u *Upstream) leave(ctx context.Context, session string) {
 	if resp, err := u.ask(ctx, http.MethodDelete, session, ""); err == nil {
 		resp.Body.Close()
 	}
 }
 
-// introduced reads the name out of the answer to initialize, and reports whether it is one:
-// a JSON-RPC error is, too.
+// introduced reads the server name from the response to initialize. It reports whether the response
+// is JSON-RPC; a JSON-RPC error also counts.
 func introduced(body io.Reader, stream bool) (name string, ok bool) {
 	body = io.LimitReader(body, tryAnswer)
 	var answer struct {
@@ -127,7 +128,8 @@ func introduced(body io.Reader, stream bool) (name string, ok bool) {
 	return answer.Result.Info.Name, true
 }
 
-// firstMessage is the data of the first event that has any: the stream may stay open.
+// firstMessage returns the data of the first event with data. It does not wait for the end of the
+// stream, which may stay open.
 func firstMessage(stream io.Reader) io.Reader {
 	lines := bufio.NewReader(stream)
 	for {
@@ -141,7 +143,7 @@ func firstMessage(stream io.Reader) io.Reader {
 	}
 }
 
-// cause is what the network said, without the URL, in which secrets may be.
+// cause returns the innermost network error. It omits the URL, which may contain secrets.
 func cause(err error) string {
 	for inner := errors.Unwrap(err); inner != nil; inner = errors.Unwrap(inner) {
 		err = inner

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestTryTells: each thing that can be wrong with an MCP server is told from the others, and
-// what is there is not refused.
+// TestTryTells checks that Try distinguishes the faults of an MCP server, and accepts a working
+// one.
 func TestTryTells(t *testing.T) {
 	rpcError := `{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"x"}}`
 	result := `{"jsonrpc":"2.0","id":1,"result":{"serverInfo":{"name":"notes"}}}`
@@ -18,7 +18,7 @@ func TestTryTells(t *testing.T) {
 	for _, c := range []struct {
 		name             string
 		status           int
-		kind, body, want string // of the error, "" for none
+		kind, body, want string // of the error; "" for none
 		away             bool
 	}{
 		{"it has no POST", 405, "text/plain", "no", "no MCP server answers at", false},
@@ -57,8 +57,8 @@ func TestTryTells(t *testing.T) {
 	}
 }
 
-// TestTryAsks: what Try sends is a request of MCP with the operator's headers, and a server
-// that began no session has none to end.
+// TestTryAsks checks that Try sends a valid MCP request with the configured headers, and does not
+// end a session that the server did not begin.
 func TestTryAsks(t *testing.T) {
 	var got []*http.Request
 	var body []byte
@@ -92,7 +92,8 @@ func TestTryAsks(t *testing.T) {
 	}
 }
 
-// TestTryOlder: RU-13. A server of HTTP+SSE is recognized by what a GET begins with, also while its stream stays open.
+// TestTryOlder: RU-13. A server of HTTP+SSE is recognized by the start of its response to GET, even
+// while the stream stays open.
 func TestTryOlder(t *testing.T) {
 	inner := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet {

@@ -25,57 +25,57 @@ import (
 	"github.com/mcp-authd/mcp-authd/mcpresource"
 )
 
-// Config describes one MCP server that is reached by HTTP. URL and Resource are
-// required; every other zero value is a safe default.
+// Config describes one MCP server that is reached over HTTP. URL and Resource are required. Every
+// other zero value is a safe default.
 type Config struct {
-	URL      string // of its MCP endpoint
+	URL      string // the server's MCP endpoint
 	Resource string // the public URL that clients use
 	Identity Identity
-	// Headers are sent with every request, in place of what the client sends under the
-	// same names: credentials of the gateway at the MCP server, for instance.
+	// Headers are sent with every request and replace client headers of the same name. They can
+	// hold the gateway's credentials for the MCP server.
 	Headers http.Header
-	// Cookies are the names of cookies that pass in both directions, "*" for all.
-	// Default: none. The browser session of the authorization server may be among them.
+	// Cookies lists the names of cookies that pass in both directions, "*" for all. Default: none.
+	// Cookies of the authorization server never pass.
 	Cookies []string
 	// Connect bounds dialing and the TLS handshake. Default: 5 seconds.
 	Connect time.Duration
-	// Timeout bounds the wait for the head of a response, which a server that answers
-	// without a stream sends when a tool has finished. Default: 5 minutes. What follows the
-	// head takes as long as it likes.
+	// Timeout bounds the wait for the response header. A server that answers without a stream sends
+	// it when a tool has finished. Default: 5 minutes. The body has no time limit.
 	Timeout time.Duration
-	// Health is a URL, or a path at the server, that answers 2xx when it is well. Default:
-	// it is well when it can be connected to.
+	// Health is a URL, or a path on the server, that returns 2xx when the server is up. Default:
+	// the server is up if the gateway can connect to it.
 	Health string
-	// Tokens, when set, gets the token of Provider for the caller, which goes to the MCP
-	// server as its Authorization.
+	// Tokens, if set, gets the caller's token of Provider. It goes to the MCP server in the
+	// Authorization header.
 	Tokens   TokenSource
 	Provider string
 	Scopes   []string
-	// Shows, when set, says which entries of lists the caller in the context of a request is shown.
+	// Shows, if set, decides which list entries the caller in the request context sees.
 	Shows Shows
-	// Tasks keeps whom tasks of the MCP server belong to. Default: in memory.
+	// Tasks stores which caller owns each task of the MCP server. Default: in memory.
 	Tasks mcpresource.TaskStore
-	// Watched has every answer looked at for lists, and not those to requests for lists alone: a server may put
-	// one into the answer to another request, where clients that go by ids find it.
+	// Watched makes the gateway filter lists in every answer, and not only in answers to list
+	// requests. A server may put a list into the answer to another request, and clients that match
+	// by id find it.
 	Watched bool
-	// May, when set, says whether the caller in ctx may call a tool, of which a task is a call.
+	// May, if set, reports whether the caller in ctx may call a tool. A task belongs to a tool
+	// call.
 	May    func(ctx context.Context, tool string) bool
 	Logger *slog.Logger     // default: discard
 	Now    func() time.Time // default: time.Now
 }
 
-// Shows reports whether the caller in ctx, which is that of a request, is shown an entry of a list: see
-// [lists.View].
+// Shows reports whether the caller in the request context ctx sees a list entry: see [lists.View].
 type Shows func(ctx context.Context, k lists.Kind, name string, entry []byte) bool
 
-// TokenSource gets tokens of upstream providers, such as GitHub, for the caller in the
-// context of a request that the Guard has let through: the value of an Authorization
-// header. An [*InteractionRequired] among its errors is shown to the person.
+// TokenSource gets tokens of upstream providers, such as GitHub, for the caller in the context of a
+// request that the Guard has accepted. Token returns the value of an Authorization header. An
+// [*InteractionRequired] error is shown to the user.
 type TokenSource interface {
 	Token(ctx context.Context, provider string, scopes ...string) (authorization string, err error)
 }
 
-// InteractionRequired means that the person has to open a page first.
+// InteractionRequired means that the user must open a page first.
 type InteractionRequired struct{ Message, URL string }
 
 // Error implements error.
@@ -84,35 +84,36 @@ func (e *InteractionRequired) Error() string { return e.Message }
 const (
 	defaultConnect = 5 * time.Second
 	defaultTimeout = 5 * time.Minute
-	// idleTime is shorter than the five seconds after which Node closes a connection, so
-	// that requests do not meet a closing one.
+	// idleTime is shorter than the five seconds after which Node closes a connection, so that
+	// requests do not use a connection that is closing.
 	idleTime       = 4 * time.Second
 	maxIdle        = 256
 	maxHead        = 64 << 10 // of a response
-	bufferSize     = 16 << 10 // held by each stream for as long as it is open
+	bufferSize     = 16 << 10 // per open stream
 	connectionKeep = 15 * time.Second
 )
 
-// Upstream is a reverse proxy in front of one MCP server, to stand behind a Guard. It is
-// safe for concurrent use.
+// Upstream is a reverse proxy for one MCP server. It must be behind a Guard, and is safe for
+// concurrent use.
 type Upstream struct {
 	c      Config
 	target *url.URL
-	// What X-Forwarded-* say: the public address, also when a proxy before us hides it.
+	// forwarded holds X-Forwarded-Host and X-Forwarded-Proto: the public address, even if another
+	// proxy before us hides it.
 	forwarded struct{ host, proto []string }
 	proxy     *httputil.ReverseProxy
 	health    *health
 	signer    *signer
-	cancels   chan struct{} // has room for the tasks that are cancelled at once
+	cancels   chan struct{} // one slot for each task that is being cancelled
 	closeIdle func()
 }
 
-// New returns an upstream, or an error that says what in c is wrong.
+// New returns an upstream, or an error that names the fault in c.
 func New(c Config) (*Upstream, error) {
 	target, err := url.Parse(c.URL)
 	if err != nil || target.Host == "" || target.User != nil || target.Fragment != "" ||
 		(target.Scheme != "http" && target.Scheme != "https") {
-		// SP-28: the URL is not repeated, since a password may be in it.
+		// SP-28: the error does not repeat the URL, which may contain a password.
 		return nil, errors.New(
 			"gateway: the upstream URL is not an http or https URL without name, password and fragment",
 		)
@@ -130,8 +131,8 @@ func New(c Config) (*Upstream, error) {
 	u.forwarded.host, u.forwarded.proto = []string{public.Host}, []string{public.Scheme}
 	transport := u.transport()
 	u.closeIdle = transport.CloseIdleConnections
-	// What has no length, such as a stream, is flushed at once without FlushInterval; the
-	// rest arrives sooner when its head does not go alone.
+	// ReverseProxy flushes a body without a length, such as a stream, immediately, even without
+	// FlushInterval. Other bodies arrive sooner if the header waits for them.
 	u.proxy = &httputil.ReverseProxy{
 		Rewrite: u.rewrite, ModifyResponse: u.receive, ErrorHandler: u.fail, Transport: final{span.Onward(transport)},
 		BufferPool: newBuffers(), ErrorLog: slog.NewLogLogger(c.Logger.Handler(), slog.LevelDebug),
@@ -162,8 +163,8 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// transport asks for no compression of its own, and knows no proxy: an MCP server stands
-// beside the gateway.
+// transport returns an HTTP transport that does not request compression and ignores proxy settings,
+// because an MCP server runs beside the gateway.
 func (u *Upstream) transport() *http.Transport {
 	dialer := &net.Dialer{Timeout: u.c.Connect, KeepAlive: connectionKeep}
 	return &http.Transport{
@@ -173,29 +174,30 @@ func (u *Upstream) transport() *http.Transport {
 	}
 }
 
-// final keeps to itself what an MCP server sends ahead of its answer (1xx, RFC 9110 §15.2). ReverseProxy
-// would pass its headers on before ModifyResponse sees any, and take away those of the guard with them.
+// final hides the informational responses of an MCP server (1xx, RFC 9110 §15.2). ReverseProxy
+// would forward their headers before ModifyResponse sees them, and remove the guard's headers with
+// them.
 type final struct{ http.RoundTripper }
 
 // RoundTrip implements http.RoundTripper.
 func (f final) RoundTrip(r *http.Request) (*http.Response, error) {
-	if trace := httptrace.ContextClientTrace(r.Context()); trace != nil { // of this request alone
+	if trace := httptrace.ContextClientTrace(r.Context()); trace != nil { // set for this request only
 		trace.Got1xxResponse = func(int, textproto.MIMEHeader) error { return nil }
 	}
 	return f.RoundTripper.RoundTrip(r)
 }
 
-// exchange is what is known about one request on its way.
+// exchange holds the state of one request.
 type exchange struct {
 	principal     *mcpresource.Principal
-	identity      string          // signed
+	identity      string          // signed identity token
 	authorization string          // for the MCP server
 	name          string          // the header Mcp-Name as the client sent it, if the guard has decoded it
 	stream        bool            // the response is an event stream
-	lists         bool            // it may have lists
-	begins        bool            // or say that a task has begun
-	tools         []string        // that are called
-	call          json.RawMessage // the id of the one request that begins a task, nil for several
+	lists         bool            // the response may contain lists
+	begins        bool            // the response may announce a new task
+	tools         []string        // the tools that the request calls
+	call          json.RawMessage // id of the single request that begins a task; nil if there are several
 	unbound       error           // why a task was not bound to the caller
 }
 
@@ -221,7 +223,7 @@ func (u *Upstream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	u.proxy.ServeHTTP(w, r)
 }
 
-// prepare returns the request with what is known about it.
+// prepare parses the request and returns it with its exchange.
 func (u *Upstream) prepare(r *http.Request) (*http.Request, *exchange, error) {
 	x := &exchange{}
 	x.principal, _ = mcpresource.FromContext(r.Context())
@@ -233,14 +235,14 @@ func (u *Upstream) prepare(r *http.Request) (*http.Request, *exchange, error) {
 	if err != nil {
 		return r, x, err
 	}
-	// What is not the answer to a POST may be one that is sent again.
+	// A response to anything but a POST may be one that the server sends again.
 	x.lists = r.Method != http.MethodPost || u.c.Watched || lists.Asked(body)
 	if err := u.judgeTasks(r, x, body); err != nil {
 		return r, x, err
 	}
 	x.lists = x.lists || x.begins
-	// ReverseProxy carries an upgrade to another protocol through; nothing there would
-	// be judged by the guard.
+	// ReverseProxy forwards an upgrade to another protocol, and the guard would not judge anything
+	// sent there.
 	if r.Header.Get("Upgrade") != "" {
 		r.Header = r.Header.Clone()
 		r.Header.Del("Upgrade")
@@ -248,10 +250,10 @@ func (u *Upstream) prepare(r *http.Request) (*http.Request, *exchange, error) {
 	return r, x, u.introduce(r, x)
 }
 
-// introduce finds out how the caller is presented to the MCP server.
+// introduce prepares the identity and the authorization that the MCP server gets.
 func (u *Upstream) introduce(r *http.Request, x *exchange) (err error) {
 	if x.principal == nil {
-		return nil // a method that the policy leaves open
+		return nil // the policy leaves this method open
 	}
 	if err := u.c.Identity.fits(x.principal); err != nil {
 		return err
@@ -265,9 +267,9 @@ func (u *Upstream) introduce(r *http.Request, x *exchange) (err error) {
 	return err
 }
 
-// repeatable lets the transport send a request again whose connection was closed before
-// anything was written to it, as MCP servers do with idle ones. What was written is not
-// sent twice: a tool may have been called.
+// repeatable lets the transport repeat a request if the connection was closed before anything was
+// written to it. MCP servers close idle connections. A request that was written is not sent twice:
+// a tool may have been called.
 func repeatable(r *http.Request) (body []byte, err error) {
 	if r.Body == nil || r.Body == http.NoBody {
 		return nil, nil
@@ -275,7 +277,7 @@ func repeatable(r *http.Request) (body []byte, err error) {
 	again := func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
 	if judged, ok := r.Body.(interface{ Bytes() []byte }); ok { // the guard has read it
 		body = judged.Bytes()
-	} else if body, err = io.ReadAll(r.Body); err != nil { // and has bounded it
+	} else if body, err = io.ReadAll(r.Body); err != nil { // and has limited its size
 		return nil, err
 	} else {
 		r.Body, _ = again()
@@ -284,8 +286,8 @@ func repeatable(r *http.Request) (body []byte, err error) {
 	return body, nil
 }
 
-// endStream ends an event stream whose token has ended as a stream ends, and not as a
-// broken connection; everything else stays as ReverseProxy leaves it.
+// endStream ends an event stream whose token has ended as a regular end of stream and not as a
+// broken connection. ReverseProxy handles everything else.
 func (u *Upstream) endStream(r *http.Request, x *exchange) {
 	if !x.stream || context.Cause(r.Context()) == context.Canceled || r.Context().Err() == nil {
 		return
@@ -295,7 +297,7 @@ func (u *Upstream) endStream(r *http.Request, x *exchange) {
 	}
 }
 
-// rewrite makes the request that goes to the MCP server.
+// rewrite builds the request to the MCP server.
 func (u *Upstream) rewrite(pr *httputil.ProxyRequest) {
 	x, out := exchangeOf(pr.In.Context()), pr.Out
 	target := *u.target
@@ -310,10 +312,11 @@ func (u *Upstream) rewrite(pr *httputil.ProxyRequest) {
 		out.Header[mcp.HeaderName] = []string{x.name}
 	}
 	if out.Method == http.MethodPost && out.Header.Get("Accept") == "" {
-		// RFC 9110 §12.5.1: a client that says nothing takes anything; MCP servers want it said.
+		// RFC 9110 §12.5.1: a client without Accept accepts anything, but MCP servers require the
+		// header.
 		out.Header.Set("Accept", "application/json, text/event-stream")
 	}
-	if x.lists { // compressed, or in parts, it could not be looked at
+	if x.lists { // a compressed or partial body could not be filtered
 		out.Header.Set("Accept-Encoding", "identity")
 		delete(out.Header, "Range")
 		delete(out.Header, "If-Range")
@@ -331,21 +334,21 @@ func (u *Upstream) rewrite(pr *httputil.ProxyRequest) {
 	}
 }
 
-// query is the client's with the operator's, whose word counts.
+// query returns the client's query merged with the operator's, which takes precedence.
 func (u *Upstream) query(in *url.URL) string {
 	query := in.Query()
-	query.Del("access_token") // RFC 6750 §2.3: never looked at, and a secret all the same
+	query.Del("access_token") // RFC 6750 §2.3: the guard ignores it, but it is still a secret
 	for k, v := range u.target.Query() {
 		query[k] = v
 	}
 	return query.Encode()
 }
 
-// receive judges the head of a response. Its errors reach fail.
+// receive checks the header of a response. ReverseProxy passes its errors to fail.
 func (u *Upstream) receive(r *http.Response) error {
 	switch {
 	case r.StatusCode == http.StatusUnauthorized || r.StatusCode == http.StatusProxyAuthRequired:
-		return errCredentials // of the gateway: the client can do nothing about it, and its own were good
+		return errCredentials // the gateway's credentials failed, and the client cannot change them
 	case r.StatusCode >= 300 && r.StatusCode < 400 && r.StatusCode != http.StatusNotModified:
 		return fmt.Errorf("%w to %s: set the upstream URL to that", errRedirect, r.Header.Get("Location"))
 	case r.StatusCode >= 500 && !isType(r.Header, "application/json", eventStream):
@@ -359,7 +362,7 @@ func (u *Upstream) receive(r *http.Response) error {
 	case x.lists && (x.stream || method == http.MethodPost):
 		return u.filter(r, x.stream)
 	case method == http.MethodGet && r.StatusCode < 300:
-		return u.filter(r, true) // which clients read as a stream, whatever type it has
+		return u.filter(r, true) // clients read it as a stream, whatever its type
 	}
 	return nil
 }
@@ -374,19 +377,19 @@ var (
 	errRedirect    = errors.New("the MCP server redirects")
 )
 
-// Check reports whether the MCP server is well, as of a few seconds ago at most.
+// Check returns nil if the MCP server is up. The result is at most a few seconds old.
 func (u *Upstream) Check(ctx context.Context) error { return u.health.check(ctx) }
 
-// Run looks after the health of the MCP server until ctx ends.
+// Run probes the health of the MCP server until ctx ends.
 func (u *Upstream) Run(ctx context.Context) { u.health.run(ctx) }
 
-// Close closes what is idle.
+// Close closes idle connections.
 func (u *Upstream) Close() error {
 	u.closeIdle()
 	return nil
 }
 
-// buffers lends the memory that bodies are copied through.
+// buffers is a pool of copy buffers.
 type buffers struct{ pool sync.Pool }
 
 func newBuffers() *buffers {

@@ -16,7 +16,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/mcpresource"
 )
 
-// TestDefaults: what the comments of Config promise.
+// TestDefaults checks the defaults that the comments of Config promise.
 func TestDefaults(t *testing.T) {
 	u, err := New(Config{URL: "http://127.0.0.1:1", Resource: publicURL})
 	if err != nil {
@@ -42,7 +42,7 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
-// TestRedirectsAndOthers: every redirect of an MCP server is an error, but 304 is not.
+// TestRedirectsAndOthers checks that every redirect of an MCP server is an error, except 304.
 func TestRedirectsAndOthers(t *testing.T) {
 	for status, want := range map[int]int{
 		204: 204, 300: 502, 302: 502, 304: 304, 308: 502, 399: 502, 400: 400, 401: 502, 407: 502, 499: 499, 500: 500,
@@ -54,8 +54,8 @@ func TestRedirectsAndOthers(t *testing.T) {
 	}
 }
 
-// TestUpgrade: a request to change the protocol reaches no MCP server: what follows it would
-// be judged by nobody.
+// TestUpgrade checks that a request to change the protocol does not reach the MCP server. The guard
+// would not judge anything sent after the change.
 func TestUpgrade(t *testing.T) {
 	var got http.Header
 	g := front(t, Config{}, func(_ http.ResponseWriter, r *http.Request) { got = r.Header })
@@ -65,8 +65,8 @@ func TestUpgrade(t *testing.T) {
 	}
 }
 
-// TestUnknownCallers: RS-49. A caller who cannot be named, or whose name cannot be signed, is
-// not let through without a name; one whom the policy lets in without a token has none.
+// TestUnknownCallers: RS-49. A caller whose name cannot be sent or signed is refused. A caller whom
+// the policy admits without a token has no name.
 func TestUnknownCallers(t *testing.T) {
 	var got []http.Header
 	inner := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -120,8 +120,8 @@ func TestUnknownCallers(t *testing.T) {
 	}
 }
 
-// AS-243: an MCP server behind the gateway learns which helper calls, and one whose name no header
-// holds does not call.
+// TestHelperIsNamed: AS-243. An MCP server behind the gateway gets the name of the calling
+// sub-agent. A sub-agent whose name does not fit into a header is refused.
 func TestHelperIsNamed(t *testing.T) {
 	var got http.Header
 	inner := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { got = r.Header }))
@@ -161,8 +161,8 @@ type broken struct{}
 
 func (broken) Sign(context.Context, string, any) (string, error) { return "", errors.New("no key") }
 
-// TestOrigin: an identity token names who vouches for the caller when that is not its issuer,
-// and the audience that the operator has set.
+// TestOrigin checks that an identity token has the origin of the caller's token if it differs from
+// iss, and the configured audience.
 func TestOrigin(t *testing.T) {
 	for issuer, want := range map[string]string{alice.Issuer: "", "https://gateway.example.com": alice.Issuer} {
 		var c claims
@@ -183,7 +183,8 @@ func (r recorder) Sign(_ context.Context, _ string, c any) (string, error) {
 	return "x", nil
 }
 
-// TestIdleConnections: a connection that the MCP server closed meanwhile costs no request.
+// TestIdleConnections checks that no request fails because the MCP server has closed an idle
+// connection.
 func TestIdleConnections(t *testing.T) {
 	r := httptest.NewRequest(http.MethodPost, publicURL, struct{ io.Reader }{strings.NewReader(ping)})
 	r.ContentLength = -1
@@ -204,7 +205,7 @@ func TestIdleConnections(t *testing.T) {
 	}
 }
 
-// TestQuery: without a query of the client's, the MCP server gets the operator's.
+// TestQuery checks that the MCP server gets the configured query if the client sends none.
 func TestQuery(t *testing.T) {
 	var got *http.Request
 	g := front(t, Config{}, func(_ http.ResponseWriter, r *http.Request) { got = r })
@@ -220,7 +221,7 @@ func TestQuery(t *testing.T) {
 	}
 }
 
-// TestCookies: all but those of the authorization server may pass, if the operator says so.
+// TestCookies checks that "*" passes all cookies except the authorization server's.
 func TestCookies(t *testing.T) {
 	var got *http.Request
 	g := front(t, Config{Cookies: []string{"*"}}, func(w http.ResponseWriter, r *http.Request) {
@@ -242,7 +243,7 @@ func TestCookies(t *testing.T) {
 	}
 }
 
-// streaming serves one event stream into w, whose token has ended.
+// streaming serves an event stream whose token has ended into w.
 func streaming(t *testing.T, w http.ResponseWriter, cause error) (panicked any) {
 	t.Helper()
 	ctx, end := context.WithCancelCause(t.Context())
@@ -261,7 +262,7 @@ func streaming(t *testing.T, w http.ResponseWriter, cause error) (panicked any) 
 	return nil
 }
 
-// ender ends a request when the first of its stream is written.
+// ender ends a request at the first write of its stream.
 type ender struct {
 	http.ResponseWriter
 	end func()
@@ -273,8 +274,8 @@ type faulty struct{ http.ResponseWriter }
 
 func (faulty) Write([]byte) (int, error) { panic("a defect") }
 
-// TestStreamDefects: the end of a stream hides no defect, and a stream that was complete when
-// its token ended is none.
+// TestStreamDefects checks that the end of a token does not hide a broken stream, and that a stream
+// that was already complete is not reported as broken.
 func TestStreamDefects(t *testing.T) {
 	revoked := errors.New("revoked")
 	if v := streaming(t, faulty{httptest.NewRecorder()}, revoked); v != "a defect" {
@@ -286,8 +287,8 @@ func TestStreamDefects(t *testing.T) {
 	}
 }
 
-// TestHealthPage: an MCP server whose page cannot be had or says anything but 2xx is down;
-// nobody asks it twice in a row, and an asker who has gone says nothing about it.
+// TestHealthPage checks that an MCP server is down if its page is unreachable or does not return
+// 2xx. The result is cached briefly, and a caller that leaves does not change it.
 func TestHealthPage(t *testing.T) {
 	var asked, status atomic.Int32
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -35,7 +35,7 @@ func TestPrototypes(t *testing.T) {
 	}
 }
 
-// TestLinesAlone: EN-10. Some clients take each line of data for a message.
+// TestLinesAlone: EN-10. Some clients parse each data line as a message.
 func TestLinesAlone(t *testing.T) {
 	const message, begun = `{"id":1,"result":{"tools":[{"name":"secret"}]}}`, `{"id":1,"result":{"taskId":"secret"}}`
 	for name, in := range map[string]string{

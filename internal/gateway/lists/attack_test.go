@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// TestOfOtherRequests: lists are known by their place, whatever a message says it answers.
+// TestOfOtherRequests checks that lists are found by their place, whatever request a message
+// answers.
 func TestOfOtherRequests(t *testing.T) {
 	for name, head := range map[string]string{
 		"the id of another request": `{"jsonrpc":"2.0","id":99,`,
@@ -32,7 +33,7 @@ func TestOfOtherRequests(t *testing.T) {
 	}
 }
 
-// TestNamesInDoubt: what is no UTF-8, and members that stand twice, are read in more than one way.
+// TestNamesInDoubt checks names with several readings: invalid UTF-8 and repeated members.
 func TestNamesInDoubt(t *testing.T) {
 	for name, entry := range map[string]string{
 		"a byte that begins nothing":         "{\"name\":\"a\xff\"}",
@@ -60,7 +61,8 @@ func TestNamesInDoubt(t *testing.T) {
 	}
 }
 
-// TestEveryBoundary: wherever the connection cuts a stream in two, or in three, the caller sees the same.
+// TestEveryBoundary checks that the caller sees the same wherever the connection splits a stream
+// into two or three parts.
 func TestEveryBoundary(t *testing.T) {
 	list := `{"jsonrpc":"2.0","id":1,"result":{"cacheScope":"public","tools":[{"name":"secr\u0065t","d":"\\\"}]"},` +
 		`{"name":"é","x":{"name":"secret"}},{"name":"secret"}],"tools":[{"name":"secret"}]}}`
@@ -99,7 +101,7 @@ func TestEveryBoundary(t *testing.T) {
 	}
 }
 
-// endless is a text without an end: head, and then part again and again.
+// endless is a text that never ends: head once, and then part repeatedly.
 type endless struct {
 	head, part []byte
 	read, at   int
@@ -117,7 +119,7 @@ func (e *endless) Read(p []byte) (n int, err error) {
 
 func (*endless) Close() error { return nil }
 
-// limited ends an endless text with an error, as a connection does whose client is gone.
+// limited ends an endless text with an error, like the connection of a client that has left.
 type limited struct {
 	*endless
 	most int
@@ -132,7 +134,7 @@ func (l limited) Read(p []byte) (int, error) {
 	return l.endless.Read(p)
 }
 
-// TestEndless: whatever never ends, a stream holds no more than an entry of it, and ends with its client.
+// TestEndless checks that a stream never buffers more than one entry, and ends with its client.
 func TestEndless(t *testing.T) {
 	const size = 6 << 20
 	head := `{"jsonrpc":"2.0","id":1,"result":{"tools":[`
@@ -188,7 +190,7 @@ func TestEndless(t *testing.T) {
 	}
 }
 
-// TestNothingWaitsForTheEnd: what an endless list shows goes on while it comes.
+// TestNothingWaitsForTheEnd checks that visible entries of an endless list are sent as they arrive.
 func TestNothingWaitsForTheEnd(t *testing.T) {
 	from := &endless{head: []byte(`{"result":{"tools":[`), part: []byte(`{"name":"secret"},{"name":"a"},`)}
 	b, p := Body(from, false, open, nil), make([]byte, 16<<10)
@@ -200,7 +202,7 @@ func TestNothingWaitsForTheEnd(t *testing.T) {
 		}
 		got = append(got, p[:n]...)
 	}
-	// of two tools of 18 and 12 bytes and their commas, the shown one goes on
+	// two tools have 18 and 12 bytes with their commas, and only the second passes
 	if from.read > 3*len(got) {
 		t.Errorf("RS-218: %d bytes were read for %d that are shown", from.read, len(got))
 	}

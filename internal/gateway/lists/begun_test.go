@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// chunks hands out one chunk of an answer at each Read.
+// chunks returns one chunk of a response per Read.
 type chunks []string
 
 // Read implements io.Reader.
@@ -22,8 +22,8 @@ func (p *chunks) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// TestTasksThatAreNotShown: a client whose task is refused is told so, in the form of the answer, where nothing
-// of it has gone on yet.
+// TestTasksThatAreNotShown checks that a client whose task is hidden gets an error in the form of
+// the response, if no part of it has been sent.
 func TestTasksThatAreNotShown(t *testing.T) {
 	const refusal = `{"error":1}`
 	seen := map[string]int{}
@@ -38,7 +38,7 @@ func TestTasksThatAreNotShown(t *testing.T) {
 	}
 	for name, tt := range map[string]struct {
 		stream     bool
-		text, want string // | ends a Read
+		text, want string // "|" ends a Read
 	}{
 		"2026-07-28": {
 			false, `{"id":1,"result":{"resultType":"task","taskId":"t","status":"working"}}`, refusal,

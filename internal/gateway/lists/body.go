@@ -6,15 +6,15 @@ import (
 	"strings"
 )
 
-// Body returns an answer, or a stream of events, as a caller is shown it. What one Read gets is
-// handed on by it, but for an entry of a list that is not complete, so no event waits for another.
-// A message that says that a task has begun which is not shown gives way to instead, an error for the client;
-// with a nil instead, or when part of the message has gone on, Read returns [ErrRefused].
+// Body returns a response, or a stream of events, as its caller may see it. Each Read passes on all
+// that it gets, except an incomplete list entry, so no event waits for another. A message that
+// announces a hidden task is replaced by instead, an error for the client. If instead is nil, or
+// part of the message has been sent, Read returns [ErrRefused].
 func Body(from io.ReadCloser, stream bool, shows View, instead func() []byte) io.ReadCloser {
 	return &body{from: from, events: events{filter: filter{shows: shows, instead: instead, framed: stream}}}
 }
 
-// Message returns one message as a caller is shown it.
+// Message returns one message as its caller may see it.
 func Message(text []byte, shows View) ([]byte, error) {
 	f := filter{shows: shows, out: make([]byte, 0, len(text))}
 	if err := f.read(text); err != nil {
@@ -26,7 +26,7 @@ func Message(text []byte, shows View) ([]byte, error) {
 type body struct {
 	from io.ReadCloser
 	events
-	sent int // of out
+	sent int // bytes of out that were read
 	err  error
 }
 
@@ -46,7 +46,7 @@ func (b *body) Read(p []byte) (int, error) {
 	}
 	n := copy(p, b.out[b.sent:])
 	if b.sent += n; b.sent == len(b.out) && cap(b.out) > maxEntry {
-		b.out, b.sent = nil, 0 // the stream may stay open for long
+		b.out, b.sent = nil, 0 // frees memory, because the stream may stay open for long
 	}
 	return n, nil
 }
@@ -54,37 +54,37 @@ func (b *body) Read(p []byte) (int, error) {
 // Close implements io.Closer.
 func (b *body) Close() error { return b.from.Close() }
 
-// events takes the data out of server-sent events (WHATWG HTML §9.2.6), and writes their frame again: each line ends
-// with a line feed, a field that is not of the standard becomes an empty comment, and so does a comment. Readers of
-// streams differ in what ends a line: some know no carriage return alone, and some split at U+2028. One of them must
-// not find an event where this one sees none.
+// events extracts the data from server-sent events (WHATWG HTML §9.2.6) and rewrites their framing.
+// Each line ends with a line feed, and comments and unknown fields become empty comments. Readers
+// disagree about line ends: some do not accept a lone carriage return, and some split at U+2028. No
+// reader may find an event that this one does not see.
 type events struct {
 	filter
-	begun bool   // the byte order mark, if any, is over
-	field []byte // the name of the field of the line that is read; cut when it is longer than any that counts
+	begun bool   // any byte order mark has been read
+	field []byte // name of the current line's field, cut if it is too long to be a known name
 	value value
-	cr    bool // the last byte; a line feed after it ends no other line
+	cr    bool // the last byte was a carriage return; a line feed now does not end another line
 	alone *alone
 }
 
-// value is what of a line is read.
+// value is the part of a line that is being read.
 type value uint8
 
 const (
-	ofField value = iota // the name of the field
-	ofSpace              // the space that may follow its colon
+	ofField value = iota // the field name
+	ofSpace              // the optional space after the colon
 	ofData
-	ofOther   // of an event, an id, or the time to wait
-	ofNothing // of a comment, or an unknown field
+	ofOther   // of the field event, id or retry
+	ofNothing // of a comment or an unknown field
 )
 
-// byteOrderMark may begin a stream, and belongs to no line.
+// byteOrderMark may precede a stream and is not part of its first line.
 const byteOrderMark = "\ufeff"
 
-// longestField is longer than the name of any field, by one byte.
+// longestField is one byte longer than the longest field name.
 const longestField = len("retry") + 1
 
-// take takes a part of the answer.
+// take reads the next part of the response.
 func (e *events) take(b []byte) error {
 	if !e.framed {
 		return e.read(b)
@@ -154,17 +154,17 @@ func (e *events) partOfLine(b []byte) error {
 	return nil
 }
 
-// alone reads a line of data by itself, as some clients do, where the lines before it are part of another text or
-// message. Nil reads nothing.
+// alone parses a single data line as a separate message, as some clients do, if earlier lines
+// belong to another text or message. A nil alone parses nothing.
 type alone struct {
 	inBatch bool
 	begun   bool
-	ended   bool // it is not a message
+	ended   bool // the line is not a message
 	filter
 }
 
-// isMessage takes a part of the line, and reports whether the line begins as a message with a list or a task. It does
-// before the list, or the first entry, is complete to the client.
+// isMessage reads a part of the line. It reports whether the line begins as a message with a list
+// or a task, before the client has the whole list or its first entry.
 func (a *alone) isMessage(b []byte) (found bool) {
 	if a == nil || a.ended {
 		return false
@@ -177,7 +177,7 @@ func (a *alone) isMessage(b []byte) (found bool) {
 		case strings.IndexByte(byteOrderMark, b[0]) >= 0:
 			b = b[1:]
 			continue
-		case b[0] == '{' && a.inBatch: // which is a message of the batch, and read as one
+		case b[0] == '{' && a.inBatch: // it is a message of the batch and is parsed as one
 		case b[0] == '{', b[0] == '[':
 			a.begun = true
 			continue
@@ -192,7 +192,7 @@ func (a *alone) isMessage(b []byte) (found bool) {
 	return found
 }
 
-// endField is the end of the name of a field.
+// endField handles the end of a field name.
 func (e *events) endField() {
 	switch name := string(e.field); name {
 	case "data":
@@ -210,8 +210,9 @@ func (e *events) endField() {
 	}
 }
 
-// hasOdd reports whether a text that is no message has characters at which a reader could end a line: all but those of
-// ASCII that can be printed, and tabs. An id goes back in a header, which has no others.
+// hasOdd reports whether text outside of messages contains a character that a reader may take for a
+// line end. Only printable ASCII and tabs are safe. A client returns an id in a header, which
+// allows no others.
 func hasOdd(b []byte) bool {
 	for _, c := range b {
 		if c != '\t' && (c < ' ' || c > '~') {
@@ -221,7 +222,7 @@ func hasOdd(b []byte) bool {
 	return false
 }
 
-// endLine takes a line end. An empty line ends the event.
+// endLine handles a line end. An empty line ends the event.
 func (e *events) endLine(c byte) error {
 	if c == '\n' && e.cr {
 		e.cr = false
@@ -229,7 +230,7 @@ func (e *events) endLine(c byte) error {
 	}
 	empty := e.value == ofField && len(e.field) == 0
 	if e.value == ofField && !empty {
-		e.endField() // of a field without a value
+		e.endField() // a field without a value
 	}
 	e.put([]byte("\n"))
 	e.cr, e.begun = c == '\r', true
@@ -237,13 +238,13 @@ func (e *events) endLine(c byte) error {
 	switch {
 	case empty:
 		return e.over()
-	case e.quoted: // a string ends on its line
+	case e.quoted: // a string must end on its line
 		return ErrMalformed
 	}
 	return nil
 }
 
-// unframed is the data of an entry that goes over several lines of an event.
+// unframed returns the data of an entry that spans several lines of an event.
 func unframed(entry []byte) []byte {
 	out := make([]byte, 0, len(entry))
 	for i, line := range bytes.FieldsFunc(entry, func(r rune) bool { return r == '\n' || r == '\r' }) {
@@ -252,7 +253,7 @@ func unframed(entry []byte) []byte {
 			if !ok {
 				continue
 			}
-			line = append([]byte{'\n'}, data...) // a space more or less between two tokens
+			line = append([]byte{'\n'}, data...) // a space between two tokens does not matter
 		}
 		out = append(out, line...)
 	}

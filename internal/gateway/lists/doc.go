@@ -1,17 +1,19 @@
-// Package lists shows to each caller those tools, prompts, resources and tasks of an MCP server that the
-// caller may use, while the answer of the server is on its way, and tells which tasks have begun.
+// Package lists filters the tools, prompts, resources and tasks that an MCP server lists, so that
+// each caller sees only those that it may use. It works while the response is streaming, and
+// reports which tasks have begun.
 //
-// Lists are found by their place, result.tools and the like, in a message, in each message of a
-// batch, and in the data of each event of a stream. Only one entry of a list is held at a time; all
-// else goes on as it comes, byte for byte, but for two things. The member cacheScope becomes private: what one
-// caller is shown is not for another (MCP 2026-07-28, Caching). The frame of a stream is written again.
+// The filter finds lists by their place, such as result.tools, in a message, in each message of a
+// batch, and in the data of each event of a stream. It buffers only one list entry at a time and
+// passes everything else unchanged, byte for byte, with two exceptions. The member cacheScope
+// becomes private, because a filtered list is not valid for other callers (MCP 2026-07-28,
+// Caching). The framing of streams is rewritten.
 //
-// A server that wants to be misread is not: keys are compared without case and with their escapes
-// resolved, as some clients read them. An entry whose name cannot be told for certain is not shown:
-// one without a name or with two, one that is larger than a mebibyte. What begins as a message and
-// is not JSON ends the answer; so does what some decoders take for JSON, as comments and names without quotes. In a
-// stream each line ends with a line feed, and the only lines are those of fields that the standard has and empty
-// comments: readers differ in where a line ends, so that one could find an event where others see a comment.
+// A server cannot hide entries by ambiguity. Keys are compared without case and with escapes
+// resolved, as some clients do. An entry with an uncertain name is hidden: an entry with no name or
+// two names, or one larger than a mebibyte. Text that begins as a message and is not JSON ends the
+// response. So do forms that only some decoders accept, such as comments and names without quotes.
+// In a stream each line ends with a line feed, and has a standard field or an empty comment.
+// Readers disagree about line ends, so one could find an event where others see a comment.
 package lists
 
 import (
@@ -20,10 +22,10 @@ import (
 	"slices"
 )
 
-// Kind is what a list has.
+// Kind is the kind of entries in a list.
 type Kind uint8
 
-// The kinds of lists.
+// These are the kinds of lists.
 const (
 	None Kind = iota
 	Tools
@@ -31,16 +33,16 @@ const (
 	Resources
 	Templates
 	Tasks
-	// Begun is no list: its entries are the tasks that answers to calls say have begun. See [Body] for what
-	// becomes of an answer with one that is not shown.
+	// Begun is not a list. Its entries are the tasks that responses to calls announce. See [Body]
+	// for how a response with a hidden task is handled.
 	Begun
 )
 
-// last is the last kind that is a list.
+// last is the last kind of list.
 const last = Tasks
 
-// kinds has the members of results that are lists, the member that is the name of an entry, the
-// method that lists them, and the one that uses an entry.
+// kinds holds four names for each kind of list: the result's member, the member with an entry's
+// name, the method that lists entries, and the method that uses one.
 var kinds = [...]struct{ member, name, list, use string }{
 	Tools:     {"tools", "name", "tools/list", "tools/call"},
 	Prompts:   {"prompts", "name", "prompts/list", "prompts/get"},
@@ -50,7 +52,7 @@ var kinds = [...]struct{ member, name, list, use string }{
 	Begun:     {use: "tasks/get"},
 }
 
-// Of returns the kind of list that a method answers with, None for any other method.
+// Of returns the kind of list that a method returns, or None.
 func Of(method string) Kind {
 	for k := Tools; k <= last; k++ {
 		if kinds[k].list == method {
@@ -60,15 +62,15 @@ func Of(method string) Kind {
 	return None
 }
 
-// Use is the method by which an entry of a list is used.
+// Use returns the method that uses an entry of a list.
 func (k Kind) Use() string { return kinds[k].use }
 
-// View reports whether an entry is shown. Entry is its JSON, which is not to be kept or changed;
-// name is "" for one whose name cannot be told, which is not shown whatever the view says.
+// View reports whether the caller may see an entry. Entry is the entry's JSON, which View must not
+// keep or change. name is "" if it is uncertain; such an entry is always hidden.
 type View func(k Kind, name string, entry []byte) bool
 
-// Asked reports whether a body, which a Guard has let through, asks for a list. Other bodies are
-// not decoded.
+// Asked reports whether a body that a Guard has accepted requests a list. Bodies without a method
+// of this kind are not decoded.
 func Asked(body []byte) bool {
 	if !bytes.Contains(body, []byte("list")) && !bytes.Contains(body, []byte(`\u`)) {
 		return false

@@ -6,37 +6,38 @@ import (
 )
 
 const (
-	maxEntry = 1 << 20  // bytes of one entry
+	maxEntry = 1 << 20  // bytes of an entry
 	maxText  = 16 << 10 // bytes of a key or a name
 )
 
-// ErrMalformed means that an answer begins as a message and is not JSON, or that readers of JSON differ about it.
+// ErrMalformed means that a response begins as a message but is not JSON, or that JSON decoders
+// disagree about it.
 var ErrMalformed = errors.New("an answer of the MCP server is not JSON, or ambiguous")
 
-// ErrRefused means that a task has begun that is not shown, when part of the message that says so has gone on.
+// ErrRefused means that a message announces a hidden task and has been sent in part.
 var ErrRefused = errors.New("a task of the MCP server could not be kept")
 
-// place is where in a message the filter is.
+// place is the filter's position in a message.
 type place uint8
 
 const (
-	outside place = iota // of any message
-	opaque               // text that is no message, until the event or the body ends
+	outside place = iota // outside of all messages
+	opaque               // text that is not a message, until the event or the body ends
 	batch
 	message
 	result
 	list
 	entry
 	begun // a task
-	deep  // anything else
+	deep  // anywhere else
 )
 
-// isObject reports whether the keys of this place count.
+// isObject reports whether this is an object whose keys have a meaning.
 func (p place) isObject() bool {
 	return p == message || p == result || p == entry || p == begun
 }
 
-// word is what the last key means.
+// word is the meaning of the last key.
 type word uint8
 
 const (
@@ -49,7 +50,7 @@ const (
 	isTaskID
 )
 
-// destination is where bytes go.
+// destination is the target of the bytes that are read.
 type destination uint8
 
 const (
@@ -59,10 +60,10 @@ const (
 	toNone
 )
 
-// maxPlaces is the depth of an entry in a batch. What is deeper is deep.
+// maxPlaces is the depth of an entry in a batch. Anything below has the place deep.
 const maxPlaces = 5
 
-// filter reads JSON as it comes, and appends to out what goes on.
+// filter parses JSON as it arrives and appends the filtered text to out.
 type filter struct {
 	shows  View
 	framed bool // the text is the data of events
@@ -73,38 +74,38 @@ type filter struct {
 	at     place
 	places [maxPlaces + 1]place // by depth
 
-	key  bool // one is expected
+	key  bool // a key is expected
 	word word
-	kind Kind // of the last key that is one of a list
+	kind Kind // of the last key that names a list
 
-	foul            bool // JSON does not have this, or readers differ about it
-	quoted, escaped bool // in a string, behind a backslash
-	taken           bool // it counts
+	foul            bool // not JSON, or ambiguous
+	quoted, escaped bool // in a string; after a backslash
+	taken           bool // the string has a meaning
 	text            []byte
 
-	gap   []byte // between two entries
+	gap   []byte // text between two entries
 	entry []byte
-	shown bool // one of this list
-	inner bool // in an entry
-	lines bool // which goes over several lines of an event
+	shown bool // an entry of this list was shown
+	inner bool // inside an entry
+	lines bool // the entry spans several lines of an event
 	name  string
-	named bool // it has a key for its name
-	doubt bool // about its name
+	named bool // the entry has a key for its name
+	doubt bool // the name is uncertain
 
-	refused  bool          // a task that has begun
-	instead  func() []byte // of a message that says so; nil: the answer ends
-	start    int           // of the message that is read, in out; -1 when part of it has gone on
-	outside  int           // the depth around it
-	dropping bool          // the rest of it
-	kept     int           // of out, while it is dropped
+	refused  bool          // a hidden task has begun
+	instead  func() []byte // replacement for a message about a hidden task; nil: the response ends
+	start    int           // offset in out of the current message; -1 if part of it has been sent
+	outside  int           // the depth around the message
+	dropping bool          // the rest of the message
+	kept     int           // length of out to keep when dropping ends
 
 	buf  []byte
-	mark int // of buf, that has been put
+	mark int // offset in buf; the bytes before it were put
 }
 
-// read takes a part of a text.
+// read parses the next part of a text.
 func (f *filter) read(b []byte) error {
-	if bytes.IndexByte(b, 0) >= 0 { // in no JSON; some clients take it for another encoding then
+	if bytes.IndexByte(b, 0) >= 0 { // not JSON; some clients then assume another encoding
 		return ErrMalformed
 	}
 	f.buf, f.mark, f.kept = b, 0, len(f.out)
@@ -153,12 +154,12 @@ func (f *filter) read(b []byte) error {
 		return ErrRefused
 	}
 	if f.dropping {
-		f.out, f.dst = f.out[:f.kept], toOut // there may be framing around the next part
+		f.out, f.dst = f.out[:f.kept], toOut // framing may precede the next part
 	}
 	return nil
 }
 
-// replace puts an error in place of the message that is read, if nothing of it has gone on.
+// replace replaces the current message with an error, if no part of it has been sent.
 func (f *filter) replace() bool {
 	if f.instead == nil || f.start < 0 {
 		return false
@@ -168,13 +169,14 @@ func (f *filter) replace() bool {
 	return true
 }
 
-// inDepth goes from i on to where a string begins that is not whole, a level ends that counts, or the
-// end, and returns the last index that it has seen to. There, only brackets and strings count.
+// inDepth skips text at the place deep from index i on. It stops at an incomplete string, at the
+// end of a level that matters, or at the end of the buffer. It returns the last index that it has
+// read. Only brackets and strings matter there.
 func (f *filter) inDepth(i int) int {
 	b := f.buf
 	for ; i < len(b); i++ {
 		class := classes[b[i]]
-		if class == passes { // as most do
+		if class == passes { // the usual case
 			continue
 		}
 		switch class {
@@ -184,11 +186,11 @@ func (f *filter) inDepth(i int) int {
 				f.places[f.depth] = deep
 			}
 		case shuts:
-			if f.depth > maxPlaces+1 { // what it is in is deep, too
+			if f.depth > maxPlaces+1 { // the enclosing level is also deep
 				f.depth--
 				continue
 			}
-			if _ = f.shut(b[i], i); f.at != deep { // there, any bracket ends any other
+			if _ = f.shut(b[i], i); f.at != deep { // at this depth, bracket types are not matched
 				return i
 			}
 		case quoting:
@@ -208,17 +210,18 @@ func (f *filter) inDepth(i int) int {
 	return i
 }
 
-// whole returns where the string ends that begins at i and has no backslash before its last quote; 0 for
-// any other. Most do, and what they say does not count where this is asked.
+// whole returns the index of the closing quote of the string that begins at i. It returns 0 if the
+// string is incomplete or has a backslash before its next quote. It is a fast path: most strings
+// have no escapes.
 func whole(b []byte, i int) int {
 	n := bytes.IndexByte(b[i+1:], '"')
-	if n < 0 || b[i+n] == '\\' { // of "" this is the first quote
+	if n < 0 || b[i+n] == '\\' { // for "", this is the opening quote
 		return 0
 	}
 	return i + 1 + n
 }
 
-// take is one character outside of strings.
+// take handles one character outside of strings.
 func (f *filter) take(c byte, i int) error {
 	switch c {
 	case ' ', '\t', '\r', '\n':
@@ -242,19 +245,19 @@ func (f *filter) take(c byte, i int) error {
 	case ':':
 		f.key = false
 	default:
-		switch isMark := c == 0xef || c == 0xbb || c == 0xbf; { // of a byte order mark
+		switch isMark := c == 0xef || c == 0xbb || c == 0xbf; { // byte of a byte order mark
 		case f.at == outside && !isMark:
 			if f.at = opaque; f.framed && hasOdd([]byte{c}) {
 				return ErrMalformed
 			}
-		case f.at != outside && (f.key || classes[c] == fouls): // a key is a string
+		case f.at != outside && (f.key || classes[c] == fouls): // a key must be a string
 			return ErrMalformed
 		}
 	}
 	return nil
 }
 
-// open begins an object or an array.
+// open handles the start of an object or an array.
 func (f *filter) open(c byte, i int) {
 	next := deep
 	switch object := c == '{'; {
@@ -285,7 +288,7 @@ func (f *filter) open(c byte, i int) {
 	f.key, f.word = next.isObject(), other
 }
 
-// shut ends an object or an array.
+// shut handles the end of an object or an array.
 func (f *filter) shut(c byte, i int) error {
 	if f.depth == 0 || f.at.isObject() && c != '}' || (f.at == list || f.at == batch) && c != ']' {
 		return ErrMalformed
@@ -311,7 +314,7 @@ func (f *filter) shut(c byte, i int) error {
 	return nil
 }
 
-// begin is the begin of an entry.
+// begin handles the start of an entry.
 func (f *filter) begin(i int) {
 	f.flush(i)
 	f.dst, f.entry = toEntry, f.entry[:0]
@@ -345,7 +348,7 @@ func (f *filter) isShown() bool {
 	return f.shows(f.kind, f.name, text)
 }
 
-// flush puts what has been read up to i.
+// flush puts the bytes of buf up to i.
 func (f *filter) flush(i int) {
 	if f.mark < i {
 		f.put(f.buf[f.mark:i])
@@ -353,13 +356,13 @@ func (f *filter) flush(i int) {
 	}
 }
 
-// put sends bytes where they go.
+// put appends bytes to the current destination.
 func (f *filter) put(b []byte) {
 	switch f.dst {
 	case toOut:
 		f.out = append(f.out, b...)
 	case toGap:
-		if len(f.gap)+len(b) <= maxEntry { // the rest is white space
+		if len(f.gap)+len(b) <= maxEntry { // any more white space is dropped
 			f.gap = append(f.gap, b...)
 		}
 	case toEntry:
@@ -371,7 +374,7 @@ func (f *filter) put(b []byte) {
 	}
 }
 
-// over is the end of an event, or of the body.
+// over handles the end of an event or of the body.
 func (f *filter) over() error {
 	if f.depth > 0 || f.quoted {
 		return ErrMalformed

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// readers are ways in which programs end the lines of an event stream. All of them end one at a line feed.
+// readers maps programs to the way they split an event stream into lines. All of them end a line at
+// a line feed.
 var readers = map[string]func(string) []string{
 	"the standard": func(s string) []string { // WHATWG HTML §9.2.6
 		return strings.FieldsFunc(s, func(r rune) bool { return r == '\n' || r == '\r' })
@@ -17,7 +18,7 @@ var readers = map[string]func(string) []string{
 
 func endsLine(r rune) bool { return strings.ContainsRune("\n\r\v\f\x1c\x1d\x1e\u0085\u2028\u2029", r) }
 
-// TestReadersAgree: a list that one reader of a stream finds in it is found by the filter as well.
+// TestReadersAgree checks that the filter finds every list that any of the readers finds.
 func TestReadersAgree(t *testing.T) {
 	hidden := answer(`{"tools":[{"name":"secret"}]}`)
 	for name, in := range map[string]string{
@@ -71,7 +72,8 @@ func TestReadersAgree(t *testing.T) {
 	}
 }
 
-// TestLenientReaders: texts that only some decoders take for JSON end the answer before they show anything.
+// TestLenientReaders checks that text that only some decoders accept as JSON ends the response
+// before any of it is shown.
 func TestLenientReaders(t *testing.T) {
 	for name, in := range map[string]string{
 		"other quotes":       `{'result':{'tools':[{'name':'secret'}]}}`,

@@ -12,15 +12,15 @@ import (
 	"time"
 )
 
-// open shows what is not called secret.
+// open is a View that hides names beginning with "secret".
 func open(_ Kind, name string, _ []byte) bool { return !strings.HasPrefix(name, "secret") }
 
 func all(Kind, string, []byte) bool { return true }
 
-// answer wraps a result.
+// answer returns a response with the result.
 func answer(result string) string { return `{"jsonrpc":"2.0","id":1,"result":` + result + `}` }
 
-// through returns what comes of a text that arrives in parts of n bytes.
+// through returns the filtered text when it arrives in parts of n bytes.
 func through(text string, stream bool, n int, shows View) (string, error) {
 	var from io.Reader = strings.NewReader(text)
 	if n > 0 {
@@ -37,7 +37,7 @@ type parts struct {
 
 func (p *parts) Read(b []byte) (int, error) { return p.Reader.Read(b[:min(p.n, len(b))]) }
 
-// both are cases of a body and of a stream with one event.
+// both lists cases for a body and for a stream with one event.
 var both = []struct{ name, in, want string }{
 	{
 		"an entry goes",
@@ -174,7 +174,7 @@ func TestStream(t *testing.T) {
 	}
 }
 
-// TestFlow: what has come goes on before more comes.
+// TestFlow checks that text is passed on before more arrives.
 func TestFlow(t *testing.T) {
 	from, to := io.Pipe()
 	out := Body(from, true, open, nil)
@@ -231,7 +231,8 @@ func TestMalformed(t *testing.T) {
 	}
 }
 
-// TestLarge: a list of 10 MB goes through with the memory of an entry; an entry that is too large does not.
+// TestLarge checks that a list of 10 MB passes with the memory of one entry, and that an entry that
+// is too large does not pass.
 func TestLarge(t *testing.T) {
 	long := func(name string, n int) string {
 		return fmt.Sprintf(`{"name":%q,"description":%q}`, name, strings.Repeat("x", n))
@@ -261,8 +262,8 @@ func TestLarge(t *testing.T) {
 	}
 }
 
-// FuzzMessage: what Go's decoder, which is lenient about keys, reads from what is shown has nothing that
-// is not permitted, and what is permitted all is as it was.
+// FuzzMessage checks filtered messages with Go's decoder, which is lenient about keys. Hidden
+// entries must not be readable, and a message without hidden entries must be unchanged.
 func FuzzMessage(f *testing.F) {
 	for _, c := range both {
 		f.Add(answer(c.in))
@@ -271,7 +272,7 @@ func FuzzMessage(f *testing.F) {
 	f.Fuzz(func(t *testing.T, in string) {
 		out, err := Message([]byte(in), open)
 		if !json.Valid([]byte(in)) {
-			return // no client reads it
+			return // no client can read it
 		}
 		if err != nil {
 			if strings.ContainsRune(in, 0) {
@@ -302,7 +303,7 @@ func FuzzMessage(f *testing.F) {
 	})
 }
 
-// tools is a list of n tools as servers have them: about 700 bytes each.
+// tools returns a list of n tools of typical size: about 700 bytes each.
 func tools(n int) []byte {
 	var entries []string
 	for i := range n {
@@ -315,7 +316,7 @@ func tools(n int) []byte {
 	return []byte(answer(`{"tools":[` + strings.Join(entries, ",") + `]}`))
 }
 
-// BenchmarkFilter is the cost of one list of 500 tools, beside that of decoding it.
+// BenchmarkFilter measures filtering a list of 500 tools, and decoding it for comparison.
 func BenchmarkFilter(b *testing.B) {
 	text := tools(500)
 	b.Run("filter", func(b *testing.B) {

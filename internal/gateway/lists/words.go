@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// quote begins a string.
+// quote handles the start of a string.
 func (f *filter) quote(i int) {
 	f.quoted, f.text = true, f.text[:0]
 	f.taken = f.at.isObject() && f.counts()
@@ -18,12 +18,13 @@ func (f *filter) quote(i int) {
 	}
 }
 
-// counts reports whether a string means something, in an object whose keys count.
+// counts reports whether the current string has a meaning.
 func (f *filter) counts() bool {
 	return f.key || f.word == isName || f.word == isScope || f.word == isTaskID
 }
 
-// inString goes through a string from i on, and returns where it ends: its last quote, or the end.
+// inString reads a string from i on. It returns the index of the closing quote, or the length of
+// the buffer if the string continues.
 func (f *filter) inString(i int) int {
 	b := f.buf
 	from := i
@@ -61,7 +62,7 @@ func (f *filter) collect(b []byte) {
 	}
 }
 
-// closed is the end of a string, whose last quote is at i, behind the rest of it.
+// closed handles the end of a string: rest is its last part, and i the index of its closing quote.
 func (f *filter) closed(rest []byte, i int) {
 	f.quoted = false
 	if !f.taken {
@@ -76,7 +77,7 @@ func (f *filter) closed(rest []byte, i int) {
 	f.means(f.text)
 }
 
-// means takes a key, or a name, as it is written.
+// means handles a key or a name in its raw form.
 func (f *filter) means(text []byte) {
 	text, ok := plain(text)
 	switch {
@@ -90,7 +91,8 @@ func (f *filter) means(text []byte) {
 	}
 }
 
-// plain decodes a string. Decoders differ about NUL, lone surrogates and what is no UTF-8.
+// plain decodes a string. It reports false for NUL, lone surrogates and invalid UTF-8, because
+// decoders disagree about them.
 func plain(text []byte) ([]byte, bool) {
 	switch {
 	case len(text) > maxText:
@@ -105,7 +107,7 @@ func plain(text []byte) ([]byte, bool) {
 	return []byte(s), err == nil && utf8.Valid(text) && !strings.ContainsAny(s, "\x00\ufffd")
 }
 
-// isWord reports whether a string is written in ASCII without escapes, as nearly all keys and names are.
+// isWord reports whether a string is ASCII without escapes, as nearly all keys and names are.
 func isWord(text []byte) bool {
 	for _, c := range text {
 		if c == '\\' || c >= utf8.RuneSelf {
@@ -117,10 +119,10 @@ func isWord(text []byte) bool {
 
 var quotes = []byte(`"`)
 
-// meaning says what a key means where it stands.
+// meaning sets the meaning of a key at the current place.
 func (f *filter) meaning(key []byte) {
 	f.word = other
-	if f.at != entry && string(key) == prototype { // its members may be those of the object
+	if f.at != entry && string(key) == prototype { // its members may become members of the object
 		f.foul = true
 	}
 	switch f.at {
@@ -137,7 +139,7 @@ func (f *filter) meaning(key []byte) {
 				f.word, f.kind = isList, k
 			}
 		}
-		switch { // a task that has begun: since 2026-07-28 the result, in 2025-11-25 a member of it
+		switch { // a new task: in 2025-11-25 a member of the result, since 2026-07-28 the result itself
 		case bytes.EqualFold(key, taskIDKey):
 			f.word = isTaskID
 		case bytes.EqualFold(key, taskKey):
@@ -158,7 +160,7 @@ func (f *filter) meaning(key []byte) {
 // prototype is the key whose members JavaScript may read as members of the enclosing object.
 const prototype = "__proto__"
 
-// The keys that mean something, as bytes.
+// These are the keys with a meaning, as bytes.
 var (
 	resultKey, scopeKey = []byte("result"), []byte("cacheScope")
 	taskKey, taskIDKey  = []byte("task"), []byte("taskId")
@@ -180,12 +182,13 @@ const (
 	opens
 	shuts
 	quoting
-	fouls // it begins a comment, another kind of string or a bare name for some readers, or ends a line
+	fouls // for some decoders it begins a comment, another kind of string or a bare name, or ends a line
 )
 
 var classes = classify()
 
-// classify lets numbers and literals pass, among them NaN and Infinity, which some servers write.
+// classify returns the classes. Numbers and literals pass, including NaN and Infinity, which some
+// servers write.
 func classify() (out [256]class) {
 	for i := range out {
 		out[i] = fouls

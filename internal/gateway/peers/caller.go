@@ -10,21 +10,21 @@ import (
 	"github.com/mcp-authd/mcp-authd/mcpresource"
 )
 
-// The headers of a request from one replica to another.
+// These are the headers of a request from one replica to another.
 const (
-	headerResource = "Mcp-Authd-Resource" // the URL of the MCP server
-	headerCaller   = "Mcp-Authd-Caller"   // whom the guard has let in; nobody without
+	headerResource = "Mcp-Authd-Resource" // the MCP server's URL
+	headerCaller   = "Mcp-Authd-Caller"   // the caller that the guard has admitted; absent for none
 )
 
-// maxHeader bounds the headers of a request between replicas: the claims of a token are in them.
+// maxHeader bounds the request headers between replicas, which contain the claims of a token.
 const maxHeader = 256 << 10
 
-// passed are the headers of a client that a program in a session is served by. No credential is among them.
+// passed lists the client headers that go to the replica with the session. None is a credential.
 var passed = []string{
 	"Accept", "Content-Type", mcp.HeaderSession, mcp.HeaderVersion, mcp.HeaderLastEvent,
 }
 
-// returned are the headers of an answer that go to the client.
+// returned lists the response headers that go to the client.
 var returned = []string{"Allow", "Cache-Control", "Content-Type", "Retry-After"}
 
 func copyHeaders(to, from http.Header, names []string) {
@@ -35,9 +35,9 @@ func copyHeaders(to, from http.Header, names []string) {
 	}
 }
 
-// writeCaller writes what the guard knows of the caller.
+// writeCaller writes the guard's Principal into the headers.
 func writeCaller(h http.Header, p *mcpresource.Principal) error {
-	text, err := json.Marshal(p) // its fields; the credential is none of them
+	text, err := json.Marshal(p) // the fields do not include the credential
 	if err != nil {
 		return err
 	}
@@ -47,7 +47,7 @@ func writeCaller(h http.Header, p *mcpresource.Principal) error {
 	return nil
 }
 
-// readCaller returns the caller that another replica has let in; nil for nobody.
+// readCaller returns the caller that another replica has admitted, or nil for none.
 func readCaller(h http.Header) (*mcpresource.Principal, error) {
 	if h.Get(headerCaller) == "" {
 		return nil, nil

@@ -16,15 +16,15 @@ import (
 
 const (
 	checkTime = 5 * time.Second
-	maxChecks = 8 // at once
+	maxChecks = 8 // at the same time
 )
 
-// Check asks every other replica whether it takes requests, and logs what has changed. It reports whether
-// Unreached has.
+// Check asks every other replica whether it accepts requests, and logs changes. It reports whether
+// the result of Unreached has changed.
 func (p *Peers) Check(ctx context.Context) (changed bool) {
 	all, err := p.directory.all(ctx)
 	if err != nil {
-		return false // the store is away: that is told elsewhere
+		return false // another component reports that the store is unavailable
 	}
 	now := p.ask(ctx, all)
 	if ctx.Err() != nil {
@@ -56,7 +56,7 @@ func (p *Peers) Check(ctx context.Context) (changed bool) {
 	return changed
 }
 
-// ask returns the replicas that run, and do not answer.
+// ask returns the replicas that are running but do not answer.
 func (p *Peers) ask(ctx context.Context, all []storage.Replica) map[string]fault {
 	var mu sync.Mutex
 	var wait sync.WaitGroup
@@ -93,14 +93,14 @@ func (p *Peers) check(ctx context.Context, id string) (f fault, ok bool) {
 		return p.explain(ctx, id, err), false
 	}
 	defer resp.Body.Close()
-	_, _ = io.CopyN(io.Discard, resp.Body, 4096) // so that the connection can be used again
+	_, _ = io.CopyN(io.Discard, resp.Body, 4096) // so that the connection can be reused
 	if resp.StatusCode != http.StatusNoContent {
 		return fault{why: fmt.Sprintf("it answers %s", resp.Status)}, false
 	}
 	return fault{}, true
 }
 
-// Unreached names the replicas that the last Check did not reach, as storage.Replica has it.
+// Unreached returns the replicas that the last Check did not reach, in the form of storage.Replica.
 func (p *Peers) Unreached() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()

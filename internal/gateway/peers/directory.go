@@ -11,26 +11,28 @@ import (
 )
 
 const (
-	// readEvery is how often the table of replicas is read at most: callers choose the ids that are looked up.
+	// readEvery is the minimum time between reads of the replica table. Callers choose the ids, and
+	// could otherwise cause any number of reads.
 	readEvery = 250 * time.Millisecond
-	// goneAfter is how long a replica was not seen, which tells of itself every 18 seconds at least, until it is
-	// taken for ended.
+	// goneAfter is the time without a sign of life after which a replica counts as ended. A replica
+	// reports at least every 18 seconds.
 	goneAfter = 30 * time.Second
 )
 
-// directory knows the replicas. An id is of one process, so an address that is known stays right.
+// directory caches the table of replicas. An id belongs to one process, so a known address stays
+// valid.
 type directory struct {
 	store storage.Replicas
-	now   func() time.Time // of the store
+	now   func() time.Time // the store's clock
 
-	reads atomic.Int64 // that have begun
+	reads atomic.Int64 // reads of the table that have begun
 
-	mu    sync.Mutex // guards the rest; held while the table is read
+	mu    sync.Mutex // guards the fields below; held while the table is read
 	known map[string]storage.Replica
-	read  time.Time // when it was last
+	read  time.Time // time of the last read
 }
 
-// find returns a replica; ok is false for one that the table does not have.
+// find returns a replica. ok is false if the table does not have it.
 func (d *directory) find(ctx context.Context, id string) (r storage.Replica, ok bool, err error) {
 	d.mu.Lock()
 	r, ok = d.known[id]
@@ -41,12 +43,12 @@ func (d *directory) find(ctx context.Context, id string) (r storage.Replica, ok 
 	return d.again(ctx, id)
 }
 
-// again returns a replica as the table has it now.
+// again reads the table again and returns a replica.
 func (d *directory) again(ctx context.Context, id string) (r storage.Replica, ok bool, err error) {
 	before := d.reads.Load()
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.reads.Load() == before { // no other request has had it read meanwhile
+	if d.reads.Load() == before { // no other request has read it meanwhile
 		if err := d.pause(ctx, readEvery-d.now().Sub(d.read)); err != nil {
 			return storage.Replica{}, false, err
 		}
@@ -72,7 +74,7 @@ func (d *directory) pause(ctx context.Context, left time.Duration) error {
 	}
 }
 
-// load reads the table. mu is held.
+// load reads the table. The caller holds mu.
 func (d *directory) load(ctx context.Context) error {
 	d.reads.Add(1)
 	d.read = d.now()
@@ -87,7 +89,7 @@ func (d *directory) load(ctx context.Context) error {
 	return nil
 }
 
-// all returns the replicas that the table has now.
+// all reads the table and returns its replicas.
 func (d *directory) all(ctx context.Context) ([]storage.Replica, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -101,5 +103,6 @@ func (d *directory) all(ctx context.Context) ([]storage.Replica, error) {
 	return out, nil
 }
 
-// gone reports whether a replica was not seen for so long that it has ended. Both times are by the clock of the store.
+// gone reports whether a replica has been silent for longer than goneAfter. Both times are from the
+// store's clock.
 func (d *directory) gone(r storage.Replica) bool { return d.now().Sub(r.SeenAt) > goneAfter }

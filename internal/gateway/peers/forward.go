@@ -17,29 +17,32 @@ import (
 	"github.com/mcp-authd/mcp-authd/mcpresource"
 )
 
-// Site is an MCP server at whose sessions replicas meet.
+// Site is an MCP server whose sessions are spread over replicas.
 type Site struct {
 	peers    *Peers
 	resource string
 	maxBody  int64
-	handler  http.Handler // of sessions that this replica holds
+	handler  http.Handler // serves sessions of this replica
 }
 
-// Site returns the MCP server at a URL. handler serves the requests that other replicas pass on, whose bodies
-// have up to maxBody bytes: Passed is true in their context, and mcpresource.FromContext tells who has sent them.
+// Site returns the site of the MCP server at the URL resource. handler serves forwarded requests
+// with bodies of up to maxBody bytes. Passed is true for their context, and mcpresource.FromContext
+// returns the caller.
 func (p *Peers) Site(resource string, maxBody int64, handler http.Handler) *Site {
 	s := &Site{p, resource, maxBody, handler}
 	p.sites[resource] = s
 	return s
 }
 
-// separator is between the secret part of a session id and its holder. No replica ID has one.
+// separator separates the secret part of a session id from the holder. Replica IDs do not contain
+// it.
 const separator = "."
 
-// Session returns the id of a session that this replica holds: secret, and by whom it is held.
+// Session returns the id of a session of this replica: the secret and the replica's ID.
 func (s *Site) Session(secret string) string { return secret + separator + s.peers.c.Self }
 
-// Elsewhere returns the other replica that holds a session, by its id; "" for this replica, or for none.
+// Elsewhere returns the ID of the other replica that holds a session. It returns "" if this replica
+// holds the session, or if the session id names no replica.
 func (s *Site) Elsewhere(session string) (holder string) {
 	_, holder, _ = strings.Cut(session, separator)
 	if holder == s.peers.c.Self || !isID(holder) {
@@ -48,7 +51,7 @@ func (s *Site) Elsewhere(session string) (holder string) {
 	return holder
 }
 
-// isID reports whether a text that a client has sent can be the ID of a replica.
+// isID reports whether text from a client has the form of a replica ID.
 func isID(s string) bool {
 	if s == "" || len(s) > 64 {
 		return false
@@ -61,14 +64,14 @@ func isID(s string) bool {
 	return true
 }
 
-// Request is what to pass on.
+// Request is a request to forward.
 type Request struct {
-	Holder string // the replica
+	Holder string // replica ID
 	Body   []byte // of a POST
 	Calls  []json.RawMessage
 }
 
-// Forward has another replica answer a request that the guard has let in.
+// Forward lets another replica answer a request that the guard has accepted.
 func (s *Site) Forward(w http.ResponseWriter, r *http.Request, to Request) {
 	resp, err := s.ask(r, to)
 	if err != nil {
@@ -83,7 +86,7 @@ func (s *Site) Forward(w http.ResponseWriter, r *http.Request, to Request) {
 	}
 }
 
-// ask sends the request to the holder, and returns the answer when it begins.
+// ask sends the request to the holder. It returns when the response begins.
 func (s *Site) ask(r *http.Request, to Request) (*http.Response, error) {
 	out, err := s.peers.request(r.Context(), r.Method, to.Holder, pathSession)
 	if err != nil {
@@ -104,13 +107,13 @@ func (s *Site) ask(r *http.Request, to Request) (*http.Response, error) {
 	return s.peers.transport.RoundTrip(out)
 }
 
-// errWrite is the end of a client.
+// errWrite means that the client has disconnected.
 var errWrite = errors.New("the client is gone")
 
-// unfinished is the end of an answer in the middle of an event.
+// unfinished means that a response ended in the middle of an event.
 type unfinished struct{ error }
 
-// copyStream passes on what comes as it comes.
+// copyStream copies a stream and flushes each part.
 func copyStream(w http.ResponseWriter, from io.Reader) error {
 	control := http.NewResponseController(w)
 	b := make([]byte, 16<<10)
@@ -146,8 +149,8 @@ func lastTwo(last [2]byte, b []byte) [2]byte {
 	return [2]byte(b[len(b)-2:])
 }
 
-// broken tells the client of an answer whose holder has ended in the middle, if it can: a call gets its error, and
-// any other stream ends, so that the client asks again, and is told that the session is gone.
+// broken ends a response whose holder has ended during it. A call gets an error if possible. Any
+// other stream just ends: the client asks again and learns that the session has ended.
 func (s *Site) broken(w http.ResponseWriter, r *http.Request, to Request, resp *http.Response, err error) {
 	if errors.Is(err, errWrite) {
 		return
@@ -161,15 +164,15 @@ func (s *Site) broken(w http.ResponseWriter, r *http.Request, to Request, resp *
 	}
 	f := gateway.Fault{ID: to.Calls[0], Code: mcp.CodeInternal, Message: "The server that held this session has " +
 		"ended in the middle of this call, which may have taken effect. " + begin}
-	_, _ = fmt.Fprintf(w, "event: message\ndata: %s\n\n", f.Encode()) // the client may be gone, too
+	_, _ = fmt.Fprintf(w, "event: message\ndata: %s\n\n", f.Encode()) // the client may have left
 }
 
-// begin is the way on from a session that is gone.
+// begin tells the client how to continue after its session has ended.
 const begin = "Open a new session (initialize)."
 
-// fault is why a replica does not answer.
+// fault is the reason why a replica does not answer.
 type fault struct {
-	gone bool   // it has ended, and its sessions with it
+	gone bool   // the replica has ended, and its sessions with it
 	why  string // for the operator
 }
 
@@ -188,13 +191,15 @@ func (p *Peers) explain(ctx context.Context, id string, err error) fault {
 	return fault{false, err.Error()}
 }
 
-// isAlert reports whether the other side has refused the handshake: of TLS 1.3 its client hears after it was done.
+// isAlert reports whether the other side has refused the handshake. With TLS 1.3 the client learns
+// this after its own handshake has succeeded.
 func isAlert(err error) bool {
 	var op *net.OpError
 	return errors.As(err, &op) && op.Op == "remote error"
 }
 
-// fail answers when the holder did not. A request that was ended is the guard's to answer.
+// fail writes the error if the holder did not answer. The guard answers for a request that was
+// ended.
 func (s *Site) fail(w http.ResponseWriter, r *http.Request, to Request, err error) {
 	if ended := context.Cause(r.Context()); ended != nil {
 		s.peers.c.Logger.DebugContext(r.Context(), "request ended", "error", ended)
@@ -218,7 +223,7 @@ func (s *Site) fail(w http.ResponseWriter, r *http.Request, to Request, err erro
 	case !asked:
 		f.Status, f.Retry, f.Message = http.StatusServiceUnavailable, 5, "Another server of this installation holds "+
 			"this session, and this one cannot reach it. Its operator finds the reason with: mcp-authd doctor"
-	default: // it was asked, and the program may have done it
+	default: // the holder got the request, and the program may have executed it
 		f.Status, f.Message = http.StatusBadGateway, "The server that holds this session did not answer. The request "+
 			"may have taken effect."
 	}
@@ -227,7 +232,7 @@ func (s *Site) fail(w http.ResponseWriter, r *http.Request, to Request, err erro
 	f.Write(w)
 }
 
-// called is the name of a replica for the log, with its address.
+// called returns a replica's ID and address for the log.
 func (p *Peers) called(id string) string {
 	p.directory.mu.Lock()
 	defer p.directory.mu.Unlock()

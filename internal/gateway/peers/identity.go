@@ -13,27 +13,27 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
 )
 
-// protocol is the version of what replicas say to each other (ALPN, RFC 7301).
+// protocol is the version of the protocol between replicas (ALPN, RFC 7301).
 const protocol = "mcp-authd-peers/1"
 
 var (
-	// errKey is the end of a handshake with someone who has another master key, or none.
+	// errKey means that the other side of a handshake has a different master key or none.
 	errKey = errors.New("it has another master key, or is not mcp-authd")
-	// errReplaced is the end of a handshake with another replica at the address of the one that was dialed.
+	// errReplaced means that another replica answered at the dialed replica's address.
 	errReplaced = errors.New("another replica is at its address")
 )
 
-// identity is how a replica proves to others that it has the master key, and which replica it is.
+// identity proves to other replicas that a replica has the master key, and which replica it is.
 type identity struct {
 	certificate tls.Certificate
-	authorities []ed25519.PublicKey // by each master key, so that keys can be replaced
+	authorities []ed25519.PublicKey // one per master key, so that keys can be rotated
 }
 
 func newIdentity(ring *secrets.Ring, id string) (*identity, error) {
 	const purpose, size = "certificates of replicas", ed25519.SeedSize
 	authority := ed25519.NewKeyFromSeed(ring.Key(purpose, size))
 	own := ed25519.NewKeyFromSeed(secrets.Bytes(size))
-	// Nobody looks at the times: clocks may differ, and the key ends with the process.
+	// The validity period is not checked: clocks may differ, and the key ends with the process.
 	leaf := &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: id},
 		NotBefore: time.Unix(0, 0), NotAfter: time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC),
@@ -50,8 +50,9 @@ func newIdentity(ring *secrets.Ring, id string) (*identity, error) {
 	return i, nil
 }
 
-// verify checks the other side of a connection, and for an id that it is that replica. The handshake has
-// proved that it holds the key of its certificate.
+// verify checks that the other side of a connection belongs to this installation. If id is not "",
+// it also checks that it is that replica. The handshake has proved possession of the certificate's
+// key.
 func (i *identity) verify(cs tls.ConnectionState, id string) error {
 	if len(cs.PeerCertificates) != 1 || cs.NegotiatedProtocol != protocol {
 		return errKey
@@ -74,14 +75,14 @@ func (i *identity) config(id string) *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{i.certificate},
 		NextProtos: []string{protocol}, SessionTicketsDisabled: true,
-		ClientAuth:         tls.RequireAnyClientCert, // for the server: verify looks at it
-		InsecureSkipVerify: true,                     // for the client: in place of names and times, verify
+		ClientAuth:         tls.RequireAnyClientCert, // for the server; verify checks the certificate
+		InsecureSkipVerify: true,                     // for the client; verify replaces the check of names and times
 		VerifyConnection:   func(cs tls.ConnectionState) error { return i.verify(cs, id) },
 	}
 }
 
-// server is the configuration of the side that was dialed.
+// server returns the TLS configuration of the accepting side.
 func (i *identity) server() *tls.Config { return i.config("") }
 
-// client is the configuration of the side that dials the replica id.
+// client returns the TLS configuration for dialing the replica id.
 func (i *identity) client(id string) *tls.Config { return i.config(id) }

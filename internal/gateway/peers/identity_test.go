@@ -27,7 +27,7 @@ func newTestIdentity(t *testing.T, id string, keys ...[]byte) *identity {
 	return i
 }
 
-// asks reports whether a request over c is answered, whichever side refuses.
+// asks reports whether a request over c is answered. Either side may refuse it.
 func asks(c net.Conn) bool {
 	defer c.Close()
 	_, err := io.WriteString(c, "GET "+pathCheck+" HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
@@ -35,7 +35,8 @@ func asks(c net.Conn) bool {
 	return err == nil && readErr == nil && bytes.HasPrefix(answer, []byte("HTTP/1.1 204 "))
 }
 
-// TestMutualAuthentication: RU-08: only who has the master key is listened to, whatever else they know.
+// TestMutualAuthentication: RU-08: a connection without the master key is refused, whatever else
+// the other side knows.
 func TestMutualAuthentication(t *testing.T) {
 	a := start(t, newTable(), "rep_a", nil, key(0), key(3))
 	genuine := newTestIdentity(t, "rep_b", key(0))
@@ -81,12 +82,12 @@ func TestMutualAuthentication(t *testing.T) {
 
 func with(i *identity, change func(*tls.Config)) *tls.Config {
 	c := i.client("rep_a")
-	c.VerifyConnection = nil // it takes whoever answers
+	c.VerifyConnection = nil // accepts any peer
 	change(c)
 	return c
 }
 
-// recorded keeps what one side of a connection has sent.
+// recorded records the bytes that one side of a connection has sent.
 type recorded struct {
 	net.Conn
 	mu   sync.Mutex
@@ -100,7 +101,7 @@ func (r *recorded) Write(b []byte) (int, error) {
 	return r.Conn.Write(b)
 }
 
-// TestReplay: RU-08: what a replica has sent gets no answer when it is sent again.
+// TestReplay: RU-08: recorded bytes of a replica get no answer when they are sent again.
 func TestReplay(t *testing.T) {
 	a := start(t, newTable(), "rep_a", nil, key(0))
 	raw, err := net.Dial("tcp", a.at)
@@ -119,13 +120,13 @@ func TestReplay(t *testing.T) {
 	if _, err := again.Write(r.sent.Bytes()); err != nil {
 		t.Fatal(err)
 	}
-	_, err = io.Copy(io.Discard, again) // it ends
+	_, err = io.Copy(io.Discard, again) // the connection ends
 	if used := len(a.log.String()); used == 0 {
 		t.Errorf("RU-08: it is not refused, %v", err)
 	}
 }
 
-// TestClocksApart: RU-08: replicas trust each other whatever their clocks say.
+// TestClocksApart: RU-08: replicas trust each other even if their clocks differ.
 func TestClocksApart(t *testing.T) {
 	i, b := newTestIdentity(t, "rep_a", key(0)), newTestIdentity(t, "rep_b", key(0))
 	for _, at := range []time.Time{time.Unix(0, 0), time.Date(2200, 1, 1, 0, 0, 0, 0, time.UTC)} {
@@ -140,7 +141,7 @@ func TestClocksApart(t *testing.T) {
 	}
 }
 
-// BenchmarkHop measures what it costs that another replica holds a session: one request on loopback, with its answer.
+// BenchmarkHop measures the cost of forwarding: one request and its answer on loopback.
 func BenchmarkHop(b *testing.B) {
 	d := newTable()
 	h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

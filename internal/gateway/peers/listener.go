@@ -11,25 +11,26 @@ import (
 
 const (
 	handshakeTime = 5 * time.Second
-	maxHandshakes = 64 // at once
+	maxHandshakes = 64 // at the same time
 	tellRefused   = time.Minute
 )
 
-// listener accepts connections of other replicas: Accept returns those whose handshake has succeeded.
+// listener accepts connections from other replicas. Accept returns those whose handshake has
+// succeeded.
 type listener struct {
 	net.Listener
 	tls   *tls.Config
 	log   *slog.Logger
 	now   func() time.Time
 	ready chan net.Conn
-	life  context.Context // of handshakes
+	life  context.Context // context of handshakes
 	end   context.CancelFunc
 
 	mu   sync.Mutex
-	told time.Time // when a refused connection was logged
+	told time.Time // time of the last log entry about a refused connection
 }
 
-// conn hides from package net/http that it is TLS: there is no other protocol to choose in it.
+// conn hides TLS from package net/http, which would otherwise negotiate the protocol.
 type conn struct{ net.Conn }
 
 func listen(l net.Listener, i *identity, c Config) *listener {
@@ -49,7 +50,7 @@ func (l *listener) run() {
 				return
 			}
 			<-turns
-			select { // too many open files, for instance
+			select { // for example because of too many open files
 			case <-time.After(100 * time.Millisecond):
 			case <-l.life.Done():
 			}
@@ -62,7 +63,7 @@ func (l *listener) run() {
 	}
 }
 
-// admit has the other side prove that it has the master key. Nothing else is read before.
+// admit performs the handshake, which proves that the other side has the master key.
 func (l *listener) admit(raw net.Conn) {
 	c := tls.Server(raw, l.tls)
 	ctx, cancel := context.WithTimeout(l.life, handshakeTime)
@@ -79,7 +80,8 @@ func (l *listener) admit(raw net.Conn) {
 	}
 }
 
-// refused logs one refused connection in a while: whoever reaches the port can have any number refused.
+// refused logs refused connections at a limited rate, because anyone who can reach the port can
+// cause them.
 func (l *listener) refused(from net.Addr, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -17,22 +17,24 @@ import (
 
 const (
 	dialTime = 3 * time.Second
-	// answerTime is until an answer begins: a program need not have answered by then, but its stream begins at once.
+	// answerTime limits the wait for the start of a response. A program may take longer, but its
+	// stream begins immediately.
 	answerTime = 20 * time.Second
 	idleTime   = 90 * time.Second
 	maxIdle    = 64 // connections to one replica
 )
 
-// Config describes the replica that passes requests, and is passed some. Every field is required.
+// Config configures the forwarding of one replica. Every field is required.
 type Config struct {
-	Self   string // its ID in the table of replicas
+	Self   string // ID of this replica in the table
 	Ring   *secrets.Ring
 	Store  storage.Replicas
-	Now    func() time.Time // the clock of the store
+	Now    func() time.Time // the store's clock
 	Logger *slog.Logger
 }
 
-// Peers passes requests to other replicas, and takes theirs. Add every Site before Serve.
+// Peers forwards requests to other replicas and accepts theirs. Site must not be called after
+// Serve.
 type Peers struct {
 	c         Config
 	identity  *identity
@@ -40,11 +42,11 @@ type Peers struct {
 	transport *http.Transport
 	sites     map[string]*Site
 
-	mu        sync.Mutex // guards the rest
+	mu        sync.Mutex // guards the fields below
 	unreached map[string]fault
 }
 
-// New returns what passes requests. It fails for a Config that is not complete.
+// New returns the Peers of a replica. It returns an error if c is incomplete.
 func New(c Config) (*Peers, error) {
 	if c.Self == "" || c.Ring == nil || c.Store == nil || c.Now == nil || c.Logger == nil {
 		return nil, errors.New("peers: the configuration is not complete")
@@ -64,15 +66,16 @@ func New(c Config) (*Peers, error) {
 	return p, nil
 }
 
-// Self is the ID of this replica.
+// Self returns the ID of this replica.
 func (p *Peers) Self() string { return p.c.Self }
 
-// dialError is a failure before a replica was asked anything.
+// dialError is an error that occurred before the request was sent.
 type dialError struct{ error }
 
 func (e dialError) Unwrap() error { return e.error }
 
-// dial connects to the replica whose ID is the host of addr: a connection is used again for that replica alone.
+// dial connects to the replica whose ID is the host of addr. As the ID is the host, a connection is
+// only reused for the same replica.
 func (p *Peers) dial(ctx context.Context, _, addr string) (net.Conn, error) {
 	id, _, err := net.SplitHostPort(addr)
 	if err != nil {
@@ -109,12 +112,12 @@ var (
 	errClosed   = errors.New("it takes no requests from other replicas (peers.listen)")
 )
 
-// request is one for the replica id. Its URL is no address: dial finds that.
+// request returns a request to the replica id. The URL contains the ID, which dial resolves.
 func (p *Peers) request(ctx context.Context, method, id, path string) (*http.Request, error) {
 	r, err := http.NewRequestWithContext(ctx, method, "https://"+id+":443"+path, nil)
 	if err != nil {
 		return nil, fmt.Errorf("peers: %w", err)
 	}
-	r.Header.Set("User-Agent", "") // none
+	r.Header.Set("User-Agent", "") // send none
 	return r, nil
 }

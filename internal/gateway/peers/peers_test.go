@@ -29,7 +29,7 @@ var alice = &mcpresource.Principal{
 	Claims: json.RawMessage(`{"acr":"phr","act":{"sub":"helper"}}`),
 }
 
-// table is the table of replicas.
+// table is an in-memory table of replicas.
 type table struct {
 	mu  sync.Mutex
 	all map[string]storage.Replica
@@ -61,7 +61,7 @@ func (d *table) Replicas(context.Context, time.Time) (out []storage.Replica, sch
 
 func key(n byte) []byte { return []byte(strings.Repeat(string('a'+rune(n)), secrets.KeySize)) }
 
-// replica is one that serves a handler.
+// replica is a replica that serves a handler.
 type replica struct {
 	*Peers
 	site *Site
@@ -70,7 +70,7 @@ type replica struct {
 	log  *logtest.Buffer
 }
 
-// quick is the clock of replicas: it moves on at each look, so that the table is read as often as it is asked.
+// quick returns a clock that advances at each call, so that every request may read the table.
 func quick() func() time.Time {
 	var mu sync.Mutex
 	now := time.Date(2026, 11, 28, 12, 0, 0, 0, time.UTC)
@@ -109,7 +109,7 @@ func start(tb testing.TB, d *table, id string, h http.Handler, keys ...[]byte) *
 
 func newTable() *table { return &table{all: map[string]storage.Replica{}} }
 
-// pass sends a request for a session of a holder to r, as its guard would have let it in.
+// pass sends a request for a holder's session to r, as r's guard would accept it.
 func (r *replica) pass(
 	ctx context.Context, method, session, body string, p *mcpresource.Principal,
 ) *httptest.ResponseRecorder {
@@ -127,7 +127,7 @@ func (r *replica) pass(
 	return w
 }
 
-// TestForward: RU-08: the holder gets the request as the guard has judged it, and no credential.
+// TestForward: RU-08: the holder gets the accepted request and its caller, but no credential.
 func TestForward(t *testing.T) {
 	var got *http.Request
 	var body string
@@ -193,7 +193,7 @@ func TestForward(t *testing.T) {
 	})
 }
 
-// TestElsewhere: RU-08: what is no ID of a replica is looked up nowhere.
+// TestElsewhere: RU-08: an id that cannot be a replica ID is not looked up.
 func TestElsewhere(t *testing.T) {
 	a := start(t, newTable(), "rep_a", nil, key(0))
 	for session, want := range map[string]string{
@@ -206,7 +206,8 @@ func TestElsewhere(t *testing.T) {
 	}
 }
 
-// TestHolderAway: RU-08: a holder that has ended is 404, and one that runs and is not reached an answer that says so.
+// TestHolderAway: RU-08: if the holder has ended, the answer is 404. If it runs but is unreachable,
+// the answer is an error that explains this.
 func TestHolderAway(t *testing.T) {
 	for name, c := range map[string]struct {
 		away   func(t *testing.T, d *table, b *replica)
@@ -258,7 +259,8 @@ func TestHolderAway(t *testing.T) {
 	}
 }
 
-// TestHolderDiesInStream: RU-08: a call whose holder ends gets its error, and a stream that listens ends.
+// TestHolderDiesInStream: RU-08: if the holder ends, a call gets an error, and a listening stream
+// ends.
 func TestHolderDiesInStream(t *testing.T) {
 	begun := make(chan struct{}, 2)
 	h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -267,7 +269,7 @@ func TestHolderDiesInStream(t *testing.T) {
 		_ = http.NewResponseController(w).Flush()
 		begun <- struct{}{}
 		<-r.Context().Done()
-		panic(http.ErrAbortHandler) // as if the process had ended
+		panic(http.ErrAbortHandler) // like the end of the process
 	})
 	for method, want := range map[string]string{
 		http.MethodPost: `data: {"jsonrpc":"2.0","id":7,"error":{"code":-32603,"message":"The server that held this session`,
@@ -287,7 +289,7 @@ func TestHolderDiesInStream(t *testing.T) {
 			if w.Code != http.StatusOK || !ok || !strings.Contains(rest, want) || (want == "") != (rest == "") {
 				t.Errorf("got %d %q", w.Code, w.Body)
 			}
-			<-ended // its listener is open for a moment longer than its connections
+			<-ended // its listener may stay open a moment longer than its connections
 			if w := a.pass(t.Context(), method, "s.rep_b", "{}", alice); w.Code != http.StatusNotFound {
 				t.Errorf("and then %d %s", w.Code, w.Body)
 			}
@@ -295,7 +297,7 @@ func TestHolderDiesInStream(t *testing.T) {
 	}
 }
 
-// TestClientLeaves: RU-08: the holder hears at once that a client is gone.
+// TestClientLeaves: RU-08: the holder notices immediately when a client disconnects.
 func TestClientLeaves(t *testing.T) {
 	begun, gone := make(chan struct{}), make(chan struct{})
 	h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -316,7 +318,7 @@ func TestClientLeaves(t *testing.T) {
 	<-gone
 }
 
-// TestStreamsAreNotHeld: RU-08: an event goes to the client when the program has said it.
+// TestStreamsAreNotHeld: RU-08: each event reaches the client immediately.
 func TestStreamsAreNotHeld(t *testing.T) {
 	more := make(chan struct{})
 	h := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -349,7 +351,7 @@ func TestStreamsAreNotHeld(t *testing.T) {
 	}
 }
 
-// TestCheck: RU-08: each replica knows which others it does not reach, and says so when that changes.
+// TestCheck: RU-08: each replica knows which others it cannot reach, and logs changes.
 func TestCheck(t *testing.T) {
 	d := newTable()
 	a := start(t, d, "rep_a", nil, key(0))

@@ -15,7 +15,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/mcpresource"
 )
 
-// The paths between replicas.
+// These are the paths of requests between replicas.
 const (
 	pathSession = "/session"
 	pathCheck   = "/check"
@@ -23,16 +23,17 @@ const (
 
 type passedKey struct{}
 
-// Passed reports whether another replica has passed the request of ctx on.
+// Passed reports whether another replica has forwarded the request with context ctx.
 func Passed(ctx context.Context) bool { return ctx.Value(passedKey{}) != nil }
 
-// Serve takes the requests of other replicas until end is called, which lets those under way go on for up to finish.
+// Serve accepts requests from other replicas until end is called. Running requests then have up to
+// finish to complete.
 func (p *Peers) Serve(l net.Listener) (end func(finish time.Duration)) {
 	requests := stopping.NewRequests(context.Background())
 	server := &http.Server{
 		Handler:           p.handler(),
 		ReadHeaderTimeout: 10 * time.Second,
-		IdleTimeout:       2 * idleTime, // the other side ends it sooner
+		IdleTimeout:       2 * idleTime, // the other side closes it first
 		MaxHeaderBytes:    maxHeader,
 		BaseContext:       func(net.Listener) context.Context { return requests.Context() },
 		ErrorLog:          slog.NewLogLogger(p.c.Logger.Handler(), slog.LevelDebug),
@@ -45,13 +46,13 @@ func (p *Peers) Serve(l net.Listener) (end func(finish time.Duration)) {
 		}
 	}()
 	return func(finish time.Duration) {
-		_ = requests.End(finish, nil, server) // what has not ended by then is cut
+		_ = requests.End(finish, nil, server) // requests that have not finished are cut off
 		<-done
 		p.transport.CloseIdleConnections()
 	}
 }
 
-// handler serves what other replicas ask. The listener has made sure that it is they.
+// handler serves the requests of other replicas. The listener has authenticated them.
 func (p *Peers) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+pathCheck, func(w http.ResponseWriter, _ *http.Request) {
@@ -77,13 +78,13 @@ func (p *Peers) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	ctx, cancel := context.WithCancel(context.WithValue(r.Context(), passedKey{}, true))
 	defer cancel()
-	if r.Method == http.MethodGet { // a stream that listens lasts as long as both servers
+	if r.Method == http.MethodGet { // a listening stream lasts until one of the two servers stops
 		defer stopping.OnBegin(ctx, cancel)()
 	}
 	r = r.WithContext(mcpresource.NewContext(ctx, caller))
 	r.Body = http.MaxBytesReader(w, r.Body, s.maxBody)
 	s.handler.ServeHTTP(w, r)
 	if r.Method == http.MethodPost && errors.Is(context.Cause(ctx), stopping.Err) {
-		panic(http.ErrAbortHandler) // it was cut: the other replica has to tell that from an answer that is whole
+		panic(http.ErrAbortHandler) // the other replica must not take a response that was cut off for a complete one
 	}
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/mcpresource"
 )
 
-// TestSharedTasks: the id of a task opens its result, so no other hears it, and nobody
-// lists them.
+// TestSharedTasks checks that only its caller learns the id of a task, which gives access to the
+// result, and that tasks cannot be listed.
 func TestSharedTasks(t *testing.T) {
 	task := func(s *site, header ...string) {
 		t.Helper()
@@ -46,7 +46,7 @@ func TestSharedTasks(t *testing.T) {
 	}
 }
 
-// TestSharedLate: a program goes on with a call that was cancelled, and logs.
+// TestSharedLate checks that log messages of a cancelled call do not reach another caller.
 func TestSharedLate(t *testing.T) {
 	s := serve(t, "good", Config{Shared: true})
 	mine, theirs := s.open("2025-11-25"), s.open("2025-11-25", "Who", "bob")
@@ -58,13 +58,13 @@ func TestSharedLate(t *testing.T) {
 	wait.Until(t, "alice waits", func() bool { return s.sessionOf(mine).link.waiting() == 1 })
 	s.post(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"l"}}`, mine...)
 	<-late
-	a := s.post(toolCall("1", "release", ""), theirs...) // the program logs while bob waits
+	a := s.post(toolCall("1", "release", ""), theirs...) // the program logs for alice's call while bob waits
 	if a.status != http.StatusOK || strings.Contains(a.body, "secret of alice") {
 		t.Errorf("bob has what alice's call logs: %d %s", a.status, a.body)
 	}
 }
 
-// TestSharedPending: one person's calls do not keep the others out.
+// TestSharedPending checks that one user's calls do not block other users.
 func TestSharedPending(t *testing.T) {
 	s := serve(t, "good", Config{Shared: true, MaxPending: 8})
 	mine, theirs := s.open("2025-11-25"), s.open("2025-11-25", "Who", "bob")
@@ -98,7 +98,7 @@ func TestSharedPending(t *testing.T) {
 	}
 }
 
-// TestQueueBytes: what a program does not read is not kept without bounds.
+// TestQueueBytes checks that the queue of a program that does not read is limited.
 func TestQueueBytes(t *testing.T) {
 	s := serve(t, "unread", Config{})
 	l := newLink(&s.c, false)
@@ -117,7 +117,7 @@ func TestQueueBytes(t *testing.T) {
 	}
 }
 
-// TestEnding: programs that take their time to end are no way around the bounds.
+// TestEnding checks that programs that end slowly cannot exceed the limits.
 func TestEnding(t *testing.T) {
 	s := serve(t, "deaf", Config{MaxPerCaller: 2, MaxProcesses: 8})
 	most := 0
@@ -134,7 +134,7 @@ func TestEnding(t *testing.T) {
 	}
 }
 
-// TestApplications: a person who registers many applications is still one person.
+// TestApplications checks that a user with many registered applications counts as one user.
 func TestApplications(t *testing.T) {
 	s := serve(t, "good", Config{MaxPerCaller: 2, MaxProcesses: 8})
 	for i := range 6 {
@@ -157,8 +157,7 @@ func post(body string) *http.Request {
 	return r
 }
 
-// TestCloseWhileAProgramIsAsked: a program that has not answered yet does not keep the gateway from
-// stopping.
+// TestCloseWhileAProgramIsAsked checks that a program that does not answer cannot delay Close.
 func TestCloseWhileAProgramIsAsked(t *testing.T) {
 	s := serve(t, "unread", Config{})
 	body, header := modernCall("1", "tools/list", "", "")
@@ -176,8 +175,8 @@ func TestCloseWhileAProgramIsAsked(t *testing.T) {
 	}
 }
 
-// TestEndedBeforeItBegan: a session whose program ends while it is opened is not kept: nothing would
-// ever take it away again.
+// TestEndedBeforeItBegan checks that a session is not registered if its program has already ended.
+// Otherwise it would never be removed.
 func TestEndedBeforeItBegan(t *testing.T) {
 	s := serve(t, "good", Config{})
 	x := newSession(s.Server, newID(), alice)

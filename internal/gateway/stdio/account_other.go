@@ -7,10 +7,10 @@ import (
 	"os/exec"
 )
 
-// Account is whom a program runs as: here always whom this process runs as.
+// Account is the user that a program runs as. On this system it is always the user of this process.
 type Account struct{ UID uint32 }
 
-// LookUp finds the account of a program.
+// LookUp returns the account for who, which must be "".
 func LookUp(who string) (*Account, error) {
 	if who != "" {
 		return nil, errors.New("on this system a program runs as the user that the server runs as")
@@ -21,5 +21,5 @@ func LookUp(who string) (*Account, error) {
 func (*Account) become(*exec.Cmd) {}
 func (*Account) env() []string    { return nil }
 
-// CanRead reports whether a process of the account can read what this one can.
+// CanRead returns true: a program can read everything that this process can.
 func (*Account) CanRead(string) bool { return true }

@@ -14,8 +14,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 )
 
-// TestUser: SP-24, Security M9. A program runs as the user that is configured, with none of
-// the gateway's groups, and cannot read the gateway's files.
+// TestUser: SP-24, Security M9. A program runs as the configured user without the gateway's groups,
+// and cannot read the gateway's files.
 func TestUser(t *testing.T) {
 	if os.Geteuid() != 0 {
 		_, err := New(Config{Command: []string{"sh"}, User: "4242:4243"})
@@ -43,7 +43,7 @@ func TestUser(t *testing.T) {
 	}
 }
 
-// TestLookUp: an account that cannot be had is refused, and why.
+// TestLookUp checks the errors for accounts that cannot be used.
 func TestLookUp(t *testing.T) {
 	for who, want := range map[string]string{
 		"no-such-user-here": `there is no user "no-such-user-here"`, "1:x": "of the form UID:GID",
@@ -55,7 +55,7 @@ func TestLookUp(t *testing.T) {
 	}
 }
 
-// TestCanRead: what a program can read is what the modes say, of the directories too.
+// TestCanRead checks that CanRead follows the modes of the file and its directories.
 func TestCanRead(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs files of another user, which only root makes")

@@ -14,16 +14,16 @@ import (
 	"syscall"
 )
 
-// Account is whom a program runs as.
+// Account is the user that a program runs as.
 type Account struct {
 	UID, GID   uint32
-	Groups     []uint32 // beside GID
-	name, home string   // "" when only the numbers are known
-	other      bool     // than this process
+	Groups     []uint32 // in addition to GID
+	name, home string   // "" if only the numbers are known
+	other      bool     // differs from the user of this process
 }
 
-// LookUp finds the account of a program: "" is that of this process, otherwise the name of
-// a user, with all of its groups, or UID:GID. Only root can run programs as another user.
+// LookUp returns the account for who: a user name with all of the user's groups, or UID:GID. "" is
+// the account of this process. Only root can run programs as another user.
 func LookUp(who string) (*Account, error) {
 	if who == "" {
 		return own()
@@ -98,14 +98,14 @@ func number(s string) (uint32, error) {
 	return uint32(n), err
 }
 
-// become has cmd run as the account, with none of the groups of this process.
+// become makes cmd run as the account, without any groups of this process.
 func (a *Account) become(cmd *exec.Cmd) {
 	if a.other {
 		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: a.UID, Gid: a.GID, Groups: a.Groups}
 	}
 }
 
-// env are the variables that say who the user is.
+// env returns the environment variables that identify the user.
 func (a *Account) env() []string {
 	switch {
 	case !a.other:
@@ -116,8 +116,8 @@ func (a *Account) env() []string {
 	return []string{"HOME=" + a.home, "USER=" + a.name, "LOGNAME=" + a.name}
 }
 
-// CanRead reports whether a process of the account can read the file at path, as its
-// mode, owner and group and those of the directories above say.
+// CanRead reports whether a process of the account can read the file at path. It checks the mode,
+// owner and group of the file and of its parent directories.
 func (a *Account) CanRead(path string) bool {
 	path, err := filepath.Abs(path)
 	if err != nil || !a.may(path, 4) {
@@ -131,7 +131,7 @@ func (a *Account) CanRead(path string) bool {
 	return true
 }
 
-// may reports whether a bit of the mode, 4 to read and 1 to search, is the account's.
+// may reports whether the account has a bit of the mode: 4 to read, 1 to search.
 func (a *Account) may(path string, bit uint32) bool {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -139,7 +139,7 @@ func (a *Account) may(path string, bit uint32) bool {
 	}
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {
-		return true // nothing speaks against it
+		return true // no owner is known
 	}
 	mode := uint32(info.Mode().Perm())
 	switch {

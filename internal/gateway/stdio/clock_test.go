@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// TestGate: a program that fails at once is held back by the clock of the configuration, each time
-// for longer, and other people's failures do not let it start sooner.
+// TestGate checks that a program that fails at once is delayed by the configured clock, longer each
+// time, and that failures of other users do not shorten the delay.
 func TestGate(t *testing.T) {
 	now := time.Date(2026, 11, 22, 8, 0, 0, 0, time.UTC)
 	s, err := New(Config{Command: []string{os.Args[0]}, Now: func() time.Time { return now }})

@@ -13,51 +13,51 @@ import (
 	"github.com/mcp-authd/mcp-authd/mcpresource"
 )
 
-// Config describes a program that speaks MCP on its standard input and output. Command is
-// required; every other zero value is a safe default.
+// Config describes a program that speaks MCP on its standard input and output. Command is required.
+// Every other zero value is a safe default.
 type Config struct {
-	Command []string // the program and its arguments
-	// Dir is where it runs. Default: where the gateway does.
+	Command []string // program and arguments
+	// Dir is the working directory. Default: the gateway's.
 	Dir string
-	// Env is its environment beyond what is passed on: "NAME=value".
+	// Env holds additional environment variables, as "NAME=value".
 	Env []string
-	// PassEnv names further variables of the gateway's own environment that it gets.
+	// PassEnv names additional variables of the gateway's environment to pass on.
 	PassEnv []string
-	// User is whom it runs as: a user of this machine, or UID:GID. Only root can choose.
-	// Default: whom the gateway runs as, whose files the program can then read.
+	// User is the user that the program runs as: a name, or UID:GID. Only root can choose. Default:
+	// the gateway's user, whose files the program can then read.
 	User string
-	// Sandbox, when set, is what it may do. What this system cannot keep from it is an error of New, unless
-	// the policy is content with less; what is left out then is logged.
+	// Sandbox, if set, restricts the program. New returns an error if the system does not support a
+	// restriction, unless the policy has BestEffort. Missing restrictions are logged.
 	Sandbox *sandbox.Policy
-	// Shared has all callers use one process, which knows nothing about who calls. It is right for
-	// programs without state, and wrong for programs that could mix up people.
+	// Shared makes all callers use one process, which does not learn who calls. This suits programs
+	// without state, but not programs that could mix up users.
 	Shared bool
-	// Idle is how long a session, or a process, without a request or an open stream is
-	// kept. Default: 15 minutes.
+	// Idle is the time after which an unused session or process is ended. One with a request or an
+	// open stream is in use. Default: 15 minutes.
 	Idle time.Duration
-	// MaxProcesses bounds how many run at once, and MaxPerCaller how many of them for one
+	// MaxProcesses limits the processes that run at the same time, and MaxPerCaller those of one
 	// caller. Defaults: 64 and 8.
 	MaxProcesses, MaxPerCaller int
-	// MaxMessage bounds one message of the program. Default: 16 MiB.
+	// MaxMessage limits the bytes of one message from the program. Default: 16 MiB.
 	MaxMessage int
-	// MaxPending bounds the requests of one process that wait for an answer. Default: 128.
+	// MaxPending limits the unanswered requests of one process. Default: 128.
 	MaxPending int
-	// PerClient has a session belong to its person with one application. The guard sees to that for requests
-	// that reach it; this is for those that other replicas pass on.
+	// PerClient binds a session to its user and application. The guard enforces this for requests
+	// that it receives. This setting is for requests that other replicas forward.
 	PerClient bool
-	// Resource is the URL of the MCP server, by which replicas tell it from others.
+	// Resource is the URL that identifies the MCP server to other replicas.
 	Resource string
-	// Peers, when set, passes requests of sessions to the replicas that hold them. MaxBody bounds those that
-	// other replicas pass on, in bytes. Default: 4 MiB.
+	// Peers, if set, forwards requests to the replica that holds the session. MaxBody limits the
+	// bytes of forwarded bodies. Default: 4 MiB.
 	Peers   *peers.Peers
 	MaxBody int
-	// Shows, when set, says which entries of lists the caller in the context of a request is shown.
+	// Shows, if set, reports whether the caller in the request context may see a list entry.
 	Shows  gateway.Shows
 	Logger *slog.Logger     // default: discard
 	Now    func() time.Time // default: time.Now
 
-	environ []string // of the gateway
-	account *Account // of User
+	environ []string // the gateway's environment
+	account *Account // the account of User
 }
 
 func (c Config) withDefaults() (Config, error) {
@@ -109,25 +109,26 @@ func (c Config) withDefaults() (Config, error) {
 	return c, nil
 }
 
-// inherited are the variables that programs need to run at all. Everything else in the
-// gateway's environment is not theirs to see; its secrets are there.
+// inherited lists the variables that programs need to run at all. Programs get no other variables
+// of the gateway, because these contain its secrets.
 var inherited = []string{
 	"PATH", "HOME", "USER", "LOGNAME", "SHELL", "TERM", "LANG", "LANGUAGE", "TZ", "TMPDIR", "TMP", "TEMP",
 	"SYSTEMROOT", "SYSTEMDRIVE", "COMSPEC", "PATHEXT", "APPDATA", "LOCALAPPDATA", "PROGRAMFILES", "USERPROFILE",
 	"USERNAME",
 	"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS",
-	// Where docker and podman find their daemon and their files: they are called by scripts, too.
+	// The docker and podman commands, which scripts may call, find their daemon and files with
+	// these.
 	"DOCKER_HOST", "DOCKER_CONTEXT", "DOCKER_CONFIG", "DOCKER_CERT_PATH", "DOCKER_TLS_VERIFY",
 	"CONTAINER_HOST", "CONTAINER_CONNECTION", "CONTAINER_SSHKEY", "XDG_RUNTIME_DIR",
 }
 
-// The environment variables that tell a program whom it runs for. A shared one has none.
+// These environment variables identify the caller to a program. A shared program does not get them.
 const (
 	EnvSubject = "MCP_SUBJECT"
 	EnvClient  = "MCP_CLIENT"
 )
 
-// env is the environment of a process for p, nil for all callers.
+// env returns the environment of a process for p, which is nil for all callers.
 func (c *Config) env(p *mcpresource.Principal) []string {
 	allowed := map[string]bool{}
 	for _, name := range inherited {

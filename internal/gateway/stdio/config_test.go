@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// RU-09: a command that starts a container finds its daemon as in a shell, and gets no credentials of a registry.
+// TestContainerEnvironment: RU-09. A command that starts a container finds its daemon as in a
+// shell, but gets no registry credentials.
 func TestContainerEnvironment(t *testing.T) {
 	const host, secret = "DOCKER_HOST=unix:///run/user/1000/docker.sock", "DOCKER_AUTH_CONFIG={}"
 	for _, command := range []string{"docker", "./run-in-docker.sh"} {

@@ -6,7 +6,7 @@ import (
 	"errors"
 )
 
-// frame is the envelope of a JSON-RPC message. What is in it stays as it is.
+// frame is the envelope of a JSON-RPC message. Its members are not changed.
 type frame struct {
 	Version string          `json:"jsonrpc"`
 	ID      json.RawMessage `json:"id,omitempty"`
@@ -24,8 +24,8 @@ func (f *frame) isCall() bool   { return f.Method != "" && len(f.ID) > 0 }
 func (f *frame) isNote() bool   { return f.Method != "" && len(f.ID) == 0 }
 func (f *frame) isAnswer() bool { return f.Method == "" && len(f.ID) > 0 }
 
-// wholeID reports whether the id is no number with a fraction (MCP, "Requests", RS-67). Clients
-// are held to it; a program may write the id that it was given as another number.
+// wholeID reports whether the id is a string or an integer (MCP, "Requests", RS-67). Clients must
+// comply. A program may return an id in another number format than it got.
 func (f *frame) wholeID() bool {
 	var n int64
 	return len(f.ID) == 0 || f.ID[0] == '"' || json.Unmarshal(f.ID, &n) == nil
@@ -36,16 +36,16 @@ func (f *frame) check() error {
 	case f.Version != "2.0", f.Method == "" && len(f.ID) == 0:
 		return errFrame
 	case f.Method == "" && (f.Result == nil) == (f.Error == nil):
-		return errFrame // an answer is one of the two (RS-68)
+		return errFrame // a response has exactly one of the two (RS-68)
 	case f.Method != "" && (f.Result != nil || f.Error != nil):
 		return errFrame
 	case len(f.ID) > 0 && f.ID[0] != '"' && f.ID[0] != '-' && (f.ID[0] < '0' || f.ID[0] > '9'):
-		return errFrame // MCP: a string or a number
+		return errFrame // MCP: must be a string or a number
 	}
 	return nil
 }
 
-// decode reads a message or a batch of them. b is not used afterwards.
+// decode parses a message or a batch of messages. It does not retain b.
 func decode(b []byte) (frames []frame, batch bool, err error) {
 	b = bytes.TrimSpace(b)
 	if len(b) > 0 && b[0] == '[' {
@@ -65,25 +65,25 @@ func decode(b []byte) (frames []frame, batch bool, err error) {
 	return frames, batch, nil
 }
 
-// encode writes a message on one line.
+// encode returns the message as one line.
 func (f frame) encode() []byte {
 	f.Version = "2.0"
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
 	if e.Encode(f) != nil {
-		return nil // raw members were read from JSON, so it does not come to this
+		return nil // unreachable: raw members were parsed from JSON
 	}
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }
 
-// failure is the answer to a call that has none.
+// failure returns an error response.
 func failure(id json.RawMessage, code int, message string) frame {
-	b, _ := json.Marshal(map[string]any{"code": code, "message": message}) // always encodes
+	b, _ := json.Marshal(map[string]any{"code": code, "message": message}) // cannot fail
 	return frame{ID: id, Error: b}
 }
 
-// members are those of a JSON object; nil for anything else.
+// members returns the members of a JSON object, or nil if raw is not an object.
 func members(raw json.RawMessage) map[string]json.RawMessage {
 	var m map[string]json.RawMessage
 	if json.Unmarshal(raw, &m) != nil {
@@ -92,8 +92,8 @@ func members(raw json.RawMessage) map[string]json.RawMessage {
 	return m
 }
 
-// with returns the object raw with another member under a path of names. What is not an
-// object is returned unchanged.
+// with returns the object raw with value set under a path of names. It returns raw unchanged if raw
+// is not an object.
 func with(raw json.RawMessage, value json.RawMessage, path ...string) json.RawMessage {
 	m := members(raw)
 	if m == nil {
@@ -110,7 +110,7 @@ func with(raw json.RawMessage, value json.RawMessage, path ...string) json.RawMe
 	return b
 }
 
-// at returns the member of raw under a path of names, nil when there is none.
+// at returns the member of raw under a path of names, or nil.
 func at(raw json.RawMessage, path ...string) json.RawMessage {
 	for _, name := range path {
 		if raw = members(raw)[name]; raw == nil {
@@ -120,14 +120,14 @@ func at(raw json.RawMessage, path ...string) json.RawMessage {
 	return raw
 }
 
-// text returns the string that raw is, "" for anything else.
+// text returns the JSON string raw, or "" if raw is not a string.
 func text(raw json.RawMessage) (s string) {
-	_ = json.Unmarshal(raw, &s) // "" then
+	_ = json.Unmarshal(raw, &s) // s stays "" on error
 	return s
 }
 
-// same reports whether two ids, or tokens, are one: a program may write a number or a
-// string otherwise than it read it.
+// same reports whether two ids, or tokens, are equal. A program may return a number or a string in
+// another notation.
 func same(a, b json.RawMessage) bool {
 	if len(a) == 0 || len(b) == 0 {
 		return false

@@ -4,7 +4,7 @@ package stdio
 
 import "os/exec"
 
-// There are no process groups here: what a program has started may outlive it.
+// This system has no process groups: processes that a program has started may outlive it.
 
 func isolate(*exec.Cmd)       {}
 func terminate(cmd *exec.Cmd) { _ = cmd.Process.Kill() }

@@ -17,7 +17,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/mcpresource"
 )
 
-// ServeHTTP implements http.Handler: Streamable HTTP of every revision.
+// ServeHTTP implements http.Handler. It serves Streamable HTTP in every revision.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	gateway.Sandbox(w.Header())
 	p, ok := mcpresource.FromContext(r.Context())
@@ -45,7 +45,8 @@ func refuse(w http.ResponseWriter, id json.RawMessage, status, code int, message
 	gateway.Fault{Status: status, Code: code, ID: id, Message: message}.Write(w)
 }
 
-// unable answers a request when no program is available. A request that was ended is the guard's to answer.
+// unable writes the error if no program is available. The guard answers for a request that was
+// ended.
 func (s *Server) unable(w http.ResponseWriter, r *http.Request, id json.RawMessage, err error) {
 	if ended := context.Cause(r.Context()); ended != nil {
 		s.c.Logger.DebugContext(r.Context(), "request ended", "error", ended)
@@ -72,7 +73,7 @@ func (s *Server) unable(w http.ResponseWriter, r *http.Request, id json.RawMessa
 	f.Write(w)
 }
 
-// accepts reports whether a client takes a media type.
+// accepts reports whether a client accepts a media type.
 func accepts(r *http.Request, kind string) bool {
 	general, _, _ := strings.Cut(kind, "/")
 	for _, line := range r.Header.Values("Accept") {
@@ -93,13 +94,13 @@ type posted struct {
 	batch  bool
 }
 
-// message reads the body of a POST; nil when it has answered.
+// message reads the body of a POST. It returns nil if it has written an error.
 func message(w http.ResponseWriter, r *http.Request) *posted {
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
 		refuse(w, nil, http.StatusUnsupportedMediaType, mcp.CodeRefused, "Content-Type must be application/json.")
 		return nil
 	}
-	// RFC 9110 §12.5.1: without Accept a client takes anything.
+	// RFC 9110 §12.5.1: without Accept a client accepts anything.
 	if r.Header.Get("Accept") != "" && (!accepts(r, "application/json") || !accepts(r, "text/event-stream")) {
 		refuse(w, nil, http.StatusNotAcceptable, mcp.CodeRefused,
 			"Accept must contain application/json and text/event-stream.")
@@ -107,7 +108,7 @@ func message(w http.ResponseWriter, r *http.Request) *posted {
 	}
 	m := &posted{}
 	var err error
-	if m.body, err = io.ReadAll(r.Body); err == nil { // the guard has bounded it
+	if m.body, err = io.ReadAll(r.Body); err == nil { // the guard has limited its size
 		m.frames, m.batch, err = decode(m.body)
 	}
 	if err != nil || slices.ContainsFunc(m.frames, func(f frame) bool { return f.isCall() && !f.wholeID() }) {
@@ -169,8 +170,8 @@ func (s *Server) post(w http.ResponseWriter, r *http.Request, p *mcpresource.Pri
 	x.serve(w, r, frames, calls)
 }
 
-// session finds the session that a request names, m being its message; nil when it, or the replica that holds the
-// session, has answered.
+// session returns the session that a request names. m is the message of the request. It returns nil
+// if it has written an error, or if another replica has answered.
 func (s *Server) session(w http.ResponseWriter, r *http.Request, p *mcpresource.Principal, m *posted) *session {
 	id := r.Header.Get(mcp.HeaderSession)
 	if id == "" {
@@ -193,8 +194,8 @@ func (s *Server) session(w http.ResponseWriter, r *http.Request, p *mcpresource.
 	return x
 }
 
-// passOn has the replica that holds a session answer (RU-08). It reports whether another one does. What another
-// replica has passed on goes no further.
+// passOn lets the replica that holds the session answer (RU-08). It reports whether another replica
+// does. A forwarded request is not forwarded again.
 func (s *Server) passOn(w http.ResponseWriter, r *http.Request, id string, m *posted) bool {
 	if s.site == nil || peers.Passed(r.Context()) {
 		return false
@@ -215,7 +216,8 @@ func (s *Server) passOn(w http.ResponseWriter, r *http.Request, id string, m *po
 	return true
 }
 
-// initialize opens a session (RS-70). It is a message of its own (MCP 2025-03-26, Lifecycle, RS-118).
+// initialize opens a session (RS-70). The message must not be part of a batch (MCP 2025-03-26,
+// Lifecycle, RS-118).
 func (s *Server) initialize(
 	w http.ResponseWriter, r *http.Request, p *mcpresource.Principal, frames []frame, batch bool,
 ) {
@@ -235,14 +237,14 @@ func (s *Server) initialize(
 	w.Header().Set(mcp.HeaderSession, x.id)
 	x.serve(w, r, frames, 1)
 	if x.negotiated() == "" {
-		x.close() // the program has refused, or the client did not wait for its answer
+		x.close() // the program has refused, or the client did not wait
 	}
 }
 
-// serve sends calls to the program and what comes of them to the client. That the client
-// goes away cancels nothing: it may come back for the rest.
+// serve sends calls to the program and streams the answers to the client. A client that disconnects
+// cancels nothing: it may come back for the rest.
 func (x *session) serve(w http.ResponseWriter, r *http.Request, frames []frame, calls int) {
-	out := x.open(calls) // for the answers; none comes on the session's own stream (RS-105)
+	out := x.open(calls) // answers never go to the session's own stream (RS-105)
 	until := out.attach(r.Context())
 	defer out.detach(until)
 	if err := x.forward(frames, out); err != nil {
@@ -254,8 +256,8 @@ func (x *session) serve(w http.ResponseWriter, r *http.Request, frames []frame, 
 	out.serve(r.Context(), w, 0, until)
 }
 
-// forward passes on what a client has sent, one message after the other: a batch of
-// MCP 2025-03-26 is no more than that, and many programs know none.
+// forward sends the client's messages to the program one at a time. A batch of MCP 2025-03-26 has
+// no other meaning, and many programs do not support batches.
 func (x *session) forward(frames []frame, out *stream) error {
 	for i, f := range frames {
 		var err error
@@ -285,12 +287,12 @@ func (x *session) notify(f frame) error {
 		x.link.cancel(f, x)
 		return nil
 	case x.hub != nil && f.Method == "notifications/initialized":
-		return nil // the program has had its own
+		return nil // the gateway has sent its own
 	}
 	return x.link.send(f)
 }
 
-// local answers what a program that others use too must not hear.
+// local handles requests that must not reach a shared program.
 func (x *session) local(f frame, out *stream) bool {
 	uri := text(at(f.Params, "uri"))
 	if strings.HasPrefix(f.Method, "tasks/") {
@@ -301,7 +303,7 @@ func (x *session) local(f frame, out *stream) bool {
 	switch f.Method {
 	case "initialize":
 		hello := x.hub.welcome()
-		// The gateway speaks one revision with the program; older ones lack some of it.
+		// The gateway speaks one revision with the program. Older revisions are subsets of it.
 		if asked := text(at(f.Params, "protocolVersion")); slices.Contains(mcp.SessionRevisions(), asked) {
 			hello = with(hello, at(f.Params, "protocolVersion"), "protocolVersion")
 		}
@@ -330,9 +332,9 @@ func (x *session) local(f frame, out *stream) bool {
 
 const maxSubscriptions = 1000
 
-// get opens a session's own stream (RS-104), or takes any stream up again, that of a POST too (MCP
-// 2025-03-26, Streamable HTTP, "Resumability and Redelivery", RS-129). It replaces the stream's earlier
-// reader, which a proxy may hold open long after its client has gone.
+// get opens a session's own stream (RS-104), or resumes any stream, including one of a POST (MCP
+// 2025-03-26, Streamable HTTP, "Resumability and Redelivery", RS-129). It replaces the stream's
+// earlier reader, which a proxy may hold open long after its client has gone.
 func (s *Server) get(w http.ResponseWriter, r *http.Request, p *mcpresource.Principal) {
 	if !accepts(r, "text/event-stream") {
 		refuse(w, nil, http.StatusNotAcceptable, mcp.CodeRefused, "Accept must contain text/event-stream.")
@@ -348,7 +350,7 @@ func (s *Server) get(w http.ResponseWriter, r *http.Request, p *mcpresource.Prin
 	if last := r.Header.Get(mcp.HeaderLastEvent); last != "" {
 		id, n, ok := position(last)
 		if out = x.stream(id); !ok || out == nil {
-			// 404 would say that there is no session.
+			// 404 would mean that the session does not exist.
 			refuse(w, nil, http.StatusBadRequest, mcp.CodeRefused, "These events are no longer kept.")
 			return
 		}

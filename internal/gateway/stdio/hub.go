@@ -11,36 +11,35 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/mcp"
 )
 
-// hub is a process to which the gateway itself is the client, so that any number of requests can
-// use it: those of one caller without sessions (MCP 2026-07-28), of a program that knows that
-// revision, or, when it is shared, the sessions of all callers. A shared program is told of no
-// capabilities, so it asks clients nothing; messages that it addresses to no caller go to those
-// whom they concern.
+// hub is a process whose client is the gateway itself, so that any number of requests can use it.
+// It serves the sessionless requests of one caller (MCP 2026-07-28), or, if the program is shared,
+// the sessions of all callers. The gateway declares no capabilities to a shared program, so the
+// program asks clients nothing. Messages without an addressee go to the callers that they concern.
 type hub struct {
 	server  *Server
-	key     string // of the caller, "" for all
+	key     string // of the caller; "" for all
 	person  string // the caller
 	link    *link
-	hello   json.RawMessage // the answer of a shared program to initialize
+	hello   json.RawMessage // result of initialize from a shared program
 	mirrors mirrors
 
-	mu       sync.Mutex // guards the rest
+	mu       sync.Mutex // guards the fields below
 	sessions map[*session]bool
 	gone     bool
 	idle     usage
 }
 
-// legacy is the revision that the gateway speaks to programs that all callers share.
+// legacy is the revision that the gateway speaks with shared programs.
 const legacy = mcp.Rev20251125
 
-const greeting = 30 * time.Second // npx may have to fetch the program first
+const greeting = 30 * time.Second // npx may have to download the program first
 
 var (
 	errHandshake = errors.New("the program does not answer as an MCP server")
 	errLegacy    = errors.New("the program does not know MCP " + mcp.Rev20260728)
 )
 
-// one is a sink for a single answer.
+// one is a sink for one answer.
 type one chan frame
 
 func (o one) deliver(f *frame, final bool) {
@@ -52,7 +51,7 @@ func (o one) deliver(f *frame, final bool) {
 	}
 }
 
-// exchange sends a request of the gateway's own and waits for the answer.
+// exchange sends the gateway's own request and waits for the answer.
 func (h *hub) exchange(ctx context.Context, method string, params any) (frame, error) {
 	raw, err := json.Marshal(params)
 	if err != nil {
@@ -78,15 +77,15 @@ func (h *hub) exchange(ctx context.Context, method string, params any) (frame, e
 
 var gatewayInfo = map[string]string{"name": "mcp-authd gateway", "version": "1"}
 
-// meta is what each request of MCP 2026-07-28 says about itself.
+// meta returns the _meta object that MCP 2026-07-28 requires in each request.
 func meta() map[string]any {
 	return map[string]any{
 		mcp.MetaVersion: mcp.Rev20260728, mcp.MetaClient: gatewayInfo, mcp.MetaCapabilities: struct{}{},
 	}
 }
 
-// greet begins the conversation. A program that all callers share is initialized, for the sessions
-// of all; any other has to know the stateless revision.
+// greet begins the conversation. It initializes a shared program for the sessions of all callers.
+// Any other program must support the stateless revision.
 func (h *hub) greet(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, greeting)
 	defer cancel()
@@ -105,8 +104,8 @@ func (h *hub) greet(ctx context.Context) error {
 	return h.link.send(frame{Method: "notifications/initialized"})
 }
 
-// welcome is what a shared program answers to the initialize of a session, without what
-// the gateway does not carry: whose a task is cannot be told, and its id opens it.
+// welcome returns a shared program's result of initialize, without the tasks capability. The
+// gateway cannot know who owns a task, and the task's id gives access to its result.
 func (h *hub) welcome() json.RawMessage {
 	capabilities := members(at(h.hello, "capabilities"))
 	if capabilities["tasks"] == nil {
@@ -115,14 +114,14 @@ func (h *hub) welcome() json.RawMessage {
 	delete(capabilities, "tasks")
 	raw, err := json.Marshal(capabilities)
 	if err != nil {
-		return h.hello // it was JSON
+		return h.hello // unreachable: it was parsed from JSON
 	}
 	return with(h.hello, raw, "capabilities")
 }
 
-// discover asks whether the program knows the stateless revision. One that refuses, says
-// nothing, or ends because initialize did not come first, does not (MCP 2026-07-28, stdio,
-// "Backward Compatibility": no one code says so).
+// discover returns errLegacy if the program does not support the stateless revision. Such a program
+// refuses, does not answer, or ends because initialize did not come first. No specific error code
+// shows this (MCP 2026-07-28, stdio, "Backward Compatibility").
 func (h *hub) discover(ctx context.Context) error {
 	f, err := h.exchange(ctx, "server/discover", map[string]any{"_meta": meta()})
 	if err != nil && !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, errEnded) {
@@ -138,19 +137,20 @@ func (h *hub) discover(ctx context.Context) error {
 	return nil
 }
 
-// ask implements peer. A program that asks although it was told of no capabilities gets an error.
+// ask implements peer. A program must not send requests, since the gateway declares no
+// capabilities, and gets an error.
 func (h *hub) ask(f frame) {
 	answer := failure(f.ID, mcp.CodeMethodNotFound, "This client answers no requests.")
 	if f.Method == "ping" {
 		answer = frame{ID: f.ID, Result: json.RawMessage("{}")}
 	}
-	_ = h.link.send(answer) // it does not read, or has ended
+	_ = h.link.send(answer) // fails if the program does not read or has ended
 }
 
 // note implements peer.
 func (h *hub) note(f frame) {
 	if f.Method == "notifications/tools/list_changed" {
-		go h.mirrors.forget() // a question may be under way, which waits for what is read here
+		go h.mirrors.forget() // in a goroutine, because a pending request may hold the lock and wait for this reader
 	}
 	switch f.Method {
 	case "notifications/message":
@@ -159,7 +159,7 @@ func (h *hub) note(f frame) {
 	case "notifications/tools/list_changed", "notifications/prompts/list_changed",
 		"notifications/resources/list_changed", "notifications/resources/updated":
 	default:
-		return // of a task, for instance: whose it is cannot be told, and its id opens it
+		return // such as a task notification: its owner is unknown, and the id gives access to the task
 	}
 	uri := text(at(f.Params, "uri"))
 	h.mu.Lock()
@@ -177,10 +177,10 @@ func (h *hub) note(f frame) {
 	}
 }
 
-// remark is a log message. A request of 2026-07-28 gets one only if it asks for them (MCP
-// 2026-07-28, Logging, RS-162). In a process that callers share it may be about any of their
-// calls, so it goes to one only when no other has a call open, or has given one up that the
-// program may be busy with still.
+// remark delivers a log message. A request of 2026-07-28 gets log messages only if it asks for them
+// (MCP 2026-07-28, Logging, RS-162). In a shared process, a message may concern any caller. It is
+// delivered only if no other caller has an open call, or an abandoned call that may still be
+// running.
 func (h *hub) remark(f frame) {
 	if h.key != "" {
 		if c := h.link.youngest(func(c *call) bool { return c.logs }); c != nil {
@@ -228,14 +228,14 @@ func (h *hub) leave(x *session) {
 	h.link.drop(x, "the session has ended")
 }
 
-// busy reports whether sessions need the process.
+// busy reports whether sessions use the process.
 func (h *hub) busy() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return len(h.sessions) > 0
 }
 
-// subscribed reports whether a session wants to hear of a resource.
+// subscribed reports whether a session has subscribed to a resource.
 func (h *hub) subscribed(uri string) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()

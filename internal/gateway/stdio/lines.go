@@ -2,12 +2,11 @@ package stdio
 
 import "bytes"
 
-// lines cuts what is written to it into lines of bounded length, and hands them on, each
-// with memory of its own.
+// lines splits its input into lines of limited length and passes each to emit in its own memory.
 type lines struct {
 	limit   int
 	emit    func(line []byte)
-	tooLong func() // once for each line that is left out; nil: it is cut instead
+	tooLong func() // called for each dropped line; if nil, long lines are cut
 
 	buf  []byte
 	skip bool

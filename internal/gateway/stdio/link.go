@@ -15,23 +15,23 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/mcp"
 )
 
-// sink takes the messages that belong to a call. The last one is final; a call that is
-// given up ends with none, nil.
+// sink receives the messages that belong to a call. The last message is final. An abandoned call
+// ends with a nil frame.
 type sink interface {
 	deliver(f *frame, final bool)
 }
 
-// peer takes what the program says outside of any call, and hears when it ends.
+// peer receives the program's messages outside of calls, and learns when the program ends.
 type peer interface {
 	ask(f frame)                     // a request to the client
 	note(f frame)                    // a notification
-	answered(method string, f frame) // a response, before the call's own sink has it
+	answered(method string, f frame) // a response, before the call's sink gets it
 	lost()                           // the program has ended
 }
 
-// link carries calls to a program and what it says back. Ids are exchanged for numbers
-// of our own, since several clients may use the same; progress tokens are exchanged
-// where several share the program.
+// link sends calls to a program and distributes its messages. It replaces request ids with its own
+// numbers, because several clients may use the same ids. It also replaces progress tokens if
+// several clients share the program.
 type link struct {
 	c      *Config
 	peer   peer
@@ -39,29 +39,29 @@ type link struct {
 	ready  chan struct{} // closed when proc is set
 	proc   *process
 	onEnd  func() // called first when the program has ended
-	onWord func() // called with its first answer
-	// probe is set while it is only asked what it speaks: a program that ends over that has
-	// not failed.
+	onWord func() // called at the program's first answer
+	// probe is set while the gateway only asks which revision the program speaks. A program that
+	// ends because of that has not failed.
 	probe atomic.Bool
-	spoke atomic.Bool // it has answered something
+	spoke atomic.Bool // it has answered a request
 
-	mu    sync.Mutex // guards the rest
+	mu    sync.Mutex // guards the fields below
 	last  int64
 	calls map[int64]*call
-	left  *bounded.Map[int64, any] // scopes of calls that were given up and not answered
+	left  *bounded.Map[int64, any] // scopes of abandoned calls that were not answered
 	over  bool
 }
 
 // call is a request that the program has not answered.
 type call struct {
 	n      int64
-	id     json.RawMessage // as its client knows it
-	token  json.RawMessage // of its progress, as its client knows it
+	id     json.RawMessage // as the client sent it
+	token  json.RawMessage // progress token, as the client sent it
 	method string
-	person string // who waits; "" for the gateway
-	scope  any    // whose id it is
+	person string // the user who waits; "" for the gateway
+	scope  any    // owner of the id
 	out    sink
-	logs   bool // asks for log messages (2026-07-28)
+	logs   bool // the request asks for log messages (2026-07-28)
 }
 
 var errPending = errors.New("too many requests wait for an answer")
@@ -73,7 +73,7 @@ func newLink(c *Config, shared bool) *link {
 	}
 }
 
-// start runs the program.
+// start starts the program.
 func (l *link) start(env []string, to peer) (err error) {
 	l.peer = to
 	l.proc, err = start(l.c, env, l)
@@ -81,7 +81,8 @@ func (l *link) start(env []string, to peer) (err error) {
 	return err
 }
 
-// call sends a request of a person, "" for the gateway's own; what comes of it goes to out.
+// call sends a request for a user, or the gateway's own request if person is "". All messages about
+// the call go to out.
 func (l *link) call(f frame, person string, scope any, out sink) (*call, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -89,7 +90,7 @@ func (l *link) call(f frame, person string, scope any, out sink) (*call, error) 
 	case l.over:
 		return nil, errEnded
 	case len(l.calls) >= l.c.MaxPending, l.c.Shared && person != "" && l.callsOf(person) >= max(l.c.MaxPending/4, 1):
-		return nil, errPending // one person cannot keep the others waiting
+		return nil, errPending // one user must not block the others
 	}
 	l.last++
 	c := &call{n: l.last, id: f.ID, method: f.Method, person: person, scope: scope, out: out,
@@ -105,7 +106,7 @@ func (l *link) call(f frame, person string, scope any, out sink) (*call, error) 
 	return c, nil
 }
 
-// callsOf counts the calls of a person. mu is held.
+// callsOf counts the calls of a user. The caller holds mu.
 func (l *link) callsOf(person string) (n int) {
 	for _, c := range l.calls {
 		if c.person == person {
@@ -115,8 +116,8 @@ func (l *link) callsOf(person string) (n int) {
 	return n
 }
 
-// abandon remembers a call that no client waits for any more, where what the program still
-// says about it could reach another caller. mu is held.
+// abandon records a call that no client waits for, if later messages about it could reach another
+// caller. The caller holds mu.
 func (l *link) abandon(c *call) {
 	delete(l.calls, c.n)
 	if l.c.Shared {
@@ -124,8 +125,7 @@ func (l *link) abandon(c *call) {
 	}
 }
 
-// abandoned reports whether a call of another scope was given up that the program has
-// not answered.
+// abandoned reports whether the program has not answered an abandoned call of another scope.
 func (l *link) abandoned(scope any) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -134,11 +134,11 @@ func (l *link) abandoned(scope any) bool {
 
 func (c *call) number() json.RawMessage { return strconv.AppendInt(nil, c.n, 10) }
 
-// send passes on what needs no answer.
+// send sends a message that needs no answer.
 func (l *link) send(f frame) error { return l.proc.send(f) }
 
-// cancel tells the program that its client no longer waits (MCP, Cancellation). The
-// program need not answer then, so the gateway does not wait for that either.
+// cancel informs the program that its client no longer waits (MCP, Cancellation). The program need
+// not answer then, so the gateway does not wait for an answer.
 func (l *link) cancel(f frame, scope any) {
 	id := at(f.Params, "requestId")
 	l.mu.Lock()
@@ -156,11 +156,11 @@ func (l *link) cancel(f frame, scope any) {
 		return // it has been answered
 	}
 	f.Params = with(f.Params, found.number(), "requestId")
-	_ = l.proc.send(f) // it has ended, or does not read
+	_ = l.proc.send(f) // fails if the program has ended or does not read
 	found.out.deliver(nil, true)
 }
 
-// drop cancels the calls of a scope, whose client is gone.
+// drop cancels the calls of a scope whose client has gone.
 func (l *link) drop(scope any, reason string) {
 	l.mu.Lock()
 	var gone []*call
@@ -172,13 +172,13 @@ func (l *link) drop(scope any, reason string) {
 	}
 	l.mu.Unlock()
 	for _, c := range gone {
-		params, _ := json.Marshal(map[string]any{"requestId": c.n, "reason": reason}) // always encodes
-		_ = l.proc.send(frame{Method: "notifications/cancelled", Params: params})     // likewise
+		params, _ := json.Marshal(map[string]any{"requestId": c.n, "reason": reason}) // cannot fail
+		_ = l.proc.send(frame{Method: "notifications/cancelled", Params: params})     // the program may have ended
 		c.out.deliver(nil, true)
 	}
 }
 
-// youngest is the call that began last, of those that match; nil for none.
+// youngest returns the newest call that matches, or nil.
 func (l *link) youngest(match func(*call) bool) (last *call) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -190,10 +190,10 @@ func (l *link) youngest(match func(*call) bool) (last *call) {
 	return last
 }
 
-// receive implements receiver. What is not a message is a mistake that many programs
-// make, such as a greeting, and no reason to end the conversation.
+// receive implements receiver. It skips a line that is not a message: many programs print a
+// greeting, for example, and this must not end the conversation.
 func (l *link) receive(line []byte) {
-	<-l.ready // it may be quick
+	<-l.ready // the program may answer before start returns
 	if !l.spoke.Load() {
 		line = bytes.TrimPrefix(line, byteOrderMark)
 	}
@@ -215,7 +215,7 @@ func (l *link) receive(line []byte) {
 	}
 }
 
-// byteOrderMark is what programs of Windows may begin with.
+// byteOrderMark may precede the output of a Windows program.
 var byteOrderMark = []byte("\xef\xbb\xbf")
 
 func (l *link) answer(f frame) {
@@ -242,7 +242,7 @@ func (l *link) answer(f frame) {
 	c.out.deliver(&f, true)
 }
 
-// note finds the call that a notification names.
+// note handles a notification. It finds the call that the notification names.
 func (l *link) note(f frame) {
 	if id := at(f.Params, "_meta", mcp.MetaSubscription); id != nil {
 		if c := l.find(func(c *call) bool { return same(c.number(), id) }); c != nil {
@@ -263,7 +263,7 @@ func (l *link) note(f frame) {
 		return same(c.token, token)
 	})
 	if c == nil {
-		return // of a call that is over
+		return // the call has ended
 	}
 	if l.shared {
 		f.Params = with(f.Params, c.token, "progressToken")
@@ -282,7 +282,7 @@ func (l *link) find(is func(*call) bool) *call {
 	return nil
 }
 
-// tooLarge implements receiver. Whose answer it was cannot be told.
+// tooLarge implements receiver. It fails all calls, because the message's call is unknown.
 func (l *link) tooLarge() { l.fail("The answer of the MCP server is too large.") }
 
 // ended implements receiver.
@@ -296,7 +296,7 @@ func (l *link) ended(*process) {
 	l.peer.lost()
 }
 
-// fail answers every call, in the order in which they came.
+// fail answers every call with an error, oldest first.
 func (l *link) fail(why string) {
 	l.mu.Lock()
 	calls := make([]*call, 0, len(l.calls))

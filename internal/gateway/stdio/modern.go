@@ -12,17 +12,17 @@ import (
 	"github.com/mcp-authd/mcp-authd/mcpresource"
 )
 
-// isModern reports whether a POST is of the stateless revision, by its header or by what
-// the body says of itself. One that says so in the body alone is refused for it (MCP
-// 2026-07-28, Streamable HTTP, "Protocol Version Header"), and nothing else.
+// isModern reports whether a POST uses the stateless revision, according to its header or its body.
+// A request with the version only in its body is refused, for this reason (MCP 2026-07-28,
+// Streamable HTTP, "Protocol Version Header").
 func isModern(h http.Header, frames []frame) bool {
 	return mcp.IsStateless(h.Get(mcp.HeaderVersion)) || slices.ContainsFunc(frames, func(f frame) bool {
 		return mcp.IsStateless(text(at(f.Params, "_meta", mcp.MetaVersion)))
 	})
 }
 
-// postModern answers a request of MCP 2026-07-28: one message, no session, and an end
-// of the connection that is an end of the request.
+// postModern answers a request of MCP 2026-07-28. It is one message without a session, and closing
+// the connection cancels it.
 func (s *Server) postModern(
 	w http.ResponseWriter, r *http.Request, p *mcpresource.Principal, frames []frame, batch bool,
 ) {
@@ -32,11 +32,11 @@ func (s *Server) postModern(
 		refuse(w, nil, http.StatusBadRequest, mcp.CodeInvalidRequest, "A request is expected.")
 		return
 	case f.isNote():
-		w.WriteHeader(http.StatusAccepted) // closing the stream is what cancels
+		w.WriteHeader(http.StatusAccepted) // only closing the stream cancels
 		return
 	}
 	version := r.Header.Get(mcp.HeaderVersion)
-	if !unknown(version) { // what headers another revision has is not known
+	if !unknown(version) { // the required headers of other revisions are unknown
 		var no *gateway.Fault
 		if version, no = checkModern(r.Header, f); no != nil {
 			no.ID = f.ID
@@ -69,11 +69,11 @@ func (s *Server) postModern(
 	(&turn{hub: h, w: w, r: r, person: person(p)}).forward(f)
 }
 
-// unknown reports whether a header names a revision that there is not.
+// unknown reports whether a header names a revision that does not exist.
 func unknown(version string) bool { return mcp.IsStateless(version) && version != mcp.Rev20260728 }
 
-// unsupported is UnsupportedProtocolVersionError (MCP 2026-07-28, Versioning, RS-142). Clients that
-// know older revisions too begin with initialize when those are all that is supported.
+// unsupported returns UnsupportedProtocolVersionError (MCP 2026-07-28, Versioning, RS-142). If it
+// lists only older revisions, clients that support one begin with initialize.
 func unsupported(id json.RawMessage, version string, supported []string) *gateway.Fault {
 	return &gateway.Fault{
 		Status: http.StatusBadRequest, Code: mcp.CodeUnsupportedVersion, ID: id,
@@ -82,9 +82,9 @@ func unsupported(id json.RawMessage, version string, supported []string) *gatewa
 	}
 }
 
-// checkModern compares headers and body (MCP 2026-07-28, Streamable HTTP, "Request
-// Headers"), and looks for what each request has to say about itself. It returns the
-// version that the request is of.
+// checkModern checks that headers and body match (MCP 2026-07-28, Streamable HTTP, "Request
+// Headers"), and that the request has the required _meta. It returns the protocol version of the
+// request.
 func checkModern(h http.Header, f frame) (version string, no *gateway.Fault) {
 	bad := func(code int, text string) (string, *gateway.Fault) {
 		return "", &gateway.Fault{Status: http.StatusBadRequest, Code: code, Message: text}
@@ -104,7 +104,7 @@ func checkModern(h http.Header, f frame) (version string, no *gateway.Fault) {
 	}
 	meta := members(at(f.Params, "_meta"))
 	switch version = text(meta[mcp.MetaVersion]); {
-	case version == "": // RS-138, as what follows
+	case version == "": // RS-138, like the case of capabilities below
 		return bad(mcp.CodeInvalidParams, "_meta has no "+mcp.MetaVersion+".")
 	case version != h.Get(mcp.HeaderVersion): // RS-144
 		return bad(mcp.CodeHeaderMismatch, "The header MCP-Protocol-Version is missing or does not match the body.")
@@ -114,7 +114,7 @@ func checkModern(h http.Header, f frame) (version string, no *gateway.Fault) {
 	return version, nil
 }
 
-// turn is one request without a session and its answer.
+// turn is one sessionless request and its answer.
 type turn struct {
 	hub    *hub
 	w      http.ResponseWriter
@@ -122,7 +122,7 @@ type turn struct {
 	person string
 }
 
-// forward sends the call to the program and what comes of it to the client.
+// forward sends the call to the program and streams the answer to the client.
 func (t *turn) forward(f frame) {
 	out := newStream("", 1, &t.hub.server.c)
 	out.ids = false
@@ -131,14 +131,13 @@ func (t *turn) forward(f frame) {
 		t.hub.server.unable(t.w, t.r, f.ID, err)
 		return
 	}
-	// When the connection ends, so does the request (RS-164); after the answer there is no call
-	// left to drop.
+	// The end of the connection ends the request (RS-164). After the answer, drop finds no call.
 	defer t.hub.link.drop(scope, "the client has gone")
 	t.send(out)
 }
 
-// send waits for the first message, which decides the form of the response: the answer
-// itself goes as one JSON document, whose status says what kind of error it is.
+// send waits for the first message, which decides the form of the response. If it is the answer,
+// the response is one JSON document whose status depends on the error code.
 func (t *turn) send(out *stream) {
 	events, _, news := out.after(0)
 	for len(events) == 0 && news != nil {
@@ -152,7 +151,7 @@ func (t *turn) send(out *stream) {
 	if len(events) == 1 && news == nil {
 		text, err := events[0].shownTo(t.r.Context(), out.c.Shows)
 		if err != nil {
-			return // it was JSON
+			return // unreachable: it was parsed from JSON
 		}
 		if frames, _, err := decode(text); err == nil && frames[0].isAnswer() {
 			t.answer(frames[0])
@@ -162,15 +161,15 @@ func (t *turn) send(out *stream) {
 	out.serve(t.r.Context(), t.w, 0, nil)
 }
 
-// answer writes a JSON document.
+// answer writes the answer as a JSON document.
 func (t *turn) answer(f frame) {
 	t.w.Header().Set("Content-Type", "application/json")
 	t.w.Header().Set("Cache-Control", "no-store")
 	t.w.WriteHeader(statusOf(f))
-	t.w.Write(append(f.encode(), '\n')) // the client is gone when this fails
+	t.w.Write(append(f.encode(), '\n')) // fails only if the client is gone
 }
 
-// statusOf is the HTTP status of an answer (MCP 2026-07-28, Streamable HTTP).
+// statusOf returns the HTTP status of an answer (MCP 2026-07-28, Streamable HTTP).
 func statusOf(f frame) int {
 	var code int
 	if f.Error == nil || json.Unmarshal(at(f.Error, "code"), &code) != nil {

@@ -37,7 +37,7 @@ func modernCall(id, method, name, params string) (string, []string) {
 	return body, []string{"Mcp-Protocol-Version", "2026-07-28", "Mcp-Method", method, "Mcp-Name", name}
 }
 
-// TestModern: what a program of 2026-07-28 is asked and says passes as it is.
+// TestModern checks that messages to and from a program of 2026-07-28 pass unchanged.
 func TestModern(t *testing.T) {
 	s := serve(t, "modern", Config{})
 	t.Run("RS-135 RS-165 RS-166 RS-167: server/discover, with all that it says of itself", func(t *testing.T) {
@@ -99,9 +99,9 @@ func TestModern(t *testing.T) {
 	})
 }
 
-// TestModernBeforeOlderProgram: RS-142 RS-136. What a program of an older revision can do
-// depends on what its client can, so nothing is made up for it: its clients are told to
-// begin with initialize, and its sessions have all of it.
+// TestModernBeforeOlderProgram: RS-142 RS-136. A program of an older revision needs the client
+// capabilities from initialize, and the gateway does not invent them. Its clients learn that they
+// must begin with initialize, and its sessions work completely.
 func TestModernBeforeOlderProgram(t *testing.T) {
 	for _, c := range []struct {
 		name, mode string
@@ -121,7 +121,7 @@ func TestModernBeforeOlderProgram(t *testing.T) {
 					t.Errorf("%s: got %d %s", method, a.status, a.body)
 				}
 			}
-			h := s.open("2025-11-25") // at once: that it has ended over the question was no failure
+			h := s.open("2025-11-25") // immediately: the program's end after the question is not a failure
 			if a := s.post(toolCall("2", "echo", ""), h...); a.status != 200 {
 				t.Errorf("a session got %d %s", a.status, a.body)
 			}
@@ -136,7 +136,7 @@ func TestModernBeforeOlderProgram(t *testing.T) {
 	}
 }
 
-// TestEra: RS-144. Of which revision a request is, all of it says.
+// TestEra: RS-144. All parts of a request must agree on the revision.
 func TestEra(t *testing.T) {
 	s := serve(t, "modern", Config{})
 	session := s.open("2025-11-25")
@@ -161,8 +161,8 @@ func TestEra(t *testing.T) {
 	}
 }
 
-// TestAccept: RFC 9110 12.5.1. A client that says nothing about what it takes takes
-// anything, as before the adapter of the Go SDK.
+// TestAccept: RFC 9110 12.5.1. A client without Accept accepts anything, as in front of the adapter
+// of the Go SDK.
 func TestAccept(t *testing.T) {
 	s := serve(t, "modern", Config{})
 	if a := s.modern("tools/call", "echo", "", "Accept", ""); a.status != 200 {
@@ -231,7 +231,7 @@ func TestModernHeaders(t *testing.T) {
 	}
 }
 
-// TestHeaderValues: RS-152, and what is no primitive.
+// TestHeaderValues: RS-152. It also checks values that are not primitive.
 func TestHeaderValues(t *testing.T) {
 	for _, c := range []struct {
 		header, body string
@@ -248,8 +248,8 @@ func TestHeaderValues(t *testing.T) {
 	}
 }
 
-// TestGone: RS-164. The end of the connection reaches the program as a cancellation,
-// which this one reports to all callers.
+// TestGone: RS-164. The end of the connection reaches the program as a cancellation, which this
+// program reports to all callers.
 func TestGone(t *testing.T) {
 	s := serve(t, "modern", Config{})
 	s.modern("tools/list", "", "")
@@ -264,7 +264,7 @@ func TestGone(t *testing.T) {
 	wait.Until(t, "the call is gone", func() bool { return link.waiting() == 0 })
 }
 
-// TestShared: one process for all callers, who see nothing of one another.
+// TestShared checks that callers share one process and see nothing of each other.
 func TestShared(t *testing.T) {
 	s := serve(t, "good", Config{Shared: true})
 	mine, theirs := s.open("2025-11-25"), s.open("2025-06-18", "Who", "bob")
@@ -304,8 +304,8 @@ func TestShared(t *testing.T) {
 	}
 }
 
-// TestModernCrowdBeforeOlderProgram: requests that come at once before it is known what a program
-// speaks cost one process together, and wait for one answer.
+// TestModernCrowdBeforeOlderProgram checks that concurrent requests share one process and one
+// answer while the program's revision is still unknown.
 func TestModernCrowdBeforeOlderProgram(t *testing.T) {
 	s := serve(t, "good", Config{})
 	var all sync.WaitGroup

@@ -15,17 +15,17 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/mcp"
 )
 
-// mirror says which header repeats an argument of a tool (MCP 2026-07-28, Tools,
+// mirror maps an argument of a tool to the header that repeats it (MCP 2026-07-28, Tools,
 // "x-mcp-header").
 type mirror struct {
 	path   []string
 	header string
 }
 
-// mirrors are those of every tool of a program, asked for when one is first called, and
-// again when the program says that its tools have changed.
+// mirrors caches the mirrors of all tools of a program. They are requested at the first tool call,
+// and again after the program reports a change of its tools.
 type mirrors struct {
-	mu    sync.Mutex // guards the rest, and lets one question go at a time
+	mu    sync.Mutex // guards the fields below, and allows one request at a time
 	tools map[string][]mirror
 	asked time.Time
 }
@@ -55,7 +55,8 @@ func (h *hub) mirrored(ctx context.Context, tool string) []mirror {
 	return m.tools[tool]
 }
 
-// listMirrors lists the program's tools. What it does not tell has no mirrors.
+// listMirrors requests the program's tools and returns their mirrors. On an error, it returns the
+// mirrors found so far.
 func (h *hub) listMirrors(ctx context.Context) map[string][]mirror {
 	found := map[string][]mirror{}
 	params := map[string]any{"_meta": meta()}
@@ -95,8 +96,8 @@ func annotated(schema json.RawMessage, path []string) (out []mirror) {
 	return out
 }
 
-// agree compares the headers of a call with its arguments (RS-151). A header without an argument
-// is as wrong as the contrary: whatever stands between reads the headers alone.
+// agree reports whether the headers of a call match its arguments (RS-151). An intermediary reads
+// only the headers, so a header without an argument is also an error.
 func agree(h http.Header, arguments json.RawMessage, mirrors []mirror) bool {
 	for _, m := range mirrors {
 		values := h.Values(m.header)
@@ -120,7 +121,7 @@ const (
 	maxInteger   = 1<<53 - 1 // JSON numbers are exact up to here
 )
 
-// equal reports whether a header says what a string, integer or boolean of the body does.
+// equal reports whether a header has the value of a string, integer or boolean in the body.
 func equal(header string, raw json.RawMessage) bool {
 	if encoded, ok := strings.CutPrefix(header, base64Prefix); ok && strings.HasSuffix(encoded, base64Suffix) {
 		b, err := base64.StdEncoding.Strict().DecodeString(strings.TrimSuffix(encoded, base64Suffix)) // RS-149, RS-150

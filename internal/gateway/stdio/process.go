@@ -14,12 +14,12 @@ import (
 )
 
 const (
-	queueSize  = 256             // messages that a program has not read yet
-	queueBytes = 16 << 20        // of them
+	queueSize  = 256             // messages that the program has not read
+	queueBytes = 16 << 20        // total size of these messages
 	grace      = 2 * time.Second // for each step of ending a program
-	leftover   = time.Second     // for output that others hold open after it has ended
+	leftover   = time.Second     // for output from other processes after the program has ended
 	maxLogLine = 2 << 10
-	logRate    = 20 // lines a second of its standard error
+	logRate    = 20 // lines of standard error per second
 	logBurst   = 200
 )
 
@@ -28,10 +28,10 @@ var (
 	errEnded = errors.New("the program has ended")
 )
 
-// receiver hears of a program, one thing at a time.
+// receiver gets the output of a program, one call at a time.
 type receiver interface {
 	receive(line []byte)
-	tooLarge() // a message was left out
+	tooLarge() // a message was dropped
 	ended(*process)
 }
 
@@ -40,22 +40,22 @@ type process struct {
 	cmd    *exec.Cmd
 	stdin  io.WriteCloser
 	queue  chan []byte
-	queued atomic.Int64  // bytes in it
-	ended  chan struct{} // closed when it has ended and nothing is left of it
-	wanted bool          // that it has ended; set before
-	exit   error         // how it has ended, nil for well; set before
+	queued atomic.Int64  // bytes in queue
+	ended  chan struct{} // closed when the program and its group have ended
+	wanted bool          // the gateway has ended it; set before ended is closed
+	exit   error         // exit error, nil for success; set before ended is closed
 	begun  time.Time
 	log    *slog.Logger
 
 	stopping atomic.Bool
 
 	mu   sync.Mutex // guards tail
-	tail []string   // the last lines of its standard error
+	tail []string   // the last lines of standard error
 }
 
 const tailLines = 5
 
-// start runs the program.
+// start starts the program.
 func start(c *Config, env []string, to receiver) (*process, error) {
 	cmd, err := command(c)
 	if err != nil {
@@ -85,7 +85,7 @@ func start(c *Config, env []string, to receiver) (*process, error) {
 	go func() {
 		err := p.cmd.Wait()
 		p.wanted, p.exit = p.stopping.Load(), err
-		kill(p.cmd) // what it has left behind
+		kill(p.cmd) // processes that it has left behind
 		p.log.Debug("an MCP server has ended", "pid", p.cmd.Process.Pid, "error", err)
 		close(p.ended)
 		to.ended(p)
@@ -93,7 +93,7 @@ func start(c *Config, env []string, to receiver) (*process, error) {
 	return p, nil
 }
 
-// command is the program, in its sandbox if it has one.
+// command returns the command of the program, in a sandbox if one is configured.
 func command(c *Config) (*exec.Cmd, error) {
 	cmd := exec.Command(c.Command[0], c.Command[1:]...)
 	if c.Sandbox == nil || cmd.Err != nil {
@@ -103,7 +103,7 @@ func command(c *Config) (*exec.Cmd, error) {
 	return &exec.Cmd{Path: name, Args: args}, nil
 }
 
-// errorLog logs standard error line by line, and not more than a log can take.
+// errorLog returns a writer that logs standard error line by line, at a limited rate.
 func (p *process) errorLog() io.Writer {
 	limit, dropped := rate.NewLimiter(logRate, logBurst), 0
 	return &lines{limit: maxLogLine, emit: func(line []byte) {
@@ -131,7 +131,7 @@ func (p *process) feed() {
 			_, err := p.stdin.Write(append(line, '\n'))
 			p.queued.Add(-int64(len(line)))
 			if err != nil {
-				terminate(p.cmd) // it has closed its input, which is the end of the conversation
+				terminate(p.cmd) // it has closed its input, which ends the conversation
 				return
 			}
 		case <-p.ended:
@@ -140,8 +140,8 @@ func (p *process) feed() {
 	}
 }
 
-// send queues a message. It never waits: a program that does not read is the caller's
-// problem, not that of others.
+// send queues a message. It never waits: only the caller of a program that does not read may suffer
+// from it.
 func (p *process) send(f frame) error {
 	select {
 	case <-p.ended:
@@ -150,7 +150,7 @@ func (p *process) send(f frame) error {
 	}
 	line := f.encode()
 	size := int64(len(line))
-	if n := p.queued.Add(size); n > queueBytes && n > size { // one alone may be larger
+	if n := p.queued.Add(size); n > queueBytes && n > size { // a single message may be larger
 		p.queued.Add(-size)
 		return errBusy
 	}
@@ -163,14 +163,13 @@ func (p *process) send(f frame) error {
 	}
 }
 
-// stop ends the program as MCP wants it (2025-11-25, Lifecycle, "Shutdown"): its input is
-// closed, then it is asked, then it is killed, always with its whole group. It does not
-// wait for the end.
+// stop ends the program in the order of MCP (2025-11-25, Lifecycle, "Shutdown"): it closes the
+// input, then sends SIGTERM, then SIGKILL, each to the whole group. It does not wait for the end.
 func (p *process) stop() {
 	if p.stopping.Swap(true) {
 		return
 	}
-	_ = p.stdin.Close() // it may have ended
+	_ = p.stdin.Close() // the program may have ended
 	go func() {
 		for _, step := range []func(*exec.Cmd){terminate, kill} {
 			select {

@@ -17,7 +17,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/sandbox"
 )
 
-// TestMain is the MCP server of the tests when it is started as one.
+// TestMain runs the MCP server of the tests if the binary is started as one.
 func TestMain(m *testing.M) {
 	sandbox.Run()
 	if mode := os.Getenv("TEST_PROGRAM"); mode != "" {
@@ -32,14 +32,14 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// program is a small MCP server of 2025-11-25, or of 2026-07-28 alone in the mode "modern",
-// that does as it is told.
+// program is a small MCP server for tests. It speaks 2025-11-25, or only 2026-07-28 in the mode
+// "modern".
 type program struct {
 	mode     string
 	mu       sync.Mutex // guards stdout and waiting
 	waiting  map[string]chan json.RawMessage
-	released chan struct{} // closed when the client says so
-	late     chan struct{} // passes the turn to the late call, and back
+	released chan struct{} // closed at the client's request
+	late     chan struct{} // synchronizes with the late call
 }
 
 func (p *program) say(v any) {
@@ -66,7 +66,7 @@ func (p *program) run() {
 	if p.mode == "bom" {
 		os.Stdout.Write(byteOrderMark)
 	} else {
-		fmt.Println("Welcome to the server!") // a mistake that many make
+		fmt.Println("Welcome to the server!") // a mistake of many programs
 	}
 	if p.mode == "unread" {
 		linger()
@@ -97,11 +97,11 @@ func (p *program) run() {
 		}
 	}
 	if p.mode == "deaf" {
-		linger() // it keeps running when its input has ended
+		linger() // it continues after the end of its input
 	}
 }
 
-// linger waits for longer than any test takes.
+// linger waits longer than any test runs.
 func linger() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
 	defer cancel()
@@ -150,7 +150,7 @@ func (p *program) serve(f frame) {
 					"ttlMs":        7, "cacheScope": "private",
 					"_meta": map[string]any{mcp.MetaServer: map[string]string{"name": "test"}}})
 			return
-		case "strict": // as servers of some SDKs, which end over what comes before initialize
+		case "strict": // like servers of some SDKs, which end on any message before initialize
 			os.Exit(1)
 		}
 		p.say(map[string]any{"jsonrpc": "2.0", "id": f.ID, "error": map[string]any{"code": -32601, "message": "what?"}})
@@ -219,10 +219,10 @@ func (p *program) call(f frame, tool string) {
 	}
 }
 
-// exhaust takes more of something than there should be.
+// exhaust uses more of a resource than its limit allows.
 func (p *program) exhaust(f frame, what string) {
 	var err error
-	n, all := 0, [][]byte{} // each case stops by itself if the limit fails
+	n, all := 0, [][]byte{} // each case stops by itself if there is no limit
 	switch what {
 	case "grow":
 		for range 2000 {

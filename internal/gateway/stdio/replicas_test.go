@@ -17,14 +17,14 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage/sqlite"
 )
 
-// replicated is a server that passes requests to others.
+// replicated is a server that forwards requests to others.
 type replicated struct {
 	*site
-	stop func() // ends it, as SIGTERM would
-	kill func() // and as SIGKILL would, for all that others see
+	stop func() // ends it like SIGTERM
+	kill func() // looks like SIGKILL to others
 }
 
-// serveReplicas starts n servers of one store.
+// serveReplicas starts n servers with one store.
 func serveReplicas(t *testing.T, n int, c Config) (all []*replicated) {
 	t.Helper()
 	store, err := sqlite.Open(t.Context(), ":memory:", sqlite.Options{})
@@ -78,7 +78,8 @@ func serveReplica(t *testing.T, store storage.Store, c Config) *replicated {
 	return s
 }
 
-// TestSessionAtEachReplica: RU-08: a session works at each replica, with its streams, for its person alone.
+// TestSessionAtEachReplica: RU-08: a session and its streams work at each replica, but only for its
+// user.
 func TestSessionAtEachReplica(t *testing.T) {
 	all := serveReplicas(t, 3, Config{})
 	holder, second, third := all[0], all[1], all[2]
@@ -146,7 +147,8 @@ func TestSessionAtEachReplica(t *testing.T) {
 	})
 }
 
-// TestSessionOfOneApplication: RU-08: where a session belongs to an application, the holder keeps others away from it.
+// TestSessionOfOneApplication: RU-08: if sessions belong to an application, the holder refuses
+// other applications.
 func TestSessionOfOneApplication(t *testing.T) {
 	for _, per := range []bool{true, false} {
 		all := serveReplicas(t, 2, Config{PerClient: per})
@@ -158,7 +160,7 @@ func TestSessionOfOneApplication(t *testing.T) {
 	}
 }
 
-// TestHolderEnds: RU-08: a session ends with its holder, once: the next one is with a replica that runs.
+// TestHolderEnds: RU-08: a session ends with its holder. The next session is on a running replica.
 func TestHolderEnds(t *testing.T) {
 	for name, end := range map[string]func(*replicated){
 		"stopped": func(r *replicated) { r.stop() },
@@ -178,7 +180,7 @@ func TestHolderEnds(t *testing.T) {
 	}
 }
 
-// TestHolderEndsInCall: RU-08: a call whose holder ends gets an error, and no silence.
+// TestHolderEndsInCall: RU-08: if the holder ends during a call, the call gets an error.
 func TestHolderEndsInCall(t *testing.T) {
 	all := serveReplicas(t, 2, Config{})
 	session := all[0].open("2025-11-25")

@@ -13,8 +13,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 )
 
-// TestSandboxed: SP-24. A program in a sandbox is an MCP server as any other, and is ended with all that it has
-// started, also when it does not want to.
+// TestSandboxed: SP-24. A program in a sandbox works as an MCP server. It is ended with everything
+// that it has started, even if it ignores signals.
 func TestSandboxed(t *testing.T) {
 	for _, mode := range []string{"good", "deaf"} {
 		s := serve(t, mode, Config{Sandbox: &sandbox.Policy{FileSize: 1 << 20, OpenFiles: 256}})
@@ -29,15 +29,16 @@ func TestSandboxed(t *testing.T) {
 	}
 }
 
-// TestSandboxLimits: SP-24, RS-110. A program that its limits end tells all of its sessions, and is started again
-// for the next one; one that is told of a limit goes on, and the limit holds.
+// TestSandboxLimits: SP-24, RS-110. If a limit ends a program, all its sessions learn it, and the
+// next session starts it again. If a limit only causes an error, the program continues.
 func TestSandboxLimits(t *testing.T) {
 	const again = `{"jsonrpc":"2.0","id":"i","method":"initialize","params":{"protocolVersion":"2025-11-25"}}`
 	for tool, c := range map[string]struct {
 		policy sandbox.Policy
 		log    string
 	}{
-		// Go ends itself when it gets no memory, with 2; with the race detector, which needs some itself, with 66.
+		// Without memory, Go exits with 2, and with the race detector, which also needs memory,
+		// with 66.
 		"grow": {sandbox.Policy{Memory: 1 << 30}, "exit status "},
 		"spin": {sandbox.Policy{CPU: time.Second}, "signal: killed"},
 	} {
@@ -82,15 +83,15 @@ func TestSandboxLimits(t *testing.T) {
 	}
 }
 
-// TestSandboxForks: SP-24. A program that forks too often and ignores signals and the end of its input, as do its
-// children, is limited, and ends with its session.
+// TestSandboxForks: SP-24. A program that forks too often is limited, and ends with its session,
+// even if it and its children ignore signals and the end of input.
 func TestSandboxForks(t *testing.T) {
 	const most = 30
 	const script = `trap "" TERM INT HUP PIPE; exec 3>&2 2>/dev/null
 		(i=0; while [ $i -lt 150 ]; do sleep 300 & i=$((i+1)); done); echo has forked >&3; sleep 300; sleep 300`
 	c := Config{Command: []string{"/bin/sh", "-c", script}, Sandbox: &sandbox.Policy{Processes: most}}
 	mine := 4711
-	if os.Geteuid() == 0 { // whom no such limit binds
+	if os.Geteuid() == 0 { // such a limit does not apply to root
 		c.User = fmt.Sprintf("%d:%d", mine, mine)
 	} else {
 		mine = os.Getuid()
@@ -126,8 +127,8 @@ func tasks(uid int) (n int) {
 	return n
 }
 
-// TestSandboxBestEffort: SP-24. With best_effort, what does not hold is no error: the log says what is missing, and
-// all else holds.
+// TestSandboxBestEffort: SP-24. With best_effort, an unsupported restriction is not an error. The
+// log names it, and all other restrictions apply.
 func TestSandboxBestEffort(t *testing.T) {
 	secret := filepath.Join(t.TempDir(), "secret")
 	if err := os.WriteFile(secret, []byte("s"), 0o644); err != nil {
@@ -158,7 +159,8 @@ func TestSandboxBestEffort(t *testing.T) {
 	}
 }
 
-// TestSandboxRefused: SP-24. A program that cannot be shut in does not run, and the log says why.
+// TestSandboxRefused: SP-24. A program that cannot be sandboxed does not run, and the log has the
+// reason.
 func TestSandboxRefused(t *testing.T) {
 	s := serve(t, "good", Config{Sandbox: &sandbox.Policy{Write: []string{filepath.Join(t.TempDir(), "none")}}})
 	a := s.post(`{"jsonrpc":"2.0","id":"i","method":"initialize","params":{"protocolVersion":"2025-11-25"}}`)

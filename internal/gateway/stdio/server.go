@@ -13,28 +13,28 @@ import (
 	"github.com/mcp-authd/mcp-authd/mcpresource"
 )
 
-// Server serves one program. It is an http.Handler to stand behind a Guard; call Run for
-// as long as it is used, and Close after.
+// Server serves one program. It is an http.Handler and must be behind a Guard. Call Run while it is
+// in use, and then Close.
 type Server struct {
 	c     Config
-	gates *bounded.Map[string, gate] // of each person whose program has failed
-	life  context.Context            // ends at Close, and with it what the gateway itself asks programs
+	gates *bounded.Map[string, gate] // of users whose program has failed
+	life  context.Context            // ends at Close, and with it the gateway's own requests to programs
 	end   context.CancelFunc
-	site  *peers.Site // nil: no other replica passes requests on
+	site  *peers.Site // nil: requests are not forwarded between replicas
 
-	mu       sync.Mutex // guards the rest
+	mu       sync.Mutex // guards the fields below
 	sessions map[string]*session
 	hubs     map[string]*hub
-	starting map[string]*sync.Mutex // one start of a hub at a time
-	running  map[string]int         // processes of each person
+	starting map[string]*sync.Mutex // allows one start per hub at a time
+	running  map[string]int         // number of processes per user
 	total    int
-	legacy   time.Time // until when the program is taken for one without the stateless revision
-	fault    error     // why the program does not start, as the last one showed
+	legacy   time.Time // until then the program counts as one without the stateless revision
+	fault    error     // why the program's last start failed
 	closed   bool
 	all      sync.WaitGroup // processes
 }
 
-// New returns a server, or an error that says what in c is wrong. No process is started.
+// New returns a server, or an error that names the fault in c. It does not start a process.
 func New(c Config) (*Server, error) {
 	c, err := c.withDefaults()
 	if err != nil {
@@ -61,32 +61,32 @@ var (
 	errClosed = errors.New("the gateway is stopping")
 )
 
-// gate holds back the start of a program that ends at once.
+// gate delays the restart of a program that ends soon after its start.
 type gate struct {
 	failures int
 	until    time.Time
 }
 
 const (
-	quickEnd = 5 * time.Second // what ends sooner, by itself, has failed
+	quickEnd = 5 * time.Second // a program that ends sooner by itself has failed
 	maxWait  = time.Minute
 	maxGates = 10_000
 )
 
-// held is returned while a gate is shut.
+// held is the error while a gate is closed.
 type held struct{ wait time.Duration }
 
 func (h held) Error() string {
 	return "the program has failed, and is started again in " + h.wait.String()
 }
 
-// person is whom processes are counted for, and sessions belong to: a person who signs in with
-// another application is no other person, and applications register themselves.
+// person returns the key that owns sessions and processes. It is the same user in every
+// application, because applications can register themselves.
 func person(p *mcpresource.Principal) string { return p.Person() }
 
-// reserve takes a place for a process of the person key, ending the one that has been
-// idle for longest when there is none. A program takes its time to end, so up to as many
-// more run meanwhile, and no more, however quickly callers come.
+// reserve counts a new process for the user key. If the limit is reached, it ends the process that
+// has been idle longest. A program needs time to end, so up to twice the limit may run for a while,
+// however fast callers arrive.
 func (s *Server) reserve(key string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -112,17 +112,17 @@ func (s *Server) reserve(key string) error {
 	return nil
 }
 
-// heldBack returns an error while the gate of a person is shut.
+// heldBack returns an error while the gate of a user is closed.
 func (s *Server) heldBack(key string) error {
-	g, ok := s.gates.Use(key, time.Time{}) // who is held back is not forgotten
+	g, ok := s.gates.Use(key, time.Time{}) // Use keeps the entry of a delayed user in the map
 	if wait := g.until.Sub(s.c.Now()); ok && wait > 0 {
 		return held{wait}
 	}
 	return nil
 }
 
-// makeRoom ends the session, or hub, that has been idle for longest, of one person or, for
-// "", of all. mu is held.
+// makeRoom ends the session or hub that has been idle longest, of one user or, for "", of all
+// users. The caller holds mu.
 func (s *Server) makeRoom(key string) bool {
 	now, longest := s.c.Now(), time.Duration(0)
 	var oldest *session
@@ -151,7 +151,7 @@ func (s *Server) makeRoom(key string) bool {
 	return true
 }
 
-// release gives the place back when the process has ended, and remembers how it went.
+// release uncounts a process that has ended, and records whether it has failed.
 func (s *Server) release(key string, well bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -170,7 +170,7 @@ func (s *Server) release(key string, well bool) {
 	s.gates.Put(key, g, time.Time{})
 }
 
-// connect starts a process for p, nil for all callers, and has it counted until it ends.
+// connect starts a process for p, or for all callers if p is nil. The process counts until it ends.
 func (s *Server) connect(p *mcpresource.Principal, l *link, to peer) error {
 	key := person(p)
 	if err := s.reserve(key); err != nil {
@@ -218,14 +218,13 @@ func (s *Server) begin(p *mcpresource.Principal) (*session, error) {
 	return x, s.keep(x)
 }
 
-// legacyFor is how long it is remembered that the program does not know the stateless
-// revision: asking costs a process.
+// legacyFor is how long the server remembers that the program does not support the stateless
+// revision. Asking again costs a process.
 const legacyFor = 10 * time.Minute
 
-// modernHub returns the process that the requests of p without a session use, or errLegacy.
-// What such a program can do depends on what its client can, which only initialize tells
-// it; so those requests are refused, and clients begin with initialize, as they do before
-// such a server over HTTP.
+// modernHub returns the process for the sessionless requests of p, or errLegacy. An older program
+// depends on the client capabilities, which only initialize contains. So sessionless requests to it
+// are refused, and clients begin with initialize, as with such a server over HTTP.
 func (s *Server) modernHub(p *mcpresource.Principal) (*hub, error) {
 	s.mu.Lock()
 	known := s.isLegacy()
@@ -236,11 +235,12 @@ func (s *Server) modernHub(p *mcpresource.Principal) (*hub, error) {
 	return s.hub(p)
 }
 
-// isLegacy reports whether the program is known not to have the stateless revision. mu is held.
+// isLegacy reports whether the program is known not to support the stateless revision. The caller
+// holds mu.
 func (s *Server) isLegacy() bool { return s.c.Shared || s.c.Now().Before(s.legacy) }
 
-// hub returns the process that the requests of p without a session use, or, for nil, the sessions
-// of all callers.
+// hub returns the process for the sessionless requests of p, or, if p is nil, for the sessions of
+// all callers.
 func (s *Server) hub(p *mcpresource.Principal) (*hub, error) {
 	key := p.Key()
 	s.mu.Lock()
@@ -262,7 +262,7 @@ func (s *Server) hub(p *mcpresource.Principal) (*hub, error) {
 	switch {
 	case h != nil:
 		return h, nil
-	case older: // as another request has found out meanwhile
+	case older: // another request has found this out meanwhile
 		return nil, errLegacy
 	}
 	return s.newHub(p)
@@ -276,7 +276,8 @@ func (s *Server) newHub(p *mcpresource.Principal) (*hub, error) {
 	h.link.probe.Store(!s.c.Shared)
 	err := s.connect(p, h.link, h)
 	if err == nil {
-		// The first caller may go away; others wait for the same process.
+		// This uses the server's context, since the first caller may leave while others wait for
+		// the process.
 		if err = h.greet(s.life); err != nil {
 			h.link.close()
 		}
@@ -317,7 +318,7 @@ func (s *Server) drop(h *hub) {
 	}
 }
 
-// Run ends unused sessions and processes, until ctx ends.
+// Run ends unused sessions and processes until ctx ends.
 func (s *Server) Run(ctx context.Context) {
 	every := time.NewTicker(min(s.c.Idle/4+time.Millisecond, 10*time.Second))
 	defer every.Stop()
@@ -362,7 +363,7 @@ func (s *Server) sweep(now time.Time) {
 	}
 }
 
-// Close ends every session and every process, and waits until none is left.
+// Close ends every session and every process, and waits for their end.
 func (s *Server) Close() error {
 	s.mu.Lock()
 	s.closed = true

@@ -32,7 +32,7 @@ var (
 	bob   = &mcpresource.Principal{Issuer: "https://auth.example.com", Subject: "bob", ClientID: "app"}
 )
 
-// site is a server with clients before it.
+// site is a server with HTTP clients.
 type site struct {
 	*Server
 	t   *testing.T
@@ -40,7 +40,7 @@ type site struct {
 	log *logtest.Buffer
 }
 
-// waiting counts the calls without an answer.
+// waiting counts the unanswered calls.
 func (l *link) waiting() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -84,7 +84,7 @@ func serveCommand(t *testing.T, c Config) *site {
 	return &site{s, t, h.URL, log}
 }
 
-// answer is a response, its events read to the end.
+// answer is a response with all of its events.
 type answer struct {
 	status int
 	header http.Header
@@ -135,7 +135,7 @@ func (s *site) do(ctx context.Context, method, body string, header ...string) (*
 	return a, err
 }
 
-// hear reads the stream of a session up to a line that contains words, and returns the lines.
+// hear reads a session's stream up to a line that contains words, and returns the lines.
 func (s *site) hear(words string, header ...string) string {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(s.t.Context(), wait.Bound)
@@ -157,7 +157,7 @@ func (s *site) hear(words string, header ...string) string {
 	return ""
 }
 
-// mark makes the program send a resource update to the stream of a session.
+// mark makes the program send a resource update on a session's stream.
 func (s *site) mark(uri string, header ...string) {
 	s.t.Helper()
 	s.post(`{"jsonrpc":"2.0","id":"mark","method":"resources/subscribe","params":{"uri":"`+uri+`"}}`, header...)
@@ -199,7 +199,7 @@ func toolCall(id, tool, more string) string {
 	return fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"method":"tools/call","params":{"name":%q%s}}`, id, tool, more)
 }
 
-// result reads the last event as the answer to a call.
+// result returns the last event as the answer to a call.
 func (a *answer) result(t *testing.T) map[string]any {
 	t.Helper()
 	raw := a.body
@@ -274,7 +274,8 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestLists: RS-218. Each request is shown what its own token may use, and so is one that resumes a stream.
+// TestLists: RS-218. Each request sees the list entries that its own token may use, also when it
+// resumes a stream.
 func TestLists(t *testing.T) {
 	shows := func(ctx context.Context, k lists.Kind, name string, _ []byte) bool {
 		p, _ := mcpresource.FromContext(ctx)
@@ -407,8 +408,8 @@ func (s *site) sessionOf(header []string) *session {
 	return nil
 }
 
-// TestResume: a client that loses the connection comes back for the rest, and no other client
-// does.
+// TestResume checks that a client that loses the connection can resume, and that no other client
+// can.
 func TestResume(t *testing.T) {
 	s := serve(t, "good", Config{})
 	h := s.open("2025-11-25")
@@ -450,7 +451,7 @@ func TestResume(t *testing.T) {
 func TestOwnStream(t *testing.T) {
 	s := serve(t, "good", Config{})
 	h := s.open("2025-11-25")
-	s.post(toolCall("1", "change", ""), h...) // no client listens yet
+	s.post(toolCall("1", "change", ""), h...) // no client is listening yet
 	held := func() bool {
 		x := s.sessionOf(h)
 		x.own.mu.Lock()
@@ -475,7 +476,8 @@ func TestOwnStream(t *testing.T) {
 	wait.Until(t, "no client reads", func() bool { return !held() })
 }
 
-// TestByteOrderMark: RS-82. A byte order mark before the first message, as programs of Windows write it, is skipped.
+// TestByteOrderMark: RS-82. A byte order mark before the first message, as Windows programs write
+// it, is skipped.
 func TestByteOrderMark(t *testing.T) {
 	s := serve(t, "bom", Config{})
 	if a := s.post(toolCall("1", "echo", ""), s.open("2025-11-25")...); a.result(t) == nil {
@@ -483,8 +485,8 @@ func TestByteOrderMark(t *testing.T) {
 	}
 }
 
-// TestNewestReader: RU-07. A second GET stream of a session replaces the first, whose client may be gone while a
-// proxy holds its connection.
+// TestNewestReader: RU-07. A second GET stream of a session replaces the first, whose client may be
+// gone while a proxy holds its connection.
 func TestNewestReader(t *testing.T) {
 	s := serve(t, "good", Config{})
 	h := s.open("2025-11-25")
@@ -516,7 +518,8 @@ func TestNewestReader(t *testing.T) {
 	<-second
 }
 
-// TestReadersThatFight: RU-07. A reader that has replaced another stays for a while, unless its client goes.
+// TestReadersThatFight: RU-07. A reader that has replaced another stays for a while, unless its
+// client disconnects.
 func TestReadersThatFight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, began := newStream("own", 0, &Config{}), time.Now()
@@ -563,7 +566,7 @@ func TestIsolation(t *testing.T) {
 	}
 }
 
-// alive reports whether a process runs: a zombie does not.
+// alive reports whether a process runs and is not a zombie.
 func alive(pid int) bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err == nil {
@@ -576,8 +579,8 @@ func alive(pid int) bool {
 	return err == nil && p.Signal(syscall.Signal(0)) == nil
 }
 
-// TestGroup: with a session ends everything that its program has started, also when it
-// does not want to.
+// TestGroup checks that everything that a program has started ends with the session, even if it
+// ignores signals.
 func TestGroup(t *testing.T) {
 	for _, mode := range []string{"good", "deaf"} {
 		s := serve(t, mode, Config{})
@@ -615,15 +618,15 @@ func TestCrash(t *testing.T) {
 		!strings.Contains(log, "exit status") {
 		t.Errorf("the log says nothing of it: %s", log)
 	}
-	s.open("2025-11-25", "Who", "bob") // it is alice's doing
+	s.open("2025-11-25", "Who", "bob") // only alice is delayed
 	wait.Until(t, "it is started again", func() bool {
 		return s.post(
 			`{"jsonrpc":"2.0","id":"i","method":"initialize","params":{"protocolVersion":"2025-11-25"}}`).status == 200
 	})
 }
 
-// TestSharedCrash: RS-110. When a program that callers share ends, the streams of all their sessions end, and all
-// of them are told to begin again, for which it is started again.
+// TestSharedCrash: RS-110. When a shared program ends, the streams of all sessions end. All clients
+// learn that they must begin again, which restarts the program.
 func TestSharedCrash(t *testing.T) {
 	s := serve(t, "good", Config{Shared: true})
 	ended := make(chan error, 2)
@@ -687,7 +690,7 @@ func TestBounds(t *testing.T) {
 		t.Errorf("a fifth call: %d %s", a.status, a.body)
 	}
 	idle := s.open("2025-11-25")
-	s.open("2025-11-25") // in place of the idle one
+	s.open("2025-11-25") // replaces the idle session
 	if s.sessionOf(h) == nil || s.sessionOf(idle) != nil {
 		t.Error("a busy session was ended for a new one, or an idle one was not")
 	}
@@ -699,7 +702,7 @@ func TestIdle(t *testing.T) {
 	s.modern("tools/list", "", "")
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	go s.Run(ctx) // from now on: a session could end while it is opened
+	go s.Run(ctx) // starts here, because earlier a session could end while it is being opened
 	wait.Until(t, "RS-114: both processes have ended",
 		func() bool { s.mu.Lock(); defer s.mu.Unlock(); return s.total == 0 })
 	if a := s.post(toolCall("1", "echo", ""), h...); a.status != 404 {
@@ -707,7 +710,7 @@ func TestIdle(t *testing.T) {
 	}
 }
 
-// TestConcurrent: 200 calls at once, each with its own answer, and nothing left of them.
+// TestConcurrent checks that 200 concurrent calls each get their own answer and leak nothing.
 func TestConcurrent(t *testing.T) {
 	before := runtime.NumGoroutine()
 	s := serve(t, "good", Config{MaxPending: 500})

@@ -10,36 +10,36 @@ import (
 )
 
 const (
-	keepFinished = time.Minute // streams that have ended, for clients that lost the end
-	maxFinished  = 16          // of them
-	keptFinished = 4 << 20     // bytes of them
+	keepFinished = time.Minute // finished streams are kept for clients that missed the end
+	maxFinished  = 16          // number of finished streams
+	keptFinished = 4 << 20     // total bytes of finished streams
 )
 
-// session is what one client has opened with initialize (MCP up to 2025-11-25).
+// session is a session that a client has opened with initialize (MCP up to 2025-11-25).
 type session struct {
 	id     string
 	owner  string // see person
 	person *mcpresource.Principal
 	server *Server
-	hub    *hub // that it shares a process with; nil: its process is its own
+	hub    *hub // the hub of a shared process; nil: the session has its own process
 	link   *link
-	own    *stream // messages of no request
+	own    *stream // messages that belong to no request
 
-	mu         sync.Mutex // guards the rest
-	version    string     // negotiated, "" before
+	mu         sync.Mutex // guards the fields below
+	version    string     // negotiated; "" until then
 	streams    map[string]*stream
 	asked      []json.RawMessage // ids of the program's requests to the client
-	subscribed map[string]bool   // resource URIs, where the process is shared
+	subscribed map[string]bool   // resource URIs, for a shared process
 	closed     bool
 	done       chan struct{}
 	idle       usage
 }
 
-// usage knows whether something is in use, and since when not.
+// usage records whether something is in use, and the time of its last use.
 type usage struct {
 	now func() time.Time
 
-	mu     sync.Mutex // guards the rest
+	mu     sync.Mutex // guards the fields below
 	active int
 	last   time.Time
 }
@@ -54,7 +54,7 @@ func (u *usage) change(n int) {
 	u.last = u.now()
 }
 
-// since returns for how long it was not used, 0 while it is in use.
+// since returns the time since the last use, or 0 during use.
 func (u *usage) since(now time.Time) time.Duration {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -74,7 +74,8 @@ func newSession(s *Server, id string, p *mcpresource.Principal) *session {
 	return x
 }
 
-// keep registers a session, unless its program has ended already: nothing would take it away again.
+// keep registers a session unless its program has already ended. Otherwise the session would never
+// be removed.
 func (s *Server) keep(x *session) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -113,7 +114,7 @@ func (x *session) open(calls int) *stream {
 	return s
 }
 
-// trim forgets streams that have ended, the oldest first.
+// trim removes finished streams, oldest first.
 func (x *session) trim(now time.Time) {
 	n, size := 0, 0
 	for {
@@ -158,8 +159,8 @@ func (x *session) ask(f frame) {
 	x.related(f)
 }
 
-// related sends a message to the youngest call's stream, and to no other (RS-106): most programs ask, and log, for
-// the sake of a call.
+// related sends a message to the stream of the newest call only (RS-106): most programs ask and log
+// because of a call.
 func (x *session) related(f frame) {
 	if c := x.link.youngest(func(c *call) bool { return c.scope == x }); c != nil {
 		c.out.deliver(&f, false)
@@ -188,10 +189,10 @@ func (x *session) answered(method string, f frame) {
 	x.version = text(at(f.Result, "protocolVersion"))
 }
 
-// lost implements peer: the program has ended, and the session with it.
+// lost implements peer. The program has ended, and the session ends with it.
 func (x *session) lost() { x.server.forget(x) }
 
-// reply passes the client's answer to a question of the program. Answers without a question are
+// reply sends the client's answer to a request of the program. An answer without a request is
 // dropped.
 func (x *session) reply(f frame) error {
 	x.mu.Lock()
@@ -216,7 +217,7 @@ func (x *session) isClosed() bool {
 	return x.closed
 }
 
-// close ends the session, and its process unless others share it.
+// close ends the session, and its process unless it is shared.
 func (x *session) close() {
 	x.mu.Lock()
 	if x.closed {

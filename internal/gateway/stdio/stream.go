@@ -16,35 +16,35 @@ import (
 )
 
 const (
-	maxKept   = 4 << 20 // bytes of a stream; the newest message is always kept
+	maxKept   = 4 << 20 // bytes per stream; the newest message is always kept
 	keepAlive = 30 * time.Second
 )
 
-// stream is what one HTTP response, and the ones that resume it, say: the answers to the
-// calls of a POST with what belongs to them, or a session's own messages.
+// stream holds the events of one HTTP response and of the responses that resume it. They are the
+// answers to the calls of a POST with related messages, or a session's own messages.
 type stream struct {
 	id   string
 	c    *Config
-	ends bool // with the last answer; a session's own stream does not
-	ids  bool // events have ids, so that they can be asked for again
+	ends bool // ends after the last answer; a session's own stream does not
+	ids  bool // events have ids, so that clients can resume
 
-	mu      sync.Mutex // guards the rest
+	mu      sync.Mutex // guards the fields below
 	events  []saved    // kept; the first has number base
 	base    int
 	size    int
-	sent    int // number of the first event that was not sent
-	calls   int // without an answer
+	sent    int // number of the first unsent event
+	calls   int // unanswered calls
 	closed  bool
-	news    chan struct{} // closed, and made again, when something changes
-	reader  chan struct{} // closed when another reader takes over, or it is gone; nil for none
-	stays   time.Time     // until when the reader is not replaced
+	news    chan struct{} // closed and replaced at each change
+	reader  chan struct{} // closed when another reader takes over; nil without a reader
+	stays   time.Time     // until then the reader is not replaced
 	endedAt time.Time
 }
 
-// saved is a message. Of a list, each reader is shown what it may use itself: who resumes a stream may have
-// another token than the caller who began it.
+// saved is a stored message. Each reader sees only those list entries that it may use: a client
+// that resumes a stream may have another token than the client that began it.
 type saved struct {
-	text []byte // nil for the one that has none
+	text []byte // nil for the priming event
 	list bool
 }
 
@@ -79,8 +79,8 @@ func (s *stream) deliver(f *frame, final bool) {
 	s.wake()
 }
 
-// prime puts an event without data first (MCP 2025-11-25, Streamable HTTP): a client that
-// loses the connection before anything was said has an id to come back with.
+// prime stores a first event without data (MCP 2025-11-25, Streamable HTTP). A client that loses
+// the connection before the first message then has an id for resuming.
 func (s *stream) prime() { s.add(saved{}) }
 
 func (s *stream) add(e saved) {
@@ -98,7 +98,7 @@ func (s *stream) wake() {
 	s.news = make(chan struct{})
 }
 
-// close ends a stream whatever is missing.
+// close ends a stream even if answers are missing.
 func (s *stream) close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -108,18 +108,18 @@ func (s *stream) close() {
 	}
 }
 
-// over reports whether a stream has ended and since when.
+// over returns when a stream ended, its size, and whether it has ended.
 func (s *stream) over() (time.Time, int, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.endedAt, s.size, s.closed
 }
 
-// readerStays is how long a reader stays that has replaced another: two clients of one session could end each other
-// without a pause.
+// readerStays is how long a new reader cannot be replaced. Otherwise two clients of one session
+// could replace each other endlessly.
 const readerStays = 5 * time.Second
 
-// attach makes the caller the reader. The earlier reader stops, but not while it stays.
+// attach makes the caller the reader. The earlier reader stops as soon as it may be replaced.
 func (s *stream) attach(ctx context.Context) (until chan struct{}) {
 	for ctx.Err() == nil {
 		s.mu.Lock()
@@ -145,7 +145,7 @@ func (s *stream) attach(ctx context.Context) (until chan struct{}) {
 	return nil // the client is gone
 }
 
-// detach ends the turn of a reader, and wakes those who wait for it.
+// detach removes a reader and wakes those that wait for its place.
 func (s *stream) detach(reader chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -155,12 +155,12 @@ func (s *stream) detach(reader chan struct{}) {
 	}
 }
 
-// after returns the events from number n on, the number after them, and, when the stream
-// has not ended, what to wait for.
+// after returns the events from number n on and the number of the first of them. If the stream has
+// not ended, news is closed at the next change.
 func (s *stream) after(n int) (events []saved, first int, news <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	first = max(n, s.base) // what is no longer kept is lost
+	first = max(n, s.base) // earlier events are lost
 	if first < s.base+len(s.events) {
 		events = s.events[first-s.base:]
 	}
@@ -171,15 +171,15 @@ func (s *stream) after(n int) (events []saved, first int, news <-chan struct{}) 
 	return events, first, news
 }
 
-// unsent is where a reader begins that asks for nothing in particular.
+// unsent returns the number of the first unsent event, where a reader without Last-Event-ID begins.
 func (s *stream) unsent() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.sent
 }
 
-// serve is the answer to a request as an event stream (RS-101). It writes the events from number n
-// on, as they come, until the stream or ctx ends, or another reader takes over.
+// serve writes the events from number n on as an event stream (RS-101). It ends with the stream or
+// ctx, or if another reader takes over.
 func (s *stream) serve(ctx context.Context, w http.ResponseWriter, n int, until <-chan struct{}) {
 	h := w.Header()
 	h.Set("Content-Type", "text/event-stream")
@@ -205,7 +205,7 @@ func (s *stream) serve(ctx context.Context, w http.ResponseWriter, n int, until 
 		case <-ctx.Done():
 			return
 		case <-until:
-			_, _ = io.WriteString(w, mcp.ReplacedReader) // the client may be gone
+			_, _ = io.WriteString(w, mcp.ReplacedReader) // fails if the client is gone
 			return
 		case <-idle.C:
 			if _, err := io.WriteString(w, ": \n\n"); err != nil {
@@ -228,7 +228,7 @@ func (s *stream) write(w io.Writer, n int, data []byte) error {
 	return err
 }
 
-// position reads an event id.
+// position parses an event id.
 func position(id string) (stream string, n int, ok bool) {
 	i := strings.LastIndexByte(id, '_')
 	if i < 0 {

@@ -15,13 +15,13 @@ import (
 	"github.com/mcp-authd/mcp-authd/mcpresource"
 )
 
-// trier is whom a program is tried for: one that wants to know gets a subject, too.
+// trier is the caller of test starts, for programs that require a subject.
 var trier = &mcpresource.Principal{Subject: "mcp-authd-check", ClientID: "mcp-authd-check"}
 
-// discovering is how long a program that may say nothing to server/discover is waited for.
+// discovering is the time limit for server/discover, which some programs never answer.
 const discovering = 5 * time.Second
 
-// Try implements gateway.Server: it starts the program once, asks who it is, and ends it.
+// Try implements gateway.Server. It starts the program, asks for its name, and ends it.
 func (s *Server) Try(ctx context.Context) (name string, err error) {
 	for _, ask := range []func(context.Context, *hub) (string, error){introduceEither, introduceLegacy} {
 		var again bool
@@ -32,12 +32,13 @@ func (s *Server) Try(ctx context.Context) (name string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.fault = err; errors.Is(err, gateway.ErrAway) {
-		s.fault = nil // it may be on its way still
+		s.fault = nil // the program may still be starting
 	}
 	return name, err
 }
 
-// try reports as well whether the program ended over being asked for the stateless revision.
+// try starts the program and asks for its name. again reports that the program ended without
+// answering, so another kind of question may succeed.
 func (s *Server) try(
 	ctx context.Context, ask func(context.Context, *hub) (string, error),
 ) (name string, again bool, err error) {
@@ -60,12 +61,13 @@ func (s *Server) try(
 	}
 	select {
 	case <-h.link.proc.ended:
-	case <-time.After(leftover): // it may be about to end, and to say why
+	case <-time.After(leftover): // the program may be about to end and print the reason
 	}
 	return "", h.link.proc.hasEnded(), fmt.Errorf("%s: %w%s", s.c.Command[0], err, h.link.proc.lastWords())
 }
 
-// introduceEither asks who the program is, in the way of either era.
+// introduceEither asks for the program's name, first in the stateless revision and then in older
+// ones.
 func introduceEither(ctx context.Context, h *hub) (string, error) {
 	brief, cancel := context.WithTimeout(ctx, discovering)
 	defer cancel()
@@ -97,7 +99,7 @@ func introduceLegacy(ctx context.Context, h *hub) (string, error) {
 	return text(at(f.Result, "serverInfo", "name")), nil
 }
 
-// lastWords returns how a program has ended and what it wrote to its standard error, for an error about it.
+// lastWords returns the exit error of a program and its last output to standard error.
 func (p *process) lastWords() (words string) {
 	if p.hasEnded() && p.exit != nil {
 		words = " (" + p.exit.Error() + ")"
@@ -110,7 +112,7 @@ func (p *process) lastWords() (words string) {
 	return words
 }
 
-// findProgram returns an error that says what to do about a program that is not there.
+// findProgram returns an error that explains what to do if a program is not found.
 func findProgram(name string) error {
 	_, err := exec.LookPath(name)
 	switch {
@@ -131,18 +133,19 @@ func (p *process) hasEnded() bool {
 	}
 }
 
-// blame remembers that a program ended before it had said anything, nil that one speaks.
+// blame records the error of a program that ended before its first answer. nil means that the
+// program has answered.
 func (s *Server) blame(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.fault = err
 }
 
-// retrying is how often a program that does not start is tried again.
+// retrying is the time between attempts to start a program that has failed.
 const retrying = 30 * time.Second
 
-// Check reports whether the program can be started, as far as is known: one that ended at
-// its last start before it said anything cannot.
+// Check returns nil if the program can probably be started. It returns an error if the program
+// ended at its last start before its first answer.
 func (s *Server) Check(context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -159,7 +162,7 @@ func (s *Server) Check(context.Context) error {
 	return err
 }
 
-// retry tries a program that does not start, so that it is known when it does.
+// retry starts a program that has failed again, to find out whether it now works.
 func (s *Server) retry(ctx context.Context) {
 	s.mu.Lock()
 	fault := s.fault
@@ -170,6 +173,6 @@ func (s *Server) retry(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, greeting)
 	go func() {
 		defer cancel()
-		_, _ = s.Try(ctx) // Check tells
+		_, _ = s.Try(ctx) // Check reports the result
 	}()
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 )
 
-// TestTry: a program is tried before people are sent to it, whatever it speaks.
+// TestTry checks Try for programs of every revision.
 func TestTry(t *testing.T) {
 	for _, c := range []struct {
 		name, mode string
@@ -40,8 +40,8 @@ func TestTry(t *testing.T) {
 	}
 }
 
-// TestCrashAtStart: a program that does not start is down, what it says is told, and it is
-// up when it starts.
+// TestCrashAtStart checks that a program that fails at start is down, that its output is reported,
+// and that it is up again when it starts.
 func TestCrashAtStart(t *testing.T) {
 	s := serve(t, "broken", Config{})
 	if _, err := s.Try(t.Context()); err == nil ||

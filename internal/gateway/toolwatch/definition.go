@@ -9,12 +9,12 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// maxText is how long a definition may be to be kept for people to read.
+// maxText is the maximum length of a definition that is stored for people to read.
 const maxText = 32 << 10 // bytes
 
-// canonical returns a definition as it is compared: all members, in the order of their names, without white
-// space. What decoders could read differently is compared as it was written. The text is "" when it
-// is too long to be kept; the digest is of all of it.
+// canonical returns the form of a definition that is compared: all members, ordered by name,
+// without white space. A definition that decoders could read differently is compared in its raw
+// form. text is "" if it is too long to be stored. digest covers the whole definition.
 func canonical(entry []byte) (text string, digest storage.Hash) {
 	d := json.NewDecoder(bytes.NewReader(entry))
 	d.UseNumber()
@@ -34,7 +34,8 @@ func canonical(entry []byte) (text string, digest storage.Hash) {
 	return text, sha256.Sum256(out)
 }
 
-// writtenKeys counts the colons of a text outside of its strings: as many as keys, repeated ones included.
+// writtenKeys counts the colons outside of strings, which is the number of keys including repeated
+// ones.
 func writtenKeys(raw []byte) (n int) {
 	quoted := false
 	for i := 0; i < len(raw); i++ {

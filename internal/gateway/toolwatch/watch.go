@@ -1,11 +1,11 @@
-// Package toolwatch notices when an MCP server describes a tool otherwise than it was accepted. What a
-// model reads of a tool is an instruction to it: a server that people trust, and that changes a
-// description afterwards, reaches past every scope (tool poisoning, "rug pull").
+// Package toolwatch detects when an MCP server changes the definition of an accepted tool. A tool's
+// description is an instruction to the model. A server that changes it after users trust it
+// bypasses every scope (tool poisoning, "rug pull").
 //
-// A [Watch] sees each entry of the lists that the gateway passes on. The first definition of a tool is
-// accepted as it is, or has to be accepted by an operator, by configuration. Another one is written
-// down as offered, told of once, and, by configuration, holds the tool back from everybody until an
-// operator has decided. What was accepted is in the store, the same for all replicas.
+// A [Watch] sees each entry of the lists that the gateway passes on. The first definition of a tool
+// is accepted automatically or, if so configured, by an operator. A different definition is stored
+// as offered and reported once. If so configured, it also blocks the tool for everyone until an
+// operator decides. The store holds the accepted definitions for all replicas.
 package toolwatch
 
 import (
@@ -19,63 +19,63 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// Mode is what becomes of a tool that is described otherwise than it was accepted.
+// Mode selects the handling of a tool whose definition differs from the accepted one.
 type Mode string
 
-// The modes.
+// These are the modes.
 const (
-	Off     Mode = "off"      // definitions are not looked at
-	Report  Mode = "report"   // it is told of, and passes
-	Hold    Mode = "hold"     // it is told of, and held back; a new tool is accepted as it is
-	HoldNew Mode = "hold_new" // a new tool is held back, too
+	Off     Mode = "off"      // ignore definitions
+	Report  Mode = "report"   // report the change and let it pass
+	Hold    Mode = "hold"     // report the change and hold the tool; a new tool is accepted
+	HoldNew Mode = "hold_new" // like Hold, and also hold new tools
 )
 
-// Holds reports whether tools are held back.
+// Holds reports whether the mode holds tools.
 func (m Mode) Holds() bool { return m == Hold || m == HoldNew }
 
-// Config is what a Watch needs. All of it is required.
+// Config configures a Watch. All fields are required.
 type Config struct {
 	Resource string
 	Mode     Mode
 	Store    storage.Tools
-	// Changed is told of each definition that was not known and is not accepted, by one replica.
+	// Changed is called for each new definition that is not accepted, by one replica.
 	Changed func(context.Context, storage.Tool)
 	Logger  *slog.Logger
-	Now     func() time.Time // by the clock of the store
+	Now     func() time.Time // the store's clock
 }
 
 const (
 	flushEvery  = time.Second
 	reloadEvery = 5 * time.Second // an operator may have decided
-	askAgain    = time.Second     // before a tool is held for what this process does not know
+	askAgain    = time.Second     // minimum time between reads of the store before a tool is held
 	timeout     = 5 * time.Second
-	offerEvery  = time.Minute // of one tool: a server may describe it to each caller otherwise
+	offerEvery  = time.Minute // per tool, because a server may send each caller another definition
 	maxName     = 256         // bytes
-	maxKept     = 8 << 20     // bytes of entries that are compared without reading them
+	maxKept     = 8 << 20     // bytes of cached entries for quick comparison
 )
 
-// Watch knows the tools of one MCP server. Nil watches nothing.
+// Watch watches the tools of one MCP server. A nil Watch watches nothing.
 type Watch struct {
 	c Config
 
-	holding atomic.Int64 // how many of tools are held back
+	holding atomic.Int64 // number of held tools
 
-	mu      sync.RWMutex // guards the rest
+	mu      sync.RWMutex // guards the fields below
 	tools   map[string]*tool
-	kept    int // bytes of entries
+	kept    int // bytes of cached entries
 	unsaved map[string]storage.ToolDefinition
 	loaded  time.Time
-	full    bool // and it was told
+	full    bool // the tool limit is reached, and this was logged
 }
 
-// tool is what is known of a tool. A digest that is zero stands for none.
+// tool is the state of a tool. A zero digest means no definition.
 type tool struct {
 	accepted, offered storage.Hash
 	offeredAt         time.Time
-	entry             []byte // seen last
+	entry             []byte // the entry seen last
 }
 
-// New returns a watch that knows what the store does, or nil for the mode Off.
+// New returns a watch with the state from the store, or nil for the mode Off.
 func New(ctx context.Context, c Config) (*Watch, error) {
 	if c.Mode == Off {
 		return nil, nil
@@ -87,15 +87,15 @@ func New(ctx context.Context, c Config) (*Watch, error) {
 	return w, w.reload(ctx)
 }
 
-// Why a tool is held back, for who calls it.
+// These are the reasons for callers why a tool is held.
 const (
 	heldChanged = "The description of this tool has changed since it was accepted."
 	heldNew     = "This tool has not been accepted yet."
 )
 
-// Held says why a tool is held back, "" for one that is not. One that was never seen is, where new ones are.
+// Held returns the reason why a tool is held, or "". In mode HoldNew an unknown tool is also held.
 func (w *Watch) Held(name string) string {
-	if w == nil || !w.c.Mode.Holds() || w.c.Mode == Hold && w.holding.Load() == 0 { // as it nearly always is
+	if w == nil || !w.c.Mode.Holds() || w.c.Mode == Hold && w.holding.Load() == 0 { // the usual case
 		return ""
 	}
 	w.mu.RLock()
@@ -109,7 +109,7 @@ func (w *Watch) Held(name string) string {
 	return heldChanged
 }
 
-// held reports whether what is known of a tool is held back. mu is held.
+// held reports whether a tool in state t is held. The caller holds mu.
 func (w *Watch) held(t *tool) bool {
 	if t == nil {
 		return w.c.Mode == HoldNew
@@ -117,7 +117,7 @@ func (w *Watch) held(t *tool) bool {
 	return w.c.Mode.Holds() && (t.offered != (storage.Hash{}) || t.accepted == (storage.Hash{}))
 }
 
-// See takes an entry of a list, and reports whether it may be shown.
+// See records an entry of a list and reports whether it may be shown.
 func (w *Watch) See(ctx context.Context, name string, entry []byte) bool {
 	if w == nil {
 		return true
@@ -132,7 +132,7 @@ func (w *Watch) See(ctx context.Context, name string, entry []byte) bool {
 	return w.look(ctx, name, entry)
 }
 
-// look takes an entry that is not the last one of its tool.
+// look handles an entry that differs from the last one of its tool.
 func (w *Watch) look(ctx context.Context, name string, entry []byte) bool {
 	text, digest := canonical(entry)
 	if w.c.Mode.Holds() && !w.agrees(name, digest) {
@@ -171,7 +171,8 @@ func (w *Watch) agrees(name string, digest storage.Hash) bool {
 	return t != nil && t.accepted == digest
 }
 
-// untold is a tool beyond the number that is known. mu is held.
+// untold handles a tool that cannot be stored because of a limit. It reports whether the tool may
+// be shown. The caller holds mu.
 func (w *Watch) untold(name string) bool {
 	if !w.full {
 		w.full = true
@@ -181,7 +182,8 @@ func (w *Watch) untold(name string) bool {
 	return !w.c.Mode.Holds()
 }
 
-// keep keeps an entry, so that the next one like it costs a comparison. mu is held.
+// keep caches an entry, so that an identical one can be recognized by comparison. The caller holds
+// mu.
 func (w *Watch) keep(t *tool, entry []byte) {
 	w.kept -= len(t.entry)
 	t.entry = nil
@@ -191,7 +193,7 @@ func (w *Watch) keep(t *tool, entry []byte) {
 	}
 }
 
-// ask reads what the store knows, unless it was read a moment ago.
+// ask reads the store, unless it was read a moment ago.
 func (w *Watch) ask(ctx context.Context) {
 	w.mu.RLock()
 	recent := w.c.Now().Sub(w.loaded) < askAgain
@@ -205,7 +207,7 @@ func (w *Watch) ask(ctx context.Context) {
 	}
 }
 
-// reload reads what the store knows. What is not written yet stays.
+// reload reads the store. Unsaved definitions are kept.
 func (w *Watch) reload(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -224,7 +226,7 @@ func (w *Watch) reload(ctx context.Context) error {
 	return nil
 }
 
-// set takes what the store knows of a tool. mu is held.
+// set updates a tool from the store. The caller holds mu.
 func (w *Watch) set(row storage.Tool) {
 	t := w.tools[row.Name]
 	if t == nil {
@@ -233,7 +235,7 @@ func (w *Watch) set(row storage.Tool) {
 	w.decide(t, row.Accepted.Digest, row.Offered.Digest)
 }
 
-// add begins to know a tool. mu is held.
+// add adds a tool. The caller holds mu.
 func (w *Watch) add(name string) *tool {
 	t := &tool{}
 	w.tools[name] = t
@@ -241,14 +243,14 @@ func (w *Watch) add(name string) *tool {
 	return t
 }
 
-// decide changes what is known of a tool. mu is held.
+// decide changes the state of a tool. The caller holds mu.
 func (w *Watch) decide(t *tool, accepted, offered storage.Hash) {
 	before := w.held(t)
 	t.accepted, t.offered = accepted, offered
 	w.count(before, w.held(t))
 }
 
-// count counts a tool that is held back now, or no longer. mu is held.
+// count updates the number of held tools. The caller holds mu.
 func (w *Watch) count(before, now bool) {
 	switch {
 	case now && !before:
@@ -258,7 +260,7 @@ func (w *Watch) count(before, now bool) {
 	}
 }
 
-// Run writes down what is seen, and reads what was decided, until ctx ends.
+// Run saves new definitions and reads decisions until ctx ends.
 func (w *Watch) Run(ctx context.Context) {
 	if w == nil {
 		return
@@ -270,7 +272,7 @@ func (w *Watch) Run(ctx context.Context) {
 		var err error
 		select {
 		case <-ctx.Done():
-			_ = w.flush(context.WithoutCancel(ctx)) // what is lost is seen again
+			_ = w.flush(context.WithoutCancel(ctx)) // lost definitions will be seen again
 			return
 		case <-flush.C:
 			err = w.flush(ctx)
@@ -284,7 +286,7 @@ func (w *Watch) Run(ctx context.Context) {
 	}
 }
 
-// flush writes what was seen, and tells of what was not known.
+// flush saves the definitions seen, and reports the new ones.
 func (w *Watch) flush(ctx context.Context) error {
 	w.mu.RLock()
 	batch := make(map[string]storage.ToolDefinition, len(w.unsaved))

@@ -12,7 +12,7 @@ import (
 
 const resource = "https://mcp.example/mcp"
 
-// bench is a watch with a store that others share.
+// bench is a watch with a shared store.
 type bench struct {
 	*Watch
 	*installation.Installation
@@ -27,7 +27,7 @@ func watch(t *testing.T, mode Mode) *bench {
 	return b
 }
 
-// another is the watch of another replica.
+// another returns the watch of another replica.
 func (b *bench) another(mode Mode) *Watch {
 	b.t.Helper()
 	w, err := New(b.t.Context(), Config{
@@ -75,7 +75,7 @@ func TestReport(t *testing.T) {
 	if len(b.told) != 1 || b.told[0].Name != "a" || b.told[0].IsNew() || b.Held("a") != "" {
 		t.Fatalf("RS-219: a change is reported once, and not held: %+v", b.told)
 	}
-	for i := range 50 { // to each caller otherwise
+	for i := range 50 { // a different definition for each caller
 		b.see(b.Watch, strings.Replace(evil, "x", fmt.Sprint("x", i), 1), true)
 	}
 	b.Advance(offerEvery)
@@ -98,7 +98,7 @@ func TestHold(t *testing.T) {
 		if got := b.Held("a"); got != "The description of this tool has changed since it was accepted." {
 			t.Errorf("RS-219: who calls it is told %q", got)
 		}
-		b.see(b.Watch, good, false) // which of them a call reaches is not known
+		b.see(b.Watch, good, false) // it is unknown which replica a call reaches
 		if err := other.reload(t.Context()); err != nil || other.Held("a") == "" || b.another(Hold).Held("a") == "" {
 			t.Errorf("RS-219: another replica, or one that starts, does not hold it: %v", err)
 		}
@@ -114,7 +114,7 @@ func TestHold(t *testing.T) {
 			t.Fatal(err)
 		}
 		b.see(b.Watch, changed, true)
-		b.see(other, changed, true) // it asks before it holds
+		b.see(other, changed, true) // it reads the store before it holds the tool
 		if b.Held("a") != "" || other.Held("a") != "" || len(b.told) != 1 {
 			t.Errorf("RS-219: what was accepted is held, or told of: %+v", b.told)
 		}
