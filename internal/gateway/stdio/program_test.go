@@ -222,7 +222,7 @@ func (p *program) call(f frame, tool string) {
 // exhaust uses more of a resource than its limit allows.
 func (p *program) exhaust(f frame, what string) {
 	var err error
-	n, all := 0, [][]byte{} // each case stops by itself if there is no limit
+	n, all := 0, [][]byte{} // each case is finite, in case the limit fails
 	switch what {
 	case "grow":
 		for range 2000 {

@@ -1,5 +1,5 @@
-// Package acmetest runs Pebble, the certificate authority that Let's Encrypt has for tests, with a name
-// server that knows what the test tells it.
+// Package acmetest runs Pebble, the test certificate authority of Let's Encrypt, with a name server
+// that the test controls.
 package acmetest
 
 import (
@@ -25,7 +25,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 )
 
-// pebble returns the path of Pebble, whose version the module test/pebble pins.
+// pebble returns the path of Pebble. The module test/pebble pins its version.
 func pebble(tb testing.TB) string {
 	tb.Helper()
 	return program.BuildOrSkip(tb, "test/pebble", "github.com/letsencrypt/pebble/v2/cmd/pebble")
@@ -33,22 +33,23 @@ func pebble(tb testing.TB) string {
 
 // Authority is a certificate authority on loopback.
 type Authority struct {
-	Directory string         // its URL
-	RootsFile string         // the PEM file with what its directory's own certificate is checked with
-	Roots     *x509.CertPool // the same
+	Directory string         // URL of its directory
+	RootsFile string         // PEM file for verifying the certificate of the directory
+	Roots     *x509.CertPool // the content of RootsFile
 	manage    string
 	names     *names
 }
 
-// Config says what the authority is like.
+// Config configures an authority.
 type Config struct {
-	HTTPPort, TLSPort int           // where it looks for the answers to its challenges
+	HTTPPort, TLSPort int           // where it sends the requests of its challenges
 	Validity          time.Duration // of its certificates. Default: 90 days
 	Blocked           []string      // names that it refuses
-	Names             *NameServer   // that it asks; nil: one for which every name leads to this machine
+	Names             *NameServer   // the name server that it uses; nil: one that resolves every name to this machine
 }
 
-// Start starts an authority that ends with the test. Every name leads to this machine until Forget.
+// Start starts an authority that ends with the test. Every name resolves to this machine until
+// Forget.
 func Start(t *testing.T, c Config) *Authority {
 	t.Helper()
 	dir := t.TempDir()
@@ -112,7 +113,7 @@ func (a *Authority) get(url string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(resp.Body, 1<<20))
 }
 
-// Issued is what the certificates of the authority are checked with.
+// Issued returns the roots for verifying certificates that the authority issues.
 func (a *Authority) Issued(t *testing.T) *x509.CertPool {
 	t.Helper()
 	pem, err := a.get(a.manage + "/roots/0")
@@ -123,13 +124,13 @@ func (a *Authority) Issued(t *testing.T) *x509.CertPool {
 	return pool
 }
 
-// Forget makes a name unknown to the authority; Know takes that back.
+// Forget makes a name unknown to the authority. Know reverts this.
 func (a *Authority) Forget(name string) { a.names.set(name, true) }
 
-// Know makes a name lead to this machine.
+// Know makes a name resolve to this machine.
 func (a *Authority) Know(name string) { a.names.set(name, false) }
 
-// names is a name server for which all names but some lead to 127.0.0.1.
+// names is a name server that resolves all names to 127.0.0.1, except the unknown ones.
 type names struct {
 	address string
 
@@ -139,7 +140,7 @@ type names struct {
 
 func serveNames(t *testing.T) *names {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0") // Pebble asks over TCP
+	l, err := net.Listen("tcp", "127.0.0.1:0") // Pebble uses DNS over TCP
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -174,7 +175,7 @@ func (n *names) ServeDNS(w dns.ResponseWriter, asked *dns.Msg) {
 	_ = w.WriteMsg(answer)
 }
 
-// Port is the port of an address.
+// Port returns the port of an address.
 func Port(t *testing.T, address string) int {
 	t.Helper()
 	_, port, err := net.SplitHostPort(address)

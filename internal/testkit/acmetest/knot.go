@@ -18,15 +18,15 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 )
 
-// NameServer is a name server of Debian, Knot, that takes updates with a key.
+// NameServer is the name server Knot of Debian, which accepts updates with a key.
 type NameServer struct {
-	Address string // its own, over UDP and TCP
+	Address string // for UDP and TCP
 	KeyName string
-	Secret  string // the key, in base64, for hmac-sha256
+	Secret  string // key for hmac-sha256, in base64
 }
 
-// knot returns the path of the name server. Where it is not installed the test is skipped; with CI=true that
-// is a failure.
+// knot returns the path of the name server. If it is not installed, knot skips the test, or fails
+// it with CI=true.
 func knot(t *testing.T) string {
 	t.Helper()
 	for _, name := range []string{"knotd", "/usr/sbin/knotd"} {
@@ -41,8 +41,8 @@ func knot(t *testing.T) string {
 	return ""
 }
 
-// StartNames starts a name server for a zone, in which each of the names leads to this machine by the records
-// given, as in a zone file. It ends with the test.
+// StartNames starts a name server for a zone. Each name in records, which have the form of a zone
+// file, resolves to this machine. The server ends with the test.
 func StartNames(t *testing.T, zone string, records ...string) *NameServer {
 	t.Helper()
 	program, dir := knot(t), t.TempDir()
@@ -79,7 +79,7 @@ func StartNames(t *testing.T, zone string, records ...string) *NameServer {
 		"database:", "  storage: "+dir,
 		"template:", "  - id: default", "    storage: "+dir, "    file: zone", "    zonefile-sync: -1",
 		"    zonefile-load: difference-no-serial", "    journal-content: all",
-		strings.Replace(string(published), "acme.example.net", zone, 1)) // what the manual shows
+		strings.Replace(string(published), "acme.example.net", zone, 1)) // the example from the manual
 	cmd := exec.Command(program, "--config", config)
 	var said strings.Builder
 	cmd.Stderr = &said
@@ -106,7 +106,7 @@ func StartNames(t *testing.T, zone string, records ...string) *NameServer {
 	return n
 }
 
-// Has are the texts that the name server has at a name.
+// Has returns the TXT records at a name.
 func (n *NameServer) Has(t *testing.T, name string) (texts []string) {
 	t.Helper()
 	answer, _, err := new(dns.Client).Exchange(new(dns.Msg).SetQuestion(dns.Fqdn(name), dns.TypeTXT), n.Address)

@@ -1,5 +1,5 @@
-// Package audittest holds what programs log against events.yaml, of which docs/reference/audit-events.md
-// is made.
+// Package audittest compares the logs of programs with events.yaml, the source of
+// docs/reference/audit-events.md.
 package audittest
 
 import (
@@ -13,13 +13,13 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Table is what the documentation says of the log.
+// Table holds the documented events and fields of the log.
 type Table struct {
-	Events map[string][]string // the fields that an event has beside the common ones
-	Fields []string            // that any event, or the line of any request, may have
+	Events map[string][]string // additional fields of each event
+	Fields []string            // fields that any event or request line may have
 }
 
-// file is events.yaml.
+// file is the content of events.yaml.
 type file struct {
 	Fields []struct {
 		Names []string `yaml:"names"`
@@ -73,11 +73,11 @@ func Read(t testing.TB) Table {
 	return out
 }
 
-// handler are the fields that a log has of itself.
+// handler lists the fields that slog itself adds.
 var handler = []string{"time", "level", "msg", "event"}
 
-// Check fails the test for each event in a JSON log that the table does not have, and for
-// each field that it does not have there.
+// Check fails the test for each event in a JSON log that is not in the table, and for each
+// undocumented field of an event.
 func (table Table) Check(t testing.TB, log string) {
 	t.Helper()
 	told := map[string]bool{}

@@ -14,7 +14,8 @@ import (
 	"testing"
 )
 
-// TestTable: each event of the code is in events.yaml with its meaning, and all that is there is in the code.
+// TestTable checks that events.yaml has exactly the events and fields of the code, each with a
+// description.
 func TestTable(t *testing.T) {
 	table := Read(t)
 	for _, field := range read(t).Fields {
@@ -40,7 +41,7 @@ func TestTable(t *testing.T) {
 		fields = append(fields, own...)
 	}
 	for _, f := range fields {
-		// as an attribute, or among the fields of an event that a store leaves
+		// an attribute, or a field of an event that a store records
 		if !strings.Contains(code, `("`+f+`"`) && !strings.Contains(code, `"`+f+`":`) {
 			t.Errorf("nothing logs the field %s", f)
 		}
@@ -50,7 +51,8 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// constants are the strings that a file names, some of them by the names of another package.
+// constants returns the string constants of a file. others holds constants of other packages that
+// it may use.
 func constants(t *testing.T, name string, others map[string]string) map[string]string {
 	t.Helper()
 	f, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
@@ -76,7 +78,7 @@ func constants(t *testing.T, name string, others map[string]string) map[string]s
 	return out
 }
 
-// source is the code that logs.
+// source returns the code that logs events.
 func source(t *testing.T) string {
 	t.Helper()
 	var b strings.Builder

@@ -13,7 +13,8 @@ var update = flag.Bool("update", false, "write docs/reference/audit-events.md")
 
 const refresh = "go test ./internal/testkit/audittest -run TestReference"
 
-// TestReference: DL-05: the page about events is that of events.yaml, which TestTable holds to the code.
+// TestReference: DL-05: the reference page of events is generated from events.yaml. TestTable
+// compares that file with the code.
 func TestReference(t *testing.T) {
 	pagetest.Is(t, *update, "reference/audit-events.md", page(read(t)), refresh)
 }

@@ -1,5 +1,6 @@
-// Package authkit is an authenticator in software, and the browser around it, for tests of passkeys:
-// ES256 credentials without attestation, whose counter, flags, origin and relying party a test can bend.
+// Package authkit is a software authenticator, and the browser around it, for tests of passkeys. It
+// makes ES256 credentials without attestation. A test can change counter, flags, origin and relying
+// party.
 package authkit
 
 import (
@@ -17,11 +18,11 @@ import (
 	"github.com/go-webauthn/webauthn/protocol/webauthncose"
 )
 
-// Authenticator holds passkeys. Its fields are what it says of itself with the next answer.
+// Authenticator holds passkeys. Its fields control its next response.
 type Authenticator struct {
-	Origin   string // of the page that asks
-	Verified bool   // the person was verified (UV)
-	// Counter is added to that of a passkey with each signature; 0: it does not count.
+	Origin   string // of the requesting page
+	Verified bool   // user verification (UV)
+	// Counter is added to a passkey's counter at each signature. 0 means no counter.
 	Counter  uint32
 	Passkeys []*Passkey
 }
@@ -35,19 +36,19 @@ type Passkey struct {
 	key        *ecdsa.PrivateKey
 }
 
-// New returns an authenticator that counts and verifies, in a browser at an origin.
+// New returns an authenticator with a counter and user verification, in a browser at an origin.
 func New(origin string) *Authenticator {
 	return &Authenticator{Origin: origin, Verified: true, Counter: 1}
 }
 
-// The flags of authenticator data (WebAuthn §6.1).
+// These are flags of authenticator data (WebAuthn §6.1).
 const (
 	flagPresent  = 1 << 0
 	flagVerified = 1 << 2
 	flagAttested = 1 << 6
 )
 
-// creation and request are what is read of the options.
+// creation and request are the options that the authenticator uses.
 type (
 	creation struct {
 		Challenge string `json:"challenge"`
@@ -69,7 +70,7 @@ type (
 	}
 )
 
-// Create is navigator.credentials.create with options in JSON; it returns the credential in JSON.
+// Create does what navigator.credentials.create does. Options and the returned credential are JSON.
 func (a *Authenticator) Create(options []byte) ([]byte, error) {
 	var o creation
 	if err := json.Unmarshal(options, &o); err != nil {
@@ -106,7 +107,7 @@ func (a *Authenticator) Create(options []byte) ([]byte, error) {
 	})
 }
 
-// attested is the attested credential data (WebAuthn §6.5.1).
+// attested returns the attested credential data (WebAuthn §6.5.1).
 func (p *Passkey) attested() ([]byte, error) {
 	point, err := p.key.PublicKey.Bytes() // 4, x, y
 	if err != nil {
@@ -126,7 +127,7 @@ func (p *Passkey) attested() ([]byte, error) {
 	return append(append(out, p.ID...), public...), nil
 }
 
-// Get is navigator.credentials.get with options in JSON, by the newest passkey that fits.
+// Get does what navigator.credentials.get does, with the newest matching passkey. Options are JSON.
 func (a *Authenticator) Get(options []byte) ([]byte, error) {
 	var o request
 	if err := json.Unmarshal(options, &o); err != nil {
@@ -140,7 +141,7 @@ func (a *Authenticator) Get(options []byte) ([]byte, error) {
 	return nil, fmt.Errorf("authkit: no passkey for %q", o.RPID)
 }
 
-// Sign answers a challenge by a passkey, whether or not it was asked for.
+// Sign signs a challenge with a passkey, even if the options do not allow that passkey.
 func (a *Authenticator) Sign(p *Passkey, challenge string) ([]byte, error) {
 	p.Counter += a.Counter
 	data, client := a.data(p, 0), a.client("webauthn.get", challenge)
@@ -156,7 +157,7 @@ func (a *Authenticator) Sign(p *Passkey, challenge string) ([]byte, error) {
 	})
 }
 
-// data is the authenticator data without what is attested (WebAuthn §6.1).
+// data returns the authenticator data without attested credential data (WebAuthn §6.1).
 func (a *Authenticator) data(p *Passkey, flags byte) []byte {
 	flags |= flagPresent
 	if a.Verified {
@@ -166,7 +167,7 @@ func (a *Authenticator) data(p *Passkey, flags byte) []byte {
 	return binary.BigEndian.AppendUint32(append(rp[:], flags), p.Counter)
 }
 
-// client is the client data (WebAuthn §5.8.1).
+// client returns the client data (WebAuthn §5.8.1).
 func (a *Authenticator) client(ceremony, challenge string) []byte {
 	text, err := json.Marshal(map[string]any{
 		"type": ceremony, "challenge": challenge, "origin": a.Origin, "crossOrigin": false,

@@ -1,5 +1,5 @@
-// Package collector is a collector of OpenTelemetry in this process: it takes spans by OTLP over HTTP,
-// and tells what came.
+// Package collector is an in-process OpenTelemetry collector. It receives spans over OTLP/HTTP and
+// shows them to tests.
 package collector
 
 import (
@@ -18,7 +18,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Span is a span that came.
+// Span is a received span.
 type Span struct {
 	Trace, ID, Parent string
 	Name              string
@@ -28,11 +28,11 @@ type Span struct {
 	Failed            bool
 	Message           string // of the status
 	Attributes        map[string]string
-	Links             []string // traces
+	Links             []string // trace IDs
 	Millis            float64
 }
 
-// Collector takes spans.
+// Collector receives spans.
 type Collector struct {
 	URL string
 
@@ -51,21 +51,21 @@ func New(t testing.TB) *Collector {
 	return c
 }
 
-// Answer sets the status that it answers with.
+// Answer sets the HTTP status of its responses.
 func (c *Collector) Answer(status int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.status = status
 }
 
-// Spans returns what came.
+// Spans returns the received spans.
 func (c *Collector) Spans() []Span {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return append([]Span(nil), c.spans...)
 }
 
-// Header returns that of the last request.
+// Header returns the header of the last request.
 func (c *Collector) Header() http.Header {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 
 var grantAttr = regexp.MustCompile(`data-grant="([^"]*)"`)
 
-// Connected returns the grants on the account page of the person, the newest first.
+// Connected returns the grants on the user's account page, newest first.
 func (p *Person) Connected(issuer string) (grants []string, err error) {
 	page, err := p.account(issuer)
 	for _, m := range grantAttr.FindAllStringSubmatch(page, -1) {
@@ -19,8 +19,8 @@ func (p *Person) Connected(issuer string) (grants []string, err error) {
 	return grants, err
 }
 
-// Press presses a button of a connected application on the account page: disconnect, pause, resume,
-// or narrow, which leaves the application the scopes.
+// Press presses a button of a connected application on the account page: disconnect, pause, resume
+// or narrow. After narrow, the application keeps the scopes.
 func (p *Person) Press(issuer, grant, act string, scopes ...string) error {
 	page, err := p.account(issuer)
 	if err != nil {

@@ -1,6 +1,6 @@
-// Package demotest runs the real binary's demo for tests, and plays the person who
-// signs in: it opens the authorization URL, fills the forms, and stops where the
-// browser would go back to the client.
+// Package demotest runs the demo of the real binary for tests, and plays the user who signs in. It
+// opens the authorization URL, submits the forms, and stops before the browser would return to the
+// client.
 package demotest
 
 import (
@@ -23,9 +23,9 @@ import (
 
 // Options change how the demo runs.
 type Options struct {
-	Args []string // further arguments, such as "--data", dir
-	Env  []string // further environment, such as "MCP_AUTHD_TOKENS_ACCESS_TTL=15s"
-	Host string   // of the issuer of StartGateway and StartServer, instead of 127.0.0.1: passkeys need a name
+	Args []string // additional arguments, such as "--data", dir
+	Env  []string // additional environment, such as "MCP_AUTHD_TOKENS_ACCESS_TTL=15s"
+	Host string   // issuer host of StartGateway and StartServer; default 127.0.0.1; passkeys need a name
 }
 
 // Demo is a running demo.
@@ -34,7 +34,7 @@ type Demo struct {
 	MCPURL   string `json:"mcp_url"`
 	Username string `json:"username"`
 	Password string `json:"password"`
-	Config   string `json:"-"` // the file of a StartGateway
+	Config   string `json:"-"` // configuration file of StartGateway
 
 	cmd  *exec.Cmd
 	log  *logtest.Buffer
@@ -42,7 +42,7 @@ type Demo struct {
 	err  error
 }
 
-// Start runs the demo on a free port and waits until it is ready. It ends with the test.
+// Start runs the demo on a free port and waits until it is ready. The demo ends with the test.
 func Start(tb testing.TB, o Options) *Demo {
 	tb.Helper()
 	d := newDemo(tb, o, "demo", "--listen", "127.0.0.1:0", "--json")
@@ -81,11 +81,11 @@ func newDemo(tb testing.TB, o Options, args ...string) *Demo {
 	return d
 }
 
-// Stop sends SIGTERM and fails the test unless the demo exits with 0.
+// Stop sends SIGTERM. It fails the test unless the demo exits with 0.
 func (d *Demo) Stop(tb testing.TB) {
 	tb.Helper()
 	d.once.Do(func() {
-		_ = d.cmd.Process.Signal(syscall.SIGTERM) // it may have ended; Wait tells
+		_ = d.cmd.Process.Signal(syscall.SIGTERM) // it may have ended; Wait returns the error
 		d.err = d.wait()
 	})
 	if d.err != nil {
@@ -94,11 +94,11 @@ func (d *Demo) Stop(tb testing.TB) {
 	audittest.Read(tb).Check(tb, d.Log())
 }
 
-// Kill ends the demo with SIGKILL, as a power cut would.
+// Kill ends the demo with SIGKILL, like a power failure.
 func (d *Demo) Kill() {
 	d.once.Do(func() {
 		_ = d.cmd.Process.Kill()
-		_ = d.cmd.Wait() // the kill is the result
+		_ = d.cmd.Wait() // being killed is not an error
 	})
 }
 
@@ -116,5 +116,5 @@ func (d *Demo) wait() error {
 	}
 }
 
-// Log returns what the demo has logged so far.
+// Log returns the log so far.
 func (d *Demo) Log() string { return d.log.String() }

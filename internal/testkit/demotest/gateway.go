@@ -15,8 +15,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 )
 
-// StartGateway runs serve instead of the demo, in front of an MCP server, and makes a user. The
-// configuration is given as YAML: keys of the top level, and keys of the one resource.
+// StartGateway runs serve in front of an MCP server and creates a user. The configuration is YAML:
+// top has top-level keys, and resource has keys of the one resource.
 func StartGateway(tb testing.TB, upstream, top, resource string, o Options) *Demo {
 	tb.Helper()
 	return serve(tb, o, func(d *Demo) string {
@@ -26,8 +26,8 @@ func StartGateway(tb testing.TB, upstream, top, resource string, o Options) *Dem
 	})
 }
 
-// StartServer runs serve with a configuration of its top level, which has no login, and makes a user with a role
-// and no second factor. Its MCP server is the administration's.
+// StartServer runs serve with the top-level configuration top, which must not have login. It
+// creates a user with a role and no second factor. Its MCP server is the administration server.
 func StartServer(tb testing.TB, top, role string, o Options) *Demo {
 	tb.Helper()
 	return serve(tb, o, func(d *Demo) string {
@@ -36,7 +36,8 @@ func StartServer(tb testing.TB, top, role string, o Options) *Demo {
 	}, "--role", role)
 }
 
-// serve runs serve, configured once its issuer is known. More goes to the command that makes the user.
+// serve runs serve. configure returns the configuration once the issuer is known. more holds
+// arguments of the command that creates the user.
 func serve(tb testing.TB, o Options, configure func(*Demo) string, more ...string) *Demo {
 	tb.Helper()
 	address := nettest.For(tb)
@@ -61,8 +62,8 @@ func serve(tb testing.TB, o Options, configure func(*Demo) string, more ...strin
 	return d
 }
 
-// Ready waits until the server at url answers /readyz with 200. Otherwise it fails the test and shows the server's
-// log.
+// Ready waits until the server at url answers /readyz with 200. On a timeout it fails the test and
+// shows the server's log.
 func Ready(tb testing.TB, url string, log fmt.Stringer) {
 	tb.Helper()
 	err := wait.Retry(wait.Bound, func() error {
@@ -80,7 +81,7 @@ func Ready(tb testing.TB, url string, log fmt.Stringer) {
 	}
 }
 
-// AddUser makes another user of serve, with the password of the first.
+// AddUser creates another user with the password of the first. more holds arguments of user add.
 func (d *Demo) AddUser(tb testing.TB, name string, more ...string) *Person {
 	tb.Helper()
 	args := append([]string{"user", "add", name, "--password-stdin", "--config", d.Config}, more...)

@@ -11,8 +11,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/program"
 )
 
-// Login has the command login sign the person in to an MCP server and list its tools, and fails the test unless it
-// gets there. More goes to its environment.
+// Login runs the command login: the user signs in to an MCP server and lists its tools. It fails
+// the test if the command fails. more is added to the environment.
 func (p *Person) Login(tb testing.TB, mcp string, more ...string) {
 	tb.Helper()
 	cmd := exec.CommandContext(tb.Context(), program.Authd(tb), "login", "--no-browser", "--json", mcp)

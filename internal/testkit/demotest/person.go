@@ -14,19 +14,19 @@ import (
 	"time"
 )
 
-// Person is one with a browser: a cookie jar, and the patience to fill forms.
+// Person is a user with a browser that submits forms and keeps cookies.
 type Person struct {
 	Username, Password string
-	// Decision is what the person presses on the consent page: approve, unless set.
+	// Decision is the button to press on the consent page. Default: approve.
 	Decision string
-	// Elsewhere has the person say that the client runs on another computer, and carry the answer
-	// that they are shown instead.
+	// Elsewhere makes the user state that the client runs on another computer, and copy the
+	// displayed response.
 	Elsewhere bool
-	// Scopes are those that the person ticks where they can choose.
+	// Scopes are the scopes to select if the page offers a choice.
 	Scopes []string
-	Pages  []string // what was shown, for tests that look when all visits are over
+	Pages  []string // the pages shown; read it after all visits have ended
 
-	shown      sync.Mutex // of Pages: a person visits several pages at once
+	shown      sync.Mutex // guards Pages, because visits may be concurrent
 	browser    *http.Client
 	setupToken string
 }
@@ -40,9 +40,9 @@ func (p *Person) show(page string) {
 // Person returns the demo user with a fresh browser.
 func (d *Demo) Person() *Person { return NewPerson(d.Username, d.Password) }
 
-// NewPerson returns a person with a fresh browser.
+// NewPerson returns a user with a fresh browser.
 func NewPerson(username, password string) *Person {
-	jar, _ := cookiejar.New(nil) // without options it cannot fail
+	jar, _ := cookiejar.New(nil) // cannot fail without options
 	return &Person{Username: username, Password: password, Decision: "approve", browser: &http.Client{
 		Jar: jar, Timeout: time.Minute,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -63,8 +63,8 @@ var (
 // errNoWay means that the pages did not lead back to the client.
 var errNoWay = errors.New("demotest: the pages do not lead to the client")
 
-// Visit opens an authorization URL, signs in and decides as far as the pages ask for
-// it, and returns the URL at the client that the browser would go to, unfetched.
+// Visit opens an authorization URL and completes sign-in and consent as the pages require. It
+// returns the client URL that the browser would open next, without opening it.
 func (p *Person) Visit(authorizeURL string) (*url.URL, error) {
 	at, err := url.Parse(authorizeURL)
 	if err != nil {
@@ -103,7 +103,7 @@ func (p *Person) Visit(authorizeURL string) (*url.URL, error) {
 	return nil, errNoWay
 }
 
-// Answer opens a page of the server itself, signs in, and decides until a page asks nothing more.
+// Answer opens a page of the server itself. It signs in and decides until a page asks nothing more.
 func (p *Person) Answer(link string) error {
 	back, err := p.Visit(link)
 	if err == nil {
@@ -115,13 +115,13 @@ func (p *Person) Answer(link string) error {
 	return err
 }
 
-// SetUp opens a setup link and makes the account of the person.
+// SetUp opens a setup link and creates the user's account.
 func (p *Person) SetUp(link string) error {
 	at, err := url.Parse(link)
 	if err != nil {
 		return err
 	}
-	p.setupToken = strings.TrimPrefix(at.Fragment, "token=") // by which the script of the page fills the field
+	p.setupToken = strings.TrimPrefix(at.Fragment, "token=") // the page's script puts it into the field
 	at.Fragment = ""
 	_, body, err := p.get(at)
 	if err != nil {
@@ -132,13 +132,13 @@ func (p *Person) SetUp(link string) error {
 	return err
 }
 
-// Beside returns another person at the same browser.
+// Beside returns another user of the same browser.
 func (p *Person) Beside(username, password string) *Person {
 	return &Person{Username: username, Password: password, Decision: "approve", browser: p.browser}
 }
 
-// choose goes on as this person from the page on which people choose an account: with the account, if
-// it is signed in, or by signing in.
+// choose continues as this user from the page for choosing an account. It picks the account if it
+// is signed in, and signs in otherwise.
 func (p *Person) choose(at *url.URL, body string) (*http.Response, string, error) {
 	for _, form := range formTag.FindAllString(body, -1) {
 		if strings.Contains(form, "<bdi>"+html.EscapeString(p.Username)+"</bdi>") {
@@ -156,7 +156,7 @@ func (p *Person) choose(at *url.URL, body string) (*http.Response, string, error
 	return p.get(to)
 }
 
-// submit fills the first form of a page.
+// submit submits the first form of a page.
 func (p *Person) submit(at *url.URL, body string) (*http.Response, string, error) {
 	form := formTag.FindString(body)
 	action := actionTag.FindStringSubmatch(form)
@@ -194,7 +194,7 @@ func (p *Person) submit(at *url.URL, body string) (*http.Response, string, error
 	return p.post(at, action[1], values)
 }
 
-// post posts a form of a page to the action in its tag.
+// post submits a form to the action in its tag.
 func (p *Person) post(at *url.URL, action string, values url.Values) (*http.Response, string, error) {
 	target, err := at.Parse(html.UnescapeString(action))
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// session is a person signed in here.
+// session is the session of a signed-in user.
 type session struct {
 	id      string // sid
 	subject string
@@ -19,7 +19,7 @@ type session struct {
 	ended   bool
 }
 
-// authorization is what a code stands for.
+// authorization is the data of an authorization code.
 type authorization struct {
 	session     *session
 	redirectURI string
@@ -66,7 +66,7 @@ func (u *Upstream) authorize(w http.ResponseWriter, r *http.Request) {
 	u.respond(w, r, back, url.Values{"code": {code}})
 }
 
-// refuse returns the error code for an invalid request, or one that is to be denied.
+// refuse returns the error code for an invalid request, or for a request to deny.
 func (u *Upstream) refuse(q url.Values) string {
 	switch {
 	case u.behaviour.Deny != "":
@@ -82,7 +82,8 @@ func (u *Upstream) refuse(q url.Values) string {
 	return ""
 }
 
-// pick returns who signs in: who was picked in the form, else who is hinted at, else the first.
+// pick returns the user who signs in: the form's choice, or else the login hint, or else the first
+// user.
 func (u *Upstream) pick(q url.Values) *Person {
 	for _, name := range []string{q.Get("person"), q.Get("login_hint")} {
 		i := slices.IndexFunc(u.people, func(p Person) bool {
@@ -98,7 +99,7 @@ func (u *Upstream) pick(q url.Values) *Person {
 	return &u.people[0]
 }
 
-// respond sends the authorization response, as a query or as a form that posts itself.
+// respond sends the authorization response in the query or as a form that submits itself.
 func (u *Upstream) respond(w http.ResponseWriter, r *http.Request, back *url.URL, answer url.Values) {
 	if state := r.Form.Get("state"); state != "" {
 		answer.Set("state", state)
@@ -137,7 +138,7 @@ func (u *Upstream) form(w http.ResponseWriter, q url.Values) {
 		q.Set("scope", "")
 	}
 	people := slices.Clone(u.people)
-	if p := u.pick(q); p != nil { // first in the list is what is chosen already
+	if p := u.pick(q); p != nil { // the first in the list is preselected
 		slices.SortStableFunc(people, func(a, b Person) int {
 			return strings.Compare(fmt.Sprint(a.Subject != p.Subject), fmt.Sprint(b.Subject != p.Subject))
 		})
@@ -146,9 +147,8 @@ func (u *Upstream) form(w http.ResponseWriter, q url.Values) {
 	_ = signInPage.Execute(w, map[string]any{"Query": q, "People": people})
 }
 
-// Visit follows an authorization request as a browser would, to where it is sent back:
-// the callback with its parameters in the query, also if they were to be posted. With
-// Interactive it approves.
+// Visit follows an authorization request like a browser and returns the callback URL. Its query has
+// the parameters even if they were to be posted. With Interactive, Visit approves.
 func (u *Upstream) Visit(authorizeURL string) (*url.URL, error) {
 	at, err := url.Parse(authorizeURL)
 	if err != nil {

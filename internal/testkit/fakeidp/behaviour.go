@@ -8,67 +8,68 @@ import (
 	"time"
 )
 
-// Behaviour are the switches of a provider. The zero value is a good one: authorization
-// code with PKCE, ID tokens that live 10 minutes, access tokens 1 hour, refresh tokens
-// that rotate and are given always.
+// Behaviour configures a provider. The zero value behaves well: authorization code with PKCE, ID
+// tokens with a lifetime of 10 minutes, and access tokens of 1 hour. Every response has a refresh
+// token, and refresh tokens rotate.
 type Behaviour struct {
-	// Interactive: /authorize shows a form for a person, who picks an account and
-	// approves or denies. Else it approves at once.
+	// Interactive makes /authorize show a form for a user, who picks an account and approves or
+	// denies. Otherwise it approves immediately.
 	Interactive bool
-	// Deny is the error code that /authorize answers with, "" for none.
+	// Deny is the error code in the response of /authorize, or "".
 	Deny, DenyDescription string
-	// NoResponseIssuer leaves iss out of the authorization response, and out of the
-	// metadata that it would be there; ResponseIssuer is another one.
+	// NoResponseIssuer omits iss from the authorization response, and the metadata field that
+	// announces it. ResponseIssuer replaces the value of iss.
 	NoResponseIssuer bool
 	ResponseIssuer   string
 
-	// AccessTTL is what access tokens live for; negative: they do not say, and live on.
+	// AccessTTL is the lifetime of access tokens. If negative, they do not expire and responses
+	// have no expires_in.
 	AccessTTL time.Duration
-	// NoRefresh gives no refresh tokens; OfflineAccess only with that scope; StaticRefresh
-	// ones that can be used again and again.
+	// NoRefresh omits refresh tokens. OfflineAccess requires the scope offline_access for them.
+	// StaticRefresh makes them reusable.
 	NoRefresh, OfflineAccess, StaticRefresh bool
 	// RefreshDenied is the error code for every use of a refresh token.
 	RefreshDenied string
-	// RenewAs answers every use of a refresh token with the tokens of another person, by
-	// their subject.
+	// RenewAs is the subject of another user. Every use of a refresh token returns that user's
+	// tokens.
 	RenewAs string
-	// Grant narrows what is granted to these scopes.
+	// Grant limits the granted scopes.
 	Grant []string
-	// NoScope leaves scope out of token answers.
+	// NoScope omits scope from token responses.
 	NoScope bool
-	// NoIDToken leaves the ID token out; NoIDTokenAtRefresh only there.
+	// NoIDToken omits the ID token. NoIDTokenAtRefresh omits it only from refresh responses.
 	NoIDToken, NoIDTokenAtRefresh bool
-	// ErrorsAs200 answers errors of /token with 200, as GitHub and Slack do.
+	// ErrorsAs200 sends errors of /token with status 200, as GitHub and Slack do.
 	ErrorsAs200 bool
 
 	// EditIDToken changes header and claims of ID tokens before they are signed.
 	EditIDToken func(header, claims map[string]any)
-	// Sign is how ID tokens are signed.
+	// Sign selects how ID tokens are signed.
 	Sign Signing
 	// EditUserInfo changes user info.
 	EditUserInfo func(claims map[string]any)
-	// EditIntrospection changes the answers of introspection about good tokens.
+	// EditIntrospection changes the introspection responses for valid tokens.
 	EditIntrospection func(answer map[string]any)
-	// SignedUserInfo answers with a JWT.
+	// SignedUserInfo sends user info as a JWT.
 	SignedUserInfo bool
 	// EditMetadata changes the discovery document.
 	EditMetadata func(map[string]any)
 
-	// Now is the provider's clock; Skew is by how much it is wrong.
+	// Now is the provider's clock. Skew is the error of that clock.
 	Now  func() time.Time
 	Skew time.Duration
 }
 
-// Signing is a way to sign ID tokens, most of them wrong.
+// Signing is a way to sign ID tokens. Most are wrong.
 type Signing string
 
-// The ways to sign.
+// These are the ways to sign.
 const (
 	SignGood      Signing = ""
 	SignNone      Signing = "none"      // alg none, no signature
 	SignHMAC      Signing = "hmac"      // HS256 with the client secret
-	SignWrongKey  Signing = "wrong key" // another provider's, under the right kid
-	SignUnknown   Signing = "unknown"   // a key that is published nowhere
+	SignWrongKey  Signing = "wrong key" // another provider's key, with the right kid
+	SignUnknown   Signing = "unknown"   // a key that is not published
 	SignTruncated Signing = "truncated" // half a signature
 )
 
@@ -79,24 +80,24 @@ func (u *Upstream) Behave(change func(*Behaviour)) {
 	change(&u.behaviour)
 }
 
-// Fault is how an endpoint fails.
+// Fault is a failure of an endpoint.
 type Fault struct {
-	// Times is how often; 0: until Heal.
+	// Times is the number of failures. 0 means until Heal.
 	Times int
-	// Held, if not nil, delays the answer until it is closed. The answer can be a good one.
+	// Held, if not nil, delays the response until it is closed. The response may be a good one.
 	Held <-chan struct{}
-	// Down: the connection is cut.
+	// Down closes the connection without a response.
 	Down bool
-	// Status, Body, Type and Header are the answer; Status 0 with a Body is 200.
+	// Status, Body, Type and Header make up the response. Status 0 with a Body means 200.
 	Status int
 	Body   string
 	Type   string
 	Header http.Header
-	// Huge is how many bytes the answer has, all of it white space before valid JSON.
+	// Huge is the number of bytes of white space before valid JSON in the response.
 	Huge int64
 }
 
-// Some faults.
+// These are common faults.
 var (
 	Down     = Fault{Down: true}
 	Error500 = Fault{Status: http.StatusInternalServerError, Body: "boom: internal detail"}
@@ -107,17 +108,17 @@ var (
 	Huge     = Fault{Huge: 64 << 20}
 )
 
-// Redirect is the fault of being sent elsewhere.
+// Redirect returns a fault that redirects to a URL.
 func Redirect(to string) Fault {
 	return Fault{Status: http.StatusTemporaryRedirect, Header: http.Header{"Location": {to}}}
 }
 
-// OAuthError is the fault of a proper error answer.
+// OAuthError returns a fault with an OAuth error response.
 func OAuthError(status int, code string) Fault {
 	return Fault{Status: status, Body: fmt.Sprintf(`{"error":%q,"error_description":"because"}`, code)}
 }
 
-// Fail makes an endpoint fail; several faults take effect one after another.
+// Fail makes an endpoint fail. Several faults apply one after another.
 func (u *Upstream) Fail(e Endpoint, faults ...Fault) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -131,14 +132,14 @@ func (u *Upstream) FailAll(f Fault) {
 	}
 }
 
-// Heal ends all faults.
+// Heal removes all faults.
 func (u *Upstream) Heal() {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	clear(u.faults)
 }
 
-// fault returns the fault that an endpoint has now.
+// fault returns the current fault of an endpoint.
 func (u *Upstream) fault(e Endpoint) (Fault, bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -155,7 +156,7 @@ func (u *Upstream) fault(e Endpoint) (Fault, bool) {
 	return f, true
 }
 
-// serve fails a request. It returns false if it only held the request.
+// serve sends the faulty response. It returns false if it only delayed the request.
 func (f Fault) serve(w http.ResponseWriter, r *http.Request) bool {
 	if f.Held != nil {
 		select {

@@ -1,7 +1,7 @@
-// Package fakeidp is an identity provider for tests: OpenID Connect, plain OAuth 2.0
-// and the parts of GitHub that signing in needs, on loopback, with a switch for each way
-// in which a provider can fail. It remembers every request, and what a good client would
-// never have done. A browser can use it, too: see Behaviour.Interactive.
+// Package fakeidp is an identity provider for tests. It implements OpenID Connect, plain OAuth 2.0
+// and the parts of GitHub that sign-in needs, on loopback. It can simulate each failure of a
+// provider. It records every request, and everything that a correct client would not do. Browsers
+// can also use it: see Behaviour.Interactive.
 package fakeidp
 
 import (
@@ -14,10 +14,10 @@ import (
 	"time"
 )
 
-// Endpoint names a service of the provider.
+// Endpoint names an endpoint of the provider.
 type Endpoint string
 
-// The endpoints.
+// These are the endpoints.
 const (
 	Discovery  Endpoint = "discovery"
 	Keys       Endpoint = "keys"
@@ -26,27 +26,27 @@ const (
 	UserInfo   Endpoint = "userinfo"
 	Introspect Endpoint = "introspect"
 	Revoke     Endpoint = "revoke"
-	GitHub     Endpoint = "github" // its API: /api/v3/...
+	GitHub     Endpoint = "github" // REST API: /api/v3/...
 )
 
-// Person is one with an account here.
+// Person is a user with an account.
 type Person struct {
-	Subject string // of OpenID Connect
-	ID      int64  // of GitHub
+	Subject string // for OpenID Connect
+	ID      int64  // for GitHub
 	Login   string
 	Name    string
 	Email   string
-	// Unverified: the owner of the address was not checked.
+	// Unverified means that the email address was not verified.
 	Unverified bool
-	// Claims are added to ID token and user info, and win.
+	// Claims are added to ID token and user info, and override the usual claims.
 	Claims map[string]any
 	// UserInfoOnly are claims that only user info has.
 	UserInfoOnly map[string]any
-	// Organizations and Teams are those of GitHub; a team is "organisation/team".
+	// Organizations and Teams are GitHub memberships. A team has the form "organisation/team".
 	Organizations, Teams []string
 }
 
-// Request is a request as it arrived.
+// Request is a received request.
 type Request struct {
 	Endpoint Endpoint
 	Method   string
@@ -56,36 +56,36 @@ type Request struct {
 	Header   http.Header
 }
 
-// Upstream is the provider. Its methods may be called at any time.
+// Upstream is the provider. Its methods are safe for concurrent use.
 type Upstream struct {
-	// URL is where it is, and its issuer identifier.
+	// URL is its address and its issuer identifier.
 	URL string
-	// ClientID and ClientSecret are those of the one client that it knows.
+	// ClientID and ClientSecret are the credentials of its only client.
 	ClientID, ClientSecret string
 
 	mux *http.ServeMux
 
-	mu         sync.Mutex // guards what follows
+	mu         sync.Mutex // guards the fields below
 	behaviour  Behaviour
 	people     []Person
 	faults     map[Endpoint][]Fault
 	requests   []Request
 	violations []string
 	keys       []*signingKey
-	retired    []*signingKey // not published any more
+	retired    []*signingKey // no longer published
 	codes      map[string]*authorization
 	sessions   []*session
 	access     map[string]*accessToken
 	refresh    map[string]*refreshToken
 }
 
-// Alice and Bob have accounts unless a test replaces them.
+// Alice and Bob are the users unless a test replaces them.
 var (
 	Alice = Person{Subject: "sub-alice", ID: 1001, Login: "alice", Name: "Alice Example", Email: "alice@example.com"}
 	Bob   = Person{Subject: "sub-bob", ID: 1002, Login: "bob", Name: "Bob Example", Email: "bob@example.org"}
 )
 
-// New returns a provider that is to be served at a URL.
+// New returns a provider that the caller serves at a URL.
 func New(at string) *Upstream {
 	u := &Upstream{
 		URL: at, ClientID: "client-of-mcp-authd", ClientSecret: "secret-of-mcp-authd",
@@ -97,15 +97,15 @@ func New(at string) *Upstream {
 	return u
 }
 
-// Start runs a provider on a free port of loopback, until the test ends.
+// Start runs a provider on a free port of loopback until the test ends.
 func Start(tb testing.TB) *Upstream {
 	tb.Helper()
-	s := httptest.NewUnstartedServer(nil) // its address is known before the first request
+	s := httptest.NewUnstartedServer(nil) // the address is needed before the first request
 	u := New("http://" + s.Listener.Addr().String())
 	s.Config.Handler = u
 	s.Start()
 	tb.Cleanup(func() {
-		s.CloseClientConnections() // those that a slow answer holds
+		s.CloseClientConnections() // connections of delayed responses
 		s.Close()
 	})
 	return u
@@ -114,7 +114,7 @@ func Start(tb testing.TB) *Upstream {
 func (u *Upstream) routes() {
 	u.mux = http.NewServeMux()
 	u.handle(Discovery, "GET /.well-known/openid-configuration", u.discovery)
-	// Entra has a path for each tenant, or for many; the issuer is EditMetadata's business.
+	// Entra has one path per tenant, and one for many tenants. Set the issuer with EditMetadata.
 	u.handle(Discovery, "GET /{tenant}/v2.0/.well-known/openid-configuration", u.discovery)
 	u.handle(Keys, "GET /keys", u.publish)
 	u.handle(Authorize, "GET /authorize", u.authorize)
@@ -126,7 +126,7 @@ func (u *Upstream) routes() {
 	u.gitHubRoutes()
 }
 
-// handle serves an endpoint, unless it is to fail, and remembers the request.
+// handle registers an endpoint that records its requests and applies faults.
 func (u *Upstream) handle(e Endpoint, pattern string, h http.HandlerFunc) {
 	u.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 		r.Body = http.MaxBytesReader(w, r.Body, 1<<20)
@@ -149,7 +149,7 @@ func (u *Upstream) record(e Endpoint, r *http.Request) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.requests = append(u.requests, Request{e, r.Method, r.URL.Path, r.URL.Query(), r.PostForm, r.Header.Clone()})
-	// RFC 8707 is not what most providers know: "resource" is for our own tokens.
+	// Most providers do not support RFC 8707. Our resource parameter is only for our own tokens.
 	if r.Form.Has("resource") {
 		u.violations = append(u.violations, string(e)+": sent resource")
 	}
@@ -158,43 +158,43 @@ func (u *Upstream) record(e Endpoint, r *http.Request) {
 	}
 }
 
-// Requests returns the requests to an endpoint so far, "" for all.
+// Requests returns the requests to an endpoint so far, or all requests for "".
 func (u *Upstream) Requests(e Endpoint) []Request {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return slices.DeleteFunc(slices.Clone(u.requests), func(r Request) bool { return e != "" && r.Endpoint != e })
 }
 
-// Calls returns how many requests an endpoint has had.
+// Calls returns the number of requests to an endpoint.
 func (u *Upstream) Calls(e Endpoint) int { return len(u.Requests(e)) }
 
-// Violations returns what a good client would not have done: a code or a rotated refresh
-// token used twice, no PKCE, a resource parameter, a wrong redirect URI, secret or verifier.
+// Violations returns the client's mistakes: a code or a rotated refresh token used twice, missing
+// PKCE, a resource parameter, or a wrong redirect URI, secret or verifier.
 func (u *Upstream) Violations() []string {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return slices.Clone(u.violations)
 }
 
-// Forget makes requests and violations so far unseen.
+// Forget clears the recorded requests and violations.
 func (u *Upstream) Forget() {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.requests, u.violations = nil, nil
 }
 
-// violate needs u.mu.
+// violate records a violation. The caller holds u.mu.
 func (u *Upstream) violate(what string) { u.violations = append(u.violations, what) }
 
-// SetPeople replaces all people. The first one signs in when nothing says otherwise.
-// Sessions go on, with what is now known of their person, unless the person is gone.
+// SetPeople replaces all users. The first one signs in by default. Sessions continue with the new
+// data of their user, unless the user is gone.
 func (u *Upstream) SetPeople(people ...Person) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.people = slices.Clone(people)
 }
 
-// EditPerson changes what is known of a person.
+// EditPerson changes a user.
 func (u *Upstream) EditPerson(subject string, edit func(*Person)) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -205,7 +205,7 @@ func (u *Upstream) EditPerson(subject string, edit func(*Person)) {
 	}
 }
 
-// person needs u.mu; nil when there is no such person (any more).
+// person returns the user with a subject, or nil. The caller holds u.mu.
 func (u *Upstream) person(subject string) *Person {
 	for i := range u.people {
 		if u.people[i].Subject == subject {
@@ -215,7 +215,7 @@ func (u *Upstream) person(subject string) *Person {
 	return nil
 }
 
-// now needs u.mu.
+// now returns the provider's time. The caller holds u.mu.
 func (u *Upstream) now() time.Time {
 	now := time.Now
 	if u.behaviour.Now != nil {

@@ -14,7 +14,7 @@ import (
 
 const verifier = "a-verifier-of-at-least-forty-three-characters-in-length"
 
-// signIn is what a good client does, up to the code.
+// signIn sends the authorization request of a correct client and returns the response parameters.
 func signIn(t *testing.T, u *Upstream, extra url.Values) url.Values {
 	t.Helper()
 	sum := sha256.Sum256([]byte(verifier))
@@ -101,7 +101,7 @@ func TestFaults(t *testing.T) {
 	u := Start(t)
 	u.Fail(Keys, Fault{Times: 2, Status: 500}, Fault{Times: 1, Down: true})
 	var got []int
-	// A connection for each: a request that was cut off on a used one is sent again.
+	// Use a new connection each time: a request that is cut off on a reused one is sent again.
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	for range 4 {
 		status := 0

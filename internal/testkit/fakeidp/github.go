@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// gitHubRoutes are those of a GitHub Enterprise Server.
+// gitHubRoutes registers the endpoints of a GitHub Enterprise Server.
 func (u *Upstream) gitHubRoutes() {
 	u.handle(Authorize, "GET /login/oauth/authorize", u.authorize)
 	u.handle(Authorize, "POST /login/oauth/authorize", u.authorize)
@@ -53,7 +53,7 @@ func (u *Upstream) gitHubRoutes() {
 	u.handle(Revoke, "DELETE /api/v3/applications/{client}/token", u.deleteToken)
 }
 
-// page answers with one page of a list, as GitHub does.
+// page sends one page of a list, as GitHub does.
 func (u *Upstream) page(w http.ResponseWriter, r *http.Request, answer any) {
 	list, ok := answer.([]any)
 	if !ok {
@@ -74,7 +74,7 @@ func (u *Upstream) page(w http.ResponseWriter, r *http.Request, answer any) {
 	writeJSON(w, http.StatusOK, list[from:to])
 }
 
-// deleteToken is GitHub's way to give a token back.
+// deleteToken implements GitHub's endpoint for deleting a token.
 func (u *Upstream) deleteToken(w http.ResponseWriter, r *http.Request) {
 	u.mu.Lock()
 	defer u.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// bearer returns the access token of a request, nil when it is not good (any more).
+// bearer returns the access token of a request, or nil if it is not valid.
 func (u *Upstream) bearer(r *http.Request) *accessToken {
 	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	if !strings.EqualFold(scheme, "Bearer") && !strings.EqualFold(scheme, "token") {
@@ -82,7 +82,7 @@ func (u *Upstream) introspect(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, http.StatusOK, answer)
 }
 
-// revoke ends the session of a token, whichever it is (RFC 7009).
+// revoke ends the session of an access or refresh token (RFC 7009).
 func (u *Upstream) revoke(w http.ResponseWriter, r *http.Request) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -100,7 +100,7 @@ func (u *Upstream) revoke(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusOK)
 }
 
-// RevokeAll ends every session of a person, as when an account is disabled.
+// RevokeAll ends every session of a user, as if the account were disabled.
 func (u *Upstream) RevokeAll(subject string) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -122,14 +122,14 @@ func (u *Upstream) RevokeSession(sid string) {
 	}
 }
 
-// ExpireAccess makes every access token so far worthless; refresh tokens stay good.
+// ExpireAccess invalidates all access tokens. Refresh tokens stay valid.
 func (u *Upstream) ExpireAccess() {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	clear(u.access)
 }
 
-// Sessions returns the ids (sid) of the live sessions of a person, oldest first.
+// Sessions returns the ids (sid) of a user's active sessions, oldest first.
 func (u *Upstream) Sessions(subject string) []string {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -142,8 +142,7 @@ func (u *Upstream) Sessions(subject string) []string {
 	return out
 }
 
-// Secrets returns every token and code that was ever given out, to look for where none
-// must be.
+// Secrets returns every token and code ever issued, so that tests can search for leaks.
 func (u *Upstream) Secrets() []string {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -153,8 +152,8 @@ func (u *Upstream) Secrets() []string {
 	return slices.AppendSeq(out, maps.Keys(u.refresh))
 }
 
-// LogoutToken returns a logout token for a session (OpenID Connect Back-Channel Logout
-// 1.0 §2.4), after an edit, which may be nil. It does not end the session.
+// LogoutToken returns a logout token for a session (OpenID Connect Back-Channel Logout 1.0 §2.4).
+// edit may change it and may be nil. The session does not end.
 func (u *Upstream) LogoutToken(subject, sid string, edit func(header, claims map[string]any)) string {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -176,8 +175,8 @@ func (u *Upstream) LogoutToken(subject, sid string, edit func(header, claims map
 	return u.sign(header, claims)
 }
 
-// SecurityEvent returns a security event token (RFC 8417) for a receiver about one of its people,
-// after an edit, which may be nil. It changes nothing here.
+// SecurityEvent returns a security event token (RFC 8417) about a user for a receiver. edit may
+// change it and may be nil. The provider's state does not change.
 func (u *Upstream) SecurityEvent(
 	audience, event, subject string, edit func(header, claims map[string]any),
 ) string {
@@ -196,7 +195,7 @@ func (u *Upstream) SecurityEvent(
 	return u.sign(header, claims)
 }
 
-// SendLogout posts a logout token to a back-channel logout URI and returns the status.
+// SendLogout posts a logout token to a back-channel logout URI and returns the HTTP status.
 func (u *Upstream) SendLogout(ctx context.Context, uri, token string) (int, error) {
 	body := strings.NewReader(url.Values{"logout_token": {token}}.Encode())
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, uri, body)

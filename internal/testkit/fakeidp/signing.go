@@ -23,19 +23,19 @@ type signingKey struct {
 func newSigningKey() *signingKey {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
-		panic(err) // no randomness, no test
+		panic(err) // tests need randomness
 	}
 	return &signingKey{"key-" + random(6), key}
 }
 
-// random returns n random bytes as text.
+// random returns n random bytes in base64url.
 func random(n int) string {
 	b := make([]byte, n)
 	_, _ = rand.Read(b) // never fails
 	return base64.RawURLEncoding.EncodeToString(b)
 }
 
-// RotateKeys signs with a new key from now on, and publishes no other.
+// RotateKeys replaces the signing keys. The old ones are no longer published.
 func (u *Upstream) RotateKeys() {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -76,7 +76,7 @@ func (u *Upstream) discovery(w http.ResponseWriter, _ *http.Request) {
 	writeJSON(w, http.StatusOK, doc)
 }
 
-// idToken needs u.mu.
+// idToken returns a signed ID token. The caller holds u.mu.
 func (u *Upstream) idToken(s *session, nonce, accessToken string) string {
 	now := u.now()
 	claims := map[string]any{
@@ -109,7 +109,7 @@ func (p *Person) claims() map[string]any {
 	return c
 }
 
-// sign needs u.mu.
+// sign returns a JWT. The caller holds u.mu.
 func (u *Upstream) sign(header, claims map[string]any) string {
 	payload, err := json.Marshal(claims)
 	if err != nil {

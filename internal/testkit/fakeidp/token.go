@@ -56,8 +56,7 @@ func (u *Upstream) tokenError(w http.ResponseWriter, r *http.Request, status int
 		map[string]any{"error": code, "error_description": "The fake provider says " + code + "."})
 }
 
-// authenticate checks the client's secret, or an assertion in its place (Apple), which is
-// only recorded.
+// authenticate checks the client's id and secret, from the Authorization header or from the form.
 func (u *Upstream) authenticate(r *http.Request) bool {
 	id, secret, basic := r.BasicAuth()
 	if basic {
@@ -111,7 +110,7 @@ func (u *Upstream) renew(w http.ResponseWriter, r *http.Request) {
 	case t == nil || !u.live(t.session):
 		u.tokenError(w, r, http.StatusBadRequest, "invalid_grant")
 	case t.spent:
-		// Reuse of a rotated token: a thief has it, or a client lost an answer.
+		// A rotated token was reused: it was stolen, or the client lost a response.
 		u.violate("token: rotated refresh token used again")
 		t.session.ended = true
 		u.tokenError(w, r, http.StatusBadRequest, "invalid_grant")
@@ -126,7 +125,7 @@ func (u *Upstream) renew(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// live needs u.mu.
+// live reports whether a session is active. The caller holds u.mu.
 func (u *Upstream) live(s *session) bool { return !s.ended && u.person(s.subject) != nil }
 
 func (u *Upstream) issue(
@@ -159,8 +158,8 @@ func (u *Upstream) issue(
 	answerToken(w, r, http.StatusOK, answer)
 }
 
-// answerToken writes what /token answers; the one of GitHub in its own way: a form unless
-// JSON is asked for, commas between scopes, 200 for errors.
+// answerToken writes the response of /token. GitHub's differs: it is a form unless JSON is
+// requested, scopes are separated by commas, and errors have status 200.
 func answerToken(w http.ResponseWriter, r *http.Request, status int, answer map[string]any) {
 	if !strings.HasPrefix(r.URL.Path, "/login/oauth/") {
 		writeJSON(w, status, answer)

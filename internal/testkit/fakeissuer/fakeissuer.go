@@ -1,5 +1,5 @@
-// Package fakeissuer plays issuers of assertions for tests: identity providers of companies that issue
-// ID-JAGs, and the platforms that run workloads. They issue in the shapes of those that exist.
+// Package fakeissuer plays issuers of assertions for tests: corporate identity providers that issue
+// ID-JAGs, and platforms that run workloads. The assertions look like those of real products.
 package fakeissuer
 
 import (
@@ -26,10 +26,10 @@ type Issuer struct {
 	t   testing.TB
 }
 
-// Claims are those of an assertion.
+// Claims are the claims of an assertion.
 type Claims map[string]any
 
-// With returns the claims with some changed; nil removes one.
+// With returns the claims with changes. nil removes a claim.
 func (c Claims) With(changes Claims) Claims {
 	out := maps.Clone(c)
 	for name, value := range changes {
@@ -40,7 +40,7 @@ func (c Claims) With(changes Claims) Claims {
 	return out
 }
 
-// New returns an issuer with a new key. Its assertions are made at what now says.
+// New returns an issuer with a new key. Its assertions use the time of now.
 func New(t testing.TB, url, kid string, now func() time.Time) *Issuer {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -50,12 +50,12 @@ func New(t testing.TB, url, kid string, now func() time.Time) *Issuer {
 	return &Issuer{URL: url, kid: kid, key: key, now: now, t: t}
 }
 
-// Key is the public key of the issuer.
+// Key returns the public key of the issuer.
 func (i *Issuer) Key() jose.JSONWebKey {
 	return jose.JSONWebKey{Key: i.key.Public(), KeyID: i.kid, Algorithm: string(jose.ES256), Use: "sig"}
 }
 
-// JWKS is the JSON Web Key Set of the issuer.
+// JWKS returns the JSON Web Key Set of the issuer.
 func (i *Issuer) JWKS() string {
 	i.t.Helper()
 	b, err := json.Marshal(jose.JSONWebKeySet{Keys: []jose.JSONWebKey{i.Key()}})
@@ -65,7 +65,7 @@ func (i *Issuer) JWKS() string {
 	return string(b)
 }
 
-// OddKeys returns keys that go-jose cannot use, in the shapes that issuers publish beside their good ones.
+// OddKeys returns keys that go-jose does not support, as issuers publish them next to usable ones.
 func OddKeys() map[string]string {
 	return map[string]string{
 		"ML-DSA":                 `{"kty":"AKP","alg":"ML-DSA-44","kid":"odd","use":"sig","pub":"AAAA"}`,
@@ -83,7 +83,7 @@ func OddKeys() map[string]string {
 	}
 }
 
-// thirtyTwo is 32 bytes.
+// thirtyTwo is 32 bytes in base64url.
 const thirtyTwo = "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"
 
 // Sign returns an assertion of a type.
@@ -110,7 +110,7 @@ func (i *Issuer) Sign(typ string, c Claims) string {
 	return raw
 }
 
-// base are the claims that every assertion has, good for five minutes.
+// base returns the claims that every assertion has. They are valid for five minutes.
 func (i *Issuer) base(audience, subject string) Claims {
 	now := i.now().Unix()
 	return Claims{
@@ -118,7 +118,7 @@ func (i *Issuer) base(audience, subject string) Claims {
 	}
 }
 
-// Okta is an ID-JAG as Okta makes it: without a resource.
+// Okta returns the claims of an ID-JAG from Okta. It has no resource.
 func (i *Issuer) Okta(audience, clientID, subject string) Claims {
 	return i.base(audience, subject).With(Claims{
 		"client_id": clientID, "jti": "IDAAG." + rand.Text(), "scope": "mcp",
@@ -126,14 +126,15 @@ func (i *Issuer) Okta(audience, clientID, subject string) Claims {
 	})
 }
 
-// Auth0 is an ID-JAG as Auth0 makes it: with a resource, and an issuer that ends in a slash.
+// Auth0 returns the claims of an ID-JAG from Auth0. It has a resource.
 func (i *Issuer) Auth0(audience, clientID, subject, resource string) Claims {
 	return i.base(audience, "auth0|"+subject).With(Claims{
 		"client_id": clientID, "resource": resource, "scope": "mcp", "email": subject + "@acme.example",
 	})
 }
 
-// Keycloak is an ID-JAG as Keycloak makes it: with a list of resources and how the person signed in.
+// Keycloak returns the claims of an ID-JAG from Keycloak. It has a list of resources and the
+// authentication context.
 func (i *Issuer) Keycloak(audience, clientID, subject string, resources ...string) Claims {
 	return i.base(audience, subject).With(Claims{
 		"client_id": clientID, "resource": resources, "scope": "mcp notes:write", "typ": "ID-JAG",
@@ -141,14 +142,14 @@ func (i *Issuer) Keycloak(audience, clientID, subject string, resources ...strin
 	})
 }
 
-// GitHub is the token of a job of GitHub Actions.
+// GitHub returns the claims of a GitHub Actions job token.
 func (i *Issuer) GitHub(audience, repository, ref string) Claims {
 	return i.base(audience, "repo:"+repository+":ref:"+ref).With(Claims{
 		"repository": repository, "ref": ref, "event_name": "push", "workflow": "deploy", "actor": "octocat",
 	})
 }
 
-// Kubernetes is the token of a service account of a cluster.
+// Kubernetes returns the claims of a Kubernetes service account token.
 func (i *Issuer) Kubernetes(audience, namespace, account string) Claims {
 	return i.base(audience, "system:serviceaccount:"+namespace+":"+account).With(Claims{
 		"aud": []string{audience},
@@ -158,7 +159,7 @@ func (i *Issuer) Kubernetes(audience, namespace, account string) Claims {
 	})
 }
 
-// SPIFFE is a JWT-SVID: it has no id.
+// SPIFFE returns the claims of a JWT-SVID. It has no jti.
 func (i *Issuer) SPIFFE(audience, path string) Claims {
 	return i.base(audience, "spiffe://acme.example/"+path).With(Claims{"jti": nil, "aud": []string{audience}})
 }

@@ -16,20 +16,20 @@ import (
 
 const typeOf = "urn:ietf:params:oauth:token-type:"
 
-// Provider is the identity provider of a company that runs: it publishes metadata and keys, and
-// exchanges id_tokens for ID-JAGs (SEP-990).
+// Provider is a running corporate identity provider. It publishes metadata and keys, and exchanges
+// ID tokens for ID-JAGs (SEP-990).
 type Provider struct {
 	*Issuer
 	apps map[string]App
 }
 
-// App is an application that the provider knows.
+// App is an application that is registered at the provider.
 type App struct {
 	Secret string
-	Client string // the client_id by which other authorization servers know it
+	Client string // its client_id at other authorization servers
 }
 
-// Serve starts a provider. Its applications are known by their ids there.
+// Serve starts a provider. The keys of apps are the client ids at the provider.
 func Serve(t testing.TB, apps map[string]App) *Provider {
 	t.Helper()
 	mux := http.NewServeMux()
@@ -66,16 +66,16 @@ func Serve(t testing.TB, apps map[string]App) *Provider {
 func answer(w http.ResponseWriter, status int, body map[string]any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(body) // the client has gone
+	_ = json.NewEncoder(w).Encode(body) // fails only if the client is gone
 }
 
-// IDToken is what an application got when a person signed in.
+// IDToken returns an ID token for an application and a user.
 func (p *Provider) IDToken(app, subject string) string {
 	p.t.Helper()
 	return p.Sign("JWT", p.base(app, subject))
 }
 
-// exchange is the request of draft-ietf-oauth-identity-assertion-authz-grant §4.3.
+// exchange handles the request of draft-ietf-oauth-identity-assertion-authz-grant §4.3.
 func (p *Provider) exchange(r *http.Request) (string, error) {
 	id := r.PostFormValue("client_id")
 	app, known := p.apps[id]

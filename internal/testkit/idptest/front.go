@@ -17,7 +17,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/nettest"
 )
 
-// Request is what was sent to a provider, by whomever, and what it answered.
+// Request is a request that a provider received, with the provider's response.
 type Request struct {
 	Method, Path string
 	Query        url.Values
@@ -25,17 +25,17 @@ type Request struct {
 	Body         string
 	Form         url.Values // the body, if it is a form
 	Status       int
-	Location     string // where the answer redirects to
-	Answer       string // its body, if it is JSON
+	Location     string // redirect target of the response
+	Answer       string // body of the response, if it is JSON
 }
 
-// front stands before a provider: its address is the provider's.
+// front is a proxy before a provider. Its address is in the provider's issuer.
 type front struct {
 	host    string // as in the issuer
 	address string
 	proxy   *httputil.ReverseProxy
 
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // guards the fields below
 	server   *http.Server
 	listener net.Listener
 	slow     time.Duration
@@ -46,7 +46,7 @@ func newFront(tb testing.TB, name string) *front {
 	tb.Helper()
 	address := net.JoinHostPort(name, "0")
 	if name == "localhost" {
-		address = nettest.For(tb) // it comes back there, and no connection of another process may be in the way
+		address = nettest.For(tb) // Up reopens it, so no other process may use it
 	}
 	l, err := net.Listen("tcp", address)
 	if err != nil {
@@ -61,8 +61,8 @@ func newFront(tb testing.TB, name string) *front {
 	return f
 }
 
-// open begins to serve what is at an address. The Host header stays: providers build
-// their URLs with it.
+// open starts to forward to an address. It keeps the Host header, because providers build their
+// URLs from it.
 func (f *front) open(tb testing.TB, address string) {
 	tb.Helper()
 	f.proxy = &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
@@ -74,13 +74,13 @@ func (f *front) open(tb testing.TB, address string) {
 	f.serve()
 }
 
-// serve is called under the lock.
+// serve starts the HTTP server. The caller holds mu.
 func (f *front) serve() {
 	f.server = &http.Server{Handler: f, ReadHeaderTimeout: time.Minute}
 	go f.server.Serve(f.listener)
 }
 
-// ServeHTTP records a request and passes it on.
+// ServeHTTP records a request and forwards it.
 func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(io.LimitReader(r.Body, 1<<20))
 	if err != nil {
@@ -98,7 +98,7 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	kept := Request{
 		Method: r.Method, Path: r.URL.Path, Query: r.URL.Query(), Header: r.Header.Clone(), Body: string(body),
 	}
-	kept.Form, _ = url.ParseQuery(kept.Body) // a body that is no form has no fields
+	kept.Form, _ = url.ParseQuery(kept.Body) // a body that is not a form has no fields
 	seen := &watched{ResponseWriter: w}
 	f.proxy.ServeHTTP(seen, r)
 	kept.Status, kept.Location, kept.Answer = seen.status, w.Header().Get("Location"), seen.body.String()
@@ -107,7 +107,7 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	f.requests = append(f.requests, kept)
 }
 
-// watched remembers an answer.
+// watched records a response.
 type watched struct {
 	http.ResponseWriter
 	status int
@@ -135,10 +135,10 @@ func (f *front) down() {
 	}
 }
 
-// Down makes the provider unreachable, with all connections cut; Up brings it back.
+// Down makes the provider unreachable and closes all connections. Up makes it reachable again.
 func (p *Provider) Down() { p.front.down() }
 
-// Up makes the provider reachable again, with all that it knew.
+// Up makes the provider reachable again. Its state is unchanged.
 func (p *Provider) Up(tb testing.TB) {
 	tb.Helper()
 	p.front.mu.Lock()
@@ -151,22 +151,23 @@ func (p *Provider) Up(tb testing.TB) {
 	p.front.serve()
 }
 
-// Slow makes every answer take longer by d.
+// Slow delays every response by d.
 func (p *Provider) Slow(d time.Duration) {
 	p.front.mu.Lock()
 	defer p.front.mu.Unlock()
 	p.front.slow = d
 }
 
-// Requests returns all that was sent to the provider so far, in the order of the answers.
+// Requests returns all requests to the provider so far, in the order of the responses. It omits
+// requests of Examines.
 func (p *Provider) Requests() []Request {
 	p.front.mu.Lock()
 	defer p.front.mu.Unlock()
 	return slices.DeleteFunc(slices.Clone(p.front.requests), func(r Request) bool { return Examines(r.Form) })
 }
 
-// Examines reports whether a form is that of the examination which a server makes of each
-// provider at its start, and that has nothing to do with any person.
+// Examines reports whether a form belongs to the check that a server makes of each provider at its
+// start, which involves no user.
 func Examines(form url.Values) bool { return form.Get("code") == "mcp-authd-doctor" }
 
 // TokenCalls counts the requests to the token endpoint with a grant type.
@@ -179,8 +180,8 @@ func (p *Provider) TokenCalls(grantType string) (n int) {
 	return n
 }
 
-// Tokens returns every token that the provider has given out so far, by the names of
-// RFC 6749: access_token, refresh_token and id_token.
+// Tokens returns all tokens that the provider has issued so far. The keys are access_token,
+// refresh_token and id_token (RFC 6749).
 func (p *Provider) Tokens() (out []map[string]string) {
 	for _, r := range p.Requests() {
 		var answer map[string]any

@@ -1,7 +1,6 @@
-// Package idptest runs real OpenID providers for tests: Dex, built from the module
-// in test/dex, and node-oidc-provider from npm (test/upstream/provider.mjs). Each runs
-// behind a front on this machine that records what is sent to it, and that can be slow
-// or away.
+// Package idptest runs real OpenID providers for tests: Dex, built from the module in test/dex, and
+// node-oidc-provider from npm (test/upstream/provider.mjs). Each runs behind a local proxy that
+// records requests and can be slow or down.
 package idptest
 
 import (
@@ -18,16 +17,16 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/npmtest"
 )
 
-// User is a person with an account at the provider. They sign in with Email and Password.
+// User is a user with an account at the provider. They sign in with Email and Password.
 type User struct {
 	ID       string   `json:"id"`
 	Name     string   `json:"name"`
 	Email    string   `json:"email"`
 	Password string   `json:"password"`
-	Groups   []string `json:"groups,omitempty"` // node-oidc-provider's only
+	Groups   []string `json:"groups,omitempty"` // only for node-oidc-provider
 }
 
-// The people that every provider knows.
+// These users exist at every provider.
 var (
 	Alice = User{
 		ID: "person-alice-1", Name: "Alice", Email: "alice@example.org", Password: "alice's password",
@@ -36,27 +35,27 @@ var (
 	Bob = User{ID: "person-bob-2", Name: "Bob", Email: "bob@example.net", Password: "bob's password"}
 )
 
-// Options say what a provider should be.
+// Options configure a provider.
 type Options struct {
-	// RedirectURIs are those of the one client, mcp-authd.
+	// RedirectURIs are the redirect URIs of the only client, mcp-authd.
 	RedirectURIs []string
-	// TokenTTL is how long access tokens live. Default: one hour.
+	// TokenTTL is the lifetime of access tokens. Default: one hour.
 	TokenTTL time.Duration
-	// Host is where it is: "localhost" unless another name of this machine is given.
-	// Browsers keep cookies by host and not by port.
+	// Host is the host name of the provider. Default: "localhost". Use another name to separate
+	// cookies, which browsers store by host and not by port.
 	Host string
 
-	// What follows is for node-oidc-provider only.
+	// The options below are for node-oidc-provider only.
 
-	// BackChannelLogout is where it says that a session has ended; "": nowhere.
+	// BackChannelLogout is the URI that gets logout tokens, or "".
 	BackChannelLogout string
-	// Scopes are offered beyond the usual ones. The person is asked about each.
+	// Scopes are offered in addition to the usual ones. The user is asked about each.
 	Scopes []string
-	// Offline makes it give refresh tokens only for the scope offline_access, and that only
-	// with the person's consent each time (OpenID Connect Core §11). Without, it gives them
-	// to everybody and knows no such scope.
+	// Offline requires the scope offline_access for refresh tokens, and the user's consent each
+	// time (OpenID Connect Core §11). Otherwise every client gets refresh tokens, and the scope
+	// does not exist.
 	Offline bool
-	// NoIntrospection leaves a client userinfo and refreshing to ask by.
+	// NoIntrospection disables introspection. Clients can then use only user info and refresh.
 	NoIntrospection bool
 }
 
@@ -65,18 +64,17 @@ type Provider struct {
 	Kind                         string // "Dex" or "node-oidc-provider"
 	Issuer                       string
 	ClientID, ClientSecret       string
-	LoginField, PasswordField    string // of its login form
-	SessionEnd                   string // where a browser ends its session; "": nowhere
-	RevokesAccess, KeepsSessions bool   // it withdraws access tokens too; it has a session cookie
+	LoginField, PasswordField    string // fields of its login form
+	SessionEnd                   string // URL for ending a browser's session, or ""
+	RevokesAccess, KeepsSessions bool   // it also revokes access tokens; it has a session cookie
 
 	front *front
 	admin string
 	log   *logtest.Buffer
 }
 
-// Dex starts Dex. It has no session of its own, so people sign in every time; its
-// access tokens are JWTs that it does not take back; refresh tokens rotate, and need the
-// scope offline_access.
+// Dex starts Dex. Dex has no sessions, so users sign in every time. Its access tokens are JWTs that
+// it cannot revoke. Refresh tokens rotate and require the scope offline_access.
 func Dex(tb testing.TB, o Options) *Provider {
 	tb.Helper()
 	p := &Provider{Kind: "Dex", LoginField: "login", PasswordField: "password"}
@@ -84,8 +82,8 @@ func Dex(tb testing.TB, o Options) *Provider {
 	return p
 }
 
-// Node starts node-oidc-provider. It demands PKCE, remembers people by a cookie, rotates
-// refresh tokens and revokes everything when a spent one is used again.
+// Node starts node-oidc-provider. It requires PKCE, has a session cookie, and rotates refresh
+// tokens. It revokes everything if a used refresh token is used again.
 func Node(tb testing.TB, o Options) *Provider {
 	tb.Helper()
 	p := &Provider{
@@ -97,13 +95,13 @@ func Node(tb testing.TB, o Options) *Provider {
 	return p
 }
 
-// Revoke takes back, at the provider, what a person has granted to mcp-authd.
+// Revoke revokes a user's grant to mcp-authd at the provider.
 func (p *Provider) Revoke(tb testing.TB, u User) {
 	tb.Helper()
 	p.administer(tb, "/revoke", u)
 }
 
-// Disable closes a person's account. node-oidc-provider only.
+// Disable disables a user's account. It works only with node-oidc-provider.
 func (p *Provider) Disable(tb testing.TB, u User) {
 	tb.Helper()
 	p.administer(tb, "/disable", u)
@@ -122,7 +120,7 @@ func (p *Provider) administer(tb testing.TB, path string, u User) {
 	}
 }
 
-// Log returns what the provider has printed so far.
+// Log returns the provider's output so far.
 func (p *Provider) Log() string { return p.log.String() }
 
 func (p *Provider) start(tb testing.TB, o Options, cmd *exec.Cmd) {
@@ -151,8 +149,8 @@ func (p *Provider) start(tb testing.TB, o Options, cmd *exec.Cmd) {
 	p.front.open(tb, address)
 }
 
-// run starts the program, which ends when its standard input does: with the test, or
-// with this process whatever becomes of it.
+// run starts the program, which ends with its standard input. So it ends with the test, or when
+// this process ends for any reason.
 func (p *Provider) run(tb testing.TB, cmd *exec.Cmd, config []byte) (address string) {
 	tb.Helper()
 	in, err := cmd.StdinPipe()
@@ -184,7 +182,7 @@ func (p *Provider) run(tb testing.TB, cmd *exec.Cmd, config []byte) (address str
 			err = json.Unmarshal(line, &ready)
 		}
 		answer <- err
-		_ = cmd.Wait() // how it ends is of no interest
+		_ = cmd.Wait() // the exit status does not matter
 		close(ended)
 	}()
 	if _, err := in.Write(append(config, '\n')); err != nil {

@@ -17,8 +17,8 @@ import (
 	"golang.org/x/oauth2"
 )
 
-// relyingParty is what a careful client does at a provider, with the libraries that
-// everybody uses: what tests of ours are measured against.
+// relyingParty is a correct client that uses common libraries. It shows how the providers behave
+// without our code.
 type relyingParty struct {
 	*Provider
 	oauth2.Config
@@ -49,7 +49,7 @@ func newParty(t *testing.T, start func(testing.TB, Options) *Provider, o Options
 	return rp
 }
 
-// signIn returns a person's tokens and the claims of their ID token.
+// signIn returns a user's tokens and the claims of the ID token.
 func (rp *relyingParty) signIn(t *testing.T, p *Person, more ...oauth2.AuthCodeOption) (*oauth2.Token, map[string]any) {
 	t.Helper()
 	verifier := oauth2.GenerateVerifier()
@@ -78,15 +78,15 @@ func (rp *relyingParty) refresh(refresh string) (*oauth2.Token, error) {
 	return rp.TokenSource(context.Background(), &oauth2.Token{RefreshToken: refresh}).Token()
 }
 
-// refused: Dex calls a refresh token that it does not know an invalid request, against
-// RFC 6749 §5.2.
+// refused reports whether err is the error for an invalid refresh token. Dex returns
+// invalid_request, against RFC 6749 §5.2.
 func (rp *relyingParty) refused(err error) bool {
 	var e *oauth2.RetrieveError
 	want := map[string]string{"Dex": "invalid_request"}[rp.Kind]
 	return errors.As(err, &e) && e.ErrorCode == cmp.Or(want, "invalid_grant")
 }
 
-// active asks the provider about a token.
+// active introspects a token and reports whether it is active.
 func (rp *relyingParty) active(t *testing.T, token string) bool {
 	t.Helper()
 	var m struct {
@@ -108,7 +108,7 @@ func (rp *relyingParty) active(t *testing.T, token string) bool {
 	return strings.Contains(string(b), `"active":true`)
 }
 
-// TestProviders: both are what the tests of delegation take them for.
+// TestProviders checks that both providers behave as the tests of delegation assume.
 func TestProviders(t *testing.T) {
 	for name, start := range map[string]func(testing.TB, Options) *Provider{"Dex": Dex, "node-oidc-provider": Node} {
 		t.Run(name, func(t *testing.T) {

@@ -13,21 +13,21 @@ import (
 	"time"
 )
 
-// Person is one with a browser without script: a cookie jar, and the patience to
-// follow every redirect and to fill every form. They hold an account at providers.
+// Person is a user with an account at providers, and with a browser without scripts. The browser
+// keeps cookies, follows every redirect and submits every form.
 type Person struct {
 	User
-	// Decision is what the person presses where a page offers it.
+	// Decision is the button to press if a page offers a choice.
 	Decision string
-	Pages    []string // what was shown, in order
-	Hops     []string // where the browser was, in order
+	Pages    []string // the pages shown, in order
+	Hops     []string // the URLs visited, in order
 
 	browser *http.Client
 }
 
-// NewPerson returns a person with a fresh browser who agrees to everything.
+// NewPerson returns a user with a fresh browser who agrees to everything.
 func NewPerson(u User) *Person {
-	jar, _ := cookiejar.New(nil) // without options it cannot fail
+	jar, _ := cookiejar.New(nil) // cannot fail without options
 	return &Person{User: u, Decision: "approve", browser: &http.Client{
 		Jar: jar, Timeout: time.Minute,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -42,11 +42,11 @@ var (
 	valueAttr = regexp.MustCompile(`value="([^"]*)"`)
 )
 
-// ErrNoWay means that the pages did not lead where the person wanted to go.
+// ErrNoWay means that the pages did not lead to the expected URL.
 var ErrNoWay = errors.New("idptest: the pages do not lead there")
 
-// Visit opens a URL, and goes on until the browser is about to open one that begins with
-// until, which it returns, unfetched.
+// Visit opens a URL and continues until the browser would open a URL that begins with until. It
+// returns that URL without opening it.
 func (p *Person) Visit(link, until string) (*url.URL, error) {
 	at, err := url.Parse(link)
 	if err != nil {
@@ -86,7 +86,7 @@ func (p *Person) Visit(link, until string) (*url.URL, error) {
 	return nil, ErrNoWay
 }
 
-// submit fills the first form of a page.
+// submit returns the request that submits the first form of a page.
 func (p *Person) submit(at *url.URL, body string) (*http.Request, error) {
 	form := formTag.FindString(body)
 	if form == "" {

@@ -10,7 +10,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage/sqlite"
 )
 
-// TestNew: installations share nothing, and a server can start with each store.
+// TestNew checks that installations share nothing, and that a server can start with each store.
 func TestNew(t *testing.T) {
 	one, two := New(t), New(t)
 	alice := storage.User{ID: "usr_1", Name: "alice", CreatedAt: one.Now()}

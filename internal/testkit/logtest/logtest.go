@@ -1,4 +1,4 @@
-// Package logtest keeps what a program under test writes.
+// Package logtest captures the output of a program under test.
 package logtest
 
 import (
@@ -8,7 +8,7 @@ import (
 	"sync"
 )
 
-// Buffer is written by a program and read by a test, at the same time.
+// Buffer is a buffer that is safe for concurrent writing and reading.
 type Buffer struct {
 	mu sync.Mutex // guards b
 	b  bytes.Buffer
@@ -21,7 +21,7 @@ func (l *Buffer) Write(p []byte) (int, error) {
 	return l.b.Write(p)
 }
 
-// String returns what has been written so far.
+// String returns the content so far.
 func (l *Buffer) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -35,7 +35,7 @@ func (l *Buffer) Reset() {
 	l.b.Reset()
 }
 
-// Events returns the number of audit events with a name in a log of JSON lines.
+// Events counts the audit events with a name in a log of JSON lines.
 func (l *Buffer) Events(name string) int {
 	return strings.Count(l.String(), fmt.Sprintf(`"event":%q`, name))
 }

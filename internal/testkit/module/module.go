@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// ours begins the go.mod of the checkout. Examples and tools in it are modules of their own.
+// ours is the start of the checkout's go.mod. Some examples and tools in it are separate modules.
 const ours = "module github.com/mcp-authd/mcp-authd\n"
 
 // Root returns the root of the checkout: the directory of this module at or above the working directory.

@@ -1,5 +1,5 @@
 // Package nettest gives tests addresses for servers that they start as programs, which cannot
-// be handed a listener.
+// inherit a listener.
 package nettest
 
 import (
@@ -10,23 +10,23 @@ import (
 	"sync"
 )
 
-// The ports lie below those that operating systems give to clients and to listeners on port 0
-// (from 32768 on Linux, 49152 elsewhere): what was free a moment ago is not given to those.
-// Test processes share them out: each has a block, and a listener that keeps it from the others.
+// The ports are below those that operating systems assign to clients and to listeners on port 0.
+// These start at 32768 on Linux and at 49152 elsewhere, so nothing else takes a free port by
+// chance. Each test process owns a block of ports. A listener on the guard port reserves the block.
 const (
 	guards = 20000
 	blocks = 100
 	first  = guards + blocks
-	each   = 100 // ports of a block
+	each   = 100 // ports per block
 )
 
-// block is what a process has of the ports, until it ends.
+// block is the range of ports that a process owns until it ends.
 type block struct {
 	guard net.Listener
 	first int
 
 	mu   sync.Mutex // guards used
-	used int        // how many addresses were given out
+	used int        // number of addresses returned
 }
 
 var own = sync.OnceValues(claim)
@@ -44,8 +44,8 @@ func claim() (*block, error) {
 
 func loopback(port int) string { return fmt.Sprintf("127.0.0.1:%d", port) }
 
-// Address returns a loopback address at which nothing listens, and no test begins to, unless
-// it was given it.
+// Address returns a loopback address with a free port. It returns each address only once across all
+// test processes.
 func Address() (string, error) {
 	b, err := own()
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 
 func TestAddress(t *testing.T) {
 	given := map[string]bool{}
-	for range each / 2 { // other programs may have some of the ports
+	for range each / 2 { // other programs may use some of the ports
 		address, err := Address()
 		if err != nil {
 			t.Fatal(err)

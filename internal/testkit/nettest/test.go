@@ -2,7 +2,7 @@ package nettest
 
 import "testing"
 
-// For is Address, for a test.
+// For returns an address from Address and fails the test on an error.
 func For(tb testing.TB) string {
 	tb.Helper()
 	address, err := Address()

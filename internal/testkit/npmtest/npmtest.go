@@ -1,5 +1,5 @@
-// Package npmtest finds the npm packages that tests run: Node 22 and real MCP clients,
-// pinned by test/package-lock.json and installed by test/install-deps.sh.
+// Package npmtest finds the npm packages that tests run: Node 22 and real MCP clients.
+// test/package-lock.json pins them, and test/install-deps.sh installs them.
 package npmtest
 
 import (
@@ -11,8 +11,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/module"
 )
 
-// Dir returns the folder with package.json and node_modules. Where the packages are
-// not installed the test is skipped; with CI=true that is a failure.
+// Dir returns the directory with package.json and node_modules. If the packages are not installed,
+// Dir skips the test, or fails it with CI=true.
 func Dir(tb testing.TB) string {
 	tb.Helper()
 	dir := module.Path(tb, "test")
@@ -25,8 +25,8 @@ func Dir(tb testing.TB) string {
 	return dir
 }
 
-// Command returns a command that runs with the installed Node and the installed
-// programs first on PATH, in a home of its own.
+// Command returns a command that runs with the installed Node and with the installed programs first
+// on PATH. It has a separate home directory.
 func Command(tb testing.TB, name string, args ...string) *exec.Cmd {
 	tb.Helper()
 	dir := Dir(tb)

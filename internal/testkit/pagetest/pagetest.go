@@ -1,4 +1,4 @@
-// Package pagetest holds pages of the manual that are made from the code (docs/reference) to that code.
+// Package pagetest compares generated pages of the manual (docs/reference) with the code.
 package pagetest
 
 import (
@@ -9,8 +9,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/module"
 )
 
-// Is fails the test when a file below docs/ is not what the code says, or writes it so. Update is the flag
-// -update of the test, and command how to run it.
+// Is fails the test if the file docs/name does not equal want. With update, the test's flag
+// -update, it writes the file instead. command tells how to run the update.
 func Is(t *testing.T, update bool, name, want, command string) {
 	t.Helper()
 	file := module.Path(t, "docs/"+name)
@@ -30,7 +30,7 @@ func Is(t *testing.T, update bool, name, want, command string) {
 	}
 }
 
-// difference is the first line in which two texts differ.
+// difference returns the first line that differs between two texts.
 func difference(got, want string) string {
 	a, b := strings.Split(got, "\n"), strings.Split(want, "\n")
 	for i := range min(len(a), len(b)) {
@@ -41,7 +41,7 @@ func difference(got, want string) string {
 	return "\none is longer"
 }
 
-// Above is Markdown that is written as from docs/, for a page in a folder of it.
+// Above returns Markdown, whose links start from docs/, for a page in a folder below docs/.
 func Above(text string) string {
 	var b strings.Builder
 	for {
@@ -58,12 +58,12 @@ func Above(text string) string {
 	}
 }
 
-// Cell is Markdown for the cell of a table.
+// Cell returns Markdown for a table cell.
 func Cell(text string) string {
 	return strings.ReplaceAll(strings.Join(strings.Fields(text), " "), "|", `\|`)
 }
 
-// Words breaks prose into lines of at most 100 columns.
+// Words wraps prose at 100 columns.
 func Words(text string) string {
 	var b strings.Builder
 	column := 0

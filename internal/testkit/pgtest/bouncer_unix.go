@@ -16,8 +16,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 )
 
-// bouncerConfig: few connections to the server, so that every transaction may find
-// itself on another one.
+// bouncerConfig allows few connections to the server, so that each transaction may use a different
+// one.
 const bouncerConfig = `[databases]
 * = host=127.0.0.1 port=%s user=postgres
 [pgbouncer]
@@ -32,9 +32,9 @@ server_lifetime = 2
 server_login_retry = 1
 `
 
-// Bouncer puts a PgBouncer in transaction mode before the server and returns what
-// turns the URL of a database into the one through it. It ends with the process.
-// Where there is none the test is skipped; with CI=true that is a failure.
+// Bouncer starts a PgBouncer in transaction mode in front of the server. It returns a function that
+// converts a database URL to one through PgBouncer. PgBouncer ends with the process. If it is not
+// installed, Bouncer skips the test, or fails it with CI=true.
 func (s *Server) Bouncer(tb testing.TB) func(database string) string {
 	tb.Helper()
 	host, err := s.bounce()

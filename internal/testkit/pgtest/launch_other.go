@@ -11,7 +11,7 @@ func launch(string, ...string) (*Server, error) {
 	return nil, errors.New("a PostgreSQL is started on Unix only")
 }
 
-// StartForRun is for Unix only.
+// StartForRun returns an error, because it needs Unix.
 func StartForRun() (*Server, error) { return nil, errors.New("a PostgreSQL is started on Unix only") }
 
 type (
@@ -29,13 +29,13 @@ func (*Server) Standby(tb testing.TB, _ string) *Server {
 	return nil
 }
 
-// Follow is for Unix only.
+// Follow returns an error, because it needs Unix.
 func (*Server) Follow(*Server, string) error { return errors.ErrUnsupported }
 
-// Pause is for Unix only.
+// Pause returns an error, because it needs Unix.
 func (*Server) Pause() error { return errors.ErrUnsupported }
 
-// Resume is for Unix only.
+// Resume returns an error, because it needs Unix.
 func (*Server) Resume() error { return errors.ErrUnsupported }
 
 // Bouncer skips the test.

@@ -25,10 +25,9 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 )
 
-// keeper runs the server until its standard input ends, which it does when the test
-// process ends for whatever reason; then it stops the server and removes its files.
-// Until then it stops and starts the server as it is told, and answers each line when
-// that is done.
+// keeper runs the server until its standard input ends, which happens when the test process ends
+// for any reason. It then stops the server and removes its files. Until then it reads one command
+// per line, to stop or start the server, and answers each line when it is done.
 const keeper = `start() { "$@" >&2 & pid=$!; }
 start "$@"
 while read -r word; do
@@ -40,21 +39,20 @@ while read -r word; do
 done
 kill -INT $pid; wait $pid; rm -rf "$0"`
 
-// throwaway: nothing of a cluster needs to survive a power cut, so it never waits for
-// the disk.
+// throwaway disables waiting for the disk. A test cluster need not survive a power failure.
 var throwaway = []string{"fsync=off", "full_page_writes=off"}
 
-// home is where a server of this process lives.
+// home is the directory of a server of this process.
 type home struct {
 	bin, dir string
 	attr     *syscall.SysProcAttr
-	port     string // "" for a free one
+	port     string // "" for any free port
 	settings []string
 }
 
 func (h *home) data() string { return filepath.Join(h.dir, "data") }
 
-// run runs a program of PostgreSQL to its end.
+// run runs a PostgreSQL program to its end.
 func (h *home) run(program string, args ...string) error {
 	c := exec.Command(filepath.Join(h.bin, program), args...)
 	c.Dir, c.SysProcAttr = h.dir, h.attr
@@ -64,8 +62,8 @@ func (h *home) run(program string, args ...string) error {
 	return nil
 }
 
-// launch makes a cluster in a new directory under dir, "": the one for temporary files, and starts it
-// with settings.
+// launch creates a cluster in a new directory under dir and starts it with settings. For "", dir is
+// the directory for temporary files.
 func launch(dir string, settings ...string) (*Server, error) { return launchAt("", dir, settings...) }
 
 func launchAt(port, dir string, settings ...string) (*Server, error) {
@@ -75,7 +73,8 @@ func launchAt(port, dir string, settings ...string) (*Server, error) {
 	})
 }
 
-// settle makes a new directory under dir, has fill make the data in it, and starts a server on that.
+// settle creates a new directory under dir, fills it with data by calling fill, and starts a server
+// there.
 func settle(port, dir string, settings []string, fill func(*home) error) (*Server, error) {
 	bin, err := binaries()
 	if err != nil {
@@ -132,8 +131,8 @@ func boot(h *home, fill func(*home) error) (*Server, error) {
 	return s, s.learn()
 }
 
-// pipes lead to a keeper. The process does not close them: the operating system does when this
-// process is gone.
+// pipes connect to a keeper. The process does not close them. The operating system does when the
+// process ends.
 type pipes struct {
 	io.Writer
 	answers *bufio.Reader
@@ -183,7 +182,8 @@ func (s *Server) wait() error {
 	return nil
 }
 
-// binaries finds the newest PostgreSQL of the distribution, or the one in PATH.
+// binaries returns the directory of the newest PostgreSQL of the distribution, or of the one in
+// PATH.
 func binaries() (string, error) {
 	found, err := filepath.Glob("/usr/lib/postgresql/*/bin/initdb")
 	if err != nil {
@@ -201,14 +201,15 @@ func binaries() (string, error) {
 	return filepath.Dir(real), err
 }
 
-// release is the number in /usr/lib/postgresql/NN/bin/initdb.
+// release returns NN of /usr/lib/postgresql/NN/bin/initdb.
 func release(path string) int {
 	n, _ := strconv.Atoi(filepath.Base(filepath.Dir(filepath.Dir(path))))
 	return n
 }
 
-// unprivileged gives up root, under which PostgreSQL refuses to run. A process group
-// of its own keeps an interrupt at the terminal from killing the keeper.
+// unprivileged returns attributes for running as a user other than root, because PostgreSQL refuses
+// to run as root. A separate process group keeps an interrupt at the terminal from killing the
+// keeper.
 func unprivileged() (*syscall.SysProcAttr, error) {
 	attr := &syscall.SysProcAttr{Setpgid: true}
 	if os.Getuid() != 0 {

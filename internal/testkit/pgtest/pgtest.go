@@ -1,9 +1,9 @@
-// Package pgtest gives tests a real PostgreSQL: a throw-away server started from
-// the binaries on the machine, and a fresh database for each test.
+// Package pgtest gives tests a real PostgreSQL: a temporary server started from the binaries on the
+// machine, and a fresh database for each test.
 //
-// Tests create their databases on the running server of TEST_DATABASE_URL; test/report starts a server
-// for each run. Without it each test process starts a server. Without a PostgreSQL on the machine, tests
-// are skipped, or fail with CI=true.
+// Tests create their databases on the running server of TEST_DATABASE_URL. test/report starts a
+// server for each run. Without it, each test process starts a server. If PostgreSQL is not
+// installed, tests are skipped, or fail with CI=true.
 package pgtest
 
 import (
@@ -28,22 +28,22 @@ import (
 
 // Server is a running PostgreSQL.
 type Server struct {
-	url     *url.URL // of a database from which others can be created
-	keeper  *pipes   // the server runs until these are closed, also by the collector: keep them
+	url     *url.URL // of a database for administration
+	keeper  *pipes   // the server runs until these are closed, also by the garbage collector: keep them
 	bouncer *pipes   // likewise
-	home    *home    // nil of a server that was running already
-	copied  string   // how databases are copied
+	home    *home    // nil for a server of TEST_DATABASE_URL
+	copied  string   // options for copying a database
 }
 
-// The servers of this process, which are started once, and end with the process (see launch). That of
-// benchmarks is on the disk, which they are about.
+// These are the servers of this process. Each is started once and ends with the process (see
+// launch). The server of benchmarks is on the disk, because they measure it.
 var (
 	ofTests      = sync.OnceValues(func() (*Server, error) { return start(ramdisk.Dir()) })
 	ofBenchmarks = sync.OnceValues(func() (*Server, error) { return start("") })
 )
 
-// Start returns the server of this test process. Without a PostgreSQL it skips the
-// test, or fails it when CI is "true".
+// Start returns the server of this test process. If PostgreSQL is not installed, it skips the test,
+// or fails it with CI=true.
 func Start(tb testing.TB) *Server {
 	tb.Helper()
 	shared := ofTests
@@ -54,12 +54,13 @@ func Start(tb testing.TB) *Server {
 	return s.orSkip(tb, err)
 }
 
-// StartOwn returns a server that only the caller uses, with settings such as "name=value",
-// so that it may be stopped and started. What was committed survives every kind of stop. It ends with the process.
+// StartOwn returns a server that only the caller uses, with settings such as "name=value". The
+// caller may stop and start it. Committed data survives every kind of stop. The server ends with
+// the process.
 func StartOwn(tb testing.TB, settings ...string) *Server {
 	tb.Helper()
 	s, err := launch(ramdisk.Dir(), settings...)
-	tb.Cleanup(func() { runtime.KeepAlive(s) }) // what collects it ends the server
+	tb.Cleanup(func() { runtime.KeepAlive(s) }) // garbage collection of s ends the server
 	return s.orSkip(tb, err)
 }
 
@@ -76,19 +77,19 @@ func (s *Server) orSkip(tb testing.TB, err error) *Server {
 	return nil
 }
 
-// Mode is how a server of StartOwn is stopped, as of pg_ctl: the signal.
+// Mode is the pg_ctl mode for stopping a server of StartOwn. The value is the signal.
 type Mode string
 
 const (
-	Fast      Mode = "INT"  // transactions are rolled back and clients told
-	Immediate Mode = "QUIT" // as in a crash; the next start recovers
-	Kill      Mode = "KILL" // the postmaster dies, and its processes a moment later
+	Fast      Mode = "INT"  // transactions are rolled back and clients get an error
+	Immediate Mode = "QUIT" // like a crash; the next start recovers
+	Kill      Mode = "KILL" // kills the postmaster; its processes end a moment later
 )
 
-// Stop stops a server of StartOwn and returns when its processes are gone.
+// Stop stops a server of StartOwn. It returns when the server's processes have ended.
 func (s *Server) Stop(m Mode) error { return s.keeper.tell(string(m)) }
 
-// Start starts it again, on the same port, and returns when it answers.
+// Start starts the server again on the same port. It returns when the server accepts connections.
 func (s *Server) Start() error {
 	if err := s.keeper.tell("start"); err != nil {
 		return err
@@ -96,7 +97,7 @@ func (s *Server) Start() error {
 	return s.wait()
 }
 
-// Restart stops and starts it.
+// Restart stops and starts the server.
 func (s *Server) Restart(m Mode) error {
 	if err := s.Stop(m); err != nil {
 		return err
@@ -116,10 +117,11 @@ func start(dir string) (*Server, error) {
 	return launch(dir, "synchronous_commit=off")
 }
 
-// fileCopy is much faster than to write each page of a copy to the log. Servers before 15 do nothing else.
+// fileCopy is the first version with STRATEGY FILE_COPY, which is much faster than writing each
+// page of a copy to the log. Earlier versions always copy files.
 const fileCopy = 150000
 
-// learn asks the server how it copies databases.
+// learn asks the server for its version and sets copied.
 func (s *Server) learn() error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -136,15 +138,15 @@ func (s *Server) learn() error {
 	return err
 }
 
-// Database creates an empty database, which goes when the test ends, and returns
-// its URL.
+// Database creates an empty database and returns its URL. The database is dropped at the end of the
+// test.
 func (s *Server) Database(tb testing.TB) string {
 	tb.Helper()
 	return s.create(tb, "CREATE DATABASE %s"+s.copied)
 }
 
-// Template has fill put something into a database, and returns what creates copies of it, as
-// Database creates empty ones, while the test runs. No connection of fill may stay open.
+// Template calls fill with the URL of a new database. It returns a function that creates copies of
+// that database while the test runs. fill must close its connections.
 func (s *Server) Template(tb testing.TB, fill func(url string)) (database func(testing.TB) string) {
 	tb.Helper()
 	url := s.Database(tb)
@@ -177,14 +179,14 @@ func (s *Server) database(name string) string {
 	return u.String()
 }
 
-// URL is that of the database postgres: the one of a test that promotes standbys, which
-// could not remove one of its own at its end.
+// URL returns the URL of the database postgres. Tests that promote standbys use it, because they
+// could not drop another database at their end.
 func (s *Server) URL() string { return s.url.String() }
 
-// Host is where the server listens, as a URL has it.
+// Host returns the server's address in the form of a URL host.
 func (s *Server) Host() string { return s.url.Host }
 
-// Exec runs a statement in the database postgres, as its superuser.
+// Exec runs a statement in the database postgres as superuser.
 func (s *Server) Exec(sql string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -197,7 +199,7 @@ func (s *Server) Exec(sql string) error {
 	return err
 }
 
-// WaitFor returns when a query of one boolean has given true.
+// WaitFor waits until a query that returns one boolean returns true.
 func (s *Server) WaitFor(sql string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*wait.Bound)
 	defer cancel()

@@ -16,8 +16,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 )
 
-// Standby starts a streaming standby of a server of StartOwn, which names itself name, so
-// that synchronous_standby_names can name it. It ends with the process.
+// Standby starts a streaming standby of a server of StartOwn. It uses name as application name, for
+// synchronous_standby_names. It ends with the process.
 func (s *Server) Standby(tb testing.TB, name string) *Server {
 	tb.Helper()
 	out, err := settle("", filepath.Dir(s.home.dir), s.home.settings, func(h *home) error { return h.copyOf(s, name) })
@@ -34,8 +34,8 @@ func (h *home) copyOf(s *Server, name string) error {
 		"-D", h.data(), "-X", "stream", "-c", "fast", "-R", "--no-sync")
 }
 
-// Follow makes a server that is stopped a standby of another one, on its old port: what it
-// had committed, and the other one had not, is gone.
+// Follow turns a stopped server into a standby of another server, on its old port. Data that only
+// the stopped server had committed is lost.
 func (s *Server) Follow(primary *Server, name string) error {
 	if err := os.RemoveAll(s.home.data()); err != nil {
 		return err
@@ -56,8 +56,8 @@ func (s *Server) Promote() (err error) {
 	return err
 }
 
-// Pause stops every process of the server, as when its machine hangs: connections stay,
-// and nothing answers. Resume is due before the test ends.
+// Pause stops every process of the server, as if its machine hung: connections stay open but get no
+// answer. Resume must be called before the test ends.
 func (s *Server) Pause() error {
 	postmaster, err := s.postmaster()
 	if err != nil {
@@ -115,7 +115,7 @@ func childrenOf(process int) (pids []int, err error) {
 	return pids, nil
 }
 
-// The states of a process (proc(5)).
+// These are process states (proc(5)).
 const (
 	stopped = "T"
 	waiting = "S"

@@ -15,8 +15,9 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/module"
 )
 
-// Sum is the environment variable in which test/report passes the checksum of mcp-authd. Go caches the
-// result of a test by the variables and files that it reads, so a test that starts mcp-authd reads Sum.
+// Sum is the name of an environment variable. test/report sets it to the checksum of mcp-authd. Go
+// caches a test result by the variables and files that the test reads, so a test that starts
+// mcp-authd reads Sum.
 const Sum = "TEST_PROGRAM_SUM"
 
 var (

@@ -1,5 +1,5 @@
-// Package proxytest gives the server a web of the test's own: documents at real https
-// URLs, behind an outbound proxy, with certificates that the server is told to trust.
+// Package proxytest serves documents at real https URLs to a server under test. The server uses an
+// outbound proxy and trusts the certificate authority of the test.
 package proxytest
 
 import (
@@ -22,8 +22,8 @@ import (
 	"time"
 )
 
-// Web is the part of the internet that the server fetches from: an outbound proxy that
-// tunnels every https host to one server, which has a certificate for each.
+// Web simulates the internet for the server: an outbound proxy that tunnels every https host to one
+// test server, which has a certificate for each host.
 type Web struct {
 	proxyURL string
 	caFile   string
@@ -31,13 +31,13 @@ type Web struct {
 	caCert *x509.Certificate
 	caKey  *ecdsa.PrivateKey
 
-	mu        sync.Mutex // guards what follows
+	mu        sync.Mutex // guards the fields below
 	documents map[string][]byte
 	fetched   map[string]int
 	leaves    map[string]*tls.Certificate
 }
 
-// Start returns an empty Web, which ends with the test.
+// Start returns an empty Web that ends with the test.
 func Start(tb testing.TB) *Web {
 	tb.Helper()
 	w := &Web{documents: map[string][]byte{}, fetched: map[string]int{}, leaves: map[string]*tls.Certificate{}}
@@ -52,19 +52,19 @@ func Start(tb testing.TB) *Web {
 	return w
 }
 
-// Env is the environment of a server that fetches documents from here.
+// Env returns the environment for a server that fetches documents from here.
 func (w *Web) Env() []string {
 	return []string{"MCP_AUTHD_REGISTRATION_DOCUMENTS_PROXY=" + w.proxyURL, "SSL_CERT_FILE=" + w.caFile}
 }
 
-// Publish puts a JSON document at an https URL.
+// Publish publishes a JSON document at an https URL.
 func (w *Web) Publish(url string, document []byte) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.documents[url] = document
 }
 
-// Fetches says how often a URL was asked for.
+// Fetches returns how often a URL was fetched.
 func (w *Web) Fetches(url string) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -85,7 +85,7 @@ func (w *Web) serve(rw http.ResponseWriter, r *http.Request) {
 	rw.Write(document)
 }
 
-// tunnel answers CONNECT, to whichever host, with a connection to target.
+// tunnel answers CONNECT to any host with a connection to target.
 func tunnel(target string) http.HandlerFunc {
 	return func(rw http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodConnect {
@@ -138,7 +138,7 @@ func (w *Web) newAuthority(tb testing.TB) {
 	}
 }
 
-// leaf makes a certificate for the host that is asked for.
+// leaf returns a certificate for the requested host.
 func (w *Web) leaf(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

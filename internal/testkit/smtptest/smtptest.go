@@ -1,4 +1,4 @@
-// Package smtptest is a mail server for tests: it keeps what it is given.
+// Package smtptest is a mail server for tests. It stores the messages that it receives.
 package smtptest
 
 import (
@@ -29,24 +29,24 @@ type Server struct {
 	tls      *tls.Config // nil: no STARTTLS
 	listener net.Listener
 
-	mu        sync.Mutex // guards what follows
+	mu        sync.Mutex // guards the fields below
 	mails     []Mail
-	answer    string // in place of 250 after DATA
-	login     string // in place of 235 after AUTH
+	answer    string // replaces 250 after DATA
+	login     string // replaces 235 after AUTH
 	passwords []string
-	inClear   []string // commands that were sent before TLS
+	inClear   []string // commands received before TLS
 }
 
-// Mail is a message as it was sent.
+// Mail is a received message.
 type Mail struct {
-	To     string // of the envelope
+	To     string // envelope recipient
 	Header mail.Header
-	Text   string // the part in plain text
+	Text   string // plain text part
 	HTML   string
 	Raw    string
 }
 
-// Subject is the subject, decoded.
+// Subject returns the decoded subject.
 func (m Mail) Subject() string {
 	s, err := new(mime.WordDecoder).DecodeHeader(m.Header.Get("Subject"))
 	if err != nil {
@@ -55,8 +55,8 @@ func (m Mail) Subject() string {
 	return s
 }
 
-// Start starts a server, which ends with the test. With a certificate it offers STARTTLS and
-// takes passwords.
+// Start starts a server that ends with the test. With a certificate it offers STARTTLS and accepts
+// passwords.
 func Start(t testing.TB, certificate *tls.Certificate) *Server {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -84,46 +84,46 @@ func start(t testing.TB, l net.Listener, certificate *tls.Certificate) *Server {
 	return s
 }
 
-// Stop closes the listener, so that nobody can connect.
+// Stop closes the listener, so new connections fail.
 func (s *Server) Stop() { s.listener.Close() }
 
-// Answer makes the server answer every further message with a line such as "451 later".
+// Answer makes the server answer each further message with a line such as "451 later".
 func (s *Server) Answer(line string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.answer = line
 }
 
-// AnswerLogin makes the server answer every further sign-in with a line such as "535 no", in which PASSWORD stands
-// for the password and SENT for the argument of AUTH.
+// AnswerLogin makes the server answer each further sign-in with a line such as "535 no". The server
+// replaces PASSWORD with the password, and SENT with the argument of AUTH.
 func (s *Server) AnswerLogin(line string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.login = line
 }
 
-// Mails are the messages that were taken.
+// Mails returns the accepted messages.
 func (s *Server) Mails() []Mail {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return append([]Mail(nil), s.mails...)
 }
 
-// InClear are the commands that came unencrypted.
+// InClear returns the commands received before TLS.
 func (s *Server) InClear() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return strings.Join(s.inClear, "\n")
 }
 
-// Passwords are those that were presented.
+// Passwords returns the passwords received.
 func (s *Server) Passwords() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return append([]string(nil), s.passwords...)
 }
 
-// Await waits up to a minute until n messages were taken, and returns them.
+// Await waits up to a minute until n messages are accepted, and returns them.
 func (s *Server) Await(t testing.TB, n int) []Mail {
 	t.Helper()
 	var got []Mail
@@ -160,7 +160,7 @@ func (s *Server) serve(conn net.Conn) {
 
 func (c *session) say(line string) { _ = c.PrintfLine("%s", line) }
 
-// obey carries a command out, and reports whether more may follow.
+// obey executes a command, and reports whether more may follow.
 func (c *session) obey(line string) bool {
 	if !c.encrypted {
 		c.server.mu.Lock()

@@ -1,4 +1,4 @@
-// Package tasktest is the contract of mcpresource.TaskStore as tests, which every store runs.
+// Package tasktest tests the contract of mcpresource.TaskStore. Every store runs these tests.
 package tasktest
 
 import (
@@ -13,13 +13,13 @@ import (
 	"github.com/mcp-authd/mcp-authd/mcpresource"
 )
 
-// Store is one that is tested.
+// Store is a store to test.
 type Store struct {
-	// Open returns a store with no tasks, whose time is now, as two replicas see it. They may be one.
+	// Open returns two replicas of a store without tasks, which may be the same. now is its clock.
 	Open func(t *testing.T, now func() time.Time) [2]mcpresource.TaskStore
 }
 
-// env is a pair of replicas and their time.
+// env holds two replicas and their time.
 type env struct {
 	at       atomic.Int64 // milliseconds
 	one, two mcpresource.TaskStore
@@ -38,7 +38,7 @@ func (s Store) env(t *testing.T) *env {
 
 func (e *env) replica(i int) mcpresource.TaskStore { return []mcpresource.TaskStore{e.one, e.two}[i%2] }
 
-// task is a new one of owner and person.
+// task returns a new task of owner and person.
 func (e *env) task(id, owner, person string) mcpresource.Task {
 	return mcpresource.Task{
 		ID: id, Owner: owner, Person: person, Created: e.now(), Expires: e.now().Add(time.Hour),
@@ -86,7 +86,7 @@ func owners(t *testing.T, e *env) {
 			t.Errorf("%q: got %v", id, err)
 		}
 	}
-	if err := e.two.CreateTask(ctx, e.task("a", "bob", "q"), 3); err != nil { // an id is its owner's
+	if err := e.two.CreateTask(ctx, e.task("a", "bob", "q"), 3); err != nil { // task ids are per owner
 		t.Fatal(err)
 	}
 	if got, err := e.one.Task(ctx, "alice", "a"); err != nil || got.Owner != "alice" {
@@ -102,7 +102,7 @@ func kept(t *testing.T, e *env) {
 		t.Fatal(err)
 	}
 	same(t, e.two, want)
-	want.State[0] = 'x' // the caller's own
+	want.State[0] = 'x' // the caller may change its copy
 	got, err := e.two.Task(ctx, "alice", "a")
 	if err != nil || got.State[0] != 0 {
 		t.Fatalf("got %v, %v", got, err)
@@ -134,7 +134,7 @@ func same(t *testing.T, s mcpresource.TaskStore, want mcpresource.Task) {
 
 func pages(t *testing.T, e *env) {
 	ctx := t.Context()
-	for _, id := range []string{"b", "a", "C"} { // of one millisecond
+	for _, id := range []string{"b", "a", "C"} { // in the same millisecond
 		if err := e.one.CreateTask(ctx, e.task(id, "alice", "p"), 9); err != nil {
 			t.Fatal(err)
 		}
@@ -263,7 +263,7 @@ func ended(t *testing.T, e *env) {
 	cancel()
 	change := mcpresource.Task{ID: "a", Owner: "alice", State: []byte("x")}
 	if e.one.ChangeTask(ctx, change) == nil {
-		return // a store in memory waits for nothing
+		return // a store in memory ignores the context
 	}
 	if got, err := e.two.Task(t.Context(), "alice", "a"); err != nil || got.Version != 0 {
 		t.Errorf("got %v, %v", got, err)
