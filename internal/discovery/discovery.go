@@ -1,5 +1,5 @@
-// Package discovery finds the authorization server of an MCP server, as MCP 2026-07-28 says and with
-// the fallbacks for earlier revisions, and can say of each step what it found or why it failed.
+// Package discovery finds the authorization server of an MCP server according to MCP 2026-07-28,
+// with fallbacks for earlier revisions. It reports the result or the error of each step.
 package discovery
 
 import (
@@ -18,12 +18,12 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// Error says which step failed, why, and what to do about it.
+// Error describes the step that failed, the reason, and a remedy.
 type Error struct {
 	Step   string `json:"step"`
 	Why    string `json:"error"`
 	Advice string `json:"advice,omitempty"`
-	// Temporary means that the step may succeed later although nothing was changed.
+	// Temporary means that the step may succeed later without any change.
 	Temporary bool `json:"-"`
 }
 
@@ -41,24 +41,25 @@ func Fail(step, advice, format string, args ...any) error {
 	return e
 }
 
-// passing is the failure of a server that cannot be reached, or fails itself.
+// passing is the error of a server that is unreachable or has failed.
 type passing struct{ error }
 
-// The steps, in order.
+// These are the steps, in order.
 const (
 	StepChallenge = "challenge"
 	StepResource  = "resource"
 	StepMetadata  = "metadata"
 )
 
-// MaxBody bounds what is read of an answer, in bytes.
+// MaxBody limits the bytes read of a response body.
 const MaxBody = 512 << 10
 
-// Client does the HTTP of every step. The zero value is not usable; call New.
+// Client sends the HTTP requests of every step. Use New to create one.
 type Client struct{ http *http.Client }
 
-// New returns a client: 15 seconds for each request, no redirects, so that metadata
-// and tokens come from where they were asked for. A nil transport is net/http's own.
+// New returns a client with a timeout of 15 seconds per request. It does not follow redirects, so
+// that metadata and tokens come from the requested server. A nil transport means
+// http.DefaultTransport.
 func New(transport http.RoundTripper) *Client {
 	return &Client{&http.Client{
 		Transport:     transport,
@@ -67,17 +68,17 @@ func New(transport http.RoundTripper) *Client {
 	}}
 }
 
-// NoRedirect makes a redirect an answer like every other: following it would take a token to a
-// server that it is not for (CL-26).
+// NoRedirect makes the client return a redirect as the response. Following it would send a token to
+// another server (CL-26).
 func NoRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
-// Do sends a request and reads a bounded answer.
+// Do sends a request and reads the body, up to MaxBody bytes.
 func (c *Client) Do(req *http.Request) (*http.Response, []byte, error) {
 	resp, err := c.http.Do(req)
 	if err != nil {
 		var u *url.Error
 		if errors.As(err, &u) {
-			err = u.Err // without the URL, which the caller names
+			err = u.Err // callers add the URL
 		}
 		return nil, nil, passing{err}
 	}
@@ -89,8 +90,8 @@ func (c *Client) Do(req *http.Request) (*http.Response, []byte, error) {
 	return resp, body, err
 }
 
-// GetJSON reads a metadata document. found is false when the server answers that
-// it has no such document.
+// GetJSON reads a metadata document. found is false if the server responds that the document does
+// not exist.
 func (c *Client) GetJSON(ctx context.Context, location string, out any) (found bool, err error) {
 	if err := CheckURL(location); err != nil {
 		return false, err
@@ -116,8 +117,8 @@ func (c *Client) GetJSON(ctx context.Context, location string, out any) (found b
 	return true, nil
 }
 
-// CheckURL admits https anywhere and http on loopback: everything else would carry
-// tokens in clear, or is no web address at all (CL-31, SP-25).
+// CheckURL accepts https, and http on loopback. Any other URL would send tokens unencrypted or is
+// not a web address (CL-31, SP-25).
 func CheckURL(raw string) error {
 	u, err := url.Parse(raw)
 	switch {
@@ -129,21 +130,21 @@ func CheckURL(raw string) error {
 	return fmt.Errorf("%s is neither https nor on this machine", raw)
 }
 
-// Challenge is what an MCP server answers to a request without a token.
+// Challenge is the response of an MCP server to a request without a token.
 type Challenge struct {
 	Status           int          `json:"status"`
 	ResourceMetadata string       `json:"resource_metadata,omitempty"`
 	Scope            oauth.Scopes `json:"scope,omitempty"`
 }
 
-// Challenge asks the MCP server for something without a token and reads its challenge
-// (MCP "Protected Resource Metadata Discovery").
+// Challenge sends a request without a token to the MCP server and reads its challenge (MCP
+// "Protected Resource Metadata Discovery").
 func (c *Client) Challenge(ctx context.Context, mcpURL string) (Challenge, error) {
 	if err := CheckURL(mcpURL); err != nil {
 		return Challenge{}, Fail(StepChallenge, "Give the https URL of an MCP server.", "%v", err)
 	}
 	resp, err := c.post(ctx, mcpURL, initialize, nil)
-	if err == nil && succeeded(resp) { // some servers ask for a token only afterwards
+	if err == nil && succeeded(resp) { // some servers require a token only for later requests
 		var listed *http.Response
 		if listed, err = c.list(ctx, mcpURL, resp); err == nil && listed.StatusCode == http.StatusUnauthorized {
 			resp = listed
@@ -174,8 +175,7 @@ const (
 
 func succeeded(resp *http.Response) bool { return resp.StatusCode >= 200 && resp.StatusCode < 300 }
 
-// list asks for the tools in the session that an answer to initialize has begun, if it has, and ends
-// that.
+// list requests the tools, in the session that initialize may have begun. It ends that session.
 func (c *Client) list(ctx context.Context, mcpURL string, begun *http.Response) (*http.Response, error) {
 	header := http.Header{mcp.HeaderVersion: {mcp.Rev20251125}}
 	if session := begun.Header.Get(mcp.HeaderSession); session != "" {
@@ -185,7 +185,7 @@ func (c *Client) list(ctx context.Context, mcpURL string, begun *http.Response) 
 	return c.post(ctx, mcpURL, listTools, header)
 }
 
-// end ends a session. A server that does not let clients do that ends it by itself.
+// end ends a session. A server that refuses this ends the session by itself.
 func (c *Client) end(ctx context.Context, mcpURL string, header http.Header) {
 	if req, err := http.NewRequestWithContext(ctx, http.MethodDelete, mcpURL, nil); err == nil {
 		req.Header = header
@@ -223,15 +223,15 @@ func readChallenge(resp *http.Response) (Challenge, error) {
 	return out, nil
 }
 
-// Resource is what a protected resource says about itself.
+// Resource is the metadata of a protected resource.
 type Resource struct {
 	metadata.ProtectedResource
-	Location string `json:"-"` // where the document was; "": the server has no such document
+	Location string `json:"-"` // URL of the document; "": the server has none
 }
 
-// Resource reads the RFC 9728 document: where the challenge points to, else at the path-inserted
-// location, else at the root (CL-02). It must be about the URL that is being signed in to (CL-03),
-// or an attacker could choose its authorization server.
+// Resource reads the RFC 9728 document. It tries the URL of the challenge, or else the
+// path-inserted location and then the root (CL-02). The document must be about mcpURL (CL-03).
+// Otherwise an attacker could choose its authorization server.
 func (c *Client) Resource(ctx context.Context, mcpURL string, ch Challenge) (Resource, error) {
 	origin := Origin(mcpURL)
 	places := []string{metadata.ProtectedResourceURL(mcpURL), origin + metadata.ProtectedResourceWellKnown}
@@ -259,7 +259,7 @@ func (c *Client) Resource(ctx context.Context, mcpURL string, ch Challenge) (Res
 			Fail(StepResource, "The challenge points to a document that does not exist.",
 				"there is no document at %s", ch.ResourceMetadata)
 	}
-	return Resource{}, nil // before 2025-06-18 there was none: the server's origin is the authorization server
+	return Resource{}, nil // before 2025-06-18, the server's origin was the authorization server
 }
 
 func matches(resource, mcpURL string) bool {
@@ -268,7 +268,7 @@ func matches(resource, mcpURL string) bool {
 	return err == nil && err2 == nil && (a == b || a == oauth.ResourceOrigin(b))
 }
 
-// Origin is the scheme, host and port of a URL; a text that is no URL is returned as it is.
+// Origin returns scheme, host and port of a URL. It returns other text unchanged.
 func Origin(raw string) string {
 	canonical, err := oauth.CanonicalResource(raw)
 	if err != nil {
@@ -277,9 +277,9 @@ func Origin(raw string) string {
 	return oauth.ResourceOrigin(canonical)
 }
 
-// Issuers are the authorization servers that may issue tokens for a resource, the preferred one
-// first (RFC 9728 §7.6, CL-09). Without a document it is the server's own origin, as MCP 2025-03-26
-// says.
+// Issuers returns the authorization servers that may issue tokens for a resource, in order of
+// preference (RFC 9728 §7.6, CL-09). Without a document it is the server's own origin (MCP
+// 2025-03-26).
 func Issuers(mcpURL string, r Resource) ([]string, error) {
 	switch {
 	case len(r.AuthorizationServers) > 0:
@@ -291,8 +291,9 @@ func Issuers(mcpURL string, r Resource) ([]string, error) {
 	return []string{Origin(mcpURL)}, nil
 }
 
-// Server reads the metadata of the authorization server, in the order of CL-04, and checks that its
-// issuer is the very identifier that was asked for (CL-05). found is false if there are none.
+// Server reads the metadata of the authorization server, trying locations in the order of CL-04.
+// The issuer in the metadata must be identical to issuer (CL-05). found is false if there is no
+// metadata.
 func (c *Client) Server(ctx context.Context, issuer string) (s metadata.AuthorizationServer, found bool, err error) {
 	for _, path := range metadata.AuthorizationServerPaths(issuer) {
 		if strings.HasSuffix(path, "/") && !strings.HasSuffix(issuer, "/") {

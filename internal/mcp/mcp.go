@@ -1,27 +1,27 @@
-// Package mcp is the vocabulary of the Model Context Protocol on the wire: its revisions, the
-// headers of Streamable HTTP, the members of _meta and the error codes, each once. It imports
-// nothing, so that package mcpresource and its adapters may use it as well as the gateway.
+// Package mcp holds the names of the Model Context Protocol on the wire: its revisions, the headers
+// of Streamable HTTP, the members of _meta and the error codes. It imports nothing, so that both
+// mcpresource with its adapters and the gateway can use it.
 package mcp
 
-// The revisions, by the dates that are their names, so that they compare as strings, with what
-// each changed for a server.
+// These are the revisions with their changes for servers. They are dates, so they compare as
+// strings.
 const (
-	Rev20241105 = "2024-11-05" // the first: stdio, and HTTP with a stream of server-sent events
-	Rev20250326 = "2025-03-26" // Streamable HTTP, authorization; the only one with batches over HTTP
+	Rev20241105 = "2024-11-05" // the first: stdio, and HTTP with server-sent events
+	Rev20250326 = "2025-03-26" // Streamable HTTP, authorization; the only revision with batches over HTTP
 	Rev20250618 = "2025-06-18" // the version header, structured results, resource indicators
-	Rev20251125 = "2025-11-25" // bad input is a result of the tool; the error URLElicitationRequired
-	Rev20260728 = "2026-07-28" // no sessions and no streams by GET; clients add to their scopes
+	Rev20251125 = "2025-11-25" // invalid input is a tool result; error URLElicitationRequired
+	Rev20260728 = "2026-07-28" // no sessions and no GET streams; clients extend their scopes
 )
 
-// SessionRevisions returns those with sessions, the oldest first.
+// SessionRevisions returns the revisions with sessions, oldest first.
 func SessionRevisions() []string {
 	return []string{Rev20241105, Rev20250326, Rev20250618, Rev20251125}
 }
 
-// IsStateless reports whether a revision has no sessions. One that is not named has.
+// IsStateless reports whether a revision has no sessions. "" is a revision with sessions.
 func IsStateless(revision string) bool { return revision >= Rev20260728 }
 
-// The headers of Streamable HTTP as package net/http spells them.
+// These are the headers of Streamable HTTP in the canonical form of net/http.
 const (
 	HeaderVersion     = "Mcp-Protocol-Version" // since 2025-06-18
 	HeaderSession     = "Mcp-Session-Id"       // up to 2025-11-25
@@ -31,11 +31,12 @@ const (
 	HeaderLastEvent   = "Last-Event-Id" // up to 2025-11-25
 )
 
-// ReplacedReader is the last event of a stream of a session whose reader another one has replaced. Its client should
-// not come back at once, or the two would end each other (HTML Living Standard §9.2.6, "retry").
+// ReplacedReader is the last event of a session stream whose reader was replaced. It makes the
+// client wait before it reconnects, or two clients would replace each other endlessly (HTML Living
+// Standard §9.2.6, "retry").
 const ReplacedReader = "retry: 30000\n\n"
 
-// The members of _meta (2026-07-28).
+// These are the members of _meta (2026-07-28).
 const (
 	MetaVersion      = "io.modelcontextprotocol/protocolVersion"
 	MetaClient       = "io.modelcontextprotocol/clientInfo"
@@ -45,7 +46,7 @@ const (
 	MetaLogLevel     = "io.modelcontextprotocol/logLevel"
 )
 
-// The error codes of JSON-RPC 2.0 §5.1.
+// These are the error codes of JSON-RPC 2.0 §5.1.
 const (
 	CodeParse          = -32700
 	CodeInvalidRequest = -32600
@@ -54,12 +55,12 @@ const (
 	CodeInternal       = -32603
 )
 
-// The error codes of MCP, and the one of refusals that it has no code for.
+// These are the error codes of MCP, and our code for other refusals.
 const (
 	CodeRefused              = -32000 // ours; outside the range that MCP allocates
 	CodeResourceNotFound     = -32002 // up to 2025-11-25; CodeInvalidParams since (RS-78)
 	CodeHeaderMismatch       = -32020 // since 2026-07-28, like the next two
 	CodeMissingCapability    = -32021
 	CodeUnsupportedVersion   = -32022
-	CodeURLElicitationNeeded = -32042 // 2025-11-25 alone (RS-79, RS-171)
+	CodeURLElicitationNeeded = -32042 // only 2025-11-25 (RS-79, RS-171)
 )

@@ -2,7 +2,7 @@ package mcp
 
 import "strings"
 
-// methods are those of all revisions and of the extension of tasks.
+// methods lists the methods of all revisions and of the tasks extension.
 var methods = []string{
 	"completion/complete", "elicitation/create", "initialize", "logging/setLevel",
 	"notifications/cancelled", "notifications/elicitation/complete", "notifications/initialized",
@@ -14,11 +14,12 @@ var methods = []string{
 	"tasks/list", "tasks/result", "tasks/update", "tools/call", "tools/list",
 }
 
-// families are the beginnings of methods for which rules go by the beginning.
+// families lists the prefixes of methods that have rules for a whole family.
 var families = []string{"completion/", "notifications/", "prompts/", "resources/", "subscriptions/", "tasks/", "tools/"}
 
-// Mistaken reports whether a lenient server could take a method for one of MCP that it is not: it differs from one, or
-// from the beginning of a family of them, by case, Unicode folding (U+017F, U+212A) or white space around it alone.
+// Mistaken reports whether a lenient server could confuse a method with one of MCP. That is so if
+// it differs from an MCP method, or from a prefix in families, only by case, Unicode folding
+// (U+017F, U+212A) or surrounding white space.
 func Mistaken(method string) bool {
 	plain := strings.TrimSpace(method)
 	for _, m := range methods {

@@ -2,7 +2,7 @@ package mcp
 
 import "testing"
 
-// TestMistaken: EN-10: a method that a lenient server could take for one of MCP is told from all others.
+// TestMistaken: EN-10: it checks methods that a lenient server could confuse with one of MCP.
 func TestMistaken(t *testing.T) {
 	for method, want := range map[string]bool{
 		"Tools/Call": true, "TOOLS/CALL": true, "tool\u017f/call": true, "ta\u017fks/get": true, "tas\u212as/get": true,

@@ -1,6 +1,5 @@
-// Package safehttp fetches documents from, and posts to, addresses that others name (SSRF): the
-// address is checked after name resolution, at the moment of connecting, so that a
-// name cannot be rebound in between.
+// Package safehttp sends requests to addresses that others choose, without SSRF. It checks the
+// address after name resolution, when it connects, so DNS rebinding cannot bypass the check.
 package safehttp
 
 import (
@@ -25,29 +24,29 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/span"
 )
 
-// Options bound a Client.
+// Options configure a Client.
 type Options struct {
-	Timeout  time.Duration // for everything; default 5 seconds
+	Timeout  time.Duration // of a whole request; default 5 seconds
 	MaxBytes int64         // of a body; default 64 KiB
-	// InsecureLoopback admits servers on this machine, for development and tests.
+	// InsecureLoopback permits servers on this machine, for development and tests.
 	InsecureLoopback bool
-	// Networks are those of the operator that are admitted, though they are private.
+	// Networks are private networks that the operator permits.
 	Networks []netip.Prefix
-	// Proxy is the operator's outbound proxy; nil: none. It resolves the names, so it
-	// has to keep requests away from the inner network; hosts that are addresses, or
-	// names without a dot, are refused here.
+	// Proxy is the operator's outbound proxy, or nil. The proxy resolves names, so it must block
+	// requests to the internal network. This package refuses hosts that are addresses or names
+	// without a dot.
 	Proxy *url.URL
-	// Resolver resolves names; nil: the system's.
+	// Resolver resolves names. Default: the system's resolver.
 	Resolver *net.Resolver
-	// RootCAs are the certificates by which servers are known; nil: the system's.
+	// RootCAs verify server certificates. Default: the system's.
 	RootCAs *x509.CertPool
-	// Bearer is a token of the operator that goes with each Get; "": none. Redirects do not get it,
-	// since none is followed.
+	// Bearer is the operator's token for each Get, or "". It is never sent to a redirect target,
+	// because redirects are not followed.
 	Bearer string
 }
 
-// Client fetches documents. It follows no redirects, keeps no cookies, uses no proxy
-// from the environment and, without a proxy, connects to public addresses only.
+// Client sends requests. It does not follow redirects, keep cookies or use a proxy from the
+// environment. Without Options.Proxy it connects only to public addresses.
 type Client struct {
 	http    *http.Client
 	max     int64
@@ -57,26 +56,26 @@ type Client struct {
 }
 
 var (
-	// ErrStatus means that the status of the answer is not 200, and that of a Post not 2xx.
+	// ErrStatus means that the response status is not 200, or for Post not 2xx.
 	ErrStatus = errors.New("safehttp: status is not 200")
-	// ErrTooLarge means that the body is larger than permitted.
+	// ErrTooLarge means that the body is larger than MaxBytes.
 	ErrTooLarge = errors.New("safehttp: body is too large")
-	// ErrNotModified means that the copy that the Validators belong to is still good.
+	// ErrNotModified means that the copy with the given Validators is current.
 	ErrNotModified = errors.New("safehttp: not modified")
-	// ErrRefused means that the address is not one to connect to.
+	// ErrRefused means that connections to the address are not permitted.
 	ErrRefused = errors.New("safehttp: address refused")
-	// ErrNeverPermitted is an ErrRefused for a host that no setting permits: a special-use address in any
-	// spelling, or localhost.
+	// ErrNeverPermitted is an ErrRefused for a host that these options never permit: a special-use
+	// address in any spelling, or localhost.
 	ErrNeverPermitted = fmt.Errorf("%w: the host is never permitted", ErrRefused)
 )
 
-// StatusError is an ErrStatus that says which.
+// StatusError is an ErrStatus with the status.
 type StatusError int
 
 func (e StatusError) Error() string        { return fmt.Sprintf("%v but %d", ErrStatus, int(e)) }
 func (e StatusError) Is(target error) bool { return target == ErrStatus }
 
-// Temporary reports whether the server may well answer otherwise soon.
+// Temporary reports whether a later request may succeed.
 func (e StatusError) Temporary() bool { return e >= 500 || e == http.StatusTooManyRequests }
 
 // New returns a client.
@@ -89,27 +88,27 @@ func New(o Options) *Client {
 	}
 	t := &http.Transport{
 		DialContext: (&net.Dialer{Timeout: o.Timeout, Control: guard(o), Resolver: o.Resolver}).DialContext,
-		// A connection is used once: what was checked is what is spoken to.
+		// Each connection is used once, so that every request is sent to a checked address.
 		DisableKeepAlives: true, ForceAttemptHTTP2: true,
 		TLSClientConfig:     &tls.Config{RootCAs: o.RootCAs, MinVersion: tls.VersionTLS12},
 		TLSHandshakeTimeout: o.Timeout, ResponseHeaderTimeout: o.Timeout, MaxResponseHeaderBytes: 16 << 10,
 	}
 	if o.Proxy != nil {
 		t.Proxy = http.ProxyURL(o.Proxy)
-		t.DialContext = (&net.Dialer{Timeout: o.Timeout}).DialContext // the proxy may well be inside
+		t.DialContext = (&net.Dialer{Timeout: o.Timeout}).DialContext // the proxy may be internal
 	}
 	return &Client{
 		max: o.MaxBytes, permits: guard(o), proxied: o.Proxy != nil, bearer: o.Bearer,
 		http: &http.Client{
 			Timeout: o.Timeout, Transport: span.Transport(t),
-			// AS-160: a redirect is an answer like every other one that is not 200
+			// AS-160: a redirect is an error like any other status except 200.
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
 	}
 }
 
-// guard judges the address that is about to be connected to: no special-use one (RFC 6890, CIMD
-// §6.5, AS-161), and loopback for development only.
+// guard returns the check of the address to connect to. It refuses special-use addresses (RFC 6890,
+// CIMD §6.5, AS-161), except loopback with InsecureLoopback.
 func guard(o Options) func(network, address string, conn syscall.RawConn) error {
 	var v4, v6 []netip.Prefix
 	if o.InsecureLoopback {
@@ -126,22 +125,23 @@ func guard(o Options) func(network, address string, conn syscall.RawConn) error 
 	return ssrf.New(ssrf.WithAnyPort(), ssrf.WithAllowedV4Prefixes(v4...), ssrf.WithAllowedV6Prefixes(v6...)).Safe
 }
 
-// Validators let a server say that a copy is still good (RFC 9110 §13.1).
+// Validators let a server respond that a copy is current (RFC 9110 §13.1).
 type Validators struct{ ETag, LastModified string }
 
-// Answer is a document.
+// Answer is a fetched document.
 type Answer struct {
 	Header http.Header
 	Body   []byte
 }
 
-// Validators returns what to ask with next time.
+// Validators returns the validators for the next request.
 func (a Answer) Validators() Validators {
 	return Validators{ETag: a.Header.Get("ETag"), LastModified: a.Header.Get("Last-Modified")}
 }
 
-// Get returns a document. ErrStatus, ErrTooLarge and ErrRefused are its own fault;
-// ErrNotModified comes with the headers; any other error means that it could not be had.
+// Get fetches a document. ErrStatus, ErrTooLarge and ErrRefused mean that the document or its URL
+// is at fault. ErrNotModified comes with the response headers. Any other error means that the
+// server was unreachable.
 func (c *Client) Get(ctx context.Context, location string, v Validators) (Answer, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, location, nil)
 	if err != nil {
@@ -174,8 +174,8 @@ func (c *Client) Get(ctx context.Context, location string, v Validators) (Answer
 	return Answer{resp.Header, body}, err
 }
 
-// Post sends a document of JSON with further headers. ErrStatus when the status is not 2xx;
-// ErrRefused when the address is refused. The body of the answer is not read.
+// Post sends JSON with additional headers. It returns ErrStatus if the status is not 2xx, and
+// ErrRefused if the address is refused. It does not read the response body.
 func (c *Client) Post(ctx context.Context, location string, header http.Header, body []byte) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, location, bytes.NewReader(body))
 	if err != nil {
@@ -194,8 +194,8 @@ func (c *Client) Post(ctx context.Context, location string, header http.Header, 
 	return nil
 }
 
-// Push sends a body whose media type the header says, and returns the status of the answer and as
-// much of its body as is permitted. ErrRefused when the address is refused.
+// Push sends a body with the given headers, which include its media type. It returns the status and
+// at most MaxBytes of the response body, or ErrRefused if the address is refused.
 func (c *Client) Push(
 	ctx context.Context, location string, header http.Header, body []byte,
 ) (status int, answer []byte, err error) {
@@ -211,7 +211,7 @@ func (c *Client) Push(
 	defer resp.Body.Close()
 	answer, err = io.ReadAll(io.LimitReader(resp.Body, c.max))
 	if err != nil {
-		answer = nil // the status says what matters
+		answer = nil // only the status matters then
 	}
 	return resp.StatusCode, answer, nil
 }
@@ -231,8 +231,9 @@ func (c *Client) do(req *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// Check returns ErrNeverPermitted if the host of u is never connected to. It resolves no name, so it tells a
-// stranger nothing about names inside (SP-12); the address of a name is judged when connecting.
+// Check returns ErrNeverPermitted if the client never connects to the host of u. It does not
+// resolve names, so it reveals nothing about internal names (SP-12). The address of a name is
+// checked when connecting.
 func (c *Client) Check(u *url.URL) error {
 	host := strings.TrimSuffix(u.Hostname(), ".")
 	address, err := netip.ParseAddr(host)
@@ -243,7 +244,7 @@ func (c *Client) Check(u *url.URL) error {
 	case strings.EqualFold(topLabel(host), "localhost"): // RFC 6761 §6.3
 		refused = !c.permitted(netip.AddrFrom4([4]byte{127, 0, 0, 1})) && !c.permitted(netip.IPv6Loopback())
 	default:
-		refused = digitFirst(topLabel(host)) // 127.1, 0x7f000001: an address to some resolvers
+		refused = digitFirst(topLabel(host)) // 127.1, 0x7f000001: addresses to some resolvers
 	}
 	if refused {
 		return fmt.Errorf("%w: %s", ErrNeverPermitted, u.Host)
@@ -261,11 +262,11 @@ func (c *Client) permitted(a netip.Addr) bool {
 
 func topLabel(host string) string { return host[strings.LastIndexByte(host, '.')+1:] }
 
-// digitFirst reports whether a label begins with a digit, as no top-level domain does.
+// digitFirst reports whether a label begins with a digit. No top-level domain does.
 func digitFirst(label string) bool { return label != "" && label[0] >= '0' && label[0] <= '9' }
 
-// publicName reports whether a host may be a name in the public DNS: not an address in
-// any of its spellings, and with a dot in it.
+// publicName reports whether a host may be a name in the public DNS: it has a dot and is not an
+// address in any spelling.
 func publicName(host string) bool {
 	host = strings.TrimSuffix(host, ".")
 	i := strings.LastIndexByte(host, '.')

@@ -31,8 +31,8 @@ func TestAddresses(t *testing.T) {
 			}
 		})
 	}
-	// Spellings that some resolvers take for an address: refused, or no such host, but
-	// never a connection.
+	// Some resolvers accept these spellings of addresses. The client must refuse them or fail to
+	// resolve them, but never connect.
 	for _, host := range []string{
 		"2130706433", "0x7f000001", "0177.0.0.1", "0x7f.1", "127.1", "127.0.0.1.", "①②⑦.⓪.⓪.①",
 	} {
@@ -51,8 +51,7 @@ func isDNS(err error) bool {
 	return errors.As(err, &d)
 }
 
-// rebinding is a resolver whose every answer differs: a public address first, then
-// this machine.
+// rebinding returns a resolver that alternates between a public address and this machine.
 func rebinding(t *testing.T) *net.Resolver {
 	t.Helper()
 	server, err := net.ListenPacket("udp", "127.0.0.1:0")
@@ -77,7 +76,7 @@ func rebinding(t *testing.T) *net.Resolver {
 			if q.Type == dnsmessage.TypeA {
 				address := [4]byte{127, 0, 0, 1}
 				if asked.Add(1) == 1 {
-					address = [4]byte{192, 0, 2, 1} // TEST-NET-1: special-use too, and leads nowhere
+					address = [4]byte{192, 0, 2, 1} // TEST-NET-1: also special-use, and unreachable
 				}
 				m.Answers = []dnsmessage.Resource{{
 					Header: dnsmessage.ResourceHeader{Name: q.Name, Type: q.Type, Class: q.Class, TTL: 0},
@@ -100,7 +99,7 @@ func TestRebinding(t *testing.T) {
 	defer s.Close()
 	_, port, _ := net.SplitHostPort(s.Listener.Addr().String())
 	c := New(Options{Resolver: rebinding(t)})
-	for range 3 { // whichever answer the name gives at this moment, it is checked when connecting
+	for range 3 { // each address of the name is checked when connecting
 		if _, err := c.Get(t.Context(), "http://rebind.example.com:"+port+"/", Validators{}); !errors.Is(err,
 			ErrRefused) || errors.Is(err, ErrNeverPermitted) {
 			t.Errorf("SP-09 SP-12 AS-161 DNS rebinding: got %v, want a refusal that says nothing of the name", err)
@@ -190,7 +189,7 @@ func TestGet(t *testing.T) {
 	})
 }
 
-// RU-20: what the operator admits is not refused by its host, as a name or as an address.
+// TestCheckAdmits: RU-20: Check accepts names and addresses of hosts that the operator permits.
 func TestCheckAdmits(t *testing.T) {
 	for host, networks := range map[string]string{
 		"localhost": "::1/128", "localhost.": "127.0.0.0/8", "127.0.0.1": "127.0.0.0/8", "10.1.2.3": "10.0.0.0/8",

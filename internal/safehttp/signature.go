@@ -8,12 +8,12 @@ import (
 	"time"
 )
 
-// SignatureHeader holds what Signature returns.
+// SignatureHeader is the header for the result of Signature.
 const SignatureHeader = "Mcp-Authd-Signature"
 
-// Signature is the time and the signature of what is posted to a receiver of the operator:
-// "t=1700000000,v1=...", the hex form of HMAC-SHA256 under the secret over the time, a dot, and the
-// body. A receiver refuses one that is older than some minutes, and what it has seen.
+// Signature returns the header value for a body sent to the operator's receiver:
+// "t=1700000000,v1=...". v1 is the hex HMAC-SHA256, under the secret, of the time, a dot, and the
+// body. A receiver must refuse values that are older than some minutes, and repeated ones.
 func Signature(secret []byte, at time.Time, body []byte) string {
 	stamp := strconv.FormatInt(at.Unix(), 10)
 	mac := hmac.New(sha256.New, secret)

@@ -20,28 +20,29 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// call is a system call that takes a process id, or makes something that outlives its process.
+// call is a system call that takes a process id, or creates something that outlives its process.
 type call struct {
 	name string
 	note string // about the arguments
 	args []any  // numbers, and pointers
-	want string // the answer in a strict sandbox without a place to write to
+	want string // the result in a strict sandbox without write access
 }
 
 const (
-	refusal = "EPERM"  // by the filter, or by Landlock for signals
-	denial  = "EACCES" // by Landlock for files
+	refusal = "EPERM"  // from the filter, or for signals from Landlock
+	denial  = "EACCES" // from Landlock, for files
 	done    = "0"
 )
 
-// calls are made by a program in the sandbox. Target is a process of the same user outside, and file is that user's.
+// calls returns the calls for a program in the sandbox. target is an outside process of the same
+// user, and file belongs to that user.
 func calls(target int, file string) []call {
 	zero, limit := make([]byte, 1<<12), &syscall.Rlimit{Max: 1 << 20}
 	path, other, name, none := cString(file), cString(file+"2"), cString("user.x"), unsafe.Pointer(nil)
 	info, params, attr := make([]byte, 128), make([]byte, 8), make([]byte, 56)
-	binary.NativeEndian.PutUint32(info[8:], ^uint32(0)) // SI_QUEUE: the kernel refuses others
+	binary.NativeEndian.PutUint32(info[8:], ^uint32(0)) // SI_QUEUE: the kernel refuses other codes
 	binary.NativeEndian.PutUint32(attr, uint32(len(attr)))
-	attr[16] = 19 // the priority that it has set by then
+	attr[16] = 19 // the priority that it has by then
 	header := make([]byte, 8)
 	binary.NativeEndian.PutUint32(header, unix.LINUX_CAPABILITY_VERSION_3)
 	binary.NativeEndian.PutUint32(header[4:], uint32(target))
@@ -49,7 +50,7 @@ func calls(target int, file string) []call {
 	cpus[0] = 0xff
 	pidfd, _ := unix.PidfdOpen(target, 0)
 	own, _ := os.Open(os.Args[0])
-	clock := ^target<<3 | 2 // of its processor time
+	clock := ^target<<3 | 2 // the clock of its processor time
 	return []call{
 		// Signals.
 		{"kill", "", []any{target, 0}, refusal},
@@ -110,11 +111,11 @@ func calls(target int, file string) []call {
 		{"getsid", "reads", []any{target}, done},
 		{"wait4", "", []any{target, none, unix.WNOHANG, none}, "ECHILD"},
 		{"waitid", "", []any{unix.P_PID, target, zero, unix.WEXITED | unix.WNOHANG, none}, "ECHILD"},
-		// The kernel knows neither pair of flags, so no child is made.
+		// The kernel rejects both pairs of flags, so no child is created.
 		{"clone", "a child of the server", []any{unix.CLONE_PARENT | unix.CLONE_THREAD}, refusal},
 		{"clone", "a namespace", []any{unix.CLONE_NEWNS | unix.CLONE_FS}, refusal},
 		{"clone3", "", []any{none, 0}, "ENOSYS"},
-		// What outlives a process.
+		// These create objects that outlive the process.
 		{"shmget", "", []any{0, 1 << 20, 0o600 | unix.IPC_CREAT}, refusal},
 		{"shmat", "", []any{0, none, 0}, refusal},
 		{"shmctl", "", []any{0, unix.IPC_STAT, zero}, refusal},
@@ -173,7 +174,7 @@ func calls(target int, file string) []call {
 
 func cString(s string) []byte { return append([]byte(s), 0) }
 
-// make makes the call, and returns its error by name, "0" for none.
+// make makes the call and returns the name of its error, or "0".
 func (c call) make(number int) string {
 	var raw [6]uintptr
 	var pins runtime.Pinner
@@ -201,7 +202,7 @@ func (c call) make(number int) string {
 
 func (c call) String() string { return strings.TrimSpace(c.name + " " + c.note) }
 
-// makeCalls makes all calls, and has the kernel signal the target when a pipe can be read.
+// makeCalls makes all calls. It also makes the kernel signal the target when a pipe is readable.
 func makeCalls(args []string) any {
 	runtime.LockOSThread()
 	target, _ := strconv.Atoi(args[0])
@@ -224,7 +225,8 @@ func makeCalls(args []string) any {
 	return err
 }
 
-// users are the users that a program can run as here: that of this process, and an ordinary one.
+// users returns the users for running programs: the user of this process, and for root also an
+// ordinary one.
 func users() (out []*syscall.Credential) {
 	own := &syscall.Credential{Uid: uint32(os.Getuid()), Gid: uint32(os.Getgid()), NoSetGroups: true}
 	if out = append(out, own); os.Getuid() == 0 {
@@ -233,7 +235,8 @@ func users() (out []*syscall.Credential) {
 	return out
 }
 
-// TestCalls: EN-11. A program does nothing to another process of its user, and leaves nothing behind.
+// TestCalls: EN-11. A program cannot affect another process of its user, and leaves no objects
+// behind.
 func TestCalls(t *testing.T) {
 	for _, user := range users() {
 		t.Run(fmt.Sprint("as ", user.Uid), func(t *testing.T) {
@@ -265,7 +268,7 @@ func TestCalls(t *testing.T) {
 	}
 }
 
-// TestAttributes: EN-11. Where a program may write, it may set attributes.
+// TestAttributes: EN-11. A program with write access may set attributes.
 func TestAttributes(t *testing.T) {
 	for _, user := range users() {
 		file := fileOf(t, user)
@@ -283,7 +286,7 @@ func TestAttributes(t *testing.T) {
 	}
 }
 
-// fileOf returns a file of a user, who can reach it.
+// fileOf returns a file that belongs to a user and is reachable for that user.
 func fileOf(t *testing.T, user *syscall.Credential) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -302,7 +305,7 @@ func fileOf(t *testing.T, user *syscall.Credential) string {
 	return file
 }
 
-// as runs a program inside, as a user.
+// as runs a program in the sandbox as a user and returns its output.
 func (p Policy) as(t *testing.T, user *syscall.Credential, mode string, args ...string) string {
 	t.Helper()
 	c := p.command(executable, append([]string{executable, "program", mode}, args...))
@@ -321,8 +324,8 @@ func table(t *testing.T, machine string) *arch.Info {
 	return info
 }
 
-// TestFilter: EN-11. The filters of both architectures decide the same, and so by the number and the arguments of one
-// call alone.
+// TestFilter: EN-11. The filters of both architectures make the same decisions, based only on the
+// number and the arguments of the call.
 func TestFilter(t *testing.T) {
 	machines := []string{"amd64", "arm64"}
 	const allowed, eperm, enosys = unix.SECCOMP_RET_ALLOW, unix.SECCOMP_RET_ERRNO | 1, unix.SECCOMP_RET_ERRNO | 38
@@ -333,7 +336,7 @@ func TestFilter(t *testing.T) {
 			t.Fatal(err)
 		}
 		decide := func(id uint32, number int, args ...uint64) uint32 {
-			data := make([]byte, 64) // the machine of bpf loads words big-endian
+			data := make([]byte, 64) // bpf.VM loads words in big-endian order
 			binary.BigEndian.PutUint32(data[offsetNumber:], uint32(number))
 			binary.BigEndian.PutUint32(data[offsetArch:], id)
 			for i, a := range args {
@@ -363,7 +366,7 @@ func TestFilter(t *testing.T) {
 				check(name, decide(id, number), want)
 				continue
 			}
-			// An argument that is the number of an allowed call: 1 and 64 are write.
+			// An argument may equal the number of an allowed call: 1 and 64 are write.
 			for _, other := range []uint64{1, 64, uint64(info.SyscallNames["prlimit64"])} {
 				switch name {
 				case "prctl", "ioctl", "clone":
@@ -393,7 +396,7 @@ func TestFilter(t *testing.T) {
 			t.Errorf("EN-11 no architecture has a system call %s", name)
 		}
 	}
-	// A newer library may name calls that belong into the lists above.
+	// A newer library may name calls that belong in the lists above.
 	for _, machine := range machines {
 		for name, number := range table(t, machine).SyscallNames {
 			if number > lookedAt {
@@ -403,5 +406,5 @@ func TestFilter(t *testing.T) {
 	}
 }
 
-// lookedAt is the last system call that the lists know: open_tree_attr.
+// lookedAt is the newest system call that the lists cover: open_tree_attr.
 const lookedAt = 467

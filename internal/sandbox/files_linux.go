@@ -9,13 +9,13 @@ import (
 	landlocked "github.com/landlock-lsm/go-landlock/landlock/syscall"
 )
 
-// The versions of Landlock that have what a policy needs.
+// These are the Landlock versions that a policy requires.
 const (
-	abiFiles   = 3 // with truncation
-	abiSignals = 6 // and connections to abstract sockets
+	abiFiles   = 3 // includes truncation
+	abiSignals = 6 // includes connections to abstract sockets
 )
 
-// landlockABI is the version of Landlock in this kernel, 0 for none.
+// landlockABI returns the Landlock version of this kernel, or 0.
 func landlockABI() int {
 	abi, err := landlocked.LandlockGetABIVersion()
 	if err != nil {
@@ -24,7 +24,8 @@ func landlockABI() int {
 	return abi
 }
 
-// system is what programs need to run at all. Of /etc, these alone: our configuration may be there.
+// system lists the paths that every program needs. Only these parts of /etc are included, because
+// our configuration may be in /etc.
 var system = []string{
 	"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store", "/snap", "/etc/ssl", "/etc/pki",
 	"/etc/ca-certificates", "/etc/ca-certificates.conf", "/etc/crypto-policies", "/etc/alternatives", "/etc/fonts",
@@ -38,11 +39,11 @@ var system = []string{
 	"/dev/zero", "/dev/random", "/dev/urandom",
 }
 
-// devices may be written to.
+// devices lists devices that programs may write to.
 var devices = []string{"/dev/null", "/dev/full"}
 
-// landlock keeps everything else on the file system from this thread, what runs outside from its signals, and
-// TCP from it where it has no network.
+// landlock restricts this thread: it blocks all other files, signals to outside processes and,
+// without network access, TCP.
 func (p *Policy) landlock(path string) error {
 	handled, scopes := landlock.V6.HandledAccessFS, landlock.V6.Scoped
 	c := landlock.MustConfig(handled, scopes)
@@ -55,7 +56,7 @@ func (p *Policy) landlock(path string) error {
 	rules := []landlock.Rule{}
 	read := func(path string) {
 		if info, err := os.Stat(path); err != nil {
-			return // not every system has all of it
+			return // not every system has all of these paths
 		} else if info.IsDir() {
 			rules = append(rules, landlock.RODirs(path))
 			return

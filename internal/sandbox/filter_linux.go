@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Offsets in struct seccomp_data, seccomp(2), on a little-endian machine.
+// These are offsets in struct seccomp_data, seccomp(2), on a little-endian machine.
 const (
 	offsetNumber    = 0
 	offsetArch      = 4
@@ -21,7 +21,8 @@ const (
 	half            = 4
 )
 
-// otherTable is the first number of the x32 table of system calls on amd64. No other architecture gets so far.
+// otherTable is the first number in the x32 table of system calls on amd64. Other architectures do
+// not reach it.
 const otherTable = 0x40000000
 
 // check compares one half of an argument.
@@ -31,7 +32,7 @@ type check struct {
 	value  uint32
 }
 
-// low checks the low half of an argument. The kernel reads no more of numbers and flags.
+// low checks the low half of an argument. The kernel ignores the rest of numbers and flags.
 func low(argument uint32, test bpf.JumpTest, value uint32) check {
 	return check{offsetArguments + 2*half*argument, test, value}
 }
@@ -44,8 +45,9 @@ func high(argument uint32, test bpf.JumpTest, value uint32) check {
 // rule allows a system call if all checks of one alternative hold. A rule without alternatives refuses it.
 type rule [][]check
 
-// program returns the instructions that decide. They always return: the accumulator no longer has the number.
-// (The library's own conditions go on and compare an argument with the numbers of other calls.)
+// program returns the instructions that decide. They always return, because the accumulator no
+// longer holds the number. (The conditions of the library would continue and compare an argument
+// with the numbers of other calls.)
 func (r rule) program() (out []bpf.Instruction) {
 	for _, checks := range r {
 		alternative := []bpf.Instruction{bpf.RetConstant{Val: unix.SECCOMP_RET_ALLOW}}
@@ -64,9 +66,9 @@ func refuse(err unix.Errno) bpf.Instruction {
 	return bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO | uint32(err)}
 }
 
-// filter allows the system calls that the table of this architecture names, except for those in the lists of
-// this package. It refuses calls without a name here, and calls of another architecture, such as 32-bit ones:
-// they have other numbers, and would pass a filter that lists refused numbers.
+// filter allows the system calls in the library's table for this architecture, except those in the
+// lists of this package. It refuses unknown calls and calls of another architecture, such as 32-bit
+// ones: these have other numbers, and would pass a filter that lists refused numbers.
 func (p *Policy) filter() ([]bpf.RawInstruction, error) {
 	table, err := arch.GetInfo("")
 	if err != nil {
@@ -123,7 +125,7 @@ func (p *Policy) rules(names []string) map[string]rule {
 	return out
 }
 
-// load binds this thread to a filter.
+// load applies a filter to this thread.
 func load(filter []bpf.RawInstruction) error {
 	program := make([]unix.SockFilter, 0, len(filter))
 	for _, i := range filter {

@@ -1,13 +1,13 @@
-// Package sandbox shuts a program in by what Linux offers to everyone, without root: Landlock for files,
-// network and signals, seccomp for system calls, and limits of resources.
+// Package sandbox restricts a program with unprivileged features of Linux: Landlock for files,
+// network and signals, seccomp for system calls, and resource limits.
 //
-// A process cannot be shut in from outside, nor between fork and exec by Go. So [Policy.Wrap] makes a
-// command of this executable, which begins with [Run], shuts itself in and then becomes the program:
-// main, or TestMain, has to call [Run] first.
+// A process cannot be sandboxed from outside, nor by Go between fork and exec. So [Policy.Wrap]
+// returns a command of this executable. Its main, or TestMain, must first call [Run], which applies
+// the restrictions and then executes the program.
 //
-// What the kernel cannot do is an error, unless the policy is content with less (BestEffort). Limits of
-// memory, files and processor time are those of each process; that of processes is for all of the user,
-// as the kernel counts them, and does not bind root.
+// A restriction that the kernel does not support is an error, unless the policy has BestEffort. The
+// limits of memory, files and processor time apply to each process. The limit of processes counts
+// all processes of the user, as the kernel does, and does not apply to root.
 package sandbox
 
 import (
@@ -20,36 +20,36 @@ import (
 	"time"
 )
 
-// Policy is what a program may do. Reading and executing what belongs to the system is always allowed.
+// Policy holds the permissions of a program. Reading and executing system files is always allowed.
 type Policy struct {
 	Network bool     // it may open sockets
-	Read    []string // files, or directories with all below them, that it may read and execute
-	Write   []string // those that it may change as well
+	Read    []string // files or directories that it may read and execute
+	Write   []string // files or directories that it may also change
 
-	Processes  int           // that it may add to those that its user has; 0: any number
-	OpenFiles  int           // of one process; 0: as many as its parent
-	FileSize   int64         // bytes of one file; 0: any size
-	Memory     int64         // bytes that one process may write to and shares with none; 0: any number
-	CPU        time.Duration // of one process, in whole seconds; 0: any time
-	BestEffort bool          // what the kernel lacks is left out
+	Processes  int           // added to the processes that its user has at the start; 0: unlimited
+	OpenFiles  int           // per process; 0: the limit of the parent
+	FileSize   int64         // bytes per file; 0: unlimited
+	Memory     int64         // bytes of writable private memory per process; 0: unlimited
+	CPU        time.Duration // per process, in whole seconds; 0: unlimited
+	BestEffort bool          // skip restrictions that the kernel does not support
 }
 
-// Argument is the first one of an executable that is to shut itself in.
+// Argument is the first argument of an executable that must sandbox itself.
 const Argument = "__sandbox"
 
-// ErrUnsupported means that this system, or its kernel, cannot do what a policy demands.
+// ErrUnsupported means that this system or kernel does not support the policy.
 var ErrUnsupported = errors.New("the sandbox is not available")
 
-// Wrap returns the command that runs a program inside. Path is where the program is, and args begin with
-// its name.
+// Wrap returns the command that runs a program in the sandbox. path is the program's path, and args
+// begin with its name.
 func (p *Policy) Wrap(path string, args []string) (name string, wrapped []string) {
-	text, _ := json.Marshal(p) // always encodes
+	text, _ := json.Marshal(p) // cannot fail
 	return executable, append([]string{"mcp-authd", Argument, string(text), path}, args...)
 }
 
-// Check returns an error that wraps ErrUnsupported and says what this system lacks for the policy of a
-// program that runs as the user uid, and another error for a relative path, and for a limit of processes that
-// would not bind root.
+// Check returns an error that wraps ErrUnsupported if this system does not support the policy for a
+// program of the user uid. It also returns an error for a relative path, and for a limit of
+// processes if uid is root.
 func (p *Policy) Check(uid int) error {
 	for _, path := range append(append([]string{}, p.Read...), p.Write...) {
 		if !filepath.IsAbs(path) {
@@ -65,16 +65,16 @@ func (p *Policy) Check(uid int) error {
 	return nil
 }
 
-// errRoot keeps an operator from relying on a limit that does not bind.
+// errRoot reports a limit that would have no effect.
 var errRoot = errors.New("root may have any number of processes, so the limit on processes would not hold: " +
 	"have the program run as another user (upstream.user, protect --run-as), set sandbox.processes to -1, or best_effort")
 
-// Lacking is what this system cannot do of the policy, in words for an operator.
+// Lacking returns the parts of the policy that this system does not support, for an operator.
 func (p *Policy) Lacking() []string { return p.lacking() }
 
-// Run becomes the program that the arguments of this process name, and does not return, if they are those
-// of Wrap. It returns at once otherwise. It ends the process with 126, and a line on standard error, when
-// the program cannot be shut in.
+// Run executes the program that the arguments of this process name, if they come from Wrap, and
+// does not return. Otherwise it returns immediately. If the program cannot be sandboxed, it prints
+// an error and exits with 126.
 func Run() {
 	if len(os.Args) < 5 || os.Args[1] != Argument {
 		return
@@ -88,5 +88,5 @@ func Run() {
 	os.Exit(exitRefused)
 }
 
-// exitRefused is what shells say of a program that cannot be run.
+// exitRefused is the exit status of shells for a program that cannot be executed.
 const exitRefused = 126

@@ -14,10 +14,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// executable is this program, even if its file was replaced after it started.
+// executable is this program, even if its file was replaced after the start.
 const executable = "/proc/self/exe"
 
-// Kernel says what this kernel offers.
+// Kernel describes the features of this kernel.
 func Kernel() string {
 	out := fmt.Sprintf("Landlock %d", landlockABI())
 	if seccomp.Supported() {
@@ -41,7 +41,8 @@ func (p *Policy) lacking() (out []string) {
 	return out
 }
 
-// Keeps reports whether a file is kept from the program, as far as this kernel can. Nil keeps none.
+// Keeps reports whether the policy denies the program access to a file on this kernel. A nil policy
+// denies nothing.
 func (p *Policy) Keeps(path string) bool {
 	if p == nil || landlockABI() < abiFiles {
 		return false
@@ -58,8 +59,8 @@ func (p *Policy) Keeps(path string) bool {
 	})
 }
 
-// become shuts this process in, and runs the program in its place. All of it binds this thread, which is
-// the one that is left after exec.
+// become restricts this process and executes the program. The restrictions apply to this thread,
+// which is the only one after exec.
 func (p *Policy) become(path string, args []string) error {
 	runtime.LockOSThread()
 	if err := p.Check(os.Geteuid()); err != nil {
@@ -81,7 +82,7 @@ func (p *Policy) become(path string, args []string) error {
 			return err
 		}
 	}
-	for _, l := range limits { // last: they bind what is left to do here, too
+	for _, l := range limits { // last, because they also apply to the steps above
 		if err := syscall.Setrlimit(l.resource, &syscall.Rlimit{Cur: l.most, Max: l.most}); err != nil {
 			return fmt.Errorf("the limit of %s cannot be %d: %w", l.name, l.most, err)
 		}
@@ -99,8 +100,8 @@ type limit struct {
 	most     uint64
 }
 
-// limits are those of setrlimit(2). RLIMIT_DATA counts what RLIMIT_AS would, but for addresses that are
-// only set aside: Node, Java and Go set aside many times what they use.
+// limits returns the limits for setrlimit(2). RLIMIT_DATA, unlike RLIMIT_AS, does not count
+// reserved addresses: Node, Java and Go reserve many times the memory that they use.
 func (p *Policy) limits() (out []limit) {
 	out = append(out, limit{"core", unix.RLIMIT_CORE, 0})
 	add := func(name string, resource int, most int64) {
@@ -113,13 +114,13 @@ func (p *Policy) limits() (out []limit) {
 	add("cpu", unix.RLIMIT_CPU, int64(math.Ceil(p.CPU.Seconds())))
 	add("memory", unix.RLIMIT_DATA, p.Memory)
 	if p.Processes > 0 {
-		own, _ := os.ReadDir("/proc/self/task") // of which exec leaves one
+		own, _ := os.ReadDir("/proc/self/task") // exec ends all threads but one
 		add("processes", unix.RLIMIT_NPROC, int64(tasksOf(os.Getuid())-max(len(own)-1, 0)+p.Processes))
 	}
 	return out
 }
 
-// tasksOf counts the threads of a user, as far as they can be seen: those that RLIMIT_NPROC counts.
+// tasksOf counts the visible threads of a user, as RLIMIT_NPROC does.
 func tasksOf(uid int) (n int) {
 	processes, err := os.ReadDir("/proc")
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// TestMain is the program that is shut in when it is started as one.
+// TestMain runs the sandboxed program if the binary is started as one.
 func TestMain(m *testing.M) {
 	Run()
 	if len(os.Args) > 2 && os.Args[1] == "program" {
@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// programs do what they should not be able to, and return how that went.
+// programs try forbidden actions and return the results.
 var programs = map[string]func([]string) any{
 	"open":  func(a []string) any { _, err := os.ReadFile(a[0]); return err },
 	"write": func(a []string) any { return os.WriteFile(a[0], []byte("x"), 0o600) },
@@ -74,7 +74,7 @@ var programs = map[string]func([]string) any{
 	"status": func([]string) any { b, _ := os.ReadFile("/proc/self/status"); return string(b) },
 }
 
-// run runs a program inside, and returns what it says.
+// run runs a program in the sandbox and returns its output.
 func (p Policy) run(t *testing.T, mode string, args ...string) string {
 	t.Helper()
 	self, err := os.Executable()
@@ -151,7 +151,7 @@ func TestPrograms(t *testing.T) {
 // TestLimits: SP-24. A program cannot fork more often than its limit allows, and is killed if it uses more processor
 // time than its limit.
 func TestLimits(t *testing.T) {
-	// If the limit fails, the program and its children end by themselves.
+	// If the limit has no effect, the program and its children still end.
 	const forks = "i=0; while [ $i -lt 100 ]; do sleep 60 >&- 2>&- & i=$((i+1)); done"
 	c := Policy{Processes: 20}.command("/bin/sh", []string{"sh", "-c", forks})
 	if os.Getuid() == 0 {
@@ -168,7 +168,7 @@ func TestLimits(t *testing.T) {
 	}
 	end := func() { _ = syscall.Kill(-c.Process.Pid, syscall.SIGKILL) }
 	deadline := time.AfterFunc(time.Minute, end)
-	_ = c.Wait() // with the error of what it has left behind
+	_ = c.Wait() // the error is about the processes left behind
 	deadline.Stop()
 	end()
 	if got := out.String(); !strings.Contains(got, "fork") {
@@ -185,7 +185,7 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// TestRefused: SP-24. What cannot be shut in does not run.
+// TestRefused: SP-24. A program that cannot be sandboxed does not run.
 func TestRefused(t *testing.T) {
 	dir := t.TempDir()
 	for _, c := range []struct {

@@ -2,16 +2,16 @@
 
 package sandbox
 
-// executable is not reached: Check refuses before.
+// executable is unused, because Check returns an error first.
 const executable = "mcp-authd"
 
 func (p *Policy) lacking() []string { return []string{"it is made of what Linux offers"} }
 
-// Keeps reports whether a file is kept from the program.
+// Keeps returns false: without a sandbox, no file is protected.
 func (p *Policy) Keeps(string) bool { return false }
 
-// become runs nothing: without a sandbox there is nothing to be content with.
+// become returns ErrUnsupported.
 func (p *Policy) become(string, []string) error { return ErrUnsupported }
 
-// Kernel says what this system offers.
+// Kernel describes the features of this system.
 func Kernel() string { return "nothing" }

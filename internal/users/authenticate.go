@@ -15,41 +15,41 @@ import (
 // Attempt is an attempt to sign in.
 type Attempt struct {
 	Name, Password string
-	// Network is the part of the client address by which failures are counted, such as its
-	// /24 or /64, and Wider are those around it that are counted as well, the smallest first.
+	// Network is the part of the client address under which failures are counted, such as its /24
+	// or /64. Wider lists the enclosing networks that are also counted, smallest first.
 	Network string
 	Wider   []string
-	// KnownBrowser is the browser, if a person has signed in from it before. Failures elsewhere do not
-	// slow that person down in it.
+	// KnownBrowser is the browser, if a user has signed in from it before. Failures in other
+	// browsers do not slow that user down in this one.
 	KnownBrowser KnownBrowser
 
 	of Guessed // "": the password
 }
 
-// KnownBrowser is a browser in which the person of a name has signed in before, and what tells it from
-// their other ones.
+// KnownBrowser is a browser in which the user Name has signed in before. ID distinguishes it from
+// the user's other browsers.
 type KnownBrowser struct{ Name, ID string }
 
-// known reports whether the person who signs in has done so in this browser before. Who else has
-// is of no use to an attacker, who has an account as well.
+// known reports whether the user who signs in has used this browser before. An attacker who also
+// has an account gains nothing from a browser that is known for that account.
 func (a Attempt) known() bool { return a.Name != "" && strings.EqualFold(a.KnownBrowser.Name, a.Name) }
 
-// ThrottledError says that too many attempts were made; the password was not looked at.
+// ThrottledError means that there were too many attempts. The password was not checked.
 type ThrottledError struct {
 	RetryAfter time.Duration
 	Counted    Counted
 }
 
-// Counted is what attempts are counted by.
+// Counted is the kind of count that was exceeded.
 type Counted string
 
-// Attempts are counted by account and by network, codes of apps also by themselves; together they are
-// too many for the server when passwords cannot be hashed as fast as they come.
+// Attempts are counted by account and by network, and codes of authenticator apps also separately.
+// ByServer means that passwords arrive faster than the server can hash them.
 const (
 	ByAccount Counted = "account"
 	ByNetwork Counted = "network"
 	ByServer  Counted = "server"
-	ByCode    Counted = "code" // wrong codes of an account
+	ByCode    Counted = "code" // wrong codes for an account
 )
 
 // Error implements error.
@@ -57,8 +57,8 @@ func (e *ThrottledError) Error() string {
 	return fmt.Sprintf("users: too many attempts for the %s, try again in %s", e.Counted, e.RetryAfter)
 }
 
-// Authenticate checks a name and password: ErrWrong or a *ThrottledError when they
-// are not accepted. An unknown account takes as long as a wrong password (PE-08). The sign-in may need
+// Authenticate checks a name and password. It returns ErrWrong or a *ThrottledError if they are not
+// accepted. An unknown account takes as long as a wrong password (PE-08). The sign-in may require
 // more than a password; SignedIn records it when it is complete.
 func (u *Users) Authenticate(ctx context.Context, a Attempt) (storage.User, error) {
 	release, err := u.throttle.enter(ctx, a)
@@ -80,7 +80,7 @@ func (u *Users) Authenticate(ctx context.Context, a Attempt) (storage.User, erro
 	case err != nil:
 		return storage.User{}, err
 	case !ok:
-		audit.Note(ctx, audit.Person(account.ID, account.Name)) // for the attempt
+		audit.Note(ctx, audit.Person(account.ID, account.Name)) // for the sign-in log
 		u.cfg.Audit.Record(ctx, audit.LoginFailed, audit.Person(account.ID, account.Name),
 			slog.String("network", a.Network), slog.String("reason", refusedFor(account)))
 		if err := u.count(ctx, a); err != nil {
@@ -92,17 +92,17 @@ func (u *Users) Authenticate(ctx context.Context, a Attempt) (storage.User, erro
 	return account, nil
 }
 
-// countTime bounds the counting of a failure.
+// countTime limits the time for counting a failure.
 const countTime = 5 * time.Second
 
-// count counts a failure, also for a caller who has gone away: guesses would else cost nothing.
+// count counts a failure even if the caller has disconnected. Otherwise guesses would be free.
 func (u *Users) count(ctx context.Context, a Attempt) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), countTime)
 	defer cancel()
 	return u.throttle.failed(ctx, a)
 }
 
-// accepted does what follows a right password. None of it may stop the sign-in.
+// accepted performs the steps after a correct password. Their errors do not prevent the sign-in.
 func (u *Users) accepted(ctx context.Context, a Attempt, account storage.User, stale bool) {
 	u.forgive(ctx, a, account)
 	if stale {
@@ -118,8 +118,8 @@ func (u *Users) forgive(ctx context.Context, a Attempt, account storage.User) {
 	}
 }
 
-// SignedIn records that a person has signed in, and how: methods are those of the session. It
-// may not stop the sign-in.
+// SignedIn records that a user has signed in. methods are the authentication methods of the
+// session. An error does not prevent the sign-in.
 func (u *Users) SignedIn(ctx context.Context, account storage.User, network string, methods []string) {
 	u.cfg.Audit.Record(ctx, audit.LoginSucceeded, audit.Person(account.ID, account.Name),
 		slog.String("network", network), slog.String("methods", strings.Join(methods, " ")))
@@ -130,7 +130,7 @@ func (u *Users) SignedIn(ctx context.Context, account storage.User, network stri
 
 func (u *Users) recordRefusal(ctx context.Context, a Attempt, err error) {
 	if errors.As(err, new(*ThrottledError)) {
-		account, _ := u.cfg.Store.UserByName(ctx, a.Name) // for the log only
+		account, _ := u.cfg.Store.UserByName(ctx, a.Name) // only for the log
 		u.recordThrottled(ctx, account, a, err)
 	}
 }
@@ -143,9 +143,8 @@ func (u *Users) recordThrottled(ctx context.Context, account storage.User, a Att
 	}
 }
 
-// refusedFor is why a name and password were not accepted, for the log alone. What a
-// stranger typed that is no account stays out of it: people type passwords into the wrong
-// field.
+// refusedFor returns the reason why a name and password were not accepted, for the log. An unknown
+// name is not logged, because users type passwords into the wrong field.
 func refusedFor(account storage.User) string {
 	switch {
 	case account.ID == "":

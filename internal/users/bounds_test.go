@@ -35,7 +35,7 @@ func TestDefaults(t *testing.T) {
 	if err != nil || account.CreatedAt.Before(before) || time.Since(account.CreatedAt) > time.Minute {
 		t.Fatalf("got %+v, %v", account, err)
 	}
-	// The recommendation of OWASP: 19 MiB, two passes, one lane.
+	// OWASP recommends 19 MiB, two passes and one lane.
 	got, _, _, err := argon2id.DecodeHash(account.PasswordHash)
 	if want := (argon2id.Params{
 		Memory: 19 << 10, Iterations: 2, Parallelism: 1, SaltLength: 16, KeyLength: 32}); err != nil || *got != want {
@@ -100,7 +100,7 @@ func TestFind(t *testing.T) {
 			t.Errorf("EN-06: an invitation is for %q: %v, want ErrName", name, err)
 		}
 	}
-	// An earlier version took any name.
+	// An earlier version accepted any name.
 	liar := storage.User{ID: NewID(), Name: "usr_" + strings.Repeat("x", 22), CreatedAt: time.Now()}
 	if err := r.cfg.Store.CreateUser(t.Context(), liar); err != nil {
 		t.Fatal(err)
@@ -123,8 +123,8 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// The pace of guessing, in figures: five failures are free, then each attempt waits a second,
-// from the tenth failure on two, and never longer.
+// TestPace checks the delays in detail: five failures are free, then each attempt waits a second,
+// and from the tenth failure on two seconds, which is the maximum.
 func TestPace(t *testing.T) {
 	r := newRig(t)
 	for i := range 25 {
@@ -145,7 +145,8 @@ func TestPace(t *testing.T) {
 	}
 }
 
-// Elsewhere an account has fifty failures free, and a network a hundred; each failure counts once.
+// TestAllowances checks that an account has fifty free failures from other networks, and a network
+// a hundred. Each failure counts once.
 func TestAllowances(t *testing.T) {
 	for name, tt := range map[string]struct {
 		under []string
@@ -175,7 +176,7 @@ func TestAllowances(t *testing.T) {
 	}
 }
 
-// Operators read why a person could not sign in.
+// TestReasons checks that the log contains the reason why a user could not sign in.
 func TestReasons(t *testing.T) {
 	r := newRig(t)
 	if _, err := r.Create(t.Context(), "bob", good, false); err != nil {
@@ -258,7 +259,7 @@ func TestGivingUpLeavesTheLine(t *testing.T) {
 
 func TestGivingUpLeavesTheGate(t *testing.T) {
 	r := newRig(t)
-	release := r.hasher.fill() // no password is checked
+	release := r.hasher.fill() // blocks all password checks
 	defer release()
 	near := key("near", "alice", "net")
 	under := func(n int) func() bool {
@@ -286,7 +287,8 @@ func TestGivingUpLeavesTheGate(t *testing.T) {
 	}
 }
 
-// An attacker who sprays from one network is told that it is the network, not an account.
+// TestWhatIsCounted checks that an attacker who sprays from one network learns that the network is
+// throttled, and not an account.
 func TestWhatIsCounted(t *testing.T) {
 	hold := make(chan struct{})
 	r := newRig(t, func(c *Config) {
@@ -315,7 +317,7 @@ func TestWhatIsCounted(t *testing.T) {
 	wg.Wait()
 }
 
-// The log says which of its accounts was changed, and how.
+// TestChangesAreAudited checks that the log names each changed account and the change.
 func TestChangesAreAudited(t *testing.T) {
 	r := newRig(t)
 	alice, err := r.Find(t.Context(), "alice")
@@ -359,8 +361,8 @@ func TestOlderCostIsTold(t *testing.T) {
 	}
 }
 
-// TestDecoy: what unknown accounts are compared with costs as much as their hash would, and is
-// another one in each server.
+// TestDecoy checks that the decoy hash for unknown accounts costs as much as a real hash, and
+// differs between servers.
 func TestDecoy(t *testing.T) {
 	a, b := newHasher(cheap, 1).decoy, newHasher(cheap, 1).decoy
 	if a == b {

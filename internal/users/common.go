@@ -5,16 +5,16 @@ import (
 	"strings"
 )
 
-// commonPasswords are those that are guessed first, one a line; the file says where they
-// come from.
+// commonPasswords lists the passwords that are guessed first, one per line. The file names its
+// source.
 //
 //go:embed common.txt
 var commonPasswords string
 
-// isCommon reports whether a password is among the most common ones, in whatever case, is one
-// of them with digits behind it or twice over, which is what people make of them when they
-// are too short, or is the name of its account (NIST SP 800-63B §5.1.1.2). The list is read
-// through: a password is set seldom, and an index would stay in memory.
+// isCommon reports whether a password is too easy to guess (NIST SP 800-63B §5.1.1.2). That is so
+// if it is one of the most common passwords in any case, alone, doubled or followed by digits,
+// which are usual ways to lengthen it. It is also so if it is the name of the account. The list is
+// searched linearly: passwords are set rarely, and an index would occupy memory.
 func isCommon(name, password string) bool {
 	p := strings.ToLower(password)
 	half := p[:len(p)/2]

@@ -12,8 +12,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage/storagetest"
 )
 
-// TestFailuresAreTold: whichever call of the store fails, nothing that was asked for is said to
-// be done, and a failure is not taken for an answer: a guess that could not be counted is no
+// TestFailuresAreTold checks that each failing call of the store is reported as an error. A failure
+// must not look like success or like another answer: a guess that could not be counted is not a
 // wrong password, and an account that could not be read is not unknown.
 func TestFailuresAreTold(t *testing.T) {
 	attempt := func(password string) Attempt {
@@ -102,7 +102,7 @@ func TestFailuresAreTold(t *testing.T) {
 					}
 					return
 				}
-				// What follows a sign-in must not stop it.
+				// Errors after a sign-in must not prevent it.
 				optional := slices.Contains([]string{"ClearFailures", "ReturnTry", "TouchLogin"}, failed)
 				if optional && err != nil || !optional && !errors.Is(err, storagetest.ErrInjected) {
 					t.Errorf("%s fails (call %d): got %v", failed, n+1, err)

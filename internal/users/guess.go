@@ -12,20 +12,20 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// Guessed is a secret beside the password that can be guessed. Its failures are counted under keys
-// of their own, so that no other right answer forgives them; no name contains it.
+// Guessed is a guessable secret other than the password. Its failures are counted under separate
+// keys, so that other correct answers do not clear them. Account names cannot contain its value.
 type Guessed string
 
-// What is guessed.
+// These are the guessable secrets.
 const (
-	// AppCode has six digits, so that few tries are made in a day.
+	// AppCode has six digits, so it allows few tries per day.
 	AppCode Guessed = "code of an app\x00"
 	// RecoveryCode has a hundred bits.
 	RecoveryCode Guessed = "recovery code\x00"
 )
 
-// Guess is the throttle of passwords for another secret (PE-05). check looks at the secret: ErrWrong when
-// it is not right. account is the one that a.Name belongs to, none for an unknown name.
+// Guess checks another secret with the throttling of passwords (PE-05). check returns ErrWrong if
+// the secret is wrong. account is the account of a.Name, or the zero value for an unknown name.
 func (u *Users) Guess(
 	ctx context.Context, what Guessed, account storage.User, a Attempt, check func(context.Context) error,
 ) error {
@@ -43,7 +43,7 @@ func (u *Users) Guess(
 	}
 	switch {
 	case errors.Is(err, ErrWrong):
-		audit.Note(ctx, audit.Person(account.ID, account.Name)) // for the attempt
+		audit.Note(ctx, audit.Person(account.ID, account.Name)) // for the sign-in log
 		u.cfg.Audit.Record(ctx, audit.LoginFailed, audit.Person(account.ID, account.Name),
 			slog.String("network", a.Network), slog.String("reason", "wrong code"))
 		if err := u.count(ctx, a); err != nil {
@@ -57,27 +57,26 @@ func (u *Users) Guess(
 	return err
 }
 
-// A caller who has the password needs only six digits. Of a million codes three
-// are good at a time, and of each app of the person others; so the wrong codes of a day are few: some
-// are free, and after each further one there is a pause before the next is looked at. There are 62
-// of them in any day, with which the best guesser of one app is right once in 5,000 days, and of
-// storage.MaxApps once in 1,000.
+// A caller who has the password must guess only six digits. Three of a million codes are valid at a
+// time, per app of the user. So the number of wrong codes per day is limited: some are free, and
+// after each further one the next must wait. In any day, 62 are possible. The best attacker is then
+// right once in 5,000 days with one app, and once in 1,000 days with storage.MaxApps.
 //
-// The codes of all unknown browsers together are counted, and those of each known one apart, so that
-// a thief of the password does not use up the tries of its owner where they sign in as a rule. A new
-// password gives no new tries: who reads the mail of the person can set one again and again. forgiveTries
-// has the exceptions.
+// The codes of all unknown browsers are counted together, and those of each known browser
+// separately. So a thief of the password does not use up the tries of the owner in the owner's
+// usual browser. A new password gives no new tries, because a thief who reads the user's mail can
+// set one repeatedly. forgiveTries describes the exceptions.
 const (
 	tryWindow   = 24 * time.Hour
 	triesFree   = 10
 	maxTryPause = 30 * time.Minute
-	// tellAfter is the wrong code of which the person is told.
+	// tellAfter is the number of wrong codes after which the user is notified.
 	tellAfter = 5
-	// takes is how often a try is looked for when others are made at the same moment.
+	// takes is the number of attempts to count a try while other tries are counted concurrently.
 	takes = 2 * maxUnderWay
 )
 
-// tryPause is how long after the last of n codes another one is looked at.
+// tryPause returns the delay after the last of n codes before another one is checked.
 func tryPause(n int) time.Duration {
 	switch late := n - triesFree; {
 	case late < 0:
@@ -88,7 +87,7 @@ func tryPause(n int) time.Duration {
 	return maxTryPause
 }
 
-// tryKey is what the tries of an account are counted under: of the known browser, or of all others.
+// tryKey returns the key for the tries of an account: of the known browser, or of all others.
 func tryKey(account storage.User, a Attempt) storage.Hash {
 	parts := []string{"tries", account.ID}
 	if a.known() {
@@ -97,16 +96,17 @@ func tryKey(account storage.User, a Attempt) storage.Hash {
 	return key(parts...)
 }
 
-// forgiveTries begins a new count of codes in unknown browsers, after an operator has set a password, or the
-// person in a session with two factors: neither needed a code of the app. It may not stop the change.
+// forgiveTries resets the count of codes in unknown browsers. It is called after an operator, or
+// the user in a session with two factors, has set a password, because neither needed a code. An
+// error does not prevent the change.
 func (u *Users) forgiveTries(ctx context.Context, account storage.User) {
 	if err := u.cfg.Store.ClearFailures(ctx, tryKey(account, Attempt{})); err != nil {
 		u.cfg.Logger.WarnContext(ctx, "the wrong codes stay counted", "user", account.ID, "error", err)
 	}
 }
 
-// tryCode has a code looked at if it is time for it: else a *ThrottledError. The try is counted
-// before, by one statement for all replicas, so that a burst is no more than one try.
+// tryCode checks a code, or returns a *ThrottledError if it is too early. It counts the try first,
+// in one statement for all replicas, so that a burst gets only one try.
 func (u *Users) tryCode(
 	ctx context.Context, account storage.User, a Attempt, check func(context.Context) error,
 ) error {
@@ -125,7 +125,7 @@ func (u *Users) tryCode(
 	return err
 }
 
-// takeTry counts a try, and says how many there are with it.
+// takeTry counts a try and returns the new number of tries.
 func (u *Users) takeTry(ctx context.Context, k storage.Hash) (int, error) {
 	for range takes {
 		n, last, err := u.cfg.Store.FailureCount(ctx, k, u.cfg.Now(), tryWindow)
@@ -146,8 +146,8 @@ func (u *Users) takeTry(ctx context.Context, k storage.Hash) (int, error) {
 	return 0, &ThrottledError{RetryAfter: time.Second, Counted: ByCode}
 }
 
-// returnTry gives back the try of a right code; in a known browser it forgives the wrong ones. It may
-// not stop the sign-in.
+// returnTry uncounts the try of a correct code. In a known browser it clears all wrong codes. An
+// error does not prevent the sign-in.
 func (u *Users) returnTry(ctx context.Context, k storage.Hash, account storage.User, a Attempt) {
 	end := u.cfg.Store.ReturnTry
 	if a.known() {

@@ -11,7 +11,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// guess tries a code for alice.
+// guess tries a recovery code for a name.
 func (r *rig) guess(t *testing.T, name string, right bool) error {
 	t.Helper()
 	account, _ := r.Store.UserByName(t.Context(), name)

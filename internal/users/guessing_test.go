@@ -18,13 +18,13 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 )
 
-// from is an attempt from an address.
+// from returns an attempt from an address.
 func from(addr, name, password string) Attempt {
 	blocks := network.Blocks(netip.MustParseAddr(addr))
 	return Attempt{Name: name, Password: password, Network: blocks[0], Wider: blocks[1:]}
 }
 
-// oneByOne sets a sleep in bubble time that fails the test if two attempts sleep at once.
+// oneByOne sets a Sleep in bubble time that fails the test if two attempts sleep at once.
 func oneByOne(t *testing.T, slept *atomic.Int64) func(*Config) {
 	var inside atomic.Int32
 	return func(c *Config) {
@@ -40,7 +40,7 @@ func oneByOne(t *testing.T, slept *atomic.Int64) func(*Config) {
 	}
 }
 
-// Security M8: an attacker has all /64s of a /48, and guesses at one account.
+// Security M8: an attacker who owns all /64s of a /48 guesses at one account.
 func TestGuessingFromOneCustomer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var slept atomic.Int64
@@ -81,8 +81,8 @@ func TestGuessingFromOneCustomer(t *testing.T) {
 	})
 }
 
-// Security M8: past a hundred failures of an account all browsers that it is not known in
-// stand in one line, wherever they are; a known one has its own.
+// Security M8: after a hundred failures of an account, all its unknown browsers wait in one queue,
+// wherever they are. A known browser has its own queue.
 func TestGuessingFromEverywhere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var apart, together atomic.Int64
@@ -90,7 +90,7 @@ func TestGuessingFromEverywhere(t *testing.T) {
 		oneByOne(t, &together)(&serial)
 		r := newRig(t, func(c *Config) {
 			c.Sleep = func(ctx context.Context, d time.Duration) error {
-				if d == pause { // the first wait in the common queue; each network's wait is at its longest by then
+				if d == pause { // the first wait in the common queue; the waits of networks have reached their maximum
 					return serial.Sleep(ctx, d)
 				}
 				apart.Add(int64(d))
@@ -130,7 +130,7 @@ func TestGuessingFromEverywhere(t *testing.T) {
 	})
 }
 
-// Security M8: the passwords that are guessed first are refused (NIST SP 800-63B §5.1.1.2).
+// Security M8: common passwords are refused (NIST SP 800-63B §5.1.1.2).
 func TestCommonPasswords(t *testing.T) {
 	r := newRig(t)
 	for _, password := range []string{
@@ -166,13 +166,13 @@ func TestCommonPasswords(t *testing.T) {
 	}
 }
 
-// TestGuessesOfCallersWhoLeaveCount: AS-05. A failure counts although its caller hangs up before it is
-// counted.
+// TestGuessesOfCallersWhoLeaveCount: AS-05. A failure counts even if its caller disconnects before
+// it is counted.
 func TestGuessesOfCallersWhoLeaveCount(t *testing.T) {
 	ctx, leave := context.WithCancel(t.Context())
 	r := newRig(t, func(c *Config) {
 		c.Audit = audit.New(slog.New(slog.DiscardHandler), func(event string, _ []slog.Attr) {
-			if event == audit.LoginFailed { // the password has been looked at
+			if event == audit.LoginFailed { // the password has been checked
 				leave()
 			}
 		})

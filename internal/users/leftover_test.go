@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestHashesLeaveNothing: what a hash has used is collected before the next one begins, however
-// long the collector would wait by itself; where much else lives, after some.
+// TestHashesLeaveNothing checks that the memory of a hash is collected before the next one begins,
+// even if the garbage collector is off. With a large live heap it is collected less often.
 func TestHashesLeaveNothing(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 	u, err := New(Config{Store: struct{ Store }{}})
@@ -31,7 +31,7 @@ func TestHashesLeaveNothing(t *testing.T) {
 	}
 	none := func() int { return 0 }
 	rest := make([]byte, 3*size)
-	u.hasher.leftover.add(size, none) // sees the rest
+	u.hasher.leftover.add(size, none) // measures the rest of the heap
 	u.hasher.leftover.add(size, none)
 	if n := u.hasher.leftover.bytes.Load(); n != size {
 		t.Errorf("beside 57 MiB that live, %d MiB wait for the collector, want 19", n>>20)
@@ -39,8 +39,8 @@ func TestHashesLeaveNothing(t *testing.T) {
 	runtime.KeepAlive(rest)
 }
 
-// TestHashThatBeginsMeanwhile: a hash that begins while the memory of others is collected is not taken
-// for something that stays, beside which the next would not be collected.
+// TestHashThatBeginsMeanwhile checks that a hash that begins during a collection does not count as
+// the rest of the heap. Otherwise the next hash would not be collected.
 func TestHashThatBeginsMeanwhile(t *testing.T) {
 	const size = 19 << 20
 	var begun []byte

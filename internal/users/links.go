@@ -16,18 +16,18 @@ import (
 	"github.com/mcp-authd/mcp-authd/web/text"
 )
 
-// LinkPolicy says how long links are good, and how long one waits when its person has other ways in.
-// Zero fields take those of DefaultLinkPolicy.
+// LinkPolicy configures the lifetime of links, and the delay of a recovery link whose user has
+// other authentication methods. Zero fields have the values of DefaultLinkPolicy.
 type LinkPolicy struct {
-	InviteTTL  time.Duration // of an invitation
-	RecoverTTL time.Duration // of a link of the operator to get back in, from the moment when it starts to work
-	ResetTTL   time.Duration // of a link that a person asked for by mail
-	// RecoverDelay is how long one of the operator waits. Negative: not at all, so that its person,
-	// who has other ways in, cannot stop it before it is used.
+	InviteTTL  time.Duration // lifetime of an invitation link
+	RecoverTTL time.Duration // lifetime of an operator's recovery link, from the time when it becomes valid
+	ResetTTL   time.Duration // lifetime of a password reset link that a user requested by mail
+	// RecoverDelay is the delay of an operator's recovery link. If negative, there is no delay, so
+	// a user with other authentication methods cannot stop the link before it is used.
 	RecoverDelay time.Duration
 }
 
-// DefaultLinkPolicy is what the zero LinkPolicy means.
+// DefaultLinkPolicy returns the default policy.
 func DefaultLinkPolicy() LinkPolicy {
 	return LinkPolicy{
 		InviteTTL: 72 * time.Hour, RecoverTTL: 24 * time.Hour, ResetTTL: 30 * time.Minute,
@@ -35,7 +35,8 @@ func DefaultLinkPolicy() LinkPolicy {
 	}
 }
 
-// The bounds of LinkPolicy. A link that is good for long is found in a mailbox long after it was sent.
+// These are the bounds of LinkPolicy. A long-lived link can be found in a mailbox long after it was
+// sent.
 const (
 	MinLinkTTL      = time.Minute
 	MaxInviteTTL    = 30 * 24 * time.Hour
@@ -52,7 +53,7 @@ func (p LinkPolicy) withDefaults() LinkPolicy {
 	}
 }
 
-// Validate says what is out of bounds; zero fields are within them.
+// Validate returns an error if a field is out of bounds. Zero fields are valid.
 func (p LinkPolicy) Validate() error {
 	p = p.withDefaults()
 	within := func(what string, d, least, most time.Duration) error {
@@ -69,33 +70,33 @@ func (p LinkPolicy) Validate() error {
 	)
 }
 
-// linkPrefix tells people and scanners what a token is.
+// linkPrefix identifies link tokens to users and secret scanners.
 const linkPrefix = "mcplk_"
 
-// LinkPath is where links lead, below the issuer; the token follows.
+// LinkPath is the path of links below the issuer. The token follows.
 const LinkPath = "/link/"
 
-// Link is a link that was made. URL is a secret: it goes to its person alone.
+// Link is a new link. URL is a secret that only its user may get.
 type Link struct {
 	URL       string
 	NotBefore time.Time
 	ExpiresAt time.Time
-	Mail      string // where it was sent, "" for nowhere
+	Mail      string // address that it was sent to, or ""
 }
 
-// Invitation is an account that its person is to make.
+// Invitation is an account that its user will create.
 type Invitation struct {
 	Name string
 	Role storage.Role
-	Mail string // "": the operator hands the link over
-	// Groups are joined by the new account. The caller checks that they exist.
+	Mail string // "": the operator delivers the link
+	// Groups are the groups of the new account. The caller checks that they exist.
 	Groups []string
-	TTL    time.Duration // 0: that of the LinkPolicy
+	TTL    time.Duration // 0: LinkPolicy.InviteTTL
 }
 
-// Invite makes a link by which a person makes an account of a name (PE-16), and sends it where there
-// is mail. It returns ErrName, ErrMail or ErrExists. A link that was made, and could not be sent, comes
-// with the error.
+// Invite creates an invitation link for a new account with a name (PE-16), and sends it if mail is
+// available. It returns ErrName, ErrMail or ErrExists. If the link cannot be sent, it returns both
+// the link and the error.
 func (u *Users) Invite(ctx context.Context, issuer string, i Invitation) (Link, error) {
 	if !identifier.ValidName(i.Name) {
 		return Link{}, ErrName
@@ -127,16 +128,16 @@ func (u *Users) Invite(ctx context.Context, issuer string, i Invitation) (Link, 
 	})
 }
 
-// RecoveryOptions say how a person gets back in.
+// RecoveryOptions configure a recovery link.
 type RecoveryOptions struct {
-	TTL time.Duration // 0: that of the LinkPolicy
-	Now bool          // ErrOtherWays instead of a delay
+	TTL time.Duration // 0: LinkPolicy.RecoverTTL
+	Now bool          // return ErrOtherWays instead of a delayed link
 }
 
-// Recover makes a link by which a person gets back into an account, tells the person, and sends the
-// link where there is mail. When the person has other ways in, it waits, and the person can stop
-// it (PE-06): another person may have asked the operator. It returns
-// ErrUnknown, ErrDisabled or ErrOtherWays.
+// Recover creates a recovery link for an account, notifies the user, and sends the link if mail is
+// available. If the user has other authentication methods, the link is delayed and the user can
+// stop it (PE-06), because someone else may have asked the operator. It returns ErrUnknown,
+// ErrDisabled or ErrOtherWays.
 func (u *Users) Recover(ctx context.Context, issuer, name string, o RecoveryOptions) (Link, error) {
 	account, err := u.Find(ctx, name)
 	if err != nil {
@@ -181,14 +182,14 @@ func (u *Users) Recover(ctx context.Context, issuer, name string, o RecoveryOpti
 	})
 }
 
-// hasOtherWays reports whether a person can get in, or show who they are, otherwise than by the
-// password that is to be replaced.
+// hasOtherWays reports whether a user can sign in or be verified without the password that will be
+// replaced.
 func (u *Users) hasOtherWays(ctx context.Context, userID string) (bool, error) {
 	f, err := u.cfg.Store.Factors(ctx, userID, storage.Admission{Providers: u.cfg.Providers})
 	if err != nil {
 		return false, fmt.Errorf("users: recover: %w", err)
 	}
-	ways, err := u.cfg.Store.Ways(ctx, userID) // of every relying party
+	ways, err := u.cfg.Store.Ways(ctx, userID) // for every relying party
 	if err != nil {
 		return false, fmt.Errorf("users: recover: %w", err)
 	}
@@ -206,19 +207,19 @@ func (u *Users) put(ctx context.Context, issuer string, l storage.OneTimeLink) (
 	return Link{URL: issuer + LinkPath + token, NotBefore: l.NotBefore, ExpiresAt: l.ExpiresAt}, nil
 }
 
-// LinkView is what a page shows of a link: nothing is spent by it.
+// LinkView describes a link for a page. Reading it does not use the link.
 type LinkView struct {
 	Kind      storage.LinkKind
-	UserID    string // "" of an invitation
+	UserID    string // "" for an invitation
 	Name      string // of the account
-	Stops     bool   // the token is the one that stops the link
+	Stops     bool   // the token stops the link
 	NotBefore time.Time
-	Early     bool // it is not good yet
+	Early     bool // the link is not valid yet
 	ExpiresAt time.Time
 }
 
-// ShowLink returns what the link of a token is for, in a browser; ErrLink when it is no good, ErrBrowser
-// when it belongs to another browser.
+// ShowLink returns the description of the link with a token. It returns ErrLink if the link is not
+// valid, and ErrBrowser if the link belongs to another browser.
 func (u *Users) ShowLink(ctx context.Context, token string, browser storage.Hash) (LinkView, error) {
 	h := secrets.Hash(token)
 	l, err := u.cfg.Store.Link(ctx, h, u.cfg.Now())
@@ -233,7 +234,7 @@ func (u *Users) ShowLink(ctx context.Context, token string, browser storage.Hash
 		return LinkView{}, ErrBrowser
 	}
 	if l.Kind == storage.LinkInvite {
-		if !identifier.ValidName(l.Name) { // an earlier version took it
+		if !identifier.ValidName(l.Name) { // an earlier version accepted the name
 			return LinkView{}, ErrLink
 		}
 		return s, nil
@@ -246,21 +247,22 @@ func (u *Users) ShowLink(ctx context.Context, token string, browser storage.Hash
 	return s, nil
 }
 
-// LinkUse is what a person does with a link: they choose a password, or have made a passkey.
+// LinkUse is the password or the passkey that a user has chosen.
 type LinkUse struct {
 	Password string
-	// Passkey is for a link of the operator alone; its UserID is that of the account, or of the one to be
-	// made. Nil: the password.
+	// Passkey is only for links from the operator. Its UserID is the id of the account, which may
+	// be new. If nil, the password is used.
 	Passkey *storage.Way
 	Browser storage.Hash
 }
 
-// UseLink sets the password of the account of a link, or adds a passkey, or makes the account with it,
-// and spends the link. ErrLink, ErrBrowser, ErrPassword, ErrCommon, ErrExists, storage.ErrFull; none of
-// them spends it. Recovery ends every session and grant of the account, and by a passkey the password:
-// a person who knew it may be why the account has to be recovered.
+// UseLink uses up the link. It sets the account's password or adds a passkey, or creates the
+// account with one of them. It returns ErrLink, ErrBrowser, ErrPassword, ErrCommon, ErrExists or
+// storage.ErrFull, and then the link remains valid. Recovery ends every session and grant of the
+// account. Recovery with a passkey also removes the password, because someone who knows it may be
+// the reason for the recovery.
 func (u *Users) UseLink(ctx context.Context, token string, use LinkUse) (storage.User, error) {
-	// Before the password is hashed: strangers must not have that work done for them.
+	// Check this before hashing, so that strangers cannot make the server hash passwords.
 	shown, err := u.ShowLink(ctx, token, use.Browser)
 	if err != nil || shown.Stops || shown.Early || use.Passkey != nil && shown.Kind == storage.LinkReset {
 		return storage.User{}, u.refuseLink(ctx, err)
@@ -307,7 +309,7 @@ func (u *Users) used(ctx context.Context, account storage.User, kind storage.Lin
 	u.cfg.Audit.Record(ctx, audit.LinkUsed, audit.Person(account.ID, account.Name), slog.String("kind", string(kind)))
 }
 
-// refuseLink records why a link was of no use.
+// refuseLink records why a link was refused.
 func (u *Users) refuseLink(ctx context.Context, err error) error {
 	reason := "not valid yet, or not the one to use"
 	if err != nil {
@@ -324,7 +326,7 @@ func orNotFound(err error) error {
 	return err
 }
 
-// StopLink ends the link that a token stops; ErrLink when there is no such link.
+// StopLink ends the link that a token stops. It returns ErrLink if there is none.
 func (u *Users) StopLink(ctx context.Context, token string) error {
 	l, err := u.cfg.Store.StopLink(ctx, secrets.Hash(token), u.cfg.Now())
 	if err != nil {
@@ -334,20 +336,20 @@ func (u *Users) StopLink(ctx context.Context, token string) error {
 	return nil
 }
 
-// stopped tells the person, who may be waiting for the link.
+// stopped notifies the user, who may be waiting for the link.
 func (u *Users) stopped(ctx context.Context, userID string) {
 	u.cfg.Audit.Record(ctx, audit.LinkStopped, audit.Person(userID, ""))
 	u.cfg.Notifier.Tell(ctx, userID, notice.Change{Kind: notice.RecoveryStopped})
 }
 
-// Recovering returns the time from which the recovery link of an account works, which may be in the
-// future; ErrLink when there is no such link.
+// Recovering returns the time from which the recovery link of an account is valid, which may be in
+// the future. It returns ErrLink if there is none.
 func (u *Users) Recovering(ctx context.Context, userID string) (time.Time, error) {
 	l, err := u.cfg.Store.RecoveryLink(ctx, userID, u.cfg.Now())
 	return l.NotBefore, linkError(err)
 }
 
-// StopRecovery ends every link of a person, who is signed in and has proved who they are.
+// StopRecovery ends every link of a signed-in user who has proved their identity.
 func (u *Users) StopRecovery(ctx context.Context, userID string) error {
 	n, err := u.cfg.Store.StopLinks(ctx, userID, u.cfg.Now())
 	if err != nil {

@@ -12,9 +12,9 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/span"
 )
 
-// hasher hashes passwords, a bounded number at once: each takes tens of megabytes, and a hundred
-// sign-ins at once must not take gigabytes. One slot is kept for known browsers, so that strangers
-// cannot keep all others waiting.
+// hasher hashes passwords with bounded concurrency: each hash uses tens of megabytes, and a hundred
+// sign-ins at once must not use gigabytes. One slot is reserved for known browsers, so that
+// strangers cannot block everyone else.
 type hasher struct {
 	params    *argon2id.Params
 	slots     chan struct{}
@@ -30,8 +30,8 @@ func newHasher(params *argon2id.Params, concurrent int) *hasher {
 	}
 }
 
-// decoy is the hash that unknown accounts are compared with, so that they cost as much time as known
-// ones: random bytes in the form of a hash, for which there is no password.
+// decoy returns the hash that passwords for unknown accounts are compared with, so that they take
+// as long as for known accounts. It consists of random bytes, and no password matches it.
 func decoy(p *argon2id.Params) string {
 	part := func(n uint32) string {
 		b := make([]byte, n)
@@ -42,7 +42,7 @@ func decoy(p *argon2id.Params) string {
 		part(p.SaltLength), part(p.KeyLength))
 }
 
-// acquire takes a slot. The caller releases it.
+// acquire takes a slot. The caller must release it.
 func (h *hasher) acquire(ctx context.Context, known bool) (release func(), err error) {
 	lines := []chan struct{}{h.strangers, h.slots}
 	if known {
@@ -79,7 +79,7 @@ func (h *hasher) hash(ctx context.Context, password string) (string, error) {
 	return hash, nil
 }
 
-// create and check are called with a slot, which is released when their memory is collected.
+// create and check require a slot. It is released when their memory has been collected.
 func (h *hasher) create(password string) (string, error) {
 	defer h.collect(h.params)
 	return argon2id.CreateHash(password, h.params)
@@ -91,15 +91,15 @@ func (h *hasher) check(password, hash string) (ok bool, used *argon2id.Params, e
 }
 
 func (h *hasher) collect(used *argon2id.Params) {
-	if used != nil { // else nothing was hashed
+	if used != nil { // otherwise nothing was hashed
 		h.leftover.add(uint64(used.Memory)<<10, func() int { return len(h.slots) - 1 })
 	}
 }
 
-// matches compares in constant time and reports whether the hash was made with
-// other parameters than ours. An empty hash costs the same and matches nothing.
+// matches compares in constant time. stale reports whether the hash was made with parameters other
+// than the configured ones. An empty hash takes the same time and never matches.
 func (h *hasher) matches(ctx context.Context, password, hash string, known bool) (ok, stale bool, err error) {
-	ctx, end := span.Begin(ctx, "check password") // and wait for a slot
+	ctx, end := span.Begin(ctx, "check password") // includes the wait for a slot
 	defer func() { end(err) }()
 	release, err := h.acquire(ctx, known)
 	if err != nil {

@@ -10,11 +10,11 @@ import (
 
 var errFull = errors.New("too many attempts wait")
 
-// queues has a queue for each key under which attempts are under way. It is no bounded.Map: none
-// may be forgotten while an attempt is in it, and there are no more of them than requests.
+// queues has a queue for each key with attempts. It is not a bounded.Map, because a queue with an
+// attempt must not be dropped. There are at most as many queues as requests.
 type queues struct {
-	turns  int // at once
-	length int // among them those that wait for a turn
+	turns  int // concurrent turns
+	length int // attempts with a turn, and those that wait for one
 
 	mu    sync.Mutex // guards byKey
 	byKey map[storage.Hash]*queue
@@ -29,8 +29,7 @@ func newQueues(turns, length int) *queues {
 	return &queues{turns: turns, length: length, byKey: map[storage.Hash]*queue{}}
 }
 
-// join takes a place in the queue of a key, and waits for its turn. The error is errFull, or that
-// of ctx.
+// join enters the queue of a key and waits for a turn. It returns errFull, or the error of ctx.
 func (q *queues) join(ctx context.Context, key storage.Hash) (leave func(), err error) {
 	in, err := q.enter(key)
 	if err != nil {

@@ -17,34 +17,34 @@ import (
 	"github.com/mcp-authd/mcp-authd/web/text"
 )
 
-// Reset is the wish of a person who has forgotten a password.
+// Reset is the request of a user who has forgotten their password.
 type Reset struct {
 	Issuer  string
-	Browser storage.Hash // in which the link will be good
-	From    Attempt      // the name, and the caller by whom wishes are counted; there is no password
+	Browser storage.Hash // the only browser in which the link will be valid
+	From    Attempt      // the name and the caller, for counting; it has no password
 }
 
-// resetsOfNetwork are the wishes of one network, for whatever name, that one process looks at.
+// resetsOfNetwork limits the requests of one network, for any name, that one process handles.
 var resetsOfNetwork = bounded.Rate{Every: time.Minute, Burst: 10}
 
-// The wishes for one name that are fulfilled while a link is good, by all replicas together. Those of
-// a stranger leave the person theirs: each network has its own, and so has each browser in which the
-// person has signed in before. storage.MaxResets has room for those of two
-// windows, of strangers and of two known browsers.
+// These limit the requests for one name during the lifetime of a link, over all replicas. Strangers
+// cannot use up the requests of the user: each network has its own limit, and so has each browser
+// in which the user has signed in before. storage.MaxResets has room for two windows of strangers
+// and of two known browsers.
 const (
-	resetsKnown  = 5                // of a known browser
-	resetsNear   = 3                // of a network
-	resetsOfName = 20               // of all unknown browsers
+	resetsKnown  = 5                // for a known browser
+	resetsNear   = 3                // for a network
+	resetsOfName = 20               // for all unknown browsers
 	resetsWindow = 15 * time.Minute // at least
 )
 
 const (
-	maxResets   = 16 // under way
+	maxResets   = 16 // concurrent requests
 	resetTime   = 30 * time.Second
 	limitedKeys = 10_000
 )
 
-// resets bounds what strangers have this server do.
+// resets limits the work that strangers can cause.
 type resets struct {
 	slots   chan struct{}
 	limiter *bounded.Limiter[storage.Hash]
@@ -57,12 +57,12 @@ func newResets(now func() time.Time) *resets {
 	}
 }
 
-// HasMail reports whether people can be written to.
+// HasMail reports whether the server can send mail to users.
 func (u *Users) HasMail() bool { return u.cfg.Notifier.HasMail() }
 
-// Forgotten writes to a person who has forgotten the password, if there is an account of the name with
-// an address, and returns until when the link in the letter works. It returns before anything is
-// looked up, so that a stranger learns nothing, not even from the time that the answer takes (PE-08).
+// Forgotten sends a reset link to a user who has forgotten their password, if the named account has
+// a mail address. It returns when the link will expire. It returns before it looks up the account,
+// so that a stranger learns nothing, not even from the response time (PE-08).
 func (u *Users) Forgotten(ctx context.Context, r Reset) (until time.Time) {
 	until = u.cfg.Now().Add(u.cfg.Links.ResetTTL)
 	wait := u.resets.limiter.Take(
@@ -88,7 +88,7 @@ func (u *Users) Forgotten(ctx context.Context, r Reset) (until time.Time) {
 	return until
 }
 
-// reset makes the link and queues the letter.
+// reset creates the link and queues the mail.
 func (u *Users) reset(ctx context.Context, r Reset, until time.Time) error {
 	if err := u.admit(ctx, r.From); err != nil {
 		return err
@@ -121,8 +121,8 @@ func (u *Users) reset(ctx context.Context, r Reset, until time.Time) error {
 
 var errResets = errors.New("users: reset: too many were asked for")
 
-// admit counts a wish, and returns errResets for one too many. One that is refused for its network
-// does not count for the name.
+// admit counts a request and returns errResets if there are too many. A request that is refused for
+// its network does not count for the name.
 func (u *Users) admit(ctx context.Context, a Attempt) error {
 	name := strings.ToLower(a.Name)
 	if a.known() {

@@ -11,16 +11,15 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// SetupTTL is how long a setup link is good.
+// SetupTTL is the lifetime of a setup link.
 const SetupTTL = time.Hour
 
-// SetupOpen reports whether there is no administrator yet.
+// SetupOpen reports whether the first administrator is still missing.
 func (u *Users) SetupOpen(ctx context.Context) (bool, error) { return u.cfg.Store.SetupOpen(ctx) }
 
-// SetupLink makes a new one-time link by which the first administrator is created,
-// and makes earlier ones invalid. The token stands in the fragment, which browsers
-// do not send, so that it reaches no log on the way. ErrExists when there is an
-// administrator.
+// SetupLink returns a new one-time link for creating the first administrator, and invalidates
+// earlier links. The token is in the fragment, which browsers do not send, so that logs on the way
+// do not contain it. It returns ErrExists if an administrator exists.
 func (u *Users) SetupLink(ctx context.Context, issuer string) (link string, expires time.Time, err error) {
 	token := secrets.Token("")
 	now := u.cfg.Now()
@@ -34,8 +33,8 @@ func (u *Users) SetupLink(ctx context.Context, issuer string) (link string, expi
 	return issuer + "/setup#token=" + token, expires, nil
 }
 
-// CheckSetup reports nil when the token of a setup link is good, else the error that
-// CompleteSetup would have for it. It spends nothing.
+// CheckSetup returns nil if the token of a setup link is valid, or else the error that
+// CompleteSetup would return. It does not use up the token.
 func (u *Users) CheckSetup(ctx context.Context, token string) error {
 	switch err := u.cfg.Store.CheckSetupToken(ctx, secrets.Hash(token), u.cfg.Now()); {
 	case errors.Is(err, storage.ErrExists):
@@ -46,12 +45,11 @@ func (u *Users) CheckSetup(ctx context.Context, token string) error {
 	return nil
 }
 
-// CompleteSetup spends the token of a setup link and creates the first
-// administrator. ErrName, ErrPassword and ErrCommon leave the token unspent;
-// storage.ErrNotFound and storage.ErrExpired mean the token, ErrExists that there is
-// an administrator already.
+// CompleteSetup uses up the token of a setup link and creates the first administrator. After
+// ErrName, ErrPassword or ErrCommon the token remains valid. storage.ErrNotFound and
+// storage.ErrExpired concern the token. ErrExists means that an administrator exists.
 func (u *Users) CompleteSetup(ctx context.Context, token, name, password string) (storage.User, error) {
-	// Before the password is hashed: strangers must not have that work done for them.
+	// Check this before hashing, so that strangers cannot make the server hash passwords.
 	if err := u.CheckSetup(ctx, token); err != nil {
 		return storage.User{}, err
 	}

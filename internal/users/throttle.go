@@ -12,38 +12,37 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// throttle slows down guessing without letting an attacker lock a person out (AS-05).
+// throttle slows down guessing, but does not let an attacker lock out a user (AS-05).
 //
-// Failures are counted in the store, so that all replicas count together, under the account
-// with each network of the caller, under each of these networks alone, and under the account
-// alone. Past a few failures under any of them each further attempt first waits, one after
-// the other; when too many wait, the rest is turned away. So guessing from one place is slow
-// however parallel it is and however many accounts it tries, and someone who finally types
-// the right password gets in after a short wait. People wait in lines with others of their
-// own network, until an account has had a hundred failures (NIST SP 800-63B §5.2.2): from
-// then on all browsers that it is not known in stand in one line, of which no network has
-// more than one place. Each known browser has a key of its own, which no stranger can touch.
+// The store counts failures for all replicas. It counts them under the account with each network of
+// the caller, under each of these networks alone, and under the account alone. After a few failures
+// under any of these keys, each further attempt first waits in a queue. If the queue is full, the
+// attempt is refused. So guessing from one place is slow even with many connections or accounts,
+// and a user who finally types the right password gets in after a short wait. Users wait in a queue
+// with others of their own network until an account has had a hundred failures (NIST SP 800-63B
+// §5.2.2). From then on, all unknown browsers of the account share one queue, in which each network
+// has at most one place. Each known browser has its own key, which strangers cannot affect.
 type throttle struct {
 	store storage.Failures
 	now   func() time.Time
 	sleep func(context.Context, time.Duration) error
-	// Each attempt passes the gates of its keys. Without them, all of a burst would pass before the
-	// first of its failures counts, which is when the password has been checked.
+	// Each attempt passes the gates of its keys. Without gates, a whole burst would pass before its
+	// first failure is counted, which happens after the password check.
 	gates *queues
-	lines *queues // in which attempts wait one after the other
+	lines *queues // queues in which attempts wait one at a time
 }
 
 const (
 	failureWindow = 15 * time.Minute
-	nearFree      = 5   // failures under account and network before waiting begins
-	networkFree   = 100 // failures under the network alone, whatever the account
+	nearFree      = 5   // failures under account and network before attempts wait
+	networkFree   = 100 // failures under the network alone, for any account
 	farFree       = 50  // failures under the account alone, from anywhere
-	allFree       = 100 // and before all unknown browsers wait in one line
+	allFree       = 100 // likewise, before all unknown browsers share one queue
 	pause         = time.Second
 	maxPause      = 2 * time.Second
 	maxLine       = 4
-	maxUnderWay   = 8  // attempts of one key being checked
-	maxUsers      = 64 // together with those that wait for that
+	maxUnderWay   = 8  // attempts of one key that are being checked
+	maxUsers      = 64 // including attempts that wait for a check
 )
 
 func newThrottle(c Config) *throttle {
@@ -54,16 +53,16 @@ func newThrottle(c Config) *throttle {
 	}
 }
 
-// limit is a key with the failures that are free under it, and the line in which to wait
-// beyond them.
+// limit is a key with its number of free failures, and the queue in which attempts beyond them
+// wait.
 type limit struct {
 	key, line storage.Hash
 	free      int
 	counted   Counted
 }
 
-// limits are those of an attempt, in the order in which it meets them: of the account at one
-// place, of that place, and of the account anywhere.
+// limits returns the limits of an attempt in the order in which it passes them: for the account and
+// network, for the network, and for the account.
 func limits(a Attempt) [][]limit {
 	name := string(a.of) + strings.ToLower(a.Name)
 	if a.known() {
@@ -85,13 +84,13 @@ func limits(a Attempt) [][]limit {
 	}
 }
 
-// key hides names and networks: the store need not know who fails to sign in.
+// key hashes names and networks, because the store need not know who fails to sign in.
 func key(parts ...string) storage.Hash {
 	return sha256.Sum256([]byte("login failures\x00" + strings.Join(parts, "\x00")))
 }
 
-// enter waits for the attempt's turn. The caller releases it when the password has
-// been checked and the failure, if any, counted.
+// enter waits for the attempt's turn. The caller must call release after it has checked the
+// password and counted the failure, if any.
 func (t *throttle) enter(ctx context.Context, a Attempt) (release func(), err error) {
 	h := &holdings{lines: map[storage.Hash]bool{}}
 	for _, together := range limits(a) {
@@ -103,10 +102,10 @@ func (t *throttle) enter(ctx context.Context, a Attempt) (release func(), err er
 	return h.release, nil
 }
 
-// holdings is what an attempt holds: slots of gates, and its turn in lines.
+// holdings are the gate slots and queue turns of an attempt.
 type holdings struct {
 	leave []func()
-	lines map[storage.Hash]bool // in which it is its turn
+	lines map[storage.Hash]bool // queues in which the attempt has its turn
 }
 
 func (h *holdings) release() {
@@ -115,13 +114,13 @@ func (h *holdings) release() {
 	}
 }
 
-// wait passes the gates of limits, waits for the turn in the lines of those that are
-// exceeded, and then once, as long as the worst of them asks. All attempts meet limits in
-// the same order, so none waits for another that waits for it.
+// wait passes the gates of limits and waits for a turn in the queues of exceeded limits. Then it
+// sleeps once, for the longest delay of these limits. All attempts pass limits in the same order,
+// so they cannot deadlock.
 func (t *throttle) wait(ctx context.Context, h *holdings, together []limit) error {
 	var longest time.Duration
 	for _, l := range together {
-		if l.key == l.line { // the gate of another's line is passed already
+		if l.key == l.line { // the gate of a shared queue has already been passed
 			leave, err := t.gates.join(ctx, l.key)
 			if err != nil {
 				return l.because(err)
@@ -151,7 +150,7 @@ func (t *throttle) wait(ctx context.Context, h *holdings, together []limit) erro
 	return t.sleep(ctx, longest)
 }
 
-// because is the error of an attempt that could not join a queue under a limit.
+// because returns the error of an attempt that could not join the queue of a limit.
 func (l limit) because(err error) error {
 	if errors.Is(err, errFull) {
 		return &ThrottledError{RetryAfter: maxLine * maxPause, Counted: l.counted}
@@ -174,8 +173,8 @@ func (t *throttle) failed(ctx context.Context, a Attempt) error {
 	return nil
 }
 
-// cleared forgets the failures from where the person has now signed in. Those of wider
-// networks and under the account alone stay: they may be an attack that goes on elsewhere.
+// cleared clears the failures from the place of a successful sign-in. Failures under wider networks
+// and under the account alone remain, because an attack may continue elsewhere.
 func (t *throttle) cleared(ctx context.Context, a Attempt) error {
 	return t.store.ClearFailures(ctx, limits(a)[0][0].key)
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// code tries a code of alice's app, from anywhere or from a browser of hers.
+// code tries a code of alice's app, from an unknown browser or from a known one.
 func (r *rig) code(t *testing.T, device string, right bool) error {
 	t.Helper()
 	alice, err := r.Store.UserByName(t.Context(), "alice")
@@ -41,7 +41,7 @@ func (r *rig) wrongCodes(t *testing.T, device string, n int) {
 	}
 }
 
-// turnedAway checks that a code is not looked at for some time.
+// turnedAway checks that err refuses a code for some time.
 func turnedAway(t *testing.T, err error, want time.Duration) {
 	t.Helper()
 	var late *ThrottledError
@@ -50,8 +50,8 @@ func turnedAway(t *testing.T, err error, want time.Duration) {
 	}
 }
 
-// TestTriesOfADay has a thief of the password guess as fast as the server lets them for four days: in
-// none of them the chance of a right guess is above 1 in 1,000 (PE-05).
+// TestTriesOfADay simulates a thief of the password who guesses as fast as possible for four days.
+// On each day, the chance of a correct guess must be at most 1 in 1,000 (PE-05).
 func TestTriesOfADay(t *testing.T) {
 	r := newRig(t)
 	var looked []time.Time
@@ -74,7 +74,7 @@ func TestTriesOfADay(t *testing.T) {
 		}
 		most = max(most, i-from+1)
 	}
-	const right = 3.0 / 1_000_000 // of each app three codes are good at a time
+	const right = 3.0 / 1_000_000 // each app has three valid codes at a time
 	if chance := float64(most) * right * storage.MaxApps; chance >= 1.0/1000 || most < 30 {
 		t.Errorf("PE-05: %d codes are looked at in a day: a chance of %f with %d apps", most, chance, storage.MaxApps)
 	}

@@ -1,5 +1,5 @@
-// Package users keeps the local accounts: it checks passwords, slows down callers who
-// guess them, and makes the first administrator through a one-time link.
+// Package users manages local accounts. It checks passwords, slows down guessing, and creates the
+// first administrator through a one-time link.
 package users
 
 import (
@@ -20,41 +20,41 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// The errors that a caller tells apart.
+// These errors are distinguished by callers.
 var (
-	// ErrWrong is every failed sign-in: no such account, wrong password, disabled.
+	// ErrWrong means a failed sign-in: unknown account, wrong password, or disabled account.
 	ErrWrong = errors.New("users: wrong name or password")
-	// ErrName: identifier.ValidName refuses the name.
+	// ErrName means that identifier.ValidName refuses the name.
 	ErrName = errors.New(
 		"users: a name must have 1 to 64 letters, digits or . _ - @ +, must not begin like an id (usr_, mcp_, grt_ and " +
 			"others), and must not be ., .., operator or system",
 	)
-	// ErrPassword: a password has 8 to 1024 bytes.
+	// ErrPassword means that the password does not have 8 to 1024 bytes.
 	ErrPassword = errors.New("users: a password has 8 to 1024 bytes")
-	// ErrCommon: a password is the name, or one that is guessed first.
+	// ErrCommon means that the password is the account name or a common password.
 	ErrCommon = errors.New(
 		"users: this password is one of the most common ones, or the name of the account; choose another",
 	)
-	// ErrMail: it is no address to which mail can be sent.
+	// ErrMail means that the address is not a valid mail address.
 	ErrMail = errors.New("users: the address is not a mail address such as alice@example.com")
-	// ErrLink is every link that is of no use: unknown, used, expired, stopped or replaced, or that of
-	// a disabled account. To a stranger they are one.
+	// ErrLink means that a link is not valid: unknown, used, expired, stopped or replaced, or for a
+	// disabled account. Strangers cannot tell these cases apart.
 	ErrLink = errors.New("users: the link is not valid, or no longer valid")
-	// ErrBrowser: the link was asked for in another browser.
+	// ErrBrowser means that the link was requested in another browser.
 	ErrBrowser = errors.New("users: the link is good only in the browser in which it was asked for")
-	// ErrDisabled: the account is disabled.
+	// ErrDisabled means that the account is disabled.
 	ErrDisabled = errors.New("users: the account is disabled")
-	// ErrLast: there has to be an administrator.
+	// ErrLast means that the last administrator would be lost.
 	ErrLast = errors.New("users: the last administrator")
-	// ErrOtherWays: the person has other ways in, so a link has to wait.
+	// ErrOtherWays means that the user has other authentication methods, so a link must be delayed.
 	ErrOtherWays = errors.New("users: the person has other ways in")
-	// ErrExists: the name is taken.
+	// ErrExists means that the name is taken.
 	ErrExists = errors.New("users: the name is taken")
-	// ErrUnknown: there is no such account.
+	// ErrUnknown means that the account does not exist.
 	ErrUnknown = errors.New("users: no such account")
 )
 
-// Store is what this package needs of a store.
+// Store is the part of a store that this package uses.
 type Store interface {
 	storage.Users
 	storage.Accounts
@@ -63,7 +63,7 @@ type Store interface {
 	storage.Failures
 	storage.OneTimeLinks
 	storage.LinkStops
-	// Factors and Ways are those of storage.WayEnds and storage.Ways.
+	// Factors is the method of storage.WayEnds, and Ways that of storage.Ways.
 	Factors(ctx context.Context, userID string, by storage.Admission) (storage.Factors, error)
 	Ways(ctx context.Context, userID string) ([]storage.Way, error)
 }
@@ -71,20 +71,19 @@ type Store interface {
 // Config configures Users. Store is required.
 type Config struct {
 	Store Store
-	// Params are the cost of argon2id. Default: 19 MiB, two passes, one lane, the
-	// OWASP recommendation; about 30 ms.
+	// Params are the parameters of argon2id. Default: 19 MiB, two passes, one lane, as OWASP
+	// recommends; about 30 ms.
 	Params *argon2id.Params
-	// MaxConcurrent bounds how many passwords are hashed at once, and with it the
-	// memory that a burst of sign-ins takes. Default: one for each processor and one
-	// more, 4 at most.
+	// MaxConcurrent limits the number of concurrent hashes, and so the memory that a burst of
+	// sign-ins uses. Default: the number of processors plus one, at most 4.
 	MaxConcurrent int
-	// Providers are the ids of those at which people sign in.
+	// Providers are the ids of the providers for sign-in.
 	Providers []string
 	Links     LinkPolicy
 	Now       func() time.Time
 	// Sleep waits, or returns the context's error. Default: a timer.
 	Sleep    func(context.Context, time.Duration) error
-	Notifier *notice.Notifier // nil: people are not told of a new password
+	Notifier *notice.Notifier // nil: users are not notified of changes
 	Audit    *audit.Recorder
 	Logger   *slog.Logger
 }
@@ -140,8 +139,8 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// SetMail replaces the mail address of an account; "" removes it. It returns ErrMail when the text is not
-// an address. The earlier address is not told: the operator decides where people are written to.
+// SetMail replaces the mail address of an account. "" removes it. It returns ErrMail if the address
+// is not valid. The old address gets no notice: the operator decides where mail goes.
 func (u *Users) SetMail(ctx context.Context, name, address string) error {
 	if err := checkMail(address); err != nil {
 		return err
@@ -153,8 +152,9 @@ func (u *Users) SetMail(ctx context.Context, name, address string) error {
 	return u.changed(ctx, account, "mail", u.cfg.Store.SetMail(ctx, account.ID, address))
 }
 
-// SetRole gives an account a role, "" for none, which ends its sessions. With a role it also ends the open
-// links into the account: who made one would come in with the role. ErrUnknown, ErrLast.
+// SetRole sets the role of an account, or removes it for "", which ends its sessions. Setting a
+// role also ends the open links into the account, because whoever made one would get the role. It
+// returns ErrUnknown or ErrLast.
 func (u *Users) SetRole(ctx context.Context, name string, role storage.Role) error {
 	account, err := u.Find(ctx, name)
 	if err != nil {
@@ -187,7 +187,7 @@ func checkMail(address string) error {
 	return nil
 }
 
-// Create adds an account. ErrName, ErrPassword, ErrCommon, ErrExists.
+// Create adds an account. It returns ErrName, ErrPassword, ErrCommon or ErrExists.
 func (u *Users) Create(ctx context.Context, name, password string, admin bool) (storage.User, error) {
 	a := Account{Name: name, Password: password}
 	if admin {
@@ -196,14 +196,14 @@ func (u *Users) Create(ctx context.Context, name, password string, admin bool) (
 	return u.Add(ctx, a)
 }
 
-// Account is an account to be added.
+// Account is a new account.
 type Account struct {
 	Name, Password string
 	Role           storage.Role
-	Mail           string // "": the person is not written to
+	Mail           string // "": the user gets no mail
 }
 
-// Add is Create for an account of which more is known: also ErrMail.
+// Add adds an account. In addition to the errors of Create, it returns ErrMail.
 func (u *Users) Add(ctx context.Context, a Account) (storage.User, error) {
 	if err := checkMail(a.Mail); err != nil {
 		return storage.User{}, err
@@ -254,9 +254,9 @@ const (
 	maxPassword = 1024
 )
 
-// Find returns the account with a name, or with an id where the text has the form of one, or ErrUnknown. An
-// id is never looked up as a name: an account that an earlier version named like the id of a deleted one
-// must not take its place.
+// Find returns the account with a name, or with an id if the text has the form of an id, or
+// ErrUnknown. It never looks up an id as a name. An earlier version allowed names that look like
+// ids, and such an account must not replace a deleted one.
 func (u *Users) Find(ctx context.Context, nameOrID string) (storage.User, error) {
 	find := u.cfg.Store.UserByName
 	if identifier.Is(nameOrID) {
@@ -272,13 +272,13 @@ func (u *Users) Find(ctx context.Context, nameOrID string) (storage.User, error)
 	return account, nil
 }
 
-// List returns up to limit accounts with a name after the given one.
+// List returns up to limit accounts with names after the given one.
 func (u *Users) List(ctx context.Context, after string, limit int) ([]storage.User, error) {
 	return u.cfg.Store.ListUsers(ctx, after, limit)
 }
 
-// SetPassword replaces a password (ErrPassword, ErrCommon) and ends the user's sessions; unless keepGrants, it
-// also revokes what the user allowed applications (OAuth 2.1 §4.3.3).
+// SetPassword replaces a password and ends the user's sessions. Unless keepGrants is set, it also
+// revokes the user's grants (OAuth 2.1 §4.3.3). It returns ErrPassword or ErrCommon.
 func (u *Users) SetPassword(ctx context.Context, name, password string, keepGrants bool) error {
 	account, err := u.Find(ctx, name)
 	if err != nil {
@@ -295,14 +295,14 @@ func (u *Users) SetPassword(ctx context.Context, name, password string, keepGran
 	return err
 }
 
-// Within is the session that changes something for its person.
+// Within is the session in which a user makes a change.
 type Within struct {
 	Session    storage.Hash
-	TwoFactors bool // the person has shown two of their factors in it
+	TwoFactors bool // the user has proved two factors in it
 }
 
-// ChangePassword is SetPassword by the person, in a session; what they allowed applications stays. It returns
-// storage.ErrSignedOut when the session has ended.
+// ChangePassword replaces the password at the user's request in a session, and keeps the user's
+// grants. It returns storage.ErrSignedOut if the session has ended.
 func (u *Users) ChangePassword(ctx context.Context, account storage.User, password string, in Within) error {
 	hash, err := u.hash(ctx, account.Name, password)
 	if err != nil {
@@ -345,7 +345,7 @@ func (u *Users) setDisabled(ctx context.Context, name string, disabled bool) err
 	return u.changed(ctx, account, what, u.cfg.Store.SetUserDisabled(ctx, account.ID, disabled, u.cfg.Now()))
 }
 
-// Delete removes an account with all that hangs on it.
+// Delete removes an account and all of its data.
 func (u *Users) Delete(ctx context.Context, name string) error {
 	account, err := u.Find(ctx, name)
 	if err != nil {

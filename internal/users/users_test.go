@@ -19,7 +19,7 @@ import (
 
 const good = "correct horse"
 
-// cheap keeps the tests quick; the cost is not what they are about.
+// cheap makes the tests fast, because they do not depend on the cost.
 var cheap = &argon2id.Params{Memory: 64, Iterations: 1, Parallelism: 1, SaltLength: 16, KeyLength: 32}
 
 type rig struct {
@@ -198,7 +198,7 @@ func TestThrottle(t *testing.T) {
 				if errors.Is(r.try(t, "alice", "wrong", "net"), ErrWrong) {
 					checked.Add(1)
 				}
-				if returned.Add(1) == 500-maxLine { // the rest is in line
+				if returned.Add(1) == 500-maxLine { // the others are in the queue
 					close(hold)
 				}
 			})
@@ -301,9 +301,9 @@ func TestSpraying(t *testing.T) {
 	}
 }
 
-// Sixteen strangers on ever new networks keep failing for one account; its owner, on a
-// new browser of a network of their own, gets in after a wait. (Until the account has had a
-// hundred failures: then see TestGuessingFromEverywhere.)
+// TestStrangersCannotFillTheLine simulates sixteen strangers who fail for one account on changing
+// networks. The owner, in a new browser on another network, gets in after a wait. This holds for
+// the first hundred failures; see TestGuessingFromEverywhere for more.
 func TestStrangersCannotFillTheLine(t *testing.T) {
 	r := newRig(t, func(c *Config) { c.Sleep = sleep })
 	for i := range farFree {

@@ -9,7 +9,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// OpenLinks returns up to limit links that may still be used, with a hash greater than after.
+// OpenLinks returns up to limit usable links with a hash greater than after.
 func (u *Users) OpenLinks(ctx context.Context, after storage.Hash, limit int) ([]storage.OneTimeLink, error) {
 	out, err := u.cfg.Store.OpenLinks(ctx, after, limit, u.cfg.Now())
 	if err != nil {
@@ -18,8 +18,8 @@ func (u *Users) OpenLinks(ctx context.Context, after storage.Hash, limit int) ([
 	return out, nil
 }
 
-// WithdrawLinks ends the invitation of a name, and every link of the account that has that name or id,
-// whose person is told, and returns how many. It returns ErrLink when there is nothing to end.
+// WithdrawLinks ends the invitation for a name, and every link of the account with that name or id,
+// whose user is notified. It returns the number of links, or ErrLink if there are none.
 func (u *Users) WithdrawLinks(ctx context.Context, name string) (int, error) {
 	now := u.cfg.Now()
 	account, unknown := u.Find(ctx, name)
