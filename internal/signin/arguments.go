@@ -7,14 +7,14 @@ import (
 	"strings"
 )
 
-// Arguments are those of a call, as a person types them.
+// Arguments are the arguments of a call as a user types them.
 type Arguments struct {
-	object map[string]json.RawMessage // given as JSON
-	texts  map[string]string          // given as texts, which the input schema of the tool says how to read
+	object map[string]json.RawMessage // from a JSON object
+	texts  map[string]string          // from name=value; the tool's input schema determines the type
 }
 
-// ReadArguments reads arguments that are given as name=value, and as one JSON object; "": none are. An argument may be
-// given once.
+// ReadArguments reads arguments from name=value pairs and from one JSON object, which may be "".
+// Each argument must be given only once.
 func ReadArguments(pairs []string, object string) (Arguments, error) {
 	a := Arguments{texts: map[string]string{}}
 	if object != "" {
@@ -36,8 +36,9 @@ func ReadArguments(pairs []string, object string) (Arguments, error) {
 	return a, nil
 }
 
-// of returns the arguments for a tool with an input schema: a text is JSON where the schema has no text there. Numbers
-// stay as they are written, since a clearance is for what was written.
+// of returns the arguments for a tool with an input schema. A text is parsed as JSON unless the
+// schema allows a string. Numbers keep their notation, because a tool call approval covers the
+// exact text.
 func (a Arguments) of(schema any) (map[string]json.RawMessage, error) {
 	out := map[string]json.RawMessage{}
 	for name, value := range a.object {
@@ -63,10 +64,11 @@ func (a Arguments) of(schema any) (map[string]json.RawMessage, error) {
 	return out, nil
 }
 
-// maxSchemaDepth bounds references and choices in the schema of one argument.
+// maxSchemaDepth limits references and choices in the schema of one argument.
 const maxSchemaDepth = 8
 
-// kindsOf are the types that a schema has for a value; nil: any, or it cannot be told.
+// kindsOf returns the types that a schema allows for a value, or nil if it allows any or the types
+// are unknown.
 func kindsOf(schema any, root map[string]any, depth int) (kinds []string) {
 	s, ok := schema.(map[string]any)
 	if !ok || depth == 0 {
@@ -111,7 +113,7 @@ func kindsOf(schema any, root map[string]any, depth int) (kinds []string) {
 	return kinds
 }
 
-// kindOf is the type of a value that was decoded from JSON.
+// kindOf returns the type of a value decoded from JSON.
 func kindOf(value any) string {
 	switch value.(type) {
 	case string:
@@ -128,7 +130,7 @@ func kindOf(value any) string {
 	return "number"
 }
 
-// pointed is the part of a schema that a reference within it names, as #/$defs/Amount; nil: there is none.
+// pointed returns the part of a schema that a local reference such as #/$defs/Amount names, or nil.
 func pointed(root map[string]any, ref string) any {
 	path, ok := strings.CutPrefix(ref, "#/")
 	if !ok {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// argumentSchema is the input schema of a tool, as frameworks write them.
+// argumentSchema is a tool's input schema as frameworks generate it.
 const argumentSchema = `{"type": "object", "properties": {
 	"text": {"type": "string"},
 	"amount": {"type": "number"},
@@ -26,7 +26,7 @@ const argumentSchema = `{"type": "object", "properties": {
 	"nothing": true
 }, "$defs": {"Party": {"type": "object"}, "Loop": {"$ref": "#/$defs/Loop"}}}`
 
-// TestArguments: an argument is a text where the tool wants one, and JSON where it wants anything else.
+// TestArguments checks that an argument is a string if the tool accepts one, and JSON otherwise.
 func TestArguments(t *testing.T) {
 	var schema any
 	if err := json.Unmarshal([]byte(argumentSchema), &schema); err != nil {

@@ -15,8 +15,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// Callback is the loopback listener that the browser comes back to. It exists only
-// while a sign-in is under way.
+// Callback is the loopback listener that the browser returns to. It exists only during a sign-in.
 type Callback struct {
 	URI     string
 	answers chan answer
@@ -25,10 +24,11 @@ type Callback struct {
 	close   sync.Once
 }
 
-// answer is what the browser has brought, and takes how the sign-in ended, for the page that it shows.
+// answer is the authorization response from the browser. ended takes the result, which the browser
+// then shows.
 type answer struct {
 	values url.Values
-	ended  chan error // has room for one
+	ended  chan error // buffered for one error
 }
 
 // Listen opens a callback on a free port of loopback (CL-16).
@@ -49,8 +49,8 @@ func Listen() (*Callback, error) {
 	return c, nil
 }
 
-// callbackPage looks like the pages of the server, whose style sheet it cannot reach. It is in the language
-// of the command line.
+// callbackPage looks like the server's pages, whose style sheet it cannot load. It is in English,
+// like the command line.
 var callbackPage = template.Must(template.New("callback").Parse(`<!doctype html>
 <html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <title>{{.Title}}</title>
@@ -68,7 +68,7 @@ p { margin: 0 0 .75rem }
 <p>You can close this window and go back to the terminal.</p></main></html>
 `))
 
-// outcome is what the page says.
+// outcome is the text of the page.
 type outcome struct{ Title, Why, Advice string }
 
 func outcomeOf(err error) outcome {
@@ -82,14 +82,14 @@ func outcomeOf(err error) outcome {
 	return out
 }
 
-// errSuperfluous and errOver: the answer is not looked at.
+// After these errors, the response is ignored.
 var (
 	errSuperfluous = errors.New("the browser had come back before")
 	errOver        = errors.New("the command has ended meanwhile")
 )
 
-// receive keeps the browser until what it has brought was used: an error, or a code that is refused, is no
-// sign-in. Only the first answer counts.
+// receive makes the browser wait until its response was used: an error, or a refused code, is not a
+// sign-in. Only the first response counts.
 func (c *Callback) receive(w http.ResponseWriter, r *http.Request) {
 	a := answer{r.URL.Query(), make(chan error, 1)}
 	err := errSuperfluous
@@ -100,7 +100,7 @@ func (c *Callback) receive(w http.ResponseWriter, r *http.Request) {
 		case <-c.closed:
 			err = errOver
 			select {
-			case err = <-a.ended: // both
+			case err = <-a.ended: // both channels are ready
 			default:
 			}
 		case <-r.Context().Done():
@@ -111,10 +111,10 @@ func (c *Callback) receive(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.Header().Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'")
 	w.Header().Set("Referrer-Policy", "no-referrer")
-	_ = callbackPage.Execute(w, outcomeOf(err)) // the browser may have gone
+	_ = callbackPage.Execute(w, outcomeOf(err)) // fails only if the browser is gone
 }
 
-// Close ends the listener.
+// Close closes the listener.
 func (c *Callback) Close() {
 	c.close.Do(func() { close(c.closed) })
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
@@ -124,7 +124,8 @@ func (c *Callback) Close() {
 	}
 }
 
-// Await waits for the browser to come back, which is told that all is well, and returns what it brings, unchecked.
+// Await waits for the browser, shows it a success page, and returns the response parameters without
+// checking them.
 func (c *Callback) Await(ctx context.Context) (url.Values, error) {
 	select {
 	case a := <-c.answers:
@@ -135,8 +136,8 @@ func (c *Callback) Await(ctx context.Context) (url.Values, error) {
 	}
 }
 
-// Redeem waits for the browser to come back, exchanges the code that it brings, and has the browser show how
-// that ended.
+// Redeem waits for the browser and exchanges the code from its response. The browser shows the
+// result.
 func (c *Client) Redeem(
 	ctx context.Context, s Server, cred Credentials, r Request, back *Callback, resource string,
 ) (token oauth.TokenResponse, err error) {
@@ -155,8 +156,8 @@ func (c *Client) Redeem(
 	return c.Token(ctx, s, cred, r, back.URI, resource, code)
 }
 
-// code is the code of an answer. The issuer is checked before anything else of it is believed
-// (RFC 9207 §2.4, CL-24).
+// code returns the code of a response. It checks the issuer before it uses any other parameter (RFC
+// 9207 §2.4, CL-24).
 func (r Request) code(s Server, q url.Values) (string, error) {
 	iss, sent := q.Get("iss"), q.Has("iss")
 	switch {

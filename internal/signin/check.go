@@ -12,7 +12,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// Finding is one thing that was looked at from outside.
+// Finding is the result of one check.
 type Finding struct {
 	Level       string `json:"level"` // ok, warning, fail
 	Requirement string `json:"requirement,omitempty"`
@@ -35,7 +35,7 @@ func (c *checker) bad(level, id, advice, what string, args ...any) {
 	c.findings = append(c.findings, Finding{level, id, fmt.Sprintf(what, args...), advice})
 }
 
-// want adds a finding that is ok when good is true and a failure otherwise.
+// want adds a finding: ok if good is true, and a failure otherwise.
 func (c *checker) want(good bool, id, advice, what string, args ...any) {
 	if good {
 		c.ok(id, what, args...)
@@ -44,7 +44,7 @@ func (c *checker) want(good bool, id, advice, what string, args ...any) {
 	c.bad("fail", id, advice, "expected: "+what, args...)
 }
 
-// Check looks at a protected MCP server from outside, without signing in.
+// Check checks a protected MCP server from outside, without signing in.
 func (c *Client) Check(ctx context.Context, mcpURL string) []Finding {
 	k := &checker{Client: c, url: mcpURL}
 	ch, err := c.Challenge(ctx, mcpURL)
@@ -69,11 +69,11 @@ func (c *Client) Check(ctx context.Context, mcpURL string) []Finding {
 	return k.findings
 }
 
-// fits compares what the MCP server asks for with what its authorization server can give it:
-// what the one has and the other has not sends people round without end.
+// fits checks that the scopes and the resource of the MCP server are known to its authorization
+// server. Otherwise users sign in repeatedly without success.
 func (c *checker) fits(s Server, ch discovery.Challenge, r discovery.Resource) {
 	if s.ResourceScopes == nil {
-		return // it does not say, as it need not
+		return // the optional field is missing
 	}
 	var known []string
 	ok := false
@@ -104,7 +104,7 @@ func (c *checker) failed(id string, err error) {
 	c.bad("fail", id, advice, "%v", err)
 }
 
-// refusals checks what the server refuses, and how.
+// refusals checks the server's error responses.
 func (c *checker) refusals(ctx context.Context, ch discovery.Challenge) {
 	c.want(ch.ResourceMetadata != "", "RS-16",
 		"Send resource_metadata in WWW-Authenticate; a proxy may have removed the header.",
@@ -140,7 +140,7 @@ func (c *checker) refusals(ctx context.Context, ch discovery.Challenge) {
 		"a foreign Origin is 403 (got %d)", status)
 }
 
-// ask sends a request and returns the status, 0 when there was no answer, and the parameters of a
+// ask sends a request and returns the status, or 0 without a response, and the parameters of a
 // bearer challenge.
 func (c *checker) ask(ctx context.Context, method, target string, header http.Header) (int, map[string]string) {
 	req, err := http.NewRequestWithContext(ctx, method, target, nil)

@@ -1,5 +1,5 @@
-// Package signin is the MCP client behind `mcp-authd login` and `mcp-authd check`: it registers and
-// signs in step by step, looks at a server from outside, and can say of each step why it failed.
+// Package signin is the MCP client behind `mcp-authd login` and `mcp-authd check`. It registers and
+// signs in step by step, checks a server from outside, and reports why a step failed.
 package signin
 
 import (
@@ -14,7 +14,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// The steps that follow those of discovery, in order.
+// These are the steps after those of discovery, in order.
 const (
 	StepRegistration = "registration"
 	StepBrowser      = "browser"
@@ -27,28 +27,28 @@ func fail(step, advice, format string, args ...any) error {
 	return discovery.Fail(step, advice, format, args...)
 }
 
-// Client does the HTTP of every step. The zero value is not usable; call New or NewBound.
+// Client sends the HTTP requests of every step. Use New, NewThrough or NewBound to create one.
 type Client struct {
 	*discovery.Client
-	Name   string            // as people are shown it
-	tokens *discovery.Client // requests for tokens
-	calls  http.RoundTripper // requests with a token
-	key    string            // thumbprint of the key that tokens have to be bound to; "": to none
+	Name   string            // shown to users
+	tokens *discovery.Client // sends token requests
+	calls  http.RoundTripper // sends requests with a token
+	key    string            // thumbprint of the key that tokens must be bound to, or ""
 }
 
-// loginName is the client of the command login.
+// loginName is the client name of the command login.
 const loginName = "mcp-authd login"
 
 // New returns a client.
 func New() *Client { return NewThrough(http.DefaultTransport) }
 
-// NewThrough returns a client whose requests go through t.
+// NewThrough returns a client that sends its requests through t.
 func NewThrough(t http.RoundTripper) *Client {
 	d := discovery.New(t)
 	return &Client{Client: d, Name: loginName, tokens: d, calls: t}
 }
 
-// NewBound returns a client whose tokens are bound to a new key, which it keeps in memory (RFC 9449).
+// NewBound returns a client whose tokens are bound to a new key, which stays in memory (RFC 9449).
 func NewBound() (*Client, error) {
 	key, err := dpop.Generate()
 	if err != nil {
@@ -63,11 +63,11 @@ func NewBound() (*Client, error) {
 // Server is the metadata of an authorization server.
 type Server struct {
 	metadata.AuthorizationServer
-	Legacy bool `json:"-"` // no document: the default endpoints of MCP 2025-03-26
+	Legacy bool `json:"-"` // without metadata: the default endpoints of MCP 2025-03-26
 }
 
-// Metadata reads the metadata of the authorization server, and checks that PKCE with S256 is
-// offered (CL-08).
+// Metadata reads the metadata of the authorization server. The server must support PKCE with S256
+// (CL-08).
 func (c *Client) Metadata(ctx context.Context, mcpURL string, r discovery.Resource) (Server, error) {
 	issuers, err := discovery.Issuers(mcpURL, r)
 	if err != nil {

@@ -19,31 +19,30 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/discovery"
 )
 
-// world is an MCP server and its authorization server on one origin; each test breaks
-// one thing.
+// world is an MCP server and its authorization server on one origin. Each test breaks one part.
 type world struct {
 	*httptest.Server
 	challenge string
 	prm, as   map[string]any
 	register  http.HandlerFunc
 	token     http.HandlerFunc
-	opened    http.HandlerFunc            // what /open and what is below it answer without a token
-	back      func(url.Values) url.Values // what the authorization server answers, given the request
+	opened    http.HandlerFunc            // answers /open and the paths below it without a token
+	back      func(url.Values) url.Values // returns the authorization response for a request
 	requests  []url.Values
-	page      string // what the browser shows in the end
+	page      string // the page that the browser shows last
 
 	mu   sync.Mutex // guards seen
 	seen []sent
 }
 
-// sent is a request that a server of the world got.
+// sent is a request to a server of the world.
 type sent struct {
 	path   string
 	header http.Header
 	body   string
 }
 
-// record notes what arrives before it is served.
+// record records each request before it is served.
 func (w *world) record(next http.Handler) http.HandlerFunc {
 	return func(rw http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
@@ -55,7 +54,7 @@ func (w *world) record(next http.Handler) http.HandlerFunc {
 	}
 }
 
-// last is the last request to a path.
+// last returns the last request to a path.
 func (w *world) last(t *testing.T, path string) sent {
 	t.Helper()
 	w.mu.Lock()
@@ -179,7 +178,7 @@ func TestSteps(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		change func(*world)
-		step   string // "" when it succeeds
+		step   string // "" for success
 		why    string
 	}{
 		{"CL-02 CL-17 everything is right", nil, "", ""},

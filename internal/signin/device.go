@@ -11,7 +11,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// DeviceRequest is a device authorization request under way (RFC 8628 §3.2).
+// DeviceRequest is a pending device authorization request (RFC 8628 §3.2).
 type DeviceRequest struct {
 	Code      string `json:"device_code"`
 	UserCode  string `json:"user_code"`
@@ -30,7 +30,8 @@ func (c *Client) RegisterDevice(ctx context.Context, s Server) (Credentials, err
 	})
 }
 
-// BeginDevice asks for the codes of a device, to be approved by a person who proves who they are as proof says.
+// BeginDevice requests codes for a device. proof is the authentication that the approving user must
+// provide.
 func (c *Client) BeginDevice(
 	ctx context.Context, s Server, cred Credentials, resource string, scopes oauth.Scopes, proof Proof,
 ) (r DeviceRequest, err error) {
@@ -64,7 +65,7 @@ func (c *Client) BeginDevice(
 	return r, nil
 }
 
-// AwaitDevice polls until the person has decided (RFC 8628 §3.5).
+// AwaitDevice polls until the user has decided (RFC 8628 §3.5).
 func (c *Client) AwaitDevice(
 	ctx context.Context, s Server, cred Credentials, r DeviceRequest, resource string,
 ) (oauth.TokenResponse, error) {
@@ -81,7 +82,7 @@ func (c *Client) AwaitDevice(
 			"resource": {resource},
 		})
 		if err != nil {
-			wait *= 2 // RFC 8628 §3.5: a connection that fails is asked less often
+			wait *= 2 // RFC 8628 §3.5: poll less often after a connection error
 			continue
 		}
 		if resp.StatusCode == http.StatusOK {
@@ -90,7 +91,7 @@ func (c *Client) AwaitDevice(
 		var refused struct {
 			Code oauth.Code `json:"error"`
 		}
-		_ = json.Unmarshal(body, &refused) // what is no JSON is described as it came
+		_ = json.Unmarshal(body, &refused) // other content is described as received
 		switch refused.Code {
 		case oauth.AuthorizationPending:
 		case oauth.SlowDown:

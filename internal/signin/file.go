@@ -15,30 +15,30 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
 )
 
-// File keeps a [Session] in the directory of a person.
+// File stores a [Session] in a user's directory.
 type File struct{ path string }
 
-// Kept is what a File holds.
+// Kept is the content of a File.
 type Kept struct {
 	Issuer    string    `json:"issuer"`
 	ClientID  string    `json:"client_id"`
-	Device    bool      `json:"device,omitempty"` // the client is one for the device flow
+	Device    bool      `json:"device,omitempty"` // the client uses the device flow
 	Access    string    `json:"access_token"`
 	ExpiresAt time.Time `json:"expires_at"`
 	Refresh   string    `json:"refresh_token,omitempty"`
 }
 
-// maxFile bounds a file, in bytes.
+// maxFile is the maximum size of a file in bytes.
 const maxFile = 256 << 10
 
-// FileFor is the file for a resource in a directory, which is made when something is kept. What one server has
-// given is never sent to another (CL-15).
+// FileFor returns the file for a resource in a directory. The directory is created on the first
+// write. Each server has its own file, so its tokens are never sent to another server (CL-15).
 func FileFor(dir, resource string) File {
 	name := secrets.Hash(resource)
 	return File{filepath.Join(dir, hex.EncodeToString(name[:16])+".json")}
 }
 
-// read returns what is kept; the zero value when nothing is, or nothing that can be read.
+// read returns the stored data, or the zero value if the file does not exist or is not valid.
 func (f File) read() (k Kept, err error) {
 	in, err := os.Open(f.path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -58,7 +58,7 @@ func (f File) read() (k Kept, err error) {
 	return k, nil
 }
 
-// write replaces what is kept, as a whole, in a file that no other user can read (CL-27).
+// write replaces the file atomically. No other user can read the file (CL-27).
 func (f File) write(k Kept) error {
 	text, err := json.Marshal(k)
 	if err != nil {
@@ -78,7 +78,7 @@ func (f File) write(k Kept) error {
 
 func (f File) remove() error { return os.Remove(f.path) }
 
-// lock waits until no other program has the file.
+// lock waits until no other program holds the lock.
 func (f File) lock(ctx context.Context) (release func(), err error) {
 	if err := os.MkdirAll(filepath.Dir(f.path), 0o700); err != nil {
 		return nil, fmt.Errorf("the sign-in cannot be kept: %w", err)

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestFile: what the command line keeps of a person is theirs alone, and that of one server.
+// TestFile checks that no other user can read a file, and that each server has its own file.
 func TestFile(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "remote")
 	one, other := FileFor(dir, "https://one.example/api/v1"), FileFor(dir, "https://other.example/api/v1")

@@ -4,5 +4,5 @@ package signin
 
 import "os"
 
-// lockFile takes nothing here: of two programs at once the one that writes last is remembered.
+// lockFile does not lock on this system: if two programs write, the last one wins.
 func lockFile(*os.File) bool { return true }

@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// lockFile takes a file until it is closed, or reports that another program has it.
+// lockFile locks a file until it is closed. It reports false if another program holds the lock.
 func lockFile(f *os.File) bool {
 	return syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil
 }

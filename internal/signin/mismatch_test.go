@@ -7,11 +7,12 @@ import (
 	"testing"
 )
 
-// TestMismatch: issue 11, 4.1. check sees that MCP server and authorization server do not fit.
+// TestMismatch: issue 11, 4.1. Check detects that an MCP server and its authorization server do not
+// match.
 func TestMismatch(t *testing.T) {
 	for name, tt := range map[string]struct {
 		scopes func(w *world) map[string][]string
-		failed string // in the finding that fails, "" for none
+		failed string // text of the failing finding; "" for none
 		advice string
 	}{
 		"it fits": {
@@ -46,11 +47,11 @@ func TestMismatch(t *testing.T) {
 	}
 }
 
-// TestTry: a request that is refused to every caller ends the sign-in at once.
+// TestTry checks that a request that is refused to every caller ends the sign-in immediately.
 func TestTry(t *testing.T) {
 	for name, tt := range map[string]struct {
 		answer http.HandlerFunc
-		want   string // "" for a page on which a person signs in
+		want   string // "" for a sign-in page
 	}{
 		"a page to sign in": {func(w http.ResponseWriter, _ *http.Request) {}, ""},
 		"busy": {

@@ -8,14 +8,15 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// Proof is how a person has to prove who they are, in the words of the challenge that asks for it (RFC 9470 §3). The
-// zero value asks for nothing.
+// Proof is the authentication that a challenge requires of the user (RFC 9470 §3). The zero value
+// requires nothing.
 type Proof struct {
-	ACRValues string // acr_values: the ways, of which one is enough, separated by spaces; "": any
-	MaxAge    string // max_age: how long ago at most, in seconds; "": at any time
+	ACRValues string // acr_values: sufficient authentication contexts, separated by spaces; "": any
+	MaxAge    string // max_age: maximum age in seconds; "": any
 }
 
-// proofOf is what the parameters of a challenge ask for. A max_age that is no number of seconds asks for nothing.
+// proofOf returns the proof that a challenge requires. It ignores a max_age that is not a number of
+// seconds.
 func proofOf(params map[string]string) Proof {
 	if oauth.Code(params["error"]) != oauth.InsufficientAuthentication {
 		return Proof{}
@@ -27,10 +28,10 @@ func proofOf(params map[string]string) Proof {
 	return p
 }
 
-// Demands reports whether it asks for anything.
+// Demands reports whether the proof requires anything.
 func (p Proof) Demands() bool { return p != Proof{} }
 
-// String names what is asked for, for people.
+// String describes the requirements for users.
 func (p Proof) String() string {
 	var out []string
 	if p.ACRValues != "" {
@@ -42,7 +43,7 @@ func (p Proof) String() string {
 	return strings.Join(out, ", ")
 }
 
-// set adds the parameters to a request for a sign-in (RFC 9470 §4).
+// set adds the parameters to an authorization request (RFC 9470 §4).
 func (p Proof) set(query url.Values) {
 	for name, value := range map[string]string{"acr_values": p.ACRValues, "max_age": p.MaxAge} {
 		if value != "" {

@@ -9,10 +9,10 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// errRefused: the server does not take a refresh token any more.
+// errRefused means that the server no longer accepts a refresh token.
 var errRefused = errors.New("signin: refused")
 
-// Refresh gets a token by a refresh token (RFC 6749 §6).
+// Refresh gets a token with a refresh token (RFC 6749 §6).
 func (c *Client) Refresh(
 	ctx context.Context, s Server, cred Credentials, refresh, resource string,
 ) (oauth.TokenResponse, error) {
@@ -31,7 +31,7 @@ func (c *Client) Refresh(
 	return c.readToken(body)
 }
 
-// Revoke ends a token, and what it was granted with (RFC 7009).
+// Revoke revokes a token and its grant (RFC 7009).
 func (c *Client) Revoke(ctx context.Context, s Server, cred Credentials, token string) error {
 	if s.RevocationEndpoint == "" {
 		return fail(StepToken, "Disconnect the application on your account page.", "the server revokes no tokens")
@@ -42,7 +42,7 @@ func (c *Client) Revoke(ctx context.Context, s Server, cred Credentials, token s
 	switch {
 	case err != nil:
 		return err
-	case resp.StatusCode == http.StatusUnauthorized: // the client is gone, with all of its tokens
+	case resp.StatusCode == http.StatusUnauthorized: // the client was removed, and with it all of its tokens
 		return nil
 	case resp.StatusCode != http.StatusOK:
 		return fail(StepToken, "Disconnect the application on your account page.", "the token was not revoked: %s",

@@ -19,7 +19,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// TestSent holds what the client puts into its requests.
+// TestSent checks the requests of the client.
 func TestSent(t *testing.T) {
 	w := newWorld(t, nil)
 	if err := signIn(t, w, w.URL+"/mcp"); err != nil {
@@ -78,7 +78,8 @@ func TestSent(t *testing.T) {
 	})
 }
 
-// TestHowItAuthenticates: CL-28 by the method that the authorization server lists.
+// TestHowItAuthenticates: CL-28. The client uses an authentication method that the authorization
+// server lists.
 func TestHowItAuthenticates(t *testing.T) {
 	for _, tt := range []struct {
 		name, secret string
@@ -112,11 +113,11 @@ func TestHowItAuthenticates(t *testing.T) {
 	}
 }
 
-// TestWhereTheTokenGoes: CL-25 CL-26 in the header of every request to the one MCP server, and
-// nowhere else, also if that server redirects.
+// TestWhereTheTokenGoes: CL-25 CL-26. The token is in the header of every request to the MCP
+// server, and is never sent elsewhere, even if that server redirects.
 func TestWhereTheTokenGoes(t *testing.T) {
 	const token = "the-access-token"
-	var mu sync.Mutex // guards what follows
+	var mu sync.Mutex // guards the lists below
 	var own, foreign []*http.Request
 	note := func(list *[]*http.Request, r *http.Request) {
 		mu.Lock()
@@ -163,7 +164,8 @@ func TestWhereTheTokenGoes(t *testing.T) {
 	})
 }
 
-// TestEras: with a server of sessions and one of 2026-07-28 the client speaks as each revision says.
+// TestEras checks that the client follows the revision of a server with sessions, and of one of
+// 2026-07-28.
 func TestEras(t *testing.T) {
 	for _, tt := range []struct {
 		name      string
@@ -220,7 +222,8 @@ func tools(t *testing.T, mcpURL, token string, call Call) (Tools, error) {
 	return c.Tools(t.Context(), mcpURL, c.Present(oauth.TokenResponse{AccessToken: token, TokenType: "Bearer"}), call)
 }
 
-// TestBound: CL-30 with a key, the token request has a proof, and a token that is not bound is refused.
+// TestBound: CL-30. With a key, the token request has a proof, and a token that is not bound is
+// refused.
 func TestBound(t *testing.T) {
 	w := newWorld(t, nil)
 	var s Server
@@ -257,7 +260,7 @@ func TestBound(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, _ = c.Tools(t.Context(), w.URL+"/mcp", c.Present(token), Call{}) // the MCP server of the world refuses all
+	_, _ = c.Tools(t.Context(), w.URL+"/mcp", c.Present(token), Call{}) // the MCP server of the world refuses every request
 	if h := w.last(t, "/mcp").header; h.Get("Authorization") != "DPoP t" || h.Get("DPoP") == "" {
 		t.Errorf("CL-30: got %v", h)
 	}

@@ -13,39 +13,40 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// Session is a person who is signed in at an authorization server for one resource, over several runs of
-// a program. It adds their token to requests: it refreshes it, and has the person sign in where there is
-// none, where it is refused, and where they have to prove who they are better or more recently (RFC 9470).
+// Session is a user's sign-in at an authorization server for one resource, which lasts over several
+// runs of a program. It adds the user's token to requests and refreshes it. It makes the user sign
+// in if there is no token, if it is refused, or if a stronger or more recent authentication is
+// required (RFC 9470).
 type Session struct {
-	Name             string // of the client that registers itself, as people are shown it
+	Name             string // client name for registration, shown to users
 	Issuer, Resource string
 	Scopes           oauth.Scopes
 	File             File
 	ClientID         string // "": the client registers itself
-	Device           bool   // there is no browser on this computer
-	// Ready reports why nobody can sign in, before anything is asked of the server; Ask shows the person
-	// what to do.
+	Device           bool   // this computer has no browser
+	// Ready returns an error if nobody can sign in. It is called before any request to the server.
+	// Ask shows the user what to do.
 	Ready func() error
 	Ask   func(context.Context, Prompt)
-	// Next carries requests with a token. Now is the clock.
+	// Next sends requests with a token. Now is the clock.
 	Next http.RoundTripper
 	Now  func() time.Time
 
-	mu     sync.Mutex // guards what follows: one request at a time
+	mu     sync.Mutex // guards the fields below, and allows one request at a time
 	client *Client
 	server Server
 }
 
-// Prompt is what a person has to do.
+// Prompt is an action for the user.
 type Prompt struct {
-	URL    string        // to open in a browser; "" with a device
-	Device DeviceRequest // what to approve on another device
+	URL    string        // to open in a browser; "" for a device
+	Device DeviceRequest // to approve on another device
 }
 
-// signInTime is how long a person has.
+// signInTime is the time limit for the user.
 const signInTime = 5 * time.Minute
 
-// early is how long before its end a token is not used any more.
+// early is the time before expiry when a token is no longer used.
 const early = 10 * time.Second
 
 // RoundTrip implements http.RoundTripper.
@@ -84,14 +85,15 @@ func (s *Session) send(r *http.Request, token string) (*http.Response, error) {
 	return s.Next.RoundTrip(r)
 }
 
-// want is what is asked of a token.
+// want holds the requirements for a token.
 type want struct {
-	not    string // the one that was refused
-	person bool   // the person has to sign in: a refreshed token would be refused, too
-	proof  Proof  // of theirs
+	not    string // a refused token
+	person bool   // the user must sign in, because a refreshed token would also be refused
+	proof  Proof  // required of the user
 }
 
-// wanted is what would get over a refusal; the zero value: no token would.
+// wanted returns the requirements for a token that avoids a refusal. The zero value means that no
+// token helps.
 func wanted(answer *http.Response) (w want) {
 	challenges, err := oauth.ParseChallenges(answer.Header.Values("WWW-Authenticate"))
 	if err != nil {
@@ -114,8 +116,8 @@ func wanted(answer *http.Response) (w want) {
 	return w
 }
 
-// token returns a token that is as wanted. Of several programs one at a time gets one, and the others take
-// that.
+// token returns a token that meets the requirements. A lock on the file lets one program at a time
+// get a token, and the others reuse it.
 func (s *Session) token(ctx context.Context, w want) (string, error) {
 	release, err := s.File.lock(ctx)
 	if err != nil {
@@ -157,7 +159,7 @@ func (s *Session) find(ctx context.Context) (err error) {
 	return err
 }
 
-// find reads the metadata of the authorization server of an issuer.
+// find reads the metadata of an issuer.
 func (c *Client) find(ctx context.Context, issuer string) (s Server, err error) {
 	var found bool
 	if s.AuthorizationServer, found, err = c.Server(ctx, issuer); err == nil && !found {
@@ -188,18 +190,18 @@ func (s *Session) signIn(ctx context.Context, kept Kept, proof Proof) (string, e
 	}
 	answer, id, err := by(ctx, known, proof)
 	if unknown := (*clientUnknown)(nil); known != "" && s.ClientID == "" && errors.As(err, &unknown) {
-		answer, id, err = by(ctx, "", proof) // the server has forgotten the client
+		answer, id, err = by(ctx, "", proof) // the server no longer knows the client
 	}
 	if err != nil {
 		return "", err
 	}
-	if kept.Refresh != "" { // of a sign-in that is not used any more; if this fails, it ends by itself
+	if kept.Refresh != "" { // ends the previous sign-in; on an error, its token expires
 		_ = s.client.Revoke(ctx, s.server, Credentials{ID: kept.ClientID}, kept.Refresh)
 	}
 	return s.keep(Kept{Issuer: s.Issuer, ClientID: id, Device: s.Device}, answer)
 }
 
-// clientUnknown is an error before a person was asked for anything.
+// clientUnknown is an error that occurred before the user was asked for anything.
 type clientUnknown struct{ error }
 
 func (e *clientUnknown) Unwrap() error { return e.error }
@@ -248,7 +250,7 @@ func (s *Session) byDevice(
 	return token, cred.ID, err
 }
 
-// keep stores what the server has given.
+// keep stores the tokens of a response.
 func (s *Session) keep(kept Kept, t oauth.TokenResponse) (string, error) {
 	kept.Access, kept.ExpiresAt = t.AccessToken, s.Now().Add(time.Duration(t.ExpiresIn)*time.Second)
 	if t.RefreshToken != "" {
@@ -257,7 +259,7 @@ func (s *Session) keep(kept Kept, t oauth.TokenResponse) (string, error) {
 	return t.AccessToken, s.File.write(kept)
 }
 
-// End revokes what is kept, and removes it. It reports whether there was anything.
+// End revokes the stored tokens and removes them. It reports whether there were any.
 func (s *Session) End(ctx context.Context) (was bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

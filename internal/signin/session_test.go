@@ -13,8 +13,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// TestFreshProof: a request that needs a fresh proof has the person sign in again with the max_age that the
-// server names, once (RFC 9470; OB-10).
+// TestFreshProof checks that a request that requires a fresh proof makes the user sign in again,
+// once, with the server's max_age (RFC 9470; OB-10).
 func TestFreshProof(t *testing.T) {
 	mux := http.NewServeMux()
 	server := httptest.NewServer(mux)
@@ -77,7 +77,8 @@ func TestFreshProof(t *testing.T) {
 	}
 }
 
-// TestFreshProofByDevice: where there is no browser, the device asks for the fresh proof (RFC 9470; OB-10).
+// TestFreshProofByDevice checks that the device flow requests a fresh proof if there is no browser
+// (RFC 9470; OB-10).
 func TestFreshProofByDevice(t *testing.T) {
 	mux := http.NewServeMux()
 	server := httptest.NewServer(mux)

@@ -23,7 +23,7 @@ type Credentials struct {
 	Secret string `json:"-"` // "" for a public client
 }
 
-// Register registers this client (RFC 7591), as a native one with a loopback redirect (CL-13).
+// Register registers this client (RFC 7591) as a native client with a loopback redirect (CL-13).
 func (c *Client) Register(ctx context.Context, s Server, redirectURI string) (Credentials, error) {
 	return c.register(ctx, s, map[string]any{
 		"client_name": c.Name, "redirect_uris": []string{redirectURI}, "application_type": "native",
@@ -67,7 +67,7 @@ func (c *Client) register(ctx context.Context, s Server, client map[string]any) 
 	return Credentials(out), nil
 }
 
-// describe puts an OAuth error answer into words.
+// describe describes an OAuth error response.
 func describe(resp *http.Response, body []byte) string {
 	var e struct {
 		Error       string `json:"error"`
@@ -79,8 +79,8 @@ func describe(resp *http.Response, body []byte) string {
 	return resp.Status
 }
 
-// Try asks for the page of an authorization request once, as a browser without cookies: what
-// is refused to all people shows at once, and not when the browser does not come back.
+// Try requests the authorization page once, like a browser without cookies. An error that concerns
+// every user then shows immediately, and not as a browser that never returns.
 func (c *Client) Try(ctx context.Context, r Request) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, r.URL, nil)
 	if err != nil {
@@ -103,7 +103,7 @@ func (c *Client) Try(ctx context.Context, r Request) error {
 	return nil
 }
 
-// pageText is what an error page says.
+// pageText returns the message of an error page.
 func pageText(resp *http.Response, body []byte) string {
 	_, notice, found := strings.Cut(string(body), `role="alert"><p><bdi>`)
 	text, _, _ := strings.Cut(notice, "</bdi>")
@@ -113,14 +113,15 @@ func pageText(resp *http.Response, body []byte) string {
 	return html.UnescapeString(text)
 }
 
-// Request is an authorization request under way.
+// Request is a pending authorization request.
 type Request struct {
 	URL      string
 	state    string
 	verifier string
 }
 
-// Authorize composes the authorization request (CL-17, CL-23), for a person who proves who they are as proof says.
+// Authorize builds the authorization request (CL-17, CL-23). proof is the authentication that it
+// requires of the user.
 func (c *Client) Authorize(
 	s Server, cred Credentials, redirectURI, resource string, scopes oauth.Scopes, proof Proof,
 ) (Request, error) {
@@ -135,7 +136,7 @@ func (c *Client) Authorize(
 		"resource":       resource,
 		"code_challenge": oauth.ChallengeS256(r.verifier), "code_challenge_method": oauth.S256,
 		"scope":    scopes.String(),
-		"dpop_jkt": c.key, // RFC 9449 §10: a stolen code is of no use without the key
+		"dpop_jkt": c.key, // RFC 9449 §10: makes a stolen code useless without the key
 	} {
 		if v != "" {
 			q.Set(k, v)
@@ -154,7 +155,7 @@ func advise(code string) string {
 	return "The authorization server refused the request."
 }
 
-// Token exchanges the code.
+// Token exchanges the code for a token.
 func (c *Client) Token(
 	ctx context.Context, s Server, cred Credentials, r Request, redirectURI, resource, code string,
 ) (oauth.TokenResponse, error) {
@@ -200,7 +201,7 @@ func (c *Client) post(
 	return resp, body, nil
 }
 
-// readToken reads an answer of the token endpoint with status 200.
+// readToken parses a response of the token endpoint with status 200.
 func (c *Client) readToken(body []byte) (token oauth.TokenResponse, err error) {
 	broken := parseToken(body, &token)
 	switch {
@@ -220,14 +221,15 @@ func (c *Client) readToken(body []byte) (token oauth.TokenResponse, err error) {
 		"the token answer has the token_type %.40q, which must be Bearer", token.TokenType)
 }
 
-// parseToken reads a token answer (RFC 6749 §5.1). Its errors name the member, and never a value.
+// parseToken parses a token response (RFC 6749 §5.1). Its errors name the member, but never contain
+// a value.
 func parseToken(body []byte, token *oauth.TokenResponse) error {
 	err := json.Unmarshal(body, token)
 	var wrong *json.UnmarshalTypeError
 	var refused struct {
 		Error any `json:"error"`
 	}
-	_ = json.Unmarshal(body, &refused) // of what is no object it stays empty
+	_ = json.Unmarshal(body, &refused) // stays empty unless the body is an object
 	form, _ := url.ParseQuery(string(body))
 	switch {
 	case refused.Error != nil:
@@ -248,7 +250,7 @@ func parseToken(body []byte, token *oauth.TokenResponse) error {
 	return nil
 }
 
-// jsonType names the JSON type of a member by its type here.
+// jsonType returns the JSON type of a Go type.
 func jsonType(t reflect.Type) string {
 	if t.Kind() == reflect.Int64 {
 		return "whole number"

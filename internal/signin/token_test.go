@@ -8,7 +8,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/discovery"
 )
 
-// TestMetadataOfAPath: where metadata of an issuer with a path are missing, the address is named where they must be.
+// TestMetadataOfAPath checks that the error for missing metadata of an issuer with a path names the
+// required URL.
 func TestMetadataOfAPath(t *testing.T) {
 	w := newWorld(t, func(w *world) { w.prm["authorization_servers"] = []string{w.URL + "/tenant"} })
 	var e *discovery.Error
@@ -18,7 +19,8 @@ func TestMetadataOfAPath(t *testing.T) {
 	}
 }
 
-// TestOddTokenAnswers: each fault of a token answer has its own words, without the token.
+// TestOddTokenAnswers checks that each faulty token response has a specific error, which does not
+// contain the token.
 func TestOddTokenAnswers(t *testing.T) {
 	for body, want := range map[string]string{
 		`{"access_token":"SECRET","token_type":"Bearer","expires_in":"3600"}`: "expires_in as a JSON string, which must be a whole number",

@@ -13,18 +13,19 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// Tools are the names of a server's tools, and the result of a call if one was made.
+// Tools holds the names of a server's tools, and the result of the call if one was made.
 type Tools struct {
 	Names  []string `json:"tools"`
 	Result any      `json:"result,omitempty"`
 }
 
-// NeedMore is a refusal that a sign-in with more gets over: a 403 that names the scopes an operation needs (MCP
-// "Step-Up Authorization Flow"), or a 401 that names the proof of the person (RFC 9470).
+// NeedMore is a refusal that another sign-in can resolve: a 403 that names the required scopes (MCP
+// "Step-Up Authorization Flow"), or a 401 that names the required authentication of the user (RFC
+// 9470).
 type NeedMore struct {
 	Scopes oauth.Scopes
 	Proof  Proof
-	Text   string // what the MCP server says beside; "": nothing
+	Text   string // message of the MCP server, or ""
 }
 
 // Error implements error.
@@ -35,22 +36,22 @@ func (e *NeedMore) Error() string {
 	return "more scope is needed: " + e.Scopes.String()
 }
 
-// Call is a tool to call after listing; Tool "" calls none.
+// Call is a tool to call after listing. If Tool is "", no tool is called.
 type Call struct {
 	Tool string
 	Args Arguments
 }
 
-// Present returns what adds a token to requests.
+// Present returns a transport that adds a token to requests.
 func (c *Client) Present(token oauth.TokenResponse) http.RoundTripper {
 	return &presenter{authorization: token.TokenType + " " + token.AccessToken, next: c.calls}
 }
 
-// Tools connects with the official SDK client, lists the tools and makes the call. The requests go by
-// present, which adds the token.
+// Tools connects with the official SDK client, lists the tools and makes the call. It sends
+// requests through present, which adds the token.
 func (c *Client) Tools(ctx context.Context, mcpURL string, present http.RoundTripper, call Call) (Tools, error) {
 	seen := &watcher{next: present}
-	// A redirect would take the token to a server that it is not for (CL-26).
+	// A redirect would send the token to another server (CL-26).
 	own := &http.Client{Transport: seen, CheckRedirect: discovery.NoRedirect}
 	client := mcp.NewClient(&mcp.Implementation{Name: "mcp-authd", Version: "1"}, nil)
 	session, err := client.Connect(ctx, &mcp.StreamableClientTransport{
@@ -61,7 +62,7 @@ func (c *Client) Tools(ctx context.Context, mcpURL string, present http.RoundTri
 	}
 	defer session.Close()
 	var out Tools
-	var schema any // that of the tool to call; nil: it is not listed, as one that needs more scope may not be
+	var schema any // of the tool to call; nil: it is not listed, perhaps because it requires more scopes
 	for tool, err := range session.Tools(ctx, nil) {
 		if err != nil {
 			return out, seen.explain(err)
@@ -102,7 +103,7 @@ func textOf(r *mcp.CallToolResult) string {
 	return "no text"
 }
 
-// presenter adds a token to requests for the one server.
+// presenter adds a token to requests for one server.
 type presenter struct {
 	authorization string
 	next          http.RoundTripper
@@ -115,11 +116,11 @@ func (p *presenter) RoundTrip(r *http.Request) (*http.Response, error) {
 	return p.next.RoundTrip(r)
 }
 
-// watcher keeps the last refusal, because the SDK passes on its status only.
+// watcher keeps the last refusal, because the SDK reports only its status.
 type watcher struct {
 	next http.RoundTripper
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	status  int
 	refusal []oauth.Challenge
 }
@@ -160,7 +161,7 @@ func (b *watcher) explain(err error) error {
 	return fail(StepTools, "Signing in worked; the MCP server itself failed.", "%v", err)
 }
 
-// said is the message of an MCP server in its error; "": there is none.
+// said returns the message of an MCP server's error, or "".
 func said(err error) string {
 	var e *jsonrpc.Error
 	if errors.As(err, &e) {

@@ -15,8 +15,8 @@ import (
 // Attempt is an attempt to sign in.
 type Attempt struct {
 	Name, Password string
-	// Network is the part of the client address under which failures are counted, such as its /24
-	// or /64. Wider lists the enclosing networks that are also counted, smallest first.
+	// Network is the part of the client address that failures are counted by, such as its /24 or
+	// /64. Wider lists the enclosing networks that are also counted, smallest first.
 	Network string
 	Wider   []string
 	// KnownBrowser is the browser, if a user has signed in from it before. Failures in other
@@ -26,7 +26,7 @@ type Attempt struct {
 	of Guessed // "": the password
 }
 
-// KnownBrowser is a browser in which the user Name has signed in before. ID distinguishes it from
+// KnownBrowser is a browser that the user Name has signed in from before. ID distinguishes it from
 // the user's other browsers.
 type KnownBrowser struct{ Name, ID string }
 

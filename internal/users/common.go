@@ -11,10 +11,10 @@ import (
 //go:embed common.txt
 var commonPasswords string
 
-// isCommon reports whether a password is too easy to guess (NIST SP 800-63B §5.1.1.2). That is so
-// if it is one of the most common passwords in any case, alone, doubled or followed by digits,
-// which are usual ways to lengthen it. It is also so if it is the name of the account. The list is
-// searched linearly: passwords are set rarely, and an index would occupy memory.
+// isCommon reports whether a password is too easy to guess (NIST SP 800-63B §5.1.1.2): a common
+// password in any case, or the name of the account. It also finds common passwords that are doubled
+// or followed by digits, which are usual ways to lengthen them. The list is searched linearly:
+// passwords are set rarely, and an index would occupy memory.
 func isCommon(name, password string) bool {
 	p := strings.ToLower(password)
 	half := p[:len(p)/2]

@@ -62,10 +62,10 @@ func (u *Users) Guess(
 // after each further one the next must wait. In any day, 62 are possible. The best attacker is then
 // right once in 5,000 days with one app, and once in 1,000 days with storage.MaxApps.
 //
-// The codes of all unknown browsers are counted together, and those of each known browser
-// separately. So a thief of the password does not use up the tries of the owner in the owner's
-// usual browser. A new password gives no new tries, because a thief who reads the user's mail can
-// set one repeatedly. forgiveTries describes the exceptions.
+// The codes of all unknown browsers are counted together. Each known browser has a separate count.
+// So a thief of the password does not use up the tries of the owner in the owner's usual browser. A
+// new password gives no new tries, because a thief who reads the user's mail can set one
+// repeatedly. forgiveTries describes the exceptions.
 const (
 	tryWindow   = 24 * time.Hour
 	triesFree   = 10

@@ -22,8 +22,8 @@ type LinkPolicy struct {
 	InviteTTL  time.Duration // lifetime of an invitation link
 	RecoverTTL time.Duration // lifetime of an operator's recovery link, from the time when it becomes valid
 	ResetTTL   time.Duration // lifetime of a password reset link that a user requested by mail
-	// RecoverDelay is the delay of an operator's recovery link. If negative, there is no delay, so
-	// a user with other authentication methods cannot stop the link before it is used.
+	// RecoverDelay is the delay of an operator's recovery link. If negative, the link is valid
+	// immediately, so a user with other authentication methods cannot stop it before it is used.
 	RecoverDelay time.Duration
 }
 
@@ -326,7 +326,7 @@ func orNotFound(err error) error {
 	return err
 }
 
-// StopLink ends the link that a token stops. It returns ErrLink if there is none.
+// StopLink ends the link that a token stops. It returns ErrLink for an unknown token.
 func (u *Users) StopLink(ctx context.Context, token string) error {
 	l, err := u.cfg.Store.StopLink(ctx, secrets.Hash(token), u.cfg.Now())
 	if err != nil {
@@ -342,8 +342,8 @@ func (u *Users) stopped(ctx context.Context, userID string) {
 	u.cfg.Notifier.Tell(ctx, userID, notice.Change{Kind: notice.RecoveryStopped})
 }
 
-// Recovering returns the time from which the recovery link of an account is valid, which may be in
-// the future. It returns ErrLink if there is none.
+// Recovering returns the time when the recovery link of an account becomes valid, which may be in
+// the future. It returns ErrLink if the account has no such link.
 func (u *Users) Recovering(ctx context.Context, userID string) (time.Time, error) {
 	l, err := u.cfg.Store.RecoveryLink(ctx, userID, u.cfg.Now())
 	return l.NotBefore, linkError(err)

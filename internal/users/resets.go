@@ -20,7 +20,7 @@ import (
 // Reset is the request of a user who has forgotten their password.
 type Reset struct {
 	Issuer  string
-	Browser storage.Hash // the only browser in which the link will be valid
+	Browser storage.Hash // the link will be valid only in this browser
 	From    Attempt      // the name and the caller, for counting; it has no password
 }
 
@@ -28,9 +28,9 @@ type Reset struct {
 var resetsOfNetwork = bounded.Rate{Every: time.Minute, Burst: 10}
 
 // These limit the requests for one name during the lifetime of a link, over all replicas. Strangers
-// cannot use up the requests of the user: each network has its own limit, and so has each browser
-// in which the user has signed in before. storage.MaxResets has room for two windows of strangers
-// and of two known browsers.
+// cannot use up the requests of the user: each network has its own limit. So has each browser that
+// the user has signed in from before. storage.MaxResets has room for two windows of strangers and
+// of two known browsers.
 const (
 	resetsKnown  = 5                // for a known browser
 	resetsNear   = 3                // for a network

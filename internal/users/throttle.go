@@ -17,11 +17,11 @@ import (
 // The store counts failures for all replicas. It counts them under the account with each network of
 // the caller, under each of these networks alone, and under the account alone. After a few failures
 // under any of these keys, each further attempt first waits in a queue. If the queue is full, the
-// attempt is refused. So guessing from one place is slow even with many connections or accounts,
-// and a user who finally types the right password gets in after a short wait. Users wait in a queue
-// with others of their own network until an account has had a hundred failures (NIST SP 800-63B
-// §5.2.2). From then on, all unknown browsers of the account share one queue, in which each network
-// has at most one place. Each known browser has its own key, which strangers cannot affect.
+// attempt is refused. So guessing from one place is slow even with many connections or accounts. A
+// user who finally types the right password gets in after a short wait. Users wait in a queue with
+// others of the same network until an account has had a hundred failures (NIST SP 800-63B §5.2.2).
+// From then on, all unknown browsers of the account share one queue. Each network has at most one
+// place there. Each known browser has its own key, which strangers cannot affect.
 type throttle struct {
 	store storage.Failures
 	now   func() time.Time
@@ -29,7 +29,7 @@ type throttle struct {
 	// Each attempt passes the gates of its keys. Without gates, a whole burst would pass before its
 	// first failure is counted, which happens after the password check.
 	gates *queues
-	lines *queues // queues in which attempts wait one at a time
+	lines *queues // attempts wait here one at a time
 }
 
 const (
@@ -53,16 +53,15 @@ func newThrottle(c Config) *throttle {
 	}
 }
 
-// limit is a key with its number of free failures, and the queue in which attempts beyond them
-// wait.
+// limit is a key with its number of free failures, and the queue for attempts beyond them.
 type limit struct {
 	key, line storage.Hash
 	free      int
 	counted   Counted
 }
 
-// limits returns the limits of an attempt in the order in which it passes them: for the account and
-// network, for the network, and for the account.
+// limits returns the limits of an attempt in the order of wait: for the account and network, for
+// the network, and for the account.
 func limits(a Attempt) [][]limit {
 	name := string(a.of) + strings.ToLower(a.Name)
 	if a.known() {
@@ -105,7 +104,7 @@ func (t *throttle) enter(ctx context.Context, a Attempt) (release func(), err er
 // holdings are the gate slots and queue turns of an attempt.
 type holdings struct {
 	leave []func()
-	lines map[storage.Hash]bool // queues in which the attempt has its turn
+	lines map[storage.Hash]bool // queues where it is the attempt's turn
 }
 
 func (h *holdings) release() {

@@ -153,8 +153,8 @@ func (u *Users) SetMail(ctx context.Context, name, address string) error {
 }
 
 // SetRole sets the role of an account, or removes it for "", which ends its sessions. Setting a
-// role also ends the open links into the account, because whoever made one would get the role. It
-// returns ErrUnknown or ErrLast.
+// role also ends the open links into the account, because the user of such a link would get the
+// role. It returns ErrUnknown or ErrLast.
 func (u *Users) SetRole(ctx context.Context, name string, role storage.Role) error {
 	account, err := u.Find(ctx, name)
 	if err != nil {
@@ -295,7 +295,7 @@ func (u *Users) SetPassword(ctx context.Context, name, password string, keepGran
 	return err
 }
 
-// Within is the session in which a user makes a change.
+// Within is the session of a user who makes a change.
 type Within struct {
 	Session    storage.Hash
 	TwoFactors bool // the user has proved two factors in it

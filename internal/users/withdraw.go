@@ -19,7 +19,7 @@ func (u *Users) OpenLinks(ctx context.Context, after storage.Hash, limit int) ([
 }
 
 // WithdrawLinks ends the invitation for a name, and every link of the account with that name or id,
-// whose user is notified. It returns the number of links, or ErrLink if there are none.
+// whose user is notified. It returns the number of links, or ErrLink for 0.
 func (u *Users) WithdrawLinks(ctx context.Context, name string) (int, error) {
 	now := u.cfg.Now()
 	account, unknown := u.Find(ctx, name)
