@@ -16,9 +16,9 @@ import (
 	gomail "github.com/wneessen/go-mail"
 )
 
-// Fault says why a mail server could not be used, and what the operator can do about it.
+// Fault is the reason why a mail server could not be used, with advice for the operator.
 type Fault struct {
-	What   string // in one line, without the password
+	What   string // one line, without the password
 	Advice string
 	err    error
 }
@@ -26,14 +26,14 @@ type Fault struct {
 // Error implements error.
 func (f *Fault) Error() string { return "mail: " + f.What }
 
-// Unwrap returns the error of the connection.
+// Unwrap returns the connection error.
 func (f *Fault) Unwrap() error { return f.err }
 
-// checkTime bounds each step of Check.
+// checkTime is the time limit for each step of Check.
 const checkTime = 5 * time.Second
 
-// Check connects to the mail server, encrypts the connection and signs in, as Send does, and sends nothing. Its
-// error is a [*Fault].
+// Check connects to the mail server, encrypts the connection and signs in like Send, but sends no
+// mail. Its error is a [*Fault].
 func (s *Sender) Check(ctx context.Context) error {
 	c, err := gomail.NewClient(s.host, append(slices.Clone(s.options), gomail.WithTimeout(checkTime))...)
 	if err != nil {
@@ -43,11 +43,11 @@ func (s *Sender) Check(ctx context.Context) error {
 	if err != nil {
 		return s.fault(err)
 	}
-	_ = c.CloseWithSMTPClient(conn) // it was good for all that counts
+	_ = c.CloseWithSMTPClient(conn) // the check has already succeeded
 	return nil
 }
 
-// fault names the step at which a delivery failed.
+// fault returns a Fault for the step that failed.
 func (s *Sender) fault(err error) *Fault {
 	f := &Fault{err: err}
 	var refused *gomail.SendError
@@ -94,16 +94,16 @@ func adviceAbout(r gomail.SendErrReason) string {
 	return "its answer says why"
 }
 
-// isTLS reports an error of the handshake, or of the certificate.
+// isTLS reports whether err is about the handshake or the certificate.
 func isTLS(err error) bool {
 	return errors.As(err, new(*tls.CertificateVerificationError)) || errors.As(err, new(tls.RecordHeaderError)) ||
 		errors.As(err, new(tls.AlertError)) || strings.Contains(err.Error(), "tls: ")
 }
 
-// maxAnswer bounds what is repeated of a mail server's answer, in bytes.
+// maxAnswer is the maximum number of bytes to quote from a mail server's reply.
 const maxAnswer = 300
 
-// clean returns an error in one line without the password: a server may repeat what it was sent.
+// clean returns text as one line without the password, which a server may repeat.
 func (s *Sender) clean(text string) string {
 	for _, secret := range s.secrets {
 		text = strings.ReplaceAll(text, secret, "[password]")
@@ -116,7 +116,7 @@ func (s *Sender) clean(text string) string {
 	return text
 }
 
-// forms returns the forms in which a password is sent (RFC 4616, LOGIN, XOAUTH2).
+// forms returns the encodings of a password that may be sent (RFC 4616, LOGIN, XOAUTH2).
 func forms(username, password string) (out []string) {
 	if password == "" {
 		return nil

@@ -35,7 +35,7 @@ func encrypted(t *testing.T) (s *smtptest.Server, address string, roots *x509.Ce
 	return s, strings.Replace(s.Address, "127.0.0.1", "localhost", 1), roots
 }
 
-// TestPE16ACheckSendsNothing: the mail server signs us in, and gets no letter.
+// TestPE16ACheckSendsNothing checks that Check signs in to the mail server and sends no mail.
 func TestPE16ACheckSendsNothing(t *testing.T) {
 	server, address, roots := encrypted(t)
 	s := sender(t, mail.Config{
@@ -49,7 +49,7 @@ func TestPE16ACheckSendsNothing(t *testing.T) {
 	}
 }
 
-// TestPE16ACheckNamesTheStep: each step at which a mail server fails has words and advice of its own.
+// TestPE16ACheckNamesTheStep checks that each failing step has a specific message and advice.
 func TestPE16ACheckNamesTheStep(t *testing.T) {
 	gone, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -86,7 +86,8 @@ func TestPE16ACheckNamesTheStep(t *testing.T) {
 	}
 }
 
-// TestPE16NoErrorHasThePassword: not where a mail server repeats it, in any form in which it was sent.
+// TestPE16NoErrorHasThePassword checks that no error contains the password, even if the mail server
+// repeats it in an encoded form.
 func TestPE16NoErrorHasThePassword(t *testing.T) {
 	server, address, roots := encrypted(t)
 	const password = "hunter2hunter2"
@@ -111,7 +112,8 @@ func TestPE16NoErrorHasThePassword(t *testing.T) {
 	}
 }
 
-// TestPE16ARefusedLetterSaysWhatToDo: the answer about a letter is in the error, with advice.
+// TestPE16ARefusedLetterSaysWhatToDo checks that the error for refused mail has the server's reply
+// and advice.
 func TestPE16ARefusedLetterSaysWhatToDo(t *testing.T) {
 	server := smtptest.Start(t, nil)
 	server.Answer("550 5.7.1 not from here")

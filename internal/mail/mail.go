@@ -1,4 +1,4 @@
-// Package mail sends mail by one SMTP server that the operator names.
+// Package mail sends mail through the operator's SMTP server.
 package mail
 
 import (
@@ -17,22 +17,23 @@ import (
 	gomail "github.com/wneessen/go-mail"
 )
 
-// Config says how to send. Address and From are required.
+// Config configures a Sender. Address and From are required.
 type Config struct {
 	Address string // host:port
-	// TLS is STARTTLS (the default: the connection is encrypted before anything is said, or not
-	// used), Implicit, or None for a relay on this machine or its network.
+	// TLS is STARTTLS (the default: the connection must be encrypted before mail is sent),
+	// Implicit, or None for a relay on this machine or its network.
 	TLS                TLS
-	Username, Password string // "": the server asks for none
+	Username, Password string // "": no authentication
 	From               string // such as "Example <mcp@example.com>"
-	// Roots verify the certificate of the server. Default: the system's.
+	// Roots are the roots for verifying the server certificate. Default: the system's.
 	Roots *x509.CertPool
 }
 
-// TLS is how a connection is encrypted.
+// TLS selects how a connection is encrypted.
 type TLS string
 
-// The ways to encrypt. None is for a server that trusts the network: it takes no password.
+// These are the ways to encrypt. None is for a server that trusts the network; it allows no
+// password.
 const (
 	STARTTLS TLS = "starttls"
 	Implicit TLS = "tls"
@@ -44,13 +45,13 @@ type Sender struct {
 	host    string
 	from    *netmail.Address
 	options []gomail.Option
-	secrets []string // what no error repeats
+	secrets []string // must not appear in errors
 }
 
-// sendTime bounds one delivery.
+// sendTime is the time limit for one delivery.
 const sendTime = 20 * time.Second
 
-// New returns a Sender, or says what is wrong with the configuration.
+// New returns a Sender, or an error that names the fault in the configuration.
 func New(c Config) (*Sender, error) {
 	host, port, err := address(c.Address)
 	if err != nil {
@@ -79,7 +80,7 @@ func New(c Config) (*Sender, error) {
 		return nil, errors.New("username: is missing, and there is a password")
 	case c.Username != "" && c.Password == "":
 		return nil, errors.New("password: is missing, and there is a username")
-	case c.Username != "" && c.TLS == None: // RFC 4954 §4: not without a layer that protects it
+	case c.Username != "" && c.TLS == None: // RFC 4954 §4: only with an encryption layer
 		return nil, errors.New("tls: a password is not sent without TLS; set tls to starttls or tls")
 	case c.Username != "":
 		s.options = append(s.options, gomail.WithSMTPAuth(gomail.SMTPAuthAutoDiscover),
@@ -99,10 +100,11 @@ func address(s string) (host string, port int, err error) {
 	return host, port, nil
 }
 
-// ErrRefused is the error of a message that will not be taken however often it is sent.
+// ErrRefused means that sending the message again would not help.
 var ErrRefused = errors.New("mail: refused")
 
-// ParseAddress returns the one plain address that s is, without a name: ErrRefused for all else.
+// ParseAddress returns s if it is exactly one plain address without a name, and ErrRefused
+// otherwise.
 func ParseAddress(s string) (string, error) {
 	a, err := netmail.ParseAddress(s)
 	if err != nil || a.Name != "" || a.Address != s || len(s) > 254 || hasControl(s) {
@@ -111,8 +113,8 @@ func ParseAddress(s string) (string, error) {
 	return a.Address, nil
 }
 
-// Send delivers one message, in plain text and in HTML, to the server (PE-16). ErrRefused when the
-// server, or the message, says that another attempt is of no use. An error of the server is a [*Fault].
+// Send delivers one message in plain text and HTML to the server (PE-16). It returns ErrRefused if
+// another attempt would not help. An error of the server is a [*Fault].
 func (s *Sender) Send(ctx context.Context, to, subject, text, html string) error {
 	m, err := s.compose(to, subject, text, html)
 	if err != nil {
@@ -135,8 +137,8 @@ func (s *Sender) Send(ctx context.Context, to, subject, text, html string) error
 	return nil
 }
 
-// compose makes the message. A line end in an address or subject would be a header of its own
-// (RFC 5322 §2.2), so neither has one.
+// compose builds the message. A line end in an address or subject would start another header (RFC
+// 5322 §2.2), so compose does not allow it.
 func (s *Sender) compose(to, subject, text, html string) (*gomail.Msg, error) {
 	if _, err := ParseAddress(to); err != nil {
 		return nil, err
@@ -149,7 +151,7 @@ func (s *Sender) compose(to, subject, text, html string) (*gomail.Msg, error) {
 	m.Subject(strings.Map(printable, subject))
 	m.SetDate()
 	m.SetMessageID()
-	m.SetGenHeader("Auto-Submitted", "auto-generated") // RFC 3834 §5: no answer of a machine
+	m.SetGenHeader("Auto-Submitted", "auto-generated") // RFC 3834 §5: prevents automatic replies
 	m.SetBodyString(gomail.TypeTextPlain, text)
 	if html != "" {
 		m.AddAlternativeString(gomail.TypeTextHTML, html)

@@ -26,7 +26,7 @@ func TestPE16AMessageArrives(t *testing.T) {
 	}
 }
 
-// TestPE16NoHeaderIsInjected: what others chose makes no header and no further recipient.
+// TestPE16NoHeaderIsInjected checks that text from others cannot add a header or a recipient.
 func TestPE16NoHeaderIsInjected(t *testing.T) {
 	server := smtptest.Start(t, nil)
 	s := sender(t, mail.Config{Address: server.Address, TLS: mail.None, From: "mcp@example.com"})

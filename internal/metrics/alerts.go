@@ -1,6 +1,6 @@
 package metrics
 
-// alerts are the alert rules, by the metric that they are about.
+// alerts returns the alert rules of each metric.
 func alerts() map[string][]Alert {
 	return map[string][]Alert{
 		requestDuration: ofRequests(), guardDuration: ofGuards(), storeDuration: ofSlowStores(),
@@ -149,7 +149,7 @@ func ofCertificates() []Alert {
 		Action:  "Run mcp-authd doctor, and look in the log for why: every attempt says what to do.",
 		Labels:  map[string]string{"domain": "auth.example.com"},
 		Fires:   []Series{{certificateLeft + domain, "1209000-60x60"}, {certificateTime + domain, "7776000+0x60"}},
-		// One of six days, of which two are left, is about to be renewed.
+		// The certificate is valid for six days and will be renewed two days before its end.
 		Quiet: []Series{{certificateLeft + domain, "172800-60x60"}, {certificateTime + domain, "518400+0x60"}},
 	}}
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// TestBounded: OB-07: 10,000 clients, each with values of its own in all that a caller or a provider
-// may choose, leave the number of series bounded.
+// TestBounded: OB-07: 10,000 clients with unique values for everything that a caller or a provider
+// can choose do not exceed the bound on the number of series.
 func TestBounded(t *testing.T) {
 	m := New()
 	for i := range 10_000 {
@@ -40,7 +40,7 @@ func TestBounded(t *testing.T) {
 	for _, f := range all {
 		i := slices.IndexFunc(definitions, func(d Definition) bool { return d.Name == f.GetName() })
 		if i < 0 {
-			continue // of the runtime
+			continue // a metric of the runtime
 		}
 		if got, most := len(f.GetMetric()), definitions[i].Bound(); got > most || most > 600 {
 			t.Errorf("%s: %d series, may have %d", f.GetName(), got, most)
@@ -48,7 +48,8 @@ func TestBounded(t *testing.T) {
 	}
 }
 
-// TestValues: a value that Prometheus would refuse, or that is long, ends no request.
+// TestValues checks that a long value, or one that Prometheus would refuse, does not fail a
+// request.
 func TestValues(t *testing.T) {
 	m := New()
 	m.Count("a\xffb", []slog.Attr{slog.String("error", strings.Repeat("é", 500))})
@@ -61,7 +62,7 @@ func TestValues(t *testing.T) {
 	none.SigningKey(time.Second, time.Second)
 }
 
-// TestSteps: OB-07: which events are steps of the way to a token.
+// TestSteps: OB-07: it checks which events count as steps towards a token.
 func TestSteps(t *testing.T) {
 	for _, tt := range []struct{ event, grantType, want string }{
 		{audit.DeviceRequested, "", StepStarted}, {audit.LoginSucceeded, "", stepSignedIn},
@@ -87,7 +88,7 @@ func TestSteps(t *testing.T) {
 	}
 }
 
-// TestFailures: OB-07: an answer of the contract is no failure of the store.
+// TestFailures: OB-07: an error that the contract of the store allows does not count as a failure.
 func TestFailures(t *testing.T) {
 	m := New()
 	m.Store("RedeemCode", time.Second, storage.ErrSpent)

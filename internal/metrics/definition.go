@@ -5,69 +5,69 @@ import (
 	"strings"
 )
 
-// Kind is what a metric is for Prometheus.
+// Kind is the Prometheus type of a metric.
 type Kind string
 
-// The kinds.
+// These are the kinds.
 const (
 	Counter   Kind = "counter"
 	Gauge     Kind = "gauge"
 	Histogram Kind = "histogram"
 )
 
-// Definition is all that is known of a metric. The server registers it, and the dashboard, the alert
-// rules, their tests and the tables of docs/metrics.md are written from it.
+// Definition is the complete description of a metric. The server registers it. The dashboard, the
+// alert rules, their tests and the tables of docs/metrics.md are generated from it.
 type Definition struct {
 	Name   string
 	Kind   Kind
 	Help   string
 	Labels []Label
-	Most   int // series, where a label has no closed set of values
-	// Begin are series of a counter that are there from the start: an increase is seen from the first
-	// event on only where there was a zero before.
+	Most   int // maximum number of series if a label has an open set of values
+	// Begin lists series of a counter that exist from the start. Otherwise Prometheus would not see
+	// an increase at the first event.
 	Begin   [][]string
-	Buckets []float64 // of a histogram, in seconds
+	Buckets []float64 // for a histogram, in seconds
 	Panel   Panel
 	Alerts  []Alert
 }
 
-// Label is a label. A value that is not among Values is told as Other.
+// Label is a label. A value that is not in Values becomes Other.
 type Label struct {
 	Name   string
-	Values []string // nil: what is configured, or counted; Definition.Most bounds the series
+	Values []string // nil: configured or counted values; Definition.Most limits the series
 }
 
-// Other stands for each value that a label has no place for.
+// Other replaces each value that a label does not list.
 const Other = "other"
 
-// Panel is how the dashboard shows a metric.
+// Panel describes the dashboard panel of a metric.
 type Panel struct {
 	Row   string
-	Title string // "": it is not shown
-	Unit  string // as Grafana names units
-	By    string // the label by which it is split; "": by none
+	Title string // "": no panel
+	Unit  string // Grafana's name of the unit
+	By    string // label to group by; "": no grouping
 	Where string // a selector, such as `endpoint="token"`
-	Total bool   // the sum over the time that is shown, as bars, in place of a rate
+	Total bool   // bars with the total over the displayed time instead of a rate
 }
 
-// Alert is a rule. Fires and Quiet are series by which promtool tries it: an hour of them makes it
-// fire, or not.
+// Alert is an alert rule. promtool tests it with one hour of series: with Fires it must fire, and
+// with Quiet it must not.
 type Alert struct {
 	Name     string
 	Expr     string
 	For      string
-	Severity string // critical: someone has to act now; warning: today
+	Severity string // critical: act now; warning: act today
 	Summary  string
-	Action   string            // what to do
-	Labels   map[string]string // that it fires with in its test
+	Action   string            // remedy
+	Labels   map[string]string // labels of the alert in its test
 	Fires    []Series
 	Quiet    []Series
 }
 
-// Series are values in the notation of promtool, one for each minute.
+// Series holds values in promtool's notation, one per minute.
 type Series struct{ Name, Values string }
 
-// maxLabels is how many labels a metric may have.
+// maxLabels is the maximum number of labels of a metric.
 const maxLabels = 3
 
 // closed reports whether all labels have closed sets of values.
@@ -75,22 +75,22 @@ func (d Definition) closed() bool {
 	return !slices.ContainsFunc(d.Labels, func(l Label) bool { return l.Values == nil })
 }
 
-// Bound is how many series a metric has at most. A histogram of n buckets counts as one here: it has
-// n + 3 names for each.
+// Bound returns the maximum number of series of a metric. A histogram of n buckets counts as one
+// series here, but has n + 3 time series.
 func (d Definition) Bound() int {
 	closed := 1
 	for _, l := range d.Labels {
 		if l.Values != nil {
-			closed *= len(l.Values) + 1 // Other
+			closed *= len(l.Values) + 1 // plus Other
 		}
 	}
 	if d.closed() {
 		return closed
 	}
-	return d.Most + closed // those in which each open label is Other
+	return d.Most + closed // plus the series with Other in every open label
 }
 
-// admit is a value as the label has it.
+// admit returns the value that the label uses for value.
 func (l Label) admit(value string) string {
 	if l.Values == nil {
 		return strings.ToValidUTF8(cut(value), "")
@@ -101,7 +101,7 @@ func (l Label) admit(value string) string {
 	return value
 }
 
-// maxValue bounds a value in bytes.
+// maxValue is the maximum length of a value in bytes.
 const maxValue = 100
 
 func cut(s string) string { return s[:min(len(s), maxValue)] }

@@ -7,7 +7,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/mcpresource"
 )
 
-// The names. A name is never reused for another meaning.
+// These are the metric names. A name is never reused for another metric.
 const (
 	requestDuration   = "mcp_authd_request_duration_seconds"
 	guardDuration     = "mcp_authd_guard_duration_seconds"
@@ -42,7 +42,7 @@ const (
 	sinkLost          = "mcp_authd_audit_sink_lost"
 )
 
-// The steps from an authorization request to a tool call.
+// These are the steps from an authorization request to a tool call.
 const (
 	StepStarted   = "started"
 	stepSignedIn  = "signed_in"
@@ -51,27 +51,28 @@ const (
 	StepCalled    = "called"
 )
 
-// The caches.
+// These are the caches.
 const (
 	CacheTokens    = "tokens"
 	CacheDocuments = "client_documents"
 )
 
-// endpoints are those that authserver.Config.Answered tells of.
+// endpoints lists the endpoints that authserver.Config.Answered reports.
 var endpoints = []string{
 	"authorize", "token", "introspect", "revoke", "register", "par", "device_authorization", "jwks", "status_list",
 	"metadata", "events", "reports", "health", "pages",
 }
 
 var (
-	// statuses are classes, and beside them that of a client that hung up.
+	// statuses lists the status classes, and 499 for a client that disconnected.
 	statuses = []string{"2xx", "3xx", "4xx", "499", "5xx"}
-	// quick are the buckets of what takes as long as a query, slow of what waits for others.
+	// quick holds the buckets for actions as fast as a query, and slow those for actions that wait
+	// for others.
 	quick = []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, 1}
 	slow  = []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30}
 )
 
-// decisions are the outcomes that a guard tells of.
+// decisions lists the outcomes that a guard reports.
 var decisions = []string{
 	string(mcpresource.OutcomeAllowed), string(mcpresource.OutcomeHost), string(mcpresource.OutcomeOrigin),
 	string(mcpresource.OutcomeMisconfigured), string(mcpresource.OutcomeUnauthenticated),
@@ -84,13 +85,13 @@ var decisions = []string{
 	string(mcpresource.OutcomeClearanceRefused),
 }
 
-// passed are the outcomes of calls that got to the MCP server.
+// passed lists the outcomes of calls that reached the MCP server.
 var passed = []string{
 	string(mcpresource.OutcomeOK), string(mcpresource.OutcomeError), string(mcpresource.OutcomeAborted),
 	string(mcpresource.OutcomeEnded), string(mcpresource.OutcomeStopped), string(mcpresource.OutcomeTimeout),
 }
 
-// The rows of the dashboard.
+// These are the rows of the dashboard.
 const (
 	rowPeople   = "People"
 	rowRequests = "Requests"
@@ -99,7 +100,7 @@ const (
 	rowEvents   = "Events"
 )
 
-// Rows returns the rows of the dashboard, from above.
+// Rows returns the rows of the dashboard from top to bottom.
 func Rows() []string { return []string{rowPeople, rowRequests, rowServers, rowHealth, rowEvents} }
 
 // Definitions returns all metrics, in the order of the documentation.
@@ -196,7 +197,7 @@ func health() []Definition {
 	}}
 }
 
-// certificates are how long those are good that are served.
+// certificates returns the metrics of the served certificates.
 func certificates() []Definition {
 	domain := []Label{{"domain", nil}}
 	return []Definition{{
@@ -221,7 +222,7 @@ func certificates() []Definition {
 	}}
 }
 
-// counted are what audit events are counted in.
+// counted returns the metrics that count audit events.
 func counted() []Definition {
 	return []Definition{{
 		Name:   events,
@@ -309,7 +310,7 @@ func counted() []Definition {
 	}}
 }
 
-// delivered are how far sinks of the audit log have it.
+// delivered returns the metrics of the delivery to log destinations.
 func delivered() []Definition {
 	sink := []Label{{"sink", nil}}
 	return []Definition{{

@@ -8,7 +8,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// Count is an audit.Counter.
+// Count counts an audit event. It is an audit.Counter.
 func (m *Metrics) Count(event string, attrs []slog.Attr) {
 	code, outcome, connector, reason, grantType := "", "sealed", "", "", ""
 	for _, a := range attrs {
@@ -40,7 +40,7 @@ func (m *Metrics) Count(event string, attrs []slog.Attr) {
 		m.count(registrations, outcome, "")
 	case audit.ClientRefused:
 		m.count(registrations, "refused", code)
-	case audit.ProviderEnded: // its reasons are a closed set, those of others prose
+	case audit.ProviderEnded: // its reasons are a closed set; the reasons of other events are prose
 		m.countProvider(event, connector, reason)
 	case audit.ProviderSignedIn, audit.ProviderLinked, audit.ProviderRefused, audit.ProviderAbandoned,
 		audit.ProviderUnreachable, audit.TokenExchanged:
@@ -49,7 +49,7 @@ func (m *Metrics) Count(event string, attrs []slog.Attr) {
 	m.countStep(event, grantType)
 }
 
-// countStep counts how far people got, as far as events tell.
+// countStep counts the sign-in steps that events report.
 func (m *Metrics) countStep(event, grantType string) {
 	switch event {
 	case audit.DeviceRequested:

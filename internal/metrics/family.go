@@ -6,7 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// family is a metric with its series, of which there are no more than its definition says, whatever
+// family is a metric with its series. It limits their number to that in the definition, whatever
 // callers send.
 type family struct {
 	Definition
@@ -37,7 +37,7 @@ func newFamily(d Definition) *family {
 	return f
 }
 
-// of returns the series with these values of the labels.
+// of returns the series with the given label values.
 func (f *family) of(values ...string) any {
 	var key [maxLabels]string
 	for i, l := range f.Labels {

@@ -1,6 +1,6 @@
-// Package metrics counts and times what the server does, for /metrics on the management listener (OB-07).
-// definitions.go says all of each metric; the server, the dashboard, the alert rules and the
-// documentation are made from it, so that they cannot disagree.
+// Package metrics counts and measures the server's actions for /metrics on the management listener
+// (OB-07). definitions.go describes every metric. The server, the dashboard, the alert rules and
+// the documentation are generated from it, so they cannot disagree.
 package metrics
 
 //go:generate go run ./genmonitoring ../..
@@ -18,13 +18,13 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// Metrics are the metrics of one process. A nil *Metrics counts nothing.
+// Metrics holds the metrics of one process. A nil *Metrics counts nothing.
 type Metrics struct {
 	registry *prometheus.Registry
 	families map[string]*family
 }
 
-// New returns the metrics, with those of the runtime beside them.
+// New returns the metrics, including those of the Go runtime.
 func New() *Metrics {
 	m := &Metrics{registry: prometheus.NewRegistry(), families: map[string]*family{}}
 	for _, d := range Definitions() {
@@ -37,12 +37,12 @@ func New() *Metrics {
 	return m
 }
 
-// Handler serves them.
+// Handler returns the handler for /metrics.
 func (m *Metrics) Handler() http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
 }
 
-// Request counts a request to the authorization server, with the time until it was answered.
+// Request counts a request to the authorization server and its duration.
 func (m *Metrics) Request(endpoint string, status int, took time.Duration) {
 	label := strconv.Itoa(status)
 	if !slices.Contains(statuses, label) {
@@ -51,16 +51,16 @@ func (m *Metrics) Request(endpoint string, status int, took time.Duration) {
 	m.observe(requestDuration, took, endpoint, label)
 }
 
-// Guard counts a decision of a guard, with the time that it took.
+// Guard counts a decision of a guard and its duration.
 func (m *Metrics) Guard(outcome string, took time.Duration) { m.observe(guardDuration, took, outcome) }
 
-// ToolCall counts a tool call that the gateway has let through, with the time until its answer was
-// complete.
+// ToolCall counts a tool call that the gateway has forwarded. The duration ends when the response
+// is complete.
 func (m *Metrics) ToolCall(resource, outcome string, took time.Duration) {
 	m.observe(callDuration, took, resource, outcome)
 }
 
-// Provider counts a request to a provider, with the time until its answer, or until there was an err.
+// Provider counts a request to a provider. The duration ends with the response or the error.
 func (m *Metrics) Provider(connector string, took time.Duration, err error) {
 	outcome := "ok"
 	if err != nil {
@@ -69,8 +69,8 @@ func (m *Metrics) Provider(connector string, took time.Duration, err error) {
 	m.observe(providerDuration, took, connector, outcome)
 }
 
-// Store counts a verb of the store, with the time that it took. err is a failure of the store unless
-// the contract has it.
+// Store counts a store operation and its duration. err counts as a failure of the store unless the
+// contract allows it.
 func (m *Metrics) Store(verb string, took time.Duration, err error) {
 	m.observe(storeDuration, took, verb)
 	if storage.Failed(err) {
@@ -78,7 +78,7 @@ func (m *Metrics) Store(verb string, took time.Duration, err error) {
 	}
 }
 
-// Cache counts a question that a cache has answered, or not.
+// Cache counts a lookup in a cache and whether it was a hit.
 func (m *Metrics) Cache(cache string, hit bool) {
 	result := "miss"
 	if hit {
@@ -87,10 +87,10 @@ func (m *Metrics) Cache(cache string, hit bool) {
 	m.count(cacheLookups, cache, result)
 }
 
-// Step counts a person who got so far.
+// Step counts a user who reached a step.
 func (m *Metrics) Step(step string) { m.count(signInSteps, step) }
 
-// Backlog sets what waits for receivers of security events.
+// Backlog sets the backlogs of receivers of security events.
 func (m *Metrics) Backlog(all []storage.Backlog, now time.Time) {
 	for _, b := range all {
 		age := 0.0
@@ -102,7 +102,8 @@ func (m *Metrics) Backlog(all []storage.Backlog, now time.Time) {
 	}
 }
 
-// AuditLog sets how many entries of the audit log wait, and how many were lost since the start.
+// AuditLog sets how many entries of the audit log are waiting, and how many were lost since the
+// start.
 func (m *Metrics) AuditLog(waiting int, lost int64) {
 	m.set(auditWaiting, float64(waiting))
 	m.set(auditLost, float64(lost))
@@ -118,7 +119,7 @@ func (m *Metrics) Database(used, perDay, free int64) {
 	}
 }
 
-// Spans counts spans of traces, by what became of them.
+// Spans counts trace spans by result.
 func (m *Metrics) Spans(result string, n int) {
 	if m != nil {
 		m.families[traceSpans].of(result).(prometheus.Counter).Add(float64(n))
@@ -128,25 +129,25 @@ func (m *Metrics) Spans(result string, n int) {
 // AuditSigned sets how many entries of the audit log are signed.
 func (m *Metrics) AuditSigned(size int64) { m.set(auditSigned, float64(size)) }
 
-// AuditUnsigned sets for how long this server has not been able to sign the audit log, 0 while it is.
+// AuditUnsigned sets for how long this server has been unable to sign the audit log, or 0.
 func (m *Metrics) AuditUnsigned(since time.Duration) { m.set(auditUnsigned, since.Seconds()) }
 
-// AuditSink sets what waits for a sink of the audit log, for how long the oldest entry has, and how many
-// entries it will never have.
+// AuditSink sets the number of waiting entries of a log destination, the age of the oldest one, and
+// the number of lost entries.
 func (m *Metrics) AuditSink(sink string, waiting int64, oldest time.Duration, lost int64) {
 	m.set(sinkWaiting, float64(waiting), sink)
 	m.set(sinkOldest, oldest.Seconds(), sink)
 	m.set(sinkLost, float64(lost), sink)
 }
 
-// SigningKey sets for how long the signing key has signed, and after how long it should be replaced.
+// SigningKey sets the age of the signing key, and the age at its rotation.
 func (m *Metrics) SigningKey(age, rotation time.Duration) {
 	m.set(keyAge, age.Seconds())
 	m.set(keyRotation, rotation.Seconds())
 }
 
-// Certificate sets how long the certificate of a domain is still good, and how long it is in all. Zero times: there is
-// none.
+// Certificate sets the remaining validity of a domain's certificate and its total validity. Zero
+// times mean that the domain has no certificate.
 func (m *Metrics) Certificate(domain string, notBefore, notAfter, now time.Time) {
 	left := 0.0
 	if !notAfter.IsZero() {
@@ -156,7 +157,7 @@ func (m *Metrics) Certificate(domain string, notBefore, notAfter, now time.Time)
 	m.set(certificateTime, notAfter.Sub(notBefore).Seconds(), domain)
 }
 
-// CertificateFailed sets whether the last attempt of this server to get a certificate failed.
+// CertificateFailed sets whether this server's last attempt to get a certificate failed.
 func (m *Metrics) CertificateFailed(domain string, failed bool) {
 	value := 0.0
 	if failed {
@@ -165,7 +166,7 @@ func (m *Metrics) CertificateFailed(domain string, failed bool) {
 	m.set(certificateFailed, value, domain)
 }
 
-// StatusList sets how long ago it was last possible to make a status list.
+// StatusList sets the time since a status list was last created.
 func (m *Metrics) StatusList(age time.Duration) { m.set(statusAge, age.Seconds()) }
 
 func (m *Metrics) count(name string, labels ...string) {

@@ -7,9 +7,9 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// Hostname returns the host of a Host header field, in lower case and without port and
-// brackets; "" when it is not a host with a port or without (RFC 9110 §7.2). Splitting at the
-// colon does not do: "127.0.0.1:80.evil.example" has no port.
+// Hostname returns the host of a Host header field in lower case, without port and brackets. It
+// returns "" if the field is not a host with an optional port (RFC 9110 §7.2). Splitting at the
+// colon is not sufficient: "127.0.0.1:80.evil.example" has no valid port.
 func Hostname(host string) string {
 	u, err := url.Parse("//" + host)
 	if err != nil || u.Host != host || u.User != nil {

@@ -1,15 +1,14 @@
-// Package network says by which parts of an address its user is counted.
+// Package network maps addresses to the networks that their users are counted by.
 package network
 
 import "net/netip"
 
-// Unknown is what a request without an address is counted by.
+// Unknown is the network of a request without an address.
 const Unknown = "unknown"
 
-// Blocks returns the networks that an address is counted by, the smallest first: a /24, or
-// with IPv6 the /64 that one subscriber has to themselves, and the /56 and the /48 that
-// providers give to customers for the asking, of which each has 256 and 65,536 networks of
-// the former kind (RFC 6177 §2).
+// Blocks returns the networks that an address is counted by, smallest first. For IPv4, this is the
+// /24. For IPv6, these are the /64 of one subscriber, and the /56 and /48 that providers assign to
+// customers on request. These contain 256 and 65,536 of the /64 networks (RFC 6177 §2).
 func Blocks(a netip.Addr) []string {
 	if !a.IsValid() {
 		return []string{Unknown}
@@ -26,8 +25,8 @@ func Blocks(a netip.Addr) []string {
 	return out
 }
 
-// Coarse is the network of an address as it is kept for people to recognize where a sign-in came
-// from: one that many share, and no more. It is "" when the address is not known.
+// Coarse returns the network of an address that is stored to help users recognize a sign-in. Many
+// users share this network. Coarse returns "" if the address is not known.
 func Coarse(a netip.Addr) string {
 	if !a.IsValid() {
 		return ""
@@ -36,7 +35,6 @@ func Coarse(a netip.Addr) string {
 	return blocks[len(blocks)-1]
 }
 
-// Allowance is how many times as much as the smallest network one of the larger ones may
-// have, by its place in Blocks. It grows much slower than they do: most of a customer's
-// networks are empty.
+// Allowance returns the multiple of the smallest network's limit for the network at an index of
+// Blocks. It grows much slower than the networks, because most of a customer's networks are empty.
 func Allowance(place int) int { return 1 << place }

@@ -24,7 +24,7 @@ func TestBlocks(t *testing.T) {
 	}
 }
 
-// Where a sign-in came from is kept as a /24 or a /48.
+// TestCoarse checks that a sign-in is stored with a /24 or a /48.
 func TestCoarse(t *testing.T) {
 	for addr, want := range map[string]string{
 		"203.0.113.9": "203.0.113.0/24", "2001:db8:1:2345:6::7": "2001:db8:1::/48", "": "",

@@ -15,8 +15,8 @@ import (
 
 // Session is a user's sign-in at an authorization server for one resource, which lasts over several
 // runs of a program. It adds the user's token to requests and refreshes it. It makes the user sign
-// in if there is no token, if it is refused, or if a stronger or more recent authentication is
-// required (RFC 9470).
+// in if the token is missing or refused, or if a stronger or more recent authentication is required
+// (RFC 9470).
 type Session struct {
 	Name             string // client name for registration, shown to users
 	Issuer, Resource string
@@ -24,8 +24,8 @@ type Session struct {
 	File             File
 	ClientID         string // "": the client registers itself
 	Device           bool   // this computer has no browser
-	// Ready returns an error if nobody can sign in. It is called before any request to the server.
-	// Ask shows the user what to do.
+	// Ready returns an error if sign-in is impossible. It is called before any request to the
+	// server. Ask shows the user what to do.
 	Ready func() error
 	Ask   func(context.Context, Prompt)
 	// Next sends requests with a token. Now is the clock.

@@ -77,8 +77,8 @@ func TestFreshProof(t *testing.T) {
 	}
 }
 
-// TestFreshProofByDevice checks that the device flow requests a fresh proof if there is no browser
-// (RFC 9470; OB-10).
+// TestFreshProofByDevice checks that the device flow requests a fresh proof on a computer without a
+// browser (RFC 9470; OB-10).
 func TestFreshProofByDevice(t *testing.T) {
 	mux := http.NewServeMux()
 	server := httptest.NewServer(mux)

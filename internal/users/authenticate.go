@@ -26,8 +26,8 @@ type Attempt struct {
 	of Guessed // "": the password
 }
 
-// KnownBrowser is a browser that the user Name has signed in from before. ID distinguishes it from
-// the user's other browsers.
+// KnownBrowser is a browser that the user Name has already used to sign in. ID distinguishes it
+// from the user's other browsers.
 type KnownBrowser struct{ Name, ID string }
 
 // known reports whether the user who signs in has used this browser before. An attacker who also

@@ -91,7 +91,7 @@ func (h *hasher) check(password, hash string) (ok bool, used *argon2id.Params, e
 }
 
 func (h *hasher) collect(used *argon2id.Params) {
-	if used != nil { // the password was not hashed without parameters
+	if used != nil { // nil if nothing was hashed
 		h.leftover.add(uint64(used.Memory)<<10, func() int { return len(h.slots) - 1 })
 	}
 }

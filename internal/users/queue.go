@@ -14,7 +14,7 @@ var errFull = errors.New("too many attempts wait")
 // attempt must not be dropped. There are at most as many queues as requests.
 type queues struct {
 	turns  int // concurrent turns
-	length int // attempts in the queue, including the ones with a turn
+	length int // attempts in the queue, with and without a turn
 
 	mu    sync.Mutex // guards byKey
 	byKey map[storage.Hash]*queue

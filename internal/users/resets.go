@@ -28,9 +28,9 @@ type Reset struct {
 var resetsOfNetwork = bounded.Rate{Every: time.Minute, Burst: 10}
 
 // These limit the requests for one name during the lifetime of a link, over all replicas. Strangers
-// cannot use up the requests of the user: each network has its own limit. So has each browser that
-// the user has signed in from before. storage.MaxResets has room for two windows of strangers and
-// of two known browsers.
+// cannot use up the requests of the user: each network has its own limit, and so has each known
+// browser of the user. storage.MaxResets has room for two windows of strangers and of two known
+// browsers.
 const (
 	resetsKnown  = 5                // for a known browser
 	resetsNear   = 3                // for a network

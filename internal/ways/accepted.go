@@ -8,15 +8,15 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// Accepted are the passkeys that an authenticator may go on offering, in the form of
-// PublicKeyCredential.signalAllAcceptedCredentials (WebAuthn §5.1.10.3). It is for the person alone.
+// Accepted lists the passkeys that an authenticator may continue to offer. It has the form for
+// PublicKeyCredential.signalAllAcceptedCredentials (WebAuthn §5.1.10.3). Only the user may see it.
 type Accepted struct {
 	RPID                     string   `json:"rpId"`
 	UserID                   string   `json:"userId"`
 	AllAcceptedCredentialIDs []string `json:"allAcceptedCredentialIds"`
 }
 
-// Accepted returns the passkeys of a person at each relying party that is served.
+// Accepted returns a user's passkeys at each active relying party.
 func (w *Ways) Accepted(ctx context.Context, userID string) ([]Accepted, error) {
 	all, err := w.cfg.Store.Ways(ctx, userID)
 	if err != nil {

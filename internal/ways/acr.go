@@ -8,9 +8,10 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// ACR is the authentication context class of a session, "" for none (RFC 9470 §4, AS-238). A provider
-// counts as one factor: what it asked for is not known. So does a code or link that replaces a lost
-// factor. A proof that was given on another device could have been asked for by a page of another site.
+// ACR returns the authentication context class of a session, or "" (RFC 9470 §4, AS-238). A
+// provider counts as one factor, because its own factors are unknown. So does a code or link that
+// replaces a lost factor. A passkey on another device is not phishing-resistant, because a
+// malicious page may have caused its use.
 func ACR(methods []string) string {
 	shown := func(m string) bool { return slices.Contains(methods, m) }
 	switch {
@@ -22,7 +23,8 @@ func ACR(methods []string) string {
 	return ""
 }
 
-// ACRs are the classes that people can reach, the weakest first: none but a passkey leads to the strongest.
+// ACRs returns the classes that users can reach, weakest first. The strongest one requires a
+// passkey.
 func (w *Ways) ACRs() []string {
 	if w.cfg.Site.Offered() {
 		return oauth.ACRs()
@@ -30,8 +32,8 @@ func (w *Ways) ACRs() []string {
 	return []string{oauth.ACRMultiFactor}
 }
 
-// AMR are the methods as tokens name them: with the names of RFC 8176 §2 where it has one. Of a passkey
-// that verified the person it has two, one for each factor.
+// AMR returns the methods in the form for tokens, with names from RFC 8176 §2 where they exist. A
+// passkey with user verification has two names, one for each factor.
 func AMR(methods []string) (out []string) {
 	for _, m := range methods {
 		if m == ByPasskey {
@@ -47,8 +49,8 @@ func AMR(methods []string) (out []string) {
 	return slices.Compact(out)
 }
 
-// Reach is what is missing of a session until it has an authentication context class. A person who has
-// nothing that leads there may enrol it.
+// Reach returns the additional proof that a session needs for an authentication context class. A
+// user who has no suitable method may enroll one.
 func (w *Ways) Reach(ctx context.Context, u storage.User, methods []string, acr string) (Need, error) {
 	if oauth.ACRSatisfies(ACR(methods), acr) {
 		return Need{}, nil
@@ -63,7 +65,7 @@ func (w *Ways) Reach(ctx context.Context, u storage.User, methods []string, acr 
 	return need, nil
 }
 
-// leading are those of the methods of a person that lead to a class: at once, or else with another one.
+// leading returns the user's methods that lead to a class, alone or together with another one.
 func leading(can, methods []string, acr string) (out []string) {
 	for _, m := range can {
 		if leads(methods, acr, m) {
@@ -81,7 +83,7 @@ func leading(can, methods []string, acr string) (out []string) {
 	return out
 }
 
-// leads reports whether a session has a class when more was shown.
+// leads reports whether a session with additional methods has a class.
 func leads(methods []string, acr string, more ...string) bool {
 	for _, m := range more {
 		methods = With(methods, m)
@@ -89,8 +91,8 @@ func leads(methods []string, acr string, more ...string) bool {
 	return oauth.ACRSatisfies(ACR(methods), acr)
 }
 
-// With returns the methods of a session in which a person has shown one more. A passkey was used in this
-// very browser, so it does not matter any more that another device let it in.
+// With returns the methods of a session after one more was used. A passkey is used in this browser,
+// so it no longer matters that another device approved the session.
 func With(methods []string, m string) []string {
 	out := slices.Clone(methods)
 	if m == ByPasskey {

@@ -7,7 +7,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// AS-238: what a session proves, as tokens say it.
+// TestACR: AS-238: it checks the claims about authentication in tokens.
 func TestACR(t *testing.T) {
 	const mfa, phr = oauth.ACRMultiFactor, oauth.ACRPhishingResistant
 	for _, tt := range []struct {

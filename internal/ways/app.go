@@ -18,22 +18,23 @@ import (
 )
 
 const (
-	// appPurpose seals the secret of an app; the id of its way is bound to it.
+	// appPurpose is the purpose for sealing the secret of an app. The id of its way is bound to it.
 	appPurpose = "authenticator app"
-	// appSecret is how long the secret of an app is, in bytes: as long as the hash (RFC 4226 §4 R6).
+	// appSecret is the length of an app's secret in bytes, as long as the hash (RFC 4226 §4 R6).
 	appSecret = 20
 	// step is the time step of codes (RFC 6238 §5.2).
 	step = 30 * time.Second
 )
 
-// NewApp is an authenticator app to be, for the person to put into it.
+// NewApp is an authenticator app during enrollment.
 type NewApp struct {
 	Ceremony
-	Secret string // to type, base32
-	URI    string // otpauth://
+	Secret string // base32, for typing
+	URI    string // otpauth:// URI
 }
 
-// BeginApp begins to enrol an authenticator app: SHA-1, six digits, 30 seconds, which every app knows.
+// BeginApp begins to enroll an authenticator app with SHA-1, six digits and 30 seconds, which every
+// app supports.
 func (w *Ways) BeginApp(browser string, u storage.User) (NewApp, error) {
 	secret := secrets.Bytes(appSecret)
 	key, err := totp.Generate(totp.GenerateOpts{Issuer: w.cfg.Name, AccountName: u.Name, Secret: secret})
@@ -45,8 +46,8 @@ func (w *Ways) BeginApp(browser string, u storage.User) (NewApp, error) {
 	return out, nil
 }
 
-// FinishApp stores an app once it has shown a code. ErrName, ErrOver, storage.ErrFull; ErrCode leaves
-// what was begun as it is.
+// FinishApp stores an app after a correct code. It returns ErrName, ErrOver, ErrCode or
+// storage.ErrFull. After ErrCode the user can try again.
 func (w *Ways) FinishApp(
 	ctx context.Context, browser string, u storage.User, name, sealed, code string,
 ) (storage.Way, error) {
@@ -62,7 +63,7 @@ func (w *Ways) FinishApp(
 	if !ok {
 		return storage.Way{}, ErrCode
 	}
-	// Each secret is one way, however often the form is sent.
+	// Each secret is stored once, even if the form is sent again.
 	if err := w.cfg.Store.Spend(ctx, spent, secretID(s.Secret), s.expires()); err != nil {
 		return storage.Way{}, w.refuseNew(ctx, u, storage.App, over(err))
 	}
@@ -76,22 +77,22 @@ func (w *Ways) FinishApp(
 	return way, nil
 }
 
-// secretID names a secret without revealing it.
+// secretID returns an id that does not reveal the secret.
 func secretID(secret []byte) string {
 	h := secrets.Hash("app\x00" + string(secret))
 	return fmt.Sprintf("app:%x", h[:16])
 }
 
-// CheckApp checks a code of any app of a person, who is known already: users.ErrWrong, or a
-// *users.ThrottledError. Each code is good once, and none that is older than the last one
-// (RFC 6238 §5.2, PE-05).
+// CheckApp checks a code of any app of a known user. It returns users.ErrWrong or a
+// *users.ThrottledError. A code is valid once, and older codes are then refused (RFC 6238 §5.2,
+// PE-05).
 func (w *Ways) CheckApp(ctx context.Context, u storage.User, a users.Attempt, code string) error {
 	a.Name = u.Name
 	return w.cfg.Guesses.Guess(ctx, users.AppCode, u, a,
 		func(ctx context.Context) error { return w.checkApp(ctx, u, code) })
 }
 
-// checks is how often a code is looked at when the app was used at the same moment.
+// checks is the number of attempts to check a code while the app is used concurrently.
 const checks = 3
 
 func (w *Ways) checkApp(ctx context.Context, u storage.User, code string) error {
@@ -107,7 +108,8 @@ func (w *Ways) checkApp(ctx context.Context, u storage.User, code string) error 
 	return users.ErrWrong
 }
 
-// spendCode is storage.ErrChanged when the app has taken another code since it was read.
+// spendCode checks and uses up a code. It returns storage.ErrChanged if the app was used
+// concurrently.
 func (w *Ways) spendCode(ctx context.Context, userID, code string) error {
 	all, err := w.cfg.Store.Ways(ctx, userID)
 	if err != nil {
@@ -136,8 +138,8 @@ func (w *Ways) spendCode(ctx context.Context, userID, code string) error {
 	return users.ErrWrong
 }
 
-// matches returns the time step of a code: the present one, or the one before or after it, for clocks
-// that differ (RFC 6238 §6).
+// matches returns the time step of a code. It accepts the current step and its neighbors, because
+// clocks differ (RFC 6238 §6).
 func matches(secret []byte, code string, now time.Time) (at int64, ok bool) {
 	code = strings.Map(digits, code)
 	encoded := base32Secret.EncodeToString(secret)
@@ -152,7 +154,7 @@ func matches(secret []byte, code string, now time.Time) (at int64, ok bool) {
 	return at, ok
 }
 
-// digits leaves out what people type between digits.
+// digits removes separators that users type between digits.
 func digits(c rune) rune {
 	if c == ' ' || c == '-' {
 		return -1

@@ -10,35 +10,35 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// Ceremony is what a browser needs to go on with what was begun.
+// Ceremony is the data that a browser needs to continue.
 type Ceremony struct {
-	// Options are those of navigator.credentials.create or get, as JSON; nil for an app.
+	// Options are the options for navigator.credentials.create or get as JSON, or nil for an app.
 	Options []byte
-	// Sealed comes back with the answer. It is good for five minutes, in the browser in which it
-	// began, and for one answer.
+	// Sealed comes back with the answer. It is valid for five minutes, only in the same browser,
+	// and for one answer.
 	Sealed string
 }
 
-// Answer is what a browser sends back.
+// Answer is the browser's answer to a Ceremony.
 type Answer struct {
 	Sealed string
 	// Response is the credential in the form of toJSON (WebAuthn §5.1.8).
 	Response []byte
 }
 
-// Purpose is what a passkey is asked for. An answer for one is none for another.
+// Purpose is the purpose of a passkey request. An answer is valid only for its purpose.
 type Purpose string
 
-// The purposes.
+// These are the purposes.
 const (
-	// SignIn: it is all that the person shows, so it must have verified them.
+	// SignIn means that the passkey is the only proof, so it must verify the user.
 	SignIn Purpose = "sign-in"
-	// Second: the person has shown something else before.
+	// Second means that the user has already used another method.
 	Second Purpose = "second"
-	// StepUp is that of a person who is signed in already, for a class of authentication: the passkey has
-	// to verify them, since the proof that it stands beside may be an old one.
+	// StepUp means that a signed-in user needs an authentication context class. The passkey must
+	// verify the user, since the session's other proof may be old.
 	StepUp Purpose = "step-up"
-	// Proof: a person who is signed in shows that they are still there.
+	// Proof means that a signed-in user proves to be still present.
 	Proof Purpose = "proof"
 
 	enrol    Purpose = "enrol"
@@ -46,16 +46,16 @@ const (
 )
 
 const (
-	// ceremonyTTL is how long a person has to find their authenticator.
+	// ceremonyTTL is the time limit for the user.
 	ceremonyTTL = 5 * time.Minute
-	// maxAnswer bounds what a browser sends back, in bytes.
+	// maxAnswer is the maximum size of a browser's answer in bytes.
 	maxAnswer = 64 << 10
 
 	sealPurpose = "way in under way"
 	spent       = "webauthn"
 )
 
-// state is what Sealed holds. The browser's mark is bound to it from outside.
+// state is the content of Sealed. Sealing also binds it to the browser.
 type state struct {
 	Purpose   Purpose `json:"p"`
 	UserID    string  `json:"u,omitempty"`
@@ -67,20 +67,20 @@ type state struct {
 
 func (s state) expires() time.Time { return time.UnixMilli(s.ExpiresAt) }
 
-// seal hides and binds a state to a browser.
+// seal encrypts a state and binds it to a browser.
 func (w *Ways) seal(browser string, s state) string {
 	s.ExpiresAt = w.cfg.Now().Add(ceremonyTTL).UnixMilli()
 	text, err := json.Marshal(s)
 	if err != nil {
-		panic("ways: " + err.Error()) // texts and bytes always encode
+		panic("ways: " + err.Error()) // cannot fail
 	}
 	return encode(w.cfg.Ring.Seal(sealPurpose, text, []byte(browser)))
 }
 
-// open is the reverse of seal: ErrOver unless it was sealed for the browser and purpose, less than
-// five minutes ago.
+// open decrypts a sealed state. It returns ErrOver unless the state was sealed for this browser and
+// purpose less than five minutes ago.
 func (w *Ways) open(browser string, p Purpose, sealed string) (s state, err error) {
-	if len(sealed) > maxAnswer || browser == "" { // bound to no browser is good for all
+	if len(sealed) > maxAnswer || browser == "" { // without a browser, it would be valid in all browsers
 		return s, ended("it is too long, or no browser has begun it")
 	}
 	box, err := base64.RawURLEncoding.DecodeString(sealed)
@@ -100,13 +100,13 @@ func (w *Ways) open(browser string, p Purpose, sealed string) (s state, err erro
 	return s, nil
 }
 
-// refused is ErrRefused with its cause, for the log.
+// refused wraps ErrRefused with its cause, for the log.
 func refused(cause error) error { return fmt.Errorf("%w: %w", ErrRefused, cause) }
 
-// ended is ErrOver with its cause, for the log.
+// ended wraps ErrOver with its cause, for the log.
 func ended(cause string) error { return fmt.Errorf("%w: %s", ErrOver, cause) }
 
-// over is ErrOver for what was spent before, or the store's error.
+// over returns ErrOver if a state was already used, or the store's error.
 func over(err error) error {
 	if errors.Is(err, storage.ErrSpent) {
 		return ended("it was answered before")

@@ -17,7 +17,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// app is an authenticator app that alice has.
+// app enrolls an authenticator app for alice.
 func (r *rig) app() (secret string) {
 	r.t.Helper()
 	n, err := r.BeginApp(here, r.alice)
@@ -27,7 +27,7 @@ func (r *rig) app() (secret string) {
 	return n.Secret
 }
 
-// code is what an app shows, some steps from now.
+// code returns the code of an app some steps from now.
 func (r *rig) code(secret string, steps int) string {
 	r.t.Helper()
 	code, err := totp.GenerateCode(secret, r.Now().Add(time.Duration(steps)*30*time.Second))
@@ -70,7 +70,7 @@ func TestApps(t *testing.T) {
 		if len(all) != 1 || all[0].Kind != storage.App || strings.Contains(string(all[0].Data), n.Secret) {
 			t.Errorf("got %+v", all)
 		}
-		wantErr(t, r.check(r.code(n.Secret, 0)), users.ErrWrong) // it was shown already
+		wantErr(t, r.check(r.code(n.Secret, 0)), users.ErrWrong) // the code was already used
 	})
 	t.Run("an app that is begun is over after five minutes", func(t *testing.T) {
 		r := newRig(t)
@@ -147,7 +147,7 @@ func TestApps(t *testing.T) {
 	})
 }
 
-// TestReseal: the secrets of apps follow the master key.
+// TestReseal checks that the secrets of apps move to a new master key.
 func TestReseal(t *testing.T) {
 	r := newRig(t)
 	secret := r.app()
@@ -216,5 +216,5 @@ func TestPE06RecoveryCodes(t *testing.T) {
 			t.Fatalf("a guess: %v", err)
 		}
 	}
-	r.must(spend("alice", again[4])) // nobody is locked out
+	r.must(spend("alice", again[4])) // the user is not locked out
 }

@@ -9,18 +9,20 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// earlierFor is how long the earlier hosts that have passkeys are remembered. They get no new ones.
+// earlierFor is how long the set of earlier hosts with passkeys is cached. They get no new
+// passkeys.
 const earlierFor = time.Minute
 
-// earlier remembers which earlier hosts have passkeys, since counting them for each sign-in page would cost too much.
+// earlier caches which earlier hosts have passkeys. Counting them for each sign-in page would cost
+// too much.
 type earlier struct {
 	mu   sync.Mutex
-	at   time.Time // when hosts was read; zero: never
+	at   time.Time // time of the last read; zero: never
 	here map[string]bool
 }
 
-// SignInAt returns the relying parties that a page offers to a person it does not know: that of new passkeys,
-// and the earlier ones of which somebody has a passkey. If that cannot be read, it returns all.
+// SignInAt returns the relying parties that a page offers to an unknown user: the one for new
+// passkeys, and the earlier ones with passkeys. If the passkeys cannot be counted, it returns all.
 func (w *Ways) SignInAt(ctx context.Context) []string {
 	all := w.cfg.Site.RPIDs()
 	if len(all) < 2 {

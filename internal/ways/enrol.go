@@ -15,14 +15,14 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// holder is a person as the library sees them.
+// holder is a user in the form that the library needs.
 type holder struct {
 	storage.User
 	credentials []webauthn.Credential
 }
 
-// WebAuthnID implements webauthn.User: the user handle, which says nothing about the person
-// (WebAuthn §14.6.1).
+// WebAuthnID implements webauthn.User. The user handle reveals nothing about the user (WebAuthn
+// §14.6.1).
 func (h holder) WebAuthnID() []byte { return []byte(h.ID) }
 
 // WebAuthnName implements webauthn.User.
@@ -34,9 +34,9 @@ func (h holder) WebAuthnDisplayName() string { return h.Name }
 // WebAuthnCredentials implements webauthn.User.
 func (h holder) WebAuthnCredentials() []webauthn.Credential { return h.credentials }
 
-// BeginPasskey begins to enrol a passkey. It must be one that the browser lists by itself, and that
-// verifies the person, so that it can let them in alone: a passkey counts as two factors. Those that
-// they have are excluded. browser is the mark of the browser that goes on.
+// BeginPasskey begins to enroll a passkey. It must be discoverable and must verify the user, so
+// that it counts as two factors and is sufficient for sign-in. The user's existing passkeys are
+// excluded. browser identifies the browser that continues.
 func (w *Ways) BeginPasskey(ctx context.Context, browser string, u storage.User) (Ceremony, error) {
 	if w.auth == nil {
 		return Ceremony{}, ErrNotOffered
@@ -69,8 +69,9 @@ func (w *Ways) ceremony(browser string, options any, s state) (Ceremony, error) 
 	return Ceremony{Options: text, Sealed: w.seal(browser, s)}, nil
 }
 
-// FinishPasskey stores the passkey that a browser has made. ErrName, ErrOver, ErrRefused, ErrKnown,
-// storage.ErrFull; storage.ErrNotFound when the account is gone or disabled.
+// FinishPasskey stores the passkey that a browser has created. It returns ErrName, ErrOver,
+// ErrRefused, ErrKnown or storage.ErrFull. It returns storage.ErrNotFound if the account was
+// deleted or disabled.
 func (w *Ways) FinishPasskey(
 	ctx context.Context, browser string, u storage.User, name string, a Answer,
 ) (storage.Way, error) {
@@ -87,8 +88,8 @@ func (w *Ways) FinishPasskey(
 	return way, nil
 }
 
-// NewPasskey verifies the passkey that a browser has made; the caller stores it. It returns ErrName,
-// ErrOver or ErrRefused.
+// NewPasskey verifies the passkey that a browser has created. The caller must store it. It returns
+// ErrName, ErrOver or ErrRefused.
 func (w *Ways) NewPasskey(
 	ctx context.Context, browser string, u storage.User, name string, a Answer,
 ) (storage.Way, error) {
@@ -116,7 +117,7 @@ func (w *Ways) NewPasskey(
 	}, nil
 }
 
-// begun opens an enrolment that the person began. It returns ErrOver for any other.
+// begun opens the state of the user's enrollment. It returns ErrOver for any other state.
 func (w *Ways) begun(browser string, p Purpose, u storage.User, sealed string) (state, error) {
 	s, err := w.open(browser, p, sealed)
 	if err == nil && s.UserID != u.ID {
@@ -125,8 +126,8 @@ func (w *Ways) begun(browser string, p Purpose, u storage.User, sealed string) (
 	return s, err
 }
 
-// refuseNew records why a way is not added: forms that come late, twice or from elsewhere are the trace
-// of an attempt to add one by a stolen form. It returns the error.
+// refuseNew logs why an enrollment was refused, and returns the error. Late, repeated or foreign
+// forms may be attempts to add a method with a stolen form.
 func (w *Ways) refuseNew(ctx context.Context, u storage.User, kind storage.WayKind, err error) error {
 	if errors.Is(err, ErrOver) || errors.Is(err, ErrRefused) {
 		w.cfg.Audit.Record(ctx, audit.WayRefused, audit.Person(u.ID, u.Name),
@@ -135,7 +136,7 @@ func (w *Ways) refuseNew(ctx context.Context, u storage.User, kind storage.WayKi
 	return err
 }
 
-// verifyNew verifies what an authenticator says of a new credential (WebAuthn §7.1).
+// verifyNew verifies an authenticator's response about a new credential (WebAuthn §7.1).
 func (w *Ways) verifyNew(u storage.User, s state, response []byte) (*webauthn.Credential, error) {
 	if len(response) > maxAnswer {
 		return nil, ErrRefused
@@ -154,18 +155,19 @@ func (w *Ways) verifyNew(u storage.User, s state, response []byte) (*webauthn.Cr
 	return made, nil
 }
 
-// stored is what is kept of a passkey: all but the attestation, which is not asked for.
+// stored returns the data of a passkey to store: all except the attestation, which is not
+// requested.
 func stored(c *webauthn.Credential) []byte {
 	kept := *c
 	kept.Attestation = webauthn.CredentialAttestation{}
 	text, err := json.Marshal(kept)
 	if err != nil {
-		panic("ways: " + err.Error()) // a credential always encodes
+		panic("ways: " + err.Error()) // cannot fail
 	}
 	return text
 }
 
-// credential is the reverse of stored.
+// credential decodes the result of stored.
 func credential(way storage.Way) (c webauthn.Credential, err error) {
 	if err := json.Unmarshal(way.Data, &c); err != nil {
 		return c, fmt.Errorf("ways: the stored passkey %s: %w", way.ID, err)
@@ -174,7 +176,7 @@ func credential(way storage.Way) (c webauthn.Credential, err error) {
 	return c, nil
 }
 
-// passkeys are those of a person at a relying party.
+// passkeys returns a user's passkeys at a relying party.
 func (w *Ways) passkeys(ctx context.Context, userID, rpID string) ([]webauthn.Credential, error) {
 	all, err := w.cfg.Store.Ways(ctx, userID)
 	if err != nil {

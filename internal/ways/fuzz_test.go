@@ -8,11 +8,11 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/ways"
 )
 
-// FuzzAnswers has the bytes of a browser parsed: they are refused, or are the answer, and nothing else.
+// FuzzAnswers checks that answers from a browser are either correct or refused.
 func FuzzAnswers(f *testing.F) {
 	f.Add([]byte(`{"id":"AA","rawId":"AA","type":"public-key","response":{}}`))
 	f.Add([]byte(`[]`))
-	r := newRig(f) // it outlives each run
+	r := newRig(f) // shared by all runs
 	r.enrol(r.alice, r.phone)
 	f.Fuzz(func(t *testing.T, response []byte) {
 		signIn, err := r.BeginSignIn(t.Context(), here, ways.Ask{Purpose: ways.SignIn})
@@ -38,7 +38,7 @@ func FuzzAnswers(f *testing.F) {
 	})
 }
 
-// TestBentAnswers has each answer cut and bent at every byte, which a fuzzer seldom comes upon.
+// TestBentAnswers cuts and changes each answer at every byte, which a fuzzer rarely does.
 func TestBentAnswers(t *testing.T) {
 	r := newRig(t)
 	r.enrol(r.alice, r.phone)

@@ -6,10 +6,10 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/label"
 )
 
-// maxName is how many characters a name has at most.
+// maxName is the maximum length of a name in characters.
 const maxName = 64
 
-// named is the name of a way as it is stored.
+// named returns the stored form of a name.
 func named(name string) (string, error) {
 	name = label.Visible(name)
 	if n := utf8.RuneCountInString(name); n == 0 || n > maxName {

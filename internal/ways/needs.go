@@ -7,7 +7,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// The methods of a session (RFC 8176 has names for some): how a person has shown who they are.
+// These are the authentication methods of a session (RFC 8176 has names for some).
 const (
 	ByPassword = "pwd"
 	ByPasskey  = "webauthn"
@@ -15,32 +15,32 @@ const (
 	ByRecovery = "recovery"
 	ByProvider = "fed"
 	ByLink     = "link"
-	// ByOtherDevice stands beside the methods by which the person proved who they are elsewhere, on the
-	// device that let this one in. It is no proof of its own.
+	// ByOtherDevice is added to the methods that the user used on another device to approve this
+	// session. It is not a proof by itself.
 	ByOtherDevice = "device"
 )
 
-// Demand is how much a second factor is wanted.
+// Demand is the requirement for a second factor.
 type Demand string
 
-// The demands.
+// These are the demands.
 const (
 	Off Demand = "off"
-	// Optional: of those who have a passkey or an app.
+	// Optional requires it from users who have a passkey or an app.
 	Optional Demand = "optional"
 	Required Demand = "required"
-	// Enrolled, for people with a role: required as soon as one of them has a passkey or an app, and
-	// until then as for everybody.
+	// Enrolled is for users with a role. It means Required as soon as one of them has a passkey or
+	// an app, and the demand for everybody until then.
 	Enrolled Demand = "enrolled"
 )
 
-// Policy says of whom a second factor is wanted. A passkey that verified the person is two.
+// Policy configures who needs a second factor. A passkey that verified the user counts as two.
 type Policy struct {
 	Everybody Demand // default: Optional
-	Admins    Demand // of people with a role; default: Enrolled
+	Admins    Demand // users with a role; default: Enrolled
 }
 
-// of is the demand on a person.
+// of returns the demand for a user.
 func (p Policy) of(u storage.User, f storage.Factors) Demand {
 	everybody, admins := p.Everybody, p.Admins
 	if everybody == "" {
@@ -60,21 +60,21 @@ func (p Policy) of(u storage.User, f storage.Factors) Demand {
 	return everybody
 }
 
-// Need is what is missing of a sign-in.
+// Need is the proof that a sign-in still requires.
 type Need struct {
-	// Missing: the person has to show more before they are let in.
+	// Missing means that the user must use another method before sign-in is complete.
 	Missing bool
-	// Possible are the methods by which they can, the best one first. None: see Enrol.
+	// Possible lists the suitable methods, best first. If it is empty, see Enrol.
 	Possible []string
-	// Enrol: they have nothing to show, and have to enrol a passkey or an app first. Where it is
-	// false and nothing is possible, they are not let in: an operator's link helps.
+	// Enrol means that the user has no suitable method, and must enroll a passkey or an app first.
+	// If it is false and Possible is empty, the sign-in is refused; an operator's link helps.
 	Enrol bool
-	// App: an app would do for that, too.
+	// App means that an app is also sufficient.
 	App bool
 }
 
-// Needs says what is missing when a person has signed in by methods. Methods that are not known are
-// taken for a password.
+// Needs returns the missing proof of a user who has signed in with methods. Unknown methods count
+// as a password.
 func (w *Ways) Needs(ctx context.Context, u storage.User, methods []string) (Need, error) {
 	f, err := w.Factors(ctx, u.ID)
 	if err != nil {
@@ -87,8 +87,9 @@ func (p Policy) needs(u storage.User, f storage.Factors, methods []string) Need 
 	shown := func(m string) bool { return slices.Contains(methods, m) }
 	first := shown(ByPassword) || shown(ByProvider)
 	recovering := shown(ByRecovery) && !first
-	// A recovery code replaces a lost passkey or app. For a person who has neither, it is not a second factor:
-	// else a password alone, which makes recovery codes, would be enough.
+	// A recovery code replaces a lost passkey or app. For a user who has neither, it is not a
+	// second factor: otherwise a password, which is sufficient to create recovery codes, would be
+	// enough.
 	replaces := f.Passkeys+f.Apps > 0
 	switch {
 	case shown(ByPasskey), shown(ByLink), (first || recovering) && shown(ByApp):
@@ -105,7 +106,7 @@ func (p Policy) needs(u storage.User, f storage.Factors, methods []string) Need 
 		can := possible(f, replaces, false)
 		return Need{Missing: true, Possible: can, Enrol: len(can) == 0, App: true}
 	case Optional:
-		// A provider asks for the factors that it wants.
+		// The provider decides about its own factors.
 		if !shown(ByProvider) && f.Passkeys+f.Apps > 0 {
 			return Need{Missing: true, Possible: possible(f, true, false)}
 		}
@@ -113,18 +114,18 @@ func (p Policy) needs(u storage.User, f storage.Factors, methods []string) Need 
 	return Need{}
 }
 
-// codeIsSecond reports whether a recovery code alone does not let a person in (PE-06): a code from a
-// drawer is not enough for a person with a role, nor where two factors are required.
+// codeIsSecond reports whether a recovery code alone is not sufficient (PE-06). A written code is
+// not enough for a user with a role, or where two factors are required.
 func (p Policy) codeIsSecond(u storage.User, f storage.Factors) bool {
 	return u.Role != "" || p.of(u, f) == Required
 }
 
-// CodeIsSecond reports whether a person needs another proof beside a recovery code.
+// CodeIsSecond reports whether a user needs another proof in addition to a recovery code.
 func (w *Ways) CodeIsSecond(u storage.User, f storage.Factors) bool {
 	return w.cfg.Policy.codeIsSecond(u, f)
 }
 
-// possible are the methods that a person can use.
+// possible returns the methods that a user can use.
 func possible(f storage.Factors, recovery, password bool) (out []string) {
 	if f.Passkeys > 0 {
 		out = append(out, ByPasskey)

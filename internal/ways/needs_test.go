@@ -10,8 +10,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// TestNeeds is the policy of second factors as a table: what a person has, how they have signed in, and
-// what is missing.
+// TestNeeds tests the policy of second factors: the user's methods, the methods used, and the
+// missing proof.
 func TestNeeds(t *testing.T) {
 	const (
 		off, optional, required = ways.Off, ways.Optional, ways.Required
@@ -23,10 +23,10 @@ func TestNeeds(t *testing.T) {
 		everyone ways.Demand
 		admins   ways.Demand
 		role     storage.Role
-		enrolled bool   // some other administrator
-		has      string // of passkey, app, codes, password
-		by       string // methods
-		want     string // what is possible; none: nothing is missing; enrol; refused
+		enrolled bool   // another administrator has a second factor
+		has      string // from passkey, app, codes, password
+		by       string // methods used
+		want     string // possible methods, or none (complete), enrol, refused
 	}{
 		{rule: "off wants nothing", everyone: off, has: "app password", by: "pwd", want: none},
 		{

@@ -6,8 +6,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// Owes is Needs for a session that has begun. A passkey or an app that the person has enrolled since
-// counts from the next sign-in on, unless a second factor is required.
+// Owes is like Needs for an existing session. A passkey or an app that the user has enrolled since
+// then counts only from the next sign-in on, unless a second factor is required.
 func (w *Ways) Owes(ctx context.Context, u storage.User, methods []string) (Need, error) {
 	p, most := w.cfg.Policy, storage.Factors{AdminEnrolled: true}
 	if p.of(u, most) != Required || !p.needs(u, most, methods).Missing {

@@ -43,7 +43,7 @@ func TestPasskeys(t *testing.T) {
 		r.enrol(r.alice, authkit.New(issuer))
 		again := r.made(r.person("bob"), authkit.New(issuer))
 		_, err = r.FinishPasskey(t.Context(), here, r.alice, "Mine", again)
-		wantErr(t, err, ways.ErrOver) // what bob has begun
+		wantErr(t, err, ways.ErrOver) // a state that bob began
 	})
 	t.Run("names are bounded, and hold nothing that reorders what stands around them", func(t *testing.T) {
 		r := newRig(t)
@@ -70,7 +70,7 @@ func TestPasskeys(t *testing.T) {
 	})
 }
 
-// TestPE07Challenges has challenges replayed, stolen, expired and used for something else.
+// TestPE07Challenges replays, steals, delays and misuses challenges.
 func TestPE07Challenges(t *testing.T) {
 	signIn := ways.Ask{Purpose: ways.SignIn}
 	for name, try := range map[string]func(r *rig) error{
@@ -159,7 +159,8 @@ func TestPE07Challenges(t *testing.T) {
 	}
 }
 
-// replayed is the refusal of a replay by a counter, which comes before that of its challenge.
+// replayed maps the refusal of a replay by the counter, which is checked before the challenge, to
+// ErrOver.
 func replayed(err error) error {
 	if errors.Is(err, ways.ErrRefused) {
 		return ways.ErrOver
@@ -167,7 +168,7 @@ func replayed(err error) error {
 	return err
 }
 
-// TestPE07Answers has authenticators say what must not let a person in.
+// TestPE07Answers checks responses of authenticators that must be refused.
 func TestPE07Answers(t *testing.T) {
 	for name, try := range map[string]func(r *rig) error{
 		"without verification of the person": func(r *rig) error {
@@ -240,7 +241,7 @@ func TestPE07Answers(t *testing.T) {
 	}
 }
 
-// other is the authenticator of another person.
+// other returns the authenticator of another user.
 func other(r *rig) *authkit.Authenticator {
 	with := authkit.New(issuer)
 	r.enrol(r.person("eve"), with)
@@ -254,7 +255,7 @@ func TestPE07Counter(t *testing.T) {
 		_, err := r.signIn(r.phone)
 		r.must(err)
 	}
-	r.phone.Passkeys[0].Counter = 1 // a copy
+	r.phone.Passkeys[0].Counter = 1 // like a copy of the authenticator
 	_, err := r.signIn(r.phone)
 	wantErr(t, err, ways.ErrRefused)
 	if r.logged(audit.PasskeyCounter) == 0 || r.logged(way.ID) == 0 {
@@ -289,7 +290,7 @@ func TestSecondFactorByPasskey(t *testing.T) {
 	}
 }
 
-// TestPE08Strangers: what a stranger is told does not depend on who has what.
+// TestPE08Strangers checks that responses to strangers do not depend on the users' methods.
 func TestPE08Strangers(t *testing.T) {
 	r := newRig(t)
 	r.enrol(r.alice, r.phone)
@@ -330,7 +331,7 @@ func TestPE02Hosts(t *testing.T) {
 	if _, err := old.Get(c.Options); err == nil {
 		t.Error("a passkey of another relying party was offered")
 	}
-	old.Origin = issuer // where the old host has sent the browser
+	old.Origin = issuer // the old host has redirected the browser
 	for _, ask := range []ways.Ask{
 		{Purpose: ways.SignIn, RPID: "old.example"}, {Purpose: ways.Second, UserID: r.alice.ID},
 	} {

@@ -12,7 +12,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// Recovery codes are written down: 100 bits each, in letters that are not mistaken for one another.
+// Recovery codes have 100 bits each, written in letters that are easy to distinguish.
 const (
 	RecoveryCodes = 10
 	codeLength    = 20
@@ -24,8 +24,8 @@ var (
 	written      = base32.NewEncoding("0123456789ABCDEFGHJKMNPQRSTVWXYZ").WithPadding(base32.NoPadding)
 )
 
-// NewRecoveryCodes makes the recovery codes of a person, in place of those from before, and returns
-// them: they can be shown this once only. storage.ErrNotFound when the account is gone or disabled.
+// NewRecoveryCodes replaces a user's recovery codes and returns the new ones, which cannot be shown
+// again. It returns storage.ErrNotFound if the account was deleted or disabled.
 func (w *Ways) NewRecoveryCodes(ctx context.Context, userID string) ([]string, error) {
 	codes, hashes := make([]string, RecoveryCodes), make([]storage.Hash, RecoveryCodes)
 	for i := range codes {
@@ -43,15 +43,15 @@ func (w *Ways) NewRecoveryCodes(ctx context.Context, userID string) ([]string, e
 	return codes, nil
 }
 
-// recoveryHash is what is stored of a code. It has so many bits that stretching would add nothing,
-// and the person in it, so that a guess is one at one person's codes.
+// recoveryHash returns the stored hash of a code. A code has so many bits that stretching would add
+// nothing. The hash includes the user, so that a guess applies to one user's codes only.
 func recoveryHash(userID, code string) storage.Hash {
 	return secrets.Hash("recovery code\x00" + userID + "\x00" + code)
 }
 
-// CheckRecoveryCode returns the person whose name is a.Name, and what is stored of their recovery code, which
-// the sign-in spends that it is for: users.ErrWrong or a *users.ThrottledError. An unknown name costs as much
-// as a wrong code (PE-08).
+// CheckRecoveryCode returns the user with the name a.Name and the stored hash of their recovery
+// code. The sign-in must use up the code. It returns users.ErrWrong or a *users.ThrottledError. An
+// unknown name takes as long as a wrong code (PE-08).
 func (w *Ways) CheckRecoveryCode(
 	ctx context.Context, a users.Attempt, code string,
 ) (u storage.User, stored storage.Hash, err error) {
@@ -79,7 +79,7 @@ func (w *Ways) CheckRecoveryCode(
 	return u, stored, nil
 }
 
-// plain is a code as it was made, of what a person has typed.
+// plain returns the original form of a code that a user has typed.
 func plain(code string) string {
 	return strings.Map(func(c rune) rune {
 		switch c {

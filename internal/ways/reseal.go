@@ -9,11 +9,11 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// page is how many apps are sealed again between two looks at the store.
+// page is the number of apps per read of the store.
 const page = 100
 
-// Reseal seals the secrets of apps again that an older master key sealed, under the primary one, and
-// returns how many it did. It may be repeated, and interrupted, while servers that know both keys run.
+// Reseal encrypts the secrets of apps under the primary master key if an older key sealed them, and
+// returns their number. It may be repeated and interrupted while servers that have both keys run.
 func Reseal(ctx context.Context, store storage.WayCustody, ring *secrets.Ring) (n int, err error) {
 	for after := ""; ; {
 		apps, err := store.SealedWays(ctx, after, page)
@@ -48,7 +48,7 @@ func reseal(ctx context.Context, store storage.WayCustody, ring *secrets.Ring, a
 	}
 	switch err := store.ResealWay(ctx, app.ID, app.Data, sealed); {
 	case errors.Is(err, storage.ErrSpent):
-		return false, nil // it is gone, or another process has sealed it again
+		return false, nil // deleted, or resealed by another process
 	case err != nil:
 		return false, fmt.Errorf("ways: reseal: %w", err)
 	}

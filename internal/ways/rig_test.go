@@ -23,7 +23,7 @@ const (
 	there  = "the mark of another browser"
 )
 
-// rig is a set of ways over a store, at a time that the test sets.
+// rig is a Ways over a store, with a clock that the test sets.
 type rig struct {
 	*ways.Ways
 	*installation.Installation
@@ -34,7 +34,7 @@ type rig struct {
 	phone *authkit.Authenticator
 }
 
-// newRig is a server whose host was old.example before.
+// newRig returns a server whose host was formerly old.example.
 func newRig(t testing.TB) *rig {
 	t.Helper()
 	r := &rig{Installation: installation.New(t), t: t, phone: authkit.New(issuer)}
@@ -51,7 +51,7 @@ func newRig(t testing.TB) *rig {
 	return r
 }
 
-// at are the ways in of a server with another issuer, over the same store.
+// at returns the Ways of a server with another issuer and the same store.
 func (r *rig) at(issuer string, previous ...string) *ways.Ways {
 	r.t.Helper()
 	site, err := ways.NewSite(issuer, "", previous)
@@ -79,7 +79,7 @@ func (r *rig) account(name string, role storage.Role) storage.User {
 	return u
 }
 
-// enrol makes a passkey for a person.
+// enrol enrolls a passkey for a user.
 func (r *rig) enrol(u storage.User, with *authkit.Authenticator) storage.Way {
 	r.t.Helper()
 	way, err := r.FinishPasskey(r.t.Context(), here, u, "Phone", r.made(u, with))
@@ -87,7 +87,7 @@ func (r *rig) enrol(u storage.User, with *authkit.Authenticator) storage.Way {
 	return way
 }
 
-// made is an answer that enrols a passkey.
+// made returns an answer that enrolls a passkey.
 func (r *rig) made(u storage.User, with *authkit.Authenticator) ways.Answer {
 	r.t.Helper()
 	c, err := r.BeginPasskey(r.t.Context(), here, u)
@@ -97,7 +97,7 @@ func (r *rig) made(u storage.User, with *authkit.Authenticator) ways.Answer {
 	return ways.Answer{Sealed: c.Sealed, Response: response}
 }
 
-// asked begins and answers.
+// asked begins a sign-in and returns the answer.
 func (r *rig) asked(ask ways.Ask, with *authkit.Authenticator) ways.Answer {
 	r.t.Helper()
 	c, err := r.BeginSignIn(r.t.Context(), here, ask)
@@ -107,7 +107,7 @@ func (r *rig) asked(ask ways.Ask, with *authkit.Authenticator) ways.Answer {
 	return ways.Answer{Sealed: c.Sealed, Response: response}
 }
 
-// signIn signs in by what the browser lists.
+// signIn signs in with a discoverable passkey.
 func (r *rig) signIn(with *authkit.Authenticator) (ways.Proven, error) {
 	r.t.Helper()
 	return r.FinishSignIn(r.t.Context(), here, ways.SignIn, r.asked(ways.Ask{Purpose: ways.SignIn}, with))
@@ -120,7 +120,7 @@ func wantErr(t *testing.T, got, want error) {
 	}
 }
 
-// optionsOf reads options.
+// optionsOf decodes options.
 func optionsOf(t testing.TB, c ways.Ceremony) (o struct {
 	RPID             string `json:"rpId"`
 	UserVerification string `json:"userVerification"`
@@ -136,7 +136,7 @@ func optionsOf(t testing.TB, c ways.Ceremony) (o struct {
 
 func (r *rig) logged(text string) int { return strings.Count(r.Log.String(), text) }
 
-// challengeOf is the challenge of options.
+// challengeOf returns the challenge in options.
 func challengeOf(t testing.TB, c ways.Ceremony) string {
 	t.Helper()
 	var o struct {

@@ -15,26 +15,26 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// Ask says for what a passkey is asked, and of whom.
+// Ask describes a request for a passkey.
 type Ask struct {
 	Purpose Purpose
-	// UserID is the person, who is known. "" for SignIn: the browser offers what it has, so that the
-	// page tells no stranger who has a passkey (PE-08).
+	// UserID is the known user. It is "" for SignIn: the browser offers its passkeys, so the page
+	// does not reveal to strangers who has one (PE-08).
 	UserID string
-	// RPID is the relying party whose passkeys are asked for: one of those of the Site. "": that of
-	// new passkeys or, for a person who is known, the first one of which they have any.
+	// RPID is the relying party of the passkey, one of the Site. If "", it is the relying party for
+	// new passkeys or, for a known user, the first one with a passkey of that user.
 	RPID string
 }
 
-// Proven is a person who has shown a passkey.
+// Proven is a user who has proved possession of a passkey.
 type Proven struct {
 	User storage.User
 	Way  storage.Way
-	// AskedAt is when the passkey was asked for. It may have answered at any time since.
+	// AskedAt is the time of the request. The passkey may have answered at any time since then.
 	AskedAt time.Time
 }
 
-// BeginSignIn asks for a passkey. ErrNone when a person who is known has none.
+// BeginSignIn requests a passkey. It returns ErrNone if a known user has no passkey.
 func (w *Ways) BeginSignIn(ctx context.Context, browser string, ask Ask) (Ceremony, error) {
 	if w.auth == nil {
 		return Ceremony{}, ErrNotOffered
@@ -59,8 +59,8 @@ func (w *Ways) BeginSignIn(ctx context.Context, browser string, ask Ask) (Ceremo
 	})
 }
 
-// verification is whether the authenticator has to verify the person: always where the passkey is
-// all that they show, and counts as two factors (PE-07).
+// verification returns whether the authenticator must verify the user. It must unless the passkey
+// is only a second factor (PE-07).
 func verification(p Purpose) protocol.UserVerificationRequirement {
 	if p == Second {
 		return protocol.VerificationPreferred
@@ -68,7 +68,7 @@ func verification(p Purpose) protocol.UserVerificationRequirement {
 	return protocol.VerificationRequired
 }
 
-// asked is the relying party to ask for, and which passkeys of a person who is known.
+// asked returns the relying party to use, and the allowed passkeys of a known user.
 func (w *Ways) asked(ctx context.Context, ask Ask) (rpID string, allowed []webauthn.Credential, err error) {
 	at := w.cfg.Site.RPIDs()
 	if ask.RPID != "" {
@@ -92,8 +92,8 @@ func (w *Ways) asked(ctx context.Context, ask Ask) (rpID string, allowed []webau
 	return "", nil, ErrNone
 }
 
-// FinishSignIn says who has shown a passkey. ErrOver; ErrRefused for everything that is not accepted,
-// as an *UnknownPasskeyError when the passkey is no account's.
+// FinishSignIn returns the user of a passkey. It returns ErrOver, or ErrRefused for an answer that
+// is not accepted. If no account has the passkey, the error is an *UnknownPasskeyError.
 func (w *Ways) FinishSignIn(ctx context.Context, browser string, p Purpose, a Answer) (Proven, error) {
 	if w.auth == nil {
 		return Proven{}, ErrNotOffered
@@ -104,7 +104,7 @@ func (w *Ways) FinishSignIn(ctx context.Context, browser string, p Purpose, a An
 		out, err = w.prove(ctx, s, a.Response)
 	}
 	if errors.Is(err, ErrRefused) || errors.Is(err, ErrOver) {
-		audit.Note(ctx, audit.Person(out.User.ID, out.User.Name)) // for the attempt
+		audit.Note(ctx, audit.Person(out.User.ID, out.User.Name)) // for the sign-in log
 		w.cfg.Audit.Record(ctx, audit.LoginFailed, audit.Person(out.User.ID, out.User.Name),
 			slog.String("reason", err.Error()))
 		return Proven{}, err
@@ -112,7 +112,7 @@ func (w *Ways) FinishSignIn(ctx context.Context, browser string, p Purpose, a An
 	return out, err
 }
 
-// prove verifies an assertion; with a refusal it returns whose passkey it is, as far as that is known.
+// prove verifies an assertion. With a refusal it also returns the passkey's user, if known.
 func (w *Ways) prove(ctx context.Context, s state, response []byte) (Proven, error) {
 	if len(response) > maxAnswer {
 		return Proven{}, ErrRefused
@@ -125,7 +125,7 @@ func (w *Ways) prove(ctx context.Context, s state, response []byte) (Proven, err
 	out.Way, out.User, err = w.cfg.Store.PasskeyOwner(ctx, parsed.RawID)
 	switch {
 	case errors.Is(err, storage.ErrNotFound):
-		_, _ = w.verify(decoyOf(s, parsed), s, parsed) // as much work as for a known one (PE-08)
+		_, _ = w.verify(decoyOf(s, parsed), s, parsed) // takes as long as for a known passkey (PE-08)
 		return out, &UnknownPasskeyError{RPID: s.RPID, CredentialID: parsed.RawID}
 	case err != nil:
 		return Proven{}, fmt.Errorf("ways: finish sign-in: %w", err)
@@ -140,7 +140,7 @@ func (w *Ways) prove(ctx context.Context, s state, response []byte) (Proven, err
 	return w.used(ctx, out, used)
 }
 
-// verify verifies an assertion by a passkey and its owner (WebAuthn §7.2).
+// verify verifies an assertion with a passkey and its owner (WebAuthn §7.2).
 func (w *Ways) verify(p Proven, s state, parsed *protocol.ParsedCredentialAssertionData) (*webauthn.Credential, error) {
 	known, err := credential(p.Way)
 	if err != nil {
@@ -166,8 +166,8 @@ func (w *Ways) verify(p Proven, s state, parsed *protocol.ParsedCredentialAssert
 	return used, nil
 }
 
-// used records the use of a passkey. A counter that goes back says that there may be a copy of the
-// authenticator (WebAuthn §6.1.1): it is reported, and lets no one in.
+// used records the use of a passkey. If the counter has decreased, there may be a copy of the
+// authenticator (WebAuthn §6.1.1). This is logged and the sign-in is refused.
 func (w *Ways) used(ctx context.Context, p Proven, used *webauthn.Credential) (Proven, error) {
 	if used.Authenticator.CloneWarning {
 		w.cfg.Audit.Record(ctx, audit.PasskeyCounter, audit.Person(p.User.ID, p.User.Name),

@@ -12,28 +12,29 @@ import (
 	"golang.org/x/net/publicsuffix"
 )
 
-// Site is where people sign in, as far as passkeys depend on it.
+// Site describes the place of sign-in, as far as passkeys depend on it.
 type Site struct {
 	Origin string // of the issuer
 	Host   string // of the issuer, without port
-	// RPID is the relying party of new passkeys; "" where passkeys do not work.
+	// RPID is the relying party for new passkeys, or "" if passkeys are not available.
 	RPID string
-	// Previous are hosts whose passkeys still work, by Related Origin Requests (WebAuthn §5.11).
+	// Previous lists hosts whose passkeys still work, through Related Origin Requests (WebAuthn
+	// §5.11).
 	Previous []string
 	Missing  Reason
 }
 
-// Reason says why passkeys are not offered: "" where they are.
+// Reason is the reason why passkeys are not available, or "".
 type Reason string
 
-// Browsers make passkeys for a host name alone, and in a secure context alone (WebAuthn §5.1.3).
+// Browsers support passkeys only for host names, and only in a secure context (WebAuthn §5.1.3).
 const (
 	NoHostName Reason = "passkeys_address" // the issuer is an IP address
 	PlainHTTP  Reason = "passkeys_plain"   // the issuer is http, and not on localhost
 	NoDomain   Reason = "passkeys_name"    // the issuer's host has no domain
 )
 
-// String is the reason in words, for operators.
+// String describes the reason for operators.
 func (r Reason) String() string {
 	switch r {
 	case NoHostName:
@@ -46,12 +47,12 @@ func (r Reason) String() string {
 	return ""
 }
 
-// maxLabels is how many names of registrable domains browsers read in the list of related origins
+// maxLabels is how many names of registrable domains browsers accept in the list of related origins
 // (WebAuthn §5.11).
 const maxLabels = 5
 
-// NewSite returns the site of an issuer. rpID is the relying party of new passkeys, default: the
-// issuer's host; previous are the hosts whose passkeys still work.
+// NewSite returns the site of an issuer. rpID is the relying party for new passkeys. Default: the
+// issuer's host. previous lists the hosts whose passkeys still work.
 func NewSite(issuer, rpID string, previous []string) (Site, error) {
 	u, err := url.Parse(issuer)
 	if err != nil || u.Host == "" {
@@ -79,8 +80,8 @@ func NewSite(issuer, rpID string, previous []string) (Site, error) {
 
 func localhost(host string) bool { return host == "localhost" || strings.HasSuffix(host, ".localhost") }
 
-// CheckRPID says what is wrong with the relying party of new passkeys. It is the host or a domain
-// above it that can be registered (HTML, "registrable domain suffix of or is equal to").
+// CheckRPID returns an error unless rpID can be the relying party for new passkeys. It must be the
+// host or a registrable domain above it (HTML, "registrable domain suffix of or is equal to").
 func (s Site) CheckRPID(rpID string) error {
 	if rpID == "" || rpID == s.Host {
 		return nil
@@ -94,7 +95,7 @@ func (s Site) CheckRPID(rpID string) error {
 	return nil
 }
 
-// CheckPrevious says what is wrong with the hosts whose passkeys are to work.
+// CheckPrevious returns an error unless passkeys of hosts can continue to work.
 func (s Site) CheckPrevious(hosts []string) error {
 	labels := map[string]bool{ownLabel(s.Host): true}
 	for i, h := range hosts {
@@ -112,8 +113,8 @@ func (s Site) CheckPrevious(hosts []string) error {
 	return nil
 }
 
-// isHost reports whether a text is the name of a host: no address, port, scheme or path, in lower
-// case.
+// isHost reports whether a text is a host name in lower case: not an address, and without port,
+// scheme or path.
 func isHost(s string) bool {
 	u, err := url.Parse("//" + s)
 	if err != nil || u.Host != s || u.Port() != "" || u.User != nil || strings.ToLower(s) != s || len(s) > 253 ||
@@ -126,7 +127,7 @@ func isHost(s string) bool {
 	})
 }
 
-// ownLabel is the name of the registrable domain of a host without its public suffix.
+// ownLabel returns the registrable domain of a host without its public suffix.
 func ownLabel(host string) string {
 	domain, err := publicsuffix.EffectiveTLDPlusOne(host)
 	if err != nil {
@@ -136,10 +137,10 @@ func ownLabel(host string) string {
 	return name
 }
 
-// Offered reports whether passkeys work here.
+// Offered reports whether passkeys are available.
 func (s Site) Offered() bool { return s.RPID != "" }
 
-// RPIDs are the relying parties whose passkeys let people in, that of new ones first.
+// RPIDs returns the relying parties whose passkeys are accepted, the one for new passkeys first.
 func (s Site) RPIDs() []string {
 	if !s.Offered() {
 		return nil
@@ -155,8 +156,8 @@ func (s Site) RPIDs() []string {
 
 func (s Site) serves(rpID string) bool { return slices.Contains(s.RPIDs(), rpID) }
 
-// RelatedOrigins are those at which passkeys of this site may be used (WebAuthn §5.11): the
-// document at /.well-known/webauthn lists them. Nil where there is none to list.
+// RelatedOrigins returns the origins where passkeys of this site may be used (WebAuthn §5.11). The
+// document at /.well-known/webauthn lists them. Nil means that the document does not exist.
 func (s Site) RelatedOrigins() []string {
 	if !s.Offered() || len(s.Previous) == 0 && s.RPID == s.Host {
 		return nil

@@ -9,8 +9,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/ways"
 )
 
-// TestStaleEnrolments: PE-07, a form that adds a way in, and comes late, twice or from elsewhere, is in the
-// log with what was wrong, as a sign-in of that kind is.
+// TestStaleEnrolments: PE-07, an enrollment form that is late, repeated or foreign is logged with
+// the reason, like such a sign-in.
 func TestStaleEnrolments(t *testing.T) {
 	r := newRig(t)
 	logged := func(t *testing.T, kind, why string, add func() error, want error) {

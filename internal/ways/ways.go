@@ -1,6 +1,7 @@
-// Package ways keeps the ways in beside passwords and accounts at providers: passkeys, authenticator
-// apps and recovery codes. It says when a second factor is missing, and takes none away that a
-// person could not do without. It knows no HTTP: a caller hands over the bytes that a browser sent.
+// Package ways manages the authentication methods other than passwords and provider accounts:
+// passkeys, authenticator apps and recovery codes. It determines when a second factor is missing.
+// It does not remove a method that a user cannot do without. It is independent of HTTP: a caller
+// passes the bytes from the browser.
 package ways
 
 import (
@@ -19,27 +20,27 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// The errors that a caller tells apart, beside those of storage and of users.
+// Callers distinguish these errors, in addition to those of storage and of users.
 var (
-	// ErrNotOffered: passkeys do not work at this issuer; Site says why.
+	// ErrNotOffered means that passkeys are not available at this issuer; Site has the reason.
 	ErrNotOffered = errors.New("ways: passkeys do not work here")
-	// ErrRefused is every answer of an authenticator that is not accepted.
+	// ErrRefused means that an authenticator's answer is not accepted.
 	ErrRefused = errors.New("ways: the passkey was not accepted")
-	// ErrOver: what was begun is too old, was finished before, or began in another browser. The
-	// person begins again.
+	// ErrOver means that the ceremony is too old, was already finished, or began in another
+	// browser. The user must begin again.
 	ErrOver = errors.New("ways: begin again")
-	// ErrKnown: the passkey is enrolled already.
+	// ErrKnown means that the passkey is already enrolled.
 	ErrKnown = errors.New("ways: this passkey is known already")
-	// ErrNone: the person has no passkey that works here.
+	// ErrNone means that the user has no usable passkey.
 	ErrNone = errors.New("ways: no passkey works here")
-	// ErrName: a name has 1 to 64 characters.
+	// ErrName means that a name does not have 1 to 64 characters.
 	ErrName = errors.New("ways: a name has 1 to 64 characters")
-	// ErrCode: the first code of an app was not right.
+	// ErrCode means that the first code of an app was wrong.
 	ErrCode = errors.New("ways: the code is not right")
 )
 
-// UnknownPasskeyError says that no account has the passkey (any more). A page tells the
-// authenticator, which then no longer offers it (WebAuthn §5.1.10.2).
+// UnknownPasskeyError means that no account has the passkey. A page informs the authenticator,
+// which then stops offering it (WebAuthn §5.1.10.2).
 type UnknownPasskeyError struct {
 	RPID         string
 	CredentialID []byte
@@ -48,10 +49,10 @@ type UnknownPasskeyError struct {
 // Error implements error.
 func (e *UnknownPasskeyError) Error() string { return "ways: no account has this passkey" }
 
-// Unwrap makes it a refusal.
+// Unwrap returns ErrRefused.
 func (e *UnknownPasskeyError) Unwrap() error { return ErrRefused }
 
-// Store is what this package needs of a store.
+// Store is the part of a store that this package uses.
 type Store interface {
 	storage.Users
 	storage.Ways
@@ -61,7 +62,7 @@ type Store interface {
 	storage.Once
 }
 
-// Guesses slows down callers who guess codes, and counts for it. *users.Users does.
+// Guesses counts guesses of codes and slows down guessing. *users.Users implements it.
 type Guesses interface {
 	Guess(
 		ctx context.Context, what users.Guessed, account storage.User, a users.Attempt,
@@ -69,35 +70,35 @@ type Guesses interface {
 	) error
 }
 
-// Config configures Ways. Store, Ring and Site are required, Guesses for all that checks codes.
+// Config configures Ways. Store, Ring and Site are required. Checking codes also requires Guesses.
 type Config struct {
 	Store  Store
 	Ring   *secrets.Ring
 	Site   Site
 	Policy Policy
-	// Passwords and Providers are what else lets people in: accounts with a password, and those at
-	// providers, by their ids.
+	// Passwords and Providers are the other authentication methods: passwords, and accounts at
+	// providers, by provider id.
 	Passwords bool
 	Providers []string
 	Guesses   Guesses
-	// Name is what authenticators and apps show beside the person's name. Default: the host.
+	// Name is shown by authenticators and apps next to the user's name. Default: the host.
 	Name  string
 	Now   func() time.Time
 	Audit *audit.Recorder
-	// Logger is told what a person cannot mend. Default: discard.
+	// Logger gets errors that a user cannot resolve. Default: discard.
 	Logger *slog.Logger
 }
 
-// Ways are the ways in of all people. It is safe for concurrent use.
+// Ways manages the authentication methods of all users. It is safe for concurrent use.
 type Ways struct {
 	cfg     Config
-	auth    *webauthn.WebAuthn // nil: passkeys are not offered
+	auth    *webauthn.WebAuthn // nil: passkeys are not available
 	in      storage.Hash       // see In
 	earlier *earlier
 }
 
-// In returns the same ways, for a person who changes theirs in a session: a change is
-// storage.ErrSignedOut once that has ended.
+// In returns a Ways for a user who makes changes in a session. A change returns
+// storage.ErrSignedOut if the session has ended.
 func (w *Ways) In(session storage.Hash) *Ways {
 	bound := *w
 	bound.in = session
@@ -128,7 +129,7 @@ func New(c Config) (*Ways, error) {
 		RPDisplayName:         c.Name,
 		RPOrigins:             []string{c.Site.Origin},
 		AttestationPreference: protocol.PreferNoAttestation,
-		// Some password managers return extension outputs that were not asked for.
+		// Some password managers return extension outputs that were not requested.
 		ExtensionsUnsolicitedOutputPolicy: protocol.UnsolicitedOutputPolicyIgnore,
 	})
 	if err != nil {
@@ -137,22 +138,22 @@ func New(c Config) (*Ways, error) {
 	return w, nil
 }
 
-// Site says where passkeys work.
+// Site returns the site where passkeys work.
 func (w *Ways) Site() Site { return w.cfg.Site }
 
-// Admission is what lets people in.
+// Admission returns the authentication methods that are accepted.
 func (w *Ways) Admission() storage.Admission {
 	return storage.Admission{Passwords: w.cfg.Passwords, RPIDs: w.cfg.Site.RPIDs(), Providers: w.cfg.Providers}
 }
 
-// Listed is a way of a person, for them to see.
+// Listed is a method in a user's list.
 type Listed struct {
 	storage.Way
-	// Works: it lets the person in at the present host name. Apps always do.
+	// Works means that the method is accepted at the current host name. Apps always are.
 	Works bool
 }
 
-// List returns the ways of a person, oldest first.
+// List returns the methods of a user, oldest first.
 func (w *Ways) List(ctx context.Context, userID string) ([]Listed, error) {
 	all, err := w.cfg.Store.Ways(ctx, userID)
 	if err != nil {
@@ -165,7 +166,7 @@ func (w *Ways) List(ctx context.Context, userID string) ([]Listed, error) {
 	return out, nil
 }
 
-// Factors counts what a person has that works here.
+// Factors counts a user's methods that work here.
 func (w *Ways) Factors(ctx context.Context, userID string) (storage.Factors, error) {
 	f, err := w.cfg.Store.Factors(ctx, userID, w.Admission())
 	if err != nil {
@@ -174,8 +175,8 @@ func (w *Ways) Factors(ctx context.Context, userID string) (storage.Factors, err
 	return f, nil
 }
 
-// Rename gives a way of a person another name, and returns both. ErrName; storage.ErrNotFound when it is not
-// theirs.
+// Rename renames a method of a user, and returns both names. It returns ErrName, or
+// storage.ErrNotFound if the user has no such method.
 func (w *Ways) Rename(ctx context.Context, userID, id, name string) (before, after string, err error) {
 	after, err = named(name)
 	if err != nil {
@@ -188,8 +189,8 @@ func (w *Ways) Rename(ctx context.Context, userID, id, name string) (before, aft
 	return before, after, nil
 }
 
-// Remove removes a way of a person. storage.ErrLast when nothing else would let them in;
-// storage.ErrNotFound when it is not theirs.
+// Remove removes a method of a user. It returns storage.ErrLast if the user could no longer sign
+// in, and storage.ErrNotFound if the user has no such method.
 func (w *Ways) Remove(ctx context.Context, userID, id string) error {
 	if err := w.cfg.Store.RemoveWay(ctx, userID, id, w.Admission(), w.in); err != nil {
 		return fmt.Errorf("ways: remove: %w", err)
@@ -197,8 +198,8 @@ func (w *Ways) Remove(ctx context.Context, userID, id string) error {
 	return nil
 }
 
-// RemoveRecoveryCodes leaves a person without recovery codes. It returns storage.ErrLast when nothing
-// else would let them in, and storage.ErrNotFound when they have no codes.
+// RemoveRecoveryCodes removes a user's recovery codes. It returns storage.ErrLast if the user could
+// no longer sign in, and storage.ErrNotFound if the user has no codes.
 func (w *Ways) RemoveRecoveryCodes(ctx context.Context, userID string) error {
 	if err := w.cfg.Store.RemoveRecoveryCodes(ctx, userID, w.Admission(), w.in); err != nil {
 		return fmt.Errorf("ways: remove recovery codes: %w", err)
@@ -206,8 +207,8 @@ func (w *Ways) RemoveRecoveryCodes(ctx context.Context, userID string) error {
 	return nil
 }
 
-// RemovePassword leaves a person without a password. storage.ErrLast when nothing else would let
-// them in; storage.ErrNotFound when there is none.
+// RemovePassword removes a user's password. It returns storage.ErrLast if the user could no longer
+// sign in, and storage.ErrNotFound if the user has no password.
 func (w *Ways) RemovePassword(ctx context.Context, userID string) error {
 	if err := w.cfg.Store.RemovePassword(ctx, userID, w.Admission(), w.in); err != nil {
 		return fmt.Errorf("ways: remove password: %w", err)

@@ -7,7 +7,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/metrics"
 )
 
-// The dashboard, as far as we use Grafana's model of one.
+// dashboard is the part of Grafana's dashboard model that we use.
 type dashboard struct {
 	Title      string     `json:"title"`
 	UID        string     `json:"uid"`
@@ -75,14 +75,14 @@ type fieldDefaults struct {
 	Min  int    `json:"min"`
 }
 
-// The grid of a dashboard has 24 columns.
+// Grafana's grid has 24 columns.
 const (
 	columns = 24
 	width   = 12
 	height  = 8
 )
 
-// board returns the dashboard as Grafana imports it.
+// board returns the dashboard in Grafana's import format.
 func board() ([]byte, error) {
 	d := dashboard{
 		Title: "mcp-authd", UID: "mcp-authd", Tags: []string{"mcp-authd"}, Version: 39, Refresh: "1m",
@@ -117,10 +117,10 @@ func (d *dashboard) add(p panel) {
 	d.Panels = append(d.Panels, p)
 }
 
-// shown is a metric as the dashboard shows it.
+// shown is a metric with its panels.
 type shown struct{ metrics.Definition }
 
-// panels are those of a metric in a row: of a histogram, how often and how long.
+// panels returns the panels of a metric in a row. A histogram has two: rate and duration.
 func (d shown) panels(row string) []panel {
 	switch {
 	case d.Panel.Title == "" || d.Panel.Row != row:
@@ -155,7 +155,7 @@ func (d shown) panel(title, unit, expr string) panel {
 	}
 }
 
-// sum is the sum of an expression of name and selector, by what the panel is split by.
+// sum returns the sum of an expression, grouped by the panel's label.
 func (d shown) sum(expr string) string { return d.aggregate("sum", expr) }
 
 func (d shown) aggregate(how, expr string) string {

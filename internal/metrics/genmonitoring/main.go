@@ -1,5 +1,5 @@
-// Command genmonitoring writes what is made from the definitions of the metrics: the dashboard, the
-// alert rules with their tests, and the tables of docs/metrics.md (OB-09). Its argument is the root of the
+// Command genmonitoring generates files from the metric definitions (OB-09): the dashboard, the
+// alert rules with their tests, and the tables of docs/metrics.md. Its argument is the root of the
 // repository.
 package main
 
@@ -42,7 +42,7 @@ func write(root string) error {
 	return nil
 }
 
-// files are all of them as they should be.
+// files returns the generated content of all files.
 func files(root string) (out map[string][]byte, err error) {
 	out = map[string][]byte{}
 	if out[dashboardFile], err = board(); err != nil {

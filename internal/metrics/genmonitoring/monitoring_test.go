@@ -10,7 +10,7 @@ import (
 
 const root = "../../.."
 
-// TestFiles: OB-09: the dashboard, the rules and the tables are those of the definitions.
+// TestFiles: OB-09: the dashboard, the rules and the tables must match the definitions.
 func TestFiles(t *testing.T) {
 	all, err := files(root)
 	if err != nil {
@@ -24,8 +24,8 @@ func TestFiles(t *testing.T) {
 	}
 }
 
-// TestRules: OB-09: Prometheus reads the rules, and each fires when it should and not when it should
-// not.
+// TestRules: OB-09: Prometheus accepts the rules, and each rule fires for its Fires and not for its
+// Quiet series.
 func TestRules(t *testing.T) {
 	promtool, err := exec.LookPath("promtool")
 	switch {

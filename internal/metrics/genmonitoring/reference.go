@@ -8,10 +8,10 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/metrics"
 )
 
-// mark begins the part of the page that is written.
+// mark begins the generated part of the page.
 const mark = "<!-- The tables below are written by: go generate ./internal/metrics -->\n"
 
-// reference returns the page with the tables of today.
+// reference returns the page with current tables.
 func reference(page []byte) ([]byte, error) {
 	own, _, ok := bytes.Cut(page, []byte(mark))
 	if !ok {
@@ -40,7 +40,7 @@ func labels(d metrics.Definition) string {
 	return strings.Join(out, "; ")
 }
 
-// mostNamed is how many values of a label the page names.
+// mostNamed is the maximum number of values that the page lists for a label.
 const mostNamed = 20
 
 func values(all []string) string {

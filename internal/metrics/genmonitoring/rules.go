@@ -27,7 +27,7 @@ type rule struct {
 	Annotations map[string]string `yaml:"annotations"`
 }
 
-// rules returns the alert rules as Prometheus reads them.
+// rules returns the alert rules in Prometheus's format.
 func rules() ([]byte, error) {
 	group := ruleGroup{Name: "mcp-authd"}
 	for _, d := range metrics.Definitions() {
@@ -74,8 +74,8 @@ type expected struct {
 	Annotations map[string]string `yaml:"exp_annotations"`
 }
 
-// ruleTests returns the tests of the rules as promtool reads them: each alert fires with one set of
-// series and not with another one. file is that of the rules.
+// ruleTests returns the tests of the rules in promtool's format. Each alert must fire with one set
+// of series and not with another. file is the file of the rules.
 func ruleTests(file string) ([]byte, error) {
 	out := testFile{RuleFiles: []string{file}, Every: "1m"}
 	for _, d := range metrics.Definitions() {
