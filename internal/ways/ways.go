@@ -20,7 +20,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// Callers distinguish these errors, in addition to those of storage and of users.
+// Callers distinguish these errors, in addition to errors of storage and users.
 var (
 	// ErrNotOffered means that passkeys are not available at this issuer; Site has the reason.
 	ErrNotOffered = errors.New("ways: passkeys do not work here")

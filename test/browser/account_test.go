@@ -14,14 +14,14 @@ import (
 	"github.com/mcp-authd/mcp-authd/thirdparty"
 )
 
-// unfold opens what folds in an element.
+// unfold opens the collapsed parts of an element.
 func (b *tab) unfold(selector string) {
 	b.TB.Helper()
 	b.Do(chromedp.WaitVisible(chromedp.CSS(selector+" summary")), chromedp.Click(chromedp.CSS(selector+" summary")))
 }
 
-// TestAccountWithoutScript: everything on the account page, and on those that it leads to, is done
-// in a browser that runs no script (PE-12).
+// TestAccountWithoutScript checks that the account page, and the pages that it links to, work
+// without script (PE-12).
 func TestAccountWithoutScript(t *testing.T) {
 	lane.Long(t, "authserver tests the forms of the account")
 	t.Parallel()
@@ -33,7 +33,7 @@ func TestAccountWithoutScript(t *testing.T) {
 	a, b := s.registered("Notes for Teams", ""), open(t, looks[2])
 	b.visit(a.link(s.Demo, "scope", fiveScopes))
 	b.signIn("alice", passphrase)
-	b.decide("approve") // the application is connected as most are
+	b.decide("approve") // connects the application as usual
 	s.token(a, a.answer(t, b))
 	other := open(t, looks[0])
 	other.visit(s.Issuer + "/login")
@@ -111,7 +111,7 @@ func TestAccountWithoutScript(t *testing.T) {
 		b.Until("document.querySelectorAll('[data-session]').length === 1")
 		b.click("[data-grant] button[value=disconnect]")
 		b.Until("!document.querySelector('[data-grant]')")
-		for range 2 { // it asks once more
+		for range 2 { // it asks for confirmation
 			b.click("button[value=stop-all]")
 		}
 		b.visit(s.Issuer + "/account")
@@ -119,8 +119,8 @@ func TestAccountWithoutScript(t *testing.T) {
 	})
 }
 
-// PE-09: the account page says which account at a provider, where the person has really signed in, the
-// access of an application rests on.
+// TestAccountUsedAtAProvider: PE-09: for an application with access through a provider, the account
+// page names the account at the provider that the user has really signed in with.
 func TestAccountUsedAtAProvider(t *testing.T) {
 	lane.Long(t, "authserver tests the page")
 	t.Parallel()
@@ -143,7 +143,7 @@ func TestAccountUsedAtAProvider(t *testing.T) {
 	b.show("account-used")
 }
 
-// only is the person of a site that has one.
+// only returns the user of a site that has exactly one.
 func (s *site) only() storage.User {
 	s.t.Helper()
 	all, err := s.store.ListUsers(s.t.Context(), "", 2)

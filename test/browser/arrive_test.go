@@ -20,8 +20,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 )
 
-// newHop returns an application whose callback redirects on to another one, under a host that no page of ours
-// names.
+// newHop returns an application whose callback redirects to another one, on a host that our pages
+// do not name.
 func newHop(t *testing.T, d *demotest.Demo) (hop *managed, last *app) {
 	t.Helper()
 	last = serveApp(t)
@@ -35,8 +35,8 @@ func newHop(t *testing.T, d *demotest.Demo) (hop *managed, last *app) {
 	return hop, last
 }
 
-// TestFormsArrive: Chromium holds redirects of the application against the form-action of the page whose form
-// they began with.
+// TestFormsArrive checks that redirects after a form reach the application. Chromium applies the
+// page's form-action to the redirects of the application.
 func TestFormsArrive(t *testing.T) {
 	t.Parallel()
 	d := demotest.Start(t, demotest.Options{})
@@ -61,7 +61,7 @@ func TestFormsArrive(t *testing.T) {
 	}
 }
 
-// TestFormsArriveInFirefox: the same in Firefox.
+// TestFormsArriveInFirefox is TestFormsArrive in Firefox.
 func TestFormsArriveInFirefox(t *testing.T) {
 	lane.Long(t, "TestFormsArrive does the same in Chromium, which holds more back")
 	t.Parallel()
@@ -91,7 +91,7 @@ func TestFormsArriveInFirefox(t *testing.T) {
 	}
 	hung := time.AfterFunc(wait.Bound, func() { cmd.Process.Kill() })
 	defer hung.Stop()
-	for lines := bufio.NewScanner(done); lines.Scan(); { // a line for each event that it waited for
+	for lines := bufio.NewScanner(done); lines.Scan(); { // one line per event that it waited for
 		said.WriteString(lines.Text() + "\n")
 		hung.Reset(wait.Bound)
 	}
@@ -110,7 +110,7 @@ func TestFormsArriveInFirefox(t *testing.T) {
 	}
 }
 
-// startFirefox starts a Firefox and returns the address of its WebDriver BiDi.
+// startFirefox starts a Firefox and returns the address of its WebDriver BiDi server.
 func startFirefox(t *testing.T) string {
 	t.Helper()
 	path, err := exec.LookPath("firefox-esr")

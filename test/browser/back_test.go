@@ -9,8 +9,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/demotest"
 )
 
-// TestBackAfterSignOut: the next person in front of a browser presses Back, and sees no page of the one
-// who has signed out. Chromium brings this one back from memory (bfcache), although it is "no-store".
+// TestBackAfterSignOut checks that after a sign-out, the Back button shows no page of the previous
+// user. Chromium restores this page from memory (bfcache) although it is "no-store".
 func TestBackAfterSignOut(t *testing.T) {
 	t.Parallel()
 	d := demotest.Start(t, demotest.Options{})

@@ -1,5 +1,5 @@
-// Package browser drives the pages in a real Chromium: a person signs in and
-// approves, at two sizes and in two colour schemes, and axe finds nothing wrong.
+// Package browser tests the pages in a real Chromium: a user signs in and approves, at two sizes
+// and in two color schemes. axe must find no faults.
 package browser
 
 import (
@@ -66,7 +66,7 @@ func axe(t *testing.T) string {
 // in returns the tab for a subtest.
 func (b *tab) in(t *testing.T) *tab { return &tab{b.In(t), b.axe} }
 
-// inspect holds the page against the rules, runs axe on it, and takes a picture.
+// inspect checks the page with rules.js and axe, and saves a picture.
 func (b *tab) inspect(page string) {
 	b.TB.Helper()
 	b.Do(chromedp.WaitVisible(chromedp.CSS("main")))
@@ -75,7 +75,7 @@ func (b *tab) inspect(page string) {
 	b.picture(page)
 }
 
-// axeOn runs axe on the page as it is shown.
+// axeOn runs axe on the current page.
 func (b *tab) axeOn(page string) {
 	b.TB.Helper()
 	const run = `(async () => { const r = await axe.run(document, {resultTypes: ['violations']});
@@ -85,7 +85,7 @@ func (b *tab) axeOn(page string) {
 	}
 }
 
-// picture saves a screenshot for people to look at, if they ask for one.
+// picture saves a screenshot if MCP_AUTHD_SCREENSHOTS is set.
 func (b *tab) picture(page string) {
 	dir := os.Getenv("MCP_AUTHD_SCREENSHOTS")
 	if dir == "" {
@@ -100,14 +100,14 @@ func (b *tab) picture(page string) {
 	}
 }
 
-// app is a client that has registered itself: what it is called back with.
+// app is a client that has registered itself. It receives the parameters of its callback.
 type app struct {
 	*httptest.Server
 	id   string
 	back chan url.Values
 }
 
-// serveApp serves an application that is not registered anywhere yet.
+// serveApp serves an application that is not registered yet.
 func serveApp(t *testing.T) *app {
 	a := &app{back: make(chan url.Values, 10)}
 	a.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -152,7 +152,7 @@ func (a *app) link(d *demotest.Demo, change ...string) string {
 	return d.Issuer + "/authorize?" + q.Encode()
 }
 
-// answer waits until the browser is back at the application and has shown its page.
+// answer waits until the browser has returned to the application and shows its page.
 func (a *app) answer(t *testing.T, b *tab) url.Values {
 	t.Helper()
 	select {
@@ -165,7 +165,7 @@ func (a *app) answer(t *testing.T, b *tab) url.Values {
 	}
 }
 
-// login types name and password; keys alone, as a person without a mouse would.
+// login types name and password with the keyboard only.
 func (b *tab) login(name, password string) {
 	b.TB.Helper()
 	b.Do(chromedp.WaitVisible(chromedp.CSS("input[name=username]")),
@@ -195,7 +195,7 @@ func TestSignIn(t *testing.T) {
 			if q := a.answer(t, b); q.Get("code") == "" || q.Get("state") != "s" || q.Get("iss") != d.Issuer {
 				t.Errorf("got %v", q)
 			}
-			b.Do(chromedp.Navigate(a.link(d))) // the second time no consent is asked
+			b.Do(chromedp.Navigate(a.link(d))) // the second time no consent is required
 			if q := a.answer(t, b); q.Get("code") == "" {
 				t.Errorf("AS-74: got %v", q)
 			}
@@ -238,7 +238,7 @@ func TestWithoutScript(t *testing.T) {
 	}
 }
 
-// serve starts a server that is not set up and returns its one-time link.
+// serve starts a server without an administrator and returns its setup link.
 func serve(t *testing.T) (link string) {
 	t.Helper()
 	address := nettest.For(t)
@@ -274,7 +274,7 @@ func TestSetup(t *testing.T) {
 		t.Run("the first administrator: "+l.Name, func(t *testing.T) {
 			link := serve(t)
 			b := open(t, l)
-			// Issue 11, 4.7: a link that is no longer good is said before a password is thought of.
+			// Issue 11, 4.7: an invalid link is reported before the user chooses a password.
 			b.Do(chromedp.Navigate(link+"x"), chromedp.WaitVisible(chromedp.CSS("#gone")),
 				chromedp.WaitNotVisible(chromedp.CSS("form")))
 			b.inspect("setup-gone")

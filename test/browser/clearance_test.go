@@ -14,14 +14,14 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/demotest"
 )
 
-// bank is a gateway before an MCP server some of whose tools need a clearance.
+// bank is a gateway in front of an MCP server. Some of its tools require tool call approval.
 type bank struct {
 	*demotest.Demo
 	paid atomic.Int64 // calls that reached the MCP server
 }
 
-// newBank starts one, with the tools pay, erase and order. Rules are the clearances that they need, and top is what the
-// configuration says of all.
+// newBank starts a bank with the tools pay, erase and order. rules holds the required approvals,
+// and top is the top-level configuration.
 func newBank(t *testing.T, top string, rules map[string]string) *bank {
 	t.Helper()
 	k := &bank{}
@@ -41,7 +41,7 @@ func newBank(t *testing.T, top string, rules map[string]string) *bank {
 	sessions := mcp.NewStreamableHTTPHandler(server, nil)
 	stateless := mcp.NewStreamableHTTPHandler(server, &mcp.StreamableHTTPOptions{Stateless: true})
 	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Header.Get("Mcp-Protocol-Version") == "2026-07-28" { // which has no sessions
+		if r.Header.Get("Mcp-Protocol-Version") == "2026-07-28" { // this revision has no sessions
 			stateless.ServeHTTP(w, r)
 			return
 		}
@@ -54,7 +54,7 @@ func newBank(t *testing.T, top string, rules map[string]string) *bank {
 	return k
 }
 
-// stage is where the browser is, of the pages that a person meets on the way to a clearance.
+// stage evaluates to the page that the browser shows on the way to a tool call approval.
 const stage = `(() => {
 	if (document.readyState !== 'complete' || window.stale) return '';
 	if (location.pathname === '/callback') return 'callback';
@@ -73,14 +73,15 @@ const stage = `(() => {
 	return 'other: ' + location.pathname;
 })()`
 
-// walk goes where a link leads, signs in, proves what is asked and says yes, and returns the pages on the way.
+// walk opens a link, signs in, provides the requested proof and approves. It returns the pages on
+// the way.
 func (b *tab) walk(link, name, password string) (seen []string) {
 	b.TB.Helper()
 	b.visit(link)
 	return b.goOn(name, password)
 }
 
-// goOn is walk from the page that is there.
+// goOn is walk from the current page on.
 func (b *tab) goOn(name, password string) (seen []string) {
 	b.TB.Helper()
 	for range 10 {

@@ -25,14 +25,14 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 )
 
-// host is a client of a TypeScript SDK that does what it is told (test/clients/clearance.mjs).
+// host is a client of a TypeScript SDK that executes commands (test/clients/clearance.mjs).
 type host struct {
 	t     *testing.T
 	in    io.Writer
 	lines chan happened
 }
 
-// happened is what it says.
+// happened is an event that it reports.
 type happened struct {
 	Visit, Mode, Message, Error string
 	Code                        any
@@ -71,12 +71,12 @@ func startHost(t *testing.T, sdk, mcpURL, era, links string) *host {
 	t.Cleanup(func() {
 		in.Close()
 		<-done
-		_ = cmd.Wait() // the end of the test kills it
+		_ = cmd.Wait() // it is killed at the end of the test
 	})
 	return h
 }
 
-// next is what happens next.
+// next returns the next event.
 func (h *host) next() happened {
 	h.t.Helper()
 	select {
@@ -91,14 +91,15 @@ func (h *host) next() happened {
 	}
 }
 
-// call has the client call the tool.
+// call makes the client call the tool.
 func (h *host) call() happened {
 	h.t.Helper()
 	fmt.Fprintln(h.in, "call")
 	return h.next()
 }
 
-// paysOnce holds that the call that went through is one at the MCP server, and that the next one waits again.
+// paysOnce checks that the MCP server got the call exactly once, and that the next call waits
+// again.
 func (k *bank) paysOnce(t *testing.T, before int64, what happened) {
 	t.Helper()
 	if !strings.Contains(string(what.Result), `"paid"`) || k.paid.Load() != before+1 {
@@ -113,12 +114,12 @@ func (k *bank) wantWalk(b *tab, link string, want ...string) {
 	}
 }
 
-// TestClearanceByTypeScript: what the SDKs for TypeScript do when a call needs a clearance, and that the call passes
-// once when the person has approved it in a browser.
+// TestClearanceByTypeScript checks how the TypeScript SDKs handle a call that requires approval,
+// and that the call passes once after the user has approved it in a browser.
 func TestClearanceByTypeScript(t *testing.T) {
 	lane.Long(t, "test/e2e calls what needs a clearance")
 	t.Parallel()
-	npmtest.Dir(t) // or skip
+	npmtest.Dir(t) // skips if the packages are missing
 	k, b := newBank(t, "", map[string]string{"pay": "{by: person}"}), open(t, looks[0])
 	connected := func(t *testing.T, b *tab, sdk, era, links string) *host {
 		t.Helper()
@@ -196,13 +197,13 @@ func TestClearanceByTypeScript(t *testing.T) {
 				t.Fatalf("got %+v", got)
 			}
 			k.wantWalk(b, got.Visit, "clearance", "approved")
-			k.paysOnce(t, before, h.next()) // the same call, which has waited
+			k.paysOnce(t, before, h.next()) // the call that has waited
 			before++
 		}
 	})
 }
 
-// goMetadata is how a client of the Go SDK registers.
+// goMetadata returns the registration of a client of the Go SDK.
 func goMetadata(redirect string) *oauthex.ClientRegistrationMetadata {
 	return &oauthex.ClientRegistrationMetadata{
 		ClientName: "Go SDK test", RedirectURIs: []string{redirect},
@@ -211,7 +212,7 @@ func goMetadata(redirect string) *oauthex.ClientRegistrationMetadata {
 	}
 }
 
-// goRegisters registers a client of the Go SDK, as a program does that keeps its id.
+// goRegisters registers a client of the Go SDK, like a program that keeps its id.
 func (k *bank) goRegisters(t *testing.T) string {
 	t.Helper()
 	server, err := auth.GetAuthServerMetadata(t.Context(), k.Issuer, nil)
@@ -226,8 +227,9 @@ func (k *bank) goRegisters(t *testing.T) string {
 	return got.ClientID
 }
 
-// goHost is a client of the Go SDK whose person has the browser. With an id it need not register. Links is what it
-// does with a link; nil: it cannot show any. Seen are the pages that it sent its person to.
+// goHost returns a client of the Go SDK whose user has the browser. With an id it does not
+// register. links handles a link; if nil, the client cannot show links. seen gets the pages that
+// the client opened.
 func (k *bank) goHost(
 	t *testing.T, b *tab, era, id string, seen *[]string, links func(*mcp.ElicitParams),
 ) *mcp.ClientSession {
@@ -271,7 +273,7 @@ func (k *bank) goHost(
 	return cs
 }
 
-// TestClearanceByGo: the same with the SDK for Go.
+// TestClearanceByGo is TestClearanceByTypeScript with the Go SDK.
 func TestClearanceByGo(t *testing.T) {
 	lane.Long(t, "test/e2e calls what needs a clearance")
 	t.Parallel()
@@ -365,5 +367,5 @@ func TestClearanceByGo(t *testing.T) {
 	}
 }
 
-// clearanceLink is the page in what a client says.
+// clearanceLink matches the link in a client's message.
 var clearanceLink = regexp.MustCompile(`Open (\S+/clearance/clr_\S+) to do so, then call again\.`)

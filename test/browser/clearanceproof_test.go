@@ -33,7 +33,7 @@ func (p *payer) call(tool string, arguments map[string]any) (*mcp.CallToolResult
 	return p.CallTool(context.Background(), &mcp.CallToolParams{Name: tool, Arguments: arguments})
 }
 
-// held is the page that a call waits for.
+// held returns the link to the page that a call waits for.
 func (p *payer) held(t *testing.T, tool string, arguments map[string]any) (link string) {
 	t.Helper()
 	before := p.paid.Load()
@@ -47,7 +47,7 @@ func (p *payer) held(t *testing.T, tool string, arguments map[string]any) (link 
 	return data.Elicitations[0].URL
 }
 
-// passes holds that a call goes through, once.
+// passes checks that a call succeeds once.
 func (p *payer) passes(t *testing.T, tool string, arguments map[string]any) {
 	t.Helper()
 	before := p.paid.Load()
@@ -57,7 +57,7 @@ func (p *payer) passes(t *testing.T, tool string, arguments map[string]any) {
 	p.held(t, tool, arguments)
 }
 
-// age makes the proofs of all sessions an hour older.
+// age makes the proofs of all sessions one hour older.
 func (k *bank) age(t *testing.T) {
 	t.Helper()
 	config, err := os.ReadFile(k.Config)
@@ -80,7 +80,8 @@ func (k *bank) age(t *testing.T) {
 	}
 }
 
-// TestClearanceWithProof: tools whose calls need a passkey, a recent proof, or another person, behind the gateway.
+// TestClearanceWithProof checks tools behind the gateway whose calls require a passkey, a recent
+// proof, or another user.
 func TestClearanceWithProof(t *testing.T) {
 	lane.Long(t, "authserver tests clearances with proof")
 	t.Parallel()
@@ -109,7 +110,7 @@ func TestClearanceWithProof(t *testing.T) {
 		b := b.in(t)
 		call := map[string]any{"amount": 2}
 		link := p.held(t, "pay", call)
-		b.present(a, false) // or the browser signs them in by it
+		b.present(a, false) // otherwise the browser would sign them in with it
 		b.signOut(k.Issuer)
 		b.visit(link)
 		b.signIn(k.Username, k.Password)

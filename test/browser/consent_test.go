@@ -15,7 +15,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/demotest"
 )
 
-// press decides on a page, once it takes a decision (web/assets/hold.js).
+// press presses a decision button once the page accepts it (web/assets/hold.js).
 func (b *tab) press(decision string) {
 	b.TB.Helper()
 	button := chromedp.CSS("button[value=" + decision + "]")
@@ -24,7 +24,7 @@ func (b *tab) press(decision string) {
 	b.Do(chromedp.Click(button))
 }
 
-// managed is an application with a registration that it can change (RFC 7592).
+// managed is an application that can change its registration (RFC 7592).
 type managed struct {
 	*app
 	uri, token string
@@ -67,8 +67,8 @@ func (a *managed) change(t *testing.T, name string, redirects ...string) {
 	}
 }
 
-// wantQuestion checks that the browser shows a question that names a place, and that no
-// application has heard anything.
+// wantQuestion checks that the browser shows a question that names a redirect host, and that no
+// application has received a response.
 func (b *tab) wantQuestion(place string, apps ...*app) {
 	b.TB.Helper()
 	b.Do(chromedp.WaitVisible(chromedp.CSS("button[value=approve]")))
@@ -84,7 +84,7 @@ func (b *tab) wantQuestion(place string, apps ...*app) {
 	}
 }
 
-// Security H1 and H2 in a browser: the code goes where the page said.
+// Security H1 and H2 in a browser: the code goes to the host that the page named.
 func TestCodesGoWhereThePageSaid(t *testing.T) {
 	t.Parallel()
 	d := demotest.Start(t, demotest.Options{})
@@ -138,7 +138,7 @@ func TestCodesGoWhereThePageSaid(t *testing.T) {
 	})
 }
 
-// pageClock is a clock for the timers of a page (web/assets/hold.js), which moves when it is told to.
+// pageClock is a controllable clock for the timers of a page (web/assets/hold.js).
 const pageClock = `{
 	let now = 0, id = 0;
 	const timers = new Map();
@@ -150,21 +150,21 @@ const pageClock = `{
 	};
 }`
 
-// stopTime puts the pages to come on a clock of their own.
+// stopTime gives later pages a pageClock.
 func (b *tab) stopTime() {
 	b.TB.Helper()
 	browsertest.Call(b.Tab, page.AddScriptToEvaluateOnNewDocument,
 		page.AddScriptToEvaluateOnNewDocumentParams{Source: pageClock})
 }
 
-// pass lets milliseconds pass on that clock.
+// pass advances that clock by milliseconds.
 func (b *tab) pass(milliseconds int) {
 	b.TB.Helper()
 	b.Do(chromedp.Evaluate[chromedp.Void](fmt.Sprintf("void pass(%d)", milliseconds)))
 }
 
-// Security L11: the second click of a double click, which a window in front of the page has
-// begun, approves nothing; a person who looks at the page does, with a mouse or with keys.
+// Security L11: the second click of a double click that began in a window in front of the page
+// approves nothing. A user who looks at the page can approve with mouse or keyboard.
 func TestDoubleClickjacking(t *testing.T) {
 	t.Parallel()
 	d := demotest.Start(t, demotest.Options{})
@@ -181,8 +181,8 @@ func TestDoubleClickjacking(t *testing.T) {
 	}
 	approve := "document.querySelector('button[value=approve]')"
 	const moment = 600 // milliseconds, as in web/assets/hold.js
-	// Chromium clicks as soon as there is a button, as the second click of a double click
-	// would find it, and again before a moment has passed.
+	// Chromium clicks as soon as the button exists, like the second click of a double click, and
+	// again before a moment has passed.
 	atOnce := func(t *testing.T, b *tab, a *app, again string) {
 		t.Helper()
 		at := eval[struct{ X, Y float64 }](b, fmt.Sprintf(`(() => { const r = %s.getBoundingClientRect();
@@ -239,7 +239,8 @@ func TestDoubleClickjacking(t *testing.T) {
 	})
 }
 
-// TestDrivenBrowser: a program that drives a browser loses no click to the pause of people.
+// TestDrivenBrowser checks that the pause for users does not affect a program that drives a
+// browser.
 func TestDrivenBrowser(t *testing.T) {
 	t.Parallel()
 	d := demotest.Start(t, demotest.Options{})

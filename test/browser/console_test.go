@@ -22,13 +22,13 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage/sqlite"
 )
 
-// console is a demo in which something has happened, and its administrator at the console.
+// console is a demo with some data, and its administrator at the console.
 type console struct {
 	*demotest.Demo
 	*tab
 	data     string
 	app      *app
-	document string // the metadata document of another client
+	document string // metadata document of another client
 }
 
 func newConsole(t *testing.T) *console {
@@ -69,7 +69,7 @@ func newConsole(t *testing.T) *console {
 	return c
 }
 
-// documentSite is where an application publishes its metadata document.
+// documentSite serves an application's metadata document and returns its URL.
 func documentSite(t *testing.T) (document string) {
 	t.Helper()
 	mux := http.NewServeMux()
@@ -85,7 +85,7 @@ func documentSite(t *testing.T) (document string) {
 	return document
 }
 
-// replicas are other servers of the database: one that runs, and one that was lost.
+// replicas adds other servers to the database: one that runs, and one that was lost.
 func (c *console) replicas(t *testing.T) {
 	t.Helper()
 	store, err := sqlite.Open(t.Context(), filepath.Join(c.data, "mcp-authd.db"), sqlite.Options{})
@@ -112,7 +112,7 @@ func (c *console) replicas(t *testing.T) {
 	}
 }
 
-// changeTool has an MCP server describe a tool otherwise than before.
+// changeTool makes an MCP server change the definition of a tool.
 func (c *console) changeTool(t *testing.T, uri string) {
 	t.Helper()
 	store, err := sqlite.Open(t.Context(), filepath.Join(c.data, "mcp-authd.db"), sqlite.Options{})
@@ -142,7 +142,7 @@ func (c *console) command(t *testing.T, in string, args ...string) {
 	}
 }
 
-// fail does what clients do wrong.
+// fail causes typical client errors.
 func (c *console) fail(t *testing.T) {
 	t.Helper()
 	for _, link := range []string{
@@ -166,13 +166,14 @@ func (c *console) fail(t *testing.T) {
 	resp.Body.Close()
 }
 
-// TestConsole: every screen on a telephone and at a desk, in light and dark (OB-10). Axe finds nothing.
+// TestConsole checks every console page at phone and desktop sizes, in light and dark (OB-10). Axe
+// must find no faults.
 func TestConsole(t *testing.T) {
 	lane.Long(t, "internal/assembly tests the console of each role")
 	t.Parallel()
 	c := newConsole(t)
 	c.visit(c.Issuer + "/admin/attempt/list?failed=true")
-	c.Do(chromedp.Click(chromedp.CSS(".acts button"))) // new rows appear by themselves
+	c.Do(chromedp.Click(chromedp.CSS(".acts button"))) // new rows appear automatically
 	c.Until("document.querySelectorAll('table tbody tr').length >= 3")
 	const own = "https://notes.department.example/mcp"
 	c.command(t, "", "resource", "add", own, "--scope", "notes=read your notes")
@@ -219,14 +220,14 @@ func TestConsole(t *testing.T) {
 		"console-missing":     "/admin/user/show?name=nobody",
 		"console-unknownpage": "/admin/nothing/here",
 	}
-	for _, id := range []string{"company", "away"} { // asked, so that the list has when
+	for _, id := range []string{"company", "away"} { // request them, so that the list has the time
 		c.visit(c.Issuer + "/admin/provider/show?id=" + id)
 	}
 	for page, path := range screens {
 		t.Run("OB-10: "+page, func(t *testing.T) {
 			b := c.in(t)
 			if page == "console-health" {
-				c.replicas(t) // they were just seen
+				c.replicas(t) // updates the time when they were seen
 			}
 			b.visit(c.Issuer + path)
 			b.show(page)
@@ -244,8 +245,8 @@ func TestConsole(t *testing.T) {
 	})
 }
 
-// TestConsoleWithoutScript: an act is asked first and done then, in a browser that runs no script, and each role
-// walks through what it has, and finds nothing else (OB-10).
+// TestConsoleWithoutScript checks the console in a browser without script. An action is confirmed
+// and then executed. Each role sees only the pages that it may use (OB-10).
 func TestConsoleWithoutScript(t *testing.T) {
 	lane.Long(t, "internal/assembly tests the forms of the console")
 	t.Parallel()
@@ -310,7 +311,7 @@ func TestConsoleWithoutScript(t *testing.T) {
 	}
 }
 
-// rooms are where the links of the menu lead.
+// rooms maps menu entries to their pages.
 var rooms = map[string]string{
 	"People": "user/list", "Clients": "client/list", "Grants": "grant/list", "Attempts": "attempt/list",
 	"Audit": "audit/list", "MCP servers": "resource/list", "Trust": "trust/list", "Keys": "keys/list",

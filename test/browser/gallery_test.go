@@ -22,20 +22,20 @@ import (
 //go:embed gallery.js
 var galleryScript string
 
-// screen is how large a page of the gallery is shown, and what is asked of it beside rules.js.
+// screen is a size for showing a page of the gallery, with checks in addition to rules.js.
 type screen struct {
 	Name     string `json:"name"`
 	Width    int    `json:"width"`
 	Height   int    `json:"height"`
 	Dark     bool   `json:"dark"`
 	Script   bool   `json:"script"`
-	Axe      string `json:"axe"`      // "all", "quick" (all but contrasts), "contrast", or ""
-	Decision bool   `json:"decision"` // is on the screen without scrolling
+	Axe      string `json:"axe"`      // "all", "quick" (all but contrast), "contrast", or ""
+	Decision bool   `json:"decision"` // must be visible without scrolling
 }
 
-// TestGallery shows every page in every language, as a server would send it, on a screen and on a
-// telephone, at 200 % zoom and without script, in light and dark (PE-11, PE-12, PE-13). Axe looks at
-// each, at its contrasts in English alone: they are those of every language.
+// TestGallery shows every page in every language at phone and desktop sizes, at 200 % zoom, without
+// script, in light and dark (PE-11, PE-12, PE-13). Axe checks each page. It checks contrast only in
+// English, because all languages have the same colors.
 func TestGallery(t *testing.T) {
 	lane.Long(t, "web tests what templates show")
 	t.Parallel()
@@ -67,7 +67,7 @@ func TestGallery(t *testing.T) {
 	}
 }
 
-// open is a browser that can look at pages.
+// open opens a browser tab for the gallery.
 func (g gallery) open(t *testing.T) *tab {
 	t.Helper()
 	b := open(t, looks[0])
@@ -77,11 +77,11 @@ func (g gallery) open(t *testing.T) *tab {
 	return b
 }
 
-// screens are those on which a page is shown.
+// screens returns the screens for a page.
 func screens(page, axe string) []screen {
 	inDark := ""
 	if axe == "all" {
-		inDark = "contrast" // the rest is as in light
+		inDark = "contrast" // other checks do not depend on the color scheme
 	}
 	fits := !slices.ContainsFunc([]string{"-long", "setup"}, func(s string) bool { return strings.Contains(page, s) })
 	return []screen{
@@ -94,7 +94,7 @@ func screens(page, axe string) []screen {
 	}
 }
 
-// lookAt returns what is wrong with a page of the gallery.
+// lookAt returns the faults of a page of the gallery.
 func (b *tab) lookAt(path string, screens []screen) []string {
 	b.TB.Helper()
 	call := fmt.Sprintf("window.look(%s, %s)", asJSON(b.TB, path), asJSON(b.TB, screens))

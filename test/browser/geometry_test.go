@@ -12,10 +12,10 @@ import (
 	"github.com/mcp-authd/mcp-authd/thirdparty"
 )
 
-// asking is a request with long texts, in one language.
+// asking is an authorization request with long texts in one language.
 type asking struct {
 	language, client, server string
-	scopes                   [5]string // a required one, two for reading, one for writing, a dangerous one
+	scopes                   [5]string // one required, two for reading, one for writing, one dangerous
 }
 
 var longest = []asking{
@@ -49,7 +49,7 @@ const (
 	longScheme = "vscode-insiders://anysphere.example-authentication/did-authenticate"
 )
 
-// catalogue is what the server of a request offers.
+// catalogue returns the server's resources for a request.
 func (a asking) catalogue() []storage.Resource {
 	names := [5]string{"mcp", "articles:read", "talks:read", "articles:write", "all:delete"}
 	access := [5]storage.Access{"read", "read", "read", "write", "admin"}
@@ -62,7 +62,8 @@ func (a asking) catalogue() []storage.Resource {
 	return []storage.Resource{r}
 }
 
-// PE-11: the decision is on the screen without scrolling, and what has to be read stands above it.
+// TestDecisionIsOnTheScreen: PE-11: the decision is visible without scrolling, with everything that
+// must be read above it.
 func TestDecisionIsOnTheScreen(t *testing.T) {
 	t.Parallel()
 	for _, a := range longest {
@@ -79,7 +80,7 @@ func TestDecisionIsOnTheScreen(t *testing.T) {
 			b.wantDecision(name + "scheme")
 			b.visit(web.link(s.Demo, "redirect_uri", longHost, "scope", fiveScopes, "ui_locales", a.language))
 			b.wantDecision(name + "web")
-			if l == looks[0] { // so that the next page asks for the difference
+			if l == looks[0] { // the next page then asks only for the difference
 				b.visit(few.link(s.Demo, "scope", "mcp articles:read"))
 				b.decide("approve")
 				few.answer(t, b)
@@ -90,7 +91,8 @@ func TestDecisionIsOnTheScreen(t *testing.T) {
 	}
 }
 
-// PE-11: so it is where the decision comes before a sign-in at a provider.
+// TestProviderDecisionIsOnTheScreen: PE-11: this is also so if the decision comes before a provider
+// sign-in.
 func TestProviderDecisionIsOnTheScreen(t *testing.T) {
 	lane.Long(t, "TestDecisionIsOnTheScreen measures the same page")
 	t.Parallel()
@@ -114,7 +116,7 @@ func TestProviderDecisionIsOnTheScreen(t *testing.T) {
 	}
 }
 
-// wantDecision measures where the buttons are, and what stands below them.
+// wantDecision checks the position of the buttons and the content below them.
 func (b *tab) wantDecision(page string) {
 	b.TB.Helper()
 	b.Do(chromedp.WaitVisible(chromedp.CSS(".decide")))
@@ -137,7 +139,7 @@ func (b *tab) wantDecision(page string) {
 	}
 }
 
-// PE-12, AS-237: the boxes and the presets work without script.
+// PE-12, AS-237: the checkboxes and presets work without script.
 func TestChoosingWithoutScript(t *testing.T) {
 	lane.Long(t, "authserver tests the choice of scopes")
 	t.Parallel()

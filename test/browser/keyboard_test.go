@@ -14,14 +14,14 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// keys types keys into what has the focus, as a person without a mouse does.
+// keys types keys into the focused element, like a user without a mouse.
 func (b *tab) keys(typed string) {
 	b.TB.Helper()
 	b.Do(chromedp.KeyEvent(typed))
 }
 
-// tabTo presses the tab key until an element has the focus, and demands that each one on the way is
-// on the screen and shows it.
+// tabTo presses the tab key until an element has the focus. It checks that each element on the way
+// is visible and shows its focus.
 func (b *tab) tabTo(selector string) {
 	b.TB.Helper()
 	const state = `(() => { const e = document.activeElement, s = getComputedStyle(e), box = e.getBoundingClientRect();
@@ -43,8 +43,9 @@ func (b *tab) tabTo(selector string) {
 	b.TB.Fatalf("PE-12: the tab key does not reach %s at %s", selector, b.Location())
 }
 
-// TestByKeyboard: a person without a mouse signs in, looks at what is asked, leaves a permission
-// out and approves; then pauses the application on the account page, and disconnects it (PE-12).
+// TestByKeyboard checks the keyboard alone: a user signs in, reads the request, removes a
+// permission and approves. Then the user pauses and disconnects the application on the account page
+// (PE-12).
 func TestByKeyboard(t *testing.T) {
 	lane.Long(t, "TestSignIn types with keys")
 	t.Parallel()
@@ -82,8 +83,8 @@ func TestByKeyboard(t *testing.T) {
 	b.Until("!document.querySelector('[data-grant]')")
 }
 
-// PE-12: what people need in a hurry, without a mouse: a recovery code is looked for on the sign-in
-// page, a device is denied, and everything is stopped.
+// TestMoreByKeyboard: PE-12: the urgent actions work without a mouse: finding recovery codes on the
+// sign-in page, denying a device, and stopping everything.
 func TestMoreByKeyboard(t *testing.T) {
 	lane.Long(t, "TestSignIn types with keys")
 	t.Parallel()
@@ -117,7 +118,7 @@ func TestMoreByKeyboard(t *testing.T) {
 	b.keys("\r")
 	b.arrive()
 	b.visit(s.Issuer + "/account")
-	for range 2 { // it asks once more
+	for range 2 { // it asks for confirmation
 		b.tabTo("button[value=stop-all]")
 		b.leave()
 		b.keys("\r")

@@ -12,9 +12,9 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/lane"
 )
 
-// PE-04, PE-12: without a mouse a person whose sign-in is older than five minutes is asked to prove who
-// they are, mistypes the password, proves it by the password and later by a code of an app, goes back
-// from a page that asks, and comes to where they wanted to go.
+// TestProofByKeyboard: PE-04, PE-12: without a mouse, a user whose sign-in is older than five
+// minutes must prove their identity. They mistype the password, then use the password and later an
+// app code, go back from a question, and reach the page that they wanted.
 func TestProofByKeyboard(t *testing.T) {
 	lane.Long(t, "TestSignIn types with keys")
 	t.Parallel()
@@ -56,8 +56,8 @@ func TestProofByKeyboard(t *testing.T) {
 	b.says("Make ten codes")
 }
 
-// PE-12: without a mouse the first administrator is made by the link that the server prints, after a
-// password that is refused, and the person goes on to the start page.
+// TestSetupByKeyboard: PE-12: without a mouse, a user creates the first administrator through the
+// setup link. After a refused password they choose another one and continue to the start page.
 func TestSetupByKeyboard(t *testing.T) {
 	lane.Long(t, "TestSignIn types with keys")
 	t.Parallel()

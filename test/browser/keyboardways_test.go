@@ -11,7 +11,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/lane"
 )
 
-// enter types into the field that the tab key reaches, and presses the return key.
+// enter types into the field that the tab key reaches, and presses Enter.
 func (b *tab) enter(field, typed string) {
 	b.TB.Helper()
 	b.tabTo(field)
@@ -20,7 +20,7 @@ func (b *tab) enter(field, typed string) {
 	b.arrive()
 }
 
-// push goes to a button or a link with the tab key, and presses the return key.
+// push moves to a button or a link with the tab key, and presses Enter.
 func (b *tab) push(selector string) { b.TB.Helper(); b.enter(selector, "") }
 
 // byKeyboard signs in with a password, without a mouse.
@@ -31,8 +31,8 @@ func (b *tab) byKeyboard(name, password string) {
 	b.enter("input[name=password]", password)
 }
 
-// PE-12: without a mouse a person accepts an invitation, adds an app, signs in with its code as the
-// second step, and adds a passkey.
+// TestWaysByKeyboard: PE-12: without a mouse, a user accepts an invitation, adds an app, signs in
+// with its code as the second factor, and adds a passkey.
 func TestWaysByKeyboard(t *testing.T) {
 	lane.Long(t, "TestSignIn types with keys")
 	t.Parallel()
@@ -74,7 +74,7 @@ func TestWaysByKeyboard(t *testing.T) {
 	b.says("Not used yet")
 }
 
-// invite is the path of the link of an invitation that the operator prints.
+// invite returns the path of an invitation link from the operator's command.
 func (s *served) invite(t *testing.T, name string) string {
 	t.Helper()
 	for line := range strings.Lines(s.command(t, "", "user", "invite", name)) {

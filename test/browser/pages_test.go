@@ -14,7 +14,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/thirdparty"
 )
 
-// Where applications are answered.
+// These are redirect URIs of applications.
 const (
 	atClaude    = "https://claude.ai/api/mcp/auth_callback"
 	atApp       = "https://app.example.com/cb"
@@ -22,8 +22,8 @@ const (
 	atCursor    = "cursor://anysphere.cursor-mcp/oauth/callback"
 )
 
-// TestEveryPage shows every page that the server has, in every state that looks different, and
-// holds it against rules.js in six looks (issue 11, 4.7).
+// TestEveryPage checks every page in every state that looks different with rules.js in six looks
+// (issue 11, 4.7).
 func TestEveryPage(t *testing.T) {
 	lane.Long(t, "TestSignIn inspects the pages of a sign-in")
 	t.Parallel()

@@ -25,10 +25,10 @@ import (
 
 const password = "correct horse battery"
 
-// served is an installation with one person, alice.
+// served is an installation with one user, alice.
 type served struct{ address, data string }
 
-// install makes one.
+// install creates an installation.
 func install(t *testing.T) *served {
 	t.Helper()
 	s := &served{nettest.For(t), t.TempDir()}
@@ -36,7 +36,7 @@ func install(t *testing.T) *served {
 	return s
 }
 
-// command runs one of the operator's on it, and returns what it prints.
+// command runs an operator command on it and returns the output.
 func (s *served) command(t *testing.T, stdin string, args ...string) string {
 	t.Helper()
 	cmd := exec.Command(program.Authd(t), append(args, "--data", s.data)...)
@@ -48,7 +48,7 @@ func (s *served) command(t *testing.T, stdin string, args ...string) string {
 	return string(out)
 }
 
-// start serves it as an issuer until the test ends, or until stop is called.
+// start serves it as an issuer until the end of the test, or until stop is called.
 func (s *served) start(t *testing.T, issuer string, env ...string) (stop func()) {
 	t.Helper()
 	cmd := exec.Command(program.Authd(t), "serve", "--data", s.data)
@@ -79,7 +79,7 @@ func (s *served) start(t *testing.T, issuer string, env ...string) (stop func())
 	return stop
 }
 
-// serveFor starts a server with one person, alice, whose issuer has a host name of our choice.
+// serveFor starts a server with one user, alice, and an issuer with the given host name.
 func serveFor(t *testing.T, host string) (issuer string) {
 	t.Helper()
 	s := install(t)
@@ -88,13 +88,13 @@ func serveFor(t *testing.T, host string) (issuer string) {
 	return issuer
 }
 
-// at is the issuer with a host name that leads to this machine.
+// at returns the issuer with a host name that resolves to this machine.
 func (s *served) at(host string) string {
 	return "http://" + strings.Replace(s.address, "127.0.0.1", host, 1)
 }
 
-// authenticator gives the tab one that belongs to the device, keeps passkeys and verifies its person.
-// It answers what the person presses, and not by itself.
+// authenticator adds a platform authenticator to the tab. It stores passkeys, verifies its user,
+// and answers each request until present disables this.
 func (b *tab) authenticator() webauthn.AuthenticatorID {
 	b.TB.Helper()
 	browsertest.Call(b.Tab, webauthn.Enable, webauthn.EnableParams{})
@@ -122,7 +122,7 @@ func (b *tab) says(words string) {
 	b.Until(fmt.Sprintf("document.querySelector('main')?.innerText.includes(%q)", words))
 }
 
-// A person enrols a passkey, and it is then all that they need.
+// TestPasskey checks that a user can enroll a passkey and then needs nothing else.
 func TestPasskey(t *testing.T) {
 	t.Parallel()
 	issuer, b := serveFor(t, "localhost"), open(t, looks[0])
@@ -166,7 +166,7 @@ func TestPasskey(t *testing.T) {
 	})
 }
 
-// A password needs the code of an app beside it once the person has one.
+// TestAuthenticatorApp checks that a password also requires an app code once the user has an app.
 func TestAuthenticatorApp(t *testing.T) {
 	lane.Long(t, "authserver tests codes of an app")
 	t.Parallel()
@@ -202,7 +202,8 @@ func TestAuthenticatorApp(t *testing.T) {
 	b.inspect("recoverycodes")
 }
 
-// PE-01: at an IP address the page says why there are no passkeys.
+// TestNoPasskeysAtAnAddress: PE-01: for an IP address, the page explains why passkeys are not
+// available.
 func TestNoPasskeysAtAnAddress(t *testing.T) {
 	lane.Long(t, "TestPasskey makes and uses one")
 	t.Parallel()

@@ -18,7 +18,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/lane"
 )
 
-// enrol adds a passkey to the account of alice, who is signed in or signs in.
+// enrol adds a passkey to alice's account. It signs her in if necessary.
 func (b *tab) enrol(issuer string) {
 	b.TB.Helper()
 	b.Do(chromedp.Navigate(issuer + "/account/passkey"))
@@ -36,7 +36,7 @@ func (b *tab) signOut(issuer string) {
 	b.says("no longer signed in")
 }
 
-// change presses a button of a way in.
+// change presses a button of an authentication method.
 func (b *tab) change(credential, act string) {
 	b.TB.Helper()
 	way := "[data-credential^=" + credential + "]"
@@ -47,7 +47,7 @@ func (b *tab) change(credential, act string) {
 	b.arrive()
 }
 
-// credentials are the passkeys that an authenticator keeps, in the form of scripts.
+// credentials returns the passkeys of an authenticator as credential ids in base64url.
 func (b *tab) credentials(a webauthn.AuthenticatorID) (ids []string) {
 	b.TB.Helper()
 	out := browsertest.Call(b.Tab, webauthn.GetCredentials, webauthn.GetCredentialsParams{AuthenticatorID: a})
@@ -57,8 +57,9 @@ func (b *tab) credentials(a webauthn.AuthenticatorID) (ids []string) {
 	return ids
 }
 
-// A person picks a passkey from the list that the browser shows where the name is typed (conditional
-// mediation), without a press of ours; the one after the name; and the one after the password.
+// TestPasskeyFromTheBrowsersList checks three ways to use a passkey: from the browser's list at the
+// name field (conditional mediation) without a button press, after the name, and after the
+// password.
 func TestPasskeyFromTheBrowsersList(t *testing.T) {
 	lane.Long(t, "TestPasskey makes and uses one")
 	t.Parallel()
@@ -99,7 +100,7 @@ func TestPasskeyFromTheBrowsersList(t *testing.T) {
 	})
 }
 
-// heard has the pages to come note what they tell authenticators.
+// heard makes later pages record their signals to authenticators.
 const heard = `for (const name of ['signalUnknownCredential', 'signalAllAcceptedCredentials']) {
 	const tell = PublicKeyCredential[name];
 	PublicKeyCredential[name] = (what) => {
@@ -108,7 +109,7 @@ const heard = `for (const name of ['signalUnknownCredential', 'signalAllAccepted
 	};
 }`
 
-// told waits until a page has told authenticators something, and returns it.
+// told waits for a page's signal to authenticators and decodes it.
 func (b *tab) told(signal string, into any) {
 	b.TB.Helper()
 	b.Until("!!sessionStorage." + signal)
@@ -117,7 +118,8 @@ func (b *tab) told(signal string, into any) {
 	}
 }
 
-// Field rule 8: authenticators are told which passkeys are gone, and forget them.
+// TestAuthenticatorsAreTold: field rule 8: authenticators learn which passkeys were removed, and
+// forget them.
 func TestAuthenticatorsAreTold(t *testing.T) {
 	lane.Long(t, "TestPasskey makes and uses one")
 	t.Parallel()
@@ -196,8 +198,9 @@ func TestAuthenticatorsAreTold(t *testing.T) {
 	})
 }
 
-// PE-02: the host changes. The passkey of the earlier one lets its person in at the new one, by a
-// Related Origin Request (WebAuthn §5.11), also when it is all that they have.
+// TestPasskeyOfTheEarlierHost: PE-02: after a change of the host, a passkey for the old host works
+// at the new one. This uses a Related Origin Request (WebAuthn §5.11), and also works if it is the
+// user's only method.
 func TestPasskeyOfTheEarlierHost(t *testing.T) {
 	lane.Long(t, "TestPasskey makes and uses one")
 	t.Parallel()

@@ -30,32 +30,32 @@ var makePictures = flag.Bool("update", false, "make the pictures of the manual (
 const (
 	picturesDir   = "../../docs/pictures"
 	pictureBudget = 600 << 10 // of all pictures together, in bytes
-	pictureScale  = 2         // pixels of a picture for each of the page
+	pictureScale  = 2         // pixels of a picture per pixel of the page
 )
 
-// shown is what a person can read and do on a page: if it changes, the picture of the page is out of date.
+// shown is the visible content of a page. If it changes, the picture of the page is out of date.
 type shown struct {
 	Heading  string   `json:"heading"`
 	Controls []string `json:"controls"`
 }
 
-// pictures are those of the manual, by name.
+// pictures holds the pictures of the manual, by name.
 type pictures struct {
 	t     *testing.T
 	made  map[string]shown
-	pages string // of the manual, all of them
+	pages string // all pages of the manual
 }
 
-// TestPictures: DL-05. The pictures of the manual are there, a page shows each, and the pages of the server that
-// are in them have the headings and controls of the day on which the pictures were made. With -update it makes
-// them: make pictures.
+// TestPictures: DL-05. The pictures of the manual exist and are used by a page. The headings and
+// controls of the pictured pages have not changed since the pictures were taken. With -update it
+// takes the pictures: make pictures.
 func TestPictures(t *testing.T) {
 	lane.Long(t, "a picture of the manual guards nothing")
 	t.Parallel()
 	p := &pictures{t: t, made: map[string]shown{}, pages: manualPages(t)}
 	listen := "127.0.0.1:0"
 	if *makePictures {
-		listen = "127.0.0.1:8414" // the address that the pages speak of
+		listen = "127.0.0.1:8414" // the address in the manual's pages
 	}
 	d := demotest.Start(t, demotest.Options{Args: []string{"--listen", listen}})
 	b := open(t, browsertest.Look{Name: "picture", Width: 390, Height: 844, Scheme: "light"})
@@ -82,7 +82,8 @@ func TestPictures(t *testing.T) {
 	p.compare()
 }
 
-// take takes a picture of a part of a page, its card as a rule, in light and dark, and notes what is on it.
+// take takes a picture of a part of a page, usually its card, in light and dark, and records its
+// content.
 func (p *pictures) take(b *tab, name, part string) {
 	p.t.Helper()
 	b.Do(chromedp.WaitVisible(chromedp.CSS("main h1")), chromedp.WaitVisible(chromedp.CSS(part)))
@@ -117,7 +118,7 @@ func (p *pictures) take(b *tab, name, part string) {
 	b.shade("light")
 }
 
-// shade has the page be as a browser in that color scheme shows it, with two pixels for one.
+// shade shows the page in a color scheme, at double resolution.
 func (b *tab) shade(scheme string) {
 	b.TB.Helper()
 	l := b.Look
@@ -126,7 +127,7 @@ func (b *tab) shade(scheme string) {
 	b.Do(chromedp.EmulateViewport(b.Look.Width, b.Look.Height, chromedp.EmulateScale(pictureScale)))
 }
 
-// save writes the part of a screenshot that at describes, in pixels of the page.
+// save saves the part of a screenshot given by at, in pixels of the page.
 func (p *pictures) save(name string, full []byte, at []float64) {
 	p.t.Helper()
 	img, err := png.Decode(bytes.NewReader(full))
@@ -146,8 +147,9 @@ func (p *pictures) save(name string, full []byte, at []float64) {
 	}
 }
 
-// fewColors is a part of a picture in 256 colors, which takes a quarter of the room: the most frequent ones, and
-// for each other the nearest of them. A page of text and flat areas has hardly more.
+// fewColors returns a part of a picture in 256 colors, which takes a quarter of the space. It uses
+// the most frequent colors and replaces the others with the nearest of these. A page of text and
+// flat areas has hardly more colors.
 func fewColors(img image.Image, part image.Rectangle) *image.Paletted {
 	at := func(x, y int) color.RGBA {
 		r, g, b, _ := img.At(part.Min.X+x, part.Min.Y+y).RGBA()
@@ -179,12 +181,12 @@ func fewColors(img image.Image, part image.Rectangle) *image.Paletted {
 	return out
 }
 
-// files are those of a picture, by color scheme.
+// files returns the files of a picture by color scheme.
 func files(name string) map[string]string {
 	return map[string]string{"light": name + ".png", "dark": name + "-dark.png"}
 }
 
-// redeem exchanges the code, as an application does: only then it is connected.
+// redeem exchanges the code like an application, which connects the application.
 func (a *app) redeem(t *testing.T, d *demotest.Demo, code string) {
 	t.Helper()
 	resp, err := http.PostForm(d.Issuer+"/token", url.Values{
@@ -200,7 +202,7 @@ func (a *app) redeem(t *testing.T, d *demotest.Demo, code string) {
 	}
 }
 
-// compare holds the pages against those of the pictures.
+// compare compares the pages with those in the pictures.
 func (p *pictures) compare() {
 	p.t.Helper()
 	list := filepath.Join(picturesDir, "pictures.json")
@@ -246,7 +248,7 @@ func (p *pictures) compare() {
 	}
 }
 
-// outdated says how a page differs from the one in a picture.
+// outdated returns the differences between a page and its picture.
 func outdated(of, now shown) (how []string) {
 	if of.Heading != now.Heading {
 		how = append(how, fmt.Sprintf("its heading was %q, and is %q", of.Heading, now.Heading))
@@ -258,7 +260,7 @@ func outdated(of, now shown) (how []string) {
 	return how
 }
 
-// TestOutdated: a heading that changed, and a button that came, went or is called otherwise, are found.
+// TestOutdated checks that a changed heading, and added, removed or renamed buttons, are found.
 func TestOutdated(t *testing.T) {
 	t.Parallel()
 	is := shown{"Approve access?", []string{"button decision: Deny", "button decision: Approve"}}

@@ -24,16 +24,16 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage/sqlite"
 )
 
-// provider is an identity provider on origins of its own, and the delegation that knows
-// it. It shows no page, like one where the person is signed in already: the browser goes
-// from the first origin to the second, which nobody can know of, and comes back.
+// provider is an identity provider on other origins, with its delegation. It shows no page, as if
+// the user were already signed in. The browser goes from the first origin to the second, which is
+// not known in advance, and comes back.
 type provider struct {
 	authserver.Delegation
 	store *sqlite.Store
-	front string // where it is
-	back  string // and where it really is
+	front string // origin that is known
+	back  string // origin that it redirects to
 	home  string // our callback
-	form  bool   // it answers by a form instead
+	form  bool   // respond with a form
 	trips map[string]delegation.Request
 	fail  error
 }
@@ -106,8 +106,8 @@ func (p *provider) answer(w http.ResponseWriter, r *http.Request) {
 		p.home, q.Get("state"))
 }
 
-// newProvider serves an authorization server with passwords and one provider. It is told
-// of as the demo is, so that the application of the other tests can use it.
+// newProvider serves an authorization server with passwords and one provider. It returns a Demo, so
+// that the application of the other tests can use it.
 func newProvider(t *testing.T) (*provider, *demotest.Demo) {
 	t.Helper()
 	store := installation.Store(t)
@@ -134,7 +134,7 @@ func newProvider(t *testing.T) (*provider, *demotest.Demo) {
 	return p, &demotest.Demo{Issuer: ours.URL, MCPURL: mcp}
 }
 
-// elsewhere serves on another site than ours: to a browser, localhost and 127.0.0.1 are two.
+// elsewhere serves on another site: for a browser, localhost and 127.0.0.1 are different sites.
 func elsewhere(t *testing.T, h http.HandlerFunc) string {
 	t.Helper()
 	s := httptest.NewServer(h)
@@ -142,7 +142,7 @@ func elsewhere(t *testing.T, h http.HandlerFunc) string {
 	return strings.Replace(s.URL, "127.0.0.1", "localhost", 1)
 }
 
-// application is one that the store knows under the id "app".
+// application returns an application that is stored with the id "app".
 func (p *provider) application(t *testing.T) *app {
 	t.Helper()
 	a := serveApp(t)

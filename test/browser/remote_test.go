@@ -10,7 +10,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/lane"
 )
 
-// remote has a browser ask to be signed in from another device, and returns what it shows.
+// remote makes a browser request a sign-in from another device, and returns the displayed code and
+// number.
 func (b *tab) remote() (code, number string) {
 	b.TB.Helper()
 	b.click("form[action$='/login/device'] button")
@@ -26,7 +27,7 @@ func (b *tab) shown() (code, number string) {
 	return shown[0], shown[1]
 }
 
-// scan opens the link of a code, and goes on: nothing is looked up before.
+// scan opens the link of a code and continues. Nothing is looked up before that.
 func (b *tab) scan(issuer, code string) {
 	b.TB.Helper()
 	b.visit(issuer + "/device?user_code=" + url.QueryEscape(code))
@@ -34,7 +35,8 @@ func (b *tab) scan(issuer, code string) {
 	b.click("form[action$='/device'] button")
 }
 
-// PE-15: one browser is signed in from another one, on its way to an application.
+// TestSignInOnAnotherDevice: PE-15: one browser is signed in from another one, on its way to an
+// application.
 func TestSignInOnAnotherDevice(t *testing.T) {
 	lane.Long(t, "authserver tests the page")
 	t.Parallel()
@@ -53,11 +55,11 @@ func TestSignInOnAnotherDevice(t *testing.T) {
 	phone.Until("document.querySelector('h1').innerText === 'The browser is signed in'")
 	phone.inspect("remotedone")
 
-	asker.arrive() // by itself
+	asker.arrive() // without an action
 	asker.visit(issuer + "/account")
 	asker.Until("document.querySelectorAll('[data-session]').length === 2")
 
-	// the Enter key in the number approves, and denies nothing
+	// Enter in the number field approves
 	second := open(t, looks[1])
 	second.visit(issuer + "/login")
 	code, number = second.remote()
@@ -68,7 +70,7 @@ func TestSignInOnAnotherDevice(t *testing.T) {
 	phone.arrive()
 	phone.Until("document.querySelector('h1').innerText === 'The browser is signed in'")
 
-	// without script the page goes on, too
+	// the page also works without script
 	third := open(t, looks[0])
 	third.WithoutScript()
 	third.visit(issuer + "/login")

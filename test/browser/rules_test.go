@@ -9,13 +9,13 @@ import (
 //go:embed rules.js
 var rules string
 
-// narrow are screens smaller than most, on which a page must still fit.
+// narrow lists very small screens that every page must fit.
 var narrow = []browsertest.Look{
 	{Name: "narrow-light", Width: 320, Height: 640, Scheme: "light"},
 	{Name: "narrow-dark", Width: 360, Height: 780, Scheme: "dark"},
 }
 
-// show holds the page that is open against the rules in every look, and takes its pictures.
+// show checks the current page in every look and saves its pictures.
 func (b *tab) show(page string) {
 	b.TB.Helper()
 	b.Until("document.readyState === 'complete' && !!document.querySelector('main h1')")
@@ -33,7 +33,7 @@ func (b *tab) show(page string) {
 	b.Dress(looks[0])
 }
 
-// hold holds the page against rules.js.
+// hold checks the page with rules.js.
 func (b *tab) hold(page string) {
 	b.TB.Helper()
 	for _, p := range eval[[]string](b, rules) {

@@ -28,13 +28,13 @@ import (
 	"github.com/mcp-authd/mcp-authd/thirdparty"
 )
 
-// site is an authorization server that can show every page there is.
+// site is an authorization server that can show every page.
 type site struct {
 	*demotest.Demo
 	t     *testing.T
 	as    *authserver.Server
 	store *storagetest.Failing
-	up    *fakeidp.Upstream // behind the providers google and company
+	up    *fakeidp.Upstream // the providers google and company
 }
 
 const (
@@ -43,10 +43,10 @@ const (
 	passphrase = "correct horse battery"
 )
 
-// aLongName has words, and one that is too long for a line.
+// aLongName contains a word that is too long for a line.
 var aLongName = "The Unlimited Everything Server of the Department of " + strings.Repeat("Verwaltungsgericht", 3)
 
-// allowances of the two MCP servers.
+// allowances are the resources of the two MCP servers.
 var allowances = []storage.Resource{
 	{URI: notes, Name: "Team notes", Scopes: []storage.ScopeText{
 		{Name: "mcp", Description: "Use the tools of this server", Default: true},
@@ -67,7 +67,7 @@ var allowances = []storage.Resource{
 	}},
 }
 
-// newSite serves a site; change edits its configuration. Without a provider there are none.
+// newSite serves a site. change edits its configuration. Without connectors it has no providers.
 func newSite(t *testing.T, change func(*authserver.Config), connectors ...thirdparty.Connector) *site {
 	t.Helper()
 	must := func(err error) {
@@ -121,7 +121,7 @@ func (s *site) user(name string) {
 	}
 }
 
-// operated is an application of the operator with a redirect URI; "": its own.
+// operated returns an operator's application with a redirect URI, or with its own for "".
 func (s *site) operated(name, redirect string) *app {
 	s.t.Helper()
 	a := serveApp(s.t)
@@ -139,7 +139,8 @@ func (s *site) operated(name, redirect string) *app {
 	return a
 }
 
-// registered is an application that registered itself with a redirect URI; "": its own.
+// registered returns an application that registered itself with a redirect URI, or with its own for
+// "".
 func (s *site) registered(name, redirect string) *app {
 	s.t.Helper()
 	a := serveApp(s.t)
@@ -150,7 +151,7 @@ func (s *site) registered(name, redirect string) *app {
 	return a
 }
 
-// documented is an application whose id is the address of its metadata document.
+// documented returns an application whose id is the URL of its metadata document.
 func (s *site) documented(name string) *app {
 	s.t.Helper()
 	a := &app{back: make(chan url.Values, 10)}
@@ -172,8 +173,8 @@ func (s *site) documented(name string) *app {
 	return a
 }
 
-// connectLink is a link by which alice lets the notes server have more of her account at the
-// provider, made as a tool would.
+// connectLink returns a link as a tool would create it. With it, alice gives the notes server more
+// access to her account at the provider.
 func (s *site) connectLink(token string) string {
 	s.t.Helper()
 	const id, secret = "notes-server", "the secret of the notes server, of enough length"
@@ -197,7 +198,7 @@ func (s *site) connectLink(token string) string {
 	return link
 }
 
-// redeemed is the token response for the code that an application got.
+// redeemed returns the token response for an application's code.
 func (s *site) redeemed(a *app, q url.Values) map[string]any {
 	s.t.Helper()
 	return s.post("/token", url.Values{
@@ -207,7 +208,7 @@ func (s *site) redeemed(a *app, q url.Values) map[string]any {
 	})
 }
 
-// token redeems the code that an application got.
+// token redeems an application's code and returns the access token.
 func (s *site) token(a *app, q url.Values) string {
 	s.t.Helper()
 	out := s.redeemed(a, q)
@@ -231,7 +232,7 @@ func (s *site) post(path string, form url.Values) (out map[string]any) {
 	return out
 }
 
-// everyScope is what can be asked of an MCP server.
+// everyScope returns all scopes of an MCP server.
 func everyScope(uri string) string {
 	i := slices.IndexFunc(allowances, func(r storage.Resource) bool { return r.URI == uri })
 	var names oauth.Scopes
@@ -241,7 +242,7 @@ func everyScope(uri string) string {
 	return names.String()
 }
 
-// formTo is a page of another site with a form that is posted to an address.
+// formTo returns a page of another site with a form that posts to action.
 func formTo(action string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
@@ -251,7 +252,7 @@ func formTo(action string) http.HandlerFunc {
 	}
 }
 
-// guess tries passwords until it is told to stop.
+// guess tries passwords until stop is closed.
 func guess(issuer, name string, stop <-chan struct{}) {
 	jar, _ := cookiejar.New(nil)
 	client := &http.Client{Jar: jar, Timeout: time.Minute}

@@ -9,25 +9,25 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/fakeidp"
 )
 
-// visit types an address.
+// visit opens an address.
 func (b *tab) visit(link string) {
 	b.TB.Helper()
 	b.Do(chromedp.Navigate(link))
 }
 
-// leave marks the page that is there, so that arrive can tell it from the next one.
+// leave marks the current page, so that arrive can recognize the next one.
 func (b *tab) leave() {
 	b.TB.Helper()
 	b.Do(chromedp.Evaluate[chromedp.Void]("void (window.stale = true)"))
 }
 
-// forget takes all cookies out of the browser.
+// forget deletes all cookies.
 func (b *tab) forget() {
 	b.TB.Helper()
 	browsertest.Call(b.Tab, network.ClearBrowserCookies, cdp.Empty{})
 }
 
-// click presses what is there, and waits until the page has gone.
+// click presses an element and waits until the page is gone.
 func (b *tab) click(selector string) {
 	b.TB.Helper()
 	b.leave()
@@ -36,13 +36,13 @@ func (b *tab) click(selector string) {
 	b.arrive()
 }
 
-// arrive waits for another page than the one that is marked as stale.
+// arrive waits for a page without the mark of leave.
 func (b *tab) arrive() {
 	b.TB.Helper()
 	b.Until("!window.stale && document.readyState === 'complete'")
 }
 
-// decide presses a button of a question.
+// decide presses a decision button.
 func (b *tab) decide(decision string) {
 	b.TB.Helper()
 	b.leave()
@@ -50,7 +50,7 @@ func (b *tab) decide(decision string) {
 	b.arrive()
 }
 
-// signIn tries a password.
+// signIn submits a name and password.
 func (b *tab) signIn(name, password string) {
 	b.TB.Helper()
 	b.leave()
@@ -64,7 +64,7 @@ func (b *tab) landed() {
 	b.Until("document.readyState === 'complete' && !!document.querySelector('main h1')")
 }
 
-// pickAt signs in at a provider that asks, as one of its people.
+// pickAt signs in as a user of a provider that asks.
 func (b *tab) pickAt(p fakeidp.Person) {
 	b.TB.Helper()
 	b.Do(chromedp.WaitVisible(chromedp.CSS("select[name=person]")),

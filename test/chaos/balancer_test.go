@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// request is a request that can be sent again.
+// request is a request that can be repeated.
 type request struct {
 	method, path, contentType, body string
 	basic                           *url.Userinfo
@@ -25,23 +25,23 @@ func form(path string, values url.Values) request {
 	}
 }
 
-// answer is what came back, from whom.
+// answer is a response and the replica that sent it.
 type answer struct {
 	status int
 	header http.Header
 	body   []byte
 	from   *replica
-	// doubtful: an earlier try may have been carried out, its reply was lost.
+	// doubtful means that an earlier attempt may have succeeded without a response.
 	doubtful bool
 }
 
-// patience is how long something is waited for that has to happen, such as a replica that answers.
+// patience is the time limit for events that must happen, such as an answer from a replica.
 const patience = 2 * time.Minute
 
 var errNobody = errors.New("no replica answers")
 
-// send is the load balancer: it asks any replica, and another one when the connection
-// is refused or breaks, or the answer is 503.
+// send acts as the load balancer. It asks any replica, and another one if the connection is refused
+// or breaks, or if the status is 503.
 func (c *cluster) send(r request) (answer, error) {
 	return c.try(r, c.replicas)
 }
@@ -67,7 +67,7 @@ func (c *cluster) try(r request, among []*replica) (answer, error) {
 	return answer{}, errNobody
 }
 
-// attempt sends a request once; sent is whether it may have arrived.
+// attempt sends a request once. sent reports whether it may have arrived.
 func (c *cluster) attempt(ctx context.Context, r request, to *replica) (a answer, sent bool, err error) {
 	req, err := http.NewRequestWithContext(ctx, r.method, "http://"+to.address+r.path, strings.NewReader(r.body))
 	if err != nil {
@@ -99,7 +99,7 @@ func (c *cluster) attempt(ctx context.Context, r request, to *replica) (a answer
 	return a, true, nil
 }
 
-// ServeHTTP is the same load balancer for browsers, at the issuer.
+// ServeHTTP is the load balancer for browsers, at the issuer.
 func (c *cluster) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	body, err := io.ReadAll(req.Body)
 	if err != nil {
@@ -116,5 +116,5 @@ func (c *cluster) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		w.Header()[name] = values
 	}
 	w.WriteHeader(a.status)
-	_, _ = w.Write(a.body) // a browser that has gone needs no answer
+	_, _ = w.Write(a.body) // fails if the browser has gone
 }

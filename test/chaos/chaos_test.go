@@ -1,11 +1,10 @@
-// Package chaos runs three replicas of the built server on a PostgreSQL with a synchronous
-// standby, lets many clients use them, and breaks what can break meanwhile: replicas are
-// killed, PostgreSQL is stopped, its primary is lost and the standby promoted, keys are rotated,
-// access is revoked. What the clients were
-// told must stay true.
+// Package chaos tests three replicas of the built server on a PostgreSQL with a synchronous
+// standby. Many clients use them during failures: replicas are killed, PostgreSQL is stopped, its
+// primary is lost and the standby promoted, keys are rotated, and access is revoked. Every response
+// to a client must remain true.
 //
-// MCP_AUTHD_CHAOS=long runs for minutes instead of seconds; MCP_AUTHD_CHAOS_SEED
-// repeats the order of events of an earlier run.
+// MCP_AUTHD_CHAOS=long runs for minutes instead of seconds. MCP_AUTHD_CHAOS_SEED repeats the order
+// of events of an earlier run.
 package chaos
 
 import (
@@ -25,13 +24,13 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/pgtest"
 )
 
-// plan is how much is done.
+// plan is the amount of work.
 type plan struct {
 	clients, people, kills int
-	losses                 int // of the primary of PostgreSQL
+	losses                 int // of the PostgreSQL primary
 	lasts                  time.Duration
-	pause                  time.Duration // of a client between two steps, at most
-	hung                   time.Duration // how long PostgreSQL hangs
+	pause                  time.Duration // maximum pause of a client between two steps
+	hung                   time.Duration // duration of a PostgreSQL hang
 }
 
 func newPlan() plan {
@@ -59,19 +58,19 @@ func newSeed(t *testing.T) uint64 {
 	return seed
 }
 
-// run is one run.
+// run is one test run.
 type run struct {
 	*cluster
 	plan
 	seed   uint64
 	people []*person
-	wg     sync.WaitGroup // what goes on beside the events
-	doomed *person        // whose account is disabled
+	wg     sync.WaitGroup // goroutines in addition to the events
+	doomed *person        // their account will be disabled
 	over   chan struct{}
 
-	mu   sync.Mutex // guards what follows
-	live []*client  // whose grants stand
-	dead []*client  // whose grants were ended
+	mu   sync.Mutex // guards the fields below
+	live []*client  // clients with valid grants
+	dead []*client  // clients whose grants were ended
 }
 
 func TestChaos(t *testing.T) {
@@ -83,7 +82,7 @@ func TestChaos(t *testing.T) {
 	}
 }
 
-// newRun adds people to a cluster and starts it.
+// newRun adds users to a cluster and starts it.
 func newRun(c *cluster, p plan) *run {
 	x := &run{cluster: c, plan: p, seed: newSeed(c.t), over: make(chan struct{})}
 	for i := range x.plan.people + 1 {
@@ -98,7 +97,7 @@ func newRun(c *cluster, p plan) *run {
 	return x
 }
 
-// during has clients work while events happen, and judges what came of it.
+// during runs clients while events happen, and checks the results.
 func (x *run) during(events func()) {
 	x.ledger.started = time.Now()
 	for i := range x.clients {
@@ -138,7 +137,7 @@ func (x *run) isOver() bool {
 	}
 }
 
-// begin signs a new client in; nil when that failed, which is noted.
+// begin signs in a new client. It returns nil after a failure, which it records.
 func (x *run) begin(p *person, r *rand.Rand) *client {
 	c := &client{cluster: x.cluster, person: p, rand: r}
 	err := c.register()
@@ -152,8 +151,8 @@ func (x *run) begin(p *person, r *rand.Rand) *client {
 	return c
 }
 
-// life is the work of one client until the run is over. When its grant is revoked it
-// signs in as a new one.
+// life runs one client until the end of the run. When its grant is revoked, it signs in as a new
+// client.
 func (x *run) life(i int) {
 	r := x.rand(i)
 	var c *client
@@ -179,7 +178,7 @@ func (x *run) life(i int) {
 			}
 		default:
 			if err := c.step(); err != nil {
-				return // it was noted
+				return // it was recorded
 			}
 		}
 	}
@@ -194,7 +193,7 @@ func (x *run) keep(list *[]*client, c *client) {
 	*list = append(*list, c)
 }
 
-// cohort are the clients of one person whose account is disabled half-way.
+// cohort runs the clients of a user whose account is disabled half-way.
 func (x *run) cohort() {
 	r := x.rand(-1)
 	var all []*client
@@ -222,7 +221,7 @@ func (x *run) cohort() {
 	}
 }
 
-// events breaks things, in an order that the seed decides.
+// events causes failures in an order that depends on the seed.
 func (x *run) events() {
 	r := x.rand(-2)
 	what := []func(*rand.Rand){
@@ -245,10 +244,10 @@ func (x *run) events() {
 	within(2*time.Minute, x.muchHappened) // on a slow machine it takes longer
 }
 
-// muchHappened reports whether the clients have done enough to show anything.
+// muchHappened reports whether the clients have done enough for a meaningful result.
 func (x *run) muchHappened() bool { return x.refreshes.Load() >= int64(3*x.clients) }
 
-// crash kills a replica; of three at least one is left.
+// crash kills a replica. At least one of the three keeps running.
 func (x *run) crash(r *rand.Rand) {
 	up := x.up()
 	if len(up) < 2 {
@@ -301,8 +300,8 @@ func (x *run) restart(mode pgtest.Mode, r *rand.Rand) {
 	x.recovered(pids)
 }
 
-// lose kills the primary of PostgreSQL for good, and promotes its standby. What was
-// acknowledged is there, and no replica is started again.
+// lose kills the PostgreSQL primary permanently and promotes its standby. Acknowledged data must
+// exist, and no replica may restart.
 func (x *run) lose(*rand.Rand) {
 	pids := map[*replica]int{}
 	for _, one := range x.up() {
@@ -325,7 +324,7 @@ func (x *run) recovered(pids map[*replica]int) {
 	}
 }
 
-// hang lets PostgreSQL hang for a while: nothing is refused, nothing is answered.
+// hang makes PostgreSQL hang for a while: it neither refuses nor answers.
 func (x *run) hang(*rand.Rand) {
 	pids := map[*replica]int{}
 	for _, one := range x.up() {
@@ -335,7 +334,7 @@ func (x *run) hang(*rand.Rand) {
 	x.hangs.Add(1)
 	x.primary().valve.shut()
 	over := time.Now().Add(x.hung)
-	pause(x.hung / 5) // while requests queue up
+	pause(x.hung / 5) // requests queue up
 	var wg sync.WaitGroup
 	for one := range pids {
 		wg.Go(one.cached)
@@ -347,8 +346,8 @@ func (x *run) hang(*rand.Rand) {
 	x.recovered(pids)
 }
 
-// rotate makes a new signing key, and looks closely for as long as replicas may differ
-// about it: a token of any of them is at once known, verified and revoked at all.
+// rotate creates a new signing key. It checks that a token of any replica is valid, verifiable and
+// revocable at all replicas during the time when they may use different keys.
 func (x *run) rotate(r *rand.Rand) {
 	if err := x.command("", "keys", "rotate", "--now"); err != nil {
 		x.breach(verified, "%v", err)
@@ -368,7 +367,7 @@ func (x *run) rotate(r *rand.Rand) {
 					return
 				}
 			}
-			if err := c.revoke(2); err != nil { // by its access token
+			if err := c.revoke(2); err != nil { // with its access token
 				x.breach(cutOff, "not revoked: %v", err)
 				return
 			}
@@ -377,7 +376,7 @@ func (x *run) rotate(r *rand.Rand) {
 	}
 }
 
-// settle looks at everything again when the weather is fine.
+// settle checks everything again without failures.
 func (x *run) settle() {
 	for _, r := range x.replicas {
 		if !within(patience, func() bool { return r.ready() == http.StatusOK }) {
@@ -385,13 +384,13 @@ func (x *run) settle() {
 		}
 	}
 	var wg sync.WaitGroup
-	// Those that refreshed first need not wait long for the end of the grace.
+	// Clients that refreshed first need the shortest wait until the grace ends.
 	early := slices.DeleteFunc(slices.Clone(x.live), func(c *client) bool { return c.spent == "" })
 	slices.SortFunc(early, func(a, b *client) int { return a.spentAt.Compare(b.spentAt) })
 	early = early[:min(len(early), x.clients/5)]
 	for _, c := range x.live {
 		wg.Go(func() {
-			for _, r := range x.replicas { // each replica continues what another said
+			for _, r := range x.replicas { // each replica accepts the refresh token of another
 				a, err := x.ask(c.rotation(c.refresh), r)
 				if err != nil {
 					x.breach(kept, "%v", err)
@@ -405,7 +404,7 @@ func (x *run) settle() {
 				x.refreshes.Add(1)
 				c.keep(out)
 			}
-			_ = c.introspect(c.access) // it notes what is wrong
+			_ = c.introspect(c.access) // records any fault
 			_ = c.verify(c.access)
 			if slices.Contains(early, c) {
 				c.reuseLate()

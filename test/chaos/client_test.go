@@ -23,14 +23,14 @@ const (
 	verifier = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk" // RFC 7636 appendix B
 )
 
-// person has one browser and looks at one page at a time.
+// person is a user with one browser that shows one page at a time.
 type person struct {
 	mu sync.Mutex // guards Person
 	*demotest.Person
 }
 
-// visit opens an authorization URL, again while the pages cannot be had, and says how
-// many were shown.
+// visit opens an authorization URL. It repeats this while the pages are unavailable, and returns
+// the number of pages shown.
 func (p *person) visit(link string) (back *url.URL, pages int, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -56,13 +56,13 @@ type client struct {
 
 var errRefused = errors.New("refused")
 
-// refusal is a definite no of the server.
+// refusal returns the error for a definite refusal by the server.
 func refusal(a answer) error {
 	return fmt.Errorf("%w: %d %s", errRefused, a.status, a.body)
 }
 
-// register registers the client by RFC 7591. Each client has a name of its own: registrations that share a name and a
-// redirect URI are one application, and `grant revoke` ends an application.
+// register registers the client (RFC 7591). Each client has a unique name: registrations with the
+// same name and redirect URI are one application, and `grant revoke` ends an application.
 func (c *client) register() error {
 	name := "Chaos " + strconv.FormatUint(c.rand.Uint64(), 36)
 	a, err := c.send(request{method: http.MethodPost, path: "/register", contentType: "application/json",
@@ -82,7 +82,7 @@ func (c *client) register() error {
 	return nil
 }
 
-// authorize lets the person sign in and approve.
+// authorize makes the user sign in and approve.
 func (c *client) authorize() (code string, pages int, err error) {
 	q := url.Values{
 		"response_type": {"code"}, "client_id": {c.id}, "redirect_uri": {redirect}, "state": {"s"},
@@ -96,7 +96,7 @@ func (c *client) authorize() (code string, pages int, err error) {
 		if code = back.Query().Get("code"); code != "" {
 			return code, pages, nil
 		}
-		// A redirect cannot be a 503; it has an error of its own for that.
+		// A redirect cannot have status 503 and uses an error code instead.
 		if back.Query().Get("error") != string(oauth.TemporarilyUnavailable) || time.Now().After(end) {
 			return "", pages, fmt.Errorf("%w: %s", errRefused, back)
 		}
@@ -113,7 +113,7 @@ func (c *client) rotation(token string) request {
 	return form("/token", url.Values{"grant_type": {"refresh_token"}, "client_id": {c.id}, "refresh_token": {token}})
 }
 
-// token sends a token request until a server answers, and notes who won.
+// token sends a token request until a server answers, and records the result.
 func (c *client) token(presented string, values url.Values) (out oauth.TokenResponse, a answer, err error) {
 	if a, err = c.send(form("/token", values)); err != nil {
 		return out, a, err
@@ -137,7 +137,7 @@ func (c *client) told(presented string, a answer) (out oauth.TokenResponse, err 
 	return out, nil
 }
 
-// claimsOf reads an access token without looking at its signature.
+// claimsOf decodes an access token without verifying it.
 func claimsOf(token string) (claims oauth.AccessTokenClaims, err error) {
 	jws, err := jose.ParseSignedCompact(token, []jose.SignatureAlgorithm{jose.ES256})
 	if err == nil {
@@ -146,8 +146,8 @@ func claimsOf(token string) (claims oauth.AccessTokenClaims, err error) {
 	return claims, err
 }
 
-// signIn gets the first tokens. A code whose redemption broke off may be spent: then the
-// client begins again, and the person must not be asked anything.
+// signIn gets the first tokens. If redeeming a code is interrupted, the code may be used up. Then
+// the client begins again, and the user must not be asked anything.
 func (c *client) signIn() error {
 	for again := false; ; again = true {
 		code, pages, err := c.authorize()
@@ -170,7 +170,7 @@ func (c *client) signIn() error {
 	}
 }
 
-// renew refreshes with a token of a grant that stands.
+// renew refreshes with a token of a valid grant.
 func (c *client) renew(token string) (oauth.TokenResponse, error) {
 	began, first := time.Now(), c.firstPresented(token)
 	out, a, err := c.token(token,
@@ -196,7 +196,7 @@ func (c *client) keep(out oauth.TokenResponse) {
 	c.access, c.refresh = out.AccessToken, out.RefreshToken
 }
 
-// step is what a client does from time to time.
+// step is a typical action of a client.
 func (c *client) step() error {
 	switch n := c.rand.IntN(100); {
 	case n < 40:
@@ -219,8 +219,8 @@ func (c *client) step() error {
 	return nil
 }
 
-// together refreshes n times at once, as the TypeScript SDKs do when n requests find
-// their access token expired.
+// together refreshes n times concurrently, as the TypeScript SDKs do when n requests find an
+// expired access token.
 func (c *client) together(n int) error {
 	outs, errs := make([]oauth.TokenResponse, n), make([]error, n)
 	var wg sync.WaitGroup
@@ -236,7 +236,7 @@ func (c *client) together(n int) error {
 	return nil
 }
 
-// lose refreshes, does not get or keep the reply, and does it again with the old token.
+// lose refreshes, loses the response, and repeats the request with the old token.
 func (c *client) lose() error {
 	c.firstPresented(c.refresh)
 	ctx, cancel := context.WithTimeout(context.Background(), time.Duration(c.rand.IntN(20_000))*time.Microsecond)
@@ -255,8 +255,8 @@ func (c *client) lose() error {
 	return err
 }
 
-// lag is a process that learns of two refreshes late: it presents the old token when
-// its successor is spent as well.
+// lag acts as a process that learns of two refreshes late. It presents the old token when its
+// successor has also been used.
 func (c *client) lag() error {
 	old := c.refresh
 	for range 2 {
@@ -286,7 +286,7 @@ func introspection(token string) request {
 	return r
 }
 
-// introspect: any replica says that the token of a standing grant is active.
+// introspect checks that any replica reports the token of a valid grant as active.
 func (c *client) introspect(token string) error {
 	a, err := c.send(introspection(token))
 	if err != nil {
@@ -301,7 +301,7 @@ func (c *client) introspect(token string) error {
 	return nil
 }
 
-// verify: the token verifies with the keys of any replica.
+// verify checks that the token verifies with the keys of any replica.
 func (c *client) verify(token string) error {
 	a, err := c.send(request{method: http.MethodGet, path: "/jwks.json"})
 	if err != nil {

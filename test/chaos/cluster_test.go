@@ -27,8 +27,8 @@ import (
 const (
 	resource = "http://127.0.0.1:9/mcp"
 	password = "correct horse battery"
-	// grace is long enough for a client that sits out a restart of PostgreSQL, and
-	// short enough to be outlived by the run.
+	// grace is long enough for a client that waits during a restart of PostgreSQL, and shorter than
+	// the run.
 	grace = 20 * time.Second
 )
 
@@ -38,7 +38,7 @@ var resourceServer = url.UserPassword("resource-server", strings.Repeat("s", 40)
 type cluster struct {
 	*ledger
 	t        *testing.T
-	nodes    []*node // of startNodes; the first one is the primary
+	nodes    []*node // from startNodes; the first one is the primary
 	binary   string
 	config   string
 	issuer   string
@@ -58,7 +58,7 @@ registration: {rate_per_minute: 1000000}
 log: {level: warn, format: json}
 `
 
-// newCluster has database start PostgreSQL and say by which URL it is used.
+// newCluster starts a cluster. database starts PostgreSQL and returns its URL.
 func newCluster(t *testing.T, grace time.Duration, database func(*cluster) string) *cluster {
 	dir := t.TempDir()
 	c := &cluster{
@@ -89,23 +89,23 @@ func newCluster(t *testing.T, grace time.Duration, database func(*cluster) strin
 	return c
 }
 
-// node is a server of PostgreSQL, with the network before it.
+// node is a PostgreSQL server with a controllable network.
 type node struct {
 	*pgtest.Server
 	valve *valve
 }
 
-// standbyName is that of whichever node is not the primary.
+// standbyName is the name of the node that is not the primary.
 const standbyName = "standby"
 
-// startNodes starts the servers of PostgreSQL and returns the URL that names both.
+// startNodes starts the PostgreSQL servers and returns a URL with both.
 func (c *cluster) startNodes() string {
 	primary := pgtest.StartOwn(c.t, "wal_retrieve_retry_interval=100ms")
 	for _, s := range []*pgtest.Server{primary, primary.Standby(c.t, standbyName)} {
 		c.nodes = append(c.nodes, &node{s, newValve(c.t, s.Host())})
 	}
 	err := primary.Exec("ALTER SYSTEM SET synchronous_standby_names = '" + standbyName + "'")
-	for _, n := range c.nodes { // the standby needs it when it is promoted
+	for _, n := range c.nodes { // the standby needs it after its promotion
 		if n.Server != primary {
 			err = errors.Join(err, n.Exec("ALTER SYSTEM SET synchronous_standby_names = '"+standbyName+"'"))
 		}
@@ -118,15 +118,15 @@ func (c *cluster) startNodes() string {
 		c.nodes[1].valve.Addr())
 }
 
-// primary is where writes go.
+// primary returns the node that accepts writes.
 func (c *cluster) primary() *node { return c.nodes[0] }
 
-// inSync waits until what is committed at the primary is on the standby.
+// inSync waits until commits of the primary are replicated synchronously.
 func (c *cluster) inSync() error {
 	return c.primary().WaitFor("SELECT count(*) = 1 FROM pg_stat_replication WHERE sync_state = 'sync'")
 }
 
-// failOver kills the primary, promotes the standby, and has the old primary back as its standby.
+// failOver kills the primary, promotes the standby, and makes the old primary its standby.
 func (c *cluster) failOver() error {
 	old, next := c.nodes[0], c.nodes[1]
 	if err := errors.Join(old.Stop(pgtest.Kill), next.Promote()); err != nil {
@@ -139,7 +139,7 @@ func (c *cluster) failOver() error {
 	return c.inSync()
 }
 
-// start starts the replicas, all at once on an empty database, and waits for them.
+// start starts the replicas concurrently on an empty database, and waits for them.
 func (c *cluster) start() {
 	for _, r := range c.replicas {
 		r.done = make(chan struct{})
@@ -153,7 +153,7 @@ func (c *cluster) start() {
 	}
 }
 
-// stop ends the replicas as a deployment would, and they must end well.
+// stop ends the replicas like a deployment. They must exit with 0.
 func (c *cluster) stop() {
 	for _, r := range c.replicas {
 		r.end()
@@ -166,8 +166,7 @@ func (c *cluster) stop() {
 	}
 }
 
-// command runs mcp-authd on the same installation, again until it succeeds: then it was
-// acknowledged.
+// command runs mcp-authd on the same installation until it succeeds, which acknowledges the change.
 func (c *cluster) command(in string, args ...string) (err error) {
 	within(patience, func() bool {
 		began := time.Now()
@@ -182,24 +181,24 @@ func (c *cluster) command(in string, args ...string) (err error) {
 	return err
 }
 
-// within repeats until f holds, and reports whether it did in time.
+// within repeats f until it returns true, and reports whether it did in time.
 func within(d time.Duration, f func() bool) bool { return wait.Poll(d, f) }
 
-// pause waits between the steps of a client and between faults, as part of the load. Tests wait for events with
-// within.
+// pause waits between the steps of a client and between failures, as part of the load. Tests wait
+// for events with within.
 func pause(d time.Duration) { time.Sleep(d) }
 
-// replica is one server, started again whenever it ends.
+// replica is one server, which is restarted whenever it ends.
 type replica struct {
 	*cluster
 	address string
 	log     *os.File
 	done    chan struct{}
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	cmd    *exec.Cmd
 	killed bool
-	down   time.Duration // until it is started again
+	down   time.Duration // until the restart
 	ending bool
 }
 
@@ -241,12 +240,12 @@ func (r *replica) supervise() {
 	}
 }
 
-// kill ends the replica as a power cut would, and keeps it down for a while.
+// kill ends the replica like a power failure, and restarts it after down.
 func (r *replica) kill(down time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.killed, r.down = true, down
-	_ = r.cmd.Process.Kill() // it may have ended already
+	_ = r.cmd.Process.Kill() // it may have ended
 }
 
 func (r *replica) end() {
@@ -254,7 +253,7 @@ func (r *replica) end() {
 	defer r.mu.Unlock()
 	r.ending = true
 	if r.cmd != nil && r.cmd.Process != nil {
-		_ = r.cmd.Process.Signal(syscall.SIGTERM) // it may have ended already
+		_ = r.cmd.Process.Signal(syscall.SIGTERM) // it may have ended
 	}
 }
 
@@ -264,7 +263,7 @@ func (r *replica) pid() int {
 	return r.cmd.Process.Pid
 }
 
-// ready is the status of /readyz, 0 without an answer.
+// ready returns the status of /readyz, or 0 without a response.
 func (r *replica) ready() int {
 	resp, err := r.http.Get("http://" + r.address + "/readyz")
 	if err != nil {
@@ -274,8 +273,8 @@ func (r *replica) ready() int {
 	return resp.StatusCode
 }
 
-// cached checks the answers that need no PostgreSQL. Resource servers and clients fetch them before their other
-// requests.
+// cached checks the responses that do not need PostgreSQL. Resource servers and clients fetch them
+// before their other requests.
 func (r *replica) cached() {
 	for _, path := range []string{"/healthz", "/jwks.json", "/.well-known/oauth-authorization-server"} {
 		a, _, err := r.attempt(context.Background(), request{method: http.MethodGet, path: path}, r)
@@ -285,8 +284,8 @@ func (r *replica) cached() {
 	}
 }
 
-// errors are the last lines that the replica logged at level error or about an answer of 503, but for what came of
-// PostgreSQL being away while it was.
+// errors returns the replica's last log lines at level error or about status 503. It omits lines
+// that were caused by an absence of PostgreSQL.
 func (r *replica) errors() string {
 	b, err := os.ReadFile(r.log.Name())
 	if err != nil {
@@ -302,7 +301,7 @@ func (r *replica) errors() string {
 	return string(bytes.Join(out[max(0, len(out)-20):], nil))
 }
 
-// loggedAt is the time of a line of a log, zero when it has none.
+// loggedAt returns the time of a log line, or zero.
 func loggedAt(line []byte) time.Time {
 	var l struct{ Time time.Time }
 	_ = json.Unmarshal(line, &l)

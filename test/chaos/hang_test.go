@@ -13,8 +13,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/lane"
 )
 
-// TestHangLongerThanTheGrace (operations M1): PostgreSQL stops for longer than the grace while
-// every client refreshes, and then carries out what it was sent. All of them go on.
+// TestHangLongerThanTheGrace (operations M1): PostgreSQL hangs for longer than the grace while
+// every client refreshes, and then executes the pending requests. All clients can continue.
 func TestHangLongerThanTheGrace(t *testing.T) {
 	lane.Long(t, "storage/postgres tests a database that hangs")
 	grace, hang := 10*time.Second, 13*time.Second

@@ -8,8 +8,7 @@ import (
 	"time"
 )
 
-// The invariants. What breaks one is noted while the run goes on and fails its subtest
-// at the end.
+// These are the invariants. Violations are recorded during the run and fail a subtest at its end.
 const (
 	signedIn  = "AS-96 no person whose grant is live is asked to sign in again"
 	oneWinner = "AS-90 AS-94 no code and no refresh token has two winners"
@@ -22,28 +21,28 @@ const (
 
 var invariants = []string{signedIn, oneWinner, cutOff, reuse, kept, weather, verified}
 
-// reported bounds what is printed of one invariant.
+// reported is the maximum number of printed violations per invariant.
 const reported = 10
 
-// ledger is what the clients were told, and what should not have been.
+// ledger records the responses to the clients, and the violations.
 type ledger struct {
 	started time.Time
 	grace   time.Duration // of refresh tokens
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	broken  map[string][]string
-	winners map[string]winner    // by what was presented
-	first   map[string]time.Time // when a refresh token was presented first
+	winners map[string]winner    // by code or refresh token
+	first   map[string]time.Time // when a refresh token was first presented
 	away    []span               // when PostgreSQL was stopped
 
 	registered, signIns, refreshes, parallel, lost, late, raced, repeated, introspected, checked, revoked, reused,
 	overdue, kills, restarts, hangs, failovers, rotations, unavailable, doubtful, slowest atomic.Int64
 }
 
-// winner is what a code or refresh token was turned into.
+// winner is the result of a code or refresh token.
 type winner struct{ refresh, tokenID string }
 
-// span is a time without PostgreSQL; open while it lasts.
+// span is a time without PostgreSQL. It has no end while it lasts.
 type span struct{ from, to time.Time }
 
 func newLedger(grace time.Duration) *ledger {
@@ -51,7 +50,7 @@ func newLedger(grace time.Duration) *ledger {
 		first: map[string]time.Time{}}
 }
 
-// breach notes that an invariant does not hold.
+// breach records the violation of an invariant.
 func (l *ledger) breach(invariant, format string, args ...any) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -59,8 +58,9 @@ func (l *ledger) breach(invariant, format string, args ...any) {
 	l.broken[invariant] = append(l.broken[invariant], fmt.Sprintf("%s: "+format, append([]any{at}, args...)...))
 }
 
-// won notes what a code or refresh token was turned into, however often it is told. A refresh token that waited for
-// PostgreSQL longer than the grace gets its successor and a new access token: the one of its rotation may have expired.
+// won records the result of a code or refresh token, which must always be the same. A refresh token
+// that waited for PostgreSQL longer than the grace gets its successor and a new access token,
+// because the original one may have expired.
 func (l *ledger) won(presented string, w winner) {
 	l.mu.Lock()
 	before, known := l.winners[presented]
@@ -75,7 +75,7 @@ func (l *ledger) won(presented string, w winner) {
 	}
 }
 
-// firstPresented is when a client presented a refresh token for the first time: now, if it did not.
+// firstPresented returns when a client first presented a refresh token. If it is new, this is now.
 func (l *ledger) firstPresented(token string) time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -85,7 +85,7 @@ func (l *ledger) firstPresented(token string) time.Time {
 	return l.first[token]
 }
 
-// leave and arrive bound the time without PostgreSQL.
+// leave and arrive mark the start and the end of a time without PostgreSQL.
 func (l *ledger) leave() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -98,11 +98,10 @@ func (l *ledger) arrive() {
 	l.away[len(l.away)-1].to = time.Now()
 }
 
-// recovery is how long after PostgreSQL is back connections to the old one may still be
-// found broken.
+// recovery is how long connections to the old PostgreSQL may be broken after its return.
 const recovery = 3 * time.Second
 
-// stormy reports whether PostgreSQL was away at some time since.
+// stormy reports whether PostgreSQL was away at some time since then.
 func (l *ledger) stormy(since time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -114,7 +113,7 @@ func (l *ledger) stormy(since time.Time) bool {
 	return false
 }
 
-// absences says when PostgreSQL was away, from the start of the run.
+// absences describes when PostgreSQL was away, relative to the start of the run.
 func (l *ledger) absences() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -125,7 +124,7 @@ func (l *ledger) absences() string {
 	return strings.Join(out, ", ")
 }
 
-// wasAway reports whether PostgreSQL was away then, or back for less than recovery.
+// wasAway reports whether PostgreSQL was away at a time, or back for less than recovery.
 func (l *ledger) wasAway(at time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -137,7 +136,7 @@ func (l *ledger) wasAway(at time.Time) bool {
 	return false
 }
 
-// answered judges the status of one answer.
+// answered checks the status of one response.
 func (l *ledger) answered(r request, a answer, took time.Duration, began time.Time) {
 	switch {
 	case a.status == 503 && !l.stormy(began):

@@ -19,15 +19,15 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/nettest"
 )
 
-// TestPatroni runs replicas on the set-up of docs/postgresql.md, with its files (DL-03): the primary is lost, comes
-// back as the standby, is switched over, and hangs until the other one has taken its place. What was acknowledged
-// stays.
+// TestPatroni tests replicas on the set-up of docs/postgresql.md with its files (DL-03). The
+// primary is lost, comes back as the standby, is switched over, and hangs until the standby has
+// replaced it. Acknowledged data must remain.
 func TestPatroni(t *testing.T) {
 	r := newReference(t)
 	x := newRun(newCluster(t, 2*time.Minute, func(*cluster) string { return r.url() }), plan{
 		clients: 40, people: 3, lasts: time.Minute, pause: 3 * time.Second,
 	})
-	// to is what happens while the other machine becomes the primary, without a replica that starts again.
+	// to runs event and waits until next is the primary. No replica may restart.
 	to := func(next *machine, event func()) {
 		pids := map[*replica]int{}
 		for _, one := range x.up() {
@@ -62,7 +62,7 @@ func TestPatroni(t *testing.T) {
 		primary, standby = r.inSync()
 		to(standby, func() { primary.signal(syscall.SIGSTOP) })
 		primary.signal(syscall.SIGCONT)
-		r.inSync() // it does not go on as a second primary
+		r.inSync() // it must not continue as a second primary
 		x.caches(r)
 		x.bounces(r)
 		pause(time.Until(x.started.Add(x.lasts)))
@@ -70,7 +70,7 @@ func TestPatroni(t *testing.T) {
 	})
 }
 
-// metrics: Patroni has each metric that the alerts of the set-up name.
+// metrics checks that Patroni exports each metric that the alerts of the set-up use.
 func (r *reference) metrics() {
 	resp, err := r.client.Get("https://" + r.machines[0].address + ":8008/metrics")
 	if err != nil {
@@ -93,7 +93,7 @@ func (r *reference) metrics() {
 	}
 }
 
-// caches: nginx, as the set-up has it, answers for the status lists, with the bytes of the servers.
+// caches checks that nginx, configured as in the set-up, serves the status lists unchanged.
 func (x *run) caches(r *reference) {
 	m := r.machines[2]
 	front := nettest.For(x.t)
@@ -132,7 +132,7 @@ func (x *run) caches(r *reference) {
 	}
 }
 
-// bounces: PgBouncer leads to the database that takes writes.
+// bounces checks that PgBouncer connects to the database that accepts writes.
 func (x *run) bounces(r *reference) {
 	cmd := exec.Command(x.binary, "user", "add", "bounced", "--password-stdin", "--config", x.config)
 	cmd.Env, cmd.Stdin = append(os.Environ(), "MCP_AUTHD_DATABASE_URL="+r.bounced()), strings.NewReader(password)
@@ -141,7 +141,7 @@ func (x *run) bounces(r *reference) {
 	}
 }
 
-// TestPatroniRules: the alerts fire, and are quiet while all is well.
+// TestPatroniRules checks that the alerts fire when they must, and do not fire otherwise.
 func TestPatroniRules(t *testing.T) {
 	for _, args := range [][]string{
 		{"check", "rules", "patroni.rules.yaml"}, {"test", "rules", "patroni.rules.test.yaml"},

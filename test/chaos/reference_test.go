@@ -27,13 +27,13 @@ import (
 	"time"
 )
 
-// shipped is the set-up that docs/postgresql.md has people copy.
+// shipped is the directory of the set-up that docs/postgresql.md describes.
 const shipped = "../../deploy/postgresql"
 
-// network is where the machines of the set-up are: their addresses there begin with 10.0.0.
+// network is the prefix of the test's addresses. In the set-up they begin with 10.0.0.
 const network = "127.8.14."
 
-// machine is one of the machines, all of which are this one, with the files of the set-up.
+// machine is one of the set-up's machines, with its files. All of them run on this machine.
 type machine struct {
 	*reference
 	name, address, dir string
@@ -46,27 +46,28 @@ type reference struct {
 	dir, bin string
 	as       *syscall.Credential // PostgreSQL refuses to run as root
 	password string              // of the role authd
-	secrets  []string            // the environment of Patroni
+	secrets  []string            // environment of Patroni
 	client   *http.Client
 	machines []*machine
 }
 
-// clientTLS is what PgBouncer 1.18 cannot stand: it ends when a query is cancelled over TLS.
+// clientTLS matches settings that make PgBouncer 1.18 fail: it ends when a query is cancelled over
+// TLS.
 var clientTLS = regexp.MustCompile(`(?m)^client_tls.*\n`)
 
-// newReference starts the set-up and returns when a primary has a synchronous standby.
+// newReference starts the set-up. It returns when a primary has a synchronous standby.
 func newReference(t *testing.T) *reference {
 	u, err := user.Lookup("postgres")
 	if err != nil || os.Getuid() != 0 {
 		t.Fatal("this test needs root, and the Debian packages patroni, etcd-server, postgresql, pgbouncer and nginx-light")
 	}
-	uid, _ := strconv.ParseUint(u.Uid, 10, 32) // they are numbers on Linux
+	uid, _ := strconv.ParseUint(u.Uid, 10, 32) // numeric on Linux
 	gid, _ := strconv.ParseUint(u.Gid, 10, 32)
-	initdb, _ := filepath.Glob("/usr/lib/postgresql/*/bin/initdb") // the pattern is well formed
+	initdb, _ := filepath.Glob("/usr/lib/postgresql/*/bin/initdb") // the pattern is valid
 	if len(initdb) == 0 {
 		t.Fatal("no PostgreSQL on this machine")
 	}
-	// Not that of the test: the user postgres has to get into it.
+	// This is not the test's directory, because the user postgres needs access to it.
 	dir, err := os.MkdirTemp("", "patroni")
 	if err != nil {
 		t.Fatal(err)
@@ -101,10 +102,10 @@ func newReference(t *testing.T) *reference {
 	return r
 }
 
-// token is a secret.
+// token returns a random secret.
 func token() string { return rand.Text() }
 
-// read returns a file of the set-up.
+// read returns the content of a file of the set-up.
 func (r *reference) read(name string) string {
 	b, err := os.ReadFile(filepath.Join(shipped, name))
 	if err != nil {
@@ -141,12 +142,12 @@ func (m *machine) write(name, text string) {
 	m.reference.write(filepath.Join(m.name, name), text)
 }
 
-// localized is a file of the set-up as an operator would change it for this machine, with its directories below
-// that of the test.
+// localized returns a file of the set-up, changed for this machine as an operator would. Its
+// directories are below the test's directory.
 func (m *machine) localized(name string) string {
 	var out strings.Builder
 	for line := range strings.Lines(m.read(name)) {
-		if !strings.Contains(line, "10.0.0.12") { // it lists all machines
+		if !strings.Contains(line, "10.0.0.12") { // this line lists all machines
 			line = strings.ReplaceAll(line, "10.0.0.11", m.address)
 			line = regexp.MustCompile(`\bdb1$`).ReplaceAllString(strings.TrimSuffix(line, "\n"), m.name) + "\n"
 		}
@@ -158,7 +159,7 @@ func (m *machine) localized(name string) string {
 		"/var/run/postgresql", filepath.Join(m.dir, "run"), "/usr/lib/postgresql/15/bin", m.bin).Replace(out.String())
 }
 
-// settings are those of etcd, whose file is of environment variables.
+// settings returns the settings of etcd, whose file contains environment variables.
 func (m *machine) settings() (out []string) {
 	m.write("etcd.env", m.localized("etcd.env"))
 	for line := range strings.Lines(m.localized("etcd.env")) {
@@ -169,14 +170,14 @@ func (m *machine) settings() (out []string) {
 	return out
 }
 
-// program is one that runs until the test, or the process of the test, ends.
+// program is a program that runs until the end of the test or of the test process.
 type program struct {
 	cmd  *exec.Cmd
-	in   io.WriteCloser // it runs while this is open
-	pids string         // the file with its process id
+	in   io.WriteCloser // the program runs while this is open
+	pids string         // file with its process id
 }
 
-// keeping runs a program until the standard input ends.
+// keeping runs a program until standard input ends.
 const keeping = `"$@" & echo $! > "$0"; cat > /dev/null; kill $(cat "$0"); wait`
 
 func (m *machine) start(environ []string, command ...string) *program {
@@ -207,13 +208,13 @@ func (m *machine) start(environ []string, command ...string) *program {
 	return p
 }
 
-// end ends the program well, and what it started.
+// end ends the program and its children.
 func (p *program) end() {
 	p.in.Close()
-	_ = p.cmd.Wait() // it was killed, or told to end
+	_ = p.cmd.Wait() // it may exit with an error
 }
 
-// pid is the process id that a file begins with.
+// pid returns the process id at the start of a file.
 func pid(t *testing.T, file string) int {
 	t.Helper()
 	b, err := os.ReadFile(file)
@@ -228,7 +229,7 @@ func pid(t *testing.T, file string) int {
 	return n
 }
 
-// certificates makes an authority, and one certificate that stands for those of the machines.
+// certificates creates a certificate authority, and one certificate for all machines.
 func (r *reference) certificates() {
 	if err := os.Chown(r.dir, int(r.as.Uid), int(r.as.Gid)); err != nil {
 		r.t.Fatal(err)
@@ -242,7 +243,7 @@ func (r *reference) certificates() {
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 		KeyUsage:    x509.KeyUsageDigitalSignature,
 	}, r.key()
-	leaf.IPAddresses = []net.IP{net.IPv4(127, 0, 0, 1)} // from which all of them ask each other, here
+	leaf.IPAddresses = []net.IP{net.IPv4(127, 0, 0, 1)} // the source address of all requests between them
 	for _, m := range r.machines {
 		leaf.IPAddresses = append(leaf.IPAddresses, net.ParseIP(m.address))
 	}
@@ -276,7 +277,7 @@ func (r *reference) key() *ecdsa.PrivateKey {
 	return k
 }
 
-// is asks Patroni of the machine whether it is in a role, as a load balancer would.
+// is asks Patroni, like a load balancer, whether the machine has a role.
 func (m *machine) is(role string) bool {
 	resp, err := m.client.Get("https://" + m.address + ":8008/" + role)
 	if err != nil {
@@ -286,11 +287,12 @@ func (m *machine) is(role string) bool {
 	return resp.StatusCode == http.StatusOK
 }
 
-// failover is how long Patroni may take: thirty seconds until the leader's word has ended, and what a busy
-// machine adds.
+// failover is the time limit for Patroni: thirty seconds until the leader's lease ends, plus the
+// delays of a busy machine.
 const failover = 5 * time.Minute
 
-// inSync waits until one machine is the primary, and the other its synchronous standby, and returns both.
+// inSync waits until one machine is the primary and the other its synchronous standby, and returns
+// both.
 func (r *reference) inSync() (primary, standby *machine) {
 	r.t.Helper()
 	a, b := r.machines[0], r.machines[1]
@@ -308,7 +310,8 @@ func (r *reference) inSync() (primary, standby *machine) {
 	return primary, standby
 }
 
-// processes are Patroni and the postmaster of the machine, with the processes of the latter.
+// processes returns the process ids of Patroni, of the postmaster, and of the postmaster's
+// children.
 func (m *machine) processes() []int {
 	postmaster := pid(m.t, filepath.Join(m.dir, "mcp-authd", "postmaster.pid"))
 	out := []int{pid(m.t, m.patroni.pids), postmaster}
@@ -328,17 +331,17 @@ func (m *machine) processes() []int {
 
 func (m *machine) signal(s syscall.Signal) {
 	for _, one := range m.processes() {
-		_ = syscall.Kill(one, s) // it may have ended just now
+		_ = syscall.Kill(one, s) // it may have ended
 	}
 }
 
-// url is that of the database as in docs/postgresql.md.
+// url returns the URL of the database as in docs/postgresql.md.
 func (r *reference) url() string {
 	return fmt.Sprintf("postgres://authd:%s@%s,%s/authd?sslmode=verify-full&sslrootcert=%s/ca.crt",
 		r.password, r.machines[0].address, r.machines[1].address, r.dir)
 }
 
-// bounced is the one by PgBouncer on both machines, without TLS (clientTLS).
+// bounced returns the URL through PgBouncer on both machines, without TLS (clientTLS).
 func (r *reference) bounced() string {
 	return fmt.Sprintf("postgres://authd:%s@%s:6432,%s:6432/authd?sslmode=disable&default_query_exec_mode=cache_describe",
 		r.password, r.machines[0].address, r.machines[1].address)

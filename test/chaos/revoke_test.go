@@ -14,14 +14,14 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// revoke ends the grant by one of the ways there are, while the client refreshes, and
-// returns when that was acknowledged.
+// revoke ends the grant in one of the possible ways while the client refreshes. It returns when the
+// change was acknowledged.
 func (c *client) revoke(way int) error {
 	var wg sync.WaitGroup
 	var mu sync.Mutex // guards newest
 	newest := c.refresh
 	for range 2 {
-		wg.Go(func() { // it is answered or refused: both are right
+		wg.Go(func() { // an answer and a refusal are both correct
 			if out, _, err := c.token(c.refresh,
 				url.Values{"grant_type": {"refresh_token"}, "client_id": {c.id},
 					"refresh_token": {c.refresh}}); err == nil {
@@ -34,7 +34,7 @@ func (c *client) revoke(way int) error {
 	err := c.revokeBy(way)
 	if err == nil {
 		c.revoked.Add(1)
-		c.mustBeDead(cutOff) // the token it had then
+		c.mustBeDead(cutOff) // the token before the change
 	}
 	wg.Wait()
 	c.refresh = newest
@@ -62,9 +62,9 @@ func (c *client) revokeBy(way int) error {
 	return err
 }
 
-// end runs a command that ends something of the client, and fails if it has already ended. During faults that failure
-// is a success: PostgreSQL may have committed a first attempt without answering it, or a repeated refresh may have
-// come too late, which ends the grant.
+// end runs a command that ends something of the client, and fails if it has already ended. During
+// failures this counts as success. PostgreSQL may have committed a first attempt without a
+// response, or a repeated refresh may have come too late, which ends the grant.
 func (c *client) end(missing []string, args ...string) error {
 	began := time.Now()
 	err := c.command("", args...)
@@ -75,7 +75,7 @@ func (c *client) end(missing []string, args ...string) error {
 	return err
 }
 
-// mustBeDead asks every replica, those apart that are down.
+// mustBeDead asks every replica, except those that are down.
 func (c *client) mustBeDead(invariant string) {
 	for _, r := range c.replicas {
 		began := time.Now()
@@ -94,8 +94,8 @@ func (c *client) mustBeDead(invariant string) {
 	}
 }
 
-// race redeems one code three times at once. One wins, and because the others were
-// entitled as well, what it got is revoked (AS-91).
+// race redeems one code three times concurrently. One request wins. As the other requests were also
+// valid, the resulting grant is revoked (AS-91).
 func (c *client) race() error {
 	fresh := &client{cluster: c.cluster, person: c.person, rand: c.rand}
 	if err := fresh.register(); err != nil {
@@ -135,12 +135,12 @@ func (c *client) race() error {
 	return nil
 }
 
-// reuseLate presents a token that was spent longer ago than the grace.
+// reuseLate presents a token that was used longer ago than the grace.
 func (c *client) reuseLate() {
-	// A grant remembers when its last eight tokens were rotated: for a client this busy, all
-	// of them have to be that old.
+	// A grant remembers the rotation times of its last eight tokens. For a busy client, all of them
+	// must be old.
 	pause(c.grace + time.Second)
-	if _, err := c.renew(c.refresh); err != nil { // the grant stands until then
+	if _, err := c.renew(c.refresh); err != nil { // the grant is valid until then
 		return
 	}
 	c.reused.Add(1)

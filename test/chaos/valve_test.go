@@ -6,12 +6,12 @@ import (
 	"testing"
 )
 
-// valve is the network between the replicas and PostgreSQL. Shut, it loses nothing and
-// passes nothing on, as when the machine behind it hangs.
+// valve is the network between the replicas and PostgreSQL. When it is shut, it passes and loses
+// nothing, as if the machine behind it hung.
 type valve struct {
 	net.Listener
 	to string
-	mu sync.RWMutex // held shared to pass on
+	mu sync.RWMutex // held for reading during a copy
 }
 
 func newValve(t *testing.T, to string) *valve {
@@ -50,7 +50,7 @@ func (v *valve) serve() {
 	}
 }
 
-// pass copies until one side ends, and then ends the other.
+// pass copies until one side ends, and then closes the other.
 func (v *valve) pass(to, from net.Conn) {
 	defer to.Close()
 	for b := make([]byte, 32<<10); ; {

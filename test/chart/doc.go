@@ -1,3 +1,3 @@
-// Package chart tests the Helm chart of deploy/helm. What helm and kubeconform do is tested with the build tag
-// release, since both are compiled for minutes: make release-test.
+// Package chart tests the Helm chart of deploy/helm. Tests that run helm and kubeconform have the
+// build tag release, because compiling these programs takes minutes: make release-test.
 package chart

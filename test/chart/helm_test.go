@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// tools are helm and kubeconform, which a module of their own pins.
+// tools are helm and kubeconform. A separate module pins their versions.
 var tools = map[string]*tool{"helm": {}, "kubeconform": {}}
 
 type tool struct {
@@ -22,7 +22,7 @@ type tool struct {
 	err  error
 }
 
-// run runs a tool, and returns what it says.
+// run runs a tool and returns its output.
 func run(t *testing.T, name string, args ...string) (string, error) {
 	t.Helper()
 	it := tools[name]
@@ -42,7 +42,7 @@ func run(t *testing.T, name string, args ...string) (string, error) {
 	return out.String(), err
 }
 
-// kubeVersion is what charts are rendered for.
+// kubeVersion is the Kubernetes version for rendering charts.
 const kubeVersion = "1.37.2"
 
 // template renders the chart, or fails the test.
@@ -58,7 +58,7 @@ func template(t *testing.T, chart string, args ...string) string {
 	return out
 }
 
-// notes is the example chart with the library that it has from beside it.
+// notes returns the path of the example chart, with the library chart as a dependency.
 func notes(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -72,7 +72,7 @@ func notes(t *testing.T) string {
 	return chart
 }
 
-// matrix are the values files of the chart, by name.
+// matrix returns the values files of the chart, by name.
 func matrix(t *testing.T) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -86,7 +86,7 @@ func matrix(t *testing.T) map[string]string {
 	return all
 }
 
-// TestLint: helm finds nothing to say of the charts (DL-04).
+// TestLint checks that helm lint finds no faults in the charts (DL-04).
 func TestLint(t *testing.T) {
 	lint := func(args ...string) {
 		t.Helper()
@@ -102,10 +102,11 @@ func TestLint(t *testing.T) {
 	lint(notes(t))
 }
 
-// alerts are those of deploy/prometheus, which TestAlertsOfChart compares: a new one changes no golden file.
+// alerts matches the alert rules, which TestAlertsOfChart compares. So a new rule changes no golden
+// file.
 var alerts = regexp.MustCompile(`(?s)  # Written from internal/metrics.*?(\n---|\z)`)
 
-// TestGolden: what the chart renders is as it was looked at (DL-04).
+// TestGolden checks that the chart renders the reviewed golden files (DL-04).
 func TestGolden(t *testing.T) {
 	for name, file := range matrix(t) {
 		text := alerts.ReplaceAllString(template(t, chartDir, "--values", file), "  groups: [] # of the file$1")
@@ -114,13 +115,15 @@ func TestGolden(t *testing.T) {
 	current(t, "testdata/notes.yaml", []byte(template(t, notes(t))))
 }
 
-// TestNotes: after an installation helm tells how the first account is made (DL-04).
+// TestNotes checks that the notes after an installation describe how to create the first account
+// (DL-04).
 func TestNotes(t *testing.T) {
 	chart := t.TempDir()
 	if err := os.CopyFS(chart, os.DirFS(chartDir)); err != nil {
 		t.Fatal(err)
 	}
-	// Helm shows them with an installation, for which it wants a cluster. So an object has them here.
+	// Helm shows the notes only after an installation in a cluster. So the test renders them in an
+	// object.
 	shown := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: notes}\ndata:\n  notes: |\n" +
 		"{{ include (print $.Template.BasePath \"/NOTES.txt\") . | indent 4 }}\n"
 	if err := os.WriteFile(filepath.Join(chart, "templates", "shown.yaml"), []byte(shown), 0o600); err != nil {
@@ -142,7 +145,8 @@ func TestNotes(t *testing.T) {
 	}
 }
 
-// TestRefused: wrong values are refused before anything is installed, by their name (DL-04).
+// TestRefused checks that wrong values are refused before the installation, with their names
+// (DL-04).
 func TestRefused(t *testing.T) {
 	values := matrix(t)
 	for _, c := range []struct{ base, set, want string }{

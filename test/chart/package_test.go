@@ -17,11 +17,11 @@ import (
 
 const (
 	dist = "../../dist"
-	// sourceVersion is that of the charts in the source, and in the golden files.
+	// sourceVersion is the version of the charts in the source and in the golden files.
 	sourceVersion = "0.0.0"
 )
 
-// released is the version of what "make release" has made.
+// released returns the version that "make release" has built.
 func released(t *testing.T) string {
 	t.Helper()
 	b, err := os.ReadFile(dist + "/metadata.json")
@@ -35,7 +35,7 @@ func released(t *testing.T) string {
 	return meta.Version
 }
 
-// packaged is the path of the package of a chart.
+// packaged returns the path of a chart's package.
 func packaged(t *testing.T, name string) string {
 	t.Helper()
 	path, err := filepath.Abs(filepath.Join(dist, name+"-"+released(t)+".tgz"))
@@ -48,10 +48,10 @@ func packaged(t *testing.T, name string) string {
 	return path
 }
 
-// ofSource is the version of the source in a label or as a tag, and no address such as 10.0.0.0.
+// ofSource matches the source version in a label or as a tag, but not an address such as 10.0.0.0.
 var ofSource = regexp.MustCompile(`(?m)^.*[":-]0\.0\.0("|$).*$`)
 
-// asSource is what a chart of a release renders, with the version of the source.
+// asSource replaces the version in a rendered release chart with the version of the source.
 func asSource(t *testing.T, text string) []byte {
 	t.Helper()
 	if found := ofSource.FindString(text); found != "" {
@@ -61,8 +61,8 @@ func asSource(t *testing.T, text string) []byte {
 		released(t), sourceVersion))
 }
 
-// TestPackaged: the charts of a release have its version, name its image, and render what those of the source
-// do (DL-04).
+// TestPackaged checks that the charts of a release have its version, name its image, and otherwise
+// render like those of the source (DL-04).
 func TestPackaged(t *testing.T) {
 	for _, name := range []string{"mcp-authd", "mcp-authd-protect"} {
 		out, err := run(t, "helm", "show", "chart", packaged(t, name))
@@ -85,7 +85,7 @@ func TestPackaged(t *testing.T) {
 	same(t, "testdata/notes.yaml", asSource(t, template(t, notesOf(t, packaged(t, "mcp-authd-protect")))))
 }
 
-// same compares what a release renders with a golden file, which TestGolden alone writes.
+// same compares a rendered release with a golden file. Only TestGolden writes golden files.
 func same(t *testing.T, file string, got []byte) {
 	t.Helper()
 	want, err := os.ReadFile(file)
@@ -94,7 +94,7 @@ func same(t *testing.T, file string, got []byte) {
 	}
 }
 
-// notesOf is the example chart with a packaged library.
+// notesOf returns the example chart with a packaged library.
 func notesOf(t *testing.T, library string) string {
 	t.Helper()
 	chart := t.TempDir()
@@ -123,8 +123,8 @@ func notesOf(t *testing.T, library string) string {
 	return chart
 }
 
-// TestPublished: the script of a release pushes the charts to a registry, where helm finds the files of dist by
-// their version, and each time they have the same digest (DL-04).
+// TestPublished checks that the release script pushes the charts to a registry. helm must find them
+// there by their version, with the same digest each time (DL-04).
 func TestPublished(t *testing.T) {
 	at := registry(t) + "/charts"
 	publish := func() string {
@@ -163,10 +163,10 @@ func TestPublished(t *testing.T) {
 	}
 	text := template(t, "oci://"+at+"/mcp-authd", "--version", released(t), "--plain-http",
 		"--values", matrix(t)["sqlite"])
-	same(t, "testdata/sqlite.yaml", asSource(t, text[strings.Index(text, "---"):])) // helm says where it has it from
+	same(t, "testdata/sqlite.yaml", asSource(t, text[strings.Index(text, "---"):])) // helm prints the source first
 }
 
-// registry is the address of one in memory, which ends with the test.
+// registry starts a registry in memory that ends with the test, and returns its address.
 func registry(t *testing.T) string {
 	t.Helper()
 	path, err := exec.CommandContext(t.Context(),
@@ -184,12 +184,12 @@ func registry(t *testing.T) string {
 	}
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill()
-		_ = cmd.Wait() // the kill is the result
+		_ = cmd.Wait() // being killed is not an error
 	})
 	for lines := bufio.NewScanner(log); lines.Scan(); {
 		if _, port, ok := strings.Cut(lines.Text(), "serving on port "); ok {
 			go func() {
-				for lines.Scan() { // its requests; a full pipe would stop it
+				for lines.Scan() { // the log of requests; a full pipe would stop it
 				}
 			}()
 			return "localhost:" + port

@@ -15,7 +15,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/metadata"
 )
 
-// rendered are the objects of a golden file, which the release tests compare with what helm renders.
+// rendered returns the objects of a golden file. The release tests compare golden files with helm's
+// output.
 func rendered(t *testing.T, name string) []object {
 	t.Helper()
 	f, err := os.Open("testdata/" + name + ".yaml")
@@ -59,13 +60,13 @@ func at(of any, path ...any) any {
 	return of
 }
 
-// list is a list in an object.
+// list returns a list in an object.
 func list(of any, path ...any) []any {
 	l, _ := at(of, path...).([]any)
 	return l
 }
 
-// routesOf are the hosts and prefixes that objects of a kind lead to the server.
+// routesOf returns the hosts and prefixes that objects of a kind route to the server.
 func routesOf(all []object, kind string) map[string][]string {
 	out := map[string][]string{}
 	for _, o := range all {
@@ -90,8 +91,8 @@ func routesOf(all []object, kind string) map[string][]string {
 	return out
 }
 
-// TestRoutes: each path at which a client looks, and each MCP server behind the gateway, is routed, and nothing
-// else where the host is not ours alone (AS-14, RS-06, DL-04).
+// TestRoutes checks that each path that clients use, and each MCP server behind the gateway, is
+// routed. If the host is shared, nothing else may be routed (AS-14, RS-06, DL-04).
 func TestRoutes(t *testing.T) {
 	for _, c := range []struct{ name, kind string }{
 		{"sqlite", "Ingress"}, {"postgres", "HTTPRoute"}, {"shared-host", "Ingress"}, {"shared-host", "HTTPRoute"},
@@ -111,7 +112,7 @@ func TestRoutes(t *testing.T) {
 		for _, p := range metadata.AuthorizationServerPaths(values.Config.Issuer) {
 			urls = append(urls, origin+p)
 		}
-		// The API and the assistant's MCP server are resources of the server itself.
+		// The server itself provides the API and the assistant's MCP server.
 		for _, own := range []string{"/api/v1", "/mcp/admin"} {
 			urls = append(urls, values.Config.Issuer+own, metadata.ProtectedResourceURL(values.Config.Issuer+own))
 		}
@@ -146,8 +147,8 @@ func TestRoutes(t *testing.T) {
 	}
 }
 
-// TestRestricted: each pod of ours satisfies the restricted pod security standard, and gets no token of the cluster
-// and no variables of Services (DL-04).
+// TestRestricted checks that each of our pods complies with the restricted pod security standard.
+// It must get no service account token and no variables of Services (DL-04).
 func TestRestricted(t *testing.T) {
 	found := 0
 	for _, name := range []string{"sqlite", "postgres", "shared-host", "everything", "volume", "notes"} {
@@ -162,7 +163,7 @@ func TestRestricted(t *testing.T) {
 			for _, c := range list(pod, "containers") {
 				image := fmt.Sprint(at(c, "image"))
 				if !strings.Contains(image, "mcp-authd") {
-					continue // the operator's own
+					continue // the operator's own container
 				}
 				found++
 				for _, want := range []struct {
@@ -190,7 +191,7 @@ func TestRestricted(t *testing.T) {
 	}
 }
 
-// TestNoSecrets: secrets are named, and none is in what is rendered (DL-04).
+// TestNoSecrets checks that rendered objects reference secrets but contain none (DL-04).
 func TestNoSecrets(t *testing.T) {
 	for _, name := range []string{"postgres", "everything", "volume"} {
 		for _, o := range rendered(t, name) {

@@ -26,12 +26,13 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 )
 
-// node is a place where containers of rendered pods run as processes: by their args, environment, files and probes.
+// node runs containers of rendered pods as processes, with their args, environment, files and
+// probes.
 type node struct {
 	t       *testing.T
-	dir     string            // where /etc/mcp-authd, /run/secrets and /data are
-	ports   map[string]string // address of each port, as in :8414
-	secrets map[string]string // by name of the Secret and key, as in mcp-authd/secret_key
+	dir     string            // has /etc/mcp-authd, /run/secrets and /data
+	ports   map[string]string // address of each port such as :8414
+	secrets map[string]string // by Secret and key, such as mcp-authd/secret_key
 	binary  string
 	log     logtest.Buffer
 }
@@ -57,7 +58,7 @@ func newNode(t *testing.T, secrets map[string]string) *node {
 	return n
 }
 
-// pod is the pod of the one object of a kind.
+// pod returns the pod of the only object of a kind.
 func pod(t *testing.T, all []object, kind string) any {
 	t.Helper()
 	for _, o := range all {
@@ -69,8 +70,8 @@ func pod(t *testing.T, all []object, kind string) any {
 	return nil
 }
 
-// mount makes the files that a pod sees, with the owners and modes that they have there: those of volumes belong to
-// root and the group fsGroup.
+// mount creates the files of a pod with their owners and modes. Those of volumes belong to root and
+// the group fsGroup.
 func (n *node) mount(all []object, pod any) {
 	n.t.Helper()
 	group, _ := at(pod, "securityContext", "fsGroup").(int)
@@ -112,7 +113,7 @@ func (n *node) mount(all []object, pod any) {
 		err = os.Chown(data, 0, group)
 	}
 	if err == nil {
-		err = os.Chmod(data, 0o2770) // as fsGroup makes it
+		err = os.Chmod(data, 0o2770) // the mode that fsGroup sets
 	}
 	if err == nil {
 		err = os.Chmod(n.dir, 0o755)
@@ -124,7 +125,7 @@ func (n *node) mount(all []object, pod any) {
 
 var inPod = regexp.MustCompile(`(/etc/mcp-authd|/run/secrets|/data)\b`)
 
-// here has the paths and ports of a pod as they are on this machine.
+// here replaces the paths and ports of a pod with those on this machine.
 func (n *node) here(text string) string {
 	text = inPod.ReplaceAllString(text, n.dir+"$1")
 	for port, address := range n.ports {
@@ -133,8 +134,8 @@ func (n *node) here(text string) string {
 	return text
 }
 
-// command is a container as a process: its args unless others are given, its environment, and where this is root also
-// its user.
+// command returns a container as a process. It has the container's args unless others are given,
+// its environment and, if the test runs as root, its user.
 func (n *node) command(pod, container any, args ...string) *exec.Cmd {
 	n.t.Helper()
 	if args == nil {
@@ -144,7 +145,7 @@ func (n *node) command(pod, container any, args ...string) *exec.Cmd {
 	}
 	cmd := exec.Command(n.binary, args...)
 	cmd.Dir = "/"
-	// What the image has, and what a kubelet adds.
+	// From the image and from the kubelet.
 	cmd.Env = []string{
 		"PATH=/usr/bin", "MCP_AUTHD_DATA_DIR=" + filepath.Join(n.dir, "data"),
 		"MCP_AUTHD_LISTEN=" + n.ports[":8414"], "KUBERNETES_SERVICE_HOST=10.0.0.1",
@@ -170,7 +171,7 @@ func (n *node) command(pod, container any, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// start runs a container until the test ends, and waits for each of its probes.
+// start runs a container until the end of the test, and waits for each of its probes.
 func (n *node) start(pod, container any) {
 	n.t.Helper()
 	cmd := n.command(pod, container)
@@ -178,7 +179,7 @@ func (n *node) start(pod, container any) {
 		n.t.Fatal(err)
 	}
 	n.t.Cleanup(func() {
-		_ = cmd.Process.Signal(syscall.SIGTERM) // it may have ended; Wait tells
+		_ = cmd.Process.Signal(syscall.SIGTERM) // it may have ended; Wait returns the error
 		if err := cmd.Wait(); err != nil {
 			n.t.Errorf("DL-04: the container did not exit with 0: %v\n%s", err, &n.log)
 		}
@@ -198,7 +199,7 @@ func (n *node) start(pod, container any) {
 	}
 }
 
-// answers waits for an answer that a kubelet is content with.
+// answers waits for a response that a kubelet accepts.
 func (n *node) answers(what, to string) {
 	n.t.Helper()
 	err := wait.Retry(wait.Bound, func() error {
@@ -216,7 +217,7 @@ func (n *node) answers(what, to string) {
 	}
 }
 
-// signIn makes an account as "kubectl exec" would, and signs its person in to the MCP server.
+// signIn creates an account like "kubectl exec", and signs its user in to the MCP server.
 func (n *node) signIn(pod, container any, more ...string) {
 	n.t.Helper()
 	const password = "correct horse battery staple"
@@ -228,7 +229,7 @@ func (n *node) signIn(pod, container any, more ...string) {
 	demotest.NewPerson("alice", password).Login(n.t, "http://"+n.ports[":8414"]+"/mcp")
 }
 
-// upstream is an MCP server without sign-in.
+// upstream starts an MCP server without sign-in.
 func upstream(t *testing.T) string {
 	t.Helper()
 	s := mcp.NewServer(&mcp.Implementation{Name: "inner", Version: "1"}, nil)
@@ -237,7 +238,7 @@ func upstream(t *testing.T) string {
 			return nil, map[string]bool{"ok": true}, nil
 		})
 	server := httptest.NewServer(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s }, nil))
-	t.Cleanup(func() { // streams would hold it
+	t.Cleanup(func() { // open streams would block it
 		server.CloseClientConnections()
 		server.Close()
 	})
@@ -253,7 +254,8 @@ func (n *node) install(t *testing.T, args ...string) []object {
 	return objects(t, strings.NewReader(template(t, chartDir, args...)))
 }
 
-// TestRunSQLite: what the chart renders for SQLite starts, answers its probes, and signs a person in (DL-04).
+// TestRunSQLite checks that the chart's pod for SQLite starts, answers its probes, and signs in a
+// user (DL-04).
 func TestRunSQLite(t *testing.T) {
 	n := newNode(t, map[string]string{"mcp-authd/secret_key": strings.Repeat("k", 40)})
 	all := n.install(t, "--set", "secrets.secret_key.name=mcp-authd", "--set", "secrets.secret_key.key=secret_key")
@@ -264,8 +266,8 @@ func TestRunSQLite(t *testing.T) {
 	n.signIn(p, c, "--config", filepath.Join(n.dir, "/etc/mcp-authd/config.yaml"))
 }
 
-// TestRunPostgres: the migration job makes the schema with nothing but the database's URL, and what the chart renders
-// for PostgreSQL signs a person in (DL-04).
+// TestRunPostgres checks that the migration job needs only the URL of the database, and that the
+// chart's pod for PostgreSQL signs in a user (DL-04).
 func TestRunPostgres(t *testing.T) {
 	n := newNode(t, map[string]string{
 		"mcp-authd/secret_key":   strings.Repeat("k", 40) + "\n",
@@ -300,7 +302,8 @@ secrets:
 	n.signIn(p, c, "--config", filepath.Join(n.dir, "/etc/mcp-authd/config.yaml"))
 }
 
-// TestRunSidecar: the container of the library chart lets a person in to the MCP server of its pod (DL-04).
+// TestRunSidecar checks that a user can sign in to the MCP server of a pod through the container of
+// the library chart (DL-04).
 func TestRunSidecar(t *testing.T) {
 	n := newNode(t, nil)
 	all := objects(t, strings.NewReader(template(t, notes(t), "--set", "url=http://"+n.ports[":8414"])))

@@ -14,7 +14,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// module is one that has the definitions of objects, at a version and with the checksum of its content.
+// module is a Go module with definitions of objects, at a version and with the checksum of its
+// content.
 type module struct{ at, sum string }
 
 var (
@@ -25,7 +26,7 @@ var (
 	}
 )
 
-// dir is where the content of the module is.
+// dir returns the directory of the module's content.
 func (m module) dir(t *testing.T) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "go", "mod", "download", "-json", m.at)
@@ -38,8 +39,8 @@ func (m module) dir(t *testing.T) string {
 	return has.Dir
 }
 
-// TestObjects: each object that is rendered is one that Kubernetes 1.37, the Gateway API and the Prometheus operator
-// accept, without a field that they do not know (DL-04).
+// TestObjects checks that Kubernetes 1.37, the Gateway API and the Prometheus operator accept each
+// rendered object, without unknown fields (DL-04).
 func TestObjects(t *testing.T) {
 	dir := t.TempDir()
 	for _, group := range []string{
@@ -76,7 +77,7 @@ func TestObjects(t *testing.T) {
 		t.Errorf("DL-04: kubeconform: %v\n%s", err, out)
 	}
 
-	// It can fail: a field that is misspelled, and one of the wrong type.
+	// The check can fail: for a misspelled field, and for a wrong type.
 	for _, wrong := range []string{"enableServiceLink: false", `terminationGracePeriodSeconds: "45s"`} {
 		name, _, _ := strings.Cut(wrong, ":")
 		manifest := "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec:\n  " + wrong +
@@ -147,7 +148,7 @@ func read(t *testing.T, file string, to any) {
 	}
 }
 
-// write writes a schema under the name by which kubeconform asks for it.
+// write writes a schema under the name that kubeconform requests.
 func write(t *testing.T, dir, kind, group, version string, s object) {
 	t.Helper()
 	suffix := "-" + version
@@ -164,7 +165,7 @@ func write(t *testing.T, dir, kind, group, version string, s object) {
 	}
 }
 
-// strict is a schema with what it refers to in its place, and no properties but those that it names.
+// strict returns a schema with references resolved, and without additional properties.
 func strict(all map[string]object, of any) any {
 	switch v := of.(type) {
 	case []any:

@@ -24,10 +24,10 @@ import (
 
 var update = flag.Bool("update", false, "write what is made from code: schema, table of values, alerts, golden files")
 
-// chartDir is where the chart is.
+// chartDir is the directory of the chart.
 const chartDir = "../../deploy/helm/mcp-authd"
 
-// current compares a file of the chart with what it is made from.
+// current compares a file of the chart with its generated content.
 func current(t *testing.T, file string, want []byte) {
 	t.Helper()
 	got, err := os.ReadFile(file)
@@ -42,7 +42,8 @@ func current(t *testing.T, file string, want []byte) {
 	}
 }
 
-// TestSchemaOfValues: values.schema.json is made from the schema of the configuration and from values.yaml (DL-04).
+// TestSchemaOfValues checks that values.schema.json is generated from the configuration schema and
+// values.yaml (DL-04).
 func TestSchemaOfValues(t *testing.T) {
 	s := schemaOf(t, values(t), "").(object)
 	s["$schema"] = "http://json-schema.org/draft-07/schema#"
@@ -57,7 +58,7 @@ func TestSchemaOfValues(t *testing.T) {
 	current(t, chartDir+"/values.schema.json", b.Bytes())
 }
 
-// TestTableOfValues: the table in the README is made from values.yaml (DL-04).
+// TestTableOfValues checks that the table in the README is generated from values.yaml (DL-04).
 func TestTableOfValues(t *testing.T) {
 	readme, err := os.ReadFile(chartDir + "/README.md")
 	if err != nil {
@@ -73,7 +74,7 @@ func TestTableOfValues(t *testing.T) {
 	current(t, chartDir+"/README.md", []byte(before+begin+table+end+after))
 }
 
-// TestAlertsOfChart: the alerts of the chart are those of deploy/prometheus (OP-11).
+// TestAlertsOfChart checks that the chart's alerts equal those of deploy/prometheus (OP-11).
 func TestAlertsOfChart(t *testing.T) {
 	want, err := os.ReadFile("../../deploy/prometheus/mcp-authd.rules.yaml")
 	if err != nil {
@@ -82,7 +83,7 @@ func TestAlertsOfChart(t *testing.T) {
 	current(t, chartDir+"/files/mcp-authd.rules.yaml", want)
 }
 
-// TestWellKnownNames: the chart routes each well-known name that the code has (AS-14, RS-06).
+// TestWellKnownNames checks that the chart routes each well-known name in the code (AS-14, RS-06).
 func TestWellKnownNames(t *testing.T) {
 	const at = "/below"
 	var names []string
@@ -96,7 +97,7 @@ func TestWellKnownNames(t *testing.T) {
 	current(t, chartDir+"/files/well-known.txt", []byte(strings.Join(slices.Compact(names), "\n")+"\n"))
 }
 
-// TestDocumentedValues: the values that the pages show are ones that the chart takes (DL-04).
+// TestDocumentedValues checks that the chart accepts the values in the manual (DL-04).
 func TestDocumentedValues(t *testing.T) {
 	b, err := os.ReadFile(chartDir + "/values.schema.json")
 	if err != nil {
@@ -137,17 +138,18 @@ func TestDocumentedValues(t *testing.T) {
 
 var forHelm = regexp.MustCompile("(?s)<!-- yaml: for Helm -->\n```yaml\n(.*?)```")
 
-// setByChart are keys and groups of the configuration that the chart sets.
+// setByChart lists keys and groups of the configuration that the chart sets.
 var setByChart = []string{"listen", "management.listen", "data_dir", "tls", "replica"}
 
-// choices are values that have to be one of a few.
+// choices lists the allowed values of some keys.
 var choices = map[string][]any{
 	"database.type":    {"sqlite", "postgres"},
 	"image.pullPolicy": {"Always", "IfNotPresent", "Never"},
 	"service.type":     {"ClusterIP", "NodePort", "LoadBalancer"},
 }
 
-// ofKubernetes are values that a manifest gets as they are: kubeconform and the cluster know what they may be.
+// ofKubernetes lists values that are copied into a manifest: kubeconform and the cluster check
+// them.
 var ofKubernetes = []string{"resources", "networkPolicy.metricsFrom"}
 
 type object = map[string]any
@@ -167,7 +169,7 @@ func values(t *testing.T) *yaml.Node {
 
 var commentMark = regexp.MustCompile(`(?m)^# ?(-- )?`)
 
-// says is the comment above a key, as one line.
+// says returns the comment above a key as one line.
 func says(key *yaml.Node) string {
 	if !strings.HasPrefix(key.HeadComment, "# -- ") {
 		return ""
@@ -175,7 +177,7 @@ func says(key *yaml.Node) string {
 	return strings.Join(strings.Fields(commentMark.ReplaceAllString(key.HeadComment, "")), " ")
 }
 
-// each are the keys of a group, which is at a path, with their values.
+// each returns the keys of a group at a path, with their values.
 func each(n *yaml.Node, at string) iter.Seq2[*yaml.Node, entry] {
 	return func(yield func(*yaml.Node, entry) bool) {
 		for i := 0; i+1 < len(n.Content); i += 2 {
@@ -187,13 +189,13 @@ func each(n *yaml.Node, at string) iter.Seq2[*yaml.Node, entry] {
 	}
 }
 
-// entry is a value, and where it is.
+// entry is a value and its path.
 type entry struct {
 	value *yaml.Node
 	at    string
 }
 
-// schemaOf is the schema of a value, which may be what its default is.
+// schemaOf returns the schema of a value, based on its default.
 func schemaOf(t *testing.T, n *yaml.Node, at string) any {
 	t.Helper()
 	switch {
@@ -224,7 +226,7 @@ func schemaOf(t *testing.T, n *yaml.Node, at string) any {
 			}
 			properties[key.Value] = p
 		}
-		if at == "" { // of the charts that have this one among theirs
+		if at == "" { // for charts that use this one as a dependency
 			properties["global"] = object{"type": "object"}
 		}
 		return object{"type": "object", "additionalProperties": false, "properties": properties}
@@ -240,7 +242,7 @@ func schemaOf(t *testing.T, n *yaml.Node, at string) any {
 	return object{"type": "string"}
 }
 
-// forChart is the schema of the configuration without what the chart sets.
+// forChart returns the configuration schema without the keys that the chart sets.
 func forChart(t *testing.T) object {
 	t.Helper()
 	var s object
@@ -260,7 +262,7 @@ func forChart(t *testing.T) object {
 	return s
 }
 
-// schemaOfConfig is the same without secrets, as a part of the schema of values.
+// schemaOfConfig returns forChart without secrets, for the schema of values.
 func schemaOfConfig(t *testing.T) object {
 	t.Helper()
 	s := forChart(t)
@@ -270,7 +272,7 @@ func schemaOfConfig(t *testing.T) object {
 	return s
 }
 
-// isSecret reports whether a schema is that of a secret, or of a list of them.
+// isSecret reports whether a schema describes a secret or a list of secrets.
 func isSecret(s object) bool {
 	if items, ok := s["items"].(object); ok {
 		return items["writeOnly"] == true
@@ -289,7 +291,7 @@ func withoutSecrets(s object) {
 	}
 }
 
-// secretKeys is a pattern of the keys of all secrets, as environment variables name them.
+// secretKeys returns a pattern for the keys of all secrets, in the form of environment variables.
 func secretKeys(t *testing.T) string {
 	t.Helper()
 	var all []string
@@ -313,7 +315,7 @@ func secretKeys(t *testing.T) string {
 	return "^(" + strings.Join(all, "|") + ")$"
 }
 
-// rows are the rows of the table of values.
+// rows returns the rows of the table of values.
 func rows(t *testing.T, n *yaml.Node, at string) string {
 	t.Helper()
 	var out strings.Builder
@@ -339,7 +341,8 @@ func rows(t *testing.T, n *yaml.Node, at string) string {
 	return out.String()
 }
 
-// leads reports whether routes, as the chart makes them, lead a URL to the server: prefixes of whole segments.
+// leads reports whether the chart's routes lead a URL to the server. Their prefixes match whole
+// segments.
 func leads(routes map[string][]string, to string) bool {
 	u, err := url.Parse(to)
 	return err == nil && slices.ContainsFunc(routes[u.Hostname()], func(prefix string) bool {

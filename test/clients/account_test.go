@@ -23,17 +23,17 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 )
 
-// goClient is a session of the Go SDK, over HTTP or before a proxy.
+// goClient is a session of the Go SDK, over HTTP or through a proxy.
 type goClient struct {
 	*mcp.ClientSession
 	p      *demotest.Person
 	heard  chan float64 // progress of a slow call
-	mu     sync.Mutex   // guards what follows
+	mu     sync.Mutex   // guards the fields below
 	signIn int
-	denied []string // the challenges of its answers with 403
+	denied []string // challenges of its responses with status 403
 }
 
-// RoundTrip implements http.RoundTripper, and notes what is denied.
+// RoundTrip implements http.RoundTripper and records challenges of status 403.
 func (c *goClient) RoundTrip(r *http.Request) (*http.Response, error) {
 	resp, err := http.DefaultTransport.RoundTrip(r)
 	if err == nil && resp.StatusCode == http.StatusForbidden {
@@ -71,13 +71,13 @@ func (c *goClient) fetch(_ context.Context, args *auth.AuthorizationArgs) (*auth
 	return &auth.AuthorizationResult{Code: q.Get("code"), State: q.Get("state"), Iss: q.Get("iss")}, nil
 }
 
-// connectGo connects a client of the Go SDK as a person.
+// connectGo connects a client of the Go SDK for a user.
 func connectGo(t *testing.T, d *demotest.Demo, p *demotest.Person) *goClient {
 	t.Helper()
 	return connectNamed(t, d, p, "go-sdk")
 }
 
-// connectNamed is connectGo for an application of another name: the registrations of one name are one application.
+// connectNamed is connectGo with a name: registrations with the same name are one application.
 func connectNamed(t *testing.T, d *demotest.Demo, p *demotest.Person, name string) *goClient {
 	t.Helper()
 	c := &goClient{p: p, heard: make(chan float64, 100)}
@@ -132,7 +132,7 @@ func (c *goClient) tool(t *testing.T, name string, args map[string]any) (string,
 	return string(b), err
 }
 
-// count begins a call of two minutes, waits until it streams, and returns what becomes of it.
+// count begins a call of two minutes, waits until it streams, and returns a channel for its result.
 func (c *goClient) count(t *testing.T) <-chan error {
 	t.Helper()
 	params := &mcp.CallToolParams{Name: "slow_count", Arguments: map[string]any{"to": 60, "milliseconds": 2000}}
@@ -152,7 +152,7 @@ func (c *goClient) count(t *testing.T) <-chan error {
 	return done
 }
 
-// newest is the newest grant of a person.
+// newest returns a user's newest grant.
 func newest(d *demotest.Demo, p *demotest.Person) (string, error) {
 	grants, err := p.Connected(d.Issuer)
 	if err == nil && len(grants) == 0 {
@@ -164,7 +164,7 @@ func newest(d *demotest.Demo, p *demotest.Person) (string, error) {
 	return grants[0], nil
 }
 
-// press presses a button of the application that the person connected last.
+// press presses a button of the application that the user connected last.
 func press(d *demotest.Demo, p *demotest.Person, act string, scopes ...string) error {
 	grant, err := newest(d, p)
 	if err != nil {
@@ -173,7 +173,7 @@ func press(d *demotest.Demo, p *demotest.Person, act string, scopes ...string) e
 	return p.Press(d.Issuer, grant, act, scopes...)
 }
 
-// wantKept checks that a client goes on with what it was given.
+// wantKept checks that a client still works with its tokens.
 func wantKept(t *testing.T, who string, c *goClient) {
 	t.Helper()
 	if out, err := c.tool(t, "whoami", nil); err != nil || !strings.Contains(out, "usr_") || c.signIns() != 1 {
@@ -181,9 +181,9 @@ func wantKept(t *testing.T, who string, c *goClient) {
 	}
 }
 
-// TestDisconnectedWhileACallStreams: PE-09. A person disconnects a client on the account page while
-// a tool of two minutes runs: the stream ends long before the tool does, the client cannot refresh,
-// and other clients, and other people, keep what they have.
+// TestDisconnectedWhileACallStreams: PE-09. A user disconnects a client on the account page during
+// a tool call of two minutes. The stream ends early and the client cannot refresh. Other clients
+// and other users are not affected.
 func TestDisconnectedWhileACallStreams(t *testing.T) {
 	t.Run("PE-09 go-sdk", disconnectGo)
 	for _, version := range []string{"v1", "v2"} {
@@ -275,7 +275,7 @@ func disconnectRemote(t *testing.T) {
 		if err == nil {
 			t.Error("the call came to its end")
 		}
-	default: // mcp-remote need not tell its client
+	default: // mcp-remote need not inform its client
 	}
 	if strings.Contains(d.Log(), "token.refreshed") {
 		t.Error("it has refreshed")
@@ -283,13 +283,13 @@ func disconnectRemote(t *testing.T) {
 	wantKept(t, "another application of the person", other)
 }
 
-// TestNarrowedOnTheAccountPage: PE-10. A person leaves a client reading alone: a tool that writes is
-// then 403 with insufficient_scope, and reading goes on without a new sign-in, also with the next
+// TestNarrowedOnTheAccountPage: PE-10. A user limits a client to reading. A tool that writes then
+// gets a 403 with insufficient_scope. Reading continues without a new sign-in, also with the next
 // access token.
 func TestNarrowedOnTheAccountPage(t *testing.T) {
 	t.Run("PE-10 go-sdk", func(t *testing.T) {
 		t.Parallel()
-		// x/oauth2 takes a token with ten seconds left for expired, so each call refreshes.
+		// x/oauth2 treats a token as expired ten seconds early, so each call refreshes.
 		d := demotest.Start(t, demotest.Options{Env: []string{"MCP_AUTHD_TOKENS_ACCESS_TTL=10s"}})
 		p := d.Person()
 		c := connectGo(t, d, p)
@@ -323,8 +323,8 @@ func TestNarrowedOnTheAccountPage(t *testing.T) {
 		p := newPerson(t, d)
 		pressed := make(chan error, 1)
 		p.once("from a test", func() { pressed <- press(d, p.Person, "narrow", "mcp") })
-		// It signs in, steps up, is narrowed and reads on. To write it refreshes, as it takes its token
-		// to have the scope, and stops.
+		// The client signs in, steps up, is narrowed and continues to read. To write it refreshes,
+		// because it assumes that its token has the scope, and fails.
 		steps := []string{"add_note", "10", "list_notes", "whoami", "add_note"}
 		_, err := tryRun(t, p, npmtest.Command(t, "node",
 			append([]string{"clients/sdk-v2.mjs", d.MCPURL, ""}, steps...)...))

@@ -20,8 +20,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 )
 
-// TestAskingAnAssistant: OB-11: real clients sign a person in at the admin MCP server, find out why somebody
-// else could not connect, and change something when the person has allowed that.
+// TestAskingAnAssistant: OB-11: real clients sign in a user at the admin MCP server. They find out
+// why another user could not connect, and make a change that the user has approved.
 func TestAskingAnAssistant(t *testing.T) {
 	d := demotest.StartServer(t, "", "administrator", demotest.Options{})
 	bob := d.AddUser(t, "bob")
@@ -55,7 +55,7 @@ func inspectorAdmin(t *testing.T, d *demotest.Demo) {
 	}
 }
 
-// assistant connects the SDK's client for a person, and counts how often they sign in.
+// assistant connects the SDK's client for a user, and counts the sign-ins.
 func assistant(t *testing.T, d *demotest.Demo, p *demotest.Person) (*mcp.ClientSession, *atomic.Int32, error) {
 	const redirect = "http://localhost:3142/callback"
 	signIns := &atomic.Int32{}

@@ -14,7 +14,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 )
 
-// serve runs MCP servers with Node, until the test ends. The first argument is their program, among the recipes.
+// serve runs MCP servers with Node until the end of the test. The first argument is the program in
+// the recipes.
 func serve(t *testing.T, addresses []string, args ...string) {
 	t.Helper()
 	cmd := npmtest.Command(t, "node", append([]string{recipes + "/" + args[0]}, args[1:]...)...)
@@ -24,7 +25,7 @@ func serve(t *testing.T, addresses []string, args ...string) {
 	}
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill()
-		_ = cmd.Wait() // the kill is the result
+		_ = cmd.Wait() // being killed is not an error
 	})
 	for _, address := range addresses {
 		wait.Until(t, "the MCP server answers at "+address, func() bool {
@@ -37,7 +38,7 @@ func serve(t *testing.T, addresses []string, args ...string) {
 	}
 }
 
-// compiles holds recipes to the types of the libraries that they use.
+// compiles type-checks recipes against their libraries.
 func compiles(t *testing.T, names ...string) {
 	t.Helper()
 	args := []string{"--noEmit", "--strict", "--noImplicitAny", "false", "--module", "nodenext", "--target", "es2024",
@@ -50,12 +51,12 @@ func compiles(t *testing.T, names ...string) {
 	}
 }
 
-// toolOf is a call as a client of 2025-06-18 sends it.
+// toolOf returns a tool call of a client of 2025-06-18.
 func toolOf(name string) string {
 	return `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"` + name + `","arguments":{}}}`
 }
 
-// grantOf is the grant of an access token.
+// grantOf returns the grant of an access token.
 func grantOf(t *testing.T, token string) string {
 	t.Helper()
 	var claims struct{ GID string }
@@ -69,10 +70,11 @@ func grantOf(t *testing.T, token string) string {
 	return claims.GID
 }
 
-// TestBearerAuth: issue 17, 6. The TypeScript SDK's requireBearerAuth with the recipe of docs/languages.md: what
-// it does with our tokens, what it leaves out, and that the gateway before the same program does it.
+// TestBearerAuth: issue 17, 6. It tests the TypeScript SDK's requireBearerAuth with the recipe of
+// docs/languages.md: its checks of our tokens, the missing checks, and that the gateway in front of
+// the same program performs them.
 func TestBearerAuth(t *testing.T) {
-	npmtest.Dir(t) // or skip
+	npmtest.Dir(t) // skips if the packages are missing
 	f := newForeign(t)
 	serve(t, []string{f.address}, "server.ts", f.address, f.Issuer)
 	t.Run("the snippets are TypeScript", func(t *testing.T) { compiles(t, "verify.ts", "protect.ts") })

@@ -15,8 +15,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/program"
 )
 
-// startBound runs the gateway, which takes only tokens that are bound to a key, with nonces in the
-// proofs, before an MCP server that says what the gateway tells it.
+// startBound runs the gateway in front of an MCP server that returns the identity from the gateway.
+// It accepts only tokens that are bound to a key, and requires nonces in proofs.
 func startBound(t *testing.T, o demotest.Options) *demotest.Demo {
 	t.Helper()
 	issuer := "" // set before the first call
@@ -38,7 +38,7 @@ func startBound(t *testing.T, o demotest.Options) *demotest.Demo {
 		})
 	inner := httptest.NewServer(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s }, nil))
 	t.Cleanup(inner.Close)
-	o.Args = nil // the data directory is that of the configuration
+	o.Args = nil // the configuration has the data directory
 	d := demotest.StartGateway(t, inner.URL+"/mcp", "dpop: {nonce: required}", `
 name: Notes
 dpop: required
@@ -49,7 +49,7 @@ tools: [{name: add_note, scopes: ["notes:write"]}]
 	return d
 }
 
-// boundSDK is the TypeScript SDK v2 with a key of its own, and then without one.
+// boundSDK tests the TypeScript SDK v2 with a key, and then without one.
 func boundSDK(t *testing.T, l *life) {
 	sdkV2(t, l)
 	t.Run("AS-213 without a key it gets no token", func(t *testing.T) {
@@ -65,7 +65,7 @@ func boundSDK(t *testing.T, l *life) {
 	})
 }
 
-// TestBoundLogin: CL-30 the command signs in where tokens have to be bound to a key.
+// TestBoundLogin: CL-30 the command signs in where tokens must be bound to a key.
 func TestBoundLogin(t *testing.T) {
 	d := startBound(t, demotest.Options{})
 	login := func(t *testing.T, args ...string) (string, *person, error) {

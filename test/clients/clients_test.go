@@ -1,6 +1,6 @@
-// Package clients runs real MCP clients against the built binary: each discovers,
-// registers by request and by document, signs in, calls a tool, and does what else it
-// can. Only the person, and the web that documents come from, are ours.
+// Package clients runs real MCP clients against the built binary. Each discovers the server,
+// registers dynamically and by document, signs in, calls a tool, and uses its other features. Only
+// the user, and the web server for documents, are part of the tests.
 package clients
 
 import (
@@ -23,18 +23,18 @@ import (
 
 var update = flag.Bool("update", false, "write the table of live runs into docs/clients.md")
 
-// A client is a program or a library that we did not write.
+// client is a program or a library of another project.
 type client struct {
 	name     string
-	npm      string // its package, "" for Go's SDK
-	redirect string // the redirect URI that its document lists, without the port
-	bound    bool   // its server demands tokens that are bound to a key
+	npm      string // npm package; "" for Go's SDK
+	redirect string // redirect URI in its document, without the port
+	bound    bool   // its server requires tokens that are bound to a key
 	live     func(t *testing.T, l *life)
 	row      row
 }
 
-// TestClients runs each client by request and by document, each time with a server of
-// its own.
+// TestClients runs each client with dynamic registration and with a document, each time with a new
+// server.
 func TestClients(t *testing.T) {
 	all := []*client{
 		{name: "TypeScript SDK v1", npm: "@modelcontextprotocol/sdk", redirect: "http://127.0.0.1/callback",
@@ -55,7 +55,7 @@ func TestClients(t *testing.T) {
 			t.Run(c.name, func(t *testing.T) {
 				t.Parallel()
 				if c.npm != "" {
-					npmtest.Dir(t) // or skip
+					npmtest.Dir(t) // skips if the packages are missing
 				}
 				t.Run("by request", func(t *testing.T) { c.live(t, newLife(t, c, w, "", briefTTL)) })
 				t.Run("AS-151 AS-153 by document", func(t *testing.T) {
@@ -72,19 +72,20 @@ func (c *client) documentURL() string {
 	return "https://" + strings.ReplaceAll(strings.ToLower(c.name), " ", "-") + ".example/oauth/client.json"
 }
 
-// briefTTL of access tokens is so short that refreshing can be seen, and outlived is longer, in seconds.
+// briefTTL is a short lifetime of access tokens, so that tests can see a refresh. outlived is a
+// longer time in seconds.
 const (
 	briefTTL  = "5s"
 	outlived  = 6
-	callLimit = 5 * time.Minute // for a call, with the sign-in that it may take
+	callLimit = 5 * time.Minute // for a call that may include a sign-in
 )
 
-// life is one client at one server, registered in one way.
+// life is one client at one server, with one kind of registration.
 type life struct {
 	*client
 	*demotest.Demo
 	web      *proxytest.Web
-	document string // its URL, "" for a client that registers by request
+	document string // URL; "" for dynamic registration
 	data     string
 }
 
@@ -105,7 +106,7 @@ func newLife(t *testing.T, c *client, w *proxytest.Web, document, accessTTL stri
 	return l
 }
 
-// publish puts a metadata document for this client at a URL.
+// publish publishes a metadata document for this client at a URL.
 func (l *life) publish(t *testing.T, url string, more map[string]any) {
 	t.Helper()
 	document := map[string]any{
@@ -122,7 +123,7 @@ func (l *life) publish(t *testing.T, url string, more map[string]any) {
 	l.web.Publish(url, b)
 }
 
-// registers is the step in which the client gets its identity and a person signs in.
+// registers runs the step that registers the client and signs in a user.
 func (l *life) registers(t *testing.T, run func(*testing.T) string) (whoami string) {
 	t.Helper()
 	cell, name := &l.row.byRequest, "AS-131 CL-17 registers and signs in"
@@ -142,8 +143,8 @@ func (l *life) registers(t *testing.T, run func(*testing.T) string) (whoami stri
 	return whoami
 }
 
-// checkAttempt holds what the server has kept of a client that has signed in and called a tool: all of it is one
-// attempt, which succeeded.
+// checkAttempt checks the sign-in log for a client that has signed in and called a tool. All
+// entries must belong to one attempt, which succeeded.
 func (l *life) checkAttempt(t *testing.T) {
 	type attempt struct {
 		Reference, Fault, Verdict string
@@ -170,14 +171,14 @@ func (l *life) checkAttempt(t *testing.T) {
 	})
 }
 
-// registerRequest matches the log of any request to the registration endpoint.
+// registerRequest matches the log of a request to the registration endpoint.
 var registerRequest = regexp.MustCompile(`"path":"/register"|client\.registered`)
 
-// whoamiClient is the client in the answer of the tool, which some clients print as JSON
-// in JSON.
+// whoamiClient matches the client in the tool's result, which some clients print as JSON inside
+// JSON.
 var whoamiClient = regexp.MustCompile(`\\?"client\\?":\s*\\?"([^"\\]+)\\?"`)
 
-// checkIdentity holds the client to the way in that it was told to take.
+// checkIdentity checks that the client used the intended kind of registration.
 func (l *life) checkIdentity(t *testing.T, whoami, document string) {
 	t.Helper()
 	id := ""
@@ -197,7 +198,7 @@ func (l *life) checkIdentity(t *testing.T, whoami, document string) {
 	}
 }
 
-// events counts an event in the log.
+// events counts the events with a name in the log.
 func (l *life) events(name string) int {
 	return strings.Count(l.Log(), `"event":"`+name+`"`)
 }

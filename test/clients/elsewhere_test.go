@@ -11,9 +11,9 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/npmtest"
 )
 
-// TestClientsOnAnotherComputer: PE-14. The person says that the client runs on another computer,
-// is shown its answer instead of being sent there, and opens it on that computer, as people do with
-// curl.
+// TestClientsOnAnotherComputer: PE-14. The user states that the client runs on another computer.
+// The page then shows the response instead of redirecting, and the user opens it on that computer,
+// for example with curl.
 func TestClientsOnAnotherComputer(t *testing.T) {
 	d := demotest.Start(t, demotest.Options{})
 	elsewhere := func(t *testing.T) *person {

@@ -15,8 +15,9 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// TestInspectorEnterprise: AS-179 AS-196. The Inspector with its setting enterpriseManaged: a person signs in
-// at the company, which is a server of ours, once, and is let in by another one without being asked there.
+// TestInspectorEnterprise: AS-179 AS-196. It tests the Inspector with its setting
+// enterpriseManaged. A user signs in once at the company, which is one of our servers. Another
+// server then accepts the user without asking.
 func TestInspectorEnterprise(t *testing.T) {
 	npmtest.Dir(t)
 	company, data := startDemo(t)

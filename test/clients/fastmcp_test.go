@@ -16,12 +16,12 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 )
 
-// fastMCP is a server of ours, and MCP servers with FastMCP for TypeScript: that of the recipe, which judges tokens
-// itself, the same behind the gateway, and two that leave out a part of the recipe.
+// fastMCP is our server with MCP servers in FastMCP for TypeScript: the recipe, which verifies
+// tokens itself, the same behind the gateway, and two that omit a part of the recipe.
 type fastMCP struct {
 	*foreign
 	sessions string // the recipe, with sessions
-	plain    string // with FastMCP's own verifier, which is told of no audience
+	plain    string // uses FastMCP's own verifier, which is not configured with an audience
 }
 
 func newFastMCP(t *testing.T) *fastMCP {
@@ -45,7 +45,7 @@ func newFastMCP(t *testing.T) *fastMCP {
 	return f
 }
 
-// metadataOf is where the metadata of a resource is (RFC 9728 §3.1).
+// metadataOf returns the URL of a resource's metadata (RFC 9728 §3.1).
 func metadataOf(resource string) string {
 	return strings.TrimSuffix(resource, "/mcp") + "/.well-known/oauth-protected-resource/mcp"
 }
@@ -56,10 +56,10 @@ const (
 		`"capabilities":{},"clientInfo":{"name":"e2e","version":"1"}}}`
 )
 
-// TestFastMCP: issue 17, 6. FastMCP for TypeScript with the recipe of docs/languages.md: what it does with our
-// tokens, what it leaves out, and that the gateway before it does it.
+// TestFastMCP: issue 17, 6. It tests FastMCP for TypeScript with the recipe of docs/languages.md:
+// its checks of our tokens, the missing checks, and that the gateway in front of it performs them.
 func TestFastMCP(t *testing.T) {
-	npmtest.Dir(t) // or skip
+	npmtest.Dir(t) // skips if the packages are missing
 	f := newFastMCP(t)
 	t.Run("the snippet is TypeScript", func(t *testing.T) { compiles(t, "verify.ts", "fastmcp.ts") })
 	t.Run("RS-28 AS-114 a client signs in, and is asked for more scope at the gateway alone", f.clients)
@@ -145,7 +145,8 @@ func (f *fastMCP) metadata(t *testing.T) {
 	}
 }
 
-// refuses has it judge tokens that differ from a good one in one thing each, and none.
+// refuses checks requests without a token, and with tokens that differ from a good one in one
+// respect.
 func (f *fastMCP) refuses(t *testing.T, good string) {
 	if resp, body := postTo(t, f.mcpURL, good, toolOf("whoami")); resp.StatusCode != http.StatusOK {
 		t.Fatalf("a good one: got %s %s", resp.Status, body)
@@ -188,7 +189,8 @@ func (f *fastMCP) hides(t *testing.T, reading string) {
 	}
 }
 
-// verifies has FastMCP's own verifier judge tokens, and says what it would say if it were told the audience.
+// verifies checks FastMCP's own verifier with such tokens. The tool reports the result that the
+// verifier would have with an audience.
 func (f *fastMCP) verifies(t *testing.T, good string) {
 	for _, w := range spoilt(t, f.signer(t), good, "at+jwt", "mcp-identity+jwt") {
 		status, says := http.StatusUnauthorized, ""
@@ -206,7 +208,7 @@ func (f *fastMCP) verifies(t *testing.T, good string) {
 	}
 }
 
-// sse opens the stream of the transport of 2024-11-05, which FastMCP has beside the other one.
+// sse opens the stream of the 2024-11-05 transport, which FastMCP also provides.
 func (f *fastMCP) sse(t *testing.T, token string) {
 	open := func(mcpURL string) *http.Response {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, strings.TrimSuffix(mcpURL, "/mcp")+"/sse",

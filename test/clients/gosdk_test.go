@@ -19,7 +19,7 @@ import (
 
 const goRedirect = "http://localhost:3142/callback"
 
-// goMetadata is how a program of the Go SDK registers: as a public client.
+// goMetadata returns the registration of a Go SDK program as a public client.
 func goMetadata(name string) *oauthex.ClientRegistrationMetadata {
 	return &oauthex.ClientRegistrationMetadata{
 		ClientName: name, RedirectURIs: []string{goRedirect},
@@ -28,8 +28,8 @@ func goMetadata(name string) *oauthex.ClientRegistrationMetadata {
 	}
 }
 
-// goHandler is the OAuth handler of the Go SDK, which gets its identity from the configuration that is given, and
-// the person whom it sends to sign in, counted.
+// goHandler returns the OAuth handler of the Go SDK with the given client configuration. It counts
+// the sign-ins of its user.
 func goHandler(
 	t *testing.T, d *demotest.Demo, config auth.AuthorizationCodeHandlerConfig, signIns *atomic.Int32,
 ) *auth.AuthorizationCodeHandler {
@@ -57,7 +57,7 @@ func goHandler(
 	return handler
 }
 
-// goSDK is the official SDK for Go with its own OAuth handler.
+// goSDK tests the official Go SDK with its own OAuth handler.
 func goSDK(t *testing.T, l *life) {
 	var signIns atomic.Int32
 	var config auth.AuthorizationCodeHandlerConfig
@@ -87,7 +87,7 @@ func goSDK(t *testing.T, l *life) {
 		}
 		return string(b)
 	}
-	ctx := t.Context() // of the whole life, not of the first step
+	ctx := t.Context() // lives longer than the first step
 	l.registers(t, func(t *testing.T) string {
 		c := mcp.NewClient(&mcp.Implementation{Name: "e2e", Version: "1"}, nil)
 		var err error
@@ -99,7 +99,7 @@ func goSDK(t *testing.T, l *life) {
 	})
 	l.step(t, &l.row.refreshes, "AS-94 refreshes", func(t *testing.T) {
 		before := l.events("token.refreshed")
-		call(t, "whoami", nil) // it takes a token with ten seconds left for expired
+		call(t, "whoami", nil) // it treats a token as expired ten seconds early
 		if signIns.Load() != 1 || l.events("token.refreshed") == before {
 			t.Errorf("got %d sign-ins", signIns.Load())
 		}
@@ -112,8 +112,8 @@ func goSDK(t *testing.T, l *life) {
 	})
 }
 
-// TestGoSDKRegistersOnce: the Go SDK registers again at each step-up. A program that registers by itself, once, and
-// gives its handler the client that it got, stays one client (docs/clients.md, Clearance).
+// TestGoSDKRegistersOnce: the Go SDK registers again at each step-up. A program that registers once
+// itself and gives that client to its handler stays one client (docs/clients.md, Clearance).
 func TestGoSDKRegistersOnce(t *testing.T) {
 	byItself := auth.AuthorizationCodeHandlerConfig{
 		DynamicClientRegistrationConfig: &auth.DynamicClientRegistrationConfig{Metadata: goMetadata("by itself")},
@@ -124,7 +124,7 @@ func TestGoSDKRegistersOnce(t *testing.T) {
 			d := demotest.Start(t, demotest.Options{Args: []string{"--data", data}})
 			client := registerOnce(t, d.Issuer)
 			once := auth.AuthorizationCodeHandlerConfig{PreregisteredClient: client}
-			for range 2 { // the second one is the program that starts again, with what it kept
+			for range 2 { // the second run is the restarted program with its stored client
 				if ids := goStepsUp(t, d, once); ids[0] != client.ClientID || ids[1] != client.ClientID {
 					t.Errorf("it calls as %v, and is registered as %s", ids, client.ClientID)
 				}
@@ -143,7 +143,7 @@ func TestGoSDKRegistersOnce(t *testing.T) {
 	})
 }
 
-// registerOnce registers a program, and returns what it gives to its handler.
+// registerOnce registers a program and returns the credentials for its handler.
 func registerOnce(t *testing.T, issuer string) *oauthex.ClientCredentials {
 	t.Helper()
 	server, err := auth.GetAuthServerMetadata(t.Context(), issuer, nil)
@@ -157,8 +157,8 @@ func registerOnce(t *testing.T, issuer string) *oauthex.ClientCredentials {
 	return &oauthex.ClientCredentials{ClientID: got.ClientID, Issuer: issuer}
 }
 
-// goStepsUp has a program sign in, call a tool, and then one that needs another scope. It returns as which client
-// the server knows it, before and after.
+// goStepsUp makes a program sign in, call a tool, and then call one that requires another scope. It
+// returns the client ids that the server sees before and after.
 func goStepsUp(t *testing.T, d *demotest.Demo, config auth.AuthorizationCodeHandlerConfig) (ids []string) {
 	t.Helper()
 	var signIns atomic.Int32
@@ -192,7 +192,7 @@ func goStepsUp(t *testing.T, d *demotest.Demo, config auth.AuthorizationCodeHand
 	return ids
 }
 
-// registered are the clients that the server has.
+// registered returns the clients of the server.
 func registered(t *testing.T, data string) (ids []string) {
 	t.Helper()
 	var list []struct{ ID string }

@@ -28,14 +28,15 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage/sqlite"
 )
 
-// recipes is where the recipes of docs/languages.md are, beneath the folder of npmtest.
+// recipes is the directory of the recipes of docs/languages.md, below npmtest.Dir.
 const recipes = "languages"
 
-// judges are the recipes that can be run with what Debian and npm have. Each refuses by an error of its library.
+// judges are the recipes that run with packages of Debian and npm. Each refuses with an error of
+// its library.
 var judges = []struct {
 	name    string
 	command func(t *testing.T, args ...string) *exec.Cmd
-	says    map[string]string // by what is wrong with a token
+	says    map[string]string // error text by fault of the token
 }{
 	{"TypeScript, jose", func(t *testing.T, args ...string) *exec.Cmd {
 		return npmtest.Command(t, "node", append([]string{recipes + "/run.ts"}, args...)...)
@@ -53,7 +54,7 @@ var judges = []struct {
 	}},
 }
 
-// python runs a recipe with the Python that has PyJWT: Debian's has it by a package.
+// python runs a recipe with a Python that has PyJWT, which is a Debian package.
 func python(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
 	for _, name := range []string{"/usr/bin/python3", "python3"} {
@@ -70,12 +71,12 @@ func python(t *testing.T, args ...string) *exec.Cmd {
 	return nil
 }
 
-// foreign is a server of ours, and an MCP server in another language, which judges tokens itself at one URL, and
-// stands behind the gateway at another.
+// foreign is our server with an MCP server in another language. The MCP server verifies tokens
+// itself at one URL, and is behind the gateway at another.
 type foreign struct {
 	*demotest.Demo
 	address string
-	mcpURL  string // where it judges tokens itself
+	mcpURL  string // where it verifies tokens itself
 	inner   string // where the gateway calls it
 	data    string
 	secret  string // of the client desk
@@ -89,7 +90,7 @@ func newForeign(t *testing.T) *foreign {
 	return f
 }
 
-// start starts the server of ours, which knows both URLs of the MCP server.
+// start starts our server, which knows both URLs of the MCP server.
 func (f *foreign) start(t *testing.T) {
 	t.Helper()
 	const resource = `scopes:
@@ -119,7 +120,7 @@ tools: [{name: add_note, scopes: ["notes:write"]}]`
 
 const deskRedirect = "http://localhost:3142/callback"
 
-// run runs a command of the operator.
+// run runs an operator command.
 func (f *foreign) run(t *testing.T, args ...string) string {
 	t.Helper()
 	out, err := exec.Command(program.Authd(t), append(args, "--config", f.Config)...).CombinedOutput()
@@ -129,7 +130,7 @@ func (f *foreign) run(t *testing.T, args ...string) string {
 	return string(out)
 }
 
-// tokens has a person sign in, and returns what the client gets for a resource.
+// tokens signs in a user, and returns the token response for a resource.
 func (f *foreign) tokens(t *testing.T, resource, scope string) map[string]string {
 	t.Helper()
 	const verifier = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk" // RFC 7636 appendix B
@@ -168,7 +169,7 @@ func (f *foreign) tokens(t *testing.T, resource, scope string) map[string]string
 	return got
 }
 
-// signer has the signing keys of the server, as one would who may change one thing in a token and nothing else.
+// signer returns the server's signing keys, for tokens that differ in only one respect.
 func (f *foreign) signer(t *testing.T) *keys.Manager {
 	t.Helper()
 	store, err := sqlite.Open(t.Context(), filepath.Join(f.data, "mcp-authd.db"), sqlite.Options{})
@@ -187,10 +188,10 @@ func (f *foreign) signer(t *testing.T) *keys.Manager {
 	return m
 }
 
-// wrong is a token that is not to be accepted, and what is wrong with it.
+// wrong is a token that must be refused, and its fault.
 type wrong struct{ name, because, token string }
 
-// spoilt returns tokens that differ from a good one in one thing each.
+// spoilt returns tokens that differ from a good one in one respect.
 func spoilt(t *testing.T, m *keys.Manager, good, typ, other string) (all []wrong) {
 	t.Helper()
 	part := func(s string) []byte {
@@ -255,7 +256,7 @@ func spoilt(t *testing.T, m *keys.Manager, good, typ, other string) (all []wrong
 	return append(all, wrong{"in two parts", "form", parts[0] + "." + parts[1]})
 }
 
-// judged gives tokens to a recipe, and returns what it says of each.
+// judged gives tokens to a recipe and returns its verdicts.
 func judged(t *testing.T, cmd *exec.Cmd, tokens ...string) (all []verdict) {
 	t.Helper()
 	cmd.Stdin, cmd.Stderr = strings.NewReader(strings.Join(tokens, "\n")+"\n"), os.Stderr
@@ -281,7 +282,7 @@ type verdict struct {
 	Error  string
 }
 
-// gatewayToken is the identity token that the gateway hands on with a call.
+// gatewayToken returns the identity token that the gateway sends with a call.
 func gatewayToken(t *testing.T, f *foreign) string {
 	t.Helper()
 	seen := make(chan string, 1)
@@ -302,13 +303,13 @@ func gatewayToken(t *testing.T, f *foreign) string {
 	return <-seen
 }
 
-// postTo sends a message, and returns the answer.
+// postTo sends a message and returns the response.
 func postTo(t *testing.T, to, token, message string) (*http.Response, string) {
 	t.Helper()
 	return postIn(t, "", to, token, message)
 }
 
-// postIn is postTo in a session, "" for none.
+// postIn is postTo in a session; "" for none.
 func postIn(t *testing.T, session, to, token, message string) (*http.Response, string) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, to, strings.NewReader(message))
@@ -336,9 +337,10 @@ func postIn(t *testing.T, session, to, token, message string) (*http.Response, s
 	return resp, string(body)
 }
 
-// TestLanguages: issue 17, 6. The recipes of docs/languages.md judge the tokens of a real server.
+// TestLanguages: issue 17, 6. It tests the recipes of docs/languages.md with tokens of a real
+// server.
 func TestLanguages(t *testing.T) {
-	npmtest.Dir(t) // or skip
+	npmtest.Dir(t) // skips if the packages are missing
 	f := newForeign(t)
 	mine := f.tokens(t, f.mcpURL, "openid mcp")
 	m := f.signer(t)

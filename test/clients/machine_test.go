@@ -21,7 +21,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/mcpclient"
 )
 
-// machine is a client that the operator made.
+// machine is a client that the operator has created.
 type machine struct {
 	ID     string `json:"id"`
 	Secret string `json:"secret"`
@@ -50,7 +50,7 @@ func addClient(t *testing.T, d *demotest.Demo, data string, more ...string) (m m
 	return m
 }
 
-// callTool has the Go SDK call a tool over a transport that signs in.
+// callTool calls a tool with the Go SDK over a transport that signs in.
 func callTool(
 	t *testing.T, d *demotest.Demo, transport *mcp.StreamableClientTransport, tool string, args map[string]any,
 ) {
@@ -68,7 +68,7 @@ func callTool(
 	}
 }
 
-// TestMachines: the clients that sign in without people, each as its SDK does it.
+// TestMachines tests clients that sign in without a user, each with its SDK.
 func TestMachines(t *testing.T) {
 	data := t.TempDir()
 	d := demotest.Start(t, demotest.Options{Args: []string{"--data", data}})

@@ -16,7 +16,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 )
 
-// sdkV1 cannot step up: at a 403 it refreshes, which gives it the same scopes again.
+// sdkV1 cannot step up: at a 403 it refreshes and gets the same scopes again.
 func sdkV1(t *testing.T, l *life) {
 	l.sdk(t, "sdk-v1.mjs")
 	const lack = "no: it refreshes, which gives no new scope"
@@ -71,7 +71,7 @@ func (l *life) script(t *testing.T, script string, steps ...string) *exec.Cmd {
 	return cmd
 }
 
-// remoteCommand is the proxy, whose person visits what it prints.
+// remoteCommand returns the command of mcp-remote. The user visits the URLs that it prints.
 func remoteCommand(t *testing.T, p *person, args ...string) *exec.Cmd {
 	t.Helper()
 	cmd := npmtest.Command(t, "mcp-remote", args...)
@@ -82,7 +82,7 @@ func remoteCommand(t *testing.T, p *person, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// remote is an MCP client behind mcp-remote, and the person who signs in for it.
+// remote is an MCP client behind mcp-remote, with its user.
 type remote struct {
 	*person
 	cmd     *exec.Cmd
@@ -105,7 +105,7 @@ func remoteAt(t *testing.T, l *life) *remote {
 	return r
 }
 
-// connect starts mcp-remote, which lives as long as ctx.
+// connect starts mcp-remote, which runs until ctx ends.
 func (r *remote) connect(ctx context.Context, t *testing.T) {
 	t.Helper()
 	c := mcp.NewClient(&mcp.Implementation{Name: "e2e", Version: "1"}, nil)
@@ -130,10 +130,10 @@ func (r *remote) call(t *testing.T, tool string, args map[string]any) string {
 	return string(b)
 }
 
-// mcpRemote is the proxy for clients that speak stdio only, so we speak stdio to it.
+// mcpRemote tests the proxy for clients that support only stdio, so the test uses stdio.
 func mcpRemote(t *testing.T, l *life) {
 	r := remoteAt(t, l)
-	ctx := t.Context() // of the whole life, not of the first step
+	ctx := t.Context() // lives longer than the first step
 	l.registers(t, func(t *testing.T) string {
 		r.connect(ctx, t)
 		return r.call(t, "whoami", nil)
@@ -149,8 +149,8 @@ func mcpRemote(t *testing.T, l *life) {
 		}
 	})
 	l.step(t, &l.row.stepsUp, "CL-20 AS-114 steps up", func(t *testing.T) {
-		// A refresh during the sign-in makes mcp-remote forget which server it signs in at, so these access tokens
-		// outlive the step.
+		// A refresh during the sign-in makes mcp-remote forget the server where it signs in. So
+		// these access tokens outlive the step.
 		r := remoteAt(t, newLife(t, l.client, l.web, l.document, "1h"))
 		r.connect(t.Context(), t)
 		if out := r.call(t, "add_note", map[string]any{"text": "from a test"}); !strings.Contains(out, "from a test") ||
@@ -160,8 +160,8 @@ func mcpRemote(t *testing.T, l *life) {
 	})
 }
 
-// inspectorCommand is the Inspector, which calls a tool, with what it keeps at home. More says of which
-// server.
+// inspectorCommand returns a command of the Inspector that calls a tool. It stores its data in
+// home. more selects the server.
 func inspectorCommand(t *testing.T, home, callback, tool string, more ...string) *exec.Cmd {
 	t.Helper()
 	args := []string{"--cli", "--callback-url", callback, "--method", "tools/call", "--tool-name", tool}
@@ -171,13 +171,14 @@ func inspectorCommand(t *testing.T, home, callback, tool string, more ...string)
 		cmd.Env = append(cmd.Env, name+"="+home)
 	}
 	cmd.Env = append(cmd.Env,
-		"MCP_AUTO_OPEN_ENABLED=true",      // it refuses to sign in without a terminal otherwise
-		"MCP_INSPECTOR_SECRET_STORE=file", // there is no keychain here
+		"MCP_AUTO_OPEN_ENABLED=true",      // otherwise it refuses to sign in without a terminal
+		"MCP_INSPECTOR_SECRET_STORE=file", // this machine has no keychain
 	)
 	return cmd
 }
 
-// inspectorAt returns what runs commands of one Inspector, with a home of its own, at one server.
+// inspectorAt returns a function that runs commands of one Inspector, with a separate home, at one
+// server.
 func inspectorAt(t *testing.T, l *life) func(t *testing.T, tool string, more ...string) (string, *person, error) {
 	t.Helper()
 	home := t.TempDir()
@@ -194,8 +195,8 @@ func inspectorAt(t *testing.T, l *life) func(t *testing.T, tool string, more ...
 	}
 }
 
-// inspector is the official Inspector on the command line, which keeps what it learns in
-// its home from one command to the next.
+// inspector tests the official Inspector on the command line, which stores its data in its home
+// between commands.
 func inspector(t *testing.T, l *life) {
 	command := inspectorAt(t, l)
 	l.registers(t, func(t *testing.T) string {
@@ -227,7 +228,8 @@ func inspector(t *testing.T, l *life) {
 		})
 	} else {
 		l.step(t, &l.row.stepsUp, "CL-20 AS-114 steps up", func(t *testing.T) {
-			// A command that refreshes does not step up, so these access tokens live longer than a command.
+			// A command that refreshes does not step up, so these access tokens live longer than a
+			// command.
 			command := inspectorAt(t, newLife(t, l.client, l.web, l.document, "1h"))
 			if _, p, err := command(t, "whoami"); err != nil {
 				t.Fatalf("%v\n%s", err, p.output())

@@ -8,8 +8,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/npmtest"
 )
 
-// TestParallelRefresh: the SDKs do not share a refresh among the requests that need one,
-// so n requests with one expired access token present the same refresh token n times.
+// TestParallelRefresh: the SDKs do not share a refresh among concurrent requests, so n requests
+// with one expired access token present the same refresh token n times.
 func TestParallelRefresh(t *testing.T) {
 	for _, version := range []string{"v1", "v2"} {
 		t.Run("AS-96 TypeScript SDK "+version+": five calls with one expired token are all answered",

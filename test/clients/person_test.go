@@ -22,13 +22,13 @@ import (
 
 var authorizeURL = regexp.MustCompile(`https?://[^\s"]*/authorize\?[^\s"\x1b]*`)
 
-// person watches what a client prints for authorization URLs and visits each of them
-// once, as a person would whose browser does not open by itself.
+// person finds authorization URLs in a client's output and visits each of them once, like a user
+// whose browser does not open automatically.
 type person struct {
 	t *testing.T
 	*demotest.Person
 
-	mu   sync.Mutex // guards what follows
+	mu   sync.Mutex // guards the fields below
 	next map[string]func()
 	gone bool
 	seen map[string]bool
@@ -76,22 +76,22 @@ func (p *person) line(text string) {
 	})
 }
 
-// once has the person act when the client first prints some words.
+// once calls act when the client first prints the words.
 func (p *person) once(words string, act func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.next = map[string]func(){words: act}
 }
 
-// goAway has the person visit nothing any more.
+// goAway makes the user stop visiting URLs.
 func (p *person) goAway() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.gone = true
 }
 
-// callback takes the browser back to the client. Some print the URL before they listen,
-// knowing that people take longer than this one.
+// callback returns the browser to the client. Some clients print the URL before they listen,
+// because real users are slower than this one.
 func callback(url string) (err error) {
 	wait.Poll(wait.Bound, func() bool {
 		var resp *http.Response
@@ -115,8 +115,8 @@ func (p *person) signIns() int {
 	return len(p.seen)
 }
 
-// quietBrowser puts an opener first on PATH that opens nothing: the URL is printed as
-// well, and two visits would race.
+// quietBrowser puts an opener first on PATH that opens nothing. The URL is also printed, and two
+// visits would race.
 func quietBrowser(t *testing.T, cmd *exec.Cmd) {
 	t.Helper()
 	dir := t.TempDir()
@@ -133,7 +133,7 @@ func quietBrowser(t *testing.T, cmd *exec.Cmd) {
 	cmd.Env = append(cmd.Env, "BROWSER="+filepath.Join(dir, "xdg-open"))
 }
 
-// run runs a client to its end and returns what it printed.
+// run runs a client to its end and returns its output.
 func run(t *testing.T, p *person, cmd *exec.Cmd) (stdout string) {
 	t.Helper()
 	stdout, err := tryRun(t, p, cmd)
@@ -143,7 +143,7 @@ func run(t *testing.T, p *person, cmd *exec.Cmd) (stdout string) {
 	return stdout
 }
 
-// tryRun is run for a client that may fail; its error has all that was printed.
+// tryRun is run for a client that may fail. Its error contains the complete output.
 func tryRun(t *testing.T, p *person, cmd *exec.Cmd) (stdout string, err error) {
 	t.Helper()
 	quietBrowser(t, cmd)

@@ -34,7 +34,7 @@ func firstHour(t *testing.T) string {
 	return regexp.MustCompile(`(?m)^    `).ReplaceAllString(string(m[1]), "")
 }
 
-// startFirstHour runs the configuration of docs/first-hour.md before an MCP server with notes.
+// startFirstHour runs the configuration of docs/first-hour.md in front of an MCP server with notes.
 func startFirstHour(t *testing.T) *demotest.Demo {
 	t.Helper()
 	s := mcp.NewServer(&mcp.Implementation{Name: "notes", Version: "1"}, nil)
@@ -57,11 +57,11 @@ func startFirstHour(t *testing.T) *demotest.Demo {
 // consented matches the log of an approval.
 var consented = regexp.MustCompile(`.*consent\.approved.*`)
 
-// TestFirstHour: RU-17 each client lists the tool of docs/first-hour.md that needs more scope than the rest, asks
-// for that scope at the first sign-in, and calls the tool, by one sign-in.
+// TestFirstHour: RU-17 each client lists the tool of docs/first-hour.md that requires an additional
+// scope. It requests that scope at the first sign-in and calls the tool, with one sign-in.
 func TestFirstHour(t *testing.T) {
 	lane.Long(t, "internal/assembly holds challenge, metadata and lists")
-	npmtest.Dir(t) // or skip
+	npmtest.Dir(t) // skips if the packages are missing
 	for _, c := range []struct {
 		name string
 		call func(t *testing.T, l *life, p *person) (listed, called string)
@@ -88,11 +88,11 @@ func TestFirstHour(t *testing.T) {
 	}
 }
 
-// TestFirstHourLeftOut: RU-17 a person who leaves out what may be left out, each time, has a client that connects,
-// lists and reads. Version 2 of the SDK asks again for the tool that needs it, and version 1 cannot.
+// TestFirstHourLeftOut: RU-17 if a user removes every optional scope, the client still connects,
+// lists and reads. Version 2 of the SDK asks again for the scope of the tool, and version 1 cannot.
 func TestFirstHourLeftOut(t *testing.T) {
 	lane.Long(t, "internal/assembly holds challenge, metadata and lists")
-	npmtest.Dir(t) // or skip
+	npmtest.Dir(t) // skips if the packages are missing
 	for version, stepsUp := range map[string]bool{"1": false, "2": true} {
 		t.Run("RU-17 TypeScript SDK v"+version, func(t *testing.T) {
 			t.Parallel()
@@ -162,7 +162,7 @@ func firstHourGo(t *testing.T, l *life, p *person) (listed, called string) {
 	return firstHourSession(t, session)
 }
 
-// firstHourSession lists the tools, and calls the one that needs more.
+// firstHourSession lists the tools and calls the one that requires an additional scope.
 func firstHourSession(t *testing.T, session *mcp.ClientSession) (listed, called string) {
 	t.Cleanup(func() { session.Close() })
 	tools, err := session.ListTools(t.Context(), nil)

@@ -23,8 +23,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/program"
 )
 
-// strict is a client on oauth4webapi, which throws at what deviates: with each way to
-// authenticate, and without people.
+// strict tests a client based on oauth4webapi, which is strict about the protocol: with each
+// authentication method, and without users.
 func strict(t *testing.T, l *life) {
 	if l.document != "" {
 		for _, v := range documentMethods {
@@ -40,7 +40,7 @@ func strict(t *testing.T, l *life) {
 	}
 }
 
-// method is a way to authenticate; alg is for private_key_jwt.
+// method is an authentication method. alg is for private_key_jwt.
 type method struct {
 	name, method string
 	alg          jose.SignatureAlgorithm
@@ -95,7 +95,7 @@ func (l *life) strictByDocument(t *testing.T, v method) {
 	}
 }
 
-// strictMachine is a client that the operator made while the server runs.
+// strictMachine tests a client that the operator creates while the server runs.
 func (l *life) strictMachine(t *testing.T, v method) {
 	told := l.told(v)
 	args := []string{
@@ -139,8 +139,8 @@ func (l *life) told(v method) map[string]any {
 	return map[string]any{"issuer": l.Issuer, "resource": l.MCPURL, "method": v.method}
 }
 
-// people runs the life of a client that people sign in with; more are steps that are
-// not in the life of all of them.
+// people tests a client with user sign-in. more are additional steps that not all such clients
+// have.
 func (l *life) people(t *testing.T, told map[string]any, more ...string) {
 	t.Helper()
 	in := &l.row.byDocument
@@ -160,7 +160,7 @@ func (l *life) people(t *testing.T, told map[string]any, more ...string) {
 	l.steps(t, told, want)
 }
 
-// steps runs the script once, and notes for each step that it must do whether it did.
+// steps runs the script once, and records the result of each required step.
 func (l *life) steps(t *testing.T, told map[string]any, want map[string]*string) {
 	t.Helper()
 	b, err := json.Marshal(told)
@@ -184,7 +184,7 @@ func (l *life) steps(t *testing.T, told map[string]any, want map[string]*string)
 	}
 }
 
-// newKey makes a key, private for the client and public for the server.
+// newKey returns a key: private for the client and public for the server.
 func newKey(t *testing.T, alg jose.SignatureAlgorithm) (private jose.JSONWebKey, public jose.JSONWebKeySet) {
 	t.Helper()
 	var key crypto.Signer

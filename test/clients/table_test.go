@@ -11,11 +11,11 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/npmtest"
 )
 
-// row is what became of a client: "" for what it does not do, yes, or no with the reason.
+// row is the result of a client: "" for a missing feature, yes, or no with the reason.
 type row struct{ byRequest, byDocument, calls, stepsUp, refreshes, revokes string }
 
-// step runs one step and notes its outcome, which is yes when it was that by every way
-// in. What depends on a failed step is not tried.
+// step runs one step and records its outcome. It is yes only if the step succeeds with each kind of
+// registration. Steps that depend on a failed step are skipped.
 func (*row) step(t *testing.T, outcome *string, name string, run func(*testing.T)) {
 	t.Helper()
 	if t.Failed() {
@@ -34,8 +34,8 @@ func (l *life) step(t *testing.T, outcome *string, name string, run func(*testin
 	l.row.step(t, outcome, name, run)
 }
 
-// lacks is step for what a client is known not to manage: run shows what happens
-// instead, and fails once that changes. The table gives the reason.
+// lacks replaces step for a known limitation. run checks the current behavior and fails once that
+// changes. The table contains the reason.
 func (l *life) lacks(t *testing.T, outcome *string, reason, name string, run func(*testing.T)) {
 	t.Helper()
 	was := t.Failed()
@@ -63,7 +63,7 @@ key, and proofs with nonces ([DPoP](dpop.md)).
 |---|---|---|---|---|---|---|---|
 `
 
-// compareTable fails when docs/clients.md is not what this run yields.
+// compareTable fails if docs/clients.md does not match the results of this run.
 func compareTable(t *testing.T, all []*client) {
 	t.Helper()
 	if testing.Short() {
@@ -105,7 +105,7 @@ func compareTable(t *testing.T, all []*client) {
 	}
 }
 
-// withLive replaces the part of the file that is ours; the rest is of another test.
+// withLive replaces the part of the file that this test writes.
 func withLive(file, live string) string {
 	begin, end := strings.Index(file, liveBegin), strings.Index(file, liveEnd)
 	if begin < 0 || end < begin {
@@ -116,7 +116,7 @@ func withLive(file, live string) string {
 
 var goSDKVersion = regexp.MustCompile(`(?m)^\s*(?:require )?github\.com/modelcontextprotocol/go-sdk (v\S+)`)
 
-// version is the one that is pinned.
+// version returns the pinned version.
 func (c *client) version(t *testing.T) string {
 	t.Helper()
 	if c.npm == "" {

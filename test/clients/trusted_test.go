@@ -28,7 +28,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// trusting is a demo whose operator trusts issuers.
+// trusting is a demo with trusted issuers.
 type trusting struct {
 	*demotest.Demo
 	data string
@@ -44,7 +44,7 @@ func (d *trusting) trust(t *testing.T, id string, args ...string) {
 	}
 }
 
-// login runs login as a program would, in an environment.
+// login runs the command login with additional environment variables.
 func (d *trusting) login(t *testing.T, env []string, args ...string) (string, error) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), program.Authd(t), append([]string{"login", d.MCPURL}, args...)...)
@@ -53,8 +53,8 @@ func (d *trusting) login(t *testing.T, env []string, args ...string) (string, er
 	return string(out), err
 }
 
-// offered waits until the metadata offer a grant type or a profile: running servers see a new entry
-// within seconds.
+// offered waits until the metadata list a grant type or a profile. Running servers see a new
+// trusted issuer within seconds.
 func (d *trusting) offered(t *testing.T, name string) {
 	t.Helper()
 	wait.Success(t, "the metadata offer "+name, func() error {
@@ -90,7 +90,7 @@ func writeFile(t *testing.T, name, content string) string {
 	return path
 }
 
-// job plays the place at which GitHub gives jobs their tokens, and sets what shows a job that it is one.
+// job plays GitHub's token endpoint for jobs, and returns the environment of such a job.
 func job(t *testing.T, issuer *fakeissuer.Issuer, ref string) []string {
 	t.Helper()
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -107,8 +107,8 @@ func job(t *testing.T, issuer *fakeissuer.Issuer, ref string) []string {
 
 const atCompany = "known-at-the-company"
 
-// TestTrusted: programs as what their platforms say they are, and people by what their company says, each
-// as its client does it.
+// TestTrusted tests programs with the identity from their platform, and users with the identity
+// from their company, each with its client.
 func TestTrusted(t *testing.T) {
 	d := &trusting{data: t.TempDir()}
 	d.Demo = demotest.Start(t, demotest.Options{Args: []string{"--data", d.data}})

@@ -18,14 +18,14 @@ import (
 
 const fixture = "github.com/modelcontextprotocol/go-sdk/conformance/everything-server"
 
-// plainTransport is what the SDK's fixture serves with.
+// plainTransport is the code that serves the SDK's fixture.
 const plainTransport = `mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server {
 			return server
 		}, &mcp.StreamableHTTPOptions{Stateless: *stateless})`
 
-// buildAdapted builds the SDK's fixture with our adapter for its transport, by an
-// overlay that adds it to testdata/adapted: its tools, prompts and resources are untouched, and
-// none of its code is here.
+// buildAdapted builds the SDK's fixture with our adapter as its transport. It uses an overlay that
+// adds testdata/adapted. Its tools, prompts and resources are unchanged, and this repository does
+// not contain its code.
 func buildAdapted(t *testing.T) (binary string) {
 	t.Helper()
 	out, err := exec.Command("go", "list", "-f", "{{.Dir}}", fixture).Output()
@@ -80,8 +80,8 @@ func start(t *testing.T, binary string, flags ...string) *url.URL {
 	return &url.URL{Scheme: "http", Host: address}
 }
 
-// TestAdapter: behind guard and adapter, the server of the SDK fails in nothing, the scenarios of
-// tasks included, which the SDK does not have.
+// TestAdapter checks that the SDK's server passes every scenario behind guard and adapter,
+// including those of tasks, which the SDK does not support.
 func TestAdapter(t *testing.T) {
 	npmtest.Dir(t)
 	adapted := start(t, buildAdapted(t)).String()
@@ -90,7 +90,7 @@ func TestAdapter(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
 		args  []string
-		least int // checks that pass
+		least int // minimum number of passed checks
 	}{
 		{"RS-117 RS-120 the suite of 2025-03-26",
 			[]string{"--suite", "all", "--spec-version", "2025-03-26"}, 3},
@@ -110,8 +110,8 @@ func TestAdapter(t *testing.T) {
 			want, _, _ := runSuite(t, unguarded, tt.args...)
 			got, output, green := runSuite(t, adapted, tt.args...)
 			if worse(got, want) != "" {
-				// Progress and elicitation of the fixture are flaky by themselves, also
-				// without a guard: what fails twice is ours.
+				// Progress and elicitation of the fixture are flaky even without a guard, so only a
+				// repeated failure counts.
 				got, output, green = runSuite(t, adapted, tt.args...)
 			}
 			if len(got) == 0 || len(got) != len(want) {

@@ -20,8 +20,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/program"
 )
 
-// installation is a server that an operator has set up: a configuration file, a user,
-// a client.
+// installation is a configured server: a configuration file, a user and a client.
 type installation struct {
 	issuer, config, password string
 	clientID, clientSecret   string
@@ -30,9 +29,8 @@ type installation struct {
 
 const resourceURL = "http://127.0.0.1:18360/mcp"
 
-// install configures and starts a server with one client. The suite uses a client
-// secret only where "none" is not offered, so a confidential client means a server
-// without public ones.
+// install configures and starts a server with one client. The suite uses a client secret only if
+// "none" is not supported, so a confidential client requires a server without public clients.
 func install(t *testing.T, confidential bool) *installation {
 	t.Helper()
 	dir := t.TempDir()
@@ -100,8 +98,8 @@ func (in *installation) serve(t *testing.T, address string) {
 
 var authorizeURL = regexp.MustCompile(`https?://\S+code_challenge_method=S256\S*`)
 
-// TestAuthorization: the suite's authorization scenarios end "3 passed, 0 failed" with
-// a public and with a confidential client. A person plays the browser part.
+// TestAuthorization checks that the suite's authorization scenarios end with "3 passed, 0 failed"
+// for a public and for a confidential client. The test plays the user in the browser.
 func TestAuthorization(t *testing.T) {
 	npmtest.Dir(t)
 	for name, confidential := range map[string]bool{"AS-02 public client": false, "AS-02 confidential client": true} {

@@ -25,7 +25,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/mcpclient"
 )
 
-// The suite starts this test binary as the client, and says by scenarioOf what it plays.
+// The suite starts this test binary as the client. scenarioOf selects its role.
 const (
 	binaryOf   = "MCP_AUTHD_TEST_BINARY"
 	scenarioOf = "MCP_CONFORMANCE_SCENARIO"
@@ -35,7 +35,8 @@ const (
 	signInTime   = time.Minute
 )
 
-// notPlayed are the scenarios of authorization that neither login nor mcpclient can pass, and why.
+// notPlayed maps the authorization scenarios that neither login nor mcpclient can pass to the
+// reasons.
 var notPlayed = map[string]string{
 	"auth/basic-cimd":                       "login has no client metadata document",
 	"auth/scope-step-up":                    "it admits initialize without a token, which login reports",
@@ -46,14 +47,14 @@ var notPlayed = map[string]string{
 
 var outcomeLine = regexp.MustCompile(`(?m)^([✓✗]) (auth/\S+): `)
 
-// TestClient: the suite's scenarios of authorization for clients, with login and mcpclient as clients at
-// the servers of the suite.
+// TestClient runs the suite's authorization scenarios for clients, with login and mcpclient at the
+// suite's servers.
 func TestClient(t *testing.T) {
 	t.Parallel()
 	cmd := npmtest.Command(t, "conformance", "client", "--command", os.Args[0], "--requirements", "2026-07-28",
 		"-o", t.TempDir())
 	cmd.Env = append(cmd.Env, binaryOf+"="+program.Authd(t))
-	out, err := cmd.CombinedOutput() // not 0, since other scenarios are not of authorization
+	out, err := cmd.CombinedOutput() // never 0, because other scenarios do not concern authorization
 	outcomes := outcomeLine.FindAllStringSubmatch(string(out), -1)
 	if len(outcomes) < 20 {
 		t.Fatalf("got %d scenarios: %v\n%s", len(outcomes), err, out)
@@ -70,7 +71,8 @@ func TestClient(t *testing.T) {
 	}
 }
 
-// playClient is the client that the suite starts with the URL of an MCP server. It returns an exit code.
+// playClient is the client that the suite starts with the URL of an MCP server. It returns an exit
+// code.
 func playClient(server string) int {
 	var told struct {
 		ID         string `json:"client_id"`
@@ -109,7 +111,7 @@ func playClient(server string) int {
 	return 0
 }
 
-// asPerson runs login, and opens the authorization URL that it prints.
+// asPerson runs login and opens the authorization URL that it prints.
 func asPerson(ctx context.Context, stdin string, args ...string) error {
 	cmd := exec.CommandContext(ctx, os.Getenv(binaryOf), append([]string{"login", "--no-browser"}, args...)...)
 	cmd.Stdin, cmd.Stderr = strings.NewReader(stdin+"\n"), os.Stderr
@@ -134,8 +136,8 @@ func asPerson(ctx context.Context, stdin string, args ...string) error {
 	return cmd.Wait()
 }
 
-// asMachine lists the tools with mcpclient. The suite does not say where its client is registered, as an
-// operator would: it is what the MCP server names.
+// asMachine lists the tools with mcpclient. The suite does not name the authorization server of its
+// client, as an operator would, so asMachine uses the one in the MCP server's metadata.
 func asMachine(ctx context.Context, server string, c *mcpclient.Credentials, key string) error {
 	at, err := url.Parse(server)
 	if err != nil {

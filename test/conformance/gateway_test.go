@@ -16,7 +16,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/npmtest"
 )
 
-// everythingJS is the reference server of the TypeScript SDK, as a command.
+// everythingJS returns the command of the TypeScript SDK's reference server.
 func everythingJS(t *testing.T, transport string) []string {
 	t.Helper()
 	modules := filepath.Join(npmtest.Dir(t), "node_modules")
@@ -64,9 +64,9 @@ func stdioGateway(t *testing.T, c stdio.Config) http.Handler {
 	return g
 }
 
-// TestGateway: in front of the TypeScript reference server, by HTTP and by standard input
-// and output, no scenario of any revision has a failure that the server has not when it
-// is asked directly.
+// TestGateway tests the gateway in front of the TypeScript reference server, over HTTP and over
+// standard input and output. No scenario of any revision may have a failure that the server alone
+// does not have.
 func TestGateway(t *testing.T) {
 	npmtest.Dir(t)
 	direct := listening(t)
@@ -91,8 +91,8 @@ func TestGateway(t *testing.T) {
 	}
 }
 
-// TestGatewayFixture does the same with the fixture of the Go SDK, which knows every
-// scenario of the suite.
+// TestGatewayFixture is TestGateway with the fixture of the Go SDK, which supports every scenario
+// of the suite.
 func TestGatewayFixture(t *testing.T) {
 	lane.Long(t, "TestGateway runs the suite in front of the reference server")
 	npmtest.Dir(t)
@@ -119,7 +119,7 @@ func all(t *testing.T, target, revision string) (map[string][2]int, string) {
 	t.Helper()
 	cmd := npmtest.Command(t, "conformance", "server", "--url", target, "--suite", "all", "--spec-version", revision,
 		"-o", t.TempDir())
-	out, _ := cmd.CombinedOutput() // that scenarios fail is compared below
+	out, _ := cmd.CombinedOutput() // failed scenarios are compared below
 	return read(string(out)), string(out)
 }
 
@@ -129,7 +129,7 @@ func compare(t *testing.T, target, revision string, want map[string][2]int) {
 	if len(got) != len(want) {
 		t.Fatalf("%d scenarios ran behind the gateway and %d without it:\n%s", len(got), len(want), output)
 	}
-	if worse(got, want) != "" { // the fixture is flaky by itself: what fails twice is ours
+	if worse(got, want) != "" { // the fixture is flaky, so only a repeated failure counts
 		got, output = all(t, target, revision)
 	}
 	if bad := worse(got, want); bad != "" {

@@ -23,8 +23,8 @@ const (
 	mcpGoFixture = "github.com/mark3labs/mcp-go/examples/conformance"
 )
 
-// guarded is what changes in mcp-go's own fixture for the suites, to stand behind a guard
-// with the hooks of our example.
+// guarded changes mcp-go's own fixture for the suites, so that it runs behind a guard with the
+// hooks of our example.
 var guarded = strings.NewReplacer(
 	"server.WithElicitation(),", "server.WithElicitation(), mcpguard.With(guard, nil),",
 	// as in our example
@@ -34,8 +34,8 @@ var guarded = strings.NewReplacer(
 	"\"github.com/mark3labs/mcp-go/server\"\n\t\"github.com/mcp-authd/mcp-authd/examples/mcp-go/mcpguard\"",
 )
 
-// buildMCPGo builds mcp-go's fixture as it is, and with the guard, by an overlay: none of
-// its code is here.
+// buildMCPGo builds mcp-go's fixture unchanged, and with the guard through an overlay. This
+// repository does not contain its code.
 func buildMCPGo(t *testing.T) (plain, protected string) {
 	t.Helper()
 	tmp := t.TempDir()
@@ -97,11 +97,11 @@ func startMCPGo(t *testing.T, binary string) string {
 	return (&url.URL{Scheme: "http", Host: address, Path: "/mcp"}).String()
 }
 
-// flakyOfMCPGo fail now and then, with a guard and without: mcp-go loses notifications,
-// and says so in its own list of expected failures (conformance/server).
+// flakyOfMCPGo lists scenarios that fail occasionally, with and without a guard. mcp-go loses
+// notifications, as its own list of expected failures states (conformance/server).
 var flakyOfMCPGo = []string{"tools-call-with-logging", "tools-call-with-progress"}
 
-// expectedOfMCPGo are the scenarios in which mcp-go's own fixture fails, by revision.
+// expectedOfMCPGo lists the scenarios that mcp-go's own fixture fails, by revision.
 var expectedOfMCPGo = map[string][]string{
 	// A tool that the fixture lacks.
 	"2025-11-25": {"json-schema-2020-12"},
@@ -115,14 +115,14 @@ var expectedOfMCPGo = map[string][]string{
 		"input-required-result-non-tool-request", "input-required-result-request-state",
 		"input-required-result-result-type",
 		"input-required-result-tampered-state", "json-schema-2020-12", "server-stateless",
-		// An extension that no release gate counts.
+		// An extension that is not part of a release gate.
 		"tasks-capability-negotiation", "tasks-dispatch-and-envelope", "tasks-lifecycle", "tasks-mrtr-composition",
 		"tasks-mrtr-input",
 		"tasks-request-headers", "tasks-request-state-removal", "tasks-required-task-error", "tasks-wire-fields",
 	},
 }
 
-// steady are the scenarios that failed and are not flaky.
+// steady returns the failed scenarios that are not flaky.
 func steady(scenarios map[string][2]int) map[string][2]int {
 	out := maps.Clone(scenarios)
 	for _, name := range flakyOfMCPGo {
@@ -131,8 +131,8 @@ func steady(scenarios map[string][2]int) map[string][2]int {
 	return out
 }
 
-// TestMCPGo: behind the guard, mcp-go's own fixture fails in nothing that it does not fail
-// in without one.
+// TestMCPGo checks that mcp-go's own fixture fails the same scenarios behind the guard as without
+// one.
 func TestMCPGo(t *testing.T) {
 	lane.Long(t, "TestServer runs the suites on another SDK")
 	npmtest.Dir(t)
@@ -141,7 +141,7 @@ func TestMCPGo(t *testing.T) {
 	for _, tt := range []struct {
 		name, revision string
 		args           []string
-		least          int // checks that pass
+		least          int // minimum number of passed checks
 	}{
 		{"RS-38 the suite of 2025-03-26", "2025-03-26", []string{"--suite", "all", "--spec-version", "2025-03-26"}, 3},
 		{"RS-38 the suite of 2025-06-18", "2025-06-18", []string{"--suite", "all", "--spec-version", "2025-06-18"}, 52},

@@ -1,4 +1,4 @@
-// Package conformance runs the official MCP conformance suite against what we build.
+// Package conformance runs the official MCP conformance suite against our programs.
 package conformance
 
 import (
@@ -30,14 +30,14 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// buildFixture builds the SDK's own server for the suite, from the module that we depend on
-// anyway; none of its code is here.
+// buildFixture builds the SDK's own server for the suite, from the module that we already depend
+// on. This repository does not contain its code.
 func buildFixture(t *testing.T) string {
 	t.Helper()
 	return program.Build(t, ".", fixture)
 }
 
-// everything is the fixture, once for each era.
+// everything starts the fixture once for each era.
 func everything(t *testing.T) (sessions, stateless *url.URL) {
 	t.Helper()
 	bin := buildFixture(t)
@@ -55,8 +55,8 @@ func waitFor(t *testing.T, address string) {
 	})
 }
 
-// eras puts both servers on one URL. The Host header goes through unchanged, because
-// the fixture checks it too.
+// eras serves both servers on one URL. It keeps the Host header, because the fixture also checks
+// it.
 func eras(sessions, stateless *url.URL) http.Handler {
 	proxy := func(to *url.URL) http.Handler {
 		return &httputil.ReverseProxy{FlushInterval: -1, Rewrite: func(r *httputil.ProxyRequest) {
@@ -76,8 +76,8 @@ func eras(sessions, stateless *url.URL) http.Handler {
 
 const testToken = "the-suite-cannot-send-one"
 
-// protected puts the guard in front of a server on its own listener. The suite cannot
-// send a token, so a side door, which exists in this test alone, adds it.
+// protected serves mcp behind the guard on a new listener. The suite cannot send a token, so a side
+// door adds one, which exists only in this test.
 func protected(t *testing.T, mcp http.Handler) string {
 	t.Helper()
 	mux := http.NewServeMux()
@@ -111,7 +111,7 @@ func protected(t *testing.T, mcp http.Handler) string {
 	return s.URL
 }
 
-// plain is the same server without the guard: what it fails is not ours.
+// plain serves mcp without the guard. Its failures are not ours.
 func plain(t *testing.T, mcp http.Handler) string {
 	t.Helper()
 	s := httptest.NewServer(mcp)
@@ -121,8 +121,8 @@ func plain(t *testing.T, mcp http.Handler) string {
 
 var scenarioLine = regexp.MustCompile(`(?m)^\s*(\S+) (\S+): (\d+) passed, (\d+) failed`)
 
-// suite runs the server suite of a revision and returns passed and failed checks by
-// scenario, and whether the release gate is green.
+// suite runs the server suite of a revision. It returns passed and failed checks by scenario, and
+// whether the release gate is green.
 func suite(t *testing.T, target, revision string) (scenarios map[string][2]int, output string, green bool) {
 	t.Helper()
 	return runSuite(t, target, "--requirements", revision)
@@ -146,7 +146,7 @@ func read(output string) map[string][2]int {
 	return scenarios
 }
 
-// worse names the scenarios in which got has more failures than want.
+// worse returns the scenarios with more failures in got than in want.
 func worse(got, want map[string][2]int) string {
 	var bad []string
 	for name, w := range want {
@@ -158,8 +158,8 @@ func worse(got, want map[string][2]int) string {
 	return strings.Join(bad, " ")
 }
 
-// TestServer: through the guard, no scenario has a failure that the plain SDK server
-// does not have, and the gate of the revision is green.
+// TestServer checks that the guard adds no failure to those of the plain SDK server, and that the
+// release gate of the revision is green.
 func TestServer(t *testing.T) {
 	npmtest.Dir(t)
 	sessions, stateless := everything(t)
@@ -172,8 +172,8 @@ func TestServer(t *testing.T) {
 				t.Fatalf("%d scenarios ran without the guard and %d with it:\n%s", len(want), len(got), output)
 			}
 			if worse(got, want) != "" {
-				// Progress and elicitation of the fixture are flaky by themselves, also
-				// without a guard: what fails twice is ours.
+				// Progress and elicitation of the fixture are flaky even without a guard, so only a
+				// repeated failure counts.
 				got, output, green = suite(t, guarded, revision)
 			}
 			if bad := worse(got, want); bad != "" {

@@ -26,7 +26,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 )
 
-// composeFile is the part of a compose file that the tests know. A key that they do not know is an error.
+// composeFile is the part of a compose file that the tests support. An unknown key is an error.
 type composeFile struct {
 	Name     string
 	Services map[string]service
@@ -91,14 +91,14 @@ func compose(t *testing.T, dir string) composeFile {
 	return c
 }
 
-// prepare runs prepare.sh for a host, in a copy of deploy/compose.
+// prepare runs prepare.sh for a host in a copy of deploy/compose.
 func prepare(t *testing.T, host string) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
 	if err := os.CopyFS(dir, os.DirFS("../../deploy/compose")); err != nil {
 		t.Fatal(err)
 	}
-	for range 2 { // the second time it keeps what is there
+	for range 2 { // the second run must keep the existing files
 		out, err := exec.CommandContext(t.Context(), filepath.Join(dir, "prepare.sh"), host).CombinedOutput()
 		if err != nil {
 			t.Fatalf("DL-04: prepare.sh: %v\n%s", err, out)
@@ -111,8 +111,8 @@ func prepare(t *testing.T, host string) (dir string) {
 	return dir
 }
 
-// TestComposeHoldsTogether: what the compose file names is there, services reach each other by the networks that
-// they have, and the server has no more than it needs (DL-04).
+// TestComposeHoldsTogether checks that the files that the compose file names exist, that services
+// reach each other through their networks, and that the server has no more than it needs (DL-04).
 func TestComposeHoldsTogether(t *testing.T) {
 	dir := prepare(t, "auth.example.com")
 	c := compose(t, dir)
@@ -177,8 +177,8 @@ func TestComposeHoldsTogether(t *testing.T) {
 	}
 }
 
-// TestCompose: each service runs as its command and environment say, and a person signs in at the MCP server of the
-// example through Caddy and the gateway (DL-04).
+// TestCompose runs each service with its command and environment. A user signs in at the MCP server
+// of the example through Caddy and the gateway (DL-04).
 func TestCompose(t *testing.T) {
 	lane.Long(t, "TestComposeHoldsTogether reads the file")
 	caddy := installed(t, "caddy")
@@ -188,8 +188,8 @@ func TestCompose(t *testing.T) {
 	c := compose(t, dir)
 	database := pgtest.StartOwn(t)
 
-	// Addresses and files in a container, as they are on this machine.
-	_, toolPort, _ := net.SplitHostPort(inner) // it is one
+	// These replace addresses and files of a container with those of this machine.
+	_, toolPort, _ := net.SplitHostPort(inner) // the address is valid
 	secrets := t.TempDir()
 	here := strings.NewReplacer("/run/secrets", secrets, "@postgres/", "@"+database.Host()+"/",
 		"mcp-authd:8414", backend, "everything:3001", inner)
@@ -212,7 +212,7 @@ func TestCompose(t *testing.T) {
 		return cmd
 	}
 
-	// PostgreSQL makes this user and database of its environment when it first starts.
+	// PostgreSQL creates this user and database at its first start.
 	pg := c.Services["postgres"].Environment
 	word, err := os.ReadFile(here.Replace(pg["POSTGRES_PASSWORD_FILE"]))
 	if err != nil {
@@ -238,7 +238,7 @@ func TestCompose(t *testing.T) {
 	own := []string{
 		"MCP_AUTHD_DATA_DIR=" + t.TempDir(), // as in the image
 		"MCP_AUTHD_LISTEN=" + backend, "MCP_AUTHD_MANAGEMENT_LISTEN=" + management,
-		"MCP_AUTHD_TRUSTED_PROXIES=127.0.0.1", // where Caddy is here
+		"MCP_AUTHD_TRUSTED_PROXIES=127.0.0.1", // the address of Caddy in this test
 	}
 	binary := program.Authd(t)
 	if out, err := process("migrate", binary, c.Services["migrate"].Command).CombinedOutput(); err != nil {
@@ -246,7 +246,7 @@ func TestCompose(t *testing.T) {
 	}
 	f.run(t, process("mcp-authd", binary, c.Services["mcp-authd"].Command, own...))
 
-	// npx would fetch the package that test/package-lock.json pins.
+	// npx would download the package that test/package-lock.json pins.
 	tool := c.Services["everything"].Command
 	if len(tool) != 4 || tool[0] != "npx" || tool[1] != "-y" {
 		t.Fatalf("DL-04: the command of the MCP server is %v", tool)

@@ -1,5 +1,5 @@
-// Package deploy runs what deploy/ has for operators to copy: proxies in front of mcp-authd, and the services of
-// a compose file, as processes.
+// Package deploy tests the files of deploy/ that operators copy: proxies in front of mcp-authd, and
+// the services of a compose file, which run as processes.
 package deploy
 
 import (
@@ -30,9 +30,9 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/program"
 )
 
-// front is a proxy, and what is behind it.
+// front is a proxy with a server behind it.
 type front struct {
-	issuer  string // https://localhost and a port, which is the proxy's
+	issuer  string // https://localhost with the proxy's port
 	roots   string // file with the certificate
 	key     string // its key
 	backend string // address of the server
@@ -42,7 +42,8 @@ type front struct {
 
 const password = "correct horse battery staple"
 
-// installed finds a program of a Debian package. Without it the test is skipped; with CI=true that is a failure.
+// installed returns the path of a program from a Debian package. If it is missing, it skips the
+// test, or fails it with CI=true.
 func installed(t *testing.T, program string) string {
 	t.Helper()
 	for _, dir := range append(filepath.SplitList(os.Getenv("PATH")), "/usr/sbin") {
@@ -58,7 +59,8 @@ func installed(t *testing.T, program string) string {
 	return ""
 }
 
-// newFront is the front of a proxy that listens at an address, with a certificate that this process trusts.
+// newFront returns the front of a proxy that listens at an address, with a certificate that this
+// process trusts.
 func newFront(t *testing.T, listens, backend string) *front {
 	t.Helper()
 	_, port, err := net.SplitHostPort(listens)
@@ -78,8 +80,8 @@ func newFront(t *testing.T, listens, backend string) *front {
 	return f
 }
 
-// trust has the clients of this process believe the certificate of the front, and come from another address than
-// the proxy, so that the two can be told apart.
+// trust makes the HTTP clients of this process trust the certificate of the front. They use another
+// source address than the proxy, so that the two can be distinguished.
 func (f *front) trust(t *testing.T) {
 	t.Helper()
 	pem, err := os.ReadFile(f.roots)
@@ -105,10 +107,10 @@ func (f *front) trust(t *testing.T) {
 	})
 }
 
-// clientAddress is where the clients of the tests come from.
+// clientAddress is the source address of the tests' clients.
 const clientAddress = "127.0.0.2"
 
-// run runs a command until the test ends, which has to be with 0, also when it is told to end.
+// run runs a command until the end of the test. It must exit with 0, also after SIGTERM.
 func (f *front) run(t *testing.T, cmd *exec.Cmd) {
 	t.Helper()
 	cmd.Stdout, cmd.Stderr = f.log, f.log
@@ -116,14 +118,15 @@ func (f *front) run(t *testing.T, cmd *exec.Cmd) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		_ = cmd.Process.Signal(syscall.SIGTERM) // it may have ended; Wait tells
+		_ = cmd.Process.Signal(syscall.SIGTERM) // it may have ended; Wait returns the error
 		if err := cmd.Wait(); err != nil {
 			t.Errorf("%s did not exit with 0: %v\n%s", filepath.Base(cmd.Path), err, f.log)
 		}
 	})
 }
 
-// serve runs mcp-authd at the backend's address, the gateway in front of an MCP server, with one account.
+// serve runs mcp-authd at the backend's address, as the gateway in front of an MCP server, with one
+// account.
 func (f *front) serve(t *testing.T) {
 	t.Helper()
 	f.tools = newTools(t)
@@ -190,7 +193,8 @@ func (f *front) robot(t *testing.T) bearer {
 	return bearer(answer.Token)
 }
 
-// stream calls a tool that ends only when its first event has arrived: a proxy that holds it back holds the call.
+// stream calls a tool that ends only after the client has its first event. A proxy that buffers the
+// stream blocks the call.
 func (f *front) stream(t *testing.T) {
 	t.Helper()
 	var once sync.Once
@@ -239,7 +243,7 @@ func newTools(t *testing.T) *tools {
 			}
 		})
 	server := httptest.NewServer(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s }, nil))
-	t.Cleanup(func() { // streams would hold it
+	t.Cleanup(func() { // open streams would block it
 		server.CloseClientConnections()
 		server.Close()
 	})

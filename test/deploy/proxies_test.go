@@ -16,7 +16,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/metadata"
 )
 
-// TestCaddy: through deploy/proxy/Caddyfile a person signs in, and a stream begins (DL-04).
+// TestCaddy checks that a user can sign in, and a stream works, through deploy/proxy/Caddyfile
+// (DL-04).
 func TestCaddy(t *testing.T) {
 	program := installed(t, "caddy")
 	listens := nettest.For(t)
@@ -26,8 +27,8 @@ func TestCaddy(t *testing.T) {
 	f.everything(t)
 }
 
-// caddy is the command that runs our Caddyfile. Caddy would ask an authority for a certificate, which here is that
-// of the front, and listen on port 80.
+// caddy returns the command that runs our Caddyfile. The test uses the certificate of the front
+// instead of an authority's, and does not listen on port 80.
 func (f *front) caddy(t *testing.T, program string, env ...string) *exec.Cmd {
 	t.Helper()
 	const site = "{$MCP_AUTHD_HOSTS:auth.example.com} {\n"
@@ -43,7 +44,8 @@ func (f *front) caddy(t *testing.T, program string, env ...string) *exec.Cmd {
 	return cmd
 }
 
-// TestNginx: through deploy/proxy/nginx.conf a person signs in, and a stream begins (DL-04).
+// TestNginx checks that a user can sign in, and a stream works, through deploy/proxy/nginx.conf
+// (DL-04).
 func TestNginx(t *testing.T) {
 	program := installed(t, "nginx")
 	listens, plain := nettest.For(t), nettest.For(t)
@@ -87,7 +89,7 @@ func TestNginx(t *testing.T) {
 	}
 }
 
-// edit reads a file of deploy/proxy, with what is an operator's own replaced.
+// edit returns a file of deploy/proxy with the operator's values replaced.
 func edit(t *testing.T, file string, own [][2]string) string {
 	t.Helper()
 	b, err := os.ReadFile("../../deploy/proxy/" + file)
@@ -104,7 +106,7 @@ func edit(t *testing.T, file string, own [][2]string) string {
 	return text
 }
 
-// everything is what each proxy has to do.
+// everything runs the tests of each proxy.
 func (f *front) everything(t *testing.T) {
 	t.Run("DL-04 a person signs in, and a client lists tools", func(t *testing.T) {
 		demotest.NewPerson("alice", password).Login(t, f.issuer+"/mcp", "SSL_CERT_FILE="+f.roots)
@@ -143,7 +145,7 @@ func (f *front) documents(t *testing.T) {
 	}
 }
 
-// addresses asks with a forged address, and looks at what the server has logged.
+// addresses sends a forged client address, and checks the address in the server's log.
 func (f *front) addresses(t *testing.T) {
 	const marked = "/.well-known/seen-by-the-log"
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, f.issuer+marked, nil)
@@ -157,7 +159,7 @@ func (f *front) addresses(t *testing.T) {
 	}
 	resp.Body.Close()
 	var said string
-	wait.Until(t, "the log of the server has the request", func() bool { // which it writes after the answer
+	wait.Until(t, "the log of the server has the request", func() bool { // the server logs it after the response
 		lines := slices.DeleteFunc(strings.Split(f.log.String(), "\n"),
 			func(line string) bool { return !strings.Contains(line, marked) })
 		said = strings.Join(lines, "\n")

@@ -1,10 +1,9 @@
-// Command dex is Dex, as its own `dex serve` assembles it, for the tests: users with
-// passwords, one client, memory storage, loopback. What `dex serve` reads from a file
-// comes as JSON on standard input, since the tests know it only when they run; the
-// process ends when standard input does.
+// Command dex runs Dex for the tests, assembled like its own `dex serve`: users with passwords, one
+// client, memory storage, loopback. It reads the configuration of `dex serve` as JSON from standard
+// input, because the tests know it only at run time. The process ends when standard input does.
 //
-// POST /revoke?user=ID on the second address takes the person's refresh tokens of the
-// client away, through Dex's own administration API.
+// POST /revoke?user=ID on the second address revokes the user's refresh tokens for the client,
+// through Dex's administration API.
 package main
 
 import (
@@ -29,18 +28,18 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// config is what a test wants.
+// config is the configuration from a test.
 type config struct {
 	Issuer       string   `json:"issuer"`
 	ClientID     string   `json:"client_id"`
 	ClientSecret string   `json:"client_secret"`
 	RedirectURIs []string `json:"redirect_uris"`
 	Users        []user   `json:"users"`
-	// TokenTTL is how long ID tokens and access tokens live, in seconds.
+	// TokenTTL is the lifetime of ID tokens and access tokens in seconds.
 	TokenTTL int `json:"token_ttl"`
 }
 
-// user is a person who can sign in with an e-mail address and a password.
+// user is a user who can sign in with an email address and a password.
 type user struct {
 	ID       string `json:"id"`
 	Name     string `json:"name"`
@@ -99,11 +98,11 @@ func serve(h http.Handler, fault chan<- error) (address string, err error) {
 	return l.Addr().String(), nil
 }
 
-// store holds one client, its users, and the connector that knows their passwords.
+// store returns a store with one client, its users, and the connector for their passwords.
 func (c config) store(logger *slog.Logger) (storage.Storage, error) {
 	var passwords []storage.Password
 	for _, u := range c.Users {
-		hash, err := bcrypt.GenerateFromPassword([]byte(u.Password), bcrypt.DefaultCost) // Dex refuses a lower one
+		hash, err := bcrypt.GenerateFromPassword([]byte(u.Password), bcrypt.DefaultCost) // Dex refuses a lower cost
 		if err != nil {
 			return nil, err
 		}
@@ -116,8 +115,8 @@ func (c config) store(logger *slog.Logger) (storage.Storage, error) {
 }
 
 func (c config) server(ctx context.Context, store storage.Storage, logger *slog.Logger) (*server.Server, error) {
-	// Rotation of refresh tokens is on unless it is disabled; a spent one is refused at
-	// once, without the seconds of grace that are Dex's default.
+	// Refresh tokens rotate by default. A used one is refused immediately, without Dex's default
+	// grace of some seconds.
 	policy, err := server.NewRefreshTokenPolicy(logger, false, "", "", "")
 	if err != nil {
 		return nil, err
@@ -128,7 +127,7 @@ func (c config) server(ctx context.Context, store storage.Storage, logger *slog.
 	})
 }
 
-// admin revokes.
+// admin returns the handler for revocation.
 func (c config) admin(dex api.DexServer) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /revoke", func(w http.ResponseWriter, r *http.Request) {
@@ -143,8 +142,8 @@ func (c config) admin(dex api.DexServer) http.Handler {
 	return mux
 }
 
-// subject is what Dex makes of a user's id and the connector: the sub of its tokens,
-// and how its administration API names people.
+// subject returns the identifier that Dex makes of a user's id and the connector. It is the sub of
+// its tokens, and identifies users in its administration API.
 func subject(user string) string {
 	b := protowire.AppendTag(nil, 1, protowire.BytesType)
 	b = protowire.AppendString(b, user)

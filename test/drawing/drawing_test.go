@@ -13,8 +13,8 @@ import (
 
 const modulePath = "github.com/mcp-authd/mcp-authd/"
 
-// TestDrawing: issue 13, 3.1. The drawing is made of its text, each of its rooms is a folder, and
-// each arrow an import.
+// TestDrawing: issue 13, 3.1. The drawing is generated from its text. Each of its boxes is a
+// directory, and each arrow an import.
 func TestDrawing(t *testing.T) {
 	t.Chdir("../..")
 	text, err := os.ReadFile(source)
@@ -55,7 +55,7 @@ func TestDrawingCanFail(t *testing.T) {
 	}
 }
 
-// imports reports whether a file of from, tests excepted, imports to or a package below it.
+// imports reports whether a non-test file of from imports to or a package below it.
 func imports(t *testing.T, from, to string) (found bool) {
 	t.Helper()
 	err := filepath.WalkDir(from, func(path string, e fs.DirEntry, err error) error {

@@ -1,5 +1,5 @@
-// Command drawing makes docs/architecture.svg of docs/architecture.txt: rows of rooms, and arrows
-// between them. Run it from the root of the repository by "make drawing".
+// Command drawing generates docs/architecture.svg from docs/architecture.txt: rows of boxes with
+// arrows between them. Run it from the root of the repository with "make drawing".
 package main
 
 import (
@@ -32,14 +32,14 @@ func run() error {
 	return os.WriteFile(target, []byte(d.svg()), 0o644)
 }
 
-// room is a box: a folder, and a word about it.
+// room is a box: a directory with a caption.
 type room struct {
 	folder, caption string
 	row             int
 	x, y, w         int
 }
 
-// arrow goes from the room that imports to the one that is imported.
+// arrow leads from an importing room to the imported one.
 type arrow struct{ from, to string }
 
 type drawing struct {
@@ -48,8 +48,8 @@ type drawing struct {
 	arrows []arrow
 }
 
-// parse reads lines of three kinds: "row", which begins a row of rooms; "FOLDER | CAPTION", a room
-// of it; "FOLDER -> FOLDER", an arrow. Lines that begin with # and empty ones do not count.
+// parse reads three kinds of lines: "row" begins a row of rooms, "FOLDER | CAPTION" is a room of
+// the row, and "FOLDER -> FOLDER" is an arrow. It ignores empty lines and lines that begin with #.
 func parse(text string) (*drawing, error) {
 	d := &drawing{}
 	for line := range strings.Lines(text) {
@@ -87,7 +87,7 @@ const (
 	widest, between = 230, 16
 )
 
-// place gives each room its box: rooms of a row have one width, and stand in the middle.
+// place sets the box of each room. Rooms of a row have the same width, and the row is centered.
 func (d *drawing) place() {
 	for row := range d.rows {
 		var here []*room
@@ -145,7 +145,8 @@ func (d *drawing) svg() string {
 
 var escaped = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
 
-// line is the way of an arrow: between rows from edge to edge, within a row from side to side.
+// line returns the path of an arrow: between rows from edge to edge, within a row from side to
+// side.
 func (d *drawing) line(a arrow) string {
 	from, to := d.room(a.from), d.room(a.to)
 	if from.row == to.row {

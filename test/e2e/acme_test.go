@@ -24,8 +24,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 )
 
-// TestCertificateOverReplicas: the authority comes to one replica with the challenge of another, which tries
-// again after a failure; the certificate that this one gets is served by both (DL-01).
+// TestCertificateOverReplicas: the authority contacts one replica for the challenge of another.
+// That one retries after a failure, and both replicas serve the resulting certificate (DL-01).
 func TestCertificateOverReplicas(t *testing.T) {
 	lane.Long(t, "internal/acme gets certificates for one server")
 	t.Parallel()
@@ -50,7 +50,7 @@ func TestCertificateOverReplicas(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() {
-			_ = cmd.Process.Signal(syscall.SIGTERM) // it may have ended; Wait tells
+			_ = cmd.Process.Signal(syscall.SIGTERM) // it may have ended; Wait returns the error
 			if err := cmd.Wait(); err != nil {
 				t.Errorf("a replica did not exit with 0: %v\n%s", err, log.String())
 			}
@@ -59,7 +59,7 @@ func TestCertificateOverReplicas(t *testing.T) {
 	}
 	until := func(what string, is func() error) {
 		t.Helper()
-		if err := wait.Retry(3*time.Minute, is); err != nil { // authority and servers try again by themselves
+		if err := wait.Retry(3*time.Minute, is); err != nil { // authority and servers retry
 			t.Fatalf("DL-01: %s: %v", what, err)
 		}
 	}
@@ -73,7 +73,7 @@ func TestCertificateOverReplicas(t *testing.T) {
 	}
 	atBehind := start(behind, nettest.For(t))
 	until("nobody is where the name leads", said(atBehind, "there is no certificate yet"))
-	start(front, frontHTTP) // waits for the one that has begun
+	start(front, frontHTTP) // waits for the running order
 	until("the replica behind gets the certificate", said(atBehind, "got a certificate"))
 	roots := authority.Issued(t)
 	for what, address := range map[string]string{"the replica behind": behind, "the replica in front": front} {
@@ -96,7 +96,7 @@ func TestCertificateOverReplicas(t *testing.T) {
 	}
 }
 
-// metadataOver reads the metadata of the server by its name, at an address.
+// metadataOver reads the server's metadata by its name, at an address.
 func metadataOver(address, name string, roots *x509.CertPool) error {
 	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}, ForceAttemptHTTP2: true}
 	transport.DialContext = func(ctx context.Context, network, _ string) (net.Conn, error) {

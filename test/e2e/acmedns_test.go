@@ -22,8 +22,9 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 )
 
-// TestCertificateOverDNS: a replica that is killed in the middle of an order keeps no other from getting the
-// certificate, which is one for all names of the domain, with a record at a name server (DL-01).
+// TestCertificateOverDNS: a replica that is killed during an order does not prevent another from
+// getting the certificate. It covers all names of the domain, through a record at a name server
+// (DL-01).
 func TestCertificateOverDNS(t *testing.T) {
 	lane.Long(t, "internal/acme gets certificates by DNS for one server")
 	t.Parallel()
@@ -69,7 +70,7 @@ func TestCertificateOverDNS(t *testing.T) {
 	}
 	listen := nettest.For(t)
 	_, log := start(listen, names.Address, metrics)
-	err := wait.Retry(4*time.Minute, func() error { // it waits until the lease of the first has expired
+	err := wait.Retry(4*time.Minute, func() error { // it waits until the first lease has expired
 		if !strings.Contains(log.String(), "got a certificate") {
 			return fmt.Errorf("the log lacks it:\n%s", log.String())
 		}
@@ -85,7 +86,8 @@ func TestCertificateOverDNS(t *testing.T) {
 	wait.Success(t, "DL-01: the metrics have the certificate", func() error { return scraped(metrics, series) })
 }
 
-// silence is a server that takes connections, and says nothing; begun is closed at the first one.
+// silence starts a server that accepts connections but sends nothing. It closes begun at the first
+// connection.
 func silence(t *testing.T) (address string, begun <-chan struct{}) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -109,7 +111,7 @@ func silence(t *testing.T) (address string, begun <-chan struct{}) {
 	return l.Addr().String(), first
 }
 
-// scraped returns an error unless the metrics have a line that begins so.
+// scraped returns an error unless a line of the metrics begins with begin.
 func scraped(address, begin string) error {
 	resp, err := http.Get("http://" + address + "/metrics")
 	if err != nil {

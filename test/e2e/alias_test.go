@@ -25,7 +25,7 @@ import (
 
 const aliasPassword = "correct horse battery staple"
 
-// aliased is the server as the gateway to an MCP server that has an alias, with alice and bob.
+// aliased is the server as the gateway to an MCP server with an alias, with alice and bob.
 type aliased struct {
 	config, mcp, work string
 }
@@ -57,7 +57,7 @@ resources:
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		_ = server.Process.Signal(syscall.SIGTERM) // Wait tells
+		_ = server.Process.Signal(syscall.SIGTERM) // Wait returns the error
 		if err := server.Wait(); err != nil {
 			t.Errorf("serve did not exit with 0: %v\n%s", err, log.String())
 		}
@@ -79,7 +79,7 @@ func (a *aliased) run(t *testing.T, in string, args ...string) string {
 	return string(out)
 }
 
-// connectAt is the SDK's client at one URL, for one person.
+// connectAt connects the SDK's client at a URL for a user.
 func connectAt(t *testing.T, endpoint string, p *demotest.Person) (*client, error) {
 	c := &client{}
 	handler, err := c.handler(p)
@@ -95,7 +95,7 @@ func connectAt(t *testing.T, endpoint string, p *demotest.Person) (*client, erro
 	return c, err
 }
 
-// who asks the tool who calls.
+// who returns the caller that the tool sees.
 func (c *client) who(t *testing.T) string {
 	t.Helper()
 	var out struct{ Subject string }
@@ -116,9 +116,9 @@ func (c *client) bearer(t *testing.T) string {
 	return token.AccessToken
 }
 
-// AS-239: the SDK's own client connects to an MCP server and to its alias, as two people at one browser,
-// and the tool sees two people. Neither token is good at the other URL; the end of one connection leaves
-// the other.
+// TestAliasForAnotherPerson: AS-239: the SDK's own client connects to an MCP server and to its
+// alias, as two users of one browser. The tool sees two users. Neither token is valid at the other
+// URL, and ending one connection does not affect the other.
 func TestAliasForAnotherPerson(t *testing.T) {
 	s := mcp.NewServer(&mcp.Implementation{Name: "inner", Version: "1"}, nil)
 	mcp.AddTool(s, &mcp.Tool{Name: "whoami"},
@@ -126,7 +126,7 @@ func TestAliasForAnotherPerson(t *testing.T) {
 			return nil, map[string]string{"subject": r.Extra.Header.Get("X-Mcp-Subject")}, nil
 		})
 	inner := httptest.NewServer(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s }, nil))
-	t.Cleanup(func() { // after the clients, whose streams would hold it
+	t.Cleanup(func() { // after the clients, whose streams would block it
 		inner.CloseClientConnections()
 		inner.Close()
 	})
@@ -192,7 +192,7 @@ func TestAliasForAnotherPerson(t *testing.T) {
 	})
 }
 
-// ping sends a request by hand.
+// ping sends a request without the SDK.
 func ping(t *testing.T, endpoint, token string) (status int, challenge string) {
 	t.Helper()
 	req, _ := http.NewRequest(http.MethodPost, endpoint,

@@ -18,7 +18,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/program"
 )
 
-// lookServer is an MCP server with one tool.
+// lookServer starts an MCP server with one tool.
 func lookServer(t *testing.T) *httptest.Server {
 	t.Helper()
 	s := mcp.NewServer(&mcp.Implementation{Name: "inner", Version: "1"}, nil)
@@ -44,8 +44,8 @@ func audited(t *testing.T, data string, args ...string) string {
 	return string(out)
 }
 
-// TestAuditProof: OB-05. From a call of a tool through the gateway to what its person allowed, checked by
-// a program that is built of the verifier alone and has the key.
+// TestAuditProof: OB-05. It proves that a tool call through the gateway was allowed by its user.
+// The check runs in a separate program that contains only the verifier and has the key.
 func TestAuditProof(t *testing.T) {
 	data := t.TempDir()
 	p := protect(t, "--data", data, lookServer(t).URL+"/mcp")

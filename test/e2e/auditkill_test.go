@@ -26,7 +26,7 @@ clients: [{id: robot, name: Robot, secret: ` + agentSecret + `, grant_types: [cl
 resources: [{uri: "http://127.0.0.1:9/mcp", name: R, scopes: [{name: mcp, description: use it, default: true}]}]
 `
 
-// robots is a server that gives tokens to a client of its operator.
+// robots is a server that issues tokens to a client of its operator.
 type robots struct {
 	*replica
 	config string
@@ -44,7 +44,7 @@ func startRobots(t *testing.T, more string) *robots {
 	return r
 }
 
-// token asks for a token, and returns what names the request.
+// token requests a token and returns the request id.
 func (r *robots) token() (id string, status int) {
 	resp, err := http.PostForm(r.at("/token"), url.Values{
 		"grant_type": {"client_credentials"}, "client_id": {"robot"}, "client_secret": {agentSecret},
@@ -57,7 +57,7 @@ func (r *robots) token() (id string, status int) {
 	return resp.Header.Get("X-Request-Id"), resp.StatusCode
 }
 
-// command runs a command of the operator.
+// command runs an operator command.
 func (r *robots) command(t *testing.T, args ...string) []byte {
 	t.Helper()
 	var errs bytes.Buffer
@@ -70,8 +70,8 @@ func (r *robots) command(t *testing.T, args ...string) []byte {
 	return out
 }
 
-// TestKillLosesNoEntry: OB-04. Each token that a client got before its server was killed is in the audit log
-// after the next start, once.
+// TestKillLosesNoEntry: OB-04. After a kill and a restart, the audit log has one entry for each
+// token that a client got before.
 func TestKillLosesNoEntry(t *testing.T) {
 	t.Run("SQLite", func(t *testing.T) { killLosesNoEntry(t, "") })
 	t.Run("PostgreSQL", func(t *testing.T) {
@@ -96,7 +96,7 @@ func killLosesNoEntry(t *testing.T, more string) {
 				for {
 					id, status := r.token()
 					if status == 0 {
-						return // it is dead
+						return // it has been killed
 					}
 					if status == http.StatusOK {
 						mu.Lock()

@@ -22,9 +22,10 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 )
 
-// TestKillWhileSinksFail: OB-06. Two servers on one PostgreSQL are killed in turns while the receiver of a
-// sink hangs, closes, or fails after it has taken a batch: each token that a client got has one entry in the
-// log, and is in each sink, where what comes twice is the same line.
+// TestKillWhileSinksFail: OB-06. Two servers on one PostgreSQL are killed in turns. Meanwhile the
+// receiver of a log destination hangs, closes the connection, or fails after it has accepted a
+// batch. Each token that a client got must have one entry in the log and be at each log
+// destination. Duplicates there must be identical lines.
 func TestKillWhileSinksFail(t *testing.T) {
 	lane.Long(t, "TestKillLosesNoEntry kills one server")
 	hook := &flakyReceiver{lines: map[string]int{}, woken: make(chan struct{})}
@@ -156,9 +157,9 @@ func countLines(all []byte) map[string]int {
 	return out
 }
 
-// flakyReceiver takes lines, and fails in three of four requests.
+// flakyReceiver receives lines, and fails in three of four requests.
 type flakyReceiver struct {
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	asked  int
 	healed bool
 	woken  chan struct{} // closed to fail the hanging requests
@@ -181,7 +182,7 @@ func (f *flakyReceiver) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		case <-r.Context().Done():
 		}
 		panic(http.ErrAbortHandler)
-	case 1: // it has taken the batch, and says that it has not
+	case 1: // it has accepted the batch but reports a failure
 		f.take(r)
 		w.WriteHeader(http.StatusInternalServerError)
 	case 2:

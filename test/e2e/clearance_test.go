@@ -13,7 +13,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/program"
 )
 
-// clearanceLink is the page in the answer to a call that a person has to approve.
+// clearanceLink matches the link in the response to a call that a user must approve.
 var clearanceLink = regexp.MustCompile(`Open (\S+/clearance/clr_\S+) to do so, then call again\.`)
 
 // pay calls the tool pay of a gateway.
@@ -21,7 +21,7 @@ func (g *gateways) pay(to *replica, token, arguments string) answer {
 	return g.do(to, callRequest(g.MCPURL, "pay", arguments, "Bearer "+token))
 }
 
-// held is the page that a call waits for, which must not reach the MCP server.
+// held returns the link to the page that a call waits for. The call must not reach the MCP server.
 func (g *gateways) held(t *testing.T, to *replica, token, arguments string) (link string) {
 	t.Helper()
 	before := g.paid.Load()
@@ -41,8 +41,8 @@ func (g *gateways) held(t *testing.T, to *replica, token, arguments string) (lin
 	return ""
 }
 
-// TestClearanceOverReplicas: two processes on one PostgreSQL, with the gateway in front of one MCP server. A call is
-// asked for at one, approved on a page, and made at both.
+// TestClearanceOverReplicas: two processes on one PostgreSQL are gateways to one MCP server. A call
+// is requested at one, approved on a page, and made at both.
 func TestClearanceOverReplicas(t *testing.T) {
 	g := newGateways(t, `tools: [{name: pay, clearance: {by: person, when: "arguments.amount > 100"}}]`, "")
 	one, two := g.replicas[0], g.replicas[1]

@@ -22,7 +22,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/program"
 )
 
-// registration is a client that can change what it is registered with (RFC 7592).
+// registration is a client that can change its registration (RFC 7592).
 type registration struct {
 	ID    string `json:"client_id"`
 	URI   string `json:"registration_client_uri"`
@@ -49,7 +49,7 @@ func registered(t *testing.T, method, at, token string, body map[string]any) (r 
 	return r
 }
 
-// visitor is a browser that does not follow redirects, and whose cookies both replicas see.
+// visitor is a browser that does not follow redirects. Both replicas get its cookies.
 type visitor struct {
 	t *testing.T
 	*http.Client
@@ -64,7 +64,7 @@ func newVisitor(t *testing.T) *visitor {
 	}
 }
 
-// open returns where a page sends the browser, "" for none, and the page.
+// open returns the redirect target of a page, or "", and the page.
 func (b *visitor) open(at string) (to, body string) {
 	b.t.Helper()
 	resp, err := b.Get(at)
@@ -82,7 +82,7 @@ func (b *visitor) read(resp *http.Response) (to, body string) {
 
 var decisionForm = regexp.MustCompile(`(?s)<form [^>]*class="decide[^>]*>.*?name="step" value="([^"]+)"`)
 
-// press decides on a page, at one of the replicas.
+// press presses a decision button of a page at one of the replicas.
 func (b *visitor) press(replica, body, verdict string) (to, after string) {
 	b.t.Helper()
 	m := decisionForm.FindStringSubmatch(body)
@@ -120,8 +120,8 @@ func (b *visitor) signIn(replica, at string) (to, body string) {
 	return b.open(next)
 }
 
-// TestConsentOverReplicas: what one replica changes, the other must not answer by what it has
-// kept of it; and what the operator takes away is asked for again (Security H1, H2, M1, L8).
+// TestConsentOverReplicas: after a change at one replica, the other must not use cached data.
+// Consent that the operator has removed is requested again (Security H1, H2, M1, L8).
 func TestConsentOverReplicas(t *testing.T) {
 	const nice, evil = "https://nice.example/cb", "https://evil.example/cb"
 	database := pgtest.Start(t).Database(t)

@@ -9,14 +9,14 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/demotest"
 )
 
-// runDeviceLogin runs the login command as a program without a browser, has the person open the
-// address that it shows on a device of theirs, and returns its steps.
+// runDeviceLogin runs the login command as a program without a browser. The user opens the
+// displayed address on another device. It returns the steps.
 func runDeviceLogin(t *testing.T, p *demotest.Person, args ...string) (steps []map[string]any, err error) {
 	t.Helper()
 	return runSteps(t, types(p), append([]string{"--device"}, args...)...)
 }
 
-// types has the person open the address of a step on a device of theirs.
+// types opens the address of a step on another device of the user.
 func types(p *demotest.Person) func(step map[string]any) error {
 	return func(step map[string]any) error {
 		if link, ok := step["verification_uri_complete"].(string); ok {

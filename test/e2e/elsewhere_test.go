@@ -18,7 +18,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 )
 
-// elsewhereServer is examples/nethttp: an MCP server in a process of its own, with what it needs to report.
+// elsewhereServer runs examples/nethttp: an MCP server in a separate process, with the credentials
+// for reports.
 func elsewhereServer(t *testing.T, address, issuer, client, secret string) {
 	t.Helper()
 	bin, file := program.Build(t, ".", "./examples/nethttp"), filepath.Join(t.TempDir(), "secret")
@@ -43,7 +44,7 @@ func elsewhereServer(t *testing.T, address, issuer, client, secret string) {
 	})
 }
 
-// known waits until a server tells of a resource that a command has added.
+// known waits until a server announces a resource that a command has added.
 func known(t *testing.T, issuer, resource string) {
 	t.Helper()
 	wait.Success(t, "the server knows the resource", func() error {
@@ -60,8 +61,8 @@ func known(t *testing.T, issuer, resource string) {
 	})
 }
 
-// TestReportsOfAnotherProcess: a server and an MCP server in two processes. What the MCP server refuses is found
-// by its reference, and who allowed a call of its tool is proved.
+// TestReportsOfAnotherProcess: a server and an MCP server run in two processes. Refusals of the MCP
+// server are found by their reference, and the approval of a tool call is proved.
 func TestReportsOfAnotherProcess(t *testing.T) {
 	address := nettest.For(t)
 	mcpURL := "http://" + address + "/mcp"

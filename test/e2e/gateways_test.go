@@ -31,8 +31,8 @@ clients: [{id: robot, name: Robot, secret: ` + agentSecret + `, grant_types: [cl
 resources: [{uri: "ISSUER/mcp", name: R, upstream: {url: "UPSTREAM"}, scopes: [{name: mcp, description: use it, default: true}], MORE}]
 `
 
-// gateways are two replicas on one PostgreSQL, each with the gateway to one MCP server. To clients they
-// are one server, with the issuer's name.
+// gateways are two replicas on one PostgreSQL, each a gateway to the same MCP server. Clients see
+// one server with the issuer's name.
 type gateways struct {
 	*demotest.Demo
 	t        *testing.T
@@ -41,8 +41,8 @@ type gateways struct {
 	paid     atomic.Int64 // calls of the tool pay that reached the MCP server
 }
 
-// newGateways starts them, with one person. More is what the configuration says of the MCP server, and top
-// what else it says.
+// newGateways starts gateways with one user. more is the configuration of the MCP server, and top
+// the rest of the configuration.
 func newGateways(t *testing.T, more, top string) *gateways {
 	t.Helper()
 	s := mcp.NewServer(&mcp.Implementation{Name: "inner", Version: "1"}, nil)
@@ -79,14 +79,14 @@ func newGateways(t *testing.T, more, top string) *gateways {
 	return g
 }
 
-// answer is what a replica answers.
+// answer is the response of a replica.
 type answer struct {
 	status int
 	header http.Header
 	body   string
 }
 
-// do sends a request to a replica, as if the name of the issuer had led there.
+// do sends a request to a replica, as if the issuer's name had resolved to it.
 func (g *gateways) do(to *replica, r *http.Request) answer {
 	r.Host = r.URL.Host
 	r.URL.Host = to.address
@@ -103,8 +103,7 @@ func (g *gateways) do(to *replica, r *http.Request) answer {
 	return answer{resp.StatusCode, resp.Header, string(body)}
 }
 
-// race has 32 requests sent at the same moment, to the replicas in turn, and counts what is said of the
-// answers.
+// race sends 32 requests concurrently, to the replicas in turn, and counts the results.
 func (g *gateways) race(ask func(to *replica) (said string)) map[string]int {
 	begin, said := make(chan struct{}), map[string]int{}
 	var mu sync.Mutex // guards said
@@ -123,7 +122,7 @@ func (g *gateways) race(ask func(to *replica) (said string)) map[string]int {
 	return said
 }
 
-// proof makes a proof for a request.
+// proof returns a DPoP proof for a request.
 func proof(t *testing.T, s *dpop.Signer, url, token, nonce string) string {
 	t.Helper()
 	p, err := s.Proof(dpop.Claims{Method: http.MethodPost, URL: url, Token: token, Nonce: nonce, Now: time.Now()})

@@ -1,4 +1,4 @@
-// Package e2e drives the built binary with real clients and plain HTTP.
+// Package e2e tests the built binary with real clients and plain HTTP.
 package e2e
 
 import (
@@ -20,9 +20,9 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 )
 
-const redirect = "http://localhost:3142" // without a path, as the SDK's example has it
+const redirect = "http://localhost:3142" // without a path, as in the SDK's example
 
-// client is the SDK's own client with its own OAuth handler; only the browser is ours.
+// client is the SDK's own client with its own OAuth handler. Only the browser is part of the test.
 type client struct {
 	*mcp.ClientSession
 	oauth    auth.OAuthHandler
@@ -53,7 +53,7 @@ func connect(t *testing.T, d *demotest.Demo, p *demotest.Person) *client {
 	return c
 }
 
-// handler signs in as p.
+// handler returns an OAuth handler that signs in as p.
 func (c *client) handler(p *demotest.Person) (*auth.AuthorizationCodeHandler, error) {
 	return auth.NewAuthorizationCodeHandler(&auth.AuthorizationCodeHandlerConfig{
 		DynamicClientRegistrationConfig: &auth.DynamicClientRegistrationConfig{
@@ -168,7 +168,7 @@ func TestGoSDKClient(t *testing.T) {
 }
 
 func TestGoSDKRefresh(t *testing.T) {
-	// x/oauth2 takes a token with ten seconds left for expired, so this lives for two.
+	// x/oauth2 treats a token as expired ten seconds early, so this token is used for two seconds.
 	d := demotest.Start(t, demotest.Options{Env: []string{"MCP_AUTHD_TOKENS_ACCESS_TTL=12s"}})
 	c := connect(t, d, d.Person())
 	var who caller

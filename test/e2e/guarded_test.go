@@ -12,8 +12,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/mcpresource/gosdk"
 )
 
-// guardWhoami serves an MCP server with the tool whoami, behind a guard that checks tokens by itself, with
-// the keys and the status lists of the authorization server. Validator and rules are set here.
+// guardWhoami serves an MCP server with the tool whoami, behind a guard that verifies tokens itself
+// with the authorization server's keys and status lists. It sets Validator and Rules of c.
 func guardWhoami(t *testing.T, mux *http.ServeMux, c mcpresource.Config) {
 	t.Helper()
 	v, err := mcpresource.NewJWTValidator(mcpresource.JWTConfig{

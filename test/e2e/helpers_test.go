@@ -21,7 +21,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// helper exchanges a token for one with less, at a server.
+// helper exchanges a token for a sub-agent token at a server, and returns the status and the new
+// token.
 func helper(t *testing.T, server, clientID, token, name string) (int, string) {
 	t.Helper()
 	status, out := post(t, server+"/token", url.Values{
@@ -32,7 +33,7 @@ func helper(t *testing.T, server, clientID, token, name string) (int, string) {
 	return status, made
 }
 
-// handOn is helper where it has to work.
+// handOn is helper, but fails the test on an error.
 func handOn(t *testing.T, server, clientID, token, name string) string {
 	t.Helper()
 	status, made := helper(t, server, clientID, token, name)
@@ -42,8 +43,8 @@ func handOn(t *testing.T, server, clientID, token, name string) string {
 	return made
 }
 
-// TestHelpersAreCut: AS-243. The operator cuts the middle of a tree, and a resource server that asks
-// nobody about tokens refuses what is below within seconds, and nothing else.
+// TestHelpersAreCut: AS-243. The operator revokes the middle of a tree. A resource server that
+// validates tokens locally refuses only the tokens below, within seconds.
 func TestHelpersAreCut(t *testing.T) {
 	dir := t.TempDir()
 	d := demotest.Start(t,
@@ -104,7 +105,7 @@ func TestHelpersAreCut(t *testing.T) {
 	}
 }
 
-// TestHelpersOverReplicas: AS-243. What is handed on at one replica, and cut at the other.
+// TestHelpersOverReplicas: AS-243. Tokens are delegated at one replica and revoked at the other.
 func TestHelpersOverReplicas(t *testing.T) {
 	database := pgtest.Start(t).Database(t)
 	addresses := []string{nettest.For(t), nettest.For(t)}
@@ -140,8 +141,8 @@ func TestHelpersOverReplicas(t *testing.T) {
 	handOn(t, issuer, id, own, "another")
 }
 
-// TestHelpersAreCutWhileTheyMultiply: AS-243. A helper hands on at two replicas while one of them cuts it:
-// nothing that it has handed on is good afterwards, at either.
+// TestHelpersAreCutWhileTheyMultiply: AS-243. A sub-agent delegates at two replicas while one of
+// them revokes its token. Afterwards none of the delegated tokens is valid at either replica.
 func TestHelpersAreCutWhileTheyMultiply(t *testing.T) {
 	g := newGateways(t, "", "")
 	id := register(t, g.Demo)

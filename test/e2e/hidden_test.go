@@ -15,8 +15,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/program"
 )
 
-// TestHidden: SP-22, Security M9. Another process of the same user, as a program of the
-// gateway is, reads neither the environment of the server nor its memory.
+// TestHidden: SP-22, Security M9. Another process of the same user, such as a program of the
+// gateway, can read neither the environment of the server nor its memory.
 func TestHidden(t *testing.T) {
 	dir := t.TempDir()
 	for d := dir; d != os.TempDir() && d != "/"; d = filepath.Dir(d) {
@@ -36,7 +36,7 @@ func TestHidden(t *testing.T) {
 		t.Fatal(err)
 	}
 	nobody := &syscall.SysProcAttr{}
-	if os.Geteuid() == 0 { // from whom nothing is hidden
+	if os.Geteuid() == 0 { // root can read everything
 		nobody.Credential = &syscall.Credential{Uid: 65534, Gid: 65534}
 		if err := os.Chown(data, 65534, 65534); err != nil {
 			t.Fatal(err)

@@ -41,7 +41,7 @@ func post(t *testing.T, target string, form url.Values) (int, map[string]any) {
 	return resp.StatusCode, out
 }
 
-// signIn gets tokens by plain HTTP.
+// signIn gets tokens over plain HTTP.
 func signIn(t *testing.T, d *demotest.Demo, p *demotest.Person, clientID string) map[string]any {
 	t.Helper()
 	back, err := p.Visit(d.Issuer + "/authorize?" + authorizeQuery(t, d, clientID).Encode())
@@ -58,7 +58,7 @@ func signIn(t *testing.T, d *demotest.Demo, p *demotest.Person, clientID string)
 	return out
 }
 
-// callWhoami calls a tool by plain HTTP and returns the status.
+// callWhoami calls a tool over plain HTTP and returns the status.
 func callWhoami(t *testing.T, d *demotest.Demo, token any) int {
 	t.Helper()
 	resp, err := http.DefaultClient.Do(toolRequest(d.MCPURL, "whoami", "Bearer "+token.(string)))
@@ -70,12 +70,12 @@ func callWhoami(t *testing.T, d *demotest.Demo, token any) int {
 	return resp.StatusCode
 }
 
-// toolRequest calls a tool of an MCP server.
+// toolRequest returns a request that calls a tool of an MCP server.
 func toolRequest(url, tool, authorization string) *http.Request {
 	return callRequest(url, tool, "{}", authorization)
 }
 
-// callRequest calls a tool with arguments, which are JSON.
+// callRequest returns a request that calls a tool with arguments in JSON.
 func callRequest(url, tool, arguments, authorization string) *http.Request {
 	body := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"` + tool + `","arguments":` + arguments +
 		`,"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}`

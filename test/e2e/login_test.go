@@ -13,7 +13,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/program"
 )
 
-// runSteps runs the login command, and returns its steps, each of which is also given to a function when it comes.
+// runSteps runs the login command and returns its steps. It calls on for each step.
 func runSteps(t *testing.T, on func(step map[string]any) error, args ...string) (steps []map[string]any, err error) {
 	t.Helper()
 	cmd := exec.Command(program.Authd(t), append([]string{"login", "--json"}, args...)...)
@@ -38,13 +38,13 @@ func runSteps(t *testing.T, on func(step map[string]any) error, args ...string) 
 	return steps, cmd.Wait()
 }
 
-// runLogin has the person visit each URL that the login command prints.
+// runLogin runs the login command. The user visits each URL that it prints.
 func runLogin(t *testing.T, p *demotest.Person, args ...string) (steps []map[string]any, err error) {
 	t.Helper()
 	return runSteps(t, visits(p), append([]string{"--no-browser"}, args...)...)
 }
 
-// visits has the person visit the URL of a step, and come back to the command.
+// visits visits the URL of a step as the user, and returns to the command.
 func visits(p *demotest.Person) func(step map[string]any) error {
 	return func(step map[string]any) error {
 		link, ok := step["url"].(string)

@@ -15,7 +15,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/demotest"
 )
 
-// payment is what the tools of the bank take.
+// payment holds the arguments of the bank's tools.
 type payment struct {
 	Amount float64        `json:"amount"`
 	Urgent bool           `json:"urgent"`
@@ -24,8 +24,8 @@ type payment struct {
 	Note   string         `json:"note,omitempty"`
 }
 
-// newBank starts a gateway before an MCP server with the tools pay, which needs a scope and the permission of its
-// person, and order, which needs a scope and the permission of Olga.
+// newBank starts a gateway in front of an MCP server with the tools pay and order. Each requires a
+// scope. pay also requires the approval of its user, and order the approval of Olga.
 func newBank(t *testing.T) (d *demotest.Demo, olga *demotest.Person) {
 	t.Helper()
 	s := mcp.NewServer(&mcp.Implementation{Name: "bank", Version: "1"}, nil)
@@ -47,7 +47,7 @@ tools:
 	return d, d.AddUser(t, "olga")
 }
 
-// saidOf are the step-ups among steps, in words.
+// saidOf describes the step-ups among steps.
 func saidOf(steps []map[string]any) (said []string) {
 	for _, s := range steps {
 		if scopes, ok := s["need_scope"].([]any); ok {
@@ -71,7 +71,7 @@ func result(t *testing.T, steps []map[string]any) string {
 	return string(b)
 }
 
-// TestLoginWithClearance: login calls a tool that needs a scope and a clearance.
+// TestLoginWithClearance: login calls a tool that requires a scope and a tool call approval.
 func TestLoginWithClearance(t *testing.T) {
 	d, olga := newBank(t)
 	large := []string{
@@ -108,7 +108,7 @@ func TestLoginWithClearance(t *testing.T) {
 			t.Errorf("got %v, %v", last, err)
 		}
 	})
-	// Who is to decide opens the link that the command prints while it waits.
+	// The approver opens the link that the command prints while it waits.
 	for _, tt := range []struct {
 		name, tool, flag string
 		of               func(*demotest.Person) func(step map[string]any) error

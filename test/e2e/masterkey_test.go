@@ -48,7 +48,7 @@ func newRollout(t *testing.T) *rollout {
 	return r
 }
 
-// command is the binary with master keys, the primary first.
+// command returns the binary with master keys, the primary first.
 func (r *rollout) command(masters []string, args ...string) *exec.Cmd {
 	c := exec.Command(program.Authd(r.t), append(args, "--config", r.config)...)
 	c.Env = append(os.Environ(), "MCP_AUTHD_SECRET_KEY="+masters[0],
@@ -56,7 +56,7 @@ func (r *rollout) command(masters []string, args ...string) *exec.Cmd {
 	return c
 }
 
-// step is a part of the test.
+// step runs a part of the test.
 func (r *rollout) step(name string, f func(t *testing.T)) {
 	outer := r.t
 	defer func() { r.t = outer }()
@@ -80,14 +80,14 @@ func (r *rollout) stop(i int) {
 	if r.server[i] == nil {
 		return
 	}
-	_ = r.server[i].Process.Signal(syscall.SIGTERM) // Wait tells
+	_ = r.server[i].Process.Signal(syscall.SIGTERM) // Wait returns the error
 	if err := r.server[i].Wait(); err != nil {
 		r.t.Errorf("server %d did not exit with 0: %v\n%s", i, err, r.log[i])
 	}
 	r.server[i] = nil
 }
 
-// restart starts a server, again if it runs, with these master keys.
+// restart starts or restarts a server with these master keys.
 func (r *rollout) restart(i int, masters ...string) {
 	r.t.Helper()
 	r.stop(i)
@@ -101,7 +101,7 @@ func (r *rollout) restart(i int, masters ...string) {
 	demotest.Ready(r.t, "http://"+r.address[i], r.log[i])
 }
 
-// application is a client with what it was given.
+// application is a client with its credentials.
 type application struct {
 	id, secret, refresh string
 }
@@ -138,8 +138,8 @@ func (a *application) form(grant string, more ...string) url.Values {
 	return v
 }
 
-// signIn signs a person in at server 0, which is the issuer, redeems the code at server
-// i, and returns the access token.
+// signIn signs in a user at server 0, which is the issuer. It redeems the code at server i and
+// returns the access token.
 func (r *rollout) signIn(p *demotest.Person, a *application, i int) string {
 	r.t.Helper()
 	d := &demotest.Demo{Issuer: "http://" + r.address[0], MCPURL: "http://127.0.0.1:9/mcp"}
@@ -152,7 +152,7 @@ func (r *rollout) signIn(p *demotest.Person, a *application, i int) string {
 			redirect))
 }
 
-// refresh exchanges the refresh token at server i.
+// refresh uses the refresh token at server i.
 func (r *rollout) refresh(a *application, i int) string {
 	r.t.Helper()
 	return r.take(a, i, a.form("refresh_token", "refresh_token", a.refresh))
@@ -168,7 +168,7 @@ func (r *rollout) take(a *application, i int, form url.Values) string {
 	return out["access_token"].(string)
 }
 
-// good checks access tokens as a resource server does that knows nothing yet.
+// good checks access tokens like a resource server with an empty cache.
 func (r *rollout) good(tokens ...string) {
 	r.t.Helper()
 	for i, token := range tokens {
@@ -182,8 +182,8 @@ func (r *rollout) good(tokens ...string) {
 	}
 }
 
-// TestMasterKeyChange follows "Changing the master key" of docs/operating/keys.md, with people
-// and clients at work between its steps.
+// TestMasterKeyChange follows "Changing the master key" of docs/operating/keys.md, while users and
+// clients are active between its steps.
 func TestMasterKeyChange(t *testing.T) {
 	r := newRollout(t)
 	before, after := strings.Repeat("old-key-", 5), strings.Repeat("new-key-", 5)
@@ -212,7 +212,7 @@ func TestMasterKeyChange(t *testing.T) {
 				if r.refresh(&spent, 1-i); spent.refresh != public.refresh {
 					t.Error("a replayed refresh at the other replica gave another successor")
 				}
-				// A registration of one replica is known to the other, its sign-in as well.
+				// One replica knows the registrations and sign-ins of the other.
 				tokens = append(tokens, r.signIn(alice, r.register(i, "none"), 1-i))
 			}
 		}

@@ -23,13 +23,13 @@ type house struct {
 	address string
 	demo    *demotest.Demo
 	server  *replica
-	person  *demotest.Person // her browser
+	person  *demotest.Person // alice with her browser
 	client  string
 	refresh string
-	access  []string // tokens of before each move
+	access  []string // tokens from the time before each move
 }
 
-// config is the configuration over a database; "" is SQLite.
+// config writes the configuration for a database. "" is SQLite.
 func (h *house) config(database string) string {
 	h.t.Helper()
 	yaml := "issuer: http://" + h.address + "\ndata_dir: " + filepath.Join(h.dir, "data") + "\nsecret_key: " +
@@ -62,7 +62,7 @@ func (h *house) run(in io.Reader, args ...string) string {
 	return string(out)
 }
 
-// authorize has the person's browser visit the authorization endpoint, and keeps the tokens.
+// authorize visits the authorization endpoint with the user's browser, and stores the tokens.
 func (h *house) authorize() map[string]any {
 	h.t.Helper()
 	back, err := h.person.Visit(h.demo.Issuer + "/authorize?" + authorizeQuery(h.t, h.demo, h.client).Encode())
@@ -84,7 +84,8 @@ func (h *house) keep(tokens map[string]any) {
 	h.access = append(h.access, tokens["access_token"].(string))
 }
 
-// move exports the installation from one database and imports it into another, and starts a server there.
+// move exports the installation from one database, imports it into another, and starts a server
+// there.
 func (h *house) move(from, to string) {
 	h.t.Helper()
 	h.server.stop()
@@ -94,7 +95,7 @@ func (h *house) move(from, to string) {
 	h.server = startReplica(h.t, to, h.address)
 }
 
-// active asks for a token of before.
+// active introspects a token and reports whether it is active.
 func (h *house) active(token string) bool {
 	h.t.Helper()
 	form := url.Values{"token": {token}}
@@ -117,7 +118,7 @@ func (h *house) active(token string) bool {
 	return strings.Contains(string(b), `"active":true`)
 }
 
-// stays checks that nobody notices the move.
+// stays checks that the move has no visible effect.
 func (h *house) stays(where string) {
 	h.t.Helper()
 	for i, token := range h.access {
@@ -141,7 +142,7 @@ func (h *house) stays(where string) {
 	}
 }
 
-// TestMoving: from SQLite to PostgreSQL and back, with an application and a browser that stay.
+// TestMoving moves from SQLite to PostgreSQL and back, while an application and a browser stay.
 func TestMoving(t *testing.T) {
 	t.Parallel()
 	h := &house{t: t, dir: t.TempDir(), address: nettest.For(t)}

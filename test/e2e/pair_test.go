@@ -32,16 +32,16 @@ secret_key: cccccccccccccccccccccccccccccccccccccccc
 events: {receivers: [{id: partner, url: WIRE/events, audience: PARTNER, networks: [127.0.0.0/8]}]}
 `
 
-// partnerEntry trusts the company, whose keys are found by its metadata.
+// partnerEntry trusts the company, whose metadata contain its keys.
 const partnerEntry = `trust:
 - {id: company, kind: enterprise, issuer: COMPANY, create_people: true, event_audience: [PARTNER]}
 `
 
 const companyPassword = "correct horse battery staple"
 
-// company is a server of ours as the identity provider of a company. Its people sign in at the client
-// desk, which another server of ours, the partner, knows as agent. The partner is told of security
-// events over a wire.
+// company is one of our servers as a corporate identity provider. Its users sign in at the client
+// desk, whose id at the partner, another of our servers, is agent. The partner gets security events
+// through a wire.
 type company struct {
 	t       *testing.T
 	issuer  string
@@ -52,7 +52,7 @@ type company struct {
 	wire    *wire
 }
 
-// newPair starts both servers; the partner with as many replicas as it has addresses.
+// newPair starts both servers. The partner has one replica per address.
 func newPair(t *testing.T, database string, addresses ...string) *company {
 	t.Helper()
 	c := &company{t: t, wire: newWire(t, addresses[0])}
@@ -86,7 +86,7 @@ func credentials(id, secret string) *oauthex.ClientCredentials {
 	}
 }
 
-// run runs a command of the company's operator.
+// run runs an operator command at the company.
 func (c *company) run(in string, args ...string) string {
 	c.t.Helper()
 	cmd := exec.Command(program.Authd(c.t), append(args, "--config", c.config)...)
@@ -99,14 +99,14 @@ func (c *company) run(in string, args ...string) string {
 	return string(out)
 }
 
-// hire makes an account.
+// hire creates an account.
 func (c *company) hire(name string) *demotest.Person {
 	c.t.Helper()
 	c.run(companyPassword, "user", "add", name, "--password-stdin")
 	return demotest.NewPerson(name, companyPassword)
 }
 
-// signIn has a person sign in at the desk, as the Go SDK does it for any company.
+// signIn signs in a user at the desk, as the Go SDK does for any company.
 func (c *company) signIn(ctx context.Context, p *demotest.Person) (*oauth2.Token, error) {
 	return extauth.PerformOIDCLogin(ctx, &extauth.OIDCLoginConfig{
 		IssuerURL: c.issuer, Credentials: c.desk, RedirectURL: redirect, Scopes: []string{"openid"},
@@ -120,7 +120,7 @@ func (c *company) signIn(ctx context.Context, p *demotest.Person) (*oauth2.Token
 	})
 }
 
-// exchange exchanges an ID token for an ID-JAG to the partner.
+// exchange exchanges an ID token for an ID-JAG for the partner.
 func (c *company) exchange(idToken string) (string, error) {
 	out, err := oauthex.ExchangeToken(c.t.Context(), c.issuer+"/token", &oauthex.TokenExchangeRequest{
 		RequestedTokenType: oauthex.TokenTypeIDJAG, SubjectToken: idToken, SubjectTokenType: oauthex.TokenTypeIDToken,
@@ -132,7 +132,7 @@ func (c *company) exchange(idToken string) (string, error) {
 	return out.AccessToken, nil
 }
 
-// asserted has a person sign in, and returns the ID token and an ID-JAG.
+// asserted signs in a user, and returns the ID token and an ID-JAG.
 func (c *company) asserted(p *demotest.Person) (idToken, assertion string) {
 	c.t.Helper()
 	out, err := c.signIn(c.t.Context(), p)
@@ -146,26 +146,26 @@ func (c *company) asserted(p *demotest.Person) (idToken, assertion string) {
 	return idToken, assertion
 }
 
-// admitted has a person sign in, and returns an access token of the partner.
+// admitted signs in a user, and returns an access token of the partner.
 func (c *company) admitted(p *demotest.Person) string {
 	c.t.Helper()
 	_, assertion := c.asserted(p)
 	return c.partner.token(c.partner.asAgent(assertion))
 }
 
-// of is the same with another test.
+// of returns the company for a subtest.
 func (c *company) of(t *testing.T) *company {
 	out := *c
 	out.t, out.partner = t, c.partner.of(t)
 	return &out
 }
 
-// wire is where the partner is told of security events: it keeps each of them, and passes it on, unless
-// a test has it do something else first.
+// wire receives the partner's security events. It records each of them and forwards it, unless a
+// test handles it first.
 type wire struct {
 	*httptest.Server
 
-	mu    sync.Mutex // guards what follows
+	mu    sync.Mutex // guards the fields below
 	seen  []string
 	first func(w http.ResponseWriter, r *http.Request) (done bool)
 }
@@ -174,11 +174,11 @@ func newWire(t *testing.T, to string) *wire {
 	t.Helper()
 	w := &wire{}
 	proxy := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: to})
-	proxy.ErrorLog = log.New(io.Discard, "", 0) // tests have the partner be down
+	proxy.ErrorLog = log.New(io.Discard, "", 0) // tests make the partner unavailable
 	w.Server = httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
-			return // the company has gone
+			return // the company has disconnected
 		}
 		w.mu.Lock()
 		w.seen = append(w.seen, string(body))
@@ -193,14 +193,14 @@ func newWire(t *testing.T, to string) *wire {
 	return w
 }
 
-// do has something done before an event is passed on; nil: nothing.
+// do sets a function that is called before an event is forwarded. nil removes it.
 func (w *wire) do(first func(w http.ResponseWriter, r *http.Request) (done bool)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.first = first
 }
 
-// events are those that were sent so far.
+// events returns the events sent so far.
 func (w *wire) events() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -18,7 +18,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/program"
 )
 
-// echoProgram is an MCP server that answers each request with its own process id.
+// echoProgram is an MCP server that answers each request with its process id.
 const echoProgram = `while IFS= read -r line; do
   id=$(printf '%s' "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
   [ -n "$id" ] || continue
@@ -27,7 +27,8 @@ const echoProgram = `while IFS= read -r line; do
 done
 `
 
-// cluster is several replicas with a program behind them, asked in turn as a load balancer would.
+// cluster is several replicas with a program behind them. The test asks them in turn like a load
+// balancer.
 type cluster struct {
 	config, token string
 	replicas      []*replica
@@ -53,7 +54,7 @@ func (c *cluster) ask(t *testing.T, session, body string) (status int, opened, a
 		}
 		resp, err := http.DefaultClient.Do(req)
 		if err != nil {
-			continue // it is down: a load balancer takes the next one
+			continue // it is down: a load balancer uses the next one
 		}
 		defer resp.Body.Close()
 		b, err := io.ReadAll(resp.Body)
@@ -78,8 +79,8 @@ func (c *cluster) open(t *testing.T) (session string) {
 
 const pinging = `{"jsonrpc":"2.0","id":2,"method":"ping"}`
 
-// TestProgramOnReplicas: RU-08. A session of a program works at each of three replicas, ends once with the replica that
-// holds it, and survives a restart of each of the others.
+// TestProgramOnReplicas: RU-08. A session of a program works at each of three replicas. It ends
+// with the replica that holds it, and survives a restart of each of the others.
 func TestProgramOnReplicas(t *testing.T) {
 	c := startCluster(t, 3)
 	again := func(r *replica) { r.start(t, c.config) } // until the whole test ends
@@ -113,7 +114,8 @@ func TestProgramOnReplicas(t *testing.T) {
 			}
 			end()
 			status, _, body := c.ask(t, session, pinging)
-			// A request that is sent while the connection to the holder breaks ends like a call under way.
+			// A request that is sent while the connection to the holder breaks ends like a running
+			// call.
 			if status == http.StatusBadGateway {
 				status, _, body = c.ask(t, session, pinging)
 			}
@@ -129,7 +131,7 @@ func TestProgramOnReplicas(t *testing.T) {
 	}
 }
 
-// startCluster starts n replicas, and signs in a person.
+// startCluster starts n replicas and signs in a user.
 func startCluster(t *testing.T, n int) *cluster {
 	t.Helper()
 	database, dir := pgtest.Start(t).Database(t), t.TempDir()

@@ -13,8 +13,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/mcpresource/gosdk"
 )
 
-// tasks are how the tools that the suite calls as tasks are called. The SDK has none, and so its fixture
-// lacks these tools; their names and what they do are the suite's.
+// tasks configures the tools that the suite calls as tasks. The SDK does not support tasks, so its
+// fixture lacks these tools. The suite determines their names and behavior.
 func tasks() *gosdk.Tasks {
 	return &gosdk.Tasks{
 		PollInterval: 100 * time.Millisecond,
@@ -81,7 +81,7 @@ func question(about string) *mcp.ElicitParams {
 	return &mcp.ElicitParams{Message: about + "?", RequestedSchema: schema}
 }
 
-// asks returns a tool that asks everything at once, as a task.
+// asks returns a tool that asks all questions at once, as a task.
 func asks(about ...string) mcp.ToolHandler {
 	return func(_ context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		if len(r.Params.InputResponses) == len(about) {
