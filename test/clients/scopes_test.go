@@ -162,7 +162,7 @@ func firstHourGo(t *testing.T, l *life, p *person) (listed, called string) {
 	return firstHourSession(t, session)
 }
 
-// firstHourSession lists the tools and calls the one that requires an additional scope.
+// firstHourSession lists the tools and calls the tool that requires an additional scope.
 func firstHourSession(t *testing.T, session *mcp.ClientSession) (listed, called string) {
 	t.Cleanup(func() { session.Close() })
 	tools, err := session.ListTools(t.Context(), nil)

@@ -158,7 +158,7 @@ func worse(got, want map[string][2]int) string {
 	return strings.Join(bad, " ")
 }
 
-// TestServer checks that the guard adds no failure to those of the plain SDK server, and that the
+// TestServer checks that the guard adds no failure to the plain SDK server's failures, and that the
 // release gate of the revision is green.
 func TestServer(t *testing.T) {
 	npmtest.Dir(t)

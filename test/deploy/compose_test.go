@@ -111,8 +111,9 @@ func prepare(t *testing.T, host string) (dir string) {
 	return dir
 }
 
-// TestComposeHoldsTogether checks that the files that the compose file names exist, that services
-// reach each other through their networks, and that the server has no more than it needs (DL-04).
+// TestComposeHoldsTogether checks the compose file (DL-04). The files that it names must exist,
+// services must reach each other through their networks, and the server must have no more than it
+// needs.
 func TestComposeHoldsTogether(t *testing.T) {
 	dir := prepare(t, "auth.example.com")
 	c := compose(t, dir)

@@ -28,7 +28,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 )
 
-// everything is the reference server of MCP as a command.
+// everything returns the command of the MCP reference server.
 func everything(t *testing.T, transport string) []string {
 	t.Helper()
 	modules := filepath.Join(npmtest.Dir(t), "node_modules")
@@ -42,7 +42,7 @@ func everything(t *testing.T, transport string) []string {
 func listening(t *testing.T) string {
 	t.Helper()
 	address := nettest.For(t)
-	_, port, _ := net.SplitHostPort(address) // it is one
+	_, port, _ := net.SplitHostPort(address) // the address is valid
 	command := everything(t, "streamableHttp")
 	cmd := exec.Command(command[0], command[1:]...)
 	cmd.Env = append(cmd.Environ(), "PORT="+port)
@@ -63,8 +63,8 @@ func listening(t *testing.T) string {
 	return "http://" + address + "/mcp"
 }
 
-// TestProbes: a client finds the same behind the gateway as without it, over HTTP and of a
-// program on standard input and output, whichever revision it begins with.
+// TestProbes checks that a client sees the same through the gateway as without it. It tests HTTP
+// and standard input and output, and every revision that a client may begin with.
 func TestProbes(t *testing.T) {
 	npmtest.Dir(t)
 	direct := listening(t)
@@ -92,7 +92,7 @@ func TestProbes(t *testing.T) {
 	}
 }
 
-// browser returns the SDK's own OAuth handler, with our browser.
+// browser returns the SDK's own OAuth handler with the test's browser.
 func browser(t *testing.T, p *protected) auth.OAuthHandler {
 	t.Helper()
 	c := &client{}
@@ -103,7 +103,7 @@ func browser(t *testing.T, p *protected) auth.OAuthHandler {
 	return handler
 }
 
-// heard is what a client is told and asked beside its calls.
+// heard records notifications and requests to a client.
 type heard struct {
 	mu   sync.Mutex // guards said
 	said map[string]int
@@ -115,7 +115,7 @@ func (h *heard) hear(what string) {
 	h.said[what]++
 }
 
-// soon waits for something to be heard.
+// soon waits until a message is recorded.
 func (h *heard) soon(what string) string {
 	if wait.Poll(wait.Bound, func() bool { return h.has(what) }) {
 		return what
@@ -129,15 +129,15 @@ func (h *heard) has(what string) bool {
 	return h.said[what] > 0
 }
 
-// listRoots is the tool of the reference server that says what roots the client has told it.
+// listRoots is the tool of the reference server that returns the client's roots.
 const listRoots = "get-roots-list"
 
-// variable is what differs from run to run.
+// variable matches text that differs between runs.
 var variable = regexp.MustCompile(
 	`\d{1,2}:\d\d:\d\d [AP]M|\d{4}-\d\d-\d\dT[0-9:.]+Z|[0-9a-f]{8}-[0-9a-f-]{27}|[0-9a-f]{32}|"blob":"[^"]+"`,
 )
 
-// probe asks for everything that the server has and returns what came of it.
+// probe uses everything that the server offers and returns the results.
 func probe(t *testing.T, endpoint, version string, oauth auth.OAuthHandler) map[string]string {
 	t.Helper()
 	h := &heard{said: map[string]int{}}
@@ -154,13 +154,13 @@ func probe(t *testing.T, endpoint, version string, oauth auth.OAuthHandler) map[
 	defer s.Close()
 	out := map[string]string{}
 	keep := func(name string, result any, err error) {
-		b, _ := json.Marshal(result) // made of JSON
+		b, _ := json.Marshal(result) // cannot fail: it was parsed from JSON
 		if out[name] = variable.ReplaceAllString(string(b), "*"); err != nil {
 			out[name] = "error " + err.Error()[strings.LastIndex(err.Error(), ": ")+1:]
 		}
 	}
 	keep("connect", s.InitializeResult(), nil)
-	// It has the tool of the roots as soon as it has looked at what the client can do.
+	// The server adds the tool for roots after it has checked the client's capabilities.
 	wait.Poll(wait.Bound, func() bool {
 		tools, err := s.ListTools(t.Context(), nil)
 		return err == nil && slices.ContainsFunc(tools.Tools, func(t *mcp.Tool) bool { return t.Name == listRoots })
@@ -171,9 +171,9 @@ func probe(t *testing.T, endpoint, version string, oauth auth.OAuthHandler) map[
 	keep("ping", nil, s.Ping(t.Context(), nil))
 	c.AddRoots(&mcp.Root{URI: "file:///more", Name: "more"})
 	var result *mcp.CallToolResult
-	wait.Poll(wait.Bound, func() bool { // it asks again
+	wait.Poll(wait.Bound, func() bool { // the server requests the roots again
 		result, err = s.CallTool(t.Context(), &mcp.CallToolParams{Name: listRoots})
-		text, _ := json.Marshal(result) // made of JSON
+		text, _ := json.Marshal(result) // cannot fail: it was parsed from JSON
 		return strings.Contains(string(text), "file:///more")
 	})
 	keep("roots, changed", result, err)
@@ -195,7 +195,7 @@ func (h *heard) options() *mcp.ClientOptions {
 				Model: "m", Role: "assistant", Content: &mcp.TextContent{Text: "sampled"}}, nil
 		},
 		ElicitationHandler: func(_ context.Context, r *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
-			h.hear("asked by " + cmp.Or(r.Params.Mode, "form")) // which is what none means
+			h.hear("asked by " + cmp.Or(r.Params.Mode, "form")) // the default mode
 			if r.Params.Mode == "url" {
 				return &mcp.ElicitResult{Action: "accept"}, nil
 			}
@@ -240,7 +240,7 @@ func probeTools(ctx context.Context, s *mcp.ClientSession, h *heard, keep keeper
 		result, err := s.CallTool(ctx, &mcp.CallToolParams{Name: call.tool, Arguments: call.arguments})
 		keep(call.name, result, err)
 	}
-	// The answers to these calls came after the client's own.
+	// The responses to these calls arrived after the client's own.
 	keep("sampling, asked", h.has("asked to sample"), nil)
 	keep("elicitation, asked", h.has("asked by form"), nil)
 	long := &mcp.CallToolParams{
@@ -302,7 +302,7 @@ func probePrompts(ctx context.Context, s *mcp.ClientSession, keep keeper) {
 	}
 }
 
-// probeTasks speaks JSON-RPC by itself: the Go SDK knows no tasks.
+// probeTasks speaks JSON-RPC itself, because the Go SDK does not support tasks.
 func probeTasks(t *testing.T, endpoint string, oauth auth.OAuthHandler, keep keeper) {
 	t.Helper()
 	session := ""

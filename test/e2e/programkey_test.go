@@ -15,7 +15,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/demotest"
 )
 
-// shownOnce is what the page that shows a key says under an id.
+// shownOnce returns the text under an id on the page that shows a key.
 func shownOnce(t *testing.T, body, id string) string {
 	t.Helper()
 	m := regexp.MustCompile(`<(?:code|textarea) id="` + id + `"[^>]*>([^<]*)<`).FindStringSubmatch(body)
@@ -25,7 +25,7 @@ func shownOnce(t *testing.T, body, id string) string {
 	return html.UnescapeString(m[1])
 }
 
-// submit posts the first form of a page, filled in.
+// submit fills in and posts the first form of a page.
 func (b *visitor) submit(to, page string, form url.Values) (next, body string) {
 	b.t.Helper()
 	step := loginStep.FindStringSubmatch(page)
@@ -92,8 +92,8 @@ func TestProgramKey(t *testing.T) {
 	})
 }
 
-// streaming opens a session at the MCP server with its stream, and returns what is closed when the
-// stream ends.
+// streaming opens a session at the MCP server and its stream. The returned channel is closed when
+// the stream ends.
 func streaming(t *testing.T, d *demotest.Demo, token string) <-chan struct{} {
 	t.Helper()
 	ask := func(method, body, session string) *http.Response {

@@ -12,8 +12,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// TestProofsOverReplicas: AS-211 AS-214 RS-205 RS-208 RS-209. With PostgreSQL, a proof of possession is
-// for once at all replicas together, and their nonces are the same.
+// TestProofsOverReplicas: AS-211 AS-214 RS-205 RS-208 RS-209. With PostgreSQL, a proof of
+// possession is valid once over all replicas, and all replicas accept the same nonces.
 func TestProofsOverReplicas(t *testing.T) {
 	g := newGateways(t, "dpop: required", "dpop: {nonce: required}\n")
 	key, err := dpop.Generate()
@@ -42,7 +42,7 @@ func TestProofsOverReplicas(t *testing.T) {
 	}
 	said := func(a answer) string { // at both endpoints
 		var out struct{ Error string }
-		_ = json.Unmarshal([]byte(a.body), &out) // what is none has no error
+		_ = json.Unmarshal([]byte(a.body), &out) // another body has no error
 		for _, c := range challenges(a.header) {
 			if c.Scheme == "DPoP" {
 				out.Error = c.Params["error"]
@@ -121,6 +121,6 @@ func TestProofsOverReplicas(t *testing.T) {
 }
 
 func challenges(h http.Header) []oauth.Challenge {
-	list, _ := oauth.ParseChallenges(h.Values("WWW-Authenticate")) // what cannot be read is none
+	list, _ := oauth.ParseChallenges(h.Values("WWW-Authenticate")) // an invalid header has no challenges
 	return list
 }

@@ -28,8 +28,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 )
 
-// stdioServer builds a stdio MCP server: the fixture of the Go SDK, from the module that
-// we depend on anyway.
+// stdioServer builds a stdio MCP server: the fixture of the Go SDK, from the module that we already
+// depend on.
 func stdioServer(t *testing.T) string {
 	t.Helper()
 	return program.Build(t, ".", "github.com/modelcontextprotocol/go-sdk/conformance/everything-server")
@@ -71,13 +71,14 @@ func (p *protected) stop(t *testing.T) {
 	if p.cmd.ProcessState != nil {
 		return
 	}
-	_ = p.cmd.Process.Signal(syscall.SIGTERM) // it may have ended; Wait tells
+	_ = p.cmd.Process.Signal(syscall.SIGTERM) // it may have ended; Wait returns the error
 	if err := p.cmd.Wait(); err != nil {
 		t.Errorf("protect did not exit with 0: %v", err)
 	}
 }
 
-// TestProtectStdio: one command, and a stdio server has sign-in; nothing of it is left.
+// TestProtectStdio checks that one command adds sign-in to a stdio server, and that no process
+// remains.
 func TestProtectStdio(t *testing.T) {
 	p := protect(t, "--tool", "test_error_handling=admin", "--scope", "mcp=use it", "--scope", "admin=break it", "--",
 		stdioServer(t))
@@ -96,7 +97,7 @@ func TestProtectStdio(t *testing.T) {
 			t.Errorf("steps %v", names(steps))
 		}
 	})
-	// without pgrep nothing is found, and nothing fails
+	// without pgrep the list is empty, and the test passes
 	out, _ := exec.Command("pgrep", "-P", fmt.Sprint(p.cmd.Process.Pid)).Output()
 	children := strings.Fields(string(out))
 	p.stop(t)
@@ -107,8 +108,8 @@ func TestProtectStdio(t *testing.T) {
 	}
 }
 
-// TestLastToolCall: PE-09. The account page says which tool an application has called last, for as
-// long as the gateway has let it; the end of the process loses nothing.
+// TestLastToolCall: PE-09. The account page shows which tool an application called last through the
+// gateway. The end of the process loses no call.
 func TestLastToolCall(t *testing.T) {
 	s := mcp.NewServer(&mcp.Implementation{Name: "inner", Version: "1"}, nil)
 	mcp.AddTool(s, &mcp.Tool{Name: "look"},
@@ -132,14 +133,14 @@ func TestLastToolCall(t *testing.T) {
 	b.submit(again.Issuer+"/login", page, url.Values{"username": {p.Username}, "password": {p.Password}})
 	_, account := b.open(again.Issuer + "/account")
 	apps, calls := strings.Count(account, "data-grant="), strings.Count(account, "<dt>Last tool call</dt>")
-	// Both connections are of one application.
+	// Both connections belong to one application.
 	if apps != 1 || calls != 1 || !strings.Contains(account, "<dt>Last tool call</dt><dd>“<bdi>look</bdi>”, <time") {
 		t.Errorf("got %d applications and %d calls, want one with its call: %.6000s", apps, calls, account)
 	}
 }
 
-// TestProtectHTTP: an MCP server that knows nothing of OAuth sees who calls, can verify
-// it, and never sees the token.
+// TestProtectHTTP checks that an MCP server without OAuth sees the caller, can verify it, and never
+// sees the token.
 func TestProtectHTTP(t *testing.T) {
 	var seen http.Header
 	s := mcp.NewServer(&mcp.Implementation{Name: "inner", Version: "1"}, nil)
@@ -222,7 +223,7 @@ func TestProtectHTTP(t *testing.T) {
 	})
 }
 
-// TestServeUpstreams: several MCP servers of one configuration, by path and by host.
+// TestServeUpstreams tests several MCP servers in one configuration, by path and by host.
 func TestServeUpstreams(t *testing.T) {
 	inner := httptest.NewServer(
 		http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { w.Write([]byte(r.URL.Path)) }),
@@ -255,7 +256,7 @@ resources:
 		t.Fatal(err)
 	}
 	defer func() {
-		_ = cmd.Process.Signal(syscall.SIGTERM) // Wait tells
+		_ = cmd.Process.Signal(syscall.SIGTERM) // Wait returns the error
 		if err := cmd.Wait(); err != nil {
 			t.Error(err)
 		}
@@ -293,8 +294,8 @@ resources:
 	}
 }
 
-// TestProtectTells: usability 3. It says what is there, under which name and who may do
-// what; protect says so when the server does not answer yet.
+// TestProtectTells: usability 3. protect prints the server, its name and the required scopes, and
+// reports if the server does not answer yet.
 func TestProtectTells(t *testing.T) {
 	s := mcp.NewServer(&mcp.Implementation{Name: "notes of all", Version: "1"}, nil)
 	inner := httptest.NewServer(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s }, nil))

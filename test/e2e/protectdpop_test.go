@@ -13,8 +13,9 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/nettest"
 )
 
-// TestProtectDPoP: RS-204 RS-205 RS-208 RS-209. One command, and a stdio server takes only tokens that are
-// bound to a key, with proofs of this server's nonce, each of them once: also after a kill.
+// TestProtectDPoP: RS-204 RS-205 RS-208 RS-209. One command makes a stdio server accept only tokens
+// that are bound to a key. Proofs must have this server's nonce and are valid once, even after a
+// kill.
 func TestProtectDPoP(t *testing.T) {
 	t.Setenv("MCP_AUTHD_DPOP_NONCE", "required")
 	t.Setenv("MCP_AUTHD_DPOP_PROOFS", "database")
@@ -79,7 +80,7 @@ func TestProtectDPoP(t *testing.T) {
 	}
 	again("a proof that was used")
 	_ = p.cmd.Process.Kill()
-	_ = p.cmd.Wait() // the kill is the result
+	_ = p.cmd.Wait() // being killed is not an error
 	protect(t, command...)
 	again("after the server was killed")
 	if status, fault, _ := call("DPoP "+token, proof(t, key, p.MCPURL, token, nonce)); status != http.StatusOK {
@@ -94,7 +95,7 @@ func TestProtectDPoP(t *testing.T) {
 	}
 }
 
-// boundToken signs a person in, for a token that is bound to a key.
+// boundToken signs in a user and returns a token that is bound to a key.
 func boundToken(t *testing.T, d *demotest.Demo, p *demotest.Person, key *dpop.Signer) string {
 	t.Helper()
 	id := register(t, d)

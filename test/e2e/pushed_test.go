@@ -11,7 +11,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/demotest"
 )
 
-// TestPushedOverReplicas: AS-228 AS-242. What is pushed to one replica is opened at another, by one browser.
+// TestPushedOverReplicas: AS-228 AS-242. A request that is pushed to one replica is opened at
+// another, by one browser.
 func TestPushedOverReplicas(t *testing.T) {
 	g := newGateways(t, "", "")
 	id := register(t, g.Demo)
@@ -30,7 +31,7 @@ func TestPushedOverReplicas(t *testing.T) {
 	t.Run("AS-242 of 32 browsers one gets a request", func(t *testing.T) {
 		uri := push(g.replicas[0])
 		got := g.race(func(to *replica) string {
-			jar, _ := cookiejar.New(nil) // without options it cannot fail
+			jar, _ := cookiejar.New(nil) // cannot fail without options
 			browser := &http.Client{Jar: jar, CheckRedirect: func(*http.Request, []*http.Request) error {
 				return http.ErrUseLastResponse
 			}}

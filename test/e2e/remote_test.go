@@ -23,7 +23,7 @@ var (
 	signInCode = regexp.MustCompile(`open (\S+) on any device and type the code (\S+)`)
 )
 
-// operator is a person at a computer whose commands are carried out by the demo.
+// operator is a user at a computer whose commands the demo executes.
 type operator struct {
 	*testing.T
 	demo   *demotest.Demo
@@ -32,8 +32,7 @@ type operator struct {
 	env    []string
 }
 
-// run runs a command, and signs in where it asks for it. It returns what was printed, and how often
-// it has asked.
+// run runs a command and signs in if it asks. It returns the output and the number of sign-ins.
 func (o *operator) run(args ...string) (out string, asked int, err error) {
 	o.Helper()
 	cmd := exec.Command(program.Authd(o), args...)
@@ -65,7 +64,7 @@ func (o *operator) run(args ...string) (out string, asked int, err error) {
 		back, err := o.person.Visit(lines.Text())
 		if err != nil {
 			o.Error(err)
-			_ = cmd.Process.Kill() // it would wait for minutes
+			_ = cmd.Process.Kill() // otherwise it would wait for minutes
 			continue
 		}
 		resp, err := http.Get(back.String())
@@ -79,7 +78,7 @@ func (o *operator) run(args ...string) (out string, asked int, err error) {
 	return printed.String() + stderr.String(), asked, err
 }
 
-// kept is the file of the sign-in; "" for none.
+// kept returns the path of the sign-in file, or "".
 func (o *operator) kept() (path string) {
 	_ = filepath.WalkDir(o.home, func(at string, d fs.DirEntry, err error) error {
 		if err == nil && strings.HasSuffix(at, ".json") {
@@ -90,7 +89,7 @@ func (o *operator) kept() (path string) {
 	return path
 }
 
-// change edits the file of the sign-in.
+// change edits the sign-in file.
 func (o *operator) change(edit func(map[string]any)) {
 	o.Helper()
 	text, err := os.ReadFile(o.kept())
@@ -108,7 +107,7 @@ func (o *operator) change(edit func(map[string]any)) {
 	}
 }
 
-// TestRemoteSignIn: OB-10. A person signs in once for the commands that another server carries out.
+// TestRemoteSignIn: OB-10. A user signs in once for all commands that another server executes.
 func TestRemoteSignIn(t *testing.T) {
 	d := demotest.Start(t, demotest.Options{})
 	o := &operator{T: t, demo: d, person: d.Person(), home: t.TempDir()}
@@ -139,7 +138,7 @@ func TestRemoteSignIn(t *testing.T) {
 	o.change(func(k map[string]any) { k["access_token"], k["refresh_token"], k["client_id"] = "x", "x", "mcp_gone" })
 	is("also when the client is gone", 1, "user", "show", "demo", "--no-browser")
 
-	before, err := o.person.Connected(d.Issuer) // the newest grant stands for those whose tokens are lost
+	before, err := o.person.Connected(d.Issuer) // the newest grant remains from the lost tokens
 	if err != nil || len(before) != 1 {
 		t.Fatal(before, err)
 	}
@@ -156,7 +155,8 @@ func TestRemoteSignIn(t *testing.T) {
 	is("and then not again", 0, "user", "show", "demo")
 }
 
-// TestRemoteSignInAtOnce: OB-10. Of commands that start at the same time one has the person sign in.
+// TestRemoteSignInAtOnce: OB-10. If several commands start at the same time, only one asks for a
+// sign-in.
 func TestRemoteSignInAtOnce(t *testing.T) {
 	d := demotest.Start(t, demotest.Options{})
 	o := &operator{T: t, demo: d, person: d.Person(), home: t.TempDir()}

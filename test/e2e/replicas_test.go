@@ -25,13 +25,13 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 )
 
-// replica is one of several servers on one PostgreSQL, or one alone.
+// replica is a server, alone or one of several on one PostgreSQL.
 type replica struct {
 	binary, address string
 
-	log  logtest.Buffer // of each time that it ran
+	log  logtest.Buffer // of all runs
 	stop func()         // ends it with SIGTERM
-	kill func()         // ends it with SIGKILL, as a power cut would
+	kill func()         // ends it with SIGKILL, like a power failure
 }
 
 // startReplica starts a replica of this version.
@@ -42,7 +42,8 @@ func startReplica(t *testing.T, config, address string) *replica {
 	return r
 }
 
-// start starts a replica and waits until it is ready. It ends with the test, or by stop or kill.
+// start starts a replica and waits until it is ready. It ends with the test, or through stop or
+// kill.
 func (r *replica) start(t *testing.T, config string) (stop func()) {
 	t.Helper()
 	cmd := exec.Command(r.binary, "serve", "--config", config)
@@ -55,12 +56,12 @@ func (r *replica) start(t *testing.T, config string) (stop func()) {
 	r.kill = func() {
 		once.Do(func() {
 			_ = cmd.Process.Kill()
-			_ = cmd.Wait() // the kill is the result
+			_ = cmd.Wait() // being killed is not an error
 		})
 	}
 	stop = func() {
 		once.Do(func() {
-			_ = cmd.Process.Signal(syscall.SIGTERM) // it may have ended; Wait tells
+			_ = cmd.Process.Signal(syscall.SIGTERM) // it may have ended; Wait returns the error
 			if err := cmd.Wait(); err != nil {
 				t.Errorf("a replica did not exit with 0: %v\n%s", err, r.log.String())
 			}
@@ -72,10 +73,10 @@ func (r *replica) start(t *testing.T, config string) (stop func()) {
 	return stop
 }
 
-// at is the address of a path at the replica.
+// at returns the URL of a path at the replica.
 func (r *replica) at(path string) string { return "http://" + r.address + path }
 
-// TestReplicas: two servers start at once on an empty PostgreSQL; what is begun at one
+// TestReplicas starts two servers concurrently on an empty PostgreSQL. Each flow that begins at one
 // is finished at the other.
 func TestReplicas(t *testing.T) {
 	database := pgtest.Start(t).Database(t)
@@ -172,7 +173,7 @@ func TestReplicas(t *testing.T) {
 	})
 }
 
-// TestReplicasAreListed: OB-10. Replicas are listed while they run, and one that is killed is told of.
+// TestReplicasAreListed: OB-10. Replicas are listed while they run, and a killed one is reported.
 func TestReplicasAreListed(t *testing.T) {
 	database := pgtest.Start(t).Database(t)
 	config := filepath.Join(t.TempDir(), "mcp-authd.yaml")

@@ -14,8 +14,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/pgtest"
 )
 
-// TestReplicasShareLimits: AS-144, AS-145. Two replicas on PostgreSQL that count in the database let
-// through together what one of them would: of 32 registrations at once twelve.
+// TestReplicasShareLimits: AS-144, AS-145. Two replicas that count in PostgreSQL together accept as
+// many requests as one: of 32 concurrent registrations, twelve.
 func TestReplicasShareLimits(t *testing.T) {
 	database := pgtest.Start(t).Database(t)
 	first, second := nettest.For(t), nettest.For(t)
@@ -30,7 +30,7 @@ func TestReplicasShareLimits(t *testing.T) {
 	startReplica(t, config, first)
 	startReplica(t, config, second)
 
-	const wanted = 12 // twice the rate of a minute
+	const wanted = 12 // twice the rate per minute
 	var registered, refused atomic.Int64
 	var wg sync.WaitGroup
 	begun := time.Now()
@@ -55,7 +55,7 @@ func TestReplicasShareLimits(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	back := int64(time.Since(begun) / (10 * time.Second)) // what has come back meanwhile
+	back := int64(time.Since(begun) / (10 * time.Second)) // tokens refilled meanwhile
 	got := registered.Load()
 	if got < wanted || got > wanted+back || got+refused.Load() != 32 {
 		t.Errorf("%d were registered and %d refused, want %d and the rest", got, refused.Load(), wanted)

@@ -16,8 +16,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 )
 
-// A second signal ends what the first one cannot: here a configuration that is read from a pipe into which nobody
-// writes.
+// TestSecondSignal checks that a second signal ends a server that does not react to the first one.
+// Here it reads its configuration from a pipe without a writer.
 func TestSecondSignal(t *testing.T) {
 	pipe := filepath.Join(t.TempDir(), "mcp-authd.yaml")
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
@@ -27,12 +27,12 @@ func TestSecondSignal(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = cmd.Process.Kill() }() // it has ended, unless the test has failed
+	defer func() { _ = cmd.Process.Kill() }() // still running only if the test has failed
 	done := make(chan error, 1)
 	go func() { done <- cmd.Wait() }()
-	var pen *os.File // open, so that the server waits
+	var pen *os.File // stays open, so that the server waits
 	wait.Success(t, "the server reads its configuration", func() (err error) {
-		pen, err = os.OpenFile(pipe, os.O_WRONLY|syscall.O_NONBLOCK, 0) // which needs a reader
+		pen, err = os.OpenFile(pipe, os.O_WRONLY|syscall.O_NONBLOCK, 0) // fails without a reader
 		return err
 	})
 	defer pen.Close()
@@ -42,7 +42,7 @@ func TestSecondSignal(t *testing.T) {
 		case end = <-done:
 			return true
 		default:
-			_ = cmd.Process.Signal(syscall.SIGTERM) // it may have ended just now
+			_ = cmd.Process.Signal(syscall.SIGTERM) // it may have ended
 			return false
 		}
 	})
@@ -52,8 +52,8 @@ func TestSecondSignal(t *testing.T) {
 	}
 }
 
-// TestSecondSignalWhileItDrains: OP-07. A server that drains has turned red and still answers; a second signal
-// ends it at once.
+// TestSecondSignalWhileItDrains: OP-07. A draining server is not ready but still answers. A second
+// signal ends it immediately.
 func TestSecondSignalWhileItDrains(t *testing.T) {
 	address := nettest.For(t)
 	cmd := exec.Command(program.Authd(t), "serve", "--data", t.TempDir())
@@ -64,7 +64,7 @@ func TestSecondSignalWhileItDrains(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = cmd.Process.Kill() }() // it has ended, unless the test has failed
+	defer func() { _ = cmd.Process.Kill() }() // still running only if the test has failed
 	done := make(chan error, 1)
 	go func() { done <- cmd.Wait() }()
 	demotest.Ready(t, "http://"+address, &log)
@@ -85,7 +85,7 @@ func TestSecondSignalWhileItDrains(t *testing.T) {
 		case end = <-done:
 			return true
 		default:
-			_ = cmd.Process.Signal(syscall.SIGTERM) // it may have ended just now
+			_ = cmd.Process.Signal(syscall.SIGTERM) // it may have ended
 			return false
 		}
 	})

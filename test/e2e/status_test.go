@@ -12,8 +12,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/mcpresource"
 )
 
-// TestRevocationReachesResourceServers: a resource server that validates tokens by itself,
-// and asks nobody about each, refuses a token soon after its grant was revoked.
+// TestRevocationReachesResourceServers checks that a resource server that verifies tokens locally
+// refuses a token soon after its grant was revoked.
 func TestRevocationReachesResourceServers(t *testing.T) {
 	dir := t.TempDir()
 	d := demotest.Start(t,

@@ -12,14 +12,14 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/demotest"
 )
 
-// TestStepUpInSessionOfProgram: issue 11, 3.2, through a program on standard input and output. The
-// client of the Go SDK registers again when it needs more scope, and goes on in its session, or
-// without one; a question of the program during the call reaches it, and its answer the program.
+// TestStepUpInSessionOfProgram: issue 11, 3.2, with a program on standard input and output. The Go
+// SDK's client registers again when it needs more scope, and continues with or without its session.
+// The program's request during the call reaches it, and its response reaches the program.
 func TestStepUpInSessionOfProgram(t *testing.T) {
 	program := stdioServer(t)
 	for _, c := range []struct {
 		name, version string // "": the latest, without sessions
-		tool          string // that needs more scope
+		tool          string // requires more scope
 		flags         []string
 	}{
 		{"a process of its own", "2025-11-25", "test_sampling", nil},

@@ -14,8 +14,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/demotest"
 )
 
-// TestStepUpInSession: the client of the Go SDK registers again when it needs more scope,
-// and goes on in its session as another application of the same person.
+// TestStepUpInSession checks that the Go SDK's client, which registers again when it needs more
+// scope, continues in its session as another application of the same user.
 func TestStepUpInSession(t *testing.T) {
 	var mu sync.Mutex // guards applications
 	applications := map[string]bool{}

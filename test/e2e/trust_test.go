@@ -44,7 +44,7 @@ const trustEntries = `trust:
 - {id: kc, preset: keycloak, parameters: {domain: kc.acme.example, realm: staff}, jwks_file: DIR/kc, create_people: true}
 `
 
-// trusting are replicas that trust issuers, and an MCP server behind a guard of its own.
+// trusting is replicas with trusted issuers, and an MCP server behind a separate guard.
 type trusting struct {
 	t                *testing.T
 	dir, config      string
@@ -52,8 +52,8 @@ type trusting struct {
 	replicas         []*replica
 }
 
-// newTrusting starts one server on SQLite, or on a database as many as there are addresses. Of each
-// issuer, keys are in a file.
+// newTrusting starts one server on SQLite, or one per address on a database. The keys of each
+// issuer are in a file.
 func newTrusting(
 	t *testing.T, entries, database string, addresses []string, issuers map[string]*fakeissuer.Issuer,
 ) *trusting {
@@ -86,7 +86,7 @@ func (x *trusting) write(name, content string) string {
 	return path
 }
 
-// run runs a command of the operator.
+// run runs an operator command.
 func (x *trusting) run(args ...string) string {
 	x.t.Helper()
 	out, err := exec.Command(program.Authd(x.t), append(args, "--config", x.config)...).CombinedOutput()
@@ -96,7 +96,8 @@ func (x *trusting) run(args ...string) string {
 	return string(out)
 }
 
-// asJob is what a workload sends, which is no client; asAgent is what the client agent does.
+// asJob returns the request of a workload without a client. asAgent returns the request of the
+// client agent.
 func (x *trusting) asJob(assertion string) url.Values {
 	return url.Values{"grant_type": {oauth.GrantJWTBearer}, "assertion": {assertion}, "resource": {x.resource}}
 }
@@ -147,7 +148,7 @@ func (x *trusting) soon(what string, f func() bool) {
 	wait.Until(x.t, what, f)
 }
 
-// offered is what the metadata say of assertions.
+// offered returns which grant type and profile for assertions the metadata list.
 func (x *trusting) offered() (grant, profile bool) {
 	x.t.Helper()
 	resp, err := http.Get(x.issuer + "/.well-known/oauth-authorization-server")
@@ -165,7 +166,7 @@ func (x *trusting) offered() (grant, profile bool) {
 	return slices.Contains(out.Grants, oauth.GrantJWTBearer), slices.Contains(out.Profiles, oauth.ProfileIDJAG)
 }
 
-// users are the names of all accounts.
+// users returns the names of all accounts.
 func (x *trusting) users() (names []string) {
 	x.t.Helper()
 	var list []struct{ Name string }
@@ -178,15 +179,16 @@ func (x *trusting) users() (names []string) {
 	return names
 }
 
-// nextSecond waits until what is issued now is later than what was done before: iat has no fractions.
+// nextSecond waits for the next second. Tokens from then on are later than earlier events, because
+// iat has no fractions.
 func nextSecond(t *testing.T) {
 	t.Helper()
 	now := time.Now().Unix()
 	wait.Until(t, "a second begins", func() bool { return time.Now().Unix() > now })
 }
 
-// TestTrustOfTheConfiguration: assertions in the shapes of those that exist become tokens that a
-// resource server accepts.
+// TestTrustOfTheConfiguration checks that assertions in the form of real issuers are exchanged for
+// tokens that a resource server accepts.
 func TestTrustOfTheConfiguration(t *testing.T) {
 	issuers := map[string]*fakeissuer.Issuer{
 		"github": fakeissuer.New(t, "https://token.actions.githubusercontent.com", "g", time.Now),
@@ -229,7 +231,7 @@ func TestTrustOfTheConfiguration(t *testing.T) {
 	})
 }
 
-// TestTrustAtRunTime: the operator adds, disables and enables issuers while the server runs.
+// TestTrustAtRunTime adds, disables and enables issuers while the server runs.
 func TestTrustAtRunTime(t *testing.T) {
 	ci := fakeissuer.New(t, "https://token.actions.githubusercontent.com", "g", time.Now)
 	company := fakeissuer.New(t, "https://id.acme.example", "k", time.Now)
@@ -309,14 +311,14 @@ func TestTrustAtRunTime(t *testing.T) {
 	})
 }
 
-// of is the same with another test.
+// of returns the same for a subtest.
 func (x *trusting) of(t *testing.T) *trusting {
 	out := *x
 	out.t = t
 	return &out
 }
 
-// TestTrustOverReplicas: one assertion at two replicas at the same moment.
+// TestTrustOverReplicas sends one assertion to two replicas concurrently.
 func TestTrustOverReplicas(t *testing.T) {
 	okta := fakeissuer.New(t, "https://acme.okta.com", "o", time.Now)
 	x := newTrusting(t, `trust: [{id: okta, preset: okta, parameters: {domain: acme.okta.com},

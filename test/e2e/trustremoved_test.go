@@ -10,9 +10,9 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/nettest"
 )
 
-// TestTrustRemovedFromTheConfiguration: AS-232. What rests on an entry that the configuration does not have
-// any more, or that has another issuer now, ends when a server starts without it; and it stays ended when the
-// entry is back.
+// TestTrustRemovedFromTheConfiguration: AS-232. Grants depend on the trusted issuer. If the
+// configuration no longer has it, or has another issuer in its entry, these grants end at the next
+// start of a server. They do not return with the entry.
 func TestTrustRemovedFromTheConfiguration(t *testing.T) {
 	const (
 		ci      = "- {id: ci, preset: github-actions, parameters: {repository: o/r, ref: refs/heads/main}, jwks_file: DIR/github}\n"
@@ -68,7 +68,7 @@ func TestTrustRemovedFromTheConfiguration(t *testing.T) {
 			t.Errorf("the guard answers %d", got)
 		}
 	})
-	restart(ci + company + pods) // company has another issuer again, and is cut again
+	restart(ci + company + pods) // company has another issuer again, and its grants end again
 	nextSecond(t)
 	t.Run("AS-232 an entry that comes back starts with nothing", func(t *testing.T) {
 		x := x.of(t)

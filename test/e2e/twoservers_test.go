@@ -23,7 +23,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/secevent"
 )
 
-// TestTwoServers: a server of ours is the identity provider of a company, another one trusts it.
+// TestTwoServers uses one of our servers as a corporate identity provider, which another one
+// trusts.
 func TestTwoServers(t *testing.T) {
 	t.Parallel()
 	outer, c := t, newPair(t, "", nettest.For(t))
@@ -99,8 +100,8 @@ func TestTwoServers(t *testing.T) {
 	})
 }
 
-// TestTwoServersAfterKill: AS-245. The company's server is killed while it tells the partner. It tells it
-// again, and the partner does it once.
+// TestTwoServersAfterKill: AS-245. The company's server is killed while it sends an event to the
+// partner. It sends the event again, and the partner applies it once.
 func TestTwoServersAfterKill(t *testing.T) {
 	lane.Long(t, "internal/transmit tests what is sent again")
 	t.Parallel()
@@ -132,11 +133,12 @@ func TestTwoServersAfterKill(t *testing.T) {
 	}
 }
 
-// TestTwoServersOverReplicas: AS-245. One event is pushed to two replicas of the partner at once.
+// TestTwoServersOverReplicas: AS-245. One event is pushed to two replicas of the partner
+// concurrently.
 func TestTwoServersOverReplicas(t *testing.T) {
 	c := newPair(t, pgtest.Start(t).Database(t), nettest.For(t), nettest.For(t))
 	token := c.admitted(c.hire("ada"))
-	c.wire.do(func(w http.ResponseWriter, _ *http.Request) bool { // the test passes them on
+	c.wire.do(func(w http.ResponseWriter, _ *http.Request) bool { // the test forwards them
 		w.WriteHeader(http.StatusAccepted)
 		return true
 	})
@@ -195,7 +197,7 @@ func TestTwoServersOverReplicas(t *testing.T) {
 		}
 		resp.Body.Close()
 	}
-	// The guard hears of the end of a later token, and so would have heard of an earlier end.
+	// The guard learns the end of a later token, so it would have learned an earlier end.
 	eve := c.admitted(c.hire("eve"))
 	c.wire.do(nil)
 	c.run("", "user", "disable", "eve")
@@ -205,7 +207,7 @@ func TestTwoServersOverReplicas(t *testing.T) {
 	}
 }
 
-// verify checks an ID-JAG as any other authorization server would (ID-JAG §4.4.1).
+// verify checks an ID-JAG like any other authorization server (ID-JAG §4.4.1).
 func (c *company) verify(assertion string) {
 	c.t.Helper()
 	resp, err := http.Get(c.issuer + "/jwks.json")
@@ -240,7 +242,7 @@ func (c *company) verify(assertion string) {
 	}
 }
 
-// setClaims are those of a security event that tests look at.
+// setClaims are the claims of a security event that tests check.
 type setClaims struct {
 	ID     string                    `json:"jti"`
 	Events map[string]map[string]any `json:"events"`

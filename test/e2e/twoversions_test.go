@@ -22,10 +22,10 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/program"
 )
 
-// firstStep came with this version: the version before is the commit before the one that added it.
+// firstStep was added by this version. The previous version is the commit before that addition.
 const firstStep = "migrations/postgres/0017_ways.sql"
 
-// earlierBinary builds the version before from the history of this repository.
+// earlierBinary builds the previous version from the history of this repository.
 func earlierBinary(t *testing.T) string {
 	t.Helper()
 	git := func(args ...string) ([]byte, error) {
@@ -48,7 +48,7 @@ func earlierBinary(t *testing.T) string {
 	dir := t.TempDir()
 	unpack := exec.Command("tar", "-x", "-C", dir)
 	unpack.Stdin = bytes.NewReader(source)
-	build := exec.Command("go", "build", "-o", "earlier", "./cmd/mcp-authd") // shares what this version is built of
+	build := exec.Command("go", "build", "-o", "earlier", "./cmd/mcp-authd") // shares compiled packages with this version
 	build.Dir = dir
 	for _, cmd := range []*exec.Cmd{unpack, build} {
 		if out, err := cmd.CombinedOutput(); err != nil {
@@ -58,8 +58,8 @@ func earlierBinary(t *testing.T) string {
 	return filepath.Join(dir, "earlier")
 }
 
-// versions are two replicas, of the version before and of this one, on one database, behind a load
-// balancer that asks the one that the test says.
+// versions is two replicas, one of the previous version and one of this version, on one database.
+// The test selects the replica that the load balancer uses.
 type versions struct {
 	*demotest.Demo
 	t      *testing.T
@@ -100,7 +100,7 @@ func newVersions(t *testing.T) *versions {
 	return v
 }
 
-// command runs a command of a version on the installation.
+// command runs a command of one version on the installation.
 func (v *versions) command(of *replica, in string, args ...string) string {
 	v.t.Helper()
 	cmd := exec.Command(of.binary, append(args, "--config", v.config)...)
@@ -112,13 +112,14 @@ func (v *versions) command(of *replica, in string, args ...string) string {
 	return string(out)
 }
 
-// connection is an application that a person connected.
+// connection is an application that a user has connected.
 type connection struct {
 	client          string
 	access, refresh string
 }
 
-// connect has a person approve an application at one version, which redeems the code at another.
+// connect makes a user approve an application at one version. The application redeems its code at
+// another version.
 func (v *versions) connect(approves, redeems *replica, p *demotest.Person) *connection {
 	v.t.Helper()
 	v.ask.Store(approves)
@@ -143,7 +144,7 @@ func (c *connection) take(out map[string]any) {
 	c.refresh, _ = out["refresh_token"].(string)
 }
 
-// renew refreshes at a version, and returns the error that it answers.
+// renew refreshes at a version and returns the error in its response.
 func (c *connection) renew(t *testing.T, at *replica) any {
 	t.Helper()
 	status, out := post(t, at.at("/token"), url.Values{
@@ -156,7 +157,7 @@ func (c *connection) renew(t *testing.T, at *replica) any {
 	return out["error"]
 }
 
-// active reports what a version says of the access token.
+// active introspects the access token at a version.
 func (c *connection) active(t *testing.T, at *replica) bool {
 	t.Helper()
 	to, err := url.Parse(at.at("/introspect"))
@@ -168,7 +169,7 @@ func (c *connection) active(t *testing.T, at *replica) bool {
 	return out["active"] == true
 }
 
-// wantDead demands that both versions refuse a connection.
+// wantDead checks that both versions refuse a connection.
 func (v *versions) wantDead(t *testing.T, c *connection) {
 	t.Helper()
 	for _, at := range []*replica{v.old, v.this} {
@@ -181,8 +182,8 @@ func (v *versions) wantDead(t *testing.T, c *connection) {
 	}
 }
 
-// asked reports whether a version asks a person for the password, when an application that they
-// connected sends them again.
+// asked reports whether a version asks a user for the password when a connected application sends
+// them to it again.
 func (v *versions) asked(t *testing.T, at *replica, p *demotest.Person, c *connection) bool {
 	t.Helper()
 	v.ask.Store(at)
@@ -195,9 +196,9 @@ func (v *versions) asked(t *testing.T, at *replica, p *demotest.Person, c *conne
 	})
 }
 
-// TestTwoVersions: a replica of the version before serves people and applications, on PostgreSQL,
-// while one of this version starts beside it and changes the schema; each takes what the other gave
-// and keeps to what the other ended. What the version before cannot know is in docs/operating/updates.md.
+// TestTwoVersions: a replica of the previous version serves users and applications on PostgreSQL
+// while one of this version starts and changes the schema. Each version accepts grants of the other
+// and respects revocations by the other. docs/operating/updates.md lists the exceptions.
 func TestTwoVersions(t *testing.T) {
 	lane.Long(t, "storage/postgres tests the steps between two versions")
 	const password = "correct horse battery"
@@ -307,7 +308,7 @@ func TestTwoVersions(t *testing.T) {
 		erin := demotest.NewPerson("erin", password)
 		v.connect(v.this, v.this, erin)
 		grants, err := erin.Connected(v.Issuer)
-		if err != nil || len(grants) != 1 { // of one application
+		if err != nil || len(grants) != 1 { // one per application
 			t.Fatalf("on the account page: %q, %v", grants, err)
 		}
 		if err := erin.Press(v.Issuer, grants[0], "pause"); err != nil {

@@ -42,17 +42,17 @@ type block struct {
 	page     string
 	line     int
 	language string
-	mark     string // the HTML comment on the line before, which says what it stands among
+	mark     string // the HTML comment on the line before, which gives its context
 	text     string
 }
 
 func (b block) String() string { return fmt.Sprintf("%s:%d %s", b.page, b.line, b.language) }
 
-// fence begins a block, and, with nothing behind it, ends one (CommonMark 4.5).
+// fence matches the start of a block and, without further text, also its end (CommonMark 4.5).
 var fence = regexp.MustCompile("^( *)(`{3,}|~{3,})[ \t]*([^`]*)$")
 
-// blocks finds every fenced block of a page. One without an end is an error: the rest of the
-// page would be taken for it.
+// blocks returns every fenced block of a page. A block without an end is an error, because the rest
+// of the page would belong to it.
 func blocks(page, text string) (found []block, err error) {
 	var open *block
 	var indent, ticks string
@@ -82,18 +82,18 @@ func blocks(page, text string) (found []block, err error) {
 	return found, nil
 }
 
-// checks are what a block in each language has to stand.
+// checks maps each language to the check of its blocks.
 var checks = map[string]func(t *testing.T, b block){
 	"go": checkGo, "yaml": checkYAML, "json": checkJSON, "toml": checkTOML, "sh": checkShell,
 	"ini": checkEnvironment,
 	"ts":  checkFile, "python": checkFile, "java": checkFile, "csharp": checkFile, "knot": checkFile,
 }
 
-// isOf is the mark of a block in a language that nothing here compiles: the file that has it, which tests run,
-// or of which the page says why none does.
+// isOf matches the mark of a block in a language that this test cannot compile. It names the source
+// file, which tests run unless the page explains why not.
 var isOf = regexp.MustCompile(`^<!-- file: (\S+) -->$`)
 
-// checkFile holds a block to the file of which it is.
+// checkFile compares a block with its source file.
 func checkFile(t *testing.T, b block) {
 	m := isOf.FindStringSubmatch(b.mark)
 	if m == nil {
@@ -108,8 +108,7 @@ func checkFile(t *testing.T, b block) {
 	}
 }
 
-// TestBlocks: everything that people copy from README and the manual is what it says it is
-// (issue 11, 4.8).
+// TestBlocks checks every block that readers copy from README and the manual (issue 11, 4.8).
 func TestBlocks(t *testing.T) {
 	found := map[string]int{}
 	for page, text := range manual(t) {
@@ -144,7 +143,7 @@ func checkJSON(t *testing.T, b block) {
 	}
 }
 
-// checkTOML: we read no TOML, so a block of it is of another program, and says of which.
+// checkTOML checks the mark of a block. TOML is only for other programs, which the mark must name.
 func checkTOML(t *testing.T, b block) {
 	if b.mark == "<!-- fly: fly.toml -->" {
 		checkFly(t, b)
@@ -156,7 +155,7 @@ func checkTOML(t *testing.T, b block) {
 	checkForeign(t, b)
 }
 
-// TestReadBlocks: no way to write a block escapes.
+// TestReadBlocks checks that blocks finds every kind of block.
 func TestReadBlocks(t *testing.T) {
 	for _, c := range []struct {
 		text, want string

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// recorded is a client of test/zoo, by what it is known to send.
+// recorded is a client of test/zoo with its known requests.
 type recorded struct {
 	Name         string   `json:"name"`
 	Version      string   `json:"version"`
@@ -33,13 +33,14 @@ var (
 	connector = regexp.MustCompile(`(/connector/oauth/)\w+$`)
 )
 
-// clientSections are what a page about a client has, in this order.
+// clientSections lists the sections of a page about a client, in order.
 var clientSections = []string{
 	"Add a server", "What a person sees", "How it registers", "Refresh", "Known faults", "What was run",
 }
 
-// TestClientPages: DL-05. A page about a client says what test/zoo has of it: the redirect URIs that it sends,
-// the name that people see, the version that was run; and each says what was run, and when the rest was read.
+// TestClientPages: DL-05. A page about a client agrees with test/zoo: the client's redirect URIs,
+// the name that users see, and the tested version. Each page describes its tests, and has the date
+// when the rest was read.
 func TestClientPages(t *testing.T) {
 	zoo := readZoo(t)
 	pages := manual(t)
@@ -114,7 +115,7 @@ func TestClientPages(t *testing.T) {
 	}
 }
 
-// typical is a redirect URI without what differs from one installation to the next.
+// typical returns a redirect URI without the parts that differ between installations.
 func typical(uri string) string {
 	same := strings.NewReplacer("https://chat.example/", "https://chat.example.com/", "/mcp/dummy/", "/mcp/notes/")
 	uri = same.Replace(uri)
@@ -132,7 +133,7 @@ func readZoo(t *testing.T) map[string][]recorded {
 	return zoo
 }
 
-// faultsOfClients are the known faults, with the first word of the clients that have each.
+// faultsOfClients returns the known faults, each with the first words of its clients' names.
 func faultsOfClients(t *testing.T) map[string][]string {
 	t.Helper()
 	var all []struct{ Client, Fault string }
@@ -157,7 +158,7 @@ func readJSON(t *testing.T, path string, into any) {
 	}
 }
 
-// sectionsOf are the sections of a page, by their titles.
+// sectionsOf returns the sections of a page, by their titles.
 func sectionsOf(text string) (sections map[string]string, titles []string) {
 	sections = map[string]string{}
 	for i, part := range strings.Split(text, "\n## ") {

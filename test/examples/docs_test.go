@@ -13,14 +13,14 @@ import (
 	"testing"
 )
 
-// among is the comment before a block of Go, which says what it stands among:
+// among matches the comment before a block of Go, which declares its context:
 //
 //	<!-- go: ctx context.Context, server *mcp.Server -->
 //
 // or, in the module of an example, <!-- go -C examples/mcp-go: ... -->.
 var among = regexp.MustCompile(`^<!-- go(?: -C (\S+))?: (.*) -->$`)
 
-// packages are what snippets may use, by name.
+// packages lists the packages that snippets may use, by name.
 var packages = map[string]string{
 	"context": "context", "crypto": "crypto", "log": "log", "slog": "log/slog", "sql": "database/sql",
 	"time": "time",
@@ -71,7 +71,7 @@ func TestPackageComment(t *testing.T) {
 	})
 }
 
-// around is a Go file around a snippet.
+// around returns a Go file that contains a snippet.
 func around(among, text string) string {
 	var b strings.Builder
 	b.WriteString("package snippet\n\n")
@@ -88,7 +88,7 @@ func around(among, text string) string {
 	return b.String()
 }
 
-// compile compiles a file as if it were a package of the module in folder.
+// compile compiles a file as a package of the module in folder.
 func compile(t *testing.T, folder, source string) (string, error) {
 	t.Helper()
 	tmp := t.TempDir()

@@ -30,11 +30,11 @@ const redirect = "http://localhost:3142/callback"
 
 var setupLink = regexp.MustCompile(`http://\S+/setup#token=\S+`)
 
-// TestEmbedded: one main.go has login, consent, storage and tokens.
+// TestEmbedded checks that one main.go provides login, consent, storage and tokens.
 func TestEmbedded(t *testing.T) {
 	binary := program.Build(t, ".", "./examples/embedded")
 	data, address := filepath.Join(t.TempDir(), "data"), nettest.For(t)
-	ada := demotest.NewPerson("ada", "correct horse battery staple") // an administrator owes a second factor
+	ada := demotest.NewPerson("ada", "correct horse battery staple") // an administrator must have a second factor
 	bob := demotest.NewPerson("bob", "a few words in a row")
 	app := runReady(t, binary, address, "-data", data)
 	base := "http://" + address
@@ -100,7 +100,7 @@ func TestEmbedded(t *testing.T) {
 		}
 	})
 	t.Run("an open stream does not keep the program from ending", func(t *testing.T) {
-		stream := connect(t, base+"/mcp", bob) // go-sdk opens one
+		stream := connect(t, base+"/mcp", bob) // the Go SDK opens one
 		stream.call(t, "whoami", nil)
 		if err := app.stop(t); err != nil {
 			t.Errorf("the program ended with %v\n%s", err, app.output())
@@ -117,7 +117,7 @@ func TestEmbedded(t *testing.T) {
 	t.Run("AS-94 refresh with the Go SDK", func(t *testing.T) {
 		c := connect(t, base+"/mcp", bob)
 		before := c.token(t).RefreshToken
-		c.call(t, "whoami", nil) // it takes a token with ten seconds left for expired
+		c.call(t, "whoami", nil) // it treats a token as expired ten seconds early
 		if after := c.token(t).RefreshToken; after == before || c.visits.Load() != 1 {
 			t.Errorf("got %d sign-ins, and the refresh token has not changed", c.visits.Load())
 		}
@@ -134,7 +134,8 @@ func TestEmbedded(t *testing.T) {
 	}
 }
 
-// TestEmbeddedUpkeep: issue 11, 4.3, 4.4 and Security L14 hold for a program that embeds the server.
+// TestEmbeddedUpkeep checks issue 11, 4.3, 4.4 and Security L14 for a program that embeds the
+// server.
 func TestEmbeddedUpkeep(t *testing.T) {
 	binary, data := program.Build(t, ".", "./examples/embedded"), filepath.Join(t.TempDir(), "data")
 	key := filepath.Join(data, "secret.key")
@@ -191,13 +192,13 @@ func checkDiscovery(t *testing.T, base string) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		body, _ := io.ReadAll(resp.Body) // what is there is compared
+		body, _ := io.ReadAll(resp.Body) // a partial body fails the comparison
 		resp.Body.Close()
 		if resp.StatusCode != http.StatusOK || !strings.Contains(strings.ReplaceAll(string(body), " ", ""), want) {
 			t.Errorf("%s: got %d %s, want %s", path, resp.StatusCode, body, want)
 		}
 	}
-	// Clients of 2025-03-26 that find no metadata ask for these.
+	// Clients of 2025-03-26 request these if they find no metadata.
 	for _, path := range []string{"/authorize", "/token", "/register"} {
 		resp, err := http.Get(base + path)
 		if err != nil {
@@ -210,12 +211,12 @@ func checkDiscovery(t *testing.T, base string) {
 	}
 }
 
-// client is the client of the Go SDK with its own OAuth handler; only the browser is ours.
+// client is the Go SDK's client with its own OAuth handler. Only the browser is part of the test.
 type client struct {
 	*mcp.ClientSession
 	oauth  auth.OAuthHandler
 	visits atomic.Int32
-	link   string // where the browser was sent last
+	link   string // the last URL of the browser
 }
 
 func connect(t *testing.T, endpoint string, p *demotest.Person) *client {
@@ -285,7 +286,7 @@ func (c *client) token(t *testing.T) *oauth2.Token {
 	return token
 }
 
-// id is the client id, which the SDK keeps to itself.
+// id returns the client id, which the SDK does not expose.
 func (c *client) id(t *testing.T) string {
 	t.Helper()
 	u, err := url.Parse(c.link)
@@ -295,10 +296,10 @@ func (c *client) id(t *testing.T) string {
 	return u.Query().Get("client_id")
 }
 
-// hello opens a session, and so needs none.
+// hello opens a session, and so requires none.
 const hello = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}`
 
-// post sends one message that needs no session.
+// post sends one message that requires no session.
 func post(t *testing.T, endpoint, token, body string, header ...string) (int, string) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, endpoint, strings.NewReader(body))

@@ -19,13 +19,13 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/npmtest"
 )
 
-// ofClient is the mark of a block that is a configuration of another program:
+// ofClient matches the mark of a block with the configuration of another program:
 //
 //	<!-- client: cursor -->
 var ofClient = regexp.MustCompile(`^<!-- client: (\S+) -->$`)
 
-// server is how a client's configuration names one MCP server. Each client has some of these members, and
-// under other names.
+// server is an MCP server in a client's configuration. Each client supports some of these members,
+// perhaps under other names.
 type server struct {
 	Type      string   `json:"type,omitempty"       yaml:"type"`
 	URL       string   `json:"url,omitempty"        yaml:"url"      toml:"url"`
@@ -44,7 +44,8 @@ type server struct {
 	} `json:"oauth,omitempty" yaml:"oauth" toml:"-"`
 }
 
-// settings are the files of clients: where the servers are, and which members of server each may have.
+// settings describes the clients' configuration files: the member with the servers, and the allowed
+// members of a server.
 var settings = map[string]struct{ language, servers, members string }{
 	"claude-code": {"json", "mcpServers", "type url"},
 	"cursor":      {"json", "mcpServers", "url auth"},
@@ -57,8 +58,8 @@ var settings = map[string]struct{ language, servers, members string }{
 	"librechat":   {"yaml", "mcpServers", "type url oauth"},
 }
 
-// checkForeign holds a configuration of a client against what its documentation has: every member is one that
-// the client knows, and the MCP server is one of the manual.
+// checkForeign checks a client's configuration against the client's documentation. Every member
+// must be known, and the MCP server must be one of the manual.
 func checkForeign(t *testing.T, b block) {
 	t.Helper()
 	if err := foreign(ofClient.FindStringSubmatch(b.mark)[1], b.language, b.text, flagsOf(t)); err != nil {
@@ -105,8 +106,8 @@ func foreign(client, language, text string, flags []string) error {
 	return nil
 }
 
-// decode reads a text twice: strictly, where a member that is not known or spelled otherwise is an error, and
-// as it is.
+// decode decodes a text twice: strictly, where an unknown or misspelled member is an error, and
+// generically.
 func decode(language, text string, generic, known any) error {
 	switch language {
 	case "toml":
@@ -133,7 +134,7 @@ func decode(language, text string, generic, known any) error {
 	if err := json.Unmarshal([]byte(text), generic); err != nil {
 		return err
 	}
-	// encoding/json takes URL for url, which clients do not.
+	// encoding/json accepts URL for url, which clients do not.
 	again, err := json.Marshal(known)
 	if err != nil {
 		return err
@@ -151,8 +152,8 @@ func decode(language, text string, generic, known any) error {
 	return nil
 }
 
-// ofManual says whether an MCP server is one of the manual: under example.com by https, or that of demo and
-// protect.
+// ofManual returns an error unless an MCP server is one of the manual: below example.com with
+// https, or that of demo and protect.
 func ofManual(at string) error {
 	u, err := url.Parse(at)
 	if err != nil {
@@ -166,8 +167,8 @@ func ofManual(at string) error {
 	return nil
 }
 
-// forms are the commands of clients in full, as their documentation had them when their pages were written.
-// The URL is held against ofManual.
+// forms match complete commands of clients, according to their documentation when the pages were
+// written. ofManual checks the URL.
 var forms = []*regexp.Regexp{
 	regexp.MustCompile(`^claude mcp add --transport http(?: --scope (?:user|project))? [a-z]+ (\S+)$`),
 	regexp.MustCompile(`^codex mcp add [a-z]+ --url (\S+)$`),
@@ -180,7 +181,7 @@ var forms = []*regexp.Regexp{
 
 var programs = regexp.MustCompile(`^(claude|codex|gemini|npx @modelcontextprotocol/inspector|npx -p mcp-remote)\b`)
 
-// checkForm says whether a command of a client is one that the client has.
+// checkForm returns an error unless a client has this command.
 func checkForm(line string) error {
 	for _, form := range forms {
 		m := form.FindStringSubmatch(line)
@@ -195,7 +196,7 @@ func checkForm(line string) error {
 	return fmt.Errorf("no client has the command %q", line)
 }
 
-// flagsOf are the flags of the installed mcp-remote.
+// flagsOf returns the flags of the installed mcp-remote.
 func flagsOf(t *testing.T) (flags []string) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(npmtest.Dir(t), "node_modules/mcp-remote/dist/*.js"))
@@ -214,7 +215,7 @@ func flagsOf(t *testing.T) (flags []string) {
 	return flags
 }
 
-// TestForeign: what no client reads, and what is no command of one, is found.
+// TestForeign checks that unknown members and commands are found.
 func TestForeign(t *testing.T) {
 	for _, c := range []struct{ client, language, text, want string }{
 		{"cursor", "json", `{"mcpServers": {"a": {"url": "https://mcp.example.com/mcp"}}}`, ""},

@@ -20,11 +20,11 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/program"
 )
 
-// issuer is an authorization server that gives anyone any token.
+// issuer is an authorization server that issues any token to anyone.
 type issuer struct {
 	*httptest.Server
 	key      *ecdsa.PrivateKey
-	resource string // what its tokens are for
+	resource string // resource of its tokens
 }
 
 func newIssuer(t *testing.T) *issuer {
@@ -72,7 +72,7 @@ func (i *issuer) token(t *testing.T, subject, client, scope string) string {
 	return token
 }
 
-// bearer sends a token, which may be changed at any time.
+// bearer sends a token, which may change at any time.
 type bearer struct{ token string }
 
 func (b *bearer) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -122,10 +122,10 @@ func names(t *testing.T, s *mcp.ClientSession) string {
 	return strings.Join(all, " ")
 }
 
-// versions are one of each era.
+// versions has one revision of each era.
 var versions = []string{"2025-11-25", "2026-07-28"}
 
-// TestMCPGo: a server of mcp-go behind the guard, in its own module.
+// TestMCPGo tests a server of mcp-go behind the guard, in a separate module.
 func TestMCPGo(t *testing.T) {
 	as := newIssuer(t)
 	address := nettest.For(t)
@@ -154,7 +154,7 @@ func TestMCPGo(t *testing.T) {
 			if got := names(t, s); got != "add_note list_notes whoami" {
 				t.Errorf("got %q", got)
 			}
-			b.token = as.token(t, "alice", "editor", "notes:read") // the same caller, with less
+			b.token = as.token(t, "alice", "editor", "notes:read") // the same caller with fewer scopes
 			if got := names(t, s); got != "list_notes whoami" {
 				t.Errorf("with less scope: got %q", got)
 			}
@@ -204,7 +204,7 @@ func TestMCPGo(t *testing.T) {
 	})
 }
 
-// TestMCPGoModule runs the tests of the module, which go test ./... does not reach.
+// TestMCPGoModule runs the tests of the module, which go test ./... does not include.
 func TestMCPGoModule(t *testing.T) {
 	for _, command := range []string{"vet", "test"} {
 		if out, err := exec.Command("go", command, "-C", "../../examples/mcp-go",
@@ -214,7 +214,7 @@ func TestMCPGoModule(t *testing.T) {
 	}
 }
 
-// TestNetHTTP: whatever is an http.Handler.
+// TestNetHTTP tests the guard with a plain http.Handler.
 func TestNetHTTP(t *testing.T) {
 	as := newIssuer(t)
 	address := nettest.For(t)

@@ -29,10 +29,10 @@ import (
 	"github.com/mcp-authd/mcp-authd/mcpresource/gosdk"
 )
 
-// lacking begins the reasons that a page whose reader has an installation is free of.
+// lacking begins the skip reasons that do not apply to pages for readers with an installation.
 const lacking = "it needs an installation"
 
-// notRun says why a command of a page is not run here.
+// notRun returns the reason why a command of a page is not run here.
 func notRun(line string) (reason string, ok bool) {
 	if programs.MatchString(line) {
 		return "it is a client of others; test/clients runs those that can be had", true
@@ -96,9 +96,9 @@ func notRun(line string) (reason string, ok bool) {
 	return "", false
 }
 
-// TestManualRuns runs the commands of README and of each page of the manual, in their order, as
-// a newcomer would type them (issue 11, 4.8). What the pages call by an address of theirs is at
-// a free one here; everything else is as written.
+// TestManualRuns runs the commands of README and of each page of the manual in order, like a new
+// user (issue 11, 4.8). It replaces the addresses of the pages with free ones. Everything else is
+// as written.
 func TestManualRuns(t *testing.T) {
 	lane.Long(t, "TestBlocks checks the commands of the manual")
 	ran := 0
@@ -123,7 +123,7 @@ func TestManualRuns(t *testing.T) {
 		}
 		t.Run(page, func(t *testing.T) {
 			n := newcomer(t)
-			has := strings.HasPrefix(page, "docs/runbooks/") // its reader has an installation
+			has := strings.HasPrefix(page, "docs/runbooks/") // its readers have an installation
 			if has {
 				n.types("mcp-authd serve")
 			}
@@ -149,7 +149,7 @@ func TestManualRuns(t *testing.T) {
 	}
 }
 
-// toWrite is the mark of a file that a page has its readers write before they go on:
+// toWrite matches the mark of a file that readers of a page must write before they continue:
 //
 //	<!-- as: mcp-authd.yaml -->
 var toWrite = regexp.MustCompile(`^<!-- as: ([a-z.-]+) -->$`)
@@ -157,7 +157,7 @@ var toWrite = regexp.MustCompile(`^<!-- as: ([a-z.-]+) -->$`)
 // typed is a command, or the text of a file.
 type typed struct{ file, text string }
 
-// visitor is a person new to mcp-authd, with an empty home and a shell.
+// visitor is a new user of mcp-authd with an empty home and a shell.
 type visitor struct {
 	t       *testing.T
 	home    string
@@ -194,7 +194,7 @@ func newcomer(t *testing.T) *visitor {
 	return n
 }
 
-// npx stands for the one that would fetch the package: it starts the installed one.
+// npx replaces the npx that would download the package. It starts the installed package.
 func (n *visitor) npx() {
 	modules := filepath.Join(npmtest.Dir(n.t), "node_modules")
 	script := "#!/bin/sh\nexec " + filepath.Join(modules, ".bin", "node") + " " +
@@ -213,14 +213,14 @@ func mcpServer() *mcp.Server {
 	return s
 }
 
-// serve has the MCP server of the pages be there.
+// serve sets the handler of the pages' MCP server.
 func (n *visitor) serve(h http.Handler) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.handler = h
 }
 
-// guarded is that MCP server, protected as "Protect a server" has it.
+// guarded returns that MCP server, protected as in "Protect a server".
 func (n *visitor) guarded(resource string) http.Handler {
 	v, err := mcpresource.Discover(n.t.Context(), "http://"+n.address, nil)
 	if err != nil {
@@ -238,7 +238,7 @@ func (n *visitor) guarded(resource string) http.Handler {
 
 var runs = regexp.MustCompile(`^mcp-authd (demo|serve|protect|login|check|user add|client add) ?(.*)$`)
 
-// here puts the addresses of this test in the place of those of the pages.
+// here replaces the addresses in the pages with those of this test.
 func (n *visitor) here(text string) string {
 	tools := strings.TrimPrefix(n.tools.URL, "http://")
 	_, port, _ := net.SplitHostPort(tools)
@@ -246,7 +246,7 @@ func (n *visitor) here(text string) string {
 		"localhost:3000", "localhost:"+port).Replace(text)
 }
 
-// write writes a file into the directory of the visitor.
+// write writes a file into the visitor's directory.
 func (n *visitor) write(name, text string) {
 	n.t.Helper()
 	if err := os.WriteFile(filepath.Join(n.home, name), []byte(n.here(text)), 0o600); err != nil {
@@ -254,7 +254,7 @@ func (n *visitor) write(name, text string) {
 	}
 }
 
-// types runs one command. One that serves goes on until the next one, or the end.
+// types runs one command. A server continues until the next one, or until the end.
 func (n *visitor) types(line string) {
 	n.t.Helper()
 	line = n.here(line)
@@ -304,7 +304,7 @@ func (n *visitor) sh(line, in string) {
 	}
 }
 
-// start starts a server in the place of an earlier one.
+// start starts a server and replaces an earlier one.
 func (n *visitor) start(line string) {
 	n.t.Helper()
 	n.end()
@@ -317,7 +317,7 @@ func (n *visitor) start(line string) {
 		n.t.Fatal(err)
 	}
 	said := bufio.NewReader(out)
-	first, _ := said.ReadString('\n') // it has ended when there is none, which the next line tells
+	first, _ := said.ReadString('\n') // empty if the server has ended, which the next step reports
 	go func() { _, _ = io.Copy(io.Discard, said) }()
 	wait.Success(n.t, line+" answers", func() error {
 		resp, err := http.Get("http://" + n.address + "/.well-known/oauth-authorization-server")
@@ -332,20 +332,20 @@ func (n *visitor) start(line string) {
 	}
 }
 
-// end ends the server as Ctrl-C does.
+// end ends the server like Ctrl-C.
 func (n *visitor) end() {
 	n.t.Helper()
 	if n.server == nil {
 		return
 	}
-	_ = n.server.Process.Signal(syscall.SIGINT) // it may have ended; Wait tells
+	_ = n.server.Process.Signal(syscall.SIGINT) // it may have ended; Wait returns the error
 	if err := n.server.Wait(); err != nil {
 		n.t.Errorf("%s: %v", n.server.Args, err)
 	}
 	n.server = nil
 }
 
-// login is a person at a browser.
+// login runs login with a user at a browser.
 func (n *visitor) login(line string) {
 	n.t.Helper()
 	cmd := n.shell(line)

@@ -29,11 +29,11 @@ import (
 	"github.com/mcp-authd/mcp-authd/mcpresource/gosdk"
 )
 
-// maxBody is how many lines the program may have, empty ones apart.
+// maxBody is the maximum number of lines of the program without empty ones.
 const maxBody = 12
 
-// TestOneCall: issue 17, 1. The Example of mcpserver is a whole program: of twelve lines, the same as in README,
-// built in a module of its own, and a client signs in to it.
+// TestOneCall: issue 17, 1. The Example of mcpserver is a complete program of at most twelve lines,
+// and identical to README. It is built in a separate module, and a client signs in to it.
 func TestOneCall(t *testing.T) {
 	body, rest := example(t)
 	t.Run("it has twelve lines at most", func(t *testing.T) {
@@ -57,7 +57,7 @@ func TestOneCall(t *testing.T) {
 	t.Setenv("MCP_AUTHD_LISTEN", address)
 	t.Setenv("XDG_DATA_HOME", home)
 	t.Setenv("STATE_DIRECTORY", "")
-	t.Setenv("MCP_AUTHD_LOGIN_ADMINS_SECOND_FACTOR", "enrolled") // ada has a password alone
+	t.Setenv("MCP_AUTHD_LOGIN_ADMINS_SECOND_FACTOR", "enrolled") // ada has only a password
 	app := runReady(t, binary, address)
 	ada, base := demotest.NewPerson("ada", "correct horse battery staple"), "http://"+address
 	if err := ada.SetUp(setupLink.FindString(app.output())); err != nil {
@@ -103,7 +103,7 @@ func TestOneCall(t *testing.T) {
 	})
 }
 
-// example returns the body of Example in package mcpserver, and what it needs of its file.
+// example returns the body of Example in package mcpserver, and the declarations that it uses.
 func example(t *testing.T) (body, rest string) {
 	t.Helper()
 	name := filepath.Join(root, "mcpserver", "example_test.go")
@@ -142,7 +142,8 @@ func example(t *testing.T) (body, rest string) {
 	return body, imports.String() + "\n" + others.String()
 }
 
-// buildApart builds a program in a new module, without the network: from this tree and what it needs.
+// buildApart builds a program in a new module from this tree and its dependencies, without the
+// network.
 func buildApart(t *testing.T, source string) (binary string) {
 	t.Helper()
 	pretty, err := format.Source([]byte(source))
@@ -185,7 +186,7 @@ func buildApart(t *testing.T, source string) (binary string) {
 	return binary
 }
 
-// TestOneCallElsewhere: the same tools, and people who sign in at a server of their own.
+// TestOneCallElsewhere tests the same tools with users who sign in at another server.
 func TestOneCallElsewhere(t *testing.T) {
 	data, address := t.TempDir(), nettest.For(t)
 	demo, resource := demotest.Start(t, demotest.Options{Args: []string{"--data", data}}), "http://"+address+"/mcp"

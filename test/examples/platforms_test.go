@@ -14,7 +14,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/program"
 )
 
-// flyFile are the keys of fly.toml that the manual uses, as Fly's documentation has them.
+// flyFile has the keys of fly.toml that the manual uses, according to Fly's documentation.
 type flyFile struct {
 	App           string
 	PrimaryRegion string `toml:"primary_region"`
@@ -36,7 +36,7 @@ type flyFile struct {
 	} `toml:"http_service"`
 }
 
-// checkFly reads a fly.toml strictly, and gives its variables to mcp-authd.
+// checkFly decodes a fly.toml strictly, and passes its variables to mcp-authd.
 func checkFly(t *testing.T, b block) {
 	t.Helper()
 	if err := fly(t, b.text); err != nil {
@@ -63,7 +63,7 @@ func fly(t *testing.T, text string) error {
 		cmd.Env = append(cmd.Env, name+"="+value)
 	}
 	out, err := cmd.CombinedOutput()
-	if err == nil && strings.Contains(string(out), "is not known") { // of a variable, a warning
+	if err == nil && strings.Contains(string(out), "is not known") { // an unknown variable is only a warning
 		err = errors.New("there is no such variable")
 	}
 	if err != nil {
@@ -72,7 +72,7 @@ func fly(t *testing.T, text string) error {
 	return nil
 }
 
-// TestFly: what is wrong in a fly.toml is found.
+// TestFly checks that faults in a fly.toml are found.
 func TestFly(t *testing.T) {
 	const right = `
 [env]
@@ -98,7 +98,7 @@ internal_port = 8414
 	}
 }
 
-// TestGuides: DL-05. Each page of these folders says what was run, and the guides of a task lead to it.
+// TestGuides: DL-05. Each page in these directories describes its tests, and the guides link to it.
 func TestGuides(t *testing.T) {
 	pages := manual(t)
 	for folder, least := range map[string]int{"stacks": 6, "platforms": 5, "migrate": 4} {

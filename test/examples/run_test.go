@@ -1,5 +1,4 @@
-// Package examples builds the examples and runs them with real clients, as their readers
-// would.
+// Package examples builds the examples and runs them with real clients, like their readers.
 package examples
 
 import (
@@ -23,13 +22,13 @@ type running struct {
 	Address string
 	cmd     *exec.Cmd
 	once    sync.Once
-	ended   chan error // how, when it has
+	ended   chan error // gets the exit status when the program ends
 
 	mu    sync.Mutex // guards lines
-	lines []string   // what it has printed
+	lines []string   // its output
 }
 
-// run starts a binary on an address, until the end of the test, and waits for it.
+// run starts a binary on an address and waits for it. It runs until the end of the test.
 func run(t *testing.T, binary, address string, args ...string) *running {
 	t.Helper()
 	p := &running{Address: address, cmd: exec.Command(binary, append([]string{"-listen", address}, args...)...)}
@@ -48,7 +47,7 @@ func run(t *testing.T, binary, address string, args ...string) *running {
 			p.lines = append(p.lines, s.Text())
 			p.mu.Unlock()
 		}
-		p.ended <- p.cmd.Wait() // it has closed its output
+		p.ended <- p.cmd.Wait() // the program has closed its output
 	}()
 	t.Cleanup(func() { p.stop(t) })
 	p.await(t, address+" answers", func() bool {
@@ -61,7 +60,7 @@ func run(t *testing.T, binary, address string, args ...string) *running {
 	return p
 }
 
-// runReady is run for a program with sign-in of its own, which says when it is ready.
+// runReady is run for a program with its own sign-in, which reports when it is ready.
 func runReady(t *testing.T, binary, address string, args ...string) *running {
 	t.Helper()
 	p := run(t, binary, address, args...)
@@ -88,11 +87,11 @@ func (p *running) output() string {
 	return strings.Join(p.lines, "\n")
 }
 
-// stop sends SIGTERM and returns how the program ended: nil for 0.
+// stop sends SIGTERM and returns the program's exit status: nil for 0.
 func (p *running) stop(t *testing.T) (err error) {
 	t.Helper()
 	p.once.Do(func() {
-		_ = p.cmd.Process.Signal(syscall.SIGTERM) // it may have ended; Wait tells
+		_ = p.cmd.Process.Signal(syscall.SIGTERM) // it may have ended; Wait returns the error
 		kill := time.AfterFunc(time.Minute, func() { _ = p.cmd.Process.Kill() })
 		defer kill.Stop()
 		err = <-p.ended
@@ -100,8 +99,8 @@ func (p *running) stop(t *testing.T) (err error) {
 	return err
 }
 
-// script runs one of the TypeScript clients of test/clients, with a person who visits
-// whatever it prints, and returns what it printed and how often the person was asked.
+// script runs one of the TypeScript clients of test/clients, with a user who visits each URL that
+// it prints. It returns the output and the number of visits.
 func script(t *testing.T, p *demotest.Person, name, url string, steps ...string) (out string, visits int) {
 	t.Helper()
 	cmd := npmtest.Command(t, "node", append([]string{"clients/" + name, url, ""}, steps...)...)

@@ -15,8 +15,8 @@ var (
 	flag    = regexp.MustCompile(` (--[a-z-]+)`)
 )
 
-// commands are the commands of a block of shell, one a line, with the name of the binary for
-// go run.
+// commands returns the commands of a shell block, one per line, with the name of the binary instead
+// of go run.
 func commands(text string) (out []string) {
 	for line := range strings.Lines(strings.ReplaceAll(text, "\\\n", " ")) {
 		line = strings.TrimSpace(strings.TrimPrefix(line, "$ "))
@@ -27,8 +27,8 @@ func commands(text string) (out []string) {
 	return out
 }
 
-// checkShell: the commands of mcp-authd exist, with their flags, and what else is called is
-// known here. TestManualRuns runs them.
+// checkShell checks that the commands of mcp-authd exist with their flags, and that other programs
+// are known. TestManualRuns runs them.
 func checkShell(t *testing.T, b block) {
 	for _, line := range commands(b.text) {
 		if m := command.FindStringSubmatch(line); m != nil {
@@ -43,15 +43,15 @@ func checkShell(t *testing.T, b block) {
 	}
 }
 
-// TestShell: a command or a flag that there is not is found.
+// TestShell checks that an unknown command or flag is found.
 func TestShell(t *testing.T) {
 	if _, err := help(program.Authd(t), []string{"usr", "add"}); err == nil {
 		t.Error("usr add has a help text")
 	}
 }
 
-// known fails the test for a command, or a flag of it, that there is not. What follows the
-// name of a command may be an argument.
+// known fails the test for an unknown command or flag. Words after the name of a command may be
+// arguments.
 func known(t *testing.T, binary string, words []string, rest string) {
 	var text string
 	err := fmt.Errorf("no command")
@@ -61,7 +61,7 @@ func known(t *testing.T, binary string, words []string, rest string) {
 	if err != nil {
 		t.Fatalf("mcp-authd %s: %v", strings.Join(words, " "), err)
 	}
-	own, _, _ := strings.Cut(rest, " -- ") // of a program behind the gateway
+	own, _, _ := strings.Cut(rest, " -- ") // without the command of a program behind the gateway
 	for _, f := range flag.FindAllStringSubmatch(own, -1) {
 		if !strings.Contains(text, f[1]) {
 			t.Errorf("mcp-authd %s has no %s", strings.Join(words, " "), f[1])
@@ -69,7 +69,7 @@ func known(t *testing.T, binary string, words []string, rest string) {
 	}
 }
 
-// help is the help of the command with this very name.
+// help returns the help of exactly this command.
 func help(binary string, words []string) (string, error) {
 	out, err := exec.Command(binary, append(append([]string{}, words...), "--help")...).CombinedOutput()
 	if err == nil && !strings.Contains(string(out), "mcp-authd "+strings.Join(words, " ")) {

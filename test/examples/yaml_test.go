@@ -26,8 +26,8 @@ import (
 
 var secretFile = regexp.MustCompile(`/run/secrets/\S+`)
 
-// checkYAML has mcp-authd validate the block as its configuration, and its schema too. One of another program is
-// marked as such, and only has to be YAML: <!-- yaml: for Docker Compose -->.
+// checkYAML validates the block as a configuration of mcp-authd and against its schema. A block for
+// another program has a mark, and must only be valid YAML: <!-- yaml: for Docker Compose -->.
 func checkYAML(t *testing.T, b block) {
 	if ofClient.MatchString(b.mark) {
 		checkForeign(t, b)
@@ -60,8 +60,8 @@ func checkYAML(t *testing.T, b block) {
 	}
 }
 
-// validate asks config validate about a configuration file. What stands outside of it is given:
-// a master key, and the files with secrets that it names.
+// validate runs config validate on a configuration file. It provides a master key and the secret
+// files that the configuration names.
 func validate(t *testing.T, text string, environ ...string) (string, error) {
 	t.Helper()
 	cmd := exec.Command(program.Authd(t), "config", "validate", "--config", configuration(t, text))
@@ -72,13 +72,14 @@ func validate(t *testing.T, text string, environ ...string) (string, error) {
 	return string(out), err
 }
 
-// assignment is a line of a file of environment variables, as systemd reads it.
+// assignment matches a line in a file of environment variables in systemd's format.
 var assignment = regexp.MustCompile(`^[A-Z][A-Z0-9_]*=\S+$`)
 
-// unknown is what is said of a variable that does not exist. It stops no server.
+// unknown is the message for an unknown variable, which does not stop a server.
 const unknown = "is not known"
 
-// checkEnvironment: those of mcp-authd are known, and stand beside an empty configuration.
+// checkEnvironment checks that the variables of mcp-authd are known and valid with an empty
+// configuration.
 func checkEnvironment(t *testing.T, b block) {
 	var ours []string
 	for line := range strings.Lines(b.text) {
@@ -95,7 +96,7 @@ func checkEnvironment(t *testing.T, b block) {
 	}
 }
 
-// configuration writes a configuration file, with the secret files that it names.
+// configuration writes a configuration file and the secret files that it names.
 func configuration(t *testing.T, text string) (file string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -130,7 +131,7 @@ func privateKey(t *testing.T) string {
 	return string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}))
 }
 
-// TestYAML: what is wrong in a configuration is found.
+// TestYAML checks that faults in a configuration are found.
 func TestYAML(t *testing.T) {
 	if out, err := validate(t, "isuer: x\n"); err == nil || !strings.Contains(out, `unknown key "isuer"`) {
 		t.Errorf("got %v %s", err, out)
@@ -183,8 +184,8 @@ func TestManualOfProviders(t *testing.T) {
 	})
 }
 
-// TestManualOfIssuers: AS-235. Each preset of trust entries has its page, whose configuration uses it, and
-// which says what was run.
+// TestManualOfIssuers: AS-235. Each preset of trusted issuers has a page. Its configuration uses
+// the preset, and it describes its tests.
 func TestManualOfIssuers(t *testing.T) {
 	pages := manual(t)
 	for _, preset := range trust.Presets() {

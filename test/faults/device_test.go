@@ -7,12 +7,12 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// deviceForm is a device authorization request.
+// deviceForm returns a device authorization request.
 func deviceForm() url.Values {
 	return url.Values{"client_id": {"tv"}, "resource": {resource}, "scope": {"mcp"}}
 }
 
-// device begins a device authorization request and returns its codes.
+// device sends a device authorization request and returns its codes.
 func (r *rig) device() (deviceCode, userCode string) {
 	r.t.Helper()
 	got := r.browser().post("/device_authorization", deviceForm())

@@ -14,13 +14,13 @@ import (
 // scenario is one request to one endpoint.
 type scenario struct {
 	name string
-	// prepare makes what the request needs, with a store that works, and returns the request.
+	// prepare sets up the request with a working store, and returns the request.
 	prepare func(*rig) func() answer
-	// done reports whether the answer is the success that it looks like.
+	// done reports whether the response is a real success.
 	done func(answer) bool
-	// harmless are the verbs whose failure may be passed over, each with the reason.
+	// harmless maps the verbs whose failure may be ignored to the reasons.
 	harmless map[string]string
-	// again: a second try is not the same request (a form that is good once, a departure).
+	// again means that the request cannot be repeated unchanged, such as a one-time form.
 	again bool
 }
 
@@ -38,8 +38,8 @@ func redirectsWith(parameter string) func(answer) bool {
 	return func(a answer) bool { return a.status == http.StatusSeeOther && a.at().Query().Get(parameter) != "" }
 }
 
-// unavailable reports whether an answer says that the server cannot do it now: 503 with
-// Retry-After (RFC 9110 §10.2.3), or temporarily_unavailable at the redirect URI (RFC 6749 §4.1.2.1).
+// unavailable reports whether a response is a temporary failure: 503 with Retry-After (RFC 9110
+// §10.2.3), or temporarily_unavailable at the redirect URI (RFC 6749 §4.1.2.1).
 func unavailable(a answer) bool {
 	if a.status == http.StatusSeeOther {
 		return a.at().Query().Get("error") == "temporarily_unavailable"
@@ -47,14 +47,14 @@ func unavailable(a answer) bool {
 	return a.status == http.StatusServiceUnavailable && a.header.Get("Retry-After") != ""
 }
 
-// remembered are the verbs that pages and requests do without while they fail: what they read
-// changes seldom, decides nothing for anybody, and is public or ours.
+// remembered maps verbs that pages and requests can do without, because their data are cached. The
+// data change rarely, decide about no user, and are public or our own.
 var remembered = map[string]string{
 	"ListResources": "the resources known before go on", "Keys": "the signing keys known before go on",
 	"HasPasswords": "the password form is shown, and lets no person in by itself",
 }
 
-// passedOver reports whether the failure of a verb may end in success.
+// passedOver reports whether a request may succeed although a verb fails.
 func (s scenario) passedOver(verb string) bool {
 	return s.harmless[verb] != "" || remembered[verb] != ""
 }
@@ -71,9 +71,9 @@ func endpoints() []scenario {
 		wayScenarios, linkScenarios, accountScenarios, remoteScenarios)
 }
 
-// TestEveryCallFails: Mutation 10. For each endpoint, the first call of the store fails, then
-// the second, and so on until the request makes fewer calls than that. Each failure is
-// answered as one, and the same request succeeds afterwards: nothing was half done.
+// TestEveryCallFails: Mutation 10. For each endpoint, it fails the first call of the store, then
+// the second, and so on until the request makes fewer calls. Each failure must be reported, and the
+// same request must succeed afterwards.
 func TestEveryCallFails(t *testing.T) {
 	for _, s := range endpoints() {
 		t.Run(s.name, func(t *testing.T) {
@@ -115,8 +115,8 @@ func TestEveryCallFails(t *testing.T) {
 	}
 }
 
-// TestAnswersLost: the store has done it and its answer is lost. The client is never told
-// that it succeeded, nor that it was refused.
+// TestAnswersLost: the store has executed a call but its response is lost. The client must be told
+// neither success nor refusal.
 func TestAnswersLost(t *testing.T) {
 	lane.Long(t, "TestEveryCallFails fails the same calls")
 	for _, s := range endpoints() {
@@ -412,7 +412,7 @@ func (r *rig) register(b *browser) answer {
 	return got
 }
 
-// TestSetup: the one administrator of a new server.
+// TestSetup tests the creation of the first administrator.
 func TestSetup(t *testing.T) {
 	r := newRig(t)
 	users, err := r.store.ListUsers(t.Context(), "", 10)

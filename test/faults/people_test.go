@@ -15,7 +15,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// bare takes from alice what earlier rounds have given her, and returns her account.
+// bare removes the authentication methods that alice got in earlier rounds, and returns her
+// account.
 func (r *rig) bare() storage.User {
 	r.t.Helper()
 	u, err := r.as.Users().Find(r.t.Context(), "alice")
@@ -34,11 +35,11 @@ func (r *rig) bare() storage.User {
 	for _, p := range pauses {
 		must(r.t, r.store.EndPause(r.t.Context(), u.ID, p.ID, r.Now()))
 	}
-	r.Advance(time.Second) // a new password ends the sign-ins that began before it
+	r.Advance(time.Second) // a new password ends sign-ins that began before it
 	return u
 }
 
-// fresh is the browser of alice, who has the password alone, and has just proved who she is.
+// fresh returns the browser of alice, who has only a password and has just proved her identity.
 func (r *rig) fresh() *browser {
 	r.bare()
 	return r.signIn()
@@ -46,13 +47,13 @@ func (r *rig) fresh() *browser {
 
 var askedFor = regexp.MustCompile(`data-options="([^"]*)"`)
 
-// creation is the form of a page that asks for a new passkey, filled in.
+// creation returns the completed form of a page that requests a new passkey.
 func (b *browser) creation(a *authkit.Authenticator, page answer) (action string, form url.Values) {
 	b.t.Helper()
 	return b.byPasskey(page, a.Create)
 }
 
-// assertion is the form of a page that asks for a passkey, filled in.
+// assertion returns the completed form of a page that requests a passkey.
 func (b *browser) assertion(a *authkit.Authenticator, page answer) (action string, form url.Values) {
 	b.t.Helper()
 	return b.byPasskey(page, a.Get)
@@ -75,7 +76,7 @@ func (b *browser) byPasskey(page answer, answered func([]byte) ([]byte, error)) 
 	return "", nil
 }
 
-// keyed is alice with a passkey.
+// keyed returns the browser of alice with a passkey.
 func (r *rig) keyed() (*browser, *authkit.Authenticator) {
 	r.t.Helper()
 	b, a := r.fresh(), authkit.New(r.url)
@@ -88,7 +89,7 @@ func (r *rig) keyed() (*browser, *authkit.Authenticator) {
 
 var appSecret = regexp.MustCompile(`<p class="copy secret"><code>([A-Z2-7 ]+)</code>`)
 
-// appForm is the form of the page that adds an app, filled in, and its secret.
+// appForm returns the completed form of the page that adds an app, and the app's secret.
 func (b *browser) appForm() (action string, form url.Values, secret string) {
 	b.t.Helper()
 	page := b.get("/account/app")
@@ -109,7 +110,7 @@ func (r *rig) appCode(secret string) string {
 	return code
 }
 
-// withApp is alice with an app, and its secret.
+// withApp returns the browser of alice with an app, and the app's secret.
 func (r *rig) withApp() (*browser, string) {
 	r.t.Helper()
 	b := r.fresh()
@@ -121,7 +122,7 @@ func (r *rig) withApp() (*browser, string) {
 	return b, secret
 }
 
-// waits is a browser in which alice has given her password, and what is missing is asked for.
+// waits returns alice's browser after the password, at the page that requests the second factor.
 func (r *rig) waits() (*browser, answer) {
 	r.t.Helper()
 	b := r.browser()
@@ -133,7 +134,7 @@ func (r *rig) waits() (*browser, answer) {
 
 var wroteDown = regexp.MustCompile(`[0-9A-HJKMNP-TV-Z]{5}(-[0-9A-HJKMNP-TV-Z]{5}){3}`)
 
-// connected is alice at her account page, with an application connected.
+// connected returns alice's browser at the account page, with an application connected.
 func (r *rig) connected() (*browser, url.Values) {
 	r.t.Helper()
 	r.bare()
@@ -143,7 +144,7 @@ func (r *rig) connected() (*browser, url.Values) {
 	return b, form
 }
 
-// people makes links as an operator does.
+// people returns Users for creating links like an operator.
 func (r *rig) people() *users.Users {
 	r.t.Helper()
 	u, err := users.New(users.Config{Store: r.store, Now: r.Now})
@@ -171,7 +172,8 @@ func (r *rig) invitation() string {
 
 var shownCode = regexp.MustCompile(`<strong class="host"><bdi>([^<]+)</bdi></strong>`)
 
-// asking is a browser that waits to be signed in from another device: where, with what code and number.
+// asking returns a browser that waits for a sign-in from another device, with its address, code and
+// number.
 func (r *rig) asking() (b *browser, at, code, number string) {
 	r.t.Helper()
 	b = r.browser()
@@ -186,7 +188,7 @@ func (r *rig) asking() (b *browser, at, code, number string) {
 
 var deciding = regexp.MustCompile(`(?s)<form [^>]*class="decide.*?</form>`)
 
-// decision is the form by which alice decides about a browser.
+// decision returns alice's form for deciding about a browser.
 func (r *rig) decision(code, number string) (b *browser, action string, form url.Values) {
 	r.t.Helper()
 	r.bare()
@@ -198,7 +200,7 @@ func (r *rig) decision(code, number string) (b *browser, action string, form url
 	return b, action, form
 }
 
-// keyForm is the form by which alice makes a key for a program.
+// keyForm returns alice's form for creating a service credential.
 func (b *browser) keyForm() (action string, form url.Values) {
 	b.t.Helper()
 	action, form = b.get("/account/keys").form(b.t, "/account/keys")
@@ -210,18 +212,18 @@ func (b *browser) keyForm() (action string, form url.Values) {
 
 func back(a answer) bool { return a.status == http.StatusSeeOther }
 
-// backTo is a redirect to a page of ours, which is no error of it.
+// backTo matches a redirect to one of our pages that is not an error.
 func backTo(path string) func(answer) bool {
 	return func(a answer) bool { return back(a) && strings.HasSuffix(a.at().Path, path) }
 }
 
-// signsIn are the verbs of a sign-in whose failure holds nothing up.
+// signsIn maps the verbs of a sign-in whose failure does not prevent it to the reasons.
 var signsIn = map[string]string{
 	"TouchLogin": notes, "ClearFailures": forgetful, "ReturnTry": forgetful, "Client": named,
 	"EndSession": "the session of before ends by itself", "PutNotice": told,
 }
 
-// added: the way is there, and the person may be told to add a second one.
+// added reports whether the method was added. The page may suggest adding a second one.
 func added(a answer) bool {
 	return strings.Contains(a.body, "From now on you can use") || back(a) && a.at().Fragment == "ways"
 }

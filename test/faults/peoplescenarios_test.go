@@ -12,12 +12,12 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/ways"
 )
 
-// posts is a scenario's request: a form of a page in a browser.
+// posts returns the request of a scenario: a page's form in a browser.
 func posts(b *browser, action string, form url.Values) func() answer {
 	return func() answer { return b.post(action, form) }
 }
 
-// PE-02 to PE-07: what lets people in.
+// PE-02 to PE-07: authentication methods.
 var wayScenarios = []scenario{
 	{
 		name: "GET /account of a person with everything on it",
@@ -39,7 +39,7 @@ var wayScenarios = []scenario{
 			return posts(b, action, form)
 		},
 		done: added, harmless: additions,
-		again: true, // a challenge is good once
+		again: true, // a challenge is valid once
 	},
 	{
 		name: "POST /account/app",
@@ -49,7 +49,7 @@ var wayScenarios = []scenario{
 			return posts(b, action, form)
 		},
 		done: added, harmless: additions,
-		again: true, // what the code is of is good once
+		again: true, // the sealed secret is valid once
 	},
 	{
 		name: "POST /account/recovery",
@@ -70,7 +70,7 @@ var wayScenarios = []scenario{
 			return posts(b, action, form)
 		},
 		done: backTo("/account"), harmless: signsIn,
-		again: true, // it ends the session that posted it
+		again: true, // it ends its own session
 	},
 	{
 		name: "POST /account/ways, another name",
@@ -92,7 +92,7 @@ var wayScenarios = []scenario{
 			return posts(b, action, form)
 		},
 		done: backTo("/account"), harmless: changes,
-		again: true, // it is gone
+		again: true, // it was removed
 	},
 	{
 		name: "POST /account/ways, the last one",
@@ -113,7 +113,7 @@ var wayScenarios = []scenario{
 			return posts(b, action, form)
 		},
 		done: backTo("/account"), harmless: signsIn,
-		again: true, // a challenge is good once
+		again: true, // a challenge is valid once
 	},
 	{
 		name: "POST /login of a person with a second factor",
@@ -137,7 +137,7 @@ var wayScenarios = []scenario{
 			return posts(b, action, form)
 		},
 		done: backTo("/account"), harmless: signsIn,
-		again: true, // a code is good once
+		again: true, // a code is valid once
 	},
 	{
 		name: "POST /login/second, a passkey",
@@ -148,7 +148,7 @@ var wayScenarios = []scenario{
 			return posts(b, action, form)
 		},
 		done: backTo("/account"), harmless: signsIn,
-		again: true, // a challenge is good once
+		again: true, // a challenge is valid once
 	},
 	{
 		name: "POST /login/recovery",
@@ -173,7 +173,7 @@ var wayScenarios = []scenario{
 			return posts(b, "/login/recovery", form)
 		},
 		done: backTo("/account"), harmless: signsIn,
-		again: true, // a code is good once
+		again: true, // a code is valid once
 	},
 	{
 		name: "POST /prove, a password",
@@ -184,7 +184,7 @@ var wayScenarios = []scenario{
 			return posts(b, action, form)
 		},
 		done: backTo("/account"), harmless: signsIn,
-		again: true, // it ends the session that posted it
+		again: true, // it ends its own session
 	},
 	{
 		name: "POST /prove, a code of an app",
@@ -197,7 +197,7 @@ var wayScenarios = []scenario{
 			return posts(b, action, form)
 		},
 		done: backTo("/account"), harmless: signsIn,
-		again: true, // a code is good once
+		again: true, // a code is valid once
 	},
 }
 
@@ -230,7 +230,7 @@ var linkScenarios = []scenario{
 			return posts(b, path, form)
 		},
 		done: says("Your passkey is set"), harmless: changes,
-		again: true, // a challenge is good once
+		again: true, // a challenge is valid once
 	},
 	{
 		name: "POST /link of an invitation",
@@ -258,7 +258,7 @@ var linkScenarios = []scenario{
 	},
 }
 
-// PE-09, PE-10, PE-17: the acts of the account page.
+// PE-09, PE-10, PE-17: actions of the account page.
 var accountScenarios = []scenario{
 	{
 		name:    "POST /account/connections, disconnect",
@@ -295,7 +295,7 @@ var accountScenarios = []scenario{
 			return posts(b, action, form)
 		},
 		done: says("You are signed out"), harmless: changes,
-		again: true, // it ends the session that posted it
+		again: true, // it ends its own session
 	},
 	{
 		name: "POST /account/keys",
@@ -305,7 +305,7 @@ var accountScenarios = []scenario{
 			return posts(b, action, form)
 		},
 		done: says(`id="client_secret"`), harmless: changes,
-		again: true, // the secret of a key whose answer failed is lost with it
+		again: true, // if the response fails, the secret of the credential is lost
 	},
 	{
 		name: "POST /token of a key for a program",
@@ -340,7 +340,7 @@ func shownIn(body, id string) string {
 	return m[1]
 }
 
-// PE-15: a browser is signed in from another device.
+// PE-15: sign-in from another device.
 var remoteScenarios = []scenario{
 	{
 		name: "POST /login/device",

@@ -8,7 +8,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage"
 )
 
-// depart is a browser that has approved on the departure page, and where it was sent.
+// depart returns a browser that has approved on the departure page, and its redirect.
 func (r *rig) depart() (*browser, answer) {
 	r.t.Helper()
 	b := r.browser()
@@ -17,7 +17,7 @@ func (r *rig) depart() (*browser, answer) {
 	return b, b.post(action, form)
 }
 
-// returning is the URL at which a browser comes back from the provider.
+// returning returns the URL for coming back from the provider.
 func (r *rig) returning(sent answer) string {
 	r.t.Helper()
 	back, err := r.up.Visit(sent.header.Get("Location"))
@@ -25,7 +25,7 @@ func (r *rig) returning(sent answer) string {
 	return back.String()
 }
 
-// borrowed is the access token of a person who has signed in at the provider.
+// borrowed returns the tokens of a user who has signed in at the provider.
 func (r *rig) borrowed() (access, refresh string) {
 	r.t.Helper()
 	b, sent := r.depart()
@@ -40,11 +40,11 @@ func (r *rig) borrowed() (access, refresh string) {
 	return out.json("access_token"), out.json("refresh_token")
 }
 
-// linking is alice, back from the provider with an account that nobody has, at the page that
-// asks whether it is hers.
+// linking returns alice's browser after a sign-in at the provider with an unlinked account, at the
+// page that asks whether the account is hers.
 func (r *rig) linking() (*browser, answer) {
 	r.t.Helper()
-	// What an earlier round has tied is untied again.
+	// Undo the link of an earlier round.
 	users, err := r.store.ListUsers(r.t.Context(), "", 10)
 	must(r.t, err)
 	for _, u := range users {
@@ -79,8 +79,8 @@ var providerScenarios = []scenario{
 		},
 	},
 	{
-		// A person of the provider may not have notes:write: what the rule takes away stays
-		// away when the rule cannot be read.
+		// A user of the provider may not have notes:write. A scope that a rule removes stays
+		// removed if the rule cannot be read.
 		name: "POST /consent for scopes that a rule narrows",
 		prepare: func(r *rig) func() answer {
 			b, sent := r.depart()
@@ -113,7 +113,7 @@ var providerScenarios = []scenario{
 		done: func(a answer) bool {
 			return a.status == http.StatusOK && strings.Contains(a.body, "Continue as ")
 		},
-		again: true, // the departure is good once
+		again: true, // the departure is valid once
 	},
 	{
 		name: "POST /consent of the page that names the account",

@@ -1,6 +1,6 @@
-// Package faults runs the whole authorization server, with registration and a provider,
-// over a store that fails on demand: whichever call of whichever verb fails, no endpoint
-// answers it as a success, nothing fails open, and nothing is half done.
+// Package faults tests the whole authorization server, with registration and a provider, over a
+// store that fails on demand. Whichever store call fails, no endpoint may report success, nothing
+// may fail open, and no change may be partial.
 package faults
 
 import (
@@ -37,7 +37,7 @@ const (
 	secret   = "s3cr3t-of-a-confidential-client-0123456789"
 )
 
-// rig is a server with everything that it can have, over a store that can fail.
+// rig is a server with all features, over a store that can fail.
 type rig struct {
 	*installation.Clock
 	t     *testing.T
@@ -58,7 +58,7 @@ func newRig(t *testing.T) *rig {
 	mux := http.NewServeMux()
 	server := httptest.NewServer(mux)
 	t.Cleanup(server.Close)
-	r.url = strings.Replace(server.URL, "127.0.0.1", "localhost", 1) // passkeys need a name
+	r.url = strings.Replace(server.URL, "127.0.0.1", "localhost", 1) // passkeys require a host name
 	keys := [][]byte{bytes.Repeat([]byte{7}, secrets.KeySize)}
 	registry, err := dcr.New(dcr.Config{
 		Store: r.store, SecretKeys: keys, Now: r.Now, Limits: dcr.Limits{PerMinute: 100_000},
@@ -83,7 +83,7 @@ func newRig(t *testing.T) *rig {
 		Tokens: authserver.TokenPolicy{
 			CodeTTL: 10 * time.Minute, AccessTTL: 12 * time.Hour, RefreshGrace: 10 * time.Minute,
 		},
-		// In these rounds a session that gave a password alone changes the passkeys of alice.
+		// In these rounds alice changes passkeys in a session with only a password.
 		SignIn: authserver.SignInPolicy{AdminsSecondFactor: "optional"},
 		Resources: []storage.Resource{{URI: resource, Name: "Notes", Scopes: []storage.ScopeText{
 			{Name: "mcp", Description: "use the server", Default: true},
@@ -98,7 +98,7 @@ func newRig(t *testing.T) *rig {
 	return r
 }
 
-// addClients adds a client of the operator for each way in which one can be different.
+// addClients adds an operator's client of each kind.
 func (r *rig) addClients() {
 	hash := storage.Hash(secrets.Hash(secret))
 	both := []string{"authorization_code", "refresh_token"}
@@ -123,7 +123,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// browser is a person's browser. It follows no redirect by itself.
+// browser is a user's browser. It does not follow redirects.
 type browser struct {
 	*rig
 	client *http.Client
@@ -136,14 +136,14 @@ func (r *rig) browser() *browser {
 	}}
 }
 
-// answer is what an endpoint answered.
+// answer is the response of an endpoint.
 type answer struct {
 	status int
 	header http.Header
 	body   string
 }
 
-// at is where a redirect leads to.
+// at returns the target of a redirect.
 func (a answer) at() *url.URL {
 	u, err := url.Parse(a.header.Get("Location"))
 	if err != nil {
@@ -152,7 +152,7 @@ func (a answer) at() *url.URL {
 	return u
 }
 
-// json is the body of a JSON answer.
+// json returns a string member of a JSON response.
 func (a answer) json(name string) string {
 	var out map[string]any
 	if json.Unmarshal([]byte(a.body), &out) != nil {
@@ -201,8 +201,7 @@ var (
 	field   = regexp.MustCompile(`<input[^>]*name="([^"]*)"[^>]*value="([^"]*)"`)
 )
 
-// form is the form of a page that is posted to a path that ends in suffix, with what is
-// filled in already.
+// form returns the form of a page whose action ends in suffix, with its prefilled values.
 func (a answer) form(t *testing.T, suffix string) (action string, values url.Values) {
 	t.Helper()
 	for _, m := range formTag.FindAllStringSubmatch(a.body, -1) {
@@ -232,7 +231,7 @@ func link(change ...string) string {
 	return "/authorize?" + q.Encode()
 }
 
-// signIn is the browser of alice, who has signed in with her password.
+// signIn returns the browser of alice after a sign-in with her password.
 func (r *rig) signIn() *browser {
 	r.t.Helper()
 	b := r.browser()
@@ -245,7 +244,7 @@ func (r *rig) signIn() *browser {
 	return b
 }
 
-// code is an authorization code that alice approves.
+// code returns an authorization code that alice has approved.
 func (r *rig) code() string {
 	r.t.Helper()
 	b := r.signIn()
@@ -267,7 +266,7 @@ func redeem(code string) url.Values {
 	}
 }
 
-// tokens are an access and a refresh token of alice.
+// tokens returns an access and a refresh token of alice.
 func (r *rig) tokens() (access, refresh string) {
 	r.t.Helper()
 	got := r.browser().post("/token", redeem(r.code()))

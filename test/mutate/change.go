@@ -13,13 +13,13 @@ import (
 	"strings"
 )
 
-// change replaces one piece of a file.
+// change is the replacement of one part of a file.
 type change struct {
 	file     string
 	line     int
-	within   string // the function, type, variable or constant
+	within   string // enclosing function, type, variable or constant
 	what     string // the kind of change
-	from, to int    // bytes of the file
+	from, to int    // byte offsets in the file
 	old, new string
 }
 
@@ -27,14 +27,14 @@ func (c change) String() string {
 	return fmt.Sprintf("%s:%d: %s: %s", c.file, c.line, c.within, c.text())
 }
 
-// key names a change by what it is in, since its line moves.
+// key identifies a change by its content, because its line number changes.
 func (c change) key() string { return c.file + ": " + c.within + ": " + c.text() }
 
 func (c change) text() string {
 	return fmt.Sprintf("%s: %s -> %s", c.what, flat(c.old), flat(c.new))
 }
 
-// flat is code on one line, cut to a readable length.
+// flat returns code as one line of limited length.
 func flat(s string) string {
 	s = strings.Join(strings.Fields(s), " ")
 	if len(s) > 100 {
@@ -43,7 +43,7 @@ func flat(s string) string {
 	return s
 }
 
-// overlay writes the changed file into dir and returns the replacement of the go command's
+// overlay writes the changed file into dir and returns the replacement for the go command's
 // -overlay flag.
 func (c change) overlay(dir string) (original, replacement string, err error) {
 	text, err := os.ReadFile(c.file)
@@ -63,7 +63,7 @@ type finder struct {
 	name   string
 	text   string
 	files  *token.FileSet
-	within string // being looked at
+	within string // current declaration
 	out    []change
 }
 
@@ -89,7 +89,7 @@ func changesOf(name string) ([]change, error) {
 	return f.out, nil
 }
 
-// named goes through the parts of a declaration, with their names.
+// named returns the parts of a declaration with their names.
 func named(d ast.Decl) iter.Seq2[string, ast.Node] {
 	return func(yield func(string, ast.Node) bool) {
 		switch d := d.(type) {
@@ -149,17 +149,17 @@ func (f *finder) visit(n ast.Node) bool {
 			f.add("constant changed", n, other)
 		}
 	case *ast.Field:
-		return false // a tag is no constant
+		return false // a struct tag is not a constant
 	}
 	return true
 }
 
-// condition takes a check away, and turns it round. Both keep every name in use, so that
-// most of the changes compile.
+// condition adds two changes: a deleted check and a negated check. Both keep every name in use, so
+// that most changes compile.
 func (f *finder) condition(e ast.Expr) {
 	text := f.source(e)
 	f.add("check deleted", e, "false && ("+text+")")
-	f.add("check deleted", e, "false && ("+text+")") // twice as likely: the change that matters most
+	f.add("check deleted", e, "false && ("+text+")") // listed twice, because this change matters most
 	f.add("condition negated", e, "!("+text+")")
 }
 
@@ -185,7 +185,7 @@ func (f *finder) operator(n *ast.BinaryExpr) {
 	}
 }
 
-// returned has an error forgotten.
+// returned adds a change that drops a returned error.
 func (f *finder) returned(n *ast.ReturnStmt) {
 	if len(n.Results) == 0 {
 		return
@@ -195,7 +195,7 @@ func (f *finder) returned(n *ast.ReturnStmt) {
 	}
 }
 
-// conjunct is one condition of a statement in SQL.
+// conjunct matches one condition of an SQL statement.
 var conjunct = regexp.MustCompile(` AND (NOT )?[\w.]+( (=|<>|>|<|>=|<=|IS|IS NOT) (\?\d*|\$\d+|NULL|[\w.]+))?`)
 
 func (f *finder) literal(n *ast.BasicLit) {

@@ -1,13 +1,12 @@
-// Command mutate measures whether the tests can fail. It changes one condition, one
-// operator, one constant or one statement of a package at a time, runs the tests that are to
-// notice, and lists the changes that none of them noticed.
+// Command mutate measures whether the tests can fail. It changes one condition, operator, constant
+// or statement of a package at a time and runs the tests of that code. It lists the changes that no
+// test noticed.
 //
 //	go run ./test/mutate [-seed 42] [-sample 12] [-package authserver] [-match REGEXP] [-list]
 //
-// The sample is drawn with a fixed seed, one change a line at most. A change that the compiler
-// refuses does not count. Survivors that are no defect stand in accepted.txt, each with the
-// reason; they count neither as killed nor as survived. The exit code is 1 when a change
-// survived that does not stand there.
+// The sample is drawn with a fixed seed, at most one change per line. A change that does not
+// compile does not count. accepted.txt lists harmless survivors, each with a reason. They count
+// neither as killed nor as survived. The exit code is 1 if any other change survived.
 package main
 
 import (
@@ -23,15 +22,15 @@ import (
 	"strings"
 )
 
-// target is a package, and the tests that hold its rules: its own first, then those that
-// are run only for a change that its own have not noticed.
+// target is a package with its tests. Its own tests run first. The others run only for a change
+// that its own tests did not notice.
 type target struct {
 	dir    string
 	tests  []string
 	behind []string
 }
 
-// targets are the packages in which a rule that no test checks is a hole.
+// targets are the packages where every rule needs a test.
 var targets = []target{
 	{"oauth", []string{"./oauth"}, []string{"./authserver", "./dcr"}},
 	{"policy", []string{"./policy"}, []string{"./authserver"}},
@@ -71,11 +70,11 @@ func main() {
 	}
 }
 
-// sampling says which changes are tried.
+// sampling selects the changes to try.
 type sampling struct {
 	seed  uint64
-	size  int    // in each package
-	only  string // the directory of a package, "" for all
+	size  int    // per package
+	only  string // directory of a package; "" for all
 	match string // a regular expression
 	list  bool
 }
@@ -153,8 +152,8 @@ func measure(
 	return len(holes), nil
 }
 
-// readAccepted reads the survivors that are no defect. A line is a change as it is printed, a
-// tab, and the reason; line numbers do not count.
+// readAccepted reads the accepted survivors. A line is a change as printed, a tab, and the reason.
+// Line numbers are ignored.
 func readAccepted(name string) (map[string]bool, error) {
 	text, err := os.ReadFile(name)
 	if err != nil {
@@ -174,7 +173,7 @@ func readAccepted(name string) (map[string]bool, error) {
 	return out, nil
 }
 
-// draw returns every change of a package's files, one a line, in the order of the sample.
+// draw returns the changes of a package's files, one per line, in the order of the sample.
 func draw(dir string, r *rand.Rand) ([]change, error) {
 	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
 	if err != nil {

@@ -11,13 +11,13 @@ import (
 	"time"
 )
 
-// outcome is what became of a change.
+// outcome is the result of a change.
 type outcome int
 
 const (
 	refused  outcome = iota // it does not compile
 	noticed                 // a test failed
-	survived                // none did
+	survived                // no test failed
 )
 
 // testTimeout ends tests that a change has made endless, which counts as noticed.
@@ -60,7 +60,7 @@ func try(ctx context.Context, t target, c change, work string) (outcome, error) 
 	return survived, nil
 }
 
-// each is a list of its own for each of the tests.
+// each returns one list per test.
 func each(tests []string) (out [][]string) {
 	for _, t := range tests {
 		out = append(out, []string{t})

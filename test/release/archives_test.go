@@ -22,21 +22,21 @@ import (
 	"time"
 )
 
-// packed is a file of an archive.
+// packed is a file in an archive.
 type packed struct {
 	mode    fs.FileMode
 	owner   string
 	content []byte
 }
 
-// archived are files that each archive has below its directory, beside the program.
+// archived lists the files of each archive, in addition to the program.
 var archived = []string{
 	"LICENSE", "README.md", "config.yaml", "mcp-authd.service", "man/mcp-authd.1", "man/mcp-authd-user-add.1",
 	"completions/mcp-authd.bash", "completions/_mcp-authd", "completions/mcp-authd.fish", "completions/mcp-authd.ps1",
 }
 
-// TestArchives: each archive has one directory with what docs/install.md lists, and the program in it is one
-// for its system and processor (DL-04).
+// TestArchives checks that each archive has one directory with the files that docs/install.md
+// lists, and a program for its system and processor (DL-04).
 func TestArchives(t *testing.T) {
 	for _, system := range []string{"linux", "darwin", "windows", "freebsd"} {
 		for _, processor := range []string{"amd64", "arm64"} {
@@ -67,7 +67,7 @@ func TestArchives(t *testing.T) {
 	}
 }
 
-// unpacked are the files of an archive, by name.
+// unpacked returns the files of an archive, by name.
 func unpacked(t *testing.T, path string) map[string]packed {
 	t.Helper()
 	out := map[string]packed{}
@@ -116,7 +116,7 @@ func unpacked(t *testing.T, path string) map[string]packed {
 	}
 }
 
-// formOf is the system and the processor that a program is for.
+// formOf returns the system and the processor of a program.
 func formOf(program []byte) string {
 	r := bytes.NewReader(program)
 	if f, err := elf.NewFile(r); err == nil {
@@ -135,8 +135,8 @@ func formOf(program []byte) string {
 	}[f.Machine]
 }
 
-// TestArchiveIsUsed: the two commands of docs/install.md, and a person signs in; the archive for another
-// processor fails with the words that the page explains (DL-04).
+// TestArchiveIsUsed runs the two commands of docs/install.md, and a user signs in. The archive for
+// another processor fails with the message that the page explains (DL-04).
 func TestArchiveIsUsed(t *testing.T) {
 	began := time.Now()
 	dir := t.TempDir()
@@ -147,7 +147,7 @@ func TestArchiveIsUsed(t *testing.T) {
 
 	emulated := map[string]string{"amd64": "qemu-x86_64", "arm64": "qemu-aarch64"}[otherArch]
 	if _, err := os.Stat("/proc/sys/fs/binfmt_misc/" + emulated); err == nil {
-		return // this machine runs it all the same
+		return // this machine can run it
 	}
 	if err := command(t, binary(t, otherArch), "version").Run(); !errors.Is(err, syscall.ENOEXEC) {
 		t.Errorf("DL-04: the program for %s: got %v, want %v", otherArch, err, syscall.ENOEXEC)

@@ -14,9 +14,9 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/nettest"
 )
 
-// TestDebianPackage: on a Debian with systemd an operator installs the deb as docs/install.md says, and a
-// person signs in; the service survives commands of root, an update and a key that moves to systemd, and
-// what is stored survives that the package is purged (DL-04).
+// TestDebianPackage installs the deb on a Debian with systemd as docs/install.md describes, and a
+// user signs in. The service survives commands by root, an update, and moving a key to systemd.
+// Purging the package keeps the data (DL-04).
 func TestDebianPackage(t *testing.T) {
 	m := boot(t)
 	m.install(t, arch)
@@ -80,7 +80,8 @@ func TestDebianPackage(t *testing.T) {
 	})
 }
 
-// TestDebianPackageOfAnotherProcessor: dpkg names the processor, and leaves nothing (DL-04).
+// TestDebianPackageOfAnotherProcessor checks that dpkg names the processor, and installs nothing
+// (DL-04).
 func TestDebianPackageOfAnotherProcessor(t *testing.T) {
 	root := layered(t)
 	copyTo(t, packageFor(t, "deb", otherArch), filepath.Join(root, "mcp-authd.deb"))
@@ -104,7 +105,7 @@ func (m *machine) install(t *testing.T, arch string) {
 	t.Logf("dpkg -i: %v", time.Since(began).Round(time.Second/10))
 }
 
-// addAlice adds the person, as root does by docs/install.md.
+// addAlice adds the user, as root, as docs/install.md describes.
 func (m *machine) addAlice(t *testing.T) {
 	t.Helper()
 	add := m.command("mcp-authd", "user", "add", "alice", "--password-stdin")
@@ -114,7 +115,7 @@ func (m *machine) addAlice(t *testing.T) {
 	}
 }
 
-// owned fails the test unless the user of the service alone can read what is in a directory.
+// owned fails the test unless only the service user can read the files in a directory.
 func (m *machine) owned(t *testing.T, dir string) {
 	t.Helper()
 	for line := range strings.Lines(m.run("find", dir+"/", "-printf", "%u %m %p\n")) {

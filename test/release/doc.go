@@ -1,4 +1,4 @@
-// Package release looks at what "make release" has left in dist/, and uses it: "make release-test" runs
-// its tests, which have the build tag "release". What they need of Debian, deploy/release/deps.sh
-// installs; they need to be root on Linux.
+// Package release tests the files of "make release" in dist/. "make release-test" runs the tests,
+// which have the build tag "release". deploy/release/deps.sh installs the required Debian packages.
+// The tests require root on Linux.
 package release

@@ -13,8 +13,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/demotest"
 )
 
-// TestImage: the layout is sound for both architectures, its user is not root, and the binary in it runs,
-// and lets a person sign in; the one for the other processor runs in qemu (DL-04).
+// TestImage checks the layout for both architectures, and that the image's user is not root. The
+// binary in it runs, and a user can sign in. The other architecture runs in qemu (DL-04).
 func TestImage(t *testing.T) {
 	layout, err := filepath.Abs(filepath.Join(dist, "oci"))
 	if err != nil {
@@ -40,7 +40,7 @@ func TestImage(t *testing.T) {
 	output(t, "diff", "-r", layout, untarred)
 }
 
-// demo runs the demo of a binary, and signs in to it.
+// demo runs the demo of a binary and signs in to it.
 func demo(t *testing.T, words ...string) {
 	t.Helper()
 	cmd := command(t, words[0], append(words[1:], "demo", "--listen", "127.0.0.1:0", "--json")...)
@@ -53,7 +53,7 @@ func demo(t *testing.T, words ...string) {
 	}
 	defer func() {
 		_ = cmd.Process.Kill()
-		_ = cmd.Wait() // the kill is the result
+		_ = cmd.Wait() // being killed is not an error
 	}()
 	var d demotest.Demo
 	line, err := bufio.NewReader(out).ReadBytes('\n')

@@ -19,19 +19,19 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 )
 
-// machine is a Debian that has been booted, with systemd: a container of this machine's files, which shares
-// its network.
+// machine is a booted Debian with systemd: a container with this machine's files and network.
 type machine struct {
 	t      *testing.T
-	root   string // where its files are
-	leader string // the process id of its systemd
+	root   string // its root directory
+	leader string // process id of its systemd
 }
 
-// denied is what mount and unshare say where they are not let, or where the kernel has no such file system.
+// denied matches errors of mount and unshare about missing permissions, or about a file system that
+// the kernel does not support.
 var denied = regexp.MustCompile(`(?i)must be superuser|permission denied|operation not permitted|unknown filesystem type`)
 
-// bootable skips the test where no systemd could be booted, whatever the package: where a process gets no
-// namespaces, or may not make control groups.
+// bootable skips the test if this machine cannot boot a systemd: if processes get no namespaces, or
+// may not create control groups.
 func bootable(t *testing.T) {
 	t.Helper()
 	cmd := command(t, "unshare", "--mount", "--pid", "--uts", "--ipc", "--cgroup", "--fork", "--mount-proc",
@@ -44,18 +44,18 @@ func bootable(t *testing.T) {
 	}
 }
 
-// boot starts one. It ends with the test.
+// boot starts a machine that ends with the test.
 func boot(t *testing.T) *machine {
 	t.Helper()
 	m := &machine{t: t, root: layered(t)}
 	bootable(t)
-	// The index of all manual pages of this machine is made after each installation, and takes longer than that.
+	// Indexing all manual pages after each installation would take longer than the installation.
 	if err := os.Remove(filepath.Join(m.root, "var/lib/man-db/auto-update")); err != nil &&
 		!errors.Is(err, fs.ErrNotExist) {
 		t.Fatal(err)
 	}
 	var log logtest.Buffer
-	// basic.target is systemd itself: none of the services of this machine.
+	// basic.target is systemd without the services of this machine.
 	cmd := exec.Command("systemd-nspawn", "--quiet", "--register=no", "--keep-unit", "--console=pipe",
 		fmt.Sprintf("--machine=release-test-%d", os.Getpid()), "--directory", m.root, "--boot", "--",
 		"--unit=basic.target")
@@ -89,7 +89,7 @@ func boot(t *testing.T) *machine {
 		if m.leader == "" {
 			return fmt.Errorf("it has not begun\n%s", &log)
 		}
-		state, _ := m.command("systemctl", "is-system-running").CombinedOutput() // it fails until it is up
+		state, _ := m.command("systemctl", "is-system-running").CombinedOutput() // it fails during the start
 		if is := strings.TrimSpace(string(state)); is != "running" {
 			return fmt.Errorf("it is %q\n%s", is, &log)
 		}
@@ -98,13 +98,13 @@ func boot(t *testing.T) *machine {
 	return m
 }
 
-// command is one that runs in the machine.
+// command returns a command in the machine.
 func (m *machine) command(args ...string) *exec.Cmd {
 	return exec.CommandContext(m.t.Context(), "nsenter",
 		append([]string{"--target", m.leader, "--all", "--wd=/", "--"}, args...)...)
 }
 
-// run is what a command in the machine prints; it has to end well.
+// run runs a command in the machine and returns its output. The command must succeed.
 func (m *machine) run(args ...string) string {
 	m.t.Helper()
 	out, err := m.command(args...).CombinedOutput()
@@ -114,16 +114,16 @@ func (m *machine) run(args ...string) string {
 	return string(out)
 }
 
-// journal is what the service has said.
+// journal returns the log of the service.
 func (m *machine) journal() string {
 	out, _ := m.command("journalctl", "--no-pager", "--output=cat", "--unit=mcp-authd").CombinedOutput()
 	return string(out)
 }
 
-// String is the journal, for messages.
+// String returns the journal, for messages.
 func (m *machine) String() string { return m.journal() }
 
-// put writes a file of the machine.
+// put writes a file in the machine.
 func (m *machine) put(name string, mode os.FileMode, content []byte) {
 	m.t.Helper()
 	path := filepath.Join(m.root, name)
@@ -135,7 +135,8 @@ func (m *machine) put(name string, mode os.FileMode, content []byte) {
 	}
 }
 
-// layered is a root directory that has what this machine has, and whose changes go with the test.
+// layered returns a copy of this machine's root directory. Changes to it are lost at the end of the
+// test.
 func layered(t *testing.T) string {
 	t.Helper()
 	dir := small(t, "2g")
@@ -150,7 +151,7 @@ func layered(t *testing.T) string {
 	return root
 }
 
-// small is a file system of a size of its own, in memory.
+// small returns a file system of the given size in memory.
 func small(t *testing.T, size string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -158,8 +159,8 @@ func small(t *testing.T, size string) string {
 	return dir
 }
 
-// mount mounts what its last argument names, until the test ends. It skips the test where the machine does not let
-// it, as most containers do not, and who is not root.
+// mount mounts a file system until the end of the test. It skips the test if mounting is not
+// permitted, as in most containers and for users other than root.
 func mount(t *testing.T, args ...string) {
 	t.Helper()
 	cmd := command(t, "mount", args...)
@@ -170,7 +171,7 @@ func mount(t *testing.T, args ...string) {
 		}
 		t.Fatalf("DL-04: mount %s: %v\n%s", strings.Join(args, " "), err, out)
 	}
-	t.Cleanup(func() { // it goes with the machine else
+	t.Cleanup(func() { // a machine may already have unmounted it
 		_ = exec.Command("umount", "-l", args[len(args)-1]).Run()
 	})
 }

@@ -19,7 +19,7 @@ import (
 	"testing"
 )
 
-// installed are files that each package has.
+// installed lists files that each package has.
 var installed = []string{
 	"/etc/mcp-authd/config.yaml", "/usr/bin/mcp-authd", "/usr/lib/systemd/system/mcp-authd.service",
 	"/usr/lib/sysusers.d/mcp-authd.conf", "/usr/share/bash-completion/completions/mcp-authd",
@@ -27,7 +27,8 @@ var installed = []string{
 	"/usr/share/man/man1/mcp-authd.1.gz", "/usr/share/man/man1/mcp-authd-user-add.1.gz",
 }
 
-// TestContents: each package has the program, its unit, its pages and its completions, of root (DL-04).
+// TestContents checks that each package has the program, its unit, its manual pages and its
+// completions, owned by root (DL-04).
 func TestContents(t *testing.T) {
 	for what, list := range map[string]string{
 		"deb": output(t, "dpkg-deb", "-c", one(t, "*_amd64.deb")),
@@ -50,7 +51,7 @@ func TestContents(t *testing.T) {
 	}
 }
 
-// TestLintian: Debian's linter finds no error in the deb (DL-04).
+// TestLintian checks that Debian's linter finds no error in the deb (DL-04).
 func TestLintian(t *testing.T) {
 	out, err := exec.CommandContext(t.Context(), "lintian", "--fail-on", "error", "--allow-root",
 		one(t, "*_amd64.deb")).CombinedOutput()
@@ -59,8 +60,8 @@ func TestLintian(t *testing.T) {
 	}
 }
 
-// TestRPM: rpm installs it, and finds every file as it was packed; it refuses that of another processor (DL-04).
-// Of its scripts and of what Fedora brings, Debian's rpm knows nothing.
+// TestRPM checks that rpm installs the package, verifies every file, and refuses the package for
+// another processor (DL-04). Debian's rpm cannot test the scripts or Fedora's dependencies.
 func TestRPM(t *testing.T) {
 	root := t.TempDir()
 	install := func(file string) (string, error) {
@@ -85,9 +86,9 @@ func TestRPM(t *testing.T) {
 	}
 }
 
-// TestAPK: the control part of the package has the hash of the data part, and names the processor, as apk
-// demands (DL-04). Debian has no apk; this reads the format: gzip members, one after the other, without a
-// signature, since that needs a key.
+// TestAPK checks that the control part has the hash of the data part and names the processor, as
+// apk requires (DL-04). Debian has no apk, so the test reads the format: concatenated gzip members
+// without a signature, which would require a key.
 func TestAPK(t *testing.T) {
 	for _, c := range []struct{ arch, name string }{{"amd64", "x86_64"}, {"arm64", "aarch64"}} {
 		b, err := os.ReadFile(one(t, "*_"+c.name+".apk"))
@@ -124,7 +125,7 @@ func TestAPK(t *testing.T) {
 	}
 }
 
-// gzipMembers are the parts of a file, each as it is packed.
+// gzipMembers returns the members of a file in packed form.
 func gzipMembers(t *testing.T, b []byte) (members [][]byte) {
 	t.Helper()
 	for len(b) > 0 {
@@ -143,7 +144,7 @@ func gzipMembers(t *testing.T, b []byte) (members [][]byte) {
 	return members
 }
 
-// fileOf is a file of a packed tar archive.
+// fileOf returns a file in a packed tar archive.
 func fileOf(t *testing.T, packed []byte, name string) []byte {
 	t.Helper()
 	r, err := gzip.NewReader(bufio.NewReader(bytes.NewReader(packed)))

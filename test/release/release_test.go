@@ -22,7 +22,7 @@ const (
 	dist = top + "/dist"
 )
 
-// one is the path of the one file in dist that fits a pattern.
+// one returns the path of the only file in dist that matches a pattern.
 func one(t *testing.T, pattern string) string {
 	t.Helper()
 	found, err := filepath.Glob(filepath.Join(dist, pattern))
@@ -32,12 +32,12 @@ func one(t *testing.T, pattern string) string {
 	return found[0]
 }
 
-// arch is the processor of this machine, and otherArch one that it has not.
+// arch is the processor of this machine, and otherArch another one.
 const arch = runtime.GOARCH
 
 var otherArch = map[string]string{"amd64": "arm64", "arm64": "amd64"}[arch]
 
-// binary is the path of the released program for Linux on a processor.
+// binary returns the path of the released Linux program for a processor.
 func binary(t *testing.T, arch string) string {
 	t.Helper()
 	path, err := filepath.Abs(one(t, "mcp-authd_linux_"+arch+"_*/mcp-authd"))
@@ -47,20 +47,20 @@ func binary(t *testing.T, arch string) string {
 	return path
 }
 
-// packageFor is the path of the package of a kind for a processor.
+// packageFor returns the path of the package of a kind for a processor.
 func packageFor(t *testing.T, kind, arch string) string {
 	t.Helper()
 	other := map[string]string{"amd64": "x86_64", "arm64": "aarch64"}[arch]
 	return one(t, map[string]string{"deb": "*_" + arch + ".deb", "rpm": "*." + other + ".rpm"}[kind])
 }
 
-// command is one that ends with the test.
+// command returns a command that ends with the test.
 func command(t *testing.T, name string, args ...string) *exec.Cmd {
 	t.Helper()
 	return exec.CommandContext(t.Context(), name, args...)
 }
 
-// output is what a command prints; it has to end well.
+// output returns the output of a command, which must succeed.
 func output(t *testing.T, name string, args ...string) string {
 	t.Helper()
 	out, err := command(t, name, args...).CombinedOutput()
@@ -70,7 +70,7 @@ func output(t *testing.T, name string, args ...string) string {
 	return string(out)
 }
 
-// TestArtifacts: everything is there, and the checksums are those of the files (DL-04).
+// TestArtifacts checks that all files exist and that the checksums match (DL-04).
 func TestArtifacts(t *testing.T) {
 	for _, platform := range []string{"linux", "darwin", "windows", "freebsd"} {
 		for _, arch := range []string{"amd64", "arm64"} {
@@ -89,7 +89,7 @@ func TestArtifacts(t *testing.T) {
 		one(t, pattern)
 	}
 	all := sums(t, dist)
-	if len(all) != 8+8+6+1+2 { // archives, their SBOMs, packages, the image, charts
+	if len(all) != 8+8+6+1+2 { // archives, SBOMs, packages, image, charts
 		t.Errorf("DL-04: there are %d checksums: %v", len(all), all)
 	}
 	formula, err := os.ReadFile(one(t, "homebrew/Formula/mcp-authd.rb"))
@@ -111,7 +111,8 @@ func TestArtifacts(t *testing.T) {
 	}
 }
 
-// TestBinary: it is static, stripped, as small as is said of it, and it knows its commit (DL-04).
+// TestBinary checks that the binary is static, stripped, within the documented size, and contains
+// its commit (DL-04).
 func TestBinary(t *testing.T) {
 	for arch, processor := range map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64} {
 		path := binary(t, arch)
@@ -140,10 +141,10 @@ func TestBinary(t *testing.T) {
 	}
 }
 
-// mostBytes is what a binary may have; docs/performance.md explains each part of it.
+// mostBytes is the maximum size of a binary. docs/performance.md explains each part of it.
 const mostBytes = 56_000_000
 
-// TestSBOM: the list is one of SPDX, and has what the binary was made of (DL-04).
+// TestSBOM checks that the SBOM is valid SPDX and lists the parts of the binary (DL-04).
 func TestSBOM(t *testing.T) {
 	var doc struct {
 		SPDXVersion, DocumentNamespace string
@@ -176,9 +177,8 @@ func TestSBOM(t *testing.T) {
 	}
 }
 
-// TestReproducible: a build of the same commit in another directory makes the same bytes of everything that is
-// for Linux, and of the charts: the second time a compiler with nothing in its cache makes the program for
-// amd64 (DL-04).
+// TestReproducible checks that a build of the same commit in another directory has identical Linux
+// files and charts. The second build of the amd64 program uses an empty cache (DL-04).
 func TestReproducible(t *testing.T) {
 	if dirty := output(t, "git", "-C", top, "status", "--porcelain", "--untracked-files=no"); dirty != "" {
 		t.Fatalf("DL-04: commit first, and make release: a build of a clone is compared with dist/:\n%s", dirty)
@@ -206,7 +206,7 @@ func TestReproducible(t *testing.T) {
 	}
 	output(t, filepath.Join(dir, "deploy/release/build.sh"), "--config", file)
 	here, there := sums(t, dist), sums(t, filepath.Join(dir, "dist"))
-	if len(there) != 2+2+6+1+2 { // archives, their SBOMs, packages, the image, charts
+	if len(there) != 2+2+6+1+2 { // archives, SBOMs, packages, image, charts
 		t.Errorf("DL-04: there are %d checksums: %v", len(there), there)
 	}
 	for name, sum := range there {
@@ -222,7 +222,7 @@ func TestReproducible(t *testing.T) {
 	}
 }
 
-// sums are the checksums of the files in a directory, by name, as the file in it tells them.
+// sums returns the checksums from the checksum file of a directory, by file name.
 func sums(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join(dir, "SHA256SUMS"))
@@ -261,7 +261,7 @@ func sum(t *testing.T, file string) [32]byte {
 	return sha256.Sum256(b)
 }
 
-// TestUnit: systemd finds the unit in order, and rates its exposure at 2.0 or better (DL-04).
+// TestUnit checks that systemd accepts the unit and rates its exposure at 2.0 or better (DL-04).
 func TestUnit(t *testing.T) {
 	out := output(t, "systemd-analyze", "security", "--offline=true", "--no-pager",
 		top+"/deploy/package/mcp-authd.service")

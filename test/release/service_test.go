@@ -24,7 +24,8 @@ import (
 
 const password = "correct horse battery staple"
 
-// environ is the configuration of a server at an address, in front of an MCP server with one tool.
+// environ returns the configuration of a server at an address, in front of an MCP server with one
+// tool.
 func environ(t *testing.T, address string) []string {
 	t.Helper()
 	return []string{
@@ -33,7 +34,7 @@ func environ(t *testing.T, address string) []string {
 	}
 }
 
-// server is one of the released binary, with its data in a directory.
+// server is a running server of the released binary, with its data in a directory.
 type server struct {
 	address string
 	environ []string
@@ -42,7 +43,8 @@ type server struct {
 	ended   chan error
 }
 
-// serve starts one by the words of a command, which end with those of mcp-authd. It ends with the test.
+// serve starts a server. words is a command that ends with mcp-authd's. The server ends with the
+// test.
 func serve(t *testing.T, words ...string) *server {
 	t.Helper()
 	s := &server{address: nettest.For(t), ended: make(chan error, 1)}
@@ -58,13 +60,13 @@ func serve(t *testing.T, words ...string) *server {
 	return s
 }
 
-// stop ends it, once or more.
+// stop ends the server. It may be called more than once.
 func (s *server) stop() {
 	_ = s.cmd.Process.Signal(syscall.SIGTERM) // it may have ended
 	s.ended <- <-s.ended
 }
 
-// addAlice adds the person, by the words of a command that end with those of mcp-authd.
+// addAlice adds the user. words is a command that ends with mcp-authd's.
 func addAlice(t *testing.T, environ []string, words ...string) {
 	t.Helper()
 	add := exec.CommandContext(t.Context(), words[0], append(words[1:], "user", "add", "alice", "--password-stdin")...)
@@ -74,7 +76,7 @@ func addAlice(t *testing.T, environ []string, words ...string) {
 	}
 }
 
-// tools is the URL of an MCP server with one tool.
+// tools starts an MCP server with one tool and returns its URL.
 func tools(t *testing.T) string {
 	t.Helper()
 	s := mcp.NewServer(&mcp.Implementation{Name: "inner", Version: "1"}, nil)
@@ -83,14 +85,14 @@ func tools(t *testing.T) string {
 			return nil, map[string]bool{"ok": true}, nil
 		})
 	server := httptest.NewServer(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s }, nil))
-	t.Cleanup(func() { // streams would hold it
+	t.Cleanup(func() { // open streams would block it
 		server.CloseClientConnections()
 		server.Close()
 	})
 	return server.URL + "/mcp"
 }
 
-// status is what a server answers at a path, 0 when it does not.
+// status returns the HTTP status of a path, or 0 without a response.
 func status(address, path string) int {
 	resp, err := http.Get("http://" + address + path)
 	if err != nil {
@@ -100,7 +102,7 @@ func status(address, path string) int {
 	return resp.StatusCode
 }
 
-// becomes waits until a server is ready (200), or tells that it is not (503).
+// becomes waits until a server is ready (200) or not ready (503).
 func becomes(t *testing.T, address string, want int, log fmt.Stringer) {
 	t.Helper()
 	wait.Success(t, fmt.Sprintf("/readyz is %d (DL-04)", want), func() error {
@@ -111,7 +113,8 @@ func becomes(t *testing.T, address string, want int, log fmt.Stringer) {
 	})
 }
 
-// signIn has the client of the binary sign alice in to the MCP server behind a server, and list its tools.
+// signIn makes the binary's client sign in alice at the MCP server behind a server, and list its
+// tools.
 func signIn(t *testing.T, binary, address string) {
 	t.Helper()
 	last, err := tryToSignIn(t, binary, "http://"+address+"/mcp", demotest.NewPerson("alice", password))
@@ -120,13 +123,13 @@ func signIn(t *testing.T, binary, address string) {
 	}
 }
 
-// tryToSignIn returns the last step of a sign-in, and what went wrong.
+// tryToSignIn returns the last step of a sign-in, and the error.
 func tryToSignIn(t *testing.T, binary, mcp string, p *demotest.Person) (last string, err error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, binary, "login", "--no-browser", "--json", mcp)
-	cmd.Env = []string{"HOME=" + t.TempDir()} // it keeps what it has got there
+	cmd.Env = []string{"HOME=" + t.TempDir()} // the client stores its tokens there
 	var errs logtest.Buffer
 	cmd.Stderr = &errs
 	out, err := cmd.StdoutPipe()
@@ -139,7 +142,7 @@ func tryToSignIn(t *testing.T, binary, mcp string, p *demotest.Person) (last str
 	var visited error
 	last = steps(t, out, func(link string) {
 		if visited = visit(p, link); visited != nil {
-			cancel() // the client would wait for the person
+			cancel() // the client would wait for the user
 		}
 	})
 	err = cmd.Wait()
@@ -154,7 +157,7 @@ func tryToSignIn(t *testing.T, binary, mcp string, p *demotest.Person) (last str
 	return last, nil
 }
 
-// visit opens a link as the person, and goes back to the client.
+// visit opens a link as the user, and returns to the client.
 func visit(p *demotest.Person, link string) error {
 	back, err := p.Visit(link)
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 )
 
-// refused fails the test unless a server by the words of a command does not start, and complains.
+// refused fails the test unless a server does not start and reports why. words is its command.
 func refused(t *testing.T, words []string, want ...string) {
 	t.Helper()
 	cmd := command(t, words[0], words[1:]...)
@@ -28,8 +28,8 @@ func refused(t *testing.T, words []string, want ...string) {
 	complains(t, string(out), err, want...)
 }
 
-// complains fails the test unless a server has ended with 1, and the last line that it wrote, and none
-// before, is for the operator and has each of the texts. It returns the line.
+// complains fails the test unless a server has ended with 1. Only the last line that it wrote may
+// be for the operator, and must have each of the texts. It returns the line.
 func complains(t *testing.T, out string, err error, want ...string) string {
 	t.Helper()
 	const begin = "mcp-authd: "
@@ -52,8 +52,8 @@ func complains(t *testing.T, out string, err error, want ...string) string {
 	return last
 }
 
-// TestNoRoomAtTheStart: wherever a first start finds the disk full, one line says so; once there is room, the
-// next start is a first one that works (DL-04).
+// TestNoRoomAtTheStart checks that a first start on a full disk prints one line. Once there is
+// room, the next start works like a first one (DL-04).
 func TestNoRoomAtTheStart(t *testing.T) {
 	data := filepath.Join(small(t, "4k"), "data")
 	words := []string{binary(t, arch), "serve", "--data", data}
@@ -79,7 +79,7 @@ func TestNoRoomAtTheStart(t *testing.T) {
 	signIn(t, binary(t, arch), s.address)
 }
 
-// begins waits until a server answers, or returns how it has ended.
+// begins waits until a server answers, or returns its exit error.
 func (s *server) begins(t *testing.T) error {
 	t.Helper()
 	var ended error
@@ -98,8 +98,8 @@ func (s *server) begins(t *testing.T) error {
 	return ended
 }
 
-// TestNoRoomWhileItServes: the server tells that it is not ready and why, answers what takes no write, loses
-// nothing, and goes on by itself once there is room (DL-04).
+// TestNoRoomWhileItServes checks a full disk at run time. The server is not ready and reports why,
+// answers requests without writes, loses nothing, and continues once there is room (DL-04).
 func TestNoRoomWhileItServes(t *testing.T) {
 	dir := small(t, "16m")
 	data := filepath.Join(dir, "data")
@@ -113,7 +113,7 @@ func TestNoRoomWhileItServes(t *testing.T) {
 		t.Fatalf("the disk did not fill up: %v", err)
 	}
 	becomes(t, s.address, 503, &s.log)
-	wait.Success(t, "the log says why (DL-04)", func() error { // a log comes by a pipe
+	wait.Success(t, "the log says why (DL-04)", func() error { // the log arrives through a pipe
 		if log := s.log.String(); !strings.Contains(log,
 			"the store cannot be written: sqlite: remember: the disk is full, ") {
 			return errors.New(log)
@@ -141,8 +141,8 @@ func TestNoRoomWhileItServes(t *testing.T) {
 	}
 }
 
-// TestReadOnlyDirectory: a first start on a disk that is mounted read-only, and a later one, say so, and touch
-// nothing; commands that read go on (DL-04).
+// TestReadOnlyDirectory checks that a first and a later start on a read-only disk report this and
+// change nothing. Commands that only read continue to work (DL-04).
 func TestReadOnlyDirectory(t *testing.T) {
 	dir := small(t, "16m")
 	data := filepath.Join(dir, "data")
@@ -160,7 +160,8 @@ func TestReadOnlyDirectory(t *testing.T) {
 	refused(t, words, "read-only", "mount it so that it can be written", data)
 }
 
-// TestReadOnlyRoot: the server needs its data directory alone, as the image and the unit leave it (DL-04).
+// TestReadOnlyRoot checks that the server writes only to its data directory, as with the image and
+// the unit (DL-04).
 func TestReadOnlyRoot(t *testing.T) {
 	data := small(t, "16m")
 	s := serve(t, "unshare", "--mount", "sh", "-ec",
@@ -171,8 +172,8 @@ func TestReadOnlyRoot(t *testing.T) {
 	signIn(t, binary(t, arch), s.address)
 }
 
-// TestModes: with files that the wrong users can read, or that the service cannot, a server does not start,
-// says which command mends it, and makes nothing (DL-04).
+// TestModes checks that a server does not start if the wrong users can read its files, or the
+// service cannot. It prints the command that fixes this, and creates nothing (DL-04).
 func TestModes(t *testing.T) {
 	nobody := []string{"setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", binary(t, arch), "serve"}
 	dir := small(t, "16m")

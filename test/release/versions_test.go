@@ -10,11 +10,12 @@ import (
 	"testing"
 )
 
-// named is the version of a file, an image, a chart or a tag, as the manual and the examples of deploy/ name it.
+// named matches the version of a file, an image, a chart or a tag in the manual and the examples of
+// deploy/.
 var named = regexp.MustCompile(`(?:mcp-authd(?:-protect)?[_:-]|--version |--branch v)(\d+\.\d+\.\d+)`)
 
-// TestVersions: what the manual and deploy/ tell people to take has one version; where HEAD is tagged, and so is
-// released, that of the tag (DL-04).
+// TestVersions checks that the manual and deploy/ name one version to install. If HEAD is tagged,
+// which means released, it must be the version of the tag (DL-04).
 func TestVersions(t *testing.T) {
 	want, of := "", ""
 	if tag, err := command(t, "git", "-C", top, "describe", "--exact-match", "--tags", "HEAD").Output(); err == nil {

@@ -31,8 +31,8 @@ func moduleOf(t *testing.T, body string) string {
 	return dir
 }
 
-// TestReport: make test says what was skipped and why, and ends with the code of go test
-// (issue 11, 5.5).
+// TestReport: make test lists the skipped tests with their reasons, and exits with the code of go
+// test (issue 11, 5.5).
 func TestReport(t *testing.T) {
 	const (
 		pass = `func TestGood(t *testing.T) { t.Log("quiet") }` + "\n"

@@ -38,8 +38,8 @@ func measure(command []string) int {
 	cmd := exec.Command(command[0], command[1:]...)
 	cmd.Stdin, cmd.Stderr = os.Stdin, os.Stderr
 	if os.Getenv("CGO_ENABLED") != "0" {
-		// Programs that tests build share what is compiled with those of internal/testkit/program. Tests of
-		// a release build it in the environment in which it was made.
+		// Programs that tests build share compiled packages with internal/testkit/program. Tests of
+		// a release build it in the environment of the release.
 		cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-trimpath -buildvcs=false")
 	}
 	from, to, err := os.Pipe()
@@ -98,7 +98,8 @@ func (m *meter) watch(from io.ReadCloser, to io.Writer) {
 			m.edge(e[1], e[3])
 		}
 		if line == "PASS\n" || line == "FAIL\n" {
-			// The program ends. A process that a test has left may hold the output for ever.
+			// The program ends. A process that a test has left behind may hold the output
+			// indefinitely.
 			time.AfterFunc(wait.Bound, func() { from.Close() })
 		}
 		io.WriteString(to, line)

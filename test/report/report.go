@@ -37,8 +37,8 @@ type report struct {
 	took    map[name]time.Duration
 }
 
-// newReport returns a report for tests below root that keeps the output of failed ones in kept. It deletes
-// what an earlier run kept.
+// newReport returns a report for tests below root that keeps the output of failed tests in kept. It
+// deletes the files of earlier runs.
 func newReport(out io.Writer, root, kept string) (*report, error) {
 	root, err := filepath.Abs(root)
 	if err == nil {
@@ -81,7 +81,7 @@ func (r *report) line(line string) {
 	}
 }
 
-// seed matches the line in which go test shows the seed of the random order.
+// seed matches go test's line with the seed of the random order.
 var seed = regexp.MustCompile(`^-test\.shuffle (\d+)\n$`)
 
 func (r *report) output(key name, text string) {

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// The lengths of the lists.
+// These are the lengths of the lists.
 const (
 	slowestPackages = 10
 	slowestTests    = 20

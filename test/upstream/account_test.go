@@ -20,8 +20,8 @@ import (
 	"github.com/mcp-authd/mcp-authd/thirdparty"
 )
 
-// TestWhoseAccount: a browser that is signed in here as one person, and at the provider as
-// another, over two replicas on one store that take turns (security of the providers, M1).
+// TestWhoseAccount: a browser is signed in here as one user, and at the provider as another. Two
+// replicas on one store take turns (security of the providers, M1).
 func TestWhoseAccount(t *testing.T) {
 	t.Parallel()
 	store, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "test.db"), sqlite.Options{})
@@ -88,7 +88,7 @@ func TestWhoseAccount(t *testing.T) {
 			t.Fatal(err)
 		}
 		q := at.Query()
-		q.Set("person", fakeidp.Bob.Subject) // who is signed in there
+		q.Set("person", fakeidp.Bob.Subject) // the user who is signed in there
 		at.RawQuery = q.Encode()
 		back, err := up.Visit(at.String())
 		if err != nil {
@@ -122,7 +122,7 @@ func TestWhoseAccount(t *testing.T) {
 	})
 }
 
-// jar is a browser without a screen, which follows no redirects.
+// jar is an HTTP client with cookies that does not follow redirects.
 type jar struct {
 	*http.Client
 	at string
@@ -154,7 +154,7 @@ func (j *jar) get(t *testing.T, path string) string {
 
 var sealedStep = regexp.MustCompile(`name="step" value="([^"]+)"`)
 
-// submit posts the form of a page that has a mark, and returns where the answer leads.
+// submit posts the form of a page that contains mark, and returns the redirect target.
 func (j *jar) submit(t *testing.T, path, page, mark string, fields url.Values) string {
 	t.Helper()
 	i := strings.Index(page, mark)

@@ -15,7 +15,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/idptest"
 )
 
-// asked counts the times that browsers were sent to a provider.
+// asked counts the authorization requests to a provider.
 func asked(up *idptest.Provider) (n int) {
 	for _, r := range up.Requests() {
 		if r.Path == "/auth" {
@@ -25,7 +25,7 @@ func asked(up *idptest.Provider) (n int) {
 	return n
 }
 
-// traps counts the cookies of trips.
+// trips counts the cookies of trips.
 func (p *person) trips(t *testing.T, i *installation) (n int) {
 	t.Helper()
 	for _, name := range p.cookies(t, i.issuer+"/callback/node") {
@@ -36,8 +36,8 @@ func (p *person) trips(t *testing.T, i *installation) (n int) {
 	return n
 }
 
-// TestConfusedDeputy replays the attack of the MCP security best practices, step by step
-// ("Confused Deputy Problem", "Attack Description").
+// TestConfusedDeputy replays the attack of the MCP security best practices, step by step ("Confused
+// Deputy Problem", "Attack Description").
 func TestConfusedDeputy(t *testing.T) {
 	t.Parallel()
 	i := plan(t)
@@ -92,7 +92,7 @@ func TestConfusedDeputy(t *testing.T) {
 			i.link(evilID, evil.redirect(), "prompt", "none")); hostOf(shown.URL) != hostOf(i.issuer) {
 			t.Errorf("the browser shows %s:\n%s", shown.URL, shown.Text)
 		}
-		evil.quiet(t) // no person has agreed to tell it anything
+		evil.quiet(t) // no user has agreed to inform it
 	})
 	t.Run("SP-01 SP-04 the attacker's page approves in the victim's name", func(t *testing.T) {
 		forgery(t, i, up, victim, evil, evilID)
@@ -109,7 +109,7 @@ func TestConfusedDeputy(t *testing.T) {
 		for _, redirect := range []string{
 			evil.URL + "/steal", honest.redirect() + "/..", honest.redirect() + "?x=1",
 			strings.Replace(honest.redirect(), "/callback", "/Callback", 1),
-			// the port alone may be another (RFC 8252 §7.3)
+			// only the port may differ (RFC 8252 §7.3)
 			i.callback("node"), strings.Replace(honest.redirect(), "127.0.0.1", "127.0.0.2", 1),
 			honest.redirect() + "@" + hostOf(evil.URL),
 		} {
@@ -134,8 +134,8 @@ func TestConfusedDeputy(t *testing.T) {
 
 var stepField = regexp.MustCompile(`name="step" value="([^"]*)"`)
 
-// forgery: the attacker opens the page in a browser of their own, and a page of theirs
-// posts what was in it from the victim's browser.
+// forgery: the attacker opens the page in another browser, and the attacker's page posts its form
+// values from the victim's browser.
 func forgery(t *testing.T, i *installation, up *idptest.Provider, victim *person, evil *app, evilID string) {
 	t.Helper()
 	resp, err := http.Get(i.link(evilID, evil.redirect()))
@@ -170,8 +170,8 @@ func forgery(t *testing.T, i *installation, up *idptest.Provider, victim *person
 	evil.quiet(t)
 }
 
-// TestLoginCSRF: the attacker signs in as themselves, and has the victim's browser finish.
-// What the victim does then would be the attacker's to see.
+// TestLoginCSRF: the attacker signs in, and makes the victim's browser finish the sign-in. The
+// attacker could then see the victim's actions.
 func TestLoginCSRF(t *testing.T) {
 	t.Parallel()
 	i := plan(t)
@@ -224,17 +224,17 @@ func TestLoginCSRF(t *testing.T) {
 	})
 }
 
-// rogue is a provider that the operator trusts for its own people, and that tries to get
-// at those of another one (RFC 9700 §4.4).
+// rogue is a provider that the operator trusts for its own users, and that tries to get access to
+// another provider's users (RFC 9700 §4.4).
 type rogue struct {
 	*httptest.Server
 	honest *idptest.Provider
-	other  string // the honest one's redirect URI
-	own    string // its own
+	other  string // redirect URI of the honest provider
+	own    string // its redirect URI
 
-	mu    sync.Mutex // guards what follows
+	mu    sync.Mutex // guards the fields below
 	trick string
-	got   []url.Values // what was sent to its token endpoint
+	got   []url.Values // requests to its token endpoint
 }
 
 func newRogue(t *testing.T) *rogue {
@@ -288,7 +288,7 @@ func (r *rogue) authorize(w http.ResponseWriter, req *http.Request) {
 	}
 }
 
-// TestMixUp: two providers, one of them rogue.
+// TestMixUp tests two providers, one of them rogue.
 func TestMixUp(t *testing.T) {
 	t.Parallel()
 	i := plan(t)
@@ -320,7 +320,7 @@ func TestMixUp(t *testing.T) {
 			r.trick = trick
 			r.mu.Unlock()
 			shown := alice.see(t, i.link(id, a.redirect(), "provider", "rogue"))
-			if shown.Back { // the application may be told that it did not work
+			if shown.Back { // the application may get an error
 				if q := a.answer(t); q.Has("code") || q.Get("error") == "" {
 					t.Errorf("the application got %v", q)
 				}

@@ -18,23 +18,24 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 )
 
-// person has a browser of their own, and accounts.
+// person is a user with a browser and accounts.
 type person struct {
 	*browsertest.Tab
 	idptest.User
-	refuses string   // the host at which they say no: "provider" or "mcp-authd"
-	clicks  []string // which buttons they pressed, where
-	pages   []page   // what they were shown before they pressed them
+	refuses string   // the host where they refuse: "provider" or "mcp-authd"
+	clicks  []string // the pressed buttons with their hosts
+	pages   []page   // the pages shown before each click
 }
 
-// page is what a browser shows.
+// page is the content of a browser page.
 type page struct {
 	URL, Title, Text            string
 	Login, Allow, Approve, Back bool
 	Links                       []string // "text address"
 }
 
-// newPerson opens a browser that a program drives: it need not wait before it approves (web/assets/hold.js).
+// newPerson opens an automated browser, which need not wait before it approves
+// (web/assets/hold.js).
 func newPerson(t *testing.T, u idptest.User) *person {
 	t.Helper()
 	b := browsertest.Open(t, browsertest.Look{})
@@ -42,7 +43,7 @@ func newPerson(t *testing.T, u idptest.User) *person {
 	return &person{Tab: b, User: u}
 }
 
-// look is null between two pages, and for a form with the provider's answer, which sends the browser on by
+// look is null between two pages, and for the form with the provider's response, which submits
 // itself.
 const look = `(document.readyState != 'complete' || window.left
 	|| document.querySelector('form[action*="/callback/"] input[name=state]') ? null : {
@@ -52,7 +53,7 @@ const look = `(document.readyState != 'complete' || window.left
 	Links: [...document.querySelectorAll('a[href], form button')].map(a => a.innerText.trim() + ' ' + (a.href || '')),
 })`
 
-// look waits until the browser shows a page that it was not told to leave.
+// look waits until the browser shows a page that it is not about to leave.
 func (p *person) look() (shown page, err error) {
 	err = wait.Retry(wait.Bound, func() error {
 		now, err := browsertest.Run(p.Tab, chromedp.Evaluate[*page](look))
@@ -70,7 +71,7 @@ func (p *person) look() (shown page, err error) {
 	return shown, err
 }
 
-// open types an address.
+// open opens an address.
 func (p *person) open(link string) (page, error) {
 	if _, err := browsertest.Run(p.Tab, chromedp.Navigate(link)); err != nil {
 		return page{}, err
@@ -78,7 +79,7 @@ func (p *person) open(link string) (page, error) {
 	return p.look()
 }
 
-// press clicks a button or a link and waits for what comes.
+// press clicks a button or a link and waits for the next page.
 func (p *person) press(selector string) (page, error) {
 	shown, err := p.look()
 	if err != nil {
@@ -101,8 +102,8 @@ func (p *person) press(selector string) (page, error) {
 	return p.look()
 }
 
-// goOn does what the pages ask for until the browser is at the application, or shows a
-// page without anything to do.
+// goOn completes the pages until the browser is at the application, or shows a page without
+// anything to do.
 func (p *person) goOn(shown page) (page, error) {
 	var err error
 	for range 12 {
@@ -139,8 +140,8 @@ func (p *person) fill(field, name, password string) error {
 	return err
 }
 
-// visit opens a link and does what the pages ask for. It fails the test unless that leads
-// to the application.
+// visit opens a link and completes the pages. It fails the test unless they lead to the
+// application.
 func (p *person) visit(t *testing.T, link string) page {
 	t.Helper()
 	shown := p.see(t, link)
@@ -150,7 +151,7 @@ func (p *person) visit(t *testing.T, link string) page {
 	return shown
 }
 
-// see opens a link, does what the pages ask for, and returns the last of them.
+// see opens a link, completes the pages, and returns the last of them.
 func (p *person) see(t *testing.T, link string) page {
 	t.Helper()
 	shown, err := p.open(link)
@@ -173,7 +174,7 @@ func (p *person) glance(t *testing.T, link string) page {
 	return shown
 }
 
-// cookies returns the names of the cookies that the browser has for a URL.
+// cookies returns the names of the browser's cookies for a URL.
 func (p *person) cookies(t *testing.T, link string) (names []string) {
 	t.Helper()
 	of := network.GetCookiesParams{URLs: []string{link}}
@@ -183,8 +184,7 @@ func (p *person) cookies(t *testing.T, link string) (names []string) {
 	return names
 }
 
-// app is an application that runs on a person's machine or site, with a page that the
-// browser comes back to.
+// app is an application on a user's machine or site, with a page for returning from the sign-in.
 type app struct {
 	*httptest.Server
 	answers chan url.Values
@@ -205,7 +205,7 @@ func newApp(t *testing.T) *app {
 
 func (a *app) redirect() string { return a.URL + "/callback" }
 
-// answer is what the browser brought, the last of it if it came more than once.
+// answer returns the parameters of the browser's last return.
 func (a *app) answer(t *testing.T) (q url.Values) {
 	t.Helper()
 	select {

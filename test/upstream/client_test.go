@@ -18,19 +18,18 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// client is the MCP SDK's own client with its own OAuth handler; it sends a person's
-// Chromium to sign in.
+// client is the MCP SDK's own client with its own OAuth handler. The user signs in with a Chromium.
 type client struct {
 	*mcp.ClientSession
 	app    *app
 	oauth  auth.OAuthHandler
 	logins int
-	asked  []mcp.ElicitParams      // links that it was told to show
-	follow func(link string) error // what the person does with them; nil: decline
+	asked  []mcp.ElicitParams      // links that it was asked to show
+	follow func(link string) error // the user's action for them; nil: decline
 }
 
-// connectClient has an application discover, register, sign a person in and open a
-// session, which lasts as long as the installation.
+// connectClient makes an application discover, register, sign in a user and open a session. The
+// session lasts as long as the installation.
 func (i *installation) connectClient(t *testing.T, p *person) *client {
 	t.Helper()
 	c := &client{app: newApp(i.t)}
@@ -75,8 +74,8 @@ func (i *installation) connectClient(t *testing.T, p *person) *client {
 			return &mcp.ElicitResult{Action: "accept"}, c.follow(r.Params.URL)
 		},
 	})
-	// Its stream for messages from the server ends with the token, and would have the
-	// person sign in behind the test's back.
+	// The client's stream for server messages would end with the token, and cause an unexpected
+	// sign-in.
 	c.ClientSession, err = m.Connect(i.t.Context(),
 		&mcp.StreamableClientTransport{Endpoint: i.mcpURL, OAuthHandler: handler, DisableStandaloneSSE: true}, nil)
 	if err != nil {
@@ -101,7 +100,7 @@ func call[T any](t *testing.T, c *client, tool string, args any) (out T) {
 	return out
 }
 
-// token is the access token that the client holds.
+// token returns the client's access token.
 func (c *client) token(t *testing.T) string {
 	t.Helper()
 	source, err := c.oauth.TokenSource(t.Context())
@@ -115,8 +114,8 @@ func (c *client) token(t *testing.T) string {
 	return token.AccessToken
 }
 
-// What follows is an application that speaks plain HTTP, for tests that need to see or
-// to send what no library would.
+// The functions below are an application that speaks plain HTTP, for tests that must see or send
+// requests that a library would not send.
 
 const verifier = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk" // RFC 7636 appendix B
 
@@ -140,7 +139,7 @@ func (i *installation) register(t *testing.T, name, redirect string) string {
 	return out.ClientID
 }
 
-// link is an authorization request.
+// link returns the URL of an authorization request.
 func (i *installation) link(clientID, redirect string, change ...string) string {
 	q := url.Values{
 		"response_type": {"code"}, "client_id": {clientID}, "redirect_uri": {redirect}, "state": {"s"},
@@ -168,7 +167,7 @@ func post(t *testing.T, target string, form url.Values) (int, map[string]any) {
 	return resp.StatusCode, out
 }
 
-// grant is what an application has got.
+// grant holds an application's tokens.
 type grant struct{ clientID, access, refresh string }
 
 // redeem exchanges a code.
@@ -186,7 +185,7 @@ func (i *installation) redeem(t *testing.T, clientID, redirect, code string) gra
 	return grant{clientID, access, refresh}
 }
 
-// refreshed asks for new tokens at an address of the server.
+// refreshed refreshes at an address of the server.
 func (g *grant) refreshed(t *testing.T, server string) (int, map[string]any) {
 	t.Helper()
 	status, out := post(t, server+"/token",
@@ -198,7 +197,7 @@ func (g *grant) refreshed(t *testing.T, server string) (int, map[string]any) {
 	return status, out
 }
 
-// whoami calls a tool with any token and returns the status.
+// whoami calls a tool with a token and returns the status.
 func (i *installation) whoami(t *testing.T, token string) int {
 	t.Helper()
 	body := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"whoami","arguments":{},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}`
@@ -219,7 +218,7 @@ func (i *installation) whoami(t *testing.T, token string) int {
 	return resp.StatusCode
 }
 
-// lives fails the test unless a token is good.
+// lives fails the test unless a token is valid.
 func (i *installation) lives(t *testing.T, token string) {
 	t.Helper()
 	if status := i.whoami(t, token); status != http.StatusOK {

@@ -30,8 +30,9 @@ const (
 	agentSecret  = "the secret of the agent at the partner, of enough length"
 )
 
-// company is an installation of ours at which people sign in by node-oidc-provider, and which asserts who
-// they are to a partner, another installation, that trusts it and hears its security events.
+// company is one of our installations. Its users sign in through node-oidc-provider. It asserts
+// their identity to a partner, another installation, which trusts it and receives its security
+// events.
 type company struct {
 	*installation
 	up      *idptest.Provider
@@ -80,7 +81,7 @@ func credentials(id, secret string) *oauthex.ClientCredentials {
 	}
 }
 
-// command runs a command of the operator.
+// command runs an operator command.
 func (i *installation) command(t *testing.T, args ...string) []byte {
 	t.Helper()
 	out, err := exec.Command(program.Authd(t), append(args, "--config", i.configFile())...).Output()
@@ -90,7 +91,7 @@ func (i *installation) command(t *testing.T, args ...string) []byte {
 	return out
 }
 
-// signIn has a person sign in at the desk, and returns what the desk gets.
+// signIn signs in a user at the desk, and returns the desk's tokens.
 func (c *company) signIn(ctx context.Context, p *idptest.Person, scopes ...string) (*oauth2.Token, error) {
 	return extauth.PerformOIDCLogin(ctx, &extauth.OIDCLoginConfig{
 		IssuerURL: c.issuer, Credentials: c.desk, RedirectURL: deskRedirect, Scopes: append(scopes, "openid"),
@@ -104,7 +105,7 @@ func (c *company) signIn(ctx context.Context, p *idptest.Person, scopes ...strin
 	})
 }
 
-// exchange exchanges an ID token or a refresh token for an ID-JAG to the partner.
+// exchange exchanges an ID token or a refresh token for an ID-JAG for the partner.
 func (c *company) exchange(t *testing.T, kind, token string) (status int, out map[string]any) {
 	t.Helper()
 	return post(t, c.issuer+"/token", url.Values{
@@ -115,7 +116,7 @@ func (c *company) exchange(t *testing.T, kind, token string) (status int, out ma
 	})
 }
 
-// admitted is an access token of the partner for an ID-JAG.
+// admitted exchanges an ID-JAG for an access token of the partner.
 func (c *company) admitted(t *testing.T, out map[string]any) string {
 	t.Helper()
 	assertion, _ := out["access_token"].(string)
@@ -131,8 +132,8 @@ func (c *company) admitted(t *testing.T, out map[string]any) string {
 	return token
 }
 
-// TestCompany: AS-196 AS-244. A person signs in at a real provider, a server of ours asserts who they are,
-// another one believes it, and what ends at the provider ends there.
+// TestCompany: AS-196 AS-244. A user signs in at a real provider, one of our servers asserts the
+// identity, and another one accepts it. Revocation at the provider takes effect there.
 func TestCompany(t *testing.T) {
 	lane.Long(t, "test/e2e has two servers of ours")
 	t.Parallel()
@@ -183,8 +184,8 @@ func TestCompany(t *testing.T) {
 		"revoked at the provider, which is asked": func() error { c.up.Revoke(t, idptest.Alice); return nil },
 	} {
 		t.Run("AS-196 AS-218 AS-245 "+name, func(t *testing.T) {
-			// Assertions of the second in which the issuer told of an end are over with it: their iat has
-			// no fractions.
+			// An end also ends the assertions of the same second, because their iat has no
+			// fractions.
 			second := time.Now().Unix()
 			wait.Until(t, "the next second begins", func() bool { return time.Now().Unix() > second })
 			out, err := c.signIn(t.Context(), alice, "offline_access")

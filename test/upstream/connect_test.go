@@ -14,7 +14,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 )
 
-// TestExtend: a tool needs more at the provider than the person has granted there so far.
+// TestExtend: a tool requires more access at the provider than the user has granted so far.
 func TestExtend(t *testing.T) {
 	lane.Long(t, "thirdparty tests consent at a provider")
 	t.Parallel()
@@ -147,7 +147,7 @@ func TestExtend(t *testing.T) {
 	})
 }
 
-// exchange asks for a token of a provider, as the MCP server (RFC 8693).
+// exchange requests a provider's token as the MCP server (RFC 8693).
 func (i *installation) exchange(t *testing.T, subject, provider, scope string) (int, map[string]any) {
 	t.Helper()
 	return post(t, i.issuer+"/token", url.Values{
@@ -158,8 +158,8 @@ func (i *installation) exchange(t *testing.T, subject, provider, scope string) (
 	})
 }
 
-// TestLinking: accounts at two providers, and one with a password, for one person, only
-// by signing in to each.
+// TestLinking links accounts at two providers and one with a password to one user. This is possible
+// only by signing in to each.
 func TestLinking(t *testing.T) {
 	lane.Long(t, "thirdparty tests linked accounts")
 	t.Parallel()
@@ -266,7 +266,7 @@ func TestLinking(t *testing.T) {
 		g := i.redeem(t, id, a.redirect(), back.Query().Get("code"))
 		i.lives(t, g.access)
 		root.glance(t, i.issuer+"/account")
-		for range 2 { // in the order in which they are listed
+		for range 2 { // in the order of the list
 			if _, err := root.press("form[action$='/disconnect'] button"); err != nil {
 				t.Fatal(err)
 			}
@@ -280,7 +280,7 @@ func TestLinking(t *testing.T) {
 
 var subClaim = regexp.MustCompile(`"sub":"([^"]+)"`)
 
-// subjectOf reads the subject in an access token.
+// subjectOf returns the subject of an access token.
 func subjectOf(t *testing.T, token string) string {
 	t.Helper()
 	parts := strings.Split(token, ".")

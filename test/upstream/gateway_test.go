@@ -16,9 +16,9 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 )
 
-// TestGatewayBroker: RS-198, RS-202, RS-203. An MCP server behind the gateway, which knows nothing of sign-in,
-// works with the caller's account at a real provider: by a token that the gateway brings, which is refreshed when
-// it has expired, and never without the person's consent.
+// TestGatewayBroker: RS-198, RS-202, RS-203. An MCP server behind the gateway, which does not know
+// the sign-in, uses the caller's account at a real provider. It uses a token from the gateway,
+// which refreshes it after expiry, and never sends it without the user's consent.
 func TestGatewayBroker(t *testing.T) {
 	lane.Long(t, "thirdparty tests the broker")
 	t.Parallel()
@@ -27,7 +27,7 @@ func TestGatewayBroker(t *testing.T) {
 	i.mcpURL = i.issuer + "/calendar"
 	up := i.node("node", idptest.Options{Scopes: []string{"calendar"}, TokenTTL: ttl}, map[string]any{
 		"broker":      []any{map[string]any{"resource": i.mcpURL, "scopes": []string{"openid", "calendar"}}},
-		"check_every": "1h", // what is refreshed is so for the calls
+		"check_every": "1h", // so refreshes are only caused by calls
 	})
 	inner := calendarServer(t, up.Issuer+"/me")
 	i.config["resources"] = []any{map[string]any{
@@ -133,7 +133,7 @@ func TestGatewayBroker(t *testing.T) {
 	}
 }
 
-// statusOf returns the status of an API's answer to a token.
+// statusOf returns the status of an API's response to a token.
 func statusOf(t *testing.T, api, token string) int {
 	t.Helper()
 	req, err := http.NewRequest(http.MethodGet, api, nil)
@@ -149,8 +149,8 @@ func statusOf(t *testing.T, api, token string) int {
 	return resp.StatusCode
 }
 
-// calendarServer is an MCP server without sign-in: its one tool asks an API with the Authorization that came
-// with the call.
+// calendarServer starts an MCP server without sign-in. Its only tool calls an API with the
+// Authorization header of the request.
 func calendarServer(t *testing.T, api string) string {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var call struct{ ID json.RawMessage }
@@ -158,7 +158,7 @@ func calendarServer(t *testing.T, api string) string {
 			w.WriteHeader(http.StatusBadRequest)
 			return
 		}
-		req, _ := http.NewRequestWithContext(r.Context(), http.MethodGet, api, nil) // the URL is a provider's
+		req, _ := http.NewRequestWithContext(r.Context(), http.MethodGet, api, nil) // the URL of a provider is valid
 		req.Header.Set("Authorization", r.Header.Get("Authorization"))
 		resp, err := http.DefaultClient.Do(req)
 		if err != nil {
@@ -170,14 +170,14 @@ func calendarServer(t *testing.T, api string) string {
 		w.Header().Set("Content-Type", "application/json")
 		json.NewEncoder(w).Encode(map[string]any{"jsonrpc": "2.0", "id": call.ID, "result": map[string]any{
 			"status": resp.StatusCode, "body": string(body),
-			"ours": strings.Count(r.Header.Get("Authorization"), ".") == 2, // ours are JWTs
+			"ours": strings.Count(r.Header.Get("Authorization"), ".") == 2, // our tokens are JWTs
 		}})
 	}))
 	t.Cleanup(s.Close)
 	return s.URL
 }
 
-// passed is what a client gets of a call through the gateway.
+// passed is the result of a call through the gateway.
 type passed struct {
 	status int
 	body   string
@@ -193,7 +193,7 @@ type passed struct {
 	}
 }
 
-// link is where the client is told to send its person, "" for nowhere.
+// link returns the link that the client must show to its user, or "".
 func (p *passed) link() string {
 	if all := p.Error.Data.Elicitations; len(all) == 1 && all[0].Mode == "url" {
 		return all[0].URL

@@ -1,5 +1,5 @@
-// Package upstream runs mcp-authd in front of real OpenID providers, Dex and
-// node-oidc-provider, with a real browser, a real MCP client and a real MCP server.
+// Package upstream tests mcp-authd with real OpenID providers, Dex and node-oidc-provider, with a
+// real browser, a real MCP client and a real MCP server.
 package upstream
 
 import (
@@ -40,7 +40,7 @@ const (
 // installation is mcp-authd with its providers and one MCP server.
 type installation struct {
 	t      *testing.T
-	place  string // the address at which the server is going to be
+	place  string // the address of the server before it starts
 	issuer string
 	mcpURL string
 	data   string
@@ -54,8 +54,7 @@ const (
 	resourceSecret = "the secret of the notes server, of enough length"
 )
 
-// plan prepares an installation at a free address, with its MCP server, and nobody to
-// sign in at yet.
+// plan prepares an installation at a free address, with its MCP server and without providers.
 func plan(t *testing.T) *installation {
 	t.Helper()
 	place := nettest.For(t)
@@ -83,7 +82,7 @@ func plan(t *testing.T) *installation {
 	return i
 }
 
-// callback is the redirect URI of a connector.
+// callback returns the redirect URI of a connector.
 func (i *installation) callback(id string) string { return i.issuer + "/callback/" + id }
 
 // dex adds Dex as a provider.
@@ -117,7 +116,7 @@ func (i *installation) connect(id string, p *idptest.Provider, settings ...map[s
 	i.config["thirdparty"] = append(i.config["thirdparty"].([]any), connector)
 }
 
-// start runs the server, and returns when it is ready.
+// start runs the server and waits until it is ready.
 func (i *installation) start() {
 	i.t.Helper()
 	i.replica(i.place)
@@ -151,12 +150,12 @@ func (i *installation) replica(address string) {
 	})
 }
 
-// requests matches the log of requests, of which there are many.
+// requests matches the frequent log lines about requests.
 var requests = regexp.MustCompile(`(?m)^.*"msg":"request".*\n`)
 
 func (i *installation) configFile() string {
 	i.t.Helper()
-	b, err := json.MarshalIndent(i.config, "", " ") // which YAML is a superset of
+	b, err := json.MarshalIndent(i.config, "", " ") // YAML is a superset of JSON
 	if err != nil {
 		i.t.Fatal(err)
 	}
@@ -167,7 +166,7 @@ func (i *installation) configFile() string {
 	return file
 }
 
-// user adds a person with a password of our own.
+// user adds a user with a local password.
 func (i *installation) user(name, password string) {
 	i.t.Helper()
 	cmd := exec.Command(program.Authd(i.t), "user", "add", name, "--password-stdin", "--config", i.configFile())
@@ -182,21 +181,21 @@ func (i *installation) events(name string) int {
 	return strings.Count(i.log.String(), `"event":"`+name+`"`)
 }
 
-// caller is the answer of the tool whoami.
+// caller is the result of the tool whoami.
 type caller struct {
 	Subject, Client string
 	Scopes          []string
 }
 
-// borrowed is the answer of the tool calendar: what the upstream provider says to the
-// token that the tool got.
+// borrowed is the result of the tool calendar: the provider's response to the token that the tool
+// got.
 type borrowed struct {
 	Status int
 	Body   string
 }
 
-// serveMCP runs the MCP server: it judges tokens by itself, with the issuer's keys and
-// status lists, and gets upstream tokens of its callers by token exchange.
+// serveMCP runs the MCP server. It verifies tokens locally, with the issuer's keys and status
+// lists, and gets the provider's tokens of its callers by token exchange.
 func (i *installation) serveMCP() {
 	mux := http.NewServeMux()
 	host := httptest.NewServer(mux)
@@ -231,8 +230,8 @@ func (i *installation) serveMCP() {
 	g.Register(mux, gosdk.Unguarded(g, s, &gosdk.Options{ShowAll: true}))
 }
 
-// theCalendar is what the tool calendar asks: the URL of an API at the provider, and the
-// provider and scope that it needs.
+// theCalendar holds the arguments of the tool calendar: the URL of an API at the provider, and the
+// required provider and scope.
 type theCalendar struct{ Provider, Scope, API string }
 
 func (i *installation) calendar(

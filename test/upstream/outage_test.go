@@ -12,13 +12,13 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 )
 
-// TestOutage: the provider cannot be reached when a person signs in, and while a person is signed in.
+// TestOutage: the provider is unreachable during a sign-in, and while a user is signed in.
 func TestOutage(t *testing.T) {
 	lane.Long(t, "thirdparty tests outages of a provider")
 	t.Parallel()
 	i := plan(t)
 	up := i.node("node", idptest.Options{TokenTTL: 30 * time.Second}, nil)
-	up.Down() // before the server looks at it
+	up.Down() // before the server reads its metadata
 	i.start()
 	a, alice := newApp(t), newPerson(t, idptest.Alice)
 	id := i.register(t, "An application", a.redirect())
@@ -30,7 +30,7 @@ func TestOutage(t *testing.T) {
 			t.Fatalf("the browser shows %s:\n%s", shown.URL, shown.Text)
 		}
 		alice.Advance(time.Minute)
-		a.quiet(t) // there is time to read
+		a.quiet(t) // the page stays open
 		if shown, err := alice.press("a[rel=noreferrer]"); err != nil || !shown.Back {
 			t.Fatalf("the browser shows %+v, %v", shown, err)
 		}
@@ -50,7 +50,7 @@ func TestOutage(t *testing.T) {
 	t.Run("AS-223 it is back, and trying again works", func(t *testing.T) {
 		shown := alice.see(t, link)
 		up.Up(t)
-		// It is not asked at each attempt.
+		// The provider is not contacted at each attempt.
 		wait.Success(t, "a further attempt leads to the application", func() error {
 			if shown.Back {
 				return nil
@@ -103,7 +103,7 @@ func checkUnavailable(t *testing.T, i *installation, a *app) {
 	}
 }
 
-// TestDeclined: the person says no, here or there.
+// TestDeclined: the user refuses, here or at the provider.
 func TestDeclined(t *testing.T) {
 	t.Parallel()
 	i := plan(t)

@@ -11,7 +11,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/lane"
 )
 
-// age makes every session older, as time would.
+// age makes every session older.
 func (i *installation) age(t *testing.T, by time.Duration) {
 	t.Helper()
 	db, err := sql.Open("sqlite", "file:"+filepath.Join(i.data, "mcp-authd.db")+"?_pragma=busy_timeout(5000)")
@@ -25,21 +25,21 @@ func (i *installation) age(t *testing.T, by time.Duration) {
 	}
 }
 
-// TestProofAtAProvider: PE-04, a person who signs in at providers alone proves there who they are before
-// an account is connected or disconnected. node-oidc-provider keeps a session of its own, by which it
-// would send the browser back without a question.
+// TestProofAtAProvider: PE-04, a user who signs in only through providers must prove their identity
+// there before an account is linked or unlinked. The session of node-oidc-provider would otherwise
+// send the browser back without a question.
 func TestProofAtAProvider(t *testing.T) {
 	lane.Long(t, "thirdparty tests proofs")
 	t.Parallel()
 	i := plan(t)
-	node := i.node("node", idptest.Options{Host: "127.0.0.2"}, // the first that a page offers
-		map[string]any{"check_every": "1h"}) // node ends older tokens at a new sign-in, which a check would find
+	node := i.node("node", idptest.Options{Host: "127.0.0.2"}, // the first provider on the page
+		map[string]any{"check_every": "1h"}) // a new sign-in ends older tokens of node, which a check would detect
 	i.dex("dex", idptest.Options{}, nil)
 	i.start()
 	alice, a := newPerson(t, idptest.Alice), newApp(t)
 	id := i.register(t, "An application", a.redirect())
 	alice.visit(t, i.link(id, a.redirect(), "provider", "node"))
-	connected := func(p page) (n int) { // those that can be unlinked: not the last one
+	connected := func(p page) (n int) { // accounts that can be unlinked: all but the last
 		for _, l := range p.Links {
 			if strings.HasPrefix(l, "Unlink") {
 				n++
@@ -58,7 +58,7 @@ func TestProofAtAProvider(t *testing.T) {
 		return shown
 	}
 	const depart, disconnect = "form[action$='/depart'] button", "form[action$='/disconnect'] button"
-	// proves is what the person does at the page that asks for a proof.
+	// proves completes the page that asks for a proof.
 	proves := func(t *testing.T, shown page) {
 		t.Helper()
 		if !strings.Contains(shown.URL, i.place+"/prove") {

@@ -15,10 +15,10 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 )
 
-// TestReplicas: three servers on one PostgreSQL hold one session at a provider whose
-// refresh tokens are good for once, and which revokes everything when one comes twice.
-// Each of its access tokens is about to end from the start, so that every check is a
-// refresh; the provider is slow, so that the servers have time to get in each other's way.
+// TestReplicas: three servers on one PostgreSQL share one session at a provider. Its refresh tokens
+// are valid once, and it revokes everything if one is used twice. Its access tokens are always
+// about to expire, so that every check refreshes. The provider is slow, so that the servers
+// conflict.
 func TestReplicas(t *testing.T) {
 	lane.Long(t, "thirdparty tests replicas")
 	t.Parallel()
@@ -101,7 +101,7 @@ func TestReplicas(t *testing.T) {
 	})
 }
 
-// introspect asks one of the servers about a token, as the MCP server.
+// introspect introspects a token at one of the servers, as the MCP server.
 func (i *installation) introspect(t *testing.T, server, token string) (status int, active bool) {
 	t.Helper()
 	req, _ := http.NewRequest(http.MethodPost, server+"/introspect",

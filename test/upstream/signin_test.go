@@ -16,10 +16,9 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// TestDex and TestNode: an MCP client, mcp-authd, a real provider and back, a tool call,
-// and the end of it all when the provider says so. Each check is a refresh: of Dex because
-// its user info believes an access token until it expires, of the other because its access
-// tokens are so short-lived.
+// TestDex and TestNode test an MCP client, mcp-authd and a real provider: sign-in, a tool call, and
+// revocation at the provider. Each check is a refresh. Dex requires this because its user info
+// accepts an access token until it expires, and node because its access tokens are short-lived.
 func TestDex(t *testing.T) {
 	i := plan(t)
 	up := i.dex("dex", idptest.Options{TokenTTL: 10 * time.Minute}, map[string]any{"check_by": "refresh"})
@@ -126,7 +125,7 @@ func fullCircle(t *testing.T, i *installation, up *idptest.Provider) {
 	})
 }
 
-// checkLeg looks at what went to the provider.
+// checkLeg checks the requests to the provider.
 func checkLeg(t *testing.T, i *installation, up *idptest.Provider) {
 	var asked, redeemed []idptest.Request
 	for _, r := range up.Requests() {
@@ -155,7 +154,7 @@ func checkLeg(t *testing.T, i *installation, up *idptest.Provider) {
 	}
 }
 
-// checkSeparation looks for tokens where they must not be.
+// checkSeparation searches for tokens in places where they must not be.
 func checkSeparation(t *testing.T, i *installation, up *idptest.Provider, c *client) {
 	mine := c.token(t)
 	for _, r := range up.Requests() {
@@ -192,8 +191,7 @@ func checkSeparation(t *testing.T, i *installation, up *idptest.Provider, c *cli
 	}
 }
 
-// TestBackChannelLogout: the provider says that a session has ended, and nobody has to
-// ask.
+// TestBackChannelLogout: the provider reports the end of a session without being asked.
 func TestBackChannelLogout(t *testing.T) {
 	t.Parallel()
 	i := plan(t)
@@ -238,8 +236,8 @@ func TestBackChannelLogout(t *testing.T) {
 	})
 }
 
-// TestFormPost: the provider answers by a form that its page posts from another site, so
-// that the browser leaves our Lax cookies out.
+// TestFormPost: the provider responds with a form that its page posts from another site, so that
+// the browser does not send our Lax cookies.
 func TestFormPost(t *testing.T) {
 	lane.Long(t, "thirdparty tests the callback as a form")
 	t.Parallel()
@@ -287,7 +285,7 @@ func hostOf(link string) string {
 	return u.Host
 }
 
-// hostsOf says where buttons were pressed.
+// hostsOf returns the hosts of clicks.
 func hostsOf(clicks []string) (hosts []string) {
 	for _, c := range clicks {
 		host, _, _ := strings.Cut(c, ": ")

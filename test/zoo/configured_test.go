@@ -14,9 +14,9 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/program"
 )
 
-// configured proves for a client of the operator what the others prove at the demo,
-// which takes no clients from its configuration: with id and secret in the
-// configuration of a server, it outlives the database.
+// configured repeats the test of the others for an operator's client. The demo takes no clients
+// from its configuration, so this runs a server. With id and secret in the configuration, the
+// client survives the loss of the database.
 func (r *replay) configured(t *testing.T) {
 	data := t.TempDir()
 	address := nettest.For(t)
@@ -43,7 +43,7 @@ func (r *replay) configured(t *testing.T) {
 		t.Fatal(err)
 	}
 	serve(t, s, env)
-	addUser(t, s, env) // people are lost with the database
+	addUser(t, s, env) // users are lost with the database
 	r.deadRefresh(t, s)
 	r.signIn(t, s)
 	r.exchange(t, s)
@@ -73,7 +73,7 @@ func serve(t *testing.T, s server, env []string) (stop func()) {
 			return
 		}
 		stopped = true
-		_ = cmd.Process.Signal(syscall.SIGTERM) // it may have ended; Wait tells
+		_ = cmd.Process.Signal(syscall.SIGTERM) // it may have ended; Wait returns the error
 		if err := cmd.Wait(); err != nil {
 			t.Errorf("serve: %v\n%s", err, log.String())
 		}

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// fixture is what a client was seen to send. Braces mark what the run fills in;
-// everything else is literal.
+// fixture is a recording of a client's requests. Placeholders are in braces, and everything else is
+// literal.
 type fixture struct {
 	Name                  string            `json:"name"`
 	Version               string            `json:"version"`
@@ -24,7 +24,7 @@ type fixture struct {
 	Document              json.RawMessage   `json:"cimd_document"`
 	DocumentConfidence    string            `json:"cimd_document_confidence"`
 	DocumentReconstructed bool              `json:"cimd_document_reconstructed"`
-	RedirectURI           string            `json:"redirect_uri"` // the one used
+	RedirectURI           string            `json:"redirect_uri"` // the one in use
 	RedirectMatch         string            `json:"redirect_match"`
 	Authorize             map[string]string `json:"authorize_params"`
 	Token                 *request          `json:"token_request"`
@@ -35,19 +35,19 @@ type fixture struct {
 	VerifierHex           bool              `json:"verifier_hex"`
 }
 
-// request is a form post to the token endpoint.
+// request is a form posted to the token endpoint.
 type request struct {
 	Authorization string            `json:"authorization"`
 	Body          map[string]string `json:"body"`
 }
 
-// way is one way in for a client: some have two, and are replayed by each.
+// way is one kind of registration of a client. Some clients have two, and both are replayed.
 type way struct {
 	*fixture
-	mode    string // how it gets its identity, a value of Modes
-	variant string // what differs from the fixture, "" for nothing
-	sign    bool   // authenticates by private_key_jwt
-	// change edits what is posted to the token endpoint.
+	mode    string // kind of registration, one of Modes
+	variant string // difference from the fixture, or ""
+	sign    bool   // uses private_key_jwt
+	// change edits the form that is posted to the token endpoint.
 	change func(form url.Values)
 }
 
@@ -64,10 +64,10 @@ func readFixtures(t *testing.T) []fixture {
 	return all
 }
 
-// documentsWithout are documents that are known in part only. What a document must have
-// by the specification is added, and the table says so.
+// documentsWithout lists documents that are only partly known. Members that the specification
+// requires are added, and the table marks the document.
 var documentsWithout = map[string]map[string]any{
-	"grok": {"client_name": "Grok"}, // CIMD §4.1 demands a name
+	"grok": {"client_name": "Grok"}, // CIMD §4.1 requires a name
 }
 
 // ways expands the fixtures, in their order.
@@ -80,7 +80,7 @@ func ways(fixtures []fixture) []*way {
 		}
 		switch f.Name {
 		case "csharp-sdk":
-			// Where no secret was issued it sends an empty one.
+			// Without a secret it sends an empty one.
 			public := *f
 			public.Registration = withMembers(f.Registration, map[string]any{"token_endpoint_auth_method": "none"})
 			out = append(out, &way{fixture: &public, mode: "dcr", variant: "public client"})
@@ -89,14 +89,14 @@ func ways(fixtures []fixture) []*way {
 				form["resource"] = append(form["resource"], form["resource"]...)
 			}})
 		case "chatgpt-cimd-stable", "chatgpt-cimd-per-connection":
-			// It negotiates; the fixture's requests are those of "none".
+			// It negotiates. The fixture's requests use "none".
 			out = append(out, &way{fixture: f, mode: "cimd", variant: "private_key_jwt", sign: true})
 		}
 	}
 	return out
 }
 
-// withMembers returns a JSON object with further members.
+// withMembers returns a JSON object with additional members.
 func withMembers(object json.RawMessage, more map[string]any) json.RawMessage {
 	var m map[string]any
 	if err := json.Unmarshal(object, &m); err != nil {
@@ -105,11 +105,11 @@ func withMembers(object json.RawMessage, more map[string]any) json.RawMessage {
 	for k, v := range more {
 		m[k] = v
 	}
-	b, _ := json.Marshal(m) // it came from JSON
+	b, _ := json.Marshal(m) // cannot fail: it was parsed from JSON
 	return b
 }
 
-// title names a way in the tests, with the requirements that this client stands for.
+// title returns the test name, with the requirements that this client represents.
 func (w *way) title() string {
 	title := strings.ReplaceAll(w.Name, " / ", " or ") // a slash would make it two tests
 	if len(w.Modes) > 1 {

@@ -23,25 +23,25 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// replay plays one client: what it keeps from one step to the next.
+// replay replays one client. It holds the client's state between steps.
 type replay struct {
 	*way
 	row *row
-	key *rsa.PrivateKey // of clients that sign
+	key *rsa.PrivateKey // for clients that sign
 
 	clientID, secret, method string
 	verifier, code           string
 	access, refresh, scope   string
 }
 
-// server is where a client has been pointed at.
+// server is the server that a client uses.
 type server struct {
 	issuer, mcp, username, password string
 }
 
 func of(d *demotest.Demo) server { return server{d.Issuer, d.MCPURL, d.Username, d.Password} }
 
-// reply is an answer in JSON.
+// reply is a JSON response.
 type reply struct {
 	status  int
 	header  http.Header
@@ -50,7 +50,7 @@ type reply struct {
 }
 
 func (r reply) text(name string) string {
-	s, _ := r.members[name].(string) // "" is never what is wanted
+	s, _ := r.members[name].(string) // no test expects ""
 	return s
 }
 
@@ -65,7 +65,7 @@ func (r reply) list(name string) (out []string) {
 
 func do(t *testing.T, req *http.Request) reply {
 	t.Helper()
-	resp, err := http.DefaultTransport.RoundTrip(req) // no client of these follows a redirect here
+	resp, err := http.DefaultTransport.RoundTrip(req) // none of these clients follows a redirect here
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,12 +82,12 @@ func do(t *testing.T, req *http.Request) reply {
 	return r
 }
 
-// plain is the alphabet that needs no encoding, in a query or in Basic: clients differ
-// in whether they encode (VS Code reads the code raw).
+// plain matches text that needs no encoding in a query or in Basic. Clients differ in whether they
+// encode (VS Code reads the code raw).
 var plain = regexp.MustCompile(`^[A-Za-z0-9._-]{1,499}$`)
 
-// register sends the client's own registration request and checks all that some client
-// needs of the answer.
+// register sends the client's own registration request and checks everything that any client needs
+// in the response.
 func (r *replay) register(t *testing.T, s server) {
 	t.Helper()
 	req, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, s.issuer+"/register",
@@ -110,7 +110,7 @@ func (r *replay) register(t *testing.T, s server) {
 		t.Fatal(err)
 	}
 	for _, name := range r.Required {
-		// client_secret is checked below, where it is known whether there has to be one.
+		// client_secret is checked below, where it is known whether it is required.
 		if _, ok := got.members[name]; !ok && name != "client_secret" {
 			t.Errorf("the reply lacks %s: %s", name, got.raw)
 		}
@@ -154,7 +154,8 @@ func orNone(method string) string {
 	return method
 }
 
-// noNulls: clients that check with zod or pydantic fail on null.
+// noNulls checks that a response has no null: clients that validate with zod or pydantic fail on
+// it.
 func noNulls(t *testing.T, path string, v any) {
 	t.Helper()
 	switch v := v.(type) {
@@ -180,7 +181,7 @@ func (r *replay) fill(s server, value string) string {
 	).Replace(value)
 }
 
-// authorizeURL is the URL that the client opens in a browser.
+// authorizeURL returns the URL that the client opens in a browser.
 func (r *replay) authorizeURL(s server) string {
 	r.verifier = r.newVerifier()
 	query := url.Values{}
@@ -209,7 +210,7 @@ func (r *replay) newVerifier() string {
 	return string(b)
 }
 
-// signIn has a person sign in and approve, and takes the code from the answer.
+// signIn makes a user sign in and approve, and takes the code from the response.
 func (r *replay) signIn(t *testing.T, s server) {
 	t.Helper()
 	back, err := demotest.NewPerson(s.username, s.password).Visit(r.authorizeURL(s))
@@ -236,7 +237,7 @@ func (r *replay) signIn(t *testing.T, s server) {
 	}
 }
 
-// tokenRequest is a request to the token endpoint as the client sends it.
+// tokenRequest returns the client's request to the token endpoint.
 func (r *replay) tokenRequest(t *testing.T, s server, f *request) *http.Request {
 	t.Helper()
 	form := url.Values{}
@@ -262,7 +263,7 @@ func (r *replay) tokenRequest(t *testing.T, s server, f *request) *http.Request 
 	case f.Authorization != "":
 		t.Fatalf("the fixture has an Authorization header that this test does not know: %s", f.Authorization)
 	case r.method == "client_secret_basic" && !posted:
-		// These fixtures leave to the reply how the client authenticates.
+		// In these fixtures the reply determines the authentication method.
 		req.Header.Set("Authorization", basic(r.clientID, r.secret))
 	}
 	return req
@@ -272,7 +273,7 @@ func basic(id, secret string) string {
 	return "Basic " + base64.StdEncoding.EncodeToString([]byte(id+":"+secret))
 }
 
-// keyID names the key in the set that newKey publishes.
+// keyID is the id of the key in the set that newKey publishes.
 const keyID = "zoo"
 
 func (r *replay) assertion(t *testing.T, s server) string {
@@ -293,7 +294,7 @@ func (r *replay) assertion(t *testing.T, s server) string {
 	return signed
 }
 
-// takeTokens checks a token reply and keeps what is in it.
+// takeTokens checks a token response and stores its tokens.
 func (r *replay) takeTokens(t *testing.T, got reply) {
 	t.Helper()
 	if got.status != http.StatusOK {
@@ -321,14 +322,14 @@ func (r *replay) takeTokens(t *testing.T, got reply) {
 	}
 }
 
-// exchange gets tokens for the code.
+// exchange redeems the code.
 func (r *replay) exchange(t *testing.T, s server) {
 	t.Helper()
 	r.refresh = ""
 	r.takeTokens(t, do(t, r.tokenRequest(t, s, r.Token)))
 }
 
-// renew refreshes as the client does: those that do it in parallel must get one reply.
+// renew refreshes like the client. Parallel refreshes must get the same response.
 func (r *replay) renew(t *testing.T, s server) {
 	t.Helper()
 	if !r.ParallelRefresh {
@@ -349,7 +350,7 @@ func (r *replay) renew(t *testing.T, s server) {
 			}
 			defer resp.Body.Close()
 			got := reply{status: resp.StatusCode, header: resp.Header}
-			got.raw, _ = io.ReadAll(resp.Body)    // what is missing is seen below
+			got.raw, _ = io.ReadAll(resp.Body)    // missing content is detected below
 			json.Unmarshal(got.raw, &got.members) // likewise
 			replies <- got
 		}()
@@ -363,7 +364,7 @@ func (r *replay) renew(t *testing.T, s server) {
 	r.takeTokens(t, first)
 }
 
-// sameTokens leaves out expires_in: it is what is left, and a second may have passed.
+// sameTokens ignores expires_in, which is the remaining time and may differ by a second.
 func sameTokens(a, b reply) bool {
 	for _, name := range []string{"access_token", "refresh_token", "scope", "token_type", "error"} {
 		if a.text(name) != b.text(name) {
@@ -373,7 +374,7 @@ func sameTokens(a, b reply) bool {
 	return true
 }
 
-// call opens an MCP session and calls a tool that says who is calling.
+// call opens an MCP session and calls a tool that returns the caller.
 func (r *replay) call(t *testing.T, s server) {
 	t.Helper()
 	got := r.post(t, s, nil,
@@ -403,7 +404,7 @@ func (r *replay) post(t *testing.T, s server, header map[string]string, body str
 	return do(t, req)
 }
 
-// deadRefresh: the grant went with the database, the client did not. Only invalid_grant
+// deadRefresh: the grant was lost with the database, but the client was not. Only invalid_grant
 // makes the clients of go-sdk and rmcp sign in again.
 func (r *replay) deadRefresh(t *testing.T, s server) {
 	t.Helper()

@@ -8,11 +8,10 @@ import (
 	"testing"
 )
 
-// row is what became of a client: "" for what was not tried, yes, or no with the
-// reason.
+// row is the result of a client: "" for untested, yes, or no with the reason.
 type row struct{ registers, signsIn, calls, refreshes, survives string }
 
-// step runs one step and notes its outcome. What depends on a failed step is not tried.
+// step runs one step and records its outcome. Steps that depend on a failed step are skipped.
 func (*row) step(t *testing.T, outcome *string, name string, run func(*testing.T)) {
 	if t.Failed() {
 		return
@@ -67,7 +66,7 @@ registration:
 
 `
 
-// compareTable fails when docs/clients.md is not what this run yields.
+// compareTable fails if docs/clients.md does not match the results of this run.
 func compareTable(t *testing.T, replays []*replay) {
 	t.Helper()
 	var b strings.Builder
@@ -99,7 +98,7 @@ func compareTable(t *testing.T, replays []*replay) {
 	}
 }
 
-// live is the part that another test writes, and what follows it.
+// live returns the part that another test writes, and the text after it.
 func live(file string) string {
 	begin, end := strings.Index(file, liveBegin), strings.Index(file, liveEnd)
 	if begin < 0 || end < begin {
@@ -146,7 +145,7 @@ func (r *replay) registersBy() string {
 	return by
 }
 
-// redirectForm is scheme and host, which is what an operator's policy is about.
+// redirectForm returns scheme and host, which operators' policies refer to.
 func (r *replay) redirectForm() string {
 	u, err := url.Parse(r.RedirectURI)
 	switch {

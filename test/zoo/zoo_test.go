@@ -1,6 +1,6 @@
-// Package zoo replays what the MCP clients in use send, each from a fixture that was
-// recorded from it or read in its source, against the built binary. Only the person who
-// signs in, and the web that documents come from, are ours.
+// Package zoo replays the requests of common MCP clients against the built binary. Each has a
+// fixture that was recorded or derived from its source. Only the signing-in user, and the web
+// server for documents, are part of the tests.
 package zoo
 
 import (
@@ -28,8 +28,8 @@ import (
 
 var update = flag.Bool("update", false, "write docs/clients.md")
 
-// An exception is a client that cannot get in, and must not: what happens instead is
-// tested, and the reason is in the table.
+// exception is a client that cannot and must not get access. The tests check its failure, and the
+// table contains the reason.
 type exception struct {
 	row   row
 	check func(r *replay, t *testing.T, s server, w *proxytest.Web)
@@ -42,8 +42,8 @@ var exceptions = map[string]exception{
 	},
 }
 
-// TestClients replays every client, then loses the database and replays what a client
-// does that still has its id and its refresh token.
+// TestClients replays every client. It then deletes the database and replays the client with its
+// old id and refresh token.
 func TestClients(t *testing.T) {
 	fixtures := readFixtures(t)
 	if len(fixtures) != 55 {
@@ -87,7 +87,7 @@ func TestClients(t *testing.T) {
 	compareTable(t, replays)
 }
 
-// first is the life of a client until its first refresh.
+// first runs a client until its first refresh.
 func (r *replay) first(t *testing.T, s server, w *proxytest.Web, data string) {
 	if e, ok := exceptions[r.Name]; ok {
 		*r.row = e.row
@@ -112,7 +112,7 @@ func (r *replay) first(t *testing.T, s server, w *proxytest.Web, data string) {
 		}
 	})
 	r.row.step(t, &r.row.refreshes, "AS-94 refreshes", func(t *testing.T) {
-		for range 2 { // the rotated one is as good
+		for range 2 { // the rotated token must also work
 			r.renew(t, s)
 			r.call(t, s)
 		}
@@ -126,7 +126,7 @@ func (r *replay) identify(t *testing.T, s server, data string) {
 	switch r.mode {
 	case "dcr":
 		if r.Name == "opencode" || r.Name == "claude-ai-dcr" {
-			r.register(t, s) // they register twice, and use the second
+			r.register(t, s) // these clients register twice and use the second registration
 		}
 		r.register(t, s)
 	case "cimd":
@@ -138,7 +138,8 @@ func (r *replay) identify(t *testing.T, s server, data string) {
 	}
 }
 
-// faultless: those who got in are explained as such, and of the exceptions the fault is the one that is known.
+// faultless checks the sign-in log: successful clients have no fault, and each exception has its
+// known fault.
 func faultless(t *testing.T, data string) {
 	out, err := exec.CommandContext(t.Context(), program.Authd(t), "attempt", "list", "--json", "--limit", "1000",
 		"--data", data).Output()
@@ -173,13 +174,13 @@ func faultless(t *testing.T, data string) {
 	}
 }
 
-// again is what a client does that has not noticed that the server lost its database.
+// again replays a client that has not noticed that the server lost its database.
 func (r *replay) again(t *testing.T, s server, w *proxytest.Web) {
 	if _, ok := exceptions[r.Name]; ok {
-		return // it never had anything to lose
+		return // it had no access before
 	}
 	if r.refresh == "" {
-		t.Skip("it did not get in") // which has failed the test already
+		t.Skip("it did not get in") // the test has already failed
 	}
 	if r.mode == "preregistered" {
 		if r.configured(t); !t.Failed() {
@@ -195,7 +196,7 @@ func (r *replay) again(t *testing.T, s server, w *proxytest.Web) {
 	})
 }
 
-// challenged: a client without OAuth is told what it lacks, not left hanging.
+// challenged checks that a client without OAuth gets an error that explains the failure.
 func (r *replay) challenged(t *testing.T, s server, _ *proxytest.Web) {
 	got := r.post(t, s, nil, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}`)
 	if got.status != http.StatusUnauthorized || !strings.HasPrefix(got.header.Get("WWW-Authenticate"), "Bearer ") {
@@ -203,8 +204,8 @@ func (r *replay) challenged(t *testing.T, s server, _ *proxytest.Web) {
 	}
 }
 
-// refused: the redirect URI is not in the document. There must be no redirect, and the
-// page must say what was expected.
+// refused: the redirect URI is not in the document. The server must not redirect, and the page must
+// show the expected URI.
 func (r *replay) refused(t *testing.T, s server, w *proxytest.Web) {
 	r.clientID = r.DocumentURL
 	req, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, r.authorizeURL(s), nil)
@@ -223,7 +224,7 @@ func (r *replay) refused(t *testing.T, s server, w *proxytest.Web) {
 	}
 }
 
-// preflight: mcp-remote looks at the authorization URL before it opens a browser.
+// preflight: mcp-remote fetches the authorization URL before it opens a browser.
 func (r *replay) preflight(t *testing.T, s server) {
 	t.Helper()
 	req, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, r.authorizeURL(s), nil)
@@ -233,8 +234,8 @@ func (r *replay) preflight(t *testing.T, s server) {
 	}
 }
 
-// unclaimed returns an address with a port that no client uses, because the user takes a redirect to any other
-// address as a return to the client.
+// unclaimed returns an address with a port that no client uses, because the user takes a redirect
+// to any other address as a return to the client.
 func unclaimed(t *testing.T, fixtures []fixture) string {
 	t.Helper()
 	taken := map[string]bool{}
@@ -260,7 +261,7 @@ func serverEnv(w *proxytest.Web) []string {
 	return append(w.Env(), "MCP_AUTHD_REGISTRATION_RATE_PER_MINUTE=100000")
 }
 
-// publishDocument puts a client's document where its id says that it is.
+// publishDocument publishes a client's document at the URL that is its id.
 func publishDocument(t *testing.T, w *proxytest.Web, client *way) {
 	t.Helper()
 	if client.mode != "cimd" {
@@ -272,10 +273,10 @@ func publishDocument(t *testing.T, w *proxytest.Web, client *way) {
 	w.Publish(client.DocumentURL, withMembers(client.Document, documentsWithout[client.Name]))
 }
 
-// jwksURL is where the documents of the clients that sign say that their keys are.
+// jwksURL is the jwks_uri in the documents of the clients that sign.
 const jwksURL = "https://chatgpt.com/oauth/jwks.json"
 
-// publishKey makes the key of the clients that sign, and publishes it.
+// publishKey creates the key of the clients that sign, and publishes it.
 func publishKey(t *testing.T, w *proxytest.Web) *rsa.PrivateKey {
 	t.Helper()
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
@@ -292,8 +293,7 @@ func publishKey(t *testing.T, w *proxytest.Web) *rsa.PrivateKey {
 	return key
 }
 
-// addClient has the operator make the client, for Basic: claude.ai posts its secret
-// whatever it is told.
+// addClient creates the client as an operator, for Basic. claude.ai posts its secret in any case.
 func (r *replay) addClient(t *testing.T, data string) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), program.Authd(t), "client", "add", "--name", "Claude", "--redirect-uri",

@@ -20,7 +20,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/npmtest"
 )
 
-// tab is a browser, and what it asked for and complained of.
+// tab is a browser tab with its requests and console messages.
 type tab struct {
 	*browsertest.Tab
 	mu       sync.Mutex // guards the rest
@@ -43,7 +43,7 @@ func screen(width int64, scheme string) browsertest.Look {
 	return browsertest.Look{Width: width, Height: 800, Scheme: scheme}
 }
 
-// listen writes down every request, and whatever the console of the browser has to say.
+// listen records every request and every message in the browser's console.
 func (b *tab) listen() {
 	b.TB.Helper()
 	say := func(list *[]string, text string) {
@@ -81,8 +81,8 @@ func (b *tab) visit(url string) {
 	b.Until("document.readyState === 'complete'")
 }
 
-// TestLooks: DL-05: pages of each kind fit each screen, in both colours, with nothing for axe to find, no request
-// to another host and nothing in the console.
+// TestLooks: DL-05: pages of each kind fit each screen in both color schemes. axe finds no faults.
+// The page sends no request to another host and writes no console message.
 func TestLooks(t *testing.T) {
 	root, b := served(t), open(t)
 	axe, err := os.ReadFile(filepath.Join(npmtest.Dir(t), "node_modules", "axe-core", "axe.min.js"))
@@ -127,13 +127,13 @@ func TestLooks(t *testing.T) {
 	}
 }
 
-// TestSearch: DL-05: by keys alone a person finds a key of the configuration and opens it.
+// TestSearch: DL-05: a user finds and opens a key of the configuration with the keyboard alone.
 func TestSearch(t *testing.T) {
 	root, b := served(t), open(t)
 	b.visit(root + "operating/")
 	b.Do(chromedp.KeyEvent("/"))
 	b.Until("document.activeElement.matches('.bar input[type=search]')")
-	// A person's browser types no "/" after that; this one sends keys and characters apart.
+	// A user's browser types no "/" here. This one sends keys and characters separately.
 	b.Do(chromedp.KeyEvent(kb.Backspace), chromedp.KeyEvent("tokens.access_ttl"))
 	b.Until("document.querySelectorAll('.bar .found a').length > 0")
 	first := eval[string](b, "document.querySelector('.bar .found a').innerText")
@@ -148,7 +148,7 @@ func TestSearch(t *testing.T) {
 	b.Until("document.querySelector('.large .said')?.innerText === 'Nothing found.'")
 }
 
-// TestColours: DL-05: a reader's choice goes before that of the system, and lasts.
+// TestColours: DL-05: a reader's choice overrides that of the system, and is permanent.
 func TestColours(t *testing.T) {
 	root, b := served(t), open(t)
 	const background = "getComputedStyle(document.body).backgroundColor"
@@ -162,7 +162,7 @@ func TestColours(t *testing.T) {
 	b.Until(background + " === '" + light + "'")
 }
 
-// TestWithoutScript: DL-05: everything can be read, and the page of the search lists every heading.
+// TestWithoutScript: DL-05: all content is readable, and the search page lists every heading.
 func TestWithoutScript(t *testing.T) {
 	root, b := served(t), open(t)
 	b.WithoutScript()
@@ -171,7 +171,7 @@ func TestWithoutScript(t *testing.T) {
 	b.Do(chromedp.Navigate(root+"operating/health/"), chromedp.WaitVisible(chromedp.CSS("article h2#replicas")))
 }
 
-// TestNotFound: DL-05: the page for what there is not looks right at any depth.
+// TestNotFound: DL-05: the page for missing pages looks right at any depth.
 func TestNotFound(t *testing.T) {
 	root, b := served(t), open(t)
 	b.visit(root + "no/such/page/")

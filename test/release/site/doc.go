@@ -1,3 +1,3 @@
-// Package site builds the site of the manual as "make docs" does, and reads it: as files, and in a real
-// Chromium. Its tests have the build tag "release", since compiling Hugo takes minutes.
+// Package site builds the site of the manual like "make docs". It reads the site as files and in a
+// real Chromium. Its tests have the build tag "release", because compiling Hugo takes minutes.
 package site

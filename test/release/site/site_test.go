@@ -24,7 +24,7 @@ import (
 
 const top = "../../.."
 
-// built is the site, which is built once.
+// built builds the site once.
 var built = sync.OnceValues(func() (string, error) {
 	dir, err := os.MkdirTemp("", "mcp-authd-site-")
 	if err != nil {
@@ -40,7 +40,7 @@ var built = sync.OnceValues(func() (string, error) {
 func TestMain(m *testing.M) {
 	code := m.Run()
 	if dir, _ := built(); dir != "" {
-		_ = os.RemoveAll(dir) // what is left of a test
+		_ = os.RemoveAll(dir) // remains of a test
 	}
 	os.Exit(code)
 }
@@ -54,7 +54,7 @@ func site(t *testing.T) string {
 	return dir
 }
 
-// served is the site below a path, as it is public, with the page for what there is not.
+// served serves the site below a path like the public site, including its page for missing pages.
 func served(t *testing.T) string {
 	t.Helper()
 	dir := site(t)
@@ -68,7 +68,7 @@ func served(t *testing.T) string {
 				t.Error(err)
 			}
 			w.WriteHeader(http.StatusNotFound)
-			_, _ = w.Write(page) // to a browser of ours
+			_, _ = w.Write(page) // fails only if the browser has gone
 			return
 		}
 		files.ServeHTTP(w, r)
@@ -77,7 +77,7 @@ func served(t *testing.T) string {
 	return s.URL + below
 }
 
-// pages are the HTML files, parsed.
+// pages returns the parsed HTML files.
 func pages(t *testing.T) map[string]*html.Node {
 	t.Helper()
 	dir, out := site(t), map[string]*html.Node{}
@@ -100,7 +100,7 @@ func pages(t *testing.T) map[string]*html.Node {
 	return out
 }
 
-// TestChecks: DL-05: what makes the build fail does, as its own tests show.
+// TestChecks: DL-05: it runs the tests of the checks that make the build fail.
 func TestChecks(t *testing.T) {
 	cmd := exec.Command("go", "test", "-count", "1", ".")
 	cmd.Dir = top + "/docs/site"
@@ -110,8 +110,8 @@ func TestChecks(t *testing.T) {
 	}
 }
 
-// TestEachPage: DL-05: each page of docs/ is in the site with its Markdown beside it, runs no script but ours,
-// asks no other host for anything, and is in the sitemap.
+// TestEachPage: DL-05: each page of docs/ is in the site and in the sitemap, with its Markdown
+// file. It runs only our scripts and sends no requests to other hosts.
 func TestEachPage(t *testing.T) {
 	dir, all := site(t), pages(t)
 	b, err := os.ReadFile(filepath.Join(dir, "sitemap.xml"))
@@ -174,7 +174,8 @@ func TestEachPage(t *testing.T) {
 	}
 }
 
-// loads says what an element makes a browser fetch from another host, or run of the page itself.
+// loads returns the parts of an element that make a browser fetch from another host, or run inline
+// code.
 func loads(n *html.Node) (bad []string) {
 	for _, name := range []string{"src", "srcset", "poster", "data", "background"} {
 		if u, err := url.Parse(attribute(n, name)); err != nil || u.IsAbs() || u.Host != "" {
@@ -205,8 +206,8 @@ func attribute(n *html.Node, name string) string {
 	return ""
 }
 
-// TestContentsAndCode: DL-05: on each page of docs/ the contents show where it is, once in its open section, and no
-// line ends within a flag such as --all.
+// TestContentsAndCode: DL-05: the table of contents marks each page of docs/ once, in its open
+// section. No line ends within a flag such as --all.
 func TestContentsAndCode(t *testing.T) {
 	for path, root := range pages(t) {
 		current, open, where, flags := 0, "", "", 0
@@ -252,7 +253,7 @@ func textOf(n *html.Node) (out string) {
 	return out
 }
 
-// TestForPrograms: DL-05: what readers that are programs get: llms.txt, all pages in one, the schema.
+// TestForPrograms: DL-05: the files for programs: llms.txt, all pages in one file, the schema.
 func TestForPrograms(t *testing.T) {
 	dir := site(t)
 	for name, want := range map[string]string{

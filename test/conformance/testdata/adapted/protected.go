@@ -1,5 +1,5 @@
-// The SDK's own conformance fixture, which is compiled into this package by
-// buildAdapted in adapter_test.go, with this for its transport.
+// Package main is the SDK's own conformance fixture, which buildAdapted in adapter_test.go compiles
+// with this transport.
 package main
 
 import (
@@ -15,8 +15,8 @@ import (
 
 const issuer = "https://auth.example.com"
 
-// protected is the fixture behind guard and adapter. The suite cannot send a token, so
-// a side door, which exists in this test alone, adds it.
+// protected serves the fixture behind guard and adapter. The suite cannot send a token, so a side
+// door adds one, which exists only in this test.
 func protected(server *mcp.Server) http.Handler {
 	resource := "http://" + *httpAddr + "/"
 	guard, err := mcpresource.New(mcpresource.Config{
