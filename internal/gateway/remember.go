@@ -12,7 +12,6 @@ import (
 	"github.com/mcp-authd/mcp-authd/oauth"
 )
 
-// maxRemembered is the maximum number of cached tokens.
 const maxRemembered = 10_000
 
 // Remember returns a validator that caches valid bearer tokens for d. An MCP client sends many

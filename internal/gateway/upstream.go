@@ -297,7 +297,6 @@ func (u *Upstream) endStream(r *http.Request, x *exchange) {
 	}
 }
 
-// rewrite builds the request to the MCP server.
 func (u *Upstream) rewrite(pr *httputil.ProxyRequest) {
 	x, out := exchangeOf(pr.In.Context()), pr.Out
 	target := *u.target
@@ -389,7 +388,6 @@ func (u *Upstream) Close() error {
 	return nil
 }
 
-// buffers is a pool of copy buffers.
 type buffers struct{ pool sync.Pool }
 
 func newBuffers() *buffers {

@@ -48,7 +48,6 @@ type Sender struct {
 	secrets []string // must not appear in errors
 }
 
-// sendTime is the time limit for one delivery.
 const sendTime = 20 * time.Second
 
 // New returns a Sender, or an error that names the fault in the configuration.

@@ -1,6 +1,5 @@
 package metrics
 
-// alerts returns the alert rules of each metric.
 func alerts() map[string][]Alert {
 	return map[string][]Alert{
 		requestDuration: ofRequests(), guardDuration: ofGuards(), storeDuration: ofSlowStores(),

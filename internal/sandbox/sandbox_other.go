@@ -10,7 +10,6 @@ func (p *Policy) lacking() []string { return []string{"it is made of what Linux 
 // Keeps returns false: without a sandbox, no file is protected.
 func (p *Policy) Keeps(string) bool { return false }
 
-// become returns ErrUnsupported.
 func (p *Policy) become(string, []string) error { return ErrUnsupported }
 
 // Kernel describes the features of this system.

@@ -54,7 +54,6 @@ func (w *world) record(next http.Handler) http.HandlerFunc {
 	}
 }
 
-// last returns the last request to a path.
 func (w *world) last(t *testing.T, path string) sent {
 	t.Helper()
 	w.mu.Lock()

@@ -260,7 +260,7 @@ func TestBound(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, _ = c.Tools(t.Context(), w.URL+"/mcp", c.Present(token), Call{}) // the MCP server of the world refuses every request
+	_, _ = c.Tools(t.Context(), w.URL+"/mcp", c.Present(token), Call{}) // the MCP server refuses every request
 	if h := w.last(t, "/mcp").header; h.Get("Authorization") != "DPoP t" || h.Get("DPoP") == "" {
 		t.Errorf("CL-30: got %v", h)
 	}

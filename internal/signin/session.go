@@ -250,7 +250,6 @@ func (s *Session) byDevice(
 	return token, cred.ID, err
 }
 
-// keep stores the tokens of a response.
 func (s *Session) keep(kept Kept, t oauth.TokenResponse) (string, error) {
 	kept.Access, kept.ExpiresAt = t.AccessToken, s.Now().Add(time.Duration(t.ExpiresIn)*time.Second)
 	if t.RefreshToken != "" {

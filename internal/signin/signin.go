@@ -67,7 +67,6 @@ func (c *Client) register(ctx context.Context, s Server, client map[string]any) 
 	return Credentials(out), nil
 }
 
-// describe describes an OAuth error response.
 func describe(resp *http.Response, body []byte) string {
 	var e struct {
 		Error       string `json:"error"`

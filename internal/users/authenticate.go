@@ -92,7 +92,6 @@ func (u *Users) Authenticate(ctx context.Context, a Attempt) (storage.User, erro
 	return account, nil
 }
 
-// countTime limits the time for counting a failure.
 const countTime = 5 * time.Second
 
 // count counts a failure even if the caller has disconnected. Otherwise guesses would be free.

@@ -206,7 +206,6 @@ func (q *queues) waiting(key storage.Hash) int {
 	return 0
 }
 
-// used counts the keys.
 func (q *queues) used() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -18,7 +18,6 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 )
 
-// from returns an attempt from an address.
 func from(addr, name, password string) Attempt {
 	blocks := network.Blocks(netip.MustParseAddr(addr))
 	return Attempt{Name: name, Password: password, Network: blocks[0], Wider: blocks[1:]}

@@ -40,7 +40,6 @@ type Policy struct {
 	Admins    Demand // users with a role; default: Enrolled
 }
 
-// of returns the demand for a user.
 func (p Policy) of(u storage.User, f storage.Factors) Demand {
 	everybody, admins := p.Everybody, p.Admins
 	if everybody == "" {

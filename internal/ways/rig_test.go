@@ -79,7 +79,6 @@ func (r *rig) account(name string, role storage.Role) storage.User {
 	return u
 }
 
-// enrol enrolls a passkey for a user.
 func (r *rig) enrol(u storage.User, with *authkit.Authenticator) storage.Way {
 	r.t.Helper()
 	way, err := r.FinishPasskey(r.t.Context(), here, u, "Phone", r.made(u, with))
@@ -120,7 +119,6 @@ func wantErr(t *testing.T, got, want error) {
 	}
 }
 
-// optionsOf decodes options.
 func optionsOf(t testing.TB, c ways.Ceremony) (o struct {
 	RPID             string `json:"rpId"`
 	UserVerification string `json:"userVerification"`
@@ -136,7 +134,6 @@ func optionsOf(t testing.TB, c ways.Ceremony) (o struct {
 
 func (r *rig) logged(text string) int { return strings.Count(r.Log.String(), text) }
 
-// challengeOf returns the challenge in options.
 func challengeOf(t testing.TB, c ways.Ceremony) string {
 	t.Helper()
 	var o struct {

@@ -53,7 +53,6 @@ func openAlone(t *testing.T, l browsertest.Look, flags ...chromedp.ExecAllocator
 	return &tab{browsertest.OpenAlone(t, l, flags...), axe(t)}
 }
 
-// axe returns the source of axe-core.
 func axe(t *testing.T) string {
 	t.Helper()
 	script, err := os.ReadFile(filepath.Join(npmtest.Dir(t), "node_modules", "axe-core", "axe.min.js"))
@@ -63,7 +62,6 @@ func axe(t *testing.T) string {
 	return string(script)
 }
 
-// in returns the tab for a subtest.
 func (b *tab) in(t *testing.T) *tab { return &tab{b.In(t), b.axe} }
 
 // inspect checks the page with rules.js and axe, and saves a picture.

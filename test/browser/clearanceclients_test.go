@@ -76,7 +76,6 @@ func startHost(t *testing.T, sdk, mcpURL, era, links string) *host {
 	return h
 }
 
-// next returns the next event.
 func (h *host) next() happened {
 	h.t.Helper()
 	select {

@@ -67,7 +67,6 @@ func TestGallery(t *testing.T) {
 	}
 }
 
-// open opens a browser tab for the gallery.
 func (g gallery) open(t *testing.T) *tab {
 	t.Helper()
 	b := open(t, looks[0])
@@ -77,7 +76,6 @@ func (g gallery) open(t *testing.T) *tab {
 	return b
 }
 
-// screens returns the screens for a page.
 func screens(page, axe string) []screen {
 	inDark := ""
 	if axe == "all" {

@@ -58,7 +58,6 @@ func newSeed(t *testing.T) uint64 {
 	return seed
 }
 
-// run is one test run.
 type run struct {
 	*cluster
 	plan

@@ -60,7 +60,6 @@ func at(of any, path ...any) any {
 	return of
 }
 
-// list returns a list in an object.
 func list(of any, path ...any) []any {
 	l, _ := at(of, path...).([]any)
 	return l

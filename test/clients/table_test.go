@@ -116,7 +116,6 @@ func withLive(file, live string) string {
 
 var goSDKVersion = regexp.MustCompile(`(?m)^\s*(?:require )?github\.com/modelcontextprotocol/go-sdk (v\S+)`)
 
-// version returns the pinned version.
 func (c *client) version(t *testing.T) string {
 	t.Helper()
 	if c.npm == "" {

@@ -127,7 +127,6 @@ func (c config) server(ctx context.Context, store storage.Storage, logger *slog.
 	})
 }
 
-// admin returns the handler for revocation.
 func (c config) admin(dex api.DexServer) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /revoke", func(w http.ResponseWriter, r *http.Request) {

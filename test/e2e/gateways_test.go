@@ -122,7 +122,6 @@ func (g *gateways) race(ask func(to *replica) (said string)) map[string]int {
 	return said
 }
 
-// proof returns a DPoP proof for a request.
 func proof(t *testing.T, s *dpop.Signer, url, token, nonce string) string {
 	t.Helper()
 	p, err := s.Proof(dpop.Claims{Method: http.MethodPost, URL: url, Token: token, Nonce: nonce, Now: time.Now()})

@@ -73,7 +73,6 @@ func (r *replica) start(t *testing.T, config string) (stop func()) {
 	return stop
 }
 
-// at returns the URL of a path at the replica.
 func (r *replica) at(path string) string { return "http://" + r.address + path }
 
 // TestReplicas starts two servers concurrently on an empty PostgreSQL. Each flow that begins at one

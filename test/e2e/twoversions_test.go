@@ -48,7 +48,7 @@ func earlierBinary(t *testing.T) string {
 	dir := t.TempDir()
 	unpack := exec.Command("tar", "-x", "-C", dir)
 	unpack.Stdin = bytes.NewReader(source)
-	build := exec.Command("go", "build", "-o", "earlier", "./cmd/mcp-authd") // shares compiled packages with this version
+	build := exec.Command("go", "build", "-o", "earlier", "./cmd/mcp-authd") // shares packages with this version
 	build.Dir = dir
 	for _, cmd := range []*exec.Cmd{unpack, build} {
 		if out, err := cmd.CombinedOutput(); err != nil {

@@ -162,7 +162,7 @@ type visitor struct {
 	t       *testing.T
 	home    string
 	environ []string
-	address string // of the server
+	address string
 	server  *exec.Cmd
 	person  *demotest.Person
 	tools   *httptest.Server // the MCP server of the pages, at port 3000

@@ -17,7 +17,6 @@ import (
 	"github.com/mcp-authd/mcp-authd/internal/testkit/wait"
 )
 
-// running is a running example.
 type running struct {
 	Address string
 	cmd     *exec.Cmd
@@ -25,7 +24,7 @@ type running struct {
 	ended   chan error // gets the exit status when the program ends
 
 	mu    sync.Mutex // guards lines
-	lines []string   // its output
+	lines []string
 }
 
 // run starts a binary on an address and waits for it. It runs until the end of the test.

@@ -98,7 +98,6 @@ func boot(t *testing.T) *machine {
 	return m
 }
 
-// command returns a command in the machine.
 func (m *machine) command(args ...string) *exec.Cmd {
 	return exec.CommandContext(m.t.Context(), "nsenter",
 		append([]string{"--target", m.leader, "--all", "--wd=/", "--"}, args...)...)
@@ -123,7 +122,6 @@ func (m *machine) journal() string {
 // String returns the journal, for messages.
 func (m *machine) String() string { return m.journal() }
 
-// put writes a file in the machine.
 func (m *machine) put(name string, mode os.FileMode, content []byte) {
 	m.t.Helper()
 	path := filepath.Join(m.root, name)

@@ -54,7 +54,6 @@ func packageFor(t *testing.T, kind, arch string) string {
 	return one(t, map[string]string{"deb": "*_" + arch + ".deb", "rpm": "*." + other + ".rpm"}[kind])
 }
 
-// command returns a command that ends with the test.
 func command(t *testing.T, name string, args ...string) *exec.Cmd {
 	t.Helper()
 	return exec.CommandContext(t.Context(), name, args...)

@@ -71,7 +71,6 @@ func (p *person) look() (shown page, err error) {
 	return shown, err
 }
 
-// open opens an address.
 func (p *person) open(link string) (page, error) {
 	if _, err := browsertest.Run(p.Tab, chromedp.Navigate(link)); err != nil {
 		return page{}, err
@@ -132,7 +131,6 @@ func (p *person) goOn(shown page) (page, error) {
 	return shown, fmt.Errorf("the pages go on and on; the last is %+v", shown)
 }
 
-// fill types a name into the named field, and a password.
 func (p *person) fill(field, name, password string) error {
 	_, err := browsertest.Run(p.Tab, chromedp.Steps(
 		chromedp.SetValue(chromedp.CSS("input[name="+field+"]"), name),

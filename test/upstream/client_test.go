@@ -85,7 +85,6 @@ func (i *installation) connectClient(t *testing.T, p *person) *client {
 	return c
 }
 
-// call calls a tool.
 func call[T any](t *testing.T, c *client, tool string, args any) (out T) {
 	t.Helper()
 	r, err := c.CallTool(t.Context(), &mcp.CallToolParams{Name: tool, Arguments: args})
@@ -170,7 +169,6 @@ func post(t *testing.T, target string, form url.Values) (int, map[string]any) {
 // grant holds an application's tokens.
 type grant struct{ clientID, access, refresh string }
 
-// redeem exchanges a code.
 func (i *installation) redeem(t *testing.T, clientID, redirect, code string) grant {
 	t.Helper()
 	status, out := post(t, i.issuer+"/token", url.Values{

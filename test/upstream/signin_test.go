@@ -285,7 +285,6 @@ func hostOf(link string) string {
 	return u.Host
 }
 
-// hostsOf returns the hosts of clicks.
 func hostsOf(clicks []string) (hosts []string) {
 	for _, c := range clicks {
 		host, _, _ := strings.Cut(c, ": ")

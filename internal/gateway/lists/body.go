@@ -71,8 +71,8 @@ type events struct {
 type value uint8
 
 const (
-	ofField value = iota // the field name
-	ofSpace              // the optional space after the colon
+	ofField value = iota
+	ofSpace       // the optional space after the colon
 	ofData
 	ofOther   // of the field event, id or retry
 	ofNothing // of a comment or an unknown field

@@ -17,7 +17,6 @@ func open(_ Kind, name string, _ []byte) bool { return !strings.HasPrefix(name, 
 
 func all(Kind, string, []byte) bool { return true }
 
-// answer returns a response with the result.
 func answer(result string) string { return `{"jsonrpc":"2.0","id":1,"result":` + result + `}` }
 
 // through returns the filtered text when it arrives in parts of n bytes.

@@ -80,7 +80,6 @@ func (p *Peers) ask(ctx context.Context, all []storage.Replica) map[string]fault
 	return out
 }
 
-// check asks one replica.
 func (p *Peers) check(ctx context.Context, id string) (f fault, ok bool) {
 	ctx, cancel := context.WithTimeout(ctx, checkTime)
 	defer cancel()

@@ -81,7 +81,6 @@ func (i *identity) config(id string) *tls.Config {
 	}
 }
 
-// server returns the TLS configuration of the accepting side.
 func (i *identity) server() *tls.Config { return i.config("") }
 
 // client returns the TLS configuration for dialing the replica id.

@@ -87,7 +87,6 @@ func accepts(r *http.Request, kind string) bool {
 	return false
 }
 
-// posted is the body of a POST.
 type posted struct {
 	body   []byte
 	frames []frame

@@ -23,8 +23,8 @@ type sink interface {
 
 // peer receives the program's messages outside of calls, and learns when the program ends.
 type peer interface {
-	ask(f frame)                     // a request to the client
-	note(f frame)                    // a notification
+	ask(f frame) // a request to the client
+	note(f frame)
 	answered(method string, f frame) // a response, before the call's sink gets it
 	lost()                           // the program has ended
 }
@@ -73,7 +73,6 @@ func newLink(c *Config, shared bool) *link {
 	}
 }
 
-// start starts the program.
 func (l *link) start(env []string, to peer) (err error) {
 	l.peer = to
 	l.proc, err = start(l.c, env, l)
@@ -313,5 +312,4 @@ func (l *link) fail(why string) {
 	}
 }
 
-// close ends the program.
 func (l *link) close() { l.proc.stop() }

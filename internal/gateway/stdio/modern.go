@@ -161,7 +161,6 @@ func (t *turn) send(out *stream) {
 	out.serve(t.r.Context(), t.w, 0, nil)
 }
 
-// answer writes the answer as a JSON document.
 func (t *turn) answer(f frame) {
 	t.w.Header().Set("Content-Type", "application/json")
 	t.w.Header().Set("Cache-Control", "no-store")

@@ -42,7 +42,6 @@ func (m *mirrors) forget() {
 	m.tools = nil
 }
 
-// mirrored returns the mirrors of a tool.
 func (h *hub) mirrored(ctx context.Context, tool string) []mirror {
 	m := &h.mirrors
 	m.mu.Lock()

@@ -35,7 +35,6 @@ type receiver interface {
 	ended(*process)
 }
 
-// process is a running program.
 type process struct {
 	cmd    *exec.Cmd
 	stdin  io.WriteCloser
@@ -55,7 +54,6 @@ type process struct {
 
 const tailLines = 5
 
-// start starts the program.
 func start(c *Config, env []string, to receiver) (*process, error) {
 	cmd, err := command(c)
 	if err != nil {

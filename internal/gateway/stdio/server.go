@@ -194,7 +194,6 @@ func (s *Server) connect(p *mcpresource.Principal, l *link, to peer) error {
 	return nil
 }
 
-// begin opens a session for p.
 func (s *Server) begin(p *mcpresource.Principal) (*session, error) {
 	id := newID()
 	if s.site != nil {

@@ -90,7 +90,6 @@ func (s *Server) keep(x *session) error {
 	return nil
 }
 
-// find returns a caller's session.
 func (s *Server) find(id string, p *mcpresource.Principal) *session {
 	s.mu.Lock()
 	defer s.mu.Unlock()

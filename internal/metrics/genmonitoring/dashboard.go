@@ -117,7 +117,6 @@ func (d *dashboard) add(p panel) {
 	d.Panels = append(d.Panels, p)
 }
 
-// shown is a metric with its panels.
 type shown struct{ metrics.Definition }
 
 // panels returns the panels of a metric in a row. A histogram has two: rate and duration.

@@ -42,7 +42,6 @@ func write(root string) error {
 	return nil
 }
 
-// files returns the generated content of all files.
 func files(root string) (out map[string][]byte, err error) {
 	out = map[string][]byte{}
 	if out[dashboardFile], err = board(); err != nil {

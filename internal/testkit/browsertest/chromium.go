@@ -57,7 +57,6 @@ var flags = append(chromedp.DefaultExecAllocatorOptions[:], chromedp.NoSandbox,
 	chromedp.Flag("disable-sync", true),
 	chromedp.Flag("host-resolver-rules", "MAP other.example 127.0.0.1"))
 
-// start starts a Chromium.
 func start(more ...chromedp.ExecAllocatorOption) (*process, error) {
 	parent, err := profiles()
 	if err != nil {

@@ -156,7 +156,6 @@ func (p *Person) choose(at *url.URL, body string) (*http.Response, string, error
 	return p.get(to)
 }
 
-// submit submits the first form of a page.
 func (p *Person) submit(at *url.URL, body string) (*http.Response, string, error) {
 	form := formTag.FindString(body)
 	action := actionTag.FindStringSubmatch(form)

@@ -11,7 +11,6 @@ import (
 	"time"
 )
 
-// session is the session of a signed-in user.
 type session struct {
 	id      string // sid
 	subject string

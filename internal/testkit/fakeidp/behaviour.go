@@ -139,7 +139,6 @@ func (u *Upstream) Heal() {
 	clear(u.faults)
 }
 
-// fault returns the current fault of an endpoint.
 func (u *Upstream) fault(e Endpoint) (Fault, bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()

@@ -107,7 +107,6 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	f.requests = append(f.requests, kept)
 }
 
-// watched records a response.
 type watched struct {
 	http.ResponseWriter
 	status int

@@ -136,7 +136,6 @@ func (s *Server) Await(t testing.TB, n int) []Mail {
 	return got
 }
 
-// session is one connection.
 type session struct {
 	*textproto.Conn
 	server    *Server

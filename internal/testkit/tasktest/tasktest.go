@@ -38,7 +38,6 @@ func (s Store) env(t *testing.T) *env {
 
 func (e *env) replica(i int) mcpresource.TaskStore { return []mcpresource.TaskStore{e.one, e.two}[i%2] }
 
-// task returns a new task of owner and person.
 func (e *env) task(id, owner, person string) mcpresource.Task {
 	return mcpresource.Task{
 		ID: id, Owner: owner, Person: person, Created: e.now(), Expires: e.now().Add(time.Hour),

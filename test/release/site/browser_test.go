@@ -38,7 +38,6 @@ func open(t *testing.T) *tab {
 	return b
 }
 
-// screen returns a screen of a width.
 func screen(width int64, scheme string) browsertest.Look {
 	return browsertest.Look{Width: width, Height: 800, Scheme: scheme}
 }
