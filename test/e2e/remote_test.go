@@ -138,7 +138,7 @@ func TestRemoteSignIn(t *testing.T) {
 	o.change(func(k map[string]any) { k["access_token"], k["refresh_token"], k["client_id"] = "x", "x", "mcp_gone" })
 	is("also when the client is gone", 1, "user", "show", "demo", "--no-browser")
 
-	before, err := o.person.Connected(d.Issuer) // the newest grant remains from the lost tokens
+	before, err := o.person.Connected(d.Issuer) // the page lists only the newest grant of the application
 	if err != nil || len(before) != 1 {
 		t.Fatal(before, err)
 	}
