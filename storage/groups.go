@@ -9,8 +9,9 @@ import (
 
 // The bounds of groups and access rules.
 const (
-	MaxGroups      = 500
-	MaxAccessRules = 2000
+	MaxGroups         = 500
+	MaxProviderGroups = 2000
+	MaxAccessRules    = 2000
 )
 
 // Group is a group of accounts. Its members are people, never other groups.
@@ -18,7 +19,18 @@ type Group struct {
 	Name        string
 	Description string
 	CreatedAt   time.Time
-	Members     int // of Groups.ListGroups
+	// Members and ProviderGroups count what was put into the group. Only ListGroups sets them.
+	Members        int
+	ProviderGroups int
+}
+
+// ProviderGroup is a group at an identity provider. Its people are members of a group here for as long as they have a
+// session at the provider and the provider names the group.
+type ProviderGroup struct {
+	Group     string // here
+	Connector string // the id of the provider in the configuration
+	Name      string // at the provider
+	AddedAt   time.Time
 }
 
 // Member is an account in a group.
@@ -27,7 +39,7 @@ type Member struct {
 	AddedAt      time.Time
 }
 
-// Membership says which groups an account is in.
+// Membership says which groups an account was put into.
 type Membership struct {
 	UserID, Name string
 	Groups       []string // in order
@@ -51,6 +63,17 @@ type Groups interface {
 	RemoveMember(ctx context.Context, group, userID string) error
 	// Membership returns the name and the groups of an account. ErrNotFound.
 	Membership(ctx context.Context, userID string) (Membership, error)
+}
+
+// ProviderGroups holds which groups at providers are in which groups here. They go with their group.
+type ProviderGroups interface {
+	// AddProviderGroup puts a provider group into a group, in which it may be already. ErrNotFound when there is no
+	// such group; ErrFull when there are MaxProviderGroups.
+	AddProviderGroup(ctx context.Context, g ProviderGroup) error
+	// RemoveProviderGroup takes a provider group out of a group. ErrNotFound when it is not in it.
+	RemoveProviderGroup(ctx context.Context, g ProviderGroup) error
+	// ListProviderGroups returns all provider groups by group, connector and name.
+	ListProviderGroups(ctx context.Context) ([]ProviderGroup, error)
 }
 
 // AccessRule says which scopes of a resource a person, a group or everyone may have. Package internal/access decides

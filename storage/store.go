@@ -10,6 +10,7 @@ type Store interface {
 	Locales
 	Roles
 	Groups
+	ProviderGroups
 	AccessRules
 	Setup
 	Sessions

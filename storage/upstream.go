@@ -142,6 +142,8 @@ type Upstreams interface {
 	// UpstreamFor returns a live session of a user at a connector: the one with the id
 	// prefer if it is among them, else a linked one, else the newest. ErrNotFound.
 	UpstreamFor(ctx context.Context, userID, connector, prefer string) (Upstream, error)
+	// LatestUpstreams returns the live sessions of a user at a connector, of each subject the newest, by subject.
+	LatestUpstreams(ctx context.Context, userID, connector string) ([]Upstream, error)
 	// ClaimUpstream gives the caller the session until the time until, if it is live, still has the
 	// version and no replica holds it; the version stays. ErrSpent when another replica holds it or
 	// the version is another one; ErrRevoked when it has ended; ErrNotFound.

@@ -1,4 +1,4 @@
--- steps 1 to 60
+-- steps 1 to 61
 -- Written by go test ./storage/sqlite -run TestSchemaOfNewDatabases -update.
 
 CREATE TABLE clients (
@@ -579,6 +579,14 @@ CREATE TABLE access_rules (
     all_scopes INTEGER NOT NULL,  -- 1: every scope of the resource
     set_at     INTEGER NOT NULL,
     PRIMARY KEY (resource, subject)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE provider_groups (
+    group_name TEXT NOT NULL REFERENCES account_groups (name) ON DELETE CASCADE,
+    connector  TEXT NOT NULL,
+    name       TEXT NOT NULL, -- at the provider
+    added_at   INTEGER NOT NULL,
+    PRIMARY KEY (group_name, connector, name)
 ) STRICT, WITHOUT ROWID;
 
 INSERT INTO grant_walks VALUES (0, 0);

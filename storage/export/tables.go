@@ -11,8 +11,8 @@ import (
 func Tables() []string {
 	return []string{
 		"settings", "signing_keys", "resources", "clients", "application_aliases", "application_holds", "users",
-		"account_groups", "group_members", "access_rules", "ways", "recovery_codes", "identities", "upstreams",
-		"handbacks", "departures", "farewells", "sessions",
+		"account_groups", "group_members", "provider_groups", "access_rules", "ways", "recovery_codes", "identities",
+		"upstreams", "handbacks", "departures", "farewells", "sessions",
 		"one_time_links", "remote_sign_ins", "consents", "pauses", "grants", "grant_walks", "refresh_tokens",
 		"nodes", "last_calls", "devices", "pushed_requests", "denied_tokens", "spent", "failures", "allowances",
 		"cuts", "trust_entries", "trust_links", "trust_cuts", "application_cuts", "audiences", "asserted_ends",

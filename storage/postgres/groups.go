@@ -21,9 +21,6 @@ SET scopes = excluded.scopes, all_scopes = excluded.all_scopes, set_at = exclude
 	listRules = "SELECT " + column.RuleColumns +
 		" FROM access_rules r LEFT JOIN users u ON u.id = r.user_id ORDER BY r.resource, r.subject"
 
-	listGroups = `SELECT g.name, g.description, g.created_at,
-	(SELECT count(*) FROM group_members m WHERE m.group_name = g.name) FROM account_groups g ORDER BY g.name`
-
 	groupMembers = `SELECT u.id, u.name, m.added_at FROM group_members m JOIN users u ON u.id = m.user_id
 WHERE m.group_name = $1 AND u.name_key > $2 ORDER BY u.name_key LIMIT $3`
 
@@ -71,7 +68,7 @@ func (s *Store) DeleteGroup(ctx context.Context, name string) error {
 func (s *Store) ListGroups(ctx context.Context) (out []storage.Group, err error) {
 	err = s.do(ctx, "list groups", func(ctx context.Context, q querier) (err error) {
 		read := func(row pgx.CollectableRow) (storage.Group, error) { return column.ReadGroup(row) }
-		out, err = each(ctx, q, read, listGroups)
+		out, err = each(ctx, q, read, column.ListGroups)
 		return err
 	})
 	return out, err

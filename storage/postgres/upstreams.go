@@ -10,7 +10,14 @@ import (
 	"github.com/mcp-authd/mcp-authd/storage/internal/column"
 )
 
-const selectUpstream = "SELECT " + column.UpstreamColumns + " FROM upstreams WHERE "
+const (
+	selectUpstream = "SELECT " + column.UpstreamColumns + " FROM upstreams WHERE "
+
+	latest = `id IN (SELECT id FROM (
+	SELECT id, row_number() OVER (PARTITION BY subject ORDER BY created_at DESC, id DESC) AS place FROM upstreams
+	WHERE user_id = $1 AND connector = $2 AND ended_at IS NULL
+) newest WHERE place = 1) ORDER BY subject`
+)
 
 // Upstream implements storage.Upstreams.
 func (s *Store) Upstream(ctx context.Context, id string) (storage.Upstream, error) {
@@ -21,6 +28,11 @@ func (s *Store) Upstream(ctx context.Context, id string) (storage.Upstream, erro
 func (s *Store) UpstreamFor(ctx context.Context, userID, connector, prefer string) (storage.Upstream, error) {
 	return s.upstream(ctx, `user_id = $1 AND connector = $2 AND ended_at IS NULL
 		ORDER BY id = $3 DESC, linked DESC, created_at DESC, id DESC LIMIT 1`, userID, connector, prefer)
+}
+
+// LatestUpstreams implements storage.Upstreams.
+func (s *Store) LatestUpstreams(ctx context.Context, userID, connector string) ([]storage.Upstream, error) {
+	return s.upstreams(ctx, latest, userID, connector)
 }
 
 func (s *Store) upstream(ctx context.Context, where string, args ...any) (out storage.Upstream, err error) {

@@ -19,9 +19,6 @@ SET scopes = excluded.scopes, all_scopes = excluded.all_scopes, set_at = exclude
 	listRules = "SELECT " + column.RuleColumns +
 		" FROM access_rules r LEFT JOIN users u ON u.id = r.user_id ORDER BY r.resource, r.subject"
 
-	listGroups = `SELECT g.name, g.description, g.created_at,
-	(SELECT count(*) FROM group_members m WHERE m.group_name = g.name) FROM account_groups g ORDER BY g.name`
-
 	groupMembers = `SELECT u.id, u.name, m.added_at FROM group_members m JOIN users u ON u.id = m.user_id
 WHERE m.group_name = ? AND u.name_key > ? ORDER BY u.name_key LIMIT ?`
 
@@ -64,7 +61,7 @@ func (s *Store) DeleteGroup(ctx context.Context, name string) error {
 // ListGroups implements storage.Groups.
 func (s *Store) ListGroups(ctx context.Context) (out []storage.Group, err error) {
 	err = s.read(ctx, "list groups", func(c *conn) (err error) {
-		out, err = each(c, func(row scanner) (storage.Group, error) { return column.ReadGroup(row) }, listGroups)
+		out, err = each(c, func(row scanner) (storage.Group, error) { return column.ReadGroup(row) }, column.ListGroups)
 		return err
 	})
 	return out, err

@@ -64,6 +64,15 @@ func (f *Failing) AddNode(a0 context.Context, a1 storage.Node) (r0 storage.Node,
 	return r0, err
 }
 
+// AddProviderGroup implements storage.Store.
+func (f *Failing) AddProviderGroup(a0 context.Context, a1 storage.ProviderGroup) (err error) {
+	err = f.call("AddProviderGroup", func() (err error) {
+		err = f.Store.AddProviderGroup(a0, a1)
+		return err
+	})
+	return err
+}
+
 // AddResource implements storage.Store.
 func (f *Failing) AddResource(a0 context.Context, a1 storage.Resource) (err error) {
 	err = f.call("AddResource", func() (err error) {
@@ -802,6 +811,15 @@ func (f *Failing) LastCheckpoint(a0 context.Context) (r0 storage.AuditCheckpoint
 	return r0, err
 }
 
+// LatestUpstreams implements storage.Store.
+func (f *Failing) LatestUpstreams(a0 context.Context, a1 string, a2 string) (r0 []storage.Upstream, err error) {
+	err = f.call("LatestUpstreams", func() (err error) {
+		r0, err = f.Store.LatestUpstreams(a0, a1, a2)
+		return err
+	})
+	return r0, err
+}
+
 // Lease implements storage.Store.
 func (f *Failing) Lease(a0 context.Context, a1 string, a2 string, a3 time.Time, a4 time.Time) (r0 bool, err error) {
 	err = f.call("Lease", func() (err error) {
@@ -878,6 +896,15 @@ func (f *Failing) ListGroups(a0 context.Context) (r0 []storage.Group, err error)
 func (f *Failing) ListProposals(a0 context.Context, a1 string, a2 int, a3 time.Time) (r0 []storage.Proposal, err error) {
 	err = f.call("ListProposals", func() (err error) {
 		r0, err = f.Store.ListProposals(a0, a1, a2, a3)
+		return err
+	})
+	return r0, err
+}
+
+// ListProviderGroups implements storage.Store.
+func (f *Failing) ListProviderGroups(a0 context.Context) (r0 []storage.ProviderGroup, err error) {
+	err = f.call("ListProviderGroups", func() (err error) {
+		r0, err = f.Store.ListProviderGroups(a0)
 		return err
 	})
 	return r0, err
@@ -1445,6 +1472,15 @@ func (f *Failing) RemoveMember(a0 context.Context, a1 string, a2 string) (err er
 func (f *Failing) RemovePassword(a0 context.Context, a1 string, a2 storage.Admission, a3 storage.Hash) (err error) {
 	err = f.call("RemovePassword", func() (err error) {
 		err = f.Store.RemovePassword(a0, a1, a2, a3)
+		return err
+	})
+	return err
+}
+
+// RemoveProviderGroup implements storage.Store.
+func (f *Failing) RemoveProviderGroup(a0 context.Context, a1 storage.ProviderGroup) (err error) {
+	err = f.call("RemoveProviderGroup", func() (err error) {
+		err = f.Store.RemoveProviderGroup(a0, a1)
 		return err
 	})
 	return err

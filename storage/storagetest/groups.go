@@ -86,6 +86,56 @@ func groups(t *testing.T, e *env) {
 	})
 }
 
+func providerGroups(t *testing.T, e *env) {
+	e.group(t, "staff")
+	e.group(t, "editors")
+	of := func(group, connector, name string) storage.ProviderGroup {
+		return storage.ProviderGroup{Group: group, Connector: connector, Name: name, AddedAt: e.now}
+	}
+	want := func(t *testing.T, want ...storage.ProviderGroup) {
+		t.Helper()
+		got, err := e.s.ListProviderGroups(e.ctx)
+		check(t, err)
+		same(t, got, want)
+	}
+	engineers, sales := of("staff", "okta", "Engineering"), of("staff", "acme", "sales")
+	writers := of("editors", "okta", "a b")
+	t.Run("RU-19 provider groups are listed by group, connector and name", func(t *testing.T) {
+		want(t)
+		for _, g := range []storage.ProviderGroup{engineers, sales, writers} {
+			check(t, e.s.AddProviderGroup(e.ctx, g))
+		}
+		want(t, writers, sales, engineers)
+		all, err := e.s.ListGroups(e.ctx)
+		check(t, err)
+		same(t, all[1].ProviderGroups, 2)
+	})
+	t.Run("RU-19 a provider group that is in the group already stays", func(t *testing.T) {
+		again := sales
+		again.AddedAt = e.now.Add(time.Hour)
+		check(t, e.s.AddProviderGroup(e.ctx, again))
+		want(t, writers, sales, engineers)
+	})
+	t.Run("RU-19 there are no provider groups of unknown groups", func(t *testing.T) {
+		wantErr(t, e.s.AddProviderGroup(e.ctx, of("nobody", "okta", "x")), storage.ErrNotFound)
+		inSmallLetters := of("staff", "okta", "engineering")
+		wantErr(t, e.s.RemoveProviderGroup(e.ctx, inSmallLetters), storage.ErrNotFound)
+	})
+	t.Run("RU-19 a provider group is taken out, and goes with its group", func(t *testing.T) {
+		check(t, e.s.RemoveProviderGroup(e.ctx, engineers))
+		want(t, writers, sales)
+		check(t, e.s.DeleteGroup(e.ctx, "staff"))
+		want(t, writers)
+	})
+	t.Run("RU-19 there are MaxProviderGroups at most", func(t *testing.T) {
+		for i := range storage.MaxProviderGroups - 1 {
+			check(t, e.s.AddProviderGroup(e.ctx, of("editors", "acme", fmt.Sprint(i))))
+		}
+		wantErr(t, e.s.AddProviderGroup(e.ctx, of("editors", "acme", "more")), storage.ErrFull)
+		check(t, e.s.AddProviderGroup(e.ctx, writers))
+	})
+}
+
 func accessRules(t *testing.T, e *env) {
 	const here, there = "https://a.example/mcp", "https://b.example/mcp"
 	e.account(t, "usr_b", "Bob")

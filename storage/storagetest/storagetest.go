@@ -27,6 +27,8 @@ func RunWithoutRaces(t *testing.T, open func(t *testing.T) storage.Store) {
 		{"Roles", roles},
 		{"Groups", groups},
 		{"AccessRules", accessRules},
+		{"ProviderGroups", providerGroups},
+		{"LatestUpstreams", latestUpstreams},
 		{"Setup", setup},
 		{"Sessions", sessions},
 		{"SignIns", signIns},

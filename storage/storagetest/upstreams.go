@@ -1,6 +1,7 @@
 package storagetest
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -201,6 +202,36 @@ func preferences(t *testing.T, e *env) {
 		wantErr(t, err, storage.ErrNotFound)
 		_, err = e.s.UpstreamFor(e.ctx, "usr_none", "acme", a.Upstream.ID)
 		wantErr(t, err, storage.ErrNotFound)
+	})
+}
+
+func latestUpstreams(t *testing.T, e *env) {
+	a, u := e.arrived(t)
+	b := e.again(a)
+	b.Upstream.CreatedAt = e.now.Add(time.Minute)
+	e.arrive(t, b)
+	c := e.link("acme", u.ID)
+	e.arrive(t, c)
+	e.arrive(t, e.link("other", u.ID))
+	e.arrived(t)
+	want := func(t *testing.T, want ...string) {
+		t.Helper()
+		got, err := e.s.LatestUpstreams(e.ctx, u.ID, "acme")
+		check(t, err)
+		var ids []string
+		for _, up := range got {
+			ids = append(ids, up.ID)
+		}
+		slices.Sort(ids) // subjects are random
+		slices.Sort(want)
+		same(t, ids, want)
+	}
+	t.Run("RU-19 the newest of each subject", func(t *testing.T) { want(t, b.Upstream.ID, c.Upstream.ID) })
+	t.Run("RU-19 the one before when the newest has ended", func(t *testing.T) {
+		e.end(t, storage.UpstreamKey{ID: b.Upstream.ID}, "revoked")
+		want(t, a.Upstream.ID, c.Upstream.ID)
+		e.end(t, storage.UpstreamKey{UserID: u.ID}, "revoked")
+		want(t)
 	})
 }
 

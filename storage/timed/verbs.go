@@ -46,6 +46,12 @@ func (t *timed) AddNode(a0 context.Context, a1 storage.Node) (r0 storage.Node, e
 	return t.Store.AddNode(a0, a1)
 }
 
+// AddProviderGroup implements storage.Store.
+func (t *timed) AddProviderGroup(a0 context.Context, a1 storage.ProviderGroup) (err error) {
+	defer t.end(a0, "AddProviderGroup", t.now(), &err)
+	return t.Store.AddProviderGroup(a0, a1)
+}
+
 // AddResource implements storage.Store.
 func (t *timed) AddResource(a0 context.Context, a1 storage.Resource) (err error) {
 	defer t.end(a0, "AddResource", t.now(), &err)
@@ -538,6 +544,12 @@ func (t *timed) LastCheckpoint(a0 context.Context) (r0 storage.AuditCheckpoint, 
 	return t.Store.LastCheckpoint(a0)
 }
 
+// LatestUpstreams implements storage.Store.
+func (t *timed) LatestUpstreams(a0 context.Context, a1 string, a2 string) (r0 []storage.Upstream, err error) {
+	defer t.end(a0, "LatestUpstreams", t.now(), &err)
+	return t.Store.LatestUpstreams(a0, a1, a2)
+}
+
 // Lease implements storage.Store.
 func (t *timed) Lease(a0 context.Context, a1 string, a2 string, a3 time.Time, a4 time.Time) (r0 bool, err error) {
 	defer t.end(a0, "Lease", t.now(), &err)
@@ -590,6 +602,12 @@ func (t *timed) ListGroups(a0 context.Context) (r0 []storage.Group, err error) {
 func (t *timed) ListProposals(a0 context.Context, a1 string, a2 int, a3 time.Time) (r0 []storage.Proposal, err error) {
 	defer t.end(a0, "ListProposals", t.now(), &err)
 	return t.Store.ListProposals(a0, a1, a2, a3)
+}
+
+// ListProviderGroups implements storage.Store.
+func (t *timed) ListProviderGroups(a0 context.Context) (r0 []storage.ProviderGroup, err error) {
+	defer t.end(a0, "ListProviderGroups", t.now(), &err)
+	return t.Store.ListProviderGroups(a0)
 }
 
 // ListResources implements storage.Store.
@@ -968,6 +986,12 @@ func (t *timed) RemoveMember(a0 context.Context, a1 string, a2 string) (err erro
 func (t *timed) RemovePassword(a0 context.Context, a1 string, a2 storage.Admission, a3 storage.Hash) (err error) {
 	defer t.end(a0, "RemovePassword", t.now(), &err)
 	return t.Store.RemovePassword(a0, a1, a2, a3)
+}
+
+// RemoveProviderGroup implements storage.Store.
+func (t *timed) RemoveProviderGroup(a0 context.Context, a1 storage.ProviderGroup) (err error) {
+	defer t.end(a0, "RemoveProviderGroup", t.now(), &err)
+	return t.Store.RemoveProviderGroup(a0, a1)
 }
 
 // RemoveRecoveryCodes implements storage.Store.

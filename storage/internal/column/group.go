@@ -48,10 +48,15 @@ func ReadAccessRule(row interface{ Scan(dest ...any) error }) (r storage.AccessR
 	return r, err
 }
 
-// ReadGroup reads the name, the description, the time and the number of members of a group.
+// ListGroups lists groups, for ReadGroup.
+const ListGroups = `SELECT g.name, g.description, g.created_at,
+	(SELECT count(*) FROM group_members m WHERE m.group_name = g.name),
+	(SELECT count(*) FROM provider_groups p WHERE p.group_name = g.name) FROM account_groups g ORDER BY g.name`
+
+// ReadGroup reads a row of ListGroups.
 func ReadGroup(row interface{ Scan(dest ...any) error }) (g storage.Group, err error) {
 	var created int64
-	err = row.Scan(&g.Name, &g.Description, &created, &g.Members)
+	err = row.Scan(&g.Name, &g.Description, &created, &g.Members, &g.ProviderGroups)
 	g.CreatedAt = Time(created)
 	return g, err
 }
@@ -62,4 +67,16 @@ func ReadMember(row interface{ Scan(dest ...any) error }) (m storage.Member, err
 	err = row.Scan(&m.UserID, &m.Name, &added)
 	m.AddedAt = Time(added)
 	return m, err
+}
+
+// ListProviderGroups lists provider groups, for ReadProviderGroup.
+const ListProviderGroups = `SELECT group_name, connector, name, added_at FROM provider_groups
+ORDER BY group_name, connector, name`
+
+// ReadProviderGroup reads a row of ListProviderGroups.
+func ReadProviderGroup(row interface{ Scan(dest ...any) error }) (g storage.ProviderGroup, err error) {
+	var added int64
+	err = row.Scan(&g.Group, &g.Connector, &g.Name, &added)
+	g.AddedAt = Time(added)
+	return g, err
 }
