@@ -15,6 +15,7 @@ import (
 	"github.com/mcp-authd/mcp-authd/attempt"
 	"github.com/mcp-authd/mcp-authd/audit"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/flow"
+	"github.com/mcp-authd/mcp-authd/internal/access"
 	"github.com/mcp-authd/mcp-authd/internal/dpop"
 	"github.com/mcp-authd/mcp-authd/internal/stopping"
 	"github.com/mcp-authd/mcp-authd/metadata"
@@ -358,4 +359,13 @@ func setDefault[T comparable](field *T, value T) {
 	if *field == zero {
 		*field = value
 	}
+}
+
+// rules returns the rules for which scopes accounts may have.
+func (s settings) rules() *access.Rules {
+	var providers access.Providers
+	if s.Bindings != nil {
+		providers = s.Bindings
+	}
+	return access.New(s.Store, providers, s.AccessRules, s.Now)
 }

@@ -69,6 +69,9 @@ type Bindings interface {
 	// Errors are as with Check.
 	Permit(ctx context.Context, upstreamID, resource string, scopes oauth.Scopes) (
 		left oauth.Scopes, withheldBy string, err error)
+	// ProviderGroups returns which provider groups make a person a member of one of the groups, by what the providers
+	// last said about them. An *oauth.Error with temporarily_unavailable: the server cannot tell now.
+	ProviderGroups(ctx context.Context, userID string, groups []string) ([]storage.ProviderGroup, error)
 	// EndNotice tells a person why the provider ended a sign-in, in one or two sentences;
 	// "" for no such reason.
 	EndNotice(provider, reason string) string

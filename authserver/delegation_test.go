@@ -36,6 +36,8 @@ type providers struct {
 	checkErr   error
 	checkedAge []time.Duration
 	permitted  oauth.Scopes // nil: everything
+	groups     []string
+	groupsErr  error
 	asked      []delegation.TokenRequest
 	token      delegation.Token
 	tokenErr   error

@@ -18,7 +18,6 @@ import (
 	"github.com/mcp-authd/mcp-authd/authserver/internal/flow"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/form"
 	"github.com/mcp-authd/mcp-authd/authserver/internal/grant"
-	"github.com/mcp-authd/mcp-authd/internal/access"
 	"github.com/mcp-authd/mcp-authd/internal/allowance"
 	"github.com/mcp-authd/mcp-authd/internal/cutting"
 	"github.com/mcp-authd/mcp-authd/internal/notice"
@@ -76,7 +75,7 @@ func New(ctx context.Context, c Config) (*Server, error) {
 		log:        c.Logger,
 		paths:      newPaths(c.Issuer),
 		clients:    &clients.Finder{Known: cfg.Clients, Documents: cfg.Documents, ConfidentialOnly: c.ConfidentialOnly},
-		bindings:   binding.Checker{Bindings: cfg.Bindings, Rules: access.New(c.Store, c.AccessRules, c.Now)},
+		bindings:   binding.Checker{Bindings: cfg.Bindings, Rules: cfg.rules()},
 		undeclared: &undeclared{trusted: c.TrustedProxies, told: map[netip.Addr]bool{}},
 		limits:     allowance.New(c.Allowances, c.Now, c.Logger),
 		replica:    secrets.Token("rep_"),

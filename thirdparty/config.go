@@ -20,6 +20,7 @@ type Store interface {
 	storage.UpstreamEnds
 	storage.UpstreamCustody
 	storage.Handbacks
+	storage.ProviderGroups
 	storage.Once
 }
 

@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/mcp-authd/mcp-authd/delegation"
@@ -24,6 +25,8 @@ type connector struct {
 	traits    provider.Traits
 	ownIssuer string // issuer of this server
 	rules     compiled
+	// grouped: groups here have members by the groups of the provider.
+	grouped atomic.Bool
 }
 
 // newConnector checks a configuration and builds its connector without any request. Errors wrap
@@ -37,7 +40,9 @@ func newConnector(c Connector, issuer string, o provider.Options) (out *connecto
 	if out.rules, err = out.compile(); err != nil {
 		return nil, out.misconfigured(err)
 	}
-	if out.Provider, err = provider.New(c.settings(), o); err != nil {
+	s := c.settings()
+	s.Judged = func() bool { return out.judges() || out.grouped.Load() }
+	if out.Provider, err = provider.New(s, o); err != nil {
 		return nil, out.misconfigured(err)
 	}
 	return out, nil

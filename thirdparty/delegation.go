@@ -15,8 +15,10 @@ import (
 	"github.com/mcp-authd/mcp-authd/attempt"
 	"github.com/mcp-authd/mcp-authd/delegation"
 	"github.com/mcp-authd/mcp-authd/internal/bounded"
+	"github.com/mcp-authd/mcp-authd/internal/recent"
 	"github.com/mcp-authd/mcp-authd/internal/secrets"
 	"github.com/mcp-authd/mcp-authd/oauth"
+	"github.com/mcp-authd/mcp-authd/storage"
 	"github.com/mcp-authd/mcp-authd/thirdparty/internal/provider"
 )
 
@@ -30,6 +32,8 @@ type Delegation struct {
 	byID       map[string]*connector
 	health     map[string]*provider.Health // by connector
 	junk       *bounded.Limiter[string]    // invalid logout tokens, by connector
+
+	groups recent.Value[[]storage.ProviderGroup]
 
 	settling sync.Mutex  // held while the store is settled
 	settled  atomic.Bool // see settle
@@ -64,6 +68,7 @@ func New(c Config) (*Delegation, error) {
 		byID: map[string]*connector{}, health: map[string]*provider.Health{},
 		junk: bounded.NewLimiter[string](len(c.Connectors), c.Now),
 	}
+	d.groups = recent.Value[[]storage.ProviderGroup]{Read: d.readGroups, Now: c.Now, Strict: true}
 	return d, d.connect()
 }
 

@@ -80,6 +80,9 @@ func (d *Delegation) claim(ctx context.Context, c *connector, u storage.Upstream
 		d.cfg.Logger.ErrorContext(ctx, "provider session cannot be checked", "connector", c.ID, "error", err)
 		return d.postpone(ctx, c, u, err)
 	}
+	if _, err := d.providerGroups(ctx); err != nil {
+		return err
+	}
 	return d.ask(ctx, c, u, held)
 }
 

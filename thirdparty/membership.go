@@ -2,13 +2,10 @@ package thirdparty
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"time"
 
 	claimed "github.com/mcp-authd/mcp-authd/internal/claim"
 	"github.com/mcp-authd/mcp-authd/oauth"
-	"github.com/mcp-authd/mcp-authd/storage"
 )
 
 // Membership describes a user's memberships, according to the provider's last answer about a live
@@ -21,39 +18,31 @@ type Membership struct {
 	Withheld map[string]oauth.Scopes
 }
 
-// Memberships returns the user's memberships at each provider with a live session, and which of the
-// offered scopes its rules withhold. It sends no request to a provider.
+// Memberships returns the user's memberships at each provider with a live session, from the newest session of
+// each account there, and which of the offered scopes its rules withhold. It sends no request to a provider.
 func (d *Delegation) Memberships(
 	ctx context.Context, userID string, offered map[string]oauth.Scopes,
 ) (out []Membership, err error) {
 	for _, c := range d.connectors {
-		u, err := d.cfg.Store.UpstreamFor(ctx, userID, c.ID, "")
-		if errors.Is(err, storage.ErrNotFound) {
-			continue
-		}
-		if err != nil {
-			return nil, fmt.Errorf("thirdparty: memberships: %w", err)
-		}
-		held, err := d.open(u)
-		if errors.Is(err, storage.ErrRevoked) {
-			continue
-		}
+		sessions, err := d.latest(ctx, c, userID, nil)
 		if err != nil {
 			return nil, err
 		}
-		claims := held.Profile.Claims
-		m := Membership{
-			Connector: c.ID, Name: c.Name, SaidAt: u.CheckedAt, Groups: claimed.List(claims, "groups"),
-			Organizations: claimed.List(claims, "organizations"), Teams: claimed.List(claims, "teams"),
-			Withheld: map[string]oauth.Scopes{},
-		}
-		for resource, scopes := range offered {
-			permitted, _ := c.permit(held.Profile, resource, scopes)
-			if left := scopes.Without(permitted); len(left) > 0 {
-				m.Withheld[resource] = left
+		for _, s := range sessions {
+			claims := s.Profile.Claims
+			m := Membership{
+				Connector: c.ID, Name: c.Name, SaidAt: s.CheckedAt, Groups: s.groups(),
+				Organizations: claimed.List(claims, "organizations"), Teams: claimed.List(claims, "teams"),
+				Withheld: map[string]oauth.Scopes{},
 			}
+			for resource, scopes := range offered {
+				permitted, _ := c.permit(s.Profile, resource, scopes)
+				if left := scopes.Without(permitted); len(left) > 0 {
+					m.Withheld[resource] = left
+				}
+			}
+			out = append(out, m)
 		}
-		out = append(out, m)
 	}
 	return out, nil
 }

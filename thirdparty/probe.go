@@ -64,7 +64,7 @@ func (c *connector) examine(ctx context.Context) ProbeResult {
 	if !found {
 		return r
 	}
-	if ruled := c.rules.claims(); len(ruled) > 0 && c.traits.OpenID && !c.Detached {
+	if ruled := c.claims(); len(ruled) > 0 && c.traits.OpenID && !c.Detached {
 		r.good("Rules look at %s: what user info does not tell of these is checked by a refresh, whose ID token has to repeat it.",
 			strings.Join(ruled, ", "))
 	}

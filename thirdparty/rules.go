@@ -44,9 +44,12 @@ func (c *Connector) compile() (out compiled, err error) {
 	return out, err
 }
 
-// claims returns the claims that the rules use.
-func (r compiled) claims() []string {
-	out := append(r.allow.Claims(), r.scopes.Claims()...)
+// claims returns the claims that rules or groups here use.
+func (c *connector) claims() []string {
+	out := append(c.rules.allow.Claims(), c.rules.scopes.Claims()...)
+	if c.grouped.Load() {
+		out = append(out, groupsClaim)
+	}
 	slices.Sort(out)
 	return slices.Compact(out)
 }
@@ -75,8 +78,8 @@ func (c *connector) permit(
 	return left, fmt.Sprintf("%s of the provider %q", strings.Join(keys, ", "), c.ID)
 }
 
-// unheard reports whether rules use claims that user info omits. Only an ID token has such claims,
-// so only a renewal updates them (OpenID Connect Core §12.2). Otherwise a user who was removed from
+// unheard reports whether rules or groups here use claims that user info omits. Only an ID token has such
+// claims, so only a renewal updates them (OpenID Connect Core §12.2). Otherwise a user who was removed from
 // a group would keep access.
 func (c *connector) unheard(p provider.Profile) bool {
 	said := p.Parts["id_token"]
@@ -84,7 +87,7 @@ func (c *connector) unheard(p provider.Profile) bool {
 		return false
 	}
 	told := p.Parts["userinfo"]
-	return slices.ContainsFunc(c.rules.claims(), func(claim string) bool {
+	return slices.ContainsFunc(c.claims(), func(claim string) bool {
 		if claim != condition.EveryClaim {
 			_, ok := told[claim]
 			return !ok

@@ -43,8 +43,7 @@ func (c *Connector) settings() provider.Settings {
 		AuthorizationURL: c.AuthorizationURL, TokenURL: c.TokenURL, UserInfoURL: c.UserInfoURL,
 		RevocationURL: c.RevocationURL, IntrospectionURL: c.IntrospectionURL, EventKeysURL: c.Events.KeysURL,
 		Claims: c.Claims, Scopes: c.Scopes, Parameters: c.Parameters, Networks: c.Networks, Detached: c.Detached,
-		Judged: c.judges(), Memberships: c.judgesMemberships(), Domains: c.Allow.Domains,
-		Organizations: c.Allow.Organizations,
+		Memberships: c.judgesMemberships(), Domains: c.Allow.Domains, Organizations: c.Allow.Organizations,
 	}
 }
 

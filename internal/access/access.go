@@ -21,18 +21,26 @@ type Store interface {
 	Membership(ctx context.Context, userID string) (storage.Membership, error)
 }
 
+// Providers knows the groups of people at identity providers.
+type Providers interface {
+	// ProviderGroups returns which provider groups make a person a member of one of the groups.
+	ProviderGroups(ctx context.Context, userID string, groups []string) ([]storage.ProviderGroup, error)
+}
+
 // Rules are the access rules of the configuration and of the store, as of at most recent.TTL ago.
 // Who is in which group is asked each time.
 type Rules struct {
-	store   Store
-	current recent.Value[[]storage.AccessRule]
+	store     Store
+	providers Providers // nil: no provider is configured
+	current   recent.Value[[]storage.AccessRule]
 }
 
-// New returns the rules of a configuration and of a store.
-func New(store Store, configured []storage.AccessRule, now func() time.Time) *Rules {
+// New returns the rules of a configuration and of a store. Without providers, nobody is in a group by a provider group.
+func New(store Store, providers Providers, configured []storage.AccessRule, now func() time.Time) *Rules {
 	read := func(ctx context.Context) ([]storage.AccessRule, error) { return List(ctx, store, configured) }
 	return &Rules{
-		store: store, current: recent.Value[[]storage.AccessRule]{Read: read, Now: now, Strict: true},
+		store: store, providers: providers,
+		current: recent.Value[[]storage.AccessRule]{Read: read, Now: now, Strict: true},
 	}
 }
 
@@ -88,9 +96,39 @@ func (r *Rules) Permit(
 	case err != nil:
 		return nil, "", err
 	}
+	if err := r.join(ctx, about, &m); err != nil {
+		return nil, "", err
+	}
 	rules, holds := compile(about, m)
 	left, by := scoperule.Permitted(rules, holds, resource, scopes)
 	return left, blame(about, holds, by), nil
+}
+
+// join adds the groups of the rules that the person is a member of by a provider group.
+func (r *Rules) join(ctx context.Context, about []storage.AccessRule, m *storage.Membership) error {
+	var others []string
+	for _, rule := range about {
+		if rule.Group != "" && !slices.Contains(m.Groups, rule.Group) {
+			others = append(others, rule.Group)
+		}
+	}
+	if r.providers == nil || len(others) == 0 {
+		return nil
+	}
+	by, err := r.providers.ProviderGroups(ctx, m.UserID, others)
+	*m = Join(*m, by)
+	return err
+}
+
+// Join returns a membership with the groups that provider groups add.
+func Join(m storage.Membership, by []storage.ProviderGroup) storage.Membership {
+	m.Groups = slices.Clone(m.Groups)
+	for _, g := range by {
+		m.Groups = append(m.Groups, g.Group)
+	}
+	slices.Sort(m.Groups)
+	m.Groups = slices.Compact(m.Groups)
+	return m
 }
 
 // blame names the rules that withhold something: rules that hold for the person, or rules about groups without them.

@@ -289,7 +289,7 @@ func (u *plainOAuth) inspectBy(
 	if u.IntrospectionURL != "" || e.userInfo == "" && e.introspect != "" {
 		subject, err := u.introspect(ctx, e, t)
 		introspected = u.about(subject)
-		if err != nil || e.userInfo == "" || !u.Judged {
+		if err != nil || e.userInfo == "" || u.Judged == nil || !u.Judged() {
 			return introspected, err
 		}
 	}

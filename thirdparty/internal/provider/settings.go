@@ -36,8 +36,8 @@ type Settings struct {
 	// Detached disables later checks of the session at the provider.
 	Detached bool
 
-	// Judged means that a rule depends on the provider's claims.
-	Judged bool
+	// Judged reports whether a rule or group here depends on the provider's claims. Nil: none does.
+	Judged func() bool
 	// Memberships means that a rule depends on organizations, teams or groups, which some providers
 	// return only on request.
 	Memberships bool
